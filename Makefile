@@ -1,0 +1,80 @@
+# The entry points; `make help` lists them. CMake does the building (CMakePresets.json).
+
+JOBS ?= $(shell nproc)
+# Rooms whose tests run several threads at once; they are what the thread sanitizer looks at.
+THREADED := runtime backends/cpu train
+empty :=
+space := $(empty) $(empty)
+THREADED_TARGETS := $(addprefix test_,$(subst /,_,$(THREADED)))
+THREADED_REGEX := ^($(subst $(space),|,$(THREADED)))$$
+
+.DEFAULT_GOAL := build
+.PHONY: build deps all test demo bench interop fuzz sanitize asan tsan format format-check includes tools-test lint clean help
+
+build: deps build/build.ninja ## install what is missing, build build/plimsoll (the default)
+	cmake --build build -j $(JOBS) --target plimsoll
+
+# DEPS=0 skips the look at the installed packages.
+deps:
+ifneq ($(DEPS),0)
+	@tools/install-deps
+endif
+
+build/build.ninja: | deps
+	cmake --preset release
+
+build-%/build.ninja: | deps
+	cmake --preset $*
+
+all: deps build/build.ninja
+	cmake --build build -j $(JOBS)
+
+test: all tools-test ## build everything, run every test, end to end included
+	ctest --test-dir build --output-on-failure -j $(JOBS)
+
+tools-test:
+	python3 tests/tools/tools_test.py
+
+demo: build ## train a small model on this machine's own text for about a minute
+	tools/demo
+
+bench: build ## PyTorch and Plimsoll in turn, written to bench/results (BENCH_ARGS="--only W1 --rounds 3")
+	bench/run $(BENCH_ARGS)
+
+interop: build ## losses, logits, gradients and steps against transformers (makes .venv-bench)
+	python="$$(tools/python-env)" && "$$python" tests/interop/compare.py --binary build/plimsoll $(INTEROP_ARGS)
+
+FUZZ_SECONDS ?= 30
+fuzz: deps ## fuzz the parsers for FUZZ_SECONDS each
+	fuzz/run.sh $(FUZZ_SECONDS)
+
+sanitize: asan tsan ## the tests with address + undefined behaviour, the threaded ones with threads
+
+asan: deps build-asan/build.ninja
+	cmake --build build-asan -j $(JOBS)
+	UBSAN_OPTIONS=print_stacktrace=1 ctest --test-dir build-asan --output-on-failure -j $(JOBS)
+
+# GCC 12's thread sanitizer cannot map its shadow where the kernel randomises addresses too widely.
+FIXED_ADDRESSES := $(shell setarch -R true 2>/dev/null && echo setarch -R)
+tsan: deps build-tsan/build.ninja
+	cmake --build build-tsan -j $(JOBS) --target $(THREADED_TARGETS)
+	TSAN_OPTIONS=halt_on_error=1:second_deadlock_stack=1 \
+	  $(FIXED_ADDRESSES) ctest --test-dir build-tsan --output-on-failure -R '$(THREADED_REGEX)'
+
+format: ## clang-format every source
+	tools/format
+
+format-check:
+	tools/format --check
+
+includes:
+	tools/check_includes
+
+lint: build ## clang-tidy on what changed since main (ALL=1: on everything)
+	tools/lint $(if $(ALL),--all)
+
+clean: ## remove the build folders; .venv-bench, runs/ and demo/ stay
+	rm -rf build build-*/
+
+help:
+	@awk -F':.*## ' '/^[a-z-]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)

@@ -1,0 +1,114 @@
+"""The peer of `plimsoll bench step`: one optimizer step of a Llama or GPT-2 in PyTorch, as its users write it.
+
+    python peer.py --config w1/config.json --batch 8 --tokens 256 --mode eager|compiled
+
+Random weights, random tokens, fp32, AdamW (fused), clipping at norm 1, the loss read each step. It speaks
+the protocol of `plimsoll bench step --interactive`: `go N` on stdin runs N steps, `N` or more lines of JSON
+come back, the last of them `{"event":"round",…}`; at end of input a summary follows. While it waits for a line
+it computes nothing, so that several of these can take turns on one machine.
+"""
+import argparse
+import json
+import os
+import sys
+import time
+
+
+def say(event, **fields):
+    print(json.dumps({"event": event, **fields}), flush=True)
+
+
+def peak_rss_bytes():
+    """The kernel's own figure for the highest resident set of this process."""
+    with open("/proc/self/status") as status:
+        for line in status:
+            if line.startswith("VmHWM:"):
+                return int(line.split()[1]) * 1024
+    return 0
+
+
+def build_model(config_path):
+    from transformers import AutoConfig, AutoModelForCausalLM
+    config = AutoConfig.from_pretrained(os.path.dirname(os.path.abspath(config_path)))
+    config.use_cache = False
+    model = AutoModelForCausalLM.from_config(config, attn_implementation="sdpa")
+    return model.float().train()
+
+
+def build_optimizer(torch, model):
+    options = dict(lr=3e-4, betas=(0.9, 0.999), eps=1e-8, weight_decay=0.01)
+    try:
+        return torch.optim.AdamW(model.parameters(), fused=True, **options), "fused"
+    except (RuntimeError, ValueError):
+        return torch.optim.AdamW(model.parameters(), foreach=True, **options), "foreach"
+
+
+class Stepper:
+    """Holds what a step needs; `step` is the whole of what is timed."""
+
+    def __init__(self, torch, args):
+        torch.manual_seed(args.seed)
+        self.torch = torch
+        model = build_model(args.config)
+        self.num_parameters = sum(p.numel() for p in model.parameters())
+        self.parameters = list(model.parameters())
+        self.optimizer, self.optimizer_kind = build_optimizer(torch, model)
+        self.vocab_size = model.config.vocab_size
+        self.shape = (args.batch, args.tokens)
+        self.model = torch.compile(model) if args.mode == "compiled" else model
+
+    def batch(self):
+        return self.torch.randint(0, self.vocab_size, self.shape)
+
+    def step(self, ids):
+        loss = self.model(input_ids=ids, labels=ids).loss
+        loss.backward()
+        self.torch.nn.utils.clip_grad_norm_(self.parameters, 1.0)
+        self.optimizer.step()
+        self.optimizer.zero_grad(set_to_none=True)
+        return loss.item()
+
+
+def run_round(stepper, num_steps, first_step):
+    batches = [stepper.batch() for _ in range(num_steps)]
+    started = time.perf_counter()
+    for offset, ids in enumerate(batches):
+        step_started = time.perf_counter()
+        loss = stepper.step(ids)
+        say("step", step=first_step + offset, loss=loss, step_seconds=time.perf_counter() - step_started)
+    batch, tokens = stepper.shape
+    say("round", steps=num_steps, seconds=time.perf_counter() - started, tokens=num_steps * batch * tokens)
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--config", required=True, help="a config.json of transformers")
+    parser.add_argument("--batch", type=int, required=True, help="sequences a step")
+    parser.add_argument("--tokens", type=int, required=True, help="tokens a sequence")
+    parser.add_argument("--mode", choices=["eager", "compiled"], default="eager")
+    parser.add_argument("--threads", type=int, default=2)
+    parser.add_argument("--seed", type=int, default=42)
+    args = parser.parse_args()
+
+    os.environ.setdefault("HF_HUB_OFFLINE", "1")
+    started = time.perf_counter()
+    import torch
+    import transformers
+    torch.set_num_threads(args.threads)
+    stepper = Stepper(torch, args)
+    say("ready", mode=args.mode, torch=torch.__version__, transformers=transformers.__version__,
+        parameters=stepper.num_parameters, optimizer=stepper.optimizer_kind, threads=torch.get_num_threads(),
+        seconds=time.perf_counter() - started)
+
+    steps = 0
+    for line in sys.stdin:
+        words = line.split()
+        if len(words) != 2 or words[0] != "go" or not words[1].isdigit():
+            sys.exit(f"peer.py: expected `go N`, got {line!r}")
+        run_round(stepper, int(words[1]), steps + 1)
+        steps += int(words[1])
+    say("summary", steps=steps, measured_peak_bytes=peak_rss_bytes())
+
+
+if __name__ == "__main__":
+    main()

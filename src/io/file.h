@@ -1,0 +1,76 @@
+// Files: positioned reads into the caller's memory, whole small files with a bound, writes that are either
+// complete or not there. Nothing is mapped, because mapped pages count as the process's memory.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/result.h"
+
+namespace plimsoll {
+
+/// A file open for reading. Moves, does not copy; closes itself. `read_at` may be called from any thread.
+class ReadFile {
+ public:
+  /// Errors: `missing` (default kBadData) where there is none or it is no regular file; kIo where the
+  /// operating system refuses.
+  static Result<ReadFile> open(const std::string& path, ErrorCode missing = ErrorCode::kBadData);
+  ReadFile(ReadFile&& other) noexcept;
+  ReadFile& operator=(ReadFile&& other) noexcept;
+  ~ReadFile();
+
+  [[nodiscard]] const std::string& path() const { return path_; }
+  [[nodiscard]] int64_t size_bytes() const { return size_bytes_; }
+  /// Fills `out` from byte `offset`. Errors: kIo; kBadData where the file ends before (it was cut since).
+  Status read_at(int64_t offset, std::span<std::byte> out) const;
+
+ private:
+  ReadFile(std::string path, int fd, int64_t size_bytes)
+      : path_(std::move(path)), fd_(fd), size_bytes_(size_bytes) {}
+  std::string path_;
+  int fd_ = -1;
+  int64_t size_bytes_ = 0;
+};
+
+/// The whole of a small file. Errors: as ReadFile::open with `missing`; more than `max_bytes` is `missing`
+/// too.
+Result<std::string> read_small_file(const std::string& path, int64_t max_bytes,
+                                    ErrorCode missing = ErrorCode::kBadData);
+
+/// A file written beside its destination and renamed onto it at the end: readers see the old one or the whole
+/// new one. Destroyed before `commit`, it leaves nothing behind.
+class AtomicFile {
+ public:
+  /// Creates the temporary in the destination's folder. Errors: kIo.
+  static Result<AtomicFile> create(const std::string& path);
+  AtomicFile(AtomicFile&& other) noexcept;
+  AtomicFile& operator=(AtomicFile&& other) noexcept;
+  ~AtomicFile();
+
+  /// Writes all of `bytes` at `offset`. Errors: kIo (a full disk says so).
+  Status write_at(int64_t offset, std::span<const std::byte> bytes);
+  /// Syncs the file, renames it, syncs the folder. Errors: kIo, then the temporary is removed.
+  Status commit();
+
+ private:
+  AtomicFile(std::string path, std::string temporary, int fd)
+      : path_(std::move(path)), temporary_(std::move(temporary)), fd_(fd) {}
+  void discard();
+  std::string path_;
+  std::string temporary_;
+  int fd_ = -1;
+};
+
+/// A small file, all or nothing. Errors: kIo.
+Status write_file_atomically(const std::string& path, std::string_view content);
+/// Creates a folder and its parents, and checks that a file can be made in it. Errors: kIo.
+Status create_writable_directory(const std::string& path);
+/// The files that a pattern with *, ? or [] names, sorted by bytes; a path without them stands for itself.
+/// Errors: kBadData where a pattern matches nothing.
+Result<std::vector<std::string>> expand_glob(const std::string& pattern);
+
+}  // namespace plimsoll

@@ -1,0 +1,16 @@
+// "did you mean": the known name nearest to a mistyped one.
+#pragma once
+
+#include <span>
+#include <string>
+#include <string_view>
+
+namespace plimsoll {
+
+/// Edit distance with swaps of neighbours (Damerau's, restricted), in single edits.
+int edit_distance(std::string_view a, std::string_view b);
+
+/// The candidate nearest to `name` (the first of equals), empty where there is none.
+std::string nearest_name(std::string_view name, std::span<const std::string> candidates);
+
+}  // namespace plimsoll

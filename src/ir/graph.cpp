@@ -1,0 +1,62 @@
+#include "ir/graph.h"
+
+#include <algorithm>
+#include <array>
+
+#include "base/check.h"
+
+namespace plimsoll::ir {
+
+std::string_view name(StateClass c) {
+  static constexpr std::array<std::string_view, 7> kNames = {"parameter", "gradient", "optimizer_state", "scalars",
+                                                             "input",     "output",   "constant"};
+  return kNames[static_cast<size_t>(c)];
+}
+
+OpId Graph::append(Op op, const std::vector<TensorType>& types) { return insert(order_.size(), std::move(op), types); }
+
+OpId Graph::insert(size_t position, Op op, const std::vector<TensorType>& types) {
+  const OpId id{static_cast<int32_t>(ops_.size())};
+  op.outputs.clear();
+  for (const TensorType& type : types) {
+    op.outputs.push_back(ValueId{static_cast<int32_t>(values_.size())});
+    values_.push_back({type, id, static_cast<int32_t>(op.outputs.size()) - 1, MemorySpace::kDevice});
+  }
+  ops_.push_back(std::move(op));
+  order_.insert(order_.begin() + static_cast<std::ptrdiff_t>(position), id);
+  return id;
+}
+
+void Graph::replace_uses(ValueId from, ValueId to) {
+  for (const OpId id : order_)
+    std::replace(op(id).inputs.begin(), op(id).inputs.end(), from, to);
+}
+
+void Graph::remove_ops(const std::function<bool(OpId)>& dead) { std::erase_if(order_, dead); }
+
+std::vector<std::vector<OpId>> Graph::uses() const {
+  std::vector<std::vector<OpId>> uses(values_.size());
+  for (const OpId id : order_)
+    for (const ValueId in : op(id).inputs)
+      if (in.valid() && (uses[static_cast<size_t>(in.index)].empty() || uses[static_cast<size_t>(in.index)].back() != id))
+        uses[static_cast<size_t>(in.index)].push_back(id);
+  return uses;
+}
+
+size_t Graph::declare_state(const StateDecl& decl) {
+  for (size_t i = 0; i < states_.size(); ++i)
+    if (states_[i].name == decl.name) {
+      PLIMSOLL_CHECK(states_[i] == decl, "state declared twice, differently: " + decl.name);
+      return i;
+    }
+  states_.push_back(decl);
+  return states_.size() - 1;
+}
+
+const StateDecl* Graph::find_state(std::string_view state_name) const {
+  for (const StateDecl& s : states_)
+    if (s.name == state_name) return &s;
+  return nullptr;
+}
+
+}  // namespace plimsoll::ir

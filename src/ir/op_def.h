@@ -1,0 +1,119 @@
+// What the graph knows of a kind of op. One OpDef stands in each ops/<op>.cpp; ops/op_list.cpp lists them all.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string_view>
+#include <vector>
+
+#include "base/result.h"
+#include "ir/graph.h"
+
+namespace plimsoll::ir {
+
+class Builder;
+
+/// Which precision an op runs in under autocast; as PyTorch's lists.
+enum class AutocastClass : uint8_t { kLowPrecision, kF32, kAsInputs, kWidest };
+/// What recomputing an op in backward costs beside keeping its result.
+enum class RecomputeClass : uint8_t {
+  kNever,       ///< state, randomness without a key, side effects
+  kNearlyFree,  ///< memory-bound and cheap: norms, activations, casts
+  kCompute,     ///< GEMM, attention
+};
+
+/// Work of one execution. `bytes` are those that cross memory when nothing is cached.
+struct Cost {
+  double flops = 0;
+  double bytes = 0;
+};
+
+/// The types of an op's operands and its attributes: all that inference and cost may look at.
+struct OpTypes {
+  std::string_view op;
+  std::vector<TensorType> inputs;  ///< an absent optional input has rank 0
+  std::vector<TensorType> outputs; ///< empty during inference
+  const Attrs& attrs;
+
+  [[nodiscard]] bool has(size_t input) const { return input < inputs.size() && inputs[input].shape.rank() > 0; }
+};
+
+/// Collects cotangents while autodiff walks backwards.
+class VjpContext {
+ public:
+  virtual ~VjpContext() = default;
+  virtual Builder& builder() = 0;
+  [[nodiscard]] virtual const Op& op() const = 0;
+  /// Cotangent of an output; invalid where nothing depends on it.
+  [[nodiscard]] virtual ValueId cotangent(size_t output) const = 0;
+  /// True where the gradient with respect to that input is wanted.
+  [[nodiscard]] virtual bool wants(size_t input) const = 0;
+  /// Adds a contribution to the cotangent of an input.
+  virtual void add(size_t input, ValueId contribution) = 0;
+};
+
+/// A dense tensor of the reference interpreter; integers are held exactly.
+struct RefTensor {
+  TensorType type;
+  std::vector<double> data;
+};
+struct RefContext {
+  const Op& op;
+  std::vector<const RefTensor*> inputs;  ///< null where absent
+  std::vector<RefTensor*> outputs;       ///< typed and sized
+};
+
+/// Output `output` shares the storage of input `input`. Void where that optional input is absent.
+struct Alias {
+  int32_t output = 0;
+  int32_t input = 0;
+  bool operator==(const Alias&) const = default;
+};
+
+struct AttrSpec {
+  std::string_view name;
+  enum class Kind : uint8_t { kBool, kInt, kFloat, kString, kInts } kind = Kind::kInt;
+  bool required = true;
+};
+
+/// `min_inputs`..`max_inputs`: trailing inputs are optional; -1 is "any number".
+struct OpDef {
+  std::string_view name;
+  std::string_view summary;
+  int min_inputs = 0;
+  int max_inputs = 0;
+  std::vector<AttrSpec> attrs = {};
+
+  /// Result types, or why the operands do not fit ("linear: inner dimensions differ: …").
+  Result<std::vector<TensorType>> (*infer)(const OpTypes&) = nullptr;
+  /// Vector-Jacobian product; null for what has no derivative.
+  void (*vjp)(VjpContext&) = nullptr;
+  Cost (*cost)(const OpTypes&) = nullptr;  ///< null: no arithmetic, every operand crosses memory once
+  /// Slow, obvious, in double precision: the definition that kernels and passes are held against.
+  void (*reference)(RefContext&) = nullptr;
+
+  /// How recompute gives output `output` again from what is kept, where cloning the op is not the way
+  /// (the normalised output of add_rms_norm comes from the kept sum). Null: clone the op.
+  ValueId (*rebuild)(Builder&, const Op&, size_t output) = nullptr;
+
+  AutocastClass autocast = AutocastClass::kAsInputs;
+  RecomputeClass recompute = RecomputeClass::kCompute;
+  std::vector<Alias> consumes = {};    ///< the output is written into the input's storage, always
+  std::vector<Alias> (*consumes_variadic)(const Op&) = nullptr;  ///< the same for ops of any number of operands
+  std::vector<Alias> in_place = {};    ///< the output may take the input's storage if that dies here
+  bool is_view = false;                ///< outputs are views of input 0; no kernel runs
+  bool has_effect = false;             ///< never removed, never merged
+  bool is_random = false;              ///< draws from the counter-based generator
+};
+
+/// Operand types of an op of a graph, as its OpDef's functions take them.
+OpTypes op_types(const Graph& graph, const Op& op);
+/// `consumes` of an op, absent inputs left out.
+std::vector<Alias> op_consumes(const Op& op);
+/// `def->cost`, or the default for it.
+Cost op_cost(const Graph& graph, const Op& op);
+
+/// All ops by name; the parser and the builder look up through it. Null when unknown.
+using OpLookup = const OpDef* (*)(std::string_view name);
+
+}  // namespace plimsoll::ir

@@ -1,0 +1,195 @@
+// A run as its user asked for it: the run file and the command line's overrides, checked. The fields'
+// defaults here are the settings' defaults; names, ranges, help and everything printed come from the list in
+// settings.cpp.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "base/result.h"
+#include "io/model_config.h"
+#include "io/tree.h"
+
+namespace plimsoll {
+
+/// memory.budget and its kin: the planner's choice, bytes, or a share of the machine's memory.
+struct MemoryBudget {
+  enum class Kind { kAuto, kBytes, kShare };
+  Kind kind = Kind::kAuto;
+  int64_t bytes = 0;   ///< kBytes
+  double share = 0.0;  ///< kShare, above 0 to 1
+};
+
+struct ModelSettings {
+  std::string path = {};      ///< a model directory, its config.json, or a hub id in the local cache
+  std::string preset = {};    ///< a public family by name
+  Tree config = {};           ///< fields of a config.json written in the run file; null where not given
+  Tree overrides = {};        ///< fields put over any of the three; null where not given
+  std::string init = "auto";  ///< auto | pretrained | random; auto: pretrained with a path, else random
+};
+
+struct DataSettings {
+  std::vector<std::string> train = {};
+  std::vector<std::string> eval = {};
+  int64_t sequence_length = 512;
+  bool shuffle = true;
+};
+
+struct Fp8Settings {
+  std::string recipe = "delayed";
+  int64_t margin = 0;
+  std::string fp8_format = "hybrid";
+  int64_t amax_history_len = 1024;
+  std::string amax_compute_algo = "max";
+};
+
+struct LossScaleSettings {
+  std::optional<double> fixed = {};  ///< a static scale
+  double init_scale = 65536;
+  double growth_factor = 2;
+  double backoff_factor = 0.5;
+  int64_t growth_interval = 2000;
+};
+
+struct SchedulerSettings {
+  std::optional<double> num_cycles = {};
+  double power = 1.0;
+  double lr_end = 1e-7;
+  double min_lr_ratio = 0.0;
+  std::optional<int64_t> num_decay_steps = {};
+  std::string decay_type = "cosine";
+  std::string warmup_type = "linear";
+  std::optional<int64_t> step_size = {};
+  double gamma = 0.1;
+  double pct_start = 0.3;
+  double div_factor = 25.0;
+  double final_div_factor = 1e4;
+};
+
+struct TrainingSettings {
+  int64_t global_batch_size = 32;
+  std::optional<int64_t> micro_batch_size = {};             ///< nothing: auto
+  std::optional<int64_t> gradient_accumulation_steps = {};  ///< nothing: auto
+  std::optional<int64_t> max_steps = {};
+  std::optional<double> num_epochs = {};  ///< neither this nor max_steps: one epoch
+  std::string precision = "fp32";
+  Fp8Settings fp8 = {};
+  LossScaleSettings loss_scale = {};
+  std::string optimizer = "adamw";  ///< adam: as adamw without decay
+  double learning_rate = 3e-4;
+  std::string lr_scheduler = "cosine";
+  SchedulerSettings lr_scheduler_kwargs = {};
+  int64_t warmup_steps = 0;
+  std::optional<double> warmup_ratio = {};
+  double adam_beta1 = 0.9;
+  double adam_beta2 = 0.999;
+  double adam_epsilon = 1e-8;
+  double weight_decay = 0.01;
+  std::string weight_decay_scope = "matrices";  ///< matrices | all
+  double max_grad_norm = 1.0;                   ///< 0: no clipping
+  int64_t seed = 42;
+  int64_t logging_steps = 1;
+  int64_t eval_steps = 0;  ///< 0: never during training
+};
+
+struct RecomputeSettings {
+  std::string mode =
+      "auto";         ///< auto | none | full | attention | mlp | selective | every | segments | layers
+  int64_t count = 0;  ///< every: n, segments: k
+  std::vector<std::string> layers = {};
+};
+
+struct MemorySettings {
+  MemoryBudget budget = {};
+  MemoryBudget device_budget = {};
+  MemoryBudget host_budget = {};
+  RecomputeSettings recompute = {};
+  std::string offload = "auto";  ///< auto | none | map
+  Tree offload_map = {};         ///< offload: map
+};
+
+struct LoraSettings {
+  bool enabled = false;  ///< the section stands in the run file and is not null
+  int64_t r = 16;
+  double lora_alpha = 32;
+  double lora_dropout = 0.0;
+  std::vector<std::string> target_modules = {};
+  std::string adapter = {};
+};
+
+struct QuantizationSettings {
+  bool enabled = false;
+  bool load_in_4bit = false;
+  std::string bnb_4bit_quant_type = "nf4";
+  bool bnb_4bit_use_double_quant = false;
+};
+
+struct RuntimeSettings {
+  std::string device = "cpu";
+  std::string profile = "auto";
+  std::optional<int64_t> threads = {};  ///< nothing: auto, the CPUs that the process may use
+};
+
+struct OutputSettings {
+  std::string dir = "runs/out";
+  int64_t save_steps = 0;  ///< 0: only the final model
+  std::optional<int64_t> save_total_limit = {};
+};
+
+struct DebugSettings {
+  std::string dump_dir = {};
+  std::vector<std::string> dump = {"loss", "gradients"};  ///< loss | gradients | logits | parameters
+  bool poison = false;
+  std::string plan = "arena";  ///< arena | separate: one buffer each
+};
+
+/// The whole run.
+struct RunConfig {
+  ModelSettings model = {};
+  DataSettings data = {};
+  TrainingSettings training = {};
+  MemorySettings memory = {};
+  LoraSettings lora = {};
+  QuantizationSettings quantization = {};
+  RuntimeSettings runtime = {};
+  OutputSettings output = {};
+  DebugSettings debug = {};
+  /// Lines for the user: names that were accepted but do nothing here. Not a setting.
+  std::vector<std::string> notes = {};
+
+  /// Whether a debug dump of this kind is asked for ("loss", "gradients", "logits", "parameters").
+  [[nodiscard]] bool dumps(std::string_view kind) const;
+  /// The gradient norm at which to clip, nothing where clipping is off.
+  [[nodiscard]] std::optional<double> clip_norm() const;
+};
+
+/// Reads a run file, puts each override "dotted.path=yaml value" over it in order, and checks the whole.
+/// Errors: kInvalidArgument for everything the user wrote or named wrongly; kIo where the file cannot be
+/// read.
+Result<RunConfig> load_run_config(const std::string& path, std::span<const std::string> overrides = {});
+/// The same from the file's text; `source` stands in messages.
+Result<RunConfig> parse_run_config(std::string_view text, const std::string& source,
+                                   std::span<const std::string> overrides = {});
+
+/// What training needs beyond a plan: data, and only what can be trained today. Errors: kInvalidArgument.
+Status check_for_training(const RunConfig& config);
+
+/// The model's config.json: from the path, the local hub cache, the preset or the run file, with
+/// model.overrides. Errors: kBadData (files), kInvalidArgument (no model named, an unknown preset), kIo.
+Result<ConfigJson> load_model_config(const ModelSettings& model);
+
+/// Micro-batch and accumulation steps with their product global_batch_size. What is auto is derived from the
+/// other; where both are, nothing: the planner's choice among the divisors.
+struct BatchSplit {
+  int64_t micro_batch_size = 1;
+  int64_t grad_accum_steps = 1;
+};
+std::optional<BatchSplit> fixed_batch_split(const TrainingSettings& training);
+
+/// Optimizer steps of the run: max_steps, or the epochs' worth. Positive.
+int64_t total_steps(const TrainingSettings& training, int64_t num_sequences);
+
+}  // namespace plimsoll

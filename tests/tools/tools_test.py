@@ -1,0 +1,149 @@
+#!/usr/bin/env python3
+"""Tests of the scripts under tools/: each runs as its user would run it, on a made-up tree or system."""
+import os
+import pathlib
+import stat
+import subprocess
+import tempfile
+import unittest
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
+TOOLS = ROOT / "tools"
+
+
+def write(path, text):
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(text)
+
+
+class Scratch(unittest.TestCase):
+    def setUp(self):
+        self._dir = tempfile.TemporaryDirectory()
+        self.addCleanup(self._dir.cleanup)
+        self.dir = pathlib.Path(self._dir.name)
+
+    def run_tool(self, name, *args, env=None):
+        return subprocess.run([TOOLS / name, *args], env=env, text=True, capture_output=True,
+                              stdin=subprocess.DEVNULL)
+
+
+class CheckIncludes(Scratch):
+    def check(self, *files):
+        for path, text in files:
+            write(self.dir / "src" / path, text)
+        result = self.run_tool("check_includes", self.dir)
+        return result.returncode, result.stdout
+
+    def test_the_allowed_directions_pass(self):
+        code, out = self.check(
+            ("base/a.h", "#include <vector>\n"),
+            ("ir/b.h", '#include "base/a.h"\n'),
+            ("passes/c.cpp", '#include "base/a.h"\n#include "ir/b.h"\n#include "passes/c.h"\n'),
+            ("passes/c.h", "#include <string>\n"),
+            ("backends/cpu/d.cpp", '#include "ir/b.h"\n'),
+            ("main.cpp", '#include "passes/c.h"\n'))
+        self.assertEqual((code, out), (0, ""))
+
+    def test_the_wrong_direction_is_named_with_its_line(self):
+        code, out = self.check(("base/a.h", '\n#include "ir/b.h"\n'), ("ir/b.h", ""))
+        self.assertEqual(code, 1)
+        self.assertIn("src/base/a.h:2: base may not include ir", out)
+
+    def test_a_backend_does_not_see_passes_nor_another_backend(self):
+        code, out = self.check(("passes/p.h", ""), ("backends/reference/r.h", ""),
+                               ("backends/cpu/a.cpp", '#include "passes/p.h"\n'),
+                               ("backends/cpu/b.cpp", '#include "backends/reference/r.h"\n'))
+        self.assertEqual(code, 1)
+        self.assertIn("cpu may not include passes", out)
+        self.assertIn("cpu may not include reference", out)
+
+    def test_heavy_headers_and_cuda_are_kept_in_their_place(self):
+        code, out = self.check(("io/a.h", "#include <nlohmann/json.hpp>\n"),
+                               ("io/a.cpp", "#include <nlohmann/json.hpp>\n"),
+                               ("train/b.cpp", "#include <cuda_runtime.h>\n"),
+                               ("backends/cuda/c.cpp", "#include <cuda_runtime.h>\n"))
+        self.assertEqual(code, 1)
+        self.assertEqual(len(out.splitlines()), 2, out)
+
+    def test_a_missing_file_an_unknown_room_and_an_empty_tree(self):
+        self.assertIn("no file base/gone.h", self.check(("ir/a.h", '#include "base/gone.h"\n'))[1])
+        self.assertIn("odd is no room", self.check(("odd/a.h", ""))[1])
+        self.assertEqual(self.run_tool("check_includes", self.dir / "nothing").returncode, 1)
+
+    def test_cmake_may_not_link_against_the_direction(self):
+        code, out = self.check(("base/a.h", ""), ("CMakeLists.txt", "plimsoll_room(io DEPS plimsoll_train)\n"))
+        self.assertEqual(code, 1)
+        self.assertIn("io may not link train", out)
+
+
+class InstallDeps(Scratch):
+    """A made-up Debian: what is installed and what the archive offers are files, apt-get writes down its call."""
+
+    def system(self, pins, installed, offered, root=True):
+        write(self.dir / "packages.txt", "# comment\n\n" + pins)
+        write(self.dir / "installed", installed)
+        write(self.dir / "offered", offered)
+        scripts = {
+            "dpkg-query": 'cat "$STATE/installed"; exit 1\n',
+            "apt-cache": 'grep "^$2 " "$STATE/offered" || true\n',
+            "apt-get": 'echo "apt-get $*" >>"$STATE/calls"\n',
+            "id": f"echo {0 if root else 1000}\n",
+            "sudo": "exit 1\n",
+        }
+        for name, body in scripts.items():
+            file = self.dir / "bin" / name
+            write(file, "#!/bin/bash\n" + body)
+            file.chmod(file.stat().st_mode | stat.S_IXUSR)
+        env = dict(os.environ, PATH=f"{self.dir}/bin:{os.environ['PATH']}", STATE=str(self.dir),
+                   PLIMSOLL_PACKAGES=str(self.dir / "packages.txt"))
+        env.pop("PLIMSOLL_UNPINNED", None)
+        return env
+
+    def install(self, *args, **system):
+        result = self.run_tool("install-deps", *args, env=self.system(**system))
+        calls = self.dir / "calls"
+        return result.returncode, result.stderr, calls.read_text() if calls.exists() else ""
+
+    def test_nothing_missing_does_and_says_nothing(self):
+        self.assertEqual(self.install(pins="a=1.0-1\n", installed="a installed 1.0-2\n", offered=""), (0, "", ""))
+
+    def test_only_the_missing_are_installed_as_pinned(self):
+        code, err, calls = self.install(pins="a=1.0-1\nb=2:3.0-1\n", installed="a installed 1.0-1\n",
+                                        offered="b | 2:3.0-2 | x\nb | 2:3.0-1 | x\n")
+        self.assertEqual(code, 0)
+        self.assertIn("missing: b", err)
+        self.assertEqual(calls, "apt-get install -q -y --no-install-recommends b=2:3.0-1\n")
+
+    def test_a_dropped_revision_is_replaced_aloud(self):
+        code, err, calls = self.install(pins="a=1:3.0-1\n", installed="a config-files 1:3.0-1\n",
+                                        offered="a | 1:4.0-1 | x\na | 1:3.0-1+deb12u1 | x\n")
+        self.assertEqual(code, 0)
+        self.assertIn("a 1:3.0-1 is gone from the archive, taking 1:3.0-1+deb12u1", err)
+        self.assertEqual(calls.splitlines()[0], "apt-get -q update")
+        self.assertIn("a=1:3.0-1+deb12u1", calls)
+
+    def test_another_upstream_version_is_an_error_with_a_hint(self):
+        code, err, calls = self.install(pins="a=3.0-1\n", installed="", offered="a | 4.0-1 | x\n")
+        self.assertEqual(code, 1)
+        self.assertIn("no matching version of: a=3.0-1", err)
+        self.assertIn("hint:", err)
+        self.assertNotIn("install", calls)
+
+    def test_without_root_it_says_so_and_touches_nothing(self):
+        code, err, calls = self.install(pins="a=3.0-1\n", installed="", offered="a | 3.0-1 | x\n", root=False)
+        self.assertEqual((code, calls), (1, ""))
+        self.assertIn("needs root: a", err)
+
+    def test_check_only_reports(self):
+        code, err, calls = self.install("--check", pins="a=3.0-1\n", installed="", offered="a | 3.0-1 | x\n")
+        self.assertEqual((code, calls), (1, ""))
+        self.assertIn("missing: a", err)
+
+    def test_an_installed_package_of_another_version_is_named(self):
+        code, err, calls = self.install(pins="a=3.0-1\n", installed="a installed 4.0-1\n", offered="")
+        self.assertEqual((code, calls), (0, ""))
+        self.assertIn("a is 4.0-1 here, tested with 3.0-1", err)
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -51,6 +51,9 @@ class AtomicFile {
   AtomicFile& operator=(AtomicFile&& other) noexcept;
   ~AtomicFile();
 
+  /// Asks for the disk space beforehand, where the file system can say. Errors: kIo where there is too
+  /// little.
+  Status reserve(int64_t bytes);
   /// Writes all of `bytes` at `offset`. Errors: kIo (a full disk says so).
   Status write_at(int64_t offset, std::span<const std::byte> bytes);
   /// Syncs the file, renames it, syncs the folder. Errors: kIo, then the temporary is removed.

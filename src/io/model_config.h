@@ -36,6 +36,9 @@ class ConfigJson {
 
   [[nodiscard]] const Tree& fields() const { return fields_; }
   [[nodiscard]] const std::string& source() const { return source_; }
+  /// The family: model_type, or what a causal-LM entry of architectures implies.
+  /// Errors: kBadData where neither says, or architectures names another head than a causal LM's.
+  Result<std::string> model_type() const;
   /// Whether the field is there and not null.
   [[nodiscard]] bool has(std::string_view field) const;
   /// Sets or replaces a field (model.overrides).
@@ -55,6 +58,8 @@ class ConfigJson {
   Result<std::optional<ConfigJson>> object(std::string_view field) const;
   /// An error unless the field is missing, null or equal to `value`: for what changes the mathematics.
   Status require(std::string_view field, const Tree& value, std::string_view why) const;
+  /// An error where any of the fields is there and not null: each would change the mathematics.
+  Status require_absent(std::initializer_list<std::string_view> fields) const;
   /// Marks fields as known although nobody reads them.
   void ignore(std::initializer_list<std::string_view> fields) const;
   /// Fields that no getter asked for, in the file's order.

@@ -36,6 +36,8 @@ struct Tree {
   [[nodiscard]] const Tree* find(std::string_view key) const;
   /// Sets or replaces a member of a map, or of a null that becomes one.
   void set(std::string_view key, Tree value);
+  /// Puts `over` on top: maps merge member by member, everything else is replaced.
+  void merge(const Tree& over);
   /// "null", "true", "an integer", …: for messages, a few words with the value where it is short.
   [[nodiscard]] std::string describe() const;
 };

@@ -18,8 +18,9 @@ struct LiveSpan {
 
 /// The live sum over time.
 struct LiveProfile {
-  std::vector<LiveSpan> spans;         ///< in order of time, neighbours differ; times with nothing alive are left out
-  int64_t peak_bytes = 0;              ///< the largest live sum, 0 without buffers
+  std::vector<LiveSpan>
+      spans;               ///< in order of time, neighbours differ; times with nothing alive are left out
+  int64_t peak_bytes = 0;  ///< the largest live sum, 0 without buffers
   std::vector<LiveSpan> peaks;         ///< the spans that reach it, in order of time
   std::vector<int64_t> alive_at_peak;  ///< indices of the buffers alive in the first peak, largest first
 };

@@ -1,7 +1,7 @@
 // Offset assignment: given lifetimes and sizes, an address for each buffer so that the top is low.
-// A portfolio of greedy orders comes first; the largest live sum is a lower bound, and reaching it proves the plan
-// optimal. What remains goes to a branch and bound whose nodes, never its seconds, are bounded, so that the same
-// input gives the same plan on any machine and any number of threads.
+// A portfolio of greedy orders comes first; the largest live sum is a lower bound, and reaching it proves the
+// plan optimal. What remains goes to a branch and bound whose nodes, never its seconds, are bounded, so that
+// the same input gives the same plan on any machine and any number of threads.
 #pragma once
 
 #include <cstdint>

@@ -50,8 +50,14 @@ Problem make_problem(std::span<const Buffer> buffers) {
   int64_t size_gcd = 0;
   for (const Buffer& b : buffers) size_gcd = std::gcd(size_gcd, b.size);
   if (size_gcd == 0) return problem;
-  // Justified offsets are sums of sizes, so an alignment that divides every size asks for nothing.
-  const auto effective = [&](const Buffer& b) { return size_gcd % b.alignment == 0 ? size_gcd : b.alignment; };
+  // Where each alignment divides every size or is a multiple of their gcd, justified offsets are multiples of
+  // that gcd anyway: an alignment that divides it asks for nothing.
+  const bool nested = std::all_of(buffers.begin(), buffers.end(), [&](const Buffer& b) {
+    return size_gcd % b.alignment == 0 || b.alignment % size_gcd == 0;
+  });
+  const auto effective = [&](const Buffer& b) {
+    return nested && size_gcd % b.alignment == 0 ? size_gcd : b.alignment;
+  };
   int64_t unit = 0;
   for (const Buffer& b : buffers)
     if (b.size > 0) unit = std::gcd(unit, effective(b));

@@ -1,7 +1,7 @@
 // The inner form of an assignment: time in sections, sizes in units.
 //
-// A section is a largest set of buffers that live at one time; two buffers overlap in time exactly where they share
-// a section, and each lives in a run of neighbouring ones. There are at most as many as buffers.
+// A section is a largest set of buffers that live at one time; two buffers overlap in time exactly where they
+// share a section, and each lives in a run of neighbouring ones. There are at most as many as buffers.
 //
 //   time      0   3   5   9      births and deaths        a: [0,5)  b: [3,9)  c: [5,9)
 //   sections  |  0    | 1 |      0 = {a, b}, 1 = {b, c}: [0,3) = {a} lies within section 0

@@ -1,5 +1,5 @@
-// A sweep over time. The byte ranges alive at once are disjoint, so in an ordered map by offset a newcomer can
-// only hit its two neighbours.
+// A sweep over time. The byte ranges alive at once are disjoint, so in an ordered map by offset a newcomer
+// can only hit its two neighbours.
 #include "memory/validator.h"
 
 #include <fmt/format.h>

@@ -89,7 +89,7 @@ struct TrainingSettings {
   double adam_epsilon = 1e-8;
   double weight_decay = 0.01;
   std::string weight_decay_scope = "matrices";  ///< matrices | all
-  double max_grad_norm = 1.0;                   ///< 0: no clipping
+  std::optional<double> max_grad_norm = 1.0;    ///< 0 or nothing: no clipping; see clip_norm()
   int64_t seed = 42;
   int64_t logging_steps = 1;
   int64_t eval_steps = 0;  ///< 0: never during training
@@ -107,8 +107,7 @@ struct MemorySettings {
   MemoryBudget device_budget = {};
   MemoryBudget host_budget = {};
   RecomputeSettings recompute = {};
-  std::string offload = "auto";  ///< auto | none | map
-  Tree offload_map = {};         ///< offload: map
+  Tree offload = Tree::of(std::string("auto"));  ///< the word auto or none, or a map from class to place
 };
 
 struct LoraSettings {
@@ -180,6 +179,9 @@ Status check_for_training(const RunConfig& config);
 /// The model's config.json: from the path, the local hub cache, the preset or the run file, with
 /// model.overrides. Errors: kBadData (files), kInvalidArgument (no model named, an unknown preset), kIo.
 Result<ConfigJson> load_model_config(const ModelSettings& model);
+
+/// What holds between a run and its model: the sequences within its positions. Errors: kInvalidArgument.
+Status check_against_model(const RunConfig& config, int64_t max_position_embeddings);
 
 /// Micro-batch and accumulation steps with their product global_batch_size. What is auto is derived from the
 /// other; where both are, nothing: the planner's choice among the divisors.

@@ -27,9 +27,9 @@ using SettingField =
 
 /// One setting.
 struct Setting {
-  std::string path;  ///< "training.learning_rate"
+  std::string path = {};  ///< "training.learning_rate"
   SettingKind kind = SettingKind::kHow;
-  std::string help;  ///< one line
+  std::string help = {};  ///< one line
   SettingField (*field)(RunConfig&) = nullptr;
   double least = 0;  ///< numbers: the range, both ends included
   double most = 0;

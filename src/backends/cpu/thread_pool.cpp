@@ -1,67 +1,104 @@
+// A call of run() publishes one job; whoever is awake claims its tiles, and run() returns as soon as the last tile
+// is done. A worker that sleeps, or that the system has put aside, is never waited for unless it holds a tile.
+//
+//   ticket, 64 bits:  | epoch: one per call | next tile, or kClosed while the job's fields change |
+//
+// A claim is a compare-and-swap of the whole ticket. So a worker that read an old job's fields, however late it
+// comes, fails to claim: the epoch has moved on.
 #include "backends/cpu/thread_pool.h"
 
-#include <immintrin.h>
-
 #include <atomic>
+#include <chrono>
 #include <thread>
 #include <vector>
 
 #include "base/check.h"
 
+#if defined(__x86_64__)
+#include <immintrin.h>
+#endif
+
 namespace plimsoll::cpu {
-
-// A call is announced by a new epoch. Each worker joins each epoch once, claims tiles until none is left and
-// then reports; run() returns when every worker has reported, so `body` never outlives its call.
-struct ThreadPool::State {
-  int num_threads = 1;
-  std::vector<std::thread> workers;
-  alignas(64) std::atomic<uint32_t> epoch{0};
-  alignas(64) std::atomic<int64_t> next{0};
-  alignas(64) std::atomic<int> busy{0};
-  std::atomic<bool> stop{false};
-  int64_t num_tiles = 0;
-  const TileBody* body = nullptr;
-
-  void work(int thread) {
-    for (int64_t tile; (tile = next.fetch_add(1, std::memory_order_relaxed)) < num_tiles;) (*body)(tile, thread);
-  }
-};
-
 namespace {
 
-// About 50 microseconds of pauses: longer than the gaps between the ops of a step, far shorter than a scheduler slice.
-constexpr int kSpins = 2000;
+constexpr uint64_t kTileMask = 0xffffffffu;
+constexpr uint64_t kClosed = kTileMask;
 
+// Longer than the gaps between the ops of a step, far shorter than a slice of the scheduler.
+constexpr auto kSpinTime = std::chrono::microseconds(50);
+
+void pause() {
+#if defined(__x86_64__)
+  _mm_pause();
+#endif
+}
+
+// Returns once `value` differs from `old`: spins for kSpinTime, then sleeps on a futex until it is notified.
 template <typename T>
-void wait_while(std::atomic<T>& value, T old) {
-  for (int i = 0; i < kSpins; ++i) {
-    if (value.load(std::memory_order_acquire) != old) return;
-    _mm_pause();
-  }
+void wait_while(const std::atomic<T>& value, T old) {
+  const auto start = std::chrono::steady_clock::now();
+  do {
+    for (int i = 0; i < 16; ++i) {
+      if (value.load(std::memory_order_acquire) != old) return;
+      pause();
+    }
+  } while (std::chrono::steady_clock::now() - start < kSpinTime);
   while (value.load(std::memory_order_acquire) == old) value.wait(old, std::memory_order_acquire);
 }
 
 }  // namespace
 
-ThreadPool::ThreadPool(int num_threads) : state_(std::make_unique<State>()) {
+struct ThreadPool::State {
+  explicit State(int threads) : num_threads(threads) {}
+
+  // Claims and runs tiles of the current job until none is left.
+  void work(int thread) {
+    for (uint64_t ticket = next.load(std::memory_order_acquire);;) {
+      // Acquire pairs with run()'s release: fields of a later job imply that its closed ticket is seen too, and
+      // the exchange below fails.
+      const int64_t tiles = num_tiles.load(std::memory_order_acquire);
+      const TileBody* job = body.load(std::memory_order_acquire);
+      const auto tile = static_cast<int64_t>(ticket & kTileMask);
+      if (tile >= tiles) return;
+      if (!next.compare_exchange_weak(ticket, ticket + 1, std::memory_order_acq_rel, std::memory_order_acquire))
+        continue;
+      (*job)(tile, thread);
+      if (left.fetch_sub(1, std::memory_order_acq_rel) == 1) left.notify_one();
+      ticket = next.load(std::memory_order_acquire);
+    }
+  }
+
+  void worker(int thread) {
+    for (uint32_t seen = 0; !stop.load(std::memory_order_acquire);) {
+      work(thread);
+      wait_while(calls, seen);
+      seen = calls.load(std::memory_order_acquire);
+    }
+  }
+
+  void wake() {
+    calls.fetch_add(1, std::memory_order_release);
+    calls.notify_all();
+  }
+
+  const int num_threads;
+  std::vector<std::thread> workers;
+  alignas(64) std::atomic<uint64_t> next{kClosed};
+  std::atomic<int64_t> num_tiles{0};
+  std::atomic<const TileBody*> body{nullptr};
+  alignas(64) std::atomic<int32_t> left{0};   // tiles not yet done
+  alignas(64) std::atomic<uint32_t> calls{0};  // what sleeping workers watch
+  std::atomic<bool> stop{false};
+};
+
+ThreadPool::ThreadPool(int num_threads) : state_(std::make_unique<State>(num_threads)) {
   PLIMSOLL_CHECK(num_threads >= 1);
-  state_->num_threads = num_threads;
-  for (int t = 1; t < num_threads; ++t)
-    state_->workers.emplace_back([s = state_.get(), t] {
-      for (uint32_t seen = 0;;) {
-        wait_while(s->epoch, seen);
-        seen = s->epoch.load(std::memory_order_acquire);
-        if (s->stop.load(std::memory_order_relaxed)) return;
-        s->work(t);
-        if (s->busy.fetch_sub(1, std::memory_order_acq_rel) == 1) s->busy.notify_one();
-      }
-    });
+  for (int t = 1; t < num_threads; ++t) state_->workers.emplace_back([s = state_.get(), t] { s->worker(t); });
 }
 
 ThreadPool::~ThreadPool() {
-  state_->stop = true;
-  state_->epoch.fetch_add(1, std::memory_order_release);
-  state_->epoch.notify_all();
+  state_->stop.store(true, std::memory_order_release);
+  state_->wake();
   for (auto& w : state_->workers) w.join();
 }
 
@@ -69,18 +106,20 @@ int ThreadPool::num_threads() const { return state_->num_threads; }
 
 void ThreadPool::run(int64_t num_tiles, TileBody body) {
   State& s = *state_;
-  if (s.num_threads == 1 || num_tiles == 1) {
+  if (s.num_threads == 1 || num_tiles <= 1) {
     for (int64_t tile = 0; tile < num_tiles; ++tile) body(tile, 0);
     return;
   }
-  s.num_tiles = num_tiles;
-  s.body = &body;
-  s.next.store(0, std::memory_order_relaxed);
-  s.busy.store(s.num_threads - 1, std::memory_order_relaxed);
-  s.epoch.fetch_add(1, std::memory_order_release);
-  s.epoch.notify_all();
+  PLIMSOLL_CHECK(num_tiles < INT32_MAX);
+  const uint64_t epoch = ((s.next.load(std::memory_order_relaxed) & ~kTileMask) + kTileMask + 1);
+  s.next.store(epoch | kClosed, std::memory_order_release);
+  s.num_tiles.store(num_tiles, std::memory_order_release);
+  s.body.store(&body, std::memory_order_release);
+  s.left.store(static_cast<int32_t>(num_tiles), std::memory_order_relaxed);
+  s.next.store(epoch, std::memory_order_release);
+  s.wake();
   s.work(0);
-  for (int left; (left = s.busy.load(std::memory_order_acquire)) != 0;) wait_while(s.busy, left);
+  for (int32_t left; (left = s.left.load(std::memory_order_acquire)) != 0;) wait_while(s.left, left);
 }
 
 }  // namespace plimsoll::cpu

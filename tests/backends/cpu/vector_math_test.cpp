@@ -26,6 +26,9 @@ void map_exp(const float* x, float* y, size_t n) {
 void map_exp_non_positive(const float* x, float* y, size_t n) {
   map(x, y, n, [](auto d, auto v) HWY_ATTR { return ExpNonPositive(d, v); });
 }
+void map_exp2_non_positive(const float* x, float* y, size_t n) {
+  map(x, y, n, [](auto d, auto v) HWY_ATTR { return Exp2NonPositive(d, v); });
+}
 void map_log(const float* x, float* y, size_t n) {
   map(x, y, n, [](auto d, auto v) HWY_ATTR { return Log(d, v); });
 }
@@ -58,6 +61,7 @@ namespace {
 
 HWY_EXPORT(map_exp);
 HWY_EXPORT(map_exp_non_positive);
+HWY_EXPORT(map_exp2_non_positive);
 HWY_EXPORT(map_log);
 HWY_EXPORT(map_sigmoid);
 HWY_EXPORT(map_tanh);
@@ -130,11 +134,12 @@ class VectorMath : public testing::TestWithParam<Row> {};
 double sigmoid(double x) { return x < 0 ? std::exp(x) / (1 + std::exp(x)) : 1 / (1 + std::exp(-x)); }
 // Flushed below the threshold that ExpNonPositive states; callers pass x <= 0.
 double exp_non_positive(double x) { return x < static_cast<double>(-87.33f) ? 0 : std::exp(x); }
+double exp2_non_positive(double x) { return x < -126 ? 0 : std::exp2(x); }
 
 TEST_P(VectorMath, IsCloseToLibmInDouble) {
   const Row& row = GetParam();
   std::vector<float> x = inputs();
-  if (std::string(row.name) == "exp_non_positive")
+  if (std::string(row.name).ends_with("non_positive"))
     for (float& v : x) v = v > 0 ? -v : v;
   std::vector<double> exact(x.size());
   for (size_t i = 0; i < x.size(); ++i) exact[i] = row.exact(static_cast<double>(x[i]));
@@ -160,6 +165,7 @@ TEST_P(VectorMath, IsCloseToLibmInDouble) {
 INSTANTIATE_TEST_SUITE_P(Functions, VectorMath,
                          testing::Values(ROW(exp, static_cast<double (*)(double)>(std::exp), 1.0, 2.0),
                                          ROW(exp_non_positive, exp_non_positive, 1.0, 2.0),
+ ROW(exp2_non_positive, exp2_non_positive, 2.0, 2.5),
                                          ROW(log, static_cast<double (*)(double)>(std::log), 1.0, 2.0),
                                          ROW(sigmoid, sigmoid, 2.5, 3.5),
                                          ROW(tanh, static_cast<double (*)(double)>(std::tanh), 3.0, 4.0),

@@ -1,0 +1,89 @@
+"""What the figures were taken on: processor, its flags that matter, memory, load, the commit, GEMM rates."""
+import json
+import os
+import pathlib
+import re
+import subprocess
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
+FLAGS = ["avx2", "fma", "avx512f", "avx512bw", "avx512vl", "avx512_vnni", "avx512_bf16", "amx_bf16"]
+SHAPES = [(2048, 2048, 2048), (4096, 4096, 1024)]
+
+
+def cpu():
+    text = pathlib.Path("/proc/cpuinfo").read_text()
+
+    def field(name):
+        match = re.search(rf"^{name}\s*: (.*)$", text, re.M)
+        return match.group(1).strip() if match else "?"
+    have = set(field("flags").split())
+    return {
+        "model": field("model name"), "family": field("cpu family"), "number": field("model"),
+        "count": os.cpu_count(), "flags": [flag for flag in FLAGS if flag in have],
+    }
+
+
+def memory_bytes(name):
+    for line in pathlib.Path("/proc/meminfo").read_text().splitlines():
+        if line.startswith(name + ":"):
+            return int(line.split()[1]) * 1024
+    return 0
+
+
+def commit():
+    def git(*args):
+        done = subprocess.run(["git", "-C", ROOT, *args], capture_output=True, text=True)
+        return done.stdout.strip() if done.returncode == 0 else ""
+    name = git("rev-parse", "--short=12", "HEAD") or "unknown"
+    return name + (" with uncommitted changes" if git("status", "--porcelain", "-uno") else "")
+
+
+def slug(cpu_info):
+    words = re.sub(r"\((R|TM|r|tm)\)|Processor|CPU|@.*", " ", cpu_info["model"])
+    words = re.sub(r"[^A-Za-z0-9]+", "-", words).strip("-").lower()
+    return f"{words}-f{cpu_info['family']}m{cpu_info['number']}-{cpu_info['count']}cpu"
+
+
+def implementation(benchmark_name):
+    lowered = benchmark_name.lower()
+    for key, shown in (("dnnl", "oneDNN"), ("onednn", "oneDNN"), ("openblas", "OpenBLAS"), ("mkl", "MKL")):
+        if key in lowered:
+            return shown
+    return "Plimsoll"
+
+
+def shape_of(benchmark_name):
+    """The yardstick shape that stands in a benchmark's name, as m, n, k in a row."""
+    numbers = tuple(int(number) for number in re.findall(r"\d+", benchmark_name))
+    return next((shape for shape in SHAPES for at in range(len(numbers)) if numbers[at:at + 3] == shape), None)
+
+
+def kernel_rates(binary, threads, log):
+    """GFLOP/s of each fp32 GEMM in bench_kernels at the two shapes: [(implementation, shape, rate)]."""
+    pattern = "(" + "|".join("[/x:_ ]".join(f"[a-z]*:?{size}" for size in shape) for shape in SHAPES) + ")"
+    command = [str(binary), f"--benchmark_filter={pattern}", "--benchmark_format=json", "--benchmark_min_time=0.5"]
+    env = dict(os.environ, OMP_NUM_THREADS=str(threads), OPENBLAS_NUM_THREADS=str(threads))
+    log.write(f"$ {' '.join(command)}\n")
+    done = subprocess.run(command, capture_output=True, text=True, env=env)
+    log.write(done.stdout)
+    log.stderr.write(done.stderr)
+    if done.returncode != 0:
+        return []
+    rates = []
+    for row in json.loads(done.stdout or "{}").get("benchmarks", []):
+        shape = shape_of(row["name"])
+        if shape is None or "error_message" in row or "bf16" in row["name"].lower():
+            continue
+        seconds = row["real_time"] * {"ns": 1e-9, "us": 1e-6, "ms": 1e-3, "s": 1.0}[row["time_unit"]]
+        m, n, k = shape
+        rates.append((implementation(row["name"]), shape, 2 * m * n * k / seconds / 1e9))
+    return rates
+
+
+def torch_rates(python, threads, log):
+    command = [python, str(ROOT / "bench/step/torch_gemm.py"), str(threads)]
+    log.write(f"$ {' '.join(command)}\n")
+    done = subprocess.run(command, stdout=subprocess.PIPE, stderr=log.stderr, text=True, check=True)
+    log.write(done.stdout)
+    rows = [json.loads(line) for line in done.stdout.splitlines()]
+    return [("PyTorch (MKL)", (row["m"], row["n"], row["k"]), row["gflops"]) for row in rows]

@@ -1,0 +1,159 @@
+"""Turns measured rounds into the page bench/results/<date>-<machine>.md. Every figure on it comes from the run."""
+import statistics
+
+MIB = 1 << 20
+
+
+def table(header, rows):
+    """A Markdown table whose columns line up; all but the first column are right-aligned."""
+    cells = [header] + rows
+    widths = [max(len(row[column]) for row in cells) for column in range(len(header))]
+
+    def line(row):
+        first = row[0].ljust(widths[0])
+        return "| " + " | ".join([first] + [cell.rjust(width) for cell, width in zip(row[1:], widths[1:])]) + " |"
+    rule = "| " + " | ".join(["-" * widths[0]] + ["-" * (width - 1) + ":" for width in widths[1:]]) + " |"
+    return "\n".join([line(header), rule] + [line(row) for row in rows])
+
+
+def rate(event):
+    return event["tokens"] / event["seconds"]
+
+
+def spread(values, digits=0):
+    middle, low, high = statistics.median(values), min(values), max(values)
+    return f"{middle:.{digits}f}", f"{low:.{digits}f}–{high:.{digits}f}"
+
+
+def against(value, goal, at_most=False):
+    """A figure beside its goal, with a word when it falls short."""
+    if goal is None:
+        return f"{value:.2f}", "–", ""
+    met = value <= goal if at_most else value >= goal
+    return f"{value:.2f}", ("≤ " if at_most else "≥ ") + f"{goal:.2f}", "met" if met else "missed"
+
+
+def speed_rows(results):
+    for name, result in results.items():
+        for side, rounds in result["rounds"].items():
+            middle, between = spread([rate(event) for event in rounds])
+            foreign = statistics.median(event["foreign_cores"] for event in rounds)
+            yield [name, side, middle, between, str(len(rounds)), f"{foreign:.2f}"]
+
+
+def paired_ratio(rounds, side):
+    """Median over the rounds of ours / theirs, each pair measured next to each other."""
+    return statistics.median(rate(ours) / rate(theirs) for ours, theirs in zip(rounds["plimsoll"], rounds[side]))
+
+
+def ratio_rows(results, works, strict):
+    for name, result in results.items():
+        goals = works[name]["strict" if strict else "plain"]
+        for side in result["rounds"]:
+            if side != "plimsoll" and "plimsoll" in result["rounds"]:
+                ratio = paired_ratio(result["rounds"], side)
+                yield [name, f"tokens/s against {side}", *against(ratio, goals.get(side))]
+
+
+def gemm_share_rows(results, works, best, flops):
+    for name, result in results.items():
+        rounds = result["rounds"].get("plimsoll")
+        if rounds:
+            gflops = statistics.median(event["steps"] / event["seconds"] for event in rounds) * flops[name] / 1e9
+            yield [name, f"share of {best:.0f} GFLOP/s ({gflops:.0f})", *against(gflops / best, works[name]["share"])]
+
+
+def memory_rows(results):
+    for name, result in results.items():
+        for side, peak in result["peaks"].items():
+            planned = result["planned"] if side == "plimsoll" else None
+            yield [name, side, f"{peak / MIB:.1f}", f"{planned / MIB:.1f}" if planned else "–",
+                   f"{(planned - peak) / MIB:+.1f}" if planned else "–"]
+
+
+def memory_ratio_rows(results, works):
+    for name, result in results.items():
+        peaks = result["peaks"]
+        if "plimsoll" not in peaks:
+            continue
+        for side in [side for side in peaks if side != "plimsoll"]:
+            goal = works[name]["memory"] if side == "eager" else None
+            yield [name, f"peak memory against {side}", *against(peaks["plimsoll"] / peaks[side], goal, at_most=True)]
+        planned = result["planned"]
+        if planned:
+            over = planned - peaks["plimsoll"]
+            allowed = max(0.03 * peaks["plimsoll"], 32 * MIB)
+            verdict = "met" if 0 <= over <= allowed else "missed"
+            yield [name, "planned over measured, MiB", f"{over / MIB:+.1f}", f"0 to {allowed / MIB:.0f}", verdict]
+
+
+def start_rows(results):
+    for name, result in results.items():
+        for side, seconds in result["starts"].items():
+            shown = seconds if isinstance(seconds, list) else [seconds]
+            yield [name, side, ", ".join(f"{value:.2f}" for value in shown)]
+
+
+def gemm_rows(rates):
+    shapes = sorted({shape for _, shape, _ in rates})
+    for name in sorted({name for name, _, _ in rates}):
+        best = {shape: max((r for n, s, r in rates if n == name and s == shape), default=None) for shape in shapes}
+        yield [name] + [f"{best[shape]:.0f}" if best[shape] else "–" for shape in shapes]
+
+
+def is_strict(rates, flags):
+    """Whether this is a machine with AVX-512 on which PyTorch's GEMM is about half of the best one."""
+    theirs = max((r for name, _, r in rates if name.startswith("PyTorch")), default=None)
+    best = max((r for _, _, r in rates), default=None)
+    return bool("avx512f" in flags and theirs and theirs <= 0.6 * best)
+
+
+def page(run):
+    """run: date, commit, cpu, memory_bytes, versions, load, command, log_name, rates, results, works, flops."""
+    cpu, rates, results, works = run["cpu"], run["rates"], run["results"], run["works"]
+    strict = is_strict(rates, cpu["flags"])
+    best = max(r for _, _, r in rates)
+    shapes = sorted({shape for _, shape, _ in rates})
+    checks = [*ratio_rows(results, works, strict), *gemm_share_rows(results, works, best, run["flops"]),
+              *memory_ratio_rows(results, works)]
+    rule = ("PyTorch's GEMM runs at 0.6 or less of the best rate here, so the higher goals apply." if strict else
+            "PyTorch's GEMM runs above 0.6 of the best rate here (or there is no AVX-512), so the lower goals apply.")
+    return f"""# A training step against PyTorch, {run["date"]}
+
+Written by `{run["command"]}` at commit {run["commit"]}; every line the programs printed is in [{run["log_name"]}]({run["log_name"]}).
+
+- Processor: {cpu["model"]} (family {cpu["family"]}, model {cpu["number"]}), {cpu["count"]} CPUs, {run["memory_bytes"] / (1 << 30):.1f} GiB; {" ".join(cpu["flags"])}
+- PyTorch {run["versions"].get("torch", "?")}, transformers {run["versions"].get("transformers", "?")}; load average at the start {run["load"]}
+- fp32, {run["threads"]} threads; one whole optimizer step: forward, backward, clipping at norm 1, AdamW, the loss read
+- The programs take turns, the order rotates each round, and whoever waits computes nothing
+
+## Goals
+
+{rule}
+
+{table(["work", "figure", "measured", "goal", ""], checks)}
+
+## Speed
+
+Tokens a second: median, least and most of the rounds; `foreign` is the load of all other processes in cores while the round ran.
+
+{table(["work", "program", "median", "spread", "rounds", "foreign"], list(speed_rows(results)))}
+
+## Memory
+
+The most resident memory of the process as the kernel counts it (VmHWM), MiB.
+
+{table(["work", "program", "measured", "planned", "difference"], list(memory_rows(results)))}
+
+## Start
+
+Seconds from the start of the process to the end of its first step, less the median step. Plimsoll: first and second start.
+
+{table(["work", "program", "seconds"], list(start_rows(results)))}
+
+## Matrix products
+
+GFLOP/s in fp32, best of the repetitions.
+
+{table(["implementation"] + ["×".join(map(str, shape)) for shape in shapes], list(gemm_rows(rates)))}
+"""

@@ -1,0 +1,221 @@
+// The forward pass of attention: one task per sequence, head and block of queries, over tiles of keys with an online
+// softmax. See attention_tiles-inl.h for the layout of a tile.
+#include "backends/cpu/kernels/targets.h"
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "backends/cpu/kernels/attention_forward.cpp"
+#include "hwy/foreach_target.h"
+#include "hwy/highway.h"
+//
+#include "backends/cpu/kernels/attention.h"
+#include "backends/cpu/kernels/attention_tiles-inl.h"
+#include "backends/cpu/kernels/vector_math-inl.h"
+
+HWY_BEFORE_NAMESPACE();
+namespace plimsoll::cpu::HWY_NAMESPACE {
+namespace attention {
+namespace {
+
+constexpr float kLog2E = 1.44269504f;
+constexpr float kLn2 = 0.693147182f;
+// Stands for the largest score of a row that has seen none: far below any score, and no NaN comes of -inf minus it.
+constexpr float kNothingSeen = -1e38f;
+
+// The running state of a block of queries; scores are in base 2.
+struct ForwardState {
+  alignas(64) float max[kBlock];
+  alignas(64) float sum[kBlock];
+  float* queries = nullptr;  // [head_dim][kBlock], scaled
+  float* scores = nullptr;   // [kBlock][kBlock], keys x queries
+  float* out = nullptr;      // [head_dim][kBlock], not yet divided by sum
+};
+
+// Takes the maximum over a tile into the running one; true if any row's rose. `factor` rescales what was summed before.
+HWY_INLINE bool raise_max(const TilePlan& plan, int vectors, ForwardState& s, float* factor) {
+  const Tag d;
+  bool raised = false;
+  for (int v = 0; v < vectors; ++v) {
+    const Vector old = hn::Load(d, s.max + v * kLanes);
+    Vector even = old, odd = old;
+    for (int n = 0; n < plan.count; ++n) {
+      const Rectangle& rect = plan.rectangles[n];
+      if (v < rect.vector_begin || v >= rect.vector_end) continue;
+      const float* p = s.scores + v * kLanes;
+      int k = rect.key_begin;
+      for (; k + 1 < rect.key_end; k += 2) {
+        even = hn::Max(even, hn::Load(d, p + k * kBlock));
+        odd = hn::Max(odd, hn::Load(d, p + (k + 1) * kBlock));
+      }
+      if (k < rect.key_end) even = hn::Max(even, hn::Load(d, p + k * kBlock));
+    }
+    const Vector now = hn::Max(even, odd);
+    raised |= !hn::AllTrue(d, hn::Eq(now, old));
+    hn::Store(now, d, s.max + v * kLanes);
+    hn::Store(Exp2NonPositive(d, hn::Sub(old, now)), d, factor + v * kLanes);
+  }
+  return raised;
+}
+
+// scores -> 2^(scores - max), summed into the running sums.
+HWY_INLINE void exponentiate(const TilePlan& plan, ForwardState& s) {
+  const Tag d;
+  for (int n = 0; n < plan.count; ++n) {
+    const Rectangle& rect = plan.rectangles[n];
+    for (int v = rect.vector_begin; v < rect.vector_end; ++v) {
+      const Vector max = hn::Load(d, s.max + v * kLanes);
+      Vector sum = hn::Load(d, s.sum + v * kLanes);
+      for (int k = rect.key_begin; k < rect.key_end; ++k) {
+        float* p = s.scores + k * kBlock + v * kLanes;
+        const Vector e = Exp2NonPositive(d, hn::Sub(hn::Load(d, p), max));
+        hn::Store(e, d, p);
+        sum = hn::Add(sum, e);
+      }
+      hn::Store(sum, d, s.sum + v * kLanes);
+    }
+  }
+}
+
+HWY_INLINE void rescale(int vectors, int64_t head_dim, const float* factor, ForwardState& s) {
+  const Tag d;
+  for (int v = 0; v < vectors; ++v) {
+    const Vector f = hn::Load(d, factor + v * kLanes);
+    float* sum = s.sum + v * kLanes;
+    hn::Store(hn::Mul(hn::Load(d, sum), f), d, sum);
+    for (int64_t c = 0; c < head_dim; ++c) {
+      float* p = s.out + c * kBlock + v * kLanes;
+      hn::Store(hn::Mul(hn::Load(d, p), f), d, p);
+    }
+  }
+}
+
+// One tile of keys: scores, softmax, values.
+HWY_INLINE void forward_tile(const AttentionArgs& args, const MaskView& mask, const QueryBlock& block, int32_t key,
+                             const float* k, const float* v, ForwardState& s) {
+  const int num_keys = static_cast<int>(std::min<int64_t>(kBlock, mask.tokens - key));
+  const TilePlan plan = plan_tile(mask, block, key, num_keys);
+  if (plan.count == 0) return;
+  const int64_t head_dim = args.shape.head_dim;
+  for (int n = 0; n < plan.count; ++n) {
+    const Rectangle& r = plan.rectangles[n];
+    multiply<false>({.rows = r.key_end - r.key_begin,
+                     .vectors = r.vector_end - r.vector_begin,
+                     .depth = head_dim,
+                     .a = k + (key + r.key_begin) * args.k_token_stride,
+                     .a_stride = args.k_token_stride,
+                     .b = s.queries + r.vector_begin * kLanes,
+                     .b_stride = kBlock,
+                     .c = s.scores + r.key_begin * kBlock + r.vector_begin * kLanes,
+                     .c_stride = kBlock});
+  }
+  if (plan.masked) mask_scores(mask, block, plan, key, s.scores);
+  alignas(64) float factor[kBlock];
+  if (raise_max(plan, block.vectors, s, factor)) rescale(block.vectors, head_dim, factor, s);
+  exponentiate(plan, s);
+  for (int n = 0; n < plan.count; ++n) {
+    const Rectangle& r = plan.rectangles[n];
+    multiply<true>({.rows = static_cast<int>(head_dim),
+                    .vectors = r.vector_end - r.vector_begin,
+                    .depth = r.key_end - r.key_begin,
+                    .a = v + (key + r.key_begin) * args.v_token_stride,
+                    .a_stride = args.v_token_stride,
+                    .b = s.scores + r.key_begin * kBlock + r.vector_begin * kLanes,
+                    .b_stride = kBlock,
+                    .c = s.out + r.vector_begin * kLanes,
+                    .c_stride = kBlock,
+                    .accumulate = true});
+  }
+}
+
+// Divides by the sums and writes out and lse.
+HWY_INLINE void finish(const QueryBlock& block, int64_t head_dim, ForwardState& s, float* out, int64_t out_stride,
+                       float* lse) {
+  const Tag d;
+  alignas(64) float inverse[kBlock];
+  alignas(64) float log_sum[kBlock];
+  for (int v = 0; v < block.vectors; ++v) {
+    const Vector sum = hn::Load(d, s.sum + v * kLanes);
+    const Vector zero = hn::Zero(d);
+    const Vector inv = hn::Div(hn::Set(d, 1.0f), sum);
+    hn::Store(hn::IfThenElse(hn::Eq(sum, zero), zero, inv), d, inverse + v * kLanes);
+    const Vector max = hn::Load(d, s.max + v * kLanes);
+    hn::Store(hn::MulAdd(max, hn::Set(d, kLn2), Log(d, sum)), d, log_sum + v * kLanes);
+  }
+  rescale(block.vectors, head_dim, inverse, s);
+  transpose<false>(s.out, kBlock, head_dim, block.rows, 1.0f, out, out_stride);
+  std::copy(log_sum, log_sum + block.rows, lse);
+}
+
+void forward_block(const AttentionArgs& args, int64_t b, int64_t h, int64_t index, float* scratch) {
+  const AttentionShape& shape = args.shape;
+  const int64_t kv_head = h / (shape.num_heads / shape.num_kv_heads), head_dim = shape.head_dim;
+  const MaskView mask = mask_of(args, b);
+  const QueryBlock block = make_query_block(mask, index);
+  const float* k = args.k + head_offset(shape, b, kv_head, args.k_token_stride);
+  const float* v = args.v + head_offset(shape, b, kv_head, args.v_token_stride);
+  const float* q = args.q + head_offset(shape, b, h, args.q_token_stride) + block.first * args.q_token_stride;
+  ForwardState s;
+  s.queries = scratch;
+  s.out = s.queries + head_dim * kBlock;
+  s.scores = s.out + head_dim * kBlock;
+  std::fill(s.max, s.max + kBlock, kNothingSeen);
+  std::fill(s.sum, s.sum + kBlock, 0.0f);
+  std::fill(s.out, s.out + head_dim * kBlock, 0.0f);
+  pack_transposed(q, args.q_token_stride, block.rows, head_dim, args.scale * kLog2E, s.queries);
+  const int64_t end = mask.causal ? block.first + block.rows : mask.tokens;
+  for (int64_t key = std::max(0, block.min_lower_key) / kBlock * kBlock; key < end; key += kBlock)
+    forward_tile(args, mask, block, static_cast<int32_t>(key), k, v, s);
+  float* out = args.out + head_offset(shape, b, h, args.out_token_stride) + block.first * args.out_token_stride;
+  finish(block, head_dim, s, out, args.out_token_stride,
+         args.lse + (b * shape.num_heads + h) * shape.tokens + block.first);
+}
+
+}  // namespace
+}  // namespace attention
+
+void attention_forward_block(const AttentionArgs& args, int64_t b, int64_t h, int64_t index, float* scratch) {
+  attention::forward_block(args, b, h, index, scratch);
+}
+
+}  // namespace plimsoll::cpu::HWY_NAMESPACE
+HWY_AFTER_NAMESPACE();
+
+#if HWY_ONCE
+#include "base/check.h"
+
+namespace plimsoll::cpu {
+
+HWY_EXPORT(attention_forward_block);
+
+namespace {
+// Queries and result transposed, and a tile of scores.
+int64_t forward_scratch_floats(int64_t head_dim) { return (2 * head_dim + kBlock) * kBlock; }
+}  // namespace
+
+void check_attention(const AttentionArgs& args) {
+  const AttentionShape& s = args.shape;
+  PLIMSOLL_CHECK(s.batch >= 0 && s.tokens >= 0 && s.tokens < (int64_t{1} << 31) - kBlock, "attention: batch or tokens");
+  PLIMSOLL_CHECK(s.num_kv_heads >= 1 && s.num_heads % s.num_kv_heads == 0 && s.head_dim >= 1, "attention: heads");
+  PLIMSOLL_CHECK(args.window >= 0, "attention: window");
+}
+
+int64_t attention_forward_workspace_bytes(const AttentionShape& shape, int num_threads) {
+  return num_threads * forward_scratch_floats(shape.head_dim) * int64_t{sizeof(float)};
+}
+
+void attention_forward(const AttentionArgs& args, ThreadPool& pool, std::span<std::byte> workspace) {
+  check_attention(args);
+  const AttentionShape& s = args.shape;
+  PLIMSOLL_CHECK(static_cast<int64_t>(workspace.size()) >= attention_forward_workspace_bytes(s, pool.num_threads()),
+                 "attention_forward: workspace");
+  auto* scratch = reinterpret_cast<float*>(workspace.data());
+  const int64_t stride = forward_scratch_floats(s.head_dim), blocks = num_blocks(s.tokens);
+  const int64_t heads = s.batch * s.num_heads;
+  const auto kernel = HWY_DYNAMIC_DISPATCH(attention_forward_block);
+  // The last block of queries sees the most keys, so it goes first.
+  pool.run(heads * blocks, [&](int64_t tile, int thread) {
+    const int64_t head = tile % heads;
+    kernel(args, head / s.num_heads, head % s.num_heads, blocks - 1 - tile / heads, scratch + thread * stride);
+  });
+}
+
+}  // namespace plimsoll::cpu
+#endif

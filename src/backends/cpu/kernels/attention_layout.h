@@ -1,0 +1,53 @@
+// Sizes and addresses that the passes of attention share and that no instruction set changes.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+
+#include "backends/cpu/kernels/attention.h"
+
+namespace plimsoll::cpu {
+
+/// Queries of a block and keys of a tile: a tile of scores is 16 KiB, so it and an operand stay in a 32 or 48 KiB
+/// L1 cache.
+inline constexpr int kBlock = 64;
+/// Keys of a backward task. Gradients of queries are summed over one granule, then granule by granule in order.
+inline constexpr int64_t kGranule = 256;
+
+inline int64_t num_blocks(int64_t tokens) { return (tokens + kBlock - 1) / kBlock; }
+inline int64_t num_granules(int64_t tokens) { return (tokens + kGranule - 1) / kGranule; }
+/// head_dim rounded up to whole vectors of the widest instruction set.
+inline int64_t padded_head_dim(int64_t head_dim) { return (head_dim + 15) / 16 * 16; }
+
+/// Who sees whom in one sequence: i sees j if j >= lower_key(i) and i >= lower_query(j).
+struct MaskView {
+  int64_t tokens = 0;
+  bool causal = true;
+  int64_t window = 0;
+  const int32_t* doc_start = nullptr;  ///< this sequence's
+
+  [[nodiscard]] int32_t lower_key(int64_t i) const {
+    const int64_t by_window = window > 0 ? std::max<int64_t>(0, i - window + 1) : 0;
+    return std::max(static_cast<int32_t>(by_window), doc_start ? doc_start[i] : 0);
+  }
+  [[nodiscard]] int32_t lower_query(int64_t j) const {
+    return causal ? static_cast<int32_t>(j) : doc_start ? doc_start[j] : 0;
+  }
+};
+
+inline MaskView mask_of(const AttentionArgs& args, int64_t b) {
+  return {.tokens = args.shape.tokens,
+          .causal = args.causal || args.window > 0,
+          .window = args.window,
+          .doc_start = args.doc_start ? args.doc_start + b * args.shape.tokens : nullptr};
+}
+
+/// Address of a head's row 0 in a [batch, tokens, heads, head_dim] operand with a token stride.
+inline int64_t head_offset(const AttentionShape& s, int64_t b, int64_t head, int64_t token_stride) {
+  return b * s.tokens * token_stride + head * s.head_dim;
+}
+
+/// Aborts on shapes and strides that no caller may pass.
+void check_attention(const AttentionArgs& args);
+
+}  // namespace plimsoll::cpu

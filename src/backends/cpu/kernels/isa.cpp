@@ -1,0 +1,99 @@
+// The choice rests on Highway's own test of the CPU (and of what the system saves of its registers); a cap disables
+// the targets above it.
+#include "backends/cpu/kernels/isa.h"
+
+#include <cpuid.h>
+
+#include "backends/cpu/kernels/targets.h"
+#include "hwy/targets.h"
+
+namespace plimsoll::cpu {
+namespace {
+
+constexpr Isa kAll[] = {Isa::kPortable, Isa::kAvx2, Isa::kAvx512};
+
+// Everything better than `isa`: lower bits are better targets, the highest one is the fallback.
+constexpr int64_t disabled_above(Isa isa) {
+  return isa == Isa::kAvx512 ? HWY_AVX3 - 1 : isa == Isa::kAvx2 ? HWY_AVX2 - 1 : 2 * HWY_AVX2 - 1;
+}
+
+// Highway 1.0.3 forgets disabled targets while it detects: SupportedTargets() leaves *all* of the CPU's as chosen and
+// only returns the masked ones. Hence the Update after each call of it.
+void choose_again() { hwy::GetChosenTarget().Update(hwy::SupportedTargets()); }
+
+struct Registers {
+  unsigned eax = 0, ebx = 0, ecx = 0, edx = 0;
+};
+
+Registers cpuid(unsigned leaf, unsigned subleaf) {
+  Registers r;
+  if (!__get_cpuid_count(leaf, subleaf, &r.eax, &r.ebx, &r.ecx, &r.edx)) return {};
+  return r;
+}
+
+}  // namespace
+
+std::string_view isa_name(Isa isa) {
+  return isa == Isa::kAvx512 ? "avx512" : isa == Isa::kAvx2 ? "avx2" : "portable";
+}
+
+Isa current_isa() {
+  if (!hwy::GetChosenTarget().IsInitialized()) choose_again();
+  // The row of every dispatch table that is called now.
+  const size_t row = hwy::GetChosenTarget().GetIndex();
+  const auto row_of = [](int64_t target) {
+    return hwy::Num0BitsBelowLS1Bit_Nonzero64(static_cast<uint64_t>(HWY_CHOSEN_TARGET_SHIFT(target)));
+  };
+  return row == row_of(HWY_AVX3) ? Isa::kAvx512 : row == row_of(HWY_AVX2) ? Isa::kAvx2 : Isa::kPortable;
+}
+
+Isa best_isa() {
+  static const Isa best = [] {
+    const Isa capped = current_isa();
+    hwy::DisableTargets(0);
+    choose_again();
+    const Isa uncapped = current_isa();
+    hwy::DisableTargets(disabled_above(capped));
+    choose_again();
+    return uncapped;
+  }();
+  return best;
+}
+
+Result<Isa> select_isa(const char* env) {
+  Isa cap = Isa::kAvx512;
+  if (env != nullptr && *env != '\0') {
+    bool known = false;
+    for (const Isa isa : kAll)
+      if (isa_name(isa) == env) cap = isa, known = true;
+    if (!known)
+      return Error{.code = ErrorCode::kInvalidArgument,
+                   .what = "unknown instruction set '" + std::string(env) + "'",
+                   .where = "PLIMSOLL_ISA",
+                   .hint = "use portable, avx2 or avx512, or unset it"};
+  }
+  hwy::DisableTargets(disabled_above(cap));
+  choose_again();
+  return current_isa();
+}
+
+std::vector<std::string> cpu_features() {
+  const Registers l1 = cpuid(1, 0), l7 = cpuid(7, 0), l71 = cpuid(7, 1);
+  const struct {
+    const char* name;
+    unsigned word;
+    int bit;
+  } all[] = {
+      {"sse4_2", l1.ecx, 20},      {"avx", l1.ecx, 28},          {"fma", l1.ecx, 12},          {"f16c", l1.ecx, 29},
+      {"bmi2", l7.ebx, 8},         {"avx2", l7.ebx, 5},          {"avx_vnni", l71.eax, 4},     {"avx512f", l7.ebx, 16},
+      {"avx512dq", l7.ebx, 17},    {"avx512bw", l7.ebx, 30},     {"avx512vl", l7.ebx, 31},     {"avx512_vnni", l7.ecx, 11},
+      {"avx512_bf16", l71.eax, 5}, {"avx512_fp16", l7.edx, 23},  {"amx_tile", l7.edx, 24},     {"amx_bf16", l7.edx, 22},
+      {"amx_int8", l7.edx, 25},
+  };
+  std::vector<std::string> names;
+  for (const auto& f : all)
+    if (f.word >> f.bit & 1u) names.emplace_back(f.name);
+  return names;
+}
+
+}  // namespace plimsoll::cpu

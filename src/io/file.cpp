@@ -1,0 +1,194 @@
+// POSIX files behind Result. Interrupted and short reads and writes go on; every failure names the path and
+// what the operating system said.
+#include "io/file.h"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <glob.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <atomic>
+#include <cerrno>
+#include <cstring>
+#include <filesystem>
+#include <system_error>
+#include <utility>
+
+namespace plimsoll {
+namespace {
+
+Error io_error(std::string_view what, const std::string& path, int code) {
+  Error error{ErrorCode::kIo, fmt::format("{}: {}", what, std::generic_category().message(code)), path};
+  if (code == ENOSPC || code == EDQUOT) error.hint = "free disk space or choose another folder";
+  if (code == EACCES || code == EPERM || code == EROFS)
+    error.hint = "check the permissions of the file and its folder";
+  return error;
+}
+
+std::string folder_of(const std::string& path) {
+  const std::string folder = std::filesystem::path(path).parent_path().string();
+  return folder.empty() ? "." : folder;
+}
+
+}  // namespace
+
+Result<ReadFile> ReadFile::open(const std::string& path, ErrorCode missing) {
+  // O_NONBLOCK: opening a pipe that nobody writes to must not hang.
+  const int fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+  if (fd < 0) {
+    if (errno == ENOENT || errno == ENOTDIR || errno == ENAMETOOLONG)
+      return Error{missing, "there is no such file", path, "check the path"};
+    return io_error("cannot open the file", path, errno);
+  }
+  struct stat info = {};
+  if (::fstat(fd, &info) != 0 || !S_ISREG(info.st_mode)) {
+    ::close(fd);
+    return Error{missing, S_ISDIR(info.st_mode) ? "is a folder, not a file" : "is not a regular file", path};
+  }
+  return ReadFile(path, fd, info.st_size);
+}
+
+ReadFile::ReadFile(ReadFile&& other) noexcept
+    : path_(std::move(other.path_)), fd_(std::exchange(other.fd_, -1)), size_bytes_(other.size_bytes_) {}
+
+ReadFile& ReadFile::operator=(ReadFile&& other) noexcept {
+  std::swap(path_, other.path_);
+  std::swap(fd_, other.fd_);
+  std::swap(size_bytes_, other.size_bytes_);
+  return *this;
+}
+
+ReadFile::~ReadFile() {
+  if (fd_ >= 0) ::close(fd_);
+}
+
+Status ReadFile::read_at(int64_t offset, std::span<std::byte> out) const {
+  while (!out.empty()) {
+    const ssize_t n = ::pread(fd_, out.data(), out.size(), offset);
+    if (n < 0 && errno == EINTR) continue;
+    if (n < 0) return io_error("cannot read", path_, errno);
+    if (n == 0)
+      return Error{ErrorCode::kBadData,
+                   fmt::format("the file ends at byte {}, before its content does", offset), path_};
+    out = out.subspan(static_cast<size_t>(n));
+    offset += n;
+  }
+  return Ok{};
+}
+
+Result<std::string> read_small_file(const std::string& path, int64_t max_bytes, ErrorCode missing) {
+  PLIMSOLL_ASSIGN(const ReadFile file, ReadFile::open(path, missing));
+  if (file.size_bytes() > max_bytes)
+    return Error{missing,
+                 fmt::format("the file has {} bytes, more than the {} allowed", file.size_bytes(), max_bytes),
+                 path};
+  std::string content(static_cast<size_t>(file.size_bytes()), '\0');
+  PLIMSOLL_TRY(file.read_at(0, std::as_writable_bytes(std::span(content))));
+  return content;
+}
+
+Result<AtomicFile> AtomicFile::create(const std::string& path) {
+  static std::atomic<int> counter{0};
+  for (int attempt = 0; attempt < 100; ++attempt) {
+    const std::string temporary = fmt::format("{}.tmp-{}-{}", path, ::getpid(), counter.fetch_add(1));
+    const int fd = ::open(temporary.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+    if (fd >= 0) return AtomicFile(path, temporary, fd);
+    if (errno != EEXIST) return io_error("cannot create the file", path, errno);
+  }
+  return Error{ErrorCode::kIo, "cannot create a temporary file", path};
+}
+
+AtomicFile::AtomicFile(AtomicFile&& other) noexcept
+    : path_(std::move(other.path_)),
+      temporary_(std::move(other.temporary_)),
+      fd_(std::exchange(other.fd_, -1)) {}
+
+AtomicFile& AtomicFile::operator=(AtomicFile&& other) noexcept {
+  std::swap(path_, other.path_);
+  std::swap(temporary_, other.temporary_);
+  std::swap(fd_, other.fd_);
+  return *this;
+}
+
+AtomicFile::~AtomicFile() { discard(); }
+
+void AtomicFile::discard() {
+  if (fd_ < 0) return;
+  ::close(fd_);
+  ::unlink(temporary_.c_str());
+  fd_ = -1;
+}
+
+Status AtomicFile::reserve(int64_t bytes) {
+  if (bytes <= 0) return Ok{};
+  int code = ::fallocate(fd_, 0, 0, bytes) == 0 ? 0 : errno;
+  if (code == EINTR || code == EOPNOTSUPP || code == ENOSYS || code == EINVAL)
+    code = 0;  // then writing will tell
+  if (code != 0) return io_error("cannot write", path_, code);
+  return Ok{};
+}
+
+Status AtomicFile::write_at(int64_t offset, std::span<const std::byte> bytes) {
+  while (!bytes.empty()) {
+    const ssize_t n = ::pwrite(fd_, bytes.data(), bytes.size(), offset);
+    if (n < 0 && errno == EINTR) continue;
+    if (n < 0) return io_error("cannot write", path_, errno);
+    bytes = bytes.subspan(static_cast<size_t>(n));
+    offset += n;
+  }
+  return Ok{};
+}
+
+Status AtomicFile::commit() {
+  const auto failed = [&](std::string_view what) {
+    const int code = errno;
+    discard();
+    return io_error(what, path_, code);
+  };
+  if (::fsync(fd_) != 0) return failed("cannot write");
+  if (::rename(temporary_.c_str(), path_.c_str()) != 0) return failed("cannot put the file in its place");
+  ::close(std::exchange(fd_, -1));
+  // The rename is only durable once the folder is; a file system that cannot sync folders says EINVAL.
+  const int folder = ::open(folder_of(path_).c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  if (folder < 0) return io_error("cannot sync the folder", path_, errno);
+  const int code = ::fsync(folder) == 0 ? 0 : errno;
+  ::close(folder);
+  if (code != 0 && code != EINVAL) return io_error("cannot sync the folder", path_, code);
+  return Ok{};
+}
+
+Status write_file_atomically(const std::string& path, std::string_view content) {
+  PLIMSOLL_ASSIGN(AtomicFile file, AtomicFile::create(path));
+  PLIMSOLL_TRY(file.write_at(0, std::as_bytes(std::span(content))));
+  return file.commit();
+}
+
+Status create_writable_directory(const std::string& path) {
+  std::error_code code;
+  std::filesystem::create_directories(path, code);
+  if (!code && !std::filesystem::is_directory(path, code) && !code)
+    code = std::make_error_code(std::errc::not_a_directory);
+  if (code) return io_error("cannot create the folder", path, code.value());
+  auto probe = AtomicFile::create(path + "/.writable");
+  if (!probe) return Error{ErrorCode::kIo, "the folder cannot be written", path, "check its permissions"};
+  return Ok{};
+}
+
+Result<std::vector<std::string>> expand_glob(const std::string& pattern) {
+  std::error_code code;
+  if (pattern.find_first_of("*?[") == std::string::npos || std::filesystem::exists(pattern, code))
+    return std::vector<std::string>{pattern};
+  glob_t found = {};
+  const int result = ::glob(pattern.c_str(), GLOB_NOSORT, nullptr, &found);
+  std::vector<std::string> paths;
+  for (size_t i = 0; result == 0 && i < found.gl_pathc; ++i) paths.emplace_back(found.gl_pathv[i]);
+  ::globfree(&found);
+  if (paths.empty())
+    return Error{ErrorCode::kBadData, "no file matches the pattern", pattern, "check the pattern"};
+  std::sort(paths.begin(), paths.end());
+  return paths;
+}
+
+}  // namespace plimsoll

@@ -1,0 +1,65 @@
+// JSON through nlohmann's SAX parser, which does not recurse; the tree is built by TreeBuilder within its
+// limits.
+#include "io/json.h"
+
+#include <fmt/format.h>
+
+#include <nlohmann/json.hpp>
+
+#include "io/tree_builder.h"
+
+namespace plimsoll {
+namespace {
+
+class JsonEvents : public nlohmann::json_sax<nlohmann::json> {
+ public:
+  explicit JsonEvents(const TreeLimits& limits) : builder(limits) {}
+
+  bool null() override { return builder.add({}); }
+  bool boolean(bool value) override { return builder.add(Tree::of(value)); }
+  bool number_integer(number_integer_t value) override { return builder.add(Tree::of(int64_t{value})); }
+  bool number_unsigned(number_unsigned_t value) override {
+    if (value <= static_cast<uint64_t>(std::numeric_limits<int64_t>::max()))
+      return builder.add(Tree::of(static_cast<int64_t>(value)));
+    return builder.add(Tree::of(static_cast<double>(value)));
+  }
+  bool number_float(number_float_t value, const string_t& spelling) override {
+    Tree tree = Tree::of(value);
+    tree.text = spelling;
+    return builder.add(std::move(tree));
+  }
+  bool string(string_t& value) override { return builder.add(Tree::of(std::move(value))); }
+  bool binary(binary_t& /*value*/) override { return false; }  // JSON text has none
+  bool start_object(size_t /*elements*/) override { return builder.open(Tree::Kind::kMap, 0); }
+  bool key(string_t& name) override { return builder.key(std::move(name)); }
+  bool end_object() override { return builder.close(); }
+  bool start_array(size_t /*elements*/) override { return builder.open(Tree::Kind::kList, 0); }
+  bool end_array() override { return builder.close(); }
+  bool parse_error(size_t position, const std::string& /*token*/,
+                   const nlohmann::json::exception& error) override {
+    std::string_view why = error.what();
+    if (const size_t bracket = why.find("] "); bracket != std::string_view::npos)
+      why.remove_prefix(bracket + 2);
+    syntax_error = fmt::format("no JSON at byte {}: {}", position, why.substr(0, 200));
+    return false;
+  }
+
+  TreeBuilder builder;
+  std::string syntax_error;
+};
+
+}  // namespace
+
+Result<Tree> parse_json(std::string_view text, const TreeLimits& limits) {
+  if (static_cast<int64_t>(text.size()) > limits.max_bytes)
+    return Error{ErrorCode::kBadData,
+                 fmt::format("JSON of {} bytes, more than the {} allowed", text.size(), limits.max_bytes)};
+  JsonEvents events(limits);
+  const bool ok = nlohmann::json::sax_parse(text.begin(), text.end(), &events);
+  if (!events.syntax_error.empty()) return Error{ErrorCode::kBadData, events.syntax_error};
+  if (!events.builder.error().empty()) return Error{ErrorCode::kBadData, "JSON: " + events.builder.error()};
+  if (!ok || !events.builder.done()) return Error{ErrorCode::kBadData, "JSON breaks off"};
+  return events.builder.take();
+}
+
+}  // namespace plimsoll

@@ -1,0 +1,39 @@
+// The greedy orders: first fit in a given order, and the skyline, which lets the least feasible offset
+// decide.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "memory/problem.h"
+
+namespace plimsoll::memory {
+
+/// What an order looks at, most important first; larger comes first unless said otherwise.
+enum class Key {
+  kLoad,      ///< the largest load of a section that it lives in
+  kLifetime,  ///< number of sections
+  kArea,      ///< size times lifetime
+  kSize,
+  kEarly,  ///< born first comes first
+  kLate,   ///< dies last comes first
+};
+
+/// Ranks of the items by `keys`, ties by index: rank[item] in [0, n), 0 is first.
+std::vector<int32_t> rank_by(const Problem& problem, std::span<const Key> keys);
+
+/// Places the items in the order of their ranks, each at the lowest offset where it fits.
+/// Cost: O(n · placed below the gap), with whole runs of placed items skipped that live at other times.
+Packing first_fit(const Problem& problem, std::span<const int32_t> rank);
+
+/// Again and again places the item with the least feasible offset above the skyline of those placed, ties by
+/// rank.
+///
+///   offset          ┌──┐          the skyline is the top of what lies in each section; an item rests on
+///      │  ┌────┐    │  │          the highest part beneath it, and gaps below are given up
+///      └──┴────┴────┴──┴── section
+/// Cost: O((n + raised keys) · log n).
+Packing skyline(const Problem& problem, std::span<const int32_t> rank);
+
+}  // namespace plimsoll::memory

@@ -1,0 +1,261 @@
+// Depth first, one decision a node: which item lies at the floor of one section?
+//
+// The floors form a skyline. Take a section where every item that fits at its floor also lies at that floor
+// over all of its life (a valley). In any packing that is settled (no item can fall), either exactly one of
+// those items lies at this section's floor, or none does and the section wastes what is below the next
+// possible offset. These cases exclude each other, so a sub-problem is known by its items and floors alone:
+// one that failed is remembered. Choosing the section with the fewest cases makes tight packings nearly free
+// of guesses. Sub-problems that share no item to be placed are solved one by one: a failure of one fails the
+// node. Equal items are placed in the order of their index.
+#include "memory/search.h"
+
+#include <algorithm>
+#include <limits>
+#include <vector>
+
+#include "memory/search_state.h"
+
+namespace plimsoll::memory {
+
+namespace {
+
+constexpr int64_t kNever = std::numeric_limits<int64_t>::max();
+// A node of a case with 200 buffers looks at about this many members.
+constexpr int64_t kWorkPerNode = 256;
+
+/// Sub-problems that failed, by hash; a newcomer replaces what is in its place.
+class FailedSet {
+ public:
+  explicit FailedSet(int64_t max_nodes) {
+    size_t slots = 1024;
+    while (slots < (size_t{1} << 20) && static_cast<int64_t>(slots) < 2 * max_nodes) slots *= 2;
+    slots_.assign(slots, 0);
+  }
+  [[nodiscard]] bool contains(uint64_t key) const { return slots_[key & (slots_.size() - 1)] == key; }
+  void insert(uint64_t key) { slots_[key & (slots_.size() - 1)] = key; }
+
+ private:
+  std::vector<uint64_t> slots_;
+};
+
+class Search {
+ public:
+  Search(const Problem& problem, int64_t capacity, int64_t max_nodes, const Strategy& strategy)
+      : state_(problem, capacity), max_nodes_(max_nodes), strategy_(strategy), failed_(max_nodes) {
+    rank_items(problem);
+  }
+
+  SearchResult run() {
+    SearchResult result;
+    const int32_t sections = state_.problem().num_sections();
+    const bool found = state_.start() && solve_parts(0, sections);
+    result.outcome = found ? Outcome::kFound : out_of_nodes_ ? Outcome::kOutOfNodes : Outcome::kImpossible;
+    result.nodes = nodes();
+    if (!found) return result;
+    result.packing.offsets = state_.offsets();
+    for (size_t i = 0; i < state_.problem().items.size(); ++i)
+      result.packing.height =
+          std::max(result.packing.height, result.packing.offsets[i] + state_.problem().items[i].size);
+    return result;
+  }
+
+ private:
+  /// The cases at one section.
+  struct Choice {
+    int32_t section = -1;
+    int64_t waste_to =
+        kNever;  ///< the next possible offset if nothing lies at the floor; kNever: not within capacity
+    std::vector<int32_t> items;  ///< that may lie at the floor
+  };
+
+  void rank_items(const Problem& problem);
+  [[nodiscard]] int64_t nodes() const { return nodes_ + state_.work() / kWorkPerNode; }
+  bool solve_parts(int32_t first, int32_t last);
+  bool solve(int32_t first, int32_t last);
+  bool branch(const Choice& choice, int32_t first, int32_t last);
+  Choice choose(int32_t first, int32_t last);
+  bool collect(int32_t s, int32_t low, int32_t high, size_t limit, std::vector<int32_t>& items);
+  int64_t next_offset(int32_t s, const std::vector<int32_t>& items) const;
+  void order(Choice& choice, int32_t first, int32_t last) const;
+
+  SearchState state_;
+  int64_t max_nodes_;
+  Strategy strategy_;
+  FailedSet failed_;
+  std::vector<int32_t> rank_;     ///< item -> place in the order of values
+  std::vector<int32_t> scratch_;  ///< items of the section under examination
+  int64_t nodes_ = 0;
+  bool out_of_nodes_ = false;
+};
+
+void Search::rank_items(const Problem& problem) {
+  std::vector<double> value(problem.items.size());
+  uint64_t random = strategy_.seed;
+  for (size_t i = 0; i < value.size(); ++i) {
+    const Item& item = problem.items[i];
+    const double lifetime = item.last - item.first;
+    const auto size = static_cast<double>(item.size);
+    const double tie = 1e-6;
+    value[i] = strategy_.value == Strategy::Value::kArea       ? lifetime * size
+               : strategy_.value == Strategy::Value::kLifetime ? lifetime * (1 + tie * size / 1e6)
+                                                               : size * (1 + tie * lifetime);
+    if (strategy_.seed != 0) {
+      random = random * 6364136223846793005u + 1442695040888963407u;
+      value[i] *= 0.5 + static_cast<double>(random >> 40) / static_cast<double>(1 << 24);
+    }
+  }
+  std::vector<int32_t> by_value(value.size());
+  for (size_t i = 0; i < by_value.size(); ++i) by_value[i] = static_cast<int32_t>(i);
+  std::stable_sort(by_value.begin(), by_value.end(), [&](int32_t a, int32_t b) {
+    return value[static_cast<size_t>(a)] > value[static_cast<size_t>(b)];
+  });
+  rank_.resize(value.size());
+  for (size_t i = 0; i < by_value.size(); ++i)
+    rank_[static_cast<size_t>(by_value[i])] = static_cast<int32_t>(i);
+}
+
+bool Search::solve_parts(int32_t first, int32_t last) {
+  for (int32_t s = first; s < last;) {
+    int32_t end = s + 1;
+    while (end < last && state_.joined(end - 1)) ++end;
+    if (state_.remaining(s) > 0 && !solve(s, end)) return false;
+    s = end;
+  }
+  return true;
+}
+
+bool Search::solve(int32_t first, int32_t last) {
+  ++nodes_;
+  if (nodes() > max_nodes_) {
+    out_of_nodes_ = true;
+    return false;
+  }
+  const uint64_t key = state_.hash(first, last);
+  if (failed_.contains(key)) return false;
+  if (branch(choose(first, last), first, last)) return true;
+  if (!out_of_nodes_) failed_.insert(key);
+  return false;
+}
+
+bool Search::branch(const Choice& choice, int32_t first, int32_t last) {
+  const size_t mark = state_.mark();
+  for (const int32_t i : choice.items) {
+    if (state_.place(i) && solve_parts(first, last)) return true;
+    state_.undo(mark);
+    if (out_of_nodes_) return false;
+  }
+  if (choice.waste_to == kNever) return false;
+  if (state_.raise(choice.section, choice.waste_to) && solve_parts(first, last)) return true;
+  state_.undo(mark);
+  return false;
+}
+
+/// Collects the items that may lie at the floor of s, whose valley is [low, high); false if s is no place to
+/// branch: an item reaches out of the valley, or there are `limit` of them.
+bool Search::collect(int32_t s, int32_t low, int32_t high, size_t limit, std::vector<int32_t>& items) {
+  items.clear();
+  const int64_t floor = state_.floor(s);
+  for (const int32_t i : state_.members(s)) {
+    if (state_.least(i) != floor) continue;
+    const Item& item = state_.item(i);
+    if (item.first < low || item.last > high) return false;
+    const auto twin = std::find_if(items.begin(), items.end(), [&](int32_t j) {
+      const Item& other = state_.item(j);
+      return other.first == item.first && other.last == item.last && other.size == item.size &&
+             other.alignment == item.alignment;
+    });
+    if (twin != items.end()) {
+      *twin = std::min(*twin, i);
+      continue;
+    }
+    if (items.size() == limit) return false;
+    items.push_back(i);
+  }
+  return true;
+}
+
+/// A bound from below on the offset of what lies lowest in s if none of `items` lies at the floor: it rests
+/// on an item that is yet to be placed beside s, or it is one that cannot lie at the floor anyway.
+int64_t Search::next_offset(int32_t s, const std::vector<int32_t>& items) const {
+  const int64_t floor = state_.floor(s);
+  int64_t next = kNever;
+  for (const int32_t i : state_.members(s))
+    if (state_.least(i) > floor) next = std::min(next, state_.least(i));
+  int32_t low = s;
+  int32_t high = s + 1;
+  for (const int32_t i : items) {
+    low = std::min(low, state_.item(i).first);
+    high = std::max(high, state_.item(i).last);
+  }
+  for (int32_t t = low; t < high; ++t)
+    for (const int32_t i : state_.members(t)) {
+      const Item& item = state_.item(i);
+      if (state_.least(i) == SearchState::kPlaced || (item.first <= s && s < item.last)) continue;
+      next = std::min(next, state_.least(i) + item.size);
+    }
+  return next;
+}
+
+Search::Choice Search::choose(int32_t first, int32_t last) {
+  Choice best;
+  size_t fewest = SIZE_MAX;
+  int64_t lowest = kNever;
+  for (int32_t low = first; low < last;) {
+    const int64_t floor = state_.floor(low);
+    int32_t high = low + 1;
+    while (high < last && state_.floor(high) == floor) ++high;
+    const bool valley =
+        (low == first || state_.floor(low - 1) > floor) && (high == last || state_.floor(high) > floor);
+    for (int32_t s = low; s < high; ++s) {
+      if (!strategy_.fewest_first && floor > lowest) break;
+      if (!valley && !strategy_.fewest_first) break;
+      if (!collect(s, low, high, SIZE_MAX, scratch_)) continue;
+      int64_t waste_to = kNever;
+      if (state_.slack(s) > 0) {
+        waste_to = next_offset(s, scratch_);
+        if (waste_to > floor + state_.slack(s)) waste_to = kNever;
+      }
+      const size_t cases = scratch_.size() + (waste_to != kNever);
+      if (strategy_.fewest_first || floor == lowest) {
+        if (cases > fewest || (cases == fewest && floor >= lowest)) continue;
+      }
+      fewest = cases;
+      lowest = floor;
+      best.section = s;
+      best.waste_to = waste_to;
+      best.items = scratch_;
+      if (cases <= 1 && strategy_.fewest_first) {
+        return best;
+      }
+    }
+    low = high;
+  }
+  order(best, first, last);
+  return best;
+}
+
+void Search::order(Choice& choice, int32_t first, int32_t last) const {
+  const int64_t floor = state_.floor(choice.section);
+  const auto level = [&](int32_t i) {
+    if (!strategy_.flush_first) return 0;
+    const Item& item = state_.item(i);
+    const int64_t top = floor + item.size;
+    const auto wall = [&](int32_t s) { return s >= first && s < last ? state_.floor(s) : state_.capacity(); };
+    const int64_t left = wall(item.first - 1);
+    const int64_t right = wall(item.last);
+    return (left == top) + (right == top) + ((left > floor) + (right > floor));
+  };
+  std::sort(choice.items.begin(), choice.items.end(), [&](int32_t a, int32_t b) {
+    const int x = level(a);
+    const int y = level(b);
+    return x != y ? x > y : rank_[static_cast<size_t>(a)] < rank_[static_cast<size_t>(b)];
+  });
+}
+
+}  // namespace
+
+SearchResult search(const Problem& problem, int64_t capacity, int64_t max_nodes, const Strategy& strategy) {
+  return Search(problem, capacity, max_nodes, strategy).run();
+}
+
+}  // namespace plimsoll::memory

@@ -1,0 +1,163 @@
+// Propagation to a fixed point over sections, and the trail that takes it back.
+#include "memory/search_state.h"
+
+#include <algorithm>
+
+namespace plimsoll::memory {
+
+namespace {
+
+size_t index(int32_t i) { return static_cast<size_t>(i); }
+
+/// The finaliser of SplitMix64 (Steele et al. 2014): every bit of the input reaches every bit of the output.
+uint64_t mix(uint64_t x) {
+  x += 0x9e3779b97f4a7c15u;
+  x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9u;
+  x = (x ^ (x >> 27)) * 0x94d049bb133111ebu;
+  return x ^ (x >> 31);
+}
+
+uint64_t item_key(int32_t i) { return mix(static_cast<uint64_t>(i) << 1 | 1); }
+uint64_t floor_key(int32_t s, int64_t height) {
+  return mix(mix(static_cast<uint64_t>(s) << 1) ^ static_cast<uint64_t>(height));
+}
+
+}  // namespace
+
+SearchState::SearchState(const Problem& problem, int64_t capacity)
+    : problem_(problem),
+      capacity_(capacity),
+      floor_(problem.load.size(), 0),
+      remaining_(problem.load),
+      least_(problem.items.size(), 0),
+      offsets_(problem.items.size(), 0),
+      joins_(problem.load.size(), 0),
+      begin_(problem.load.size() + 1, 0),
+      starts_(problem.load.size(), 0),
+      queued_(problem.load.size(), 0) {
+  for (const Item& item : problem.items)
+    for (int32_t s = item.first; s < item.last; ++s) {
+      ++begin_[index(s) + 1];
+      joins_[index(s)] += s + 1 < item.last;
+    }
+  for (size_t s = 0; s < problem.load.size(); ++s) begin_[s + 1] += begin_[s];
+  members_.resize(begin_.back());
+  std::vector<size_t> next = begin_;
+  for (int32_t i = 0; index(i) < problem.items.size(); ++i) {
+    starts_[index(item(i).first)] ^= item_key(i);
+    for (int32_t s = item(i).first; s < item(i).last; ++s) members_[next[index(s)]++] = i;
+  }
+}
+
+uint64_t SearchState::hash(int32_t first, int32_t last) const {
+  uint64_t h = 0;
+  for (int32_t s = first; s < last; ++s) h ^= starts_[index(s)] ^ floor_key(s, floor_[index(s)]);
+  return h;
+}
+
+void SearchState::touch(int32_t s) {
+  if (queued_[index(s)]) return;
+  queued_[index(s)] = 1;
+  queue_.push_back(s);
+}
+
+void SearchState::set_floor(int32_t s, int64_t height) {
+  trail_.push_back({What::kFloor, s, floor_[index(s)]});
+  floor_[index(s)] = height;
+}
+
+bool SearchState::start() {
+  for (int32_t s = 0; s < problem_.num_sections(); ++s) touch(s);
+  return propagate();
+}
+
+bool SearchState::place(int32_t i) {
+  const Item& it = item(i);
+  const int64_t offset = least_[index(i)];
+  trail_.push_back({What::kPlace, i, offset});
+  offsets_[index(i)] = offset;
+  least_[index(i)] = kPlaced;
+  starts_[index(it.first)] ^= item_key(i);
+  for (int32_t s = it.first; s < it.last; ++s) {
+    set_floor(s, offset + it.size);
+    remaining_[index(s)] -= it.size;
+    joins_[index(s)] -= s + 1 < it.last;
+    touch(s);
+  }
+  return propagate();
+}
+
+bool SearchState::raise(int32_t s, int64_t height) {
+  set_floor(s, height);
+  touch(s);
+  return propagate();
+}
+
+bool SearchState::propagate() {
+  bool alive = true;
+  for (size_t at = 0; at < queue_.size(); ++at) {
+    const int32_t s = queue_[at];
+    queued_[index(s)] = 0;
+    if (alive && remaining_[index(s)] > 0) alive = lift_members(s) && check_section(s);
+  }
+  queue_.clear();
+  return alive;
+}
+
+/// Items of s lie at or above its floor.
+bool SearchState::lift_members(int32_t s) {
+  const int64_t height = floor_[index(s)];
+  for (const int32_t i : members(s)) {
+    int64_t& least = least_[index(i)];
+    if (least >= height) continue;
+    const Item& it = item(i);
+    const int64_t lifted = align_up(height, it.alignment);
+    if (lifted + it.size > capacity_) return false;
+    trail_.push_back({What::kLeast, i, least});
+    least = lifted;
+    for (int32_t t = it.first; t < it.last; ++t)
+      if (t != s) touch(t);
+  }
+  return true;
+}
+
+/// The one-machine bound; the floor follows the least of its items.
+bool SearchState::check_section(int32_t s) {
+  int32_t* const first = members_.data() + begin_[index(s)];
+  int32_t* const last = members_.data() + begin_[index(s) + 1];
+  work_ += last - first;
+  for (int32_t* i = first + 1; i < last; ++i) {  // nearly sorted already
+    const int32_t moved = *i;
+    const int64_t key = least_[index(moved)];
+    int32_t* j = i;
+    for (; j > first && least_[index(j[-1])] > key; --j) *j = j[-1];
+    *j = moved;
+  }
+  int64_t top = 0;
+  for (const int32_t* i = first; i < last && least_[index(*i)] != kPlaced; ++i)
+    top = std::max(top, least_[index(*i)]) + item(*i).size;
+  if (top > capacity_) return false;
+  if (least_[index(*first)] > floor_[index(s)]) set_floor(s, least_[index(*first)]);
+  return true;
+}
+
+void SearchState::undo(size_t mark) {
+  while (trail_.size() > mark) {
+    const Change change = trail_.back();
+    trail_.pop_back();
+    if (change.what == What::kFloor) {
+      floor_[index(change.index)] = change.old;
+      continue;
+    }
+    least_[index(change.index)] = change.old;
+    if (change.what == What::kLeast) continue;
+    const Item& it = item(change.index);
+    starts_[index(it.first)] ^= item_key(change.index);
+    for (int32_t s = it.first; s < it.last; ++s) {
+      remaining_[index(s)] += it.size;
+      joins_[index(s)] += s + 1 < it.last;
+    }
+  }
+}
+
+}  // namespace plimsoll::memory

@@ -1,0 +1,113 @@
+// GPT-2: pre-norm decoder with layer norms, learned positions, full heads and a GELU MLP. Radford et al. 2019; names
+// as in transformers, whose Conv1D weights are [in, out]. The head is the embedding, transposed.
+#include <cmath>
+#include <string>
+
+#include "models/gpt2_config.h"
+#include "models/model.h"
+#include "ops/ops.h"
+
+namespace plimsoll::models {
+namespace {
+
+using ir::Builder;
+using ir::ValueId;
+
+std::string layer_name(int64_t layer) { return "transformer.h." + std::to_string(layer); }
+
+class Gpt2 final : public Model {
+ public:
+  explicit Gpt2(Gpt2Config config) : c_(std::move(config)) {
+    vocab_size_ = c_.vocab_size;
+    max_positions_ = c_.n_positions;
+    unknown_fields_ = c_.unknown_fields;
+    add("transformer.wte.weight", {c_.vocab_size, c_.n_embd}, Init::kNormal);
+    add("transformer.wpe.weight", {c_.n_positions, c_.n_embd}, Init::kNormal);
+    for (int64_t i = 0; i < c_.n_layer; ++i) {
+      const std::string layer = layer_name(i);
+      add_norm(layer + ".ln_1");
+      add_conv1d(layer + ".attn.c_attn", c_.n_embd, 3 * c_.n_embd, c_.initializer_range);
+      add_conv1d(layer + ".attn.c_proj", c_.n_embd, c_.n_embd, residual_std());
+      add_norm(layer + ".ln_2");
+      add_conv1d(layer + ".mlp.c_fc", c_.n_embd, c_.n_inner, c_.initializer_range);
+      add_conv1d(layer + ".mlp.c_proj", c_.n_inner, c_.n_embd, residual_std());
+    }
+    add_norm("transformer.ln_f");
+    for (const Parameter& p : parameters_)
+      if (p.shape.rank() == 2) num_matmul_parameters_ += p.shape.num_elements();
+    num_matmul_parameters_ -= c_.n_positions * c_.n_embd;
+  }
+
+  ValueId logits(Builder& b, ValueId tokens) const override {
+    const ir::Shape shape = b.type(tokens).shape;
+    const ValueId wte = read_parameter(b, "transformer.wte.weight");
+    ValueId x;
+    {
+      const auto scope = b.scope("embeddings");
+      x = ops::add(b, ops::embedding(b, wte, tokens), ops::embedding(b, read_parameter(b, "transformer.wpe.weight"), positions(b, shape)));
+    }
+    for (int64_t i = 0; i < c_.n_layer; ++i) {
+      const auto scope = b.scope("h." + std::to_string(i));
+      x = block(b, x, layer_name(i));
+    }
+    x = norm(b, x, "transformer.ln_f");
+    const auto scope = b.scope("lm_head");
+    return ops::linear(b, x, wte, {});
+  }
+
+ private:
+  /// The published initialisation: projections onto the residual stream are scaled by 1/sqrt(2 layers).
+  [[nodiscard]] double residual_std() const { return c_.initializer_range / std::sqrt(2.0 * static_cast<double>(c_.n_layer)); }
+
+  void add(const std::string& name, ir::Shape shape, Init init, double std = -1) {
+    parameters_.push_back({name, shape, init, std < 0 ? c_.initializer_range : std, {{name, 0, shape}}});
+  }
+  void add_norm(const std::string& name) {
+    add(name + ".weight", {c_.n_embd}, Init::kOnes);
+    add(name + ".bias", {c_.n_embd}, Init::kZeros);
+  }
+  void add_conv1d(const std::string& name, int64_t in, int64_t out, double std) {
+    add(name + ".weight", {in, out}, Init::kNormal, std);
+    add(name + ".bias", {out}, Init::kZeros);
+  }
+
+  ValueId positions(Builder& b, const ir::Shape& shape) const { return ops::positions(b, shape.dim(0), shape.dim(1)); }
+  ValueId norm(Builder& b, ValueId x, const std::string& name) const {
+    return ops::layer_norm(b, x, read_parameter(b, name + ".weight"), read_parameter(b, name + ".bias"), c_.layer_norm_epsilon).y;
+  }
+  ValueId conv1d(Builder& b, ValueId x, const std::string& name) const {
+    return ops::linear(b, x, read_parameter(b, name + ".weight"), read_parameter(b, name + ".bias"), /*transposed=*/true);
+  }
+
+  ValueId block(Builder& b, ValueId x, const std::string& layer) const {
+    {
+      const auto scope = b.scope("attn");
+      x = ops::add(b, x, attention(b, norm(b, x, layer + ".ln_1"), layer + ".attn"));
+    }
+    const auto scope = b.scope("mlp");
+    const ValueId hidden = ops::gelu(b, conv1d(b, norm(b, x, layer + ".ln_2"), layer + ".mlp.c_fc"), "tanh");
+    return ops::add(b, x, conv1d(b, hidden, layer + ".mlp.c_proj"));
+  }
+
+  ValueId attention(Builder& b, ValueId x, const std::string& prefix) const {
+    const ir::Shape shape = b.type(x).shape;
+    const int64_t batch = shape.dim(0), tokens = shape.dim(1), d = c_.head_dim();
+    const auto parts = ops::split(b, conv1d(b, x, prefix + ".c_attn"), {c_.n_embd, c_.n_embd, c_.n_embd});
+    std::vector<ValueId> heads;
+    for (size_t i = 0; i < 3; ++i) heads.push_back(ops::reshape(b, parts[i], {batch, tokens, c_.n_head, d}));
+    const ops::AttentionOptions options{1.0 / std::sqrt(static_cast<double>(d)), true, 0};
+    const ValueId out = ops::attention(b, heads[0], heads[1], heads[2], {}, options).out;
+    return conv1d(b, ops::reshape(b, out, {batch, tokens, c_.n_embd}), prefix + ".c_proj");
+  }
+
+  Gpt2Config c_;
+};
+
+}  // namespace
+
+Result<std::unique_ptr<Model>> make_gpt2(const ConfigJson& config) {
+  PLIMSOLL_ASSIGN(Gpt2Config parsed, parse_gpt2_config(config));
+  return std::unique_ptr<Model>(std::make_unique<Gpt2>(std::move(parsed)));
+}
+
+}  // namespace plimsoll::models

@@ -1,0 +1,26 @@
+// What each file of ops exports: its definitions. op_list.cpp calls every one of these.
+#pragma once
+
+#include <span>
+
+#include "ir/op_def.h"
+
+namespace plimsoll::ops {
+
+using OpGroup = std::span<const ir::OpDef>;
+
+OpGroup structure_ops();
+OpGroup elementwise_ops();
+OpGroup activation_ops();
+OpGroup random_ops();
+OpGroup rms_norm_ops();
+OpGroup layer_norm_ops();
+OpGroup linear_ops();
+OpGroup embedding_ops();
+OpGroup rope_ops();
+OpGroup attention_ops();
+OpGroup cross_entropy_ops();
+OpGroup head_loss_ops();
+OpGroup optimizer_ops();
+
+}  // namespace plimsoll::ops

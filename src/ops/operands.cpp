@@ -1,0 +1,100 @@
+// Checks shared by the files of ops.
+#include "ops/operands.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+
+namespace plimsoll::ops {
+
+Operands::Operands(const OpTypes& types, size_t required, std::vector<std::string_view> names)
+    : types_(types), names_(std::move(names)) {
+  const size_t given = types_.inputs.size();
+  if (given < required || given > names_.size()) {
+    std::vector<std::string> listed;
+    for (size_t i = 0; i < names_.size(); ++i)
+      listed.push_back(fmt::format("{}{}", names_[i], i < required ? "" : "?"));
+    return fail(fmt::format("takes ({}), given {} operands", fmt::join(listed, ", "), given));
+  }
+  for (size_t i = 0; i < required; ++i)
+    if (!types_.has(i)) return fail(fmt::format("{} is absent", names_[i]));
+}
+
+Operands& Operands::dtypes(DType dtype, std::initializer_list<size_t> integers) {
+  for (size_t i = 0; i < types_.inputs.size(); ++i) {
+    if (!types_.has(i)) continue;
+    const bool integer = std::find(integers.begin(), integers.end(), i) != integers.end();
+    const DType wanted = integer ? DType::kI32 : dtype;
+    if (types_.inputs[i].dtype != wanted)
+      fail(fmt::format("{} must be {}, is {}", names_[i], ir::name(wanted), to_string(types_.inputs[i])));
+  }
+  return *this;
+}
+
+Operands& Operands::require(bool condition, std::string_view what, std::initializer_list<size_t> shown) {
+  if (condition) return *this;
+  std::vector<std::string> listed;
+  for (const size_t i : shown) listed.push_back(fmt::format("{} {}", names_[i], to_string(types_.inputs[i].shape)));
+  fail(fmt::format("{}{}{}", what, listed.empty() ? "" : ": ", fmt::join(listed, ", ")));
+  return *this;
+}
+
+Operands& Operands::shaped(size_t i, const Shape& expected) {
+  if (types_.has(i) && types_.inputs[i].shape != expected)
+    fail(fmt::format("{} must be {}, is {}", names_[i], to_string(expected), to_string(types_.inputs[i].shape)));
+  return *this;
+}
+
+Result<Types> Operands::results(Types types) {
+  for (const TensorType& t : types)
+    if (!shape_of({t.shape.dims().begin(), t.shape.dims().end()}))
+      fail(fmt::format("a result would be {}, beyond 2^48 elements or {} axes", to_string(t.shape), Shape::kMaxRank));
+  if (error_) return *error_;
+  return types;
+}
+
+void Operands::fail(std::string what) {
+  if (!error_) error_ = Error{ErrorCode::kInvalidArgument, fmt::format("{}: {}", types_.op, what)};
+}
+
+std::optional<Shape> shape_of(const std::vector<int64_t>& extents) {
+  if (extents.empty() || extents.size() > Shape::kMaxRank) return std::nullopt;
+  int64_t product = 1;
+  for (const int64_t extent : extents) {
+    if (extent < 1 || extent > kMaxElements / product) return std::nullopt;
+    product *= extent;
+  }
+  return Shape(std::span(extents));
+}
+
+Shape with_last(Shape shape, int64_t extent) {
+  shape.set_dim(-1, extent);
+  return shape;
+}
+
+Shape without_last(const Shape& shape) {
+  if (shape.rank() == 1) return Shape{1};
+  return Shape(shape.dims().first(static_cast<size_t>(shape.rank() - 1)));
+}
+
+std::vector<ValueId> trimmed(std::vector<ValueId> inputs) {
+  while (!inputs.empty() && !inputs.back().valid()) inputs.pop_back();
+  return inputs;
+}
+
+AttrSpec bool_attr(std::string_view name) { return {name, AttrSpec::Kind::kBool, false}; }
+AttrSpec int_attr(std::string_view name) { return {name, AttrSpec::Kind::kInt, true}; }
+AttrSpec float_attr(std::string_view name) { return {name, AttrSpec::Kind::kFloat, true}; }
+AttrSpec string_attr(std::string_view name) { return {name, AttrSpec::Kind::kString, true}; }
+AttrSpec ints_attr(std::string_view name) { return {name, AttrSpec::Kind::kInts, true}; }
+
+Cost cost_of(const OpTypes& types, double flops) {
+  Cost cost{flops, 0};
+  for (size_t i = 0; i < types.inputs.size(); ++i)
+    if (types.has(i)) cost.bytes += static_cast<double>(types.inputs[i].bytes().count);
+  for (const TensorType& t : types.outputs) cost.bytes += static_cast<double>(t.bytes().count);
+  return cost;
+}
+
+}  // namespace plimsoll::ops

@@ -1,0 +1,84 @@
+// What the files of ops share: checks of operands, so that all errors read alike, declarations of attributes, costs.
+#pragma once
+
+#include <initializer_list>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "ir/op_def.h"
+#include "ops/op_groups.h"
+#include "ops/ops.h"
+
+namespace plimsoll::ops {
+
+using ir::AttrSpec;
+using ir::Cost;
+using ir::DType;
+using ir::Op;
+using ir::OpDef;
+using ir::OpTypes;
+using ir::RefContext;
+using ir::RefTensor;
+using ir::Shape;
+using ir::TensorType;
+using ir::VjpContext;
+using Types = std::vector<TensorType>;
+
+/// An index of a vector.
+inline size_t at(int64_t i) { return static_cast<size_t>(i); }
+
+/// No tensor has more elements: sizes in bytes, and products of two extents, then fit an int64.
+inline constexpr int64_t kMaxElements = int64_t{1} << 48;
+
+/// Checks of an op's operands by name. The first failure sticks and later checks are skipped. After construction
+/// test it: only then are the required operands there, and their shapes may be looked at.
+///   linear: inner dimensions differ: x [2,3], weight [4,5]
+class Operands {
+ public:
+  /// `names` in operand order; the first `required` of them must be present.
+  Operands(const OpTypes& types, size_t required, std::vector<std::string_view> names);
+  [[nodiscard]] explicit operator bool() const { return !error_; }
+  [[nodiscard]] Error error() const { return *error_; }
+
+  /// All operands of that dtype, those in `integers` i32 instead.
+  Operands& dtypes(DType dtype, std::initializer_list<size_t> integers = {});
+  /// `condition`, or "<op>: <what>: <the shown operands>".
+  Operands& require(bool condition, std::string_view what, std::initializer_list<size_t> shown = {});
+  /// Operand `i`, if present, has that shape.
+  Operands& shaped(size_t i, const Shape& expected);
+  /// Results of those types if all checks held. Results of more than kMaxElements are an error.
+  [[nodiscard]] Result<Types> results(Types types);
+
+ private:
+  void fail(std::string what);
+
+  const OpTypes& types_;
+  std::vector<std::string_view> names_;
+  std::optional<Error> error_;
+};
+
+/// A shape from an attribute; none if an extent is not positive, or there are too many elements or axes.
+std::optional<Shape> shape_of(const std::vector<int64_t>& extents);
+/// `shape` with another last extent, or without its last axis (a scalar's is [1]).
+Shape with_last(Shape shape, int64_t extent);
+Shape without_last(const Shape& shape);
+/// Operands without absent ones at the end.
+std::vector<ValueId> trimmed(std::vector<ValueId> inputs);
+
+AttrSpec bool_attr(std::string_view name);  ///< optional; absent means false
+AttrSpec int_attr(std::string_view name);
+AttrSpec float_attr(std::string_view name);
+AttrSpec string_attr(std::string_view name);
+AttrSpec ints_attr(std::string_view name);
+
+/// `flops`, and every operand and result across memory once.
+Cost cost_of(const OpTypes& types, double flops);
+/// A cost function for `PerElement` operations an element of the first result.
+template <int PerElement>
+Cost elementwise_cost(const OpTypes& types) {
+  return cost_of(types, PerElement * static_cast<double>(types.outputs[0].num_elements()));
+}
+
+}  // namespace plimsoll::ops

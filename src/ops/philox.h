@@ -1,0 +1,73 @@
+// The counter-based generator behind every random op: Philox-4x32-10 (Salmon, Moraes, Dror, Shaw 2011, "Parallel
+// random numbers: as easy as 1, 2, 3"). A draw depends on its key and counter alone, so a recomputation, a batch
+// split otherwise and every backend get the same bits.
+//
+//   key     = { seed low 32, seed high 32 }                    random[0], random[1]
+//   counter = { element / 4 (low 32 bits), sequence, step, key of the op (low 32 bits) }
+//   word    = output[element % 4]
+//
+// dropout: `element` counts within the sequence (axis 0 is the sequence), sequence = random[3] + index along axis 0,
+// step = random[2]. random_normal: `element` counts in the whole tensor, sequence and step are 0.
+#pragma once
+
+#include <array>
+#include <cmath>
+#include <cstdint>
+
+namespace plimsoll::ops {
+
+using PhiloxCounter = std::array<uint32_t, 4>;
+using PhiloxKey = std::array<uint32_t, 2>;
+
+inline constexpr uint32_t kPhiloxMultiplier0 = 0xD2511F53;
+inline constexpr uint32_t kPhiloxMultiplier1 = 0xCD9E8D57;
+inline constexpr uint32_t kPhiloxWeyl0 = 0x9E3779B9;  // golden ratio
+inline constexpr uint32_t kPhiloxWeyl1 = 0xBB67AE85;  // sqrt(3) - 1
+inline constexpr int kPhiloxRounds = 10;
+
+/// Four random words.
+constexpr PhiloxCounter philox(PhiloxCounter counter, PhiloxKey key) {
+  for (int round = 0; round < kPhiloxRounds; ++round) {
+    const uint64_t product0 = uint64_t{kPhiloxMultiplier0} * counter[0];
+    const uint64_t product1 = uint64_t{kPhiloxMultiplier1} * counter[2];
+    counter = {static_cast<uint32_t>(product1 >> 32) ^ counter[1] ^ key[0], static_cast<uint32_t>(product1),
+               static_cast<uint32_t>(product0 >> 32) ^ counter[3] ^ key[1], static_cast<uint32_t>(product0)};
+    key[0] += kPhiloxWeyl0;
+    key[1] += kPhiloxWeyl1;
+  }
+  return counter;
+}
+
+/// Where a random op draws from: everything of key and counter but the element.
+struct RandomStream {
+  uint32_t seed_low = 0;
+  uint32_t seed_high = 0;
+  uint32_t step = 0;
+  uint32_t sequence = 0;
+  uint32_t op_key = 0;
+};
+
+/// The words of elements 4 * block .. 4 * block + 3.
+constexpr PhiloxCounter random_words(const RandomStream& s, uint64_t block) {
+  return philox({static_cast<uint32_t>(block), s.sequence, s.step, s.op_key}, {s.seed_low, s.seed_high});
+}
+
+/// A word as a number in (0, 1), exact in double.
+constexpr double uniform(uint32_t word) { return (static_cast<double>(word) + 0.5) * 0x1p-32; }
+
+/// dropout keeps an element where its word is at least this: the same as uniform(word) >= p, for p in [0, 1).
+inline uint64_t dropout_threshold(double p) {
+  const double bound = std::ceil(p * 0x1p32 - 0.5);
+  return bound > 0 ? static_cast<uint64_t>(bound) : 0;
+}
+
+/// Box-Muller on the words of elements 2i and 2i + 1: radius from the even word, angle from the odd one; the even
+/// element takes the cosine.
+inline std::array<double, 2> normal_pair(uint32_t even, uint32_t odd) {
+  constexpr double kTwoPi = 6.283185307179586;
+  const double radius = std::sqrt(-2.0 * std::log(uniform(even)));
+  const double angle = kTwoPi * uniform(odd);
+  return {radius * std::cos(angle), radius * std::sin(angle)};
+}
+
+}  // namespace plimsoll::ops

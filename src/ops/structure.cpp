@@ -1,0 +1,209 @@
+// Ops that move or name data and compute nothing: state, views, joins, copies, constants.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <numeric>
+
+#include "base/check.h"
+#include "ops/operands.h"
+
+namespace plimsoll::ops {
+namespace {
+
+// ---- state -----------------------------------------------------------------------------------------------------
+
+Result<Types> infer_state(const OpTypes& t) {
+  return Error{ErrorCode::kInvalidArgument,
+               fmt::format("{}: the type comes from the state's declaration; read it with Builder::read", t.op)};
+}
+
+// The interpreter holds the states; it gives `state` its value and takes state_assign's itself.
+void reference_state(RefContext&) {}
+
+Result<Types> infer_state_assign(const OpTypes& t) {
+  Operands in(t, 1, {"value"});
+  return in ? in.results({}) : in.error();
+}
+
+// ---- reshape ---------------------------------------------------------------------------------------------------
+
+Result<Types> infer_reshape(const OpTypes& t) {
+  Operands in(t, 1, {"x"});
+  if (!in) return in.error();
+  const TensorType& x = t.inputs[0];
+  const auto shape = shape_of(t.attrs.ints("shape"));
+  in.require(shape.has_value(), "shape must be of 1 to 6 positive extents", {0});
+  in.require(shape && shape->num_elements() == x.num_elements(),
+             fmt::format("x does not hold the elements of {}", to_string(shape.value_or(Shape{}))), {0});
+  return in.results({{x.dtype, shape.value_or(Shape{1})}});
+}
+
+void vjp_reshape(VjpContext& ctx) {
+  const Op op = ctx.op();
+  const ValueId dy = ctx.cotangent(0);
+  if (!dy.valid() || !ctx.wants(0)) return;
+  const auto dims = ctx.builder().type(op.inputs[0]).shape.dims();
+  std::vector<int64_t> shape(dims.begin(), dims.end());
+  ctx.add(0, reshape(ctx.builder(), dy, std::move(shape)));
+}
+
+void reference_copy(RefContext& ctx) { ctx.outputs[0]->data = ctx.inputs[0]->data; }
+
+// ---- split and concat ------------------------------------------------------------------------------------------
+
+Result<Types> infer_split(const OpTypes& t) {
+  Operands in(t, 1, {"x"});
+  if (!in) return in.error();
+  const TensorType& x = t.inputs[0];
+  const auto& sizes = t.attrs.ints("sizes");
+  int64_t left = x.shape.dim(-1);
+  bool fits = !sizes.empty();
+  Types parts;
+  for (const int64_t size : sizes) {
+    fits = fits && size >= 1 && size <= left;
+    if (!fits) break;
+    left -= size;
+    parts.push_back({x.dtype, with_last(x.shape, size)});
+  }
+  in.require(fits && left == 0, fmt::format("sizes [{}] do not add up to the last axis", fmt::join(sizes, ",")), {0});
+  return in.results(std::move(parts));
+}
+
+void vjp_split(VjpContext& ctx) {
+  const Op op = ctx.op();
+  Builder& b = ctx.builder();
+  bool any = false;
+  for (size_t i = 0; i < op.outputs.size(); ++i) any = any || ctx.cotangent(i).valid();
+  if (!any || !ctx.wants(0)) return;
+  std::vector<ValueId> parts;
+  for (size_t i = 0; i < op.outputs.size(); ++i) {
+    ValueId part = ctx.cotangent(i);
+    if (!part.valid()) {
+      const auto dims = b.type(op.outputs[i]).shape.dims();
+      part = fill(b, {dims.begin(), dims.end()}, -0.0);  // adding it changes no bit
+    }
+    parts.push_back(part);
+  }
+  ctx.add(0, parts.size() == 1 ? parts[0] : concat(b, std::move(parts)));
+}
+
+void reference_split(RefContext& ctx) {
+  const int64_t width = ctx.inputs[0]->type.shape.dim(-1);
+  int64_t start = 0;
+  for (RefTensor* part : ctx.outputs) {
+    const int64_t size = part->type.shape.dim(-1);
+    for (int64_t i = 0; i < part->type.num_elements(); ++i)
+      part->data[at(i)] = ctx.inputs[0]->data[at(i / size * width + start + i % size)];
+    start += size;
+  }
+}
+
+Result<Types> infer_concat(const OpTypes& t) {
+  Operands in(t, std::max<size_t>(t.inputs.size(), 1), std::vector<std::string_view>(std::max<size_t>(t.inputs.size(), 1), "part"));
+  if (!in) return in.error();
+  TensorType joined = t.inputs[0];
+  for (size_t i = 1; i < t.inputs.size(); ++i) {
+    const TensorType& part = t.inputs[i];
+    in.require(part.dtype == joined.dtype && part.shape.rank() == joined.shape.rank() &&
+                   with_last(part.shape, 1) == with_last(joined.shape, 1),
+               "parts differ in more than the last axis", {0, i});
+    joined.shape.set_dim(-1, joined.shape.dim(-1) + part.shape.dim(-1));
+  }
+  return in.results({joined});
+}
+
+void vjp_concat(VjpContext& ctx) {
+  const Op op = ctx.op();
+  Builder& b = ctx.builder();
+  const ValueId dy = ctx.cotangent(0);
+  bool any = false;
+  std::vector<int64_t> sizes;
+  for (size_t i = 0; i < op.inputs.size(); ++i) {
+    any = any || ctx.wants(i);
+    sizes.push_back(b.type(op.inputs[i]).shape.dim(-1));
+  }
+  if (!dy.valid() || !any) return;
+  const std::vector<ValueId> parts = split(b, dy, std::move(sizes));
+  for (size_t i = 0; i < op.inputs.size(); ++i)
+    if (ctx.wants(i)) ctx.add(i, parts[i]);
+}
+
+void reference_concat(RefContext& ctx) {
+  const int64_t width = ctx.outputs[0]->type.shape.dim(-1);
+  int64_t start = 0;
+  for (const RefTensor* part : ctx.inputs) {
+    const int64_t size = part->type.shape.dim(-1);
+    for (int64_t i = 0; i < part->type.num_elements(); ++i)
+      ctx.outputs[0]->data[at(i / size * width + start + i % size)] = part->data[at(i)];
+    start += size;
+  }
+}
+
+// ---- copy and fill ---------------------------------------------------------------------------------------------
+
+Result<Types> infer_copy(const OpTypes& t) {
+  Operands in(t, 1, {"x"});
+  return in ? in.results({t.inputs[0]}) : in.error();
+}
+
+void vjp_copy(VjpContext& ctx) {
+  if (ctx.cotangent(0).valid() && ctx.wants(0)) ctx.add(0, ctx.cotangent(0));
+}
+
+Result<Types> infer_fill(const OpTypes& t) {
+  Operands in(t, 0, {});
+  const auto shape = shape_of(t.attrs.ints("shape"));
+  in.require(shape.has_value(), "shape must be of 1 to 6 positive extents");
+  return in.results({{DType::kF32, shape.value_or(Shape{1})}});
+}
+
+void reference_fill(RefContext& ctx) {
+  std::fill(ctx.outputs[0]->data.begin(), ctx.outputs[0]->data.end(), ctx.op.attrs.f64("value"));
+}
+
+}  // namespace
+
+OpGroup structure_ops() {
+  using ir::RecomputeClass;
+  static const std::vector<OpDef> kOps = {
+      {.name = "state", .summary = "reads a state of the session", .attrs = {string_attr("name")},
+       .infer = infer_state, .reference = reference_state, .recompute = RecomputeClass::kNever},
+      {.name = "state_assign", .summary = "the state takes the value", .min_inputs = 1, .max_inputs = 1,
+       .attrs = {string_attr("name")}, .infer = infer_state_assign, .reference = reference_state,
+       .recompute = RecomputeClass::kNever, .has_effect = true},
+      {.name = "reshape", .summary = "the same elements in another shape", .min_inputs = 1, .max_inputs = 1,
+       .attrs = {ints_attr("shape")}, .infer = infer_reshape, .vjp = vjp_reshape, .reference = reference_copy,
+       .recompute = RecomputeClass::kNearlyFree, .is_view = true},
+      {.name = "split", .summary = "cuts the last axis into parts", .min_inputs = 1, .max_inputs = 1,
+       .attrs = {ints_attr("sizes")}, .infer = infer_split, .vjp = vjp_split, .reference = reference_split,
+       .recompute = RecomputeClass::kNearlyFree, .is_view = true},
+      {.name = "concat", .summary = "joins along the last axis", .min_inputs = 1, .max_inputs = -1,
+       .infer = infer_concat, .vjp = vjp_concat, .reference = reference_concat, .autocast = ir::AutocastClass::kWidest,
+       .recompute = RecomputeClass::kNearlyFree},
+      {.name = "copy", .summary = "a dense copy", .min_inputs = 1, .max_inputs = 1, .infer = infer_copy,
+       .vjp = vjp_copy, .reference = reference_copy, .recompute = RecomputeClass::kNearlyFree},
+      {.name = "fill", .summary = "a constant tensor", .attrs = {ints_attr("shape"), float_attr("value")},
+       .infer = infer_fill, .reference = reference_fill, .recompute = RecomputeClass::kNearlyFree},
+  };
+  return kOps;
+}
+
+ValueId reshape(Builder& b, ValueId x, std::vector<int64_t> shape) {
+  return b.op("reshape", {x}, {{"shape", std::move(shape)}});
+}
+
+std::vector<ValueId> split(Builder& b, ValueId x, std::vector<int64_t> sizes) {
+  const size_t count = sizes.size();
+  std::vector<ValueId> parts = b.ops("split", {x}, {{"sizes", std::move(sizes)}});
+  parts.resize(count);
+  return parts;
+}
+
+ValueId concat(Builder& b, std::vector<ValueId> parts) { return b.op("concat", std::move(parts)); }
+ValueId copy(Builder& b, ValueId x) { return b.op("copy", {x}); }
+
+ValueId fill(Builder& b, std::vector<int64_t> shape, double value) {
+  return b.op("fill", {}, {{"shape", std::move(shape)}, {"value", value}});
+}
+
+}  // namespace plimsoll::ops

@@ -1,0 +1,47 @@
+// Optimizers as graph: (parameter, gradient, state) -> update. Sharding, offload and planning come for free.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/result.h"
+#include "ir/builder.h"
+
+namespace plimsoll::optimizers {
+
+/// Rows of the run-time table of hyper-parameters, one a group: with and without weight decay.
+enum Group : int64_t { kDecay = 0, kNoDecay = 1, kNumGroups = 2 };
+inline constexpr std::string_view kGroupsState = "optimizer.groups";
+inline constexpr std::string_view kGradNormState = "step.grad_norm";
+
+/// A parameter's state by name, its gradient in this program, and its group.
+struct Update {
+  std::string parameter;
+  ir::ValueId gradient;
+  int64_t group = kDecay;
+};
+
+struct OptimizerOptions {
+  std::string name = "adamw";
+  std::optional<double> max_grad_norm = 1.0;  ///< clipping by the global norm
+};
+
+/// Hyper-parameters of a step, from which the host writes the table.
+struct StepHyper {
+  double learning_rate = 0;
+  double beta1 = 0.9, beta2 = 0.999, epsilon = 1e-8, weight_decay = 0.01;
+  int64_t step = 1;  ///< from 1
+};
+
+/// Appends norm, clipping and the update of each parameter; declares the optimizer's states
+/// ("adamw.m.<parameter>", "adamw.v.<parameter>", zero before the first step), assigns parameters and
+/// step.grad_norm f32[1], the norm before clipping. One f32[1] of ones stands for "no clipping".
+/// Errors: kInvalidArgument for an unknown optimizer (named).
+Status append_update(ir::Builder& b, const std::vector<Update>& updates, const OptimizerOptions& options);
+
+/// Fills the table f32[kNumGroups, ops::kGroupFields] for a step.
+void write_groups(const StepHyper& hyper, float* table);
+
+}  // namespace plimsoll::optimizers

@@ -1,0 +1,120 @@
+// The walk over the order backwards. The rules themselves stand with the ops.
+#include "passes/autodiff.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "base/check.h"
+#include "ir/builder.h"
+#include "ir/op_def.h"
+#include "ops/op_list.h"
+#include "ops/ops.h"
+
+namespace plimsoll::passes {
+namespace {
+
+using ir::Graph;
+using ir::Op;
+using ir::OpId;
+using ir::ValueId;
+
+/// Whether the op's result is a loss that carries its own cotangent.
+bool knows_its_cotangent(const Op& op) {
+  return op.def->name == "cross_entropy" || op.def->name == "head_loss";
+}
+
+class Walk final : public ir::VjpContext {
+ public:
+  Walk(Graph& graph, const AutodiffOptions& options)
+      : graph_(graph), options_(options), builder_(graph, ops::find_op), cotangents_(graph.num_values()) {
+    wrt_of_.assign(graph.num_values(), {});
+    needed_.assign(graph.num_values(), false);
+    report_.cotangents.resize(options.wrt.size());
+    report_.contributions.resize(options.wrt.size());
+    for (size_t i = 0; i < options.wrt.size(); ++i) {
+      wrt_of_[slot(options.wrt[i])].push_back(i);
+      needed_[slot(options.wrt[i])] = true;
+    }
+  }
+
+  Result<AutodiffReport> run() {
+    PLIMSOLL_TRY(mark_needed());
+    const std::vector<OpId> forward = graph_.order();  // the builder appends to the graph's own
+    cotangents_[slot(options_.loss)] = options_.seed.valid() ? options_.seed : options_.loss;
+    for (auto it = forward.rbegin(); it != forward.rend(); ++it) PLIMSOLL_TRY(visit(*it));
+    for (size_t i = 0; i < options_.wrt.size(); ++i) {
+      const ValueId v = options_.wrt[i];
+      if (v != options_.loss || options_.seed.valid()) report_.cotangents[i] = cotangents_[slot(v)];
+    }
+    return std::move(report_);
+  }
+
+  ir::Builder& builder() override { return builder_; }
+  [[nodiscard]] const Op& op() const override { return current_; }
+  [[nodiscard]] ValueId cotangent(size_t output) const override { return cotangents_[slot(current_.outputs[output])]; }
+  [[nodiscard]] bool wants(size_t input) const override {
+    return input < current_.inputs.size() && current_.inputs[input].valid() && needed_[slot(current_.inputs[input])];
+  }
+  void add(size_t input, ValueId contribution) override {
+    if (!wants(input) || !contribution.valid()) return;
+    const ValueId to = current_.inputs[input];
+    for (const size_t i : wrt_of_[slot(to)]) report_.contributions[i].push_back(contribution);
+    ValueId& sum = cotangents_[slot(to)];
+    sum = sum.valid() ? ops::add(builder_, sum, contribution) : contribution;
+  }
+
+ private:
+  static size_t slot(ValueId v) { return static_cast<size_t>(v.index); }
+
+  /// Values that depend on what is differentiated with respect to; and that the loss is fit to start from.
+  Status mark_needed() {
+    for (const OpId id : graph_.order()) {
+      const Op& o = graph_.op(id);
+      const bool depends = std::any_of(o.inputs.begin(), o.inputs.end(),
+                                       [&](ValueId v) { return v.valid() && needed_[slot(v)]; });
+      if (!depends) continue;
+      for (const ValueId v : o.outputs)
+        if (ir::is_floating(graph_.type(v).dtype)) needed_[slot(v)] = true;
+    }
+    const OpId producer = graph_.value(options_.loss).producer;
+    if (!options_.seed.valid() && !knows_its_cotangent(graph_.op(producer)))
+      return Error{.what = fmt::format("autodiff: the result of '{}' needs a cotangent to start from",
+                                       graph_.op(producer).def->name),
+                   .where = graph_.op(producer).layer};
+    return Ok{};
+  }
+
+  Status visit(OpId id) {
+    current_ = graph_.op(id);  // a copy: the graph's ops move as the builder appends
+    const bool reached = std::any_of(current_.outputs.begin(), current_.outputs.end(),
+                                     [&](ValueId v) { return cotangents_[slot(v)].valid(); });
+    if (!reached) return Ok{};
+    bool wanted = false;
+    for (size_t i = 0; i < current_.inputs.size(); ++i) wanted = wanted || wants(i);
+    if (!wanted) return Ok{};
+    if (current_.def->vjp == nullptr)
+      return Error{.what = fmt::format("autodiff: '{}' has no derivative", current_.def->name), .where = current_.layer};
+    builder_.set_layer(current_.layer);
+    current_.def->vjp(*this);
+    return builder_.status();
+  }
+
+  Graph& graph_;
+  const AutodiffOptions& options_;
+  ir::Builder builder_;
+  Op current_;
+  std::vector<ValueId> cotangents_;         // by forward value
+  std::vector<std::vector<size_t>> wrt_of_;  // by forward value: its places in options.wrt
+  std::vector<bool> needed_;
+  AutodiffReport report_;
+};
+
+}  // namespace
+
+Result<AutodiffReport> autodiff(Graph& graph, const AutodiffOptions& options) {
+  PLIMSOLL_CHECK(options.loss.valid());
+  return Walk(graph, options).run();
+}
+
+}  // namespace plimsoll::passes

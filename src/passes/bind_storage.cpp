@@ -1,0 +1,269 @@
+#include "passes/bind_storage.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <map>
+#include <optional>
+
+#include "base/check.h"
+
+namespace plimsoll::passes {
+namespace {
+
+using ir::Graph;
+using ir::Op;
+using ir::OpId;
+using ir::Shape;
+using ir::Strides;
+using ir::ValueId;
+
+size_t at(ValueId v) { return static_cast<size_t>(v.index); }
+
+/// Strides of the same elements under another shape, if no copy is needed: neighbouring axes of the old shape
+/// are merged where they are contiguous, then cut as the new shape asks.
+std::optional<Strides> reshaped_strides(const Shape& from, const Strides& strides, const Shape& to) {
+  struct Run {
+    int64_t extent, stride;
+  };
+  std::vector<Run> runs;
+  for (int i = 0; i < from.rank(); ++i) {
+    if (from.dim(i) == 1) continue;
+    const Run run{from.dim(i), strides[static_cast<size_t>(i)]};
+    if (!runs.empty() && runs.back().stride == run.stride * run.extent)
+      runs.back() = {runs.back().extent * run.extent, run.stride};
+    else
+      runs.push_back(run);
+  }
+  Strides result{};
+  int64_t left = 1;  // extent of the current run not yet given to an axis of `to`
+  int64_t step = 1;
+  for (int i = to.rank() - 1; i >= 0; --i) {
+    if (left == 1 && !runs.empty() && to.dim(i) != 1) {
+      left = runs.back().extent;
+      step = runs.back().stride;
+      runs.pop_back();
+    }
+    if (to.dim(i) != 1 && left % to.dim(i) != 0) return std::nullopt;
+    result[static_cast<size_t>(i)] = step;
+    if (to.dim(i) != 1) {
+      step *= to.dim(i);
+      left /= to.dim(i);
+    }
+  }
+  return result;
+}
+
+class Binder {
+ public:
+  Binder(Graph& graph, const BindOptions& options, ir::OpLookup lookup) : graph_(graph), options_(options), lookup_(lookup) {
+    for (const auto& [op, alias] : options.in_place) in_place_[op.index].push_back(alias);
+    for (const ValueId v : options.gradients) gradients_.push_back(v);
+    std::sort(gradients_.begin(), gradients_.end());
+  }
+
+  Result<Binding> run() {
+    bind_states();
+    // Inserting copies shifts positions, so the order is rebuilt while it is walked.
+    const std::vector<OpId> old_order = graph_.order();
+    order_.reserve(old_order.size());
+    for (const OpId id : old_order) {
+      densify_operands(id);
+      order_.push_back(id);
+      place_results(id);
+    }
+    graph_.set_order(order_);
+    compute_lifetimes();
+    bind_assigns();
+    PLIMSOLL_TRY(check_consumed());
+    add_workspaces();
+    return std::move(binding_);
+  }
+
+ private:
+  void bind_states() {
+    for (size_t i = 0; i < graph_.states().size(); ++i) {
+      const auto& decl = graph_.states()[i];
+      binding_.storages.push_back({static_cast<int>(i), decl.type.bytes().count, 0, 0, {}, decl.space, {}});
+      state_storage_[decl.name] = static_cast<int32_t>(i);
+    }
+  }
+
+  Place& place(ValueId v) {
+    if (binding_.places.size() < graph_.num_values()) binding_.places.resize(graph_.num_values());
+    return binding_.places[at(v)];
+  }
+
+  bool is_dense(ValueId v) { return place(v).strides == ir::dense_strides(graph_.type(v).shape); }
+
+  /// Puts a copy before `id` for each strided operand that its kernel does not take.
+  void densify_operands(OpId id) {
+    const Op op = graph_.op(id);
+    if (op.def->name == "copy") return;
+    for (size_t i = 0; i < op.inputs.size(); ++i) {
+      const ValueId in = op.inputs[i];
+      if (!in.valid() || is_dense(in)) continue;
+      if (op.def->is_view) {
+        if (op.def->name != "reshape") continue;
+        if (reshaped_strides(graph_.type(in).shape, place(in).strides, graph_.type(op.outputs[0]).shape)) continue;
+      } else if (options_.accepts_strided && options_.accepts_strided(op.def->name, i)) {
+        continue;
+      }
+      const TensorTypeList types{graph_.type(in)};
+      const OpId copy = graph_.append(Op{lookup_("copy"), {in}, {}, {}, op.layer}, types);
+      order_.push_back(copy);
+      place_results(copy);
+      graph_.op(id).inputs[i] = graph_.op(copy).outputs[0];
+    }
+  }
+
+  void place_results(OpId id) {
+    const Op& op = graph_.op(id);
+    if (op.def->name == "state") {
+      place(op.outputs[0]) = {state_storage_.at(op.attrs.str("name")), 0, ir::dense_strides(graph_.type(op.outputs[0]).shape)};
+      return;
+    }
+    if (op.def->is_view) return place_views(op);
+    std::vector<ir::Alias> aliases = ir::op_consumes(op);
+    if (const auto it = in_place_.find(id.index); it != in_place_.end()) aliases.insert(aliases.end(), it->second.begin(), it->second.end());
+    for (size_t i = 0; i < op.outputs.size(); ++i) {
+      const auto alias = std::find_if(aliases.begin(), aliases.end(), [&](const auto& a) { return a.output == static_cast<int32_t>(i); });
+      const ValueId out = op.outputs[i];
+      if (alias != aliases.end()) {
+        const Place source = place(op.inputs[static_cast<size_t>(alias->input)]);
+        place(out) = source;
+        continue;
+      }
+      binding_.storages.push_back({-1, graph_.type(out).bytes().count, 0, 0, Category::kActivations, graph_.value(out).space, id});
+      if (std::binary_search(gradients_.begin(), gradients_.end(), out)) binding_.storages.back().category = Category::kGradients;
+      place(out) = {static_cast<int32_t>(binding_.storages.size()) - 1, 0, ir::dense_strides(graph_.type(out).shape)};
+    }
+  }
+
+  void place_views(const Op& op) {
+    const Place source = place(op.inputs[0]);
+    const auto& type = graph_.type(op.inputs[0]);
+    if (op.def->name == "reshape") {
+      const auto strides = reshaped_strides(type.shape, source.strides, graph_.type(op.outputs[0]).shape);
+      PLIMSOLL_CHECK(strides.has_value());
+      place(op.outputs[0]) = {source.storage, source.offset_bytes, *strides};
+      return;
+    }
+    PLIMSOLL_CHECK(op.def->name == "split", std::string(op.def->name));
+    int64_t column = 0;
+    for (const ValueId out : op.outputs) {
+      place(out) = {source.storage, source.offset_bytes + column * ir::bits(type.dtype) / 8, source.strides};
+      column += graph_.type(out).shape.dim(-1);
+    }
+  }
+
+  void touch(ValueId v, int32_t position, bool defines) {
+    Storage& s = binding_.storages[static_cast<size_t>(place(v).storage)];
+    if (defines && s.first < 0) s.first = position;
+    s.last = std::max(s.last, position);
+  }
+
+  void compute_lifetimes() {
+    for (Storage& s : binding_.storages) s.first = s.last = -1;
+    for (int32_t p = 0; p < static_cast<int32_t>(order_.size()); ++p) {
+      const Op& op = graph_.op(order_[static_cast<size_t>(p)]);
+      for (const ValueId v : op.inputs)
+        if (v.valid()) touch(v, p, false);
+      for (const ValueId v : op.outputs) touch(v, p, true);
+    }
+  }
+
+  /// By state: the last position at which its storage is read.
+  [[nodiscard]] std::vector<int32_t> last_reads_of_states() {
+    std::vector<int32_t> last(graph_.states().size(), -1);
+    for (int32_t p = 0; p < static_cast<int32_t>(order_.size()); ++p)
+      for (const ValueId v : graph_.op(order_[static_cast<size_t>(p)]).inputs)
+        if (v.valid()) {
+          const int32_t s = place(v).storage;
+          if (binding_.storages[static_cast<size_t>(s)].state >= 0) last[static_cast<size_t>(s)] = p;
+        }
+    return last;
+  }
+
+  void bind_assigns() {
+    const std::vector<int32_t> last_read = last_reads_of_states();
+    std::map<int32_t, int32_t> moved;  // arena storage -> state storage
+    for (const OpId id : order_) {
+      const Op& op = graph_.op(id);
+      if (op.def->name != "state_assign") continue;
+      const int32_t target = state_storage_.at(op.attrs.str("name"));
+      const Place& source = place(op.inputs[0]);
+      if (source.storage == target) continue;
+      const Storage& s = binding_.storages[static_cast<size_t>(source.storage)];
+      const bool whole = s.state < 0 && source.offset_bytes == 0 && is_dense(op.inputs[0]) &&
+                         s.bytes == binding_.storages[static_cast<size_t>(target)].bytes;
+      if (!whole || moved.contains(source.storage) || last_read[static_cast<size_t>(target)] >= s.first) {
+        binding_.copied_assigns.push_back(id);
+        continue;
+      }
+      moved[source.storage] = target;
+    }
+    for (Place& p : binding_.places)
+      if (const auto it = moved.find(p.storage); it != moved.end()) p.storage = it->second;
+    for (const auto& [from, to] : moved) binding_.storages[static_cast<size_t>(from)].bytes = 0;
+  }
+
+  /// A storage that an op writes over must not be read through an older value afterwards.
+  Status check_consumed() {
+    std::map<int32_t, std::pair<OpId, int32_t>> written;  // storage -> writer, position
+    std::vector<int32_t> made(graph_.num_values(), -1);
+    for (int32_t p = 0; p < static_cast<int32_t>(order_.size()); ++p) {
+      const Op& op = graph_.op(order_[static_cast<size_t>(p)]);
+      for (const ValueId v : op.inputs) {
+        if (!v.valid()) continue;
+        const auto it = written.find(place(v).storage);
+        if (it != written.end() && made[at(v)] < it->second.second)
+          return Error{ErrorCode::kInvalidArgument,
+                       fmt::format("{} reads %{} after {} has overwritten it", op.def->name, v.index, graph_.op(it->second.first).def->name),
+                       op.layer, "this is a bug in a pass"};
+      }
+      for (const ValueId v : op.outputs) made[at(v)] = op.def->is_view ? made[at(op.inputs[0])] : p;
+      if (op.def->is_view || op.def->name == "state") continue;
+      for (const ValueId v : op.outputs) written[place(v).storage] = {order_[static_cast<size_t>(p)], p};
+    }
+    return Ok{};
+  }
+
+  void add_workspaces() {
+    binding_.workspaces.assign(order_.size(), -1);
+    if (!options_.workspace_bytes) return;
+    for (size_t p = 0; p < order_.size(); ++p) {
+      const Op& op = graph_.op(order_[p]);
+      if (op.def->is_view || op.def->name == "state" || op.def->name == "state_assign") continue;
+      const int64_t bytes = options_.workspace_bytes(ir::op_types(graph_, op));
+      if (bytes == 0) continue;
+      const auto position = static_cast<int32_t>(p);
+      binding_.workspaces[p] = static_cast<int32_t>(binding_.storages.size());
+      binding_.storages.push_back({-1, bytes, position, position, Category::kWorkspace, ir::MemorySpace::kDevice, order_[p]});
+    }
+  }
+
+  using TensorTypeList = std::vector<ir::TensorType>;
+  Graph& graph_;
+  const BindOptions& options_;
+  ir::OpLookup lookup_;
+  Binding binding_;
+  std::vector<OpId> order_;
+  std::map<int32_t, std::vector<ir::Alias>> in_place_;
+  std::map<std::string, int32_t, std::less<>> state_storage_;
+  std::vector<ValueId> gradients_;
+};
+
+}  // namespace
+
+std::string_view name(Category category) {
+  static constexpr std::array<std::string_view, 3> kNames = {"activations", "gradients", "workspace"};
+  return kNames[static_cast<size_t>(category)];
+}
+
+Result<Binding> bind_storage(Graph& graph, const BindOptions& options, ir::OpLookup lookup) {
+  return Binder(graph, options, lookup).run();
+}
+
+}  // namespace plimsoll::passes

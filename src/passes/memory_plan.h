@@ -1,0 +1,57 @@
+// From a bound program to offsets in the arena, and what a person wants to know about the result.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "memory/buffer.h"
+#include "passes/bind_storage.h"
+
+namespace plimsoll::passes {
+
+/// Every storage of the arena starts at a multiple of this: a cache line, and AVX-512's vector.
+inline constexpr int64_t kStorageAlignment = 64;
+
+struct MemoryPlanOptions {
+  int64_t max_nodes = 20'000;  ///< bounds the offset search
+  bool separate = false;       ///< no sharing: every storage gets bytes of its own (the oracle of tests)
+};
+
+/// A tensor alive at the peak.
+struct AliveTensor {
+  std::string op;
+  std::string layer;
+  std::string type;
+  int64_t bytes = 0;
+  Category category = Category::kActivations;
+};
+
+/// Offsets by storage, -1 for states and empty storages. All bytes.
+struct MemoryPlan {
+  std::vector<int64_t> offsets;
+  int64_t arena_bytes = 0;        ///< the top of the placement
+  int64_t lower_bound_bytes = 0;  ///< no placement can be lower
+  bool optimal = false;
+  std::string method;
+
+  int64_t live_bytes_at_peak = 0; ///< logical; + padding + fragmentation = arena_bytes
+  int64_t padding_bytes = 0;
+  int64_t category_bytes[3] = {}; ///< logical bytes alive at the peak, by Category
+  int32_t peak_position = 0;      ///< in the order
+  std::string peak_op;
+  std::string peak_layer;
+  std::vector<AliveTensor> alive; ///< at the peak, largest first
+
+  [[nodiscard]] int64_t fragmentation_bytes() const { return arena_bytes - live_bytes_at_peak - padding_bytes; }
+};
+
+/// Assigns offsets to the arena storages of `binding`; the result has passed the independent validator.
+/// Deterministic.
+MemoryPlan plan_memory(const ir::Graph& graph, const Binding& binding, const MemoryPlanOptions& options = {});
+
+/// The lifetimes as the memory room takes them: one buffer an arena storage that has bytes, in order.
+/// `storage_of[i]` is the storage of buffer i.
+std::vector<memory::Buffer> arena_buffers(const Binding& binding, std::vector<int32_t>* storage_of);
+
+}  // namespace plimsoll::passes

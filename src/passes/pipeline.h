@@ -1,0 +1,100 @@
+// Runs the passes over a program, in the one order there is, and verifies, times and dumps each.
+//
+//   build the forward graph ─► Pipeline::forward ─► differentiate ─► [accumulate, optimizer: the caller appends]
+//                           ─► Pipeline::backward ─► arrange ─► bind storages, plan memory
+#pragma once
+
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/result.h"
+#include "ir/graph.h"
+#include "passes/autodiff.h"
+#include "passes/in_place.h"
+
+namespace plimsoll::passes {
+
+/// Which passes run, and how. Every combination is legal and gives the same numbers.
+struct PipelineOptions {
+  bool common_subexpressions = true;
+  bool dead_code = true;
+  bool fuse_norms = true;
+  bool fuse_activations = true;
+  bool fuse_attention = true;
+  bool fuse_head_loss = true;
+  bool fuse_norm_grads = true;
+  bool fuse_embedding_grads = true;
+  bool fuse_optimizer = true;
+  bool recompute_cheap = true;
+  bool schedule = true;
+  bool in_place = true;
+
+  bool grad = true;            ///< the program will be differentiated, so head and loss compute gradients as well
+  int64_t chunk_tokens = 256;  ///< tokens whose logits exist at once in head and loss; whole granules
+  bool verify = true;
+  std::string dump_dir = {};  ///< where the text after each pass goes, NN-name.ir; empty: nowhere
+};
+
+enum class Phase { kForward, kDerivative, kBackward, kArrange };
+
+/// What one pass did and cost.
+struct PassTiming {
+  std::string_view name;
+  double ms = 0;         ///< of the pass alone
+  double verify_ms = 0;  ///< of the verifier after it
+  size_t num_ops = 0;    ///< after it
+};
+
+/// What passes of the pipeline hand to each other.
+struct PassState {
+  ir::Graph& graph;
+  const PipelineOptions& options;
+  std::vector<ir::ValueId> keep = {};  ///< values that outside holders need
+  AutodiffOptions request = {};
+  AutodiffReport derivative = {};
+  ir::OpId last_forward_op = {};  ///< the op that gives the loss; backward stands after it
+  InPlaceReport in_place = {};
+};
+
+/// One line of the ordered list.
+struct PassEntry {
+  std::string_view name;
+  Phase phase;
+  std::string_view why;            ///< a sentence
+  bool PipelineOptions::*enabled;  ///< null: always
+  Status (*run)(PassState&);
+};
+/// The ordered list.
+std::span<const PassEntry> pass_list();
+
+/// One program's way through the list.
+class Pipeline {
+ public:
+  explicit Pipeline(PipelineOptions options) : options_(std::move(options)) {}
+
+  /// Forward passes. `keep`: values needed later (the loss, what will be differentiated, outputs); each is replaced
+  /// by what stands for it now. Errors: kIo where a dump cannot be written.
+  Status forward(ir::Graph& graph, std::span<ir::ValueId> keep);
+  /// Appends the backward ops; results as of `autodiff`.
+  Result<AutodiffReport> differentiate(ir::Graph& graph, AutodiffOptions request);
+  /// Backward passes, after the caller has assigned to states what is to outlive the program. `keep` as in forward.
+  Status backward(ir::Graph& graph, std::span<ir::ValueId> keep = {});
+  /// Order and places. The aliases hold for the order that the graph then has.
+  Result<InPlaceReport> arrange(ir::Graph& graph, std::span<ir::ValueId> keep = {});
+
+  [[nodiscard]] const std::vector<PassTiming>& timings() const { return timings_; }
+  [[nodiscard]] const PipelineOptions& options() const { return options_; }
+
+ private:
+  Status run(Phase phase, PassState& state);
+  Status run_one(const PassEntry& entry, PassState& state);
+  Status run_keeping(Phase phase, PassState& state, std::span<ir::ValueId> keep);
+
+  PipelineOptions options_;
+  std::vector<PassTiming> timings_;
+  ir::OpId last_forward_op_;
+};
+
+}  // namespace plimsoll::passes

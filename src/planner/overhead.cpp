@@ -1,0 +1,40 @@
+#include "planner/overhead.h"
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <array>
+#include <cinttypes>
+#include <cstdio>
+
+#include "io/file.h"
+
+namespace plimsoll::planner {
+
+std::string overhead_path() {
+  std::array<char, 4096> buffer{};
+  const ssize_t n = readlink("/proc/self/exe", buffer.data(), buffer.size() - 1);
+  return (n > 0 ? std::string(buffer.data(), static_cast<size_t>(n)) : std::string("plimsoll")) + ".overhead";
+}
+
+ProcessOverhead load_overhead() {
+  ProcessOverhead overhead;
+  const auto text = read_small_file(overhead_path(), 4096);
+  if (!text) return overhead;
+  ProcessOverhead read;
+  if (std::sscanf(text->c_str(), "base_bytes %" SCNd64 " per_op_bytes %" SCNd64 " per_thread_bytes %" SCNd64, &read.base_bytes,
+                  &read.per_op_bytes, &read.per_thread_bytes) != 3)
+    return overhead;
+  constexpr int64_t kMost = int64_t{1} << 32;
+  for (const int64_t bytes : {read.base_bytes, read.per_op_bytes, read.per_thread_bytes})
+    if (bytes < 0 || bytes > kMost) return overhead;
+  read.measured = true;
+  return read;
+}
+
+Status store_overhead(const ProcessOverhead& o, const std::string& path) {
+  return write_file_atomically(path, fmt::format("base_bytes {} per_op_bytes {} per_thread_bytes {}\n", o.base_bytes, o.per_op_bytes,
+                                                 o.per_thread_bytes));
+}
+
+}  // namespace plimsoll::planner

@@ -1,0 +1,58 @@
+// The plan as people and machines read it: bytes by class and by phase, the peak and what stands there, the time.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "io/tree.h"
+#include "passes/session_plan.h"
+
+namespace plimsoll::planner {
+
+/// A line of the table by phase: what lives while a program runs, at most.
+struct PhaseBytes {
+  std::string name;           ///< "step", "eval", "checkpoint", "final save", …
+  int64_t persistent_bytes = 0;
+  int64_t arena_bytes = 0;
+  int64_t host_bytes = 0;
+};
+
+struct PlanReport {
+  bool fits = true;
+  // Device: on the CPU the process's own memory.
+  int64_t persistent_bytes = 0;
+  int64_t arena_bytes = 0;
+  int64_t overhead_bytes = 0;
+  int64_t host_pinned_bytes = 0;
+  int64_t host_pageable_bytes = 0;
+  int64_t budget_bytes = 0;
+  std::vector<std::pair<std::string, int64_t>> classes;  ///< add up to persistent + arena
+  std::vector<PhaseBytes> phases;
+  std::string peak_program, peak_op, peak_layer;
+  std::vector<passes::AliveTensor> alive;                ///< at the peak, largest first
+  double offset_lower_bound_ratio = 1.0;                 ///< arena / its lower bound
+  // Work.
+  double flops = 0, recompute_flops = 0, bytes_moved = 0, seconds_estimated = 0;
+  int64_t tokens = 0;
+  // Choices.
+  int64_t micro_batch_size = 1, grad_accum_steps = 1, threads = 1;
+  std::string recompute = "none", offload = "none", rates = "uncalibrated";
+  // The model.
+  std::string model;
+  int64_t num_parameters = 0;
+  double planning_seconds = 0;
+
+  [[nodiscard]] int64_t device_peak_bytes() const { return persistent_bytes + arena_bytes + overhead_bytes; }
+  [[nodiscard]] int64_t process_peak_bytes() const { return device_peak_bytes() + host_pinned_bytes + host_pageable_bytes; }
+};
+
+/// The `plan` event of `--json`.
+Tree plan_event(const PlanReport& report);
+/// The tables for people, lines of at most 100 columns.
+std::string plan_table(const PlanReport& report);
+
+/// Fills classes, peak and arena fields from the session.
+void describe_session(const passes::SessionPlan& session, PlanReport& report);
+
+}  // namespace plimsoll::planner

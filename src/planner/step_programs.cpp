@@ -1,0 +1,240 @@
+#include "planner/step_programs.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+
+#include "ops/op_list.h"
+#include "ops/ops.h"
+#include "passes/accumulate.h"
+
+namespace plimsoll::planner {
+namespace {
+
+using ir::Builder;
+using ir::DType;
+using ir::Graph;
+using ir::StateClass;
+using ir::ValueId;
+
+ir::StateDecl input(std::string_view name, DType dtype, ir::Shape shape) {
+  return {std::string(name), {dtype, shape}, StateClass::kInput};
+}
+
+/// Values that the ops norming the gradients read: what the report counts as gradients.
+std::vector<ValueId> gradient_values(const Graph& graph) {
+  std::vector<ValueId> values;
+  for (const ir::OpId id : graph.order()) {
+    const ir::Op& op = graph.op(id);
+    if (op.def->name == "sum_squares" || op.def->name == "sum_squares_sweep") values.insert(values.end(), op.inputs.begin(), op.inputs.end());
+  }
+  return values;
+}
+
+class ProgramBuilder {
+ public:
+  ProgramBuilder(const models::Model& model, const StepOptions& options, const runtime::Backend& backend)
+      : model_(model), options_(options), backend_(backend) {}
+
+  Result<TrainingPrograms> run() {
+    std::vector<passes::Program> programs;
+    const auto add = [&](Result<passes::Program> program) -> Status {
+      if (!program) return std::move(program).error();
+      programs.push_back(std::move(*program));
+      return Ok{};
+    };
+    if (options_.training) {
+      if (options_.accumulate) {
+        PLIMSOLL_TRY(add(micro("micro_first", true)));
+        PLIMSOLL_TRY(add(micro("micro_next", false)));
+        PLIMSOLL_TRY(add(update()));
+      } else {
+        PLIMSOLL_TRY(add(micro("step", true)));
+      }
+    }
+    if (options_.eval) PLIMSOLL_TRY(add(eval()));
+    if (options_.logits) PLIMSOLL_TRY(add(logits()));
+    PLIMSOLL_TRY(add(init()));
+    PLIMSOLL_ASSIGN(result_.session, passes::plan_session(std::move(programs)));
+    return std::move(result_);
+  }
+
+ private:
+  [[nodiscard]] ir::Shape batch_shape() const { return {options_.micro_batch_size, options_.sequence_length}; }
+
+  /// Forward to the loss, which is added to its state. The passes have run; `loss` stands for the loss after them.
+  Status forward(Graph& graph, passes::Pipeline& pipeline, ValueId& loss) {
+    Builder b(graph, ops::find_op);
+    const ValueId tokens = b.state(input(kTokensState, DType::kI32, batch_shape()));
+    const ValueId targets = b.state(input(kTargetsState, DType::kI32, batch_shape()));
+    const ValueId scale = b.state({std::string(kGradScaleState), {DType::kF32, {1}}, StateClass::kScalars});
+    const ValueId acc = b.state({std::string(kLossState), {DType::kF32, {1}}, StateClass::kOutput});
+    const ValueId logits = model_.logits(b, tokens);
+    {
+      const auto scope = b.scope("lm_head");
+      loss = ops::cross_entropy(b, logits, targets, scale, acc).loss;
+    }
+    b.assign(kLossState, loss);
+    PLIMSOLL_TRY(b.status());
+    return pipeline.forward(graph, {&loss, 1});
+  }
+
+  /// A program with gradients; `step` goes on to the update, the others end in accumulators.
+  Result<passes::Program> micro(std::string name, bool first) {
+    Graph graph;
+    graph.name = std::move(name);
+    passes::Pipeline pipeline(options_.pipeline);
+    ValueId loss;
+    PLIMSOLL_TRY(forward(graph, pipeline, loss));
+    const std::vector<ValueId> parameters = parameter_reads(graph);
+    PLIMSOLL_ASSIGN(const passes::AutodiffReport derivative, pipeline.differentiate(graph, {loss, parameters}));
+    if (options_.accumulate) {
+      PLIMSOLL_TRY(accumulate(graph, derivative, first));
+    } else {
+      Builder b(graph, ops::find_op);
+      PLIMSOLL_TRY(optimizers::append_update(b, updates(derivative.cotangents), options_.optimizer));
+    }
+    return finish(std::move(graph), pipeline);
+  }
+
+  Status accumulate(Graph& graph, const passes::AutodiffReport& derivative, bool first) {
+    for (size_t p = 0; p < model_.parameters().size(); ++p) {
+      const auto& uses = derivative.contributions[p];
+      GradientStates states{model_.parameters()[p].name, {}};
+      for (size_t u = 0; u < uses.size(); ++u) {
+        const std::string name = "grad." + states.parameter + (u == 0 ? "" : "#" + std::to_string(u));
+        graph.declare_state({name, graph.type(uses[u]), StateClass::kGradient});
+        PLIMSOLL_TRY(passes::accumulate(graph, uses[u], name, first));
+        states.accumulators.push_back(name);
+      }
+      if (first) result_.gradients.push_back(std::move(states));
+    }
+    return Ok{};
+  }
+
+  /// Norm, clip and update from the accumulators.
+  Result<passes::Program> update() {
+    Graph graph;
+    graph.name = "update";
+    passes::Pipeline pipeline(options_.pipeline);
+    Builder b(graph, ops::find_op);
+    std::vector<ValueId> sums;
+    for (size_t p = 0; p < model_.parameters().size(); ++p) {
+      const ir::TensorType type{DType::kF32, model_.parameters()[p].shape};
+      b.state({model_.parameters()[p].name, type, StateClass::kParameter});
+      ValueId sum;
+      for (const std::string& name : result_.gradients[p].accumulators) {
+        const ValueId gradient = b.state({name, type, StateClass::kGradient});
+        sum = sum.valid() ? ops::add(b, sum, gradient) : gradient;
+      }
+      sums.push_back(sum);
+    }
+    PLIMSOLL_TRY(optimizers::append_update(b, updates(sums), options_.optimizer));
+    PLIMSOLL_TRY(pipeline.forward(graph, {}));
+    return finish(std::move(graph), pipeline);
+  }
+
+  Result<passes::Program> eval() {
+    Graph graph;
+    graph.name = "eval";
+    passes::PipelineOptions pipeline_options = options_.pipeline;
+    pipeline_options.grad = false;
+    passes::Pipeline pipeline(pipeline_options);
+    ValueId loss;
+    PLIMSOLL_TRY(forward(graph, pipeline, loss));
+    return finish(std::move(graph), pipeline);
+  }
+
+  Result<passes::Program> logits() {
+    Graph graph;
+    graph.name = "logits";
+    passes::PipelineOptions pipeline_options = options_.pipeline;
+    pipeline_options.grad = false;
+    passes::Pipeline pipeline(pipeline_options);
+    Builder b(graph, ops::find_op);
+    const ValueId values = model_.logits(b, b.state(input(kTokensState, DType::kI32, batch_shape())));
+    graph.declare_state({std::string(kLogitsState), b.type(values), StateClass::kOutput});
+    b.assign(kLogitsState, values);
+    PLIMSOLL_TRY(b.status());
+    PLIMSOLL_TRY(pipeline.forward(graph, {}));
+    return finish(std::move(graph), pipeline);
+  }
+
+  Result<passes::Program> init() {
+    Graph graph;
+    graph.name = "init";
+    passes::Pipeline pipeline(options_.pipeline);
+    Builder b(graph, ops::find_op);
+    const ValueId random = b.state({std::string(kRandomState), {DType::kI32, {4}}, StateClass::kScalars});
+    for (const models::Parameter& p : model_.parameters()) {
+      const auto dims = p.shape.dims();
+      const std::vector<int64_t> shape(dims.begin(), dims.end());
+      graph.declare_state({p.name, {DType::kF32, p.shape}, StateClass::kParameter});
+      b.assign(p.name, p.init == models::Init::kNormal
+                           ? ops::random_normal(b, random, shape, 0.0, p.init_std, ops::random_key(p.name, "init"))
+                           : ops::fill(b, shape, p.init == models::Init::kOnes ? 1.0 : 0.0));
+    }
+    PLIMSOLL_TRY(b.status());
+    return finish(std::move(graph), pipeline);
+  }
+
+  Result<passes::Program> finish(Graph graph, passes::Pipeline& pipeline) {
+    PLIMSOLL_TRY(pipeline.backward(graph));
+    PLIMSOLL_ASSIGN(passes::InPlaceReport in_place, pipeline.arrange(graph));
+    passes::BindOptions bind;
+    bind.in_place = std::move(in_place.aliases);
+    bind.gradients = gradient_values(graph);
+    bind.accepts_strided = [this](std::string_view op, size_t i) { return backend_.accepts_strided(op, i); };
+    bind.workspace_bytes = [this](const ir::OpTypes& types) { return backend_.workspace_bytes(types); };
+    PLIMSOLL_ASSIGN(passes::Binding binding, passes::bind_storage(graph, bind, ops::find_op));
+    passes::MemoryPlan plan = passes::plan_memory(graph, binding, options_.memory);
+    add_cost(graph);
+    result_.timings.insert(result_.timings.end(), pipeline.timings().begin(), pipeline.timings().end());
+    return passes::Program{std::move(graph), std::move(binding), std::move(plan)};
+  }
+
+  void add_cost(const Graph& graph) {
+    if (graph.name == "eval" || graph.name == "init" || graph.name == "logits" || graph.name == "micro_next") return;
+    for (const ir::OpId id : graph.order()) {
+      const ir::Op& op = graph.op(id);
+      const ir::Cost cost = ir::op_cost(graph, op);
+      const bool is_update = op.layer.starts_with("optimizer");
+      (op.recomputed ? result_.cost.recompute_flops : is_update ? result_.cost.update_flops : result_.cost.flops) += cost.flops;
+      (is_update ? result_.cost.update_bytes : result_.cost.bytes) += cost.bytes;
+    }
+  }
+
+  /// The value of each parameter in the program, in the model's order.
+  std::vector<ValueId> parameter_reads(const Graph& graph) const {
+    std::map<std::string, ValueId, std::less<>> reads;
+    for (const ir::OpId id : graph.order())
+      if (graph.op(id).def->name == "state") reads.emplace(graph.op(id).attrs.str("name"), graph.op(id).outputs[0]);
+    std::vector<ValueId> values;
+    for (const models::Parameter& p : model_.parameters()) values.push_back(reads.at(p.name));
+    return values;
+  }
+
+  [[nodiscard]] std::vector<optimizers::Update> updates(const std::vector<ValueId>& gradients) const {
+    std::vector<optimizers::Update> result;
+    for (size_t p = 0; p < gradients.size(); ++p) {
+      const models::Parameter& parameter = model_.parameters()[p];
+      const bool decays = options_.decay_all || parameter.shape.rank() >= 2;
+      result.push_back({parameter.name, gradients[p], decays ? optimizers::kDecay : optimizers::kNoDecay});
+    }
+    return result;
+  }
+
+  const models::Model& model_;
+  const StepOptions& options_;
+  const runtime::Backend& backend_;
+  TrainingPrograms result_;
+};
+
+}  // namespace
+
+Result<TrainingPrograms> build_training_programs(const models::Model& model, const StepOptions& options, const runtime::Backend& backend) {
+  return ProgramBuilder(model, options, backend).run();
+}
+
+}  // namespace plimsoll::planner

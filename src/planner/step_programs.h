@@ -1,0 +1,77 @@
+// The programs of a training session, from a model and the shapes of a step to bound, planned programs.
+//
+//   without accumulation       step         forward, backward, norm, clip, update; gradients are arena values
+//   with it (or for a dump)    micro_first  forward, backward, gradients written to their accumulators
+//                              micro_next   the same, added
+//                              update       norm, clip, update from the accumulators
+//   always                     init         random parameters
+//   where asked for            eval         forward to the loss
+//                              logits       forward to the logits (a dump)
+//
+// A parameter that is used several times (a tied head) has an accumulator a use: each goes on adding in order of
+// tokens, and the sum over uses is taken once, at the update. So any split into micro-batches gives the same bits.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/result.h"
+#include "models/model.h"
+#include "optimizers/optimizer.h"
+#include "passes/memory_plan.h"
+#include "passes/pipeline.h"
+#include "passes/session_plan.h"
+#include "runtime/backend.h"
+
+namespace plimsoll::planner {
+
+// States by which the host and the programs speak.
+inline constexpr std::string_view kTokensState = "batch.tokens";       ///< i32[micro, T]
+inline constexpr std::string_view kTargetsState = "batch.targets";     ///< i32[micro, T], ops::kIgnoreTarget: masked
+inline constexpr std::string_view kGradScaleState = "step.grad_scale"; ///< f32[1]: 1 / targets of the effective batch
+inline constexpr std::string_view kRandomState = "step.random";        ///< i32[4], see ops.h
+/// f32[1]: the sum of the targets' losses. Programs add to it; the host sets it to -0.0 before the first one.
+inline constexpr std::string_view kLossState = "step.loss";
+inline constexpr std::string_view kLogitsState = "dump.logits";        ///< f32[micro, T, V]
+
+struct StepOptions {
+  int64_t micro_batch_size = 1;
+  int64_t sequence_length = 0;
+  bool accumulate = false;            ///< gradients have accumulators: several micro-batches, or a dump of gradients
+  bool eval = false;                  ///< with the eval program
+  bool logits = false;                ///< with the logits program
+  bool training = true;               ///< false: neither gradients nor update
+  optimizers::OptimizerOptions optimizer = {};
+  bool decay_all = false;             ///< weight decay on vectors too
+  passes::PipelineOptions pipeline = {};
+  passes::MemoryPlanOptions memory = {};
+};
+
+/// Which accumulators hold the gradient of a parameter: their sum, in order.
+struct GradientStates {
+  std::string parameter;
+  std::vector<std::string> accumulators;
+};
+
+/// Work of one micro-batch's programs, from the graphs.
+struct StepCost {
+  double flops = 0;            ///< of the model, forward and backward, as written (without recompute)
+  double recompute_flops = 0;
+  double bytes = 0;
+  double update_flops = 0;     ///< of norm, clip and update, once a step
+  double update_bytes = 0;
+};
+
+struct TrainingPrograms {
+  passes::SessionPlan session;
+  std::vector<GradientStates> gradients;  ///< where accumulated; in the order of the model's parameters
+  StepCost cost;
+  std::vector<passes::PassTiming> timings;
+};
+
+/// Builds, optimises, binds and plans every program. `backend` is asked for workspaces and strides alone.
+/// Errors: kInvalidArgument from shapes that do not fit.
+Result<TrainingPrograms> build_training_programs(const models::Model& model, const StepOptions& options, const runtime::Backend& backend);
+
+}  // namespace plimsoll::planner

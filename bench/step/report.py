@@ -4,15 +4,17 @@ import statistics
 MIB = 1 << 20
 
 
-def table(header, rows):
-    """A Markdown table whose columns line up; all but the first column are right-aligned."""
+def table(header, rows, left=2):
+    """A Markdown table whose columns line up; the first `left` columns are words, the others figures."""
     cells = [header] + rows
     widths = [max(len(row[column]) for row in cells) for column in range(len(header))]
 
     def line(row):
-        first = row[0].ljust(widths[0])
-        return "| " + " | ".join([first] + [cell.rjust(width) for cell, width in zip(row[1:], widths[1:])]) + " |"
-    rule = "| " + " | ".join(["-" * widths[0]] + ["-" * (width - 1) + ":" for width in widths[1:]]) + " |"
+        padded = [cell.ljust(width) if column < left else cell.rjust(width)
+                  for column, (cell, width) in enumerate(zip(row, widths))]
+        return "| " + " | ".join(padded) + " |"
+    rule = "| " + " | ".join("-" * width if column < left else "-" * (width - 1) + ":"
+                             for column, width in enumerate(widths)) + " |"
     return "\n".join([line(header), rule] + [line(row) for row in rows])
 
 
@@ -155,5 +157,5 @@ Seconds from the start of the process to the end of its first step, less the med
 
 GFLOP/s in fp32, best of the repetitions.
 
-{table(["implementation"] + ["×".join(map(str, shape)) for shape in shapes], list(gemm_rows(rates)))}
+{table(["implementation"] + ["×".join(map(str, shape)) for shape in shapes], list(gemm_rows(rates)), left=1)}
 """

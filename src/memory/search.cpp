@@ -10,9 +10,13 @@
 #include "memory/search.h"
 
 #include <algorithm>
+#include <bit>
 #include <limits>
+#include <numeric>
+#include <utility>
 #include <vector>
 
+#include "memory/random.h"
 #include "memory/search_state.h"
 
 namespace plimsoll::memory {
@@ -20,8 +24,18 @@ namespace plimsoll::memory {
 namespace {
 
 constexpr int64_t kNever = std::numeric_limits<int64_t>::max();
-// A node of a case with 200 buffers looks at about this many members.
-constexpr int64_t kWorkPerNode = 256;
+// Looking at so many members counts as a node more; a node of a case with 200 buffers looks at about as many.
+constexpr int64_t kWorkPerNode = 1024;
+// Keeps the recursion within half of a usual stack even in sanitizer builds; a search this deep finds nothing
+// anyway.
+constexpr int32_t kMaxDepth = 4000;
+
+/// log2 up to 9 %, monotone, and the same bits on every machine, which libm's is not.
+double log2_of(int64_t x) {
+  const auto n = static_cast<uint64_t>(x);
+  const int exponent = std::bit_width(n) - 1;
+  return exponent + static_cast<double>(n) / static_cast<double>(uint64_t{1} << exponent) - 1;
+}
 
 /// Sub-problems that failed, by hash; a newcomer replaces what is in its place.
 class FailedSet {
@@ -40,8 +54,13 @@ class FailedSet {
 
 class Search {
  public:
-  Search(const Problem& problem, int64_t capacity, int64_t max_nodes, const Strategy& strategy)
-      : state_(problem, capacity), max_nodes_(max_nodes), strategy_(strategy), failed_(max_nodes) {
+  Search(const Problem& problem, int64_t capacity, int64_t max_nodes, const Strategy& strategy,
+         const std::atomic<bool>* cancelled)
+      : state_(problem, capacity),
+        max_nodes_(max_nodes),
+        strategy_(strategy),
+        cancelled_(cancelled),
+        failed_(max_nodes) {
     rank_items(problem);
   }
 
@@ -69,43 +88,39 @@ class Search {
   };
 
   void rank_items(const Problem& problem);
-  [[nodiscard]] int64_t nodes() const { return nodes_ + state_.work() / kWorkPerNode; }
+  [[nodiscard]] int64_t nodes() const { return nodes_ + (state_.work() + scanned_) / kWorkPerNode; }
   bool solve_parts(int32_t first, int32_t last);
   bool solve(int32_t first, int32_t last);
   bool branch(const Choice& choice, int32_t first, int32_t last);
+  int64_t most_cases(int64_t floor, const std::pair<int64_t, int64_t>& best) const;
   Choice choose(int32_t first, int32_t last);
-  bool collect(int32_t s, int32_t low, int32_t high, size_t limit, std::vector<int32_t>& items);
-  int64_t next_offset(int32_t s, const std::vector<int32_t>& items) const;
+  bool collect(int32_t s, int32_t low, int32_t high, int64_t limit, std::vector<int32_t>& items);
+  int64_t next_offset(int32_t s, const std::vector<int32_t>& items);
   void order(Choice& choice, int32_t first, int32_t last) const;
 
   SearchState state_;
   int64_t max_nodes_;
   Strategy strategy_;
+  const std::atomic<bool>* cancelled_;
   FailedSet failed_;
   std::vector<int32_t> rank_;     ///< item -> place in the order of values
   std::vector<int32_t> scratch_;  ///< items of the section under examination
   int64_t nodes_ = 0;
+  int64_t scanned_ = 0;  ///< members looked at in choosing
+  int32_t depth_ = 0;
   bool out_of_nodes_ = false;
 };
 
 void Search::rank_items(const Problem& problem) {
   std::vector<double> value(problem.items.size());
-  uint64_t random = strategy_.seed;
+  Random random(strategy_.seed);
   for (size_t i = 0; i < value.size(); ++i) {
     const Item& item = problem.items[i];
-    const double lifetime = item.last - item.first;
-    const auto size = static_cast<double>(item.size);
-    const double tie = 1e-6;
-    value[i] = strategy_.value == Strategy::Value::kArea       ? lifetime * size
-               : strategy_.value == Strategy::Value::kLifetime ? lifetime * (1 + tie * size / 1e6)
-                                                               : size * (1 + tie * lifetime);
-    if (strategy_.seed != 0) {
-      random = random * 6364136223846793005u + 1442695040888963407u;
-      value[i] *= 0.5 + static_cast<double>(random >> 40) / static_cast<double>(1 << 24);
-    }
+    value[i] = strategy_.lifetime_power * log2_of(item.last - item.first) +
+               strategy_.size_power * log2_of(item.size) + strategy_.noise * random.next();
   }
   std::vector<int32_t> by_value(value.size());
-  for (size_t i = 0; i < by_value.size(); ++i) by_value[i] = static_cast<int32_t>(i);
+  std::iota(by_value.begin(), by_value.end(), 0);
   std::stable_sort(by_value.begin(), by_value.end(), [&](int32_t a, int32_t b) {
     return value[static_cast<size_t>(a)] > value[static_cast<size_t>(b)];
   });
@@ -126,15 +141,17 @@ bool Search::solve_parts(int32_t first, int32_t last) {
 
 bool Search::solve(int32_t first, int32_t last) {
   ++nodes_;
-  if (nodes() > max_nodes_) {
+  if (nodes() > max_nodes_ || depth_ == kMaxDepth || (cancelled_ != nullptr && *cancelled_)) {
     out_of_nodes_ = true;
     return false;
   }
   const uint64_t key = state_.hash(first, last);
   if (failed_.contains(key)) return false;
-  if (branch(choose(first, last), first, last)) return true;
-  if (!out_of_nodes_) failed_.insert(key);
-  return false;
+  ++depth_;
+  const bool found = branch(choose(first, last), first, last);
+  --depth_;
+  if (!found && !out_of_nodes_) failed_.insert(key);
+  return found;
 }
 
 bool Search::branch(const Choice& choice, int32_t first, int32_t last) {
@@ -151,11 +168,13 @@ bool Search::branch(const Choice& choice, int32_t first, int32_t last) {
 }
 
 /// Collects the items that may lie at the floor of s, whose valley is [low, high); false if s is no place to
-/// branch: an item reaches out of the valley, or there are `limit` of them.
-bool Search::collect(int32_t s, int32_t low, int32_t high, size_t limit, std::vector<int32_t>& items) {
+/// branch: an item reaches out of the valley, or there are more than `limit`.
+bool Search::collect(int32_t s, int32_t low, int32_t high, int64_t limit, std::vector<int32_t>& items) {
   items.clear();
   const int64_t floor = state_.floor(s);
-  for (const int32_t i : state_.members(s)) {
+  const auto members = state_.members(s);
+  scanned_ += static_cast<int64_t>(members.size());
+  for (const int32_t i : members) {
     if (state_.least(i) != floor) continue;
     const Item& item = state_.item(i);
     if (item.first < low || item.last > high) return false;
@@ -168,7 +187,7 @@ bool Search::collect(int32_t s, int32_t low, int32_t high, size_t limit, std::ve
       *twin = std::min(*twin, i);
       continue;
     }
-    if (items.size() == limit) return false;
+    if (std::cmp_equal(items.size(), limit)) return false;
     items.push_back(i);
   }
   return true;
@@ -176,7 +195,7 @@ bool Search::collect(int32_t s, int32_t low, int32_t high, size_t limit, std::ve
 
 /// A bound from below on the offset of what lies lowest in s if none of `items` lies at the floor: it rests
 /// on an item that is yet to be placed beside s, or it is one that cannot lie at the floor anyway.
-int64_t Search::next_offset(int32_t s, const std::vector<int32_t>& items) const {
+int64_t Search::next_offset(int32_t s, const std::vector<int32_t>& items) {
   const int64_t floor = state_.floor(s);
   int64_t next = kNever;
   for (const int32_t i : state_.members(s))
@@ -187,53 +206,53 @@ int64_t Search::next_offset(int32_t s, const std::vector<int32_t>& items) const 
     low = std::min(low, state_.item(i).first);
     high = std::max(high, state_.item(i).last);
   }
-  for (int32_t t = low; t < high; ++t)
-    for (const int32_t i : state_.members(t)) {
+  for (int32_t t = low; t < high; ++t) {
+    const auto members = state_.members(t);
+    scanned_ += static_cast<int64_t>(members.size());
+    for (const int32_t i : members) {
       const Item& item = state_.item(i);
-      if (state_.least(i) == SearchState::kPlaced || (item.first <= s && s < item.last)) continue;
+      if (item.first <= s && s < item.last) continue;
       next = std::min(next, state_.least(i) + item.size);
     }
+  }
   return next;
 }
 
+/// How many cases a section at `floor` may have and still beat `best`, the key of the choice so far.
+int64_t Search::most_cases(int64_t floor, const std::pair<int64_t, int64_t>& best) const {
+  if (strategy_.fewest_first) return floor < best.second ? best.first : best.first - 1;
+  return floor < best.first ? kNever : best.second - 1;
+}
+
+/// The section to branch on: fewest cases, then lowest floor, or the other way round.
 Search::Choice Search::choose(int32_t first, int32_t last) {
   Choice best;
-  size_t fewest = SIZE_MAX;
-  int64_t lowest = kNever;
-  for (int32_t low = first; low < last;) {
+  std::pair<int64_t, int64_t> best_key{kNever, kNever};
+  for (int32_t low = first, high = first; low < last; low = high) {
     const int64_t floor = state_.floor(low);
-    int32_t high = low + 1;
-    while (high < last && state_.floor(high) == floor) ++high;
-    const bool valley =
-        (low == first || state_.floor(low - 1) > floor) && (high == last || state_.floor(high) > floor);
+    for (high = low + 1; high < last && state_.floor(high) == floor;) ++high;
+    if (!strategy_.fewest_first && floor > best_key.first) continue;
     for (int32_t s = low; s < high; ++s) {
-      if (!strategy_.fewest_first && floor > lowest) break;
-      if (!valley && !strategy_.fewest_first) break;
-      if (!collect(s, low, high, SIZE_MAX, scratch_)) continue;
-      int64_t waste_to = kNever;
-      if (state_.slack(s) > 0) {
-        waste_to = next_offset(s, scratch_);
-        if (waste_to > floor + state_.slack(s)) waste_to = kNever;
-      }
-      const size_t cases = scratch_.size() + (waste_to != kNever);
-      if (strategy_.fewest_first || floor == lowest) {
-        if (cases > fewest || (cases == fewest && floor >= lowest)) continue;
-      }
-      fewest = cases;
-      lowest = floor;
+      const int64_t limit = most_cases(floor, best_key);
+      if (!collect(s, low, high, limit, scratch_)) continue;
+      const int64_t slack = state_.slack(s);
+      int64_t waste_to = slack > 0 ? next_offset(s, scratch_) : kNever;
+      if (waste_to > floor + slack) waste_to = kNever;
+      const int64_t cases = static_cast<int64_t>(scratch_.size()) + (waste_to != kNever);
+      const auto key = strategy_.fewest_first ? std::pair(cases, floor) : std::pair(floor, cases);
+      if (key >= best_key) continue;
+      best_key = key;
       best.section = s;
       best.waste_to = waste_to;
       best.items = scratch_;
-      if (cases <= 1 && strategy_.fewest_first) {
-        return best;
-      }
+      if (cases == 1 && strategy_.fewest_first) return best;  // no guess at all
     }
-    low = high;
   }
   order(best, first, last);
   return best;
 }
 
+/// Puts the most promising item first.
 void Search::order(Choice& choice, int32_t first, int32_t last) const {
   const int64_t floor = state_.floor(choice.section);
   const auto level = [&](int32_t i) {
@@ -254,8 +273,9 @@ void Search::order(Choice& choice, int32_t first, int32_t last) const {
 
 }  // namespace
 
-SearchResult search(const Problem& problem, int64_t capacity, int64_t max_nodes, const Strategy& strategy) {
-  return Search(problem, capacity, max_nodes, strategy).run();
+SearchResult search(const Problem& problem, int64_t capacity, int64_t max_nodes, const Strategy& strategy,
+                    const std::atomic<bool>* cancelled) {
+  return Search(problem, capacity, max_nodes, strategy, cancelled).run();
 }
 
 }  // namespace plimsoll::memory

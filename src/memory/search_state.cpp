@@ -3,19 +3,13 @@
 
 #include <algorithm>
 
+#include "memory/random.h"
+
 namespace plimsoll::memory {
 
 namespace {
 
 size_t index(int32_t i) { return static_cast<size_t>(i); }
-
-/// The finaliser of SplitMix64 (Steele et al. 2014): every bit of the input reaches every bit of the output.
-uint64_t mix(uint64_t x) {
-  x += 0x9e3779b97f4a7c15u;
-  x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9u;
-  x = (x ^ (x >> 27)) * 0x94d049bb133111ebu;
-  return x ^ (x >> 31);
-}
 
 uint64_t item_key(int32_t i) { return mix(static_cast<uint64_t>(i) << 1 | 1); }
 uint64_t floor_key(int32_t s, int64_t height) {
@@ -33,6 +27,7 @@ SearchState::SearchState(const Problem& problem, int64_t capacity)
       offsets_(problem.items.size(), 0),
       joins_(problem.load.size(), 0),
       begin_(problem.load.size() + 1, 0),
+      active_(problem.load.size(), 0),
       starts_(problem.load.size(), 0),
       queued_(problem.load.size(), 0) {
   for (const Item& item : problem.items)
@@ -45,7 +40,10 @@ SearchState::SearchState(const Problem& problem, int64_t capacity)
   std::vector<size_t> next = begin_;
   for (int32_t i = 0; index(i) < problem.items.size(); ++i) {
     starts_[index(item(i).first)] ^= item_key(i);
-    for (int32_t s = item(i).first; s < item(i).last; ++s) members_[next[index(s)]++] = i;
+    for (int32_t s = item(i).first; s < item(i).last; ++s) {
+      members_[next[index(s)]++] = i;
+      ++active_[index(s)];
+    }
   }
 }
 
@@ -82,9 +80,17 @@ bool SearchState::place(int32_t i) {
     set_floor(s, offset + it.size);
     remaining_[index(s)] -= it.size;
     joins_[index(s)] -= s + 1 < it.last;
+    retire(s, i);
     touch(s);
   }
   return propagate();
+}
+
+/// Moves item i behind those to be placed. Undone in reverse order, each is found where it was left.
+void SearchState::retire(int32_t s, int32_t i) {
+  int32_t* const first = members_.data() + begin_[index(s)];
+  int32_t* const last = first + --active_[index(s)];
+  std::swap(*std::find(first, last, i), *last);
 }
 
 bool SearchState::raise(int32_t s, int64_t height) {
@@ -124,7 +130,7 @@ bool SearchState::lift_members(int32_t s) {
 /// The one-machine bound; the floor follows the least of its items.
 bool SearchState::check_section(int32_t s) {
   int32_t* const first = members_.data() + begin_[index(s)];
-  int32_t* const last = members_.data() + begin_[index(s) + 1];
+  int32_t* const last = first + active_[index(s)];
   work_ += last - first;
   for (int32_t* i = first + 1; i < last; ++i) {  // nearly sorted already
     const int32_t moved = *i;
@@ -134,8 +140,7 @@ bool SearchState::check_section(int32_t s) {
     *j = moved;
   }
   int64_t top = 0;
-  for (const int32_t* i = first; i < last && least_[index(*i)] != kPlaced; ++i)
-    top = std::max(top, least_[index(*i)]) + item(*i).size;
+  for (const int32_t* i = first; i < last; ++i) top = std::max(top, least_[index(*i)]) + item(*i).size;
   if (top > capacity_) return false;
   if (least_[index(*first)] > floor_[index(s)]) set_floor(s, least_[index(*first)]);
   return true;
@@ -156,6 +161,7 @@ void SearchState::undo(size_t mark) {
     for (int32_t s = it.first; s < it.last; ++s) {
       remaining_[index(s)] += it.size;
       joins_[index(s)] += s + 1 < it.last;
+      ++active_[index(s)];
     }
   }
 }

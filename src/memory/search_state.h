@@ -32,10 +32,10 @@ class SearchState {
   [[nodiscard]] int64_t slack(int32_t s) const { return capacity_ - floor(s) - remaining(s); }
   /// Whether some item still to be placed lives in both s and s + 1.
   [[nodiscard]] bool joined(int32_t s) const { return joins_[static_cast<size_t>(s)] > 0; }
-  /// All items of section s, placed ones too, in no particular order.
+  /// The items of section s that are yet to be placed, in no particular order.
   [[nodiscard]] std::span<const int32_t> members(int32_t s) const {
     const auto at = static_cast<size_t>(s);
-    return {members_.data() + begin_[at], begin_[at + 1] - begin_[at]};
+    return {members_.data() + begin_[at], active_[at]};
   }
   /// The offsets given so far; meaningful for placed items.
   [[nodiscard]] const std::vector<int64_t>& offsets() const { return offsets_; }
@@ -65,6 +65,7 @@ class SearchState {
 
   void set_floor(int32_t s, int64_t height);
   void touch(int32_t s);
+  void retire(int32_t s, int32_t i);
   bool propagate();
   bool lift_members(int32_t s);
   bool check_section(int32_t s);
@@ -73,8 +74,10 @@ class SearchState {
   int64_t capacity_;
   std::vector<int64_t> floor_, remaining_, least_, offsets_;
   std::vector<int32_t> joins_;
-  std::vector<size_t> begin_;     ///< section -> where its members begin
-  std::vector<int32_t> members_;  ///< sections' items, kept nearly sorted by least
+  std::vector<size_t> begin_;  ///< section -> where its members begin
+  std::vector<int32_t>
+      members_;  ///< sections' items: those to be placed, nearly sorted by least, then the others
+  std::vector<size_t> active_;    ///< section -> how many are to be placed
   std::vector<uint64_t> starts_;  ///< section -> xor of the keys of items to be placed that start there
   std::vector<Change> trail_;
   std::vector<int32_t> queue_;  ///< sections to be looked at again

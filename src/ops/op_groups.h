@@ -17,6 +17,7 @@ OpGroup rms_norm_ops();
 OpGroup layer_norm_ops();
 OpGroup linear_ops();
 OpGroup embedding_ops();
+OpGroup positions_ops();
 OpGroup rope_ops();
 OpGroup attention_ops();
 OpGroup cross_entropy_ops();

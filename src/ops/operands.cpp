@@ -15,10 +15,11 @@ Operands::Operands(const OpTypes& types, size_t required, std::vector<std::strin
     std::vector<std::string> listed;
     for (size_t i = 0; i < names_.size(); ++i)
       listed.push_back(fmt::format("{}{}", names_[i], i < required ? "" : "?"));
-    return fail(fmt::format("takes ({}), given {} operands", fmt::join(listed, ", "), given));
+    fail(fmt::format("takes ({}), given {} operands", fmt::join(listed, ", "), given));
+    return;
   }
   for (size_t i = 0; i < required; ++i)
-    if (!types_.has(i)) return fail(fmt::format("{} is absent", names_[i]));
+    if (!types_.has(i)) fail(fmt::format("{} is absent", names_[i]));
 }
 
 Operands& Operands::dtypes(DType dtype, std::initializer_list<size_t> integers) {

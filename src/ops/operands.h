@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "ir/op_def.h"
+#include "ir/verifier.h"
 #include "ops/op_groups.h"
 #include "ops/ops.h"
 
@@ -29,8 +30,8 @@ using Types = std::vector<TensorType>;
 /// An index of a vector.
 inline size_t at(int64_t i) { return static_cast<size_t>(i); }
 
-/// No tensor has more elements: sizes in bytes, and products of two extents, then fit an int64.
-inline constexpr int64_t kMaxElements = int64_t{1} << 48;
+
+using ir::kMaxElements;
 
 /// Checks of an op's operands by name. The first failure sticks and later checks are skipped. After construction
 /// test it: only then are the required operands there, and their shapes may be looked at.

@@ -109,6 +109,11 @@ ValueId linear(Builder& b, ValueId x, ValueId weight, ValueId bias, bool transpo
 /// touching the rows of `ids` alone; consumes total.
 ValueId embedding(Builder& b, ValueId table, ValueId ids);
 
+// ---- positions (positions.cpp) ---------------------------------------------------------------------------------
+
+/// i32[batch, tokens]: the index of each token in its sequence. Op `positions` {batch, tokens}.
+ValueId positions(Builder& b, int64_t batch, int64_t tokens);
+
 // ---- rotary positions (rope.cpp) -------------------------------------------------------------------------------
 
 /// inv_freq f32[D/2], positions i32[B, T] or absent (then 0..tokens-1, and the first axis is 1)

@@ -3,14 +3,26 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <array>
 #include <chrono>
 #include <filesystem>
 #include <fstream>
 #include <system_error>
 
+#include "ir/printer.h"
+#include "ir/verifier.h"
 #include "passes/common_subexpressions.h"
 #include "passes/dead_code.h"
+#include "passes/fuse_activations.h"
+#include "passes/fuse_attention.h"
+#include "passes/fuse_embedding_grads.h"
+#include "passes/fuse_head_loss.h"
+#include "passes/fuse_norm_grads.h"
+#include "passes/fuse_norms.h"
+#include "passes/fuse_optimizer.h"
+#include "passes/recompute_cheap.h"
+#include "passes/schedule.h"
 
 namespace plimsoll::passes {
 namespace {
@@ -32,24 +44,79 @@ Status run_dead_code(PassState& s) {
   return Ok{};
 }
 
+/// A pass that replaces patterns and takes nothing but what to keep.
+template <auto kPass>
+Status run_fusion(PassState& s) {
+  PLIMSOLL_ASSIGN(const auto report, kPass(s.graph, {.keep = s.keep}));
+  return follow_report(s, report.replaced);
+}
+
+Status run_fuse_head_loss(PassState& s) {
+  PLIMSOLL_ASSIGN(const auto report, fuse_head_loss(s.graph, {.keep = s.keep,
+                                                              .grad = s.options.grad,
+                                                              .chunk_tokens = s.options.chunk_tokens}));
+  return follow_report(s, report.replaced);
+}
+
 Status run_autodiff(PassState& s) {
   PLIMSOLL_ASSIGN(s.derivative, autodiff(s.graph, s.request));
   return Ok{};
 }
 
+Status run_recompute_cheap(PassState& s) {
+  if (!s.last_forward_op.valid()) return Ok{};  // a program without backward
+  PLIMSOLL_TRY(recompute_cheap(s.graph, {.last_forward_op = s.last_forward_op, .keep = s.keep}));
+  return Ok{};
+}
+
+Status run_schedule(PassState& s) {
+  PLIMSOLL_TRY(schedule(s.graph, {.keep = s.keep,
+                                  .in_place = s.options.in_place,
+                                  .workspace_bytes = s.options.workspace_bytes}));
+  return Ok{};
+}
+
+Status run_in_place(PassState& s) {
+  PLIMSOLL_ASSIGN(s.in_place, in_place(s.graph, {.keep = s.keep}));
+  return Ok{};
+}
+
+using enum Phase;
 using Options = PipelineOptions;
 constexpr std::array kPasses = std::to_array<PassEntry>({
-    {"common-subexpressions", Phase::kForward,
-     "A model reads tables and tied weights where it needs them; one read is enough.", &Options::common_subexpressions,
-     run_common_subexpressions},
-    {"dead-code", Phase::kForward, "What no wanted value needs is not run, and not differentiated.",
-     &Options::dead_code, run_dead_code},
-    {"autodiff", Phase::kDerivative, "Appends the backward ops.", nullptr, run_autodiff},
-    {"common-subexpressions-backward", Phase::kBackward,
-     "Derivatives and optimizer read states again and rebuild constants; before recompute, whose clones it leaves.",
+    {"common-subexpressions", kForward, "A model reads tables and tied weights where it needs them; one read is enough.",
      &Options::common_subexpressions, run_common_subexpressions},
-    {"dead-code-backward", Phase::kBackward, "Derivatives that no state takes are dropped before anything looks at lifetimes.",
+    {"dead-code", kForward, "What no wanted value needs is neither run nor differentiated.", &Options::dead_code,
+     run_dead_code},
+    {"fuse-activations", kForward, "SwiGLU, and GELU with its bias, cross memory once and keep one input for backward.",
+     &Options::fuse_activations, run_fusion<fuse_activations>},
+    {"fuse-attention", kForward, "Rotates and attends in the packed projection, so q, k and v need no copies.",
+     &Options::fuse_attention, run_fusion<fuse_attention>},
+    {"fuse-norms", kForward, "The residual stream is added and normalised in one sweep.", &Options::fuse_norms,
+     run_fusion<fuse_norms>},
+    {"fuse-head-loss", kForward, "Logits exist for a chunk of tokens only, forward and backward together.",
+     &Options::fuse_head_loss, run_fuse_head_loss},
+    {"autodiff", kDerivative, "Appends the backward ops; after fusion, so that fused ops have fused derivatives.",
+     nullptr, run_autodiff},
+    {"common-subexpressions-2", kBackward,
+     "Derivatives and optimizer read states and make constants again; before recompute, whose clones stay apart.",
+     &Options::common_subexpressions, run_common_subexpressions},
+    {"dead-code-2", kBackward, "Derivatives that no state takes go before anything looks at lifetimes.",
      &Options::dead_code, run_dead_code},
+    {"recompute-cheap", kBackward, "Norm outputs and activations are rebuilt in backward, as their operands are kept anyway.",
+     &Options::recompute_cheap, run_recompute_cheap},
+    {"fuse-norm-grads", kBackward, "A norm's input gradient goes into the residual stream's in one sweep.",
+     &Options::fuse_norm_grads, run_fusion<fuse_norm_grads>},
+    {"fuse-embedding-grads", kBackward, "A tied table's gradient takes the embedding's rows in place.",
+     &Options::fuse_embedding_grads, run_fusion<fuse_embedding_grads>},
+    {"fuse-optimizer", kBackward, "All squares in one sweep, all updates in another: two launches instead of hundreds.",
+     &Options::fuse_optimizer, run_fusion<fuse_optimizer>},
+    {"dead-code-3", kBackward, "Ops whose results recompute and fusion have taken over go.", &Options::dead_code,
+     run_dead_code},
+    {"schedule", kArrange, "Reorders so that less is alive at once; the last word on order.", &Options::schedule,
+     run_schedule},
+    {"in-place", kArrange, "Results take the place of operands that die; needs the final order.", &Options::in_place,
+     run_in_place},
 });
 
 double ms_since(std::chrono::steady_clock::time_point start) {
@@ -71,7 +138,27 @@ Status Pipeline::run_one(const PassEntry& entry, PassState& state) {
   const auto start = std::chrono::steady_clock::now();
   PLIMSOLL_TRY(entry.run(state));
   PassTiming timing{entry.name, ms_since(start), 0, state.graph.order().size()};
+  if (!options_.dump_dir.empty()) PLIMSOLL_TRY(dump(entry, state.graph));
+  const auto verify_start = std::chrono::steady_clock::now();
+  if (options_.verify)
+    if (Status valid = ir::verify(state.graph); !valid)
+      return std::move(valid).error().at(fmt::format("after pass {}", entry.name));
+  timing.verify_ms = ms_since(verify_start);
   timings_.push_back(timing);
+  return Ok{};
+}
+
+/// The number is the pass's place in the list, whether or not others are switched off.
+Status Pipeline::dump(const PassEntry& entry, const ir::Graph& graph) const {
+  std::error_code failure;
+  std::filesystem::create_directories(options_.dump_dir, failure);
+  const auto number = static_cast<size_t>(&entry - kPasses.data()) + 1;
+  const std::string path = fmt::format("{}/{:02}-{}.ir", options_.dump_dir, number, entry.name);
+  std::ofstream file(path, std::ios::binary);
+  file << ir::print(graph);
+  file.close();
+  if (failure || !file)
+    return Error{ErrorCode::kIo, "cannot write the dump of a pass", path, "is the directory writable, the disk full?"};
   return Ok{};
 }
 

@@ -4,6 +4,7 @@
 //                           ─► Pipeline::backward ─► arrange ─► bind storages, plan memory
 #pragma once
 
+#include <functional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -11,6 +12,7 @@
 
 #include "base/result.h"
 #include "ir/graph.h"
+#include "ir/op_def.h"
 #include "passes/autodiff.h"
 #include "passes/in_place.h"
 
@@ -34,6 +36,8 @@ struct PipelineOptions {
   bool grad = true;            ///< the program will be differentiated, so head and loss compute gradients as well
   int64_t chunk_tokens = 256;  ///< tokens whose logits exist at once in head and loss; whole granules
   bool verify = true;
+  /// Scratch of an op's kernel, for schedule's reckoning; empty: none.
+  std::function<int64_t(const ir::OpTypes&)> workspace_bytes = {};
   std::string dump_dir = {};  ///< where the text after each pass goes, NN-name.ir; empty: nowhere
 };
 
@@ -90,6 +94,7 @@ class Pipeline {
  private:
   Status run(Phase phase, PassState& state);
   Status run_one(const PassEntry& entry, PassState& state);
+  Status dump(const PassEntry& entry, const ir::Graph& graph) const;
   Status run_keeping(Phase phase, PassState& state, std::span<ir::ValueId> keep);
 
   PipelineOptions options_;

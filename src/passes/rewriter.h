@@ -24,13 +24,14 @@ class Rewriter {
   /// `wanted`: values that outside holders need; they count as used.
   Rewriter(ir::Graph& graph, std::span<const ir::ValueId> wanted);
 
-  [[nodiscard]] ir::Graph& graph() { return graph_; }
+  [[nodiscard]] const ir::Graph& graph() const { return graph_; }
   /// The order as it was at the start; removed ops included.
   [[nodiscard]] const std::vector<ir::OpId>& order() const { return order_; }
   [[nodiscard]] const ir::Op& op(ir::OpId id) const { return graph_.op(id); }
   [[nodiscard]] const ir::Op& producer(ir::ValueId v) const { return graph_.op(graph_.value(v).producer); }
   [[nodiscard]] ir::OpId producer_id(ir::ValueId v) const { return graph_.value(v).producer; }
   [[nodiscard]] bool removed(ir::OpId id) const { return removed_[static_cast<size_t>(id.index)]; }
+  [[nodiscard]] const ir::TensorType& type(ir::ValueId v) const { return graph_.type(v); }
   /// Place in the order; a new op has its anchor's.
   [[nodiscard]] size_t position(ir::OpId id) const { return position_[static_cast<size_t>(id.index)]; }
   /// The living ops that use `v`.

@@ -138,6 +138,7 @@ Tree plan_event(const PlanReport& r) {
       {"choices", Tree::map({{"micro_batch_size", i(r.micro_batch_size)}, {"grad_accum_steps", i(r.grad_accum_steps)},
                              {"recompute", Tree::of(r.recompute)}, {"offload", Tree::of(r.offload)}, {"threads", i(r.threads)},
                              {"rates", Tree::of(r.rates)}})},
+      {"num_ops", i(r.num_ops)},
       {"planning_seconds", Tree::of(r.planning_seconds)},
   });
 }

@@ -39,6 +39,7 @@ struct PlanReport {
   int64_t micro_batch_size = 1, grad_accum_steps = 1, threads = 1;
   std::string recompute = "none", offload = "none", rates = "uncalibrated";
   // The model.
+  int64_t num_ops = 0;  ///< in all programs of the session
   std::string model;
   int64_t num_parameters = 0;
   double planning_seconds = 0;

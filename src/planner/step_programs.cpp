@@ -61,6 +61,13 @@ class ProgramBuilder {
   }
 
  private:
+  /// The caller's options, with a folder of its own for each program's text.
+  [[nodiscard]] passes::PipelineOptions pipeline_options(const Graph& graph, bool grad = true) const {
+    passes::PipelineOptions options = options_.pipeline;
+    options.grad = grad;
+    if (!options.dump_dir.empty()) options.dump_dir += "/" + graph.name;
+    return options;
+  }
   [[nodiscard]] ir::Shape batch_shape() const { return {options_.micro_batch_size, options_.sequence_length}; }
 
   /// Forward to the loss, which is added to its state. The passes have run; `loss` stands for the loss after them.
@@ -84,7 +91,7 @@ class ProgramBuilder {
   Result<passes::Program> micro(std::string name, bool first) {
     Graph graph;
     graph.name = std::move(name);
-    passes::Pipeline pipeline(options_.pipeline);
+    passes::Pipeline pipeline(pipeline_options(graph));
     ValueId loss;
     PLIMSOLL_TRY(forward(graph, pipeline, loss));
     const std::vector<ValueId> parameters = parameter_reads(graph);
@@ -99,25 +106,26 @@ class ProgramBuilder {
   }
 
   Status accumulate(Graph& graph, const passes::AutodiffReport& derivative, bool first) {
+    std::vector<passes::Accumulation> accumulations;
     for (size_t p = 0; p < model_.parameters().size(); ++p) {
       const auto& uses = derivative.contributions[p];
       GradientStates states{model_.parameters()[p].name, {}};
       for (size_t u = 0; u < uses.size(); ++u) {
         const std::string name = "grad." + states.parameter + (u == 0 ? "" : "#" + std::to_string(u));
         graph.declare_state({name, graph.type(uses[u]), StateClass::kGradient});
-        PLIMSOLL_TRY(passes::accumulate(graph, uses[u], name, first));
+        accumulations.push_back({uses[u], name, first});
         states.accumulators.push_back(name);
       }
       if (first) result_.gradients.push_back(std::move(states));
     }
-    return Ok{};
+    return passes::accumulate(graph, accumulations);
   }
 
   /// Norm, clip and update from the accumulators.
   Result<passes::Program> update() {
     Graph graph;
     graph.name = "update";
-    passes::Pipeline pipeline(options_.pipeline);
+    passes::Pipeline pipeline(pipeline_options(graph));
     Builder b(graph, ops::find_op);
     std::vector<ValueId> sums;
     for (size_t p = 0; p < model_.parameters().size(); ++p) {
@@ -138,9 +146,7 @@ class ProgramBuilder {
   Result<passes::Program> eval() {
     Graph graph;
     graph.name = "eval";
-    passes::PipelineOptions pipeline_options = options_.pipeline;
-    pipeline_options.grad = false;
-    passes::Pipeline pipeline(pipeline_options);
+    passes::Pipeline pipeline(pipeline_options(graph, /*grad=*/false));
     ValueId loss;
     PLIMSOLL_TRY(forward(graph, pipeline, loss));
     return finish(std::move(graph), pipeline);
@@ -149,9 +155,7 @@ class ProgramBuilder {
   Result<passes::Program> logits() {
     Graph graph;
     graph.name = "logits";
-    passes::PipelineOptions pipeline_options = options_.pipeline;
-    pipeline_options.grad = false;
-    passes::Pipeline pipeline(pipeline_options);
+    passes::Pipeline pipeline(pipeline_options(graph, /*grad=*/false));
     Builder b(graph, ops::find_op);
     const ValueId values = model_.logits(b, b.state(input(kTokensState, DType::kI32, batch_shape())));
     graph.declare_state({std::string(kLogitsState), b.type(values), StateClass::kOutput});
@@ -164,7 +168,7 @@ class ProgramBuilder {
   Result<passes::Program> init() {
     Graph graph;
     graph.name = "init";
-    passes::Pipeline pipeline(options_.pipeline);
+    passes::Pipeline pipeline(pipeline_options(graph));
     Builder b(graph, ops::find_op);
     const ValueId random = b.state({std::string(kRandomState), {DType::kI32, {4}}, StateClass::kScalars});
     for (const models::Parameter& p : model_.parameters()) {

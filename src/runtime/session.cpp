@@ -144,6 +144,12 @@ TensorRef Session::state(std::string_view name) const {
   return {persistent_->bytes().data() + s->offset, s->decl.type, ir::dense_strides(s->decl.type.shape)};
 }
 
-const std::vector<double>& Session::seconds(int program) const { return executables_[static_cast<size_t>(program)]->seconds; }
+std::vector<std::pair<const ir::Op*, double>> Session::timed_ops(int program) const {
+  const Executable& executable = *executables_[static_cast<size_t>(program)];
+  std::vector<std::pair<const ir::Op*, double>> result;
+  for (size_t i = 0; i < executable.instructions.size(); ++i)
+    result.emplace_back(executable.instructions[i].call.op, executable.seconds[i]);
+  return result;
+}
 
 }  // namespace plimsoll::runtime

@@ -4,6 +4,7 @@
 
 #include <memory>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "passes/session_plan.h"
@@ -32,7 +33,7 @@ class Session {
   [[nodiscard]] Bytes arena_resident_bytes() const { return arena_->resident_bytes(); }
   /// Wall seconds of each instruction of a program in its last run with timing on; empty otherwise.
   void enable_timing(bool on) { timing_ = on; }
-  [[nodiscard]] const std::vector<double>& seconds(int program) const;
+  [[nodiscard]] std::vector<std::pair<const ir::Op*, double>> timed_ops(int program) const;
 
  private:
   struct Executable;

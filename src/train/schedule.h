@@ -10,6 +10,8 @@
 
 namespace plimsoll {
 
+struct TrainingSettings;
+
 /// What a schedule needs; the run file's training.lr_scheduler_kwargs are the extras.
 struct ScheduleOptions {
   std::string name = "cosine";  ///< one of schedule_names()
@@ -43,6 +45,10 @@ class Schedule {
   explicit Schedule(ScheduleOptions options) : options_(std::move(options)) {}
   ScheduleOptions options_;
 };
+
+/// The run's schedule over `total_steps` steps, its warm-up from warmup_steps or warmup_ratio. Errors: as
+/// create.
+Result<Schedule> make_schedule(const TrainingSettings& training, int64_t total_steps);
 
 /// Canonical names and aliases (wsd).
 std::vector<std::string> schedule_names();

@@ -39,7 +39,7 @@ LLAMA_CASES = [
     case("head_dim other than hidden / heads", LLAMA | dict(hidden_size=42, head_dim=26, num_key_value_heads=1), 2, 41),
     case("accumulation over granules", LLAMA | dict(num_attention_heads=6, num_key_value_heads=2, head_dim=10), 6, 300,
          micro_batch_size=2),
-    case("two tokens", LLAMA, 5, 2),
+    case("three tokens", LLAMA, 5, 3),
     case("one layer, no clipping, all decay", LLAMA | dict(num_hidden_layers=1, vocab_size=1031), 1, 101,
          max_grad_norm=0, weight_decay_scope="all"),
     case("sliding window", MISTRAL | dict(sliding_window=23, num_key_value_heads=1), 2, 83),

@@ -148,7 +148,7 @@ def compare_case(case, binary, folder, checks):
         gradients.extend(tensor_measures(dump["gradients"], reference_gradients, step))
         predicted = update.apply(before, dump["gradients"])
         updates.extend(update_measures(dump["parameters"], predicted, before, step))
-        their_loss, their_norm = alongside.step(ids)
+        their_loss, their_norm = alongside.step(ids, dump["gradients"])
         along.append(relative(event["loss"], their_loss, LOSS_TOLERANCE, f"step {step}"))
         scalars.append(relative(event["grad_norm"], their_norm, TENSOR_TOLERANCE, f"step {step} grad_norm"))
         rate = oracle.learning_rate(training, step)

@@ -77,26 +77,26 @@ class Alongside:
             self.optimizer, training["warmup_steps"], training["max_steps"])
         self.meaningful = {name: numpy.ones(p.shape, bool) for name, p in self.model.named_parameters()}
 
-    def step(self, ids):
+    def step(self, ids, dumped_gradients):
         """Returns the loss and the norm of the gradients before clipping."""
         loss, _, gradients = loss_and_gradients(self.model, ids)
-        self.note_meaningful(gradients)
+        self.note_meaningful(gradients, dumped_gradients)
         if self.training["max_grad_norm"]:
             torch.nn.utils.clip_grad_norm_(self.model.parameters(), self.training["max_grad_norm"])
         self.optimizer.step()
         self.schedule.step()
         return loss, total_norm(gradients)
 
-    def note_meaningful(self, gradients):
+    def note_meaningful(self, gradients, dumped):
         """Adam divides by the gradient's own size, so an element whose gradient is rounding noise (a key's bias
         in GPT-2, whose true gradient is 0) moves by the whole rate in a random direction. Those are left out of
-        the comparison of parameters; an exact 0 (an embedding row that no token used) is not noise."""
+        the comparison of parameters; an exact 0 on both sides (an embedding row that no token used) is not noise."""
         count = sum(gradient.size for gradient in gradients.values())
         overall = total_norm(gradients) / count ** 0.5
         for name, gradient in gradients.items():
             size = numpy.abs(gradient)
             typical = float(numpy.sqrt(numpy.mean(numpy.square(gradient, dtype=numpy.float64))))
-            self.meaningful[name] &= (size == 0) | (size >= 1e-3 * max(typical, 1e-3 * overall))
+            self.meaningful[name] &= ((size == 0) & (dumped.get(name, 1) == 0)) | (size >= 1e-3 * max(typical, 1e-3 * overall))
 
     def parameters(self):
         return {name: p.detach().numpy() for name, p in self.model.named_parameters()}

@@ -1,12 +1,17 @@
 #!/usr/bin/env python3
 """Tests of the scripts under tools/: each runs as its user would run it, on a made-up tree or system."""
+import importlib.machinery
+import importlib.util
+import json
 import os
 import pathlib
 import stat
 import subprocess
+import sys
 import tempfile
 import unittest
 
+sys.dont_write_bytecode = True
 ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
 TOOLS = ROOT / "tools"
 
@@ -143,6 +148,69 @@ class InstallDeps(Scratch):
         code, err, calls = self.install(pins="a=3.0-1\n", installed="a installed 4.0-1\n", offered="")
         self.assertEqual((code, calls), (0, ""))
         self.assertIn("a is 4.0-1 here, tested with 3.0-1", err)
+
+
+class DemoReport(Scratch):
+    SUMMARY = dict(event="summary", steps=2, tokens=100, seconds=1.5, tokens_per_second=66.7, startup_seconds=0.1,
+                   planned_peak_bytes=3 << 20, measured_peak_bytes=2 << 20, arena_bytes=1 << 20,
+                   arena_touched_bytes=1 << 20, allocations_after_first_step=0)
+
+    def report(self, *events):
+        write(self.dir / "events", "".join(json.dumps(event) + "\n" for event in events))
+        return self.run_tool("demo-report", self.dir / "events")
+
+    def test_a_good_run(self):
+        done = self.report(dict(event="eval", step=1, loss=2.0), dict(event="eval", step=2, loss=1.0), self.SUMMARY)
+        self.assertEqual((done.returncode, done.stderr), (0, ""))
+        self.assertIn("3,145,728 bytes", done.stdout)
+        self.assertRegex(done.stdout, r"2 +1\.0000 +1\.443")
+
+    def test_what_is_wrong_is_said(self):
+        over = self.SUMMARY | dict(measured_peak_bytes=4 << 20)
+        done = self.report(dict(event="eval", step=1, loss=1.0), dict(event="eval", step=2, loss=1.0), over)
+        self.assertEqual(done.returncode, 1)
+        self.assertIn("measured peak is above", done.stderr)
+        self.assertIn("has not fallen", done.stderr)
+
+    def test_a_run_that_did_not_end(self):
+        done = self.report(dict(event="eval", step=1, loss=1.0))
+        self.assertEqual(done.returncode, 1)
+        self.assertIn("no summary", done.stderr)
+
+
+class GatherText(Scratch):
+    def setUp(self):
+        super().setUp()
+        loader = importlib.machinery.SourceFileLoader("gather_text", str(TOOLS / "gather-text"))
+        self.tool = importlib.util.module_from_spec(importlib.util.spec_from_loader("gather_text", loader))
+        loader.exec_module(self.tool)
+
+    def gather(self, most_kib=1024):
+        return self.tool.gather([("made up", str(self.dir / "text"), ["**/*.txt"], most_kib)])
+
+    def test_files_are_whole_in_one_of_the_two_and_the_order_is_fixed(self):
+        for number in range(400):
+            write(self.dir / "text" / f"{number}.txt", f"file {number}\nnothing else\n")
+        train, evaluation, rows = self.gather()
+        self.assertEqual((train, evaluation, rows), self.gather())
+        held_out = {line for line in evaluation.splitlines() if line.startswith("file ")}
+        trained = {line for line in train.splitlines() if line.startswith("file ")}
+        self.assertFalse(held_out & trained)
+        self.assertEqual(rows[0][1], len(trained))
+        self.assertGreater(len(trained), 350)
+
+    def test_copies_binaries_and_giants_are_passed_over(self):
+        write(self.dir / "text" / "a.txt", "once\n")
+        write(self.dir / "text" / "b.txt", "once\n")
+        write(self.dir / "text" / "giant.txt", "x" * (self.tool.MOST_OF_A_FILE + 1))
+        (self.dir / "text" / "binary.txt").write_bytes(b"\xff\xfe\x00")
+        train, evaluation, _ = self.gather()
+        self.assertEqual((train + evaluation).split(), ["once"])
+
+    def test_a_group_stops_at_its_limit(self):
+        for number in range(100):
+            write(self.dir / "text" / f"{number}.txt", f"{number} " + "y" * 500)
+        self.assertLessEqual(len(self.gather(most_kib=4)[0]), 4 * 1024)
 
 
 if __name__ == "__main__":

@@ -78,8 +78,10 @@ HWY_INLINE void load_block(const AttentionBackwardArgs& args, const QueryBlock& 
   const float* lse = f.lse + (b * f.shape.num_heads + h) * f.shape.tokens + block.first;
   pack_transposed(q, f.q_token_stride, block.rows, head_dim, f.scale * kLog2E, s.queries_t);
   pack_transposed(dout, args.dout_token_stride, block.rows, head_dim, 1.0f, s.douts_t);
-  pack_rows(q, f.q_token_stride, block.rows, head_dim, padded, f.scale, s.queries);
-  pack_rows(dout, args.dout_token_stride, block.rows, head_dim, padded, 1.0f, s.douts);
+  copy_rows<false>(q, f.q_token_stride, block.rows, head_dim, f.scale, s.queries, padded);
+  copy_rows<false>(dout, args.dout_token_stride, block.rows, head_dim, 1.0f, s.douts, padded);
+  std::fill(s.queries + block.rows * padded, s.queries + kBlock * padded, 0.0f);
+  std::fill(s.douts + block.rows * padded, s.douts + kBlock * padded, 0.0f);
   std::fill(s.dqueries_t, s.dqueries_t + head_dim * kBlock, 0.0f);
   for (int i = 0; i < kBlock; ++i) {
     const bool real = i < block.rows;
@@ -109,7 +111,8 @@ HWY_INLINE void differentiate_softmax(const TilePlan& plan, BackwardState& s) {
 }
 
 // The two products of a rectangle that contract head_dim: scores and gradient of softmax.
-HWY_INLINE void multiply_features(const Rectangle& r, const float* a, int64_t head_dim, const float* b, float* c) {
+HWY_INLINE void multiply_features(const Rectangle& r, const float* a, int64_t head_dim, const float* b, float* c,
+                                  Prefetcher& prefetcher) {
   multiply<false>({.rows = r.key_end - r.key_begin,
                    .vectors = r.vector_end - r.vector_begin,
                    .depth = head_dim,
@@ -118,11 +121,12 @@ HWY_INLINE void multiply_features(const Rectangle& r, const float* a, int64_t he
                    .b = b + r.vector_begin * kLanes,
                    .b_stride = kBlock,
                    .c = c + r.key_begin * kBlock + r.vector_begin * kLanes,
-                   .c_stride = kBlock});
+                   .c_stride = kBlock}, prefetcher);
 }
 
 // The two that contract queries: dv and dk.
-HWY_INLINE void multiply_queries(const Rectangle& r, const float* a, const float* b, int64_t head_dim, float* c) {
+HWY_INLINE void multiply_queries(const Rectangle& r, const float* a, const float* b, int64_t head_dim, float* c,
+                                 Prefetcher& prefetcher) {
   const int64_t padded = padded_head_dim(head_dim);
   multiply<false>({.rows = r.key_end - r.key_begin,
                    .vectors = static_cast<int>((head_dim + kLanes - 1) / kLanes),
@@ -133,11 +137,12 @@ HWY_INLINE void multiply_queries(const Rectangle& r, const float* a, const float
                    .b_stride = padded,
                    .c = c + r.key_begin * padded,
                    .c_stride = padded,
-                   .accumulate = true});
+                   .accumulate = true}, prefetcher);
 }
 
 // The one that contracts keys: dq.
-HWY_INLINE void multiply_keys(const Rectangle& r, const float* keys, int64_t head_dim, BackwardState& s) {
+HWY_INLINE void multiply_keys(const Rectangle& r, const float* keys, int64_t head_dim, BackwardState& s,
+                              Prefetcher& prefetcher) {
   multiply<true>({.rows = static_cast<int>(head_dim),
                   .vectors = r.vector_end - r.vector_begin,
                   .depth = r.key_end - r.key_begin,
@@ -147,79 +152,127 @@ HWY_INLINE void multiply_keys(const Rectangle& r, const float* keys, int64_t hea
                   .b_stride = kBlock,
                   .c = s.dqueries_t + r.vector_begin * kLanes,
                   .c_stride = kBlock,
-                  .accumulate = true});
+                  .accumulate = true}, prefetcher);
 }
 
 // One tile: `key` counts from the start of the sequence, `local` from that of the granule.
 HWY_INLINE void backward_tile(const MaskView& mask, const QueryBlock& block, int32_t key, int64_t local,
-                              int64_t head_dim, BackwardState& s) {
+                              int64_t head_dim, BackwardState& s, Prefetcher& prefetcher) {
   const int num_keys = static_cast<int>(std::min<int64_t>(kBlock, mask.tokens - key));
   const TilePlan plan = plan_tile(mask, block, key, num_keys);
   const float* keys = s.keys + local * head_dim;
   const float* values = s.values + local * head_dim;
   for (int n = 0; n < plan.count; ++n) {
-    multiply_features(plan.rectangles[n], keys, head_dim, s.queries_t, s.probs);
-    multiply_features(plan.rectangles[n], values, head_dim, s.douts_t, s.dscores);
+    multiply_features(plan.rectangles[n], keys, head_dim, s.queries_t, s.probs, prefetcher);
+    multiply_features(plan.rectangles[n], values, head_dim, s.douts_t, s.dscores, prefetcher);
   }
   if (plan.masked) mask_scores(mask, block, plan, key, s.probs);
   differentiate_softmax(plan, s);
   const int64_t padded = padded_head_dim(head_dim);
   for (int n = 0; n < plan.count; ++n) {
-    multiply_queries(plan.rectangles[n], s.probs, s.douts, head_dim, s.dvalues + local * padded);
-    multiply_queries(plan.rectangles[n], s.dscores, s.queries, head_dim, s.dkeys + local * padded);
-    multiply_keys(plan.rectangles[n], keys, head_dim, s);
+    multiply_queries(plan.rectangles[n], s.probs, s.douts, head_dim, s.dvalues + local * padded, prefetcher);
+    multiply_queries(plan.rectangles[n], s.dscores, s.queries, head_dim, s.dkeys + local * padded, prefetcher);
+    multiply_keys(plan.rectangles[n], keys, head_dim, s, prefetcher);
   }
 }
 
-HWY_INLINE void write_rows(const float* from, int64_t rows, int64_t head_dim, float* to, int64_t to_stride, bool add) {
-  for (int64_t r = 0; r < rows; ++r)
-    for (int64_t c = 0; c < head_dim; ++c) {
-      const float value = from[r * padded_head_dim(head_dim) + c];
-      to[r * to_stride + c] = add ? to[r * to_stride + c] + value : value;
-    }
+// What is fetched while `block` is at work: the next block's rows, or dk and dv where it is the last; dq.
+HWY_INLINE Prefetcher prefetch_next(const AttentionBackwardArgs& args, const QueryBlock& block, bool last, int64_t b,
+                                    int64_t h, int64_t key_begin, int64_t num_keys) {
+  const AttentionArgs& f = args.forward;
+  const AttentionShape& shape = f.shape;
+  Prefetcher prefetcher(shape.head_dim, 2);
+  if (last) {
+    const int64_t kv_head = h / (shape.num_heads / shape.num_kv_heads);
+    prefetcher.add(args.dk + head_offset(shape, b, kv_head, args.dk_token_stride) + key_begin * args.dk_token_stride,
+                   args.dk_token_stride, num_keys);
+    prefetcher.add(args.dv + head_offset(shape, b, kv_head, args.dv_token_stride) + key_begin * args.dv_token_stride,
+                   args.dv_token_stride, num_keys);
+  } else {
+    const int64_t row = block.first - kBlock;
+    prefetcher.add(f.q + head_offset(shape, b, h, f.q_token_stride) + row * f.q_token_stride, f.q_token_stride, kBlock);
+    prefetcher.add(args.dout + head_offset(shape, b, h, args.dout_token_stride) + row * args.dout_token_stride,
+                   args.dout_token_stride, kBlock);
+    prefetcher.add(f.out + head_offset(shape, b, h, f.out_token_stride) + row * f.out_token_stride, f.out_token_stride,
+                   kBlock);
+  }
+  prefetcher.add(args.dq + head_offset(shape, b, h, args.dq_token_stride) + block.first * args.dq_token_stride,
+                 args.dq_token_stride, block.rows);
+  return prefetcher;
+}
+
+// Adds a block's dq in its turn.
+HWY_INLINE void write_dqueries(const AttentionBackwardArgs& args, const QueryBlock& block, int64_t b, int64_t h,
+                               int64_t granule, int64_t first_granule, const BackwardState& s, const Turns& turns) {
+  const AttentionShape& shape = args.forward.shape;
+  float* dq = args.dq + head_offset(shape, b, h, args.dq_token_stride) + block.first * args.dq_token_stride;
+  auto& turn = turns.of_queries(b, h, block.first / kBlock);
+  if (granule == first_granule) {
+    transpose<false>(s.dqueries_t, kBlock, shape.head_dim, block.rows, args.forward.scale, dq, args.dq_token_stride);
+  } else {
+    wait_for_turn(turn, granule);
+    transpose<true>(s.dqueries_t, kBlock, shape.head_dim, block.rows, args.forward.scale, dq, args.dq_token_stride);
+  }
+  pass_turn(turn, granule + 1);
+}
+
+// Adds a granule's dk and dv in the turn of head h within its group.
+HWY_INLINE void write_dkeys(const AttentionBackwardArgs& args, int64_t b, int64_t h, int64_t granule, int64_t rows,
+                            const BackwardState& s, const Turns& turns) {
+  const AttentionShape& shape = args.forward.shape;
+  const int64_t group = shape.num_heads / shape.num_kv_heads, kv_head = h / group, begin = granule * kGranule;
+  const int64_t head_dim = shape.head_dim, padded = padded_head_dim(head_dim);
+  float* dk = args.dk + head_offset(shape, b, kv_head, args.dk_token_stride) + begin * args.dk_token_stride;
+  float* dv = args.dv + head_offset(shape, b, kv_head, args.dv_token_stride) + begin * args.dv_token_stride;
+  auto& turn = turns.of_keys(b, kv_head, granule);
+  if (h % group == 0) {
+    copy_rows<false>(s.dkeys, padded, rows, head_dim, 1.0f, dk, args.dk_token_stride);
+    copy_rows<false>(s.dvalues, padded, rows, head_dim, 1.0f, dv, args.dv_token_stride);
+  } else {
+    wait_for_turn(turn, h % group);
+    copy_rows<true>(s.dkeys, padded, rows, head_dim, 1.0f, dk, args.dk_token_stride);
+    copy_rows<true>(s.dvalues, padded, rows, head_dim, 1.0f, dv, args.dv_token_stride);
+  }
+  pass_turn(turn, h % group + 1);
+}
+
+// Packs a granule's keys and values and clears what is summed into.
+HWY_INLINE BackwardState load_granule(const AttentionArgs& f, int64_t b, int64_t kv_head, int64_t begin, int64_t rows,
+                                      float* scratch) {
+  const int64_t head_dim = f.shape.head_dim, padded = padded_head_dim(head_dim);
+  BackwardState s = carve(scratch, head_dim);
+  copy_rows<false>(f.k + head_offset(f.shape, b, kv_head, f.k_token_stride) + begin * f.k_token_stride,
+                   f.k_token_stride, rows, head_dim, 1.0f, s.keys, head_dim);
+  copy_rows<false>(f.v + head_offset(f.shape, b, kv_head, f.v_token_stride) + begin * f.v_token_stride,
+                   f.v_token_stride, rows, head_dim, 1.0f, s.values, head_dim);
+  std::fill(s.dkeys, s.dkeys + padded * rows, 0.0f);
+  std::fill(s.dvalues, s.dvalues + padded * rows, 0.0f);
+  if (padded != head_dim) {
+    std::fill(s.queries, s.queries + padded * kBlock, 0.0f);
+    std::fill(s.douts, s.douts + padded * kBlock, 0.0f);
+  }
+  return s;
 }
 
 void backward_granule(const AttentionBackwardArgs& args, int64_t b, int64_t h, int64_t granule, float* scratch,
                       const Turns& turns) {
-  const AttentionArgs& f = args.forward;
-  const AttentionShape& shape = f.shape;
-  const int64_t group = shape.num_heads / shape.num_kv_heads, kv_head = h / group, head_dim = shape.head_dim;
-  const MaskView mask = mask_of(f, b);
+  const AttentionShape& shape = args.forward.shape;
+  const MaskView mask = mask_of(args.forward, b);
   const int64_t begin = granule * kGranule, end = std::min(begin + kGranule, shape.tokens);
-  BackwardState s = carve(scratch, head_dim);
-  const float* k = f.k + head_offset(shape, b, kv_head, f.k_token_stride) + begin * f.k_token_stride;
-  const float* v = f.v + head_offset(shape, b, kv_head, f.v_token_stride) + begin * f.v_token_stride;
-  for (int64_t j = 0; j < end - begin; ++j) {
-    std::copy(k + j * f.k_token_stride, k + j * f.k_token_stride + head_dim, s.keys + j * head_dim);
-    std::copy(v + j * f.v_token_stride, v + j * f.v_token_stride + head_dim, s.values + j * head_dim);
-  }
-  std::fill(s.dkeys, s.dkeys + padded_head_dim(head_dim) * (end - begin), 0.0f);
-  std::fill(s.dvalues, s.dvalues + padded_head_dim(head_dim) * (end - begin), 0.0f);
+  BackwardState s = load_granule(args.forward, b, h / (shape.num_heads / shape.num_kv_heads), begin, end - begin, scratch);
   // Downwards, so that the next granule's task, which needs fewer blocks, follows this one closely.
-  for (int64_t index = num_blocks(shape.tokens) - 1; index >= (mask.causal ? begin / kBlock : 0); --index) {
+  const int64_t lowest = mask.causal ? begin / kBlock : 0;
+  for (int64_t index = num_blocks(shape.tokens) - 1; index >= lowest; --index) {
     const QueryBlock block = make_query_block(mask, index);
-    const int64_t first_granule = std::max(0, block.min_lower_key) / kGranule;
+    const int64_t first_granule = std::clamp(block.min_lower_key, 0, block.first) / kGranule;
     if (granule < first_granule) continue;
+    Prefetcher prefetcher = prefetch_next(args, block, index == lowest, b, h, begin, end - begin);
     load_block(args, block, b, h, s);
     for (int64_t key = begin; key < end; key += kBlock)
-      backward_tile(mask, block, static_cast<int32_t>(key), key - begin, head_dim, s);
-    float* dq = args.dq + head_offset(shape, b, h, args.dq_token_stride) + block.first * args.dq_token_stride;
-    auto& turn = turns.of_queries(b, h, index);
-    if (granule == first_granule) {
-      transpose<false>(s.dqueries_t, kBlock, head_dim, block.rows, f.scale, dq, args.dq_token_stride);
-    } else {
-      wait_for_turn(turn, granule);
-      transpose<true>(s.dqueries_t, kBlock, head_dim, block.rows, f.scale, dq, args.dq_token_stride);
-    }
-    pass_turn(turn, granule + 1);
+      backward_tile(mask, block, static_cast<int32_t>(key), key - begin, shape.head_dim, s, prefetcher);
+    write_dqueries(args, block, b, h, granule, first_granule, s, turns);
   }
-  float* dk = args.dk + head_offset(shape, b, kv_head, args.dk_token_stride) + begin * args.dk_token_stride;
-  float* dv = args.dv + head_offset(shape, b, kv_head, args.dv_token_stride) + begin * args.dv_token_stride;
-  auto& turn = turns.of_keys(b, kv_head, granule);
-  wait_for_turn(turn, h % group);
-  write_rows(s.dkeys, end - begin, head_dim, dk, args.dk_token_stride, h % group != 0);
-  write_rows(s.dvalues, end - begin, head_dim, dv, args.dv_token_stride, h % group != 0);
-  pass_turn(turn, h % group + 1);
+  write_dkeys(args, b, h, granule, end - begin, s, turns);
 }
 
 }  // namespace

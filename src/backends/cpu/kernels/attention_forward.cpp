@@ -1,4 +1,4 @@
-// The forward pass of attention: one task per sequence, head and block of queries, over tiles of keys with an online
+// The forward pass of attention: one task per sequence, head and granule of queries, over tiles of keys with an online
 // softmax. See attention_tiles-inl.h for the layout of a tile.
 #include "backends/cpu/kernels/targets.h"
 #undef HWY_TARGET_INCLUDE
@@ -89,7 +89,7 @@ HWY_INLINE void rescale(int vectors, int64_t head_dim, const float* factor, Forw
 
 // One tile of keys: scores, softmax, values.
 HWY_INLINE void forward_tile(const AttentionArgs& args, const MaskView& mask, const QueryBlock& block, int32_t key,
-                             const float* k, const float* v, ForwardState& s) {
+                             const float* k, const float* v, ForwardState& s, Prefetcher& prefetcher) {
   const int num_keys = static_cast<int>(std::min<int64_t>(kBlock, mask.tokens - key));
   const TilePlan plan = plan_tile(mask, block, key, num_keys);
   if (plan.count == 0) return;
@@ -104,7 +104,7 @@ HWY_INLINE void forward_tile(const AttentionArgs& args, const MaskView& mask, co
                      .b = s.queries + r.vector_begin * kLanes,
                      .b_stride = kBlock,
                      .c = s.scores + r.key_begin * kBlock + r.vector_begin * kLanes,
-                     .c_stride = kBlock});
+                     .c_stride = kBlock}, prefetcher);
   }
   if (plan.masked) mask_scores(mask, block, plan, key, s.scores);
   alignas(64) float factor[kBlock];
@@ -121,7 +121,7 @@ HWY_INLINE void forward_tile(const AttentionArgs& args, const MaskView& mask, co
                     .b_stride = kBlock,
                     .c = s.out + r.vector_begin * kLanes,
                     .c_stride = kBlock,
-                    .accumulate = true});
+                    .accumulate = true}, prefetcher);
   }
 }
 
@@ -144,7 +144,9 @@ HWY_INLINE void finish(const QueryBlock& block, int64_t head_dim, ForwardState& 
   std::copy(log_sum, log_sum + block.rows, lse);
 }
 
-void forward_block(const AttentionArgs& args, int64_t b, int64_t h, int64_t index, float* scratch) {
+// `fetch_keys`: keys and values are not in this core's cache yet; `fetch_queries`: the block before follows.
+void forward_block(const AttentionArgs& args, int64_t b, int64_t h, int64_t index, bool fetch_keys, bool fetch_queries,
+                   float* scratch) {
   const AttentionShape& shape = args.shape;
   const int64_t kv_head = h / (shape.num_heads / shape.num_kv_heads), head_dim = shape.head_dim;
   const MaskView mask = mask_of(args, b);
@@ -161,9 +163,20 @@ void forward_block(const AttentionArgs& args, int64_t b, int64_t h, int64_t inde
   std::fill(s.out, s.out + head_dim * kBlock, 0.0f);
   pack_transposed(q, args.q_token_stride, block.rows, head_dim, args.scale * kLog2E, s.queries);
   const int64_t end = mask.causal ? block.first + block.rows : mask.tokens;
-  for (int64_t key = std::max(0, block.min_lower_key) / kBlock * kBlock; key < end; key += kBlock)
-    forward_tile(args, mask, block, static_cast<int32_t>(key), k, v, s);
   float* out = args.out + head_offset(shape, b, h, args.out_token_stride) + block.first * args.out_token_stride;
+  for (int64_t key = std::max(0, block.min_lower_key) / kBlock * kBlock; key < end; key += kBlock) {
+    Prefetcher prefetcher(head_dim, 6);
+    const int64_t next = key + kBlock;
+    if (next < end && fetch_keys) {
+      prefetcher.add(k + next * args.k_token_stride, args.k_token_stride, std::min<int64_t>(kBlock, end - next));
+      prefetcher.add(v + next * args.v_token_stride, args.v_token_stride, std::min<int64_t>(kBlock, end - next));
+    }
+    if (next >= end) {
+      prefetcher.add(out, args.out_token_stride, block.rows);
+      if (fetch_queries) prefetcher.add(q - kBlock * args.q_token_stride, args.q_token_stride, kBlock);
+    }
+    forward_tile(args, mask, block, static_cast<int32_t>(key), k, v, s, prefetcher);
+  }
   finish(block, head_dim, s, out, args.out_token_stride,
          args.lse + (b * shape.num_heads + h) * shape.tokens + block.first);
 }
@@ -171,8 +184,11 @@ void forward_block(const AttentionArgs& args, int64_t b, int64_t h, int64_t inde
 }  // namespace
 }  // namespace attention
 
-void attention_forward_block(const AttentionArgs& args, int64_t b, int64_t h, int64_t index, float* scratch) {
-  attention::forward_block(args, b, h, index, scratch);
+void attention_forward_granule(const AttentionArgs& args, int64_t b, int64_t h, int64_t granule, float* scratch) {
+  const int64_t lowest = granule * kGranule / kBlock;
+  const int64_t highest = std::min(lowest + kGranule / kBlock, num_blocks(args.shape.tokens)) - 1;
+  for (int64_t index = highest; index >= lowest; --index)
+    attention::forward_block(args, b, h, index, index == highest, index > lowest, scratch);
 }
 
 }  // namespace plimsoll::cpu::HWY_NAMESPACE
@@ -183,7 +199,7 @@ HWY_AFTER_NAMESPACE();
 
 namespace plimsoll::cpu {
 
-HWY_EXPORT(attention_forward_block);
+HWY_EXPORT(attention_forward_granule);
 
 namespace {
 // Queries and result transposed, and a tile of scores.
@@ -207,13 +223,13 @@ void attention_forward(const AttentionArgs& args, ThreadPool& pool, std::span<st
   PLIMSOLL_CHECK(static_cast<int64_t>(workspace.size()) >= attention_forward_workspace_bytes(s, pool.num_threads()),
                  "attention_forward: workspace");
   auto* scratch = reinterpret_cast<float*>(workspace.data());
-  const int64_t stride = forward_scratch_floats(s.head_dim), blocks = num_blocks(s.tokens);
+  const int64_t stride = forward_scratch_floats(s.head_dim), granules = num_granules(s.tokens);
   const int64_t heads = s.batch * s.num_heads;
-  const auto kernel = HWY_DYNAMIC_DISPATCH(attention_forward_block);
-  // The last block of queries sees the most keys, so it goes first.
-  pool.run(heads * blocks, [&](int64_t tile, int thread) {
+  const auto kernel = HWY_DYNAMIC_DISPATCH(attention_forward_granule);
+  // The last granule of queries sees the most keys, so it goes first.
+  pool.run(heads * granules, [&](int64_t tile, int thread) {
     const int64_t head = tile % heads;
-    kernel(args, head / s.num_heads, head % s.num_heads, blocks - 1 - tile / heads, scratch + thread * stride);
+    kernel(args, head / s.num_heads, head % s.num_heads, granules - 1 - tile / heads, scratch + thread * stride);
   });
 }
 

@@ -29,6 +29,7 @@
 #include <utility>
 
 #include "backends/cpu/kernels/attention_layout.h"
+#include "hwy/cache_control.h"
 #include "hwy/highway.h"
 
 HWY_BEFORE_NAMESPACE();
@@ -45,6 +46,33 @@ inline constexpr int kRows = 6;
 inline constexpr int kVectors = kLanes >= 16 ? 4 : 2;
 inline constexpr int kBlockVectors = kBlock / kLanes;
 
+// Lines that a later tile reads or writes, asked for a few at a time between products, so that fetching them overlaps
+// with arithmetic: rows of one head are short pieces far apart, which no hardware prefetcher follows.
+class Prefetcher {
+ public:
+  Prefetcher(int64_t row_floats, int rows_per_step) : row_floats_(row_floats), rows_per_step_(rows_per_step) {}
+  void add(const float* first, int64_t stride, int64_t rows) { regions_[count_++] = {first, stride, rows}; }
+  HWY_INLINE void step() {
+    for (int n = 0; n < rows_per_step_ && at_ < count_; ++n) {
+      Region& region = regions_[at_];
+      for (int64_t i = 0; i < row_floats_; i += 16) hwy::Prefetch(region.next + i);
+      hwy::Prefetch(region.next + row_floats_ - 1);
+      region.next += region.stride;
+      if (--region.rows == 0) ++at_;
+    }
+  }
+
+ private:
+  struct Region {
+    const float* next = nullptr;
+    int64_t stride = 0, rows = 0;
+  };
+  int64_t row_floats_;
+  int rows_per_step_;
+  int count_ = 0, at_ = 0;
+  Region regions_[4];
+};
+
 // c [MR][NV vectors] = (accumulate ? c : 0) + a [MR][depth] . b [depth][NV vectors]. Element (r, p) of a lies at
 // a[r + p * a_stride] if kColumns, else at a[r * a_stride + p].
 template <int MR, int NV, bool kColumns>
@@ -53,11 +81,18 @@ HWY_NOINLINE void multiply_registers(int64_t depth, const float* HWY_RESTRICT a,
                                      int64_t c_stride, bool accumulate) {
   const Tag d;
   Vector sum[MR][NV];
+  const float* row_of_c = c;
+  if (accumulate) {
 #pragma GCC unroll 8
-  for (int r = 0; r < MR; ++r)
+    for (int r = 0; r < MR; ++r, row_of_c += c_stride)
 #pragma GCC unroll 4
-    for (int v = 0; v < NV; ++v)
-      sum[r][v] = accumulate ? hn::LoadU(d, c + r * c_stride + v * kLanes) : hn::Zero(d);
+      for (int v = 0; v < NV; ++v) sum[r][v] = hn::LoadU(d, row_of_c + v * kLanes);
+  } else {
+#pragma GCC unroll 8
+    for (int r = 0; r < MR; ++r)
+#pragma GCC unroll 4
+      for (int v = 0; v < NV; ++v) sum[r][v] = hn::Zero(d);
+  }
   for (int64_t p = 0; p < depth; ++p) {
     Vector row[NV];
 #pragma GCC unroll 4
@@ -72,9 +107,9 @@ HWY_NOINLINE void multiply_registers(int64_t depth, const float* HWY_RESTRICT a,
     a += kColumns ? a_stride : 1;
   }
 #pragma GCC unroll 8
-  for (int r = 0; r < MR; ++r)
+  for (int r = 0; r < MR; ++r, c += c_stride)
 #pragma GCC unroll 4
-    for (int v = 0; v < NV; ++v) hn::StoreU(sum[r][v], d, c + r * c_stride + v * kLanes);
+    for (int v = 0; v < NV; ++v) hn::StoreU(sum[r][v], d, c + v * kLanes);
 }
 
 // Operands of `multiply`: c [rows][vectors] (+)= a [rows][depth] . b [depth][vectors].
@@ -90,81 +125,89 @@ struct Product {
   bool accumulate = false;
 };
 
-template <int NV, bool kColumns>
-HWY_INLINE void multiply_rows(const Product& p, int rows, const float* a, const float* b, float* c) {
-  switch (rows) {
-    case 1: return multiply_registers<1, NV, kColumns>(p.depth, a, p.a_stride, b, p.b_stride, c, p.c_stride, p.accumulate);
-    case 2: return multiply_registers<2, NV, kColumns>(p.depth, a, p.a_stride, b, p.b_stride, c, p.c_stride, p.accumulate);
-    case 3: return multiply_registers<3, NV, kColumns>(p.depth, a, p.a_stride, b, p.b_stride, c, p.c_stride, p.accumulate);
-    case 4: return multiply_registers<4, NV, kColumns>(p.depth, a, p.a_stride, b, p.b_stride, c, p.c_stride, p.accumulate);
-    case 5: return multiply_registers<5, NV, kColumns>(p.depth, a, p.a_stride, b, p.b_stride, c, p.c_stride, p.accumulate);
-    default: return multiply_registers<6, NV, kColumns>(p.depth, a, p.a_stride, b, p.b_stride, c, p.c_stride, p.accumulate);
-  }
+using Kernel = void (*)(int64_t, const float*, int64_t, const float*, int64_t, float*, int64_t, bool);
+
+// multiply_registers for 1 to kRows rows and 1 to kVectors vectors.
+template <bool kColumns>
+HWY_INLINE Kernel kernel_for(int rows, int vectors) {
+#define PLIMSOLL_ROWS(NV)                                                                  \
+  {multiply_registers<1, NV, kColumns>, multiply_registers<2, NV, kColumns>,               \
+   multiply_registers<3, NV, kColumns>, multiply_registers<4, NV, kColumns>,               \
+   multiply_registers<5, NV, kColumns>, multiply_registers<6, NV, kColumns>}
+  static constexpr Kernel kKernels[4][kRows] = {PLIMSOLL_ROWS(1), PLIMSOLL_ROWS(std::min(2, kVectors)),
+                                                PLIMSOLL_ROWS(std::min(3, kVectors)),
+                                                PLIMSOLL_ROWS(std::min(4, kVectors))};
+#undef PLIMSOLL_ROWS
+  return kKernels[vectors - 1][rows - 1];
 }
 
 template <bool kColumns>
-HWY_INLINE void multiply(const Product& p) {
+HWY_INLINE void multiply(const Product& p, Prefetcher& prefetcher) {
   const int panels = (p.vectors + kVectors - 1) / kVectors;
   for (int panel = 0, v = 0; panel < panels; ++panel) {
     // Even shares: 5 vectors go as 3 + 2, since a single one leaves the multipliers waiting.
     const int width = (p.vectors - v + panels - panel - 1) / (panels - panel);
     for (int r = 0; r < p.rows; r += kRows) {
-      const int rows = std::min(kRows, p.rows - r);
-      const float* a = p.a + (kColumns ? r : r * p.a_stride);
-      const float* b = p.b + v * kLanes;
-      float* c = p.c + r * p.c_stride + v * kLanes;
-      switch (width) {
-        case 1: multiply_rows<1, kColumns>(p, rows, a, b, c); break;
-        case 2: multiply_rows<2, kColumns>(p, rows, a, b, c); break;
-        case 3: multiply_rows<std::min(3, kVectors), kColumns>(p, rows, a, b, c); break;
-        default: multiply_rows<kVectors, kColumns>(p, rows, a, b, c);
-      }
+      prefetcher.step();
+      const Kernel kernel = kernel_for<kColumns>(std::min(kRows, p.rows - r), width);
+      kernel(p.depth, p.a + (kColumns ? r : r * p.a_stride), p.a_stride, p.b + v * kLanes, p.b_stride,
+             p.c + r * p.c_stride + v * kLanes, p.c_stride, p.accumulate);
     }
     v += width;
   }
 }
 
 #if HWY_TARGET != HWY_SCALAR
-// A 4 x 4 block of `from` transposed, in registers of 128 bits.
-HWY_INLINE void transpose_4x4(const float* from, int64_t from_stride, hn::Vec<hn::FixedTag<float, 4>> (&to)[4]) {
-  const hn::FixedTag<float, 4> d;
-  const auto r0 = hn::LoadU(d, from), r1 = hn::LoadU(d, from + from_stride);
-  const auto r2 = hn::LoadU(d, from + 2 * from_stride), r3 = hn::LoadU(d, from + 3 * from_stride);
-  const auto low01 = hn::InterleaveLower(d, r0, r1), low23 = hn::InterleaveLower(d, r2, r3);
-  const auto high01 = hn::InterleaveUpper(d, r0, r1), high23 = hn::InterleaveUpper(d, r2, r3);
-  to[0] = hn::ConcatLowerLower(d, low23, low01);
-  to[1] = hn::ConcatUpperUpper(d, low23, low01);
-  to[2] = hn::ConcatLowerLower(d, high23, high01);
-  to[3] = hn::ConcatUpperUpper(d, high23, high01);
+// Blocks of 128 bits of v to `to`, `to` + block_stride, ...; kAdd: added to what is there.
+template <bool kAdd, class D>
+HWY_INLINE void store_blocks(D d, hn::Vec<D> v, float* to, int64_t block_stride) {
+  if constexpr (hn::MaxLanes(D()) == 4) {
+    hn::StoreU(kAdd ? hn::Add(v, hn::LoadU(d, to)) : v, d, to);
+  } else {
+    const hn::Half<D> half;
+    store_blocks<kAdd>(half, hn::LowerHalf(half, v), to, block_stride);
+    store_blocks<kAdd>(half, hn::UpperHalf(half, v), to + hn::MaxLanes(D()) / 8 * block_stride, block_stride);
+  }
+}
+
+// to[c][r] = factor * from[r][c] for four rows and kLanes columns.
+template <bool kAdd>
+HWY_INLINE void transpose_four_rows(const float* from, int64_t from_stride, Vector factor, float* to,
+                                    int64_t to_stride) {
+  const Tag d;
+  const hn::Repartition<double, Tag> pairs;
+  const Vector r0 = hn::Mul(factor, hn::LoadU(d, from)), r1 = hn::Mul(factor, hn::LoadU(d, from + from_stride));
+  const Vector r2 = hn::Mul(factor, hn::LoadU(d, from + 2 * from_stride));
+  const Vector r3 = hn::Mul(factor, hn::LoadU(d, from + 3 * from_stride));
+  const auto low01 = hn::BitCast(pairs, hn::InterleaveLower(d, r0, r1));
+  const auto low23 = hn::BitCast(pairs, hn::InterleaveLower(d, r2, r3));
+  const auto high01 = hn::BitCast(pairs, hn::InterleaveUpper(d, r0, r1));
+  const auto high23 = hn::BitCast(pairs, hn::InterleaveUpper(d, r2, r3));
+  // Each block of 128 bits now becomes part of one column.
+  store_blocks<kAdd>(d, hn::BitCast(d, hn::InterleaveLower(pairs, low01, low23)), to, 4 * to_stride);
+  store_blocks<kAdd>(d, hn::BitCast(d, hn::InterleaveUpper(pairs, low01, low23)), to + to_stride, 4 * to_stride);
+  store_blocks<kAdd>(d, hn::BitCast(d, hn::InterleaveLower(pairs, high01, high23)), to + 2 * to_stride, 4 * to_stride);
+  store_blocks<kAdd>(d, hn::BitCast(d, hn::InterleaveUpper(pairs, high01, high23)), to + 3 * to_stride, 4 * to_stride);
 }
 #endif
 
-// to[c][r] = factor * from[r][c], or added to what is there.
+// to[c][r] = factor * from[r][c], or that added to what is there.
 template <bool kAdd>
 HWY_INLINE void transpose(const float* from, int64_t from_stride, int64_t rows, int64_t columns, float factor, float* to,
                           int64_t to_stride) {
   int64_t whole_rows = 0, whole_columns = 0;
 #if HWY_TARGET != HWY_SCALAR
-  const hn::FixedTag<float, 4> d;
-  const auto scale = hn::Set(d, factor);
-  whole_rows = rows / 4 * 4, whole_columns = columns / 4 * 4;
-  for (int64_t r = 0; r < whole_rows; r += 4)
-    for (int64_t c = 0; c < whole_columns; c += 4) {
-      hn::Vec<hn::FixedTag<float, 4>> block[4];
-      transpose_4x4(from + r * from_stride + c, from_stride, block);
-      for (int i = 0; i < 4; ++i) {
-        float* p = to + (c + i) * to_stride + r;
-        hn::StoreU(kAdd ? hn::MulAdd(block[i], scale, hn::LoadU(d, p)) : hn::Mul(block[i], scale), d, p);
-      }
-    }
+  whole_rows = rows / 4 * 4, whole_columns = columns / kLanes * kLanes;
+  for (int64_t c = 0; c < whole_columns; c += kLanes)
+    for (int64_t r = 0; r < whole_rows; r += 4)
+      transpose_four_rows<kAdd>(from + r * from_stride + c, from_stride, hn::Set(Tag(), factor),
+                                to + c * to_stride + r, to_stride);
 #endif
   for (int64_t r = 0; r < rows; ++r)
     for (int64_t c = r < whole_rows ? whole_columns : 0; c < columns; ++c) {
+      const float value = from[r * from_stride + c] * factor;
       float& p = to[c * to_stride + r];
-      p = hn::GetLane(kAdd ? hn::MulAdd(hn::Set(hn::FixedTag<float, 1>(), from[r * from_stride + c]),
-                                        hn::Set(hn::FixedTag<float, 1>(), factor),
-                                        hn::Set(hn::FixedTag<float, 1>(), p))
-                           : hn::Set(hn::FixedTag<float, 1>(), from[r * from_stride + c] * factor));
+      p = kAdd ? p + value : value;
     }
 }
 
@@ -176,13 +219,22 @@ HWY_INLINE void pack_transposed(const float* from, int64_t from_stride, int rows
   transpose<false>(from, from_stride, rows, head_dim, factor, to, kBlock);
 }
 
-// Rows of head_dim values, multiplied by `factor`, into `to` [kBlock][padded]; what lies behind them is zero.
-HWY_INLINE void pack_rows(const float* from, int64_t from_stride, int rows, int64_t head_dim, int64_t padded,
-                          float factor, float* to) {
-  for (int r = 0; r < kBlock; ++r) {
-    const int64_t n = r < rows ? head_dim : 0;
-    for (int64_t c = 0; c < n; ++c) to[r * padded + c] = from[r * from_stride + c] * factor;
-    std::fill(to + r * padded + n, to + (r + 1) * padded, 0.0f);
+// to [rows][to_stride] = factor * from [rows][from_stride] for `columns` columns; kAdd: added to what is there.
+template <bool kAdd>
+HWY_INLINE void copy_rows(const float* from, int64_t from_stride, int64_t rows, int64_t columns, float factor, float* to,
+                          int64_t to_stride) {
+  const Tag d;
+  const Vector scale = hn::Set(d, factor);
+  const int64_t whole = columns / kLanes * kLanes;
+  const auto tail = hn::FirstN(d, static_cast<size_t>(columns - whole));
+  for (int64_t r = 0; r < rows; ++r, from += from_stride, to += to_stride) {
+    for (int64_t c = 0; c < whole; c += kLanes) {
+      const Vector value = hn::Mul(scale, hn::LoadU(d, from + c));
+      hn::StoreU(kAdd ? hn::Add(value, hn::LoadU(d, to + c)) : value, d, to + c);
+    }
+    if (whole == columns) continue;
+    const Vector value = hn::Mul(scale, hn::MaskedLoad(tail, d, from + whole));
+    hn::BlendedStore(kAdd ? hn::Add(value, hn::MaskedLoad(tail, d, to + whole)) : value, tail, d, to + whole);
   }
 }
 

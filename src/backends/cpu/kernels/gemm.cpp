@@ -22,15 +22,34 @@ struct Grid {
   }
 };
 
-// Few columns per tile cost repeated reading of A, few rows repeated packing of B.
-Grid choose_grid(int64_t m, int64_t n) {
-  Grid g;
-  g.tile_columns = std::min<int64_t>(round_up(n, 32), 192);
-  g.num_columns = div_up(n, g.tile_columns);
-  g.tile_rows = std::min<int64_t>(m, 512);
-  while (g.num_columns * div_up(m, g.tile_rows) < 12 && g.tile_rows > 112) g.tile_rows = round_up(g.tile_rows / 2, 14);
-  g.num_rows = div_up(m, g.tile_rows);
-  return g;
+// Cycles per element, measured: a panel of A that is read in place, copied; a panel of B copied, transposed. The
+// tile's products take rows * columns / 32 cycles per k.
+double cost(const GemmArgs& g, int64_t rows, int64_t columns) {
+  const double pack_a = g.a.col_stride == 1 ? 0.1 : 0.3, pack_b = g.b.col_stride == 1 ? 0.15 : 0.35;
+  const auto tiles = static_cast<double>(div_up(g.m, rows) * div_up(g.n, columns));
+  const double covered = tiles * static_cast<double>(rows * columns) / static_cast<double>(g.m * g.n);
+  return covered * (1.0 + 32 * pack_a / static_cast<double>(columns) + 32 * pack_b / static_cast<double>(rows)) + 0.5 / tiles;
+}
+
+Grid choose_grid(const GemmArgs& g) {
+  Grid best;
+  double best_cost = 0;
+  for (int64_t columns_cut = 1; columns_cut <= 4096; ++columns_cut) {
+    const int64_t columns = round_up(div_up(g.n, columns_cut), 32);
+    if (columns > kGemmMaxTileColumns) continue;
+    for (int64_t rows_cut = 1; rows_cut <= 4096; ++rows_cut) {
+      const int64_t rows = round_up(div_up(g.m, rows_cut), 12);
+      if (rows > 512) continue;
+      const double c = cost(g, rows, columns);
+      if (best_cost == 0 || c < best_cost) {
+        best_cost = c;
+        best = {rows, columns, div_up(g.m, rows), div_up(g.n, columns)};
+      }
+      if (rows <= 48) break;
+    }
+    if (columns <= 32) break;
+  }
+  return best;
 }
 
 int64_t thread_floats(int64_t n, int64_t k) {
@@ -58,7 +77,7 @@ void gemm(const GemmArgs& args, ThreadPool& pool, std::span<std::byte> workspace
   if (args.k <= 0) return only_bias(args);
   PLIMSOLL_CHECK(static_cast<int64_t>(workspace.size()) >= gemm_workspace_bytes(args.m, args.n, args.k, pool.num_threads()));
   PLIMSOLL_CHECK(reinterpret_cast<uintptr_t>(workspace.data()) % 64 == 0);
-  const Grid grid = choose_grid(args.m, args.n);
+  const Grid grid = choose_grid(args);
   float* scratch = reinterpret_cast<float*>(workspace.data());
   const int64_t stride = thread_floats(args.n, args.k);
   pool.run(grid.num_rows * grid.num_columns, [&](int64_t index, int thread) {

@@ -75,6 +75,10 @@ struct Accumulators {
 #pragma GCC unroll 4
       for (int v = 0; v < kV; ++v) at[r][v] = multiply_add(av, bv[v], at[r][v]);
     }
+#pragma GCC unroll 16
+    for (int r = 0; r < kR; ++r)
+#pragma GCC unroll 4
+      for (int v = 0; v < kV; ++v) pin(at[r][v]);
   }
 };
 

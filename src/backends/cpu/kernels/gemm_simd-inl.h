@@ -41,6 +41,7 @@ HWY_INLINE void store_first(Vec v, float* p, int64_t count) {
 }
 HWY_INLINE Vec add(Vec a, Vec b) { return a + b; }
 HWY_INLINE Vec multiply_add(Vec a, Vec b, Vec c) { return a * b + c; }
+HWY_INLINE void pin(Vec& v) { asm("" : "+x"(v)); }
 
 // Four elements of each of kLanes rows, as kLanes elements of each of four columns.
 HWY_INLINE void transpose4(const float* from, int64_t row_stride, float* to, int64_t to_stride) {
@@ -53,7 +54,7 @@ HWY_INLINE void transpose4(const float* from, int64_t row_stride, float* to, int
 namespace hn = hwy::HWY_NAMESPACE;
 using D = hn::ScalableTag<float>;
 using Vec = hn::Vec<D>;
-inline constexpr int kLanes = HWY_LANES(float), kVectors = 2, kRows = kLanes == 16 ? 14 : 6;
+inline constexpr int kLanes = HWY_LANES(float), kVectors = 2, kRows = kLanes == 16 ? 12 : 6;
 
 HWY_INLINE Vec zero() { return hn::Zero(D()); }
 HWY_INLINE Vec broadcast(const float* p) { return hn::Set(D(), *p); }
@@ -67,6 +68,8 @@ HWY_INLINE void store_first(Vec v, float* p, int64_t count) {
 }
 HWY_INLINE Vec add(Vec a, Vec b) { return hn::Add(a, b); }
 HWY_INLINE Vec multiply_add(Vec a, Vec b, Vec c) { return hn::MulAdd(a, b, c); }
+// The value is in a register here: keeps the compiler from renaming accumulators until it runs out of names.
+HWY_INLINE void pin(Vec& v) { asm("" : "+v"(v.raw)); }
 
 // Row q, q + 4, q + 8, q + 12: four elements of each, one 128-bit block per row.
 HWY_INLINE Vec load_blocks(const float* from, int64_t row_stride) {

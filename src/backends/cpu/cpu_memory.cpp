@@ -1,0 +1,99 @@
+#include "backends/cpu/cpu_memory.h"
+
+#include <sys/mman.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <cstdio>
+#include <cstring>
+#include <string>
+
+namespace plimsoll::cpu {
+namespace {
+
+constexpr int64_t kPage = 4096;
+constexpr int64_t kHugePage = 2 << 20;
+
+class CpuMemory final : public runtime::Memory {
+ public:
+  CpuMemory(std::byte* data, int64_t bytes) : data_(data), bytes_(bytes) {}
+  ~CpuMemory() override {
+    if (data_ != nullptr) munmap(data_, static_cast<size_t>(round_up(bytes_, kPage)));
+  }
+  CpuMemory(const CpuMemory&) = delete;
+  CpuMemory& operator=(const CpuMemory&) = delete;
+
+  [[nodiscard]] std::span<std::byte> bytes() const override { return {data_, static_cast<size_t>(bytes_)}; }
+  [[nodiscard]] Bytes resident_bytes() const override;
+
+ private:
+  std::byte* data_;
+  int64_t bytes_;
+};
+
+// In windows, for mincore wants a byte per page and nothing is to be allocated for that.
+Bytes CpuMemory::resident_bytes() const {
+  std::array<unsigned char, 16384> pages;
+  const int64_t total = round_up(bytes_, kPage), window = kPage * static_cast<int64_t>(pages.size());
+  int64_t resident = 0;
+  for (int64_t at = 0; at < total; at += window) {
+    const int64_t length = std::min(window, total - at);
+    if (mincore(data_ + at, static_cast<size_t>(length), pages.data()) != 0) continue;
+    resident += std::count_if(pages.begin(), pages.begin() + length / kPage,
+                              [](unsigned char p) { return (p & 1) != 0; });
+  }
+  return Bytes(resident * kPage);
+}
+
+// What the kernel believes can be had without swapping; "no limit known" where it does not say.
+int64_t available_bytes() {
+  std::FILE* file = std::fopen("/proc/meminfo", "r");
+  if (file == nullptr) return INT64_MAX;
+  std::array<char, 128> line{};
+  long long kib = -1;
+  while (kib < 0 && std::fgets(line.data(), line.size(), file) != nullptr)
+    if (std::sscanf(line.data(), "MemAvailable: %lld kB", &kib) != 1) kib = -1;
+  std::fclose(file);
+  return kib < 0 ? INT64_MAX : int64_t{kib} * 1024;
+}
+
+Error refusal(Bytes bytes, const std::string& why) {
+  return {ErrorCode::kIo, "cannot reserve " + to_string(bytes) + ": " + why, "host memory",
+          "lower the memory budget, the micro-batch or the sequence length, or free memory on this machine"};
+}
+
+// A mapping whose first byte lies on a huge page's boundary: map more, give back both ends.
+std::byte* map_aligned(int64_t length) {
+  const int64_t mapped = length + kHugePage;
+  void* raw =
+      mmap(nullptr, static_cast<size_t>(mapped), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  if (raw == MAP_FAILED) return nullptr;
+  auto* begin = static_cast<std::byte*>(raw);
+  const int64_t skip = round_up(static_cast<int64_t>(reinterpret_cast<uintptr_t>(begin)), kHugePage) -
+                       static_cast<int64_t>(reinterpret_cast<uintptr_t>(begin));
+  if (skip > 0) munmap(begin, static_cast<size_t>(skip));
+  if (mapped - skip - length > 0) munmap(begin + skip + length, static_cast<size_t>(mapped - skip - length));
+  return begin + skip;
+}
+
+}  // namespace
+
+Result<std::unique_ptr<runtime::Memory>> allocate_memory(Bytes bytes, ThreadPool& pool) {
+  PLIMSOLL_CHECK(bytes.count >= 0);
+  if (bytes.count == 0) return std::unique_ptr<runtime::Memory>(std::make_unique<CpuMemory>(nullptr, 0));
+  if (const int64_t available = available_bytes(); bytes.count > available)
+    return refusal(bytes, "only " + to_string(Bytes(available)) + " are available");
+  const int64_t length = round_up(bytes.count, kPage);
+  std::byte* data = map_aligned(length);
+  if (data == nullptr) return refusal(bytes, std::strerror(errno));
+  madvise(data, static_cast<size_t>(length), MADV_HUGEPAGE);  // a wish: small pages will do
+  pool.run(ceil_div(length, kHugePage), [&](int64_t tile, int) {
+    const int64_t end = std::min(length, (tile + 1) * kHugePage);
+    for (int64_t at = tile * kHugePage; at < end; at += kPage)
+      *static_cast<volatile std::byte*>(data + at) = std::byte{0};
+  });
+  return std::unique_ptr<runtime::Memory>(std::make_unique<CpuMemory>(data, bytes.count));
+}
+
+}  // namespace plimsoll::cpu

@@ -1,0 +1,48 @@
+// What the CPU backend knows of an op: its kernel, the scratch that it needs, and which operands it reads
+// through strides. Each kernels/<x>.cpp lists its own; kernel_list.cpp joins the lists.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string_view>
+
+#include "backends/cpu/thread_pool.h"
+#include "ir/op_def.h"
+#include "runtime/backend.h"
+
+namespace plimsoll::cpu {
+
+using runtime::KernelCall;
+using runtime::TensorRef;
+
+/// A kernel allocates nothing, and its bits do not depend on the number of threads.
+struct Kernel {
+  std::string_view op;
+  void (*run)(const KernelCall& call, ThreadPool& pool) = nullptr;
+  /// Bytes of scratch, a pure function of the types and the number of threads; null: none.
+  int64_t (*workspace_bytes)(const ir::OpTypes& types, int num_threads) = nullptr;
+  /// Bit i: input i may be a view whose last axis is contiguous and whose other axes collapse to one stride.
+  uint32_t strided_inputs = 0;
+};
+
+std::span<const Kernel> attention_kernels();
+std::span<const Kernel> activation_kernels();
+std::span<const Kernel> cross_entropy_kernels();
+std::span<const Kernel> elementwise_kernels();
+std::span<const Kernel> embedding_kernels();
+std::span<const Kernel> head_loss_kernels();
+std::span<const Kernel> linear_kernels();
+std::span<const Kernel> norm_kernels();
+std::span<const Kernel> optimizer_kernels();
+std::span<const Kernel> positions_kernels();
+std::span<const Kernel> random_kernels();
+std::span<const Kernel> reduce_kernels();
+std::span<const Kernel> rope_kernels();
+std::span<const Kernel> structure_kernels();
+
+/// All kernels, sorted by op.
+std::span<const Kernel> all_kernels();
+/// Null where there is none.
+const Kernel* find_kernel(std::string_view op);
+
+}  // namespace plimsoll::cpu

@@ -1,0 +1,147 @@
+// Rows of a table by id, and the sums of rows' gradients. Backward sorts the tokens by id, in their order
+// among equals; a tile then owns a block of the table's rows, or of the ids that occur.
+#include "backends/cpu/kernels/targets.h"
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "backends/cpu/kernels/embedding.cpp"
+#include "hwy/foreach_target.h"
+#include "hwy/highway.h"
+//
+#include <algorithm>
+#include <cstring>
+
+#include "backends/cpu/kernels/operands.h"
+#include "backends/cpu/kernels/vectors-inl.h"
+
+HWY_BEFORE_NAMESPACE();
+namespace plimsoll::cpu::HWY_NAMESPACE {
+namespace {
+
+namespace hn = hwy::HWY_NAMESPACE;
+using vectors::for_vectors;
+using vectors::load;
+using vectors::set;
+using vectors::store;
+using vectors::V;
+
+// A sorted token: its id in the upper, its index in the lower half.
+HWY_INLINE int64_t token_of(uint64_t key) { return static_cast<int64_t>(key & 0xFFFFFFFFU); }
+
+// out = ((from + dy of the first token) + dy of the second) + ...; `from` null stands for -0.0.
+void sum_tokens(const RowsOf<const float>& dy, const uint64_t* keys, int64_t count, const float* from,
+                float* out) {
+  for_vectors(dy.cols, [=](int64_t i, auto part) HWY_ATTR {
+    V sum = from == nullptr ? set(-0.0f) : load(from + i, part);
+    for (int64_t k = 0; k < count; ++k) sum = hn::Add(sum, load(dy.row(token_of(keys[k])) + i, part));
+    store(sum, out + i, part);
+  });
+}
+
+// out = total + (the tokens' sum, from -0.0).
+void add_token_sum(const RowsOf<const float>& dy, const uint64_t* keys, int64_t count, const float* total,
+                   float* out) {
+  for_vectors(dy.cols, [=](int64_t i, auto part) HWY_ATTR {
+    V sum = set(-0.0f);
+    for (int64_t k = 0; k < count; ++k) sum = hn::Add(sum, load(dy.row(token_of(keys[k])) + i, part));
+    store(hn::Add(load(total + i, part), sum), out + i, part);
+  });
+}
+
+}  // namespace
+}  // namespace plimsoll::cpu::HWY_NAMESPACE
+HWY_AFTER_NAMESPACE();
+
+#if HWY_ONCE
+namespace plimsoll::cpu {
+namespace {
+
+HWY_EXPORT(sum_tokens);
+HWY_EXPORT(add_token_sum);
+
+void embedding(const KernelCall& call, ThreadPool& pool) {
+  const auto table = rows_of<const float>(call.inputs[0]);
+  const auto y = rows_of<float>(call.outputs[0]);
+  const auto* ids = call.inputs[1].as<const int32_t>();
+  for_row_blocks(pool, y.rows, y.cols, [&](int64_t begin, int64_t end) {
+    for (int64_t r = begin; r < end; ++r)
+      std::memcpy(y.row(r), table.row(ids[r]), static_cast<size_t>(y.cols) * sizeof(float));
+  });
+}
+
+int64_t keys_bytes(const ir::OpTypes& types, int /*num_threads*/) {
+  return types.inputs[types.op == "embedding_grad" ? 1 : 2].num_elements() *
+         static_cast<int64_t>(sizeof(uint64_t));
+}
+
+std::span<const uint64_t> sorted_keys(const TensorRef& ids, std::span<std::byte> workspace) {
+  const auto count = static_cast<size_t>(ids.num_elements());
+  auto* keys = reinterpret_cast<uint64_t*>(workspace.data());
+  const auto* id = ids.as<const int32_t>();
+  for (size_t i = 0; i < count; ++i) keys[i] = uint64_t{static_cast<uint32_t>(id[i])} << 32 | i;
+  std::sort(keys, keys + count);  // in place, and all keys differ
+  return {keys, count};
+}
+
+int64_t id_of(uint64_t key) { return static_cast<int64_t>(key >> 32); }
+
+// One past the tokens that share the id of keys[first].
+size_t run_end(std::span<const uint64_t> keys, size_t first) {
+  size_t end = first + 1;
+  while (end < keys.size() && id_of(keys[end]) == id_of(keys[first])) ++end;
+  return end;
+}
+
+void embedding_grad(const KernelCall& call, ThreadPool& pool) {
+  const auto dy = rows_of<const float>(call.inputs[0]);
+  const TensorRef acc = input_or_none(call, 2);
+  const auto keys = sorted_keys(call.inputs[1], call.workspace);
+  const auto out = rows_of<float>(call.outputs[0]);
+  const bool kept = acc && acc.data == call.outputs[0].data;
+  for_row_blocks(pool, out.rows, out.cols, [&](int64_t begin, int64_t end) {
+    auto at = static_cast<size_t>(
+        std::lower_bound(keys.begin(), keys.end(), static_cast<uint64_t>(begin) << 32) - keys.begin());
+    for (int64_t row = begin; row < end; ++row) {
+      const size_t last = at < keys.size() && id_of(keys[at]) == row ? run_end(keys, at) : at;
+      if (last == at && kept) continue;
+      HWY_DYNAMIC_DISPATCH(sum_tokens)
+      (dy, keys.data() + at, static_cast<int64_t>(last - at),
+       acc ? acc.as<const float>() + row * out.cols : nullptr, out.row(row));
+      at = last;
+    }
+  });
+}
+
+void embedding_grad_add(const KernelCall& call, ThreadPool& pool) {
+  const auto total = rows_of<const float>(call.inputs[0]), dy = rows_of<const float>(call.inputs[1]);
+  const auto out = rows_of<float>(call.outputs[0]);
+  const auto keys = sorted_keys(call.inputs[2], call.workspace);
+  if (total.data != out.data)
+    std::memcpy(out.data, total.data, static_cast<size_t>(out.rows * out.cols) * sizeof(float));
+  for_row_blocks(pool, static_cast<int64_t>(keys.size()), out.cols, [&](int64_t begin, int64_t end) {
+    auto at = static_cast<size_t>(begin);
+    // A run belongs to the tile in which it begins.
+    while (at > 0 && at < static_cast<size_t>(end) && id_of(keys[at]) == id_of(keys[at - 1])) ++at;
+    while (at < static_cast<size_t>(end)) {
+      const size_t last = run_end(keys, at);
+      float* row = out.row(id_of(keys[at]));
+      HWY_DYNAMIC_DISPATCH(add_token_sum)(dy, keys.data() + at, static_cast<int64_t>(last - at), row, row);
+      at = last;
+    }
+  });
+}
+
+}  // namespace
+
+std::span<const Kernel> embedding_kernels() {
+  static constexpr Kernel kernels[] = {
+      {.op = "embedding", .run = embedding, .strided_inputs = 0b1},
+      {.op = "embedding_grad", .run = embedding_grad, .workspace_bytes = keys_bytes, .strided_inputs = 0b1},
+      {.op = "embedding_grad_add",
+       .run = embedding_grad_add,
+       .workspace_bytes = keys_bytes,
+       .strided_inputs = 0b10},
+  };
+  return kernels;
+}
+
+}  // namespace plimsoll::cpu
+#endif

@@ -1,0 +1,144 @@
+// How kernels see their operands: rows, granules of rows, and blocks of work whose grid depends on shapes
+// alone.
+#pragma once
+
+#include <algorithm>
+#include <array>
+#include <cstdint>
+
+#include "backends/cpu/kernel.h"
+#include "base/check.h"
+#include "base/units.h"
+#include "ops/ops.h"
+
+namespace plimsoll::cpu {
+
+/// Elements that a tile of an elementwise kernel works on: large against the cost of claiming it, small
+/// against the second-level cache.
+inline constexpr int64_t kBlockElements = 16384;
+
+/// A row-major matrix seen through its row stride.
+template <typename T>
+struct RowsOf {
+  T* data = nullptr;
+  int64_t rows = 0;
+  int64_t cols = 0;
+  int64_t stride = 0;  ///< elements between rows
+  [[nodiscard]] T* row(int64_t i) const { return data + i * stride; }
+};
+
+/// `ref` as rows over its last `row_axes` axes, which must be contiguous while the others collapse to one
+/// stride.
+template <typename T>
+RowsOf<T> rows_of(const TensorRef& ref, int row_axes = 1) {
+  const ir::Shape& s = ref.type.shape;
+  const auto stride = [&](int axis) { return ref.strides[static_cast<size_t>(axis)]; };
+  const int lead = s.rank() - row_axes;
+  RowsOf<T> r{ref.as<T>(), 1, 1, 0};
+  for (int i = s.rank() - 1; i >= lead; --i) {
+    PLIMSOLL_CHECK(s.dim(i) == 1 || stride(i) == r.cols, "strided row");
+    r.cols *= s.dim(i);
+  }
+  r.stride = r.cols;
+  for (int i = lead - 1; i >= 0; --i) {
+    if (s.dim(i) == 1) continue;
+    if (r.rows == 1) r.stride = stride(i);
+    PLIMSOLL_CHECK(stride(i) == r.stride * r.rows, "leading axes do not collapse");
+    r.rows *= s.dim(i);
+  }
+  return r;
+}
+
+/// Input `i`, or an empty reference where that trailing optional operand is not given.
+inline TensorRef input_or_none(const KernelCall& call, size_t i) {
+  return i < call.inputs.size() ? call.inputs[i] : TensorRef{};
+}
+
+/// The granules of a reduction over the rows of an operand of that shape (ops.h): kGranule rows each,
+/// restarting at each index of axis 0 where the rank is 3 or more.
+class Granules {
+ public:
+  explicit Granules(const ir::Shape& shape)
+      : rows_(shape.num_rows()), segment_(shape.rank() >= 3 && rows_ > 0 ? rows_ / shape.dim(0) : rows_) {}
+  [[nodiscard]] int64_t rows() const { return rows_; }
+  /// Rows between restarts.
+  [[nodiscard]] int64_t segment() const { return segment_; }
+  [[nodiscard]] int64_t per_segment() const { return ceil_div(segment_, ops::kGranule); }
+  [[nodiscard]] int64_t count() const { return segment_ == 0 ? 0 : rows_ / segment_ * per_segment(); }
+  [[nodiscard]] int64_t begin(int64_t g) const {
+    return g / per_segment() * segment_ + g % per_segment() * ops::kGranule;
+  }
+  [[nodiscard]] int64_t end(int64_t g) const {
+    return std::min(begin(g) + ops::kGranule, (g / per_segment() + 1) * segment_);
+  }
+
+ private:
+  int64_t rows_;
+  int64_t segment_;
+};
+
+/// body(begin, end) over blocks of [0, count), in parallel where there is more than one.
+template <typename Body>
+void for_blocks(ThreadPool& pool, int64_t count, int64_t block, Body&& body) {
+  pool.run(ceil_div(count, block),
+           [&](int64_t tile, int) { body(tile * block, std::min(count, (tile + 1) * block)); });
+}
+
+/// Rows that make a block of about kBlockElements.
+inline int64_t rows_per_block(int64_t cols) {
+  return std::max<int64_t>(1, kBlockElements / std::max<int64_t>(1, cols));
+}
+
+/// body(begin, end) over blocks of rows.
+template <typename Body>
+void for_row_blocks(ThreadPool& pool, int64_t rows, int64_t cols, Body&& body) {
+  for_blocks(pool, rows, rows_per_block(cols), body);
+}
+
+/// How operands of one shape, each dense or a view, are walked together: in runs that are contiguous in all
+/// of them.
+template <size_t N>
+class Walk {
+ public:
+  explicit Walk(const std::array<const TensorRef*, N>& refs) {
+    total_ = refs[0]->num_elements();
+    run_ = total_;
+    for (size_t i = 0; i < N; ++i) run_ = std::min(run_, contiguous(*refs[i], sources_[i]));
+  }
+  [[nodiscard]] int64_t total() const { return total_; }
+
+  /// body(offsets, count) for the runs of elements [begin, end).
+  template <typename Body>
+  void for_runs(int64_t begin, int64_t end, Body&& body) const {
+    while (begin < end) {
+      const int64_t count = std::min(end - begin, run_ - begin % run_);
+      std::array<int64_t, N> offsets;
+      for (size_t i = 0; i < N; ++i)
+        offsets[i] = begin / sources_[i].contiguous * sources_[i].stride + begin % sources_[i].contiguous;
+      body(offsets, count);
+      begin += count;
+    }
+  }
+
+ private:
+  struct Source {
+    int64_t contiguous = 1;  ///< elements of a run
+    int64_t stride = 0;      ///< between runs
+  };
+
+  static int64_t contiguous(const TensorRef& ref, Source& source) {
+    const ir::Shape& s = ref.type.shape;
+    int axis = s.rank();
+    while (axis > 0 &&
+           (s.dim(axis - 1) == 1 || ref.strides[static_cast<size_t>(axis - 1)] == source.contiguous))
+      source.contiguous *= s.dim(--axis);
+    if (axis > 0) source.stride = rows_of<std::byte>(ref, s.rank() - axis).stride;
+    return source.contiguous;
+  }
+
+  int64_t total_ = 0;
+  int64_t run_ = 1;
+  std::array<Source, N> sources_{};
+};
+
+}  // namespace plimsoll::cpu

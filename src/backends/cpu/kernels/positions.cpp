@@ -1,0 +1,18 @@
+#include "backends/cpu/kernel.h"
+
+namespace plimsoll::cpu {
+namespace {
+
+void run_positions(const KernelCall& call, ThreadPool&) {
+  const TensorRef& out = call.outputs[0];
+  const int64_t tokens = out.shape().dim(1);
+  for (int64_t i = 0; i < out.num_elements(); ++i) out.as<int32_t>()[i] = static_cast<int32_t>(i % tokens);
+}
+
+constexpr Kernel kKernels[] = {{.op = "positions", .run = run_positions}};
+
+}  // namespace
+
+std::span<const Kernel> positions_kernels() { return kKernels; }
+
+}  // namespace plimsoll::cpu

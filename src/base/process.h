@@ -1,0 +1,23 @@
+// What the operating system knows of this process and its machine, and a watch on allocations.
+#pragma once
+
+#include <cstdint>
+
+namespace plimsoll {
+
+/// VmHWM: the most that was ever resident, as the kernel shows it.
+int64_t peak_resident_bytes();
+/// VmSize: all mappings, the heap included. Reads without allocating.
+int64_t virtual_bytes();
+/// Memory of the machine or of the cgroup, whichever is smaller.
+int64_t total_memory_bytes();
+/// What could be taken now without swapping: the smaller of MemAvailable and the cgroup's headroom.
+int64_t available_memory_bytes();
+/// CPUs that this process may run on.
+int num_available_cpus();
+
+/// Requests of kLargeAllocation bytes or more made through operator new, on any thread, since the start.
+inline constexpr int64_t kLargeAllocation = 64 << 10;
+int64_t num_large_allocations();
+
+}  // namespace plimsoll

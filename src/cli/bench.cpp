@@ -1,0 +1,167 @@
+// plimsoll bench: offsets (the offset search on recorded lifetimes), kernels, step (training steps on drawn tokens).
+#include <fmt/format.h>
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <cstdio>
+#include <iostream>
+#include <memory>
+
+#include "base/process.h"
+#include "cli/bench_kernels.h"
+#include "cli/commands.h"
+#include "io/tree.h"
+#include "memory/cases.h"
+#include "train/trainer.h"
+
+namespace plimsoll::cli {
+namespace {
+
+struct OffsetArguments {
+  std::vector<std::string> files;
+  bool json = false;
+};
+
+Status bench_offsets(const OffsetArguments& arguments) {
+  if (!arguments.json) fmt::print("{:<40}{:>9}{:>16}{:>16}{:>10}  optimal\n", "file", "buffers", "lower bound", "height", "seconds");
+  for (const std::string& file : arguments.files) {
+    memory::OffsetOptions options = memory::case_options();
+    options.num_threads = num_available_cpus();
+    PLIMSOLL_ASSIGN(const memory::CaseReport r, memory::run_case(file, options));
+    if (arguments.json)
+      fmt::print("{}\n", to_json(Tree::map({{"file", Tree::of(r.file)},
+                                            {"buffers", Tree::of(r.buffers)},
+                                            {"lower_bound", Tree::of(r.lower_bound)},
+                                            {"height", Tree::of(r.height)},
+                                            {"seconds", Tree::of(r.seconds)},
+                                            {"optimal", Tree::of(r.optimal)}})));
+    else
+      fmt::print("{:<40}{:>9}{:>16}{:>16}{:>10.3f}  {}\n", file, r.buffers, r.lower_bound, r.height, r.seconds, r.optimal ? "yes" : "not proven");
+    std::fflush(stdout);
+  }
+  return Ok{};
+}
+
+struct StepArguments {
+  RunArguments run;
+  int64_t steps = 10;
+  bool interactive = false;
+  bool timings = false;
+};
+
+/// Seconds by kind of op of the last step, the slowest first.
+void print_timings(train::Trainer& trainer) {
+  const auto& programs = trainer.session().plan().programs;
+  for (size_t p = 0; p < programs.size(); ++p) {
+    std::vector<std::pair<std::string, double>> by_op;
+    for (const auto& [op, seconds] : trainer.session().timed_ops(static_cast<int>(p))) {
+      const auto it = std::find_if(by_op.begin(), by_op.end(), [&](const auto& e) { return e.first == op->def->name; });
+      if (it == by_op.end())
+        by_op.emplace_back(op->def->name, seconds);
+      else
+        it->second += seconds;
+    }
+    std::sort(by_op.begin(), by_op.end(), [](const auto& a, const auto& b) { return a.second > b.second; });
+    for (const auto& [op, seconds] : by_op)
+      if (seconds > 0) fmt::print(stderr, "  {:<12}{:<26}{:>10.2f} ms\n", programs[p].graph.name, op, 1e3 * seconds);
+  }
+}
+
+Result<double> run_steps(train::Trainer& trainer, int64_t steps, std::vector<double>& all) {
+  double seconds = 0;
+  for (int64_t i = 0; i < steps; ++i) {
+    PLIMSOLL_ASSIGN(const train::StepEvent event, trainer.step());
+    seconds += event.seconds;
+    all.push_back(event.seconds);
+  }
+  return seconds;
+}
+
+void print_round(int64_t steps, double seconds, int64_t tokens) {
+  fmt::print("{}\n", to_json(Tree::map({{"event", Tree::of(std::string("round"))},
+                                        {"steps", Tree::of(steps)},
+                                        {"seconds", Tree::of(seconds)},
+                                        {"tokens", Tree::of(tokens)}})));
+  std::fflush(stdout);
+}
+
+/// "go N" on stdin runs N steps; end of input ends the benchmark.
+Status bench_interactively(train::Trainer& trainer, int64_t tokens_per_step, std::vector<double>& all) {
+  for (std::string line; std::getline(std::cin, line);) {
+    int64_t steps = 0;
+    if (std::sscanf(line.c_str(), "go %ld", &steps) != 1 || steps < 1)
+      return Error{ErrorCode::kInvalidArgument, "expected 'go N' on stdin", line, "write 'go 3' to run three steps"};
+    PLIMSOLL_ASSIGN(const double seconds, run_steps(trainer, steps, all));
+    print_round(steps, seconds, steps * tokens_per_step);
+  }
+  return Ok{};
+}
+
+Status bench_step(const StepArguments& arguments, const Environment& environment) {
+  PLIMSOLL_ASSIGN(const RunConfig config, load_run_config(arguments.run.file, arguments.run.overrides));
+  const int threads = static_cast<int>(config.runtime.threads.value_or(num_available_cpus()));
+  cpu::CpuBackend backend(threads);
+  PLIMSOLL_ASSIGN(train::Prepared prepared, train::prepare(config, backend, {threads, {}}));
+  if (!prepared.report.fits) return train::does_not_fit(config, prepared);
+  train::Events events(arguments.run.json, 0);
+  events.plan(prepared.report);
+  PLIMSOLL_ASSIGN(const auto trainer, train::Trainer::create(config, std::move(prepared), backend, {.synthetic_data = true}));
+  const int64_t tokens = config.training.global_batch_size * config.data.sequence_length;
+  trainer->session().enable_timing(arguments.timings);
+  std::vector<double> seconds;
+  double first_end = 0;
+  if (arguments.interactive) {
+    PLIMSOLL_TRY(bench_interactively(*trainer, tokens, seconds));
+  } else {
+    PLIMSOLL_TRY(run_steps(*trainer, 1, seconds));
+    first_end = train::now_seconds();
+    PLIMSOLL_ASSIGN(const double rest, run_steps(*trainer, arguments.steps, seconds));
+    if (arguments.run.json) print_round(arguments.steps, rest, arguments.steps * tokens);
+  }
+  if (arguments.timings) print_timings(*trainer);
+  train::Summary s;
+  s.steps = trainer->steps_done();
+  s.tokens = s.steps * tokens;
+  for (const double t : seconds) s.seconds += t;
+  std::sort(seconds.begin(), seconds.end());
+  if (first_end > 0) s.startup_seconds = first_end - environment.process_start_seconds - seconds[seconds.size() / 2];
+  s.planned_peak_bytes = trainer->prepared().report.process_peak_bytes();
+  s.measured_peak_bytes = peak_resident_bytes();
+  s.arena_bytes = trainer->session().plan().arena_bytes;
+  s.arena_touched_bytes = trainer->session().arena_resident_bytes().count;
+  events.summary(s);
+  if (!arguments.run.json && !seconds.empty())
+    fmt::print("step: median {:.4f} s, {:.0f} tokens/s, {:.1f} GFLOP/s\n", seconds[seconds.size() / 2],
+               static_cast<double>(tokens) / seconds[seconds.size() / 2],
+               trainer->prepared().report.flops / seconds[seconds.size() / 2] * 1e-9);
+  return Ok{};
+}
+
+}  // namespace
+
+Command add_bench(CLI::App& app) {
+  CLI::App& bench = *app.add_subcommand("bench", "measure a part: offsets, kernels, step");
+  bench.require_subcommand(1);
+  auto offset_arguments = std::make_shared<OffsetArguments>();
+  CLI::App* offsets = bench.add_subcommand("offsets", "assign offsets to recorded lifetimes (CSV: id,lower,upper,size)");
+  offsets->add_option("files", offset_arguments->files, "a number in a file's name is its capacity: A.1048576.csv")->required()->type_name("FILE.csv");
+  offsets->add_flag("--json", offset_arguments->json, "one JSON object a line");
+  offsets->footer("example: plimsoll bench offsets cases/*.csv --json");
+  auto kernels_json = std::make_shared<bool>(false);
+  CLI::App* kernels = bench.add_subcommand("kernels", "rates of the kernels that a step is made of");
+  kernels->add_flag("--json", *kernels_json, "one JSON object a line");
+  auto step_arguments = std::make_shared<StepArguments>();
+  CLI::App* step = bench.add_subcommand("step", "training steps on drawn tokens; data.train is not read");
+  add_run_arguments(*step, step_arguments->run);
+  step->add_option("--steps", step_arguments->steps, "steps after the first")->check(CLI::Range(int64_t{1}, int64_t{1'000'000}));
+  step->add_flag("--interactive", step_arguments->interactive, "run N steps for each line 'go N' on stdin");
+  step->add_flag("--timings", step_arguments->timings, "seconds by op of the last step, on stderr");
+  step->footer("example: plimsoll bench step run.yaml --steps 20");
+  return [=](const Environment& environment) -> Status {
+    if (offsets->parsed()) return bench_offsets(*offset_arguments);
+    if (kernels->parsed()) return bench_kernels(*kernels_json);
+    return bench_step(*step_arguments, environment);
+  };
+}
+
+}  // namespace plimsoll::cli

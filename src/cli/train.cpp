@@ -1,0 +1,27 @@
+// plimsoll train: plan, then run.
+#include "train/trainer.h"
+
+#include <CLI/CLI.hpp>
+#include <memory>
+
+#include "cli/commands.h"
+
+namespace plimsoll::cli {
+
+Command add_train(CLI::App& app) {
+  CLI::App& command = *app.add_subcommand("train", "plan a run and train it");
+  auto arguments = std::make_shared<RunArguments>();
+  auto dump_ir = std::make_shared<std::string>();
+  add_run_arguments(command, *arguments);
+  command.add_option("--dump-ir", *dump_ir, "write each program's text after each pass under DIR")->type_name("DIR");
+  command.footer(
+      "example: plimsoll train run.yaml training.learning_rate=1e-4\n"
+      "exit codes: 0 done, 2 run file, 65 data or model files, 69 does not fit, 74 I/O, 76 diverged");
+  return [arguments, dump_ir](const Environment& environment) -> Status {
+    PLIMSOLL_ASSIGN(const RunConfig config, load_run_config(arguments->file, arguments->overrides));
+    for (const std::string& note : config.notes) std::fprintf(stderr, "note: %s\n", note.c_str());
+    return train::run_training(config, {arguments->json, *dump_ir, environment.process_start_seconds});
+  };
+}
+
+}  // namespace plimsoll::cli

@@ -1,0 +1,58 @@
+// models--<owner>--<name>/refs/main names a commit, snapshots/<commit>/ holds the files.
+#include "io/hub_cache.h"
+
+#include <algorithm>
+#include <cstdlib>
+#include <filesystem>
+
+#include "io/file.h"
+
+namespace plimsoll {
+namespace {
+
+std::string environment(const char* name) {
+  const char* value = std::getenv(name);  // NOLINT(concurrency-mt-unsafe): read at start-up
+  return value ? value : "";
+}
+
+std::string cache_folder() {
+  if (const std::string cache = environment("HF_HUB_CACHE"); !cache.empty()) return cache;
+  if (const std::string home = environment("HF_HOME"); !home.empty()) return home + "/hub";
+  if (const std::string cache = environment("XDG_CACHE_HOME"); !cache.empty())
+    return cache + "/huggingface/hub";
+  return environment("HOME") + "/.cache/huggingface/hub";
+}
+
+}  // namespace
+
+bool is_hub_id(const std::string& text) {
+  const auto ok = [](char c) {
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '-' ||
+           c == '_' || c == '.' || c == '/';
+  };
+  const size_t slash = text.find('/');
+  const bool two_words = slash == std::string::npos || (slash > 0 && slash + 1 < text.size() &&
+                                                        text.find('/', slash + 1) == std::string::npos);
+  return !text.empty() && text.size() <= 200 && text[0] != '.' && two_words &&
+         std::all_of(text.begin(), text.end(), ok);
+}
+
+Result<std::string> find_cached_model(const std::string& id) {
+  const Error missing{ErrorCode::kBadData,
+                      "the model is neither a folder nor in the local Hugging Face cache", id,
+                      "download it first: hf download " + id};
+  std::string folder = "models--" + id;
+  if (const size_t slash = folder.find('/'); slash != std::string::npos) folder.replace(slash, 1, "--");
+  const std::string base = cache_folder() + "/" + folder;
+  const auto revision = read_small_file(base + "/refs/main", 200);
+  if (!revision) return missing;
+  const std::string commit = revision->substr(0, revision->find_first_of(" \r\n"));
+  const std::string snapshot = base + "/snapshots/" + commit;
+  std::error_code code;
+  if (commit.empty() || commit.find('/') != std::string::npos ||
+      !std::filesystem::is_directory(snapshot, code))
+    return missing;
+  return snapshot;
+}
+
+}  // namespace plimsoll

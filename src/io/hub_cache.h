@@ -1,0 +1,18 @@
+// The local cache of the Hugging Face hub: models that were downloaded before, found by their id. Nothing is
+// fetched.
+#pragma once
+
+#include <string>
+
+#include "base/result.h"
+
+namespace plimsoll {
+
+/// The folder of the cached snapshot of `id` ("HuggingFaceTB/SmolLM-135M", or "gpt2"), its main revision.
+/// The cache lies at $HF_HUB_CACHE, $HF_HOME/hub, $XDG_CACHE_HOME/huggingface/hub or
+/// ~/.cache/huggingface/hub. Errors: kBadData with the download command as the hint.
+Result<std::string> find_cached_model(const std::string& id);
+/// Whether the text has the form of a hub id: one or two words of letters, digits, '-', '_', '.'.
+bool is_hub_id(const std::string& text);
+
+}  // namespace plimsoll

@@ -1,0 +1,137 @@
+// Linear maps: the matrix product, its weight gradient, and the sum over rows that is a bias's gradient.
+#include "ops/operands.h"
+
+namespace plimsoll::ops {
+namespace {
+
+double macs(const Shape& rows_of, int64_t in, int64_t out) {
+  return static_cast<double>(rows_of.num_rows()) * static_cast<double>(in) * static_cast<double>(out);
+}
+
+// ---- linear ------------------------------------------------------------------------------------------------------
+
+Result<Types> infer_linear(const OpTypes& t) {
+  Operands in(t, 2, {"x", "weight", "bias"});
+  if (!in) return in.error();
+  const Shape& x = t.inputs[0].shape;
+  const Shape& weight = t.inputs[1].shape;
+  const bool transposed = t.attrs.flag("transposed");
+  in.dtypes(DType::kF32).require(weight.rank() == 2, "weight must have two axes", {1});
+  const int64_t inner = weight.dim(transposed ? 0 : 1);
+  const int64_t outer = weight.dim(transposed ? 1 : 0);
+  in.require(x.dim(-1) == inner, "inner dimensions differ", {0, 1}).shaped(2, Shape{outer});
+  return in.results({{DType::kF32, with_last(x, outer)}});
+}
+
+void vjp_linear(VjpContext& ctx) {
+  const Op op = ctx.op();
+  Builder& b = ctx.builder();
+  const ValueId dy = ctx.cotangent(0);
+  if (!dy.valid()) return;
+  const bool transposed = op.attrs.flag("transposed");
+  if (ctx.wants(0)) ctx.add(0, linear(b, dy, op.inputs[1], {}, !transposed));
+  if (ctx.wants(1)) ctx.add(1, b.op("linear_dw", {op.inputs[0], dy}, {{"transposed", transposed}}));
+  if (op.inputs.size() > 2 && op.inputs[2].valid() && ctx.wants(2)) ctx.add(2, b.op("sum_rows", {dy}));
+}
+
+Cost cost_linear(const OpTypes& t) {
+  return cost_of(t, 2 * macs(t.inputs[0].shape, t.inputs[0].shape.dim(-1), t.outputs[0].shape.dim(-1)));
+}
+
+void reference_linear(RefContext& ctx) {
+  const auto& x = ctx.inputs[0]->data;
+  const auto& weight = ctx.inputs[1]->data;
+  const bool transposed = ctx.op.attrs.flag("transposed");
+  const bool has_bias = ctx.inputs.size() > 2 && ctx.inputs[2] != nullptr;
+  const size_t in = at(ctx.inputs[0]->type.shape.dim(-1));
+  const size_t out = at(ctx.outputs[0]->type.shape.dim(-1));
+  for (size_t row = 0; row < x.size() / in; ++row)
+    for (size_t o = 0; o < out; ++o) {
+      double sum = 0;
+      for (size_t i = 0; i < in; ++i) sum += x[row * in + i] * weight[transposed ? i * out + o : o * in + i];
+      ctx.outputs[0]->data[row * out + o] = has_bias ? sum + ctx.inputs[2]->data[o] : sum;
+    }
+}
+
+// ---- linear_dw ---------------------------------------------------------------------------------------------------
+
+Result<Types> infer_linear_dw(const OpTypes& t) {
+  Operands in(t, 2, {"x", "dy", "acc"});
+  if (!in) return in.error();
+  const Shape& x = t.inputs[0].shape;
+  const Shape& dy = t.inputs[1].shape;
+  in.dtypes(DType::kF32).require(with_last(x, 1) == with_last(dy, 1), "rows differ", {0, 1});
+  const Shape weight = t.attrs.flag("transposed") ? Shape{x.dim(-1), dy.dim(-1)} : Shape{dy.dim(-1), x.dim(-1)};
+  return in.shaped(2, weight).results({{DType::kF32, weight}});
+}
+
+Cost cost_linear_dw(const OpTypes& t) {
+  return cost_of(t, 2 * macs(t.inputs[0].shape, t.inputs[0].shape.dim(-1), t.inputs[1].shape.dim(-1)));
+}
+
+void reference_linear_dw(RefContext& ctx) {
+  const auto& x = ctx.inputs[0]->data;
+  const auto& dy = ctx.inputs[1]->data;
+  const bool transposed = ctx.op.attrs.flag("transposed");
+  const size_t in = at(ctx.inputs[0]->type.shape.dim(-1));
+  const size_t out = at(ctx.inputs[1]->type.shape.dim(-1));
+  if (ctx.inputs.size() > 2 && ctx.inputs[2] != nullptr) ctx.outputs[0]->data = ctx.inputs[2]->data;
+  for (size_t row = 0; row < x.size() / in; ++row)
+    for (size_t o = 0; o < out; ++o)
+      for (size_t i = 0; i < in; ++i)
+        ctx.outputs[0]->data[transposed ? i * out + o : o * in + i] += x[row * in + i] * dy[row * out + o];
+}
+
+// ---- sum_rows ----------------------------------------------------------------------------------------------------
+
+Result<Types> infer_sum_rows(const OpTypes& t) {
+  Operands in(t, 1, {"dy", "acc"});
+  if (!in) return in.error();
+  const Shape row{t.inputs[0].shape.dim(-1)};
+  return in.dtypes(DType::kF32).shaped(1, row).results({{DType::kF32, row}});
+}
+
+/// Every row of the gradient is that of the sum.
+void vjp_sum_rows(VjpContext& ctx) {
+  const Op op = ctx.op();
+  Builder& b = ctx.builder();
+  const ValueId dy = ctx.cotangent(0);
+  if (!dy.valid()) return;
+  if (op.inputs.size() > 1 && op.inputs[1].valid() && ctx.wants(1)) ctx.add(1, dy);
+  if (!ctx.wants(0)) return;
+  const auto dims = b.type(op.inputs[0]).shape.dims();
+  ctx.add(0, bias_add(b, fill(b, {dims.begin(), dims.end()}, -0.0), dy));
+}
+
+Cost cost_sum_rows(const OpTypes& t) { return cost_of(t, static_cast<double>(t.inputs[0].num_elements())); }
+
+void reference_sum_rows(RefContext& ctx) {
+  auto& sums = ctx.outputs[0]->data;
+  if (ctx.inputs.size() > 1 && ctx.inputs[1] != nullptr) sums = ctx.inputs[1]->data;
+  for (size_t i = 0; i < ctx.inputs[0]->data.size(); ++i) sums[i % sums.size()] += ctx.inputs[0]->data[i];
+}
+
+}  // namespace
+
+OpGroup linear_ops() {
+  using enum ir::RecomputeClass;
+  using enum ir::AutocastClass;
+  static const std::vector<OpDef> kOps = {
+      {.name = "linear", .summary = "x times weight, plus bias", .min_inputs = 2, .max_inputs = 3,
+       .attrs = {bool_attr("transposed")}, .infer = infer_linear, .vjp = vjp_linear, .cost = cost_linear,
+       .reference = reference_linear, .autocast = kLowPrecision, .recompute = kCompute},
+      {.name = "linear_dw", .summary = "weight gradient of linear", .min_inputs = 2, .max_inputs = 3,
+       .attrs = {bool_attr("transposed")}, .infer = infer_linear_dw, .cost = cost_linear_dw,
+       .reference = reference_linear_dw, .autocast = kLowPrecision, .recompute = kCompute, .consumes = {{0, 2}}},
+      {.name = "sum_rows", .summary = "sum over all axes but the last", .min_inputs = 1, .max_inputs = 2,
+       .infer = infer_sum_rows, .vjp = vjp_sum_rows, .cost = cost_sum_rows, .reference = reference_sum_rows,
+       .autocast = kF32, .recompute = kNearlyFree, .consumes = {{0, 1}}},
+  };
+  return kOps;
+}
+
+ValueId linear(Builder& b, ValueId x, ValueId weight, ValueId bias, bool transposed) {
+  return b.op("linear", trimmed({x, weight, bias}), {{"transposed", transposed}});
+}
+
+}  // namespace plimsoll::ops

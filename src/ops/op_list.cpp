@@ -1,0 +1,40 @@
+// The list of all ops. A new file of ops adds its group here.
+#include "ops/op_list.h"
+
+#include <algorithm>
+#include <string>
+#include <vector>
+
+#include "base/check.h"
+#include "ops/op_groups.h"
+
+namespace plimsoll::ops {
+namespace {
+
+std::vector<const ir::OpDef*> collect() {
+  std::vector<const ir::OpDef*> all;
+  for (const OpGroup group :
+       {structure_ops(), elementwise_ops(), activation_ops(), random_ops(), rms_norm_ops(), layer_norm_ops(),
+        linear_ops(), embedding_ops(), positions_ops(), rope_ops(), attention_ops(), cross_entropy_ops(), head_loss_ops(),
+        optimizer_ops()})
+    for (const ir::OpDef& def : group) all.push_back(&def);
+  std::sort(all.begin(), all.end(), [](const auto* a, const auto* b) { return a->name < b->name; });
+  for (size_t i = 1; i < all.size(); ++i)
+    PLIMSOLL_CHECK(all[i - 1]->name != all[i]->name, std::string(all[i]->name));
+  return all;
+}
+
+}  // namespace
+
+std::span<const ir::OpDef* const> all_ops() {
+  static const std::vector<const ir::OpDef*> kAll = collect();
+  return kAll;
+}
+
+const ir::OpDef* find_op(std::string_view name) {
+  const auto all = all_ops();
+  const auto it = std::lower_bound(all.begin(), all.end(), name, [](const auto* def, auto n) { return def->name < n; });
+  return it != all.end() && (*it)->name == name ? *it : nullptr;
+}
+
+}  // namespace plimsoll::ops

@@ -1,0 +1,34 @@
+// Position ids, for models that look positions up in a table.
+#include "ops/operands.h"
+
+namespace plimsoll::ops {
+namespace {
+
+Result<Types> infer_positions(const OpTypes& t) {
+  Operands in(t, 0, {});
+  const auto shape = shape_of({t.attrs.i64("batch"), t.attrs.i64("tokens")});
+  in.require(shape.has_value(), "batch and tokens must be positive");
+  return in.results({{DType::kI32, shape.value_or(Shape{1})}});
+}
+
+void reference_positions(RefContext& ctx) {
+  const auto& shape = ctx.outputs[0]->type.shape;
+  for (int64_t i = 0; i < shape.num_elements(); ++i) ctx.outputs[0]->data[at(i)] = static_cast<double>(i % shape.dim(1));
+}
+
+const OpDef kOps[] = {
+    {.name = "positions",
+     .summary = "i32[batch, tokens]: the index of each token in its sequence",
+     .attrs = {int_attr("batch"), int_attr("tokens")},
+     .infer = infer_positions,
+     .reference = reference_positions,
+     .recompute = ir::RecomputeClass::kNearlyFree},
+};
+
+}  // namespace
+
+OpGroup positions_ops() { return kOps; }
+
+ValueId positions(Builder& b, int64_t batch, int64_t tokens) { return b.op("positions", {}, {{"batch", batch}, {"tokens", tokens}}); }
+
+}  // namespace plimsoll::ops

@@ -1,0 +1,96 @@
+// The read stands right before the op and the assignment right after, so the accumulator is written in place.
+#include "passes/accumulate.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <map>
+#include <string_view>
+#include <vector>
+
+#include "ir/builder.h"
+#include "ir/op_def.h"
+#include "ops/op_list.h"
+
+namespace plimsoll::passes {
+namespace {
+
+using ir::OpId;
+
+struct AccumulatorOperand {
+  std::string_view op;
+  size_t output;
+  int input;
+};
+constexpr std::array kOperands = std::to_array<AccumulatorOperand>({{"linear_dw", 0, 2},
+                                                                    {"sum_rows", 0, 1},
+                                                                    {"rms_norm_grad", 1, 4},
+                                                                    {"rms_norm_grad_add", 1, 5},
+                                                                    {"layer_norm_grad", 1, 5},
+                                                                    {"layer_norm_grad", 2, 6},
+                                                                    {"layer_norm_grad_add", 1, 6},
+                                                                    {"layer_norm_grad_add", 2, 7},
+                                                                    {"embedding_grad", 0, 2},
+                                                                    {"cross_entropy", 0, 3},
+                                                                    {"head_loss", 0, 4},
+                                                                    {"head_loss", 2, 5}});
+
+struct Edits {
+  std::vector<OpId> before, after;
+};
+
+Status check(const ir::Graph& graph, const Accumulation& a) {
+  const ir::Op& op = graph.op(graph.value(a.contribution).producer);
+  const ir::StateDecl* decl = graph.find_state(a.state);
+  if (decl == nullptr || decl->type != graph.type(a.contribution))
+    return Error{.what = fmt::format("accumulator '{}' is not declared as {}", a.state,
+                                     ir::to_string(graph.type(a.contribution))),
+                 .where = op.layer};
+  const auto output = static_cast<size_t>(graph.value(a.contribution).result_index);
+  if (!a.first && accumulator_operand(op, output) < 0)
+    return Error{.what = fmt::format("result {} of '{}' cannot be accumulated", output, op.def->name), .where = op.layer};
+  return Ok{};
+}
+
+}  // namespace
+
+int accumulator_operand(const ir::Op& op, size_t output) {
+  for (const auto& o : kOperands)
+    if (o.op == op.def->name && o.output == output) return o.input;
+  return -1;
+}
+
+Status accumulate(ir::Graph& graph, std::span<const Accumulation> accumulations) {
+  const std::vector<OpId> order = graph.order();
+  ir::Builder builder(graph, ops::find_op);
+  std::map<OpId, Edits> edits;
+  for (const Accumulation& a : accumulations) {
+    PLIMSOLL_TRY(check(graph, a));
+    const OpId id = graph.value(a.contribution).producer;
+    builder.set_layer(graph.op(id).layer);
+    if (!a.first) {
+      const ir::ValueId held = builder.read(a.state);
+      auto& inputs = graph.op(id).inputs;
+      const auto operand =
+          static_cast<size_t>(accumulator_operand(graph.op(id), static_cast<size_t>(graph.value(a.contribution).result_index)));
+      inputs.resize(std::max(inputs.size(), operand + 1));
+      inputs[operand] = held;
+      edits[id].before.push_back(graph.order().back());
+    }
+    builder.assign(a.state, a.contribution);
+    PLIMSOLL_TRY(builder.status());
+    edits[id].after.push_back(graph.order().back());
+  }
+  std::vector<OpId> with_edits;
+  for (const OpId id : order) {
+    const auto it = edits.find(id);
+    if (it != edits.end()) with_edits.insert(with_edits.end(), it->second.before.begin(), it->second.before.end());
+    with_edits.push_back(id);
+    if (it != edits.end()) with_edits.insert(with_edits.end(), it->second.after.begin(), it->second.after.end());
+  }
+  graph.set_order(std::move(with_edits));
+  return Ok{};
+}
+
+}  // namespace plimsoll::passes

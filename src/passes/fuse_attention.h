@@ -1,0 +1,26 @@
+// Attention straight from the packed projection: no split, no copies of q, k and v, rotation in place.
+//
+//   qkv ─► split ─► reshape ─► rope ─► q ─┐
+//            ├────► reshape ─► rope ─► k ─┼─► attention     qkv ─► rope_packed ─► attention_packed
+//            └────► reshape ─────────► v ─┘            ==>
+#pragma once
+
+#include <span>
+
+#include "passes/rewriter.h"
+
+namespace plimsoll::passes {
+
+struct FuseAttentionOptions {
+  std::span<const ir::ValueId> keep = {};
+};
+struct FuseAttentionReport {
+  Replaced replaced = {};
+  size_t fused = 0;
+};
+
+/// With one table on q and k, or without rotation. Where the values in between have no other use.
+/// The same bits. Linear time.
+Result<FuseAttentionReport> fuse_attention(ir::Graph& graph, const FuseAttentionOptions& options = {});
+
+}  // namespace plimsoll::passes

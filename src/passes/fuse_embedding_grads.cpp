@@ -1,0 +1,43 @@
+// Saves a table-sized temporary and two sweeps over it.
+#include "passes/fuse_embedding_grads.h"
+
+#include "ir/op_def.h"
+
+namespace plimsoll::passes {
+namespace {
+
+using ir::OpId;
+using ir::ValueId;
+
+bool fuse(Rewriter& rw, OpId id) {
+  const ir::Op add = rw.op(id);
+  if (add.def->name != "add") return false;
+  for (const size_t side : {size_t{1}, size_t{0}}) {
+    const ValueId total = add.inputs[1 - side];
+    const OpId grad_id = rw.producer_id(add.inputs[side]);
+    const ir::Op grad = rw.op(grad_id);
+    const ir::OpDef& maker = *rw.producer(total).def;
+    const bool accumulates = grad.inputs.size() > 2 && grad.inputs[2].valid();
+    if (grad.def->name != "embedding_grad" || accumulates || !rw.only_use(grad.outputs[0], id)) continue;
+    if (!rw.only_use(total, id) || maker.name == "state" || maker.is_view) continue;
+    if (!rw.may_sink(grad_id, rw.position(id))) continue;
+    const auto fused = rw.before(id, "embedding_grad_add", {total, grad.inputs[0], grad.inputs[1]});
+    rw.remove(id);
+    rw.remove(grad_id);
+    rw.replace(add.outputs[0], fused[0]);
+    return true;
+  }
+  return false;
+}
+
+}  // namespace
+
+Result<FuseEmbeddingGradsReport> fuse_embedding_grads(ir::Graph& graph, const FuseEmbeddingGradsOptions& options) {
+  Rewriter rw(graph, options.keep);
+  FuseEmbeddingGradsReport report;
+  for (const OpId id : rw.order()) report.fused += fuse(rw, id) ? 1 : 0;
+  PLIMSOLL_ASSIGN(report.replaced, rw.finish());
+  return report;
+}
+
+}  // namespace plimsoll::passes

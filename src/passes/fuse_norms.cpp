@@ -1,0 +1,41 @@
+// The fused op stands at the norm's place, so the addition sinks to it and the sum's other users must come later.
+#include "passes/fuse_norms.h"
+
+#include <array>
+
+#include "ir/op_def.h"
+
+namespace plimsoll::passes {
+namespace {
+
+/// Fuses the norm `id` with the addition that makes its operand; false where the pattern is not there.
+bool fuse(Rewriter& rw, ir::OpId id) {
+  const ir::Op norm = rw.op(id);
+  const bool rms = norm.def->name == "rms_norm";
+  if (!rms && norm.def->name != "layer_norm") return false;
+  const ir::OpId add_id = rw.producer_id(norm.inputs[0]);
+  const ir::Op add = rw.op(add_id);
+  if (add.def->name != "add" || rw.removed(add_id)) return false;
+  const size_t place = rw.position(id);
+  if (!rw.used_only_after(norm.inputs[0], place, std::array{id}) || !rw.may_sink(add_id, place)) return false;
+  std::vector<ir::ValueId> operands = {add.inputs[0], add.inputs[1]};
+  operands.insert(operands.end(), norm.inputs.begin() + 1, norm.inputs.end());
+  const auto fused = rw.before(id, rms ? "add_rms_norm" : "add_layer_norm", operands, norm.attrs);
+  rw.remove(id);
+  rw.remove(add_id);
+  rw.replace(add.outputs[0], fused[0]);
+  for (size_t i = 0; i < norm.outputs.size(); ++i) rw.replace(norm.outputs[i], fused[i + 1]);
+  return true;
+}
+
+}  // namespace
+
+Result<FuseNormsReport> fuse_norms(ir::Graph& graph, const FuseNormsOptions& options) {
+  Rewriter rw(graph, options.keep);
+  FuseNormsReport report;
+  for (const ir::OpId id : rw.order()) report.fused += fuse(rw, id) ? 1 : 0;
+  PLIMSOLL_ASSIGN(report.replaced, rw.finish());
+  return report;
+}
+
+}  // namespace plimsoll::passes

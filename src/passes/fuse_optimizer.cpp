@@ -1,0 +1,133 @@
+// Joins runs of equal ops; each run stands where its last member stood.
+#include "passes/fuse_optimizer.h"
+
+#include <algorithm>
+#include <map>
+#include <string>
+
+#include "ir/op_def.h"
+
+namespace plimsoll::passes {
+namespace {
+
+using ir::OpId;
+using ir::ValueId;
+
+/// Operands of adamw: param, grad, m, v, clip, groups.
+constexpr size_t kGrad = 1;
+constexpr size_t kClip = 4;
+constexpr size_t kGroups = 5;
+constexpr size_t kNumTensors = 4;
+
+class FuseOptimizer {
+ public:
+  FuseOptimizer(ir::Graph& graph, const FuseOptimizerOptions& options) : rw_(graph, options.keep) {
+    for (size_t i = 0; i < rw_.order().size(); ++i) {
+      const ir::Op& op = rw_.op(rw_.order()[i]);
+      if (op.def->name == "state" || op.def->name == "state_assign") touched_[op.attrs.str("name")].push_back(i);
+    }
+  }
+
+  Result<FuseOptimizerReport> run() {
+    for (const OpId id : rw_.order()) {
+      if (rw_.op(id).def->name == "global_norm") fuse_squares(id);
+      if (rw_.op(id).def->name == "adamw") take_update(id);
+    }
+    flush();
+    PLIMSOLL_ASSIGN(report_.replaced, rw_.finish());
+    return std::move(report_);
+  }
+
+ private:
+  void fuse_squares(OpId id) {
+    const ir::Op norm = rw_.op(id);
+    if (norm.inputs.size() < 2) return;
+    std::vector<ValueId> tensors;
+    for (const ValueId square : norm.inputs) {
+      const OpId maker = rw_.producer_id(square);
+      if (rw_.op(maker).def->name != "sum_squares" || !rw_.only_use(square, id)) return;
+      if (!rw_.may_sink(maker, rw_.position(id))) return;
+      if (std::count(norm.inputs.begin(), norm.inputs.end(), square) > 1) return;
+      tensors.push_back(rw_.op(maker).inputs[0]);
+    }
+    const ValueId squares = rw_.before(id, "sum_squares_sweep", tensors)[0];
+    const ValueId total = rw_.before(id, "global_norm", {squares})[0];
+    rw_.remove(id);
+    for (const ValueId square : norm.inputs) rw_.remove(rw_.producer_id(square));
+    rw_.replace(norm.outputs[0], total);
+    report_.fused_squares += norm.inputs.size();
+  }
+
+  /// Adds an update to the open run, or begins another with it.
+  void take_update(OpId id) {
+    if (!run_.empty() && !joins(id)) flush();
+    run_.push_back(id);
+  }
+
+  [[nodiscard]] bool joins(OpId id) const {
+    const auto& update = rw_.op(id).inputs;
+    const auto& first = rw_.op(run_.front()).inputs;
+    if (update[kClip] != first[kClip] || update[kGroups] != first[kGroups]) return false;
+    if (rw_.position(rw_.producer_id(update[kGrad])) >= rw_.position(run_.front())) return false;
+    return std::all_of(run_.begin(), run_.end(), [&](OpId member) { return may_move(member, rw_.position(id)); });
+  }
+
+  /// Whether update `id`, with the assignments of its results, may stand at `to`.
+  [[nodiscard]] bool may_move(OpId id, size_t to) const {
+    const ir::Op& op = rw_.op(id);
+    for (size_t i = 0; i < op.inputs.size(); ++i)
+      if (i < kNumTensors && rw_.consumed_between(op.inputs[i], rw_.position(id), to)) return false;
+    for (const ValueId v : op.outputs)
+      for (const OpId user : rw_.uses(v)) {
+        if (rw_.position(user) > to) continue;
+        if (rw_.op(user).def->name != "state_assign") return false;
+        const auto& places = touched_.at(rw_.op(user).attrs.str("name"));
+        const auto next = std::upper_bound(places.begin(), places.end(), rw_.position(user));
+        if (next != places.end() && *next < to) return false;
+      }
+    return true;
+  }
+
+  void flush() {
+    const std::vector<OpId> run = std::move(run_);
+    run_.clear();
+    if (run.size() < 2) return;
+    const OpId last = run.back();
+    std::vector<ValueId> operands = {rw_.op(last).inputs[kClip], rw_.op(last).inputs[kGroups]};
+    std::vector<int64_t> groups;
+    for (const OpId id : run) {
+      const ir::Op& op = rw_.op(id);
+      operands.insert(operands.end(), op.inputs.begin(), op.inputs.begin() + kNumTensors);
+      groups.push_back(op.attrs.i64("group"));
+      rw_.remove(id);
+    }
+    const auto fused = rw_.before(last, "adamw_sweep", operands, {{"group", groups}});
+    size_t next = 0;
+    for (const OpId id : run)
+      for (const ValueId v : std::vector(rw_.op(id).outputs)) move_result(v, fused[next++], last);
+    report_.fused_updates += run.size();
+  }
+
+  void move_result(ValueId old, ValueId now, OpId anchor) {
+    rw_.replace(old, now);
+    if (!now.valid()) return;
+    for (const OpId user : std::vector(rw_.uses(now))) {
+      if (rw_.position(user) > rw_.position(anchor)) continue;
+      rw_.before(anchor, "state_assign", {now}, rw_.op(user).attrs);
+      rw_.remove(user);
+    }
+  }
+
+  Rewriter rw_;
+  std::map<std::string, std::vector<size_t>> touched_;  // by state: places of its reads and assignments
+  std::vector<OpId> run_;
+  FuseOptimizerReport report_;
+};
+
+}  // namespace
+
+Result<FuseOptimizerReport> fuse_optimizer(ir::Graph& graph, const FuseOptimizerOptions& options) {
+  return FuseOptimizer(graph, options).run();
+}
+
+}  // namespace plimsoll::passes

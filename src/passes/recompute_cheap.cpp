@@ -1,0 +1,245 @@
+// Candidates are taken in forward order, so that an operand's fate is known before its user's.
+#include "passes/recompute_cheap.h"
+
+#include <algorithm>
+#include <limits>
+#include <map>
+#include <optional>
+#include <string>
+
+#include "base/check.h"
+#include "ir/builder.h"
+#include "ir/op_def.h"
+#include "ops/op_list.h"
+
+namespace plimsoll::passes {
+namespace {
+
+using ir::Graph;
+using ir::Op;
+using ir::OpId;
+using ir::ValueId;
+
+/// The arithmetic that a freed byte may cost. Norms, activations and dropout do 1 to 5 operations a byte of their
+/// result, which is below what memory takes for the byte; a table of sines in double does far more.
+constexpr double kMaxFlopsPerByte = 8;
+/// A result smaller than this share of what rebuilding reads is not worth it: rstd is a row's, not an element's.
+constexpr int64_t kMinShareOfInputs = 8;
+constexpr size_t kNever = std::numeric_limits<size_t>::max();
+
+size_t slot(ValueId v) { return static_cast<size_t>(v.index); }
+size_t slot(OpId id) { return static_cast<size_t>(id.index); }
+
+/// A value rebuilt in backward: its ops go before the op at `place`.
+struct Clone {
+  ValueId value;
+  std::vector<OpId> ops;
+  size_t place = 0;
+  std::vector<size_t> depends = {};  ///< on other clones
+};
+
+class Recompute {
+ public:
+  Recompute(Graph& graph, const RecomputeCheapOptions& options)
+      : graph_(graph), order_(graph.order()), builder_(graph, ops::find_op), num_values_(graph.num_values()) {
+    position_.assign(graph.num_ops(), kNever);
+    for (size_t i = 0; i < order_.size(); ++i) position_[slot(order_[i])] = i;
+    boundary_ = position_[slot(options.last_forward_op)];
+    PLIMSOLL_CHECK(boundary_ != kNever, "recompute_cheap: the op that gives the loss is gone");
+    uses_ = graph.uses();
+    clone_of_.assign(num_values_, kNever);
+    pinned_.assign(num_values_, false);
+    for (const ValueId v : options.keep)
+      if (v.valid()) pinned_[slot(root(v))] = true;
+    find_lifetimes();
+  }
+
+  Result<RecomputeCheapReport> run() {
+    for (size_t i = 0; i <= boundary_; ++i) {
+      const Op op = graph_.op(order_[i]);
+      if (!may_run_again(op)) continue;
+      for (size_t output = 0; output < op.outputs.size(); ++output) consider(op, output);
+    }
+    PLIMSOLL_TRY(builder_.status());
+    rebuild_order();
+    return report_;
+  }
+
+ private:
+  [[nodiscard]] ValueId root(ValueId v) const {
+    while (producer(v).def->is_view) v = producer(v).inputs[0];
+    return v;
+  }
+  [[nodiscard]] const Op& producer(ValueId v) const { return graph_.op(graph_.value(v).producer); }
+
+  void find_lifetimes() {
+    last_use_.assign(num_values_, 0);
+    overwritten_.assign(num_values_, kNever);
+    for (size_t i = 0; i < order_.size(); ++i) {
+      const Op& op = graph_.op(order_[i]);
+      for (const ValueId v : op.inputs)
+        if (v.valid()) last_use_[slot(root(v))] = i;
+      for (const ir::Alias& a : ir::op_consumes(op)) overwrite(root(op.inputs[static_cast<size_t>(a.input)]), i);
+      if (op.def->name != "state_assign") continue;
+      pinned_[slot(root(op.inputs[0]))] = true;
+      state_written_.try_emplace(op.attrs.str("name"), i);
+    }
+  }
+
+  void overwrite(ValueId owner, size_t place) {
+    overwritten_[slot(owner)] = std::min(overwritten_[slot(owner)], place);
+    pinned_[slot(owner)] = true;
+    if (producer(owner).def->name == "state") state_written_.try_emplace(producer(owner).attrs.str("name"), place);
+  }
+
+  static bool may_run_again(const Op& op) {
+    return op.def->recompute == ir::RecomputeClass::kNearlyFree && !op.def->is_view && !op.def->has_effect &&
+           ir::op_consumes(op).empty();
+  }
+
+  /// The first use behind forward, seen through views; kNever where there is none.
+  [[nodiscard]] size_t first_backward_use(ValueId v) const {
+    size_t first = kNever;
+    for (const OpId user : uses_[slot(v)]) {
+      if (position_[slot(user)] > boundary_) {
+        first = std::min(first, position_[slot(user)]);
+      } else if (graph_.op(user).def->is_view) {
+        for (const ValueId w : graph_.op(user).outputs) first = std::min(first, first_backward_use(w));
+      }
+    }
+    return first;
+  }
+
+  /// Whether `v` can be read at `place` of backward without being kept for that.
+  [[nodiscard]] bool available(ValueId v, size_t place) const {
+    const ValueId owner = root(v);
+    if (producer(owner).def->name == "state") {
+      const auto it = state_written_.find(producer(owner).attrs.str("name"));
+      return it == state_written_.end() || place <= it->second;
+    }
+    return clone_of_[slot(owner)] == kNever && last_use_[slot(owner)] >= place && overwritten_[slot(owner)] >= place;
+  }
+
+  void consider(const Op& op, size_t output) {
+    const ValueId v = op.outputs[output];
+    if (pinned_[slot(v)] || clone_of_[slot(v)] != kNever) return;
+    const size_t place = first_backward_use(v);
+    if (place == kNever || !worth_it(op, v)) return;
+    std::optional<Clone> clone = build(op, output, place);
+    if (!clone) return;
+    for (const size_t d : clone->depends) move_up(d, place);
+    redirect(v, clone->value, *clone);
+    clone_of_[slot(v)] = clones_.size();
+    clones_.push_back(std::move(*clone));
+    ++report_.recomputed;
+    report_.saved += graph_.type(v).bytes();
+  }
+
+  [[nodiscard]] bool worth_it(const Op& op, ValueId v) const {
+    const int64_t bytes = graph_.type(v).bytes().count;
+    int64_t largest = 0;
+    for (const ValueId in : op.inputs)
+      if (in.valid() && producer(root(in)).def->name != "state") largest = std::max(largest, graph_.type(in).bytes().count);
+    return bytes * kMinShareOfInputs >= largest &&
+           ir::op_cost(graph_, op).flops <= kMaxFlopsPerByte * static_cast<double>(bytes);
+  }
+
+  /// Appends the ops that give the value again; nothing where an operand is not at hand at `place`.
+  std::optional<Clone> build(const Op& op, size_t output, size_t place) {
+    const size_t known = graph_.num_ops();
+    builder_.set_layer(op.layer);
+    Clone clone;
+    clone.place = place;
+    clone.value = op.def->rebuild != nullptr ? op.def->rebuild(builder_, op, output)
+                                             : builder_.ops(op.def->name, op.inputs, op.attrs)[output];
+    for (size_t i = known; i < graph_.num_ops(); ++i) clone.ops.push_back(OpId{static_cast<int32_t>(i)});
+    if (!clone.value.valid()) return std::nullopt;
+    for (const OpId id : clone.ops) {
+      graph_.op(id).recomputed = true;
+      for (ValueId& v : graph_.op(id).inputs)
+        if (v.valid() && slot(v) < num_values_ && !take_operand(v, clone)) return std::nullopt;
+    }
+    return clone;
+  }
+
+  /// The operand as it is to be had at the clone's place: itself, or the value that stands for it in backward.
+  bool take_operand(ValueId& v, Clone& clone) {
+    if (available(v, clone.place)) return true;
+    const size_t other = clone_of_[slot(v)];  // views of rebuilt values are not followed
+    if (other == kNever) return false;
+    v = clones_[other].value;
+    clone.depends.push_back(other);
+    return true;
+  }
+
+  void move_up(size_t clone, size_t place) {
+    if (clones_[clone].place <= place) return;
+    clones_[clone].place = place;
+    for (const size_t d : clones_[clone].depends) move_up(d, place);
+  }
+
+  /// Uses of `from` behind forward become uses of `to`; views made in forward are made again.
+  void redirect(ValueId from, ValueId to, Clone& clone) {
+    for (const OpId user : uses_[slot(from)]) {
+      if (position_[slot(user)] > boundary_) {
+        auto& inputs = graph_.op(user).inputs;
+        std::replace(inputs.begin(), inputs.end(), from, to);
+        continue;
+      }
+      if (!graph_.op(user).def->is_view) continue;
+      const Op view = graph_.op(user);
+      std::vector<ValueId> again;
+      for (size_t i = 0; i < view.outputs.size(); ++i) {
+        if (first_backward_use(view.outputs[i]) == kNever) continue;
+        if (again.empty()) again = clone_view(view, to, clone);
+        redirect(view.outputs[i], again[i], clone);
+      }
+    }
+  }
+
+  std::vector<ValueId> clone_view(const Op& view, ValueId of, Clone& clone) {
+    builder_.set_layer(view.layer);
+    const OpId id{static_cast<int32_t>(graph_.num_ops())};
+    std::vector<ValueId> results = builder_.ops(view.def->name, {of}, view.attrs);
+    if (builder_.status()) {
+      graph_.op(id).recomputed = true;
+      clone.ops.push_back(id);
+    }
+    return results;
+  }
+
+  void rebuild_order() {
+    std::vector<std::vector<OpId>> before(order_.size());
+    for (const Clone& clone : clones_)
+      before[clone.place].insert(before[clone.place].end(), clone.ops.begin(), clone.ops.end());
+    std::vector<OpId> order;
+    for (size_t i = 0; i < order_.size(); ++i) {
+      order.insert(order.end(), before[i].begin(), before[i].end());
+      order.push_back(order_[i]);
+    }
+    graph_.set_order(std::move(order));
+  }
+
+  Graph& graph_;
+  const std::vector<OpId> order_;
+  ir::Builder builder_;
+  const size_t num_values_;                         // values beyond are the clones'
+  size_t boundary_ = 0;                             // place of forward's last op
+  std::vector<size_t> position_;                    // by op
+  std::vector<std::vector<OpId>> uses_;             // by value
+  std::vector<size_t> last_use_;                    // by value that owns a storage
+  std::vector<size_t> overwritten_;                 // likewise: place of its first consumer
+  std::vector<bool> pinned_;                        // likewise: outlives the program, or is consumed
+  std::map<std::string, size_t> state_written_;     // place of the first write to a state
+  std::vector<size_t> clone_of_;                    // by value: index into clones_
+  std::vector<Clone> clones_;
+  RecomputeCheapReport report_;
+};
+
+}  // namespace
+
+Result<RecomputeCheapReport> recompute_cheap(Graph& graph, const RecomputeCheapOptions& options) {
+  return Recompute(graph, options).run();
+}
+
+}  // namespace plimsoll::passes

@@ -1,0 +1,123 @@
+#include "train/events.h"
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <cmath>
+#include <cstdio>
+
+#include "base/process.h"
+#include "base/units.h"
+
+namespace plimsoll::train {
+namespace {
+
+std::string duration(double seconds) {
+  const auto s = static_cast<int64_t>(seconds + 0.5);
+  if (s < 60) return fmt::format("{}s", s);
+  if (s < 3600) return fmt::format("{}m{:02}s", s / 60, s % 60);
+  return fmt::format("{}h{:02}m", s / 3600, s / 60 % 60);
+}
+
+/// A float32 as the nine digits that give its bits back.
+Tree number(double value) { return Tree::of(value); }
+
+}  // namespace
+
+Events::Events(bool json, int64_t total_steps) : json_(json), terminal_(isatty(STDERR_FILENO) == 1), total_steps_(total_steps) {}
+Events::~Events() { finish_line(); }
+
+void Events::print_json(const Tree& event) {
+  const std::string line = to_json(event);
+  std::fwrite(line.data(), 1, line.size(), stdout);
+  std::fputc('\n', stdout);
+  std::fflush(stdout);
+}
+
+void Events::finish_line() {
+  if (open_line_) std::fputc('\n', stderr);
+  open_line_ = false;
+}
+
+void Events::plan(const planner::PlanReport& report) {
+  if (json_) return print_json(planner::plan_event(report));
+  const std::string table = planner::plan_table(report);
+  std::fwrite(table.data(), 1, table.size(), stdout);
+  std::fflush(stdout);
+}
+
+void Events::step(const StepEvent& e) {
+  const double tokens_per_second = static_cast<double>(e.tokens) / e.seconds;
+  mean_seconds_ = e.step <= 2 ? e.seconds : 0.9 * mean_seconds_ + 0.1 * e.seconds;
+  if (json_)
+    print_json(Tree::map({{"event", Tree::of(std::string("step"))},
+                          {"step", Tree::of(e.step)},
+                          {"loss", number(e.loss)},
+                          {"grad_norm", number(e.grad_norm)},
+                          {"learning_rate", number(e.learning_rate)},
+                          {"tokens", Tree::of(e.tokens)},
+                          {"step_seconds", number(e.seconds)},
+                          {"tokens_per_second", number(tokens_per_second)},
+                          {"samples_per_second", number(static_cast<double>(e.samples) / e.seconds)},
+                          {"data_wait_seconds", number(e.data_wait_seconds)}}));
+  if (json_ && !terminal_) return;
+  const std::string line =
+      fmt::format("step {:>{}}/{}  loss {:.4f}  norm {:.3g}  rate {:.2e}  {:.0f} tok/s  ETA {}  peak {}", e.step,
+                  std::to_string(total_steps_).size(), total_steps_, e.loss, e.grad_norm, e.learning_rate, tokens_per_second,
+                  duration(mean_seconds_ * static_cast<double>(total_steps_ - e.step)), to_string(Bytes(peak_resident_bytes())));
+  if (terminal_)
+    std::fprintf(stderr, "\r\033[K%s", line.c_str()), open_line_ = true;
+  else
+    std::fprintf(stderr, "%s\n", line.c_str());
+  std::fflush(stderr);
+}
+
+void Events::eval(const EvalEvent& e) {
+  finish_line();
+  if (json_)
+    print_json(Tree::map({{"event", Tree::of(std::string("eval"))},
+                          {"step", Tree::of(e.step)},
+                          {"loss", number(e.loss)},
+                          {"perplexity", number(std::exp(e.loss))},
+                          {"tokens", Tree::of(e.tokens)}}));
+  if (json_ && !terminal_) return;
+  std::fprintf(stderr, "eval at step %lld: loss %.4f, perplexity %.4g over %lld tokens\n", static_cast<long long>(e.step), e.loss,
+               std::exp(e.loss), static_cast<long long>(e.tokens));
+}
+
+void Events::checkpoint(int64_t step, const std::string& path, double seconds) {
+  finish_line();
+  if (json_)
+    print_json(Tree::map({{"event", Tree::of(std::string("checkpoint"))},
+                          {"step", Tree::of(step)},
+                          {"path", Tree::of(path)},
+                          {"seconds", number(seconds)}}));
+  else
+    std::fprintf(stderr, "saved %s in %.2f s\n", path.c_str(), seconds);
+}
+
+void Events::summary(const Summary& s) {
+  finish_line();
+  const double tokens_per_second = s.seconds > 0 ? static_cast<double>(s.tokens) / s.seconds : 0.0;
+  if (json_)
+    return print_json(Tree::map({{"event", Tree::of(std::string("summary"))},
+                                 {"steps", Tree::of(s.steps)},
+                                 {"tokens", Tree::of(s.tokens)},
+                                 {"seconds", number(s.seconds)},
+                                 {"tokens_per_second", number(tokens_per_second)},
+                                 {"startup_seconds", number(s.startup_seconds)},
+                                 {"planned_peak_bytes", Tree::of(s.planned_peak_bytes)},
+                                 {"measured_peak_bytes", Tree::of(s.measured_peak_bytes)},
+                                 {"arena_bytes", Tree::of(s.arena_bytes)},
+                                 {"arena_touched_bytes", Tree::of(s.arena_touched_bytes)},
+                                 {"allocations_after_first_step", Tree::of(s.allocations_after_first_step)}}));
+  std::printf("\n%lld steps, %lld tokens in %.1f s: %.0f tokens/s, start-up %.2f s\n", static_cast<long long>(s.steps),
+              static_cast<long long>(s.tokens), s.seconds, tokens_per_second, s.startup_seconds);
+  const double ratio = static_cast<double>(s.measured_peak_bytes) / static_cast<double>(s.planned_peak_bytes);
+  std::printf("peak memory: planned %s, measured %s (%.1f %% of the plan)\n", to_string(Bytes(s.planned_peak_bytes)).c_str(),
+              to_string(Bytes(s.measured_peak_bytes)).c_str(), 100 * ratio);
+  std::printf("arena: planned %lld B, touched %lld B, allocations after the first step: %lld\n", static_cast<long long>(s.arena_bytes),
+              static_cast<long long>(s.arena_touched_bytes), static_cast<long long>(s.allocations_after_first_step));
+}
+
+}  // namespace plimsoll::train

@@ -1,0 +1,37 @@
+// Where the model's config.json comes from: a folder, a file, the hub's cache, a preset or the run file
+// itself.
+#include <filesystem>
+
+#include "io/hub_cache.h"
+#include "models/presets.h"
+#include "train/run_config.h"
+
+namespace plimsoll {
+namespace {
+
+Result<ConfigJson> config_at(const std::string& path) {
+  std::error_code code;
+  if (std::filesystem::is_directory(path, code)) return read_config_json(path + "/config.json");
+  if (std::filesystem::exists(path, code) || !is_hub_id(path)) return read_config_json(path);
+  PLIMSOLL_ASSIGN(const std::string folder, find_cached_model(path));
+  return read_config_json(folder + "/config.json");
+}
+
+Result<ConfigJson> base_config(const ModelSettings& model) {
+  if (!model.path.empty()) return config_at(model.path);
+  if (!model.preset.empty()) return preset_config(model.preset);
+  if (!model.config.is_null()) return ConfigJson(model.config, "model.config");
+  return Error{ErrorCode::kInvalidArgument, "no model is named", "model", "set model.path or model.preset"};
+}
+
+}  // namespace
+
+Result<ConfigJson> load_model_config(const ModelSettings& model) {
+  PLIMSOLL_ASSIGN(const ConfigJson base, base_config(model));
+  if (model.overrides.is_null()) return base;
+  Tree fields = base.fields();
+  fields.merge(model.overrides);
+  return ConfigJson(std::move(fields), base.source());
+}
+
+}  // namespace plimsoll

@@ -1,0 +1,135 @@
+#include "train/prepare.h"
+
+#include <fmt/format.h>
+#include <malloc.h>
+
+#include <algorithm>
+#include <chrono>
+
+#include "base/process.h"
+#include "planner/overhead.h"
+#include "planner/rates.h"
+
+namespace plimsoll::train {
+namespace {
+
+/// What `auto` leaves to the rest of the machine.
+constexpr int64_t kReserveBytes = int64_t{256} << 20;
+/// Through this much memory the data is read and dumped gradients are summed.
+constexpr int64_t kScratchBytes = int64_t{256} << 10;
+/// Headers of files to be written: name, type, shape and offsets of a tensor.
+constexpr int64_t kHeaderBytesPerTensor = 256;
+
+bool dumps_steps(const RunConfig& config) { return !config.debug.dump_dir.empty(); }
+
+planner::StepOptions step_options(const RunConfig& config, const BatchSplit& split) {
+  planner::StepOptions options;
+  options.micro_batch_size = split.micro_batch_size;
+  options.sequence_length = config.data.sequence_length;
+  options.accumulate = split.grad_accum_steps > 1 || (dumps_steps(config) && config.dumps("gradients"));
+  options.eval = !config.data.eval.empty();
+  options.logits = dumps_steps(config) && config.dumps("logits");
+  options.optimizer = {config.training.optimizer, config.clip_norm()};
+  options.decay_all = config.training.weight_decay_scope == "all";
+  options.pipeline.recompute_cheap = config.memory.recompute.mode != "none";
+  options.memory.separate = config.debug.plan == "separate";
+  return options;
+}
+
+int64_t host_bytes(const models::Model& model, const RunConfig& config) {
+  int64_t tensors = 0;
+  for (const auto& p : model.parameters()) tensors += static_cast<int64_t>(p.views.size());
+  return std::max(kScratchBytes, config.data.sequence_length * 8) + tensors * kHeaderBytesPerTensor;
+}
+
+int64_t num_ops(const passes::SessionPlan& session) {
+  int64_t n = 0;
+  for (const auto& p : session.programs) n += static_cast<int64_t>(p.graph.order().size());
+  return n;
+}
+
+std::string model_name(const RunConfig& config, const ConfigJson& model) {
+  return config.model.preset.empty() ? model.source() : config.model.preset;
+}
+
+/// The plan of one split.
+Result<std::pair<planner::TrainingPrograms, planner::PlanReport>> plan_split(const RunConfig& config, const models::Model& model,
+                                                                             const BatchSplit& split, const runtime::Backend& backend,
+                                                                             const PrepareOptions& prepare_options) {
+  const int num_threads = prepare_options.num_threads;
+  planner::StepOptions options = step_options(config, split);
+  options.pipeline.dump_dir = prepare_options.dump_ir;
+  PLIMSOLL_ASSIGN(auto programs, planner::build_training_programs(model, options, backend));
+  planner::PlanReport report;
+  report.host_pageable_bytes = host_bytes(model, config);
+  planner::describe_session(programs.session, report);
+  report.num_ops = num_ops(programs.session);
+  report.overhead_bytes = planner::load_overhead().bytes(report.num_ops, num_threads);
+  report.budget_bytes = budget_bytes(config.memory.budget);
+  report.fits = report.process_peak_bytes() <= report.budget_bytes;
+  const auto accum = static_cast<double>(split.grad_accum_steps);
+  report.flops = programs.cost.flops * accum + programs.cost.update_flops;
+  report.recompute_flops = programs.cost.recompute_flops * accum;
+  report.bytes_moved = programs.cost.bytes * accum + programs.cost.update_bytes;
+  report.tokens = split.micro_batch_size * split.grad_accum_steps * config.data.sequence_length;
+  report.seconds_estimated = planner::estimate_seconds(report.flops + report.recompute_flops, report.bytes_moved, num_threads);
+  report.micro_batch_size = split.micro_batch_size;
+  report.grad_accum_steps = split.grad_accum_steps;
+  report.threads = num_threads;
+  report.recompute = options.pipeline.recompute_cheap ? "nearly free" : "none";
+  return std::pair{std::move(programs), std::move(report)};
+}
+
+/// Divisors of the global batch, the largest first; the one that is given where one is.
+std::vector<BatchSplit> candidate_splits(const TrainingSettings& training) {
+  if (const auto fixed = fixed_batch_split(training)) return {*fixed};
+  std::vector<BatchSplit> splits;
+  for (int64_t micro = training.global_batch_size; micro >= 1; --micro)
+    if (training.global_batch_size % micro == 0) splits.push_back({micro, training.global_batch_size / micro});
+  return splits;
+}
+
+}  // namespace
+
+int64_t budget_bytes(const MemoryBudget& budget) {
+  switch (budget.kind) {
+    case MemoryBudget::Kind::kBytes: return budget.bytes;
+    case MemoryBudget::Kind::kShare: return static_cast<int64_t>(budget.share * static_cast<double>(total_memory_bytes()));
+    case MemoryBudget::Kind::kAuto: break;
+  }
+  return std::max<int64_t>(0, available_memory_bytes() - kReserveBytes);
+}
+
+Result<Prepared> prepare(const RunConfig& config, const runtime::Backend& backend, const PrepareOptions& options) {
+  const auto start = std::chrono::steady_clock::now();
+  PLIMSOLL_ASSIGN(ConfigJson model_config, load_model_config(config.model));
+  PLIMSOLL_ASSIGN(std::unique_ptr<models::Model> model, models::make_model(model_config));
+  PLIMSOLL_TRY(check_against_model(config, model->max_positions()));
+  Prepared prepared{std::move(model_config), std::move(model), {}, {}, {}, 0};
+  for (const BatchSplit& split : candidate_splits(config.training)) {
+    PLIMSOLL_ASSIGN(auto planned, plan_split(config, *prepared.model, split, backend, options));
+    prepared.split = split;
+    prepared.programs = std::move(planned.first);
+    prepared.report = std::move(planned.second);
+    if (prepared.report.fits) break;
+  }
+  prepared.host_scratch_bytes = std::max(kScratchBytes, config.data.sequence_length * 8);
+  prepared.report.model = model_name(config, prepared.model_config);
+  prepared.report.num_parameters = prepared.model->num_parameters();
+  malloc_trim(0);  // what planning needed and no longer needs goes back before the session takes its memory
+  prepared.report.planning_seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+  return prepared;
+}
+
+Error does_not_fit(const RunConfig& config, const Prepared& prepared) {
+  const auto& report = prepared.report;
+  std::string hint = fmt::format("memory.budget must be at least {} ({} bytes) for this run", to_string(Bytes(report.process_peak_bytes())),
+                                 report.process_peak_bytes());
+  if (prepared.split.micro_batch_size > 1) hint += "; a smaller training.micro_batch_size needs less";
+  return Error{ErrorCode::kDoesNotFit,
+               fmt::format("the plan needs {} and the budget is {}", to_string(Bytes(report.process_peak_bytes())),
+                           to_string(Bytes(report.budget_bytes))),
+               config.memory.budget.kind == MemoryBudget::Kind::kAuto ? "memory.budget: auto (what is available now)" : "memory.budget", hint};
+}
+
+}  // namespace plimsoll::train

@@ -1,0 +1,40 @@
+// From a run file to a plan: the model, the split into micro-batches, the programs, the report. `plan` stops
+// here, `train` goes on; both see the same figures.
+#pragma once
+
+#include <memory>
+
+#include "models/model.h"
+#include "planner/report.h"
+#include "planner/step_programs.h"
+#include "train/run_config.h"
+
+namespace plimsoll::train {
+
+struct PrepareOptions {
+  int num_threads = 1;
+  std::string dump_ir = {};  ///< where each program's text after each pass goes: DIR/<program>/NN-pass.ir
+};
+
+struct Prepared {
+  ConfigJson model_config;
+  std::unique_ptr<models::Model> model;
+  BatchSplit split;
+  planner::TrainingPrograms programs;
+  planner::PlanReport report;
+  int64_t host_scratch_bytes = 0;  ///< the one host buffer: reading data, summing dumped gradients
+};
+
+/// Plans the run for `backend`. Where micro_batch_size is auto, takes the largest divisor of the global batch
+/// whose plan fits the budget. A plan that does not fit is no error here: report.fits is false. Errors: as
+/// load_model_config, make_model, check_against_model.
+Result<Prepared> prepare(const RunConfig& config, const runtime::Backend& backend,
+                         const PrepareOptions& options);
+
+/// The error of a plan that does not fit: exit 69, with the least budget that would do.
+Error does_not_fit(const RunConfig& config, const Prepared& prepared);
+
+/// memory.budget in bytes, as of now.
+int64_t budget_bytes(const MemoryBudget& budget);
+
+}  // namespace plimsoll::train

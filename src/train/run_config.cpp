@@ -1,0 +1,303 @@
+// Loading a run: file, then overrides, each read into assignments and applied; then what must hold between
+// settings; then what cannot be done yet.
+#include "train/run_config.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <limits>
+#include <set>
+
+#include "data/permutation.h"
+#include "io/file.h"
+#include "io/yaml.h"
+#include "train/schedule.h"
+#include "train/settings.h"
+#include "train/settings_alias.h"
+
+namespace plimsoll {
+namespace {
+
+using Given =
+    std::set<std::string, std::less<>>;  // settings set explicitly, by path; aliases by their own name
+
+Error wrong(std::string what, std::string hint) {
+  return {ErrorCode::kInvalidArgument, std::move(what), {}, std::move(hint)};
+}
+
+/// Settings of which a run has one: setting another later takes the earlier back, setting two at once
+/// contradicts.
+constexpr std::array<std::array<std::string_view, 3>, 3> kExclusive = {{
+    {"model.path", "model.preset", "model.config"},
+    {"training.max_steps", "training.num_epochs", ""},
+    {"training.warmup_steps", "training.warmup_ratio", ""},
+}};
+
+/// Whether the value takes part in an exclusive group: null and a warm-up of 0 do not.
+bool says_something(const Tree& value) {
+  const bool zero =
+      (value.kind == Tree::Kind::kInteger || value.kind == Tree::Kind::kNumber) && value.number == 0;
+  return !value.is_null() && !zero;
+}
+
+Status take_back_others(const Assignment& made, std::span<const Assignment> document, RunConfig& config) {
+  if (!says_something(made.value)) return Ok{};
+  for (const auto& group : kExclusive) {
+    if (std::find(group.begin(), group.end(), made.setting->path) == group.end()) continue;
+    for (const std::string_view other : group) {
+      if (other.empty() || other == made.setting->path) continue;
+      for (const Assignment& assignment : document)
+        if (assignment.setting && assignment.setting->path == other && says_something(assignment.value))
+          return Error{ErrorCode::kInvalidArgument,
+                       fmt::format("{} and {} contradict", assignment.name, made.name), made.where,
+                       "keep one of them"};
+      // Null is nothing for all of them but warmup_steps, a plain count.
+      const bool count = other == "training.warmup_steps";
+      PLIMSOLL_TRY(assign_setting(*find_setting(other), count ? Tree::of(int64_t{0}) : Tree{}, config));
+    }
+  }
+  return Ok{};
+}
+
+void switch_section(const Assignment& made, RunConfig& config) {
+  const bool on = !made.value.is_null();
+  if (made.section == "lora") {
+    if (!on) config.lora = {};
+    config.lora.enabled = on;
+  } else {
+    if (!on) config.quantization = {};
+    config.quantization.enabled = on;
+  }
+}
+
+/// One document, file or override, put over the config.
+Status apply(const Tree& document, const std::string& source, RunConfig& config, Given& given) {
+  PLIMSOLL_ASSIGN(const auto assignments, read_assignments(document, source, config.notes));
+  for (const Assignment& made : assignments) {
+    if (!made.setting) {
+      switch_section(made, config);
+      continue;
+    }
+    auto status = assign_setting(*made.setting, made.value, config);
+    if (!status) return std::move(status).error().at(made.where);
+    PLIMSOLL_TRY(take_back_others(made, assignments, config));
+    given.insert(made.setting->path);
+    given.insert(made.name);
+  }
+  return Ok{};
+}
+
+/// "a.b=value" as the document {a: {b: value}}.
+Result<Tree> override_document(const std::string& text) {
+  const size_t equals = text.find('=');
+  if (equals == std::string::npos || equals == 0)
+    return Error{ErrorCode::kInvalidArgument,
+                 fmt::format("'{}' is no override", text.substr(0, 100)),
+                 {},
+                 "write key=value, for example training.max_steps=10"};
+  auto value = parse_yaml(std::string_view(text).substr(equals + 1));
+  if (!value) return std::move(value).error().at("override " + text.substr(0, 100));
+  value->line = 0;
+  Tree document = std::move(*value);
+  std::string_view path = std::string_view(text).substr(0, equals);
+  for (int depth = 0; !path.empty(); ++depth) {
+    if (depth > 32)
+      return Error{
+          ErrorCode::kInvalidArgument, "an override with too many dots", {}, "see --help for the settings"};
+    const size_t dot = path.rfind('.');
+    const std::string_view last = dot == std::string_view::npos ? path : path.substr(dot + 1);
+    document = Tree::map({{std::string(last), std::move(document)}});
+    path = dot == std::string_view::npos ? std::string_view{} : path.substr(0, dot);
+  }
+  return document;
+}
+
+Status check_batch(TrainingSettings& training, const Given& given) {
+  const auto& micro = training.micro_batch_size;
+  const auto& accum = training.gradient_accumulation_steps;
+  const bool from_product = !given.contains("training.global_batch_size") && micro &&
+                            (accum || given.contains("per_device_train_batch_size"));
+  if (from_product) training.global_batch_size = *micro * accum.value_or(1);
+  const int64_t global = training.global_batch_size;
+  if (global > 1 << 24)
+    return wrong(fmt::format("a global batch of {} sequences is too large", global), "lower the batch");
+  if (micro && accum && *micro * *accum != global)
+    return wrong(fmt::format("training.micro_batch_size ({}) times training.gradient_accumulation_steps ({}) "
+                             "is not training.global_batch_size ({})",
+                             *micro, *accum, global),
+                 "leave one of them auto");
+  if (micro && global % *micro != 0)
+    return wrong(fmt::format("training.micro_batch_size ({}) does not divide training.global_batch_size ({})",
+                             *micro, global),
+                 "choose a divisor, or auto");
+  if (accum && global % *accum != 0)
+    return wrong(
+        fmt::format(
+            "training.gradient_accumulation_steps ({}) does not divide training.global_batch_size ({})",
+            *accum, global),
+        "choose a divisor, or auto");
+  return Ok{};
+}
+
+Status check_device(const std::string& device) {
+  const bool numbered =
+      device.starts_with("cuda:") && device.size() > 5 && device.size() <= 8 &&
+      std::all_of(device.begin() + 5, device.end(), [](char c) { return c >= '0' && c <= '9'; });
+  if (device == "cpu" || device == "cuda" || numbered) return Ok{};
+  return wrong("runtime.device is " + Tree::of(device).describe() + ", expected cpu, cuda or cuda:1",
+               "set runtime.device=cpu");
+}
+
+/// What must hold between settings; derives what follows from them.
+Status check_run(RunConfig& config, const Given& given) {
+  PLIMSOLL_TRY(check_batch(config.training, given));
+  PLIMSOLL_TRY(check_device(config.runtime.device));
+  if (config.training.optimizer == "adam") {
+    if (given.contains("training.weight_decay") && config.training.weight_decay != 0)
+      return wrong("training.optimizer adam has no decay, and training.weight_decay is not 0",
+                   "use adamw, or set training.weight_decay=0");
+    config.training.weight_decay = 0;
+  }
+  if (config.training.eval_steps > 0 && config.data.eval.empty())
+    return wrong("training.eval_steps is given, but data.eval names no data",
+                 "set data.eval, or training.eval_steps=0");
+  if (!config.output.dir.empty() && config.output.dir.size() > 4000)
+    return wrong("output.dir is too long for a path", "shorten it");
+  if (config.output.dir.empty()) return wrong("output.dir is empty", "name a folder");
+  const std::string& name = config.training.lr_scheduler;
+  if ((name == "constant" || name == "one_cycle") &&
+      (config.training.warmup_steps > 0 || config.training.warmup_ratio.value_or(0) > 0))
+    config.notes.push_back(
+        fmt::format("training.lr_scheduler {} takes no warm-up: the one given has no effect", name));
+  auto schedule = make_schedule(config.training, config.training.max_steps.value_or(1));
+  if (!schedule) return std::move(schedule).error();
+  return Ok{};
+}
+
+/// Settings whose other values nothing implements yet: a line goes when its feature comes.
+struct Supported {
+  std::string_view path;
+  std::array<std::string_view, 2> values;
+};
+constexpr std::array<Supported, 7> kSupported = {{
+    {"model.init", {"auto", "random"}},
+    {"training.precision", {"fp32", ""}},
+    {"training.optimizer", {"adamw", "adam"}},
+    {"memory.recompute", {"auto", "none"}},
+    {"memory.offload", {"auto", "none"}},
+    {"runtime.device", {"cpu", ""}},
+    {"runtime.profile", {"auto", ""}},
+}};
+
+Status check_supported(const RunConfig& config) {
+  for (const Supported& row : kSupported) {
+    const std::string text = setting_text(*find_setting(row.path), config);
+    if (text == row.values[0] || text == row.values[1]) continue;
+    return wrong(fmt::format("{} is {}, which is not supported yet", row.path, text.substr(0, 60)),
+                 fmt::format("supported today: {}{}{}", row.values[0], row.values[1].empty() ? "" : ", ",
+                             row.values[1]));
+  }
+  if (config.lora.enabled)
+    return wrong("lora is not supported yet", "set lora=null: all parameters are trained");
+  if (config.quantization.enabled)
+    return wrong("quantization is not supported yet", "set quantization=null: weights are fp32");
+  return Ok{};
+}
+
+}  // namespace
+
+bool RunConfig::dumps(std::string_view kind) const {
+  return std::find(debug.dump.begin(), debug.dump.end(), kind) != debug.dump.end();
+}
+
+std::optional<double> RunConfig::clip_norm() const {
+  if (training.max_grad_norm.value_or(0) > 0) return training.max_grad_norm;
+  return {};
+}
+
+Result<RunConfig> parse_run_config(std::string_view text, const std::string& source,
+                                   std::span<const std::string> overrides) {
+  RunConfig config;
+  Given given;
+  auto document = parse_yaml(text);
+  if (!document) return std::move(document).error().at(source);
+  PLIMSOLL_TRY(apply(*document, source, config, given));
+  for (const std::string& text_of_override : overrides) {
+    PLIMSOLL_ASSIGN(const Tree tree, override_document(text_of_override));
+    PLIMSOLL_TRY(apply(tree, "override " + text_of_override.substr(0, 100), config, given));
+  }
+  auto checked = check_run(config, given);
+  if (!checked) return std::move(checked).error().at(source);
+  auto supported = check_supported(config);
+  if (!supported) return std::move(supported).error().at(source);
+  return config;
+}
+
+Result<RunConfig> load_run_config(const std::string& path, std::span<const std::string> overrides) {
+  auto text = read_small_file(path, TreeLimits{}.max_bytes, ErrorCode::kInvalidArgument);
+  if (!text) {
+    // Whatever keeps a run file from being read, it is the command line that named it.
+    Error error = std::move(text).error();
+    error.code = ErrorCode::kInvalidArgument;
+    error.what = "run file: " + error.what;
+    return error;
+  }
+  return parse_run_config(*text, path, overrides);
+}
+
+Status check_for_training(const RunConfig& config) {
+  if (config.data.train.empty())
+    return wrong("data.train names no data", "set data.train to a .npy or .txt file, a list or a glob");
+  if (!config.model.path.empty() && config.model.init == "auto")
+    return wrong("pretrained weights are not loaded yet",
+                 "set model.init=random to train the model of this config.json from scratch");
+  return Ok{};
+}
+
+Status check_against_model(const RunConfig& config, int64_t max_position_embeddings) {
+  if (config.data.sequence_length <= max_position_embeddings) return Ok{};
+  return wrong(fmt::format("data.sequence_length ({}) exceeds the model's {} positions",
+                           config.data.sequence_length, max_position_embeddings),
+               fmt::format("set data.sequence_length={}", max_position_embeddings));
+}
+
+std::optional<BatchSplit> fixed_batch_split(const TrainingSettings& training) {
+  if (training.micro_batch_size)
+    return BatchSplit{*training.micro_batch_size, training.global_batch_size / *training.micro_batch_size};
+  if (training.gradient_accumulation_steps)
+    return BatchSplit{training.global_batch_size / *training.gradient_accumulation_steps,
+                      *training.gradient_accumulation_steps};
+  return {};
+}
+
+int64_t total_steps(const TrainingSettings& training, int64_t num_sequences) {
+  if (training.max_steps) return *training.max_steps;
+  return steps_for_epochs(num_sequences, training.num_epochs.value_or(1.0), training.global_batch_size);
+}
+
+Result<Schedule> make_schedule(const TrainingSettings& training, int64_t steps) {
+  const SchedulerSettings& extra = training.lr_scheduler_kwargs;
+  const double ratio = training.warmup_ratio.value_or(0);
+  const int64_t warmup =
+      ratio > 0 ? static_cast<int64_t>(std::ceil(static_cast<double>(steps) * ratio)) : training.warmup_steps;
+  return Schedule::create({.name = training.lr_scheduler,
+                           .learning_rate = training.learning_rate,
+                           .warmup_steps = warmup,
+                           .total_steps = steps,
+                           .num_cycles = extra.num_cycles.value_or(-1),
+                           .power = extra.power,
+                           .lr_end = extra.lr_end,
+                           .min_lr_ratio = extra.min_lr_ratio,
+                           .num_decay_steps = extra.num_decay_steps.value_or(-1),
+                           .decay_type = extra.decay_type,
+                           .warmup_type = extra.warmup_type,
+                           .step_size = extra.step_size.value_or(-1),
+                           .gamma = extra.gamma,
+                           .pct_start = extra.pct_start,
+                           .div_factor = extra.div_factor,
+                           .final_div_factor = extra.final_div_factor});
+}
+
+}  // namespace plimsoll

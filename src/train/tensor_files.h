@@ -1,0 +1,50 @@
+// Writes what a session holds as safetensors: debug dumps step by step, and the final model directory.
+// Everything is streamed from where it lies, through the run's scratch buffer where gradients must be summed.
+#pragma once
+
+#include <cstddef>
+#include <functional>
+#include <optional>
+#include <span>
+#include <string>
+
+#include "base/result.h"
+#include "io/safetensors_writer.h"
+#include "train/prepare.h"
+
+namespace plimsoll::runtime {
+class Session;
+}
+
+namespace plimsoll::train {
+
+/// Writes `config.json` and `model.safetensors` into `directory` (made where it is not). Tensors carry the
+/// checkpoint's names. Errors: kIo; what stood there before stays whole.
+Status write_model(const Prepared& prepared, const runtime::Session& session, const std::string& directory);
+
+/// One step's dump, `<dir>/step-%06d.safetensors`, complete or not there.
+class StepDump {
+ public:
+  /// Which of loss, gradients, logits, parameters are written, as debug.dump asks; `initial`: parameters
+  /// alone.
+  static Result<StepDump> create(const RunConfig& config, const Prepared& prepared, int64_t step,
+                                 bool initial);
+
+  /// The effective batch's logits arrive micro-batch by micro-batch, in order. No-op where not asked for.
+  Status write_logits(const runtime::Session& session, int64_t micro_batch);
+  Status write_loss(float loss);
+  /// Sums over the uses of a parameter; before the update or after, accumulators stay until the next step.
+  Status write_gradients(const runtime::Session& session, std::span<std::byte> scratch);
+  Status write_parameters(const runtime::Session& session);
+  Status finish() { return writer_.finish(); }
+  [[nodiscard]] bool wants_logits() const { return logits_.has_value(); }
+
+ private:
+  StepDump(SafetensorsWriter writer, const Prepared& prepared)
+      : writer_(std::move(writer)), prepared_(&prepared) {}
+  SafetensorsWriter writer_;
+  const Prepared* prepared_;
+  std::optional<size_t> loss_, logits_, gradients_, parameters_;  ///< index of the first tensor of each kind
+};
+
+}  // namespace plimsoll::train

@@ -1,0 +1,114 @@
+// Files: reads by position, bounded reads, writes that are whole or not there.
+#include "io/file.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+
+#include <csignal>
+
+#include "temporary_folder.h"
+
+namespace plimsoll {
+namespace {
+
+using testing::ElementsAre;
+using testing::HasSubstr;
+
+TEST(ReadFile, ReadsByPosition) {
+  const TemporaryFolder folder;
+  const auto file = ReadFile::open(folder.write("a", "0123456789"));
+  ASSERT_TRUE(file);
+  EXPECT_EQ(file->size_bytes(), 10);
+  std::array<std::byte, 3> bytes = {};
+  ASSERT_TRUE(file->read_at(4, bytes));
+  EXPECT_EQ(bytes[0], std::byte{'4'});
+  const auto beyond = file->read_at(8, bytes);
+  ASSERT_FALSE(beyond);
+  EXPECT_EQ(beyond.error().code, ErrorCode::kBadData);
+}
+
+TEST(ReadFile, RefusesWhatIsNoFile) {
+  const TemporaryFolder folder;
+  EXPECT_EQ(ReadFile::open(folder.path("none")).error().code, ErrorCode::kBadData);
+  EXPECT_EQ(ReadFile::open(folder.path("none"), ErrorCode::kInvalidArgument).error().code,
+            ErrorCode::kInvalidArgument);
+  EXPECT_THAT(ReadFile::open(folder.path()).error().what, HasSubstr("folder"));
+  ASSERT_EQ(::mkfifo(folder.path("pipe").c_str(), 0600), 0);
+  EXPECT_THAT(ReadFile::open(folder.path("pipe")).error().what, HasSubstr("regular"));  // and does not hang
+}
+
+TEST(ReadSmallFile, KeepsItsBound) {
+  const TemporaryFolder folder;
+  const std::string path = folder.write("a", "12345");
+  EXPECT_EQ(*read_small_file(path, 5), "12345");
+  EXPECT_EQ(read_small_file(path, 4).error().code, ErrorCode::kBadData);
+}
+
+TEST(AtomicFile, ReplacesOnCommitAlone) {
+  const TemporaryFolder folder;
+  const std::string path = folder.write("a", "old");
+  {
+    auto file = AtomicFile::create(path);
+    ASSERT_TRUE(file);
+    ASSERT_TRUE(file->write_at(0, std::as_bytes(std::span("new", 3))));
+    EXPECT_EQ(read_all(path), "old");
+  }
+  EXPECT_EQ(read_all(path), "old");
+  EXPECT_EQ(folder.num_files(), 1U);
+  ASSERT_TRUE(write_file_atomically(path, "new"));
+  EXPECT_EQ(read_all(path), "new");
+  EXPECT_EQ(folder.num_files(), 1U);
+}
+
+TEST(AtomicFile, LeavesNothingWhenTheDiskRefuses) {
+  const TemporaryFolder folder;
+  const std::string path = folder.write("a", "old");
+  // A limit on file sizes stands for a full disk: the write fails half-way.
+  rlimit before = {};
+  ASSERT_EQ(::getrlimit(RLIMIT_FSIZE, &before), 0);
+  const auto handler = std::signal(SIGXFSZ, SIG_IGN);
+  const rlimit small = {1000, before.rlim_max};
+  ASSERT_EQ(::setrlimit(RLIMIT_FSIZE, &small), 0);
+  const auto status = write_file_atomically(path, std::string(5000, 'x'));
+  ::setrlimit(RLIMIT_FSIZE, &before);
+  std::signal(SIGXFSZ, handler);
+  ASSERT_FALSE(status);
+  EXPECT_EQ(status.error().code, ErrorCode::kIo);
+  EXPECT_EQ(read_all(path), "old");
+  EXPECT_EQ(folder.num_files(), 1U);
+}
+
+TEST(AtomicFile, NamesAFolderThatIsMissing) {
+  const TemporaryFolder folder;
+  const auto status = write_file_atomically(folder.path("none/a"), "x");
+  ASSERT_FALSE(status);
+  EXPECT_EQ(status.error().code, ErrorCode::kIo);
+  EXPECT_THAT(status.error().message(), HasSubstr("none/a"));
+}
+
+TEST(CreateWritableDirectory, MakesParentsAndRefusesFiles) {
+  const TemporaryFolder folder;
+  EXPECT_TRUE(create_writable_directory(folder.path("a/b/c")));
+  EXPECT_TRUE(create_writable_directory(folder.path("a/b/c")));
+  folder.write("file", "");
+  const auto status = create_writable_directory(folder.path("file/x"));
+  ASSERT_FALSE(status);
+  EXPECT_EQ(status.error().code, ErrorCode::kIo);
+  EXPECT_FALSE(create_writable_directory(folder.path("file")));
+}
+
+TEST(ExpandGlob, SortsItsMatches) {
+  const TemporaryFolder folder;
+  const std::string b = folder.write("b.txt", "");
+  const std::string a = folder.write("a.txt", "");
+  const std::string odd = folder.write("odd[1].txt", "");
+  EXPECT_THAT(*expand_glob(folder.path("?.txt")), ElementsAre(a, b));
+  EXPECT_THAT(*expand_glob(odd), ElementsAre(odd));
+  EXPECT_THAT(*expand_glob("no/such/file"), ElementsAre("no/such/file"));
+  EXPECT_EQ(expand_glob(folder.path("*.npy")).error().code, ErrorCode::kBadData);
+}
+
+}  // namespace
+}  // namespace plimsoll

@@ -1,0 +1,134 @@
+// From a random forward program to one that trains: what the step's builder does, in small.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "passes/accumulate.h"
+#include "passes/pipeline.h"
+#include "random_program.h"
+
+namespace plimsoll::testing {
+
+/// What follows backward.
+enum class Tail {
+  kGradients,   ///< "grad.<name>" takes each gradient
+  kOptimizer,   ///< norm, clip and AdamW over all parameters
+  kAccumulate,  ///< gradients go on from what "grad.<name>.<use>" holds
+};
+
+struct Trained {
+  Graph graph;
+  std::vector<std::pair<ir::OpId, ir::Alias>> in_place;
+  std::map<std::string, ir::RefTensor> states;
+  std::vector<passes::PassTiming> timings;
+};
+
+inline void declare_like(RandomProgram& p, const std::string& name, ir::TensorType type, StateClass c, double value) {
+  p.graph.declare_state({.name = name, .type = type, .state_class = c});
+  p.states[name] = reference::constant(type, value);
+}
+
+inline void append_optimizer(RandomProgram& p, Builder& b, const std::vector<ValueId>& grads) {
+  const ir::TensorType table{DType::kF32, Shape{2, ops::kGroupFields}};
+  p.graph.declare_state({.name = "groups", .type = table, .state_class = StateClass::kScalars});
+  p.states["groups"] = reference::tensor(
+      table, {0.999, 0.9, 0.1, 0.99, 0.01, 1e-8, 0.01, 0.5, 1.0, 0.9, 0.1, 0.99, 0.01, 1e-8, 0.02, 0.5});
+  std::vector<ValueId> squares;
+  for (const ValueId g : grads)
+    if (g.valid()) squares.push_back(ops::sum_squares(b, g));
+  const ValueId clip = ops::clip_scale(b, ops::global_norm(b, squares), 0.5);
+  const ValueId groups = b.read("groups");
+  for (size_t i = 0; i < grads.size(); ++i) {
+    if (!grads[i].valid()) continue;
+    const std::string& name = p.names[i];
+    const ir::TensorType type = p.graph.type(p.params[i]);
+    declare_like(p, name + ".m", type, StateClass::kOptimizerState, 0.25);
+    declare_like(p, name + ".v", type, StateClass::kOptimizerState, 0.5);
+    const auto update = ops::adamw(b, b.read(name), grads[i], b.read(name + ".m"), b.read(name + ".v"), clip, groups,
+                                   p.graph.type(grads[i]).shape.rank() == 1 ? 1 : 0);
+    b.assign(name, update.param);
+    b.assign(name + ".m", update.m);
+    b.assign(name + ".v", update.v);
+  }
+}
+
+inline Status append_accumulation(RandomProgram& p, const passes::AutodiffReport& report) {
+  std::vector<passes::Accumulation> list;
+  for (size_t i = 0; i < p.names.size(); ++i)
+    for (size_t use = 0; use < report.contributions[i].size(); ++use) {
+      const ValueId g = report.contributions[i][use];
+      const std::string name = "grad." + p.names[i] + "." + std::to_string(use);
+      const auto& maker = p.graph.op(p.graph.value(g).producer);
+      const bool can = passes::accumulator_operand(maker, static_cast<size_t>(p.graph.value(g).result_index)) >= 0;
+      declare_like(p, name, p.graph.type(g), StateClass::kGradient, 0.75);
+      list.push_back({g, name, !can});
+    }
+  return passes::accumulate(p.graph, list);
+}
+
+/// Runs the whole pipeline over the random program of `seed`.
+inline Result<Trained> train_program(uint64_t seed, const passes::PipelineOptions& options, Tail tail) {
+  RandomProgram p = random_program(seed);
+  passes::Pipeline pipeline(options);
+  std::vector<ValueId> keep = p.params;
+  keep.push_back(p.loss);
+  PLIMSOLL_TRY(pipeline.forward(p.graph, keep));
+  p.loss = keep.back();
+  keep.pop_back();
+  p.params = keep;
+  PLIMSOLL_ASSIGN(auto report, pipeline.differentiate(p.graph, {.loss = p.loss, .wrt = p.params}));
+  Builder b(p.graph, ops::find_op);
+  declare_like(p, "loss", {DType::kF32, Shape{1}}, StateClass::kOutput, 0);
+  b.assign("loss", p.loss);
+  if (tail == Tail::kOptimizer) append_optimizer(p, b, report.cotangents);
+  if (tail == Tail::kGradients)
+    for (size_t i = 0; i < p.names.size(); ++i) {
+      if (!report.cotangents[i].valid()) continue;
+      declare_like(p, "grad." + p.names[i], p.graph.type(p.params[i]), StateClass::kGradient, 0);
+      b.assign("grad." + p.names[i], report.cotangents[i]);
+    }
+  PLIMSOLL_TRY(b.status());
+  if (tail == Tail::kAccumulate) PLIMSOLL_TRY(append_accumulation(p, report));
+  PLIMSOLL_TRY(pipeline.backward(p.graph));
+  PLIMSOLL_ASSIGN(auto places, pipeline.arrange(p.graph));
+  return Trained{std::move(p.graph), std::move(places.aliases), std::move(p.states), pipeline.timings()};
+}
+
+/// Every pass off.
+inline passes::PipelineOptions no_passes() {
+  passes::PipelineOptions o;
+  for (auto flag : {&passes::PipelineOptions::common_subexpressions, &passes::PipelineOptions::dead_code,
+                    &passes::PipelineOptions::fuse_norms, &passes::PipelineOptions::fuse_activations,
+                    &passes::PipelineOptions::fuse_attention, &passes::PipelineOptions::fuse_head_loss,
+                    &passes::PipelineOptions::fuse_norm_grads, &passes::PipelineOptions::fuse_embedding_grads,
+                    &passes::PipelineOptions::fuse_optimizer, &passes::PipelineOptions::recompute_cheap,
+                    &passes::PipelineOptions::schedule, &passes::PipelineOptions::in_place})
+    o.*flag = false;
+  return o;
+}
+
+/// Each pass on or off by a bit of `mask`.
+inline passes::PipelineOptions some_passes(uint64_t mask) {
+  passes::PipelineOptions o;
+  uint64_t bit = 1;
+  for (const passes::PassEntry& entry : passes::pass_list()) {
+    if (entry.enabled == nullptr) continue;
+    o.*entry.enabled = (mask & bit) != 0;
+    bit <<= 1;
+  }
+  return o;
+}
+
+/// The states after a run of the interpreter.
+inline std::map<std::string, ir::RefTensor> interpret(const Trained& t, reference::Precision precision) {
+  reference::Interpreter interpreter(precision);
+  for (const auto& [name, value] : t.states) interpreter.set(name, value);
+  const Status status = interpreter.run(t.graph);
+  PLIMSOLL_CHECK(status.ok(), status.ok() ? "" : status.error().message());
+  std::map<std::string, ir::RefTensor> after;
+  for (const auto& [name, value] : t.states) after[name] = *interpreter.find(name);
+  return after;
+}
+
+}  // namespace plimsoll::testing

@@ -61,7 +61,8 @@ def shape_of(benchmark_name):
 def kernel_rates(binary, threads, log):
     """GFLOP/s of each fp32 GEMM in bench_kernels at the two shapes: [(implementation, shape, rate)]."""
     pattern = "(" + "|".join("[/x:_ ]".join(f"[a-z]*:?{size}" for size in shape) for shape in SHAPES) + ")"
-    command = [str(binary), f"--benchmark_filter={pattern}", "--benchmark_format=json", "--benchmark_min_time=0.5"]
+    command = [str(binary), f"--benchmark_filter={pattern}", "--benchmark_format=json",
+               "--benchmark_repetitions=7", "--benchmark_min_time=0.05"]
     env = dict(os.environ, OMP_NUM_THREADS=str(threads), OPENBLAS_NUM_THREADS=str(threads))
     log.write(f"$ {' '.join(command)}\n")
     done = subprocess.run(command, capture_output=True, text=True, env=env)
@@ -72,11 +73,26 @@ def kernel_rates(binary, threads, log):
     rates = []
     for row in json.loads(done.stdout or "{}").get("benchmarks", []):
         shape = shape_of(row["name"])
-        if shape is None or "error_message" in row or "bf16" in row["name"].lower():
+        if shape is None or row.get("run_type") == "aggregate" or "error_message" in row or "bf16" in row["name"].lower():
             continue
         seconds = row["real_time"] * {"ns": 1e-9, "us": 1e-6, "ms": 1e-3, "s": 1.0}[row["time_unit"]]
         m, n, k = shape
         rates.append((implementation(row["name"]), shape, 2 * m * n * k / seconds / 1e9))
+    return rates
+
+
+def plimsoll_rates(binary, threads, log):
+    """Our own GEMM at the two shapes, from `plimsoll bench kernels`: x [1, m, k] times weights [n, k]."""
+    command = [binary, "bench", "kernels", "--json"]
+    log.write(f"$ {' '.join(command)}\n")
+    done = subprocess.run(command, stdout=subprocess.PIPE, stderr=log.stderr, text=True, check=True,
+                          preexec_fn=lambda: os.sched_setaffinity(0, sorted(os.sched_getaffinity(0))[:threads]))
+    log.write(done.stdout)
+    rates = []
+    for row in map(json.loads, done.stdout.splitlines()):
+        numbers = [int(number) for number in re.findall(r"\d+", row["operands"])]
+        if row["op"] == "linear" and len(numbers) == 5 and (numbers[1], numbers[3], numbers[2]) in SHAPES:
+            rates.append(("Plimsoll", (numbers[1], numbers[3], numbers[2]), row["gflops"]))
     return rates
 
 

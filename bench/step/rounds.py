@@ -20,17 +20,6 @@ from processes import Log, Side, SideFailed
 ROOT = machine.ROOT
 
 
-def write_tokens(name, work, rows=64):
-    """Random tokens for the run file, [rows, T]; written once. The steps go round and round over them."""
-    import numpy
-    path = ROOT / "runs" / "bench" / f"{work['folder']}.npy"
-    if not path.exists():
-        path.parent.mkdir(parents=True, exist_ok=True)
-        vocab = catalogue.config_of(work)["vocab_size"]
-        ids = numpy.random.default_rng(42).integers(0, vocab, (rows, work["tokens"]), dtype=numpy.int32)
-        numpy.save(path, ids)
-
-
 def command_of(side, work, args):
     folder = catalogue.HERE / work["folder"]
     if side == "plimsoll":
@@ -134,11 +123,12 @@ def main():
     try:
         progress("matrix products")
         rates = machine.torch_rates(sys.executable, args.threads, log)
+        if not args.without_plimsoll:
+            rates += machine.plimsoll_rates(args.binary, args.threads, log)
         if os.path.exists(args.kernels):
             rates += machine.kernel_rates(args.kernels, args.threads, log)
         for work_name in names:
             work = catalogue.WORKS[work_name]
-            write_tokens(work_name, work)
             results[work_name] = take_turns(work_name, work, sides, args, log)
     except SideFailed as failure:
         log.close()

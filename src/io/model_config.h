@@ -65,6 +65,10 @@ class ConfigJson {
   /// Fields that no getter asked for, in the file's order.
   [[nodiscard]] std::vector<std::string> unread_fields() const;
 
+  /// Fields that a getter asked for, whether they are there or not: after a family's reader, all that it
+  /// knows.
+  [[nodiscard]] std::vector<std::string> known_fields() const { return {read_.begin(), read_.end()}; }
+
   /// "config.json: <field> is <value>, expected <expected>" with this config's source as the place.
   [[nodiscard]] Error error(std::string_view field, std::string_view expected, std::string hint = {}) const;
 

@@ -110,13 +110,13 @@ void Tree::merge(const Tree& over) {
     *this = over;
     return;
   }
-  for (const auto& [key, value] : over.members) {
+  for (const auto& theirs : over.members) {
     const auto mine =
-        std::find_if(members.begin(), members.end(), [&](const auto& m) { return m.first == key; });
+        std::find_if(members.begin(), members.end(), [&](const auto& m) { return m.first == theirs.first; });
     if (mine == members.end())
-      members.emplace_back(key, value);
+      members.push_back(theirs);
     else
-      mine->second.merge(value);
+      mine->second.merge(theirs.second);
   }
 }
 

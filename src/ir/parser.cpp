@@ -187,6 +187,7 @@ class Parser {
     if (!state_class) return in_.error(fmt::format("unknown class '{}'", word));
     decl.state_class = *state_class;
     PLIMSOLL_ASSIGN(decl.space, space());
+    if (states_.size() == kMaxStates) return in_.error(fmt::format("more than {} states", kMaxStates));
     if (!states_.emplace(decl.name, decl.type).second)
       return in_.error(fmt::format("state \"{}\" is declared twice", decl.name));
     graph_.declare_state(decl);

@@ -12,6 +12,9 @@ namespace plimsoll::ir {
 /// Larger texts are refused before they are looked at.
 inline constexpr size_t kMaxTextBytes = size_t{64} << 20;
 
+/// More states are refused: a graph looks each up among all.
+inline constexpr size_t kMaxStates = size_t{1} << 14;
+
 /// Parses one program. Grammar, a line each; blank lines and lines that begin with "//" are passed over:
 ///   graph "<name>"
 ///   state "<name>" : <type> <class> [<space>]

@@ -178,7 +178,7 @@ Result<OffsetCase> read_case(const std::string& path) {
   return parse_case(text, path);
 }
 
-OffsetOptions case_options() { return {.max_nodes = 4'000'000, .num_threads = 2}; }
+OffsetOptions case_options() { return {.max_nodes = 2'500'000, .num_threads = 2}; }
 
 Result<CaseReport> run_case(const std::string& path, OffsetOptions options) {
   PLIMSOLL_ASSIGN(const OffsetCase input, read_case(path));

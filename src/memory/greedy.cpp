@@ -274,7 +274,7 @@ std::vector<int32_t> peak_sections(const Problem& problem) {
 }
 
 double key_of(const Item& item, int64_t load, Key key) {
-  const double lifetime = item.last - item.first;
+  const double lifetime = item.lifetime;
   switch (key) {
     case Key::kLoad:
       return static_cast<double>(load);

@@ -16,7 +16,7 @@ namespace plimsoll::memory {
 struct OffsetOptions {
   /// Bounds the branch and bound, over all its strategies together; 0 leaves the greedy orders alone.
   /// A node whose propagation is long counts more than once, so that the bound is one of work.
-  int64_t max_nodes = 20'000;
+  int64_t max_nodes = 40'000;
   /// Threads that share the strategies; the plan does not depend on it.
   int num_threads = 1;
   /// Good enough: stop at this height even though the lower bound is below it.

@@ -68,7 +68,9 @@ Problem make_problem(std::span<const Buffer> buffers) {
     if (b.size == 0) continue;
     const int64_t size = (b.size - 1) / unit + 1;
     max_padding = std::max(max_padding, size * unit - b.size);
-    problem.items.push_back({.size = size, .alignment = effective(b) / unit});
+    problem.items.push_back({.size = size,
+                             .alignment = effective(b) / unit,
+                             .lifetime = static_cast<double>(b.upper) - static_cast<double>(b.lower)});
     problem.aligned |= problem.items.back().alignment != 1;
     problem.source.push_back(static_cast<int64_t>(i));
   }

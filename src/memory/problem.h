@@ -21,6 +21,7 @@ struct Item {
   int32_t last = 0;
   int64_t size = 0;
   int64_t alignment = 1;
+  double lifetime = 1;  ///< in the times of the input
 };
 
 /// Buffers of size 0 are left out. Offsets of items times `unit` are bytes.

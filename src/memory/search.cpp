@@ -66,6 +66,7 @@ class Search {
 
   SearchResult run() {
     SearchResult result;
+    scanned_ = state_.num_members();  // setting up is work too
     const int32_t sections = state_.problem().num_sections();
     const bool found = state_.start() && solve_parts(0, sections);
     result.outcome = found ? Outcome::kFound : out_of_nodes_ ? Outcome::kOutOfNodes : Outcome::kImpossible;
@@ -145,6 +146,7 @@ bool Search::solve(int32_t first, int32_t last) {
     out_of_nodes_ = true;
     return false;
   }
+  scanned_ += 4 * (last - first);  // hashing, choosing and splitting pass over the sections
   const uint64_t key = state_.hash(first, last);
   if (failed_.contains(key)) return false;
   ++depth_;

@@ -37,6 +37,8 @@ class SearchState {
     const auto at = static_cast<size_t>(s);
     return {members_.data() + begin_[at], active_[at]};
   }
+  /// Items times sections that they live in.
+  [[nodiscard]] int64_t num_members() const { return static_cast<int64_t>(members_.size()); }
   /// The offsets given so far; meaningful for placed items.
   [[nodiscard]] const std::vector<int64_t>& offsets() const { return offsets_; }
   /// Names the sub-problem of sections [first, last): what is to be placed, above which floors.

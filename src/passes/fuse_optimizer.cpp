@@ -18,6 +18,7 @@ constexpr size_t kGrad = 1;
 constexpr size_t kClip = 4;
 constexpr size_t kGroups = 5;
 constexpr size_t kNumTensors = 4;
+constexpr size_t kAnywhere = static_cast<size_t>(-1);
 
 class FuseOptimizer {
  public:
@@ -62,30 +63,33 @@ class FuseOptimizer {
   void take_update(OpId id) {
     if (!run_.empty() && !joins(id)) flush();
     run_.push_back(id);
+    latest_ = std::min(run_.size() == 1 ? kAnywhere : latest_, latest_place(id));
   }
 
   [[nodiscard]] bool joins(OpId id) const {
     const auto& update = rw_.op(id).inputs;
     const auto& first = rw_.op(run_.front()).inputs;
-    if (update[kClip] != first[kClip] || update[kGroups] != first[kGroups]) return false;
-    if (rw_.position(rw_.producer_id(update[kGrad])) >= rw_.position(run_.front())) return false;
-    return std::all_of(run_.begin(), run_.end(), [&](OpId member) { return may_move(member, rw_.position(id)); });
+    return update[kClip] == first[kClip] && update[kGroups] == first[kGroups] &&
+           rw_.position(rw_.producer_id(update[kGrad])) < rw_.position(run_.front()) && rw_.position(id) <= latest_;
   }
 
-  /// Whether update `id`, with the assignments of its results, may stand at `to`.
-  [[nodiscard]] bool may_move(OpId id, size_t to) const {
+  /// How late update `id`, with the assignments of its results, may stand.
+  [[nodiscard]] size_t latest_place(OpId id) const {
     const ir::Op& op = rw_.op(id);
-    for (size_t i = 0; i < op.inputs.size(); ++i)
-      if (i < kNumTensors && rw_.consumed_between(op.inputs[i], rw_.position(id), to)) return false;
+    size_t latest = kAnywhere;
+    for (size_t i = 0; i < kNumTensors; ++i)
+      latest = std::min(latest, rw_.next_consumed(op.inputs[i], rw_.position(id)));
     for (const ValueId v : op.outputs)
       for (const OpId user : rw_.uses(v)) {
-        if (rw_.position(user) > to) continue;
-        if (rw_.op(user).def->name != "state_assign") return false;
+        if (rw_.op(user).def->name != "state_assign") {
+          latest = std::min(latest, rw_.position(user) - 1);
+          continue;
+        }
         const auto& places = touched_.at(rw_.op(user).attrs.str("name"));
         const auto next = std::upper_bound(places.begin(), places.end(), rw_.position(user));
-        if (next != places.end() && *next < to) return false;
+        if (next != places.end()) latest = std::min(latest, *next);
       }
-    return true;
+    return latest;
   }
 
   void flush() {
@@ -121,6 +125,7 @@ class FuseOptimizer {
   Rewriter rw_;
   std::map<std::string, std::vector<size_t>> touched_;  // by state: places of its reads and assignments
   std::vector<OpId> run_;
+  size_t latest_ = 0;  ///< how late all of the run may stand
   FuseOptimizerReport report_;
 };
 

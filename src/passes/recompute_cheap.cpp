@@ -22,7 +22,7 @@ using ir::ValueId;
 
 /// The arithmetic that a freed byte may cost. Norms, activations and dropout do 1 to 5 operations a byte of their
 /// result, which is below what memory takes for the byte; a table of sines in double does far more.
-constexpr double kMaxFlopsPerByte = 8;
+constexpr double kMaxFlopsPerByte = 6;
 /// A result smaller than this share of what rebuilding reads is not worth it: rstd is a row's, not an element's.
 constexpr int64_t kMinShareOfInputs = 8;
 constexpr size_t kNever = std::numeric_limits<size_t>::max();

@@ -56,10 +56,14 @@ bool Rewriter::used_only_after(ValueId v, size_t position, std::span<const OpId>
   });
 }
 
-bool Rewriter::consumed_between(ValueId v, size_t from, size_t to) const {
-  const auto& places = consumed_[slot(root(v))];
-  return std::any_of(places.begin(), places.end(), [&](size_t p) { return p > from && p < to; });
+size_t Rewriter::next_consumed(ValueId v, size_t from) const {
+  size_t next = static_cast<size_t>(-1);
+  for (const size_t place : consumed_[slot(root(v))])
+    if (place > from) next = std::min(next, place);
+  return next;
 }
+
+bool Rewriter::consumed_between(ValueId v, size_t from, size_t to) const { return next_consumed(v, from) < to; }
 
 bool Rewriter::may_sink(OpId id, size_t to) const {
   return std::none_of(op(id).inputs.begin(), op(id).inputs.end(),

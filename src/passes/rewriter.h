@@ -45,6 +45,8 @@ class Rewriter {
   [[nodiscard]] bool used_only_after(ir::ValueId v, size_t position, std::span<const ir::OpId> except) const;
   /// Whether `v` or a view of its storage is consumed at a place in (from, to): it cannot be read at `to` then.
   [[nodiscard]] bool consumed_between(ir::ValueId v, size_t from, size_t to) const;
+  /// The first place after `from` where `v` or a view of its storage is consumed; the largest size_t if none.
+  [[nodiscard]] size_t next_consumed(ir::ValueId v, size_t from) const;
   /// Whether the operands of `id` may be read at `to`, a later place, as well.
   [[nodiscard]] bool may_sink(ir::OpId id, size_t to) const;
 

@@ -24,7 +24,8 @@ Tree number(double value) { return Tree::of(value); }
 
 }  // namespace
 
-Events::Events(bool json, int64_t total_steps) : json_(json), terminal_(isatty(STDERR_FILENO) == 1), total_steps_(total_steps) {}
+Events::Events(bool json, int64_t total_steps)
+    : json_(json), terminal_(isatty(STDERR_FILENO) == 1), total_steps_(total_steps) {}
 Events::~Events() { finish_line(); }
 
 void Events::print_json(const Tree& event) {
@@ -61,10 +62,11 @@ void Events::step(const StepEvent& e) {
                           {"samples_per_second", number(static_cast<double>(e.samples) / e.seconds)},
                           {"data_wait_seconds", number(e.data_wait_seconds)}}));
   if (json_ && !terminal_) return;
-  const std::string line =
-      fmt::format("step {:>{}}/{}  loss {:.4f}  norm {:.3g}  rate {:.2e}  {:.0f} tok/s  ETA {}  peak {}", e.step,
-                  std::to_string(total_steps_).size(), total_steps_, e.loss, e.grad_norm, e.learning_rate, tokens_per_second,
-                  duration(mean_seconds_ * static_cast<double>(total_steps_ - e.step)), to_string(Bytes(peak_resident_bytes())));
+  const std::string line = fmt::format(
+      "step {:>{}}/{}  loss {:.4f}  norm {:.3g}  rate {:.2e}  {:.0f} tok/s  ETA {}  peak {}", e.step,
+      std::to_string(total_steps_).size(), total_steps_, e.loss, e.grad_norm, e.learning_rate,
+      tokens_per_second, duration(mean_seconds_ * static_cast<double>(total_steps_ - e.step)),
+      to_string(Bytes(peak_resident_bytes())));
   if (terminal_)
     std::fprintf(stderr, "\r\033[K%s", line.c_str()), open_line_ = true;
   else
@@ -81,8 +83,8 @@ void Events::eval(const EvalEvent& e) {
                           {"perplexity", number(std::exp(e.loss))},
                           {"tokens", Tree::of(e.tokens)}}));
   if (json_ && !terminal_) return;
-  std::fprintf(stderr, "eval at step %lld: loss %.4f, perplexity %.4g over %lld tokens\n", static_cast<long long>(e.step), e.loss,
-               std::exp(e.loss), static_cast<long long>(e.tokens));
+  std::fprintf(stderr, "eval at step %lld: loss %.4f, perplexity %.4g over %lld tokens\n",
+               static_cast<long long>(e.step), e.loss, std::exp(e.loss), static_cast<long long>(e.tokens));
 }
 
 void Events::checkpoint(int64_t step, const std::string& path, double seconds) {
@@ -100,24 +102,28 @@ void Events::summary(const Summary& s) {
   finish_line();
   const double tokens_per_second = s.seconds > 0 ? static_cast<double>(s.tokens) / s.seconds : 0.0;
   if (json_)
-    return print_json(Tree::map({{"event", Tree::of(std::string("summary"))},
-                                 {"steps", Tree::of(s.steps)},
-                                 {"tokens", Tree::of(s.tokens)},
-                                 {"seconds", number(s.seconds)},
-                                 {"tokens_per_second", number(tokens_per_second)},
-                                 {"startup_seconds", number(s.startup_seconds)},
-                                 {"planned_peak_bytes", Tree::of(s.planned_peak_bytes)},
-                                 {"measured_peak_bytes", Tree::of(s.measured_peak_bytes)},
-                                 {"arena_bytes", Tree::of(s.arena_bytes)},
-                                 {"arena_touched_bytes", Tree::of(s.arena_touched_bytes)},
-                                 {"allocations_after_first_step", Tree::of(s.allocations_after_first_step)}}));
-  std::printf("\n%lld steps, %lld tokens in %.1f s: %.0f tokens/s, start-up %.2f s\n", static_cast<long long>(s.steps),
-              static_cast<long long>(s.tokens), s.seconds, tokens_per_second, s.startup_seconds);
+    return print_json(
+        Tree::map({{"event", Tree::of(std::string("summary"))},
+                   {"steps", Tree::of(s.steps)},
+                   {"tokens", Tree::of(s.tokens)},
+                   {"seconds", number(s.seconds)},
+                   {"tokens_per_second", number(tokens_per_second)},
+                   {"startup_seconds", number(s.startup_seconds)},
+                   {"planned_peak_bytes", Tree::of(s.planned_peak_bytes)},
+                   {"measured_peak_bytes", Tree::of(s.measured_peak_bytes)},
+                   {"arena_bytes", Tree::of(s.arena_bytes)},
+                   {"arena_touched_bytes", Tree::of(s.arena_touched_bytes)},
+                   {"allocations_after_first_step", Tree::of(s.allocations_after_first_step)}}));
+  std::printf("\n%lld steps, %lld tokens in %.1f s: %.0f tokens/s, start-up %.2f s\n",
+              static_cast<long long>(s.steps), static_cast<long long>(s.tokens), s.seconds, tokens_per_second,
+              s.startup_seconds);
   const double ratio = static_cast<double>(s.measured_peak_bytes) / static_cast<double>(s.planned_peak_bytes);
-  std::printf("peak memory: planned %s, measured %s (%.1f %% of the plan)\n", to_string(Bytes(s.planned_peak_bytes)).c_str(),
-              to_string(Bytes(s.measured_peak_bytes)).c_str(), 100 * ratio);
-  std::printf("arena: planned %lld B, touched %lld B, allocations after the first step: %lld\n", static_cast<long long>(s.arena_bytes),
-              static_cast<long long>(s.arena_touched_bytes), static_cast<long long>(s.allocations_after_first_step));
+  std::printf("peak memory: planned %s, measured %s (%.1f %% of the plan)\n",
+              to_string(Bytes(s.planned_peak_bytes)).c_str(), to_string(Bytes(s.measured_peak_bytes)).c_str(),
+              100 * ratio);
+  std::printf("arena: planned %lld B, touched %lld B, allocations after the first step: %lld\n",
+              static_cast<long long>(s.arena_bytes), static_cast<long long>(s.arena_touched_bytes),
+              static_cast<long long>(s.allocations_after_first_step));
 }
 
 }  // namespace plimsoll::train

@@ -3,6 +3,7 @@
 #include <filesystem>
 
 #include "io/hub_cache.h"
+#include "io/suggest.h"
 #include "models/presets.h"
 #include "train/run_config.h"
 
@@ -32,6 +33,18 @@ Result<ConfigJson> load_model_config(const ModelSettings& model) {
   Tree fields = base.fields();
   fields.merge(model.overrides);
   return ConfigJson(std::move(fields), base.source());
+}
+
+Status check_overrides(const ModelSettings& model, const ConfigJson& config) {
+  for (const std::string& field : config.unread_fields()) {
+    const bool overridden = model.overrides.find(field) != nullptr;
+    if (!overridden && !model.config.find(field)) continue;
+    const std::string setting = overridden ? "model.overrides" : "model.config";
+    return Error{ErrorCode::kInvalidArgument,
+                 setting + ": the model has no field '" + field.substr(0, 60) + "'", config.source(),
+                 "did you mean " + nearest_name(field, config.known_fields()) + "?"};
+  }
+  return Ok{};
 }
 
 }  // namespace plimsoll

@@ -53,9 +53,9 @@ std::string model_name(const RunConfig& config, const ConfigJson& model) {
 }
 
 /// The plan of one split.
-Result<std::pair<planner::TrainingPrograms, planner::PlanReport>> plan_split(const RunConfig& config, const models::Model& model,
-                                                                             const BatchSplit& split, const runtime::Backend& backend,
-                                                                             const PrepareOptions& prepare_options) {
+Result<std::pair<planner::TrainingPrograms, planner::PlanReport>> plan_split(
+    const RunConfig& config, const models::Model& model, const BatchSplit& split,
+    const runtime::Backend& backend, const PrepareOptions& prepare_options) {
   const int num_threads = prepare_options.num_threads;
   planner::StepOptions options = step_options(config, split);
   options.pipeline.dump_dir = prepare_options.dump_ir;
@@ -72,7 +72,8 @@ Result<std::pair<planner::TrainingPrograms, planner::PlanReport>> plan_split(con
   report.recompute_flops = programs.cost.recompute_flops * accum;
   report.bytes_moved = programs.cost.bytes * accum + programs.cost.update_bytes;
   report.tokens = split.micro_batch_size * split.grad_accum_steps * config.data.sequence_length;
-  report.seconds_estimated = planner::estimate_seconds(report.flops + report.recompute_flops, report.bytes_moved, num_threads);
+  report.seconds_estimated =
+      planner::estimate_seconds(report.flops + report.recompute_flops, report.bytes_moved, num_threads);
   report.micro_batch_size = split.micro_batch_size;
   report.grad_accum_steps = split.grad_accum_steps;
   report.threads = num_threads;
@@ -85,7 +86,8 @@ std::vector<BatchSplit> candidate_splits(const TrainingSettings& training) {
   if (const auto fixed = fixed_batch_split(training)) return {*fixed};
   std::vector<BatchSplit> splits;
   for (int64_t micro = training.global_batch_size; micro >= 1; --micro)
-    if (training.global_batch_size % micro == 0) splits.push_back({micro, training.global_batch_size / micro});
+    if (training.global_batch_size % micro == 0)
+      splits.push_back({micro, training.global_batch_size / micro});
   return splits;
 }
 
@@ -93,14 +95,18 @@ std::vector<BatchSplit> candidate_splits(const TrainingSettings& training) {
 
 int64_t budget_bytes(const MemoryBudget& budget) {
   switch (budget.kind) {
-    case MemoryBudget::Kind::kBytes: return budget.bytes;
-    case MemoryBudget::Kind::kShare: return static_cast<int64_t>(budget.share * static_cast<double>(total_memory_bytes()));
-    case MemoryBudget::Kind::kAuto: break;
+    case MemoryBudget::Kind::kBytes:
+      return budget.bytes;
+    case MemoryBudget::Kind::kShare:
+      return static_cast<int64_t>(budget.share * static_cast<double>(total_memory_bytes()));
+    case MemoryBudget::Kind::kAuto:
+      break;
   }
   return std::max<int64_t>(0, available_memory_bytes() - kReserveBytes);
 }
 
-Result<Prepared> prepare(const RunConfig& config, const runtime::Backend& backend, const PrepareOptions& options) {
+Result<Prepared> prepare(const RunConfig& config, const runtime::Backend& backend,
+                         const PrepareOptions& options) {
   const auto start = std::chrono::steady_clock::now();
   PLIMSOLL_ASSIGN(ConfigJson model_config, load_model_config(config.model));
   PLIMSOLL_ASSIGN(std::unique_ptr<models::Model> model, models::make_model(model_config));
@@ -117,19 +123,23 @@ Result<Prepared> prepare(const RunConfig& config, const runtime::Backend& backen
   prepared.report.model = model_name(config, prepared.model_config);
   prepared.report.num_parameters = prepared.model->num_parameters();
   malloc_trim(0);  // what planning needed and no longer needs goes back before the session takes its memory
-  prepared.report.planning_seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+  prepared.report.planning_seconds =
+      std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
   return prepared;
 }
 
 Error does_not_fit(const RunConfig& config, const Prepared& prepared) {
   const auto& report = prepared.report;
-  std::string hint = fmt::format("memory.budget must be at least {} ({} bytes) for this run", to_string(Bytes(report.process_peak_bytes())),
-                                 report.process_peak_bytes());
+  std::string hint = fmt::format("memory.budget must be at least {} ({} bytes) for this run",
+                                 to_string(Bytes(report.process_peak_bytes())), report.process_peak_bytes());
   if (prepared.split.micro_batch_size > 1) hint += "; a smaller training.micro_batch_size needs less";
-  return Error{ErrorCode::kDoesNotFit,
-               fmt::format("the plan needs {} and the budget is {}", to_string(Bytes(report.process_peak_bytes())),
-                           to_string(Bytes(report.budget_bytes))),
-               config.memory.budget.kind == MemoryBudget::Kind::kAuto ? "memory.budget: auto (what is available now)" : "memory.budget", hint};
+  return Error{
+      ErrorCode::kDoesNotFit,
+      fmt::format("the plan needs {} and the budget is {}", to_string(Bytes(report.process_peak_bytes())),
+                  to_string(Bytes(report.budget_bytes))),
+      config.memory.budget.kind == MemoryBudget::Kind::kAuto ? "memory.budget: auto (what is available now)"
+                                                             : "memory.budget",
+      hint};
 }
 
 }  // namespace plimsoll::train

@@ -10,7 +10,8 @@
 namespace plimsoll::train {
 namespace {
 
-/// Counts what grew between steps: mappings and the heap's break by their size, large requests by their number.
+/// Counts what grew between steps: mappings and the heap's break by their size, large requests by their
+/// number.
 class AllocationWatch {
  public:
   void restart() {
@@ -51,8 +52,11 @@ class Run {
       allocations_ += watch_.take();
     seconds_.push_back(event.seconds);
     tokens_ += event.tokens;
-    if (event.step % config_.training.logging_steps == 0 || event.step == trainer_.total_steps()) events_.step(event);
-    if (config_.training.eval_steps > 0 && event.step % config_.training.eval_steps == 0 && trainer_.has_eval()) PLIMSOLL_TRY(evaluate());
+    if (event.step % config_.training.logging_steps == 0 || event.step == trainer_.total_steps())
+      events_.step(event);
+    if (config_.training.eval_steps > 0 && event.step % config_.training.eval_steps == 0 &&
+        trainer_.has_eval())
+      PLIMSOLL_TRY(evaluate());
     watch_.restart();
     return Ok{};
   }
@@ -102,7 +106,8 @@ Status run_training(const RunConfig& config, const RunOptions& options) {
     events.plan(prepared.report);
   }
   if (!prepared.report.fits) return does_not_fit(config, prepared);
-  PLIMSOLL_ASSIGN(const std::unique_ptr<Trainer> trainer, Trainer::create(config, std::move(prepared), backend));
+  PLIMSOLL_ASSIGN(const std::unique_ptr<Trainer> trainer,
+                  Trainer::create(config, std::move(prepared), backend));
   Events events(options.json, trainer->total_steps());
   return Run(config, options, *trainer, events)();
 }

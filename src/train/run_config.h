@@ -180,6 +180,10 @@ Status check_for_training(const RunConfig& config);
 /// model.overrides. Errors: kBadData (files), kInvalidArgument (no model named, an unknown preset), kIo.
 Result<ConfigJson> load_model_config(const ModelSettings& model);
 
+/// Refuses fields of model.overrides and model.config that the model's family does not know; `config` is the
+/// one that its reader has read. Errors: kInvalidArgument naming the nearest field.
+Status check_overrides(const ModelSettings& model, const ConfigJson& config);
+
 /// What holds between a run and its model: the sequences within its positions. Errors: kInvalidArgument.
 Status check_against_model(const RunConfig& config, int64_t max_position_embeddings);
 

@@ -12,6 +12,7 @@
 #include <string_view>
 
 #include "io/suggest.h"
+#include "train/run_config.h"
 
 namespace plimsoll {
 namespace {
@@ -159,6 +160,29 @@ double Schedule::rate(int64_t step) const {
   if (kind.warms_up && point.current < options_.warmup_steps)
     return options_.learning_rate * ratio(point.current, options_.warmup_steps);
   return options_.learning_rate * kind.factor(point);
+}
+
+Result<Schedule> make_schedule(const TrainingSettings& training, int64_t steps) {
+  const SchedulerSettings& extra = training.lr_scheduler_kwargs;
+  const double ratio = training.warmup_ratio.value_or(0);
+  const int64_t warmup =
+      ratio > 0 ? static_cast<int64_t>(std::ceil(static_cast<double>(steps) * ratio)) : training.warmup_steps;
+  return Schedule::create({.name = training.lr_scheduler,
+                           .learning_rate = training.learning_rate,
+                           .warmup_steps = warmup,
+                           .total_steps = steps,
+                           .num_cycles = extra.num_cycles.value_or(-1),
+                           .power = extra.power,
+                           .lr_end = extra.lr_end,
+                           .min_lr_ratio = extra.min_lr_ratio,
+                           .num_decay_steps = extra.num_decay_steps.value_or(-1),
+                           .decay_type = extra.decay_type,
+                           .warmup_type = extra.warmup_type,
+                           .step_size = extra.step_size.value_or(-1),
+                           .gamma = extra.gamma,
+                           .pct_start = extra.pct_start,
+                           .div_factor = extra.div_factor,
+                           .final_div_factor = extra.final_div_factor});
 }
 
 }  // namespace plimsoll

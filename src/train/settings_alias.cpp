@@ -172,8 +172,10 @@ class Reader {
     if (const Alias* alias = find_alias(key);
         alias && (prefix.empty() || prefix == "training" || prefix == section_of(alias->path)))
       return translated(*alias, value);
-    if (prefix.empty())
+    if (prefix.empty()) {
       if (const Setting* setting = find_setting("training." + key)) return add(setting, key, value);
+      if (is_section("training." + key)) return section("training." + key, value);
+    }
     return Error{ErrorCode::kInvalidArgument, fmt::format("there is no setting '{}'", path.substr(0, 100)),
                  place(value), "did you mean " + nearest_setting(path) + "?"};
   }

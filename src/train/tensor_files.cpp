@@ -20,24 +20,28 @@ Status for_each_view(const models::Model& model, F&& visit) {
   for (size_t p = 0; p < model.parameters().size(); ++p) {
     const models::Parameter& parameter = model.parameters()[p];
     const int64_t row_bytes = parameter.shape.num_elements() / parameter.shape.dim(0) * 4;
-    for (const models::ParameterView& view : parameter.views) PLIMSOLL_TRY(visit(p, view, view.row * row_bytes));
+    for (const models::ParameterView& view : parameter.views)
+      PLIMSOLL_TRY(visit(p, view, view.row * row_bytes));
   }
   return Ok{};
 }
 
-size_t add_views(const models::Model& model, const std::string& prefix, std::vector<SafetensorsEntry>& entries) {
+size_t add_views(const models::Model& model, const std::string& prefix,
+                 std::vector<SafetensorsEntry>& entries) {
   const size_t first = entries.size();
   for (const auto& parameter : model.parameters())
-    for (const auto& view : parameter.views) entries.push_back({prefix + view.name, "F32", extents(view.shape)});
+    for (const auto& view : parameter.views)
+      entries.push_back({prefix + view.name, "F32", extents(view.shape)});
   return first;
 }
 
-std::span<const std::byte> view_bytes(const runtime::Session& session, const models::Parameter& parameter, const models::ParameterView& view,
-                                      int64_t offset) {
+std::span<const std::byte> view_bytes(const runtime::Session& session, const models::Parameter& parameter,
+                                      const models::ParameterView& view, int64_t offset) {
   return {session.state(parameter.name).data + offset, static_cast<size_t>(view.shape.num_elements() * 4)};
 }
 
-Status write_views(const models::Model& model, const runtime::Session& session, SafetensorsWriter& writer, size_t index) {
+Status write_views(const models::Model& model, const runtime::Session& session, SafetensorsWriter& writer,
+                   size_t index) {
   return for_each_view(model, [&](size_t p, const models::ParameterView& view, int64_t offset) {
     return writer.write(index++, view_bytes(session, model.parameters()[p], view, offset));
   });
@@ -49,8 +53,9 @@ Status write_model(const Prepared& prepared, const runtime::Session& session, co
   PLIMSOLL_TRY(create_writable_directory(directory));
   std::vector<SafetensorsEntry> entries;
   add_views(*prepared.model, "", entries);
-  PLIMSOLL_ASSIGN(SafetensorsWriter writer,
-                  SafetensorsWriter::create(directory + "/model.safetensors", std::move(entries), {{"format", "pt"}}));
+  PLIMSOLL_ASSIGN(
+      SafetensorsWriter writer,
+      SafetensorsWriter::create(directory + "/model.safetensors", std::move(entries), {{"format", "pt"}}));
   PLIMSOLL_TRY(write_views(*prepared.model, session, writer, 0));
   PLIMSOLL_TRY(writer.finish());
   Tree config = prepared.model_config.fields();
@@ -58,7 +63,8 @@ Status write_model(const Prepared& prepared, const runtime::Session& session, co
   return write_file_atomically(directory + "/config.json", to_json(config) + "\n");
 }
 
-Result<StepDump> StepDump::create(const RunConfig& config, const Prepared& prepared, int64_t step, bool initial) {
+Result<StepDump> StepDump::create(const RunConfig& config, const Prepared& prepared, int64_t step,
+                                  bool initial) {
   std::vector<SafetensorsEntry> entries;
   std::optional<size_t> loss, logits, gradients, parameters;
   if (!initial && config.dumps("loss")) {
@@ -67,12 +73,17 @@ Result<StepDump> StepDump::create(const RunConfig& config, const Prepared& prepa
   }
   if (!initial && config.dumps("logits")) {
     logits = entries.size();
-    entries.push_back({"logits", "F32", {config.training.global_batch_size, config.data.sequence_length, prepared.model->vocab_size()}});
+    entries.push_back(
+        {"logits",
+         "F32",
+         {config.training.global_batch_size, config.data.sequence_length, prepared.model->vocab_size()}});
   }
   if (!initial && config.dumps("gradients")) gradients = add_views(*prepared.model, "grad.", entries);
   if (config.dumps("parameters")) parameters = add_views(*prepared.model, "param.", entries);
-  PLIMSOLL_ASSIGN(SafetensorsWriter writer,
-                  SafetensorsWriter::create(fmt::format("{}/step-{:06}.safetensors", config.debug.dump_dir, step), std::move(entries)));
+  PLIMSOLL_ASSIGN(
+      SafetensorsWriter writer,
+      SafetensorsWriter::create(fmt::format("{}/step-{:06}.safetensors", config.debug.dump_dir, step),
+                                std::move(entries)));
   StepDump dump(std::move(writer), prepared);
   dump.loss_ = loss;
   dump.logits_ = logits;
@@ -97,21 +108,23 @@ Status StepDump::write_gradients(const runtime::Session& session, std::span<std:
   if (!gradients_) return Ok{};
   size_t index = *gradients_;
   const auto& states = prepared_->programs.gradients;
-  return for_each_view(*prepared_->model, [&](size_t p, const models::ParameterView& view, int64_t offset) -> Status {
-    const int64_t bytes = view.shape.num_elements() * 4;
-    const auto chunk = static_cast<int64_t>(scratch.size() / 64 * 64);
-    auto* sum = reinterpret_cast<float*>(scratch.data());
-    for (int64_t begin = 0; begin < bytes; begin += chunk) {
-      const int64_t count = std::min(chunk, bytes - begin) / 4;
-      for (size_t use = 0; use < states[p].accumulators.size(); ++use) {
-        const auto* g = reinterpret_cast<const float*>(session.state(states[p].accumulators[use]).data + offset + begin);
-        for (int64_t i = 0; i < count; ++i) sum[i] = use == 0 ? g[i] : sum[i] + g[i];
-      }
-      PLIMSOLL_TRY(writer_.write(index, scratch.first(static_cast<size_t>(count) * 4), begin));
-    }
-    ++index;
-    return Ok{};
-  });
+  return for_each_view(
+      *prepared_->model, [&](size_t p, const models::ParameterView& view, int64_t offset) -> Status {
+        const int64_t bytes = view.shape.num_elements() * 4;
+        const auto chunk = static_cast<int64_t>(scratch.size() / 64 * 64);
+        auto* sum = reinterpret_cast<float*>(scratch.data());
+        for (int64_t begin = 0; begin < bytes; begin += chunk) {
+          const int64_t count = std::min(chunk, bytes - begin) / 4;
+          for (size_t use = 0; use < states[p].accumulators.size(); ++use) {
+            const auto* g = reinterpret_cast<const float*>(session.state(states[p].accumulators[use]).data +
+                                                           offset + begin);
+            for (int64_t i = 0; i < count; ++i) sum[i] = use == 0 ? g[i] : sum[i] + g[i];
+          }
+          PLIMSOLL_TRY(writer_.write(index, scratch.first(static_cast<size_t>(count) * 4), begin));
+        }
+        ++index;
+        return Ok{};
+      });
 }
 
 Status StepDump::write_parameters(const runtime::Session& session) {

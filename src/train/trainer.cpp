@@ -22,7 +22,9 @@ ScheduleOptions schedule_options(const TrainingSettings& t, int64_t total_steps)
   o.name = t.lr_scheduler;
   o.learning_rate = t.learning_rate;
   o.total_steps = total_steps;
-  o.warmup_steps = t.warmup_ratio ? static_cast<int64_t>(std::ceil(*t.warmup_ratio * static_cast<double>(total_steps))) : t.warmup_steps;
+  o.warmup_steps = t.warmup_ratio
+                       ? static_cast<int64_t>(std::ceil(*t.warmup_ratio * static_cast<double>(total_steps)))
+                       : t.warmup_steps;
   o.num_cycles = k.num_cycles.value_or(-1);
   o.power = k.power;
   o.lr_end = k.lr_end;
@@ -42,19 +44,24 @@ float& scalar(runtime::Session& session, std::string_view name) { return *sessio
 
 }  // namespace
 
-double now_seconds() { return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count(); }
+double now_seconds() {
+  return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
+}
 
-Result<std::unique_ptr<Trainer>> Trainer::create(const RunConfig& config, Prepared prepared, cpu::CpuBackend& backend,
-                                                 const TrainerOptions& options) {
+Result<std::unique_ptr<Trainer>> Trainer::create(const RunConfig& config, Prepared prepared,
+                                                 cpu::CpuBackend& backend, const TrainerOptions& options) {
   std::unique_ptr<Trainer> trainer(new Trainer(config, std::move(prepared)));
   PLIMSOLL_TRY(trainer->open_data(options));
   passes::SessionPlan plan = std::move(trainer->prepared_.programs.session);
-  PLIMSOLL_ASSIGN(trainer->session_, runtime::Session::create(backend, std::move(plan), {.poison = config.debug.poison}));
+  PLIMSOLL_ASSIGN(trainer->session_,
+                  runtime::Session::create(backend, std::move(plan), {.poison = config.debug.poison}));
   trainer->scratch_.resize(static_cast<size_t>(trainer->prepared_.host_scratch_bytes));
   if (trainer->train_data_)
-    trainer->train_feeder_ = std::make_unique<BatchFeeder>(*trainer->train_data_, *trainer->session_, trainer->scratch_);
+    trainer->train_feeder_ =
+        std::make_unique<BatchFeeder>(*trainer->train_data_, *trainer->session_, trainer->scratch_);
   if (trainer->eval_data_)
-    trainer->eval_feeder_ = std::make_unique<BatchFeeder>(*trainer->eval_data_, *trainer->session_, trainer->scratch_);
+    trainer->eval_feeder_ =
+        std::make_unique<BatchFeeder>(*trainer->eval_data_, *trainer->session_, trainer->scratch_);
   PLIMSOLL_TRY(trainer->initialise());
   return trainer;
 }
@@ -73,7 +80,8 @@ Status Trainer::open_data(const TrainerOptions& options) {
     PLIMSOLL_ASSIGN(Dataset eval, Dataset::open(config_.data.eval, data));
     eval_data_ = std::make_unique<Dataset>(std::move(eval));
   }
-  train_order_ = std::make_unique<BatchOrder>(num_sequences, static_cast<uint64_t>(config_.training.seed), config_.data.shuffle);
+  train_order_ = std::make_unique<BatchOrder>(num_sequences, static_cast<uint64_t>(config_.training.seed),
+                                              config_.data.shuffle);
   total_steps_ = plimsoll::total_steps(config_.training, num_sequences);
   PLIMSOLL_ASSIGN(Schedule schedule, Schedule::create(schedule_options(config_.training, total_steps_)));
   schedule_ = std::make_unique<Schedule>(std::move(schedule));
@@ -84,7 +92,8 @@ Status Trainer::open_data(const TrainerOptions& options) {
 
 Status Trainer::initialise() {
   for (const models::Constant& c : prepared_.model->constants())
-    if (session_->plan().find_state(c.name) != nullptr) std::memcpy(session_->state(c.name).data, c.data.data(), c.data.size() * sizeof(float));
+    if (session_->plan().find_state(c.name) != nullptr)
+      std::memcpy(session_->state(c.name).data, c.data.data(), c.data.size() * sizeof(float));
   write_scalars();
   session_->run(session_->plan().find_program("init"));
   if (config_.debug.dump_dir.empty() || !config_.dumps("parameters")) return Ok{};
@@ -102,7 +111,8 @@ void Trainer::write_scalars() {
   random[3] = 0;
   if (step_ == 0) return;
   const TrainingSettings& t = config_.training;
-  optimizers::StepHyper hyper{schedule_->rate(step_), t.adam_beta1, t.adam_beta2, t.adam_epsilon, t.weight_decay, step_};
+  optimizers::StepHyper hyper{schedule_->rate(step_), t.adam_beta1,   t.adam_beta2,
+                              t.adam_epsilon,         t.weight_decay, step_};
   if (t.optimizer == "adam") hyper.weight_decay = 0;
   optimizers::write_groups(hyper, session_->state(optimizers::kGroupsState).as<float>());
   // Every sequence of a training batch is whole: its last token predicts nothing, all others count.
@@ -112,12 +122,14 @@ void Trainer::write_scalars() {
 }
 
 void Trainer::feed_synthetic(int64_t micro_batch) {
-  const runtime::TensorRef tokens = session_->state(planner::kTokensState), targets = session_->state(planner::kTargetsState);
+  const runtime::TensorRef tokens = session_->state(planner::kTokensState),
+                           targets = session_->state(planner::kTargetsState);
   const int64_t length = config_.data.sequence_length;
   uint64_t x = static_cast<uint64_t>(step_) * 0x9e3779b97f4a7c15ULL + static_cast<uint64_t>(micro_batch) + 1;
   for (int64_t i = 0; i < tokens.num_elements(); ++i) {
     x = x * 6364136223846793005ULL + 1442695040888963407ULL;
-    tokens.as<int32_t>()[i] = static_cast<int32_t>((x >> 33) % static_cast<uint64_t>(prepared_.model->vocab_size()));
+    tokens.as<int32_t>()[i] =
+        static_cast<int32_t>((x >> 33) % static_cast<uint64_t>(prepared_.model->vocab_size()));
   }
   for (int64_t i = 0; i < tokens.num_elements(); ++i)
     targets.as<int32_t>()[i] = (i + 1) % length == 0 ? ops::kIgnoreTarget : tokens.as<int32_t>()[i + 1];
@@ -128,7 +140,8 @@ Result<int64_t> Trainer::feed_training(int64_t micro_batch) {
     feed_synthetic(micro_batch);
     return int64_t{0};
   }
-  const int64_t first = (step_ - 1) * config_.training.global_batch_size + micro_batch * prepared_.split.micro_batch_size;
+  const int64_t first =
+      (step_ - 1) * config_.training.global_batch_size + micro_batch * prepared_.split.micro_batch_size;
   return train_feeder_->feed(*train_order_, first, std::numeric_limits<int64_t>::max());
 }
 
@@ -150,7 +163,8 @@ Status Trainer::run_micro_batches(StepEvent& event, double& wait_seconds) {
   if (dump_) PLIMSOLL_TRY(dump_->write_gradients(*session_, scratch_));
   if (accumulates) session_->run(program("update"));
   const int64_t targets = config_.training.global_batch_size * (config_.data.sequence_length - 1);
-  event.loss = static_cast<float>(static_cast<double>(scalar(*session_, planner::kLossState)) / static_cast<double>(targets));
+  event.loss = static_cast<float>(static_cast<double>(scalar(*session_, planner::kLossState)) /
+                                  static_cast<double>(targets));
   event.grad_norm = scalar(*session_, optimizers::kGradNormState);
   return Ok{};
 }
@@ -177,8 +191,11 @@ Result<StepEvent> Trainer::step() {
   }
   event.seconds = now_seconds() - start;
   if (!std::isfinite(event.loss) || !std::isfinite(event.grad_norm))
-    return Error{ErrorCode::kDiverged, fmt::format("the loss is {} and the gradient norm {}", event.loss, event.grad_norm),
-                 fmt::format("step {}", step_), "lower training.learning_rate, lengthen training.warmup_steps or set training.max_grad_norm"};
+    return Error{
+        ErrorCode::kDiverged,
+        fmt::format("the loss is {} and the gradient norm {}", event.loss, event.grad_norm),
+        fmt::format("step {}", step_),
+        "lower training.learning_rate, lengthen training.warmup_steps or set training.max_grad_norm"};
   return event;
 }
 

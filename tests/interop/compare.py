@@ -75,7 +75,7 @@ def write_inputs(case, folder):
 
 def train(binary, folder):
     """Runs Plimsoll; returns its step events. Raises RuntimeError with what it said on stderr."""
-    done = subprocess.run([binary, "train", str(folder / "run.yaml"), "--json", "--resume", "never"], text=True,
+    done = subprocess.run([binary, "train", str(folder / "run.yaml"), "--json"], text=True,
                           stdin=subprocess.DEVNULL, capture_output=True, timeout=600)
     if done.returncode != 0:
         raise RuntimeError(f"exit code {done.returncode}: {done.stderr.strip()[-600:]}")

@@ -180,7 +180,8 @@ class RandomProgramMaker {
       qh = ops::rope(b_, qh, cos_sin);
       kh = ops::rope(b_, kh, ops::rope_table(b_, inv_freq_, {}, tokens_));
     }
-    const ops::AttentionOptions options{.scale = 0.3, .causal = dice_.chance(80), .window = dice_.chance(30) ? 3 : 0};
+    const bool causal = dice_.chance(80);
+    const ops::AttentionOptions options{.scale = 0.3, .causal = causal, .window = causal && dice_.chance(30) ? 3 : 0};
     const ValueId out = ops::attention(b_, qh, kh, vh, dice_.chance(30) ? doc_start_ : ValueId{}, options).out;
     return linear(ops::reshape(b_, out, {batch_, tokens_, q}), hidden_, "out", 40);
   }

@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include "io/temporary_folder.h"
+#include "models/llama_config.h"
 
 namespace plimsoll {
 namespace {
@@ -108,6 +109,7 @@ lr_scheduler_kwargs: {num_cycles: 2}
   EXPECT_EQ(run->output.dir, "out");
   EXPECT_EQ(run->output.save_steps, 0);
   EXPECT_EQ(run->data.sequence_length, 256);
+  EXPECT_EQ(run->training.lr_scheduler_kwargs.num_cycles, 2.0);
   EXPECT_THAT(run->notes, ElementsAre(HasSubstr("torch_empty_cache_steps")));
   // Under training as well; without accumulation the global batch is the device's.
   const auto nested = parse("training: {per_device_train_batch_size: 12, optim: adamw_hf}");
@@ -175,7 +177,7 @@ TEST(RunConfig, RefusesWhatTheUserGotWrong) {
        "is not training.global_batch_size (8)"},
       {run + "  micro_batch_size: 2\n  per_device_train_batch_size: 4\n", {}, "contradict"},
       {run + "  bf16: true\n  fp16: true\n", {}, "bf16 and fp16 contradict"},
-      {run + "  num_epochs: 2\n", {}, "max_steps and training.num_epochs contradict"},
+      {run + "  num_epochs: 2\n", {}, "num_epochs and training.max_steps contradict"},
       {run + "  warmup_ratio: 0.1\n", {}, "contradict"},
       {"model: {preset: gpt2, path: x}", {}, "contradict"},
       {run, {"training.bf16=yes"}, "bf16 is \"yes\""},
@@ -277,6 +279,19 @@ TEST(LoadModelConfig, FindsTheModel) {
   ASSERT_FALSE(hub);
   EXPECT_EQ(hub.error().code, ErrorCode::kBadData);
   EXPECT_THAT(hub.error().hint, HasSubstr("hf download nobody/nothing-of-that-name"));
+}
+
+TEST(CheckOverrides, NamesAMistypedField) {
+  const ModelSettings model{.preset = "smollm-135m",
+                            .overrides = Tree::map({{"num_hiden_layers", Tree::of(int64_t{4})}})};
+  const auto config = load_model_config(model);
+  ASSERT_TRUE(config);
+  ASSERT_TRUE(parse_llama_config(*config));
+  const auto status = check_overrides(model, *config);
+  ASSERT_FALSE(status);
+  EXPECT_EQ(status.error().code, ErrorCode::kInvalidArgument);
+  EXPECT_THAT(status.error().hint, HasSubstr("num_hidden_layers"));
+  EXPECT_TRUE(check_overrides({.preset = "smollm-135m"}, *config));
 }
 
 }  // namespace

@@ -17,33 +17,37 @@ using vectors::F32;
 using vectors::set;
 using vectors::V;
 
-/// x * s, with s = sigmoid(x).
-HWY_INLINE V silu(V x, V s) { return hn::Mul(x, s); }
-/// dy * (s * (1 + x * (1 - s))).
-HWY_INLINE V silu_grad(V dy, V x, V s) {
-  const V one = set(1.0f);
-  return hn::Mul(dy, hn::Mul(s, hn::MulAdd(x, hn::Sub(one, s), one)));
+/// s = sigmoid(x) and q = 1 - s, neither by subtraction, so that both tails keep their relative precision.
+struct Logistic {
+  V s, q;
+};
+HWY_INLINE Logistic logistic(V x) {
+  const V one = set(1.0f), e = Exp(F32(), hn::Neg(hn::Abs(x)));
+  const V large = hn::Div(one, hn::Add(one, e)), small = hn::Mul(e, large);
+  const auto negative = hn::Lt(x, hn::Zero(F32()));
+  return {hn::IfThenElse(negative, small, large), hn::IfThenElse(negative, large, small)};
 }
 
-// sqrt(2/pi), and the cubic's coefficient.
-inline constexpr float kGeluScale = 0.797884561f, kGeluCubic = 0.044715f;
+/// x * sigmoid(x).
+HWY_INLINE V silu(V x, Logistic l) { return hn::Mul(x, l.s); }
+/// dy * (s * (1 + x * (1 - s))).
+HWY_INLINE V silu_grad(V dy, V x, Logistic l) { return hn::Mul(dy, hn::Mul(l.s, hn::MulAdd(x, l.q, set(1.0f)))); }
 
-/// x/2 (1 + tanh(sqrt(2/pi) (x + 0.044715 x^3))).
+// 2 sqrt(2/pi), and the cubic's coefficient.
+inline constexpr float kGeluScale = 1.59576912f, kGeluCubic = 0.044715f;
+
+/// x/2 (1 + tanh(u)) = x sigmoid(2u), u = sqrt(2/pi) (x + 0.044715 x^3): without the cancellation at negative x.
 struct GeluTanh {
-  static HWY_INLINE V tanh_part(V x, V x2) {
+  static HWY_INLINE Logistic part(V x, V x2) {
     const V inner = hn::Mul(x, hn::MulAdd(x2, set(kGeluCubic), set(1.0f)));
-    return Tanh(F32(), hn::Mul(inner, set(kGeluScale)));
+    return logistic(hn::Mul(inner, set(kGeluScale)));
   }
-  static HWY_INLINE V value(V x) {
-    const V half = hn::Mul(x, set(0.5f));
-    return hn::MulAdd(half, tanh_part(x, hn::Mul(x, x)), half);
-  }
+  static HWY_INLINE V value(V x) { return hn::Mul(x, part(x, hn::Mul(x, x)).s); }
   static HWY_INLINE V grad(V dy, V x) {
-    const V x2 = hn::Mul(x, x), t = tanh_part(x, x2), half = set(0.5f);
+    const V x2 = hn::Mul(x, x);
+    const Logistic l = part(x, x2);
     const V slope = hn::Mul(set(kGeluScale), hn::MulAdd(x2, set(3.0f * kGeluCubic), set(1.0f)));
-    const V sech2 = hn::NegMulAdd(t, t, set(1.0f));
-    const V bent = hn::Mul(hn::Mul(hn::Mul(half, x), sech2), slope);
-    return hn::Mul(dy, hn::Add(hn::MulAdd(half, t, half), bent));
+    return hn::Mul(dy, hn::MulAdd(hn::Mul(hn::Mul(x, l.s), l.q), slope, l.s));
   }
 };
 

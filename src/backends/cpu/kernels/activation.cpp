@@ -24,7 +24,7 @@ using vectors::V;
 void swiglu_row(const float* gate, const float* up, float* y, int64_t n) {
   for_vectors(n, [=](int64_t i, auto part) HWY_ATTR {
     const V g = load(gate + i, part);
-    store(hn::Mul(act::silu(g, Sigmoid(vectors::F32(), g)), load(up + i, part)), y + i, part);
+    store(hn::Mul(act::silu(g, act::logistic(g)), load(up + i, part)), y + i, part);
   });
 }
 
@@ -32,7 +32,7 @@ void swiglu_grad_row(const float* dy, const float* gate, const float* up, float*
                      int64_t n) {
   for_vectors(n, [=](int64_t i, auto part) HWY_ATTR {
     const V d = load(dy + i, part), g = load(gate + i, part), u = load(up + i, part);
-    const V s = Sigmoid(vectors::F32(), g);
+    const act::Logistic s = act::logistic(g);
     store(act::silu_grad(hn::Mul(d, u), g, s), d_gate + i, part);
     store(hn::Mul(d, act::silu(g, s)), d_up + i, part);
   });

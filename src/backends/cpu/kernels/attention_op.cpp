@@ -32,8 +32,8 @@ void set_options(AttentionArgs& a, const KernelCall& call, size_t doc_start) {
 AttentionArgs unpacked_args(const KernelCall& call, size_t doc_start) {
   AttentionArgs a;
   a.shape = unpacked_shape(call.inputs[0].shape(), call.inputs[1].shape());
-  const auto q = rows_of<const float>(call.inputs[0], 2), k = rows_of<const float>(call.inputs[1], 2),
-             v = rows_of<const float>(call.inputs[2], 2);
+  const auto q = matrix_of<const float>(call.inputs[0], 2), k = matrix_of<const float>(call.inputs[1], 2),
+             v = matrix_of<const float>(call.inputs[2], 2);
   a.q = q.data, a.k = k.data, a.v = v.data;
   a.q_token_stride = q.stride, a.k_token_stride = k.stride, a.v_token_stride = v.stride;
   set_options(a, call, doc_start);
@@ -43,7 +43,7 @@ AttentionArgs unpacked_args(const KernelCall& call, size_t doc_start) {
 AttentionArgs packed_args(const KernelCall& call, size_t doc_start) {
   AttentionArgs a;
   const Packing p(call.op->attrs);
-  const auto qkv = rows_of<const float>(call.inputs[0]);
+  const auto qkv = matrix_of<const float>(call.inputs[0]);
   a.shape = p.shape(call.inputs[0].shape());
   a.q = qkv.data, a.k = qkv.data + p.k_offset(), a.v = qkv.data + p.v_offset();
   a.q_token_stride = a.k_token_stride = a.v_token_stride = qkv.stride;
@@ -61,8 +61,8 @@ void forward(AttentionArgs a, const KernelCall& call, ThreadPool& pool) {
 // `out` is the input that the forward pass gave; lse and dout follow it.
 AttentionBackwardArgs backward_args(AttentionArgs a, const KernelCall& call, size_t out) {
   const int row_axes = call.inputs[out].shape().rank() - 2;
-  const auto o = rows_of<float>(call.inputs[out], row_axes),
-             d = rows_of<float>(call.inputs[out + 2], row_axes);
+  const auto o = matrix_of<float>(call.inputs[out], row_axes),
+             d = matrix_of<float>(call.inputs[out + 2], row_axes);
   a.out = o.data;
   a.out_token_stride = o.stride;
   a.lse = call.inputs[out + 1].as<float>();
@@ -78,8 +78,8 @@ void attention_packed(const KernelCall& call, ThreadPool& pool) { forward(packed
 
 void attention_grad(const KernelCall& call, ThreadPool& pool) {
   AttentionBackwardArgs b = backward_args(unpacked_args(call, 6), call, 3);
-  const auto dq = rows_of<float>(call.outputs[0], 2), dk = rows_of<float>(call.outputs[1], 2),
-             dv = rows_of<float>(call.outputs[2], 2);
+  const auto dq = matrix_of<float>(call.outputs[0], 2), dk = matrix_of<float>(call.outputs[1], 2),
+             dv = matrix_of<float>(call.outputs[2], 2);
   b.dq = dq.data, b.dk = dk.data, b.dv = dv.data;
   b.dq_token_stride = dq.stride, b.dk_token_stride = dk.stride, b.dv_token_stride = dv.stride;
   attention_backward(b, pool, call.workspace);
@@ -88,7 +88,7 @@ void attention_grad(const KernelCall& call, ThreadPool& pool) {
 void attention_packed_grad(const KernelCall& call, ThreadPool& pool) {
   AttentionBackwardArgs b = backward_args(packed_args(call, 4), call, 1);
   const Packing p(call.op->attrs);
-  const auto d = rows_of<float>(call.outputs[0]);
+  const auto d = matrix_of<float>(call.outputs[0]);
   b.dq = d.data, b.dk = d.data + p.k_offset(), b.dv = d.data + p.v_offset();
   b.dq_token_stride = b.dk_token_stride = b.dv_token_stride = d.stride;
   attention_backward(b, pool, call.workspace);

@@ -63,7 +63,7 @@ int64_t row_bytes(const ir::OpTypes& types, int /*num_threads*/) {
 }
 
 void cross_entropy(const KernelCall& call, ThreadPool& pool) {
-  const auto x = rows_of<const float>(call.inputs[0]);
+  const auto x = matrix_of<const float>(call.inputs[0]);
   LossRows rows{.logits = x.data, .stride = x.stride, .classes = x.cols};
   rows.targets = call.inputs[1].as<const int32_t>();
   rows.lse = call.outputs[1].as<float>();

@@ -41,10 +41,10 @@ void scale_run(const float* x, float s, float* y, int64_t n) {
   map1(x, y, n, [sv](V v) HWY_ATTR { return hn::Mul(v, sv); });
 }
 void silu_run(const float* x, float* y, int64_t n) {
-  map1(x, y, n, [](V v) HWY_ATTR { return act::silu(v, Sigmoid(vectors::F32(), v)); });
+  map1(x, y, n, [](V v) HWY_ATTR { return act::silu(v, act::logistic(v)); });
 }
 void silu_grad_run(const float* dy, const float* x, float* dx, int64_t n) {
-  map2(dy, x, dx, n, [](V d, V v) HWY_ATTR { return act::silu_grad(d, v, Sigmoid(vectors::F32(), v)); });
+  map2(dy, x, dx, n, [](V d, V v) HWY_ATTR { return act::silu_grad(d, v, act::logistic(v)); });
 }
 void gelu_tanh_run(const float* x, float* y, int64_t n) {
   map1(x, y, n, [](V v) HWY_ATTR { return act::GeluTanh::value(v); });

@@ -1,5 +1,7 @@
-// Packing: what the micro-kernel reads lies in the order in which it reads it. A panel of B is kColumns (or, at
-// the right edge, a vector) of columns: for each k their elements side by side, zeros beyond the edge.
+// Packing: what the micro-kernel reads lies in the order in which it reads it. Both operands are cut into
+// panels, kRows rows of A and kColumns columns of B (the last one of B: whole vectors); for each k a panel
+// holds their elements side by side, zeros beyond the edge. For packing, B is what it is and A is its own
+// transpose: "lines" below are rows of A or columns of B.
 #include "backends/cpu/kernels/gemm_simd-inl.h"
 
 #if defined(PLIMSOLL_GEMM_PACK_INL_H_) == defined(HWY_TARGET_TOGGLE)
@@ -9,47 +11,75 @@
 #define PLIMSOLL_GEMM_PACK_INL_H_
 #endif
 
-#include "backends/cpu/kernels/gemm.h"
+#include <algorithm>
 
 HWY_BEFORE_NAMESPACE();
 namespace plimsoll::cpu {
 namespace HWY_NAMESPACE {
 
-// Any strides, element by element; also the edges of the fast ways below.
-inline void pack_strided(const ConstMatrix& b, int64_t p0, int64_t p1, int64_t columns, int64_t width, float* to) {
-  for (int64_t p = p0; p < p1; ++p) {
-    for (int64_t j = 0; j < columns; ++j) to[p * width + j] = b.data[p * b.row_stride + j * b.col_stride];
-    for (int64_t j = columns; j < width; ++j) to[p * width + j] = 0.0f;
-  }
-}
+// An operand as packing sees it: element (p, line) at data[p * k_stride + line * line_stride].
+struct Lines {
+  const float* data;
+  int64_t k_stride, line_stride;
+};
 
-// Columns contiguous: a copy of rows.
-inline void pack_rows(const ConstMatrix& b, int64_t kc, int64_t columns, int64_t width, float* to) {
-  for (int64_t p = 0; p < kc; ++p) {
-    const float* from = b.data + p * b.row_stride;
-    for (int64_t j = 0; j < width; j += kLanes) {
-      const int64_t left = columns - j;
-      store(left >= kLanes ? load(from + j) : load_first(from + j, left), to + p * width + j);
+// kVector: the lanes moved at once; kPanel: lines per panel, a multiple of it.
+template <int kVector, int kPanel>
+struct Packer {
+  static int64_t width(int64_t lines) {
+    return lines >= kPanel ? kPanel : (lines + kVector - 1) / kVector * kVector;
+  }
+
+  // Any strides, lines [j0, j1) and k [p0, p1) of a panel, zeros for the lines that are missing.
+  static void strided(const Lines& x, int64_t p0, int64_t p1, int64_t j0, int64_t j1, int64_t lines,
+                      int64_t w, float* to) {
+    for (int64_t p = p0; p < p1; ++p)
+      for (int64_t j = j0; j < j1; ++j)
+        to[p * w + j] = j < lines ? x.data[p * x.k_stride + j * x.line_stride] : 0.0f;
+  }
+
+  // Lines side by side in memory: each k is read in one sweep across the panels.
+  static void sweep(const Lines& x, int64_t p0, int64_t p1, int64_t kc, int64_t lines, float* to) {
+    const int64_t whole = lines / kPanel * kPanel, rest = lines - whole, w = width(rest);
+    for (int64_t p = p0; p < p1; ++p) {
+      const float* from = x.data + p * x.k_stride;
+      float* at = to + p * kPanel;
+      for (int64_t j = 0; j < whole; j += kPanel, at += kc * kPanel) {
+#pragma GCC unroll 4
+        for (int v = 0; v < kPanel; v += kVector) copy<kVector>(from + j + v, at + v);
+      }
+    }
+    if (rest > 0) strided({x.data + whole, x.k_stride, 1}, p0, p1, 0, w, rest, w, to + whole * kc);
+  }
+
+  // Each line contiguous: transposed, four k by kVector lines at a time.
+  static void transpose(const Lines& x, int64_t kc, int64_t lines, int64_t w, float* to) {
+    const int64_t whole_k = kc / 4 * 4, whole = lines / kVector * kVector;
+    for (int64_t j = 0; j < whole; j += kVector) {
+      const float* from = x.data + j * x.line_stride;
+      for (int64_t p = 0; p < whole_k; p += 4)
+        transpose4<kVector>(from + p, x.line_stride, to + p * w + j, w);
+    }
+    strided(x, whole_k, kc, 0, whole, lines, w, to);
+    strided(x, 0, kc, whole, w, lines, w, to);
+  }
+
+  // Packs `lines` of a granule of kc; where lines lie side by side only k in [p0, p1).
+  static void pack(const Lines& x, int64_t p0, int64_t p1, int64_t kc, int64_t lines, float* to) {
+    if (x.line_stride == 1) return sweep(x, p0, p1, kc, lines, to);
+    for (int64_t j = 0; j < lines; j += kPanel) {
+      const int64_t here = std::min<int64_t>(kPanel, lines - j), w = width(here);
+      const Lines panel{x.data + j * x.line_stride, x.k_stride, x.line_stride};
+      if (x.k_stride == 1)
+        transpose(panel, kc, here, w, to + j * kc);
+      else
+        strided(panel, 0, kc, 0, w, here, w, to + j * kc);
     }
   }
-}
+};
 
-// Rows contiguous (x W^T): transposed, four k by a vector of columns at a time.
-inline void pack_transposed(const ConstMatrix& b, int64_t kc, int64_t columns, int64_t width, float* to) {
-  const int64_t whole = kc / 4 * 4;
-  for (int64_t j = 0; j < columns; j += kLanes) {
-    const float* from = b.data + j * b.col_stride;
-    for (int64_t p = 0; p < whole; p += 4) transpose4(from + p, b.col_stride, to + p * width + j, width);
-  }
-  pack_strided(b, whole, kc, columns, width, to);
-}
-
-// Packs kc rows and `columns` <= width columns of `b` as one panel of `width`, a multiple of kLanes.
-inline void pack_panel(const ConstMatrix& b, int64_t kc, int64_t columns, int64_t width, float* to) {
-  if (b.col_stride == 1) return pack_rows(b, kc, columns, width, to);
-  if (b.row_stride == 1 && columns == width) return pack_transposed(b, kc, columns, width, to);
-  pack_strided(b, 0, kc, columns, width, to);
-}
+using PackerOfA = Packer<kRows, kRows>;
+using PackerOfB = Packer<kLanes, kColumns>;
 
 }  // namespace HWY_NAMESPACE
 }  // namespace plimsoll::cpu

@@ -1,13 +1,12 @@
-// A tile of C over the whole of k, after Goto and van de Geijn, "Anatomy of High-Performance Matrix
-// Multiplication" (TOMS 2008): per granule the tile's B is packed once, then each panel of A meets every panel of
-// B while it lies in the first-level cache.
+// Packing and multiplying, after Goto and van de Geijn, "Anatomy of High-Performance Matrix Multiplication"
+// (TOMS 2008). Within a tile each panel of A meets every panel of B while it lies in the first-level cache:
 //
-//            n0 .. n1  (<= 256 columns, packed B: second-level cache)
+//            j0 .. j1  (packed B of the tile: second-level cache)
 //          +----+----+----+
-//   kRows  | A panel stays|, B panels pass by            for each granule of k:  pack B
-//          +----+----+----+                                for each panel of A:  pack it or read in place
+//   kRows  | A panel stays|, B panels pass by            for each granule of k:
+//          +----+----+----+                                for each panel of A:
 //          |              |                                  for each panel of B:  micro-kernel
-//     m1   +--------------+
+//     i1   +--------------+
 #include "backends/cpu/kernels/gemm_tile.h"
 
 #include <algorithm>
@@ -26,96 +25,58 @@ HWY_BEFORE_NAMESPACE();
 namespace plimsoll::cpu {
 namespace HWY_NAMESPACE {
 
-// Rows a multiple of 2 KiB apart fall into so few sets of the first-level cache that they evict one another.
-inline bool readable_in_place(const ConstMatrix& a) {
-  return a.col_stride == 1 && a.row_stride % 512 != 0;
+HWY_INLINE Granule granule_at(const GemmBlock& k, int64_t index) {
+  return Granules(k.args->k, k.args->k_segment)[index];
+}
+HWY_INLINE int64_t first_k(const GemmBlock& k) { return granule_at(k, k.first_granule).begin; }
+
+template <typename P>
+void pack_strip(const GemmBlock& k, const GemmStrip& t, const Lines& x, int64_t offset, int64_t padded,
+                float* packed) {
+  for (int64_t index = t.first_granule; index < t.end_granule; ++index) {
+    const Granule s = granule_at(k, index);
+    const int64_t kc = s.end - s.begin;
+    P::pack({x.data + s.begin * x.k_stride, x.k_stride, x.line_stride}, std::min(kc, t.p0),
+            std::min(kc, t.p1), kc, t.end - t.begin, packed + (s.begin - first_k(k)) * padded + offset * kc);
+  }
 }
 
-struct Granule {
-  int64_t p0, kc;
-  bool first, last;
-};
+void pack_a_strip(const GemmBlock& k, const GemmStrip& t) {
+  const ConstMatrix& a = k.args->a;
+  const Lines lines{a.data + t.begin * a.row_stride, a.col_stride, a.row_stride};
+  pack_strip<PackerOfA>(k, t, lines, t.begin - k.m0, k.padded_rows, k.a);
+}
 
-class TileRun {
- public:
-  TileRun(const GemmArgs& args, const GemmTile& tile, float* scratch)
-      : g_(args), t_(tile), a_panel_(scratch), b_packed_(scratch + kGemmPanelFloats) {}
+void pack_b_strip(const GemmBlock& k, const GemmStrip& t) {
+  const ConstMatrix& b = k.args->b;
+  const Lines lines{b.data + t.begin * b.col_stride, b.row_stride, b.col_stride};
+  pack_strip<PackerOfB>(k, t, lines, t.begin - k.n0, k.padded_columns, k.b);
+}
 
-  void granule(const Granule& s) {
-    pack_b(s);
-    for (int64_t i = t_.m0; i < t_.m1; i += kRows) {
-      const int64_t rows = std::min<int64_t>(kRows, t_.m1 - i);
-      const ConstMatrix a{g_.a.data + i * g_.a.row_stride + s.p0 * g_.a.col_stride, g_.a.row_stride, g_.a.col_stride};
-      MicroArgs m{};
-      m.c_stride = g_.c_row_stride;
-      m.kc = s.kc;
-      m.add = g_.accumulate || !s.first;
-      if (a.col_stride == 1) {
-        take_rows(a, rows, m);
-        columns(s, i, m, kMicros<kVectors, RowsOfA>[rows - 1], kMicros<1, RowsOfA>[rows - 1]);
-      } else {
-        take_panel(a, rows, m);
-        columns(s, i, m, kMicros<kVectors, PanelOfA>[rows - 1], kMicros<1, PanelOfA>[rows - 1]);
-      }
+void multiply_granule(const GemmBlock& k, const Granule& s, int64_t i0, int64_t i1, int64_t j0, int64_t j1) {
+  const GemmArgs& g = *k.args;
+  const int64_t kc = s.end - s.begin, offset = s.begin - first_k(k);
+  const float* bias = g.bias && s.end == g.k ? g.bias : nullptr;
+  MicroArgs m{};
+  m.kc = kc;
+  m.c_stride = g.c_row_stride;
+  m.add = g.accumulate || s.begin > 0;
+  for (int64_t i = i0; i < i1; i += kRows) {
+    const auto rows = static_cast<size_t>(std::min<int64_t>(kRows, i1 - i));
+    m.a = k.a + offset * k.padded_rows + (i - k.m0) * kc;
+    m.b = k.b + offset * k.padded_columns + (j0 - k.n0) * kc;
+    for (int64_t j = j0; j < j1; j += kColumns, m.b += kc * kColumns) {
+      m.columns = std::min<int64_t>(kColumns, j1 - j);
+      m.c = g.c + i * g.c_row_stride + j;
+      m.bias = bias ? bias + j : nullptr;
+      kMicros[static_cast<size_t>((m.columns - 1) / kLanes)][rows - 1](m);
     }
   }
+}
 
- private:
-  static int64_t panel_width(int64_t columns) { return columns > kLanes ? kColumns : kLanes; }
-
-  void pack_b(const Granule& s) {
-    float* to = b_packed_;
-    for (int64_t j = t_.n0; j < t_.n1; j += kColumns) {
-      const int64_t columns = std::min<int64_t>(kColumns, t_.n1 - j), width = panel_width(columns);
-      const ConstMatrix b{g_.b.data + s.p0 * g_.b.row_stride + j * g_.b.col_stride, g_.b.row_stride, g_.b.col_stride};
-      pack_panel(b, s.kc, columns, width, to);
-      to += s.kc * width;
-    }
-  }
-
-  void take_rows(const ConstMatrix& a, int64_t rows, MicroArgs& m) {
-    m.a = a.data;
-    m.a_stride = a.row_stride;
-    if (readable_in_place(a) || rows == 1) return;
-    for (int64_t r = 0; r < rows; ++r)
-      std::memcpy(a_panel_ + r * m.kc, a.data + r * a.row_stride, static_cast<size_t>(m.kc) * sizeof(float));
-    m.a = a_panel_;
-    m.a_stride = m.kc;
-  }
-
-  void take_panel(const ConstMatrix& a, int64_t rows, MicroArgs& m) {
-    pack_panel({a.data, a.col_stride, a.row_stride}, m.kc, rows, kPanelRows, a_panel_);
-    m.a = a_panel_;
-  }
-
-  void columns(const Granule& s, int64_t i, MicroArgs& m, Micro wide, Micro narrow) {
-    m.b = b_packed_;
-    for (int64_t j = t_.n0; j < t_.n1; j += kColumns) {
-      m.columns = std::min<int64_t>(kColumns, t_.n1 - j);
-      m.c = g_.c + i * g_.c_row_stride + j;
-      m.bias = g_.bias && s.last ? g_.bias + j : nullptr;
-      const int64_t width = panel_width(m.columns);
-      (width == kColumns ? wide : narrow)(m);
-      m.b += s.kc * width;
-    }
-  }
-
-  const GemmArgs& g_;
-  const GemmTile& t_;
-  float* a_panel_;
-  float* b_packed_;
-};
-
-void gemm_tile_impl(const GemmArgs& args, const GemmTile& tile, float* scratch) {
-  TileRun run(args, tile, scratch);
-  const int64_t segment = args.k_segment > 0 ? args.k_segment : args.k;
-  for (int64_t s = 0; s < args.k; s += segment) {
-    const int64_t end = std::min(args.k, s + segment);
-    for (int64_t p = s; p < end; p += kGemmGranule) {
-      const int64_t kc = std::min(kGemmGranule, end - p);
-      run.granule({.p0 = p, .kc = kc, .first = p == 0, .last = p + kc == args.k});
-    }
-  }
+void multiply_tile(const GemmBlock& k, int64_t i0, int64_t i1, int64_t j0, int64_t j1) {
+  for (int64_t index = k.first_granule; index < k.end_granule; ++index)
+    multiply_granule(k, granule_at(k, index), i0, i1, j0, j1);
 }
 
 }  // namespace HWY_NAMESPACE
@@ -125,10 +86,20 @@ HWY_AFTER_NAMESPACE();
 #if HWY_ONCE
 namespace plimsoll::cpu {
 
-HWY_EXPORT(gemm_tile_impl);
+HWY_EXPORT(pack_a_strip);
+HWY_EXPORT(pack_b_strip);
+HWY_EXPORT(multiply_tile);
 
-void gemm_tile(const GemmArgs& args, const GemmTile& tile, float* scratch) {
-  HWY_DYNAMIC_DISPATCH(gemm_tile_impl)(args, tile, scratch);
+void gemm_pack_a(const GemmBlock& block, const GemmStrip& strip) {
+  HWY_DYNAMIC_DISPATCH(pack_a_strip)(block, strip);
+}
+
+void gemm_pack_b(const GemmBlock& block, const GemmStrip& strip) {
+  HWY_DYNAMIC_DISPATCH(pack_b_strip)(block, strip);
+}
+
+void gemm_multiply(const GemmBlock& block, int64_t i0, int64_t i1, int64_t j0, int64_t j1) {
+  HWY_DYNAMIC_DISPATCH(multiply_tile)(block, i0, i1, j0, j1);
 }
 
 }  // namespace plimsoll::cpu

@@ -1,27 +1,37 @@
-// One tile of C, the part of gemm that is compiled once per instruction set (gemm_tile.cpp). gemm.cpp cuts C
-// into tiles and hands them to the threads.
+// The three kinds of work in gemm, compiled once per instruction set (gemm_tile.cpp): packing a strip of A or
+// of B, and multiplying one tile.
 #pragma once
 
 #include <cstdint>
 
-#include "backends/cpu/kernels/gemm.h"
+#include "backends/cpu/kernels/gemm_plan.h"
 
 namespace plimsoll::cpu {
 
-/// Products per granule: the longest run of k that is summed in registers before it is added to C.
-inline constexpr int64_t kGemmGranule = 256;
-/// Most columns of a tile: its packed B is 256 KiB, at home in any second-level cache.
-inline constexpr int64_t kGemmMaxTileColumns = 256;
-/// Floats of scratch for one packed panel of A: 16 rows by a granule.
-inline constexpr int64_t kGemmPanelFloats = 16 * kGemmGranule;
-
-/// Rows [m0, m1) and columns [n0, n1) of C, n1 - n0 <= kGemmMaxTileColumns.
-struct GemmTile {
+/// A block of rows and columns of C over a run of granules, with its packed operands. The panels of one
+/// granule of A start at a + (granule.begin - first) * padded_rows, those of B likewise.
+struct GemmBlock {
+  const GemmArgs* args = nullptr;
   int64_t m0 = 0, m1 = 0, n0 = 0, n1 = 0;
+  int64_t first_granule = 0, end_granule = 0;
+  int64_t padded_rows = 0, padded_columns = 0;
+  float* a = nullptr;
+  float* b = nullptr;
 };
 
-/// Computes one tile, over the whole of k. `scratch`, aligned to 64: kGemmPanelFloats and, behind them, the
-/// tile's columns rounded up to 32 times min(k, kGemmGranule) floats.
-void gemm_tile(const GemmArgs& args, const GemmTile& tile, float* scratch);
+/// What one task packs: rows of A or columns of B [begin, end), whose distance from the block's first is a
+/// multiple of kGemmRowUnit or kGemmColumnUnit, for some granules. Where k runs along the contiguous side all
+/// of it is packed together; else k in [p0, p1) of each granule, so that both ways memory is read in long
+/// runs.
+struct GemmStrip {
+  int64_t begin = 0, end = 0;
+  int64_t first_granule = 0, end_granule = 0;
+  int64_t p0 = 0, p1 = kGemmGranule;
+};
+
+void gemm_pack_a(const GemmBlock& block, const GemmStrip& strip);
+void gemm_pack_b(const GemmBlock& block, const GemmStrip& strip);
+/// C's tile [i0, i1) x [j0, j1), all granules of the block; the corners are multiples of the units as above.
+void gemm_multiply(const GemmBlock& block, int64_t i0, int64_t i1, int64_t j0, int64_t j1);
 
 }  // namespace plimsoll::cpu

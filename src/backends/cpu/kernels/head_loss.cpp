@@ -111,7 +111,7 @@ void chunk_grads(HeadLoss& h, int64_t begin, int64_t rows, ThreadPool& pool) {
 }
 
 void bind_grads(HeadLoss& h, const KernelCall& call) {
-  h.dx = rows_of<float>(call.outputs[1]);
+  h.dx = matrix_of<float>(call.outputs[1]);
   h.dw = call.outputs[2].as<float>();
   const TensorRef acc = input_or_none(call, 5);
   h.dw_started = static_cast<bool>(acc);
@@ -124,7 +124,7 @@ void head_loss(const KernelCall& call, ThreadPool& pool) {
   const ir::Attrs& attrs = call.op->attrs;
   const Chunks chunks(shape, attrs.i64("chunk_tokens"));
   HeadLoss h{};
-  h.x = rows_of<const float>(call.inputs[0]);
+  h.x = matrix_of<const float>(call.inputs[0]);
   h.weight = call.inputs[1];
   h.transposed = attrs.flag("transposed");
   h.grad = attrs.flag("grad");

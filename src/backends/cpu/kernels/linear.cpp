@@ -15,8 +15,8 @@ int64_t linear_workspace_bytes(const ir::OpTypes& types, int num_threads) {
 }
 
 void linear(const KernelCall& call, ThreadPool& pool) {
-  const auto x = rows_of<const float>(call.inputs[0]);
-  const auto y = rows_of<float>(call.outputs[0]);
+  const auto x = matrix_of<const float>(call.inputs[0]);
+  const auto y = matrix_of<float>(call.outputs[0]);
   const TensorRef bias = input_or_none(call, 2);
   gemm({.m = y.rows,
         .n = y.cols,
@@ -39,8 +39,8 @@ void linear_dw(const KernelCall& call, ThreadPool& pool) {
   float* dw = call.outputs[0].as<float>();
   if (acc && acc.data != call.outputs[0].data)
     std::memcpy(dw, acc.data, static_cast<size_t>(call.outputs[0].num_elements()) * sizeof(float));
-  weight_gradient({.x = rows_of<const float>(call.inputs[0]),
-                   .dy = rows_of<const float>(call.inputs[1]),
+  weight_gradient({.x = matrix_of<const float>(call.inputs[0]),
+                   .dy = matrix_of<const float>(call.inputs[1]),
                    .dw = dw,
                    .transposed = call.op->attrs.flag("transposed"),
                    .segment = Granules(call.inputs[0].shape()).segment(),

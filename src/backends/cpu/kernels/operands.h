@@ -17,24 +17,28 @@ namespace plimsoll::cpu {
 /// against the second-level cache.
 inline constexpr int64_t kBlockElements = 16384;
 
-/// A row-major matrix seen through its row stride.
+/// Rows of a tensor: row i lies at i * stride, or, where the rows come in groups (the heads of a token in a packed
+/// projection), at i / group * group_stride + i % group * stride.
 template <typename T>
 struct RowsOf {
   T* data = nullptr;
   int64_t rows = 0;
   int64_t cols = 0;
-  int64_t stride = 0;  ///< elements between rows
-  [[nodiscard]] T* row(int64_t i) const { return data + i * stride; }
+  int64_t stride = 0;        ///< elements between rows
+  int64_t group = 0;         ///< rows of a group; 0: all rows have one stride
+  int64_t group_stride = 0;  ///< elements between groups
+  [[nodiscard]] T* row(int64_t i) const {
+    return group == 0 ? data + i * stride : data + i / group * group_stride + i % group * stride;
+  }
 };
 
-/// `ref` as rows over its last `row_axes` axes, which must be contiguous while the others collapse to one
-/// stride.
+/// `ref` as rows over its last `row_axes` axes, which must be contiguous; the other axes collapse to rows or groups.
 template <typename T>
 RowsOf<T> rows_of(const TensorRef& ref, int row_axes = 1) {
   const ir::Shape& s = ref.type.shape;
   const auto stride = [&](int axis) { return ref.strides[static_cast<size_t>(axis)]; };
   const int lead = s.rank() - row_axes;
-  RowsOf<T> r{ref.as<T>(), 1, 1, 0};
+  RowsOf<T> r{.data = ref.as<T>(), .rows = 1, .cols = 1};
   for (int i = s.rank() - 1; i >= lead; --i) {
     PLIMSOLL_CHECK(s.dim(i) == 1 || stride(i) == r.cols, "strided row");
     r.cols *= s.dim(i);
@@ -43,9 +47,21 @@ RowsOf<T> rows_of(const TensorRef& ref, int row_axes = 1) {
   for (int i = lead - 1; i >= 0; --i) {
     if (s.dim(i) == 1) continue;
     if (r.rows == 1) r.stride = stride(i);
-    PLIMSOLL_CHECK(stride(i) == r.stride * r.rows, "leading axes do not collapse");
+    if (r.group == 0 && stride(i) != r.stride * r.rows) {
+      r.group = r.rows;
+      r.group_stride = stride(i);
+    }
+    PLIMSOLL_CHECK(r.group == 0 || stride(i) == r.group_stride * (r.rows / r.group), "leading axes do not collapse");
     r.rows *= s.dim(i);
   }
+  return r;
+}
+
+/// The same where one stride is all that the kernel takes.
+template <typename T>
+RowsOf<T> matrix_of(const TensorRef& ref, int row_axes = 1) {
+  const auto r = rows_of<T>(ref, row_axes);
+  PLIMSOLL_CHECK(r.group == 0, "leading axes do not collapse");
   return r;
 }
 
@@ -132,7 +148,7 @@ class Walk {
     while (axis > 0 &&
            (s.dim(axis - 1) == 1 || ref.strides[static_cast<size_t>(axis - 1)] == source.contiguous))
       source.contiguous *= s.dim(--axis);
-    if (axis > 0) source.stride = rows_of<std::byte>(ref, s.rank() - axis).stride;
+    if (axis > 0) source.stride = matrix_of<std::byte>(ref, s.rank() - axis).stride;
     return source.contiguous;
   }
 

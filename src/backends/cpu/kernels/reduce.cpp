@@ -52,7 +52,7 @@ HWY_EXPORT(add_rows);
 constexpr int64_t kColumns = 128;
 
 void sum_rows(const KernelCall& call, ThreadPool& pool) {
-  const auto x = rows_of<const float>(call.inputs[0]);
+  const auto x = matrix_of<const float>(call.inputs[0]);
   const Granules granules(call.inputs[0].shape());
   const TensorRef acc = input_or_none(call, 1);
   float* out = call.outputs[0].as<float>();

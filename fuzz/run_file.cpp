@@ -1,0 +1,44 @@
+// Run files: the input is a run file, then (after a zero byte each) overrides. Whatever is accepted must
+// print as YAML that reads back to the same run, and its model's config must be readable or refused without
+// harm.
+#include <cstddef>
+#include <cstdint>
+#include <cstdlib>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/check.h"
+#include "models/gpt2_config.h"
+#include "models/llama_config.h"
+#include "train/run_config.h"
+#include "train/settings.h"
+
+extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
+  std::string_view input(reinterpret_cast<const char*>(data), size);
+  std::vector<std::string> parts;
+  while (true) {
+    const size_t end = input.find('\0');
+    parts.emplace_back(input.substr(0, end));
+    if (end == std::string_view::npos) break;
+    input.remove_prefix(end + 1);
+  }
+  const std::string text = parts.front();
+  parts.erase(parts.begin());
+  const auto run = plimsoll::parse_run_config(text, "run.yaml", parts);
+  if (!run) {
+    PLIMSOLL_CHECK(!run.error().what.empty(), "an error that says nothing");
+    return 0;
+  }
+  const std::string yaml = plimsoll::run_config_yaml(*run);
+  const auto again = plimsoll::parse_run_config(yaml, "recorded.yaml");
+  PLIMSOLL_CHECK(again.ok(), "the recorded run is refused:\n" + yaml + "\n" + again.error().message());
+  PLIMSOLL_CHECK(plimsoll::run_config_yaml(*again) == yaml,
+                 "the recorded run reads back differently:\n" + yaml);
+  if (!run->model.path.empty()) return 0;  // would read files
+  if (const auto config = plimsoll::load_model_config(run->model)) {
+    (void)plimsoll::parse_llama_config(*config);
+    (void)plimsoll::parse_gpt2_config(*config);
+  }
+  return 0;
+}

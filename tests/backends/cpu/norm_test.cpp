@@ -1,0 +1,104 @@
+// Normalisations: against the references, fused against unfused, and a batch split into micro-batches.
+#include "kernel_harness.h"
+
+namespace plimsoll::cpu::testing {
+namespace {
+
+const Attrs kEps{{"eps", 1e-5}};
+
+struct Norm {
+  Shape x;
+  Tensor rows() const { return normal(x, 1, 2.0f); }
+  Tensor dy() const { return normal(x, 2); }
+  Tensor residual() const { return normal(x, 3); }
+  Tensor weight() const { return normal(Shape{x.dim(-1)}, 4); }
+  Tensor bias() const { return normal(Shape{x.dim(-1)}, 5); }
+};
+
+const Norm kCases[] = {{{1, 5}}, {{2, 7, 33}}, {{2, 300, 20}}, {{3, 2, 4, 48}}, {{2, 40, 576}}};
+
+TEST(Norm, Rms) {
+  for (const Norm& c : kCases) {
+    expect_op({"rms_norm", {c.rows(), c.weight()}, kEps}, 1e-6);
+    expect_op({"add_rms_norm", {c.rows(), c.residual(), c.weight()}, kEps}, 1e-6);
+    const Tensor rstd = run_cpu({"rms_norm", {c.rows(), c.weight()}, kEps})[1];
+    expect_op({"rms_norm_grad", {c.dy(), c.rows(), c.weight(), rstd}}, 3e-6);
+    expect_op({"rms_norm_grad", {c.dy(), c.rows(), c.weight(), rstd, c.bias()}}, 3e-6);
+    expect_op({"rms_norm_grad_add", {c.dy(), c.rows(), c.weight(), rstd, c.residual()}}, 3e-6);
+    expect_op({"rms_norm_grad_add", {c.dy(), c.rows(), c.weight(), rstd, c.residual(), c.bias()}}, 3e-6);
+  }
+}
+
+TEST(Norm, Layer) {
+  for (const Norm& c : kCases) {
+    expect_op({"layer_norm", {c.rows(), c.weight(), c.bias()}, kEps}, 2e-6);
+    expect_op({"add_layer_norm", {c.rows(), c.residual(), c.weight(), c.bias()}, kEps}, 2e-6);
+    const auto y = run_cpu({"layer_norm", {c.rows(), c.weight(), c.bias()}, kEps});
+    const std::vector<Tensor> in{c.dy(), c.rows(), c.weight(), y[1], y[2]};
+    expect_op({"layer_norm_grad", in}, 3e-6);
+    std::vector<Tensor> accumulating = in, fused = in;
+    accumulating.insert(accumulating.end(), {c.weight(), c.bias()});
+    expect_op({"layer_norm_grad", accumulating}, 3e-6);
+    fused.push_back(c.residual());
+    expect_op({"layer_norm_grad_add", fused}, 3e-6);
+    fused.insert(fused.end(), {c.weight(), c.bias()});
+    expect_op({"layer_norm_grad_add", fused}, 3e-6);
+  }
+}
+
+TEST(Norm, FusedGivesTheBitsOfItsParts) {
+  for (const Norm& c : kCases)
+    for_each_isa([&](const std::string& isa) {
+      const Tensor sum = run_cpu({"add", {c.rows(), c.residual()}})[0];
+      const auto rms = run_cpu({"rms_norm", {sum, c.weight()}, kEps});
+      expect_same_bits(run_cpu({"add_rms_norm", {c.rows(), c.residual(), c.weight()}, kEps}), {sum, rms[0], rms[1]}, isa);
+      const auto layer = run_cpu({"layer_norm", {sum, c.weight(), c.bias()}, kEps});
+      expect_same_bits(run_cpu({"add_layer_norm", {c.rows(), c.residual(), c.weight(), c.bias()}, kEps}),
+                       {sum, layer[0], layer[1], layer[2]}, isa);
+      const auto drms = run_cpu({"rms_norm_grad", {c.dy(), sum, c.weight(), rms[1]}});
+      expect_same_bits(run_cpu({"rms_norm_grad_add", {c.dy(), sum, c.weight(), rms[1], c.residual()}}),
+                       {run_cpu({"add", {c.residual(), drms[0]}})[0], drms[1]}, isa);
+      const auto dlayer = run_cpu({"layer_norm_grad", {c.dy(), sum, c.weight(), layer[1], layer[2]}});
+      expect_same_bits(run_cpu({"layer_norm_grad_add", {c.dy(), sum, c.weight(), layer[1], layer[2], c.residual()}}),
+                       {run_cpu({"add", {c.residual(), dlayer[0]}})[0], dlayer[1], dlayer[2]}, isa);
+    });
+}
+
+// Sequences [from, to) of axis 0.
+Tensor sequences(const Tensor& t, int64_t from, int64_t to) {
+  const int64_t each = t.type.num_elements() / t.type.shape.dim(0);
+  Tensor part{t.type, {t.bits.begin() + from * each, t.bits.begin() + to * each}};
+  part.type.shape.set_dim(0, to - from);
+  return part;
+}
+
+TEST(Norm, WeightGradientDoesNotDependOnTheSplitIntoMicroBatches) {
+  const Norm c{{3, 300, 20}};
+  const Tensor x = c.rows(), dy = c.dy();
+  for_each_isa([&](const std::string& isa) {
+    const Tensor rstd = run_cpu({"rms_norm", {x, c.weight()}, kEps})[1];
+    const Tensor whole = run_cpu({"rms_norm_grad", {dy, x, c.weight(), rstd}})[1];
+    Tensor acc = absent();
+    for (int64_t s = 0; s < 3; ++s) {
+      std::vector<Tensor> in{sequences(dy, s, s + 1), sequences(x, s, s + 1), c.weight(), sequences(rstd, s, s + 1)};
+      if (s > 0) in.push_back(acc);
+      acc = run_cpu({"rms_norm_grad", in})[1];
+    }
+    expect_same_bits(acc, whole, isa);
+  });
+}
+
+TEST(Reduce, SumRows) {
+  for (const Shape& s : {Shape{3, 5}, Shape{2, 300, 33}, Shape{2, 400, 200}}) {
+    expect_op({"sum_rows", {normal(s, 1)}}, 3e-6);
+    expect_op({"sum_rows", {normal(s, 1), normal(Shape{s.dim(-1)}, 2)}}, 3e-6);
+  }
+  const Tensor x = normal({2, 300, 33}, 1);
+  for_each_isa([&](const std::string& isa) {
+    const Tensor first = run_cpu({"sum_rows", {sequences(x, 0, 1)}})[0];
+    expect_same_bits(run_cpu({"sum_rows", {sequences(x, 1, 2), first}}), run_cpu({"sum_rows", {x}}), isa);
+  });
+}
+
+}  // namespace
+}  // namespace plimsoll::cpu::testing

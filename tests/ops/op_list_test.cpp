@@ -1,0 +1,81 @@
+// What holds for every op of the list; and that the list names every file of the folder.
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <fstream>
+#include <set>
+#include <sstream>
+
+#include "ops/op_list.h"
+
+namespace plimsoll::ops {
+namespace {
+
+std::string read(const std::filesystem::path& path) {
+  std::ifstream in(path);
+  std::ostringstream text;
+  text << in.rdbuf();
+  return text.str();
+}
+
+const std::filesystem::path kFolder = std::filesystem::path(PLIMSOLL_TEST_DIR).parent_path() / "src" / "ops";
+
+TEST(OpList, IsSortedAndFindsEachOfItsOps) {
+  std::set<std::string_view> names;
+  std::string_view last;
+  for (const ir::OpDef* def : all_ops()) {
+    EXPECT_LT(last, def->name);
+    last = def->name;
+    EXPECT_EQ(find_op(def->name), def);
+    names.insert(def->name);
+  }
+  EXPECT_EQ(find_op(""), nullptr);
+  EXPECT_EQ(find_op("linea"), nullptr);
+  EXPECT_EQ(find_op("zzz"), nullptr);
+}
+
+TEST(OpList, EveryOpIsComplete) {
+  for (const ir::OpDef* def : all_ops()) {
+    EXPECT_FALSE(def->summary.empty()) << def->name;
+    EXPECT_NE(def->infer, nullptr) << def->name;
+    EXPECT_NE(def->reference, nullptr) << def->name;
+    EXPECT_TRUE(def->max_inputs == -1 || def->max_inputs >= def->min_inputs) << def->name;
+    for (const ir::Alias& a : def->consumes) EXPECT_TRUE(def->max_inputs == -1 || a.input < def->max_inputs) << def->name;
+    for (const ir::Alias& a : def->in_place) EXPECT_LT(a.input, def->max_inputs) << def->name;
+  }
+}
+
+/// What a backward or an optimizer op computes is not differentiated again; everything else has its rule.
+TEST(OpList, EveryForwardOpHasADerivative) {
+  const std::set<std::string_view> constants = {"state", "state_assign", "fill", "random_normal", "rope_table"};
+  const std::set<std::string_view> backward = {"linear_dw",   "sum_squares", "sum_squares_sweep", "global_norm",
+                                               "clip_scale", "adamw",       "adamw_sweep"};
+  for (const ir::OpDef* def : all_ops()) {
+    const bool grad = def->name.find("_grad") != std::string_view::npos;
+    const bool none = grad || constants.contains(def->name) || backward.contains(def->name);
+    EXPECT_EQ(def->vjp == nullptr, none) << def->name;
+  }
+}
+
+TEST(OpList, NamesEveryFileThatExportsAGroup) {
+  const std::string list = read(kFolder / "op_list.cpp");
+  size_t groups = 0;
+  for (const auto& entry : std::filesystem::directory_iterator(kFolder)) {
+    if (entry.path().extension() != ".cpp") continue;
+    const std::string stem = entry.path().stem().string();
+    if (read(entry.path()).find("OpGroup " + stem + "_ops()") == std::string::npos) continue;
+    ++groups;
+    EXPECT_NE(list.find(stem + "_ops()"), std::string::npos) << stem;
+  }
+  EXPECT_GE(groups, 13U);
+}
+
+/// The header promises each op by a wrapper or by name.
+TEST(OpList, EveryOpIsDescribedInTheHeader) {
+  const std::string header = read(kFolder / "ops.h");
+  for (const ir::OpDef* def : all_ops())
+    EXPECT_NE(header.find("`" + std::string(def->name) + "`"), std::string::npos) << def->name;
+}
+
+}  // namespace
+}  // namespace plimsoll::ops

@@ -1,0 +1,156 @@
+// The text of programs before and after each pass: tests/golden/<pass>/<case>.before.ir and .after.ir. Lines that
+// begin with "//" say what to see. PLIMSOLL_UPDATE_GOLDEN=1 writes what the passes give now; read the difference.
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <functional>
+#include <map>
+#include <sstream>
+
+#include "ir/parser.h"
+#include "ir/printer.h"
+#include "ir/verifier.h"
+#include "ops/op_list.h"
+#include "passes/accumulate.h"
+#include "passes/autodiff.h"
+#include "passes/common_subexpressions.h"
+#include "passes/dead_code.h"
+#include "passes/fuse_activations.h"
+#include "passes/fuse_attention.h"
+#include "passes/fuse_embedding_grads.h"
+#include "passes/fuse_head_loss.h"
+#include "passes/fuse_norm_grads.h"
+#include "passes/fuse_norms.h"
+#include "passes/fuse_optimizer.h"
+#include "passes/in_place.h"
+#include "passes/recompute_cheap.h"
+#include "passes/schedule.h"
+
+namespace plimsoll {
+namespace {
+
+using ir::Graph;
+
+/// Runs a pass; what it reports beside the graph, as comment lines.
+using RunPass = std::function<Result<std::string>(Graph&)>;
+
+template <auto kPass>
+Result<std::string> plain(Graph& graph) {
+  PLIMSOLL_TRY(kPass(graph, {}));
+  return std::string();
+}
+
+ir::OpId loss_op(const Graph& graph) {
+  for (const ir::OpId id : graph.order())
+    if (graph.op(id).def->name == "cross_entropy" || graph.op(id).def->name == "head_loss") return id;
+  return {};
+}
+
+Result<std::string> run_autodiff(Graph& graph) {
+  passes::AutodiffOptions options;
+  options.loss = graph.op(loss_op(graph)).outputs[0];
+  for (const ir::OpId id : graph.order()) {
+    const ir::Op& op = graph.op(id);
+    if (op.def->name == "state" && graph.find_state(op.attrs.str("name"))->state_class == ir::StateClass::kParameter)
+      options.wrt.push_back(op.outputs[0]);
+  }
+  PLIMSOLL_TRY(passes::autodiff(graph, options));
+  return std::string();
+}
+
+/// The program's gradient states, in order, accumulate the results that can be accumulated, in order.
+Result<std::string> run_accumulate(Graph& graph) {
+  std::vector<passes::Accumulation> list;
+  size_t state = 0;
+  const auto& states = graph.states();
+  for (const ir::OpId id : graph.order())
+    for (size_t i = 0; i < graph.op(id).outputs.size(); ++i) {
+      if (passes::accumulator_operand(graph.op(id), i) < 0) continue;
+      while (states[state].state_class != ir::StateClass::kGradient) ++state;
+      list.push_back({graph.op(id).outputs[i], states[state++].name, false});
+    }
+  PLIMSOLL_TRY(passes::accumulate(graph, list));
+  return std::string();
+}
+
+Result<std::string> run_recompute_cheap(Graph& graph) {
+  PLIMSOLL_ASSIGN(const auto report, passes::recompute_cheap(graph, {.last_forward_op = loss_op(graph)}));
+  return "// recomputed " + std::to_string(report.recomputed) + ", saved " + to_string(report.saved) + "\n";
+}
+
+Result<std::string> run_in_place(Graph& graph) {
+  PLIMSOLL_ASSIGN(const auto report, passes::in_place(graph));
+  std::string text;
+  for (const auto& [id, alias] : report.aliases)
+    text += "// " + std::string(graph.op(id).def->name) + ": result " + std::to_string(alias.output) +
+            " takes the place of operand " + std::to_string(alias.input) + "\n";
+  return text;
+}
+
+Result<std::string> run_schedule(Graph& graph) {
+  PLIMSOLL_ASSIGN(const auto report, passes::schedule(graph));
+  return "// peak " + std::to_string(report.peak_bytes_before) + " -> " + std::to_string(report.peak_bytes_after) + "\n";
+}
+
+const std::map<std::string, RunPass>& runs() {
+  static const std::map<std::string, RunPass> kRuns = {
+      {"accumulate", run_accumulate},
+      {"autodiff", run_autodiff},
+      {"common_subexpressions", plain<passes::common_subexpressions>},
+      {"dead_code", plain<passes::dead_code>},
+      {"fuse_activations", plain<passes::fuse_activations>},
+      {"fuse_attention", plain<passes::fuse_attention>},
+      {"fuse_embedding_grads", plain<passes::fuse_embedding_grads>},
+      {"fuse_head_loss", plain<passes::fuse_head_loss>},
+      {"fuse_norm_grads", plain<passes::fuse_norm_grads>},
+      {"fuse_norms", plain<passes::fuse_norms>},
+      {"fuse_optimizer", plain<passes::fuse_optimizer>},
+      {"in_place", run_in_place},
+      {"recompute_cheap", run_recompute_cheap},
+      {"schedule", run_schedule},
+  };
+  return kRuns;
+}
+
+std::string read(const std::filesystem::path& path) {
+  std::ifstream file(path);
+  std::stringstream text;
+  text << file.rdbuf();
+  return text.str();
+}
+
+void check_case(const std::string& pass, const std::filesystem::path& before) {
+  SCOPED_TRACE(before.string());
+  auto graph = ir::parse(read(before), ops::find_op);
+  ASSERT_TRUE(graph) << graph.error().message();
+  const Status valid = ir::verify(*graph);
+  ASSERT_TRUE(valid) << valid.error().message();
+  const auto notes = runs().at(pass)(*graph);
+  ASSERT_TRUE(notes) << notes.error().message();
+  const Status still_valid = ir::verify(*graph);
+  ASSERT_TRUE(still_valid) << still_valid.error().message();
+  const std::string found = *notes + ir::print(*graph);
+  std::filesystem::path after = before;
+  after.replace_extension().replace_extension(".after.ir");
+  if (std::getenv("PLIMSOLL_UPDATE_GOLDEN") != nullptr) std::ofstream(after) << found;
+  EXPECT_EQ(read(after), found);
+}
+
+TEST(Golden, EveryCase) {
+  const std::filesystem::path folder = std::string(PLIMSOLL_TEST_DIR) + "/golden";
+  for (const auto& [pass, run] : runs()) {
+    size_t cases = 0;
+    ASSERT_TRUE(std::filesystem::is_directory(folder / pass)) << "no golden text for " << pass;
+    for (const auto& entry : std::filesystem::directory_iterator(folder / pass)) {
+      if (!entry.path().filename().string().ends_with(".before.ir")) continue;
+      check_case(pass, entry.path());
+      ++cases;
+    }
+    EXPECT_GT(cases, 0U) << pass;
+  }
+}
+
+}  // namespace
+}  // namespace plimsoll

@@ -3,112 +3,18 @@
 
 #include <fmt/format.h>
 
+#include <array>
 #include <charconv>
 #include <limits>
 #include <optional>
 #include <unordered_map>
 
 #include "ir/printer.h"
+#include "ir/text_cursor.h"
 #include "ir/verifier.h"
 
 namespace plimsoll::ir {
 namespace {
-
-bool is_word(char c) {
-  return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_';
-}
-bool is_layer(char c) { return is_word(c) || c == '.' || c == '-' || c == '/'; }
-bool is_number(char c) { return (c >= '0' && c <= '9') || c == '.' || c == '-' || c == '+' || c == 'e' || c == 'E'; }
-
-/// The text and a place in it.
-class Cursor {
- public:
-  explicit Cursor(std::string_view text) : text_(text) {}
-
-  [[nodiscard]] bool done() const { return position_ >= text_.size(); }
-  /// The next character behind blanks; '\n' at a line's end and at the text's.
-  char peek() {
-    while (!done() && (text_[position_] == ' ' || text_[position_] == '\t' || text_[position_] == '\r')) ++position_;
-    return done() ? '\n' : text_[position_];
-  }
-  bool take(char c) {
-    if (peek() != c || done()) return false;
-    ++position_;
-    return true;
-  }
-  Status expect(char c) {
-    if (take(c)) return Ok{};
-    return error(fmt::format("expected '{}'", c));
-  }
-  /// The longest run of characters that `accept` takes; perhaps empty.
-  std::string_view run(bool (*accept)(char)) {
-    peek();
-    const size_t start = position_;
-    while (!done() && accept(text_[position_])) ++position_;
-    return text_.substr(start, position_ - start);
-  }
-  Result<std::string_view> word(std::string_view what) {
-    const std::string_view word = run(is_word);
-    if (word.empty()) return error(fmt::format("expected {}", what));
-    return word;
-  }
-  Result<std::string> quoted();
-  /// An integer in [0, limit].
-  Result<int64_t> count(std::string_view what, int64_t limit);
-
-  void next_line() {
-    while (!done() && text_[position_] != '\n') ++position_;
-    if (!done()) ++position_;
-    ++line_;
-    line_start_ = position_;
-  }
-  [[nodiscard]] bool at_comment() {
-    peek();
-    return text_.substr(position_, 2) == "//";
-  }
-  /// `what` at this place.
-  [[nodiscard]] Error error(std::string what) const { return {ErrorCode::kBadData, std::move(what), here()}; }
-  [[nodiscard]] std::string here() const { return fmt::format("{}:{}", line_, position_ - line_start_ + 1); }
-
- private:
-  std::string_view text_;
-  size_t position_ = 0, line_ = 1, line_start_ = 0;
-};
-
-Result<std::string> Cursor::quoted() {
-  if (!take('"')) return error("expected '\"'");
-  std::string out;
-  while (!done() && text_[position_] != '"' && text_[position_] != '\n') {
-    char c = text_[position_++];
-    if (c == '\\') {
-      c = done() ? '\n' : text_[position_++];
-      if (c == 'x') {
-        unsigned code = 0;
-        const std::string_view digits = text_.substr(position_, 2);
-        const auto [end, failed] = std::from_chars(digits.data(), digits.data() + digits.size(), code, 16);
-        if (failed != std::errc{} || end != digits.data() + 2) return error("expected two hexadecimal digits");
-        position_ += 2;
-        c = static_cast<char>(code);
-      } else if (c != '"' && c != '\\') {
-        return error("unknown escape");
-      }
-    }
-    out += c;
-  }
-  if (done() || text_[position_] != '"') return error("a text is not closed");
-  ++position_;
-  return out;
-}
-
-Result<int64_t> Cursor::count(std::string_view what, int64_t limit) {
-  const Error at_start = error(fmt::format("expected {} in 0..{}", what, limit));
-  const std::string_view digits = run([](char c) { return c >= '0' && c <= '9'; });
-  int64_t value = 0;
-  const auto [end, failed] = std::from_chars(digits.data(), digits.data() + digits.size(), value);
-  if (digits.empty() || failed != std::errc{} || end != digits.data() + digits.size() || value > limit)
-    return Error(at_start);
-  return value;
-}
 
 template <typename T, size_t N>
 std::optional<T> find_name(std::string_view text, const std::array<T, N>& all) {
@@ -243,7 +149,8 @@ class Parser {
     double number = 0;
     const auto [end, failed] = real ? std::from_chars(text.data(), text.data() + text.size(), number)
                                     : std::from_chars(text.data(), text.data() + text.size(), integer);
-    if (text.empty() || failed != std::errc{} || end != text.data() + text.size()) return in_.error("expected a value");
+    if (text.empty() || failed != std::errc{} || end != text.data() + text.size())
+      return in_.error("expected a value");
     return real ? Attr(number) : Attr(integer);
   }
 
@@ -344,7 +251,8 @@ class Parser {
       PLIMSOLL_ASSIGN(inferred, op.def->infer(op_types(graph_, op)));
     }
     if (inferred == types) return Ok{};
-    return Error{ErrorCode::kBadData, fmt::format("{}: types as written differ from ({})", op.def->name, listed(inferred))};
+    return Error{ErrorCode::kBadData,
+                 fmt::format("{}: types as written differ from ({})", op.def->name, listed(inferred))};
   }
 
   static std::string listed(const std::vector<TensorType>& types) {
@@ -356,7 +264,8 @@ class Parser {
   Status append(Op op, const std::vector<int64_t>& results, const std::vector<TensorType>& types,
                 const std::vector<MemorySpace>& spaces, const std::string& place) {
     if (results.size() != types.size())
-      return Error{ErrorCode::kBadData, fmt::format("{} results, {} types", results.size(), types.size()), place};
+      return Error{ErrorCode::kBadData, fmt::format("{} results, {} types", results.size(), types.size()),
+                   place};
     const OpId id = graph_.append(std::move(op), types);
     for (size_t i = 0; i < results.size(); ++i) {
       const ValueId v = graph_.op(id).outputs[i];
@@ -378,7 +287,8 @@ class Parser {
 
 Result<Graph> parse(std::string_view text, OpLookup lookup) {
   if (text.size() > kMaxTextBytes)
-    return Error{ErrorCode::kBadData, fmt::format("the text has {} bytes, at most {} are read", text.size(), kMaxTextBytes)};
+    return Error{ErrorCode::kBadData,
+                 fmt::format("the text has {} bytes, at most {} are read", text.size(), kMaxTextBytes)};
   return Parser(text, lookup).run();
 }
 

@@ -29,8 +29,8 @@ std::string quoted(std::string_view text) {
 /// Layer names are dotted words; anything else is quoted.
 std::string layer_text(std::string_view layer) {
   const auto plain = [](char c) {
-    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_' || c == '.' ||
-           c == '-' || c == '/';
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_' ||
+           c == '.' || c == '-' || c == '/';
   };
   return std::all_of(layer.begin(), layer.end(), plain) ? std::string(layer) : quoted(layer);
 }
@@ -71,7 +71,9 @@ std::string Printer::program() {
   for (const StateDecl& s : graph_.states())
     text += fmt::format("state {} : {} {}{}\n", quoted(s.name), to_string(s.type), name(s.state_class),
                         space_suffix(s.space));
-  for (const OpId id : graph_.order()) text += op_line(graph_.op(id)) + '\n';
+  for (const OpId id : graph_.order())
+    text += (id.valid() && static_cast<size_t>(id.index) < graph_.num_ops() ? op_line(graph_.op(id)) : "?") +
+            '\n';
   return text;
 }
 
@@ -86,7 +88,8 @@ std::string Printer::op_line(const Op& op) {
     types.push_back(type_of(v));
   }
   std::vector<std::string> attrs;
-  for (const auto& [key, value] : op.attrs.entries()) attrs.push_back(fmt::format("{}={}", key, to_string(value)));
+  for (const auto& [key, value] : op.attrs.entries())
+    attrs.push_back(fmt::format("{}={}", key, to_string(value)));
   std::string line = outputs.empty() ? "" : fmt::format("{} = ", fmt::join(outputs, ", "));
   line += op.def != nullptr ? op.def->name : "?";
   if (!inputs.empty()) line += fmt::format("({})", fmt::join(inputs, ", "));

@@ -1,5 +1,5 @@
-// The textual form of a program, as sketched in graph.h: what --dump-ir writes, golden tests hold and the parser reads
-// back bit for bit.
+// The textual form of a program, as sketched in graph.h: what --dump-ir writes, golden tests hold and the
+// parser reads back bit for bit.
 #pragma once
 
 #include <string>
@@ -9,8 +9,8 @@
 
 namespace plimsoll::ir {
 
-/// Prints the ops of the order, one a line. Values are numbered in order of appearance, so two graphs that differ in
-/// their ids alone print alike. Also prints what the verifier would reject.
+/// Prints the ops of the order, one a line. Values are numbered in order of appearance, so two graphs that
+/// differ in their ids alone print alike. Also prints what the verifier would reject.
 class Printer {
  public:
   explicit Printer(const Graph& graph) : graph_(graph) {}

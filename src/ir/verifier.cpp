@@ -1,5 +1,5 @@
-// One walk over the order. Storages are tracked as bind_storage will place them: views share their operand's, a read of
-// a state is the state's.
+// One walk over the order. Storages are tracked as bind_storage will place them: views share their operand's,
+// a read of a state is the state's.
 #include "ir/verifier.h"
 
 #include <fmt/format.h>
@@ -17,7 +17,8 @@ namespace {
 size_t at(ValueId v) { return static_cast<size_t>(v.index); }
 size_t at(OpId id) { return static_cast<size_t>(id.index); }
 
-/// Where a value lies: it is a view of columns [first, end) of the last axis of `parent`, or a storage of its own.
+/// Where a value lies: it is a view of columns [first, end) of the last axis of `parent`, or a storage of its
+/// own.
 struct Placement {
   ValueId parent;
   int64_t first = 0, end = 0;
@@ -36,7 +37,9 @@ class Walk {
 
   Status run() {
     for (const StateDecl& s : graph_.states()) {
-      if (!is_sound(s.type.shape)) return Error{ErrorCode::kInvalidArgument, fmt::format("state \"{}\" has the impossible type {}", s.name, to_string(s.type))};
+      if (!is_sound(s.type.shape))
+        return Error{ErrorCode::kInvalidArgument,
+                     fmt::format("state \"{}\" has the impossible type {}", s.name, to_string(s.type))};
       if (!states_.emplace(s.name, State{&s, -1}).second)
         return Error{ErrorCode::kInvalidArgument, fmt::format("state \"{}\" is declared twice", s.name)};
     }
@@ -66,7 +69,8 @@ class Walk {
 
   template <typename... Args>
   static Error broken(const Op& op, fmt::format_string<Args...> what, Args&&... args) {
-    return {ErrorCode::kInvalidArgument, fmt::format("{}: {}", op.def->name, fmt::format(what, std::forward<Args>(args)...))};
+    return {ErrorCode::kInvalidArgument,
+            fmt::format("{}: {}", op.def->name, fmt::format(what, std::forward<Args>(args)...))};
   }
 
   Status visit(OpId id) {
@@ -118,11 +122,13 @@ class Walk {
       return broken(op, "has {} results, inference gives {}", op.outputs.size(), inferred->size());
     for (size_t i = 0; i < op.outputs.size(); ++i)
       if (graph_.type(op.outputs[i]) != (*inferred)[i])
-        return broken(op, "result {} is {}, inference gives {}", i, to_string(graph_.type(op.outputs[i])), to_string((*inferred)[i]));
+        return broken(op, "result {} is {}, inference gives {}", i, to_string(graph_.type(op.outputs[i])),
+                      to_string((*inferred)[i]));
     return Ok{};
   }
 
-  // ---- states ----------------------------------------------------------------------------------------------------
+  // ---- states
+  // ----------------------------------------------------------------------------------------------------
 
   Result<State*> find_state(const Op& op) {
     const auto it = states_.find(op.attrs.str("name"));
@@ -131,33 +137,38 @@ class Walk {
   }
 
   Status read_state(const Op& op) {
-    PLIMSOLL_ASSIGN(State* state, find_state(op));
+    PLIMSOLL_ASSIGN(State * state, find_state(op));
     if (!op.inputs.empty() || op.outputs.size() != 1) return broken(op, "takes nothing and gives one result");
     const TensorType& type = graph_.type(op.outputs[0]);
     if (type != state->decl->type)
-      return broken(op, "result 0 is {}, \"{}\" is declared {}", to_string(type), state->decl->name, to_string(state->decl->type));
+      return broken(op, "result 0 is {}, \"{}\" is declared {}", to_string(type), state->decl->name,
+                    to_string(state->decl->type));
     if (state->root < 0) state->root = new_root();
     if (!taken_[static_cast<size_t>(state->root)].empty())
-      return broken(op, "\"{}\" is read after {} has taken its storage", state->decl->name, taken_[static_cast<size_t>(state->root)][0].by);
+      return broken(op, "\"{}\" is read after {} has taken its storage", state->decl->name,
+                    taken_[static_cast<size_t>(state->root)][0].by);
     places_[at(op.outputs[0])].root = state->root;
     state_values_[state->root].push_back(op.outputs[0]);
     return Ok{};
   }
 
   Status assign_state(const Op& op) {
-    PLIMSOLL_ASSIGN(State* state, find_state(op));
+    PLIMSOLL_ASSIGN(State * state, find_state(op));
     const TensorType& type = graph_.type(op.inputs[0]);
     if (type != state->decl->type)
-      return broken(op, "the value is {}, \"{}\" is declared {}", to_string(type), state->decl->name, to_string(state->decl->type));
+      return broken(op, "the value is {}, \"{}\" is declared {}", to_string(type), state->decl->name,
+                    to_string(state->decl->type));
     const int32_t old = state->root;
     if (old >= 0 && places_[at(op.inputs[0])].root == old) return Ok{};  // its own value
     if (old >= 0)
-      for (const ValueId v : state_values_[old]) taken_[static_cast<size_t>(old)].push_back({v, op.def->name});
+      for (const ValueId v : state_values_[old])
+        taken_[static_cast<size_t>(old)].push_back({v, op.def->name});
     state->root = -1;
     return Ok{};
   }
 
-  // ---- storages --------------------------------------------------------------------------------------------------
+  // ---- storages
+  // --------------------------------------------------------------------------------------------------
 
   int32_t new_root() {
     taken_.emplace_back();
@@ -207,8 +218,8 @@ class Walk {
     return path;
   }
 
-  /// False where the two are of different storages, or their paths part at disjoint columns of one value. Two reads
-  /// of a state are one value here.
+  /// False where the two are of different storages, or their paths part at disjoint columns of one value. Two
+  /// reads of a state are one value here.
   [[nodiscard]] bool overlap(ValueId a, ValueId b) const {
     if (places_[at(a)].root != places_[at(b)].root) return false;
     const std::vector<ValueId> pa = path(a);
@@ -235,18 +246,22 @@ class Walk {
 Status verify(const Graph& graph) { return Walk(graph).run(); }
 
 Status check_attrs(const OpDef& def, const Attrs& attrs) {
-  static constexpr std::array<std::string_view, 5> kKinds = {"a bool", "an int", "a float", "a string", "a list of ints"};
+  static constexpr std::array<std::string_view, 5> kKinds = {"a bool", "an int", "a float", "a string",
+                                                             "a list of ints"};
   for (const auto& [key, value] : attrs.entries()) {
-    const auto spec = std::find_if(def.attrs.begin(), def.attrs.end(), [&](const AttrSpec& s) { return s.name == key; });
+    const auto spec =
+        std::find_if(def.attrs.begin(), def.attrs.end(), [&](const AttrSpec& s) { return s.name == key; });
     if (spec == def.attrs.end())
       return Error{ErrorCode::kInvalidArgument, fmt::format("{}: unknown attribute {}", def.name, key)};
     if (value.index() != static_cast<size_t>(spec->kind))
-      return Error{ErrorCode::kInvalidArgument, fmt::format("{}: attribute {} must be {}, is {}", def.name, key,
-                                                            kKinds[static_cast<size_t>(spec->kind)], to_string(value))};
+      return Error{ErrorCode::kInvalidArgument,
+                   fmt::format("{}: attribute {} must be {}, is {}", def.name, key,
+                               kKinds[static_cast<size_t>(spec->kind)], to_string(value))};
   }
   for (const AttrSpec& spec : def.attrs)
     if (spec.required && attrs.find(spec.name) == nullptr)
-      return Error{ErrorCode::kInvalidArgument, fmt::format("{}: attribute {} is missing", def.name, spec.name)};
+      return Error{ErrorCode::kInvalidArgument,
+                   fmt::format("{}: attribute {} is missing", def.name, spec.name)};
   return Ok{};
 }
 

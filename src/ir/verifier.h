@@ -1,5 +1,5 @@
-// The rules that hold between any two passes. Runs after each of them; its errors are bugs of the pass before it, or of
-// whoever wrote the text that was parsed.
+// The rules that hold between any two passes. Runs after each of them; its errors are bugs of the pass before
+// it, or of whoever wrote the text that was parsed.
 #pragma once
 
 #include "base/result.h"

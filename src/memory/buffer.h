@@ -26,11 +26,11 @@ struct Buffer {
 
 /// Where the buffers lie.
 struct Placement {
-  std::vector<int64_t> offsets;  ///< one per buffer, in the order of the input
-  int64_t height = 0;            ///< the largest offset + size
-  int64_t lower_bound = 0;       ///< no assignment is lower than this
-  bool optimal = false;          ///< the height is proven to be the least
-  std::string method;            ///< what found it: "skyline load", "first fit size", "search", …
+  std::vector<int64_t> offsets = {};  ///< one per buffer, in the order of the input
+  int64_t height = 0;                 ///< the largest offset + size
+  int64_t lower_bound = 0;            ///< no assignment is lower than this
+  bool optimal = false;               ///< the height is proven to be the least
+  std::string method = {};            ///< what found it: "skyline load", "first fit size", "search", …
 };
 
 /// Whether `buffers` can be assigned at all.

@@ -23,6 +23,13 @@ enum class Key {
 /// Ranks of the items by `keys`, ties by index: rank[item] in [0, n), 0 is first.
 std::vector<int32_t> rank_by(const Problem& problem, std::span<const Key> keys);
 
+/// The inverse: order[rank[item]] = item.
+std::vector<int32_t> order_of(std::span<const int32_t> rank);
+
+/// For each item the section of largest load among its own, the first of equals.
+/// Cost: O((sections + items) log sections).
+std::vector<int32_t> peak_sections(const Problem& problem);
+
 /// Places the items in the order of their ranks, each at the lowest offset where it fits.
 /// Cost: O(n · placed below the gap), with whole runs of placed items skipped that live at other times.
 Packing first_fit(const Problem& problem, std::span<const int32_t> rank);
@@ -33,7 +40,7 @@ Packing first_fit(const Problem& problem, std::span<const int32_t> rank);
 ///   offset          ┌──┐          the skyline is the top of what lies in each section; an item rests on
 ///      │  ┌────┐    │  │          the highest part beneath it, and gaps below are given up
 ///      └──┴────┴────┴──┴── section
-/// Cost: O((n + raised keys) · log n).
+/// Cost: O((n + moves of waiting items between sections) · log n).
 Packing skyline(const Problem& problem, std::span<const int32_t> rank);
 
 }  // namespace plimsoll::memory

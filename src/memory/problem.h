@@ -7,6 +7,7 @@
 //   sections  |  0    | 1 |      0 = {a, b}, 1 = {b, c}: [0,3) = {a} lies within section 0
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <span>
 #include <vector>
@@ -39,6 +40,9 @@ struct Problem {
 
 /// Builds the inner form. Precondition: check_buffers.
 Problem make_problem(std::span<const Buffer> buffers);
+
+/// Items and sections are numbered in 32 bits; containers are not.
+constexpr size_t index(int32_t i) { return static_cast<size_t>(i); }
 
 /// The least multiple of `alignment` that is >= offset.
 inline int64_t align_up(int64_t offset, int64_t alignment) {

@@ -83,8 +83,7 @@ class Search {
   /// The cases at one section.
   struct Choice {
     int32_t section = -1;
-    int64_t waste_to =
-        kNever;  ///< the next possible offset if nothing lies at the floor; kNever: not within capacity
+    int64_t waste_to = kNever;   ///< where the next item can lie if none lies at the floor; kNever: too high
     std::vector<int32_t> items;  ///< that may lie at the floor
   };
 
@@ -122,12 +121,10 @@ void Search::rank_items(const Problem& problem) {
   }
   std::vector<int32_t> by_value(value.size());
   std::iota(by_value.begin(), by_value.end(), 0);
-  std::stable_sort(by_value.begin(), by_value.end(), [&](int32_t a, int32_t b) {
-    return value[static_cast<size_t>(a)] > value[static_cast<size_t>(b)];
-  });
+  std::stable_sort(by_value.begin(), by_value.end(),
+                   [&](int32_t a, int32_t b) { return value[index(a)] > value[index(b)]; });
   rank_.resize(value.size());
-  for (size_t i = 0; i < by_value.size(); ++i)
-    rank_[static_cast<size_t>(by_value[i])] = static_cast<int32_t>(i);
+  for (size_t i = 0; i < by_value.size(); ++i) rank_[index(by_value[i])] = static_cast<int32_t>(i);
 }
 
 bool Search::solve_parts(int32_t first, int32_t last) {
@@ -146,7 +143,7 @@ bool Search::solve(int32_t first, int32_t last) {
     out_of_nodes_ = true;
     return false;
   }
-  scanned_ += 4 * (last - first);  // hashing, choosing and splitting pass over the sections
+  scanned_ += 16 * (last - first);  // hashing, choosing and splitting pass over the sections
   const uint64_t key = state_.hash(first, last);
   if (failed_.contains(key)) return false;
   ++depth_;
@@ -269,7 +266,7 @@ void Search::order(Choice& choice, int32_t first, int32_t last) const {
   std::sort(choice.items.begin(), choice.items.end(), [&](int32_t a, int32_t b) {
     const int x = level(a);
     const int y = level(b);
-    return x != y ? x > y : rank_[static_cast<size_t>(a)] < rank_[static_cast<size_t>(b)];
+    return x != y ? x > y : rank_[index(a)] < rank_[index(b)];
   });
 }
 

@@ -9,8 +9,6 @@ namespace plimsoll::memory {
 
 namespace {
 
-size_t index(int32_t i) { return static_cast<size_t>(i); }
-
 uint64_t item_key(int32_t i) { return mix(static_cast<uint64_t>(i) << 1 | 1); }
 uint64_t floor_key(int32_t s, int64_t height) {
   return mix(mix(static_cast<uint64_t>(s) << 1) ^ static_cast<uint64_t>(height));

@@ -23,18 +23,18 @@ class SearchState {
   static constexpr int64_t kPlaced = std::numeric_limits<int64_t>::max();
 
   [[nodiscard]] const Problem& problem() const { return problem_; }
-  [[nodiscard]] const Item& item(int32_t i) const { return problem_.items[static_cast<size_t>(i)]; }
+  [[nodiscard]] const Item& item(int32_t i) const { return problem_.items[index(i)]; }
   [[nodiscard]] int64_t capacity() const { return capacity_; }
-  [[nodiscard]] int64_t floor(int32_t s) const { return floor_[static_cast<size_t>(s)]; }
-  [[nodiscard]] int64_t remaining(int32_t s) const { return remaining_[static_cast<size_t>(s)]; }
-  [[nodiscard]] int64_t least(int32_t i) const { return least_[static_cast<size_t>(i)]; }
+  [[nodiscard]] int64_t floor(int32_t s) const { return floor_[index(s)]; }
+  [[nodiscard]] int64_t remaining(int32_t s) const { return remaining_[index(s)]; }
+  [[nodiscard]] int64_t least(int32_t i) const { return least_[index(i)]; }
   /// What section s may still waste.
   [[nodiscard]] int64_t slack(int32_t s) const { return capacity_ - floor(s) - remaining(s); }
   /// Whether some item still to be placed lives in both s and s + 1.
-  [[nodiscard]] bool joined(int32_t s) const { return joins_[static_cast<size_t>(s)] > 0; }
+  [[nodiscard]] bool joined(int32_t s) const { return joins_[index(s)] > 0; }
   /// The items of section s that are yet to be placed, in no particular order.
   [[nodiscard]] std::span<const int32_t> members(int32_t s) const {
-    const auto at = static_cast<size_t>(s);
+    const auto at = index(s);
     return {members_.data() + begin_[at], active_[at]};
   }
   /// Items times sections that they live in.

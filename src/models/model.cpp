@@ -14,6 +14,7 @@ struct Family {
 
 constexpr Family kFamilies[] = {
     {"llama", make_llama},
+    {"mistral", make_llama},  // the same mathematics with a sliding window
     {"gpt2", make_gpt2},
 };
 

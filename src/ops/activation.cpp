@@ -8,7 +8,8 @@
 namespace plimsoll::ops {
 namespace {
 
-// ---- swiglu: rows of gate (F) then up (F) ------------------------------------------------------------------------
+// ---- swiglu: rows of gate (F) then up (F)
+// ------------------------------------------------------------------------
 
 Result<Types> infer_swiglu(const OpTypes& t) {
   Operands in(t, 1, {"gate_up"});
@@ -53,9 +54,12 @@ void reference_swiglu_grad(RefContext& ctx) {
   }
 }
 
-Cost cost_swiglu_grad(const OpTypes& t) { return cost_of(t, 16.0 * static_cast<double>(t.inputs[0].num_elements())); }
+Cost cost_swiglu_grad(const OpTypes& t) {
+  return cost_of(t, 16.0 * static_cast<double>(t.inputs[0].num_elements()));
+}
 
-// ---- bias_gelu ---------------------------------------------------------------------------------------------------
+// ---- bias_gelu
+// ---------------------------------------------------------------------------------------------------
 
 Result<Types> infer_bias_gelu(const OpTypes& t) {
   Operands in(t, 2, {"x", "bias"});
@@ -103,19 +107,46 @@ void reference_bias_gelu_grad(RefContext& ctx) {
 OpGroup activation_ops() {
   using enum ir::RecomputeClass;
   static const std::vector<OpDef> kOps = {
-      {.name = "swiglu", .summary = "silu(gate) * up", .min_inputs = 1, .max_inputs = 1, .infer = infer_swiglu,
-       .vjp = vjp_swiglu, .cost = elementwise_cost<11>, .reference = reference_swiglu, .recompute = kNearlyFree},
+      {.name = "swiglu",
+       .summary = "silu(gate) * up",
+       .min_inputs = 1,
+       .max_inputs = 1,
+       .infer = infer_swiglu,
+       .vjp = vjp_swiglu,
+       .cost = elementwise_cost<11>,
+       .reference = reference_swiglu,
+       .recompute = kNearlyFree},
       // Each pair (gate, up) is read whole before it is written.
-      {.name = "swiglu_grad", .summary = "cotangent of gate_up", .min_inputs = 2, .max_inputs = 2,
-       .infer = infer_swiglu_grad, .cost = cost_swiglu_grad, .reference = reference_swiglu_grad,
-       .recompute = kNearlyFree, .in_place = {{0, 1}}},
-      {.name = "bias_gelu", .summary = "gelu(x + bias)", .min_inputs = 2, .max_inputs = 2,
-       .attrs = {string_attr("approximate")}, .infer = infer_bias_gelu, .vjp = vjp_bias_gelu,
-       .cost = elementwise_cost<17>, .reference = reference_bias_gelu, .recompute = kNearlyFree,
+      {.name = "swiglu_grad",
+       .summary = "cotangent of gate_up",
+       .min_inputs = 2,
+       .max_inputs = 2,
+       .infer = infer_swiglu_grad,
+       .cost = cost_swiglu_grad,
+       .reference = reference_swiglu_grad,
+       .recompute = kNearlyFree,
+       .in_place = {{0, 1}}},
+      {.name = "bias_gelu",
+       .summary = "gelu(x + bias)",
+       .min_inputs = 2,
+       .max_inputs = 2,
+       .attrs = {string_attr("approximate")},
+       .infer = infer_bias_gelu,
+       .vjp = vjp_bias_gelu,
+       .cost = elementwise_cost<17>,
+       .reference = reference_bias_gelu,
+       .recompute = kNearlyFree,
        .in_place = {{0, 0}}},
-      {.name = "bias_gelu_grad", .summary = "cotangent of x + bias", .min_inputs = 3, .max_inputs = 3,
-       .attrs = {string_attr("approximate")}, .infer = infer_bias_gelu_grad, .cost = elementwise_cost<25>,
-       .reference = reference_bias_gelu_grad, .recompute = kNearlyFree, .in_place = {{0, 0}, {0, 1}}},
+      {.name = "bias_gelu_grad",
+       .summary = "cotangent of x + bias",
+       .min_inputs = 3,
+       .max_inputs = 3,
+       .attrs = {string_attr("approximate")},
+       .infer = infer_bias_gelu_grad,
+       .cost = elementwise_cost<25>,
+       .reference = reference_bias_gelu_grad,
+       .recompute = kNearlyFree,
+       .in_place = {{0, 0}, {0, 1}}},
   };
   return kOps;
 }

@@ -26,7 +26,8 @@ void vjp_cross_entropy(VjpContext& ctx) {
   const Op op = ctx.op();
   if (!ctx.cotangent(0).valid()) return;
   if (ctx.wants(0))
-    ctx.add(0, ctx.builder().op("cross_entropy_grad", {op.inputs[0], op.inputs[1], op.outputs[1], op.inputs[2]}));
+    ctx.add(
+        0, ctx.builder().op("cross_entropy_grad", {op.inputs[0], op.inputs[1], op.outputs[1], op.inputs[2]}));
   if (op.inputs.size() > 3 && op.inputs[3].valid() && ctx.wants(3)) ctx.add(3, ctx.cotangent(0));
 }
 
@@ -46,11 +47,14 @@ void reference_cross_entropy(RefContext& ctx) {
 void reference_cross_entropy_grad(RefContext& ctx) {
   const size_t classes = at(ctx.inputs[0]->type.shape.dim(-1));
   for (size_t row = 0; row < ctx.inputs[1]->data.size(); ++row)
-    cross_entropy_slope(&ctx.inputs[0]->data[row * classes], classes, ctx.inputs[2]->data[row], ctx.inputs[1]->data[row],
-                        ctx.inputs[3]->data[0], &ctx.outputs[0]->data[row * classes]);
+    cross_entropy_slope(&ctx.inputs[0]->data[row * classes], classes, ctx.inputs[2]->data[row],
+                        ctx.inputs[1]->data[row], ctx.inputs[3]->data[0],
+                        &ctx.outputs[0]->data[row * classes]);
 }
 
-Cost cost_cross_entropy(const OpTypes& t) { return cost_of(t, 12.0 * static_cast<double>(t.inputs[0].num_elements())); }
+Cost cost_cross_entropy(const OpTypes& t) {
+  return cost_of(t, 12.0 * static_cast<double>(t.inputs[0].num_elements()));
+}
 
 }  // namespace
 
@@ -58,12 +62,27 @@ OpGroup cross_entropy_ops() {
   using enum ir::RecomputeClass;
   using enum ir::AutocastClass;
   static const std::vector<OpDef> kOps = {
-      {.name = "cross_entropy", .summary = "sum of lse - logit[target]", .min_inputs = 3, .max_inputs = 4,
-       .infer = infer_cross_entropy, .vjp = vjp_cross_entropy, .cost = cost_cross_entropy,
-       .reference = reference_cross_entropy, .autocast = kF32, .recompute = kNearlyFree, .consumes = {{0, 3}}},
-      {.name = "cross_entropy_grad", .summary = "(softmax - onehot) * grad_scale", .min_inputs = 4, .max_inputs = 4,
-       .infer = infer_cross_entropy_grad, .cost = cost_cross_entropy, .reference = reference_cross_entropy_grad,
-       .autocast = kF32, .recompute = kNearlyFree, .in_place = {{0, 0}}},
+      {.name = "cross_entropy",
+       .summary = "sum of lse - logit[target]",
+       .min_inputs = 3,
+       .max_inputs = 4,
+       .infer = infer_cross_entropy,
+       .vjp = vjp_cross_entropy,
+       .cost = cost_cross_entropy,
+       .reference = reference_cross_entropy,
+       .autocast = kF32,
+       .recompute = kNearlyFree,
+       .consumes = {{0, 3}}},
+      {.name = "cross_entropy_grad",
+       .summary = "(softmax - onehot) * grad_scale",
+       .min_inputs = 4,
+       .max_inputs = 4,
+       .infer = infer_cross_entropy_grad,
+       .cost = cost_cross_entropy,
+       .reference = reference_cross_entropy_grad,
+       .autocast = kF32,
+       .recompute = kNearlyFree,
+       .in_place = {{0, 0}}},
   };
   return kOps;
 }

@@ -9,7 +9,8 @@
 namespace plimsoll::ops {
 namespace {
 
-// ---- two operands of one shape -----------------------------------------------------------------------------------
+// ---- two operands of one shape
+// -----------------------------------------------------------------------------------
 
 Result<Types> infer_pair(const OpTypes& t, std::vector<std::string_view> names) {
   Operands in(t, 2, std::move(names));
@@ -45,7 +46,8 @@ void reference_mul(RefContext& ctx) {
     ctx.outputs[0]->data[i] = ctx.inputs[0]->data[i] * ctx.inputs[1]->data[i];
 }
 
-// ---- scale and bias ----------------------------------------------------------------------------------------------
+// ---- scale and bias
+// ----------------------------------------------------------------------------------------------
 
 Result<Types> infer_scale(const OpTypes& t) {
   Operands in(t, 2, {"x", "s"});
@@ -91,7 +93,8 @@ void reference_bias_add(RefContext& ctx) {
     ctx.outputs[0]->data[i] = ctx.inputs[0]->data[i] + bias[i % bias.size()];
 }
 
-// ---- activations -------------------------------------------------------------------------------------------------
+// ---- activations
+// -------------------------------------------------------------------------------------------------
 
 Result<Types> infer_silu(const OpTypes& t) {
   Operands in(t, 1, {"x"});
@@ -146,30 +149,88 @@ OpGroup elementwise_ops() {
   using enum ir::RecomputeClass;
   using enum ir::AutocastClass;
   static const std::vector<OpDef> kOps = {
-      {.name = "add", .summary = "x + y", .min_inputs = 2, .max_inputs = 2, .infer = infer_binary, .vjp = vjp_add,
-       .cost = elementwise_cost<1>, .reference = reference_add, .autocast = kWidest, .recompute = kNearlyFree,
+      {.name = "add",
+       .summary = "x + y",
+       .min_inputs = 2,
+       .max_inputs = 2,
+       .infer = infer_binary,
+       .vjp = vjp_add,
+       .cost = elementwise_cost<1>,
+       .reference = reference_add,
+       .autocast = kWidest,
+       .recompute = kNearlyFree,
        .in_place = {{0, 0}, {0, 1}}},
-      {.name = "mul", .summary = "x * y", .min_inputs = 2, .max_inputs = 2, .infer = infer_binary, .vjp = vjp_mul,
-       .cost = elementwise_cost<1>, .reference = reference_mul, .autocast = kWidest, .recompute = kNearlyFree,
+      {.name = "mul",
+       .summary = "x * y",
+       .min_inputs = 2,
+       .max_inputs = 2,
+       .infer = infer_binary,
+       .vjp = vjp_mul,
+       .cost = elementwise_cost<1>,
+       .reference = reference_mul,
+       .autocast = kWidest,
+       .recompute = kNearlyFree,
        .in_place = {{0, 0}, {0, 1}}},
-      {.name = "scale", .summary = "x times a run-time scalar", .min_inputs = 2, .max_inputs = 2,
-       .infer = infer_scale, .vjp = vjp_scale, .cost = elementwise_cost<1>, .reference = reference_scale,
-       .recompute = kNearlyFree, .in_place = {{0, 0}}},
-      {.name = "bias_add", .summary = "x + bias over the last axis", .min_inputs = 2, .max_inputs = 2,
-       .infer = infer_bias_add, .vjp = vjp_bias_add, .cost = elementwise_cost<1>, .reference = reference_bias_add,
-       .recompute = kNearlyFree, .in_place = {{0, 0}}},
-      {.name = "silu", .summary = "x * sigmoid(x)", .min_inputs = 1, .max_inputs = 1, .infer = infer_silu,
-       .vjp = vjp_silu, .cost = elementwise_cost<10>, .reference = reference_silu, .recompute = kNearlyFree,
+      {.name = "scale",
+       .summary = "x times a run-time scalar",
+       .min_inputs = 2,
+       .max_inputs = 2,
+       .infer = infer_scale,
+       .vjp = vjp_scale,
+       .cost = elementwise_cost<1>,
+       .reference = reference_scale,
+       .recompute = kNearlyFree,
        .in_place = {{0, 0}}},
-      {.name = "silu_grad", .summary = "dy times the slope of silu", .min_inputs = 2, .max_inputs = 2,
-       .infer = infer_unary_grad, .cost = elementwise_cost<14>, .reference = reference_silu_grad,
-       .recompute = kNearlyFree, .in_place = {{0, 0}, {0, 1}}},
-      {.name = "gelu", .summary = "x * Phi(x)", .min_inputs = 1, .max_inputs = 1, .attrs = {string_attr("approximate")},
-       .infer = infer_gelu, .vjp = vjp_gelu, .cost = elementwise_cost<16>, .reference = reference_gelu,
-       .recompute = kNearlyFree, .in_place = {{0, 0}}},
-      {.name = "gelu_grad", .summary = "dy times the slope of gelu", .min_inputs = 2, .max_inputs = 2,
-       .attrs = {string_attr("approximate")}, .infer = infer_gelu_grad, .cost = elementwise_cost<24>,
-       .reference = reference_gelu_grad, .recompute = kNearlyFree, .in_place = {{0, 0}, {0, 1}}},
+      {.name = "bias_add",
+       .summary = "x + bias over the last axis",
+       .min_inputs = 2,
+       .max_inputs = 2,
+       .infer = infer_bias_add,
+       .vjp = vjp_bias_add,
+       .cost = elementwise_cost<1>,
+       .reference = reference_bias_add,
+       .recompute = kNearlyFree,
+       .in_place = {{0, 0}}},
+      {.name = "silu",
+       .summary = "x * sigmoid(x)",
+       .min_inputs = 1,
+       .max_inputs = 1,
+       .infer = infer_silu,
+       .vjp = vjp_silu,
+       .cost = elementwise_cost<10>,
+       .reference = reference_silu,
+       .recompute = kNearlyFree,
+       .in_place = {{0, 0}}},
+      {.name = "silu_grad",
+       .summary = "dy times the slope of silu",
+       .min_inputs = 2,
+       .max_inputs = 2,
+       .infer = infer_unary_grad,
+       .cost = elementwise_cost<14>,
+       .reference = reference_silu_grad,
+       .recompute = kNearlyFree,
+       .in_place = {{0, 0}, {0, 1}}},
+      {.name = "gelu",
+       .summary = "x * Phi(x)",
+       .min_inputs = 1,
+       .max_inputs = 1,
+       .attrs = {string_attr("approximate")},
+       .infer = infer_gelu,
+       .vjp = vjp_gelu,
+       .cost = elementwise_cost<16>,
+       .reference = reference_gelu,
+       .recompute = kNearlyFree,
+       .in_place = {{0, 0}}},
+      {.name = "gelu_grad",
+       .summary = "dy times the slope of gelu",
+       .min_inputs = 2,
+       .max_inputs = 2,
+       .attrs = {string_attr("approximate")},
+       .infer = infer_gelu_grad,
+       .cost = elementwise_cost<24>,
+       .reference = reference_gelu_grad,
+       .recompute = kNearlyFree,
+       .in_place = {{0, 0}, {0, 1}}},
   };
   return kOps;
 }

@@ -23,7 +23,8 @@ Result<Types> infer_embedding(const OpTypes& t) {
 Operands& check_tokens(Operands& in, const OpTypes& t, size_t dy, size_t ids) {
   const Shape& tokens = t.inputs[ids].shape;
   const Shape& grad = t.inputs[dy].shape;
-  return in.dtypes(DType::kF32, {ids}).require(grad.rank() >= 2 && without_last(grad) == tokens, "tokens differ", {dy, ids});
+  return in.dtypes(DType::kF32, {ids})
+      .require(grad.rank() >= 2 && without_last(grad) == tokens, "tokens differ", {dy, ids});
 }
 
 Result<Types> infer_embedding_grad(const OpTypes& t) {
@@ -39,8 +40,8 @@ Result<Types> infer_embedding_grad_add(const OpTypes& t) {
   Operands in(t, 3, {"total", "dy", "ids"});
   if (!in) return in.error();
   const Shape& total = t.inputs[0].shape;
-  check_tokens(in, t, 1, 2).require(total.rank() == 2 && total.dim(-1) == t.inputs[1].shape.dim(-1),
-                                    "widths differ", {0, 1});
+  check_tokens(in, t, 1, 2)
+      .require(total.rank() == 2 && total.dim(-1) == t.inputs[1].shape.dim(-1), "widths differ", {0, 1});
   return in.results({t.inputs[0]});
 }
 
@@ -53,7 +54,8 @@ void vjp_embedding(VjpContext& ctx) {
   ctx.add(0, b.op("embedding_grad", {dy, op.inputs[1]}, {{"rows", rows}}));
 }
 
-// ---- references --------------------------------------------------------------------------------------------------
+// ---- references
+// --------------------------------------------------------------------------------------------------
 
 size_t checked_row(double id, int64_t rows) {
   PLIMSOLL_CHECK(id >= 0 && id < static_cast<double>(rows), "embedding: id beyond the table");
@@ -65,7 +67,8 @@ void reference_embedding(RefContext& ctx) {
   const size_t width = at(table.dim(1));
   for (size_t t = 0; t < ctx.inputs[1]->data.size(); ++t) {
     const size_t row = checked_row(ctx.inputs[1]->data[t], table.dim(0));
-    for (size_t i = 0; i < width; ++i) ctx.outputs[0]->data[t * width + i] = ctx.inputs[0]->data[row * width + i];
+    for (size_t i = 0; i < width; ++i)
+      ctx.outputs[0]->data[t * width + i] = ctx.inputs[0]->data[row * width + i];
   }
 }
 
@@ -89,17 +92,22 @@ void reference_embedding_grad(RefContext& ctx) {
 void reference_embedding_grad_add(RefContext& ctx) {
   RefTensor rows{ctx.outputs[0]->type, std::vector<double>(ctx.outputs[0]->data.size(), -0.0)};
   add_tokens(*ctx.inputs[1], *ctx.inputs[2], rows);
-  for (size_t i = 0; i < rows.data.size(); ++i) ctx.outputs[0]->data[i] = ctx.inputs[0]->data[i] + rows.data[i];
+  for (size_t i = 0; i < rows.data.size(); ++i)
+    ctx.outputs[0]->data[i] = ctx.inputs[0]->data[i] + rows.data[i];
 }
 
 // The rows of the tokens cross memory, not the table.
 Cost cost_embedding(const OpTypes& t) {
-  return {0, 2.0 * static_cast<double>(t.outputs[0].bytes().count) + static_cast<double>(t.inputs[1].bytes().count)};
+  return {0, 2.0 * static_cast<double>(t.outputs[0].bytes().count) +
+                 static_cast<double>(t.inputs[1].bytes().count)};
 }
-Cost cost_embedding_grad(const OpTypes& t) { return cost_of(t, static_cast<double>(t.inputs[0].num_elements())); }
+Cost cost_embedding_grad(const OpTypes& t) {
+  return cost_of(t, static_cast<double>(t.inputs[0].num_elements()));
+}
 Cost cost_embedding_grad_add(const OpTypes& t) {
   const auto tokens = static_cast<double>(t.inputs[1].bytes().count);
-  return {static_cast<double>(t.inputs[1].num_elements()), 3 * tokens + static_cast<double>(t.inputs[2].bytes().count)};
+  return {static_cast<double>(t.inputs[1].num_elements()),
+          3 * tokens + static_cast<double>(t.inputs[2].bytes().count)};
 }
 
 }  // namespace
@@ -107,15 +115,34 @@ Cost cost_embedding_grad_add(const OpTypes& t) {
 OpGroup embedding_ops() {
   using enum ir::RecomputeClass;
   static const std::vector<OpDef> kOps = {
-      {.name = "embedding", .summary = "rows of a table by token", .min_inputs = 2, .max_inputs = 2,
-       .infer = infer_embedding, .vjp = vjp_embedding, .cost = cost_embedding, .reference = reference_embedding,
+      {.name = "embedding",
+       .summary = "rows of a table by token",
+       .min_inputs = 2,
+       .max_inputs = 2,
+       .infer = infer_embedding,
+       .vjp = vjp_embedding,
+       .cost = cost_embedding,
+       .reference = reference_embedding,
        .recompute = kNearlyFree},
-      {.name = "embedding_grad", .summary = "the table's gradient", .min_inputs = 2, .max_inputs = 3,
-       .attrs = {int_attr("rows")}, .infer = infer_embedding_grad, .cost = cost_embedding_grad,
-       .reference = reference_embedding_grad, .recompute = kNearlyFree, .consumes = {{0, 2}}},
-      {.name = "embedding_grad_add", .summary = "total plus the table's gradient", .min_inputs = 3, .max_inputs = 3,
-       .infer = infer_embedding_grad_add, .cost = cost_embedding_grad_add, .reference = reference_embedding_grad_add,
-       .recompute = kNearlyFree, .consumes = {{0, 0}}},
+      {.name = "embedding_grad",
+       .summary = "the table's gradient",
+       .min_inputs = 2,
+       .max_inputs = 3,
+       .attrs = {int_attr("rows")},
+       .infer = infer_embedding_grad,
+       .cost = cost_embedding_grad,
+       .reference = reference_embedding_grad,
+       .recompute = kNearlyFree,
+       .consumes = {{0, 2}}},
+      {.name = "embedding_grad_add",
+       .summary = "total plus the table's gradient",
+       .min_inputs = 3,
+       .max_inputs = 3,
+       .infer = infer_embedding_grad_add,
+       .cost = cost_embedding_grad_add,
+       .reference = reference_embedding_grad_add,
+       .recompute = kNearlyFree,
+       .consumes = {{0, 0}}},
   };
   return kOps;
 }

@@ -1,4 +1,5 @@
-// The head and its loss in one op, in chunks of tokens: loss, dx and dw while the logits of one chunk are there.
+// The head and its loss in one op, in chunks of tokens: loss, dx and dw while the logits of one chunk are
+// there.
 #include <fmt/format.h>
 
 #include "base/check.h"
@@ -48,10 +49,13 @@ struct HeadLoss {
   const std::vector<double>&x, &weight, &targets;
   size_t inner, classes;
   bool transposed;
-  [[nodiscard]] size_t weight_at(size_t v, size_t i) const { return transposed ? i * classes + v : v * inner + i; }
+  [[nodiscard]] size_t weight_at(size_t v, size_t i) const {
+    return transposed ? i * classes + v : v * inner + i;
+  }
 };
 
-void add_row_gradients(const HeadLoss& h, size_t row, const std::vector<double>& slope, RefTensor& dx, RefTensor& dw) {
+void add_row_gradients(const HeadLoss& h, size_t row, const std::vector<double>& slope, RefTensor& dx,
+                       RefTensor& dw) {
   for (size_t v = 0; v < h.classes; ++v)
     for (size_t i = 0; i < h.inner; ++i) {
       dx.data[row * h.inner + i] += slope[v] * h.weight[h.weight_at(v, i)];
@@ -61,8 +65,12 @@ void add_row_gradients(const HeadLoss& h, size_t row, const std::vector<double>&
 
 void reference_head_loss(RefContext& ctx) {
   const bool transposed = ctx.op.attrs.flag("transposed");
-  const HeadLoss h{ctx.inputs[0]->data, ctx.inputs[1]->data, ctx.inputs[2]->data, at(ctx.inputs[0]->type.shape.dim(-1)),
-                   at(ctx.inputs[1]->type.shape.dim(transposed ? 1 : 0)), transposed};
+  const HeadLoss h{ctx.inputs[0]->data,
+                   ctx.inputs[1]->data,
+                   ctx.inputs[2]->data,
+                   at(ctx.inputs[0]->type.shape.dim(-1)),
+                   at(ctx.inputs[1]->type.shape.dim(transposed ? 1 : 0)),
+                   transposed};
   const auto optional = [&](size_t i) { return i < ctx.inputs.size() ? ctx.inputs[i] : nullptr; };
   const bool grad = ctx.op.attrs.flag("grad");
   double& loss = ctx.outputs[0]->data[0];
@@ -87,10 +95,17 @@ void reference_head_loss(RefContext& ctx) {
 
 OpGroup head_loss_ops() {
   static const std::vector<OpDef> kOps = {
-      {.name = "head_loss", .summary = "linear and cross_entropy in chunks of tokens", .min_inputs = 4,
-       .max_inputs = 6, .attrs = {bool_attr("grad"), bool_attr("transposed"), int_attr("chunk_tokens")},
-       .infer = infer_head_loss, .vjp = vjp_head_loss, .cost = cost_head_loss, .reference = reference_head_loss,
-       .autocast = ir::AutocastClass::kLowPrecision, .recompute = ir::RecomputeClass::kCompute,
+      {.name = "head_loss",
+       .summary = "linear and cross_entropy in chunks of tokens",
+       .min_inputs = 4,
+       .max_inputs = 6,
+       .attrs = {bool_attr("grad"), bool_attr("transposed"), int_attr("chunk_tokens")},
+       .infer = infer_head_loss,
+       .vjp = vjp_head_loss,
+       .cost = cost_head_loss,
+       .reference = reference_head_loss,
+       .autocast = ir::AutocastClass::kLowPrecision,
+       .recompute = ir::RecomputeClass::kCompute,
        .consumes = {{0, 4}, {2, 5}}},
   };
   return kOps;

@@ -46,7 +46,8 @@ Result<Types> infer_layer_norm_grad_add(const OpTypes& t) {
 void vjp_layer_norm(VjpContext& ctx) {
   const Op op = ctx.op();
   const ValueId dy = ctx.cotangent(0);
-  PLIMSOLL_CHECK(!ctx.cotangent(1).valid() && !ctx.cotangent(2).valid(), "layer_norm: statistics have no derivative");
+  PLIMSOLL_CHECK(!ctx.cotangent(1).valid() && !ctx.cotangent(2).valid(),
+                 "layer_norm: statistics have no derivative");
   if (!dy.valid() || (!ctx.wants(0) && !ctx.wants(1) && !ctx.wants(2))) return;
   const auto grads =
       ctx.builder().ops("layer_norm_grad", {dy, op.inputs[0], op.inputs[1], op.outputs[1], op.outputs[2]});
@@ -82,7 +83,8 @@ ValueId rebuild_add_layer_norm(Builder& b, const Op& fused, size_t output) {
   return output == 1 ? norm.y : output == 2 ? norm.mean : norm.rstd;
 }
 
-// ---- references --------------------------------------------------------------------------------------------------
+// ---- references
+// --------------------------------------------------------------------------------------------------
 
 void normalise(const RefTensor& x, const RefTensor& weight, const RefTensor& bias, double eps, RefTensor& y,
                RefTensor& mean, RefTensor& rstd) {
@@ -102,8 +104,8 @@ void normalise(const RefTensor& x, const RefTensor& weight, const RefTensor& bia
 }
 
 void reference_layer_norm(RefContext& ctx) {
-  normalise(*ctx.inputs[0], *ctx.inputs[1], *ctx.inputs[2], ctx.op.attrs.f64("eps"), *ctx.outputs[0], *ctx.outputs[1],
-            *ctx.outputs[2]);
+  normalise(*ctx.inputs[0], *ctx.inputs[1], *ctx.inputs[2], ctx.op.attrs.f64("eps"), *ctx.outputs[0],
+            *ctx.outputs[1], *ctx.outputs[2]);
 }
 
 void reference_add_layer_norm(RefContext& ctx) {
@@ -122,7 +124,8 @@ void differentiate(RefContext& ctx, const RefTensor* d_residual, size_t acc) {
   const auto& mean = ctx.inputs[3]->data;
   const auto& rstd = ctx.inputs[4]->data;
   for (size_t k = 0; k < 2; ++k)
-    if (acc + k < ctx.inputs.size() && ctx.inputs[acc + k] != nullptr) ctx.outputs[1 + k]->data = ctx.inputs[acc + k]->data;
+    if (acc + k < ctx.inputs.size() && ctx.inputs[acc + k] != nullptr)
+      ctx.outputs[1 + k]->data = ctx.inputs[acc + k]->data;
   const size_t width = weight.size();
   const double share = 1.0 / static_cast<double>(width);
   for (size_t row = 0; row < rstd.size(); ++row) {
@@ -153,20 +156,52 @@ OpGroup layer_norm_ops() {
   using enum ir::RecomputeClass;
   using enum ir::AutocastClass;
   static const std::vector<OpDef> kOps = {
-      {.name = "layer_norm", .summary = "layer normalisation", .min_inputs = 3, .max_inputs = 3,
-       .attrs = {float_attr("eps")}, .infer = infer_layer_norm, .vjp = vjp_layer_norm, .cost = elementwise_cost<7>,
-       .reference = reference_layer_norm, .autocast = kF32, .recompute = kNearlyFree},
-      {.name = "layer_norm_grad", .summary = "cotangents of x, weight and bias", .min_inputs = 5, .max_inputs = 7,
-       .infer = infer_layer_norm_grad, .cost = elementwise_cost<14>, .reference = reference_layer_norm_grad,
-       .autocast = kF32, .recompute = kNearlyFree, .consumes = {{1, 5}, {2, 6}}, .in_place = {{0, 0}}},
-      {.name = "add_layer_norm", .summary = "sum = x + residual, then layer_norm", .min_inputs = 4, .max_inputs = 4,
-       .attrs = {float_attr("eps")}, .infer = infer_add_layer_norm, .vjp = vjp_add_layer_norm,
-       .cost = elementwise_cost<8>, .reference = reference_add_layer_norm, .rebuild = rebuild_add_layer_norm,
-       .autocast = kF32, .recompute = kNearlyFree, .in_place = {{0, 0}, {0, 1}}},
-      {.name = "layer_norm_grad_add", .summary = "layer_norm_grad plus the residual's cotangent", .min_inputs = 6,
-       .max_inputs = 8, .infer = infer_layer_norm_grad_add, .cost = elementwise_cost<15>,
-       .reference = reference_layer_norm_grad_add, .autocast = kF32, .recompute = kNearlyFree,
-       .consumes = {{1, 6}, {2, 7}}, .in_place = {{0, 5}}},
+      {.name = "layer_norm",
+       .summary = "layer normalisation",
+       .min_inputs = 3,
+       .max_inputs = 3,
+       .attrs = {float_attr("eps")},
+       .infer = infer_layer_norm,
+       .vjp = vjp_layer_norm,
+       .cost = elementwise_cost<7>,
+       .reference = reference_layer_norm,
+       .autocast = kF32,
+       .recompute = kNearlyFree},
+      {.name = "layer_norm_grad",
+       .summary = "cotangents of x, weight and bias",
+       .min_inputs = 5,
+       .max_inputs = 7,
+       .infer = infer_layer_norm_grad,
+       .cost = elementwise_cost<14>,
+       .reference = reference_layer_norm_grad,
+       .autocast = kF32,
+       .recompute = kNearlyFree,
+       .consumes = {{1, 5}, {2, 6}},
+       .in_place = {{0, 0}}},
+      {.name = "add_layer_norm",
+       .summary = "sum = x + residual, then layer_norm",
+       .min_inputs = 4,
+       .max_inputs = 4,
+       .attrs = {float_attr("eps")},
+       .infer = infer_add_layer_norm,
+       .vjp = vjp_add_layer_norm,
+       .cost = elementwise_cost<8>,
+       .reference = reference_add_layer_norm,
+       .rebuild = rebuild_add_layer_norm,
+       .autocast = kF32,
+       .recompute = kNearlyFree,
+       .in_place = {{0, 0}, {0, 1}}},
+      {.name = "layer_norm_grad_add",
+       .summary = "layer_norm_grad plus the residual's cotangent",
+       .min_inputs = 6,
+       .max_inputs = 8,
+       .infer = infer_layer_norm_grad_add,
+       .cost = elementwise_cost<15>,
+       .reference = reference_layer_norm_grad_add,
+       .autocast = kF32,
+       .recompute = kNearlyFree,
+       .consumes = {{1, 6}, {2, 7}},
+       .in_place = {{0, 5}}},
   };
   return kOps;
 }

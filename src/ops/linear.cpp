@@ -8,7 +8,8 @@ double macs(const Shape& rows_of, int64_t in, int64_t out) {
   return static_cast<double>(rows_of.num_rows()) * static_cast<double>(in) * static_cast<double>(out);
 }
 
-// ---- linear ------------------------------------------------------------------------------------------------------
+// ---- linear
+// ------------------------------------------------------------------------------------------------------
 
 Result<Types> infer_linear(const OpTypes& t) {
   Operands in(t, 2, {"x", "weight", "bias"});
@@ -53,7 +54,8 @@ void reference_linear(RefContext& ctx) {
     }
 }
 
-// ---- linear_dw ---------------------------------------------------------------------------------------------------
+// ---- linear_dw
+// ---------------------------------------------------------------------------------------------------
 
 Result<Types> infer_linear_dw(const OpTypes& t) {
   Operands in(t, 2, {"x", "dy", "acc"});
@@ -61,7 +63,8 @@ Result<Types> infer_linear_dw(const OpTypes& t) {
   const Shape& x = t.inputs[0].shape;
   const Shape& dy = t.inputs[1].shape;
   in.dtypes(DType::kF32).require(with_last(x, 1) == with_last(dy, 1), "rows differ", {0, 1});
-  const Shape weight = t.attrs.flag("transposed") ? Shape{x.dim(-1), dy.dim(-1)} : Shape{dy.dim(-1), x.dim(-1)};
+  const Shape weight =
+      t.attrs.flag("transposed") ? Shape{x.dim(-1), dy.dim(-1)} : Shape{dy.dim(-1), x.dim(-1)};
   return in.shaped(2, weight).results({{DType::kF32, weight}});
 }
 
@@ -82,7 +85,8 @@ void reference_linear_dw(RefContext& ctx) {
         ctx.outputs[0]->data[transposed ? i * out + o : o * in + i] += x[row * in + i] * dy[row * out + o];
 }
 
-// ---- sum_rows ----------------------------------------------------------------------------------------------------
+// ---- sum_rows
+// ----------------------------------------------------------------------------------------------------
 
 Result<Types> infer_sum_rows(const OpTypes& t) {
   Operands in(t, 1, {"dy", "acc"});
@@ -117,15 +121,39 @@ OpGroup linear_ops() {
   using enum ir::RecomputeClass;
   using enum ir::AutocastClass;
   static const std::vector<OpDef> kOps = {
-      {.name = "linear", .summary = "x times weight, plus bias", .min_inputs = 2, .max_inputs = 3,
-       .attrs = {bool_attr("transposed")}, .infer = infer_linear, .vjp = vjp_linear, .cost = cost_linear,
-       .reference = reference_linear, .autocast = kLowPrecision, .recompute = kCompute},
-      {.name = "linear_dw", .summary = "weight gradient of linear", .min_inputs = 2, .max_inputs = 3,
-       .attrs = {bool_attr("transposed")}, .infer = infer_linear_dw, .cost = cost_linear_dw,
-       .reference = reference_linear_dw, .autocast = kLowPrecision, .recompute = kCompute, .consumes = {{0, 2}}},
-      {.name = "sum_rows", .summary = "sum over all axes but the last", .min_inputs = 1, .max_inputs = 2,
-       .infer = infer_sum_rows, .vjp = vjp_sum_rows, .cost = cost_sum_rows, .reference = reference_sum_rows,
-       .autocast = kF32, .recompute = kNearlyFree, .consumes = {{0, 1}}},
+      {.name = "linear",
+       .summary = "x times weight, plus bias",
+       .min_inputs = 2,
+       .max_inputs = 3,
+       .attrs = {bool_attr("transposed")},
+       .infer = infer_linear,
+       .vjp = vjp_linear,
+       .cost = cost_linear,
+       .reference = reference_linear,
+       .autocast = kLowPrecision,
+       .recompute = kCompute},
+      {.name = "linear_dw",
+       .summary = "weight gradient of linear",
+       .min_inputs = 2,
+       .max_inputs = 3,
+       .attrs = {bool_attr("transposed")},
+       .infer = infer_linear_dw,
+       .cost = cost_linear_dw,
+       .reference = reference_linear_dw,
+       .autocast = kLowPrecision,
+       .recompute = kCompute,
+       .consumes = {{0, 2}}},
+      {.name = "sum_rows",
+       .summary = "sum over all axes but the last",
+       .min_inputs = 1,
+       .max_inputs = 2,
+       .infer = infer_sum_rows,
+       .vjp = vjp_sum_rows,
+       .cost = cost_sum_rows,
+       .reference = reference_sum_rows,
+       .autocast = kF32,
+       .recompute = kNearlyFree,
+       .consumes = {{0, 1}}},
   };
   return kOps;
 }

@@ -15,8 +15,8 @@ std::vector<const ir::OpDef*> collect() {
   std::vector<const ir::OpDef*> all;
   for (const OpGroup group :
        {structure_ops(), elementwise_ops(), activation_ops(), random_ops(), rms_norm_ops(), layer_norm_ops(),
-        linear_ops(), embedding_ops(), positions_ops(), rope_ops(), attention_ops(), cross_entropy_ops(), head_loss_ops(),
-        optimizer_ops()})
+        linear_ops(), embedding_ops(), positions_ops(), rope_ops(), attention_ops(), cross_entropy_ops(),
+        head_loss_ops(), optimizer_ops()})
     for (const ir::OpDef& def : group) all.push_back(&def);
   std::sort(all.begin(), all.end(), [](const auto* a, const auto* b) { return a->name < b->name; });
   for (size_t i = 1; i < all.size(); ++i)
@@ -33,7 +33,8 @@ std::span<const ir::OpDef* const> all_ops() {
 
 const ir::OpDef* find_op(std::string_view name) {
   const auto all = all_ops();
-  const auto it = std::lower_bound(all.begin(), all.end(), name, [](const auto* def, auto n) { return def->name < n; });
+  const auto it =
+      std::lower_bound(all.begin(), all.end(), name, [](const auto* def, auto n) { return def->name < n; });
   return it != all.end() && (*it)->name == name ? *it : nullptr;
 }
 

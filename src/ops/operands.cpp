@@ -36,21 +36,24 @@ Operands& Operands::dtypes(DType dtype, std::initializer_list<size_t> integers) 
 Operands& Operands::require(bool condition, std::string_view what, std::initializer_list<size_t> shown) {
   if (condition) return *this;
   std::vector<std::string> listed;
-  for (const size_t i : shown) listed.push_back(fmt::format("{} {}", names_[i], to_string(types_.inputs[i].shape)));
+  for (const size_t i : shown)
+    listed.push_back(fmt::format("{} {}", names_[i], to_string(types_.inputs[i].shape)));
   fail(fmt::format("{}{}{}", what, listed.empty() ? "" : ": ", fmt::join(listed, ", ")));
   return *this;
 }
 
 Operands& Operands::shaped(size_t i, const Shape& expected) {
   if (types_.has(i) && types_.inputs[i].shape != expected)
-    fail(fmt::format("{} must be {}, is {}", names_[i], to_string(expected), to_string(types_.inputs[i].shape)));
+    fail(fmt::format("{} must be {}, is {}", names_[i], to_string(expected),
+                     to_string(types_.inputs[i].shape)));
   return *this;
 }
 
 Result<Types> Operands::results(Types types) {
   for (const TensorType& t : types)
     if (!shape_of({t.shape.dims().begin(), t.shape.dims().end()}))
-      fail(fmt::format("a result would be {}, beyond 2^48 elements or {} axes", to_string(t.shape), Shape::kMaxRank));
+      fail(fmt::format("a result would be {}, beyond 2^48 elements or {} axes", to_string(t.shape),
+                       Shape::kMaxRank));
   if (error_) return *error_;
   return types;
 }

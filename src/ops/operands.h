@@ -1,4 +1,5 @@
-// What the files of ops share: checks of operands, so that all errors read alike, declarations of attributes, costs.
+// What the files of ops share: checks of operands, so that all errors read alike, declarations of attributes,
+// costs.
 #pragma once
 
 #include <initializer_list>
@@ -30,11 +31,10 @@ using Types = std::vector<TensorType>;
 /// An index of a vector.
 inline size_t at(int64_t i) { return static_cast<size_t>(i); }
 
-
 using ir::kMaxElements;
 
-/// Checks of an op's operands by name. The first failure sticks and later checks are skipped. After construction
-/// test it: only then are the required operands there, and their shapes may be looked at.
+/// Checks of an op's operands by name. The first failure sticks and later checks are skipped. After
+/// construction test it: only then are the required operands there, and their shapes may be looked at.
 ///   linear: inner dimensions differ: x [2,3], weight [4,5]
 class Operands {
  public:

@@ -18,7 +18,8 @@ std::vector<std::string_view> repeated(std::string_view name, size_t count) {
   return std::vector<std::string_view>(std::max<size_t>(count, 1), name);
 }
 
-// ---- norm and clipping ---------------------------------------------------------------------------------------------
+// ---- norm and clipping
+// ---------------------------------------------------------------------------------------------
 
 Result<Types> infer_sum_squares(const OpTypes& t) {
   Operands in(t, 1, {"x"});
@@ -44,7 +45,9 @@ Result<Types> infer_global_norm(const OpTypes& t) {
 Result<Types> infer_clip_scale(const OpTypes& t) {
   Operands in(t, 1, {"norm"});
   if (!in) return in.error();
-  in.dtypes(DType::kF32).shaped(0, Shape{1}).require(t.attrs.f64("max_norm") > 0, "max_norm must be positive");
+  in.dtypes(DType::kF32)
+      .shaped(0, Shape{1})
+      .require(t.attrs.f64("max_norm") > 0, "max_norm must be positive");
   return in.results({{DType::kF32, Shape{1}}});
 }
 
@@ -76,13 +79,15 @@ Cost cost_squares(const OpTypes& t) {
   return cost_of(t, 2 * elements);
 }
 
-// ---- AdamW -----------------------------------------------------------------------------------------------------------
+// ---- AdamW
+// -----------------------------------------------------------------------------------------------------------
 
 /// The table has a row for `group`.
 void check_group(Operands& in, const Shape& groups, int64_t group, size_t operand) {
-  in.require(groups.rank() == 2 && groups.dim(1) == kGroupFields, fmt::format("groups must be [n,{}]", +kGroupFields),
+  in.require(groups.rank() == 2 && groups.dim(1) == kGroupFields,
+             fmt::format("groups must be [n,{}]", +kGroupFields), {operand});
+  in.require(group >= 0 && group < groups.dim(0), fmt::format("group {} is not in the table", group),
              {operand});
-  in.require(group >= 0 && group < groups.dim(0), fmt::format("group {} is not in the table", group), {operand});
 }
 
 Result<Types> infer_adamw(const OpTypes& t) {
@@ -100,9 +105,10 @@ Result<Types> infer_adamw_sweep(const OpTypes& t) {
   std::vector<std::string_view> names = {"clip", "groups"};
   for (size_t i = 0; i < group.size(); ++i) names.insert(names.end(), {"param", "grad", "m", "v"});
   if (t.inputs.size() != wanted)
-    return Error{ErrorCode::kInvalidArgument,
-                 fmt::format("{}: takes clip, groups and (param, grad, m, v) for each of {} groups, given {} operands",
-                             t.op, group.size(), t.inputs.size())};
+    return Error{
+        ErrorCode::kInvalidArgument,
+        fmt::format("{}: takes clip, groups and (param, grad, m, v) for each of {} groups, given {} operands",
+                    t.op, group.size(), t.inputs.size())};
   Operands in(t, wanted, std::move(names));
   if (!in) return in.error();
   in.dtypes(DType::kF32).shaped(0, Shape{1});
@@ -166,30 +172,71 @@ OpGroup optimizer_ops() {
   using enum ir::RecomputeClass;
   using enum ir::AutocastClass;
   static const std::vector<OpDef> kOps = {
-      {.name = "sum_squares", .summary = "sum of squares of a tensor", .min_inputs = 1, .max_inputs = 1,
-       .infer = infer_sum_squares, .cost = cost_squares, .reference = reference_sum_squares, .autocast = kF32,
+      {.name = "sum_squares",
+       .summary = "sum of squares of a tensor",
+       .min_inputs = 1,
+       .max_inputs = 1,
+       .infer = infer_sum_squares,
+       .cost = cost_squares,
+       .reference = reference_sum_squares,
+       .autocast = kF32,
        .recompute = kNever},
-      {.name = "sum_squares_sweep", .summary = "sums of squares of many tensors", .min_inputs = 1, .max_inputs = -1,
-       .infer = infer_sum_squares_sweep, .cost = cost_squares, .reference = reference_sum_squares, .autocast = kF32,
+      {.name = "sum_squares_sweep",
+       .summary = "sums of squares of many tensors",
+       .min_inputs = 1,
+       .max_inputs = -1,
+       .infer = infer_sum_squares_sweep,
+       .cost = cost_squares,
+       .reference = reference_sum_squares,
+       .autocast = kF32,
        .recompute = kNever},
-      {.name = "global_norm", .summary = "square root of the sum of squares", .min_inputs = 1, .max_inputs = -1,
-       .infer = infer_global_norm, .reference = reference_global_norm, .autocast = kF32, .recompute = kNever},
-      {.name = "clip_scale", .summary = "min(1, max_norm / (norm + 1e-6))", .min_inputs = 1, .max_inputs = 1,
-       .attrs = {float_attr("max_norm")}, .infer = infer_clip_scale, .reference = reference_clip_scale,
-       .autocast = kF32, .recompute = kNever},
-      {.name = "adamw", .summary = "one tensor's update", .min_inputs = 6, .max_inputs = 6,
-       .attrs = {int_attr("group")}, .infer = infer_adamw, .cost = cost_adamw, .reference = reference_adamw,
-       .autocast = kF32, .recompute = kNever, .consumes = {{0, 0}, {1, 2}, {2, 3}}},
-      {.name = "adamw_sweep", .summary = "all tensors' update", .min_inputs = 2, .max_inputs = -1,
-       .attrs = {ints_attr("group")}, .infer = infer_adamw_sweep, .cost = cost_adamw,
-       .reference = reference_adamw_sweep, .autocast = kF32, .recompute = kNever,
+      {.name = "global_norm",
+       .summary = "square root of the sum of squares",
+       .min_inputs = 1,
+       .max_inputs = -1,
+       .infer = infer_global_norm,
+       .reference = reference_global_norm,
+       .autocast = kF32,
+       .recompute = kNever},
+      {.name = "clip_scale",
+       .summary = "min(1, max_norm / (norm + 1e-6))",
+       .min_inputs = 1,
+       .max_inputs = 1,
+       .attrs = {float_attr("max_norm")},
+       .infer = infer_clip_scale,
+       .reference = reference_clip_scale,
+       .autocast = kF32,
+       .recompute = kNever},
+      {.name = "adamw",
+       .summary = "one tensor's update",
+       .min_inputs = 6,
+       .max_inputs = 6,
+       .attrs = {int_attr("group")},
+       .infer = infer_adamw,
+       .cost = cost_adamw,
+       .reference = reference_adamw,
+       .autocast = kF32,
+       .recompute = kNever,
+       .consumes = {{0, 0}, {1, 2}, {2, 3}}},
+      {.name = "adamw_sweep",
+       .summary = "all tensors' update",
+       .min_inputs = 2,
+       .max_inputs = -1,
+       .attrs = {ints_attr("group")},
+       .infer = infer_adamw_sweep,
+       .cost = cost_adamw,
+       .reference = reference_adamw_sweep,
+       .autocast = kF32,
+       .recompute = kNever,
        .consumes_variadic = sweep_consumes},
   };
   return kOps;
 }
 
 ValueId sum_squares(Builder& b, ValueId x) { return b.op("sum_squares", {x}); }
-ValueId global_norm(Builder& b, std::vector<ValueId> squares) { return b.op("global_norm", std::move(squares)); }
+ValueId global_norm(Builder& b, std::vector<ValueId> squares) {
+  return b.op("global_norm", std::move(squares));
+}
 ValueId clip_scale(Builder& b, ValueId norm, double max_norm) {
   return b.op("clip_scale", {norm}, {{"max_norm", max_norm}});
 }

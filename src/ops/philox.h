@@ -1,13 +1,13 @@
-// The counter-based generator behind every random op: Philox-4x32-10 (Salmon, Moraes, Dror, Shaw 2011, "Parallel
-// random numbers: as easy as 1, 2, 3"). A draw depends on its key and counter alone, so a recomputation, a batch
-// split otherwise and every backend get the same bits.
+// The counter-based generator behind every random op: Philox-4x32-10 (Salmon, Moraes, Dror, Shaw 2011,
+// "Parallel random numbers: as easy as 1, 2, 3"). A draw depends on its key and counter alone, so a
+// recomputation, a batch split otherwise and every backend get the same bits.
 //
 //   key     = { seed low 32, seed high 32 }                    random[0], random[1]
 //   counter = { element / 4 (low 32 bits), sequence, step, key of the op (low 32 bits) }
 //   word    = output[element % 4]
 //
-// dropout: `element` counts within the sequence (axis 0 is the sequence), sequence = random[3] + index along axis 0,
-// step = random[2]. random_normal: `element` counts in the whole tensor, sequence and step are 0.
+// dropout: `element` counts within the sequence (axis 0 is the sequence), sequence = random[3] + index along
+// axis 0, step = random[2]. random_normal: `element` counts in the whole tensor, sequence and step are 0.
 #pragma once
 
 #include <array>
@@ -61,8 +61,8 @@ inline uint64_t dropout_threshold(double p) {
   return bound > 0 ? static_cast<uint64_t>(bound) : 0;
 }
 
-/// Box-Muller on the words of elements 2i and 2i + 1: radius from the even word, angle from the odd one; the even
-/// element takes the cosine.
+/// Box-Muller on the words of elements 2i and 2i + 1: radius from the even word, angle from the odd one; the
+/// even element takes the cosine.
 inline std::array<double, 2> normal_pair(uint32_t even, uint32_t odd) {
   constexpr double kTwoPi = 6.283185307179586;
   const double radius = std::sqrt(-2.0 * std::log(uniform(even)));

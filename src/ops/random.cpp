@@ -71,14 +71,28 @@ void reference_random_normal(RefContext& ctx) {
 OpGroup random_ops() {
   using enum ir::RecomputeClass;
   static const std::vector<OpDef> kOps = {
-      {.name = "dropout", .summary = "zero with probability p, else x / (1 - p)", .min_inputs = 2, .max_inputs = 2,
-       .attrs = {float_attr("p"), int_attr("key")}, .infer = infer_dropout, .vjp = vjp_dropout,
-       .cost = elementwise_cost<20>, .reference = reference_dropout, .recompute = kNearlyFree, .in_place = {{0, 0}},
+      {.name = "dropout",
+       .summary = "zero with probability p, else x / (1 - p)",
+       .min_inputs = 2,
+       .max_inputs = 2,
+       .attrs = {float_attr("p"), int_attr("key")},
+       .infer = infer_dropout,
+       .vjp = vjp_dropout,
+       .cost = elementwise_cost<20>,
+       .reference = reference_dropout,
+       .recompute = kNearlyFree,
+       .in_place = {{0, 0}},
        .is_random = true},
-      {.name = "random_normal", .summary = "independent normals", .min_inputs = 1, .max_inputs = 1,
+      {.name = "random_normal",
+       .summary = "independent normals",
+       .min_inputs = 1,
+       .max_inputs = 1,
        .attrs = {ints_attr("shape"), float_attr("mean"), float_attr("std"), int_attr("key")},
-       .infer = infer_random_normal, .cost = elementwise_cost<60>, .reference = reference_random_normal,
-       .recompute = kNearlyFree, .is_random = true},
+       .infer = infer_random_normal,
+       .cost = elementwise_cost<60>,
+       .reference = reference_random_normal,
+       .recompute = kNearlyFree,
+       .is_random = true},
   };
   return kOps;
 }
@@ -87,8 +101,10 @@ ValueId dropout(Builder& b, ValueId x, ValueId random, double p, int64_t key) {
   return b.op("dropout", {x, random}, {{"p", p}, {"key", key}});
 }
 
-ValueId random_normal(Builder& b, ValueId random, std::vector<int64_t> shape, double mean, double std, int64_t key) {
-  return b.op("random_normal", {random}, {{"shape", std::move(shape)}, {"mean", mean}, {"std", std}, {"key", key}});
+ValueId random_normal(Builder& b, ValueId random, std::vector<int64_t> shape, double mean, double std,
+                      int64_t key) {
+  return b.op("random_normal", {random},
+              {{"shape", std::move(shape)}, {"mean", mean}, {"std", std}, {"key", key}});
 }
 
 int64_t random_key(std::string_view layer, std::string_view name) {

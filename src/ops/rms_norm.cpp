@@ -56,7 +56,8 @@ void vjp_add_rms_norm(VjpContext& ctx) {
   const Op op = ctx.op();
   const ValueId dsum = ctx.cotangent(0);
   const ValueId dy = ctx.cotangent(1);
-  PLIMSOLL_CHECK(!ctx.cotangent(2).valid(), "add_rms_norm: rstd is kept for the derivative and has none itself");
+  PLIMSOLL_CHECK(!ctx.cotangent(2).valid(),
+                 "add_rms_norm: rstd is kept for the derivative and has none itself");
   ValueId dx = dsum;
   if (dy.valid()) {
     const bool add = dsum.valid();
@@ -79,7 +80,8 @@ ValueId rebuild_add_rms_norm(Builder& b, const Op& fused, size_t output) {
   return output == 1 ? norm.y : norm.rstd;
 }
 
-// ---- references --------------------------------------------------------------------------------------------------
+// ---- references
+// --------------------------------------------------------------------------------------------------
 
 void normalise(const RefTensor& x, const RefTensor& weight, double eps, RefTensor& y, RefTensor& rstd) {
   const int64_t width = weight.type.num_elements();
@@ -126,7 +128,9 @@ void differentiate(RefContext& ctx, const RefTensor* d_residual, const RefTensor
   }
 }
 
-const RefTensor* optional(const RefContext& ctx, size_t i) { return i < ctx.inputs.size() ? ctx.inputs[i] : nullptr; }
+const RefTensor* optional(const RefContext& ctx, size_t i) {
+  return i < ctx.inputs.size() ? ctx.inputs[i] : nullptr;
+}
 void reference_rms_norm_grad(RefContext& ctx) { differentiate(ctx, nullptr, optional(ctx, 4)); }
 void reference_rms_norm_grad_add(RefContext& ctx) { differentiate(ctx, ctx.inputs[4], optional(ctx, 5)); }
 
@@ -136,20 +140,52 @@ OpGroup rms_norm_ops() {
   using enum ir::RecomputeClass;
   using enum ir::AutocastClass;
   static const std::vector<OpDef> kOps = {
-      {.name = "rms_norm", .summary = "root-mean-square normalisation", .min_inputs = 2, .max_inputs = 2,
-       .attrs = {float_attr("eps")}, .infer = infer_rms_norm, .vjp = vjp_rms_norm, .cost = elementwise_cost<4>,
-       .reference = reference_rms_norm, .autocast = kF32, .recompute = kNearlyFree},
-      {.name = "rms_norm_grad", .summary = "cotangents of x and weight", .min_inputs = 4, .max_inputs = 5,
-       .infer = infer_rms_norm_grad, .cost = elementwise_cost<10>, .reference = reference_rms_norm_grad,
-       .autocast = kF32, .recompute = kNearlyFree, .consumes = {{1, 4}}, .in_place = {{0, 0}}},
-      {.name = "add_rms_norm", .summary = "sum = x + residual, then rms_norm", .min_inputs = 3, .max_inputs = 3,
-       .attrs = {float_attr("eps")}, .infer = infer_add_rms_norm, .vjp = vjp_add_rms_norm,
-       .cost = elementwise_cost<5>, .reference = reference_add_rms_norm, .rebuild = rebuild_add_rms_norm,
-       .autocast = kF32, .recompute = kNearlyFree, .in_place = {{0, 0}, {0, 1}}},
-      {.name = "rms_norm_grad_add", .summary = "rms_norm_grad plus the residual's cotangent", .min_inputs = 5,
-       .max_inputs = 6, .infer = infer_rms_norm_grad_add, .cost = elementwise_cost<11>,
-       .reference = reference_rms_norm_grad_add, .autocast = kF32, .recompute = kNearlyFree,
-       .consumes = {{1, 5}}, .in_place = {{0, 4}}},
+      {.name = "rms_norm",
+       .summary = "root-mean-square normalisation",
+       .min_inputs = 2,
+       .max_inputs = 2,
+       .attrs = {float_attr("eps")},
+       .infer = infer_rms_norm,
+       .vjp = vjp_rms_norm,
+       .cost = elementwise_cost<4>,
+       .reference = reference_rms_norm,
+       .autocast = kF32,
+       .recompute = kNearlyFree},
+      {.name = "rms_norm_grad",
+       .summary = "cotangents of x and weight",
+       .min_inputs = 4,
+       .max_inputs = 5,
+       .infer = infer_rms_norm_grad,
+       .cost = elementwise_cost<10>,
+       .reference = reference_rms_norm_grad,
+       .autocast = kF32,
+       .recompute = kNearlyFree,
+       .consumes = {{1, 4}},
+       .in_place = {{0, 0}}},
+      {.name = "add_rms_norm",
+       .summary = "sum = x + residual, then rms_norm",
+       .min_inputs = 3,
+       .max_inputs = 3,
+       .attrs = {float_attr("eps")},
+       .infer = infer_add_rms_norm,
+       .vjp = vjp_add_rms_norm,
+       .cost = elementwise_cost<5>,
+       .reference = reference_add_rms_norm,
+       .rebuild = rebuild_add_rms_norm,
+       .autocast = kF32,
+       .recompute = kNearlyFree,
+       .in_place = {{0, 0}, {0, 1}}},
+      {.name = "rms_norm_grad_add",
+       .summary = "rms_norm_grad plus the residual's cotangent",
+       .min_inputs = 5,
+       .max_inputs = 6,
+       .infer = infer_rms_norm_grad_add,
+       .cost = elementwise_cost<11>,
+       .reference = reference_rms_norm_grad_add,
+       .autocast = kF32,
+       .recompute = kNearlyFree,
+       .consumes = {{1, 5}},
+       .in_place = {{0, 4}}},
   };
   return kOps;
 }

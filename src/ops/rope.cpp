@@ -1,5 +1,5 @@
-// Rotary positions in the half-split layout of Hugging Face: the table of angles, the turn of each head, and the turn
-// of the first heads of a packed q/k/v row. Source: Su et al. 2021, arXiv:2104.09864.
+// Rotary positions in the half-split layout of Hugging Face: the table of angles, the turn of each head, and
+// the turn of the first heads of a packed q/k/v row. Source: Su et al. 2021, arXiv:2104.09864.
 #include <fmt/format.h>
 
 #include <cmath>
@@ -9,7 +9,8 @@
 namespace plimsoll::ops {
 namespace {
 
-// ---- the table -----------------------------------------------------------------------------------------------------
+// ---- the table
+// -----------------------------------------------------------------------------------------------------
 
 Result<Types> infer_rope_table(const OpTypes& t) {
   Operands in(t, 1, {"inv_freq", "positions"});
@@ -19,7 +20,8 @@ Result<Types> infer_rope_table(const OpTypes& t) {
   int64_t batch = 1;
   if (t.has(1)) {
     const Shape& positions = t.inputs[1].shape;
-    in.require(positions.rank() == 2 && positions.dim(1) == tokens, fmt::format("positions must be [B,{}]", tokens), {1});
+    in.require(positions.rank() == 2 && positions.dim(1) == tokens,
+               fmt::format("positions must be [B,{}]", tokens), {1});
     batch = positions.dim(0);
   }
   const auto shape = shape_of({batch, tokens, 2 * t.inputs[0].shape.dim(0)});
@@ -27,7 +29,9 @@ Result<Types> infer_rope_table(const OpTypes& t) {
   return in.results({{DType::kF32, shape.value_or(Shape{1})}});
 }
 
-Cost cost_rope_table(const OpTypes& t) { return cost_of(t, 30.0 * static_cast<double>(t.outputs[0].num_elements())); }
+Cost cost_rope_table(const OpTypes& t) {
+  return cost_of(t, 30.0 * static_cast<double>(t.outputs[0].num_elements()));
+}
 
 void reference_rope_table(RefContext& ctx) {
   const auto& inv_freq = ctx.inputs[0]->data;
@@ -43,12 +47,13 @@ void reference_rope_table(RefContext& ctx) {
   }
 }
 
-// ---- the turn ------------------------------------------------------------------------------------------------------
+// ---- the turn
+// ------------------------------------------------------------------------------------------------------
 
 /// The table suits x [B, T, ...] with heads of `head_dim`.
 void check_table(Operands& in, const Shape& x, const Shape& table, int64_t head_dim) {
-  in.require(table.rank() == 3 && (table.dim(0) == x.dim(0) || table.dim(0) == 1) && table.dim(1) == x.dim(1) &&
-                 table.dim(2) == head_dim && head_dim % 2 == 0,
+  in.require(table.rank() == 3 && (table.dim(0) == x.dim(0) || table.dim(0) == 1) &&
+                 table.dim(1) == x.dim(1) && table.dim(2) == head_dim && head_dim % 2 == 0,
              fmt::format("table must be [B or 1, T, {}], an even head size", head_dim), {0, 1});
 }
 
@@ -123,15 +128,37 @@ void reference_rope_packed(RefContext& ctx) {
 OpGroup rope_ops() {
   using enum ir::RecomputeClass;
   static const std::vector<OpDef> kOps = {
-      {.name = "rope_table", .summary = "cosines and sines of the positions' angles", .min_inputs = 1, .max_inputs = 2,
-       .attrs = {int_attr("tokens"), float_attr("factor")}, .infer = infer_rope_table, .cost = cost_rope_table,
-       .reference = reference_rope_table, .autocast = ir::AutocastClass::kF32, .recompute = kNearlyFree},
-      {.name = "rope", .summary = "turns every head", .min_inputs = 2, .max_inputs = 2, .attrs = {bool_attr("inverse")},
-       .infer = infer_rope, .vjp = vjp_turn, .cost = elementwise_cost<3>, .reference = reference_rope,
-       .recompute = kNearlyFree, .in_place = {{0, 0}}},
-      {.name = "rope_packed", .summary = "turns the first heads of packed rows", .min_inputs = 2, .max_inputs = 2,
-       .attrs = {int_attr("heads"), int_attr("head_dim"), bool_attr("inverse")}, .infer = infer_rope_packed,
-       .vjp = vjp_turn, .cost = elementwise_cost<3>, .reference = reference_rope_packed, .recompute = kNearlyFree,
+      {.name = "rope_table",
+       .summary = "cosines and sines of the positions' angles",
+       .min_inputs = 1,
+       .max_inputs = 2,
+       .attrs = {int_attr("tokens"), float_attr("factor")},
+       .infer = infer_rope_table,
+       .cost = cost_rope_table,
+       .reference = reference_rope_table,
+       .autocast = ir::AutocastClass::kF32,
+       .recompute = kNearlyFree},
+      {.name = "rope",
+       .summary = "turns every head",
+       .min_inputs = 2,
+       .max_inputs = 2,
+       .attrs = {bool_attr("inverse")},
+       .infer = infer_rope,
+       .vjp = vjp_turn,
+       .cost = elementwise_cost<3>,
+       .reference = reference_rope,
+       .recompute = kNearlyFree,
+       .in_place = {{0, 0}}},
+      {.name = "rope_packed",
+       .summary = "turns the first heads of packed rows",
+       .min_inputs = 2,
+       .max_inputs = 2,
+       .attrs = {int_attr("heads"), int_attr("head_dim"), bool_attr("inverse")},
+       .infer = infer_rope_packed,
+       .vjp = vjp_turn,
+       .cost = elementwise_cost<3>,
+       .reference = reference_rope_packed,
+       .recompute = kNearlyFree,
        .in_place = {{0, 0}}},
   };
   return kOps;

@@ -10,11 +10,13 @@
 namespace plimsoll::ops {
 namespace {
 
-// ---- state -----------------------------------------------------------------------------------------------------
+// ---- state
+// -----------------------------------------------------------------------------------------------------
 
 Result<Types> infer_state(const OpTypes& t) {
-  return Error{ErrorCode::kInvalidArgument,
-               fmt::format("{}: the type comes from the state's declaration; read it with Builder::read", t.op)};
+  return Error{
+      ErrorCode::kInvalidArgument,
+      fmt::format("{}: the type comes from the state's declaration; read it with Builder::read", t.op)};
 }
 
 // The interpreter holds the states; it gives `state` its value and takes state_assign's itself.
@@ -25,7 +27,8 @@ Result<Types> infer_state_assign(const OpTypes& t) {
   return in ? in.results({}) : in.error();
 }
 
-// ---- reshape ---------------------------------------------------------------------------------------------------
+// ---- reshape
+// ---------------------------------------------------------------------------------------------------
 
 Result<Types> infer_reshape(const OpTypes& t) {
   Operands in(t, 1, {"x"});
@@ -49,7 +52,8 @@ void vjp_reshape(VjpContext& ctx) {
 
 void reference_copy(RefContext& ctx) { ctx.outputs[0]->data = ctx.inputs[0]->data; }
 
-// ---- split and concat ------------------------------------------------------------------------------------------
+// ---- split and concat
+// ------------------------------------------------------------------------------------------
 
 Result<Types> infer_split(const OpTypes& t) {
   Operands in(t, 1, {"x"});
@@ -65,7 +69,8 @@ Result<Types> infer_split(const OpTypes& t) {
     left -= size;
     parts.push_back({x.dtype, with_last(x.shape, size)});
   }
-  in.require(fits && left == 0, fmt::format("sizes [{}] do not add up to the last axis", fmt::join(sizes, ",")), {0});
+  in.require(fits && left == 0,
+             fmt::format("sizes [{}] do not add up to the last axis", fmt::join(sizes, ",")), {0});
   return in.results(std::move(parts));
 }
 
@@ -99,7 +104,8 @@ void reference_split(RefContext& ctx) {
 }
 
 Result<Types> infer_concat(const OpTypes& t) {
-  Operands in(t, std::max<size_t>(t.inputs.size(), 1), std::vector<std::string_view>(std::max<size_t>(t.inputs.size(), 1), "part"));
+  Operands in(t, std::max<size_t>(t.inputs.size(), 1),
+              std::vector<std::string_view>(std::max<size_t>(t.inputs.size(), 1), "part"));
   if (!in) return in.error();
   TensorType joined = t.inputs[0];
   for (size_t i = 1; i < t.inputs.size(); ++i) {
@@ -139,7 +145,8 @@ void reference_concat(RefContext& ctx) {
   }
 }
 
-// ---- copy and fill ---------------------------------------------------------------------------------------------
+// ---- copy and fill
+// ---------------------------------------------------------------------------------------------
 
 Result<Types> infer_copy(const OpTypes& t) {
   Operands in(t, 1, {"x"});
@@ -166,24 +173,64 @@ void reference_fill(RefContext& ctx) {
 OpGroup structure_ops() {
   using ir::RecomputeClass;
   static const std::vector<OpDef> kOps = {
-      {.name = "state", .summary = "reads a state of the session", .attrs = {string_attr("name")},
-       .infer = infer_state, .reference = reference_state, .recompute = RecomputeClass::kNever},
-      {.name = "state_assign", .summary = "the state takes the value", .min_inputs = 1, .max_inputs = 1,
-       .attrs = {string_attr("name")}, .infer = infer_state_assign, .reference = reference_state,
-       .recompute = RecomputeClass::kNever, .has_effect = true},
-      {.name = "reshape", .summary = "the same elements in another shape", .min_inputs = 1, .max_inputs = 1,
-       .attrs = {ints_attr("shape")}, .infer = infer_reshape, .vjp = vjp_reshape, .reference = reference_copy,
-       .recompute = RecomputeClass::kNearlyFree, .is_view = true},
-      {.name = "split", .summary = "cuts the last axis into parts", .min_inputs = 1, .max_inputs = 1,
-       .attrs = {ints_attr("sizes")}, .infer = infer_split, .vjp = vjp_split, .reference = reference_split,
-       .recompute = RecomputeClass::kNearlyFree, .is_view = true},
-      {.name = "concat", .summary = "joins along the last axis", .min_inputs = 1, .max_inputs = -1,
-       .infer = infer_concat, .vjp = vjp_concat, .reference = reference_concat, .autocast = ir::AutocastClass::kWidest,
+      {.name = "state",
+       .summary = "reads a state of the session",
+       .attrs = {string_attr("name")},
+       .infer = infer_state,
+       .reference = reference_state,
+       .recompute = RecomputeClass::kNever},
+      {.name = "state_assign",
+       .summary = "the state takes the value",
+       .min_inputs = 1,
+       .max_inputs = 1,
+       .attrs = {string_attr("name")},
+       .infer = infer_state_assign,
+       .reference = reference_state,
+       .recompute = RecomputeClass::kNever,
+       .has_effect = true},
+      {.name = "reshape",
+       .summary = "the same elements in another shape",
+       .min_inputs = 1,
+       .max_inputs = 1,
+       .attrs = {ints_attr("shape")},
+       .infer = infer_reshape,
+       .vjp = vjp_reshape,
+       .reference = reference_copy,
+       .recompute = RecomputeClass::kNearlyFree,
+       .is_view = true},
+      {.name = "split",
+       .summary = "cuts the last axis into parts",
+       .min_inputs = 1,
+       .max_inputs = 1,
+       .attrs = {ints_attr("sizes")},
+       .infer = infer_split,
+       .vjp = vjp_split,
+       .reference = reference_split,
+       .recompute = RecomputeClass::kNearlyFree,
+       .is_view = true},
+      {.name = "concat",
+       .summary = "joins along the last axis",
+       .min_inputs = 1,
+       .max_inputs = -1,
+       .infer = infer_concat,
+       .vjp = vjp_concat,
+       .reference = reference_concat,
+       .autocast = ir::AutocastClass::kWidest,
        .recompute = RecomputeClass::kNearlyFree},
-      {.name = "copy", .summary = "a dense copy", .min_inputs = 1, .max_inputs = 1, .infer = infer_copy,
-       .vjp = vjp_copy, .reference = reference_copy, .recompute = RecomputeClass::kNearlyFree},
-      {.name = "fill", .summary = "a constant tensor", .attrs = {ints_attr("shape"), float_attr("value")},
-       .infer = infer_fill, .reference = reference_fill, .recompute = RecomputeClass::kNearlyFree},
+      {.name = "copy",
+       .summary = "a dense copy",
+       .min_inputs = 1,
+       .max_inputs = 1,
+       .infer = infer_copy,
+       .vjp = vjp_copy,
+       .reference = reference_copy,
+       .recompute = RecomputeClass::kNearlyFree},
+      {.name = "fill",
+       .summary = "a constant tensor",
+       .attrs = {ints_attr("shape"), float_attr("value")},
+       .infer = infer_fill,
+       .reference = reference_fill,
+       .recompute = RecomputeClass::kNearlyFree},
   };
   return kOps;
 }

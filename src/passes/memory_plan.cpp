@@ -79,6 +79,8 @@ MemoryPlan plan_memory(const ir::Graph& graph, const Binding& binding, const Mem
     plan.optimal = placement.optimal;
     plan.method = placement.method;
   }
+  // Memory comes in pages, so the arena ends with one: what is planned is what is resident.
+  plan.arena_bytes = round_up(plan.arena_bytes, kPageBytes);
   describe_peak(graph, binding, buffers, storage_of, plan);
   return plan;
 }

@@ -13,6 +13,9 @@ namespace plimsoll::passes {
 /// Every storage of the arena starts at a multiple of this: a cache line, and AVX-512's vector.
 inline constexpr int64_t kStorageAlignment = 64;
 
+/// The arena and the persistent block are whole pages.
+inline constexpr int64_t kPageBytes = 4096;
+
 struct MemoryPlanOptions {
   int64_t max_nodes = 20'000;  ///< bounds the offset search
   bool separate = false;       ///< no sharing: every storage gets bytes of its own (the oracle of tests)
@@ -30,7 +33,7 @@ struct AliveTensor {
 /// Offsets by storage, -1 for states and empty storages. All bytes.
 struct MemoryPlan {
   std::vector<int64_t> offsets;
-  int64_t arena_bytes = 0;        ///< the top of the placement
+  int64_t arena_bytes = 0;        ///< the top of the placement, in whole pages
   int64_t lower_bound_bytes = 0;  ///< no placement can be lower
   bool optimal = false;
   std::string method;

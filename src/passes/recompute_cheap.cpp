@@ -23,8 +23,10 @@ using ir::ValueId;
 /// The arithmetic that a freed byte may cost. Norms, activations and dropout do 1 to 5 operations a byte of their
 /// result, which is below what memory takes for the byte; a table of sines in double does far more.
 constexpr double kMaxFlopsPerByte = 6;
-/// A result smaller than this share of what rebuilding reads is not worth it: rstd is a row's, not an element's.
-constexpr int64_t kMinShareOfInputs = 8;
+/// A result is worth it only as this share of the largest that its op makes, or of what rebuilding reads: rstd is a
+/// row's, not an element's.
+constexpr int64_t kMinShareOfResults = 2;
+constexpr int64_t kMinShareOfOperands = 8;
 constexpr size_t kNever = std::numeric_limits<size_t>::max();
 
 size_t slot(ValueId v) { return static_cast<size_t>(v.index); }
@@ -137,10 +139,13 @@ class Recompute {
 
   [[nodiscard]] bool worth_it(const Op& op, ValueId v) const {
     const int64_t bytes = graph_.type(v).bytes().count;
-    int64_t largest = 0;
+    int64_t operand = 0;
     for (const ValueId in : op.inputs)
-      if (in.valid() && producer(root(in)).def->name != "state") largest = std::max(largest, graph_.type(in).bytes().count);
-    return bytes * kMinShareOfInputs >= largest &&
+      if (in.valid() && producer(root(in)).def->name != "state")
+        operand = std::max(operand, graph_.type(in).bytes().count);
+    int64_t result = 0;
+    for (const ValueId out : op.outputs) result = std::max(result, graph_.type(out).bytes().count);
+    return bytes * kMinShareOfOperands >= operand && bytes * kMinShareOfResults >= result &&
            ir::op_cost(graph_, op).flops <= kMaxFlopsPerByte * static_cast<double>(bytes);
   }
 
@@ -154,22 +159,35 @@ class Recompute {
                                              : builder_.ops(op.def->name, op.inputs, op.attrs)[output];
     for (size_t i = known; i < graph_.num_ops(); ++i) clone.ops.push_back(OpId{static_cast<int32_t>(i)});
     if (!clone.value.valid()) return std::nullopt;
+    std::vector<OpId> views;  // of other clones; they come first
     for (const OpId id : clone.ops) {
       graph_.op(id).recomputed = true;
-      for (ValueId& v : graph_.op(id).inputs)
-        if (v.valid() && slot(v) < num_values_ && !take_operand(v, clone)) return std::nullopt;
+      for (size_t i = 0; i < graph_.op(id).inputs.size(); ++i) {
+        const ValueId v = graph_.op(id).inputs[i];
+        if (!v.valid() || slot(v) >= num_values_ || available(v, place)) continue;
+        const ValueId again = rebuilt(v, clone, views);
+        if (!again.valid()) return std::nullopt;
+        graph_.op(id).inputs[i] = again;
+      }
     }
+    clone.ops.insert(clone.ops.begin(), views.begin(), views.end());
     return clone;
   }
 
-  /// The operand as it is to be had at the clone's place: itself, or the value that stands for it in backward.
-  bool take_operand(ValueId& v, Clone& clone) {
-    if (available(v, clone.place)) return true;
-    const size_t other = clone_of_[slot(v)];  // views of rebuilt values are not followed
-    if (other == kNever) return false;
-    v = clones_[other].value;
-    clone.depends.push_back(other);
-    return true;
+  /// What stands in backward for `v`, a rebuilt value or a view of one; invalid if it is neither.
+  ValueId rebuilt(ValueId v, Clone& clone, std::vector<OpId>& views) {
+    if (const size_t other = clone_of_[slot(v)]; other != kNever) {
+      clone.depends.push_back(other);
+      return clones_[other].value;
+    }
+    const Op view = producer(v);
+    if (!view.def->is_view) return {};
+    const ValueId of = rebuilt(view.inputs[0], clone, views);
+    if (!of.valid()) return {};
+    const auto result = static_cast<size_t>(graph_.value(v).result_index);
+    for (const OpId made : views)  // q and k are parts of one split
+      if (graph_.op(made).inputs[0] == of && graph_.op(made).attrs == view.attrs) return graph_.op(made).outputs[result];
+    return clone_view(view, of, views)[result];
   }
 
   void move_up(size_t clone, size_t place) {
@@ -191,19 +209,19 @@ class Recompute {
       std::vector<ValueId> again;
       for (size_t i = 0; i < view.outputs.size(); ++i) {
         if (first_backward_use(view.outputs[i]) == kNever) continue;
-        if (again.empty()) again = clone_view(view, to, clone);
+        if (again.empty()) again = clone_view(view, to, clone.ops);
         redirect(view.outputs[i], again[i], clone);
       }
     }
   }
 
-  std::vector<ValueId> clone_view(const Op& view, ValueId of, Clone& clone) {
+  std::vector<ValueId> clone_view(const Op& view, ValueId of, std::vector<OpId>& ops) {
     builder_.set_layer(view.layer);
     const OpId id{static_cast<int32_t>(graph_.num_ops())};
     std::vector<ValueId> results = builder_.ops(view.def->name, {of}, view.attrs);
     if (builder_.status()) {
       graph_.op(id).recomputed = true;
-      clone.ops.push_back(id);
+      ops.push_back(id);
     }
     return results;
   }

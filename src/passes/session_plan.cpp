@@ -38,6 +38,7 @@ Result<SessionPlan> plan_session(std::vector<Program> programs) {
       session.persistent_bytes += round_up(decl.type.bytes().count, kStorageAlignment);
     }
   }
+  session.persistent_bytes = round_up(session.persistent_bytes, kPageBytes);
   session.programs = std::move(programs);
   return session;
 }

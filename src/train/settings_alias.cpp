@@ -138,7 +138,7 @@ std::string nearest_setting(const std::string& path) {
   int least = 1 << 20;
   const std::string last = path.substr(path.rfind('.') + 1);
   const auto consider = [&](const std::string& candidate, std::string_view wanted, std::string_view name) {
-    if (const int distance = edit_distance(wanted, name); distance < least) {
+    if (const int distance = edit_distance(wanted, name, least); distance < least) {
       least = distance;
       best = candidate;
     }

@@ -42,6 +42,8 @@ LLAMA_CASES = [
     case("three tokens", LLAMA, 5, 3),
     case("one layer, no clipping, all decay", LLAMA | dict(num_hidden_layers=1, vocab_size=1031), 1, 101,
          max_grad_norm=0, weight_decay_scope="all"),
+]
+MISTRAL_CASES = [
     case("sliding window", MISTRAL | dict(sliding_window=23, num_key_value_heads=1), 2, 83),
 ]
 GPT2_CASES = [

@@ -1,6 +1,6 @@
 """Holds `plimsoll train` against transformers and torch.optim, through debug.dump_dir.
 
-    python compare.py --binary build/plimsoll [--gpt2] [--only TEXT] [--record FILE] [--keep DIR]
+    python compare.py --binary build/plimsoll [--gpt2] [--mistral] [--only TEXT] [--record FILE] [--keep DIR]
 
 Each case of cases.py is trained for ten steps from random weights with every step dumped. Then, per step, from the
 parameters that Plimsoll had before it: loss, logits and each gradient are transformers' own; the update is AdamW's
@@ -179,6 +179,7 @@ def parse_arguments():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--binary", default="build/plimsoll")
     parser.add_argument("--gpt2", action="store_true", help="the GPT-2 cases too")
+    parser.add_argument("--mistral", action="store_true", help="the sliding-window cases too")
     parser.add_argument("--only", default="", help="cases whose name contains this")
     parser.add_argument("--record", help="write small values of the recorded cases to this JSON file")
     parser.add_argument("--keep", help="leave inputs and dumps in this folder")
@@ -188,7 +189,7 @@ def parse_arguments():
 def main():
     args = parse_arguments()
     torch.set_num_threads(2)
-    chosen = cases.LLAMA_CASES + (cases.GPT2_CASES if args.gpt2 else [])
+    chosen = cases.LLAMA_CASES + args.gpt2 * cases.GPT2_CASES + args.mistral * cases.MISTRAL_CASES
     chosen = [case for case in chosen if args.only in case["name"]]
     checks, recorded = Checks(), []
     with tempfile.TemporaryDirectory() as scratch:

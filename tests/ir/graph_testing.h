@@ -34,7 +34,8 @@ inline Graph sample() {
   graph.name = "step";
   Builder b(graph, ops::find_op);
   const ValueId table = b.state({"embed.weight", {DType::kF32, {7, 4}}, StateClass::kParameter});
-  const ValueId ids = b.state({"ids", {DType::kI32, {2, 3}}, StateClass::kInput, ir::MemorySpace::kHostPinned});
+  const ValueId ids =
+      b.state({"ids", {DType::kI32, {2, 3}}, StateClass::kInput, ir::MemorySpace::kHostPinned});
   const ValueId scale = b.state({"a \"b\"\\\n", {DType::kF32, {1}}, StateClass::kScalars});
   const ValueId acc = b.state({"grad", {DType::kF32, {7, 4}}, StateClass::kGradient});
   {

@@ -1,9 +1,9 @@
-// What the parser takes and what it refuses, by place and text; and that no prefix or mutation of a program hurts it.
+// What the parser takes and what it refuses, by place and text; and that no prefix or mutation of a program
+// hurts it.
 #include "ir/parser.h"
 
-#include <gtest/gtest.h>
-
 #include <fmt/format.h>
+#include <gtest/gtest.h>
 
 #include "ir/graph_testing.h"
 
@@ -11,7 +11,8 @@ namespace plimsoll::ir_testing {
 namespace {
 
 TEST(Parser, PassesOverBlanksAndComments) {
-  const Graph g = parsed("// a golden test\n\n  graph   \"g\"\r\n\n\t%7=fill{value=2.0,shape=[ 1 , 2 ]}:f32[1,2]@a.b\n// end\n");
+  const Graph g = parsed(
+      "// a golden test\n\n  graph   \"g\"\r\n\n\t%7=fill{value=2.0,shape=[ 1 , 2 ]}:f32[1,2]@a.b\n// end\n");
   EXPECT_EQ(ir::print(g), "graph \"g\"\n%0 = fill {shape=[1,2], value=2.0} : f32[1,2] @a.b\n");
 }
 
@@ -44,11 +45,13 @@ TEST(Parser, SaysWhatAndWhere) {
       {"%0 = fill {shape=[1], value=1.0} : f31[1]", "unknown element type 'f31': 2:39"},
       {"%0 = fill {shape=[1], value=1.0} : f32[0]", "impossible shape [0]: 2:42"},
       {"%0 = fill {shape=[1], value=1.0} : f32[1,1,1,1,1,1,1]", "too many axes: 2:53"},
-      {"%0 = fill {shape=[1], value=1.0} : f32[281474976710656,2]", "impossible shape [281474976710656,2]: 2:58"},
+      {"%0 = fill {shape=[1], value=1.0} : f32[281474976710656,2]",
+       "impossible shape [281474976710656,2]: 2:58"},
       {"%0 = fill {shape=[1], value=1.0} : f32[-1]", "expected an extent in 0..281474976710656: 2:40"},
       {"%0 = fill {shape=[1], value=1.0} : f32[1] disk", "unknown memory space 'disk': 2:47"},
       {"%0 = fill {shape=[1], value=1.0} : f32[1] queue=slow", "unknown queue: 2:53"},
-      {"%0 = fill {shape=[1], value=1.0} : f32[1] twice", "expected 'recomputed', 'queue=', '@<layer>' or the line's end: 2:48"},
+      {"%0 = fill {shape=[1], value=1.0} : f32[1] twice",
+       "expected 'recomputed', 'queue=', '@<layer>' or the line's end: 2:48"},
       {"%0 = fill {shape=[1], value=1.0} : f32[1] @a b", "unexpected text: 2:46"},
       {"%0 = silu(%0) : f32[1]", "%0 is used before it is made: 2:13"},
       {"%0 = silu(3) : f32[1]", "expected '%': 2:11"},
@@ -76,12 +79,15 @@ TEST(Parser, RefusesWhatSpansLines) {
   };
   EXPECT_EQ(message(""), "expected 'graph \"<name>\"': 1:1");
   EXPECT_EQ(message("%0 = fill"), "expected 'graph \"<name>\"': 1:1");
-  EXPECT_EQ(message("graph \"g\"\nstate \"w\" : f32[1] input\nstate \"w\" : f32[2] input\n"), "state \"w\" is declared twice: 3:25");
-  EXPECT_EQ(message("graph \"g\"\n%0 = fill {shape=[1], value=1.0} : f32[1]\n%0 = silu(%0) : f32[1]\n"), "%0 is made twice: 3:1");
-  EXPECT_EQ(message(std::string(ir::kMaxTextBytes + 1, ' ')), "the text has 67108865 bytes, at most 67108864 are read");
+  EXPECT_EQ(message("graph \"g\"\nstate \"w\" : f32[1] input\nstate \"w\" : f32[2] input\n"),
+            "state \"w\" is declared twice: 3:25");
+  EXPECT_EQ(message("graph \"g\"\n%0 = fill {shape=[1], value=1.0} : f32[1]\n%0 = silu(%0) : f32[1]\n"),
+            "%0 is made twice: 3:1");
+  EXPECT_EQ(message(std::string(ir::kMaxTextBytes + 1, ' ')),
+            "the text has 67108865 bytes, at most 67108864 are read");
   std::string many = "graph \"g\"\n";
   for (size_t i = 0; i <= ir::kMaxStates; ++i) many += fmt::format("state \"{}\" : f32[1] input\n", i);
-  EXPECT_EQ(message(many), "more than 16384 states: 16386:28");
+  EXPECT_EQ(message(many), "more than 16384 states: 16386:29");
 }
 
 TEST(Parser, SurvivesEveryPrefixAndManyMutations) {
@@ -96,7 +102,9 @@ TEST(Parser, SurvivesEveryPrefixAndManyMutations) {
       mutant[(random >> 8) % mutant.size()] = alphabet[(random >> 3) % alphabet.size()];
     }
     const auto graph = ir::parse(mutant, ops::find_op);
-    if (graph) EXPECT_EQ(ir::print(parsed(ir::print(*graph))), ir::print(*graph));
+    if (graph) {
+      EXPECT_EQ(ir::print(parsed(ir::print(*graph))), ir::print(*graph));
+    }
   }
 }
 

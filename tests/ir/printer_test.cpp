@@ -39,8 +39,10 @@ TEST(Printer, RoundTripsToTheSameProgram) {
 TEST(Printer, FloatsKeepTheirBits) {
   for (const double v : {1e-5, 0.1, 1.0 / 3, 1.0, -0.0, 1e22, 123456789.0, 2.2250738585072014e-308, 5e-324,
                          1.7976931348623157e308, double{INFINITY}, double{-INFINITY}}) {
-    const Graph g = parsed("graph \"g\"\n%0 = fill {shape=[1], value=" + ir::to_string(ir::Attr(v)) + "} : f32[1]\n");
-    EXPECT_EQ(std::bit_cast<uint64_t>(g.op(g.order()[0]).attrs.f64("value")), std::bit_cast<uint64_t>(v)) << v;
+    const Graph g =
+        parsed("graph \"g\"\n%0 = fill {shape=[1], value=" + ir::to_string(ir::Attr(v)) + "} : f32[1]\n");
+    EXPECT_EQ(std::bit_cast<uint64_t>(g.op(g.order()[0]).attrs.f64("value")), std::bit_cast<uint64_t>(v))
+        << v;
   }
   const Graph g = parsed("graph \"g\"\n%0 = fill {shape=[1], value=-nan} : f32[1]\n");
   EXPECT_TRUE(std::isnan(g.op(g.order()[0]).attrs.f64("value")));

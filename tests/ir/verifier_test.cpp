@@ -39,58 +39,72 @@ TEST(Verifier, FollowsConsumedStorages) {
 state_assign(%4) {name="w"}
 %5 = state {name="w"} : f32[4,6]
 %6 = add(%4, %5) : f32[4,6]
-)", ""},
+)",
+       ""},
       {"read after its consumer", R"(%4 = linear_dw(%2, %3, %0) : f32[4,6] @a
 %5 = silu(%0) : f32[4,6] @b
-)", "silu: operand 0 is read after linear_dw has taken its storage: b, line 9"},
+)",
+       "silu: operand 0 is read after linear_dw has taken its storage: b, line 9"},
       {"consumed twice", R"(%4 = linear_dw(%2, %3, %0) : f32[4,6]
 %5 = linear_dw(%2, %3, %0) : f32[4,6]
-)", "linear_dw: operand 2 is read after linear_dw has taken its storage: line 9"},
+)",
+       "linear_dw: operand 2 is read after linear_dw has taken its storage: line 9"},
       {"read through a view", R"(%4 = reshape(%0) {shape=[24]} : f32[24]
 %5 = linear_dw(%2, %3, %0) : f32[4,6]
 %6 = silu(%4) : f32[24]
-)", "silu: operand 0 is read after linear_dw has taken its storage: line 10"},
+)",
+       "silu: operand 0 is read after linear_dw has taken its storage: line 10"},
       {"consumed through a view", R"(%4 = reshape(%0) {shape=[24]} : f32[24]
 %5 = reshape(%4) {shape=[4,6]} : f32[4,6]
 %6 = linear_dw(%2, %3, %5) : f32[4,6]
 %7 = silu(%0) : f32[4,6]
-)", "silu: operand 0 is read after linear_dw has taken its storage: line 11"},
+)",
+       "silu: operand 0 is read after linear_dw has taken its storage: line 11"},
       {"another part of a split", R"(%4, %5 = split(%0) {sizes=[2,4]} : f32[4,2], f32[4,4]
 %6, %7 = split(%5) {sizes=[1,3]} : f32[4,1], f32[4,3]
 %8 = fill {shape=[2,2], value=1.0} : f32[2,2]
 %9 = linear_dw(%8, %3, %4) : f32[4,2]
 %10 = silu(%7) : f32[4,3]
 %11 = state {name="v"} : f32[4,6]
-)", ""},
+)",
+       ""},
       {"the same part of a split", R"(%4, %5 = split(%0) {sizes=[2,4]} : f32[4,2], f32[4,4]
 %6, %7 = split(%0) {sizes=[1,5]} : f32[4,1], f32[4,5]
 %8 = fill {shape=[2,2], value=1.0} : f32[2,2]
 %9 = linear_dw(%8, %3, %4) : f32[4,2]
 %10 = silu(%5) : f32[4,4]
 %11 = silu(%7) : f32[4,5]
-)", "silu: operand 0 is read after linear_dw has taken its storage: line 13"},
+)",
+       "silu: operand 0 is read after linear_dw has taken its storage: line 13"},
       {"the same operand consumed and read", R"(%4 = fill {shape=[1], value=0.0} : f32[1]
 %5 = fill {shape=[1,8], value=0.0} : f32[1,8]
 %6, %7, %8 = adamw(%0, %0, %1, %1, %4, %5) {group=0} : f32[4,6], f32[4,6], f32[4,6]
-)", "adamw: operand 0 is consumed and operand 1 reads it: line 10"},
+)",
+       "adamw: operand 0 is consumed and operand 1 reads it: line 10"},
       {"a state read again after it was consumed", R"(%4 = linear_dw(%2, %3, %0) : f32[4,6]
 %5 = state {name="w"} : f32[4,6]
-)", "state: \"w\" is read after linear_dw has taken its storage: line 9"},
+)",
+       "state: \"w\" is read after linear_dw has taken its storage: line 9"},
       {"another read of the state, after it was consumed", R"(%4 = state {name="w"} : f32[4,6]
 %5 = linear_dw(%2, %3, %0) : f32[4,6]
 %6 = silu(%4) : f32[4,6]
-)", "silu: operand 0 is read after linear_dw has taken its storage: line 10"},
+)",
+       "silu: operand 0 is read after linear_dw has taken its storage: line 10"},
       {"an old value after the assignment", R"(%4 = silu(%1) : f32[4,6]
 state_assign(%4) {name="w"}
 %5 = silu(%0) : f32[4,6]
-)", "silu: operand 0 is read after state_assign has taken its storage: line 10"},
+)",
+       "silu: operand 0 is read after state_assign has taken its storage: line 10"},
       {"a state assigned to itself", R"(state_assign(%0) {name="w"}
 %4 = silu(%0) : f32[4,6]
-)", ""},
+)",
+       ""},
       {"a value of another type assigned", R"(state_assign(%2) {name="w"}
-)", "state_assign: the value is f32[2,6], \"w\" is declared f32[4,6]: line 8"},
+)",
+       "state_assign: the value is f32[2,6], \"w\" is declared f32[4,6]: line 8"},
       {"an assignment to nothing", R"(state_assign(%2) {name="u"} @layers.1
-)", "state_assign: state \"u\" is not declared: layers.1, line 8"},
+)",
+       "state_assign: state \"u\" is not declared: layers.1, line 8"},
   };
   for (const auto& row : rows) EXPECT_EQ(complaint(parsed(kStates + row.text)), row.message) << row.name;
 }
@@ -105,29 +119,60 @@ struct Damage {
 TEST(Verifier, RefusesABrokenGraph) {
   const auto add = [](Graph& g) -> ir::Op& { return g.op(ir::OpId{2}); };
   const auto order = [](Graph& g, std::vector<int32_t> ids) {
-    std::vector<ir::OpId> order;
-    for (const int32_t id : ids) order.push_back({id});
-    g.set_order(order);
+    std::vector<ir::OpId> changed;
+    for (const int32_t id : ids) changed.push_back({id});
+    g.set_order(changed);
   };
   const std::vector<Damage> rows = {
       {"nothing", [](Graph&) {}, ""},
-      {"used before made", [&](Graph& g) { order(g, {0, 2, 1}); }, "add: operand 1 is used before it is made: sum, line 3"},
-      {"operand's op removed", [&](Graph& g) { order(g, {1, 2}); }, "add: operand 0 is used before it is made: sum, line 3"},
-      {"twice in the order", [&](Graph& g) { order(g, {0, 1, 2, 2}); }, "add: stands twice in the order: sum, line 5"},
-      {"no such op", [&](Graph& g) { order(g, {0, 9}); }, "the order names an op that does not exist: line 3"},
-      {"no definition", [&](Graph& g) { add(g).def = nullptr; }, "the order names an op that does not exist: sum, line 4"},
-      {"no such operand", [&](Graph& g) { add(g).inputs[1] = {99}; }, "add: operand 1 does not exist: sum, line 4"},
+      {"used before made",
+       [&](Graph& g) {
+         order(g, {0, 2, 1});
+       },
+       "add: operand 1 is used before it is made: sum, line 3"},
+      {"operand's op removed",
+       [&](Graph& g) {
+         order(g, {1, 2});
+       },
+       "add: operand 0 is used before it is made: sum, line 3"},
+      {"twice in the order",
+       [&](Graph& g) {
+         order(g, {0, 1, 2, 2});
+       },
+       "add: stands twice in the order: sum, line 5"},
+      {"no such op",
+       [&](Graph& g) {
+         order(g, {0, 9});
+       },
+       "the order names an op that does not exist: line 3"},
+      {"no definition", [&](Graph& g) { add(g).def = nullptr; },
+       "the order names an op that does not exist: sum, line 4"},
+      {"no such operand", [&](Graph& g) { add(g).inputs[1] = {99}; },
+       "add: operand 1 does not exist: sum, line 4"},
       {"absent operand", [&](Graph& g) { add(g).inputs[1] = {}; }, "add: y is absent: sum, line 4"},
-      {"too few operands", [&](Graph& g) { add(g).inputs.pop_back(); }, "add: takes (x, y), given 1 operands: sum, line 4"},
-      {"result of another op", [&](Graph& g) { add(g).outputs[0] = {0}; }, "add: result 0 is made twice: sum, line 4"},
-      {"result of an op to come", [&](Graph& g) { g.op(ir::OpId{0}).outputs[0] = {2}; }, "fill: result 0 belongs to another op: line 2"},
-      {"no such result", [&](Graph& g) { add(g).outputs[0] = {-1}; }, "add: result 0 does not exist: sum, line 4"},
-      {"no result", [&](Graph& g) { add(g).outputs.clear(); }, "add: has 0 results, inference gives 1: sum, line 4"},
-      {"another type", [&](Graph& g) { g.value(ValueId{2}).type.shape = Shape{5}; }, "add: result 0 is f32[5], inference gives f32[2]: sum, line 4"},
-      {"unknown attribute", [&](Graph& g) { add(g).attrs.set("x", true); }, "add: unknown attribute x: sum, line 4"},
-      {"mistyped attribute", [&](Graph& g) { g.op(ir::OpId{0}).attrs.set("value", std::string("1")); }, "fill: attribute value must be a float, is \"1\": line 2"},
-      {"missing attribute", [&](Graph& g) { g.op(ir::OpId{0}).attrs = {}; }, "fill: attribute shape is missing: line 2"},
-      {"impossible state", [&](Graph& g) { g.declare_state({"w", {DType::kF32, {0}}}); }, "state \"w\" has the impossible type f32[0]"},
+      {"too few operands", [&](Graph& g) { add(g).inputs.pop_back(); },
+       "add: takes (x, y), given 1 operands: sum, line 4"},
+      {"result of another op", [&](Graph& g) { add(g).outputs[0] = {0}; },
+       "add: result 0 is made twice: sum, line 4"},
+      {"result of an op to come", [&](Graph& g) { g.op(ir::OpId{0}).outputs[0] = {2}; },
+       "fill: result 0 belongs to another op: line 2"},
+      {"no such result", [&](Graph& g) { add(g).outputs[0] = {-1}; },
+       "add: result 0 does not exist: sum, line 4"},
+      {"no result", [&](Graph& g) { add(g).outputs.clear(); },
+       "add: has 0 results, inference gives 1: sum, line 4"},
+      {"another type", [&](Graph& g) { g.value(ValueId{2}).type.shape = Shape{5}; },
+       "add: result 0 is f32[5], inference gives f32[2]: sum, line 4"},
+      {"unknown attribute", [&](Graph& g) { add(g).attrs.set("x", true); },
+       "add: unknown attribute x: sum, line 4"},
+      {"mistyped attribute", [&](Graph& g) { g.op(ir::OpId{0}).attrs.set("value", std::string("1")); },
+       "fill: attribute value must be a float, is \"1\": line 2"},
+      {"missing attribute", [&](Graph& g) { g.op(ir::OpId{0}).attrs = {}; },
+       "fill: attribute shape is missing: line 2"},
+      {"impossible state",
+       [&](Graph& g) {
+         g.declare_state({"w", {DType::kF32, {0}}});
+       },
+       "state \"w\" has the impossible type f32[0]"},
   };
   for (const auto& row : rows) {
     Graph graph = parsed(R"(graph "g"

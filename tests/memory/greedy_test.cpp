@@ -74,7 +74,7 @@ TEST(Greedy, RanksByEachKeyInTurn) {
   const std::vector<Buffer> buffers{{0, 2, 4}, {0, 4, 5}, {3, 9, 5}};
   const Problem problem = make_problem(buffers);
   EXPECT_EQ(rank_by(problem, std::array{Key::kSize, Key::kLifetime}), (std::vector<int32_t>{2, 1, 0}));
-  EXPECT_EQ(rank_by(problem, std::array{Key::kLate}), (std::vector<int32_t>{2, 1, 0}));
+  EXPECT_EQ(rank_by(problem, std::array{Key::kLate}), (std::vector<int32_t>{2, 0, 1}));
   EXPECT_EQ(rank_by(problem, std::array{Key::kEarly, Key::kArea}), (std::vector<int32_t>{1, 0, 2}));
   EXPECT_EQ(rank_by(problem, std::array{Key::kLoad}), (std::vector<int32_t>{2, 0, 1}));
 }

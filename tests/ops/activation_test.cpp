@@ -35,7 +35,8 @@ TEST(Activation, BiasGeluIsWhatItReplaces) {
   for (const std::string kind : {"tanh", "none"}) {
     const Attrs attrs{{"approximate", kind}};
     const Tensors fused = evaluate(x, [&](Builder& b, const auto& v) {
-      return std::vector{ops::bias_gelu(b, v[0], v[1], kind), b.op("bias_gelu_grad", {v[2], v[0], v[1]}, attrs)};
+      return std::vector{ops::bias_gelu(b, v[0], v[1], kind),
+                         b.op("bias_gelu_grad", {v[2], v[0], v[1]}, attrs)};
     });
     const Tensors apart = evaluate(x, [&](Builder& b, const auto& v) {
       const ValueId sum = ops::bias_add(b, v[0], v[1]);
@@ -49,9 +50,18 @@ TEST(Activation, SaysWhatDoesNotFit) {
   const std::vector<ErrorCase> rows = {
       {"swiglu", {f32({2, 3})}, {}, "swiglu: the last axis is not gate and up side by side: gate_up [2,3]"},
       {"swiglu_grad", {f32({2, 3}), f32({2, 4})}, {}, "swiglu_grad: gate_up must be [2,6], is [2,4]"},
-      {"bias_gelu", {f32({2, 3}), f32({2})}, {{"approximate", "tanh"}}, "bias_gelu: bias must be [3], is [2]"},
-      {"bias_gelu", {f32({2, 3}), f32({3})}, {{"approximate", "x"}}, "bias_gelu: approximate must be \"tanh\" or \"none\""},
-      {"bias_gelu_grad", {f32({2}), f32({3}), f32({2})}, {{"approximate", "tanh"}}, "bias_gelu_grad: x must be [2], is [3]"},
+      {"bias_gelu",
+       {f32({2, 3}), f32({2})},
+       {{"approximate", "tanh"}},
+       "bias_gelu: bias must be [3], is [2]"},
+      {"bias_gelu",
+       {f32({2, 3}), f32({3})},
+       {{"approximate", "x"}},
+       "bias_gelu: approximate must be \"tanh\" or \"none\""},
+      {"bias_gelu_grad",
+       {f32({2}), f32({3}), f32({2})},
+       {{"approximate", "tanh"}},
+       "bias_gelu_grad: x must be [2], is [3]"},
   };
   for (const auto& row : rows) EXPECT_EQ(operand_error(row), row.what);
 }

@@ -28,15 +28,20 @@ TEST(Attention, DerivativesMatchFiniteDifferences) {
       {"documents", "attention", {one, k, v, kDocuments}, masks(true, 0)},
       {"documents in a window", "attention", {q, k, v, kDocuments}, masks(true, 2)},
       {"packed", "attention_packed", {normal({2, 5, 12})}, packed(2, 1, 3, true, 0)},
-      {"packed, documents, window", "attention_packed", {normal({2, 5, 12}), kDocuments}, packed(4, 1, 2, true, 3)},
+      {"packed, documents, window",
+       "attention_packed",
+       {normal({2, 5, 12}), kDocuments},
+       packed(4, 1, 2, true, 3)},
       {"packed, all", "attention_packed", {normal({1, 3, 6})}, packed(1, 1, 2, false, 0)},
   };
   for (const auto& row : rows) EXPECT_LT(derivative_error(row), kDerivativeTolerance) << row.name;
 }
 
 TEST(Attention, GivesKnownValues) {
-  const RefTensor q = values({1, 2, 1, 1}, {1, 1}), k = values({1, 2, 1, 1}, {0, 1}), v = values({1, 2, 1, 1}, {10, 20});
-  const Tensors r = evaluate("attention", {q, k, v}, {{"scale", 1.0}, {"causal", true}, {"window", int64_t{0}}});
+  const RefTensor q = values({1, 2, 1, 1}, {1, 1}), k = values({1, 2, 1, 1}, {0, 1}),
+                  v = values({1, 2, 1, 1}, {10, 20});
+  const Tensors r =
+      evaluate("attention", {q, k, v}, {{"scale", 1.0}, {"causal", true}, {"window", int64_t{0}}});
   const double weight = std::exp(1.0) / (1 + std::exp(1.0));
   EXPECT_LT(distance(r[0], values({1, 2, 1, 1}, {10, 10 + 10 * weight})), 1e-15);
   EXPECT_LT(distance(r[1], values({1, 1, 2}, {0, std::log(1 + std::exp(1.0))})), 1e-15);
@@ -50,7 +55,9 @@ TEST(Attention, ADocumentIsASequenceOfItsOwn) {
     t.type.shape.set_dim(1, 2);
     return t;
   };
-  EXPECT_LT(distance(second(both), evaluate("attention", {second(q), second(k), second(v)}, masks(true, 0))[0]), 1e-15);
+  EXPECT_LT(
+      distance(second(both), evaluate("attention", {second(q), second(k), second(v)}, masks(true, 0))[0]),
+      1e-15);
 }
 
 TEST(Attention, AWindowOfAllIsNone) {
@@ -65,7 +72,8 @@ TEST(Attention, ThePackedFormIsWhatItReplaces) {
   const Tensors x = {normal({2, 5, 24}), kDocuments, normal({2, 5, 12}, 1)};
   const Tensors fused = evaluate(x, [](Builder& b, const auto& v) {
     const auto r = b.ops("attention_packed", {v[0], v[1]}, packed(4, 2, 3, true, 3));
-    return std::vector{r[0], r[1], b.op("attention_packed_grad", {v[0], r[0], r[1], v[2], v[1]}, packed(4, 2, 3, true, 3))};
+    return std::vector{
+        r[0], r[1], b.op("attention_packed_grad", {v[0], r[0], r[1], v[2], v[1]}, packed(4, 2, 3, true, 3))};
   });
   const Tensors apart = evaluate(x, [](Builder& b, const auto& v) {
     const auto parts = ops::split(b, v[0], {12, 6, 6});
@@ -73,7 +81,9 @@ TEST(Attention, ThePackedFormIsWhatItReplaces) {
     const ValueId k = ops::reshape(b, parts[1], {2, 5, 2, 3});
     const ValueId values = ops::reshape(b, parts[2], {2, 5, 2, 3});
     const auto r = ops::attention(b, q, k, values, v[1], {.scale = 0.7, .causal = true, .window = 3});
-    const auto g = b.ops("attention_grad", {q, k, values, r.out, r.lse, ops::reshape(b, v[2], {2, 5, 4, 3}), v[1]}, masks(true, 3));
+    const auto g =
+        b.ops("attention_grad", {q, k, values, r.out, r.lse, ops::reshape(b, v[2], {2, 5, 4, 3}), v[1]},
+              masks(true, 3));
     return std::vector{ops::reshape(b, r.out, {2, 5, 12}), r.lse,
                        ops::concat(b, {ops::reshape(b, g[0], {2, 5, 12}), ops::reshape(b, g[1], {2, 5, 6}),
                                        ops::reshape(b, g[2], {2, 5, 6})})};
@@ -85,7 +95,8 @@ TEST(Attention, CountsVisiblePairs) {
   const auto flops = [](bool causal, int64_t window) {
     ir::Graph graph;
     Builder b(graph, ops::find_op);
-    const ValueId out = b.op("attention_packed", {ops::fill(b, {1, 8, 12}, 1)}, packed(2, 1, 3, causal, window));
+    const ValueId out =
+        b.op("attention_packed", {ops::fill(b, {1, 8, 12}, 1)}, packed(2, 1, 3, causal, window));
     return ir::op_cost(graph, graph.op(graph.value(out).producer)).flops;
   };
   EXPECT_EQ(flops(false, 0), 4 * 2 * 64 * 3);
@@ -96,16 +107,39 @@ TEST(Attention, CountsVisiblePairs) {
 TEST(Attention, SaysWhatDoesNotFit) {
   const TensorType q = f32({2, 5, 4, 3}), k = f32({2, 5, 2, 3});
   const std::vector<ErrorCase> rows = {
-      {"attention", {f32({2, 5, 3, 3}), k, k}, masks(true, 0), "attention: 3 heads are no multiple of 2 kv heads"},
-      {"attention", {q, f32({2, 4, 2, 3}), k}, masks(true, 0), "attention: k must be [B,T,kv_heads,head_dim] as q: q [2,5,4,3], k [2,4,2,3]"},
+      {"attention",
+       {f32({2, 5, 3, 3}), k, k},
+       masks(true, 0),
+       "attention: 3 heads are no multiple of 2 kv heads"},
+      {"attention",
+       {q, f32({2, 4, 2, 3}), k},
+       masks(true, 0),
+       "attention: k must be [B,T,kv_heads,head_dim] as q: q [2,5,4,3], k [2,4,2,3]"},
       {"attention", {q, k, q}, masks(true, 0), "attention: v must be [2,5,2,3], is [2,5,4,3]"},
       {"attention", {q, k, k, i32({5})}, masks(true, 0), "attention: doc_start must be [2,5], is [5]"},
-      {"attention", {q, k, k}, masks(true, -1), "attention: window must be positive, or 0 for none, and causal"},
-      {"attention", {q, k, k}, masks(false, 2), "attention: window must be positive, or 0 for none, and causal"},
-      {"attention_grad", {q, k, k, q, f32({2, 4, 5}), k}, masks(true, 0), "attention_grad: dout must be [2,5,4,3], is [2,5,2,3]"},
-      {"attention_packed", {f32({2, 5, 13})}, packed(2, 1, 3, true, 0), "attention_packed: qkv does not hold 2 + 2 * 1 heads of 3: qkv [2,5,13]"},
-      {"attention_packed", {f32({2, 5, 12})}, packed(int64_t{1} << 62, 1, 3, true, 0), "attention_packed: heads out of range"},
-      {"attention_packed_grad", {f32({2, 5, 12}), f32({2, 5, 6}), f32({2, 5, 2}), f32({2, 5, 6})}, packed(2, 1, 3, true, 0),
+      {"attention",
+       {q, k, k},
+       masks(true, -1),
+       "attention: window must be positive, or 0 for none, and causal"},
+      {"attention",
+       {q, k, k},
+       masks(false, 2),
+       "attention: window must be positive, or 0 for none, and causal"},
+      {"attention_grad",
+       {q, k, k, q, f32({2, 4, 5}), k},
+       masks(true, 0),
+       "attention_grad: dout must be [2,5,4,3], is [2,5,2,3]"},
+      {"attention_packed",
+       {f32({2, 5, 13})},
+       packed(2, 1, 3, true, 0),
+       "attention_packed: qkv does not hold 2 + 2 * 1 heads of 3: qkv [2,5,13]"},
+      {"attention_packed",
+       {f32({2, 5, 12})},
+       packed(int64_t{1} << 62, 1, 3, true, 0),
+       "attention_packed: heads out of range"},
+      {"attention_packed_grad",
+       {f32({2, 5, 12}), f32({2, 5, 6}), f32({2, 5, 2}), f32({2, 5, 6})},
+       packed(2, 1, 3, true, 0),
        "attention_packed_grad: lse must be [2,2,5], is [2,5,2]"},
   };
   for (const auto& row : rows) EXPECT_EQ(operand_error(row), row.what);

@@ -23,9 +23,14 @@ TEST(Elementwise, DerivativesMatchFiniteDifferences) {
 
 TEST(Elementwise, GivesKnownValues) {
   const RefTensor x = values({3}, {-1, 0, 2});
-  EXPECT_LT(distance(evaluate("silu", {x})[0], values({3}, {-0.2689414213699951, 0, 1.7615941559557649})), 1e-15);
-  EXPECT_LT(distance(evaluate("gelu", {x}, {{"approximate", "none"}})[0], values({3}, {-0.15865525393145707, 0, 1.9544997361036416})), 1e-15);
-  EXPECT_LT(distance(evaluate("gelu", {x}, {{"approximate", "tanh"}})[0], values({3}, {-0.15880800939172324, 0, 1.9545976940877752})), 1e-15);
+  EXPECT_LT(distance(evaluate("silu", {x})[0], values({3}, {-0.2689414213699951, 0, 1.7615941559557649})),
+            1e-15);
+  EXPECT_LT(distance(evaluate("gelu", {x}, {{"approximate", "none"}})[0],
+                     values({3}, {-0.15865525393145707, 0, 1.9544997361036416})),
+            1e-15);
+  EXPECT_LT(distance(evaluate("gelu", {x}, {{"approximate", "tanh"}})[0],
+                     values({3}, {-0.15880800939172324, 0, 1.9545976940877752})),
+            1e-15);
   EXPECT_EQ(evaluate("add", {x, x})[0].data, (std::vector<double>{-2, 0, 4}));
   EXPECT_EQ(evaluate("mul", {x, x})[0].data, (std::vector<double>{1, 0, 4}));
   EXPECT_EQ(evaluate("scale", {x, values({1}, {3})})[0].data, (std::vector<double>{-3, 0, 6}));
@@ -42,7 +47,10 @@ TEST(Elementwise, SaysWhatDoesNotFit) {
       {"silu", {{DType::kBf16, {2}}}, {}, "silu: x must be f32, is bf16[2]"},
       {"silu_grad", {f32({2}), f32({3})}, {}, "silu_grad: shapes differ: dy [2], x [3]"},
       {"gelu", {f32({2})}, {{"approximate", "erf"}}, "gelu: approximate must be \"tanh\" or \"none\""},
-      {"gelu_grad", {f32({2}), f32({2})}, {{"approximate", ""}}, "gelu_grad: approximate must be \"tanh\" or \"none\""},
+      {"gelu_grad",
+       {f32({2}), f32({2})},
+       {{"approximate", ""}},
+       "gelu_grad: approximate must be \"tanh\" or \"none\""},
   };
   for (const auto& row : rows) EXPECT_EQ(operand_error(row), row.what);
 }

@@ -25,10 +25,14 @@ TEST(Linear, DerivativesMatchFiniteDifferences) {
 
 TEST(Linear, GivesKnownValues) {
   const RefTensor x = values({1, 2}, {1, 2});
-  EXPECT_EQ(evaluate("linear", {x, values({2, 2}, {1, 10, 100, 1000})}, kPlain)[0].data, (std::vector<double>{21, 2100}));
-  EXPECT_EQ(evaluate("linear", {x, values({2, 2}, {1, 10, 100, 1000})}, kTransposed)[0].data, (std::vector<double>{201, 2010}));
-  EXPECT_EQ(evaluate("linear", {x, values({1, 2}, {3, 4}), values({1}, {5})}, kPlain)[0].data, (std::vector<double>{16}));
-  EXPECT_EQ(evaluate("embedding", {values({3, 2}, {1, 2, 3, 4, 5, 6}), ints({2, 1}, {2, 0})})[0].data, (std::vector<double>{5, 6, 1, 2}));
+  EXPECT_EQ(evaluate("linear", {x, values({2, 2}, {1, 10, 100, 1000})}, kPlain)[0].data,
+            (std::vector<double>{21, 2100}));
+  EXPECT_EQ(evaluate("linear", {x, values({2, 2}, {1, 10, 100, 1000})}, kTransposed)[0].data,
+            (std::vector<double>{201, 2010}));
+  EXPECT_EQ(evaluate("linear", {x, values({1, 2}, {3, 4}), values({1}, {5})}, kPlain)[0].data,
+            (std::vector<double>{16}));
+  EXPECT_EQ(evaluate("embedding", {values({3, 2}, {1, 2, 3, 4, 5, 6}), ints({2, 1}, {2, 0})})[0].data,
+            (std::vector<double>{5, 6, 1, 2}));
   EXPECT_EQ(evaluate("sum_rows", {values({2, 2}, {1, 2, 3, 4})})[0].data, (std::vector<double>{4, 6}));
 }
 
@@ -46,11 +50,13 @@ TEST(Linear, GradientsAccumulate) {
   check("embedding_grad", {dy, tokens}, {{"rows", int64_t{6}}}, {6, 5});
   const RefTensor total = normal({6, 5}, 3);
   const RefTensor grad = evaluate("embedding_grad", {dy, tokens}, {{"rows", int64_t{6}}})[0];
-  EXPECT_EQ(evaluate("embedding_grad_add", {total, dy, tokens})[0].data, evaluate("add", {total, grad})[0].data);
+  EXPECT_EQ(evaluate("embedding_grad_add", {total, dy, tokens})[0].data,
+            evaluate("add", {total, grad})[0].data);
 }
 
 TEST(Linear, UntouchedRowsOfTheTableAreTheNeutralElement) {
-  const RefTensor grad = evaluate("embedding_grad", {values({1, 1, 1}, {7}), ints({1, 1}, {1})}, {{"rows", int64_t{3}}})[0];
+  const RefTensor grad =
+      evaluate("embedding_grad", {values({1, 1, 1}, {7}), ints({1, 1}, {1})}, {{"rows", int64_t{3}}})[0];
   EXPECT_TRUE(std::signbit(grad.data[0]));
   EXPECT_EQ(grad.data[1], 7);
 }
@@ -66,22 +72,45 @@ TEST(Linear, CountsItsOperations) {
 
 TEST(Linear, SaysWhatDoesNotFit) {
   const std::vector<ErrorCase> rows = {
-      {"linear", {f32({2, 3}), f32({4, 5})}, kPlain, "linear: inner dimensions differ: x [2,3], weight [4,5]"},
-      {"linear", {f32({2, 3}), f32({4, 3})}, kTransposed, "linear: inner dimensions differ: x [2,3], weight [4,3]"},
+      {"linear",
+       {f32({2, 3}), f32({4, 5})},
+       kPlain,
+       "linear: inner dimensions differ: x [2,3], weight [4,5]"},
+      {"linear",
+       {f32({2, 3}), f32({4, 3})},
+       kTransposed,
+       "linear: inner dimensions differ: x [2,3], weight [4,3]"},
       {"linear", {f32({2, 3}), f32({3})}, kPlain, "linear: weight must have two axes: weight [3]"},
       {"linear", {f32({2, 3}), f32({4, 3}), f32({3})}, kPlain, "linear: bias must be [4], is [3]"},
       {"linear", {f32({2, 3})}, kPlain, "linear: takes (x, weight, bias?), given 1 operands"},
-      {"linear", {f32({int64_t{1} << 30, 1}), f32({int64_t{1} << 30, 1})}, kPlain,
+      {"linear",
+       {f32({int64_t{1} << 30, 1}), f32({int64_t{1} << 30, 1})},
+       kPlain,
        "linear: a result would be [1073741824,1073741824], beyond 2^48 elements or 6 axes"},
       {"linear_dw", {f32({2, 3}), f32({3, 3})}, kPlain, "linear_dw: rows differ: x [2,3], dy [3,3]"},
-      {"linear_dw", {f32({2, 3}), f32({2, 4}), f32({3, 4})}, kPlain, "linear_dw: acc must be [4,3], is [3,4]"},
+      {"linear_dw",
+       {f32({2, 3}), f32({2, 4}), f32({3, 4})},
+       kPlain,
+       "linear_dw: acc must be [4,3], is [3,4]"},
       {"sum_rows", {f32({2, 3}), f32({2})}, {}, "sum_rows: acc must be [3], is [2]"},
       {"embedding", {f32({2, 3}), f32({1})}, {}, "embedding: ids must be i32, is f32[1]"},
       {"embedding", {f32({2}), i32({1})}, {}, "embedding: table must have two axes: table [2]"},
-      {"embedding", {f32({2, 3}), i32({1, 1, 1, 1, 1, 1})}, {}, "embedding: ids have too many axes: ids [1,1,1,1,1,1]"},
-      {"embedding_grad", {f32({2, 3}), i32({3})}, {{"rows", int64_t{4}}}, "embedding_grad: tokens differ: dy [2,3], ids [3]"},
-      {"embedding_grad", {f32({2, 3}), i32({2})}, {{"rows", int64_t{-4}}}, "embedding_grad: rows -4 out of range"},
-      {"embedding_grad_add", {f32({4, 2}), f32({2, 3}), i32({2})}, {}, "embedding_grad_add: widths differ: total [4,2], dy [2,3]"},
+      {"embedding",
+       {f32({2, 3}), i32({1, 1, 1, 1, 1, 1})},
+       {},
+       "embedding: ids have too many axes: ids [1,1,1,1,1,1]"},
+      {"embedding_grad",
+       {f32({2, 3}), i32({3})},
+       {{"rows", int64_t{4}}},
+       "embedding_grad: tokens differ: dy [2,3], ids [3]"},
+      {"embedding_grad",
+       {f32({2, 3}), i32({2})},
+       {{"rows", int64_t{-4}}},
+       "embedding_grad: rows -4 out of range"},
+      {"embedding_grad_add",
+       {f32({4, 2}), f32({2, 3}), i32({2})},
+       {},
+       "embedding_grad_add: widths differ: total [4,2], dy [2,3]"},
   };
   for (const auto& row : rows) EXPECT_EQ(operand_error(row), row.what);
 }

@@ -19,13 +19,19 @@ TEST(Loss, DerivativesMatchFiniteDifferences) {
       {"cross_entropy of every token", "cross_entropy", {normal({4, 5}), ids({4}, 5), kScale}, {}, {0}, 2},
       {"cross_entropy onto", "cross_entropy", {normal({2, 3, 5}), kTargets, kScale, normal({1})}, {}, {0}, 2},
       {"head_loss", "head_loss", {x, normal({5, 4}, 1), kTargets, kScale}, head(true, false), {0}, 3},
-      {"head_loss transposed", "head_loss", {x, normal({4, 5}, 1), kTargets, kScale}, head(true, true), {0}, 3},
+      {"head_loss transposed",
+       "head_loss",
+       {x, normal({4, 5}, 1), kTargets, kScale},
+       head(true, true),
+       {0},
+       3},
   };
   for (const auto& row : rows) EXPECT_LT(derivative_error(row), kDerivativeTolerance) << row.name;
 }
 
 TEST(Loss, GivesKnownValues) {
-  const Tensors r = evaluate("cross_entropy", {values({1, 2, 2}, {0, 0, 1000, 0}), ints({1, 2}, {1, 0}), kScale});
+  const Tensors r =
+      evaluate("cross_entropy", {values({1, 2, 2}, {0, 0, 1000, 0}), ints({1, 2}, {1, 0}), kScale});
   EXPECT_LT(distance(r[0], values({1}, {std::log(2.0)})), 1e-15);
   EXPECT_LT(distance(r[1], values({1, 2}, {std::log(2.0), 1000})), 1e-15);
 }
@@ -42,8 +48,8 @@ TEST(Loss, AllTargetsIgnoredGiveZero) {
 
 TEST(Loss, HeadLossIsWhatItReplaces) {
   for (const bool transposed : {false, true}) {
-    const Tensors x = {normal({2, 3, 4}), normal(transposed ? Shape{4, 5} : Shape{5, 4}, 1), kTargets, kScale, normal({1}, 2),
-                       normal(transposed ? Shape{4, 5} : Shape{5, 4}, 3)};
+    const Tensors x = {normal({2, 3, 4}), normal(transposed ? Shape{4, 5} : Shape{5, 4}, 1), kTargets, kScale,
+                       normal({1}, 2),    normal(transposed ? Shape{4, 5} : Shape{5, 4}, 3)};
     const Tensors fused = evaluate("head_loss", x, head(true, transposed));
     const Tensors apart = evaluate(x, [&](Builder& b, const auto& v) {
       const ValueId logits = ops::linear(b, v[0], v[1], {}, transposed);
@@ -60,19 +66,32 @@ TEST(Loss, HeadLossIsWhatItReplaces) {
 }
 
 TEST(Loss, SaysWhatDoesNotFit) {
-  const TensorType one = f32({1}), logits = f32({2, 3, 5}), targets = i32({2, 3}), x = f32({2, 3, 4}), w = f32({5, 4});
+  const TensorType one = f32({1}), logits = f32({2, 3, 5}), targets = i32({2, 3}), x = f32({2, 3, 4}),
+                   w = f32({5, 4});
   Attrs odd = head(true, false);
   odd.set("chunk_tokens", int64_t{100});
   const std::vector<ErrorCase> rows = {
       {"cross_entropy", {logits, i32({2, 5}), one}, {}, "cross_entropy: targets must be [2,3], is [2,5]"},
       {"cross_entropy", {logits, targets, f32({2})}, {}, "cross_entropy: grad_scale must be [1], is [2]"},
       {"cross_entropy", {logits, f32({2, 3}), one}, {}, "cross_entropy: targets must be i32, is f32[2,3]"},
-      {"cross_entropy_grad", {logits, targets, f32({2}), one}, {}, "cross_entropy_grad: lse must be [2,3], is [2]"},
-      {"head_loss", {x, f32({5, 3}), targets, one}, head(true, false), "head_loss: inner dimensions differ: x [2,3,4], weight [5,3]"},
+      {"cross_entropy_grad",
+       {logits, targets, f32({2}), one},
+       {},
+       "cross_entropy_grad: lse must be [2,3], is [2]"},
+      {"head_loss",
+       {x, f32({5, 3}), targets, one},
+       head(true, false),
+       "head_loss: inner dimensions differ: x [2,3,4], weight [5,3]"},
       {"head_loss", {x, w, i32({2}), one}, head(true, false), "head_loss: targets must be [2,3], is [2]"},
-      {"head_loss", {x, w, targets, one, {}, f32({4, 5})}, head(true, false), "head_loss: acc_dw must be [5,4], is [4,5]"},
+      {"head_loss",
+       {x, w, targets, one, {}, f32({4, 5})},
+       head(true, false),
+       "head_loss: acc_dw must be [5,4], is [4,5]"},
       {"head_loss", {x, w, targets, one, {}, w}, head(false, false), "head_loss: acc_dw needs grad"},
-      {"head_loss", {x, w, targets, one}, odd, "head_loss: chunk_tokens must be a positive multiple of 256, is 100"},
+      {"head_loss",
+       {x, w, targets, one},
+       odd,
+       "head_loss: chunk_tokens must be a positive multiple of 256, is 100"},
   };
   for (const auto& row : rows) EXPECT_EQ(operand_error(row), row.what);
 }

@@ -1,12 +1,12 @@
 // What holds for every op of the list; and that the list names every file of the folder.
+#include "ops/op_list.h"
+
 #include <gtest/gtest.h>
 
 #include <filesystem>
 #include <fstream>
 #include <set>
 #include <sstream>
-
-#include "ops/op_list.h"
 
 namespace plimsoll::ops {
 namespace {
@@ -40,16 +40,18 @@ TEST(OpList, EveryOpIsComplete) {
     EXPECT_NE(def->infer, nullptr) << def->name;
     EXPECT_NE(def->reference, nullptr) << def->name;
     EXPECT_TRUE(def->max_inputs == -1 || def->max_inputs >= def->min_inputs) << def->name;
-    for (const ir::Alias& a : def->consumes) EXPECT_TRUE(def->max_inputs == -1 || a.input < def->max_inputs) << def->name;
+    for (const ir::Alias& a : def->consumes)
+      EXPECT_TRUE(def->max_inputs == -1 || a.input < def->max_inputs) << def->name;
     for (const ir::Alias& a : def->in_place) EXPECT_LT(a.input, def->max_inputs) << def->name;
   }
 }
 
 /// What a backward or an optimizer op computes is not differentiated again; everything else has its rule.
 TEST(OpList, EveryForwardOpHasADerivative) {
-  const std::set<std::string_view> constants = {"state", "state_assign", "fill", "random_normal", "rope_table"};
-  const std::set<std::string_view> backward = {"linear_dw",   "sum_squares", "sum_squares_sweep", "global_norm",
-                                               "clip_scale", "adamw",       "adamw_sweep"};
+  const std::set<std::string_view> constants = {"state",         "state_assign", "fill",
+                                                "random_normal", "rope_table",   "positions"};
+  const std::set<std::string_view> backward = {
+      "linear_dw", "sum_squares", "sum_squares_sweep", "global_norm", "clip_scale", "adamw", "adamw_sweep"};
   for (const ir::OpDef* def : all_ops()) {
     const bool grad = def->name.find("_grad") != std::string_view::npos;
     const bool none = grad || constants.contains(def->name) || backward.contains(def->name);

@@ -1,5 +1,5 @@
-// What the tests of ops share: run an op or a composition through the reference interpreter in double, hold a derivative
-// against central differences, collect an operand error.
+// What the tests of ops share: run an op or a composition through the reference interpreter in double, hold a
+// derivative against central differences, collect an operand error.
 #pragma once
 
 #include <fmt/format.h>
@@ -30,13 +30,15 @@ using ir::ValueId;
 using Tensors = std::vector<RefTensor>;
 using Build = std::function<std::vector<ValueId>(Builder&, const std::vector<ValueId>&)>;
 
-// ---- operands ----------------------------------------------------------------------------------------------------
+// ---- operands
+// ----------------------------------------------------------------------------------------------------
 
 /// Normals that depend on the shape and `salt` alone.
 inline RefTensor normal(Shape shape, uint32_t salt = 0) {
   RefTensor t = reference::constant({DType::kF32, shape}, 0);
   for (size_t i = 0; i < t.data.size(); ++i) {
-    const auto words = ops::random_words({.seed_low = static_cast<uint32_t>(t.data.size()), .op_key = salt}, i);
+    const auto words =
+        ops::random_words({.seed_low = static_cast<uint32_t>(t.data.size()), .op_key = salt}, i);
     t.data[i] = ops::normal_pair(words[0], words[1])[0];
   }
   return t;
@@ -61,7 +63,8 @@ inline RefTensor ids(Shape shape, uint32_t limit, uint32_t salt = 0) {
 }
 inline RefTensor absent() { return {}; }
 
-// ---- evaluation --------------------------------------------------------------------------------------------------
+// ---- evaluation
+// --------------------------------------------------------------------------------------------------
 
 /// Builds a program over `inputs`, verifies it, runs it in double.
 inline Tensors evaluate(const Tensors& inputs, const Build& build) {
@@ -109,7 +112,8 @@ inline double distance(const Tensors& a, const Tensors& b) {
   return d;
 }
 
-// ---- derivatives -------------------------------------------------------------------------------------------------
+// ---- derivatives
+// -------------------------------------------------------------------------------------------------
 
 /// One row of a table of derivatives.
 struct DerivativeCase {
@@ -117,21 +121,26 @@ struct DerivativeCase {
   std::string op;
   Tensors inputs;
   Attrs attrs = {};
-  std::vector<size_t> outputs = {0};  ///< those that the scalar depends on
-  int loss_scale = -1;                ///< the input that is the loss's cotangent by contract
-  std::vector<size_t> constants = {}; ///< floating inputs without a derivative
+  std::vector<size_t> outputs = {0};   ///< those that the scalar depends on
+  int loss_scale = -1;                 ///< the input that is the loss's cotangent by contract
+  std::vector<size_t> constants = {};  ///< floating inputs without a derivative
 };
 
 class SingleOpVjp final : public ir::VjpContext {
  public:
   SingleOpVjp(Builder& b, ir::Op op, std::vector<ValueId> cotangents, std::vector<bool> wanted)
-      : builder_(b), op_(std::move(op)), cotangents_(std::move(cotangents)), wanted_(std::move(wanted)),
+      : builder_(b),
+        op_(std::move(op)),
+        cotangents_(std::move(cotangents)),
+        wanted_(std::move(wanted)),
         sums_(op_.inputs.size()) {}
   Builder& builder() override { return builder_; }
   [[nodiscard]] const ir::Op& op() const override { return op_; }
   [[nodiscard]] ValueId cotangent(size_t output) const override { return cotangents_[output]; }
   [[nodiscard]] bool wants(size_t input) const override { return input < wanted_.size() && wanted_[input]; }
-  void add(size_t input, ValueId v) override { sums_[input] = sums_[input].valid() ? ops::add(builder_, sums_[input], v) : v; }
+  void add(size_t input, ValueId v) override {
+    sums_[input] = sums_[input].valid() ? ops::add(builder_, sums_[input], v) : v;
+  }
   [[nodiscard]] const std::vector<ValueId>& sums() const { return sums_; }
 
  private:
@@ -178,7 +187,8 @@ inline double derivative_error(const DerivativeCase& c) {
   std::vector<bool> wanted;
   for (size_t i = 0; i < c.inputs.size(); ++i)
     wanted.push_back(!c.inputs[i].data.empty() && c.inputs[i].type.dtype == DType::kF32 &&
-                     static_cast<int>(i) != c.loss_scale && std::count(c.constants.begin(), c.constants.end(), i) == 0);
+                     static_cast<int>(i) != c.loss_scale &&
+                     std::count(c.constants.begin(), c.constants.end(), i) == 0);
   const Tensors weights = weights_of(c, evaluate(c.op, c.inputs, c.attrs));
   const Tensors found = gradients(c, weights, wanted);
   double worst = 0;
@@ -202,7 +212,8 @@ inline double derivative_error(const DerivativeCase& c) {
 }
 inline constexpr double kDerivativeTolerance = 1e-6;
 
-// ---- errors ------------------------------------------------------------------------------------------------------
+// ---- errors
+// ------------------------------------------------------------------------------------------------------
 
 /// One row of a table of operands that do not fit.
 struct ErrorCase {
@@ -221,7 +232,8 @@ inline std::string operand_error(const ErrorCase& c) {
   Builder b(graph, ops::find_op);
   std::vector<ValueId> operands;
   for (size_t i = 0; i < c.inputs.size(); ++i)
-    operands.push_back(c.inputs[i].shape.rank() == 0 ? ValueId{} : b.state({fmt::format("in{}", i), c.inputs[i], {}}));
+    operands.push_back(c.inputs[i].shape.rank() == 0 ? ValueId{}
+                                                     : b.state({fmt::format("in{}", i), c.inputs[i], {}}));
   b.ops(c.op, operands, c.attrs);
   const Status status = b.status();
   if (status) return "";

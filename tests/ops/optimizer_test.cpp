@@ -12,7 +12,14 @@ using Ints = std::vector<int64_t>;
 
 /// A row of the table for rate 0.1, decay 0.01, betas 0.9 and 0.99, eps 1e-8, at step `t`.
 std::vector<double> group_row(double t) {
-  return {1 - 0.1 * 0.01, 0.9, 1 - 0.9, 0.99, 1 - 0.99, 1e-8, 0.1 / (1 - std::pow(0.9, t)), std::sqrt(1 - std::pow(0.99, t))};
+  return {1 - 0.1 * 0.01,
+          0.9,
+          1 - 0.9,
+          0.99,
+          1 - 0.99,
+          1e-8,
+          0.1 / (1 - std::pow(0.9, t)),
+          std::sqrt(1 - std::pow(0.99, t))};
 }
 const RefTensor kGroups = [] {
   auto rows = group_row(1);
@@ -31,8 +38,9 @@ TEST(Optimizer, NormAndClip) {
 
 TEST(Optimizer, TheFirstStepMovesByTheRate) {
   const RefTensor zero = values({2}, {0, 0});
-  const Tensors r = evaluate("adamw", {values({2}, {1, -1}), values({2}, {4, -0.5}), zero, zero, values({1}, {0.5}), kGroups},
-                             {{"group", int64_t{0}}});
+  const Tensors r = evaluate(
+      "adamw", {values({2}, {1, -1}), values({2}, {4, -0.5}), zero, zero, values({1}, {0.5}), kGroups},
+      {{"group", int64_t{0}}});
   // m / (1 - beta1) = g and sqrt(v / (1 - beta2)) = |g|, so the parameter moves by the rate towards -sign(g).
   EXPECT_LT(distance(r[0], values({2}, {0.999 - 0.1, -0.999 + 0.1})), 1e-7);
   EXPECT_LT(distance(r[1], values({2}, {0.2, -0.025})), 1e-12);
@@ -40,15 +48,17 @@ TEST(Optimizer, TheFirstStepMovesByTheRate) {
 }
 
 TEST(Optimizer, TheSweepIsWhatItReplaces) {
-  const Tensors x = {values({1}, {0.4}), kGroups, normal({2, 3}), normal({2, 3}, 1), normal({2, 3}, 2), positive({2, 3}, 0.1, 3),
-                     normal({5}, 4), normal({5}, 5), normal({5}, 6), positive({5}, 0.1, 7)};
+  const Tensors x = {
+      values({1}, {0.4}),       kGroups,        normal({2, 3}), normal({2, 3}, 1), normal({2, 3}, 2),
+      positive({2, 3}, 0.1, 3), normal({5}, 4), normal({5}, 5), normal({5}, 6),    positive({5}, 0.1, 7)};
   const Tensors sweep = evaluate("adamw_sweep", x, {{"group", Ints{1, 0}}});
   Tensors apart = evaluate("adamw", {x[2], x[3], x[4], x[5], x[0], x[1]}, {{"group", int64_t{1}}});
   const Tensors second = evaluate("adamw", {x[6], x[7], x[8], x[9], x[0], x[1]}, {{"group", int64_t{0}}});
   apart.insert(apart.end(), second.begin(), second.end());
   EXPECT_EQ(distance(sweep, apart), 0);
-  EXPECT_EQ(evaluate("sum_squares_sweep", {x[3], x[7]})[0].data,
-            (std::vector{evaluate("sum_squares", {x[3]})[0].data[0], evaluate("sum_squares", {x[7]})[0].data[0]}));
+  EXPECT_EQ(
+      evaluate("sum_squares_sweep", {x[3], x[7]})[0].data,
+      (std::vector{evaluate("sum_squares", {x[3]})[0].data[0], evaluate("sum_squares", {x[7]})[0].data[0]}));
 }
 
 TEST(Optimizer, TheSweepConsumesParametersAndMoments) {
@@ -66,10 +76,18 @@ TEST(Optimizer, SaysWhatDoesNotFit) {
       {"adamw", {p, f32({3}), p, p, one, groups}, first, "adamw: grad must be [2], is [3]"},
       {"adamw", {p, p, p, p, p, groups}, first, "adamw: clip must be [1], is [2]"},
       {"adamw", {p, p, p, p, one, f32({2, 7})}, first, "adamw: groups must be [n,8]: groups [2,7]"},
-      {"adamw", {p, p, p, p, one, groups}, {{"group", int64_t{2}}}, "adamw: group 2 is not in the table: groups [2,8]"},
-      {"adamw_sweep", {one, groups, p, p, p}, {{"group", Ints{0}}},
+      {"adamw",
+       {p, p, p, p, one, groups},
+       {{"group", int64_t{2}}},
+       "adamw: group 2 is not in the table: groups [2,8]"},
+      {"adamw_sweep",
+       {one, groups, p, p, p},
+       {{"group", Ints{0}}},
        "adamw_sweep: takes clip, groups and (param, grad, m, v) for each of 1 groups, given 5 operands"},
-      {"adamw_sweep", {one, groups, p, p, p, one}, {{"group", Ints{0}}}, "adamw_sweep: v must be [2], is [1]"},
+      {"adamw_sweep",
+       {one, groups, p, p, p, one},
+       {{"group", Ints{0}}},
+       "adamw_sweep: v must be [2], is [1]"},
       {"clip_scale", {one}, {{"max_norm", 0.0}}, "clip_scale: max_norm must be positive"},
       {"global_norm", {f32({1, 1})}, {}, "global_norm: squares must have one axis: squares [1,1]"},
       {"global_norm", {}, {}, "global_norm: takes (squares), given 0 operands"},

@@ -22,6 +22,9 @@ using ir::Shape;
 using ir::StateClass;
 using ir::ValueId;
 
+/// Every tenth seed is of a size that the reference interpreter is too slow for.
+inline bool is_large(uint64_t seed) { return seed % 10 == 0; }
+
 /// Numbers in a range, from a generator whose sequence the standard fixes.
 class Dice {
  public:
@@ -47,7 +50,9 @@ struct RandomProgram {
 
 class RandomProgramMaker {
  public:
-  explicit RandomProgramMaker(uint64_t seed) : dice_(seed), b_(program_.graph, ops::find_op) {
+  /// `batch`: sequences in the batch, 0: as the seed has it. The network is the same for any.
+  RandomProgramMaker(uint64_t seed, int64_t batch)
+      : dice_(seed), data_dice_(~seed), b_(program_.graph, ops::find_op) {
     kv_heads_ = dice_.range(1, 2);
     heads_ = kv_heads_ * dice_.range(1, 2);
     head_dim_ = 2 * dice_.range(1, 5);
@@ -55,6 +60,16 @@ class RandomProgramMaker {
     batch_ = dice_.range(1, 3);
     tokens_ = dice_.range(2, 9);
     vocabulary_ = dice_.range(5, 23);
+    if (is_large(seed)) enlarge();
+    if (batch > 0) batch_ = batch;
+  }
+
+  /// Beyond a granule of rows, several tiles of a GEMM, and no multiple of anything.
+  void enlarge() {
+    batch_ = dice_.range(1, 2);
+    tokens_ = dice_.range(200, 600);
+    hidden_ = dice_.range(40, 150);
+    vocabulary_ = dice_.range(100, 700);
   }
 
   RandomProgram make() {
@@ -88,12 +103,12 @@ class RandomProgramMaker {
   std::vector<double> numbers(int64_t count, double low, double high) {
     std::vector<double> data;
     for (int64_t i = 0; i < count; ++i)
-      data.push_back(static_cast<double>(static_cast<float>(low + (high - low) * dice_.uniform())));
+      data.push_back(static_cast<double>(static_cast<float>(low + (high - low) * data_dice_.uniform())));
     return data;
   }
   std::vector<double> integers(int64_t count, int64_t low, int64_t high) {
     std::vector<double> data;
-    for (int64_t i = 0; i < count; ++i) data.push_back(static_cast<double>(dice_.range(low, high)));
+    for (int64_t i = 0; i < count; ++i) data.push_back(static_cast<double>(data_dice_.range(low, high)));
     return data;
   }
 
@@ -116,7 +131,7 @@ class RandomProgramMaker {
     ids_ = declare("ids", DType::kI32, bt, StateClass::kInput, integers(n, 0, vocabulary_ - 1));
     auto targets = integers(n, 0, vocabulary_ - 1);
     for (double& t : targets)
-      if (dice_.chance(10)) t = ops::kIgnoreTarget;
+      if (data_dice_.chance(10)) t = ops::kIgnoreTarget;
     targets_ = declare("targets", DType::kI32, bt, StateClass::kInput, std::move(targets));
     grad_scale_ = declare("grad_scale", DType::kF32, Shape{1}, StateClass::kScalars, {0.125});
     random_ = declare("random", DType::kI32, Shape{4}, StateClass::kScalars, {7, 11, 3, 5});
@@ -125,7 +140,7 @@ class RandomProgramMaker {
     std::vector<double> starts;
     for (int64_t b = 0; b < batch_; ++b)
       for (int64_t t = 0, start = 0; t < tokens_; ++t) {
-        if (dice_.chance(20)) start = t;
+        if (data_dice_.chance(20)) start = t;
         starts.push_back(static_cast<double>(start));
       }
     doc_start_ = declare("doc_start", DType::kI32, bt, StateClass::kInput, std::move(starts));
@@ -182,7 +197,7 @@ class RandomProgramMaker {
     }
     const bool causal = dice_.chance(80);
     const ops::AttentionOptions options{.scale = 0.3, .causal = causal, .window = causal && dice_.chance(30) ? 3 : 0};
-    const ValueId out = ops::attention(b_, qh, kh, vh, dice_.chance(30) ? doc_start_ : ValueId{}, options).out;
+    const ValueId out = ops::attention(b_, qh, kh, vh, causal && dice_.chance(30) ? doc_start_ : ValueId{}, options).out;
     return linear(ops::reshape(b_, out, {batch_, tokens_, q}), hidden_, "out", 40);
   }
 
@@ -231,13 +246,14 @@ class RandomProgramMaker {
     }
   }
 
-  Dice dice_;
+  Dice dice_;       // the network
+  Dice data_dice_;  // what its states hold
   RandomProgram program_;
   Builder b_;
   int64_t heads_ = 1, kv_heads_ = 1, head_dim_ = 2, hidden_ = 2, batch_ = 1, tokens_ = 1, vocabulary_ = 2;
   ValueId ids_, targets_, grad_scale_, random_, inv_freq_, doc_start_;
 };
 
-inline RandomProgram random_program(uint64_t seed) { return RandomProgramMaker(seed).make(); }
+inline RandomProgram random_program(uint64_t seed, int64_t batch = 0) { return RandomProgramMaker(seed, batch).make(); }
 
 }  // namespace plimsoll::testing

@@ -15,6 +15,7 @@ enum class Tail {
   kGradients,   ///< "grad.<name>" takes each gradient
   kOptimizer,   ///< norm, clip and AdamW over all parameters
   kAccumulate,  ///< gradients go on from what "grad.<name>.<use>" holds
+  kFirst,       ///< the same, assigned
 };
 
 struct Trained {
@@ -53,7 +54,7 @@ inline void append_optimizer(RandomProgram& p, Builder& b, const std::vector<Val
   }
 }
 
-inline Status append_accumulation(RandomProgram& p, const passes::AutodiffReport& report) {
+inline Status append_accumulation(RandomProgram& p, const passes::AutodiffReport& report, bool first) {
   std::vector<passes::Accumulation> list;
   for (size_t i = 0; i < p.names.size(); ++i)
     for (size_t use = 0; use < report.contributions[i].size(); ++use) {
@@ -62,14 +63,15 @@ inline Status append_accumulation(RandomProgram& p, const passes::AutodiffReport
       const auto& maker = p.graph.op(p.graph.value(g).producer);
       const bool can = passes::accumulator_operand(maker, static_cast<size_t>(p.graph.value(g).result_index)) >= 0;
       declare_like(p, name, p.graph.type(g), StateClass::kGradient, 0.75);
-      list.push_back({g, name, !can});
+      list.push_back({g, name, first || !can});
     }
   return passes::accumulate(p.graph, list);
 }
 
 /// Runs the whole pipeline over the random program of `seed`.
-inline Result<Trained> train_program(uint64_t seed, const passes::PipelineOptions& options, Tail tail) {
-  RandomProgram p = random_program(seed);
+inline Result<Trained> train_program(uint64_t seed, const passes::PipelineOptions& options, Tail tail,
+                                     int64_t batch = 0) {
+  RandomProgram p = random_program(seed, batch);
   passes::Pipeline pipeline(options);
   std::vector<ValueId> keep = p.params;
   keep.push_back(p.loss);
@@ -89,7 +91,8 @@ inline Result<Trained> train_program(uint64_t seed, const passes::PipelineOption
       b.assign("grad." + p.names[i], report.cotangents[i]);
     }
   PLIMSOLL_TRY(b.status());
-  if (tail == Tail::kAccumulate) PLIMSOLL_TRY(append_accumulation(p, report));
+  if (tail == Tail::kAccumulate || tail == Tail::kFirst)
+    PLIMSOLL_TRY(append_accumulation(p, report, tail == Tail::kFirst));
   PLIMSOLL_TRY(pipeline.backward(p.graph));
   PLIMSOLL_ASSIGN(auto places, pipeline.arrange(p.graph));
   return Trained{std::move(p.graph), std::move(places.aliases), std::move(p.states), pipeline.timings()};

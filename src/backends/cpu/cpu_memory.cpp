@@ -5,9 +5,10 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
-#include <cstdio>
 #include <cstring>
 #include <string>
+
+#include "base/process.h"
 
 namespace plimsoll::cpu {
 namespace {
@@ -46,18 +47,6 @@ Bytes CpuMemory::resident_bytes() const {
   return Bytes(resident * kPage);
 }
 
-// What the kernel believes can be had without swapping; "no limit known" where it does not say.
-int64_t available_bytes() {
-  std::FILE* file = std::fopen("/proc/meminfo", "r");
-  if (file == nullptr) return INT64_MAX;
-  std::array<char, 128> line{};
-  long long kib = -1;
-  while (kib < 0 && std::fgets(line.data(), line.size(), file) != nullptr)
-    if (std::sscanf(line.data(), "MemAvailable: %lld kB", &kib) != 1) kib = -1;
-  std::fclose(file);
-  return kib < 0 ? INT64_MAX : int64_t{kib} * 1024;
-}
-
 Error refusal(Bytes bytes, const std::string& why) {
   return {ErrorCode::kIo, "cannot reserve " + to_string(bytes) + ": " + why, "host memory",
           "lower the memory budget, the micro-batch or the sequence length, or free memory on this machine"};
@@ -82,7 +71,7 @@ std::byte* map_aligned(int64_t length) {
 Result<std::unique_ptr<runtime::Memory>> allocate_memory(Bytes bytes, ThreadPool& pool) {
   PLIMSOLL_CHECK(bytes.count >= 0);
   if (bytes.count == 0) return std::unique_ptr<runtime::Memory>(std::make_unique<CpuMemory>(nullptr, 0));
-  if (const int64_t available = available_bytes(); bytes.count > available)
+  if (const int64_t available = available_memory_bytes(); bytes.count > available)
     return refusal(bytes, "only " + to_string(Bytes(available)) + " are available");
   const int64_t length = round_up(bytes.count, kPage);
   std::byte* data = map_aligned(length);

@@ -1,10 +1,11 @@
-// A call of run() publishes one job; whoever is awake claims its tiles, and run() returns as soon as the last tile
-// is done. A worker that sleeps, or that the system has put aside, is never waited for unless it holds a tile.
+// A call of run() publishes one job; whoever is awake claims its tiles, and run() returns as soon as the last
+// tile is done. A worker that sleeps, or that the system has put aside, is never waited for unless it holds a
+// tile.
 //
 //   ticket, 64 bits:  | epoch: one per call | next tile, or kClosed while the job's fields change |
 //
-// A claim is a compare-and-swap of the whole ticket. So a worker that read an old job's fields, however late it
-// comes, fails to claim: the epoch has moved on.
+// A claim is a compare-and-swap of the whole ticket. So a worker that read an old job's fields, however late
+// it comes, fails to claim: the epoch has moved on.
 #include "backends/cpu/thread_pool.h"
 
 #include <atomic>
@@ -54,13 +55,14 @@ struct ThreadPool::State {
   // Claims and runs tiles of the current job until none is left.
   void work(int thread) {
     for (uint64_t ticket = next.load(std::memory_order_acquire);;) {
-      // Acquire pairs with run()'s release: fields of a later job imply that its closed ticket is seen too, and
-      // the exchange below fails.
+      // Acquire pairs with run()'s release: fields of a later job imply that its closed ticket is seen too,
+      // and the exchange below fails.
       const int64_t tiles = num_tiles.load(std::memory_order_acquire);
       const TileBody* job = body.load(std::memory_order_acquire);
       const auto tile = static_cast<int64_t>(ticket & kTileMask);
       if (tile >= tiles) return;
-      if (!next.compare_exchange_weak(ticket, ticket + 1, std::memory_order_acq_rel, std::memory_order_acquire))
+      if (!next.compare_exchange_weak(ticket, ticket + 1, std::memory_order_acq_rel,
+                                      std::memory_order_acquire))
         continue;
       (*job)(tile, thread);
       if (left.fetch_sub(1, std::memory_order_acq_rel) == 1) left.notify_one();
@@ -86,7 +88,7 @@ struct ThreadPool::State {
   alignas(64) std::atomic<uint64_t> next{kClosed};
   std::atomic<int64_t> num_tiles{0};
   std::atomic<const TileBody*> body{nullptr};
-  alignas(64) std::atomic<int32_t> left{0};   // tiles not yet done
+  alignas(64) std::atomic<int32_t> left{0};    // tiles not yet done
   alignas(64) std::atomic<uint32_t> calls{0};  // what sleeping workers watch
   std::atomic<bool> stop{false};
 };

@@ -11,9 +11,9 @@ namespace plimsoll::cpu {
 class TileBody {
  public:
   template <typename F>
-    requires(!std::is_same_v<std::remove_cvref_t<F>, TileBody>)
-  TileBody(F&& f)  // NOLINT: implicit by design
-      : object_(const_cast<void*>(static_cast<const void*>(&f))), call_([](void* object, int64_t tile, int thread) {
+  requires(!std::is_same_v<std::remove_cvref_t<F>, TileBody>) TileBody(F&& f)  // NOLINT: implicit by design
+      : object_(const_cast<void*>(static_cast<const void*>(&f))),
+        call_([](void* object, int64_t tile, int thread) {
           (*static_cast<std::remove_reference_t<F>*>(object))(tile, thread);
         }) {}
   void operator()(int64_t tile, int thread) const { call_(object_, tile, thread); }

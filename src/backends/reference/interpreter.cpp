@@ -36,10 +36,12 @@ Status Interpreter::run_op(const Graph& graph, const Op& op) {
     const std::string& name = op.attrs.str("name");
     const RefTensor* held = find(name);
     if (held == nullptr)
-      return Error{ErrorCode::kInvalidArgument, fmt::format("state \"{}\" is read before it has a value", name)};
+      return Error{ErrorCode::kInvalidArgument,
+                   fmt::format("state \"{}\" is read before it has a value", name)};
     if (held->type != graph.type(op.outputs[0]))
-      return Error{ErrorCode::kInvalidArgument, fmt::format("state \"{}\" holds {}, the program declares {}", name,
-                                                            to_string(held->type), to_string(graph.type(op.outputs[0])))};
+      return Error{ErrorCode::kInvalidArgument,
+                   fmt::format("state \"{}\" holds {}, the program declares {}", name, to_string(held->type),
+                               to_string(graph.type(op.outputs[0])))};
     values_[static_cast<size_t>(op.outputs[0].index)] = *held;
     return Ok{};
   }

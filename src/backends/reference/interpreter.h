@@ -1,5 +1,5 @@
-// The oracle: runs a graph op by op with each op's own `reference`, in program order, one tensor a value. Slow and
-// obvious; kernels, passes and the planned executor are held against it.
+// The oracle: runs a graph op by op with each op's own `reference`, in program order, one tensor a value.
+// Slow and obvious; kernels, passes and the planned executor are held against it.
 #pragma once
 
 #include <map>
@@ -34,7 +34,9 @@ class Interpreter {
   Status run(const ir::Graph& graph);
 
   /// Values of the last run, by ValueId::index; empty data where the program did not make it.
-  [[nodiscard]] const ir::RefTensor& value(ir::ValueId v) const { return values_[static_cast<size_t>(v.index)]; }
+  [[nodiscard]] const ir::RefTensor& value(ir::ValueId v) const {
+    return values_[static_cast<size_t>(v.index)];
+  }
 
  private:
   Status run_op(const ir::Graph& graph, const ir::Op& op);

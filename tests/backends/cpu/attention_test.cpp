@@ -1,5 +1,6 @@
-// Attention against a plain fp64 reference over a table of shapes and masks, on every instruction set of this CPU;
-// finite differences; the same bits for any number of threads and any batch; nothing written outside the outputs.
+// Attention against a plain fp64 reference over a table of shapes and masks, on every instruction set of this
+// CPU; finite differences; the same bits for any number of threads and any batch; nothing written outside the
+// outputs.
 #include "backends/cpu/kernels/attention.h"
 
 #include <gtest/gtest.h>
@@ -30,9 +31,9 @@ struct Case {
 };
 
 void PrintTo(const Case& c, std::ostream* out) {
-  *out << "B" << c.shape.batch << " T" << c.shape.tokens << " H" << c.shape.num_heads << "/" << c.shape.num_kv_heads
-       << " D" << c.shape.head_dim << (c.causal ? " causal" : " full") << " window " << c.window
-       << (c.documents == Documents::kSome ? " documents" : "");
+  *out << "B" << c.shape.batch << " T" << c.shape.tokens << " H" << c.shape.num_heads << "/"
+       << c.shape.num_kv_heads << " D" << c.shape.head_dim << (c.causal ? " causal" : " full") << " window "
+       << c.window << (c.documents == Documents::kSome ? " documents" : "");
 }
 
 // A tensor [batch, tokens, row] within rows of `stride`, everything else filled with a guard value.
@@ -42,7 +43,9 @@ struct Tensor {
 
   Tensor() = default;
   Tensor(int64_t rows_, int64_t row_, int64_t stride_)
-      : rows(rows_), row(row_), stride(stride_),
+      : rows(rows_),
+        row(row_),
+        stride(stride_),
         buffer(kGuardFloats * 2 + static_cast<size_t>(rows_ * stride_), kGuard) {}
   float* data() { return buffer.data() + kGuardFloats; }
   float& at(int64_t r, int64_t c) { return data()[r * stride + c]; }
@@ -92,16 +95,30 @@ struct Problem {
   }
   AttentionArgs args() {
     return {.shape = c.shape,
-            .q = qkv.data(), .k = qkv.data() + k_offset(), .v = qkv.data() + v_offset(),
-            .q_token_stride = qkv.stride, .k_token_stride = qkv.stride, .v_token_stride = qkv.stride,
-            .scale = scale, .causal = c.causal, .window = c.window,
+            .q = qkv.data(),
+            .k = qkv.data() + k_offset(),
+            .v = qkv.data() + v_offset(),
+            .q_token_stride = qkv.stride,
+            .k_token_stride = qkv.stride,
+            .v_token_stride = qkv.stride,
+            .scale = scale,
+            .causal = c.causal,
+            .window = c.window,
             .doc_start = doc_start.empty() ? nullptr : doc_start.data(),
-            .out = out.data(), .out_token_stride = out.stride, .lse = lse.data()};
+            .out = out.data(),
+            .out_token_stride = out.stride,
+            .lse = lse.data()};
   }
   AttentionBackwardArgs backward_args() {
-    return {.forward = args(), .dout = dout.data(), .dout_token_stride = dout.stride,
-            .dq = dqkv.data(), .dk = dqkv.data() + k_offset(), .dv = dqkv.data() + v_offset(),
-            .dq_token_stride = dqkv.stride, .dk_token_stride = dqkv.stride, .dv_token_stride = dqkv.stride};
+    return {.forward = args(),
+            .dout = dout.data(),
+            .dout_token_stride = dout.stride,
+            .dq = dqkv.data(),
+            .dk = dqkv.data() + k_offset(),
+            .dv = dqkv.data() + v_offset(),
+            .dq_token_stride = dqkv.stride,
+            .dk_token_stride = dqkv.stride,
+            .dv_token_stride = dqkv.stride};
   }
   bool sees(int64_t b, int64_t i, int64_t j) const {
     if ((c.causal || c.window > 0) && j > i) return false;
@@ -155,9 +172,10 @@ Reference reference(Problem& p) {
         for (int64_t j = 0; j < s.tokens; ++j) {
           double score = 0;
           for (int64_t d = 0; d < D; ++d)
-            score += static_cast<double>(p.qkv.at(base + i, qc + d)) * static_cast<double>(p.qkv.at(base + j, kc + d));
-          prob[static_cast<size_t>(j)] =
-              p.sees(b, i, j) ? score * static_cast<double>(p.scale) : -std::numeric_limits<double>::infinity();
+            score += static_cast<double>(p.qkv.at(base + i, qc + d)) *
+                     static_cast<double>(p.qkv.at(base + j, kc + d));
+          prob[static_cast<size_t>(j)] = p.sees(b, i, j) ? score * static_cast<double>(p.scale)
+                                                         : -std::numeric_limits<double>::infinity();
           largest = std::max(largest, prob[static_cast<size_t>(j)]);
         }
         for (double& x : prob) sum += x = std::exp(x - largest);
@@ -170,7 +188,8 @@ Reference reference(Problem& p) {
           for (int64_t d = 0; d < D; ++d) {
             const double v = static_cast<double>(p.qkv.at(base + j, vc + d));
             const double g = static_cast<double>(p.dout.at(base + i, qc + d));
-            r.out[static_cast<size_t>((base + i) * s.num_heads * D + qc + d)] += prob[static_cast<size_t>(j)] * v;
+            r.out[static_cast<size_t>((base + i) * s.num_heads * D + qc + d)] +=
+                prob[static_cast<size_t>(j)] * v;
             r.dqkv[static_cast<size_t>((base + j) * row + vc + d)] += prob[static_cast<size_t>(j)] * g;
             dp += g * v;
           }
@@ -179,19 +198,21 @@ Reference reference(Problem& p) {
         }
         for (int64_t j = 0; j < s.tokens; ++j) {
           if (prob[static_cast<size_t>(j)] == 0) continue;
-          const double ds =
-              prob[static_cast<size_t>(j)] * (dprob[static_cast<size_t>(j)] - delta) * static_cast<double>(p.scale);
+          const double ds = prob[static_cast<size_t>(j)] * (dprob[static_cast<size_t>(j)] - delta) *
+                            static_cast<double>(p.scale);
           for (int64_t d = 0; d < D; ++d) {
-            r.dqkv[static_cast<size_t>((base + i) * row + qc + d)] += ds * static_cast<double>(p.qkv.at(base + j, kc + d));
-            r.dqkv[static_cast<size_t>((base + j) * row + kc + d)] += ds * static_cast<double>(p.qkv.at(base + i, qc + d));
+            r.dqkv[static_cast<size_t>((base + i) * row + qc + d)] +=
+                ds * static_cast<double>(p.qkv.at(base + j, kc + d));
+            r.dqkv[static_cast<size_t>((base + j) * row + kc + d)] +=
+                ds * static_cast<double>(p.qkv.at(base + i, qc + d));
           }
         }
       }
   return r;
 }
 
-// ||got - want|| over columns [begin, end), relative to ||want|| there plus a fifth of that over all columns: some
-// gradients are zero but for rounding.
+// ||got - want|| over columns [begin, end), relative to ||want|| there plus a fifth of that over all columns:
+// some gradients are zero but for rounding.
 double relative_error(Tensor& got, const std::vector<double>& want, int64_t begin, int64_t end) {
   double difference = 0, norm = 0, all = 0;
   for (int64_t r = 0; r < got.rows; ++r)
@@ -276,10 +297,10 @@ TEST_P(Attention, GivesASequenceTheSameBitsAlone) {
 
 INSTANTIATE_TEST_SUITE_P(
     Shapes, Attention,
-    testing::Values(Case{{1, 1, 1, 1, 64}}, Case{{3, 1, 2, 1, 7}}, Case{{2, 5, 3, 1, 20}}, Case{{2, 64, 2, 2, 48}},
-                    Case{{1, 65, 2, 1, 80}}, Case{{2, 127, 6, 2, 7}}, Case{{1, 130, 1, 1, 128}},
-                    Case{{1, 513, 3, 1, 20}}, Case{{1, 300, 2, 2, 64}}, Case{{2, 100, 2, 2, 1}},
-                    Case{{2, 77, 4, 2, 20}, false}, Case{{1, 300, 2, 1, 48}, false},
+    testing::Values(Case{{1, 1, 1, 1, 64}}, Case{{3, 1, 2, 1, 7}}, Case{{2, 5, 3, 1, 20}},
+                    Case{{2, 64, 2, 2, 48}}, Case{{1, 65, 2, 1, 80}}, Case{{2, 127, 6, 2, 7}},
+                    Case{{1, 130, 1, 1, 128}}, Case{{1, 513, 3, 1, 20}}, Case{{1, 300, 2, 2, 64}},
+                    Case{{2, 100, 2, 2, 1}}, Case{{2, 77, 4, 2, 20}, false}, Case{{1, 300, 2, 1, 48}, false},
                     Case{{2, 200, 2, 1, 20}, true, 1}, Case{{1, 400, 2, 1, 20}, true, 70},
                     Case{{1, 200, 2, 1, 16}, false, 33}, Case{{1, 200, 1, 1, 16}, true, 1000},
                     Case{{2, 300, 4, 2, 20}, true, 0, Documents::kSome},
@@ -307,7 +328,8 @@ TEST(AttentionGradient, AgreesWithFiniteDifferences) {
       const double below = loss();
       p.qkv.at(t, c) = kept;
       const double slope = (above - below) / (static_cast<double>(up) - static_cast<double>(down));
-      EXPECT_NEAR(static_cast<double>(gradient.at(t, c)), slope, 1e-4 * std::max(1.0, std::fabs(slope))) << t << " " << c;
+      EXPECT_NEAR(static_cast<double>(gradient.at(t, c)), slope, 1e-4 * std::max(1.0, std::fabs(slope)))
+          << t << " " << c;
     }
 }
 
@@ -329,7 +351,8 @@ TEST(AttentionNumerics, StandsLargeScores) {
     for (int64_t c = 0; c < p.v_offset(); ++c) p.qkv.at(t, c) *= 30.0f;
   const Reference want = reference(p);
   p.run(2);
-  EXPECT_LT(relative_error(p.out, want.out, 0, p.out.row), 1e-3);  // the scores themselves round at 1e3 * 2^-24
+  EXPECT_LT(relative_error(p.out, want.out, 0, p.out.row),
+            1e-3);  // the scores themselves round at 1e3 * 2^-24
   EXPECT_LT(relative_error(p.lse, want.lse, 0, p.lse.row), 1e-6);
 }
 

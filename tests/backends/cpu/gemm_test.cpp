@@ -1,4 +1,5 @@
-// gemm against an fp64 product, its contract on bits, its bounds in memory; on every instruction set of this CPU.
+// gemm against an fp64 product, its contract on bits, its bounds in memory; on every instruction set of this
+// CPU.
 #include "backends/cpu/kernels/gemm.h"
 
 #include <gtest/gtest.h>
@@ -34,11 +35,15 @@ struct Operand {
     const bool by_columns = layout == Layout::kColumns;
     const int64_t inner = by_columns ? rows : columns, outer = by_columns ? columns : rows;
     const int64_t outer_stride = inner * s + gap;
-    data.assign(static_cast<size_t>(std::max<int64_t>(1, outer * outer_stride)), NAN);  // a gap that is read shows
+    data.assign(static_cast<size_t>(std::max<int64_t>(1, outer * outer_stride)),
+                NAN);  // a gap that is read shows
     for (int64_t o = 0; o < outer; ++o)
-      for (int64_t i = 0; i < inner; ++i) data[static_cast<size_t>(o * outer_stride + i * s)] = value(o * inner + i, seed);
+      for (int64_t i = 0; i < inner; ++i)
+        data[static_cast<size_t>(o * outer_stride + i * s)] = value(o * inner + i, seed);
     // No slack at the end, so that the address sanitizer sees a read beyond the last element.
-    if (outer > 0 && inner > 0) data.resize(static_cast<size_t>((outer - 1) * outer_stride + (inner - 1) * s + 1)), data.shrink_to_fit();
+    if (outer > 0 && inner > 0)
+      data.resize(static_cast<size_t>((outer - 1) * outer_stride + (inner - 1) * s + 1)),
+          data.shrink_to_fit();
     view = {data.data(), by_columns ? s : outer_stride, by_columns ? outer_stride : s};
   }
   double at(int64_t i, int64_t j) const { return view.data[i * view.row_stride + j * view.col_stride]; }
@@ -56,9 +61,10 @@ struct Call {
 
 std::string describe(const Call& c) {
   const auto l = [](Layout x) { return std::to_string(static_cast<int>(x)); };
-  return "m " + std::to_string(c.s.m) + " n " + std::to_string(c.s.n) + " k " + std::to_string(c.s.k) + " segment " +
-         std::to_string(c.s.segment) + " a " + l(c.a) + " b " + l(c.b) + (c.accumulate ? " accumulate" : "") +
-         (c.bias ? " bias" : "") + " " + std::string(isa_name(current_isa()));
+  return "m " + std::to_string(c.s.m) + " n " + std::to_string(c.s.n) + " k " + std::to_string(c.s.k) +
+         " segment " + std::to_string(c.s.segment) + " a " + l(c.a) + " b " + l(c.b) +
+         (c.accumulate ? " accumulate" : "") + (c.bias ? " bias" : "") + " " +
+         std::string(isa_name(current_isa()));
 }
 
 // Runs gemm in an aligned workspace of exactly the planned size between guards.
@@ -85,11 +91,19 @@ struct Problem {
     for (int64_t j = 0; j < x.s.n; ++j) bias.push_back(value(j, 3));
     c.assign(static_cast<size_t>(x.s.m * stride), kGuard);
     for (int64_t i = 0; i < x.s.m; ++i)
-      for (int64_t j = 0; j < x.s.n; ++j) c[static_cast<size_t>(i * stride + j)] = x.accumulate ? value(i + j, 4) : NAN;
+      for (int64_t j = 0; j < x.s.n; ++j)
+        c[static_cast<size_t>(i * stride + j)] = x.accumulate ? value(i + j, 4) : NAN;
   }
   GemmArgs args() {
-    return {.m = call.s.m, .n = call.s.n, .k = call.s.k, .a = a.view, .b = b.view, .c = c.data(),
-            .c_row_stride = stride, .k_segment = call.s.segment, .accumulate = call.accumulate,
+    return {.m = call.s.m,
+            .n = call.s.n,
+            .k = call.s.k,
+            .a = a.view,
+            .b = b.view,
+            .c = c.data(),
+            .c_row_stride = stride,
+            .k_segment = call.s.segment,
+            .accumulate = call.accumulate,
             .bias = call.bias ? bias.data() : nullptr};
   }
 };
@@ -101,11 +115,14 @@ void expect_close(const Problem& p, const std::vector<float>& before) {
     for (int64_t j = 0; j < n; ++j) {
       const auto at = static_cast<size_t>(i * p.stride + j);
       double sum = p.call.accumulate ? before[at] : 0.0, size = std::fabs(sum);
-      for (int64_t q = 0; q < k; ++q) sum += p.a.at(i, q) * p.b.at(q, j), size += std::fabs(p.a.at(i, q) * p.b.at(q, j));
-      if (p.call.bias) sum += p.bias[static_cast<size_t>(j)], size += std::fabs(p.bias[static_cast<size_t>(j)]);
+      for (int64_t q = 0; q < k; ++q)
+        sum += p.a.at(i, q) * p.b.at(q, j), size += std::fabs(p.a.at(i, q) * p.b.at(q, j));
+      if (p.call.bias)
+        sum += p.bias[static_cast<size_t>(j)], size += std::fabs(p.bias[static_cast<size_t>(j)]);
       ASSERT_NEAR(p.c[at], sum, static_cast<double>(2 * k + 4) * 0x1p-24 * size + 1e-30) << i << "," << j;
     }
-    for (int64_t j = n; j < p.stride; ++j) ASSERT_EQ(p.c[static_cast<size_t>(i * p.stride + j)], kGuard) << "written beside C";
+    for (int64_t j = n; j < p.stride; ++j)
+      ASSERT_EQ(p.c[static_cast<size_t>(i * p.stride + j)], kGuard) << "written beside C";
   }
 }
 
@@ -179,7 +196,8 @@ TEST_P(Gemm, SameBitsForAnyNumberOfThreads) {
                         {.s = {257, 96, 700, 350}, .a = Layout::kColumns}};
   for (const Call& call : calls) {
     const auto one = compute(call, 1);
-    for (const int threads : {2, 3, 8}) EXPECT_TRUE(same_bits(one, compute(call, threads))) << describe(call) << threads;
+    for (const int threads : {2, 3, 8})
+      EXPECT_TRUE(same_bits(one, compute(call, threads))) << describe(call) << threads;
   }
 }
 
@@ -221,28 +239,52 @@ TEST_P(Gemm, SameBitsWhenKIsSplitAtSegments) {
   }
 }
 
-// The contract to the letter: granules of 256 from zero, in order, added to C in order, then the bias.
+// The contract to the letter: granules of 256 from zero, restarting with each segment, each added to C in
+// order, then the bias.
+float by_contract(const Problem& p, int64_t i, int64_t j, bool fused) {
+  const Shape& s = p.call.s;
+  const int64_t segment = s.segment > 0 ? s.segment : s.k;
+  float c = 0;
+  for (int64_t start = 0; start < s.k; start += segment) {
+    const int64_t end = std::min(s.k, start + segment);
+    for (int64_t from = start; from < end; from += 256) {
+      float sum = 0;
+      for (int64_t q = from; q < std::min(end, from + 256); ++q) {
+        const auto x = static_cast<float>(p.a.at(i, q)), y = static_cast<float>(p.b.at(q, j));
+        sum = fused ? std::fma(x, y, sum) : x * y + sum;
+      }
+      c = from == 0 ? sum : c + sum;
+    }
+  }
+  return p.call.bias ? c + p.bias[static_cast<size_t>(j)] : c;
+}
+
 TEST_P(Gemm, ContractOnOrder) {
-  const Call call{.s = {5, 37, 900, 300}, .b = Layout::kColumns, .bias = true};
-  Problem p(call);
+  Problem p({.s = {5, 37, 900, 300}, .b = Layout::kColumns, .bias = true});
   ThreadPool pool(1);
   run_guarded(p.args(), pool);
-  const bool fused = GetParam() != Isa::kPortable;
-  for (int64_t i = 0; i < call.s.m; ++i)
-    for (int64_t j = 0; j < call.s.n; ++j) {
-      float c = 0;
-      for (int64_t s = 0; s < call.s.k; s += 300)
-        for (const auto& [from, to] : {std::pair<int64_t, int64_t>{s, s + 256}, {s + 256, s + 300}}) {
-          float sum = 0;
-          for (int64_t q = from; q < to; ++q) {
-            const auto x = static_cast<float>(p.a.at(i, q)), y = static_cast<float>(p.b.at(q, j));
-            sum = fused ? std::fma(x, y, sum) : x * y + sum;
-          }
-          c = from == 0 ? sum : c + sum;
-        }
-      c += p.bias[static_cast<size_t>(j)];
-      ASSERT_EQ(p.c[static_cast<size_t>(i * p.stride + j)], c) << i << "," << j;
-    }
+  for (int64_t i = 0; i < p.call.s.m; ++i)
+    for (int64_t j = 0; j < p.call.s.n; ++j)
+      ASSERT_EQ(p.c[static_cast<size_t>(i * p.stride + j)],
+                by_contract(p, i, j, GetParam() != Isa::kPortable))
+          << i << "," << j;
+}
+
+// Larger than one block in rows, columns and k, on every path of the packing.
+TEST_P(Gemm, ManyBlocks) {
+  const Call calls[] = {
+      {.s = {700, 1100, 1030}, .a = Layout::kRows, .b = Layout::kColumns},
+      {.s = {1101, 1105, 1030, 515}, .a = Layout::kColumns, .b = Layout::kRows, .bias = true}};
+  for (const Call& call : calls) {
+    Problem p(call);
+    ThreadPool pool(3);
+    run_guarded(p.args(), pool);
+    for (int64_t i = 0; i < call.s.m; i += i + 45 < call.s.m ? 45 : 1)
+      for (int64_t j = i % 31; j < call.s.n; j += 31)
+        ASSERT_EQ(p.c[static_cast<size_t>(i * p.stride + j)],
+                  by_contract(p, i, j, GetParam() != Isa::kPortable))
+            << describe(call) << ": " << i << "," << j;
+  }
 }
 
 TEST_P(Gemm, NanAndInfinityPassThrough) {

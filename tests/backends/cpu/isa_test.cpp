@@ -51,7 +51,8 @@ TEST_F(IsaTest, FeaturesAgreeWithTheChoice) {
   const auto features = cpu_features();
   const auto has = [&](const char* name) { return std::ranges::find(features, name) != features.end(); };
   EXPECT_EQ(best_isa() >= Isa::kAvx2, has("avx2") && has("fma"));
-  EXPECT_EQ(best_isa() >= Isa::kAvx512, has("avx512f") && has("avx512vl") && has("avx512dq") && has("avx512bw"));
+  EXPECT_EQ(best_isa() >= Isa::kAvx512,
+            has("avx512f") && has("avx512vl") && has("avx512dq") && has("avx512bw"));
 }
 
 }  // namespace

@@ -91,6 +91,8 @@ inline ir::Op make_op(const OpRun& run) {
   op.attrs = run.attrs;
   for (size_t i = 0; i < run.inputs.size(); ++i)
     op.inputs.push_back({run.inputs[i].type.shape.rank() == 0 ? -1 : static_cast<int32_t>(i)});
+  const size_t outputs = types_of(run, op).outputs.size();
+  for (size_t i = 0; i < outputs; ++i) op.outputs.push_back({static_cast<int32_t>(run.inputs.size() + i)});
   return op;
 }
 

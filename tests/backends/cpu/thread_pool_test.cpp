@@ -28,7 +28,8 @@ TEST(ThreadPool, EachTileOnce) {
   }
 }
 
-// What run() wrote before and read after needs no atomics: a call is a barrier. (The sanitizers watch this one.)
+// What run() wrote before and read after needs no atomics: a call is a barrier. (The sanitizers watch this
+// one.)
 TEST(ThreadPool, CallsInARowSeeEachOthersPlainWrites) {
   ThreadPool pool(4);
   std::vector<int64_t> x(64, 0);

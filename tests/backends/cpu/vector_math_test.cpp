@@ -2,7 +2,7 @@
 // zero, on every instruction set that this CPU has.
 #include "backends/cpu/kernels/targets.h"
 #undef HWY_TARGET_INCLUDE
-#define HWY_TARGET_INCLUDE "vector_math_test.cpp"  // found through tests/backends/cpu
+#define HWY_TARGET_INCLUDE "backends/cpu/vector_math_test.cpp"  // seen from tests/
 #include "hwy/foreach_target.h"
 #include "hwy/highway.h"
 //
@@ -156,16 +156,16 @@ TEST_P(VectorMath, IsCloseToLibmInDouble) {
   });
 }
 
-#define ROW(f, exact, ulps, portable)                                                                    \
-  Row {                                                                                                  \
+#define ROW(f, exact, ulps, portable)                                                                  \
+  Row {                                                                                                \
 #f, [](const float* x, float* y, size_t n) { HWY_DYNAMIC_DISPATCH(map_##f)                           \
                                                  (x, y, n); }, exact, ulps, \
-                                                                                         portable        \
+                                                                                         portable \
   }
 INSTANTIATE_TEST_SUITE_P(Functions, VectorMath,
                          testing::Values(ROW(exp, static_cast<double (*)(double)>(std::exp), 1.0, 2.0),
                                          ROW(exp_non_positive, exp_non_positive, 1.0, 2.0),
- ROW(exp2_non_positive, exp2_non_positive, 2.0, 2.5),
+                                         ROW(exp2_non_positive, exp2_non_positive, 2.1, 2.5),
                                          ROW(log, static_cast<double (*)(double)>(std::log), 1.0, 2.0),
                                          ROW(sigmoid, sigmoid, 2.5, 3.5),
                                          ROW(tanh, static_cast<double (*)(double)>(std::tanh), 3.0, 4.0),

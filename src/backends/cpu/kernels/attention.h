@@ -9,7 +9,8 @@
 
 namespace plimsoll::cpu {
 
-/// num_heads is a multiple of num_kv_heads; query head h reads key and value head h / (num_heads / num_kv_heads).
+/// num_heads is a multiple of num_kv_heads; query head h reads key and value head h / (num_heads /
+/// num_kv_heads).
 struct AttentionShape {
   int64_t batch = 0;
   int64_t tokens = 0;  ///< per sequence; any number, below 2^31
@@ -19,8 +20,8 @@ struct AttentionShape {
 };
 
 /// Operands of the forward pass, f32. Element (b, t, h, d) of q is
-/// q[(b * tokens + t) * q_token_stride + h * head_dim + d], and so for k, v (with h in [0, num_kv_heads)) and out;
-/// strides count elements, so q, k, v may be slices of one packed projection.
+/// q[(b * tokens + t) * q_token_stride + h * head_dim + d], and so for k, v (with h in [0, num_kv_heads)) and
+/// out; strides count elements, so q, k, v may be slices of one packed projection.
 ///
 /// Token i sees token j of its own sequence where all of these hold:
 ///   causal: j <= i;   window > 0: i - window < j <= i;   doc_start: both tokens have the same document.
@@ -34,8 +35,9 @@ struct AttentionArgs {
   int64_t v_token_stride = 0;
   float scale = 1.0f;  ///< of the scores, usually 1/sqrt(head_dim)
   bool causal = true;
-  int64_t window = 0;                  ///< 0: none; else implies causal
-  const int32_t* doc_start = nullptr;  ///< [batch, tokens]: index in the sequence of the first token of t's document
+  int64_t window = 0;  ///< 0: none; else implies causal
+  const int32_t* doc_start =
+      nullptr;  ///< [batch, tokens]: index in the sequence of the first token of t's document
   float* out = nullptr;
   int64_t out_token_stride = 0;
   float* lse = nullptr;  ///< [batch, num_heads, tokens]: ln of the sum of exponentials of the scaled scores
@@ -54,22 +56,22 @@ struct AttentionBackwardArgs {
   int64_t dv_token_stride = 0;
 };
 
-/// Bytes of scratch, functions of the shape and the number of threads alone. They grow with head_dim and threads
-/// (and, backward, by 4 bytes per head and 64 tokens), not with tokens squared.
+/// Bytes of scratch, functions of the shape and the number of threads alone. They grow with head_dim and
+/// threads (and, backward, by 4 bytes per head and 64 tokens), not with tokens squared.
 int64_t attention_forward_workspace_bytes(const AttentionShape& shape, int num_threads);
 int64_t attention_backward_workspace_bytes(const AttentionShape& shape, int num_threads);
 
 /// out = softmax(scale * q k^T + mask) v, and lse. A row that sees nothing gives out = 0 and lse = -inf.
-/// Dtypes: f32 throughout; exponentials within 2 ulp.
+/// Dtypes: f32 throughout; exponentials within 2.1 ulp.
 /// Determinism: the same bits for any number of threads; a sequence's result depends on that sequence alone.
 /// Memory: `workspace` holds attention_forward_workspace_bytes(), aligned to 64; nothing is allocated.
 /// Source: Dao 2023, arXiv:2307.08691 (online softmax over tiles), with queries in vector lanes.
 void attention_forward(const AttentionArgs& args, ThreadPool& pool, std::span<std::byte> workspace);
 
-/// dq, dk, dv, written (not added to), from dout and what the forward pass left. dout * out summed over head_dim
-/// takes the place of the softmax's Jacobian; the scores are recomputed tile by tile.
-/// Determinism, memory: as the forward pass, with attention_backward_workspace_bytes().
-/// Source: Dao 2023, arXiv:2307.08691, algorithm 2.
+/// dq, dk, dv, written (not added to), from dout and what the forward pass left. dout * out summed over
+/// head_dim takes the place of the softmax's Jacobian; the scores are recomputed tile by tile. Determinism,
+/// memory: as the forward pass, with attention_backward_workspace_bytes(). Source: Dao 2023,
+/// arXiv:2307.08691, algorithm 2.
 void attention_backward(const AttentionBackwardArgs& args, ThreadPool& pool, std::span<std::byte> workspace);
 
 }  // namespace plimsoll::cpu

@@ -1,5 +1,5 @@
-// The forward pass of attention: one task per sequence, head and granule of queries, over tiles of keys with an online
-// softmax. See attention_tiles-inl.h for the layout of a tile.
+// The forward pass of attention: one task per sequence, head and granule of queries, over tiles of keys with
+// an online softmax. See attention_tiles-inl.h for the layout of a tile.
 #include "backends/cpu/kernels/targets.h"
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "backends/cpu/kernels/attention_forward.cpp"
@@ -15,9 +15,11 @@ namespace plimsoll::cpu::HWY_NAMESPACE {
 namespace attention {
 namespace {
 
-constexpr float kLog2E = 1.44269504f;
+// Of the prefetcher: twice the backward pass's, for a tile has fewer products to spread it over.
+constexpr int64_t kLinesPerStep = 24;
 constexpr float kLn2 = 0.693147182f;
-// Stands for the largest score of a row that has seen none: far below any score, and no NaN comes of -inf minus it.
+// Stands for the largest score of a row that has seen none: far below any score, and no NaN comes of -inf
+// minus it.
 constexpr float kNothingSeen = -1e38f;
 
 // The running state of a block of queries; scores are in base 2.
@@ -29,7 +31,8 @@ struct ForwardState {
   float* out = nullptr;      // [head_dim][kBlock], not yet divided by sum
 };
 
-// Takes the maximum over a tile into the running one; true if any row's rose. `factor` rescales what was summed before.
+// Takes the maximum over a tile into the running one; true if any row's rose. `factor` rescales what was
+// summed before.
 HWY_INLINE bool raise_max(const TilePlan& plan, int vectors, ForwardState& s, float* factor) {
   const Tag d;
   bool raised = false;
@@ -88,8 +91,9 @@ HWY_INLINE void rescale(int vectors, int64_t head_dim, const float* factor, Forw
 }
 
 // One tile of keys: scores, softmax, values.
-HWY_INLINE void forward_tile(const AttentionArgs& args, const MaskView& mask, const QueryBlock& block, int32_t key,
-                             const float* k, const float* v, ForwardState& s, Prefetcher& prefetcher) {
+HWY_INLINE void forward_tile(const AttentionArgs& args, const MaskView& mask, const QueryBlock& block,
+                             int32_t key, const float* k, const float* v, ForwardState& s,
+                             Prefetcher& prefetcher) {
   const int num_keys = static_cast<int>(std::min<int64_t>(kBlock, mask.tokens - key));
   const TilePlan plan = plan_tile(mask, block, key, num_keys);
   if (plan.count == 0) return;
@@ -104,7 +108,8 @@ HWY_INLINE void forward_tile(const AttentionArgs& args, const MaskView& mask, co
                      .b = s.queries + r.vector_begin * kLanes,
                      .b_stride = kBlock,
                      .c = s.scores + r.key_begin * kBlock + r.vector_begin * kLanes,
-                     .c_stride = kBlock}, prefetcher);
+                     .c_stride = kBlock},
+                    prefetcher);
   }
   if (plan.masked) mask_scores(mask, block, plan, key, s.scores);
   alignas(64) float factor[kBlock];
@@ -121,13 +126,14 @@ HWY_INLINE void forward_tile(const AttentionArgs& args, const MaskView& mask, co
                     .b_stride = kBlock,
                     .c = s.out + r.vector_begin * kLanes,
                     .c_stride = kBlock,
-                    .accumulate = true}, prefetcher);
+                    .accumulate = true},
+                   prefetcher);
   }
 }
 
 // Divides by the sums and writes out and lse.
-HWY_INLINE void finish(const QueryBlock& block, int64_t head_dim, ForwardState& s, float* out, int64_t out_stride,
-                       float* lse) {
+HWY_INLINE void finish(const QueryBlock& block, int64_t head_dim, ForwardState& s, float* out,
+                       int64_t out_stride, float* lse) {
   const Tag d;
   alignas(64) float inverse[kBlock];
   alignas(64) float log_sum[kBlock];
@@ -144,16 +150,37 @@ HWY_INLINE void finish(const QueryBlock& block, int64_t head_dim, ForwardState& 
   std::copy(log_sum, log_sum + block.rows, lse);
 }
 
-// `fetch_keys`: keys and values are not in this core's cache yet; `fetch_queries`: the block before follows.
-void forward_block(const AttentionArgs& args, int64_t b, int64_t h, int64_t index, bool fetch_keys, bool fetch_queries,
-                   float* scratch) {
+// Keys and values of one tile, for the block of queries at `first`.
+HWY_INLINE void prefetch_tile(const AttentionArgs& args, const AttentionTask& task, int64_t key,
+                              Prefetcher& prefetcher) {
   const AttentionShape& shape = args.shape;
-  const int64_t kv_head = h / (shape.num_heads / shape.num_kv_heads), head_dim = shape.head_dim;
-  const MaskView mask = mask_of(args, b);
-  const QueryBlock block = make_query_block(mask, index);
+  const int64_t kv_head = task.h / (shape.num_heads / shape.num_kv_heads),
+                rows = std::min<int64_t>(kBlock, shape.tokens - key);
+  prefetcher.add(
+      args.k + head_offset(shape, task.b, kv_head, args.k_token_stride) + key * args.k_token_stride,
+      args.k_token_stride, rows);
+  prefetcher.add(
+      args.v + head_offset(shape, task.b, kv_head, args.v_token_stride) + key * args.v_token_stride,
+      args.v_token_stride, rows);
+}
+
+HWY_INLINE void prefetch_queries(const AttentionArgs& args, const AttentionTask& task, int64_t first,
+                                 Prefetcher& prefetcher) {
+  prefetcher.add(
+      args.q + head_offset(args.shape, task.b, task.h, args.q_token_stride) + first * args.q_token_stride,
+      args.q_token_stride, std::min<int64_t>(kBlock, args.shape.tokens - first));
+}
+
+void forward_block(const AttentionArgs& args, const AttentionTask& task, const AttentionTask& next,
+                   const QueryBlock& block, const MaskView& mask, Prefetcher& prefetcher, float* scratch) {
+  const AttentionShape& shape = args.shape;
+  const int64_t b = task.b, h = task.h, head_dim = shape.head_dim;
+  const int64_t kv_head = h / (shape.num_heads / shape.num_kv_heads);
   const float* k = args.k + head_offset(shape, b, kv_head, args.k_token_stride);
   const float* v = args.v + head_offset(shape, b, kv_head, args.v_token_stride);
   const float* q = args.q + head_offset(shape, b, h, args.q_token_stride) + block.first * args.q_token_stride;
+  float* out =
+      args.out + head_offset(shape, b, h, args.out_token_stride) + block.first * args.out_token_stride;
   ForwardState s;
   s.queries = scratch;
   s.out = s.queries + head_dim * kBlock;
@@ -161,19 +188,18 @@ void forward_block(const AttentionArgs& args, int64_t b, int64_t h, int64_t inde
   std::fill(s.max, s.max + kBlock, kNothingSeen);
   std::fill(s.sum, s.sum + kBlock, 0.0f);
   std::fill(s.out, s.out + head_dim * kBlock, 0.0f);
-  pack_transposed(q, args.q_token_stride, block.rows, head_dim, args.scale * kLog2E, s.queries);
-  const int64_t end = mask.causal ? block.first + block.rows : mask.tokens;
-  float* out = args.out + head_offset(shape, b, h, args.out_token_stride) + block.first * args.out_token_stride;
+  pack_transposed(q, args.q_token_stride, block.rows, head_dim, args.scale * vector_math::kLog2E, s.queries);
+  const bool first_of_task = block.first == task.granule * kGranule;
+  const int64_t following = block.first + kBlock,
+                end = mask.causal ? std::min(following, mask.tokens) : mask.tokens;
   for (int64_t key = std::max(0, block.min_lower_key) / kBlock * kBlock; key < end; key += kBlock) {
-    Prefetcher prefetcher(head_dim, 6);
-    const int64_t next = key + kBlock;
-    if (next < end && fetch_keys) {
-      prefetcher.add(k + next * args.k_token_stride, args.k_token_stride, std::min<int64_t>(kBlock, end - next));
-      prefetcher.add(v + next * args.v_token_stride, args.v_token_stride, std::min<int64_t>(kBlock, end - next));
-    }
-    if (next >= end) {
+    if (key + kBlock >= end) {
       prefetcher.add(out, args.out_token_stride, block.rows);
-      if (fetch_queries) prefetcher.add(q - kBlock * args.q_token_stride, args.q_token_stride, kBlock);
+      const bool last = following >= mask.tokens || following % kGranule == 0;
+      prefetch_queries(args, last ? next : task, last ? next.granule * kGranule : following, prefetcher);
+      prefetch_tile(args, last ? next : task, last ? 0 : mask.causal ? following : key, prefetcher);
+    } else if (first_of_task) {
+      prefetch_tile(args, task, key + kBlock, prefetcher);
     }
     forward_tile(args, mask, block, static_cast<int32_t>(key), k, v, s, prefetcher);
   }
@@ -184,11 +210,15 @@ void forward_block(const AttentionArgs& args, int64_t b, int64_t h, int64_t inde
 }  // namespace
 }  // namespace attention
 
-void attention_forward_granule(const AttentionArgs& args, int64_t b, int64_t h, int64_t granule, float* scratch) {
-  const int64_t lowest = granule * kGranule / kBlock;
-  const int64_t highest = std::min(lowest + kGranule / kBlock, num_blocks(args.shape.tokens)) - 1;
-  for (int64_t index = highest; index >= lowest; --index)
-    attention::forward_block(args, b, h, index, index == highest, index > lowest, scratch);
+void attention_forward_task(const AttentionArgs& args, const AttentionTask& task, const AttentionTask& next,
+                            float* scratch) {
+  const MaskView mask = mask_of(args, task.b);
+  const int64_t begin = task.granule * kGranule / kBlock;
+  const int64_t end = std::min(begin + kGranule / kBlock, num_blocks(args.shape.tokens));
+  attention::Prefetcher prefetcher(args.shape.head_dim, attention::kLinesPerStep);
+  for (int64_t index = begin; index < end; ++index)
+    attention::forward_block(args, task, next, attention::make_query_block(mask, index), mask, prefetcher,
+                             scratch);
 }
 
 }  // namespace plimsoll::cpu::HWY_NAMESPACE
@@ -199,7 +229,7 @@ HWY_AFTER_NAMESPACE();
 
 namespace plimsoll::cpu {
 
-HWY_EXPORT(attention_forward_granule);
+HWY_EXPORT(attention_forward_task);
 
 namespace {
 // Queries and result transposed, and a tile of scores.
@@ -208,8 +238,10 @@ int64_t forward_scratch_floats(int64_t head_dim) { return (2 * head_dim + kBlock
 
 void check_attention(const AttentionArgs& args) {
   const AttentionShape& s = args.shape;
-  PLIMSOLL_CHECK(s.batch >= 0 && s.tokens >= 0 && s.tokens < (int64_t{1} << 31) - kBlock, "attention: batch or tokens");
-  PLIMSOLL_CHECK(s.num_kv_heads >= 1 && s.num_heads % s.num_kv_heads == 0 && s.head_dim >= 1, "attention: heads");
+  PLIMSOLL_CHECK(s.batch >= 0 && s.tokens >= 0 && s.tokens < (int64_t{1} << 31) - kBlock,
+                 "attention: batch or tokens");
+  PLIMSOLL_CHECK(s.num_kv_heads >= 1 && s.num_heads % s.num_kv_heads == 0 && s.head_dim >= 1,
+                 "attention: heads");
   PLIMSOLL_CHECK(args.window >= 0, "attention: window");
 }
 
@@ -220,16 +252,23 @@ int64_t attention_forward_workspace_bytes(const AttentionShape& shape, int num_t
 void attention_forward(const AttentionArgs& args, ThreadPool& pool, std::span<std::byte> workspace) {
   check_attention(args);
   const AttentionShape& s = args.shape;
-  PLIMSOLL_CHECK(static_cast<int64_t>(workspace.size()) >= attention_forward_workspace_bytes(s, pool.num_threads()),
-                 "attention_forward: workspace");
+  PLIMSOLL_CHECK(
+      static_cast<int64_t>(workspace.size()) >= attention_forward_workspace_bytes(s, pool.num_threads()),
+      "attention_forward: workspace");
   auto* scratch = reinterpret_cast<float*>(workspace.data());
   const int64_t stride = forward_scratch_floats(s.head_dim), granules = num_granules(s.tokens);
   const int64_t heads = s.batch * s.num_heads;
-  const auto kernel = HWY_DYNAMIC_DISPATCH(attention_forward_granule);
+  const auto kernel = HWY_DYNAMIC_DISPATCH(attention_forward_task);
   // The last granule of queries sees the most keys, so it goes first.
-  pool.run(heads * granules, [&](int64_t tile, int thread) {
+  const auto task_of = [&](int64_t tile) {
     const int64_t head = tile % heads;
-    kernel(args, head / s.num_heads, head % s.num_heads, granules - 1 - tile / heads, scratch + thread * stride);
+    return AttentionTask{
+        .b = head / s.num_heads, .h = head % s.num_heads, .granule = granules - 1 - tile / heads};
+  };
+  pool.run(heads * granules, [&](int64_t tile, int thread) {
+    // A guess at what this thread claims next; it only steers prefetching.
+    const int64_t next = std::min(tile + pool.num_threads(), heads * granules - 1);
+    kernel(args, task_of(tile), task_of(next), scratch + thread * stride);
   });
 }
 

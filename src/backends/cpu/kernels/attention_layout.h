@@ -8,10 +8,11 @@
 
 namespace plimsoll::cpu {
 
-/// Queries of a block and keys of a tile: a tile of scores is 16 KiB, so it and an operand stay in a 32 or 48 KiB
-/// L1 cache.
+/// Queries of a block and keys of a tile: a tile of scores is 16 KiB, so it and an operand stay in a 32 or 48
+/// KiB L1 cache.
 inline constexpr int kBlock = 64;
-/// Keys of a backward task. Gradients of queries are summed over one granule, then granule by granule in order.
+/// Keys of a backward task. Gradients of queries are summed over one granule, then granule by granule in
+/// order.
 inline constexpr int64_t kGranule = 256;
 
 inline int64_t num_blocks(int64_t tokens) { return (tokens + kBlock - 1) / kBlock; }
@@ -41,6 +42,12 @@ inline MaskView mask_of(const AttentionArgs& args, int64_t b) {
           .window = args.window,
           .doc_start = args.doc_start ? args.doc_start + b * args.shape.tokens : nullptr};
 }
+
+/// A task of either pass: one granule of one head of one sequence. Tasks are numbered granule by granule, in
+/// the order of what a causal mask leaves them to do, the most first.
+struct AttentionTask {
+  int64_t b = 0, h = 0, granule = 0;
+};
 
 /// Address of a head's row 0 in a [batch, tokens, heads, head_dim] operand with a token stride.
 inline int64_t head_offset(const AttentionShape& s, int64_t b, int64_t head, int64_t token_stride) {

@@ -1,6 +1,6 @@
-// Turns in which the tasks of attention's backward pass add to a gradient that they share: one counter per block of
-// queries and head (passed on by granule) and per granule of keys and KV head (passed on by query head). The order is
-// fixed, so the sums' bits are, and no task needs a partial sum of its own in memory.
+// Turns in which the tasks of attention's backward pass add to a gradient that they share: one counter per
+// block of queries and head (passed on by granule) and per granule of keys and KV head (passed on by query
+// head). The order is fixed, so the sums' bits are, and no task needs a partial sum of its own in memory.
 #pragma once
 
 #include <atomic>

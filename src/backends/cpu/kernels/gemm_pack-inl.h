@@ -53,12 +53,17 @@ struct Packer {
   }
 
   // Each line contiguous: transposed, four k by kVector lines at a time.
-  static void transpose(const Lines& x, int64_t kc, int64_t lines, int64_t w, float* to) {
+  static HWY_INLINE void transpose(const Lines& x, int64_t kc, int64_t lines, int64_t w, float* to) {
     const int64_t whole_k = kc / 4 * 4, whole = lines / kVector * kVector;
     for (int64_t j = 0; j < whole; j += kVector) {
       const float* from = x.data + j * x.line_stride;
-      for (int64_t p = 0; p < whole_k; p += 4)
-        transpose4<kVector>(from + p, x.line_stride, to + p * w + j, w);
+      float* at = to + j;
+      for (int64_t p = 0; p < whole_k; p += 4, at += 4 * w) {
+        // Four cache lines ahead: with this many streams the hardware's own prefetching comes late.
+        if (p % 16 == 0)
+          for (int64_t r = 0; r < kVector; ++r) __builtin_prefetch(from + r * x.line_stride + p + 64);
+        transpose4<kVector>(from + p, x.line_stride, at, w);
+      }
     }
     strided(x, whole_k, kc, 0, whole, lines, w, to);
     strided(x, 0, kc, whole, w, lines, w, to);
@@ -70,7 +75,9 @@ struct Packer {
     for (int64_t j = 0; j < lines; j += kPanel) {
       const int64_t here = std::min<int64_t>(kPanel, lines - j), w = width(here);
       const Lines panel{x.data + j * x.line_stride, x.k_stride, x.line_stride};
-      if (x.k_stride == 1)
+      if (x.k_stride == 1 && w == kPanel)
+        transpose(panel, kc, here, kPanel, to + j * kc);
+      else if (x.k_stride == 1)
         transpose(panel, kc, here, w, to + j * kc);
       else
         strided(panel, 0, kc, 0, w, here, w, to + j * kc);

@@ -1,11 +1,15 @@
-// The sizes rest on measurements: packed B in the outer caches, a tile's operands and its part of C in the
-// second level, and enough tiles that no thread waits long for the last one.
+// The sizes rest on measurements: packed A and B between the second and the third level of the caches, a
+// tile's operands and its part of C in the second, and enough tiles that no thread waits long for the last
+// one.
 #include "backends/cpu/kernels/gemm_plan.h"
 
 namespace plimsoll::cpu {
 namespace {
 
+// 2 and 4 MiB: what is packed at a time, whatever the number of threads.
 constexpr int64_t kFloatsOfA = 512 << 10, kFloatsOfB = 1 << 20;
+// This much of k stays together: less fetches C again too often, more spills from the second-level cache.
+constexpr int64_t kRunLength = 1024;
 constexpr int64_t kMaxTileRows = 192, kMaxTileColumns = 288;
 
 int64_t round_up(int64_t a, int64_t b) { return Granules::div_up(a, b) * b; }
@@ -17,7 +21,7 @@ int64_t even_part(int64_t size, int64_t most, int64_t unit) {
   return Granules::div_up(units, parts) * unit;
 }
 
-// Halves the longer side until there are enough tiles to share out, or until they are too small to be worth
+// Shortens the longer side until there are enough tiles to share out, or until they are too small to be worth
 // it.
 void cut_tiles(GemmPlan& p) {
   constexpr int64_t kEnough = 16, kMinRows = 48, kMinColumns = 64;
@@ -45,11 +49,10 @@ int64_t packed_b_floats(int64_t n, int64_t k) {
 GemmPlan plan_gemm(int64_t m, int64_t n, int64_t k, int64_t k_segment) {
   const Granules granules(k, k_segment);
   GemmPlan p;
-  // Up to 1024 of k stay together, so that C is not fetched again for every granule.
-  p.block_columns = even_part(n, kFloatsOfB / std::min<int64_t>(k, 1024), kGemmColumnUnit);
+  p.block_columns = even_part(n, kFloatsOfB / std::min(k, kRunLength), kGemmColumnUnit);
   const int64_t fit = k * p.block_columns <= kFloatsOfB ? granules.count()
                                                         : kFloatsOfB / (granules.longest() * p.block_columns);
-  p.run_granules = even_part(granules.count(), fit, 1);
+  p.run_granules = even_part(granules.count(), std::min(fit, kRunLength / granules.longest()), 1);
   const int64_t run_k = std::min(k, p.run_granules * granules.longest());
   p.block_rows = even_part(m, kFloatsOfA / run_k, kGemmRowUnit);
   cut_tiles(p);

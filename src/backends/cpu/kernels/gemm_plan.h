@@ -1,17 +1,15 @@
 // How gemm cuts its work: granules of k, blocks that are packed together, tiles that threads claim. Pure
 // functions of the shape, the same for every instruction set and any number of threads.
 //
-//   for each block of columns                       n <= what kPackedBytesOfB holds
-//     for each run of granules of k                 as many as fit
-//       for each block of rows                      m <= what kPackedBytesOfA holds
+//   for each block of columns                       so many that packed B stays within its bytes
+//     for each run of granules of k                 about 1024 of k
+//       for each block of rows                      so many that packed A stays within its bytes
 //         pack B (first block of rows only) and A   one task per granule and strip
 //         multiply                                  one task per tile, all granules of the run
 #pragma once
 
 #include <algorithm>
 #include <cstdint>
-
-#include "backends/cpu/kernels/gemm.h"
 
 namespace plimsoll::cpu {
 

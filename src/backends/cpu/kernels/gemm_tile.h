@@ -4,6 +4,7 @@
 
 #include <cstdint>
 
+#include "backends/cpu/kernels/gemm.h"
 #include "backends/cpu/kernels/gemm_plan.h"
 
 namespace plimsoll::cpu {

@@ -1,5 +1,5 @@
-// The choice rests on Highway's own test of the CPU (and of what the system saves of its registers); a cap disables
-// the targets above it.
+// The choice rests on Highway's own test of the CPU (and of what the system saves of its registers); a cap
+// disables the targets above it.
 #include "backends/cpu/kernels/isa.h"
 
 #include <cpuid.h>
@@ -17,8 +17,8 @@ constexpr int64_t disabled_above(Isa isa) {
   return isa == Isa::kAvx512 ? HWY_AVX3 - 1 : isa == Isa::kAvx2 ? HWY_AVX2 - 1 : 2 * HWY_AVX2 - 1;
 }
 
-// Highway 1.0.3 forgets disabled targets while it detects: SupportedTargets() leaves *all* of the CPU's as chosen and
-// only returns the masked ones. Hence the Update after each call of it.
+// Highway 1.0.3 forgets disabled targets while it detects: SupportedTargets() leaves *all* of the CPU's as
+// chosen and only returns the masked ones. Hence the Update after each call of it.
 void choose_again() { hwy::GetChosenTarget().Update(hwy::SupportedTargets()); }
 
 struct Registers {
@@ -84,11 +84,12 @@ std::vector<std::string> cpu_features() {
     unsigned word;
     int bit;
   } all[] = {
-      {"sse4_2", l1.ecx, 20},      {"avx", l1.ecx, 28},          {"fma", l1.ecx, 12},          {"f16c", l1.ecx, 29},
-      {"bmi2", l7.ebx, 8},         {"avx2", l7.ebx, 5},          {"avx_vnni", l71.eax, 4},     {"avx512f", l7.ebx, 16},
-      {"avx512dq", l7.ebx, 17},    {"avx512bw", l7.ebx, 30},     {"avx512vl", l7.ebx, 31},     {"avx512_vnni", l7.ecx, 11},
-      {"avx512_bf16", l71.eax, 5}, {"avx512_fp16", l7.edx, 23},  {"amx_tile", l7.edx, 24},     {"amx_bf16", l7.edx, 22},
-      {"amx_int8", l7.edx, 25},
+      {"sse4_2", l1.ecx, 20},      {"avx", l1.ecx, 28},         {"fma", l1.ecx, 12},
+      {"f16c", l1.ecx, 29},        {"bmi2", l7.ebx, 8},         {"avx2", l7.ebx, 5},
+      {"avx_vnni", l71.eax, 4},    {"avx512f", l7.ebx, 16},     {"avx512dq", l7.ebx, 17},
+      {"avx512bw", l7.ebx, 30},    {"avx512vl", l7.ebx, 31},    {"avx512_vnni", l7.ecx, 11},
+      {"avx512_bf16", l71.eax, 5}, {"avx512_fp16", l7.edx, 23}, {"amx_tile", l7.edx, 24},
+      {"amx_bf16", l7.edx, 22},    {"amx_int8", l7.edx, 25},
   };
   std::vector<std::string> names;
   for (const auto& f : all)

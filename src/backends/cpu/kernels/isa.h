@@ -18,15 +18,16 @@ std::string_view isa_name(Isa isa);
 /// The fastest one that this CPU has.
 Isa best_isa();
 
-/// Chooses for the whole process the fastest instruction set that the CPU has and that is not above the cap `env`,
-/// the value of PLIMSOLL_ISA (null or empty: no cap). Call before the first kernel, or between kernels.
-/// Errors: invalid_argument for any other word.
+/// Chooses for the whole process the fastest instruction set that the CPU has and that is not above the cap
+/// `env`, the value of PLIMSOLL_ISA (null or empty: no cap). Call before the first kernel, or between
+/// kernels. Errors: invalid_argument for any other word.
 Result<Isa> select_isa(const char* env);
 
 /// The one that kernels run with now.
 Isa current_isa();
 
-/// The CPU's features that matter to speed, as the Linux kernel spells them: "avx2", "fma", "avx512f", "amx_bf16"...
+/// The CPU's features that matter to speed, as the Linux kernel spells them: "avx2", "fma", "avx512f",
+/// "amx_bf16"...
 std::vector<std::string> cpu_features();
 
 }  // namespace plimsoll::cpu

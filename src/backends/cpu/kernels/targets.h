@@ -1,5 +1,5 @@
-// Which instruction sets a kernel file is compiled for: the compiler's baseline ("portable"), AVX2 and AVX-512.
-// Include before hwy/highway.h and hwy/foreach_target.h; the choice is made at run time.
+// Which instruction sets a kernel file is compiled for: the compiler's baseline ("portable"), AVX2 and
+// AVX-512. Include before hwy/highway.h and hwy/foreach_target.h; the choice is made at run time.
 #pragma once
 
 #include "hwy/detect_targets.h"

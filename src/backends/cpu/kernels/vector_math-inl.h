@@ -95,8 +95,8 @@ HWY_INLINE V ExpNonPositive(D d, V x) {
   return hn::IfThenZeroElse(hn::Lt(x, hn::Set(d, -87.33f)), hn::Mul(p, scale));
 }
 
-/// 2^x for x <= 0 (or a little above), results below the smallest normal number flushed to zero. Error <= 2 ulp.
-/// For softmax in base 2, the cheapest of the exponentials: the reduction needs no multiplication.
+/// 2^x for x <= 0 (or a little above), results below the smallest normal number flushed to zero. Error <= 2
+/// ulp. For softmax in base 2, the cheapest of the exponentials: the reduction needs no multiplication.
 template <class D, class V = hwy::HWY_NAMESPACE::Vec<D>>
 HWY_INLINE V Exp2NonPositive(D d, V x) {
   namespace hn = hwy::HWY_NAMESPACE;

@@ -1,0 +1,83 @@
+// How a run is carried out never changes a bit of what comes out: the final model is compared byte by byte.
+#include <gtest/gtest.h>
+
+#include "program.h"
+
+namespace plimsoll::e2e {
+namespace {
+
+constexpr const char* kTraining =
+    "training: {global_batch_size: 8, max_steps: 3, learning_rate: 1.0e-3, lr_scheduler: linear, warmup_steps: 1}\n";
+
+struct Result {
+  std::string model, events;
+};
+
+/// The final weights, and loss and norm of each step, of a run with these overrides.
+Result train(const std::string& overrides, const std::string& environment = "", const std::string& model = "") {
+  Folder folder;
+  folder.write("train.txt", some_text(20'000));
+  folder.write("eval.txt", some_text(700));
+  folder.write("run.yaml", (model.empty() ? run_file() : model) + kTraining);
+  const Outcome outcome = folder.run("train run.yaml --json " + overrides, environment);
+  EXPECT_EQ(outcome.exit_code, 0) << outcome.err;
+  Result result{folder.read("out/final/model.safetensors"), ""};
+  // Of each step and evaluation what must be the same: everything before the first figure of time.
+  for (size_t begin = 0, end; (end = outcome.out.find('\n', begin)) != std::string::npos; begin = end + 1) {
+    const std::string line = outcome.out.substr(begin, end - begin);
+    if (line.find("\"event\":\"step\"") != std::string::npos) result.events += line.substr(0, line.find("\"step_seconds\"")) + "\n";
+    if (line.find("\"event\":\"eval\"") != std::string::npos) result.events += line + "\n";
+  }
+  return result;
+}
+
+const Result& reference() {
+  static const Result result = train("runtime.threads=2");
+  return result;
+}
+
+class Bits : public testing::TestWithParam<const char*> {};
+
+TEST_P(Bits, AreThoseOfThePlainRun) {
+  ASSERT_GT(reference().model.size(), 100'000U);
+  const Result result = train(GetParam());
+  EXPECT_EQ(result.events, reference().events);
+  EXPECT_TRUE(result.model == reference().model);
+}
+
+INSTANTIATE_TEST_SUITE_P(Threads, Bits, testing::Values("runtime.threads=1", "runtime.threads=3", "runtime.threads=8"));
+INSTANTIATE_TEST_SUITE_P(MicroBatches, Bits,
+                         testing::Values("training.micro_batch_size=1", "training.micro_batch_size=2", "training.micro_batch_size=4",
+                                         "training.gradient_accumulation_steps=1"));
+INSTANTIATE_TEST_SUITE_P(Memory, Bits,
+                         testing::Values("debug.poison=true", "debug.plan=separate", "debug.plan=separate debug.poison=true",
+                                         "debug.poison=true training.micro_batch_size=2 runtime.threads=3", "memory.recompute=none",
+                                         "debug.dump_dir=dump"));
+
+TEST(BitsTest, HoldOnEachInstructionSet) {
+  for (const char* isa : {"PLIMSOLL_ISA=portable", "PLIMSOLL_ISA=avx2"}) {
+    const Result whole = train("runtime.threads=1", isa);
+    const Result split = train("runtime.threads=3 training.micro_batch_size=2 debug.poison=true", isa);
+    EXPECT_EQ(whole.events, split.events) << isa;
+    EXPECT_TRUE(whole.model == split.model) << isa;
+  }
+}
+
+TEST(BitsTest, HoldForGpt2) {
+  const std::string model =
+      "model:\n  config: {model_type: gpt2, vocab_size: 259, n_embd: 48, n_layer: 2, n_head: 3, n_positions: 400, resid_pdrop: 0,\n"
+      "    embd_pdrop: 0, attn_pdrop: 0}\n  init: random\n"
+      "data: {train: train.txt, eval: eval.txt, sequence_length: 300}\noutput: {dir: out}\n";
+  const Result whole = train("runtime.threads=1", "", model);
+  const Result split = train("runtime.threads=3 training.micro_batch_size=2 debug.poison=true", "", model);
+  EXPECT_EQ(whole.events, split.events);
+  EXPECT_TRUE(whole.model == split.model);
+}
+
+TEST(BitsTest, DifferForAnotherSeed) {
+  const Result other = train("training.seed=7");
+  EXPECT_FALSE(other.model == reference().model);
+}
+
+}  // namespace
+}  // namespace plimsoll::e2e

@@ -1,0 +1,72 @@
+// The plan against the kernel's own count.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+
+#include "program.h"
+
+namespace plimsoll::e2e {
+namespace {
+
+int64_t number(const std::string& text, const std::string& key) {
+  const size_t at = text.rfind("\"" + key + "\":");
+  EXPECT_NE(at, std::string::npos) << key;
+  return at == std::string::npos ? -1 : std::strtoll(text.c_str() + at + key.size() + 3, nullptr, 10);
+}
+
+Outcome train(const Folder& folder, const std::string& overrides) {
+  folder.write("train.txt", some_text(60'000));
+  folder.write("eval.txt", some_text(2'000));
+  folder.write("run.yaml",
+               "model:\n  config: {model_type: llama, vocab_size: 1000, hidden_size: 256, intermediate_size: 700, num_hidden_layers: 6,\n"
+               "    num_attention_heads: 4, num_key_value_heads: 2, max_position_embeddings: 512, rms_norm_eps: 1.0e-5}\n  init: random\n"
+               "data: {train: train.txt, eval: eval.txt, sequence_length: 256}\noutput: {dir: out}\n"
+               "training: {global_batch_size: 8, max_steps: 4, learning_rate: 1.0e-3, lr_scheduler: constant, eval_steps: 2}\n");
+  return folder.run("train run.yaml --json " + overrides);
+}
+
+class PlannedPeak : public testing::TestWithParam<const char*> {};
+
+TEST_P(PlannedPeak, IsNeverBelowTheMeasuredOneAndClose) {
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+  GTEST_SKIP() << "a sanitizer's shadow memory is in no plan";
+#endif
+  Folder folder;
+  const Outcome outcome = train(folder, GetParam());
+  ASSERT_EQ(outcome.exit_code, 0) << outcome.err;
+  const int64_t planned = number(outcome.out, "planned_peak_bytes"), measured = number(outcome.out, "measured_peak_bytes");
+  EXPECT_LE(measured, planned);
+  EXPECT_LE(planned - measured, std::max<int64_t>(32 << 20, measured * 3 / 100));
+  EXPECT_EQ(number(outcome.out, "arena_bytes"), number(outcome.out, "arena_touched_bytes"));
+  EXPECT_EQ(number(outcome.out, "allocations_after_first_step"), 0);
+}
+
+INSTANTIATE_TEST_SUITE_P(Runs, PlannedPeak,
+                         testing::Values("runtime.threads=1", "runtime.threads=2", "training.micro_batch_size=2", "debug.dump_dir=dump"));
+
+TEST(BudgetTest, TheLeastThatIsNamedWouldDo) {
+  Folder folder;
+  const Outcome refused = train(folder, "memory.budget=20MiB training.micro_batch_size=8");
+  EXPECT_EQ(refused.exit_code, 69);
+  const size_t at = refused.err.find('(');
+  ASSERT_NE(at, std::string::npos) << refused.err;
+  const std::string least = std::to_string(std::strtoll(refused.err.c_str() + at + 1, nullptr, 10));
+  EXPECT_EQ(train(folder, "training.micro_batch_size=8 memory.budget=" + least).exit_code, 0);
+  const std::string less = std::to_string(std::strtoll(refused.err.c_str() + at + 1, nullptr, 10) - 1);
+  EXPECT_EQ(train(folder, "training.micro_batch_size=8 memory.budget=" + less).exit_code, 69);
+}
+
+TEST(BudgetTest, AutoTakesTheLargestMicroBatchThatFits) {
+  Folder folder;
+  const Outcome wide = train(folder, "memory.budget=4GiB");
+  ASSERT_EQ(wide.exit_code, 0) << wide.err;
+  EXPECT_EQ(number(wide.out, "micro_batch_size"), 8);
+  const int64_t peak = number(wide.out, "planned_peak_bytes");
+  const Outcome narrow = train(folder, "memory.budget=" + std::to_string(peak - (20 << 20)));
+  ASSERT_EQ(narrow.exit_code, 0) << narrow.err;
+  EXPECT_LT(number(narrow.out, "micro_batch_size"), 8);
+  EXPECT_TRUE(folder.read("out/final/config.json").size() > 2);
+}
+
+}  // namespace
+}  // namespace plimsoll::e2e

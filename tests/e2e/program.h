@@ -1,0 +1,77 @@
+// Runs the built binary as a user would, in a folder of its own.
+#pragma once
+
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cstdio>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <sstream>
+#include <string>
+
+namespace plimsoll::e2e {
+
+struct Outcome {
+  int exit_code = -1;
+  std::string out, err;
+};
+
+/// A temporary folder, removed at the end.
+class Folder {
+ public:
+  Folder() {
+    std::string name = (std::filesystem::temp_directory_path() / "plimsoll-e2e-XXXXXX").string();
+    path_ = mkdtemp(name.data());
+  }
+  ~Folder() {
+    std::error_code ignored;
+    std::filesystem::remove_all(path_, ignored);
+  }
+  Folder(const Folder&) = delete;
+  Folder& operator=(const Folder&) = delete;
+
+  [[nodiscard]] std::string path(const std::string& name = "") const { return name.empty() ? path_ : path_ + "/" + name; }
+  void write(const std::string& name, const std::string& content) const { std::ofstream(path(name), std::ios::binary) << content; }
+  [[nodiscard]] std::string read(const std::string& name) const {
+    std::ifstream file(path(name), std::ios::binary);
+    std::ostringstream text;
+    text << file.rdbuf();
+    return text.str();
+  }
+
+  /// Runs `plimsoll <arguments>` here, with `environment` ("NAME=value") set.
+  [[nodiscard]] Outcome run(const std::string& arguments, const std::string& environment = "") const {
+    const std::string command =
+        "cd '" + path_ + "' && " + environment + " '" PLIMSOLL_BINARY "' " + arguments + " >out.txt 2>err.txt </dev/null";
+    const int status = std::system(command.c_str());
+    return {WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status), read("out.txt"), read("err.txt")};
+  }
+
+ private:
+  std::string path_;
+};
+
+/// Some text: words in an order that a model can learn a little of.
+inline std::string some_text(int bytes) {
+  std::string text;
+  for (unsigned i = 1; static_cast<int>(text.size()) < bytes; i = i * 1103515245U + 12345U)
+    text += (i >> 16) % 3 == 0 ? "the ship " : (i >> 16) % 3 == 1 ? "is loaded " : "to her line. ";
+  text.resize(static_cast<size_t>(bytes));
+  return text;
+}
+
+/// A small odd Llama: nothing divides anything. `extra` are further lines of the run file.
+inline std::string run_file(const std::string& extra = "") {
+  return "model:\n"
+         "  config: {model_type: llama, vocab_size: 259, hidden_size: 60, intermediate_size: 70, num_hidden_layers: 2,\n"
+         "    num_attention_heads: 3, num_key_value_heads: 1, head_dim: 20, max_position_embeddings: 400, rms_norm_eps: 1.0e-5,\n"
+         "    tie_word_embeddings: true, attention_bias: true}\n"
+         "  init: random\n"
+         "data: {train: train.txt, eval: eval.txt, sequence_length: 300}\n"
+         "output: {dir: out}\n" +
+         extra;
+}
+
+}  // namespace plimsoll::e2e

@@ -8,6 +8,8 @@ import subprocess
 ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
 FLAGS = ["avx2", "fma", "avx512f", "avx512bw", "avx512vl", "avx512_vnni", "avx512_bf16", "amx_bf16"]
 SHAPES = [(2048, 2048, 2048), (4096, 4096, 1024)]
+# bench_kernels' names for them
+NAMES = {"square_2048": (2048, 2048, 2048)}
 
 
 def cpu():
@@ -52,18 +54,13 @@ def implementation(benchmark_name):
     return "Plimsoll"
 
 
-def shape_of(benchmark_name):
-    """The yardstick shape that stands in a benchmark's name, as m, n, k in a row."""
-    numbers = tuple(int(number) for number in re.findall(r"\d+", benchmark_name))
-    return next((shape for shape in SHAPES for at in range(len(numbers)) if numbers[at:at + 3] == shape), None)
-
-
 def kernel_rates(binary, threads, log):
     """GFLOP/s of each fp32 GEMM in bench_kernels at the two shapes: [(implementation, shape, rate)]."""
-    pattern = "(" + "|".join("[/x:_ ]".join(f"[a-z]*:?{size}" for size in shape) for shape in SHAPES) + ")"
+    pattern = "gemm/(" + "|".join(NAMES) + ")/"
     command = [str(binary), f"--benchmark_filter={pattern}", "--benchmark_format=json",
                "--benchmark_repetitions=7", "--benchmark_min_time=0.05"]
-    env = dict(os.environ, OMP_NUM_THREADS=str(threads), OPENBLAS_NUM_THREADS=str(threads))
+    env = dict(os.environ, OMP_NUM_THREADS=str(threads), OPENBLAS_NUM_THREADS=str(threads),
+               PLIMSOLL_BENCH_THREADS=str(threads))
     log.write(f"$ {' '.join(command)}\n")
     done = subprocess.run(command, capture_output=True, text=True, env=env)
     log.write(done.stdout)
@@ -72,7 +69,7 @@ def kernel_rates(binary, threads, log):
         return []
     rates = []
     for row in json.loads(done.stdout or "{}").get("benchmarks", []):
-        shape = shape_of(row["name"])
+        shape = NAMES.get(row["name"].split("/")[1])
         if shape is None or row.get("run_type") == "aggregate" or "error_message" in row or "bf16" in row["name"].lower():
             continue
         seconds = row["real_time"] * {"ns": 1e-9, "us": 1e-6, "ms": 1e-3, "s": 1.0}[row["time_unit"]]

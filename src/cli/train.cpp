@@ -5,6 +5,7 @@
 #include <memory>
 
 #include "cli/commands.h"
+#include "train/settings.h"
 
 namespace plimsoll::cli {
 
@@ -14,9 +15,12 @@ Command add_train(CLI::App& app) {
   auto dump_ir = std::make_shared<std::string>();
   add_run_arguments(command, *arguments);
   command.add_option("--dump-ir", *dump_ir, "write each program's text after each pass under DIR")->type_name("DIR");
-  command.footer(
-      "example: plimsoll train run.yaml training.learning_rate=1e-4\n"
-      "exit codes: 0 done, 2 run file, 65 data or model files, 69 does not fit, 74 I/O, 76 diverged");
+  command.footer([] {
+    return "example: plimsoll train run.yaml training.learning_rate=1e-4\n"
+           "exit codes: 0 done, 2 run file, 65 data or model files, 69 does not fit, 74 I/O, 76 diverged\n\n"
+           "settings of the run file, as dotted.path=value on the command line:\n" +
+           settings_help();
+  });
   return [arguments, dump_ir](const Environment& environment) -> Status {
     PLIMSOLL_ASSIGN(const RunConfig config, load_run_config(arguments->file, arguments->overrides));
     for (const std::string& note : config.notes) std::fprintf(stderr, "note: %s\n", note.c_str());

@@ -163,7 +163,7 @@ int64_t num_members(const Problem& problem) {
   return sum;
 }
 // Far beyond what a search could solve: 18,000 buffers of a training step have some 10 million.
-constexpr int64_t kMaxMembers = 4'000'000;
+constexpr int64_t kMaxMembers = 1'000'000;
 
 /// Searches at the height that would be enough with most of the nodes, then by bisection between what is
 /// refuted or given up and what is found. Returns the least height, in units, that is not refuted.

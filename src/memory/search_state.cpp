@@ -119,10 +119,28 @@ bool SearchState::lift_members(int32_t s) {
     if (lifted + it.size > capacity_) return false;
     trail_.push_back({What::kLeast, i, least});
     least = lifted;
+    work_ += it.last - it.first;
     for (int32_t t = it.first; t < it.last; ++t)
       if (t != s) touch(t);
   }
   return true;
+}
+
+/// Sorts by least. Short lists are nearly sorted already, long ones are not worth the risk of quadratic time.
+void SearchState::sort_members(int32_t* first, int32_t* last) {
+  constexpr std::ptrdiff_t kShort = 48;
+  if (last - first > kShort) {
+    std::sort(first, last, [&](int32_t a, int32_t b) { return least_[index(a)] < least_[index(b)]; });
+    work_ += 8 * (last - first);
+    return;
+  }
+  for (int32_t* i = first + 1; i < last; ++i) {
+    const int32_t moved = *i;
+    const int64_t key = least_[index(moved)];
+    int32_t* j = i;
+    for (; j > first && least_[index(j[-1])] > key; --j) *j = j[-1];
+    *j = moved;
+  }
 }
 
 /// The one-machine bound; the floor follows the least of its items.
@@ -130,13 +148,7 @@ bool SearchState::check_section(int32_t s) {
   int32_t* const first = members_.data() + begin_[index(s)];
   int32_t* const last = first + active_[index(s)];
   work_ += last - first;
-  for (int32_t* i = first + 1; i < last; ++i) {  // nearly sorted already
-    const int32_t moved = *i;
-    const int64_t key = least_[index(moved)];
-    int32_t* j = i;
-    for (; j > first && least_[index(j[-1])] > key; --j) *j = j[-1];
-    *j = moved;
-  }
+  sort_members(first, last);
   int64_t top = 0;
   for (const int32_t* i = first; i < last; ++i) top = std::max(top, least_[index(*i)]) + item(*i).size;
   if (top > capacity_) return false;

@@ -70,6 +70,7 @@ class SearchState {
   void retire(int32_t s, int32_t i);
   bool propagate();
   bool lift_members(int32_t s);
+  void sort_members(int32_t* first, int32_t* last);
   bool check_section(int32_t s);
 
   const Problem& problem_;

@@ -49,7 +49,8 @@ Status check(const ir::Graph& graph, const Accumulation& a) {
                  .where = op.layer};
   const auto output = static_cast<size_t>(graph.value(a.contribution).result_index);
   if (!a.first && accumulator_operand(op, output) < 0)
-    return Error{.what = fmt::format("result {} of '{}' cannot be accumulated", output, op.def->name), .where = op.layer};
+    return Error{.what = fmt::format("result {} of '{}' cannot be accumulated", output, op.def->name),
+                 .where = op.layer};
   return Ok{};
 }
 
@@ -72,8 +73,8 @@ Status accumulate(ir::Graph& graph, std::span<const Accumulation> accumulations)
     if (!a.first) {
       const ir::ValueId held = builder.read(a.state);
       auto& inputs = graph.op(id).inputs;
-      const auto operand =
-          static_cast<size_t>(accumulator_operand(graph.op(id), static_cast<size_t>(graph.value(a.contribution).result_index)));
+      const auto operand = static_cast<size_t>(
+          accumulator_operand(graph.op(id), static_cast<size_t>(graph.value(a.contribution).result_index)));
       inputs.resize(std::max(inputs.size(), operand + 1));
       inputs[operand] = held;
       edits[id].before.push_back(graph.order().back());
@@ -85,9 +86,11 @@ Status accumulate(ir::Graph& graph, std::span<const Accumulation> accumulations)
   std::vector<OpId> with_edits;
   for (const OpId id : order) {
     const auto it = edits.find(id);
-    if (it != edits.end()) with_edits.insert(with_edits.end(), it->second.before.begin(), it->second.before.end());
+    if (it != edits.end())
+      with_edits.insert(with_edits.end(), it->second.before.begin(), it->second.before.end());
     with_edits.push_back(id);
-    if (it != edits.end()) with_edits.insert(with_edits.end(), it->second.after.begin(), it->second.after.end());
+    if (it != edits.end())
+      with_edits.insert(with_edits.end(), it->second.after.begin(), it->second.after.end());
   }
   graph.set_order(std::move(with_edits));
   return Ok{};

@@ -1,9 +1,10 @@
 // Gradient accumulation over micro-batches: a reduction goes on where the last micro-batch's stopped.
 //
-//   first:  x, dy ─► linear_dw ─► state_assign "g"         later:  state "g" ─► linear_dw (acc) ─► state_assign "g"
+//   first:  x, dy ─► linear_dw ─► state_assign "g"         later:  state "g" ─► linear_dw (acc) ─►
+//   state_assign "g"
 //
-// Not an addition after the fact: ((acc + g1) + g2) has other bits than acc + (g1 + g2), and the bits must not
-// depend on how the effective batch is split.
+// Not an addition after the fact: ((acc + g1) + g2) has other bits than acc + (g1 + g2), and the bits must
+// not depend on how the effective batch is split.
 #pragma once
 
 #include <span>
@@ -21,7 +22,8 @@ struct Accumulation {
 };
 
 /// Gives each contribution's op its accumulator and assigns the result. Later uses see the accumulated value.
-/// Errors: kInvalidArgument where the op cannot accumulate that result (a view, a sum) or the state does not fit.
+/// Errors: kInvalidArgument where the op cannot accumulate that result (a view, a sum) or the state does not
+/// fit.
 Status accumulate(ir::Graph& graph, std::span<const Accumulation> accumulations);
 
 /// The operand through which `op` continues result `output`, or -1.

@@ -52,9 +52,12 @@ class Walk final : public ir::VjpContext {
 
   ir::Builder& builder() override { return builder_; }
   [[nodiscard]] const Op& op() const override { return current_; }
-  [[nodiscard]] ValueId cotangent(size_t output) const override { return cotangents_[slot(current_.outputs[output])]; }
+  [[nodiscard]] ValueId cotangent(size_t output) const override {
+    return cotangents_[slot(current_.outputs[output])];
+  }
   [[nodiscard]] bool wants(size_t input) const override {
-    return input < current_.inputs.size() && current_.inputs[input].valid() && needed_[slot(current_.inputs[input])];
+    return input < current_.inputs.size() && current_.inputs[input].valid() &&
+           needed_[slot(current_.inputs[input])];
   }
   void add(size_t input, ValueId contribution) override {
     if (!wants(input) || !contribution.valid()) return;
@@ -94,7 +97,8 @@ class Walk final : public ir::VjpContext {
     for (size_t i = 0; i < current_.inputs.size(); ++i) wanted = wanted || wants(i);
     if (!wanted) return Ok{};
     if (current_.def->vjp == nullptr)
-      return Error{.what = fmt::format("autodiff: '{}' has no derivative", current_.def->name), .where = current_.layer};
+      return Error{.what = fmt::format("autodiff: '{}' has no derivative", current_.def->name),
+                   .where = current_.layer};
     builder_.set_layer(current_.layer);
     current_.def->vjp(*this);
     return builder_.status();
@@ -104,7 +108,7 @@ class Walk final : public ir::VjpContext {
   const AutodiffOptions& options_;
   ir::Builder builder_;
   Op current_;
-  std::vector<ValueId> cotangents_;         // by forward value
+  std::vector<ValueId> cotangents_;          // by forward value
   std::vector<std::vector<size_t>> wrt_of_;  // by forward value: its places in options.wrt
   std::vector<bool> needed_;
   AutodiffReport report_;

@@ -22,14 +22,16 @@ struct AutodiffOptions {
 
 /// Both lists run parallel to AutodiffOptions::wrt.
 struct AutodiffReport {
-  std::vector<ir::ValueId> cotangents = {};  ///< summed over the uses; invalid where the loss does not depend on it
+  std::vector<ir::ValueId> cotangents =
+      {};  ///< summed over the uses; invalid where the loss does not depend on it
   /// One for each use, in the order of their sum, so that accumulation can keep an accumulator for each.
   std::vector<std::vector<ir::ValueId>> contributions = {};
 };
 
-/// Walks the ops backwards from `loss` and appends what their OpDef::vjp gives, each under its forward op's layer.
-/// Contributions to one value are added as they arrive: ((c0 + c1) + c2). What nobody uses is left to dead code.
-/// Errors: kInvalidArgument where an op between `wrt` and `loss` has no derivative, or where the seed is missing.
+/// Walks the ops backwards from `loss` and appends what their OpDef::vjp gives, each under its forward op's
+/// layer. Contributions to one value are added as they arrive: ((c0 + c1) + c2). What nobody uses is left to
+/// dead code. Errors: kInvalidArgument where an op between `wrt` and `loss` has no derivative, or where the
+/// seed is missing.
 Result<AutodiffReport> autodiff(ir::Graph& graph, const AutodiffOptions& options);
 
 }  // namespace plimsoll::passes

@@ -41,7 +41,8 @@ void put(std::string& key, const ir::Attr& attr) {
 
 class Merge {
  public:
-  explicit Merge(Graph& graph) : graph_(graph), stands_(graph.num_values()), consumed_(graph.num_values(), false) {}
+  explicit Merge(Graph& graph)
+      : graph_(graph), stands_(graph.num_values()), consumed_(graph.num_values(), false) {}
 
   CommonSubexpressionsReport run() {
     for (const OpId id : graph_.order())
@@ -72,7 +73,8 @@ class Merge {
   }
 
   [[nodiscard]] bool may_merge(const Op& op) const {
-    if (op.def->name == "state") return true;  // a read of a state that is then consumed must be of the same storage
+    if (op.def->name == "state")
+      return true;  // a read of a state that is then consumed must be of the same storage
     return !op.def->has_effect && !op.recomputed &&
            std::none_of(op.outputs.begin(), op.outputs.end(), [&](ValueId v) { return consumed_[slot(v)]; });
   }

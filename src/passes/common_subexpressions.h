@@ -13,8 +13,8 @@ struct CommonSubexpressionsReport {
 };
 
 /// Merges ops of the same kind, operands and attributes; reads of one state where no assignment lies between;
-/// random ops too, as their numbers hang on attributes and operands alone. Left alone: recomputed clones (merging
-/// them would keep what they free), ops with an effect, results whose storage another op consumes.
+/// random ops too, as their numbers hang on attributes and operands alone. Left alone: recomputed clones
+/// (merging them would keep what they free), ops with an effect, results whose storage another op consumes.
 Result<CommonSubexpressionsReport> common_subexpressions(ir::Graph& graph,
                                                          const CommonSubexpressionsOptions& options = {});
 

@@ -1,4 +1,5 @@
-// One walk backwards over the order: an op is alive where it has an effect or a living op uses a result of it.
+// One walk backwards over the order: an op is alive where it has an effect or a living op uses a result of
+// it.
 #include "passes/dead_code.h"
 
 #include <algorithm>

@@ -20,14 +20,16 @@ struct Touches {
 
 class Collector {
  public:
-  explicit Collector(const ir::Graph& graph) : graph_(graph), groups_(storage_groups(graph, graph.order(), {})) {
+  explicit Collector(const ir::Graph& graph)
+      : graph_(graph), groups_(storage_groups(graph, graph.order(), {})) {
     for (const ir::OpId id : graph.order()) {
       const ir::Op& op = graph.op(id);
       if (op.def->name == "state_assign") assigned_[groups_.index(op.inputs[0])].push_back(&state(op));
     }
     touches_.resize(groups_.groups.size());
     place_of_.assign(graph.num_ops(), kNone);
-    for (size_t i = 0; i < graph.order().size(); ++i) place_of_[static_cast<size_t>(graph.order()[i].index)] = i;
+    for (size_t i = 0; i < graph.order().size(); ++i)
+      place_of_[static_cast<size_t>(graph.order()[i].index)] = i;
   }
 
   Dependencies run() {
@@ -75,7 +77,8 @@ class Collector {
         read(of(v), place);
       }
     if (!op.def->is_view)
-      for (const ir::Alias& a : ir::op_consumes(op)) write(of(op.inputs[static_cast<size_t>(a.input)]), place);
+      for (const ir::Alias& a : ir::op_consumes(op))
+        write(of(op.inputs[static_cast<size_t>(a.input)]), place);
     for (const ir::ValueId v : op.outputs) {
       if (groups_.of(v).owner == v && op.def->name != "state") write(of(v), place);
       if (op.def->is_view) read(of(v), place);
@@ -88,8 +91,8 @@ class Collector {
 
   const ir::Graph& graph_;
   StorageGroups groups_;
-  std::vector<Touches> touches_;                     // by group, of arena storages
-  std::map<std::string, Touches> states_;            // by state
+  std::vector<Touches> touches_;                       // by group, of arena storages
+  std::map<std::string, Touches> states_;              // by state
   std::map<int32_t, std::vector<Touches*>> assigned_;  // by group: the states that take its value
   std::vector<size_t> place_of_;                       // by op
   Dependencies deps_;

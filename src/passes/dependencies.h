@@ -13,9 +13,9 @@ struct Dependencies {
   std::vector<std::vector<size_t>> before, after;
 };
 
-/// Operands come before their users. Of the ops that touch one storage (a state, or a value and its views), writes -
-/// consuming it, assigning the state, making the value that becomes the state's - keep their order against all
-/// others; reads may change places among themselves. Linear in operands.
+/// Operands come before their users. Of the ops that touch one storage (a state, or a value and its views),
+/// writes - consuming it, assigning the state, making the value that becomes the state's - keep their order
+/// against all others; reads may change places among themselves. Linear in operands.
 Dependencies dependencies(const ir::Graph& graph);
 
 }  // namespace plimsoll::passes

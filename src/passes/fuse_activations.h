@@ -19,9 +19,9 @@ struct FuseActivationsReport {
   size_t fused = 0;
 };
 
-/// split + silu + mul -> swiglu; bias_add + gelu -> bias_gelu; linear with bias + gelu -> linear, bias_gelu (a linear
-/// adds its bias after the last product, as bias_gelu does). Where the values in between have no other use.
-/// The same bits. Linear time.
+/// split + silu + mul -> swiglu; bias_add + gelu -> bias_gelu; linear with bias + gelu -> linear, bias_gelu
+/// (a linear adds its bias after the last product, as bias_gelu does). Where the values in between have no
+/// other use. The same bits. Linear time.
 Result<FuseActivationsReport> fuse_activations(ir::Graph& graph, const FuseActivationsOptions& options = {});
 
 }  // namespace plimsoll::passes

@@ -69,7 +69,8 @@ void replace_result(Rewriter& rw, OpId anchor, ValueId out, ValueId packed) {
   }
   if (rw.unused(out)) return;
   const auto dims = rw.type(out).shape.dims();
-  rw.replace(out, rw.before(anchor, "reshape", {packed}, {{"shape", std::vector(dims.begin(), dims.end())}})[0]);
+  rw.replace(out,
+             rw.before(anchor, "reshape", {packed}, {{"shape", std::vector(dims.begin(), dims.end())}})[0]);
 }
 
 bool fuse(Rewriter& rw, OpId id) {

@@ -32,7 +32,8 @@ bool fuse(Rewriter& rw, OpId id) {
 
 }  // namespace
 
-Result<FuseEmbeddingGradsReport> fuse_embedding_grads(ir::Graph& graph, const FuseEmbeddingGradsOptions& options) {
+Result<FuseEmbeddingGradsReport> fuse_embedding_grads(ir::Graph& graph,
+                                                      const FuseEmbeddingGradsOptions& options) {
   Rewriter rw(graph, options.keep);
   FuseEmbeddingGradsReport report;
   for (const OpId id : rw.order()) report.fused += fuse(rw, id) ? 1 : 0;

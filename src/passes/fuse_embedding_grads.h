@@ -15,8 +15,9 @@ struct FuseEmbeddingGradsReport {
   size_t fused = 0;
 };
 
-/// total + embedding_grad(dy, ids) -> embedding_grad_add(total, dy, ids), which consumes total; where neither has
-/// another use and total is a value of this program with a storage of its own. The same bits.
-Result<FuseEmbeddingGradsReport> fuse_embedding_grads(ir::Graph& graph, const FuseEmbeddingGradsOptions& options = {});
+/// total + embedding_grad(dy, ids) -> embedding_grad_add(total, dy, ids), which consumes total; where neither
+/// has another use and total is a value of this program with a storage of its own. The same bits.
+Result<FuseEmbeddingGradsReport> fuse_embedding_grads(ir::Graph& graph,
+                                                      const FuseEmbeddingGradsOptions& options = {});
 
 }  // namespace plimsoll::passes

@@ -33,7 +33,8 @@ bool fuse(Rewriter& rw, ir::OpId id, const FuseHeadLossOptions& options) {
 
 Result<FuseHeadLossReport> fuse_head_loss(ir::Graph& graph, const FuseHeadLossOptions& options) {
   if (options.chunk_tokens <= 0 || options.chunk_tokens % ops::kGranule != 0)
-    return Error{.what = fmt::format("chunk_tokens {} is no positive multiple of {}", options.chunk_tokens, ops::kGranule),
+    return Error{.what = fmt::format("chunk_tokens {} is no positive multiple of {}", options.chunk_tokens,
+                                     ops::kGranule),
                  .where = "head and loss"};
   Rewriter rw(graph, options.keep);
   FuseHeadLossReport report;

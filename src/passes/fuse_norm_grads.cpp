@@ -1,4 +1,5 @@
-// The addition rises to the norm's gradient where its other operand is there by then; else the gradient sinks.
+// The addition rises to the norm's gradient where its other operand is there by then; else the gradient
+// sinks.
 #include "passes/fuse_norm_grads.h"
 
 #include <algorithm>
@@ -13,7 +14,9 @@ using ir::OpId;
 using ir::ValueId;
 
 /// How many operands stand before `d_residual` in the fused op.
-size_t num_leading(std::string_view grad) { return grad == "rms_norm_grad" ? 4 : grad == "layer_norm_grad" ? 5 : 0; }
+size_t num_leading(std::string_view grad) {
+  return grad == "rms_norm_grad" ? 4 : grad == "layer_norm_grad" ? 5 : 0;
+}
 
 /// Where the fused op may stand: at one of the two, or nowhere.
 OpId anchor(const Rewriter& rw, OpId grad, OpId add, ValueId other) {

@@ -1,4 +1,5 @@
-// The fused op stands at the norm's place, so the addition sinks to it and the sum's other users must come later.
+// The fused op stands at the norm's place, so the addition sinks to it and the sum's other users must come
+// later.
 #include "passes/fuse_norms.h"
 
 #include <array>

@@ -18,8 +18,8 @@ struct FuseNormsReport {
   size_t fused = 0;
 };
 
-/// add + rms_norm -> add_rms_norm, add + layer_norm -> add_layer_norm, where nothing needs the sum before the norm.
-/// The same bits. Linear time.
+/// add + rms_norm -> add_rms_norm, add + layer_norm -> add_layer_norm, where nothing needs the sum before the
+/// norm. The same bits. Linear time.
 Result<FuseNormsReport> fuse_norms(ir::Graph& graph, const FuseNormsOptions& options = {});
 
 }  // namespace plimsoll::passes

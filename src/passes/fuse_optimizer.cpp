@@ -25,7 +25,8 @@ class FuseOptimizer {
   FuseOptimizer(ir::Graph& graph, const FuseOptimizerOptions& options) : rw_(graph, options.keep) {
     for (size_t i = 0; i < rw_.order().size(); ++i) {
       const ir::Op& op = rw_.op(rw_.order()[i]);
-      if (op.def->name == "state" || op.def->name == "state_assign") touched_[op.attrs.str("name")].push_back(i);
+      if (op.def->name == "state" || op.def->name == "state_assign")
+        touched_[op.attrs.str("name")].push_back(i);
     }
   }
 
@@ -70,7 +71,8 @@ class FuseOptimizer {
     const auto& update = rw_.op(id).inputs;
     const auto& first = rw_.op(run_.front()).inputs;
     return update[kClip] == first[kClip] && update[kGroups] == first[kGroups] &&
-           rw_.position(rw_.producer_id(update[kGrad])) < rw_.position(run_.front()) && rw_.position(id) <= latest_;
+           rw_.position(rw_.producer_id(update[kGrad])) < rw_.position(run_.front()) &&
+           rw_.position(id) <= latest_;
   }
 
   /// How late update `id`, with the assignments of its results, may stand.

@@ -20,8 +20,9 @@ struct FuseOptimizerReport {
   size_t fused_updates = 0;  ///< adamw ops that are gone
 };
 
-/// Updates are joined only where all their gradients exist before the first of them, so that nothing lives longer:
-/// an optimizer spread over backward stays as it is. The assignments of their results move along. The same bits.
+/// Updates are joined only where all their gradients exist before the first of them, so that nothing lives
+/// longer: an optimizer spread over backward stays as it is. The assignments of their results move along. The
+/// same bits.
 Result<FuseOptimizerReport> fuse_optimizer(ir::Graph& graph, const FuseOptimizerOptions& options = {});
 
 }  // namespace plimsoll::passes

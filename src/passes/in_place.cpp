@@ -10,7 +10,8 @@ namespace {
 
 using ir::ValueId;
 
-bool fits(const ir::Graph& graph, const StorageGroups& s, const ir::Op& op, size_t place, const ir::Alias& alias) {
+bool fits(const ir::Graph& graph, const StorageGroups& s, const ir::Op& op, size_t place,
+          const ir::Alias& alias) {
   const auto output = static_cast<size_t>(alias.output);
   const auto input = static_cast<size_t>(alias.input);
   if (output >= op.outputs.size() || input >= op.inputs.size() || !op.inputs[input].valid()) return false;
@@ -18,15 +19,18 @@ bool fits(const ir::Graph& graph, const StorageGroups& s, const ir::Op& op, size
   const ValueId out = op.outputs[output];
   const StorageGroup& from = s.of(in);
   const StorageGroup& to = s.of(out);
-  if (to.owner != out || from.is_state || from.assigned || to.assigned || from.last_use != place) return false;
-  if (!s.whole[static_cast<size_t>(in.index)] || graph.type(in).bytes() != graph.type(out).bytes()) return false;
+  if (to.owner != out || from.is_state || from.assigned || to.assigned || from.last_use != place)
+    return false;
+  if (!s.whole[static_cast<size_t>(in.index)] || graph.type(in).bytes() != graph.type(out).bytes())
+    return false;
   return std::count_if(op.inputs.begin(), op.inputs.end(),
                        [&](ValueId v) { return v.valid() && s.index(v) == s.index(in); }) == 1;
 }
 
 }  // namespace
 
-InPlaceReport in_place_along(const ir::Graph& graph, std::span<const ir::OpId> order, const StorageGroups& groups) {
+InPlaceReport in_place_along(const ir::Graph& graph, std::span<const ir::OpId> order,
+                             const StorageGroups& groups) {
   InPlaceReport report;
   for (size_t place = 0; place < order.size(); ++place) {
     const ir::Op& op = graph.op(order[place]);

@@ -26,8 +26,8 @@ std::vector<int32_t> joined(const ir::Graph& graph, std::span<const ir::OpId> or
 }
 
 /// By group: whether its value is written where the state lies: the state is not read once the value exists.
-std::vector<bool> made_in_state(const ir::Graph& graph, std::span<const ir::OpId> order, const StorageGroups& s,
-                                std::span<const size_t> made) {
+std::vector<bool> made_in_state(const ir::Graph& graph, std::span<const ir::OpId> order,
+                                const StorageGroups& s, std::span<const size_t> made) {
   std::map<std::string, size_t> last_read;
   for (size_t i = 0; i < order.size(); ++i) {
     const ir::Op& op = graph.op(order[i]);
@@ -46,7 +46,8 @@ std::vector<bool> made_in_state(const ir::Graph& graph, std::span<const ir::OpId
 
 }  // namespace
 
-LiveBytes live_bytes(const ir::Graph& graph, std::span<const ir::OpId> order, const LiveBytesOptions& options) {
+LiveBytes live_bytes(const ir::Graph& graph, std::span<const ir::OpId> order,
+                     const LiveBytesOptions& options) {
   const StorageGroups s = storage_groups(graph, order, options.keep);
   std::vector<size_t> made(s.groups.size(), 0);
   for (size_t i = order.size(); i-- > 0;)

@@ -19,12 +19,13 @@ struct LiveBytesOptions {
 };
 struct LiveBytes {
   int64_t peak_bytes = 0;
-  size_t peak_position = 0;     ///< in the order
+  size_t peak_position = 0;      ///< in the order
   std::vector<int64_t> at = {};  ///< by place in the order
 };
 
-/// Storages rounded up to the arena's alignment; states, and values written into a state's storage from the start,
-/// count nothing. Linear time.
-LiveBytes live_bytes(const ir::Graph& graph, std::span<const ir::OpId> order, const LiveBytesOptions& options);
+/// Storages rounded up to the arena's alignment; states, and values written into a state's storage from the
+/// start, count nothing. Linear time.
+LiveBytes live_bytes(const ir::Graph& graph, std::span<const ir::OpId> order,
+                     const LiveBytesOptions& options);
 
 }  // namespace plimsoll::passes

@@ -70,9 +70,9 @@ Status run_recompute_cheap(PassState& s) {
 }
 
 Status run_schedule(PassState& s) {
-  PLIMSOLL_TRY(schedule(s.graph, {.keep = s.keep,
-                                  .in_place = s.options.in_place,
-                                  .workspace_bytes = s.options.workspace_bytes}));
+  PLIMSOLL_TRY(schedule(
+      s.graph,
+      {.keep = s.keep, .in_place = s.options.in_place, .workspace_bytes = s.options.workspace_bytes}));
   return Ok{};
 }
 
@@ -84,39 +84,46 @@ Status run_in_place(PassState& s) {
 using enum Phase;
 using Options = PipelineOptions;
 constexpr std::array kPasses = std::to_array<PassEntry>({
-    {"common-subexpressions", kForward, "A model reads tables and tied weights where it needs them; one read is enough.",
+    {"common-subexpressions", kForward,
+     "A model reads tables and tied weights where it needs them; one read is enough.",
      &Options::common_subexpressions, run_common_subexpressions},
-    {"dead-code", kForward, "What no wanted value needs is neither run nor differentiated.", &Options::dead_code,
-     run_dead_code},
-    {"fuse-activations", kForward, "SwiGLU, and GELU with its bias, cross memory once and keep one input for backward.",
+    {"dead-code", kForward, "What no wanted value needs is neither run nor differentiated.",
+     &Options::dead_code, run_dead_code},
+    {"fuse-activations", kForward,
+     "SwiGLU, and GELU with its bias, cross memory once and keep one input for backward.",
      &Options::fuse_activations, run_fusion<fuse_activations>},
-    {"fuse-attention", kForward, "Rotates and attends in the packed projection, so q, k and v need no copies.",
-     &Options::fuse_attention, run_fusion<fuse_attention>},
-    {"fuse-norms", kForward, "The residual stream is added and normalised in one sweep.", &Options::fuse_norms,
-     run_fusion<fuse_norms>},
+    {"fuse-attention", kForward,
+     "Rotates and attends in the packed projection, so q, k and v need no copies.", &Options::fuse_attention,
+     run_fusion<fuse_attention>},
+    {"fuse-norms", kForward, "The residual stream is added and normalised in one sweep.",
+     &Options::fuse_norms, run_fusion<fuse_norms>},
     {"fuse-head-loss", kForward, "Logits exist for a chunk of tokens only, forward and backward together.",
      &Options::fuse_head_loss, run_fuse_head_loss},
-    {"autodiff", kDerivative, "Appends the backward ops; after fusion, so that fused ops have fused derivatives.",
-     nullptr, run_autodiff},
+    {"autodiff", kDerivative,
+     "Appends the backward ops; after fusion, so that fused ops have fused derivatives.", nullptr,
+     run_autodiff},
     {"common-subexpressions-2", kBackward,
-     "Derivatives and optimizer read states and make constants again; before recompute, whose clones stay apart.",
+     "Derivatives and optimizer read states and make constants again; before recompute, whose clones stay "
+     "apart.",
      &Options::common_subexpressions, run_common_subexpressions},
     {"dead-code-2", kBackward, "Derivatives that no state takes go before anything looks at lifetimes.",
      &Options::dead_code, run_dead_code},
-    {"recompute-cheap", kBackward, "Norm outputs and activations are rebuilt in backward, as their operands are kept anyway.",
+    {"recompute-cheap", kBackward,
+     "Norm outputs and activations are rebuilt in backward, as their operands are kept anyway.",
      &Options::recompute_cheap, run_recompute_cheap},
     {"fuse-norm-grads", kBackward, "A norm's input gradient goes into the residual stream's in one sweep.",
      &Options::fuse_norm_grads, run_fusion<fuse_norm_grads>},
     {"fuse-embedding-grads", kBackward, "A tied table's gradient takes the embedding's rows in place.",
      &Options::fuse_embedding_grads, run_fusion<fuse_embedding_grads>},
-    {"fuse-optimizer", kBackward, "All squares in one sweep, all updates in another: two launches instead of hundreds.",
+    {"fuse-optimizer", kBackward,
+     "All squares in one sweep, all updates in another: two launches instead of hundreds.",
      &Options::fuse_optimizer, run_fusion<fuse_optimizer>},
-    {"dead-code-3", kBackward, "Ops whose results recompute and fusion have taken over go.", &Options::dead_code,
-     run_dead_code},
-    {"schedule", kArrange, "Reorders so that less is alive at once; the last word on order.", &Options::schedule,
-     run_schedule},
-    {"in-place", kArrange, "Results take the place of operands that die; needs the final order.", &Options::in_place,
-     run_in_place},
+    {"dead-code-3", kBackward, "Ops whose results recompute and fusion have taken over go.",
+     &Options::dead_code, run_dead_code},
+    {"schedule", kArrange, "Reorders so that less is alive at once; the last word on order.",
+     &Options::schedule, run_schedule},
+    {"in-place", kArrange, "Results take the place of operands that die; needs the final order.",
+     &Options::in_place, run_in_place},
 });
 
 double ms_since(std::chrono::steady_clock::time_point start) {
@@ -158,7 +165,8 @@ Status Pipeline::dump(const PassEntry& entry, const ir::Graph& graph) const {
   file << ir::print(graph);
   file.close();
   if (failure || !file)
-    return Error{ErrorCode::kIo, "cannot write the dump of a pass", path, "is the directory writable, the disk full?"};
+    return Error{ErrorCode::kIo, "cannot write the dump of a pass", path,
+                 "is the directory writable, the disk full?"};
   return Ok{};
 }
 

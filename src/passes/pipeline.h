@@ -1,6 +1,7 @@
 // Runs the passes over a program, in the one order there is, and verifies, times and dumps each.
 //
-//   build the forward graph ─► Pipeline::forward ─► differentiate ─► [accumulate, optimizer: the caller appends]
+//   build the forward graph ─► Pipeline::forward ─► differentiate ─► [accumulate, optimizer: the caller
+//   appends]
 //                           ─► Pipeline::backward ─► arrange ─► bind storages, plan memory
 #pragma once
 
@@ -33,7 +34,7 @@ struct PipelineOptions {
   bool schedule = true;
   bool in_place = true;
 
-  bool grad = true;            ///< the program will be differentiated, so head and loss compute gradients as well
+  bool grad = true;  ///< the program will be differentiated, so head and loss compute gradients as well
   int64_t chunk_tokens = 256;  ///< tokens whose logits exist at once in head and loss; whole granules
   bool verify = true;
   /// Scratch of an op's kernel, for schedule's reckoning; empty: none.
@@ -78,12 +79,13 @@ class Pipeline {
  public:
   explicit Pipeline(PipelineOptions options) : options_(std::move(options)) {}
 
-  /// Forward passes. `keep`: values needed later (the loss, what will be differentiated, outputs); each is replaced
-  /// by what stands for it now. Errors: kIo where a dump cannot be written.
+  /// Forward passes. `keep`: values needed later (the loss, what will be differentiated, outputs); each is
+  /// replaced by what stands for it now. Errors: kIo where a dump cannot be written.
   Status forward(ir::Graph& graph, std::span<ir::ValueId> keep);
   /// Appends the backward ops; results as of `autodiff`.
   Result<AutodiffReport> differentiate(ir::Graph& graph, AutodiffOptions request);
-  /// Backward passes, after the caller has assigned to states what is to outlive the program. `keep` as in forward.
+  /// Backward passes, after the caller has assigned to states what is to outlive the program. `keep` as in
+  /// forward.
   Status backward(ir::Graph& graph, std::span<ir::ValueId> keep = {});
   /// Order and places. The aliases hold for the order that the graph then has.
   Result<InPlaceReport> arrange(ir::Graph& graph, std::span<ir::ValueId> keep = {});

@@ -20,11 +20,11 @@ using ir::Op;
 using ir::OpId;
 using ir::ValueId;
 
-/// The arithmetic that a freed byte may cost. Norms, activations and dropout do 1 to 5 operations a byte of their
-/// result, which is below what memory takes for the byte; a table of sines in double does far more.
+/// The arithmetic that a freed byte may cost. Norms, activations and dropout do 1 to 5 operations a byte of
+/// their result, which is below what memory takes for the byte; a table of sines in double does far more.
 constexpr double kMaxFlopsPerByte = 6;
-/// A result is worth it only as this share of the largest that its op makes, or of what rebuilding reads: rstd is a
-/// row's, not an element's.
+/// A result is worth it only as this share of the largest that its op makes, or of what rebuilding reads:
+/// rstd is a row's, not an element's.
 constexpr int64_t kMinShareOfResults = 2;
 constexpr int64_t kMinShareOfOperands = 8;
 constexpr size_t kNever = std::numeric_limits<size_t>::max();
@@ -81,7 +81,8 @@ class Recompute {
       const Op& op = graph_.op(order_[i]);
       for (const ValueId v : op.inputs)
         if (v.valid()) last_use_[slot(root(v))] = i;
-      for (const ir::Alias& a : ir::op_consumes(op)) overwrite(root(op.inputs[static_cast<size_t>(a.input)]), i);
+      for (const ir::Alias& a : ir::op_consumes(op))
+        overwrite(root(op.inputs[static_cast<size_t>(a.input)]), i);
       if (op.def->name != "state_assign") continue;
       pinned_[slot(root(op.inputs[0]))] = true;
       state_written_.try_emplace(op.attrs.str("name"), i);
@@ -91,7 +92,8 @@ class Recompute {
   void overwrite(ValueId owner, size_t place) {
     overwritten_[slot(owner)] = std::min(overwritten_[slot(owner)], place);
     pinned_[slot(owner)] = true;
-    if (producer(owner).def->name == "state") state_written_.try_emplace(producer(owner).attrs.str("name"), place);
+    if (producer(owner).def->name == "state")
+      state_written_.try_emplace(producer(owner).attrs.str("name"), place);
   }
 
   static bool may_run_again(const Op& op) {
@@ -119,7 +121,8 @@ class Recompute {
       const auto it = state_written_.find(producer(owner).attrs.str("name"));
       return it == state_written_.end() || place <= it->second;
     }
-    return clone_of_[slot(owner)] == kNever && last_use_[slot(owner)] >= place && overwritten_[slot(owner)] >= place;
+    return clone_of_[slot(owner)] == kNever && last_use_[slot(owner)] >= place &&
+           overwritten_[slot(owner)] >= place;
   }
 
   void consider(const Op& op, size_t output) {
@@ -186,7 +189,8 @@ class Recompute {
     if (!of.valid()) return {};
     const auto result = static_cast<size_t>(graph_.value(v).result_index);
     for (const OpId made : views)  // q and k are parts of one split
-      if (graph_.op(made).inputs[0] == of && graph_.op(made).attrs == view.attrs) return graph_.op(made).outputs[result];
+      if (graph_.op(made).inputs[0] == of && graph_.op(made).attrs == view.attrs)
+        return graph_.op(made).outputs[result];
     return clone_view(view, of, views)[result];
   }
 
@@ -241,15 +245,15 @@ class Recompute {
   Graph& graph_;
   const std::vector<OpId> order_;
   ir::Builder builder_;
-  const size_t num_values_;                         // values beyond are the clones'
-  size_t boundary_ = 0;                             // place of forward's last op
-  std::vector<size_t> position_;                    // by op
-  std::vector<std::vector<OpId>> uses_;             // by value
-  std::vector<size_t> last_use_;                    // by value that owns a storage
-  std::vector<size_t> overwritten_;                 // likewise: place of its first consumer
-  std::vector<bool> pinned_;                        // likewise: outlives the program, or is consumed
-  std::map<std::string, size_t> state_written_;     // place of the first write to a state
-  std::vector<size_t> clone_of_;                    // by value: index into clones_
+  const size_t num_values_;                      // values beyond are the clones'
+  size_t boundary_ = 0;                          // place of forward's last op
+  std::vector<size_t> position_;                 // by op
+  std::vector<std::vector<OpId>> uses_;          // by value
+  std::vector<size_t> last_use_;                 // by value that owns a storage
+  std::vector<size_t> overwritten_;              // likewise: place of its first consumer
+  std::vector<bool> pinned_;                     // likewise: outlives the program, or is consumed
+  std::map<std::string, size_t> state_written_;  // place of the first write to a state
+  std::vector<size_t> clone_of_;                 // by value: index into clones_
   std::vector<Clone> clones_;
   RecomputeCheapReport report_;
 };

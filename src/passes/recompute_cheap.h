@@ -20,10 +20,10 @@ struct RecomputeCheapReport {
   Bytes saved = {};       ///< no longer kept across the end of forward
 };
 
-/// A value is rebuilt, right before its first use in backward, where its op is RecomputeClass::kNearlyFree and cheap
-/// for its size, and every operand of the rebuilt op is there at that point anyway: a state, kept for a later op of
-/// backward, or rebuilt itself. So kept bytes only fall and no GEMM runs twice. Small results that stand beside a
-/// large one (rstd) stay kept. The clones are marked `recomputed`; the same bits.
+/// A value is rebuilt, right before its first use in backward, where its op is RecomputeClass::kNearlyFree
+/// and cheap for its size, and every operand of the rebuilt op is there at that point anyway: a state, kept
+/// for a later op of backward, or rebuilt itself. So kept bytes only fall and no GEMM runs twice. Small
+/// results that stand beside a large one (rstd) stay kept. The clones are marked `recomputed`; the same bits.
 Result<RecomputeCheapReport> recompute_cheap(ir::Graph& graph, const RecomputeCheapOptions& options);
 
 }  // namespace plimsoll::passes

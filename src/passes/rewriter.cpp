@@ -63,7 +63,9 @@ size_t Rewriter::next_consumed(ValueId v, size_t from) const {
   return next;
 }
 
-bool Rewriter::consumed_between(ValueId v, size_t from, size_t to) const { return next_consumed(v, from) < to; }
+bool Rewriter::consumed_between(ValueId v, size_t from, size_t to) const {
+  return next_consumed(v, from) < to;
+}
 
 bool Rewriter::may_sink(OpId id, size_t to) const {
   return std::none_of(op(id).inputs.begin(), op(id).inputs.end(),

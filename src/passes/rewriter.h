@@ -17,8 +17,8 @@ using Replaced = std::vector<std::pair<ir::ValueId, ir::ValueId>>;
 /// Maps each of `values` to what stands for it after `replaced`.
 void follow(std::span<ir::ValueId> values, const Replaced& replaced);
 
-/// Edits a graph while a pass walks its original order. New ops stand before or after an op of that order; the order
-/// itself is rebuilt once, by `finish`.
+/// Edits a graph while a pass walks its original order. New ops stand before or after an op of that order;
+/// the order itself is rebuilt once, by `finish`.
 class Rewriter {
  public:
   /// `wanted`: values that outside holders need; they count as used.
@@ -35,7 +35,9 @@ class Rewriter {
   /// Place in the order; a new op has its anchor's.
   [[nodiscard]] size_t position(ir::OpId id) const { return position_[static_cast<size_t>(id.index)]; }
   /// The living ops that use `v`.
-  [[nodiscard]] const std::vector<ir::OpId>& uses(ir::ValueId v) const { return uses_[static_cast<size_t>(v.index)]; }
+  [[nodiscard]] const std::vector<ir::OpId>& uses(ir::ValueId v) const {
+    return uses_[static_cast<size_t>(v.index)];
+  }
   [[nodiscard]] bool wanted(ir::ValueId v) const { return wanted_[static_cast<size_t>(v.index)]; }
   /// Whether `v` has this one user and no outside holder.
   [[nodiscard]] bool only_use(ir::ValueId v, ir::OpId user) const;
@@ -43,7 +45,8 @@ class Rewriter {
   [[nodiscard]] bool unused(ir::ValueId v) const { return uses(v).empty() && !wanted(v); }
   /// Whether every use of `v` but those by `except` stands after `position`.
   [[nodiscard]] bool used_only_after(ir::ValueId v, size_t position, std::span<const ir::OpId> except) const;
-  /// Whether `v` or a view of its storage is consumed at a place in (from, to): it cannot be read at `to` then.
+  /// Whether `v` or a view of its storage is consumed at a place in (from, to): it cannot be read at `to`
+  /// then.
   [[nodiscard]] bool consumed_between(ir::ValueId v, size_t from, size_t to) const;
   /// The first place after `from` where `v` or a view of its storage is consumed; the largest size_t if none.
   [[nodiscard]] size_t next_consumed(ir::ValueId v, size_t from) const;

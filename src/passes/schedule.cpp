@@ -19,7 +19,8 @@ using ir::OpId;
 
 enum class Move : uint8_t { kStay, kSink, kRise };
 
-/// What each op of the order should do, by its place: the bytes that it makes against the bytes that die with it.
+/// What each op of the order should do, by its place: the bytes that it makes against the bytes that die with
+/// it.
 std::vector<Move> moves(const Graph& graph, const StorageGroups& s) {
   std::vector<Move> moves;
   for (size_t place = 0; place < graph.order().size(); ++place) {
@@ -35,7 +36,7 @@ std::vector<Move> moves(const Graph& graph, const StorageGroups& s) {
       seen.push_back(s.index(v));
       freed += graph.type(s.of(v).owner).bytes().count;
     }
-    moves.push_back(op.def->has_effect || freed > made ? Move::kRise
+    moves.push_back(op.def->has_effect || freed > made                           ? Move::kRise
                     : op.def->is_view || op.def->name == "state" || made > freed ? Move::kSink
                                                                                  : Move::kStay);
   }

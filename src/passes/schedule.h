@@ -22,9 +22,10 @@ struct ScheduleReport {
   int64_t peak_bytes_after = 0;
 };
 
-/// Ops whose results are larger than what they free wait until the first use; ops that free more than they make run
-/// as soon as their operands are there. An order is taken only where its largest live sum is lower; otherwise the
-/// program's own stays. Reads, writes and consumption of one storage keep their order. Deterministic; near-linear.
+/// Ops whose results are larger than what they free wait until the first use; ops that free more than they
+/// make run as soon as their operands are there. An order is taken only where its largest live sum is lower;
+/// otherwise the program's own stays. Reads, writes and consumption of one storage keep their order.
+/// Deterministic; near-linear.
 Result<ScheduleReport> schedule(ir::Graph& graph, const ScheduleOptions& options = {});
 
 }  // namespace plimsoll::passes

@@ -11,10 +11,10 @@ namespace plimsoll::passes {
 
 /// Values of one content: a result, its views, and what is written over it by an op that consumes it.
 struct StorageGroup {
-  ir::ValueId owner;       ///< the value that made the storage
-  bool is_state = false;   ///< read from a state: lives in the session
-  bool assigned = false;   ///< becomes a state's value, so it can be written there from the start
-  size_t last_use = 0;     ///< place in the order
+  ir::ValueId owner;      ///< the value that made the storage
+  bool is_state = false;  ///< read from a state: lives in the session
+  bool assigned = false;  ///< becomes a state's value, so it can be written there from the start
+  size_t last_use = 0;    ///< place in the order
 };
 
 struct StorageGroups {

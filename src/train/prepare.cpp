@@ -110,6 +110,7 @@ Result<Prepared> prepare(const RunConfig& config, const runtime::Backend& backen
   const auto start = std::chrono::steady_clock::now();
   PLIMSOLL_ASSIGN(ConfigJson model_config, load_model_config(config.model));
   PLIMSOLL_ASSIGN(std::unique_ptr<models::Model> model, models::make_model(model_config));
+  PLIMSOLL_TRY(check_overrides(config.model, model_config));
   PLIMSOLL_TRY(check_against_model(config, model->max_positions()));
   Prepared prepared{std::move(model_config), std::move(model), {}, {}, {}, 0};
   for (const BatchSplit& split : candidate_splits(config.training)) {

@@ -9,36 +9,13 @@
 #include <limits>
 
 #include "ops/ops.h"
+#include "train/settings.h"
 
 namespace plimsoll::train {
 namespace {
 
 /// The neutral element of addition: a sum that starts with it is the first term, bit for bit.
 constexpr float kNothing = -0.0F;
-
-ScheduleOptions schedule_options(const TrainingSettings& t, int64_t total_steps) {
-  const SchedulerSettings& k = t.lr_scheduler_kwargs;
-  ScheduleOptions o;
-  o.name = t.lr_scheduler;
-  o.learning_rate = t.learning_rate;
-  o.total_steps = total_steps;
-  o.warmup_steps = t.warmup_ratio
-                       ? static_cast<int64_t>(std::ceil(*t.warmup_ratio * static_cast<double>(total_steps)))
-                       : t.warmup_steps;
-  o.num_cycles = k.num_cycles.value_or(-1);
-  o.power = k.power;
-  o.lr_end = k.lr_end;
-  o.min_lr_ratio = k.min_lr_ratio;
-  o.num_decay_steps = k.num_decay_steps.value_or(-1);
-  o.decay_type = k.decay_type;
-  o.warmup_type = k.warmup_type;
-  o.step_size = k.step_size.value_or(-1);
-  o.gamma = k.gamma;
-  o.pct_start = k.pct_start;
-  o.div_factor = k.div_factor;
-  o.final_div_factor = k.final_div_factor;
-  return o;
-}
 
 float& scalar(runtime::Session& session, std::string_view name) { return *session.state(name).as<float>(); }
 
@@ -83,9 +60,12 @@ Status Trainer::open_data(const TrainerOptions& options) {
   train_order_ = std::make_unique<BatchOrder>(num_sequences, static_cast<uint64_t>(config_.training.seed),
                                               config_.data.shuffle);
   total_steps_ = plimsoll::total_steps(config_.training, num_sequences);
-  PLIMSOLL_ASSIGN(Schedule schedule, Schedule::create(schedule_options(config_.training, total_steps_)));
+  PLIMSOLL_ASSIGN(Schedule schedule, make_schedule(config_.training, total_steps_));
   schedule_ = std::make_unique<Schedule>(std::move(schedule));
-  if (!options.synthetic_data) PLIMSOLL_TRY(create_writable_directory(config_.output.dir));
+  if (!options.synthetic_data) {
+    PLIMSOLL_TRY(create_writable_directory(config_.output.dir));
+    PLIMSOLL_TRY(write_file_atomically(config_.output.dir + "/run.yaml", run_config_yaml(config_)));
+  }
   if (!config_.debug.dump_dir.empty()) PLIMSOLL_TRY(create_writable_directory(config_.debug.dump_dir));
   return Ok{};
 }

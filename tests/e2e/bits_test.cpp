@@ -1,6 +1,8 @@
 // How a run is carried out never changes a bit of what comes out: the final model is compared byte by byte.
 #include <gtest/gtest.h>
 
+#include <algorithm>
+
 #include "program.h"
 
 namespace plimsoll::e2e {
@@ -25,8 +27,8 @@ Result train(const std::string& overrides, const std::string& environment = "", 
   // Of each step and evaluation what must be the same: everything before the first figure of time.
   for (size_t begin = 0, end; (end = outcome.out.find('\n', begin)) != std::string::npos; begin = end + 1) {
     const std::string line = outcome.out.substr(begin, end - begin);
-    if (line.find("\"event\":\"step\"") != std::string::npos) result.events += line.substr(0, line.find("\"step_seconds\"")) + "\n";
-    if (line.find("\"event\":\"eval\"") != std::string::npos) result.events += line + "\n";
+    if (line.find("\"event\": \"step\"") != std::string::npos) result.events += line.substr(0, line.find("\"step_seconds\"")) + "\n";
+    if (line.find("\"event\": \"eval\"") != std::string::npos) result.events += line + "\n";
   }
   return result;
 }
@@ -41,6 +43,7 @@ class Bits : public testing::TestWithParam<const char*> {};
 TEST_P(Bits, AreThoseOfThePlainRun) {
   ASSERT_GT(reference().model.size(), 100'000U);
   const Result result = train(GetParam());
+  EXPECT_EQ(std::count(result.events.begin(), result.events.end(), '\n'), 4);  // three steps, one evaluation
   EXPECT_EQ(result.events, reference().events);
   EXPECT_TRUE(result.model == reference().model);
 }

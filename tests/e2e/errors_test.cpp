@@ -73,7 +73,7 @@ TEST(ErrorsTest, StdoutHoldsThePlanAndNothingAfterAnError) {
   Folder folder;
   prepare(folder);
   const Outcome outcome = folder.run("plan run.yaml --json memory.budget=1MiB");
-  EXPECT_NE(outcome.out.find("\"fits\":false"), std::string::npos);
+  EXPECT_NE(outcome.out.find("\"fits\": false"), std::string::npos);
   EXPECT_EQ(std::count(outcome.out.begin(), outcome.out.end(), '\n'), 1);
 }
 

@@ -1,7 +1,7 @@
 """Small values of PyTorch's own run, for tests that have no PyTorch: tests/e2e/recorded/*.json.
 
 The start is Plimsoll's random initialisation, so a recording holds the norms of the initial tensors too: where
-those have changed, the recording is stale, and `make interop INTEROP_ARGS=--record…` writes it anew.
+those have changed, the recording is stale, and `make interop INTEROP_ARGS="--gpt2 --record tests/e2e/recorded/torch.json"` writes it anew.
 """
 import json
 import pathlib

@@ -69,8 +69,8 @@ TEST(Offsets, LeastHeightOfTinyInstances) {
 }
 
 TEST(Offsets, CutRectanglesArePackedWithoutWaste) {
-  for (uint64_t seed = 0; seed < 3; ++seed)
-    for (const size_t count : {100u, 200u, 300u, 500u}) {
+  for (uint64_t seed = 0; seed < 2; ++seed)
+    for (const size_t count : {100u, 200u, 300u}) {
       const std::vector<Buffer> buffers = guillotine(seed, count, 100'000, 1024);
       const Placement placement = assign_offsets(buffers, {.max_nodes = 400'000});
       EXPECT_EQ(placement.height, 1024) << "seed " << seed << ", " << count << " buffers";
@@ -88,23 +88,27 @@ TEST(Offsets, TrainingStepsReachTheBound) {
     }
 }
 
-TEST(Offsets, ManyBuffersAtOnceAreNoObstacle) {
-  const std::vector<Buffer> buffers = training_step(440, 1024, true);
+TEST(Offsets, ManyBuffersAreNoObstacle) {
+  const std::vector<Buffer> buffers = training_step(440, 1024, false);
   ASSERT_GT(buffers.size(), 18'000u);
   const auto start = std::chrono::steady_clock::now();
   const Placement placement = assign_offsets(buffers);
   const std::chrono::duration<double> elapsed = std::chrono::steady_clock::now() - start;
-  EXPECT_LE(static_cast<double>(placement.height), 1.02 * static_cast<double>(placement.lower_bound));
-  EXPECT_LT(elapsed.count(), 20) << "0.1 s is usual, this is for sanitizers and loaded machines";
+  EXPECT_TRUE(placement.optimal);
+  EXPECT_LT(elapsed.count(), 10) << "0.05 s is usual, this is for sanitizers and loaded machines";
+
+  const std::vector<Buffer> tangled = random_buffers(1, 5000, 3000, 1000);
+  const Placement other = assign_offsets(tangled);
+  EXPECT_LE(static_cast<double>(other.height), 1.1 * static_cast<double>(other.lower_bound));
 }
 
 TEST(Offsets, SamePlanForAnyNumberOfThreads) {
-  for (uint64_t seed = 0; seed < 6; ++seed) {
+  for (uint64_t seed = 0; seed < 4; ++seed) {
     const std::vector<Buffer> buffers =
         seed % 2 == 0 ? guillotine(seed, 150, 60, 256) : random_buffers(seed, 120, 60, 50);
-    const Placement one = assign_offsets(buffers, {.max_nodes = 30'000, .num_threads = 1});
+    const Placement one = assign_offsets(buffers, {.max_nodes = 10'000, .num_threads = 1});
     for (const int threads : {1, 2, 8}) {
-      const Placement other = assign_offsets(buffers, {.max_nodes = 30'000, .num_threads = threads});
+      const Placement other = assign_offsets(buffers, {.max_nodes = 10'000, .num_threads = threads});
       EXPECT_EQ(other.offsets, one.offsets) << "seed " << seed << ", " << threads << " threads";
       EXPECT_EQ(other.method, one.method);
       EXPECT_EQ(other.optimal, one.optimal);
@@ -121,14 +125,14 @@ TEST(Offsets, CapacityIsGoodEnough) {
 }
 
 TEST(Offsets, AlignmentIsHonoured) {
-  for (uint64_t seed = 0; seed < 40; ++seed) {
+  for (uint64_t seed = 0; seed < 20; ++seed) {
     std::mt19937_64 random(seed);
     std::vector<Buffer> buffers = random_buffers(seed, 40, 20, 500);
     for (Buffer& b : buffers) b.alignment = int64_t{1} << pick(random, 0, 7);
-    const Placement mixed = assign_offsets(buffers, {.max_nodes = 3'000});
+    const Placement mixed = assign_offsets(buffers, {.max_nodes = 1'000});
     EXPECT_TRUE(validate(buffers, mixed).ok());
     for (Buffer& b : buffers) b.alignment = 64;
-    const Placement uniform = assign_offsets(buffers, {.max_nodes = 3'000});
+    const Placement uniform = assign_offsets(buffers, {.max_nodes = 1'000});
     EXPECT_TRUE(validate(buffers, uniform).ok());
   }
 }

@@ -26,6 +26,7 @@ TEST(Attention, DerivativesMatchFiniteDifferences) {
       {"window", "attention", {one, k, v}, masks(true, 2)},
       {"grouped heads", "attention", {q, k, v}, masks(true, 0)},
       {"documents", "attention", {one, k, v, kDocuments}, masks(true, 0)},
+      {"documents, all", "attention", {one, k, v, kDocuments}, masks(false, 0)},
       {"documents in a window", "attention", {q, k, v, kDocuments}, masks(true, 2)},
       {"packed", "attention_packed", {normal({2, 5, 12})}, packed(2, 1, 3, true, 0)},
       {"packed, documents, window",
@@ -48,16 +49,18 @@ TEST(Attention, GivesKnownValues) {
 }
 
 TEST(Attention, ADocumentIsASequenceOfItsOwn) {
-  const RefTensor q = normal({1, 4, 2, 3}), k = normal({1, 4, 1, 3}, 1), v = normal({1, 4, 1, 3}, 2);
-  const RefTensor both = evaluate("attention", {q, k, v, ints({1, 4}, {0, 0, 2, 2})}, masks(true, 0))[0];
-  const auto second = [](RefTensor t) {
-    t.data.erase(t.data.begin(), t.data.begin() + static_cast<std::ptrdiff_t>(t.data.size() / 2));
-    t.type.shape.set_dim(1, 2);
-    return t;
-  };
-  EXPECT_LT(
-      distance(second(both), evaluate("attention", {second(q), second(k), second(v)}, masks(true, 0))[0]),
-      1e-15);
+  for (const bool causal : {true, false}) {
+    const RefTensor q = normal({1, 4, 2, 3}), k = normal({1, 4, 1, 3}, 1), v = normal({1, 4, 1, 3}, 2);
+    const RefTensor both = evaluate("attention", {q, k, v, ints({1, 4}, {0, 0, 2, 2})}, masks(causal, 0))[0];
+    const auto second = [](RefTensor t) {
+      t.data.erase(t.data.begin(), t.data.begin() + static_cast<std::ptrdiff_t>(t.data.size() / 2));
+      t.type.shape.set_dim(1, 2);
+      return t;
+    };
+    EXPECT_LT(
+        distance(second(both), evaluate("attention", {second(q), second(k), second(v)}, masks(causal, 0))[0]),
+        1e-15);
+  }
 }
 
 TEST(Attention, AWindowOfAllIsNone) {

@@ -35,13 +35,15 @@ Result<Bits> one_by_one(uint64_t seed, const passes::PipelineOptions& options, c
   PLIMSOLL_ASSIGN(auto session, runtime::Session::create(backend, std::move(plan), {.poison = true}));
   std::map<std::string, ir::RefTensor> states = whole.states;
   for (int64_t i = 0; i < batch; ++i) {
-    for (const char* name : {"ids", "targets", "doc_start"}) states[name] = sequence(whole.states.at(name), i);
+    for (const char* name : {"ids", "targets", "doc_start"})
+      states[name] = sequence(whole.states.at(name), i);
     states["random"].data[3] = whole.states.at("random").data[3] + static_cast<double>(i);
-    write_states(*session, states);
+    testing::write_states(*session, states);
     session->run(i == 0 ? 0 : 1);
-    std::erase_if(states, [](const auto& entry) { return entry.first.starts_with("grad."); });  // go on from these
+    std::erase_if(states,
+                  [](const auto& entry) { return entry.first.starts_with("grad."); });  // go on from these
   }
-  return read_states(*session, whole.states);
+  return testing::read_states(*session, whole.states);
 }
 
 TEST(Accumulate, TheSplitIntoMicroBatchesDoesNotChangeABit) {

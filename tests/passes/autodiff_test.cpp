@@ -54,7 +54,8 @@ Tied tied() {
   Tied t;
   ir::Builder b(t.graph, ops::find_op);
   t.weight = b.state({.name = "w", .type = {ir::DType::kF32, ir::Shape{4, 4}}});
-  t.x = b.state({.name = "x", .type = {ir::DType::kF32, ir::Shape{1, 3, 4}}, .state_class = ir::StateClass::kInput});
+  t.x = b.state(
+      {.name = "x", .type = {ir::DType::kF32, ir::Shape{1, 3, 4}}, .state_class = ir::StateClass::kInput});
   const auto targets = b.state({.name = "t", .type = {ir::DType::kI32, ir::Shape{1, 3}}});
   const auto scale = b.state({.name = "s", .type = {ir::DType::kF32, ir::Shape{1}}});
   const auto h = ops::linear(b, ops::linear(b, t.x, t.weight, {}), t.weight, {});

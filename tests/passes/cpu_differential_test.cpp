@@ -1,5 +1,6 @@
-// The differential fuzzer on the CPU backend. Whatever passes run, whatever the threads, poisoned or not, in the planned
-// arena or with a buffer each: the same bits; and the values of the reference interpreter within what f32 allows.
+// The differential fuzzer on the CPU backend. Whatever passes run, whatever the threads, poisoned or not, in
+// the planned arena or with a buffer each: the same bits; and the values of the reference interpreter within
+// what f32 allows.
 #include <gtest/gtest.h>
 
 #include <bit>
@@ -18,7 +19,8 @@ using testing::Tail;
 /// Of a program of a dozen layers in f32, against f64: relative to the norm of the tensor.
 constexpr double kTolerance = 2e-4;
 
-void expect_close(const std::map<std::string, ir::RefTensor>& expected, const Bits& found, const std::string& what) {
+void expect_close(const std::map<std::string, ir::RefTensor>& expected, const Bits& found,
+                  const std::string& what) {
   for (const auto& [name, want] : expected) {
     if (!ir::is_floating(want.type.dtype)) continue;
     double error = 0;
@@ -55,7 +57,8 @@ void check_seed(uint64_t seed) {
   constexpr int kThreads[] = {1, 2, 3, 8};
   for (const int threads : kThreads) {
     const uint64_t mask = threads == 1 ? ~uint64_t{0} : static_cast<uint64_t>(dice.range(0, (1 << 20) - 1));
-    check(seed, mask, tail, {.threads = threads, .poison = dice.chance(50), .separate = dice.chance(30)}, *bits);
+    check(seed, mask, tail, {.threads = threads, .poison = dice.chance(50), .separate = dice.chance(30)},
+          *bits);
     if (::testing::Test::HasFatalFailure()) return;
   }
 }
@@ -65,7 +68,8 @@ TEST(CpuDifferential, TheSameBitsHoweverItRuns) {
   const char* first = std::getenv("PLIMSOLL_FUZZ_SEED");
   uint64_t seed = first != nullptr ? std::strtoull(first, nullptr, 10) : 1;
   const uint64_t last = seed + 25;
-  const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(seconds != nullptr ? std::atoi(seconds) : 0);
+  const auto end =
+      std::chrono::steady_clock::now() + std::chrono::seconds(seconds != nullptr ? std::atoi(seconds) : 0);
   for (; seed < last || std::chrono::steady_clock::now() < end; ++seed) {
     check_seed(seed);
     if (::testing::Test::HasFatalFailure()) return;

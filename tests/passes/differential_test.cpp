@@ -25,17 +25,20 @@ double norm(const ir::RefTensor& t) {
 }
 
 void expect_close(const std::map<std::string, ir::RefTensor>& expected,
-                  const std::map<std::string, ir::RefTensor>& found, double tolerance, const std::string& what) {
+                  const std::map<std::string, ir::RefTensor>& found, double tolerance,
+                  const std::string& what) {
   for (const auto& [name, want] : expected) {
     ASSERT_TRUE(found.contains(name)) << what << " " << name;
     const auto& have = found.at(name);
     double error = 0;
-    for (size_t i = 0; i < want.data.size(); ++i) error += (want.data[i] - have.data[i]) * (want.data[i] - have.data[i]);
+    for (size_t i = 0; i < want.data.size(); ++i)
+      error += (want.data[i] - have.data[i]) * (want.data[i] - have.data[i]);
     ASSERT_LE(std::sqrt(error), tolerance * (1 + norm(want))) << what << ": state " << name;
   }
 }
 
-/// Whether a mask turns on nothing that replaces ops by fused ones: then even rounded results stay the same bits.
+/// Whether a mask turns on nothing that replaces ops by fused ones: then even rounded results stay the same
+/// bits.
 passes::PipelineOptions structural(uint64_t mask) {
   passes::PipelineOptions o = testing::some_passes(mask);
   o.fuse_norms = o.fuse_activations = o.fuse_attention = o.fuse_head_loss = false;
@@ -68,7 +71,8 @@ TEST(Differential, EveryCombinationOfPassesGivesTheSameNumbers) {
   const char* first = std::getenv("PLIMSOLL_FUZZ_SEED");
   uint64_t seed = first != nullptr ? std::strtoull(first, nullptr, 10) : 1;
   const uint64_t last = seed + 60;
-  const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(seconds != nullptr ? std::atoi(seconds) : 0);
+  const auto end =
+      std::chrono::steady_clock::now() + std::chrono::seconds(seconds != nullptr ? std::atoi(seconds) : 0);
   for (; seed < last || std::chrono::steady_clock::now() < end; ++seed) {
     check_seed(seed);
     if (::testing::Test::HasFatalFailure()) return;

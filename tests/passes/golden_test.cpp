@@ -1,5 +1,6 @@
-// The text of programs before and after each pass: tests/golden/<pass>/<case>.before.ir and .after.ir. Lines that
-// begin with "//" say what to see. PLIMSOLL_UPDATE_GOLDEN=1 writes what the passes give now; read the difference.
+// The text of programs before and after each pass: tests/golden/<pass>/<case>.before.ir and .after.ir. Lines
+// that begin with "//" say what to see. PLIMSOLL_UPDATE_GOLDEN=1 writes what the passes give now; read the
+// difference.
 #include <gtest/gtest.h>
 
 #include <cstdlib>
@@ -53,7 +54,8 @@ Result<std::string> run_autodiff(Graph& graph) {
   options.loss = graph.op(loss_op(graph)).outputs[0];
   for (const ir::OpId id : graph.order()) {
     const ir::Op& op = graph.op(id);
-    if (op.def->name == "state" && graph.find_state(op.attrs.str("name"))->state_class == ir::StateClass::kParameter)
+    if (op.def->name == "state" &&
+        graph.find_state(op.attrs.str("name"))->state_class == ir::StateClass::kParameter)
       options.wrt.push_back(op.outputs[0]);
   }
   PLIMSOLL_TRY(passes::autodiff(graph, options));
@@ -91,7 +93,8 @@ Result<std::string> run_in_place(Graph& graph) {
 
 Result<std::string> run_schedule(Graph& graph) {
   PLIMSOLL_ASSIGN(const auto report, passes::schedule(graph));
-  return "// peak " + std::to_string(report.peak_bytes_before) + " -> " + std::to_string(report.peak_bytes_after) + "\n";
+  return "// peak " + std::to_string(report.peak_bytes_before) + " -> " +
+         std::to_string(report.peak_bytes_after) + "\n";
 }
 
 const std::map<std::string, RunPass>& runs() {

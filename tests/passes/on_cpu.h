@@ -1,4 +1,5 @@
-// Runs a trained random program on the CPU backend, bound and planned as a real session, and returns the bits.
+// Runs a trained random program on the CPU backend, bound and planned as a real session, and returns the
+// bits.
 #pragma once
 
 #include <cstring>
@@ -62,7 +63,8 @@ inline Result<Bits> run_on_cpu(const Trained& t, const CpuRun& how) {
   PLIMSOLL_ASSIGN(auto t_program, bind_program(t, backend, how.separate));
   programs.push_back(std::move(t_program));
   PLIMSOLL_ASSIGN(passes::SessionPlan session_plan, passes::plan_session(std::move(programs)));
-  PLIMSOLL_ASSIGN(auto session, runtime::Session::create(backend, std::move(session_plan), {.poison = how.poison}));
+  PLIMSOLL_ASSIGN(auto session,
+                  runtime::Session::create(backend, std::move(session_plan), {.poison = how.poison}));
   for (int run = 0; run < 2; ++run) {
     write_states(*session, t.states);
     session->run(0);

@@ -1,4 +1,5 @@
-// The ordered list and its runner: order, dumps, timings, ids that survive, and the reckoning that schedule relies on.
+// The ordered list and its runner: order, dumps, timings, ids that survive, and the reckoning that schedule
+// relies on.
 #include "passes/pipeline.h"
 
 #include <gtest/gtest.h>
@@ -45,7 +46,8 @@ TEST(PassList, HoldsEveryPassOfTheFolder) {
   for (const passes::PassEntry& entry : passes::pass_list()) {
     std::string name(entry.name);
     std::replace(name.begin(), name.end(), '-', '_');
-    while (!name.empty() && (std::isdigit(static_cast<unsigned char>(name.back())) != 0 || name.back() == '_'))
+    while (!name.empty() &&
+           (std::isdigit(static_cast<unsigned char>(name.back())) != 0 || name.back() == '_'))
       name.pop_back();  // the second run of a pass
     listed.insert(name);
   }
@@ -108,7 +110,8 @@ TEST(LiveBytes, IsWhatTheBinderAndThePlannerFind) {
     const auto options = testing::some_passes(mask);
     const auto trained = train_program(seed, options, static_cast<Tail>(dice.range(0, 2)));
     ASSERT_TRUE(trained);
-    const auto live = passes::live_bytes(trained->graph, trained->graph.order(), {.in_place = options.in_place});
+    const auto live =
+        passes::live_bytes(trained->graph, trained->graph.order(), {.in_place = options.in_place});
     EXPECT_EQ(live.peak_bytes, bound_peak(*trained)) << "seed " << seed << " mask " << mask;
   }
 }

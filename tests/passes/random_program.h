@@ -1,5 +1,5 @@
-// Random trainable networks over all ops that a model may use: for the fuzzer and for "the same numbers before and
-// after". Everything is a function of the seed.
+// Random trainable networks over all ops that a model may use: for the fuzzer and for "the same numbers
+// before and after". Everything is a function of the seed.
 #pragma once
 
 #include <cstdint>
@@ -85,8 +85,9 @@ class RandomProgramMaker {
     if (dice_.chance(80)) x = norm(x, "norm");
     const bool tied = dice_.chance(50);
     const bool transposed = !tied && dice_.chance(30);
-    const ValueId weight = tied ? again("table", table)
-                                : param("weight", transposed ? Shape{hidden_, vocabulary_} : Shape{vocabulary_, hidden_});
+    const ValueId weight =
+        tied ? again("table", table)
+             : param("weight", transposed ? Shape{hidden_, vocabulary_} : Shape{vocabulary_, hidden_});
     const ValueId bias = dice_.chance(20) ? param("bias", Shape{vocabulary_}) : ValueId{};
     const ValueId logits = ops::linear(b_, x, weight, bias, transposed);
     program_.loss = ops::cross_entropy(b_, logits, targets_, grad_scale_, {}).loss;
@@ -163,18 +164,22 @@ class RandomProgramMaker {
 
   ValueId layer(ValueId x) {
     switch (dice_.range(0, 3)) {
-      case 0: return residual(x, attention(norm(x, "attention_norm")));
-      case 1: return residual(x, mlp(norm(x, "mlp_norm")));
+      case 0:
+        return residual(x, attention(norm(x, "attention_norm")));
+      case 1:
+        return residual(x, mlp(norm(x, "mlp_norm")));
       case 2: {
         const ValueId middle = residual(x, attention(norm(x, "attention_norm")));
         return residual(middle, mlp(norm(middle, "mlp_norm")));
       }
-      default: return odd(x);
+      default:
+        return odd(x);
     }
   }
 
   ValueId residual(ValueId x, ValueId branch) {
-    if (dice_.chance(15)) branch = ops::dropout(b_, branch, random_, 0.25, ops::random_key(b_.layer(), "dropout"));
+    if (dice_.chance(15))
+      branch = ops::dropout(b_, branch, random_, 0.25, ops::random_key(b_.layer(), "dropout"));
     return dice_.chance(50) ? ops::add(b_, x, branch) : ops::add(b_, branch, x);
   }
 
@@ -196,8 +201,10 @@ class RandomProgramMaker {
       kh = ops::rope(b_, kh, ops::rope_table(b_, inv_freq_, {}, tokens_));
     }
     const bool causal = dice_.chance(80);
-    const ops::AttentionOptions options{.scale = 0.3, .causal = causal, .window = causal && dice_.chance(30) ? 3 : 0};
-    const ValueId out = ops::attention(b_, qh, kh, vh, causal && dice_.chance(30) ? doc_start_ : ValueId{}, options).out;
+    const ops::AttentionOptions options{
+        .scale = 0.3, .causal = causal, .window = causal && dice_.chance(30) ? 3 : 0};
+    const ValueId out =
+        ops::attention(b_, qh, kh, vh, causal && dice_.chance(30) ? doc_start_ : ValueId{}, options).out;
     return linear(ops::reshape(b_, out, {batch_, tokens_, q}), hidden_, "out", 40);
   }
 
@@ -212,10 +219,15 @@ class RandomProgramMaker {
         h = dice_.chance(50) ? ops::mul(b_, gate, halves[1]) : ops::mul(b_, halves[1], gate);
         break;
       }
-      case 1: h = ops::mul(b_, ops::silu(b_, linear(x, width, "gate", 0)), linear(x, width, "up", 0)); break;
-      case 2: h = ops::gelu(b_, linear(x, width, "fc", 70), dice_.chance(50) ? "tanh" : "none"); break;
+      case 1:
+        h = ops::mul(b_, ops::silu(b_, linear(x, width, "gate", 0)), linear(x, width, "up", 0));
+        break;
+      case 2:
+        h = ops::gelu(b_, linear(x, width, "fc", 70), dice_.chance(50) ? "tanh" : "none");
+        break;
       default:
-        h = ops::gelu(b_, ops::bias_add(b_, linear(x, width, "fc", 0), param("fc.bias", Shape{width})), "tanh");
+        h = ops::gelu(b_, ops::bias_add(b_, linear(x, width, "fc", 0), param("fc.bias", Shape{width})),
+                      "tanh");
     }
     return linear(h, hidden_, "down", 30);
   }
@@ -229,15 +241,18 @@ class RandomProgramMaker {
         const auto parts = ops::split(b_, x, {cut, hidden_ - cut});
         return ops::concat(b_, {ops::silu(b_, parts[1]), parts[0]});
       }
-      case 1: return ops::mul(b_, x, ops::copy(b_, x));
-      case 2: return ops::add(b_, x, ops::scale(b_, ops::silu(b_, x), grad_scale_));
+      case 1:
+        return ops::mul(b_, x, ops::copy(b_, x));
+      case 2:
+        return ops::add(b_, x, ops::scale(b_, ops::silu(b_, x), grad_scale_));
       case 3: {
         const ValueId flat = ops::reshape(b_, x, {batch_ * tokens_, hidden_});
         return ops::reshape(b_, ops::gelu(b_, flat, "none"), {batch_, tokens_, hidden_});
       }
       case 4: {
         const ValueId weight = param("weight", Shape{hidden_, hidden_});  // used twice
-        return ops::add(b_, x, ops::linear(b_, ops::silu(b_, ops::linear(b_, x, weight, {})), weight, {}, true));
+        return ops::add(b_, x,
+                        ops::linear(b_, ops::silu(b_, ops::linear(b_, x, weight, {})), weight, {}, true));
       }
       default: {
         const ValueId y = norm(x, "norm");
@@ -254,6 +269,8 @@ class RandomProgramMaker {
   ValueId ids_, targets_, grad_scale_, random_, inv_freq_, doc_start_;
 };
 
-inline RandomProgram random_program(uint64_t seed, int64_t batch = 0) { return RandomProgramMaker(seed, batch).make(); }
+inline RandomProgram random_program(uint64_t seed, int64_t batch = 0) {
+  return RandomProgramMaker(seed, batch).make();
+}
 
 }  // namespace plimsoll::testing

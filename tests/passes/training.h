@@ -25,7 +25,8 @@ struct Trained {
   std::vector<passes::PassTiming> timings;
 };
 
-inline void declare_like(RandomProgram& p, const std::string& name, ir::TensorType type, StateClass c, double value) {
+inline void declare_like(RandomProgram& p, const std::string& name, ir::TensorType type, StateClass c,
+                         double value) {
   p.graph.declare_state({.name = name, .type = type, .state_class = c});
   p.states[name] = reference::constant(type, value);
 }
@@ -46,8 +47,8 @@ inline void append_optimizer(RandomProgram& p, Builder& b, const std::vector<Val
     const ir::TensorType type = p.graph.type(p.params[i]);
     declare_like(p, name + ".m", type, StateClass::kOptimizerState, 0.25);
     declare_like(p, name + ".v", type, StateClass::kOptimizerState, 0.5);
-    const auto update = ops::adamw(b, b.read(name), grads[i], b.read(name + ".m"), b.read(name + ".v"), clip, groups,
-                                   p.graph.type(grads[i]).shape.rank() == 1 ? 1 : 0);
+    const auto update = ops::adamw(b, b.read(name), grads[i], b.read(name + ".m"), b.read(name + ".v"), clip,
+                                   groups, p.graph.type(grads[i]).shape.rank() == 1 ? 1 : 0);
     b.assign(name, update.param);
     b.assign(name + ".m", update.m);
     b.assign(name + ".v", update.v);
@@ -61,7 +62,8 @@ inline Status append_accumulation(RandomProgram& p, const passes::AutodiffReport
       const ValueId g = report.contributions[i][use];
       const std::string name = "grad." + p.names[i] + "." + std::to_string(use);
       const auto& maker = p.graph.op(p.graph.value(g).producer);
-      const bool can = passes::accumulator_operand(maker, static_cast<size_t>(p.graph.value(g).result_index)) >= 0;
+      const bool can =
+          passes::accumulator_operand(maker, static_cast<size_t>(p.graph.value(g).result_index)) >= 0;
       declare_like(p, name, p.graph.type(g), StateClass::kGradient, 0.75);
       list.push_back({g, name, first || !can});
     }

@@ -1,4 +1,5 @@
-// The backend's interface: memory, kernels for every op, copies, capture, and that launching allocates nothing.
+// The backend's interface: memory, kernels for every op, copies, capture, and that launching allocates
+// nothing.
 #include "backends/cpu/cpu_backend.h"
 
 #include <atomic>
@@ -19,7 +20,8 @@ std::atomic<int64_t> num_allocations{0};
 }
 
 #if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
-// Counts what the whole test binary allocates: operator new ends here too. The glibc keeps its own under this name.
+// Counts what the whole test binary allocates: operator new ends here too. The glibc keeps its own under this
+// name.
 extern "C" void* __libc_malloc(size_t size);
 extern "C" void* malloc(size_t size) {
   num_allocations.fetch_add(1, std::memory_order_relaxed);
@@ -62,7 +64,8 @@ TEST(CpuBackend, MoreMemoryThanThereIsIsAnErrorAndNotACrash) {
   const auto memory = backend(2).allocate(ir::MemorySpace::kDevice, Bytes(int64_t{1} << 46));
   ASSERT_FALSE(memory.ok());
   EXPECT_EQ(memory.error().code, ErrorCode::kIo);
-  EXPECT_NE(memory.error().what.find(to_string(Bytes(int64_t{1} << 46))), std::string::npos) << memory.error().what;
+  EXPECT_NE(memory.error().what.find(to_string(Bytes(int64_t{1} << 46))), std::string::npos)
+      << memory.error().what;
   EXPECT_FALSE(memory.error().hint.empty());
 }
 
@@ -89,7 +92,8 @@ TEST(CpuBackend, CaptureRecordsAndReplayRuns) {
   cpu.launch(doubling.call(), ir::Queue::kCompute);
   const runtime::EventId done = cpu.record(ir::Queue::kCompute);
   cpu.wait(ir::Queue::kCopyOut, done);
-  cpu.copy(reinterpret_cast<std::byte*>(copied.data()), doubling.out[0].data, Bytes(160000), ir::Queue::kCopyOut);
+  cpu.copy(reinterpret_cast<std::byte*>(copied.data()), doubling.out[0].data, Bytes(160000),
+           ir::Queue::kCopyOut);
   const auto graph = cpu.end_capture();
   EXPECT_EQ(copied[39999], 0.0f) << "a captured call does not run";
   cpu.replay(*graph);
@@ -111,33 +115,30 @@ TEST(CpuBackend, CopyOfAnySize) {
 // An op on operands of its own, ready to be launched again and again.
 struct Bound {
   ir::Op op;
-  std::vector<std::unique_ptr<Guarded>> memory;
+  Memories memory;
   std::vector<runtime::TensorRef> in, out;
   std::unique_ptr<Guarded> workspace;
   size_t workspace_bytes;
 
   Bound(const OpRun& run, CpuBackend& cpu) : op(make_op(run)) {
     const ir::OpTypes types = types_of(run, op);
-    for (const Tensor& t : run.inputs) {
-      in.push_back(place(t.type));
-      std::copy(t.bits.begin(), t.bits.end(), in.back().as<uint32_t>());
-    }
-    for (const auto& type : types.outputs) out.push_back(place(type));
-    for (const ir::Alias& a : ir::op_consumes(op)) out[static_cast<size_t>(a.output)].data = in[static_cast<size_t>(a.input)].data;
+    for (const Tensor& t : run.inputs) in.push_back(place(t, false, memory));
+    for (const auto& type : types.outputs) out.push_back(place(Tensor{type, {}}, false, memory));
+    for (const ir::Alias& a : ir::op_consumes(op))
+      out[static_cast<size_t>(a.output)].data = in[static_cast<size_t>(a.input)].data;
     workspace_bytes = static_cast<size_t>(cpu.workspace_bytes(types));
     workspace = std::make_unique<Guarded>((workspace_bytes + 3) / 4);
   }
-  runtime::TensorRef place(const ir::TensorType& type) {
-    memory.push_back(std::make_unique<Guarded>(size_of(type.shape)));
-    return {reinterpret_cast<std::byte*>(memory.back()->data()), type, ir::dense_strides(type.shape)};
+  runtime::KernelCall call() {
+    return {&op, in, out, {reinterpret_cast<std::byte*>(workspace->data()), workspace_bytes}};
   }
-  runtime::KernelCall call() { return {&op, in, out, {reinterpret_cast<std::byte*>(workspace->data()), workspace_bytes}}; }
 };
 
 TEST(CpuBackend, LaunchingAllocatesNothing) {
   if (!kCounts) GTEST_SKIP() << "a sanitizer's malloc is not counted";
   CpuBackend& cpu = backend(3);
-  const Tensor x = normal({2, 300, 40}, 1), w = normal({40}, 2), weight = normal({50, 40}, 3), ids = indices({2, 300}, 50, 4);
+  const Tensor x = normal({2, 300, 40}, 1), w = normal({40}, 2), weight = normal({50, 40}, 3),
+               ids = indices({2, 300}, 50, 4);
   const Tensor rstd = normal({2, 300}, 5), random = ints({4}, {1, 2, 3, 4});
   const Attrs attention{{"heads", int64_t{2}}, {"kv_heads", int64_t{1}}, {"head_dim", int64_t{10}},
                         {"scale", 0.3},        {"causal", true},         {"window", int64_t{0}}};
@@ -153,12 +154,20 @@ TEST(CpuBackend, LaunchingAllocatesNothing) {
       {"embedding_grad", {x, ids}, {{"rows", int64_t{50}}}},
       {"embedding_grad_add", {weight, x, ids}},
       {"rope_table", {w}, {{"tokens", int64_t{300}}, {"factor", 1.0}}},
-      {"rope_packed", {x, normal({1, 300, 20}, 6)}, {{"heads", int64_t{1}}, {"head_dim", int64_t{20}}, {"inverse", false}}},
+      {"rope_packed",
+       {x, normal({1, 300, 20}, 6)},
+       {{"heads", int64_t{1}}, {"head_dim", int64_t{20}}, {"inverse", false}}},
       {"attention_packed", {x}, attention},
-      {"attention_packed_grad", {x, normal({2, 300, 20}, 7), normal({2, 2, 300}, 8), normal({2, 300, 20}, 9)}, attention},
-      {"head_loss", {x, weight, ids, scalar(1.0f)}, {{"grad", true}, {"transposed", false}, {"chunk_tokens", int64_t{256}}}},
+      {"attention_packed_grad",
+       {x, normal({2, 300, 20}, 7), normal({2, 2, 300}, 8), normal({2, 300, 20}, 9)},
+       attention},
+      {"head_loss",
+       {x, weight, ids, scalar(1.0f)},
+       {{"grad", true}, {"transposed", false}, {"chunk_tokens", int64_t{256}}}},
       {"dropout", {x, random}, {{"p", 0.1}, {"key", int64_t{5}}}},
-      {"random_normal", {random}, {{"shape", std::vector<int64_t>{50000}}, {"mean", 0.0}, {"std", 1.0}, {"key", int64_t{5}}}},
+      {"random_normal",
+       {random},
+       {{"shape", std::vector<int64_t>{50000}}, {"mean", 0.0}, {"std", 1.0}, {"key", int64_t{5}}}},
       {"sum_squares_sweep", {x, w}},
       {"adamw_sweep", {scalar(1.0f), normal({1, 8}, 1), w, w, w, w}, {{"group", std::vector<int64_t>{0}}}},
   };

@@ -46,7 +46,8 @@ Tensor columns(const Tensor& t, int64_t from, int64_t size) {
   Tensor part{t.type, {}};
   part.type.shape.set_dim(-1, size);
   for (int64_t r = 0; r < rows; ++r)
-    part.bits.insert(part.bits.end(), t.bits.begin() + r * cols + from, t.bits.begin() + r * cols + from + size);
+    part.bits.insert(part.bits.end(), t.bits.begin() + r * cols + from,
+                     t.bits.begin() + r * cols + from + size);
   return part;
 }
 
@@ -56,7 +57,10 @@ TEST(Activation, AgainstReference) {
   expect_op({"swiglu_grad", {normal({2, 9, 33}, 1), normal({2, 9, 66}, 2, 3.0f)}}, 1e-6);
   for (const char* which : {"tanh", "none"}) {
     expect_op({"bias_gelu", {normal({2, 9, 33}, 1), normal({33}, 2)}, approximate(which)}, 1e-6);
-    expect_op({"bias_gelu_grad", {normal({2, 9, 33}, 1), normal({2, 9, 33}, 2), normal({33}, 3)}, approximate(which)}, 2e-6);
+    expect_op({"bias_gelu_grad",
+               {normal({2, 9, 33}, 1), normal({2, 9, 33}, 2), normal({33}, 3)},
+               approximate(which)},
+              2e-6);
   }
 }
 
@@ -80,8 +84,10 @@ TEST(Activation, BiasGeluGivesTheBitsOfItsParts) {
     for (const char* which : {"tanh", "none"}) {
       const Attrs attrs = approximate(which);
       const Tensor sum = run_cpu({"bias_add", {x, bias}})[0];
-      expect_same_bits(run_cpu({"bias_gelu", {x, bias}, attrs}), run_cpu({"gelu", {sum}, attrs}), isa + which);
-      expect_same_bits(run_cpu({"bias_gelu_grad", {dy, x, bias}, attrs}), run_cpu({"gelu_grad", {dy, sum}, attrs}), isa + which);
+      expect_same_bits(run_cpu({"bias_gelu", {x, bias}, attrs}), run_cpu({"gelu", {sum}, attrs}),
+                       isa + which);
+      expect_same_bits(run_cpu({"bias_gelu_grad", {dy, x, bias}, attrs}),
+                       run_cpu({"gelu_grad", {dy, sum}, attrs}), isa + which);
     }
   });
 }

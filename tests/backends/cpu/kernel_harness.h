@@ -1,16 +1,15 @@
-// Runs one op on the CPU backend and holds it against the op's own `reference` in double: on every instruction set
-// of this CPU, with 1, 2, 3 and 8 threads, dense and strided operands, guard zones around everything that is written.
+// Runs one op on the CPU backend and holds it against the op's own `reference` in double: on every
+// instruction set of this CPU, with 1, 2, 3 and 8 threads, dense and strided operands, guard zones around
+// everything that is written.
 #pragma once
 
 #include <gtest/gtest.h>
 
 #include <algorithm>
-#include <bit>
 #include <cmath>
 #include <cstring>
 #include <map>
 #include <memory>
-#include <random>
 #include <string>
 #include <utility>
 #include <vector>
@@ -20,53 +19,11 @@
 #include "ir/op_def.h"
 #include "ops/op_list.h"
 #include "ops/ops.h"
+#include "tensors.h"
 
 namespace plimsoll::cpu::testing {
 
 using ir::Attrs;
-using ir::DType;
-using ir::Shape;
-
-/// A dense tensor of 32-bit elements, by their bits. Rank 0 stands for an absent operand.
-struct Tensor {
-  ir::TensorType type;
-  std::vector<uint32_t> bits;
-
-  [[nodiscard]] float f32(size_t i) const { return std::bit_cast<float>(bits[i]); }
-  [[nodiscard]] double value(size_t i) const {
-    return type.dtype == DType::kI32 ? static_cast<double>(std::bit_cast<int32_t>(bits[i])) : static_cast<double>(f32(i));
-  }
-};
-
-inline size_t size_of(const Shape& shape) { return static_cast<size_t>(shape.num_elements()); }
-
-inline Tensor floats(const Shape& shape, const std::vector<float>& values) {
-  Tensor t{{DType::kF32, shape}, {}};
-  for (const float v : values) t.bits.push_back(std::bit_cast<uint32_t>(v));
-  return t;
-}
-inline Tensor ints(const Shape& shape, const std::vector<int32_t>& values) {
-  Tensor t{{DType::kI32, shape}, {}};
-  for (const int32_t v : values) t.bits.push_back(std::bit_cast<uint32_t>(v));
-  return t;
-}
-inline Tensor normal(const Shape& shape, unsigned seed, float size = 1.0f) {
-  std::mt19937 random(seed);
-  std::normal_distribution<float> draw(0.0f, size);
-  std::vector<float> values(size_of(shape));
-  for (float& v : values) v = draw(random);
-  return floats(shape, values);
-}
-/// Integers of [0, end).
-inline Tensor indices(const Shape& shape, int32_t end, unsigned seed) {
-  std::mt19937 random(seed);
-  std::uniform_int_distribution<int32_t> draw(0, end - 1);
-  std::vector<int32_t> values(size_of(shape));
-  for (int32_t& v : values) v = draw(random);
-  return ints(shape, values);
-}
-inline Tensor scalar(float value) { return floats(Shape{1}, {value}); }
-inline Tensor absent() { return {}; }
 
 /// One execution of an op: what it is given.
 struct OpRun {
@@ -148,44 +105,50 @@ inline CpuBackend& backend(int threads) {
   return *b;
 }
 
+using Memories = std::vector<std::unique_ptr<Guarded>>;
+
+/// `t` in guarded memory; where `strided`, as a view of wider rows as `split` makes it: a row is the last
+/// axis, or the heads and their size.
+inline runtime::TensorRef place(const Tensor& t, bool strided, Memories& memory) {
+  const Shape& shape = t.type.shape;
+  const int rank = shape.rank(), lead = std::max(0, rank - (rank == 4 ? 2 : 1));
+  size_t cols = 1;
+  for (int a = lead; a < rank; ++a) cols *= static_cast<size_t>(shape.dim(a));
+  const size_t pitch = cols + (strided ? 5 : 0), rows = size_of(shape) / cols;
+  memory.push_back(std::make_unique<Guarded>(rows * pitch));
+  uint32_t* data = memory.back()->data();
+  for (size_t r = 0; r < rows && !t.bits.empty(); ++r)
+    std::copy_n(t.bits.data() + r * cols, cols, data + r * pitch);
+  runtime::TensorRef ref{reinterpret_cast<std::byte*>(data), t.type, ir::dense_strides(shape)};
+  if (strided)
+    for (int64_t a = lead - 1, step = static_cast<int64_t>(pitch); a >= 0;
+         step *= shape.dim(static_cast<int>(a--)))
+      ref.strides[static_cast<size_t>(a)] = step;
+  return ref;
+}
+
 /// Results of the CPU kernel. Operands that the op consumes are consumed.
 inline std::vector<Tensor> run_cpu(const OpRun& run, const RunOptions& options = {}) {
   CpuBackend& cpu = backend(options.threads);
   const ir::Op op = make_op(run);
   const ir::OpTypes types = types_of(run, op);
-  std::vector<std::unique_ptr<Guarded>> memory;
-  std::vector<runtime::TensorRef> in(run.inputs.size()), out(types.outputs.size());
+  Memories memory;
+  std::vector<runtime::TensorRef> in(run.inputs.size()), out;
   for (size_t i = 0; i < in.size(); ++i) {
     if (!op.inputs[i].valid()) continue;
-    const Tensor& t = run.inputs[i];
-    const int rank = t.type.shape.rank();
-    const bool strided = options.strided && rank >= 2 && cpu.accepts_strided(run.op, i);
-    // A view as `split` makes it: of the row that the last axis, or heads and their size, form.
-    const int row_axes = rank == 4 ? 2 : 1;
-    Shape row_shape = t.type.shape;
-    size_t cols = 1;
-    for (int a = rank - row_axes; a < rank; ++a) cols *= static_cast<size_t>(a < 0 ? 1 : row_shape.dim(a));
-    const size_t pitch = cols + (strided ? 5 : 0), rows = size_of(row_shape) / cols;
-    memory.push_back(std::make_unique<Guarded>(rows * pitch));
-    uint32_t* data = memory.back()->data();
-    for (size_t r = 0; r < rows; ++r) std::copy_n(t.bits.data() + r * cols, cols, data + r * pitch);
-    in[i] = {reinterpret_cast<std::byte*>(data), t.type, ir::dense_strides(t.type.shape)};
-    if (strided) {
-      int64_t step = static_cast<int64_t>(pitch);
-      for (int a = rank - row_axes - 1; a >= 0; step *= t.type.shape.dim(a--)) in[i].strides[static_cast<size_t>(a)] = step;
-    }
+    const bool viewable = run.inputs[i].type.shape.rank() >= 2 && cpu.accepts_strided(run.op, i);
+    in[i] = place(run.inputs[i], options.strided && viewable, memory);
   }
+  for (const auto& type : types.outputs) out.push_back(place(Tensor{type, {}}, false, memory));
   std::vector<ir::Alias> aliases = ir::op_consumes(op);
-  if (options.in_place && !op.def->in_place.empty() && in[static_cast<size_t>(op.def->in_place[0].input)].is_dense())
-    aliases.push_back(op.def->in_place[0]);
-  for (size_t i = 0; i < out.size(); ++i) {
-    memory.push_back(std::make_unique<Guarded>(size_of(types.outputs[i].shape)));
-    out[i] = {reinterpret_cast<std::byte*>(memory.back()->data()), types.outputs[i], ir::dense_strides(types.outputs[i].shape)};
-  }
-  for (const ir::Alias& a : aliases) out[static_cast<size_t>(a.output)].data = in[static_cast<size_t>(a.input)].data;
+  if (options.in_place && !op.def->in_place.empty()) aliases.push_back(op.def->in_place[0]);
+  for (const ir::Alias& a : aliases)
+    out[static_cast<size_t>(a.output)].data = in[static_cast<size_t>(a.input)].data;
+
   const auto workspace_bytes = static_cast<size_t>(cpu.workspace_bytes(types));
   Guarded workspace((workspace_bytes + 3) / 4);
-  cpu.launch({&op, in, out, {reinterpret_cast<std::byte*>(workspace.data()), workspace_bytes}}, ir::Queue::kCompute);
+  cpu.launch({&op, in, out, {reinterpret_cast<std::byte*>(workspace.data()), workspace_bytes}},
+             ir::Queue::kCompute);
   EXPECT_TRUE(workspace.intact()) << run.op << ": wrote beyond its workspace";
   for (const auto& m : memory) EXPECT_TRUE(m->intact()) << run.op << ": wrote beyond an operand";
   std::vector<Tensor> results;
@@ -204,13 +167,15 @@ inline void expect_same_bits(const Tensor& a, const Tensor& b, const std::string
     ADD_FAILURE() << what << ": element " << i << " differs: " << a.value(i) << " and " << b.value(i);
   }
 }
-inline void expect_same_bits(const std::vector<Tensor>& a, const std::vector<Tensor>& b, const std::string& what) {
+inline void expect_same_bits(const std::vector<Tensor>& a, const std::vector<Tensor>& b,
+                             const std::string& what) {
   ASSERT_EQ(a.size(), b.size()) << what;
   for (size_t i = 0; i < a.size(); ++i) expect_same_bits(a[i], b[i], what + ", result " + std::to_string(i));
 }
 
 /// |got - expected| <= tolerance * (|expected| + rms of the result) for every element.
-inline void expect_close(const Tensor& got, const ir::RefTensor& expected, double tolerance, const std::string& what) {
+inline void expect_close(const Tensor& got, const ir::RefTensor& expected, double tolerance,
+                         const std::string& what) {
   double squares = 0;
   for (const double v : expected.data) squares += v * v;
   const double rms = std::sqrt(squares / static_cast<double>(expected.data.size()));
@@ -240,9 +205,11 @@ inline void expect_op(const OpRun& run, double tolerance) {
   for_each_isa([&](const std::string& isa) {
     const std::string what = run.op + " (" + isa + ")";
     const auto got = run_cpu(run, {.threads = 1});
-    for (size_t i = 0; i < got.size(); ++i) expect_close(got[i], expected[i], tolerance, what + ", result " + std::to_string(i));
+    for (size_t i = 0; i < got.size(); ++i)
+      expect_close(got[i], expected[i], tolerance, what + ", result " + std::to_string(i));
     for (const int threads : {2, 3, 8})
-      expect_same_bits(got, run_cpu(run, {.threads = threads}), what + ", threads " + std::to_string(threads));
+      expect_same_bits(got, run_cpu(run, {.threads = threads}),
+                       what + ", threads " + std::to_string(threads));
     expect_same_bits(got, run_cpu(run, {.strided = true}), what + ", strided");
     expect_same_bits(got, run_cpu(run, {.in_place = true}), what + ", in place");
   });

@@ -1,5 +1,5 @@
-// Linear maps, cross entropy, the fused head, attention's ops and the optimizer: against the references, fused
-// against unfused, and continued over micro-batches.
+// Linear maps, cross entropy, the fused head, attention's ops and the optimizer: against the references,
+// fused against unfused, and continued over micro-batches.
 #include "kernel_harness.h"
 
 namespace plimsoll::cpu::testing {
@@ -30,7 +30,8 @@ Tensor targets(const Shape& shape, int32_t classes) {
 
 TEST(CrossEntropy, AgainstReference) {
   for (const int32_t classes : {1, 5, 33, 1000}) {
-    const Tensor logits = normal({2, 300, classes}, 1, 3.0f), t = targets({2, 300}, classes), scale = scalar(0.25f);
+    const Tensor logits = normal({2, 300, classes}, 1, 3.0f), t = targets({2, 300}, classes),
+                 scale = scalar(0.25f);
     expect_op({"cross_entropy", {logits, t, scale}}, 2e-6);
     expect_op({"cross_entropy", {logits, t, scale, scalar(12.5f)}}, 2e-6);
     const Tensor lse = run_cpu({"cross_entropy", {logits, t, scale}})[1];
@@ -52,19 +53,26 @@ struct Head {
   bool transposed = false;
   Shape rows() const { return {batch, tokens}; }
   Tensor x() const { return normal({batch, tokens, width}, 1); }
-  Tensor weight() const { return normal(transposed ? Shape{width, classes} : Shape{classes, width}, 2, 0.5f); }
+  Tensor weight() const {
+    return normal(transposed ? Shape{width, classes} : Shape{classes, width}, 2, 0.5f);
+  }
   Tensor labels() const { return targets(rows(), static_cast<int32_t>(classes)); }
-  Attrs attrs(bool grad = true) const { return {{"grad", grad}, {"transposed", transposed}, {"chunk_tokens", chunk}}; }
+  Attrs attrs(bool grad = true) const {
+    return {{"grad", grad}, {"transposed", transposed}, {"chunk_tokens", chunk}};
+  }
 };
 
-const Head kHeads[] = {{2, 9, 20, 33, 256},   {5, 100, 20, 37, 256, true}, {2, 600, 8, 50, 256},
-                       {2, 600, 8, 50, 512},  {3, 300, 8, 50, 768},        {2, 600, 8, 50, 4096, true}};
+const Head kHeads[] = {{2, 9, 20, 33, 256},  {5, 100, 20, 37, 256, true}, {2, 600, 8, 50, 256},
+                       {2, 600, 8, 50, 512}, {3, 300, 8, 50, 768},        {2, 600, 8, 50, 4096, true}};
 
 TEST(HeadLoss, AgainstReference) {
   for (const Head& h : kHeads) {
     expect_op({"head_loss", {h.x(), h.weight(), h.labels(), scalar(0.01f)}, h.attrs()}, 5e-6);
-    expect_op({"head_loss", {h.x(), h.weight(), h.labels(), scalar(0.01f), scalar(3.0f), h.weight()}, h.attrs()}, 5e-6);
-    expect_op({"head_loss", {h.x(), h.weight(), h.labels(), scalar(0.01f), scalar(3.0f)}, h.attrs(false)}, 5e-6);
+    expect_op(
+        {"head_loss", {h.x(), h.weight(), h.labels(), scalar(0.01f), scalar(3.0f), h.weight()}, h.attrs()},
+        5e-6);
+    expect_op({"head_loss", {h.x(), h.weight(), h.labels(), scalar(0.01f), scalar(3.0f)}, h.attrs(false)},
+              5e-6);
   }
 }
 
@@ -73,13 +81,15 @@ TEST(HeadLoss, GivesTheBitsOfItsPartsForAnyChunk) {
   for (const Head& h : kHeads)
     for_each_isa([&](const std::string& isa) {
       const Attrs layout{{"transposed", h.transposed}}, flipped{{"transposed", !h.transposed}};
-      const Tensor x = h.x(), weight = h.weight(), labels = h.labels(), acc_loss = scalar(2.0f), acc_dw = h.weight();
+      const Tensor x = h.x(), weight = h.weight(), labels = h.labels(), acc_loss = scalar(2.0f),
+                   acc_dw = h.weight();
       const Tensor logits = run_cpu({"linear", {x, weight}, layout})[0];
       const auto loss = run_cpu({"cross_entropy", {logits, labels, scale, acc_loss}});
       const Tensor d = run_cpu({"cross_entropy_grad", {logits, labels, loss[1], scale}})[0];
       const Tensor dx = run_cpu({"linear", {d, weight}, flipped})[0];
       const Tensor dw = run_cpu({"linear_dw", {x, d, acc_dw}, layout})[0];
-      expect_same_bits(run_cpu({"head_loss", {x, weight, labels, scale, acc_loss, acc_dw}, h.attrs()}), {loss[0], dx, dw}, isa);
+      expect_same_bits(run_cpu({"head_loss", {x, weight, labels, scale, acc_loss, acc_dw}, h.attrs()}),
+                       {loss[0], dx, dw}, isa);
     });
 }
 
@@ -113,15 +123,17 @@ TEST(Attention, PackedGivesTheBitsOfItsParts) {
     expect_same_bits(yp, {reshaped(y[0], wide), y[1]}, isa);
     const auto d = run_cpu({"attention_grad", {q, k, v, y[0], y[1], dout}, plain});
     const auto dp = run_cpu({"attention_packed_grad", {qkv, yp[0], yp[1], reshaped(dout, wide)}, packed});
-    expect_same_bits(dp[0], join({reshaped(d[0], wide), reshaped(d[1], narrow), reshaped(d[2], narrow)}), isa);
+    expect_same_bits(dp[0], join({reshaped(d[0], wide), reshaped(d[1], narrow), reshaped(d[2], narrow)}),
+                     isa);
   });
 }
 
-// ---- optimizer ---------------------------------------------------------------------------------------------------
+// ---- optimizer
+// ---------------------------------------------------------------------------------------------------
 
 Tensor groups() {
-  return floats({2, ops::kGroupFields}, {0.999f, 0.9f, 0.1f, 0.999f, 0.001f, 1e-8f, 0.01f, 0.3f,
-                                         1.0f, 0.8f, 0.2f, 0.95f, 0.05f, 1e-6f, 0.02f, 0.5f});
+  return floats({2, ops::kGroupFields}, {0.999f, 0.9f, 0.1f, 0.999f, 0.001f, 1e-8f, 0.01f, 0.3f, 1.0f, 0.8f,
+                                         0.2f, 0.95f, 0.05f, 1e-6f, 0.02f, 0.5f});
 }
 Tensor squared(Tensor t) {
   for (size_t i = 0; i < t.bits.size(); ++i) t.bits[i] = std::bit_cast<uint32_t>(t.f32(i) * t.f32(i));

@@ -51,7 +51,8 @@ TEST(Norm, FusedGivesTheBitsOfItsParts) {
     for_each_isa([&](const std::string& isa) {
       const Tensor sum = run_cpu({"add", {c.rows(), c.residual()}})[0];
       const auto rms = run_cpu({"rms_norm", {sum, c.weight()}, kEps});
-      expect_same_bits(run_cpu({"add_rms_norm", {c.rows(), c.residual(), c.weight()}, kEps}), {sum, rms[0], rms[1]}, isa);
+      expect_same_bits(run_cpu({"add_rms_norm", {c.rows(), c.residual(), c.weight()}, kEps}),
+                       {sum, rms[0], rms[1]}, isa);
       const auto layer = run_cpu({"layer_norm", {sum, c.weight(), c.bias()}, kEps});
       expect_same_bits(run_cpu({"add_layer_norm", {c.rows(), c.residual(), c.weight(), c.bias()}, kEps}),
                        {sum, layer[0], layer[1], layer[2]}, isa);
@@ -59,8 +60,9 @@ TEST(Norm, FusedGivesTheBitsOfItsParts) {
       expect_same_bits(run_cpu({"rms_norm_grad_add", {c.dy(), sum, c.weight(), rms[1], c.residual()}}),
                        {run_cpu({"add", {c.residual(), drms[0]}})[0], drms[1]}, isa);
       const auto dlayer = run_cpu({"layer_norm_grad", {c.dy(), sum, c.weight(), layer[1], layer[2]}});
-      expect_same_bits(run_cpu({"layer_norm_grad_add", {c.dy(), sum, c.weight(), layer[1], layer[2], c.residual()}}),
-                       {run_cpu({"add", {c.residual(), dlayer[0]}})[0], dlayer[1], dlayer[2]}, isa);
+      expect_same_bits(
+          run_cpu({"layer_norm_grad_add", {c.dy(), sum, c.weight(), layer[1], layer[2], c.residual()}}),
+          {run_cpu({"add", {c.residual(), dlayer[0]}})[0], dlayer[1], dlayer[2]}, isa);
     });
 }
 
@@ -80,7 +82,8 @@ TEST(Norm, WeightGradientDoesNotDependOnTheSplitIntoMicroBatches) {
     const Tensor whole = run_cpu({"rms_norm_grad", {dy, x, c.weight(), rstd}})[1];
     Tensor acc = absent();
     for (int64_t s = 0; s < 3; ++s) {
-      std::vector<Tensor> in{sequences(dy, s, s + 1), sequences(x, s, s + 1), c.weight(), sequences(rstd, s, s + 1)};
+      std::vector<Tensor> in{sequences(dy, s, s + 1), sequences(x, s, s + 1), c.weight(),
+                             sequences(rstd, s, s + 1)};
       if (s > 0) in.push_back(acc);
       acc = run_cpu({"rms_norm_grad", in})[1];
     }

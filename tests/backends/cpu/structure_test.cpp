@@ -61,7 +61,9 @@ Tensor table(int64_t batch, int64_t tokens, int64_t head_dim) {
 TEST(Rope, Table) {
   const Tensor inv_freq = floats({5}, {1.0f, 0.3f, 0.1f, 0.01f, 1e-4f});
   expect_op({"rope_table", {inv_freq}, {{"tokens", int64_t{300}}, {"factor", 1.0}}}, 1e-7);
-  expect_op({"rope_table", {inv_freq, indices({3, 300}, 100000, 1)}, {{"tokens", int64_t{300}}, {"factor", 1.2}}}, 1e-7);
+  expect_op(
+      {"rope_table", {inv_freq, indices({3, 300}, 100000, 1)}, {{"tokens", int64_t{300}}, {"factor", 1.2}}},
+      1e-7);
 }
 
 TEST(Rope, AgainstReference) {
@@ -78,7 +80,8 @@ TEST(Rope, PackedGivesTheBitsOfRopeOnItsHeads) {
   const int64_t d = 20, heads = 3, tokens = 9;
   const Tensor x = normal({2, tokens, 5 * d}, 1), t = table(1, tokens, d);
   for_each_isa([&](const std::string& isa) {
-    const Tensor packed = run_cpu({"rope_packed", {x, t}, {{"heads", heads}, {"head_dim", d}, {"inverse", false}}})[0];
+    const Tensor packed =
+        run_cpu({"rope_packed", {x, t}, {{"heads", heads}, {"head_dim", d}, {"inverse", false}}})[0];
     Tensor all = x;
     all.type.shape = Shape{2, tokens, 5, d};
     const Tensor turned = run_cpu({"rope", {all, t}, {{"inverse", false}}})[0];
@@ -114,7 +117,9 @@ TEST(Random, DropoutDrawsTheSameForAnySplitOfTheBatch) {
 
 TEST(Random, NormalsAreThoseOfTheReference) {
   for (const int64_t n : {1, 6, 97, 40001}) {
-    const OpRun run{"random_normal", {kRandom}, {{"shape", std::vector<int64_t>{n}}, {"mean", 0.5}, {"std", 2.0}, {"key", int64_t{99}}}};
+    const OpRun run{"random_normal",
+                    {kRandom},
+                    {{"shape", std::vector<int64_t>{n}}, {"mean", 0.5}, {"std", 2.0}, {"key", int64_t{99}}}};
     const auto expected = run_reference(run)[0];
     for_each_isa([&](const std::string& isa) {
       const Tensor got = run_cpu(run, {.threads = 1})[0];

@@ -31,12 +31,15 @@ HWY_INLINE Logistic logistic(V x) {
 /// x * sigmoid(x).
 HWY_INLINE V silu(V x, Logistic l) { return hn::Mul(x, l.s); }
 /// dy * (s * (1 + x * (1 - s))).
-HWY_INLINE V silu_grad(V dy, V x, Logistic l) { return hn::Mul(dy, hn::Mul(l.s, hn::MulAdd(x, l.q, set(1.0f)))); }
+HWY_INLINE V silu_grad(V dy, V x, Logistic l) {
+  return hn::Mul(dy, hn::Mul(l.s, hn::MulAdd(x, l.q, set(1.0f))));
+}
 
 // 2 sqrt(2/pi), and the cubic's coefficient.
 inline constexpr float kGeluScale = 1.59576912f, kGeluCubic = 0.044715f;
 
-/// x/2 (1 + tanh(u)) = x sigmoid(2u), u = sqrt(2/pi) (x + 0.044715 x^3): without the cancellation at negative x.
+/// x/2 (1 + tanh(u)) = x sigmoid(2u), u = sqrt(2/pi) (x + 0.044715 x^3): without the cancellation at negative
+/// x.
 struct GeluTanh {
   static HWY_INLINE Logistic part(V x, V x2) {
     const V inner = hn::Mul(x, hn::MulAdd(x2, set(kGeluCubic), set(1.0f)));

@@ -17,8 +17,8 @@ namespace plimsoll::cpu {
 /// against the second-level cache.
 inline constexpr int64_t kBlockElements = 16384;
 
-/// Rows of a tensor: row i lies at i * stride, or, where the rows come in groups (the heads of a token in a packed
-/// projection), at i / group * group_stride + i % group * stride.
+/// Rows of a tensor: row i lies at i * stride, or, where the rows come in groups (the heads of a token in a
+/// packed projection), at i / group * group_stride + i % group * stride.
 template <typename T>
 struct RowsOf {
   T* data = nullptr;
@@ -32,7 +32,8 @@ struct RowsOf {
   }
 };
 
-/// `ref` as rows over its last `row_axes` axes, which must be contiguous; the other axes collapse to rows or groups.
+/// `ref` as rows over its last `row_axes` axes, which must be contiguous; the other axes collapse to rows or
+/// groups.
 template <typename T>
 RowsOf<T> rows_of(const TensorRef& ref, int row_axes = 1) {
   const ir::Shape& s = ref.type.shape;
@@ -51,7 +52,8 @@ RowsOf<T> rows_of(const TensorRef& ref, int row_axes = 1) {
       r.group = r.rows;
       r.group_stride = stride(i);
     }
-    PLIMSOLL_CHECK(r.group == 0 || stride(i) == r.group_stride * (r.rows / r.group), "leading axes do not collapse");
+    PLIMSOLL_CHECK(r.group == 0 || stride(i) == r.group_stride * (r.rows / r.group),
+                   "leading axes do not collapse");
     r.rows *= s.dim(i);
   }
   return r;

@@ -15,13 +15,36 @@ namespace {
 
 namespace hn = hwy::HWY_NAMESPACE;
 using vectors::for_vectors;
+using vectors::Full;
+using vectors::kWidth;
 using vectors::load;
 using vectors::store;
 using vectors::V;
 
+// Several vectors of a row at a time, so that a row's cache lines and its page are visited once.
+inline constexpr int kGroup = 8;
+
+HWY_INLINE void sum_group(const float* x, int64_t stride, int64_t rows, const float* from, float* to) {
+  V sums[kGroup];
+#pragma GCC unroll 8
+  for (int v = 0; v < kGroup; ++v) sums[v] = load(x + v * kWidth, Full{});
+  for (int64_t r = 1; r < rows; ++r) {
+#pragma GCC unroll 8
+    for (int v = 0; v < kGroup; ++v) sums[v] = hn::Add(sums[v], load(x + r * stride + v * kWidth, Full{}));
+  }
+#pragma GCC unroll 8
+  for (int v = 0; v < kGroup; ++v)
+    store(from == nullptr ? sums[v] : hn::Add(load(from + v * kWidth, Full{}), sums[v]), to + v * kWidth,
+          Full{});
+}
+
 // to[j] = from[j] + (rows' sum), both of n elements, `from` null: the sum alone.
 void sum_granule(const float* x, int64_t stride, int64_t rows, const float* from, float* to, int64_t n) {
-  for_vectors(n, [=](int64_t j, auto part) HWY_ATTR {
+  int64_t done = 0;
+  for (; done + kGroup * kWidth <= n; done += kGroup * kWidth)
+    sum_group(x + done, stride, rows, from == nullptr ? nullptr : from + done, to + done);
+  for_vectors(n - done, [=](int64_t i, auto part) HWY_ATTR {
+    const int64_t j = done + i;
     V sum = load(x + j, part);
     for (int64_t r = 1; r < rows; ++r) sum = hn::Add(sum, load(x + r * stride + j, part));
     store(from == nullptr ? sum : hn::Add(load(from + j, part), sum), to + j, part);

@@ -9,7 +9,7 @@ ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
 FLAGS = ["avx2", "fma", "avx512f", "avx512bw", "avx512vl", "avx512_vnni", "avx512_bf16", "amx_bf16"]
 SHAPES = [(2048, 2048, 2048), (4096, 4096, 1024)]
 # bench_kernels' names for them
-NAMES = {"square_2048": (2048, 2048, 2048)}
+NAMES = {"square_2048": SHAPES[0], "wide_4096": SHAPES[1]}
 
 
 def cpu():

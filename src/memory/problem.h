@@ -53,6 +53,7 @@ inline int64_t align_up(int64_t offset, int64_t alignment) {
 struct Packing {
   std::vector<int64_t> offsets;
   int64_t height = 0;
+  int64_t steps = 0;  ///< a measure of the work it took
 };
 
 }  // namespace plimsoll::memory

@@ -152,6 +152,7 @@ Packing skyline(const Problem& problem, std::span<const int32_t> rank) {
     const Item& item = problem.items[index(i)];
     const int64_t height = tops.next_height();
     tops.pop(waits_at[index(r)]);
+    ++packing.steps;
     const Peak top = tops.max(item.first, item.last);
     if (top.height > height) {
       const int32_t peak = peaks[index(i)];

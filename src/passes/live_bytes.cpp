@@ -44,11 +44,10 @@ std::vector<bool> made_in_state(const ir::Graph& graph, std::span<const ir::OpId
   return in_state;
 }
 
-}  // namespace
-
-LiveBytes live_bytes(const ir::Graph& graph, std::span<const ir::OpId> order,
-                     const LiveBytesOptions& options) {
-  const StorageGroups s = storage_groups(graph, order, options.keep);
+/// By place in the order, how the live sum changes there: a storage comes with its first group and goes
+/// behind the last use of all its groups.
+std::vector<int64_t> changes(const ir::Graph& graph, std::span<const ir::OpId> order, const StorageGroups& s,
+                             const LiveBytesOptions& options) {
   std::vector<size_t> made(s.groups.size(), 0);
   for (size_t i = order.size(); i-- > 0;)
     for (const ir::ValueId v : graph.op(order[i]).outputs) made[static_cast<size_t>(s.index(v))] = i;
@@ -68,6 +67,15 @@ LiveBytes live_bytes(const ir::Graph& graph, std::span<const ir::OpId> order,
     change[made[g]] += bytes;
     change[std::min(last[g], order.size()) + 1] -= bytes;
   }
+  return change;
+}
+
+}  // namespace
+
+LiveBytes live_bytes(const ir::Graph& graph, std::span<const ir::OpId> order,
+                     const LiveBytesOptions& options) {
+  const StorageGroups s = storage_groups(graph, order, options.keep);
+  const std::vector<int64_t> change = changes(graph, order, s, options);
   LiveBytes live;
   int64_t now = 0;
   for (size_t i = 0; i < order.size(); ++i) {

@@ -3,8 +3,6 @@
 
 #include <algorithm>
 #include <array>
-#include <map>
-#include <string>
 #include <vector>
 
 #include "passes/dependencies.h"

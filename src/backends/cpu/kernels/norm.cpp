@@ -154,13 +154,17 @@ void backward(const KernelCall& call, ThreadPool& pool) {
   const int64_t cols = a.x.cols, count = granules.count();
   float* dw = reinterpret_cast<float*>(call.workspace.data());
   float* db = dw + count * cols;
-  pool.run(count, [&](int64_t g, int) {
+  const auto granule = [&](int64_t g, int) {
     const int64_t begin = granules.begin(g), end = granules.end(g);
     if (kLayer)
       HWY_DYNAMIC_DISPATCH(layer_norm_grad_rows)(a, begin, end, dw + g * cols, db + g * cols);
     else
       HWY_DYNAMIC_DISPATCH(rms_norm_grad_rows)(a, begin, end, dw + g * cols);
-  });
+  };
+  if (a.x.rows * cols > kBlockElements)
+    pool.run(count, granule);
+  else
+    for (int64_t g = 0; g < count; ++g) granule(g, 0);  // too little to wake anyone
   add_granules(dw, count, cols, acc_dw.as<const float>(), call.outputs[1].as<float>(), pool);
   if (kLayer) add_granules(db, count, cols, acc_db.as<const float>(), call.outputs[2].as<float>(), pool);
 }

@@ -1,0 +1,39 @@
+#include "base/units.h"
+
+#include <gtest/gtest.h>
+
+#include "base/process.h"
+
+namespace plimsoll {
+namespace {
+
+TEST(UnitsTest, ParseBytesReadsBinaryAndDecimalUnits) {
+  EXPECT_EQ(parse_bytes("6GiB")->count, int64_t{6} << 30);
+  EXPECT_EQ(parse_bytes("1.5 kb")->count, 1500);
+  EXPECT_EQ(parse_bytes("512 MiB")->count, 512 << 20);
+  EXPECT_EQ(parse_bytes("17")->count, 17);
+}
+
+TEST(UnitsTest, ParseBytesRefusesWhatIsNoSize) {
+  for (const char* text : {"", "GiB", "-1GiB", "1 parsec", "nan", "inf", "1e30GiB", "1GiB2"}) EXPECT_FALSE(parse_bytes(text)) << text;
+}
+
+TEST(UnitsTest, PrintsThreeDigitsOrSo) {
+  EXPECT_EQ(to_string(Bytes(512)), "512 B");
+  EXPECT_EQ(to_string(Bytes(1536)), "1.50 KiB");
+  EXPECT_EQ(to_string(12_MiB), "12.0 MiB");
+}
+
+TEST(ProcessTest, CountsMemoryAndLargeAllocations) {
+  EXPECT_GT(peak_resident_bytes(), 0);
+  EXPECT_GE(virtual_bytes(), peak_resident_bytes() / 2);
+  EXPECT_GT(total_memory_bytes(), available_memory_bytes());
+#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
+  const int64_t before = num_large_allocations();
+  delete[] new volatile char[kLargeAllocation];
+  EXPECT_EQ(num_large_allocations(), before + 1);
+#endif
+}
+
+}  // namespace
+}  // namespace plimsoll

@@ -1,0 +1,95 @@
+#include "planner/step_programs.h"
+
+#include <gtest/gtest.h>
+
+#include <map>
+
+#include "backends/cpu/cpu_backend.h"
+#include "models/presets.h"
+#include "planner/overhead.h"
+#include "planner/report.h"
+
+namespace plimsoll::planner {
+namespace {
+
+StepOptions options(int64_t micro, int64_t tokens) {
+  StepOptions o;
+  o.micro_batch_size = micro;
+  o.sequence_length = tokens;
+  o.eval = true;
+  return o;
+}
+
+std::unique_ptr<models::Model> preset(const char* name) {
+  auto model = models::make_model(*preset_config(name));
+  EXPECT_TRUE(model.ok());
+  return std::move(*model);
+}
+
+TEST(StepProgramsTest, ClassesAddUpToPersistentAndArena) {
+  const cpu::CpuBackend backend(2);
+  for (const char* name : {"smollm-135m", "gpt2"})
+    for (const bool accumulate : {false, true}) {
+      StepOptions o = options(2, 200);
+      o.accumulate = accumulate;
+      const auto programs = build_training_programs(*preset(name), o, backend);
+      ASSERT_TRUE(programs.ok());
+      PlanReport report;
+      describe_session(programs->session, report);
+      int64_t sum = 0;
+      for (const auto& [label, bytes] : report.classes) {
+        EXPECT_GE(bytes, 0) << label;
+        sum += bytes;
+      }
+      EXPECT_EQ(sum, report.persistent_bytes + report.arena_bytes) << name << accumulate;
+    }
+}
+
+TEST(StepProgramsTest, FullTrainingInFp32Holds16BytesAParameter) {
+  const cpu::CpuBackend backend(2);
+  const auto model = preset("smollm-135m");
+  StepOptions o = options(1, 128);
+  o.accumulate = true;
+  const auto programs = build_training_programs(*model, o, backend);
+  ASSERT_TRUE(programs.ok());
+  const int64_t n = model->num_parameters();
+  EXPECT_EQ(n, 134'515'008);
+  EXPECT_EQ(programs->session.class_bytes(ir::StateClass::kParameter), 4 * n);
+  EXPECT_EQ(programs->session.class_bytes(ir::StateClass::kOptimizerState), 8 * n);
+  // The tied table is used twice, and has an accumulator for each use.
+  EXPECT_EQ(programs->session.class_bytes(ir::StateClass::kGradient), 4 * (n + 49'152 * 576));
+}
+
+TEST(StepProgramsTest, TheSameInputGivesTheSamePlan) {
+  const cpu::CpuBackend backend(2);
+  const auto model = preset("smollm-135m");
+  const auto a = build_training_programs(*model, options(2, 256), backend), b = build_training_programs(*model, options(2, 256), backend);
+  ASSERT_TRUE(a.ok() && b.ok());
+  for (size_t p = 0; p < a->session.programs.size(); ++p)
+    EXPECT_EQ(a->session.programs[p].plan.offsets, b->session.programs[p].plan.offsets);
+}
+
+TEST(StepProgramsTest, FusesWhatATransformerIsMadeOf) {
+  const cpu::CpuBackend backend(2);
+  const auto programs = build_training_programs(*preset("smollm-135m"), options(1, 256), backend);
+  ASSERT_TRUE(programs.ok());
+  const ir::Graph& step = programs->session.programs[0].graph;
+  std::map<std::string_view, int> count;
+  for (const ir::OpId id : step.order()) ++count[step.op(id).def->name];
+  EXPECT_EQ(count["attention_packed"], 30);
+  EXPECT_EQ(count["attention_packed_grad"], 30);
+  EXPECT_EQ(count["head_loss"], 1);
+  EXPECT_EQ(count["swiglu_grad"], 30);
+  EXPECT_EQ(count["adamw_sweep"], 1);
+  EXPECT_EQ(count["embedding_grad_add"], 1);
+  for (const char* unfused : {"silu", "mul", "rope", "attention", "cross_entropy", "adamw", "concat", "copy", "add"}) EXPECT_EQ(count[unfused], 0) << unfused;
+}
+
+TEST(OverheadTest, IsStoredAndReadBack) {
+  const ProcessOverhead o{.base_bytes = 5, .per_op_bytes = 7, .per_thread_bytes = 11};
+  EXPECT_EQ(o.bytes(2, 3), 5 + 14 + 33);
+  EXPECT_GT(load_overhead().base_bytes, 0);
+}
+
+}  // namespace
+}  // namespace plimsoll::planner

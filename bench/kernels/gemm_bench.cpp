@@ -32,6 +32,7 @@ struct Shape {
 
 constexpr bool kT = true, kN = false;
 constexpr Shape kShapes[] = {
+    {"wide_4096", 4096, 4096, 1024, kN, kN, 0},
     {"w1_qkv", 2048, 864, 288, kN, kT, 0},
     {"w1_o", 2048, 288, 288, kN, kT, 0},
     {"w1_gate_up", 2048, 1536, 288, kN, kT, 0},

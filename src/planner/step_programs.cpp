@@ -65,6 +65,7 @@ class ProgramBuilder {
   [[nodiscard]] passes::PipelineOptions pipeline_options(const Graph& graph, bool grad = true) const {
     passes::PipelineOptions options = options_.pipeline;
     options.grad = grad;
+    options.workspace_bytes = [this](const ir::OpTypes& types) { return backend_.workspace_bytes(types); };
     if (!options.dump_dir.empty()) options.dump_dir += "/" + graph.name;
     return options;
   }

@@ -187,12 +187,16 @@ Result<EvalEvent> Trainer::evaluate() {
   int64_t targets = 0;
   EvalEvent event;
   event.step = step_;
-  for (int64_t first = 0; first < eval_data_->num_sequences(); first += rows) {
-    PLIMSOLL_ASSIGN(const int64_t counted, eval_feeder_->feed(in_order, first, eval_data_->num_sequences()));
+  // Summed in fp32 over a global batch, whose split does not matter, and from there on in double.
+  for (int64_t block = 0; block < eval_data_->num_sequences(); block += config_.training.global_batch_size) {
     scalar(*session_, planner::kLossState) = kNothing;
-    session_->run(program);
+    for (int64_t first = block; first < block + config_.training.global_batch_size; first += rows) {
+      if (first >= eval_data_->num_sequences()) break;
+      PLIMSOLL_ASSIGN(const int64_t counted, eval_feeder_->feed(in_order, first, eval_data_->num_sequences()));
+      session_->run(program);
+      targets += counted;
+    }
     loss += static_cast<double>(scalar(*session_, planner::kLossState));
-    targets += counted;
   }
   for (int64_t i = 0; i < eval_data_->num_sequences(); ++i) event.tokens += eval_data_->sequence_tokens(i);
   event.loss = targets > 0 ? loss / static_cast<double>(targets) : 0;

@@ -30,7 +30,8 @@ TEST(ProcessTest, CountsMemoryAndLargeAllocations) {
   EXPECT_GT(total_memory_bytes(), available_memory_bytes());
 #if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
   const int64_t before = num_large_allocations();
-  delete[] new volatile char[kLargeAllocation];
+  char* volatile large = new char[kLargeAllocation];
+  delete[] large;
   EXPECT_EQ(num_large_allocations(), before + 1);
 #endif
 }

@@ -14,8 +14,8 @@ namespace plimsoll {
 
 #define PLIMSOLL_FAIL(message) ::plimsoll::fail(message)
 /// PLIMSOLL_CHECK(condition) or PLIMSOLL_CHECK(condition, message); the message is built on failure only.
-#define PLIMSOLL_CHECK(condition, ...)                                                          \
-  do {                                                                                          \
-    if (!(condition)) [[unlikely]]                                                              \
+#define PLIMSOLL_CHECK(condition, ...)                                                           \
+  do {                                                                                           \
+    if (!(condition)) [[unlikely]]                                                               \
       ::plimsoll::fail(std::string("check failed: " #condition " ") + std::string{__VA_ARGS__}); \
   } while (false)

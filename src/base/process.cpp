@@ -16,7 +16,8 @@
 namespace plimsoll {
 namespace {
 
-/// The start of a small kernel file, in a buffer on the stack: these are called while allocations are counted.
+/// The start of a small kernel file, in a buffer on the stack: these are called while allocations are
+/// counted.
 struct KernelFile {
   explicit KernelFile(const char* path) {
     const int fd = open(path, O_RDONLY | O_CLOEXEC);
@@ -58,13 +59,16 @@ int64_t virtual_bytes() {
 
 int64_t total_memory_bytes() {
   const int64_t physical = KernelFile("/proc/meminfo").number_after("MemTotal:") * 1024;
-  return std::min(physical, cgroup_number("/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limit_in_bytes"));
+  return std::min(physical,
+                  cgroup_number("/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limit_in_bytes"));
 }
 
 int64_t available_memory_bytes() {
   const int64_t available = KernelFile("/proc/meminfo").number_after("MemAvailable:") * 1024;
-  const int64_t limit = cgroup_number("/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limit_in_bytes");
-  const int64_t used = cgroup_number("/sys/fs/cgroup/memory.current", "/sys/fs/cgroup/memory/memory.usage_in_bytes");
+  const int64_t limit =
+      cgroup_number("/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limit_in_bytes");
+  const int64_t used =
+      cgroup_number("/sys/fs/cgroup/memory.current", "/sys/fs/cgroup/memory/memory.usage_in_bytes");
   return limit == kNone || used == kNone ? available : std::min(available, limit - used);
 }
 
@@ -79,7 +83,8 @@ int64_t num_large_allocations() { return large_allocations.load(std::memory_orde
 namespace {
 
 void* allocate(std::size_t bytes) {
-  if (bytes >= static_cast<std::size_t>(kLargeAllocation)) large_allocations.fetch_add(1, std::memory_order_relaxed);
+  if (bytes >= static_cast<std::size_t>(kLargeAllocation))
+    large_allocations.fetch_add(1, std::memory_order_relaxed);
   void* p = std::malloc(bytes == 0 ? 1 : bytes);
   if (p == nullptr) throw std::bad_alloc();
   return p;

@@ -40,7 +40,7 @@ struct Error {
 template <typename T>
 class [[nodiscard]] Result {
  public:
-  Result(T value) : state_(std::in_place_index<0>, std::move(value)) {}  // NOLINT: implicit by design
+  Result(T value) : state_(std::in_place_index<0>, std::move(value)) {}      // NOLINT: implicit by design
   Result(Error error) : state_(std::in_place_index<1>, std::move(error)) {}  // NOLINT
 
   explicit operator bool() const { return state_.index() == 0; }
@@ -71,17 +71,17 @@ using Status = Result<Ok>;
 }  // namespace plimsoll
 
 /// Evaluates a Result or Status and returns its error from the enclosing function.
-#define PLIMSOLL_TRY(expr)                                            \
-  do {                                                                \
-    auto plimsoll_status = (expr);                                    \
-    if (!plimsoll_status) return std::move(plimsoll_status).error();  \
+#define PLIMSOLL_TRY(expr)                                           \
+  do {                                                               \
+    auto plimsoll_status = (expr);                                   \
+    if (!plimsoll_status) return std::move(plimsoll_status).error(); \
   } while (false)
 
 /// `PLIMSOLL_ASSIGN(auto x, f());`: x is f's value, or the enclosing function returns f's error.
 #define PLIMSOLL_ASSIGN(lhs, expr) PLIMSOLL_ASSIGN_IMPL(PLIMSOLL_CONCAT(plimsoll_r, __LINE__), lhs, expr)
-#define PLIMSOLL_ASSIGN_IMPL(tmp, lhs, expr)   \
-  auto tmp = (expr);                           \
-  if (!tmp) return std::move(tmp).error();     \
+#define PLIMSOLL_ASSIGN_IMPL(tmp, lhs, expr) \
+  auto tmp = (expr);                         \
+  if (!tmp) return std::move(tmp).error();   \
   lhs = std::move(tmp).value()
 #define PLIMSOLL_CONCAT(a, b) PLIMSOLL_CONCAT_IMPL(a, b)
 #define PLIMSOLL_CONCAT_IMPL(a, b) a##b

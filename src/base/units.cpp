@@ -23,7 +23,10 @@ std::string to_string(Bytes bytes) {
 
 Result<Bytes> parse_bytes(std::string_view text) {
   const auto wrong = [&] {
-    return Error{ErrorCode::kInvalidArgument, fmt::format("'{}' is not a size in bytes", text), {}, "write for example 6GiB, 512MiB or 2GB"};
+    return Error{ErrorCode::kInvalidArgument,
+                 fmt::format("'{}' is not a size in bytes", text),
+                 {},
+                 "write for example 6GiB, 512MiB or 2GB"};
   };
   double value = 0;
   const auto [end, ec] = std::from_chars(text.data(), text.data() + text.size(), value);
@@ -35,8 +38,20 @@ Result<Bytes> parse_bytes(std::string_view text) {
     const char* name;
     double scale;
   };
-  static constexpr std::array<Unit, 14> kUnits = {{{"", 1}, {"b", 1}, {"kib", 0x1p10}, {"mib", 0x1p20}, {"gib", 0x1p30},
-      {"tib", 0x1p40}, {"kb", 1e3}, {"mb", 1e6}, {"gb", 1e9}, {"tb", 1e12}, {"k", 0x1p10}, {"m", 0x1p20}, {"g", 0x1p30}, {"t", 0x1p40}}};
+  static constexpr std::array<Unit, 14> kUnits = {{{"", 1},
+                                                   {"b", 1},
+                                                   {"kib", 0x1p10},
+                                                   {"mib", 0x1p20},
+                                                   {"gib", 0x1p30},
+                                                   {"tib", 0x1p40},
+                                                   {"kb", 1e3},
+                                                   {"mb", 1e6},
+                                                   {"gb", 1e9},
+                                                   {"tb", 1e12},
+                                                   {"k", 0x1p10},
+                                                   {"m", 0x1p20},
+                                                   {"g", 0x1p30},
+                                                   {"t", 0x1p40}}};
   for (const auto& u : kUnits)
     if (unit == u.name) {
       const double bytes = value * u.scale;

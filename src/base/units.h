@@ -29,7 +29,9 @@ constexpr Bytes operator""_MiB(unsigned long long n) { return Bytes(static_cast<
 constexpr Bytes operator""_GiB(unsigned long long n) { return Bytes(static_cast<int64_t>(n) << 30); }
 
 /// `n` rounded up to a multiple of `alignment` (a positive number).
-constexpr int64_t round_up(int64_t n, int64_t alignment) { return (n + alignment - 1) / alignment * alignment; }
+constexpr int64_t round_up(int64_t n, int64_t alignment) {
+  return (n + alignment - 1) / alignment * alignment;
+}
 constexpr int64_t ceil_div(int64_t n, int64_t d) { return (n + d - 1) / d; }
 
 /// "1.50 GiB", "12.0 MiB", "512 B".

@@ -1,4 +1,5 @@
-// plimsoll bench: offsets (the offset search on recorded lifetimes), kernels, step (training steps on drawn tokens).
+// plimsoll bench: offsets (the offset search on recorded lifetimes), kernels, step (training steps on drawn
+// tokens).
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
@@ -23,7 +24,9 @@ struct OffsetArguments {
 };
 
 Status bench_offsets(const OffsetArguments& arguments) {
-  if (!arguments.json) fmt::print("{:<40}{:>9}{:>16}{:>16}{:>10}  optimal\n", "file", "buffers", "lower bound", "height", "seconds");
+  if (!arguments.json)
+    fmt::print("{:<40}{:>9}{:>16}{:>16}{:>10}  optimal\n", "file", "buffers", "lower bound", "height",
+               "seconds");
   for (const std::string& file : arguments.files) {
     memory::OffsetOptions options = memory::case_options();
     options.num_threads = num_available_cpus();
@@ -36,7 +39,8 @@ Status bench_offsets(const OffsetArguments& arguments) {
                                             {"seconds", Tree::of(r.seconds)},
                                             {"optimal", Tree::of(r.optimal)}})));
     else
-      fmt::print("{:<40}{:>9}{:>16}{:>16}{:>10.3f}  {}\n", file, r.buffers, r.lower_bound, r.height, r.seconds, r.optimal ? "yes" : "not proven");
+      fmt::print("{:<40}{:>9}{:>16}{:>16}{:>10.3f}  {}\n", file, r.buffers, r.lower_bound, r.height,
+                 r.seconds, r.optimal ? "yes" : "not proven");
     std::fflush(stdout);
   }
   return Ok{};
@@ -55,7 +59,8 @@ void print_timings(train::Trainer& trainer) {
   for (size_t p = 0; p < programs.size(); ++p) {
     std::vector<std::pair<std::string, double>> by_op;
     for (const auto& [op, seconds] : trainer.session().timed_ops(static_cast<int>(p))) {
-      const auto it = std::find_if(by_op.begin(), by_op.end(), [&](const auto& e) { return e.first == op->def->name; });
+      const auto it =
+          std::find_if(by_op.begin(), by_op.end(), [&](const auto& e) { return e.first == op->def->name; });
       if (it == by_op.end())
         by_op.emplace_back(op->def->name, seconds);
       else
@@ -63,7 +68,8 @@ void print_timings(train::Trainer& trainer) {
     }
     std::sort(by_op.begin(), by_op.end(), [](const auto& a, const auto& b) { return a.second > b.second; });
     for (const auto& [op, seconds] : by_op)
-      if (seconds > 0) fmt::print(stderr, "  {:<12}{:<26}{:>10.2f} ms\n", programs[p].graph.name, op, 1e3 * seconds);
+      if (seconds > 0)
+        fmt::print(stderr, "  {:<12}{:<26}{:>10.2f} ms\n", programs[p].graph.name, op, 1e3 * seconds);
   }
 }
 
@@ -90,7 +96,8 @@ Status bench_interactively(train::Trainer& trainer, int64_t tokens_per_step, std
   for (std::string line; std::getline(std::cin, line);) {
     int64_t steps = 0;
     if (std::sscanf(line.c_str(), "go %ld", &steps) != 1 || steps < 1)
-      return Error{ErrorCode::kInvalidArgument, "expected 'go N' on stdin", line, "write 'go 3' to run three steps"};
+      return Error{ErrorCode::kInvalidArgument, "expected 'go N' on stdin", line,
+                   "write 'go 3' to run three steps"};
     PLIMSOLL_ASSIGN(const double seconds, run_steps(trainer, steps, all));
     print_round(steps, seconds, steps * tokens_per_step);
   }
@@ -105,7 +112,8 @@ Status bench_step(const StepArguments& arguments, const Environment& environment
   if (!prepared.report.fits) return train::does_not_fit(config, prepared);
   train::Events events(arguments.run.json, 0);
   events.plan(prepared.report);
-  PLIMSOLL_ASSIGN(const auto trainer, train::Trainer::create(config, std::move(prepared), backend, {.synthetic_data = true}));
+  PLIMSOLL_ASSIGN(const auto trainer,
+                  train::Trainer::create(config, std::move(prepared), backend, {.synthetic_data = true}));
   const int64_t tokens = config.training.global_batch_size * config.data.sequence_length;
   trainer->session().enable_timing(arguments.timings);
   std::vector<double> seconds;
@@ -124,7 +132,8 @@ Status bench_step(const StepArguments& arguments, const Environment& environment
   s.tokens = s.steps * tokens;
   for (const double t : seconds) s.seconds += t;
   std::sort(seconds.begin(), seconds.end());
-  if (first_end > 0) s.startup_seconds = first_end - environment.process_start_seconds - seconds[seconds.size() / 2];
+  if (first_end > 0)
+    s.startup_seconds = first_end - environment.process_start_seconds - seconds[seconds.size() / 2];
   s.planned_peak_bytes = trainer->prepared().report.process_peak_bytes();
   s.measured_peak_bytes = peak_resident_bytes();
   s.arena_bytes = trainer->session().plan().arena_bytes;
@@ -143,8 +152,13 @@ Command add_bench(CLI::App& app) {
   CLI::App& bench = *app.add_subcommand("bench", "measure a part: offsets, kernels, step");
   bench.require_subcommand(1);
   auto offset_arguments = std::make_shared<OffsetArguments>();
-  CLI::App* offsets = bench.add_subcommand("offsets", "assign offsets to recorded lifetimes (CSV: id,lower,upper,size)");
-  offsets->add_option("files", offset_arguments->files, "a number in a file's name is its capacity: A.1048576.csv")->required()->type_name("FILE.csv");
+  CLI::App* offsets =
+      bench.add_subcommand("offsets", "assign offsets to recorded lifetimes (CSV: id,lower,upper,size)");
+  offsets
+      ->add_option("files", offset_arguments->files,
+                   "a number in a file's name is its capacity: A.1048576.csv")
+      ->required()
+      ->type_name("FILE.csv");
   offsets->add_flag("--json", offset_arguments->json, "one JSON object a line");
   offsets->footer("example: plimsoll bench offsets cases/*.csv --json");
   auto kernels_json = std::make_shared<bool>(false);
@@ -153,7 +167,8 @@ Command add_bench(CLI::App& app) {
   auto step_arguments = std::make_shared<StepArguments>();
   CLI::App* step = bench.add_subcommand("step", "training steps on drawn tokens; data.train is not read");
   add_run_arguments(*step, step_arguments->run);
-  step->add_option("--steps", step_arguments->steps, "steps after the first")->check(CLI::Range(int64_t{1}, int64_t{1'000'000}));
+  step->add_option("--steps", step_arguments->steps, "steps after the first")
+      ->check(CLI::Range(int64_t{1}, int64_t{1'000'000}));
   step->add_flag("--interactive", step_arguments->interactive, "run N steps for each line 'go N' on stdin");
   step->add_flag("--timings", step_arguments->timings, "seconds by op of the last step, on stderr");
   step->footer("example: plimsoll bench step run.yaml --steps 20");

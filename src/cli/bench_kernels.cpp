@@ -33,7 +33,8 @@ TensorType f32(Shape shape) { return {DType::kF32, shape}; }
 
 /// Shapes of a 135M Llama with a vocabulary of 49,152, 512 tokens; and two square ones as a yardstick.
 std::vector<Row> rows() {
-  const ir::Attrs attention{{"heads", int64_t{9}}, {"kv_heads", int64_t{3}}, {"head_dim", int64_t{64}}, {"scale", 0.125}, {"causal", true}, {"window", int64_t{0}}};
+  const ir::Attrs attention{{"heads", int64_t{9}}, {"kv_heads", int64_t{3}}, {"head_dim", int64_t{64}},
+                            {"scale", 0.125},      {"causal", true},         {"window", int64_t{0}}};
   const TensorType x = f32({1, 512, 576}), wide = f32({1, 512, 3072}), qkv = f32({1, 512, 960});
   return {
       {"linear", {f32({1, 2048, 2048}), f32({2048, 2048})}, {{"transposed", false}}},
@@ -46,18 +47,23 @@ std::vector<Row> rows() {
       {"linear_dw", {f32({1, 512, 1536}), x}, {{"transposed", false}}},
       {"attention_packed", {qkv}, attention},
       {"attention_packed_grad", {qkv, x, f32({1, 9, 512}), x}, attention},
-      {"head_loss", {x, f32({49152, 576}), {DType::kI32, Shape{1, 512}}, f32({1})}, {{"grad", true}, {"transposed", false}, {"chunk_tokens", int64_t{256}}}},
+      {"head_loss",
+       {x, f32({49152, 576}), {DType::kI32, Shape{1, 512}}, f32({1})},
+       {{"grad", true}, {"transposed", false}, {"chunk_tokens", int64_t{256}}}},
       {"rms_norm", {x, f32({576})}, {{"eps", 1e-5}}},
       {"swiglu", {wide}, {}},
       {"sum_squares", {f32({8 << 20})}, {}},
-      {"adamw", {f32({8 << 20}), f32({8 << 20}), f32({8 << 20}), f32({8 << 20}), f32({1}), f32({2, 8})}, {{"group", int64_t{0}}}},
+      {"adamw",
+       {f32({8 << 20}), f32({8 << 20}), f32({8 << 20}), f32({8 << 20}), f32({1}), f32({2, 8})},
+       {{"group", int64_t{0}}}},
   };
 }
 
 /// Memory of a row: operands, results, scratch, one after the other.
 class Bench {
  public:
-  Bench(cpu::CpuBackend& backend, const Row& row) : backend_(backend), op_{ops::find_op(row.op), {}, {}, row.attrs, {}} {
+  Bench(cpu::CpuBackend& backend, const Row& row)
+      : backend_(backend), op_{ops::find_op(row.op), {}, {}, row.attrs, {}} {
     PLIMSOLL_CHECK(op_.def != nullptr, row.op);
     ir::OpTypes types{row.op, row.inputs, {}, op_.attrs};
     auto results = op_.def->infer(types);
@@ -66,7 +72,8 @@ class Bench {
     cost_ = op_.def->cost != nullptr ? op_.def->cost(types) : ir::Cost{};
     for (const auto& t : row.inputs) op_.inputs.push_back({0}), add(t, inputs_);
     for (const auto& t : types.outputs) op_.outputs.push_back({0}), add(t, outputs_);
-    for (const auto& alias : ir::op_consumes(op_)) outputs_[static_cast<size_t>(alias.output)] = inputs_[static_cast<size_t>(alias.input)];
+    for (const auto& alias : ir::op_consumes(op_))
+      outputs_[static_cast<size_t>(alias.output)] = inputs_[static_cast<size_t>(alias.input)];
     workspace_ = allocate(backend.workspace_bytes(types));
     for (auto& t : inputs_) fill(t);
   }
@@ -125,17 +132,21 @@ std::string shapes(const Row& row) {
 Status bench_kernels(bool json) {
   cpu::CpuBackend backend(num_available_cpus());
   if (!json)
-    fmt::print("{} threads, {}\n{:<24}{:<52}{:>10}{:>10}{:>9}\n", num_available_cpus(), cpu::isa_name(cpu::current_isa()), "op", "operands", "ms",
-               "GFLOP/s", "GB/s");
+    fmt::print("{} threads, {}\n{:<24}{:<52}{:>10}{:>10}{:>9}\n", num_available_cpus(),
+               cpu::isa_name(cpu::current_isa()), "op", "operands", "ms", "GFLOP/s", "GB/s");
   for (const Row& row : rows()) {
     Bench bench(backend, row);
     const double s = bench.seconds();
     const double gflops = bench.cost().flops / s * 1e-9, gbytes = bench.cost().bytes / s * 1e-9;
     if (json)
-      fmt::print("{}\n", to_json(Tree::map({{"op", Tree::of(row.op)}, {"operands", Tree::of(shapes(row))}, {"seconds", Tree::of(s)},
-                                            {"gflops", Tree::of(gflops)}, {"gbytes_per_second", Tree::of(gbytes)}})));
+      fmt::print("{}\n", to_json(Tree::map({{"op", Tree::of(row.op)},
+                                            {"operands", Tree::of(shapes(row))},
+                                            {"seconds", Tree::of(s)},
+                                            {"gflops", Tree::of(gflops)},
+                                            {"gbytes_per_second", Tree::of(gbytes)}})));
     else
-      fmt::print("{:<24}{:<52}{:>10.3f}{:>10.1f}{:>9.1f}\n", row.op, shapes(row).substr(0, 50), 1e3 * s, gflops, gbytes);
+      fmt::print("{:<24}{:<52}{:>10.3f}{:>10.1f}{:>9.1f}\n", row.op, shapes(row).substr(0, 50), 1e3 * s,
+                 gflops, gbytes);
     std::fflush(stdout);
   }
   return Ok{};

@@ -13,12 +13,18 @@ namespace {
 
 int exit_code(ErrorCode code) {
   switch (code) {
-    case ErrorCode::kInvalidArgument: return 2;
-    case ErrorCode::kBadData: return 65;
-    case ErrorCode::kDoesNotFit: return 69;
-    case ErrorCode::kIo: return 74;
-    case ErrorCode::kInterrupted: return 75;
-    case ErrorCode::kDiverged: return 76;
+    case ErrorCode::kInvalidArgument:
+      return 2;
+    case ErrorCode::kBadData:
+      return 65;
+    case ErrorCode::kDoesNotFit:
+      return 69;
+    case ErrorCode::kIo:
+      return 74;
+    case ErrorCode::kInterrupted:
+      return 75;
+    case ErrorCode::kDiverged:
+      return 76;
   }
   return 2;
 }
@@ -43,25 +49,30 @@ constexpr const char* kFooter = R"(examples:
 
 void add_run_arguments(CLI::App& command, RunArguments& arguments) {
   command.add_option("run", arguments.file, "the run file (YAML)")->required()->type_name("RUN.yaml");
-  command.add_option("overrides", arguments.overrides, "settings over the file: dotted.path=yaml value")->type_name("key=value");
+  command.add_option("overrides", arguments.overrides, "settings over the file: dotted.path=yaml value")
+      ->type_name("key=value");
   command.add_flag("--json", arguments.json, "one JSON object a line on stdout and nothing else");
 }
 
 int run(int argc, char** argv) {
   const Environment environment{train::now_seconds()};
   if (const auto isa = cpu::select_isa(std::getenv("PLIMSOLL_ISA")); !isa) return report(isa.error());
-  CLI::App app{"Plimsoll trains neural networks inside the memory at hand: it says the peak first, to the byte."};
+  CLI::App app{
+      "Plimsoll trains neural networks inside the memory at hand: it says the peak first, to the byte."};
   app.set_version_flag("--version", "plimsoll " PLIMSOLL_VERSION);
   app.footer(kFooter);
   app.require_subcommand(1);
-  const std::pair<const char*, Command> commands[] = {
-      {"plan", add_plan(app)}, {"train", add_train(app)}, {"bench", add_bench(app)}, {"doctor", add_doctor(app)}};
+  const std::pair<const char*, Command> commands[] = {{"plan", add_plan(app)},
+                                                      {"train", add_train(app)},
+                                                      {"bench", add_bench(app)},
+                                                      {"doctor", add_doctor(app)}};
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& e) {
     // The parser's one way to report; help and version come through here too.
     if (e.get_exit_code() == 0) return app.exit(e);
-    return report({ErrorCode::kInvalidArgument, e.what(), {}, "see plimsoll --help, or plimsoll COMMAND --help"});
+    return report(
+        {ErrorCode::kInvalidArgument, e.what(), {}, "see plimsoll --help, or plimsoll COMMAND --help"});
   }
   try {
     for (const auto& [name, command] : commands)
@@ -70,7 +81,10 @@ int run(int argc, char** argv) {
         return status ? 0 : report(status.error());
       }
   } catch (const std::bad_alloc&) {
-    return report({ErrorCode::kIo, "the operating system refused memory", {}, "close other programs or lower memory.budget"});
+    return report({ErrorCode::kIo,
+                   "the operating system refused memory",
+                   {},
+                   "close other programs or lower memory.budget"});
   }
   return 2;
 }

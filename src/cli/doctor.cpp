@@ -1,5 +1,5 @@
-// plimsoll doctor: this machine, what is fast on it, what is missing. With --measure-overhead it runs two small
-// trainings to find out what a process costs beyond its plan, and stores that beside the binary.
+// plimsoll doctor: this machine, what is fast on it, what is missing. With --measure-overhead it runs two
+// small trainings to find out what a process costs beyond its plan, and stores that beside the binary.
 #include <fmt/format.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -37,25 +37,33 @@ Status print_report() {
   fmt::print("Machine\n");
   print_row("processor", first_line_after("/proc/cpuinfo", "model name"));
   print_row("threads", fmt::format("{} usable", num_available_cpus()));
-  print_row("memory", fmt::format("{} in all, {} available", to_string(Bytes(total_memory_bytes())), to_string(Bytes(available_memory_bytes()))));
+  print_row("memory", fmt::format("{} in all, {} available", to_string(Bytes(total_memory_bytes())),
+                                  to_string(Bytes(available_memory_bytes()))));
   std::string features;
   for (const auto& f : cpu::cpu_features()) features += (features.empty() ? "" : " ") + f;
   print_row("features", features);
-  print_row("kernels", fmt::format("{} (PLIMSOLL_ISA caps it: portable, avx2, avx512)", cpu::isa_name(cpu::current_isa())));
+  print_row("kernels", fmt::format("{} (PLIMSOLL_ISA caps it: portable, avx2, avx512)",
+                                   cpu::isa_name(cpu::current_isa())));
   print_row("huge pages", first_line_after("/sys/kernel/mm/transparent_hugepage/enabled", ""));
   const auto overhead = planner::load_overhead();
   fmt::print("\nPlimsoll\n");
-  print_row("overhead", fmt::format("{} + {} a thread + {} an op ({})", to_string(Bytes(overhead.base_bytes)), to_string(Bytes(overhead.per_thread_bytes)),
-                                    to_string(Bytes(overhead.per_op_bytes)), overhead.measured ? "measured for this build" : "built-in, not measured"));
+  print_row("overhead",
+            fmt::format("{} + {} a thread + {} an op ({})", to_string(Bytes(overhead.base_bytes)),
+                        to_string(Bytes(overhead.per_thread_bytes)), to_string(Bytes(overhead.per_op_bytes)),
+                        overhead.measured ? "measured for this build" : "built-in, not measured"));
   fmt::print("\nAdvice\n");
   bool fine = true;
   const auto advise = [&](bool bad, const char* text) {
     if (bad) fmt::print("  - {}\n", text), fine = false;
   };
-  advise(cpu::current_isa() == cpu::Isa::kPortable, "no AVX2: kernels run portable code, several times slower");
-  advise(first_line_after("/sys/kernel/mm/transparent_hugepage/enabled", "").find("[never]") != std::string::npos,
-         "transparent huge pages are off: start-up touches memory several times slower (set them to madvise)");
-  advise(!overhead.measured, "run 'plimsoll doctor --measure-overhead' so that plans know what the process itself costs");
+  advise(cpu::current_isa() == cpu::Isa::kPortable,
+         "no AVX2: kernels run portable code, several times slower");
+  advise(
+      first_line_after("/sys/kernel/mm/transparent_hugepage/enabled", "").find("[never]") !=
+          std::string::npos,
+      "transparent huge pages are off: start-up touches memory several times slower (set them to madvise)");
+  advise(!overhead.measured,
+         "run 'plimsoll doctor --measure-overhead' so that plans know what the process itself costs");
   if (fine) fmt::print("  nothing is missing\n");
   return Ok{};
 }
@@ -73,27 +81,33 @@ struct Probe {
 /// Runs this binary on a small model of `layers` layers and takes what the plan does not explain.
 Result<Probe> probe(const std::string& folder, int layers, int threads) {
   const std::string yaml = fmt::format(
-      "model:\n  config: {{model_type: llama, vocab_size: 256, hidden_size: 64, intermediate_size: 128, num_hidden_layers: {}, "
-      "num_attention_heads: 4, num_key_value_heads: 2, max_position_embeddings: 128, rms_norm_eps: 1.0e-5}}\n  init: random\n"
+      "model:\n  config: {{model_type: llama, vocab_size: 256, hidden_size: 64, intermediate_size: 128, "
+      "num_hidden_layers: {}, "
+      "num_attention_heads: 4, num_key_value_heads: 2, max_position_embeddings: 128, rms_norm_eps: "
+      "1.0e-5}}\n  init: random\n"
       "data: {{train: {}/tokens.txt, eval: {}/tokens.txt, sequence_length: 64}}\n"
       "training: {{global_batch_size: 4, max_steps: 3, learning_rate: 1.0e-3, lr_scheduler: constant}}\n"
       "runtime: {{threads: {}}}\noutput: {{dir: {}/out}}\nmemory: {{budget: 8GiB}}\n",
       layers, folder, folder, threads, folder);
   PLIMSOLL_TRY(write_file_atomically(folder + "/run.yaml", yaml));
   std::array<char, 4096> exe{};
-  if (readlink("/proc/self/exe", exe.data(), exe.size() - 1) <= 0) return Error{ErrorCode::kIo, "cannot find this binary"};
-  FILE* pipe = popen(fmt::format("'{}' train '{}/run.yaml' --json 2>/dev/null", exe.data(), folder).c_str(), "r");
+  if (readlink("/proc/self/exe", exe.data(), exe.size() - 1) <= 0)
+    return Error{ErrorCode::kIo, "cannot find this binary"};
+  FILE* pipe =
+      popen(fmt::format("'{}' train '{}/run.yaml' --json 2>/dev/null", exe.data(), folder).c_str(), "r");
   if (pipe == nullptr) return Error{ErrorCode::kIo, "cannot start this binary", exe.data()};
   std::string output;
   std::array<char, 4096> buffer{};
   for (size_t n; (n = fread(buffer.data(), 1, buffer.size(), pipe)) > 0;) output.append(buffer.data(), n);
-  if (pclose(pipe) != 0) return Error{ErrorCode::kIo, "the probing run failed", folder + "/run.yaml", "run it by hand to see why"};
-  return Probe{json_number(output, "measured_peak_bytes") - json_number(output, "planned_peak_bytes") + json_number(output, "overhead_bytes"),
+  if (pclose(pipe) != 0)
+    return Error{ErrorCode::kIo, "the probing run failed", folder + "/run.yaml", "run it by hand to see why"};
+  return Probe{json_number(output, "measured_peak_bytes") - json_number(output, "planned_peak_bytes") +
+                   json_number(output, "overhead_bytes"),
                json_number(output, "num_ops")};
 }
 
-/// Two sizes of model and two numbers of threads give the three terms; the largest of a few runs, and some slack,
-/// because a plan may never be below.
+/// Two sizes of model and two numbers of threads give the three terms; the largest of a few runs, and some
+/// slack, because a plan may never be below.
 Status measure_overhead(const std::string& path) {
   constexpr int kRuns = 3;
   constexpr int64_t kSlackBytes = 2 << 20;
@@ -119,12 +133,13 @@ Status measure_overhead(const std::string& path) {
   PLIMSOLL_ASSIGN(const Probe large, most(48, 1));
   PLIMSOLL_ASSIGN(const Probe threaded, most(2, 5));
   planner::ProcessOverhead o;
-  o.per_op_bytes = std::max<int64_t>(0, (large.overhead_bytes - small.overhead_bytes) / std::max<int64_t>(1, large.num_ops - small.num_ops));
+  o.per_op_bytes = std::max<int64_t>(
+      0, (large.overhead_bytes - small.overhead_bytes) / std::max<int64_t>(1, large.num_ops - small.num_ops));
   o.per_thread_bytes = std::max<int64_t>(0, (threaded.overhead_bytes - small.overhead_bytes) / 4);
   o.base_bytes = small.overhead_bytes - o.per_op_bytes * small.num_ops - o.per_thread_bytes + kSlackBytes;
   PLIMSOLL_TRY(planner::store_overhead(o, path));
-  fmt::print("overhead: {} + {} a thread + {} an op, stored in {}\n", to_string(Bytes(o.base_bytes)), to_string(Bytes(o.per_thread_bytes)),
-             to_string(Bytes(o.per_op_bytes)), path);
+  fmt::print("overhead: {} + {} a thread + {} an op, stored in {}\n", to_string(Bytes(o.base_bytes)),
+             to_string(Bytes(o.per_thread_bytes)), to_string(Bytes(o.per_op_bytes)), path);
   return Ok{};
 }
 
@@ -133,8 +148,11 @@ Status measure_overhead(const std::string& path) {
 Command add_doctor(CLI::App& app) {
   CLI::App& command = *app.add_subcommand("doctor", "this machine, what is fast on it and what is missing");
   auto measure = std::make_shared<bool>(false);
-  command.add_flag("--measure-overhead", *measure, "measure what a process costs beyond its plan; done once by the build");
-  return [measure](const Environment&) -> Status { return *measure ? measure_overhead(planner::overhead_path()) : print_report(); };
+  command.add_flag("--measure-overhead", *measure,
+                   "measure what a process costs beyond its plan; done once by the build");
+  return [measure](const Environment&) -> Status {
+    return *measure ? measure_overhead(planner::overhead_path()) : print_report();
+  };
 }
 
 }  // namespace plimsoll::cli

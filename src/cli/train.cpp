@@ -1,11 +1,10 @@
 // plimsoll train: plan, then run.
-#include "train/trainer.h"
-
 #include <CLI/CLI.hpp>
 #include <memory>
 
 #include "cli/commands.h"
 #include "train/settings.h"
+#include "train/trainer.h"
 
 namespace plimsoll::cli {
 
@@ -14,7 +13,8 @@ Command add_train(CLI::App& app) {
   auto arguments = std::make_shared<RunArguments>();
   auto dump_ir = std::make_shared<std::string>();
   add_run_arguments(command, *arguments);
-  command.add_option("--dump-ir", *dump_ir, "write each program's text after each pass under DIR")->type_name("DIR");
+  command.add_option("--dump-ir", *dump_ir, "write each program's text after each pass under DIR")
+      ->type_name("DIR");
   command.footer([] {
     return "example: plimsoll train run.yaml training.learning_rate=1e-4\n"
            "exit codes: 0 done, 2 run file, 65 data or model files, 69 does not fit, 74 I/O, 76 diverged\n\n"

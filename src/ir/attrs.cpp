@@ -19,7 +19,8 @@ const T& get(const Attrs& attrs, std::string_view key) {
 }  // namespace
 
 void Attrs::set(std::string_view key, Attr value) {
-  auto it = std::lower_bound(entries_.begin(), entries_.end(), key, [](const auto& e, std::string_view k) { return e.first < k; });
+  auto it = std::lower_bound(entries_.begin(), entries_.end(), key,
+                             [](const auto& e, std::string_view k) { return e.first < k; });
   if (it != entries_.end() && it->first == key)
     it->second = std::move(value);
   else
@@ -36,6 +37,8 @@ int64_t Attrs::i64(std::string_view key) const { return get<int64_t>(*this, key)
 double Attrs::f64(std::string_view key) const { return get<double>(*this, key); }
 bool Attrs::flag(std::string_view key) const { return find(key) != nullptr && get<bool>(*this, key); }
 const std::string& Attrs::str(std::string_view key) const { return get<std::string>(*this, key); }
-const std::vector<int64_t>& Attrs::ints(std::string_view key) const { return get<std::vector<int64_t>>(*this, key); }
+const std::vector<int64_t>& Attrs::ints(std::string_view key) const {
+  return get<std::vector<int64_t>>(*this, key);
+}
 
 }  // namespace plimsoll::ir

@@ -1,4 +1,5 @@
-// Attributes of an op: what is fixed when the program is built. Whatever changes from step to step is a value.
+// Attributes of an op: what is fixed when the program is built. Whatever changes from step to step is a
+// value.
 #pragma once
 
 #include <cstdint>
@@ -12,7 +13,8 @@ namespace plimsoll::ir {
 
 using Attr = std::variant<bool, int64_t, double, std::string, std::vector<int64_t>>;
 
-/// A small sorted map. No addresses and no run-time scalars in here: programs are compared and cached by text.
+/// A small sorted map. No addresses and no run-time scalars in here: programs are compared and cached by
+/// text.
 class Attrs {
  public:
   Attrs() = default;

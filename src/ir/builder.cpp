@@ -44,7 +44,8 @@ ValueId Builder::read(std::string_view name) {
   PLIMSOLL_CHECK(decl != nullptr, std::string(name));
   const OpDef* def = lookup_("state");
   PLIMSOLL_CHECK(def != nullptr);
-  return graph_.op(graph_.append(Op{def, {}, {}, Attrs{{"name", std::string(name)}}, layer_}, {decl->type})).outputs[0];
+  return graph_.op(graph_.append(Op{def, {}, {}, Attrs{{"name", std::string(name)}}, layer_}, {decl->type}))
+      .outputs[0];
 }
 
 void Builder::assign(std::string_view name, ValueId value) {

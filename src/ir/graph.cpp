@@ -8,12 +8,14 @@
 namespace plimsoll::ir {
 
 std::string_view name(StateClass c) {
-  static constexpr std::array<std::string_view, 7> kNames = {"parameter", "gradient", "optimizer_state", "scalars",
-                                                             "input",     "output",   "constant"};
+  static constexpr std::array<std::string_view, 7> kNames = {
+      "parameter", "gradient", "optimizer_state", "scalars", "input", "output", "constant"};
   return kNames[static_cast<size_t>(c)];
 }
 
-OpId Graph::append(Op op, const std::vector<TensorType>& types) { return insert(order_.size(), std::move(op), types); }
+OpId Graph::append(Op op, const std::vector<TensorType>& types) {
+  return insert(order_.size(), std::move(op), types);
+}
 
 OpId Graph::insert(size_t position, Op op, const std::vector<TensorType>& types) {
   const OpId id{static_cast<int32_t>(ops_.size())};
@@ -28,8 +30,7 @@ OpId Graph::insert(size_t position, Op op, const std::vector<TensorType>& types)
 }
 
 void Graph::replace_uses(ValueId from, ValueId to) {
-  for (const OpId id : order_)
-    std::replace(op(id).inputs.begin(), op(id).inputs.end(), from, to);
+  for (const OpId id : order_) std::replace(op(id).inputs.begin(), op(id).inputs.end(), from, to);
 }
 
 void Graph::remove_ops(const std::function<bool(OpId)>& dead) { std::erase_if(order_, dead); }
@@ -38,7 +39,8 @@ std::vector<std::vector<OpId>> Graph::uses() const {
   std::vector<std::vector<OpId>> uses(values_.size());
   for (const OpId id : order_)
     for (const ValueId in : op(id).inputs)
-      if (in.valid() && (uses[static_cast<size_t>(in.index)].empty() || uses[static_cast<size_t>(in.index)].back() != id))
+      if (in.valid() &&
+          (uses[static_cast<size_t>(in.index)].empty() || uses[static_cast<size_t>(in.index)].back() != id))
         uses[static_cast<size_t>(in.index)].push_back(id);
   return uses;
 }

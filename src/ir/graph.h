@@ -37,7 +37,15 @@ enum class MemorySpace : uint8_t { kDevice, kHostPinned, kHostPageable };
 enum class Queue : uint8_t { kCompute, kCopyIn, kCopyOut };
 
 /// What a persistent storage is for; the classes of the memory report.
-enum class StateClass : uint8_t { kParameter, kGradient, kOptimizerState, kScalars, kInput, kOutput, kConstant };
+enum class StateClass : uint8_t {
+  kParameter,
+  kGradient,
+  kOptimizerState,
+  kScalars,
+  kInput,
+  kOutput,
+  kConstant
+};
 std::string_view name(StateClass c);
 
 /// A persistent storage of the session, by name.
@@ -58,12 +66,12 @@ struct Value {
 
 struct Op {
   const OpDef* def = nullptr;
-  std::vector<ValueId> inputs;   ///< an absent optional input is an invalid id
+  std::vector<ValueId> inputs;  ///< an absent optional input is an invalid id
   std::vector<ValueId> outputs;
   Attrs attrs;
-  std::string layer;             ///< dotted name, "layers.3.mlp"; where errors, reports and profiles point
+  std::string layer;  ///< dotted name, "layers.3.mlp"; where errors, reports and profiles point
   Queue queue = Queue::kCompute;
-  bool recomputed = false;       ///< a clone made by recompute; opaque to common-subexpression elimination
+  bool recomputed = false;  ///< a clone made by recompute; opaque to common-subexpression elimination
 };
 
 /// Holds ids into arenas. Ops that a pass removes stay allocated but leave the order.

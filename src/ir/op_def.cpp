@@ -4,16 +4,19 @@ namespace plimsoll::ir {
 
 OpTypes op_types(const Graph& graph, const Op& op) {
   OpTypes types{op.def->name, {}, {}, op.attrs};
-  for (const ValueId v : op.inputs) types.inputs.push_back(v.valid() ? graph.type(v) : TensorType{DType::kF32, Shape{}});
+  for (const ValueId v : op.inputs)
+    types.inputs.push_back(v.valid() ? graph.type(v) : TensorType{DType::kF32, Shape{}});
   for (const ValueId v : op.outputs) types.outputs.push_back(graph.type(v));
   return types;
 }
 
 std::vector<Alias> op_consumes(const Op& op) {
-  std::vector<Alias> aliases = op.def->consumes_variadic != nullptr ? op.def->consumes_variadic(op) : op.def->consumes;
+  std::vector<Alias> aliases =
+      op.def->consumes_variadic != nullptr ? op.def->consumes_variadic(op) : op.def->consumes;
   std::erase_if(aliases, [&](const Alias& a) {
     const auto input = static_cast<size_t>(a.input);
-    return input >= op.inputs.size() || !op.inputs[input].valid() || static_cast<size_t>(a.output) >= op.outputs.size();
+    return input >= op.inputs.size() || !op.inputs[input].valid() ||
+           static_cast<size_t>(a.output) >= op.outputs.size();
   });
   return aliases;
 }

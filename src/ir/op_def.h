@@ -1,4 +1,5 @@
-// What the graph knows of a kind of op. One OpDef stands in each ops/<op>.cpp; ops/op_list.cpp lists them all.
+// What the graph knows of a kind of op. One OpDef stands in each ops/<op>.cpp; ops/op_list.cpp lists them
+// all.
 #pragma once
 
 #include <cstdint>
@@ -31,11 +32,13 @@ struct Cost {
 /// The types of an op's operands and its attributes: all that inference and cost may look at.
 struct OpTypes {
   std::string_view op;
-  std::vector<TensorType> inputs;  ///< an absent optional input has rank 0
-  std::vector<TensorType> outputs; ///< empty during inference
+  std::vector<TensorType> inputs;   ///< an absent optional input has rank 0
+  std::vector<TensorType> outputs;  ///< empty during inference
   const Attrs& attrs;
 
-  [[nodiscard]] bool has(size_t input) const { return input < inputs.size() && inputs[input].shape.rank() > 0; }
+  [[nodiscard]] bool has(size_t input) const {
+    return input < inputs.size() && inputs[input].shape.rank() > 0;
+  }
 };
 
 /// Collects cotangents while autodiff walks backwards.
@@ -98,12 +101,13 @@ struct OpDef {
 
   AutocastClass autocast = AutocastClass::kAsInputs;
   RecomputeClass recompute = RecomputeClass::kCompute;
-  std::vector<Alias> consumes = {};    ///< the output is written into the input's storage, always
-  std::vector<Alias> (*consumes_variadic)(const Op&) = nullptr;  ///< the same for ops of any number of operands
-  std::vector<Alias> in_place = {};    ///< the output may take the input's storage if that dies here
-  bool is_view = false;                ///< outputs are views of input 0; no kernel runs
-  bool has_effect = false;             ///< never removed, never merged
-  bool is_random = false;              ///< draws from the counter-based generator
+  std::vector<Alias> consumes = {};  ///< the output is written into the input's storage, always
+  std::vector<Alias> (*consumes_variadic)(const Op&) =
+      nullptr;                       ///< the same for ops of any number of operands
+  std::vector<Alias> in_place = {};  ///< the output may take the input's storage if that dies here
+  bool is_view = false;              ///< outputs are views of input 0; no kernel runs
+  bool has_effect = false;           ///< never removed, never merged
+  bool is_random = false;            ///< draws from the counter-based generator
 };
 
 /// Operand types of an op of a graph, as its OpDef's functions take them.

@@ -26,7 +26,9 @@ int64_t Shape::num_rows() const {
 
 std::string to_string(const Shape& shape) { return fmt::format("[{}]", fmt::join(shape.dims(), ",")); }
 
-std::string to_string(const TensorType& type) { return fmt::format("{}{}", name(type.dtype), to_string(type.shape)); }
+std::string to_string(const TensorType& type) {
+  return fmt::format("{}{}", name(type.dtype), to_string(type.shape));
+}
 
 Strides dense_strides(const Shape& shape) {
   Strides strides{};

@@ -1,5 +1,5 @@
-// GPT-2: pre-norm decoder with layer norms, learned positions, full heads and a GELU MLP. Radford et al. 2019; names
-// as in transformers, whose Conv1D weights are [in, out]. The head is the embedding, transposed.
+// GPT-2: pre-norm decoder with layer norms, learned positions, full heads and a GELU MLP. Radford et al.
+// 2019; names as in transformers, whose Conv1D weights are [in, out]. The head is the embedding, transposed.
 #include <cmath>
 #include <string>
 
@@ -44,7 +44,8 @@ class Gpt2 final : public Model {
     ValueId x;
     {
       const auto scope = b.scope("embeddings");
-      x = ops::add(b, ops::embedding(b, wte, tokens), ops::embedding(b, read_parameter(b, "transformer.wpe.weight"), positions(b, shape)));
+      x = ops::add(b, ops::embedding(b, wte, tokens),
+                   ops::embedding(b, read_parameter(b, "transformer.wpe.weight"), positions(b, shape)));
     }
     for (int64_t i = 0; i < c_.n_layer; ++i) {
       const auto scope = b.scope("h." + std::to_string(i));
@@ -57,7 +58,9 @@ class Gpt2 final : public Model {
 
  private:
   /// The published initialisation: projections onto the residual stream are scaled by 1/sqrt(2 layers).
-  [[nodiscard]] double residual_std() const { return c_.initializer_range / std::sqrt(2.0 * static_cast<double>(c_.n_layer)); }
+  [[nodiscard]] double residual_std() const {
+    return c_.initializer_range / std::sqrt(2.0 * static_cast<double>(c_.n_layer));
+  }
 
   void add(const std::string& name, ir::Shape shape, Init init, double std = -1) {
     parameters_.push_back({name, shape, init, std < 0 ? c_.initializer_range : std, {{name, 0, shape}}});
@@ -71,12 +74,17 @@ class Gpt2 final : public Model {
     add(name + ".bias", {out}, Init::kZeros);
   }
 
-  ValueId positions(Builder& b, const ir::Shape& shape) const { return ops::positions(b, shape.dim(0), shape.dim(1)); }
+  ValueId positions(Builder& b, const ir::Shape& shape) const {
+    return ops::positions(b, shape.dim(0), shape.dim(1));
+  }
   ValueId norm(Builder& b, ValueId x, const std::string& name) const {
-    return ops::layer_norm(b, x, read_parameter(b, name + ".weight"), read_parameter(b, name + ".bias"), c_.layer_norm_epsilon).y;
+    return ops::layer_norm(b, x, read_parameter(b, name + ".weight"), read_parameter(b, name + ".bias"),
+                           c_.layer_norm_epsilon)
+        .y;
   }
   ValueId conv1d(Builder& b, ValueId x, const std::string& name) const {
-    return ops::linear(b, x, read_parameter(b, name + ".weight"), read_parameter(b, name + ".bias"), /*transposed=*/true);
+    return ops::linear(b, x, read_parameter(b, name + ".weight"), read_parameter(b, name + ".bias"),
+                       /*transposed=*/true);
   }
 
   ValueId block(Builder& b, ValueId x, const std::string& layer) const {

@@ -65,7 +65,8 @@ class Llama final : public Model {
     const char* name;
     int64_t rows;
   };
-  void add_joined(const std::string& prefix, const std::string& joined, std::initializer_list<Part> parts, int64_t columns, bool bias) {
+  void add_joined(const std::string& prefix, const std::string& joined, std::initializer_list<Part> parts,
+                  int64_t columns, bool bias) {
     Parameter weight{prefix + joined + ".weight", {}, Init::kNormal, c_.initializer_range, {}};
     Parameter offset{prefix + joined + ".bias", {}, Init::kZeros, 0.0, {}};
     int64_t rows = 0;
@@ -84,25 +85,30 @@ class Llama final : public Model {
     const int64_t q = c_.num_attention_heads * c_.head_dim;
     const int64_t kv = c_.num_key_value_heads * c_.head_dim;
     add_vector(layer + ".input_layernorm.weight", c_.hidden_size, Init::kOnes);
-    add_joined(layer + ".self_attn.", "qkv_proj", {{"q_proj", q}, {"k_proj", kv}, {"v_proj", kv}}, c_.hidden_size, c_.attention_bias);
+    add_joined(layer + ".self_attn.", "qkv_proj", {{"q_proj", q}, {"k_proj", kv}, {"v_proj", kv}},
+               c_.hidden_size, c_.attention_bias);
     add_joined(layer + ".self_attn.", "o_proj", {{"o_proj", c_.hidden_size}}, q, c_.attention_bias);
     add_vector(layer + ".post_attention_layernorm.weight", c_.hidden_size, Init::kOnes);
-    add_joined(layer + ".mlp.", "gate_up_proj", {{"gate_proj", c_.intermediate_size}, {"up_proj", c_.intermediate_size}}, c_.hidden_size,
+    add_joined(layer + ".mlp.", "gate_up_proj",
+               {{"gate_proj", c_.intermediate_size}, {"up_proj", c_.intermediate_size}}, c_.hidden_size,
                c_.mlp_bias);
-    add_joined(layer + ".mlp.", "down_proj", {{"down_proj", c_.hidden_size}}, c_.intermediate_size, c_.mlp_bias);
+    add_joined(layer + ".mlp.", "down_proj", {{"down_proj", c_.hidden_size}}, c_.intermediate_size,
+               c_.mlp_bias);
   }
 
   ValueId norm(Builder& b, ValueId x, const std::string& weight) const {
     return ops::rms_norm(b, x, read_parameter(b, weight), c_.rms_norm_eps).y;
   }
   ValueId project(Builder& b, ValueId x, const std::string& name, bool bias) const {
-    return ops::linear(b, x, read_parameter(b, name + ".weight"), bias ? read_parameter(b, name + ".bias") : ValueId{});
+    return ops::linear(b, x, read_parameter(b, name + ".weight"),
+                       bias ? read_parameter(b, name + ".bias") : ValueId{});
   }
 
   ValueId block(Builder& b, ValueId x, ValueId table, const std::string& layer) const {
     {
       const auto scope = b.scope("self_attn");
-      x = ops::add(b, x, attention(b, norm(b, x, layer + ".input_layernorm.weight"), table, layer + ".self_attn."));
+      x = ops::add(b, x,
+                   attention(b, norm(b, x, layer + ".input_layernorm.weight"), table, layer + ".self_attn."));
     }
     const auto scope = b.scope("mlp");
     return ops::add(b, x, mlp(b, norm(b, x, layer + ".post_attention_layernorm.weight"), layer + ".mlp."));
@@ -117,7 +123,8 @@ class Llama final : public Model {
     const ValueId q = ops::rope(b, ops::reshape(b, parts[0], {batch, tokens, heads, d}), table);
     const ValueId k = ops::rope(b, ops::reshape(b, parts[1], {batch, tokens, kv_heads, d}), table);
     const ValueId v = ops::reshape(b, parts[2], {batch, tokens, kv_heads, d});
-    const ops::AttentionOptions options{1.0 / std::sqrt(static_cast<double>(d)), true, c_.sliding_window.value_or(0)};
+    const ops::AttentionOptions options{1.0 / std::sqrt(static_cast<double>(d)), true,
+                                        c_.sliding_window.value_or(0)};
     const ValueId out = ops::attention(b, q, k, v, {}, options).out;
     return project(b, ops::reshape(b, out, {batch, tokens, heads * d}), prefix + "o_proj", c_.attention_bias);
   }

@@ -27,13 +27,15 @@ int64_t Model::num_parameters() const {
 }
 
 ir::ValueId Model::read_parameter(ir::Builder& b, std::string_view name) const {
-  const auto it = std::find_if(parameters_.begin(), parameters_.end(), [&](const auto& p) { return p.name == name; });
+  const auto it =
+      std::find_if(parameters_.begin(), parameters_.end(), [&](const auto& p) { return p.name == name; });
   PLIMSOLL_CHECK(it != parameters_.end(), std::string(name));
   return b.state({it->name, {ir::DType::kF32, it->shape}, ir::StateClass::kParameter});
 }
 
 ir::ValueId Model::read_constant(ir::Builder& b, std::string_view name) const {
-  const auto it = std::find_if(constants_.begin(), constants_.end(), [&](const auto& c) { return c.name == name; });
+  const auto it =
+      std::find_if(constants_.begin(), constants_.end(), [&](const auto& c) { return c.name == name; });
   PLIMSOLL_CHECK(it != constants_.end(), std::string(name));
   return b.state({it->name, {ir::DType::kF32, it->shape}, ir::StateClass::kConstant});
 }

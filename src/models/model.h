@@ -1,5 +1,5 @@
-// What a model family tells the rest: its parameters with the checkpoint's names, its constants, and its forward
-// graph. Nothing below this room knows of tokens, heads or layers.
+// What a model family tells the rest: its parameters with the checkpoint's names, its constants, and its
+// forward graph. Nothing below this room knows of tokens, heads or layers.
 #pragma once
 
 #include <memory>
@@ -45,7 +45,8 @@ class Model {
   [[nodiscard]] int64_t vocab_size() const { return vocab_size_; }
   [[nodiscard]] int64_t max_positions() const { return max_positions_; }
   [[nodiscard]] int64_t num_parameters() const;
-  /// Parameters that a GEMM multiplies with each token, the head included (tied or not): 2 operations each forward.
+  /// Parameters that a GEMM multiplies with each token, the head included (tied or not): 2 operations each
+  /// forward.
   [[nodiscard]] int64_t num_matmul_parameters() const { return num_matmul_parameters_; }
   /// Fields of the config file that were passed over, for a message.
   [[nodiscard]] const std::vector<std::string>& unknown_fields() const { return unknown_fields_; }

@@ -1,10 +1,12 @@
-// What one writes models, optimizers and derivatives with: a function an op. Each appends to the builder's graph.
+// What one writes models, optimizers and derivatives with: a function an op. Each appends to the builder's
+// graph.
 //
-// Conventions. B sequences of T tokens; the last axis is the feature axis. An optional operand is a ValueId{}.
-// A reduction over rows (weight, bias and norm gradients, losses) runs in granules of kGranule rows, restarting
-// at each index of axis 0 where the operand has rank >= 3 (a sequence), in order: first - or onto `acc`, where
-// that is given and consumed - is stored, the others are added. So the bits do not depend on how the batch is
-// split into micro-batches. The order within a granule is the kernel's, fixed for an instruction set.
+// Conventions. B sequences of T tokens; the last axis is the feature axis. An optional operand is a
+// ValueId{}. A reduction over rows (weight, bias and norm gradients, losses) runs in granules of kGranule
+// rows, restarting at each index of axis 0 where the operand has rank >= 3 (a sequence), in order: first - or
+// onto `acc`, where that is given and consumed - is stored, the others are added. So the bits do not depend
+// on how the batch is split into micro-batches. The order within a granule is the kernel's, fixed for an
+// instruction set.
 #pragma once
 
 #include <cstdint>
@@ -21,8 +23,9 @@ using ir::ValueId;
 
 inline constexpr int64_t kGranule = 256;
 
-// ---- structure (structure.cpp) -------------------------------------------------------------------------------
-// `state` {name} and `state_assign` {name}: Builder::read and Builder::assign.
+// ---- structure (structure.cpp)
+// ------------------------------------------------------------------------------- `state` {name} and
+// `state_assign` {name}: Builder::read and Builder::assign.
 
 /// The same elements in another shape; a view. Op `reshape` {shape}.
 ValueId reshape(Builder& b, ValueId x, std::vector<int64_t> shape);
@@ -35,7 +38,8 @@ ValueId copy(Builder& b, ValueId x);
 /// A constant f32 tensor. Op `fill` {shape, value}.
 ValueId fill(Builder& b, std::vector<int64_t> shape, double value);
 
-// ---- elementwise (elementwise.cpp); f32, results may take the place of an operand ------------------------------
+// ---- elementwise (elementwise.cpp); f32, results may take the place of an operand
+// ------------------------------
 
 /// a + b, same shapes. Op `add`.
 ValueId add(Builder& b, ValueId x, ValueId y);
@@ -51,28 +55,34 @@ ValueId silu(Builder& b, ValueId x);
 /// Op `gelu` {approximate}; `gelu_grad`(dy, x) {approximate}.
 ValueId gelu(Builder& b, ValueId x, std::string_view approximate);
 
-// ---- fused activations (activation.cpp); the same bits as what they replace -----------------------------------
+// ---- fused activations (activation.cpp); the same bits as what they replace
+// -----------------------------------
 
 /// gate_up [..., 2F], gate first -> silu(gate) * up [..., F]. Shazeer 2020, arXiv:2002.05202.
-/// Op `swiglu`; `swiglu_grad`(dy, gate_up) -> d_gate_up: d_gate = silu_grad(dy * up, gate), d_up = dy * silu(gate).
+/// Op `swiglu`; `swiglu_grad`(dy, gate_up) -> d_gate_up: d_gate = silu_grad(dy * up, gate), d_up = dy *
+/// silu(gate).
 ValueId swiglu(Builder& b, ValueId gate_up);
 /// gelu(x + bias). Op `bias_gelu` {approximate}; `bias_gelu_grad`(dy, x, bias) -> d(x + bias).
 ValueId bias_gelu(Builder& b, ValueId x, ValueId bias, std::string_view approximate);
 
 // ---- random (random.cpp): Philox-4x32-10 (Salmon et al. 2011), keyed so that a batch split otherwise, or a
-// recomputation, draws the same numbers. `random` is the step's i32[4]: seed low, seed high, step, index in the
-// effective batch of the first sequence of this micro-batch. Counter: (element of the sequence / 4, sequence, step,
-// key), key word: seed. -------------------------------------------------------------------------------------------
+// recomputation, draws the same numbers. `random` is the step's i32[4]: seed low, seed high, step, index in
+// the effective batch of the first sequence of this micro-batch. Counter: (element of the sequence / 4,
+// sequence, step, key), key word: seed.
+// -------------------------------------------------------------------------------------------
 
-/// x [B, ...]: zero with probability p, else x / (1 - p). Op `dropout`(x, random) {p, key}; its own derivative.
+/// x [B, ...]: zero with probability p, else x / (1 - p). Op `dropout`(x, random) {p, key}; its own
+/// derivative.
 ValueId dropout(Builder& b, ValueId x, ValueId random, double p, int64_t key);
 /// Independent normals, Box-Muller on pairs; sequence and step are 0 here, so a value depends on (seed, key,
 /// element) alone. Op `random_normal`(random) {shape, mean, std, key}.
-ValueId random_normal(Builder& b, ValueId random, std::vector<int64_t> shape, double mean, double std, int64_t key);
+ValueId random_normal(Builder& b, ValueId random, std::vector<int64_t> shape, double mean, double std,
+                      int64_t key);
 /// A key for a named op of a layer: FNV-1a of "layer/name", 63 bits... of which the generator uses 32.
 int64_t random_key(std::string_view layer, std::string_view name);
 
-// ---- normalisation (rms_norm.cpp, layer_norm.cpp) ---------------------------------------------------------------
+// ---- normalisation (rms_norm.cpp, layer_norm.cpp)
+// ---------------------------------------------------------------
 
 struct RmsNorm {
   ValueId y, rstd;
@@ -82,51 +92,57 @@ struct RmsNorm {
 /// `rms_norm_grad`(dy, x, weight, rstd, acc_dw?) -> dx, dw. With xhat = x*rstd, c = mean(dy*weight*xhat):
 /// dx = rstd * (dy*weight - xhat*c), dw = sum over rows of dy*xhat.
 RmsNorm rms_norm(Builder& b, ValueId x, ValueId weight, double eps);
-/// Fused: sum = x + residual, then rms_norm(sum). Op `add_rms_norm`(x, residual, weight) {eps} -> sum, y, rstd.
-/// Backward fused: `rms_norm_grad_add`(dy, x, weight, rstd, d_residual, acc_dw?) -> dx = d_residual + rms dx, dw.
+/// Fused: sum = x + residual, then rms_norm(sum). Op `add_rms_norm`(x, residual, weight) {eps} -> sum, y,
+/// rstd. Backward fused: `rms_norm_grad_add`(dy, x, weight, rstd, d_residual, acc_dw?) -> dx = d_residual +
+/// rms dx, dw.
 struct LayerNorm {
   ValueId y, mean, rstd;
 };
-/// y = ((x - mean) * rstd) * weight + bias. Ba et al. 2016, arXiv:1607.06450. Op `layer_norm`(x, weight, bias) {eps};
-/// `layer_norm_grad`(dy, x, weight, mean, rstd, acc_dw?, acc_db?) -> dx, dw, db;
+/// y = ((x - mean) * rstd) * weight + bias. Ba et al. 2016, arXiv:1607.06450. Op `layer_norm`(x, weight,
+/// bias) {eps}; `layer_norm_grad`(dy, x, weight, mean, rstd, acc_dw?, acc_db?) -> dx, dw, db;
 /// `add_layer_norm`(x, residual, weight, bias) {eps} -> sum, y, mean, rstd;
 /// `layer_norm_grad_add`(dy, x, weight, mean, rstd, d_residual, acc_dw?, acc_db?) -> dx, dw, db.
 LayerNorm layer_norm(Builder& b, ValueId x, ValueId weight, ValueId bias, double eps);
 
-// ---- linear maps (linear.cpp) --------------------------------------------------------------------------------------
+// ---- linear maps (linear.cpp)
+// --------------------------------------------------------------------------------------
 
 /// x [..., in], weight [out, in] (or [in, out] where `transposed`, as GPT-2's Conv1D), bias [out] or absent
 /// -> [..., out]. Op `linear`(x, weight, bias?) {transposed}.
-/// vjp: dx = linear(dy, weight) {!transposed}; `linear_dw`(x, dy, acc?) {transposed} -> as weight, a reduction over
-/// rows; db = `sum_rows`(dy, acc?) -> [out].
+/// vjp: dx = linear(dy, weight) {!transposed}; `linear_dw`(x, dy, acc?) {transposed} -> as weight, a
+/// reduction over rows; db = `sum_rows`(dy, acc?) -> [out].
 ValueId linear(Builder& b, ValueId x, ValueId weight, ValueId bias, bool transposed = false);
 
-// ---- embedding (embedding.cpp) ---------------------------------------------------------------------------------
+// ---- embedding (embedding.cpp)
+// ---------------------------------------------------------------------------------
 
 /// table [V, H], ids i32[B, T] in [0, V) (whoever writes ids has checked them) -> [B, T, H]. Op `embedding`.
-/// `embedding_grad`(dy, ids, acc?) {rows}: row v is the sum of its tokens' dy in order, from -0.0 (the neutral
-/// element) or onto acc. Fused for tied heads: `embedding_grad_add`(total, dy, ids) = total + embedding_grad(dy, ids),
-/// touching the rows of `ids` alone; consumes total.
+/// `embedding_grad`(dy, ids, acc?) {rows}: row v is the sum of its tokens' dy in order, from -0.0 (the
+/// neutral element) or onto acc. Fused for tied heads: `embedding_grad_add`(total, dy, ids) = total +
+/// embedding_grad(dy, ids), touching the rows of `ids` alone; consumes total.
 ValueId embedding(Builder& b, ValueId table, ValueId ids);
 
-// ---- positions (positions.cpp) ---------------------------------------------------------------------------------
+// ---- positions (positions.cpp)
+// ---------------------------------------------------------------------------------
 
 /// i32[batch, tokens]: the index of each token in its sequence. Op `positions` {batch, tokens}.
 ValueId positions(Builder& b, int64_t batch, int64_t tokens);
 
-// ---- rotary positions (rope.cpp) -------------------------------------------------------------------------------
+// ---- rotary positions (rope.cpp)
+// -------------------------------------------------------------------------------
 
 /// inv_freq f32[D/2], positions i32[B, T] or absent (then 0..tokens-1, and the first axis is 1)
 /// -> [B or 1, T, D]: D/2 cosines, D/2 sines of position * inv_freq, times `factor`. Angles in double.
 /// Op `rope_table`(inv_freq, positions?) {tokens, factor}.
 ValueId rope_table(Builder& b, ValueId inv_freq, ValueId positions, int64_t tokens, double factor = 1.0);
-/// x [B, T, N, D]; halves (a, c) of each head -> (a*cos - c*sin, c*cos + a*sin); `inverse` flips the sign of sin.
-/// Su et al. 2021, arXiv:2104.09864, in the half-split layout of Hugging Face. Op `rope`(x, table) {inverse}.
-/// Fused: `rope_packed`(x [B, T, N*D], table) {heads, head_dim, inverse} turns the first `heads` heads and leaves the
-/// others; in place.
+/// x [B, T, N, D]; halves (a, c) of each head -> (a*cos - c*sin, c*cos + a*sin); `inverse` flips the sign of
+/// sin. Su et al. 2021, arXiv:2104.09864, in the half-split layout of Hugging Face. Op `rope`(x, table)
+/// {inverse}. Fused: `rope_packed`(x [B, T, N*D], table) {heads, head_dim, inverse} turns the first `heads`
+/// heads and leaves the others; in place.
 ValueId rope(Builder& b, ValueId x, ValueId table);
 
-// ---- attention (attention.cpp) ---------------------------------------------------------------------------------
+// ---- attention (attention.cpp)
+// ---------------------------------------------------------------------------------
 
 struct AttentionOptions {
   double scale = 1.0;  ///< of the scores
@@ -136,16 +152,19 @@ struct AttentionOptions {
 struct Attention {
   ValueId out, lse;
 };
-/// q [B, T, H, D], k and v [B, T, KV, D], H a multiple of KV; doc_start i32[B, T] or absent: the index within the
-/// sequence of the first token of token t's document, before which it sees nothing.
+/// q [B, T, H, D], k and v [B, T, KV, D], H a multiple of KV; doc_start i32[B, T] or absent: the index within
+/// the sequence of the first token of token t's document, before which it sees nothing.
 /// -> out [B, T, H, D], lse f32[B, H, T]. Vaswani et al. 2017; tiled as Dao 2023, arXiv:2307.08691.
 /// Op `attention`(q, k, v, doc_start?) {scale, causal, window};
 /// `attention_grad`(q, k, v, out, lse, dout, doc_start?) -> dq, dk, dv.
-/// Fused: `attention_packed`(qkv [B, T, (H+2KV)*D], doc_start?) {heads, kv_heads, head_dim, scale, causal, window}
+/// Fused: `attention_packed`(qkv [B, T, (H+2KV)*D], doc_start?) {heads, kv_heads, head_dim, scale, causal,
+/// window}
 /// -> out [B, T, H*D], lse; `attention_packed_grad`(qkv, out, lse, dout, doc_start?) -> dqkv.
-Attention attention(Builder& b, ValueId q, ValueId k, ValueId v, ValueId doc_start, const AttentionOptions& options);
+Attention attention(Builder& b, ValueId q, ValueId k, ValueId v, ValueId doc_start,
+                    const AttentionOptions& options);
 
-// ---- loss (cross_entropy.cpp, head_loss.cpp) --------------------------------------------------------------------
+// ---- loss (cross_entropy.cpp, head_loss.cpp)
+// --------------------------------------------------------------------
 
 inline constexpr int32_t kIgnoreTarget = -100;
 
@@ -155,28 +174,32 @@ struct CrossEntropy {
 /// logits [B, T, V], targets i32[B, T] (kIgnoreTarget: counts nowhere), grad_scale f32[1] (what the loss is
 /// multiplied with before differentiating: 1/targets of the effective batch times the loss scale; vjp only),
 /// acc f32[1] or absent -> loss f32[1] = sum of lse - logit[target], a reduction over rows; lse [B, T].
-/// Op `cross_entropy`(logits, targets, grad_scale, acc?); `cross_entropy_grad`(logits, targets, lse, grad_scale) ->
-/// (softmax - onehot) * grad_scale, zero rows where ignored. The cotangent of `loss` is taken to be grad_scale.
+/// Op `cross_entropy`(logits, targets, grad_scale, acc?); `cross_entropy_grad`(logits, targets, lse,
+/// grad_scale) -> (softmax - onehot) * grad_scale, zero rows where ignored. The cotangent of `loss` is taken
+/// to be grad_scale.
 CrossEntropy cross_entropy(Builder& b, ValueId logits, ValueId targets, ValueId grad_scale, ValueId acc);
-/// Fused linear + cross_entropy in chunks of tokens, so that all logits are never there at once: loss, dx and dw in
-/// one go. Op `head_loss`(x, weight, targets, grad_scale, acc_loss?, acc_dw?) {grad, transposed, chunk_tokens}
+/// Fused linear + cross_entropy in chunks of tokens, so that all logits are never there at once: loss, dx and
+/// dw in one go. Op `head_loss`(x, weight, targets, grad_scale, acc_loss?, acc_dw?) {grad, transposed,
+/// chunk_tokens}
 /// -> loss [, dx, dw where grad]. The same bits as the unfused ops.
 
-// ---- optimizer (optimizer.cpp) ---------------------------------------------------------------------------------
+// ---- optimizer (optimizer.cpp)
+// ---------------------------------------------------------------------------------
 
 /// The run-time table of hyper-parameters, f32[groups, kGroupFields], written by the host before each update.
 enum GroupField : int64_t {
-  kDecayFactor = 0,     ///< 1 - rate * weight_decay
+  kDecayFactor = 0,  ///< 1 - rate * weight_decay
   kBeta1 = 1,
   kOneMinusBeta1 = 2,
   kBeta2 = 3,
   kOneMinusBeta2 = 4,
   kEpsilon = 5,
-  kStepSize = 6,        ///< rate / (1 - beta1^t)
-  kSqrtCorrection2 = 7, ///< sqrt(1 - beta2^t)
+  kStepSize = 6,         ///< rate / (1 - beta1^t)
+  kSqrtCorrection2 = 7,  ///< sqrt(1 - beta2^t)
   kGroupFields = 8,
 };
-/// f32[1]: sum of squares in a fixed grid (chunks of 16,384 elements, in double, in order). Op `sum_squares`(x).
+/// f32[1]: sum of squares in a fixed grid (chunks of 16,384 elements, in double, in order). Op
+/// `sum_squares`(x).
 ValueId sum_squares(Builder& b, ValueId x);
 /// sqrt of the sum of f32[1] operands, in order, in double. Op `global_norm`(x...).
 ValueId global_norm(Builder& b, std::vector<ValueId> squares);
@@ -191,6 +214,7 @@ struct AdamW {
 /// Op `adamw`(param, grad, m, v, clip f32[1], groups) {group} -> param, m, v, each consumed.
 /// Fused over all tensors: `sum_squares_sweep`(x...) -> f32[n]; then `global_norm` of that, and
 /// `adamw_sweep`(clip, groups, param, grad, m, v, param, …) {group: ints} -> param, m, v, param, ….
-AdamW adamw(Builder& b, ValueId param, ValueId grad, ValueId m, ValueId v, ValueId clip, ValueId groups, int64_t group);
+AdamW adamw(Builder& b, ValueId param, ValueId grad, ValueId m, ValueId v, ValueId clip, ValueId groups,
+            int64_t group);
 
 }  // namespace plimsoll::ops

@@ -13,7 +13,8 @@ Result<Types> infer_positions(const OpTypes& t) {
 
 void reference_positions(RefContext& ctx) {
   const auto& shape = ctx.outputs[0]->type.shape;
-  for (int64_t i = 0; i < shape.num_elements(); ++i) ctx.outputs[0]->data[at(i)] = static_cast<double>(i % shape.dim(1));
+  for (int64_t i = 0; i < shape.num_elements(); ++i)
+    ctx.outputs[0]->data[at(i)] = static_cast<double>(i % shape.dim(1));
 }
 
 const OpDef kOps[] = {
@@ -29,6 +30,8 @@ const OpDef kOps[] = {
 
 OpGroup positions_ops() { return kOps; }
 
-ValueId positions(Builder& b, int64_t batch, int64_t tokens) { return b.op("positions", {}, {{"batch", batch}, {"tokens", tokens}}); }
+ValueId positions(Builder& b, int64_t batch, int64_t tokens) {
+  return b.op("positions", {}, {{"batch", batch}, {"tokens", tokens}});
+}
 
 }  // namespace plimsoll::ops

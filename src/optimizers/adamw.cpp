@@ -12,16 +12,19 @@ using ir::ValueId;
 
 Status append_update(ir::Builder& b, const std::vector<Update>& updates, const OptimizerOptions& options) {
   if (options.name != "adamw" && options.name != "adam")
-    return Error{ErrorCode::kInvalidArgument, fmt::format("unknown optimizer '{}'", options.name), "training.optimizer", "choose adamw"};
+    return Error{ErrorCode::kInvalidArgument, fmt::format("unknown optimizer '{}'", options.name),
+                 "training.optimizer", "choose adamw"};
   const auto scope = b.scope("optimizer");
   std::vector<ValueId> squares;
   for (const Update& u : updates) squares.push_back(ops::sum_squares(b, u.gradient));
   const ValueId norm = ops::global_norm(b, squares);
   b.graph().declare_state({std::string(kGradNormState), {ir::DType::kF32, {1}}, ir::StateClass::kOutput});
   b.assign(kGradNormState, norm);
-  const ValueId clip = options.max_grad_norm ? ops::clip_scale(b, norm, *options.max_grad_norm) : ops::fill(b, {1}, 1.0);
-  const ValueId groups =
-      b.state({std::string(kGroupsState), {ir::DType::kF32, {kNumGroups, ops::kGroupFields}}, ir::StateClass::kScalars});
+  const ValueId clip =
+      options.max_grad_norm ? ops::clip_scale(b, norm, *options.max_grad_norm) : ops::fill(b, {1}, 1.0);
+  const ValueId groups = b.state({std::string(kGroupsState),
+                                  {ir::DType::kF32, {kNumGroups, ops::kGroupFields}},
+                                  ir::StateClass::kScalars});
   for (const Update& u : updates) {
     const ValueId param = b.read(u.parameter);
     const std::string m = "adamw.m." + u.parameter, v = "adamw.v." + u.parameter;

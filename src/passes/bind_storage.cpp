@@ -57,7 +57,8 @@ std::optional<Strides> reshaped_strides(const Shape& from, const Strides& stride
 
 class Binder {
  public:
-  Binder(Graph& graph, const BindOptions& options, ir::OpLookup lookup) : graph_(graph), options_(options), lookup_(lookup) {
+  Binder(Graph& graph, const BindOptions& options, ir::OpLookup lookup)
+      : graph_(graph), options_(options), lookup_(lookup) {
     for (const auto& [op, alias] : options.in_place) in_place_[op.index].push_back(alias);
     for (const ValueId v : options.gradients) gradients_.push_back(v);
     std::sort(gradients_.begin(), gradients_.end());
@@ -106,7 +107,8 @@ class Binder {
       if (!in.valid() || is_dense(in)) continue;
       if (op.def->is_view) {
         if (op.def->name != "reshape") continue;
-        if (reshaped_strides(graph_.type(in).shape, place(in).strides, graph_.type(op.outputs[0]).shape)) continue;
+        if (reshaped_strides(graph_.type(in).shape, place(in).strides, graph_.type(op.outputs[0]).shape))
+          continue;
       } else if (options_.accepts_strided && options_.accepts_strided(op.def->name, i)) {
         continue;
       }
@@ -121,23 +123,29 @@ class Binder {
   void place_results(OpId id) {
     const Op& op = graph_.op(id);
     if (op.def->name == "state") {
-      place(op.outputs[0]) = {state_storage_.at(op.attrs.str("name")), 0, ir::dense_strides(graph_.type(op.outputs[0]).shape)};
+      place(op.outputs[0]) = {state_storage_.at(op.attrs.str("name")), 0,
+                              ir::dense_strides(graph_.type(op.outputs[0]).shape)};
       return;
     }
     if (op.def->is_view) return place_views(op);
     std::vector<ir::Alias> aliases = ir::op_consumes(op);
-    if (const auto it = in_place_.find(id.index); it != in_place_.end()) aliases.insert(aliases.end(), it->second.begin(), it->second.end());
+    if (const auto it = in_place_.find(id.index); it != in_place_.end())
+      aliases.insert(aliases.end(), it->second.begin(), it->second.end());
     for (size_t i = 0; i < op.outputs.size(); ++i) {
-      const auto alias = std::find_if(aliases.begin(), aliases.end(), [&](const auto& a) { return a.output == static_cast<int32_t>(i); });
+      const auto alias = std::find_if(aliases.begin(), aliases.end(),
+                                      [&](const auto& a) { return a.output == static_cast<int32_t>(i); });
       const ValueId out = op.outputs[i];
       if (alias != aliases.end()) {
         const Place source = place(op.inputs[static_cast<size_t>(alias->input)]);
         place(out) = source;
         continue;
       }
-      binding_.storages.push_back({-1, graph_.type(out).bytes().count, 0, 0, Category::kActivations, graph_.value(out).space, id});
-      if (std::binary_search(gradients_.begin(), gradients_.end(), out)) binding_.storages.back().category = Category::kGradients;
-      place(out) = {static_cast<int32_t>(binding_.storages.size()) - 1, 0, ir::dense_strides(graph_.type(out).shape)};
+      binding_.storages.push_back(
+          {-1, graph_.type(out).bytes().count, 0, 0, Category::kActivations, graph_.value(out).space, id});
+      if (std::binary_search(gradients_.begin(), gradients_.end(), out))
+        binding_.storages.back().category = Category::kGradients;
+      place(out) = {static_cast<int32_t>(binding_.storages.size()) - 1, 0,
+                    ir::dense_strides(graph_.type(out).shape)};
     }
   }
 
@@ -220,7 +228,8 @@ class Binder {
         const auto it = written.find(place(v).storage);
         if (it != written.end() && made[at(v)] < it->second.second)
           return Error{ErrorCode::kInvalidArgument,
-                       fmt::format("{} reads %{} after {} has overwritten it", op.def->name, v.index, graph_.op(it->second.first).def->name),
+                       fmt::format("{} reads %{} after {} has overwritten it", op.def->name, v.index,
+                                   graph_.op(it->second.first).def->name),
                        op.layer, "this is a bug in a pass"};
       }
       for (const ValueId v : op.outputs) made[at(v)] = op.def->is_view ? made[at(op.inputs[0])] : p;
@@ -240,7 +249,8 @@ class Binder {
       if (bytes == 0) continue;
       const auto position = static_cast<int32_t>(p);
       binding_.workspaces[p] = static_cast<int32_t>(binding_.storages.size());
-      binding_.storages.push_back({-1, bytes, position, position, Category::kWorkspace, ir::MemorySpace::kDevice, order_[p]});
+      binding_.storages.push_back(
+          {-1, bytes, position, position, Category::kWorkspace, ir::MemorySpace::kDevice, order_[p]});
     }
   }
 

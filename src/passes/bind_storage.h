@@ -1,5 +1,6 @@
-// Gives every value a place: a storage, an offset into it and strides. The last pass but one; after it, aliasing is
-// a fact. States are storages of the session; everything else is a storage of the arena with a lifetime.
+// Gives every value a place: a storage, an offset into it and strides. The last pass but one; after it,
+// aliasing is a fact. States are storages of the session; everything else is a storage of the arena with a
+// lifetime.
 #pragma once
 
 #include <functional>
@@ -19,10 +20,10 @@ std::string_view name(Category category);
 
 /// Bytes with a lifetime. A state lives always; `first` and `last` are then meaningless.
 struct Storage {
-  int state = -1;             ///< index into Graph::states(), or -1: a storage of the arena
-  int64_t bytes = 0;          ///< logical, before alignment
-  int32_t first = 0;          ///< position in the order of the op that makes it
-  int32_t last = 0;           ///< position of the last op that touches it, inclusive
+  int state = -1;     ///< index into Graph::states(), or -1: a storage of the arena
+  int64_t bytes = 0;  ///< logical, before alignment
+  int32_t first = 0;  ///< position in the order of the op that makes it
+  int32_t last = 0;   ///< position of the last op that touches it, inclusive
   Category category = Category::kActivations;
   ir::MemorySpace space = ir::MemorySpace::kDevice;
   ir::OpId producer;
@@ -36,9 +37,9 @@ struct Place {
 
 struct Binding {
   std::vector<Storage> storages;
-  std::vector<Place> places;              ///< by ValueId::index; storage -1 for values out of the order
-  std::vector<int32_t> workspaces;        ///< by position in the order: storage or -1
-  std::vector<ir::OpId> copied_assigns;   ///< state_assign ops that really move bytes
+  std::vector<Place> places;             ///< by ValueId::index; storage -1 for values out of the order
+  std::vector<int32_t> workspaces;       ///< by position in the order: storage or -1
+  std::vector<ir::OpId> copied_assigns;  ///< state_assign ops that really move bytes
 };
 
 struct BindOptions {
@@ -52,9 +53,9 @@ struct BindOptions {
   std::function<int64_t(const ir::OpTypes&)> workspace_bytes;
 };
 
-/// Inserts `copy` ops where a kernel needs a dense operand, then binds. A state_assign whose value can be written
-/// into the state's storage from the start costs nothing.
-/// Errors: kInvalidArgument for a consumed operand that is read later.
+/// Inserts `copy` ops where a kernel needs a dense operand, then binds. A state_assign whose value can be
+/// written into the state's storage from the start costs nothing. Errors: kInvalidArgument for a consumed
+/// operand that is read later.
 Result<Binding> bind_storage(ir::Graph& graph, const BindOptions& options, ir::OpLookup lookup);
 
 }  // namespace plimsoll::passes

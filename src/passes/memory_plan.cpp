@@ -15,7 +15,8 @@ std::vector<ir::ValueId> first_values(const ir::Graph& graph, const Binding& bin
   std::vector<ir::ValueId> first(binding.storages.size());
   for (size_t v = 0; v < graph.num_values() && v < binding.places.size(); ++v) {
     const int32_t s = binding.places[v].storage;
-    if (s >= 0 && !first[static_cast<size_t>(s)].valid()) first[static_cast<size_t>(s)] = ir::ValueId{static_cast<int32_t>(v)};
+    if (s >= 0 && !first[static_cast<size_t>(s)].valid())
+      first[static_cast<size_t>(s)] = ir::ValueId{static_cast<int32_t>(v)};
   }
   return first;
 }
@@ -38,9 +39,10 @@ void describe_peak(const ir::Graph& graph, const Binding& binding, std::span<con
     plan.live_bytes_at_peak += storage.bytes;
     plan.padding_bytes += buffers[static_cast<size_t>(b)].size - storage.bytes;
     plan.category_bytes[static_cast<size_t>(storage.category)] += storage.bytes;
-    plan.alive.push_back({std::string(producer.def->name), producer.layer,
-                          value.valid() ? ir::to_string(graph.type(value)) : std::string(name(storage.category)), storage.bytes,
-                          storage.category});
+    plan.alive.push_back(
+        {std::string(producer.def->name), producer.layer,
+         value.valid() ? ir::to_string(graph.type(value)) : std::string(name(storage.category)),
+         storage.bytes, storage.category});
   }
 }
 
@@ -73,7 +75,8 @@ MemoryPlan plan_memory(const ir::Graph& graph, const Binding& binding, const Mem
     const memory::Placement placement = memory::assign_offsets(buffers, {.max_nodes = options.max_nodes});
     const Status valid = memory::validate(buffers, placement);
     PLIMSOLL_CHECK(valid.ok(), valid.ok() ? "" : valid.error().message());
-    for (size_t i = 0; i < buffers.size(); ++i) plan.offsets[static_cast<size_t>(storage_of[i])] = placement.offsets[i];
+    for (size_t i = 0; i < buffers.size(); ++i)
+      plan.offsets[static_cast<size_t>(storage_of[i])] = placement.offsets[i];
     plan.arena_bytes = placement.height;
     plan.lower_bound_bytes = placement.lower_bound;
     plan.optimal = placement.optimal;

@@ -38,15 +38,17 @@ struct MemoryPlan {
   bool optimal = false;
   std::string method;
 
-  int64_t live_bytes_at_peak = 0; ///< logical; + padding + fragmentation = arena_bytes
+  int64_t live_bytes_at_peak = 0;  ///< logical; + padding + fragmentation = arena_bytes
   int64_t padding_bytes = 0;
-  int64_t category_bytes[3] = {}; ///< logical bytes alive at the peak, by Category
-  int32_t peak_position = 0;      ///< in the order
+  int64_t category_bytes[3] = {};  ///< logical bytes alive at the peak, by Category
+  int32_t peak_position = 0;       ///< in the order
   std::string peak_op;
   std::string peak_layer;
-  std::vector<AliveTensor> alive; ///< at the peak, largest first
+  std::vector<AliveTensor> alive;  ///< at the peak, largest first
 
-  [[nodiscard]] int64_t fragmentation_bytes() const { return arena_bytes - live_bytes_at_peak - padding_bytes; }
+  [[nodiscard]] int64_t fragmentation_bytes() const {
+    return arena_bytes - live_bytes_at_peak - padding_bytes;
+  }
 };
 
 /// Assigns offsets to the arena storages of `binding`; the result has passed the independent validator.

@@ -6,7 +6,8 @@
 namespace plimsoll::passes {
 
 const SessionState* SessionPlan::find_state(std::string_view name) const {
-  const auto it = std::find_if(states.begin(), states.end(), [&](const auto& s) { return s.decl.name == name; });
+  const auto it =
+      std::find_if(states.begin(), states.end(), [&](const auto& s) { return s.decl.name == name; });
   return it == states.end() ? nullptr : &*it;
 }
 
@@ -32,7 +33,8 @@ Result<SessionPlan> plan_session(std::vector<Program> programs) {
       const auto [it, inserted] = index.emplace(decl.name, session.states.size());
       if (!inserted) {
         if (session.states[it->second].decl == decl) continue;
-        return Error{ErrorCode::kInvalidArgument, "two programs declare a state differently", decl.name, "this is a bug"};
+        return Error{ErrorCode::kInvalidArgument, "two programs declare a state differently", decl.name,
+                     "this is a bug"};
       }
       session.states.push_back({decl, session.persistent_bytes});
       session.persistent_bytes += round_up(decl.type.bytes().count, kStorageAlignment);

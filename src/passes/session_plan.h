@@ -25,8 +25,8 @@ struct SessionState {
   int64_t offset = 0;
 };
 
-/// Everything a session holds. The persistent block is one allocation, the arena another, as large as the largest
-/// of the programs' arenas.
+/// Everything a session holds. The persistent block is one allocation, the arena another, as large as the
+/// largest of the programs' arenas.
 struct SessionPlan {
   std::vector<SessionState> states;
   std::vector<Program> programs;
@@ -40,8 +40,8 @@ struct SessionPlan {
   [[nodiscard]] int64_t class_bytes(ir::StateClass state_class) const;
 };
 
-/// Lays out the states of `programs` in order of first appearance. The same name must be declared alike in all.
-/// Errors: kInvalidArgument where it is not.
+/// Lays out the states of `programs` in order of first appearance. The same name must be declared alike in
+/// all. Errors: kInvalidArgument where it is not.
 Result<SessionPlan> plan_session(std::vector<Program> programs);
 
 }  // namespace plimsoll::passes

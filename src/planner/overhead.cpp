@@ -22,8 +22,8 @@ ProcessOverhead load_overhead() {
   const auto text = read_small_file(overhead_path(), 4096);
   if (!text) return overhead;
   ProcessOverhead read;
-  if (std::sscanf(text->c_str(), "base_bytes %" SCNd64 " per_op_bytes %" SCNd64 " per_thread_bytes %" SCNd64, &read.base_bytes,
-                  &read.per_op_bytes, &read.per_thread_bytes) != 3)
+  if (std::sscanf(text->c_str(), "base_bytes %" SCNd64 " per_op_bytes %" SCNd64 " per_thread_bytes %" SCNd64,
+                  &read.base_bytes, &read.per_op_bytes, &read.per_thread_bytes) != 3)
     return overhead;
   constexpr int64_t kMost = int64_t{1} << 32;
   for (const int64_t bytes : {read.base_bytes, read.per_op_bytes, read.per_thread_bytes})
@@ -33,8 +33,8 @@ ProcessOverhead load_overhead() {
 }
 
 Status store_overhead(const ProcessOverhead& o, const std::string& path) {
-  return write_file_atomically(path, fmt::format("base_bytes {} per_op_bytes {} per_thread_bytes {}\n", o.base_bytes, o.per_op_bytes,
-                                                 o.per_thread_bytes));
+  return write_file_atomically(path, fmt::format("base_bytes {} per_op_bytes {} per_thread_bytes {}\n",
+                                                 o.base_bytes, o.per_op_bytes, o.per_thread_bytes));
 }
 
 }  // namespace plimsoll::planner

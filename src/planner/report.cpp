@@ -12,7 +12,8 @@ namespace {
 /// 12,345,678: exact bytes that can be read.
 std::string grouped(int64_t n) {
   std::string digits = std::to_string(n < 0 ? -n : n);
-  for (auto i = static_cast<int64_t>(digits.size()) - 3; i > 0; i -= 3) digits.insert(static_cast<size_t>(i), ",");
+  for (auto i = static_cast<int64_t>(digits.size()) - 3; i > 0; i -= 3)
+    digits.insert(static_cast<size_t>(i), ",");
   return (n < 0 ? "-" : "") + digits;
 }
 
@@ -40,18 +41,21 @@ std::string class_table(const PlanReport& r) {
 }
 
 std::string phase_table(const PlanReport& r) {
-  std::string out = fmt::format("\nMemory by phase\n  {:<22}{:>18}{:>18}{:>14}{:>16}\n", "phase", "persistent", "arena", "host", "process");
+  std::string out = fmt::format("\nMemory by phase\n  {:<22}{:>18}{:>18}{:>14}{:>16}\n", "phase",
+                                "persistent", "arena", "host", "process");
   for (const PhaseBytes& p : r.phases)
-    out += fmt::format("  {:<22}{:>18}{:>18}{:>14}{:>16}\n", p.name, to_string(Bytes(p.persistent_bytes)), to_string(Bytes(p.arena_bytes)),
-                       to_string(Bytes(p.host_bytes)),
-                       to_string(Bytes(p.persistent_bytes + p.arena_bytes + p.host_bytes + r.overhead_bytes)));
+    out +=
+        fmt::format("  {:<22}{:>18}{:>18}{:>14}{:>16}\n", p.name, to_string(Bytes(p.persistent_bytes)),
+                    to_string(Bytes(p.arena_bytes)), to_string(Bytes(p.host_bytes)),
+                    to_string(Bytes(p.persistent_bytes + p.arena_bytes + p.host_bytes + r.overhead_bytes)));
   return out;
 }
 
 std::string peak_table(const PlanReport& r) {
   constexpr size_t kRows = 8;
-  std::string out = fmt::format("\nPeak of the arena: program {}, op {}{}\n  {:<24}{:<30}{:<26}{:>14}\n", r.peak_program, r.peak_op,
-                                r.peak_layer.empty() ? "" : " in " + r.peak_layer, "largest tensors alive", "layer", "type", "bytes");
+  std::string out = fmt::format("\nPeak of the arena: program {}, op {}{}\n  {:<24}{:<30}{:<26}{:>14}\n",
+                                r.peak_program, r.peak_op, r.peak_layer.empty() ? "" : " in " + r.peak_layer,
+                                "largest tensors alive", "layer", "type", "bytes");
   for (size_t i = 0; i < std::min(kRows, r.alive.size()); ++i) {
     const auto& t = r.alive[i];
     out += fmt::format("  {:<24}{:<30}{:<26}{:>14}\n", t.op, t.layer, t.type, grouped(t.bytes));
@@ -72,14 +76,16 @@ void describe_session(const passes::SessionPlan& session, PlanReport& report) {
   report.arena_bytes = session.arena_bytes;
   const passes::Program* peak = nullptr;
   for (const passes::Program& p : session.programs) {
-    report.phases.push_back({p.graph.name, session.persistent_bytes, p.plan.arena_bytes, report.host_pageable_bytes});
+    report.phases.push_back(
+        {p.graph.name, session.persistent_bytes, p.plan.arena_bytes, report.host_pageable_bytes});
     if (peak == nullptr || p.plan.arena_bytes > peak->plan.arena_bytes) peak = &p;
   }
   int64_t states = 0;
-  for (const auto c : {StateClass::kParameter, StateClass::kGradient, StateClass::kOptimizerState, StateClass::kScalars, StateClass::kInput,
-                       StateClass::kOutput, StateClass::kConstant})
+  for (const auto c : {StateClass::kParameter, StateClass::kGradient, StateClass::kOptimizerState,
+                       StateClass::kScalars, StateClass::kInput, StateClass::kOutput, StateClass::kConstant})
     states += session.class_bytes(c);
-  int64_t activations = 0, gradients = 0, workspace = 0, padding = session.persistent_bytes - states, fragmentation = 0;
+  int64_t activations = 0, gradients = 0, workspace = 0, padding = session.persistent_bytes - states,
+          fragmentation = 0;
   if (peak != nullptr) {
     activations = peak->plan.category_bytes[static_cast<size_t>(passes::Category::kActivations)];
     gradients = peak->plan.category_bytes[static_cast<size_t>(passes::Category::kGradients)];
@@ -114,29 +120,43 @@ Tree plan_event(const PlanReport& r) {
   for (const auto& [label, bytes] : r.classes) classes.emplace_back(label, i(bytes));
   std::vector<Tree> phases, alive;
   for (const PhaseBytes& p : r.phases)
-    phases.push_back(Tree::map({{"name", Tree::of(p.name)}, {"persistent_bytes", i(p.persistent_bytes)}, {"arena_bytes", i(p.arena_bytes)},
+    phases.push_back(Tree::map({{"name", Tree::of(p.name)},
+                                {"persistent_bytes", i(p.persistent_bytes)},
+                                {"arena_bytes", i(p.arena_bytes)},
                                 {"host_bytes", i(p.host_bytes)}}));
   for (size_t k = 0; k < std::min<size_t>(16, r.alive.size()); ++k)
-    alive.push_back(Tree::map({{"op", Tree::of(r.alive[k].op)}, {"layer", Tree::of(r.alive[k].layer)}, {"type", Tree::of(r.alive[k].type)},
+    alive.push_back(Tree::map({{"op", Tree::of(r.alive[k].op)},
+                               {"layer", Tree::of(r.alive[k].layer)},
+                               {"type", Tree::of(r.alive[k].type)},
                                {"bytes", i(r.alive[k].bytes)}}));
   return Tree::map({
       {"event", Tree::of(std::string("plan"))},
       {"fits", Tree::of(r.fits)},
       {"model", Tree::map({{"name", Tree::of(r.model)}, {"parameters", i(r.num_parameters)}})},
-      {"device", Tree::map({{"persistent_bytes", i(r.persistent_bytes)}, {"arena_bytes", i(r.arena_bytes)},
-                            {"overhead_bytes", i(r.overhead_bytes)}, {"peak_bytes", i(r.device_peak_bytes())},
+      {"device", Tree::map({{"persistent_bytes", i(r.persistent_bytes)},
+                            {"arena_bytes", i(r.arena_bytes)},
+                            {"overhead_bytes", i(r.overhead_bytes)},
+                            {"peak_bytes", i(r.device_peak_bytes())},
                             {"budget_bytes", i(r.budget_bytes)}})},
-      {"host", Tree::map({{"pinned_bytes", i(r.host_pinned_bytes)}, {"pageable_bytes", i(r.host_pageable_bytes)},
+      {"host", Tree::map({{"pinned_bytes", i(r.host_pinned_bytes)},
+                          {"pageable_bytes", i(r.host_pageable_bytes)},
                           {"peak_bytes", i(r.host_pinned_bytes + r.host_pageable_bytes)}})},
       {"process_peak_bytes", i(r.process_peak_bytes())},
       {"classes", Tree::map(std::move(classes))},
       {"phases", Tree::list(std::move(phases))},
-      {"peak", Tree::map({{"program", Tree::of(r.peak_program)}, {"op", Tree::of(r.peak_op)}, {"layer", Tree::of(r.peak_layer)},
+      {"peak", Tree::map({{"program", Tree::of(r.peak_program)},
+                          {"op", Tree::of(r.peak_op)},
+                          {"layer", Tree::of(r.peak_layer)},
                           {"tensors", Tree::list(std::move(alive))}})},
-      {"step", Tree::map({{"flops", Tree::of(r.flops)}, {"recompute_flops", Tree::of(r.recompute_flops)},
-                          {"seconds_estimated", Tree::of(r.seconds_estimated)}, {"tokens", i(r.tokens)}})},
-      {"choices", Tree::map({{"micro_batch_size", i(r.micro_batch_size)}, {"grad_accum_steps", i(r.grad_accum_steps)},
-                             {"recompute", Tree::of(r.recompute)}, {"offload", Tree::of(r.offload)}, {"threads", i(r.threads)},
+      {"step", Tree::map({{"flops", Tree::of(r.flops)},
+                          {"recompute_flops", Tree::of(r.recompute_flops)},
+                          {"seconds_estimated", Tree::of(r.seconds_estimated)},
+                          {"tokens", i(r.tokens)}})},
+      {"choices", Tree::map({{"micro_batch_size", i(r.micro_batch_size)},
+                             {"grad_accum_steps", i(r.grad_accum_steps)},
+                             {"recompute", Tree::of(r.recompute)},
+                             {"offload", Tree::of(r.offload)},
+                             {"threads", i(r.threads)},
                              {"rates", Tree::of(r.rates)}})},
       {"num_ops", i(r.num_ops)},
       {"planning_seconds", Tree::of(r.planning_seconds)},
@@ -144,17 +164,22 @@ Tree plan_event(const PlanReport& r) {
 }
 
 std::string plan_table(const PlanReport& r) {
-  std::string out = fmt::format("Plan for {}: {} parameters, {} x {} sequences a step, {} tokens, {} threads\n", r.model,
-                                grouped(r.num_parameters), r.micro_batch_size, r.grad_accum_steps, grouped(r.tokens), r.threads);
+  std::string out = fmt::format(
+      "Plan for {}: {} parameters, {} x {} sequences a step, {} tokens, {} threads\n", r.model,
+      grouped(r.num_parameters), r.micro_batch_size, r.grad_accum_steps, grouped(r.tokens), r.threads);
   out += class_table(r) + phase_table(r) + peak_table(r);
-  out += fmt::format("\nA step: {} of the model{}, about {:.3g} s ({} rates)\n", scaled(r.flops, "FLOP"),
-                     r.recompute_flops > 0 ? fmt::format(" + {} recomputed", scaled(r.recompute_flops, "FLOP")) : "", r.seconds_estimated,
-                     r.rates);
+  out += fmt::format(
+      "\nA step: {} of the model{}, about {:.3g} s ({} rates)\n", scaled(r.flops, "FLOP"),
+      r.recompute_flops > 0 ? fmt::format(" + {} recomputed", scaled(r.recompute_flops, "FLOP")) : "",
+      r.seconds_estimated, r.rates);
   out += fmt::format("Arena {} its lower bound; recompute {}, offload {}; planned in {:.0f} ms\n",
-                     r.offset_lower_bound_ratio <= 1.0 ? "equals" : fmt::format("is {:.2f} % above", 100 * (r.offset_lower_bound_ratio - 1)),
+                     r.offset_lower_bound_ratio <= 1.0
+                         ? "equals"
+                         : fmt::format("is {:.2f} % above", 100 * (r.offset_lower_bound_ratio - 1)),
                      r.recompute, r.offload, 1e3 * r.planning_seconds);
   if (!r.fits)
-    out += fmt::format("Does NOT fit: the peak is {} over the budget\n", to_string(Bytes(r.process_peak_bytes() - r.budget_bytes)));
+    out += fmt::format("Does NOT fit: the peak is {} over the budget\n",
+                       to_string(Bytes(r.process_peak_bytes() - r.budget_bytes)));
   return out;
 }
 

@@ -1,4 +1,5 @@
-// The plan as people and machines read it: bytes by class and by phase, the peak and what stands there, the time.
+// The plan as people and machines read it: bytes by class and by phase, the peak and what stands there, the
+// time.
 #pragma once
 
 #include <cstdint>
@@ -12,7 +13,7 @@ namespace plimsoll::planner {
 
 /// A line of the table by phase: what lives while a program runs, at most.
 struct PhaseBytes {
-  std::string name;           ///< "step", "eval", "checkpoint", "final save", …
+  std::string name;  ///< "step", "eval", "checkpoint", "final save", …
   int64_t persistent_bytes = 0;
   int64_t arena_bytes = 0;
   int64_t host_bytes = 0;
@@ -30,8 +31,8 @@ struct PlanReport {
   std::vector<std::pair<std::string, int64_t>> classes;  ///< add up to persistent + arena
   std::vector<PhaseBytes> phases;
   std::string peak_program, peak_op, peak_layer;
-  std::vector<passes::AliveTensor> alive;                ///< at the peak, largest first
-  double offset_lower_bound_ratio = 1.0;                 ///< arena / its lower bound
+  std::vector<passes::AliveTensor> alive;  ///< at the peak, largest first
+  double offset_lower_bound_ratio = 1.0;   ///< arena / its lower bound
   // Work.
   double flops = 0, recompute_flops = 0, bytes_moved = 0, seconds_estimated = 0;
   int64_t tokens = 0;
@@ -45,7 +46,9 @@ struct PlanReport {
   double planning_seconds = 0;
 
   [[nodiscard]] int64_t device_peak_bytes() const { return persistent_bytes + arena_bytes + overhead_bytes; }
-  [[nodiscard]] int64_t process_peak_bytes() const { return device_peak_bytes() + host_pinned_bytes + host_pageable_bytes; }
+  [[nodiscard]] int64_t process_peak_bytes() const {
+    return device_peak_bytes() + host_pinned_bytes + host_pageable_bytes;
+  }
 };
 
 /// The `plan` event of `--json`.

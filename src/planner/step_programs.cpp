@@ -27,7 +27,8 @@ std::vector<ValueId> gradient_values(const Graph& graph) {
   std::vector<ValueId> values;
   for (const ir::OpId id : graph.order()) {
     const ir::Op& op = graph.op(id);
-    if (op.def->name == "sum_squares" || op.def->name == "sum_squares_sweep") values.insert(values.end(), op.inputs.begin(), op.inputs.end());
+    if (op.def->name == "sum_squares" || op.def->name == "sum_squares_sweep")
+      values.insert(values.end(), op.inputs.begin(), op.inputs.end());
   }
   return values;
 }
@@ -69,9 +70,12 @@ class ProgramBuilder {
     if (!options.dump_dir.empty()) options.dump_dir += "/" + graph.name;
     return options;
   }
-  [[nodiscard]] ir::Shape batch_shape() const { return {options_.micro_batch_size, options_.sequence_length}; }
+  [[nodiscard]] ir::Shape batch_shape() const {
+    return {options_.micro_batch_size, options_.sequence_length};
+  }
 
-  /// Forward to the loss, which is added to its state. The passes have run; `loss` stands for the loss after them.
+  /// Forward to the loss, which is added to its state. The passes have run; `loss` stands for the loss after
+  /// them.
   Status forward(Graph& graph, passes::Pipeline& pipeline, ValueId& loss) {
     Builder b(graph, ops::find_op);
     const ValueId tokens = b.state(input(kTokensState, DType::kI32, batch_shape()));
@@ -96,7 +100,8 @@ class ProgramBuilder {
     ValueId loss;
     PLIMSOLL_TRY(forward(graph, pipeline, loss));
     const std::vector<ValueId> parameters = parameter_reads(graph);
-    PLIMSOLL_ASSIGN(const passes::AutodiffReport derivative, pipeline.differentiate(graph, {loss, parameters}));
+    PLIMSOLL_ASSIGN(const passes::AutodiffReport derivative,
+                    pipeline.differentiate(graph, {loss, parameters}));
     if (options_.accumulate) {
       PLIMSOLL_TRY(accumulate(graph, derivative, first));
     } else {
@@ -176,9 +181,10 @@ class ProgramBuilder {
       const auto dims = p.shape.dims();
       const std::vector<int64_t> shape(dims.begin(), dims.end());
       graph.declare_state({p.name, {DType::kF32, p.shape}, StateClass::kParameter});
-      b.assign(p.name, p.init == models::Init::kNormal
-                           ? ops::random_normal(b, random, shape, 0.0, p.init_std, ops::random_key(p.name, "init"))
-                           : ops::fill(b, shape, p.init == models::Init::kOnes ? 1.0 : 0.0));
+      b.assign(p.name,
+               p.init == models::Init::kNormal
+                   ? ops::random_normal(b, random, shape, 0.0, p.init_std, ops::random_key(p.name, "init"))
+                   : ops::fill(b, shape, p.init == models::Init::kOnes ? 1.0 : 0.0));
     }
     PLIMSOLL_TRY(b.status());
     return finish(std::move(graph), pipeline);
@@ -200,12 +206,15 @@ class ProgramBuilder {
   }
 
   void add_cost(const Graph& graph) {
-    if (graph.name == "eval" || graph.name == "init" || graph.name == "logits" || graph.name == "micro_next") return;
+    if (graph.name == "eval" || graph.name == "init" || graph.name == "logits" || graph.name == "micro_next")
+      return;
     for (const ir::OpId id : graph.order()) {
       const ir::Op& op = graph.op(id);
       const ir::Cost cost = ir::op_cost(graph, op);
       const bool is_update = op.layer.starts_with("optimizer");
-      (op.recomputed ? result_.cost.recompute_flops : is_update ? result_.cost.update_flops : result_.cost.flops) += cost.flops;
+      (op.recomputed ? result_.cost.recompute_flops
+       : is_update   ? result_.cost.update_flops
+                     : result_.cost.flops) += cost.flops;
       (is_update ? result_.cost.update_bytes : result_.cost.bytes) += cost.bytes;
     }
   }
@@ -214,7 +223,8 @@ class ProgramBuilder {
   std::vector<ValueId> parameter_reads(const Graph& graph) const {
     std::map<std::string, ValueId, std::less<>> reads;
     for (const ir::OpId id : graph.order())
-      if (graph.op(id).def->name == "state") reads.emplace(graph.op(id).attrs.str("name"), graph.op(id).outputs[0]);
+      if (graph.op(id).def->name == "state")
+        reads.emplace(graph.op(id).attrs.str("name"), graph.op(id).outputs[0]);
     std::vector<ValueId> values;
     for (const models::Parameter& p : model_.parameters()) values.push_back(reads.at(p.name));
     return values;
@@ -238,7 +248,8 @@ class ProgramBuilder {
 
 }  // namespace
 
-Result<TrainingPrograms> build_training_programs(const models::Model& model, const StepOptions& options, const runtime::Backend& backend) {
+Result<TrainingPrograms> build_training_programs(const models::Model& model, const StepOptions& options,
+                                                 const runtime::Backend& backend) {
   return ProgramBuilder(model, options, backend).run();
 }
 

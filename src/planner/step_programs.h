@@ -8,8 +8,9 @@
 //   where asked for            eval         forward to the loss
 //                              logits       forward to the logits (a dump)
 //
-// A parameter that is used several times (a tied head) has an accumulator a use: each goes on adding in order of
-// tokens, and the sum over uses is taken once, at the update. So any split into micro-batches gives the same bits.
+// A parameter that is used several times (a tied head) has an accumulator a use: each goes on adding in order
+// of tokens, and the sum over uses is taken once, at the update. So any split into micro-batches gives the
+// same bits.
 #pragma once
 
 #include <optional>
@@ -27,23 +28,25 @@
 namespace plimsoll::planner {
 
 // States by which the host and the programs speak.
-inline constexpr std::string_view kTokensState = "batch.tokens";       ///< i32[micro, T]
-inline constexpr std::string_view kTargetsState = "batch.targets";     ///< i32[micro, T], ops::kIgnoreTarget: masked
-inline constexpr std::string_view kGradScaleState = "step.grad_scale"; ///< f32[1]: 1 / targets of the effective batch
-inline constexpr std::string_view kRandomState = "step.random";        ///< i32[4], see ops.h
+inline constexpr std::string_view kTokensState = "batch.tokens";  ///< i32[micro, T]
+inline constexpr std::string_view kTargetsState =
+    "batch.targets";  ///< i32[micro, T], ops::kIgnoreTarget: masked
+inline constexpr std::string_view kGradScaleState =
+    "step.grad_scale";  ///< f32[1]: 1 / targets of the effective batch
+inline constexpr std::string_view kRandomState = "step.random";  ///< i32[4], see ops.h
 /// f32[1]: the sum of the targets' losses. Programs add to it; the host sets it to -0.0 before the first one.
 inline constexpr std::string_view kLossState = "step.loss";
-inline constexpr std::string_view kLogitsState = "dump.logits";        ///< f32[micro, T, V]
+inline constexpr std::string_view kLogitsState = "dump.logits";  ///< f32[micro, T, V]
 
 struct StepOptions {
   int64_t micro_batch_size = 1;
   int64_t sequence_length = 0;
-  bool accumulate = false;            ///< gradients have accumulators: several micro-batches, or a dump of gradients
-  bool eval = false;                  ///< with the eval program
-  bool logits = false;                ///< with the logits program
-  bool training = true;               ///< false: neither gradients nor update
+  bool accumulate = false;  ///< gradients have accumulators: several micro-batches, or a dump of gradients
+  bool eval = false;        ///< with the eval program
+  bool logits = false;      ///< with the logits program
+  bool training = true;     ///< false: neither gradients nor update
   optimizers::OptimizerOptions optimizer = {};
-  bool decay_all = false;             ///< weight decay on vectors too
+  bool decay_all = false;  ///< weight decay on vectors too
   passes::PipelineOptions pipeline = {};
   passes::MemoryPlanOptions memory = {};
 };
@@ -56,10 +59,10 @@ struct GradientStates {
 
 /// Work of one micro-batch's programs, from the graphs.
 struct StepCost {
-  double flops = 0;            ///< of the model, forward and backward, as written (without recompute)
+  double flops = 0;  ///< of the model, forward and backward, as written (without recompute)
   double recompute_flops = 0;
   double bytes = 0;
-  double update_flops = 0;     ///< of norm, clip and update, once a step
+  double update_flops = 0;  ///< of norm, clip and update, once a step
   double update_bytes = 0;
 };
 
@@ -72,6 +75,7 @@ struct TrainingPrograms {
 
 /// Builds, optimises, binds and plans every program. `backend` is asked for workspaces and strides alone.
 /// Errors: kInvalidArgument from shapes that do not fit.
-Result<TrainingPrograms> build_training_programs(const models::Model& model, const StepOptions& options, const runtime::Backend& backend);
+Result<TrainingPrograms> build_training_programs(const models::Model& model, const StepOptions& options,
+                                                 const runtime::Backend& backend);
 
 }  // namespace plimsoll::planner

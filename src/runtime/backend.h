@@ -1,5 +1,6 @@
-// What a device must offer so that everything above runs on it: memory, queues, events, copies, kernels, and the
-// capture of a launch sequence. The CPU implements it with threads; CUDA maps each call onto its own of that name.
+// What a device must offer so that everything above runs on it: memory, queues, events, copies, kernels, and
+// the capture of a launch sequence. The CPU implements it with threads; CUDA maps each call onto its own of
+// that name.
 #pragma once
 
 #include <cstddef>
@@ -20,7 +21,7 @@ namespace plimsoll::runtime {
 struct TensorRef {
   std::byte* data = nullptr;  ///< null where an optional operand is absent
   ir::TensorType type;
-  ir::Strides strides{};      ///< in elements
+  ir::Strides strides{};  ///< in elements
 
   [[nodiscard]] explicit operator bool() const { return data != nullptr; }
   template <typename T>
@@ -62,8 +63,8 @@ class CapturedGraph {
   virtual ~CapturedGraph() = default;
 };
 
-/// Async: launch, copy, record and wait return before the work is done on a device with queues; work of one queue
-/// runs in the order of issue; synchronize waits. On the CPU every call has finished when it returns.
+/// Async: launch, copy, record and wait return before the work is done on a device with queues; work of one
+/// queue runs in the order of issue; synchronize waits. On the CPU every call has finished when it returns.
 class Backend {
  public:
   virtual ~Backend() = default;

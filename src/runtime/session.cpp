@@ -43,10 +43,13 @@ Session::Session(Backend& backend, passes::SessionPlan plan, const SessionOption
     : backend_(backend), plan_(std::move(plan)), options_(options) {}
 Session::~Session() = default;
 
-Result<std::unique_ptr<Session>> Session::create(Backend& backend, passes::SessionPlan plan, const SessionOptions& options) {
+Result<std::unique_ptr<Session>> Session::create(Backend& backend, passes::SessionPlan plan,
+                                                 const SessionOptions& options) {
   std::unique_ptr<Session> session(new Session(backend, std::move(plan), options));
-  PLIMSOLL_ASSIGN(session->persistent_, backend.allocate(ir::MemorySpace::kDevice, Bytes(session->plan_.persistent_bytes)));
-  PLIMSOLL_ASSIGN(session->arena_, backend.allocate(ir::MemorySpace::kDevice, Bytes(session->plan_.arena_bytes)));
+  PLIMSOLL_ASSIGN(session->persistent_,
+                  backend.allocate(ir::MemorySpace::kDevice, Bytes(session->plan_.persistent_bytes)));
+  PLIMSOLL_ASSIGN(session->arena_,
+                  backend.allocate(ir::MemorySpace::kDevice, Bytes(session->plan_.arena_bytes)));
   if (options.poison) fill_poison(session->arena_->bytes().data(), session->plan_.arena_bytes);
   for (size_t p = 0; p < session->plan_.programs.size(); ++p) session->bind(p);
   return session;
@@ -78,7 +81,8 @@ void Session::bind(size_t index) {
     if (op.def->is_view || op.def->name == "state") continue;
     const auto& copied = program.binding.copied_assigns;
     if (is_assign && std::find(copied.begin(), copied.end(), graph.order()[p]) == copied.end()) continue;
-    pending.push_back({p, executable->operands.size(), op.inputs.size(), is_assign ? 1 : op.outputs.size(), is_assign});
+    pending.push_back(
+        {p, executable->operands.size(), op.inputs.size(), is_assign ? 1 : op.outputs.size(), is_assign});
     for (const ir::ValueId v : op.inputs) executable->operands.push_back(ref(v));
     for (const ir::ValueId v : op.outputs) executable->operands.push_back(ref(v));
     if (is_assign) executable->operands.push_back(state(op.attrs.str("name")));
@@ -87,7 +91,8 @@ void Session::bind(size_t index) {
     const ir::Op& op = graph.op(graph.order()[p.position]);
     const std::span<const TensorRef> all(executable->operands.data() + p.begin, p.inputs + p.outputs);
     KernelCall call{&op, all.first(p.inputs), all.subspan(p.inputs), {}};
-    if (const int32_t w = program.binding.workspaces.empty() ? -1 : program.binding.workspaces[p.position]; w >= 0)
+    if (const int32_t w = program.binding.workspaces.empty() ? -1 : program.binding.workspaces[p.position];
+        w >= 0)
       call.workspace = {base(w), static_cast<size_t>(program.binding.storages[static_cast<size_t>(w)].bytes)};
     if (p.is_copy) PLIMSOLL_CHECK(all[0].is_dense(), "assignment of a strided view: " + op.layer);
     executable->instructions.push_back({call, op.queue, p.is_copy, static_cast<int32_t>(p.position)});
@@ -99,7 +104,8 @@ void Session::bind(size_t index) {
     for (size_t s = 0; s < program.binding.storages.size(); ++s) {
       const passes::Storage& storage = program.binding.storages[s];
       if (program.plan.offsets[s] < 0) continue;
-      const Executable::Range range{arena + program.plan.offsets[s], round_up(storage.bytes, passes::kStorageAlignment)};
+      const Executable::Range range{arena + program.plan.offsets[s],
+                                    round_up(storage.bytes, passes::kStorageAlignment)};
       executable->born[static_cast<size_t>(storage.first)].push_back(range);
       executable->dead[static_cast<size_t>(storage.last)].push_back(range);
     }
@@ -115,17 +121,19 @@ void Session::run(int program) {
     const auto start = timing_ ? std::chrono::steady_clock::now() : std::chrono::steady_clock::time_point{};
     if (options_.poison) poison_before(executable, static_cast<size_t>(instruction.position));
     if (instruction.is_copy)
-      backend_.copy(instruction.call.outputs[0].data, instruction.call.inputs[0].data, instruction.call.inputs[0].type.bytes(),
-                    instruction.queue);
+      backend_.copy(instruction.call.outputs[0].data, instruction.call.inputs[0].data,
+                    instruction.call.inputs[0].type.bytes(), instruction.queue);
     else
       backend_.launch(instruction.call, instruction.queue);
     if (options_.poison)
       // Positions without an instruction (views, reads) end lifetimes too.
-      for (const size_t end = i + 1 < executable.instructions.size() ? static_cast<size_t>(executable.instructions[i + 1].position)
-                                                                     : executable.dead.size();
+      for (const size_t end = i + 1 < executable.instructions.size()
+                                  ? static_cast<size_t>(executable.instructions[i + 1].position)
+                                  : executable.dead.size();
            poisoned < end; ++poisoned)
         poison_after(executable, poisoned);
-    if (timing_) executable.seconds[i] = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+    if (timing_)
+      executable.seconds[i] = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
   }
   backend_.synchronize(ir::Queue::kCompute);
 }

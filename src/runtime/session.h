@@ -13,15 +13,16 @@
 namespace plimsoll::runtime {
 
 struct SessionOptions {
-  /// Debug: whatever the plan holds dead is filled with signalling NaNs - the whole arena at first, a storage when
-  /// its lifetime ends, workspaces and paddings always - so that a read of it shows in the numbers.
+  /// Debug: whatever the plan holds dead is filled with signalling NaNs - the whole arena at first, a storage
+  /// when its lifetime ends, workspaces and paddings always - so that a read of it shows in the numbers.
   bool poison = false;
 };
 
 class Session {
  public:
   /// Reserves and touches the persistent block (zeroed) and the arena. `plan` is kept.
-  static Result<std::unique_ptr<Session>> create(Backend& backend, passes::SessionPlan plan, const SessionOptions& options = {});
+  static Result<std::unique_ptr<Session>> create(Backend& backend, passes::SessionPlan plan,
+                                                 const SessionOptions& options = {});
   ~Session();
 
   /// Runs a program to its end.

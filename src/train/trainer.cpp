@@ -192,7 +192,8 @@ Result<EvalEvent> Trainer::evaluate() {
     scalar(*session_, planner::kLossState) = kNothing;
     for (int64_t first = block; first < block + config_.training.global_batch_size; first += rows) {
       if (first >= eval_data_->num_sequences()) break;
-      PLIMSOLL_ASSIGN(const int64_t counted, eval_feeder_->feed(in_order, first, eval_data_->num_sequences()));
+      PLIMSOLL_ASSIGN(const int64_t counted,
+                      eval_feeder_->feed(in_order, first, eval_data_->num_sequences()));
       session_->run(program);
       targets += counted;
     }

@@ -15,7 +15,8 @@ TEST(UnitsTest, ParseBytesReadsBinaryAndDecimalUnits) {
 }
 
 TEST(UnitsTest, ParseBytesRefusesWhatIsNoSize) {
-  for (const char* text : {"", "GiB", "-1GiB", "1 parsec", "nan", "inf", "1e30GiB", "1GiB2"}) EXPECT_FALSE(parse_bytes(text)) << text;
+  for (const char* text : {"", "GiB", "-1GiB", "1 parsec", "nan", "inf", "1e30GiB", "1GiB2"})
+    EXPECT_FALSE(parse_bytes(text)) << text;
 }
 
 TEST(UnitsTest, PrintsThreeDigitsOrSo) {

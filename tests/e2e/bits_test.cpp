@@ -9,14 +9,16 @@ namespace plimsoll::e2e {
 namespace {
 
 constexpr const char* kTraining =
-    "training: {global_batch_size: 8, max_steps: 3, learning_rate: 1.0e-3, lr_scheduler: linear, warmup_steps: 1}\n";
+    "training: {global_batch_size: 8, max_steps: 3, learning_rate: 1.0e-3, lr_scheduler: linear, "
+    "warmup_steps: 1}\n";
 
 struct Result {
   std::string model, events;
 };
 
 /// The final weights, and loss and norm of each step, of a run with these overrides.
-Result train(const std::string& overrides, const std::string& environment = "", const std::string& model = "") {
+Result train(const std::string& overrides, const std::string& environment = "",
+             const std::string& model = "") {
   Folder folder;
   folder.write("train.txt", some_text(20'000));
   folder.write("eval.txt", some_text(700));
@@ -27,7 +29,8 @@ Result train(const std::string& overrides, const std::string& environment = "", 
   // Of each step and evaluation what must be the same: everything before the first figure of time.
   for (size_t begin = 0, end; (end = outcome.out.find('\n', begin)) != std::string::npos; begin = end + 1) {
     const std::string line = outcome.out.substr(begin, end - begin);
-    if (line.find("\"event\": \"step\"") != std::string::npos) result.events += line.substr(0, line.find("\"step_seconds\"")) + "\n";
+    if (line.find("\"event\": \"step\"") != std::string::npos)
+      result.events += line.substr(0, line.find("\"step_seconds\"")) + "\n";
     if (line.find("\"event\": \"eval\"") != std::string::npos) result.events += line + "\n";
   }
   return result;
@@ -48,14 +51,17 @@ TEST_P(Bits, AreThoseOfThePlainRun) {
   EXPECT_TRUE(result.model == reference().model);
 }
 
-INSTANTIATE_TEST_SUITE_P(Threads, Bits, testing::Values("runtime.threads=1", "runtime.threads=3", "runtime.threads=8"));
+INSTANTIATE_TEST_SUITE_P(Threads, Bits,
+                         testing::Values("runtime.threads=1", "runtime.threads=3", "runtime.threads=8"));
 INSTANTIATE_TEST_SUITE_P(MicroBatches, Bits,
-                         testing::Values("training.micro_batch_size=1", "training.micro_batch_size=2", "training.micro_batch_size=4",
+                         testing::Values("training.micro_batch_size=1", "training.micro_batch_size=2",
+                                         "training.micro_batch_size=4",
                                          "training.gradient_accumulation_steps=1"));
 INSTANTIATE_TEST_SUITE_P(Memory, Bits,
-                         testing::Values("debug.poison=true", "debug.plan=separate", "debug.plan=separate debug.poison=true",
-                                         "debug.poison=true training.micro_batch_size=2 runtime.threads=3", "memory.recompute=none",
-                                         "debug.dump_dir=dump"));
+                         testing::Values("debug.poison=true", "debug.plan=separate",
+                                         "debug.plan=separate debug.poison=true",
+                                         "debug.poison=true training.micro_batch_size=2 runtime.threads=3",
+                                         "memory.recompute=none", "debug.dump_dir=dump"));
 
 TEST(BitsTest, HoldOnEachInstructionSet) {
   for (const char* isa : {"PLIMSOLL_ISA=portable", "PLIMSOLL_ISA=avx2"}) {
@@ -68,7 +74,8 @@ TEST(BitsTest, HoldOnEachInstructionSet) {
 
 TEST(BitsTest, HoldForGpt2) {
   const std::string model =
-      "model:\n  config: {model_type: gpt2, vocab_size: 259, n_embd: 48, n_layer: 2, n_head: 3, n_positions: 400, resid_pdrop: 0,\n"
+      "model:\n  config: {model_type: gpt2, vocab_size: 259, n_embd: 48, n_layer: 2, n_head: 3, n_positions: "
+      "400, resid_pdrop: 0,\n"
       "    embd_pdrop: 0, attn_pdrop: 0}\n  init: random\n"
       "data: {train: train.txt, eval: eval.txt, sequence_length: 300}\noutput: {dir: out}\n";
   const Result whole = train("runtime.threads=1", "", model);

@@ -43,31 +43,38 @@ TEST_P(Errors, EndWithTheirCode) {
 
 INSTANTIATE_TEST_SUITE_P(
     CommandLine, Errors,
-    testing::Values(Case{"", 2, "subcommand"}, Case{"tarin run.yaml", 2, "error:"}, Case{"train", 2, "run is required"},
-                    Case{"train missing.yaml", 2, "missing.yaml"}, Case{"train broken.yaml", 2, "broken.yaml"},
-                    Case{"train deep.yaml", 2, "deep.yaml"}, Case{"train run.yaml trainin.max_steps=3", 2, "training"},
+    testing::Values(Case{"", 2, "subcommand"}, Case{"tarin run.yaml", 2, "error:"},
+                    Case{"train", 2, "run is required"}, Case{"train missing.yaml", 2, "missing.yaml"},
+                    Case{"train broken.yaml", 2, "broken.yaml"}, Case{"train deep.yaml", 2, "deep.yaml"},
+                    Case{"train run.yaml trainin.max_steps=3", 2, "training"},
                     Case{"train run.yaml training.learning_rat=3", 2, "learning_rate"},
                     Case{"train run.yaml training.max_steps=-1", 2, "max_steps"},
                     Case{"train run.yaml training.max_steps=many", 2, "max_steps"},
-                    Case{"train run.yaml training.micro_batch_size=3 training.global_batch_size=8", 2, "micro_batch_size"},
-                    Case{"train run.yaml training.precision=bf17", 2, "bf16"}, Case{"train run.yaml model.preset=lama-2-7b", 2, "preset"},
+                    Case{"train run.yaml training.micro_batch_size=3 training.global_batch_size=8", 2,
+                         "micro_batch_size"},
+                    Case{"train run.yaml training.precision=bf17", 2, "bf16"},
+                    Case{"train run.yaml model.preset=lama-2-7b", 2, "preset"},
                     Case{"train run.yaml data.sequence_length=401", 2, "sequence_length"}));
 INSTANTIATE_TEST_SUITE_P(
     Files, Errors,
-    testing::Values(Case{"train run.yaml data.train=missing.txt", 65, "missing.txt"}, Case{"train run.yaml data.train=empty.txt", 65, "empty.txt"},
+    testing::Values(Case{"train run.yaml data.train=missing.txt", 65, "missing.txt"},
+                    Case{"train run.yaml data.train=empty.txt", 65, "empty.txt"},
                     Case{"train run.yaml data.train=pickle.npy", 65, "pickle.npy"},
                     Case{"train run.yaml model.config.vocab_size=100", 65, "vocab"},
                     Case{"plan run.yaml model.config=null model.path=config.json", 65, "hidden_size"},
                     Case{"plan run.yaml model.config=null model.path=deep.json", 65, "deep.json"},
                     Case{"train run.yaml model.config.hidden_act=gelu", 65, "hidden_act"},
                     Case{"train run.yaml output.dir=/proc/nowhere", 74, "/proc/nowhere"}));
-INSTANTIATE_TEST_SUITE_P(Budget, Errors,
-                         testing::Values(Case{"train run.yaml memory.budget=1MiB", 69, "memory.budget must be at least"},
-                                         Case{"plan run.yaml memory.budget=1MiB", 69, "memory.budget must be at least"}));
-INSTANTIATE_TEST_SUITE_P(Divergence, Errors,
-                         testing::Values(Case{"train run.yaml training.learning_rate=1e6 training.lr_scheduler=constant training.max_steps=20 "
-                                              "training.max_grad_norm=null",
-                                              76, "step"}));
+INSTANTIATE_TEST_SUITE_P(
+    Budget, Errors,
+    testing::Values(Case{"train run.yaml memory.budget=1MiB", 69, "memory.budget must be at least"},
+                    Case{"plan run.yaml memory.budget=1MiB", 69, "memory.budget must be at least"}));
+INSTANTIATE_TEST_SUITE_P(
+    Divergence, Errors,
+    testing::Values(Case{
+        "train run.yaml training.learning_rate=1e6 training.lr_scheduler=constant training.max_steps=20 "
+        "training.max_grad_norm=null",
+        76, "step"}));
 
 TEST(ErrorsTest, StdoutHoldsThePlanAndNothingAfterAnError) {
   Folder folder;

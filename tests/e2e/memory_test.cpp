@@ -18,10 +18,13 @@ Outcome train(const Folder& folder, const std::string& overrides) {
   folder.write("train.txt", some_text(60'000));
   folder.write("eval.txt", some_text(2'000));
   folder.write("run.yaml",
-               "model:\n  config: {model_type: llama, vocab_size: 1000, hidden_size: 256, intermediate_size: 700, num_hidden_layers: 6,\n"
-               "    num_attention_heads: 4, num_key_value_heads: 2, max_position_embeddings: 512, rms_norm_eps: 1.0e-5}\n  init: random\n"
+               "model:\n  config: {model_type: llama, vocab_size: 1000, hidden_size: 256, intermediate_size: "
+               "700, num_hidden_layers: 6,\n"
+               "    num_attention_heads: 4, num_key_value_heads: 2, max_position_embeddings: 512, "
+               "rms_norm_eps: 1.0e-5}\n  init: random\n"
                "data: {train: train.txt, eval: eval.txt, sequence_length: 256}\noutput: {dir: out}\n"
-               "training: {global_batch_size: 8, max_steps: 4, learning_rate: 1.0e-3, lr_scheduler: constant, eval_steps: 2}\n");
+               "training: {global_batch_size: 8, max_steps: 4, learning_rate: 1.0e-3, lr_scheduler: "
+               "constant, eval_steps: 2}\n");
   return folder.run("train run.yaml --json " + overrides);
 }
 
@@ -34,7 +37,8 @@ TEST_P(PlannedPeak, IsNeverBelowTheMeasuredOneAndClose) {
   Folder folder;
   const Outcome outcome = train(folder, GetParam());
   ASSERT_EQ(outcome.exit_code, 0) << outcome.err;
-  const int64_t planned = number(outcome.out, "planned_peak_bytes"), measured = number(outcome.out, "measured_peak_bytes");
+  const int64_t planned = number(outcome.out, "planned_peak_bytes"),
+                measured = number(outcome.out, "measured_peak_bytes");
   EXPECT_LE(measured, planned);
   EXPECT_LE(planned - measured, std::max<int64_t>(32 << 20, measured * 3 / 100));
   EXPECT_EQ(number(outcome.out, "arena_bytes"), number(outcome.out, "arena_touched_bytes"));
@@ -42,7 +46,8 @@ TEST_P(PlannedPeak, IsNeverBelowTheMeasuredOneAndClose) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Runs, PlannedPeak,
-                         testing::Values("runtime.threads=1", "runtime.threads=2", "training.micro_batch_size=2", "debug.dump_dir=dump"));
+                         testing::Values("runtime.threads=1", "runtime.threads=2",
+                                         "training.micro_batch_size=2", "debug.dump_dir=dump"));
 
 TEST(BudgetTest, TheLeastThatIsNamedWouldDo) {
   Folder folder;

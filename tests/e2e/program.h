@@ -32,8 +32,12 @@ class Folder {
   Folder(const Folder&) = delete;
   Folder& operator=(const Folder&) = delete;
 
-  [[nodiscard]] std::string path(const std::string& name = "") const { return name.empty() ? path_ : path_ + "/" + name; }
-  void write(const std::string& name, const std::string& content) const { std::ofstream(path(name), std::ios::binary) << content; }
+  [[nodiscard]] std::string path(const std::string& name = "") const {
+    return name.empty() ? path_ : path_ + "/" + name;
+  }
+  void write(const std::string& name, const std::string& content) const {
+    std::ofstream(path(name), std::ios::binary) << content;
+  }
   [[nodiscard]] std::string read(const std::string& name) const {
     std::ifstream file(path(name), std::ios::binary);
     std::ostringstream text;
@@ -43,10 +47,11 @@ class Folder {
 
   /// Runs `plimsoll <arguments>` here, with `environment` ("NAME=value") set.
   [[nodiscard]] Outcome run(const std::string& arguments, const std::string& environment = "") const {
-    const std::string command =
-        "cd '" + path_ + "' && " + environment + " '" PLIMSOLL_BINARY "' " + arguments + " >out.txt 2>err.txt </dev/null";
+    const std::string command = "cd '" + path_ + "' && " + environment + " '" PLIMSOLL_BINARY "' " +
+                                arguments + " >out.txt 2>err.txt </dev/null";
     const int status = std::system(command.c_str());
-    return {WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status), read("out.txt"), read("err.txt")};
+    return {WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status), read("out.txt"),
+            read("err.txt")};
   }
 
  private:
@@ -65,8 +70,10 @@ inline std::string some_text(int bytes) {
 /// A small odd Llama: nothing divides anything. `extra` are further lines of the run file.
 inline std::string run_file(const std::string& extra = "") {
   return "model:\n"
-         "  config: {model_type: llama, vocab_size: 259, hidden_size: 60, intermediate_size: 70, num_hidden_layers: 2,\n"
-         "    num_attention_heads: 3, num_key_value_heads: 1, head_dim: 20, max_position_embeddings: 400, rms_norm_eps: 1.0e-5,\n"
+         "  config: {model_type: llama, vocab_size: 259, hidden_size: 60, intermediate_size: 70, "
+         "num_hidden_layers: 2,\n"
+         "    num_attention_heads: 3, num_key_value_heads: 1, head_dim: 20, max_position_embeddings: 400, "
+         "rms_norm_eps: 1.0e-5,\n"
          "    tie_word_embeddings: true, attention_bias: true}\n"
          "  init: random\n"
          "data: {train: train.txt, eval: eval.txt, sequence_length: 300}\n"

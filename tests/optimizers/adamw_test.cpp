@@ -12,7 +12,9 @@ namespace {
 
 TEST(AdamwTest, TableHoldsPyTorchsFactors) {
   float table[int{kNumGroups} * int{ops::kGroupFields}];
-  write_groups({.learning_rate = 0.01, .beta1 = 0.9, .beta2 = 0.99, .epsilon = 1e-8, .weight_decay = 0.1, .step = 3}, table);
+  write_groups(
+      {.learning_rate = 0.01, .beta1 = 0.9, .beta2 = 0.99, .epsilon = 1e-8, .weight_decay = 0.1, .step = 3},
+      table);
   EXPECT_FLOAT_EQ(table[ops::kDecayFactor], 0.999F);
   EXPECT_FLOAT_EQ(table[int64_t{ops::kGroupFields} + ops::kDecayFactor], 1.0F);
   EXPECT_FLOAT_EQ(table[ops::kStepSize], static_cast<float>(0.01 / (1 - std::pow(0.9, 3))));

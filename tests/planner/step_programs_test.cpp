@@ -63,7 +63,8 @@ TEST(StepProgramsTest, FullTrainingInFp32Holds16BytesAParameter) {
 TEST(StepProgramsTest, TheSameInputGivesTheSamePlan) {
   const cpu::CpuBackend backend(2);
   const auto model = preset("smollm-135m");
-  const auto a = build_training_programs(*model, options(2, 256), backend), b = build_training_programs(*model, options(2, 256), backend);
+  const auto a = build_training_programs(*model, options(2, 256), backend),
+             b = build_training_programs(*model, options(2, 256), backend);
   ASSERT_TRUE(a.ok() && b.ok());
   for (size_t p = 0; p < a->session.programs.size(); ++p)
     EXPECT_EQ(a->session.programs[p].plan.offsets, b->session.programs[p].plan.offsets);
@@ -82,7 +83,9 @@ TEST(StepProgramsTest, FusesWhatATransformerIsMadeOf) {
   EXPECT_EQ(count["swiglu_grad"], 30);
   EXPECT_EQ(count["adamw_sweep"], 1);
   EXPECT_EQ(count["embedding_grad_add"], 1);
-  for (const char* unfused : {"silu", "mul", "rope", "attention", "cross_entropy", "adamw", "concat", "copy", "add"}) EXPECT_EQ(count[unfused], 0) << unfused;
+  for (const char* unfused :
+       {"silu", "mul", "rope", "attention", "cross_entropy", "adamw", "concat", "copy", "add"})
+    EXPECT_EQ(count[unfused], 0) << unfused;
 }
 
 TEST(OverheadTest, IsStoredAndReadBack) {

@@ -1,4 +1,5 @@
-// The backend interface as a device will have to serve it - memory, kernels, copies, events, capture - and sessions on it.
+// The backend interface as a device will have to serve it - memory, kernels, copies, events, capture - and
+// sessions on it.
 #include "runtime/session.h"
 
 #include <gtest/gtest.h>
@@ -20,7 +21,8 @@ ir::StateDecl decl(const std::string& name, ir::Shape shape, StateClass c = Stat
   return {name, {DType::kF32, shape}, c};
 }
 
-passes::Program plan(ir::Graph graph, const Backend& backend, std::vector<std::pair<ir::OpId, ir::Alias>> in_place = {}) {
+passes::Program plan(ir::Graph graph, const Backend& backend,
+                     std::vector<std::pair<ir::OpId, ir::Alias>> in_place = {}) {
   passes::BindOptions options;
   options.in_place = std::move(in_place);
   options.accepts_strided = [&](std::string_view op, size_t i) { return backend.accepts_strided(op, i); };
@@ -64,7 +66,8 @@ std::vector<float> run_small(int threads, const SessionOptions& options) {
 TEST(SessionTest, RunsAProgramAndKeepsItsBitsUnderPoisonAndThreads) {
   const std::vector<float> plain = run_small(1, {});
   double sum = 0;
-  for (int64_t k = 0; k < 8; ++k) sum += std::sin(3.0 * static_cast<double>(k) + 1) * std::sin(3.0 * static_cast<double>(k) + 1);
+  for (int64_t k = 0; k < 8; ++k)
+    sum += std::sin(3.0 * static_cast<double>(k) + 1) * std::sin(3.0 * static_cast<double>(k) + 1);
   EXPECT_NEAR(plain[0], sum / (1 + std::exp(-sum)) + std::sin(1.0), 1e-5);
   EXPECT_EQ(run_small(3, {}), plain);
   EXPECT_EQ(run_small(2, {.poison = true}), plain);
@@ -147,7 +150,9 @@ TEST(BackendTest, ArenaGemmGraphReplayAndCopiesBesideCompute) {
     backend.replay(*graph);
     backend.synchronize(ir::Queue::kCopyOut);
     double expected = 0;
-    for (int64_t k = 0; k < kK; ++k) expected += static_cast<double>(inputs[0].as<float>()[k]) * static_cast<double>(inputs[1].as<float>()[k]);
+    for (int64_t k = 0; k < kK; ++k)
+      expected +=
+          static_cast<double>(inputs[0].as<float>()[k]) * static_cast<double>(inputs[1].as<float>()[k]);
     EXPECT_NEAR(tensor(3 << 16, {1}).as<float>()[0], expected, 1e-4) << replay;
   }
 }

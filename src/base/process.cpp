@@ -80,23 +80,24 @@ int num_available_cpus() {
 
 int64_t num_large_allocations() { return large_allocations.load(std::memory_order_relaxed); }
 
+}  // namespace plimsoll
+
+// The replaced global operators count; sanitizers bring their own, which must stay.
+#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
 namespace {
 
 void* allocate(std::size_t bytes) {
-  if (bytes >= static_cast<std::size_t>(kLargeAllocation))
-    large_allocations.fetch_add(1, std::memory_order_relaxed);
+  if (bytes >= static_cast<std::size_t>(plimsoll::kLargeAllocation))
+    plimsoll::large_allocations.fetch_add(1, std::memory_order_relaxed);
   void* p = std::malloc(bytes == 0 ? 1 : bytes);
   if (p == nullptr) throw std::bad_alloc();
   return p;
 }
 
 }  // namespace
-}  // namespace plimsoll
 
-// The replaced global operators count; sanitizers bring their own, which must stay.
-#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
-void* operator new(std::size_t bytes) { return plimsoll::allocate(bytes); }
-void* operator new[](std::size_t bytes) { return plimsoll::allocate(bytes); }
+void* operator new(std::size_t bytes) { return allocate(bytes); }
+void* operator new[](std::size_t bytes) { return allocate(bytes); }
 void operator delete(void* p) noexcept { std::free(p); }
 void operator delete[](void* p) noexcept { std::free(p); }
 void operator delete(void* p, std::size_t) noexcept { std::free(p); }

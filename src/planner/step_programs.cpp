@@ -66,9 +66,16 @@ class ProgramBuilder {
   [[nodiscard]] passes::PipelineOptions pipeline_options(const Graph& graph, bool grad = true) const {
     passes::PipelineOptions options = options_.pipeline;
     options.grad = grad;
+    options.chunk_tokens = chunk_tokens();
     options.workspace_bytes = [this](const ir::OpTypes& types) { return backend_.workspace_bytes(types); };
     if (!options.dump_dir.empty()) options.dump_dir += "/" + graph.name;
     return options;
+  }
+  /// Whole granules, at least one, at most the micro-batch.
+  [[nodiscard]] int64_t chunk_tokens() const {
+    const int64_t granules = options_.logits_bytes / (4 * model_.vocab_size() * ops::kGranule);
+    const int64_t most = ceil_div(options_.micro_batch_size * options_.sequence_length, ops::kGranule);
+    return std::clamp<int64_t>(granules, 1, most) * ops::kGranule;
   }
   [[nodiscard]] ir::Shape batch_shape() const {
     return {options_.micro_batch_size, options_.sequence_length};

@@ -47,6 +47,8 @@ struct StepOptions {
   bool training = true;     ///< false: neither gradients nor update
   optimizers::OptimizerOptions optimizer = {};
   bool decay_all = false;  ///< weight decay on vectors too
+  /// Logits of head and loss that exist at once. More tokens a chunk make its GEMMs faster.
+  int64_t logits_bytes = int64_t{128} << 20;
   passes::PipelineOptions pipeline = {};
   passes::MemoryPlanOptions memory = {};
 };

@@ -8,8 +8,8 @@
 #include <algorithm>
 #include <array>
 #include <cstdio>
-#include <cstring>
 #include <filesystem>
+#include <fstream>
 #include <memory>
 
 #include "backends/cpu/kernels/isa.h"
@@ -22,13 +22,15 @@
 namespace plimsoll::cli {
 namespace {
 
-std::string first_line_after(const char* path, const char* key) {
-  const auto text = read_small_file(path, 1 << 20);
-  if (!text) return "unknown";
-  const size_t at = text->find(key);
-  if (at == std::string::npos) return "unknown";
-  const size_t begin = text->find_first_not_of(" \t:", at + std::strlen(key));
-  return text->substr(begin, text->find('\n', begin) - begin);
+/// The rest of the line after `key` in a file of the kernel, which has no size and is read to its end.
+std::string first_line_after(const char* path, std::string_view key) {
+  std::ifstream file(path);
+  for (std::string line; std::getline(file, line);)
+    if (const size_t at = line.find(key); at != std::string::npos) {
+      const size_t begin = line.find_first_not_of(" \t:", at + key.size());
+      return begin == std::string::npos ? "" : line.substr(begin);
+    }
+  return "unknown";
 }
 
 void print_row(const char* label, const std::string& value) { fmt::print("  {:<20}{}\n", label, value); }

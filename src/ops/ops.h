@@ -153,7 +153,8 @@ struct Attention {
   ValueId out, lse;
 };
 /// q [B, T, H, D], k and v [B, T, KV, D], H a multiple of KV; doc_start i32[B, T] or absent: the index within
-/// the sequence of the first token of token t's document, before which it sees nothing.
+/// the sequence of the first token of token t's document; a token
+/// sees tokens of its own document alone.
 /// -> out [B, T, H, D], lse f32[B, H, T]. Vaswani et al. 2017; tiled as Dao 2023, arXiv:2307.08691.
 /// Op `attention`(q, k, v, doc_start?) {scale, causal, window};
 /// `attention_grad`(q, k, v, out, lse, dout, doc_start?) -> dq, dk, dv.

@@ -63,6 +63,10 @@ Result<std::pair<planner::TrainingPrograms, planner::PlanReport>> plan_split(
   planner::PlanReport report;
   report.host_pageable_bytes = host_bytes(model, config);
   planner::describe_session(programs.session, report);
+  // Files are streamed from where the tensors lie, through the host buffers: nothing comes on top.
+  for (const char* phase : {"final save", "dump"})
+    if (std::string_view(phase) == "final save" || dumps_steps(config))
+      report.phases.push_back({phase, report.persistent_bytes, 0, report.host_pageable_bytes});
   report.num_ops = num_ops(programs.session);
   report.overhead_bytes = planner::load_overhead().bytes(report.num_ops, num_threads);
   report.budget_bytes = budget_bytes(config.memory.budget);

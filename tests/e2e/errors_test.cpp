@@ -1,5 +1,6 @@
 // What goes wrong ends with the right code, says what, where and what to do, and leaves nothing half-written.
 #include <gtest/gtest.h>
+#include <sys/stat.h>
 
 #include <algorithm>
 
@@ -14,6 +15,15 @@ void prepare(const Folder& folder) {
   folder.write("train.txt", some_text(5'000));
   folder.write("eval.txt", some_text(700));
   folder.write("run.yaml", run_file() + kTraining);
+}
+
+/// A .npy of `elements` elements of 4 bytes, each byte `fill`.
+std::string npy(const std::string& descr, int elements, char fill) {
+  std::string header =
+      "{'descr': '" + descr + "', 'fortran_order': False, 'shape': (" + std::to_string(elements) + ",), }";
+  header.resize(117, ' ');
+  return std::string("\x93NUMPY\1\0", 8) + std::string("\x76\0", 2) + header + "\n" +
+         std::string(static_cast<size_t>(elements) * 4, fill);
 }
 
 struct Case {
@@ -33,18 +43,52 @@ TEST_P(Errors, EndWithTheirCode) {
   folder.write("broken.yaml", "model: {preset: [\n");
   folder.write("config.json", "{\"model_type\": \"llama\", \"vocab_size\": 259, \"hidden_size\": -3}");
   folder.write("deep.json", std::string(100'000, '['));
+  folder.write("nan.json", "{\"model_type\": \"llama\",\n \"vocab_size\": NaN}");
+  folder.write("twice.yaml", "model: {preset: gpt2}\nmodel: {preset: gpt2}\n");
+  folder.write("tab.yaml", "model:\n\tpreset: gpt2\n");
+  folder.write("escape.yaml", "\x1b[31mmodel: 3\n");
+  folder.write("short.txt", "too short");
+  folder.write("negative.csv", "id,lower,upper,size\na,0,1,-1\n");
+  folder.write("floats.npy", npy("<f4", 600, '\0'));
+  folder.write("negative.npy", npy("<i4", 600, '\xff'));
+  folder.write("cut.npy", npy("<i4", 600, '\0').substr(0, 1000));
+  std::filesystem::create_directory(folder.path("folder"));
+  ASSERT_EQ(mkfifo(folder.path("pipe").c_str(), 0600), 0);
+  std::filesystem::create_symlink("pipe", folder.path("pipe.npy"));
+  std::filesystem::create_symlink("/dev/zero", folder.path("zero.txt"));
   const Case& c = GetParam();
   const Outcome outcome = folder.run(c.arguments);
   EXPECT_EQ(outcome.exit_code, c.exit_code) << outcome.err;
   EXPECT_NE(outcome.err.find(c.says), std::string::npos) << outcome.err;
   EXPECT_EQ(outcome.err.find("bug:"), std::string::npos) << outcome.err;
+  EXPECT_EQ(outcome.err.find('\x1b'), std::string::npos) << outcome.err;
+  // The last two lines say what, where and what to do.
+  const size_t error = outcome.err.find("error: "), hint = outcome.err.find("\nhint: ");
+  ASSERT_NE(hint, std::string::npos) << outcome.err;
+  EXPECT_EQ(std::count(outcome.err.begin() + static_cast<std::ptrdiff_t>(error), outcome.err.end(), '\n'), 2)
+      << outcome.err;
   EXPECT_FALSE(std::filesystem::exists(folder.path("out/final")));
 }
 
 INSTANTIATE_TEST_SUITE_P(
     CommandLine, Errors,
-    testing::Values(Case{"", 2, "subcommand"}, Case{"tarin run.yaml", 2, "error:"},
-                    Case{"train", 2, "run is required"}, Case{"train missing.yaml", 2, "missing.yaml"},
+    testing::Values(Case{"", 2, "no command"}, Case{"tarin run.yaml", 2, "did you mean train?"},
+                    Case{"bench ofsets x.csv", 2, "did you mean offsets?"},
+                    Case{"train", 2, "the run file is missing"}, Case{"train run.yaml --jsn", 2, "--jsn"},
+                    Case{"train folder", 2, "folder"}, Case{"train pipe", 2, "pipe"},
+                    Case{"train twice.yaml", 2, "stands twice"},
+                    Case{"train tab.yaml", 2, "blanks, not tabs"}, Case{"train escape.yaml", 2, "\\x1b"},
+                    Case{"train run.yaml model.overrides={num_hidden_layers:4}", 2, "num_hidden_layers: 4"},
+                    Case{"train run.yaml lora={r:8}", 2, "r: 8"},
+                    Case{"train run.yaml memory.budget=%", 2, "a share such as"},
+                    Case{"train run.yaml data.train=[", 2, "bracket"},
+                    Case{"train run.yaml output.dir=true", 2, "output.dir"},
+                    Case{"plan run.yaml runtime.threads=0", 2, "runtime.threads"},
+                    Case{"plan run.yaml runtime.threads=1000000000", 2, "runtime.threads"},
+                    Case{"plan run.yaml training.learning_rate=.nan", 2, "learning_rate"},
+                    Case{"plan run.yaml training.seed=18446744073709551616", 2, "seed"},
+                    Case{"plan run.yaml data.sequence_length=1", 2, "sequence_length"},
+                    Case{"train missing.yaml", 2, "missing.yaml"},
                     Case{"train broken.yaml", 2, "broken.yaml"}, Case{"train deep.yaml", 2, "deep.yaml"},
                     Case{"train run.yaml trainin.max_steps=3", 2, "training"},
                     Case{"train run.yaml training.learning_rat=3", 2, "learning_rate"},
@@ -60,11 +104,25 @@ INSTANTIATE_TEST_SUITE_P(
     testing::Values(Case{"train run.yaml data.train=missing.txt", 65, "missing.txt"},
                     Case{"train run.yaml data.train=empty.txt", 65, "empty.txt"},
                     Case{"train run.yaml data.train=pickle.npy", 65, "pickle.npy"},
+                    Case{"train run.yaml data.train=short.txt", 65, "9 tokens"},
+                    Case{"train run.yaml data.train=floats.npy", 65, "<f4"},
+                    Case{"train run.yaml data.train=negative.npy", 65, "id -1"},
+                    Case{"train run.yaml data.eval=cut.npy", 65, "cut.npy"},
+                    Case{"train run.yaml data.train=pipe.npy", 65, "pipe"},
+                    Case{"train run.yaml data.train=zero.txt", 65, "zero.txt"},
+                    Case{"train run.yaml data.train=*.parquet", 65, "*.parquet"},
+                    Case{"bench offsets negative.csv", 65, "line 2, column size"},
+                    Case{"bench offsets zero.txt", 65, "zero.txt"}, Case{"bench offsets pipe", 65, "pipe"},
+                    Case{"plan run.yaml model.config=null model.path=nan.json", 65, "line 2, column 16"},
+                    Case{"plan run.yaml model.config=null model.path=nobody/nothing", 65, "hf download"},
+                    Case{"plan run.yaml model.config.num_hidden_layers=1000000", 65, "num_hidden_layers"},
                     Case{"train run.yaml model.config.vocab_size=100", 65, "vocab"},
                     Case{"plan run.yaml model.config=null model.path=config.json", 65, "hidden_size"},
                     Case{"plan run.yaml model.config=null model.path=deep.json", 65, "deep.json"},
                     Case{"train run.yaml model.config.hidden_act=gelu", 65, "hidden_act"},
-                    Case{"train run.yaml output.dir=/proc/nowhere", 74, "/proc/nowhere"}));
+                    Case{"train run.yaml output.dir=/proc/nowhere", 74, "/proc/nowhere"},
+                    Case{"train run.yaml output.dir=train.txt", 74, "move it away"},
+                    Case{"train run.yaml debug.dump_dir=train.txt/dump", 74, "train.txt"}));
 INSTANTIATE_TEST_SUITE_P(
     Budget, Errors,
     testing::Values(Case{"train run.yaml memory.budget=1MiB", 69, "memory.budget must be at least"},
@@ -82,6 +140,43 @@ TEST(ErrorsTest, StdoutHoldsThePlanAndNothingAfterAnError) {
   const Outcome outcome = folder.run("plan run.yaml --json memory.budget=1MiB");
   EXPECT_NE(outcome.out.find("\"fits\": false"), std::string::npos);
   EXPECT_EQ(std::count(outcome.out.begin(), outcome.out.end(), '\n'), 1);
+}
+
+/// In front of a command: its standard streams as `redirections` say.
+std::string with(const std::string& redirections) { return "sh -c '\"$0\" \"$@\" " + redirections + "'"; }
+
+TEST(ErrorsTest, ResultsThatDoNotArriveAreAFailure) {
+  Folder folder;
+  prepare(folder);
+  for (const char* command : {"plan run.yaml", "plan run.yaml --json", "train --help", "--version"})
+    for (const char* redirections : {">/dev/full", ">&-"}) {
+      const Outcome outcome = folder.run(command, with(redirections));
+      EXPECT_EQ(outcome.exit_code, 74) << command << redirections;
+      EXPECT_NE(outcome.err.find("could not be written"), std::string::npos) << outcome.err;
+    }
+}
+
+TEST(ErrorsTest, ClosedStandardDescriptorsDoNotReachTheModel) {
+  Folder folder;
+  prepare(folder);
+  const Outcome outcome = folder.run("train run.yaml --json", with("<&- >&- 2>&-"));
+  EXPECT_EQ(outcome.exit_code, 74);  // the events went nowhere, the model is whole
+  const std::string model = folder.read("out/final/model.safetensors");
+  EXPECT_EQ(model.substr(8, 1), "{");
+  EXPECT_EQ(model.find("\"event\""), std::string::npos);
+}
+
+TEST(ErrorsTest, AKilledRunLeavesNoTemporaryFiles) {
+  Folder folder;
+  prepare(folder);
+  const std::string command = "train run.yaml training.max_steps=1000000 debug.dump_dir=dump";
+  const Outcome outcome = folder.run(command, "timeout -s KILL 0.5");
+  EXPECT_EQ(outcome.exit_code, 137);
+  EXPECT_TRUE(std::filesystem::exists(folder.path("dump/step-000001.safetensors"))) << outcome.err;
+  int temporary = 0;
+  for (const auto& entry : std::filesystem::recursive_directory_iterator(folder.path()))
+    temporary += entry.path().string().find(".tmp-") != std::string::npos ? 1 : 0;
+  EXPECT_LE(temporary, 1);  // one may be between its two names
 }
 
 TEST(ErrorsTest, AnUnknownInstructionSetIsNamed) {

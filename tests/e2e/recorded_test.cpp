@@ -1,6 +1,6 @@
-// Small models against values recorded from PyTorch: transformers' loss, logits and gradients, and ten steps of
-// torch.optim.AdamW alongside. tests/interop/recording.py says what a recording holds, tests/interop/compare.py
-// compares every element live. The bounds are the live comparison's.
+// Small models against values recorded from PyTorch: transformers' loss, logits and gradients, and ten steps
+// of torch.optim.AdamW alongside. tests/interop/recording.py says what a recording holds,
+// tests/interop/compare.py compares every element live. The bounds are the live comparison's.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -76,12 +76,14 @@ std::string npy(const std::vector<Tree>& rows) {
 /// A run file from a recorded case; JSON is YAML.
 std::string run_file_of(const Tree& recorded) {
   Tree run = Tree::map();
-  run.set("model", Tree::map({{"config", *recorded.find("config")}, {"init", Tree::of(std::string("random"))}}));
+  run.set("model",
+          Tree::map({{"config", *recorded.find("config")}, {"init", Tree::of(std::string("random"))}}));
   run.set("data", Tree::map({{"train", Tree::of(std::string("tokens.npy"))},
                              {"sequence_length", *recorded.find("sequence_length")},
                              {"shuffle", Tree::of(false)}}));
   run.set("training", *recorded.find("training"));
-  run.set("runtime", Tree::map({{"device", Tree::of(std::string("cpu"))}, {"threads", Tree::of(int64_t{2})}}));
+  run.set("runtime",
+          Tree::map({{"device", Tree::of(std::string("cpu"))}, {"threads", Tree::of(int64_t{2})}}));
   run.set("output", Tree::map({{"dir", Tree::of(std::string("out"))}}));
   Tree kinds = Tree::list();
   for (const char* kind : {"loss", "gradients", "logits", "parameters"})

@@ -1,5 +1,6 @@
 // A reader of safetensors for tests, written against the format's description and not against our writer: an
-// 8-byte little-endian length, that many bytes of JSON, then the data that the JSON's offsets cover without gap.
+// 8-byte little-endian length, that many bytes of JSON, then the data that the JSON's offsets cover without
+// gap.
 #pragma once
 
 #include <gtest/gtest.h>

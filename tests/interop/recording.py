@@ -4,9 +4,9 @@ The start is Plimsoll's random initialisation, which instruction sets agree on t
 initial tensors' marks too, and where those have changed it is stale:
 `make interop INTEROP_ARGS="--gpt2 --record tests/e2e/recorded/torch.json"` writes it anew.
 
-A tensor's mark is [norm, projection]. The norm alone would pass a transposed, permuted or negated tensor; the projection
-is the dot product with a fixed unit vector of signs, so |difference of projections| <= ||difference|| and the bound of
-the live comparison holds for it unchanged. tests/e2e/recorded_test.cpp computes the same marks.
+A tensor's mark is [norm, projection]. The norm alone would pass a transposed, permuted or negated tensor; the
+projection is the dot product with a fixed unit vector of signs, so |difference of projections| <= ||difference|| and
+the bound of the live comparison holds for it unchanged. tests/e2e/recorded_test.cpp computes the same marks.
 """
 import json
 import pathlib
@@ -34,7 +34,8 @@ def marks(tensors):
 class Case:
     def __init__(self, case, training, rows, initial):
         self.data = {
-            "name": case["name"], "config": case["config"], "training": {"global_batch_size": case["batch"], **training},
+            "name": case["name"], "config": case["config"],
+            "training": {"global_batch_size": case["batch"], **training},
             "sequence_length": case["tokens"], "rows": rows.tolist(), "initial": marks(initial),
             "losses": [], "grad_norms": [], "gradients": {}, "logits": [], "logit_samples": [],
         }

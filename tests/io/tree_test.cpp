@@ -174,15 +174,15 @@ TEST(Json, RefusesBrokenText) {
     const char* what;
   };
   const Row rows[] = {
-      {"", "no JSON"},
-      {"{\"a\": 1", "no JSON"},
-      {"{\"a\": 1} x", "no JSON"},
-      {"{\"a\": NaN}", "no JSON"},
-      {"{\"a\": 1e999}", "no JSON"},
+      {"", "broken JSON"},
+      {"{\"a\": 1", "broken JSON"},
+      {"{\"a\": 1} x", "broken JSON"},
+      {"{\"a\": NaN}", "broken JSON"},
+      {"{\"a\": 1e999}", "broken JSON"},
       {"{\"a\": 1, \"a\": 2}", "stands twice"},
-      {"\"\xff\"", "no JSON"},
+      {"\"\xff\"", "broken JSON"},
       {std::string(100'000, '['), "nested deeper"},
-      {"[" + std::string(400'000, '0').replace(1, 0, ""), "no JSON"},
+      {"[" + std::string(400'000, '0').replace(1, 0, ""), "broken JSON"},
       {std::string(2 << 20, ' '), "more than the"},
   };
   for (const Row& row : rows) {

@@ -11,12 +11,25 @@
 #include "base/process.h"
 #include "cli/bench_kernels.h"
 #include "cli/commands.h"
+#include "io/file.h"
 #include "io/tree.h"
 #include "memory/cases.h"
 #include "train/trainer.h"
 
 namespace plimsoll::cli {
 namespace {
+
+constexpr int64_t kMaxCaseBytes = int64_t{256} << 20;
+
+/// A case is read whole; pipes, devices and what is far too large for one are refused before.
+Status check_case_file(const std::string& path) {
+  PLIMSOLL_ASSIGN(const ReadFile file, ReadFile::open(path));
+  if (file.size_bytes() <= kMaxCaseBytes) return Ok{};
+  return Error{
+      ErrorCode::kBadData,
+      fmt::format("the file has {} bytes, more than the {} allowed", file.size_bytes(), kMaxCaseBytes), path,
+      "a case is CSV with the columns id,lower,upper,size"};
+}
 
 struct OffsetArguments {
   std::vector<std::string> files;
@@ -30,6 +43,7 @@ Status bench_offsets(const OffsetArguments& arguments) {
   for (const std::string& file : arguments.files) {
     memory::OffsetOptions options = memory::case_options();
     options.num_threads = num_available_cpus();
+    PLIMSOLL_TRY(check_case_file(file));
     PLIMSOLL_ASSIGN(const memory::CaseReport r, memory::run_case(file, options));
     if (arguments.json)
       fmt::print("{}\n", to_json(Tree::map({{"file", Tree::of(r.file)},

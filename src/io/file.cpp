@@ -22,14 +22,26 @@ namespace {
 Error io_error(std::string_view what, const std::string& path, int code) {
   Error error{ErrorCode::kIo, fmt::format("{}: {}", what, std::generic_category().message(code)), path};
   if (code == ENOSPC || code == EDQUOT) error.hint = "free disk space or choose another folder";
+  if (code == EFBIG) error.hint = "raise the limit on file sizes (ulimit -f), or choose another folder";
   if (code == EACCES || code == EPERM || code == EROFS)
     error.hint = "check the permissions of the file and its folder";
+  if (code == ENOTDIR || code == EEXIST || code == EISDIR)
+    error.hint = "something of another kind lies there: move it away, or choose another name";
+  if (code == EMFILE || code == ENFILE) error.hint = "raise the limit on open files (ulimit -n)";
+  if (error.hint.empty()) error.hint = "check that the path is right and its disk is well";
   return error;
 }
 
 std::string folder_of(const std::string& path) {
   const std::string folder = std::filesystem::path(path).parent_path().string();
   return folder.empty() ? "." : folder;
+}
+
+constexpr int kAttempts = 100;
+
+std::string temporary_name(const std::string& path) {
+  static std::atomic<int> counter{0};
+  return fmt::format("{}.tmp-{}-{}", path, ::getpid(), counter.fetch_add(1));
 }
 
 }  // namespace
@@ -45,7 +57,10 @@ Result<ReadFile> ReadFile::open(const std::string& path, ErrorCode missing) {
   struct stat info = {};
   if (::fstat(fd, &info) != 0 || !S_ISREG(info.st_mode)) {
     ::close(fd);
-    return Error{missing, S_ISDIR(info.st_mode) ? "is a folder, not a file" : "is not a regular file", path};
+    if (S_ISDIR(info.st_mode))
+      return Error{missing, "a folder lies where a file is expected", path, "name a file inside it"};
+    return Error{missing, "this is no regular file (a pipe or a device)", path,
+                 "write its content to a file first"};
   }
   return ReadFile(path, fd, info.st_size);
 }
@@ -71,7 +86,8 @@ Status ReadFile::read_at(int64_t offset, std::span<std::byte> out) const {
     if (n < 0) return io_error("cannot read", path_, errno);
     if (n == 0)
       return Error{ErrorCode::kBadData,
-                   fmt::format("the file ends at byte {}, before its content does", offset), path_};
+                   fmt::format("the file ends at byte {}, before its content does", offset), path_,
+                   "it was cut while it was read: write it again"};
     out = out.subspan(static_cast<size_t>(n));
     offset += n;
   }
@@ -83,21 +99,36 @@ Result<std::string> read_small_file(const std::string& path, int64_t max_bytes, 
   if (file.size_bytes() > max_bytes)
     return Error{missing,
                  fmt::format("the file has {} bytes, more than the {} allowed", file.size_bytes(), max_bytes),
-                 path};
+                 path, "check that this is the file you meant"};
   std::string content(static_cast<size_t>(file.size_bytes()), '\0');
   PLIMSOLL_TRY(file.read_at(0, std::as_writable_bytes(std::span(content))));
   return content;
 }
 
 Result<AtomicFile> AtomicFile::create(const std::string& path) {
-  static std::atomic<int> counter{0};
-  for (int attempt = 0; attempt < 100; ++attempt) {
-    const std::string temporary = fmt::format("{}.tmp-{}-{}", path, ::getpid(), counter.fetch_add(1));
+  // Without a name until it is whole: whatever ends the process leaves nothing. Not every file system can.
+  const int nameless = ::open(folder_of(path).c_str(), O_WRONLY | O_TMPFILE | O_CLOEXEC, 0666);
+  if (nameless >= 0) return AtomicFile(path, "", nameless);
+  for (int attempt = 0; attempt < kAttempts; ++attempt) {
+    const std::string temporary = temporary_name(path);
     const int fd = ::open(temporary.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
     if (fd >= 0) return AtomicFile(path, temporary, fd);
     if (errno != EEXIST) return io_error("cannot create the file", path, errno);
   }
-  return Error{ErrorCode::kIo, "cannot create a temporary file", path};
+  return io_error("cannot create a temporary file", path, EEXIST);
+}
+
+bool AtomicFile::give_name() {
+  const std::string self = fmt::format("/proc/self/fd/{}", fd_);
+  for (int attempt = 0; attempt < kAttempts; ++attempt) {
+    const std::string name = temporary_name(path_);
+    if (::linkat(AT_FDCWD, self.c_str(), AT_FDCWD, name.c_str(), AT_SYMLINK_FOLLOW) == 0) {
+      temporary_ = name;
+      return true;
+    }
+    if (errno != EEXIST) return false;
+  }
+  return false;
 }
 
 AtomicFile::AtomicFile(AtomicFile&& other) noexcept
@@ -117,7 +148,7 @@ AtomicFile::~AtomicFile() { discard(); }
 void AtomicFile::discard() {
   if (fd_ < 0) return;
   ::close(fd_);
-  ::unlink(temporary_.c_str());
+  if (!temporary_.empty()) ::unlink(temporary_.c_str());
   fd_ = -1;
 }
 
@@ -148,6 +179,7 @@ Status AtomicFile::commit() {
     return io_error(what, path_, code);
   };
   if (::fsync(fd_) != 0) return failed("cannot write");
+  if (temporary_.empty() && !give_name()) return failed("cannot put the file in its place");
   if (::rename(temporary_.c_str(), path_.c_str()) != 0) return failed("cannot put the file in its place");
   ::close(std::exchange(fd_, -1));
   // The rename is only durable once the folder is; a file system that cannot sync folders says EINVAL.
@@ -172,8 +204,11 @@ Status create_writable_directory(const std::string& path) {
     code = std::make_error_code(std::errc::not_a_directory);
   if (code) return io_error("cannot create the folder", path, code.value());
   auto probe = AtomicFile::create(path + "/.writable");
-  if (!probe) return Error{ErrorCode::kIo, "the folder cannot be written", path, "check its permissions"};
-  return Ok{};
+  if (probe) return Ok{};
+  Error error = std::move(probe).error();
+  error.what = "the folder cannot be written" + error.what.substr(error.what.find(": "));
+  error.where = path;
+  return error;
 }
 
 Result<std::vector<std::string>> expand_glob(const std::string& pattern) {

@@ -42,7 +42,8 @@ Result<std::string> read_small_file(const std::string& path, int64_t max_bytes,
                                     ErrorCode missing = ErrorCode::kBadData);
 
 /// A file written beside its destination and renamed onto it at the end: readers see the old one or the whole
-/// new one. Destroyed before `commit`, it leaves nothing behind.
+/// new one. Destroyed before `commit`, it leaves nothing behind; where the file system knows nameless files
+/// (O_TMPFILE), neither does a process that is killed.
 class AtomicFile {
  public:
   /// Creates the temporary in the destination's folder. Errors: kIo.
@@ -62,9 +63,10 @@ class AtomicFile {
  private:
   AtomicFile(std::string path, std::string temporary, int fd)
       : path_(std::move(path)), temporary_(std::move(temporary)), fd_(fd) {}
+  bool give_name();
   void discard();
   std::string path_;
-  std::string temporary_;
+  std::string temporary_;  // empty while the file has no name
   int fd_ = -1;
 };
 

@@ -4,6 +4,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <nlohmann/json.hpp>
 
 #include "io/tree_builder.h"
@@ -37,28 +38,43 @@ class JsonEvents : public nlohmann::json_sax<nlohmann::json> {
   bool end_array() override { return builder.close(); }
   bool parse_error(size_t position, const std::string& /*token*/,
                    const nlohmann::json::exception& error) override {
+    // "[json.exception…] parse error at line 1, column 2: syntax error while parsing value - what it is"
     std::string_view why = error.what();
-    if (const size_t bracket = why.find("] "); bracket != std::string_view::npos)
-      why.remove_prefix(bracket + 2);
-    syntax_error = fmt::format("no JSON at byte {}: {}", position, why.substr(0, 200));
+    for (const std::string_view before : {"] ", "syntax error ", " - "})
+      if (const size_t at = why.find(before); at != std::string_view::npos)
+        why.remove_prefix(at + before.size());
+      else if (before == "syntax error ")
+        break;
+    syntax_error = why.substr(0, 200);
+    error_at = position;
     return false;
   }
 
   TreeBuilder builder;
   std::string syntax_error;
+  size_t error_at = 0;  // bytes read
 };
 
 }  // namespace
 
 Result<Tree> parse_json(std::string_view text, const TreeLimits& limits) {
+  const auto broken = [](std::string what) {
+    return Error{
+        ErrorCode::kBadData, std::move(what), {}, "check the file: python3 -m json.tool shows the place"};
+  };
   if (static_cast<int64_t>(text.size()) > limits.max_bytes)
-    return Error{ErrorCode::kBadData,
-                 fmt::format("JSON of {} bytes, more than the {} allowed", text.size(), limits.max_bytes)};
+    return broken(fmt::format("JSON of {} bytes, more than the {} allowed", text.size(), limits.max_bytes));
   JsonEvents events(limits);
   const bool ok = nlohmann::json::sax_parse(text.begin(), text.end(), &events);
-  if (!events.syntax_error.empty()) return Error{ErrorCode::kBadData, events.syntax_error};
-  if (!events.builder.error().empty()) return Error{ErrorCode::kBadData, "JSON: " + events.builder.error()};
-  if (!ok || !events.builder.done()) return Error{ErrorCode::kBadData, "JSON breaks off"};
+  if (!events.syntax_error.empty()) {
+    const std::string_view read = text.substr(0, std::max<size_t>(events.error_at, 1) - 1);
+    const size_t line_start = read.rfind('\n') + 1;  // npos + 1 is 0
+    return broken(fmt::format("broken JSON at line {}, column {}: {}",
+                              1 + std::count(read.begin(), read.end(), '\n'), read.size() - line_start + 1,
+                              events.syntax_error));
+  }
+  if (!events.builder.error().empty()) return broken("JSON: " + events.builder.error());
+  if (!ok || !events.builder.done()) return broken("JSON breaks off");
   return events.builder.take();
 }
 

@@ -167,7 +167,8 @@ Result<ConfigJson> parse_config_json(std::string_view text, std::string source) 
   auto tree = parse_json(text);
   if (!tree) return std::move(tree).error().at(source);
   if (tree->kind != Tree::Kind::kMap)
-    return Error{ErrorCode::kBadData, "a config.json is a JSON object, this is " + tree->describe(), source};
+    return Error{ErrorCode::kBadData, "a config.json is a JSON object, this is " + tree->describe(), source,
+                 "name the config.json of a model"};
   return ConfigJson(std::move(*tree), std::move(source));
 }
 

@@ -24,7 +24,7 @@ bool TreeBuilder::wants_key() const {
 }
 
 bool TreeBuilder::open(Tree::Kind kind, int line) {
-  if (wants_key()) return fail("a list or a map stands where a key should");
+  if (wants_key()) return fail("a list or a map stands where a key should, or a bracket is not closed");
   if (static_cast<int>(stack_.size()) >= limits_.max_depth)
     return fail(fmt::format("nested deeper than {} levels", limits_.max_depth));
   if (++num_nodes_ > limits_.max_nodes) return fail("too many values");

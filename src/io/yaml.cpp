@@ -94,12 +94,27 @@ class TextBuffer : public std::streambuf {
   explicit TextBuffer(std::string& text) { setg(text.data(), text.data(), text.data() + text.size()); }
 };
 
+/// What usually causes the parser's complaint.
+std::string hint_for(std::string_view why) {
+  const auto says = [&](std::string_view words) { return why.find(words) != std::string_view::npos; };
+  if (says("anchor") || says("alias")) return "put quotes around a value that starts with * or &";
+  if (says("twice")) return "keep one of them";
+  if (says("illegal map value") || says("tab"))
+    return "indent with blanks, not tabs; put quotes around a value with ': '";
+  if (says("should") || says("end of")) return "check that each bracket and quote is closed";
+  if (says("means nothing")) return "remove the tag, or put quotes around the value";
+  if (says("document")) return "keep one document: remove what follows ---";
+  return "check indentation, brackets and quotes there";
+}
+
 }  // namespace
 
 Result<Tree> parse_yaml(std::string_view text, const TreeLimits& limits) {
   if (static_cast<int64_t>(text.size()) > limits.max_bytes)
     return Error{ErrorCode::kInvalidArgument,
-                 fmt::format("YAML of {} bytes, more than the {} allowed", text.size(), limits.max_bytes)};
+                 fmt::format("YAML of {} bytes, more than the {} allowed", text.size(), limits.max_bytes),
+                 {},
+                 "check that this is the text you meant"};
   std::string copy(text);
   TextBuffer buffer(copy);
   std::istream stream(&buffer);
@@ -110,9 +125,11 @@ Result<Tree> parse_yaml(std::string_view text, const TreeLimits& limits) {
     }
   } catch (const YAML::Exception& error) {
     const std::string why = error.msg.empty() ? "cannot be read" : error.msg;
-    if (error.mark.is_null()) return Error{ErrorCode::kInvalidArgument, "broken YAML: " + why};
-    return Error{ErrorCode::kInvalidArgument, fmt::format("broken YAML at line {}, column {}: {}",
-                                                          error.mark.line + 1, error.mark.column + 1, why)};
+    const std::string place = error.mark.is_null() ? ""
+                                                   : fmt::format(" at line {}, column {}",
+                                                                 error.mark.line + 1, error.mark.column + 1);
+    return Error{
+        ErrorCode::kInvalidArgument, fmt::format("broken YAML{}: {}", place, why), {}, hint_for(why)};
   }
   if (!events.builder.done()) return Tree{};
   return events.builder.take();

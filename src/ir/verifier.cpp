@@ -177,13 +177,20 @@ class Walk {
 
   /// Marks what the op consumes; no other operand of it may lie in the same place.
   Status take(const Op& op) {
-    for (const Alias& a : op_consumes(op)) {
-      const auto consumed = static_cast<size_t>(a.input);
+    const std::vector<Alias> aliases = op_consumes(op);
+    // By storage first: a sweep over all parameters consumes hundreds of operands, each in a storage of its
+    // own.
+    std::unordered_map<int32_t, std::vector<size_t>> by_root;
+    if (!aliases.empty())
       for (size_t i = 0; i < op.inputs.size(); ++i)
-        if (i != consumed && op.inputs[i].valid() && overlap(op.inputs[i], op.inputs[consumed]))
+        if (op.inputs[i].valid()) by_root[places_[at(op.inputs[i])].root].push_back(i);
+    for (const Alias& a : aliases) {
+      const auto consumed = static_cast<size_t>(a.input);
+      for (const size_t i : by_root[places_[at(op.inputs[consumed])].root])
+        if (i != consumed && overlap(op.inputs[i], op.inputs[consumed]))
           return broken(op, "operand {} is consumed and operand {} reads it", consumed, i);
     }
-    for (const Alias& a : op_consumes(op)) {
+    for (const Alias& a : aliases) {
       const ValueId v = op.inputs[static_cast<size_t>(a.input)];
       taken_[static_cast<size_t>(places_[at(v)].root)].push_back({v, op.def->name});
     }

@@ -36,7 +36,7 @@ Result<Gpt2Config> parse_gpt2_config(const ConfigJson& config) {
   if (type != "gpt2") return config.error("model_type", "gpt2");
   PLIMSOLL_ASSIGN(c.vocab_size, config.integer("vocab_size", {1, int64_t{1} << 24}));
   PLIMSOLL_ASSIGN(c.n_embd, config.integer("n_embd", {1, int64_t{1} << 20}));
-  PLIMSOLL_ASSIGN(c.n_layer, config.integer("n_layer", {1, 4096}));
+  PLIMSOLL_ASSIGN(c.n_layer, config.integer("n_layer", {1, 512}));
   PLIMSOLL_ASSIGN(c.n_head, config.integer("n_head", {1, 1 << 16}));
   PLIMSOLL_ASSIGN(c.n_positions, config.integer("n_positions", {1, int64_t{1} << 24}));
   PLIMSOLL_ASSIGN(c.n_inner, config.integer("n_inner", {1, int64_t{1} << 22}, 4 * c.n_embd));

@@ -14,7 +14,7 @@ namespace {
 constexpr IntegerRange kVocabRange = {1, int64_t{1} << 24};
 constexpr IntegerRange kWidthRange = {1, int64_t{1} << 20};
 constexpr IntegerRange kInnerRange = {1, int64_t{1} << 22};
-constexpr IntegerRange kLayersRange = {1, 4096};
+constexpr IntegerRange kLayersRange = {1, 512};
 constexpr IntegerRange kPositionsRange = {1, int64_t{1} << 28};
 constexpr NumberRange kRopeFactorRange = {1.0, 1e6};
 
@@ -56,6 +56,8 @@ Result<RopeConfig> parse_rope(const ConfigJson& config) {
 
   const std::string_view type_field = rope.has("rope_type") ? "rope_type" : "type";
   PLIMSOLL_ASSIGN(const std::string type, rope.string(type_field, "default"));
+  if (!rope.has(type_field) && rope.has("factor"))
+    return rope.error("rope_type", "the kind of scaling that factor belongs to, such as linear");
   if (type != "default" && type != "linear" && type != "llama3")
     return rope.error(type_field, "one of default, linear, llama3: other rope types are not supported");
   PLIMSOLL_ASSIGN(const RopeConfig result, read_rope(rope, type, theta));
@@ -83,10 +85,12 @@ Status refuse_unsupported(const ConfigJson& config, bool is_mistral) {
   for (const std::string_view field : {"rope_interleaved", "use_sliding_window", "is_encoder_decoder",
                                        "add_cross_attention", "qk_layernorm", "use_qk_norm"})
     PLIMSOLL_TRY(config.require(field, Tree::of(false), "what it changes is not supported"));
-  if (const Tree* types = config.fields().find("layer_types"))
+  if (const Tree* types = config.fields().find("layer_types"); types != nullptr && !types->is_null()) {
+    if (types->kind != Tree::Kind::kList) return config.error("layer_types", "a list of attention types");
     for (const Tree& type : types->items)
       if (type.text != (is_mistral && config.has("sliding_window") ? "sliding_attention" : "full_attention"))
         return config.error("layer_types", "the same attention in every layer");
+  }
   PLIMSOLL_TRY(config.require_absent({"quantization_config", "clip_qkv", "attn_logit_softcapping",
                                       "final_logit_softcapping", "logits_scaling", "residual_multiplier",
                                       "embedding_multiplier", "attention_multiplier", "no_rope_layers",

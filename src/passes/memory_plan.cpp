@@ -72,8 +72,10 @@ MemoryPlan plan_memory(const ir::Graph& graph, const Binding& binding, const Mem
     plan.method = "separate";
     plan.lower_bound_bytes = plan.arena_bytes;
   } else {
-    const auto enough = static_cast<int64_t>(static_cast<double>(memory::live_profile(buffers).peak_bytes) * (1 + options.tolerance));
-    const memory::Placement placement = memory::assign_offsets(buffers, {.max_nodes = options.max_nodes, .capacity = enough});
+    const auto enough = static_cast<int64_t>(static_cast<double>(memory::live_profile(buffers).peak_bytes) *
+                                             (1 + options.tolerance));
+    const memory::Placement placement =
+        memory::assign_offsets(buffers, {.max_nodes = options.max_nodes, .capacity = enough});
     const Status valid = memory::validate(buffers, placement);
     PLIMSOLL_CHECK(valid.ok(), valid.ok() ? "" : valid.error().message());
     for (size_t i = 0; i < buffers.size(); ++i)

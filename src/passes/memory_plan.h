@@ -18,10 +18,10 @@ inline constexpr int64_t kPageBytes = 4096;
 
 struct MemoryPlanOptions {
   int64_t max_nodes = 20'000;  ///< bounds the offset search
-  /// The search ends this close above the lower bound, as a share of it: a 256th costs a MiB of a 256 MiB arena, and
-  /// what would take it away is most of a plan's time. 0: the least that can be found.
+  /// The search ends this close above the lower bound, as a share of it: a 256th costs a MiB of a 256 MiB
+  /// arena, and what would take it away is most of a plan's time. 0: the least that can be found.
   double tolerance = 1.0 / 256;
-  bool separate = false;       ///< no sharing: every storage gets bytes of its own (the oracle of tests)
+  bool separate = false;  ///< no sharing: every storage gets bytes of its own (the oracle of tests)
 };
 
 /// A tensor alive at the peak.

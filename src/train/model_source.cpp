@@ -6,6 +6,7 @@
 #include "io/suggest.h"
 #include "models/presets.h"
 #include "train/run_config.h"
+#include "train/settings_alias.h"
 
 namespace plimsoll {
 namespace {
@@ -42,7 +43,8 @@ Status check_overrides(const ModelSettings& model, const ConfigJson& config) {
     const std::string setting = overridden ? "model.overrides" : "model.config";
     return Error{ErrorCode::kInvalidArgument,
                  setting + ": the model has no field '" + field.substr(0, 60) + "'", config.source(),
-                 "did you mean " + nearest_name(field, config.known_fields()) + "?"};
+                 missing_blank_hint(field, *(overridden ? model.overrides : model.config).find(field),
+                                    "did you mean " + nearest_name(field, config.known_fields()) + "?")};
   }
   return Ok{};
 }

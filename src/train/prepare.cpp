@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <limits>
 
 #include "base/process.h"
 #include "planner/overhead.h"
@@ -95,6 +96,50 @@ std::vector<BatchSplit> candidate_splits(const TrainingSettings& training) {
   return splits;
 }
 
+struct Planned {
+  BatchSplit split;
+  planner::TrainingPrograms programs;
+  planner::PlanReport report;
+};
+
+/// The plan of the largest micro-batch that fits; where none does, of the one that needs least. Memory grows
+/// with the micro-batch, so bisection finds it. The whole batch at once stands apart: it alone has no
+/// accumulators, and may need less than smaller ones.
+Result<Planned> choose_split(const RunConfig& config, const models::Model& model,
+                             const runtime::Backend& backend, const PrepareOptions& options) {
+  const std::vector<BatchSplit> splits = candidate_splits(config.training);
+  const auto plan = [&](size_t i) -> Result<Planned> {
+    PLIMSOLL_ASSIGN(auto planned, plan_split(config, model, splits[i], backend, options));
+    return Planned{splits[i], std::move(planned.first), std::move(planned.second)};
+  };
+  int64_t whole_peak = std::numeric_limits<int64_t>::max();
+  {
+    auto whole = plan(0);
+    if (splits.size() == 1 || (whole && whole->report.fits)) return whole;
+    // A tensor of the whole batch that is too large to count is no reason not to try less.
+    if (whole) whole_peak = whole->report.process_peak_bytes();
+  }
+  size_t low = 1, high = splits.size() - 1;
+  auto best = plan(high);
+  if (!best) return best;
+  if (!best->report.fits) return whole_peak < best->report.process_peak_bytes() ? plan(0) : std::move(best);
+  bool last_is_best = true;
+  while (low < high) {
+    const size_t middle = (low + high) / 2;
+    auto tried = plan(middle);
+    last_is_best = tried && tried->report.fits;
+    if (last_is_best) {
+      best = std::move(tried);
+      high = middle;
+    } else {
+      low = middle + 1;
+    }
+  }
+  // The text that --dump-ir leaves is that of the plan that is run.
+  if (!last_is_best && !options.dump_ir.empty()) return plan(high);
+  return best;
+}
+
 }  // namespace
 
 int64_t budget_bytes(const MemoryBudget& budget) {
@@ -117,13 +162,10 @@ Result<Prepared> prepare(const RunConfig& config, const runtime::Backend& backen
   PLIMSOLL_TRY(check_overrides(config.model, model_config));
   PLIMSOLL_TRY(check_against_model(config, model->max_positions()));
   Prepared prepared{std::move(model_config), std::move(model), {}, {}, {}, 0};
-  for (const BatchSplit& split : candidate_splits(config.training)) {
-    PLIMSOLL_ASSIGN(auto planned, plan_split(config, *prepared.model, split, backend, options));
-    prepared.split = split;
-    prepared.programs = std::move(planned.first);
-    prepared.report = std::move(planned.second);
-    if (prepared.report.fits) break;
-  }
+  PLIMSOLL_ASSIGN(Planned planned, choose_split(config, *prepared.model, backend, options));
+  prepared.split = planned.split;
+  prepared.programs = std::move(planned.programs);
+  prepared.report = std::move(planned.report);
   prepared.host_scratch_bytes = std::max(kScratchBytes, config.data.sequence_length * 8);
   prepared.report.model = model_name(config, prepared.model_config);
   prepared.report.num_parameters = prepared.model->num_parameters();

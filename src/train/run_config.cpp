@@ -95,7 +95,10 @@ Result<Tree> override_document(const std::string& text) {
                  fmt::format("'{}' is no override", text.substr(0, 100)),
                  {},
                  "write key=value, for example training.max_steps=10"};
-  auto value = parse_yaml(std::string_view(text).substr(equals + 1));
+  const std::string_view value_text = std::string_view(text).substr(equals + 1);
+  // An alias or a directive has no meaning in a single value, a glob or a sign has.
+  const bool plain = value_text.starts_with('*') || value_text.starts_with('%');
+  auto value = plain ? Result<Tree>(Tree::of(std::string(value_text))) : parse_yaml(value_text);
   if (!value) return std::move(value).error().at("override " + text.substr(0, 100));
   value->line = 0;
   Tree document = std::move(*value);

@@ -177,7 +177,7 @@ class Reader {
       if (is_section("training." + key)) return section("training." + key, value);
     }
     return Error{ErrorCode::kInvalidArgument, fmt::format("there is no setting '{}'", path.substr(0, 100)),
-                 place(value), "did you mean " + nearest_setting(path) + "?"};
+                 place(value), missing_blank_hint(key, value, "did you mean " + nearest_setting(path) + "?")};
   }
 
   Status section(const std::string& path, const Tree& value) {
@@ -222,6 +222,13 @@ class Reader {
 };
 
 }  // namespace
+
+std::string missing_blank_hint(std::string_view key, const Tree& value, std::string otherwise) {
+  const size_t colon = key.find(':');
+  if (!value.is_null() || colon == std::string_view::npos || colon == 0) return otherwise;
+  return fmt::format("write a blank after the colon: {}: {}", key.substr(0, std::min<size_t>(colon, 60)),
+                     key.substr(colon + 1, 60));
+}
 
 Result<std::vector<Assignment>> read_assignments(const Tree& document, const std::string& source,
                                                  std::vector<std::string>& notes) {

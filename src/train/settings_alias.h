@@ -28,6 +28,10 @@ struct Assignment {
 Result<std::vector<Assignment>> read_assignments(const Tree& document, const std::string& source,
                                                  std::vector<std::string>& notes);
 
+/// The hint for an unknown `key`: "{r:8}" is one key to YAML, and a blank after the colon is missing;
+/// otherwise `otherwise`.
+std::string missing_blank_hint(std::string_view key, const Tree& value, std::string otherwise);
+
 /// The table of transformers' names in docs/settings.md.
 std::string alias_markdown();
 

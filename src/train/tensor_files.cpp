@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <filesystem>
 
 #include "runtime/session.h"
 
@@ -47,10 +48,15 @@ Status write_views(const models::Model& model, const runtime::Session& session, 
   });
 }
 
-}  // namespace
-
-Status write_model(const Prepared& prepared, const runtime::Session& session, const std::string& directory) {
+/// Both files are whole before either takes its name.
+Status write_model_files(const Prepared& prepared, const runtime::Session& session,
+                         const std::string& directory) {
   PLIMSOLL_TRY(create_writable_directory(directory));
+  Tree config = prepared.model_config.fields();
+  config.set("dtype", Tree::of(std::string("float32")));
+  const std::string text = to_json(config) + "\n";
+  PLIMSOLL_ASSIGN(AtomicFile config_file, AtomicFile::create(directory + "/config.json"));
+  PLIMSOLL_TRY(config_file.write_at(0, std::as_bytes(std::span(text))));
   std::vector<SafetensorsEntry> entries;
   add_views(*prepared.model, "", entries);
   PLIMSOLL_ASSIGN(
@@ -58,9 +64,16 @@ Status write_model(const Prepared& prepared, const runtime::Session& session, co
       SafetensorsWriter::create(directory + "/model.safetensors", std::move(entries), {{"format", "pt"}}));
   PLIMSOLL_TRY(write_views(*prepared.model, session, writer, 0));
   PLIMSOLL_TRY(writer.finish());
-  Tree config = prepared.model_config.fields();
-  config.set("dtype", Tree::of(std::string("float32")));
-  return write_file_atomically(directory + "/config.json", to_json(config) + "\n");
+  return config_file.commit();
+}
+
+}  // namespace
+
+Status write_model(const Prepared& prepared, const runtime::Session& session, const std::string& directory) {
+  const Status written = write_model_files(prepared, session, directory);
+  std::error_code ignored;
+  if (!written) std::filesystem::remove(directory, ignored);  // which it does where nothing is in it
+  return written;
 }
 
 Result<StepDump> StepDump::create(const RunConfig& config, const Prepared& prepared, int64_t step,

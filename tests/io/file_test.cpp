@@ -1,10 +1,13 @@
 // Files: reads by position, bounded reads, writes that are whole or not there.
 #include "io/file.h"
 
+#include <fcntl.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include <csignal>
 
@@ -78,6 +81,23 @@ TEST(AtomicFile, LeavesNothingWhenTheDiskRefuses) {
   EXPECT_EQ(status.error().code, ErrorCode::kIo);
   EXPECT_EQ(read_all(path), "old");
   EXPECT_EQ(folder.num_files(), 1U);
+}
+
+TEST(AtomicFile, LeavesNothingWhenTheProcessIsKilled) {
+  const TemporaryFolder folder;
+  const int probe = ::open(folder.path().c_str(), O_WRONLY | O_TMPFILE, 0600);
+  if (probe < 0) GTEST_SKIP() << "the file system knows no nameless files";
+  ::close(probe);
+  const std::string path = folder.path("a");
+  const pid_t child = ::fork();
+  if (child == 0) {
+    const auto file = AtomicFile::create(path);
+    ::raise(SIGKILL);
+  }
+  int status = 0;
+  ASSERT_EQ(::waitpid(child, &status, 0), child);
+  EXPECT_TRUE(WIFSIGNALED(status));
+  EXPECT_EQ(folder.num_files(), 0U);
 }
 
 TEST(AtomicFile, NamesAFolderThatIsMissing) {

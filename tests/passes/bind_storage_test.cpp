@@ -1,4 +1,5 @@
-// Where values come to lie: views, in-place results, assignments written where they end up, copies only where needed.
+// Where values come to lie: views, in-place results, assignments written where they end up, copies only where
+// needed.
 #include "passes/bind_storage.h"
 
 #include <gtest/gtest.h>
@@ -19,7 +20,8 @@ ir::StateDecl decl(const std::string& name, ir::Shape shape, StateClass c = Stat
 
 Place place(const Binding& binding, ValueId v) { return binding.places[static_cast<size_t>(v.index)]; }
 
-Binding bind(ir::Graph& graph, bool strided = true, std::vector<std::pair<ir::OpId, ir::Alias>> in_place = {}) {
+Binding bind(ir::Graph& graph, bool strided = true,
+             std::vector<std::pair<ir::OpId, ir::Alias>> in_place = {}) {
   BindOptions options;
   options.in_place = std::move(in_place);
   options.accepts_strided = [=](std::string_view, size_t) { return strided; };

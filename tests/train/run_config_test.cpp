@@ -189,6 +189,10 @@ TEST(RunConfig, RefusesWhatTheUserGotWrong) {
       {run, {"runtime.threads=0"}, "runtime.threads is 0"},
       {run, {"memory.budget=lots"}, "memory.budget is \"lots\""},
       {run, {"output.dir=null"}, "output.dir is empty"},
+      {run, {"output.dir=true"}, "output.dir is true, expected text"},
+      {run, {"memory.budget=%"}, "memory.budget is \"%\""},
+      {run, {"lora={r:8}"}, "there is no setting 'lora.r:8'", "write a blank after the colon: r: 8"},
+      {"model: {preset: gpt2}\ndata: {train: *.txt}", {}, "broken YAML", "put quotes around"},
       {run, {"training.lr_scheduler=polynomial", "training.learning_rate=1e-9"}, "lr_end"},
   };
   for (const Bad& row : rows) {
@@ -201,6 +205,12 @@ TEST(RunConfig, RefusesWhatTheUserGotWrong) {
     EXPECT_THAT(result.error().hint, HasSubstr(row.hint)) << which;
     EXPECT_FALSE(result.error().where.empty() && row.overrides.empty()) << which;
   }
+}
+
+TEST(RunConfig, TakesAGlobAsAnOverride) {
+  const auto result = parse(kRun, {"data.train=*.txt"});
+  ASSERT_TRUE(result) << result.error().message();
+  EXPECT_THAT(result->data.train, testing::ElementsAre("*.txt"));
 }
 
 TEST(RunConfig, NamesTheLine) {

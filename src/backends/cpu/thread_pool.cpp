@@ -10,6 +10,7 @@
 
 #include <atomic>
 #include <chrono>
+#include <system_error>
 #include <thread>
 #include <vector>
 
@@ -95,7 +96,12 @@ struct ThreadPool::State {
 
 ThreadPool::ThreadPool(int num_threads) : state_(std::make_unique<State>(num_threads)) {
   PLIMSOLL_CHECK(num_threads >= 1);
-  for (int t = 1; t < num_threads; ++t) state_->workers.emplace_back([s = state_.get(), t] { s->worker(t); });
+  // Where the system gives no more threads, those that there are claim all tiles: slower, the same bits.
+  try {
+    for (int t = 1; t < num_threads; ++t)
+      state_->workers.emplace_back([s = state_.get(), t] { s->worker(t); });
+  } catch (const std::system_error&) {
+  }
 }
 
 ThreadPool::~ThreadPool() {

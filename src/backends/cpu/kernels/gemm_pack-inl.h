@@ -26,6 +26,10 @@ struct Lines {
 // kVector: the lanes moved at once; kPanel: lines per panel, a multiple of it.
 template <int kVector, int kPanel>
 struct Packer {
+  // Where a panel's k is less than a cache line, several of them at a time fill whole ones: written one k at
+  // a time, the lines of many panels, far apart, had left the first-level cache half full.
+  static constexpr int64_t kSweep = kPanel * sizeof(float) < 64 ? 8 : 1;
+
   static int64_t width(int64_t lines) {
     return lines >= kPanel ? kPanel : (lines + kVector - 1) / kVector * kVector;
   }
@@ -38,16 +42,18 @@ struct Packer {
         to[p * w + j] = j < lines ? x.data[p * x.k_stride + j * x.line_stride] : 0.0f;
   }
 
-  // Lines side by side in memory: each k is read in one sweep across the panels.
+  // Lines side by side in memory: kSweep of k are read in one sweep across the panels.
   static void sweep(const Lines& x, int64_t p0, int64_t p1, int64_t kc, int64_t lines, float* to) {
     const int64_t whole = lines / kPanel * kPanel, rest = lines - whole, w = width(rest);
-    for (int64_t p = p0; p < p1; ++p) {
+    for (int64_t p = p0; p < p1; p += kSweep) {
       const float* from = x.data + p * x.k_stride;
       float* at = to + p * kPanel;
-      for (int64_t j = 0; j < whole; j += kPanel, at += kc * kPanel) {
+      const int64_t depth = std::min(kSweep, p1 - p);
+      for (int64_t j = 0; j < whole; j += kPanel, at += kc * kPanel)
+        for (int64_t q = 0; q < depth; ++q)
 #pragma GCC unroll 4
-        for (int v = 0; v < kPanel; v += kVector) copy<kVector>(from + j + v, at + v);
-      }
+          for (int v = 0; v < kPanel; v += kVector)
+            copy<kVector>(from + q * x.k_stride + j + v, at + q * kPanel + v);
     }
     if (rest > 0) strided({x.data + whole, x.k_stride, 1}, p0, p1, 0, w, rest, w, to + whole * kc);
   }

@@ -4,12 +4,18 @@ import os
 import pathlib
 import re
 import subprocess
+import sys
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
 FLAGS = ["avx2", "fma", "avx512f", "avx512bw", "avx512vl", "avx512_vnni", "avx512_bf16", "amx_bf16"]
 SHAPES = [(2048, 2048, 2048), (4096, 4096, 1024)]
 # bench_kernels' names for them
 NAMES = {"square_2048": SHAPES[0], "wide_4096": SHAPES[1]}
+
+
+def shown(command):
+    """A command for the log, without this machine's folders: what one would type at the top of the checkout."""
+    return " ".join(str(word).replace(f"{ROOT}/", "").replace(sys.executable, "python") for word in command)
 
 
 def cpu():
@@ -61,7 +67,7 @@ def kernel_rates(binary, threads, log):
                "--benchmark_repetitions=7", "--benchmark_min_time=0.05"]
     env = dict(os.environ, OMP_NUM_THREADS=str(threads), OPENBLAS_NUM_THREADS=str(threads),
                PLIMSOLL_BENCH_THREADS=str(threads))
-    log.write(f"$ {' '.join(command)}\n")
+    log.write(f"$ {shown(command)}\n")
     done = subprocess.run(command, capture_output=True, text=True, env=env)
     log.write(done.stdout)
     log.stderr.write(done.stderr)
@@ -81,7 +87,7 @@ def kernel_rates(binary, threads, log):
 def plimsoll_rates(binary, threads, log):
     """Our own GEMM at the two shapes, from `plimsoll bench kernels`: x [1, m, k] times weights [n, k]."""
     command = [binary, "bench", "kernels", "--json"]
-    log.write(f"$ {' '.join(command)}\n")
+    log.write(f"$ {shown(command)}\n")
     done = subprocess.run(command, stdout=subprocess.PIPE, stderr=log.stderr, text=True, check=True,
                           preexec_fn=lambda: os.sched_setaffinity(0, sorted(os.sched_getaffinity(0))[:threads]))
     log.write(done.stdout)
@@ -95,7 +101,7 @@ def plimsoll_rates(binary, threads, log):
 
 def torch_rates(python, threads, log):
     command = [python, str(ROOT / "bench/step/torch_gemm.py"), str(threads)]
-    log.write(f"$ {' '.join(command)}\n")
+    log.write(f"$ {shown(command)}\n")
     done = subprocess.run(command, stdout=subprocess.PIPE, stderr=log.stderr, text=True, check=True)
     log.write(done.stdout)
     rows = [json.loads(line) for line in done.stdout.splitlines()]

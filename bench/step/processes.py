@@ -4,6 +4,8 @@ import os
 import subprocess
 import time
 
+import machine
+
 CLOCK_TICK = os.sysconf("SC_CLK_TCK")
 
 
@@ -29,7 +31,7 @@ class Side:
         self.log = log
         self.events = []
         self.spawned = time.perf_counter()
-        self.log.write(f"$ {' '.join(command)}\n")
+        self.log.write(f"$ {machine.shown(command)}\n")
         self.process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE,
                                         stderr=log.stderr, text=True, bufsize=1)
 

@@ -41,7 +41,7 @@ demo: build ## train a small model on this machine's own text for about a minute
 bench: build ## PyTorch and Plimsoll in turn, written to bench/results (BENCH_ARGS="--only W1 --rounds 3")
 	bench/run $(BENCH_ARGS)
 
-INTEROP_ARGS ?= --gpt2
+INTEROP_ARGS ?= --gpt2 --mistral
 interop: build ## losses, logits, gradients and steps against transformers (makes .venv-bench)
 	python="$$(tools/python-env)" && "$$python" tests/interop/compare.py --binary build/plimsoll $(INTEROP_ARGS)
 

@@ -72,6 +72,12 @@ int64_t available_memory_bytes() {
   return limit == kNone || used == kNone ? available : std::min(available, limit - used);
 }
 
+std::string executable_path() {
+  std::array<char, 4096> buffer{};
+  const ssize_t n = readlink("/proc/self/exe", buffer.data(), buffer.size() - 1);
+  return n > 0 ? std::string(buffer.data(), static_cast<size_t>(n)) : "plimsoll";
+}
+
 int num_available_cpus() {
   cpu_set_t set;
   CPU_ZERO(&set);

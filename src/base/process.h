@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <string>
 
 namespace plimsoll {
 
@@ -13,6 +14,8 @@ int64_t virtual_bytes();
 int64_t total_memory_bytes();
 /// What could be taken now without swapping: the smaller of MemAvailable and the cgroup's headroom.
 int64_t available_memory_bytes();
+/// This binary's own path; "plimsoll" where the kernel does not tell.
+std::string executable_path();
 /// CPUs that this process may run on.
 int num_available_cpus();
 

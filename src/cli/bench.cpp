@@ -11,25 +11,13 @@
 #include "base/process.h"
 #include "cli/bench_kernels.h"
 #include "cli/commands.h"
-#include "io/file.h"
 #include "io/tree.h"
 #include "memory/cases.h"
+#include "train/run_record.h"
 #include "train/trainer.h"
 
 namespace plimsoll::cli {
 namespace {
-
-constexpr int64_t kMaxCaseBytes = int64_t{256} << 20;
-
-/// A case is read whole; pipes, devices and what is far too large for one are refused before.
-Status check_case_file(const std::string& path) {
-  PLIMSOLL_ASSIGN(const ReadFile file, ReadFile::open(path));
-  if (file.size_bytes() <= kMaxCaseBytes) return Ok{};
-  return Error{
-      ErrorCode::kBadData,
-      fmt::format("the file has {} bytes, more than the {} allowed", file.size_bytes(), kMaxCaseBytes), path,
-      "a case is CSV with the columns id,lower,upper,size"};
-}
 
 struct OffsetArguments {
   std::vector<std::string> files;
@@ -43,7 +31,6 @@ Status bench_offsets(const OffsetArguments& arguments) {
   for (const std::string& file : arguments.files) {
     memory::OffsetOptions options = memory::case_options();
     options.num_threads = num_available_cpus();
-    PLIMSOLL_TRY(check_case_file(file));
     PLIMSOLL_ASSIGN(const memory::CaseReport r, memory::run_case(file, options));
     if (arguments.json)
       fmt::print("{}\n", to_json(Tree::map({{"file", Tree::of(r.file)},
@@ -87,12 +74,12 @@ void print_timings(train::Trainer& trainer) {
   }
 }
 
-Result<double> run_steps(train::Trainer& trainer, int64_t steps, std::vector<double>& all) {
+Result<double> run_steps(train::Trainer& trainer, int64_t steps, train::RunRecord& record) {
   double seconds = 0;
   for (int64_t i = 0; i < steps; ++i) {
     PLIMSOLL_ASSIGN(const train::StepEvent event, trainer.step());
     seconds += event.seconds;
-    all.push_back(event.seconds);
+    record.add(event);
   }
   return seconds;
 }
@@ -106,21 +93,22 @@ void print_round(int64_t steps, double seconds, int64_t tokens) {
 }
 
 /// "go N" on stdin runs N steps; end of input ends the benchmark.
-Status bench_interactively(train::Trainer& trainer, int64_t tokens_per_step, std::vector<double>& all) {
+Status bench_interactively(train::Trainer& trainer, int64_t tokens_per_step, train::RunRecord& record) {
   for (std::string line; std::getline(std::cin, line);) {
     int64_t steps = 0;
     if (std::sscanf(line.c_str(), "go %ld", &steps) != 1 || steps < 1)
       return Error{ErrorCode::kInvalidArgument, "expected 'go N' on stdin", line,
                    "write 'go 3' to run three steps"};
-    PLIMSOLL_ASSIGN(const double seconds, run_steps(trainer, steps, all));
+    PLIMSOLL_ASSIGN(const double seconds, run_steps(trainer, steps, record));
     print_round(steps, seconds, steps * tokens_per_step);
+    record.resume();
   }
   return Ok{};
 }
 
 Status bench_step(const StepArguments& arguments, const Environment& environment) {
   PLIMSOLL_ASSIGN(const RunConfig config, load_run_config(arguments.run.file, arguments.run.overrides));
-  const int threads = static_cast<int>(config.runtime.threads.value_or(num_available_cpus()));
+  const int threads = train::num_threads(config);
   cpu::CpuBackend backend(threads);
   PLIMSOLL_ASSIGN(train::Prepared prepared, train::prepare(config, backend, {threads, {}}));
   if (!prepared.report.fits) return train::does_not_fit(config, prepared);
@@ -130,33 +118,19 @@ Status bench_step(const StepArguments& arguments, const Environment& environment
                   train::Trainer::create(config, std::move(prepared), backend, {.synthetic_data = true}));
   const int64_t tokens = config.training.global_batch_size * config.data.sequence_length;
   trainer->session().enable_timing(arguments.timings);
-  std::vector<double> seconds;
-  double first_end = 0;
+  train::RunRecord record(environment.process_start_seconds);
   if (arguments.interactive) {
-    PLIMSOLL_TRY(bench_interactively(*trainer, tokens, seconds));
+    PLIMSOLL_TRY(bench_interactively(*trainer, tokens, record));
   } else {
-    PLIMSOLL_TRY(run_steps(*trainer, 1, seconds));
-    first_end = train::now_seconds();
-    PLIMSOLL_ASSIGN(const double rest, run_steps(*trainer, arguments.steps, seconds));
+    PLIMSOLL_TRY(run_steps(*trainer, 1, record));
+    PLIMSOLL_ASSIGN(const double rest, run_steps(*trainer, arguments.steps, record));
     if (arguments.run.json) print_round(arguments.steps, rest, arguments.steps * tokens);
   }
   if (arguments.timings) print_timings(*trainer);
-  train::Summary s;
-  s.steps = trainer->steps_done();
-  s.tokens = s.steps * tokens;
-  for (const double t : seconds) s.seconds += t;
-  std::sort(seconds.begin(), seconds.end());
-  if (first_end > 0)
-    s.startup_seconds = first_end - environment.process_start_seconds - seconds[seconds.size() / 2];
-  s.planned_peak_bytes = trainer->prepared().report.process_peak_bytes();
-  s.measured_peak_bytes = peak_resident_bytes();
-  s.arena_bytes = trainer->session().plan().arena_bytes;
-  s.arena_touched_bytes = trainer->session().arena_resident_bytes().count;
-  events.summary(s);
-  if (!arguments.run.json && !seconds.empty())
-    fmt::print("step: median {:.4f} s, {:.0f} tokens/s, {:.1f} GFLOP/s\n", seconds[seconds.size() / 2],
-               static_cast<double>(tokens) / seconds[seconds.size() / 2],
-               trainer->prepared().report.flops / seconds[seconds.size() / 2] * 1e-9);
+  events.summary(record.summary(*trainer));
+  if (const double median = record.median_seconds(); !arguments.run.json && median > 0)
+    fmt::print("step: median {:.4f} s, {:.0f} tokens/s, {:.1f} GFLOP/s\n", median,
+               static_cast<double>(tokens) / median, trainer->prepared().report.flops / median * 1e-9);
   return Ok{};
 }
 

@@ -92,12 +92,9 @@ Result<Probe> probe(const std::string& folder, int layers, int threads) {
       "runtime: {{threads: {}}}\noutput: {{dir: {}/out}}\nmemory: {{budget: 8GiB}}\n",
       layers, folder, folder, threads, folder);
   PLIMSOLL_TRY(write_file_atomically(folder + "/run.yaml", yaml));
-  std::array<char, 4096> exe{};
-  if (readlink("/proc/self/exe", exe.data(), exe.size() - 1) <= 0)
-    return Error{ErrorCode::kIo, "cannot find this binary"};
-  FILE* pipe =
-      popen(fmt::format("'{}' train '{}/run.yaml' --json 2>/dev/null", exe.data(), folder).c_str(), "r");
-  if (pipe == nullptr) return Error{ErrorCode::kIo, "cannot start this binary", exe.data()};
+  const std::string binary = executable_path();
+  FILE* pipe = popen(fmt::format("'{}' train '{}/run.yaml' --json 2>/dev/null", binary, folder).c_str(), "r");
+  if (pipe == nullptr) return Error{ErrorCode::kIo, "cannot start this binary", binary};
   std::string output;
   std::array<char, 4096> buffer{};
   for (size_t n; (n = fread(buffer.data(), 1, buffer.size(), pipe)) > 0;) output.append(buffer.data(), n);

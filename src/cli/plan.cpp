@@ -2,7 +2,6 @@
 #include <CLI/CLI.hpp>
 #include <memory>
 
-#include "base/process.h"
 #include "cli/commands.h"
 #include "train/events.h"
 #include "train/trainer.h"
@@ -22,7 +21,7 @@ Command add_plan(CLI::App& app) {
       "69 does not fit");
   return [arguments, dump_ir](const Environment&) -> Status {
     PLIMSOLL_ASSIGN(const RunConfig config, load_run_config(arguments->file, arguments->overrides));
-    const int threads = static_cast<int>(config.runtime.threads.value_or(num_available_cpus()));
+    const int threads = train::num_threads(config);
     const cpu::CpuBackend backend(threads);
     PLIMSOLL_ASSIGN(const train::Prepared prepared, train::prepare(config, backend, {threads, *dump_ir}));
     train::Events(arguments->json, 0).plan(prepared.report);

@@ -9,6 +9,7 @@
 #include <chrono>
 #include <cstdio>
 #include <cstring>
+#include <filesystem>
 #include <memory>
 #include <string_view>
 #include <unordered_set>
@@ -135,11 +136,26 @@ std::optional<int64_t> capacity_of(std::string_view name) {
   return value;
 }
 
+constexpr uintmax_t kMaxCaseBytes = uintmax_t{256} << 20;
+
+/// A case is read whole; pipes, devices and what is far too large for one are refused before.
 Result<std::string> read_text(const std::string& path) {
   const auto failed = [&] {
-    return Error{
-        .code = ErrorCode::kIo, .what = std::string("cannot read: ") + std::strerror(errno), .where = path};
+    return Error{.code = ErrorCode::kIo,
+                 .what = std::string("cannot read: ") + std::strerror(errno),
+                 .where = path,
+                 .hint = "check the path and its permissions"};
   };
+  const auto no_case = [&](const std::string& what) {
+    return Error{ErrorCode::kBadData, what, path, "a case is CSV with the columns id,lower,upper,size"};
+  };
+  std::error_code error;
+  const auto status = std::filesystem::status(path, error);
+  if (std::filesystem::exists(status) && !std::filesystem::is_regular_file(status))
+    return no_case("not a regular file");
+  if (const uintmax_t bytes = std::filesystem::file_size(path, error); !error && bytes > kMaxCaseBytes)
+    return no_case("the file has " + std::to_string(bytes) + " bytes, more than the " +
+                   std::to_string(kMaxCaseBytes) + " allowed");
   const std::unique_ptr<std::FILE, int (*)(std::FILE*)> file(std::fopen(path.c_str(), "rb"), &std::fclose);
   if (!file) return failed();
   std::string text;

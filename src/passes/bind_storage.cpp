@@ -112,8 +112,7 @@ class Binder {
       } else if (options_.accepts_strided && options_.accepts_strided(op.def->name, i)) {
         continue;
       }
-      const TensorTypeList types{graph_.type(in)};
-      const OpId copy = graph_.append(Op{lookup_("copy"), {in}, {}, {}, op.layer}, types);
+      const OpId copy = graph_.append(Op{lookup_("copy"), {in}, {}, {}, op.layer}, {graph_.type(in)});
       order_.push_back(copy);
       place_results(copy);
       graph_.op(id).inputs[i] = graph_.op(copy).outputs[0];
@@ -254,7 +253,6 @@ class Binder {
     }
   }
 
-  using TensorTypeList = std::vector<ir::TensorType>;
   Graph& graph_;
   const BindOptions& options_;
   ir::OpLookup lookup_;

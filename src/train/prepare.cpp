@@ -6,7 +6,9 @@
 #include <algorithm>
 #include <chrono>
 #include <limits>
+#include <optional>
 
+#include "base/check.h"
 #include "base/process.h"
 #include "planner/overhead.h"
 #include "planner/rates.h"
@@ -37,10 +39,14 @@ planner::StepOptions step_options(const RunConfig& config, const BatchSplit& spl
   return options;
 }
 
+int64_t scratch_bytes(const RunConfig& config) {
+  return std::max(kScratchBytes, config.data.sequence_length * 8);
+}
+
 int64_t host_bytes(const models::Model& model, const RunConfig& config) {
   int64_t tensors = 0;
   for (const auto& p : model.parameters()) tensors += static_cast<int64_t>(p.views.size());
-  return std::max(kScratchBytes, config.data.sequence_length * 8) + tensors * kHeaderBytesPerTensor;
+  return scratch_bytes(config) + tensors * kHeaderBytesPerTensor;
 }
 
 int64_t num_ops(const passes::SessionPlan& session) {
@@ -51,6 +57,28 @@ int64_t num_ops(const passes::SessionPlan& session) {
 
 std::string model_name(const RunConfig& config, const ConfigJson& model) {
   return config.model.preset.empty() ? model.source() : config.model.preset;
+}
+
+/// A budget, and what of the plan it bounds.
+struct Limit {
+  const char* setting;
+  const MemoryBudget& budget;
+  int64_t bytes, needed_bytes;
+};
+
+/// The first budget that the plan exceeds. The two pools are bounded only where the user bounds them.
+std::optional<Limit> exceeded_limit(const RunConfig& config, const planner::PlanReport& r) {
+  const MemorySettings& m = config.memory;
+  const Limit limits[] = {
+      {"memory.budget", m.budget, r.budget_bytes, r.process_peak_bytes()},
+      {"memory.device_budget", m.device_budget, budget_bytes(m.device_budget), r.device_peak_bytes()},
+      {"memory.host_budget", m.host_budget, budget_bytes(m.host_budget),
+       r.host_pinned_bytes + r.host_pageable_bytes}};
+  for (const Limit& limit : limits) {
+    const bool bounds = &limit.budget == &m.budget || limit.budget.kind != MemoryBudget::Kind::kAuto;
+    if (bounds && limit.needed_bytes > limit.bytes) return limit;
+  }
+  return std::nullopt;
 }
 
 /// The plan of one split.
@@ -71,7 +99,7 @@ Result<std::pair<planner::TrainingPrograms, planner::PlanReport>> plan_split(
   report.num_ops = num_ops(programs.session);
   report.overhead_bytes = planner::load_overhead().bytes(report.num_ops, num_threads);
   report.budget_bytes = budget_bytes(config.memory.budget);
-  report.fits = report.process_peak_bytes() <= report.budget_bytes;
+  report.fits = !exceeded_limit(config, report);
   const auto accum = static_cast<double>(split.grad_accum_steps);
   report.flops = programs.cost.flops * accum + programs.cost.update_flops;
   report.recompute_flops = programs.cost.recompute_flops * accum;
@@ -142,6 +170,10 @@ Result<Planned> choose_split(const RunConfig& config, const models::Model& model
 
 }  // namespace
 
+int num_threads(const RunConfig& config) {
+  return static_cast<int>(config.runtime.threads.value_or(num_available_cpus()));
+}
+
 int64_t budget_bytes(const MemoryBudget& budget) {
   switch (budget.kind) {
     case MemoryBudget::Kind::kBytes:
@@ -166,7 +198,7 @@ Result<Prepared> prepare(const RunConfig& config, const runtime::Backend& backen
   prepared.split = planned.split;
   prepared.programs = std::move(planned.programs);
   prepared.report = std::move(planned.report);
-  prepared.host_scratch_bytes = std::max(kScratchBytes, config.data.sequence_length * 8);
+  prepared.host_scratch_bytes = scratch_bytes(config);
   prepared.report.model = model_name(config, prepared.model_config);
   prepared.report.num_parameters = prepared.model->num_parameters();
   malloc_trim(0);  // what planning needed and no longer needs goes back before the session takes its memory
@@ -176,17 +208,16 @@ Result<Prepared> prepare(const RunConfig& config, const runtime::Backend& backen
 }
 
 Error does_not_fit(const RunConfig& config, const Prepared& prepared) {
-  const auto& report = prepared.report;
-  std::string hint = fmt::format("memory.budget must be at least {} ({} bytes) for this run",
-                                 to_string(Bytes(report.process_peak_bytes())), report.process_peak_bytes());
+  const std::optional<Limit> limit = exceeded_limit(config, prepared.report);
+  PLIMSOLL_CHECK(limit.has_value());
+  const std::string needed = to_string(Bytes(limit->needed_bytes));
+  std::string hint = fmt::format("{} must be at least {} ({} bytes) for this run", limit->setting, needed,
+                                 limit->needed_bytes);
   if (prepared.split.micro_batch_size > 1) hint += "; a smaller training.micro_batch_size needs less";
-  return Error{
-      ErrorCode::kDoesNotFit,
-      fmt::format("the plan needs {} and the budget is {}", to_string(Bytes(report.process_peak_bytes())),
-                  to_string(Bytes(report.budget_bytes))),
-      config.memory.budget.kind == MemoryBudget::Kind::kAuto ? "memory.budget: auto (what is available now)"
-                                                             : "memory.budget",
-      hint};
+  const bool automatic = limit->budget.kind == MemoryBudget::Kind::kAuto;
+  return Error{ErrorCode::kDoesNotFit,
+               fmt::format("the plan needs {} and the budget is {}", needed, to_string(Bytes(limit->bytes))),
+               std::string(limit->setting) + (automatic ? ": auto (what is available now)" : ""), hint};
 }
 
 }  // namespace plimsoll::train

@@ -34,6 +34,9 @@ Result<Prepared> prepare(const RunConfig& config, const runtime::Backend& backen
 /// The error of a plan that does not fit: exit 69, with the least budget that would do.
 Error does_not_fit(const RunConfig& config, const Prepared& prepared);
 
+/// runtime.threads, or the CPUs that the process may use.
+int num_threads(const RunConfig& config);
+
 /// memory.budget in bytes, as of now.
 int64_t budget_bytes(const MemoryBudget& budget);
 

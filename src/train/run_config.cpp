@@ -192,7 +192,7 @@ constexpr std::array<Supported, 7> kSupported = {{
     {"runtime.profile", {"auto", ""}},
 }};
 
-Status check_supported(const RunConfig& config) {
+Status check_supported(RunConfig& config) {
   for (const Supported& row : kSupported) {
     const std::string text = setting_text(*find_setting(row.path), config);
     if (text == row.values[0] || text == row.values[1]) continue;
@@ -204,6 +204,8 @@ Status check_supported(const RunConfig& config) {
     return wrong("lora is not supported yet", "set lora=null: all parameters are trained");
   if (config.quantization.enabled)
     return wrong("quantization is not supported yet", "set quantization=null: weights are fp32");
+  if (config.output.save_steps > 0)
+    config.notes.emplace_back("output.save_steps: checkpoints are not written yet, the final model alone is");
   return Ok{};
 }
 

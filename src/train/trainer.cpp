@@ -95,10 +95,12 @@ void Trainer::write_scalars() {
                               t.adam_epsilon,         t.weight_decay, step_};
   if (t.optimizer == "adam") hyper.weight_decay = 0;
   optimizers::write_groups(hyper, session_->state(optimizers::kGroupsState).as<float>());
-  // Every sequence of a training batch is whole: its last token predicts nothing, all others count.
-  const int64_t targets = t.global_batch_size * (config_.data.sequence_length - 1);
-  scalar(*session_, planner::kGradScaleState) = static_cast<float>(1.0 / static_cast<double>(targets));
+  scalar(*session_, planner::kGradScaleState) = static_cast<float>(1.0 / static_cast<double>(num_targets()));
   scalar(*session_, planner::kLossState) = kNothing;
+}
+
+int64_t Trainer::num_targets() const {
+  return config_.training.global_batch_size * (config_.data.sequence_length - 1);
 }
 
 void Trainer::feed_synthetic(int64_t micro_batch) {
@@ -125,14 +127,14 @@ Result<int64_t> Trainer::feed_training(int64_t micro_batch) {
   return train_feeder_->feed(*train_order_, first, std::numeric_limits<int64_t>::max());
 }
 
-Status Trainer::run_micro_batches(StepEvent& event, double& wait_seconds) {
+Status Trainer::run_micro_batches(StepEvent& event) {
   const auto program = [&](std::string_view name) { return session_->plan().find_program(name); };
   const bool accumulates = program("update") >= 0;
   auto* random = session_->state(planner::kRandomState).as<int32_t>();
   for (int64_t m = 0; m < prepared_.split.grad_accum_steps; ++m) {
     const double start = now_seconds();
     PLIMSOLL_TRY(feed_training(m));
-    wait_seconds += now_seconds() - start;
+    event.data_wait_seconds += now_seconds() - start;
     random[3] = static_cast<int32_t>(m * prepared_.split.micro_batch_size);
     if (dump_ && dump_->wants_logits()) {
       session_->run(program("logits"));
@@ -142,9 +144,8 @@ Status Trainer::run_micro_batches(StepEvent& event, double& wait_seconds) {
   }
   if (dump_) PLIMSOLL_TRY(dump_->write_gradients(*session_, scratch_));
   if (accumulates) session_->run(program("update"));
-  const int64_t targets = config_.training.global_batch_size * (config_.data.sequence_length - 1);
   event.loss = static_cast<float>(static_cast<double>(scalar(*session_, planner::kLossState)) /
-                                  static_cast<double>(targets));
+                                  static_cast<double>(num_targets()));
   event.grad_norm = scalar(*session_, optimizers::kGradNormState);
   return Ok{};
 }
@@ -162,7 +163,7 @@ Result<StepEvent> Trainer::step() {
     PLIMSOLL_ASSIGN(StepDump dump, StepDump::create(config_, prepared_, step_, /*initial=*/false));
     dump_ = std::make_unique<StepDump>(std::move(dump));
   }
-  PLIMSOLL_TRY(run_micro_batches(event, event.data_wait_seconds));
+  PLIMSOLL_TRY(run_micro_batches(event));
   if (dump_) {
     PLIMSOLL_TRY(dump_->write_loss(static_cast<float>(event.loss)));
     PLIMSOLL_TRY(dump_->write_parameters(*session_));

@@ -41,6 +41,7 @@ class Trainer {
   [[nodiscard]] int64_t steps_done() const { return step_; }
   [[nodiscard]] const Prepared& prepared() const { return prepared_; }
   [[nodiscard]] runtime::Session& session() { return *session_; }
+  [[nodiscard]] const runtime::Session& session() const { return *session_; }
 
  private:
   Trainer(const RunConfig& config, Prepared prepared) : config_(config), prepared_(std::move(prepared)) {}
@@ -49,7 +50,10 @@ class Trainer {
   Result<int64_t> feed_training(int64_t micro_batch);
   void feed_synthetic(int64_t micro_batch);
   void write_scalars();
-  Status run_micro_batches(StepEvent& event, double& wait_seconds);
+  /// Targets of an effective batch. Every sequence of training is whole: its last token predicts nothing, all
+  /// others count.
+  [[nodiscard]] int64_t num_targets() const;
+  Status run_micro_batches(StepEvent& event);
 
   const RunConfig& config_;
   Prepared prepared_;

@@ -125,8 +125,11 @@ INSTANTIATE_TEST_SUITE_P(
                     Case{"train run.yaml debug.dump_dir=train.txt/dump", 74, "train.txt"}));
 INSTANTIATE_TEST_SUITE_P(
     Budget, Errors,
-    testing::Values(Case{"train run.yaml memory.budget=1MiB", 69, "memory.budget must be at least"},
-                    Case{"plan run.yaml memory.budget=1MiB", 69, "memory.budget must be at least"}));
+    testing::Values(
+        Case{"train run.yaml memory.budget=1MiB", 69, "memory.budget must be at least"},
+        Case{"plan run.yaml memory.budget=1MiB", 69, "memory.budget must be at least"},
+        Case{"plan run.yaml memory.device_budget=1MiB", 69, "memory.device_budget must be at least"},
+        Case{"plan run.yaml memory.host_budget=1KiB", 69, "memory.host_budget must be at least"}));
 INSTANTIATE_TEST_SUITE_P(
     Divergence, Errors,
     testing::Values(Case{
@@ -177,6 +180,14 @@ TEST(ErrorsTest, AKilledRunLeavesNoTemporaryFiles) {
   for (const auto& entry : std::filesystem::recursive_directory_iterator(folder.path()))
     temporary += entry.path().string().find(".tmp-") != std::string::npos ? 1 : 0;
   EXPECT_LE(temporary, 1);  // one may be between its two names
+}
+
+TEST(ErrorsTest, ASettingWithoutEffectIsSaid) {
+  Folder folder;
+  prepare(folder);
+  const Outcome outcome = folder.run("train run.yaml output.save_steps=1");
+  EXPECT_EQ(outcome.exit_code, 0) << outcome.err;
+  EXPECT_NE(outcome.err.find("note: output.save_steps"), std::string::npos) << outcome.err;
 }
 
 TEST(ErrorsTest, AnUnknownInstructionSetIsNamed) {

@@ -1,0 +1,46 @@
+#include "train/run_record.h"
+
+#include <algorithm>
+
+#include "base/process.h"
+#include "train/trainer.h"
+
+namespace plimsoll::train {
+
+void RunRecord::add(const StepEvent& event) {
+  if (seconds_.empty())
+    first_step_end_ = now_seconds();
+  else  // mappings and the heap's break by their size, large requests by their number
+    allocations_ += (virtual_bytes() > virtual_bytes_ ? 1 : 0) + num_large_allocations() - large_allocations_;
+  seconds_.push_back(event.seconds);
+  tokens_ += event.tokens;
+  resume();
+}
+
+void RunRecord::resume() {
+  virtual_bytes_ = virtual_bytes();
+  large_allocations_ = num_large_allocations();
+}
+
+double RunRecord::median_seconds() const {
+  if (seconds_.empty()) return 0;
+  std::vector<double> sorted = seconds_;
+  std::sort(sorted.begin(), sorted.end());
+  return sorted[sorted.size() / 2];
+}
+
+Summary RunRecord::summary(const Trainer& trainer) const {
+  Summary s;
+  s.steps = trainer.steps_done();
+  s.tokens = tokens_;
+  for (const double t : seconds_) s.seconds += t;
+  s.startup_seconds = std::max(0.0, first_step_end_ - process_start_seconds_ - median_seconds());
+  s.planned_peak_bytes = trainer.prepared().report.process_peak_bytes();
+  s.measured_peak_bytes = peak_resident_bytes();
+  s.arena_bytes = trainer.session().plan().arena_bytes;
+  s.arena_touched_bytes = trainer.session().arena_resident_bytes().count;
+  s.allocations_after_first_step = allocations_;
+  return s;
+}
+
+}  // namespace plimsoll::train

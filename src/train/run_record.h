@@ -1,0 +1,35 @@
+// What a run adds up step by step for its summary; `train` and `bench step` keep the same record.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "train/events.h"
+
+namespace plimsoll::train {
+
+class Trainer;
+
+class RunRecord {
+ public:
+  /// `process_start_seconds`: steady clock when the process began.
+  explicit RunRecord(double process_start_seconds) : process_start_seconds_(process_start_seconds) {}
+
+  /// Right after a step: its figures, and what has been allocated since the first one or since `resume`.
+  void add(const StepEvent& event);
+  /// What was allocated since the last `add` is nobody's step: an evaluation, a message.
+  void resume();
+  /// Median seconds of a step, 0 before the first.
+  [[nodiscard]] double median_seconds() const;
+  [[nodiscard]] Summary summary(const Trainer& trainer) const;
+
+ private:
+  double process_start_seconds_;
+  double first_step_end_ = 0;
+  std::vector<double> seconds_;
+  int64_t tokens_ = 0;
+  int64_t allocations_ = 0;
+  int64_t virtual_bytes_ = 0, large_allocations_ = 0;  ///< as of `resume`
+};
+
+}  // namespace plimsoll::train

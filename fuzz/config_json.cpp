@@ -7,8 +7,8 @@
 #include <string_view>
 
 #include "base/check.h"
+#include "models/decoder_config.h"
 #include "models/gpt2_config.h"
-#include "models/llama_config.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   const auto config =
@@ -19,10 +19,14 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   PLIMSOLL_CHECK(again.ok() && plimsoll::to_json(again->fields()) == text,
                  "JSON that reads back differently: " + text);
   (void)config->model_type();
-  if (const auto llama = plimsoll::parse_llama_config(*config)) {
-    PLIMSOLL_CHECK(llama->num_parameters() > 0);
-    PLIMSOLL_CHECK(llama->num_attention_heads % llama->num_key_value_heads == 0);
-    for (const float frequency : llama->rope.inverse_frequencies(llama->head_dim))
+  for (const auto parse : {plimsoll::parse_llama_config, plimsoll::parse_mistral_config,
+                           plimsoll::parse_qwen2_config, plimsoll::parse_qwen3_config}) {
+    const auto decoder = parse(*config);
+    if (!decoder) continue;
+    PLIMSOLL_CHECK(decoder->num_parameters() > 0);
+    PLIMSOLL_CHECK(decoder->num_attention_heads % decoder->num_key_value_heads == 0);
+    PLIMSOLL_CHECK(std::isfinite(decoder->rope.attention_factor));
+    for (const float frequency : decoder->rope.inverse_frequencies(decoder->head_dim))
       PLIMSOLL_CHECK(std::isfinite(frequency));
   }
   if (const auto gpt2 = plimsoll::parse_gpt2_config(*config)) PLIMSOLL_CHECK(gpt2->num_parameters() > 0);

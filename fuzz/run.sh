@@ -9,10 +9,10 @@ build=build-fuzz
 cmake -S fuzz -B "$build" -G Ninja -DCMAKE_BUILD_TYPE=RelWithDebInfo "-DCMAKE_CXX_FLAGS_RELWITHDEBINFO=-O1 -g1" \
   "-DCMAKE_CXX_COMPILER=$compiler" >/dev/null
 cmake --build "$build"
-for target in run_file config_json npy; do
+for target in run_file config_json npy safetensors safetensors_index checkpoint; do
   mkdir -p "$build/corpus/$target"
   log="$build/$target.log"
-  if ! "$build/fuzz_$target" -max_total_time="$seconds" -timeout=5 -rss_limit_mb=512 -max_len=8192 -print_final_stats=1 \
+  if ! "$build/fuzz_$target" -max_total_time="$seconds" -timeout=5 -rss_limit_mb=512 -malloc_limit_mb=32 -max_len=8192 -print_final_stats=1 \
     -verbosity=0 -print_funcs=0 -dict="fuzz/$target.dict" -artifact_prefix="$build/crash-$target-" \
     "$build/corpus/$target" "fuzz/corpus/$target" >"$log" 2>&1; then
     tail -n 60 "$log"

@@ -10,7 +10,7 @@
 
 #include "base/check.h"
 #include "models/gpt2_config.h"
-#include "models/llama_config.h"
+#include "models/decoder_config.h"
 #include "train/run_config.h"
 #include "train/settings.h"
 

@@ -116,6 +116,7 @@ constexpr const char* kFooter = R"(examples:
   plimsoll plan run.yaml model.preset=llama-3-8b      the same for a public model, without files
   plimsoll train run.yaml training.max_steps=100      later key=value win over the file
   plimsoll train run.yaml --json > events.jsonl       one JSON object a line
+  plimsoll generate --model DIR --prompt "Once"       text from a model
   plimsoll bench offsets cases/*.csv                  the offset search on recorded lifetimes
   plimsoll doctor                                     this machine: what is fast, what is missing
 )";
@@ -140,6 +141,9 @@ int run(int argc, char** argv) {
   app.require_subcommand(1);
   const std::pair<const char*, Command> commands[] = {{"plan", add_plan(app)},
                                                       {"train", add_train(app)},
+                                                      {"eval", add_eval(app)},
+                                                      {"inspect", add_inspect(app)},
+                                                      {"generate", add_generate(app)},
                                                       {"bench", add_bench(app)},
                                                       {"doctor", add_doctor(app)}};
   try {

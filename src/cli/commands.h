@@ -23,6 +23,9 @@ using Command = std::function<Status(const Environment&)>;
 /// Adds the subcommand to `app`; the returned function is called where it was chosen.
 Command add_plan(CLI::App& app);
 Command add_train(CLI::App& app);
+Command add_eval(CLI::App& app);
+Command add_generate(CLI::App& app);
+Command add_inspect(CLI::App& app);
 Command add_bench(CLI::App& app);
 Command add_doctor(CLI::App& app);
 

@@ -1,32 +1,79 @@
-// plimsoll plan: what a run needs, without data or weights.
+// plimsoll plan: what a run needs, without data or weights; with --diff, what another run needs beside it.
 #include <CLI/CLI.hpp>
+#include <cstdio>
 #include <memory>
 
 #include "cli/commands.h"
+#include "planner/report_diff.h"
 #include "train/events.h"
+#include "train/settings.h"
 #include "train/trainer.h"
 
 namespace plimsoll::cli {
+namespace {
+
+Result<train::Prepared> prepare_plan(const RunConfig& config, const std::string& dump_ir) {
+  const int threads = train::num_threads(config);
+  const cpu::CpuBackend backend(threads);
+  return train::prepare(config, backend, {threads, dump_ir});
+}
+
+Status plan(const RunArguments& arguments, const std::string& dump_ir) {
+  PLIMSOLL_ASSIGN(const RunConfig config, load_run_config(arguments.file, arguments.overrides));
+  PLIMSOLL_ASSIGN(const train::Prepared prepared, prepare_plan(config, dump_ir));
+  train::Events(arguments.json, 0).plan(prepared.report);
+  if (!prepared.report.fits) return train::does_not_fit(config, prepared);
+  return Ok{};
+}
+
+std::vector<planner::SettingDifference> differing_settings(const RunConfig& a, const RunConfig& b) {
+  std::vector<planner::SettingDifference> differences;
+  for (const Setting& setting : settings()) {
+    std::string text_a = setting_text(setting, a), text_b = setting_text(setting, b);
+    if (text_a != text_b) differences.push_back({setting.path, std::move(text_a), std::move(text_b)});
+  }
+  return differences;
+}
+
+/// The overrides go over both files. A plan that does not fit is a finding here, no error.
+Status diff(const std::string& file_a, const RunArguments& arguments) {
+  PLIMSOLL_ASSIGN(const RunConfig a, load_run_config(file_a, arguments.overrides));
+  PLIMSOLL_ASSIGN(const RunConfig b, load_run_config(arguments.file, arguments.overrides));
+  planner::PlanDiff diff{file_a, arguments.file, {}, {}, differing_settings(a, b)};
+  PLIMSOLL_ASSIGN(const train::Prepared prepared_a, prepare_plan(a, {}));
+  PLIMSOLL_ASSIGN(const train::Prepared prepared_b, prepare_plan(b, {}));
+  diff.a = prepared_a.report;
+  diff.b = prepared_b.report;
+  // What is available moves between the two looks at it; that is no difference of the runs.
+  const Setting& budget = *find_setting("memory.budget");
+  if (setting_text(budget, a) == setting_text(budget, b)) diff.b.budget_bytes = diff.a.budget_bytes;
+  const std::string text =
+      arguments.json ? to_json(plan_diff_event(diff)) + "\n" : planner::plan_diff_table(diff);
+  std::fwrite(text.data(), 1, text.size(), stdout);
+  return Ok{};
+}
+
+}  // namespace
 
 Command add_plan(CLI::App& app) {
   CLI::App& command =
       *app.add_subcommand("plan", "say what a run needs: bytes by class and phase, the peak, the time");
   auto arguments = std::make_shared<RunArguments>();
   auto dump_ir = std::make_shared<std::string>();
+  auto other = std::make_shared<std::string>();
   add_run_arguments(command, *arguments);
+  CLI::Option* diff_option =
+      command.add_option("--diff", *other, "compare the plan of this run file (A) with that of RUN.yaml (B)")
+          ->type_name("A.yaml");
   command.add_option("--dump-ir", *dump_ir, "write each program's text after each pass under DIR")
-      ->type_name("DIR");
+      ->type_name("DIR")
+      ->excludes(diff_option);
   command.footer(
-      "example: plimsoll plan run.yaml memory.budget=8GiB\nexit codes: 0 fits, 2 run file, 65 model files, "
-      "69 does not fit");
-  return [arguments, dump_ir](const Environment&) -> Status {
-    PLIMSOLL_ASSIGN(const RunConfig config, load_run_config(arguments->file, arguments->overrides));
-    const int threads = train::num_threads(config);
-    const cpu::CpuBackend backend(threads);
-    PLIMSOLL_ASSIGN(const train::Prepared prepared, train::prepare(config, backend, {threads, *dump_ir}));
-    train::Events(arguments->json, 0).plan(prepared.report);
-    if (!prepared.report.fits) return train::does_not_fit(config, prepared);
-    return Ok{};
+      "examples: plimsoll plan run.yaml memory.budget=8GiB\n"
+      "          plimsoll plan --diff a.yaml b.yaml          two plans side by side, overrides go over both\n"
+      "exit codes: 0 fits (--diff: whatever fits), 2 run file, 65 model files, 69 does not fit");
+  return [arguments, dump_ir, other](const Environment&) -> Status {
+    return other->empty() ? plan(*arguments, *dump_ir) : diff(*other, *arguments);
   };
 }
 

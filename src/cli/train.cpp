@@ -15,16 +15,25 @@ Command add_train(CLI::App& app) {
   add_run_arguments(command, *arguments);
   command.add_option("--dump-ir", *dump_ir, "write each program's text after each pass under DIR")
       ->type_name("DIR");
+  auto resume = std::make_shared<std::string>("auto");
+  command
+      .add_option(
+          "--resume", *resume,
+          "auto: go on from the newest intact checkpoint of output.dir; never; or a checkpoint's folder")
+      ->type_name("auto|never|DIR")
+      ->capture_default_str();
   command.footer([] {
     return "example: plimsoll train run.yaml training.learning_rate=1e-4\n"
-           "exit codes: 0 done, 2 run file, 65 data or model files, 69 does not fit, 74 I/O, 76 diverged\n\n"
+           "exit codes: 0 done, 2 run file, 65 data or model files, 69 does not fit, 74 I/O,\n"
+           "            75 stopped by a signal and saved (run it again), 76 diverged\n\n"
            "settings of the run file, as dotted.path=value on the command line:\n" +
            settings_help();
   });
-  return [arguments, dump_ir](const Environment& environment) -> Status {
+  return [arguments, dump_ir, resume](const Environment& environment) -> Status {
     PLIMSOLL_ASSIGN(const RunConfig config, load_run_config(arguments->file, arguments->overrides));
     for (const std::string& note : config.notes) std::fprintf(stderr, "note: %s\n", note.c_str());
-    return train::run_training(config, {arguments->json, *dump_ir, environment.process_start_seconds});
+    return train::run_training(config,
+                               {arguments->json, *dump_ir, *resume, environment.process_start_seconds});
   };
 }
 

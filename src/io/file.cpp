@@ -19,6 +19,40 @@
 namespace plimsoll {
 namespace {
 
+constexpr int kAttempts = 100;
+
+std::string temporary_name(const std::string& path) {
+  static std::atomic<int> counter{0};
+  return fmt::format("{}.tmp-{}-{}", path, ::getpid(), counter.fetch_add(1));
+}
+
+/// Asks for disk space; where the file system does not know how, writing will tell.
+Status reserve_space(int fd, const std::string& path, int64_t bytes) {
+  if (bytes <= 0) return Ok{};
+  const int code = ::fallocate(fd, 0, 0, bytes) == 0 ? 0 : errno;
+  if (code == 0 || code == EINTR || code == EOPNOTSUPP || code == ENOSYS || code == EINVAL) return Ok{};
+  return io_error("cannot write", path, code);
+}
+
+/// All of `bytes`, or what the operating system says instead.
+int write_all(int fd, int64_t offset, std::span<const std::byte> bytes) {
+  while (!bytes.empty()) {
+    const ssize_t n = ::pwrite(fd, bytes.data(), bytes.size(), offset);
+    if (n < 0 && errno == EINTR) continue;
+    if (n < 0) return errno;
+    bytes = bytes.subspan(static_cast<size_t>(n));
+    offset += n;
+  }
+  return 0;
+}
+
+Status write_status(int code, const std::string& path) {
+  if (code != 0) return io_error("cannot write", path, code);
+  return Ok{};
+}
+
+}  // namespace
+
 Error io_error(std::string_view what, const std::string& path, int code) {
   Error error{ErrorCode::kIo, fmt::format("{}: {}", what, std::generic_category().message(code)), path};
   if (code == ENOSPC || code == EDQUOT) error.hint = "free disk space or choose another folder";
@@ -36,15 +70,6 @@ std::string folder_of(const std::string& path) {
   const std::string folder = std::filesystem::path(path).parent_path().string();
   return folder.empty() ? "." : folder;
 }
-
-constexpr int kAttempts = 100;
-
-std::string temporary_name(const std::string& path) {
-  static std::atomic<int> counter{0};
-  return fmt::format("{}.tmp-{}-{}", path, ::getpid(), counter.fetch_add(1));
-}
-
-}  // namespace
 
 Result<ReadFile> ReadFile::open(const std::string& path, ErrorCode missing) {
   // O_NONBLOCK: opening a pipe that nobody writes to must not hang.
@@ -152,24 +177,9 @@ void AtomicFile::discard() {
   fd_ = -1;
 }
 
-Status AtomicFile::reserve(int64_t bytes) {
-  if (bytes <= 0) return Ok{};
-  int code = ::fallocate(fd_, 0, 0, bytes) == 0 ? 0 : errno;
-  if (code == EINTR || code == EOPNOTSUPP || code == ENOSYS || code == EINVAL)
-    code = 0;  // then writing will tell
-  if (code != 0) return io_error("cannot write", path_, code);
-  return Ok{};
-}
-
+Status AtomicFile::reserve(int64_t bytes) { return reserve_space(fd_, path_, bytes); }
 Status AtomicFile::write_at(int64_t offset, std::span<const std::byte> bytes) {
-  while (!bytes.empty()) {
-    const ssize_t n = ::pwrite(fd_, bytes.data(), bytes.size(), offset);
-    if (n < 0 && errno == EINTR) continue;
-    if (n < 0) return io_error("cannot write", path_, errno);
-    bytes = bytes.subspan(static_cast<size_t>(n));
-    offset += n;
-  }
-  return Ok{};
+  return write_status(write_all(fd_, offset, bytes), path_);
 }
 
 Status AtomicFile::commit() {
@@ -182,12 +192,58 @@ Status AtomicFile::commit() {
   if (temporary_.empty() && !give_name()) return failed("cannot put the file in its place");
   if (::rename(temporary_.c_str(), path_.c_str()) != 0) return failed("cannot put the file in its place");
   ::close(std::exchange(fd_, -1));
-  // The rename is only durable once the folder is; a file system that cannot sync folders says EINVAL.
-  const int folder = ::open(folder_of(path_).c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-  if (folder < 0) return io_error("cannot sync the folder", path_, errno);
+  return sync_directory(folder_of(path_));
+}
+
+Result<OutputFile> OutputFile::create(const std::string& path) {
+  const int fd = ::open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+  if (fd < 0) return io_error("cannot create the file", path, errno);
+  return OutputFile(path, fd);
+}
+
+OutputFile::OutputFile(OutputFile&& other) noexcept
+    : path_(std::move(other.path_)), fd_(std::exchange(other.fd_, -1)), direct_(other.direct_) {}
+
+OutputFile& OutputFile::operator=(OutputFile&& other) noexcept {
+  std::swap(path_, other.path_);
+  std::swap(fd_, other.fd_);
+  std::swap(direct_, other.direct_);
+  return *this;
+}
+
+OutputFile::~OutputFile() {
+  if (fd_ >= 0) ::close(fd_);
+}
+
+Status OutputFile::reserve(int64_t bytes) { return reserve_space(fd_, path_, bytes); }
+Status OutputFile::write_at(int64_t offset, std::span<const std::byte> bytes) {
+  int code = write_all(fd_, offset, bytes);
+  if (code == EINVAL && direct_) {
+    bypass_cache(false);  // blocks are larger here, or a write fell short within one
+    code = write_all(fd_, offset, bytes);
+  }
+  return write_status(code, path_);
+}
+
+void OutputFile::bypass_cache(bool on) {
+  const int flags = ::fcntl(fd_, F_GETFL);
+  direct_ = flags != -1 && ::fcntl(fd_, F_SETFL, on ? flags | O_DIRECT : flags & ~O_DIRECT) == 0 && on;
+}
+
+Status OutputFile::close() {
+  const int code = ::fsync(fd_) == 0 ? 0 : errno;
+  ::close(std::exchange(fd_, -1));
+  if (code != 0) return io_error("cannot write", path_, code);
+  return Ok{};
+}
+
+Status sync_directory(const std::string& path) {
+  // A rename is only durable once the folder is; a file system that cannot sync folders says EINVAL.
+  const int folder = ::open(path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  if (folder < 0) return io_error("cannot sync the folder", path, errno);
   const int code = ::fsync(folder) == 0 ? 0 : errno;
   ::close(folder);
-  if (code != 0 && code != EINVAL) return io_error("cannot sync the folder", path_, code);
+  if (code != 0 && code != EINVAL) return io_error("cannot sync the folder", path, code);
   return Ok{};
 }
 

@@ -70,6 +70,40 @@ class AtomicFile {
   int fd_ = -1;
 };
 
+/// A file being written under its own name, inside a folder that nobody looks at before it is whole (see
+/// atomic_directory.h). Moves, does not copy.
+class OutputFile {
+ public:
+  /// Errors: kIo, also where the file is there already.
+  static Result<OutputFile> create(const std::string& path);
+  OutputFile(OutputFile&& other) noexcept;
+  OutputFile& operator=(OutputFile&& other) noexcept;
+  ~OutputFile();
+
+  /// As AtomicFile's.
+  Status reserve(int64_t bytes);
+  Status write_at(int64_t offset, std::span<const std::byte> bytes);
+  /// Whether whole blocks from aligned memory go to the disk without a copy in the page cache, where the file
+  /// system can do that.
+  void bypass_cache(bool on);
+  /// Waits until everything is on the disk, closes. Errors: kIo.
+  Status close();
+  [[nodiscard]] const std::string& path() const { return path_; }
+
+ private:
+  OutputFile(std::string path, int fd) : path_(std::move(path)), fd_(fd) {}
+  std::string path_;
+  int fd_ = -1;
+  bool direct_ = false;
+};
+
+/// The failure of a system call: "what: what the operating system says", with a hint for the common codes.
+Error io_error(std::string_view what, const std::string& path, int code);
+/// The folder that a path lies in, "." for a bare name.
+std::string folder_of(const std::string& path);
+/// Makes names in a folder durable; a file system that cannot is passed over. Errors: kIo.
+Status sync_directory(const std::string& path);
+
 /// A small file, all or nothing. Errors: kIo.
 Status write_file_atomically(const std::string& path, std::string_view content);
 /// Creates a folder and its parents, and checks that a file can be made in it. Errors: kIo.

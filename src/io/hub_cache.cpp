@@ -55,4 +55,14 @@ Result<std::string> find_cached_model(const std::string& id) {
   return snapshot;
 }
 
+Result<std::string> find_model_folder(const std::string& path_or_id) {
+  std::error_code code;
+  if (std::filesystem::is_directory(path_or_id, code)) return path_or_id;
+  if (std::filesystem::exists(path_or_id, code))
+    return Error{ErrorCode::kBadData, "not a folder", path_or_id, "name the folder that holds config.json"};
+  if (is_hub_id(path_or_id)) return find_cached_model(path_or_id);
+  return Error{ErrorCode::kBadData, "there is no such folder", path_or_id,
+               "name a Hugging Face model directory, or a hub id that was downloaded"};
+}
+
 }  // namespace plimsoll

@@ -60,41 +60,46 @@ int64_t safetensors_dtype_bytes(std::string_view dtype) {
   return 0;
 }
 
-Result<SafetensorsWriter> SafetensorsWriter::create(
-    const std::string& path, std::vector<SafetensorsEntry> entries,
-    std::vector<std::pair<std::string, std::string>> metadata) {
+Result<SafetensorsLayout> SafetensorsLayout::create(
+    const std::vector<SafetensorsEntry>& entries,
+    const std::vector<std::pair<std::string, std::string>>& metadata) {
   Tree header = Tree::map();
   if (!metadata.empty()) {
     Tree values = Tree::map();
-    for (auto& [key, value] : metadata) values.members.emplace_back(key, Tree::of(value));
+    for (const auto& [key, value] : metadata) values.members.emplace_back(key, Tree::of(value));
     header.members.emplace_back("__metadata__", std::move(values));
   }
-  std::vector<int64_t> ends = {0};
+  SafetensorsLayout layout{{}, {0}};
   std::set<std::string_view> names = {"__metadata__"};
   for (const SafetensorsEntry& entry : entries) {
     if (!names.insert(entry.name).second)
       return Error{ErrorCode::kInvalidArgument, "safetensors: a tensor's name stands twice", entry.name};
     PLIMSOLL_ASSIGN(const int64_t bytes, tensor_bytes(entry));
     int64_t end = 0;
-    if (__builtin_add_overflow(ends.back(), bytes, &end))
+    if (__builtin_add_overflow(layout.ends.back(), bytes, &end))
       return Error{ErrorCode::kInvalidArgument, "safetensors: the file would be too large", entry.name};
-    header.members.emplace_back(entry.name, header_entry(entry, ends.back(), end));
-    ends.push_back(end);
+    header.members.emplace_back(entry.name, header_entry(entry, layout.ends.back(), end));
+    layout.ends.push_back(end);
   }
   std::string text = to_json(header);
   text.resize(static_cast<size_t>(round_up(static_cast<int64_t>(text.size()), 8)), ' ');
   if (static_cast<int64_t>(text.size()) > kMaxHeaderBytes)
     return Error{ErrorCode::kInvalidArgument,
-                 fmt::format("safetensors: a header of {} bytes is too large", text.size()), path};
+                 fmt::format("safetensors: a header of {} bytes is too large", text.size())};
+  for (size_t i = 0; i < 8; ++i) layout.header += static_cast<char>(text.size() >> (8 * i));
+  layout.header += text;
+  return layout;
+}
 
+Result<SafetensorsWriter> SafetensorsWriter::create(
+    const std::string& path, std::vector<SafetensorsEntry> entries,
+    std::vector<std::pair<std::string, std::string>> metadata) {
+  auto layout = SafetensorsLayout::create(entries, metadata);
+  if (!layout) return std::move(layout).error().at(path);
   PLIMSOLL_ASSIGN(AtomicFile file, AtomicFile::create(path));
-  std::array<std::byte, 8> length = {};
-  for (size_t i = 0; i < 8; ++i) length[i] = static_cast<std::byte>(text.size() >> (8 * i));
-  const int64_t header_bytes = static_cast<int64_t>(text.size()) + 8;
-  PLIMSOLL_TRY(file.reserve(header_bytes + ends.back()));
-  PLIMSOLL_TRY(file.write_at(0, length));
-  PLIMSOLL_TRY(file.write_at(8, std::as_bytes(std::span(text))));
-  return SafetensorsWriter(std::move(file), header_bytes, std::move(ends));
+  PLIMSOLL_TRY(file.reserve(layout->file_bytes()));
+  PLIMSOLL_TRY(file.write_at(0, std::as_bytes(std::span(layout->header))));
+  return SafetensorsWriter(std::move(file), layout->header_bytes(), std::move(layout->ends));
 }
 
 Status SafetensorsWriter::write(size_t index, std::span<const std::byte> bytes, int64_t offset) {

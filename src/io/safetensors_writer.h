@@ -28,11 +28,24 @@ struct SafetensorsEntry {
 /// Bytes of one element of a dtype by the format's name; 0 for a name that it does not have.
 int64_t safetensors_dtype_bytes(std::string_view dtype);
 
+/// What stands before the payload, and where each tensor lies behind it.
+struct SafetensorsLayout {
+  std::string header;         ///< the length and the JSON
+  std::vector<int64_t> ends;  ///< payload offsets: tensor i is [ends[i], ends[i + 1])
+
+  /// Errors: kInvalidArgument for a name twice, an unknown dtype, a negative or overflowing shape.
+  static Result<SafetensorsLayout> create(
+      const std::vector<SafetensorsEntry>& entries,
+      const std::vector<std::pair<std::string, std::string>>& metadata = {});
+  [[nodiscard]] int64_t header_bytes() const { return static_cast<int64_t>(header.size()); }
+  [[nodiscard]] int64_t file_bytes() const { return header_bytes() + ends.back(); }
+};
+
 /// Writes one file: `create`, then each tensor's bytes in any order and in pieces, then `finish`.
 class SafetensorsWriter {
  public:
   /// Lays the file out and writes its header to a temporary beside `path`.
-  /// Errors: kIo; kInvalidArgument for a name twice, an unknown dtype, a negative or overflowing shape.
+  /// Errors: kIo; as SafetensorsLayout::create.
   static Result<SafetensorsWriter> create(const std::string& path, std::vector<SafetensorsEntry> entries,
                                           std::vector<std::pair<std::string, std::string>> metadata = {});
 

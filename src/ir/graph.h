@@ -44,7 +44,8 @@ enum class StateClass : uint8_t {
   kScalars,
   kInput,
   kOutput,
-  kConstant
+  kConstant,
+  kCache  ///< keys and values of generation
 };
 std::string_view name(StateClass c);
 

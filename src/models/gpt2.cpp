@@ -13,6 +13,9 @@ namespace {
 using ir::Builder;
 using ir::ValueId;
 
+constexpr const char* kEmbedding = "transformer.wte.weight";
+constexpr const char* kHead = "lm_head.weight";
+
 std::string layer_name(int64_t layer) { return "transformer.h." + std::to_string(layer); }
 
 class Gpt2 final : public Model {
@@ -21,7 +24,7 @@ class Gpt2 final : public Model {
     vocab_size_ = c_.vocab_size;
     max_positions_ = c_.n_positions;
     unknown_fields_ = c_.unknown_fields;
-    add("transformer.wte.weight", {c_.vocab_size, c_.n_embd}, Init::kNormal);
+    add(kEmbedding, {c_.vocab_size, c_.n_embd}, Init::kNormal);
     add("transformer.wpe.weight", {c_.n_positions, c_.n_embd}, Init::kNormal);
     for (int64_t i = 0; i < c_.n_layer; ++i) {
       const std::string layer = layer_name(i);
@@ -33,27 +36,39 @@ class Gpt2 final : public Model {
       add_conv1d(layer + ".mlp.c_proj", c_.n_inner, c_.n_embd, residual_std());
     }
     add_norm("transformer.ln_f");
+    if (!c_.tie_word_embeddings) add(kHead, {c_.vocab_size, c_.n_embd}, Init::kNormal);
     for (const Parameter& p : parameters_)
       if (p.shape.rank() == 2) num_matmul_parameters_ += p.shape.num_elements();
     num_matmul_parameters_ -= c_.n_positions * c_.n_embd;
+    if (!c_.tie_word_embeddings) num_matmul_parameters_ -= c_.vocab_size * c_.n_embd;
   }
 
-  ValueId logits(Builder& b, ValueId tokens) const override {
-    const ir::Shape shape = b.type(tokens).shape;
-    const ValueId wte = read_parameter(b, "transformer.wte.weight");
+  ValueId hidden(Builder& b, const Forward& forward) const override {
+    const ir::Shape shape = b.type(forward.tokens).shape;
     ValueId x;
     {
       const auto scope = b.scope("embeddings");
-      x = ops::add(b, ops::embedding(b, wte, tokens),
-                   ops::embedding(b, read_parameter(b, "transformer.wpe.weight"), positions(b, shape)));
+      const ValueId places = ops::positions(b, shape.dim(0), shape.dim(1), forward.start);
+      x = ops::add(b, ops::embedding(b, read_parameter(b, kEmbedding), forward.tokens),
+                   ops::embedding(b, read_parameter(b, "transformer.wpe.weight"), places));
+      x = dropout(b, forward, x, c_.embd_pdrop);
     }
     for (int64_t i = 0; i < c_.n_layer; ++i) {
       const auto scope = b.scope("h." + std::to_string(i));
-      x = block(b, x, layer_name(i));
+      x = block(b, forward, x, i);
     }
-    x = norm(b, x, "transformer.ln_f");
+    return norm(b, x, "transformer.ln_f");
+  }
+
+  ValueId head(Builder& b, ValueId hidden) const override {
     const auto scope = b.scope("lm_head");
-    return ops::linear(b, x, wte, {});
+    return ops::linear(b, hidden, read_parameter(b, c_.tie_word_embeddings ? kEmbedding : kHead), {});
+  }
+
+  [[nodiscard]] std::string_view base_prefix() const override { return "transformer."; }
+  [[nodiscard]] bool ignores_tensor(std::string_view name) const override {
+    return (c_.tie_word_embeddings && name == kHead) || name.ends_with(".attn.bias") ||
+           name.ends_with(".attn.masked_bias");
   }
 
  private:
@@ -74,9 +89,6 @@ class Gpt2 final : public Model {
     add(name + ".bias", {out}, Init::kZeros);
   }
 
-  ValueId positions(Builder& b, const ir::Shape& shape) const {
-    return ops::positions(b, shape.dim(0), shape.dim(1));
-  }
   ValueId norm(Builder& b, ValueId x, const std::string& name) const {
     return ops::layer_norm(b, x, read_parameter(b, name + ".weight"), read_parameter(b, name + ".bias"),
                            c_.layer_norm_epsilon)
@@ -87,25 +99,37 @@ class Gpt2 final : public Model {
                        /*transposed=*/true);
   }
 
-  ValueId block(Builder& b, ValueId x, const std::string& layer) const {
-    {
-      const auto scope = b.scope("attn");
-      x = ops::add(b, x, attention(b, norm(b, x, layer + ".ln_1"), layer + ".attn"));
-    }
-    const auto scope = b.scope("mlp");
-    const ValueId hidden = ops::gelu(b, conv1d(b, norm(b, x, layer + ".ln_2"), layer + ".mlp.c_fc"), "tanh");
-    return ops::add(b, x, conv1d(b, hidden, layer + ".mlp.c_proj"));
+  /// In training alone; the layer's scope is the key.
+  static ValueId dropout(Builder& b, const Forward& forward, ValueId x, double p) {
+    if (!forward.random.valid() || p == 0) return x;
+    return ops::dropout(b, x, forward.random, p, ops::random_key(b.layer(), "dropout"));
   }
 
-  ValueId attention(Builder& b, ValueId x, const std::string& prefix) const {
+  ValueId block(Builder& b, const Forward& forward, ValueId x, int64_t index) const {
+    const std::string layer = layer_name(index);
+    {
+      const auto scope = b.scope("attn");
+      x = ops::add(b, x, attention(b, forward, norm(b, x, layer + ".ln_1"), index));
+    }
+    const auto scope = b.scope("mlp");
+    const ValueId hidden = ops::gelu(b, conv1d(b, norm(b, x, layer + ".ln_2"), layer + ".mlp.c_fc"),
+                                     c_.exact_gelu ? "none" : "tanh");
+    return ops::add(b, x, dropout(b, forward, conv1d(b, hidden, layer + ".mlp.c_proj"), c_.resid_pdrop));
+  }
+
+  ValueId attention(Builder& b, const Forward& forward, ValueId x, int64_t index) const {
+    const std::string prefix = layer_name(index) + ".attn";
     const ir::Shape shape = b.type(x).shape;
     const int64_t batch = shape.dim(0), tokens = shape.dim(1), d = c_.head_dim();
     const auto parts = ops::split(b, conv1d(b, x, prefix + ".c_attn"), {c_.n_embd, c_.n_embd, c_.n_embd});
     std::vector<ValueId> heads;
     for (size_t i = 0; i < 3; ++i) heads.push_back(ops::reshape(b, parts[i], {batch, tokens, c_.n_head, d}));
-    const ops::AttentionOptions options{1.0 / std::sqrt(static_cast<double>(d)), true, 0};
-    const ValueId out = ops::attention(b, heads[0], heads[1], heads[2], {}, options).out;
-    return conv1d(b, ops::reshape(b, out, {batch, tokens, c_.n_embd}), prefix + ".c_proj");
+    const double scale = (c_.scale_attn_weights ? 1.0 / std::sqrt(static_cast<double>(d)) : 1.0) /
+                         (c_.scale_attn_by_layer ? static_cast<double>(index + 1) : 1.0);
+    const ops::AttentionOptions options{.scale = scale, .dropout = c_.attn_pdrop};
+    const ValueId out = attend(b, forward, heads[0], heads[1], heads[2], options, index);
+    const ValueId flat = ops::reshape(b, out, {batch, tokens, c_.n_embd});
+    return dropout(b, forward, conv1d(b, flat, prefix + ".c_proj"), c_.resid_pdrop);
   }
 
   Gpt2Config c_;

@@ -1,5 +1,5 @@
-// GPT-2's config.json. Everything that GPT-2's descendants switched on by a flag is refused by the flag's
-// name.
+// GPT-2's config.json. What is not supported of that which its descendants switched on by a flag is refused
+// by the flag's name.
 #include "models/gpt2_config.h"
 
 #include <fmt/format.h>
@@ -7,18 +7,39 @@
 namespace plimsoll {
 namespace {
 
+/// A size by the family's name or the one that all families share; both must agree where both stand.
+Result<int64_t> size(const ConfigJson& config, std::string_view own, std::string_view common,
+                     IntegerRange range) {
+  if (!config.has(common)) return config.integer(own, range);
+  PLIMSOLL_ASSIGN(const int64_t value, config.integer(common, range));
+  PLIMSOLL_ASSIGN(const int64_t other, config.integer(own, range, value));
+  if (other != value) return config.error(own, fmt::format("{}, as {} says", value, common));
+  return value;
+}
+
+Status read_activation(const ConfigJson& config, Gpt2Config& c) {
+  PLIMSOLL_ASSIGN(const std::string name, config.string("activation_function", "gelu_new"));
+  c.exact_gelu = name == "gelu";
+  if (name != "gelu" && name != "gelu_new" && name != "gelu_pytorch_tanh")
+    return config.error("activation_function", "one of gelu_new, gelu_pytorch_tanh, gelu",
+                        "other activations are not supported");
+  return Ok{};
+}
+
+Status read_switches(const ConfigJson& config, Gpt2Config& c) {
+  constexpr NumberRange kDropoutRange = {0.0, 0.999};
+  PLIMSOLL_ASSIGN(c.embd_pdrop, config.number("embd_pdrop", kDropoutRange, 0.1));
+  PLIMSOLL_ASSIGN(c.resid_pdrop, config.number("resid_pdrop", kDropoutRange, 0.1));
+  PLIMSOLL_ASSIGN(c.attn_pdrop, config.number("attn_pdrop", kDropoutRange, 0.1));
+  PLIMSOLL_ASSIGN(c.tie_word_embeddings, config.boolean("tie_word_embeddings", true));
+  PLIMSOLL_ASSIGN(c.scale_attn_weights, config.boolean("scale_attn_weights", true));
+  PLIMSOLL_ASSIGN(c.scale_attn_by_layer, config.boolean("scale_attn_by_inverse_layer_idx", false));
+  return Ok{};
+}
+
 Status refuse_unsupported(const ConfigJson& config) {
-  constexpr std::string_view kDropout =
-      "dropout is not supported: set model.overrides={resid_pdrop: 0, embd_pdrop: 0, attn_pdrop: 0}";
-  for (const std::string_view field : {"resid_pdrop", "embd_pdrop", "attn_pdrop"})
-    PLIMSOLL_TRY(config.require(field, Tree::of(int64_t{0}), kDropout));
-  PLIMSOLL_TRY(config.require("activation_function", Tree::of(std::string("gelu_new")),
-                              "only gelu_new is supported here"));
-  for (const std::string_view field : {"scale_attn_by_inverse_layer_idx", "reorder_and_upcast_attn",
-                                       "add_cross_attention", "is_encoder_decoder"})
+  for (const std::string_view field : {"add_cross_attention", "is_encoder_decoder"})
     PLIMSOLL_TRY(config.require(field, Tree::of(false), "what it changes is not supported"));
-  for (const std::string_view field : {"scale_attn_weights", "tie_word_embeddings"})
-    PLIMSOLL_TRY(config.require(field, Tree::of(true), "what it changes is not supported"));
   return config.require_absent({"quantization_config"});
 }
 
@@ -27,7 +48,8 @@ Status refuse_unsupported(const ConfigJson& config) {
 int64_t Gpt2Config::num_parameters() const {
   const int64_t attention = 4 * n_embd * n_embd + 4 * n_embd;
   const int64_t mlp = 2 * n_embd * n_inner + n_inner + n_embd;
-  return (vocab_size + n_positions) * n_embd + n_layer * (attention + mlp + 4 * n_embd) + 2 * n_embd;
+  const int64_t tables = (tie_word_embeddings ? 1 : 2) * vocab_size + n_positions;
+  return tables * n_embd + n_layer * (attention + mlp + 4 * n_embd) + 2 * n_embd;
 }
 
 Result<Gpt2Config> parse_gpt2_config(const ConfigJson& config) {
@@ -35,22 +57,27 @@ Result<Gpt2Config> parse_gpt2_config(const ConfigJson& config) {
   PLIMSOLL_ASSIGN(const std::string type, config.model_type());
   if (type != "gpt2") return config.error("model_type", "gpt2");
   PLIMSOLL_ASSIGN(c.vocab_size, config.integer("vocab_size", {1, int64_t{1} << 24}));
-  PLIMSOLL_ASSIGN(c.n_embd, config.integer("n_embd", {1, int64_t{1} << 20}));
-  PLIMSOLL_ASSIGN(c.n_layer, config.integer("n_layer", {1, 512}));
-  PLIMSOLL_ASSIGN(c.n_head, config.integer("n_head", {1, 1 << 16}));
-  PLIMSOLL_ASSIGN(c.n_positions, config.integer("n_positions", {1, int64_t{1} << 24}));
+  PLIMSOLL_ASSIGN(c.n_embd, size(config, "n_embd", "hidden_size", {1, int64_t{1} << 20}));
+  PLIMSOLL_ASSIGN(c.n_layer, size(config, "n_layer", "num_hidden_layers", {1, 512}));
+  PLIMSOLL_ASSIGN(c.n_head, size(config, "n_head", "num_attention_heads", {1, 1 << 16}));
+  PLIMSOLL_ASSIGN(c.n_positions,
+                  size(config, "n_positions", "max_position_embeddings", {1, int64_t{1} << 24}));
   PLIMSOLL_ASSIGN(c.n_inner, config.integer("n_inner", {1, int64_t{1} << 22}, 4 * c.n_embd));
   if (c.n_embd % c.n_head != 0)
     return config.error("n_head", fmt::format("a divisor of n_embd ({})", c.n_embd));
   PLIMSOLL_ASSIGN(c.layer_norm_epsilon, config.number("layer_norm_epsilon", {0.0, 1.0}, 1e-5));
   PLIMSOLL_ASSIGN(c.initializer_range, config.number("initializer_range", {0.0, 100.0}, 0.02));
+  PLIMSOLL_TRY(read_activation(config, c));
+  PLIMSOLL_TRY(read_switches(config, c));
   PLIMSOLL_TRY(refuse_unsupported(config));
   PLIMSOLL_ASSIGN(c.bos_token_id, config.optional_integer("bos_token_id", {0, int64_t{1} << 24}));
   PLIMSOLL_ASSIGN(c.eos_token_ids, config.integers("eos_token_id", {0, int64_t{1} << 24}));
   config.ignore({"torch_dtype", "dtype", "use_cache", "transformers_version", "_name_or_path", "n_ctx",
                  "task_specific_params", "summary_activation", "summary_first_dropout",
                  "summary_proj_to_labels", "summary_type", "summary_use_proj", "pad_token_id",
-                 "gradient_checkpointing"});
+                 "gradient_checkpointing",
+                 // Another order of operations for half precision; scores and softmax are fp32 here anyway.
+                 "reorder_and_upcast_attn"});
   c.unknown_fields = config.unread_fields();
   return c;
 }

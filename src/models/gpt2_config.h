@@ -11,14 +11,21 @@
 
 namespace plimsoll {
 
-/// Sizes of a GPT-2; the head is always tied, every projection has a bias, the activation is gelu_new (tanh).
+/// Sizes and switches of a GPT-2; every projection but the head has a bias.
 struct Gpt2Config {
   int64_t vocab_size = 0;
   int64_t n_embd = 0;
   int64_t n_layer = 0;
   int64_t n_head = 0;
   int64_t n_positions = 0;
-  int64_t n_inner = 0;  ///< 4 * n_embd where the file says nothing
+  int64_t n_inner = 0;      ///< 4 * n_embd where the file says nothing
+  bool exact_gelu = false;  ///< erf (gelu); else tanh (gelu_new)
+  bool tie_word_embeddings = true;
+  bool scale_attn_weights = true;    ///< scores by 1/sqrt(head_dim)
+  bool scale_attn_by_layer = false;  ///< and by 1/(layer + 1): scale_attn_by_inverse_layer_idx
+  double embd_pdrop = 0.1;           ///< as transformers has it where the file says nothing
+  double resid_pdrop = 0.1;
+  double attn_pdrop = 0.1;
   double layer_norm_epsilon = 1e-5;
   double initializer_range = 0.02;
   std::optional<int64_t> bos_token_id = {};
@@ -29,7 +36,8 @@ struct Gpt2Config {
   [[nodiscard]] int64_t num_parameters() const;
 };
 
-/// Errors: kBadData naming the field, its value and the range. Dropout other than 0 is refused by name.
+/// Reads the family's own names of sizes (n_embd, ...) and the common ones (hidden_size, ...).
+/// Errors: kBadData naming the field, its value and the range, or the field that is not supported.
 Result<Gpt2Config> parse_gpt2_config(const ConfigJson& config);
 
 }  // namespace plimsoll

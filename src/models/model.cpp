@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "base/check.h"
+#include "models/decoder.h"
 
 namespace plimsoll::models {
 namespace {
@@ -12,9 +13,18 @@ struct Family {
   Result<std::unique_ptr<Model>> (*make)(const ConfigJson&);
 };
 
+/// A family of Llama's kind is what its parser says.
+template <auto kParse>
+Result<std::unique_ptr<Model>> decoder(const ConfigJson& config) {
+  PLIMSOLL_ASSIGN(DecoderConfig parsed, kParse(config));
+  return make_decoder(std::move(parsed));
+}
+
 constexpr Family kFamilies[] = {
-    {"llama", make_llama},
-    {"mistral", make_llama},  // the same mathematics with a sliding window
+    {"llama", decoder<parse_llama_config>},
+    {"mistral", decoder<parse_mistral_config>},
+    {"qwen2", decoder<parse_qwen2_config>},
+    {"qwen3", decoder<parse_qwen3_config>},
     {"gpt2", make_gpt2},
 };
 
@@ -38,6 +48,32 @@ ir::ValueId Model::read_constant(ir::Builder& b, std::string_view name) const {
       std::find_if(constants_.begin(), constants_.end(), [&](const auto& c) { return c.name == name; });
   PLIMSOLL_CHECK(it != constants_.end(), std::string(name));
   return b.state({it->name, {ir::DType::kF32, it->shape}, ir::StateClass::kConstant});
+}
+
+ir::ValueId Model::positions(ir::Builder& b, const Forward& forward) {
+  if (!forward.start.valid()) return {};
+  const ir::Shape shape = b.type(forward.tokens).shape;
+  return ops::positions(b, shape.dim(0), shape.dim(1), forward.start);
+}
+
+ir::ValueId Model::attend(ir::Builder& b, const Forward& forward, ir::ValueId q, ir::ValueId k, ir::ValueId v,
+                          const ops::AttentionOptions& options, int64_t layer) {
+  if (forward.cache_tokens == 0) {
+    ops::AttentionOptions keyed = options;
+    keyed.key = ops::random_key("layers." + std::to_string(layer), "attention");
+    return ops::attention(b, q, k, v, {}, keyed, forward.random).out;
+  }
+  const auto through_cache = [&](const char* kind, ir::ValueId x) {
+    ir::TensorType type = b.type(x);
+    type.shape.set_dim(1, forward.cache_tokens);
+    const std::string name = "cache." + std::string(kind) + "." + std::to_string(layer);
+    const ir::ValueId updated =
+        ops::cache_update(b, b.state({name, type, ir::StateClass::kCache}), x, forward.start);
+    b.assign(name, updated);
+    return updated;
+  };
+  const ir::ValueId keys = through_cache("k", k), values = through_cache("v", v);
+  return ops::attention_cached(b, q, keys, values, forward.start, options);
 }
 
 Result<std::unique_ptr<Model>> make_model(const ConfigJson& config) {

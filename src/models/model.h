@@ -4,11 +4,13 @@
 
 #include <memory>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "base/result.h"
 #include "io/model_config.h"
 #include "ir/builder.h"
+#include "ops/ops.h"
 
 namespace plimsoll::models {
 
@@ -37,6 +39,14 @@ struct Constant {
   std::vector<float> data;
 };
 
+/// What a forward pass runs on.
+struct Forward {
+  ir::ValueId tokens;        ///< i32[B, T]
+  ir::ValueId random = {};   ///< i32[4], see ops.h: what dropout draws from; absent: no dropout
+  ir::ValueId start = {};    ///< generation: i32[B], the position of column 0 of each row; absent: 0
+  int64_t cache_tokens = 0;  ///< generation: positions that the cache holds, S; 0: there is none
+};
+
 class Model {
  public:
   virtual ~Model() = default;
@@ -51,13 +61,31 @@ class Model {
   /// Fields of the config file that were passed over, for a message.
   [[nodiscard]] const std::vector<std::string>& unknown_fields() const { return unknown_fields_; }
 
-  /// Builds the forward pass. tokens i32[B, T] -> logits f32[B, T, vocab].
-  virtual ir::ValueId logits(ir::Builder& b, ir::ValueId tokens) const = 0;
+  /// Builds the forward pass up to the head: [B, T, hidden]. With a cache, keys and values of each layer go
+  /// through states "cache.k.<layer>" and "cache.v.<layer>" f32[B, S, kv_heads, head_dim].
+  virtual ir::ValueId hidden(ir::Builder& b, const Forward& forward) const = 0;
+  /// [B, T, hidden] -> logits f32[B, T, vocab].
+  virtual ir::ValueId head(ir::Builder& b, ir::ValueId hidden) const = 0;
+  ir::ValueId logits(ir::Builder& b, const Forward& forward) const { return head(b, hidden(b, forward)); }
+
+  /// What the names of all but the head's tensors start with; checkpoints of the bare model lack it.
+  [[nodiscard]] virtual std::string_view base_prefix() const { return "model."; }
+  /// Whether a tensor of that name, which is no parameter, may stand in a checkpoint: buffers that older
+  /// versions of transformers saved, a head that is tied.
+  [[nodiscard]] virtual bool ignores_tensor(std::string_view name) const = 0;
 
  protected:
   /// Declares a parameter's state and reads it.
   [[nodiscard]] ir::ValueId read_parameter(ir::Builder& b, std::string_view name) const;
   [[nodiscard]] ir::ValueId read_constant(ir::Builder& b, std::string_view name) const;
+  /// i32[B, T] positions of the tokens; absent where they are 0..T-1 in every row.
+  [[nodiscard]] static ir::ValueId positions(ir::Builder& b, const Forward& forward);
+  /// Causal attention of q [B, T, heads, head_dim] over k and v [B, T, kv_heads, head_dim] and, in
+  /// generation, over what the layer's cache holds before them. `layer` names the cache, and is what
+  /// options.dropout draws by, which happens where `forward.random` is there.
+  [[nodiscard]] static ir::ValueId attend(ir::Builder& b, const Forward& forward, ir::ValueId q,
+                                          ir::ValueId k, ir::ValueId v, const ops::AttentionOptions& options,
+                                          int64_t layer);
 
   std::vector<Parameter> parameters_;
   std::vector<Constant> constants_;
@@ -70,8 +98,7 @@ class Model {
 /// The model of a config.json, by its model_type. Errors: kBadData naming the families that there are.
 Result<std::unique_ptr<Model>> make_model(const ConfigJson& config);
 
-/// One family: a file each, listed in model.cpp.
-Result<std::unique_ptr<Model>> make_llama(const ConfigJson& config);
+/// GPT-2. The families of Llama's kind share models/decoder.h; model.cpp lists them all.
 Result<std::unique_ptr<Model>> make_gpt2(const ConfigJson& config);
 
 }  // namespace plimsoll::models

@@ -16,9 +16,15 @@ namespace {
 // ---- inference
 // -----------------------------------------------------------------------------------------------------
 
+/// The places of the optional operands: documents, and behind them what dropout draws from.
 void check_common(Operands& in, const OpTypes& t, const Extents& e, size_t doc_start) {
   const int64_t window = t.attrs.i64("window");
-  in.dtypes(DType::kF32, {doc_start}).shaped(doc_start, Shape{e.batch, e.tokens});
+  const size_t random = doc_start + 1;
+  in.dtypes(DType::kF32, {doc_start, random}).shaped(doc_start, Shape{e.batch, e.tokens});
+  in.shaped(random, Shape{4});
+  const bool drops = t.attrs.find("p") != nullptr && t.attrs.find("key") != nullptr;
+  in.require(drops == t.has(random), "p and key go with random");
+  in.require(!drops || (t.attrs.f64("p") >= 0 && t.attrs.f64("p") < 1), "p must be in [0, 1)");
   in.require(e.heads % e.kv_heads == 0,
              fmt::format("{} heads are no multiple of {} kv heads", e.heads, e.kv_heads));
   in.require(window >= 0 && (window == 0 || t.attrs.flag("causal")),
@@ -36,7 +42,7 @@ void check_separate(Operands& in, const OpTypes& t) {
 }
 
 Result<Types> infer_attention(const OpTypes& t) {
-  Operands in(t, 3, {"q", "k", "v", "doc_start"});
+  Operands in(t, 3, {"q", "k", "v", "doc_start", "random"});
   if (in) check_separate(in, t);
   if (!in) return in.error();
   const Extents e = extents_of(t.inputs[0].shape, t.inputs[1].shape);
@@ -45,7 +51,7 @@ Result<Types> infer_attention(const OpTypes& t) {
 }
 
 Result<Types> infer_attention_grad(const OpTypes& t) {
-  Operands in(t, 6, {"q", "k", "v", "out", "lse", "dout", "doc_start"});
+  Operands in(t, 6, {"q", "k", "v", "out", "lse", "dout", "doc_start", "random"});
   if (in) check_separate(in, t);
   if (!in) return in.error();
   const Shape& q = t.inputs[0].shape;
@@ -69,7 +75,7 @@ void check_packed(Operands& in, const OpTypes& t) {
 }
 
 Result<Types> infer_attention_packed(const OpTypes& t) {
-  Operands in(t, 1, {"qkv", "doc_start"});
+  Operands in(t, 1, {"qkv", "doc_start", "random"});
   if (in) check_packed(in, t);
   if (!in) return in.error();
   const Extents e = extents_of(t.inputs[0].shape, t.attrs);
@@ -79,7 +85,7 @@ Result<Types> infer_attention_packed(const OpTypes& t) {
 }
 
 Result<Types> infer_attention_packed_grad(const OpTypes& t) {
-  Operands in(t, 4, {"qkv", "out", "lse", "dout", "doc_start"});
+  Operands in(t, 4, {"qkv", "out", "lse", "dout", "doc_start", "random"});
   if (in) check_packed(in, t);
   if (!in) return in.error();
   const Extents e = extents_of(t.inputs[0].shape, t.attrs);
@@ -98,7 +104,7 @@ void vjp_attention(VjpContext& ctx) {
   if (!dout.valid() || (!ctx.wants(0) && !ctx.wants(1) && !ctx.wants(2))) return;
   std::vector<ValueId> inputs = {op.inputs[0],  op.inputs[1],  op.inputs[2],
                                  op.outputs[0], op.outputs[1], dout};
-  if (op.inputs.size() > 3) inputs.push_back(op.inputs[3]);
+  inputs.insert(inputs.end(), op.inputs.begin() + 3, op.inputs.end());
   const auto grads = ctx.builder().ops("attention_grad", trimmed(std::move(inputs)), op.attrs);
   for (size_t i = 0; i < 3; ++i)
     if (ctx.wants(i)) ctx.add(i, grads[i]);
@@ -111,7 +117,7 @@ void vjp_attention_packed(VjpContext& ctx) {
                  "attention_packed: lse is kept for the derivative and has none itself");
   if (!dout.valid() || !ctx.wants(0)) return;
   std::vector<ValueId> inputs = {op.inputs[0], op.outputs[0], op.outputs[1], dout};
-  if (op.inputs.size() > 1) inputs.push_back(op.inputs[1]);
+  inputs.insert(inputs.end(), op.inputs.begin() + 1, op.inputs.end());
   ctx.add(0, ctx.builder().op("attention_packed_grad", trimmed(std::move(inputs)), op.attrs));
 }
 
@@ -149,61 +155,75 @@ Cost cost_attention_packed_grad(const OpTypes& t) {
 OpGroup attention_ops() {
   using enum ir::RecomputeClass;
   using enum ir::AutocastClass;
-  const std::vector<AttrSpec> masks = {float_attr("scale"), bool_attr("causal"), int_attr("window")};
-  const std::vector<AttrSpec> rows = {int_attr("heads"),   int_attr("kv_heads"), int_attr("head_dim"),
-                                      float_attr("scale"), bool_attr("causal"),  int_attr("window")};
+  const AttrSpec p{"p", AttrSpec::Kind::kFloat, false}, key{"key", AttrSpec::Kind::kInt, false};
+  const std::vector<AttrSpec> masks = {float_attr("scale"), bool_attr("causal"), int_attr("window"), p, key};
+  const std::vector<AttrSpec> rows = {int_attr("heads"),
+                                      int_attr("kv_heads"),
+                                      int_attr("head_dim"),
+                                      float_attr("scale"),
+                                      bool_attr("causal"),
+                                      int_attr("window"),
+                                      p,
+                                      key};
   static const std::vector<OpDef> kOps = {
       {.name = "attention",
        .summary = "softmax(scale * q k^T) v",
        .min_inputs = 3,
-       .max_inputs = 4,
+       .max_inputs = 5,
        .attrs = masks,
        .infer = infer_attention,
        .vjp = vjp_attention,
        .cost = cost_attention,
        .reference = reference_attention,
        .autocast = kLowPrecision,
-       .recompute = kCompute},
+       .recompute = kCompute,
+       .is_random = true},
       {.name = "attention_grad",
        .summary = "cotangents of q, k and v",
        .min_inputs = 6,
-       .max_inputs = 7,
+       .max_inputs = 8,
        .attrs = masks,
        .infer = infer_attention_grad,
        .cost = cost_attention_grad,
        .reference = reference_attention_grad,
        .autocast = kLowPrecision,
-       .recompute = kCompute},
+       .recompute = kCompute,
+       .is_random = true},
       {.name = "attention_packed",
        .summary = "attention on rows q | k | v",
        .min_inputs = 1,
-       .max_inputs = 2,
+       .max_inputs = 3,
        .attrs = rows,
        .infer = infer_attention_packed,
        .vjp = vjp_attention_packed,
        .cost = cost_attention_packed,
        .reference = reference_attention_packed,
        .autocast = kLowPrecision,
-       .recompute = kCompute},
+       .recompute = kCompute,
+       .is_random = true},
       {.name = "attention_packed_grad",
        .summary = "cotangent of the rows",
        .min_inputs = 4,
-       .max_inputs = 5,
+       .max_inputs = 6,
        .attrs = rows,
        .infer = infer_attention_packed_grad,
        .cost = cost_attention_packed_grad,
        .reference = reference_attention_packed_grad,
        .autocast = kLowPrecision,
-       .recompute = kCompute},
+       .recompute = kCompute,
+       .is_random = true},
   };
   return kOps;
 }
 
 Attention attention(Builder& b, ValueId q, ValueId k, ValueId v, ValueId doc_start,
-                    const AttentionOptions& options) {
+                    const AttentionOptions& options, ValueId random) {
+  ir::Attrs attrs{{"scale", options.scale}, {"causal", options.causal}, {"window", options.window}};
+  const bool drops = random.valid() && options.dropout > 0;
+  if (drops) attrs.set("p", options.dropout);
+  if (drops) attrs.set("key", options.key);
   const auto results =
-      b.ops("attention", trimmed({q, k, v, doc_start}),
-            {{"scale", options.scale}, {"causal", options.causal}, {"window", options.window}});
+      b.ops("attention", trimmed({q, k, v, doc_start, drops ? random : ValueId{}}), std::move(attrs));
   return {results[0], results[1]};
 }
 

@@ -6,6 +6,8 @@
 #include <cmath>
 #include <limits>
 
+#include "ops/philox.h"
+
 namespace plimsoll::ops {
 namespace {
 
@@ -27,7 +29,17 @@ struct Problem {
   double scale;
   bool causal;
   int64_t window;
+  double drop = 0;  ///< probability
+  RandomStream stream = {};
 
+  /// 0 where the weight is dropped, else what makes up for those that are.
+  [[nodiscard]] double kept(int64_t b, int64_t h, int64_t i, int64_t j) const {
+    if (drop == 0) return 1;
+    RandomStream s = attention_stream(stream, h);
+    s.sequence += static_cast<uint32_t>(b);
+    const uint32_t word = random_words(s, attention_block(i, j, e.tokens))[at(j % 4)];
+    return uniform(word) >= drop ? 1 / (1 - drop) : 0;
+  }
   [[nodiscard]] bool sees(int64_t b, int64_t i, int64_t j) const {
     if (causal && j > i) return false;
     if (window > 0 && j <= i - window) return false;
@@ -59,14 +71,22 @@ std::array<Heads<T>, 3> packed(const Extents& e, T* qkv) {
 Problem problem_of(const RefContext& ctx, const Extents& e, const std::array<Heads<const double>, 3>& qkv,
                    size_t doc) {
   const ir::Attrs& attrs = ctx.op.attrs;
-  return {e,
-          qkv[0],
-          qkv[1],
-          qkv[2],
-          doc < ctx.inputs.size() ? ctx.inputs[doc] : nullptr,
-          attrs.f64("scale"),
-          attrs.flag("causal"),
-          attrs.i64("window")};
+  Problem p{e,
+            qkv[0],
+            qkv[1],
+            qkv[2],
+            doc < ctx.inputs.size() ? ctx.inputs[doc] : nullptr,
+            attrs.f64("scale"),
+            attrs.flag("causal"),
+            attrs.i64("window")};
+  if (doc + 1 < ctx.inputs.size() && ctx.inputs[doc + 1] != nullptr) {
+    const auto word = [&](size_t i) {
+      return static_cast<uint32_t>(static_cast<int32_t>(ctx.inputs[doc + 1]->data[i]));
+    };
+    p.drop = attrs.f64("p");
+    p.stream = {word(0), word(1), word(2), word(3), static_cast<uint32_t>(attrs.i64("key"))};
+  }
+  return p;
 }
 
 void forward_row(const Problem& p, int64_t b, int64_t h, int64_t i, double* out, double& lse) {
@@ -81,7 +101,8 @@ void forward_row(const Problem& p, int64_t b, int64_t h, int64_t i, double* out,
     const double weight = std::exp(p.score(b, h, i, j) - highest);
     const double* vj = p.v.at(b * tokens + j, h / (p.e.heads / p.e.kv_heads));
     total += weight;
-    for (int64_t d = 0; d < p.e.head_dim; ++d) out[d] += weight * vj[d];
+    const double kept = weight * p.kept(b, h, i, j);
+    for (int64_t d = 0; d < p.e.head_dim; ++d) out[d] += kept * vj[d];
   }
   if (total > 0)
     for (int64_t d = 0; d < p.e.head_dim; ++d) out[d] /= total;
@@ -107,7 +128,8 @@ struct Saved {
   const RefTensor *out, *lse, *dout;
 };
 
-/// P = exp(S - lse), dP = dout v^T, dS = P * (dP - dout . out); dq = dS k, dk = dS^T q, dv = P^T dout.
+/// P = exp(S - lse), dP = M * dout v^T, dS = P * (dP - dout . out); dq = dS k, dk = dS^T q, dv = (M * P)^T
+/// dout, where M is what dropout keeps (1 without it).
 void backward(const Problem& p, const Saved& saved, const std::array<Heads<double>, 3>& grads) {
   const int64_t width = p.e.head_dim;
   const Heads<const double> out{saved.out->data.data(), p.e.heads * width, width};
@@ -123,11 +145,12 @@ void backward(const Problem& p, const Saved& saved, const std::array<Heads<doubl
           const int64_t kv = h / (p.e.heads / p.e.kv_heads);
           const double weight =
               std::exp(p.score(b, h, i, j) - saved.lse->data[at((b * p.e.heads + h) * p.e.tokens + i)]);
-          const double ds = weight * (dot(dout.at(ti, h), p.v.at(tj, kv), width) - delta) * p.scale;
+          const double kept = p.kept(b, h, i, j);
+          const double ds = weight * (kept * dot(dout.at(ti, h), p.v.at(tj, kv), width) - delta) * p.scale;
           for (int64_t d = 0; d < width; ++d) {
             grads[0].at(ti, h)[d] += ds * p.k.at(tj, kv)[d];
             grads[1].at(tj, kv)[d] += ds * p.q.at(ti, h)[d];
-            grads[2].at(tj, kv)[d] += weight * dout.at(ti, h)[d];
+            grads[2].at(tj, kv)[d] += kept * weight * dout.at(ti, h)[d];
           }
         }
       }

@@ -51,7 +51,9 @@ void vjp_embedding(VjpContext& ctx) {
   const ValueId dy = ctx.cotangent(0);
   if (!dy.valid() || !ctx.wants(0)) return;
   const int64_t rows = b.type(op.inputs[0]).shape.dim(0);
-  ctx.add(0, b.op("embedding_grad", {dy, op.inputs[1]}, {{"rows", rows}}));
+  ir::Attrs attrs{{"rows", rows}};
+  if (const ir::Attr* padding = op.attrs.find("padding")) attrs.set("padding", *padding);
+  ctx.add(0, b.op("embedding_grad", {dy, op.inputs[1]}, std::move(attrs)));
 }
 
 // ---- references
@@ -72,9 +74,11 @@ void reference_embedding(RefContext& ctx) {
   }
 }
 
-void add_tokens(const RefTensor& dy, const RefTensor& ids, RefTensor& total) {
+void add_tokens(const RefTensor& dy, const RefTensor& ids, const ir::Attrs& attrs, RefTensor& total) {
   const size_t width = at(total.type.shape.dim(1));
+  const bool padded = attrs.find("padding") != nullptr;
   for (size_t t = 0; t < ids.data.size(); ++t) {
+    if (padded && ids.data[t] == static_cast<double>(attrs.i64("padding"))) continue;
     const size_t row = checked_row(ids.data[t], total.type.shape.dim(0));
     for (size_t i = 0; i < width; ++i) total.data[row * width + i] += dy.data[t * width + i];
   }
@@ -86,12 +90,12 @@ void reference_embedding_grad(RefContext& ctx) {
     total.data = ctx.inputs[2]->data;
   else
     total.data.assign(total.data.size(), -0.0);
-  add_tokens(*ctx.inputs[0], *ctx.inputs[1], total);
+  add_tokens(*ctx.inputs[0], *ctx.inputs[1], ctx.op.attrs, total);
 }
 
 void reference_embedding_grad_add(RefContext& ctx) {
   RefTensor rows{ctx.outputs[0]->type, std::vector<double>(ctx.outputs[0]->data.size(), -0.0)};
-  add_tokens(*ctx.inputs[1], *ctx.inputs[2], rows);
+  add_tokens(*ctx.inputs[1], *ctx.inputs[2], ctx.op.attrs, rows);
   for (size_t i = 0; i < rows.data.size(); ++i)
     ctx.outputs[0]->data[i] = ctx.inputs[0]->data[i] + rows.data[i];
 }
@@ -114,11 +118,13 @@ Cost cost_embedding_grad_add(const OpTypes& t) {
 
 OpGroup embedding_ops() {
   using enum ir::RecomputeClass;
+  const AttrSpec padding{"padding", AttrSpec::Kind::kInt, false};
   static const std::vector<OpDef> kOps = {
       {.name = "embedding",
        .summary = "rows of a table by token",
        .min_inputs = 2,
        .max_inputs = 2,
+       .attrs = {padding},
        .infer = infer_embedding,
        .vjp = vjp_embedding,
        .cost = cost_embedding,
@@ -128,7 +134,7 @@ OpGroup embedding_ops() {
        .summary = "the table's gradient",
        .min_inputs = 2,
        .max_inputs = 3,
-       .attrs = {int_attr("rows")},
+       .attrs = {int_attr("rows"), padding},
        .infer = infer_embedding_grad,
        .cost = cost_embedding_grad,
        .reference = reference_embedding_grad,
@@ -138,6 +144,7 @@ OpGroup embedding_ops() {
        .summary = "total plus the table's gradient",
        .min_inputs = 3,
        .max_inputs = 3,
+       .attrs = {padding},
        .infer = infer_embedding_grad_add,
        .cost = cost_embedding_grad_add,
        .reference = reference_embedding_grad_add,
@@ -147,6 +154,10 @@ OpGroup embedding_ops() {
   return kOps;
 }
 
-ValueId embedding(Builder& b, ValueId table, ValueId ids) { return b.op("embedding", {table, ids}); }
+ValueId embedding(Builder& b, ValueId table, ValueId ids, std::optional<int64_t> padding) {
+  ir::Attrs attrs;
+  if (padding) attrs.set("padding", *padding);
+  return b.op("embedding", {table, ids}, std::move(attrs));
+}
 
 }  // namespace plimsoll::ops

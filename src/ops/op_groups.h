@@ -19,9 +19,12 @@ OpGroup linear_ops();
 OpGroup embedding_ops();
 OpGroup positions_ops();
 OpGroup rope_ops();
+OpGroup qk_norm_ops();
 OpGroup attention_ops();
+OpGroup kv_cache_ops();
 OpGroup cross_entropy_ops();
 OpGroup head_loss_ops();
 OpGroup optimizer_ops();
+OpGroup update_rules_ops();
 
 }  // namespace plimsoll::ops

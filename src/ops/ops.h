@@ -10,6 +10,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -111,6 +112,8 @@ LayerNorm layer_norm(Builder& b, ValueId x, ValueId weight, ValueId bias, double
 /// -> [..., out]. Op `linear`(x, weight, bias?) {transposed}.
 /// vjp: dx = linear(dy, weight) {!transposed}; `linear_dw`(x, dy, acc?) {transposed} -> as weight, a
 /// reduction over rows; db = `sum_rows`(dy, acc?) -> [out].
+/// `linear_few` is the same map for the few rows of a decoding step: weights are read once and not packed, so
+/// its sums have another order; no derivative. Pass few_rows brings it in.
 ValueId linear(Builder& b, ValueId x, ValueId weight, ValueId bias, bool transposed = false);
 
 // ---- embedding (embedding.cpp)
@@ -119,14 +122,16 @@ ValueId linear(Builder& b, ValueId x, ValueId weight, ValueId bias, bool transpo
 /// table [V, H], ids i32[B, T] in [0, V) (whoever writes ids has checked them) -> [B, T, H]. Op `embedding`.
 /// `embedding_grad`(dy, ids, acc?) {rows}: row v is the sum of its tokens' dy in order, from -0.0 (the
 /// neutral element) or onto acc. Fused for tied heads: `embedding_grad_add`(total, dy, ids) = total +
-/// embedding_grad(dy, ids), touching the rows of `ids` alone; consumes total.
-ValueId embedding(Builder& b, ValueId table, ValueId ids);
+/// embedding_grad(dy, ids), touching the rows of `ids` alone; consumes total. All three take {padding},
+/// absent for none: tokens of that id add nothing to the gradient (torch's padding_idx).
+ValueId embedding(Builder& b, ValueId table, ValueId ids, std::optional<int64_t> padding = {});
 
 // ---- positions (positions.cpp)
 // ---------------------------------------------------------------------------------
 
-/// i32[batch, tokens]: the index of each token in its sequence. Op `positions` {batch, tokens}.
-ValueId positions(Builder& b, int64_t batch, int64_t tokens);
+/// i32[batch, tokens]: the index of each token in its sequence, plus start i32[batch] where that is given.
+/// Op `positions`(start?) {batch, tokens}.
+ValueId positions(Builder& b, int64_t batch, int64_t tokens, ValueId start = {});
 
 // ---- rotary positions (rope.cpp)
 // -------------------------------------------------------------------------------
@@ -139,6 +144,11 @@ ValueId rope_table(Builder& b, ValueId inv_freq, ValueId positions, int64_t toke
 /// sin. Su et al. 2021, arXiv:2104.09864, in the half-split layout of Hugging Face. Op `rope`(x, table)
 /// {inverse}. Fused: `rope_packed`(x [B, T, N*D], table) {heads, head_dim, inverse} turns the first `heads`
 /// heads and leaves the others; in place.
+/// With the norms of queries and keys before it: `qk_norm_rope`(qkv [B, T, (H+2KV)*D], q_weight [D],
+/// k_weight [D], table) {heads, kv_heads, head_dim, eps} -> y as qkv, q_rstd [B, T, H], k_rstd [B, T, KV]: an
+/// rms_norm of each head of q and k, turned; v as it is. `qk_norm_rope_grad`(dy, qkv, q_weight, k_weight,
+/// table, q_rstd, k_rstd, acc_dq_weight?, acc_dk_weight?) -> dqkv, dq_weight, dk_weight. The same bits as
+/// rms_norm and rope on the parts. (qk_norm.cpp)
 ValueId rope(Builder& b, ValueId x, ValueId table);
 
 // ---- attention (attention.cpp)
@@ -148,6 +158,8 @@ struct AttentionOptions {
   double scale = 1.0;  ///< of the scores
   bool causal = true;
   int64_t window = 0;  ///< token i sees j in (i - window, i]; 0: no window
+  double dropout = 0;  ///< probability with which a weight is dropped after the softmax; below 1
+  int64_t key = 0;     ///< of the draws, see `dropout`
 };
 struct Attention {
   ValueId out, lse;
@@ -156,13 +168,28 @@ struct Attention {
 /// the sequence of the first token of token t's document; a token
 /// sees tokens of its own document alone.
 /// -> out [B, T, H, D], lse f32[B, H, T]. Vaswani et al. 2017; tiled as Dao 2023, arXiv:2307.08691.
-/// Op `attention`(q, k, v, doc_start?) {scale, causal, window};
-/// `attention_grad`(q, k, v, out, lse, dout, doc_start?) -> dq, dk, dv.
-/// Fused: `attention_packed`(qkv [B, T, (H+2KV)*D], doc_start?) {heads, kv_heads, head_dim, scale, causal,
-/// window}
-/// -> out [B, T, H*D], lse; `attention_packed_grad`(qkv, out, lse, dout, doc_start?) -> dqkv.
+/// With `random` and options.dropout p > 0 a weight is kept with probability 1 - p and then divided by it, as
+/// philox.h lays out; lse is that of all weights.
+/// Op `attention`(q, k, v, doc_start?, random?) {scale, causal, window, p, key}, the last two with `random`;
+/// `attention_grad`(q, k, v, out, lse, dout, doc_start?, random?) -> dq, dk, dv.
+/// Fused: `attention_packed`(qkv [B, T, (H+2KV)*D], doc_start?, random?) {heads, kv_heads, head_dim, scale,
+/// causal, window, p, key} -> out [B, T, H*D], lse; `attention_packed_grad`(qkv, out, lse, dout, doc_start?,
+/// random?) -> dqkv.
 Attention attention(Builder& b, ValueId q, ValueId k, ValueId v, ValueId doc_start,
-                    const AttentionOptions& options);
+                    const AttentionOptions& options, ValueId random = {});
+
+// ---- generation (kv_cache.cpp)
+// -----------------------------------------------------------------------------------
+
+/// Writes x [B, T, KV, D] into rows start[b] .. start[b] + T of cache [B, S, KV, D]; rows at S and beyond are
+/// dropped. start i32[B], not negative. Op `cache_update`(cache, x, start) -> cache, consumed.
+ValueId cache_update(Builder& b, ValueId cache, ValueId x, ValueId start);
+/// Attention of new tokens over a cache that holds them already: q [B, T, H, D], k and v [B, S, KV, D], start
+/// i32[B]; token t of row b stands at position p = start[b] + t and sees cached positions j <= p, and
+/// p - window < j where `options.window` is positive. p is below S for every token whose result is used.
+/// -> out [B, T, H, D]. Op `attention_cached`(q, k, v, start) {scale, window}; no derivative.
+ValueId attention_cached(Builder& b, ValueId q, ValueId k, ValueId v, ValueId start,
+                         const AttentionOptions& options);
 
 // ---- loss (cross_entropy.cpp, head_loss.cpp)
 // --------------------------------------------------------------------
@@ -184,38 +211,15 @@ CrossEntropy cross_entropy(Builder& b, ValueId logits, ValueId targets, ValueId 
 /// chunk_tokens}
 /// -> loss [, dx, dw where grad]. The same bits as the unfused ops.
 
-// ---- optimizer (optimizer.cpp)
+// ---- optimizer (optimizer.cpp; update_rules.h has the updates)
 // ---------------------------------------------------------------------------------
 
-/// The run-time table of hyper-parameters, f32[groups, kGroupFields], written by the host before each update.
-enum GroupField : int64_t {
-  kDecayFactor = 0,  ///< 1 - rate * weight_decay
-  kBeta1 = 1,
-  kOneMinusBeta1 = 2,
-  kBeta2 = 3,
-  kOneMinusBeta2 = 4,
-  kEpsilon = 5,
-  kStepSize = 6,         ///< rate / (1 - beta1^t)
-  kSqrtCorrection2 = 7,  ///< sqrt(1 - beta2^t)
-  kGroupFields = 8,
-};
 /// f32[1]: sum of squares in a fixed grid (chunks of 16,384 elements, in double, in order). Op
-/// `sum_squares`(x).
+/// `sum_squares`(x). Over many tensors: `sum_squares_sweep`(x...) -> f32[n].
 ValueId sum_squares(Builder& b, ValueId x);
 /// sqrt of the sum of f32[1] operands, in order, in double. Op `global_norm`(x...).
 ValueId global_norm(Builder& b, std::vector<ValueId> squares);
 /// min(1, max_norm / (norm + 1e-6)). Op `clip_scale`(norm) {max_norm}.
 ValueId clip_scale(Builder& b, ValueId norm, double max_norm);
-struct AdamW {
-  ValueId param, m, v;
-};
-/// Loshchilov & Hutter 2019, arXiv:1711.05101, in PyTorch's order of operations; g = grad * clip:
-///   p = p * decay; m = m + (g - m) * (1 - beta1); v = v * beta2 + (1 - beta2) * g * g;
-///   p = p - step_size * (m / (sqrt(v) / sqrt_correction2 + eps)).
-/// Op `adamw`(param, grad, m, v, clip f32[1], groups) {group} -> param, m, v, each consumed.
-/// Fused over all tensors: `sum_squares_sweep`(x...) -> f32[n]; then `global_norm` of that, and
-/// `adamw_sweep`(clip, groups, param, grad, m, v, param, …) {group: ints} -> param, m, v, param, ….
-AdamW adamw(Builder& b, ValueId param, ValueId grad, ValueId m, ValueId v, ValueId clip, ValueId groups,
-            int64_t group);
 
 }  // namespace plimsoll::ops

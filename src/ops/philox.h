@@ -8,6 +8,10 @@
 //
 // dropout: `element` counts within the sequence (axis 0 is the sequence), sequence = random[3] + index along
 // axis 0, step = random[2]. random_normal: `element` counts in the whole tensor, sequence and step are 0.
+//
+// Attention's dropout (the weight of query i for key j, head h of the query) goes by blocks of four keys, so
+// that a kernel that holds queries in its lanes wastes no word; T is the number of tokens of the sequence:
+//   counter = { (j / 4) * T + i, sequence, step, key of the op + h },   word = output[j % 4]
 #pragma once
 
 #include <array>
@@ -50,6 +54,15 @@ struct RandomStream {
 /// The words of elements 4 * block .. 4 * block + 3.
 constexpr PhiloxCounter random_words(const RandomStream& s, uint64_t block) {
   return philox({static_cast<uint32_t>(block), s.sequence, s.step, s.op_key}, {s.seed_low, s.seed_high});
+}
+
+/// The stream of a head's attention weights, and the block of query i and keys 4 * (j / 4) .. + 3.
+constexpr RandomStream attention_stream(RandomStream s, int64_t head) {
+  s.op_key += static_cast<uint32_t>(head);
+  return s;
+}
+constexpr uint64_t attention_block(int64_t query, int64_t key, int64_t tokens) {
+  return static_cast<uint64_t>(key / 4 * tokens + query);
 }
 
 /// A word as a number in (0, 1), exact in double.

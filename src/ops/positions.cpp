@@ -5,8 +5,9 @@ namespace plimsoll::ops {
 namespace {
 
 Result<Types> infer_positions(const OpTypes& t) {
-  Operands in(t, 0, {});
+  Operands in(t, 0, {"start"});
   const auto shape = shape_of({t.attrs.i64("batch"), t.attrs.i64("tokens")});
+  in.dtypes(DType::kI32).shaped(0, Shape{t.attrs.i64("batch")});
   in.require(shape.has_value(), "batch and tokens must be positive");
   return in.results({{DType::kI32, shape.value_or(Shape{1})}});
 }
@@ -14,12 +15,14 @@ Result<Types> infer_positions(const OpTypes& t) {
 void reference_positions(RefContext& ctx) {
   const auto& shape = ctx.outputs[0]->type.shape;
   for (int64_t i = 0; i < shape.num_elements(); ++i)
-    ctx.outputs[0]->data[at(i)] = static_cast<double>(i % shape.dim(1));
+    ctx.outputs[0]->data[at(i)] = static_cast<double>(i % shape.dim(1)) +
+                                  (ctx.inputs.empty() ? 0.0 : ctx.inputs[0]->data[at(i / shape.dim(1))]);
 }
 
 const OpDef kOps[] = {
     {.name = "positions",
-     .summary = "i32[batch, tokens]: the index of each token in its sequence",
+     .summary = "i32[batch, tokens]: the index of each token in its sequence, from start on",
+     .max_inputs = 1,
      .attrs = {int_attr("batch"), int_attr("tokens")},
      .infer = infer_positions,
      .reference = reference_positions,
@@ -30,8 +33,8 @@ const OpDef kOps[] = {
 
 OpGroup positions_ops() { return kOps; }
 
-ValueId positions(Builder& b, int64_t batch, int64_t tokens) {
-  return b.op("positions", {}, {{"batch", batch}, {"tokens", tokens}});
+ValueId positions(Builder& b, int64_t batch, int64_t tokens, ValueId start) {
+  return b.op("positions", trimmed({start}), {{"batch", batch}, {"tokens", tokens}});
 }
 
 }  // namespace plimsoll::ops

@@ -23,25 +23,33 @@ struct Update {
   int64_t group = kDecay;
 };
 
+/// What shapes the program. All else is a hyper-parameter of the step.
 struct OptimizerOptions {
-  std::string name = "adamw";
+  std::string name = "adamw";                 ///< one of optimizer_names()
   std::optional<double> max_grad_norm = 1.0;  ///< clipping by the global norm
+  bool momentum = false;                      ///< sgd: with a momentum buffer
 };
 
-/// Hyper-parameters of a step, from which the host writes the table.
+/// Hyper-parameters of a step, from which the host writes the table. Each optimizer reads its own.
 struct StepHyper {
   double learning_rate = 0;
   double beta1 = 0.9, beta2 = 0.999, epsilon = 1e-8, weight_decay = 0.01;
   int64_t step = 1;  ///< from 1
+  double momentum = 0, dampening = 0;
+  bool nesterov = false;
+  std::string_view optimizer = "adamw";  ///< as OptimizerOptions::name
 };
 
+/// The optimizers that there are, in the order of the list.
+std::vector<std::string_view> optimizer_names();
+
 /// Appends norm, clipping and the update of each parameter; declares the optimizer's states
-/// ("adamw.m.<parameter>", "adamw.v.<parameter>", zero before the first step), assigns parameters and
-/// step.grad_norm f32[1], the norm before clipping. One f32[1] of ones stands for "no clipping".
-/// Errors: kInvalidArgument for an unknown optimizer (named).
+/// ("<rule>.<state>.<parameter>", say "adamw.m.lm_head.weight", zero before the first step) and its table
+/// optimizer.groups, assigns parameters and step.grad_norm f32[1], the norm before clipping. One f32[1] of
+/// ones stands for "no clipping". Errors: kInvalidArgument for an unknown optimizer (named).
 Status append_update(ir::Builder& b, const std::vector<Update>& updates, const OptimizerOptions& options);
 
-/// Fills the table f32[kNumGroups, ops::kGroupFields] for a step.
+/// Fills the table optimizer.groups for a step. `hyper.optimizer` is the one of append_update.
 void write_groups(const StepHyper& hyper, float* table);
 
 }  // namespace plimsoll::optimizers

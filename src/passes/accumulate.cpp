@@ -31,6 +31,8 @@ constexpr std::array kOperands = std::to_array<AccumulatorOperand>({{"linear_dw"
                                                                     {"layer_norm_grad", 2, 6},
                                                                     {"layer_norm_grad_add", 1, 6},
                                                                     {"layer_norm_grad_add", 2, 7},
+                                                                    {"qk_norm_rope_grad", 1, 7},
+                                                                    {"qk_norm_rope_grad", 2, 8},
                                                                     {"embedding_grad", 0, 2},
                                                                     {"cross_entropy", 0, 3},
                                                                     {"head_loss", 0, 4},

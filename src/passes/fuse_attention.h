@@ -3,6 +3,9 @@
 //   qkv ─► split ─► reshape ─► rope ─► q ─┐
 //            ├────► reshape ─► rope ─► k ─┼─► attention     qkv ─► rope_packed ─► attention_packed
 //            └────► reshape ─────────► v ─┘            ==>
+//
+// Where an rms_norm of each head stands before the rotations of q and k, qk_norm_rope takes rope_packed's
+// place.
 #pragma once
 
 #include <span>
@@ -19,8 +22,8 @@ struct FuseAttentionReport {
   size_t fused = 0;
 };
 
-/// With one table on q and k, or without rotation. Where the values in between have no other use.
-/// The same bits. Linear time.
+/// With one table on q and k, or without rotation; with norms on both, or on none. Where the values in
+/// between have no other use. The same bits. Linear time.
 Result<FuseAttentionReport> fuse_attention(ir::Graph& graph, const FuseAttentionOptions& options = {});
 
 }  // namespace plimsoll::passes

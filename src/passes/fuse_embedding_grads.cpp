@@ -21,7 +21,9 @@ bool fuse(Rewriter& rw, OpId id) {
     if (grad.def->name != "embedding_grad" || accumulates || !rw.only_use(grad.outputs[0], id)) continue;
     if (!rw.only_use(total, id) || maker.name == "state" || maker.is_view) continue;
     if (!rw.may_sink(grad_id, rw.position(id))) continue;
-    const auto fused = rw.before(id, "embedding_grad_add", {total, grad.inputs[0], grad.inputs[1]});
+    ir::Attrs attrs;
+    if (const ir::Attr* padding = grad.attrs.find("padding")) attrs.set("padding", *padding);
+    const auto fused = rw.before(id, "embedding_grad_add", {total, grad.inputs[0], grad.inputs[1]}, attrs);
     rw.remove(id);
     rw.remove(grad_id);
     rw.replace(add.outputs[0], fused[0]);

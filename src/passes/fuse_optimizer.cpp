@@ -6,6 +6,7 @@
 #include <string>
 
 #include "ir/op_def.h"
+#include "ops/update_rules.h"
 
 namespace plimsoll::passes {
 namespace {
@@ -13,11 +14,8 @@ namespace {
 using ir::OpId;
 using ir::ValueId;
 
-/// Operands of adamw: param, grad, m, v, clip, groups.
+/// Operands of an update: param, grad, states, clip, groups.
 constexpr size_t kGrad = 1;
-constexpr size_t kClip = 4;
-constexpr size_t kGroups = 5;
-constexpr size_t kNumTensors = 4;
 constexpr size_t kAnywhere = static_cast<size_t>(-1);
 
 class FuseOptimizer {
@@ -33,7 +31,8 @@ class FuseOptimizer {
   Result<FuseOptimizerReport> run() {
     for (const OpId id : rw_.order()) {
       if (rw_.op(id).def->name == "global_norm") fuse_squares(id);
-      if (rw_.op(id).def->name == "adamw") take_update(id);
+      const ops::UpdateRule* rule = ops::find_update_rule(rw_.op(id).def->name);
+      if (rule != nullptr && rule->name == rw_.op(id).def->name) take_update(id, *rule);
     }
     flush();
     PLIMSOLL_ASSIGN(report_.replaced, rw_.finish());
@@ -61,16 +60,18 @@ class FuseOptimizer {
   }
 
   /// Adds an update to the open run, or begins another with it.
-  void take_update(OpId id) {
-    if (!run_.empty() && !joins(id)) flush();
+  void take_update(OpId id, const ops::UpdateRule& rule) {
+    if (!run_.empty() && !joins(id, rule)) flush();
+    rule_ = &rule;
     run_.push_back(id);
     latest_ = std::min(run_.size() == 1 ? kAnywhere : latest_, latest_place(id));
   }
 
-  [[nodiscard]] bool joins(OpId id) const {
+  [[nodiscard]] bool joins(OpId id, const ops::UpdateRule& rule) const {
     const auto& update = rw_.op(id).inputs;
     const auto& first = rw_.op(run_.front()).inputs;
-    return update[kClip] == first[kClip] && update[kGroups] == first[kGroups] &&
+    const size_t clip = rule.num_operands(), groups = clip + 1;
+    return &rule == rule_ && update[clip] == first[clip] && update[groups] == first[groups] &&
            rw_.position(rw_.producer_id(update[kGrad])) < rw_.position(run_.front()) &&
            rw_.position(id) <= latest_;
   }
@@ -79,7 +80,7 @@ class FuseOptimizer {
   [[nodiscard]] size_t latest_place(OpId id) const {
     const ir::Op& op = rw_.op(id);
     size_t latest = kAnywhere;
-    for (size_t i = 0; i < kNumTensors; ++i)
+    for (size_t i = 0; i < rule_->num_operands(); ++i)
       latest = std::min(latest, rw_.next_consumed(op.inputs[i], rw_.position(id)));
     for (const ValueId v : op.outputs)
       for (const OpId user : rw_.uses(v)) {
@@ -99,15 +100,17 @@ class FuseOptimizer {
     run_.clear();
     if (run.size() < 2) return;
     const OpId last = run.back();
-    std::vector<ValueId> operands = {rw_.op(last).inputs[kClip], rw_.op(last).inputs[kGroups]};
+    const size_t clip = rule_->num_operands();
+    std::vector<ValueId> operands = {rw_.op(last).inputs[clip], rw_.op(last).inputs[clip + 1]};
     std::vector<int64_t> groups;
     for (const OpId id : run) {
       const ir::Op& op = rw_.op(id);
-      operands.insert(operands.end(), op.inputs.begin(), op.inputs.begin() + kNumTensors);
+      operands.insert(operands.end(), op.inputs.begin(),
+                      op.inputs.begin() + static_cast<std::ptrdiff_t>(clip));
       groups.push_back(op.attrs.i64("group"));
       rw_.remove(id);
     }
-    const auto fused = rw_.before(last, "adamw_sweep", operands, {{"group", groups}});
+    const auto fused = rw_.before(last, rule_->sweep, operands, {{"group", groups}});
     size_t next = 0;
     for (const OpId id : run)
       for (const ValueId v : std::vector(rw_.op(id).outputs)) move_result(v, fused[next++], last);
@@ -126,6 +129,7 @@ class FuseOptimizer {
 
   Rewriter rw_;
   std::map<std::string, std::vector<size_t>> touched_;  // by state: places of its reads and assignments
+  const ops::UpdateRule* rule_ = nullptr;               ///< of the run
   std::vector<OpId> run_;
   size_t latest_ = 0;  ///< how late all of the run may stand
   FuseOptimizerReport report_;

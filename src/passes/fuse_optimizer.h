@@ -1,4 +1,5 @@
-// The whole optimizer in two sweeps: the squares of all gradients, then every AdamW.
+// The whole optimizer in two sweeps: the squares of all gradients, then every update of
+// one rule (AdamW here).
 //
 //   g0 ─► sum_squares ─┐                                  g0, g1, … ─► sum_squares_sweep ─► global_norm
 //   g1 ─► sum_squares ─┼─► global_norm ─► clip      ==>                                       │
@@ -17,7 +18,7 @@ struct FuseOptimizerOptions {
 struct FuseOptimizerReport {
   Replaced replaced = {};
   size_t fused_squares = 0;  ///< sum_squares ops that are gone
-  size_t fused_updates = 0;  ///< adamw ops that are gone
+  size_t fused_updates = 0;  ///< updates of one tensor that are gone
 };
 
 /// Updates are joined only where all their gradients exist before the first of them, so that nothing lives

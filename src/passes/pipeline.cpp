@@ -14,6 +14,7 @@
 #include "ir/verifier.h"
 #include "passes/common_subexpressions.h"
 #include "passes/dead_code.h"
+#include "passes/few_rows.h"
 #include "passes/fuse_activations.h"
 #include "passes/fuse_attention.h"
 #include "passes/fuse_embedding_grads.h"
@@ -58,6 +59,11 @@ Status run_fuse_head_loss(PassState& s) {
   return follow_report(s, report.replaced);
 }
 
+Status run_few_rows(PassState& s) {
+  PLIMSOLL_ASSIGN(const auto report, few_rows(s.graph, {.keep = s.keep, .most_rows = s.options.few_rows}));
+  return follow_report(s, report.replaced);
+}
+
 Status run_autodiff(PassState& s) {
   PLIMSOLL_ASSIGN(s.derivative, autodiff(s.graph, s.request));
   return Ok{};
@@ -99,6 +105,8 @@ constexpr std::array kPasses = std::to_array<PassEntry>({
      &Options::fuse_norms, run_fusion<fuse_norms>},
     {"fuse-head-loss", kForward, "Logits exist for a chunk of tokens only, forward and backward together.",
      &Options::fuse_head_loss, run_fuse_head_loss},
+    {"few-rows", kForward, "A decoding step's linear maps read each weight once; other programs have none.",
+     nullptr, run_few_rows},
     {"autodiff", kDerivative,
      "Appends the backward ops; after fusion, so that fused ops have fused derivatives.", nullptr,
      run_autodiff},

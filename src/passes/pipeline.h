@@ -36,6 +36,8 @@ struct PipelineOptions {
 
   bool grad = true;  ///< the program will be differentiated, so head and loss compute gradients as well
   int64_t chunk_tokens = 256;  ///< tokens whose logits exist at once in head and loss; whole granules
+  /// Generation: linear maps of at most so many rows become `linear_few`, which has bits of its own; 0: none.
+  int64_t few_rows = 0;
   bool verify = true;
   /// Scratch of an op's kernel, for schedule's reckoning; empty: none.
   std::function<int64_t(const ir::OpTypes&)> workspace_bytes = {};

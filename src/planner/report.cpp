@@ -81,8 +81,9 @@ void describe_session(const passes::SessionPlan& session, PlanReport& report) {
     if (peak == nullptr || p.plan.arena_bytes > peak->plan.arena_bytes) peak = &p;
   }
   int64_t states = 0;
-  for (const auto c : {StateClass::kParameter, StateClass::kGradient, StateClass::kOptimizerState,
-                       StateClass::kScalars, StateClass::kInput, StateClass::kOutput, StateClass::kConstant})
+  for (const auto c :
+       {StateClass::kParameter, StateClass::kGradient, StateClass::kOptimizerState, StateClass::kScalars,
+        StateClass::kInput, StateClass::kOutput, StateClass::kConstant, StateClass::kCache})
     states += session.class_bytes(c);
   int64_t activations = 0, gradients = 0, workspace = 0, padding = session.persistent_bytes - states,
           fragmentation = 0;
@@ -110,6 +111,7 @@ void describe_session(const passes::SessionPlan& session, PlanReport& report) {
                     {"outputs", session.class_bytes(StateClass::kOutput)},
                     {"scalars", session.class_bytes(StateClass::kScalars)},
                     {"constants", session.class_bytes(StateClass::kConstant)},
+                    {"kv_cache", session.class_bytes(StateClass::kCache)},
                     {"padding", padding},
                     {"fragmentation", fragmentation}};
 }

@@ -22,6 +22,8 @@ ir::StateDecl input(std::string_view name, DType dtype, ir::Shape shape) {
   return {std::string(name), {dtype, shape}, StateClass::kInput};
 }
 
+ir::StateDecl random_state() { return {std::string(kRandomState), {DType::kI32, {4}}, StateClass::kScalars}; }
+
 /// Values that the ops norming the gradients read: what the report counts as gradients.
 std::vector<ValueId> gradient_values(const Graph& graph) {
   std::vector<ValueId> values;
@@ -81,15 +83,16 @@ class ProgramBuilder {
     return {options_.micro_batch_size, options_.sequence_length};
   }
 
-  /// Forward to the loss, which is added to its state. The passes have run; `loss` stands for the loss after
-  /// them.
-  Status forward(Graph& graph, passes::Pipeline& pipeline, ValueId& loss) {
+  /// Forward to the loss, which is added to its state; in training with dropout. The passes have run; `loss`
+  /// stands for the loss after them.
+  Status forward(Graph& graph, passes::Pipeline& pipeline, ValueId& loss, bool training) {
     Builder b(graph, ops::find_op);
     const ValueId tokens = b.state(input(kTokensState, DType::kI32, batch_shape()));
     const ValueId targets = b.state(input(kTargetsState, DType::kI32, batch_shape()));
     const ValueId scale = b.state({std::string(kGradScaleState), {DType::kF32, {1}}, StateClass::kScalars});
     const ValueId acc = b.state({std::string(kLossState), {DType::kF32, {1}}, StateClass::kOutput});
-    const ValueId logits = model_.logits(b, tokens);
+    const ValueId random = training ? b.state(random_state()) : ValueId{};
+    const ValueId logits = model_.logits(b, {.tokens = tokens, .random = random});
     {
       const auto scope = b.scope("lm_head");
       loss = ops::cross_entropy(b, logits, targets, scale, acc).loss;
@@ -105,7 +108,7 @@ class ProgramBuilder {
     graph.name = std::move(name);
     passes::Pipeline pipeline(pipeline_options(graph));
     ValueId loss;
-    PLIMSOLL_TRY(forward(graph, pipeline, loss));
+    PLIMSOLL_TRY(forward(graph, pipeline, loss, /*training=*/true));
     const std::vector<ValueId> parameters = parameter_reads(graph);
     PLIMSOLL_ASSIGN(const passes::AutodiffReport derivative,
                     pipeline.differentiate(graph, {loss, parameters}));
@@ -161,7 +164,7 @@ class ProgramBuilder {
     graph.name = "eval";
     passes::Pipeline pipeline(pipeline_options(graph, /*grad=*/false));
     ValueId loss;
-    PLIMSOLL_TRY(forward(graph, pipeline, loss));
+    PLIMSOLL_TRY(forward(graph, pipeline, loss, /*training=*/false));
     return finish(std::move(graph), pipeline);
   }
 
@@ -170,7 +173,8 @@ class ProgramBuilder {
     graph.name = "logits";
     passes::Pipeline pipeline(pipeline_options(graph, /*grad=*/false));
     Builder b(graph, ops::find_op);
-    const ValueId values = model_.logits(b, b.state(input(kTokensState, DType::kI32, batch_shape())));
+    const ValueId values =
+        model_.logits(b, {.tokens = b.state(input(kTokensState, DType::kI32, batch_shape()))});
     graph.declare_state({std::string(kLogitsState), b.type(values), StateClass::kOutput});
     b.assign(kLogitsState, values);
     PLIMSOLL_TRY(b.status());
@@ -183,7 +187,7 @@ class ProgramBuilder {
     graph.name = "init";
     passes::Pipeline pipeline(pipeline_options(graph));
     Builder b(graph, ops::find_op);
-    const ValueId random = b.state({std::string(kRandomState), {DType::kI32, {4}}, StateClass::kScalars});
+    const ValueId random = b.state(random_state());
     for (const models::Parameter& p : model_.parameters()) {
       const auto dims = p.shape.dims();
       const std::vector<int64_t> shape(dims.begin(), dims.end());
@@ -213,8 +217,10 @@ class ProgramBuilder {
   }
 
   void add_cost(const Graph& graph) {
-    if (graph.name == "eval" || graph.name == "init" || graph.name == "logits" || graph.name == "micro_next")
-      return;
+    const bool counts = graph.name == (!options_.training    ? "eval"
+                                       : options_.accumulate ? "micro_first"
+                                                             : "step");
+    if (!counts && graph.name != "update") return;
     for (const ir::OpId id : graph.order()) {
       const ir::Op& op = graph.op(id);
       const ir::Cost cost = ir::op_cost(graph, op);

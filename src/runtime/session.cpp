@@ -23,6 +23,7 @@ struct Session::Executable {
   std::vector<TensorRef> operands;
   std::vector<Instruction> instructions;
   std::vector<double> seconds;
+  size_t first_update = 0;  // where the update gate stands
   // For poison, by position in the order.
   std::vector<std::vector<Range>> born;
   std::vector<std::vector<Range>> dead;
@@ -98,6 +99,7 @@ void Session::bind(size_t index) {
     executable->instructions.push_back({call, op.queue, p.is_copy, static_cast<int32_t>(p.position)});
   }
   executable->seconds.resize(executable->instructions.size());
+  executable->first_update = first_update(*executable);
   if (options_.poison) {
     executable->born.resize(graph.order().size());
     executable->dead.resize(graph.order().size());
@@ -113,12 +115,31 @@ void Session::bind(size_t index) {
   executables_.push_back(std::move(executable));
 }
 
+size_t Session::first_update(const Executable& executable) const {
+  const std::byte* const base = persistent_->bytes().data();
+  const auto is_updated = [&](const TensorRef& output) {
+    const int64_t at = output.data - base;
+    if (at < 0 || at >= plan_.persistent_bytes) return false;  // of the arena
+    return std::any_of(plan_.states.begin(), plan_.states.end(), [&](const passes::SessionState& s) {
+      const bool kept = s.decl.state_class == ir::StateClass::kParameter ||
+                        s.decl.state_class == ir::StateClass::kOptimizerState;
+      return kept && at >= s.offset && at < s.offset + s.decl.type.bytes().count;
+    });
+  };
+  const auto first = std::find_if(
+      executable.instructions.begin(), executable.instructions.end(), [&](const auto& instruction) {
+        return std::any_of(instruction.call.outputs.begin(), instruction.call.outputs.end(), is_updated);
+      });
+  return static_cast<size_t>(first - executable.instructions.begin());
+}
+
 void Session::run(int program) {
   Executable& executable = *executables_[static_cast<size_t>(program)];
   size_t poisoned = 0;
   for (size_t i = 0; i < executable.instructions.size(); ++i) {
     const auto& instruction = executable.instructions[i];
     const auto start = timing_ ? std::chrono::steady_clock::now() : std::chrono::steady_clock::time_point{};
+    if (i == executable.first_update && update_gate_) update_gate_();
     if (options_.poison) poison_before(executable, static_cast<size_t>(instruction.position));
     if (instruction.is_copy)
       backend_.copy(instruction.call.outputs[0].data, instruction.call.inputs[0].data,

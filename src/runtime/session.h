@@ -2,6 +2,7 @@
 // allocates nothing.
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <string_view>
 #include <utility>
@@ -27,6 +28,9 @@ class Session {
 
   /// Runs a program to its end.
   void run(int program);
+  /// `gate` is called in every run just before the first instruction that writes to a parameter or to a state
+  /// of the optimizer: until then another thread may read them. Set it between runs; null takes it away.
+  void set_update_gate(std::function<void()> gate) { update_gate_ = std::move(gate); }
   [[nodiscard]] const passes::SessionPlan& plan() const { return plan_; }
   /// A state at its place; checked to exist.
   [[nodiscard]] TensorRef state(std::string_view name) const;
@@ -40,6 +44,8 @@ class Session {
   struct Executable;
   Session(Backend& backend, passes::SessionPlan plan, const SessionOptions& options);
   void bind(size_t program);
+  /// Index of the first instruction that writes to a parameter or to a state of the optimizer.
+  [[nodiscard]] size_t first_update(const Executable& executable) const;
   void poison_before(const Executable& executable, size_t position);
   void poison_after(const Executable& executable, size_t position);
 
@@ -47,6 +53,7 @@ class Session {
   passes::SessionPlan plan_;
   SessionOptions options_;
   bool timing_ = false;
+  std::function<void()> update_gate_;
   std::unique_ptr<Memory> persistent_;
   std::unique_ptr<Memory> arena_;
   std::vector<std::unique_ptr<Executable>> executables_;

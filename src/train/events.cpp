@@ -87,15 +87,21 @@ void Events::eval(const EvalEvent& e) {
                static_cast<long long>(e.step), e.loss, std::exp(e.loss), static_cast<long long>(e.tokens));
 }
 
-void Events::checkpoint(int64_t step, const std::string& path, double seconds) {
+void Events::checkpoint(const SaveReport& saved) {
   finish_line();
   if (json_)
     print_json(Tree::map({{"event", Tree::of(std::string("checkpoint"))},
-                          {"step", Tree::of(step)},
-                          {"path", Tree::of(path)},
-                          {"seconds", number(seconds)}}));
-  else
-    std::fprintf(stderr, "saved %s in %.2f s\n", path.c_str(), seconds);
+                          {"step", Tree::of(saved.step)},
+                          {"path", Tree::of(saved.path)},
+                          {"seconds", number(saved.seconds)},
+                          {"waited_seconds", number(saved.waited_seconds)}}));
+  if (json_ && !terminal_) return;
+  std::fprintf(stderr, "saved %s in %.2f s\n", saved.path.c_str(), saved.seconds);
+}
+
+void Events::note(const std::string& text) {
+  finish_line();
+  std::fprintf(stderr, "note: %s\n", text.c_str());
 }
 
 void Events::summary(const Summary& s) {

@@ -29,15 +29,26 @@ struct Summary {
   int64_t allocations_after_first_step = 0;
 };
 
+struct SaveReport {
+  int64_t step = 0;
+  std::string path;
+  double seconds = 0;         ///< from the start to the folder's name
+  double waited_seconds = 0;  ///< of these, training stood still
+};
+
 class Events {
  public:
-  Events(bool json, int64_t total_steps);
+  explicit Events(bool json, int64_t total_steps = 0);
   ~Events();
 
+  /// For the lines of steps: how many there will be.
+  void set_total_steps(int64_t total_steps) { total_steps_ = total_steps; }
   void plan(const planner::PlanReport& report);
   void step(const StepEvent& event);
   void eval(const EvalEvent& event);
-  void checkpoint(int64_t step, const std::string& path, double seconds);
+  void checkpoint(const SaveReport& saved);
+  /// A line for people alone.
+  void note(const std::string& text);
   void summary(const Summary& summary);
 
  private:

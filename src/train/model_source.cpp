@@ -13,9 +13,9 @@ namespace {
 
 Result<ConfigJson> config_at(const std::string& path) {
   std::error_code code;
-  if (std::filesystem::is_directory(path, code)) return read_config_json(path + "/config.json");
-  if (std::filesystem::exists(path, code) || !is_hub_id(path)) return read_config_json(path);
-  PLIMSOLL_ASSIGN(const std::string folder, find_cached_model(path));
+  const bool is_file = std::filesystem::exists(path, code) && !std::filesystem::is_directory(path, code);
+  if (is_file) return read_config_json(path);
+  PLIMSOLL_ASSIGN(const std::string folder, find_model_folder(path));
   return read_config_json(folder + "/config.json");
 }
 
@@ -34,6 +34,19 @@ Result<ConfigJson> load_model_config(const ModelSettings& model) {
   Tree fields = base.fields();
   fields.merge(model.overrides);
   return ConfigJson(std::move(fields), base.source());
+}
+
+Result<std::string> model_directory(const ModelSettings& model) {
+  if (model.path.empty()) return std::string();
+  std::error_code code;
+  const std::filesystem::path path(model.path);
+  if (!std::filesystem::exists(path, code) || std::filesystem::is_directory(path, code))
+    return find_model_folder(model.path);
+  return path.has_parent_path() ? path.parent_path().string() : std::string(".");
+}
+
+bool starts_pretrained(const ModelSettings& model) {
+  return model.init == "pretrained" || (model.init == "auto" && !model.path.empty());
 }
 
 Status check_overrides(const ModelSettings& model, const ConfigJson& config) {

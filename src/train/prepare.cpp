@@ -25,14 +25,18 @@ constexpr int64_t kHeaderBytesPerTensor = 256;
 
 bool dumps_steps(const RunConfig& config) { return !config.debug.dump_dir.empty(); }
 
-planner::StepOptions step_options(const RunConfig& config, const BatchSplit& split) {
+planner::StepOptions step_options(const RunConfig& config, const BatchSplit& split, Purpose purpose) {
   planner::StepOptions options;
+  options.training = purpose == Purpose::kTrain;
   options.micro_batch_size = split.micro_batch_size;
   options.sequence_length = config.data.sequence_length;
-  options.accumulate = split.grad_accum_steps > 1 || (dumps_steps(config) && config.dumps("gradients"));
-  options.eval = !config.data.eval.empty();
-  options.logits = dumps_steps(config) && config.dumps("logits");
-  options.optimizer = {config.training.optimizer, config.clip_norm()};
+  options.eval = !options.training || !config.data.eval.empty();
+  if (options.training) {
+    const bool dumps = dumps_steps(config);
+    options.accumulate = split.grad_accum_steps > 1 || (dumps && config.dumps("gradients"));
+    options.logits = dumps && config.dumps("logits");
+  }
+  options.optimizer = {config.training.optimizer, config.clip_norm(), config.training.momentum > 0};
   options.decay_all = config.training.weight_decay_scope == "all";
   options.pipeline.recompute_cheap = config.memory.recompute.mode != "none";
   options.memory.separate = config.debug.plan == "separate";
@@ -86,29 +90,31 @@ Result<std::pair<planner::TrainingPrograms, planner::PlanReport>> plan_split(
     const RunConfig& config, const models::Model& model, const BatchSplit& split,
     const runtime::Backend& backend, const PrepareOptions& prepare_options) {
   const int num_threads = prepare_options.num_threads;
-  planner::StepOptions options = step_options(config, split);
+  planner::StepOptions options = step_options(config, split, prepare_options.purpose);
   options.pipeline.dump_dir = prepare_options.dump_ir;
   PLIMSOLL_ASSIGN(auto programs, planner::build_training_programs(model, options, backend));
   planner::PlanReport report;
   report.host_pageable_bytes = host_bytes(model, config);
   planner::describe_session(programs.session, report);
   // Files are streamed from where the tensors lie, through the host buffers: nothing comes on top.
-  for (const char* phase : {"final save", "dump"})
-    if (std::string_view(phase) == "final save" || dumps_steps(config))
-      report.phases.push_back({phase, report.persistent_bytes, 0, report.host_pageable_bytes});
+  if (options.training)
+    for (const char* phase : {"save", "dump"})
+      if (std::string_view(phase) == "save" || dumps_steps(config))
+        report.phases.push_back({phase, report.persistent_bytes, 0, report.host_pageable_bytes});
   report.num_ops = num_ops(programs.session);
   report.overhead_bytes = planner::load_overhead().bytes(report.num_ops, num_threads);
   report.budget_bytes = budget_bytes(config.memory.budget);
   report.fits = !exceeded_limit(config, report);
-  const auto accum = static_cast<double>(split.grad_accum_steps);
-  report.flops = programs.cost.flops * accum + programs.cost.update_flops;
-  report.recompute_flops = programs.cost.recompute_flops * accum;
-  report.bytes_moved = programs.cost.bytes * accum + programs.cost.update_bytes;
-  report.tokens = split.micro_batch_size * split.grad_accum_steps * config.data.sequence_length;
+  // An evaluation has no step: its figures are those of one micro-batch.
+  const int64_t accum = options.training ? split.grad_accum_steps : 1;
+  report.flops = programs.cost.flops * static_cast<double>(accum) + programs.cost.update_flops;
+  report.recompute_flops = programs.cost.recompute_flops * static_cast<double>(accum);
+  report.bytes_moved = programs.cost.bytes * static_cast<double>(accum) + programs.cost.update_bytes;
+  report.tokens = split.micro_batch_size * accum * config.data.sequence_length;
   report.seconds_estimated =
       planner::estimate_seconds(report.flops + report.recompute_flops, report.bytes_moved, num_threads);
   report.micro_batch_size = split.micro_batch_size;
-  report.grad_accum_steps = split.grad_accum_steps;
+  report.grad_accum_steps = accum;
   report.threads = num_threads;
   report.recompute = options.pipeline.recompute_cheap ? "nearly free" : "none";
   return std::pair{std::move(programs), std::move(report)};

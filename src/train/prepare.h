@@ -11,9 +11,13 @@
 
 namespace plimsoll::train {
 
+/// What the programs are for: all of training, or the loss alone.
+enum class Purpose : uint8_t { kTrain, kEvaluate };
+
 struct PrepareOptions {
   int num_threads = 1;
   std::string dump_ir = {};  ///< where each program's text after each pass goes: DIR/<program>/NN-pass.ir
+  Purpose purpose = Purpose::kTrain;
 };
 
 struct Prepared {

@@ -1,4 +1,7 @@
 // `plimsoll train`, from the plan to the summary.
+#include <fmt/format.h>
+
+#include "base/signals.h"
 #include "train/run_record.h"
 #include "train/trainer.h"
 
@@ -8,14 +11,29 @@ namespace {
 class Run {
  public:
   Run(const RunConfig& config, const RunOptions& options, Trainer& trainer, Events& events)
-      : config_(config), trainer_(trainer), events_(events), record_(options.process_start_seconds) {}
+      : config_(config),
+        options_(options),
+        trainer_(trainer),
+        events_(events),
+        record_(options.process_start_seconds) {}
 
   Status operator()() {
-    while (trainer_.steps_done() < trainer_.total_steps()) PLIMSOLL_TRY(step());
-    if (trainer_.has_eval() && last_eval_ != trainer_.steps_done()) PLIMSOLL_TRY(evaluate());
-    const double start = now_seconds();
-    PLIMSOLL_ASSIGN(const std::string path, trainer_.save_final());
-    events_.checkpoint(trainer_.steps_done(), path, now_seconds() - start);
+    const bool finished = trainer_.steps_done() >= trainer_.total_steps();
+    PLIMSOLL_TRY(
+        evaluate_if_due());  // where a signal came before the evaluation of the step it stopped after
+    while (trainer_.steps_done() < trainer_.total_steps()) {
+      if (stop_requested() != 0) return stop();
+      PLIMSOLL_TRY(step());
+    }
+    if (stop_requested() != 0 && !trainer_.is_evaluated()) return stop();
+    PLIMSOLL_TRY(report_saved(/*wait=*/true));
+    if (finished && trainer_.final_is_right()) {
+      events_.note(fmt::format("nothing is left to do: all {} steps are done and {}/final is whole",
+                               trainer_.total_steps(), config_.output.dir));
+    } else {
+      PLIMSOLL_ASSIGN(const SaveReport saved, trainer_.save_final());
+      events_.checkpoint(saved);
+    }
     events_.summary(record_.summary(trainer_));
     return Ok{};
   }
@@ -24,44 +42,79 @@ class Run {
   Status step() {
     PLIMSOLL_ASSIGN(const StepEvent event, trainer_.step());
     record_.add(event);
-    if (event.step % config_.training.logging_steps == 0 || event.step == trainer_.total_steps())
-      events_.step(event);
-    if (config_.training.eval_steps > 0 && event.step % config_.training.eval_steps == 0 &&
-        trainer_.has_eval())
-      PLIMSOLL_TRY(evaluate());
+    const bool last = event.step == trainer_.total_steps();
+    if (event.step % config_.training.logging_steps == 0 || last) events_.step(event);
+    PLIMSOLL_TRY(report_saved(/*wait=*/false));
+    PLIMSOLL_TRY(evaluate_if_due());
+    const int64_t every = config_.output.save_steps;
+    if (every > 0 && (event.step % every == 0 || last)) PLIMSOLL_TRY(trainer_.start_checkpoint());
     record_.resume();
     return Ok{};
   }
 
-  Status evaluate() {
-    PLIMSOLL_ASSIGN(const EvalEvent event, trainer_.evaluate());
-    last_eval_ = event.step;
-    events_.eval(event);
+  /// After every training.eval_steps steps and after the last one.
+  Status evaluate_if_due() {
+    const int64_t step = trainer_.steps_done(), every = config_.training.eval_steps;
+    const bool due = step > 0 && (step == trainer_.total_steps() || (every > 0 && step % every == 0));
+    if (!due || trainer_.is_evaluated() || stop_requested() != 0) return Ok{};
+    PLIMSOLL_ASSIGN(const std::optional<EvalEvent> event, trainer_.evaluate());
+    if (event) events_.eval(*event);
     return Ok{};
   }
 
+  Status report_saved(bool wait) {
+    for (;;) {
+      PLIMSOLL_ASSIGN(const std::optional<SaveReport> saved, trainer_.next_saved(wait));
+      if (!saved) return Ok{};
+      events_.checkpoint(*saved);
+    }
+  }
+
+  /// What a signal ends with: the steps done are saved.
+  Status stop() {
+    const int64_t step = trainer_.steps_done();
+    if (step > 0 && !trainer_.is_checkpointed()) PLIMSOLL_TRY(trainer_.start_checkpoint());
+    PLIMSOLL_TRY(report_saved(/*wait=*/true));
+    const std::string_view signal = signal_name(stop_requested());
+    const std::string hint = options_.resume == "auto"
+                                 ? "run the same command again and it goes on from there"
+                                 : "run the same command again with --resume auto and it goes on from there";
+    if (step == 0)
+      return Error{ErrorCode::kInterrupted,
+                   fmt::format("stopped by {} before the first step", signal),
+                   {},
+                   "run the same command again"};
+    return Error{
+        ErrorCode::kInterrupted,
+        fmt::format("stopped by {} after step {}, saved in {}", signal, step, trainer_.checkpoint_folder()),
+        {},
+        hint};
+  }
+
   const RunConfig& config_;
+  const RunOptions& options_;
   Trainer& trainer_;
   Events& events_;
   RunRecord record_;
-  int64_t last_eval_ = -1;
 };
 
 }  // namespace
 
 Status run_training(const RunConfig& config, const RunOptions& options) {
+  const StopSignals signals;
   PLIMSOLL_TRY(check_for_training(config));
   const int threads = num_threads(config);
   cpu::CpuBackend backend(threads);
   PLIMSOLL_ASSIGN(Prepared prepared, prepare(config, backend, {threads, options.dump_ir}));
-  {
-    Events events(options.json, 0);
-    events.plan(prepared.report);
-  }
+  Events events(options.json);
+  events.plan(prepared.report);
   if (!prepared.report.fits) return does_not_fit(config, prepared);
+  TrainerOptions trainer_options;
+  trainer_options.resume = options.resume;
+  trainer_options.note = [&](const std::string& text) { events.note(text); };
   PLIMSOLL_ASSIGN(const std::unique_ptr<Trainer> trainer,
-                  Trainer::create(config, std::move(prepared), backend));
-  Events events(options.json, trainer->total_steps());
+                  Trainer::create(config, std::move(prepared), backend, trainer_options));
+  events.set_total_steps(trainer->total_steps());
   return Run(config, options, *trainer, events)();
 }
 

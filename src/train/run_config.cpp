@@ -3,6 +3,7 @@
 #include "train/run_config.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <array>
@@ -11,6 +12,7 @@
 #include "data/permutation.h"
 #include "io/file.h"
 #include "io/yaml.h"
+#include "optimizers/optimizer.h"
 #include "train/schedule.h"
 #include "train/settings.h"
 #include "train/settings_alias.h"
@@ -151,16 +153,33 @@ Status check_device(const std::string& device) {
                "set runtime.device=cpu");
 }
 
+/// The decay of adam and sgd where none is given, and torch.optim.SGD's rules for momentum.
+Status check_optimizer(RunConfig& config, const Given& given) {
+  TrainingSettings& t = config.training;
+  const bool decay_given = given.contains("training.weight_decay");
+  if (t.optimizer == "adam" && decay_given && t.weight_decay != 0)
+    return wrong("training.optimizer adam has no decay, and training.weight_decay is not 0",
+                 "use adamw, or set training.weight_decay=0");
+  if ((t.optimizer == "adam" || t.optimizer == "sgd") && !decay_given) t.weight_decay = 0;
+  if (t.optimizer != "sgd") {
+    if (t.momentum != 0 || t.dampening != 0 || t.nesterov)
+      config.notes.push_back(fmt::format(
+          "training.momentum, dampening and nesterov are sgd's: they have no effect with {}", t.optimizer));
+    return Ok{};
+  }
+  if (t.nesterov && (t.momentum == 0 || t.dampening != 0))
+    return wrong(
+        fmt::format("training.nesterov takes a momentum and no dampening, and training.{} is {}",
+                    t.momentum == 0 ? "momentum" : "dampening", t.momentum == 0 ? t.momentum : t.dampening),
+        "set training.momentum=0.9 training.dampening=0, or training.nesterov=false");
+  return Ok{};
+}
+
 /// What must hold between settings; derives what follows from them.
 Status check_run(RunConfig& config, const Given& given) {
   PLIMSOLL_TRY(check_batch(config.training, given));
   PLIMSOLL_TRY(check_device(config.runtime.device));
-  if (config.training.optimizer == "adam") {
-    if (given.contains("training.weight_decay") && config.training.weight_decay != 0)
-      return wrong("training.optimizer adam has no decay, and training.weight_decay is not 0",
-                   "use adamw, or set training.weight_decay=0");
-    config.training.weight_decay = 0;
-  }
+  PLIMSOLL_TRY(check_optimizer(config, given));
   if (config.training.eval_steps > 0 && config.data.eval.empty())
     return wrong("training.eval_steps is given, but data.eval names no data",
                  "set data.eval, or training.eval_steps=0");
@@ -182,15 +201,20 @@ struct Supported {
   std::string_view path;
   std::array<std::string_view, 2> values;
 };
-constexpr std::array<Supported, 7> kSupported = {{
-    {"model.init", {"auto", "random"}},
+constexpr std::array<Supported, 5> kSupported = {{
     {"training.precision", {"fp32", ""}},
-    {"training.optimizer", {"adamw", "adam"}},
     {"memory.recompute", {"auto", "none"}},
     {"memory.offload", {"auto", "none"}},
     {"runtime.device", {"cpu", ""}},
     {"runtime.profile", {"auto", ""}},
 }};
+
+/// Pretrained weights need a folder to lie in.
+Status check_weights(const RunConfig& config) {
+  if (!starts_pretrained(config.model) || !config.model.path.empty()) return Ok{};
+  return wrong("model.init is pretrained, and no model.path says where the weights are",
+               "set model.path to a Hugging Face model directory, or model.init=random");
+}
 
 Status check_supported(RunConfig& config) {
   for (const Supported& row : kSupported) {
@@ -200,12 +224,15 @@ Status check_supported(RunConfig& config) {
                  fmt::format("supported today: {}{}{}", row.values[0], row.values[1].empty() ? "" : ", ",
                              row.values[1]));
   }
+  const auto optimizers = optimizers::optimizer_names();
+  if (std::find(optimizers.begin(), optimizers.end(), config.training.optimizer) == optimizers.end())
+    return wrong(
+        fmt::format("training.optimizer is {}, which is not supported yet", config.training.optimizer),
+        fmt::format("supported today: {}", fmt::join(optimizers, ", ")));
   if (config.lora.enabled)
     return wrong("lora is not supported yet", "set lora=null: all parameters are trained");
   if (config.quantization.enabled)
     return wrong("quantization is not supported yet", "set quantization=null: weights are fp32");
-  if (config.output.save_steps > 0)
-    config.notes.emplace_back("output.save_steps: checkpoints are not written yet, the final model alone is");
   return Ok{};
 }
 
@@ -253,10 +280,13 @@ Result<RunConfig> load_run_config(const std::string& path, std::span<const std::
 Status check_for_training(const RunConfig& config) {
   if (config.data.train.empty())
     return wrong("data.train names no data", "set data.train to a .npy or .txt file, a list or a glob");
-  if (!config.model.path.empty() && config.model.init == "auto")
-    return wrong("pretrained weights are not loaded yet",
-                 "set model.init=random to train the model of this config.json from scratch");
-  return Ok{};
+  return check_weights(config);
+}
+
+Status check_for_evaluation(const RunConfig& config) {
+  if (config.data.eval.empty())
+    return wrong("data.eval names no data", "set data.eval to a .npy or .txt file, a list or a glob");
+  return check_weights(config);
 }
 
 Status check_against_model(const RunConfig& config, int64_t max_position_embeddings) {

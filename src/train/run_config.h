@@ -78,7 +78,7 @@ struct TrainingSettings {
   std::string precision = "fp32";
   Fp8Settings fp8 = {};
   LossScaleSettings loss_scale = {};
-  std::string optimizer = "adamw";  ///< adam: as adamw without decay
+  std::string optimizer = "adamw";  ///< adam: as adamw without decay; sgd: as torch.optim.SGD
   double learning_rate = 3e-4;
   std::string lr_scheduler = "cosine";
   SchedulerSettings lr_scheduler_kwargs = {};
@@ -87,7 +87,10 @@ struct TrainingSettings {
   double adam_beta1 = 0.9;
   double adam_beta2 = 0.999;
   double adam_epsilon = 1e-8;
-  double weight_decay = 0.01;
+  double momentum = 0;  ///< sgd; 0: no buffer
+  double dampening = 0;
+  bool nesterov = false;
+  double weight_decay = 0.01;  ///< sgd: 0 unless given
   std::string weight_decay_scope = "matrices";  ///< matrices | all
   std::optional<double> max_grad_norm = 1.0;    ///< 0 or nothing: no clipping; see clip_norm()
   int64_t seed = 42;
@@ -173,12 +176,22 @@ Result<RunConfig> load_run_config(const std::string& path, std::span<const std::
 Result<RunConfig> parse_run_config(std::string_view text, const std::string& source,
                                    std::span<const std::string> overrides = {});
 
-/// What training needs beyond a plan: data, and only what can be trained today. Errors: kInvalidArgument.
+/// What training needs beyond a plan: data, and weights where pretrained ones are asked for. Errors:
+/// kInvalidArgument.
 Status check_for_training(const RunConfig& config);
+/// What evaluation needs: data.eval, and weights as above. Errors: kInvalidArgument.
+Status check_for_evaluation(const RunConfig& config);
 
 /// The model's config.json: from the path, the local hub cache, the preset or the run file, with
 /// model.overrides. Errors: kBadData (files), kInvalidArgument (no model named, an unknown preset), kIo.
 Result<ConfigJson> load_model_config(const ModelSettings& model);
+
+/// The folder that model.path names, or that the local hub cache holds for it; empty for a preset or a config
+/// in the run file. Errors: kBadData where there is none.
+Result<std::string> model_directory(const ModelSettings& model);
+
+/// Whether the first weights come from the model's folder: model.init, where auto means "if there is a path".
+bool starts_pretrained(const ModelSettings& model);
 
 /// Refuses fields of model.overrides and model.config that the model's family does not know; `config` is the
 /// one that its reader has read. Errors: kInvalidArgument naming the nearest field.

@@ -98,7 +98,8 @@ void add_training(std::vector<Setting>& list) {
             0.999));
   add(number(PLIMSOLL_FIELD(training.loss_scale.growth_interval), kWhat,
              "fp16: clean steps before the scale grows", 1, kMaxCount));
-  add(plain(PLIMSOLL_FIELD(training.optimizer), kWhat, "the update rule; adam is adamw without decay",
+  add(plain(PLIMSOLL_FIELD(training.optimizer), kWhat,
+            "the update rule; adam is adamw without decay, sgd is torch.optim.SGD",
             {"adamw", "adam", "sgd", "adafactor", "lion", "adamw_8bit", "muon"}));
   add(number(PLIMSOLL_FIELD(training.learning_rate), kWhat, "peak learning rate", 0, 1e6));
   add(plain(PLIMSOLL_FIELD(training.lr_scheduler), kWhat, "course of the learning rate", schedule_names()));
@@ -135,7 +136,14 @@ void add_schedule_and_rule(std::vector<Setting>& list) {
   add(number(PLIMSOLL_FIELD(training.adam_beta2), kWhat, "Adam: decay of the second moment", 0, 0.999999999));
   add(above(PLIMSOLL_FIELD(training.adam_epsilon), kWhat, "Adam: added to the root of the second moment", 0,
             1));
-  add(number(PLIMSOLL_FIELD(training.weight_decay), kWhat, "decoupled weight decay", 0, 1e3));
+  add(number(PLIMSOLL_FIELD(training.momentum), kWhat, "sgd: share of the buffer that stays; 0: no buffer", 0,
+             1));
+  add(number(PLIMSOLL_FIELD(training.dampening), kWhat, "sgd: share of the gradient kept from the buffer", 0,
+             1));
+  add(plain(PLIMSOLL_FIELD(training.nesterov), kWhat,
+            "sgd: look ahead along the buffer; takes momentum, no dampening"));
+  add(number(PLIMSOLL_FIELD(training.weight_decay), kWhat,
+             "adamw: decoupled; sgd: added to the gradient, and 0 unless given", 0, 1e3));
   add(plain(PLIMSOLL_FIELD(training.weight_decay_scope), kWhat,
             "matrices: no biases, no norms; all: every parameter", {"matrices", "all"}));
   add(number(PLIMSOLL_FIELD(training.max_grad_norm), kWhat,

@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <filesystem>
 
 #include "runtime/session.h"
 
@@ -48,32 +47,86 @@ Status write_views(const models::Model& model, const runtime::Session& session, 
   });
 }
 
-/// Both files are whole before either takes its name.
-Status write_model_files(const Prepared& prepared, const runtime::Session& session,
-                         const std::string& directory) {
-  PLIMSOLL_TRY(create_writable_directory(directory));
-  Tree config = prepared.model_config.fields();
-  config.set("dtype", Tree::of(std::string("float32")));
-  const std::string text = to_json(config) + "\n";
-  PLIMSOLL_ASSIGN(AtomicFile config_file, AtomicFile::create(directory + "/config.json"));
-  PLIMSOLL_TRY(config_file.write_at(0, std::as_bytes(std::span(text))));
-  std::vector<SafetensorsEntry> entries;
-  add_views(*prepared.model, "", entries);
-  PLIMSOLL_ASSIGN(
-      SafetensorsWriter writer,
-      SafetensorsWriter::create(directory + "/model.safetensors", std::move(entries), {{"format", "pt"}}));
-  PLIMSOLL_TRY(write_views(*prepared.model, session, writer, 0));
-  PLIMSOLL_TRY(writer.finish());
-  return config_file.commit();
+std::string safetensors_name(ir::DType dtype) {
+  switch (dtype) {
+    case ir::DType::kF32:
+      return "F32";
+    case ir::DType::kBf16:
+      return "BF16";
+    case ir::DType::kF16:
+      return "F16";
+    case ir::DType::kE4m3:
+      return "F8_E4M3";
+    case ir::DType::kE5m2:
+      return "F8_E5M2";
+    case ir::DType::kI8:
+      return "I8";
+    case ir::DType::kI32:
+      return "I32";
+    case ir::DType::kE8m0:
+    case ir::DType::kU8:
+    case ir::DType::kNf4:
+      break;
+  }
+  return "U8";
+}
+
+/// A state that no parameter's views divide: whole, a block type as its bytes.
+StoredTensor whole(const ir::StateDecl& decl, const runtime::Session& session) {
+  const int64_t bytes = decl.type.bytes().count;
+  const std::string dtype = safetensors_name(decl.type.dtype);
+  const bool plain = bytes == decl.type.num_elements() * safetensors_dtype_bytes(dtype);
+  const std::vector<int64_t> shape = plain ? extents(decl.type.shape) : std::vector{bytes};
+  return {{decl.name, plain ? dtype : "U8", shape},
+          {session.state(decl.name).data, static_cast<size_t>(bytes)}};
+}
+
+void add_cut(const models::Parameter& parameter, const std::string& prefix, const runtime::TensorRef& state,
+             std::vector<StoredTensor>& tensors) {
+  const int64_t row_bytes = state.type.bytes().count / parameter.shape.dim(0);
+  const int64_t element_bytes = state.type.bytes().count / parameter.shape.num_elements();
+  int64_t covered = 0;
+  for (const models::ParameterView& view : parameter.views) {
+    const int64_t bytes = view.shape.num_elements() * element_bytes;
+    covered += bytes;
+    tensors.push_back({{prefix + view.name, safetensors_name(state.type.dtype), extents(view.shape)},
+                       {state.data + view.row * row_bytes, static_cast<size_t>(bytes)}});
+  }
+  PLIMSOLL_CHECK(covered == state.type.bytes().count, "the views leave rows out: " + parameter.name);
+}
+
+/// The parameter that a state belongs to by its name, "<rule>.<parameter>", or null.
+const models::Parameter* owner(const models::Model& model, const ir::StateDecl& decl) {
+  const models::Parameter* longest = nullptr;
+  const std::string_view name = decl.name;
+  for (const models::Parameter& p : model.parameters())
+    if (name.ends_with(p.name) && name.size() > p.name.size() + 1 &&
+        name[name.size() - p.name.size() - 1] == '.' && decl.type.shape == p.shape &&
+        ir::bits(decl.type.dtype) % 8 == 0 && (longest == nullptr || p.name.size() > longest->name.size()))
+      longest = &p;
+  return longest;
 }
 
 }  // namespace
 
-Status write_model(const Prepared& prepared, const runtime::Session& session, const std::string& directory) {
-  const Status written = write_model_files(prepared, session, directory);
-  std::error_code ignored;
-  if (!written) std::filesystem::remove(directory, ignored);  // which it does where nothing is in it
-  return written;
+std::vector<StoredTensor> parameter_tensors(const models::Model& model, const runtime::Session& session) {
+  std::vector<StoredTensor> tensors;
+  for (const models::Parameter& p : model.parameters()) add_cut(p, "", session.state(p.name), tensors);
+  return tensors;
+}
+
+std::vector<StoredTensor> optimizer_tensors(const models::Model& model, const runtime::Session& session) {
+  std::vector<StoredTensor> tensors;
+  for (const passes::SessionState& s : session.plan().states) {
+    if (s.decl.state_class != ir::StateClass::kOptimizerState) continue;
+    if (const models::Parameter* p = owner(model, s.decl)) {
+      const std::string prefix = s.decl.name.substr(0, s.decl.name.size() - p->name.size());
+      add_cut(*p, prefix, session.state(s.decl.name), tensors);
+    } else {
+      tensors.push_back(whole(s.decl, session));
+    }
+  }
+  return tensors;
 }
 
 Result<StepDump> StepDump::create(const RunConfig& config, const Prepared& prepared, int64_t step,

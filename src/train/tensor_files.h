@@ -1,5 +1,6 @@
-// Writes what a session holds as safetensors: debug dumps step by step, and the final model directory.
-// Everything is streamed from where it lies, through the run's scratch buffer where gradients must be summed.
+// What a session holds as the tensors of safetensors files: debug dumps step by step, and the lists that
+// checkpoints and the final model directory are written and read by. Everything is streamed from where it
+// lies, through the run's scratch buffer where gradients must be summed.
 #pragma once
 
 #include <cstddef>
@@ -7,6 +8,7 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <vector>
 
 #include "base/result.h"
 #include "io/safetensors_writer.h"
@@ -18,9 +20,16 @@ class Session;
 
 namespace plimsoll::train {
 
-/// Writes `config.json` and `model.safetensors` into `directory` (made where it is not). Tensors carry the
-/// checkpoint's names. Errors: kIo; what stood there before stays whole.
-Status write_model(const Prepared& prepared, const runtime::Session& session, const std::string& directory);
+/// A tensor of a file and the memory that it is written from or read to.
+struct StoredTensor {
+  SafetensorsEntry entry;
+  std::span<std::byte> bytes;
+};
+/// The parameters by the checkpoint's names, in the model's order.
+std::vector<StoredTensor> parameter_tensors(const models::Model& model, const runtime::Session& session);
+/// The optimizer's states: one that belongs to a parameter and has its shape is cut as the parameter is,
+/// `adamw.m.model.layers.0.self_attn.q_proj.weight`; any other is stored whole under its own name.
+std::vector<StoredTensor> optimizer_tensors(const models::Model& model, const runtime::Session& session);
 
 /// One step's dump, `<dir>/step-%06d.safetensors`, complete or not there.
 class StepDump {

@@ -8,6 +8,7 @@
 #include <cstring>
 #include <limits>
 
+#include "base/signals.h"
 #include "ops/ops.h"
 #include "train/settings.h"
 
@@ -25,63 +26,6 @@ double now_seconds() {
   return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
 }
 
-Result<std::unique_ptr<Trainer>> Trainer::create(const RunConfig& config, Prepared prepared,
-                                                 cpu::CpuBackend& backend, const TrainerOptions& options) {
-  std::unique_ptr<Trainer> trainer(new Trainer(config, std::move(prepared)));
-  PLIMSOLL_TRY(trainer->open_data(options));
-  passes::SessionPlan plan = std::move(trainer->prepared_.programs.session);
-  PLIMSOLL_ASSIGN(trainer->session_,
-                  runtime::Session::create(backend, std::move(plan), {.poison = config.debug.poison}));
-  trainer->scratch_.resize(static_cast<size_t>(trainer->prepared_.host_scratch_bytes));
-  if (trainer->train_data_)
-    trainer->train_feeder_ =
-        std::make_unique<BatchFeeder>(*trainer->train_data_, *trainer->session_, trainer->scratch_);
-  if (trainer->eval_data_)
-    trainer->eval_feeder_ =
-        std::make_unique<BatchFeeder>(*trainer->eval_data_, *trainer->session_, trainer->scratch_);
-  PLIMSOLL_TRY(trainer->initialise());
-  return trainer;
-}
-
-Status Trainer::open_data(const TrainerOptions& options) {
-  DatasetOptions data{config_.data.sequence_length, prepared_.model->vocab_size(), false, "data.train"};
-  int64_t num_sequences = config_.training.global_batch_size;
-  if (!options.synthetic_data) {
-    PLIMSOLL_ASSIGN(Dataset train, Dataset::open(config_.data.train, data));
-    train_data_ = std::make_unique<Dataset>(std::move(train));
-    num_sequences = train_data_->num_sequences();
-  }
-  if (!config_.data.eval.empty()) {
-    data.keep_tail = true;
-    data.setting = "data.eval";
-    PLIMSOLL_ASSIGN(Dataset eval, Dataset::open(config_.data.eval, data));
-    eval_data_ = std::make_unique<Dataset>(std::move(eval));
-  }
-  train_order_ = std::make_unique<BatchOrder>(num_sequences, static_cast<uint64_t>(config_.training.seed),
-                                              config_.data.shuffle);
-  total_steps_ = plimsoll::total_steps(config_.training, num_sequences);
-  PLIMSOLL_ASSIGN(Schedule schedule, make_schedule(config_.training, total_steps_));
-  schedule_ = std::make_unique<Schedule>(std::move(schedule));
-  if (!options.synthetic_data) {
-    PLIMSOLL_TRY(create_writable_directory(config_.output.dir));
-    PLIMSOLL_TRY(write_file_atomically(config_.output.dir + "/run.yaml", run_config_yaml(config_)));
-  }
-  if (!config_.debug.dump_dir.empty()) PLIMSOLL_TRY(create_writable_directory(config_.debug.dump_dir));
-  return Ok{};
-}
-
-Status Trainer::initialise() {
-  for (const models::Constant& c : prepared_.model->constants())
-    if (session_->plan().find_state(c.name) != nullptr)
-      std::memcpy(session_->state(c.name).data, c.data.data(), c.data.size() * sizeof(float));
-  write_scalars();
-  session_->run(session_->plan().find_program("init"));
-  if (config_.debug.dump_dir.empty() || !config_.dumps("parameters")) return Ok{};
-  PLIMSOLL_ASSIGN(StepDump dump, StepDump::create(config_, prepared_, 0, /*initial=*/true));
-  PLIMSOLL_TRY(dump.write_parameters(*session_));
-  return dump.finish();
-}
-
 void Trainer::write_scalars() {
   const auto seed = static_cast<uint64_t>(config_.training.seed);
   auto* random = session_->state(planner::kRandomState).as<int32_t>();
@@ -93,7 +37,8 @@ void Trainer::write_scalars() {
   const TrainingSettings& t = config_.training;
   optimizers::StepHyper hyper{schedule_->rate(step_), t.adam_beta1,   t.adam_beta2,
                               t.adam_epsilon,         t.weight_decay, step_};
-  if (t.optimizer == "adam") hyper.weight_decay = 0;
+  hyper.momentum = t.momentum, hyper.dampening = t.dampening, hyper.nesterov = t.nesterov;
+  hyper.optimizer = t.optimizer;
   optimizers::write_groups(hyper, session_->state(optimizers::kGroupsState).as<float>());
   scalar(*session_, planner::kGradScaleState) = static_cast<float>(1.0 / static_cast<double>(num_targets()));
   scalar(*session_, planner::kLossState) = kNothing;
@@ -180,7 +125,7 @@ Result<StepEvent> Trainer::step() {
   return event;
 }
 
-Result<EvalEvent> Trainer::evaluate() {
+Result<std::optional<EvalEvent>> Trainer::evaluate() {
   const int program = session_->plan().find_program("eval");
   const BatchOrder in_order(eval_data_->num_sequences(), 0, false);
   const int64_t rows = prepared_.split.micro_batch_size;
@@ -193,6 +138,7 @@ Result<EvalEvent> Trainer::evaluate() {
     scalar(*session_, planner::kLossState) = kNothing;
     for (int64_t first = block; first < block + config_.training.global_batch_size; first += rows) {
       if (first >= eval_data_->num_sequences()) break;
+      if (stop_requested() != 0) return std::optional<EvalEvent>();
       PLIMSOLL_ASSIGN(const int64_t counted,
                       eval_feeder_->feed(in_order, first, eval_data_->num_sequences()));
       session_->run(program);
@@ -202,13 +148,45 @@ Result<EvalEvent> Trainer::evaluate() {
   }
   for (int64_t i = 0; i < eval_data_->num_sequences(); ++i) event.tokens += eval_data_->sequence_tokens(i);
   event.loss = targets > 0 ? loss / static_cast<double>(targets) : 0;
-  return event;
+  evaluated_step_ = step_;
+  return std::optional(event);
 }
 
-Result<std::string> Trainer::save_final() {
-  const std::string path = config_.output.dir + "/final";
-  PLIMSOLL_TRY(write_model(prepared_, *session_, path));
-  return path;
+Error Trainer::save_failed(Error error) const {
+  const auto whole = find_checkpoints(config_.output.dir);
+  if (!whole.empty()) error.hint += "; the run goes on from " + whole.front().path + " when it is started again";
+  return error;
+}
+
+Status Trainer::start_checkpoint() {
+  auto started = writer_->start(step_, evaluated_step_);
+  if (!started) return save_failed(std::move(started).error());
+  saved_step_ = step_;
+  return Ok{};
+}
+
+Result<std::optional<SaveReport>> Trainer::next_saved(bool wait) {
+  if (wait) writer_->finish();
+  auto saved = writer_->poll();
+  if (!saved) return std::optional<SaveReport>();
+  if (!*saved) return save_failed(std::move(*saved).error());
+  return std::optional(std::move(**saved));
+}
+
+std::string Trainer::checkpoint_folder() const {
+  if (checkpoint_ && checkpoint_->manifest.step == saved_step_) return checkpoint_->path;
+  return checkpoint_path(config_.output.dir, saved_step_);
+}
+
+Result<SaveReport> Trainer::save_final() {
+  auto saved = writer_->save_final(step_);
+  if (!saved) return save_failed(std::move(saved).error());
+  return saved;
+}
+
+bool Trainer::final_is_right() const {
+  return checkpoint_ && checkpoint_->manifest.step == step_ &&
+         writer_->files().is_final_of(*checkpoint_, writer_->final_path(), num_threads(config_));
 }
 
 }  // namespace plimsoll::train

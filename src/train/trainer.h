@@ -4,11 +4,14 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <vector>
 
 #include "backends/cpu/cpu_backend.h"
 #include "runtime/session.h"
 #include "train/batch_feeder.h"
+#include "train/checkpoint_resume.h"
+#include "train/checkpoint_writer.h"
 #include "train/events.h"
 #include "train/prepare.h"
 #include "train/schedule.h"
@@ -19,26 +22,48 @@ namespace plimsoll::train {
 struct TrainerOptions {
   /// No files: tokens are drawn uniformly, the same in each run. For benchmarks.
   bool synthetic_data = false;
+  /// auto: the newest intact checkpoint of output.dir, if there is any; never; or a checkpoint's folder.
+  std::string resume = "auto";
+  /// Lines for people: a checkpoint that was passed over, what is gone on from.
+  Note note = [](const std::string&) {};
 };
 
 class Trainer {
  public:
-  /// Opens the data, takes the memory of the plan and initialises the parameters. Errors: data (65), output
-  /// (74), schedule (2). `prepared` must fit.
+  /// Opens the data, takes the output folder for itself and the memory of the plan, and initialises the
+  /// parameters: from a checkpoint where there is one to go on from, else from pretrained weights or at
+  /// random. Errors: data, checkpoints (65), output (74), schedule, a run that is not the checkpoint's (2).
+  /// `prepared` must fit.
   static Result<std::unique_ptr<Trainer>> create(const RunConfig& config, Prepared prepared,
                                                  cpu::CpuBackend& backend,
                                                  const TrainerOptions& options = {});
 
   /// The next step. Errors: kDiverged for a loss that is not finite; data; dump.
   Result<StepEvent> step();
-  /// Loss over the whole of data.eval. Call only where has_eval().
-  Result<EvalEvent> evaluate();
+  /// Loss over the whole of data.eval; nothing where a signal asked to stop before the end. Call only where
+  /// has_eval().
+  Result<std::optional<EvalEvent>> evaluate();
   [[nodiscard]] bool has_eval() const { return eval_data_ != nullptr; }
-  /// Writes `<output.dir>/final`; returns the path.
-  Result<std::string> save_final();
+
+  /// Begins to save a checkpoint of the last step; with output.save_steps it is written behind the next one.
+  /// Errors: kIo, also an earlier save's.
+  Status start_checkpoint();
+  /// A save that has ended since it was last asked for; with `wait`, waits for the one in flight.
+  Result<std::optional<SaveReport>> next_saved(bool wait);
+  /// Whether the last step's state is in the checkpoint gone on from, or in one begun since.
+  [[nodiscard]] bool is_checkpointed() const { return saved_step_ == step_; }
+  /// The folder that holds the last saved step.
+  [[nodiscard]] std::string checkpoint_folder() const;
+  /// Writes `<output.dir>/final`. Errors: kIo.
+  Result<SaveReport> save_final();
+  /// Whether final/ holds the checkpoint that was gone on from, and nothing has been trained since.
+  [[nodiscard]] bool final_is_right() const;
 
   [[nodiscard]] int64_t total_steps() const { return total_steps_; }
   [[nodiscard]] int64_t steps_done() const { return step_; }
+  /// Whether the last step has been evaluated, by this process or before the checkpoint, or there is no data
+  /// to evaluate on.
+  [[nodiscard]] bool is_evaluated() const { return !has_eval() || evaluated_step_ == step_; }
   [[nodiscard]] const Prepared& prepared() const { return prepared_; }
   [[nodiscard]] runtime::Session& session() { return *session_; }
   [[nodiscard]] const runtime::Session& session() const { return *session_; }
@@ -46,13 +71,23 @@ class Trainer {
  private:
   Trainer(const RunConfig& config, Prepared prepared) : config_(config), prepared_(std::move(prepared)) {}
   Status open_data(const TrainerOptions& options);
-  Status initialise();
+  /// What a checkpoint says of this run: everything but counters and files.
+  Result<CheckpointManifest> describe_run();
+  /// Settles from which checkpoint to go on, before any memory is taken.
+  Status choose_checkpoint(const TrainerOptions& options);
+  Status take_output_folder(const TrainerOptions& options);
+  Status initialise(const TrainerOptions& options);
+  /// Loads the chosen checkpoint, or the next that is intact.
+  Status load(const Note& note);
+  Status make_writer(const Note& note);
   Result<int64_t> feed_training(int64_t micro_batch);
   void feed_synthetic(int64_t micro_batch);
   void write_scalars();
   /// Targets of an effective batch. Every sequence of training is whole: its last token predicts nothing, all
   /// others count.
   [[nodiscard]] int64_t num_targets() const;
+  /// The error with where the run can go on from.
+  [[nodiscard]] Error save_failed(Error error) const;
   Status run_micro_batches(StepEvent& event);
 
   const RunConfig& config_;
@@ -63,15 +98,25 @@ class Trainer {
   std::unique_ptr<BatchOrder> train_order_;
   std::unique_ptr<BatchFeeder> train_feeder_, eval_feeder_;
   std::unique_ptr<StepDump> dump_;
+  std::optional<DirectoryLock> lock_;
+  CheckpointManifest manifest_;
+  ResumeChoice choice_;
+  size_t candidate_ = 0;                      ///< of choice_: the one that checkpoint_ is
+  std::optional<Checkpoint> checkpoint_;      ///< gone on from
+  std::unique_ptr<CheckpointWriter> writer_;  ///< after the session, whose memory its thread reads
   std::vector<std::byte> scratch_;
   int64_t total_steps_ = 0;
   int64_t step_ = 0;
+  int64_t saved_step_ = -1;
+  int64_t evaluated_step_ = -1;
 };
 
-/// The whole of `plimsoll train`: plan, steps, evaluations, the final model, the summary.
+/// The whole of `plimsoll train`: plan, steps, evaluations, checkpoints, the final model, the summary.
+/// Errors: kInterrupted where a signal stopped it after saving.
 struct RunOptions {
   bool json = false;
   std::string dump_ir = {};
+  std::string resume = "auto";       ///< auto | never | a checkpoint's folder
   double process_start_seconds = 0;  ///< steady clock when the process began
 };
 Status run_training(const RunConfig& config, const RunOptions& options);

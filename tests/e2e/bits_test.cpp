@@ -84,6 +84,43 @@ TEST(BitsTest, HoldForGpt2) {
   EXPECT_TRUE(whole.model == split.model);
 }
 
+/// As it comes from the hub: dropout of embeddings, residuals and attention's weights.
+TEST(BitsTest, HoldForDropout) {
+  const std::string sizes = "vocab_size: 259, n_embd: 48, n_layer: 2, n_head: 3, n_positions: 400";
+  const auto model = [&](const std::string& dropout) {
+    return "model:\n  config: {model_type: gpt2, " + sizes + dropout + "}\n  init: random\n" +
+           "data: {train: train.txt, eval: eval.txt, sequence_length: 300}\noutput: {dir: out}\n";
+  };
+  const std::string dropping = model(", resid_pdrop: 0.1, embd_pdrop: 0.1, attn_pdrop: 0.1");
+  const Result whole = train("runtime.threads=1", "", dropping);
+  for (const char* split : {"runtime.threads=3 training.micro_batch_size=2 debug.poison=true",
+                            "training.micro_batch_size=1", "memory.recompute=none", "debug.dump_dir=dump"}) {
+    const Result other = train(split, "", dropping);
+    EXPECT_EQ(whole.events, other.events) << split;
+    EXPECT_TRUE(whole.model == other.model) << split;
+  }
+  EXPECT_FALSE(whole.model == train("", "", model(", resid_pdrop: 0, embd_pdrop: 0, attn_pdrop: 0")).model);
+  EXPECT_FALSE(whole.model ==
+               train("", "", model(", resid_pdrop: 0.1, embd_pdrop: 0.1, attn_pdrop: 0")).model);
+}
+
+TEST(BitsTest, HoldForQwen3) {
+  const std::string model =
+      "model:\n  config: {model_type: qwen3, vocab_size: 259, hidden_size: 60, intermediate_size: 70, "
+      "num_hidden_layers: 2,\n    num_attention_heads: 3, num_key_value_heads: 1, head_dim: 20, "
+      "max_position_embeddings: 400,\n    use_sliding_window: true, sliding_window: 70, max_window_layers: "
+      "1, "
+      "pad_token_id: 32, attention_dropout: 0.1}\n  init: random\n"
+      "data: {train: train.txt, eval: eval.txt, sequence_length: 300}\noutput: {dir: out}\n";
+  const Result whole = train("runtime.threads=1", "", model);
+  for (const char* split :
+       {"runtime.threads=3 training.micro_batch_size=2 debug.poison=true", "memory.recompute=none"}) {
+    const Result other = train(split, "", model);
+    EXPECT_EQ(whole.events, other.events) << split;
+    EXPECT_TRUE(whole.model == other.model) << split;
+  }
+}
+
 TEST(BitsTest, DifferForAnotherSeed) {
   const Result other = train("training.seed=7");
   EXPECT_FALSE(other.model == reference().model);

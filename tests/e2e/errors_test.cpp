@@ -185,9 +185,9 @@ TEST(ErrorsTest, AKilledRunLeavesNoTemporaryFiles) {
 TEST(ErrorsTest, ASettingWithoutEffectIsSaid) {
   Folder folder;
   prepare(folder);
-  const Outcome outcome = folder.run("train run.yaml output.save_steps=1");
+  const Outcome outcome = folder.run("train run.yaml training.momentum=0.9");
   EXPECT_EQ(outcome.exit_code, 0) << outcome.err;
-  EXPECT_NE(outcome.err.find("note: output.save_steps"), std::string::npos) << outcome.err;
+  EXPECT_NE(outcome.err.find("note: training.momentum"), std::string::npos) << outcome.err;
 }
 
 TEST(ErrorsTest, AnUnknownInstructionSetIsNamed) {

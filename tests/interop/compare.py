@@ -1,10 +1,10 @@
 """Holds `plimsoll train` against transformers and torch.optim, through debug.dump_dir.
 
-    python compare.py --binary build/plimsoll [--gpt2] [--mistral] [--only TEXT] [--record FILE] [--keep DIR]
+    python compare.py --binary build/plimsoll [--all] [--gpt2] [--mistral] [--qwen] [--pretrained] [--only TEXT] [--record FILE] [--keep DIR]
 
 Each case of cases.py is trained for ten steps from random weights with every step dumped. Then, per step, from the
-parameters that Plimsoll had before it: loss, logits and each gradient are transformers' own; the update is AdamW's
-formula applied to Plimsoll's gradients. And from step 0 on, PyTorch takes the same ten steps by itself, alongside.
+parameters that Plimsoll had before it: loss, logits and each gradient are transformers' own; the update is the
+optimizer's formula applied to Plimsoll's gradients. And from step 0 on, PyTorch takes the same ten steps by itself, alongside.
 One line per check, PASS or FAIL; exit code 1 if any fails.
 """
 import argparse
@@ -22,7 +22,9 @@ import safetensors.numpy  # noqa: E402
 import torch  # noqa: E402
 
 import cases  # noqa: E402
+import dropout  # noqa: E402
 import oracle  # noqa: E402
+import pretrained  # noqa: E402
 import recording  # noqa: E402
 
 LOSS_TOLERANCE = 1e-5       # relative
@@ -59,11 +61,15 @@ def rows_of(case):
 
 
 def write_inputs(case, folder):
-    (folder / "model").mkdir(parents=True)
-    (folder / "model" / "config.json").write_text(json.dumps(case["config"], indent=2))
+    folder.mkdir(parents=True)
+    if case["pretrained"] is None:
+        (folder / "model").mkdir()
+        (folder / "model" / "config.json").write_text(json.dumps(case["config"], indent=2))
+    else:
+        pretrained.write(case, folder / "model")
     numpy.save(folder / "tokens.npy", rows_of(case))
     run = {
-        "model": {"path": str(folder / "model"), "init": "random"},
+        "model": {"path": str(folder / "model"), "init": "random" if case["pretrained"] is None else "pretrained"},
         "data": {"train": str(folder / "tokens.npy"), "sequence_length": case["tokens"], "shuffle": False},
         "training": {"global_batch_size": case["batch"], **training_of(case)},
         "runtime": {"device": "cpu", "threads": 2},
@@ -132,9 +138,12 @@ def compare_case(case, binary, folder, checks):
     checks.check(name, "steps", len(events) == steps, f"{len(events)} of {steps}")
     rows = rows_of(case)
     initial = dump_of(folder, 0)["parameters"]
+    if case["pretrained"] is not None:
+        pretrained.check_start(case, folder, initial, checks)
     stepwise = oracle.build(folder / "model", initial)
     alongside = oracle.Alongside(folder / "model", initial, training)
     update, before = oracle.Update(training), initial
+    check_decay(name, training, stepwise, checks)
     losses, logits, gradients, updates, along, scalars = [], [], [], [], [], []
     recorded = recording.Case(case, training, rows, initial)
     for event in events:
@@ -142,13 +151,16 @@ def compare_case(case, binary, folder, checks):
         ids = oracle.batch_of(case, rows, step)
         dump = dump_of(folder, step)
         oracle.load(stepwise, before)
-        loss, reference_logits, reference_gradients = oracle.loss_and_gradients(stepwise, ids)
+        with dropout.drawn(case["config"], step, training["seed"]):
+            loss, _, reference_gradients = oracle.loss_and_gradients(stepwise, ids)
+        reference_logits = oracle.logits(stepwise, ids)
         losses.append(relative(dump["loss"][0], loss, LOSS_TOLERANCE, f"step {step}"))
         logits.extend(tensor_measures({"logits": dump["logits"]}, {"logits": reference_logits}, step))
         gradients.extend(tensor_measures(dump["gradients"], reference_gradients, step))
         predicted = update.apply(before, dump["gradients"])
         updates.extend(update_measures(dump["parameters"], predicted, before, step))
-        their_loss, their_norm = alongside.step(ids, dump["gradients"])
+        with dropout.drawn(case["config"], step, training["seed"]):
+            their_loss, their_norm = alongside.step(ids, dump["gradients"])
         along.append(relative(event["loss"], their_loss, LOSS_TOLERANCE, f"step {step}"))
         scalars.append(relative(event["grad_norm"], their_norm, TENSOR_TOLERANCE, f"step {step} grad_norm"))
         rate = oracle.learning_rate(training, step)
@@ -162,7 +174,18 @@ def compare_case(case, binary, folder, checks):
     checks.worst(name, "losses alongside", along)
     checks.worst(name, "norm and rate alongside", scalars)
     check_parameters(name, before, alongside, checks)
+    if case["pretrained"] is not None:
+        pretrained.check_final(case, binary, folder, rows, before, checks)
     return recorded
+
+
+def check_decay(name, training, model, checks):
+    """weight_decay_scope matrices is the Hugging Face Trainer's choice of parameters."""
+    if training["weight_decay_scope"] != "matrices":
+        return
+    ours = {key for key, value in model.named_parameters() if oracle.decays(training, value.shape)}
+    differing = sorted(ours ^ oracle.decayed_names(model))
+    checks.check(name, "decayed parameters", not differing, f"{len(ours)}, differing {differing[:3]}")
 
 
 def check_parameters(name, ours, alongside, checks):
@@ -180,6 +203,9 @@ def parse_arguments():
     parser.add_argument("--binary", default="build/plimsoll")
     parser.add_argument("--gpt2", action="store_true", help="the GPT-2 cases too")
     parser.add_argument("--mistral", action="store_true", help="the sliding-window cases too")
+    parser.add_argument("--qwen", action="store_true", help="the Qwen2 and Qwen3 cases too")
+    parser.add_argument("--pretrained", action="store_true", help="from and to transformers' directories, every family")
+    parser.add_argument("--all", action="store_true", help="every case")
     parser.add_argument("--only", default="", help="cases whose name contains this")
     parser.add_argument("--record", help="write small values of the recorded cases to this JSON file")
     parser.add_argument("--keep", help="leave inputs and dumps in this folder")
@@ -188,8 +214,11 @@ def parse_arguments():
 
 def main():
     args = parse_arguments()
+    for choice in ("gpt2", "mistral", "qwen", "pretrained"):
+        setattr(args, choice, args.all or getattr(args, choice))
     torch.set_num_threads(2)
-    chosen = cases.LLAMA_CASES + args.gpt2 * cases.GPT2_CASES + args.mistral * cases.MISTRAL_CASES
+    chosen = cases.LLAMA_CASES + cases.OPTIMIZER_CASES + args.gpt2 * cases.GPT2_CASES + args.mistral * cases.MISTRAL_CASES
+    chosen = chosen + args.qwen * (cases.QWEN2_CASES + cases.QWEN3_CASES) + args.pretrained * cases.PRETRAINED_CASES
     chosen = [case for case in chosen if args.only in case["name"]]
     checks, recorded = Checks(), []
     with tempfile.TemporaryDirectory() as scratch:

@@ -1,4 +1,4 @@
-"""What transformers and torch.optim say about a case, and what AdamW's formula says about our own gradients."""
+"""What transformers and torch.optim say about a case, and what the optimizer's formula says about our own gradients."""
 import numpy
 import torch
 import transformers
@@ -40,27 +40,70 @@ def loss_and_gradients(model, ids):
     return out.loss.item(), out.logits.detach().numpy(), gradients
 
 
+def logits(model, ids):
+    """Without dropout."""
+    with torch.no_grad():
+        model.eval()
+        values = model(input_ids=ids).logits.numpy()
+        model.train()
+    return values
+
+
 def total_norm(tensors):
     return float(numpy.sqrt(sum(numpy.square(t.astype(numpy.float64)).sum() for t in tensors.values())))
 
 
+def schedule_of(optimizer, training):
+    """transformers' schedule of that name; torch's for the two that it has not."""
+    warmup, total = training["warmup_steps"], training["max_steps"]
+    extra = dict(training.get("lr_scheduler_kwargs", {}))
+    hf = transformers.optimization
+    return {
+        "constant": lambda: hf.get_constant_schedule(optimizer),
+        "constant_with_warmup": lambda: hf.get_constant_schedule_with_warmup(optimizer, warmup),
+        "linear": lambda: hf.get_linear_schedule_with_warmup(optimizer, warmup, total),
+        "cosine": lambda: hf.get_cosine_schedule_with_warmup(optimizer, warmup, total, **extra),
+        "cosine_with_restarts":
+            lambda: hf.get_cosine_with_hard_restarts_schedule_with_warmup(optimizer, warmup, total, **extra),
+        "polynomial": lambda: hf.get_polynomial_decay_schedule_with_warmup(optimizer, warmup, total, **extra),
+        "warmup_stable_decay": lambda: hf.get_wsd_schedule(optimizer, warmup, num_training_steps=total, **extra),
+        "step": lambda: torch.optim.lr_scheduler.StepLR(optimizer, **extra),
+        "one_cycle": lambda: torch.optim.lr_scheduler.OneCycleLR(
+            optimizer, training["learning_rate"], total_steps=total, **extra),
+    }[training["lr_scheduler"]]()
+
+
 def learning_rate(training, step):
-    """transformers' cosine schedule with warm-up, as its optimizer sees it at this step (from 1)."""
-    parameter = torch.nn.Parameter(torch.zeros(1))
-    optimizer = torch.optim.SGD([parameter], lr=training["learning_rate"])
-    schedule = transformers.get_cosine_schedule_with_warmup(optimizer, training["warmup_steps"], training["max_steps"])
+    """The rate that the optimizer sees at this step (from 1)."""
+    optimizer = torch.optim.SGD([torch.nn.Parameter(torch.zeros(1))], lr=training["learning_rate"], momentum=0.5)
+    schedule = schedule_of(optimizer, training)
     for _ in range(step - 1):
         optimizer.step()
         schedule.step()
-    return schedule.get_last_lr()[0]
+    return optimizer.param_groups[0]["lr"]
+
+
+def decayed_names(model):
+    """The parameters that the Hugging Face Trainer decays; a tied head stands once."""
+    named = {name for name, _ in model.named_parameters()}
+    return named & set(transformers.Trainer.get_decay_parameter_names(None, model))
 
 
 def decays(training, shape):
     return training["weight_decay_scope"] == "all" or len(shape) >= 2
 
 
+def optimizer_of(groups, training):
+    if training["optimizer"] == "sgd":
+        return torch.optim.SGD(groups, lr=training["learning_rate"], momentum=training["momentum"],
+                               dampening=training["dampening"], nesterov=training["nesterov"])
+    kind = {"adamw": torch.optim.AdamW, "adam": torch.optim.Adam}[training["optimizer"]]
+    return kind(groups, lr=training["learning_rate"], betas=(training["adam_beta1"], training["adam_beta2"]),
+                eps=training["adam_epsilon"])
+
+
 class Alongside:
-    """The same ten steps in PyTorch from the same start: torch.optim.AdamW, clip_grad_norm_, the schedule."""
+    """The same ten steps in PyTorch from the same start: torch.optim, clip_grad_norm_, the schedule."""
 
     def __init__(self, config_dir, parameters, training):
         self.model = build(config_dir, parameters)
@@ -68,13 +111,9 @@ class Alongside:
         groups = {True: [], False: []}
         for parameter in self.model.parameters():
             groups[decays(training, parameter.shape)].append(parameter)
-        self.optimizer = torch.optim.AdamW(
-            [dict(params=members, weight_decay=training["weight_decay"] if decay else 0.0)
-             for decay, members in groups.items() if members],
-            lr=training["learning_rate"], betas=(training["adam_beta1"], training["adam_beta2"]),
-            eps=training["adam_epsilon"])
-        self.schedule = transformers.get_cosine_schedule_with_warmup(
-            self.optimizer, training["warmup_steps"], training["max_steps"])
+        self.optimizer = optimizer_of([dict(params=members, weight_decay=training["weight_decay"] if decay else 0.0)
+                                       for decay, members in groups.items() if members], training)
+        self.steps = 0
         self.meaningful = {name: numpy.ones(p.shape, bool) for name, p in self.model.named_parameters()}
 
     def step(self, ids, dumped_gradients):
@@ -83,14 +122,19 @@ class Alongside:
         self.note_meaningful(gradients, dumped_gradients)
         if self.training["max_grad_norm"]:
             torch.nn.utils.clip_grad_norm_(self.model.parameters(), self.training["max_grad_norm"])
+        self.steps += 1
+        for group in self.optimizer.param_groups:
+            group["lr"] = learning_rate(self.training, self.steps)
         self.optimizer.step()
-        self.schedule.step()
         return loss, total_norm(gradients)
 
     def note_meaningful(self, gradients, dumped):
         """Adam divides by the gradient's own size, so an element whose gradient is rounding noise (a key's bias
         in GPT-2, whose true gradient is 0) moves by the whole rate in a random direction. Those are left out of
-        the comparison of parameters; an exact 0 on both sides (an embedding row that no token used) is not noise."""
+        the comparison of parameters; an exact 0 on both sides (an embedding row that no token used) is not noise.
+        SGD does not divide: there everything is compared."""
+        if self.training["optimizer"] == "sgd":
+            return
         count = sum(gradient.size for gradient in gradients.values())
         overall = total_norm(gradients) / count ** 0.5
         for name, gradient in gradients.items():
@@ -103,11 +147,12 @@ class Alongside:
 
 
 class Update:
-    """AdamW in fp64, fed with our own dumped gradients: what the next parameters must be."""
+    """The optimizer in fp64, fed with our own dumped gradients: what the next parameters must be."""
 
     def __init__(self, training):
         self.training = training
-        self.first, self.second, self.steps = {}, {}, 0
+        self.states, self.steps = {}, 0
+        self.rule = self.sgd if training["optimizer"] == "sgd" else self.adam
 
     def apply(self, parameters, gradients):
         t = self.training
@@ -117,12 +162,25 @@ class Update:
         scale = min(1.0, t["max_grad_norm"] / (norm + 1e-6)) if t["max_grad_norm"] else 1.0
         after = {}
         for name, before in parameters.items():
-            p = before.astype(numpy.float64)
-            g = gradients[name].astype(numpy.float64) * scale
-            m = self.first[name] = t["adam_beta1"] * self.first.get(name, 0.0) + (1 - t["adam_beta1"]) * g
-            v = self.second[name] = t["adam_beta2"] * self.second.get(name, 0.0) + (1 - t["adam_beta2"]) * g * g
-            if decays(t, p.shape):
-                p = p * (1 - rate * t["weight_decay"])
-            corrected = numpy.sqrt(v / (1 - t["adam_beta2"] ** self.steps)) + t["adam_epsilon"]
-            after[name] = p - rate / (1 - t["adam_beta1"] ** self.steps) * m / corrected
+            p, g = before.astype(numpy.float64), gradients[name].astype(numpy.float64) * scale
+            after[name] = self.rule(name, p, g, rate, t["weight_decay"] if decays(t, p.shape) else 0.0)
         return after
+
+    def adam(self, name, p, g, rate, decay):
+        t = self.training
+        first, second = self.states.get(name, (0.0, 0.0))
+        m = t["adam_beta1"] * first + (1 - t["adam_beta1"]) * g
+        v = t["adam_beta2"] * second + (1 - t["adam_beta2"]) * g * g
+        self.states[name] = m, v
+        corrected = numpy.sqrt(v / (1 - t["adam_beta2"] ** self.steps)) + t["adam_epsilon"]
+        return p * (1 - rate * decay) - rate / (1 - t["adam_beta1"] ** self.steps) * m / corrected
+
+    def sgd(self, name, p, g, rate, decay):
+        t = self.training
+        g = g + decay * p
+        if t["momentum"] == 0:
+            return p - rate * g
+        before = self.states.get(name)
+        buffer = g if before is None else t["momentum"] * before + (1 - t["dampening"]) * g
+        self.states[name] = buffer
+        return p - rate * (g + t["momentum"] * buffer if t["nesterov"] else buffer)

@@ -62,7 +62,7 @@ inline ForwardGraph forward_graph(const Model& model, int64_t batch, int64_t len
   ForwardGraph f;
   ir::Builder b(f.graph, ops::find_op);
   const ir::TensorType tokens{ir::DType::kI32, ir::Shape{batch, length}};
-  f.logits = model.logits(b, b.state({"tokens", tokens, ir::StateClass::kInput}));
+  f.logits = model.logits(b, {.tokens = b.state({"tokens", tokens, ir::StateClass::kInput})});
   PLIMSOLL_CHECK(b.status().ok(), b.status() ? "" : b.status().error().message());
   f.type = b.type(f.logits);
   f.graph.declare_state({"logits", f.type, ir::StateClass::kOutput});

@@ -2,6 +2,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <cmath>
+#include <set>
+
 #include "forward.h"
 
 namespace plimsoll::models {
@@ -30,6 +33,66 @@ TEST(Gpt2Graph, HasTransformersParameters) {
   EXPECT_EQ(model->num_parameters(), 51251);  // counted by transformers
   EXPECT_EQ(model->max_positions(), 128);
   expect_views_cover(*model);
+}
+
+/// The same with further fields.
+std::string config_with(const std::string& fields) {
+  std::string json = config(2);
+  return json.insert(json.size() - 1, ", " + fields);
+}
+
+TEST(Gpt2Graph, AnUntiedHeadIsAParameter) {
+  const auto model = model_of(config_with(R"("tie_word_embeddings": false)"));
+  EXPECT_THAT(tensor_list(*model), testing::Contains("lm_head.weight [211,60]"));
+  EXPECT_EQ(model->num_matmul_parameters(), model_of(config(2))->num_matmul_parameters());
+  EXPECT_FALSE(model->ignores_tensor("lm_head.weight"));
+  EXPECT_TRUE(model_of(config(2))->ignores_tensor("lm_head.weight"));
+  expect_forward_agrees(*model, 2, 7);
+}
+
+/// The attributes of all ops of that name, in order.
+std::vector<ir::Attrs> attrs_of(const ir::Graph& graph, std::string_view op) {
+  std::vector<ir::Attrs> all;
+  for (const ir::OpId id : graph.order())
+    if (graph.op(id).def->name == op) all.push_back(graph.op(id).attrs);
+  return all;
+}
+
+TEST(Gpt2Graph, ScalesScoresAsAskedFor) {
+  const auto scales = [](const std::string& fields) {
+    std::vector<double> all;
+    for (const auto& attrs : attrs_of(forward_graph(*model_of(config_with(fields)), 1, 3).graph, "attention"))
+      all.push_back(attrs.f64("scale"));
+    return all;
+  };
+  const double root = 1 / std::sqrt(20.0);
+  EXPECT_THAT(scales(R"("n_ctx": 128)"), testing::ElementsAre(root, root));
+  EXPECT_THAT(scales(R"("scale_attn_weights": false)"), testing::ElementsAre(1.0, 1.0));
+  EXPECT_THAT(scales(R"("scale_attn_by_inverse_layer_idx": true)"), testing::ElementsAre(root, root / 2));
+}
+
+TEST(Gpt2Graph, DropsInTrainingAlone) {
+  const auto model = model_of(config_with(R"("embd_pdrop": 0.1, "resid_pdrop": 0.2, "attn_pdrop": 0.3)"));
+  const ForwardGraph evaluation = forward_graph(*model, 2, 5);
+  EXPECT_THAT(attrs_of(evaluation.graph, "dropout"), testing::IsEmpty());
+  for (const auto& attrs : attrs_of(evaluation.graph, "attention")) EXPECT_EQ(attrs.find("p"), nullptr);
+
+  ir::Graph graph;
+  ir::Builder b(graph, ops::find_op);
+  const auto state = [&](const char* name, ir::Shape shape) {
+    return b.state({name, {ir::DType::kI32, shape}, ir::StateClass::kInput});
+  };
+  (void)model->logits(b, {.tokens = state("tokens", {2, 5}), .random = state("random", {4})});
+  ASSERT_TRUE(b.status().ok());
+  std::vector<double> p;
+  std::set<int64_t> keys;
+  for (const char* op : {"dropout", "attention"})
+    for (const auto& attrs : attrs_of(graph, op)) {
+      p.push_back(attrs.f64("p"));
+      keys.insert(attrs.i64("key"));
+    }
+  EXPECT_THAT(p, testing::ElementsAre(0.1, 0.2, 0.2, 0.2, 0.2, 0.3, 0.3));
+  EXPECT_EQ(keys.size(), p.size()) << "two of them draw the same numbers";
 }
 
 TEST(Gpt2Graph, CountsWhatEachTokenIsMultipliedWith) {
@@ -64,6 +127,7 @@ TEST(Gpt2Graph, BuildsForOddShapes) {
 TEST(Gpt2Graph, ForwardIsTheInterpreters) {
   expect_forward_agrees(*model_of(config(2)), 3, 37);
   expect_forward_agrees(*model_of(config(1)), 3, 1);
+  expect_forward_agrees(*model_of(config_with(R"("activation_function": "gelu")")), 2, 9);
 }
 
 TEST(Gpt2Graph, ATokenChangesNothingBeforeIt) {

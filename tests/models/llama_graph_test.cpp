@@ -1,7 +1,9 @@
-// Llama's and Mistral's parameters as transformers names them, and their forward graph on odd sizes.
+// The parameters of the families of Llama's kind as transformers names them, and their forward graphs on odd
+// sizes.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <map>
 
 #include "forward.h"
@@ -20,6 +22,8 @@ std::string config(const std::string& extra = "", const char* type = "llama") {
 }
 constexpr const char* kBiases = R"(1, "attention_bias": true, "mlp_bias": true)";
 constexpr const char* kTied = R"(1, "tie_word_embeddings": true)";
+constexpr const char* kSomeSlide =
+    R"(2, "use_sliding_window": true, "sliding_window": 5, "max_window_layers": 1)";
 constexpr const char* kWindow = R"(2, "sliding_window": 5)";
 
 TEST(LlamaGraph, HasTransformersParameters) {
@@ -52,6 +56,24 @@ TEST(LlamaGraph, ATiedHeadIsTheEmbedding) {
           "model.layers.0.mlp.up_proj.weight [77,60]", "model.layers.0.mlp.down_proj.weight [60,77]",
           "model.layers.0.input_layernorm.weight [60]", "model.layers.0.post_attention_layernorm.weight [60]",
           "model.norm.weight [60]"));
+  expect_views_cover(*model);
+}
+
+TEST(LlamaGraph, Qwen2HasBiasesOnQkvAlone) {
+  const auto tensors = tensor_list(*model_of(config("1", "qwen2")));
+  EXPECT_THAT(tensors, testing::IsSupersetOf({"model.layers.0.self_attn.q_proj.bias [60]",
+                                              "model.layers.0.self_attn.k_proj.bias [20]",
+                                              "model.layers.0.self_attn.v_proj.bias [20]"}));
+  EXPECT_EQ(std::ranges::count_if(tensors, [](const auto& t) { return t.find(".bias ") != t.npos; }), 3);
+}
+
+TEST(LlamaGraph, Qwen3HasNormsOfQueriesAndKeys) {
+  const auto model = model_of(config("1", "qwen3"));
+  const auto tensors = tensor_list(*model);
+  EXPECT_THAT(tensors, testing::IsSupersetOf({"model.layers.0.self_attn.q_norm.weight [20]",
+                                              "model.layers.0.self_attn.k_norm.weight [20]"}));
+  EXPECT_EQ(std::ranges::count_if(tensors, [](const auto& t) { return t.find(".bias ") != t.npos; }), 0);
+  EXPECT_EQ(model->num_matmul_parameters(), 100 * 60 + 60 * 60 + 154 * 60 + 60 * 77 + 211 * 60);
   expect_views_cover(*model);
 }
 
@@ -115,6 +137,10 @@ TEST(LlamaGraph, ForwardIsTheInterpreters) {
   expect_forward_agrees(*model_of(config(kBiases)), 1, 19);
   expect_forward_agrees(*model_of(config(kTied)), 2, 7);
   expect_forward_agrees(*model_of(config(kWindow, "mistral")), 2, 23);
+  expect_forward_agrees(*model_of(config(kSomeSlide, "qwen2")), 2, 23);
+  expect_forward_agrees(*model_of(config(kSomeSlide, "qwen3")), 2, 23);
+  expect_forward_agrees(*model_of(config(R"(2, "attention_bias": true)", "qwen3")), 3, 37);
+  expect_forward_agrees(*model_of(config(R"(1, "rope_scaling": {"rope_type": "yarn", "factor": 4})")), 2, 19);
 }
 
 TEST(LlamaGraph, ATokenChangesNothingBeforeIt) {
@@ -128,6 +154,8 @@ TEST(LlamaGraph, AWindowLimitsHowFarATokenReaches) {
   // Through each layer to window - 1 later positions.
   expect_influence(*model_of(config(R"(1, "sliding_window": 5)", "mistral")), 2, 31, 0, 3, 5);
   expect_influence(*model_of(config(kWindow, "mistral")), 2, 31, 1, 11, 9);
+  // One of two layers slides: the other reaches the end.
+  expect_influence(*model_of(config(kSomeSlide, "qwen2")), 1, 31, 0, 3, 28);
   // A window as long as the sequence is none.
   expect_influence(*model_of(config(R"(1, "sliding_window": 31)", "mistral")), 1, 31, 0, 0, 31);
 }

@@ -58,7 +58,7 @@ TEST(ModelTest, RefusesAnUnknownFamily) {
   ASSERT_FALSE(model);
   EXPECT_EQ(model.error().code, ErrorCode::kBadData);
   EXPECT_THAT(model.error().message(),
-              HasSubstr("model_type is \"mamba\", expected one of llama, mistral, gpt2"));
+              HasSubstr("model_type is \"mamba\", expected one of llama, mistral, qwen2, qwen3, gpt2"));
 }
 
 TEST(ModelTest, TellsWhichFieldsItPassedOver) {

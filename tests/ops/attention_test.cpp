@@ -14,6 +14,13 @@ Attrs packed(int64_t heads, int64_t kv_heads, int64_t head_dim, bool causal, int
   attrs.set("head_dim", head_dim);
   return attrs;
 }
+/// `attrs` with dropout, and what it draws from.
+Attrs dropping(Attrs attrs, double p = 0.4) {
+  attrs.set("p", p);
+  attrs.set("key", int64_t{77});
+  return attrs;
+}
+const RefTensor kRandom = ints({4}, {123, -7, 5, 10});
 /// Two documents in the first of two sequences of five tokens, three in the second.
 const RefTensor kDocuments = ints({2, 5}, {0, 0, 0, 3, 3, 0, 1, 1, 1, 4});
 
@@ -33,6 +40,12 @@ TEST(Attention, DerivativesMatchFiniteDifferences) {
        "attention_packed",
        {normal({2, 5, 12}), kDocuments},
        packed(4, 1, 2, true, 3)},
+      {"dropout", "attention", {q, k, v, absent(), kRandom}, dropping(masks(true, 0))},
+      {"dropout in documents", "attention", {one, k, v, kDocuments, kRandom}, dropping(masks(false, 0))},
+      {"packed, dropout in a window",
+       "attention_packed",
+       {normal({2, 5, 12}), absent(), kRandom},
+       dropping(packed(4, 1, 2, true, 3))},
       {"packed, all", "attention_packed", {normal({1, 3, 6})}, packed(1, 1, 2, false, 0)},
   };
   for (const auto& row : rows) EXPECT_LT(derivative_error(row), kDerivativeTolerance) << row.name;
@@ -94,6 +107,61 @@ TEST(Attention, ThePackedFormIsWhatItReplaces) {
   EXPECT_LT(distance(fused, apart), 1e-15);
 }
 
+/// Weights that are all equal: with v = 1 the result is the share that is kept, made up for.
+RefTensor kept_shares(int64_t batch, int64_t tokens, const RefTensor& random, double p, int64_t key = 77) {
+  Attrs attrs = dropping(masks(false, 0), p);
+  attrs.set("key", key);
+  const RefTensor zero = reference::constant({DType::kF32, {batch, tokens, 3, 1}}, 0);
+  const RefTensor ones = reference::constant({DType::kF32, {batch, tokens, 3, 1}}, 1);
+  return evaluate("attention", {zero, zero, ones, absent(), random}, attrs)[0];
+}
+
+TEST(Attention, DropoutKeepsTheStatedShareAndScales) {
+  constexpr double kP = 0.3, kTokens = 60;
+  const RefTensor shares = kept_shares(2, 60, kRandom, kP);
+  double mean = 0, variance = 0;
+  const auto count = static_cast<double>(shares.data.size());
+  for (const double v : shares.data) mean += v / count;
+  for (const double v : shares.data) variance += (v - mean) * (v - mean) / count;
+  // Each is a mean of kTokens independent Bernoulli variables over 1 - p.
+  const double expected = kP / (1 - kP) / kTokens;
+  EXPECT_NEAR(mean, 1.0, 4 * std::sqrt(expected / count));
+  EXPECT_NEAR(variance, expected, 0.2 * expected);
+}
+
+TEST(Attention, DropoutDrawsBySequenceStepHeadAndKey) {
+  const RefTensor whole = kept_shares(2, 13, kRandom, 0.5);
+  RefTensor later = kRandom;
+  later.data[3] += 1;  // the second sequence, in a micro-batch of its own
+  EXPECT_TRUE(
+      std::equal(whole.data.begin() + 39, whole.data.end(), kept_shares(1, 13, later, 0.5).data.begin()));
+  RefTensor step = kRandom;
+  step.data[2] += 1;
+  EXPECT_NE(whole.data, kept_shares(2, 13, step, 0.5).data);
+  EXPECT_NE(whole.data, kept_shares(2, 13, kRandom, 0.5, 78000).data);
+  EXPECT_FALSE(std::equal(whole.data.begin(), whole.data.begin() + 39, whole.data.begin() + 39));
+  const auto head = [&](size_t h) {
+    std::vector<double> shares;
+    for (size_t i = h; i < 39; i += 3) shares.push_back(whole.data[i]);
+    return shares;
+  };
+  EXPECT_NE(head(0), head(1));
+}
+
+TEST(Attention, DropoutIsThereWhereBothAreGiven) {
+  ir::Graph graph;
+  Builder b(graph, ops::find_op);
+  const ValueId x = ops::fill(b, {1, 2, 1, 2}, 1),
+                random = b.state({"r", i32({4}), ir::StateClass::kScalars});
+  const auto inputs = [&](double p, ValueId r) {
+    const ops::AttentionOptions options{.dropout = p};
+    return graph.op(graph.value(ops::attention(b, x, x, x, {}, options, r).out).producer).inputs.size();
+  };
+  EXPECT_EQ(inputs(0.1, random), 5U);
+  EXPECT_EQ(inputs(0.1, {}), 3U);
+  EXPECT_EQ(inputs(0, random), 3U);
+}
+
 TEST(Attention, CountsVisiblePairs) {
   const auto flops = [](bool causal, int64_t window) {
     ir::Graph graph;
@@ -128,6 +196,13 @@ TEST(Attention, SaysWhatDoesNotFit) {
        {q, k, k},
        masks(false, 2),
        "attention: window must be positive, or 0 for none, and causal"},
+      {"attention", {q, k, k, {}, i32({4})}, masks(true, 0), "attention: p and key go with random"},
+      {"attention", {q, k, k}, dropping(masks(true, 0)), "attention: p and key go with random"},
+      {"attention", {q, k, k, {}, i32({4})}, dropping(masks(true, 0), 1.0), "attention: p must be in [0, 1)"},
+      {"attention",
+       {q, k, k, {}, i32({3})},
+       dropping(masks(true, 0)),
+       "attention: random must be [4], is [3]"},
       {"attention_grad",
        {q, k, k, q, f32({2, 4, 5}), k},
        masks(true, 0),

@@ -18,6 +18,10 @@ TEST(Linear, DerivativesMatchFiniteDifferences) {
       {"sum_rows", "sum_rows", {normal({2, 3, 4})}},
       {"sum_rows onto", "sum_rows", {normal({3, 4}), normal({4}, 1)}},
       {"embedding", "embedding", {normal({5, 3}), ids({2, 4}, 5)}},
+      {"embedding with padding",
+       "embedding",
+       {normal({5, 3}), ints({2, 2}, {4, 1, 2, 4})},
+       {{"padding", int64_t{3}}}},
       {"embedding of one id again and again", "embedding", {normal({5, 3}), ids({2, 4}, 1)}},
   };
   for (const auto& row : rows) EXPECT_LT(derivative_error(row), kDerivativeTolerance) << row.name;
@@ -50,6 +54,16 @@ TEST(Linear, GradientsAccumulate) {
   check("embedding_grad", {dy, tokens}, {{"rows", int64_t{6}}}, {6, 5});
   const RefTensor total = normal({6, 5}, 3);
   const RefTensor grad = evaluate("embedding_grad", {dy, tokens}, {{"rows", int64_t{6}}})[0];
+  // Padding tokens add nothing, in any of the three forms.
+  const Attrs padded{{"rows", int64_t{2}}, {"padding", int64_t{0}}};
+  const Tensors one = {values({1, 3, 1}, {7, 8, 9}), ints({1, 3}, {1, 0, 1})};
+  EXPECT_EQ(evaluate("embedding_grad", one, padded)[0].data, (std::vector<double>{0, 16}));
+  EXPECT_EQ(evaluate("embedding_grad", {one[0], one[1], values({2, 1}, {1, 2})}, padded)[0].data,
+            (std::vector<double>{1, 18}));
+  EXPECT_EQ(
+      evaluate("embedding_grad_add", {values({2, 1}, {1, 2}), one[0], one[1]}, {{"padding", int64_t{0}}})[0]
+          .data,
+      (std::vector<double>{1, 18}));
   EXPECT_EQ(evaluate("embedding_grad_add", {total, dy, tokens})[0].data,
             evaluate("add", {total, grad})[0].data);
 }

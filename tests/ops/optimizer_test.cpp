@@ -4,6 +4,7 @@
 #include <limits>
 
 #include "ops/op_testing.h"
+#include "ops/update_rules.h"
 
 namespace plimsoll::ops_testing {
 namespace {
@@ -25,7 +26,7 @@ const RefTensor kGroups = [] {
   auto rows = group_row(1);
   const auto second = group_row(7);
   rows.insert(rows.end(), second.begin(), second.end());
-  return values({2, ops::kGroupFields}, rows);
+  return values({2, ops::kAdamwFields}, rows);
 }();
 
 TEST(Optimizer, NormAndClip) {
@@ -47,26 +48,71 @@ TEST(Optimizer, TheFirstStepMovesByTheRate) {
   EXPECT_LT(distance(r[2], values({2}, {0.04, 0.000625})), 1e-12);
 }
 
-TEST(Optimizer, TheSweepIsWhatItReplaces) {
-  const Tensors x = {
-      values({1}, {0.4}),       kGroups,        normal({2, 3}), normal({2, 3}, 1), normal({2, 3}, 2),
-      positive({2, 3}, 0.1, 3), normal({5}, 4), normal({5}, 5), normal({5}, 6),    positive({5}, 0.1, 7)};
-  const Tensors sweep = evaluate("adamw_sweep", x, {{"group", Ints{1, 0}}});
-  Tensors apart = evaluate("adamw", {x[2], x[3], x[4], x[5], x[0], x[1]}, {{"group", int64_t{1}}});
-  const Tensors second = evaluate("adamw", {x[6], x[7], x[8], x[9], x[0], x[1]}, {{"group", int64_t{0}}});
-  apart.insert(apart.end(), second.begin(), second.end());
-  EXPECT_EQ(distance(sweep, apart), 0);
-  EXPECT_EQ(
-      evaluate("sum_squares_sweep", {x[3], x[7]})[0].data,
-      (std::vector{evaluate("sum_squares", {x[3]})[0].data[0], evaluate("sum_squares", {x[7]})[0].data[0]}));
+/// A table of two groups for any rule: fields from 0.3 to 1.
+RefTensor groups_of(const ops::UpdateRule& rule) {
+  RefTensor table = positive({2, rule.num_fields}, 0.3, 9);
+  for (double& field : table.data) field = std::min(field, 1.0);
+  return table;
+}
+/// Parameter, gradient and positive states.
+Tensors operands_of(const ops::UpdateRule& rule, const Shape& shape, uint32_t salt) {
+  Tensors tensors = {normal(shape, salt), normal(shape, salt + 1)};
+  for (size_t s = 0; s < rule.states.size(); ++s)
+    tensors.push_back(positive(shape, 0.1, salt + 2 + static_cast<uint32_t>(s)));
+  return tensors;
 }
 
-TEST(Optimizer, TheSweepConsumesParametersAndMoments) {
-  ir::Op op;
-  op.def = ops::find_op("adamw_sweep");
-  for (int32_t i = 0; i < 10; ++i) op.inputs.push_back({i});
-  for (int32_t i = 10; i < 16; ++i) op.outputs.push_back({i});
-  EXPECT_EQ(ir::op_consumes(op), (std::vector<ir::Alias>{{0, 2}, {1, 4}, {2, 5}, {3, 6}, {4, 8}, {5, 9}}));
+TEST(Optimizer, TheSweepIsWhatItReplaces) {
+  for (const ops::UpdateRule& rule : ops::update_rules()) {
+    const RefTensor clip = values({1}, {0.4}), groups = groups_of(rule);
+    Tensors all = {clip, groups}, apart;
+    for (const int64_t group : {1, 0}) {
+      Tensors x = operands_of(rule, group == 1 ? Shape{2, 3} : Shape{5}, static_cast<uint32_t>(10 * group));
+      all.insert(all.end(), x.begin(), x.end());
+      x.insert(x.end(), {clip, groups});
+      const Tensors one = evaluate(std::string(rule.name), x, {{"group", group}});
+      apart.insert(apart.end(), one.begin(), one.end());
+    }
+    EXPECT_EQ(distance(evaluate(std::string(rule.sweep), all, {{"group", Ints{1, 0}}}), apart), 0)
+        << rule.name;
+  }
+  const RefTensor x = normal({2, 3}, 1), y = normal({5}, 5);
+  EXPECT_EQ(evaluate("sum_squares_sweep", {x, y})[0].data,
+            (std::vector{evaluate("sum_squares", {x})[0].data[0], evaluate("sum_squares", {y})[0].data[0]}));
+}
+
+/// rate 0.1, decay 0.5, momentum 0.9, a quarter damped.
+TEST(Optimizer, SgdIsItsFormula) {
+  const RefTensor p = values({2}, {1, -2}), g = values({2}, {4, 8}), buffer = values({2}, {10, -10}),
+                  half = values({1}, {0.5});
+  const auto table = [](double nesterov) {
+    return values({1, ops::kSgdFields}, {0.1, 0.5, 0.9, 0.75, nesterov});
+  };
+  const Attrs group{{"group", int64_t{0}}};
+  // Clipped and decayed gradients: 2 + 0.5 = 2.5 and 4 - 1 = 3.
+  EXPECT_LT(distance(evaluate("sgd", {p, g, half, table(0)}, group)[0], values({2}, {0.75, -2.3})), 1e-12);
+  const Tensors plain = evaluate("sgd_momentum", {p, g, buffer, half, table(0)}, group);
+  EXPECT_LT(distance(plain[1], values({2}, {10.875, -6.75})), 1e-12);
+  EXPECT_LT(distance(plain[0], values({2}, {1 - 1.0875, -2 + 0.675})), 1e-12);
+  const Tensors ahead = evaluate("sgd_momentum", {p, g, buffer, half, table(1)}, group);
+  EXPECT_LT(distance(ahead[1], plain[1]), 1e-12);
+  EXPECT_LT(distance(ahead[0], values({2}, {1 - 0.1 * (2.5 + 9.7875), -2 - 0.1 * (3 - 6.075)})), 1e-12);
+}
+
+TEST(Optimizer, UpdatesConsumeParametersAndStates) {
+  const auto consumed = [](const char* name, int32_t inputs, int32_t outputs) {
+    ir::Op op;
+    op.def = ops::find_op(name);
+    for (int32_t i = 0; i < inputs; ++i) op.inputs.push_back({i});
+    for (int32_t i = inputs; i < inputs + outputs; ++i) op.outputs.push_back({i});
+    return ir::op_consumes(op);
+  };
+  using Aliases = std::vector<ir::Alias>;
+  EXPECT_EQ(consumed("adamw", 6, 3), (Aliases{{0, 0}, {1, 2}, {2, 3}}));
+  EXPECT_EQ(consumed("sgd", 4, 1), (Aliases{{0, 0}}));
+  EXPECT_EQ(consumed("adamw_sweep", 10, 6), (Aliases{{0, 2}, {1, 4}, {2, 5}, {3, 6}, {4, 8}, {5, 9}}));
+  EXPECT_EQ(consumed("sgd_sweep", 6, 2), (Aliases{{0, 2}, {1, 4}}));
+  EXPECT_EQ(consumed("sgd_momentum_sweep", 8, 4), (Aliases{{0, 2}, {1, 4}, {2, 5}, {3, 7}}));
 }
 
 TEST(Optimizer, SaysWhatDoesNotFit) {
@@ -88,6 +134,12 @@ TEST(Optimizer, SaysWhatDoesNotFit) {
        {one, groups, p, p, p, one},
        {{"group", Ints{0}}},
        "adamw_sweep: v must be [2], is [1]"},
+      {"sgd", {p, p, one, groups}, first, "sgd: groups must be [n,5]: groups [2,8]"},
+      {"sgd_momentum", {p, p, one, one, f32({2, 5})}, first, "sgd_momentum: buffer must be [2], is [1]"},
+      {"sgd_sweep",
+       {one, f32({2, 5}), p, p, p},
+       {{"group", Ints{0, 1}}},
+       "sgd_sweep: takes clip, groups and (param, grad) for each of 2 groups, given 5 operands"},
       {"clip_scale", {one}, {{"max_norm", 0.0}}, "clip_scale: max_norm must be positive"},
       {"global_norm", {f32({1, 1})}, {}, "global_norm: squares must have one axis: squares [1,1]"},
       {"global_norm", {}, {}, "global_norm: takes (squares), given 0 operands"},

@@ -18,6 +18,7 @@
 #include "passes/autodiff.h"
 #include "passes/common_subexpressions.h"
 #include "passes/dead_code.h"
+#include "passes/few_rows.h"
 #include "passes/fuse_activations.h"
 #include "passes/fuse_attention.h"
 #include "passes/fuse_embedding_grads.h"
@@ -82,6 +83,11 @@ Result<std::string> run_recompute_cheap(Graph& graph) {
   return "// recomputed " + std::to_string(report.recomputed) + ", saved " + to_string(report.saved) + "\n";
 }
 
+Result<std::string> run_few_rows(Graph& graph) {
+  PLIMSOLL_TRY(passes::few_rows(graph, {.most_rows = 3}));
+  return std::string();
+}
+
 Result<std::string> run_in_place(Graph& graph) {
   PLIMSOLL_ASSIGN(const auto report, passes::in_place(graph));
   std::string text;
@@ -103,6 +109,7 @@ const std::map<std::string, RunPass>& runs() {
       {"autodiff", run_autodiff},
       {"common_subexpressions", plain<passes::common_subexpressions>},
       {"dead_code", plain<passes::dead_code>},
+      {"few_rows", run_few_rows},
       {"fuse_activations", plain<passes::fuse_activations>},
       {"fuse_attention", plain<passes::fuse_attention>},
       {"fuse_embedding_grads", plain<passes::fuse_embedding_grads>},

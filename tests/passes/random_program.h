@@ -25,6 +25,9 @@ using ir::ValueId;
 /// Every tenth seed is of a size that the reference interpreter is too slow for.
 inline bool is_large(uint64_t seed) { return seed % 10 == 0; }
 
+/// The id whose row of the table some networks do not train.
+inline constexpr int64_t kPaddingId = 2;
+
 /// Numbers in a range, from a generator whose sequence the standard fixes.
 class Dice {
  public:
@@ -75,7 +78,7 @@ class RandomProgramMaker {
   RandomProgram make() {
     make_inputs();
     const ValueId table = param("table", Shape{vocabulary_, hidden_});
-    ValueId x = ops::embedding(b_, table, ids_);
+    ValueId x = ops::embedding(b_, table, ids_, dice_.chance(30) ? std::optional(kPaddingId) : std::nullopt);
     const int64_t layers = dice_.range(1, 4);
     for (int64_t i = 0; i < layers; ++i) {
       auto scope = b_.scope("layers." + std::to_string(i));
@@ -195,16 +198,23 @@ class RandomProgramMaker {
     ValueId qh = ops::reshape(b_, parts[0], {batch_, tokens_, heads_, head_dim_});
     ValueId kh = ops::reshape(b_, parts[1], {batch_, tokens_, kv_heads_, head_dim_});
     const ValueId vh = ops::reshape(b_, parts[2], {batch_, tokens_, kv_heads_, head_dim_});
+    const bool norms = dice_.chance(35);
+    if (norms || dice_.chance(10)) qh = ops::rms_norm(b_, qh, param("q_norm", Shape{head_dim_}), 1e-5).y;
+    if (norms)
+      kh = ops::rms_norm(b_, kh, param("k_norm", Shape{head_dim_}), dice_.chance(80) ? 1e-5 : 1e-4).y;
     if (dice_.chance(60)) {
       const ValueId cos_sin = ops::rope_table(b_, inv_freq_, {}, tokens_);
       qh = ops::rope(b_, qh, cos_sin);
       kh = ops::rope(b_, kh, ops::rope_table(b_, inv_freq_, {}, tokens_));
     }
     const bool causal = dice_.chance(80);
-    const ops::AttentionOptions options{
-        .scale = 0.3, .causal = causal, .window = causal && dice_.chance(30) ? 3 : 0};
-    const ValueId out =
-        ops::attention(b_, qh, kh, vh, causal && dice_.chance(30) ? doc_start_ : ValueId{}, options).out;
+    const ops::AttentionOptions options{.scale = 0.3,
+                                        .causal = causal,
+                                        .window = causal && dice_.chance(30) ? 3 : 0,
+                                        .dropout = dice_.chance(25) ? 0.25 : 0,
+                                        .key = ops::random_key(b_.layer(), "attention")};
+    const ValueId documents = causal && dice_.chance(30) ? doc_start_ : ValueId{};
+    const ValueId out = ops::attention(b_, qh, kh, vh, documents, options, random_).out;
     return linear(ops::reshape(b_, out, {batch_, tokens_, q}), hidden_, "out", 40);
   }
 

@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include "ops/update_rules.h"
 #include "passes/accumulate.h"
 #include "passes/pipeline.h"
 #include "random_program.h"
@@ -13,7 +14,7 @@ namespace plimsoll::testing {
 /// What follows backward.
 enum class Tail {
   kGradients,   ///< "grad.<name>" takes each gradient
-  kOptimizer,   ///< norm, clip and AdamW over all parameters
+  kOptimizer,   ///< norm, clip and update of all parameters, by some rule
   kAccumulate,  ///< gradients go on from what "grad.<name>.<use>" holds
   kFirst,       ///< the same, assigned
 };
@@ -32,10 +33,12 @@ inline void declare_like(RandomProgram& p, const std::string& name, ir::TensorTy
 }
 
 inline void append_optimizer(RandomProgram& p, Builder& b, const std::vector<ValueId>& grads) {
-  const ir::TensorType table{DType::kF32, Shape{2, ops::kGroupFields}};
+  const ops::UpdateRule& rule = ops::update_rules()[p.names.size() % ops::update_rules().size()];
+  const ir::TensorType table{DType::kF32, Shape{2, rule.num_fields}};
   p.graph.declare_state({.name = "groups", .type = table, .state_class = StateClass::kScalars});
-  p.states["groups"] = reference::tensor(
-      table, {0.999, 0.9, 0.1, 0.99, 0.01, 1e-8, 0.01, 0.5, 1.0, 0.9, 0.1, 0.99, 0.01, 1e-8, 0.02, 0.5});
+  std::vector<double> fields;
+  for (int64_t i = 0; i < 2 * rule.num_fields; ++i) fields.push_back(1.0 - 0.1 * static_cast<double>(i % 7));
+  p.states["groups"] = reference::tensor(table, fields);
   std::vector<ValueId> squares;
   for (const ValueId g : grads)
     if (g.valid()) squares.push_back(ops::sum_squares(b, g));
@@ -45,13 +48,16 @@ inline void append_optimizer(RandomProgram& p, Builder& b, const std::vector<Val
     if (!grads[i].valid()) continue;
     const std::string& name = p.names[i];
     const ir::TensorType type = p.graph.type(p.params[i]);
-    declare_like(p, name + ".m", type, StateClass::kOptimizerState, 0.25);
-    declare_like(p, name + ".v", type, StateClass::kOptimizerState, 0.5);
-    const auto update = ops::adamw(b, b.read(name), grads[i], b.read(name + ".m"), b.read(name + ".v"), clip,
-                                   groups, p.graph.type(grads[i]).shape.rank() == 1 ? 1 : 0);
-    b.assign(name, update.param);
-    b.assign(name + ".m", update.m);
-    b.assign(name + ".v", update.v);
+    std::vector<ValueId> states;
+    for (const std::string_view state : rule.states) {
+      declare_like(p, name + "." + std::string(state), type, StateClass::kOptimizerState, 0.5);
+      states.push_back(b.read(name + "." + std::string(state)));
+    }
+    const auto next =
+        ops::update(b, rule, b.read(name), grads[i], states, clip, groups, type.shape.rank() == 1 ? 1 : 0);
+    b.assign(name, next[0]);
+    for (size_t s = 0; s < states.size(); ++s)
+      b.assign(name + "." + std::string(rule.states[s]), next[1 + s]);
   }
 }
 

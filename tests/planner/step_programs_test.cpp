@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <map>
 
 #include "backends/cpu/cpu_backend.h"
@@ -86,6 +87,24 @@ TEST(StepProgramsTest, FusesWhatATransformerIsMadeOf) {
   for (const char* unfused :
        {"silu", "mul", "rope", "attention", "cross_entropy", "adamw", "concat", "copy", "add"})
     EXPECT_EQ(count[unfused], 0) << unfused;
+}
+
+TEST(StepProgramsTest, SgdHoldsOneStateOrNone) {
+  const cpu::CpuBackend backend(2);
+  const auto model = preset("gpt2");
+  for (const bool momentum : {false, true}) {
+    StepOptions o = options(1, 64);
+    o.optimizer = {"sgd", 1.0, momentum};
+    const auto programs = build_training_programs(*model, o, backend);
+    ASSERT_TRUE(programs.ok());
+    EXPECT_EQ(programs->session.class_bytes(ir::StateClass::kOptimizerState),
+              momentum ? 4 * model->num_parameters() : 0);
+    const ir::Graph& step = programs->session.programs[0].graph;
+    const auto sweeps = std::count_if(step.order().begin(), step.order().end(), [&](ir::OpId id) {
+      return step.op(id).def->name == (momentum ? "sgd_momentum_sweep" : "sgd_sweep");
+    });
+    EXPECT_EQ(sweeps, 1);
+  }
 }
 
 TEST(OverheadTest, IsStoredAndReadBack) {

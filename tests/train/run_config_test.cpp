@@ -5,7 +5,7 @@
 #include <gtest/gtest.h>
 
 #include "io/temporary_folder.h"
-#include "models/llama_config.h"
+#include "models/decoder_config.h"
 
 namespace plimsoll {
 namespace {
@@ -133,6 +133,19 @@ TEST(RunConfig, AdamHasNoDecay) {
   EXPECT_FALSE(parse(kRun, {"training.optimizer=adam", "training.weight_decay=0.1"}));
 }
 
+TEST(RunConfig, SgdDecaysOnlyWhereAsked) {
+  EXPECT_EQ(parse(kRun, {"training.optimizer=sgd"})->training.weight_decay, 0.0);
+  EXPECT_EQ(parse(kRun, {"optim=sgd", "training.weight_decay=0.1"})->training.weight_decay, 0.1);
+  const auto run = parse(kRun, {"training.optimizer=sgd", "momentum=0.9", "training.nesterov=true"});
+  ASSERT_TRUE(run) << run.error().message();
+  EXPECT_EQ(run->training.momentum, 0.9);
+  EXPECT_TRUE(run->training.nesterov);
+}
+
+TEST(RunConfig, SaysThatMomentumIsSgds) {
+  EXPECT_THAT(parse(kRun, {"training.momentum=0.9"})->notes, ElementsAre(HasSubstr("no effect with adamw")));
+}
+
 struct Bad {
   std::string text;
   std::vector<std::string> overrides;
@@ -182,6 +195,11 @@ TEST(RunConfig, RefusesWhatTheUserGotWrong) {
       {"model: {preset: gpt2, path: x}", {}, "contradict"},
       {run, {"training.bf16=yes"}, "bf16 is \"yes\""},
       {run, {"training.optim=adamw_tensor"}, "optim is \"adamw_tensor\"", "adamw_torch"},
+      {run, {"optim=sgd", "training.nesterov=true"}, "training.momentum is 0", "training.momentum=0.9"},
+      {run,
+       {"optim=sgd", "momentum=0.9", "dampening=0.1", "nesterov=true"},
+       "takes a momentum and no dampening, and training.dampening is 0.1"},
+      {run, {"training.momentum=1.5"}, "training.momentum is 1.5"},
       {run, {"save_strategy=epoch"}, "save_strategy is \"epoch\""},
       {run, {"training.eval_steps=10"}, "data.eval names no data"},
       {run, {"runtime.device=gpu"}, "runtime.device is \"gpu\""},
@@ -226,14 +244,13 @@ TEST(RunConfig, RefusesWhatIsNotSupportedYet) {
        {"training.bf16=true"},
        "training.precision is bf16, which is not supported yet",
        "supported today: fp32"},
-      {kRun, {"training.optimizer=lion"}, "training.optimizer is lion", "adamw, adam"},
+      {kRun, {"training.optimizer=lion"}, "training.optimizer is lion", "adamw, adam, sgd"},
       {kRun, {"training.optim=adamw_bnb_8bit"}, "training.optimizer is adamw_8bit"},
       {kRun, {"gradient_checkpointing=true"}, "memory.recompute is full"},
       {kRun, {"memory.recompute={segments: 4}"}, "memory.recompute is {segments: 4}"},
       {kRun, {"memory.offload={activations: host}"}, "memory.offload is {activations: host}"},
       {kRun, {"runtime.device=cuda:1"}, "runtime.device is \"cuda:1\""},
       {kRun, {"runtime.profile=h100"}, "runtime.profile is h100"},
-      {kRun, {"model.init=pretrained"}, "model.init is pretrained", "random"},
       {kRun, {"lora={r: 8}"}, "lora is not supported yet", "lora=null"},
       {kRun, {"quantization.load_in_4bit=true"}, "quantization is not supported yet"},
   };
@@ -260,11 +277,15 @@ TEST(LoadRunConfig, RefusesWhatItCannotRead) {
   EXPECT_TRUE(load_run_config(folder.write("run.yaml", kRun)));
 }
 
-TEST(CheckForTraining, NeedsDataAndRandomWeights) {
+TEST(CheckForTraining, NeedsDataAndAPlaceOfTheWeights) {
   EXPECT_TRUE(check_for_training(*parse(kRun)));
   EXPECT_FALSE(check_for_training(*parse(kRun, {"data.train=null"})));
-  EXPECT_FALSE(check_for_training(*parse(kRun, {"model.path=x"})));
+  EXPECT_FALSE(check_for_training(*parse(kRun, {"model.init=pretrained"})));
+  EXPECT_TRUE(check_for_training(*parse(kRun, {"model.path=x"})));
   EXPECT_TRUE(check_for_training(*parse(kRun, {"model.path=x", "model.init=random"})));
+  EXPECT_FALSE(check_for_evaluation(*parse(kRun)));
+  EXPECT_TRUE(check_for_evaluation(*parse(kRun, {"data.eval=x.npy"})));
+  EXPECT_FALSE(check_for_evaluation(*parse(kRun, {"data.eval=x.npy", "model.init=pretrained"})));
   EXPECT_TRUE(check_against_model(*parse(kRun), 128));
   EXPECT_EQ(check_against_model(*parse(kRun), 127).error().code, ErrorCode::kInvalidArgument);
 }

@@ -142,6 +142,12 @@ TEST(CpuBackend, LaunchingAllocatesNothing) {
   const Tensor rstd = normal({2, 300}, 5), random = ints({4}, {1, 2, 3, 4});
   const Attrs attention{{"heads", int64_t{2}}, {"kv_heads", int64_t{1}}, {"head_dim", int64_t{10}},
                         {"scale", 0.3},        {"causal", true},         {"window", int64_t{0}}};
+  const Attrs heads{
+      {"heads", int64_t{2}}, {"kv_heads", int64_t{1}}, {"head_dim", int64_t{10}}, {"eps", 1e-5}};
+  const Tensor norm = normal({10}, 10);
+  Attrs dropping = attention;
+  dropping.set("p", 0.1);
+  dropping.set("key", int64_t{5});
   const OpRun runs[] = {
       {"add", {x, x}},
       {"swiglu", {x}},
@@ -157,7 +163,12 @@ TEST(CpuBackend, LaunchingAllocatesNothing) {
       {"rope_packed",
        {x, normal({1, 300, 20}, 6)},
        {{"heads", int64_t{1}}, {"head_dim", int64_t{20}}, {"inverse", false}}},
+      {"qk_norm_rope", {x, norm, norm, normal({1, 300, 10}, 6)}, heads},
+      {"qk_norm_rope_grad",
+       {x, x, norm, norm, normal({1, 300, 10}, 6), normal({2, 300, 2}, 7), normal({2, 300, 1}, 8)},
+       heads},
       {"attention_packed", {x}, attention},
+      {"attention_packed", {x, absent(), random}, dropping},
       {"attention_packed_grad",
        {x, normal({2, 300, 20}, 7), normal({2, 2, 300}, 8), normal({2, 300, 20}, 9)},
        attention},

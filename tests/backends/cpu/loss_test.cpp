@@ -1,6 +1,7 @@
 // Linear maps, cross entropy, the fused head, attention's ops and the optimizer: against the references,
 // fused against unfused, and continued over micro-batches.
 #include "kernel_harness.h"
+#include "ops/update_rules.h"
 
 namespace plimsoll::cpu::testing {
 namespace {
@@ -131,25 +132,54 @@ TEST(Attention, PackedGivesTheBitsOfItsParts) {
 // ---- optimizer
 // ---------------------------------------------------------------------------------------------------
 
-Tensor groups() {
-  return floats({2, ops::kGroupFields}, {0.999f, 0.9f, 0.1f, 0.999f, 0.001f, 1e-8f, 0.01f, 0.3f, 1.0f, 0.8f,
-                                         0.2f, 0.95f, 0.05f, 1e-6f, 0.02f, 0.5f});
+/// Two groups: fields from 0.3 to 1.0, as hyper-parameters of any rule might be.
+Tensor groups(const ops::UpdateRule& rule) {
+  std::vector<float> fields;
+  for (int64_t i = 0; i < 2 * rule.num_fields; ++i)
+    fields.push_back(1.0f - 0.7f * static_cast<float>(i % 7) / 7);
+  return floats({2, rule.num_fields}, fields);
 }
 Tensor squared(Tensor t) {
   for (size_t i = 0; i < t.bits.size(); ++i) t.bits[i] = std::bit_cast<uint32_t>(t.f32(i) * t.f32(i));
   return t;
 }
-std::vector<Tensor> parameter(const Shape& s, unsigned seed) {
-  return {normal(s, seed), normal(s, seed + 1), normal(s, seed + 2), squared(normal(s, seed + 3))};
+/// Parameter, gradient and states, the last of them positive.
+std::vector<Tensor> operands(const ops::UpdateRule& rule, const Shape& s, unsigned seed) {
+  std::vector<Tensor> tensors;
+  for (unsigned i = 0; i < rule.num_operands(); ++i) tensors.push_back(normal(s, seed + i));
+  if (!rule.states.empty()) tensors.back() = squared(tensors.back());
+  return tensors;
 }
 
-TEST(Optimizer, AgainstReference) {
-  for (const Shape& s : {Shape{1}, Shape{33}, Shape{3, 17000}}) {
-    auto in = parameter(s, 1);
-    in.insert(in.end(), {scalar(0.7f), groups()});
-    expect_op({"adamw", in, {{"group", int64_t{1}}}}, 1e-6);
-    expect_op({"sum_squares", {normal(s, 1)}}, 1e-7);
+TEST(Optimizer, EveryRuleAgainstItsReference) {
+  for (const ops::UpdateRule& rule : ops::update_rules())
+    for (const Shape& s : {Shape{1}, Shape{33}, Shape{3, 17000}}) {
+      auto in = operands(rule, s, 1);
+      in.insert(in.end(), {scalar(0.7f), groups(rule)});
+      for (const int64_t group : {0, 1}) expect_op({std::string(rule.name), in, {{"group", group}}}, 1e-6);
+    }
+}
+
+/// Not one of the two forms in disguise: the column decides.
+TEST(Optimizer, NesterovIsAColumn) {
+  const Tensor p = normal({40}, 1), g = normal({40}, 2), buffer = normal({40}, 3), one = scalar(1.0f);
+  const auto step = [&](float nesterov) {
+    return run_cpu({"sgd_momentum",
+                    {p, g, buffer, one, floats({1, ops::kSgdFields}, {0.1f, 0.01f, 0.9f, 1.0f, nesterov})},
+                    {{"group", int64_t{0}}}});
+  };
+  const auto plain = step(0), ahead = step(1);
+  expect_same_bits(plain[1], ahead[1], "buffer");
+  for (size_t i = 0; i < 40; ++i) {
+    const double decayed = g.f32(i) + 0.01 * p.f32(i), b = 0.9 * buffer.f32(i) + decayed;
+    EXPECT_NEAR(plain[0].f32(i), p.f32(i) - 0.1 * b, 1e-6);
+    EXPECT_NEAR(ahead[0].f32(i), p.f32(i) - 0.1 * (decayed + 0.9 * b), 1e-6);
   }
+}
+
+TEST(Optimizer, NormAndClipAgainstReference) {
+  for (const Shape& s : {Shape{1}, Shape{33}, Shape{3, 17000}})
+    expect_op({"sum_squares", {normal(s, 1)}}, 1e-7);
   expect_op({"sum_squares_sweep", {normal({3, 17000}, 1), normal({5}, 2), normal({16384}, 3)}}, 1e-7);
   expect_op({"global_norm", {floats({3}, {1.0f, 2.0f, 3.5f}), scalar(7.0f)}}, 1e-7);
   expect_op({"clip_scale", {scalar(3.0f)}, {{"max_norm", 1.0}}}, 1e-6);
@@ -161,19 +191,26 @@ TEST(Optimizer, SweepGivesTheBitsOfItsParts) {
   const Shape shapes[] = {{3, 17000}, {5}, {16384}, {16385}};
   const std::vector<int64_t> group{0, 1, 1, 0};
   for_each_isa([&](const std::string& isa) {
-    std::vector<Tensor> in{scalar(0.7f), groups()}, expected, grads;
-    std::vector<float> squares;
-    for (size_t i = 0; i < 4; ++i) {
-      auto each = parameter(shapes[i], static_cast<unsigned>(10 * i));
-      in.insert(in.end(), each.begin(), each.end());
-      grads.push_back(each[1]);
-      squares.push_back(run_cpu({"sum_squares", {each[1]}})[0].f32(0));
-      each.insert(each.end(), {scalar(0.7f), groups()});
-      const auto updated = run_cpu({"adamw", each, {{"group", group[i]}}});
-      expected.insert(expected.end(), updated.begin(), updated.end());
+    for (const ops::UpdateRule& rule : ops::update_rules()) {
+      std::vector<Tensor> in{scalar(0.7f), groups(rule)}, expected;
+      for (size_t i = 0; i < 4; ++i) {
+        auto each = operands(rule, shapes[i], static_cast<unsigned>(10 * i));
+        in.insert(in.end(), each.begin(), each.end());
+        each.insert(each.end(), {scalar(0.7f), groups(rule)});
+        const auto updated = run_cpu({std::string(rule.name), each, {{"group", group[i]}}});
+        expected.insert(expected.end(), updated.begin(), updated.end());
+      }
+      for (const int threads : {1, 2, 3})
+        expect_same_bits(run_cpu({std::string(rule.sweep), in, {{"group", group}}}, {.threads = threads}),
+                         expected, isa + " " + std::string(rule.name));
     }
-    expect_same_bits(run_cpu({"adamw_sweep", in, {{"group", group}}}), expected, isa);
-    expect_same_bits(run_cpu({"sum_squares_sweep", grads})[0], floats({4}, squares), isa);
+    std::vector<Tensor> gradients;
+    std::vector<float> squares;
+    for (const Shape& s : shapes) {
+      gradients.push_back(normal(s, 1));
+      squares.push_back(run_cpu({"sum_squares", {gradients.back()}})[0].f32(0));
+    }
+    expect_same_bits(run_cpu({"sum_squares_sweep", gradients})[0], floats({4}, squares), isa);
   });
 }
 

@@ -22,6 +22,12 @@ TEST(Embedding, AgainstReference) {
   expect_op({"embedding_grad", {dy, ids}, {{"rows", int64_t{40}}}}, 2e-6);
   expect_op({"embedding_grad", {dy, ids, normal({40, 33}, 4)}, {{"rows", int64_t{40}}}}, 2e-6);
   expect_op({"embedding_grad_add", {normal({40, 33}, 4), dy, ids}}, 2e-6);
+  const Attrs padding{{"padding", int64_t{7}}};
+  Attrs rows = padding;
+  rows.set("rows", int64_t{40});
+  expect_op({"embedding_grad", {dy, ids}, rows}, 2e-6);
+  expect_op({"embedding_grad", {dy, ids, normal({40, 33}, 4)}, rows}, 2e-6);
+  expect_op({"embedding_grad_add", {normal({40, 33}, 4), dy, ids}, padding}, 2e-6);
   expect_op({"embedding_grad", {dy, ids}, {{"rows", int64_t{5000}}}}, 2e-6);
   expect_op({"embedding_grad_add", {normal({5000, 33}, 4), dy, indices({2, 300}, 5000, 2)}}, 2e-6);
 }

@@ -6,6 +6,7 @@
 #include <span>
 
 #include "backends/cpu/thread_pool.h"
+#include "ops/philox.h"
 
 namespace plimsoll::cpu {
 
@@ -17,6 +18,14 @@ struct AttentionShape {
   int64_t num_heads = 0;
   int64_t num_kv_heads = 0;
   int64_t head_dim = 0;  ///< any number
+};
+
+/// Weights dropped after the softmax, drawn as ops/philox.h says; the stream's sequence is that of b = 0.
+struct AttentionDropout {
+  bool on = false;
+  uint32_t threshold = 0;     ///< a weight stays where its word is at least this
+  float inverse_keep = 1.0f;  ///< 1 / (1 - p), by which what stays is multiplied
+  ops::RandomStream stream = {};
 };
 
 /// Operands of the forward pass, f32. Element (b, t, h, d) of q is
@@ -38,9 +47,16 @@ struct AttentionArgs {
   int64_t window = 0;  ///< 0: none; else implies causal
   const int32_t* doc_start =
       nullptr;  ///< [batch, tokens]: index in the sequence of the first token of t's document
+  /// Forward over a cache: keys and values of a sequence, where they are not those of its own tokens; and the
+  /// position of its token 0 among them, [batch], null: 0. Token i then stands at start + i; not with
+  /// doc_start.
+  int64_t cached_keys = 0;
+  const int32_t* start = nullptr;
+  AttentionDropout dropout = {};
   float* out = nullptr;
   int64_t out_token_stride = 0;
-  float* lse = nullptr;  ///< [batch, num_heads, tokens]: ln of the sum of exponentials of the scaled scores
+  float* lse = nullptr;  ///< [batch, num_heads, tokens]: ln of the sum of exponentials of the scaled scores;
+                         ///< null: not wanted (forward)
 };
 
 /// Operands of the backward pass. Gradients are laid out as their primals, each with its own token stride.

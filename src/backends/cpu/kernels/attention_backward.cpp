@@ -122,6 +122,9 @@ void backward_task(const AttentionBackwardArgs& args, const AttentionTask& task,
   const int64_t blocks = num_blocks(shape.tokens);
   BackwardState s = load_granule(args.forward, b, h / group, begin, end - begin, scratch);
   Prefetcher prefetcher(shape.head_dim, kLinesPerStep);
+  const AttentionDropout& dropout = args.forward.dropout;
+  const TileDropout drop{dropout_stream(dropout, b, h), dropout.threshold, dropout.inverse_keep,
+                         shape.tokens};
   const int64_t lowest = mask.causal ? begin / kBlock : 0;
   for (int64_t index = lowest; index < blocks; ++index) {
     const QueryBlock block = make_query_block(mask, index);
@@ -135,7 +138,8 @@ void backward_task(const AttentionBackwardArgs& args, const AttentionTask& task,
     if (index + 2 == std::max(blocks, lowest + 2)) prefetch_dkeys(args, task, prefetcher);
     load_block(args, block, b, h, s);
     for (int64_t key = begin; key < end; key += kBlock)
-      backward_tile(mask, block, static_cast<int32_t>(key), key - begin, shape.head_dim, s, prefetcher);
+      backward_tile(mask, block, static_cast<int32_t>(key), key - begin, shape.head_dim,
+                    dropout.on ? &drop : nullptr, s, prefetcher);
     write_dqueries(args, block, b, h, granule, first_granule, s, turns);
   }
   write_dkeys(args, b, h, granule, end - begin, s, turns);

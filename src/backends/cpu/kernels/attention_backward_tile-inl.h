@@ -112,6 +112,20 @@ HWY_INLINE void differentiate_softmax(const TilePlan& plan, BackwardState& s) {
   }
 }
 
+// The same where weights were dropped: what reaches dv is what was kept, and what comes back through it too.
+HWY_INLINE void differentiate_dropped(const TilePlan& plan, const TileDropout& drop, int32_t query,
+                                      int32_t key, BackwardState& s) {
+  const Tag d;
+  const Vector inverse_keep = hn::Set(d, drop.inverse_keep);
+  for_kept(plan, drop, query, key, [&](int at, int v, hn::Mask<Tag> mask) HWY_ATTR {
+    const Vector lse = hn::Load(d, s.lse + v * kLanes), delta = hn::Load(d, s.delta + v * kLanes);
+    const Vector kept = hn::IfThenElseZero(mask, inverse_keep);
+    const Vector p = Exp2NonPositive(d, hn::Sub(hn::Load(d, s.probs + at), lse));
+    hn::Store(hn::Mul(p, kept), d, s.probs + at);
+    hn::Store(hn::Mul(p, hn::MulSub(kept, hn::Load(d, s.dscores + at), delta)), d, s.dscores + at);
+  });
+}
+
 // The two products of a rectangle that contract head_dim: scores and gradient of softmax.
 HWY_INLINE void multiply_features(const Rectangle& r, const float* a, int64_t head_dim, const float* b,
                                   float* c, Prefetcher& prefetcher) {
@@ -161,8 +175,10 @@ HWY_INLINE void multiply_keys(const Rectangle& r, const float* keys, int64_t hea
 }
 
 // One tile: `key` counts from the start of the sequence, `local` from that of the granule.
+// `drop` may be null.
 HWY_INLINE void backward_tile(const MaskView& mask, const QueryBlock& block, int32_t key, int64_t local,
-                              int64_t head_dim, BackwardState& s, Prefetcher& prefetcher) {
+                              int64_t head_dim, const TileDropout* drop, BackwardState& s,
+                              Prefetcher& prefetcher) {
   const int num_keys = static_cast<int>(std::min<int64_t>(kBlock, mask.tokens - key));
   const TilePlan plan = plan_tile(mask, block, key, num_keys);
   const float* keys = s.keys + local * head_dim;
@@ -172,7 +188,10 @@ HWY_INLINE void backward_tile(const MaskView& mask, const QueryBlock& block, int
     multiply_features(plan.rectangles[n], values, head_dim, s.douts_t, s.dscores, prefetcher);
   }
   if (plan.masked) mask_scores(mask, block, plan, key, s.probs);
-  differentiate_softmax(plan, s);
+  if (drop != nullptr)
+    differentiate_dropped(plan, *drop, block.first, key, s);
+  else
+    differentiate_softmax(plan, s);
   const int64_t padded = padded_head_dim(head_dim);
   for (int n = 0; n < plan.count; ++n) {
     multiply_queries(plan.rectangles[n], s.probs, s.douts, head_dim, s.dvalues + local * padded, prefetcher);

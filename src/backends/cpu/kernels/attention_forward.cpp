@@ -90,10 +90,19 @@ HWY_INLINE void rescale(int vectors, int64_t head_dim, const float* factor, Forw
   }
 }
 
-// One tile of keys: scores, softmax, values.
+// Zeroes what is dropped; the sums have it all the same, and finish() makes up for it.
+HWY_INLINE void drop_weights(const TilePlan& plan, const TileDropout& drop, int32_t query, int32_t key,
+                             float* weights) {
+  const Tag d;
+  for_kept(plan, drop, query, key, [=](int at, int /*vector*/, hn::Mask<Tag> kept) HWY_ATTR {
+    hn::Store(hn::IfThenElseZero(kept, hn::Load(d, weights + at)), d, weights + at);
+  });
+}
+
+// One tile of keys: scores, softmax, values. `drop` may be null.
 HWY_INLINE void forward_tile(const AttentionArgs& args, const MaskView& mask, const QueryBlock& block,
-                             int32_t key, const float* k, const float* v, ForwardState& s,
-                             Prefetcher& prefetcher) {
+                             int32_t key, const float* k, const float* v, const TileDropout* drop,
+                             ForwardState& s, Prefetcher& prefetcher) {
   const int num_keys = static_cast<int>(std::min<int64_t>(kBlock, mask.tokens - key));
   const TilePlan plan = plan_tile(mask, block, key, num_keys);
   if (plan.count == 0) return;
@@ -115,6 +124,7 @@ HWY_INLINE void forward_tile(const AttentionArgs& args, const MaskView& mask, co
   alignas(64) float factor[kBlock];
   if (raise_max(plan, block.vectors, s, factor)) rescale(block.vectors, head_dim, factor, s);
   exponentiate(plan, s);
+  if (drop != nullptr) drop_weights(plan, *drop, block.first, key, s.scores);
   for (int n = 0; n < plan.count; ++n) {
     const Rectangle& r = plan.rectangles[n];
     multiply<true>({.rows = static_cast<int>(head_dim),
@@ -131,23 +141,23 @@ HWY_INLINE void forward_tile(const AttentionArgs& args, const MaskView& mask, co
   }
 }
 
-// Divides by the sums and writes out and lse.
-HWY_INLINE void finish(const QueryBlock& block, int64_t head_dim, ForwardState& s, float* out,
-                       int64_t out_stride, float* lse) {
+// Divides by the sums and by what dropout keeps, and writes out and, where it is wanted, lse.
+HWY_INLINE void finish(const QueryBlock& block, int64_t head_dim, float inverse_keep, ForwardState& s,
+                       float* out, int64_t out_stride, float* lse) {
   const Tag d;
   alignas(64) float inverse[kBlock];
   alignas(64) float log_sum[kBlock];
   for (int v = 0; v < block.vectors; ++v) {
     const Vector sum = hn::Load(d, s.sum + v * kLanes);
     const Vector zero = hn::Zero(d);
-    const Vector inv = hn::Div(hn::Set(d, 1.0f), sum);
+    const Vector inv = hn::Div(hn::Set(d, inverse_keep), sum);
     hn::Store(hn::IfThenElse(hn::Eq(sum, zero), zero, inv), d, inverse + v * kLanes);
     const Vector max = hn::Load(d, s.max + v * kLanes);
     hn::Store(hn::MulAdd(max, hn::Set(d, kLn2), Log(d, sum)), d, log_sum + v * kLanes);
   }
   rescale(block.vectors, head_dim, inverse, s);
   transpose<false>(s.out, kBlock, head_dim, block.rows, 1.0f, out, out_stride);
-  std::copy(log_sum, log_sum + block.rows, lse);
+  if (lse != nullptr) std::copy(log_sum, log_sum + block.rows, lse);
 }
 
 // Keys and values of one tile, for the block of queries at `first`.
@@ -155,12 +165,12 @@ HWY_INLINE void prefetch_tile(const AttentionArgs& args, const AttentionTask& ta
                               Prefetcher& prefetcher) {
   const AttentionShape& shape = args.shape;
   const int64_t kv_head = task.h / (shape.num_heads / shape.num_kv_heads),
-                rows = std::min<int64_t>(kBlock, shape.tokens - key);
+                rows = std::min<int64_t>(kBlock, cached_or_own_keys(args) - key);
   prefetcher.add(
-      args.k + head_offset(shape, task.b, kv_head, args.k_token_stride) + key * args.k_token_stride,
+      args.k + key_head_offset(args, task.b, kv_head, args.k_token_stride) + key * args.k_token_stride,
       args.k_token_stride, rows);
   prefetcher.add(
-      args.v + head_offset(shape, task.b, kv_head, args.v_token_stride) + key * args.v_token_stride,
+      args.v + key_head_offset(args, task.b, kv_head, args.v_token_stride) + key * args.v_token_stride,
       args.v_token_stride, rows);
 }
 
@@ -176,11 +186,11 @@ void forward_block(const AttentionArgs& args, const AttentionTask& task, const A
   const AttentionShape& shape = args.shape;
   const int64_t b = task.b, h = task.h, head_dim = shape.head_dim;
   const int64_t kv_head = h / (shape.num_heads / shape.num_kv_heads);
-  const float* k = args.k + head_offset(shape, b, kv_head, args.k_token_stride);
-  const float* v = args.v + head_offset(shape, b, kv_head, args.v_token_stride);
-  const float* q = args.q + head_offset(shape, b, h, args.q_token_stride) + block.first * args.q_token_stride;
-  float* out =
-      args.out + head_offset(shape, b, h, args.out_token_stride) + block.first * args.out_token_stride;
+  const float* k = args.k + key_head_offset(args, b, kv_head, args.k_token_stride);
+  const float* v = args.v + key_head_offset(args, b, kv_head, args.v_token_stride);
+  const int64_t token = block.first - mask.start;  // of the sequence's own
+  const float* q = args.q + head_offset(shape, b, h, args.q_token_stride) + token * args.q_token_stride;
+  float* out = args.out + head_offset(shape, b, h, args.out_token_stride) + token * args.out_token_stride;
   ForwardState s;
   s.queries = scratch;
   s.out = s.queries + head_dim * kBlock;
@@ -189,22 +199,25 @@ void forward_block(const AttentionArgs& args, const AttentionTask& task, const A
   std::fill(s.sum, s.sum + kBlock, 0.0f);
   std::fill(s.out, s.out + head_dim * kBlock, 0.0f);
   pack_transposed(q, args.q_token_stride, block.rows, head_dim, args.scale * vector_math::kLog2E, s.queries);
-  const bool first_of_task = block.first == task.granule * kGranule;
-  const int64_t following = block.first + kBlock,
+  const TileDropout drop{dropout_stream(args.dropout, b, h), args.dropout.threshold,
+                         args.dropout.inverse_keep, shape.tokens};
+  const bool first_of_task = token == task.granule * kGranule;
+  const int64_t following = block.first + kBlock, following_token = token + kBlock,
                 end = mask.causal ? std::min(following, mask.tokens) : mask.tokens;
   for (int64_t key = std::max(0, block.min_lower_key) / kBlock * kBlock; key < end; key += kBlock) {
     if (key + kBlock >= end) {
       prefetcher.add(out, args.out_token_stride, block.rows);
-      const bool last = following >= mask.tokens || following % kGranule == 0;
-      prefetch_queries(args, last ? next : task, last ? next.granule * kGranule : following, prefetcher);
+      const bool last = following_token >= mask.queries || following_token % kGranule == 0;
+      prefetch_queries(args, last ? next : task, last ? next.granule * kGranule : following_token, prefetcher);
       prefetch_tile(args, last ? next : task, last ? 0 : mask.causal ? following : key, prefetcher);
     } else if (first_of_task) {
       prefetch_tile(args, task, key + kBlock, prefetcher);
     }
-    forward_tile(args, mask, block, static_cast<int32_t>(key), k, v, s, prefetcher);
+    forward_tile(args, mask, block, static_cast<int32_t>(key), k, v, args.dropout.on ? &drop : nullptr, s,
+                 prefetcher);
   }
-  finish(block, head_dim, s, out, args.out_token_stride,
-         args.lse + (b * shape.num_heads + h) * shape.tokens + block.first);
+  finish(block, head_dim, args.dropout.inverse_keep, s, out, args.out_token_stride,
+         args.lse == nullptr ? nullptr : args.lse + (b * shape.num_heads + h) * shape.tokens + token);
 }
 
 }  // namespace
@@ -243,6 +256,7 @@ void check_attention(const AttentionArgs& args) {
   PLIMSOLL_CHECK(s.num_kv_heads >= 1 && s.num_heads % s.num_kv_heads == 0 && s.head_dim >= 1,
                  "attention: heads");
   PLIMSOLL_CHECK(args.window >= 0, "attention: window");
+  PLIMSOLL_CHECK(args.start == nullptr || args.doc_start == nullptr, "attention: start and doc_start");
 }
 
 int64_t attention_forward_workspace_bytes(const AttentionShape& shape, int num_threads) {

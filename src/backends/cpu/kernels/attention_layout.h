@@ -20,9 +20,11 @@ inline int64_t num_granules(int64_t tokens) { return (tokens + kGranule - 1) / k
 /// head_dim rounded up to whole vectors of the widest instruction set.
 inline int64_t padded_head_dim(int64_t head_dim) { return (head_dim + 15) / 16 * 16; }
 
-/// Who sees whom in one sequence: i sees j if j >= lower_key(i) and i >= lower_query(j).
+/// Who sees whom in one sequence: i sees j if j >= lower_key(i) and i >= lower_query(j). i and j are positions
+/// in the sequence; queries are those of [start, start + queries), keys those of [0, tokens).
 struct MaskView {
   int64_t tokens = 0;
+  int64_t start = 0, queries = 0;
   bool causal = true;
   int64_t window = 0;
   const int32_t* doc_start = nullptr;  ///< this sequence's
@@ -36,8 +38,15 @@ struct MaskView {
   }
 };
 
+/// Keys and values of a sequence.
+inline int64_t cached_or_own_keys(const AttentionArgs& args) {
+  return args.cached_keys > 0 ? args.cached_keys : args.shape.tokens;
+}
+
 inline MaskView mask_of(const AttentionArgs& args, int64_t b) {
-  return {.tokens = args.shape.tokens,
+  return {.tokens = cached_or_own_keys(args),
+          .start = args.start != nullptr ? args.start[b] : 0,
+          .queries = args.shape.tokens,
           .causal = args.causal || args.window > 0,
           .window = args.window,
           .doc_start = args.doc_start ? args.doc_start + b * args.shape.tokens : nullptr};
@@ -49,9 +58,21 @@ struct AttentionTask {
   int64_t b = 0, h = 0, granule = 0;
 };
 
+/// What the weights of one head of one sequence draw from.
+inline ops::RandomStream dropout_stream(const AttentionDropout& dropout, int64_t b, int64_t h) {
+  ops::RandomStream stream = ops::attention_stream(dropout.stream, h);
+  stream.sequence += static_cast<uint32_t>(b);
+  return stream;
+}
+
 /// Address of a head's row 0 in a [batch, tokens, heads, head_dim] operand with a token stride.
 inline int64_t head_offset(const AttentionShape& s, int64_t b, int64_t head, int64_t token_stride) {
   return b * s.tokens * token_stride + head * s.head_dim;
+}
+
+/// The same for keys and values.
+inline int64_t key_head_offset(const AttentionArgs& args, int64_t b, int64_t head, int64_t token_stride) {
+  return b * cached_or_own_keys(args) * token_stride + head * args.shape.head_dim;
 }
 
 /// Aborts on shapes and strides that no caller may pass.

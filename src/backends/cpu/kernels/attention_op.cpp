@@ -2,6 +2,7 @@
 // projection.
 #include "backends/cpu/kernels/attention.h"
 #include "backends/cpu/kernels/operands.h"
+#include "ops/philox.h"
 
 namespace plimsoll::cpu {
 namespace {
@@ -22,11 +23,24 @@ AttentionShape unpacked_shape(const ir::Shape& q, const ir::Shape& k) {
   return {q.dim(0), q.dim(1), q.dim(2), k.dim(2), q.dim(3)};
 }
 
+AttentionDropout dropout_of(const KernelCall& call, size_t operand) {
+  const TensorRef random = input_or_none(call, operand);
+  if (!random) return {};
+  const double p = call.op->attrs.f64("p");
+  const auto* words = random.as<const int32_t>();
+  const auto word = [&](int i) { return static_cast<uint32_t>(words[i]); };
+  return {.on = true,
+          .threshold = static_cast<uint32_t>(std::min<uint64_t>(ops::dropout_threshold(p), UINT32_MAX)),
+          .inverse_keep = static_cast<float>(1.0 / (1.0 - p)),
+          .stream = {word(0), word(1), word(2), word(3), static_cast<uint32_t>(call.op->attrs.i64("key"))}};
+}
+
 void set_options(AttentionArgs& a, const KernelCall& call, size_t doc_start) {
   a.scale = static_cast<float>(call.op->attrs.f64("scale"));
   a.causal = call.op->attrs.flag("causal");
   a.window = call.op->attrs.i64("window");
   a.doc_start = input_or_none(call, doc_start).as<const int32_t>();
+  a.dropout = dropout_of(call, doc_start + 1);
 }
 
 AttentionArgs unpacked_args(const KernelCall& call, size_t doc_start) {

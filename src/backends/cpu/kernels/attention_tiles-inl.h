@@ -28,6 +28,7 @@
 
 #include "backends/cpu/kernels/attention_layout.h"
 #include "backends/cpu/kernels/attention_products-inl.h"
+#include "backends/cpu/kernels/philox-inl.h"
 #include "hwy/highway.h"
 
 HWY_BEFORE_NAMESPACE();
@@ -60,8 +61,8 @@ struct QueryBlock {
 
 HWY_INLINE QueryBlock make_query_block(const MaskView& mask, int64_t index) {
   QueryBlock block;
-  block.first = static_cast<int32_t>(index * kBlock);
-  block.rows = static_cast<int>(std::min<int64_t>(kBlock, mask.tokens - block.first));
+  block.first = static_cast<int32_t>(mask.start + index * kBlock);
+  block.rows = static_cast<int>(std::min<int64_t>(kBlock, mask.queries - index * kBlock));
   block.vectors = (block.rows + kLanes - 1) / kLanes;
   if (!mask.doc_start && mask.window == 0) return block;
   for (int i = 0; i < kBlock; ++i)
@@ -127,6 +128,37 @@ HWY_INLINE void mask_scores(const MaskView& mask, const QueryBlock& block, const
         hn::StoreU(hn::IfThenElse(unseen, hidden, hn::LoadU(d, p)), d, p);
       }
     }
+  }
+}
+
+// What one tile of one head drops. Four keys share a block of words.
+struct TileDropout {
+  ops::RandomStream stream;
+  uint32_t threshold = 0;
+  float inverse_keep = 1.0f;
+  int64_t tokens = 0;
+
+  HWY_INLINE philox::Words draw(int64_t query, int64_t key) const {
+    return philox::random_vectors(stream, static_cast<uint32_t>(ops::attention_block(query, key, tokens)));
+  }
+};
+
+inline constexpr int kKeysPerDraw = 4;
+static_assert(kKeyStep % kKeysPerDraw == 0, "rectangles begin at a block of words");
+
+// f(place in the tile, vector of the block, which elements stay) over the vectors that the tile computes.
+template <class F>
+HWY_INLINE void for_kept(const TilePlan& plan, const TileDropout& drop, int32_t first_query,
+                         int32_t first_key, F f) {
+  const philox::Threshold threshold(drop.threshold);
+  for (int n = 0; n < plan.count; ++n) {
+    const Rectangle& rect = plan.rectangles[n];
+    for (int v = rect.vector_begin; v < rect.vector_end; ++v)
+      for (int k = rect.key_begin; k < rect.key_end; k += kKeysPerDraw) {
+        const philox::Words words = drop.draw(first_query + v * kLanes, first_key + k);
+        for (int i = 0; i < std::min(kKeysPerDraw, rect.key_end - k); ++i)
+          f((k + i) * kBlock + v * kLanes, v, threshold.keeps(words.word[i]));
+      }
   }
 }
 

@@ -72,11 +72,16 @@ int64_t keys_bytes(const ir::OpTypes& types, int /*num_threads*/) {
          static_cast<int64_t>(sizeof(uint64_t));
 }
 
-std::span<const uint64_t> sorted_keys(const TensorRef& ids, std::span<std::byte> workspace) {
-  const auto count = static_cast<size_t>(ids.num_elements());
-  auto* keys = reinterpret_cast<uint64_t*>(workspace.data());
+// Tokens of the padding id, which train nothing, are left out.
+std::span<const uint64_t> sorted_keys(const KernelCall& call, size_t operand) {
+  const TensorRef& ids = call.inputs[operand];
+  auto* keys = reinterpret_cast<uint64_t*>(call.workspace.data());
   const auto* id = ids.as<const int32_t>();
-  for (size_t i = 0; i < count; ++i) keys[i] = uint64_t{static_cast<uint32_t>(id[i])} << 32 | i;
+  const bool padded = call.op->attrs.find("padding") != nullptr;
+  const int64_t padding = padded ? call.op->attrs.i64("padding") : -1;
+  size_t count = 0;
+  for (size_t i = 0; i < static_cast<size_t>(ids.num_elements()); ++i)
+    if (id[i] != padding) keys[count++] = uint64_t{static_cast<uint32_t>(id[i])} << 32 | i;
   std::sort(keys, keys + count);  // in place, and all keys differ
   return {keys, count};
 }
@@ -93,7 +98,7 @@ size_t run_end(std::span<const uint64_t> keys, size_t first) {
 void embedding_grad(const KernelCall& call, ThreadPool& pool) {
   const auto dy = rows_of<const float>(call.inputs[0]);
   const TensorRef acc = input_or_none(call, 2);
-  const auto keys = sorted_keys(call.inputs[1], call.workspace);
+  const auto keys = sorted_keys(call, 1);
   const auto out = rows_of<float>(call.outputs[0]);
   const bool kept = acc && acc.data == call.outputs[0].data;
   for_row_blocks(pool, out.rows, out.cols, [&](int64_t begin, int64_t end) {
@@ -113,7 +118,7 @@ void embedding_grad(const KernelCall& call, ThreadPool& pool) {
 void embedding_grad_add(const KernelCall& call, ThreadPool& pool) {
   const auto total = rows_of<const float>(call.inputs[0]), dy = rows_of<const float>(call.inputs[1]);
   const auto out = rows_of<float>(call.outputs[0]);
-  const auto keys = sorted_keys(call.inputs[2], call.workspace);
+  const auto keys = sorted_keys(call, 2);
   if (total.data != out.data)
     std::memcpy(out.data, total.data, static_cast<size_t>(out.rows * out.cols) * sizeof(float));
   for_row_blocks(pool, static_cast<int64_t>(keys.size()), out.cols, [&](int64_t begin, int64_t end) {

@@ -1,6 +1,6 @@
-// The update: gradient norm, clipping and AdamW. All tensors are cut into the same fixed chunks whether they
-// come one by one or in a sweep, so both give the same bits; a sweep only keeps the threads busy over
-// tensors' ends.
+// The update: gradient norm, clipping and the update rules. All tensors are cut into the same fixed chunks
+// whether they come one by one or in a sweep, so both give the same bits; a sweep only keeps the threads busy
+// over tensors' ends. A new rule is a chunk function and its row in kRules.
 #include "backends/cpu/kernels/targets.h"
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "backends/cpu/kernels/optimizer.cpp"
@@ -12,17 +12,21 @@
 
 #include "backends/cpu/kernels/operands.h"
 #include "backends/cpu/kernels/vectors-inl.h"
+#include "ops/update_rules.h"
 
 #ifndef PLIMSOLL_BACKENDS_CPU_KERNELS_OPTIMIZER_ARGS_
 #define PLIMSOLL_BACKENDS_CPU_KERNELS_OPTIMIZER_ARGS_
 namespace plimsoll::cpu {
 namespace {
 
-// A part of one tensor; p, m and v are read at *_in and written at *_out, which may be the same.
-struct AdamWChunk {
-  const float *p_in, *grad, *m_in, *v_in;
-  float *p_out, *m_out, *v_out;
-  const float* group;  // [kGroupFields]
+constexpr int kMaxStates = 2;
+
+// A part of one tensor: parameter, gradient and states are read, parameter and states written, which may lie
+// where they were.
+struct UpdateChunk {
+  const float* in[2 + kMaxStates];
+  float* out[1 + kMaxStates];
+  const float* group;  // the group's row of the table
   float clip;
 };
 
@@ -40,24 +44,54 @@ using vectors::set;
 using vectors::store;
 using vectors::V;
 
-// Plain multiplications and additions, as PyTorch's own loop has them; exact division and square root.
-void adamw_chunk(const AdamWChunk& a, int64_t n) {
-  const auto field = [&](ops::GroupField f) HWY_ATTR { return set(a.group[f]); };
-  const V decay = field(ops::kDecayFactor), one_minus_beta1 = field(ops::kOneMinusBeta1);
-  const V beta2 = field(ops::kBeta2), one_minus_beta2 = field(ops::kOneMinusBeta2);
-  const V eps = field(ops::kEpsilon), step_size = field(ops::kStepSize),
-          correction = field(ops::kSqrtCorrection2);
+// rule(g, p, states) for all elements, with `States` states; g is clipped. The rule replaces p and the
+// states.
+template <int States, class Rule>
+HWY_INLINE void for_elements(const UpdateChunk& a, int64_t n, Rule rule) {
+  static_assert(States <= kMaxStates);
   const V clip = set(a.clip);
   vectors::for_vectors(n, [&](int64_t i, auto part) HWY_ATTR {
-    const V g = hn::Mul(load(a.grad + i, part), clip);
-    const V m0 = load(a.m_in + i, part);
-    const V m = hn::Add(m0, hn::Mul(hn::Sub(g, m0), one_minus_beta1));
-    const V v = hn::Add(hn::Mul(load(a.v_in + i, part), beta2), hn::Mul(hn::Mul(one_minus_beta2, g), g));
+    const V g = hn::Mul(load(a.in[1] + i, part), clip);
+    V p = load(a.in[0] + i, part);
+    V states[kMaxStates];
+    for (int s = 0; s < States; ++s) states[s] = load(a.in[2 + s] + i, part);
+    rule(g, p, states);
+    store(p, a.out[0] + i, part);
+    for (int s = 0; s < States; ++s) store(states[s], a.out[1 + s] + i, part);
+  });
+}
+
+// Plain multiplications and additions, as PyTorch's own loop has them; exact division and square root.
+void adamw_chunk(const UpdateChunk& a, int64_t n) {
+  const auto field = [&](ops::AdamwField f) HWY_ATTR { return set(a.group[f]); };
+  const V decay = field(ops::kAdamwDecay), one_minus_beta1 = field(ops::kAdamwOneMinusBeta1);
+  const V beta2 = field(ops::kAdamwBeta2), one_minus_beta2 = field(ops::kAdamwOneMinusBeta2);
+  const V eps = field(ops::kAdamwEpsilon), step_size = field(ops::kAdamwStepSize),
+          correction = field(ops::kAdamwSqrtCorrection2);
+  for_elements<2>(a, n, [&](V g, V& p, V* states) HWY_ATTR {
+    V &m = states[0], &v = states[1];
+    m = hn::Add(m, hn::Mul(hn::Sub(g, m), one_minus_beta1));
+    v = hn::Add(hn::Mul(v, beta2), hn::Mul(hn::Mul(one_minus_beta2, g), g));
     const V denominator = hn::Add(hn::Div(hn::Sqrt(v), correction), eps);
-    const V p = hn::Mul(load(a.p_in + i, part), decay);
-    store(hn::Sub(p, hn::Mul(step_size, hn::Div(m, denominator))), a.p_out + i, part);
-    store(m, a.m_out + i, part);
-    store(v, a.v_out + i, part);
+    p = hn::Sub(hn::Mul(p, decay), hn::Mul(step_size, hn::Div(m, denominator)));
+  });
+}
+
+// Fused where PyTorch's add with a factor is. Without decay that adds a zero, which PyTorch leaves out.
+void sgd_chunk(const UpdateChunk& a, int64_t n) {
+  const V decay = set(a.group[ops::kSgdWeightDecay]), rate = set(a.group[ops::kSgdRate]);
+  for_elements<0>(
+      a, n, [&](V g, V& p, V* /*states*/) HWY_ATTR { p = hn::NegMulAdd(rate, hn::MulAdd(decay, p, g), p); });
+}
+
+void sgd_momentum_chunk(const UpdateChunk& a, int64_t n) {
+  const V decay = set(a.group[ops::kSgdWeightDecay]), rate = set(a.group[ops::kSgdRate]);
+  const V momentum = set(a.group[ops::kSgdMomentum]), fresh = set(a.group[ops::kSgdFresh]);
+  const auto nesterov = hn::Ne(set(a.group[ops::kSgdNesterov]), vectors::zero());
+  for_elements<1>(a, n, [&](V g, V& p, V* states) HWY_ATTR {
+    const V decayed = hn::MulAdd(decay, p, g);
+    const V buffer = states[0] = hn::MulAdd(fresh, decayed, hn::Mul(states[0], momentum));
+    p = hn::NegMulAdd(rate, hn::IfThenElse(nesterov, hn::MulAdd(momentum, buffer, decayed), buffer), p);
   });
 }
 
@@ -89,6 +123,8 @@ namespace plimsoll::cpu {
 namespace {
 
 HWY_EXPORT(adamw_chunk);
+HWY_EXPORT(sgd_chunk);
+HWY_EXPORT(sgd_momentum_chunk);
 HWY_EXPORT(sum_squares_chunk);
 
 constexpr int64_t kChunk = 16384;
@@ -117,48 +153,69 @@ class Sweep {
   int64_t tensors_;
 };
 
-// ---- AdamW
-// -----------------------------------------------------------------------------------------------------
+// ---- updates
+// ---------------------------------------------------------------------------------------------------
 
-void adamw_tensor(std::span<const TensorRef> in, std::span<const TensorRef> out, const float* group,
-                  float clip, int64_t chunk) {
+using ChunkFunction = void (*)(const UpdateChunk&, int64_t);
+
+// The rules and how each updates a chunk on this machine.
+struct RuleKernel {
+  std::string_view rule;
+  ChunkFunction (*chunk)();
+};
+constexpr RuleKernel kRules[] = {
+    {"adamw", [] { return &HWY_DYNAMIC_DISPATCH(adamw_chunk); }},
+    {"sgd", [] { return &HWY_DYNAMIC_DISPATCH(sgd_chunk); }},
+    {"sgd_momentum", [] { return &HWY_DYNAMIC_DISPATCH(sgd_momentum_chunk); }},
+};
+
+ChunkFunction chunk_function(const ops::UpdateRule& rule) {
+  for (const RuleKernel& kernel : kRules)
+    if (kernel.rule == rule.name) return kernel.chunk();
+  PLIMSOLL_CHECK(false, std::string(rule.name));
+  return nullptr;
+}
+
+// `in`: parameter, gradient, states; `out`: parameter, states.
+void update_chunk(ChunkFunction function, std::span<const TensorRef> in, std::span<const TensorRef> out,
+                  const float* group, float clip, int64_t chunk) {
   const int64_t at = chunk * kChunk, n = std::min(kChunk, in[0].num_elements() - at);
-  const AdamWChunk a{.p_in = in[0].as<const float>() + at,
-                     .grad = in[1].as<const float>() + at,
-                     .m_in = in[2].as<const float>() + at,
-                     .v_in = in[3].as<const float>() + at,
-                     .p_out = out[0].as<float>() + at,
-                     .m_out = out[1].as<float>() + at,
-                     .v_out = out[2].as<float>() + at,
-                     .group = group,
-                     .clip = clip};
-  HWY_DYNAMIC_DISPATCH(adamw_chunk)(a, n);
+  UpdateChunk a{.in = {}, .out = {}, .group = group, .clip = clip};
+  for (size_t i = 0; i < in.size(); ++i) a.in[i] = in[i].as<const float>() + at;
+  for (size_t i = 0; i < out.size(); ++i) a.out[i] = out[i].as<float>() + at;
+  function(a, n);
 }
 
-void adamw(const KernelCall& call, ThreadPool& pool) {
-  const float clip = *call.inputs[4].as<const float>();
-  const float* group = call.inputs[5].as<const float>() + call.op->attrs.i64("group") * ops::kGroupFields;
-  pool.run(ceil_div(call.inputs[0].num_elements(), kChunk),
-           [&](int64_t chunk, int) { adamw_tensor(call.inputs.first(4), call.outputs, group, clip, chunk); });
+void update(const KernelCall& call, ThreadPool& pool) {
+  const ops::UpdateRule& rule = *ops::find_update_rule(call.op->def->name);
+  const ChunkFunction function = chunk_function(rule);
+  const auto tensors = call.inputs.first(rule.num_operands());
+  const float clip = *call.inputs[rule.num_operands()].as<const float>();
+  const float* groups = call.inputs[rule.num_operands() + 1].as<const float>();
+  const float* group = groups + call.op->attrs.i64("group") * rule.num_fields;
+  pool.run(ceil_div(tensors[0].num_elements(), kChunk),
+           [&](int64_t chunk, int) { update_chunk(function, tensors, call.outputs, group, clip, chunk); });
 }
 
-int64_t adamw_sweep_bytes(const ir::OpTypes& types, int /*num_threads*/) {
-  return Sweep::table_bytes((static_cast<int64_t>(types.inputs.size()) - 2) / 4);
+int64_t sweep_bytes(const ir::OpTypes& types, int /*num_threads*/) {
+  return Sweep::table_bytes(static_cast<int64_t>(types.attrs.ints("group").size()));
 }
 
-void adamw_sweep(const KernelCall& call, ThreadPool& pool) {
+void update_sweep(const KernelCall& call, ThreadPool& pool) {
+  const ops::UpdateRule& rule = *ops::find_update_rule(call.op->def->name);
+  const ChunkFunction function = chunk_function(rule);
   const float clip = *call.inputs[0].as<const float>();
   const float* groups = call.inputs[1].as<const float>();
   const auto& group_of = call.op->attrs.ints("group");
   const auto in = call.inputs.subspan(2);
-  const auto tensors = static_cast<int64_t>(in.size() / 4);
-  const Sweep sweep(call.workspace.data(), tensors,
-                    [&](int64_t t) { return in[static_cast<size_t>(4 * t)].num_elements(); });
+  const size_t operands = rule.num_operands(), results = rule.num_results();
+  const Sweep sweep(call.workspace.data(), static_cast<int64_t>(group_of.size()),
+                    [&](int64_t t) { return in[operands * static_cast<size_t>(t)].num_elements(); });
   pool.run(sweep.num_chunks(), [&](int64_t chunk, int) {
     const int64_t t = sweep.tensor_of(chunk);
     const auto i = static_cast<size_t>(t);
-    adamw_tensor(in.subspan(4 * i, 4), call.outputs.subspan(3 * i, 3),
-                 groups + group_of[i] * ops::kGroupFields, clip, chunk - sweep.first(t));
+    update_chunk(function, in.subspan(operands * i, operands), call.outputs.subspan(results * i, results),
+                 groups + group_of[i] * rule.num_fields, clip, chunk - sweep.first(t));
   });
 }
 
@@ -207,14 +264,19 @@ void clip_scale(const KernelCall& call, ThreadPool& /*pool*/) {
 }  // namespace
 
 std::span<const Kernel> optimizer_kernels() {
-  static constexpr Kernel kernels[] = {
-      {.op = "adamw", .run = adamw},
-      {.op = "adamw_sweep", .run = adamw_sweep, .workspace_bytes = adamw_sweep_bytes},
-      {.op = "clip_scale", .run = clip_scale},
-      {.op = "global_norm", .run = global_norm},
-      {.op = "sum_squares", .run = sum_squares_sweep, .workspace_bytes = sum_squares_bytes},
-      {.op = "sum_squares_sweep", .run = sum_squares_sweep, .workspace_bytes = sum_squares_bytes},
-  };
+  static const std::vector<Kernel> kernels = [] {
+    std::vector<Kernel> list = {
+        {.op = "clip_scale", .run = clip_scale},
+        {.op = "global_norm", .run = global_norm},
+        {.op = "sum_squares", .run = sum_squares_sweep, .workspace_bytes = sum_squares_bytes},
+        {.op = "sum_squares_sweep", .run = sum_squares_sweep, .workspace_bytes = sum_squares_bytes},
+    };
+    for (const ops::UpdateRule& rule : ops::update_rules()) {
+      list.push_back({.op = rule.name, .run = update});
+      list.push_back({.op = rule.sweep, .run = update_sweep, .workspace_bytes = sweep_bytes});
+    }
+    return list;
+  }();
   return kernels;
 }
 

@@ -10,6 +10,7 @@
 #include <cstring>
 
 #include "backends/cpu/kernels/operands.h"
+#include "backends/cpu/kernels/philox-inl.h"
 #include "backends/cpu/kernels/vector_math-inl.h"
 #include "backends/cpu/kernels/vectors-inl.h"
 #include "ops/philox.h"
@@ -19,56 +20,15 @@ namespace plimsoll::cpu::HWY_NAMESPACE {
 namespace {
 
 namespace hn = hwy::HWY_NAMESPACE;
+using philox::I32;
+using philox::random_vectors;
+using philox::U32;
+using philox::VU;
+using philox::Words;
 using vectors::F32;
 using vectors::kWidth;
 using vectors::set;
 using vectors::V;
-using U32 = hn::RebindToUnsigned<F32>;
-using I32 = hn::RebindToSigned<F32>;
-using VU = hn::Vec<U32>;
-
-struct Product {
-  VU high, low;
-};
-
-// a * m in 64 bits.
-HWY_INLINE Product multiply_wide(VU a, uint32_t m) {
-  const U32 d;
-#if HWY_TARGET == HWY_SCALAR
-  const uint64_t product = uint64_t{hn::GetLane(a)} * m;
-  return {hn::Set(d, static_cast<uint32_t>(product >> 32)), hn::Set(d, static_cast<uint32_t>(product))};
-#else
-  const hn::RepartitionToWide<U32> d64;
-  const VU factor = hn::Set(d, m);
-  const auto even = hn::MulEven(a, factor);
-  const auto odd = hn::MulEven(hn::BitCast(d, hn::ShiftRight<32>(hn::BitCast(d64, a))), factor);
-  return {hn::OddEven(hn::BitCast(d, odd), hn::BitCast(d, hn::ShiftRight<32>(even))),
-          hn::OddEven(hn::BitCast(d, hn::ShiftLeft<32>(odd)), hn::BitCast(d, even))};
-#endif
-}
-
-struct Words {
-  VU word[4];
-};
-
-// ops::random_words of blocks block, block + 1, ..., one a lane.
-HWY_INLINE Words random_vectors(const ops::RandomStream& s, uint32_t block) {
-  const U32 d;
-  VU c0 = hn::Add(hn::Iota(d, 0), hn::Set(d, block)), c1 = hn::Set(d, s.sequence);
-  VU c2 = hn::Set(d, s.step), c3 = hn::Set(d, s.op_key);
-  uint32_t key0 = s.seed_low, key1 = s.seed_high;
-  for (int round = 0; round < ops::kPhiloxRounds; ++round) {
-    const Product p0 = multiply_wide(c0, ops::kPhiloxMultiplier0),
-                  p1 = multiply_wide(c2, ops::kPhiloxMultiplier1);
-    c0 = hn::Xor(hn::Xor(p1.high, c1), hn::Set(d, key0));
-    c1 = p1.low;
-    c2 = hn::Xor(hn::Xor(p0.high, c3), hn::Set(d, key1));
-    c3 = p0.low;
-    key0 += ops::kPhiloxWeyl0;
-    key1 += ops::kPhiloxWeyl1;
-  }
-  return {{c0, c1, c2, c3}};
-}
 
 // Up to four vectors' worth of elements at `to`.
 HWY_INLINE void store_interleaved(V a, V b, V c, V e, float* to, int64_t n) {
@@ -81,14 +41,8 @@ HWY_INLINE void store_interleaved(V a, V b, V c, V e, float* to, int64_t n) {
 // mask[i] = 1 where element 4 * block + i is kept, else 0, for i < n; the word is at least `threshold` <=
 // 2^32 - 1.
 void keep_mask(const ops::RandomStream& s, uint32_t block, uint32_t threshold, float* mask, int64_t n) {
-  const U32 d;
-  const I32 di;
-  const VU sign = hn::Set(d, 0x80000000U);  // turns unsigned order into signed order
-  const auto bound = hn::BitCast(di, hn::Xor(hn::Set(d, threshold), sign));
-  const auto keep = [&](VU word) HWY_ATTR {
-    const auto dropped = hn::Lt(hn::BitCast(di, hn::Xor(word, sign)), bound);
-    return hn::IfThenZeroElse(hn::RebindMask(F32(), dropped), set(1.0f));
-  };
+  const philox::Threshold bound(threshold);
+  const auto keep = [&](VU word) HWY_ATTR { return hn::IfThenElseZero(bound.keeps(word), set(1.0f)); };
   for (int64_t i = 0; i < n; i += 4 * kWidth, block += static_cast<uint32_t>(kWidth)) {
     const Words w = random_vectors(s, block);
     store_interleaved(keep(w.word[0]), keep(w.word[1]), keep(w.word[2]), keep(w.word[3]), mask + i, n - i);

@@ -9,35 +9,14 @@
 #include <cstring>
 
 #include "backends/cpu/kernels/operands.h"
-#include "backends/cpu/kernels/vectors-inl.h"
+#include "backends/cpu/kernels/rope_rows-inl.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace plimsoll::cpu::HWY_NAMESPACE {
 namespace {
 
-namespace hn = hwy::HWY_NAMESPACE;
-using vectors::for_vectors;
-using vectors::load;
-using vectors::store;
-using vectors::V;
-
-// Heads of 2 * half elements, their halves turned by the angles of table [half cosines, half sines]. x may be
-// y.
-template <bool kInverse>
-HWY_INLINE void rotate(const float* x, const float* table, float* y, int64_t heads, int64_t half) {
-  for (int64_t h = 0; h < heads; ++h, x += 2 * half, y += 2 * half) {
-    for_vectors(half, [=](int64_t i, auto part) HWY_ATTR {
-      const V a = load(x + i, part), c = load(x + half + i, part);
-      const V cos = load(table + i, part), sin = load(table + half + i, part);
-      const V a_sin = hn::Mul(a, sin), c_sin = hn::Mul(c, sin);
-      store(kInverse ? hn::MulAdd(a, cos, c_sin) : hn::MulSub(a, cos, c_sin), y + i, part);
-      store(kInverse ? hn::MulSub(c, cos, a_sin) : hn::MulAdd(c, cos, a_sin), y + half + i, part);
-    });
-  }
-}
-
 void rotate_heads(const float* x, const float* table, float* y, int64_t heads, int64_t half, bool inverse) {
-  inverse ? rotate<true>(x, table, y, heads, half) : rotate<false>(x, table, y, heads, half);
+  inverse ? ropes::rotate<true>(x, table, y, heads, half) : ropes::rotate<false>(x, table, y, heads, half);
 }
 
 }  // namespace

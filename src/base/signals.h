@@ -1,0 +1,24 @@
+// SIGTERM and SIGINT as a request that a run answers where it can be taken up again.
+#pragma once
+
+#include <string_view>
+
+namespace plimsoll {
+
+/// While it lives, the first SIGTERM or SIGINT is remembered, with a line on stderr, and the second one ends
+/// the process at once with 128 + its number. SIGXFSZ is ignored: a limit on file sizes is then an error of
+/// the write. What stood before comes back at the end. One at a time.
+class StopSignals {
+ public:
+  StopSignals();
+  ~StopSignals();
+  StopSignals(const StopSignals&) = delete;
+  StopSignals& operator=(const StopSignals&) = delete;
+};
+
+/// The signal that asked the process to stop, 0 where none did.
+int stop_requested();
+/// "SIGTERM", "SIGINT".
+std::string_view signal_name(int signal);
+
+}  // namespace plimsoll

@@ -1,0 +1,28 @@
+// plimsoll eval: the loss of a model on data.eval.
+#include <CLI/CLI.hpp>
+#include <memory>
+
+#include "cli/commands.h"
+#include "train/evaluator.h"
+
+namespace plimsoll::cli {
+
+Command add_eval(CLI::App& app) {
+  CLI::App& command = *app.add_subcommand("eval", "loss and perplexity of a model on data.eval");
+  auto arguments = std::make_shared<RunArguments>();
+  auto dump_ir = std::make_shared<std::string>();
+  add_run_arguments(command, *arguments);
+  command.add_option("--dump-ir", *dump_ir, "write each program's text after each pass under DIR")
+      ->type_name("DIR");
+  command.footer(
+      "examples: plimsoll eval run.yaml model.path=runs/one/final\n"
+      "          plimsoll eval run.yaml data.eval=other.npy --json\n"
+      "exit codes: 0 done, 2 run file, 65 data or model files, 69 does not fit, 74 I/O");
+  return [arguments, dump_ir](const Environment&) -> Status {
+    PLIMSOLL_ASSIGN(const RunConfig config, load_run_config(arguments->file, arguments->overrides));
+    for (const std::string& note : config.notes) std::fprintf(stderr, "note: %s\n", note.c_str());
+    return train::run_evaluation(config, {arguments->json, *dump_ir});
+  };
+}
+
+}  // namespace plimsoll::cli

@@ -1,0 +1,117 @@
+// plimsoll inspect: what a file or a folder holds, by what lies in it. The kinds are a file each.
+#include "cli/inspect.h"
+
+#include <fmt/format.h>
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <filesystem>
+#include <memory>
+
+#include "base/units.h"
+#include "cli/commands.h"
+#include "cli/table.h"
+#include "io/hub_cache.h"
+#include "train/checkpoint.h"
+
+namespace plimsoll::cli {
+namespace {
+
+bool exists(const std::string& path) {
+  std::error_code code;
+  return std::filesystem::exists(path, code);
+}
+
+Tree metadata_tree(const SafetensorsFile& file) {
+  Tree metadata = Tree::map();
+  for (const auto& [key, value] : file.metadata()) metadata.members.emplace_back(key, Tree::of(value));
+  return metadata;
+}
+
+Status inspect_file(const std::string& path, bool json, bool tensors) {
+  PLIMSOLL_ASSIGN(const SafetensorsFile file, SafetensorsFile::open(path));
+  const std::vector<WeightRef> refs = tensors_of(file);
+  const int64_t header_bytes = refs.empty() ? file.size_bytes() : file.tensors().front().offset;
+  Facts facts("file");
+  facts.add("path", Tree::of(path), "file", path);
+  facts.add("bytes", Tree::of(file.size_bytes()), "size",
+            fmt::format("{}, {} of it the header", to_string(Bytes(file.size_bytes())),
+                        to_string(Bytes(header_bytes))));
+  facts.add("header_bytes", Tree::of(header_bytes));
+  add_totals(facts, refs);
+  facts.line("tensors", fmt::format("{}{}", grouped(static_cast<int64_t>(refs.size())),
+                                    refs.empty() ? "" : ", " + dtypes_text(refs)));
+  facts.add("metadata", metadata_tree(file));
+  for (const auto& [key, value] : file.metadata())
+    facts.line(&key == &file.metadata().front().first ? "metadata" : "", fmt::format("{} = {}", key, value));
+  facts.print(json);
+  return tensors ? print_tensors(refs, json) : Status(Ok{});
+}
+
+/// Weights without a config: each file by itself.
+Status inspect_files(const std::vector<std::string>& files, const InspectArguments& arguments) {
+  for (const std::string& file : files) {
+    if (&file != &files.front() && !arguments.json) fmt::print("\n");
+    PLIMSOLL_TRY(inspect_file(file, arguments.json, arguments.tensors));
+  }
+  return Ok{};
+}
+
+Error nothing_known(const std::string& directory) {
+  const auto checkpoints = train::find_checkpoints(directory);
+  if (!checkpoints.empty())
+    return {ErrorCode::kBadData,
+            fmt::format("this is a run's folder with {} checkpoints", checkpoints.size()), directory,
+            "name one of them, or final: the newest is " + checkpoints.front().path};
+  return {ErrorCode::kBadData, "there is nothing here that can be inspected", directory,
+          "name a safetensors file, a model's folder (with config.json) or a checkpoint"};
+}
+
+Status inspect_directory(const std::string& directory, const InspectArguments& arguments) {
+  if (exists(directory + "/" + std::string(train::kCheckpointFile)))
+    return inspect_checkpoint(directory, arguments);
+  if (exists(directory + "/config.json")) return inspect_model(directory, arguments);
+  std::vector<std::string> files;
+  std::error_code code;
+  for (const auto& entry : std::filesystem::directory_iterator(directory, code))
+    if (entry.path().extension() == ".safetensors") files.push_back(entry.path().string());
+  if (files.empty()) return nothing_known(directory);
+  std::sort(files.begin(), files.end());
+  return inspect_files(files, arguments);
+}
+
+Status inspect(const InspectArguments& arguments) {
+  std::error_code code;
+  if (std::filesystem::is_directory(arguments.path, code))
+    return inspect_directory(arguments.path, arguments);
+  if (!exists(arguments.path) && is_hub_id(arguments.path) && !arguments.path.ends_with(".safetensors")) {
+    PLIMSOLL_ASSIGN(const std::string folder, find_model_folder(arguments.path));
+    return inspect_directory(folder, arguments);
+  }
+  return inspect_file(arguments.path, arguments.json, /*tensors=*/true);
+}
+
+}  // namespace
+
+Command add_inspect(CLI::App& app) {
+  CLI::App& command =
+      *app.add_subcommand("inspect", "what a safetensors file, a model or a checkpoint holds");
+  auto arguments = std::make_shared<InspectArguments>();
+  command
+      .add_option("path", arguments->path,
+                  "a safetensors file, a model's folder or its id in the hub's local cache, a checkpoint")
+      ->required()
+      ->type_name("FILE|DIR");
+  command.add_flag("--json", arguments->json,
+                   "one JSON object a line on stdout and nothing else, sizes exact");
+  command.add_flag("--tensors", arguments->tensors,
+                   "folders: each tensor with its statistics, as files have them");
+  command.footer(
+      "min, max, mean and std are of the finite numbers, std that of the population.\n"
+      "examples: plimsoll inspect model.safetensors\n"
+      "          plimsoll inspect runs/one/checkpoint-100 --tensors\n"
+      "exit codes: 0, or 65 where a file is damaged or the weights are not those of config.json");
+  return [arguments](const Environment&) { return inspect(*arguments); };
+}
+
+}  // namespace plimsoll::cli

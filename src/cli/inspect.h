@@ -1,0 +1,50 @@
+// What the kinds of inspect share: facts that print for people or as JSON, and the table of tensors.
+#pragma once
+
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "base/result.h"
+#include "io/model_weights.h"
+#include "io/tree.h"
+
+namespace plimsoll::cli {
+
+struct InspectArguments {
+  std::string path;
+  bool json = false;
+  bool tensors = false;  ///< the table of tensors for folders too
+};
+
+/// What is known of one thing, told once: lines "label  text" for people, or one JSON object.
+class Facts {
+ public:
+  explicit Facts(const std::string& event);
+  /// A member of the object, and a line where `label` is given.
+  void add(const std::string& key, Tree value, const std::string& label = {}, const std::string& text = {});
+  /// A line alone; an empty label goes on under the one above.
+  void line(const std::string& label, const std::string& text);
+  void print(bool json) const;
+
+ private:
+  Tree object_;
+  std::vector<std::pair<std::string, std::string>> lines_;
+};
+
+/// Tensors, elements and bytes of a list, in all and by dtype.
+void add_totals(Facts& facts, const std::vector<WeightRef>& tensors);
+/// "BF16", or "BF16 (200 tensors), F32 (3 tensors)".
+std::string dtypes_text(const std::vector<WeightRef>& tensors);
+/// Measures and prints all, one JSON object or row each, the totals last; "layers.2" before "layers.10".
+Status print_tensors(std::vector<WeightRef> tensors, bool json);
+/// All tensors of a file.
+std::vector<WeightRef> tensors_of(const SafetensorsFile& file);
+
+/// A folder with config.json. Errors: kBadData for files that cannot be read, and, after everything is
+/// printed, for weights that are not the config's.
+Status inspect_model(const std::string& directory, const InspectArguments& arguments);
+/// A folder with checkpoint.json; reads every byte. Errors: kBadData where it is damaged.
+Status inspect_checkpoint(const std::string& directory, const InspectArguments& arguments);
+
+}  // namespace plimsoll::cli

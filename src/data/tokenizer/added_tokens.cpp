@@ -1,0 +1,156 @@
+// A trie walked from every byte that starts a token; such bytes are rare in text, and tokens are short.
+#include "data/tokenizer/added_tokens.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "base/log.h"
+#include "data/tokenizer/unicode.h"
+
+namespace plimsoll::tokenizer {
+namespace {
+
+constexpr size_t kMaxTokenBytes = 1024;  // bounds the walk from one byte
+
+bool is_word(CodePoint c) { return (properties()[c.value] & kWordBit) != 0; }
+bool is_space(CodePoint c) { return (properties()[c.value] & kClassBits) == kSpace; }
+
+/// Whether no letter, digit or the like touches text[begin, end).
+bool stands_alone(std::string_view text, size_t begin, size_t end) {
+  const bool left = begin == 0 || !is_word(decode_before(text.data() + begin));
+  const bool right = end == text.size() || !is_word(decode(text.data() + end));
+  return left && right;
+}
+
+/// Where the spaces that end at `at` start, no earlier than `least`.
+size_t spaces_before(std::string_view text, size_t at, size_t least) {
+  while (at > least) {
+    const CodePoint c = decode_before(text.data() + at);
+    if (!is_space(c)) break;
+    at -= static_cast<size_t>(c.length);
+  }
+  return at;
+}
+
+size_t spaces_after(std::string_view text, size_t at) {
+  while (at < text.size() && is_space(decode(text.data() + at))) at += static_cast<size_t>(decode(text.data() + at).length);
+  return at;
+}
+
+}  // namespace
+
+uint32_t TokenFinder::child(uint32_t node, unsigned char byte) const {
+  const auto& children = nodes_[node].children;
+  const auto at = std::lower_bound(children.begin(), children.end(), std::pair<unsigned char, uint32_t>(byte, 0));
+  return at != children.end() && at->first == byte ? at->second : 0;
+}
+
+bool TokenFinder::add(std::string_view text, uint32_t value) {
+  uint32_t node = 0;
+  for (const char c : text) {
+    const auto byte = static_cast<unsigned char>(c);
+    uint32_t next = child(node, byte);
+    if (next == 0) {
+      next = static_cast<uint32_t>(nodes_.size());
+      auto& children = nodes_[node].children;
+      children.emplace(std::lower_bound(children.begin(), children.end(), std::pair<unsigned char, uint32_t>(byte, 0)),
+                       byte, next);
+      if (node == 0) first_[byte] = next;
+      nodes_.emplace_back();
+    }
+    node = next;
+  }
+  if (node == 0 || nodes_[node].value >= 0) return false;
+  nodes_[node].value = static_cast<int32_t>(value);
+  return true;
+}
+
+std::optional<TokenFinder::Match> TokenFinder::find(std::string_view text, size_t from) const {
+  for (size_t begin = from; begin < text.size(); ++begin) {
+    uint32_t node = first_[static_cast<unsigned char>(text[begin])];
+    if (node == 0) continue;
+    std::optional<Match> longest;
+    for (size_t at = begin + 1;; ++at) {
+      if (nodes_[node].value >= 0) longest = Match{begin, at, static_cast<uint32_t>(nodes_[node].value)};
+      if (at == text.size()) break;
+      node = child(node, static_cast<unsigned char>(text[at]));
+      if (node == 0) break;
+    }
+    if (longest) return longest;
+  }
+  return std::nullopt;
+}
+
+Result<AddedTokens> AddedTokens::build(const Field& list, const Normalizer& normalizer, Vocabulary& vocabulary) {
+  AddedTokens result;
+  if (list.absent()) return result;
+  PLIMSOLL_TRY(list.check_list());
+  int32_t next_id = static_cast<int32_t>(vocabulary.num_tokens());
+  for (size_t i = 0; i < list.num_items(); ++i) PLIMSOLL_TRY(result.add(list.item(i), normalizer, vocabulary, next_id));
+  for (size_t i = 0; i < result.tokens_.size(); ++i) {
+    const AddedToken& token = result.tokens_[i];
+    TokenFinder& finder = token.normalized ? result.normalized_ : result.raw_;
+    if (!finder.add(token.pattern, static_cast<uint32_t>(i)))
+      return list.error(fmt::format("has '{}', which is empty or another one's once normalized", token.content.substr(0, 60)));
+  }
+  return result;
+}
+
+Status AddedTokens::add(const Field& field, const Normalizer& normalizer, Vocabulary& vocabulary, int32_t& next_id) {
+  PLIMSOLL_TRY(field.check_map());
+  AddedToken token;
+  PLIMSOLL_ASSIGN(token.content, field.member("content").string());
+  PLIMSOLL_ASSIGN(const int64_t id, field.member("id").integer(0, INT32_MAX));
+  PLIMSOLL_ASSIGN(token.single_word, field.member("single_word").boolean());
+  PLIMSOLL_ASSIGN(token.strips_left, field.member("lstrip").boolean());
+  PLIMSOLL_ASSIGN(token.strips_right, field.member("rstrip").boolean());
+  PLIMSOLL_ASSIGN(token.normalized, field.member("normalized").boolean());
+  PLIMSOLL_ASSIGN(token.special, field.member("special").boolean());
+  if (token.content.empty()) return Ok{};  // the package passes over it
+  if (token.content.size() > kMaxTokenBytes)
+    return field.member("content").error(
+        fmt::format("has {} bytes, more than the {} allowed", token.content.size(), kMaxTokenBytes));
+  const auto known = vocabulary.find(token.content);
+  token.id = known ? *known : next_id++;
+  if (!vocabulary.add(token.content, token.id))
+    return field.member("id").error(fmt::format("clashes: '{}' gets the id {}, which is that of '{}'",
+                                                token.content.substr(0, 60), token.id,
+                                                vocabulary.token(token.id).substr(0, 60)));
+  if (!ids_.insert(token.id).second)
+    return field.error(fmt::format("adds '{}' a second time", token.content.substr(0, 60)));
+  if (token.id != id)
+    log::warn("{}: {} says id {}, but '{}' is {}, as with the tokenizers package", field.source, field.path, id,
+             token.content.substr(0, 60), token.id);
+  token.pattern = token.content;
+  if (token.normalized) {
+    std::string out;
+    bool first = true;
+    token.pattern = std::string(normalizer.apply(token.content, out, first));
+  }
+  tokens_.push_back(std::move(token));
+  return Ok{};
+}
+
+void AddedTokens::cut(std::string_view text, bool normalized, std::vector<Section>& sections) const {
+  const TokenFinder& finder = normalized ? normalized_ : raw_;
+  size_t done = 0;
+  if (!finder.empty()) {
+    for (auto match = finder.find(text, 0); match; match = finder.find(text, match->end)) {
+      const AddedToken& token = tokens_[match->value];
+      if (token.single_word && !stands_alone(text, match->begin, match->end)) continue;
+      const size_t begin = token.strips_left ? spaces_before(text, match->begin, done) : match->begin;
+      if (done < begin) sections.push_back({.text = text.substr(done, begin - done)});
+      sections.push_back({.text = {}, .id = token.id});
+      // A token of spaces may lie within what the one before has stripped; without a strip of its own the text goes on
+      // right behind it, as in the package.
+      if (!token.strips_right)
+        done = match->end;
+      else if (match->end > done)
+        done = spaces_after(text, match->end);
+    }
+  }
+  if (done < text.size()) sections.push_back({.text = text.substr(done)});
+}
+
+}  // namespace plimsoll::tokenizer

@@ -1,0 +1,227 @@
+// Reading the parts, and the path of a text through them.
+#include "data/tokenizer/tokenizer.h"
+
+#include <fmt/format.h>
+
+#include <filesystem>
+#include <unordered_set>
+
+#include "data/tokenizer/document.h"
+#include "data/tokenizer/parts.h"
+#include "data/tokenizer/unicode.h"
+#include "io/file.h"
+
+namespace plimsoll {
+namespace {
+
+using tokenizer::Document;
+using tokenizer::Field;
+using tokenizer::Section;
+
+constexpr int64_t kMaxFileBytes = int64_t{1} << 28;
+
+class ModelSink final : public tokenizer::WordSink {
+ public:
+  ModelSink(const TokenizerParts& parts, tokenizer::ModelState& state, std::vector<int32_t>& ids)
+      : parts_(parts), state_(state), ids_(ids) {}
+  void word(std::string_view word, const char* readable_end) override {
+    parts_.model.encode_word(word, readable_end, parts_.vocabulary, state_, ids_);
+  }
+  /// An id that stands between words.
+  void id(int32_t id) {
+    finish();
+    ids_.push_back(id);
+  }
+  void finish() { parts_.model.finish(parts_.vocabulary, state_, ids_); }
+
+ private:
+  const TokenizerParts& parts_;
+  tokenizer::ModelState& state_;
+  std::vector<int32_t>& ids_;
+};
+
+Status check_model(const Document& document, const Field& model) {
+  PLIMSOLL_TRY(model.check_map());
+  const Field type = model.member("type");  // files of 2020 have none
+  if (!type.absent()) {
+    PLIMSOLL_ASSIGN(const std::string name, type.string());
+    if (name != "BPE") return type.error(fmt::format("is '{}'; the supported model is BPE", name.substr(0, 60)));
+  } else if (!document.has_merges) {
+    return type.expected("BPE");
+  }
+  if (!document.has_vocab) return model.member("vocab").error("is not there, or is no map from tokens to ids");
+  if (!document.has_merges) return model.member("merges").error("is not there, or is no list");
+  return Ok{};
+}
+
+Status check_version(const Field& root) {
+  PLIMSOLL_TRY(Field(root.tree, "the document", root.source).check_map());
+  const Field version = root.member("version");
+  if (version.absent()) return Ok{};
+  PLIMSOLL_ASSIGN(const std::string text, version.string());
+  if (text != "1.0") return version.error(fmt::format("is '{}', expected '1.0'", text.substr(0, 60)));
+  return Ok{};
+}
+
+/// The model has a row for each id up to the vocabulary's end and no more.
+Status check_special_ids(const tokenizer::PostProcessor& post_processor, const tokenizer::Vocabulary& vocabulary,
+                         const Field& field) {
+  for (const tokenizer::PostProcessor::Piece& piece : post_processor.pieces())
+    for (const int32_t id : piece.ids)
+      if (!vocabulary.has(id)) return field.error(fmt::format("adds the id {}, which no token has", id));
+  return Ok{};
+}
+
+void index_added(TokenizerParts& parts) {
+  const auto size = static_cast<size_t>(parts.vocabulary.end_id());
+  parts.special.assign(size, false);
+  std::unordered_set<std::string_view> special;
+  for (const tokenizer::AddedToken& token : parts.added.tokens())
+    if (token.special) special.insert(token.content);
+  for (const tokenizer::AddedToken& token : parts.added.tokens()) {
+    if (token.pattern != token.content) {
+      parts.decoded_as.resize(size);
+      parts.decoded_as[static_cast<size_t>(token.id)] = token.pattern;
+    }
+    // In the package a token is special if it reads like one when it is decoded; what normalization changes does not.
+    parts.special[static_cast<size_t>(token.id)] = special.contains(token.pattern);
+  }
+}
+
+}  // namespace
+
+std::unique_ptr<TokenizerParts::State> TokenizerParts::take_state() const {
+  {
+    const std::lock_guard lock(mutex);
+    if (!idle.empty()) {
+      std::unique_ptr<State> state = std::move(idle.back());
+      idle.pop_back();
+      return state;
+    }
+  }
+  return std::make_unique<State>();
+}
+
+void TokenizerParts::give_back(std::unique_ptr<State> state) const {
+  const std::lock_guard lock(mutex);
+  idle.push_back(std::move(state));
+}
+
+void TokenizerParts::encode_text(std::string_view text, State& state, std::vector<int32_t>& ids) const {
+  if (tokenizer::valid_utf8_prefix(text) != text.size()) {
+    state.repaired.clear();
+    tokenizer::append_repaired(text, state.repaired);
+    text = state.repaired;
+  }
+  ModelSink sink(*this, state.model, ids);
+  state.sections.clear();
+  added.cut(text, false, state.sections);
+  for (const Section& section : state.sections) {
+    if (section.id >= 0) {
+      sink.id(section.id);
+      continue;
+    }
+    bool first = section.text.data() == text.data();
+    const std::string_view normalized = normalizer.apply(section.text, state.normalized, first);
+    state.inner_sections.clear();
+    added.cut(normalized, true, state.inner_sections);
+    for (const Section& inner : state.inner_sections) {
+      if (inner.id >= 0)
+        sink.id(inner.id);
+      else
+        pre_tokenizer.run(inner.text, first && inner.text.data() == normalized.data(), sink);
+    }
+  }
+  sink.finish();
+}
+
+std::string_view TokenizerParts::decoded_token(int32_t id) const {
+  const auto index = static_cast<size_t>(id);
+  if (index < decoded_as.size() && !decoded_as[index].empty()) return decoded_as[index];
+  return vocabulary.token(id);
+}
+
+Tokenizer::Tokenizer(std::unique_ptr<const TokenizerParts> parts) : parts_(std::move(parts)) {}
+Tokenizer::~Tokenizer() = default;
+
+Result<std::unique_ptr<Tokenizer>> Tokenizer::open(const std::string& path) {
+  std::error_code ignored;
+  const std::string file = std::filesystem::is_directory(path, ignored) ? path + "/tokenizer.json" : path;
+  PLIMSOLL_ASSIGN(const std::string text, read_small_file(file, kMaxFileBytes));
+  return parse(text, file);
+}
+
+Result<std::unique_ptr<Tokenizer>> Tokenizer::parse(std::string_view json, const std::string& source) {
+  PLIMSOLL_ASSIGN(Document document, tokenizer::read_document(json, source));
+  const Field root{&document.root, "", source};
+  PLIMSOLL_TRY(check_version(root));
+  const Field model_field = root.member("model");
+  PLIMSOLL_TRY(check_model(document, model_field));
+  PLIMSOLL_ASSIGN(auto normalizer, tokenizer::Normalizer::build(root.member("normalizer")));
+  PLIMSOLL_ASSIGN(auto pre_tokenizer, tokenizer::PreTokenizer::build(root.member("pre_tokenizer")));
+  PLIMSOLL_ASSIGN(auto post_processor, tokenizer::PostProcessor::build(root.member("post_processor")));
+  PLIMSOLL_ASSIGN(auto decoder, tokenizer::Decoder::build(root.member("decoder")));
+  PLIMSOLL_ASSIGN(auto vocabulary, tokenizer::Vocabulary::build(std::move(document.vocab), source));
+  PLIMSOLL_ASSIGN(auto model,
+                  tokenizer::BpeModel::build(document, model_field, pre_tokenizer.byte_level(), vocabulary));
+  PLIMSOLL_ASSIGN(auto added, tokenizer::AddedTokens::build(root.member("added_tokens"), normalizer, vocabulary));
+  PLIMSOLL_TRY(check_special_ids(post_processor, vocabulary, root.member("post_processor")));
+  auto parts = std::unique_ptr<TokenizerParts>(new TokenizerParts{
+      .vocabulary = std::move(vocabulary),
+      .normalizer = std::move(normalizer),
+      .added = std::move(added),
+      .pre_tokenizer = std::move(pre_tokenizer),
+      .model = std::move(model),
+      .post_processor = std::move(post_processor),
+      .decoder = std::move(decoder),
+      .source = source,
+      .decoded_as = {},
+      .special = {},
+  });
+  index_added(*parts);
+  return std::unique_ptr<Tokenizer>(new Tokenizer(std::move(parts)));
+}
+
+Status Tokenizer::encode(std::string_view text, bool add_special_tokens, std::vector<int32_t>& ids) const {
+  std::unique_ptr<TokenizerParts::State> state = parts_->take_state();
+  const size_t before = ids.size();
+  state->model.unknown_failed = false;
+  const auto& pieces = parts_->post_processor.pieces();
+  if (pieces.empty() || !add_special_tokens) parts_->encode_text(text, *state, ids);
+  if (add_special_tokens) {
+    for (const tokenizer::PostProcessor::Piece& piece : pieces) {
+      if (piece.is_text)
+        parts_->encode_text(text, *state, ids);
+      else
+        ids.insert(ids.end(), piece.ids.begin(), piece.ids.end());
+    }
+  }
+  const bool failed = state->model.unknown_failed;
+  parts_->give_back(std::move(state));
+  if (!failed) return Ok{};
+  ids.resize(before);
+  return Error{ErrorCode::kBadData,
+               fmt::format("a character has no token, and model.unk_token '{}' is not in model.vocab",
+                           parts_->model.unknown_token().substr(0, 60)),
+               parts_->source,
+               {}};
+}
+
+std::string Tokenizer::decode(std::span<const int32_t> ids, bool skip_special_tokens) const {
+  std::vector<std::string> tokens;
+  tokens.reserve(ids.size());
+  for (const int32_t id : ids) {
+    if (!parts_->vocabulary.has(id) || (skip_special_tokens && is_special(id))) continue;
+    tokens.emplace_back(parts_->decoded_token(id));
+  }
+  return parts_->decoder.decode(std::move(tokens));
+}
+
+int64_t Tokenizer::vocab_size() const { return parts_->vocabulary.end_id(); }
+std::optional<int32_t> Tokenizer::id_of(std::string_view token) const { return parts_->vocabulary.find(token); }
+std::string_view Tokenizer::token(int32_t id) const { return parts_->vocabulary.token(id); }
+bool Tokenizer::is_special(int32_t id) const {
+  return id >= 0 && static_cast<size_t>(id) < parts_->special.size() && parts_->special[static_cast<size_t>(id)];
+}
+
+}  // namespace plimsoll

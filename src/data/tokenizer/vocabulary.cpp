@@ -1,0 +1,42 @@
+// The map owns the strings, the list by id points at them.
+#include "data/tokenizer/vocabulary.h"
+
+#include <fmt/format.h>
+
+namespace plimsoll::tokenizer {
+
+Result<Vocabulary> Vocabulary::build(std::vector<VocabEntry> entries, const std::string& source) {
+  const auto error = [&](const VocabEntry& entry, std::string_view what) {
+    return Error{ErrorCode::kBadData, fmt::format("model.vocab['{}'] is {}, {}", entry.token.substr(0, 60), entry.id, what),
+                 source, {}};
+  };
+  // Holes are legitimate, a list of all ids below a hostile one would not be.
+  const int64_t limit = 16 * static_cast<int64_t>(entries.size()) + 65536;
+  Vocabulary vocabulary;
+  vocabulary.ids_.reserve(entries.size());
+  vocabulary.tokens_.reserve(entries.size());
+  for (const VocabEntry& entry : entries) {
+    if (entry.id < 0 || entry.id >= limit)
+      return error(entry, fmt::format("expected an id from 0 to {} in a vocabulary of {}", limit - 1, entries.size()));
+    const int32_t id = static_cast<int32_t>(entry.id);
+    if (vocabulary.find(entry.token)) return error(entry, "but the token stands twice");
+    if (!vocabulary.add(entry.token, id))
+      return error(entry, fmt::format("the id of '{}' as well", vocabulary.token(id).substr(0, 60)));
+  }
+  return vocabulary;
+}
+
+bool Vocabulary::add(std::string_view token, int32_t id) {
+  if (has(id)) return token == this->token(id);
+  if (index(id) >= tokens_.size()) tokens_.resize(index(id) + 1);
+  tokens_[index(id)] = &ids_.emplace(token, id).first->first;
+  return true;
+}
+
+std::optional<int32_t> Vocabulary::find(std::string_view token) const {
+  const auto at = ids_.find(token);
+  if (at == ids_.end()) return std::nullopt;
+  return at->second;
+}
+
+}  // namespace plimsoll::tokenizer

@@ -1,0 +1,268 @@
+#include "generate/run.h"
+
+#include <fmt/format.h>
+#include <malloc.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cstring>
+#include <filesystem>
+#include <map>
+
+#include "backends/cpu/cpu_backend.h"
+#include "base/process.h"
+#include "base/signals.h"
+#include "generate/generator.h"
+#include "generate/output.h"
+#include "generate/prompts.h"
+#include "io/hub_cache.h"
+#include "io/model_weights.h"
+#include "planner/generation_programs.h"
+#include "planner/overhead.h"
+#include "planner/rates.h"
+#include "train/load_weights.h"
+#include "train/prepare.h"
+#include "train/settings.h"
+
+namespace plimsoll::generate {
+namespace {
+
+/// Prompts side by side where the user does not say: decoding that many costs little more than decoding one.
+constexpr int64_t kDefaultBatch = 8;
+/// Buffers of load_weights.
+constexpr int64_t kLoadBytesPerThread = 64 << 10;
+
+double now_seconds() {
+  return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
+}
+
+/// Bytes of the heap that are in use.
+int64_t heap_bytes() {
+  const struct mallinfo2 info = ::mallinfo2();
+  return static_cast<int64_t>(info.uordblks + info.hblkhd);
+}
+
+Result<int64_t> parse_budget(const std::string& text) {
+  RunConfig config;
+  const Setting* setting = find_setting("memory.budget");
+  if (!assign_setting(*setting, Tree::of(text), config))
+    return Error{ErrorCode::kInvalidArgument,
+                 fmt::format("--memory-budget is '{}'", text.substr(0, 60)),
+                 {},
+                 "give auto, a size such as 6GiB, or a share such as 80%"};
+  return train::budget_bytes(config.memory.budget);
+}
+
+/// generation_config.json; none is an empty one.
+Result<ConfigJson> generation_config(const std::string& folder) {
+  const std::string path = folder + "/generation_config.json";
+  std::error_code code;
+  if (!std::filesystem::exists(path, code)) return ConfigJson(Tree::map(), path);
+  return read_config_json(path);
+}
+
+class Run {
+ public:
+  explicit Run(const Request& request) : request_(request) {}
+
+  Status operator()() {
+    const int64_t heap_before = heap_bytes();
+    PLIMSOLL_TRY(open());
+    malloc_trim(0);  // what parsing needed goes back before the session takes its memory
+    held_bytes_ = heap_bytes() - heap_before;
+    cpu::CpuBackend backend(num_threads());
+    PLIMSOLL_TRY(plan(backend));
+    if (!report_.fits) return does_not_fit();
+    PLIMSOLL_TRY(start(backend));
+    return generate();
+  }
+
+ private:
+  [[nodiscard]] int num_threads() const {
+    return static_cast<int>(request_.threads.value_or(num_available_cpus()));
+  }
+
+  Status open() {
+    PLIMSOLL_ASSIGN(folder_, find_model_folder(request_.model));
+    PLIMSOLL_ASSIGN(ConfigJson config, read_config_json(folder_ + "/config.json"));
+    PLIMSOLL_ASSIGN(model_, models::make_model(config));
+    PLIMSOLL_ASSIGN(const ConfigJson generation, generation_config(folder_));
+    PLIMSOLL_ASSIGN(resolved_, resolve(request_, generation, config, model_->vocab_size()));
+    for (const std::string& note : resolved_.notes) std::fprintf(stderr, "note: %s\n", note.c_str());
+    PLIMSOLL_ASSIGN(budget_bytes_, parse_budget(request_.memory_budget));
+    PLIMSOLL_ASSIGN(TextCodec codec, TextCodec::open(folder_, model_->vocab_size()));
+    codec_.emplace(std::move(codec));
+    PLIMSOLL_ASSIGN(prompts_, read_prompts(request_, *codec_, resolved_, model_->vocab_size()));
+    PLIMSOLL_TRY(fit_positions());
+    PLIMSOLL_ASSIGN(ModelWeights weights, ModelWeights::open(folder_));
+    weights_.emplace(std::move(weights));
+    batch_ = std::min(request_.batch_size.value_or(kDefaultBatch), static_cast<int64_t>(prompts_.size()));
+    return Ok{};
+  }
+
+  /// Prompt and new tokens within the model's positions. A default number of new tokens is cut to what is
+  /// left.
+  Status fit_positions() {
+    const auto longest =
+        std::max_element(prompts_.begin(), prompts_.end(),
+                         [](const Prompt& a, const Prompt& b) { return a.ids.size() < b.ids.size(); });
+    longest_ = static_cast<int64_t>(longest->ids.size());
+    const int64_t most = model_->max_positions(), room = most - longest_ + 1;
+    if (!resolved_.max_new_tokens_given)
+      resolved_.max_new_tokens = std::clamp<int64_t>(room, 1, resolved_.max_new_tokens);
+    if (resolved_.max_new_tokens <= room) return Ok{};
+    const std::string hint =
+        room < 1 ? "shorten the prompt" : fmt::format("at most --max-new-tokens {} fits after it", room);
+    return Error{ErrorCode::kInvalidArgument,
+                 fmt::format("a prompt of {} tokens and {} new ones exceed the model's {} positions",
+                             longest_, resolved_.max_new_tokens, most),
+                 fmt::format("prompt {}", longest - prompts_.begin() + 1), hint};
+  }
+
+  /// Where the batch is ours to choose, half of it is tried until the plan fits.
+  Status plan(const cpu::CpuBackend& backend) {
+    const double start = now_seconds();
+    PLIMSOLL_TRY(plan_batch(backend));
+    while (!report_.fits && batch_ > 1 && !request_.batch_size) {
+      batch_ /= 2;
+      PLIMSOLL_TRY(plan_batch(backend));
+    }
+    malloc_trim(0);
+    report_.planning_seconds = now_seconds() - start;
+    Output(*codec_, prompts_, {request_.json, request_.stream}).plan(report_);
+    return Ok{};
+  }
+
+  Status plan_batch(const cpu::CpuBackend& backend) {
+    planner::GenerationOptions options{.batch_size = batch_,
+                                       .cache_tokens = cache_tokens(longest_, resolved_.max_new_tokens)};
+    options.chunk_tokens = chunk_tokens(longest_, batch_, options.cache_tokens);
+    options.pipeline.dump_dir = request_.dump_ir;
+    PLIMSOLL_ASSIGN(auto programs, planner::build_generation_programs(*model_, options, backend));
+    planner::PlanReport r;
+    r.host_pageable_bytes = host_bytes(options.cache_tokens + 1);
+    planner::describe_session(programs.session, r);
+    for (const passes::Program& p : programs.session.programs)
+      r.num_ops += static_cast<int64_t>(p.graph.order().size());
+    r.overhead_bytes = planner::load_overhead().bytes(r.num_ops, num_threads());
+    r.budget_bytes = budget_bytes_;
+    r.fits = r.process_peak_bytes() <= r.budget_bytes;
+    r.flops = programs.decode_flops;
+    r.bytes_moved = programs.decode_bytes;
+    r.seconds_estimated = planner::estimate_seconds(r.flops, r.bytes_moved, num_threads());
+    r.tokens = batch_;
+    r.micro_batch_size = batch_;
+    r.threads = num_threads();
+    r.model = folder_;
+    r.num_parameters = model_->num_parameters();
+    session_plan_ = std::move(programs.session);
+    report_ = std::move(r);
+    return Ok{};
+  }
+
+  /// What the heap holds beside the graph: tokenizer, prompts, headers; sampler; ids; buffers of reading.
+  [[nodiscard]] int64_t host_bytes(int64_t tokens) const {
+    const int64_t ids = batch_ * tokens * static_cast<int64_t>(sizeof(int32_t));
+    return held_bytes_ + Generator::memory_bytes(batch_, model_->vocab_size()) + ids +
+           num_threads() * kLoadBytesPerThread;
+  }
+
+  [[nodiscard]] Error does_not_fit() const {
+    const std::string needed = to_string(Bytes(report_.process_peak_bytes()));
+    return Error{ErrorCode::kDoesNotFit,
+                 fmt::format("generation needs {} and the budget is {}", needed,
+                             to_string(Bytes(report_.budget_bytes))),
+                 "--memory-budget",
+                 fmt::format("it must be at least {} ({} bytes); {}fewer --max-new-tokens need less", needed,
+                             report_.process_peak_bytes(), batch_ > 1 ? "a smaller --batch-size or " : "")};
+  }
+
+  Status start(cpu::CpuBackend& backend) {
+    PLIMSOLL_ASSIGN(session_, runtime::Session::create(backend, std::move(session_plan_), {}));
+    for (const models::Constant& c : model_->constants())
+      if (session_->plan().find_state(c.name) != nullptr)
+        std::memcpy(session_->state(c.name).data, c.data.data(), c.data.size() * sizeof(float));
+    PLIMSOLL_TRY(train::load_weights(*model_, *weights_, *session_, num_threads()));
+    session_->enable_timing(request_.timings);
+    return Ok{};
+  }
+
+  Status generate() {
+    Generator generator(*session_, {.max_new_tokens = resolved_.max_new_tokens,
+                                    .sampling = resolved_.sampling,
+                                    .eos_ids = resolved_.eos_ids});
+    Output output(*codec_, prompts_, {request_.json, request_.stream});
+    std::vector<Sequence> sequences(static_cast<size_t>(batch_));
+    for (Sequence& s : sequences)
+      s.ids.reserve(static_cast<size_t>(cache_tokens(longest_, resolved_.max_new_tokens) + 1));
+    const double start = now_seconds();
+    int64_t done = 0;
+    for (const auto total = static_cast<int64_t>(prompts_.size()); done < total && stop_requested() == 0;) {
+      const auto batch = std::span(sequences).first(static_cast<size_t>(std::min(batch_, total - done)));
+      for (Sequence& s : batch) begin(s, done++);
+      output.begin_batch(batch.size());
+      PLIMSOLL_TRY(generator.run(
+          batch, [&](const Sequence& s, int32_t id) { output.token(s, id); },
+          [] { return stop_requested() != 0; }));
+      output.end_batch(batch);
+    }
+    const double end = now_seconds();
+    output.summary({.prompts = done,
+                    .rates = generator.rates(),
+                    .seconds = end - start,
+                    .startup_seconds = start - request_.process_start_seconds,
+                    .planned_peak_bytes = report_.process_peak_bytes(),
+                    .measured_peak_bytes = peak_resident_bytes()});
+    if (request_.timings) print_timings();
+    return Ok{};
+  }
+
+  void begin(Sequence& s, int64_t index) const {
+    const Prompt& prompt = prompts_[static_cast<size_t>(index)];
+    s.ids.assign(prompt.ids.begin(), prompt.ids.end());
+    s.prompt_tokens = static_cast<int64_t>(prompt.ids.size());
+    s.index = static_cast<uint32_t>(index);
+    s.finish = Finish::kNone;
+  }
+
+  /// Seconds by op of the last run of each program, on stderr.
+  void print_timings() const {
+    for (const std::string_view program : {planner::kPrefillProgram, planner::kDecodeProgram}) {
+      const int index = session_->plan().find_program(program);
+      if (index < 0) continue;
+      std::map<std::string_view, std::pair<int64_t, double>> by_op;
+      double total = 0;
+      for (const auto& [op, seconds] : session_->timed_ops(index)) {
+        ++by_op[op->def->name].first;
+        by_op[op->def->name].second += seconds;
+        total += seconds;
+      }
+      fmt::print(stderr, "{}: {:.3f} ms\n", program, 1e3 * total);
+      for (const auto& [op, figures] : by_op)
+        fmt::print(stderr, "  {:<20}{:>6} times{:>10.3f} ms\n", op, figures.first, 1e3 * figures.second);
+    }
+  }
+
+  const Request& request_;
+  std::string folder_;
+  std::unique_ptr<models::Model> model_;
+  Resolved resolved_;
+  std::optional<TextCodec> codec_;
+  std::vector<Prompt> prompts_;
+  std::optional<ModelWeights> weights_;
+  passes::SessionPlan session_plan_;
+  planner::PlanReport report_;
+  std::unique_ptr<runtime::Session> session_;
+  int64_t budget_bytes_ = 0, held_bytes_ = 0, longest_ = 0, batch_ = 1;
+};
+
+}  // namespace
+
+Status run(const Request& request, int& interrupted_by) {
+  const StopSignals signals;
+  Status status = Run(request)();
+  interrupted_by = stop_requested();
+  return status;
+}
+
+}  // namespace plimsoll::generate

@@ -1,0 +1,200 @@
+#include "io/atomic_directory.h"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <sys/statvfs.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstdio>
+#include <filesystem>
+#include <system_error>
+#include <utility>
+
+#include "base/units.h"
+
+namespace plimsoll {
+namespace {
+
+constexpr std::string_view kTemporary = ".tmp", kOld = ".old", kPrevious = ".previous";
+
+std::string without_slash(std::string path) {
+  while (path.size() > 1 && path.back() == '/') path.pop_back();
+  return path;
+}
+
+/// "a/b" -> "a/.b<suffix>".
+std::string hidden_name(const std::string& path, std::string_view suffix) {
+  const std::filesystem::path p(path);
+  return (p.parent_path() / fmt::format(".{}{}", p.filename().string(), suffix)).string();
+}
+
+bool exists(const std::string& path) {
+  struct stat info = {};
+  return ::lstat(path.c_str(), &info) == 0;
+}
+
+Status remove_tree(const std::string& path) {
+  std::error_code code;
+  std::filesystem::remove_all(path, code);
+  if (code) return io_error("cannot remove the folder", path, code.value());
+  return Ok{};
+}
+
+Status rename_path(const std::string& from, const std::string& to) {
+  if (::rename(from.c_str(), to.c_str()) == 0) return Ok{};
+  return io_error("cannot rename the folder", from, errno);
+}
+
+}  // namespace
+
+Result<AtomicDirectory> AtomicDirectory::create(const std::string& given) {
+  const std::string path = without_slash(given);
+  struct stat info = {};
+  if (::stat(path.c_str(), &info) == 0 && !S_ISDIR(info.st_mode))
+    return io_error("cannot write the folder", path, ENOTDIR);
+  const std::string hidden = hidden_name(path, kTemporary);
+  if (exists(hidden)) PLIMSOLL_TRY(remove_tree(hidden));
+  if (::mkdir(hidden.c_str(), 0777) != 0) return io_error("cannot create the folder", hidden, errno);
+  return AtomicDirectory(path, hidden);
+}
+
+AtomicDirectory::AtomicDirectory(AtomicDirectory&& other) noexcept
+    : path_(std::move(other.path_)), hidden_(std::exchange(other.hidden_, {})) {}
+
+AtomicDirectory& AtomicDirectory::operator=(AtomicDirectory&& other) noexcept {
+  std::swap(path_, other.path_);
+  std::swap(hidden_, other.hidden_);
+  return *this;
+}
+
+AtomicDirectory::~AtomicDirectory() {
+  if (!hidden_.empty()) (void)remove_tree(hidden_);  // what stays is removed at the next start
+}
+
+Result<OutputFile> AtomicDirectory::create_file(std::string_view name) const {
+  return OutputFile::create(fmt::format("{}/{}", hidden_, name));
+}
+
+/// The hidden folder's name becomes path_; what stood there is hidden_ afterwards, where anything did.
+bool AtomicDirectory::take_place() {
+  if (!exists(path_)) {
+    if (::rename(hidden_.c_str(), path_.c_str()) != 0) return false;
+    hidden_.clear();
+    return true;
+  }
+  if (::renameat2(AT_FDCWD, hidden_.c_str(), AT_FDCWD, path_.c_str(), RENAME_EXCHANGE) == 0) return true;
+  if (errno != EINVAL && errno != ENOSYS) return false;
+  // Two steps: between them nothing stands there, and clean_directory puts the old one back.
+  const std::string previous = hidden_name(path_, kPrevious);
+  if (::rename(path_.c_str(), previous.c_str()) != 0) return false;
+  if (::rename(hidden_.c_str(), path_.c_str()) != 0) {
+    const int code = errno;
+    (void)::rename(previous.c_str(), path_.c_str());
+    errno = code;
+    return false;
+  }
+  hidden_ = previous;
+  return true;
+}
+
+Status AtomicDirectory::publish() {
+  PLIMSOLL_TRY(sync_directory(hidden_));
+  if (!take_place()) return io_error("cannot put the folder in its place", path_, errno);
+  PLIMSOLL_TRY(sync_directory(folder_of(path_)));
+  if (!hidden_.empty()) PLIMSOLL_TRY(remove_tree(std::exchange(hidden_, {})));
+  return Ok{};
+}
+
+Status hide_directories(const std::vector<std::string>& paths, std::vector<std::string>& hidden) {
+  std::vector<std::string> folders;
+  for (const std::string& given : paths) {
+    const std::string path = without_slash(given);
+    if (!exists(path)) continue;
+    const std::string name = hidden_name(path, kOld);
+    if (exists(name)) PLIMSOLL_TRY(remove_tree(name));
+    PLIMSOLL_TRY(rename_path(path, name));
+    hidden.push_back(name);
+    if (const std::string folder = folder_of(path);
+        std::find(folders.begin(), folders.end(), folder) == folders.end())
+      folders.push_back(folder);
+  }
+  for (const std::string& folder : folders) PLIMSOLL_TRY(sync_directory(folder));
+  return Ok{};
+}
+
+Status remove_hidden(const std::vector<std::string>& hidden) {
+  for (const std::string& path : hidden) PLIMSOLL_TRY(remove_tree(path));
+  return Ok{};
+}
+
+Status retire_directory(const std::string& path) {
+  std::vector<std::string> hidden;
+  PLIMSOLL_TRY(hide_directories({path}, hidden));
+  return remove_hidden(hidden);
+}
+
+Status clean_directory(const std::string& directory, const std::function<bool(std::string_view)>& is_ours) {
+  std::vector<std::string> names;
+  std::error_code code;
+  for (std::filesystem::directory_iterator it(directory, code), end; !code && it != end; it.increment(code))
+    names.push_back(it->path().filename().string());
+  if (code) return io_error("cannot list the folder", directory, code.value());
+  for (const std::string& entry : names)
+    for (const std::string_view suffix : {kTemporary, kOld, kPrevious}) {
+      std::string_view name = entry;
+      if (!name.starts_with('.') || !name.ends_with(suffix) || name.size() <= suffix.size() + 1) continue;
+      name = name.substr(1, name.size() - 1 - suffix.size());
+      if (!is_ours(name)) continue;
+      const std::string place = fmt::format("{}/{}", directory, name), hidden = directory + "/" + entry;
+      if (suffix == kPrevious && !exists(place))
+        PLIMSOLL_TRY(rename_path(hidden, place));
+      else
+        PLIMSOLL_TRY(remove_tree(hidden));
+    }
+  return Ok{};
+}
+
+Status check_free_space(const std::string& directory, int64_t bytes) {
+  struct statvfs info = {};
+  if (::statvfs(directory.c_str(), &info) != 0) return Ok{};  // then writing will tell
+  const auto blocks = static_cast<int64_t>(std::min<fsblkcnt_t>(info.f_bavail, INT64_MAX / 2));
+  int64_t free = 0;
+  if (__builtin_mul_overflow(blocks, static_cast<int64_t>(info.f_frsize), &free) || free >= bytes)
+    return Ok{};
+  return Error{ErrorCode::kIo,
+               fmt::format("the disk has {} free and {} are needed ({} of {} bytes)", to_string(Bytes(free)),
+                           to_string(Bytes(bytes)), free, bytes),
+               directory, "free disk space or choose another folder"};
+}
+
+Result<DirectoryLock> DirectoryLock::take(const std::string& directory) {
+  const std::string path = directory + "/.lock";
+  const int fd = ::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0666);
+  if (fd < 0) return io_error("cannot create the file", path, errno);
+  DirectoryLock lock(fd);
+  if (::flock(fd, LOCK_EX | LOCK_NB) == 0) {
+    const std::string owner = fmt::format("{:<20}\n", ::getpid());  // of one length: never a rest of another
+    (void)!::pwrite(fd, owner.data(), owner.size(), 0);
+    return lock;
+  }
+  if (errno != EWOULDBLOCK) return lock;
+  char owner[21] = {};
+  (void)!::pread(fd, owner, 20, 0);
+  return Error{ErrorCode::kIo, fmt::format("another run (process {}) is writing here", std::atol(owner)),
+               directory, "wait until it has ended, or set another output.dir"};
+}
+
+DirectoryLock::DirectoryLock(DirectoryLock&& other) noexcept : fd_(std::exchange(other.fd_, -1)) {}
+DirectoryLock& DirectoryLock::operator=(DirectoryLock&& other) noexcept {
+  std::swap(fd_, other.fd_);
+  return *this;
+}
+DirectoryLock::~DirectoryLock() {
+  if (fd_ >= 0) ::close(fd_);
+}
+
+}  // namespace plimsoll

@@ -1,0 +1,74 @@
+// A folder that is either whole or not there: written under a hidden name beside its place, renamed onto it
+// at the end. What a killed process leaves behind has a hidden name, and `clean_directory` knows it.
+//
+//   .NAME.tmp         being written; after an exchange what stood there before
+//   .NAME.old         given up, being removed
+//   .NAME.previous    what stood there, where the file system cannot exchange two names
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/result.h"
+#include "io/file.h"
+
+namespace plimsoll {
+
+class AtomicDirectory {
+ public:
+  /// Makes the hidden folder beside `path`, empty. Errors: kIo, also where `path` is there and no folder.
+  static Result<AtomicDirectory> create(const std::string& path);
+  AtomicDirectory(AtomicDirectory&& other) noexcept;
+  AtomicDirectory& operator=(AtomicDirectory&& other) noexcept;
+  /// Removes the hidden folder where it was not published.
+  ~AtomicDirectory();
+
+  /// A new file in it; it is to be closed before `publish`.
+  [[nodiscard]] Result<OutputFile> create_file(std::string_view name) const;
+  /// Where it will be.
+  [[nodiscard]] const std::string& path() const { return path_; }
+  /// Makes the folder durable and gives it its name. What stood there is replaced in one step and then
+  /// removed. Errors: kIo; the old folder is then still there.
+  Status publish();
+
+ private:
+  AtomicDirectory(std::string path, std::string hidden)
+      : path_(std::move(path)), hidden_(std::move(hidden)) {}
+  bool take_place();
+  std::string path_;
+  std::string hidden_;  ///< empty once published
+};
+
+/// Removes a folder: first its name, durably, then its content. Errors: kIo.
+Status retire_directory(const std::string& path);
+/// The first half of that for several: afterwards none of the names is there. `hidden` receives what is left
+/// to remove with remove_hidden. Errors: kIo.
+Status hide_directories(const std::vector<std::string>& paths, std::vector<std::string>& hidden);
+/// Errors: kIo for the first that cannot be removed.
+Status remove_hidden(const std::vector<std::string>& hidden);
+/// Removes what killed processes left in `directory` of folders whose names `is_ours` knows, and gives back its
+/// name to one that was to be replaced. Errors: kIo.
+Status clean_directory(const std::string& directory, const std::function<bool(std::string_view)>& is_ours);
+
+/// Errors: kIo naming both figures where the disk that `directory` lies on has fewer bytes to give.
+Status check_free_space(const std::string& directory, int64_t bytes);
+
+/// Keeps a second process out of a folder, as long as it lives: flock on `<directory>/.lock`.
+class DirectoryLock {
+ public:
+  /// Errors: kIo, where another process holds it with that process's number. A file system without locks is
+  /// let pass.
+  static Result<DirectoryLock> take(const std::string& directory);
+  DirectoryLock(DirectoryLock&& other) noexcept;
+  DirectoryLock& operator=(DirectoryLock&& other) noexcept;
+  ~DirectoryLock();
+
+ private:
+  explicit DirectoryLock(int fd) : fd_(fd) {}
+  int fd_ = -1;
+};
+
+}  // namespace plimsoll

@@ -1,0 +1,44 @@
+#include "io/checksum.h"
+
+#include <fmt/format.h>
+#include <xxhash.h>
+
+#include "base/check.h"
+
+namespace plimsoll {
+
+struct Checksum::State {
+  XXH3_state_t* state = XXH3_createState();  // aligned as XXH3 wants it
+  State() { PLIMSOLL_CHECK(state != nullptr, "no memory for a checksum"); }
+  State(const State&) = delete;
+  State& operator=(const State&) = delete;
+  ~State() { XXH3_freeState(state); }
+};
+
+Checksum::Checksum() : state_(std::make_unique<State>()) { reset(); }
+Checksum::~Checksum() = default;
+Checksum::Checksum(Checksum&&) noexcept = default;
+Checksum& Checksum::operator=(Checksum&&) noexcept = default;
+
+void Checksum::reset() { XXH3_64bits_reset(state_->state); }
+void Checksum::add(std::span<const std::byte> bytes) {
+  XXH3_64bits_update(state_->state, bytes.data(), bytes.size());
+}
+uint64_t Checksum::value() const { return XXH3_64bits_digest(state_->state); }
+
+uint64_t checksum(std::span<const std::byte> bytes) { return XXH3_64bits(bytes.data(), bytes.size()); }
+
+std::string checksum_text(uint64_t value) { return fmt::format("{:016x}", value); }
+
+std::optional<uint64_t> parse_checksum(std::string_view text) {
+  if (text.size() != 16) return std::nullopt;
+  uint64_t value = 0;
+  for (const char c : text) {
+    const bool digit = c >= '0' && c <= '9';
+    if (!digit && (c < 'a' || c > 'f')) return std::nullopt;
+    value = value << 4 | static_cast<uint64_t>(digit ? c - '0' : c - 'a' + 10);
+  }
+  return value;
+}
+
+}  // namespace plimsoll

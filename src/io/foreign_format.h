@@ -1,0 +1,18 @@
+// What a file that is no safetensors file is instead, told by its first bytes, so that a message can say what
+// to do.
+#pragma once
+
+#include <optional>
+#include <string_view>
+
+namespace plimsoll {
+
+struct ForeignFormat {
+  const char* what;  ///< "this is a Git-LFS pointer, …"
+  const char* hint;
+};
+
+/// By a file's first bytes (256 suffice); nothing where they are not known.
+std::optional<ForeignFormat> recognise_format(std::string_view prefix);
+
+}  // namespace plimsoll

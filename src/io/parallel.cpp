@@ -1,0 +1,34 @@
+#include "io/parallel.h"
+
+#include <algorithm>
+#include <atomic>
+#include <mutex>
+#include <thread>
+#include <vector>
+
+namespace plimsoll {
+
+Status in_parallel(size_t count, int num_threads, const std::function<Status(size_t)>& work) {
+  std::atomic<size_t> next = 0, failed = count;
+  std::mutex mutex;
+  Status first_failure = Ok{};
+  const auto claim = [&] {
+    for (size_t i = next.fetch_add(1); i < failed.load(); i = next.fetch_add(1)) {
+      Status status = work(i);
+      if (status) continue;
+      const std::lock_guard lock(mutex);
+      if (i >= failed.load()) continue;
+      failed = i;
+      first_failure = std::move(status);
+    }
+  };
+  {
+    std::vector<std::jthread> threads;
+    const size_t wanted = std::min(static_cast<size_t>(std::max(num_threads, 1)), count);
+    for (size_t t = 1; t < wanted; ++t) threads.emplace_back(claim);
+    claim();
+  }
+  return first_failure;
+}
+
+}  // namespace plimsoll

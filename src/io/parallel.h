@@ -1,0 +1,16 @@
+// Independent pieces of reading on a few threads that live no longer than the call.
+#pragma once
+
+#include <cstddef>
+#include <functional>
+
+#include "base/result.h"
+
+namespace plimsoll {
+
+/// Calls work(i) for each i below `count`, on `num_threads` threads, this one among them; they claim pieces
+/// in order. After a failure no further piece is begun; of several the one with the least i is returned, so
+/// that the number of threads does not show.
+Status in_parallel(size_t count, int num_threads, const std::function<Status(size_t)>& work);
+
+}  // namespace plimsoll

@@ -1,0 +1,163 @@
+// Pre-norm decoder with RMS norms, rotary positions, grouped KV heads and SwiGLU. Touvron et al. 2023,
+// arXiv:2302.13971; names and layout of the tensors as in transformers.
+#include "models/decoder.h"
+
+#include <cmath>
+#include <string>
+
+#include "ops/ops.h"
+
+namespace plimsoll::models {
+namespace {
+
+using ir::Builder;
+using ir::ValueId;
+
+constexpr const char* kInvFreq = "rope.inv_freq";
+constexpr const char* kEmbedding = "model.embed_tokens.weight";
+constexpr const char* kHead = "lm_head.weight";
+
+std::string layer_name(int64_t layer) { return "model.layers." + std::to_string(layer); }
+
+class Decoder final : public Model {
+ public:
+  explicit Decoder(DecoderConfig config) : c_(std::move(config)) {
+    vocab_size_ = c_.vocab_size;
+    max_positions_ = c_.max_position_embeddings;
+    unknown_fields_ = c_.unknown_fields;
+    add_matrix(kEmbedding, c_.vocab_size, c_.hidden_size);
+    for (int64_t i = 0; i < c_.num_hidden_layers; ++i) add_layer_parameters(layer_name(i));
+    add_norm("model.norm.weight", c_.hidden_size);
+    if (!c_.tie_word_embeddings) add_matrix(kHead, c_.vocab_size, c_.hidden_size);
+    for (const Parameter& p : parameters_)
+      if (p.shape.rank() == 2) num_matmul_parameters_ += p.shape.num_elements();
+    if (!c_.tie_word_embeddings) num_matmul_parameters_ -= c_.vocab_size * c_.hidden_size;
+    constants_.push_back({kInvFreq, ir::Shape{c_.head_dim / 2}, c_.rope.inverse_frequencies(c_.head_dim)});
+  }
+
+  ValueId hidden(Builder& b, const Forward& forward) const override {
+    ValueId x;
+    {
+      const auto scope = b.scope("embed_tokens");
+      x = ops::embedding(b, read_parameter(b, kEmbedding), forward.tokens, c_.pad_token_id);
+    }
+    const ValueId table = ops::rope_table(b, read_constant(b, kInvFreq), positions(b, forward),
+                                          b.type(forward.tokens).shape.dim(1), c_.rope.attention_factor);
+    for (int64_t i = 0; i < c_.num_hidden_layers; ++i) {
+      const auto scope = b.scope("layers." + std::to_string(i));
+      x = block(b, forward, x, table, i);
+    }
+    return norm(b, x, "model.norm.weight");
+  }
+
+  ValueId head(Builder& b, ValueId hidden) const override {
+    const auto scope = b.scope("lm_head");
+    return ops::linear(b, hidden, read_parameter(b, c_.tie_word_embeddings ? kEmbedding : kHead), {});
+  }
+
+  [[nodiscard]] bool ignores_tensor(std::string_view name) const override {
+    return name.ends_with("rotary_emb.inv_freq") || (c_.tie_word_embeddings && name == kHead);
+  }
+
+ private:
+  void add_matrix(const std::string& name, int64_t rows, int64_t columns) {
+    const ir::Shape shape{rows, columns};
+    parameters_.push_back({name, shape, Init::kNormal, c_.initializer_range, {{name, 0, shape}}});
+  }
+  void add_norm(const std::string& name, int64_t size) {
+    const ir::Shape shape{size};
+    parameters_.push_back({name, shape, Init::kOnes, 0.0, {{name, 0, shape}}});
+  }
+
+  /// Projections that one GEMM computes: their rows lie one after the other.
+  struct Part {
+    const char* name;
+    int64_t rows;
+  };
+  void add_joined(const std::string& prefix, const std::string& joined, std::initializer_list<Part> parts,
+                  int64_t columns, bool bias) {
+    Parameter weight{prefix + joined + ".weight", {}, Init::kNormal, c_.initializer_range, {}};
+    Parameter offset{prefix + joined + ".bias", {}, Init::kZeros, 0.0, {}};
+    int64_t rows = 0;
+    for (const Part& part : parts) {
+      weight.views.push_back({prefix + part.name + ".weight", rows, ir::Shape{part.rows, columns}});
+      offset.views.push_back({prefix + part.name + ".bias", rows, ir::Shape{part.rows}});
+      rows += part.rows;
+    }
+    weight.shape = ir::Shape{rows, columns};
+    offset.shape = ir::Shape{rows};
+    parameters_.push_back(std::move(weight));
+    if (bias) parameters_.push_back(std::move(offset));
+  }
+
+  void add_layer_parameters(const std::string& layer) {
+    const std::string attention = layer + ".self_attn.", mlp = layer + ".mlp.";
+    const int64_t q = c_.num_attention_heads * c_.head_dim;
+    const int64_t kv = c_.num_key_value_heads * c_.head_dim;
+    add_norm(layer + ".input_layernorm.weight", c_.hidden_size);
+    add_joined(attention, "qkv_proj", {{"q_proj", q}, {"k_proj", kv}, {"v_proj", kv}}, c_.hidden_size,
+               c_.qkv_bias);
+    if (c_.qk_norm) add_norm(attention + "q_norm.weight", c_.head_dim);
+    if (c_.qk_norm) add_norm(attention + "k_norm.weight", c_.head_dim);
+    add_joined(attention, "o_proj", {{"o_proj", c_.hidden_size}}, q, c_.o_bias);
+    add_norm(layer + ".post_attention_layernorm.weight", c_.hidden_size);
+    add_joined(mlp, "gate_up_proj", {{"gate_proj", c_.intermediate_size}, {"up_proj", c_.intermediate_size}},
+               c_.hidden_size, c_.mlp_bias);
+    add_joined(mlp, "down_proj", {{"down_proj", c_.hidden_size}}, c_.intermediate_size, c_.mlp_bias);
+  }
+
+  ValueId norm(Builder& b, ValueId x, const std::string& weight) const {
+    return ops::rms_norm(b, x, read_parameter(b, weight), c_.rms_norm_eps).y;
+  }
+  ValueId project(Builder& b, ValueId x, const std::string& name, bool bias) const {
+    return ops::linear(b, x, read_parameter(b, name + ".weight"),
+                       bias ? read_parameter(b, name + ".bias") : ValueId{});
+  }
+
+  ValueId block(Builder& b, const Forward& forward, ValueId x, ValueId table, int64_t index) const {
+    const std::string layer = layer_name(index);
+    {
+      const auto scope = b.scope("self_attn");
+      x = ops::add(b, x, attention(b, forward, norm(b, x, layer + ".input_layernorm.weight"), table, index));
+    }
+    const auto scope = b.scope("mlp");
+    return ops::add(b, x, mlp(b, norm(b, x, layer + ".post_attention_layernorm.weight"), layer + ".mlp."));
+  }
+
+  ValueId attention(Builder& b, const Forward& forward, ValueId x, ValueId table, int64_t index) const {
+    const std::string prefix = layer_name(index) + ".self_attn.";
+    const ir::Shape shape = b.type(x).shape;
+    const int64_t batch = shape.dim(0), tokens = shape.dim(1), d = c_.head_dim;
+    const int64_t heads = c_.num_attention_heads, kv_heads = c_.num_key_value_heads;
+    const ValueId qkv = project(b, x, prefix + "qkv_proj", c_.qkv_bias);
+    const auto parts = ops::split(b, qkv, {heads * d, kv_heads * d, kv_heads * d});
+    ValueId q = ops::reshape(b, parts[0], {batch, tokens, heads, d});
+    ValueId k = ops::reshape(b, parts[1], {batch, tokens, kv_heads, d});
+    const ValueId v = ops::reshape(b, parts[2], {batch, tokens, kv_heads, d});
+    if (c_.qk_norm) {
+      q = norm(b, q, prefix + "q_norm.weight");
+      k = norm(b, k, prefix + "k_norm.weight");
+    }
+    const ops::AttentionOptions options{.scale = 1.0 / std::sqrt(static_cast<double>(d)),
+                                        .window = c_.windows[static_cast<size_t>(index)],
+                                        .dropout = c_.attention_dropout};
+    const ValueId out = attend(b, forward, ops::rope(b, q, table), ops::rope(b, k, table), v, options, index);
+    return project(b, ops::reshape(b, out, {batch, tokens, heads * d}), prefix + "o_proj", c_.o_bias);
+  }
+
+  ValueId mlp(Builder& b, ValueId x, const std::string& prefix) const {
+    const ValueId gate_up = project(b, x, prefix + "gate_up_proj", c_.mlp_bias);
+    const auto parts = ops::split(b, gate_up, {c_.intermediate_size, c_.intermediate_size});
+    return project(b, ops::mul(b, ops::silu(b, parts[0]), parts[1]), prefix + "down_proj", c_.mlp_bias);
+  }
+
+  DecoderConfig c_;
+};
+
+}  // namespace
+
+std::unique_ptr<Model> make_decoder(DecoderConfig config) {
+  return std::make_unique<Decoder>(std::move(config));
+}
+
+}  // namespace plimsoll::models

@@ -1,0 +1,73 @@
+// What families of Llama's kind read from a config.json: one struct for all, whose switches hold what
+// differs, and a reader a family, in the family's own file.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/result.h"
+#include "io/model_config.h"
+#include "models/rope_config.h"
+
+namespace plimsoll {
+
+/// Sizes and switches of a pre-norm decoder with RMS norms, rotary positions, grouped KV heads and SwiGLU,
+/// checked so that no product of them overflows and nothing that changes the mathematics is passed over.
+struct DecoderConfig {
+  std::string model_type;
+  int64_t vocab_size = 0;
+  int64_t hidden_size = 0;
+  int64_t intermediate_size = 0;
+  int64_t num_hidden_layers = 0;
+  int64_t num_attention_heads = 0;
+  int64_t num_key_value_heads = 0;
+  int64_t head_dim = 0;
+  int64_t max_position_embeddings = 0;
+  double rms_norm_eps = 1e-6;
+  double initializer_range = 0.02;
+  double attention_dropout = 0;
+  bool tie_word_embeddings = false;
+  bool qkv_bias = false;
+  bool o_bias = false;
+  bool mlp_bias = false;              ///< on gate, up and down
+  bool qk_norm = false;               ///< RMS norms of each query's and key's head, before the rotation
+  std::vector<int64_t> windows = {};  ///< a layer: positions that a query sees, itself included; 0: all
+  RopeConfig rope = {};
+  std::optional<int64_t> bos_token_id = {};
+  /// The row of the embedding that no token trains (torch's padding_idx); a negative one counts from the end.
+  std::optional<int64_t> pad_token_id = {};
+  std::vector<int64_t> eos_token_ids = {};
+  std::vector<std::string> unknown_fields = {};  ///< of the file, that mean nothing here; for a message
+
+  /// Trainable numbers, a tied head counted once.
+  [[nodiscard]] int64_t num_parameters() const;
+};
+
+/// What a family's class in transformers sets where config.json says nothing.
+struct DecoderDefaults {
+  int64_t max_position_embeddings = 2048;
+  int64_t head_dim = 0;             ///< 0: hidden_size / num_attention_heads
+  bool kv_heads_are_heads = false;  ///< num_key_value_heads may be left out
+};
+
+/// Reads what all have in common; biases, norms and windows are the caller's. Errors: as the parsers below.
+Result<DecoderConfig> read_decoder_config(const ConfigJson& config, std::string_view model_type,
+                                          const DecoderDefaults& defaults);
+/// The windows of a family with use_sliding_window, sliding_window, max_window_layers and layer_types: layers
+/// from max_window_layers on slide, unless layer_types says which.
+Status read_layer_windows(const ConfigJson& config, DecoderConfig& decoder);
+/// Refuses what none of them supports and lists the fields that nobody read. The last call of a parser.
+Status finish_decoder_config(const ConfigJson& config, DecoderConfig& decoder);
+
+// One family: a file each, named after its model_type.
+// Errors: kBadData naming the field, its value and the range; also for a rope type, an activation or any
+// other field that would change the mathematics and is not supported.
+Result<DecoderConfig> parse_llama_config(const ConfigJson& config);
+Result<DecoderConfig> parse_mistral_config(const ConfigJson& config);
+Result<DecoderConfig> parse_qwen2_config(const ConfigJson& config);
+Result<DecoderConfig> parse_qwen3_config(const ConfigJson& config);
+
+}  // namespace plimsoll

@@ -1,0 +1,31 @@
+// What an optimizer is to the list, and the list. A new one adds its file's function at the end of this
+// header.
+#pragma once
+
+#include <array>
+#include <span>
+#include <string_view>
+
+#include "optimizers/optimizer.h"
+
+namespace plimsoll::optimizers {
+
+/// A name of training.optimizer. The arithmetic is an update rule of ops/update_rules.h.
+struct OptimizerDef {
+  std::string_view name;
+  /// The rule to apply, by name. All rules that it may name share their columns of the table.
+  std::string_view (*rule)(const OptimizerOptions& options) = nullptr;
+  /// Writes a group's row of the table; `weight_decay` is that group's.
+  void (*write_row)(const StepHyper& hyper, double weight_decay, float* row) = nullptr;
+};
+
+/// Null where there is none of that name.
+const OptimizerDef* find_optimizer(std::string_view name);
+
+// Each file <name>.cpp exports its definitions through <name>_optimizers().
+using OptimizerGroup = std::span<const OptimizerDef>;
+OptimizerGroup adamw_optimizers();
+OptimizerGroup sgd_optimizers();
+inline constexpr std::array kOptimizerFiles = {adamw_optimizers, sgd_optimizers};
+
+}  // namespace plimsoll::optimizers

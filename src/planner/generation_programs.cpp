@@ -1,0 +1,110 @@
+#include "planner/generation_programs.h"
+
+#include "ops/op_list.h"
+#include "ops/ops.h"
+
+namespace plimsoll::planner {
+namespace {
+
+using ir::Builder;
+using ir::DType;
+using ir::Graph;
+using ir::StateClass;
+using ir::ValueId;
+
+class GenerationBuilder {
+ public:
+  GenerationBuilder(const models::Model& model, const GenerationOptions& options,
+                    const runtime::Backend& backend)
+      : model_(model), options_(options), backend_(backend) {}
+
+  Result<GenerationPrograms> run() {
+    std::vector<passes::Program> programs;
+    if (options_.chunk_tokens > 0) {
+      PLIMSOLL_ASSIGN(passes::Program prefill, build(kPrefillProgram));
+      programs.push_back(std::move(prefill));
+    }
+    PLIMSOLL_ASSIGN(passes::Program decode, build(kDecodeProgram));
+    programs.push_back(std::move(decode));
+    PLIMSOLL_ASSIGN(result_.session, passes::plan_session(std::move(programs)));
+    return std::move(result_);
+  }
+
+ private:
+  Result<passes::Program> build(std::string_view name) {
+    const bool decodes = name == kDecodeProgram;
+    Graph graph;
+    graph.name = name;
+    passes::Pipeline pipeline(pipeline_options(graph, decodes));
+    Builder b(graph, ops::find_op);
+    const auto input = [&](std::string_view state, ir::Shape shape) {
+      return b.state({std::string(state), {DType::kI32, shape}, StateClass::kInput});
+    };
+    const int64_t rows = options_.batch_size;
+    const models::Forward forward{
+        .tokens = decodes ? input(kNextState, {rows, 1}) : input(kChunkState, {rows, options_.chunk_tokens}),
+        .start = input(kStartState, {rows}),
+        .cache_tokens = options_.cache_tokens};
+    const ValueId hidden = model_.hidden(b, forward);
+    if (decodes) {
+      const ValueId logits = model_.head(b, hidden);
+      graph.declare_state({std::string(kNextLogitsState), b.type(logits), StateClass::kOutput});
+      b.assign(kNextLogitsState, logits);
+    }
+    PLIMSOLL_TRY(b.status());
+    PLIMSOLL_TRY(pipeline.forward(graph, {}));
+    return finish(std::move(graph), pipeline);
+  }
+
+  [[nodiscard]] passes::PipelineOptions pipeline_options(const Graph& graph, bool decodes) const {
+    passes::PipelineOptions options = options_.pipeline;
+    options.grad = false;
+    // The product of few rows has bits of its own, so that of the many does not stand in for it: a row's
+    // logits must not depend on how many others there are.
+    options.few_rows = decodes ? options_.batch_size : 0;
+    options.workspace_bytes = [this](const ir::OpTypes& types) { return backend_.workspace_bytes(types); };
+    if (!options.dump_dir.empty()) options.dump_dir += "/" + graph.name;
+    return options;
+  }
+
+  Result<passes::Program> finish(Graph graph, passes::Pipeline& pipeline) {
+    PLIMSOLL_TRY(pipeline.backward(graph));
+    PLIMSOLL_ASSIGN(passes::InPlaceReport in_place, pipeline.arrange(graph));
+    passes::BindOptions bind;
+    bind.in_place = std::move(in_place.aliases);
+    bind.accepts_strided = [this](std::string_view op, size_t i) { return backend_.accepts_strided(op, i); };
+    bind.workspace_bytes = [this](const ir::OpTypes& types) { return backend_.workspace_bytes(types); };
+    PLIMSOLL_ASSIGN(passes::Binding binding, passes::bind_storage(graph, bind, ops::find_op));
+    passes::MemoryPlan plan = passes::plan_memory(graph, binding, options_.memory);
+    add_cost(graph);
+    result_.timings.insert(result_.timings.end(), pipeline.timings().begin(), pipeline.timings().end());
+    return passes::Program{std::move(graph), std::move(binding), std::move(plan)};
+  }
+
+  void add_cost(const Graph& graph) {
+    for (const ir::OpId id : graph.order()) {
+      const ir::Cost cost = ir::op_cost(graph, graph.op(id));
+      if (graph.name == kDecodeProgram) {
+        result_.decode_flops += cost.flops;
+        result_.decode_bytes += cost.bytes;
+      } else {
+        result_.prefill_flops += cost.flops;
+      }
+    }
+  }
+
+  const models::Model& model_;
+  const GenerationOptions& options_;
+  const runtime::Backend& backend_;
+  GenerationPrograms result_;
+};
+
+}  // namespace
+
+Result<GenerationPrograms> build_generation_programs(const models::Model& model,
+                                                     const GenerationOptions& options,
+                                                     const runtime::Backend& backend) {
+  return GenerationBuilder(model, options, backend).run();
+}
+
+}  // namespace plimsoll::planner

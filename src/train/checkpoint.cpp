@@ -1,0 +1,285 @@
+// checkpoint.json: written and read in one fixed order of fields, which its version stands for.
+#include "train/checkpoint.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <charconv>
+#include <filesystem>
+
+#include "io/checksum.h"
+#include "io/file.h"
+#include "io/json_cursor.h"
+#include "io/tree.h"
+
+namespace plimsoll::train {
+namespace {
+
+constexpr std::string_view kFormat = "plimsoll checkpoint";
+constexpr int64_t kVersion = 1;
+constexpr int64_t kMaxManifestBytes = int64_t{256} << 20;
+/// What the text ends with, the digits in the middle.
+constexpr std::string_view kChecksumField = "\n\"checksum\": \"", kEnd = "\"}\n";
+constexpr size_t kDigits = 16;
+constexpr int kMaxRank = 8;
+
+struct IntegerField {
+  const char* name;
+  int64_t CheckpointManifest::*value;
+  int64_t least;
+};
+constexpr std::array<IntegerField, 8> kIntegers = {
+    {{"step", &CheckpointManifest::step, 0},
+     {"total_steps", &CheckpointManifest::total_steps, 1},
+     {"tokens", &CheckpointManifest::tokens, 0},
+     {"seed", &CheckpointManifest::seed, 0},
+     {"position", &CheckpointManifest::position, 0},
+     {"num_sequences", &CheckpointManifest::num_sequences, 1},
+     {"num_data_tokens", &CheckpointManifest::num_data_tokens, 1},
+     {"evaluated_step", &CheckpointManifest::evaluated_step, -1}}};
+
+void append_string(std::string& text, const std::string& value) { text += to_json(Tree::of(value)); }
+
+void append_integers(std::string& text, const std::vector<int64_t>& values) {
+  text += '[';
+  for (size_t i = 0; i < values.size(); ++i)
+    fmt::format_to(std::back_inserter(text), "{}{}", i == 0 ? "" : ", ", values[i]);
+  text += ']';
+}
+
+void append_file(std::string& text, const CheckpointFile& file) {
+  text += "{\"name\": ";
+  append_string(text, file.name);
+  fmt::format_to(std::back_inserter(text),
+                 ", \"bytes\": {}, \"header_bytes\": {}, \"checksum\": \"{:016x}\", ", file.bytes,
+                 file.header_bytes, file.checksum);
+  text += "\"tensors\": [";
+  for (size_t i = 0; i < file.tensors.size(); ++i) {
+    const CheckpointTensor& t = file.tensors[i];
+    text += i == 0 ? "\n  {\"name\": " : ",\n  {\"name\": ";
+    append_string(text, t.name);
+    text += ", \"dtype\": ";
+    append_string(text, t.dtype);
+    text += ", \"shape\": ";
+    append_integers(text, t.shape);
+    fmt::format_to(std::back_inserter(text), ", \"bytes\": {}, \"checksum\": \"{:016x}\"}}", t.bytes,
+                   t.checksum);
+  }
+  text += "]}";
+}
+
+Error broken(std::string what) {
+  return Error{
+      ErrorCode::kBadData, std::move(what), {}, "resume from an older checkpoint, or --resume never"};
+}
+
+/// Reads what write_checkpoint_text wrote; false once something is not as it must be, the cursor says what.
+class ManifestReader {
+ public:
+  explicit ManifestReader(std::string_view text) : cursor_(text) {}
+
+  bool read(CheckpointManifest& m) {
+    std::string format;
+    if (!cursor_.expect('{') || !string_field("format", format)) return false;
+    if (format != kFormat) return cursor_.fail("the format is not '" + std::string(kFormat) + "'");
+    if (!next_integer("version", m.version, 1)) return false;
+    if (m.version != kVersion)
+      return cursor_.fail(fmt::format("version {} is not known, {} is", m.version, kVersion));
+    for (const IntegerField& field : kIntegers)
+      if (!next_integer(field.name, m.*field.value, field.least)) return false;
+    uint64_t itself = 0;
+    return next_checksum("data", m.data) && next_checksum("plan", m.plan) && cursor_.expect(',') &&
+           string_field("isa", m.isa) && files(m.files) && next_checksum("checksum", itself) &&
+           cursor_.expect('}') && (cursor_.at_end() || cursor_.fail("text behind the end"));
+  }
+  [[nodiscard]] const std::string& error() const { return cursor_.error(); }
+
+ private:
+  bool key(std::string_view name) {
+    if (!cursor_.string(key_)) return false;
+    if (key_ != name) return cursor_.fail(fmt::format("expected the field {}", name));
+    return cursor_.expect(':');
+  }
+  bool string_field(std::string_view name, std::string& value) { return key(name) && cursor_.string(value); }
+  bool next_integer(std::string_view name, int64_t& value, int64_t least) {
+    if (!cursor_.expect(',') || !key(name) || !cursor_.integer(value)) return false;
+    return value >= least || cursor_.fail(fmt::format("{} is {}, at least {} is right", name, value, least));
+  }
+  bool next_checksum(std::string_view name, uint64_t& value) {
+    if (!cursor_.expect(',') || !string_field(name, key_)) return false;
+    const auto parsed = parse_checksum(key_);
+    if (!parsed) return cursor_.fail(fmt::format("{} is no checksum of 16 hexadecimal digits", name));
+    value = *parsed;
+    return true;
+  }
+
+  bool files(std::vector<CheckpointFile>& files) {
+    if (!cursor_.expect(',') || !key("files") || !cursor_.expect('[')) return false;
+    if (cursor_.take(']')) return true;
+    do {
+      CheckpointFile file;
+      if (!this->file(file)) return false;
+      if (std::any_of(files.begin(), files.end(), [&](const auto& f) { return f.name == file.name; }))
+        return cursor_.fail("a file stands twice");
+      files.push_back(std::move(file));
+    } while (cursor_.take(','));
+    return cursor_.expect(']');
+  }
+
+  bool file(CheckpointFile& file) {
+    if (!cursor_.expect('{') || !string_field("name", file.name)) return false;
+    if (file.name.empty() || file.name.front() == '.' || file.name.find('/') != std::string::npos ||
+        file.name.find('\0') != std::string::npos)
+      return cursor_.fail("a file's name is none of a file in this folder");
+    if (!next_integer("bytes", file.bytes, 0) || !next_integer("header_bytes", file.header_bytes, 0) ||
+        !next_checksum("checksum", file.checksum) || !tensors(file) || !cursor_.expect('}'))
+      return false;
+    const int64_t end =
+        file.tensors.empty() ? file.header_bytes : file.tensors.back().offset + file.tensors.back().bytes;
+    return end == file.bytes || cursor_.fail("a file's tensors do not cover it");
+  }
+
+  bool tensors(CheckpointFile& file) {
+    if (!cursor_.expect(',') || !key("tensors") || !cursor_.expect('[')) return false;
+    if (cursor_.take(']')) return true;
+    int64_t offset = file.header_bytes;
+    do {
+      CheckpointTensor& t = file.tensors.emplace_back();
+      if (!cursor_.expect('{') || !string_field("name", t.name) || !cursor_.expect(',') ||
+          !string_field("dtype", t.dtype) || !shape(t.shape) || !next_integer("bytes", t.bytes, 0) ||
+          !next_checksum("checksum", t.checksum) || !cursor_.expect('}'))
+        return false;
+      t.offset = offset;
+      if (__builtin_add_overflow(offset, t.bytes, &offset) || offset > file.bytes)
+        return cursor_.fail("a tensor ends behind its file");
+    } while (cursor_.take(','));
+    return cursor_.expect(']');
+  }
+
+  bool shape(std::vector<int64_t>& shape) {
+    if (!cursor_.expect(',') || !key("shape") || !cursor_.expect('[')) return false;
+    if (cursor_.take(']')) return true;
+    do {
+      int64_t extent = 0;
+      if (!cursor_.integer(extent)) return false;
+      if (extent < 0 || shape.size() == kMaxRank) return cursor_.fail("a shape that no tensor has");
+      shape.push_back(extent);
+    } while (cursor_.take(','));
+    return cursor_.expect(']');
+  }
+
+  JsonCursor cursor_;
+  std::string key_;
+};
+
+Status check_file(const std::string& directory, const CheckpointFile& file) {
+  const std::string path = directory + "/" + file.name;
+  PLIMSOLL_ASSIGN(const ReadFile content, ReadFile::open(path));
+  if (content.size_bytes() != file.bytes)
+    return broken(fmt::format("the file has {} bytes, {} were written", content.size_bytes(), file.bytes))
+        .at(path);
+  if (!file.tensors.empty()) return Ok{};  // checked while they are read
+  std::vector<std::byte> buffer(static_cast<size_t>(std::min<int64_t>(file.bytes, 32 << 10)));
+  Checksum sum;
+  for (int64_t at = 0; at < file.bytes; at += static_cast<int64_t>(buffer.size())) {
+    const auto piece = std::span(buffer).first(
+        static_cast<size_t>(std::min(file.bytes - at, static_cast<int64_t>(buffer.size()))));
+    PLIMSOLL_TRY(content.read_at(at, piece));
+    sum.add(piece);
+  }
+  if (sum.value() != file.checksum) return broken("the file's checksum is wrong").at(path);
+  return Ok{};
+}
+
+}  // namespace
+
+const CheckpointFile* CheckpointManifest::find_file(std::string_view name) const {
+  const auto found = std::find_if(files.begin(), files.end(), [&](const auto& f) { return f.name == name; });
+  return found == files.end() ? nullptr : &*found;
+}
+
+void write_checkpoint_text(const CheckpointManifest& m, std::string& text) {
+  text.clear();
+  fmt::format_to(std::back_inserter(text), "{{\"format\": \"{}\", \"version\": {}", kFormat, kVersion);
+  for (const IntegerField& field : kIntegers)
+    fmt::format_to(std::back_inserter(text), ", \"{}\": {}", field.name, m.*field.value);
+  fmt::format_to(std::back_inserter(text),
+                 ", \"data\": \"{:016x}\", \"plan\": \"{:016x}\", \"isa\": ", m.data, m.plan);
+  append_string(text, m.isa);
+  text += ",\n\"files\": [";
+  for (size_t i = 0; i < m.files.size(); ++i) {
+    text += i == 0 ? "\n " : ",\n ";
+    append_file(text, m.files[i]);
+  }
+  text += "],";
+  text += kChecksumField;
+  const uint64_t sum = checksum(text);
+  fmt::format_to(std::back_inserter(text), "{:016x}{}", sum, kEnd);
+}
+
+Result<CheckpointManifest> parse_checkpoint(std::string_view text) {
+  const size_t behind = kDigits + kEnd.size();
+  if (text.size() < behind + kChecksumField.size() || !text.ends_with(kEnd) ||
+      !text.substr(0, text.size() - behind).ends_with(kChecksumField))
+    return broken("the text does not end with its checksum");
+  const auto stored = parse_checksum(text.substr(text.size() - behind, kDigits));
+  if (!stored || *stored != checksum(text.substr(0, text.size() - behind)))
+    return broken("its own checksum is wrong");
+  if (const int64_t at = utf8_error_at(text); at >= 0) return broken(fmt::format("byte {} is no UTF-8", at));
+  CheckpointManifest manifest;
+  ManifestReader reader(text);
+  if (!reader.read(manifest)) return broken(reader.error());
+  return manifest;
+}
+
+Result<Checkpoint> open_checkpoint(const std::string& path) {
+  const std::string file = fmt::format("{}/{}", path, kCheckpointFile);
+  PLIMSOLL_ASSIGN(const std::string text, read_small_file(file, kMaxManifestBytes));
+  auto manifest = parse_checkpoint(text);
+  if (!manifest) return std::move(manifest).error().at(file);
+  Checkpoint checkpoint{path, std::move(*manifest)};
+  PLIMSOLL_TRY(check_small_files(checkpoint));
+  return checkpoint;
+}
+
+Status check_small_files(const Checkpoint& checkpoint) {
+  for (const CheckpointFile& f : checkpoint.manifest.files) PLIMSOLL_TRY(check_file(checkpoint.path, f));
+  return Ok{};
+}
+
+std::vector<FoundCheckpoint> find_checkpoints(const std::string& directory) {
+  std::vector<FoundCheckpoint> found;
+  std::error_code code;
+  for (std::filesystem::directory_iterator it(directory, code), end; !code && it != end; it.increment(code)) {
+    const std::string name = it->path().filename().string();
+    const std::optional<int64_t> step = checkpoint_step(name);
+    if (step && is_checkpoint(directory + "/" + name)) found.push_back({*step, directory + "/" + name});
+  }
+  std::sort(found.begin(), found.end(), [](const auto& a, const auto& b) { return a.step > b.step; });
+  return found;
+}
+
+bool is_checkpoint(const std::string& path) {
+  std::error_code ignored;
+  const std::filesystem::path folder(path);
+  return std::filesystem::exists(folder / kCheckpointFile, ignored) ||
+         std::filesystem::exists(folder / "optimizer.safetensors", ignored) ||
+         std::filesystem::exists(folder / "run.yaml", ignored);
+}
+
+std::optional<int64_t> checkpoint_step(std::string_view name) {
+  if (!name.starts_with(kCheckpointPrefix)) return std::nullopt;
+  const std::string_view digits = name.substr(kCheckpointPrefix.size());
+  int64_t step = 0;
+  const auto [rest, error] = std::from_chars(digits.data(), digits.data() + digits.size(), step);
+  // Back to text: one name a step, so no leading zeros and no sign.
+  if (error != std::errc() || step < 0 || std::to_string(step) != digits) return std::nullopt;
+  return step;
+}
+
+std::string checkpoint_path(const std::string& directory, int64_t step) {
+  return fmt::format("{}/{}{}", directory, kCheckpointPrefix, step);
+}
+
+}  // namespace plimsoll::train

@@ -1,0 +1,107 @@
+// A checkpoint as a folder, `checkpoint-<step>`:
+//
+//   config.json, model.safetensors, the tokenizer's files    a Hugging Face directory, as final/
+//   optimizer.safetensors                                    adamw.m.<tensor>, adamw.v.<tensor>, …
+//   run.yaml                                                 the settings that it was made with
+//   checkpoint.json                                          counters, what the data was, checksums; its own
+//   last
+//
+// Every byte of every file is covered by a checksum in checkpoint.json, and that one by its own.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/result.h"
+
+namespace plimsoll::train {
+
+/// One tensor of a file and where its bytes lie.
+struct CheckpointTensor {
+  std::string name;
+  std::string dtype;  ///< the safetensors name
+  std::vector<int64_t> shape;
+  int64_t offset = 0;  ///< from the file's start
+  int64_t bytes = 0;
+  uint64_t checksum = 0;
+};
+
+/// One file. `checksum` covers its first `header_bytes`; tensors, in order and without a hole, the rest.
+struct CheckpointFile {
+  std::string name;
+  int64_t bytes = 0;
+  int64_t header_bytes = 0;
+  uint64_t checksum = 0;
+  std::vector<CheckpointTensor> tensors = {};
+};
+
+/// What checkpoint.json says.
+struct CheckpointManifest {
+  int64_t version = 1;
+  int64_t step = 0;         ///< updates done
+  int64_t total_steps = 0;  ///< of the run, as it was planned
+  int64_t tokens = 0;       ///< trained on
+  int64_t seed = 0;
+  int64_t position = 0;         ///< sequences consumed, over all epochs
+  int64_t num_sequences = 0;    ///< in an epoch
+  int64_t num_data_tokens = 0;  ///< in data.train
+  int64_t evaluated_step = -1;  ///< the last step whose evaluation was reported
+  uint64_t data = 0;            ///< checksum of a sample of data.train's sequences
+  uint64_t plan = 0;            ///< checksum of the memory plan; a resume may have another
+  std::string isa = {};         ///< instruction set: bits are the same for one
+  std::vector<CheckpointFile> files = {};
+
+  [[nodiscard]] const CheckpointFile* find_file(std::string_view name) const;
+};
+
+inline constexpr std::string_view kCheckpointFile = "checkpoint.json";
+inline constexpr std::string_view kCheckpointPrefix = "checkpoint-";
+
+/// Replaces `text` by the file's text, its own checksum as the last field. Allocates nothing where `text` has
+/// held a manifest of the same files before, but for short names.
+void write_checkpoint_text(const CheckpointManifest& manifest, std::string& text);
+/// Reads and checks the text: its checksum, every field, that each file's tensors cover it. Errors: kBadData.
+Result<CheckpointManifest> parse_checkpoint(std::string_view text);
+
+/// A folder that has been looked at: checkpoint.json is right, all files are there in their sizes, those
+/// without tensors have their checksums.
+struct Checkpoint {
+  std::string path;
+  CheckpointManifest manifest;
+};
+/// Errors: kBadData naming the file and what is wrong with it; kIo.
+Result<Checkpoint> open_checkpoint(const std::string& path);
+/// Holds the sizes of all files, and the checksums of those without tensors, against the manifest. Errors: as
+/// open_checkpoint, which calls it.
+Status check_small_files(const Checkpoint& checkpoint);
+/// Reads every byte of the files with tensors too, through `num_threads` small buffers. Errors: kBadData
+/// naming file and tensor; kIo.
+Status verify_checkpoint(const Checkpoint& checkpoint, int num_threads = 1);
+
+/// Where a tensor's bytes go, or nowhere: an empty span.
+using TensorDestination = std::function<std::span<std::byte>(const CheckpointTensor&)>;
+/// Reads a file's tensors to where they belong, in parallel, and checks all checksums on the way; a tensor
+/// without a destination is checked alone. Errors: as verify_checkpoint; destinations are then undefined.
+Status read_checkpoint_tensors(const Checkpoint& checkpoint, const CheckpointFile& file,
+                               const TensorDestination& destination, int num_threads);
+
+/// A `checkpoint-<step>` folder by its name alone.
+struct FoundCheckpoint {
+  int64_t step = 0;
+  std::string path;
+};
+/// Those of this program in `directory`, the newest first; none where there is no such folder.
+std::vector<FoundCheckpoint> find_checkpoints(const std::string& directory);
+/// Whether a folder was made by this program, damaged or not: other programs have such names too.
+bool is_checkpoint(const std::string& path);
+/// The step of a folder's name, "checkpoint-12"; nothing for other names.
+std::optional<int64_t> checkpoint_step(std::string_view name);
+/// "<directory>/checkpoint-<step>".
+std::string checkpoint_path(const std::string& directory, int64_t step);
+
+}  // namespace plimsoll::train

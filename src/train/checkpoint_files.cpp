@@ -1,0 +1,201 @@
+#include "train/checkpoint_files.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <filesystem>
+
+#include "runtime/session.h"
+#include "train/settings.h"
+
+namespace plimsoll::train {
+namespace {
+
+/// Summed and then copied while it lies in the core's cache.
+constexpr size_t kPieceBytes = 128 << 10;
+constexpr size_t kCopyBytes = 32 << 10;
+/// Room for folders, small files and the file system's own records.
+constexpr int64_t kSlackBytes = 1 << 20;
+/// Two threads' heaps and stacks, the texts.
+constexpr int64_t kFixedHostBytes = 256 << 10;
+/// A tensor's entries in a header, in the manifest and in checkpoint.json: strings of about 150 bytes each.
+constexpr int64_t kHostBytesPerTensor = 1 << 10;
+
+/// What a model directory may hold beside config and weights.
+constexpr const char* kCarriedFiles[] = {"tokenizer.json",       "tokenizer_config.json",  "special_tokens_map.json",
+                                         "added_tokens.json",    "vocab.json",             "merges.txt",
+                                         "tokenizer.model",      "chat_template.jinja",    "generation_config.json"};
+
+CheckpointFile file_entry(const std::string& name, const SafetensorsLayout& layout,
+                          const std::vector<StoredTensor>& tensors) {
+  CheckpointFile file{name, layout.file_bytes(), layout.header_bytes(), checksum(layout.header)};
+  for (size_t i = 0; i < tensors.size(); ++i)
+    file.tensors.push_back({tensors[i].entry.name, tensors[i].entry.dtype, tensors[i].entry.shape,
+                            layout.header_bytes() + layout.ends[i], layout.ends[i + 1] - layout.ends[i]});
+  return file;
+}
+
+}  // namespace
+
+int64_t checkpoint_host_bytes(const models::Model& model, const passes::SessionPlan& session) {
+  int64_t views = 0, states = 0;
+  for (const models::Parameter& p : model.parameters()) views += static_cast<int64_t>(p.views.size());
+  for (const passes::SessionState& s : session.states)
+    states += s.decl.state_class == ir::StateClass::kOptimizerState ? 1 : 0;
+  const auto parameters = std::max<int64_t>(1, static_cast<int64_t>(model.parameters().size()));
+  const int64_t tensors = views * (1 + ceil_div(states, parameters));
+  return StreamWriter::kHostBytes + kFixedHostBytes + kHostBytesPerTensor * tensors;
+}
+
+Result<std::unique_ptr<CheckpointFiles>> CheckpointFiles::create(const RunConfig& config,
+                                                                 const Prepared& prepared,
+                                                                 const runtime::Session& session,
+                                                                 CheckpointManifest manifest) {
+  std::unique_ptr<CheckpointFiles> files(new CheckpointFiles(std::move(manifest)));
+  PLIMSOLL_TRY(files->add_tensor_file("model.safetensors", parameter_tensors(*prepared.model, session)));
+  PLIMSOLL_TRY(files->add_tensor_file("optimizer.safetensors", optimizer_tensors(*prepared.model, session)));
+  PLIMSOLL_ASSIGN(const std::string folder, model_directory(config.model));
+  files->add_small_files(config, prepared, folder);
+  for (const SmallFile& small : files->small_files_) files->manifest_.files.push_back({small.name});
+  write_checkpoint_text(files->manifest_, files->text_);
+  files->text_.reserve(files->text_.size() + 32 * files->manifest_.files.size() + 256);  // digits grow
+  return files;
+}
+
+Status CheckpointFiles::add_tensor_file(const std::string& name, std::vector<StoredTensor> tensors) {
+  if (tensors.empty()) return Ok{};  // an optimizer without state
+  std::vector<SafetensorsEntry> entries;
+  for (const StoredTensor& t : tensors) entries.push_back(t.entry);
+  PLIMSOLL_ASSIGN(SafetensorsLayout layout, SafetensorsLayout::create(entries, {{"format", "pt"}}));
+  manifest_.files.push_back(file_entry(name, layout, tensors));
+  tensor_files_.push_back({name, std::move(layout), std::move(tensors)});
+  return Ok{};
+}
+
+void CheckpointFiles::add_small_files(const RunConfig& config, const Prepared& prepared,
+                                      const std::string& model_directory) {
+  Tree fields = prepared.model_config.fields();
+  fields.set("dtype", Tree::of(std::string("float32")));
+  small_files_.push_back({"config.json", to_json(fields) + "\n", {}});
+  std::error_code ignored;
+  if (!model_directory.empty())
+    for (const char* name : kCarriedFiles)
+      if (std::filesystem::is_regular_file(model_directory + "/" + name, ignored))
+        small_files_.push_back({name, {}, model_directory + "/" + name});
+  num_final_files_ = small_files_.size();
+  small_files_.push_back({"run.yaml", run_config_yaml(config), {}});
+}
+
+int64_t CheckpointFiles::checkpoint_bytes() const {
+  int64_t bytes = kSlackBytes + static_cast<int64_t>(text_.size());
+  for (const TensorFile& file : tensor_files_) bytes += file.layout.file_bytes();
+  return bytes;
+}
+
+int64_t CheckpointFiles::final_bytes() const { return tensor_files_.front().layout.file_bytes() + kSlackBytes; }
+
+void CheckpointFiles::take_buffers() {
+  if (stream_) return;
+  buffer_.resize(kCopyBytes);
+  stream_.emplace();
+}
+
+Status CheckpointFiles::write_checkpoint(const AtomicDirectory& directory,
+                                         const std::function<void()>& sources_read) {
+  take_buffers();
+  std::vector<std::optional<OutputFile>> files(tensor_files_.size());
+  for (size_t i = 0; i < tensor_files_.size(); ++i)
+    PLIMSOLL_TRY(write_tensor_file(directory, i, files[i]));
+  sources_read();
+  for (auto& file : files) PLIMSOLL_TRY(file->close());
+  PLIMSOLL_TRY(write_small_files(directory, /*final=*/false));
+  write_checkpoint_text(manifest_, text_);
+  PLIMSOLL_ASSIGN(OutputFile last, directory.create_file(kCheckpointFile));
+  PLIMSOLL_TRY(last.write_at(0, std::as_bytes(std::span(text_))));
+  return last.close();
+}
+
+Status CheckpointFiles::write_final(const AtomicDirectory& directory) {
+  take_buffers();
+  std::optional<OutputFile> model;
+  PLIMSOLL_TRY(write_tensor_file(directory, 0, model));
+  PLIMSOLL_TRY(model->close());
+  return write_small_files(directory, /*final=*/true);
+}
+
+Status CheckpointFiles::write_tensor_file(const AtomicDirectory& directory, size_t index,
+                                          std::optional<OutputFile>& out) {
+  const TensorFile& file = tensor_files_[index];
+  PLIMSOLL_ASSIGN(out, directory.create_file(file.name));
+  PLIMSOLL_TRY(out->reserve(file.layout.file_bytes()));
+  stream_->begin(*out);
+  PLIMSOLL_TRY(stream_->append(std::as_bytes(std::span(file.layout.header))));
+  for (size_t t = 0; t < file.tensors.size(); ++t) {
+    sum_.reset();
+    for (std::span<const std::byte> rest = file.tensors[t].bytes; !rest.empty();) {
+      const auto piece = rest.first(std::min(rest.size(), kPieceBytes));
+      sum_.add(piece);
+      PLIMSOLL_TRY(stream_->append(piece));
+      rest = rest.subspan(piece.size());
+    }
+    manifest_.files[index].tensors[t].checksum = sum_.value();
+  }
+  return stream_->flush();
+}
+
+/// A tokenizer that was moved away since the start is no reason to lose a checkpoint.
+void CheckpointFiles::drop_vanished_files() {
+  std::error_code ignored;
+  for (size_t i = small_files_.size(); i-- > 0;) {
+    const SmallFile& small = small_files_[i];
+    if (small.source.empty() || std::filesystem::exists(small.source, ignored)) continue;
+    manifest_.files.erase(manifest_.files.begin() + static_cast<std::ptrdiff_t>(tensor_files_.size() + i));
+    small_files_.erase(small_files_.begin() + static_cast<std::ptrdiff_t>(i));
+    --num_final_files_;
+  }
+}
+
+Status CheckpointFiles::write_small_files(const AtomicDirectory& directory, bool final) {
+  drop_vanished_files();
+  for (size_t i = 0; i < (final ? num_final_files_ : small_files_.size()); ++i)
+    PLIMSOLL_TRY(write_small_file(directory, i));
+  return Ok{};
+}
+
+Status CheckpointFiles::write_small_file(const AtomicDirectory& directory, size_t index) {
+  const SmallFile& small = small_files_[index];
+  PLIMSOLL_ASSIGN(OutputFile out, directory.create_file(small.name));
+  sum_.reset();
+  auto size = static_cast<int64_t>(small.text.size());
+  if (small.source.empty()) {
+    PLIMSOLL_TRY(out.write_at(0, std::as_bytes(std::span(small.text))));
+    sum_.add(small.text);
+  } else {
+    PLIMSOLL_ASSIGN(const ReadFile source, ReadFile::open(small.source, ErrorCode::kIo));
+    size = source.size_bytes();
+    for (int64_t at = 0; at < size; at += static_cast<int64_t>(buffer_.size())) {
+      const auto piece = std::span(buffer_).first(std::min(buffer_.size(), static_cast<size_t>(size - at)));
+      PLIMSOLL_TRY(source.read_at(at, piece));
+      PLIMSOLL_TRY(out.write_at(at, piece));
+      sum_.add(piece);
+    }
+  }
+  CheckpointFile& entry = manifest_.files[tensor_files_.size() + index];
+  entry.bytes = entry.header_bytes = size;
+  entry.checksum = sum_.value();
+  return out.close();
+}
+
+bool CheckpointFiles::is_final_of(const Checkpoint& checkpoint, const std::string& directory,
+                                  int num_threads) const {
+  Checkpoint final{directory, checkpoint.manifest};
+  std::vector<std::string> names = {tensor_files_.front().name};
+  for (size_t i = 0; i < num_final_files_; ++i) names.push_back(small_files_[i].name);
+  std::erase_if(final.manifest.files, [&](const CheckpointFile& file) {
+    return std::find(names.begin(), names.end(), file.name) == names.end();
+  });
+  return final.manifest.files.size() == names.size() && check_small_files(final) &&
+         verify_checkpoint(final, num_threads);
+}
+
+}  // namespace plimsoll::train

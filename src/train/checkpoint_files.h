@@ -1,0 +1,77 @@
+// What checkpoints and the final model directory consist of, and how it is written into a folder. Everything
+// is laid out once: a save allocates nothing of note, and reads the tensors where they lie.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "io/atomic_directory.h"
+#include "io/checksum.h"
+#include "io/stream_writer.h"
+#include "train/checkpoint.h"
+#include "train/tensor_files.h"
+
+namespace plimsoll::train {
+
+class CheckpointFiles {
+ public:
+  /// `manifest` holds what stays the same through the run; the session outlives this. Errors: kBadData where
+  /// the model's folder has gone.
+  static Result<std::unique_ptr<CheckpointFiles>> create(const RunConfig& config, const Prepared& prepared,
+                                                         const runtime::Session& session,
+                                                         CheckpointManifest manifest);
+
+  /// Of the next checkpoint: its counters are the caller's to set.
+  [[nodiscard]] CheckpointManifest& manifest() { return manifest_; }
+  /// Disk space that a checkpoint, or the final directory, takes.
+  [[nodiscard]] int64_t checkpoint_bytes() const;
+  [[nodiscard]] int64_t final_bytes() const;
+  /// Takes the buffers, if that has not been done. By the thread that will write, before the first step: the
+  /// allocator makes a heap for each thread at its first request.
+  void take_buffers();
+
+  /// Writes and syncs all files, checkpoint.json last. `sources_read` is called once the session's memory is
+  /// not read any more. Errors: kIo.
+  Status write_checkpoint(const AtomicDirectory& directory, const std::function<void()>& sources_read);
+  /// Config, weights and what belongs to the model. Errors: kIo.
+  Status write_final(const AtomicDirectory& directory);
+  /// Whether `directory` holds what write_final would, byte for byte, by the checksums of `checkpoint`.
+  [[nodiscard]] bool is_final_of(const Checkpoint& checkpoint, const std::string& directory,
+                                 int num_threads) const;
+
+ private:
+  /// A safetensors file of the session's memory.
+  struct TensorFile {
+    std::string name;
+    SafetensorsLayout layout;
+    std::vector<StoredTensor> tensors;
+  };
+  /// A small file: text, or a copy of another.
+  struct SmallFile {
+    std::string name, text, source;
+  };
+  explicit CheckpointFiles(CheckpointManifest manifest) : manifest_(std::move(manifest)) {}
+  Status add_tensor_file(const std::string& name, std::vector<StoredTensor> tensors);
+  void add_small_files(const RunConfig& config, const Prepared& prepared, const std::string& model_directory);
+  Status write_tensor_file(const AtomicDirectory& directory, size_t index, std::optional<OutputFile>& out);
+  Status write_small_files(const AtomicDirectory& directory, bool final);
+  Status write_small_file(const AtomicDirectory& directory, size_t index);
+  void drop_vanished_files();
+
+  CheckpointManifest manifest_;           ///< files: those of tensor_files_, then of small_files_
+  std::vector<TensorFile> tensor_files_;  ///< model.safetensors first
+  std::vector<SmallFile> small_files_;
+  size_t num_final_files_ = 0;  ///< of small_files_: what final/ has too
+  std::string text_;            ///< checkpoint.json
+  std::vector<std::byte> buffer_;
+  Checksum sum_;
+  std::optional<StreamWriter> stream_;
+};
+
+/// Host memory that saving takes, for the plan: buffers, layouts, names.
+int64_t checkpoint_host_bytes(const models::Model& model, const passes::SessionPlan& session);
+
+}  // namespace plimsoll::train

@@ -1,0 +1,51 @@
+// Which checkpoint a run goes on from, and whether it is the same run.
+#pragma once
+
+#include <functional>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "io/model_config.h"
+#include "train/checkpoint.h"
+#include "train/tensor_files.h"
+
+namespace plimsoll::train {
+
+/// A message for people, one line.
+using Note = std::function<void(const std::string&)>;
+
+/// What there is to go on from.
+struct ResumeChoice {
+  std::vector<FoundCheckpoint> candidates;  ///< newest first
+  /// A damaged one is an error instead of a reason to take the next.
+  bool only_this = false;
+};
+
+/// `resume`: auto (the checkpoints of `output_dir`), never, or a folder: a checkpoint, or a run's with
+/// several. Errors: kBadData where that folder holds none.
+Result<ResumeChoice> choose_checkpoints(const std::string& resume, const std::string& output_dir);
+
+/// Opens the first candidate that is not damaged, from `from` on; advances `from` to it. A damaged one is
+/// named through `note`. Nothing where there was none to begin with. Errors: kBadData where all are damaged;
+/// kIo.
+Result<std::optional<Checkpoint>> open_first_intact(const ResumeChoice& choice, size_t& from,
+                                                    const Note& note);
+
+/// Holds what the checkpoint was made with against today's run: every setting that says what is trained, the
+/// model's config, the data as `now` has it. More steps than planned then are no change. Errors:
+/// kInvalidArgument naming setting, old and new value; kBadData.
+Status check_same_run(const Checkpoint& checkpoint, const RunConfig& config, const ConfigJson& model,
+                      const CheckpointManifest& now);
+
+/// Reads parameters and optimizer state into the session. Errors: kBadData for a wrong checksum or a tensor
+/// that is not there in its shape; kIo. The states are then undefined.
+Status load_checkpoint(const Checkpoint& checkpoint, const Prepared& prepared,
+                       const runtime::Session& session, int num_threads);
+
+/// What becomes obsolete in `output_dir` with the first folder that a run publishes which goes on from
+/// `taken`, or from nothing.
+std::vector<std::string> stale_checkpoints(const std::string& output_dir,
+                                           const std::optional<Checkpoint>& taken);
+
+}  // namespace plimsoll::train

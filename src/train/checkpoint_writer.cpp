@@ -1,0 +1,160 @@
+#include "train/checkpoint_writer.h"
+
+#include <cerrno>
+#include <filesystem>
+#include <utility>
+
+#include "train/trainer.h"
+
+namespace plimsoll::train {
+
+Result<std::unique_ptr<CheckpointWriter>> CheckpointWriter::create(const RunConfig& config,
+                                                                   std::unique_ptr<CheckpointFiles> files,
+                                                                   SaveOptions options) {
+  std::unique_ptr<CheckpointWriter> writer(
+      new CheckpointWriter(config, std::move(files), std::move(options)));
+  if (!writer->options_.behind) return writer;
+  PLIMSOLL_TRY(check_free_space(config.output.dir, writer->files_->checkpoint_bytes()));
+  writer->start_thread();
+  return writer;
+}
+
+void CheckpointWriter::start_thread() {
+  thread_ = std::thread([this] { work(); });
+  std::unique_lock lock(mutex_);
+  changed_.wait(lock, [&] { return ready_; });
+}
+
+CheckpointWriter::~CheckpointWriter() {
+  if (!thread_.joinable()) return;
+  {
+    const std::scoped_lock lock(mutex_);
+    stopping_ = true;
+  }
+  changed_.notify_all();
+  thread_.join();
+}
+
+std::string CheckpointWriter::final_path() const { return config_.output.dir + "/final"; }
+
+Status CheckpointWriter::start(int64_t step, int64_t evaluated_step) {
+  const double now = now_seconds();
+  finish();
+  for (Result<SaveReport>& earlier : results_)
+    if (!earlier) return std::move(earlier).error();
+  PLIMSOLL_TRY(check_free_space(config_.output.dir, files_->checkpoint_bytes()));
+  CheckpointManifest& manifest = files_->manifest();
+  manifest.step = step;
+  manifest.evaluated_step = evaluated_step;
+  manifest.position = step * config_.training.global_batch_size;
+  manifest.tokens = manifest.position * config_.data.sequence_length;
+  started_ = now;
+  if (!thread_.joinable()) {
+    end_save(save());
+    return Ok{};
+  }
+  {
+    const std::scoped_lock lock(mutex_);
+    asked_ = reading_ = true;
+    waited_ = now_seconds() - now;
+  }
+  changed_.notify_all();
+  return Ok{};
+}
+
+void CheckpointWriter::wait_for_sources() {
+  std::unique_lock lock(mutex_);
+  if (!reading_) return;
+  const double start = now_seconds();
+  changed_.wait(lock, [&] { return !reading_; });
+  waited_ += now_seconds() - start;
+}
+
+void CheckpointWriter::release_sources() {
+  {
+    const std::scoped_lock lock(mutex_);
+    reading_ = false;
+  }
+  changed_.notify_all();
+}
+
+std::optional<Result<SaveReport>> CheckpointWriter::poll() {
+  const std::scoped_lock lock(mutex_);
+  if (results_.empty()) return std::nullopt;
+  Result<SaveReport> first = std::move(results_.front());
+  results_.erase(results_.begin());
+  return first;
+}
+
+void CheckpointWriter::finish() {
+  std::unique_lock lock(mutex_);
+  changed_.wait(lock, [&] { return !asked_; });
+}
+
+void CheckpointWriter::work() {
+  files_->take_buffers();
+  std::unique_lock lock(mutex_);
+  ready_ = true;
+  changed_.notify_all();
+  for (;;) {
+    changed_.wait(lock, [&] { return asked_ || stopping_; });
+    if (!asked_) return;
+    lock.unlock();
+    end_save(save());
+    lock.lock();
+  }
+}
+
+void CheckpointWriter::end_save(Result<SaveReport> result) {
+  {
+    const std::scoped_lock lock(mutex_);
+    if (result && thread_.joinable()) result->waited_seconds = waited_;
+    results_.push_back(std::move(result));
+    asked_ = reading_ = false;
+  }
+  changed_.notify_all();
+}
+
+Result<SaveReport> CheckpointWriter::save() {
+  const int64_t step = files_->manifest().step;
+  const std::string path = checkpoint_path(config_.output.dir, step);
+  std::error_code ignored;
+  if (std::filesystem::exists(path, ignored) && !is_checkpoint(path))
+    return io_error("another program's folder is in the way", path, EEXIST);
+  PLIMSOLL_ASSIGN(AtomicDirectory directory, AtomicDirectory::create(path));
+  PLIMSOLL_TRY(files_->write_checkpoint(directory, [this] { release_sources(); }));
+  PLIMSOLL_TRY(publish(directory));
+  const double seconds = now_seconds() - started_;
+  PLIMSOLL_TRY(rotate(step));
+  return SaveReport{step, path, seconds, seconds};
+}
+
+Status CheckpointWriter::publish(AtomicDirectory& directory) {
+  std::vector<std::string> hidden;
+  PLIMSOLL_TRY(hide_directories(options_.stale, hidden));
+  PLIMSOLL_TRY(directory.publish());
+  options_.stale.clear();
+  return remove_hidden(hidden);
+}
+
+Status CheckpointWriter::rotate(int64_t step) const {
+  if (!config_.output.save_total_limit) return Ok{};
+  int64_t kept = 0;
+  for (const FoundCheckpoint& found : find_checkpoints(config_.output.dir))
+    if (found.step <= step && ++kept > *config_.output.save_total_limit)
+      PLIMSOLL_TRY(retire_directory(found.path));
+  return Ok{};
+}
+
+Result<SaveReport> CheckpointWriter::save_final(int64_t step) {
+  const double start = now_seconds();
+  finish();
+  PLIMSOLL_TRY(check_free_space(config_.output.dir, files_->final_bytes()));
+  PLIMSOLL_ASSIGN(AtomicDirectory directory, AtomicDirectory::create(final_path()));
+  PLIMSOLL_TRY(files_->write_final(directory));
+  PLIMSOLL_TRY(publish(directory));
+  const double seconds = now_seconds() - start;
+  return SaveReport{step, final_path(), seconds, seconds};
+}
+
+}  // namespace plimsoll::train

@@ -1,0 +1,84 @@
+// Saves a run: checkpoints, and the final model directory. A checkpoint is written behind the training: a
+// thread reads parameters and optimizer state where they lie while the next step computes its gradients, and
+// that step waits just before it changes the first of them.
+//
+//   step n │ forward, backward of n + 1        │gate│ update │ …
+//          └ write model, optimizer ───────────┘    sync, small files, checkpoint.json, rename, rotate
+#pragma once
+
+#include <condition_variable>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "train/checkpoint_files.h"
+#include "train/events.h"
+
+namespace plimsoll::train {
+
+struct SaveOptions {
+  /// With a thread of its own; without, `start` returns when all is done.
+  bool behind = false;
+  /// Checkpoints that the first folder to be published makes obsolete: an earlier run's, a damaged one's.
+  std::vector<std::string> stale = {};
+};
+
+/// Async: all but wait_for_sources belong to one thread.
+class CheckpointWriter {
+ public:
+  /// Everything that a save needs is allocated here where saves are written behind. Errors: kIo where the disk
+  /// has no room for one checkpoint.
+  static Result<std::unique_ptr<CheckpointWriter>> create(const RunConfig& config,
+                                                          std::unique_ptr<CheckpointFiles> files,
+                                                          SaveOptions options);
+  /// Waits for the save in flight.
+  ~CheckpointWriter();
+  CheckpointWriter(const CheckpointWriter&) = delete;
+  CheckpointWriter& operator=(const CheckpointWriter&) = delete;
+
+  /// Saves the session's state after `step`; an earlier save is waited for first. Errors: kIo, also the
+  /// earlier save's.
+  Status start(int64_t step, int64_t evaluated_step);
+  /// Returns when no save reads the session's memory any more. From any thread.
+  void wait_for_sources();
+  /// The result of a save that has ended since it was last asked for.
+  std::optional<Result<SaveReport>> poll();
+  /// Waits for the save in flight.
+  void finish();
+
+  /// Writes `<output.dir>/final` and waits for it. Errors: kIo; what stood there before is then still there.
+  Result<SaveReport> save_final(int64_t step);
+  [[nodiscard]] std::string final_path() const;
+  [[nodiscard]] const CheckpointFiles& files() const { return *files_; }
+  /// Removes all but the newest output.save_total_limit checkpoints up to `step`, as each save does.
+  /// Errors: kIo.
+  [[nodiscard]] Status rotate(int64_t step) const;
+
+ private:
+  CheckpointWriter(const RunConfig& config, std::unique_ptr<CheckpointFiles> files, SaveOptions options)
+      : config_(config), files_(std::move(files)), options_(std::move(options)) {}
+  void start_thread();
+  void work();
+  Result<SaveReport> save();
+  void release_sources();
+  void end_save(Result<SaveReport> result);
+  Status publish(AtomicDirectory& directory);
+
+  const RunConfig& config_;
+  std::unique_ptr<CheckpointFiles> files_;
+  SaveOptions options_;
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  bool ready_ = false;     ///< the thread has its buffers
+  bool asked_ = false;     ///< a save is in flight
+  bool reading_ = false;   ///< and reads the session's memory
+  bool stopping_ = false;
+  double started_ = 0, waited_ = 0;
+  std::vector<Result<SaveReport>> results_;  ///< ended and not yet asked for, in order
+  std::thread thread_;
+};
+
+}  // namespace plimsoll::train

@@ -1,0 +1,92 @@
+#include "train/evaluator.h"
+
+#include <fmt/format.h>
+
+#include <cmath>
+#include <cstdio>
+
+#include "backends/cpu/cpu_backend.h"
+#include "base/process.h"
+#include "train/initialise.h"
+#include "train/trainer.h"
+
+namespace plimsoll::train {
+namespace {
+
+/// The neutral element of addition: a sum that starts with it is the first term, bit for bit.
+constexpr float kNothing = -0.0F;
+
+void print_for_people(const EvalEvent& event, double seconds, const planner::PlanReport& report) {
+  const int64_t planned = report.process_peak_bytes(), measured = peak_resident_bytes();
+  fmt::print("loss {:.6f}, perplexity {:.6g} over {} tokens, {:.0f} tokens/s\n", event.loss,
+             std::exp(event.loss), event.tokens, static_cast<double>(event.tokens) / seconds);
+  fmt::print("peak memory: planned {}, measured {}\n", to_string(Bytes(planned)), to_string(Bytes(measured)));
+}
+
+}  // namespace
+
+Result<std::unique_ptr<Evaluator>> Evaluator::open(const RunConfig& config, const models::Model& model) {
+  const DatasetOptions options{config.data.sequence_length, model.vocab_size(), /*keep_tail=*/true,
+                               "data.eval"};
+  PLIMSOLL_ASSIGN(Dataset dataset, Dataset::open(config.data.eval, options));
+  return std::unique_ptr<Evaluator>(new Evaluator(std::move(dataset), config.training.global_batch_size));
+}
+
+void Evaluator::bind(runtime::Session& session, std::span<std::byte> scratch, const BatchSplit& split) {
+  session_ = &session;
+  micro_batch_size_ = split.micro_batch_size;
+  feeder_ = std::make_unique<BatchFeeder>(dataset_, session, scratch);
+}
+
+Result<EvalEvent> Evaluator::run(int64_t step, const std::function<bool()>& stopped) {
+  const int program = session_->plan().find_program("eval");
+  const BatchOrder in_order(dataset_.num_sequences(), 0, false);
+  const int64_t end = dataset_.num_sequences();
+  float& sum = *session_->state(planner::kLossState).as<float>();
+  double loss = 0;
+  int64_t targets = 0;
+  EvalEvent event;
+  event.step = step;
+  for (int64_t block = 0; block < end; block += global_batch_size_) {
+    sum = kNothing;
+    for (int64_t first = block; first < std::min(block + global_batch_size_, end);
+         first += micro_batch_size_) {
+      if (stopped && stopped()) return Error{ErrorCode::kInterrupted, "evaluation was stopped"};
+      PLIMSOLL_ASSIGN(const int64_t counted, feeder_->feed(in_order, first, end));
+      session_->run(program);
+      targets += counted;
+    }
+    loss += static_cast<double>(sum);
+  }
+  for (int64_t i = 0; i < end; ++i) event.tokens += dataset_.sequence_tokens(i);
+  event.loss = targets > 0 ? loss / static_cast<double>(targets) : 0;
+  return event;
+}
+
+Status run_evaluation(const RunConfig& config, const EvaluationOptions& options) {
+  PLIMSOLL_TRY(check_for_evaluation(config));
+  const int threads = num_threads(config);
+  cpu::CpuBackend backend(threads);
+  PLIMSOLL_ASSIGN(Prepared prepared,
+                  prepare(config, backend, {threads, options.dump_ir, Purpose::kEvaluate}));
+  Events events(options.json, 0);
+  events.plan(prepared.report);
+  if (!prepared.report.fits) return does_not_fit(config, prepared);
+  PLIMSOLL_ASSIGN(const auto evaluator, Evaluator::open(config, *prepared.model));
+  PLIMSOLL_ASSIGN(const auto session, runtime::Session::create(backend, std::move(prepared.programs.session),
+                                                               {.poison = config.debug.poison}));
+  std::vector<std::byte> scratch(static_cast<size_t>(prepared.host_scratch_bytes));
+  PLIMSOLL_ASSIGN(const bool pretrained, evaluates_weights(config.model));
+  if (!pretrained) std::fputs("note: there are no weights to read: random ones are evaluated\n", stderr);
+  PLIMSOLL_TRY(initialise(config, prepared, *session, pretrained, threads));
+  evaluator->bind(*session, scratch, prepared.split);
+  const double start = now_seconds();
+  PLIMSOLL_ASSIGN(const EvalEvent event, evaluator->run(0));
+  if (options.json)
+    events.eval(event);
+  else
+    print_for_people(event, now_seconds() - start, prepared.report);
+  return Ok{};
+}
+
+}  // namespace plimsoll::train

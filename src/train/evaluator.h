@@ -1,0 +1,47 @@
+// The mean loss over a data set: in training every so many steps, and alone.
+#pragma once
+
+#include <cstddef>
+#include <functional>
+#include <memory>
+#include <span>
+
+#include "data/dataset.h"
+#include "runtime/session.h"
+#include "train/batch_feeder.h"
+#include "train/events.h"
+#include "train/prepare.h"
+
+namespace plimsoll::train {
+
+class Evaluator {
+ public:
+  /// Opens data.eval. Errors: data (65), settings (2).
+  static Result<std::unique_ptr<Evaluator>> open(const RunConfig& config, const models::Model& model);
+
+  /// Where it runs: a session with the program `eval`, and a host buffer to read data through. Called once.
+  void bind(runtime::Session& session, std::span<std::byte> scratch, const BatchSplit& split);
+
+  /// Mean cross-entropy of all targets of the set. Summed in fp32 over a global batch, whose split into
+  /// micro-batches does not matter, and from there on in double. `stopped`, where given, is asked before each
+  /// micro-batch. Errors: data (65, 74); kInterrupted where it was stopped.
+  Result<EvalEvent> run(int64_t step, const std::function<bool()>& stopped = {});
+
+ private:
+  Evaluator(Dataset dataset, int64_t global_batch_size)
+      : dataset_(std::move(dataset)), global_batch_size_(global_batch_size) {}
+  Dataset dataset_;
+  int64_t global_batch_size_ = 1;
+  int64_t micro_batch_size_ = 1;
+  runtime::Session* session_ = nullptr;
+  std::unique_ptr<BatchFeeder> feeder_;
+};
+
+/// The whole of `plimsoll eval`: plan, weights, one pass over data.eval, the figures. Errors: as training's.
+struct EvaluationOptions {
+  bool json = false;
+  std::string dump_ir = {};
+};
+Status run_evaluation(const RunConfig& config, const EvaluationOptions& options);
+
+}  // namespace plimsoll::train

@@ -1,0 +1,45 @@
+#include "train/initialise.h"
+
+#include <cstring>
+#include <filesystem>
+
+#include "train/load_weights.h"
+
+namespace plimsoll::train {
+
+void write_constants(const Prepared& prepared, runtime::Session& session) {
+  for (const models::Constant& c : prepared.model->constants())
+    if (session.plan().find_state(c.name) != nullptr)
+      std::memcpy(session.state(c.name).data, c.data.data(), c.data.size() * sizeof(float));
+}
+
+Status initialise(const RunConfig& config, const Prepared& prepared, runtime::Session& session,
+                  bool pretrained, int num_threads) {
+  write_constants(prepared, session);
+  if (pretrained) {
+    PLIMSOLL_ASSIGN(const std::string folder, model_directory(config.model));
+    PLIMSOLL_ASSIGN(const ModelWeights weights, ModelWeights::open(folder));
+    PLIMSOLL_ASSIGN([[maybe_unused]] const LoadReport report,
+                    load_weights(*prepared.model, weights, session, num_threads));
+    return Ok{};
+  }
+  const auto seed = static_cast<uint64_t>(config.training.seed);
+  auto* random = session.state(planner::kRandomState).as<int32_t>();
+  random[0] = static_cast<int32_t>(static_cast<uint32_t>(seed));
+  random[1] = static_cast<int32_t>(static_cast<uint32_t>(seed >> 32));
+  random[2] = random[3] = 0;
+  session.run(session.plan().find_program("init"));
+  return Ok{};
+}
+
+Result<bool> evaluates_weights(const ModelSettings& model) {
+  if (model.init == "pretrained") return true;
+  PLIMSOLL_ASSIGN(const std::string folder, model_directory(model));
+  if (folder.empty()) return false;
+  std::error_code code;
+  for (const char* name : {"/model.safetensors", "/model.safetensors.index.json"})
+    if (std::filesystem::exists(folder + name, code)) return true;
+  return starts_pretrained(model);
+}
+
+}  // namespace plimsoll::train

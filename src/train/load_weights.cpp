@@ -1,0 +1,176 @@
+// Matching is by name and shape, before anything is read. Reading is in pieces that threads claim in the
+// files' order; 16-bit types are read into the upper half of their place and spread out from there while they
+// are in the cache (io/tensor_convert.h).
+#include "train/load_weights.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <chrono>
+#include <set>
+
+#include "base/check.h"
+#include "io/parallel.h"
+#include "io/tensor_convert.h"
+#include "runtime/session.h"
+
+namespace plimsoll::train {
+namespace {
+
+/// What a thread claims at once, in bytes of f32: small enough to balance, large enough for long reads.
+constexpr int64_t kPieceBytes = int64_t{8} << 20;
+/// What is read and converted at once, in elements: 256 KiB of f32 stay in a core's second-level cache.
+constexpr int64_t kBlockElements = int64_t{64} << 10;
+constexpr int64_t kBufferBytes = int64_t{64} << 10;
+constexpr size_t kShown = 3;
+
+/// Elements [first, first + count) of a source.
+struct Piece {
+  const WeightSource* source;
+  float* to;  ///< where the first of them goes
+  int64_t first, count;
+};
+
+bool same_shape(const ir::Shape& shape, const SafetensorsTensor& tensor) {
+  return std::ranges::equal(shape.dims(), tensor.shape);
+}
+
+std::string extents(const ir::Shape& shape) {
+  std::string text;
+  for (const int64_t extent : shape.dims()) text += (text.empty() ? "" : ", ") + std::to_string(extent);
+  return "[" + text + "]";
+}
+
+/// "3 missing (a [2, 3], b [4], …)", appended to a list of such.
+template <typename Items, typename Describe>
+void add_kind(std::string& text, const Items& items, const char* kind, Describe&& describe) {
+  if (items.empty()) return;
+  text += fmt::format("{}{} {} (", text.empty() ? "" : "; ", items.size(), kind);
+  for (size_t i = 0; i < std::min(items.size(), kShown); ++i)
+    text += (i == 0 ? "" : ", ") + describe(items[i]);
+  text += items.size() > kShown ? ", …)" : ")";
+}
+
+std::string hint_for(const WeightMatch& match) {
+  if (!match.unreadable.empty())
+    return "weights are read from F32, F16, BF16 and F64: save the model in one of these";
+  if (match.missing.empty() && match.misshaped.empty())
+    return "is config.json that of these weights? A tensor that no part of the model uses must not be there";
+  return "config.json and the weights must be of one model: take both from the same place, or set "
+         "model.init=random";
+}
+
+/// Reads a piece and converts it into its place.
+Status read_piece(const Piece& piece, FloatFormat format) {
+  const SafetensorsFile& file = *piece.source->weight.file;
+  const SafetensorsTensor& tensor = *piece.source->weight.tensor;
+  const int64_t stored = element_bytes(format);
+  if (format == FloatFormat::kF32)
+    return file.read(tensor, piece.first * stored,
+                     std::as_writable_bytes(std::span(piece.to, static_cast<size_t>(piece.count))));
+  alignas(64) std::array<std::byte, kBufferBytes> buffer;  // F64 alone, which is wider than its place
+  const bool wider = stored > 4;
+  const int64_t block = wider ? kBufferBytes / stored : kBlockElements;
+  for (int64_t i = 0; i < piece.count; i += block) {
+    const int64_t count = std::min(block, piece.count - i);
+    float* const to = piece.to + i;
+    std::byte* const from = wider ? buffer.data() : reinterpret_cast<std::byte*>(to) + count * (4 - stored);
+    PLIMSOLL_TRY(file.read(tensor, (piece.first + i) * stored, {from, static_cast<size_t>(count * stored)}));
+    convert_to_f32(format, from, to, count);
+  }
+  return Ok{};
+}
+
+std::vector<Piece> cut_into_pieces(const WeightMatch& match, const runtime::Session& session) {
+  std::vector<Piece> pieces;
+  for (const WeightSource& source : match.sources) {
+    const runtime::TensorRef state = session.state(source.parameter->name);
+    PLIMSOLL_CHECK(state.type.dtype == ir::DType::kF32 && state.is_dense(), source.parameter->name);
+    const ir::Shape& shape = source.parameter->shape;
+    float* const view = state.as<float>() + source.view->row * (shape.num_elements() / shape.dim(0));
+    const int64_t elements = source.view->shape.num_elements();
+    for (int64_t first = 0; first < elements; first += kPieceBytes / 4)
+      pieces.push_back({&source, view + first, first, std::min(kPieceBytes / 4, elements - first)});
+  }
+  // In the files' order, so that a cold disk reads ahead.
+  std::stable_sort(pieces.begin(), pieces.end(), [](const Piece& a, const Piece& b) {
+    const WeightRef &x = a.source->weight, &y = b.source->weight;
+    return x.file != y.file ? x.file < y.file : x.tensor->offset < y.tensor->offset;
+  });
+  return pieces;
+}
+
+}  // namespace
+
+WeightMatch match_weights(const models::Model& model, const ModelWeights& weights) {
+  WeightMatch match;
+  const std::string prefix(model.base_prefix());
+  std::set<const SafetensorsTensor*> used;
+  for (const models::Parameter& parameter : model.parameters())
+    for (const models::ParameterView& view : parameter.views) {
+      auto weight = weights.find(view.name);
+      if (!weight && view.name.starts_with(prefix))
+        weight = weights.find(std::string_view(view.name).substr(prefix.size()));
+      if (!weight) {
+        match.missing.push_back(&view);
+        continue;
+      }
+      used.insert(weight->tensor);
+      const WeightSource source{&parameter, &view, *weight};
+      if (!same_shape(view.shape, *weight->tensor))
+        match.misshaped.push_back(source);
+      else if (!float_format(weight->tensor->dtype))
+        match.unreadable.push_back(source);
+      else
+        match.sources.push_back(source);
+    }
+  for (const std::string_view name : weights.names()) {
+    const WeightRef weight = *weights.find(name);
+    if (used.contains(weight.tensor)) continue;
+    const bool ignored = model.ignores_tensor(name) || model.ignores_tensor(prefix + std::string(name));
+    (ignored ? match.ignored : match.extra).push_back(weight);
+  }
+  return match;
+}
+
+Error weights_do_not_fit(const WeightMatch& match, const ModelWeights& weights) {
+  std::string text;
+  add_kind(text, match.missing, "missing", [](const models::ParameterView* view) {
+    return fmt::format("{} {}", view->name, extents(view->shape));
+  });
+  add_kind(text, match.misshaped, "of another shape", [](const WeightSource& s) {
+    return fmt::format("{} {}, expected {}", shown_name(s.weight.tensor->name), to_string(*s.weight.tensor),
+                       extents(s.view->shape));
+  });
+  add_kind(text, match.unreadable, "of a type that is not read", [](const WeightSource& s) {
+    return fmt::format("{} {}", shown_name(s.weight.tensor->name), to_string(*s.weight.tensor));
+  });
+  add_kind(text, match.extra, "that the model does not have", [](const WeightRef& w) {
+    return fmt::format("{} {}", shown_name(w.tensor->name), to_string(*w.tensor));
+  });
+  return {ErrorCode::kBadData, "the tensors are not those of the model: " + text, weights.directory(),
+          hint_for(match)};
+}
+
+Result<LoadReport> load_weights(const models::Model& model, const ModelWeights& weights,
+                                runtime::Session& session, int num_threads) {
+  const auto start = std::chrono::steady_clock::now();
+  const WeightMatch match = match_weights(model, weights);
+  if (!match.fits()) return weights_do_not_fit(match, weights);
+  const std::vector<Piece> pieces = cut_into_pieces(match, session);
+  PLIMSOLL_TRY(in_parallel(pieces.size(), num_threads, [&](size_t i) {
+    return read_piece(pieces[i], *float_format(pieces[i].source->weight.tensor->dtype));
+  }));
+  LoadReport report;
+  report.num_tensors = static_cast<int64_t>(match.sources.size());
+  for (const WeightSource& source : match.sources) {
+    report.file_bytes += source.weight.tensor->bytes;
+    report.memory_bytes += source.view->shape.num_elements() * 4;
+  }
+  for (const WeightRef& weight : match.ignored) report.ignored.push_back(weight.tensor->name);
+  report.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+  return report;
+}
+
+}  // namespace plimsoll::train

@@ -1,0 +1,58 @@
+// Fills a session's parameters from a model directory's weights: each view of a parameter from the tensor of
+// its name, converted while it is read, in parallel, straight into its place.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "base/result.h"
+#include "io/model_weights.h"
+#include "models/model.h"
+
+namespace plimsoll::runtime {
+class Session;
+}
+
+namespace plimsoll::train {
+
+/// Where one view of a parameter comes from.
+struct WeightSource {
+  const models::Parameter* parameter = nullptr;
+  const models::ParameterView* view = nullptr;
+  WeightRef weight;
+};
+
+/// A model's parameters held against a directory's tensors.
+struct WeightMatch {
+  std::vector<WeightSource> sources;                  ///< of the right shape, in the model's order
+  std::vector<const models::ParameterView*> missing;  ///< no tensor of that name
+  std::vector<WeightSource> misshaped;                ///< another shape
+  std::vector<WeightSource> unreadable;               ///< a dtype that is no plain float (F8_E4M3, I8, …)
+  std::vector<WeightRef> extra;                       ///< of no parameter, and not to be ignored
+  std::vector<WeightRef> ignored;                     ///< buffers and repeated tied weights
+
+  [[nodiscard]] bool fits() const {
+    return missing.empty() && misshaped.empty() && unreadable.empty() && extra.empty();
+  }
+};
+
+/// A tensor may lack the family's base prefix ("model.", "transformer."), as files of base models do.
+WeightMatch match_weights(const models::Model& model, const ModelWeights& weights);
+/// The error of a match that does not fit: counts, the first few names with shapes, what to do. kBadData.
+Error weights_do_not_fit(const WeightMatch& match, const ModelWeights& weights);
+
+struct LoadReport {
+  int64_t num_tensors = 0;
+  int64_t file_bytes = 0;    ///< read
+  int64_t memory_bytes = 0;  ///< written
+  double seconds = 0;
+  std::vector<std::string> ignored;  ///< names of tensors that were passed over
+};
+
+/// Memory: beyond the session 64 KiB a thread; the threads end before it returns. The same bits for any
+/// number of threads. Errors: kBadData where weights and model do not match, or a file was cut; kIo.
+Result<LoadReport> load_weights(const models::Model& model, const ModelWeights& weights,
+                                runtime::Session& session, int num_threads);
+
+}  // namespace plimsoll::train

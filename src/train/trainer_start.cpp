@@ -1,0 +1,172 @@
+// How a run begins: data, the output folder, the checkpoint to go on from, memory, first parameters.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <filesystem>
+
+#include "backends/cpu/kernels/isa.h"
+#include "train/initialise.h"
+#include "train/settings.h"
+#include "train/trainer.h"
+
+namespace plimsoll::train {
+namespace {
+
+/// Sequences whose tokens stand for the data in a checkpoint.
+constexpr int64_t kSampledSequences = 16;
+
+/// Offsets of everything in the plan: the same plan, the same number.
+uint64_t plan_checksum(const passes::SessionPlan& plan) {
+  Checksum sum;
+  sum.add(fmt::format("{} {}", plan.persistent_bytes, plan.arena_bytes));
+  for (const passes::SessionState& s : plan.states) sum.add(fmt::format("{} {};", s.decl.name, s.offset));
+  for (const passes::Program& p : plan.programs) {
+    sum.add(p.graph.name);
+    sum.add(std::as_bytes(std::span(p.plan.offsets)));
+  }
+  return sum.value();
+}
+
+Result<uint64_t> data_checksum(const Dataset& data, std::span<std::byte> scratch) {
+  std::vector<int32_t> tokens(static_cast<size_t>(data.sequence_length()));
+  Checksum sum;
+  const int64_t last = data.num_sequences() - 1, count = std::min(kSampledSequences, last + 1);
+  for (int64_t i = 0; i < count; ++i) {
+    // The first and the last, the others evenly between; the product stays below 2^63 by far.
+    PLIMSOLL_TRY(data.read_sequence(count > 1 ? last * i / (count - 1) : 0, tokens, scratch));
+    sum.add(std::as_bytes(std::span(tokens)));
+  }
+  return sum.value();
+}
+
+}  // namespace
+
+Result<std::unique_ptr<Trainer>> Trainer::create(const RunConfig& config, Prepared prepared,
+                                                 cpu::CpuBackend& backend, const TrainerOptions& options) {
+  std::unique_ptr<Trainer> trainer(new Trainer(config, std::move(prepared)));
+  trainer->scratch_.resize(static_cast<size_t>(trainer->prepared_.host_scratch_bytes));
+  PLIMSOLL_TRY(trainer->open_data(options));
+  if (!options.synthetic_data) {
+    PLIMSOLL_TRY(trainer->take_output_folder(options));
+    PLIMSOLL_TRY(trainer->choose_checkpoint(options));
+    PLIMSOLL_TRY(write_file_atomically(config.output.dir + "/run.yaml", run_config_yaml(config)));
+  }
+  if (!config.debug.dump_dir.empty()) PLIMSOLL_TRY(create_writable_directory(config.debug.dump_dir));
+  passes::SessionPlan plan = std::move(trainer->prepared_.programs.session);
+  PLIMSOLL_ASSIGN(trainer->session_,
+                  runtime::Session::create(backend, std::move(plan), {.poison = config.debug.poison}));
+  if (trainer->train_data_)
+    trainer->train_feeder_ =
+        std::make_unique<BatchFeeder>(*trainer->train_data_, *trainer->session_, trainer->scratch_);
+  if (trainer->eval_data_)
+    trainer->eval_feeder_ =
+        std::make_unique<BatchFeeder>(*trainer->eval_data_, *trainer->session_, trainer->scratch_);
+  PLIMSOLL_TRY(trainer->initialise(options));
+  if (!options.synthetic_data) PLIMSOLL_TRY(trainer->make_writer(options.note));
+  return trainer;
+}
+
+Status Trainer::open_data(const TrainerOptions& options) {
+  DatasetOptions data{config_.data.sequence_length, prepared_.model->vocab_size(), false, "data.train"};
+  int64_t num_sequences = config_.training.global_batch_size;
+  if (!options.synthetic_data) {
+    PLIMSOLL_ASSIGN(Dataset train, Dataset::open(config_.data.train, data));
+    train_data_ = std::make_unique<Dataset>(std::move(train));
+    num_sequences = train_data_->num_sequences();
+  }
+  if (!config_.data.eval.empty()) {
+    data.keep_tail = true;
+    data.setting = "data.eval";
+    PLIMSOLL_ASSIGN(Dataset eval, Dataset::open(config_.data.eval, data));
+    eval_data_ = std::make_unique<Dataset>(std::move(eval));
+  }
+  train_order_ = std::make_unique<BatchOrder>(num_sequences, static_cast<uint64_t>(config_.training.seed),
+                                              config_.data.shuffle);
+  total_steps_ = plimsoll::total_steps(config_.training, num_sequences);
+  PLIMSOLL_ASSIGN(Schedule schedule, make_schedule(config_.training, total_steps_));
+  schedule_ = std::make_unique<Schedule>(std::move(schedule));
+  return Ok{};
+}
+
+Status Trainer::take_output_folder(const TrainerOptions& options) {
+  PLIMSOLL_TRY(create_writable_directory(config_.output.dir));
+  PLIMSOLL_ASSIGN(lock_, DirectoryLock::take(config_.output.dir));
+  PLIMSOLL_TRY(clean_directory(config_.output.dir, [](std::string_view name) {
+    return name == "final" || checkpoint_step(name).has_value();
+  }));
+  PLIMSOLL_ASSIGN(choice_, choose_checkpoints(options.resume, config_.output.dir));
+  return Ok{};
+}
+
+Result<CheckpointManifest> Trainer::describe_run() {
+  CheckpointManifest m;
+  m.total_steps = total_steps_;
+  m.seed = config_.training.seed;
+  m.num_sequences = train_data_->num_sequences();
+  m.num_data_tokens = train_data_->num_tokens();
+  PLIMSOLL_ASSIGN(m.data, data_checksum(*train_data_, scratch_));
+  m.plan = plan_checksum(prepared_.programs.session);
+  m.isa = cpu::isa_name(cpu::current_isa());
+  return m;
+}
+
+Status Trainer::choose_checkpoint(const TrainerOptions& options) {
+  PLIMSOLL_ASSIGN(manifest_, describe_run());
+  PLIMSOLL_ASSIGN(checkpoint_, open_first_intact(choice_, candidate_, options.note));
+  if (!checkpoint_) return Ok{};
+  return check_same_run(*checkpoint_, config_, prepared_.model_config, manifest_);
+}
+
+Status Trainer::load(const Note& note) {
+  for (;;) {
+    const Status loaded = load_checkpoint(*checkpoint_, prepared_, *session_, num_threads(config_));
+    if (loaded) break;
+    if (loaded.error().code != ErrorCode::kBadData || choice_.only_this) return loaded;
+    note("passed over, because it is damaged: " + loaded.error().message());
+    if (++candidate_ == choice_.candidates.size())
+      return Error{ErrorCode::kBadData, "every checkpoint is damaged", config_.output.dir,
+                   "start anew with --resume never"};
+    PLIMSOLL_ASSIGN(checkpoint_, open_first_intact(choice_, candidate_, note));
+    PLIMSOLL_TRY(check_same_run(*checkpoint_, config_, prepared_.model_config, manifest_));
+  }
+  const CheckpointManifest& m = checkpoint_->manifest;
+  step_ = saved_step_ = m.step;
+  evaluated_step_ = m.evaluated_step;
+  write_scalars();  // as the last step left them
+  note(fmt::format("going on after step {} from {}", m.step, checkpoint_->path));
+  if (m.isa != manifest_.isa)
+    note(
+        fmt::format("the checkpoint was computed with {}, this machine computes with {}: the bits may differ",
+                    m.isa, manifest_.isa));
+  return Ok{};
+}
+
+Status Trainer::initialise(const TrainerOptions& options) {
+  if (checkpoint_) {
+    write_constants(prepared_, *session_);
+    return load(options.note);
+  }
+  // A benchmark's weights may be any.
+  const bool pretrained = !options.synthetic_data && starts_pretrained(config_.model);
+  PLIMSOLL_TRY(train::initialise(config_, prepared_, *session_, pretrained, num_threads(config_)));
+  if (config_.debug.dump_dir.empty() || !config_.dumps("parameters")) return Ok{};
+  PLIMSOLL_ASSIGN(StepDump dump, StepDump::create(config_, prepared_, 0, /*initial=*/true));
+  PLIMSOLL_TRY(dump.write_parameters(*session_));
+  return dump.finish();
+}
+
+Status Trainer::make_writer(const Note& note) {
+  const SaveOptions options{config_.output.save_steps > 0,
+                            stale_checkpoints(config_.output.dir, checkpoint_)};
+  if (!options.stale.empty())
+    note(fmt::format("{} earlier checkpoint{} in {} will be removed when the first new folder is whole",
+                     options.stale.size(), options.stale.size() == 1 ? "" : "s", config_.output.dir));
+  PLIMSOLL_ASSIGN(auto files, CheckpointFiles::create(config_, prepared_, *session_, manifest_));
+  PLIMSOLL_ASSIGN(writer_, CheckpointWriter::create(config_, std::move(files), options));
+  // A process that was killed after its save and before it took the old one away.
+  if (checkpoint_ && options.stale.empty()) PLIMSOLL_TRY(writer_->rotate(step_));
+  session_->set_update_gate([this] { writer_->wait_for_sources(); });
+  return Ok{};
+}
+
+}  // namespace plimsoll::train

@@ -1,0 +1,89 @@
+// plan and plan --diff as their user calls them.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "cli/commands.h"
+#include "io/file.h"
+#include "io/json.h"
+#include "io/temporary_folder.h"
+
+namespace plimsoll::cli {
+namespace {
+
+using testing::HasSubstr;
+using testing::IsEmpty;
+
+struct Outcome {
+  int code = -1;
+  std::string out, err;
+};
+
+Outcome run_plimsoll(std::vector<std::string> words) {
+  words.insert(words.begin(), "plimsoll");
+  std::vector<char*> arguments;
+  for (std::string& word : words) arguments.push_back(word.data());
+  testing::internal::CaptureStdout();
+  testing::internal::CaptureStderr();
+  Outcome outcome;
+  outcome.code = run(static_cast<int>(arguments.size()), arguments.data());
+  outcome.out = testing::internal::GetCapturedStdout();
+  outcome.err = testing::internal::GetCapturedStderr();
+  return outcome;
+}
+
+class PlanTest : public testing::Test {
+ protected:
+  void SetUp() override {
+    const std::string model = "model: {preset: gpt2, overrides: {n_layer: 1, n_embd: 48, vocab_size: 97}}\n";
+    const std::string rest = "data: {train: x.npy, sequence_length: 16}\nruntime: {threads: 2}\n";
+    EXPECT_TRUE(write_file_atomically(a_, model + rest + "training: {global_batch_size: 4, max_steps: 2}\n"));
+    EXPECT_TRUE(write_file_atomically(
+        b_,
+        model + rest + "training: {global_batch_size: 4, max_steps: 2, optimizer: sgd, momentum: 0.9}\n"));
+  }
+
+  const TemporaryFolder folder_;
+  const std::string a_ = folder_.path() + "/a.yaml", b_ = folder_.path() + "/b.yaml";
+};
+
+TEST_F(PlanTest, DiffShowsWhatASettingSaves) {
+  const Outcome outcome = run_plimsoll({"plan", "--diff", a_, b_, "--json"});
+  ASSERT_EQ(outcome.code, 0) << outcome.err;
+  EXPECT_THAT(outcome.err, IsEmpty());
+  const auto event = parse_json(outcome.out);
+  ASSERT_TRUE(event) << outcome.out;
+  const Tree &a = *event->find("a"), &b = *event->find("b");
+  const int64_t parameters = a.find("classes")->find("parameters")->integer;
+  EXPECT_EQ(a.find("classes")->find("optimizer_state")->integer, 2 * parameters);
+  EXPECT_EQ(b.find("classes")->find("optimizer_state")->integer, parameters);
+  std::vector<std::string> settings;
+  for (const Tree& row : event->find("settings")->items) settings.push_back(row.find("path")->text);
+  EXPECT_THAT(settings,
+              testing::ElementsAre("training.optimizer", "training.momentum", "training.weight_decay"));
+  // Each side is what plan says of it alone.
+  const auto alone = parse_json(run_plimsoll({"plan", b_, "--json"}).out);
+  ASSERT_TRUE(alone);
+  EXPECT_EQ(alone->find("process_peak_bytes")->integer, b.find("process_peak_bytes")->integer);
+}
+
+TEST_F(PlanTest, OverridesGoOverBoth) {
+  const Outcome outcome = run_plimsoll({"plan", "--diff", a_, b_, "training.optimizer=adam", "momentum=0"});
+  ASSERT_EQ(outcome.code, 0) << outcome.err;
+  EXPECT_THAT(outcome.out, HasSubstr("No setting differs"));
+}
+
+TEST_F(PlanTest, APlanThatDoesNotFitIsAFindingOfTheDiff) {
+  const Outcome outcome = run_plimsoll({"plan", "--diff", a_, b_, "memory.budget=1MiB"});
+  EXPECT_EQ(outcome.code, 0) << outcome.err;
+  EXPECT_EQ(run_plimsoll({"plan", a_, "memory.budget=1MiB"}).code, 69);
+}
+
+TEST_F(PlanTest, SaysWhichFileIsMissing) {
+  const Outcome outcome = run_plimsoll({"plan", "--diff", folder_.path() + "/none.yaml", b_});
+  EXPECT_EQ(outcome.code, 2);
+  EXPECT_THAT(outcome.err, HasSubstr("none.yaml"));
+  EXPECT_EQ(run_plimsoll({"plan", "--diff", a_}).code, 2);
+}
+
+}  // namespace
+}  // namespace plimsoll::cli

@@ -1,0 +1,217 @@
+// Generation through the programs: logits are those of a whole forward pass, and what a prompt gives does not
+// depend on batch, chunks, cache or threads.
+#include "generate/generator.h"
+
+#include "models/forward.h"
+#include "planner/generation_programs.h"
+
+namespace plimsoll::generate {
+namespace {
+
+using models::Model;
+using Ids = std::vector<int32_t>;
+
+const std::map<std::string, std::string>& families() {
+  static const std::map<std::string, std::string> kFamilies = {
+      {"llama", R"({"model_type": "llama", "vocab_size": 97, "hidden_size": 36, "intermediate_size": 52,
+        "num_hidden_layers": 3, "num_attention_heads": 6, "num_key_value_heads": 2, "head_dim": 10,
+        "max_position_embeddings": 200, "attention_bias": true, "mlp_bias": true})"},
+      {"mistral", R"({"model_type": "mistral", "vocab_size": 97, "hidden_size": 32, "intermediate_size": 52,
+        "num_hidden_layers": 2, "num_attention_heads": 4, "num_key_value_heads": 1, "sliding_window": 9,
+        "max_position_embeddings": 200})"},
+      {"gpt2", R"({"model_type": "gpt2", "vocab_size": 97, "n_embd": 33, "n_layer": 2, "n_head": 3,
+        "n_positions": 75})"}};
+  return kFamilies;
+}
+
+struct Shape {
+  int64_t batch = 1, cache = 64, chunk = 16;
+  int threads = 2;
+};
+
+/// A model's programs on a session of their own, with the weights of tests/models/forward.h.
+class Rig {
+ public:
+  Rig(const Model& model, const Shape& shape) : backend_(shape.threads) {
+    planner::GenerationOptions options{
+        .batch_size = shape.batch, .cache_tokens = shape.cache, .chunk_tokens = shape.chunk};
+    auto programs = planner::build_generation_programs(model, options, backend_);
+    PLIMSOLL_CHECK(programs.ok(), programs ? "" : programs.error().message());
+    auto session = runtime::Session::create(backend_, std::move(programs->session), {.poison = true});
+    PLIMSOLL_CHECK(session.ok());
+    session_ = std::move(*session);
+    for (const models::Parameter& p : model.parameters()) write(p.name, models::weights_of(p));
+    for (const models::Constant& c : model.constants()) write(c.name, c.data);
+  }
+
+  Ids generate(const Ids& prompt, const GeneratorOptions& options) {
+    return generate(std::vector<Ids>{prompt}, options)[0];
+  }
+  std::vector<Ids> generate(const std::vector<Ids>& prompts, const GeneratorOptions& options,
+                            uint32_t first_index = 0) {
+    Generator generator(*session_, options);
+    std::vector<Sequence> sequences;
+    for (const Ids& p : prompts)
+      sequences.push_back({p, static_cast<int64_t>(p.size()),
+                           first_index + static_cast<uint32_t>(sequences.size()), Finish::kNone});
+    logits_.assign(prompts.size(), {});
+    const auto keep_logits = [&](const Sequence& s, int32_t id) {
+      if (id < 0) return;
+      const auto row = static_cast<size_t>(s.index - first_index);
+      const auto all = session_->state(planner::kNextLogitsState);
+      const auto vocab = static_cast<size_t>(all.shape().dim(-1));
+      const float* mine = all.as<float>() + row * vocab;
+      logits_[row].insert(logits_[row].end(), mine, mine + vocab);
+    };
+    const Status status = generator.run(sequences, keep_logits, [] { return false; });
+    PLIMSOLL_CHECK(status.ok(), status ? "" : status.error().message());
+    std::vector<Ids> results;
+    for (const Sequence& s : sequences) {
+      const auto ids = s.new_ids();
+      results.emplace_back(ids.begin(), ids.end());
+      finishes_.push_back(s.finish);
+    }
+    return results;
+  }
+  /// Of the last generation, by row: logits of each step.
+  [[nodiscard]] const std::vector<std::vector<float>>& logits() const { return logits_; }
+  [[nodiscard]] Finish last_finish() const { return finishes_.back(); }
+  [[nodiscard]] const runtime::Session& session() const { return *session_; }
+
+ private:
+  void write(const std::string& name, const std::vector<float>& data) {
+    if (session_->plan().find_state(name) == nullptr) return;
+    std::copy(data.begin(), data.end(), session_->state(name).as<float>());
+  }
+
+  cpu::CpuBackend backend_;
+  std::unique_ptr<runtime::Session> session_;
+  std::vector<std::vector<float>> logits_;
+  std::vector<Finish> finishes_;
+};
+
+Ids some_prompt(int64_t tokens, int seed = 0) {
+  Ids ids;
+  for (int64_t i = 0; i < tokens; ++i)
+    ids.push_back(static_cast<int32_t>((i * i * 7 + i * 31 + seed * 13 + 5) % 97));
+  return ids;
+}
+
+TEST(Generator, LogitsAreThoseOfAWholeForwardPass) {
+  for (const auto& [name, json] : families()) {
+    const auto model = models::model_of(json);
+    for (const int64_t prompt_tokens : {1, 2, 17, 40}) {
+      const Ids prompt = some_prompt(prompt_tokens);
+      Rig rig(*model, {.cache = prompt_tokens + 19,
+                       .chunk = prompt_tokens > 1 ? std::min<int64_t>(16, prompt_tokens) : 0});
+      const Ids generated = rig.generate(prompt, {.max_new_tokens = 20});
+      ASSERT_EQ(generated.size(), 20U);
+      Ids whole = prompt;
+      whole.insert(whole.end(), generated.begin(), generated.end() - 1);
+      const auto length = static_cast<int64_t>(whole.size());
+      const std::vector<float> expected = models::CpuForward(*model, 1, length)(whole);
+      const std::vector<float>& got = rig.logits()[0];
+      const size_t offset = expected.size() - got.size();
+      double squares = 0;
+      for (const float v : got) squares += static_cast<double>(v) * static_cast<double>(v);
+      const double rms = std::sqrt(squares / static_cast<double>(got.size()));
+      for (size_t i = 0; i < got.size(); ++i)
+        ASSERT_NEAR(got[i], expected[offset + i], 1e-5 * rms) << name << " after " << prompt_tokens;
+    }
+  }
+}
+
+TEST(Generator, ABatchGivesWhatEachPromptGivesAlone) {
+  for (const auto& [name, json] : families()) {
+    const auto model = models::model_of(json);
+    const std::vector<Ids> prompts{some_prompt(30, 1), some_prompt(1, 2), some_prompt(9, 3),
+                                   some_prompt(33, 4), some_prompt(2, 5)};
+    Rig together(*model, {.batch = 6, .cache = 33 + 24, .chunk = 32});
+    for (const double temperature : {0.0, 1.5}) {
+      GeneratorOptions options{.max_new_tokens = 25, .sampling = {.temperature = temperature}};
+      const std::vector<Ids> all = together.generate(prompts, options);
+      const auto logits = together.logits();
+      for (size_t i = 0; i < prompts.size(); ++i) {
+        Rig alone(*model, {.cache = static_cast<int64_t>(prompts[i].size()) + 24, .chunk = 0 + 16});
+        EXPECT_EQ(alone.generate({prompts[i]}, options, static_cast<uint32_t>(i))[0], all[i]) << name << i;
+        EXPECT_EQ(alone.logits()[0], logits[i]) << name << i;
+      }
+    }
+  }
+}
+
+TEST(Generator, ChunksAndThreadsChangeNoBit) {
+  for (const auto& [name, json] : families()) {
+    const auto model = models::model_of(json);
+    const Ids prompt = some_prompt(50);
+    Rig first(*model, {.cache = 70, .chunk = 64, .threads = 1});
+    const Ids expected = first.generate(prompt, {.max_new_tokens = 20});
+    for (const Shape& shape :
+         {Shape{.cache = 69, .chunk = 64, .threads = 2}, Shape{.cache = 75, .chunk = 17},
+          Shape{.cache = 70, .chunk = 50, .threads = 3}, Shape{.cache = 69, .chunk = 2}}) {
+      Rig other(*model, shape);
+      EXPECT_EQ(other.generate(prompt, {.max_new_tokens = 20}), expected) << name << shape.chunk;
+      EXPECT_EQ(other.logits(), first.logits()) << name << shape.chunk;
+    }
+  }
+}
+
+// A session goes on from batch to batch: what the last one left in the cache must not be seen.
+TEST(Generator, ASessionServesBatchAfterBatch) {
+  const auto model = models::model_of(families().at("llama"));
+  Rig rig(*model, {.batch = 2});
+  const GeneratorOptions options{.max_new_tokens = 10};
+  const auto first = rig.generate({some_prompt(20), some_prompt(5)}, options);
+  rig.generate({some_prompt(40, 7), some_prompt(50, 8)}, options);
+  rig.generate(some_prompt(3), options);
+  EXPECT_EQ(rig.generate({some_prompt(20), some_prompt(5)}, options), first);
+}
+
+TEST(Generator, StopsAtAnEndOfSequence) {
+  const auto model = models::model_of(families().at("llama"));
+  Rig rig(*model, {.batch = 2});
+  const std::vector<Ids> prompts{some_prompt(20), some_prompt(5)};
+  const auto all = rig.generate(prompts, {.max_new_tokens = 12});
+  const int32_t eos = all[0][4];
+  const auto stopped = rig.generate(prompts, {.max_new_tokens = 12, .eos_ids = {96, eos}});
+  const auto end = std::find(all[0].begin(), all[0].end(), eos) + 1;
+  EXPECT_EQ(stopped[0], Ids(all[0].begin(), end));
+  const auto other = std::find(all[1].begin(), all[1].end(), eos);
+  EXPECT_EQ(stopped[1], Ids(all[1].begin(), other == all[1].end() ? other : other + 1));
+}
+
+TEST(Generator, IsInterruptedBetweenTokens) {
+  const auto model = models::model_of(families().at("gpt2"));
+  Rig rig(*model, {});
+  const Ids all = rig.generate(some_prompt(20), {.max_new_tokens = 12});
+  Generator generator(const_cast<runtime::Session&>(rig.session()), {.max_new_tokens = 12});
+  std::vector<Sequence> sequences{{some_prompt(20), 20, 0, Finish::kNone}};
+  int tokens = 0, ends = 0;
+  const auto count = [&](const Sequence&, int32_t id) { id < 0 ? ++ends : ++tokens; };
+  ASSERT_TRUE(generator.run(sequences, count, [&] { return tokens == 5; }).ok());
+  EXPECT_EQ(sequences[0].finish, Finish::kInterrupted);
+  EXPECT_EQ(ends, 1);
+  const auto got = sequences[0].new_ids();
+  EXPECT_TRUE(std::equal(got.begin(), got.end(), all.begin(), all.begin() + 5));
+}
+
+TEST(Generator, ARepetitionPenaltyKeepsFromRepeating) {
+  const auto model = models::model_of(families().at("llama"));
+  Rig rig(*model, {});
+  const Ids ids =
+      rig.generate(some_prompt(5), {.max_new_tokens = 40, .sampling = {.repetition_penalty = 1e4}});
+  EXPECT_EQ(std::set<int32_t>(ids.begin(), ids.end()).size(), 40U);
+}
+
+TEST(Chunks, CoverPromptsInEvenShares) {
+  EXPECT_EQ(chunk_tokens(1, 1, 100), 0);
+  EXPECT_EQ(chunk_tokens(2, 1, 100), 16);
+  EXPECT_EQ(chunk_tokens(2, 1, 9), 9);
+  EXPECT_EQ(chunk_tokens(257, 1, 400), 256);
+  EXPECT_EQ(chunk_tokens(258, 1, 400), 144);
+  EXPECT_EQ(chunk_tokens(1000, 8, 2000), 64);
+  EXPECT_EQ(cache_tokens(5, 1), 5);
+}
+
+}  // namespace
+}  // namespace plimsoll::generate

@@ -1,0 +1,51 @@
+"""Prints the rows of tests/optimizers/torch_test.cpp: where torch.optim leaves two parameters after five steps.
+
+Needs torch. The matrix decays, the vector does not; both are four numbers, their gradients are sines of the step, and
+clip_grad_norm_ comes before the optimizer, as in the HF Trainer. In float64, so that only the rule itself is recorded.
+"""
+import math
+
+import torch
+
+STEPS, START = 5, [1.0, -2.0, 0.5, 3.0]
+
+
+def gradient(parameter, step):
+    return torch.tensor([math.sin(step + 2 * i + 5 * parameter) for i in range(4)], dtype=torch.float64)
+
+
+def row(name, make, clip=0.0, weight_decay=0.0, **fields):
+    matrix = torch.nn.Parameter(torch.tensor(START, dtype=torch.float64).reshape(2, 2))
+    vector = torch.nn.Parameter(torch.tensor(START, dtype=torch.float64))
+    optimizer = make([dict(params=[matrix], weight_decay=weight_decay), dict(params=[vector], weight_decay=0.0)])
+    for step in range(1, STEPS + 1):
+        matrix.grad, vector.grad = gradient(0, step).reshape(2, 2), gradient(1, step)
+        if clip:
+            torch.nn.utils.clip_grad_norm_([matrix, vector], clip)
+        for group in optimizer.param_groups:
+            group["lr"] = 0.1 / step
+        optimizer.step()
+    hyper = dict(fields, weight_decay=weight_decay)
+    given = "".join(f".{key} = {str(hyper[key]).lower()}, " for key in
+                    ("beta1", "beta2", "epsilon", "weight_decay", "momentum", "dampening", "nesterov") if key in hyper)
+    values = ", ".join(f"{float(v):.12g}" for v in [*matrix.detach().flatten(), *vector.detach()])
+    print(f'    {{{{{given}.optimizer = "{name}"}}, {clip}, {{{values}}}}},')
+
+
+def adam(kind):
+    return lambda groups: kind(groups, lr=0.1, betas=(0.8, 0.95), eps=1e-3)
+
+
+def sgd(**options):
+    return lambda groups: torch.optim.SGD(groups, lr=0.1, **options)
+
+
+BETAS = dict(beta1=0.8, beta2=0.95, epsilon=1e-3)
+row("adamw", adam(torch.optim.AdamW), weight_decay=0.1, **BETAS)
+row("adamw", adam(torch.optim.AdamW), clip=0.5, weight_decay=0.1, **BETAS)
+row("adam", adam(torch.optim.Adam), **BETAS)
+row("sgd", sgd())
+row("sgd", sgd(), clip=0.5, weight_decay=0.1)
+for options in (dict(momentum=0.9), dict(momentum=0.9, dampening=0.4), dict(momentum=0.9, nesterov=True)):
+    row("sgd", sgd(**options), **options)
+    row("sgd", sgd(**options), clip=0.5, weight_decay=0.1, **options)

@@ -1,0 +1,28 @@
+// A family's config.json with some fields changed.
+#pragma once
+
+#include <gtest/gtest.h>
+
+#include <string>
+
+#include "io/json.h"
+#include "io/model_config.h"
+
+namespace plimsoll {
+
+/// `base` with the members of `changes` over it, whole values: nothing merges.
+inline ConfigJson changed(const char* base, const std::string& changes) {
+  Tree tree = *parse_json(base);
+  const auto over = parse_json(changes);
+  EXPECT_TRUE(over) << changes;
+  for (const auto& [key, value] : over->members) tree.set(key, value);
+  return ConfigJson(std::move(tree), "config.json");
+}
+
+/// A row of a table of refusals: with these changes, an error that says `what`.
+struct Refusal {
+  const char* changes;
+  const char* what;
+};
+
+}  // namespace plimsoll

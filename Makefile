@@ -41,9 +41,11 @@ demo: build ## train a small model on this machine's own text for about a minute
 bench: build ## PyTorch and Plimsoll in turn, written to bench/results (BENCH_ARGS="--only W1 --rounds 3")
 	bench/run $(BENCH_ARGS)
 
-INTEROP_ARGS ?= --gpt2 --mistral
-interop: build ## losses, logits, gradients and steps against transformers (makes .venv-bench)
-	python="$$(tools/python-env)" && "$$python" tests/interop/compare.py --binary build/plimsoll $(INTEROP_ARGS)
+INTEROP_ARGS ?= --all
+interop: build ## training, evaluation, generation and tokenizers against transformers (makes .venv-bench)
+	python="$$(tools/python-env)" && "$$python" tests/interop/compare.py --binary build/plimsoll $(INTEROP_ARGS) && \
+	  "$$python" tests/interop/evaluate_compare.py --binary build/plimsoll && \
+	  "$$python" tests/interop/generate_compare.py --binary build/plimsoll
 
 FUZZ_SECONDS ?= 30
 fuzz: deps ## fuzz the parsers for FUZZ_SECONDS each

@@ -16,8 +16,9 @@ struct sigaction previous[3];
 extern "C" void on_stop_signal(int signal) {
   int none = 0;
   if (!requested.compare_exchange_strong(none, signal)) ::_exit(128 + signal);
-  constexpr std::string_view kTerm = "SIGTERM: stopping after this step; a second one leaves at once\n";
-  constexpr std::string_view kInt = "SIGINT: stopping after this step; a second one leaves at once\n";
+  constexpr std::string_view kTerm =
+      "SIGTERM: stopping after the step at hand; a second one leaves at once\n";
+  constexpr std::string_view kInt = "SIGINT: stopping after the step at hand; a second one leaves at once\n";
   const std::string_view line = signal == SIGINT ? kInt : kTerm;
   (void)!::write(STDERR_FILENO, line.data(), line.size());
 }

@@ -85,8 +85,9 @@ std::span<const Candidate> Sampler::candidates(std::span<const float> logits) {
   for (Candidate& c : candidates_)
     c.weight = std::exp(static_cast<double>(c.logit) - static_cast<double>(most));
   keep_top_p(candidates_, options_.top_p);
-  std::sort(candidates_.begin(), candidates_.end(),
-            [](const Candidate& a, const Candidate& b) { return a.id < b.id; });
+  if (options_.top_k > 0 || options_.top_p < 1)  // else nothing has moved
+    std::sort(candidates_.begin(), candidates_.end(),
+              [](const Candidate& a, const Candidate& b) { return a.id < b.id; });
   return candidates_;
 }
 

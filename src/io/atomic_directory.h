@@ -49,8 +49,8 @@ Status retire_directory(const std::string& path);
 Status hide_directories(const std::vector<std::string>& paths, std::vector<std::string>& hidden);
 /// Errors: kIo for the first that cannot be removed.
 Status remove_hidden(const std::vector<std::string>& hidden);
-/// Removes what killed processes left in `directory` of folders whose names `is_ours` knows, and gives back its
-/// name to one that was to be replaced. Errors: kIo.
+/// Removes what killed processes left in `directory` of folders whose names `is_ours` knows, and gives back
+/// its name to one that was to be replaced. Errors: kIo.
 Status clean_directory(const std::string& directory, const std::function<bool(std::string_view)>& is_ours);
 
 /// Errors: kIo naming both figures where the disk that `directory` lies on has fewer bytes to give.

@@ -119,6 +119,27 @@ Status ReadFile::read_at(int64_t offset, std::span<std::byte> out) const {
   return Ok{};
 }
 
+void ReadFile::bypass_cache() const {
+  const int flags = ::fcntl(fd_, F_GETFL);
+  if (flags != -1) (void)::fcntl(fd_, F_SETFL, flags | O_DIRECT);
+}
+
+Status ReadFile::read_blocks(int64_t offset, std::span<std::byte> out, int64_t least) const {
+  for (int64_t done = 0; done < least;) {
+    const ssize_t n = ::pread(fd_, out.data() + done, out.size() - static_cast<size_t>(done), offset + done);
+    if (n > 0) done += n;
+    if (n > 0 || (n < 0 && errno == EINTR)) continue;
+    const int code = n < 0 ? errno : 0;
+    const int flags = ::fcntl(fd_, F_GETFL);
+    const bool direct = flags != -1 && (flags & O_DIRECT) != 0;
+    // Blocks are larger here, or a read fell short within one; then through the cache after all.
+    if (code == EINVAL && direct && ::fcntl(fd_, F_SETFL, flags & ~O_DIRECT) == 0) continue;
+    if (code != 0) return io_error("cannot read", path_, code);
+    return read_at(offset, out.first(static_cast<size_t>(least)));  // whose error says that it was cut
+  }
+  return Ok{};
+}
+
 Result<std::string> read_small_file(const std::string& path, int64_t max_bytes, ErrorCode missing) {
   PLIMSOLL_ASSIGN(const ReadFile file, ReadFile::open(path, missing));
   if (file.size_bytes() > max_bytes)

@@ -27,6 +27,12 @@ class ReadFile {
   [[nodiscard]] int64_t size_bytes() const { return size_bytes_; }
   /// Fills `out` from byte `offset`. Errors: kIo; kBadData where the file ends before (it was cut since).
   Status read_at(int64_t offset, std::span<std::byte> out) const;
+  /// Whole blocks to aligned memory come from the disk without a copy in the page cache from here on, where
+  /// the file system can do that: for what is read once.
+  void bypass_cache() const;
+  /// Fills `out` from `offset` on as far as the file goes, at least `least` bytes; with bypass_cache, offset,
+  /// address and size are multiples of 4096. Errors: as read_at.
+  Status read_blocks(int64_t offset, std::span<std::byte> out, int64_t least) const;
 
  private:
   ReadFile(std::string path, int fd, int64_t size_bytes)

@@ -64,6 +64,8 @@ Result<Tree> parse_json(std::string_view text, const TreeLimits& limits) {
   };
   if (static_cast<int64_t>(text.size()) > limits.max_bytes)
     return broken(fmt::format("JSON of {} bytes, more than the {} allowed", text.size(), limits.max_bytes));
+  if (const size_t zero = text.find('\0'); zero != std::string_view::npos)
+    return broken(fmt::format("JSON: a zero byte at {}", zero));  // which the parser takes for the end
   JsonEvents events(limits);
   const bool ok = nlohmann::json::sax_parse(text.begin(), text.end(), &events);
   if (!events.syntax_error.empty()) {

@@ -22,9 +22,15 @@ constexpr int64_t kFixedHostBytes = 256 << 10;
 constexpr int64_t kHostBytesPerTensor = 1 << 10;
 
 /// What a model directory may hold beside config and weights.
-constexpr const char* kCarriedFiles[] = {"tokenizer.json",       "tokenizer_config.json",  "special_tokens_map.json",
-                                         "added_tokens.json",    "vocab.json",             "merges.txt",
-                                         "tokenizer.model",      "chat_template.jinja",    "generation_config.json"};
+constexpr const char* kCarriedFiles[] = {"tokenizer.json",
+                                         "tokenizer_config.json",
+                                         "special_tokens_map.json",
+                                         "added_tokens.json",
+                                         "vocab.json",
+                                         "merges.txt",
+                                         "tokenizer.model",
+                                         "chat_template.jinja",
+                                         "generation_config.json"};
 
 CheckpointFile file_entry(const std::string& name, const SafetensorsLayout& layout,
                           const std::vector<StoredTensor>& tensors) {
@@ -92,7 +98,9 @@ int64_t CheckpointFiles::checkpoint_bytes() const {
   return bytes;
 }
 
-int64_t CheckpointFiles::final_bytes() const { return tensor_files_.front().layout.file_bytes() + kSlackBytes; }
+int64_t CheckpointFiles::final_bytes() const {
+  return tensor_files_.front().layout.file_bytes() + kSlackBytes;
+}
 
 void CheckpointFiles::take_buffers() {
   if (stream_) return;
@@ -104,8 +112,7 @@ Status CheckpointFiles::write_checkpoint(const AtomicDirectory& directory,
                                          const std::function<void()>& sources_read) {
   take_buffers();
   std::vector<std::optional<OutputFile>> files(tensor_files_.size());
-  for (size_t i = 0; i < tensor_files_.size(); ++i)
-    PLIMSOLL_TRY(write_tensor_file(directory, i, files[i]));
+  for (size_t i = 0; i < tensor_files_.size(); ++i) PLIMSOLL_TRY(write_tensor_file(directory, i, files[i]));
   sources_read();
   for (auto& file : files) PLIMSOLL_TRY(file->close());
   PLIMSOLL_TRY(write_small_files(directory, /*final=*/false));

@@ -1,13 +1,18 @@
-// Tensors of a checkpoint, read in parallel to where they belong. A tensor is read and summed by one thread,
-// piece by piece while the piece is in its cache; threads take the next tensor from the list, the largest
-// first.
+// Tensors of a checkpoint, read in parallel to where they belong, past the page cache: they are read once. A
+// tensor is read, summed and copied by one thread, piece by piece; threads take the next tensor from the
+// list, the largest first.
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <atomic>
+#include <cstdlib>
+#include <cstring>
+#include <memory>
 #include <mutex>
 #include <thread>
 
+#include "base/check.h"
+#include "base/units.h"
 #include "io/checksum.h"
 #include "io/file.h"
 #include "train/checkpoint.h"
@@ -15,35 +20,55 @@
 namespace plimsoll::train {
 namespace {
 
-/// Large enough that a system call costs nothing, small enough for a core's own cache.
-constexpr int64_t kPieceBytes = 256 << 10;
+/// What reading past the page cache asks of addresses and offsets.
+constexpr int64_t kBlock = 4096;
+/// Buffers of all threads together: as much as saving will take later (io/stream_writer.h).
+constexpr int64_t kBufferBytes = 2 << 20;
+constexpr int64_t kMostPieceBytes = 1 << 20;
+constexpr int kMostThreads = 16;
+
+struct Free {
+  void operator()(std::byte* p) const { std::free(p); }
+};
+using Buffer = std::unique_ptr<std::byte, Free>;
 
 class TensorReader {
  public:
-  TensorReader(const Checkpoint& checkpoint, const CheckpointFile& file, const ReadFile& content,
-               const TensorDestination& destination)
-      : checkpoint_(checkpoint), file_(file), content_(content), destination_(destination) {
+  TensorReader(const CheckpointFile& file, const ReadFile& content, const TensorDestination& destination)
+      : file_(file), content_(content), destination_(destination) {
     for (size_t i = 0; i < file.tensors.size(); ++i) order_.push_back(i);
     std::stable_sort(order_.begin(), order_.end(),
                      [&](size_t a, size_t b) { return file.tensors[a].bytes > file.tensors[b].bytes; });
   }
 
-  Status operator()(int num_threads) {
-    PLIMSOLL_TRY(sum(0, file_.header_bytes, {}, file_.checksum, "its header"));
+  Status operator()(int wanted_threads) {
+    const int num_threads = std::clamp(wanted_threads, 1, kMostThreads);
+    piece_bytes_ = std::min(kMostPieceBytes, kBufferBytes / num_threads / kBlock * kBlock);
+    content_.bypass_cache();
     {
-      std::vector<std::jthread> others;
-      const auto most = static_cast<int>(std::min<size_t>(order_.size(), 64));
-      for (int i = 1; i < std::min(num_threads, most); ++i) others.emplace_back([this] { work(); });
-      work();
+      const Buffer buffer = make_buffer();
+      PLIMSOLL_TRY(sum(0, file_.header_bytes, {}, file_.checksum, "its header", buffer.get()));
     }
+    std::vector<std::jthread> threads;
+    for (int i = 1; i < num_threads; ++i) threads.emplace_back([this] { work(); });
+    work();
+    threads.clear();
     return failed_at_ < order_.size() ? Status(failure_) : Status(Ok{});
   }
 
  private:
+  [[nodiscard]] Buffer make_buffer() const {
+    Buffer buffer(static_cast<std::byte*>(
+        std::aligned_alloc(static_cast<size_t>(kBlock), static_cast<size_t>(piece_bytes_))));
+    PLIMSOLL_CHECK(buffer != nullptr, "no memory to read a checkpoint through");
+    return buffer;
+  }
+
   void work() {
+    const Buffer buffer = make_buffer();
     for (size_t i; (i = next_.fetch_add(1)) < order_.size();) {
       const CheckpointTensor& t = file_.tensors[order_[i]];
-      Status status = sum(t.offset, t.bytes, destination_(t), t.checksum, t.name);
+      Status status = sum(t.offset, t.bytes, destination_(t), t.checksum, t.name, buffer.get());
       if (status) continue;
       const std::scoped_lock lock(mutex_);
       if (i >= failed_at_) continue;
@@ -53,26 +78,30 @@ class TensorReader {
     }
   }
 
+  /// Bytes [offset, offset + bytes) of the file, block by block, to `to` where that is not empty.
   Status sum(int64_t offset, int64_t bytes, std::span<std::byte> to, uint64_t expected,
-             const std::string& name) {
-    std::vector<std::byte> buffer(to.empty() ? static_cast<size_t>(std::min(bytes, kPieceBytes)) : 0);
+             const std::string& name, std::byte* buffer) {
     Checksum sum;
-    for (int64_t at = 0; at < bytes; at += kPieceBytes) {
-      const auto size = static_cast<size_t>(std::min(kPieceBytes, bytes - at));
-      const std::span<std::byte> piece =
-          to.empty() ? std::span(buffer).first(size) : to.subspan(static_cast<size_t>(at), size);
-      PLIMSOLL_TRY(content_.read_at(offset + at, piece));
+    const int64_t end = offset + bytes;
+    for (int64_t at = offset; at < end;) {
+      const int64_t block = at / kBlock * kBlock;
+      const int64_t size = std::min(piece_bytes_, round_up(end - block, kBlock));
+      const int64_t count = std::min(block + size, end) - at;
+      PLIMSOLL_TRY(content_.read_blocks(block, {buffer, static_cast<size_t>(size)}, at + count - block));
+      const std::span<const std::byte> piece(buffer + (at - block), static_cast<size_t>(count));
       sum.add(piece);
+      if (!to.empty()) std::memcpy(to.data() + (at - offset), piece.data(), piece.size());
+      at += count;
     }
     if (sum.value() == expected) return Ok{};
     return Error{ErrorCode::kBadData, "the checksum of " + name + " is wrong", content_.path(),
                  "resume from an older checkpoint, or --resume never"};
   }
 
-  const Checkpoint& checkpoint_;
   const CheckpointFile& file_;
   const ReadFile& content_;
   const TensorDestination& destination_;
+  int64_t piece_bytes_ = 0;
   std::vector<size_t> order_;
   std::atomic<size_t> next_{0};
   std::mutex mutex_;
@@ -89,7 +118,7 @@ Status read_checkpoint_tensors(const Checkpoint& checkpoint, const CheckpointFil
     return Error{ErrorCode::kBadData,
                  fmt::format("the file has {} bytes, {} were written", content.size_bytes(), file.bytes),
                  content.path(), "resume from an older checkpoint, or --resume never"};
-  return TensorReader(checkpoint, file, content, destination)(num_threads);
+  return TensorReader(file, content, destination)(num_threads);
 }
 
 Status verify_checkpoint(const Checkpoint& checkpoint, int num_threads) {

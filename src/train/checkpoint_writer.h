@@ -29,8 +29,8 @@ struct SaveOptions {
 /// Async: all but wait_for_sources belong to one thread.
 class CheckpointWriter {
  public:
-  /// Everything that a save needs is allocated here where saves are written behind. Errors: kIo where the disk
-  /// has no room for one checkpoint.
+  /// Everything that a save needs is allocated here where saves are written behind. Errors: kIo where the
+  /// disk has no room for one checkpoint.
   static Result<std::unique_ptr<CheckpointWriter>> create(const RunConfig& config,
                                                           std::unique_ptr<CheckpointFiles> files,
                                                           SaveOptions options);
@@ -72,9 +72,9 @@ class CheckpointWriter {
   SaveOptions options_;
   std::mutex mutex_;
   std::condition_variable changed_;
-  bool ready_ = false;     ///< the thread has its buffers
-  bool asked_ = false;     ///< a save is in flight
-  bool reading_ = false;   ///< and reads the session's memory
+  bool ready_ = false;    ///< the thread has its buffers
+  bool asked_ = false;    ///< a save is in flight
+  bool reading_ = false;  ///< and reads the session's memory
   bool stopping_ = false;
   double started_ = 0, waited_ = 0;
   std::vector<Result<SaveReport>> results_;  ///< ended and not yet asked for, in order

@@ -38,7 +38,7 @@ void Evaluator::bind(runtime::Session& session, std::span<std::byte> scratch, co
   feeder_ = std::make_unique<BatchFeeder>(dataset_, session, scratch);
 }
 
-Result<EvalEvent> Evaluator::run(int64_t step, const std::function<bool()>& stopped) {
+Result<std::optional<EvalEvent>> Evaluator::run(int64_t step, const std::function<bool()>& stopped) {
   const int program = session_->plan().find_program("eval");
   const BatchOrder in_order(dataset_.num_sequences(), 0, false);
   const int64_t end = dataset_.num_sequences();
@@ -51,7 +51,7 @@ Result<EvalEvent> Evaluator::run(int64_t step, const std::function<bool()>& stop
     sum = kNothing;
     for (int64_t first = block; first < std::min(block + global_batch_size_, end);
          first += micro_batch_size_) {
-      if (stopped && stopped()) return Error{ErrorCode::kInterrupted, "evaluation was stopped"};
+      if (stopped && stopped()) return std::optional<EvalEvent>();
       PLIMSOLL_ASSIGN(const int64_t counted, feeder_->feed(in_order, first, end));
       session_->run(program);
       targets += counted;
@@ -60,7 +60,7 @@ Result<EvalEvent> Evaluator::run(int64_t step, const std::function<bool()>& stop
   }
   for (int64_t i = 0; i < end; ++i) event.tokens += dataset_.sequence_tokens(i);
   event.loss = targets > 0 ? loss / static_cast<double>(targets) : 0;
-  return event;
+  return std::optional(event);
 }
 
 Status run_evaluation(const RunConfig& config, const EvaluationOptions& options) {
@@ -78,14 +78,15 @@ Status run_evaluation(const RunConfig& config, const EvaluationOptions& options)
   std::vector<std::byte> scratch(static_cast<size_t>(prepared.host_scratch_bytes));
   PLIMSOLL_ASSIGN(const bool pretrained, evaluates_weights(config.model));
   if (!pretrained) std::fputs("note: there are no weights to read: random ones are evaluated\n", stderr);
-  PLIMSOLL_TRY(initialise(config, prepared, *session, pretrained, threads));
+  PLIMSOLL_ASSIGN(const auto loaded, initialise(config, prepared, *session, pretrained, threads));
+  if (loaded) events.load(*loaded);
   evaluator->bind(*session, scratch, prepared.split);
   const double start = now_seconds();
-  PLIMSOLL_ASSIGN(const EvalEvent event, evaluator->run(0));
+  PLIMSOLL_ASSIGN(const std::optional<EvalEvent> event, evaluator->run(0));
   if (options.json)
-    events.eval(event);
+    events.eval(*event);
   else
-    print_for_people(event, now_seconds() - start, prepared.report);
+    print_for_people(*event, now_seconds() - start, prepared.report);
   return Ok{};
 }
 

@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <span>
 
 #include "data/dataset.h"
@@ -24,8 +25,8 @@ class Evaluator {
 
   /// Mean cross-entropy of all targets of the set. Summed in fp32 over a global batch, whose split into
   /// micro-batches does not matter, and from there on in double. `stopped`, where given, is asked before each
-  /// micro-batch. Errors: data (65, 74); kInterrupted where it was stopped.
-  Result<EvalEvent> run(int64_t step, const std::function<bool()>& stopped = {});
+  /// micro-batch; nothing comes of an evaluation that was stopped. Errors: data (65, 74).
+  Result<std::optional<EvalEvent>> run(int64_t step, const std::function<bool()>& stopped = {});
 
  private:
   Evaluator(Dataset dataset, int64_t global_batch_size)

@@ -47,9 +47,21 @@ void Events::plan(const planner::PlanReport& report) {
   std::fflush(stdout);
 }
 
+void Events::load(const LoadReport& l) {
+  if (json_)
+    return print_json(Tree::map({{"event", Tree::of(std::string("load"))},
+                                 {"path", Tree::of(l.path)},
+                                 {"tensors", Tree::of(l.num_tensors)},
+                                 {"bytes", Tree::of(l.file_bytes)},
+                                 {"seconds", number(l.seconds)}}));
+  finish_line();
+  std::fprintf(stderr, "loaded %lld tensors, %s in %.2f s, from %s\n", static_cast<long long>(l.num_tensors),
+               to_string(Bytes(l.file_bytes)).c_str(), l.seconds, l.path.c_str());
+}
+
 void Events::step(const StepEvent& e) {
   const double tokens_per_second = static_cast<double>(e.tokens) / e.seconds;
-  mean_seconds_ = e.step <= 2 ? e.seconds : 0.9 * mean_seconds_ + 0.1 * e.seconds;
+  mean_seconds_ = mean_seconds_ == 0 || e.step <= 2 ? e.seconds : 0.9 * mean_seconds_ + 0.1 * e.seconds;
   if (json_)
     print_json(Tree::map({{"event", Tree::of(std::string("step"))},
                           {"step", Tree::of(e.step)},

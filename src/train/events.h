@@ -7,6 +7,7 @@
 
 #include "io/tree.h"
 #include "planner/report.h"
+#include "train/load_weights.h"
 
 namespace plimsoll::train {
 
@@ -44,6 +45,8 @@ class Events {
   /// For the lines of steps: how many there will be.
   void set_total_steps(int64_t total_steps) { total_steps_ = total_steps; }
   void plan(const planner::PlanReport& report);
+  /// Weights that were read, with the rate.
+  void load(const LoadReport& loaded);
   void step(const StepEvent& event);
   void eval(const EvalEvent& event);
   void checkpoint(const SaveReport& saved);

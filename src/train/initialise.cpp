@@ -13,15 +13,14 @@ void write_constants(const Prepared& prepared, runtime::Session& session) {
       std::memcpy(session.state(c.name).data, c.data.data(), c.data.size() * sizeof(float));
 }
 
-Status initialise(const RunConfig& config, const Prepared& prepared, runtime::Session& session,
-                  bool pretrained, int num_threads) {
+Result<std::optional<LoadReport>> initialise(const RunConfig& config, const Prepared& prepared,
+                                             runtime::Session& session, bool pretrained, int num_threads) {
   write_constants(prepared, session);
   if (pretrained) {
     PLIMSOLL_ASSIGN(const std::string folder, model_directory(config.model));
     PLIMSOLL_ASSIGN(const ModelWeights weights, ModelWeights::open(folder));
-    PLIMSOLL_ASSIGN([[maybe_unused]] const LoadReport report,
-                    load_weights(*prepared.model, weights, session, num_threads));
-    return Ok{};
+    PLIMSOLL_ASSIGN(LoadReport report, load_weights(*prepared.model, weights, session, num_threads));
+    return std::optional(std::move(report));
   }
   const auto seed = static_cast<uint64_t>(config.training.seed);
   auto* random = session.state(planner::kRandomState).as<int32_t>();
@@ -29,7 +28,7 @@ Status initialise(const RunConfig& config, const Prepared& prepared, runtime::Se
   random[1] = static_cast<int32_t>(static_cast<uint32_t>(seed >> 32));
   random[2] = random[3] = 0;
   session.run(session.plan().find_program("init"));
-  return Ok{};
+  return std::optional<LoadReport>();
 }
 
 Result<bool> evaluates_weights(const ModelSettings& model) {

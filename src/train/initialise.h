@@ -1,8 +1,11 @@
 // The first values of a session's states: constants, and parameters as the run file asks for them.
 #pragma once
 
+#include <optional>
+
 #include "base/result.h"
 #include "runtime/session.h"
+#include "train/load_weights.h"
 #include "train/prepare.h"
 
 namespace plimsoll::train {
@@ -12,8 +15,8 @@ void write_constants(const Prepared& prepared, runtime::Session& session);
 
 /// Writes the constants; then reads the parameters from the model's folder, or draws them with the program
 /// `init` from training.seed. Errors: kBadData where folder and model do not match; kIo.
-Status initialise(const RunConfig& config, const Prepared& prepared, runtime::Session& session,
-                  bool pretrained, int num_threads);
+Result<std::optional<LoadReport>> initialise(const RunConfig& config, const Prepared& prepared,
+                                             runtime::Session& session, bool pretrained, int num_threads);
 
 /// Whether an evaluation reads weights: wherever the model's folder has any, whatever model.init says of how
 /// a training would begin. Errors: kBadData where model.path names nothing.

@@ -163,6 +163,7 @@ Result<LoadReport> load_weights(const models::Model& model, const ModelWeights& 
     return read_piece(pieces[i], *float_format(pieces[i].source->weight.tensor->dtype));
   }));
   LoadReport report;
+  report.path = weights.directory();
   report.num_tensors = static_cast<int64_t>(match.sources.size());
   for (const WeightSource& source : match.sources) {
     report.file_bytes += source.weight.tensor->bytes;

@@ -43,6 +43,7 @@ WeightMatch match_weights(const models::Model& model, const ModelWeights& weight
 Error weights_do_not_fit(const WeightMatch& match, const ModelWeights& weights);
 
 struct LoadReport {
+  std::string path;
   int64_t num_tensors = 0;
   int64_t file_bytes = 0;    ///< read
   int64_t memory_bytes = 0;  ///< written

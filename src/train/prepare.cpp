@@ -12,6 +12,7 @@
 #include "base/process.h"
 #include "planner/overhead.h"
 #include "planner/rates.h"
+#include "train/checkpoint_files.h"
 
 namespace plimsoll::train {
 namespace {
@@ -20,6 +21,8 @@ namespace {
 constexpr int64_t kReserveBytes = int64_t{256} << 20;
 /// Through this much memory the data is read and dumped gradients are summed.
 constexpr int64_t kScratchBytes = int64_t{256} << 10;
+/// A thread that reads weights or a checkpoint: its buffer and the stack that it touches.
+constexpr int64_t kReadBytesPerThread = int64_t{320} << 10;
 /// Headers of files to be written: name, type, shape and offsets of a tensor.
 constexpr int64_t kHeaderBytesPerTensor = 256;
 
@@ -47,10 +50,10 @@ int64_t scratch_bytes(const RunConfig& config) {
   return std::max(kScratchBytes, config.data.sequence_length * 8);
 }
 
-int64_t host_bytes(const models::Model& model, const RunConfig& config) {
+int64_t host_bytes(const models::Model& model, const RunConfig& config, int threads) {
   int64_t tensors = 0;
   for (const auto& p : model.parameters()) tensors += static_cast<int64_t>(p.views.size());
-  return scratch_bytes(config) + tensors * kHeaderBytesPerTensor;
+  return scratch_bytes(config) + tensors * kHeaderBytesPerTensor + threads * kReadBytesPerThread;
 }
 
 int64_t num_ops(const passes::SessionPlan& session) {
@@ -94,7 +97,8 @@ Result<std::pair<planner::TrainingPrograms, planner::PlanReport>> plan_split(
   options.pipeline.dump_dir = prepare_options.dump_ir;
   PLIMSOLL_ASSIGN(auto programs, planner::build_training_programs(model, options, backend));
   planner::PlanReport report;
-  report.host_pageable_bytes = host_bytes(model, config);
+  report.host_pageable_bytes = host_bytes(model, config, num_threads);
+  if (options.training) report.host_pageable_bytes += checkpoint_host_bytes(model, programs.session);
   planner::describe_session(programs.session, report);
   // Files are streamed from where the tensors lie, through the host buffers: nothing comes on top.
   if (options.training)

@@ -115,6 +115,7 @@ Status run_training(const RunConfig& config, const RunOptions& options) {
   PLIMSOLL_ASSIGN(const std::unique_ptr<Trainer> trainer,
                   Trainer::create(config, std::move(prepared), backend, trainer_options));
   events.set_total_steps(trainer->total_steps());
+  if (trainer->loaded()) events.load(*trainer->loaded());
   return Run(config, options, *trainer, events)();
 }
 

@@ -90,7 +90,7 @@ struct TrainingSettings {
   double momentum = 0;  ///< sgd; 0: no buffer
   double dampening = 0;
   bool nesterov = false;
-  double weight_decay = 0.01;  ///< sgd: 0 unless given
+  double weight_decay = 0.01;                   ///< sgd: 0 unless given
   std::string weight_decay_scope = "matrices";  ///< matrices | all
   std::optional<double> max_grad_norm = 1.0;    ///< 0 or nothing: no clipping; see clip_norm()
   int64_t seed = 42;

@@ -126,35 +126,16 @@ Result<StepEvent> Trainer::step() {
 }
 
 Result<std::optional<EvalEvent>> Trainer::evaluate() {
-  const int program = session_->plan().find_program("eval");
-  const BatchOrder in_order(eval_data_->num_sequences(), 0, false);
-  const int64_t rows = prepared_.split.micro_batch_size;
-  double loss = 0;
-  int64_t targets = 0;
-  EvalEvent event;
-  event.step = step_;
-  // Summed in fp32 over a global batch, whose split does not matter, and from there on in double.
-  for (int64_t block = 0; block < eval_data_->num_sequences(); block += config_.training.global_batch_size) {
-    scalar(*session_, planner::kLossState) = kNothing;
-    for (int64_t first = block; first < block + config_.training.global_batch_size; first += rows) {
-      if (first >= eval_data_->num_sequences()) break;
-      if (stop_requested() != 0) return std::optional<EvalEvent>();
-      PLIMSOLL_ASSIGN(const int64_t counted,
-                      eval_feeder_->feed(in_order, first, eval_data_->num_sequences()));
-      session_->run(program);
-      targets += counted;
-    }
-    loss += static_cast<double>(scalar(*session_, planner::kLossState));
-  }
-  for (int64_t i = 0; i < eval_data_->num_sequences(); ++i) event.tokens += eval_data_->sequence_tokens(i);
-  event.loss = targets > 0 ? loss / static_cast<double>(targets) : 0;
-  evaluated_step_ = step_;
-  return std::optional(event);
+  PLIMSOLL_ASSIGN(const std::optional<EvalEvent> event,
+                  evaluator_->run(step_, [] { return stop_requested() != 0; }));
+  if (event) evaluated_step_ = step_;
+  return event;
 }
 
 Error Trainer::save_failed(Error error) const {
   const auto whole = find_checkpoints(config_.output.dir);
-  if (!whole.empty()) error.hint += "; the run goes on from " + whole.front().path + " when it is started again";
+  if (!whole.empty())
+    error.hint += "; the run goes on from " + whole.front().path + " when it is started again";
   return error;
 }
 

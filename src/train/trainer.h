@@ -12,7 +12,9 @@
 #include "train/batch_feeder.h"
 #include "train/checkpoint_resume.h"
 #include "train/checkpoint_writer.h"
+#include "train/evaluator.h"
 #include "train/events.h"
+#include "train/load_weights.h"
 #include "train/prepare.h"
 #include "train/schedule.h"
 #include "train/tensor_files.h"
@@ -43,7 +45,7 @@ class Trainer {
   /// Loss over the whole of data.eval; nothing where a signal asked to stop before the end. Call only where
   /// has_eval().
   Result<std::optional<EvalEvent>> evaluate();
-  [[nodiscard]] bool has_eval() const { return eval_data_ != nullptr; }
+  [[nodiscard]] bool has_eval() const { return evaluator_ != nullptr; }
 
   /// Begins to save a checkpoint of the last step; with output.save_steps it is written behind the next one.
   /// Errors: kIo, also an earlier save's.
@@ -64,6 +66,8 @@ class Trainer {
   /// Whether the last step has been evaluated, by this process or before the checkpoint, or there is no data
   /// to evaluate on.
   [[nodiscard]] bool is_evaluated() const { return !has_eval() || evaluated_step_ == step_; }
+  /// What was read of the model's folder; nothing where the weights are random or a checkpoint's.
+  [[nodiscard]] const std::optional<LoadReport>& loaded() const { return loaded_; }
   [[nodiscard]] const Prepared& prepared() const { return prepared_; }
   [[nodiscard]] runtime::Session& session() { return *session_; }
   [[nodiscard]] const runtime::Session& session() const { return *session_; }
@@ -94,9 +98,10 @@ class Trainer {
   Prepared prepared_;
   std::unique_ptr<runtime::Session> session_;
   std::unique_ptr<Schedule> schedule_;
-  std::unique_ptr<Dataset> train_data_, eval_data_;
+  std::unique_ptr<Dataset> train_data_;
   std::unique_ptr<BatchOrder> train_order_;
-  std::unique_ptr<BatchFeeder> train_feeder_, eval_feeder_;
+  std::unique_ptr<BatchFeeder> train_feeder_;
+  std::unique_ptr<Evaluator> evaluator_;
   std::unique_ptr<StepDump> dump_;
   std::optional<DirectoryLock> lock_;
   CheckpointManifest manifest_;
@@ -105,6 +110,7 @@ class Trainer {
   std::optional<Checkpoint> checkpoint_;      ///< gone on from
   std::unique_ptr<CheckpointWriter> writer_;  ///< after the session, whose memory its thread reads
   std::vector<std::byte> scratch_;
+  std::optional<LoadReport> loaded_;
   int64_t total_steps_ = 0;
   int64_t step_ = 0;
   int64_t saved_step_ = -1;

@@ -58,16 +58,15 @@ Result<std::unique_ptr<Trainer>> Trainer::create(const RunConfig& config, Prepar
   if (trainer->train_data_)
     trainer->train_feeder_ =
         std::make_unique<BatchFeeder>(*trainer->train_data_, *trainer->session_, trainer->scratch_);
-  if (trainer->eval_data_)
-    trainer->eval_feeder_ =
-        std::make_unique<BatchFeeder>(*trainer->eval_data_, *trainer->session_, trainer->scratch_);
+  if (trainer->evaluator_)
+    trainer->evaluator_->bind(*trainer->session_, trainer->scratch_, trainer->prepared_.split);
   PLIMSOLL_TRY(trainer->initialise(options));
   if (!options.synthetic_data) PLIMSOLL_TRY(trainer->make_writer(options.note));
   return trainer;
 }
 
 Status Trainer::open_data(const TrainerOptions& options) {
-  DatasetOptions data{config_.data.sequence_length, prepared_.model->vocab_size(), false, "data.train"};
+  const DatasetOptions data{config_.data.sequence_length, prepared_.model->vocab_size(), false, "data.train"};
   int64_t num_sequences = config_.training.global_batch_size;
   if (!options.synthetic_data) {
     PLIMSOLL_ASSIGN(Dataset train, Dataset::open(config_.data.train, data));
@@ -75,10 +74,7 @@ Status Trainer::open_data(const TrainerOptions& options) {
     num_sequences = train_data_->num_sequences();
   }
   if (!config_.data.eval.empty()) {
-    data.keep_tail = true;
-    data.setting = "data.eval";
-    PLIMSOLL_ASSIGN(Dataset eval, Dataset::open(config_.data.eval, data));
-    eval_data_ = std::make_unique<Dataset>(std::move(eval));
+    PLIMSOLL_ASSIGN(evaluator_, Evaluator::open(config_, *prepared_.model));
   }
   train_order_ = std::make_unique<BatchOrder>(num_sequences, static_cast<uint64_t>(config_.training.seed),
                                               config_.data.shuffle);
@@ -148,7 +144,8 @@ Status Trainer::initialise(const TrainerOptions& options) {
   }
   // A benchmark's weights may be any.
   const bool pretrained = !options.synthetic_data && starts_pretrained(config_.model);
-  PLIMSOLL_TRY(train::initialise(config_, prepared_, *session_, pretrained, num_threads(config_)));
+  PLIMSOLL_ASSIGN(loaded_,
+                  train::initialise(config_, prepared_, *session_, pretrained, num_threads(config_)));
   if (config_.debug.dump_dir.empty() || !config_.dumps("parameters")) return Ok{};
   PLIMSOLL_ASSIGN(StepDump dump, StepDump::create(config_, prepared_, 0, /*initial=*/true));
   PLIMSOLL_TRY(dump.write_parameters(*session_));

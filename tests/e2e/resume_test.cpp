@@ -357,7 +357,8 @@ TEST(Signals, EndAnEvaluationWhichIsMadeUpFor) {
   EXPECT_EQ(child.wait(), 75);
   EXPECT_THAT(folder.read("out.txt"), Not(HasSubstr("\"event\": \"eval\"")));
   EXPECT_THAT(folder.read("err.txt"), HasSubstr("saved in out/checkpoint-4"));
-  folder.write("eval.txt", some_text(1'000'000).substr(0, 900));  // a shorter wait; its content is not compared
+  folder.write("eval.txt",
+               some_text(1'000'000).substr(0, 900));  // a shorter wait; its content is not compared
   const Outcome outcome = folder.run("train run.yaml --json " + overrides);
   EXPECT_EQ(outcome.exit_code, 0) << outcome.err;
   ASSERT_EQ(events(outcome).size(), 1U);

@@ -24,6 +24,10 @@ import sys
 import tempfile
 import time
 
+# Large enough for several writes a file.
+WIDE = ("{model_type: llama, vocab_size: 259, hidden_size: 48, intermediate_size: 3000, num_hidden_layers: 1, "
+        "num_attention_heads: 2, num_key_value_heads: 1, head_dim: 12, max_position_embeddings: 64, rms_norm_eps: 1.0e-5, "
+        "tie_word_embeddings: true}")
 MODELS = {
     "llama": "{model_type: llama, vocab_size: 259, hidden_size: 24, intermediate_size: 36, num_hidden_layers: 1, "
              "num_attention_heads: 2, num_key_value_heads: 1, head_dim: 12, max_position_embeddings: 64, "
@@ -35,7 +39,7 @@ MODELS = {
 
 def run_file(model, steps, save_steps, limit, evaluates):
     evaluation = "eval_steps: 3, " if evaluates else ""
-    return (f"model: {{config: {MODELS[model]}, init: random}}\n"
+    return (f"model: {{config: {model}, init: random}}\n"
             f"data: {{train: train.txt, {'eval: eval.txt, ' if evaluates else ''}sequence_length: 32}}\n"
             f"output: {{dir: out, save_steps: {save_steps}, save_total_limit: {limit}}}\n"
             f"training: {{global_batch_size: 4, max_steps: {steps}, {evaluation}learning_rate: 1.0e-3, "
@@ -73,7 +77,7 @@ class Calls:
 
     def __init__(self, options, folder):
         self.options, self.folder = options, folder
-        write_inputs(folder, run_file("llama", 2, 2, 1, False))
+        write_inputs(folder, run_file(WIDE, 2, 2, 1, False))
         done = train(options.binary, folder)
         assert done.returncode == 0, done.stderr
         self.begun = folder / "begun"
@@ -154,7 +158,7 @@ class Signals:
         self.random = random.Random(options.seed)
 
     def undisturbed(self, model):
-        write_inputs(self.folder, run_file(model, self.STEPS, 3, 2, True))
+        write_inputs(self.folder, run_file(MODELS[model], self.STEPS, 3, 2, True))
         shutil.rmtree(self.folder / "out", ignore_errors=True)
         begun = time.monotonic()
         done = train(self.options.binary, self.folder)
@@ -175,7 +179,7 @@ class Signals:
             if models < len(MODELS):
                 MODELS_DONE[model] = self.undisturbed(model)
             expected, seconds = MODELS_DONE[model]
-            write_inputs(self.folder, run_file(model, self.STEPS, 3, 2, True))
+            write_inputs(self.folder, run_file(MODELS[model], self.STEPS, 3, 2, True))
             shutil.rmtree(self.folder / "out", ignore_errors=True)
             code, interruptions = None, 0
             while code != 0:

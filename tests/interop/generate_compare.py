@@ -31,6 +31,8 @@ MODELS = [
     ("llama, biases, tied", cases.LLAMA | WIDE | dict(attention_bias=True, mlp_bias=True, tie_word_embeddings=True)),
     ("llama, rope llama3", cases.LLAMA | WIDE | dict(rope_theta=500000.0, rope_scaling=cases.LLAMA3_ROPE)),
     ("llama, rope linear", cases.LLAMA | WIDE | dict(rope_scaling=dict(rope_type="linear", factor=2.5))),
+    ("llama, rope yarn", cases.LLAMA | WIDE | dict(rope_scaling=dict(rope_type="yarn", factor=4.0,
+                                                                     original_max_position_embeddings=128))),
     ("mistral, beyond its window", cases.MISTRAL | WIDE | dict(sliding_window=23, num_key_value_heads=1)),
     ("qwen2", cases.QWEN2 | WIDE),
     ("qwen2, windows by layer", cases.QWEN2 | WIDE | dict(use_sliding_window=True, sliding_window=11,

@@ -181,6 +181,7 @@ TEST(Json, RefusesBrokenText) {
       {"{\"a\": 1e999}", "broken JSON"},
       {"{\"a\": 1, \"a\": 2}", "stands twice"},
       {"\"\xff\"", "broken JSON"},
+      {std::string("{\"a\": 1}\0 x", 11), "zero byte"},
       {std::string(100'000, '['), "nested deeper"},
       {"[" + std::string(400'000, '0').replace(1, 0, ""), "broken JSON"},
       {std::string(2 << 20, ' '), "more than the"},

@@ -34,7 +34,8 @@ size_t spaces_before(std::string_view text, size_t at, size_t least) {
 }
 
 size_t spaces_after(std::string_view text, size_t at) {
-  while (at < text.size() && is_space(decode(text.data() + at))) at += static_cast<size_t>(decode(text.data() + at).length);
+  while (at < text.size() && is_space(decode(text.data() + at)))
+    at += static_cast<size_t>(decode(text.data() + at).length);
   return at;
 }
 
@@ -42,7 +43,8 @@ size_t spaces_after(std::string_view text, size_t at) {
 
 uint32_t TokenFinder::child(uint32_t node, unsigned char byte) const {
   const auto& children = nodes_[node].children;
-  const auto at = std::lower_bound(children.begin(), children.end(), std::pair<unsigned char, uint32_t>(byte, 0));
+  const auto at =
+      std::lower_bound(children.begin(), children.end(), std::pair<unsigned char, uint32_t>(byte, 0));
   return at != children.end() && at->first == byte ? at->second : 0;
 }
 
@@ -54,8 +56,9 @@ bool TokenFinder::add(std::string_view text, uint32_t value) {
     if (next == 0) {
       next = static_cast<uint32_t>(nodes_.size());
       auto& children = nodes_[node].children;
-      children.emplace(std::lower_bound(children.begin(), children.end(), std::pair<unsigned char, uint32_t>(byte, 0)),
-                       byte, next);
+      children.emplace(
+          std::lower_bound(children.begin(), children.end(), std::pair<unsigned char, uint32_t>(byte, 0)),
+          byte, next);
       if (node == 0) first_[byte] = next;
       nodes_.emplace_back();
     }
@@ -82,22 +85,26 @@ std::optional<TokenFinder::Match> TokenFinder::find(std::string_view text, size_
   return std::nullopt;
 }
 
-Result<AddedTokens> AddedTokens::build(const Field& list, const Normalizer& normalizer, Vocabulary& vocabulary) {
+Result<AddedTokens> AddedTokens::build(const Field& list, const Normalizer& normalizer,
+                                       Vocabulary& vocabulary) {
   AddedTokens result;
   if (list.absent()) return result;
   PLIMSOLL_TRY(list.check_list());
   int32_t next_id = static_cast<int32_t>(vocabulary.num_tokens());
-  for (size_t i = 0; i < list.num_items(); ++i) PLIMSOLL_TRY(result.add(list.item(i), normalizer, vocabulary, next_id));
+  for (size_t i = 0; i < list.num_items(); ++i)
+    PLIMSOLL_TRY(result.add(list.item(i), normalizer, vocabulary, next_id));
   for (size_t i = 0; i < result.tokens_.size(); ++i) {
     const AddedToken& token = result.tokens_[i];
     TokenFinder& finder = token.normalized ? result.normalized_ : result.raw_;
     if (!finder.add(token.pattern, static_cast<uint32_t>(i)))
-      return list.error(fmt::format("has '{}', which is empty or another one's once normalized", token.content.substr(0, 60)));
+      return list.error(fmt::format("has '{}', which is empty or another one's once normalized",
+                                    token.content.substr(0, 60)));
   }
   return result;
 }
 
-Status AddedTokens::add(const Field& field, const Normalizer& normalizer, Vocabulary& vocabulary, int32_t& next_id) {
+Status AddedTokens::add(const Field& field, const Normalizer& normalizer, Vocabulary& vocabulary,
+                        int32_t& next_id) {
   PLIMSOLL_TRY(field.check_map());
   AddedToken token;
   PLIMSOLL_ASSIGN(token.content, field.member("content").string());
@@ -120,8 +127,8 @@ Status AddedTokens::add(const Field& field, const Normalizer& normalizer, Vocabu
   if (!ids_.insert(token.id).second)
     return field.error(fmt::format("adds '{}' a second time", token.content.substr(0, 60)));
   if (token.id != id)
-    log::warn("{}: {} says id {}, but '{}' is {}, as with the tokenizers package", field.source, field.path, id,
-             token.content.substr(0, 60), token.id);
+    log::warn("{}: {} says id {}, but '{}' is {}, as with the tokenizers package", field.source, field.path,
+              id, token.content.substr(0, 60), token.id);
   token.pattern = token.content;
   if (token.normalized) {
     std::string out;
@@ -142,8 +149,8 @@ void AddedTokens::cut(std::string_view text, bool normalized, std::vector<Sectio
       const size_t begin = token.strips_left ? spaces_before(text, match->begin, done) : match->begin;
       if (done < begin) sections.push_back({.text = text.substr(done, begin - done)});
       sections.push_back({.text = {}, .id = token.id});
-      // A token of spaces may lie within what the one before has stripped; without a strip of its own the text goes on
-      // right behind it, as in the package.
+      // A token of spaces may lie within what the one before has stripped; without a strip of its own the
+      // text goes on right behind it, as in the package.
       if (!token.strips_right)
         done = match->end;
       else if (match->end > done)

@@ -1,5 +1,5 @@
-// Added tokens: strings such as "<|im_end|>" that are found in the text before anything else happens to it, or, where
-// they are `normalized`, right after normalization.
+// Added tokens: strings such as "<|im_end|>" that are found in the text before anything else happens to it,
+// or, where they are `normalized`, right after normalization.
 #pragma once
 
 #include <cstdint>
@@ -18,7 +18,8 @@ namespace plimsoll::tokenizer {
 
 struct AddedToken {
   std::string content = {};
-  std::string pattern = {};  ///< what is looked for, and what decoding sees: the content, normalized where it is to be
+  std::string pattern =
+      {};  ///< what is looked for, and what decoding sees: the content, normalized where it is to be
   int32_t id = 0;
   bool single_word = false;
   bool strips_left = false;
@@ -58,9 +59,9 @@ struct Section {
 
 class AddedTokens {
  public:
-  /// Reads the list and puts the tokens into the vocabulary. Ids are the package's: a token of the model's keeps its id,
-  /// others count on from the vocabulary's size.
-  /// Errors: kBadData for missing or mistyped fields, a token twice, an id that two tokens would have.
+  /// Reads the list and puts the tokens into the vocabulary. Ids are the package's: a token of the model's
+  /// keeps its id, others count on from the vocabulary's size. Errors: kBadData for missing or mistyped
+  /// fields, a token twice, an id that two tokens would have.
   static Result<AddedTokens> build(const Field& list, const Normalizer& normalizer, Vocabulary& vocabulary);
 
   /// Appends the sections of a text (`normalized`: of normalized text, with the tokens to be found in that).

@@ -1,4 +1,5 @@
-// Short words come from the cache or go through the merge loop; long ones are first cut where no merge can cross.
+// Short words come from the cache or go through the merge loop; long ones are first cut where no merge can
+// cross.
 #include "data/tokenizer/bpe_model.h"
 
 #include <fmt/format.h>
@@ -66,7 +67,8 @@ Status BpeModel::add_merges(const Document& document, const Field& model, const 
   for (size_t rank = 0; rank < document.merges.size(); ++rank) {
     const auto& [left, right] = document.merges[rank];
     const auto unknown = [&](std::string_view token) {
-      return list.item(rank).error(fmt::format("names '{}', which is not in model.vocab", token.substr(0, 60)));
+      return list.item(rank).error(
+          fmt::format("names '{}', which is not in model.vocab", token.substr(0, 60)));
     };
     if (left.empty() || right.empty()) return list.item(rank).error("has an empty token");
     const auto left_id = vocabulary.find(left);
@@ -77,7 +79,8 @@ Status BpeModel::add_merges(const Document& document, const Field& model, const 
     if (!merged) return unknown(left + right);
     merges_.set(*left_id, *right_id, static_cast<uint32_t>(rank), *merged);
     junctions_.add(decode_before(left.data() + left.size()).value, decode(right.data()).value);
-    if (is_byte[static_cast<size_t>(*left_id)] || is_byte[static_cast<size_t>(*right_id)]) bytes_merge_ = true;
+    if (is_byte[static_cast<size_t>(*left_id)] || is_byte[static_cast<size_t>(*right_id)])
+      bytes_merge_ = true;
   }
   return Ok{};
 }
@@ -136,18 +139,25 @@ void BpeModel::append_symbols(std::string_view word, ModelState& state) const {
 }
 
 bool BpeModel::whole_token(std::string_view word, const Vocabulary& vocabulary, ModelState& state) const {
+  if (word.size() > vocabulary.max_token_bytes()) return false;
   if (byte_level_) {
-    state.mapped.clear();
-    for (const char byte : word) append_utf8(kByteChars[static_cast<unsigned char>(byte)], state.mapped);
-    word = state.mapped;
+    state.mapped.resize(2 * word.size());
+    char* out = state.mapped.data();
+    for (const char byte : word) {
+      const uint32_t c = kByteChars[static_cast<unsigned char>(byte)];  // below U+0800
+      if (c >= 0x80) *out++ = static_cast<char>(0xC0 | c >> 6);
+      *out++ = static_cast<char>(c < 0x80 ? c : 0x80 | (c & 0x3F));
+    }
+    word = std::string_view(state.mapped.data(), static_cast<size_t>(out - state.mapped.data()));
   }
-  const auto id = vocabulary.find(word);
+  const auto id = vocabulary.find_in_model(word);
   if (id) state.symbols.assign(1, *id);
   return id.has_value();
 }
 
 /// Leaves the ids in state.symbols.
-void BpeModel::encode_anew(std::string_view part, bool whole, const Vocabulary& vocabulary, ModelState& state) const {
+void BpeModel::encode_anew(std::string_view part, bool whole, const Vocabulary& vocabulary,
+                           ModelState& state) const {
   state.symbols.clear();
   if (whole && ignore_merges_ && whole_token(part, vocabulary, state)) return;
   append_symbols(part, state);
@@ -176,7 +186,8 @@ void BpeModel::encode_short(const ModelState::Waiting& word, const Vocabulary& v
     for (uint32_t i = 0; i < entry->num_ids; ++i) ids.push_back(entry->ids[i]);
     return;
   }
-  encode_through_long_cache(WordCache::word_of(word.key), !WordCache::in_second_space(word.key), vocabulary, state);
+  encode_through_long_cache(WordCache::word_of(word.key), !WordCache::in_second_space(word.key), vocabulary,
+                            state);
   ids.insert(ids.end(), state.symbols.begin(), state.symbols.end());
   if (state.symbols.size() <= WordCache::kMaxIds && !state.unknown_failed)
     state.cache.insert(word.key, word.hash, state.symbols);
@@ -187,8 +198,8 @@ void BpeModel::finish(const Vocabulary& vocabulary, ModelState& state, std::vect
   state.num_waiting = 0;
 }
 
-void BpeModel::take_part(std::string_view part, const char* readable_end, bool whole, const Vocabulary& vocabulary,
-                         ModelState& state, std::vector<int32_t>& ids) const {
+void BpeModel::take_part(std::string_view part, const char* readable_end, bool whole,
+                         const Vocabulary& vocabulary, ModelState& state, std::vector<int32_t>& ids) const {
   if (part.size() <= WordCache::kMaxBytes) {
     ModelState::Waiting& word = state.waiting[state.num_waiting++];
     word.hash = WordCache::make_key(part, readable_end, ignore_merges_ && !whole, word.key);
@@ -201,8 +212,8 @@ void BpeModel::take_part(std::string_view part, const char* readable_end, bool w
   ids.insert(ids.end(), state.symbols.begin(), state.symbols.end());
 }
 
-// A cut lies between two known characters that no merge joins, or beside a character that falls back to bytes where
-// bytes take no part in merges; never where an unknown token is waiting or characters vanish.
+// A cut lies between two known characters that no merge joins, or beside a character that falls back to bytes
+// where bytes take no part in merges; never where an unknown token is waiting or characters vanish.
 void BpeModel::encode_long(std::string_view word, const char* readable_end, const Vocabulary& vocabulary,
                            ModelState& state, std::vector<int32_t>& ids) const {
   const char* start = word.data();

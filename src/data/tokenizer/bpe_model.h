@@ -1,5 +1,5 @@
-// The BPE model: a word to ids. Words are bytes (behind a ByteLevel pre-tokenizer) or characters, where a character
-// without a token falls back to the tokens of its bytes or to the unknown token.
+// The BPE model: a word to ids. Words are bytes (behind a ByteLevel pre-tokenizer) or characters, where a
+// character without a token falls back to the tokens of its bytes or to the unknown token.
 #pragma once
 
 #include <cstdint>
@@ -30,21 +30,21 @@ struct ModelState {
   size_t num_waiting = 0;
   MergeScratch merging = {};
   std::vector<int32_t> symbols = {};
-  std::string mapped = {};  // a word in the alphabet of bytes
+  std::string mapped = {};      // a word in the alphabet of bytes
   bool unknown_failed = false;  ///< an unknown token was needed and the vocabulary lacks it
 };
 
 class BpeModel {
  public:
-  /// `model`: the tree's member; `byte_level`: words are raw bytes, tokens are spelled in the alphabet of bytes.
-  /// Errors: kBadData for merges that name unknown tokens, for settings of other kinds of BPE.
+  /// `model`: the tree's member; `byte_level`: words are raw bytes, tokens are spelled in the alphabet of
+  /// bytes. Errors: kBadData for merges that name unknown tokens, for settings of other kinds of BPE.
   static Result<BpeModel> build(const Document& document, const Field& model, bool byte_level,
                                 const Vocabulary& vocabulary);
 
-  /// Takes a word of at least one byte; `readable_end` is the end of the memory that it lies in. Its ids are appended to
-  /// `ids` in the order of the words, at the latest by `finish`.
-  void encode_word(std::string_view word, const char* readable_end, const Vocabulary& vocabulary, ModelState& state,
-                   std::vector<int32_t>& ids) const;
+  /// Takes a word of at least one byte; `readable_end` is the end of the memory that it lies in. Its ids are
+  /// appended to `ids` in the order of the words, at the latest by `finish`.
+  void encode_word(std::string_view word, const char* readable_end, const Vocabulary& vocabulary,
+                   ModelState& state, std::vector<int32_t>& ids) const;
   void finish(const Vocabulary& vocabulary, ModelState& state, std::vector<int32_t>& ids) const;
 
   [[nodiscard]] const std::string& unknown_token() const { return unknown_token_; }
@@ -66,7 +66,9 @@ class BpeModel {
   int32_t char_id(uint32_t code_point) const {
     return code_point < char_ids_.size() ? char_ids_[code_point] : -1;
   }
-  Unit unit(uint32_t code_point) const { return char_id(code_point) >= 0 ? Unit::kKnown : rare_unit(code_point); }
+  Unit unit(uint32_t code_point) const {
+    return char_id(code_point) >= 0 ? Unit::kKnown : rare_unit(code_point);
+  }
   Unit rare_unit(uint32_t code_point) const;
   bool has_bytes(uint32_t code_point) const;
   void append_symbols(std::string_view word, ModelState& state) const;
@@ -76,9 +78,10 @@ class BpeModel {
   void encode_short(const ModelState::Waiting& word, const Vocabulary& vocabulary, ModelState& state,
                     std::vector<int32_t>& ids) const;
   void encode_anew(std::string_view part, bool whole, const Vocabulary& vocabulary, ModelState& state) const;
-  void encode_through_long_cache(std::string_view part, bool whole, const Vocabulary& vocabulary, ModelState& state) const;
-  void encode_long(std::string_view word, const char* readable_end, const Vocabulary& vocabulary, ModelState& state,
-                   std::vector<int32_t>& ids) const;
+  void encode_through_long_cache(std::string_view part, bool whole, const Vocabulary& vocabulary,
+                                 ModelState& state) const;
+  void encode_long(std::string_view word, const char* readable_end, const Vocabulary& vocabulary,
+                   ModelState& state, std::vector<int32_t>& ids) const;
   bool whole_token(std::string_view word, const Vocabulary& vocabulary, ModelState& state) const;
 
   bool byte_level_ = false;
@@ -91,8 +94,8 @@ class BpeModel {
   std::string unknown_token_;
   MergeTable merges_;
   Junctions junctions_;
-  std::vector<int32_t> char_ids_;       // by code point; -1 where no token is that character
-  std::vector<int32_t> fallback_ids_;   // of "<0x00>" … "<0xFF>"; -1 where there is none
+  std::vector<int32_t> char_ids_;      // by code point; -1 where no token is that character
+  std::vector<int32_t> fallback_ids_;  // of "<0x00>" … "<0xFF>"; -1 where there is none
 };
 
 }  // namespace plimsoll::tokenizer

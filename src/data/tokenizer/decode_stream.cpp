@@ -1,5 +1,6 @@
-// A decoder may look at neighbours (a run of byte tokens, the first token's space), so the stream decodes the new ids
-// behind those of the text before and gives out what that adds; ids whose characters are unfinished wait.
+// A decoder may look at neighbours (a run of byte tokens, the first token's space), so the stream decodes the
+// new ids behind those of the text before and gives out what that adds; ids whose characters are unfinished
+// wait.
 #include "data/tokenizer/tokenizer.h"
 
 namespace plimsoll {
@@ -9,8 +10,8 @@ constexpr std::string_view kUnfinished = "\xEF\xBF\xBD";
 
 }  // namespace
 
-/// What `text`, that of all ids, has beyond the context's. Bytes may spoil the context's decoding after the fact (a run
-/// of byte tokens decodes as a whole); then the new ids speak for themselves.
+/// What `text`, that of all ids, has beyond the context's. Bytes may spoil the context's decoding after the
+/// fact (a run of byte tokens decodes as a whole); then the new ids speak for themselves.
 std::string DecodeStream::beyond_context(const std::string& text) const {
   if (text.starts_with(prefix_)) return text.substr(prefix_.size());
   return tokenizer_.decode(std::span(ids_).subspan(prefix_index_), skip_special_tokens_);

@@ -46,7 +46,8 @@ void join_bytes(std::vector<std::string>& tokens) {
   for (const std::string& token : tokens) append_spelled_bytes(token, bytes);
   std::string text;
   append_repaired(bytes, text);
-  tokens.assign(1, std::move(text));
+  tokens.clear();
+  tokens.push_back(std::move(text));
 }
 
 /// 0x41 for "<0x41>".
@@ -91,7 +92,8 @@ void join_byte_tokens(std::vector<std::string>& tokens) {
 void strip(std::string& token, std::string_view character, int64_t start, int64_t stop) {
   size_t begin = 0;
   size_t end = token.size();
-  while (start-- > 0 && std::string_view(token).substr(begin).starts_with(character)) begin += character.size();
+  while (start-- > 0 && std::string_view(token).substr(begin).starts_with(character))
+    begin += character.size();
   while (stop-- > 0 && end >= begin + character.size() &&
          std::string_view(token).substr(0, end).ends_with(character))
     end -= character.size();
@@ -124,7 +126,8 @@ Status Decoder::add(const Field& field, int depth) {
     Step step{.kind = Kind::kReplace};
     const Field pattern = field.member("pattern");
     PLIMSOLL_TRY(pattern.check_map());
-    if (pattern.member("Regex").tree) return pattern.error("is a regular expression, which is not supported here");
+    if (pattern.member("Regex").tree)
+      return pattern.error("is a regular expression, which is not supported here");
     PLIMSOLL_ASSIGN(step.pattern, pattern.member("String").string());
     if (step.pattern.empty()) return pattern.member("String").error("is empty");
     PLIMSOLL_ASSIGN(step.content, field.member("content").string());
@@ -133,9 +136,9 @@ Status Decoder::add(const Field& field, int depth) {
   if (type == "ByteLevel") return steps_.push_back({.kind = Kind::kByteLevel}), Ok{};
   if (type == "ByteFallback") return steps_.push_back({.kind = Kind::kByteFallback}), Ok{};
   if (type == "Fuse") return steps_.push_back({.kind = Kind::kFuse}), Ok{};
-  return field.member("type").error(
-      fmt::format("is '{}'; supported decoders are ByteLevel, Metaspace, Replace, ByteFallback, Fuse, Strip and Sequence",
-                  type.substr(0, 60)));
+  return field.member("type").error(fmt::format(
+      "is '{}'; supported decoders are ByteLevel, Metaspace, Replace, ByteFallback, Fuse, Strip and Sequence",
+      type.substr(0, 60)));
 }
 
 Status Decoder::add_metaspace(const Field& field) {
@@ -144,7 +147,8 @@ Status Decoder::add_metaspace(const Field& field) {
   if (!is_one_character(step.pattern)) return field.member("replacement").expected("one character");
   if (const Field scheme = field.member("prepend_scheme"); !scheme.absent()) {
     PLIMSOLL_ASSIGN(const std::string name, scheme.string());
-    if (name != "first" && name != "never" && name != "always") return scheme.expected("first, never or always");
+    if (name != "first" && name != "never" && name != "always")
+      return scheme.expected("first, never or always");
     step.drops_first = name != "never";
   }
   PLIMSOLL_ASSIGN(const bool prefix_space, field.member("add_prefix_space").boolean_or(true));
@@ -163,8 +167,10 @@ Status Decoder::add_strip(const Field& field) {
 
 void Decoder::step(const Step& how, std::vector<std::string>& tokens) {
   switch (how.kind) {
-    case Kind::kByteLevel: return join_bytes(tokens);
-    case Kind::kByteFallback: return join_byte_tokens(tokens);
+    case Kind::kByteLevel:
+      return join_bytes(tokens);
+    case Kind::kByteFallback:
+      return join_byte_tokens(tokens);
     case Kind::kReplace:
       for (std::string& token : tokens) token = replaced(token, how.pattern, how.content);
       return;
@@ -178,7 +184,8 @@ void Decoder::step(const Step& how, std::vector<std::string>& tokens) {
     case Kind::kFuse: {
       std::string all;
       for (const std::string& token : tokens) all += token;
-      tokens.assign(1, std::move(all));
+      tokens.clear();
+      tokens.push_back(std::move(all));
       return;
     }
   }

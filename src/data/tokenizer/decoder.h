@@ -13,7 +13,8 @@ namespace plimsoll::tokenizer {
 
 class Decoder {
  public:
-  /// `field` may be absent or null: tokens are joined by spaces. Errors: kBadData for a kind that is not supported.
+  /// `field` may be absent or null: tokens are joined by spaces. Errors: kBadData for a kind that is not
+  /// supported.
   static Result<Decoder> build(const Field& field);
 
   /// The text of a list of tokens, which it takes apart.

@@ -1,5 +1,5 @@
-// nlohmann's SAX parser, which does not recurse. model.vocab and model.merges, a hundred thousand entries each, go
-// straight to their lists; all other events build a tree within its limits.
+// nlohmann's SAX parser, which does not recurse. model.vocab and model.merges, a hundred thousand entries
+// each, go straight to their lists; all other events build a tree within its limits.
 #include "data/tokenizer/document.h"
 
 #include <fmt/format.h>
@@ -20,7 +20,8 @@ class Events : public nlohmann::json_sax<nlohmann::json> {
   bool boolean(bool value) override { return scalar(Tree::of(value), "a boolean"); }
   bool number_integer(number_integer_t value) override { return integer(value); }
   bool number_unsigned(number_unsigned_t value) override {
-    return integer(static_cast<int64_t>(std::min<number_unsigned_t>(value, std::numeric_limits<int64_t>::max())));
+    return integer(
+        static_cast<int64_t>(std::min<number_unsigned_t>(value, std::numeric_limits<int64_t>::max())));
   }
   bool number_float(number_float_t value, const string_t& /*spelling*/) override {
     return scalar(Tree::of(value), "a fraction");
@@ -32,7 +33,8 @@ class Events : public nlohmann::json_sax<nlohmann::json> {
   bool end_object() override { return close(); }
   bool start_array(size_t /*elements*/) override { return open(Tree::Kind::kList); }
   bool end_array() override { return close(); }
-  bool parse_error(size_t position, const std::string& /*token*/, const nlohmann::json::exception& /*why*/) override {
+  bool parse_error(size_t position, const std::string& /*token*/,
+                   const nlohmann::json::exception& /*why*/) override {
     if (error.empty()) error = fmt::format("broken JSON at byte {}", position);
     return false;
   }
@@ -64,12 +66,15 @@ class Events : public nlohmann::json_sax<nlohmann::json> {
 
 bool Events::scalar(Tree value, std::string_view kind) {
   switch (within_) {
-    case Within::kTree: return builder.add(std::move(value));
-    case Within::kSkipped: return true;
+    case Within::kTree:
+      return builder.add(std::move(value));
+    case Within::kSkipped:
+      return true;
     case Within::kVocab:
       return fail(fmt::format("model.vocab['{}'] is {}, expected an id", token_.substr(0, 60), kind));
     default:
-      return fail(fmt::format("model.merges[{}] holds {}, expected two tokens", document.merges.size(), kind));
+      return fail(
+          fmt::format("model.merges[{}] holds {}, expected two tokens", document.merges.size(), kind));
   }
 }
 
@@ -135,24 +140,30 @@ bool Events::open(Tree::Kind kind) {
 
 bool Events::close() {
   switch (within_) {
-    case Within::kTree: path_.pop_back(); return builder.close();
+    case Within::kTree:
+      path_.pop_back();
+      return builder.close();
     case Within::kSkipped:
       if (--skipped_depth_ == 0) within_ = Within::kTree;
       return true;
     case Within::kMerge:
       if (pair_.size() != 2)
-        return fail(fmt::format("model.merges[{}] has {} tokens, expected 2", document.merges.size(), pair_.size()));
+        return fail(
+            fmt::format("model.merges[{}] has {} tokens, expected 2", document.merges.size(), pair_.size()));
       document.merges.emplace_back(std::move(pair_[0]), std::move(pair_[1]));
       within_ = Within::kMerges;
       return true;
-    default: within_ = Within::kTree; return true;
+    default:
+      within_ = Within::kTree;
+      return true;
   }
 }
 
 }  // namespace
 
 Field Field::member(std::string_view key) const {
-  return {tree ? tree->find(key) : nullptr, path.empty() ? std::string(key) : fmt::format("{}.{}", path, key), source};
+  return {tree ? tree->find(key) : nullptr, path.empty() ? std::string(key) : fmt::format("{}.{}", path, key),
+          source};
 }
 
 Field Field::item(size_t index) const {
@@ -206,7 +217,9 @@ Status Field::check_map() const {
 }
 
 Result<Document> read_document(std::string_view json, const std::string& source) {
-  const auto broken = [&source](std::string what) { return Error{ErrorCode::kBadData, std::move(what), source, {}}; };
+  const auto broken = [&source](std::string what) {
+    return Error{ErrorCode::kBadData, std::move(what), source, {}};
+  };
   if (static_cast<int64_t>(json.size()) > kLimits.max_bytes)
     return broken(fmt::format("{} bytes, more than the {} allowed", json.size(), kLimits.max_bytes));
   Events events;

@@ -1,4 +1,5 @@
-// A tokenizer.json taken apart: its two large members, vocabulary and merges, as plain lists, the rest as a tree.
+// A tokenizer.json taken apart: its two large members, vocabulary and merges, as plain lists, the rest as a
+// tree.
 #pragma once
 
 #include <cstdint>
@@ -48,15 +49,15 @@ struct VocabEntry {
 };
 
 struct Document {
-  Tree root = {};                                                    ///< without model.vocab and model.merges
-  bool has_vocab = false;                                            ///< model.vocab was a map
-  bool has_merges = false;                                           ///< model.merges was a list
-  std::vector<VocabEntry> vocab = {};                                ///< in the file's order
-  std::vector<std::pair<std::string, std::string>> merges = {};      ///< by rank
+  Tree root = {};                                                ///< without model.vocab and model.merges
+  bool has_vocab = false;                                        ///< model.vocab was a map
+  bool has_merges = false;                                       ///< model.merges was a list
+  std::vector<VocabEntry> vocab = {};                            ///< in the file's order
+  std::vector<std::pair<std::string, std::string>> merges = {};  ///< by rank
 };
 
-/// Errors: kBadData for broken JSON, for a vocabulary that is not a map to integers, for merges that are neither "a b"
-/// nor ["a", "b"]. `source` names the file in them.
+/// Errors: kBadData for broken JSON, for a vocabulary that is not a map to integers, for merges that are
+/// neither "a b" nor ["a", "b"]. `source` names the file in them.
 Result<Document> read_document(std::string_view json, const std::string& source);
 
 }  // namespace plimsoll::tokenizer

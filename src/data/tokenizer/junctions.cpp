@@ -6,7 +6,8 @@
 
 namespace plimsoll::tokenizer {
 
-Junctions::Junctions(size_t expected) : slots_(std::bit_ceil(2 * expected + 2), kNone), mask_(slots_.size() - 1) {}
+Junctions::Junctions(size_t expected)
+    : slots_(std::bit_ceil(2 * expected + 2), kNone), mask_(slots_.size() - 1) {}
 
 void Junctions::add(uint32_t left, uint32_t right) {
   if (left < kSmall && right < kSmall) {

@@ -1,7 +1,7 @@
-// Short words by scanning their pairs. Long ones by a tournament: a binary tree over the positions whose leaf i holds
-// rank << 32 | i for the pair that starts at symbol i; the root is the next merge, and a merge changes three leaves
-// and their ancestors. Unlike a heap it holds no stale entries, and merges that run from left to right, as those of a
-// long run of one letter do, stay in nearby memory.
+// Short words by scanning their pairs. Long ones by a tournament: a binary tree over the positions whose leaf
+// i holds rank << 32 | i for the pair that starts at symbol i; the root is the next merge, and a merge
+// changes three leaves and their ancestors. Unlike a heap it holds no stale entries, and merges that run from
+// left to right, as those of a long run of one letter do, stay in nearby memory.
 #include "data/tokenizer/merges.h"
 
 #include <algorithm>
@@ -16,6 +16,18 @@ constexpr uint64_t kNone = MergeTable::kNone;
 /// rank << 32 | position: the least is the next merge.
 uint64_t candidate(uint64_t pair, size_t position) {
   return pair == kNone ? kNone : (pair >> 32) << 32 | static_cast<uint64_t>(position);
+}
+
+/// Four at once, so that a comparison need not wait for the one before. `size` is a multiple of four.
+uint64_t least_of(const uint64_t* candidates, size_t size) {
+  uint64_t least0 = kNone, least1 = kNone, least2 = kNone, least3 = kNone;
+  for (size_t i = 0; i < size; i += 4) {
+    least0 = std::min(least0, candidates[i]);
+    least1 = std::min(least1, candidates[i + 1]);
+    least2 = std::min(least2, candidates[i + 2]);
+    least3 = std::min(least3, candidates[i + 3]);
+  }
+  return std::min(std::min(least0, least1), std::min(least2, least3));
 }
 
 // Symbols stay where they are; what has been merged away is skipped by `next` and is no candidate.
@@ -39,10 +51,7 @@ void merge_short(const MergeTable& merges, std::vector<int32_t>& symbols) {
   const size_t padded = (size + 3) / 4 * 4;
   for (size_t i = size; i < padded; ++i) candidates[i] = kNone;
   while (true) {
-    uint64_t best[4] = {kNone, kNone, kNone, kNone};  // four, so that a comparison need not wait for the one before
-    for (size_t i = 0; i < padded; i += 4)
-      for (size_t k = 0; k < 4; ++k) best[k] = std::min(best[k], candidates[i + k]);
-    const uint64_t least = std::min(std::min(best[0], best[1]), std::min(best[2], best[3]));
+    const uint64_t least = least_of(candidates, padded);
     if (least == kNone) break;
     const size_t left = static_cast<size_t>(least & 0xFFFFFFFF);
     const size_t right = next[left];
@@ -64,9 +73,12 @@ class Tournament {
   Tournament(std::vector<uint64_t>& nodes, size_t num_leaves) : nodes_(nodes), num_leaves_(num_leaves) {
     nodes_.assign(2 * num_leaves, kNone);
   }
-  void set_leaf(size_t position, uint64_t pair) { nodes_[num_leaves_ + position] = candidate(pair, position); }
+  void set_leaf(size_t position, uint64_t pair) {
+    nodes_[num_leaves_ + position] = candidate(pair, position);
+  }
   void build() {
-    for (size_t node = num_leaves_ - 1; node > 0; --node) nodes_[node] = std::min(nodes_[2 * node], nodes_[2 * node + 1]);
+    for (size_t node = num_leaves_ - 1; node > 0; --node)
+      nodes_[node] = std::min(nodes_[2 * node], nodes_[2 * node + 1]);
   }
   void update(size_t position, uint64_t pair) {
     size_t node = num_leaves_ + position;
@@ -100,7 +112,8 @@ void merge_long(const MergeTable& merges, std::vector<int32_t>& symbols, MergeSc
   tournament.build();
   const auto refresh = [&](int32_t left) {
     const int32_t right = next[left];
-    tournament.update(static_cast<size_t>(left), right < size ? merges.find(symbol[left], symbol[right]) : kNone);
+    tournament.update(static_cast<size_t>(left),
+                      right < size ? merges.find(symbol[left], symbol[right]) : kNone);
   };
   while (tournament.best() != kNone) {
     const int32_t left = static_cast<int32_t>(tournament.best() & 0xFFFFFFFF);
@@ -120,7 +133,8 @@ void merge_long(const MergeTable& merges, std::vector<int32_t>& symbols, MergeSc
 
 }  // namespace
 
-MergeTable::MergeTable(size_t num_merges) : slots_(std::bit_ceil(num_merges + num_merges / 2 + 2)), mask_(slots_.size() - 1) {}
+MergeTable::MergeTable(size_t num_merges)
+    : slots_(std::bit_ceil(num_merges + num_merges / 2 + 2)), mask_(slots_.size() - 1) {}
 
 void MergeTable::set(int32_t left, int32_t right, uint32_t rank, int32_t merged) {
   const uint64_t key = key_of(left, right);

@@ -1,5 +1,5 @@
-// The merge loop of byte pair encoding: of all neighbouring symbols the pair with the least rank becomes one symbol,
-// the leftmost first, until no pair has a rank.
+// The merge loop of byte pair encoding: of all neighbouring symbols the pair with the least rank becomes one
+// symbol, the leftmost first, until no pair has a rank.
 #pragma once
 
 #include <cstddef>

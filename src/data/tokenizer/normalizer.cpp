@@ -94,22 +94,26 @@ Status Normalizer::add(const Field& field, int depth) {
     steps_.push_back(std::move(step));
     return Ok{};
   }
-  constexpr std::pair<std::string_view, Kind> kPlain[] = {
-      {"NFC", Kind::kNfc},   {"NFD", Kind::kNfd},           {"NFKC", Kind::kNfkc},
-      {"NFKD", Kind::kNfkd}, {"Lowercase", Kind::kLowercase}, {"StripAccents", Kind::kStripAccents}};
+  constexpr std::pair<std::string_view, Kind> kPlain[] = {{"NFC", Kind::kNfc},
+                                                          {"NFD", Kind::kNfd},
+                                                          {"NFKC", Kind::kNfkc},
+                                                          {"NFKD", Kind::kNfkd},
+                                                          {"Lowercase", Kind::kLowercase},
+                                                          {"StripAccents", Kind::kStripAccents}};
   for (const auto& [name, kind] : kPlain)
     if (name == type) return steps_.push_back({.kind = kind}), Ok{};
-  return field.member("type").error(
-      fmt::format("is '{}'; supported normalizers are NFC, NFD, NFKC, NFKD, Lowercase, Strip, StripAccents, Prepend, "
-                  "Replace and Sequence",
-                  type.substr(0, 60)));
+  return field.member("type").error(fmt::format(
+      "is '{}'; supported normalizers are NFC, NFD, NFKC, NFKD, Lowercase, Strip, StripAccents, Prepend, "
+      "Replace and Sequence",
+      type.substr(0, 60)));
 }
 
 Status Normalizer::add_replace(const Field& field) {
   const Field pattern = field.member("pattern");
   PLIMSOLL_TRY(pattern.check_map());
   if (const Field regex = pattern.member("Regex"); regex.tree)
-    return regex.error(fmt::format("is {}: regular expressions are not supported here", regex.tree->describe()));
+    return regex.error(
+        fmt::format("is {}: regular expressions are not supported here", regex.tree->describe()));
   Step step{.kind = Kind::kReplace};
   PLIMSOLL_ASSIGN(step.pattern, pattern.member("String").string());
   if (step.pattern.empty()) return pattern.member("String").error("is empty");
@@ -120,14 +124,22 @@ Status Normalizer::add_replace(const Field& field) {
 
 bool Normalizer::step(const Step& how, std::string_view text, std::string& out, bool& first) {
   switch (how.kind) {
-    case Kind::kNfc: return to_unicode_form(UnicodeForm::kNfc, text, out);
-    case Kind::kNfd: return to_unicode_form(UnicodeForm::kNfd, text, out);
-    case Kind::kNfkc: return to_unicode_form(UnicodeForm::kNfkc, text, out);
-    case Kind::kNfkd: return to_unicode_form(UnicodeForm::kNfkd, text, out);
-    case Kind::kLowercase: return lowercase(text, out);
-    case Kind::kStrip: return strip(text, how.left, how.right, out, first);
-    case Kind::kStripAccents: return strip_accents(text, out, first);
-    case Kind::kReplace: return replace_all(text, how.pattern, how.content, out, first);
+    case Kind::kNfc:
+      return to_unicode_form(UnicodeForm::kNfc, text, out);
+    case Kind::kNfd:
+      return to_unicode_form(UnicodeForm::kNfd, text, out);
+    case Kind::kNfkc:
+      return to_unicode_form(UnicodeForm::kNfkc, text, out);
+    case Kind::kNfkd:
+      return to_unicode_form(UnicodeForm::kNfkd, text, out);
+    case Kind::kLowercase:
+      return lowercase(text, out);
+    case Kind::kStrip:
+      return strip(text, how.left, how.right, out, first);
+    case Kind::kStripAccents:
+      return strip_accents(text, out, first);
+    case Kind::kReplace:
+      return replace_all(text, how.pattern, how.content, out, first);
     case Kind::kPrepend:
       if (text.empty()) return false;
       out.clear();

@@ -13,15 +13,26 @@ namespace plimsoll::tokenizer {
 
 class Normalizer {
  public:
-  /// `field` may be absent or null: nothing is done. Errors: kBadData for a kind that is not supported, by its name.
+  /// `field` may be absent or null: nothing is done. Errors: kBadData for a kind that is not supported, by
+  /// its name.
   static Result<Normalizer> build(const Field& field);
 
-  /// The normalized text: `text` itself where nothing changes, else a view of `out`, which is overwritten. `first`
-  /// turns false where the text's first characters are taken away.
+  /// The normalized text: `text` itself where nothing changes, else a view of `out`, which is overwritten.
+  /// `first` turns false where the text's first characters are taken away.
   std::string_view apply(std::string_view text, std::string& out, bool& first) const;
 
  private:
-  enum class Kind : uint8_t { kNfc, kNfd, kNfkc, kNfkd, kLowercase, kStrip, kStripAccents, kPrepend, kReplace };
+  enum class Kind : uint8_t {
+    kNfc,
+    kNfd,
+    kNfkc,
+    kNfkd,
+    kLowercase,
+    kStrip,
+    kStripAccents,
+    kPrepend,
+    kReplace
+  };
   struct Step {
     Kind kind;
     std::string pattern = {};

@@ -34,8 +34,9 @@ struct TokenizerParts {
   tokenizer::PostProcessor post_processor;
   tokenizer::Decoder decoder;
   std::string source;
-  std::vector<std::string> decoded_as;  ///< by id, of added tokens whose pattern is not their content; else empty
-  std::vector<bool> special;            ///< by id
+  std::vector<std::string>
+      decoded_as;             ///< by id, of added tokens whose pattern is not their content; else empty
+  std::vector<bool> special;  ///< by id
 
   [[nodiscard]] std::unique_ptr<State> take_state() const;
   void give_back(std::unique_ptr<State> state) const;

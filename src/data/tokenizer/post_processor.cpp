@@ -23,10 +23,12 @@ Status PostProcessor::add(const Field& field, int depth) {
   }
   const bool around = type == "RobertaProcessing" || type == "BertProcessing";
   if (type != "TemplateProcessing" && !around)
-    return field.member("type").error(fmt::format("is '{}'; supported post-processors are TemplateProcessing, ByteLevel, "
-                                                  "RobertaProcessing, BertProcessing and Sequence",
-                                                  type.substr(0, 60)));
-  if (!pieces_.empty()) return field.error("is a second one that adds tokens, which the package cannot apply either");
+    return field.member("type").error(
+        fmt::format("is '{}'; supported post-processors are TemplateProcessing, ByteLevel, "
+                    "RobertaProcessing, BertProcessing and Sequence",
+                    type.substr(0, 60)));
+  if (!pieces_.empty())
+    return field.error("is a second one that adds tokens, which the package cannot apply either");
   return around ? add_around(field) : add_template(field);
 }
 
@@ -50,7 +52,8 @@ Status PostProcessor::add_template(const Field& field) {
     const Field tokens = field.member("special_tokens");
     const Field ids = tokens.member(name).member("ids");
     if (!tokens.tree || !tokens.tree->find(name))
-      return special.member("id").error(fmt::format("names '{}', which special_tokens lacks", name.substr(0, 60)));
+      return special.member("id").error(
+          fmt::format("names '{}', which special_tokens lacks", name.substr(0, 60)));
     PLIMSOLL_TRY(ids.check_list());
     pieces_.emplace_back();
     for (size_t k = 0; k < ids.num_items(); ++k) {

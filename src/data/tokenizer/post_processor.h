@@ -12,7 +12,8 @@ namespace plimsoll::tokenizer {
 class PostProcessor {
  public:
   /// `field` may be absent or null. ByteLevel, which moves offsets alone, does nothing here.
-  /// Errors: kBadData for a kind that is not supported, for templates that name unknown tokens or a second text.
+  /// Errors: kBadData for a kind that is not supported, for templates that name unknown tokens or a second
+  /// text.
   static Result<PostProcessor> build(const Field& field);
 
   /// What stands around the text; no pieces at all: the text alone.

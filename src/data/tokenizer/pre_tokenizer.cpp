@@ -1,4 +1,5 @@
-// Stages call each other piece by piece, so no list of pieces is kept and the memory does not depend on the text.
+// Stages call each other piece by piece, so no list of pieces is kept and the memory does not depend on the
+// text.
 #include "data/tokenizer/pre_tokenizer.h"
 
 #include <fmt/format.h>
@@ -21,6 +22,22 @@ Result<SplitBehavior> behavior_of(const Field& field) {
   for (const auto& [known, behavior] : kBehaviors)
     if (known == name) return behavior;
   return field.expected("Isolated, Removed, Contiguous, MergedWithPrevious or MergedWithNext");
+}
+
+/// Whether a span goes into the piece before it, by whether each of them is a match.
+bool joins(SplitBehavior behavior, bool before, bool span) {
+  switch (behavior) {
+    case SplitBehavior::kIsolated:
+    case SplitBehavior::kRemoved:
+      return false;
+    case SplitBehavior::kContiguous:
+      return span == before;
+    case SplitBehavior::kMergedWithPrevious:
+      return span && !before;
+    case SplitBehavior::kMergedWithNext:
+      return before && !span;
+  }
+  return false;
 }
 
 }  // namespace
@@ -57,8 +74,9 @@ Status PreTokenizer::add(const Field& field, int depth) {
     byte_level_ = true;
     return Ok{};
   }
-  return field.member("type").error(fmt::format(
-      "is '{}'; supported pre-tokenizers are ByteLevel, Split, Digits, Metaspace and Sequence", type.substr(0, 60)));
+  return field.member("type").error(
+      fmt::format("is '{}'; supported pre-tokenizers are ByteLevel, Split, Digits, Metaspace and Sequence",
+                  type.substr(0, 60)));
 }
 
 Status PreTokenizer::add_split(const Field& field) {
@@ -79,11 +97,13 @@ Status PreTokenizer::add_split(const Field& field) {
       return regex.error(fmt::format("is none of the public tokenizers' regular expressions: '{}'{}",
                                      text.substr(0, 300), text.size() > 300 ? " …" : ""));
     stage.rule = *rule;
-    // The rules leave no gaps, so a match is a piece either way; the other behaviors would join or drop them all.
-    const bool pieces = stage.invert ? stage.behavior == SplitBehavior::kRemoved
-                                     : stage.behavior == SplitBehavior::kIsolated;
+    // The rules leave no gaps, so a match is a piece either way; the other behaviors would join or drop them
+    // all.
+    const bool pieces =
+        stage.invert ? stage.behavior == SplitBehavior::kRemoved : stage.behavior == SplitBehavior::kIsolated;
     if (!pieces && !(stage.invert && stage.behavior == SplitBehavior::kIsolated))
-      return field.member("behavior").expected("Isolated, or Removed with invert, where the pattern is a regular expression");
+      return field.member("behavior")
+          .expected("Isolated, or Removed with invert, where the pattern is a regular expression");
   }
   stages_.push_back(std::move(stage));
   return Ok{};
@@ -100,13 +120,15 @@ Status PreTokenizer::add_metaspace(const Field& field) {
   const Field scheme = field.member("prepend_scheme");
   if (!scheme.absent()) {
     PLIMSOLL_ASSIGN(const std::string name, scheme.string());
-    if (name != "first" && name != "never" && name != "always") return scheme.expected("first, never or always");
+    if (name != "first" && name != "never" && name != "always")
+      return scheme.expected("first, never or always");
     stage.prepend = name == "first" ? Prepend::kFirst : name == "never" ? Prepend::kNever : Prepend::kAlways;
   }
   const Field legacy = field.member("add_prefix_space");
   PLIMSOLL_ASSIGN(const bool prefix_space, legacy.boolean_or(true));
   if (!prefix_space) {
-    if (!scheme.absent() && stage.prepend != Prepend::kNever) return legacy.error("contradicts prepend_scheme");
+    if (!scheme.absent() && stage.prepend != Prepend::kNever)
+      return legacy.error("contradicts prepend_scheme");
     stage.prepend = Prepend::kNever;
   }
   stages_.push_back(std::move(stage));
@@ -120,10 +142,14 @@ void PreTokenizer::run(std::string_view text, bool first, WordSink& sink) const 
 void PreTokenizer::pass(size_t stage, const Piece& piece, WordSink& sink) const {
   if (stage == stages_.size()) return sink.word(piece.text, piece.readable_end);
   switch (stages_[stage].kind) {
-    case Kind::kRule: return cut_by_rule(stage, piece, sink);
-    case Kind::kDigits: return cut_digits(stage, piece, sink);
-    case Kind::kLiteral: return cut_spans(stage, piece, sink);
-    case Kind::kMetaspace: return cut_metaspace(stage, piece, sink);
+    case Kind::kRule:
+      return cut_by_rule(stage, piece, sink);
+    case Kind::kDigits:
+      return cut_digits(stage, piece, sink);
+    case Kind::kLiteral:
+      return cut_spans(stage, piece, sink);
+    case Kind::kMetaspace:
+      return cut_metaspace(stage, piece, sink);
     case Kind::kPrefixSpace: {
       if (piece.text.front() == ' ') return pass(stage + 1, piece, sink);
       std::string spaced;
@@ -155,12 +181,18 @@ void PreTokenizer::cut_by_rule(size_t stage, const Piece& piece, WordSink& sink)
 
 void PreTokenizer::cut_by_rule(size_t stage, const Piece& piece, WordSink& sink) const {
   switch (stages_[stage].rule) {
-    case SplitRule::kGpt2: return cut_by_rule<SplitRule::kGpt2>(stage, piece, sink);
-    case SplitRule::kLlama3: return cut_by_rule<SplitRule::kLlama3>(stage, piece, sink);
-    case SplitRule::kQwen2: return cut_by_rule<SplitRule::kQwen2>(stage, piece, sink);
-    case SplitRule::kLongDigits: return cut_by_rule<SplitRule::kLongDigits>(stage, piece, sink);
-    case SplitRule::kQwenMarks: return cut_by_rule<SplitRule::kQwenMarks>(stage, piece, sink);
-    case SplitRule::kGpt4o: return cut_by_rule<SplitRule::kGpt4o>(stage, piece, sink);
+    case SplitRule::kGpt2:
+      return cut_by_rule<SplitRule::kGpt2>(stage, piece, sink);
+    case SplitRule::kLlama3:
+      return cut_by_rule<SplitRule::kLlama3>(stage, piece, sink);
+    case SplitRule::kQwen2:
+      return cut_by_rule<SplitRule::kQwen2>(stage, piece, sink);
+    case SplitRule::kLongDigits:
+      return cut_by_rule<SplitRule::kLongDigits>(stage, piece, sink);
+    case SplitRule::kQwenMarks:
+      return cut_by_rule<SplitRule::kQwenMarks>(stage, piece, sink);
+    case SplitRule::kGpt4o:
+      return cut_by_rule<SplitRule::kGpt4o>(stage, piece, sink);
   }
 }
 
@@ -190,20 +222,12 @@ void PreTokenizer::cut_spans(size_t stage, const Piece& piece, WordSink& sink) c
   // Spans of matches and of what lies between them, in order, joined as they are completed.
   const auto emit = [&](size_t begin, size_t end) {
     if (begin < end)
-      pass(stage + 1, {piece.text.substr(begin, end - begin), piece.first && begin == 0, piece.readable_end}, sink);
+      pass(stage + 1, {piece.text.substr(begin, end - begin), piece.first && begin == 0, piece.readable_end},
+           sink);
   };
   Span open{0, 0, false};
   const auto take = [&](Span span) {
-    const bool same = span.match == open.match;
-    bool join = false;
-    switch (how.behavior) {
-      case SplitBehavior::kIsolated:
-      case SplitBehavior::kRemoved: break;
-      case SplitBehavior::kContiguous: join = same; break;
-      case SplitBehavior::kMergedWithPrevious: join = span.match && !open.match; break;
-      case SplitBehavior::kMergedWithNext: join = open.match && !span.match; break;
-    }
-    if (join) {
+    if (joins(how.behavior, open.match, span.match)) {
       open = {open.begin, span.end, span.match};
       return;
     }
@@ -226,7 +250,8 @@ void PreTokenizer::cut_metaspace(size_t stage, const Piece& piece, WordSink& sin
   const Stage& how = stages_[stage];
   std::string text;
   text.reserve(piece.text.size() + piece.text.size() / 2 + how.literal.size());
-  const bool wants_prefix = how.prepend == Prepend::kAlways || (how.prepend == Prepend::kFirst && piece.first);
+  const bool wants_prefix =
+      how.prepend == Prepend::kAlways || (how.prepend == Prepend::kFirst && piece.first);
   if (wants_prefix && piece.text.front() != ' ' && !piece.text.starts_with(how.literal)) text = how.literal;
   for (size_t at = 0; at < piece.text.size();) {
     const size_t space = std::min(piece.text.find(' ', at), piece.text.size());
@@ -238,7 +263,8 @@ void PreTokenizer::cut_metaspace(size_t stage, const Piece& piece, WordSink& sin
   if (!how.split) return pass(stage + 1, {text, piece.first, readable_end}, sink);
   for (size_t begin = 0; begin < text.size();) {
     const size_t end = std::min(text.find(how.literal, begin + 1), text.size());
-    pass(stage + 1, {std::string_view(text).substr(begin, end - begin), piece.first && begin == 0, readable_end}, sink);
+    pass(stage + 1,
+         {std::string_view(text).substr(begin, end - begin), piece.first && begin == 0, readable_end}, sink);
     begin = end;
   }
 }

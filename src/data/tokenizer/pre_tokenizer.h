@@ -1,5 +1,5 @@
-// Pre-tokenizers: what cuts a text into the words that the model encodes. A list of stages, each of which cuts the
-// pieces of the one before.
+// Pre-tokenizers: what cuts a text into the words that the model encodes. A list of stages, each of which
+// cuts the pieces of the one before.
 #pragma once
 
 #include <cstdint>
@@ -16,7 +16,8 @@ namespace plimsoll::tokenizer {
 /// What becomes of the matches of a pattern and of what lies between them.
 enum class SplitBehavior : uint8_t { kIsolated, kRemoved, kContiguous, kMergedWithPrevious, kMergedWithNext };
 
-/// Takes the words. They lie in memory that is readable up to `readable_end`, and only for the duration of the call.
+/// Takes the words. They lie in memory that is readable up to `readable_end`, and only for the duration of
+/// the call.
 class WordSink {
  public:
   virtual ~WordSink() = default;

@@ -23,11 +23,13 @@ constexpr std::array kKnown = {
     Known{PLIMSOLL_CONTRACTIONS R"(|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N})" PLIMSOLL_TAIL, SplitRule::kQwen2},
     Known{PLIMSOLL_CONTRACTIONS R"(|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}+)" PLIMSOLL_TAIL, SplitRule::kLongDigits},
     // The possessive spelling of GPT-4's; what they keep from backtracking into never matters.
-    Known{R"('(?i:[sdmt]|ll|ve|re)|[^\r\n\p{L}\p{N}]?+\p{L}+|\p{N}{1,3}| ?[^\s\p{L}\p{N}]++[\r\n]*|\s*[\r\n]|)"
+    Known{
+        R"('(?i:[sdmt]|ll|ve|re)|[^\r\n\p{L}\p{N}]?+\p{L}+|\p{N}{1,3}| ?[^\s\p{L}\p{N}]++[\r\n]*|\s*[\r\n]|)"
+        R"(\s+(?!\S)|\s+)",
+        SplitRule::kLlama3},
+    Known{PLIMSOLL_CONTRACTIONS
+          R"(|[^\r\n\p{L}\p{N}]?[\p{L}\p{M}]+|\p{N}| ?[^\s\p{L}\p{M}\p{N}]+[\r\n]*|\s*[\r\n]+|)"
           R"(\s+(?!\S)|\s+)",
-          SplitRule::kLlama3},
-    Known{PLIMSOLL_CONTRACTIONS R"(|[^\r\n\p{L}\p{N}]?[\p{L}\p{M}]+|\p{N}| ?[^\s\p{L}\p{M}\p{N}]+[\r\n]*|\s*[\r\n]+|)"
-                                R"(\s+(?!\S)|\s+)",
           SplitRule::kQwenMarks},
     Known{R"([^\r\n\p{L}\p{N}]?)" PLIMSOLL_UPPER "*" PLIMSOLL_LOWER "+" PLIMSOLL_CONTRACTIONS
           R"(?|[^\r\n\p{L}\p{N}]?)" PLIMSOLL_UPPER "+" PLIMSOLL_LOWER "*" PLIMSOLL_CONTRACTIONS
@@ -46,8 +48,8 @@ std::optional<SplitRule> recognise_split_rule(std::string_view pattern) {
 namespace split_detail {
 namespace {
 
-/// UPPER*LOWER+ from p, as a backtracking matcher finds it; null where it does not match. Letters without case and
-/// marks are in both sets.
+/// UPPER*LOWER+ from p, as a backtracking matcher finds it; null where it does not match. Letters without
+/// case and marks are in both sets.
 const char* upper_then_lower(const char* p, const char* end, const uint8_t* properties) {
   const char* const upper_end = run(p, end, kUpperSet, properties);
   const char* const lower_end = run(upper_end, end, kLowerSet, properties);

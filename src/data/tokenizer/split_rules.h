@@ -1,5 +1,5 @@
-// The regular expressions of public tokenizers, recognised by their text, each as an automaton written by hand. They
-// cover every character, so a text falls into pieces without gaps.
+// The regular expressions of public tokenizers, recognised by their text, each as an automaton written by
+// hand. They cover every character, so a text falls into pieces without gaps.
 #pragma once
 
 #include <cstdint>
@@ -12,7 +12,8 @@ namespace plimsoll::tokenizer {
 
 enum class SplitRule : uint8_t {
   kGpt2,        ///< 's|'t|… | ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+
-  kLlama3,      ///< (?i:'s|…)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+
+  kLlama3,      ///< (?i:'s|…)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1,3}|
+                ///< ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+
   kQwen2,       ///< the same with \p{N}
   kLongDigits,  ///< the same with \p{N}+
   kQwenMarks,   ///< as kQwen2, marks counted as letters
@@ -54,7 +55,8 @@ inline const char* newlines(const char* p, const char* end, bool slashes = false
   while (p < end && (*p == '\r' || *p == '\n' || (slashes && *p == '/'))) ++p;
   return p;
 }
-/// \s+(?!\S)|\s+ at p: all of a run at the end of the text, else all but its last character unless it is the only one.
+/// \s+(?!\S)|\s+ at p: all of a run at the end of the text, else all but its last character unless it is the
+/// only one.
 inline const char* spaces(const char* p, const char* run_end, const char* end) {
   if (run_end == end) return end;
   const char* const last = run_end - decode_before(run_end).length;
@@ -108,7 +110,8 @@ const char* llama3_piece(const char* p, const char* end, const uint8_t* properti
     return q;
   }
   const Char next = second < end ? char_at(second, properties) : Char{0, 0};
-  if ((next.classes & kWord) && *p != '\r' && *p != '\n') return run(second + next.length, end, kWord, properties);
+  if ((next.classes & kWord) && *p != '\r' && *p != '\n')
+    return run(second + next.length, end, kWord, properties);
   if (c.classes & kPunctuation) return newlines(run(second, end, kPunctuation, properties), end);
   if (*p == ' ' && (next.classes & kPunctuation))
     return newlines(run(second + next.length, end, kPunctuation, properties), end);

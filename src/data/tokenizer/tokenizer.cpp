@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <filesystem>
 #include <unordered_set>
 
@@ -45,11 +46,13 @@ Status check_model(const Document& document, const Field& model) {
   const Field type = model.member("type");  // files of 2020 have none
   if (!type.absent()) {
     PLIMSOLL_ASSIGN(const std::string name, type.string());
-    if (name != "BPE") return type.error(fmt::format("is '{}'; the supported model is BPE", name.substr(0, 60)));
+    if (name != "BPE")
+      return type.error(fmt::format("is '{}'; the supported model is BPE", name.substr(0, 60)));
   } else if (!document.has_merges) {
     return type.expected("BPE");
   }
-  if (!document.has_vocab) return model.member("vocab").error("is not there, or is no map from tokens to ids");
+  if (!document.has_vocab)
+    return model.member("vocab").error("is not there, or is no map from tokens to ids");
   if (!document.has_merges) return model.member("merges").error("is not there, or is no list");
   return Ok{};
 }
@@ -64,8 +67,8 @@ Status check_version(const Field& root) {
 }
 
 /// The model has a row for each id up to the vocabulary's end and no more.
-Status check_special_ids(const tokenizer::PostProcessor& post_processor, const tokenizer::Vocabulary& vocabulary,
-                         const Field& field) {
+Status check_special_ids(const tokenizer::PostProcessor& post_processor,
+                         const tokenizer::Vocabulary& vocabulary, const Field& field) {
   for (const tokenizer::PostProcessor::Piece& piece : post_processor.pieces())
     for (const int32_t id : piece.ids)
       if (!vocabulary.has(id)) return field.error(fmt::format("adds the id {}, which no token has", id));
@@ -83,7 +86,8 @@ void index_added(TokenizerParts& parts) {
       parts.decoded_as.resize(size);
       parts.decoded_as[static_cast<size_t>(token.id)] = token.pattern;
     }
-    // In the package a token is special if it reads like one when it is decoded; what normalization changes does not.
+    // In the package a token is special if it reads like one when it is decoded; what normalization changes
+    // does not.
     parts.special[static_cast<size_t>(token.id)] = special.contains(token.pattern);
   }
 }
@@ -152,7 +156,7 @@ Result<std::unique_ptr<Tokenizer>> Tokenizer::open(const std::string& path) {
 }
 
 Result<std::unique_ptr<Tokenizer>> Tokenizer::parse(std::string_view json, const std::string& source) {
-  PLIMSOLL_ASSIGN(Document document, tokenizer::read_document(json, source));
+  PLIMSOLL_ASSIGN(const Document document, tokenizer::read_document(json, source));
   const Field root{&document.root, "", source};
   PLIMSOLL_TRY(check_version(root));
   const Field model_field = root.member("model");
@@ -161,10 +165,11 @@ Result<std::unique_ptr<Tokenizer>> Tokenizer::parse(std::string_view json, const
   PLIMSOLL_ASSIGN(auto pre_tokenizer, tokenizer::PreTokenizer::build(root.member("pre_tokenizer")));
   PLIMSOLL_ASSIGN(auto post_processor, tokenizer::PostProcessor::build(root.member("post_processor")));
   PLIMSOLL_ASSIGN(auto decoder, tokenizer::Decoder::build(root.member("decoder")));
-  PLIMSOLL_ASSIGN(auto vocabulary, tokenizer::Vocabulary::build(std::move(document.vocab), source));
+  PLIMSOLL_ASSIGN(auto vocabulary, tokenizer::Vocabulary::build(document.vocab, source));
   PLIMSOLL_ASSIGN(auto model,
                   tokenizer::BpeModel::build(document, model_field, pre_tokenizer.byte_level(), vocabulary));
-  PLIMSOLL_ASSIGN(auto added, tokenizer::AddedTokens::build(root.member("added_tokens"), normalizer, vocabulary));
+  PLIMSOLL_ASSIGN(auto added,
+                  tokenizer::AddedTokens::build(root.member("added_tokens"), normalizer, vocabulary));
   PLIMSOLL_TRY(check_special_ids(post_processor, vocabulary, root.member("post_processor")));
   auto parts = std::unique_ptr<TokenizerParts>(new TokenizerParts{
       .vocabulary = std::move(vocabulary),
@@ -185,6 +190,9 @@ Result<std::unique_ptr<Tokenizer>> Tokenizer::parse(std::string_view json, const
 Status Tokenizer::encode(std::string_view text, bool add_special_tokens, std::vector<int32_t>& ids) const {
   std::unique_ptr<TokenizerParts::State> state = parts_->take_state();
   const size_t before = ids.size();
+  // At once for a long text, by doubling over many short ones.
+  if (const size_t expected = before + text.size() / 4; expected > ids.capacity())
+    ids.reserve(std::max(expected, 2 * ids.capacity()));
   state->model.unknown_failed = false;
   const auto& pieces = parts_->post_processor.pieces();
   if (pieces.empty() || !add_special_tokens) parts_->encode_text(text, *state, ids);
@@ -218,10 +226,13 @@ std::string Tokenizer::decode(std::span<const int32_t> ids, bool skip_special_to
 }
 
 int64_t Tokenizer::vocab_size() const { return parts_->vocabulary.end_id(); }
-std::optional<int32_t> Tokenizer::id_of(std::string_view token) const { return parts_->vocabulary.find(token); }
+std::optional<int32_t> Tokenizer::id_of(std::string_view token) const {
+  return parts_->vocabulary.find(token);
+}
 std::string_view Tokenizer::token(int32_t id) const { return parts_->vocabulary.token(id); }
 bool Tokenizer::is_special(int32_t id) const {
-  return id >= 0 && static_cast<size_t>(id) < parts_->special.size() && parts_->special[static_cast<size_t>(id)];
+  return id >= 0 && static_cast<size_t>(id) < parts_->special.size() &&
+         parts_->special[static_cast<size_t>(id)];
 }
 
 }  // namespace plimsoll

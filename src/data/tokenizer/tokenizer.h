@@ -18,26 +18,28 @@ namespace plimsoll {
 
 struct TokenizerParts;
 
-/// A tokenizer of the BPE kind: byte-level (GPT-2, Llama-3, Qwen, SmolLM) or over characters with byte fallback
-/// (Llama-2, Mistral). Immutable; every call may come from any thread.
+/// A tokenizer of the BPE kind: byte-level (GPT-2, Llama-3, Qwen, SmolLM) or over characters with byte
+/// fallback (Llama-2, Mistral). Immutable; every call may come from any thread.
 class Tokenizer {
  public:
   /// Reads a tokenizer.json, or the one in a directory.
-  /// Errors: kBadData that names the file and the field, for broken files and for kinds that are not supported
-  /// (Unigram, WordPiece, WordLevel, a regular expression that is not one of the public models'); kIo.
+  /// Errors: kBadData that names the file and the field, for broken files and for kinds that are not
+  /// supported (Unigram, WordPiece, WordLevel, a regular expression that is not one of the public models');
+  /// kIo.
   static Result<std::unique_ptr<Tokenizer>> open(const std::string& path);
   /// The same from the document's text; `source` names it in errors.
   static Result<std::unique_ptr<Tokenizer>> parse(std::string_view json, const std::string& source);
   ~Tokenizer();
 
-  /// Appends the ids of `text` to `ids`; with `add_special_tokens` also those of the post-processor (<s> and the
-  /// like). Invalid UTF-8 counts as U+FFFD, one per maximal subpart, as Python's errors="replace".
-  /// A character without a token becomes the model's unknown token, or vanishes where it names none, as in the package.
-  /// The file's `truncation` and `padding` are not applied: as with transformers, a text is encoded whole.
-  /// Errors: kBadData where the unknown token is needed and is not in the vocabulary; `ids` is then as before.
+  /// Appends the ids of `text` to `ids`; with `add_special_tokens` also those of the post-processor (<s> and
+  /// the like). Invalid UTF-8 counts as U+FFFD, one per maximal subpart, as Python's errors="replace". A
+  /// character without a token becomes the model's unknown token, or vanishes where it names none, as in the
+  /// package. The file's `truncation` and `padding` are not applied: as with transformers, a text is encoded
+  /// whole. Errors: kBadData where the unknown token is needed and is not in the vocabulary; `ids` is then as
+  /// before.
   Status encode(std::string_view text, bool add_special_tokens, std::vector<int32_t>& ids) const;
-  /// The text of `ids`; ids that no token has are left out, as are special tokens where asked. Bytes that are no
-  /// UTF-8 become U+FFFD.
+  /// The text of `ids`; ids that no token has are left out, as are special tokens where asked. Bytes that are
+  /// no UTF-8 become U+FFFD.
   [[nodiscard]] std::string decode(std::span<const int32_t> ids, bool skip_special_tokens) const;
 
   /// The largest id + 1.
@@ -53,8 +55,8 @@ class Tokenizer {
   std::unique_ptr<const TokenizerParts> parts_;
 };
 
-/// Decodes one id at a time, as the package's decode_stream: text comes out as soon as it is whole characters, and
-/// what a decoder does to the start of a text (a space that it strips) happens once.
+/// Decodes one id at a time, as the package's decode_stream: text comes out as soon as it is whole
+/// characters, and what a decoder does to the start of a text (a space that it strips) happens once.
 class DecodeStream {
  public:
   /// The tokenizer must outlive the stream.
@@ -70,9 +72,9 @@ class DecodeStream {
   [[nodiscard]] std::string beyond_context(const std::string& text) const;
   const Tokenizer& tokenizer_;
   bool skip_special_tokens_;
-  std::vector<int32_t> ids_;     // those whose text is not all out, after some that give them their context
-  std::string prefix_;           // the text of the context
-  size_t prefix_index_ = 0;      // how many ids are context
+  std::vector<int32_t> ids_;  // those whose text is not all out, after some that give them their context
+  std::string prefix_;        // the text of the context
+  size_t prefix_index_ = 0;   // how many ids are context
 };
 
 }  // namespace plimsoll

@@ -1,4 +1,5 @@
-// UTF-8 by hand: ASCII eight bytes at a time, the rest by the table of well-formed sequences (Unicode 3.9, table 3-7).
+// UTF-8 by hand: ASCII eight bytes at a time, the rest by the table of well-formed sequences (Unicode 3.9,
+// table 3-7).
 #include "data/tokenizer/unicode.h"
 
 #include <cstring>
@@ -48,7 +49,9 @@ const uint8_t* properties() {
 }
 
 void append_utf8(uint32_t c, std::string& out) {
-  const auto add = [&out](uint32_t byte) { out.push_back(static_cast<char>(static_cast<unsigned char>(byte))); };
+  const auto add = [&out](uint32_t byte) {
+    out.push_back(static_cast<char>(static_cast<unsigned char>(byte)));
+  };
   if (c < 0x80) return add(c);
   if (c < 0x800) {
     add(0xC0 | c >> 6);

@@ -12,9 +12,9 @@ namespace plimsoll::tokenizer {
 enum CharClass : uint8_t { kOther, kSpace, kUpper, kLower, kLetter, kMark, kNumber };
 constexpr uint8_t kClassBits = 0x07;
 constexpr uint8_t kComposesBit = 0x08;  ///< NFC may change it or join it to the one before
-constexpr uint8_t kWordBit = 0x10;     ///< \w
-constexpr uint8_t kNewerBit = 0x20;    ///< younger than the normalizers' tables: passes through them untouched
-constexpr uint8_t kAccentBit = 0x40;   ///< removed by StripAccents
+constexpr uint8_t kWordBit = 0x10;      ///< \w
+constexpr uint8_t kNewerBit = 0x20;   ///< younger than the normalizers' tables: passes through them untouched
+constexpr uint8_t kAccentBit = 0x40;  ///< removed by StripAccents
 constexpr uint8_t kNumericBit = 0x80;  ///< split off by Digits
 
 constexpr uint32_t kReplacement = 0xFFFD;
@@ -47,7 +47,8 @@ void append_utf8(uint32_t code_point, std::string& out);
 
 /// Bytes from the start of `text` that are valid UTF-8.
 size_t valid_utf8_prefix(std::string_view text);
-/// Appends `text` with each maximal ill-formed subpart replaced by U+FFFD (Unicode 3.9, as Python and Rust do it).
+/// Appends `text` with each maximal ill-formed subpart replaced by U+FFFD (Unicode 3.9, as Python and Rust do
+/// it).
 void append_repaired(std::string_view text, std::string& out);
 
 }  // namespace plimsoll::tokenizer

@@ -1,5 +1,5 @@
-// utf8proc decomposes and composes; the text is cut where the forms cannot reach across, so NFC of a text that is in
-// NFC already, nearly every text, is one look at each character.
+// utf8proc decomposes and composes; the text is cut where the forms cannot reach across, so NFC of a text
+// that is in NFC already, nearly every text, is one look at each character.
 #include "data/tokenizer/unicode_forms.h"
 
 #include <utf8proc.h>
@@ -17,15 +17,20 @@ utf8proc_option_t options_of(UnicodeForm form) {
   const int decompose = UTF8PROC_STABLE | UTF8PROC_DECOMPOSE;
   const int compose = UTF8PROC_STABLE | UTF8PROC_COMPOSE;
   switch (form) {
-    case UnicodeForm::kNfc: return static_cast<utf8proc_option_t>(compose);
-    case UnicodeForm::kNfd: return static_cast<utf8proc_option_t>(decompose);
-    case UnicodeForm::kNfkc: return static_cast<utf8proc_option_t>(compose | UTF8PROC_COMPAT);
-    case UnicodeForm::kNfkd: return static_cast<utf8proc_option_t>(decompose | UTF8PROC_COMPAT);
+    case UnicodeForm::kNfc:
+      return static_cast<utf8proc_option_t>(compose);
+    case UnicodeForm::kNfd:
+      return static_cast<utf8proc_option_t>(decompose);
+    case UnicodeForm::kNfkc:
+      return static_cast<utf8proc_option_t>(compose | UTF8PROC_COMPAT);
+    case UnicodeForm::kNfkd:
+      return static_cast<utf8proc_option_t>(decompose | UTF8PROC_COMPAT);
   }
   PLIMSOLL_FAIL("a form that is none");
 }
 
-/// Marks by their combining class, stable. utf8proc's own ordering is quadratic in the length of a run of marks.
+/// Marks by their combining class, stable. utf8proc's own ordering is quadratic in the length of a run of
+/// marks.
 void order_marks(std::vector<utf8proc_int32_t>& points) {
   const auto rank = [](utf8proc_int32_t c) { return utf8proc_get_property(c)->combining_class; };
   for (auto at = points.begin(); at != points.end(); ++at) {
@@ -48,8 +53,8 @@ void append_form(std::string_view piece, utf8proc_option_t options, std::vector<
     const size_t size = points.size();
     points.resize(size + kLongest);
     int boundary = 0;
-    const utf8proc_ssize_t count = utf8proc_decompose_char(static_cast<utf8proc_int32_t>(c.value), points.data() + size,
-                                                           kLongest, decomposing, &boundary);
+    const utf8proc_ssize_t count = utf8proc_decompose_char(
+        static_cast<utf8proc_int32_t>(c.value), points.data() + size, kLongest, decomposing, &boundary);
     PLIMSOLL_CHECK(count >= 0 && count <= kLongest, "utf8proc");
     points.resize(size + static_cast<size_t>(count));
   }
@@ -57,7 +62,8 @@ void append_form(std::string_view piece, utf8proc_option_t options, std::vector<
   const utf8proc_ssize_t count =
       utf8proc_normalize_utf32(points.data(), static_cast<utf8proc_ssize_t>(points.size()), options);
   PLIMSOLL_CHECK(count >= 0, utf8proc_errmsg(count));
-  for (utf8proc_ssize_t i = 0; i < count; ++i) append_utf8(static_cast<uint32_t>(points[static_cast<size_t>(i)]), out);
+  for (utf8proc_ssize_t i = 0; i < count; ++i)
+    append_utf8(static_cast<uint32_t>(points[static_cast<size_t>(i)]), out);
 }
 
 /// The first character from p on that NFC may change or join to the one before.
@@ -136,9 +142,9 @@ void append_lowercase(uint32_t c, std::string& out) {
   };
   // Capital letters that utf8proc's Unicode 15 lacks or has not yet paired.
   static constexpr Range kYounger[] = {
-      {0x1C89, 0x1C89, 0x1C8A},    {0xA7CB, 0xA7CB, 0x0264},    {0xA7CC, 0xA7CC, 0xA7CD},
-      {0xA7CE, 0xA7CE, 0xA7CF},    {0xA7D2, 0xA7D2, 0xA7D3},    {0xA7D4, 0xA7D4, 0xA7D5},
-      {0xA7DA, 0xA7DA, 0xA7DB},    {0xA7DC, 0xA7DC, 0x019B},    {0x10D50, 0x10D65, 0x10D70},
+      {0x1C89, 0x1C89, 0x1C8A},    {0xA7CB, 0xA7CB, 0x0264}, {0xA7CC, 0xA7CC, 0xA7CD},
+      {0xA7CE, 0xA7CE, 0xA7CF},    {0xA7D2, 0xA7D2, 0xA7D3}, {0xA7D4, 0xA7D4, 0xA7D5},
+      {0xA7DA, 0xA7DA, 0xA7DB},    {0xA7DC, 0xA7DC, 0x019B}, {0x10D50, 0x10D65, 0x10D70},
       {0x16EA0, 0x16EB8, 0x16EBB},
   };
   if (c == 0x130) return static_cast<void>(out.append("i\xCC\x87"));

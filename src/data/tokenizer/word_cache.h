@@ -1,5 +1,5 @@
-// Words met before and their ids: a table of cache lines in pairs. A word of up to 31 bytes is compared whole, the older
-// of a pair is replaced, so the memory is fixed and a hostile text can only make it useless.
+// Words met before and their ids: a table of cache lines in pairs. A word of up to 31 bytes is compared
+// whole, the older of a pair is replaced, so the memory is fixed and a hostile text can only make it useless.
 #pragma once
 
 #include <xxhash.h>
@@ -36,9 +36,9 @@ class WordCache {
 
   WordCache() : entries_(std::make_unique<Entry[]>(kEntries)) {}
 
-  /// Writes the key of a word of 1 to 31 bytes and returns its hash. `readable_end`: the end of the memory that the word
-  /// lies in. In the second space the same bytes are another word. Works on four registers: a key that is stored in
-  /// pieces and read back whole costs more than all the rest.
+  /// Writes the key of a word of 1 to 31 bytes and returns its hash. `readable_end`: the end of the memory
+  /// that the word lies in. In the second space the same bytes are another word. Works on four registers: a
+  /// key that is stored in pieces and read back whole costs more than all the rest.
   static uint64_t make_key(std::string_view word, const char* readable_end, bool second_space, Key& key) {
     char copy[sizeof key];
     const char* from = word.data();
@@ -57,7 +57,8 @@ class WordCache {
     key.words[1] = b;
     key.words[2] = c;
     key.words[3] = d;
-    return fold(a ^ 0xA0761D6478BD642Fu, b ^ 0xE7037ED1A0B428DBu) ^ fold(c ^ 0x8EBC6AF09C88C6E3u, d ^ 0x589965CC75374CC3u);
+    return fold(a ^ 0xA0761D6478BD642Fu, b ^ 0xE7037ED1A0B428DBu) ^
+           fold(c ^ 0x8EBC6AF09C88C6E3u, d ^ 0x589965CC75374CC3u);
   }
   /// The bytes of the word whose key it is.
   static std::string_view word_of(const Key& key) {
@@ -97,8 +98,8 @@ class WordCache {
   std::unique_ptr<Entry[]> entries_;
 };
 
-/// The same for words of up to 255 bytes and any number of ids: a run of indentation, a word in a script of three bytes a
-/// letter. Direct-mapped; some 10 MiB at the very most.
+/// The same for words of up to 255 bytes and any number of ids: a run of indentation, a word in a script of
+/// three bytes a letter. Direct-mapped; some 10 MiB at the very most.
 class LongWordCache {
  public:
   static constexpr size_t kMaxBytes = 255;
@@ -108,7 +109,9 @@ class LongWordCache {
   };
   LongWordCache() : entries_(kEntries) {}
   /// Where the word is, or will be; its `word` tells.
-  Entry& entry(std::string_view word) { return entries_[XXH3_64bits(word.data(), word.size()) & (kEntries - 1)]; }
+  Entry& entry(std::string_view word) {
+    return entries_[XXH3_64bits(word.data(), word.size()) & (kEntries - 1)];
+  }
 
  private:
   static constexpr size_t kEntries = size_t{1} << 13;

@@ -24,7 +24,8 @@ std::string bytes_of(const Tree& entry) {
   if (const Tree* text = entry.find("text")) return text->text;
   std::string bytes;
   const std::string& hex = entry.find("hex")->text;
-  for (size_t i = 0; i < hex.size(); i += 2) bytes += static_cast<char>(std::stoi(hex.substr(i, 2), nullptr, 16));
+  for (size_t i = 0; i < hex.size(); i += 2)
+    bytes += static_cast<char>(std::stoi(hex.substr(i, 2), nullptr, 16));
   return bytes;
 }
 
@@ -95,7 +96,8 @@ TEST_P(Recorded, IsTheSameFromManyThreads) {
 
 INSTANTIATE_TEST_SUITE_P(Kinds, Recorded, testing::ValuesIn(recorded_files()), [](const auto& test) {
   std::string name = test.param.substr(0, test.param.size() - 5);
-  std::replace_if(name.begin(), name.end(), [](char c) { return c == '-' || c == '.'; }, '_');
+  std::replace_if(
+      name.begin(), name.end(), [](char c) { return c == '-' || c == '.'; }, '_');
   return name;
 });
 

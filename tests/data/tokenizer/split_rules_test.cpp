@@ -1,4 +1,5 @@
-// The rules' corner cases, by hand from the regular expressions; recorded_test holds whole texts against the package.
+// The rules' corner cases, by hand from the regular expressions; recorded_test holds whole texts against the
+// package.
 #include "data/tokenizer/split_rules.h"
 
 #include <gmock/gmock.h>
@@ -33,7 +34,8 @@ TEST(SplitRules, Gpt2) {
 }
 
 TEST(SplitRules, Llama3AndQwen2) {
-  EXPECT_THAT(pieces<SplitRule::kLlama3>("It'S 12345 (ok)\n\n  x"), ElementsAre("It", "'S", " ", "123", "45", " (", "ok", ")\n\n", " ", " x"));
+  EXPECT_THAT(pieces<SplitRule::kLlama3>("It'S 12345 (ok)\n\n  x"),
+              ElementsAre("It", "'S", " ", "123", "45", " (", "ok", ")\n\n", " ", " x"));
   EXPECT_THAT(pieces<SplitRule::kQwen2>("a12\tb \n \nc"), ElementsAre("a", "1", "2", "\tb", " \n \n", "c"));
   EXPECT_THAT(pieces<SplitRule::kLongDigits>("a12345"), ElementsAre("a", "12345"));
   EXPECT_THAT(pieces<SplitRule::kQwen2>("a\u0301b"), ElementsAre("a", "\u0301b"));
@@ -49,7 +51,9 @@ TEST(SplitRules, Gpt4o) {
 }
 
 TEST(SplitRules, AreRecognisedByTheirText) {
-  EXPECT_EQ(recognise_split_rule(R"('s|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+)"), SplitRule::kGpt2);
+  EXPECT_EQ(
+      recognise_split_rule(R"('s|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+)"),
+      SplitRule::kGpt2);
   EXPECT_EQ(recognise_split_rule(R"(\s+)"), std::nullopt);
 }
 
@@ -59,7 +63,10 @@ TEST(Unicode, RepairsBrokenUtf8AsPythonDoes) {
     append_repaired(text, out);
     return out;
   };
-  EXPECT_EQ(repaired("a\xFF" "b"), "a\uFFFD" "b");
+  EXPECT_EQ(repaired("a\xFF"
+                     "b"),
+            "a\uFFFD"
+            "b");
   EXPECT_EQ(repaired("\xE4\xBD|\xF0\x9F\x98|\xC0\x80|\xED\xA0\x80|\xF4\x90\x80\x80"),
             "\uFFFD|\uFFFD|\uFFFD\uFFFD|\uFFFD\uFFFD\uFFFD|\uFFFD\uFFFD\uFFFD\uFFFD");
   EXPECT_EQ(repaired("plain ASCII, \xC3\xA9"), "plain ASCII, \u00e9");
@@ -95,7 +102,7 @@ TEST(UnicodeForms, LongRunsOfMarksTakeTimeInProportion) {
   for (int i = 0; i < 200000; ++i) text += "\u0301\u0316";
   std::string out;
   ASSERT_TRUE(to_unicode_form(UnicodeForm::kNfc, text, out));  // quadratic, it would take minutes
-  EXPECT_EQ(out.size(), text.size() - 1);                      // the first U+0301 makes one character with the letter
+  EXPECT_EQ(out.size(), text.size() - 1);  // the first U+0301 makes one character with the letter
   EXPECT_TRUE(out.starts_with("\u00e1\u0316\u0316"));
 }
 
@@ -117,12 +124,15 @@ void merge_plainly(const MergeTable& merges, std::vector<int32_t>& symbols) {
 
 TEST(Merges, ShortAndLongLoopsFollowTheDefinition) {
   uint32_t state = 1;
-  const auto draw = [&state](uint32_t below) { return (state = state * 1664525u + 1013904223u) / 65536 % below; };
+  const auto draw = [&state](uint32_t below) {
+    return (state = state * 1664525u + 1013904223u) / 65536 % below;
+  };
   MergeScratch scratch;
   for (int round = 0; round < 300; ++round) {
     MergeTable merges(40);
     for (uint32_t rank = 0; rank < 40; ++rank)
-      merges.set(static_cast<int32_t>(draw(8)), static_cast<int32_t>(draw(8)), rank, static_cast<int32_t>(draw(12)));
+      merges.set(static_cast<int32_t>(draw(8)), static_cast<int32_t>(draw(8)), rank,
+                 static_cast<int32_t>(draw(12)));
     for (const uint32_t size : {1u, 2u, 5u, 63u, 64u, 65u, 200u}) {
       std::vector<int32_t> symbols;
       for (uint32_t i = 0; i < size; ++i) symbols.push_back(static_cast<int32_t>(draw(4)));

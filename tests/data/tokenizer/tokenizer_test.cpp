@@ -15,9 +15,11 @@ using testing::ElementsAre;
 using testing::HasSubstr;
 
 /// Letters a to d and what they merge to, in the order of the merges.
-const std::string kModel = R"({"type": "BPE", "unk_token": null, "vocab": {"a": 0, "b": 1, "c": 2, "d": 3, "ab": 4, "bc": 5,
+const std::string kModel =
+    R"({"type": "BPE", "unk_token": null, "vocab": {"a": 0, "b": 1, "c": 2, "d": 3, "ab": 4, "bc": 5,
   "abc": 6, " ": 7, "aa": 8, "aaaa": 9}, "merges": ["b c", ["a", "b"], "a bc", "ab c", "a a", "aa aa"]})";
-const std::string kAdded = R"([{"id": 10, "content": "<s>", "single_word": false, "lstrip": false, "rstrip": false,
+const std::string kAdded =
+    R"([{"id": 10, "content": "<s>", "single_word": false, "lstrip": false, "rstrip": false,
   "normalized": false, "special": true}])";
 
 /// A document of JSON texts by member.
@@ -29,7 +31,9 @@ std::string document(std::vector<std::pair<std::string, std::string>> members) {
 std::string with(const std::string& key, const std::string& value) {
   return document({{"model", kModel}, {key, value}});
 }
-std::string with_model(const std::string& fields) { return document({{"model", "{\"type\": \"BPE\", " + fields + "}"}}); }
+std::string with_model(const std::string& fields) {
+  return document({{"model", "{\"type\": \"BPE\", " + fields + "}"}});
+}
 
 std::unique_ptr<Tokenizer> parse(const std::string& json) {
   auto tokenizer = Tokenizer::parse(json, "t.json");
@@ -60,7 +64,8 @@ TEST(Tokenizer, MergesByRankThenFromTheLeft) {
 
 TEST(Tokenizer, OpensAFileOrItsDirectory) {
   const TemporaryFolder folder;
-  const std::string file = folder.write("tokenizer.json", document({{"model", kModel}, {"added_tokens", kAdded}}));
+  const std::string file =
+      folder.write("tokenizer.json", document({{"model", kModel}, {"added_tokens", kAdded}}));
   for (const std::string& path : {file, std::filesystem::path(file).parent_path().string()}) {
     const auto tokenizer = Tokenizer::open(path);
     ASSERT_TRUE(tokenizer) << tokenizer.error().message();
@@ -88,6 +93,15 @@ TEST(Tokenizer, KnowsItsTokens) {
   EXPECT_EQ(tokenizer->decode(ids, false), "abc <s> ab");
 }
 
+TEST(Tokenizer, AddedTokensHaveThePackagesIds) {
+  std::string added = kAdded;
+  added.replace(added.find("10"), 2,
+                "50");  // the package counts on from the model's vocabulary, and so do we
+  const auto tokenizer = parse(document({{"model", kModel}, {"added_tokens", added}}));
+  EXPECT_EQ(tokenizer->id_of("<s>"), 10);
+  EXPECT_EQ(tokenizer->vocab_size(), 11);
+}
+
 TEST(Tokenizer, AppendsAndLeavesTheRestAlone) {
   const auto tokenizer = parse(document({{"model", kModel}, {"added_tokens", kAdded}}));
   std::vector<int32_t> ids = {77};
@@ -105,6 +119,19 @@ TEST(Tokenizer, NeedsItsUnknownTokenOnlyWhenItIsUsed) {
   EXPECT_THAT(status.error().message(), HasSubstr("unk_token '<unk>'"));
   EXPECT_THAT(ids, ElementsAre(5, 0, 0));
   EXPECT_TRUE(tokenizer->encode("a", false, ids));
+}
+
+TEST(Tokenizer, AddedTokensAreNoWordsOfTheModel) {
+  const auto tokenizer = parse(document(
+      {{"model", R"({"vocab": {"a": 0, "b": 1, "_": 2, "ab": 3}, "merges": [], "ignore_merges": true})"},
+       {"pre_tokenizer",
+        R"({"type": "Split", "pattern": {"String": "_"}, "behavior": "Isolated", "invert": false})"},
+       {"added_tokens", R"([{"id": 4, "content": "ba", "single_word": true, "lstrip": false, "rstrip": false,
+          "normalized": false, "special": false}])"}}));
+  EXPECT_THAT(encode(*tokenizer, "ab_ ba"),
+              ElementsAre(3, 2, 4));  // "ab" has a token, though no merge makes it
+  EXPECT_THAT(encode(*tokenizer, "ba_"),
+              ElementsAre(1, 0, 2));  // no single word, and then none of the model's
 }
 
 TEST(Tokenizer, HolesInTheVocabularyAreLegitimate) {
@@ -131,8 +158,9 @@ TEST(Tokenizer, LongRunsTakeTimeInProportion) {
 }
 
 TEST(DecodeStream, KeepsUnfinishedCharactersUntilTheEnd) {
-  const auto tokenizer = parse(document({{"model", R"({"vocab": {"<0xE4>": 0, "<0xBD>": 1, "<0xA0>": 2, "a": 3}, "merges": []})"},
-                                         {"decoder", R"({"type": "ByteFallback"})"}}));
+  const auto tokenizer = parse(
+      document({{"model", R"({"vocab": {"<0xE4>": 0, "<0xBD>": 1, "<0xA0>": 2, "a": 3}, "merges": []})"},
+                {"decoder", R"({"type": "ByteFallback"})"}}));
   DecodeStream stream(*tokenizer, false);
   EXPECT_EQ(stream.push(3), "a");
   EXPECT_EQ(stream.push(0), "");
@@ -174,37 +202,55 @@ TEST(BrokenTokenizer, IsRefusedWithTheFieldNamed) {
       {with_model(R"("vocab": {"a": 0}, "merges": [["a", 1]])"), "model.merges[0] holds a number"},
       {with_model(R"("vocab": {"a": 0}, "merges": [{"a": "a"}])"), "model.merges[0] holds a map"},
       {with_model(R"("vocab": {"a": 0}, "merges": [], "dropout": 0.1)"), "model.dropout is 0.1"},
-      {with_model(R"("vocab": {"a": 0}, "merges": [], "end_of_word_suffix": "</w>")"), "model.end_of_word_suffix is '</w>'"},
-      {with_model(R"("vocab": {"a": 0}, "merges": [], "continuing_subword_prefix": "##")"), "continuing_subword_prefix"},
+      {with_model(R"("vocab": {"a": 0}, "merges": [], "end_of_word_suffix": "</w>")"),
+       "model.end_of_word_suffix is '</w>'"},
+      {with_model(R"("vocab": {"a": 0}, "merges": [], "continuing_subword_prefix": "##")"),
+       "continuing_subword_prefix"},
       {with_model(R"("vocab": {"a": 0}, "merges": [], "fuse_unk": 1)"), "model.fuse_unk is 1"},
       {with_model(R"("vocab": {"a": 0}, "merges": [], "unk_token": 1)"), "model.unk_token"},
       {with("normalizer", R"({"type": "Precompiled"})"), "normalizer.type is 'Precompiled'"},
       {with("normalizer", R"({"type": "Sequence", "normalizers": [{"type": "NFC"}, {"type": "Nmt"}]})"),
        "normalizer.normalizers[1].type is 'Nmt'"},
-      {with("normalizer", R"({"type": "Replace", "pattern": {"Regex": " +"}, "content": ""})"), "normalizer.pattern.Regex"},
-      {with("normalizer", R"({"type": "Replace", "pattern": {"String": ""}, "content": ""})"), "normalizer.pattern.String is empty"},
+      {with("normalizer", R"({"type": "Replace", "pattern": {"Regex": " +"}, "content": ""})"),
+       "normalizer.pattern.Regex"},
+      {with("normalizer", R"({"type": "Replace", "pattern": {"String": ""}, "content": ""})"),
+       "normalizer.pattern.String is empty"},
       {with("normalizer", "7"), "normalizer is 7"},
       {with("pre_tokenizer", R"({"type": "BertPreTokenizer"})"), "pre_tokenizer.type is 'BertPreTokenizer'"},
-      {with("pre_tokenizer", R"({"type": "Split", "pattern": {"Regex": "\\d+"}, "behavior": "Isolated", "invert": false})"),
+      {with("pre_tokenizer",
+            R"({"type": "Split", "pattern": {"Regex": "\\d+"}, "behavior": "Isolated", "invert": false})"),
        "pre_tokenizer.pattern.Regex is none of the public tokenizers' regular expressions: '\\d+'"},
-      {with("pre_tokenizer", R"({"type": "Split", "pattern": {"String": "x"}, "behavior": "Sideways", "invert": false})"),
+      {with("pre_tokenizer",
+            R"({"type": "Split", "pattern": {"String": "x"}, "behavior": "Sideways", "invert": false})"),
        "pre_tokenizer.behavior is \"Sideways\""},
-      {with("pre_tokenizer", R"({"type": "Sequence", "pretokenizers": [{"type": "ByteLevel", "add_prefix_space": false}, {"type": "Digits", "individual_digits": true}]})"),
+      {with(
+           "pre_tokenizer",
+           R"({"type": "Sequence", "pretokenizers": [{"type": "ByteLevel", "add_prefix_space": false}, {"type": "Digits", "individual_digits": true}]})"),
        "pre_tokenizer.pretokenizers[1] stands behind ByteLevel"},
-      {with("pre_tokenizer", R"({"type": "Metaspace", "replacement": "ab"})"), "pre_tokenizer.replacement is \"ab\""},
-      {with("pre_tokenizer", R"({"type": "Metaspace", "replacement": "_", "prepend_scheme": "first", "add_prefix_space": false})"),
+      {with("pre_tokenizer", R"({"type": "Metaspace", "replacement": "ab"})"),
+       "pre_tokenizer.replacement is \"ab\""},
+      {with(
+           "pre_tokenizer",
+           R"({"type": "Metaspace", "replacement": "_", "prepend_scheme": "first", "add_prefix_space": false})"),
        "pre_tokenizer.add_prefix_space contradicts"},
       {with("decoder", R"({"type": "WordPiece"})"), "decoder.type is 'WordPiece'"},
-      {with("decoder", R"({"type": "Strip", "content": " ", "start": -1, "stop": 0})"), "decoder.start is -1"},
+      {with("decoder", R"({"type": "Strip", "content": " ", "start": -1, "stop": 0})"),
+       "decoder.start is -1"},
       {with("post_processor", R"({"type": "X"})"), "post_processor.type is 'X'"},
-      {with("post_processor", R"({"type": "TemplateProcessing", "single": [{"SpecialToken": {"id": "<s>", "type_id": 0}}, {"Sequence": {"id": "A", "type_id": 0}}], "pair": [], "special_tokens": {}})"),
+      {with(
+           "post_processor",
+           R"({"type": "TemplateProcessing", "single": [{"SpecialToken": {"id": "<s>", "type_id": 0}}, {"Sequence": {"id": "A", "type_id": 0}}], "pair": [], "special_tokens": {}})"),
        "post_processor.single[0].SpecialToken.id names '<s>'"},
-      {with("post_processor", R"({"type": "TemplateProcessing", "single": [{"Sequence": {"id": "B", "type_id": 0}}], "pair": [], "special_tokens": {}})"),
+      {with(
+           "post_processor",
+           R"({"type": "TemplateProcessing", "single": [{"Sequence": {"id": "B", "type_id": 0}}], "pair": [], "special_tokens": {}})"),
        "post_processor.single[0].Sequence.id"},
-      {with("post_processor", R"({"type": "RobertaProcessing", "cls": ["<s>", 0], "sep": ["</s>", 99]})"), "post_processor adds the id 99"},
+      {with("post_processor", R"({"type": "RobertaProcessing", "cls": ["<s>", 0], "sep": ["</s>", 99]})"),
+       "post_processor adds the id 99"},
       {with("added_tokens", "{}"), "added_tokens is"},
       {with("added_tokens", R"([{"id": 10, "content": "<s>"}])"), "added_tokens[0].single_word is missing"},
-      {with("added_tokens", "[" + kAdded.substr(1, kAdded.size() - 2) + "," + kAdded.substr(1)), "added_tokens[1] adds '<s>' a second time"},
+      {with("added_tokens", "[" + kAdded.substr(1, kAdded.size() - 2) + "," + kAdded.substr(1)),
+       "added_tokens[1] adds '<s>' a second time"},
   };
   for (const auto& [json, message] : cases) EXPECT_THAT(refusal(json), HasSubstr(message)) << json;
 }
@@ -216,11 +262,13 @@ TEST(BrokenTokenizer, DeepAndHugeThingsAreRefused) {
   for (int i = 0; i < 40; ++i) nested = R"({"type": "Sequence", "normalizers": [)" + nested + "]}";
   EXPECT_THAT(refusal(with("normalizer", nested)), HasSubstr("nested deeper"));
   const std::string regex(1 << 20, 'a');
-  const std::string error = refusal(
-      with("pre_tokenizer", R"({"type": "Split", "pattern": {"Regex": ")" + regex + R"("}, "behavior": "Isolated", "invert": false})"));
+  const std::string error =
+      refusal(with("pre_tokenizer", R"({"type": "Split", "pattern": {"Regex": ")" + regex +
+                                        R"("}, "behavior": "Isolated", "invert": false})"));
   EXPECT_THAT(error, HasSubstr("pre_tokenizer.pattern.Regex"));
   EXPECT_LT(error.size(), 1000u);
-  EXPECT_THAT(refusal(with("added_tokens", R"([{"id": 10, "content": ")" + regex + R"(", "single_word": false, "lstrip": false,
+  EXPECT_THAT(refusal(with("added_tokens", R"([{"id": 10, "content": ")" + regex +
+                                               R"(", "single_word": false, "lstrip": false,
     "rstrip": false, "normalized": false, "special": true}])")),
               HasSubstr("added_tokens[0].content has 1048576 bytes"));
 }

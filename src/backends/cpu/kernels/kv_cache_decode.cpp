@@ -59,6 +59,7 @@ HWY_INLINE void score_keys(const DecodeTask& t, int64_t h, float (*scores)[kDeco
   for (int64_t j = t.begin; j < t.end; ++j) {
     const float* k = t.k + j * t.stride;
     V sum[H];
+#pragma GCC unroll 4
     for (V& s : sum) s = vectors::zero();
     vectors::for_vectors(t.head_dim, [&](int64_t i, auto part) HWY_ATTR {
       const V key = load(k + i, part);
@@ -94,19 +95,26 @@ template <int H, int N, class Part>
 HWY_INLINE void weigh_values(const DecodeTask& t, int64_t h, int64_t c, Part part,
                              const float (*weights)[kDecodeChunk]) {
   V sum[H][N];
+#pragma GCC unroll 4
   for (auto& of_head : sum)
+#pragma GCC unroll 4
     for (V& s : of_head) s = vectors::zero();
   for (int64_t j = t.begin; j < t.end; ++j) {
     const float* v = t.v + j * t.stride + c;
     V value[N];
+#pragma GCC unroll 4
     for (int n = 0; n < N; ++n) value[n] = load(v + n * kWidth, part);
+#pragma GCC unroll 4
     for (int m = 0; m < H; ++m) {
       const V w = vectors::set(weights[m][j - t.begin]);
+#pragma GCC unroll 4
       for (int n = 0; n < N; ++n) sum[m][n] = hn::MulAdd(w, value[n], sum[m][n]);
     }
   }
+#pragma GCC unroll 4
   for (int m = 0; m < H; ++m) {
     float* out = t.partial + (h + m) * (kPartialHead + t.head_dim) + kPartialHead + c;
+#pragma GCC unroll 4
     for (int n = 0; n < N; ++n) vectors::store(sum[m][n], out + n * kWidth, part);
   }
 }

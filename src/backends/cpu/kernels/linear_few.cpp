@@ -86,16 +86,21 @@ HWY_INLINE void dot_products(const LinearFew& l, int64_t row, int64_t f) {
   for (int m = 0; m < M; ++m) x[m] = l.x.row(row + m);
   for (int r = 0; r < R; ++r) w[r] = l.weight + (f + r) * l.weight_stride;
   V sum[M][R];
+#pragma GCC unroll 8
   for (auto& of_row : sum)
+#pragma GCC unroll 4
     for (V& s : of_row) s = vectors::zero();
   const int64_t n = l.x.cols;
   int64_t i = 0;
   for (; i + kWidth <= n; i += kWidth) {
+#pragma GCC unroll 4
     for (int r = 0; r < R; ++r) prefetch(w[r] + i);
     multiply_add<M, R>(x, w, i, Full{}, sum);
   }
   if (i < n) multiply_add<M, R>(x, w, i, Tail{static_cast<size_t>(n - i)}, sum);
+#pragma GCC unroll 8
   for (int m = 0; m < M; ++m)
+#pragma GCC unroll 4
     for (int r = 0; r < R; ++r) {
       const float dot = hn::GetLane(hn::SumOfLanes(F32(), sum[m][r]));
       l.y.row(row + m)[f + r] = l.bias != nullptr ? dot + l.bias[f + r] : dot;
@@ -115,21 +120,29 @@ HWY_INLINE void scaled_rows(const LinearFew& l, int64_t row, int64_t c, Part par
   const float* x[M];
   for (int m = 0; m < M; ++m) x[m] = l.x.row(row + m);
   V sum[M][N];
+#pragma GCC unroll 8
   for (auto& of_row : sum)
+#pragma GCC unroll 8
     for (V& s : of_row) s = vectors::zero();
   const float* w = l.weight + c;
-  // Rows are far apart: each line is asked for some rows ahead; measured best of 8, 16 and 32.
-  const int64_t ahead = 16 * l.weight_stride;
+  // Rows are far apart: each line is asked for some rows ahead; measured best between 8 and 32.
+  const int64_t ahead = 10 * l.weight_stride;
   for (int64_t i = 0; i < l.x.cols; ++i, w += l.weight_stride) {
     V a[N];
+#pragma GCC unroll 8
     for (int n = 0; n < N; ++n) a[n] = load(w + n * kWidth, part);
+#pragma GCC unroll 8
     for (int n = 0; n < N; ++n) __builtin_prefetch(w + ahead + n * kWidth, 0, 3);
+#pragma GCC unroll 8
     for (int m = 0; m < M; ++m) {
       const V b = vectors::set(x[m][i]);
+#pragma GCC unroll 8
       for (int n = 0; n < N; ++n) sum[m][n] = hn::MulAdd(b, a[n], sum[m][n]);
     }
   }
+#pragma GCC unroll 8
   for (int m = 0; m < M; ++m)
+#pragma GCC unroll 8
     for (int n = 0; n < N; ++n) {
       const int64_t at = c + n * kWidth;
       const V v = l.bias != nullptr ? hn::Add(sum[m][n], load(l.bias + at, part)) : sum[m][n];

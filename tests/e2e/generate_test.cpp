@@ -1,0 +1,157 @@
+// From training to text: the final folder of a run generates, the same in any batch and with any number of
+// threads, within its plan; and what goes wrong says so.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <csignal>
+
+#include "io/json.h"
+#include "program.h"
+
+namespace plimsoll::e2e {
+namespace {
+
+/// A model of bytes, trained for a few steps once for all tests.
+const Folder& trained() {
+  static const Folder* folder = [] {
+    auto* f = new Folder();
+    f->write("train.txt", some_text(20'000));
+    f->write("eval.txt", some_text(700));
+    f->write("run.yaml",
+             run_file() + "training: {global_batch_size: 2, max_steps: 12, learning_rate: 1.0e-2}\n");
+    const Outcome outcome = f->run("train run.yaml");
+    EXPECT_EQ(outcome.exit_code, 0) << outcome.err;
+    return f;
+  }();
+  return *folder;
+}
+
+Outcome generate(const std::string& arguments) {
+  return trained().run("generate --model out/final " + arguments);
+}
+
+std::vector<Tree> events(const std::string& out) {
+  std::vector<Tree> result;
+  std::istringstream lines(out);
+  for (std::string line; std::getline(lines, line);) {
+    auto event = parse_json(line);
+    EXPECT_TRUE(event.ok()) << line;
+    if (event) result.push_back(std::move(*event));
+  }
+  return result;
+}
+
+TEST(Generate, WritesTextToStdoutAndFiguresToStderr) {
+  const Outcome outcome = generate("--prompt 'the ship ' --max-new-tokens 40");
+  ASSERT_EQ(outcome.exit_code, 0) << outcome.err;
+  EXPECT_GT(outcome.out.size(), 1U);
+  EXPECT_EQ(outcome.out.back(), '\n');
+  EXPECT_NE(outcome.err.find("plan: "), std::string::npos);
+  EXPECT_NE(outcome.err.find("decode "), std::string::npos);
+  EXPECT_EQ(generate("--prompt 'the ship ' --max-new-tokens 40 --threads 1").out, outcome.out);
+  EXPECT_EQ(generate("--prompt 'the ship ' --max-new-tokens 40 --no-stream --threads 3").out, outcome.out);
+}
+
+TEST(Generate, ADrawIsThatOfItsSeedInAnyBatch) {
+  trained().write("prompts.txt", "the ship\nis\n\nto her line. the ship is loaded\nx\n");
+  const std::string drawn = "--prompts prompts.txt --temperature 1.3 --top-p 0.9 --max-new-tokens 30";
+  const Outcome outcome = generate(drawn);
+  ASSERT_EQ(outcome.exit_code, 0) << outcome.err;
+  EXPECT_NE(outcome.out.find("==> 4: x <==\n"), std::string::npos);
+  EXPECT_EQ(generate(drawn + " --batch-size 1").out, outcome.out);
+  EXPECT_EQ(generate(drawn + " --batch-size 3 --threads 1").out, outcome.out);
+  EXPECT_NE(generate(drawn + " --seed 7").out, outcome.out);
+}
+
+TEST(Generate, TellsMachinesInJson) {
+  const Outcome outcome = generate("--prompt 'the ship' --prompt-ids 104,105 --max-new-tokens 20 --json");
+  ASSERT_EQ(outcome.exit_code, 0) << outcome.err;
+  const std::vector<Tree> lines = events(outcome.out);
+  ASSERT_EQ(lines.size(), 4U);
+  EXPECT_EQ(lines[0].find("event")->text, "plan");
+  EXPECT_GT(lines[0].find("classes")->find("kv_cache")->integer, 0);
+  EXPECT_EQ(lines[1].find("prompt")->text, "the ship");
+  EXPECT_EQ(lines[2].find("prompt")->text, "hi");
+  EXPECT_EQ(lines[1].find("ids")->items.size(), 20U);
+  EXPECT_EQ(lines[1].find("new_tokens")->integer, 20);
+  EXPECT_EQ(lines[1].find("finish_reason")->text, "length");
+  const Tree& summary = lines[3];
+  EXPECT_EQ(summary.find("new_tokens")->integer, 40);
+  EXPECT_EQ(summary.find("allocations_after_first_token")->integer, 0);
+  EXPECT_LE(summary.find("measured_peak_bytes")->integer, summary.find("planned_peak_bytes")->integer);
+}
+
+TEST(Generate, FillsTheModelsPositionsByDefaultAndNotBeyond) {
+  const std::string prompt(390, 'a');  // of 400 positions
+  const Outcome by_default = generate("--json --prompt " + prompt);
+  ASSERT_EQ(by_default.exit_code, 0) << by_default.err;
+  EXPECT_EQ(events(by_default.out)[1].find("new_tokens")->integer, 11);
+  const Outcome beyond = generate("--max-new-tokens 12 --prompt " + prompt);
+  EXPECT_EQ(beyond.exit_code, 2);
+  EXPECT_NE(beyond.err.find("a prompt of 390 tokens and 12 new ones exceed the model's 400 positions"),
+            std::string::npos)
+      << beyond.err;
+  EXPECT_EQ(generate("--prompt " + prompt + prompt).exit_code, 2);
+}
+
+/// Starts generating for many prompts, sends `signal` once the plan and a batch have been told; the exit code
+/// as a shell gives it.
+int interrupted(int signal, const std::string& file) {
+  const pid_t child = ::fork();
+  if (child == 0) {
+    const bool ready = ::chdir(trained().path().c_str()) == 0 &&
+                       std::freopen(file.c_str(), "w", stdout) != nullptr &&
+                       std::freopen("figures.txt", "w", stderr) != nullptr;
+    if (ready)
+      ::execl(PLIMSOLL_BINARY, "plimsoll", "generate", "--model", "out/final", "--prompts", "many.txt",
+              "--batch-size", "2", "--json", "--ignore-eos", nullptr);
+    ::_exit(127);
+  }
+  for (int i = 0; i < 1000 && std::ranges::count(trained().read(file), '\n') < 3; ++i) ::usleep(10'000);
+  ::kill(child, signal);
+  int status = 0;
+  ::waitpid(child, &status, 0);
+  return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+}
+
+TEST(Generate, ASignalEndsItWithWhatThereIs) {
+  std::string many;
+  for (int i = 0; i < 20'000; ++i) many += "the ship is loaded\n";
+  trained().write("many.txt", many);
+  for (const int signal : {SIGINT, SIGTERM}) {
+    const std::string file = "events-" + std::to_string(signal);
+    EXPECT_EQ(interrupted(signal, file), 128 + signal);
+    const std::vector<Tree> lines = events(trained().read(file));
+    ASSERT_GE(lines.size(), 3U);
+    EXPECT_EQ(lines.back().find("event")->text, "summary");
+    EXPECT_EQ(lines[lines.size() - 2].find("finish_reason")->text, "interrupted");
+  }
+}
+
+TEST(Generate, RefusesWithCodeAndHint) {
+  const std::pair<const char*, std::pair<int, const char*>> cases[] = {
+      {"--model out/final", {2, "there is no prompt"}},
+      {"--model out/final --prompt ''", {2, "the prompt is empty"}},
+      {"--model out/final --prompt a --memory-budget 1MiB", {69, "--memory-budget"}},
+      {"--model out/final --prompt a --memory-budget some", {2, "--memory-budget is 'some'"}},
+      {"--model out/final --prompt a --temperature -1", {2, "--temperature is -1"}},
+      {"--model out/final --prompt-ids 259", {2, "the id 259 is not in the model's vocabulary"}},
+      {"--model out/final --prompts none.txt", {65, "none.txt"}},
+      {"--model out --prompt a", {65, "config.json"}},
+      {"--model nowhere/at/all --prompt a", {65, "nowhere/at/all"}},
+      {"--model bare --prompt a", {65, "bare"}},
+      {"--prompt a", {2, "--model"}},
+  };
+  std::filesystem::create_directory(trained().path("bare"));
+  trained().write("bare/config.json", trained().read("out/final/config.json"));
+  for (const auto& [arguments, expected] : cases) {
+    const Outcome outcome = trained().run(std::string("generate ") + arguments);
+    EXPECT_EQ(outcome.exit_code, expected.first) << arguments << "\n" << outcome.err;
+    EXPECT_NE(outcome.err.find(expected.second), std::string::npos) << arguments << "\n" << outcome.err;
+    EXPECT_NE(outcome.err.find("hint: "), std::string::npos) << arguments;
+    EXPECT_TRUE(outcome.out.empty()) << arguments;
+  }
+}
+
+}  // namespace
+}  // namespace plimsoll::e2e

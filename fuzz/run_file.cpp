@@ -9,8 +9,8 @@
 #include <vector>
 
 #include "base/check.h"
-#include "models/gpt2_config.h"
 #include "models/decoder_config.h"
+#include "models/gpt2_config.h"
 #include "train/run_config.h"
 #include "train/settings.h"
 

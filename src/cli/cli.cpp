@@ -139,13 +139,10 @@ int run(int argc, char** argv) {
   app.set_version_flag("--version", "plimsoll " PLIMSOLL_VERSION);
   app.footer(kFooter);
   app.require_subcommand(1);
-  const std::pair<const char*, Command> commands[] = {{"plan", add_plan(app)},
-                                                      {"train", add_train(app)},
-                                                      {"eval", add_eval(app)},
-                                                      {"inspect", add_inspect(app)},
-                                                      {"generate", add_generate(app)},
-                                                      {"bench", add_bench(app)},
-                                                      {"doctor", add_doctor(app)}};
+  const std::pair<const char*, Command> commands[] = {
+      {"plan", add_plan(app)},       {"train", add_train(app)},       {"eval", add_eval(app)},
+      {"inspect", add_inspect(app)}, {"generate", add_generate(app)}, {"bench", add_bench(app)},
+      {"doctor", add_doctor(app)}};
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& e) {

@@ -1,5 +1,6 @@
 // A model's config.json as raw fields with typed getters. Every error names the field, its value and what
-// would be right. The families' own structs are made from this (models/decoder_config.h, models/gpt2_config.h).
+// would be right. The families' own structs are made from this (models/decoder_config.h,
+// models/gpt2_config.h).
 #pragma once
 
 #include <cstdint>

@@ -208,7 +208,8 @@ void forward_block(const AttentionArgs& args, const AttentionTask& task, const A
     if (key + kBlock >= end) {
       prefetcher.add(out, args.out_token_stride, block.rows);
       const bool last = following_token >= mask.queries || following_token % kGranule == 0;
-      prefetch_queries(args, last ? next : task, last ? next.granule * kGranule : following_token, prefetcher);
+      prefetch_queries(args, last ? next : task, last ? next.granule * kGranule : following_token,
+                       prefetcher);
       prefetch_tile(args, last ? next : task, last ? 0 : mask.causal ? following : key, prefetcher);
     } else if (first_of_task) {
       prefetch_tile(args, task, key + kBlock, prefetcher);

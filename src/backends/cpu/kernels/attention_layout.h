@@ -20,8 +20,8 @@ inline int64_t num_granules(int64_t tokens) { return (tokens + kGranule - 1) / k
 /// head_dim rounded up to whole vectors of the widest instruction set.
 inline int64_t padded_head_dim(int64_t head_dim) { return (head_dim + 15) / 16 * 16; }
 
-/// Who sees whom in one sequence: i sees j if j >= lower_key(i) and i >= lower_query(j). i and j are positions
-/// in the sequence; queries are those of [start, start + queries), keys those of [0, tokens).
+/// Who sees whom in one sequence: i sees j if j >= lower_key(i) and i >= lower_query(j). i and j are
+/// positions in the sequence; queries are those of [start, start + queries), keys those of [0, tokens).
 struct MaskView {
   int64_t tokens = 0;
   int64_t start = 0, queries = 0;

@@ -10,10 +10,15 @@ namespace plimsoll {
 /// the write. What stood before comes back at the end. One at a time.
 class StopSignals {
  public:
-  StopSignals();
+  /// `outlive_readers`: whoever reads stdout or stderr may go (Ctrl-C ends a whole pipeline) and the process
+  /// still saves; a write to nobody is then an error instead of SIGPIPE.
+  explicit StopSignals(bool outlive_readers);
   ~StopSignals();
   StopSignals(const StopSignals&) = delete;
   StopSignals& operator=(const StopSignals&) = delete;
+
+ private:
+  bool ignores_pipe_;
 };
 
 /// The signal that asked the process to stop, 0 where none did.

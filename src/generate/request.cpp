@@ -39,15 +39,22 @@ Status check_flags(const Request& r) {
   return check_flag(as_number(r.threads), {"--threads", 1, 1024});
 }
 
+/// What transformers takes where a model samples and its file does not say (GenerationConfig).
+constexpr int64_t kTopKOfTransformers = 50;
+/// Below it the likeliest token alone is left, and quotients of logits overflow.
+constexpr double kLeastTemperature = 1e-6;
+
 Result<SamplingOptions> sampling(const Request& r, const ConfigJson& file) {
   SamplingOptions s{.seed = r.seed};
   PLIMSOLL_ASSIGN(const bool samples, file.boolean("do_sample", false));
   PLIMSOLL_ASSIGN(const double temperature, file.number("temperature", {0, 1e9}, 1.0));
-  PLIMSOLL_ASSIGN(const int64_t top_k, file.integer("top_k", {0, int64_t{1} << 30}, 0));
+  PLIMSOLL_ASSIGN(const int64_t top_k,
+                  file.integer("top_k", {0, int64_t{1} << 30}, samples ? kTopKOfTransformers : 0));
   PLIMSOLL_ASSIGN(const double top_p, file.number("top_p", {0, 1}, 1.0));
   PLIMSOLL_ASSIGN(const double penalty, file.number("repetition_penalty", {1e-6, 1e9}, 1.0));
   const bool asked = (r.top_k && *r.top_k > 0) || (r.top_p && *r.top_p < 1);
   s.temperature = r.temperature.value_or(samples || asked ? temperature : 0.0);
+  if (s.temperature < kLeastTemperature) s.temperature = 0;
   s.top_k = r.top_k.value_or(top_k);
   s.top_p = r.top_p.value_or(top_p);
   s.repetition_penalty = r.repetition_penalty.value_or(penalty);

@@ -259,7 +259,7 @@ class Run {
 }  // namespace
 
 Status run(const Request& request, int& interrupted_by) {
-  const StopSignals signals;
+  const StopSignals signals(/*outlive_readers=*/false);
   Status status = Run(request)();
   interrupted_by = stop_requested();
   return status;

@@ -11,6 +11,7 @@
 #include <cerrno>
 #include <cstdio>
 #include <filesystem>
+#include <optional>
 #include <system_error>
 #include <utility>
 
@@ -42,6 +43,18 @@ Status remove_tree(const std::string& path) {
   std::filesystem::remove_all(path, code);
   if (code) return io_error("cannot remove the folder", path, code.value());
   return Ok{};
+}
+
+/// ".NAME<suffix>" taken apart.
+struct Remnant {
+  std::string name;
+  std::string_view suffix;
+};
+std::optional<Remnant> remnant(const std::string& entry) {
+  for (const std::string_view suffix : {kTemporary, kOld, kPrevious})
+    if (entry.starts_with('.') && entry.ends_with(suffix) && entry.size() > suffix.size() + 1)
+      return Remnant{entry.substr(1, entry.size() - 1 - suffix.size()), suffix};
+  return std::nullopt;
 }
 
 Status rename_path(const std::string& from, const std::string& to) {
@@ -104,8 +117,9 @@ bool AtomicDirectory::take_place() {
 Status AtomicDirectory::publish() {
   PLIMSOLL_TRY(sync_directory(hidden_));
   if (!take_place()) return io_error("cannot put the folder in its place", path_, errno);
-  PLIMSOLL_TRY(sync_directory(folder_of(path_)));
-  if (!hidden_.empty()) PLIMSOLL_TRY(remove_tree(std::exchange(hidden_, {})));
+  const std::string replaced = std::exchange(hidden_, {});
+  PLIMSOLL_TRY(sync_directory(folder_of(path_)));  // else what was replaced may be what the disk still names
+  if (!replaced.empty()) (void)remove_tree(replaced);  // what stays is removed at the next start
   return Ok{};
 }
 
@@ -126,35 +140,46 @@ Status hide_directories(const std::vector<std::string>& paths, std::vector<std::
   return Ok{};
 }
 
-Status remove_hidden(const std::vector<std::string>& hidden) {
-  for (const std::string& path : hidden) PLIMSOLL_TRY(remove_tree(path));
-  return Ok{};
+void remove_hidden(const std::vector<std::string>& hidden) {
+  for (const std::string& path : hidden) (void)remove_tree(path);
+}
+
+void show_hidden(const std::vector<std::string>& hidden) {
+  for (const std::string& path : hidden) {
+    const std::string entry = std::filesystem::path(path).filename().string();
+    const std::string name = entry.substr(1, entry.size() - 1 - kOld.size());
+    const std::string place = folder_of(path) + "/" + name;
+    if (!exists(place)) (void)::rename(path.c_str(), place.c_str());
+  }
 }
 
 Status retire_directory(const std::string& path) {
   std::vector<std::string> hidden;
   PLIMSOLL_TRY(hide_directories({path}, hidden));
-  return remove_hidden(hidden);
+  remove_hidden(hidden);
+  return Ok{};
 }
 
-Status clean_directory(const std::string& directory, const std::function<bool(std::string_view)>& is_ours) {
-  std::vector<std::string> names;
+Status clean_directory(const std::string& directory, const std::function<bool(std::string_view)>& is_ours,
+                       bool none_left) {
+  std::vector<Remnant> remnants;
   std::error_code code;
   for (std::filesystem::directory_iterator it(directory, code), end; !code && it != end; it.increment(code))
-    names.push_back(it->path().filename().string());
+    if (auto found = remnant(it->path().filename().string()); found && is_ours(found->name))
+      remnants.push_back(std::move(*found));
   if (code) return io_error("cannot list the folder", directory, code.value());
-  for (const std::string& entry : names)
-    for (const std::string_view suffix : {kTemporary, kOld, kPrevious}) {
-      std::string_view name = entry;
-      if (!name.starts_with('.') || !name.ends_with(suffix) || name.size() <= suffix.size() + 1) continue;
-      name = name.substr(1, name.size() - 1 - suffix.size());
-      if (!is_ours(name)) continue;
-      const std::string place = fmt::format("{}/{}", directory, name), hidden = directory + "/" + entry;
-      if (suffix == kPrevious && !exists(place))
-        PLIMSOLL_TRY(rename_path(hidden, place));
-      else
-        PLIMSOLL_TRY(remove_tree(hidden));
-    }
+  const bool unpublished =
+      std::any_of(remnants.begin(), remnants.end(), [](const Remnant& r) { return r.suffix == kTemporary; });
+  std::vector<std::string> given_up;
+  for (const Remnant& r : remnants) {
+    const std::string place = directory + "/" + r.name, hidden = hidden_name(place, r.suffix);
+    const bool wanted = r.suffix == kPrevious || (r.suffix == kOld && none_left && unpublished);
+    if (wanted && !exists(place))
+      PLIMSOLL_TRY(rename_path(hidden, place));
+    else
+      given_up.push_back(hidden);
+  }
+  remove_hidden(given_up);  // names first: the .tmp tells a next start what to give back
   return Ok{};
 }
 

@@ -2,7 +2,7 @@
 // at the end. What a killed process leaves behind has a hidden name, and `clean_directory` knows it.
 //
 //   .NAME.tmp         being written; after an exchange what stood there before
-//   .NAME.old         given up, being removed
+//   .NAME.old         given up, being removed; or hidden until the folder that replaces it has its name
 //   .NAME.previous    what stood there, where the file system cannot exchange two names
 #pragma once
 
@@ -31,7 +31,8 @@ class AtomicDirectory {
   /// Where it will be.
   [[nodiscard]] const std::string& path() const { return path_; }
   /// Makes the folder durable and gives it its name. What stood there is replaced in one step and then
-  /// removed. Errors: kIo; the old folder is then still there.
+  /// removed; what of it cannot be removed stays hidden, no error. Errors: kIo; the old folder is then still
+  /// there, by its hidden name where only the parent could not be synced.
   Status publish();
 
  private:
@@ -42,16 +43,20 @@ class AtomicDirectory {
   std::string hidden_;  ///< empty once published
 };
 
-/// Removes a folder: first its name, durably, then its content. Errors: kIo.
+/// Removes a folder: first its name, durably, then its content. Errors: kIo for the name.
 Status retire_directory(const std::string& path);
 /// The first half of that for several: afterwards none of the names is there. `hidden` receives what is left
-/// to remove with remove_hidden. Errors: kIo.
+/// to remove with remove_hidden, or to bring back with show_hidden, after an error too. Errors: kIo.
 Status hide_directories(const std::vector<std::string>& paths, std::vector<std::string>& hidden);
-/// Errors: kIo for the first that cannot be removed.
-Status remove_hidden(const std::vector<std::string>& hidden);
+/// What cannot be removed stays, for clean_directory.
+void remove_hidden(const std::vector<std::string>& hidden);
+/// Undoes hide_directories, as far as the operating system lets it.
+void show_hidden(const std::vector<std::string>& hidden);
 /// Removes what killed processes left in `directory` of folders whose names `is_ours` knows, and gives back
-/// its name to one that was to be replaced. Errors: kIo.
-Status clean_directory(const std::string& directory, const std::function<bool(std::string_view)>& is_ours);
+/// its name to one that was to be replaced. With `none_left`, also to those which were hidden for a folder
+/// that was never published: its .tmp is still there. What cannot be removed stays. Errors: kIo.
+Status clean_directory(const std::string& directory, const std::function<bool(std::string_view)>& is_ours,
+                       bool none_left = false);
 
 /// Errors: kIo naming both figures where the disk that `directory` lies on has fewer bytes to give.
 Status check_free_space(const std::string& directory, int64_t bytes);

@@ -55,8 +55,11 @@ class Decoder final : public Model {
     return ops::linear(b, hidden, read_parameter(b, c_.tie_word_embeddings ? kEmbedding : kHead), {});
   }
 
+  [[nodiscard]] std::optional<TiedHead> tied_head() const override {
+    return c_.tie_word_embeddings ? std::optional(TiedHead{kHead, kEmbedding}) : std::nullopt;
+  }
   [[nodiscard]] bool ignores_tensor(std::string_view name) const override {
-    return name.ends_with("rotary_emb.inv_freq") || (c_.tie_word_embeddings && name == kHead);
+    return name.ends_with("rotary_emb.inv_freq");
   }
 
  private:

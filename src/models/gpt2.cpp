@@ -67,8 +67,10 @@ class Gpt2 final : public Model {
 
   [[nodiscard]] std::string_view base_prefix() const override { return "transformer."; }
   [[nodiscard]] bool ignores_tensor(std::string_view name) const override {
-    return (c_.tie_word_embeddings && name == kHead) || name.ends_with(".attn.bias") ||
-           name.ends_with(".attn.masked_bias");
+    return name.ends_with(".attn.bias") || name.ends_with(".attn.masked_bias");
+  }
+  [[nodiscard]] std::optional<TiedHead> tied_head() const override {
+    return c_.tie_word_embeddings ? std::optional(TiedHead{kHead, kEmbedding}) : std::nullopt;
   }
 
  private:

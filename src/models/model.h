@@ -3,6 +3,7 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -47,6 +48,11 @@ struct Forward {
   int64_t cache_tokens = 0;  ///< generation: positions that the cache holds, S; 0: there is none
 };
 
+/// A head that is the embedding: its name in checkpoints that store it all the same, and the parameter's.
+struct TiedHead {
+  std::string_view head, embedding;
+};
+
 class Model {
  public:
   virtual ~Model() = default;
@@ -68,10 +74,12 @@ class Model {
   virtual ir::ValueId head(ir::Builder& b, ir::ValueId hidden) const = 0;
   ir::ValueId logits(ir::Builder& b, const Forward& forward) const { return head(b, hidden(b, forward)); }
 
+  /// Nothing where the head has weights of its own.
+  [[nodiscard]] virtual std::optional<TiedHead> tied_head() const = 0;
   /// What the names of all but the head's tensors start with; checkpoints of the bare model lack it.
   [[nodiscard]] virtual std::string_view base_prefix() const { return "model."; }
   /// Whether a tensor of that name, which is no parameter, may stand in a checkpoint: buffers that older
-  /// versions of transformers saved, a head that is tied.
+  /// versions of transformers saved.
   [[nodiscard]] virtual bool ignores_tensor(std::string_view name) const = 0;
 
  protected:

@@ -74,6 +74,13 @@ Error broken(std::string what) {
       ErrorCode::kBadData, std::move(what), {}, "resume from an older checkpoint, or --resume never"};
 }
 
+bool has_twins(const std::vector<CheckpointTensor>& tensors) {
+  std::vector<std::string_view> names;
+  for (const CheckpointTensor& t : tensors) names.push_back(t.name);
+  std::sort(names.begin(), names.end());
+  return std::adjacent_find(names.begin(), names.end()) != names.end();
+}
+
 /// Reads what write_checkpoint_text wrote; false once something is not as it must be, the cursor says what.
 class ManifestReader {
  public:
@@ -135,6 +142,7 @@ class ManifestReader {
     if (!next_integer("bytes", file.bytes, 0) || !next_integer("header_bytes", file.header_bytes, 0) ||
         !next_checksum("checksum", file.checksum) || !tensors(file) || !cursor_.expect('}'))
       return false;
+    if (has_twins(file.tensors)) return cursor_.fail("a tensor stands twice");
     const int64_t end =
         file.tensors.empty() ? file.header_bytes : file.tensors.back().offset + file.tensors.back().bytes;
     return end == file.bytes || cursor_.fail("a file's tensors do not cover it");
@@ -261,11 +269,12 @@ std::vector<FoundCheckpoint> find_checkpoints(const std::string& directory) {
 }
 
 bool is_checkpoint(const std::string& path) {
-  std::error_code ignored;
   const std::filesystem::path folder(path);
-  return std::filesystem::exists(folder / kCheckpointFile, ignored) ||
-         std::filesystem::exists(folder / "optimizer.safetensors", ignored) ||
-         std::filesystem::exists(folder / "run.yaml", ignored);
+  const auto has = [&](std::string_view name) {
+    std::error_code code;
+    return std::filesystem::exists(folder / name, code) || code;
+  };
+  return has(kCheckpointFile) || has("optimizer.safetensors") || has("run.yaml");
 }
 
 std::optional<int64_t> checkpoint_step(std::string_view name) {

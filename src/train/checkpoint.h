@@ -97,7 +97,8 @@ struct FoundCheckpoint {
 };
 /// Those of this program in `directory`, the newest first; none where there is no such folder.
 std::vector<FoundCheckpoint> find_checkpoints(const std::string& directory);
-/// Whether a folder was made by this program, damaged or not: other programs have such names too.
+/// Whether a folder was made by this program, damaged or not: other programs have such names too. One that
+/// cannot be looked into counts as ours, so that it is named instead of overlooked.
 bool is_checkpoint(const std::string& path);
 /// The step of a folder's name, "checkpoint-12"; nothing for other names.
 std::optional<int64_t> checkpoint_step(std::string_view name);

@@ -81,6 +81,7 @@ Status CheckpointFiles::add_tensor_file(const std::string& name, std::vector<Sto
 void CheckpointFiles::add_small_files(const RunConfig& config, const Prepared& prepared,
                                       const std::string& model_directory) {
   Tree fields = prepared.model_config.fields();
+  std::erase_if(fields.members, [](const auto& member) { return member.first == "torch_dtype"; });
   fields.set("dtype", Tree::of(std::string("float32")));
   small_files_.push_back({"config.json", to_json(fields) + "\n", {}});
   std::error_code ignored;
@@ -90,16 +91,27 @@ void CheckpointFiles::add_small_files(const RunConfig& config, const Prepared& p
         small_files_.push_back({name, {}, model_directory + "/" + name});
   num_final_files_ = small_files_.size();
   small_files_.push_back({"run.yaml", run_config_yaml(config), {}});
+  for (SmallFile& small : small_files_) {
+    const uintmax_t size =
+        small.source.empty() ? small.text.size() : std::filesystem::file_size(small.source, ignored);
+    if (size != static_cast<uintmax_t>(-1)) small.bytes = static_cast<int64_t>(size);
+  }
+}
+
+int64_t CheckpointFiles::small_bytes(size_t count) const {
+  int64_t bytes = 0;
+  for (size_t i = 0; i < count; ++i) bytes += small_files_[i].bytes;
+  return bytes;
 }
 
 int64_t CheckpointFiles::checkpoint_bytes() const {
-  int64_t bytes = kSlackBytes + static_cast<int64_t>(text_.size());
+  int64_t bytes = kSlackBytes + static_cast<int64_t>(text_.size()) + small_bytes(small_files_.size());
   for (const TensorFile& file : tensor_files_) bytes += file.layout.file_bytes();
   return bytes;
 }
 
 int64_t CheckpointFiles::final_bytes() const {
-  return tensor_files_.front().layout.file_bytes() + kSlackBytes;
+  return tensor_files_.front().layout.file_bytes() + kSlackBytes + small_bytes(num_final_files_);
 }
 
 void CheckpointFiles::take_buffers() {

@@ -52,6 +52,7 @@ class CheckpointFiles {
   /// A small file: text, or a copy of another.
   struct SmallFile {
     std::string name, text, source;
+    int64_t bytes = 0;  ///< at the start
   };
   explicit CheckpointFiles(CheckpointManifest manifest) : manifest_(std::move(manifest)) {}
   Status add_tensor_file(const std::string& name, std::vector<StoredTensor> tensors);
@@ -60,6 +61,7 @@ class CheckpointFiles {
   Status write_small_files(const AtomicDirectory& directory, bool final);
   Status write_small_file(const AtomicDirectory& directory, size_t index);
   void drop_vanished_files();
+  [[nodiscard]] int64_t small_bytes(size_t count) const;
 
   CheckpointManifest manifest_;           ///< files: those of tensor_files_, then of small_files_
   std::vector<TensorFile> tensor_files_;  ///< model.safetensors first

@@ -112,6 +112,19 @@ Result<ResumeChoice> choose_checkpoints(const std::string& resume, const std::st
                "--resume takes auto, never or a checkpoint's folder"};
 }
 
+Status pass_over(const ResumeChoice& choice, size_t at, Error error, const Note& note) {
+  const bool unread = error.code == ErrorCode::kIo;
+  if ((!unread && error.code != ErrorCode::kBadData) || choice.only_this) return error;
+  note((unread ? "passed over, because it cannot be read: " : "passed over, because it is damaged: ") +
+       error.message());
+  if (at + 1 < choice.candidates.size()) return Ok{};
+  const std::string folder = folder_of(choice.candidates.front().path);
+  if (unread)
+    return Error{ErrorCode::kIo, "every checkpoint is damaged or cannot be read", folder,
+                 "check permissions and the disk, or start anew with --resume never"};
+  return Error{ErrorCode::kBadData, "every checkpoint is damaged", folder, "start anew with --resume never"};
+}
+
 Result<std::optional<Checkpoint>> open_first_intact(const ResumeChoice& choice, size_t& from,
                                                     const Note& note) {
   for (; from < choice.candidates.size(); ++from) {
@@ -120,12 +133,9 @@ Result<std::optional<Checkpoint>> open_first_intact(const ResumeChoice& choice, 
       opened = Error{ErrorCode::kBadData, "the folder is named for another step than it holds",
                      choice.candidates[from].path, "give it its name back"};
     if (opened) return std::optional(std::move(*opened));
-    if (opened.error().code != ErrorCode::kBadData || choice.only_this) return std::move(opened).error();
-    note("passed over, because it is damaged: " + opened.error().message());
+    PLIMSOLL_TRY(pass_over(choice, from, std::move(opened).error(), note));
   }
-  if (choice.candidates.empty()) return std::optional<Checkpoint>();
-  return Error{ErrorCode::kBadData, "every checkpoint is damaged", folder_of(choice.candidates.front().path),
-               "start anew with --resume never"};
+  return std::optional<Checkpoint>();
 }
 
 Status check_same_run(const Checkpoint& checkpoint, const RunConfig& config, const ConfigJson& model,

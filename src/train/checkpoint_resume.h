@@ -18,7 +18,7 @@ using Note = std::function<void(const std::string&)>;
 /// What there is to go on from.
 struct ResumeChoice {
   std::vector<FoundCheckpoint> candidates;  ///< newest first
-  /// A damaged one is an error instead of a reason to take the next.
+  /// One that is damaged or cannot be read is an error instead of a reason to take the next.
   bool only_this = false;
 };
 
@@ -26,9 +26,12 @@ struct ResumeChoice {
 /// several. Errors: kBadData where that folder holds none.
 Result<ResumeChoice> choose_checkpoints(const std::string& resume, const std::string& output_dir);
 
-/// Opens the first candidate that is not damaged, from `from` on; advances `from` to it. A damaged one is
-/// named through `note`. Nothing where there was none to begin with. Errors: kBadData where all are damaged;
-/// kIo.
+/// What becomes of a candidate that failed with `error`: it is passed over and named through `note`. Errors:
+/// `error` itself where it is no matter of the data or of reading it, or only this one is to be taken; where
+/// the candidate `at` was the last one, that there is none.
+Status pass_over(const ResumeChoice& choice, size_t at, Error error, const Note& note);
+/// Opens the first candidate that is neither damaged nor unreadable, from `from` on; advances `from` to it.
+/// Nothing where there was none to begin with. Errors: pass_over's.
 Result<std::optional<Checkpoint>> open_first_intact(const ResumeChoice& choice, size_t& from,
                                                     const Note& note);
 

@@ -40,8 +40,12 @@ std::string CheckpointWriter::final_path() const { return config_.output.dir + "
 Status CheckpointWriter::start(int64_t step, int64_t evaluated_step) {
   const double now = now_seconds();
   finish();
-  for (Result<SaveReport>& earlier : results_)
-    if (!earlier) return std::move(earlier).error();
+  for (auto earlier = results_.begin(); earlier != results_.end(); ++earlier) {
+    if (*earlier) continue;
+    Error error = std::move(*earlier).error();
+    results_.erase(earlier);
+    return error;
+  }
   PLIMSOLL_TRY(check_free_space(config_.output.dir, files_->checkpoint_bytes()));
   CheckpointManifest& manifest = files_->manifest();
   manifest.step = step;
@@ -125,25 +129,30 @@ Result<SaveReport> CheckpointWriter::save() {
   PLIMSOLL_TRY(files_->write_checkpoint(directory, [this] { release_sources(); }));
   PLIMSOLL_TRY(publish(directory));
   const double seconds = now_seconds() - started_;
-  PLIMSOLL_TRY(rotate(step));
+  rotate(step);
   return SaveReport{step, path, seconds, seconds};
 }
 
 Status CheckpointWriter::publish(AtomicDirectory& directory) {
   std::vector<std::string> hidden;
-  PLIMSOLL_TRY(hide_directories(options_.stale, hidden));
-  PLIMSOLL_TRY(directory.publish());
+  // The oldest first: a process killed in between leaves the newest its name.
+  Status published = hide_directories({options_.stale.rbegin(), options_.stale.rend()}, hidden);
+  if (published) published = directory.publish();
+  if (!published) {
+    show_hidden(hidden);
+    return published;
+  }
   options_.stale.clear();
-  return remove_hidden(hidden);
+  remove_hidden(hidden);
+  return Ok{};
 }
 
-Status CheckpointWriter::rotate(int64_t step) const {
-  if (!config_.output.save_total_limit) return Ok{};
+void CheckpointWriter::rotate(int64_t step) const {
+  if (!config_.output.save_total_limit) return;
   int64_t kept = 0;
   for (const FoundCheckpoint& found : find_checkpoints(config_.output.dir))
     if (found.step <= step && ++kept > *config_.output.save_total_limit)
-      PLIMSOLL_TRY(retire_directory(found.path));
-  return Ok{};
+      (void)retire_directory(found.path);  // the new one is whole: no reason to fail
 }
 
 Result<SaveReport> CheckpointWriter::save_final(int64_t step) {

@@ -54,8 +54,8 @@ class CheckpointWriter {
   [[nodiscard]] std::string final_path() const;
   [[nodiscard]] const CheckpointFiles& files() const { return *files_; }
   /// Removes all but the newest output.save_total_limit checkpoints up to `step`, as each save does.
-  /// Errors: kIo.
-  [[nodiscard]] Status rotate(int64_t step) const;
+  /// What cannot be removed stays until the next time.
+  void rotate(int64_t step) const;
 
  private:
   CheckpointWriter(const RunConfig& config, std::unique_ptr<CheckpointFiles> files, SaveOptions options)

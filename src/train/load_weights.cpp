@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <array>
 #include <chrono>
+#include <cstring>
 #include <set>
 
 #include "base/check.h"
@@ -101,17 +102,56 @@ std::vector<Piece> cut_into_pieces(const WeightMatch& match, const runtime::Sess
   return pieces;
 }
 
+/// The tensor of that name, with the family's prefix or without it.
+std::optional<WeightRef> find_weight(const ModelWeights& weights, std::string_view name,
+                                     std::string_view prefix) {
+  auto weight = weights.find(name);
+  if (!weight && name.starts_with(prefix)) weight = weights.find(name.substr(prefix.size()));
+  return weight;
+}
+
+/// Two tensors of the same type, shape and bytes.
+Result<bool> equal_tensors(const WeightRef& a, const WeightRef& b) {
+  if (a.tensor->dtype != b.tensor->dtype || a.tensor->shape != b.tensor->shape) return false;
+  std::array<std::byte, kBufferBytes / 2> x, y;
+  for (int64_t at = 0; at < a.tensor->bytes; at += static_cast<int64_t>(x.size())) {
+    const auto count = static_cast<size_t>(std::min<int64_t>(x.size(), a.tensor->bytes - at));
+    PLIMSOLL_TRY(a.file->read(*a.tensor, at, std::span(x).first(count)));
+    PLIMSOLL_TRY(b.file->read(*b.tensor, at, std::span(y).first(count)));
+    if (std::memcmp(x.data(), y.data(), count) != 0) return false;
+  }
+  return true;
+}
+
+/// A head of its own beside a config that ties it: neither may be passed over.
+Status check_tied_head(const WeightMatch& match, const ModelWeights& weights) {
+  if (!match.tied_head) return Ok{};
+  for (const WeightSource& source : match.sources) {
+    if (source.view != match.tied_head->view) continue;
+    PLIMSOLL_ASSIGN(const bool equal, equal_tensors(source.weight, match.tied_head->weight));
+    if (equal) return Ok{};
+  }
+  return Error{
+      ErrorCode::kBadData,
+      fmt::format("the config ties the head to the embedding (tie_word_embeddings), and {} differs "
+                  "from it",
+                  shown_name(match.tied_head->weight.tensor->name)),
+      weights.directory(),
+      "set tie_word_embeddings to false: in config.json, or model.overrides.tie_word_embeddings=false"};
+}
+
 }  // namespace
 
 WeightMatch match_weights(const models::Model& model, const ModelWeights& weights) {
   WeightMatch match;
   const std::string prefix(model.base_prefix());
+  const std::optional<models::TiedHead> tied = model.tied_head();
   std::set<const SafetensorsTensor*> used;
   for (const models::Parameter& parameter : model.parameters())
     for (const models::ParameterView& view : parameter.views) {
-      auto weight = weights.find(view.name);
-      if (!weight && view.name.starts_with(prefix))
-        weight = weights.find(std::string_view(view.name).substr(prefix.size()));
+      auto weight = find_weight(weights, view.name, prefix);
+      // A file may hold what is tied under the head's name alone.
+      if (!weight && tied && view.name == tied->embedding) weight = weights.find(tied->head);
       if (!weight) {
         match.missing.push_back(&view);
         continue;
@@ -128,6 +168,13 @@ WeightMatch match_weights(const models::Model& model, const ModelWeights& weight
   for (const std::string_view name : weights.names()) {
     const WeightRef weight = *weights.find(name);
     if (used.contains(weight.tensor)) continue;
+    if (tied && name == tied->head) {
+      for (const WeightSource& source : match.sources)
+        if (source.view->name == tied->embedding)
+          match.tied_head = WeightSource{source.parameter, source.view, weight};
+      match.ignored.push_back(weight);
+      continue;
+    }
     const bool ignored = model.ignores_tensor(name) || model.ignores_tensor(prefix + std::string(name));
     (ignored ? match.ignored : match.extra).push_back(weight);
   }
@@ -158,6 +205,7 @@ Result<LoadReport> load_weights(const models::Model& model, const ModelWeights& 
   const auto start = std::chrono::steady_clock::now();
   const WeightMatch match = match_weights(model, weights);
   if (!match.fits()) return weights_do_not_fit(match, weights);
+  PLIMSOLL_TRY(check_tied_head(match, weights));
   const std::vector<Piece> pieces = cut_into_pieces(match, session);
   PLIMSOLL_TRY(in_parallel(pieces.size(), num_threads, [&](size_t i) {
     return read_piece(pieces[i], *float_format(pieces[i].source->weight.tensor->dtype));

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -30,7 +31,8 @@ struct WeightMatch {
   std::vector<WeightSource> misshaped;                ///< another shape
   std::vector<WeightSource> unreadable;               ///< a dtype that is no plain float (F8_E4M3, I8, …)
   std::vector<WeightRef> extra;                       ///< of no parameter, and not to be ignored
-  std::vector<WeightRef> ignored;                     ///< buffers and repeated tied weights
+  std::vector<WeightRef> ignored;              ///< buffers, and a tied head that is stored all the same
+  std::optional<WeightSource> tied_head = {};  ///< that head, and the embedding that it must equal
 
   [[nodiscard]] bool fits() const {
     return missing.empty() && misshaped.empty() && unreadable.empty() && extra.empty();

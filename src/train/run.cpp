@@ -1,6 +1,9 @@
 // `plimsoll train`, from the plan to the summary.
 #include <fmt/format.h>
 
+#include <optional>
+#include <utility>
+
 #include "base/signals.h"
 #include "train/run_record.h"
 #include "train/trainer.h"
@@ -26,28 +29,43 @@ class Run {
       PLIMSOLL_TRY(step());
     }
     if (stop_requested() != 0 && !trainer_.is_evaluated()) return stop();
-    PLIMSOLL_TRY(report_saved(/*wait=*/true));
+    PLIMSOLL_TRY(hold(report_saved(/*wait=*/true), /*last=*/true));
     if (finished && trainer_.final_is_right()) {
       events_.note(fmt::format("nothing is left to do: all {} steps are done and {}/final is whole",
                                trainer_.total_steps(), config_.output.dir));
     } else {
-      PLIMSOLL_ASSIGN(const SaveReport saved, trainer_.save_final());
-      events_.checkpoint(saved);
+      PLIMSOLL_TRY(save_final());
     }
     events_.summary(record_.summary(trainer_));
     return Ok{};
   }
 
  private:
+  /// At the last step a save that failed is kept for later: the model is written even where its checkpoint
+  /// cannot be.
+  Status hold(Status saved, bool last) {
+    if (saved || !last) return saved;
+    if (!unsaved_) unsaved_ = std::move(saved).error();
+    return Ok{};
+  }
+
+  Status save_final() {
+    const Result<SaveReport> saved = trainer_.save_final();
+    if (saved) events_.checkpoint(*saved);
+    if (unsaved_) return *unsaved_;
+    if (!saved) return saved.error();
+    return Ok{};
+  }
+
   Status step() {
     PLIMSOLL_ASSIGN(const StepEvent event, trainer_.step());
     record_.add(event);
     const bool last = event.step == trainer_.total_steps();
     if (event.step % config_.training.logging_steps == 0 || last) events_.step(event);
-    PLIMSOLL_TRY(report_saved(/*wait=*/false));
+    PLIMSOLL_TRY(hold(report_saved(/*wait=*/false), last));
     PLIMSOLL_TRY(evaluate_if_due());
     const int64_t every = config_.output.save_steps;
-    if (every > 0 && (event.step % every == 0 || last)) PLIMSOLL_TRY(trainer_.start_checkpoint());
+    if (every > 0 && (event.step % every == 0 || last)) PLIMSOLL_TRY(hold(trainer_.start_checkpoint(), last));
     record_.resume();
     return Ok{};
   }
@@ -67,6 +85,7 @@ class Run {
       PLIMSOLL_ASSIGN(const std::optional<SaveReport> saved, trainer_.next_saved(wait));
       if (!saved) return Ok{};
       events_.checkpoint(*saved);
+      saved_ = true;
     }
   }
 
@@ -76,7 +95,8 @@ class Run {
     if (step > 0 && !trainer_.is_checkpointed()) PLIMSOLL_TRY(trainer_.start_checkpoint());
     PLIMSOLL_TRY(report_saved(/*wait=*/true));
     const std::string_view signal = signal_name(stop_requested());
-    const std::string hint = options_.resume == "auto"
+    // Auto finds only what this process has saved, not the folder that --resume named.
+    const std::string hint = options_.resume == "auto" || !saved_
                                  ? "run the same command again and it goes on from there"
                                  : "run the same command again with --resume auto and it goes on from there";
     if (step == 0)
@@ -96,12 +116,14 @@ class Run {
   Trainer& trainer_;
   Events& events_;
   RunRecord record_;
+  bool saved_ = false;            ///< a checkpoint, in this process
+  std::optional<Error> unsaved_;  ///< the first save that failed at the last step
 };
 
 }  // namespace
 
 Status run_training(const RunConfig& config, const RunOptions& options) {
-  const StopSignals signals;
+  const StopSignals signals(/*outlive_readers=*/true);
   PLIMSOLL_TRY(check_for_training(config));
   const int threads = num_threads(config);
   cpu::CpuBackend backend(threads);

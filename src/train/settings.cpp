@@ -185,7 +185,7 @@ void add_machine_and_output(std::vector<Setting>& list) {
   add(number(PLIMSOLL_FIELD(runtime.threads), kHow, "CPU threads", 1, 4096, "auto"));
   add(plain(PLIMSOLL_FIELD(output.dir), kHow, "folder of checkpoints and the final model"));
   add(number(PLIMSOLL_FIELD(output.save_steps), kHow,
-             "checkpoint every so many steps; 0: only the final model", 0, kMaxCount));
+             "checkpoint every so many steps; 0: only where a signal stops the run", 0, kMaxCount));
   add(number(PLIMSOLL_FIELD(output.save_total_limit), kHow, "checkpoints to keep", 1, 1e6));
   add(plain(PLIMSOLL_FIELD(debug.dump_dir), kHow, "write step-%06d.safetensors of every step here"));
   add(plain(PLIMSOLL_FIELD(debug.dump), kHow, "what a dump holds",

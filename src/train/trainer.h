@@ -81,6 +81,8 @@ class Trainer {
   Status choose_checkpoint(const TrainerOptions& options);
   Status take_output_folder(const TrainerOptions& options);
   Status initialise(const TrainerOptions& options);
+  /// Refuses another program's folder where a checkpoint after `step` will be saved.
+  [[nodiscard]] Status check_places(int64_t step) const;
   /// Loads the chosen checkpoint, or the next that is intact.
   Status load(const Note& note);
   Status make_writer(const Note& note);

@@ -49,6 +49,7 @@ Result<std::unique_ptr<Trainer>> Trainer::create(const RunConfig& config, Prepar
   if (!options.synthetic_data) {
     PLIMSOLL_TRY(trainer->take_output_folder(options));
     PLIMSOLL_TRY(trainer->choose_checkpoint(options));
+    PLIMSOLL_TRY(trainer->check_places(trainer->checkpoint_ ? trainer->checkpoint_->manifest.step : 0));
     PLIMSOLL_TRY(write_file_atomically(config.output.dir + "/run.yaml", run_config_yaml(config)));
   }
   if (!config.debug.dump_dir.empty()) PLIMSOLL_TRY(create_writable_directory(config.debug.dump_dir));
@@ -87,9 +88,8 @@ Status Trainer::open_data(const TrainerOptions& options) {
 Status Trainer::take_output_folder(const TrainerOptions& options) {
   PLIMSOLL_TRY(create_writable_directory(config_.output.dir));
   PLIMSOLL_ASSIGN(lock_, DirectoryLock::take(config_.output.dir));
-  PLIMSOLL_TRY(clean_directory(config_.output.dir, [](std::string_view name) {
-    return name == "final" || checkpoint_step(name).has_value();
-  }));
+  const auto is_ours = [](std::string_view name) { return name == "final" || checkpoint_step(name); };
+  PLIMSOLL_TRY(clean_directory(config_.output.dir, is_ours, find_checkpoints(config_.output.dir).empty()));
   PLIMSOLL_ASSIGN(choice_, choose_checkpoints(options.resume, config_.output.dir));
   return Ok{};
 }
@@ -113,17 +113,31 @@ Status Trainer::choose_checkpoint(const TrainerOptions& options) {
   return check_same_run(*checkpoint_, config_, prepared_.model_config, manifest_);
 }
 
+Status Trainer::check_places(int64_t step) const {
+  const int64_t every = config_.output.save_steps;
+  if (every <= 0) return Ok{};
+  std::error_code code;
+  for (std::filesystem::directory_iterator it(config_.output.dir, code), end; !code && it != end;
+       it.increment(code)) {
+    const std::optional<int64_t> n = checkpoint_step(it->path().filename().string());
+    if (!n || *n <= step || *n > total_steps_ || (*n % every != 0 && *n != total_steps_)) continue;
+    const std::string path = checkpoint_path(config_.output.dir, *n);
+    if (!is_checkpoint(path))
+      return Error{ErrorCode::kInvalidArgument,
+                   "another program's folder is where a checkpoint will be saved", path,
+                   "choose another output.dir, or move it away"};
+  }
+  return Ok{};
+}
+
 Status Trainer::load(const Note& note) {
   for (;;) {
-    const Status loaded = load_checkpoint(*checkpoint_, prepared_, *session_, num_threads(config_));
+    Status loaded = load_checkpoint(*checkpoint_, prepared_, *session_, num_threads(config_));
     if (loaded) break;
-    if (loaded.error().code != ErrorCode::kBadData || choice_.only_this) return loaded;
-    note("passed over, because it is damaged: " + loaded.error().message());
-    if (++candidate_ == choice_.candidates.size())
-      return Error{ErrorCode::kBadData, "every checkpoint is damaged", config_.output.dir,
-                   "start anew with --resume never"};
+    PLIMSOLL_TRY(pass_over(choice_, candidate_++, std::move(loaded).error(), note));
     PLIMSOLL_ASSIGN(checkpoint_, open_first_intact(choice_, candidate_, note));
     PLIMSOLL_TRY(check_same_run(*checkpoint_, config_, prepared_.model_config, manifest_));
+    PLIMSOLL_TRY(check_places(checkpoint_->manifest.step));
   }
   const CheckpointManifest& m = checkpoint_->manifest;
   step_ = saved_step_ = m.step;
@@ -161,7 +175,7 @@ Status Trainer::make_writer(const Note& note) {
   PLIMSOLL_ASSIGN(auto files, CheckpointFiles::create(config_, prepared_, *session_, manifest_));
   PLIMSOLL_ASSIGN(writer_, CheckpointWriter::create(config_, std::move(files), options));
   // A process that was killed after its save and before it took the old one away.
-  if (checkpoint_ && options.stale.empty()) PLIMSOLL_TRY(writer_->rotate(step_));
+  if (checkpoint_ && options.stale.empty()) writer_->rotate(step_);
   session_->set_update_gate([this] { writer_->wait_for_sources(); });
   return Ok{};
 }

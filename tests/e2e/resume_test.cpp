@@ -269,6 +269,68 @@ TEST_F(Finished, SaysWhereAllAreDamaged) {
   EXPECT_EQ(named.exit_code, 65);
 }
 
+/// What the operating system refuses to open, for root too.
+void make_unreadable(const std::string& path) {
+  std::filesystem::remove(path);
+  std::filesystem::create_symlink(std::filesystem::path(path).filename(), path);  // a loop: ELOOP
+}
+
+TEST_F(Finished, PassesOverWhatCannotBeRead) {
+  make_unreadable(folder_.path("out/checkpoint-10/checkpoint.json"));
+  const Outcome named = again("--resume out/checkpoint-10");
+  EXPECT_EQ(named.exit_code, 74) << named.err;
+  const Outcome outcome = again();
+  EXPECT_EQ(outcome.exit_code, 0) << outcome.err;
+  EXPECT_THAT(outcome.err, HasSubstr("passed over, because it cannot be read"));
+  EXPECT_THAT(outcome.err, HasSubstr("checkpoint-10/checkpoint.json"));
+  EXPECT_THAT(outcome.err, HasSubstr("going on after step 9"));
+  EXPECT_TRUE(folder_.read("out/final/model.safetensors") == reference().model);
+}
+
+TEST_F(Finished, GivesTheNamesBackThatAKilledReplacementHid) {
+  for (const char* step : {"9", "10"})
+    std::filesystem::rename(folder_.path(std::string("out/checkpoint-") + step),
+                            folder_.path(std::string("out/.checkpoint-") + step + ".old"));
+  std::filesystem::create_directories(folder_.path("out/.checkpoint-3.tmp"));
+  const Outcome outcome = again();
+  EXPECT_EQ(outcome.exit_code, 0) << outcome.err;
+  EXPECT_THAT(outcome.err, HasSubstr("going on after step 10"));
+  EXPECT_TRUE(exists("checkpoint-9") && exists("checkpoint-10"));
+  EXPECT_FALSE(exists(".checkpoint-3.tmp"));
+}
+
+TEST_F(Finished, RefusesAFolderOfAnotherProgramInTheWayAtOnce) {
+  std::filesystem::create_directories(folder_.path("out/checkpoint-12"));
+  folder_.write("out/checkpoint-12/pytorch_model.bin", "theirs");
+  const Outcome refused = again("training.max_steps=20");
+  EXPECT_EQ(refused.exit_code, 2) << refused.err;
+  EXPECT_THAT(refused.err, HasSubstr("out/checkpoint-12"));
+  EXPECT_THAT(refused.err, HasSubstr("hint: choose another output.dir"));
+  EXPECT_EQ(again("training.max_steps=13").exit_code, 2);
+  EXPECT_EQ(again("training.max_steps=13 output.save_steps=5").exit_code, 0);
+  EXPECT_EQ(folder_.read("out/checkpoint-12/pytorch_model.bin"), "theirs");
+}
+
+TEST(LastSave, ThatFailsStillLeavesTheModel) {
+  const Folder folder;
+  prepare(folder);
+  folder.write("run.yaml", run_text(std::string(kLlama).insert(1, "torch_dtype: bfloat16, ")));
+  const std::string overrides = "runtime.threads=1 training.max_steps=2";
+  // The optimizer's file is twice the model's: this limit lies between.
+  ASSERT_EQ(folder.run("train run.yaml " + overrides).exit_code, 0);
+  const std::string model = folder.read("out/final/model.safetensors");
+  EXPECT_THAT(folder.read("out/final/config.json"), Not(HasSubstr("torch_dtype")));
+  EXPECT_THAT(folder.read("out/final/config.json"), HasSubstr("\"dtype\": \"float32\""));
+  std::filesystem::remove_all(folder.path("out"));
+  const Outcome outcome = folder.run("train run.yaml --json " + overrides,
+                                     "prlimit --fsize=" + std::to_string(model.size() * 3 / 2));
+  EXPECT_EQ(outcome.exit_code, 74) << outcome.err;
+  EXPECT_THAT(outcome.err, HasSubstr("ulimit -f"));
+  EXPECT_THAT(outcome.out, HasSubstr("\"path\": \"out/final\""));
+  EXPECT_FALSE(std::filesystem::exists(folder.path("out/checkpoint-2")));
+  EXPECT_TRUE(folder.read("out/final/model.safetensors") == model);
+}
+
 TEST_F(Finished, LeavesFoldersOfOtherProgramsAlone) {
   std::filesystem::create_directories(folder_.path("out/checkpoint-500"));
   folder_.write("out/checkpoint-500/pytorch_model.bin", "theirs");
@@ -319,9 +381,9 @@ class Child {
   pid_t pid_ = -1;
 };
 
-bool wait_for(const Folder& folder, const std::string& text) {
+bool wait_for(const Folder& folder, const std::string& text, const std::string& file = "out.txt") {
   for (int i = 0; i < 1000; ++i) {
-    if (folder.read("out.txt").find(text) != std::string::npos) return true;
+    if (folder.read(file).find(text) != std::string::npos) return true;
     std::this_thread::sleep_for(std::chrono::milliseconds(5));
   }
   return false;
@@ -357,6 +419,13 @@ TEST(Signals, EndAnEvaluationWhichIsMadeUpFor) {
   EXPECT_EQ(child.wait(), 75);
   EXPECT_THAT(folder.read("out.txt"), Not(HasSubstr("\"event\": \"eval\"")));
   EXPECT_THAT(folder.read("err.txt"), HasSubstr("saved in out/checkpoint-4"));
+  // Where the named checkpoint is all there is, auto would not find it.
+  const Child elsewhere(folder, overrides + " output.dir=other --resume out/checkpoint-4");
+  ASSERT_TRUE(wait_for(folder, "going on after", "err.txt")) << folder.read("err.txt");
+  elsewhere.send(SIGTERM);
+  EXPECT_EQ(elsewhere.wait(), 75);
+  EXPECT_THAT(folder.read("err.txt"), HasSubstr("saved in out/checkpoint-4"));
+  EXPECT_THAT(folder.read("err.txt"), HasSubstr("hint: run the same command again and"));
   folder.write("eval.txt",
                some_text(1'000'000).substr(0, 900));  // a shorter wait; its content is not compared
   const Outcome outcome = folder.run("train run.yaml --json " + overrides);

@@ -25,6 +25,9 @@ TEST(Resolve, IsGreedyUnlessTheModelOrAFlagSays) {
   EXPECT_EQ(samples.sampling.temperature, 0.6);
   EXPECT_EQ(samples.sampling.top_p, 0.9);
   EXPECT_EQ(samples.sampling.top_k, 20);
+  // As transformers where the file does not say.
+  EXPECT_EQ(resolved({}, R"({"do_sample": true})").sampling.top_k, 50);
+  EXPECT_EQ(resolved({}, R"({"do_sample": false})").sampling.top_k, 0);
   EXPECT_EQ(resolved({.temperature = 0}, R"({"do_sample": true})").sampling.temperature, 0);
   EXPECT_EQ(resolved({}, R"({"do_sample": true})").sampling.temperature, 1);
   EXPECT_EQ(resolved({.top_p = 0.5}, "{}").sampling.temperature, 1);

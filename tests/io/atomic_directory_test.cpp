@@ -79,8 +79,19 @@ TEST(RetireDirectory, TakesNameAndContentAway) {
   ASSERT_TRUE(hide_directories({folder.path("a"), folder.path("none")}, hidden));
   EXPECT_FALSE(std::filesystem::exists(folder.path("a")));
   EXPECT_EQ(folder.num_files(), 1U);
-  ASSERT_TRUE(remove_hidden(hidden));
+  remove_hidden(hidden);
   EXPECT_EQ(folder.num_files(), 0U);
+}
+
+TEST(RetireDirectory, GivesNamesBack) {
+  const TemporaryFolder folder;
+  std::filesystem::create_directories(folder.path("a"));
+  folder.write("a/c", "x");
+  std::vector<std::string> hidden;
+  ASSERT_TRUE(hide_directories({folder.path("a")}, hidden));
+  show_hidden(hidden);
+  EXPECT_EQ(read_all(folder.path("a/c")), "x");
+  EXPECT_EQ(folder.num_files(), 1U);
 }
 
 TEST(CleanDirectory, KnowsWhatItsOwnLeave) {
@@ -95,6 +106,22 @@ TEST(CleanDirectory, KnowsWhatItsOwnLeave) {
   EXPECT_TRUE(std::filesystem::exists(folder.path("a-4")));
   EXPECT_TRUE(std::filesystem::exists(folder.path(".b.tmp")));  // somebody else's
   EXPECT_TRUE(std::filesystem::exists(folder.path(".tmp")));
+}
+
+TEST(CleanDirectory, GivesNamesBackWhereWhatReplacesThemWasNotPublished) {
+  const auto is_ours = [](std::string_view name) { return name.starts_with("a-"); };
+  for (const bool none_left : {false, true})
+    for (const bool unpublished : {false, true}) {
+      const TemporaryFolder folder;
+      for (const char* name : {".a-1.old", ".a-2.old"})
+        std::filesystem::create_directories(folder.path(name));
+      if (unpublished) std::filesystem::create_directories(folder.path(".a-3.tmp"));
+      ASSERT_TRUE(clean_directory(folder.path(), is_ours, none_left));
+      const bool back = none_left && unpublished;
+      EXPECT_EQ(std::filesystem::exists(folder.path("a-1")), back);
+      EXPECT_EQ(std::filesystem::exists(folder.path("a-2")), back);
+      EXPECT_EQ(folder.num_files(), back ? 2U : 0U);
+    }
 }
 
 TEST(FreeSpace, IsComparedWithWhatIsNeeded) {

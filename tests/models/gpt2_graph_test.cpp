@@ -45,8 +45,8 @@ TEST(Gpt2Graph, AnUntiedHeadIsAParameter) {
   const auto model = model_of(config_with(R"("tie_word_embeddings": false)"));
   EXPECT_THAT(tensor_list(*model), testing::Contains("lm_head.weight [211,60]"));
   EXPECT_EQ(model->num_matmul_parameters(), model_of(config(2))->num_matmul_parameters());
-  EXPECT_FALSE(model->ignores_tensor("lm_head.weight"));
-  EXPECT_TRUE(model_of(config(2))->ignores_tensor("lm_head.weight"));
+  EXPECT_FALSE(model->tied_head());
+  EXPECT_TRUE(model_of(config(2))->tied_head());
   expect_forward_agrees(*model, 2, 7);
 }
 

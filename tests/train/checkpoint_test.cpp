@@ -149,6 +149,17 @@ class Damage : public testing::Test {
   CheckpointManifest manifest_;
 };
 
+TEST(CheckpointText, NamesEachTensorOnce) {
+  CheckpointManifest m = some_manifest();
+  m.files[0].tensors[1].name = m.files[0].tensors[0].name;
+  std::string text;
+  write_checkpoint_text(m, text);
+  const auto read = parse_checkpoint(text);
+  ASSERT_FALSE(read);
+  EXPECT_EQ(read.error().code, ErrorCode::kBadData);
+  EXPECT_THAT(read.error().message(), HasSubstr("stands twice"));
+}
+
 TEST_F(Damage, IsNotSeenWhereThereIsNone) {
   for (const int threads : {1, 2, 5}) {
     const Status status = look(threads);

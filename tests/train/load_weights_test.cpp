@@ -198,6 +198,20 @@ TEST(LoadWeights, ATiedHeadMayStandInTheFile) {
   Target target(*model);
   ASSERT_TRUE(load(*model, folder.path(), target));
   expect_loaded(*model, target);
+  // Or there alone: what is tied is one tensor under either name.
+  StoredTensors head_alone = tensors;
+  head_alone.erase("model.embed_tokens.weight");
+  write_file(folder.path("model.safetensors"), head_alone);
+  Target other(*model);
+  ASSERT_TRUE(load(*model, folder.path(), other));
+  expect_loaded(*model, other);
+  // A head of its own is not passed over.
+  tensors["lm_head.weight"].bytes.back() = static_cast<char>(tensors["lm_head.weight"].bytes.back() ^ 1);
+  write_file(folder.path("model.safetensors"), tensors);
+  const auto refused = load(*model, folder.path(), target);
+  ASSERT_FALSE(refused);
+  EXPECT_EQ(refused.error().code, ErrorCode::kBadData);
+  EXPECT_THAT(refused.error().hint, HasSubstr("tie_word_embeddings=false"));
 }
 
 TEST(LoadWeights, NamesWhatDoesNotFit) {

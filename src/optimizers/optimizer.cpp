@@ -39,20 +39,6 @@ void append_rule(ir::Builder& b, const ops::UpdateRule& rule, const Update& u, V
 
 }  // namespace
 
-const OptimizerDef* find_optimizer(std::string_view name) {
-  for (const auto file : kOptimizerFiles)
-    for (const OptimizerDef& def : file())
-      if (def.name == name) return &def;
-  return nullptr;
-}
-
-std::vector<std::string_view> optimizer_names() {
-  std::vector<std::string_view> names;
-  for (const auto file : kOptimizerFiles)
-    for (const OptimizerDef& def : file()) names.push_back(def.name);
-  return names;
-}
-
 Status append_update(ir::Builder& b, const std::vector<Update>& updates, const OptimizerOptions& options) {
   const OptimizerDef* def = find_optimizer(options.name);
   if (def == nullptr)

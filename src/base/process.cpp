@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <array>
 #include <atomic>
+#include <chrono>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
@@ -49,6 +50,10 @@ int64_t cgroup_number(const char* v2, const char* v1) {
 std::atomic<int64_t> large_allocations{0};
 
 }  // namespace
+
+double now_seconds() {
+  return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
+}
 
 int64_t peak_resident_bytes() { return KernelFile("/proc/self/status").number_after("VmHWM:") * 1024; }
 

@@ -6,6 +6,8 @@
 
 namespace plimsoll {
 
+/// Of a clock that only goes forward; differences alone mean something.
+double now_seconds();
 /// VmHWM: the most that was ever resident, as the kernel shows it.
 int64_t peak_resident_bytes();
 /// VmSize: all mappings, the heap included. Reads without allocating.

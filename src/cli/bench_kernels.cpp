@@ -14,7 +14,6 @@
 #include "base/process.h"
 #include "io/tree.h"
 #include "ops/op_list.h"
-#include "train/trainer.h"
 
 namespace plimsoll::cli {
 namespace {
@@ -83,9 +82,9 @@ class Bench {
     const runtime::KernelCall call{&op_, inputs_, outputs_, workspace_};
     double best = 1e30, total = 0;
     for (int i = 0; i < 100 && (i < 3 || total < 0.4); ++i) {
-      const double start = train::now_seconds();
+      const double start = now_seconds();
       backend_.launch(call, ir::Queue::kCompute);
-      const double t = train::now_seconds() - start;
+      const double t = now_seconds() - start;
       best = std::min(best, t);
       total += t;
     }

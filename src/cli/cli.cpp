@@ -12,9 +12,9 @@
 #include <system_error>
 
 #include "backends/cpu/kernels/isa.h"
+#include "base/process.h"
 #include "cli/commands.h"
 #include "io/suggest.h"
-#include "train/trainer.h"
 
 namespace plimsoll::cli {
 namespace {
@@ -131,7 +131,7 @@ void add_run_arguments(CLI::App& command, RunArguments& arguments) {
 }
 
 int run(int argc, char** argv) {
-  const Environment environment{train::now_seconds()};
+  const Environment environment{now_seconds()};
   occupy_standard_descriptors();
   if (const auto isa = cpu::select_isa(std::getenv("PLIMSOLL_ISA")); !isa) return report(isa.error());
   CLI::App app{

@@ -1,19 +1,12 @@
 #include "generate/generator.h"
 
 #include <algorithm>
-#include <chrono>
 
 #include "base/process.h"
 #include "planner/generation_programs.h"
 
 namespace plimsoll::generate {
-namespace {
-
-double now_seconds() {
-  return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
-}
-
-}  // namespace
+namespace {}  // namespace
 
 std::string_view name(Finish finish) {
   switch (finish) {

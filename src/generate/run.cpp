@@ -4,7 +4,6 @@
 #include <malloc.h>
 
 #include <algorithm>
-#include <chrono>
 #include <cstring>
 #include <filesystem>
 #include <map>
@@ -31,10 +30,6 @@ namespace {
 constexpr int64_t kDefaultBatch = 8;
 /// Buffers of load_weights.
 constexpr int64_t kLoadBytesPerThread = 64 << 10;
-
-double now_seconds() {
-  return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
-}
 
 /// Bytes of the heap that are in use.
 int64_t heap_bytes() {

@@ -8,13 +8,13 @@
 
 namespace plimsoll {
 
-Status in_parallel(size_t count, int num_threads, const std::function<Status(size_t)>& work) {
+Status in_parallel(size_t count, int num_threads, const std::function<Status(size_t, size_t)>& work) {
   std::atomic<size_t> next = 0, failed = count;
   std::mutex mutex;
   Status first_failure = Ok{};
-  const auto claim = [&] {
+  const auto claim = [&](size_t t) {
     for (size_t i = next.fetch_add(1); i < failed.load(); i = next.fetch_add(1)) {
-      Status status = work(i);
+      Status status = work(i, t);
       if (status) continue;
       const std::lock_guard lock(mutex);
       if (i >= failed.load()) continue;
@@ -25,8 +25,8 @@ Status in_parallel(size_t count, int num_threads, const std::function<Status(siz
   {
     std::vector<std::jthread> threads;
     const size_t wanted = std::min(static_cast<size_t>(std::max(num_threads, 1)), count);
-    for (size_t t = 1; t < wanted; ++t) threads.emplace_back(claim);
-    claim();
+    for (size_t t = 1; t < wanted; ++t) threads.emplace_back(claim, t);
+    claim(0);
   }
   return first_failure;
 }

@@ -3,11 +3,11 @@
 
 #include <fmt/format.h>
 
-#include <array>
 #include <set>
 #include <string_view>
 
 #include "base/units.h"
+#include "io/safetensors_reader.h"
 #include "io/tree.h"
 
 namespace plimsoll {
@@ -36,28 +36,8 @@ Tree header_entry(const SafetensorsEntry& entry, int64_t begin, int64_t end) {
 }  // namespace
 
 int64_t safetensors_dtype_bytes(std::string_view dtype) {
-  struct Row {
-    std::string_view name;
-    int64_t bytes;
-  };
-  static constexpr std::array<Row, 15> kTable = {{{"F64", 8},
-                                                  {"I64", 8},
-                                                  {"U64", 8},
-                                                  {"F32", 4},
-                                                  {"I32", 4},
-                                                  {"U32", 4},
-                                                  {"F16", 2},
-                                                  {"BF16", 2},
-                                                  {"I16", 2},
-                                                  {"U16", 2},
-                                                  {"F8_E4M3", 1},
-                                                  {"F8_E5M2", 1},
-                                                  {"I8", 1},
-                                                  {"U8", 1},
-                                                  {"BOOL", 1}}};
-  for (const Row& row : kTable)
-    if (row.name == dtype) return row.bytes;
-  return 0;
+  const int bits = safetensors_dtype_bits(dtype);
+  return bits % 8 == 0 ? bits / 8 : 0;
 }
 
 Result<SafetensorsLayout> SafetensorsLayout::create(

@@ -25,7 +25,8 @@ struct SafetensorsEntry {
   std::vector<int64_t> shape = {};
 };
 
-/// Bytes of one element of a dtype by the format's name; 0 for a name that it does not have.
+/// Bytes of one element of a dtype by the format's name; 0 for a name that it does not have, and for types of
+/// less than a byte.
 int64_t safetensors_dtype_bytes(std::string_view dtype);
 
 /// What stands before the payload, and where each tensor lies behind it.

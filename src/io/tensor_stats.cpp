@@ -139,7 +139,7 @@ Result<TensorStats> measure_tensor(const SafetensorsFile& file, const Safetensor
 
 Result<std::vector<TensorStats>> measure_tensors(const std::vector<WeightRef>& tensors, int num_threads) {
   std::vector<TensorStats> all(tensors.size());
-  PLIMSOLL_TRY(in_parallel(tensors.size(), num_threads, [&](size_t i) -> Status {
+  PLIMSOLL_TRY(in_parallel(tensors.size(), num_threads, [&](size_t i, size_t) -> Status {
     PLIMSOLL_ASSIGN(all[i], measure_tensor(*tensors[i].file, *tensors[i].tensor));
     return Ok{};
   }));

@@ -2,6 +2,7 @@
 
 #include "ops/op_list.h"
 #include "ops/ops.h"
+#include "planner/finish_program.h"
 
 namespace plimsoll::planner {
 namespace {
@@ -62,23 +63,15 @@ class GenerationBuilder {
     // The product of few rows has bits of its own, so that of the many does not stand in for it: a row's
     // logits must not depend on how many others there are.
     options.few_rows = decodes ? options_.batch_size : 0;
-    options.workspace_bytes = [this](const ir::OpTypes& types) { return backend_.workspace_bytes(types); };
-    if (!options.dump_dir.empty()) options.dump_dir += "/" + graph.name;
-    return options;
+    return program_options(std::move(options), graph, backend_);
   }
 
   Result<passes::Program> finish(Graph graph, passes::Pipeline& pipeline) {
-    PLIMSOLL_TRY(pipeline.backward(graph));
-    PLIMSOLL_ASSIGN(passes::InPlaceReport in_place, pipeline.arrange(graph));
-    passes::BindOptions bind;
-    bind.in_place = std::move(in_place.aliases);
-    bind.accepts_strided = [this](std::string_view op, size_t i) { return backend_.accepts_strided(op, i); };
-    bind.workspace_bytes = [this](const ir::OpTypes& types) { return backend_.workspace_bytes(types); };
-    PLIMSOLL_ASSIGN(passes::Binding binding, passes::bind_storage(graph, bind, ops::find_op));
-    passes::MemoryPlan plan = passes::plan_memory(graph, binding, options_.memory);
-    add_cost(graph);
+    PLIMSOLL_ASSIGN(passes::Program program,
+                    finish_program(std::move(graph), pipeline, options_.memory, backend_));
+    add_cost(program.graph);
     result_.timings.insert(result_.timings.end(), pipeline.timings().begin(), pipeline.timings().end());
-    return passes::Program{std::move(graph), std::move(binding), std::move(plan)};
+    return program;
   }
 
   void add_cost(const Graph& graph) {

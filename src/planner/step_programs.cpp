@@ -8,6 +8,7 @@
 #include "ops/op_list.h"
 #include "ops/ops.h"
 #include "passes/accumulate.h"
+#include "planner/finish_program.h"
 
 namespace plimsoll::planner {
 namespace {
@@ -23,17 +24,6 @@ ir::StateDecl input(std::string_view name, DType dtype, ir::Shape shape) {
 }
 
 ir::StateDecl random_state() { return {std::string(kRandomState), {DType::kI32, {4}}, StateClass::kScalars}; }
-
-/// Values that the ops norming the gradients read: what the report counts as gradients.
-std::vector<ValueId> gradient_values(const Graph& graph) {
-  std::vector<ValueId> values;
-  for (const ir::OpId id : graph.order()) {
-    const ir::Op& op = graph.op(id);
-    if (op.def->name == "sum_squares" || op.def->name == "sum_squares_sweep")
-      values.insert(values.end(), op.inputs.begin(), op.inputs.end());
-  }
-  return values;
-}
 
 class ProgramBuilder {
  public:
@@ -69,9 +59,7 @@ class ProgramBuilder {
     passes::PipelineOptions options = options_.pipeline;
     options.grad = grad;
     options.chunk_tokens = chunk_tokens();
-    options.workspace_bytes = [this](const ir::OpTypes& types) { return backend_.workspace_bytes(types); };
-    if (!options.dump_dir.empty()) options.dump_dir += "/" + graph.name;
-    return options;
+    return program_options(std::move(options), graph, backend_);
   }
   /// Whole granules, at least one, at most the micro-batch.
   [[nodiscard]] int64_t chunk_tokens() const {
@@ -202,18 +190,11 @@ class ProgramBuilder {
   }
 
   Result<passes::Program> finish(Graph graph, passes::Pipeline& pipeline) {
-    PLIMSOLL_TRY(pipeline.backward(graph));
-    PLIMSOLL_ASSIGN(passes::InPlaceReport in_place, pipeline.arrange(graph));
-    passes::BindOptions bind;
-    bind.in_place = std::move(in_place.aliases);
-    bind.gradients = gradient_values(graph);
-    bind.accepts_strided = [this](std::string_view op, size_t i) { return backend_.accepts_strided(op, i); };
-    bind.workspace_bytes = [this](const ir::OpTypes& types) { return backend_.workspace_bytes(types); };
-    PLIMSOLL_ASSIGN(passes::Binding binding, passes::bind_storage(graph, bind, ops::find_op));
-    passes::MemoryPlan plan = passes::plan_memory(graph, binding, options_.memory);
-    add_cost(graph);
+    PLIMSOLL_ASSIGN(passes::Program program,
+                    finish_program(std::move(graph), pipeline, options_.memory, backend_));
+    add_cost(program.graph);
     result_.timings.insert(result_.timings.end(), pipeline.timings().begin(), pipeline.timings().end());
-    return passes::Program{std::move(graph), std::move(binding), std::move(plan)};
+    return program;
   }
 
   void add_cost(const Graph& graph) {

@@ -34,8 +34,10 @@ inline constexpr std::string_view kTargetsState =
 inline constexpr std::string_view kGradScaleState =
     "step.grad_scale";  ///< f32[1]: 1 / targets of the effective batch
 inline constexpr std::string_view kRandomState = "step.random";  ///< i32[4], see ops.h
-/// f32[1]: the sum of the targets' losses. Programs add to it; the host sets it to -0.0 before the first one.
+/// f32[1]: the sum of the targets' losses. Programs add to it; the host sets it to kLossStart before the
+/// first one: the neutral element of addition, with which a sum begins as its first term, bit for bit.
 inline constexpr std::string_view kLossState = "step.loss";
+inline constexpr float kLossStart = -0.0F;
 inline constexpr std::string_view kLogitsState = "dump.logits";  ///< f32[micro, T, V]
 
 struct StepOptions {

@@ -184,9 +184,7 @@ class ManifestReader {
 Status check_file(const std::string& directory, const CheckpointFile& file) {
   const std::string path = directory + "/" + file.name;
   PLIMSOLL_ASSIGN(const ReadFile content, ReadFile::open(path));
-  if (content.size_bytes() != file.bytes)
-    return broken(fmt::format("the file has {} bytes, {} were written", content.size_bytes(), file.bytes))
-        .at(path);
+  PLIMSOLL_TRY(check_size(content, file));
   if (!file.tensors.empty()) return Ok{};  // checked while they are read
   std::vector<std::byte> buffer(static_cast<size_t>(std::min<int64_t>(file.bytes, 32 << 10)));
   Checksum sum;
@@ -249,6 +247,12 @@ Result<Checkpoint> open_checkpoint(const std::string& path) {
   Checkpoint checkpoint{path, std::move(*manifest)};
   PLIMSOLL_TRY(check_small_files(checkpoint));
   return checkpoint;
+}
+
+Status check_size(const ReadFile& content, const CheckpointFile& file) {
+  if (content.size_bytes() == file.bytes) return Ok{};
+  return broken(fmt::format("the file has {} bytes, {} were written", content.size_bytes(), file.bytes))
+      .at(content.path());
 }
 
 Status check_small_files(const Checkpoint& checkpoint) {

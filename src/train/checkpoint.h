@@ -18,6 +18,7 @@
 #include <vector>
 
 #include "base/result.h"
+#include "io/file.h"
 
 namespace plimsoll::train {
 
@@ -79,6 +80,8 @@ Result<Checkpoint> open_checkpoint(const std::string& path);
 /// Holds the sizes of all files, and the checksums of those without tensors, against the manifest. Errors: as
 /// open_checkpoint, which calls it.
 Status check_small_files(const Checkpoint& checkpoint);
+/// Errors: kBadData where the file is shorter or longer than what was written.
+Status check_size(const ReadFile& content, const CheckpointFile& file);
 /// Reads every byte of the files with tensors too, through `num_threads` small buffers. Errors: kBadData
 /// naming file and tensor; kIo.
 Status verify_checkpoint(const Checkpoint& checkpoint, int num_threads = 1);

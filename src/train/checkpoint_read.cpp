@@ -4,17 +4,15 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <atomic>
 #include <cstdlib>
 #include <cstring>
 #include <memory>
-#include <mutex>
-#include <thread>
 
 #include "base/check.h"
 #include "base/units.h"
 #include "io/checksum.h"
 #include "io/file.h"
+#include "io/parallel.h"
 #include "train/checkpoint.h"
 
 namespace plimsoll::train {
@@ -45,15 +43,13 @@ class TensorReader {
     const int num_threads = std::clamp(wanted_threads, 1, kMostThreads);
     piece_bytes_ = std::min(kMostPieceBytes, kBufferBytes / num_threads / kBlock * kBlock);
     content_.bypass_cache();
-    {
-      const Buffer buffer = make_buffer();
-      PLIMSOLL_TRY(sum(0, file_.header_bytes, {}, file_.checksum, "its header", buffer.get()));
-    }
-    std::vector<std::jthread> threads;
-    for (int i = 1; i < num_threads; ++i) threads.emplace_back([this] { work(); });
-    work();
-    threads.clear();
-    return failed_at_ < order_.size() ? Status(failure_) : Status(Ok{});
+    std::vector<Buffer> buffers;
+    for (int t = 0; t < num_threads; ++t) buffers.push_back(make_buffer());
+    PLIMSOLL_TRY(sum(0, file_.header_bytes, {}, file_.checksum, "its header", buffers.front().get()));
+    return in_parallel(order_.size(), num_threads, [&](size_t i, size_t thread) {
+      const CheckpointTensor& t = file_.tensors[order_[i]];
+      return sum(t.offset, t.bytes, destination_(t), t.checksum, t.name, buffers[thread].get());
+    });
   }
 
  private:
@@ -62,20 +58,6 @@ class TensorReader {
         std::aligned_alloc(static_cast<size_t>(kBlock), static_cast<size_t>(piece_bytes_))));
     PLIMSOLL_CHECK(buffer != nullptr, "no memory to read a checkpoint through");
     return buffer;
-  }
-
-  void work() {
-    const Buffer buffer = make_buffer();
-    for (size_t i; (i = next_.fetch_add(1)) < order_.size();) {
-      const CheckpointTensor& t = file_.tensors[order_[i]];
-      Status status = sum(t.offset, t.bytes, destination_(t), t.checksum, t.name, buffer.get());
-      if (status) continue;
-      const std::scoped_lock lock(mutex_);
-      if (i >= failed_at_) continue;
-      failed_at_ = i;  // the first in the order, whichever thread is first in time
-      failure_ = std::move(status).error();
-      next_ = order_.size();
-    }
   }
 
   /// Bytes [offset, offset + bytes) of the file, block by block, to `to` where that is not empty.
@@ -103,10 +85,6 @@ class TensorReader {
   const TensorDestination& destination_;
   int64_t piece_bytes_ = 0;
   std::vector<size_t> order_;
-  std::atomic<size_t> next_{0};
-  std::mutex mutex_;
-  size_t failed_at_ = SIZE_MAX;
-  Error failure_;
 };
 
 }  // namespace
@@ -114,10 +92,7 @@ class TensorReader {
 Status read_checkpoint_tensors(const Checkpoint& checkpoint, const CheckpointFile& file,
                                const TensorDestination& destination, int num_threads) {
   PLIMSOLL_ASSIGN(const ReadFile content, ReadFile::open(checkpoint.path + "/" + file.name));
-  if (content.size_bytes() != file.bytes)
-    return Error{ErrorCode::kBadData,
-                 fmt::format("the file has {} bytes, {} were written", content.size_bytes(), file.bytes),
-                 content.path(), "resume from an older checkpoint, or --resume never"};
+  PLIMSOLL_TRY(check_size(content, file));
   return TensorReader(file, content, destination)(num_threads);
 }
 

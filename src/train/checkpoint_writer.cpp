@@ -4,7 +4,7 @@
 #include <filesystem>
 #include <utility>
 
-#include "train/trainer.h"
+#include "base/process.h"
 
 namespace plimsoll::train {
 

@@ -13,9 +13,6 @@
 namespace plimsoll::train {
 namespace {
 
-/// The neutral element of addition: a sum that starts with it is the first term, bit for bit.
-constexpr float kNothing = -0.0F;
-
 void print_for_people(const EvalEvent& event, double seconds, const planner::PlanReport& report) {
   const int64_t planned = report.process_peak_bytes(), measured = peak_resident_bytes();
   fmt::print("loss {:.6f}, perplexity {:.6g} over {} tokens, {:.0f} tokens/s\n", event.loss,
@@ -48,7 +45,7 @@ Result<std::optional<EvalEvent>> Evaluator::run(int64_t step, const std::functio
   EvalEvent event;
   event.step = step;
   for (int64_t block = 0; block < end; block += global_batch_size_) {
-    sum = kNothing;
+    sum = planner::kLossStart;
     for (int64_t first = block; first < std::min(block + global_batch_size_, end);
          first += micro_batch_size_) {
       if (stopped && stopped()) return std::optional<EvalEvent>();

@@ -1,7 +1,6 @@
 #include "train/initialise.h"
 
 #include <cstring>
-#include <filesystem>
 
 #include "train/load_weights.h"
 
@@ -13,6 +12,15 @@ void write_constants(const Prepared& prepared, runtime::Session& session) {
       std::memcpy(session.state(c.name).data, c.data.data(), c.data.size() * sizeof(float));
 }
 
+void write_random_state(runtime::Session& session, int64_t seed, int64_t step) {
+  const auto bits = static_cast<uint64_t>(seed);
+  auto* random = session.state(planner::kRandomState).as<int32_t>();
+  random[0] = static_cast<int32_t>(static_cast<uint32_t>(bits));
+  random[1] = static_cast<int32_t>(static_cast<uint32_t>(bits >> 32));
+  random[2] = static_cast<int32_t>(step);
+  random[3] = 0;
+}
+
 Result<std::optional<LoadReport>> initialise(const RunConfig& config, const Prepared& prepared,
                                              runtime::Session& session, bool pretrained, int num_threads) {
   write_constants(prepared, session);
@@ -22,11 +30,7 @@ Result<std::optional<LoadReport>> initialise(const RunConfig& config, const Prep
     PLIMSOLL_ASSIGN(LoadReport report, load_weights(*prepared.model, weights, session, num_threads));
     return std::optional(std::move(report));
   }
-  const auto seed = static_cast<uint64_t>(config.training.seed);
-  auto* random = session.state(planner::kRandomState).as<int32_t>();
-  random[0] = static_cast<int32_t>(static_cast<uint32_t>(seed));
-  random[1] = static_cast<int32_t>(static_cast<uint32_t>(seed >> 32));
-  random[2] = random[3] = 0;
+  write_random_state(session, config.training.seed, /*step=*/0);
   session.run(session.plan().find_program("init"));
   return std::optional<LoadReport>();
 }
@@ -35,10 +39,7 @@ Result<bool> evaluates_weights(const ModelSettings& model) {
   if (model.init == "pretrained") return true;
   PLIMSOLL_ASSIGN(const std::string folder, model_directory(model));
   if (folder.empty()) return false;
-  std::error_code code;
-  for (const char* name : {"/model.safetensors", "/model.safetensors.index.json"})
-    if (std::filesystem::exists(folder + name, code)) return true;
-  return starts_pretrained(model);
+  return ModelWeights::are_in(folder) || starts_pretrained(model);
 }
 
 }  // namespace plimsoll::train

@@ -13,6 +13,10 @@ namespace plimsoll::train {
 /// Writes the model's constants.
 void write_constants(const Prepared& prepared, runtime::Session& session);
 
+/// Writes planner::kRandomState for a step, 0 for what is drawn before the first; its index of the sequence
+/// is 0.
+void write_random_state(runtime::Session& session, int64_t seed, int64_t step);
+
 /// Writes the constants; then reads the parameters from the model's folder, or draws them with the program
 /// `init` from training.seed. Errors: kBadData where folder and model do not match; kIo.
 Result<std::optional<LoadReport>> initialise(const RunConfig& config, const Prepared& prepared,

@@ -207,7 +207,7 @@ Result<LoadReport> load_weights(const models::Model& model, const ModelWeights& 
   if (!match.fits()) return weights_do_not_fit(match, weights);
   PLIMSOLL_TRY(check_tied_head(match, weights));
   const std::vector<Piece> pieces = cut_into_pieces(match, session);
-  PLIMSOLL_TRY(in_parallel(pieces.size(), num_threads, [&](size_t i) {
+  PLIMSOLL_TRY(in_parallel(pieces.size(), num_threads, [&](size_t i, size_t) {
     return read_piece(pieces[i], *float_format(pieces[i].source->weight.tensor->dtype));
   }));
   LoadReport report;

@@ -3,36 +3,25 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <chrono>
 #include <cmath>
 #include <cstring>
 #include <limits>
 
+#include "base/process.h"
 #include "base/signals.h"
 #include "ops/ops.h"
+#include "train/initialise.h"
 #include "train/settings.h"
 
 namespace plimsoll::train {
 namespace {
 
-/// The neutral element of addition: a sum that starts with it is the first term, bit for bit.
-constexpr float kNothing = -0.0F;
-
 float& scalar(runtime::Session& session, std::string_view name) { return *session.state(name).as<float>(); }
 
 }  // namespace
 
-double now_seconds() {
-  return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
-}
-
 void Trainer::write_scalars() {
-  const auto seed = static_cast<uint64_t>(config_.training.seed);
-  auto* random = session_->state(planner::kRandomState).as<int32_t>();
-  random[0] = static_cast<int32_t>(static_cast<uint32_t>(seed));
-  random[1] = static_cast<int32_t>(static_cast<uint32_t>(seed >> 32));
-  random[2] = static_cast<int32_t>(step_);
-  random[3] = 0;
+  write_random_state(*session_, config_.training.seed, step_);
   if (step_ == 0) return;
   const TrainingSettings& t = config_.training;
   optimizers::StepHyper hyper{schedule_->rate(step_), t.adam_beta1,   t.adam_beta2,
@@ -41,7 +30,7 @@ void Trainer::write_scalars() {
   hyper.optimizer = t.optimizer;
   optimizers::write_groups(hyper, session_->state(optimizers::kGroupsState).as<float>());
   scalar(*session_, planner::kGradScaleState) = static_cast<float>(1.0 / static_cast<double>(num_targets()));
-  scalar(*session_, planner::kLossState) = kNothing;
+  scalar(*session_, planner::kLossState) = planner::kLossStart;
 }
 
 int64_t Trainer::num_targets() const {

@@ -129,7 +129,4 @@ struct RunOptions {
 };
 Status run_training(const RunConfig& config, const RunOptions& options);
 
-/// Steady clock in seconds.
-double now_seconds();
-
 }  // namespace plimsoll::train

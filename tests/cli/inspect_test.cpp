@@ -6,7 +6,7 @@
 #include <functional>
 #include <sstream>
 
-#include "cli/commands.h"
+#include "cli/run_plimsoll.h"
 #include "io/json.h"
 #include "io/safetensors_writer.h"
 #include "io/temporary_folder.h"
@@ -18,24 +18,6 @@ namespace {
 using testing::HasSubstr;
 using testing::IsEmpty;
 using testing::Not;
-
-struct Outcome {
-  int code = -1;
-  std::string out, err;
-};
-
-Outcome run_plimsoll(std::vector<std::string> words) {
-  words.insert(words.begin(), "plimsoll");
-  std::vector<char*> arguments;
-  for (std::string& word : words) arguments.push_back(word.data());
-  testing::internal::CaptureStdout();
-  testing::internal::CaptureStderr();
-  Outcome outcome;
-  outcome.code = run(static_cast<int>(arguments.size()), arguments.data());
-  outcome.out = testing::internal::GetCapturedStdout();
-  outcome.err = testing::internal::GetCapturedStderr();
-  return outcome;
-}
 
 /// The lines of --json; each must be an object.
 std::vector<Tree> objects(const std::string& out) {

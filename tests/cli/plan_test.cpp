@@ -2,7 +2,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "cli/commands.h"
+#include "cli/run_plimsoll.h"
 #include "io/file.h"
 #include "io/json.h"
 #include "io/temporary_folder.h"
@@ -12,24 +12,6 @@ namespace {
 
 using testing::HasSubstr;
 using testing::IsEmpty;
-
-struct Outcome {
-  int code = -1;
-  std::string out, err;
-};
-
-Outcome run_plimsoll(std::vector<std::string> words) {
-  words.insert(words.begin(), "plimsoll");
-  std::vector<char*> arguments;
-  for (std::string& word : words) arguments.push_back(word.data());
-  testing::internal::CaptureStdout();
-  testing::internal::CaptureStderr();
-  Outcome outcome;
-  outcome.code = run(static_cast<int>(arguments.size()), arguments.data());
-  outcome.out = testing::internal::GetCapturedStdout();
-  outcome.err = testing::internal::GetCapturedStderr();
-  return outcome;
-}
 
 class PlanTest : public testing::Test {
  protected:

@@ -13,13 +13,13 @@ namespace {
 TEST(InParallel, DoesEachPieceOnce) {
   for (const int threads : {-1, 1, 2, 7}) {
     std::vector<std::atomic<int>> done(100);
-    ASSERT_TRUE(in_parallel(done.size(), threads, [&](size_t i) -> Status {
+    ASSERT_TRUE(in_parallel(done.size(), threads, [&](size_t i, size_t) -> Status {
       ++done[i];
       return Ok{};
     }));
     for (const auto& times : done) EXPECT_EQ(times, 1);
   }
-  EXPECT_TRUE(in_parallel(0, 4, [](size_t) { return Status(Error{}); }));
+  EXPECT_TRUE(in_parallel(0, 4, [](size_t, size_t) { return Status(Error{}); }));
 }
 
 TEST(InParallel, ReturnsTheFirstFailureOfTheList) {
@@ -27,7 +27,7 @@ TEST(InParallel, ReturnsTheFirstFailureOfTheList) {
   for (const size_t early : {size_t{10}, size_t{11}}) {
     std::atomic<int> begun = 0;
     std::atomic<bool> other_begun = false, early_done = false;
-    const Status status = in_parallel(1000, 2, [&](size_t i) -> Status {
+    const Status status = in_parallel(1000, 2, [&](size_t i, size_t) -> Status {
       ++begun;
       if (i < 10) return Ok{};
       if (i == early) {

@@ -48,7 +48,8 @@ class Gpt2 final : public Model {
     ValueId x;
     {
       const auto scope = b.scope("embeddings");
-      const ValueId places = ops::positions(b, shape.dim(0), shape.dim(1), forward.start);
+      ValueId places = positions(b, forward);
+      if (!places.valid()) places = ops::positions(b, shape.dim(0), shape.dim(1));
       x = ops::add(b, ops::embedding(b, read_parameter(b, kEmbedding), forward.tokens),
                    ops::embedding(b, read_parameter(b, "transformer.wpe.weight"), places));
       x = dropout(b, forward, x, c_.embd_pdrop);

@@ -51,6 +51,7 @@ ir::ValueId Model::read_constant(ir::Builder& b, std::string_view name) const {
 }
 
 ir::ValueId Model::positions(ir::Builder& b, const Forward& forward) {
+  if (forward.doc_start.valid()) return ops::document_positions(b, forward.doc_start);
   if (!forward.start.valid()) return {};
   const ir::Shape shape = b.type(forward.tokens).shape;
   return ops::positions(b, shape.dim(0), shape.dim(1), forward.start);
@@ -61,7 +62,7 @@ ir::ValueId Model::attend(ir::Builder& b, const Forward& forward, ir::ValueId q,
   if (forward.cache_tokens == 0) {
     ops::AttentionOptions keyed = options;
     keyed.key = ops::random_key("layers." + std::to_string(layer), "attention");
-    return ops::attention(b, q, k, v, {}, keyed, forward.random).out;
+    return ops::attention(b, q, k, v, forward.doc_start, keyed, forward.random).out;
   }
   const auto through_cache = [&](const char* kind, ir::ValueId x) {
     ir::TensorType type = b.type(x);

@@ -42,7 +42,10 @@ struct Constant {
 
 /// What a forward pass runs on.
 struct Forward {
-  ir::ValueId tokens;        ///< i32[B, T]
+  ir::ValueId tokens;  ///< i32[B, T]
+  /// Packed documents: i32[B, T], the index in its sequence of the first token of each token's document;
+  /// positions count from there, attention sees no further. Absent: a sequence is one document.
+  ir::ValueId doc_start = {};
   ir::ValueId random = {};   ///< i32[4], see ops.h: what dropout draws from; absent: no dropout
   ir::ValueId start = {};    ///< generation: i32[B], the position of column 0 of each row; absent: 0
   int64_t cache_tokens = 0;  ///< generation: positions that the cache holds, S; 0: there is none

@@ -132,6 +132,9 @@ ValueId embedding(Builder& b, ValueId table, ValueId ids, std::optional<int64_t>
 /// i32[batch, tokens]: the index of each token in its sequence, plus start i32[batch] where that is given.
 /// Op `positions`(start?) {batch, tokens}.
 ValueId positions(Builder& b, int64_t batch, int64_t tokens, ValueId start = {});
+/// doc_start i32[B, T], see `attention` -> i32[B, T]: the index of each token in its document. Op
+/// `document_positions`(doc_start).
+ValueId document_positions(Builder& b, ValueId doc_start);
 
 // ---- rotary positions (rope.cpp)
 // -------------------------------------------------------------------------------

@@ -19,6 +19,19 @@ void reference_positions(RefContext& ctx) {
                                   (ctx.inputs.empty() ? 0.0 : ctx.inputs[0]->data[at(i / shape.dim(1))]);
 }
 
+Result<Types> infer_document_positions(const OpTypes& t) {
+  Operands in(t, 1, {"doc_start"});
+  const ir::Shape& shape = t.inputs[0].shape;
+  in.dtypes(DType::kI32).require(shape.rank() == 2, "doc_start must be [B, T]", {0});
+  return in.results({{DType::kI32, shape}});
+}
+
+void reference_document_positions(RefContext& ctx) {
+  const auto& shape = ctx.outputs[0]->type.shape;
+  for (int64_t i = 0; i < shape.num_elements(); ++i)
+    ctx.outputs[0]->data[at(i)] = static_cast<double>(i % shape.dim(1)) - ctx.inputs[0]->data[at(i)];
+}
+
 const OpDef kOps[] = {
     {.name = "positions",
      .summary = "i32[batch, tokens]: the index of each token in its sequence, from start on",
@@ -26,6 +39,13 @@ const OpDef kOps[] = {
      .attrs = {int_attr("batch"), int_attr("tokens")},
      .infer = infer_positions,
      .reference = reference_positions,
+     .recompute = ir::RecomputeClass::kNearlyFree},
+    {.name = "document_positions",
+     .summary = "i32[B, T]: the index of each token in its document",
+     .min_inputs = 1,
+     .max_inputs = 1,
+     .infer = infer_document_positions,
+     .reference = reference_document_positions,
      .recompute = ir::RecomputeClass::kNearlyFree},
 };
 
@@ -36,5 +56,7 @@ OpGroup positions_ops() { return kOps; }
 ValueId positions(Builder& b, int64_t batch, int64_t tokens, ValueId start) {
   return b.op("positions", trimmed({start}), {{"batch", batch}, {"tokens", tokens}});
 }
+
+ValueId document_positions(Builder& b, ValueId doc_start) { return b.op("document_positions", {doc_start}); }
 
 }  // namespace plimsoll::ops

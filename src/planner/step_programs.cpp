@@ -71,6 +71,10 @@ class ProgramBuilder {
     return {options_.micro_batch_size, options_.sequence_length};
   }
 
+  ValueId doc_start(Builder& b) const {
+    return options_.documents ? b.state(input(kDocStartState, DType::kI32, batch_shape())) : ValueId{};
+  }
+
   /// Forward to the loss, which is added to its state; in training with dropout. The passes have run; `loss`
   /// stands for the loss after them.
   Status forward(Graph& graph, passes::Pipeline& pipeline, ValueId& loss, bool training) {
@@ -80,7 +84,7 @@ class ProgramBuilder {
     const ValueId scale = b.state({std::string(kGradScaleState), {DType::kF32, {1}}, StateClass::kScalars});
     const ValueId acc = b.state({std::string(kLossState), {DType::kF32, {1}}, StateClass::kOutput});
     const ValueId random = training ? b.state(random_state()) : ValueId{};
-    const ValueId logits = model_.logits(b, {.tokens = tokens, .random = random});
+    const ValueId logits = model_.logits(b, {.tokens = tokens, .doc_start = doc_start(b), .random = random});
     {
       const auto scope = b.scope("lm_head");
       loss = ops::cross_entropy(b, logits, targets, scale, acc).loss;
@@ -161,8 +165,8 @@ class ProgramBuilder {
     graph.name = "logits";
     passes::Pipeline pipeline(pipeline_options(graph, /*grad=*/false));
     Builder b(graph, ops::find_op);
-    const ValueId values =
-        model_.logits(b, {.tokens = b.state(input(kTokensState, DType::kI32, batch_shape()))});
+    const ValueId values = model_.logits(
+        b, {.tokens = b.state(input(kTokensState, DType::kI32, batch_shape())), .doc_start = doc_start(b)});
     graph.declare_state({std::string(kLogitsState), b.type(values), StateClass::kOutput});
     b.assign(kLogitsState, values);
     PLIMSOLL_TRY(b.status());

@@ -31,6 +31,8 @@ namespace plimsoll::planner {
 inline constexpr std::string_view kTokensState = "batch.tokens";  ///< i32[micro, T]
 inline constexpr std::string_view kTargetsState =
     "batch.targets";  ///< i32[micro, T], ops::kIgnoreTarget: masked
+/// i32[micro, T], only where sequences hold several documents: see models::Forward
+inline constexpr std::string_view kDocStartState = "batch.doc_start";
 inline constexpr std::string_view kGradScaleState =
     "step.grad_scale";  ///< f32[1]: 1 / targets of the effective batch
 inline constexpr std::string_view kRandomState = "step.random";  ///< i32[4], see ops.h
@@ -43,6 +45,7 @@ inline constexpr std::string_view kLogitsState = "dump.logits";  ///< f32[micro,
 struct StepOptions {
   int64_t micro_batch_size = 1;
   int64_t sequence_length = 0;
+  bool documents = false;   ///< sequences hold several documents, kept apart
   bool accumulate = false;  ///< gradients have accumulators: several micro-batches, or a dump of gradients
   bool eval = false;        ///< with the eval program
   bool logits = false;      ///< with the logits program

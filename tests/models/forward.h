@@ -51,18 +51,20 @@ inline void expect_views_cover(const Model& model) {
   }
 }
 
-/// tokens i32[batch, length] -> state "logits".
+/// tokens i32[batch, length], and doc_start alike where sequences hold several documents -> state "logits".
 struct ForwardGraph {
   ir::Graph graph;
   ir::ValueId logits;
   ir::TensorType type;
 };
 
-inline ForwardGraph forward_graph(const Model& model, int64_t batch, int64_t length) {
+inline ForwardGraph forward_graph(const Model& model, int64_t batch, int64_t length, bool documents = false) {
   ForwardGraph f;
   ir::Builder b(f.graph, ops::find_op);
   const ir::TensorType tokens{ir::DType::kI32, ir::Shape{batch, length}};
-  f.logits = model.logits(b, {.tokens = b.state({"tokens", tokens, ir::StateClass::kInput})});
+  Forward forward{.tokens = b.state({"tokens", tokens, ir::StateClass::kInput})};
+  if (documents) forward.doc_start = b.state({"doc_start", tokens, ir::StateClass::kInput});
+  f.logits = model.logits(b, forward);
   PLIMSOLL_CHECK(b.status().ok(), b.status() ? "" : b.status().error().message());
   f.type = b.type(f.logits);
   f.graph.declare_state({"logits", f.type, ir::StateClass::kOutput});
@@ -98,8 +100,9 @@ inline std::vector<int32_t> some_tokens(const Model& model, int64_t batch, int64
 }
 
 inline std::vector<double> interpret(const Model& model, int64_t batch, int64_t length,
-                                     const std::vector<int32_t>& tokens) {
-  const ForwardGraph f = forward_graph(model, batch, length);
+                                     const std::vector<int32_t>& tokens,
+                                     const std::vector<int32_t>& doc_start = {}) {
+  const ForwardGraph f = forward_graph(model, batch, length, !doc_start.empty());
   reference::Interpreter interpreter;
   const auto set = [&](const std::string& name, ir::DType dtype, const ir::Shape& shape, const auto& data) {
     interpreter.set(name, reference::tensor({dtype, shape}, {data.begin(), data.end()}));
@@ -107,6 +110,7 @@ inline std::vector<double> interpret(const Model& model, int64_t batch, int64_t 
   for (const Parameter& p : model.parameters()) set(p.name, ir::DType::kF32, p.shape, weights_of(p));
   for (const Constant& c : model.constants()) set(c.name, ir::DType::kF32, c.shape, c.data);
   set("tokens", ir::DType::kI32, ir::Shape{batch, length}, tokens);
+  if (!doc_start.empty()) set("doc_start", ir::DType::kI32, ir::Shape{batch, length}, doc_start);
   const Status status = interpreter.run(f.graph);
   PLIMSOLL_CHECK(status.ok(), status ? "" : status.error().message());
   return interpreter.find("logits")->data;
@@ -115,8 +119,10 @@ inline std::vector<double> interpret(const Model& model, int64_t batch, int64_t 
 /// A session of the forward program alone, on two threads, with what is dead poisoned.
 class CpuForward {
  public:
-  CpuForward(const Model& model, int64_t batch, int64_t length, bool with_passes = true) : backend_(2) {
-    ForwardGraph f = forward_graph(model, batch, length);
+  CpuForward(const Model& model, int64_t batch, int64_t length, bool with_passes = true,
+             bool documents = false)
+      : backend_(2) {
+    ForwardGraph f = forward_graph(model, batch, length, documents);
     passes::BindOptions bind;
     if (with_passes) bind.in_place = run_passes(f.graph);
     bind.accepts_strided = [&](std::string_view op, size_t i) { return backend_.accepts_strided(op, i); };
@@ -135,8 +141,10 @@ class CpuForward {
     for (const Constant& c : model.constants()) write(c.name, c.data);
   }
 
-  std::vector<float> operator()(const std::vector<int32_t>& tokens) {
+  std::vector<float> operator()(const std::vector<int32_t>& tokens,
+                                const std::vector<int32_t>& doc_start = {}) {
     write("tokens", tokens);
+    if (!doc_start.empty()) write("doc_start", doc_start);
     session_->run(0);
     const runtime::TensorRef logits = session_->state("logits");
     return {logits.as<float>(), logits.as<float>() + logits.num_elements()};

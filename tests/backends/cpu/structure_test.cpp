@@ -16,6 +16,11 @@ TEST(Structure, Copies) {
   expect_op({"fill", {}, {{"shape", std::vector<int64_t>{3, 7000}}, {"value", -1.5}}}, 0.0);
 }
 
+TEST(Structure, Positions) {
+  expect_op({"positions", {}, {{"batch", int64_t{2}}, {"tokens", int64_t{300}}}}, 0.0);
+  expect_op({"document_positions", {indices({2, 300}, 200, 1)}}, 0.0);
+}
+
 TEST(Embedding, AgainstReference) {
   const Tensor ids = indices({2, 300}, 40, 1), dy = normal({2, 300, 33}, 2);
   expect_op({"embedding", {normal({40, 33}, 3), ids}}, 0.0);

@@ -11,7 +11,16 @@ void run_positions(const KernelCall& call, ThreadPool&) {
     out.as<int32_t>()[i] = static_cast<int32_t>(i % tokens) + (start != nullptr ? start[i / tokens] : 0);
 }
 
-constexpr Kernel kKernels[] = {{.op = "positions", .run = run_positions}};
+void run_document_positions(const KernelCall& call, ThreadPool&) {
+  const TensorRef& out = call.outputs[0];
+  const int64_t tokens = out.shape().dim(1);
+  const int32_t* start = call.inputs[0].as<int32_t>();
+  for (int64_t i = 0; i < out.num_elements(); ++i)
+    out.as<int32_t>()[i] = static_cast<int32_t>(i % tokens) - start[i];
+}
+
+constexpr Kernel kKernels[] = {{.op = "positions", .run = run_positions},
+                               {.op = "document_positions", .run = run_document_positions}};
 
 }  // namespace
 

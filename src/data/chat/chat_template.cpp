@@ -1,0 +1,173 @@
+// Reading a template once, and the way of a record through it.
+#include "data/chat/chat_template.h"
+
+#include <fmt/format.h>
+
+#include "data/chat/assistant_spans.h"
+#include "data/chat/conversation.h"
+#include "data/chat/heap.h"
+#include "data/chat/object.h"
+#include "data/chat/parser.h"
+#include "data/chat/renderer.h"
+#include "data/chat/template_files.h"
+#include "io/json_cursor.h"
+
+namespace plimsoll {
+
+struct ChatTemplateParts {
+  std::unique_ptr<const chat::Program> chat = {};
+  std::unique_ptr<const chat::Program> tool_use = {};  ///< null: the same
+  std::string source = {};
+  std::string tool_source = {};
+  std::vector<std::pair<std::string, std::string>> special_tokens = {};
+  ChatOptions options = {};
+};
+
+namespace {
+
+using chat::Conversation;
+using chat::Function;
+using chat::Heap;
+using chat::Program;
+using chat::Value;
+
+Result<std::unique_ptr<const Program>> compile_named(std::string_view text, const std::string& source) {
+  if (utf8_error_at(text) >= 0)
+    return Error{ErrorCode::kBadData, "the chat template is no UTF-8", source, "save it as UTF-8"};
+  auto program = chat::compile(text);
+  if (!program) {
+    Error error = std::move(program).error().at(source);
+    if (error.hint.empty())
+      error.hint =
+          "a chat template is Jinja2: that line is broken, or beyond what is supported; change it, or "
+          "name another template's file";
+    return error;
+  }
+  return std::unique_ptr<const Program>(std::move(program).value());
+}
+
+Result<std::unique_ptr<const ChatTemplateParts>> make_parts(chat::TemplateFiles files,
+                                                            const ChatOptions& options) {
+  auto parts = std::make_unique<ChatTemplateParts>();
+  PLIMSOLL_ASSIGN(parts->chat, compile_named(files.chat.text, files.chat.source));
+  if (!files.tool_use.source.empty()) {
+    PLIMSOLL_ASSIGN(parts->tool_use, compile_named(files.tool_use.text, files.tool_use.source));
+  }
+  parts->source = std::move(files.chat.source);
+  parts->tool_source = std::move(files.tool_use.source);
+  parts->special_tokens = std::move(files.special_tokens);
+  parts->options = options;
+  return std::unique_ptr<const ChatTemplateParts>(std::move(parts));
+}
+
+/// What a name that the template does not set stands for.
+Value outside_value(std::string_view name, const ChatTemplateParts& parts, const Conversation& conversation) {
+  if (name == "tools") return conversation.tools;
+  if (name == "documents") return conversation.documents;
+  if (const chat::Entry* entry = chat::find_entry(conversation.variables, name)) return entry->value;
+  for (const auto& [token, text] : parts.special_tokens)
+    if (token == name) return Value::of(std::string_view(text));
+  if (name == "raise_exception") return Value::of(Function::kRaiseException);
+  if (name == "strftime_now") return Value::of(Function::kStrftimeNow);
+  if (name == "range") return Value::of(Function::kRange);
+  if (name == "namespace") return Value::of(Function::kNamespace);
+  if (name == "dict") return Value::of(Function::kDict);
+  return Value::undefined(name);
+}
+
+/// One conversation, rendered as often as it takes.
+class Rendering {
+ public:
+  Rendering(const ChatTemplateParts& parts, Conversation& conversation)
+      : parts_(parts),
+        conversation_(conversation),
+        with_tools_(parts.tool_use != nullptr && !conversation.tools.is(chat::Kind::kNone)),
+        program_(with_tools_ ? *parts.tool_use : *parts.chat) {
+    for (const std::string_view name : program_.outside)
+      outside_.push_back(outside_value(name, parts, conversation));
+  }
+
+  Status render(std::span<const Value> messages, bool add_generation_prompt, ChatText& out) {
+    const ChatLimits& limits = parts_.options.limits;
+    Heap heap(limits.max_memory_bytes, limits.max_steps, limits.max_output_bytes);
+    for (size_t i = 0; i < outside_.size(); ++i) {
+      if (program_.outside[i] == "messages") outside_[i] = Value::list(messages.data(), messages.size());
+      if (program_.outside[i] == "add_generation_prompt") outside_[i] = Value::of(add_generation_prompt);
+    }
+    chat::Renderer renderer(program_, heap, outside_, parts_.options.now);
+    out.text.clear();
+    out.assistant.clear();
+    if (!renderer.run(out.text, out.assistant)) {
+      const std::string& source = with_tools_ ? parts_.tool_source : parts_.source;
+      return Error{ErrorCode::kBadData, heap.why(), fmt::format("{}: line {}", source, renderer.line()), {}};
+    }
+    knows_spans_ = program_.has_generation && !renderer.generation_lost();
+    return Ok{};
+  }
+
+  Status find_spans(bool add_generation_prompt, ChatText& out) {
+    if (knows_spans_) return Ok{};
+    out.assistant.clear();
+    ChatText other;
+    const auto again = [this, &other](std::span<const Value> messages, bool prompt,
+                                      std::string& text) -> Status {
+      PLIMSOLL_TRY(render(messages, prompt, other));
+      text.swap(other.text);
+      return Ok{};
+    };
+    std::string_view eos;
+    for (const auto& [name, text] : parts_.special_tokens)
+      if (name == "eos_token") eos = text;
+    return chat::find_assistant_spans(conversation_, out.text, add_generation_prompt, eos, again,
+                                      out.assistant);
+  }
+
+ private:
+  const ChatTemplateParts& parts_;
+  Conversation& conversation_;
+  bool with_tools_;
+  const Program& program_;
+  std::vector<Value> outside_ = {};
+  bool knows_spans_ = false;
+};
+
+}  // namespace
+
+ChatTemplate::ChatTemplate(std::unique_ptr<const ChatTemplateParts> parts) : parts_(std::move(parts)) {}
+ChatTemplate::~ChatTemplate() = default;
+
+Result<std::unique_ptr<ChatTemplate>> ChatTemplate::open(const std::string& path,
+                                                         const ChatOptions& options) {
+  PLIMSOLL_ASSIGN(chat::TemplateFiles files, chat::read_template_files(path, options.template_file));
+  PLIMSOLL_ASSIGN(auto parts, make_parts(std::move(files), options));
+  return std::unique_ptr<ChatTemplate>(new ChatTemplate(std::move(parts)));
+}
+
+Result<std::unique_ptr<ChatTemplate>> ChatTemplate::parse(
+    std::string_view text, const std::string& source,
+    const std::vector<std::pair<std::string, std::string>>& special_tokens, const ChatOptions& options) {
+  chat::TemplateFiles files{.chat = {.text = std::string(text), .source = source},
+                            .special_tokens = special_tokens};
+  PLIMSOLL_ASSIGN(auto parts, make_parts(std::move(files), options));
+  return std::unique_ptr<ChatTemplate>(new ChatTemplate(std::move(parts)));
+}
+
+Status ChatTemplate::render(std::string_view record_json, bool add_generation_prompt, ChatText& out,
+                            AssistantSpans spans) const {
+  const ChatLimits& limits = parts_->options.limits;
+  Heap heap(limits.max_memory_bytes, limits.max_steps, limits.max_output_bytes);
+  Conversation conversation(heap);
+  PLIMSOLL_TRY(chat::read_conversation(record_json, conversation));
+  Rendering rendering(*parts_, conversation);
+  PLIMSOLL_TRY(rendering.render(conversation.messages, add_generation_prompt, out));
+  if (spans == AssistantSpans::kSkip) {
+    out.assistant.clear();
+    return Ok{};
+  }
+  return rendering.find_spans(add_generation_prompt, out);
+}
+
+bool ChatTemplate::marks_generation() const { return parts_->chat->has_generation; }
+const std::string& ChatTemplate::source() const { return parts_->source; }
+
+}  // namespace plimsoll

@@ -1,0 +1,37 @@
+// Values as text: str(), repr() and json.dumps() of Python.
+#pragma once
+
+#include <string>
+#include <string_view>
+
+#include "data/chat/heap.h"
+#include "data/chat/value.h"
+
+namespace plimsoll::chat {
+
+/// Python's name of the value's type ("str", "NoneType", "dict").
+std::string_view type_name(const Value& value);
+std::string_view type_name(Kind kind);
+
+/// What using an undefined value fails with: "'x' is undefined".
+std::string undefined_message(const Value& undefined);
+
+/// str(value). False is a failure: a value without a text, nested too deep, too large.
+bool append_text(Heap& heap, const Value& value, std::string& out);
+/// repr(value).
+bool append_repr(Heap& heap, const Value& value, std::string& out);
+/// str(value) as a value; strings stay themselves.
+bool text_of(Heap& heap, const Value& value, Value& out);
+
+struct JsonStyle {
+  bool ascii_only = false;
+  bool has_indent = false;
+  bool sorted_keys = false;
+  std::string_view indent = {};
+  std::string_view item_separator = ", ";
+  std::string_view key_separator = ": ";
+};
+/// json.dumps(value). False is a failure: a value that JSON has not.
+bool append_json(Heap& heap, const Value& value, const JsonStyle& style, std::string& out);
+
+}  // namespace plimsoll::chat

@@ -1,0 +1,129 @@
+// As transformers does: chat_template.jinja (and additional_chat_templates/tool_use.jinja) win over the
+// member of tokenizer_config.json.
+#include "data/chat/template_files.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <filesystem>
+
+#include "io/file.h"
+#include "io/json.h"
+#include "io/json_cursor.h"
+
+namespace plimsoll::chat {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr int64_t kMaxTemplateBytes = int64_t{1} << 20;
+constexpr TreeLimits kConfigLimits{.max_bytes = int64_t{64} << 20, .max_nodes = 5'000'000};
+
+bool is_file(const fs::path& path) {
+  std::error_code ignored;
+  return fs::is_regular_file(path, ignored);
+}
+
+Result<TemplateText> read_text(const std::string& path) {
+  PLIMSOLL_ASSIGN(std::string text, read_small_file(path, kMaxTemplateBytes));
+  if (const int64_t at = utf8_error_at(text); at >= 0)
+    return Error{ErrorCode::kBadData, fmt::format("no UTF-8 at byte {}", at), path,
+                 "a chat template is a text in UTF-8"};
+  return TemplateText{.text = std::move(text), .source = path};
+}
+
+/// A JSON object, or an empty one where there is no such file.
+Result<Tree> read_object(const std::string& path) {
+  if (!is_file(path)) return Tree::map();
+  PLIMSOLL_ASSIGN(const std::string text, read_small_file(path, kConfigLimits.max_bytes));
+  auto tree = parse_json(text, kConfigLimits);
+  if (!tree) return std::move(tree).error().at(path);
+  if (tree->kind != Tree::Kind::kMap)
+    return Error{ErrorCode::kBadData, "no JSON object", path, "it should be as save_pretrained writes it"};
+  return tree;
+}
+
+/// A token is its text, or an object that has it as "content".
+void add_token(const std::string& name, const Tree& value, TemplateFiles& out) {
+  const Tree* text = value.kind == Tree::Kind::kMap ? value.find("content") : &value;
+  if (text == nullptr || text->kind != Tree::Kind::kString) return;
+  const auto same = [&name](const auto& token) { return token.first == name; };
+  if (std::none_of(out.special_tokens.begin(), out.special_tokens.end(), same))
+    out.special_tokens.emplace_back(name, text->text);
+}
+
+void add_tokens(const Tree& config, TemplateFiles& out) {
+  for (const char* name :
+       {"bos_token", "eos_token", "unk_token", "sep_token", "pad_token", "cls_token", "mask_token"})
+    if (const Tree* value = config.find(name)) add_token(name, *value, out);
+  for (const char* section : {"extra_special_tokens", "model_specific_special_tokens"})
+    if (const Tree* named = config.find(section); named != nullptr && named->kind == Tree::Kind::kMap)
+      for (const auto& [name, value] : named->members) add_token(name, value, out);
+}
+
+Status read_named(const Tree& list, const std::string& source, TemplateFiles& out) {
+  const auto broken = [&source](std::string what) {
+    return Error{ErrorCode::kBadData, std::move(what), source,
+                 "a list of templates holds {\"name\": …, \"template\": …}"};
+  };
+  for (const Tree& entry : list.items) {
+    const Tree* name = entry.find("name");
+    const Tree* text = entry.find("template");
+    if (name == nullptr || text == nullptr || name->kind != Tree::Kind::kString ||
+        text->kind != Tree::Kind::kString)
+      return broken("a template without name or text");
+    const TemplateText found{.text = text->text, .source = fmt::format("{} '{}'", source, name->text)};
+    if (name->text == "default") out.chat = found;
+    if (name->text == "tool_use") out.tool_use = found;
+  }
+  if (out.chat.source.empty()) return broken("no template is named 'default'");
+  return Ok{};
+}
+
+Status read_member(const Tree& config, const std::string& file, TemplateFiles& out) {
+  const Tree* member = config.find("chat_template");
+  const std::string source = file + ": chat_template";
+  if (member == nullptr || member->is_null()) return Ok{};
+  if (member->kind == Tree::Kind::kList) return read_named(*member, source, out);
+  if (member->kind != Tree::Kind::kString)
+    return Error{ErrorCode::kBadData, fmt::format("is {}, not a text", member->describe()), source,
+                 "the template is a text, or a list of named ones"};
+  out.chat = {.text = member->text, .source = source};
+  return Ok{};
+}
+
+}  // namespace
+
+Result<TemplateFiles> read_template_files(const std::string& path, const std::string& template_file) {
+  TemplateFiles out;
+  std::error_code ignored;
+  const bool is_directory = fs::is_directory(path, ignored);
+  const fs::path folder = is_directory ? fs::path(path) : fs::path(path).parent_path();
+  const std::string config_file = (folder / "tokenizer_config.json").string();
+  PLIMSOLL_ASSIGN(const Tree config, read_object(config_file));
+  PLIMSOLL_ASSIGN(const Tree tokens, read_object((folder / "special_tokens_map.json").string()));
+  add_tokens(config, out);
+  add_tokens(tokens, out);
+  const fs::path jinja = folder / "chat_template.jinja";
+  const fs::path tool_jinja = folder / "additional_chat_templates" / "tool_use.jinja";
+  if (!template_file.empty() || !is_directory) {
+    PLIMSOLL_ASSIGN(out.chat, read_text(template_file.empty() ? path : template_file));
+    return out;
+  }
+  if (is_file(jinja)) {
+    PLIMSOLL_ASSIGN(out.chat, read_text(jinja.string()));
+    if (is_file(tool_jinja)) {
+      PLIMSOLL_ASSIGN(out.tool_use, read_text(tool_jinja.string()));
+    }
+    return out;
+  }
+  PLIMSOLL_TRY(read_member(config, config_file, out));
+  if (out.chat.source.empty())
+    return Error{
+        ErrorCode::kBadData, "no chat template", path,
+        "chat_template.jinja or tokenizer_config.json's chat_template holds it in an instruction-tuned "
+        "model's directory; for a base model, name a template's file"};
+  return out;
+}
+
+}  // namespace plimsoll::chat

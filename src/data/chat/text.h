@@ -1,0 +1,58 @@
+// Text as Python's str sees it: code points, blanks, case, and how values are printed as text.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <string_view>
+
+namespace plimsoll::chat {
+
+struct CaseExpansion {
+  uint32_t code_point;
+  const char* upper;
+  const char* title;
+};
+/// Ascending by code point.
+std::span<const CaseExpansion> case_expansions();
+
+bool is_ascii(std::string_view text);
+/// Code points of valid UTF-8.
+size_t num_characters(std::string_view text);
+/// Where the code point number `index` starts; the text's end where it has fewer.
+size_t offset_of(std::string_view text, size_t index);
+/// The text of code points [begin, end).
+std::string_view characters(std::string_view text, size_t begin, size_t end);
+
+/// What str.isspace says of a code point.
+bool is_blank(uint32_t code_point);
+/// Bytes of blanks that `text` starts with.
+size_t leading_blanks(std::string_view text);
+/// str.strip: blanks, or the code points of `characters` where given.
+struct StripSides {
+  bool left = true;
+  bool right = true;
+};
+std::string_view stripped(std::string_view text, StripSides sides = {});
+std::string_view stripped(std::string_view text, std::string_view characters, StripSides sides = {});
+
+enum class Case { kUpper, kLower, kTitle, kCapitalize };
+/// str.upper, lower, title, capitalize.
+std::string in_case(std::string_view text, Case which);
+/// str.isupper and islower: some cased character, and none of the other case.
+bool is_in_case(std::string_view text, Case which);
+bool is_alphabetic(uint32_t code_point);
+bool is_decimal(uint32_t code_point);
+
+/// The next line of `text` from `at` on as str.splitlines cuts it, without its end; moves `at` behind the
+/// end.
+std::string_view next_line(std::string_view text, size_t& at, std::string_view* with_end = nullptr);
+
+/// repr() of a float: the shortest text that reads back to it.
+void append_float(double value, std::string& out);
+/// repr() of a str.
+void append_quoted(std::string_view text, std::string& out);
+/// json.dumps of a str.
+void append_json_string(std::string_view text, bool ascii_only, std::string& out);
+
+}  // namespace plimsoll::chat

@@ -1,0 +1,139 @@
+// A pack index open for reading.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <filesystem>
+#include <utility>
+#include <vector>
+
+#include "base/check.h"
+#include "data/packing.h"
+#include "data/packing_file.h"
+#include "io/checksum.h"
+
+namespace plimsoll {
+namespace {
+
+using namespace packing;
+using shard::load_u32;
+using shard::load_u64;
+using shard::read_table_block;
+
+Error damaged(const std::string& path, std::string_view what) {
+  return {ErrorCode::kBadData, fmt::format("the pack index is damaged: {}", what), path,
+          "remove the file: it is made again"};
+}
+
+PackSegment segment_at(const std::byte* entry) {
+  return {.begin = static_cast<int64_t>(load_u64(entry)),
+          .length = static_cast<int32_t>(load_u32(entry + 8)),
+          .shard = static_cast<int32_t>(load_u32(entry + 12))};
+}
+
+}  // namespace
+
+bool lies_within(const PackSegment& segment, std::span<const Shard> shards) {
+  if (segment.shard < 0 || static_cast<size_t>(segment.shard) >= shards.size()) return false;
+  const int64_t tokens = shards[static_cast<size_t>(segment.shard)].info().num_tokens;
+  return segment.length > 0 && segment.begin >= 0 && segment.begin <= tokens - segment.length;
+}
+
+Result<PackIndex> PackIndex::open(const std::string& path, std::span<const Shard> shards,
+                                  const PackOptions& options) {
+  PLIMSOLL_ASSIGN(ReadFile file, ReadFile::open(path));
+  if (file.size_bytes() < kHeaderBytes) return damaged(path, "it is shorter than its header");
+  std::array<std::byte, kHeaderBytes> bytes;
+  PLIMSOLL_TRY(file.read_at(0, bytes));
+  auto header = parse_header(bytes, file.size_bytes());
+  if (!header) return std::move(header).error().at(path);
+  if (header->key != key(shards, options))
+    return Error{ErrorCode::kBadData, "the pack index belongs to other shards or options", path,
+                 "remove the file: it is made again"};
+  PackIndex index(std::move(file), header->key, header->report, segments_layout(header->report),
+                  sequences_layout(header->report));
+  PLIMSOLL_TRY(index.check(shards));
+  return index;
+}
+
+Result<PackIndex> PackIndex::open_or_build(std::span<const Shard> shards, const PackOptions& options,
+                                           const std::string& cache_folder) {
+  const std::string path = fmt::format("{}/{}.pack", cache_folder, checksum_text(key(shards, options)));
+  std::error_code code;
+  if (std::filesystem::exists(path, code)) {
+    auto index = open(path, shards, options);
+    if (index || index.error().code != ErrorCode::kBadData) return index;
+  }
+  PLIMSOLL_TRY(create_writable_directory(cache_folder));
+  PLIMSOLL_TRY(build(shards, options, path));
+  return open(path, shards, options);
+}
+
+Status PackIndex::check(std::span<const Shard> shards) const {
+  std::vector<std::byte> sequence_buffer(static_cast<size_t>(sequences_.block_bytes()));
+  std::vector<std::byte> segment_buffer(static_cast<size_t>(segments_.block_bytes()));
+  std::span<const std::byte> segments;
+  int64_t at = 0, tokens = 0;
+  const auto check_sequence = [&](int64_t end) -> Status {
+    int64_t length = 0;
+    for (; at < end; ++at) {
+      const int64_t inside = at % segments_.entries_per_block;
+      if (inside == 0) {
+        PLIMSOLL_ASSIGN(
+            segments, read_table_block(file_, segments_, segments_.block_of(at), "segments", segment_buffer));
+      }
+      const PackSegment segment = segment_at(segments.data() + inside * segments_.entry_bytes);
+      if (!lies_within(segment, shards))
+        return damaged(path(), fmt::format("segment {} lies outside of its shard", at));
+      length += segment.length;
+    }
+    tokens += length;
+    return length <= report_.sequence_length ? Status(Ok{}) : damaged(path(), "a sequence is too long");
+  };
+  for (int64_t block = 0; block < sequences_.num_blocks(); ++block) {
+    PLIMSOLL_ASSIGN(const auto ends,
+                    read_table_block(file_, sequences_, block, "sequences", sequence_buffer));
+    for (size_t s = 0; s < ends.size(); s += static_cast<size_t>(sequences_.entry_bytes)) {
+      const uint64_t end = load_u64(ends.data() + s);
+      if (end <= static_cast<uint64_t>(at) || end > static_cast<uint64_t>(report_.num_segments))
+        return damaged(path(), "its sequences are out of order");
+      PLIMSOLL_TRY(check_sequence(static_cast<int64_t>(end)));
+    }
+  }
+  if (at != report_.num_segments || tokens != report_.num_tokens)
+    return damaged(path(), "its sequences do not add up to its counts");
+  return Ok{};
+}
+
+Result<PackIndex::Range> PackIndex::segments_of(int64_t index, std::span<std::byte> scratch) const {
+  PLIMSOLL_CHECK(index >= 0 && index < report_.num_sequences, "a sequence outside of the index");
+  Range range;
+  const auto end_of = [&](std::span<const std::byte> ends, int64_t sequence) {
+    return static_cast<int64_t>(
+        load_u64(ends.data() + (sequence % sequences_.entries_per_block) * sequences_.entry_bytes));
+  };
+  const int64_t block = sequences_.block_of(index);
+  if (index > 0 && sequences_.block_of(index - 1) != block) {
+    PLIMSOLL_ASSIGN(const auto ends, read_table_block(file_, sequences_, block - 1, "sequences", scratch));
+    range.begin = end_of(ends, index - 1);
+  }
+  PLIMSOLL_ASSIGN(const auto ends, read_table_block(file_, sequences_, block, "sequences", scratch));
+  if (index > 0 && sequences_.block_of(index - 1) == block) range.begin = end_of(ends, index - 1);
+  range.end = end_of(ends, index);
+  return range;
+}
+
+Result<int64_t> PackIndex::read_segments(int64_t first, std::span<PackSegment> out,
+                                         std::span<std::byte> scratch) const {
+  PLIMSOLL_CHECK(first >= 0 && first < report_.num_segments, "a segment outside of the index");
+  PLIMSOLL_ASSIGN(const auto entries,
+                  read_table_block(file_, segments_, segments_.block_of(first), "segments", scratch));
+  const int64_t inside = first % segments_.entries_per_block;
+  const int64_t held = static_cast<int64_t>(entries.size()) / segments_.entry_bytes;
+  const int64_t count = std::min(held - inside, static_cast<int64_t>(out.size()));
+  for (int64_t i = 0; i < count; ++i)
+    out[static_cast<size_t>(i)] = segment_at(entries.data() + (inside + i) * segments_.entry_bytes);
+  return count;
+}
+
+}  // namespace plimsoll

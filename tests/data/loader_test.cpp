@@ -1,0 +1,145 @@
+// The ring: the batches of any number of threads and any depth are those that reading in order gives.
+#include "data/loader.h"
+
+#include <gtest/gtest.h>
+
+#include <numeric>
+
+#include "data/shard_documents.h"
+#include "io/temporary_folder.h"
+
+namespace plimsoll {
+namespace {
+
+constexpr int64_t kLength = 16;
+
+/// 1 to 30 tokens each, every second token out of the loss.
+std::vector<Document> documents(int count, int32_t base) {
+  std::vector<Document> all;
+  for (int d = 0; d < count; ++d) {
+    Document document;
+    document.ids.resize(static_cast<size_t>(2 + d * 7 % 29));
+    std::iota(document.ids.begin(), document.ids.end(), base + d);
+    for (size_t i = 0; i < document.ids.size(); ++i) document.in_loss.push_back(i % 2 == 1);
+    all.push_back(std::move(document));
+  }
+  return all;
+}
+
+class LoaderTest : public testing::Test {
+ protected:
+  void SetUp() override {
+    write_shard(folder_.path("a"), documents(60, 10), {500, 9, true});
+    write_shard(folder_.path("b"), documents(23, 200), {500, 9, true});
+  }
+  TrainingData open(const std::vector<DataFiles>& files, bool shuffle = true) {
+    TrainingDataOptions options;
+    options.pack.sequence_length = kLength;
+    options.vocab_size = 500;
+    options.seed = 3;
+    options.shuffle = shuffle;
+    options.cache_folder = folder_.path("cache");
+    auto data = TrainingData::open(files, options);
+    EXPECT_TRUE(data) << (data ? "" : data.error().message());
+    return std::move(*data);
+  }
+  const TemporaryFolder folder_;
+};
+
+struct Batch {
+  std::vector<int32_t> values;
+  int64_t tokens = 0, targets = 0;
+  bool operator==(const Batch&) const = default;
+};
+
+std::vector<Batch> load(const TrainingData& data, LoaderOptions options, int64_t first, int count) {
+  options.batch_size = 3;
+  options.documents = true;
+  Loader loader(data, options, first);
+  std::vector<Batch> batches;
+  for (int i = 0; i < count; ++i) {
+    const auto loaded = loader.next();
+    EXPECT_TRUE(loaded) << (loaded ? "" : loaded.error().message());
+    Batch& batch = batches.emplace_back();
+    for (const auto& part : {loaded->tokens, loaded->targets, loaded->doc_start})
+      batch.values.insert(batch.values.end(), part.begin(), part.end());
+    batch.tokens = loaded->counts.tokens;
+    batch.targets = loaded->counts.targets;
+  }
+  return batches;
+}
+
+TEST_F(LoaderTest, GivesTheSameBatchesHoweverItReads) {
+  const TrainingData data = open({{{folder_.path("a")}}});
+  const std::vector<Batch> expected = load(data, {.prefetch = 0}, 0, 40);
+  for (const LoaderOptions& options :
+       {LoaderOptions{.prefetch = 1}, LoaderOptions{.prefetch = 5, .num_threads = 3},
+        LoaderOptions{.prefetch = 2, .num_threads = 4, .grows = true}})
+    EXPECT_EQ(load(data, options, 0, 40), expected) << options.prefetch << " ahead";
+  // A resume begins in the middle.
+  const std::vector<Batch> rest(expected.begin() + 7, expected.end());
+  EXPECT_EQ(load(data, {.num_threads = 2}, 21, 33), rest);
+}
+
+TEST_F(LoaderTest, CountsWhatTheRowsHold) {
+  const TrainingData data = open({{{folder_.path("a")}}});
+  for (const Batch& batch : load(data, {}, 0, 5)) {
+    const size_t third = batch.values.size() / 3;
+    const auto targets = std::span(batch.values).subspan(third, third);
+    EXPECT_EQ(batch.targets, std::count_if(targets.begin(), targets.end(), [](int32_t t) { return t >= 0; }));
+    EXPECT_LE(batch.tokens, 3 * kLength);
+    EXPECT_GT(batch.targets, 0);
+  }
+}
+
+TEST_F(LoaderTest, StopsWhileBuffersAreFull) {
+  const TrainingData data = open({{{folder_.path("a")}}});
+  const Loader unused(data, {.batch_size = 2, .num_threads = 2}, 0);  // its destructor must return
+}
+
+TEST_F(LoaderTest, TellsOfAFailureWhenItsTurnComes) {
+  const TrainingData data = open({{{folder_.path("a")}}}, /*shuffle=*/false);
+  {
+    // Damage behind the open file's back: bytes of the first block.
+    std::FILE* file = std::fopen(folder_.path("a").c_str(), "r+b");
+    std::fseek(file, 128 + 40, SEEK_SET);
+    std::fputs("damage damage damage", file);
+    std::fclose(file);
+  }
+  Loader loader(data, {.batch_size = 1}, 0);
+  const auto loaded = loader.next();
+  ASSERT_FALSE(loaded);
+  EXPECT_EQ(loaded.error().code, ErrorCode::kBadData);
+}
+
+TEST_F(LoaderTest, AMixtureKeepsItsShares) {
+  const TrainingData data = open({{{folder_.path("a")}, 3}, {{folder_.path("b")}, 1}});
+  int64_t of_b = 0;
+  const int64_t count = 4096;  // whole blocks
+  std::vector<int32_t> tokens(kLength), targets(kLength), starts(kLength);
+  std::vector<std::byte> scratch(static_cast<size_t>(data.scratch_bytes()));
+  for (int64_t p = 0; p < count; ++p) {
+    ASSERT_TRUE(data.read(p, {tokens, targets, starts}, scratch));
+    of_b += tokens[0] >= 200;
+  }
+  EXPECT_EQ(of_b, count / 4);
+  EXPECT_EQ(load(data, {.num_threads = 2}, 0, 20), load(data, {.prefetch = 1}, 0, 20));
+}
+
+TEST_F(LoaderTest, RefusesKindsThatDoNotJoin) {
+  TrainingDataOptions options;
+  options.pack.sequence_length = kLength;
+  options.vocab_size = 500;
+  options.cache_folder = folder_.path("cache");
+  std::FILE* file = std::fopen(folder_.path("t.txt").c_str(), "wb");
+  std::fputs("some text that is long enough for a sequence or two", file);
+  std::fclose(file);
+  const std::vector<DataFiles> both = {{{folder_.path("a"), folder_.path("t.txt")}}};
+  const auto data = TrainingData::open(both, options);
+  ASSERT_FALSE(data);
+  EXPECT_EQ(data.error().code, ErrorCode::kInvalidArgument);
+  EXPECT_EQ(data.error().where, folder_.path("t.txt"));
+}
+
+}  // namespace
+}  // namespace plimsoll

@@ -2,11 +2,13 @@
 //
 //   driver TOKENIZER < texts      each text as u32 length and bytes; answers per text: u32 count, the ids
 //   with special
-//                                 tokens, then u32 length and bytes of their text, with and without special
-//                                 tokens, and streamed, chunks ended by 0x01; count 0xFFFFFFFF where encoding
-//                                 fails
+//                                 tokens, the byte that each of them ends at, 1 where the text in pieces has
+//                                 the same ids, then u32 length and bytes of their text, with and without
+//                                 special tokens, and streamed, chunks ended by 0x01; count 0xFFFFFFFF where
+//                                 encoding fails
 //   driver TOKENIZER seconds FILE FILE…   the thread's seconds for encoding each file, best of three, after
 //   one to warm up
+#include <algorithm>
 #include <ctime>
 #include <fstream>
 #include <iostream>
@@ -17,6 +19,8 @@
 #include "data/tokenizer/tokenizer.h"
 
 namespace {
+
+constexpr size_t kStreamLimit = 2000;  // as in tokenizers_compare.py
 
 void write_u32(uint32_t value) { std::cout.write(reinterpret_cast<const char*>(&value), sizeof value); }
 void write_text(const std::string& text) {
@@ -30,16 +34,40 @@ double thread_seconds() {
   return static_cast<double>(time.tv_sec) + 1e-9 * static_cast<double>(time.tv_nsec);
 }
 
+/// The ids of the text cut at safe places, as a reader comes to them; the stretches it reads depend on the
+/// text alone.
+std::vector<int32_t> encode_in_pieces(const plimsoll::Tokenizer& tokenizer, std::string_view text) {
+  std::vector<int32_t> ids;
+  const size_t most = text.size() < 20000 ? 120 : 5000;
+  size_t begin = 0;
+  size_t end = 0;
+  while (end < text.size()) {
+    end = std::min(text.size(), end + 1 + (end * 2654435761u >> 7) % std::max(most, end - begin));
+    const size_t cut = end == text.size() ? 0 : tokenizer.last_safe_cut(text.substr(begin, end - begin));
+    if (cut == 0) continue;
+    (void)!tokenizer.encode_piece(text.substr(begin, cut), begin == 0, false, true, ids);
+    begin += cut;
+  }
+  (void)!tokenizer.encode_piece(text.substr(begin), begin == 0, true, true, ids);
+  return ids;
+}
+
 void answer(const plimsoll::Tokenizer& tokenizer, const std::string& text) {
   std::vector<int32_t> ids;
+  std::vector<int32_t> same;
+  std::vector<size_t> ends;
   if (!tokenizer.encode(text, true, ids)) return write_u32(0xFFFFFFFF);
+  if (!tokenizer.encode_with_ends(text, true, same, ends) || same != ids) ends.assign(ids.size(), SIZE_MAX);
+  const bool joined = encode_in_pieces(tokenizer, text) == ids;
   write_u32(static_cast<uint32_t>(ids.size()));
   std::cout.write(reinterpret_cast<const char*>(ids.data()), static_cast<std::streamsize>(4 * ids.size()));
+  for (const size_t end : ends) write_u32(static_cast<uint32_t>(end));
+  write_u32(joined);
   write_text(tokenizer.decode(ids, false));
   write_text(tokenizer.decode(ids, true));
   plimsoll::DecodeStream stream(tokenizer, false);
   std::string chunks;
-  if (ids.size() < 20000)
+  if (ids.size() < kStreamLimit)
     for (const int32_t id : ids) chunks += stream.push(id) + "\x01";
   write_text(chunks);
 }

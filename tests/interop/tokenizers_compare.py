@@ -1,17 +1,20 @@
-"""Holds the tokenizer against the `tokenizers` package: ids, decoded text and streams, equal or not.
+"""Holds the tokenizer against the `tokenizers` package: ids, where tokens end, decoded text and streams, training, equal or not.
 
-    python tokenizers_compare.py --build build [--only TEXT] [--megabytes 2] [--random 200] [--speed]
+    python tokenizers_compare.py --build build [--only TEXT] [--full] [--speed]
 
 Tokenizers of every kind are trained here (tokenizer_kinds.py) and applied to text in 40 scripts, emoji, marks, control
-characters, broken UTF-8, long runs, special tokens, and to this machine's own sources and prose (tokenizer_corpus.py); then
-tokenizers made at random, with merges in any order, to random texts. --speed compares thread time on code and prose and on
-mixed scripts, in this run. One line per check, PASS or FAIL; exit code 1 if any fails.
+characters, broken UTF-8, long runs, special tokens, and to this machine's own sources and prose (tokenizer_corpus.py), whole and
+in pieces cut where it is safe; then tokenizers made at random, with merges in any order, to random texts; then `plimsoll data
+tokenizer` is held against the package's trainer. --speed compares thread time on code and prose and on mixed scripts, in this
+run. One line per check, PASS or FAIL; exit code 1 if any fails.
 """
 import argparse
+import itertools
 import json
 import os
 import pathlib
 import random
+import re
 import struct
 import subprocess
 import sys
@@ -25,10 +28,12 @@ from tokenizers import Tokenizer, decoders  # noqa: E402
 
 import tokenizer_corpus as corpus  # noqa: E402
 import tokenizer_kinds  # noqa: E402
+import tokenizer_training  # noqa: E402
 
 HERE = pathlib.Path(__file__).resolve().parent
 FAILED = 0xFFFFFFFF
-STREAM_LIMIT = 20000    # ids; as in the driver
+STREAM_LIMIT = 2000    # ids; as in the driver
+NUM_PUBLIC_KINDS = 5   # the first ones
 
 
 class Checks:
@@ -44,7 +49,7 @@ class Checks:
 def build_driver(build, folder):
     binary = folder / "driver"
     rooms = [str(build / "src" / f"libplimsoll_{room}.a") for room in ("data", "io", "base")]
-    libraries = ["-lfmt", "-lspdlog", "-lutf8proc", "-lyaml-cpp", "-lxxhash", "-lpthread"]
+    libraries = ["-lfmt", "-lspdlog", "-lutf8proc", "-lyaml-cpp", "-lxxhash", "-lz", "-lzstd", "-lpthread"]
     subprocess.run([os.environ.get("CXX", "c++"), "-std=c++20", "-O2", f"-I{HERE.parent.parent / 'src'}",
                     str(HERE / "tokenizer_driver.cpp"), *rooms, *libraries, "-o", str(binary)], check=True)
     return binary
@@ -62,7 +67,7 @@ class Driver:
         return [float(line) for line in done.stdout.split()]
 
     def run(self, tokenizer, texts):
-        """Per text: (ids or None, decoded, decoded without special tokens, chunks)."""
+        """Per text: (ids or None, ends, whether in pieces it has the same ids, decoded, decoded without special tokens, chunks)."""
         self.file.write_text(tokenizer)
         done = subprocess.run([self.binary, self.file], input=b"".join(struct.pack("<I", len(text)) + text for text in texts),
                               capture_output=True)
@@ -83,18 +88,42 @@ class Driver:
         for _ in texts:
             count = take_u32()
             if count == FAILED:
-                answers.append((None, b"", b"", b""))
+                answers.append((None, [], 1, b"", b"", b""))
                 continue
             ids = list(struct.unpack(f"<{count}i", take_bytes(4 * count)))
-            answers.append((ids, *(take_bytes(take_u32()) for _ in range(3))))
+            ends = list(struct.unpack(f"<{count}I", take_bytes(4 * count)))
+            answers.append((ids, ends, take_u32(), *(take_bytes(take_u32()) for _ in range(3))))
         return answers
 
 
 def encode(tokenizer, text):
     try:
-        return tokenizer.encode(text).ids
+        return tokenizer.encode(text)
     except Exception:  # the package raises plain Exception for a missing unknown token
         return None
+
+
+def ids_of(encoding):
+    return None if encoding is None else encoding.ids
+
+
+def ends_comparer(source):
+    """Whether ends count: not where a normalization form changes the text or characters vanish; the package counts otherwise there."""
+    parts = json.loads(source)
+    form = re.search('"NFK?[CD]"', json.dumps(parts["normalizer"]))
+    words = json.dumps(parts["pre_tokenizer"])
+    vanish = not parts["model"].get("unk_token") and not parts["model"].get("byte_fallback") and "ByteLevel" not in words
+    return lambda tokenizer, text: not vanish and not (form and tokenizer.normalizer.normalize_str(text) != text)
+
+
+def ends_of(encoding, text):
+    """The byte that each token ends at, by the package's offsets; what the post-processor adds stands at an end of the text."""
+    bytes_to = range(len(text) + 1) if text.isascii() else list(itertools.accumulate((len(character.encode()) for character in text), initial=0))
+    seen, ends = False, []
+    for (_, end), special in zip(encoding.offsets, encoding.special_tokens_mask):
+        seen = seen or not special
+        ends.append(bytes_to[end if not special or end else len(text) if seen else 0])
+    return list(itertools.accumulate(ends, max))  # a token of spaces may lie within what the one before has stripped
 
 
 def chunks(tokenizer, ids):
@@ -109,35 +138,42 @@ def chunks(tokenizer, ids):
 
 def compare(name, source, texts, driver, checks, streams=True):
     """`texts`: (label, bytes)."""
-    tokenizer = Tokenizer.from_str(source)
-    wrong = dict(ids=[], decoded=[], streamed=[])
+    tokenizer, ends_compare = Tokenizer.from_str(source), ends_comparer(source)
+    wrong = dict(ids=[], ends=[], pieces=[], decoded=[], streamed=[])
     tokens = size = 0
-    for (label, data), (ids, decoded, skipped, streamed) in zip(texts, driver.run(source, [data for _, data in texts])):
-        reference = encode(tokenizer, data.decode(errors="replace"))
+    for (label, data), (ids, ends, joined, decoded, skipped, streamed) in zip(texts, driver.run(source, [data for _, data in texts])):
+        text = data.decode(errors="replace")
+        reference = encode(tokenizer, text)
         size += len(data)
-        if ids != reference:
+        if ids != ids_of(reference):
             wrong["ids"].append(label)
             continue
         if ids is None:
             continue
         tokens += len(ids)
+        if data == text.encode() and ends != (ends_of(reference, text) if ends_compare(tokenizer, text) else sorted(ends)):
+            wrong["ends"].append(label)
+        if not joined:
+            wrong["pieces"].append(label)
         if (tokenizer.decode(ids, skip_special_tokens=False).encode(), tokenizer.decode(ids).encode()) != (decoded, skipped):
             wrong["decoded"].append(label)
-        if streams and len(ids) < 5000 and chunks(tokenizer, ids) not in (None, streamed):
+        if streams and len(ids) < STREAM_LIMIT and chunks(tokenizer, ids) not in (None, streamed):
             wrong["streamed"].append(label)
     for what, labels in wrong.items():
-        if what == "ids" or tokenizer.decoder or labels:
+        if what in ("ids", "ends", "pieces") or tokenizer.decoder or labels:
             detail = f"{len(labels)} of {len(texts)} differ: {labels[:5]}" if labels else f"{len(texts)} texts, {size / 1e6:.1f} MB, {tokens} ids"
             checks.check(name, what, not labels, detail)
     return tokens
 
 
-def all_texts(megabytes):
-    texts = [(f"script {name}", text.encode()) for name, text in corpus.scripts().items()] + list(corpus.odd().items())
-    texts += [(f"special {i}", text.encode()) for i, text in enumerate(tokenizer_kinds.ODD_TEXTS)]
-    for kind, files in (("code", corpus.code(megabytes * 5e5)), ("prose", corpus.prose(megabytes * 5e5))):
-        texts += [(f"{kind} {i}", text.encode()) for i, text in enumerate(files)]
-    return texts
+def odd_texts(characters):
+    texts = [(f"script {name}", text.encode()) for name, text in corpus.scripts(characters).items()] + list(corpus.odd().items())
+    return texts + [(f"special {i}", text.encode()) for i, text in enumerate(tokenizer_kinds.ODD_TEXTS)]
+
+
+def plain_texts(megabytes):
+    return [(f"{kind} {i}", text.encode()) for kind, files in (("code", corpus.code(megabytes * 5e5)), ("prose", corpus.prose(megabytes * 5e5)))
+            for i, text in enumerate(files)]
 
 
 def random_tokenizer(rng):
@@ -178,9 +214,54 @@ def compare_random(count, driver, checks):
         texts += ["".join(rng.choices(vocab, k=rng.choice([3, 20, 60]))) for _ in range(10)]
         tokenizer = Tokenizer.from_str(source)
         answers = driver.run(source, [text.encode() for text in texts])
-        wrong += [seed for text, answer in zip(texts, answers) if encode(tokenizer, text) != answer[0]]
+        references = [encode(tokenizer, text) for text in texts]
+        wrong += [seed for reference, answer in zip(references, answers) if ids_of(reference) != answer[0] or not answer[2]]
         texts_seen += len(texts)
     checks.check("random tokenizers", "ids", not wrong, f"seeds that differ: {sorted(set(wrong))[:10]}" if wrong else f"{count} tokenizers, {texts_seen} texts")
+
+
+def training_cases(texts):
+    for name in tokenizer_training.PRE_TOKENIZERS:
+        yield f"words of {name}", texts, dict(pre_tokenizer=name, vocab_size=3000, min_frequency=2, special_tokens=["<|endoftext|>", "<pad>"])
+    yield "every pair", texts[-12:], dict(pre_tokenizer="gpt2", vocab_size=10**6, min_frequency=0, special_tokens=[])
+    for seed in range(8):
+        rng = random.Random(seed)
+        texts = [" ".join("".join(rng.choices(rng.choice(["a", "aab", "  ab", "abc"]), k=rng.choice([3, 8, 60]))) for _ in range(30)) for _ in range(3)]
+        settings = dict(pre_tokenizer="gpt2", vocab_size=rng.choice([290, 600, 4000]), min_frequency=rng.choice([0, 1, 2, 5]), special_tokens=["a"] * (seed % 2))
+        yield f"few letters {seed}", texts, settings
+
+
+def compare_training(binary, texts, folder, checks):
+    """`plimsoll data tokenizer` and the package's BpeTrainer: vocabulary and merges, on one thread and on three; what comes out is opened there."""
+    for name, own_texts, settings in training_cases(texts):
+        files = []
+        for text in own_texts:
+            files.append(folder / f"{len(files):03d}.txt")
+            files[-1].write_text(text, newline="")
+        made = []
+        for threads in (1, 3):
+            command = [binary, "data", "tokenizer", "--vocab-size", str(settings["vocab_size"]), "--min-frequency", str(settings["min_frequency"]),
+                       "--pre-tokenizer", settings["pre_tokenizer"], "--threads", str(threads), "--output", str(folder / "trained"), "--json"]
+            for token in settings["special_tokens"]:
+                command += ["--special-token", token]
+            done = subprocess.run([*command, "--input", *map(str, files)], capture_output=True, text=True)
+            made.append((folder / "trained" / "tokenizer.json").read_text() if done.returncode == 0 else done.stderr)
+        reference = tokenizer_training.train(own_texts, **settings)
+        ok = done.returncode == 0 and made[0] == made[1]
+        detail = "differs by the number of threads" if done.returncode == 0 else made[1]
+        if ok:
+            ours, theirs = json.loads(made[0])["model"], json.loads(reference.to_str())["model"]
+            ok = (ours["vocab"], ours["merges"]) == (theirs["vocab"], theirs["merges"])
+            detail = f"{len(ours['vocab'])} tokens, {len(theirs['vocab'])} of the package's, {len(ours['merges'])} merges"
+            opened = Tokenizer.from_str(made[0])
+            ok = ok and all(opened.encode(text).ids == reference.encode(text).ids for text in own_texts[:20])
+        checks.check("training", name, ok, detail)
+    try:
+        from transformers import AutoTokenizer
+    except ImportError:
+        return
+    opened = AutoTokenizer.from_pretrained(str(folder / "trained"))
+    checks.check("training", "AutoTokenizer opens it", opened("a word")["input_ids"] == Tokenizer.from_file(str(folder / "trained" / "tokenizer.json")).encode("a word").ids, type(opened).__name__)
 
 
 def compare_speed(made, driver, folder, checks):
@@ -203,26 +284,31 @@ def compare_speed(made, driver, folder, checks):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--build", default="build", help="the build folder whose libraries are tested")
-    parser.add_argument("--only", default="", help="kinds whose name contains this")
-    parser.add_argument("--megabytes", type=float, default=2, help="of code and prose for each kind")
-    parser.add_argument("--random", type=int, default=200, help="tokenizers made at random")
-    parser.add_argument("--vocab", type=int, default=6000)
+    parser.add_argument("--build", default="build", help="the build folder whose libraries and binary are tested")
+    parser.add_argument("--only", default="", help="kinds whose name contains this; no training")
+    parser.add_argument("--full", action="store_true", help="minutes: larger vocabularies, all texts with all kinds, more random tokenizers")
+    parser.add_argument("--megabytes", type=float, help="of code and prose for each kind (0.3; with --full 2)")
+    parser.add_argument("--random", type=int, help="tokenizers made at random (40; with --full 300)")
     parser.add_argument("--speed", action="store_true", help="compare speeds too")
     args = parser.parse_args()
+    megabytes = (2 if args.full else 0.3) if args.megabytes is None else args.megabytes
     checks = Checks()
     with tempfile.TemporaryDirectory() as scratch:
         folder = pathlib.Path(scratch)
         driver = Driver(build_driver(pathlib.Path(args.build), folder), folder)
-        made = tokenizer_kinds.kinds(corpus.code(1.5e6) + corpus.prose(1.5e6) + list(corpus.scripts(6000).values()), args.vocab)
+        size = 1.5e6 if args.full else 2e5
+        training = corpus.code(size) + corpus.prose(size) + list(corpus.scripts(6000 if args.full else 1000).values())
+        made = tokenizer_kinds.kinds(training, 6000 if args.full else 3000)
         made = {name: source for name, source in made.items() if args.only in name}
-        texts = all_texts(args.megabytes)
-        for name, source in made.items():
+        texts, few = odd_texts(2000) + plain_texts(megabytes), odd_texts(300)
+        for i, (name, source) in enumerate(made.items()):
             try:
-                compare(name, source, texts, driver, checks)
+                compare(name, source, texts if args.full or i < NUM_PUBLIC_KINDS else few, driver, checks)
             except RuntimeError as failure:
                 checks.check(name, "ran", False, str(failure))
-        compare_random(args.random, driver, checks)
+        compare_random((300 if args.full else 40) if args.random is None else args.random, driver, checks)
+        if not args.only:
+            compare_training(pathlib.Path(args.build) / "plimsoll", training, folder, checks)
         if args.speed:
             compare_speed(made, driver, folder, checks)
     print(f"interop: {checks.passed} passed, {checks.failed} failed")

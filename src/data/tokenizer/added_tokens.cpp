@@ -66,6 +66,7 @@ bool TokenFinder::add(std::string_view text, uint32_t value) {
   }
   if (node == 0 || nodes_[node].value >= 0) return false;
   nodes_[node].value = static_cast<int32_t>(value);
+  max_bytes_ = std::max(max_bytes_, text.size());
   return true;
 }
 
@@ -85,6 +86,16 @@ std::optional<TokenFinder::Match> TokenFinder::find(std::string_view text, size_
   return std::nullopt;
 }
 
+bool TokenFinder::reaches(std::string_view text, size_t begin, size_t at) const {
+  uint32_t node = first_[static_cast<unsigned char>(text[begin])];
+  for (size_t end = begin + 1; node != 0; ++end) {
+    if (nodes_[node].value >= 0 && end >= at) return true;
+    if (end == text.size()) return true;
+    node = child(node, static_cast<unsigned char>(text[end]));
+  }
+  return false;
+}
+
 Result<AddedTokens> AddedTokens::build(const Field& list, const Normalizer& normalizer,
                                        Vocabulary& vocabulary) {
   AddedTokens result;
@@ -95,6 +106,8 @@ Result<AddedTokens> AddedTokens::build(const Field& list, const Normalizer& norm
     PLIMSOLL_TRY(result.add(list.item(i), normalizer, vocabulary, next_id));
   for (size_t i = 0; i < result.tokens_.size(); ++i) {
     const AddedToken& token = result.tokens_[i];
+    result.strips_left_ |= token.strips_left;
+    result.strips_right_ |= token.strips_right;
     TokenFinder& finder = token.normalized ? result.normalized_ : result.raw_;
     if (!finder.add(token.pattern, static_cast<uint32_t>(i)))
       return list.error(fmt::format("has '{}', which is empty or another one's once normalized",
@@ -139,6 +152,17 @@ Status AddedTokens::add(const Field& field, const Normalizer& normalizer, Vocabu
   return Ok{};
 }
 
+bool AddedTokens::touches(std::string_view text, size_t at, bool normalized) const {
+  const TokenFinder& finder = normalized ? normalized_ : raw_;
+  if (finder.empty()) return false;
+  for (size_t begin = at - std::min(at, finder.max_bytes()); begin <= at; ++begin)
+    if (finder.reaches(text, begin, at)) return true;
+  if (strips_right_ && is_space(decode_before(text.data() + at))) return true;
+  if (!strips_left_) return false;
+  const size_t behind = spaces_after(text, at);
+  return behind == text.size() || finder.reaches(text, behind, behind);
+}
+
 void AddedTokens::cut(std::string_view text, bool normalized, std::vector<Section>& sections) const {
   const TokenFinder& finder = normalized ? normalized_ : raw_;
   size_t done = 0;
@@ -148,13 +172,13 @@ void AddedTokens::cut(std::string_view text, bool normalized, std::vector<Sectio
       if (token.single_word && !stands_alone(text, match->begin, match->end)) continue;
       const size_t begin = token.strips_left ? spaces_before(text, match->begin, done) : match->begin;
       if (done < begin) sections.push_back({.text = text.substr(done, begin - done)});
-      sections.push_back({.text = {}, .id = token.id});
       // A token of spaces may lie within what the one before has stripped; without a strip of its own the
       // text goes on right behind it, as in the package.
       if (!token.strips_right)
         done = match->end;
       else if (match->end > done)
         done = spaces_after(text, match->end);
+      sections.push_back({.text = text.substr(begin, std::max(done, match->end) - begin), .id = token.id});
     }
   }
   if (done < text.size()) sections.push_back({.text = text.substr(done)});

@@ -2,6 +2,7 @@
 // or, where they are `normalized`, right after normalization.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -40,6 +41,9 @@ class TokenFinder {
   bool add(std::string_view text, uint32_t value);
   [[nodiscard]] bool empty() const { return nodes_.size() == 1; }
   [[nodiscard]] std::optional<Match> find(std::string_view text, size_t from) const;
+  /// Whether a string of the set that starts at `begin` may end at or behind `at`, whatever follows the text.
+  [[nodiscard]] bool reaches(std::string_view text, size_t begin, size_t at) const;
+  [[nodiscard]] size_t max_bytes() const { return max_bytes_; }
 
  private:
   struct Node {
@@ -49,9 +53,10 @@ class TokenFinder {
   [[nodiscard]] uint32_t child(uint32_t node, unsigned char byte) const;  // 0 where there is none
   std::vector<Node> nodes_{1};
   uint32_t first_[256] = {};  // the root's children
+  size_t max_bytes_ = 0;
 };
 
-/// A stretch of text, or an added token in its place (text is then empty).
+/// A stretch of text, or an added token that stands there, with the spaces that it strips.
 struct Section {
   std::string_view text;
   int32_t id = -1;
@@ -67,6 +72,12 @@ class AddedTokens {
   /// Appends the sections of a text (`normalized`: of normalized text, with the tokens to be found in that).
   void cut(std::string_view text, bool normalized, std::vector<Section>& sections) const;
 
+  /// Whether what lies before `at` may share in a token behind it, or the other way round, whatever follows
+  /// the text: one that lies across, touches it, or strips spaces from there. `text` is a stretch of a longer
+  /// one; max_bytes() before `at` are enough of it.
+  [[nodiscard]] bool touches(std::string_view text, size_t at, bool normalized) const;
+  [[nodiscard]] size_t max_bytes() const { return std::max(raw_.max_bytes(), normalized_.max_bytes()); }
+
   [[nodiscard]] const std::vector<AddedToken>& tokens() const { return tokens_; }
 
  private:
@@ -75,6 +86,8 @@ class AddedTokens {
   std::unordered_set<int32_t> ids_;
   TokenFinder raw_;
   TokenFinder normalized_;
+  bool strips_left_ = false;  // one of them
+  bool strips_right_ = false;
 };
 
 }  // namespace plimsoll::tokenizer

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <span>
 #include <string_view>
 #include <vector>
 
@@ -47,6 +48,12 @@ class BpeModel {
                    ModelState& state, std::vector<int32_t>& ids) const;
   void finish(const Vocabulary& vocabulary, ModelState& state, std::vector<int32_t>& ids) const;
 
+  /// Whether a word may be cut between two such characters without changing its ids, whatever lies around.
+  [[nodiscard]] bool parts_between(uint32_t left, uint32_t right) const;
+  /// Where in `word` the tokens end that encode_word made of it; appended to `ends`.
+  void append_ends(std::string_view word, std::span<const int32_t> ids, const Vocabulary& vocabulary,
+                   std::vector<size_t>& ends) const;
+
   [[nodiscard]] const std::string& unknown_token() const { return unknown_token_; }
 
  private:
@@ -82,6 +89,7 @@ class BpeModel {
                                  ModelState& state) const;
   void encode_long(std::string_view word, const char* readable_end, const Vocabulary& vocabulary,
                    ModelState& state, std::vector<int32_t>& ids) const;
+  size_t token_width(int32_t id, const Vocabulary& vocabulary) const;
   bool whole_token(std::string_view word, const Vocabulary& vocabulary, ModelState& state) const;
 
   bool byte_level_ = false;

@@ -150,9 +150,11 @@ bool Normalizer::step(const Step& how, std::string_view text, std::string& out, 
   return false;
 }
 
-std::string_view Normalizer::apply(std::string_view text, std::string& out, bool& first) const {
+std::string_view Normalizer::apply(std::string_view text, std::string& out, bool& first,
+                                   bool continues) const {
   std::string scratch;
   for (const Step& how : steps_) {
+    if (continues && how.kind == Kind::kPrepend) continue;
     if (!step(how, text, scratch, first)) continue;
     std::swap(out, scratch);  // `text` may be a view of what is now scratch; it is not read again
     text = out;

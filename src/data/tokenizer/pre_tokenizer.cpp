@@ -4,6 +4,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <array>
 
 namespace plimsoll::tokenizer {
@@ -133,6 +134,18 @@ Status PreTokenizer::add_metaspace(const Field& field) {
   }
   stages_.push_back(std::move(stage));
   return Ok{};
+}
+
+std::string_view PreTokenizer::space_mark() const {
+  for (const Stage& stage : stages_)
+    if (stage.kind == Kind::kMetaspace) return stage.literal;
+  return {};
+}
+
+bool PreTokenizer::drops_characters() const {
+  return std::any_of(stages_.begin(), stages_.end(), [](const Stage& stage) {
+    return stage.kind == Kind::kLiteral && stage.behavior == SplitBehavior::kRemoved;
+  });
 }
 
 void PreTokenizer::run(std::string_view text, bool first, WordSink& sink) const {

@@ -1,6 +1,7 @@
 // Patterns by their text, and the rule with the most backtracking.
 #include "data/tokenizer/split_rules.h"
 
+#include <algorithm>
 #include <array>
 
 namespace plimsoll::tokenizer {
@@ -43,6 +44,11 @@ std::optional<SplitRule> recognise_split_rule(std::string_view pattern) {
   for (const Known& known : kKnown)
     if (known.pattern == pattern) return known.rule;
   return std::nullopt;
+}
+
+std::string_view pattern_of(SplitRule rule) {
+  return std::find_if(kKnown.begin(), kKnown.end(), [rule](const Known& known) { return known.rule == rule; })
+      ->pattern;
 }
 
 namespace split_detail {

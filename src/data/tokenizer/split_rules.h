@@ -22,6 +22,8 @@ enum class SplitRule : uint8_t {
 
 /// The rule that a pattern spells, if it is one of those.
 std::optional<SplitRule> recognise_split_rule(std::string_view pattern);
+/// A pattern that spells the rule.
+std::string_view pattern_of(SplitRule rule);
 
 namespace split_detail {
 

@@ -2,6 +2,7 @@
 #include "data/tokenizer/tokenizer.h"
 
 #include <fmt/format.h>
+#include <xxhash.h>
 
 #include <algorithm>
 #include <filesystem>
@@ -92,6 +93,24 @@ void index_added(TokenizerParts& parts) {
   }
 }
 
+uint64_t hash_of(const TokenizerParts& parts, const Document& document) {
+  std::string bytes;
+  const auto add = [&bytes](std::string_view text) {
+    const auto size = static_cast<uint32_t>(text.size());
+    for (int shift = 0; shift < 32; shift += 8) bytes += static_cast<char>(size >> shift & 0xFF);
+    bytes += text;
+  };
+  for (int32_t id = 0; id < parts.vocabulary.end_id(); ++id) {
+    bytes += !parts.vocabulary.has(id) ? '-' : parts.special[static_cast<size_t>(id)] ? '!' : '+';
+    add(parts.vocabulary.token(id));
+  }
+  for (const auto& [left, right] : document.merges) {
+    add(left);
+    add(right);
+  }
+  return XXH3_64bits(bytes.data(), bytes.size());
+}
+
 }  // namespace
 
 std::unique_ptr<TokenizerParts::State> TokenizerParts::take_state() const {
@@ -111,7 +130,8 @@ void TokenizerParts::give_back(std::unique_ptr<State> state) const {
   idle.push_back(std::move(state));
 }
 
-void TokenizerParts::encode_text(std::string_view text, State& state, std::vector<int32_t>& ids) const {
+void TokenizerParts::encode_text(std::string_view text, bool starts, State& state,
+                                 std::vector<int32_t>& ids) const {
   if (tokenizer::valid_utf8_prefix(text) != text.size()) {
     state.repaired.clear();
     tokenizer::append_repaired(text, state.repaired);
@@ -125,8 +145,10 @@ void TokenizerParts::encode_text(std::string_view text, State& state, std::vecto
       sink.id(section.id);
       continue;
     }
-    bool first = section.text.data() == text.data();
-    const std::string_view normalized = normalizer.apply(section.text, state.normalized, first);
+    const bool leads = section.text.data() == text.data();
+    bool first = leads && starts;
+    const std::string_view normalized =
+        normalizer.apply(section.text, state.normalized, first, leads && !starts);
     state.inner_sections.clear();
     added.cut(normalized, true, state.inner_sections);
     for (const Section& inner : state.inner_sections) {
@@ -184,35 +206,43 @@ Result<std::unique_ptr<Tokenizer>> Tokenizer::parse(std::string_view json, const
       .special = {},
   });
   index_added(*parts);
+  parts->hash = hash_of(*parts, document);
   return std::unique_ptr<Tokenizer>(new Tokenizer(std::move(parts)));
 }
 
+Error TokenizerParts::unknown_error() const {
+  return {ErrorCode::kBadData,
+          fmt::format("a character has no token, and model.unk_token '{}' is not in model.vocab",
+                      model.unknown_token().substr(0, 60)),
+          source,
+          {}};
+}
+
 Status Tokenizer::encode(std::string_view text, bool add_special_tokens, std::vector<int32_t>& ids) const {
+  return encode_piece(text, true, true, add_special_tokens, ids);
+}
+
+Status Tokenizer::encode_piece(std::string_view piece, bool first, bool last, bool add_special_tokens,
+                               std::vector<int32_t>& ids) const {
   std::unique_ptr<TokenizerParts::State> state = parts_->take_state();
   const size_t before = ids.size();
   // At once for a long text, by doubling over many short ones.
-  if (const size_t expected = before + text.size() / 4; expected > ids.capacity())
+  if (const size_t expected = before + piece.size() / 4; expected > ids.capacity())
     ids.reserve(std::max(expected, 2 * ids.capacity()));
+  constexpr size_t kMuchText = size_t{4} << 20;
+  state->num_bytes += piece.size();
+  if (state->num_bytes > kMuchText) state->model.cache.widen();
   state->model.unknown_failed = false;
-  const auto& pieces = parts_->post_processor.pieces();
-  if (pieces.empty() || !add_special_tokens) parts_->encode_text(text, *state, ids);
-  if (add_special_tokens) {
-    for (const tokenizer::PostProcessor::Piece& piece : pieces) {
-      if (piece.is_text)
-        parts_->encode_text(text, *state, ids);
-      else
-        ids.insert(ids.end(), piece.ids.begin(), piece.ids.end());
-    }
-  }
+  parts_->around_text(
+      first, last, add_special_tokens, [&] { parts_->encode_text(piece, first, *state, ids); },
+      [&](const std::vector<int32_t>& special, bool) {
+        ids.insert(ids.end(), special.begin(), special.end());
+      });
   const bool failed = state->model.unknown_failed;
   parts_->give_back(std::move(state));
   if (!failed) return Ok{};
   ids.resize(before);
-  return Error{ErrorCode::kBadData,
-               fmt::format("a character has no token, and model.unk_token '{}' is not in model.vocab",
-                           parts_->model.unknown_token().substr(0, 60)),
-               parts_->source,
-               {}};
+  return parts_->unknown_error();
 }
 
 std::string Tokenizer::decode(std::span<const int32_t> ids, bool skip_special_tokens) const {
@@ -229,6 +259,7 @@ int64_t Tokenizer::vocab_size() const { return parts_->vocabulary.end_id(); }
 std::optional<int32_t> Tokenizer::id_of(std::string_view token) const {
   return parts_->vocabulary.find(token);
 }
+uint64_t Tokenizer::vocabulary_hash() const { return parts_->hash; }
 std::string_view Tokenizer::token(int32_t id) const { return parts_->vocabulary.token(id); }
 bool Tokenizer::is_special(int32_t id) const {
   return id >= 0 && static_cast<size_t>(id) < parts_->special.size() &&

@@ -38,6 +38,25 @@ class Tokenizer {
   /// whole. Errors: kBadData where the unknown token is needed and is not in the vocabulary; `ids` is then as
   /// before.
   Status encode(std::string_view text, bool add_special_tokens, std::vector<int32_t>& ids) const;
+  /// The same ids, and for each of them in `ends` the byte of `text`, as it was given, where its token ends.
+  /// A token that ends inside a character ends with that character; where normalization changed the text,
+  /// with the characters that it was made from. What is put before a text ends with its first character;
+  /// special tokens before it end at 0, those behind it at its size. Never decreases.
+  Status encode_with_ends(std::string_view text, bool add_special_tokens, std::vector<int32_t>& ids,
+                          std::vector<size_t>& ends) const;
+  /// Appends the ids of a piece of a text that was cut by `last_safe_cut`: those of all pieces in order are
+  /// the ids of the whole. Special tokens come with the first and the last piece. Errors: as encode.
+  Status encode_piece(std::string_view piece, bool first, bool last, bool add_special_tokens,
+                      std::vector<int32_t>& ids) const;
+  /// A position inside `text`, the last that is found, where it may be cut for encode_piece, whatever follows
+  /// it; 0 where there is none. `text` is the start of a text or starts at such a cut. Time goes with the
+  /// bytes behind the cut: where it is 0, ask again with twice as much text. Always 0 for normalizers that
+  /// strip spaces or replace more than single characters.
+  [[nodiscard]] size_t last_safe_cut(std::string_view text) const;
+
+  /// XXH3 over all tokens, by id, which of them are special, and the merges in their order. Ids of tokenizers
+  /// with the same hash mean the same.
+  [[nodiscard]] uint64_t vocabulary_hash() const;
   /// The text of `ids`; ids that no token has are left out, as are special tokens where asked. Bytes that are
   /// no UTF-8 become U+FFFD.
   [[nodiscard]] std::string decode(std::span<const int32_t> ids, bool skip_special_tokens) const;

@@ -89,6 +89,12 @@ size_t valid_utf8_prefix(std::string_view text) {
   return at;
 }
 
+size_t invalid_utf8_prefix(std::string_view text) {
+  if (text.empty() || static_cast<unsigned char>(text[0]) < 0x80) return 0;
+  const Sequence sequence = sequence_at(text);
+  return sequence.valid ? 0 : sequence.length;
+}
+
 void append_repaired(std::string_view text, std::string& out) {
   while (true) {
     const size_t valid = valid_utf8_prefix(text);

@@ -47,6 +47,8 @@ void append_utf8(uint32_t code_point, std::string& out);
 
 /// Bytes from the start of `text` that are valid UTF-8.
 size_t valid_utf8_prefix(std::string_view text);
+/// Bytes of the ill-formed maximal subpart that `text` starts with; 0 where it starts with a character.
+size_t invalid_utf8_prefix(std::string_view text);
 /// Appends `text` with each maximal ill-formed subpart replaced by U+FFFD (Unicode 3.9, as Python and Rust do
 /// it).
 void append_repaired(std::string_view text, std::string& out);

@@ -1,5 +1,6 @@
 // Words met before and their ids: a table of cache lines in pairs. A word of up to 31 bytes is compared
-// whole, the older of a pair is replaced, so the memory is fixed and a hostile text can only make it useless.
+// whole, the older of a pair is replaced, so the memory is bounded and a hostile text can only make it
+// useless.
 #pragma once
 
 #include <xxhash.h>
@@ -34,7 +35,13 @@ class WordCache {
     int32_t ids[kMaxIds];
   };
 
-  WordCache() : entries_(std::make_unique<Entry[]>(kEntries)) {}
+  WordCache() : entries_(std::make_unique<Entry[]>(kFewEntries)) {}
+  /// For whoever encodes much: four times the memory; what was in it is forgotten.
+  void widen() {
+    if (pair_mask_ == kManyEntries / 2 - 1) return;
+    entries_ = std::make_unique<Entry[]>(kManyEntries);
+    pair_mask_ = kManyEntries / 2 - 1;
+  }
 
   /// Writes the key of a word of 1 to 31 bytes and returns its hash. `readable_end`: the end of the memory
   /// that the word lies in. In the second space the same bytes are another word. Works on four registers: a
@@ -82,10 +89,11 @@ class WordCache {
   }
 
  private:
-  static constexpr size_t kEntries = size_t{1} << 15;  // 2 MiB
+  static constexpr size_t kFewEntries = size_t{1} << 15;   // 2 MiB
+  static constexpr size_t kManyEntries = size_t{1} << 17;  // a sixth faster over many megabytes of code
   static constexpr char kMask[64] = {-1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1,
                                      -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1};
-  Entry* pair_of(uint64_t hash) const { return &entries_[2 * (hash & (kEntries / 2 - 1))]; }
+  Entry* pair_of(uint64_t hash) const { return &entries_[2 * (hash & pair_mask_)]; }
   static uint64_t load(const char* from) {
     uint64_t word;
     std::memcpy(&word, from, sizeof word);
@@ -96,6 +104,7 @@ class WordCache {
     return static_cast<uint64_t>(product) ^ static_cast<uint64_t>(product >> 64);
   }
   std::unique_ptr<Entry[]> entries_;
+  size_t pair_mask_ = kFewEntries / 2 - 1;
 };
 
 /// The same for words of up to 255 bytes and any number of ids: a run of indentation, a word in a script of

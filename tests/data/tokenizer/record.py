@@ -4,7 +4,7 @@ makes of some texts.
     python record.py
 
 Each file holds the tokenizer.json under "tokenizer" and under "cases": the text (or its bytes in hex), its ids with and
-without special tokens, their decoded text with and without special tokens, and the chunks of the package's decode_stream.
+without special tokens, the bytes where the tokens of the former end (where the package and this project count alike), their decoded text with and without special tokens, and the chunks of the package's decode_stream.
 """
 import json
 import pathlib
@@ -15,6 +15,7 @@ from tokenizers import Tokenizer, decoders
 HERE = pathlib.Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE.parent.parent / "interop"))
 import tokenizer_kinds  # noqa: E402
+import tokenizers_compare  # noqa: E402
 
 KINDS = ["GPT-2", "Llama-3", "Qwen2", "SmolLM", "Llama-2", "Mistral", "Metaspace always", "Metaspace first, added tokens",
          "unknown, fused", "unknown, each", "NFC, added tokens", "accents stripped", "GPT-4o", "GPT-2 of 2020",
@@ -34,9 +35,12 @@ def chunks(tokenizer, ids):
 
 def case(tokenizer, data):
     text = data.decode(errors="replace")
-    ids = tokenizer.encode(text).ids
+    encoding = tokenizer.encode(text)
+    ids = encoding.ids
     plain = tokenizer.encode(text, add_special_tokens=False).ids
     spelled = dict(text=text) if data == text.encode() else dict(hex=data.hex())
+    if data == text.encode() and tokenizers_compare.ends_comparer(tokenizer.to_str())(tokenizer, text):
+        spelled["ends"] = tokenizers_compare.ends_of(encoding, text)
     return spelled | dict(ids=ids, plain=plain, decoded=tokenizer.decode(ids, skip_special_tokens=False),
                           skipped=tokenizer.decode(ids, skip_special_tokens=True), chunks=chunks(tokenizer, ids))
 

@@ -109,6 +109,53 @@ TEST(Tokenizer, AppendsAndLeavesTheRestAlone) {
   EXPECT_THAT(ids, ElementsAre(77, 4, 10, 2));
 }
 
+TEST(Tokenizer, TheHashIsOfTheTokensAndTheMerges) {
+  const auto hash = [](const std::string& vocab, const std::string& merges, const std::string& added = "[]") {
+    return parse(document({{"model", R"({"vocab": )" + vocab + R"(, "merges": )" + merges + "}"},
+                           {"added_tokens", added}}))
+        ->vocabulary_hash();
+  };
+  const std::string vocab = R"({"a": 0, "b": 1, "ab": 2, "ba": 3})";
+  const std::string merges = R"(["a b", "b a"])";
+  const uint64_t plain = hash(vocab, merges);
+  EXPECT_EQ(hash(R"({"ba": 3, "ab": 2, "b": 1, "a": 0})", R"([["a", "b"], ["b", "a"]])"), plain);
+  EXPECT_NE(hash(R"({"a": 1, "b": 0, "ab": 2, "ba": 3})", merges), plain);
+  EXPECT_NE(hash(R"({"a": 0, "b": 1, "ab": 2, "ba": 4})", merges), plain);
+  EXPECT_NE(hash(vocab, R"(["b a", "a b"])"), plain);
+  EXPECT_NE(hash(vocab, R"(["a b"])"), plain);
+  std::string added = kAdded;
+  added.replace(added.find("10"), 2, "4");
+  const uint64_t with_special = hash(vocab, merges, added);
+  EXPECT_NE(with_special, plain);
+  added.replace(added.rfind("true"), 4, "false");
+  EXPECT_NE(hash(vocab, merges, added), with_special);
+}
+
+TEST(Tokenizer, EndsOfWhatIsPutInAndWhatVanishes) {
+  const auto ends = [](const std::string& json, std::string_view text) {
+    std::vector<int32_t> ids;
+    std::vector<size_t> found;
+    EXPECT_TRUE(parse(json)->encode_with_ends(text, true, ids, found));
+    EXPECT_EQ(ids.size(), found.size());
+    return found;
+  };
+  EXPECT_THAT(ends(document({{"model", kModel}}), "axxb c"), ElementsAre(4, 5, 6));  // ab, which x leaves
+  const std::string around =
+      R"({"type": "TemplateProcessing", "single": [{"SpecialToken": {"id": "<s>", "type_id": 0}},
+          {"Sequence": {"id": "A", "type_id": 0}}, {"SpecialToken": {"id": "<s>", "type_id": 0}}],
+          "pair": [], "special_tokens": {"<s>": {"id": "<s>", "ids": [10], "tokens": ["<s>"]}}})";
+  EXPECT_THAT(
+      ends(document({{"model", kModel}, {"added_tokens", kAdded}, {"post_processor", around}}), "ab<s>c"),
+      ElementsAre(0, 2, 5, 6, 6));
+  const std::string unknown =
+      R"("unk_token": "?", "fuse_unk": true, "vocab": {"a": 0, "?": 1}, "merges": [])";
+  EXPECT_THAT(ends(with_model(unknown), "a\xFF\xC3\xA9za"), ElementsAre(1, 5, 6));
+  EXPECT_THAT(ends(document({{"model", "{" + unknown + "}"}, {"normalizer", R"({"type": "Strip",
+      "strip_left": true, "strip_right": true})"}}),
+                   "  a a "),
+              ElementsAre(3, 4, 5));
+}
+
 TEST(Tokenizer, NeedsItsUnknownTokenOnlyWhenItIsUsed) {
   const auto tokenizer = parse(with_model(R"("unk_token": "<unk>", "vocab": {"a": 0}, "merges": [])"));
   std::vector<int32_t> ids = {5};

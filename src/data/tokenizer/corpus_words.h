@@ -1,0 +1,32 @@
+// The words of files, counted on several threads. Whoever is free reads the next batch of records and works
+// on it alone, so there is nothing to hand over.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <string>
+
+#include "base/result.h"
+#include "data/text/example_reader.h"
+#include "data/tokenizer/normalizer.h"
+#include "data/tokenizer/pre_tokenizer.h"
+#include "data/tokenizer/word_counts.h"
+
+namespace plimsoll::tokenizer {
+
+struct CorpusWords {
+  WordCounts words = {};
+  int64_t num_examples = 0;
+  int64_t num_words = 0;
+  int64_t text_bytes = 0;
+  SkipCounts skipped = {};
+};
+
+/// `glance` is called on the caller's thread after each of its batches with the bytes of text so far; false
+/// stops. Determinism: counts and errors do not depend on the number of threads, the order of the words does.
+/// Errors: those of the reader, the first in the order of the files; kInterrupted.
+Result<CorpusWords> count_words(ExampleReader& reader, const Normalizer& normalizer,
+                                const PreTokenizer& pre_tokenizer, int num_threads,
+                                const std::function<bool(int64_t text_bytes)>& glance);
+
+}  // namespace plimsoll::tokenizer

@@ -117,6 +117,8 @@ constexpr const char* kFooter = R"(examples:
   plimsoll train run.yaml training.max_steps=100      later key=value win over the file
   plimsoll train run.yaml --json > events.jsonl       one JSON object a line
   plimsoll generate --model DIR --prompt "Once"       text from a model
+  plimsoll data tokenize --tokenizer DIR --input "corpus/*.txt" --output train.shard
+                                                      text and conversations to tokens, once
   plimsoll bench offsets cases/*.csv                  the offset search on recorded lifetimes
   plimsoll doctor                                     this machine: what is fast, what is missing
 )";
@@ -142,7 +144,7 @@ int run(int argc, char** argv) {
   const std::pair<const char*, Command> commands[] = {
       {"plan", add_plan(app)},       {"train", add_train(app)},       {"eval", add_eval(app)},
       {"inspect", add_inspect(app)}, {"generate", add_generate(app)}, {"bench", add_bench(app)},
-      {"doctor", add_doctor(app)}};
+      {"data", add_data(app)},       {"doctor", add_doctor(app)}};
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& e) {

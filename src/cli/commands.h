@@ -26,8 +26,13 @@ Command add_train(CLI::App& app);
 Command add_eval(CLI::App& app);
 Command add_generate(CLI::App& app);
 Command add_inspect(CLI::App& app);
+Command add_data(CLI::App& app);
 Command add_bench(CLI::App& app);
 Command add_doctor(CLI::App& app);
+
+/// The parts of `plimsoll data`; `data` is its parser.
+Command add_data_tokenizer(CLI::App& data);
+Command add_data_tokenize(CLI::App& data);
 
 /// Where a run is named: the file, the overrides, --json. Shared by plan, train, bench step.
 struct RunArguments {

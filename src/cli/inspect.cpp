@@ -10,7 +10,9 @@
 
 #include "base/units.h"
 #include "cli/commands.h"
+#include "cli/inspect_shard.h"
 #include "cli/table.h"
+#include "data/shard.h"
 #include "io/hub_cache.h"
 #include "train/checkpoint.h"
 
@@ -88,6 +90,7 @@ Status inspect(const InspectArguments& arguments) {
     PLIMSOLL_ASSIGN(const std::string folder, find_model_folder(arguments.path));
     return inspect_directory(folder, arguments);
   }
+  if (is_shard(arguments.path)) return inspect_shard(arguments);
   return inspect_file(arguments.path, arguments.json, /*tensors=*/true);
 }
 

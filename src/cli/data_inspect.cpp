@@ -1,0 +1,264 @@
+// plimsoll data inspect: counts, lengths and samples of files of tokens, and what packing would make of
+// shards.
+#include "cli/data_inspect.h"
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <cerrno>
+#include <cstdlib>
+#include <filesystem>
+#include <memory>
+#include <system_error>
+#include <utility>
+
+#include "base/units.h"
+#include "cli/data_files.h"
+#include "cli/data_samples.h"
+#include "cli/inspect_shard.h"
+#include "cli/length_histogram.h"
+#include "cli/masked_text.h"
+#include "cli/table.h"
+#include "data/packing.h"
+#include "data/tokenizer/tokenizer.h"
+#include "io/checksum.h"
+#include "io/hub_cache.h"
+
+namespace plimsoll::cli {
+namespace {
+
+struct Arguments {
+  std::vector<std::string> files;
+  std::string tokenizer;
+  int64_t samples = 3;
+  int64_t sequence_length = 0;
+  bool json = false;
+};
+
+double percent(int64_t part, int64_t whole) {
+  return whole == 0 ? 0 : 100 * static_cast<double>(part) / static_cast<double>(whole);
+}
+
+Result<std::unique_ptr<Tokenizer>> open_tokenizer(const std::string& path) {
+  std::error_code code;
+  if (std::filesystem::exists(path, code) || !is_hub_id(path)) return Tokenizer::open(path);
+  PLIMSOLL_ASSIGN(const std::string folder, find_model_folder(path));
+  return Tokenizer::open(folder);
+}
+
+Status check_tokenizer(const std::vector<DataFile>& files, const Tokenizer& tokenizer,
+                       const std::string& name) {
+  for (const DataFile& file : files) {
+    if (file.shard() == nullptr || file.shard()->info().vocabulary_hash == 0 ||
+        file.shard()->info().vocabulary_hash == tokenizer.vocabulary_hash())
+      continue;
+    return Error{ErrorCode::kInvalidArgument,
+                 fmt::format("the shard's tokens are of another tokenizer (vocabulary {}) than {} ({})",
+                             checksum_text(file.shard()->info().vocabulary_hash), name,
+                             checksum_text(tokenizer.vocabulary_hash())),
+                 file.path(), "name the tokenizer that made the shard"};
+  }
+  return Ok{};
+}
+
+Result<std::vector<DataFile>> open_files(const std::vector<std::string>& patterns) {
+  std::vector<DataFile> files;
+  for (const std::string& pattern : patterns) {
+    PLIMSOLL_ASSIGN(const std::vector<std::string> paths, expand_glob(pattern));
+    for (const std::string& path : paths) {
+      PLIMSOLL_ASSIGN(DataFile file, DataFile::open(path));
+      files.push_back(std::move(file));
+    }
+  }
+  return files;
+}
+
+struct Totals {
+  int64_t documents = 0, tokens = 0, targets = 0;
+};
+
+Totals totals_of(const std::vector<DataFile>& files) {
+  Totals totals;
+  for (const DataFile& file : files) {
+    totals.documents += file.num_documents();
+    totals.tokens += file.num_tokens();
+    totals.targets += file.num_targets();
+  }
+  return totals;
+}
+
+std::string vocabulary_text(const DataFile& file) {
+  if (file.shard() == nullptr) return "";
+  const ShardInfo& info = file.shard()->info();
+  return fmt::format("{} ids{}", grouped(info.vocab_size),
+                     info.vocabulary_hash == 0 ? "" : ", " + checksum_text(info.vocabulary_hash));
+}
+
+void print_files(const std::vector<DataFile>& files) {
+  constexpr auto kRight = Table::Align::kRight;
+  Table table(
+      {{"file"}, {"kind"}, {"documents", kRight}, {"tokens", kRight}, {"targets", kRight}, {"vocabulary"}});
+  for (const DataFile& file : files)
+    table.add({file.path(), file.kind(), grouped(file.num_documents()), grouped(file.num_tokens()),
+               fmt::format("{:.1f} %", percent(file.num_targets(), file.num_tokens())),
+               vocabulary_text(file)});
+  fmt::print("{}\n", table.text());
+}
+
+Tree files_tree(const std::vector<DataFile>& files) {
+  Tree list = Tree::list();
+  for (const DataFile& file : files) {
+    Tree one = Tree::map({{"path", Tree::of(file.path())},
+                          {"kind", Tree::of(std::string(file.kind()))},
+                          {"documents", Tree::of(file.num_documents())},
+                          {"tokens", Tree::of(file.num_tokens())},
+                          {"targets", Tree::of(file.num_targets())}});
+    if (file.shard() != nullptr) {
+      one.set("vocab_size", Tree::of(file.shard()->info().vocab_size));
+      one.set("vocabulary_hash", Tree::of(checksum_text(file.shard()->info().vocabulary_hash)));
+    }
+    list.items.push_back(std::move(one));
+  }
+  return list;
+}
+
+/// A folder for pack indices that nobody keeps.
+class ScratchFolder {
+ public:
+  static Result<ScratchFolder> create() {
+    std::error_code code;
+    std::string path = (std::filesystem::temp_directory_path(code) / "plimsoll-inspect-XXXXXX").string();
+    if (code || ::mkdtemp(path.data()) == nullptr)
+      return io_error("cannot create a temporary folder", path, code ? code.value() : errno);
+    return ScratchFolder(path);
+  }
+  ScratchFolder(ScratchFolder&& other) noexcept : path_(std::exchange(other.path_, {})) {}
+  ScratchFolder& operator=(ScratchFolder&&) = delete;
+  ~ScratchFolder() {
+    std::error_code code;
+    if (!path_.empty()) std::filesystem::remove_all(path_, code);
+  }
+  [[nodiscard]] const std::string& path() const { return path_; }
+
+ private:
+  explicit ScratchFolder(std::string path) : path_(std::move(path)) {}
+  std::string path_;
+};
+
+constexpr std::pair<PackMode, const char*> kModes[] = {
+    {PackMode::kBestFit, "best_fit"}, {PackMode::kPad, "pad"}, {PackMode::kStream, "stream"}};
+
+Tree packing_tree(const PackReport& r, const char* mode) {
+  return Tree::map({{"mode", Tree::of(std::string(mode))},
+                    {"sequences", Tree::of(r.num_sequences)},
+                    {"filled", Tree::of(r.filled())},
+                    {"tokens", Tree::of(r.num_tokens)},
+                    {"targets", Tree::of(r.num_targets)},
+                    {"cut_documents", Tree::of(r.cut_documents)},
+                    {"no_target_documents", Tree::of(r.no_target_documents)},
+                    {"no_target_tokens", Tree::of(r.no_target_tokens + r.no_target_piece_tokens)},
+                    {"tail_tokens", Tree::of(r.tail_tokens)}});
+}
+
+/// Packs the shards each way; the table for people goes into `text`.
+Result<Tree> try_packing(const std::vector<DataFile>& files, int64_t sequence_length, std::string& text) {
+  std::vector<Shard> shards;
+  for (const DataFile& file : files) {
+    if (file.shard() == nullptr) continue;
+    PLIMSOLL_ASSIGN(Shard shard, Shard::open(file.path()));
+    shards.push_back(std::move(shard));
+  }
+  if (shards.empty())
+    return Error{ErrorCode::kInvalidArgument, "only token shards are packed", files.front().path(),
+                 "leave out --sequence-length"};
+  PLIMSOLL_ASSIGN(const ScratchFolder folder, ScratchFolder::create());
+  constexpr auto kRight = Table::Align::kRight;
+  Table table({{"  packing"},
+               {"sequences", kRight},
+               {"filled", kRight},
+               {"cut documents", kRight},
+               {"without target", kRight},
+               {"tail", kRight}});
+  Tree list = Tree::list();
+  for (const auto& [mode, name] : kModes) {
+    PLIMSOLL_ASSIGN(const PackReport r,
+                    PackIndex::build(shards, {.sequence_length = sequence_length, .mode = mode},
+                                     folder.path() + "/index"));
+    list.items.push_back(packing_tree(r, name));
+    table.add({fmt::format("  {}", name), grouped(r.num_sequences), fmt::format("{:.2f} %", 100 * r.filled()),
+               grouped(r.cut_documents),
+               fmt::format("{} tokens", grouped(r.no_target_tokens + r.no_target_piece_tokens)),
+               fmt::format("{} tokens", grouped(r.tail_tokens))});
+  }
+  text = table.text();
+  return list;
+}
+
+Status inspect(const Arguments& a) {
+  PLIMSOLL_ASSIGN(const std::vector<DataFile> files, open_files(a.files));
+  std::unique_ptr<Tokenizer> tokenizer;
+  if (!a.tokenizer.empty()) {
+    PLIMSOLL_ASSIGN(tokenizer, open_tokenizer(a.tokenizer));
+    PLIMSOLL_TRY(check_tokenizer(files, *tokenizer, a.tokenizer));
+  }
+  LengthHistogram lengths;
+  for (const DataFile& file : files)
+    PLIMSOLL_TRY(file.visit_lengths([&](int64_t length) { lengths.add(length); }));
+  std::string packing_text;
+  Tree packing = Tree::list();
+  if (a.sequence_length > 0) {
+    PLIMSOLL_ASSIGN(packing, try_packing(files, a.sequence_length, packing_text));
+  }
+  const Totals totals = totals_of(files);
+  Facts facts("data");
+  facts.add("files", files_tree(files));
+  facts.add("documents", Tree::of(totals.documents), "documents", grouped(totals.documents));
+  facts.add("tokens", Tree::of(totals.tokens), "tokens", grouped(totals.tokens));
+  facts.add("targets", Tree::of(totals.targets), "targets",
+            fmt::format("{} ({:.1f} % of the tokens)", grouped(totals.targets),
+                        percent(totals.targets, totals.tokens)));
+  add_lengths(facts, lengths);
+  if (a.sequence_length > 0) {
+    facts.add("sequence_length", Tree::of(a.sequence_length));
+    facts.add("packing", packing);
+  }
+  if (!a.json) print_files(files);
+  facts.print(a.json);
+  if (!a.json && lengths.num_documents() > 0)
+    fmt::print("\ndocuments by length in tokens\n{}", lengths.picture(std::min(stdout_width(), 120)));
+  if (!a.json && a.sequence_length > 0)
+    fmt::print("\nin sequences of {} tokens\n{}", grouped(a.sequence_length), packing_text);
+  return print_samples(files, {.count = a.samples, .tokenizer = tokenizer.get(), .json = a.json});
+}
+
+}  // namespace
+
+Command add_data_inspect(CLI::App& data) {
+  CLI::App& command = *data.add_subcommand("inspect", "documents, lengths and samples of files of tokens");
+  auto arguments = std::make_shared<Arguments>();
+  Arguments& a = *arguments;
+  command.add_option("files", a.files, "token shards, .npy arrays, .txt files read as bytes; or patterns")
+      ->required()
+      ->type_name("FILE…");
+  command
+      .add_option("--tokenizer", a.tokenizer,
+                  "decodes samples: a model's folder, a tokenizer.json, or a hub id of the local cache")
+      ->type_name("DIR|FILE");
+  command.add_option("--samples", a.samples, "documents shown, from the whole of the data")
+      ->check(CLI::Range(int64_t{0}, int64_t{1'000'000}))
+      ->capture_default_str();
+  command.add_option("--sequence-length", a.sequence_length, "also what packing into such sequences gives")
+      ->check(CLI::Range(int64_t{1}, int64_t{INT32_MAX}));
+  command.add_flag("--json", a.json, "one JSON object a line on stdout and nothing else");
+  command.footer(
+      "A text or a 1-D array is one document; of a 2-D array each row is one. Samples show 256 tokens at "
+      "most.\n"
+      "examples: plimsoll data inspect train.shard --tokenizer models/smollm --samples 5\n"
+      "          plimsoll data inspect \"shards/*\" --sequence-length 2048\n"
+      "exit codes: 0, 2 usage, 65 where a file is damaged, 74 I/O");
+  return [arguments](const Environment&) { return inspect(*arguments); };
+}
+
+}  // namespace plimsoll::cli

@@ -1,0 +1,232 @@
+// plimsoll data tokenize: files of text and conversations to a token shard or an .npy.
+#include <fmt/format.h>
+
+#include <CLI/CLI.hpp>
+#include <cstdio>
+#include <filesystem>
+#include <memory>
+
+#include "base/process.h"
+#include "base/signals.h"
+#include "base/units.h"
+#include "cli/commands.h"
+#include "cli/progress.h"
+#include "cli/table.h"
+#include "data/text/encoder_files.h"
+#include "data/text/token_output.h"
+#include "data/text/tokenize.h"
+#include "io/tree.h"
+
+namespace plimsoll::cli {
+namespace {
+
+constexpr const char* kFooter =
+    R"(inputs: .jsonl (.ndjson, .json): an example a line, or a list of objects: "text"; "messages" (with "tools");
+"conversations" as ShareGPT has them; "prompt" and "completion"; "instruction", "input" and "output". Every other
+file is one document. gzip and zstd are unpacked, by content. Names may be patterns: "corpus/*.txt".
+output: a 1-D .npy where the name ends so, otherwise a token shard, which also keeps where documents end and
+which tokens count in the loss.
+loss: auto counts the assistant's turns of a conversation, the completion behind a prompt, all of a text.
+
+examples:
+  plimsoll data tokenize --tokenizer models/smollm --input "corpus/*.txt" --output train.shard --append-eos
+  plimsoll data tokenize --tokenizer models/smollm --input chats.jsonl.gz --output chats.shard --on-error skip
+  plimsoll data tokenize --tokenizer tokenizer.json --input book.txt --output book.npy --json
+exit codes: 0 done, 2 usage, 65 bad tokenizer or data, 74 I/O, 75 stopped by a signal; unless 0, nothing is
+written)";
+
+struct Arguments {
+  std::string tokenizer;
+  std::vector<std::string> inputs;
+  std::string output;
+  std::string chat_template;
+  std::string loss = "auto";
+  std::string on_error = "fail";
+  std::string text_key;
+  std::string eos_token;
+  int threads = 0;
+  bool append_eos = false;
+  bool add_special_tokens = false;
+  bool json = false;
+};
+
+void add_options(CLI::App& c, Arguments& a) {
+  c.add_option("--tokenizer", a.tokenizer,
+               "a model's folder, a tokenizer.json, or a hub id of the local cache")
+      ->required()
+      ->type_name("DIR|FILE");
+  c.add_option("--input", a.inputs, "files or patterns, in this order")->required()->type_name("FILE");
+  c.add_option("--output", a.output, "what is written; replaced where it is there")
+      ->required()
+      ->type_name("FILE");
+  c.add_option("--threads", a.threads, "threads that encode (the CPUs at hand)")
+      ->type_name("N")
+      ->check(CLI::Range(1, 1024).description(""));
+  c.add_flag("--append-eos", a.append_eos, "end each document with the end-of-text token");
+  c.add_option("--eos-token", a.eos_token, "that token, where the tokenizer's files do not say it")
+      ->type_name("TEXT");
+  c.add_flag("--add-special-tokens", a.add_special_tokens,
+             "what the tokenizer puts around a text (<s> and the like)");
+  c.add_option("--loss", a.loss, "which tokens are targets")
+      ->type_name("auto|all|completions|assistant")
+      ->check(CLI::IsMember({"auto", "all", "completions", "assistant"}).description(""))
+      ->capture_default_str();
+  c.add_option("--chat-template", a.chat_template, "for conversations, in place of the model's own")
+      ->type_name("FILE");
+  c.add_option("--text-key", a.text_key, "the member of a line that holds its text")->type_name("NAME");
+  c.add_option("--on-error", a.on_error, "examples that cannot be used: stop, or pass over and count")
+      ->type_name("fail|skip")
+      ->check(CLI::IsMember({"fail", "skip"}).description(""))
+      ->capture_default_str();
+  c.add_flag("--json", a.json, "one JSON object on stdout and nothing else");
+}
+
+double megabytes(int64_t bytes) { return static_cast<double>(bytes) * 1e-6; }
+double ratio(double a, double b) { return b > 0 ? a / b : 0.0; }
+
+struct Outcome {
+  TokenizeCounts counts = {};
+  double seconds = 0;
+  int64_t vocab_size = 0;
+  int64_t file_bytes = 0;
+  bool is_npy = false;
+};
+
+Tree text_of(std::string_view text) { return Tree::of(std::string(text)); }
+
+void print_json(const Arguments& arguments, const Outcome& o) {
+  Tree skipped = Tree::map();
+  for (const auto& [reason, count] : o.counts.skipped.by_reason) skipped.set(reason, Tree::of(count));
+  const auto bytes = static_cast<double>(o.counts.text_bytes);
+  const Tree event =
+      Tree::map({{"event", text_of("tokenize")},
+                 {"output", text_of(arguments.output)},
+                 {"format", text_of(o.is_npy ? "npy" : "shard")},
+                 {"files", Tree::of(o.counts.num_files)},
+                 {"documents", Tree::of(o.counts.num_documents)},
+                 {"empty", Tree::of(o.counts.num_empty)},
+                 {"skipped", std::move(skipped)},
+                 {"tokens", Tree::of(o.counts.num_tokens)},
+                 {"targets", Tree::of(o.counts.num_targets)},
+                 {"vocab_size", Tree::of(o.vocab_size)},
+                 {"text_bytes", Tree::of(o.counts.text_bytes)},
+                 {"bytes_per_token", Tree::of(ratio(bytes, static_cast<double>(o.counts.num_tokens)))},
+                 {"output_bytes", Tree::of(o.file_bytes)},
+                 {"seconds", Tree::of(o.seconds)},
+                 {"bytes_per_second", Tree::of(ratio(bytes, o.seconds))},
+                 {"peak_resident_bytes", Tree::of(peak_resident_bytes())}});
+  fmt::print("{}\n", to_json(event));
+}
+
+void print_table(const Arguments& arguments, const Outcome& o) {
+  const TokenizeCounts& c = o.counts;
+  Table table({{"", Table::Align::kLeft}, {"", Table::Align::kLeft}});
+  table.add({"written", fmt::format("{} ({})", arguments.output, to_string(Bytes(o.file_bytes)))});
+  table.add({"files", grouped(c.num_files)});
+  std::string documents = grouped(c.num_documents);
+  if (c.num_empty > 0) documents += fmt::format(", and {} without a token, left out", grouped(c.num_empty));
+  table.add({"documents", documents});
+  table.add(
+      {"tokens", fmt::format("{} of a vocabulary of {}", grouped(c.num_tokens), grouped(o.vocab_size))});
+  if (c.num_targets < c.num_tokens)
+    table.add({"in the loss", fmt::format("{} ({:.1f}%)", grouped(c.num_targets),
+                                          100 * ratio(static_cast<double>(c.num_targets),
+                                                      static_cast<double>(c.num_tokens)))});
+  table.add(
+      {"text", fmt::format("{}, {:.2f} bytes a token", to_string(Bytes(c.text_bytes)),
+                           ratio(static_cast<double>(c.text_bytes), static_cast<double>(c.num_tokens)))});
+  table.add(
+      {"time", fmt::format("{:.2f} s, {:.1f} MB/s", o.seconds, ratio(megabytes(c.text_bytes), o.seconds))});
+  table.add({"memory", fmt::format("{} at most", to_string(Bytes(peak_resident_bytes())))});
+  for (const auto& [reason, count] : c.skipped.by_reason)
+    table.add({&reason == &c.skipped.by_reason.begin()->first ? "skipped" : "",
+               fmt::format("{} ({})", grouped(count), reason)});
+  fmt::print("{}", table.text());
+}
+
+Status check_output(const std::string& output, const std::vector<std::string>& inputs) {
+  std::error_code code;
+  for (const std::string& input : inputs)
+    if (std::filesystem::equivalent(output, input, code))
+      return Error{ErrorCode::kInvalidArgument, "the output is one of the inputs", output,
+                   "choose another name"};
+  return Ok{};
+}
+
+Result<EncoderOptions> encoder_options(const Arguments& arguments, const EncoderFiles& files) {
+  EncoderOptions options;
+  options.loss = *parse_loss_scope(arguments.loss);
+  options.add_special_tokens = arguments.add_special_tokens;
+  options.template_error = files.template_error;
+  if (arguments.append_eos || !arguments.eos_token.empty()) {
+    PLIMSOLL_ASSIGN(options.append_id, files.end_token(arguments.eos_token));
+  }
+  return options;
+}
+
+Result<TokenizeCounts> write_tokens(ExampleReader& reader, const ExampleEncoder& encoder, TokenOutput& output,
+                                    int threads) {
+  Progress progress;
+  const double start = now_seconds();
+  TokenizeOptions options{.num_threads = threads > 0 ? threads : num_available_cpus()};
+  options.stop = [] { return stop_requested() != 0; };
+  options.progress = [&](const TokenizeCounts& counts) {
+    progress.show(ratio(static_cast<double>(counts.bytes_read), static_cast<double>(counts.total_bytes)),
+                  fmt::format("{} tokens  {:.1f} MB/s", grouped(counts.num_tokens),
+                              ratio(megabytes(counts.text_bytes), now_seconds() - start)));
+  };
+  const TokenSink sink = [&](std::span<const int32_t> ids, std::span<const uint8_t> in_loss, bool continues) {
+    return output.add(ids, in_loss, continues);
+  };
+  PLIMSOLL_ASSIGN(TokenizeCounts counts, tokenize_files(reader, encoder, sink, options));
+  if (counts.num_tokens == 0)
+    return Error{ErrorCode::kBadData, "no example gave a token, so there is nothing to write",
+                 reader.files().front(), "check that these are the files you meant"};
+  PLIMSOLL_TRY(output.finish());
+  return counts;
+}
+
+Status tokenize(const Arguments& arguments) {
+  const double start = now_seconds();
+  const StopSignals signals(false);
+  PLIMSOLL_ASSIGN(const EncoderFiles files, EncoderFiles::open(arguments.tokenizer, arguments.chat_template));
+  const Tokenizer& tokenizer = *files.tokenizer;
+  PLIMSOLL_ASSIGN(const EncoderOptions options, encoder_options(arguments, files));
+  const ExampleEncoder encoder(tokenizer, files.chat_template.get(), options);
+  ReaderOptions reading;
+  reading.on_error = arguments.on_error == "skip" ? OnError::kSkip : OnError::kFail;
+  reading.text_key = arguments.text_key;
+  reading.cut = [&tokenizer](std::string_view text) { return tokenizer.last_safe_cut(text); };
+  PLIMSOLL_ASSIGN(const auto reader, ExampleReader::open(arguments.inputs, reading));
+  PLIMSOLL_TRY(check_output(arguments.output, reader->files()));
+  const ShardOptions shard{.vocab_size = tokenizer.vocab_size(),
+                           .vocabulary_hash = tokenizer.vocabulary_hash(),
+                           .with_mask = reader->has_json() && options.loss != LossScope::kAll};
+  PLIMSOLL_ASSIGN(TokenOutput output, TokenOutput::create(arguments.output, shard));
+  PLIMSOLL_ASSIGN(TokenizeCounts counts, write_tokens(*reader, encoder, output, arguments.threads));
+  std::error_code code;
+  const Outcome outcome{
+      .counts = std::move(counts),
+      .seconds = now_seconds() - start,
+      .vocab_size = tokenizer.vocab_size(),
+      .file_bytes = static_cast<int64_t>(std::filesystem::file_size(arguments.output, code)),
+      .is_npy = output.is_npy()};
+  if (outcome.is_npy && outcome.counts.num_targets < outcome.counts.num_tokens)
+    std::fprintf(
+        stderr,
+        "note: an .npy cannot say which tokens are in the loss: all will be; write a shard instead\n");
+  arguments.json ? print_json(arguments, outcome) : print_table(arguments, outcome);
+  return Ok{};
+}
+
+}  // namespace
+
+Command add_data_tokenize(CLI::App& data) {
+  CLI::App& command = *data.add_subcommand("tokenize", "files to a token shard or an .npy");
+  auto arguments = std::make_shared<Arguments>();
+  add_options(command, *arguments);
+  command.footer(kFooter);
+  return [arguments](const Environment&) { return tokenize(*arguments); };
+}
+
+}  // namespace plimsoll::cli

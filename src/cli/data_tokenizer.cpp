@@ -1,0 +1,190 @@
+// plimsoll data tokenizer: a tokenizer trained on files of text.
+#include <fmt/format.h>
+
+#include <CLI/CLI.hpp>
+#include <filesystem>
+#include <memory>
+
+#include "base/process.h"
+#include "base/signals.h"
+#include "cli/commands.h"
+#include "cli/progress.h"
+#include "cli/table.h"
+#include "data/tokenizer/tokenizer_files.h"
+#include "data/tokenizer/train_tokenizer.h"
+#include "io/file.h"
+#include "io/tree.h"
+
+namespace plimsoll::cli {
+namespace {
+
+constexpr const char* kFooter =
+    R"(A byte-level BPE: what the tokenizers package's BpeTrainer makes of the same texts, for any number of threads.
+inputs: as for data tokenize; of conversations the messages' texts, of prompts and completions both.
+output: DIR/tokenizer.json and DIR/tokenizer_config.json, which transformers' AutoTokenizer opens. Special tokens
+get the first ids; <|endoftext|>, <s>, </s>, <pad> and their like become the texts' ends and the padding.
+
+examples:
+  plimsoll data tokenizer --input "corpus/*.txt" --vocab-size 32000 --special-token "<|endoftext|>" --output my-tokenizer
+  plimsoll data tokenizer --input chats.jsonl.zst --vocab-size 50000 --pre-tokenizer llama3 --output my-tokenizer
+  plimsoll data tokenize --tokenizer my-tokenizer --input "corpus/*.txt" --output train.shard
+exit codes: 0 done, 2 usage, 65 bad data, 74 I/O, 75 stopped by a signal; unless 0, nothing is written)";
+
+struct Arguments {
+  TokenizerTraining training;
+  std::string output;
+  std::string on_error = "fail";
+  int threads = 0;
+  bool json = false;
+};
+
+void add_options(CLI::App& c, Arguments& a) {
+  TokenizerTraining& t = a.training;
+  std::string kinds;
+  for (const std::string& name : tokenizer::pre_tokenizer_names()) kinds += (kinds.empty() ? "" : "|") + name;
+  c.add_option("--input", t.inputs, "files or patterns")->required()->type_name("FILE…");
+  c.add_option("--vocab-size", t.vocab_size, "tokens in all: the special ones, 256 bytes, what is learnt")
+      ->required()
+      ->type_name("N");
+  c.add_option("--output", a.output, "the folder for the two files; they are replaced where they are there")
+      ->required()
+      ->type_name("DIR");
+  c.add_option("--min-frequency", t.min_frequency, "a pair that is rarer becomes no token")
+      ->type_name("N")
+      ->check(CLI::Range(int64_t{0}, int64_t{1} << 40))
+      ->capture_default_str();
+  c.add_option("--special-token", t.special_tokens,
+               "tokens that no text is cut into, in the order of their ids")
+      ->type_name("TEXT…");
+  c.add_option("--pre-tokenizer", t.pre_tokenizer, "whose rules cut a text into words")
+      ->type_name(kinds)
+      ->check(CLI::IsMember(tokenizer::pre_tokenizer_names()))
+      ->capture_default_str();
+  c.add_option("--threads", a.threads, "threads that count words (the CPUs at hand)")
+      ->type_name("N")
+      ->check(CLI::Range(1, 1024));
+  c.add_option("--text-key", t.text_key, "the member of a line that holds its text")->type_name("NAME");
+  c.add_option("--on-error", a.on_error, "examples that cannot be used: stop, or pass over and count")
+      ->type_name("fail|skip")
+      ->check(CLI::IsMember({"fail", "skip"}))
+      ->capture_default_str();
+  c.add_flag("--json", a.json, "one JSON object on stdout and nothing else");
+}
+
+double megabytes(int64_t bytes) { return static_cast<double>(bytes) * 1e-6; }
+
+void print_json(const Arguments& arguments, const TrainedTokenizer& trained, double seconds) {
+  Tree skipped = Tree::map();
+  for (const auto& [reason, count] : trained.skipped.by_reason) skipped.set(reason, Tree::of(count));
+  const Tree event = Tree::map({{"event", Tree::of(std::string("tokenizer"))},
+                                {"output", Tree::of(arguments.output)},
+                                {"vocab_size", Tree::of(trained.vocab_size)},
+                                {"merges", Tree::of(trained.num_merges)},
+                                {"files", Tree::of(trained.num_files)},
+                                {"examples", Tree::of(trained.num_examples)},
+                                {"skipped", std::move(skipped)},
+                                {"text_bytes", Tree::of(trained.text_bytes)},
+                                {"words", Tree::of(trained.num_words)},
+                                {"different_words", Tree::of(trained.num_different_words)},
+                                {"seconds", Tree::of(seconds)},
+                                {"peak_resident_bytes", Tree::of(peak_resident_bytes())}});
+  fmt::print("{}\n", to_json(event));
+}
+
+void print_table(const Arguments& arguments, const TrainedTokenizer& trained, double seconds) {
+  Table table({{"", Table::Align::kLeft}, {"", Table::Align::kLeft}});
+  table.add({"written", arguments.output + "/tokenizer.json, tokenizer_config.json"});
+  std::string size = grouped(trained.vocab_size);
+  if (trained.vocab_size < arguments.training.vocab_size)
+    size += fmt::format(" of {}: no other pair stands {} times in the text",
+                        grouped(arguments.training.vocab_size), arguments.training.min_frequency);
+  table.add({"vocabulary", size});
+  table.add(
+      {"files", fmt::format("{}, {}", grouped(trained.num_files), counted(trained.num_examples, "example"))});
+  table.add({"text", fmt::format("{:.1f} MB, {} words, {} different ones", megabytes(trained.text_bytes),
+                                 grouped(trained.num_words), grouped(trained.num_different_words))});
+  table.add({"time", fmt::format("{:.2f} s", seconds)});
+  for (const auto& [reason, count] : trained.skipped.by_reason)
+    table.add({&reason == &trained.skipped.by_reason.begin()->first ? "skipped" : "",
+               fmt::format("{} ({})", grouped(count), reason)});
+  fmt::print("{}", table.text());
+}
+
+/// Reading takes most of the time for large files, merging for small ones; each has its own estimate.
+class Display {
+ public:
+  explicit Display(int64_t vocab_size) : vocab_size_(vocab_size) {}
+  void show(const TrainingProgress& progress) {
+    if (!progress.merging) {
+      const auto total = static_cast<double>(progress.total_bytes);
+      line_->show(total > 0 ? static_cast<double>(progress.bytes_read) / total : 0,
+                  fmt::format("counting words  {:.1f} MB", megabytes(progress.text_bytes)));
+      return;
+    }
+    if (!merging_) {
+      merging_ = true;
+      line_->finish();
+      line_ = std::make_unique<Progress>();
+    }
+    line_->show(static_cast<double>(progress.num_tokens) / static_cast<double>(vocab_size_),
+                fmt::format("merging  {} tokens", grouped(progress.num_tokens)));
+  }
+
+ private:
+  int64_t vocab_size_;
+  bool merging_ = false;
+  std::unique_ptr<Progress> line_ = std::make_unique<Progress>();
+};
+
+/// A folder that was made for nothing is removed again.
+class NewFolder {
+ public:
+  explicit NewFolder(const std::string& path) : path_(path) {
+    std::error_code code;
+    existed_ = std::filesystem::exists(path, code);
+  }
+  ~NewFolder() {
+    std::error_code code;
+    if (!existed_) std::filesystem::remove(path_, code);  // only where it is empty
+  }
+  NewFolder(const NewFolder&) = delete;
+  NewFolder& operator=(const NewFolder&) = delete;
+
+ private:
+  const std::string& path_;
+  bool existed_ = false;
+};
+
+Status train(const Arguments& arguments) {
+  const double start = now_seconds();
+  const StopSignals signals(false);
+  // Whether it can be written is known before the work, not after it.
+  const NewFolder folder(arguments.output);
+  PLIMSOLL_TRY(create_writable_directory(arguments.output));
+  TokenizerTraining training = arguments.training;
+  training.num_threads = arguments.threads > 0 ? arguments.threads : num_available_cpus();
+  training.on_error = arguments.on_error == "skip" ? OnError::kSkip : OnError::kFail;
+  training.stop = [] { return stop_requested() != 0; };
+  Result<TrainedTokenizer> trained = [&] {
+    Display display(training.vocab_size);
+    training.progress = [&display](const TrainingProgress& progress) { display.show(progress); };
+    return train_tokenizer(training);
+  }();
+  PLIMSOLL_ASSIGN(const TrainedTokenizer result, std::move(trained));
+  PLIMSOLL_TRY(write_tokenizer(result, arguments.output));
+  const double seconds = now_seconds() - start;
+  arguments.json ? print_json(arguments, result, seconds) : print_table(arguments, result, seconds);
+  return Ok{};
+}
+
+}  // namespace
+
+Command add_data_tokenizer(CLI::App& data) {
+  CLI::App& command = *data.add_subcommand("tokenizer", "train a tokenizer on files of text");
+  auto arguments = std::make_shared<Arguments>();
+  add_options(command, *arguments);
+  command.footer(kFooter);
+  return [arguments](const Environment&) { return train(*arguments); };
+}
+
+}  // namespace plimsoll::cli

@@ -1,0 +1,32 @@
+// How far something has come, on stderr: a line that rewrites itself on a terminal, plain lines elsewhere.
+#pragma once
+
+#include <string>
+
+namespace plimsoll::cli {
+
+class Progress {
+ public:
+  Progress();
+  ~Progress();  ///< ends an open line
+  Progress(const Progress&) = delete;
+  Progress& operator=(const Progress&) = delete;
+
+  /// `fraction` of the whole, from 0 to 1, and what else there is to say. The time that is left follows from
+  /// how fast the fraction grew. May be called often: a terminal sees ten a second, a file one in ten
+  /// seconds.
+  void show(double fraction, const std::string& text);
+  /// Ends an open line; messages may follow.
+  void finish();
+
+ private:
+  bool terminal_;
+  bool open_line_ = false;
+  double start_seconds_;
+  double shown_seconds_;
+};
+
+/// "41s", "3m07s", "2h05m".
+std::string duration_text(double seconds);
+
+}  // namespace plimsoll::cli

@@ -1,0 +1,48 @@
+// What the files of a data set hold, one piece at a time: a text, a prompt with its completion, or a
+// conversation. How it becomes tokens is example_encoder.h.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <string>
+#include <string_view>
+
+#include "base/result.h"
+
+namespace plimsoll {
+
+enum class ExampleKind : uint8_t { kText, kCompletion, kMessages };
+
+/// One example. Strings are UTF-8 as far as the file was; what is not counts as U+FFFD when it is encoded.
+struct Example {
+  ExampleKind kind = ExampleKind::kText;
+  std::string text = {};        ///< kText: the document or a piece of it; kCompletion: the prompt
+  std::string completion = {};  ///< kCompletion
+  /// kMessages: a JSON object with "messages" and whatever else the line had ("tools", …), valid UTF-8.
+  std::string record = {};
+  /// kMessages from a prompt and a completion that are lists: the same with the prompt's messages alone.
+  std::string prompt_record = {};
+  bool first = true;       ///< kText: the document starts here
+  bool continues = false;  ///< kText: the next example is the same document's next piece
+  std::string file = {};
+  int64_t line = 0;  ///< where it starts, from 1; 0 for a text file
+};
+
+/// Why an example cannot be used: `reason` is one of few short texts, for counting.
+struct BadExample {
+  std::string_view reason;
+  Error error;
+};
+
+/// What to do about an example that cannot be used.
+enum class OnError : uint8_t { kFail, kSkip };
+
+/// What was passed over, by reason ("not JSON", "line too long", …).
+struct SkipCounts {
+  std::map<std::string, int64_t, std::less<>> by_reason = {};
+  void add(std::string_view reason, int64_t count = 1);
+  void add(const SkipCounts& other);
+  [[nodiscard]] int64_t total() const;
+};
+
+}  // namespace plimsoll

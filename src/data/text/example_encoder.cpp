@@ -1,0 +1,153 @@
+// Ids are the tokenizer's; the mask follows from where each token ends in the text.
+#include "data/text/example_encoder.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <span>
+
+#include "data/text/reasons.h"
+
+namespace plimsoll {
+namespace {
+
+std::string where(const Example& example) {
+  return example.line > 0 ? fmt::format("{}: line {}", example.file, example.line) : example.file;
+}
+
+BadExample bad(const Example& example, std::string_view reason, Error error) {
+  if (error.hint.empty()) error.hint = text::kSkipHint;
+  return {reason, std::move(error).at(where(example))};
+}
+
+/// Marks the tokens that have a byte of a span in them. `ends`: where each ends; tokens with the same end are
+/// parts of one character and go together. Spans are ascending.
+void mark(std::span<const size_t> ends, std::span<const TextSpan> spans, std::vector<uint8_t>& in_loss) {
+  in_loss.assign(ends.size(), 0);
+  size_t begin = 0;  // where the token at hand begins
+  size_t span = 0;
+  for (size_t i = 0; i < ends.size(); ++i) {
+    if (i > 0 && ends[i] != ends[i - 1]) begin = ends[i - 1];
+    while (span < spans.size() && spans[span].end <= begin) ++span;
+    if (span == spans.size()) return;
+    const TextSpan& at = spans[span];
+    in_loss[i] = at.begin < at.end && ends[i] > at.begin && ends[i] > begin;
+  }
+}
+
+/// Empty stands for "all".
+void simplify(std::vector<uint8_t>& in_loss) {
+  if (std::find(in_loss.begin(), in_loss.end(), 0) == in_loss.end()) in_loss.clear();
+}
+
+}  // namespace
+
+std::optional<LossScope> parse_loss_scope(std::string_view name) {
+  constexpr std::pair<std::string_view, LossScope> kNames[] = {{"auto", LossScope::kAuto},
+                                                               {"all", LossScope::kAll},
+                                                               {"completions", LossScope::kCompletions},
+                                                               {"assistant", LossScope::kAssistant}};
+  for (const auto& [known, scope] : kNames)
+    if (known == name) return scope;
+  return std::nullopt;
+}
+
+std::optional<BadExample> ExampleEncoder::encode(const Example& example, Scratch& scratch,
+                                                 EncodedExample& out) const {
+  out.ids.clear();
+  out.in_loss.clear();
+  std::optional<BadExample> wrong;
+  switch (example.kind) {
+    case ExampleKind::kText:
+      wrong = encode_text(example, out);
+      break;
+    case ExampleKind::kCompletion:
+      wrong = encode_completion(example, scratch, out);
+      break;
+    case ExampleKind::kMessages:
+      wrong = encode_messages(example, scratch, out);
+      break;
+  }
+  if (wrong || example.continues || options_.append_id < 0) return wrong;
+  const bool there =
+      example.kind == ExampleKind::kMessages && !out.ids.empty() && out.ids.back() == options_.append_id;
+  if (there) return std::nullopt;
+  out.ids.push_back(options_.append_id);
+  if (!out.in_loss.empty()) out.in_loss.push_back(1);
+  return std::nullopt;
+}
+
+std::optional<BadExample> ExampleEncoder::encode_text(const Example& example, EncodedExample& out) const {
+  Status encoded = tokenizer_.encode_piece(example.text, example.first, !example.continues,
+                                           options_.add_special_tokens, out.ids);
+  if (encoded) return std::nullopt;
+  return bad(example, text::reason::kUnencodable, std::move(encoded).error());
+}
+
+std::optional<BadExample> ExampleEncoder::encode_marked(const Example& example, std::string_view whole,
+                                                        bool add_special_tokens,
+                                                        std::span<const TextSpan> spans, Scratch& scratch,
+                                                        EncodedExample& out) const {
+  scratch.ends.clear();
+  Status encoded = tokenizer_.encode_with_ends(whole, add_special_tokens, out.ids, scratch.ends);
+  if (!encoded) return bad(example, text::reason::kUnencodable, std::move(encoded).error());
+  mark(scratch.ends, spans, out.in_loss);
+  simplify(out.in_loss);
+  return std::nullopt;
+}
+
+std::optional<BadExample> ExampleEncoder::encode_completion(const Example& example, Scratch& scratch,
+                                                            EncodedExample& out) const {
+  scratch.joined.assign(example.text).append(example.completion);
+  TextSpan target{example.text.size(), scratch.joined.size()};
+  if (options_.loss == LossScope::kAll) target.begin = 0;
+  if (options_.loss != LossScope::kAll)
+    return encode_marked(example, scratch.joined, options_.add_special_tokens, {&target, 1}, scratch, out);
+  Status encoded = tokenizer_.encode(scratch.joined, options_.add_special_tokens, out.ids);
+  if (encoded) return std::nullopt;
+  return bad(example, text::reason::kUnencodable, std::move(encoded).error());
+}
+
+std::optional<BadExample> ExampleEncoder::render(const Example& example, LossScope scope,
+                                                 Scratch& scratch) const {
+  const bool all = scope == LossScope::kAll;
+  const bool after_prompt = !example.prompt_record.empty() && !all;
+  const bool turns = !all && (!after_prompt || scope == LossScope::kAssistant);
+  ChatText& whole = scratch.chat;
+  Status rendered =
+      template_->render(example.record, false, whole, turns ? AssistantSpans::kFind : AssistantSpans::kSkip);
+  if (!rendered) return bad(example, text::reason::kTemplate, std::move(rendered).error());
+  if (all) whole.assistant.assign(1, {0, whole.text.size()});
+  if (!after_prompt) return std::nullopt;
+  ChatText& prompt = scratch.prompt_chat;
+  rendered = template_->render(example.prompt_record, true, prompt, AssistantSpans::kSkip);
+  if (!rendered) return bad(example, text::reason::kTemplate, std::move(rendered).error());
+  if (!whole.text.starts_with(prompt.text))
+    return bad(example, text::reason::kTemplate,
+               {ErrorCode::kBadData,
+                "the chat template writes the prompt otherwise once the completion follows",
+                {},
+                "use --loss all, or a template that marks what the assistant says ({% generation %})"});
+  if (!turns) whole.assistant.assign(1, {prompt.text.size(), whole.text.size()});
+  std::erase_if(whole.assistant, [&](const TextSpan& span) { return span.begin < prompt.text.size(); });
+  return std::nullopt;
+}
+
+std::optional<BadExample> ExampleEncoder::encode_messages(const Example& example, Scratch& scratch,
+                                                          EncodedExample& out) const {
+  if (!template_) {
+    Error error{ErrorCode::kBadData,
+                "the line is a conversation, and there is no chat template",
+                {},
+                "name a model's directory that has one as the tokenizer, or a file: --chat-template"};
+    return bad(example, text::reason::kTemplate, options_.template_error.value_or(error));
+  }
+  if (auto wrong = render(example, options_.loss, scratch)) return wrong;
+  if (options_.loss != LossScope::kAll)
+    return encode_marked(example, scratch.chat.text, false, scratch.chat.assistant, scratch, out);
+  Status encoded = tokenizer_.encode(scratch.chat.text, false, out.ids);
+  if (encoded) return std::nullopt;
+  return bad(example, text::reason::kUnencodable, std::move(encoded).error());
+}
+
+}  // namespace plimsoll

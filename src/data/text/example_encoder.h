@@ -1,0 +1,88 @@
+// Examples to ids and to what of them is a target: the tokenizer, the chat template and the loss' scope.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/result.h"
+#include "data/chat/chat_template.h"
+#include "data/text/example.h"
+#include "data/tokenizer/tokenizer.h"
+
+namespace plimsoll {
+
+/// Which tokens are targets of the loss. A text's all are, in every scope.
+enum class LossScope : uint8_t {
+  kAuto,         ///< of a conversation the assistant's turns, of a prompt and completion the completion
+  kAll,          ///< all
+  kCompletions,  ///< what follows the prompt; of a conversation without one the assistant's turns
+  kAssistant,    ///< the assistant's turns; of a plain prompt and completion the completion
+};
+/// "auto", "all", "completions", "assistant".
+std::optional<LossScope> parse_loss_scope(std::string_view name);
+
+struct EncoderOptions {
+  LossScope loss = LossScope::kAuto;
+  /// What the tokenizer's post-processor adds (<s> and the like) around texts, prompts and completions; a
+  /// chat template writes its own.
+  bool add_special_tokens = false;
+  /// Appended to each document, as a target; to a conversation unless its template has written it. -1: none.
+  int32_t append_id = -1;
+  /// Why there is no chat template, for the message about a conversation.
+  std::optional<Error> template_error = {};
+};
+
+struct EncodedExample {
+  std::vector<int32_t> ids = {};
+  std::vector<uint8_t> in_loss = {};  ///< 1: counts as a target; empty: all do
+};
+
+/// Immutable; `encode` may be called from any thread, each with its own Scratch.
+class ExampleEncoder {
+ public:
+  struct Scratch {
+    std::vector<size_t> ends = {};
+    std::string joined = {};
+    ChatText chat = {};
+    ChatText prompt_chat = {};
+  };
+
+  /// Both outlive the encoder; `chat_template` may be null: conversations are then errors that say so.
+  ExampleEncoder(const Tokenizer& tokenizer, const ChatTemplate* chat_template, EncoderOptions options)
+      : tokenizer_(tokenizer), template_(chat_template), options_(options) {}
+
+  /// Ids and mask of an example, appended to nothing: `out` is overwritten.
+  ///   text          encode(text); a piece continues where the last one was cut
+  ///   completion    encode(prompt + completion) as one text, so that its ids are those that the model will
+  ///                 see; a token with a byte of the completion in it is a target
+  ///   conversation  encode(rendered text) without special tokens, as apply_chat_template(tokenize=True);
+  ///                 a token with a byte of a turn in it is a target
+  /// Returns what is wrong with it, if anything; a failure of ours is never among that.
+  std::optional<BadExample> encode(const Example& example, Scratch& scratch, EncodedExample& out) const;
+
+  [[nodiscard]] const Tokenizer& tokenizer() const { return tokenizer_; }
+  [[nodiscard]] const EncoderOptions& options() const { return options_; }
+
+ private:
+  std::optional<BadExample> encode_text(const Example& example, EncodedExample& out) const;
+  std::optional<BadExample> encode_completion(const Example& example, Scratch& scratch,
+                                              EncodedExample& out) const;
+  std::optional<BadExample> encode_messages(const Example& example, Scratch& scratch,
+                                            EncodedExample& out) const;
+  /// Renders into scratch.chat, whose spans are then what is in the loss.
+  std::optional<BadExample> render(const Example& example, LossScope scope, Scratch& scratch) const;
+  /// Encodes `whole`, of which the spans are targets.
+  std::optional<BadExample> encode_marked(const Example& example, std::string_view whole,
+                                          bool add_special_tokens, std::span<const TextSpan> spans,
+                                          Scratch& scratch, EncodedExample& out) const;
+  const Tokenizer& tokenizer_;
+  const ChatTemplate* template_;
+  EncoderOptions options_;
+};
+
+}  // namespace plimsoll

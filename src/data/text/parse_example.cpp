@@ -1,0 +1,288 @@
+// The members of a line are found in one pass, then the kind of example follows from which are there.
+#include "data/text/parse_example.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+
+#include "data/text/json_members.h"
+#include "data/text/json_scan.h"
+#include "data/text/reasons.h"
+#include "data/tokenizer/unicode.h"
+
+namespace plimsoll::text {
+namespace {
+
+constexpr std::string_view kKnown[] = {"text",       "messages",    "conversations", "prompt",
+                                       "completion", "instruction", "input",         "output",
+                                       "chosen",     "rejected",    "system"};
+
+void append_member(std::string& out, std::string_view key, std::string_view value) {
+  if (out.back() != '{') out += ", ";
+  append_quoted(key, out);
+  out.append(": ").append(value);
+}
+
+/// The role that a speaker's name in ShareGPT files stands for; empty where it is not known.
+std::string_view role_of(std::string_view from) {
+  constexpr std::array<std::pair<std::string_view, std::string_view>, 15> kRoles = {{
+      {"human", "user"},
+      {"user", "user"},
+      {"gpt", "assistant"},
+      {"assistant", "assistant"},
+      {"chatgpt", "assistant"},
+      {"model", "assistant"},
+      {"bing", "assistant"},
+      {"bard", "assistant"},
+      {"function_call", "assistant"},
+      {"system", "system"},
+      {"tool", "tool"},
+      {"observation", "tool"},
+      {"function", "tool"},
+      {"function_response", "tool"},
+      {"developer", "developer"},
+  }};
+  for (const auto& [name, role] : kRoles)
+    if (name == from) return role;
+  return {};
+}
+
+constexpr std::string_view kWithInput =
+    "Below is an instruction that describes a task, paired with an input that provides further context. "
+    "Write "
+    "a response that appropriately completes the request.\n\n### Instruction:\n";
+constexpr std::string_view kWithoutInput =
+    "Below is an instruction that describes a task. Write a response that appropriately completes the "
+    "request.\n\n### Instruction:\n";
+
+/// One line's way to an example.
+class Parser {
+ public:
+  Parser(std::string_view json, Example& example) : json_(json), example_(example) {}
+
+  std::optional<BadExample> run(std::string_view text_key) {
+    clear();
+    JsonScanner scanner(json_);
+    if (!json_.empty() && json_.find_first_not_of(" \t\r\n") != json_.npos && !scanner.take('{'))
+      return no_object();
+    scanner = JsonScanner(json_);
+    if (!scan_object(scanner, members_) || !scanner.expect_end())
+      return bad(reason::kNotJson, "the line is no JSON: " + scanner.error());
+    if (!text_key.empty()) return text(text_key);
+    for (const std::string_view key : kKnown)
+      if (auto twice = check_once(key)) return twice;
+    if (has("messages") || has("conversations") || is_list(get("prompt")) || is_list(get("completion"))) {
+      if (repair(scanner.lone_surrogates())) return Parser(repaired_, example_).run(text_key);
+      if (has("messages")) return messages();
+      if (has("conversations")) return share_gpt();
+    }
+    if (has("prompt") || has("completion")) return prompt_and_completion();
+    if (has("text")) return text("text");
+    if (has("instruction") || has("output")) return alpaca();
+    return nothing_known();
+  }
+
+ private:
+  std::string_view get(std::string_view key) const { return find(members_, key); }
+  bool has(std::string_view key) const { return !get(key).empty(); }
+
+  void clear() {
+    example_.kind = ExampleKind::kText;
+    example_.first = true;
+    example_.continues = false;
+    for (std::string* field :
+         {&example_.text, &example_.completion, &example_.record, &example_.prompt_record})
+      field->clear();
+  }
+
+  BadExample bad(std::string_view reason, std::string what) const {
+    const std::string where =
+        example_.line > 0 ? fmt::format("{}: line {}", example_.file, example_.line) : example_.file;
+    return {reason, {ErrorCode::kBadData, std::move(what), where, kSkipHint}};
+  }
+
+  /// What is not an object may still be something that can be named.
+  BadExample no_object() const {
+    JsonScanner scanner(json_);
+    std::string_view value;
+    if (!scanner.value(value) || !scanner.expect_end())
+      return bad(reason::kNotJson, "the line is no JSON: " + scanner.error());
+    return bad(reason::kNotAnObject, fmt::format("the line is {}, expected an object", type_name(value)));
+  }
+
+  std::optional<BadExample> check_once(std::string_view key) const {
+    const auto same = [key](const Member& member) { return member.key == key; };
+    if (std::count_if(members_.begin(), members_.end(), same) < 2) return std::nullopt;
+    return bad(reason::kDuplicateKey, fmt::format("the line has \"{}\" twice", key));
+  }
+
+  /// What the chat template's reader would refuse is made good: halves of surrogate pairs and invalid UTF-8.
+  bool repair(const std::vector<size_t>& lone_surrogates) {
+    const bool valid = tokenizer::valid_utf8_prefix(json_) == json_.size();
+    if (valid && lone_surrogates.empty()) return false;
+    std::string copy(json_);
+    for (const size_t at : lone_surrogates) copy.replace(at, 6, "\\ufffd");
+    tokenizer::append_repaired(copy, repaired_);
+    return true;
+  }
+
+  std::optional<BadExample> string_into(std::string_view key, std::string& out) const {
+    const std::string_view value = get(key);
+    if (value.empty()) return bad(reason::kMissingField, fmt::format("the line has no \"{}\"", key));
+    if (!is_string(value))
+      return bad(reason::kWrongType, fmt::format("\"{}\" is {}, expected a string", key, type_name(value)));
+    append_unescaped(value, out);
+    return std::nullopt;
+  }
+
+  std::optional<BadExample> text(std::string_view key) {
+    if (auto twice = check_once(key)) return twice;
+    return string_into(key, example_.text);
+  }
+
+  std::optional<BadExample> alpaca() {
+    std::string instruction, input;
+    if (auto wrong = string_into("instruction", instruction)) return wrong;
+    if (has("input"))
+      if (auto wrong = string_into("input", input)) return wrong;
+    if (auto wrong = string_into("output", example_.completion)) return wrong;
+    example_.kind = ExampleKind::kCompletion;
+    example_.text.append(input.empty() ? kWithoutInput : kWithInput).append(instruction);
+    if (!input.empty()) example_.text.append("\n\n### Input:\n").append(input);
+    example_.text.append("\n\n### Response:\n");
+    return std::nullopt;
+  }
+
+  std::optional<BadExample> prompt_and_completion() {
+    if (has("chosen") || has("rejected"))
+      return bad(reason::kMissingField,
+                 "the line is a preference pair (chosen, rejected), expected a prompt and a completion");
+    if (is_list(get("prompt")) || is_list(get("completion"))) return prompt_messages();
+    example_.kind = ExampleKind::kCompletion;
+    if (auto wrong = string_into("prompt", example_.text)) return wrong;
+    return string_into("completion", example_.completion);
+  }
+
+  /// Whether a list is one of messages: objects, each with a role.
+  std::optional<BadExample> check_messages(std::string_view key, std::string_view list) const {
+    if (list.empty()) return bad(reason::kMissingField, fmt::format("the line has no \"{}\"", key));
+    if (!is_list(list))
+      return bad(reason::kWrongType, fmt::format("\"{}\" is {}, expected a list", key, type_name(list)));
+    const std::vector<std::string_view> items = items_of(list);
+    if (items.empty()) return bad(reason::kBadConversation, fmt::format("\"{}\" is empty", key));
+    for (size_t i = 0; i < items.size(); ++i) {
+      if (!is_object(items[i]))
+        return bad(reason::kBadConversation,
+                   fmt::format("{}[{}] is {}, expected an object", key, i, type_name(items[i])));
+      const Members members = members_of(items[i]);
+      if (key == "conversations" && find(members, "role").empty()) continue;
+      if (!is_string(find(members, "role")))
+        return bad(reason::kBadConversation, fmt::format("{}[{}] has no \"role\" that is a string", key, i));
+    }
+    return std::nullopt;
+  }
+
+  std::optional<BadExample> messages() {
+    example_.kind = ExampleKind::kMessages;
+    if (auto wrong = check_messages("messages", get("messages"))) return wrong;
+    example_.record = json_;
+    return std::nullopt;
+  }
+
+  /// `list` as the messages of an object that keeps the line's other members.
+  void write_record(std::string_view list, std::initializer_list<std::string_view> but,
+                    std::string& out) const {
+    out = "{";
+    append_member(out, "messages", list);
+    for (const Member& member : members_)
+      if (std::find(but.begin(), but.end(), member.key) == but.end())
+        append_member(out, member.key, member.value);
+    out += '}';
+  }
+
+  std::optional<BadExample> prompt_messages() {
+    example_.kind = ExampleKind::kMessages;
+    const std::string_view prompt = get("prompt"), completion = get("completion");
+    if (auto wrong = check_messages("prompt", prompt)) return wrong;
+    if (auto wrong = check_messages("completion", completion)) return wrong;
+    std::string all(prompt.substr(0, prompt.size() - 1));
+    all.append(", ").append(completion.substr(1));
+    write_record(all, {"prompt", "completion", "messages"}, example_.record);
+    write_record(prompt, {"prompt", "completion", "messages"}, example_.prompt_record);
+    return std::nullopt;
+  }
+
+  std::optional<BadExample> append_turn(std::string_view turn, size_t index, std::string& list) const {
+    const Members members = members_of(turn);
+    if (list.size() > 1) list += ", ";
+    if (!find(members, "role").empty()) return list.append(turn), std::nullopt;
+    const std::string_view from = find(members, "from");
+    const std::string_view value = find(members, "value");
+    if (!is_string(from) || !is_string(value))
+      return bad(reason::kBadConversation,
+                 fmt::format("conversations[{}] has no \"from\" and \"value\" that are strings", index));
+    const std::string speaker = unescaped(from);
+    const std::string_view role = role_of(speaker);
+    if (role.empty())
+      return bad(reason::kBadConversation,
+                 fmt::format("conversations[{}] is from '{}', which is no known speaker", index,
+                             speaker.substr(0, 60)));
+    list.append(R"({"role": ")").append(role).append(R"(", "content": )").append(value).append("}");
+    return std::nullopt;
+  }
+
+  std::optional<BadExample> share_gpt() {
+    example_.kind = ExampleKind::kMessages;
+    const std::string_view turns = get("conversations");
+    if (auto wrong = check_messages("conversations", turns)) return wrong;
+    std::string list = "[";
+    if (const std::string_view system = get("system"); is_string(system) && system != R"("")")
+      list.append(R"({"role": "system", "content": )").append(system).append("}");
+    const std::vector<std::string_view> items = items_of(turns);
+    for (size_t i = 0; i < items.size(); ++i)
+      if (auto wrong = append_turn(items[i], i, list)) return wrong;
+    write_record(list + "]", {"conversations", "messages", "system"}, example_.record);
+    return std::nullopt;
+  }
+
+  BadExample nothing_known() const {
+    std::string names;
+    for (size_t i = 0; i < members_.size() && i < 8; ++i)
+      names += fmt::format("{}\"{}\"", i == 0 ? "" : ", ", members_[i].key.substr(0, 40));
+    Error error = bad(reason::kMissingField, fmt::format("the line has nothing to train on, it has {}",
+                                                         members_.empty() ? "no members" : "only " + names))
+                      .error;
+    error.hint =
+        "expected are text, messages, conversations, prompt and completion, or instruction and output; "
+        "--text-key names another member that holds the text";
+    return {reason::kMissingField, std::move(error)};
+  }
+
+  std::string_view json_;
+  Example& example_;
+  Members members_;
+  std::string repaired_;
+};
+
+}  // namespace
+
+std::optional<BadExample> parse_example(std::string_view json, std::string_view text_key, Example& example) {
+  return Parser(json, example).run(text_key);
+}
+
+std::optional<BadExample> to_example(std::string_view bytes, const Record& record,
+                                     const std::vector<std::string>& files, std::string_view text_key,
+                                     Example& example) {
+  const std::string_view content = bytes.substr(record.begin, record.size);
+  example.file = files[record.file];
+  example.line = record.line;
+  if (record.is_json) return parse_example(content, text_key, example);
+  example.kind = ExampleKind::kText;
+  example.text = content;
+  example.first = record.first;
+  example.continues = record.continues;
+  return std::nullopt;
+}
+
+}  // namespace plimsoll::text

@@ -1,0 +1,31 @@
+// A line of JSON as an example, by the members that it has:
+//
+//   messages                      a conversation, handed on as it is ("tools" and all)
+//   conversations                 ShareGPT's: from and value become role and content
+//   prompt, completion            two strings, or two lists of messages
+//   text                          a document
+//   instruction, input?, output   alpaca's two prompts, then the output
+//
+// The first of these rows decides; a member that is null counts as absent.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "data/text/example.h"
+#include "data/text/record_reader.h"
+
+namespace plimsoll::text {
+
+/// `text_key`: the only member that is looked at, a document; empty: as above. `file` and `line` of `example`
+/// are set already and named in errors; the rest is overwritten.
+std::optional<BadExample> parse_example(std::string_view json, std::string_view text_key, Example& example);
+
+/// A record of any kind as an example; `bytes` holds it.
+std::optional<BadExample> to_example(std::string_view bytes, const Record& record,
+                                     const std::vector<std::string>& files, std::string_view text_key,
+                                     Example& example);
+
+}  // namespace plimsoll::text

@@ -1,0 +1,50 @@
+// Files to tokens on several threads, in the files' order and with memory that does not depend on them.
+//
+//   reader thread: records ─► batches ─► N threads: parse, render, encode ─► the caller's thread: sink
+//                    ▲                                                             │
+//                    └──────────── batches that are free again ◄───────────────────┘
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <span>
+#include <string>
+
+#include "base/result.h"
+#include "data/text/example_encoder.h"
+#include "data/text/example_reader.h"
+
+namespace plimsoll {
+
+/// What was done so far, or in all.
+struct TokenizeCounts {
+  int64_t num_files = 0;
+  int64_t num_examples = 0;   ///< lines, elements, text files
+  int64_t num_documents = 0;  ///< those that have tokens
+  int64_t num_empty = 0;      ///< examples without a token, which are left out
+  int64_t num_tokens = 0;
+  int64_t num_targets = 0;  ///< tokens that are in the loss
+  int64_t text_bytes = 0;   ///< unpacked, as read
+  int64_t bytes_read = 0;   ///< of the files as they lie on the disk
+  int64_t total_bytes = 0;
+  SkipCounts skipped = {};
+};
+
+/// Takes the documents in order. `in_loss` is empty where all tokens are targets; `continues`: the next call
+/// brings the same document's next piece, which may be empty.
+using TokenSink =
+    std::function<Status(std::span<const int32_t> ids, std::span<const uint8_t> in_loss, bool continues)>;
+
+struct TokenizeOptions {
+  int num_threads = 1;
+  std::function<void(const TokenizeCounts&)> progress = {};  ///< a few times a second, on the caller's thread
+  std::function<bool()> stop = {};                           ///< asked often; true ends with kInterrupted
+};
+
+/// Reads, encodes and hands to `sink`, on this thread. The reader's on_error decides about bad examples.
+/// Determinism: the calls of `sink`, the counts and the error do not depend on the number of threads.
+/// Errors: kBadData of the first bad example, whatever sink says, kInterrupted, kIo.
+Result<TokenizeCounts> tokenize_files(ExampleReader& reader, const ExampleEncoder& encoder,
+                                      const TokenSink& sink, const TokenizeOptions& options);
+
+}  // namespace plimsoll

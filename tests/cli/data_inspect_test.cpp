@@ -1,0 +1,114 @@
+// inspect and data inspect on files of tokens, as their user calls them.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <fstream>
+#include <sstream>
+
+#include "cli/run_plimsoll.h"
+#include "data/shard.h"
+#include "io/json.h"
+#include "io/temporary_folder.h"
+
+namespace plimsoll::cli {
+namespace {
+
+using testing::HasSubstr;
+using testing::Not;
+
+/// Documents of the given lengths; every third token is not in the loss.
+std::string write_shard(const std::string& path, const std::vector<int>& lengths, uint64_t vocabulary_hash) {
+  auto writer = ShardWriter::create(path, {300, vocabulary_hash, true});
+  EXPECT_TRUE(writer);
+  for (const int length : lengths) {
+    std::vector<int32_t> ids;
+    std::vector<uint8_t> in_loss;
+    for (int i = 0; i < length; ++i) {
+      ids.push_back(i % 300);
+      in_loss.push_back(i % 3 == 0 ? 0 : 1);
+    }
+    EXPECT_TRUE(writer->add(ids, in_loss));
+  }
+  EXPECT_TRUE(writer->finish());
+  return path;
+}
+
+std::vector<Tree> objects(const std::string& out) {
+  std::vector<Tree> result;
+  std::istringstream lines(out);
+  for (std::string line; std::getline(lines, line);) {
+    auto tree = parse_json(line);
+    EXPECT_TRUE(tree && tree->kind == Tree::Kind::kMap) << line;
+    if (tree) result.push_back(std::move(*tree));
+  }
+  return result;
+}
+
+TEST(InspectShard, TellsWhatIsInIt) {
+  const TemporaryFolder folder;
+  const std::string path = write_shard(folder.path("a"), {3, 30, 300}, 0xab);
+  const Outcome people = run_plimsoll({"inspect", path});
+  EXPECT_EQ(people.code, 0) << people.err;
+  EXPECT_THAT(people.out, HasSubstr("tokens      333, ids of 2 bytes"));
+  EXPECT_THAT(people.out, HasSubstr("targets     222 (66.7 % of the tokens"));
+  EXPECT_THAT(people.out, HasSubstr("hash 00000000000000ab"));
+  EXPECT_THAT(people.out, HasSubstr("checked     every byte"));
+  EXPECT_THAT(people.out, HasSubstr("256 to 511"));
+  const auto json = objects(run_plimsoll({"inspect", path, "--json"}).out);
+  ASSERT_EQ(json.size(), 1U);
+  EXPECT_EQ(json[0].find("documents")->integer, 3);
+  EXPECT_EQ(json[0].find("lengths")->find("p50")->integer, 30);
+}
+
+TEST(InspectShard, DamageIsSaidAfterWhatIsKnown) {
+  const TemporaryFolder folder;
+  const std::string path = write_shard(folder.path("a"), {3, 30, 300}, 0xab);
+  std::fstream(path, std::ios::in | std::ios::out | std::ios::binary).seekp(200).put('\x55');
+  const Outcome output = run_plimsoll({"inspect", path});
+  EXPECT_EQ(output.code, 65);
+  EXPECT_THAT(output.out, HasSubstr("damaged"));
+  EXPECT_THAT(output.err, HasSubstr("block 0 (tokens 0 to 332) does not match its checksum"));
+}
+
+TEST(DataInspect, CountsSamplesAndPacking) {
+  const TemporaryFolder folder;
+  const std::string a = write_shard(folder.path("a"), {3, 30, 300, 7, 7}, 0xab);
+  const Outcome people = run_plimsoll({"data", "inspect", a, "--samples", "2", "--sequence-length", "64"});
+  EXPECT_EQ(people.code, 0) << people.err;
+  EXPECT_THAT(people.out, HasSubstr("document 2 of 5"));
+  EXPECT_THAT(people.out, HasSubstr("[0] 1 2[ 3] 4 5"));
+  EXPECT_THAT(people.out, HasSubstr("best_fit"));
+  const auto json = objects(run_plimsoll({"data", "inspect", a, "--json", "--sequence-length", "64"}).out);
+  ASSERT_EQ(json.size(), 4U) << "the data and three samples";
+  EXPECT_EQ(json[0].find("tokens")->integer, 347);
+  EXPECT_EQ(json[0].find("packing")->items.size(), 3U);
+  EXPECT_EQ(json[1].find("document")->integer, 0);
+  EXPECT_EQ(json[1].find("in_loss")->items.size(), 3U);
+}
+
+TEST(DataInspect, ReadsTextsAsBytes) {
+  const TemporaryFolder folder;
+  const std::string text = folder.write("a.txt", "hello\nw\xc3\xb6rld \xff");
+  const Outcome output = run_plimsoll({"data", "inspect", text});
+  EXPECT_EQ(output.code, 0) << output.err;
+  EXPECT_THAT(output.out, HasSubstr("hello"));
+  EXPECT_THAT(output.out, HasSubstr("w\xc3\xb6rld \\xff"));
+  EXPECT_THAT(output.out, Not(HasSubstr("is not in the loss")));
+  const auto json = objects(run_plimsoll({"data", "inspect", text, "--json"}).out);
+  ASSERT_EQ(json.size(), 2U);
+  EXPECT_EQ(json[1].find("text")->text, "hello\nw\xc3\xb6rld \xef\xbf\xbd");
+}
+
+TEST(DataInspect, Refusals) {
+  const TemporaryFolder folder;
+  const Outcome other = run_plimsoll({"data", "inspect", folder.write("a.md", "# text")});
+  EXPECT_EQ(other.code, 2);
+  EXPECT_THAT(other.err, HasSubstr("neither a token shard nor"));
+  EXPECT_EQ(run_plimsoll({"data", "inspect", folder.path("none")}).code, 65);
+  const Outcome packing =
+      run_plimsoll({"data", "inspect", folder.write("a.txt", "abc"), "--sequence-length", "2"});
+  EXPECT_THAT(packing.err, HasSubstr("only token shards are packed"));
+}
+
+}  // namespace
+}  // namespace plimsoll::cli

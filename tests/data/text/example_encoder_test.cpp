@@ -1,0 +1,161 @@
+// Ids and masks of texts, completions and conversations.
+#include "data/text/example_encoder.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "data/text/tiny_tokenizer.h"
+
+namespace plimsoll {
+namespace {
+
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::IsEmpty;
+
+constexpr const char* kTemplate =
+    "{% for m in messages %}{{ '<|im_start|>' + m.role + '\n' + m.content + '<|im_end|>' + '\n' }}{% endfor "
+    "%}"
+    "{% if add_generation_prompt %}{{ '<|im_start|>assistant\n' }}{% endif %}";
+
+class ExampleEncoderTest : public testing::Test {
+ protected:
+  EncodedExample encode(const Example& example, EncoderOptions options = {}) {
+    EncodedExample out;
+    const auto wrong = ExampleEncoder(*tokenizer_, template_.get(), options).encode(example, scratch_, out);
+    EXPECT_FALSE(wrong) << wrong->error.message();
+    return out;
+  }
+  BadExample refusal(const Example& example, EncoderOptions options = {}) {
+    EncodedExample out;
+    auto wrong = ExampleEncoder(*tokenizer_, template_.get(), options).encode(example, scratch_, out);
+    EXPECT_TRUE(wrong);
+    return wrong ? std::move(*wrong) : BadExample{};
+  }
+  std::vector<int32_t> ids(std::string_view text) {
+    std::vector<int32_t> result;
+    EXPECT_TRUE(tokenizer_->encode(text, false, result));
+    return result;
+  }
+  /// The text of the tokens that are in the loss.
+  std::string targets(const EncodedExample& e) {
+    std::vector<int32_t> kept;
+    for (size_t i = 0; i < e.ids.size(); ++i)
+      if (e.in_loss.empty() || e.in_loss[i] == 1) kept.push_back(e.ids[i]);
+    EXPECT_TRUE(e.in_loss.empty() || e.in_loss.size() == e.ids.size());
+    return tokenizer_->decode(kept, false);
+  }
+  void use_template(const std::string& text = kTemplate) {
+    auto chat = ChatTemplate::parse(text, "chat.jinja");
+    ASSERT_TRUE(chat) << chat.error().message();
+    template_ = std::move(chat).value();
+  }
+  std::unique_ptr<Tokenizer> tokenizer_ = tiny_tokenizer();
+  std::unique_ptr<ChatTemplate> template_;
+  ExampleEncoder::Scratch scratch_;
+};
+
+Example completion(std::string prompt, std::string rest) {
+  Example e;
+  e.kind = ExampleKind::kCompletion;
+  e.text = std::move(prompt);
+  e.completion = std::move(rest);
+  e.file = "a.jsonl";
+  e.line = 7;
+  return e;
+}
+
+Example messages(std::string record, std::string prompt_record = "") {
+  Example e = completion("", "");
+  e.kind = ExampleKind::kMessages;
+  e.record = std::move(record);
+  e.prompt_record = std::move(prompt_record);
+  return e;
+}
+
+TEST_F(ExampleEncoderTest, TextIsWholeInTheLoss) {
+  Example e;
+  e.text = "hello w<|im_end|>";
+  EXPECT_EQ(encode(e).ids, ids("hello w<|im_end|>"));
+  EXPECT_THAT(encode(e).in_loss, IsEmpty());
+  EXPECT_THAT(encode(e, {.loss = LossScope::kAssistant}).in_loss, IsEmpty());
+  auto ended = encode(e, {.append_id = kTinyEnd});
+  EXPECT_EQ(ended.ids.back(), kTinyEnd);
+  EXPECT_EQ(ended.ids.size(), ids(e.text).size() + 1);
+  e.continues = true;
+  EXPECT_EQ(encode(e, {.append_id = kTinyEnd}).ids, ids(e.text));
+  e = {};
+  EXPECT_THAT(encode(e).ids, IsEmpty());
+}
+
+TEST_F(ExampleEncoderTest, CompletionsAreTargetsPromptsAreNot) {
+  const EncodedExample e = encode(completion("say he", "llo w"));
+  EXPECT_EQ(e.ids, ids("say hello w")) << "the ids are those of the whole";
+  EXPECT_THAT(ids("hello"), ElementsAre(258, 'o')) << "a token lies across";
+  EXPECT_EQ(targets(e), "hello w") << "which is a target, for the completion starts in it";
+  EXPECT_EQ(targets(encode(completion("say ", "hello"))), "hello");
+  EXPECT_EQ(targets(encode(completion("say ", "hello"), {.loss = LossScope::kAll})), "say hello");
+  EXPECT_EQ(targets(encode(completion("say ", "hello"), {.append_id = kTinyEnd})), "hello<|endoftext|>");
+  EXPECT_EQ(targets(encode(completion("", "hello"))), "hello");
+  EXPECT_EQ(targets(encode(completion("say", ""))), "");
+  EXPECT_EQ(targets(encode(completion("a\xF0\x9F\x98\x80", "\xF0\x9F\x98\x80z"))), "\xF0\x9F\x98\x80z")
+      << "characters of several tokens go together";
+}
+
+TEST_F(ExampleEncoderTest, ConversationsNeedATemplate) {
+  const BadExample wrong = refusal(messages(R"({"messages": [{"role": "user", "content": "a"}]})"));
+  EXPECT_EQ(wrong.reason, "chat template fails");
+  EXPECT_THAT(wrong.error.message(), HasSubstr("there is no chat template: a.jsonl: line 7"));
+  EncoderOptions options;
+  options.template_error = Error{ErrorCode::kBadData, "broken", "dir/chat_template.jinja: line 2", "mend it"};
+  EXPECT_EQ(refusal(messages("{}"), options).error.message(),
+            "broken: a.jsonl: line 7: dir/chat_template.jinja: line 2");
+}
+
+constexpr const char* kChat = R"({"messages": [{"role": "user", "content": "hello"},
+  {"role": "assistant", "content": "one"}, {"role": "user", "content": "w"},
+  {"role": "assistant", "content": "two"}]})";
+constexpr const char* kRendered =
+    "<|im_start|>user\nhello<|im_end|>\n<|im_start|>assistant\none<|im_end|>\n"
+    "<|im_start|>user\nw<|im_end|>\n<|im_start|>assistant\ntwo<|im_end|>\n";
+
+TEST_F(ExampleEncoderTest, AssistantTurnsAreTargets) {
+  use_template();
+  const EncodedExample e = encode(messages(kChat));
+  EXPECT_EQ(e.ids, ids(kRendered));
+  EXPECT_EQ(targets(e), "one<|im_end|>\ntwo<|im_end|>\n");
+  EXPECT_EQ(targets(encode(messages(kChat), {.loss = LossScope::kAssistant})),
+            "one<|im_end|>\ntwo<|im_end|>\n");
+  EXPECT_EQ(targets(encode(messages(kChat), {.loss = LossScope::kAll})), kRendered);
+}
+
+TEST_F(ExampleEncoderTest, GenerationBlocksDecide) {
+  use_template(
+      "{% for m in messages %}{% if m.role == 'user' %}{{ m.content }} {% else %}"
+      "{% generation %}{{ m.content }}{% endgeneration %};{% endif %}{% endfor %}");
+  EXPECT_EQ(targets(encode(messages(kChat))), "onetwo");
+}
+
+TEST_F(ExampleEncoderTest, OfAPromptInMessagesWhatFollowsIsTheTarget) {
+  use_template();
+  const std::string all =
+      R"({"messages": [{"role": "user", "content": "a"}, {"role": "assistant", "content": "b"},
+    {"role": "user", "content": "c"}, {"role": "assistant", "content": "d"}]})";
+  const std::string prompt = R"({"messages": [{"role": "user", "content": "a"},
+    {"role": "assistant", "content": "b"}, {"role": "user", "content": "c"}]})";
+  for (const LossScope scope : {LossScope::kAuto, LossScope::kCompletions, LossScope::kAssistant})
+    EXPECT_EQ(targets(encode(messages(all, prompt), {.loss = scope})), "d<|im_end|>\n");
+  use_template("{{ messages | length }}{% for m in messages %}{{ m.content }}{% endfor %}");
+  EXPECT_THAT(refusal(messages(all, prompt)).error.what, HasSubstr("writes the prompt otherwise"));
+}
+
+TEST_F(ExampleEncoderTest, TemplateFailuresNameTheLine) {
+  use_template("{{ raise_exception('no roles') }}");
+  const BadExample wrong = refusal(messages(kChat));
+  EXPECT_EQ(wrong.reason, "chat template fails");
+  EXPECT_THAT(wrong.error.message(), HasSubstr("a.jsonl: line 7"));
+  EXPECT_THAT(wrong.error.message(), HasSubstr("no roles"));
+}
+
+}  // namespace
+}  // namespace plimsoll

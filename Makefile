@@ -45,6 +45,7 @@ INTEROP_ARGS ?= --all
 interop: build ## training, evaluation, generation and tokenizers against transformers (makes .venv-bench)
 	python="$$(tools/python-env)" && "$$python" tests/interop/compare.py --binary build/plimsoll $(INTEROP_ARGS) && \
 	  "$$python" tests/interop/evaluate_compare.py --binary build/plimsoll && \
+	  "$$python" tests/interop/packed_compare.py --binary build/plimsoll && \
 	  "$$python" tests/interop/generate_compare.py --binary build/plimsoll
 
 FUZZ_SECONDS ?= 30

@@ -3,6 +3,7 @@
 #include <memory>
 
 #include "cli/commands.h"
+#include "cli/progress.h"
 #include "train/evaluator.h"
 
 namespace plimsoll::cli {
@@ -21,7 +22,11 @@ Command add_eval(CLI::App& app) {
   return [arguments, dump_ir](const Environment&) -> Status {
     PLIMSOLL_ASSIGN(const RunConfig config, load_run_config(arguments->file, arguments->overrides));
     for (const std::string& note : config.notes) std::fprintf(stderr, "note: %s\n", note.c_str());
-    return train::run_evaluation(config, {arguments->json, *dump_ir});
+    Progress progress;
+    return train::run_evaluation(
+        config, {.json = arguments->json,
+                 .dump_ir = *dump_ir,
+                 .data_progress = [&](double done, const std::string& text) { progress.show(done, text); }});
   };
 }
 

@@ -3,6 +3,7 @@
 #include <memory>
 
 #include "cli/commands.h"
+#include "cli/progress.h"
 #include "train/settings.h"
 #include "train/trainer.h"
 
@@ -32,8 +33,13 @@ Command add_train(CLI::App& app) {
   return [arguments, dump_ir, resume](const Environment& environment) -> Status {
     PLIMSOLL_ASSIGN(const RunConfig config, load_run_config(arguments->file, arguments->overrides));
     for (const std::string& note : config.notes) std::fprintf(stderr, "note: %s\n", note.c_str());
-    return train::run_training(config,
-                               {arguments->json, *dump_ir, *resume, environment.process_start_seconds});
+    Progress progress;
+    return train::run_training(
+        config, {.json = arguments->json,
+                 .dump_ir = *dump_ir,
+                 .resume = *resume,
+                 .process_start_seconds = environment.process_start_seconds,
+                 .data_progress = [&](double done, const std::string& text) { progress.show(done, text); }});
   };
 }
 

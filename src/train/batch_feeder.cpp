@@ -2,35 +2,52 @@
 
 #include <algorithm>
 
-#include "ops/ops.h"
 #include "planner/step_programs.h"
 
 namespace plimsoll::train {
+namespace {
 
-BatchFeeder::BatchFeeder(const Dataset& dataset, runtime::Session& session, std::span<std::byte> scratch)
-    : dataset_(dataset),
-      tokens_(session.state(planner::kTokensState)),
-      targets_(session.state(planner::kTargetsState)),
-      scratch_(scratch) {}
+std::span<int32_t> row_of(const runtime::TensorRef& tensor, int64_t row) {
+  const int64_t length = tensor.shape().dim(1);
+  return {tensor.as<int32_t>() + row * length, static_cast<size_t>(length)};
+}
 
-Result<int64_t> BatchFeeder::feed(const BatchOrder& order, int64_t first, int64_t end) {
-  const int64_t rows = tokens_.shape().dim(0), length = tokens_.shape().dim(1);
-  int64_t num_targets = 0;
-  for (int64_t r = 0; r < rows; ++r) {
-    const std::span<int32_t> tokens(tokens_.as<int32_t>() + r * length, static_cast<size_t>(length));
-    const std::span<int32_t> targets(targets_.as<int32_t>() + r * length, static_cast<size_t>(length));
-    std::fill(targets.begin(), targets.end(), ops::kIgnoreTarget);
+}  // namespace
+
+BatchFeeder::BatchFeeder(runtime::Session& session)
+    : tokens_(session.state(planner::kTokensState)), targets_(session.state(planner::kTargetsState)) {
+  if (session.plan().find_state(planner::kDocStartState) != nullptr)
+    doc_start_ = session.state(planner::kDocStartState);
+}
+
+void BatchFeeder::copy(const LoadedBatch& batch, int64_t first) {
+  const auto put = [&](std::span<const int32_t> from, const runtime::TensorRef& to) {
+    const auto rows =
+        from.subspan(static_cast<size_t>(first * to.shape().dim(1)), static_cast<size_t>(to.num_elements()));
+    std::copy(rows.begin(), rows.end(), to.as<int32_t>());
+  };
+  put(batch.tokens, tokens_);
+  put(batch.targets, targets_);
+  if (doc_start_) put(batch.doc_start, *doc_start_);
+}
+
+Result<SequenceCounts> BatchFeeder::read(const TrainingData& data, int64_t first, int64_t end,
+                                         std::span<std::byte> scratch) {
+  SequenceCounts counts;
+  for (int64_t r = 0; r < tokens_.shape().dim(0); ++r) {
+    const SequenceRows rows{row_of(tokens_, r), row_of(targets_, r),
+                            doc_start_ ? row_of(*doc_start_, r) : std::span<int32_t>()};
     if (first + r >= end) {
-      std::fill(tokens.begin(), tokens.end(), 0);
+      std::fill(rows.tokens.begin(), rows.tokens.end(), 0);
+      std::fill(rows.targets.begin(), rows.targets.end(), kNoTarget);
+      std::fill(rows.doc_start.begin(), rows.doc_start.end(), 0);
       continue;
     }
-    const int64_t sequence = order.at(first + r);
-    PLIMSOLL_TRY(dataset_.read_sequence(sequence, tokens, scratch_));
-    const int64_t valid = dataset_.sequence_tokens(sequence);
-    std::copy(tokens.begin() + 1, tokens.begin() + valid, targets.begin());
-    num_targets += valid - 1;
+    PLIMSOLL_ASSIGN(const SequenceCounts row, data.read(first + r, rows, scratch));
+    counts.tokens += row.tokens;
+    counts.targets += row.targets;
   }
-  return num_targets;
+  return counts;
 }
 
 }  // namespace plimsoll::train

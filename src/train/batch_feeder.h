@@ -2,30 +2,33 @@
 #pragma once
 
 #include <cstddef>
+#include <optional>
 #include <span>
 
 #include "base/result.h"
-#include "data/dataset.h"
-#include "data/permutation.h"
+#include "data/loader.h"
+#include "data/training_data.h"
 #include "runtime/session.h"
 
 namespace plimsoll::train {
 
-/// Tokens and targets of micro-batches, written into the session's input states. Allocates nothing.
+/// Tokens, targets and starts of documents of a micro-batch, written into the session's input states.
+/// Allocates nothing.
 class BatchFeeder {
  public:
-  /// `scratch` is the run's host buffer; all references outlive the feeder.
-  BatchFeeder(const Dataset& dataset, runtime::Session& session, std::span<std::byte> scratch);
+  /// The session outlives the feeder.
+  explicit BatchFeeder(runtime::Session& session);
 
-  /// Rows [first, first + micro batch) of `order`'s positions; a row from `end` on is empty: all targets
-  /// ignored. Targets are the tokens moved left by one, the last is ignored. Returns the targets that count.
-  Result<int64_t> feed(const BatchOrder& order, int64_t first, int64_t end);
+  /// Rows [first, first + micro batch) of a loaded batch.
+  void copy(const LoadedBatch& batch, int64_t first);
+  /// The sequences at positions [first, first + micro batch); from `end` on rows are empty: all targets
+  /// ignored. Errors: as TrainingData::read.
+  Result<SequenceCounts> read(const TrainingData& data, int64_t first, int64_t end,
+                              std::span<std::byte> scratch);
 
  private:
-  const Dataset& dataset_;
-  runtime::TensorRef tokens_;
-  runtime::TensorRef targets_;
-  std::span<std::byte> scratch_;
+  runtime::TensorRef tokens_, targets_;
+  std::optional<runtime::TensorRef> doc_start_;
 };
 
 }  // namespace plimsoll::train

@@ -37,7 +37,7 @@ CheckpointWriter::~CheckpointWriter() {
 
 std::string CheckpointWriter::final_path() const { return config_.output.dir + "/final"; }
 
-Status CheckpointWriter::start(int64_t step, int64_t evaluated_step) {
+Status CheckpointWriter::start(int64_t step, int64_t evaluated_step, int64_t tokens) {
   const double now = now_seconds();
   finish();
   for (auto earlier = results_.begin(); earlier != results_.end(); ++earlier) {
@@ -51,7 +51,7 @@ Status CheckpointWriter::start(int64_t step, int64_t evaluated_step) {
   manifest.step = step;
   manifest.evaluated_step = evaluated_step;
   manifest.position = step * config_.training.global_batch_size;
-  manifest.tokens = manifest.position * config_.data.sequence_length;
+  manifest.tokens = tokens;
   started_ = now;
   if (!thread_.joinable()) {
     end_save(save());

@@ -39,9 +39,9 @@ class CheckpointWriter {
   CheckpointWriter(const CheckpointWriter&) = delete;
   CheckpointWriter& operator=(const CheckpointWriter&) = delete;
 
-  /// Saves the session's state after `step`; an earlier save is waited for first. Errors: kIo, also the
-  /// earlier save's.
-  Status start(int64_t step, int64_t evaluated_step);
+  /// Saves the session's state after `step`, which `tokens` have been trained on; an earlier save is waited
+  /// for first. Errors: kIo, also the earlier save's.
+  Status start(int64_t step, int64_t evaluated_step, int64_t tokens);
   /// Returns when no save reads the session's memory any more. From any thread.
   void wait_for_sources();
   /// The result of a save that has ended since it was last asked for.

@@ -22,55 +22,65 @@ void print_for_people(const EvalEvent& event, double seconds, const planner::Pla
 
 }  // namespace
 
-Result<std::unique_ptr<Evaluator>> Evaluator::open(const RunConfig& config, const models::Model& model) {
-  const DatasetOptions options{config.data.sequence_length, model.vocab_size(), /*keep_tail=*/true,
-                               "data.eval"};
-  PLIMSOLL_ASSIGN(Dataset dataset, Dataset::open(config.data.eval, options));
-  return std::unique_ptr<Evaluator>(new Evaluator(std::move(dataset), config.training.global_batch_size));
+Result<std::unique_ptr<Evaluator>> Evaluator::open(const RunConfig& config,
+                                                   const std::vector<DataFiles>& files,
+                                                   const models::Model& model) {
+  PLIMSOLL_ASSIGN(
+      TrainingData data,
+      TrainingData::open(files, training_data_options(config, model.vocab_size(), /*eval=*/true)));
+  return std::unique_ptr<Evaluator>(new Evaluator(std::move(data), config.training.global_batch_size));
 }
 
 void Evaluator::bind(runtime::Session& session, std::span<std::byte> scratch, const BatchSplit& split) {
   session_ = &session;
+  scratch_ = scratch;
   micro_batch_size_ = split.micro_batch_size;
-  feeder_ = std::make_unique<BatchFeeder>(dataset_, session, scratch);
+  feeder_ = std::make_unique<BatchFeeder>(session);
 }
 
 Result<std::optional<EvalEvent>> Evaluator::run(int64_t step, const std::function<bool()>& stopped) {
   const int program = session_->plan().find_program("eval");
-  const BatchOrder in_order(dataset_.num_sequences(), 0, false);
-  const int64_t end = dataset_.num_sequences();
+  const int64_t end = data_.num_sequences();
   float& sum = *session_->state(planner::kLossState).as<float>();
   double loss = 0;
-  int64_t targets = 0;
-  EvalEvent event;
-  event.step = step;
+  SequenceCounts counts;
   for (int64_t block = 0; block < end; block += global_batch_size_) {
     sum = planner::kLossStart;
     for (int64_t first = block; first < std::min(block + global_batch_size_, end);
          first += micro_batch_size_) {
       if (stopped && stopped()) return std::optional<EvalEvent>();
-      PLIMSOLL_ASSIGN(const int64_t counted, feeder_->feed(in_order, first, end));
+      PLIMSOLL_ASSIGN(const SequenceCounts read, feeder_->read(data_, first, end, scratch_));
       session_->run(program);
-      targets += counted;
+      counts.tokens += read.tokens;
+      counts.targets += read.targets;
     }
     loss += static_cast<double>(sum);
   }
-  for (int64_t i = 0; i < end; ++i) event.tokens += dataset_.sequence_tokens(i);
-  event.loss = targets > 0 ? loss / static_cast<double>(targets) : 0;
+  EvalEvent event;
+  event.step = step;
+  event.tokens = counts.tokens;
+  event.loss = counts.targets > 0 ? loss / static_cast<double>(counts.targets) : 0;
   return std::optional(event);
 }
 
 Status run_evaluation(const RunConfig& config, const EvaluationOptions& options) {
   PLIMSOLL_TRY(check_for_evaluation(config));
   const int threads = num_threads(config);
-  cpu::CpuBackend backend(threads);
+  std::optional<cpu::CpuBackend> backend(std::in_place, threads);
   PLIMSOLL_ASSIGN(Prepared prepared,
-                  prepare(config, backend, {threads, options.dump_ir, Purpose::kEvaluate}));
+                  prepare(config, *backend, {threads, options.dump_ir, Purpose::kEvaluate}));
   Events events(options.json, 0);
   events.plan(prepared.report);
   if (!prepared.report.fits) return does_not_fit(config, prepared);
-  PLIMSOLL_ASSIGN(const auto evaluator, Evaluator::open(config, *prepared.model));
-  PLIMSOLL_ASSIGN(const auto session, runtime::Session::create(backend, std::move(prepared.programs.session),
+  backend.reset();  // its threads: the data is prepared by a process that must have none
+  PLIMSOLL_ASSIGN(const RunData data,
+                  prepare_data(config, {.train = false,
+                                        .num_threads = threads,
+                                        .progress = options.data_progress,
+                                        .note = [&](const std::string& text) { events.note(text); }}));
+  backend.emplace(threads);
+  PLIMSOLL_ASSIGN(const auto evaluator, Evaluator::open(config, data.eval, *prepared.model));
+  PLIMSOLL_ASSIGN(const auto session, runtime::Session::create(*backend, std::move(prepared.programs.session),
                                                                {.poison = config.debug.poison}));
   std::vector<std::byte> scratch(static_cast<size_t>(prepared.host_scratch_bytes));
   PLIMSOLL_ASSIGN(const bool pretrained, evaluates_weights(config.model));

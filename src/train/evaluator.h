@@ -7,18 +7,20 @@
 #include <optional>
 #include <span>
 
-#include "data/dataset.h"
+#include "data/training_data.h"
 #include "runtime/session.h"
 #include "train/batch_feeder.h"
 #include "train/events.h"
 #include "train/prepare.h"
+#include "train/run_data.h"
 
 namespace plimsoll::train {
 
 class Evaluator {
  public:
-  /// Opens data.eval. Errors: data (65), settings (2).
-  static Result<std::unique_ptr<Evaluator>> open(const RunConfig& config, const models::Model& model);
+  /// Opens what is held out; `files` are prepare_data's. Errors: data (65), settings (2).
+  static Result<std::unique_ptr<Evaluator>> open(const RunConfig& config, const std::vector<DataFiles>& files,
+                                                 const models::Model& model);
 
   /// Where it runs: a session with the program `eval`, and a host buffer to read data through. Called once.
   void bind(runtime::Session& session, std::span<std::byte> scratch, const BatchSplit& split);
@@ -29,12 +31,13 @@ class Evaluator {
   Result<std::optional<EvalEvent>> run(int64_t step, const std::function<bool()>& stopped = {});
 
  private:
-  Evaluator(Dataset dataset, int64_t global_batch_size)
-      : dataset_(std::move(dataset)), global_batch_size_(global_batch_size) {}
-  Dataset dataset_;
+  Evaluator(TrainingData data, int64_t global_batch_size)
+      : data_(std::move(data)), global_batch_size_(global_batch_size) {}
+  TrainingData data_;
   int64_t global_batch_size_ = 1;
   int64_t micro_batch_size_ = 1;
   runtime::Session* session_ = nullptr;
+  std::span<std::byte> scratch_;
   std::unique_ptr<BatchFeeder> feeder_;
 };
 
@@ -42,6 +45,7 @@ class Evaluator {
 struct EvaluationOptions {
   bool json = false;
   std::string dump_ir = {};
+  DataProgress data_progress = {};
 };
 Status run_evaluation(const RunConfig& config, const EvaluationOptions& options);
 

@@ -13,16 +13,19 @@
 #include "planner/overhead.h"
 #include "planner/rates.h"
 #include "train/checkpoint_files.h"
+#include "train/run_data.h"
 
 namespace plimsoll::train {
 namespace {
 
 /// What `auto` leaves to the rest of the machine.
 constexpr int64_t kReserveBytes = int64_t{256} << 20;
-/// Through this much memory the data is read and dumped gradients are summed.
+/// Through at least this much memory data is read and dumped gradients are summed.
 constexpr int64_t kScratchBytes = int64_t{256} << 10;
 /// A thread that reads weights or a checkpoint: its buffer and the stack that it touches.
 constexpr int64_t kReadBytesPerThread = int64_t{320} << 10;
+/// What a thread that reads ahead touches of its stack and of its allocator's.
+constexpr int64_t kStackBytesPerThread = int64_t{48} << 10;
 /// Headers of files to be written: name, type, shape and offsets of a tensor.
 constexpr int64_t kHeaderBytesPerTensor = 256;
 
@@ -33,7 +36,8 @@ planner::StepOptions step_options(const RunConfig& config, const BatchSplit& spl
   options.training = purpose == Purpose::kTrain;
   options.micro_batch_size = split.micro_batch_size;
   options.sequence_length = config.data.sequence_length;
-  options.eval = !options.training || !config.data.eval.empty();
+  options.documents = packs_documents(config.data);
+  options.eval = !options.training || config.data.evaluates();
   if (options.training) {
     const bool dumps = dumps_steps(config);
     options.accumulate = split.grad_accum_steps > 1 || (dumps && config.dumps("gradients"));
@@ -46,9 +50,7 @@ planner::StepOptions step_options(const RunConfig& config, const BatchSplit& spl
   return options;
 }
 
-int64_t scratch_bytes(const RunConfig& config) {
-  return std::max(kScratchBytes, config.data.sequence_length * 8);
-}
+int64_t scratch_bytes(const RunConfig& config) { return std::max(kScratchBytes, data_scratch_bytes(config)); }
 
 int64_t host_bytes(const models::Model& model, const RunConfig& config, int threads) {
   int64_t tensors = 0;
@@ -98,7 +100,12 @@ Result<std::pair<planner::TrainingPrograms, planner::PlanReport>> plan_split(
   PLIMSOLL_ASSIGN(auto programs, planner::build_training_programs(model, options, backend));
   planner::PlanReport report;
   report.host_pageable_bytes = host_bytes(model, config, num_threads);
-  if (options.training) report.host_pageable_bytes += checkpoint_host_bytes(model, programs.session);
+  if (options.training) {
+    const LoaderOptions loader = loader_options(config);
+    report.host_pageable_bytes += checkpoint_host_bytes(model, programs.session) +
+                                  Loader::host_bytes(loader, config.data.sequence_length) +
+                                  loader.num_threads * kStackBytesPerThread;
+  }
   planner::describe_session(programs.session, report);
   // Files are streamed from where the tensors lie, through the host buffers: nothing comes on top.
   if (options.training)

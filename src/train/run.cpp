@@ -126,16 +126,23 @@ Status run_training(const RunConfig& config, const RunOptions& options) {
   const StopSignals signals(/*outlive_readers=*/true);
   PLIMSOLL_TRY(check_for_training(config));
   const int threads = num_threads(config);
-  cpu::CpuBackend backend(threads);
-  PLIMSOLL_ASSIGN(Prepared prepared, prepare(config, backend, {threads, options.dump_ir}));
+  std::optional<cpu::CpuBackend> backend(std::in_place, threads);
+  PLIMSOLL_ASSIGN(Prepared prepared, prepare(config, *backend, {threads, options.dump_ir}));
   Events events(options.json);
   events.plan(prepared.report);
   if (!prepared.report.fits) return does_not_fit(config, prepared);
+  backend.reset();  // its threads: the data is prepared by a process that must have none
+  const Note note = [&](const std::string& text) { events.note(text); };
+  PLIMSOLL_ASSIGN(
+      RunData data,
+      prepare_data(config, {.num_threads = threads, .progress = options.data_progress, .note = note}));
+  backend.emplace(threads);
   TrainerOptions trainer_options;
+  trainer_options.data = std::move(data);
   trainer_options.resume = options.resume;
-  trainer_options.note = [&](const std::string& text) { events.note(text); };
+  trainer_options.note = note;
   PLIMSOLL_ASSIGN(const std::unique_ptr<Trainer> trainer,
-                  Trainer::create(config, std::move(prepared), backend, trainer_options));
+                  Trainer::create(config, std::move(prepared), *backend, trainer_options));
   events.set_total_steps(trainer->total_steps());
   if (trainer->loaded()) events.load(*trainer->loaded());
   return Run(config, options, *trainer, events)();

@@ -175,12 +175,24 @@ Status check_optimizer(RunConfig& config, const Given& given) {
   return Ok{};
 }
 
+Status check_data(const RunConfig& config) {
+  const DataSettings& data = config.data;
+  if (!data.weights.empty() && data.weights.size() != data.train.size())
+    return wrong(fmt::format("data.weights has {} numbers and data.train {} entries", data.weights.size(),
+                             data.train.size()),
+                 "give one weight an entry of data.train");
+  if (data.eval_fraction > 0 && !data.eval.empty())
+    return wrong("data.eval and data.eval_fraction contradict", "keep one of them");
+  return Ok{};
+}
+
 /// What must hold between settings; derives what follows from them.
 Status check_run(RunConfig& config, const Given& given) {
+  PLIMSOLL_TRY(check_data(config));
   PLIMSOLL_TRY(check_batch(config.training, given));
   PLIMSOLL_TRY(check_device(config.runtime.device));
   PLIMSOLL_TRY(check_optimizer(config, given));
-  if (config.training.eval_steps > 0 && config.data.eval.empty())
+  if (config.training.eval_steps > 0 && !config.data.evaluates())
     return wrong("training.eval_steps is given, but data.eval names no data",
                  "set data.eval, or training.eval_steps=0");
   if (!config.output.dir.empty() && config.output.dir.size() > 4000)
@@ -279,13 +291,14 @@ Result<RunConfig> load_run_config(const std::string& path, std::span<const std::
 
 Status check_for_training(const RunConfig& config) {
   if (config.data.train.empty())
-    return wrong("data.train names no data", "set data.train to a .npy or .txt file, a list or a glob");
+    return wrong("data.train names no data",
+                 "set data.train to a .jsonl, .txt or .npy file, a list or a glob");
   return check_weights(config);
 }
 
 Status check_for_evaluation(const RunConfig& config) {
-  if (config.data.eval.empty())
-    return wrong("data.eval names no data", "set data.eval to a .npy or .txt file, a list or a glob");
+  if (!config.data.evaluates())
+    return wrong("data.eval names no data", "set data.eval to a .jsonl, .txt or .npy file, a list or a glob");
   return check_weights(config);
 }
 

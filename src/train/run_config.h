@@ -34,8 +34,25 @@ struct ModelSettings {
 struct DataSettings {
   std::vector<std::string> train = {};
   std::vector<std::string> eval = {};
+  std::vector<double> weights = {};  ///< one an entry of train; none: all entries are one source
+  double eval_fraction = 0;          ///< in place of eval: this share of train's documents, by their hash
   int64_t sequence_length = 512;
   bool shuffle = true;
+  std::string packing = "auto";        ///< auto | best_fit | pad | stream
+  std::string long_documents = "cut";  ///< cut | drop
+  int64_t packing_window = 65'536;
+  std::string tokenizer = "auto";  ///< auto: the model directory's, else bytes; bytes; a path
+  std::string chat_template = {};  ///< a file in place of the model's own
+  std::string loss = "auto";       ///< auto | all | completions | assistant
+  std::string text_key = {};
+  bool append_eos = false;
+  std::string on_error = "fail";  ///< fail | skip
+  std::string cache_dir = {};     ///< empty: <output.dir>/data
+  std::optional<int64_t> num_workers = {};
+  int64_t prefetch_factor = 2;
+
+  /// Whether there is data to evaluate on.
+  [[nodiscard]] bool evaluates() const { return !eval.empty() || eval_fraction > 0; }
 };
 
 struct Fp8Settings {

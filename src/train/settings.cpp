@@ -61,10 +61,37 @@ void add_model_and_data(std::vector<Setting>& list) {
             "first weights; auto: pretrained with a path, random otherwise",
             {"auto", "pretrained", "random"}));
   add(plain(PLIMSOLL_FIELD(data.train), kWhat,
-            "training data: .npy or .txt; a file, a glob or a list of them"));
+            "training data: .jsonl, .txt, .npy, token shards; a file, a glob or a list of them"));
   add(plain(PLIMSOLL_FIELD(data.eval), kWhat, "held-out data, as data.train"));
+  add(above(PLIMSOLL_FIELD(data.weights), kWhat,
+            "a mixture: one weight an entry of data.train, such as [3, 1]; none: entries are joined", 0,
+            1e12));
+  add(number(PLIMSOLL_FIELD(data.eval_fraction), kWhat,
+             "in place of data.eval: share of data.train's documents held out, by their hash", 0, 0.9));
   add(number(PLIMSOLL_FIELD(data.sequence_length), kWhat, "tokens a sequence", 2, kMaxTokens));
   add(plain(PLIMSOLL_FIELD(data.shuffle), kWhat, "draw the sequences of an epoch in a random order"));
+  add(plain(PLIMSOLL_FIELD(data.packing), kWhat,
+            "best_fit: documents side by side, kept apart; pad: one a sequence; stream: joined",
+            {"auto", "best_fit", "pad", "stream"}));
+  add(plain(PLIMSOLL_FIELD(data.long_documents), kWhat, "documents longer than a sequence", {"cut", "drop"}));
+  add(number(PLIMSOLL_FIELD(data.packing_window), kWhat, "best_fit: documents that are packed together", 1,
+             0x1p24));
+  add(plain(PLIMSOLL_FIELD(data.tokenizer), kWhat,
+            "auto: the model directory's tokenizer.json, else bytes; bytes; or a path"));
+  add(plain(PLIMSOLL_FIELD(data.chat_template), kWhat, "a template file in place of the model's own"));
+  add(plain(PLIMSOLL_FIELD(data.loss), kWhat,
+            "which tokens are targets; auto: assistant's turns, completions, all of a text",
+            {"auto", "all", "completions", "assistant"}));
+  add(plain(PLIMSOLL_FIELD(data.text_key), kWhat,
+            "JSON lines: the member that holds the text; empty: by the members that a line has"));
+  add(plain(PLIMSOLL_FIELD(data.append_eos), kWhat, "end each document with the end-of-text token"));
+  add(plain(PLIMSOLL_FIELD(data.on_error), kWhat,
+            "examples that cannot be read: stop, or pass over and count", {"fail", "skip"}));
+  add(plain(PLIMSOLL_FIELD(data.cache_dir), kHow,
+            "folder of tokenized data and packing; null: data in output.dir"));
+  add(number(PLIMSOLL_FIELD(data.num_workers), kHow,
+             "threads that read ahead; auto: one, and more where a step waits for data", 1, 64, "auto"));
+  add(number(PLIMSOLL_FIELD(data.prefetch_factor), kHow, "steps whose data is read ahead", 1, 64));
 }
 
 void add_training(std::vector<Setting>& list) {

@@ -79,6 +79,27 @@ Translation strategy(std::string_view name, const Tree& value) {
 
 Translation nothing(std::string_view, const Tree&) { return std::optional<Tree>{}; }
 
+/// TRL's packing: true is best_fit, false one document a sequence.
+Translation packing(std::string_view name, const Tree& value) {
+  if (value.kind != Tree::Kind::kBool) return no_equal(name, value, "write true or false, or data.packing");
+  return std::optional<Tree>(Tree::of(std::string(value.boolean ? "best_fit" : "pad")));
+}
+
+/// assistant_only_loss, completion_only_loss: true names the scope, false leaves it.
+template <int kScope>
+Translation loss_scope(std::string_view name, const Tree& value) {
+  if (value.kind != Tree::Kind::kBool) return no_equal(name, value, "write true or false");
+  if (!value.boolean) return std::optional<Tree>{};
+  return std::optional<Tree>(Tree::of(std::string(kScope == 0 ? "assistant" : "completions")));
+}
+
+/// torch's 0 workers: the main process reads. A thread does so here.
+Translation workers(std::string_view, const Tree& value) {
+  if (value.kind == Tree::Kind::kInteger && value.integer == 0)
+    return std::optional<Tree>(Tree::of(int64_t{1}));
+  return std::optional<Tree>(value);
+}
+
 struct Alias {
   std::string_view name;
   std::string_view path;
@@ -86,7 +107,7 @@ struct Alias {
   std::string_view note;  ///< a line for the user
 };
 
-constexpr std::array<Alias, 22> kAliases = {{
+constexpr std::array<Alias, 32> kAliases = {{
     {"per_device_train_batch_size", "training.micro_batch_size", same, ""},
     {"num_train_epochs", "training.num_epochs", same, ""},
     {"bf16", "training.precision", precision, ""},
@@ -107,6 +128,20 @@ constexpr std::array<Alias, 22> kAliases = {{
     {"model_name_or_path", "model.path", same, ""},
     {"train_file", "data.train", same, ""},
     {"validation_file", "data.eval", same, ""},
+    {"dataset_text_field", "data.text_key", same, ""},
+    {"packing", "data.packing", packing, ""},
+    {"assistant_only_loss", "data.loss", loss_scope<0>, ""},
+    {"completion_only_loss", "data.loss", loss_scope<1>, ""},
+    {"dataloader_num_workers", "data.num_workers", workers, ""},
+    {"dataloader_prefetch_factor", "data.prefetch_factor", same, ""},
+    {"dataloader_pin_memory", "", nothing,
+     "dataloader_pin_memory does nothing on a CPU: the data is read into memory that the plan has already"},
+    {"pin_memory", "", nothing,
+     "pin_memory does nothing on a CPU: the data is read into memory that the plan has already"},
+    {"dataloader_persistent_workers", "", nothing,
+     "dataloader_persistent_workers does nothing: the threads that read live as long as the run"},
+    {"persistent_workers", "", nothing,
+     "persistent_workers does nothing: the threads that read live as long as the run"},
     {"label_smoothing_factor", "",
      [](std::string_view name, const Tree& value) -> Translation {
        if (value.number != 0 || value.kind == Tree::Kind::kString)
@@ -167,6 +202,8 @@ class Reader {
  private:
   Status member(const std::string& prefix, const std::string& key, const Tree& value) {
     const std::string path = prefix.empty() ? key : prefix + "." + key;
+    // TRL's true and false stand where the setting's words do.
+    if (path == "data.packing" && value.kind == Tree::Kind::kBool) return translated(*find_alias(key), value);
     if (const Setting* setting = find_setting(path)) return add(setting, path, value);
     if (is_section(path)) return section(path, value);
     if (const Alias* alias = find_alias(key);

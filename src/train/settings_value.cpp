@@ -96,6 +96,18 @@ Status assign(const Setting& setting, const Tree& value, std::vector<std::string
   return Ok{};
 }
 
+Status assign(const Setting& setting, const Tree& value, std::vector<double>* field) {
+  if (value.kind != Kind::kList && !value.is_null()) return wrong(setting, value);
+  std::vector<double> numbers;
+  for (const Tree& item : value.items) {
+    double number = 0;
+    PLIMSOLL_TRY(assign(setting, item, &number));
+    numbers.push_back(number);
+  }
+  *field = std::move(numbers);
+  return Ok{};
+}
+
 Status assign(const Setting& setting, const Tree& value, MemoryBudget* field) {
   *field = {};
   if (value.is_null() || (value.kind == Kind::kString && value.text == "auto")) return Ok{};
@@ -161,6 +173,11 @@ std::string text_of(const Setting&, const std::vector<std::string>* field) {
   for (const std::string& word : *field) list.items.push_back(Tree::of(word));
   return to_yaml_flow(list);
 }
+std::string text_of(const Setting&, const std::vector<double>* field) {
+  std::string text;
+  for (const double number : *field) text += (text.empty() ? "" : ", ") + number_text(number);
+  return "[" + text + "]";
+}
 std::string text_of(const Setting&, const MemoryBudget* field) {
   if (field->kind == MemoryBudget::Kind::kAuto) return "auto";
   if (field->kind == MemoryBudget::Kind::kBytes) return std::to_string(field->bytes);
@@ -202,6 +219,7 @@ struct TypeText {
   std::string operator()(std::vector<std::string>*) const {
     return setting.choices.empty() ? "text or a list" : "a list of " + joined(setting.choices);
   }
+  std::string operator()(std::vector<double>*) const { return "a list of numbers " + range_of(setting); }
   std::string operator()(MemoryBudget*) const { return "auto, a size such as 6GiB, or a share such as 80%"; }
   std::string operator()(RecomputeSettings*) const {
     return joined(setting.choices) + ", {every: n}, {segments: k} or {layers: [patterns]}";

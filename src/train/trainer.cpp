@@ -29,12 +29,10 @@ void Trainer::write_scalars() {
   hyper.momentum = t.momentum, hyper.dampening = t.dampening, hyper.nesterov = t.nesterov;
   hyper.optimizer = t.optimizer;
   optimizers::write_groups(hyper, session_->state(optimizers::kGroupsState).as<float>());
-  scalar(*session_, planner::kGradScaleState) = static_cast<float>(1.0 / static_cast<double>(num_targets()));
+  // Without a target there is no gradient, whatever it is divided by.
+  scalar(*session_, planner::kGradScaleState) =
+      static_cast<float>(1.0 / static_cast<double>(std::max<int64_t>(1, num_targets_)));
   scalar(*session_, planner::kLossState) = planner::kLossStart;
-}
-
-int64_t Trainer::num_targets() const {
-  return config_.training.global_batch_size * (config_.data.sequence_length - 1);
 }
 
 void Trainer::feed_synthetic(int64_t micro_batch) {
@@ -51,14 +49,26 @@ void Trainer::feed_synthetic(int64_t micro_batch) {
     targets.as<int32_t>()[i] = (i + 1) % length == 0 ? ops::kIgnoreTarget : tokens.as<int32_t>()[i + 1];
 }
 
-Result<int64_t> Trainer::feed_training(int64_t micro_batch) {
-  if (!train_data_) {
-    feed_synthetic(micro_batch);
-    return int64_t{0};
+Status Trainer::take_batch(StepEvent& event) {
+  event.samples = config_.training.global_batch_size;
+  if (!loader_) {
+    event.tokens = event.samples * config_.data.sequence_length;
+    num_targets_ = event.tokens - event.samples;  // the last token of each predicts nothing
+    return Ok{};
   }
-  const int64_t first =
-      (step_ - 1) * config_.training.global_batch_size + micro_batch * prepared_.split.micro_batch_size;
-  return train_feeder_->feed(*train_order_, first, std::numeric_limits<int64_t>::max());
+  const double start = now_seconds();
+  PLIMSOLL_ASSIGN(batch_, loader_->next());
+  event.data_wait_seconds = now_seconds() - start;
+  event.tokens = batch_.counts.tokens;
+  num_targets_ = batch_.counts.targets;
+  return Ok{};
+}
+
+void Trainer::feed(int64_t micro_batch) {
+  if (loader_)
+    train_feeder_->copy(batch_, micro_batch * prepared_.split.micro_batch_size);
+  else
+    feed_synthetic(micro_batch);
 }
 
 Status Trainer::run_micro_batches(StepEvent& event) {
@@ -66,9 +76,7 @@ Status Trainer::run_micro_batches(StepEvent& event) {
   const bool accumulates = program("update") >= 0;
   auto* random = session_->state(planner::kRandomState).as<int32_t>();
   for (int64_t m = 0; m < prepared_.split.grad_accum_steps; ++m) {
-    const double start = now_seconds();
-    PLIMSOLL_TRY(feed_training(m));
-    event.data_wait_seconds += now_seconds() - start;
+    feed(m);
     random[3] = static_cast<int32_t>(m * prepared_.split.micro_batch_size);
     if (dump_ && dump_->wants_logits()) {
       session_->run(program("logits"));
@@ -79,7 +87,7 @@ Status Trainer::run_micro_batches(StepEvent& event) {
   if (dump_) PLIMSOLL_TRY(dump_->write_gradients(*session_, scratch_));
   if (accumulates) session_->run(program("update"));
   event.loss = static_cast<float>(static_cast<double>(scalar(*session_, planner::kLossState)) /
-                                  static_cast<double>(num_targets()));
+                                  static_cast<double>(std::max<int64_t>(1, num_targets_)));
   event.grad_norm = scalar(*session_, optimizers::kGradNormState);
   return Ok{};
 }
@@ -90,8 +98,8 @@ Result<StepEvent> Trainer::step() {
   StepEvent event;
   event.step = step_;
   event.learning_rate = schedule_->rate(step_);
-  event.samples = config_.training.global_batch_size;
-  event.tokens = event.samples * config_.data.sequence_length;
+  PLIMSOLL_TRY(take_batch(event));
+  tokens_ += event.tokens;
   write_scalars();
   if (!config_.debug.dump_dir.empty()) {
     PLIMSOLL_ASSIGN(StepDump dump, StepDump::create(config_, prepared_, step_, /*initial=*/false));
@@ -129,7 +137,7 @@ Error Trainer::save_failed(Error error) const {
 }
 
 Status Trainer::start_checkpoint() {
-  auto started = writer_->start(step_, evaluated_step_);
+  auto started = writer_->start(step_, evaluated_step_, tokens_);
   if (!started) return save_failed(std::move(started).error());
   saved_step_ = step_;
   return Ok{};

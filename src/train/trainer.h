@@ -16,6 +16,7 @@
 #include "train/events.h"
 #include "train/load_weights.h"
 #include "train/prepare.h"
+#include "train/run_data.h"
 #include "train/schedule.h"
 #include "train/tensor_files.h"
 
@@ -26,6 +27,8 @@ struct TrainerOptions {
   bool synthetic_data = false;
   /// auto: the newest intact checkpoint of output.dir, if there is any; never; or a checkpoint's folder.
   std::string resume = "auto";
+  /// What prepare_data found; nothing: the trainer asks itself.
+  std::optional<RunData> data = {};
   /// Lines for people: a checkpoint that was passed over, what is gone on from.
   Note note = [](const std::string&) {};
 };
@@ -86,12 +89,11 @@ class Trainer {
   /// Loads the chosen checkpoint, or the next that is intact.
   Status load(const Note& note);
   Status make_writer(const Note& note);
-  Result<int64_t> feed_training(int64_t micro_batch);
+  /// The step's effective batch, and its targets. Errors: data.
+  Status take_batch(StepEvent& event);
+  void feed(int64_t micro_batch);
   void feed_synthetic(int64_t micro_batch);
   void write_scalars();
-  /// Targets of an effective batch. Every sequence of training is whole: its last token predicts nothing, all
-  /// others count.
-  [[nodiscard]] int64_t num_targets() const;
   /// The error with where the run can go on from.
   [[nodiscard]] Error save_failed(Error error) const;
   Status run_micro_batches(StepEvent& event);
@@ -100,8 +102,7 @@ class Trainer {
   Prepared prepared_;
   std::unique_ptr<runtime::Session> session_;
   std::unique_ptr<Schedule> schedule_;
-  std::unique_ptr<Dataset> train_data_;
-  std::unique_ptr<BatchOrder> train_order_;
+  std::unique_ptr<TrainingData> train_data_;  ///< null: synthetic
   std::unique_ptr<BatchFeeder> train_feeder_;
   std::unique_ptr<Evaluator> evaluator_;
   std::unique_ptr<StepDump> dump_;
@@ -112,7 +113,11 @@ class Trainer {
   std::optional<Checkpoint> checkpoint_;      ///< gone on from
   std::unique_ptr<CheckpointWriter> writer_;  ///< after the session, whose memory its thread reads
   std::vector<std::byte> scratch_;
+  std::unique_ptr<Loader> loader_;  ///< after the data, which its threads read
+  LoadedBatch batch_;               ///< of the step at hand
   std::optional<LoadReport> loaded_;
+  int64_t num_targets_ = 0;  ///< of the effective batch at hand
+  int64_t tokens_ = 0;       ///< trained on, from the first step of the run
   int64_t total_steps_ = 0;
   int64_t step_ = 0;
   int64_t saved_step_ = -1;
@@ -126,6 +131,7 @@ struct RunOptions {
   std::string dump_ir = {};
   std::string resume = "auto";       ///< auto | never | a checkpoint's folder
   double process_start_seconds = 0;  ///< steady clock when the process began
+  DataProgress data_progress = {};
 };
 Status run_training(const RunConfig& config, const RunOptions& options);
 

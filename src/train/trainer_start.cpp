@@ -12,9 +12,6 @@
 namespace plimsoll::train {
 namespace {
 
-/// Sequences whose tokens stand for the data in a checkpoint.
-constexpr int64_t kSampledSequences = 16;
-
 /// Offsets of everything in the plan: the same plan, the same number.
 uint64_t plan_checksum(const passes::SessionPlan& plan) {
   Checksum sum;
@@ -27,16 +24,21 @@ uint64_t plan_checksum(const passes::SessionPlan& plan) {
   return sum.value();
 }
 
-Result<uint64_t> data_checksum(const Dataset& data, std::span<std::byte> scratch) {
-  std::vector<int32_t> tokens(static_cast<size_t>(data.sequence_length()));
-  Checksum sum;
-  const int64_t last = data.num_sequences() - 1, count = std::min(kSampledSequences, last + 1);
-  for (int64_t i = 0; i < count; ++i) {
-    // The first and the last, the others evenly between; the product stays below 2^63 by far.
-    PLIMSOLL_TRY(data.read_sequence(count > 1 ? last * i / (count - 1) : 0, tokens, scratch));
-    sum.add(std::as_bytes(std::span(tokens)));
-  }
-  return sum.value();
+/// One line: what packing made, and what of the data does not stand in it.
+void tell_packing(const PackReport& r, bool apart, const Note& note) {
+  std::string text =
+      fmt::format("{} {} document{} into {} sequences of {}, {:.2f}% filled", apart ? "packed" : "joined",
+                  r.kept_documents, r.kept_documents == 1 ? "" : "s", r.num_sequences, r.sequence_length,
+                  100 * r.filled());
+  const auto add = [&](int64_t count, const char* what) {
+    if (count > 0) text += fmt::format(", {} {}", count, what);
+  };
+  if (apart) add(r.cut_documents, "cut");
+  add(r.too_long_documents, "left out as too long");
+  add(r.no_target_documents, "left out without a target");
+  add(r.tail_tokens, "tokens left over at the end");
+  add(r.other_side_documents, "held out");
+  note(text);
 }
 
 }  // namespace
@@ -56,29 +58,40 @@ Result<std::unique_ptr<Trainer>> Trainer::create(const RunConfig& config, Prepar
   passes::SessionPlan plan = std::move(trainer->prepared_.programs.session);
   PLIMSOLL_ASSIGN(trainer->session_,
                   runtime::Session::create(backend, std::move(plan), {.poison = config.debug.poison}));
-  if (trainer->train_data_)
-    trainer->train_feeder_ =
-        std::make_unique<BatchFeeder>(*trainer->train_data_, *trainer->session_, trainer->scratch_);
+  if (trainer->train_data_) trainer->train_feeder_ = std::make_unique<BatchFeeder>(*trainer->session_);
   if (trainer->evaluator_)
     trainer->evaluator_->bind(*trainer->session_, trainer->scratch_, trainer->prepared_.split);
   PLIMSOLL_TRY(trainer->initialise(options));
-  if (!options.synthetic_data) PLIMSOLL_TRY(trainer->make_writer(options.note));
+  if (options.synthetic_data) return trainer;
+  PLIMSOLL_TRY(trainer->make_writer(options.note));
+  trainer->loader_ = std::make_unique<Loader>(*trainer->train_data_, loader_options(config),
+                                              trainer->step_ * config.training.global_batch_size);
   return trainer;
 }
 
 Status Trainer::open_data(const TrainerOptions& options) {
-  const DatasetOptions data{config_.data.sequence_length, prepared_.model->vocab_size(), false, "data.train"};
+  const int64_t vocab_size = prepared_.model->vocab_size();
   int64_t num_sequences = config_.training.global_batch_size;
   if (!options.synthetic_data) {
-    PLIMSOLL_ASSIGN(Dataset train, Dataset::open(config_.data.train, data));
-    train_data_ = std::make_unique<Dataset>(std::move(train));
+    RunData files;
+    if (options.data) {
+      files = *options.data;
+    } else {
+      PLIMSOLL_ASSIGN(files,
+                      prepare_data(config_, {.num_threads = num_threads(config_), .note = options.note}));
+    }
+    PLIMSOLL_ASSIGN(
+        TrainingData train,
+        TrainingData::open(files.train, training_data_options(config_, vocab_size, /*eval=*/false)));
+    train_data_ = std::make_unique<TrainingData>(std::move(train));
     num_sequences = train_data_->num_sequences();
+    for (const auto& source : train_data_->sources())
+      if (source->pack_report() != nullptr)
+        tell_packing(*source->pack_report(), packs_documents(config_.data), options.note);
+    if (config_.data.evaluates()) {
+      PLIMSOLL_ASSIGN(evaluator_, Evaluator::open(config_, files.eval, *prepared_.model));
+    }
   }
-  if (!config_.data.eval.empty()) {
-    PLIMSOLL_ASSIGN(evaluator_, Evaluator::open(config_, *prepared_.model));
-  }
-  train_order_ = std::make_unique<BatchOrder>(num_sequences, static_cast<uint64_t>(config_.training.seed),
-                                              config_.data.shuffle);
   total_steps_ = plimsoll::total_steps(config_.training, num_sequences);
   PLIMSOLL_ASSIGN(Schedule schedule, make_schedule(config_.training, total_steps_));
   schedule_ = std::make_unique<Schedule>(std::move(schedule));
@@ -100,7 +113,7 @@ Result<CheckpointManifest> Trainer::describe_run() {
   m.seed = config_.training.seed;
   m.num_sequences = train_data_->num_sequences();
   m.num_data_tokens = train_data_->num_tokens();
-  PLIMSOLL_ASSIGN(m.data, data_checksum(*train_data_, scratch_));
+  PLIMSOLL_ASSIGN(m.data, train_data_->fingerprint(scratch_));
   m.plan = plan_checksum(prepared_.programs.session);
   m.isa = cpu::isa_name(cpu::current_isa());
   return m;
@@ -141,6 +154,7 @@ Status Trainer::load(const Note& note) {
   }
   const CheckpointManifest& m = checkpoint_->manifest;
   step_ = saved_step_ = m.step;
+  tokens_ = m.tokens;
   evaluated_step_ = m.evaluated_step;
   write_scalars();  // as the last step left them
   note(fmt::format("going on after step {} from {}", m.step, checkpoint_->path));

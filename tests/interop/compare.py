@@ -23,6 +23,7 @@ import torch  # noqa: E402
 
 import cases  # noqa: E402
 import dropout  # noqa: E402
+from checks import Checks  # noqa: E402
 import oracle  # noqa: E402
 import pretrained  # noqa: E402
 import recording  # noqa: E402
@@ -30,23 +31,6 @@ import recording  # noqa: E402
 LOSS_TOLERANCE = 1e-5       # relative
 TENSOR_TOLERANCE = 1e-4     # of the reference's norm …
 FLOOR_TOLERANCE = 1e-6      # … and of the norm of all tensors of the kind
-
-
-class Checks:
-    """Counts and prints; a line holds the worst of what it covers."""
-
-    def __init__(self):
-        self.passed = self.failed = 0
-
-    def check(self, case, what, ok, detail):
-        self.passed += bool(ok)
-        self.failed += not ok
-        print(f"{'PASS' if ok else 'FAIL'} {case}: {what}: {detail}", flush=True)
-
-    def worst(self, case, what, measured):
-        """`measured`: (value, limit, label) triples; the one that uses most of its limit is shown."""
-        value, limit, label = max(measured, key=lambda m: m[0] / m[1] if m[0] == m[0] else float("inf"))
-        self.check(case, what, value <= limit, f"{value:.2e} of {limit:.2e} ({label})")
 
 
 def training_of(case):

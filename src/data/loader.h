@@ -1,0 +1,79 @@
+// Effective batches read ahead of the training: threads fill a ring of buffers that the plan has counted.
+//
+//   threads:  read positions ─► buffer k+1, k+2 …      the step: next() ─► buffer k, until it asks again
+//
+// Which sequences a buffer holds follows from its number alone, so neither threads nor ring show in the run.
+#pragma once
+
+#include <condition_variable>
+#include <cstddef>
+#include <cstdint>
+#include <mutex>
+#include <optional>
+#include <span>
+#include <thread>
+#include <vector>
+
+#include "base/result.h"
+#include "data/training_data.h"
+
+namespace plimsoll {
+
+struct LoaderOptions {
+  int64_t batch_size = 1;           ///< sequences of an effective batch
+  bool documents = false;           ///< doc_start is wanted
+  int64_t prefetch = 2;             ///< batches read ahead
+  int num_threads = 1;              ///< that may read at the same time
+  bool grows = false;               ///< begin with one thread; each wait for a batch wakes another
+  int64_t scratch_bytes = 1 << 18;  ///< a thread's, at least TrainingData::scratch_bytes
+};
+
+/// Rows of sequence_length values, one after the other.
+struct LoadedBatch {
+  std::span<const int32_t> tokens, targets, doc_start;
+  SequenceCounts counts = {};  ///< of the whole batch
+};
+
+class Loader {
+ public:
+  /// Bytes that a loader takes, its threads' buffers included.
+  static int64_t host_bytes(const LoaderOptions& options, int64_t sequence_length);
+
+  /// Starts to read with the batch at `first_position`. All memory is taken and touched here. `data` outlives
+  /// the loader.
+  Loader(const TrainingData& data, const LoaderOptions& options, int64_t first_position);
+  /// Waits for the threads.
+  ~Loader();
+  Loader(const Loader&) = delete;
+  Loader& operator=(const Loader&) = delete;
+
+  /// The next batch, valid until the next call. Errors: kBadData, kIo of reading it.
+  Result<LoadedBatch> next();
+
+ private:
+  struct Slot {
+    std::span<int32_t> tokens, targets, doc_start;
+    SequenceCounts counts = {};
+    std::optional<Error> error = {};
+    bool ready = false;
+  };
+  void work(int thread);
+  Status fill(Slot& slot, int64_t batch, std::span<std::byte> scratch) const;
+  [[nodiscard]] Slot& slot_of(int64_t batch) { return slots_[static_cast<size_t>(batch) % slots_.size()]; }
+
+  const TrainingData& data_;
+  const LoaderOptions options_;
+  const int64_t first_position_;
+  std::vector<int32_t> values_;
+  std::vector<std::byte> scratch_;
+  std::vector<Slot> slots_;
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  int64_t claimed_ = 0;  ///< batches that a thread has begun
+  int64_t taken_ = 0;    ///< batches handed out; the last is still in use
+  int active_ = 1;       ///< threads that may claim
+  bool stopping_ = false;
+  std::vector<std::thread> threads_;
+};
+
+}  // namespace plimsoll

@@ -1,0 +1,143 @@
+#include "data/training_data.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "data/dataset.h"
+#include "io/checksum.h"
+
+namespace plimsoll {
+namespace {
+
+/// Tokens in one stream, cut.
+class StreamSource final : public SequenceSource {
+ public:
+  explicit StreamSource(Dataset dataset) : dataset_(std::move(dataset)) {}
+  [[nodiscard]] int64_t num_sequences() const override { return dataset_.num_sequences(); }
+  [[nodiscard]] int64_t num_tokens() const override { return dataset_.num_tokens(); }
+  [[nodiscard]] int64_t scratch_bytes() const override { return dataset_.scratch_bytes(); }
+
+  Result<SequenceCounts> read(int64_t index, const SequenceRows& rows,
+                              std::span<std::byte> scratch) const override {
+    PLIMSOLL_TRY(dataset_.read_sequence(index, rows.tokens, scratch));
+    const int64_t valid = dataset_.sequence_tokens(index);
+    std::copy(rows.tokens.begin() + 1, rows.tokens.begin() + valid, rows.targets.begin());
+    std::fill(rows.targets.begin() + valid - 1, rows.targets.end(), kNoTarget);
+    std::fill(rows.doc_start.begin(), rows.doc_start.end(), 0);
+    return SequenceCounts{valid, valid - 1};
+  }
+
+  /// Of some of the sequences, evenly spread: an accident is noticed, a forgery need not be.
+  Result<uint64_t> fingerprint(std::span<std::byte> scratch) const override {
+    constexpr int64_t kSamples = 16;
+    Checksum sum;
+    std::vector<int32_t> tokens(static_cast<size_t>(dataset_.sequence_length()));
+    const int64_t count = std::min(kSamples, num_sequences()), last = num_sequences() - 1;
+    for (int64_t i = 0; i < count; ++i) {
+      PLIMSOLL_TRY(dataset_.read_sequence(count > 1 ? last * i / (count - 1) : 0, tokens, scratch));
+      sum.add(std::as_bytes(std::span(tokens)));
+    }
+    return sum.value();
+  }
+
+ private:
+  Dataset dataset_;
+};
+
+class PackedSource final : public SequenceSource {
+ public:
+  explicit PackedSource(PackedDataset dataset) : dataset_(std::move(dataset)) {}
+  [[nodiscard]] int64_t num_sequences() const override { return dataset_.num_sequences(); }
+  [[nodiscard]] int64_t num_tokens() const override { return dataset_.report().tokens; }
+  [[nodiscard]] int64_t scratch_bytes() const override { return dataset_.scratch_bytes(); }
+  Result<SequenceCounts> read(int64_t index, const SequenceRows& rows,
+                              std::span<std::byte> scratch) const override {
+    return dataset_.read_sequence(index, rows.tokens, rows.targets, rows.doc_start, scratch);
+  }
+  Result<uint64_t> fingerprint(std::span<std::byte>) const override { return dataset_.fingerprint(); }
+  [[nodiscard]] const PackReport* pack_report() const override { return &dataset_.report(); }
+
+ private:
+  PackedDataset dataset_;
+};
+
+Result<std::unique_ptr<SequenceSource>> open_source(const DataFiles& files,
+                                                    const TrainingDataOptions& options) {
+  const auto shards = std::count_if(files.paths.begin(), files.paths.end(), is_shard);
+  if (shards == 0) {
+    PLIMSOLL_ASSIGN(Dataset dataset,
+                    Dataset::open(files.paths, {options.pack.sequence_length, options.vocab_size,
+                                                options.pack.keep_tail, options.setting}));
+    return std::unique_ptr<SequenceSource>(std::make_unique<StreamSource>(std::move(dataset)));
+  }
+  if (shards != static_cast<std::ptrdiff_t>(files.paths.size()))
+    return Error{ErrorCode::kInvalidArgument, options.setting + " joins token shards and other files",
+                 *std::find_if_not(files.paths.begin(), files.paths.end(), is_shard),
+                 "tokenize all of them, or give data.weights: each is then a source of its own"};
+  PLIMSOLL_ASSIGN(PackedDataset dataset, PackedDataset::open(files.paths,
+                                                             {.pack = options.pack,
+                                                              .vocab_size = options.vocab_size,
+                                                              .vocabulary_hash = options.vocabulary_hash,
+                                                              .setting = options.setting},
+                                                             options.cache_folder));
+  return std::unique_ptr<SequenceSource>(std::make_unique<PackedSource>(std::move(dataset)));
+}
+
+}  // namespace
+
+Result<TrainingData> TrainingData::open(std::span<const DataFiles> sources,
+                                        const TrainingDataOptions& options) {
+  TrainingData data(options);
+  for (const DataFiles& files : sources) {
+    PLIMSOLL_ASSIGN(auto source, open_source(files, options));
+    data.sources_.push_back(std::move(source));
+  }
+  PLIMSOLL_TRY(data.set_order(sources));
+  return data;
+}
+
+Status TrainingData::set_order(std::span<const DataFiles> files) {
+  if (sources_.size() == 1) {
+    num_sequences_ = sources_.front()->num_sequences();
+    order_.emplace(num_sequences_, options_.seed, options_.shuffle);
+    return Ok{};
+  }
+  std::vector<MixtureSource> mixed;
+  for (size_t i = 0; i < sources_.size(); ++i)
+    mixed.push_back({sources_[i]->num_sequences(), files[i].weight});
+  PLIMSOLL_ASSIGN(Mixture mixture, Mixture::create(mixed, options_.seed, options_.shuffle));
+  num_sequences_ = mixture.positions_for_all();
+  mixture_.emplace(std::move(mixture));
+  return Ok{};
+}
+
+int64_t TrainingData::num_tokens() const {
+  int64_t tokens = 0;
+  for (const auto& source : sources_) tokens += source->num_tokens();
+  return tokens;
+}
+
+int64_t TrainingData::scratch_bytes() const {
+  int64_t bytes = 0;
+  for (const auto& source : sources_) bytes = std::max(bytes, source->scratch_bytes());
+  return bytes;
+}
+
+Result<SequenceCounts> TrainingData::read(int64_t position, const SequenceRows& rows,
+                                          std::span<std::byte> scratch) const {
+  if (order_) return sources_.front()->read(order_->at(position), rows, scratch);
+  const MixturePlace place = mixture_->at(position);
+  return sources_[static_cast<size_t>(place.source)]->read(place.index, rows, scratch);
+}
+
+Result<uint64_t> TrainingData::fingerprint(std::span<std::byte> scratch) const {
+  if (sources_.size() == 1) return sources_.front()->fingerprint(scratch);
+  Checksum sum;
+  for (const auto& source : sources_) {
+    PLIMSOLL_ASSIGN(const uint64_t value, source->fingerprint(scratch));
+    sum.add(std::as_bytes(std::span(&value, 1)));
+  }
+  return sum.value();
+}
+
+}  // namespace plimsoll

@@ -1,0 +1,88 @@
+// What a run reads: streams of tokens or packed documents, one source or several by weight, and which of
+// their sequences stands at which position of the run.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "base/result.h"
+#include "data/mixture.h"
+#include "data/packed_dataset.h"
+#include "data/permutation.h"
+
+namespace plimsoll {
+
+/// Where a sequence goes: sequence_length values each. `doc_start` is empty where nobody asks for it.
+struct SequenceRows {
+  std::span<int32_t> tokens, targets, doc_start;
+};
+
+/// Sequences of one kind with random access. Const calls may come from any thread, each with its own scratch.
+class SequenceSource {
+ public:
+  virtual ~SequenceSource() = default;
+  [[nodiscard]] virtual int64_t num_sequences() const = 0;
+  /// Tokens in the source's files.
+  [[nodiscard]] virtual int64_t num_tokens() const = 0;
+  [[nodiscard]] virtual int64_t scratch_bytes() const = 0;
+  /// Tokens, targets (the next token, or kNoTarget) and where each token's document begins; all of a stream
+  /// is one document. Allocates nothing. Errors: kBadData, kIo.
+  virtual Result<SequenceCounts> read(int64_t index, const SequenceRows& rows,
+                                      std::span<std::byte> scratch) const = 0;
+  /// A number for what would be read: another one, other data. Errors: as read.
+  virtual Result<uint64_t> fingerprint(std::span<std::byte> scratch) const = 0;
+  /// What packing did; null where nothing was packed.
+  [[nodiscard]] virtual const PackReport* pack_report() const { return nullptr; }
+};
+
+/// A source of a run: files of one kind.
+struct DataFiles {
+  std::vector<std::string> paths = {};  ///< .npy and byte texts, or shards
+  double weight = 1;                    ///< its share where there are several
+};
+
+struct TrainingDataOptions {
+  PackOptions pack = {};               ///< of shards; sequence_length and keep_tail are streams' too
+  int64_t vocab_size = 0;              ///< the model's
+  uint64_t vocabulary_hash = 0;        ///< the tokenizer's; 0: not checked
+  uint64_t seed = 0;                   ///< of the order
+  bool shuffle = true;                 ///< false: in the files' order
+  std::string cache_folder = {};       ///< of pack indexes
+  std::string setting = "data.train";  ///< named in messages
+};
+
+/// Async: const, from any thread.
+class TrainingData {
+ public:
+  /// Errors: kBadData for missing, broken or too short files; kInvalidArgument where shards and streams stand
+  /// in one source, a shard is another tokenizer's, or a weight is none; kIo.
+  static Result<TrainingData> open(std::span<const DataFiles> sources, const TrainingDataOptions& options);
+
+  /// Positions after which every sequence has been read at least once.
+  [[nodiscard]] int64_t num_sequences() const { return num_sequences_; }
+  [[nodiscard]] int64_t sequence_length() const { return options_.pack.sequence_length; }
+  [[nodiscard]] int64_t num_tokens() const;
+  [[nodiscard]] int64_t scratch_bytes() const;
+  [[nodiscard]] std::span<const std::unique_ptr<SequenceSource>> sources() const { return sources_; }
+
+  /// The sequence at `position`, from 0 over the whole run. A pure function of files, options and position.
+  Result<SequenceCounts> read(int64_t position, const SequenceRows& rows, std::span<std::byte> scratch) const;
+  /// Of all sources. Errors: as read.
+  Result<uint64_t> fingerprint(std::span<std::byte> scratch) const;
+
+ private:
+  explicit TrainingData(TrainingDataOptions options) : options_(std::move(options)) {}
+  Status set_order(std::span<const DataFiles> files);
+  TrainingDataOptions options_;
+  std::vector<std::unique_ptr<SequenceSource>> sources_;
+  std::optional<BatchOrder> order_;  ///< of a single source
+  std::optional<Mixture> mixture_;   ///< of several
+  int64_t num_sequences_ = 0;
+};
+
+}  // namespace plimsoll

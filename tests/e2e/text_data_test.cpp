@@ -1,0 +1,199 @@
+// Conversations and texts from their files to a trained model.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <regex>
+
+#include "program.h"
+
+namespace plimsoll::e2e {
+namespace {
+
+using testing::HasSubstr;
+using testing::Not;
+
+/// "word word …", n of them, from position `seed` of the made-up text on.
+std::string words(int seed, int n) {
+  const std::string text = some_text(6000);
+  std::string out;
+  size_t at = static_cast<size_t>(seed) * 131 % 5000;
+  for (int i = 0; i < n; ++i) {
+    const size_t end = text.find(' ', at);
+    out += (i == 0 ? "" : " ") + text.substr(at, end - at);
+    at = end + 1;
+  }
+  return out;
+}
+
+class TextData : public testing::Test {
+ protected:
+  /// A model's folder with a tokenizer of its own and a chat template; conversations and texts.
+  static void SetUpTestSuite() {
+    folder_ = new Folder();
+    std::string chats, texts;
+    for (int i = 0; i < 60; ++i) {
+      chats += R"({"messages": [{"role": "user", "content": ")" + words(i, 2 + i % 9) +
+               R"("}, {"role": "assistant", "content": ")" + words(i + 77, 1 + i % 23) + "\"}]}\n";
+      texts += R"({"text": ")" + words(3 * i, 1 + i * 7 % 60) + "\"}\n";
+    }
+    folder_->write("chats.jsonl", chats);
+    folder_->write("texts.jsonl", texts);
+    folder_->write("book.txt", some_text(20'000));
+    const Outcome made = folder_->run(
+        "data tokenizer --input texts.jsonl --vocab-size 300 --special-token '<|end|>' --output model");
+    ASSERT_EQ(made.exit_code, 0) << made.err;
+    folder_->write("model/config.json",
+                   R"({"model_type": "llama", "architectures": ["LlamaForCausalLM"], "vocab_size": 300,
+                       "hidden_size": 48, "intermediate_size": 70, "num_hidden_layers": 2,
+                       "num_attention_heads": 3, "num_key_value_heads": 1, "head_dim": 16,
+                       "max_position_embeddings": 128, "rms_norm_eps": 1e-5, "tie_word_embeddings": true})");
+    folder_->write("model/chat_template.jinja",
+                   "{% for m in messages %}{{ m.role }}: {{ m.content }}<|end|>{% endfor %}"
+                   "{% if add_generation_prompt %}assistant: {% endif %}");
+    folder_->write("run.yaml",
+                   "model: {path: model, init: random}\n"
+                   "data: {train: chats.jsonl, sequence_length: 64}\n"
+                   "training: {global_batch_size: 4, max_steps: 6, learning_rate: 1.0e-2, lr_scheduler: "
+                   "constant}\noutput: {dir: out}\n");
+  }
+  static void TearDownTestSuite() {
+    delete folder_;
+    folder_ = nullptr;
+  }
+  static Outcome train(const std::string& out, const std::string& overrides) {
+    return folder_->run("train run.yaml output.dir=" + out + " " + overrides);
+  }
+  static std::string weights(const std::string& out) {
+    return folder_->read(out + "/final/model.safetensors");
+  }
+  static Folder* folder_;
+};
+Folder* TextData::folder_ = nullptr;
+
+TEST_F(TextData, TheSameBitsHoweverItIsRead) {
+  const Outcome plain = train("plain", "");
+  ASSERT_EQ(plain.exit_code, 0) << plain.err;
+  EXPECT_THAT(plain.err, HasSubstr("tokenized 60 documents"));
+  EXPECT_THAT(plain.err, HasSubstr("packed 60 documents"));
+  const std::string expected = weights("plain");
+  ASSERT_GT(expected.size(), 1000U);
+  int n = 0;
+  for (const char* how : {"training.micro_batch_size=1", "training.micro_batch_size=2 runtime.threads=3",
+                          "data.num_workers=3 data.prefetch_factor=1", "memory.recompute=none",
+                          "debug.poison=true", "data.cache_dir=elsewhere", "debug.plan=separate"}) {
+    const std::string out = "bits" + std::to_string(n++);
+    const Outcome other = train(out, how);
+    ASSERT_EQ(other.exit_code, 0) << other.err;
+    EXPECT_EQ(weights(out), expected) << how;
+  }
+  // From a shard that was made by hand.
+  const Outcome made = folder_->run("data tokenize --tokenizer model --input chats.jsonl --output c.shard");
+  ASSERT_EQ(made.exit_code, 0) << made.err;
+  ASSERT_EQ(train("shard", "data.train=c.shard").exit_code, 0);
+  EXPECT_EQ(weights("shard"), expected);
+  ASSERT_EQ(train("all", "data.loss=all").exit_code, 0);
+  EXPECT_NE(weights("all"), expected) << "the loss' scope";
+}
+
+TEST_F(TextData, GoesOnWhereItStopped) {
+  const std::string data = "'data.train=[chats.jsonl, texts.jsonl]' 'data.weights=[2, 1]' ";
+  ASSERT_EQ(train("whole", data).exit_code, 0);
+  ASSERT_EQ(train("halves", data + "training.max_steps=3 output.save_steps=3").exit_code, 0);
+  const Outcome rest = train("halves", data + "output.save_steps=3");
+  ASSERT_EQ(rest.exit_code, 0) << rest.err;
+  EXPECT_THAT(rest.err, HasSubstr("going on after step 3"));
+  EXPECT_THAT(rest.err, Not(HasSubstr("tokenized"))) << "the cache holds it";
+  EXPECT_EQ(weights("halves"), weights("whole"));
+  const Outcome changed = train("halves", data + "data.packing=pad");
+  EXPECT_EQ(changed.exit_code, 2);
+  EXPECT_THAT(changed.err, HasSubstr("data.packing"));
+}
+
+TEST_F(TextData, OtherDataThanTheCheckpointsIsRefused) {
+  folder_->write("own.jsonl", folder_->read("texts.jsonl"));
+  ASSERT_EQ(train("own", "data.train=own.jsonl training.max_steps=2 output.save_steps=2").exit_code, 0);
+  folder_->write("own.jsonl", folder_->read("texts.jsonl") + "{\"text\": \"one more line of text\"}\n");
+  const Outcome changed = train("own", "data.train=own.jsonl output.save_steps=2");
+  EXPECT_EQ(changed.exit_code, 2) << changed.err;
+}
+
+TEST_F(TextData, HoldsOutDocumentsAndEvaluates) {
+  const Outcome run = train("held", "data.eval_fraction=0.3 training.eval_steps=3");
+  ASSERT_EQ(run.exit_code, 0) << run.err;
+  EXPECT_THAT(run.err, HasSubstr("held out"));
+  EXPECT_THAT(run.err, HasSubstr("eval at step 6"));
+  const Outcome alone =
+      folder_->run("eval run.yaml model.path=held/final output.dir=held data.eval=texts.jsonl --json");
+  ASSERT_EQ(alone.exit_code, 0) << alone.err;
+  EXPECT_THAT(alone.out, HasSubstr("\"perplexity\""));
+}
+
+TEST_F(TextData, TextIsAStreamOfTokensBesideATokenizerAndBytesWithoutOne) {
+  const Outcome tokens = train("book", "data.train=book.txt");
+  ASSERT_EQ(tokens.exit_code, 0) << tokens.err;
+  EXPECT_THAT(tokens.err, HasSubstr("tokenized 1 document"));
+  const Outcome made = folder_->run("data tokenize --tokenizer model --input book.txt --output book.npy");
+  ASSERT_EQ(made.exit_code, 0) << made.err;
+  ASSERT_EQ(train("npy", "data.train=book.npy").exit_code, 0);
+  EXPECT_EQ(weights("npy"), weights("book"));
+  const Outcome bytes = train("bytes", "data.train=book.txt data.tokenizer=bytes");
+  ASSERT_EQ(bytes.exit_code, 0) << bytes.err;
+  EXPECT_THAT(bytes.err, Not(HasSubstr("tokenized")));
+  EXPECT_NE(weights("bytes"), weights("book"));
+}
+
+TEST_F(TextData, PlanKnowsThePeak) {
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+  GTEST_SKIP() << "a sanitizer's shadow memory is in no plan";
+#endif
+  const Outcome run = train("peak", "--json");
+  ASSERT_EQ(run.exit_code, 0) << run.err;
+  const auto number = [&](const std::string& key) {
+    const size_t at = run.out.rfind("\"" + key + "\":");
+    return std::strtoll(run.out.c_str() + at + key.size() + 3, nullptr, 10);
+  };
+  EXPECT_LE(number("measured_peak_bytes"), number("planned_peak_bytes"));
+  EXPECT_LE(number("planned_peak_bytes") - number("measured_peak_bytes"), 32 << 20);
+  EXPECT_EQ(number("allocations_after_first_step"), 0);
+}
+
+TEST_F(TextData, SaysWhatIsWrongAndWhere) {
+  folder_->write("broken.jsonl", "{\"text\": \"fine and long enough for a target\"}\n{\"text\": 3}\n{\"te\n");
+  const std::pair<const char*, std::pair<int, const char*>> cases[] = {
+      {"data.train=broken.jsonl", {65, "broken.jsonl: line 2"}},
+      {"data.train=absent.jsonl", {65, "absent.jsonl"}},
+      {"data.train=chats.jsonl data.tokenizer=bytes", {2, "without a tokenizer"}},
+      {"data.train=chats.jsonl data.tokenizer=nowhere", {65, "nowhere"}},
+      {"data.train=chats.jsonl data.chat_template=nowhere.jinja", {65, "nowhere.jinja"}},
+      {"data.train=chats.jsonl 'data.weights=[1, 2]'", {2, "data.weights has 2 numbers"}},
+      {"data.train=chats.jsonl data.eval_fraction=0.5 data.eval=texts.jsonl", {2, "contradict"}},
+      {"data.train=book.txt data.eval_fraction=0.5 data.tokenizer=bytes", {2, "data.eval_fraction"}},
+      {"'data.train=[chats.jsonl, book.npy]'", {2, "data.train joins"}},
+      {"data.packing=dense", {2, "data.packing"}},
+  };
+  ASSERT_EQ(folder_->run("data tokenize --tokenizer model --input book.txt --output book.npy").exit_code, 0);
+  int n = 0;
+  for (const auto& [overrides, expected] : cases) {
+    const Outcome outcome = train("wrong" + std::to_string(n++), overrides);
+    EXPECT_EQ(outcome.exit_code, expected.first) << overrides << "\n" << outcome.err;
+    EXPECT_THAT(outcome.err, HasSubstr(expected.second)) << overrides;
+    EXPECT_THAT(outcome.err, HasSubstr("hint: ")) << overrides;
+    EXPECT_EQ(std::count(outcome.err.begin(), outcome.err.end(), '\n') >= 2, true);
+  }
+  const Outcome skipped = train("skipped", "data.train=broken.jsonl data.on_error=skip");
+  EXPECT_EQ(skipped.exit_code, 0) << skipped.err;
+  EXPECT_THAT(skipped.err, HasSubstr("passed over 1 example"));
+}
+
+TEST_F(TextData, AShardOfAnotherTokenizerIsRefused) {
+  ASSERT_EQ(folder_->run("data tokenizer --input book.txt --vocab-size 280 --output other").exit_code, 0);
+  ASSERT_EQ(
+      folder_->run("data tokenize --tokenizer other --input texts.jsonl --output other.shard").exit_code, 0);
+  const Outcome outcome = train("other-out", "data.train=other.shard");
+  EXPECT_EQ(outcome.exit_code, 2) << outcome.err;
+  EXPECT_THAT(outcome.err, HasSubstr("other.shard"));
+}
+
+}  // namespace
+}  // namespace plimsoll::e2e

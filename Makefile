@@ -46,6 +46,8 @@ interop: build ## training, evaluation, generation and tokenizers against transf
 	python="$$(tools/python-env)" && "$$python" tests/interop/compare.py --binary build/plimsoll $(INTEROP_ARGS) && \
 	  "$$python" tests/interop/evaluate_compare.py --binary build/plimsoll && \
 	  "$$python" tests/interop/packed_compare.py --binary build/plimsoll && \
+	  "$$python" tests/interop/tokenizers_compare.py --build build && \
+	  "$$python" tests/interop/chat_compare.py --build build && \
 	  "$$python" tests/interop/generate_compare.py --binary build/plimsoll
 
 FUZZ_SECONDS ?= 30

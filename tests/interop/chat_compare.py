@@ -7,7 +7,6 @@ grammar, model directories, and with --templates the .jinja files of a folder, p
 PASS or FAIL; exit code 1 if any fails.
 """
 import argparse
-import os
 import json
 import pathlib
 import random
@@ -25,18 +24,10 @@ import record as oracle  # noqa: E402
 from conversations import CONVERSATIONS, TOKENS  # noqa: E402
 
 import chat_constructs  # noqa: E402
-from tokenizers_compare import Checks  # noqa: E402
+from checks import Checks  # noqa: E402
+from driver import build_driver  # noqa: E402
 
 TEMPLATES = {file.stem: file.read_text() for file in sorted((HERE.parent / "data" / "chat" / "templates").glob("*.jinja"))}
-
-
-def build_driver(build, folder):
-    binary = folder / "driver"
-    rooms = [str(build / "src" / f"libplimsoll_{room}.a") for room in ("data", "io", "base")]
-    libraries = ["-lfmt", "-lspdlog", "-lutf8proc", "-lyaml-cpp", "-lxxhash", "-lpthread"]
-    subprocess.run([os.environ.get("CXX", "c++"), "-std=c++20", "-O2", f"-I{HERE.parent.parent / 'src'}",
-                    str(HERE / "chat_driver.cpp"), *rooms, *libraries, "-o", str(binary)], check=True)
-    return binary
 
 
 def framed(text):
@@ -174,7 +165,7 @@ def main():
     checks = Checks()
     with tempfile.TemporaryDirectory() as name:
         folder = pathlib.Path(name)
-        binary = build_driver(options.build, folder)
+        binary = build_driver(options.build, "chat_driver.cpp", folder)
         parts = {"families": lambda: families(checks, binary, options.templates), "constructs": lambda: constructs(checks, binary),
                  "random": lambda: at_random(checks, binary, options.random, options.seed),
                  "directories": lambda: directories(checks, binary, folder)}

@@ -26,6 +26,8 @@ os.environ.setdefault("RAYON_NUM_THREADS", "1")
 
 from tokenizers import Tokenizer, decoders  # noqa: E402
 
+from checks import Checks  # noqa: E402
+from driver import build_driver  # noqa: E402
 import tokenizer_corpus as corpus  # noqa: E402
 import tokenizer_kinds  # noqa: E402
 import tokenizer_training  # noqa: E402
@@ -34,25 +36,6 @@ HERE = pathlib.Path(__file__).resolve().parent
 FAILED = 0xFFFFFFFF
 STREAM_LIMIT = 2000    # ids; as in the driver
 NUM_PUBLIC_KINDS = 5   # the first ones
-
-
-class Checks:
-    def __init__(self):
-        self.passed = self.failed = 0
-
-    def check(self, case, what, ok, detail):
-        self.passed += bool(ok)
-        self.failed += not ok
-        print(f"{'PASS' if ok else 'FAIL'} {case}: {what}: {detail}", flush=True)
-
-
-def build_driver(build, folder):
-    binary = folder / "driver"
-    rooms = [str(build / "src" / f"libplimsoll_{room}.a") for room in ("data", "io", "base")]
-    libraries = ["-lfmt", "-lspdlog", "-lutf8proc", "-lyaml-cpp", "-lxxhash", "-lz", "-lzstd", "-lpthread"]
-    subprocess.run([os.environ.get("CXX", "c++"), "-std=c++20", "-O2", f"-I{HERE.parent.parent / 'src'}",
-                    str(HERE / "tokenizer_driver.cpp"), *rooms, *libraries, "-o", str(binary)], check=True)
-    return binary
 
 
 class Driver:
@@ -295,7 +278,7 @@ def main():
     checks = Checks()
     with tempfile.TemporaryDirectory() as scratch:
         folder = pathlib.Path(scratch)
-        driver = Driver(build_driver(pathlib.Path(args.build), folder), folder)
+        driver = Driver(build_driver(pathlib.Path(args.build), "tokenizer_driver.cpp", folder), folder)
         size = 1.5e6 if args.full else 2e5
         training = corpus.code(size) + corpus.prose(size) + list(corpus.scripts(6000 if args.full else 1000).values())
         made = tokenizer_kinds.kinds(training, 6000 if args.full else 3000)

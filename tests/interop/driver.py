@@ -1,0 +1,16 @@
+"""Builds the small programs that let a comparison call into the library."""
+import os
+import pathlib
+import subprocess
+
+HERE = pathlib.Path(__file__).resolve().parent
+
+
+def build_driver(build, source, folder):
+    """Compiles `source` of this folder with the rooms built in `build`; returns the program's path."""
+    binary = folder / "driver"
+    rooms = [str(build / "src" / f"libplimsoll_{room}.a") for room in ("data", "io", "base")]
+    libraries = ["-lfmt", "-lspdlog", "-lutf8proc", "-lyaml-cpp", "-lxxhash", "-lz", "-lzstd", "-lpthread"]
+    subprocess.run([os.environ.get("CXX", "c++"), "-std=c++20", "-O2", f"-I{HERE.parent.parent / 'src'}",
+                    str(HERE / source), *rooms, *libraries, "-o", str(binary)], check=True)
+    return binary

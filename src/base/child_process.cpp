@@ -45,7 +45,7 @@ Error no_child(const char* what) {
 
 [[noreturn]] void be_child(int output, const std::function<Result<std::string>()>& work) {
   ::prctl(PR_SET_PDEATHSIG, SIGKILL);
-  ::setpgid(0, 0);  // a terminal's Ctrl-C comes through the parent, once
+  be_told_by_parent();
   if (const int nothing = ::open("/dev/null", O_WRONLY | O_CLOEXEC); nothing >= 0) ::dup2(nothing, 1);
   const std::string text = packed(work());
   for (size_t at = 0; at < text.size();) {

@@ -11,6 +11,7 @@ namespace {
 
 constexpr int kSignals[] = {SIGTERM, SIGINT};
 std::atomic<int> requested{0};
+std::atomic<bool> quiet{false};
 static_assert(std::atomic<int>::is_always_lock_free);  // or a handler must not touch it
 struct sigaction previous[4];
 
@@ -22,7 +23,7 @@ extern "C" void on_stop_signal(int signal) {
       "SIGTERM: stopping as soon as that is safe; a second one leaves at once\n";
   constexpr std::string_view kInt = "SIGINT: stopping as soon as that is safe; a second one leaves at once\n";
   const std::string_view line = signal == SIGINT ? kInt : kTerm;
-  (void)!::write(STDERR_FILENO, line.data(), line.size());
+  if (!quiet) (void)!::write(STDERR_FILENO, line.data(), line.size());
   errno = saved;
 }
 
@@ -44,6 +45,11 @@ StopSignals::~StopSignals() {
   for (int i = 0; i < 2; ++i) ::sigaction(kSignals[i], &previous[i], nullptr);
   ::sigaction(SIGXFSZ, &previous[2], nullptr);
   if (ignores_pipe_) ::sigaction(SIGPIPE, &previous[3], nullptr);
+}
+
+void be_told_by_parent() {
+  quiet = true;
+  ::signal(SIGINT, SIG_IGN);
 }
 
 int stop_requested() { return requested.load(std::memory_order_relaxed); }

@@ -21,6 +21,9 @@ class StopSignals {
   bool ignores_pipe_;
 };
 
+/// For a process that the one which was asked forks and tells with SIGTERM: a terminal's SIGINT, which
+/// reaches both, is ignored, and no line is written again.
+void be_told_by_parent();
 /// The signal that asked the process to stop, 0 where none did.
 int stop_requested();
 /// "SIGTERM", "SIGINT".

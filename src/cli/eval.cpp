@@ -24,9 +24,7 @@ Command add_eval(CLI::App& app) {
     for (const std::string& note : config.notes) std::fprintf(stderr, "note: %s\n", note.c_str());
     Progress progress;
     return train::run_evaluation(
-        config, {.json = arguments->json,
-                 .dump_ir = *dump_ir,
-                 .data_progress = [&](double done, const std::string& text) { progress.show(done, text); }});
+        config, {.json = arguments->json, .dump_ir = *dump_ir, .data_progress = shown_by(progress)});
   };
 }
 

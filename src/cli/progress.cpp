@@ -23,6 +23,15 @@ std::string duration_text(double seconds) {
   return fmt::format("{}h{:02}m", s / 3600, s / 60 % 60);
 }
 
+std::function<void(double, const std::string&)> shown_by(Progress& progress) {
+  return [&progress](double fraction, const std::string& text) {
+    if (text.empty())
+      progress.finish();
+    else
+      progress.show(fraction, text);
+  };
+}
+
 Progress::Progress()
     : terminal_(isatty(STDERR_FILENO) == 1), start_seconds_(now_seconds()), shown_seconds_(start_seconds_) {}
 

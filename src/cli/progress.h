@@ -1,6 +1,7 @@
 // How far something has come, on stderr: a line that rewrites itself on a terminal, plain lines elsewhere.
 #pragma once
 
+#include <functional>
 #include <string>
 
 namespace plimsoll::cli {
@@ -25,6 +26,9 @@ class Progress {
   double start_seconds_;
   double shown_seconds_;
 };
+
+/// What shows how far a long preparation has come; an empty text ends the line.
+std::function<void(double fraction, const std::string& text)> shown_by(Progress& progress);
 
 /// "41s", "3m07s", "2h05m".
 std::string duration_text(double seconds);

@@ -34,12 +34,11 @@ Command add_train(CLI::App& app) {
     PLIMSOLL_ASSIGN(const RunConfig config, load_run_config(arguments->file, arguments->overrides));
     for (const std::string& note : config.notes) std::fprintf(stderr, "note: %s\n", note.c_str());
     Progress progress;
-    return train::run_training(
-        config, {.json = arguments->json,
-                 .dump_ir = *dump_ir,
-                 .resume = *resume,
-                 .process_start_seconds = environment.process_start_seconds,
-                 .data_progress = [&](double done, const std::string& text) { progress.show(done, text); }});
+    return train::run_training(config, {.json = arguments->json,
+                                        .dump_ir = *dump_ir,
+                                        .resume = *resume,
+                                        .process_start_seconds = environment.process_start_seconds,
+                                        .data_progress = shown_by(progress)});
   };
 }
 

@@ -113,10 +113,18 @@ MixturePlace Mixture::at(int64_t position) const {
 }
 
 int64_t Mixture::positions_for_all() const {
-  int64_t most = 0;
+  int64_t last_block = 0;
   for (size_t s = 0; s < sources_.size(); ++s)
-    most = std::max(most, ceil_div(sources_[s].num_sequences, counts_[s]) * block_size());
-  return most;
+    last_block = std::max(last_block, (sources_[s].num_sequences - 1) / counts_[s]);
+  // Within it, the last place at which some source goes through a sequence for the first time.
+  const Permutation order(block_size(), seed_, static_cast<uint64_t>(last_block));
+  int64_t most = 0;
+  for (int64_t i = 0; i < block_size(); ++i) {
+    const Slot& slot = pattern_[static_cast<size_t>(shuffle_ ? order.at(i) : i)];
+    const auto source = static_cast<size_t>(slot.source);
+    if (last_block * counts_[source] + slot.rank < sources_[source].num_sequences) most = i + 1;
+  }
+  return last_block * block_size() + most;
 }
 
 }  // namespace plimsoll

@@ -1,9 +1,9 @@
 // Several sources in one run, by weight: which source and which of its sequences stands at a position, as a
 // function of the position alone. A resume seeks in O(1), and ranks agree without talking.
 //
-//   positions:  | block 0: P of them | block 1 | …     in each block source s has exactly c_s places, spread
-//   by
-//                                                      a permutation of the block's own
+//   positions:  | block 0: P of them | block 1 | …
+//
+// In each block source s has exactly c_s places, spread by a permutation of the block's own.
 #pragma once
 
 #include <cstdint>
@@ -39,8 +39,8 @@ class Mixture {
   [[nodiscard]] int64_t block_size() const { return static_cast<int64_t>(pattern_.size()); }
   /// Sequences of each source in a block.
   [[nodiscard]] std::span<const int64_t> block_counts() const { return counts_; }
-  /// Positions after which the source that lasts longest has been gone through once, rounded up: an epoch of
-  /// the mixture in which nothing is left out.
+  /// Positions after which the source that lasts longest has been gone through once: an epoch of the mixture,
+  /// in which nothing is left out. O(block).
   [[nodiscard]] int64_t positions_for_all() const;
 
  private:

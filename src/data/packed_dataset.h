@@ -54,9 +54,8 @@ class PackedDataset {
   /// Reads sequence `index`; the three outputs have sequence_length values each.
   ///   tokens     behind the last document pad_id
   ///   targets    the next token of the same piece where it is in the loss, else kNoTarget
-  ///   doc_start  where in the sequence the token's piece begins; a padding token is a document of its own,
-  ///   so
-  ///              that attention spends one score on it. Empty: not wanted.
+  ///   doc_start  where in the sequence the token's piece begins; empty: not wanted
+  /// A padding token is a document of its own, so that attention spends one score on it.
   /// Thread-safe with a scratch for each thread (scratch_bytes). Errors: kBadData (damaged since it was
   /// opened), kIo.
   Result<SequenceCounts> read_sequence(int64_t index, std::span<int32_t> tokens, std::span<int32_t> targets,

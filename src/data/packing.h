@@ -4,7 +4,7 @@
 //
 //   shards ─ documents in order ─► pieces of at most T tokens ─► a window of them ─► sequences ─► index
 //
-// A document never shares attention with another one; a piece of a cut document counts as one of its own.
+// Where documents are kept apart, a piece of a cut document counts as one of its own.
 #pragma once
 
 #include <cstddef>

@@ -1,7 +1,8 @@
 // The pack index as a file: written sequence by sequence, its header read back.
 //
-//   header | segments, in blocks of 256: begin u64, length u32, shard u32 | ends of sequences, in blocks of
-//   512
+//   header | segments | ends of sequences
+//
+// Segments lie in blocks of 256: begin u64, length u32, shard u32; the ends in blocks of 512.
 #pragma once
 
 #include <array>

@@ -79,8 +79,8 @@ Result<TokenSource> TokenSource::open(const std::string& path, int64_t vocab_siz
   const std::string_view name = path;
   const bool text = name.ends_with(".txt");
   if (!text && !name.ends_with(".npy"))
-    return Error{ErrorCode::kInvalidArgument, "only .npy and .txt files can be read as data today", path,
-                 "convert the data to an .npy array of token ids, or to plain text"};
+    return Error{ErrorCode::kInvalidArgument, "neither an .npy array of ids, a .txt file nor a token shard",
+                 path, "tokenize texts into a shard: plimsoll data tokenize"};
   PLIMSOLL_ASSIGN(ReadFile file, ReadFile::open(path));
   NpyHeader header{.element_bytes = 1, .columns = file.size_bytes()};
   if (!text) {

@@ -61,9 +61,12 @@ class PackedSource final : public SequenceSource {
   PackedDataset dataset_;
 };
 
+/// A damaged one is told by its name.
+bool is_meant_as_shard(const std::string& path) { return path.ends_with(".shard") || is_shard(path); }
+
 Result<std::unique_ptr<SequenceSource>> open_source(const DataFiles& files,
                                                     const TrainingDataOptions& options) {
-  const auto shards = std::count_if(files.paths.begin(), files.paths.end(), is_shard);
+  const auto shards = std::count_if(files.paths.begin(), files.paths.end(), is_meant_as_shard);
   if (shards == 0) {
     PLIMSOLL_ASSIGN(Dataset dataset,
                     Dataset::open(files.paths, {options.pack.sequence_length, options.vocab_size,
@@ -72,7 +75,7 @@ Result<std::unique_ptr<SequenceSource>> open_source(const DataFiles& files,
   }
   if (shards != static_cast<std::ptrdiff_t>(files.paths.size()))
     return Error{ErrorCode::kInvalidArgument, options.setting + " joins token shards and other files",
-                 *std::find_if_not(files.paths.begin(), files.paths.end(), is_shard),
+                 *std::find_if_not(files.paths.begin(), files.paths.end(), is_meant_as_shard),
                  "tokenize all of them, or give data.weights: each is then a source of its own"};
   PLIMSOLL_ASSIGN(PackedDataset dataset, PackedDataset::open(files.paths,
                                                              {.pack = options.pack,

@@ -75,11 +75,13 @@ Status run_evaluation(const RunConfig& config, const EvaluationOptions& options)
   backend.reset();  // its threads: the data is prepared by a process that must have none
   PLIMSOLL_ASSIGN(const RunData data,
                   prepare_data(config, {.train = false,
+                                        .vocab_size = prepared.model->vocab_size(),
                                         .num_threads = threads,
                                         .progress = options.data_progress,
                                         .note = [&](const std::string& text) { events.note(text); }}));
   backend.emplace(threads);
   PLIMSOLL_ASSIGN(const auto evaluator, Evaluator::open(config, data.eval, *prepared.model));
+  for (const std::string& line : packing_notes(evaluator->data(), config.data)) events.note(line);
   PLIMSOLL_ASSIGN(const auto session, runtime::Session::create(*backend, std::move(prepared.programs.session),
                                                                {.poison = config.debug.poison}));
   std::vector<std::byte> scratch(static_cast<size_t>(prepared.host_scratch_bytes));

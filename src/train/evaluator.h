@@ -22,6 +22,8 @@ class Evaluator {
   static Result<std::unique_ptr<Evaluator>> open(const RunConfig& config, const std::vector<DataFiles>& files,
                                                  const models::Model& model);
 
+  [[nodiscard]] const TrainingData& data() const { return data_; }
+
   /// Where it runs: a session with the program `eval`, and a host buffer to read data through. Called once.
   void bind(runtime::Session& session, std::span<std::byte> scratch, const BatchSplit& split);
 

@@ -133,9 +133,10 @@ Status run_training(const RunConfig& config, const RunOptions& options) {
   if (!prepared.report.fits) return does_not_fit(config, prepared);
   backend.reset();  // its threads: the data is prepared by a process that must have none
   const Note note = [&](const std::string& text) { events.note(text); };
-  PLIMSOLL_ASSIGN(
-      RunData data,
-      prepare_data(config, {.num_threads = threads, .progress = options.data_progress, .note = note}));
+  PLIMSOLL_ASSIGN(RunData data, prepare_data(config, {.vocab_size = prepared.model->vocab_size(),
+                                                      .num_threads = threads,
+                                                      .progress = options.data_progress,
+                                                      .note = note}));
   backend.emplace(threads);
   TrainerOptions trainer_options;
   trainer_options.data = std::move(data);

@@ -16,12 +16,11 @@
 #include "data/text/tokenize.h"
 #include "io/checksum.h"
 #include "io/file.h"
-#include "io/json.h"
 
 namespace plimsoll::train {
 namespace {
 
-/// What the first tokenizer of another layout of this cache would be.
+/// Part of every cached file's name: raised when the same files and settings would give other tokens.
 constexpr std::string_view kCacheVersion = "1";
 /// Threads that read ahead where the run file does not say; the first usually suffices.
 constexpr int64_t kMostWorkers = 4;
@@ -175,18 +174,27 @@ class Preparation {
     const DataSettings& data = config_.data;
     add(kCacheVersion);
     add(checksum_text(files.tokenizer->vocabulary_hash()));
-    for (const std::string& part : {data.loss, data.text_key, data.on_error,
-                                    std::string(data.append_eos ? "eos" : ""), data.chat_template})
+    for (const std::string& part :
+         {data.loss, data.text_key, data.on_error, std::string(data.append_eos ? "eos" : "")})
       add(part);
     for (const std::string& name :
-         {data.chat_template, files.folder + "/chat_template.jinja", files.folder + "/tokenizer_config.json"})
-      add(file_state(name));
+         {data.chat_template, files.folder + "/chat_template.jinja", files.folder + "/tokenizer_config.json",
+          files.folder + "/special_tokens_map.json"})
+      add(content_of(name));
     for (const std::string& path : texts) {
       std::error_code code;
       add(std::filesystem::absolute(path, code).string());
       add(file_state(path));
     }
     return fmt::format("{}/tokens-{}.shard", cache_folder(), checksum_text(sum.value()));
+  }
+
+  /// A small file's content, so that a copy of a model's folder is as good as the folder; empty where there
+  /// is none.
+  static std::string content_of(const std::string& path) {
+    constexpr int64_t kMostBytes = int64_t{64} << 20;
+    auto content = path.empty() ? Result<std::string>(std::string()) : read_small_file(path, kMostBytes);
+    return content ? std::move(*content) : std::string();
   }
 
   /// Size and time of the last change; empty where there is no such file.
@@ -199,10 +207,27 @@ class Preparation {
   Result<std::string> tokenized(const std::vector<std::string>& texts, const std::string& tokenizer) {
     PLIMSOLL_ASSIGN(const EncoderFiles* files, encoder_files(tokenizer));
     PLIMSOLL_ASSIGN(std::string path, cache_path(texts, *files));
-    if (is_shard(path) && Shard::open(path)) return path;
+    PLIMSOLL_TRY(check_size(*files->tokenizer, tokenizer));
+    if (is_intact(path)) return path;
     PLIMSOLL_TRY(create_writable_directory(cache_folder()));
     PLIMSOLL_TRY(tokenize(texts, *files, path));
     return path;
+  }
+
+  /// A damaged one is made again.
+  static bool is_intact(const std::string& path) {
+    if (!is_shard(path)) return false;
+    const auto shard = Shard::open(path);
+    return shard && shard->verify();
+  }
+
+  /// Before hours of work, not after.
+  Status check_size(const Tokenizer& tokenizer, const std::string& path) const {
+    if (options_.vocab_size == 0 || tokenizer.vocab_size() <= options_.vocab_size) return Ok{};
+    return Error{
+        ErrorCode::kInvalidArgument,
+        fmt::format("the tokenizer has {} ids, the model {}", tokenizer.vocab_size(), options_.vocab_size),
+        path, "set data.tokenizer to the model's own"};
   }
 
   Status tokenize(const std::vector<std::string>& texts, const EncoderFiles& files, const std::string& path) {
@@ -242,6 +267,7 @@ class Preparation {
   }
 
   void tell(const TokenizeCounts& counts) const {
+    if (options_.progress) options_.progress(1, {});
     if (!options_.note) return;
     options_.note(fmt::format("tokenized {} document{}, {} tokens, from {}", counts.num_documents,
                               counts.num_documents == 1 ? "" : "s", counts.num_tokens,
@@ -265,9 +291,29 @@ class Preparation {
         PLIMSOLL_ASSIGN(const EncoderFiles* files, encoder_files(tokenizer));
         options.vocabulary_hash = files->tokenizer->vocabulary_hash();
       }
-      PLIMSOLL_TRY(create_writable_directory(cache_folder()));
+      PLIMSOLL_TRY(same_vocabulary(side, options));
       PLIMSOLL_TRY(TrainingData::open(side, options));
     }
+    return Ok{};
+  }
+
+  /// All shards of the run: sources that mix, and what is held out.
+  Status same_vocabulary(const std::vector<DataFiles>& side, const TrainingDataOptions& options) {
+    for (const DataFiles& files : side)
+      for (const std::string& path : files.paths) {
+        if (!is_shard(path)) continue;
+        PLIMSOLL_ASSIGN(const Shard shard, Shard::open(path));
+        const uint64_t hash = shard.info().vocabulary_hash;
+        if (first_shard_.empty()) {
+          first_shard_ = path;
+          first_hash_ = hash;
+        }
+        if (hash != first_hash_ && hash != 0 && first_hash_ != 0)
+          return Error{
+              ErrorCode::kInvalidArgument,
+              fmt::format("{}: shards of different tokenizers, {} and", options.setting, first_shard_), path,
+              "tokenize both with the model's tokenizer: plimsoll data tokenize"};
+      }
     return Ok{};
   }
 
@@ -278,26 +324,38 @@ class Preparation {
   const RunConfig& config_;
   const PrepareDataOptions& options_;
   std::optional<EncoderFiles> files_;
+  std::string first_shard_;
+  uint64_t first_hash_ = 0;
 };
 
-// ---- what comes back from the child: [[[path, …], weight], …] for either side
+// ---- what comes back from the child: numbers and paths, each behind its length, since a path may hold any
+// byte
 
-Tree to_tree(const std::vector<DataFiles>& sources) {
-  Tree list = Tree::list();
-  for (const DataFiles& files : sources) {
-    Tree paths = Tree::list();
-    for (const std::string& path : files.paths) paths.items.push_back(Tree::of(path));
-    list.items.push_back(Tree::list({std::move(paths), Tree::of(files.weight)}));
-  }
-  return list;
+void put(std::string& text, std::string_view part) { text += fmt::format("{}:{}", part.size(), part); }
+
+std::string take(std::string_view& text) {
+  const size_t colon = text.find(':');
+  const auto size = static_cast<size_t>(std::stoull(std::string(text.substr(0, colon))));
+  std::string part(text.substr(colon + 1, size));
+  text.remove_prefix(colon + 1 + size);
+  return part;
 }
 
-std::vector<DataFiles> from_tree(const Tree& list) {
-  std::vector<DataFiles> sources;
-  for (const Tree& item : list.items) {
-    DataFiles& files = sources.emplace_back();
-    for (const Tree& path : item.items[0].items) files.paths.push_back(path.text);
-    files.weight = item.items[1].number;
+void put(std::string& text, const std::vector<DataFiles>& sources) {
+  put(text, std::to_string(sources.size()));
+  for (const DataFiles& files : sources) {
+    put(text, fmt::format("{}", files.weight));
+    put(text, std::to_string(files.paths.size()));
+    for (const std::string& path : files.paths) put(text, path);
+  }
+}
+
+std::vector<DataFiles> take_sources(std::string_view& text) {
+  std::vector<DataFiles> sources(std::stoull(take(text)));
+  for (DataFiles& files : sources) {
+    files.weight = std::stod(take(text));
+    files.paths.resize(std::stoull(take(text)));
+    for (std::string& path : files.paths) path = take(text);
   }
   return sources;
 }
@@ -334,6 +392,30 @@ TrainingDataOptions training_data_options(const RunConfig& config, int64_t vocab
   return options;
 }
 
+std::vector<std::string> packing_notes(const TrainingData& data, const DataSettings& settings) {
+  const bool apart = packs_documents(settings);
+  std::vector<std::string> lines;
+  for (const auto& source : data.sources()) {
+    if (source->pack_report() == nullptr) continue;
+    const PackReport& r = *source->pack_report();
+    std::string text =
+        fmt::format("{} {} document{} into {} sequences of {}, {:.2f}% filled", apart ? "packed" : "joined",
+                    r.kept_documents, r.kept_documents == 1 ? "" : "s", r.num_sequences, r.sequence_length,
+                    100 * r.filled());
+    if (apart && r.cut_documents > 0) text += fmt::format(", {} cut", r.cut_documents);
+    const auto left_out = [&](int64_t count, int64_t tokens, const char* what) {
+      if (tokens > 0) text += fmt::format(", {} {} ({} tokens)", count, what, tokens);
+    };
+    left_out(r.too_long_documents, r.too_long_tokens, "left out as too long");
+    left_out(r.no_target_documents, r.no_target_tokens, "left out without a target");
+    left_out(r.no_target_pieces, r.no_target_piece_tokens, "pieces left out without a target");
+    left_out(r.other_side_documents, r.other_side_tokens, "on the other side of the split");
+    if (r.tail_tokens > 0) text += fmt::format(", {} tokens left over at the end", r.tail_tokens);
+    lines.push_back(std::move(text));
+  }
+  return lines;
+}
+
 LoaderOptions loader_options(const RunConfig& config) {
   LoaderOptions options;
   options.batch_size = config.training.global_batch_size;
@@ -357,10 +439,16 @@ Result<RunData> prepare_data(const RunConfig& config, const PrepareDataOptions& 
   if (ready) return Preparation(config, options)();  // a few names: nothing to keep apart
   PLIMSOLL_ASSIGN(const std::string text, in_child_process([&]() -> Result<std::string> {
                     PLIMSOLL_ASSIGN(const RunData data, Preparation(config, options)());
-                    return to_json(Tree::list({to_tree(data.train), to_tree(data.eval)}));
+                    std::string packed;
+                    put(packed, data.train);
+                    put(packed, data.eval);
+                    return packed;
                   }));
-  PLIMSOLL_ASSIGN(const Tree tree, parse_json(text));
-  return RunData{from_tree(tree.items[0]), from_tree(tree.items[1])};
+  std::string_view rest(text);
+  RunData data;
+  data.train = take_sources(rest);
+  data.eval = take_sources(rest);
+  return data;
 }
 
 }  // namespace plimsoll::train

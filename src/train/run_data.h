@@ -23,11 +23,13 @@ struct RunData {
   std::vector<DataFiles> eval = {};
 };
 
-/// How far the tokenizing of a set of files has come; `text` names it in a few words.
+/// How far the tokenizing of a set of files has come; `text` names it in a few words, and is empty at the
+/// end.
 using DataProgress = std::function<void(double fraction, const std::string& text)>;
 
 struct PrepareDataOptions {
-  bool train = true;  ///< data.train is wanted too, not only what is evaluated
+  bool train = true;       ///< data.train is wanted too, not only what is evaluated
+  int64_t vocab_size = 0;  ///< the model's; 0: a tokenizer of any size is taken
   int num_threads = 1;
   DataProgress progress = {};
   std::function<void(const std::string&)> note = {};
@@ -40,6 +42,8 @@ Result<RunData> prepare_data(const RunConfig& config, const PrepareDataOptions& 
 
 /// How TrainingData is to read one of the two sides.
 TrainingDataOptions training_data_options(const RunConfig& config, int64_t vocab_size, bool eval);
+/// A line for each packed source: what packing made, and what of the data does not stand in it.
+std::vector<std::string> packing_notes(const TrainingData& data, const DataSettings& settings);
 /// Scratch through which one thread reads sequences, of whatever kind.
 int64_t data_scratch_bytes(const RunConfig& config);
 /// How the training reads ahead; what it takes is in the plan.

@@ -85,9 +85,16 @@ Translation packing(std::string_view name, const Tree& value) {
   return std::optional<Tree>(Tree::of(std::string(value.boolean ? "best_fit" : "pad")));
 }
 
+/// dataloader_prefetch_factor: null leaves it.
+Translation unless_null(std::string_view, const Tree& value) {
+  if (value.is_null()) return std::optional<Tree>{};
+  return std::optional<Tree>(value);
+}
+
 /// assistant_only_loss, completion_only_loss: true names the scope, false leaves it.
 template <int kScope>
 Translation loss_scope(std::string_view name, const Tree& value) {
+  if (value.is_null()) return std::optional<Tree>{};
   if (value.kind != Tree::Kind::kBool) return no_equal(name, value, "write true or false");
   if (!value.boolean) return std::optional<Tree>{};
   return std::optional<Tree>(Tree::of(std::string(kScope == 0 ? "assistant" : "completions")));
@@ -133,7 +140,7 @@ constexpr std::array<Alias, 32> kAliases = {{
     {"assistant_only_loss", "data.loss", loss_scope<0>, ""},
     {"completion_only_loss", "data.loss", loss_scope<1>, ""},
     {"dataloader_num_workers", "data.num_workers", workers, ""},
-    {"dataloader_prefetch_factor", "data.prefetch_factor", same, ""},
+    {"dataloader_prefetch_factor", "data.prefetch_factor", unless_null, ""},
     {"dataloader_pin_memory", "", nothing,
      "dataloader_pin_memory does nothing on a CPU: the data is read into memory that the plan has already"},
     {"pin_memory", "", nothing,

@@ -24,23 +24,6 @@ uint64_t plan_checksum(const passes::SessionPlan& plan) {
   return sum.value();
 }
 
-/// One line: what packing made, and what of the data does not stand in it.
-void tell_packing(const PackReport& r, bool apart, const Note& note) {
-  std::string text =
-      fmt::format("{} {} document{} into {} sequences of {}, {:.2f}% filled", apart ? "packed" : "joined",
-                  r.kept_documents, r.kept_documents == 1 ? "" : "s", r.num_sequences, r.sequence_length,
-                  100 * r.filled());
-  const auto add = [&](int64_t count, const char* what) {
-    if (count > 0) text += fmt::format(", {} {}", count, what);
-  };
-  if (apart) add(r.cut_documents, "cut");
-  add(r.too_long_documents, "left out as too long");
-  add(r.no_target_documents, "left out without a target");
-  add(r.tail_tokens, "tokens left over at the end");
-  add(r.other_side_documents, "held out");
-  note(text);
-}
-
 }  // namespace
 
 Result<std::unique_ptr<Trainer>> Trainer::create(const RunConfig& config, Prepared prepared,
@@ -77,19 +60,20 @@ Status Trainer::open_data(const TrainerOptions& options) {
     if (options.data) {
       files = *options.data;
     } else {
-      PLIMSOLL_ASSIGN(files,
-                      prepare_data(config_, {.num_threads = num_threads(config_), .note = options.note}));
+      PLIMSOLL_ASSIGN(files, prepare_data(config_, {.vocab_size = vocab_size,
+                                                    .num_threads = num_threads(config_),
+                                                    .note = options.note}));
     }
     PLIMSOLL_ASSIGN(
         TrainingData train,
         TrainingData::open(files.train, training_data_options(config_, vocab_size, /*eval=*/false)));
     train_data_ = std::make_unique<TrainingData>(std::move(train));
     num_sequences = train_data_->num_sequences();
-    for (const auto& source : train_data_->sources())
-      if (source->pack_report() != nullptr)
-        tell_packing(*source->pack_report(), packs_documents(config_.data), options.note);
+    for (const std::string& line : packing_notes(*train_data_, config_.data)) options.note(line);
     if (config_.data.evaluates()) {
       PLIMSOLL_ASSIGN(evaluator_, Evaluator::open(config_, files.eval, *prepared_.model));
+      for (const std::string& line : packing_notes(evaluator_->data(), config_.data))
+        options.note("evaluation: " + line);
     }
   }
   total_steps_ = plimsoll::total_steps(config_.training, num_sequences);

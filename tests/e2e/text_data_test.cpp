@@ -121,7 +121,7 @@ TEST_F(TextData, OtherDataThanTheCheckpointsIsRefused) {
 TEST_F(TextData, HoldsOutDocumentsAndEvaluates) {
   const Outcome run = train("held", "data.eval_fraction=0.3 training.eval_steps=3");
   ASSERT_EQ(run.exit_code, 0) << run.err;
-  EXPECT_THAT(run.err, HasSubstr("held out"));
+  EXPECT_THAT(run.err, HasSubstr("on the other side of the split"));
   EXPECT_THAT(run.err, HasSubstr("eval at step 6"));
   const Outcome alone =
       folder_->run("eval run.yaml model.path=held/final output.dir=held data.eval=texts.jsonl --json");
@@ -184,6 +184,47 @@ TEST_F(TextData, SaysWhatIsWrongAndWhere) {
   const Outcome skipped = train("skipped", "data.train=broken.jsonl data.on_error=skip");
   EXPECT_EQ(skipped.exit_code, 0) << skipped.err;
   EXPECT_THAT(skipped.err, HasSubstr("passed over 1 example"));
+}
+
+TEST_F(TextData, TheCacheHoldsNothingOld) {
+  ASSERT_EQ(train("cache", "data.train=texts.jsonl").exit_code, 0);
+  const Outcome again = train("cache", "data.train=texts.jsonl --resume never");
+  EXPECT_THAT(again.err, Not(HasSubstr("tokenized")));
+  // A byte of a token that no header covers.
+  std::string shard;
+  for (const auto& entry : std::filesystem::directory_iterator(folder_->path("cache/data")))
+    if (entry.path().extension() == ".shard") shard = "cache/data/" + entry.path().filename().string();
+  std::string bytes = folder_->read(shard);
+  bytes[300] = static_cast<char>(bytes[300] ^ 1);
+  folder_->write(shard, bytes);
+  const Outcome damaged = train("cache", "data.train=texts.jsonl --resume never");
+  EXPECT_EQ(damaged.exit_code, 0) << damaged.err;
+  EXPECT_THAT(damaged.err, HasSubstr("tokenized 60 documents"));
+  // The same tokens of the vocabulary, but another way to them.
+  std::filesystem::create_directory(folder_->path("lower"));
+  std::string tokenizer = folder_->read("model/tokenizer.json");
+  const std::string member = "\"normalizer\": null";
+  const size_t at = tokenizer.find(member);
+  ASSERT_NE(at, std::string::npos);
+  tokenizer.replace(at, member.size(), R"("normalizer": {"type": "Lowercase"})");
+  folder_->write("lower/tokenizer.json", tokenizer);
+  const Outcome lower = train("cache", "data.train=texts.jsonl data.tokenizer=lower --resume never");
+  EXPECT_EQ(lower.exit_code, 0) << lower.err;
+  EXPECT_THAT(lower.err, HasSubstr("tokenized 60 documents"));
+  const Outcome refused = train("refused", "data.train=" + shard + " data.tokenizer=lower");
+  EXPECT_EQ(refused.exit_code, 2) << refused.err;
+}
+
+TEST_F(TextData, ShardsOfTwoTokenizersDoNotMix) {
+  ASSERT_EQ(folder_->run("data tokenizer --input book.txt --vocab-size 270 --output third").exit_code, 0);
+  ASSERT_EQ(folder_->run("data tokenize --tokenizer third --input texts.jsonl --output 3.shard").exit_code,
+            0);
+  ASSERT_EQ(folder_->run("data tokenize --tokenizer model --input texts.jsonl --output 1.shard").exit_code,
+            0);
+  const Outcome mixed =
+      train("mixed", "'data.train=[1.shard, 3.shard]' 'data.weights=[1, 1]' data.tokenizer=bytes");
+  EXPECT_EQ(mixed.exit_code, 2) << mixed.err;
+  EXPECT_THAT(mixed.err, HasSubstr("shards of different tokenizers"));
 }
 
 TEST_F(TextData, AShardOfAnotherTokenizerIsRefused) {

@@ -57,7 +57,7 @@ Result<EncoderFiles> EncoderFiles::open(const std::string& path, const std::stri
 Result<int32_t> EncoderFiles::end_token(const std::string& name) const {
   const auto missing = [](std::string what, const std::string& where) {
     return Error{ErrorCode::kBadData, std::move(what), where,
-                 "name the token that ends a document: --eos-token"};
+                 "set eos_token in tokenizer_config.json, or name it: --eos-token"};
   };
   if (!name.empty()) {
     if (const auto id = tokenizer->id_of(name)) return *id;

@@ -108,6 +108,19 @@ uint64_t hash_of(const TokenizerParts& parts, const Document& document) {
     add(left);
     add(right);
   }
+  // What else decides which ids a text gets; a member that is absent is as one that is null.
+  const auto add_tree = [&](const Tree* tree) {
+    add(tree == nullptr || tree->is_null() ? std::string() : to_json(*tree));
+  };
+  for (const char* part : {"normalizer", "pre_tokenizer"}) add_tree(document.root.find(part));
+  if (const Tree* model = document.root.find("model"); model != nullptr)
+    for (const char* flag : {"unk_token", "fuse_unk", "byte_fallback", "ignore_merges",
+                             "continuing_subword_prefix", "end_of_word_suffix"}) {
+      const Tree* value = model->find(flag);
+      const bool off =
+          value != nullptr && (value->kind == Tree::Kind::kBool ? !value->boolean : value->text.empty());
+      add_tree(off ? nullptr : value);
+    }
   return XXH3_64bits(bytes.data(), bytes.size());
 }
 

@@ -16,18 +16,19 @@ int64_t document_tokens(const TokenSource& source) {
 }  // namespace
 
 Result<DataFile> DataFile::open(const std::string& path) {
+  // What a file holds goes before its name: data tokenize writes shards under any.
+  if (is_shard(path)) {
+    PLIMSOLL_ASSIGN(Shard shard, Shard::open(path));
+    return DataFile(std::move(shard));
+  }
   if (path.ends_with(".npy") || path.ends_with(".txt")) {
     // Which ids a model has is not known here.
     PLIMSOLL_ASSIGN(TokenSource source, TokenSource::open(path, INT_MAX));
     return DataFile(std::move(source));
   }
-  if (!is_shard(path)) {
-    PLIMSOLL_TRY(ReadFile::open(path));
-    return Error{ErrorCode::kInvalidArgument, "this is neither a token shard nor a .npy or .txt file", path,
-                 "make a shard of it: plimsoll data tokenize"};
-  }
-  PLIMSOLL_ASSIGN(Shard shard, Shard::open(path));
-  return DataFile(std::move(shard));
+  PLIMSOLL_TRY(ReadFile::open(path));
+  return Error{ErrorCode::kInvalidArgument, "this is neither a token shard nor a .npy or .txt file", path,
+               "make a shard of it: plimsoll data tokenize"};
 }
 
 const std::string& DataFile::path() const {

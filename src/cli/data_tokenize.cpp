@@ -128,7 +128,7 @@ void print_table(const Arguments& arguments, const Outcome& o) {
   table.add({"documents", documents});
   table.add(
       {"tokens", fmt::format("{} of a vocabulary of {}", grouped(c.num_tokens), grouped(o.vocab_size))});
-  if (c.num_targets < c.num_tokens)
+  if (c.num_targets < c.num_tokens - c.num_documents)
     table.add({"in the loss", fmt::format("{} ({:.1f}%)", grouped(c.num_targets),
                                           100 * ratio(static_cast<double>(c.num_targets),
                                                       static_cast<double>(c.num_tokens)))});
@@ -211,7 +211,7 @@ Status tokenize(const Arguments& arguments) {
       .vocab_size = tokenizer.vocab_size(),
       .file_bytes = static_cast<int64_t>(std::filesystem::file_size(arguments.output, code)),
       .is_npy = output.is_npy()};
-  if (outcome.is_npy && outcome.counts.num_targets < outcome.counts.num_tokens)
+  if (outcome.is_npy && outcome.counts.num_targets < outcome.counts.num_tokens - outcome.counts.num_documents)
     std::fprintf(
         stderr,
         "note: an .npy cannot say which tokens are in the loss: all will be; write a shard instead\n");

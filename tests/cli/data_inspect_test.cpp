@@ -86,6 +86,14 @@ TEST(DataInspect, CountsSamplesAndPacking) {
   EXPECT_EQ(json[1].find("in_loss")->items.size(), 3U);
 }
 
+TEST(DataInspect, WhatAFileHoldsGoesBeforeItsName) {
+  const TemporaryFolder folder;
+  const std::string path = write_shard(folder.path("a.txt"), {3, 30}, 0xab);
+  const Outcome output = run_plimsoll({"data", "inspect", path});
+  EXPECT_EQ(output.code, 0) << output.err;
+  EXPECT_THAT(output.out, HasSubstr("token shard"));
+}
+
 TEST(DataInspect, ReadsTextsAsBytes) {
   const TemporaryFolder folder;
   const std::string text = folder.write("a.txt", "hello\nw\xc3\xb6rld \xff");

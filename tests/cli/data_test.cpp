@@ -96,12 +96,14 @@ TEST_F(DataTokenize, WritesShardsWithDocumentsAndTargets) {
   std::vector<std::byte> scratch(static_cast<size_t>(shard->block_bytes()));
   ASSERT_TRUE(shard->read(0, tokens, in_loss, scratch));
   EXPECT_EQ(tokens, ids("hello<|im_end|>he w<|im_end|><|im_start|>user\nhe<|im_end|>\n"
-                        "<|im_start|>assistant\nlo<|im_end|>\n<|im_end|>"));
+                        "<|im_start|>assistant\nlo<|im_end|>\n"));
   std::vector<int32_t> targets;
   for (size_t i = 0; i < tokens.size(); ++i)
     if (in_loss[i] == 1) targets.push_back(tokens[i]);
-  EXPECT_EQ(targets, ids("hello<|im_end|> w<|im_end|>lo<|im_end|>\n<|im_end|>"));
-  EXPECT_EQ(event->find("targets")->integer, static_cast<int64_t>(targets.size()));
+  EXPECT_EQ(targets, ids("hello<|im_end|> w<|im_end|>lo<|im_end|>\n"));
+  EXPECT_EQ(event->find("targets")->integer, static_cast<int64_t>(targets.size()) - 1)
+      << "the text's first token is in the loss, but nothing predicts it";
+  EXPECT_EQ(event->find("targets")->integer, shard->info().num_targets);
   const Outcome array = tokenize({lines}, "out.npy");
   EXPECT_THAT(array.err, HasSubstr("note: an .npy cannot say which tokens are in the loss"));
 }

@@ -112,7 +112,8 @@ bool slice_string(Heap& heap, const Value& owner, const SliceRange& range, Value
 
 bool attribute(Heap& heap, const Value& owner, std::string_view name, Value& out) {
   if (owner.is(Kind::kNamespace)) {
-    const Entry* entry = find_entry({owner.ns->entries, owner.ns->size}, name);
+    const Entry* entry = find_entry(heap, {owner.ns->entries, owner.ns->size}, Value::of(name));
+    if (heap.failed()) return false;
     out = entry != nullptr ? entry->value : Value::undefined_of(owner.kind, name);
     return true;
   }
@@ -120,8 +121,8 @@ bool attribute(Heap& heap, const Value& owner, std::string_view name, Value& out
   if (method(heap, owner, name, out)) return !heap.failed();
   const Entry* entry = nullptr;
   if (owner.is(Kind::kDict)) {
-    entry = find_entry(owner.dict_entries(), name);
-    if (!heap.charge(owner.size / 8)) return false;
+    entry = find_entry(heap, owner.dict_entries(), Value::of(name));
+    if (heap.failed()) return false;
   }
   out = entry != nullptr ? entry->value : Value::undefined_of(owner.kind, name);
   return true;

@@ -46,6 +46,7 @@ bool Renderer::call_macro(const Macro& macro, const CallArguments& given, Value&
 bool Renderer::bind_macro(const Macro& macro, const CallArguments& given, Env& env) {
   const Stmt& stmt = *macro.stmt;
   const size_t count = stmt.parameters.size();
+  if (!heap_.charge(count * given.keywords.size() / 8)) return false;
   std::vector<bool> used(given.keywords.size());
   const auto take = [&](std::string_view name) -> const Value* {
     for (size_t i = 0; i < given.keywords.size(); ++i)

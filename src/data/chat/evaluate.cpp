@@ -1,6 +1,8 @@
 // Expressions.
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "data/chat/object.h"
 #include "data/chat/print.h"
 #include "data/chat/renderer.h"
@@ -8,19 +10,29 @@
 namespace plimsoll::chat {
 namespace {
 
-/// Of expressions inside of each other, through macros that call each other as well; Python's own limit is
-/// near.
+/// Of expressions and statements inside of each other, through macros that call each other as well; Python's
+/// own limit is near.
 constexpr int kMaxDepth = 900;
+/// Frames differ much between builds (sanitizers); a thread's stack is usually 8 MiB.
+constexpr uintptr_t kMaxStackBytes = uintptr_t{4} << 20;
 
 }  // namespace
+
+bool Renderer::descend(int line) {
+  const auto here = reinterpret_cast<uintptr_t>(__builtin_frame_address(0));
+  const uintptr_t used = std::max(here, stack_start_) - std::min(here, stack_start_);
+  if (depth_ >= kMaxDepth || used > kMaxStackBytes)
+    return fail("nested too deep: do macros call each other without end?", line);
+  ++depth_;
+  return true;
+}
 
 bool Renderer::eval(const Expr& expr, Env& env, Value& out) {
   if (expr.kind == ExprKind::kConstant) {
     out = expr.value;
     return true;
   }
-  if (depth_ >= kMaxDepth) return fail("nested too deep: do macros call each other without end?", expr.line);
-  ++depth_;
+  if (!descend(expr.line)) return false;
   const bool ok = heap_.charge(1) && eval_kind(expr, env, out);
   --depth_;
   return ok || fail({}, expr.line);
@@ -136,6 +148,7 @@ bool Renderer::eval_binary(const Expr& expr, Env& env, Value& out) {
 
 bool Renderer::eval_concat(const Expr& expr, Env& env, Value& out) {
   Value joined = Value::of(std::string_view());
+  if (!heap_.charge(expr.items.size())) return false;
   std::vector<Value> parts(expr.items.size());
   for (size_t i = 0; i < parts.size(); ++i)
     if (!eval(*expr.items[i], env, parts[i])) return false;

@@ -39,6 +39,15 @@ class Heap {
                                                                : fail("the text is larger than allowed");
   }
 
+  /// Counts lazy filters that compute each other's items; false is a failure, true wants a leave_filter().
+  bool enter_filter() {
+    constexpr int kMaxDepth = 200;
+    if (filter_depth_ >= kMaxDepth) return fail("lazy filters chained too deep: put |list between them");
+    ++filter_depth_;
+    return !failed_;
+  }
+  void leave_filter() { --filter_depth_; }
+
   /// Uninitialised memory; null where the limit is reached.
   char* bytes(size_t count, size_t alignment = 1);
   /// Value-initialised elements, which are never destroyed.
@@ -68,6 +77,7 @@ class Heap {
   int64_t bytes_left_;
   int64_t steps_left_;
   int64_t max_text_bytes_;
+  int filter_depth_ = 0;
   bool failed_ = false;
   std::string why_ = {};
 };

@@ -29,6 +29,7 @@ bool at_path(Heap& heap, const Value& value, const Value* path, Value& out,
     const bool is_index =
         !part.empty() && part[0] != '-' && read.ptr == part.data() + part.size() && read.ec == std::errc();
     const Value owner = out;
+    if (!heap.charge(1 + part.size() / 16)) return false;
     if (!item(heap, owner, is_index ? Value::of(index) : Value::of(part), out)) return false;
     if (otherwise != nullptr && out.is_undefined()) out = *otherwise;
     if (dot == rest.size()) return true;

@@ -26,8 +26,8 @@ bool strip(const Value& self, Arguments& call, Value& out) {
   constexpr StripSides kSides{.left = Left, .right = Right};
   std::string_view letters;
   if (!call.has(0) || call.bound[0]->is(Kind::kNone))
-    return give(Value::of(stripped(self.string(), kSides)), out);
-  if (!call.string(0, {}, letters)) return false;
+    return call.heap.charge_bytes(self.size) && give(Value::of(stripped(self.string(), kSides)), out);
+  if (!call.string(0, {}, letters) || !call.heap.charge(strip_steps(self.string(), letters))) return false;
   return give(Value::of(stripped(self.string(), letters, kSides)), out);
 }
 
@@ -45,6 +45,7 @@ struct Part {
 bool part_of(const Value& self, Arguments& call, size_t start_at, Part& out) {
   out.text = self.string();
   if (!call.has(start_at) && !call.has(start_at + 1)) return true;
+  if (!call.heap.charge_bytes(2 * size_t{self.size})) return false;
   const auto size = static_cast<int64_t>(num_characters(self.string()));
   int64_t start = 0, end = size;
   if (call.has(start_at) && !call.bound[start_at]->is(Kind::kNone) && !call.integer(start_at, 0, start))
@@ -58,7 +59,7 @@ bool part_of(const Value& self, Arguments& call, size_t start_at, Part& out) {
   out.exists = out.start <= end;
   out.text = out.exists ? characters(self.string(), static_cast<size_t>(out.start), static_cast<size_t>(end))
                         : std::string_view();
-  return call.heap.charge_bytes(self.size);
+  return true;
 }
 
 template <bool Starts>
@@ -70,6 +71,7 @@ bool has_affix(const Value& self, Arguments& call, Value& out) {
   bool found = false;
   for (const Value& affix : affixes) {
     if (!affix.is_string()) return call.fail(fmt::format("expected a text, not {}", type_name(affix)));
+    if (!call.heap.charge(1 + std::min(affix.string().size(), part.text.size()) / 16)) return false;
     found = found || (part.exists &&
                       (Starts ? part.text.starts_with(affix.string()) : part.text.ends_with(affix.string())));
   }
@@ -80,11 +82,12 @@ template <bool Last, bool Fails>
 bool find(const Value& self, Arguments& call, Value& out) {
   Part part;
   std::string_view wanted;
-  if (!call.string(0, {}, wanted) || !part_of(self, call, 1, part) || !call.heap.charge_bytes(self.size))
+  if (!call.string(0, {}, wanted) || !part_of(self, call, 1, part) ||
+      !call.heap.charge(search_steps(part.text, wanted)))
     return false;
   const size_t at = !part.exists ? std::string_view::npos
-                    : Last       ? part.text.rfind(wanted)
-                                 : part.text.find(wanted);
+                    : Last       ? find_last(part.text, wanted)
+                                 : find_first(part.text, wanted);
   if (at == std::string_view::npos) return Fails ? call.fail("not found") : give(Value::of(int64_t{-1}), out);
   return give(Value::of(part.start + static_cast<int64_t>(num_characters(part.text.substr(0, at)))), out);
 }
@@ -92,14 +95,17 @@ bool find(const Value& self, Arguments& call, Value& out) {
 bool count(const Value& self, Arguments& call, Value& out) {
   Part part;
   std::string_view wanted;
-  if (!call.string(0, {}, wanted) || !part_of(self, call, 1, part) || !call.heap.charge_bytes(self.size))
+  if (!call.string(0, {}, wanted) || !part_of(self, call, 1, part) ||
+      !call.heap.charge(search_steps(part.text, wanted)))
     return false;
   int64_t found = 0;
   if (!part.exists) return give(Value::of(found), out);
   if (wanted.empty()) return give(Value::of(static_cast<int64_t>(num_characters(part.text)) + 1), out);
-  for (size_t at = part.text.find(wanted); at != std::string_view::npos;
-       at = part.text.find(wanted, at + wanted.size()))
-    ++found;
+  std::string_view rest = part.text;
+  for (size_t at = 0; (at = find_first(rest, wanted)) != std::string_view::npos; ++found) {
+    if (!call.heap.charge(1)) return false;
+    rest.remove_prefix(at + wanted.size());
+  }
   return give(Value::of(found), out);
 }
 
@@ -167,7 +173,7 @@ bool split(const Value& self, Arguments& call, Value& out) {
     if (!call.string(0, {}, between)) return false;
     if (between.empty()) return call.fail("an empty separator");
     while (times-- != 0) {
-      const size_t at = FromRight ? text.rfind(between) : text.find(between);
+      const size_t at = FromRight ? find_last(text, between) : find_first(text, between);
       if (at == std::string_view::npos) break;
       const std::string_view behind = text.substr(at + between.size()), before = text.substr(0, at);
       parts.push_back(Value::of(FromRight ? behind : before));
@@ -180,13 +186,14 @@ bool split(const Value& self, Arguments& call, Value& out) {
 }
 
 bool splitlines(const Value& self, Arguments& call, Value& out) {
+  if (!call.heap.charge_bytes(4 * size_t{self.size})) return false;
   std::vector<Value> lines;
   for (size_t at = 0; at < self.size;) {
     std::string_view whole;
     const std::string_view line = next_line(self.string(), at, &whole);
     lines.push_back(Value::of(call.flag(0, false) ? whole : line));
   }
-  return call.heap.charge_bytes(self.size) && call.heap.list(lines, out);
+  return call.heap.list(lines, out);
 }
 
 template <bool FromRight>
@@ -195,7 +202,8 @@ bool partition(const Value& self, Arguments& call, Value& out) {
   if (!call.string(0, {}, between)) return false;
   if (between.empty()) return call.fail("an empty separator");
   const std::string_view text = self.string();
-  const size_t at = FromRight ? text.rfind(between) : text.find(between);
+  if (!call.heap.charge(search_steps(text, between))) return false;
+  const size_t at = FromRight ? find_last(text, between) : find_first(text, between);
   const Value none = Value::of(std::string_view());
   Value parts[] = {self, none, none};
   if (at != std::string_view::npos) {
@@ -215,7 +223,7 @@ bool format(const Value& self, Arguments& call, Value& out) {
 template <bool Prefix>
 bool remove_affix(const Value& self, Arguments& call, Value& out) {
   std::string_view affix, text = self.string();
-  if (!call.string(0, {}, affix)) return false;
+  if (!call.string(0, {}, affix) || !call.heap.charge_bytes(affix.size())) return false;
   if (Prefix ? text.starts_with(affix) : text.ends_with(affix))
     text = Prefix ? text.substr(affix.size()) : text.substr(0, text.size() - affix.size());
   return give(Value::of(text), out);
@@ -223,19 +231,21 @@ bool remove_affix(const Value& self, Arguments& call, Value& out) {
 
 template <bool (*Holds)(uint32_t)>
 bool all_are(const Value& self, Arguments& call, Value& out) {
+  if (!call.heap.charge_bytes(4 * size_t{self.size})) return false;
   bool all = self.size > 0;
   for (size_t at = 0; all && at < self.size;) {
     const tokenizer::CodePoint c = tokenizer::decode(self.text + at);
     all = Holds(c.value);
     at += static_cast<size_t>(c.length);
   }
-  return call.heap.charge_bytes(self.size) && give(Value::of(all), out);
+  return give(Value::of(all), out);
 }
 bool is_letter_or_digit(uint32_t c) { return is_alphabetic(c) || is_decimal(c); }
 
 template <Case Which>
 bool has_case(const Value& self, Arguments& call, Value& out) {
-  return call.heap.charge_bytes(self.size) && give(Value::of(is_in_case(self.string(), Which)), out);
+  return call.heap.charge_bytes(4 * size_t{self.size}) &&
+         give(Value::of(is_in_case(self.string(), Which)), out);
 }
 
 enum class Side { kLeft, kRight };

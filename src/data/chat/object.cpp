@@ -50,8 +50,9 @@ bool equal_at(Heap& heap, const Value& a, const Value& b, int depth, bool& out) 
       out = true;
       return true;
     case Kind::kString:
+      if (a.size == b.size && !heap.charge_bytes(a.size)) return false;
       out = a.string() == b.string();
-      return heap.charge_bytes(out ? a.size : 0);
+      return true;
     case Kind::kList:
     case Kind::kTuple:
       return equal_items(heap, a.list_items(), b.list_items(), depth + 1, out);
@@ -164,13 +165,26 @@ bool items_of_range(Heap& heap, const Range& range, std::span<const Value>& out)
   return true;
 }
 
-bool items_of_iterator(Iterator& iterator, std::span<const Value>& out) {
+bool hashable_at(Heap& heap, const Value& key, int depth) {
+  if (depth > kMaxDepth) return heap.fail("a key nested too deep");
+  if (!heap.charge(1)) return false;
+  if (key.is(Kind::kList) || key.is(Kind::kDict))
+    return heap.fail(fmt::format("a {} cannot be a key or a member of one", type_name(key)));
+  if (!key.is(Kind::kTuple)) return true;
+  return std::all_of(key.items, key.items + key.size,
+                     [&heap, depth](const Value& part) { return hashable_at(heap, part, depth + 1); });
+}
+
+bool items_of_iterator(Heap& heap, Iterator& iterator, std::span<const Value>& out) {
   if (iterator.pending != nullptr) {
     const FilterCall call = *iterator.pending;
     iterator.pending = nullptr;
     Arguments arguments = call.arguments;
     Value made;
-    if (!call.rule->apply(call.value, arguments, made)) return false;
+    if (!heap.enter_filter()) return false;
+    const bool ok = call.rule->apply(call.value, arguments, made);
+    heap.leave_filter();
+    if (!ok) return false;
     iterator.items = made.list_items();
   }
   out = iterator.items.subspan(iterator.at);
@@ -237,11 +251,7 @@ bool compare(Heap& heap, Op op, const Value& a, const Value& b, bool& out) {
 }
 
 bool check_hashable(Heap& heap, const Value& key) {
-  if (key.is(Kind::kList) || key.is(Kind::kDict))
-    return heap.fail(fmt::format("a {} cannot be a key or a member of one", type_name(key)));
-  if (!key.is(Kind::kTuple)) return true;
-  return std::all_of(key.items, key.items + key.size,
-                     [&heap](const Value& part) { return check_hashable(heap, part); });
+  return (!key.is(Kind::kTuple) && !key.is(Kind::kList) && !key.is(Kind::kDict)) || hashable_at(heap, key, 0);
 }
 
 const Entry* find_entry(std::span<const Entry> entries, std::string_view key) {
@@ -254,7 +264,16 @@ const Entry* find_entry(std::span<const Entry> entries, std::string_view key) {
 
 const Entry* find_entry(Heap& heap, std::span<const Entry> entries, const Value& key) {
   if (!heap.charge(entries.size() / 8)) return nullptr;
-  if (key.is_string()) return find_entry(entries, key.string());
+  if (key.is_string()) {
+    constexpr size_t kLong = 64;
+    if (key.size > kLong &&
+        !heap.charge_bytes(key.size * static_cast<size_t>(std::count_if(entries.begin(), entries.end(),
+                                                                        [&key](const Entry& entry) {
+                                                                          return entry.key.size == key.size;
+                                                                        }))))
+      return nullptr;
+    return find_entry(entries, key.string());
+  }
   for (const Entry& entry : entries) {
     bool same = false;
     if (!equal(heap, entry.key, key, same)) return nullptr;
@@ -278,8 +297,9 @@ bool contains(Heap& heap, const Value& container, const Value& item, bool& out) 
     case Kind::kString:
       if (!item.is_string())
         return heap.fail(fmt::format("'in' a text needs a text on the left, not {}", type_name(item)));
-      out = container.string().find(item.string()) != std::string_view::npos;
-      return heap.charge_bytes(container.size);
+      if (!heap.charge(search_steps(container.string(), item.string()))) return false;
+      out = find_first(container.string(), item.string()) != std::string_view::npos;
+      return true;
     case Kind::kDict:
     case Kind::kView:
       if (container.is(Kind::kDict) || static_cast<ViewKind>(container.detail) == ViewKind::kKeys) {
@@ -339,7 +359,7 @@ bool items_of(Heap& heap, const Value& value, std::span<const Value>& out) {
     case Kind::kView:
       return items_of_entries(heap, value, static_cast<ViewKind>(value.detail), out);
     case Kind::kIterator:
-      return items_of_iterator(*value.iterator, out);
+      return items_of_iterator(heap, *value.iterator, out);
     case Kind::kRange:
       return items_of_range(heap, *value.range, out);
     default:

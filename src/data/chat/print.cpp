@@ -54,8 +54,9 @@ bool repr(Heap& heap, const Value& value, int depth, std::string& out) {
       out += "Undefined";
       return true;
     case Kind::kString:
+      if (!heap.charge_bytes(value.size)) return false;
       append_quoted(value.string(), out);
-      return heap.charge_bytes(value.size);
+      return true;
     case Kind::kList:
       out.push_back('[');
       if (!repr_items(heap, value.list_items(), depth + 1, out)) return false;
@@ -107,8 +108,7 @@ class JsonPrinter {
         number(value.number);
         return true;
       case Kind::kString:
-        append_json_string(value.string(), style_.ascii_only, out_);
-        return heap_.charge_bytes(value.size);
+        return string(value.string());
       case Kind::kList:
       case Kind::kTuple:
         return list(value.list_items(), depth);
@@ -120,6 +120,11 @@ class JsonPrinter {
   }
 
  private:
+  bool string(std::string_view text) {
+    if (!heap_.charge_bytes(text.size())) return false;
+    append_json_string(text, style_.ascii_only, out_);
+    return true;
+  }
   void number(double value) {
     if (std::isnan(value))
       out_ += "NaN";
@@ -146,8 +151,7 @@ class JsonPrinter {
   }
   bool key(const Value& value) {
     if (value.is_string()) {
-      append_json_string(value.string(), style_.ascii_only, out_);
-      return true;
+      return string(value.string());
     }
     if (!value.is_number() && !value.is(Kind::kNone))
       return heap_.fail(

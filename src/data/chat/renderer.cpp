@@ -19,6 +19,7 @@ bool Renderer::fail(std::string why, int line) {
 bool Renderer::run(std::string& text, std::vector<TextSpan>& generation) {
   out_ = &text;
   generation_ = &generation;
+  stack_start_ = reinterpret_cast<uintptr_t>(__builtin_frame_address(0));
   Env* root = enter(program_.scope, nullptr);
   return root != nullptr && run(program_.body, *root) != Flow::kFailed;
 }
@@ -65,8 +66,15 @@ Renderer::Flow Renderer::run(const Body& body, Env& env) {
 }
 
 Renderer::Flow Renderer::run(const Stmt& stmt, Env& env) {
+  if (!heap_.charge(1)) return fail({}, stmt.line), Flow::kFailed;
+  if (!descend(stmt.line)) return Flow::kFailed;
+  const Flow flow = run_kind(stmt, env);
+  --depth_;
+  return flow;
+}
+
+Renderer::Flow Renderer::run_kind(const Stmt& stmt, Env& env) {
   const auto done = [](bool ok) { return ok ? Flow::kNext : Flow::kFailed; };
-  if (!heap_.charge(1)) return done(fail({}, stmt.line));
   Value value;
   switch (stmt.kind) {
     case StmtKind::kText:
@@ -109,6 +117,7 @@ Renderer::Flow Renderer::run_if(const Stmt& stmt, Env& env) {
   if (!eval(*stmt.expr, env, value)) return Flow::kFailed;
   if (truth(value)) return run(stmt.body, env);
   for (const Stmt* branch : stmt.branches) {
+    if (!heap_.charge(1)) return fail({}, branch->line), Flow::kFailed;
     if (!eval(*branch->expr, env, value)) return Flow::kFailed;
     if (truth(value)) return run(branch->body, env);
   }

@@ -62,6 +62,7 @@ class Renderer {
 
   Flow run(const Body& body, Env& env);
   Flow run(const Stmt& stmt, Env& env);
+  Flow run_kind(const Stmt& stmt, Env& env);
   Flow run_if(const Stmt& stmt, Env& env);
   Flow run_for(const Stmt& stmt, Env& env);
   Flow run_items(const Stmt& stmt, Env& env, Loop& loop);
@@ -121,6 +122,8 @@ class Renderer {
   bool make_dict(const CallArguments& arguments, Value& out);
   bool make_namespace(const CallArguments& arguments, Value& out);
 
+  /// One level further into statements and expressions, which --depth_ leaves again; false is a failure.
+  bool descend(int line);
   bool fail(std::string why, int line);
 
   const Program& program_;
@@ -133,6 +136,7 @@ class Renderer {
   int generations_ = 0;
   Value block_value_ = {};  // what the filters of {% filter %} and {% set | %} start from
   int depth_ = 0;
+  uintptr_t stack_start_ = 0;  // an address in the frame that the rendering began with
   int line_ = 0;
   bool generation_lost_ = false;
 };

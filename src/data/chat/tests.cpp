@@ -45,9 +45,9 @@ bool is_escaped(const Value& /*v*/) { return false; }
 template <Case Which>
 bool in_case_test(const Value& value, Arguments& call, bool& out) {
   Value text;
-  if (!text_of(call.heap, value, text)) return false;
+  if (!text_of(call.heap, value, text) || !call.heap.charge_bytes(4 * size_t{text.size})) return false;
   out = is_in_case(text.string(), Which);
-  return call.heap.charge_bytes(text.size);
+  return true;
 }
 
 template <Op Operator>

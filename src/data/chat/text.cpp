@@ -172,6 +172,36 @@ std::string_view stripped(std::string_view text, std::string_view characters, St
                      [characters](CodePoint c, const char* at) { return contains(characters, c, at); });
 }
 
+size_t find_first(std::string_view text, std::string_view wanted) {
+  if (wanted.empty()) return 0;
+  const void* found = text.empty() ? nullptr : memmem(text.data(), text.size(), wanted.data(), wanted.size());
+  return found == nullptr ? std::string_view::npos
+                          : static_cast<size_t>(static_cast<const char*>(found) - text.data());
+}
+
+size_t find_last(std::string_view text, std::string_view wanted) {
+  constexpr size_t kShort = 16;
+  if (wanted.size() > text.size()) return std::string_view::npos;
+  if (wanted.size() <= kShort) return text.rfind(wanted);
+  // Backwards is forwards in mirrored texts; windows that double keep a match near the end cheap.
+  const std::string mirrored(wanted.rbegin(), wanted.rend());
+  for (size_t window = 4 * wanted.size();; window *= 2) {
+    const std::string_view tail = text.substr(text.size() - std::min(window, text.size()));
+    const size_t at = find_first(std::string(tail.rbegin(), tail.rend()), mirrored);
+    if (at != std::string_view::npos) return text.size() - at - wanted.size();
+    if (tail.size() == text.size()) return at;
+  }
+}
+
+size_t search_steps(std::string_view text, std::string_view wanted) {
+  // Searches compare up to some hundred bytes at a place before they skip by tables.
+  return (wanted.size() > text.size() ? 0 : text.size() * (wanted.size() > 8 ? 4 : 2) + wanted.size()) / 16;
+}
+
+size_t strip_steps(std::string_view text, std::string_view characters) {
+  return text.size() * (1 + characters.size() / 16) / 4;
+}
+
 std::string in_case(std::string_view text, Case which) {
   std::string out;
   out.reserve(text.size());

@@ -44,6 +44,14 @@ bool is_in_case(std::string_view text, Case which);
 bool is_alphabetic(uint32_t code_point);
 bool is_decimal(uint32_t code_point);
 
+/// Where `wanted` stands first in the text, and where last; npos if nowhere. The time is linear in the text.
+size_t find_first(std::string_view text, std::string_view wanted);
+size_t find_last(std::string_view text, std::string_view wanted);
+/// What one of these is charged, in steps.
+size_t search_steps(std::string_view text, std::string_view wanted);
+/// What stripping `characters` off the text is charged, in steps.
+size_t strip_steps(std::string_view text, std::string_view characters);
+
 /// The next line of `text` from `at` on as str.splitlines cuts it, without its end; moves `at` behind the
 /// end.
 std::string_view next_line(std::string_view text, size_t& at, std::string_view* with_end = nullptr);

@@ -64,6 +64,8 @@ bool trim(const Value& value, Arguments& call, Value& out) {
   if (!text_of(call.heap, value, text)) return false;
   const bool has_characters = call.has(0) && !call.bound[0]->is(Kind::kNone);
   if (has_characters && !call.string(0, {}, characters)) return false;
+  if (!call.heap.charge(has_characters ? strip_steps(text.string(), characters) : text.size / 16))
+    return false;
   out = Value::of(has_characters ? stripped(text.string(), characters) : stripped(text.string()));
   return true;
 }
@@ -181,6 +183,7 @@ bool truncate(const Value& value, Arguments& call, Value& out) {
   if (!value.is_string()) return call.fail(fmt::format("expected a text, not {}", type_name(value)));
   if (!call.integer(0, 255, length) || !call.string(2, "...", end) || !call.integer(3, 5, leeway))
     return false;
+  if (!call.heap.charge_bytes(size_t{value.size} + end.size())) return false;
   const auto kept = length - static_cast<int64_t>(num_characters(end));
   if (kept < 0 || leeway < 0) return call.fail("a length below that of the end, or a negative leeway");
   if (static_cast<int64_t>(num_characters(value.string())) - leeway <= length) {
@@ -236,6 +239,7 @@ bool to_int(const Value& value, Arguments& call, Value& out) {
   int64_t base = 10, integer = 0;
   double number = 0;
   if (!call.integer(1, 10, base)) return false;
+  if (value.is_string() && !call.heap.charge_bytes(4 * size_t{value.size})) return false;
   if (base < 2 || base > 36) return call.fail("a base that is not from 2 to 36");
   if (value.is_undefined()) return call.heap.fail(undefined_message(value));
   if (value.is_integral()) return out = Value::of(value.as_integer()), true;
@@ -250,6 +254,7 @@ bool to_int(const Value& value, Arguments& call, Value& out) {
 
 bool to_float(const Value& value, Arguments& call, Value& out) {
   double number = 0;
+  if (value.is_string() && !call.heap.charge_bytes(4 * size_t{value.size})) return false;
   if (value.is_undefined()) return call.heap.fail(undefined_message(value));
   if (value.is_number())
     out = Value::of(value.as_number());
@@ -334,10 +339,10 @@ bool replaced(Heap& heap, std::string_view text, std::string_view old, std::stri
               Value& out) {
   std::string made;
   size_t at = 0;
-  if (!heap.charge_bytes(text.size())) return false;
+  if (!heap.charge(search_steps(text, old))) return false;
   while (count != 0) {
-    const size_t found = old.empty() ? at : text.find(old, at);
-    if (found == std::string_view::npos) break;
+    const size_t found = old.empty() ? at : at + std::min(find_first(text.substr(at), old), text.size());
+    if (found >= text.size() && !old.empty()) break;
     made.append(text, at, found - at).append(with);
     at = found + old.size();
     --count;

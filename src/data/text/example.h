@@ -18,7 +18,8 @@ struct Example {
   ExampleKind kind = ExampleKind::kText;
   std::string text = {};        ///< kText: the document or a piece of it; kCompletion: the prompt
   std::string completion = {};  ///< kCompletion
-  /// kMessages: a JSON object with "messages" and whatever else the line had ("tools", …), valid UTF-8.
+  /// kMessages: a JSON object with "messages" and what else a chat template sees of the line ("tools",
+  /// "documents", "chat_template_kwargs"), valid UTF-8.
   std::string record = {};
   /// kMessages from a prompt and a completion that are lists: the same with the prompt's messages alone.
   std::string prompt_record = {};
@@ -27,6 +28,9 @@ struct Example {
   std::string file = {};
   int64_t line = 0;  ///< where it starts, from 1; 0 for a text file
 };
+
+/// Where an example stands, for messages: "file: line 7", or the file alone where `line` is 0.
+std::string place_of(const std::string& file, int64_t line);
 
 /// Why an example cannot be used: `reason` is one of few short texts, for counting.
 struct BadExample {

@@ -1,8 +1,6 @@
 // Ids are the tokenizer's; the mask follows from where each token ends in the text.
 #include "data/text/example_encoder.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <span>
 
@@ -11,13 +9,25 @@
 namespace plimsoll {
 namespace {
 
-std::string where(const Example& example) {
-  return example.line > 0 ? fmt::format("{}: line {}", example.file, example.line) : example.file;
-}
-
 BadExample bad(const Example& example, std::string_view reason, Error error) {
   if (error.hint.empty()) error.hint = text::kSkipHint;
-  return {reason, std::move(error).at(where(example))};
+  return {reason, std::move(error).at(place_of(example.file, example.line))};
+}
+
+/// A line's own failure in what knows nothing of lines: here it can be passed over, which is the better hint.
+BadExample bad_line(const Example& example, std::string_view reason, Error error) {
+  if (error.code == ErrorCode::kBadData) error.hint.clear();
+  return bad(example, reason, std::move(error));
+}
+
+/// Whether `id` ends the ids, blanks behind it aside: ChatML's templates write a line break there.
+bool ends_with(const Tokenizer& tokenizer, std::span<const int32_t> ids, int32_t id) {
+  for (size_t i = ids.size(); i-- > 0;) {
+    if (ids[i] == id) return true;
+    if (tokenizer.decode(ids.subspan(i, 1), false).find_first_not_of(" \t\r\n") != std::string::npos)
+      return false;
+  }
+  return false;
 }
 
 /// Marks the tokens that have a byte of a span in them. `ends`: where each ends; tokens with the same end are
@@ -69,9 +79,8 @@ std::optional<BadExample> ExampleEncoder::encode(const Example& example, Scratch
       break;
   }
   if (wrong || example.continues || options_.append_id < 0) return wrong;
-  const bool there =
-      example.kind == ExampleKind::kMessages && !out.ids.empty() && out.ids.back() == options_.append_id;
-  if (there) return std::nullopt;
+  if (example.kind == ExampleKind::kMessages && ends_with(tokenizer_, out.ids, options_.append_id))
+    return std::nullopt;
   out.ids.push_back(options_.append_id);
   if (!out.in_loss.empty()) out.in_loss.push_back(1);
   return std::nullopt;
@@ -81,7 +90,7 @@ std::optional<BadExample> ExampleEncoder::encode_text(const Example& example, En
   Status encoded = tokenizer_.encode_piece(example.text, example.first, !example.continues,
                                            options_.add_special_tokens, out.ids);
   if (encoded) return std::nullopt;
-  return bad(example, text::reason::kUnencodable, std::move(encoded).error());
+  return bad_line(example, text::reason::kUnencodable, std::move(encoded).error());
 }
 
 std::optional<BadExample> ExampleEncoder::encode_marked(const Example& example, std::string_view whole,
@@ -90,7 +99,7 @@ std::optional<BadExample> ExampleEncoder::encode_marked(const Example& example, 
                                                         EncodedExample& out) const {
   scratch.ends.clear();
   Status encoded = tokenizer_.encode_with_ends(whole, add_special_tokens, out.ids, scratch.ends);
-  if (!encoded) return bad(example, text::reason::kUnencodable, std::move(encoded).error());
+  if (!encoded) return bad_line(example, text::reason::kUnencodable, std::move(encoded).error());
   mark(scratch.ends, spans, out.in_loss);
   simplify(out.in_loss);
   return std::nullopt;
@@ -105,7 +114,7 @@ std::optional<BadExample> ExampleEncoder::encode_completion(const Example& examp
     return encode_marked(example, scratch.joined, options_.add_special_tokens, {&target, 1}, scratch, out);
   Status encoded = tokenizer_.encode(scratch.joined, options_.add_special_tokens, out.ids);
   if (encoded) return std::nullopt;
-  return bad(example, text::reason::kUnencodable, std::move(encoded).error());
+  return bad_line(example, text::reason::kUnencodable, std::move(encoded).error());
 }
 
 std::optional<BadExample> ExampleEncoder::render(const Example& example, LossScope scope,
@@ -116,12 +125,12 @@ std::optional<BadExample> ExampleEncoder::render(const Example& example, LossSco
   ChatText& whole = scratch.chat;
   Status rendered =
       template_->render(example.record, false, whole, turns ? AssistantSpans::kFind : AssistantSpans::kSkip);
-  if (!rendered) return bad(example, text::reason::kTemplate, std::move(rendered).error());
+  if (!rendered) return bad_line(example, text::reason::kTemplate, std::move(rendered).error());
   if (all) whole.assistant.assign(1, {0, whole.text.size()});
   if (!after_prompt) return std::nullopt;
   ChatText& prompt = scratch.prompt_chat;
   rendered = template_->render(example.prompt_record, true, prompt, AssistantSpans::kSkip);
-  if (!rendered) return bad(example, text::reason::kTemplate, std::move(rendered).error());
+  if (!rendered) return bad_line(example, text::reason::kTemplate, std::move(rendered).error());
   if (!whole.text.starts_with(prompt.text))
     return bad(example, text::reason::kTemplate,
                {ErrorCode::kBadData,
@@ -147,7 +156,7 @@ std::optional<BadExample> ExampleEncoder::encode_messages(const Example& example
     return encode_marked(example, scratch.chat.text, false, scratch.chat.assistant, scratch, out);
   Status encoded = tokenizer_.encode(scratch.chat.text, false, out.ids);
   if (encoded) return std::nullopt;
-  return bad(example, text::reason::kUnencodable, std::move(encoded).error());
+  return bad_line(example, text::reason::kUnencodable, std::move(encoded).error());
 }
 
 }  // namespace plimsoll

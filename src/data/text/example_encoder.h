@@ -31,7 +31,8 @@ struct EncoderOptions {
   /// What the tokenizer's post-processor adds (<s> and the like) around texts, prompts and completions; a
   /// chat template writes its own.
   bool add_special_tokens = false;
-  /// Appended to each document, as a target; to a conversation unless its template has written it. -1: none.
+  /// Appended to each document, as a target; to a conversation unless its template has written it, perhaps
+  /// with blanks behind it. -1: none.
   int32_t append_id = -1;
   /// Why there is no chat template, for the message about a conversation.
   std::optional<Error> template_error = {};

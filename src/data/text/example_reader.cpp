@@ -1,12 +1,18 @@
 // Records looked into one by one; bad ones are errors or counted.
 #include "data/text/example_reader.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 
 #include "data/text/parse_example.h"
 #include "data/text/record_reader.h"
 
 namespace plimsoll {
+
+std::string place_of(const std::string& file, int64_t line) {
+  return line > 0 ? fmt::format("{}: line {}", file, line) : file;
+}
 
 void SkipCounts::add(std::string_view reason, int64_t count) {
   const auto at = by_reason.find(reason);

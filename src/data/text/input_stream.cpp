@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 #include <zlib.h>
 #include <zstd.h>
+#include <zstd_errors.h>
 
 #include <algorithm>
 #include <string_view>
@@ -152,6 +153,7 @@ class ZstdStream final : public PackedStream {
       ZSTD_outBuffer output = {out.data(), out.size(), 0};
       const size_t left = ::ZSTD_decompressStream(d_, &output, &input);
       consume(input.pos);
+      if (::ZSTD_getErrorCode(left) == ZSTD_error_frameParameter_windowTooLarge) return window_too_large();
       if (::ZSTD_isError(left)) return broken(::ZSTD_getErrorName(left));
       inside_ = left != 0;
       waiting_ = inside_ && output.pos == output.size;
@@ -160,6 +162,12 @@ class ZstdStream final : public PackedStream {
   }
 
  private:
+  [[nodiscard]] Error window_too_large() const {
+    return Error{ErrorCode::kBadData,
+                 "the Zstandard data needs a larger window than 128 MiB, windows up to that are read", path(),
+                 "repack it without --long (or with --long=27): zstd -dc --long=31 FILE | zstd -o OTHER"};
+  }
+
   ZSTD_DCtx* d_;
   bool inside_ = false;
   bool waiting_ = false;

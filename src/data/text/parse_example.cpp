@@ -18,6 +18,9 @@ constexpr std::string_view kKnown[] = {"text",       "messages",    "conversatio
                                        "completion", "instruction", "input",         "output",
                                        "chosen",     "rejected",    "system"};
 
+/// Beside the messages. What else a line has may be anything that Python writes, NaN too.
+constexpr std::string_view kSeen[] = {"tools", "documents", "chat_template_kwargs"};
+
 void append_member(std::string& out, std::string_view key, std::string_view value) {
   if (out.back() != '{') out += ", ";
   append_quoted(key, out);
@@ -97,9 +100,8 @@ class Parser {
   }
 
   BadExample bad(std::string_view reason, std::string what) const {
-    const std::string where =
-        example_.line > 0 ? fmt::format("{}: line {}", example_.file, example_.line) : example_.file;
-    return {reason, {ErrorCode::kBadData, std::move(what), where, kSkipHint}};
+    return {reason,
+            {ErrorCode::kBadData, std::move(what), place_of(example_.file, example_.line), kSkipHint}};
   }
 
   /// What is not an object may still be something that can be named.
@@ -186,17 +188,16 @@ class Parser {
   std::optional<BadExample> messages() {
     example_.kind = ExampleKind::kMessages;
     if (auto wrong = check_messages("messages", get("messages"))) return wrong;
-    example_.record = json_;
+    write_record(get("messages"), example_.record);
     return std::nullopt;
   }
 
-  /// `list` as the messages of an object that keeps the line's other members.
-  void write_record(std::string_view list, std::initializer_list<std::string_view> but,
-                    std::string& out) const {
+  /// `list` as the messages of an object that keeps what else of the line a chat template sees.
+  void write_record(std::string_view list, std::string& out) const {
     out = "{";
     append_member(out, "messages", list);
     for (const Member& member : members_)
-      if (std::find(but.begin(), but.end(), member.key) == but.end())
+      if (std::find(std::begin(kSeen), std::end(kSeen), member.key) != std::end(kSeen))
         append_member(out, member.key, member.value);
     out += '}';
   }
@@ -208,8 +209,8 @@ class Parser {
     if (auto wrong = check_messages("completion", completion)) return wrong;
     std::string all(prompt.substr(0, prompt.size() - 1));
     all.append(", ").append(completion.substr(1));
-    write_record(all, {"prompt", "completion", "messages"}, example_.record);
-    write_record(prompt, {"prompt", "completion", "messages"}, example_.prompt_record);
+    write_record(all, example_.record);
+    write_record(prompt, example_.prompt_record);
     return std::nullopt;
   }
 
@@ -242,7 +243,7 @@ class Parser {
     const std::vector<std::string_view> items = items_of(turns);
     for (size_t i = 0; i < items.size(); ++i)
       if (auto wrong = append_turn(items[i], i, list)) return wrong;
-    write_record(list + "]", {"conversations", "messages", "system"}, example_.record);
+    write_record(list + "]", example_.record);
     return std::nullopt;
   }
 

@@ -64,10 +64,7 @@ Result<std::unique_ptr<RecordReader>> RecordReader::open(std::span<const std::st
   return std::unique_ptr<RecordReader>(new RecordReader(std::move(files), total_bytes, options));
 }
 
-std::string RecordReader::where(int64_t line) const {
-  const std::string& file = files_[next_file_ - 1];
-  return line > 0 ? fmt::format("{}: line {}", file, line) : file;
-}
+std::string RecordReader::where(int64_t line) const { return place_of(files_[next_file_ - 1], line); }
 
 Error RecordReader::bad(std::string_view reason, std::string what) {
   reason_ = reason;

@@ -13,6 +13,7 @@
 #include <thread>
 #include <vector>
 
+#include "data/text/batch_memory.h"
 #include "data/text/parse_example.h"
 #include "data/text/record_reader.h"
 
@@ -23,18 +24,11 @@ namespace {
 // until the end of a small input.
 constexpr size_t kBatchBytes = size_t{256} << 10;
 constexpr size_t kBatchRecords = 4096;
-// Beyond this no batch is begun while others are under way: long lines do not add up.
-constexpr int64_t kMostBytesUnderWay = int64_t{16} << 20;
-constexpr size_t kKeptBytes = size_t{4} << 20;  // more memory than this is given back after use
 constexpr std::chrono::milliseconds kGlance{50};
 constexpr std::chrono::milliseconds kBetweenReports{100};
 
-/// Empties; gives the memory back where it is unusually much.
-template <typename T>
-void empty(T& container) {
-  if (container.capacity() * sizeof(container[0]) > kKeptBytes) container = T();
-  container.clear();
-}
+using text::empty;
+using text::kMostBytesUnderWay;
 
 struct Document {
   size_t begin = 0, end = 0;  // in ids
@@ -256,10 +250,12 @@ class Consumer {
     if (!document.all_in_loss) in_loss = {batch.in_loss.data() + document.begin, size};
     if (size > 0 || is_open_) PLIMSOLL_TRY(sink_(ids, in_loss, document.continues));
     is_open_ = document.continues && (size > 0 || is_open_);
+    const bool begins = !has_tokens_ && size > 0;
     has_tokens_ = has_tokens_ || size > 0;
     counts.num_tokens += static_cast<int64_t>(size);
     counts.num_targets +=
         static_cast<int64_t>(in_loss.empty() ? size : std::count(in_loss.begin(), in_loss.end(), 1));
+    if (begins && (in_loss.empty() || in_loss[0] == 1)) --counts.num_targets;  // nothing predicts it
     if (document.continues) return Ok{};
     ++counts.num_examples;
     ++(has_tokens_ ? counts.num_documents : counts.num_empty);

@@ -23,7 +23,7 @@ struct TokenizeCounts {
   int64_t num_documents = 0;  ///< those that have tokens
   int64_t num_empty = 0;      ///< examples without a token, which are left out
   int64_t num_tokens = 0;
-  int64_t num_targets = 0;  ///< tokens that are in the loss
+  int64_t num_targets = 0;  ///< tokens in the loss that are not the first of their document
   int64_t text_bytes = 0;   ///< unpacked, as read
   int64_t bytes_read = 0;   ///< of the files as they lie on the disk
   int64_t total_bytes = 0;

@@ -1,41 +1,49 @@
-// Errors are kept with the number of their batch: of several the earliest counts.
+// Errors are kept with the number of their batch and record: of several the earliest counts.
 #include "data/tokenizer/corpus_words.h"
 
 #include <algorithm>
 #include <atomic>
+#include <condition_variable>
 #include <mutex>
 #include <optional>
 #include <thread>
+#include <utility>
 #include <vector>
 
+#include "data/text/batch_memory.h"
+#include "data/text/json_members.h"
 #include "data/text/parse_example.h"
 #include "data/text/record_reader.h"
 #include "data/tokenizer/unicode.h"
-#include "io/json.h"
 
 namespace plimsoll::tokenizer {
 namespace {
 
 constexpr size_t kBatchBytes = size_t{512} << 10;  // some ms of work
 constexpr size_t kBatchRecords = 4096;
-constexpr size_t kKeptBytes = size_t{4} << 20;
+
+/// Where an error stands: its batch, and in it the number of records before it.
+using Place = std::pair<size_t, size_t>;
 
 /// What the threads share; everything but the text's size under the mutex.
 struct Shared {
   ExampleReader& reader;
+  int64_t most_bytes_under_way = 0;
   std::mutex mutex = {};
+  std::condition_variable changed = {};  // less is under way, or the end
+  int64_t bytes_under_way = 0;
   size_t num_batches = 0;
   bool ended = false;
   std::optional<Error> error = {};
-  size_t error_batch = 0;
+  Place error_place = {};
   std::atomic<int64_t> text_bytes{0};
   SkipCounts skipped = {};
 
-  void fail(Error what, size_t batch) {
+  void fail(Error what, Place place) {
     ended = true;
-    if (error && error_batch <= batch) return;
+    if (error && error_place <= place) return;
     error = std::move(what);
-    error_batch = batch;
+    error_place = place;
   }
 };
 
@@ -50,85 +58,101 @@ class Counter final : public WordSink {
 
   /// Reads a batch and counts its words; false where there is none.
   bool work(Shared& shared) {
-    size_t number = 0;
-    if (!read(shared, number)) return false;
-    const ReaderOptions& options = shared.reader.options();
-    for (const text::Record& record : records_) {
-      std::optional<BadExample> bad =
-          text::to_example(bytes_, record, shared.reader.files(), options.text_key, example_);
-      if (!bad) bad = take();
-      if (bad && options.on_error == OnError::kFail) {
-        const std::lock_guard lock(shared.mutex);
-        shared.fail(std::move(bad->error), number);
-        return false;
-      }
-      if (bad)
-        result.skipped.add(bad->reason);
-      else
-        result.num_examples += record.continues ? 0 : 1;
+    Place place;
+    if (!read(shared, place.first)) return false;
+    std::optional<Error> error = count_records(shared.reader, place.second);
+    const auto size = static_cast<int64_t>(bytes_.size());
+    result.text_bytes += size;
+    shared.text_bytes += size;
+    const bool good = !error;
+    tidy();
+    {
+      const std::lock_guard lock(shared.mutex);
+      shared.bytes_under_way -= size;
+      if (error) shared.fail(std::move(*error), place);
     }
-    result.text_bytes += static_cast<int64_t>(bytes_.size());
-    shared.text_bytes += static_cast<int64_t>(bytes_.size());
-    if (bytes_.capacity() > kKeptBytes) bytes_ = {};
-    return true;
+    shared.changed.notify_all();
+    return good;
   }
 
   CorpusWords result = {};
 
  private:
   bool read(Shared& shared, size_t& number) {
-    bytes_.clear();
-    records_.clear();
-    const std::lock_guard lock(shared.mutex);
+    std::unique_lock lock(shared.mutex);
+    shared.changed.wait(lock,
+                        [&] { return shared.ended || shared.bytes_under_way < shared.most_bytes_under_way; });
     number = shared.num_batches++;
     while (!shared.ended && bytes_.size() < kBatchBytes && records_.size() < kBatchRecords) {
       text::Record record;
       Result<bool> found = shared.reader.records().next(bytes_, record);
       if (!found)
-        shared.fail(std::move(found).error(), number);
+        shared.fail(std::move(found).error(), {number, records_.size()});
       else if (*found)
         records_.push_back(record);
       else
         shared.ended = true;
     }
     shared.skipped.add(shared.reader.records().take_skipped());
-    return !records_.empty();
+    if (shared.ended) shared.changed.notify_all();
+    if (records_.empty()) return false;
+    shared.bytes_under_way += static_cast<int64_t>(bytes_.size());
+    return true;
   }
 
-  std::optional<BadExample> take() {
+  /// The error at which it stopped, behind `num_done` records.
+  std::optional<Error> count_records(const ExampleReader& reader, size_t& num_done) {
+    const ReaderOptions& options = reader.options();
+    for (num_done = 0; num_done < records_.size(); ++num_done) {
+      const text::Record& record = records_[num_done];
+      std::optional<BadExample> bad =
+          text::to_example(bytes_, record, reader.files(), options.text_key, example_);
+      if (bad && (options.on_error == OnError::kFail || bad->error.code != ErrorCode::kBadData))
+        return std::move(bad->error);
+      if (bad) {
+        result.skipped.add(bad->reason);
+        continue;
+      }
+      take();
+      result.num_examples += record.continues ? 0 : 1;
+    }
+    return std::nullopt;
+  }
+
+  void tidy() {
+    for (std::string* one : {&bytes_, &example_.text, &example_.completion, &example_.record,
+                             &example_.prompt_record, &repaired_, &normalized_})
+      text::empty(*one);
+    records_.clear();
+  }
+
+  void take() {
     switch (example_.kind) {
       case ExampleKind::kText:
-        count(example_.text, example_.first);
-        return std::nullopt;
+        return count(example_.text, example_.first);
       case ExampleKind::kCompletion:
         count(example_.text, true);
-        count(example_.completion, true);
-        return std::nullopt;
+        return count(example_.completion, true);
       case ExampleKind::kMessages:
         return take_messages();
     }
-    return std::nullopt;
   }
 
-  std::optional<BadExample> take_messages() {
-    const auto size = static_cast<int64_t>(example_.record.size());
-    auto tree = parse_json(example_.record, {.max_bytes = size, .max_depth = 256, .max_nodes = size});
-    if (!tree) {
-      Error error = std::move(tree).error();
-      error.where = example_.file + ":" + std::to_string(example_.line);
-      return BadExample{"not JSON", std::move(error)};
+  /// The members are found in the text: a tree of it would be many times its size.
+  void take_messages() {
+    using namespace text;
+    for (const std::string_view message : items_of(find(members_of(example_.record), "messages"))) {
+      const Members members = members_of(message);
+      const std::string_view content = find(members, "content");
+      if (is_string(content)) count(unescaped(content), true);
+      if (!is_list(content)) continue;
+      for (const std::string_view part : items_of(content)) {
+        if (!is_object(part)) continue;
+        const Members part_members = members_of(part);
+        if (const std::string_view value = find(part_members, "text"); is_string(value))
+          count(unescaped(value), true);
+      }
     }
-    const Tree* const messages = tree->find("messages");
-    if (!messages) return std::nullopt;
-    for (const Tree& message : messages->items) {
-      const Tree* const content = message.find("content");
-      if (!content) continue;
-      if (content->kind == Tree::Kind::kString) count(content->text, true);
-      for (const Tree& part : content->items)
-        if (const Tree* const text = part.find("text"); text && text->kind == Tree::Kind::kString)
-          count(text->text, true);
-    }
-    return std::nullopt;
   }
 
   void count(std::string_view text, bool first) {
@@ -155,9 +179,13 @@ class Counter final : public WordSink {
 Result<CorpusWords> count_words(ExampleReader& reader, const Normalizer& normalizer,
                                 const PreTokenizer& pre_tokenizer, int num_threads,
                                 const std::function<bool(int64_t text_bytes)>& glance) {
-  Shared shared{.reader = reader};
+  num_threads = std::max(num_threads, 1);
+  // Each thread has room for a batch; more than that only long records take.
+  Shared shared{
+      .reader = reader,
+      .most_bytes_under_way = text::kMostBytesUnderWay + num_threads * static_cast<int64_t>(kBatchBytes)};
   std::vector<Counter> counters;
-  for (int i = 0; i < std::max(num_threads, 1); ++i) counters.emplace_back(normalizer, pre_tokenizer);
+  for (int i = 0; i < num_threads; ++i) counters.emplace_back(normalizer, pre_tokenizer);
   bool stopped = false;
   {
     std::vector<std::jthread> threads;
@@ -170,6 +198,7 @@ Result<CorpusWords> count_words(ExampleReader& reader, const Normalizer& normali
     if (stopped) {
       const std::lock_guard lock(shared.mutex);
       shared.ended = true;
+      shared.changed.notify_all();
     }
   }
   if (stopped)

@@ -4,6 +4,8 @@
 #include <fmt/format.h>
 
 #include <memory>
+#include <span>
+#include <string_view>
 #include <unordered_set>
 
 #include "base/check.h"
@@ -89,6 +91,13 @@ class Reporter {
   TrainingProgress progress_ = {};
 };
 
+/// A file with its content, not yet under its name.
+Result<AtomicFile> written(const std::string& path, std::string_view content) {
+  PLIMSOLL_ASSIGN(AtomicFile file, AtomicFile::create(path));
+  PLIMSOLL_TRY(file.write_at(0, std::as_bytes(std::span(content))));
+  return file;
+}
+
 }  // namespace
 
 Result<TrainedTokenizer> train_tokenizer(const TokenizerTraining& training) {
@@ -128,8 +137,11 @@ Result<TrainedTokenizer> train_tokenizer(const TokenizerTraining& training) {
 
 Status write_tokenizer(const TrainedTokenizer& trained, const std::string& directory) {
   PLIMSOLL_TRY(create_writable_directory(directory));
-  PLIMSOLL_TRY(write_file_atomically(directory + "/tokenizer_config.json", trained.config_json));
-  return write_file_atomically(directory + "/tokenizer.json", trained.tokenizer_json);
+  // A full disk is noticed before either takes its place.
+  PLIMSOLL_ASSIGN(AtomicFile config, written(directory + "/tokenizer_config.json", trained.config_json));
+  PLIMSOLL_ASSIGN(AtomicFile tokenizer, written(directory + "/tokenizer.json", trained.tokenizer_json));
+  PLIMSOLL_TRY(config.commit());
+  return tokenizer.commit();
 }
 
 }  // namespace plimsoll

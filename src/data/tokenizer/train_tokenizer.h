@@ -55,8 +55,8 @@ struct TrainedTokenizer {
 /// word); kInterrupted.
 Result<TrainedTokenizer> train_tokenizer(const TokenizerTraining& training);
 
-/// Writes both files into a folder, which is made where it is not there; each of them is whole or not there.
-/// Errors: kIo.
+/// Writes both files into a folder, which is made where it is not there. Both are on the disk before either
+/// has its name. Errors: kIo.
 Status write_tokenizer(const TrainedTokenizer& trained, const std::string& directory);
 
 }  // namespace plimsoll

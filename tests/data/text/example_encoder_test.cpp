@@ -129,6 +129,20 @@ TEST_F(ExampleEncoderTest, AssistantTurnsAreTargets) {
   EXPECT_EQ(targets(encode(messages(kChat), {.loss = LossScope::kAll})), kRendered);
 }
 
+TEST_F(ExampleEncoderTest, AnEndThatTheTemplateWroteIsNotDoubled) {
+  use_template();
+  const int32_t end = ids("<|im_end|>").front();
+  EXPECT_EQ(encode(messages(kChat), {.append_id = end}).ids, ids(kRendered)) << "a line break follows it";
+  EXPECT_EQ(targets(encode(messages(kChat), {.append_id = kTinyEnd})),
+            "one<|im_end|>\ntwo<|im_end|>\n<|endoftext|>");
+  use_template("{% for m in messages %}{{ '<|im_end|>' + m.content }}{% endfor %}");
+  EXPECT_EQ(encode(messages(kChat), {.append_id = end}).ids.back(), end) << "this one is not at the end";
+  Example text;
+  text.text = "a<|im_end|>\n";
+  EXPECT_EQ(encode(text, {.append_id = end}).ids, ids("a<|im_end|>\n<|im_end|>"))
+      << "texts say it themselves";
+}
+
 TEST_F(ExampleEncoderTest, GenerationBlocksDecide) {
   use_template(
       "{% for m in messages %}{% if m.role == 'user' %}{{ m.content }} {% else %}"
@@ -155,6 +169,7 @@ TEST_F(ExampleEncoderTest, TemplateFailuresNameTheLine) {
   EXPECT_EQ(wrong.reason, "chat template fails");
   EXPECT_THAT(wrong.error.message(), HasSubstr("a.jsonl: line 7"));
   EXPECT_THAT(wrong.error.message(), HasSubstr("no roles"));
+  EXPECT_THAT(refusal(messages("{\"messages\": NaN}")).error.hint, HasSubstr("--on-error skip"));
 }
 
 }  // namespace

@@ -73,9 +73,10 @@ TEST_F(ExampleReaderTest, TellsKindsByTheirMembers) {
   EXPECT_EQ(e.kind, ExampleKind::kCompletion);
   EXPECT_EQ(e.text, "2+2=");
   EXPECT_EQ(e.completion, " 4");
-  e = line(R"({"messages": [{"role": "user", "content": "hi"}], "tools": [], "text": null})");
+  e = line(R"({"messages": [{"role": "user", "content": "hi"}], "tools": [], "text": null, "score": NaN})");
   EXPECT_EQ(e.kind, ExampleKind::kMessages);
-  EXPECT_EQ(e.record, R"({"messages": [{"role": "user", "content": "hi"}], "tools": [], "text": null})");
+  EXPECT_EQ(e.record, R"({"messages": [{"role": "user", "content": "hi"}], "tools": []})")
+      << "what a template sees, and no more";
   e = line(R"({"text": ""})");
   EXPECT_EQ(e.text, "");
 }
@@ -106,11 +107,11 @@ TEST_F(ExampleReaderTest, TurnsOtherConversationsIntoMessages) {
             R"({"role": "assistant", "content": "c"}])");
   EXPECT_NE(record->find("tools"), nullptr);
   e = line(
-      R"({"prompt": [{"role": "user", "content": "a"}], "completion": [{"role": "assistant", "content": "b"}], "k": 1})");
+      R"({"prompt": [{"role": "user", "content": "a"}], "completion": [{"role": "assistant", "content": "b"}], "documents": [1], "k": NaN})");
   EXPECT_EQ(
       e.record,
-      R"({"messages": [{"role": "user", "content": "a"}, {"role": "assistant", "content": "b"}], "k": 1})");
-  EXPECT_EQ(e.prompt_record, R"({"messages": [{"role": "user", "content": "a"}], "k": 1})");
+      R"({"messages": [{"role": "user", "content": "a"}, {"role": "assistant", "content": "b"}], "documents": [1]})");
+  EXPECT_EQ(e.prompt_record, R"({"messages": [{"role": "user", "content": "a"}], "documents": [1]})");
   e = line(R"({"conversations": [{"role": "user", "content": "a"}]})");
   EXPECT_EQ(e.record, R"({"messages": [{"role": "user", "content": "a"}]})");
 }

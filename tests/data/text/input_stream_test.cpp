@@ -76,6 +76,22 @@ TEST(InputStream, NoticesEveryCutAndEveryChangedByte) {
   }
 }
 
+TEST(InputStream, SaysThatAWindowIsTooLarge) {
+  const TemporaryFolder folder;
+  // A frame's header (RFC 8878, 3.1.1) with a window of 2^(10 + 17) bytes, then a last block of four raw
+  // ones.
+  std::string frame("\x28\xB5\x2F\xFD\x00\x88\x21\x00\x00text", 13);
+  const auto largest = read_all(folder.write("a.zst", frame));
+  ASSERT_TRUE(largest) << largest.error().message();
+  EXPECT_EQ(*largest, "text");
+  frame[5] = '\x90';
+  const auto beyond = read_all(folder.write("a.zst", frame));
+  ASSERT_FALSE(beyond);
+  EXPECT_EQ(beyond.error().code, ErrorCode::kBadData);
+  EXPECT_THAT(beyond.error().what, HasSubstr("128 MiB"));
+  EXPECT_THAT(beyond.error().hint, HasSubstr("without --long"));
+}
+
 TEST(InputStream, RefusesWhatFollowsGzip) {
   const TemporaryFolder folder;
   const auto read = read_all(folder.write("x.gz", gzip("text") + "garbage"));

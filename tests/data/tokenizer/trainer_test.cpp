@@ -2,7 +2,9 @@
 // any number of threads, from any kind of file.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sys/resource.h>
 
+#include <csignal>
 #include <filesystem>
 #include <random>
 
@@ -127,6 +129,24 @@ TEST(TrainTokenizer, EncodesWithWhatItLearnt) {
   EXPECT_EQ(config.find("pad_token")->text, "<pad>");
 }
 
+TEST(TrainTokenizer, WritesBothFilesOrNeither) {
+  const TemporaryFolder folder;
+  const TrainedTokenizer trained = train({.inputs = {folder.write("a.txt", "some text")}, .vocab_size = 300});
+  const std::string directory = folder.path("made");
+  rlimit before = {};
+  ASSERT_EQ(::getrlimit(RLIMIT_FSIZE, &before), 0);
+  const auto handler = std::signal(SIGXFSZ, SIG_IGN);
+  const rlimit small = {2000, before.rlim_max};  // the configuration fits, the tokenizer does not
+  ASSERT_LT(trained.config_json.size(), 2000U);
+  ASSERT_EQ(::setrlimit(RLIMIT_FSIZE, &small), 0);
+  const Status written = write_tokenizer(trained, directory);
+  ASSERT_EQ(::setrlimit(RLIMIT_FSIZE, &before), 0);
+  std::signal(SIGXFSZ, handler);
+  ASSERT_FALSE(written);
+  EXPECT_EQ(written.error().code, ErrorCode::kIo);
+  EXPECT_TRUE(std::filesystem::is_empty(directory));
+}
+
 TEST(TrainTokenizer, LearnsFromConversationsAndCompletions) {
   const TemporaryFolder folder;
   const std::string file = folder.write(
@@ -145,6 +165,40 @@ not JSON
   EXPECT_THAT(trained.tokenizer_json, testing::Not(HasSubstr("assistant")));
   EXPECT_EQ(trained.num_examples, 2);
   EXPECT_EQ(trained.skipped.total(), 1);
+}
+
+TEST(TrainTokenizer, TheFirstErrorWinsWhateverTheThreads) {
+  const TemporaryFolder folder;
+  std::string lines;
+  for (int i = 0; i < 20000; ++i) lines += i % 7000 == 6999 ? "{\"text\": 1}\n" : "{\"text\": \"ab cd\"}\n";
+  const std::string late = folder.write("late.jsonl", lines);
+  // The reader comes to its own error first, but it stands behind the line.
+  const std::string both = folder.write("both.json", "[{\"text\": \"ab\"},\n{\"text\": 1},\n{\"te");
+  for (const int threads : {1, 4}) {
+    EXPECT_EQ(refusal({.inputs = {late}, .vocab_size = 300, .num_threads = threads}).where,
+              late + ": line 7000");
+    const Error wrong = refusal({.inputs = {both}, .vocab_size = 300, .num_threads = threads});
+    EXPECT_EQ(wrong.where, both + ": line 2");
+    EXPECT_THAT(wrong.hint, HasSubstr("--on-error skip"));
+  }
+}
+
+TEST(TrainTokenizer, LongLinesAreReadByAnyNumberOfThreads) {
+  const TemporaryFolder folder;
+  std::string lines;
+  for (int i = 0; i < 8; ++i) {  // more at once than may be under way
+    lines += R"({"score": NaN, "messages": [)";
+    for (int k = 0; k < 3'000; ++k)
+      lines += R"({"role": "user", "content": "some words that repeat", "more": [")" +
+               std::string(1'000, 'x') + R"("]}, )";
+    lines += R"({"role": "user", "content": null}]})";
+    lines += '\n';
+  }
+  TokenizerTraining training{.inputs = {folder.write("a.jsonl", lines)}, .vocab_size = 280};
+  const TrainedTokenizer one = train(training);
+  EXPECT_EQ(one.num_words, 8 * 3'000 * 4);
+  training.num_threads = 6;
+  EXPECT_EQ(train(training).tokenizer_json, one.tokenizer_json);
 }
 
 TEST(TrainTokenizer, SaysWhatIsWrong) {

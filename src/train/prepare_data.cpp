@@ -1,0 +1,354 @@
+// Files of a run made ready: texts tokenized into the cache, shards packed, in a process of its own.
+#include <fmt/format.h>
+#include <sys/stat.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <optional>
+#include <utility>
+
+#include "base/child_process.h"
+#include "base/signals.h"
+#include "base/units.h"
+#include "data/shard.h"
+#include "data/text/encoder_files.h"
+#include "data/text/tokenize.h"
+#include "io/checksum.h"
+#include "io/file.h"
+#include "train/data_files.h"
+#include "train/run_data.h"
+
+namespace plimsoll::train {
+namespace {
+
+/// Part of every cached file's name: raised when the same files and settings would give other tokens.
+constexpr std::string_view kCacheVersion = "1";
+/// "bytes", or the folder or file of the tokenizer.
+Result<std::string> tokenizer_path(const RunConfig& config) {
+  if (config.data.tokenizer != "auto") return config.data.tokenizer;
+  PLIMSOLL_ASSIGN(const std::string folder, model_directory(config.model));
+  std::error_code code;
+  return !folder.empty() && std::filesystem::exists(folder + "/tokenizer.json", code) ? folder
+                                                                                      : std::string("bytes");
+}
+
+/// Makes the data ready; runs in the child.
+class Preparation {
+ public:
+  Preparation(const RunConfig& config, const PrepareDataOptions& options)
+      : config_(config), options_(options) {}
+
+  Result<RunData> operator()() {
+    const DataSettings& data = config_.data;
+    RunData ready;
+    if (options_.train || data.eval_fraction > 0) {
+      PLIMSOLL_ASSIGN(ready.train, sources(data.train, data.weights, "data.train"));
+    }
+    if (data.eval_fraction > 0) {
+      DataFiles& all = ready.eval.emplace_back();  // each document once, whatever the mixture
+      for (const DataFiles& files : ready.train)
+        all.paths.insert(all.paths.end(), files.paths.begin(), files.paths.end());
+      const auto other = std::find_if_not(all.paths.begin(), all.paths.end(), is_shard);
+      if (other != all.paths.end())
+        return Error{ErrorCode::kInvalidArgument,
+                     "data.eval_fraction splits documents, and this file has none", *other,
+                     "name held-out data: data.eval"};
+    } else if (!data.eval.empty()) {
+      PLIMSOLL_ASSIGN(ready.eval, sources(data.eval, {}, "data.eval"));
+    }
+    PLIMSOLL_TRY(pack(ready));
+    return ready;
+  }
+
+ private:
+  Result<std::vector<DataFiles>> sources(const std::vector<std::string>& entries,
+                                         const std::vector<double>& weights, const std::string& setting) {
+    std::vector<DataFiles> result;
+    if (weights.empty()) {
+      PLIMSOLL_ASSIGN(auto paths, ready_paths(entries, setting));
+      result.push_back({std::move(paths), 1});
+    }
+    for (size_t i = 0; i < weights.size(); ++i) {
+      PLIMSOLL_ASSIGN(auto paths, ready_paths({entries[i]}, setting));
+      result.push_back({std::move(paths), weights[i]});
+    }
+    return result;
+  }
+
+  /// The files as they are read: texts as one shard in place of all of them.
+  Result<std::vector<std::string>> ready_paths(const std::vector<std::string>& entries,
+                                               const std::string& setting) {
+    std::vector<std::string> paths, texts;
+    for (const std::string& entry : entries) {
+      PLIMSOLL_ASSIGN(const auto files, expand_glob(entry));
+      for (const std::string& file : files) {
+        const FileKind kind = kind_of(file);
+        const bool is_text = kind == FileKind::kJson || kind == FileKind::kText;
+        (is_text ? texts : paths).push_back(file);
+      }
+    }
+    if (texts.empty()) return paths;
+    PLIMSOLL_ASSIGN(const std::string tokenizer, tokenizer_path(config_));
+    if (tokenizer == "bytes") return as_bytes(std::move(paths), texts);
+    if (!paths.empty())
+      return Error{ErrorCode::kInvalidArgument, setting + " joins texts and files of tokens", texts.front(),
+                   "tokenize the texts first (plimsoll data tokenize), or give data.weights"};
+    PLIMSOLL_ASSIGN(std::string shard, tokenized(texts, tokenizer));
+    return std::vector{std::move(shard)};
+  }
+
+  Result<std::vector<std::string>> as_bytes(std::vector<std::string> paths,
+                                            const std::vector<std::string>& texts) {
+    for (const std::string& path : texts)
+      if (!path.ends_with(".txt"))
+        return Error{ErrorCode::kInvalidArgument, "without a tokenizer only .txt files are read, as bytes",
+                     path, "set data.tokenizer to a model's folder or a tokenizer.json"};
+    paths.insert(paths.end(), texts.begin(), texts.end());
+    return paths;
+  }
+
+  Result<const EncoderFiles*> encoder_files(const std::string& tokenizer) {
+    if (!files_) {
+      PLIMSOLL_ASSIGN(EncoderFiles opened, EncoderFiles::open(tokenizer, config_.data.chat_template));
+      files_.emplace(std::move(opened));
+    }
+    return &*files_;
+  }
+
+  Result<EncoderOptions> encoder_options(const EncoderFiles& files) const {
+    EncoderOptions options;
+    options.loss = *parse_loss_scope(config_.data.loss);
+    options.template_error = files.template_error;
+    if (config_.data.append_eos) {
+      PLIMSOLL_ASSIGN(options.append_id, files.end_token());
+    }
+    return options;
+  }
+
+  /// The name says what the shard was made from, as far as it shows without reading the texts.
+  Result<std::string> cache_path(const std::vector<std::string>& texts, const EncoderFiles& files) const {
+    Checksum sum;
+    const auto add = [&](std::string_view part) {
+      sum.add(part);
+      sum.add(std::string_view("\0", 1));
+    };
+    const DataSettings& data = config_.data;
+    add(kCacheVersion);
+    add(checksum_text(files.tokenizer->vocabulary_hash()));
+    for (const std::string& part :
+         {data.loss, data.text_key, data.on_error, std::string(data.append_eos ? "eos" : "")})
+      add(part);
+    for (const std::string& name :
+         {data.chat_template, files.folder + "/chat_template.jinja", files.folder + "/tokenizer_config.json",
+          files.folder + "/special_tokens_map.json"})
+      add(content_of(name));
+    for (const std::string& path : texts) {
+      std::error_code code;
+      add(std::filesystem::absolute(path, code).string());
+      add(file_state(path));
+    }
+    return fmt::format("{}/tokens-{}.shard", cache_folder(), checksum_text(sum.value()));
+  }
+
+  /// A small file's content, so that a copy of a model's folder is as good as the folder; empty where there
+  /// is none.
+  static std::string content_of(const std::string& path) {
+    constexpr int64_t kMostBytes = int64_t{64} << 20;
+    auto content = path.empty() ? Result<std::string>(std::string()) : read_small_file(path, kMostBytes);
+    return content ? std::move(*content) : std::string();
+  }
+
+  /// Size and time of the last change; empty where there is no such file.
+  static std::string file_state(const std::string& path) {
+    struct stat s = {};
+    if (path.empty() || ::stat(path.c_str(), &s) != 0) return {};
+    return fmt::format("{} {}.{}", s.st_size, s.st_mtim.tv_sec, s.st_mtim.tv_nsec);
+  }
+
+  Result<std::string> tokenized(const std::vector<std::string>& texts, const std::string& tokenizer) {
+    PLIMSOLL_ASSIGN(const EncoderFiles* files, encoder_files(tokenizer));
+    PLIMSOLL_ASSIGN(std::string path, cache_path(texts, *files));
+    PLIMSOLL_TRY(check_size(*files->tokenizer, tokenizer));
+    if (is_intact(path)) return path;
+    PLIMSOLL_TRY(create_writable_directory(cache_folder()));
+    PLIMSOLL_TRY(tokenize(texts, *files, path));
+    return path;
+  }
+
+  /// A damaged one is made again.
+  static bool is_intact(const std::string& path) {
+    if (!is_shard(path)) return false;
+    const auto shard = Shard::open(path);
+    return shard && shard->verify();
+  }
+
+  /// Before hours of work, not after.
+  Status check_size(const Tokenizer& tokenizer, const std::string& path) const {
+    if (options_.vocab_size == 0 || tokenizer.vocab_size() <= options_.vocab_size) return Ok{};
+    return Error{
+        ErrorCode::kInvalidArgument,
+        fmt::format("the tokenizer has {} ids, the model {}", tokenizer.vocab_size(), options_.vocab_size),
+        path, "set data.tokenizer to the model's own"};
+  }
+
+  Status tokenize(const std::vector<std::string>& texts, const EncoderFiles& files, const std::string& path) {
+    PLIMSOLL_ASSIGN(const EncoderOptions encoding, encoder_options(files));
+    const Tokenizer& tokenizer = *files.tokenizer;
+    const ExampleEncoder encoder(tokenizer, files.chat_template.get(), encoding);
+    ReaderOptions reading;
+    reading.on_error = config_.data.on_error == "skip" ? OnError::kSkip : OnError::kFail;
+    reading.text_key = config_.data.text_key;
+    reading.cut = [&tokenizer](std::string_view text) { return tokenizer.last_safe_cut(text); };
+    PLIMSOLL_ASSIGN(const auto reader, ExampleReader::open(texts, reading));
+    PLIMSOLL_ASSIGN(
+        ShardWriter writer,
+        ShardWriter::create(path, {.vocab_size = tokenizer.vocab_size(),
+                                   .vocabulary_hash = tokenizer.vocabulary_hash(),
+                                   .with_mask = reader->has_json() && encoding.loss != LossScope::kAll}));
+    TokenizeOptions options{.num_threads = options_.num_threads};
+    options.stop = [] { return stop_requested() != 0; };
+    if (options_.progress)
+      options.progress = [&](const TokenizeCounts& counts) {
+        options_.progress(static_cast<double>(counts.bytes_read) /
+                              static_cast<double>(std::max<int64_t>(1, counts.total_bytes)),
+                          fmt::format("tokenizing, {} tokens", counts.num_tokens));
+      };
+    PLIMSOLL_ASSIGN(const TokenizeCounts counts, tokenize_files(
+                                                     *reader, encoder,
+                                                     [&](auto ids, auto in_loss, bool continues) {
+                                                       return writer.add(ids, in_loss, continues);
+                                                     },
+                                                     options));
+    if (counts.num_tokens == 0)
+      return Error{ErrorCode::kBadData, "no example gave a token", texts.front(),
+                   "check that these are the files you meant"};
+    PLIMSOLL_TRY(writer.finish());
+    tell(counts);
+    return Ok{};
+  }
+
+  void tell(const TokenizeCounts& counts) const {
+    if (options_.progress) options_.progress(1, {});
+    if (!options_.note) return;
+    options_.note(fmt::format("tokenized {} document{}, {} tokens, from {}", counts.num_documents,
+                              counts.num_documents == 1 ? "" : "s", counts.num_tokens,
+                              to_string(Bytes(counts.text_bytes))));
+    for (const auto& [reason, count] : counts.skipped.by_reason)
+      options_.note(fmt::format("passed over {} example{}: {}", count, count == 1 ? "" : "s", reason));
+  }
+
+  /// Builds the indexes that are not there yet, and so finds what is wrong with the shards.
+  Status pack(const RunData& ready) {
+    PLIMSOLL_ASSIGN(const std::string tokenizer, tokenizer_path(config_));
+    for (const bool eval : {false, true}) {
+      if (!eval && !options_.train) continue;
+      std::vector<DataFiles> side = eval ? ready.eval : ready.train;
+      std::erase_if(side, [](const DataFiles& files) {
+        return std::none_of(files.paths.begin(), files.paths.end(), is_shard);
+      });
+      if (side.empty()) continue;
+      TrainingDataOptions options = training_data_options(config_, /*vocab_size=*/0, eval);
+      if (tokenizer != "bytes") {
+        PLIMSOLL_ASSIGN(const EncoderFiles* files, encoder_files(tokenizer));
+        options.vocabulary_hash = files->tokenizer->vocabulary_hash();
+      }
+      PLIMSOLL_TRY(same_vocabulary(side, options));
+      PLIMSOLL_TRY(TrainingData::open(side, options));
+    }
+    return Ok{};
+  }
+
+  /// All shards of the run: sources that mix, and what is held out.
+  Status same_vocabulary(const std::vector<DataFiles>& side, const TrainingDataOptions& options) {
+    for (const DataFiles& files : side)
+      for (const std::string& path : files.paths) {
+        if (!is_shard(path)) continue;
+        PLIMSOLL_ASSIGN(const Shard shard, Shard::open(path));
+        const uint64_t hash = shard.info().vocabulary_hash;
+        if (first_shard_.empty()) {
+          first_shard_ = path;
+          first_hash_ = hash;
+        }
+        if (hash != first_hash_ && hash != 0 && first_hash_ != 0)
+          return Error{
+              ErrorCode::kInvalidArgument,
+              fmt::format("{}: shards of different tokenizers, {} and", options.setting, first_shard_), path,
+              "tokenize both with the model's tokenizer: plimsoll data tokenize"};
+      }
+    return Ok{};
+  }
+
+  [[nodiscard]] std::string cache_folder() const {
+    return training_data_options(config_, 0, false).cache_folder;
+  }
+
+  const RunConfig& config_;
+  const PrepareDataOptions& options_;
+  std::optional<EncoderFiles> files_;
+  std::string first_shard_;
+  uint64_t first_hash_ = 0;
+};
+
+// ---- what comes back from the child: numbers and paths, each behind its length, since a path may hold any
+// byte
+
+void put(std::string& text, std::string_view part) { text += fmt::format("{}:{}", part.size(), part); }
+
+std::string take(std::string_view& text) {
+  const size_t colon = text.find(':');
+  const auto size = static_cast<size_t>(std::stoull(std::string(text.substr(0, colon))));
+  std::string part(text.substr(colon + 1, size));
+  text.remove_prefix(colon + 1 + size);
+  return part;
+}
+
+void put(std::string& text, const std::vector<DataFiles>& sources) {
+  put(text, std::to_string(sources.size()));
+  for (const DataFiles& files : sources) {
+    put(text, fmt::format("{}", files.weight));
+    put(text, std::to_string(files.paths.size()));
+    for (const std::string& path : files.paths) put(text, path);
+  }
+}
+
+std::vector<DataFiles> take_sources(std::string_view& text) {
+  std::vector<DataFiles> sources(std::stoull(take(text)));
+  for (DataFiles& files : sources) {
+    files.weight = std::stod(take(text));
+    files.paths.resize(std::stoull(take(text)));
+    for (std::string& path : files.paths) path = take(text);
+  }
+  return sources;
+}
+
+/// Whether every file can be read as it lies there.
+bool is_ready(const std::vector<std::string>& patterns, const std::string& tokenizer) {
+  const auto files = files_of(patterns);
+  return std::all_of(files.begin(), files.end(), [&](const std::string& file) {
+    const FileKind kind = kind_of(file);
+    return kind == FileKind::kTokens || (kind == FileKind::kText && tokenizer == "bytes");
+  });
+}
+
+}  // namespace
+
+Result<RunData> prepare_data(const RunConfig& config, const PrepareDataOptions& options) {
+  PLIMSOLL_ASSIGN(const std::string tokenizer, tokenizer_path(config));
+  const bool ready = (!options.train || is_ready(config.data.train, tokenizer)) &&
+                     is_ready(config.data.eval, tokenizer) && config.data.eval_fraction == 0;
+  if (ready) return Preparation(config, options)();  // a few names: nothing to keep apart
+  PLIMSOLL_ASSIGN(const std::string text, in_child_process([&]() -> Result<std::string> {
+                    PLIMSOLL_ASSIGN(const RunData data, Preparation(config, options)());
+                    std::string packed;
+                    put(packed, data.train);
+                    put(packed, data.eval);
+                    return packed;
+                  }));
+  std::string_view rest(text);
+  RunData data;
+  data.train = take_sources(rest);
+  data.eval = take_sources(rest);
+  return data;
+}
+
+}  // namespace plimsoll::train

@@ -81,7 +81,6 @@ void add_options(CLI::App& c, Arguments& a) {
   c.add_flag("--json", a.json, "one JSON object on stdout and nothing else");
 }
 
-double megabytes(int64_t bytes) { return static_cast<double>(bytes) * 1e-6; }
 double ratio(double a, double b) { return b > 0 ? a / b : 0.0; }
 
 struct Outcome {

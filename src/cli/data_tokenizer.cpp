@@ -71,8 +71,6 @@ void add_options(CLI::App& c, Arguments& a) {
   c.add_flag("--json", a.json, "one JSON object on stdout and nothing else");
 }
 
-double megabytes(int64_t bytes) { return static_cast<double>(bytes) * 1e-6; }
-
 void print_json(const Arguments& arguments, const TrainedTokenizer& trained, double seconds) {
   Tree skipped = Tree::map();
   for (const auto& [reason, count] : trained.skipped.by_reason) skipped.set(reason, Tree::of(count));

@@ -16,6 +16,9 @@ std::string grouped(int64_t number);
 /// "1 tensor", "272 tensors".
 std::string counted(int64_t number, const std::string& noun);
 
+/// In units of 10^6, as speeds are given in.
+inline double megabytes(int64_t bytes) { return static_cast<double>(bytes) * 1e-6; }
+
 class Table {
  public:
   enum class Align { kLeft, kRight };

@@ -66,6 +66,7 @@ class TrainingData {
   /// Positions after which every sequence has been read at least once.
   [[nodiscard]] int64_t num_sequences() const { return num_sequences_; }
   [[nodiscard]] int64_t sequence_length() const { return options_.pack.sequence_length; }
+  [[nodiscard]] const PackOptions& pack_options() const { return options_.pack; }
   [[nodiscard]] int64_t num_tokens() const;
   [[nodiscard]] int64_t scratch_bytes() const;
   [[nodiscard]] std::span<const std::unique_ptr<SequenceSource>> sources() const { return sources_; }

@@ -81,7 +81,7 @@ Status run_evaluation(const RunConfig& config, const EvaluationOptions& options)
                                         .note = [&](const std::string& text) { events.note(text); }}));
   backend.emplace(threads);
   PLIMSOLL_ASSIGN(const auto evaluator, Evaluator::open(config, data.eval, *prepared.model));
-  for (const std::string& line : packing_notes(evaluator->data(), config.data)) events.note(line);
+  for (const std::string& line : packing_notes(evaluator->data())) events.note(line);
   PLIMSOLL_ASSIGN(const auto session, runtime::Session::create(*backend, std::move(prepared.programs.session),
                                                                {.poison = config.debug.poison}));
   std::vector<std::byte> scratch(static_cast<size_t>(prepared.host_scratch_bytes));

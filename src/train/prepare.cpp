@@ -31,12 +31,13 @@ constexpr int64_t kHeaderBytesPerTensor = 256;
 
 bool dumps_steps(const RunConfig& config) { return !config.debug.dump_dir.empty(); }
 
-planner::StepOptions step_options(const RunConfig& config, const BatchSplit& split, Purpose purpose) {
+planner::StepOptions step_options(const RunConfig& config, const BatchSplit& split, bool documents,
+                                  Purpose purpose) {
   planner::StepOptions options;
   options.training = purpose == Purpose::kTrain;
   options.micro_batch_size = split.micro_batch_size;
   options.sequence_length = config.data.sequence_length;
-  options.documents = packs_documents(config.data);
+  options.documents = documents;
   options.eval = !options.training || config.data.evaluates();
   if (options.training) {
     const bool dumps = dumps_steps(config);
@@ -92,16 +93,15 @@ std::optional<Limit> exceeded_limit(const RunConfig& config, const planner::Plan
 
 /// The plan of one split.
 Result<std::pair<planner::TrainingPrograms, planner::PlanReport>> plan_split(
-    const RunConfig& config, const models::Model& model, const BatchSplit& split,
+    const RunConfig& config, const models::Model& model, const BatchSplit& split, const LoaderOptions& loader,
     const runtime::Backend& backend, const PrepareOptions& prepare_options) {
   const int num_threads = prepare_options.num_threads;
-  planner::StepOptions options = step_options(config, split, prepare_options.purpose);
+  planner::StepOptions options = step_options(config, split, loader.documents, prepare_options.purpose);
   options.pipeline.dump_dir = prepare_options.dump_ir;
   PLIMSOLL_ASSIGN(auto programs, planner::build_training_programs(model, options, backend));
   planner::PlanReport report;
   report.host_pageable_bytes = host_bytes(model, config, num_threads);
   if (options.training) {
-    const LoaderOptions loader = loader_options(config);
     report.host_pageable_bytes += checkpoint_host_bytes(model, programs.session) +
                                   Loader::host_bytes(loader, config.data.sequence_length) +
                                   loader.num_threads * kStackBytesPerThread;
@@ -150,11 +150,11 @@ struct Planned {
 /// The plan of the largest micro-batch that fits; where none does, of the one that needs least. Memory grows
 /// with the micro-batch, so bisection finds it. The whole batch at once stands apart: it alone has no
 /// accumulators, and may need less than smaller ones.
-Result<Planned> choose_split(const RunConfig& config, const models::Model& model,
+Result<Planned> choose_split(const RunConfig& config, const models::Model& model, const LoaderOptions& loader,
                              const runtime::Backend& backend, const PrepareOptions& options) {
   const std::vector<BatchSplit> splits = candidate_splits(config.training);
   const auto plan = [&](size_t i) -> Result<Planned> {
-    PLIMSOLL_ASSIGN(auto planned, plan_split(config, model, splits[i], backend, options));
+    PLIMSOLL_ASSIGN(auto planned, plan_split(config, model, splits[i], loader, backend, options));
     return Planned{splits[i], std::move(planned.first), std::move(planned.second)};
   };
   int64_t whole_peak = std::numeric_limits<int64_t>::max();
@@ -210,8 +210,8 @@ Result<Prepared> prepare(const RunConfig& config, const runtime::Backend& backen
   PLIMSOLL_ASSIGN(std::unique_ptr<models::Model> model, models::make_model(model_config));
   PLIMSOLL_TRY(check_overrides(config.model, model_config));
   PLIMSOLL_TRY(check_against_model(config, model->max_positions()));
-  Prepared prepared{std::move(model_config), std::move(model), {}, {}, {}, 0};
-  PLIMSOLL_ASSIGN(Planned planned, choose_split(config, *prepared.model, backend, options));
+  Prepared prepared{std::move(model_config), std::move(model), {}, {}, {}, 0, loader_options(config)};
+  PLIMSOLL_ASSIGN(Planned planned, choose_split(config, *prepared.model, prepared.loader, backend, options));
   prepared.split = planned.split;
   prepared.programs = std::move(planned.programs);
   prepared.report = std::move(planned.report);

@@ -4,6 +4,7 @@
 
 #include <memory>
 
+#include "data/loader.h"
 #include "models/model.h"
 #include "planner/report.h"
 #include "planner/step_programs.h"
@@ -27,6 +28,7 @@ struct Prepared {
   planner::TrainingPrograms programs;
   planner::PlanReport report;
   int64_t host_scratch_bytes = 0;  ///< the one host buffer: reading data, summing dumped gradients
+  LoaderOptions loader;            ///< how the training reads ahead
 };
 
 /// Plans the run for `backend`. Where micro_batch_size is auto, takes the largest divisor of the global batch

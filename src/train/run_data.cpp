@@ -69,8 +69,8 @@ TrainingDataOptions training_data_options(const RunConfig& config, int64_t vocab
   return options;
 }
 
-std::vector<std::string> packing_notes(const TrainingData& data, const DataSettings& settings) {
-  const bool apart = packs_documents(settings);
+std::vector<std::string> packing_notes(const TrainingData& data) {
+  const bool apart = data.pack_options().mode != PackMode::kStream;
   std::vector<std::string> lines;
   for (const auto& source : data.sources()) {
     if (source->pack_report() == nullptr) continue;

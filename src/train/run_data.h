@@ -43,7 +43,7 @@ Result<RunData> prepare_data(const RunConfig& config, const PrepareDataOptions& 
 /// How TrainingData is to read one of the two sides.
 TrainingDataOptions training_data_options(const RunConfig& config, int64_t vocab_size, bool eval);
 /// A line for each packed source: what packing made, and what of the data does not stand in it.
-std::vector<std::string> packing_notes(const TrainingData& data, const DataSettings& settings);
+std::vector<std::string> packing_notes(const TrainingData& data);
 /// Scratch through which one thread reads sequences, of whatever kind.
 int64_t data_scratch_bytes(const RunConfig& config);
 /// How the training reads ahead; what it takes is in the plan.

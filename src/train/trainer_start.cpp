@@ -47,7 +47,7 @@ Result<std::unique_ptr<Trainer>> Trainer::create(const RunConfig& config, Prepar
   PLIMSOLL_TRY(trainer->initialise(options));
   if (options.synthetic_data) return trainer;
   PLIMSOLL_TRY(trainer->make_writer(options.note));
-  trainer->loader_ = std::make_unique<Loader>(*trainer->train_data_, loader_options(config),
+  trainer->loader_ = std::make_unique<Loader>(*trainer->train_data_, trainer->prepared_.loader,
                                               trainer->step_ * config.training.global_batch_size);
   return trainer;
 }
@@ -69,11 +69,10 @@ Status Trainer::open_data(const TrainerOptions& options) {
         TrainingData::open(files.train, training_data_options(config_, vocab_size, /*eval=*/false)));
     train_data_ = std::make_unique<TrainingData>(std::move(train));
     num_sequences = train_data_->num_sequences();
-    for (const std::string& line : packing_notes(*train_data_, config_.data)) options.note(line);
+    for (const std::string& line : packing_notes(*train_data_)) options.note(line);
     if (config_.data.evaluates()) {
       PLIMSOLL_ASSIGN(evaluator_, Evaluator::open(config_, files.eval, *prepared_.model));
-      for (const std::string& line : packing_notes(evaluator_->data(), config_.data))
-        options.note("evaluation: " + line);
+      for (const std::string& line : packing_notes(evaluator_->data())) options.note("evaluation: " + line);
     }
   }
   total_steps_ = plimsoll::total_steps(config_.training, num_sequences);

@@ -3,7 +3,6 @@
 #include <gtest/gtest.h>
 
 #include <fstream>
-#include <sstream>
 
 #include "cli/run_plimsoll.h"
 #include "data/shard.h"
@@ -31,17 +30,6 @@ std::string write_shard(const std::string& path, const std::vector<int>& lengths
   }
   EXPECT_TRUE(writer->finish());
   return path;
-}
-
-std::vector<Tree> objects(const std::string& out) {
-  std::vector<Tree> result;
-  std::istringstream lines(out);
-  for (std::string line; std::getline(lines, line);) {
-    auto tree = parse_json(line);
-    EXPECT_TRUE(tree && tree->kind == Tree::Kind::kMap) << line;
-    if (tree) result.push_back(std::move(*tree));
-  }
-  return result;
 }
 
 TEST(InspectShard, TellsWhatIsInIt) {

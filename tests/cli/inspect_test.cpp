@@ -4,7 +4,6 @@
 
 #include <cstring>
 #include <functional>
-#include <sstream>
 
 #include "cli/run_plimsoll.h"
 #include "io/json.h"
@@ -18,18 +17,6 @@ namespace {
 using testing::HasSubstr;
 using testing::IsEmpty;
 using testing::Not;
-
-/// The lines of --json; each must be an object.
-std::vector<Tree> objects(const std::string& out) {
-  std::vector<Tree> result;
-  std::istringstream lines(out);
-  for (std::string line; std::getline(lines, line);) {
-    auto tree = parse_json(line);
-    EXPECT_TRUE(tree && tree->kind == Tree::Kind::kMap) << line;
-    if (tree) result.push_back(std::move(*tree));
-  }
-  return result;
-}
 
 struct Numbers {
   SafetensorsEntry entry;

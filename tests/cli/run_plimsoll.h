@@ -3,10 +3,12 @@
 
 #include <gtest/gtest.h>
 
+#include <sstream>
 #include <string>
 #include <vector>
 
 #include "cli/commands.h"
+#include "io/json.h"
 
 namespace plimsoll::cli {
 
@@ -26,6 +28,18 @@ inline Outcome run_plimsoll(std::vector<std::string> words) {
   outcome.out = testing::internal::GetCapturedStdout();
   outcome.err = testing::internal::GetCapturedStderr();
   return outcome;
+}
+
+/// The lines of --json; each must be an object.
+inline std::vector<Tree> objects(const std::string& out) {
+  std::vector<Tree> result;
+  std::istringstream lines(out);
+  for (std::string line; std::getline(lines, line);) {
+    auto tree = parse_json(line);
+    EXPECT_TRUE(tree && tree->kind == Tree::Kind::kMap) << line;
+    if (tree) result.push_back(std::move(*tree));
+  }
+  return result;
 }
 
 }  // namespace plimsoll::cli

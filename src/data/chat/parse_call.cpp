@@ -36,6 +36,12 @@ bool ExprParser::call_arguments(Expr& callee) {
   return expect_op(")");
 }
 
+Expr* ExprParser::call(Expr* callee) {
+  Expr* expr = make(ExprKind::kCall, now().line);
+  expr->a = callee;
+  return call_arguments(*expr) && finish(*expr) ? expr : nullptr;
+}
+
 Expr* ExprParser::filters_and_tests(Expr* expr) {
   while (expr != nullptr) {
     if (now().is("|")) {
@@ -43,9 +49,7 @@ Expr* ExprParser::filters_and_tests(Expr* expr) {
     } else if (now().is_name("is")) {
       expr = test(expr);
     } else if (now().is("(")) {
-      Expr* call = make(ExprKind::kCall, now().line);
-      call->a = expr;
-      expr = call_arguments(*call) && finish(*call) ? call : nullptr;
+      expr = call(expr);
     } else {
       break;
     }

@@ -333,9 +333,7 @@ Expr* ExprParser::postfix(Expr* expr) {
     if (now().is(".") || now().is("[")) {
       expr = subscript(expr);
     } else if (now().is("(")) {
-      Expr* call = make(ExprKind::kCall, now().line);
-      call->a = expr;
-      expr = call_arguments(*call) && finish(*call) ? call : nullptr;
+      expr = call(expr);
     } else {
       break;
     }

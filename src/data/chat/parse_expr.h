@@ -76,6 +76,7 @@ class ExprParser {
   Expr* primary();
   Expr* constant(const Value& value, int line);
   Expr* postfix(Expr* expr);
+  Expr* call(Expr* callee);
   Expr* filters_and_tests(Expr* expr);
   Expr* test(Expr* value);
   Expr* filter(Expr* value);

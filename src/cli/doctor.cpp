@@ -44,7 +44,7 @@ Status print_report() {
   std::string features;
   for (const auto& f : cpu::cpu_features()) features += (features.empty() ? "" : " ") + f;
   print_row("features", features);
-  print_row("kernels", fmt::format("{} (PLIMSOLL_ISA caps it: portable, avx2, avx512)",
+  print_row("kernels", fmt::format("{} (PLIMSOLL_ISA caps it: portable, avx2, avx512, avx512_bf16, amx)",
                                    cpu::isa_name(cpu::current_isa())));
   print_row("huge pages", first_line_after("/sys/kernel/mm/transparent_hugepage/enabled", ""));
   const auto overhead = planner::load_overhead();

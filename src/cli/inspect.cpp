@@ -82,7 +82,19 @@ Status inspect_directory(const std::string& directory, const InspectArguments& a
   return inspect_files(files, arguments);
 }
 
+Error usage(const std::string& what, const std::string& hint) {
+  return {ErrorCode::kInvalidArgument, what, "plimsoll inspect", hint};
+}
+
 Status inspect(const InspectArguments& arguments) {
+  if (arguments.formats) {
+    if (arguments.path.empty() && arguments.as.empty()) return inspect_formats(arguments.json);
+    return usage("--formats takes no file", "name a file with --as FORMAT to see what a format does to it");
+  }
+  if (arguments.path.empty()) return usage("the file is missing", "see plimsoll inspect --help");
+  if (!arguments.as.empty()) return inspect_as(arguments);
+  if (!arguments.output.empty())
+    return usage("--output goes with --as", "name the format: --as bf16, or another of --formats");
   std::error_code code;
   if (std::filesystem::is_directory(arguments.path, code))
     return inspect_directory(arguments.path, arguments);
@@ -103,17 +115,28 @@ Command add_inspect(CLI::App& app) {
   command
       .add_option("path", arguments->path,
                   "a safetensors file, a model's folder or its id in the hub's local cache, a checkpoint")
-      ->required()
       ->type_name("FILE|DIR");
   command.add_flag("--json", arguments->json,
                    "one JSON object a line on stdout and nothing else, sizes exact");
   command.add_flag("--tensors", arguments->tensors,
                    "folders: each tensor with its statistics, as files have them");
+  command
+      .add_option("--as", arguments->as,
+                  "what rounding to this format does to each tensor of a safetensors file")
+      ->type_name("FORMAT");
+  command
+      .add_option("--output", arguments->output,
+                  "with --as: codes, scales and the numbers that they stand for, as safetensors")
+      ->type_name("OUT.safetensors");
+  command.add_flag("--formats", arguments->formats, "the number formats: bits, range, steps");
   command.footer(
       "min, max, mean and std are of the finite numbers, std that of the population.\n"
       "examples: plimsoll inspect model.safetensors\n"
       "          plimsoll inspect runs/one/checkpoint-100 --tensors\n"
-      "exit codes: 0, or 65 where a file is damaged or the weights are not those of config.json");
+      "          plimsoll inspect model.safetensors --as mxfp8 --output rounded.safetensors\n"
+      "          plimsoll inspect --formats\n"
+      "exit codes: 0, 2 for an unknown format, 65 where a file is damaged or the weights are not those of "
+      "config.json");
   return [arguments](const Environment&) { return inspect(*arguments); };
 }
 

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -15,6 +16,9 @@ struct InspectArguments {
   std::string path;
   bool json = false;
   bool tensors = false;  ///< the table of tensors for folders too
+  bool formats = false;  ///< the table of number formats instead
+  std::string as;        ///< a format to round the file's tensors to
+  std::string output;    ///< where what came of it goes
 };
 
 /// What is known of one thing, told once: lines "label  text" for people, or one JSON object.
@@ -38,6 +42,10 @@ void add_totals(Facts& facts, const std::vector<WeightRef>& tensors);
 std::string dtypes_text(const std::vector<WeightRef>& tensors);
 /// Measures and prints all, one JSON object or row each, the totals last; "layers.2" before "layers.10".
 Status print_tensors(std::vector<WeightRef> tensors, bool json);
+/// "0", "12.5%", "<0.1%".
+std::string share_text(int64_t part, int64_t whole);
+/// "layers.2" before "layers.10": runs of digits compare as numbers.
+bool natural_less(std::string_view a, std::string_view b);
 /// All tensors of a file.
 std::vector<WeightRef> tensors_of(const SafetensorsFile& file);
 
@@ -46,5 +54,12 @@ std::vector<WeightRef> tensors_of(const SafetensorsFile& file);
 Status inspect_model(const std::string& directory, const InspectArguments& arguments);
 /// A folder with checkpoint.json; reads every byte. Errors: kBadData where it is damaged.
 Status inspect_checkpoint(const std::string& directory, const InspectArguments& arguments);
+/// A safetensors file's tensors rounded to `arguments.as`: prints what that does to each, writes codes,
+/// scales and the numbers that they stand for where `arguments.output` is given. Memory: a few MiB a thread.
+/// Errors: kInvalidArgument for an unknown format (the nearest is named) and for an output that is the input;
+/// kBadData and kIo of the file.
+Status inspect_as(const InspectArguments& arguments);
+/// The table of formats.
+Status inspect_formats(bool json);
 
 }  // namespace plimsoll::cli

@@ -38,39 +38,8 @@ std::map<std::string, Totals> by_dtype(const std::vector<WeightRef>& refs) {
 
 bool is_digit(char c) { return c >= '0' && c <= '9'; }
 
-/// Runs of digits compare as numbers.
-bool natural_less(std::string_view a, std::string_view b) {
-  while (!a.empty() && !b.empty()) {
-    if (is_digit(a[0]) && is_digit(b[0])) {
-      const auto take = [](std::string_view& text) {
-        text.remove_prefix(std::min(text.find_first_not_of('0'), text.size()));
-        size_t n = 0;
-        while (n < text.size() && is_digit(text[n])) ++n;
-        const std::string_view digits = text.substr(0, n);
-        text.remove_prefix(n);
-        return digits;
-      };
-      const std::string_view x = take(a), y = take(b);
-      if (x.size() != y.size()) return x.size() < y.size();
-      if (x != y) return x < y;
-    } else {
-      if (a[0] != b[0]) return a[0] < b[0];
-      a.remove_prefix(1);
-      b.remove_prefix(1);
-    }
-  }
-  return a.size() < b.size();
-}
-
 std::string shape_text(const SafetensorsTensor& tensor) {
   return fmt::format("[{}]", fmt::join(tensor.shape, ", "));
-}
-
-/// "0", "12.5%", "<0.1%".
-std::string share_text(int64_t part, int64_t whole) {
-  if (part == 0) return "0";
-  const double percent = 100.0 * static_cast<double>(part) / static_cast<double>(whole);
-  return percent < 0.1 ? "<0.1%" : fmt::format("{:.1f}%", percent);
 }
 
 Tree tensor_json(const WeightRef& ref, const TensorStats& stats) {
@@ -110,6 +79,35 @@ std::vector<std::string> tensor_row(const SafetensorsTensor& t, const TensorStat
 }
 
 }  // namespace
+
+bool natural_less(std::string_view a, std::string_view b) {
+  while (!a.empty() && !b.empty()) {
+    if (is_digit(a[0]) && is_digit(b[0])) {
+      const auto take = [](std::string_view& text) {
+        text.remove_prefix(std::min(text.find_first_not_of('0'), text.size()));
+        size_t n = 0;
+        while (n < text.size() && is_digit(text[n])) ++n;
+        const std::string_view digits = text.substr(0, n);
+        text.remove_prefix(n);
+        return digits;
+      };
+      const std::string_view x = take(a), y = take(b);
+      if (x.size() != y.size()) return x.size() < y.size();
+      if (x != y) return x < y;
+    } else {
+      if (a[0] != b[0]) return a[0] < b[0];
+      a.remove_prefix(1);
+      b.remove_prefix(1);
+    }
+  }
+  return a.size() < b.size();
+}
+
+std::string share_text(int64_t part, int64_t whole) {
+  if (part == 0) return "0";
+  const double percent = 100.0 * static_cast<double>(part) / static_cast<double>(whole);
+  return percent < 0.1 ? "<0.1%" : fmt::format("{:.1f}%", percent);
+}
 
 Facts::Facts(const std::string& event) : object_(Tree::map({{"event", Tree::of(event)}})) {}
 

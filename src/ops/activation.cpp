@@ -15,15 +15,15 @@ Result<Types> infer_swiglu(const OpTypes& t) {
   Operands in(t, 1, {"gate_up"});
   if (!in) return in.error();
   const Shape& x = t.inputs[0].shape;
-  in.dtypes(DType::kF32).require(x.dim(-1) % 2 == 0, "the last axis is not gate and up side by side", {0});
-  return in.results({{DType::kF32, with_last(x, std::max<int64_t>(x.dim(-1) / 2, 1))}});
+  in.floating().require(x.dim(-1) % 2 == 0, "the last axis is not gate and up side by side", {0});
+  return in.results({{t.inputs[0].dtype, with_last(x, std::max<int64_t>(x.dim(-1) / 2, 1))}});
 }
 
 Result<Types> infer_swiglu_grad(const OpTypes& t) {
   Operands in(t, 2, {"dy", "gate_up"});
   if (!in) return in.error();
   const Shape& dy = t.inputs[0].shape;
-  in.dtypes(DType::kF32).shaped(1, with_last(dy, 2 * dy.dim(-1)));
+  in.floating().shaped(1, with_last(dy, 2 * dy.dim(-1)));
   return in.results({t.inputs[1]});
 }
 
@@ -64,7 +64,7 @@ Cost cost_swiglu_grad(const OpTypes& t) {
 Result<Types> infer_bias_gelu(const OpTypes& t) {
   Operands in(t, 2, {"x", "bias"});
   if (!in) return in.error();
-  in.dtypes(DType::kF32).shaped(1, Shape{t.inputs[0].shape.dim(-1)});
+  in.floating().shaped(1, Shape{t.inputs[0].shape.dim(-1)});
   in.require(is_gelu_kind(t.attrs.str("approximate")), kGeluKinds);
   return in.results({t.inputs[0]});
 }
@@ -72,9 +72,9 @@ Result<Types> infer_bias_gelu(const OpTypes& t) {
 Result<Types> infer_bias_gelu_grad(const OpTypes& t) {
   Operands in(t, 3, {"dy", "x", "bias"});
   if (!in) return in.error();
-  in.dtypes(DType::kF32).shaped(1, t.inputs[0].shape).shaped(2, Shape{t.inputs[0].shape.dim(-1)});
+  in.floating().shaped(1, t.inputs[0].shape).shaped(2, Shape{t.inputs[0].shape.dim(-1)});
   in.require(is_gelu_kind(t.attrs.str("approximate")), kGeluKinds);
-  return in.results({t.inputs[0]});
+  return in.results({t.inputs[1]});
 }
 
 void vjp_bias_gelu(VjpContext& ctx) {

@@ -16,11 +16,14 @@ namespace {
 // ---- inference
 // -----------------------------------------------------------------------------------------------------
 
-/// The places of the optional operands: documents, and behind them what dropout draws from.
-void check_common(Operands& in, const OpTypes& t, const Extents& e, size_t doc_start) {
+constexpr size_t kNoStatistic = 99;
+
+/// The places of the optional operands: documents, and behind them what dropout draws from. `lse`: the place
+/// of that statistic in a derivative, any other place else.
+void check_common(Operands& in, const OpTypes& t, const Extents& e, size_t doc_start, size_t lse) {
   const int64_t window = t.attrs.i64("window");
   const size_t random = doc_start + 1;
-  in.dtypes(DType::kF32, {doc_start, random}).shaped(doc_start, Shape{e.batch, e.tokens});
+  in.floating({lse}, {doc_start, random}).shaped(doc_start, Shape{e.batch, e.tokens});
   in.shaped(random, Shape{4});
   const bool drops = t.attrs.find("p") != nullptr && t.attrs.find("key") != nullptr;
   in.require(drops == t.has(random), "p and key go with random");
@@ -46,7 +49,7 @@ Result<Types> infer_attention(const OpTypes& t) {
   if (in) check_separate(in, t);
   if (!in) return in.error();
   const Extents e = extents_of(t.inputs[0].shape, t.inputs[1].shape);
-  check_common(in, t, e, 3);
+  check_common(in, t, e, 3, kNoStatistic);
   return in.results({t.inputs[0], {DType::kF32, Shape{e.batch, e.heads, e.tokens}}});
 }
 
@@ -56,7 +59,7 @@ Result<Types> infer_attention_grad(const OpTypes& t) {
   if (!in) return in.error();
   const Shape& q = t.inputs[0].shape;
   const Extents e = extents_of(q, t.inputs[1].shape);
-  check_common(in, t, e, 6);
+  check_common(in, t, e, 6, 4);
   in.shaped(3, q).shaped(4, Shape{e.batch, e.heads, e.tokens}).shaped(5, q);
   return in.results({t.inputs[0], t.inputs[1], t.inputs[2]});
 }
@@ -79,8 +82,8 @@ Result<Types> infer_attention_packed(const OpTypes& t) {
   if (in) check_packed(in, t);
   if (!in) return in.error();
   const Extents e = extents_of(t.inputs[0].shape, t.attrs);
-  check_common(in, t, e, 1);
-  return in.results({{DType::kF32, Shape{e.batch, e.tokens, e.heads * e.head_dim}},
+  check_common(in, t, e, 1, kNoStatistic);
+  return in.results({{t.inputs[0].dtype, Shape{e.batch, e.tokens, e.heads * e.head_dim}},
                      {DType::kF32, Shape{e.batch, e.heads, e.tokens}}});
 }
 
@@ -90,7 +93,7 @@ Result<Types> infer_attention_packed_grad(const OpTypes& t) {
   if (!in) return in.error();
   const Extents e = extents_of(t.inputs[0].shape, t.attrs);
   const Shape out{e.batch, e.tokens, e.heads * e.head_dim};
-  check_common(in, t, e, 4);
+  check_common(in, t, e, 4, 2);
   return in.shaped(1, out).shaped(2, Shape{e.batch, e.heads, e.tokens}).shaped(3, out).results({t.inputs[0]});
 }
 

@@ -9,7 +9,7 @@ Result<Types> infer_cross_entropy(const OpTypes& t) {
   Operands in(t, 3, {"logits", "targets", "grad_scale", "acc"});
   if (!in) return in.error();
   const Shape rows = without_last(t.inputs[0].shape);
-  in.dtypes(DType::kF32, {1}).shaped(1, rows).shaped(2, Shape{1}).shaped(3, Shape{1});
+  in.floating({2, 3}, {1}).shaped(1, rows).shaped(2, Shape{1}).shaped(3, Shape{1});
   return in.results({{DType::kF32, Shape{1}}, {DType::kF32, rows}});
 }
 
@@ -17,7 +17,7 @@ Result<Types> infer_cross_entropy_grad(const OpTypes& t) {
   Operands in(t, 4, {"logits", "targets", "lse", "grad_scale"});
   if (!in) return in.error();
   const Shape rows = without_last(t.inputs[0].shape);
-  in.dtypes(DType::kF32, {1}).shaped(1, rows).shaped(2, rows).shaped(3, Shape{1});
+  in.floating({2, 3}, {1}).shaped(1, rows).shaped(2, rows).shaped(3, Shape{1});
   return in.results({t.inputs[0]});
 }
 

@@ -12,14 +12,20 @@ namespace {
 // ---- two operands of one shape
 // -----------------------------------------------------------------------------------
 
-Result<Types> infer_pair(const OpTypes& t, std::vector<std::string_view> names) {
+Operands check_pair(const OpTypes& t, std::vector<std::string_view> names) {
   Operands in(t, 2, std::move(names));
-  if (!in) return in.error();
-  in.dtypes(DType::kF32).require(t.inputs[0].shape == t.inputs[1].shape, "shapes differ", {0, 1});
-  return in.results({t.inputs[0]});
+  if (in) in.floating().require(t.inputs[0].shape == t.inputs[1].shape, "shapes differ", {0, 1});
+  return in;
 }
-Result<Types> infer_binary(const OpTypes& t) { return infer_pair(t, {"x", "y"}); }
-Result<Types> infer_unary_grad(const OpTypes& t) { return infer_pair(t, {"dy", "x"}); }
+Result<Types> infer_binary(const OpTypes& t) {
+  Operands in = check_pair(t, {"x", "y"});
+  if (!in) return in.error();
+  return in.results({{widest(t.inputs[0].dtype, t.inputs[1].dtype), t.inputs[0].shape}});
+}
+Result<Types> infer_unary_grad(const OpTypes& t) {
+  Operands in = check_pair(t, {"dy", "x"});
+  return in ? in.results({t.inputs[1]}) : in.error();
+}
 
 void vjp_add(VjpContext& ctx) {
   const ValueId dy = ctx.cotangent(0);
@@ -52,7 +58,7 @@ void reference_mul(RefContext& ctx) {
 Result<Types> infer_scale(const OpTypes& t) {
   Operands in(t, 2, {"x", "s"});
   if (!in) return in.error();
-  in.dtypes(DType::kF32).shaped(1, Shape{1});
+  in.floating({1}).shaped(1, Shape{1});
   return in.results({t.inputs[0]});
 }
 
@@ -76,7 +82,7 @@ void reference_scale(RefContext& ctx) {
 Result<Types> infer_bias_add(const OpTypes& t) {
   Operands in(t, 2, {"x", "bias"});
   if (!in) return in.error();
-  in.dtypes(DType::kF32).shaped(1, Shape{t.inputs[0].shape.dim(-1)});
+  in.floating().shaped(1, Shape{t.inputs[0].shape.dim(-1)});
   return in.results({t.inputs[0]});
 }
 
@@ -99,13 +105,13 @@ void reference_bias_add(RefContext& ctx) {
 Result<Types> infer_silu(const OpTypes& t) {
   Operands in(t, 1, {"x"});
   if (!in) return in.error();
-  return in.dtypes(DType::kF32).results({t.inputs[0]});
+  return in.floating().results({t.inputs[0]});
 }
 
 Result<Types> infer_gelu(const OpTypes& t) {
   Operands in(t, 1, {"x"});
   if (!in) return in.error();
-  in.dtypes(DType::kF32).require(is_gelu_kind(t.attrs.str("approximate")), kGeluKinds);
+  in.floating().require(is_gelu_kind(t.attrs.str("approximate")), kGeluKinds);
   return in.results({t.inputs[0]});
 }
 

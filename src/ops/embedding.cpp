@@ -12,19 +12,19 @@ Result<Types> infer_embedding(const OpTypes& t) {
   if (!in) return in.error();
   const Shape& table = t.inputs[0].shape;
   const Shape& ids = t.inputs[1].shape;
-  in.dtypes(DType::kF32, {1}).require(table.rank() == 2, "table must have two axes", {0});
+  in.floating({}, {1}).require(table.rank() == 2, "table must have two axes", {0});
   in.require(ids.rank() < Shape::kMaxRank, "ids have too many axes", {1});
   std::vector<int64_t> extents(ids.dims().begin(), ids.dims().end());
   extents.push_back(table.dim(1));
-  return in.results({{DType::kF32, shape_of(extents).value_or(Shape{})}});
+  return in.results({{t.inputs[0].dtype, shape_of(extents).value_or(Shape{})}});
 }
 
 /// dy and ids agree; `rows` x H is the table.
 Operands& check_tokens(Operands& in, const OpTypes& t, size_t dy, size_t ids) {
   const Shape& tokens = t.inputs[ids].shape;
   const Shape& grad = t.inputs[dy].shape;
-  return in.dtypes(DType::kF32, {ids})
-      .require(grad.rank() >= 2 && without_last(grad) == tokens, "tokens differ", {dy, ids});
+  return in.floating({}, {ids}).require(grad.rank() >= 2 && without_last(grad) == tokens, "tokens differ",
+                                        {dy, ids});
 }
 
 Result<Types> infer_embedding_grad(const OpTypes& t) {
@@ -33,7 +33,9 @@ Result<Types> infer_embedding_grad(const OpTypes& t) {
   const int64_t rows = t.attrs.i64("rows");
   const auto table = shape_of({rows, t.inputs[0].shape.dim(-1)});
   check_tokens(in, t, 0, 1).require(table.has_value(), fmt::format("rows {} out of range", rows));
-  return in.shaped(2, table.value_or(Shape{1})).results({{DType::kF32, table.value_or(Shape{1})}});
+  const DType dtype = out_dtype(in, t, DType::kF32);
+  in.shaped(2, table.value_or(Shape{1})).same_dtype(2, dtype);
+  return in.results({{dtype, table.value_or(Shape{1})}});
 }
 
 Result<Types> infer_embedding_grad_add(const OpTypes& t) {
@@ -53,6 +55,7 @@ void vjp_embedding(VjpContext& ctx) {
   const int64_t rows = b.type(op.inputs[0]).shape.dim(0);
   ir::Attrs attrs{{"rows", rows}};
   if (const ir::Attr* padding = op.attrs.find("padding")) attrs.set("padding", *padding);
+  attrs = with_out(std::move(attrs), b.type(op.inputs[0]).dtype);
   ctx.add(0, b.op("embedding_grad", {dy, op.inputs[1]}, std::move(attrs)));
 }
 
@@ -134,7 +137,7 @@ OpGroup embedding_ops() {
        .summary = "the table's gradient",
        .min_inputs = 2,
        .max_inputs = 3,
-       .attrs = {int_attr("rows"), padding},
+       .attrs = {int_attr("rows"), padding, out_attr()},
        .infer = infer_embedding_grad,
        .cost = cost_embedding_grad,
        .reference = reference_embedding_grad,

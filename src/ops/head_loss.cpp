@@ -5,6 +5,7 @@
 #include "base/check.h"
 #include "ops/cross_entropy_math.h"
 #include "ops/operands.h"
+#include "ops/rounding.h"
 
 namespace plimsoll::ops {
 namespace {
@@ -15,11 +16,13 @@ Result<Types> infer_head_loss(const OpTypes& t) {
   const Shape& x = t.inputs[0].shape;
   const Shape& weight = t.inputs[1].shape;
   const int64_t chunk = t.attrs.i64("chunk_tokens");
-  in.dtypes(DType::kF32, {2}).require(weight.rank() == 2, "weight must have two axes", {1});
+  in.floating({3, 4}, {2}).require(weight.rank() == 2, "weight must have two axes", {1});
   in.require(x.dim(-1) == weight.dim(t.attrs.flag("transposed") ? 0 : 1), "inner dimensions differ", {0, 1});
   in.shaped(2, without_last(x)).shaped(3, Shape{1}).shaped(4, Shape{1}).shaped(5, weight);
   in.require(chunk >= kGranule && chunk % kGranule == 0,
              fmt::format("chunk_tokens must be a positive multiple of {}, is {}", kGranule, chunk));
+  check_precision(in, t);
+  in.same_dtype(5, t.inputs[1].dtype);
   const TensorType loss{DType::kF32, Shape{1}};
   if (t.attrs.flag("grad")) return in.results({loss, t.inputs[0], t.inputs[1]});
   in.require(!t.has(5), "acc_dw needs grad");
@@ -46,7 +49,8 @@ Cost cost_head_loss(const OpTypes& t) {
 
 /// Operands and results of the reference, by name.
 struct HeadLoss {
-  const std::vector<double>&x, &weight, &targets;
+  std::vector<double> x, weight;
+  const std::vector<double>& targets;
   size_t inner, classes;
   bool transposed;
   [[nodiscard]] size_t weight_at(size_t v, size_t i) const {
@@ -65,14 +69,17 @@ void add_row_gradients(const HeadLoss& h, size_t row, const std::vector<double>&
 
 void reference_head_loss(RefContext& ctx) {
   const bool transposed = ctx.op.attrs.flag("transposed");
-  const HeadLoss h{ctx.inputs[0]->data,
-                   ctx.inputs[1]->data,
+  const HeadLoss h{operand_of(ctx, *ctx.inputs[0]),
+                   operand_of(ctx, *ctx.inputs[1]),
                    ctx.inputs[2]->data,
                    at(ctx.inputs[0]->type.shape.dim(-1)),
                    at(ctx.inputs[1]->type.shape.dim(transposed ? 1 : 0)),
                    transposed};
   const auto optional = [&](size_t i) { return i < ctx.inputs.size() ? ctx.inputs[i] : nullptr; };
   const bool grad = ctx.op.attrs.flag("grad");
+  const auto precision = ctx.op.attrs.find("precision") == nullptr
+                             ? std::nullopt
+                             : parse_precision(ctx.op.attrs.str("precision"));
   double& loss = ctx.outputs[0]->data[0];
   if (optional(4) != nullptr) loss = optional(4)->data[0];
   if (grad && optional(5) != nullptr) ctx.outputs[2]->data = optional(5)->data;
@@ -87,6 +94,8 @@ void reference_head_loss(RefContext& ctx) {
     if (counts(h.targets[row])) loss += lse - logits[static_cast<size_t>(h.targets[row])];
     if (!grad) continue;
     cross_entropy_slope(logits.data(), h.classes, lse, h.targets[row], ctx.inputs[3]->data[0], slope.data());
+    if (precision)
+      for (double& s : slope) s = rounded(s, *precision);
     add_row_gradients(h, row, slope, *ctx.outputs[1], *ctx.outputs[2]);
   }
 }
@@ -99,7 +108,7 @@ OpGroup head_loss_ops() {
        .summary = "linear and cross_entropy in chunks of tokens",
        .min_inputs = 4,
        .max_inputs = 6,
-       .attrs = {bool_attr("grad"), bool_attr("transposed"), int_attr("chunk_tokens")},
+       .attrs = {bool_attr("grad"), bool_attr("transposed"), int_attr("chunk_tokens"), precision_attr()},
        .infer = infer_head_loss,
        .vjp = vjp_head_loss,
        .cost = cost_head_loss,

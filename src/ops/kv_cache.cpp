@@ -14,7 +14,7 @@ Result<Types> infer_cache_update(const OpTypes& t) {
   if (!in) return in.error();
   const Shape& cache = t.inputs[0].shape;
   const Shape& x = t.inputs[1].shape;
-  in.dtypes(DType::kF32, {2}).require(cache.rank() == 4, "cache must be [B,S,kv_heads,head_dim]", {0});
+  in.floating({}, {2}).require(cache.rank() == 4, "cache must be [B,S,kv_heads,head_dim]", {0});
   in.require(
       x.rank() == 4 && x.dim(0) == cache.dim(0) && x.dim(2) == cache.dim(2) && x.dim(3) == cache.dim(3),
       "x must be [B,T,kv_heads,head_dim] as cache", {0, 1});
@@ -47,7 +47,7 @@ Result<Types> infer_attention_cached(const OpTypes& t) {
   if (!in) return in.error();
   const Shape& q = t.inputs[0].shape;
   const Shape& k = t.inputs[1].shape;
-  in.dtypes(DType::kF32, {3}).require(q.rank() == 4, "q must be [B,T,heads,head_dim]", {0});
+  in.floating({}, {3}).require(q.rank() == 4, "q must be [B,T,heads,head_dim]", {0});
   in.require(k.rank() == 4 && k.dim(0) == q.dim(0) && k.dim(3) == q.dim(3),
              "k must be [B,S,kv_heads,head_dim] as q", {0, 1});
   if (!in) return in.error();

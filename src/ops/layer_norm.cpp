@@ -12,7 +12,7 @@ Result<Types> infer_layer_norm(const OpTypes& t) {
   Operands in(t, 3, {"x", "weight", "bias"});
   if (!in) return in.error();
   const Shape& x = t.inputs[0].shape;
-  in.dtypes(DType::kF32).shaped(1, Shape{x.dim(-1)}).shaped(2, Shape{x.dim(-1)});
+  in.floating().shaped(1, Shape{x.dim(-1)}).shaped(2, Shape{x.dim(-1)});
   const TensorType statistic{DType::kF32, without_last(x)};
   return in.results({t.inputs[0], statistic, statistic});
 }
@@ -21,9 +21,10 @@ Result<Types> infer_add_layer_norm(const OpTypes& t) {
   Operands in(t, 4, {"x", "residual", "weight", "bias"});
   if (!in) return in.error();
   const Shape& x = t.inputs[0].shape;
-  in.dtypes(DType::kF32).shaped(1, x).shaped(2, Shape{x.dim(-1)}).shaped(3, Shape{x.dim(-1)});
+  in.floating().shaped(1, x).shaped(2, Shape{x.dim(-1)}).shaped(3, Shape{x.dim(-1)});
   const TensorType statistic{DType::kF32, without_last(x)};
-  return in.results({t.inputs[0], t.inputs[0], statistic, statistic});
+  const TensorType sum{widest(t.inputs[0].dtype, t.inputs[1].dtype), x};
+  return in.results({sum, sum, statistic, statistic});
 }
 
 Result<Types> infer_grad(const OpTypes& t, size_t required, std::vector<std::string_view> names) {
@@ -31,9 +32,10 @@ Result<Types> infer_grad(const OpTypes& t, size_t required, std::vector<std::str
   if (!in) return in.error();
   const Shape& x = t.inputs[1].shape;
   const Shape row{x.dim(-1)};
-  in.dtypes(DType::kF32).shaped(0, x).shaped(2, row).shaped(3, without_last(x)).shaped(4, without_last(x));
+  in.floating({3, 4}).shaped(0, x).shaped(2, row).shaped(3, without_last(x)).shaped(4, without_last(x));
   if (required == 6) in.shaped(5, x);
   in.shaped(required, row).shaped(required + 1, row);
+  in.same_dtype(required, t.inputs[2].dtype).same_dtype(required + 1, t.inputs[2].dtype);
   return in.results({t.inputs[1], t.inputs[2], t.inputs[2]});
 }
 Result<Types> infer_layer_norm_grad(const OpTypes& t) {

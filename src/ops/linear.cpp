@@ -17,11 +17,12 @@ Result<Types> infer_linear(const OpTypes& t) {
   const Shape& x = t.inputs[0].shape;
   const Shape& weight = t.inputs[1].shape;
   const bool transposed = t.attrs.flag("transposed");
-  in.dtypes(DType::kF32).require(weight.rank() == 2, "weight must have two axes", {1});
+  in.floating().require(weight.rank() == 2, "weight must have two axes", {1});
   const int64_t inner = weight.dim(transposed ? 0 : 1);
   const int64_t outer = weight.dim(transposed ? 1 : 0);
   in.require(x.dim(-1) == inner, "inner dimensions differ", {0, 1}).shaped(2, Shape{outer});
-  return in.results({{DType::kF32, with_last(x, outer)}});
+  check_precision(in, t);
+  return in.results({{out_dtype(in, t, t.inputs[0].dtype), with_last(x, outer)}});
 }
 
 void vjp_linear(VjpContext& ctx) {
@@ -29,10 +30,19 @@ void vjp_linear(VjpContext& ctx) {
   Builder& b = ctx.builder();
   const ValueId dy = ctx.cotangent(0);
   if (!dy.valid()) return;
+  // Each gradient is of its operand's dtype, the products of the forward map's precision.
+  const auto attrs = [&](bool transposed, DType out, DType otherwise) {
+    ir::Attrs a{{"transposed", transposed}};
+    if (const ir::Attr* precision = op.attrs.find("precision")) a.set("precision", *precision);
+    if (out != otherwise) a.set("out", std::string(ir::name(out)));
+    return a;
+  };
   const bool transposed = op.attrs.flag("transposed");
-  if (ctx.wants(0)) ctx.add(0, linear(b, dy, op.inputs[1], {}, !transposed));
-  if (ctx.wants(1)) ctx.add(1, b.op("linear_dw", {op.inputs[0], dy}, {{"transposed", transposed}}));
-  if (op.inputs.size() > 2 && op.inputs[2].valid() && ctx.wants(2)) ctx.add(2, b.op("sum_rows", {dy}));
+  const DType x = b.type(op.inputs[0]).dtype, weight = b.type(op.inputs[1]).dtype;
+  if (ctx.wants(0)) ctx.add(0, b.op("linear", {dy, op.inputs[1]}, attrs(!transposed, x, b.type(dy).dtype)));
+  if (ctx.wants(1)) ctx.add(1, b.op("linear_dw", {op.inputs[0], dy}, attrs(transposed, weight, DType::kF32)));
+  if (op.inputs.size() > 2 && op.inputs[2].valid() && ctx.wants(2))
+    ctx.add(2, b.op("sum_rows", {dy}, with_out({}, b.type(op.inputs[2]).dtype)));
 }
 
 Cost cost_linear(const OpTypes& t) {
@@ -40,8 +50,7 @@ Cost cost_linear(const OpTypes& t) {
 }
 
 void reference_linear(RefContext& ctx) {
-  const auto& x = ctx.inputs[0]->data;
-  const auto& weight = ctx.inputs[1]->data;
+  const auto x = operand_of(ctx, *ctx.inputs[0]), weight = operand_of(ctx, *ctx.inputs[1]);
   const bool transposed = ctx.op.attrs.flag("transposed");
   const bool has_bias = ctx.inputs.size() > 2 && ctx.inputs[2] != nullptr;
   const size_t in = at(ctx.inputs[0]->type.shape.dim(-1));
@@ -62,10 +71,14 @@ Result<Types> infer_linear_dw(const OpTypes& t) {
   if (!in) return in.error();
   const Shape& x = t.inputs[0].shape;
   const Shape& dy = t.inputs[1].shape;
-  in.dtypes(DType::kF32).require(with_last(x, 1) == with_last(dy, 1), "rows differ", {0, 1});
+  in.floating().require(with_last(x, 1) == with_last(dy, 1), "rows differ", {0, 1});
+  check_precision(in, t);
   const Shape weight =
       t.attrs.flag("transposed") ? Shape{x.dim(-1), dy.dim(-1)} : Shape{dy.dim(-1), x.dim(-1)};
-  return in.shaped(2, weight).results({{DType::kF32, weight}});
+  const DType dtype = out_dtype(in, t, DType::kF32);
+  in.shaped(2, weight).same_dtype(2, DType::kF32);
+  in.require(!t.has(2) || dtype == DType::kF32, "a gradient is accumulated in f32");
+  return in.results({{dtype, weight}});
 }
 
 Cost cost_linear_dw(const OpTypes& t) {
@@ -73,8 +86,7 @@ Cost cost_linear_dw(const OpTypes& t) {
 }
 
 void reference_linear_dw(RefContext& ctx) {
-  const auto& x = ctx.inputs[0]->data;
-  const auto& dy = ctx.inputs[1]->data;
+  const auto x = operand_of(ctx, *ctx.inputs[0]), dy = operand_of(ctx, *ctx.inputs[1]);
   const bool transposed = ctx.op.attrs.flag("transposed");
   const size_t in = at(ctx.inputs[0]->type.shape.dim(-1));
   const size_t out = at(ctx.inputs[1]->type.shape.dim(-1));
@@ -92,7 +104,8 @@ Result<Types> infer_sum_rows(const OpTypes& t) {
   Operands in(t, 1, {"dy", "acc"});
   if (!in) return in.error();
   const Shape row{t.inputs[0].shape.dim(-1)};
-  return in.dtypes(DType::kF32).shaped(1, row).results({{DType::kF32, row}});
+  const DType dtype = out_dtype(in.floating(), t, DType::kF32);
+  return in.shaped(1, row).same_dtype(1, dtype).results({{dtype, row}});
 }
 
 /// Every row of the gradient is that of the sum.
@@ -125,7 +138,7 @@ OpGroup linear_ops() {
        .summary = "x times weight, plus bias",
        .min_inputs = 2,
        .max_inputs = 3,
-       .attrs = {bool_attr("transposed")},
+       .attrs = {bool_attr("transposed"), precision_attr(), out_attr()},
        .infer = infer_linear,
        .vjp = vjp_linear,
        .cost = cost_linear,
@@ -146,7 +159,7 @@ OpGroup linear_ops() {
        .summary = "weight gradient of linear",
        .min_inputs = 2,
        .max_inputs = 3,
-       .attrs = {bool_attr("transposed")},
+       .attrs = {bool_attr("transposed"), precision_attr(), out_attr()},
        .infer = infer_linear_dw,
        .cost = cost_linear_dw,
        .reference = reference_linear_dw,
@@ -157,6 +170,7 @@ OpGroup linear_ops() {
        .summary = "sum over all axes but the last",
        .min_inputs = 1,
        .max_inputs = 2,
+       .attrs = {out_attr()},
        .infer = infer_sum_rows,
        .vjp = vjp_sum_rows,
        .cost = cost_sum_rows,

@@ -6,7 +6,16 @@
 
 #include <algorithm>
 
+#include "ops/rounding.h"
+
 namespace plimsoll::ops {
+namespace {
+
+bool is_in(std::initializer_list<size_t> places, size_t i) {
+  return std::find(places.begin(), places.end(), i) != places.end();
+}
+
+}  // namespace
 
 Operands::Operands(const OpTypes& types, size_t required, std::vector<std::string_view> names)
     : types_(types), names_(std::move(names)) {
@@ -25,11 +34,28 @@ Operands::Operands(const OpTypes& types, size_t required, std::vector<std::strin
 Operands& Operands::dtypes(DType dtype, std::initializer_list<size_t> integers) {
   for (size_t i = 0; i < types_.inputs.size(); ++i) {
     if (!types_.has(i)) continue;
-    const bool integer = std::find(integers.begin(), integers.end(), i) != integers.end();
-    const DType wanted = integer ? DType::kI32 : dtype;
-    if (types_.inputs[i].dtype != wanted)
-      fail(fmt::format("{} must be {}, is {}", names_[i], ir::name(wanted), to_string(types_.inputs[i])));
+    const DType wanted = is_in(integers, i) ? DType::kI32 : dtype;
+    expect(i, types_.inputs[i].dtype == wanted, ir::name(wanted));
   }
+  return *this;
+}
+
+Operands& Operands::floating(std::initializer_list<size_t> singles, std::initializer_list<size_t> integers) {
+  for (size_t i = 0; i < types_.inputs.size(); ++i) {
+    if (!types_.has(i)) continue;
+    const DType dtype = types_.inputs[i].dtype;
+    if (is_in(integers, i))
+      expect(i, dtype == DType::kI32, "i32");
+    else if (is_in(singles, i))
+      expect(i, dtype == DType::kF32, "f32");
+    else
+      expect(i, is_computable(dtype), "f32, bf16 or f16");
+  }
+  return *this;
+}
+
+Operands& Operands::same_dtype(size_t i, DType dtype) {
+  if (types_.has(i)) expect(i, types_.inputs[i].dtype == dtype, ir::name(dtype));
   return *this;
 }
 
@@ -56,6 +82,10 @@ Result<Types> Operands::results(Types types) {
                        Shape::kMaxRank));
   if (error_) return *error_;
   return types;
+}
+
+void Operands::expect(size_t i, bool holds, std::string_view dtypes) {
+  if (!holds) fail(fmt::format("{} must be {}, is {}", names_[i], dtypes, to_string(types_.inputs[i])));
 }
 
 void Operands::fail(std::string what) {
@@ -87,6 +117,42 @@ std::vector<ValueId> trimmed(std::vector<ValueId> inputs) {
   return inputs;
 }
 
+bool is_computable(DType dtype) {
+  return dtype == DType::kF32 || dtype == DType::kBf16 || dtype == DType::kF16;
+}
+
+DType widest(DType a, DType b) { return a == b ? a : DType::kF32; }
+
+DType out_dtype(Operands& in, const OpTypes& types, DType otherwise) {
+  const auto* named = types.attrs.find("out");
+  if (named == nullptr) return otherwise;
+  const auto dtype = ir::parse_dtype(types.attrs.str("out"));
+  in.require(dtype && is_computable(*dtype), "out must be f32, bf16 or f16");
+  return dtype.value_or(otherwise);
+}
+
+ir::Attrs with_out(ir::Attrs attrs, DType dtype) {
+  if (dtype != DType::kF32) attrs.set("out", std::string(ir::name(dtype)));
+  return attrs;
+}
+
+void check_precision(Operands& in, const OpTypes& types) {
+  const ir::Attr* named = types.attrs.find("precision");
+  in.require(named == nullptr || parse_precision(types.attrs.str("precision")),
+             "precision must be tf32, bf16 or f16");
+}
+
+std::vector<double> operand_of(const RefContext& ctx, const RefTensor& x) {
+  std::vector<double> values = x.data;
+  if (ctx.op.attrs.find("precision") == nullptr) return values;
+  const auto precision = parse_precision(ctx.op.attrs.str("precision"));
+  if (precision)
+    for (double& v : values) v = rounded(v, *precision);
+  return values;
+}
+
+AttrSpec precision_attr() { return {"precision", AttrSpec::Kind::kString, false}; }
+AttrSpec out_attr() { return {"out", AttrSpec::Kind::kString, false}; }
 AttrSpec bool_attr(std::string_view name) { return {name, AttrSpec::Kind::kBool, false}; }
 AttrSpec int_attr(std::string_view name) { return {name, AttrSpec::Kind::kInt, true}; }
 AttrSpec float_attr(std::string_view name) { return {name, AttrSpec::Kind::kFloat, true}; }

@@ -45,6 +45,10 @@ class Operands {
 
   /// All operands of that dtype, those in `integers` i32 instead.
   Operands& dtypes(DType dtype, std::initializer_list<size_t> integers = {});
+  /// All operands f32, bf16 or f16, each as it comes, but those in `singles` f32 and those in `integers` i32.
+  Operands& floating(std::initializer_list<size_t> singles = {}, std::initializer_list<size_t> integers = {});
+  /// Operand `i`, if present, has that dtype: an accumulator is of its result's.
+  Operands& same_dtype(size_t i, DType dtype);
   /// `condition`, or "<op>: <what>: <the shown operands>".
   Operands& require(bool condition, std::string_view what, std::initializer_list<size_t> shown = {});
   /// Operand `i`, if present, has that shape.
@@ -53,6 +57,7 @@ class Operands {
   [[nodiscard]] Result<Types> results(Types types);
 
  private:
+  void expect(size_t i, bool holds, std::string_view dtypes);
   void fail(std::string what);
 
   const OpTypes& types_;
@@ -68,6 +73,21 @@ Shape without_last(const Shape& shape);
 /// Operands without absent ones at the end.
 std::vector<ValueId> trimmed(std::vector<ValueId> inputs);
 
+/// Whether arithmetic exists for values of that dtype: f32, and bf16 and f16, which are computed in f32.
+bool is_computable(DType dtype);
+/// Of two of them: f32 where they differ.
+DType widest(DType a, DType b);
+/// The dtype that attribute `out` names, `otherwise` where it is absent. Where it names none that is
+/// computable: an error in `in`.
+DType out_dtype(Operands& in, const OpTypes& types, DType otherwise);
+/// `attrs` with {out} where that is not f32.
+ir::Attrs with_out(ir::Attrs attrs, DType dtype);
+AttrSpec out_attr();        ///< optional: the dtype of the result
+AttrSpec precision_attr();  ///< optional: what the products' operands are rounded to, see rounding.h
+/// An error in `in` where attribute `precision` says none that there is.
+void check_precision(Operands& in, const OpTypes& types);
+/// The values of `x` as the products take them under attribute `precision` of the op.
+std::vector<double> operand_of(const RefContext& ctx, const RefTensor& x);
 AttrSpec bool_attr(std::string_view name);  ///< optional; absent means false
 AttrSpec int_attr(std::string_view name);
 AttrSpec float_attr(std::string_view name);

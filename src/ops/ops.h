@@ -7,6 +7,13 @@
 // onto `acc`, where that is given and consumed - is stored, the others are added. So the bits do not depend
 // on how the batch is split into micro-batches. The order within a granule is the kernel's, fixed for an
 // instruction set.
+//
+// Dtypes. "Floating" operands are f32, bf16 or f16, each as it comes; arithmetic and statistics are f32, and
+// a result is rounded once, when it is stored. Unless its line says otherwise a result has the dtype of the
+// first operand, where two tensors are added or multiplied f32 if they differ; a gradient has that of what it
+// is the gradient of, given by {out} where that is no operand. Statistics (rstd, mean, lse), losses and
+// run-time scalars are f32. Ops with matrix products have {precision}: "tf32", "bf16", "f16" rounds their
+// operands to that before they are multiplied (absent: as stored); sums are f32.
 #pragma once
 
 #include <cstdint>
@@ -36,6 +43,9 @@ std::vector<ValueId> split(Builder& b, ValueId x, std::vector<int64_t> sizes);
 ValueId concat(Builder& b, std::vector<ValueId> parts);
 /// A dense copy, of a view too. Op `copy`.
 ValueId copy(Builder& b, ValueId x);
+/// The same values as f32, bf16 or f16, rounded to nearest even; x itself where it is that already. Op `cast`
+/// {out?}, absent for f32; its derivative casts back.
+ValueId cast(Builder& b, ValueId x, ir::DType dtype);
 /// A constant f32 tensor. Op `fill` {shape, value}.
 ValueId fill(Builder& b, std::vector<int64_t> shape, double value);
 
@@ -109,18 +119,18 @@ LayerNorm layer_norm(Builder& b, ValueId x, ValueId weight, ValueId bias, double
 // --------------------------------------------------------------------------------------
 
 /// x [..., in], weight [out, in] (or [in, out] where `transposed`, as GPT-2's Conv1D), bias [out] or absent
-/// -> [..., out]. Op `linear`(x, weight, bias?) {transposed}.
-/// vjp: dx = linear(dy, weight) {!transposed}; `linear_dw`(x, dy, acc?) {transposed} -> as weight, a
-/// reduction over rows; db = `sum_rows`(dy, acc?) -> [out].
-/// `linear_few` is the same map for the few rows of a decoding step: weights are read once and not packed, so
-/// its sums have another order; no derivative. Pass few_rows brings it in.
+/// -> [..., out]. Op `linear`(x, weight, bias?) {transposed, precision?, out?}.
+/// vjp: dx = linear(dy, weight) {!transposed}; `linear_dw`(x, dy, acc?) {transposed, precision?, out?} -> as
+/// weight, a reduction over rows; db = `sum_rows`(dy, acc?) {out?} -> [out]. `linear_few` is the same map for
+/// the few rows of a decoding step: weights are read once and not packed, so its sums have another order; no
+/// derivative. Pass few_rows brings it in.
 ValueId linear(Builder& b, ValueId x, ValueId weight, ValueId bias, bool transposed = false);
 
 // ---- embedding (embedding.cpp)
 // ---------------------------------------------------------------------------------
 
 /// table [V, H], ids i32[B, T] in [0, V) (whoever writes ids has checked them) -> [B, T, H]. Op `embedding`.
-/// `embedding_grad`(dy, ids, acc?) {rows}: row v is the sum of its tokens' dy in order, from -0.0 (the
+/// `embedding_grad`(dy, ids, acc?) {rows, out?}: row v is the sum of its tokens' dy in order, from -0.0 (the
 /// neutral element) or onto acc. Fused for tied heads: `embedding_grad_add`(total, dy, ids) = total +
 /// embedding_grad(dy, ids), touching the rows of `ids` alone; consumes total. All three take {padding},
 /// absent for none: tokens of that id add nothing to the gradient (torch's padding_idx).
@@ -211,7 +221,7 @@ struct CrossEntropy {
 CrossEntropy cross_entropy(Builder& b, ValueId logits, ValueId targets, ValueId grad_scale, ValueId acc);
 /// Fused linear + cross_entropy in chunks of tokens, so that all logits are never there at once: loss, dx and
 /// dw in one go. Op `head_loss`(x, weight, targets, grad_scale, acc_loss?, acc_dw?) {grad, transposed,
-/// chunk_tokens}
+/// chunk_tokens, precision?}
 /// -> loss [, dx, dw where grad]. The same bits as the unfused ops.
 
 // ---- optimizer (optimizer.cpp; update_rules.h has the updates)

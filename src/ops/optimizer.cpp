@@ -15,13 +15,13 @@ std::vector<std::string_view> repeated(std::string_view name, size_t count) {
 Result<Types> infer_sum_squares(const OpTypes& t) {
   Operands in(t, 1, {"x"});
   if (!in) return in.error();
-  return in.dtypes(DType::kF32).results({{DType::kF32, Shape{1}}});
+  return in.floating().results({{DType::kF32, Shape{1}}});
 }
 
 Result<Types> infer_sum_squares_sweep(const OpTypes& t) {
   Operands in(t, std::max<size_t>(t.inputs.size(), 1), repeated("x", t.inputs.size()));
   if (!in) return in.error();
-  return in.dtypes(DType::kF32).results({{DType::kF32, Shape{static_cast<int64_t>(t.inputs.size())}}});
+  return in.floating().results({{DType::kF32, Shape{static_cast<int64_t>(t.inputs.size())}}});
 }
 
 Result<Types> infer_global_norm(const OpTypes& t) {

@@ -19,7 +19,7 @@ struct Packing {
   [[nodiscard]] int64_t width() const { return (heads + 2 * kv_heads) * head_dim; }
 };
 
-/// Operands from `qkv` on: qkv, q_weight, k_weight, table.
+/// Operands from `qkv` on: qkv, q_weight, k_weight, table; behind them the statistics.
 void check_packed(Operands& in, const OpTypes& t, size_t qkv) {
   static constexpr int64_t kMaxHeads = int64_t{1} << 20;
   for (const std::string_view name : {"heads", "kv_heads", "head_dim"})
@@ -27,7 +27,8 @@ void check_packed(Operands& in, const OpTypes& t, size_t qkv) {
                fmt::format("{} out of range", name));
   const Shape& x = t.inputs[qkv].shape;
   const Shape& table = t.inputs[qkv + 3].shape;
-  in.dtypes(DType::kF32).require(x.rank() == 3, "qkv must be [B,T,(heads+2*kv_heads)*head_dim]", {qkv});
+  in.floating({qkv + 3, qkv + 4, qkv + 5})
+      .require(x.rank() == 3, "qkv must be [B,T,(heads+2*kv_heads)*head_dim]", {qkv});
   if (!in) return;
   const Packing p(t.attrs);
   in.require(x.dim(2) == p.width(),
@@ -61,6 +62,7 @@ Result<Types> infer_qk_norm_rope_grad(const OpTypes& t) {
   in.shaped(0, x).shaped(5, Shape{x.dim(0), x.dim(1), p.heads});
   in.shaped(6, Shape{x.dim(0), x.dim(1), p.kv_heads});
   in.shaped(7, Shape{p.head_dim}).shaped(8, Shape{p.head_dim});
+  in.same_dtype(7, t.inputs[2].dtype).same_dtype(8, t.inputs[3].dtype);
   return in.results({t.inputs[1], t.inputs[2], t.inputs[3]});
 }
 

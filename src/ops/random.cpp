@@ -20,7 +20,7 @@ Result<Types> infer_dropout(const OpTypes& t) {
   Operands in(t, 2, {"x", "random"});
   if (!in) return in.error();
   const double p = t.attrs.f64("p");
-  in.dtypes(DType::kF32, {1}).shaped(1, Shape{4}).require(p >= 0 && p < 1, "p must be in [0, 1)");
+  in.floating({}, {1}).shaped(1, Shape{4}).require(p >= 0 && p < 1, "p must be in [0, 1)");
   return in.results({t.inputs[0]});
 }
 

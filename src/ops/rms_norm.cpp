@@ -12,7 +12,7 @@ Result<Types> infer_rms_norm(const OpTypes& t) {
   Operands in(t, 2, {"x", "weight"});
   if (!in) return in.error();
   const Shape& x = t.inputs[0].shape;
-  in.dtypes(DType::kF32).shaped(1, Shape{x.dim(-1)});
+  in.floating().shaped(1, Shape{x.dim(-1)});
   return in.results({t.inputs[0], {DType::kF32, without_last(x)}});
 }
 
@@ -20,8 +20,9 @@ Result<Types> infer_add_rms_norm(const OpTypes& t) {
   Operands in(t, 3, {"x", "residual", "weight"});
   if (!in) return in.error();
   const Shape& x = t.inputs[0].shape;
-  in.dtypes(DType::kF32).shaped(1, x).shaped(2, Shape{x.dim(-1)});
-  return in.results({t.inputs[0], t.inputs[0], {DType::kF32, without_last(x)}});
+  in.floating().shaped(1, x).shaped(2, Shape{x.dim(-1)});
+  const TensorType sum{widest(t.inputs[0].dtype, t.inputs[1].dtype), x};
+  return in.results({sum, sum, {DType::kF32, without_last(x)}});
 }
 
 Result<Types> infer_rms_norm_grad(const OpTypes& t) {
@@ -29,7 +30,8 @@ Result<Types> infer_rms_norm_grad(const OpTypes& t) {
   if (!in) return in.error();
   const Shape& x = t.inputs[1].shape;
   const Shape row{x.dim(-1)};
-  in.dtypes(DType::kF32).shaped(0, x).shaped(2, row).shaped(3, without_last(x)).shaped(4, row);
+  in.floating({3}).shaped(0, x).shaped(2, row).shaped(3, without_last(x)).shaped(4, row);
+  in.same_dtype(4, t.inputs[2].dtype);
   return in.results({t.inputs[1], t.inputs[2]});
 }
 
@@ -38,7 +40,8 @@ Result<Types> infer_rms_norm_grad_add(const OpTypes& t) {
   if (!in) return in.error();
   const Shape& x = t.inputs[1].shape;
   const Shape row{x.dim(-1)};
-  in.dtypes(DType::kF32).shaped(0, x).shaped(2, row).shaped(3, without_last(x)).shaped(4, x).shaped(5, row);
+  in.floating({3}).shaped(0, x).shaped(2, row).shaped(3, without_last(x)).shaped(4, x).shaped(5, row);
+  in.same_dtype(5, t.inputs[2].dtype);
   return in.results({t.inputs[1], t.inputs[2]});
 }
 

@@ -61,7 +61,7 @@ Result<Types> infer_rope(const OpTypes& t) {
   Operands in(t, 2, {"x", "table"});
   if (!in) return in.error();
   const Shape& x = t.inputs[0].shape;
-  in.dtypes(DType::kF32).require(x.rank() == 4, "x must be [B,T,heads,head_dim]", {0});
+  in.floating({1}).require(x.rank() == 4, "x must be [B,T,heads,head_dim]", {0});
   check_table(in, x, t.inputs[1].shape, x.dim(-1));
   return in.results({t.inputs[0]});
 }
@@ -72,7 +72,7 @@ Result<Types> infer_rope_packed(const OpTypes& t) {
   const Shape& x = t.inputs[0].shape;
   const int64_t heads = t.attrs.i64("heads");
   const int64_t head_dim = t.attrs.i64("head_dim");
-  in.dtypes(DType::kF32).require(x.rank() == 3, "x must be [B,T,heads*head_dim]", {0});
+  in.floating({1}).require(x.rank() == 3, "x must be [B,T,heads*head_dim]", {0});
   in.require(heads >= 1 && head_dim >= 2 && x.dim(2) % head_dim == 0 && heads <= x.dim(2) / head_dim,
              fmt::format("x does not hold {} heads of {}", heads, head_dim), {0});
   check_table(in, x, t.inputs[1].shape, head_dim);

@@ -157,6 +157,19 @@ void vjp_copy(VjpContext& ctx) {
   if (ctx.cotangent(0).valid() && ctx.wants(0)) ctx.add(0, ctx.cotangent(0));
 }
 
+Result<Types> infer_cast(const OpTypes& t) {
+  Operands in(t, 1, {"x"});
+  if (!in) return in.error();
+  const DType dtype = out_dtype(in.floating(), t, DType::kF32);
+  return in.results({{dtype, t.inputs[0].shape}});
+}
+
+void vjp_cast(VjpContext& ctx) {
+  const Op op = ctx.op();
+  const ValueId dy = ctx.cotangent(0);
+  if (dy.valid() && ctx.wants(0)) ctx.add(0, cast(ctx.builder(), dy, ctx.builder().type(op.inputs[0]).dtype));
+}
+
 Result<Types> infer_fill(const OpTypes& t) {
   Operands in(t, 0, {});
   const auto shape = shape_of(t.attrs.ints("shape"));
@@ -225,6 +238,16 @@ OpGroup structure_ops() {
        .vjp = vjp_copy,
        .reference = reference_copy,
        .recompute = RecomputeClass::kNearlyFree},
+      {.name = "cast",
+       .summary = "the same values in another dtype",
+       .min_inputs = 1,
+       .max_inputs = 1,
+       .attrs = {out_attr()},
+       .infer = infer_cast,
+       .vjp = vjp_cast,
+       .reference = reference_copy,
+       .recompute = RecomputeClass::kNearlyFree,
+       .in_place = {{0, 0}}},
       {.name = "fill",
        .summary = "a constant tensor",
        .attrs = {ints_attr("shape"), float_attr("value")},
@@ -247,6 +270,10 @@ std::vector<ValueId> split(Builder& b, ValueId x, std::vector<int64_t> sizes) {
 }
 
 ValueId concat(Builder& b, std::vector<ValueId> parts) { return b.op("concat", std::move(parts)); }
+ValueId cast(Builder& b, ValueId x, DType dtype) {
+  if (b.type(x).dtype == dtype) return x;
+  return b.op("cast", {x}, with_out({}, dtype));
+}
 ValueId copy(Builder& b, ValueId x) { return b.op("copy", {x}); }
 
 ValueId fill(Builder& b, std::vector<int64_t> shape, double value) {

@@ -66,7 +66,7 @@ Result<Types> infer_one(const OpTypes& t) {
   Operands in(t, groups + 1, std::move(names));
   if (!in) return in.error();
   Types results;
-  check_tensor(in.dtypes(DType::kF32), rule, t, 0, results);
+  check_tensor(in.floating({clip, groups}), rule, t, 0, results);
   in.shaped(clip, Shape{1});
   check_group(in, rule, t.inputs[groups].shape, t.attrs.i64("group"), groups);
   return in.results(std::move(results));
@@ -85,7 +85,7 @@ Result<Types> infer_sweep(const OpTypes& t) {
   for (size_t i = 0; i < group.size(); ++i) names.insert(names.end(), each.begin(), each.end());
   Operands in(t, wanted, std::move(names));
   if (!in) return in.error();
-  in.dtypes(DType::kF32).shaped(0, Shape{1});
+  in.floating({0, 1}).shaped(0, Shape{1});
   Types results;
   for (size_t k = 0; k < group.size(); ++k) {
     check_tensor(in, rule, t, kSweepFirst + rule.num_operands() * k, results);

@@ -64,6 +64,14 @@ Status run_few_rows(PassState& s) {
   return follow_report(s, report.replaced);
 }
 
+Status run_autocast(PassState& s) {
+  PLIMSOLL_ASSIGN(s.precision, autocast(s.graph, {.keep = s.keep,
+                                                  .precision = s.options.precision,
+                                                  .short_residual = s.options.short_residual,
+                                                  .overrides = s.options.precision_overrides}));
+  return Ok{};
+}
+
 Status run_autodiff(PassState& s) {
   PLIMSOLL_ASSIGN(s.derivative, autodiff(s.graph, s.request));
   return Ok{};
@@ -107,6 +115,9 @@ constexpr std::array kPasses = std::to_array<PassEntry>({
      &Options::fuse_head_loss, run_fuse_head_loss},
     {"few-rows", kForward, "A decoding step's linear maps read each weight once; other programs have none.",
      nullptr, run_few_rows},
+    {"autocast", kForward,
+     "Products run in the low precision that was asked for, and their results are stored in it.", nullptr,
+     run_autocast},
     {"autodiff", kDerivative,
      "Appends the backward ops; after fusion, so that fused ops have fused derivatives.", nullptr,
      run_autodiff},
@@ -188,7 +199,9 @@ Status Pipeline::run_keeping(Phase phase, PassState& state, std::span<ir::ValueI
 
 Status Pipeline::forward(ir::Graph& graph, std::span<ir::ValueId> keep) {
   PassState state{graph, options_};
-  return run_keeping(Phase::kForward, state, keep);
+  PLIMSOLL_TRY(run_keeping(Phase::kForward, state, keep));
+  precision_ = std::move(state.precision);
+  return Ok{};
 }
 
 Result<AutodiffReport> Pipeline::differentiate(ir::Graph& graph, AutodiffOptions request) {

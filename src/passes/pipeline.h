@@ -14,6 +14,7 @@
 #include "base/result.h"
 #include "ir/graph.h"
 #include "ir/op_def.h"
+#include "passes/autocast.h"
 #include "passes/autodiff.h"
 #include "passes/in_place.h"
 
@@ -38,6 +39,10 @@ struct PipelineOptions {
   int64_t chunk_tokens = 256;  ///< tokens whose logits exist at once in head and loss; whole granules
   /// Generation: linear maps of at most so many rows become `linear_few`, which has bits of its own; 0: none.
   int64_t few_rows = 0;
+  /// What products run in, see autocast.h: "tf32", "bf16", "f16"; empty: f32, no pass.
+  std::string precision = {};
+  bool short_residual = false;
+  std::vector<PrecisionOverride> precision_overrides = {};
   bool verify = true;
   /// Scratch of an op's kernel, for schedule's reckoning; empty: none.
   std::function<int64_t(const ir::OpTypes&)> workspace_bytes = {};
@@ -63,6 +68,7 @@ struct PassState {
   AutodiffReport derivative = {};
   ir::OpId last_forward_op = {};  ///< the op that gives the loss; backward stands after it
   InPlaceReport in_place = {};
+  AutocastReport precision = {};
 };
 
 /// One line of the ordered list.
@@ -94,6 +100,8 @@ class Pipeline {
 
   [[nodiscard]] const std::vector<PassTiming>& timings() const { return timings_; }
   [[nodiscard]] const PipelineOptions& options() const { return options_; }
+  /// What each op of the forward graph runs in; empty where no pass has changed it.
+  [[nodiscard]] const AutocastReport& precision() const { return precision_; }
 
  private:
   Status run(Phase phase, PassState& state);
@@ -104,6 +112,7 @@ class Pipeline {
   PipelineOptions options_;
   std::vector<PassTiming> timings_;
   ir::OpId last_forward_op_;
+  AutocastReport precision_;
 };
 
 }  // namespace plimsoll::passes

@@ -46,6 +46,7 @@ planner::StepOptions step_options(const RunConfig& config, const BatchSplit& spl
   }
   options.optimizer = {config.training.optimizer, config.clip_norm(), config.training.momentum > 0};
   options.decay_all = config.training.weight_decay_scope == "all";
+  if (config.training.precision != "fp32") options.pipeline.precision = config.training.precision;
   options.pipeline.recompute_cheap = config.memory.recompute.mode != "none";
   options.memory.separate = config.debug.plan == "separate";
   return options;

@@ -72,6 +72,26 @@ TEST(BitsTest, HoldOnEachInstructionSet) {
   }
 }
 
+TEST(BitsTest, HoldInEachPrecision) {
+  for (const std::string precision : {"training.precision=tf32", "training.precision=bf16"}) {
+    const Result whole = train("runtime.threads=1 " + precision);
+    EXPECT_FALSE(whole.model == reference().model) << precision;
+    for (const char* other :
+         {"runtime.threads=3 training.micro_batch_size=2 debug.poison=true", "training.micro_batch_size=1",
+          "memory.recompute=none", "debug.dump_dir=dump"}) {
+      const Result result = train(other + (" " + precision));
+      EXPECT_EQ(whole.events, result.events) << precision << " " << other;
+      EXPECT_TRUE(whole.model == result.model) << precision << " " << other;
+    }
+  }
+  for (const char* isa : {"PLIMSOLL_ISA=avx2", "PLIMSOLL_ISA=avx512", "PLIMSOLL_ISA=avx512_bf16"}) {
+    const Result whole = train("runtime.threads=1 training.precision=bf16", isa);
+    const Result split = train("runtime.threads=3 training.precision=bf16 training.micro_batch_size=2", isa);
+    EXPECT_EQ(whole.events, split.events) << isa;
+    EXPECT_TRUE(whole.model == split.model) << isa;
+  }
+}
+
 TEST(BitsTest, HoldForGpt2) {
   const std::string model =
       "model:\n  config: {model_type: gpt2, vocab_size: 259, n_embd: 48, n_layer: 2, n_head: 3, n_positions: "

@@ -143,8 +143,11 @@ TEST(Optimizer, SaysWhatDoesNotFit) {
       {"clip_scale", {one}, {{"max_norm", 0.0}}, "clip_scale: max_norm must be positive"},
       {"global_norm", {f32({1, 1})}, {}, "global_norm: squares must have one axis: squares [1,1]"},
       {"global_norm", {}, {}, "global_norm: takes (squares), given 0 operands"},
-      {"sum_squares", {i32({2})}, {}, "sum_squares: x must be f32, is i32[2]"},
-      {"sum_squares_sweep", {f32({2}), i32({2})}, {}, "sum_squares_sweep: x must be f32, is i32[2]"},
+      {"sum_squares", {i32({2})}, {}, "sum_squares: x must be f32, bf16 or f16, is i32[2]"},
+      {"sum_squares_sweep",
+       {f32({2}), i32({2})},
+       {},
+       "sum_squares_sweep: x must be f32, bf16 or f16, is i32[2]"},
   };
   for (const auto& row : rows) EXPECT_EQ(operand_error(row), row.what);
 }

@@ -53,7 +53,7 @@ void check_seed(uint64_t seed) {
   const auto plain = train_program(seed, testing::no_passes(), tail);
   ASSERT_TRUE(plain) << "seed " << seed << ": " << plain.error().message();
   const auto expected = interpret(*plain, Precision::kF64);
-  const auto rounded = interpret(*plain, Precision::kF32);
+  const auto rounded = interpret(*plain, Precision::kStored);
   for (int round = 0; round < 4; ++round) {
     const uint64_t mask = round == 0 ? kAllPasses : static_cast<uint64_t>(dice.range(0, (1 << 20) - 1));
     const std::string what = "seed " + std::to_string(seed) + " mask " + std::to_string(mask);
@@ -62,7 +62,7 @@ void check_seed(uint64_t seed) {
     expect_close(expected, interpret(*fused, Precision::kF64), 1e-11, what);
     const auto moved = train_program(seed, structural(mask), tail);
     ASSERT_TRUE(moved) << what << ": " << moved.error().message();
-    expect_close(rounded, interpret(*moved, Precision::kF32), 0.0, what + " structural");
+    expect_close(rounded, interpret(*moved, Precision::kStored), 0.0, what + " structural");
   }
 }
 

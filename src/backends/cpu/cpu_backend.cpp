@@ -6,6 +6,7 @@
 
 #include "backends/cpu/cpu_memory.h"
 #include "backends/cpu/kernel.h"
+#include "backends/cpu/widened.h"
 #include "base/check.h"
 
 namespace plimsoll::cpu {
@@ -28,9 +29,7 @@ CpuBackend::~CpuBackend() = default;
 
 int64_t CpuBackend::workspace_bytes(const ir::OpTypes& types) const {
   const Kernel* kernel = find_kernel(types.op);
-  return kernel == nullptr || kernel->workspace_bytes == nullptr
-             ? 0
-             : kernel->workspace_bytes(types, pool_.num_threads());
+  return kernel == nullptr ? 0 : kernel_workspace_bytes(*kernel, types, pool_.num_threads());
 }
 
 bool CpuBackend::accepts_strided(std::string_view op, size_t input) const {
@@ -85,7 +84,7 @@ void CpuBackend::replay(const runtime::CapturedGraph& graph) {
 void CpuBackend::run_kernel(const runtime::KernelCall& call) {
   const Kernel* kernel = find_kernel(call.op->def->name);
   PLIMSOLL_CHECK(kernel != nullptr, "no CPU kernel for " + std::string(call.op->def->name));
-  kernel->run(call, pool_);
+  cpu::run_kernel(*kernel, call, pool_);
 }
 
 void CpuBackend::run_copy(std::byte* destination, const std::byte* source, int64_t bytes) {

@@ -23,10 +23,16 @@ struct Kernel {
   int64_t (*workspace_bytes)(const ir::OpTypes& types, int num_threads) = nullptr;
   /// Bit i: input i may be a view whose last axis is contiguous and whose other axes collapse to one stride.
   uint32_t strided_inputs = 0;
+  /// Takes bf16 and f16 operands as they are stored, in any mixture. What a kernel does not take comes as f32
+  /// (widened.h).
+  bool stored_dtypes = false;
+  /// Bit i: input or output i may be bf16 or f16, all of these being of one dtype.
+  uint32_t stored_inputs = 0, stored_outputs = 0;
 };
 
 std::span<const Kernel> attention_kernels();
 std::span<const Kernel> activation_kernels();
+std::span<const Kernel> cast_kernels();
 std::span<const Kernel> cross_entropy_kernels();
 std::span<const Kernel> elementwise_kernels();
 std::span<const Kernel> embedding_kernels();

@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include "base/check.h"
+#include "ops/rounding.h"
 
 namespace plimsoll::reference {
 
@@ -64,7 +65,7 @@ Status Interpreter::run_op(const Graph& graph, const Op& op) {
 
 void Interpreter::round(RefTensor& tensor) const {
   if (precision_ == Precision::kF64 || !ir::is_floating(tensor.type.dtype)) return;
-  for (double& v : tensor.data) v = static_cast<double>(static_cast<float>(v));
+  for (double& v : tensor.data) v = ops::rounded(v, tensor.type.dtype);
 }
 
 RefTensor tensor(ir::TensorType type, std::vector<double> data) {

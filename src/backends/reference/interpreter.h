@@ -15,8 +15,8 @@ namespace plimsoll::reference {
 
 /// What is kept of a result between two ops. Arithmetic within an op is in double either way.
 enum class Precision {
-  kF64,  ///< all of it
-  kF32,  ///< floating results are rounded to f32
+  kF64,     ///< all of it
+  kStored,  ///< results are rounded to their dtype
 };
 
 /// Holds the states of a session by name and runs programs over them.

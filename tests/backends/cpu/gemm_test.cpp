@@ -46,7 +46,12 @@ struct Operand {
           data.shrink_to_fit();
     view = {data.data(), by_columns ? s : outer_stride, by_columns ? outer_stride : s};
   }
-  double at(int64_t i, int64_t j) const { return view.data[i * view.row_stride + j * view.col_stride]; }
+  double at(int64_t i, int64_t j) const {
+    return data[static_cast<size_t>(i * view.row_stride + j * view.col_stride)];
+  }
+  ConstMatrix from(int64_t i, int64_t j) const {
+    return {data.data() + i * view.row_stride + j * view.col_stride, view.row_stride, view.col_stride};
+  }
 };
 
 struct Shape {
@@ -210,10 +215,10 @@ TEST_P(Gemm, SameBitsHoweverMAndNAreSplit) {
       for (const auto& [j0, j1] : {std::pair{0, 33}, {33, 34}, {34, 150}}) {
         GemmArgs g = parts.args();
         g.m = i1 - i0, g.n = j1 - j0;
-        g.a.data += i0 * g.a.row_stride;
-        g.b.data += j0 * g.b.col_stride;
-        g.c += i0 * g.c_row_stride + j0;
-        g.bias += j0;
+        g.a = parts.a.from(i0, 0);
+        g.b = parts.b.from(0, j0);
+        g.c = parts.c.data() + i0 * g.c_row_stride + j0;
+        g.bias = parts.bias.data() + j0;
         run_guarded(g, pool);
       }
     EXPECT_TRUE(same_bits(whole.c, parts.c));
@@ -230,8 +235,8 @@ TEST_P(Gemm, SameBitsWhenKIsSplitAtSegments) {
     for (int64_t s = 0; s < 3; ++s) {
       GemmArgs g = parts.args();
       g.k = t;
-      g.a.data += s * t * g.a.col_stride;
-      g.b.data += s * t * g.b.row_stride;
+      g.a = parts.a.from(0, s * t);
+      g.b = parts.b.from(s * t, 0);
       g.accumulate = s > 0;
       run_guarded(g, pool);
     }

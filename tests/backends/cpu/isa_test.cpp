@@ -26,7 +26,7 @@ TEST_F(IsaTest, NoCapTakesTheBest) {
 
 TEST_F(IsaTest, CapIsACap) {
   const Isa best = best_isa();
-  for (const Isa cap : {Isa::kPortable, Isa::kAvx2, Isa::kAvx512}) {
+  for (const Isa cap : {Isa::kPortable, Isa::kAvx2, Isa::kAvx512, Isa::kAvx512Bf16, Isa::kAmx}) {
     const auto isa = select_isa(std::string(isa_name(cap)).c_str());
     ASSERT_TRUE(isa.ok());
     EXPECT_EQ(*isa, std::min(cap, best));
@@ -51,8 +51,12 @@ TEST_F(IsaTest, FeaturesAgreeWithTheChoice) {
   const auto features = cpu_features();
   const auto has = [&](const char* name) { return std::ranges::find(features, name) != features.end(); };
   EXPECT_EQ(best_isa() >= Isa::kAvx2, has("avx2") && has("fma"));
-  EXPECT_EQ(best_isa() >= Isa::kAvx512,
-            has("avx512f") && has("avx512vl") && has("avx512dq") && has("avx512bw"));
+  const bool avx512 = has("avx512f") && has("avx512vl") && has("avx512dq") && has("avx512bw");
+  EXPECT_EQ(best_isa() >= Isa::kAvx512, avx512);
+  EXPECT_EQ(best_isa() >= Isa::kAvx512Bf16, avx512 && has("avx512_bf16"));
+  if (best_isa() == Isa::kAmx) {  // but not the other way round: the system may refuse the tiles
+    EXPECT_TRUE(has("amx_tile") && has("amx_bf16"));
+  }
 }
 
 }  // namespace

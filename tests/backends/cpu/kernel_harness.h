@@ -115,10 +115,16 @@ inline runtime::TensorRef place(const Tensor& t, bool strided, Memories& memory)
   size_t cols = 1;
   for (int a = lead; a < rank; ++a) cols *= static_cast<size_t>(shape.dim(a));
   const size_t pitch = cols + (strided ? 5 : 0), rows = size_of(shape) / cols;
-  memory.push_back(std::make_unique<Guarded>(rows * pitch));
+  const bool is_short = ir::bits(t.type.dtype) == 16;
+  memory.push_back(std::make_unique<Guarded>(is_short ? (rows * pitch + 1) / 2 : rows * pitch));
   uint32_t* data = memory.back()->data();
-  for (size_t r = 0; r < rows && !t.bits.empty(); ++r)
-    std::copy_n(t.bits.data() + r * cols, cols, data + r * pitch);
+  for (size_t r = 0; r < rows && !t.bits.empty(); ++r) {
+    const uint32_t* row = t.bits.data() + r * cols;
+    if (is_short)
+      std::copy_n(row, cols, reinterpret_cast<uint16_t*>(data) + r * pitch);
+    else
+      std::copy_n(row, cols, data + r * pitch);
+  }
   runtime::TensorRef ref{reinterpret_cast<std::byte*>(data), t.type, ir::dense_strides(shape)};
   if (strided)
     for (int64_t a = lead - 1, step = static_cast<int64_t>(pitch); a >= 0;
@@ -141,7 +147,12 @@ inline std::vector<Tensor> run_cpu(const OpRun& run, const RunOptions& options =
   }
   for (const auto& type : types.outputs) out.push_back(place(Tensor{type, {}}, false, memory));
   std::vector<ir::Alias> aliases = ir::op_consumes(op);
-  if (options.in_place && !op.def->in_place.empty()) aliases.push_back(op.def->in_place[0]);
+  const auto same_size = [&](const ir::Alias& a) {
+    return types.outputs[static_cast<size_t>(a.output)].bytes() ==
+           types.inputs[static_cast<size_t>(a.input)].bytes();
+  };
+  if (options.in_place && !op.def->in_place.empty() && same_size(op.def->in_place[0]))
+    aliases.push_back(op.def->in_place[0]);
   for (const ir::Alias& a : aliases)
     out[static_cast<size_t>(a.output)].data = in[static_cast<size_t>(a.input)].data;
 
@@ -153,8 +164,13 @@ inline std::vector<Tensor> run_cpu(const OpRun& run, const RunOptions& options =
   for (const auto& m : memory) EXPECT_TRUE(m->intact()) << run.op << ": wrote beyond an operand";
   std::vector<Tensor> results;
   for (const auto& o : out) {
-    const auto* bits = o.as<uint32_t>();
-    results.push_back({o.type, std::vector<uint32_t>(bits, bits + o.num_elements())});
+    const auto count = static_cast<size_t>(o.num_elements());
+    Tensor result{o.type, std::vector<uint32_t>(count)};
+    if (ir::bits(o.type.dtype) == 16)
+      std::copy_n(o.as<uint16_t>(), count, result.bits.begin());
+    else
+      std::copy_n(o.as<uint32_t>(), count, result.bits.begin());
+    results.push_back(std::move(result));
   }
   return results;
 }
@@ -191,7 +207,7 @@ inline void expect_close(const Tensor& got, const ir::RefTensor& expected, doubl
 /// body(name) on every instruction set of this CPU.
 template <typename F>
 void for_each_isa(F body) {
-  for (const char* isa : {"portable", "avx2", "avx512"}) {
+  for (const char* isa : {"portable", "avx2", "avx512", "avx512_bf16", "amx"}) {
     const auto chosen = select_isa(isa);
     ASSERT_TRUE(chosen.ok());
     if (isa_name(*chosen) == isa) body(std::string(isa));

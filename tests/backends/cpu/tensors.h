@@ -2,6 +2,7 @@
 #pragma once
 
 #include <bit>
+#include <cmath>
 #include <cstdint>
 #include <random>
 #include <vector>
@@ -13,15 +14,33 @@ namespace plimsoll::cpu::testing {
 using ir::DType;
 using ir::Shape;
 
-/// A dense tensor of 32-bit elements, by their bits. Rank 0 stands for an absent operand.
+/// A dense tensor by the bits of its elements, of 32 or 16 bits each. Rank 0 stands for an absent operand.
 struct Tensor {
   ir::TensorType type;
   std::vector<uint32_t> bits;
 
   [[nodiscard]] float f32(size_t i) const { return std::bit_cast<float>(bits[i]); }
   [[nodiscard]] double value(size_t i) const {
-    return type.dtype == DType::kI32 ? static_cast<double>(std::bit_cast<int32_t>(bits[i]))
-                                     : static_cast<double>(f32(i));
+    switch (type.dtype) {
+      case DType::kI32:
+        return static_cast<double>(std::bit_cast<int32_t>(bits[i]));
+      case DType::kBf16:
+        return static_cast<double>(std::bit_cast<float>(bits[i] << 16));
+      case DType::kF16:
+        return half(bits[i]);
+      default:
+        return static_cast<double>(f32(i));
+    }
+  }
+
+ private:
+  static double half(uint32_t code) {
+    const int exponent = static_cast<int>(code >> 10 & 31U);
+    const auto mantissa = static_cast<double>(code & 1023U);
+    const double size = exponent == 31  ? (mantissa > 0 ? std::nan("") : INFINITY)
+                        : exponent == 0 ? std::ldexp(mantissa, -24)
+                                        : std::ldexp(mantissa + 1024, exponent - 25);
+    return code >> 15 ? -size : size;
   }
 };
 
@@ -30,6 +49,19 @@ inline size_t size_of(const Shape& shape) { return static_cast<size_t>(shape.num
 inline Tensor floats(const Shape& shape, const std::vector<float>& values) {
   Tensor t{{DType::kF32, shape}, {}};
   for (const float v : values) t.bits.push_back(std::bit_cast<uint32_t>(v));
+  return t;
+}
+/// The same values as bf16, or as f16 (within its normal range), to nearest even.
+inline Tensor as(DType dtype, Tensor t) {
+  t.type.dtype = dtype;
+  for (uint32_t& bits : t.bits) {
+    const bool brief = dtype == DType::kBf16;
+    const int cut = brief ? 16 : 13;
+    const uint32_t magnitude = bits & 0x7FFFFFFFU;
+    const uint32_t rounded = (magnitude + (1U << (cut - 1)) - 1 + (magnitude >> cut & 1U)) >> cut;
+    const uint32_t code = brief ? rounded : rounded <= 112U << 10 ? 0 : rounded - (112U << 10);
+    bits = bits >> 31 << 15 | code;
+  }
   return t;
 }
 inline Tensor ints(const Shape& shape, const std::vector<int32_t>& values) {

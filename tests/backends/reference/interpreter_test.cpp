@@ -48,19 +48,19 @@ state "y" : f32[2] output
 %1 = mul(%0, %0) : f32[2]
 state_assign(%1) {name="y"}
 )");
-  for (const Precision precision : {Precision::kF64, Precision::kF32}) {
+  for (const Precision precision : {Precision::kF64, Precision::kStored}) {
     Interpreter interpreter(precision);
     interpreter.set("x", tensor(kPair, {0.1, 1 + 0x1p-13}));
     ASSERT_TRUE(interpreter.run(graph).ok());
     const auto& y = interpreter.find("y")->data;
-    const double tenth = precision == Precision::kF32 ? static_cast<double>(0.1F * 0.1F) : 0.1 * 0.1;
+    const double tenth = precision == Precision::kStored ? static_cast<double>(0.1F * 0.1F) : 0.1 * 0.1;
     EXPECT_EQ(y[0], tenth);
-    EXPECT_EQ(y[1], precision == Precision::kF32 ? 1 + 0x1p-12 : 1 + 0x1p-12 + 0x1p-26);
+    EXPECT_EQ(y[1], precision == Precision::kStored ? 1 + 0x1p-12 : 1 + 0x1p-12 + 0x1p-26);
   }
 }
 
 TEST(Interpreter, KeepsIntegersExact) {
-  Interpreter interpreter(Precision::kF32);
+  Interpreter interpreter(Precision::kStored);
   interpreter.set("i", tensor({ir::DType::kI32, {1}}, {2147483647}));
   EXPECT_EQ(interpreter.find("i")->data[0], 2147483647);
 }

@@ -6,37 +6,63 @@
 #include <span>
 
 #include "backends/cpu/thread_pool.h"
+#include "ir/dtype.h"
 
 namespace plimsoll::cpu {
 
-/// Elements between consecutive rows and columns of an f32 matrix; any strides are allowed.
+/// What both operands are rounded to (to nearest even) before they are multiplied; sums are always fp32.
+/// kTf32 keeps 10 bits of mantissa, kF16 multiplies fp16 values in fp32 arithmetic.
+enum class Precision { kF32, kTf32, kBf16, kF16 };
+
+/// A matrix in memory: elements of `dtype` (f32, bf16 or f16) and the elements, not bytes, between
+/// consecutive rows and columns; any strides are allowed.
 struct ConstMatrix {
-  const float* data = nullptr;
+  const void* data = nullptr;
   int64_t row_stride = 0;
   int64_t col_stride = 1;
+  ir::DType dtype = ir::DType::kF32;
 };
 
-/// C [m,n] = A [m,k] · B [k,n], with C's columns contiguous.
+/// C [m,n] = A [m,k] · B [k,n], with C's columns contiguous. Casts are part of the packing: an operand of
+/// any dtype is rounded to `precision` on its way, or widened.
 ///
-/// Numerics: k is cut into segments of `k_segment` (0: one segment), each segment into granules of 256 that
-/// restart with it. Within a granule products are added in order of k with fused multiply-add where the
-/// instruction set has it, from zero; granules are added to C in order (the first one is stored unless
-/// `accumulate`). So the bits depend on k and k_segment alone, never on m, n, threads or on how m is split,
-/// and a sum over segments may be continued by a later call with `accumulate`.
+/// Numerics: k is cut into segments of `k_segment` (0: one segment). The bits depend on k, k_segment, the
+/// dtypes, the precision and the instruction set alone, never on m, n, threads or on how m is split; and a
+/// sum over segments, or one cut at multiples of 256 of its only segment, may be continued by a later call
+/// with `accumulate`. Two orders of summation:
+/// - all but kBf16, and kBf16 without instructions for it: granules of 256 that restart with each segment;
+///   within a granule products are added in order of k with fused multiply-add where the instruction set has
+///   it, from zero; granules are added to C in order (the first one is stored unless `accumulate`).
+/// - kBf16 with AVX512_BF16 or AMX: in order of k onto C itself, two products (AVX512_BF16) or 32 (AMX) at a
+///   time, with zeros behind each segment up to a multiple of 32. Both take denormals for zero.
+/// The bias is added last. A low C is what an f32 C would be, rounded once, after the bias.
 struct GemmArgs {
   int64_t m = 0, n = 0, k = 0;
   ConstMatrix a = {};  ///< element (i, p) is a.data[i * row_stride + p * col_stride]
   ConstMatrix b = {};  ///< element (p, j)
-  float* c = nullptr;
+  void* c = nullptr;   ///< of c_dtype
   int64_t c_row_stride = 0;
-  int64_t k_segment = 0;        ///< length of a sequence where k runs over tokens
-  bool accumulate = false;      ///< C += instead of C =
-  const float* bias = nullptr;  ///< [n], added after the last granule
+  int64_t k_segment = 0;       ///< length of a sequence where k runs over tokens
+  bool accumulate = false;     ///< C += instead of C =; only with an f32 C
+  const void* bias = nullptr;  ///< [n] of bias_dtype, added after the last granule
+  Precision precision = Precision::kF32;
+  ir::DType c_dtype = ir::DType::kF32;     ///< f32, bf16 or f16
+  ir::DType bias_dtype = ir::DType::kF32;  ///< f32, bf16 or f16
 };
 
-/// Bytes of scratch that `gemm` uses, a multiple of 64 and at most 6 MiB: packed A and packed B, shared by
-/// the threads. A function of the shape and the number of threads, no more.
-int64_t gemm_workspace_bytes(int64_t m, int64_t n, int64_t k, int num_threads);
+/// What the workspace depends on beside the shape. The dtypes of A and B and the bias are free.
+struct GemmTypes {
+  Precision precision = Precision::kF32;
+  ir::DType c_dtype = ir::DType::kF32;
+};
+
+/// Bytes of scratch that `gemm` uses, a multiple of 64: packed A and packed B, shared by the threads, at most
+/// 6 MiB; under kBf16 what the kernels with bf16 instructions want for each thread, if that is more; with a
+/// low C another 1 MiB at most. A function of its arguments, no more: the same for every instruction set.
+int64_t gemm_workspace_bytes(int64_t m, int64_t n, int64_t k, int num_threads, GemmTypes types = {});
+
+/// Whether kBf16 runs on bf16 instructions now (AVX512_BF16 or AMX); without them it is as fast as kF32.
+bool gemm_has_bf16();
 
 /// Runs on `pool`; returns when C is complete. `workspace` has at least gemm_workspace_bytes(), aligned to
 /// 64; C overlaps neither A, B nor the workspace. Allocates nothing. With k = 0, C is kept (`accumulate`) or

@@ -10,6 +10,7 @@
 #include "backends/cpu/kernels/gemm_tile.h"
 
 #include <algorithm>
+#include <cstring>
 
 #include "backends/cpu/kernels/targets.h"
 
@@ -31,32 +32,37 @@ HWY_INLINE Granule granule_at(const GemmBlock& k, int64_t index) {
 HWY_INLINE int64_t first_k(const GemmBlock& k) { return granule_at(k, k.first_granule).begin; }
 
 template <typename P>
-void pack_strip(const GemmBlock& k, const GemmStrip& t, const Lines& x, int64_t offset, int64_t padded,
+void pack_strip(const GemmBlock& k, const GemmStrip& t, const AnyLines& x, int64_t offset, int64_t padded,
                 float* packed) {
   for (int64_t index = t.first_granule; index < t.end_granule; ++index) {
     const Granule s = granule_at(k, index);
     const int64_t kc = s.end - s.begin;
-    P::pack({x.data + s.begin * x.k_stride, x.k_stride, x.line_stride}, std::min(kc, t.p0),
-            std::min(kc, t.p1), kc, t.end - t.begin, packed + (s.begin - first_k(k)) * padded + offset * kc);
+    AnyLines from = x;
+    from.data = x.at(s.begin, t.begin);
+    ConvertingPacker<P>::pack(from, std::min(kc, t.p0), std::min(kc, t.p1), kc, t.end - t.begin,
+                              packed + (s.begin - first_k(k)) * padded + offset * kc);
   }
 }
 
 void pack_a_strip(const GemmBlock& k, const GemmStrip& t) {
   const ConstMatrix& a = k.args->a;
-  const Lines lines{a.data + t.begin * a.row_stride, a.col_stride, a.row_stride};
+  const AnyLines lines{static_cast<const std::byte*>(a.data), a.col_stride, a.row_stride, a.dtype,
+                       k.args->precision};
   pack_strip<PackerOfA>(k, t, lines, t.begin - k.m0, k.padded_rows, k.a);
 }
 
 void pack_b_strip(const GemmBlock& k, const GemmStrip& t) {
   const ConstMatrix& b = k.args->b;
-  const Lines lines{b.data + t.begin * b.col_stride, b.row_stride, b.col_stride};
+  const AnyLines lines{static_cast<const std::byte*>(b.data), b.row_stride, b.col_stride, b.dtype,
+                       k.args->precision};
   pack_strip<PackerOfB>(k, t, lines, t.begin - k.n0, k.padded_columns, k.b);
 }
 
 void multiply_granule(const GemmBlock& k, const Granule& s, int64_t i0, int64_t i1, int64_t j0, int64_t j1) {
   const GemmArgs& g = *k.args;
   const int64_t kc = s.end - s.begin, offset = s.begin - first_k(k);
-  const float* bias = g.bias && s.end == g.k ? g.bias : nullptr;
+  auto* c = static_cast<float*>(g.c);
+  const float* bias = s.end == g.k ? static_cast<const float*>(g.bias) : nullptr;
   MicroArgs m{};
   m.kc = kc;
   m.c_stride = g.c_row_stride;
@@ -67,7 +73,7 @@ void multiply_granule(const GemmBlock& k, const Granule& s, int64_t i0, int64_t 
     m.b = k.b + offset * k.padded_columns + (j0 - k.n0) * kc;
     for (int64_t j = j0; j < j1; j += kColumns, m.b += kc * kColumns) {
       m.columns = std::min<int64_t>(kColumns, j1 - j);
-      m.c = g.c + i * g.c_row_stride + j;
+      m.c = c + i * g.c_row_stride + j;
       m.bias = bias ? bias + j : nullptr;
       kMicros[static_cast<size_t>((m.columns - 1) / kLanes)][rows - 1](m);
     }
@@ -77,6 +83,24 @@ void multiply_granule(const GemmBlock& k, const Granule& s, int64_t i0, int64_t 
 void multiply_tile(const GemmBlock& k, int64_t i0, int64_t i1, int64_t j0, int64_t j1) {
   for (int64_t index = k.first_granule; index < k.end_granule; ++index)
     multiply_granule(k, granule_at(k, index), i0, i1, j0, j1);
+}
+
+void finish_row(const float* sums, const GemmArgs& g, void* c) {
+  constexpr int64_t kPart = 64;
+  alignas(64) float x[kPart], bias[kPart];
+  const int64_t c_size = g.c_dtype == ir::DType::kF32 ? 4 : 2,
+                bias_size = g.bias_dtype == ir::DType::kF32 ? 4 : 2;
+  for (int64_t j = 0; j < g.n; j += kPart) {
+    const int64_t here = std::min(kPart, g.n - j);
+    void* to = static_cast<std::byte*>(c) + j * c_size;
+    if (g.bias == nullptr) {
+      narrow(sums + j, g.c_dtype, to, here);
+      continue;
+    }
+    widen(static_cast<const std::byte*>(g.bias) + j * bias_size, g.bias_dtype, bias, here);
+    for (int64_t i = 0; i < here; ++i) x[i] = sums[j + i] + bias[i];
+    narrow(x, g.c_dtype, to, here);
+  }
 }
 
 }  // namespace HWY_NAMESPACE
@@ -89,6 +113,7 @@ namespace plimsoll::cpu {
 HWY_EXPORT(pack_a_strip);
 HWY_EXPORT(pack_b_strip);
 HWY_EXPORT(multiply_tile);
+HWY_EXPORT(finish_row);
 
 void gemm_pack_a(const GemmBlock& block, const GemmStrip& strip) {
   HWY_DYNAMIC_DISPATCH(pack_a_strip)(block, strip);
@@ -100,6 +125,10 @@ void gemm_pack_b(const GemmBlock& block, const GemmStrip& strip) {
 
 void gemm_multiply(const GemmBlock& block, int64_t i0, int64_t i1, int64_t j0, int64_t j1) {
   HWY_DYNAMIC_DISPATCH(multiply_tile)(block, i0, i1, j0, j1);
+}
+
+void gemm_finish_row(const float* sums, const GemmArgs& args, void* c) {
+  HWY_DYNAMIC_DISPATCH(finish_row)(sums, args, c);
 }
 
 }  // namespace plimsoll::cpu

@@ -1,5 +1,5 @@
-// The three kinds of work in gemm, compiled once per instruction set (gemm_tile.cpp): packing a strip of A or
-// of B, and multiplying one tile.
+// The kinds of work in gemm that are compiled once per instruction set (gemm_tile.cpp): packing a strip of A
+// or of B, multiplying one tile, and turning sums into a low C.
 #pragma once
 
 #include <cstdint>
@@ -34,5 +34,7 @@ void gemm_pack_a(const GemmBlock& block, const GemmStrip& strip);
 void gemm_pack_b(const GemmBlock& block, const GemmStrip& strip);
 /// C's tile [i0, i1) x [j0, j1), all granules of the block; the corners are multiples of the units as above.
 void gemm_multiply(const GemmBlock& block, int64_t i0, int64_t i1, int64_t j0, int64_t j1);
+/// One row of C from its f32 sums: plus the bias, rounded to C's dtype.
+void gemm_finish_row(const float* sums, const GemmArgs& args, void* c);
 
 }  // namespace plimsoll::cpu

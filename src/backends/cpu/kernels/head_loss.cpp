@@ -7,8 +7,8 @@
 // A chunk is a run of whole sequences or a part of one in whole granules, so every reduction over tokens adds
 // the same granules in the same order as the unfused ops.
 #include <algorithm>
-#include <cstring>
 
+#include "backends/cpu/kernels/cast.h"
 #include "backends/cpu/kernels/cross_entropy.h"
 #include "backends/cpu/kernels/linear.h"
 #include "backends/cpu/kernels/operands.h"
@@ -34,41 +34,49 @@ class Chunks {
   bool whole_;
 };
 
-// Scratch in this order: one chunk's logits, the rows' losses, what the GEMMs want.
+// Scratch in this order: one chunk's logits, the rows' losses, dw in f32 where its dtype is another (it is
+// added to from chunk to chunk), what the GEMMs want.
 struct Layout {
-  int64_t logits, losses, gemm;
-  Layout(const ir::Shape& x, int64_t classes, int64_t chunk_rows, int num_threads) {
+  int64_t logits, losses, dw, gemm;
+  Layout(const ir::TensorType& x, const ir::TensorType& weight, int64_t classes, int64_t chunk_rows,
+         const ir::Attrs& attrs, int num_threads) {
     constexpr auto kFloat = static_cast<int64_t>(sizeof(float));
-    const int64_t width = x.dim(-1);
+    const int64_t width = x.shape.dim(-1);
+    const Precision precision = precision_of(attrs, x.dtype, weight.dtype);
+    const GemmTypes sums{precision, ir::DType::kF32};
     logits = round_up(chunk_rows * classes * kFloat, runtime::kAlignment);
-    losses = round_up(x.num_rows() * kFloat, runtime::kAlignment);
-    gemm = std::max({gemm_workspace_bytes(chunk_rows, classes, width, num_threads),
-                     gemm_workspace_bytes(chunk_rows, width, classes, num_threads),
-                     gemm_workspace_bytes(classes, width, chunk_rows, num_threads),
-                     gemm_workspace_bytes(width, classes, chunk_rows, num_threads)});
+    losses = round_up(x.shape.num_rows() * kFloat, runtime::kAlignment);
+    dw = attrs.flag("grad") && weight.dtype != ir::DType::kF32
+             ? round_up(width * classes * kFloat, runtime::kAlignment)
+             : 0;
+    gemm = std::max({gemm_workspace_bytes(chunk_rows, classes, width, num_threads, sums),
+                     gemm_workspace_bytes(chunk_rows, width, classes, num_threads, {precision, x.dtype}),
+                     gemm_workspace_bytes(classes, width, chunk_rows, num_threads, sums),
+                     gemm_workspace_bytes(width, classes, chunk_rows, num_threads, sums)});
   }
-  [[nodiscard]] int64_t total() const { return logits + losses + gemm; }
+  [[nodiscard]] int64_t total() const { return logits + losses + dw + gemm; }
 };
 
 int64_t num_classes(const ir::Shape& weight, bool transposed) { return weight.dim(transposed ? 1 : 0); }
 
 int64_t workspace_bytes(const ir::OpTypes& types, int num_threads) {
-  const ir::Shape& x = types.inputs[0].shape;
-  const Chunks chunks(x, types.attrs.i64("chunk_tokens"));
-  const int64_t classes = num_classes(types.inputs[1].shape, types.attrs.flag("transposed"));
-  return Layout(x, classes, chunks.max_rows(), num_threads).total();
+  const ir::TensorType &x = types.inputs[0], &weight = types.inputs[1];
+  const Chunks chunks(x.shape, types.attrs.i64("chunk_tokens"));
+  const int64_t classes = num_classes(weight.shape, types.attrs.flag("transposed"));
+  return Layout(x, weight, classes, chunks.max_rows(), types.attrs, num_threads).total();
 }
 
 struct HeadLoss {
-  RowsOf<const float> x;
+  StoredRows x;
   TensorRef weight;
+  Precision precision;
   bool transposed, grad;
   LossRows loss;  // of all rows, but for logits and d
   int64_t classes;
   float* logits;
   float* dw;
   bool dw_started;
-  RowsOf<float> dx;
+  StoredRows dx;
   int64_t sequence;
   std::span<std::byte> gemm_workspace;
 };
@@ -77,10 +85,11 @@ void chunk_loss(const HeadLoss& h, int64_t begin, int64_t rows, ThreadPool& pool
   gemm({.m = rows,
         .n = h.classes,
         .k = h.x.cols,
-        .a = {h.x.row(begin), h.x.stride, 1},
+        .a = {h.x.row(begin), h.x.stride, 1, h.x.dtype},
         .b = weight_as_b(h.weight, h.transposed),
         .c = h.logits,
-        .c_row_stride = h.classes},
+        .c_row_stride = h.classes,
+        .precision = h.precision},
        pool, h.gemm_workspace);
   LossRows loss = h.loss;
   loss.logits = h.logits;
@@ -92,12 +101,13 @@ void chunk_loss(const HeadLoss& h, int64_t begin, int64_t rows, ThreadPool& pool
 
 // dw before dx, which may lie where x does.
 void chunk_grads(HeadLoss& h, int64_t begin, int64_t rows, ThreadPool& pool) {
-  weight_gradient({.x = {h.x.row(begin), rows, h.x.cols, h.x.stride},
-                   .dy = {h.logits, rows, h.classes, h.classes},
+  weight_gradient({.x = h.x.from(begin, rows),
+                   .dy = f32_rows(h.logits, rows, h.classes),
                    .dw = h.dw,
                    .transposed = h.transposed,
                    .segment = h.sequence,
-                   .accumulate = h.dw_started},
+                   .accumulate = h.dw_started,
+                   .precision = h.precision},
                   pool, h.gemm_workspace);
   h.dw_started = true;
   gemm({.m = rows,
@@ -106,34 +116,45 @@ void chunk_grads(HeadLoss& h, int64_t begin, int64_t rows, ThreadPool& pool) {
         .a = {h.logits, h.classes, 1},
         .b = weight_as_b(h.weight, !h.transposed),
         .c = h.dx.row(begin),
-        .c_row_stride = h.dx.stride},
+        .c_row_stride = h.dx.stride,
+        .precision = h.precision,
+        .c_dtype = h.dx.dtype},
        pool, h.gemm_workspace);
 }
 
-void bind_grads(HeadLoss& h, const KernelCall& call) {
-  h.dx = matrix_of<float>(call.outputs[1]);
-  h.dw = call.outputs[2].as<float>();
+/// dw as f32: the result itself, or its place in scratch.
+TensorRef f32_dw(const TensorRef& dw, std::byte* scratch) {
+  if (dw.type.dtype == ir::DType::kF32) return dw;
+  return {scratch, {ir::DType::kF32, dw.shape()}, dw.strides};
+}
+
+void bind_grads(HeadLoss& h, const KernelCall& call, std::byte* scratch, ThreadPool& pool) {
+  h.dx = stored_rows(call.outputs[1]);
+  const TensorRef dw = f32_dw(call.outputs[2], scratch);
+  h.dw = dw.as<float>();
   const TensorRef acc = input_or_none(call, 5);
   h.dw_started = static_cast<bool>(acc);
-  if (acc && acc.data != call.outputs[2].data)
-    std::memcpy(h.dw, acc.data, static_cast<size_t>(acc.num_elements()) * sizeof(float));
+  if (acc) cast(acc, dw, pool);
 }
 
 void head_loss(const KernelCall& call, ThreadPool& pool) {
-  const ir::Shape& shape = call.inputs[0].shape();
+  const ir::TensorType &type = call.inputs[0].type, &weight = call.inputs[1].type;
+  const ir::Shape& shape = type.shape;
   const ir::Attrs& attrs = call.op->attrs;
   const Chunks chunks(shape, attrs.i64("chunk_tokens"));
   HeadLoss h{};
-  h.x = matrix_of<const float>(call.inputs[0]);
+  h.x = stored_rows(call.inputs[0]);
+  h.precision = precision_of(attrs, type.dtype, weight.dtype);
   h.weight = call.inputs[1];
   h.transposed = attrs.flag("transposed");
   h.grad = attrs.flag("grad");
   h.classes = num_classes(h.weight.shape(), h.transposed);
   h.sequence = Granules(shape).segment();
-  const Layout layout(shape, h.classes, chunks.max_rows(), pool.num_threads());
+  const Layout layout(type, weight, h.classes, chunks.max_rows(), attrs, pool.num_threads());
   PLIMSOLL_CHECK(static_cast<int64_t>(call.workspace.size()) >= layout.total());
   h.logits = reinterpret_cast<float*>(call.workspace.data());
-  h.gemm_workspace = call.workspace.subspan(static_cast<size_t>(layout.logits + layout.losses));
+  std::byte* const dw_scratch = call.workspace.data() + layout.logits + layout.losses;
+  h.gemm_workspace = call.workspace.subspan(static_cast<size_t>(layout.total() - layout.gemm));
   auto* losses = reinterpret_cast<float*>(call.workspace.data() + layout.logits);
   h.loss = {.stride = h.classes,
             .classes = h.classes,
@@ -141,12 +162,13 @@ void head_loss(const KernelCall& call, ThreadPool& pool) {
             .loss = losses,
             .d_stride = h.classes,
             .scale = *call.inputs[3].as<const float>()};
-  if (h.grad) bind_grads(h, call);
+  if (h.grad) bind_grads(h, call, dw_scratch, pool);
   for (int64_t begin = 0; begin < h.x.rows; begin = chunks.end(begin)) {
     const int64_t rows = chunks.end(begin) - begin;
     chunk_loss(h, begin, rows, pool);
     if (h.grad) chunk_grads(h, begin, rows, pool);
   }
+  if (h.grad) cast(f32_dw(call.outputs[2], dw_scratch), call.outputs[2], pool);
   const TensorRef acc = input_or_none(call, 4);
   *call.outputs[0].as<float>() = sum_losses(losses, Granules(shape), acc.as<const float>());
 }
@@ -155,7 +177,11 @@ void head_loss(const KernelCall& call, ThreadPool& pool) {
 
 std::span<const Kernel> head_loss_kernels() {
   static constexpr Kernel kernels[] = {
-      {.op = "head_loss", .run = head_loss, .workspace_bytes = workspace_bytes, .strided_inputs = 0b11},
+      {.op = "head_loss",
+       .run = head_loss,
+       .workspace_bytes = workspace_bytes,
+       .strided_inputs = 0b11,
+       .stored_dtypes = true},
   };
   return kernels;
 }

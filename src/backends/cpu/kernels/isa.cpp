@@ -1,8 +1,13 @@
 // The choice rests on Highway's own test of the CPU (and of what the system saves of its registers); a cap
-// disables the targets above it.
+// disables the targets above it. AVX512_BF16 and AMX, which Highway 1.0.3 does not know, are tested here.
 #include "backends/cpu/kernels/isa.h"
 
 #include <cpuid.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <atomic>
 
 #include "backends/cpu/kernels/targets.h"
 #include "hwy/targets.h"
@@ -10,11 +15,13 @@
 namespace plimsoll::cpu {
 namespace {
 
-constexpr Isa kAll[] = {Isa::kPortable, Isa::kAvx2, Isa::kAvx512};
+constexpr Isa kAll[] = {Isa::kPortable, Isa::kAvx2, Isa::kAvx512, Isa::kAvx512Bf16, Isa::kAmx};
+// What select_isa allows beyond Highway's targets.
+std::atomic<Isa> g_cap = Isa::kAmx;
 
 // Everything better than `isa`: lower bits are better targets, the highest one is the fallback.
 constexpr int64_t disabled_above(Isa isa) {
-  return isa == Isa::kAvx512 ? HWY_AVX3 - 1 : isa == Isa::kAvx2 ? HWY_AVX2 - 1 : 2 * HWY_AVX2 - 1;
+  return isa >= Isa::kAvx512 ? HWY_AVX3 - 1 : isa == Isa::kAvx2 ? HWY_AVX2 - 1 : 2 * HWY_AVX2 - 1;
 }
 
 // Highway 1.0.3 forgets disabled targets while it detects: SupportedTargets() leaves *all* of the CPU's as
@@ -31,15 +38,29 @@ Registers cpuid(unsigned leaf, unsigned subleaf) {
   return r;
 }
 
-}  // namespace
-
-std::string_view isa_name(Isa isa) {
-  return isa == Isa::kAvx512 ? "avx512" : isa == Isa::kAvx2 ? "avx2" : "portable";
+// AMX's tiles are state that Linux saves only for processes that asked for it (arch_prctl(2) of 5.16).
+bool request_tiles() {
+#ifdef SYS_arch_prctl
+  constexpr int kRequestPermission = 0x1023, kTileData = 18;
+  return syscall(SYS_arch_prctl, kRequestPermission, kTileData) == 0;
+#else
+  return false;
+#endif
 }
 
-Isa current_isa() {
+// The best of the sets that extend kAvx512.
+Isa best_extension() {
+  static const Isa best = [] {
+    const Registers l7 = cpuid(7, 0), l71 = cpuid(7, 1);
+    const bool bf16 = l71.eax >> 5 & 1u, amx = (l7.edx >> 24 & 1u) && (l7.edx >> 22 & 1u);
+    return !bf16 ? Isa::kAvx512 : amx && request_tiles() ? Isa::kAmx : Isa::kAvx512Bf16;
+  }();
+  return best;
+}
+
+// The row of every dispatch table that is called now.
+Isa current_target() {
   if (!hwy::GetChosenTarget().IsInitialized()) choose_again();
-  // The row of every dispatch table that is called now.
   const size_t row = hwy::GetChosenTarget().GetIndex();
   const auto row_of = [](int64_t target) {
     return hwy::Num0BitsBelowLS1Bit_Nonzero64(static_cast<uint64_t>(HWY_CHOSEN_TARGET_SHIFT(target)));
@@ -47,21 +68,46 @@ Isa current_isa() {
   return row == row_of(HWY_AVX3) ? Isa::kAvx512 : row == row_of(HWY_AVX2) ? Isa::kAvx2 : Isa::kPortable;
 }
 
+}  // namespace
+
+std::string_view isa_name(Isa isa) {
+  switch (isa) {
+    case Isa::kPortable:
+      return "portable";
+    case Isa::kAvx2:
+      return "avx2";
+    case Isa::kAvx512:
+      return "avx512";
+    case Isa::kAvx512Bf16:
+      return "avx512_bf16";
+    case Isa::kAmx:
+      return "amx";
+  }
+  return {};
+}
+
+Isa current_isa() {
+  const Isa target = current_target();
+  return target < Isa::kAvx512
+             ? target
+             : std::max(target, std::min(best_extension(), g_cap.load(std::memory_order_relaxed)));
+}
+
 Isa best_isa() {
   static const Isa best = [] {
-    const Isa capped = current_isa();
+    const Isa capped = current_target();
     hwy::DisableTargets(0);
     choose_again();
-    const Isa uncapped = current_isa();
+    const Isa uncapped = current_target();
     hwy::DisableTargets(disabled_above(capped));
     choose_again();
-    return uncapped;
+    return uncapped == Isa::kAvx512 ? best_extension() : uncapped;
   }();
   return best;
 }
 
 Result<Isa> select_isa(const char* env) {
-  Isa cap = Isa::kAvx512;
+  Isa cap = Isa::kAmx;
   if (env != nullptr && *env != '\0') {
     bool known = false;
     for (const Isa isa : kAll)
@@ -70,8 +116,9 @@ Result<Isa> select_isa(const char* env) {
       return Error{.code = ErrorCode::kInvalidArgument,
                    .what = "unknown instruction set '" + std::string(env) + "'",
                    .where = "PLIMSOLL_ISA",
-                   .hint = "use portable, avx2 or avx512, or unset it"};
+                   .hint = "use portable, avx2, avx512, avx512_bf16 or amx, or unset it"};
   }
+  g_cap.store(cap, std::memory_order_relaxed);
   hwy::DisableTargets(disabled_above(cap));
   choose_again();
   return current_isa();

@@ -9,13 +9,14 @@
 
 namespace plimsoll::cpu {
 
-/// In rising order of speed; see targets.h.
-enum class Isa { kPortable, kAvx2, kAvx512 };
+/// In rising order of speed; see targets.h. The last two are AVX-512 and, for products of bf16, AVX512_BF16
+/// or AMX tiles (which take AVX512_BF16 for granted); all else runs on them as on kAvx512, to the bit.
+enum class Isa { kPortable, kAvx2, kAvx512, kAvx512Bf16, kAmx };
 
-/// "portable", "avx2" or "avx512", as in PLIMSOLL_ISA.
+/// "portable", "avx2", "avx512", "avx512_bf16" or "amx", as in PLIMSOLL_ISA.
 std::string_view isa_name(Isa isa);
 
-/// The fastest one that this CPU has.
+/// The fastest one that this CPU has and the system lets us use (AMX takes its leave, once a process).
 Isa best_isa();
 
 /// Chooses for the whole process the fastest instruction set that the CPU has and that is not above the cap

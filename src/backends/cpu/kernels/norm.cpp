@@ -18,9 +18,11 @@
 namespace plimsoll::cpu {
 namespace {
 
-// Rows [begin, end) of a forward pass. residual and sum are there in the fused ops, bias and mean in
-// layer_norm.
+// Rows [begin, end) of a forward pass. residual and sum are there in the fused ops, where x is of any dtype
+// (its rows are `any_x`'s then), bias and mean in layer_norm.
 struct NormForward {
+  const RowsOfAny* any_x;
+  ir::DType dtype;
   RowsOf<const float> x, residual;
   RowsOf<float> sum, y;
   const float *weight, *bias;
@@ -44,9 +46,13 @@ namespace {
 void rms_norm_rows(const NormForward& a, int64_t begin, int64_t end) {
   const int64_t n = a.x.cols;
   for (int64_t r = begin; r < end; ++r) {
-    if (a.sum.data != nullptr)
-      a.rstd[r] = norms::rms_norm_row(norms::SummedRow{a.x.row(r), a.residual.row(r), a.sum.row(r)},
-                                      a.sum.row(r), a.weight, a.y.row(r), n, a.eps);
+    if (a.any_x != nullptr)
+      stored::with_element(a.dtype, [&](auto element) HWY_ATTR {
+        using T = decltype(element);
+        const norms::SummedRow<T> row{static_cast<const T*>(a.any_x->row(r)), a.residual.row(r),
+                                      a.sum.row(r)};
+        a.rstd[r] = norms::rms_norm_row(row, a.sum.row(r), a.weight, a.y.row(r), n, a.eps);
+      });
     else
       a.rstd[r] =
           norms::rms_norm_row(norms::PlainRow{a.x.row(r)}, a.x.row(r), a.weight, a.y.row(r), n, a.eps);
@@ -56,12 +62,17 @@ void rms_norm_rows(const NormForward& a, int64_t begin, int64_t end) {
 void layer_norm_rows(const NormForward& a, int64_t begin, int64_t end) {
   const int64_t n = a.x.cols;
   for (int64_t r = begin; r < end; ++r) {
-    const norms::Moments m =
-        a.sum.data != nullptr
-            ? norms::layer_norm_row(norms::SummedRow{a.x.row(r), a.residual.row(r), a.sum.row(r)},
-                                    a.sum.row(r), a.weight, a.bias, a.y.row(r), n, a.eps)
-            : norms::layer_norm_row(norms::PlainRow{a.x.row(r)}, a.x.row(r), a.weight, a.bias, a.y.row(r), n,
-                                    a.eps);
+    norms::Moments m{};
+    if (a.any_x != nullptr)
+      stored::with_element(a.dtype, [&](auto element) HWY_ATTR {
+        using T = decltype(element);
+        const norms::SummedRow<T> row{static_cast<const T*>(a.any_x->row(r)), a.residual.row(r),
+                                      a.sum.row(r)};
+        m = norms::layer_norm_row(row, a.sum.row(r), a.weight, a.bias, a.y.row(r), n, a.eps);
+      });
+    else
+      m = norms::layer_norm_row(norms::PlainRow{a.x.row(r)}, a.x.row(r), a.weight, a.bias, a.y.row(r), n,
+                                a.eps);
     a.mean[r] = m.mean;
     a.rstd[r] = m.rstd;
   }
@@ -114,6 +125,9 @@ template <bool kLayer, bool kFused>
 void forward(const KernelCall& call, ThreadPool& pool) {
   size_t in = 0, out = 0;
   NormForward a{};
+  const RowsOfAny any_x(call.inputs[0]);
+  if (kFused) a.any_x = &any_x;
+  a.dtype = call.inputs[0].type.dtype;
   a.x = rows_of<const float>(call.inputs[in++]);
   if (kFused) a.residual = rows_of<const float>(call.inputs[in++]);
   a.weight = call.inputs[in++].as<const float>();
@@ -173,8 +187,8 @@ void backward(const KernelCall& call, ThreadPool& pool) {
 
 std::span<const Kernel> norm_kernels() {
   static constexpr Kernel kernels[] = {
-      {.op = "add_layer_norm", .run = forward<true, true>, .strided_inputs = 0b11},
-      {.op = "add_rms_norm", .run = forward<false, true>, .strided_inputs = 0b11},
+      {.op = "add_layer_norm", .run = forward<true, true>, .strided_inputs = 0b11, .stored_inputs = 0b1},
+      {.op = "add_rms_norm", .run = forward<false, true>, .strided_inputs = 0b11, .stored_inputs = 0b1},
       {.op = "layer_norm", .run = forward<true, false>, .strided_inputs = 0b1},
       {.op = "layer_norm_grad",
        .run = backward<true, false>,

@@ -9,16 +9,17 @@
 
 #include <cmath>
 
+#include "backends/cpu/kernels/stored-inl.h"
 #include "backends/cpu/kernels/vectors-inl.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace plimsoll::cpu::HWY_NAMESPACE::norms {
 
 namespace hn = hwy::HWY_NAMESPACE;
+using stored::load;
+using stored::store;
 using vectors::for_vectors;
-using vectors::load;
 using vectors::set;
-using vectors::store;
 using vectors::sum_of;
 using vectors::V;
 
@@ -31,8 +32,10 @@ struct PlainRow {
   }
 };
 // x + residual, kept in `sum` at the first reading.
+template <class T>
 struct SummedRow {
-  const float *x, *residual;
+  const T* x;
+  const float* residual;
   float* sum;
   template <class Part>
   HWY_INLINE V operator()(int64_t i, Part part) const {

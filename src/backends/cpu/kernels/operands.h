@@ -59,6 +59,24 @@ RowsOf<T> rows_of(const TensorRef& ref, int row_axes = 1) {
   return r;
 }
 
+/// Rows of elements of whatever dtype, by their address; `cols` in elements.
+class RowsOfAny {
+ public:
+  explicit RowsOfAny(const TensorRef& ref, int row_axes = 1)
+      : rows_(rows_of<std::byte>(ref, row_axes)), size_(ir::bits(ref.type.dtype) / 8) {}
+  [[nodiscard]] int64_t rows() const { return rows_.rows; }
+  [[nodiscard]] int64_t cols() const { return rows_.cols; }
+  /// Element `column` of row i.
+  [[nodiscard]] void* row(int64_t i, int64_t column = 0) const {
+    return rows_.data + (rows_.row(i) - rows_.data + column) * size_;
+  }
+  [[nodiscard]] int64_t element_bytes() const { return size_; }
+
+ private:
+  RowsOf<std::byte> rows_;
+  int64_t size_;
+};
+
 /// The same where one stride is all that the kernel takes.
 template <typename T>
 RowsOf<T> matrix_of(const TensorRef& ref, int row_axes = 1) {

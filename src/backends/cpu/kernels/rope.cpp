@@ -15,8 +15,15 @@ HWY_BEFORE_NAMESPACE();
 namespace plimsoll::cpu::HWY_NAMESPACE {
 namespace {
 
-void rotate_heads(const float* x, const float* table, float* y, int64_t heads, int64_t half, bool inverse) {
-  inverse ? ropes::rotate<true>(x, table, y, heads, half) : ropes::rotate<false>(x, table, y, heads, half);
+void rotate_heads(ir::DType dtype, const void* x, const float* table, void* y, int64_t heads, int64_t half,
+                  bool inverse) {
+  stored::with_element(dtype, [=](auto element) HWY_ATTR {
+    using T = decltype(element);
+    const T* from = static_cast<const T*>(x);
+    T* to = static_cast<T*>(y);
+    inverse ? ropes::rotate<true>(from, table, to, heads, half)
+            : ropes::rotate<false>(from, table, to, heads, half);
+  });
 }
 
 }  // namespace
@@ -52,18 +59,18 @@ void rope_table(const KernelCall& call, ThreadPool& pool) {
 
 // The first `heads` heads of every row are turned, what follows is copied.
 void turn(const KernelCall& call, ThreadPool& pool, int row_axes, int64_t heads, int64_t head_dim) {
-  const auto x = rows_of<const float>(call.inputs[0], row_axes);
-  const auto y = rows_of<float>(call.outputs[0], row_axes);
+  const RowsOfAny x(call.inputs[0], row_axes), y(call.outputs[0], row_axes);
+  const ir::DType dtype = call.inputs[0].type.dtype;
   const auto table = rows_of<const float>(call.inputs[1]);
   const bool inverse = call.op->attrs.flag("inverse");
   const int64_t turned = heads * head_dim;
-  for_row_blocks(pool, x.rows, x.cols, [&](int64_t begin, int64_t end) {
+  for_row_blocks(pool, x.rows(), x.cols(), [&](int64_t begin, int64_t end) {
     for (int64_t r = begin; r < end; ++r) {
       HWY_DYNAMIC_DISPATCH(rotate_heads)
-      (x.row(r), table.row(r % table.rows), y.row(r), heads, head_dim / 2, inverse);
-      if (x.cols > turned && x.row(r) != y.row(r))
-        std::memcpy(y.row(r) + turned, x.row(r) + turned,
-                    static_cast<size_t>(x.cols - turned) * sizeof(float));
+      (dtype, x.row(r), table.row(r % table.rows), y.row(r), heads, head_dim / 2, inverse);
+      if (x.cols() > turned && x.row(r) != y.row(r))
+        std::memcpy(y.row(r, turned), x.row(r, turned),
+                    static_cast<size_t>((x.cols() - turned) * x.element_bytes()));
     }
   });
 }
@@ -81,8 +88,12 @@ void rope_packed(const KernelCall& call, ThreadPool& pool) {
 
 std::span<const Kernel> rope_kernels() {
   static constexpr Kernel kernels[] = {
-      {.op = "rope", .run = rope, .strided_inputs = 0b1},
-      {.op = "rope_packed", .run = rope_packed, .strided_inputs = 0b1},
+      {.op = "rope", .run = rope, .strided_inputs = 0b1, .stored_inputs = 0b1, .stored_outputs = 0b1},
+      {.op = "rope_packed",
+       .run = rope_packed,
+       .strided_inputs = 0b1,
+       .stored_inputs = 0b1,
+       .stored_outputs = 0b1},
       {.op = "rope_table", .run = rope_table},
   };
   return kernels;

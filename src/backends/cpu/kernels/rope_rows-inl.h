@@ -7,21 +7,22 @@
 #define PLIMSOLL_BACKENDS_CPU_KERNELS_ROPE_ROWS_INL_H_
 #endif
 
+#include "backends/cpu/kernels/stored-inl.h"
 #include "backends/cpu/kernels/vectors-inl.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace plimsoll::cpu::HWY_NAMESPACE::ropes {
 
 namespace hn = hwy::HWY_NAMESPACE;
+using stored::load;
+using stored::store;
 using vectors::for_vectors;
-using vectors::load;
-using vectors::store;
 using vectors::V;
 
 // Heads of 2 * half elements, their halves turned by the angles of table [half cosines, half sines]. x may be
 // y.
-template <bool kInverse>
-HWY_INLINE void rotate(const float* x, const float* table, float* y, int64_t heads, int64_t half) {
+template <bool kInverse, class T>
+HWY_INLINE void rotate(const T* x, const float* table, T* y, int64_t heads, int64_t half) {
   for (int64_t h = 0; h < heads; ++h, x += 2 * half, y += 2 * half) {
     for_vectors(half, [=](int64_t i, auto part) HWY_ATTR {
       const V a = load(x + i, part), c = load(x + half + i, part);

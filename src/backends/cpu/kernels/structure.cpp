@@ -1,4 +1,4 @@
-// Copies: of views, of the parts of a concatenation, and constant tensors. All elements have four bytes here.
+// Copies: of views, of the parts of a concatenation, and constant tensors.
 #include <cstring>
 
 #include "backends/cpu/kernels/operands.h"
@@ -6,35 +6,47 @@
 namespace plimsoll::cpu {
 namespace {
 
-void copy_bytes(void* to, const void* from, int64_t elements) {
-  std::memcpy(to, from, static_cast<size_t>(elements) * sizeof(float));
+/// Elements that move as such: of four bytes, or of two.
+bool is_word(const TensorRef& ref) {
+  const int bits = ir::bits(ref.type.dtype);
+  PLIMSOLL_CHECK(bits == 32 || bits == 16, "elements of two or four bytes");
+  return bits == 32;
 }
 
-void check_width(const TensorRef& ref) {
-  PLIMSOLL_CHECK(ir::bits(ref.type.dtype) == 32, "elements of four bytes");
+template <typename T>
+void copy_elements(T* to, const T* from, int64_t elements) {
+  std::memcpy(to, from, static_cast<size_t>(elements) * sizeof(T));
+}
+
+template <typename T>
+void copy_of(const KernelCall& call, ThreadPool& pool) {
+  const Walk<2> walk({&call.inputs[0], &call.outputs[0]});
+  const T* x = call.inputs[0].as<const T>();
+  T* y = call.outputs[0].as<T>();
+  for_blocks(pool, walk.total(), kBlockElements, [&](int64_t begin, int64_t end) {
+    walk.for_runs(begin, end, [&](const auto& at, int64_t n) { copy_elements(y + at[1], x + at[0], n); });
+  });
 }
 
 void copy(const KernelCall& call, ThreadPool& pool) {
-  check_width(call.inputs[0]);
-  const Walk<2> walk({&call.inputs[0], &call.outputs[0]});
-  const float* x = call.inputs[0].as<const float>();
-  float* y = call.outputs[0].as<float>();
-  for_blocks(pool, walk.total(), kBlockElements, [&](int64_t begin, int64_t end) {
-    walk.for_runs(begin, end, [&](const auto& at, int64_t n) { copy_bytes(y + at[1], x + at[0], n); });
+  is_word(call.inputs[0]) ? copy_of<uint32_t>(call, pool) : copy_of<uint16_t>(call, pool);
+}
+
+template <typename T>
+void concat_of(const KernelCall& call, ThreadPool& pool) {
+  const auto y = rows_of<T>(call.outputs[0]);
+  for_row_blocks(pool, y.rows, y.cols, [&](int64_t begin, int64_t end) {
+    int64_t column = 0;
+    for (const TensorRef& input : call.inputs) {
+      const auto x = rows_of<const T>(input);
+      for (int64_t r = begin; r < end; ++r) copy_elements(y.row(r) + column, x.row(r), x.cols);
+      column += x.cols;
+    }
   });
 }
 
 void concat(const KernelCall& call, ThreadPool& pool) {
-  const auto y = rows_of<float>(call.outputs[0]);
-  for_row_blocks(pool, y.rows, y.cols, [&](int64_t begin, int64_t end) {
-    int64_t column = 0;
-    for (const TensorRef& input : call.inputs) {
-      check_width(input);
-      const auto x = rows_of<const float>(input);
-      for (int64_t r = begin; r < end; ++r) copy_bytes(y.row(r) + column, x.row(r), x.cols);
-      column += x.cols;
-    }
-  });
+  is_word(call.outputs[0]) ? concat_of<uint32_t>(call, pool) : concat_of<uint16_t>(call, pool);
 }
 
 void fill(const KernelCall& call, ThreadPool& pool) {
@@ -48,8 +60,8 @@ void fill(const KernelCall& call, ThreadPool& pool) {
 
 std::span<const Kernel> structure_kernels() {
   static constexpr Kernel kernels[] = {
-      {.op = "concat", .run = concat, .strided_inputs = ~0U},
-      {.op = "copy", .run = copy, .strided_inputs = 0b1},
+      {.op = "concat", .run = concat, .strided_inputs = ~0U, .stored_dtypes = true},
+      {.op = "copy", .run = copy, .strided_inputs = 0b1, .stored_dtypes = true},
       {.op = "fill", .run = fill},
   };
   return kernels;

@@ -1,0 +1,13 @@
+// Values in another dtype.
+#pragma once
+
+#include "backends/cpu/kernel.h"
+
+namespace plimsoll::cpu {
+
+/// The elements of `from`, dense or a view as kernels take them, into the dense `to` of the same shape: f32,
+/// bf16 and f16 each way, to nearest even. They may share their memory where both have two or both four
+/// bytes.
+void cast(const TensorRef& from, const TensorRef& to, ThreadPool& pool);
+
+}  // namespace plimsoll::cpu

@@ -1,0 +1,61 @@
+// Loads and stores of f32 vectors from memory that holds f32, bf16 or f16: what kernels over stored dtypes
+// are written with. Rounds to nearest even; parts as in vectors-inl.h.
+//
+// To be included after hwy/foreach_target.h, like any "-inl.h" of Highway; it is compiled once per target.
+#if defined(PLIMSOLL_BACKENDS_CPU_KERNELS_STORED_INL_H_) == defined(HWY_TARGET_TOGGLE)
+#ifdef PLIMSOLL_BACKENDS_CPU_KERNELS_STORED_INL_H_
+#undef PLIMSOLL_BACKENDS_CPU_KERNELS_STORED_INL_H_
+#else
+#define PLIMSOLL_BACKENDS_CPU_KERNELS_STORED_INL_H_
+#endif
+
+#include <cstdint>
+
+#include "backends/cpu/kernels/vectors-inl.h"
+#include "hwy/highway.h"
+#include "ir/dtype.h"
+#include "numerics/convert-inl.h"
+
+HWY_BEFORE_NAMESPACE();
+namespace plimsoll::cpu::HWY_NAMESPACE::stored {
+
+namespace convert = plimsoll::numerics::HWY_NAMESPACE;
+using vectors::F32;
+using vectors::Full;
+using vectors::load;
+using vectors::store;
+using vectors::Tail;
+using vectors::V;
+
+/// Elements as they lie in memory.
+struct Bf16 {
+  uint16_t bits;
+};
+struct F16 {
+  uint16_t bits;
+};
+
+/// f(float() or Bf16() or F16()), by dtype.
+template <class F>
+HWY_INLINE void with_element(ir::DType dtype, F f) {
+  if (dtype == ir::DType::kBf16)
+    f(Bf16());
+  else if (dtype == ir::DType::kF16)
+    f(F16());
+  else
+    f(float());
+}
+
+HWY_INLINE V load(const Bf16* p, Full) { return convert::load_bf16(F32(), &p->bits); }
+HWY_INLINE V load(const Bf16* p, Tail t) { return convert::load_bf16_n(F32(), &p->bits, t.count); }
+HWY_INLINE V load(const F16* p, Full) { return convert::load_f16(F32(), &p->bits); }
+HWY_INLINE V load(const F16* p, Tail t) { return convert::load_f16_n(F32(), &p->bits, t.count); }
+HWY_INLINE void store(V v, Bf16* p, Full) { convert::store_bf16(v, F32(), &p->bits); }
+HWY_INLINE void store(V v, Bf16* p, Tail t) { convert::store_bf16_n(v, F32(), &p->bits, t.count); }
+HWY_INLINE void store(V v, F16* p, Full) { convert::store_f16(v, F32(), &p->bits); }
+HWY_INLINE void store(V v, F16* p, Tail t) { convert::store_f16_n(v, F32(), &p->bits, t.count); }
+
+}  // namespace plimsoll::cpu::HWY_NAMESPACE::stored
+HWY_AFTER_NAMESPACE();
+
+#endif  // include guard, toggled per target

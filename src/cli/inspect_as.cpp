@@ -1,0 +1,193 @@
+// plimsoll inspect FILE --as FORMAT: what rounding does to each tensor, as a table or as JSON.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <filesystem>
+
+#include "cli/inspect.h"
+#include "cli/inspect_rounder.h"
+#include "cli/table.h"
+#include "io/suggest.h"
+#include "io/tensor_stats.h"
+
+namespace plimsoll::cli {
+namespace {
+
+using numerics::Scheme;
+
+std::string shape_text(const SafetensorsTensor& tensor) {
+  return fmt::format("[{}]", fmt::join(tensor.shape, ", "));
+}
+
+std::string snr_text(const RoundingError& e) {
+  if (e.squares == 0) return "-";
+  return e.error_squares == 0 ? "exact" : fmt::format("{:.1f}", e.snr_db());
+}
+
+std::string count_text(int64_t before, int64_t lost) {
+  return lost == 0 ? grouped(before) : fmt::format("{} + {}", grouped(before), grouped(lost));
+}
+
+std::vector<std::string> row_of(std::string name, std::string dtype, std::string shape,
+                                const RoundingError& e) {
+  const auto number = [&](double value) { return e.finite() > 0 ? fmt::format("{:.4g}", value) : "-"; };
+  const auto error = [](double value) {
+    return value == 0 ? std::string("0") : fmt::format("{:.2e}", value);
+  };
+  return {std::move(name),
+          std::move(dtype),
+          std::move(shape),
+          number(e.min),
+          number(e.max),
+          share_text(e.zeros_before, e.elements),
+          share_text(e.new_zeros, e.elements),
+          share_text(e.clipped, e.elements),
+          error(e.relative_error()),
+          error(e.mean_relative()),
+          snr_text(e),
+          count_text(e.nan + e.infinite, e.lost)};
+}
+
+Table new_table() {
+  using enum Table::Align;
+  return Table({{"tensor"},
+                {"dtype"},
+                {"shape"},
+                {"min", kRight},
+                {"max", kRight},
+                {"zeros before", kRight},
+                {"new zeros", kRight},
+                {"clipped", kRight},
+                {"rel. error", kRight},
+                {"mean rel.", kRight},
+                {"SNR dB", kRight},
+                {"non-finite", kRight}});
+}
+
+constexpr const char* kLegend =
+    "new zeros: not 0 before, 0 after; clipped: finite and beyond the largest code by more than rounding;\n"
+    "rel. error: norm of the differences / norm of the tensor; mean rel.: mean of |difference / number|;\n"
+    "non-finite: NaN and infinities before, + finite numbers that are none after; they count in no error\n";
+
+void set_error(Tree& object, const RoundingError& e) {
+  const auto share = [&](int64_t part) {
+    return Tree::of(e.elements > 0 ? static_cast<double>(part) / static_cast<double>(e.elements) : 0.0);
+  };
+  const auto if_finite = [&](double value) { return e.finite() > 0 ? Tree::of(value) : Tree{}; };
+  object.set("elements", Tree::of(e.elements));
+  object.set("min", if_finite(e.min));
+  object.set("max", if_finite(e.max));
+  object.set("zeros", Tree::of(e.zeros_before + e.new_zeros));
+  object.set("zeros_before", Tree::of(e.zeros_before));
+  object.set("new_zeros", Tree::of(e.new_zeros));
+  object.set("zero_share", share(e.zeros_before + e.new_zeros));
+  object.set("new_zero_share", share(e.new_zeros));
+  object.set("clipped", Tree::of(e.clipped));
+  object.set("clipped_share", share(e.clipped));
+  object.set("nan", Tree::of(e.nan));
+  object.set("infinite", Tree::of(e.infinite));
+  object.set("lost", Tree::of(e.lost));
+  object.set("relative_error", Tree::of(e.relative_error()));
+  object.set("mean_relative_error", Tree::of(e.mean_relative()));
+  object.set("max_relative_error", Tree::of(e.relative_max));
+  object.set("snr_db", Tree::of(e.snr_db()));  // null where nothing differs
+  object.set("exact", Tree::of(e.error_squares == 0 && e.lost == 0));
+}
+
+Tree tensor_object(const char* event, const SafetensorsTensor& tensor) {
+  std::vector<Tree> shape;
+  for (const int64_t extent : tensor.shape) shape.push_back(Tree::of(extent));
+  return Tree::map({{"event", Tree::of(std::string(event))},
+                    {"name", Tree::of(tensor.name)},
+                    {"dtype", Tree::of(tensor.dtype)},
+                    {"shape", Tree::list(std::move(shape))}});
+}
+
+void print_json(const std::vector<RoundedTensor>& subjects,
+                const std::vector<const SafetensorsTensor*>& passed_over, const RoundingError& total,
+                Scheme scheme) {
+  const auto name = Tree::of(std::string(numerics::info(scheme).name));
+  for (const RoundedTensor& s : subjects) {
+    Tree object = tensor_object("tensor", *s.tensor);
+    object.set("as", name);
+    set_error(object, s.error);
+    fmt::print("{}\n", to_json(object));
+  }
+  for (const SafetensorsTensor* tensor : passed_over)
+    fmt::print("{}\n", to_json(tensor_object("passed_over", *tensor)));
+  Tree object = Tree::map({{"event", Tree::of(std::string("total"))},
+                           {"as", name},
+                           {"tensors", Tree::of(static_cast<int64_t>(subjects.size()))},
+                           {"passed_over", Tree::of(static_cast<int64_t>(passed_over.size()))},
+                           {"bits_per_value", Tree::of(numerics::bits_per_value(scheme))}});
+  set_error(object, total);
+  fmt::print("{}\n", to_json(object));
+}
+
+void print_text(const InspectArguments& arguments, const std::vector<RoundedTensor>& subjects,
+                const std::vector<const SafetensorsTensor*>& passed_over, const RoundingError& total,
+                Scheme scheme) {
+  fmt::print("{} as {}, {:.4g} bits a number\n\n", printable(arguments.path), numerics::info(scheme).name,
+             numerics::bits_per_value(scheme));
+  Table table = new_table();
+  for (const RoundedTensor& s : subjects)
+    table.add(row_of(s.tensor->name, s.tensor->dtype, shape_text(*s.tensor), s.error));
+  table.add(row_of("total", "", counted(static_cast<int64_t>(subjects.size()), "tensor"), total));
+  fmt::print("{}\n{}", table.text(), kLegend);
+  for (const SafetensorsTensor* tensor : passed_over)
+    fmt::print("passed over, no floating-point numbers: {} {} {}\n", printable(tensor->name), tensor->dtype,
+               shape_text(*tensor));
+  if (!arguments.output.empty()) fmt::print("written: {}\n", printable(arguments.output));
+}
+
+Error unknown_format(const std::string& name) {
+  const auto names = numerics::scheme_names();
+  return {
+      ErrorCode::kInvalidArgument,
+      fmt::format("there is no format '{}'", std::string_view(name).substr(0, 60)), "--as",
+      fmt::format("did you mean {}? The formats are {}", nearest_name(name, names), fmt::join(names, ", "))};
+}
+
+Status check_output(const InspectArguments& arguments) {
+  std::error_code code;
+  if (arguments.output.empty() || !std::filesystem::equivalent(arguments.path, arguments.output, code))
+    return Ok{};
+  return Error{ErrorCode::kInvalidArgument, "the output is the file that is read", arguments.output,
+               "name another file after --output"};
+}
+
+}  // namespace
+
+Status inspect_as(const InspectArguments& arguments) {
+  const auto scheme = numerics::find_scheme(arguments.as);
+  if (!scheme) return unknown_format(arguments.as);
+  std::error_code code;
+  if (std::filesystem::is_directory(arguments.path, code))
+    return Error{ErrorCode::kInvalidArgument, "--as takes one safetensors file", arguments.path,
+                 "name a file in this folder"};
+  PLIMSOLL_TRY(check_output(arguments));
+  PLIMSOLL_ASSIGN(const SafetensorsFile file, SafetensorsFile::open(arguments.path));
+  auto refs = tensors_of(file);
+  std::sort(refs.begin(), refs.end(), [](const WeightRef& a, const WeightRef& b) {
+    return natural_less(a.tensor->name, b.tensor->name);
+  });
+  TensorRounder rounder(file, *scheme);
+  std::vector<const SafetensorsTensor*> passed_over;
+  for (const WeightRef& ref : refs) {
+    if (has_statistics(ref.tensor->dtype))
+      rounder.take(*ref.tensor);
+    else
+      passed_over.push_back(ref.tensor);
+  }
+  if (!arguments.output.empty()) PLIMSOLL_TRY(rounder.create(arguments.output));
+  PLIMSOLL_TRY(rounder.run());
+  RoundingError total;
+  for (const RoundedTensor& subject : rounder.subjects()) total.add(subject.error);
+  if (arguments.json)
+    print_json(rounder.subjects(), passed_over, total, *scheme);
+  else
+    print_text(arguments, rounder.subjects(), passed_over, total, *scheme);
+  return Ok{};
+}
+
+}  // namespace plimsoll::cli

@@ -1,0 +1,107 @@
+// plimsoll inspect --formats: what the number formats are, and the schemes that share scales over them.
+#include <fmt/format.h>
+
+#include "cli/inspect.h"
+#include "cli/table.h"
+#include "numerics/blocks.h"
+
+namespace plimsoll::cli {
+namespace {
+
+using numerics::FormatInfo;
+using numerics::SchemeInfo;
+
+std::string number(double value) { return value == 0 ? "-" : fmt::format("{:.6g}", value); }
+std::string yes(bool value) { return value ? "yes" : "no"; }
+
+std::string field_widths(const FormatInfo& f) {
+  if (f.exponent_bits == 0) return "-";
+  return fmt::format("{}/{}/{}", f.sign_bits, f.exponent_bits, f.mantissa_bits);
+}
+
+std::string block_text(const SchemeInfo& s) {
+  if (s.block_rows > 0) return fmt::format("{} x {}", s.block_rows, s.block_cols);
+  return s.has_tensor_scale ? "tensor" : "-";
+}
+
+std::string scale_text(const SchemeInfo& s) {
+  if (s.block_rows == 0 && !s.has_tensor_scale) return "-";
+  return std::string(numerics::info(s.scales).name) +
+         (s.block_rows > 0 && s.has_tensor_scale ? " + fp32" : "");
+}
+
+void print_format_table() {
+  using enum Table::Align;
+  Table table({{"format"},
+               {"bits", kRight},
+               {"sign/exp./mant.", kRight},
+               {"bias", kRight},
+               {"largest", kRight},
+               {"least normal", kRight},
+               {"least subnormal", kRight},
+               {"step at 1", kRight},
+               {"infinity"},
+               {"NaN"},
+               {"source"}});
+  for (const FormatInfo& f : numerics::formats())
+    table.add({std::string(f.name), std::to_string(f.bits), field_widths(f),
+               f.exponent_bits > 0 ? std::to_string(f.bias) : "-", number(f.max), number(f.smallest_normal),
+               number(f.smallest_subnormal), number(f.epsilon), yes(f.has_infinity), yes(f.has_nan),
+               std::string(f.source)});
+  fmt::print("{}", table.text());
+}
+
+void print_scheme_table() {
+  using enum Table::Align;
+  Table table({{"--as"}, {"codes"}, {"block"}, {"scale"}, {"bits a number", kRight}, {"a scale is"}});
+  for (const SchemeInfo& s : numerics::schemes())
+    table.add({std::string(s.name), std::string(numerics::info(s.codes).name), block_text(s), scale_text(s),
+               fmt::format("{:.6g}", numerics::bits_per_value(s.scheme)), std::string(s.rule)});
+  fmt::print("\n{}", table.text());
+}
+
+Tree json_of(const FormatInfo& f) {
+  const auto integer = [](int value) { return Tree::of(static_cast<int64_t>(value)); };
+  const auto known = [](double value) { return value == 0 ? Tree{} : Tree::of(value); };
+  return Tree::map({{"event", Tree::of(std::string("format"))},
+                    {"name", Tree::of(std::string(f.name))},
+                    {"bits", integer(f.bits)},
+                    {"stored_bits", integer(f.stored_bits)},
+                    {"sign_bits", integer(f.sign_bits)},
+                    {"exponent_bits", integer(f.exponent_bits)},
+                    {"mantissa_bits", integer(f.mantissa_bits)},
+                    {"bias", f.exponent_bits > 0 ? integer(f.bias) : Tree{}},
+                    {"max", Tree::of(f.max)},
+                    {"smallest_normal", known(f.smallest_normal)},
+                    {"smallest_subnormal", known(f.smallest_subnormal)},
+                    {"epsilon", Tree::of(f.epsilon)},
+                    {"infinity", Tree::of(f.has_infinity)},
+                    {"nan", Tree::of(f.has_nan)},
+                    {"source", Tree::of(std::string(f.source))}});
+}
+
+Tree json_of(const SchemeInfo& s) {
+  return Tree::map({{"event", Tree::of(std::string("scheme"))},
+                    {"name", Tree::of(std::string(s.name))},
+                    {"codes", Tree::of(std::string(numerics::info(s.codes).name))},
+                    {"block_rows", Tree::of(s.block_rows)},
+                    {"block_cols", Tree::of(s.block_cols)},
+                    {"scale", Tree::of(scale_text(s))},
+                    {"bits_per_value", Tree::of(numerics::bits_per_value(s.scheme))},
+                    {"rule", Tree::of(std::string(s.rule))}});
+}
+
+}  // namespace
+
+Status inspect_formats(bool json) {
+  if (!json) {
+    print_format_table();
+    print_scheme_table();
+    return Ok{};
+  }
+  for (const FormatInfo& f : numerics::formats()) fmt::print("{}\n", to_json(json_of(f)));
+  for (const SchemeInfo& s : numerics::schemes()) fmt::print("{}\n", to_json(json_of(s)));
+  return Ok{};
+}
+
+}  // namespace plimsoll::cli

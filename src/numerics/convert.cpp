@@ -1,0 +1,324 @@
+// Arrays in vectors. Each format is a functor from lanes of f32 to codes; one loop takes them all, in chunks
+// whose random words and 4-bit codes fit the first-level cache. What is written beyond the last-level cache's
+// size goes past it, as memcpy does it: otherwise every line would be read before it is written.
+#include "numerics/convert.h"
+
+#include "numerics/targets.h"
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "numerics/convert.cpp"
+#include "hwy/foreach_target.h"
+#include "hwy/highway.h"
+//
+#include <algorithm>
+#include <cstring>
+#include <type_traits>
+
+#include "base/check.h"
+#include "hwy/cache_control.h"
+#include "numerics/convert-inl.h"
+#include "numerics/minifloat-inl.h"
+#include "numerics/philox-inl.h"
+#include "numerics/pieces.h"
+
+HWY_BEFORE_NAMESPACE();
+namespace plimsoll::numerics::HWY_NAMESPACE {
+namespace {
+
+namespace hn = hwy::HWY_NAMESPACE;
+using F32 = hn::ScalableTag<float>;
+using V = hn::Vec<F32>;
+constexpr size_t kLanes = HWY_LANES(float);
+constexpr size_t kChunk = 1024;
+
+// ---- codes in memory, `Stored` wide
+
+template <class Stored>
+HWY_INLINE auto narrowed(VU32 code) {
+  if constexpr (sizeof(Stored) == 4)
+    return code;
+  else
+    return hn::DemoteTo(hn::Rebind<Stored, F32>(), hn::BitCast(hn::RebindToSigned<F32>(), code));
+}
+
+template <class Stored>
+HWY_INLINE VU32 load_codes(const std::byte* p) {
+  const hn::Rebind<Stored, F32> d;
+  const auto codes = hn::LoadU(d, reinterpret_cast<const Stored*>(p));
+  if constexpr (sizeof(Stored) == 4)
+    return codes;
+  else
+    return hn::PromoteTo(U32(), codes);
+}
+
+/// What encodes n numbers: f(v, word) gives codes, words are 0 where rounding is to nearest.
+template <class Stored, bool kStream, class F>
+HWY_INLINE void encode_vectors(const float* x, size_t n, std::byte* to, const uint32_t* words, F f) {
+  const hn::Rebind<Stored, F32> d;
+  size_t i = 0;
+  for (; i + kLanes <= n; i += kLanes) {
+    const VU32 word = words != nullptr ? hn::LoadU(U32(), words + i) : hn::Zero(U32());
+    const auto codes = narrowed<Stored>(f(hn::LoadU(F32(), x + i), word));
+    auto* at = reinterpret_cast<Stored*>(to) + i;
+    if constexpr (kStream)
+      hn::Stream(codes, d, at);
+    else
+      hn::StoreU(codes, d, at);
+  }
+  if (i == n) return;
+  HWY_ALIGN float rest[kLanes] = {};
+  HWY_ALIGN uint32_t rest_words[kLanes] = {};
+  HWY_ALIGN Stored codes[kLanes];
+  std::memcpy(rest, x + i, (n - i) * sizeof(float));
+  if (words != nullptr) std::memcpy(rest_words, words + i, (n - i) * sizeof(uint32_t));
+  hn::Store(narrowed<Stored>(f(hn::Load(F32(), rest), hn::Load(U32(), rest_words))), d, codes);
+  std::memcpy(to + i * sizeof(Stored), codes, (n - i) * sizeof(Stored));
+}
+
+template <class Stored, bool kStream, class F>
+HWY_INLINE void decode_vectors(const std::byte* from, size_t n, float* x, F f) {
+  size_t i = 0;
+  for (; i + kLanes <= n; i += kLanes) {
+    const V numbers = f(load_codes<Stored>(from + i * sizeof(Stored)));
+    if constexpr (kStream)
+      hn::Stream(numbers, F32(), x + i);
+    else
+      hn::StoreU(numbers, F32(), x + i);
+  }
+  if (i == n) return;
+  HWY_ALIGN std::byte rest[kLanes * sizeof(Stored)] = {};
+  HWY_ALIGN float values[kLanes];
+  std::memcpy(rest, from + i * sizeof(Stored), (n - i) * sizeof(Stored));
+  hn::Store(f(load_codes<Stored>(rest)), F32(), values);
+  std::memcpy(x + i, values, (n - i) * sizeof(float));
+}
+
+// ---- a format's functor, handed to `run` with a number of the type that its codes are stored in
+
+struct Nibble {};  // two in a byte
+
+template <class S, class Stored, class Run>
+HWY_INLINE void with_mini_encoder(Stored stored, const EncodeOptions& o, Run run) {
+  const F32 d;
+  // tf32 is held as an f32.
+  constexpr int kUp = sizeof(Stored) == 4 ? S::kShift : 0;
+  const uint32_t cap = o.saturate ? S::kMax : S::kOverflow;
+  if (o.rounding == Rounding::kStochastic)
+    run(stored, [=](V v, VU32 word) HWY_ATTR {
+      return hn::ShiftLeft<kUp>(finish_code<S>(d, v, round_stochastic<S>(d, v, word), cap));
+    });
+  else
+    run(stored, [=](V v, VU32) HWY_ATTR {
+      return hn::ShiftLeft<kUp>(finish_code<S>(d, v, round_nearest<S>(d, v), cap));
+    });
+}
+
+template <class Run>
+HWY_INLINE void with_e8m0_encoder(const EncodeOptions& o, Run run) {
+  const F32 d;
+  const bool saturate = o.saturate, stochastic = o.rounding == Rounding::kStochastic;
+  run(uint8_t{}, [=](V v, VU32 word) HWY_ATTR {
+    const auto place = e8m0_place(d, v);
+    const auto up = stochastic ? carry_of(U32(), place.fraction, word) : hn::ShiftRight<31>(place.fraction);
+    return e8m0_finish(d, v, place.code, up, saturate);
+  });
+}
+
+template <class Run>
+HWY_INLINE void with_int8_encoder(const EncodeOptions& o, Run run) {
+  const F32 d;
+  if (o.rounding == Rounding::kStochastic)
+    run(uint8_t{}, [=](V v, VU32 word) HWY_ATTR { return int8_stochastic(d, v, word); });
+  else
+    run(uint8_t{}, [=](V v, VU32) HWY_ATTR { return int8_nearest(d, v); });
+}
+
+// Half way between NF4's neighbours, as the nearest f32.
+struct Nf4Thresholds {
+  float value[15];
+};
+constexpr Nf4Thresholds nf4_thresholds() {
+  Nf4Thresholds t{};
+  for (int i = 0; i < 15; ++i)
+    t.value[i] = static_cast<float>((double{kNf4Values[i]} + double{kNf4Values[i + 1]}) / 2);
+  return t;
+}
+
+template <class Run>
+HWY_INLINE void with_encoder(Format format, const EncodeOptions& o, Run run) {
+  static constexpr Nf4Thresholds kThresholds = nf4_thresholds();
+  const F32 d;
+  const bool plain = o.rounding == Rounding::kNearestEven && !o.saturate;
+  switch (format) {
+    case Format::kTf32:
+      if (!plain) return with_mini_encoder<MiniTf32>(uint32_t{}, o, run);
+      return run(uint32_t{}, [=](V v, VU32) HWY_ATTR { return hn::BitCast(U32(), round_tf32(d, v)); });
+    case Format::kFp16:
+      if (!plain) return with_mini_encoder<MiniF16>(uint16_t{}, o, run);
+      return run(uint16_t{}, [=](V v, VU32) HWY_ATTR { return f16_bits(d, v); });
+    case Format::kBf16:
+      if (!plain) return with_mini_encoder<MiniBf16>(uint16_t{}, o, run);
+      return run(uint16_t{}, [=](V v, VU32) HWY_ATTR { return bf16_bits(d, v); });
+    case Format::kE4m3:
+      return with_mini_encoder<MiniE4m3>(uint8_t{}, o, run);
+    case Format::kE5m2:
+      return with_mini_encoder<MiniE5m2>(uint8_t{}, o, run);
+    case Format::kE8m0:
+      return with_e8m0_encoder(o, run);
+    case Format::kE2m1:
+      return with_mini_encoder<MiniE2m1>(Nibble{}, o, run);
+    case Format::kNf4:
+      return run(Nibble{}, [=](V v, VU32) HWY_ATTR { return nf4_code(d, v, kThresholds.value); });
+    case Format::kInt8:
+      return with_int8_encoder(o, run);
+    case Format::kFp32:
+      return run(uint32_t{}, [=](V v, VU32) HWY_ATTR { return hn::BitCast(U32(), v); });
+  }
+}
+
+template <class Run>
+HWY_INLINE void with_decoder(Format format, Run run) {
+  const F32 d;
+  switch (format) {
+    case Format::kFp16:
+      return run(uint16_t{}, [=](VU32 code) HWY_ATTR { return f16_from_bits(d, code); });
+    case Format::kBf16:
+      return run(uint16_t{}, [=](VU32 code) HWY_ATTR { return hn::BitCast(d, hn::ShiftLeft<16>(code)); });
+    case Format::kE4m3:
+      return run(uint8_t{}, [=](VU32 code) HWY_ATTR { return from_code<MiniE4m3>(d, code); });
+    case Format::kE5m2:
+      return run(uint8_t{}, [=](VU32 code) HWY_ATTR { return from_code<MiniE5m2>(d, code); });
+    case Format::kE8m0:
+      return run(uint8_t{}, [=](VU32 code) HWY_ATTR { return e8m0_from_code(d, code); });
+    case Format::kE2m1:
+      return run(Nibble{}, [=](VU32 code) HWY_ATTR { return from_code<MiniE2m1>(d, code); });
+    case Format::kNf4:
+      return run(Nibble{}, [=](VU32 code) HWY_ATTR { return nf4_from_code(d, code); });
+    case Format::kInt8:
+      return run(uint8_t{}, [=](VU32 code) HWY_ATTR { return int8_from_code(d, code); });
+    case Format::kTf32:
+    case Format::kFp32:
+      return run(uint32_t{}, [=](VU32 code) HWY_ATTR { return hn::BitCast(d, code); });
+  }
+}
+
+// ---- chunks; 4-bit codes are a byte each on the way
+
+template <class Stored, bool kStream, class F>
+HWY_INLINE void encode_chunks(const float* x, size_t n, std::byte* to, const EncodeOptions& o, uint64_t first,
+                              F f) {
+  if (o.rounding == Rounding::kNearestEven) return encode_vectors<Stored, kStream>(x, n, to, nullptr, f);
+  HWY_ALIGN uint32_t buffer[kChunk + 4 + 4 * kLanes];
+  for (size_t i = 0; i < n; i += kChunk) {
+    const size_t count = std::min(kChunk, n - i);
+    const uint32_t* words = words_of(o.random, first + i, count, buffer);
+    encode_vectors<Stored, kStream>(x + i, count, to + i * sizeof(Stored), words, f);
+  }
+}
+
+template <class F>
+HWY_INLINE void encode_nibbles(const float* x, size_t n, std::byte* to, const EncodeOptions& o,
+                               uint64_t first, F f) {
+  HWY_ALIGN uint8_t codes[kChunk];
+  for (size_t i = 0; i < n; i += kChunk) {
+    const size_t count = std::min(kChunk, n - i);
+    encode_chunks<uint8_t, false>(x + i, count, reinterpret_cast<std::byte*>(codes), o, first + i, f);
+    pack_nibbles(codes, count, reinterpret_cast<uint8_t*>(to) + i / 2);
+  }
+}
+
+template <class F>
+HWY_INLINE void decode_nibbles(const std::byte* from, size_t n, float* x, F f) {
+  HWY_ALIGN uint8_t codes[kChunk];
+  for (size_t i = 0; i < n; i += kChunk) {
+    const size_t count = std::min(kChunk, n - i);
+    unpack_nibbles(reinterpret_cast<const uint8_t*>(from) + i / 2, count, codes);
+    decode_vectors<uint8_t, false>(reinterpret_cast<const std::byte*>(codes), count, x + i, f);
+  }
+}
+
+/// Elements until `to` is aligned for streaming, n where it never is.
+template <class Stored>
+size_t unaligned_elements(const std::byte* to, size_t n) {
+  constexpr size_t kAlign = kLanes * sizeof(Stored);
+  const size_t over = reinterpret_cast<uintptr_t>(to) % kAlign;
+  if (over % sizeof(Stored) != 0) return n;
+  return over == 0 ? 0 : std::min(n, (kAlign - over) / sizeof(Stored));
+}
+
+// Elements `first` to `first` + n of the array.
+void encode_piece(Format format, const float* x, int64_t count, std::byte* to, const EncodeOptions& o,
+                  uint64_t first, bool stream) {
+  const auto n = static_cast<size_t>(count);
+  with_encoder(format, o, [=, &o]<class Stored>(Stored, auto f) HWY_ATTR {
+    if constexpr (std::is_same_v<Stored, Nibble>) {
+      encode_nibbles(x, n, to, o, first, f);
+    } else {
+      const size_t head = stream ? unaligned_elements<Stored>(to, n) : n;
+      encode_chunks<Stored, false>(x, head, to, o, first, f);
+      encode_chunks<Stored, true>(x + head, n - head, to + head * sizeof(Stored), o, first + head, f);
+    }
+  });
+  if (stream) hwy::FlushStream();
+}
+
+void decode_piece(Format format, const std::byte* from, int64_t count, float* x, bool stream) {
+  const auto n = static_cast<size_t>(count);
+  const size_t head = stream ? unaligned_elements<float>(reinterpret_cast<const std::byte*>(x), n) : n;
+  with_decoder(format, [=]<class Stored>(Stored, auto f) HWY_ATTR {
+    if constexpr (std::is_same_v<Stored, Nibble>) {
+      decode_nibbles(from, n, x, f);
+    } else {
+      decode_vectors<Stored, false>(from, head, x, f);
+      decode_vectors<Stored, true>(from + head * sizeof(Stored), n - head, x + head, f);
+    }
+  });
+  if (stream) hwy::FlushStream();
+}
+
+}  // namespace
+}  // namespace plimsoll::numerics::HWY_NAMESPACE
+HWY_AFTER_NAMESPACE();
+
+#if HWY_ONCE
+namespace plimsoll::numerics {
+namespace {
+
+HWY_EXPORT(encode_piece);
+HWY_EXPORT(decode_piece);
+
+/// Results from this size on go past the caches.
+constexpr int64_t kStreamBytes = int64_t{8} << 20;
+
+/// The byte at which element `at` begins.
+int64_t byte_of(Format format, int64_t at) { return at * info(format).stored_bits / 8; }
+
+}  // namespace
+
+int64_t encoded_bytes(Format format, int64_t n) { return (n * info(format).stored_bits + 7) / 8; }
+
+void encode(Format format, std::span<const float> x, std::span<std::byte> codes,
+            const EncodeOptions& options) {
+  const auto n = static_cast<int64_t>(x.size());
+  PLIMSOLL_CHECK(static_cast<int64_t>(codes.size()) == encoded_bytes(format, n), "encode: sizes differ");
+  PLIMSOLL_CHECK(format != Format::kNf4 || options.rounding == Rounding::kNearestEven,
+                 "encode: NF4 is rounded to nearest");
+  const bool stream = static_cast<int64_t>(codes.size()) >= kStreamBytes;
+  for_pieces(n, options.num_threads, [&](int64_t begin, int64_t end) {
+    HWY_DYNAMIC_DISPATCH(encode_piece)
+    (format, x.data() + begin, end - begin, codes.data() + byte_of(format, begin), options,
+     static_cast<uint64_t>(begin), stream);
+  });
+}
+
+void decode(Format format, std::span<const std::byte> codes, std::span<float> x, int num_threads) {
+  const auto n = static_cast<int64_t>(x.size());
+  PLIMSOLL_CHECK(static_cast<int64_t>(codes.size()) == encoded_bytes(format, n), "decode: sizes differ");
+  const bool stream = n * static_cast<int64_t>(sizeof(float)) >= kStreamBytes;
+  for_pieces(n, num_threads, [&](int64_t begin, int64_t end) {
+    HWY_DYNAMIC_DISPATCH(decode_piece)
+    (format, codes.data() + byte_of(format, begin), end - begin, x.data() + begin, stream);
+  });
+}
+
+}  // namespace plimsoll::numerics
+#endif

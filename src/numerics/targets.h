@@ -1,0 +1,9 @@
+// Which instruction sets the vector code of this room is compiled for: as the CPU kernels, the compiler's
+// baseline ("portable"), AVX2 and AVX-512. Include before hwy/highway.h and hwy/foreach_target.h; the choice
+// is made at run time, for the whole process.
+#pragma once
+
+#include "hwy/detect_targets.h"
+
+#undef HWY_DISABLED_TARGETS
+#define HWY_DISABLED_TARGETS (HWY_SSSE3 | HWY_SSE4 | HWY_AVX3_DL)

@@ -1,0 +1,59 @@
+// One rounding for all binary formats: to a multiple of the spacing at the value's magnitude.
+#include "ops/rounding.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+namespace plimsoll::ops {
+namespace {
+
+struct Format {
+  int mantissa_bits, least_exponent, greatest_exponent;
+};
+constexpr Format kTf32{10, -126, 127}, kBf16{7, -126, 127}, kF16{10, -14, 15};
+
+double round_to(double value, const Format& f) {
+  if (!std::isfinite(value) || value == 0) return value;
+  const int exponent = std::max(std::ilogb(value), f.least_exponent);
+  const double spacing = std::ldexp(1.0, exponent - f.mantissa_bits);
+  const double nearest = std::nearbyint(value / spacing) * spacing;  // both exact: powers of two
+  if (std::abs(nearest) < std::ldexp(1.0, f.greatest_exponent + 1)) return nearest;
+  return std::copysign(std::numeric_limits<double>::infinity(), value);
+}
+
+}  // namespace
+
+std::optional<Precision> parse_precision(std::string_view text) {
+  if (text == "tf32") return Precision::kTf32;
+  if (text == "bf16") return Precision::kBf16;
+  if (text == "f16") return Precision::kF16;
+  return std::nullopt;
+}
+
+double rounded(double value, Precision precision) {
+  switch (precision) {
+    case Precision::kTf32:
+      return round_to(value, kTf32);
+    case Precision::kBf16:
+      return round_to(value, kBf16);
+    case Precision::kF16:
+      return round_to(value, kF16);
+  }
+  return value;
+}
+
+double rounded(double value, ir::DType dtype) {
+  switch (dtype) {
+    case ir::DType::kF32:
+      return static_cast<double>(static_cast<float>(value));
+    case ir::DType::kBf16:
+      return round_to(value, kBf16);
+    case ir::DType::kF16:
+      return round_to(value, kF16);
+    default:
+      return value;
+  }
+}
+
+}  // namespace plimsoll::ops

@@ -1,0 +1,23 @@
+// Rounding to the formats that values are stored and multiplied in, for references in double precision.
+#pragma once
+
+#include <optional>
+#include <string_view>
+
+#include "ir/dtype.h"
+
+namespace plimsoll::ops {
+
+/// What the operands of a matrix product are rounded to before they are multiplied; sums are f32 in any case.
+/// tf32: f32's exponent with 10 bits of mantissa.
+enum class Precision { kTf32, kBf16, kF16 };
+
+/// "tf32", "bf16", "f16": attribute `precision` of ops with products.
+std::optional<Precision> parse_precision(std::string_view text);
+
+/// To nearest, ties to even, in one rounding; beyond the range infinite. NaN and infinities are kept.
+double rounded(double value, Precision precision);
+/// The same for a stored value: f32, bf16 and f16; others as they are.
+double rounded(double value, ir::DType dtype);
+
+}  // namespace plimsoll::ops

@@ -1,0 +1,193 @@
+// One walk along the order: an op's attributes, then its result types anew, so that the next op sees them.
+#include "passes/autocast.h"
+
+#include <fmt/format.h>
+#include <fnmatch.h>
+
+#include <algorithm>
+#include <map>
+#include <optional>
+
+#include "ir/op_def.h"
+#include "ops/rounding.h"
+
+namespace plimsoll::passes {
+namespace {
+
+using ir::AutocastClass;
+using ir::DType;
+using ir::Op;
+using ir::OpId;
+using ir::ValueId;
+
+/// The dtype in which results of that precision are stored.
+DType stored(std::string_view precision) {
+  return precision == "bf16" ? DType::kBf16 : precision == "f16" ? DType::kF16 : DType::kF32;
+}
+
+bool takes_attr(const Op& op, std::string_view name) {
+  return std::any_of(op.def->attrs.begin(), op.def->attrs.end(),
+                     [&](const ir::AttrSpec& a) { return a.name == name; });
+}
+
+/// The pattern against the op's name, its layer, or the layer's end from a dot on.
+bool matches(const std::string& pattern, const Op& op) {
+  const auto is = [&](const std::string& text) { return fnmatch(pattern.c_str(), text.c_str(), 0) == 0; };
+  return is(std::string(op.def->name)) || is(op.layer) ||
+         fnmatch(("*." + pattern).c_str(), op.layer.c_str(), 0) == 0;
+}
+
+class Autocast {
+ public:
+  Autocast(ir::Graph& graph, const AutocastOptions& options)
+      : graph_(graph), options_(options), rewriter_(graph, options.keep) {
+    report_.used.assign(options.overrides.size(), false);
+  }
+
+  Result<AutocastReport> run() {
+    PLIMSOLL_TRY(check());
+    for (const OpId id : rewriter_.order()) PLIMSOLL_TRY(visit(id));
+    PLIMSOLL_ASSIGN(report_.replaced, rewriter_.finish());
+    return std::move(report_);
+  }
+
+ private:
+  Status check() const {
+    const auto known = [](std::string_view p) {
+      return p.empty() || p == "f32" || ops::parse_precision(p).has_value();
+    };
+    bool fine = known(options_.precision);
+    for (const PrecisionOverride& o : options_.overrides) fine = fine && known(o.precision);
+    if (!fine)
+      return Error{ErrorCode::kInvalidArgument, "autocast: precision must be f32, tf32, bf16 or f16"};
+    return Ok{};
+  }
+
+  Status visit(OpId id) {
+    const std::string_view name = graph_.op(id).def->name;
+    if (name == "state") return Ok{};
+    if (name == "state_assign") {
+      const ir::StateDecl* state = graph_.find_state(graph_.op(id).attrs.str("name"));
+      if (state != nullptr) use_as(id, 0, state->type.dtype);
+      return Ok{};
+    }
+    const Choice choice = choose(graph_.op(id));
+    if (graph_.op(id).def->autocast == AutocastClass::kLowPrecision) set_precision(id, choice.precision);
+    if (name == "concat") use_as_widest(id);
+    PLIMSOLL_TRY(infer(id));
+    if (name == "embedding" && options_.short_residual) shorten(id);
+    tell(id, choice);
+    return Ok{};
+  }
+
+  struct Choice {
+    std::string_view precision;  // "f32" where nothing is rounded
+    std::string why;
+  };
+
+  Choice choose(const Op& op) {
+    for (size_t i = 0; i < options_.overrides.size(); ++i)
+      if (matches(options_.overrides[i].pattern, op)) {
+        report_.used[i] = true;
+        return {options_.overrides[i].precision,
+                fmt::format("precision_overrides: {}", options_.overrides[i].pattern)};
+      }
+    switch (op.def->autocast) {
+      case AutocastClass::kLowPrecision:
+        return {options_.precision.empty() ? "f32" : options_.precision, "a matrix product"};
+      case AutocastClass::kF32:
+        return {"f32", "a norm, a reduction or a loss"};
+      case AutocastClass::kWidest:
+        return {"f32", "stored as its widest operand"};
+      case AutocastClass::kAsInputs:
+        break;
+    }
+    return {"f32", "stored as its operand"};
+  }
+
+  /// Products: by attribute where the op has one; else its floating operands are cast to what they are
+  /// multiplied in.
+  void set_precision(OpId id, std::string_view precision) {
+    const bool plain = precision == "f32";
+    if (takes_attr(graph_.op(id), "precision")) {
+      ir::Attrs& attrs = graph_.op(id).attrs;
+      if (!plain) attrs.set("precision", std::string(precision));
+      if (takes_attr(graph_.op(id), "out")) attrs.set("out", std::string(ir::name(stored(precision))));
+      return;
+    }
+    const size_t inputs = graph_.op(id).inputs.size();
+    for (size_t i = 0; i < inputs; ++i) {
+      const ValueId v = graph_.op(id).inputs[i];
+      if (v.valid() && ir::is_floating(graph_.type(v).dtype)) use_as(id, i, stored(precision));
+    }
+  }
+
+  /// Parts of a concatenation have one dtype.
+  void use_as_widest(OpId id) {
+    const std::vector<ValueId> parts = graph_.op(id).inputs;
+    const DType first = graph_.type(parts[0]).dtype;
+    const bool same =
+        std::all_of(parts.begin(), parts.end(), [&](ValueId v) { return graph_.type(v).dtype == first; });
+    for (size_t i = 0; !same && i < parts.size(); ++i) use_as(id, i, DType::kF32);
+  }
+
+  /// Operand `i` of the op becomes its value in that dtype; one cast serves all uses.
+  void use_as(OpId id, size_t i, DType dtype) {
+    const ValueId v = graph_.op(id).inputs[i];
+    const DType has = graph_.type(v).dtype;
+    if (has == dtype || !ir::is_floating(has) || !ir::is_floating(dtype)) return;
+    ValueId& cast = casts_[{v.index, dtype}];
+    if (!cast.valid()) cast = rewriter_.before(id, "cast", {v}, attrs_for(dtype))[0];
+    graph_.op(id).inputs[i] = cast;
+  }
+  static ir::Attrs attrs_for(DType dtype) {
+    ir::Attrs attrs;
+    if (dtype != DType::kF32) attrs.set("out", std::string(ir::name(dtype)));
+    return attrs;
+  }
+
+  Status infer(OpId id) {
+    const Op& op = graph_.op(id);
+    ir::OpTypes types = ir::op_types(graph_, op);
+    types.outputs.clear();
+    auto inferred = op.def->infer(types);
+    if (!inferred) return std::move(inferred).error().at(op.layer);
+    for (size_t i = 0; i < op.outputs.size(); ++i) graph_.value(op.outputs[i]).type = (*inferred)[i];
+    return Ok{};
+  }
+
+  /// What follows the embedding uses its rows in the low precision.
+  void shorten(OpId id) {
+    const ValueId rows = graph_.op(id).outputs[0];
+    const DType dtype = stored(options_.precision);
+    const std::vector<OpId> users = rewriter_.uses(rows);  // a copy: the cast becomes one
+    for (const OpId user : users)
+      for (size_t i = 0; i < graph_.op(user).inputs.size(); ++i)
+        if (graph_.op(user).inputs[i] == rows) use_as(user, i, dtype);
+  }
+
+  void tell(OpId id, const Choice& choice) {
+    const Op& op = graph_.op(id);
+    if (op.outputs.empty() || op.def->is_view || !ir::is_floating(graph_.type(op.outputs[0]).dtype)) return;
+    const bool product = op.def->autocast == AutocastClass::kLowPrecision && choice.precision != "f32";
+    report_.choices.push_back({std::string(op.def->name), op.layer,
+                               product ? fmt::format("{} products, f32 sums", choice.precision) : "f32",
+                               std::string(ir::name(graph_.type(op.outputs[0]).dtype)), choice.why});
+  }
+
+  ir::Graph& graph_;
+  const AutocastOptions& options_;
+  Rewriter rewriter_;
+  AutocastReport report_;
+  std::map<std::pair<int32_t, DType>, ValueId> casts_;  // by value and dtype
+};
+
+}  // namespace
+
+Result<AutocastReport> autocast(ir::Graph& graph, const AutocastOptions& options) {
+  const bool nothing = options.precision.empty() || options.precision == "f32";
+  if (nothing && options.overrides.empty()) return AutocastReport{};
+  return Autocast(graph, options).run();
+}
+
+}  // namespace plimsoll::passes

@@ -1,0 +1,54 @@
+// Gives each op of a forward graph the precision that it runs in, as PyTorch's autocast does: matrix products
+// and attention in the low one, norms, statistics and losses in f32, everything else as its operands come.
+//
+//   x f32 ─► linear ─► y f32     ==>     x f32 ─► linear {precision=bf16, out=bf16} ─► y bf16
+//
+// Operands of a product are not cast by an op of their own: the kernel rounds them while it packs them, which
+// is the same rounding once more for each use and no pass over memory.
+#pragma once
+
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "passes/rewriter.h"
+
+namespace plimsoll::passes {
+
+/// Ops whose name or layer matches `pattern` (fnmatch(3): * and ?; the whole layer or its last parts) run in
+/// `precision`.
+struct PrecisionOverride {
+  std::string pattern;
+  std::string precision;  ///< "f32", "tf32", "bf16", "f16"
+  bool operator==(const PrecisionOverride&) const = default;
+};
+
+struct AutocastOptions {
+  std::span<const ir::ValueId> keep = {};
+  std::string_view precision = {};  ///< "tf32", "bf16" or "f16"; empty or "f32": nothing but the overrides
+  /// The residual stream in the low precision as well, from the embedding on; PyTorch's autocast leaves it
+  /// f32.
+  bool short_residual = false;
+  std::span<const PrecisionOverride> overrides = {};
+};
+
+/// What one op runs in, and why, for people.
+struct PrecisionChoice {
+  std::string op, layer;
+  std::string computes;  ///< "bf16 products, f32 sums", "f32"
+  std::string stores;    ///< dtype of the first result
+  std::string why;
+};
+struct AutocastReport {
+  Replaced replaced = {};  ///< nothing is; as other passes report it
+  std::vector<PrecisionChoice> choices = {};
+  std::vector<bool> used = {};  ///< by override: whether it matched an op
+};
+
+/// Runs behind the forward fusions and before autodiff, whose derivatives take on the precision of their ops.
+/// Result types downstream follow by the ops' own rules (ops.h); a state is assigned its own dtype. The bits
+/// of f32 programs change, of course. Errors: kInvalidArgument for an unknown precision. Linear time.
+Result<AutocastReport> autocast(ir::Graph& graph, const AutocastOptions& options);
+
+}  // namespace plimsoll::passes

@@ -1,0 +1,99 @@
+"""Holds training in a low precision against PyTorch's autocast and against the same model in fp64.
+
+    python precision_compare.py --binary build/plimsoll [--only TEXT]
+
+A step of small models from the same weights, its loss, logits and gradients dumped. Per tensor the distance to fp64 may be
+1.25 times that of PyTorch's autocast and 2e-3 more; its median over the tensors may not exceed PyTorch's; no gradient may be
+farther than 6e-2 from PyTorch's own. In tf32, which PyTorch has not on a CPU, the distance to fp64 is bounded alone.
+"""
+import argparse
+import copy
+import os
+import pathlib
+import statistics
+import sys
+import tempfile
+
+os.environ.setdefault("HF_HUB_OFFLINE", "1")
+
+import torch  # noqa: E402
+
+import cases  # noqa: E402
+import compare  # noqa: E402
+import oracle  # noqa: E402
+from checks import Checks  # noqa: E402
+
+TIMES_PYTORCH, MARGIN, TO_PYTORCH = 1.25, 2e-3, 6e-2
+TF32_LIMIT = 5e-3
+LOSS_LIMIT = 2e-3
+
+MODELS = {
+    "llama": cases.LLAMA | dict(hidden_size=96, intermediate_size=200, num_hidden_layers=3, vocab_size=300),
+    "llama, tied": cases.LLAMA | dict(hidden_size=96, intermediate_size=200, tie_word_embeddings=True, vocab_size=300),
+    "mistral": cases.MISTRAL | dict(hidden_size=96, intermediate_size=160, vocab_size=300),
+    "qwen2": cases.QWEN2 | dict(hidden_size=96, intermediate_size=160, vocab_size=300),
+    "qwen3": cases.QWEN3 | dict(hidden_size=96, intermediate_size=160, vocab_size=300),
+    "gpt2": cases.GPT2 | dict(n_embd=96, vocab_size=300),
+}
+
+
+def autocast_gradients(model, ids):
+    with torch.autocast("cpu", dtype=torch.bfloat16):
+        model.zero_grad(set_to_none=True)
+        out = model(input_ids=ids, labels=ids)
+    out.loss.backward()
+    return out.loss.item(), {name: p.grad.float().numpy().copy() for name, p in model.named_parameters()}
+
+
+def apart(tensors, reference):
+    """Relative distance of each tensor, in its norm."""
+    return {name: compare.difference(tensors[name], value) / max(compare.norm(value), 1e-30)
+            for name, value in reference.items()}
+
+
+def check_bf16(name, ours, theirs, exact, checks):
+    our_error, their_error = apart(ours, exact), apart(theirs, exact)
+    checks.worst(name, "gradients, distance to fp64", [
+        (our_error[key], TIMES_PYTORCH * their_error[key] + MARGIN, key) for key in exact])
+    ratio = statistics.median(our_error[key] / max(their_error[key], 1e-30) for key in exact)
+    checks.check(name, "median of the distance over PyTorch's", ratio <= 1.0, f"{ratio:.3f}")
+    checks.worst(name, "gradients, distance to PyTorch's", [
+        (value, TO_PYTORCH, key) for key, value in apart(ours, theirs).items()])
+
+
+def compare_model(name, config, precision, binary, folder, checks):
+    case = cases.case(name, config, 2, 70, max_steps=1, precision=precision)
+    compare.write_inputs(case, folder)
+    events = compare.train(binary, folder)
+    dump, initial = compare.dump_of(folder, 1), compare.dump_of(folder, 0)["parameters"]
+    ids = oracle.batch_of(case, compare.rows_of(case), 1)
+    model = oracle.build(folder / "model", initial)
+    exact_loss, _, exact = oracle.loss_and_gradients(copy.deepcopy(model).double(), ids)
+    label = f"{name}, {precision}"
+    checks.worst(label, "loss", [compare.relative(events[0]["loss"], exact_loss, LOSS_LIMIT, "step 1")])
+    if precision == "tf32":
+        checks.worst(label, "gradients, distance to fp64", [
+            (value, TF32_LIMIT, key) for key, value in apart(dump["gradients"], exact).items()])
+        return
+    _, theirs = autocast_gradients(model, ids)
+    check_bf16(label, dump["gradients"], theirs, exact, checks)
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--binary", default="build/plimsoll")
+    parser.add_argument("--only", default="", help="cases whose name contains this")
+    args = parser.parse_args()
+    torch.set_num_threads(2)
+    checks = Checks()
+    chosen = [(name, precision) for name in MODELS for precision in ("bf16", "tf32") if args.only in f"{name}, {precision}"]
+    with tempfile.TemporaryDirectory() as scratch:
+        for number, (name, precision) in enumerate(chosen):
+            compare_model(name, MODELS[name], precision, os.path.abspath(args.binary),
+                          pathlib.Path(scratch).resolve() / f"{number:02d}", checks)
+    print(f"precision: {checks.passed} passed, {checks.failed} failed")
+    return 1 if checks.failed or not chosen else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -14,8 +14,10 @@
 #include <system_error>
 #include <utility>
 
+#include "base/signals.h"
 #include "base/units.h"
 #include "cli/data_files.h"
+#include "cli/data_json.h"
 #include "cli/data_samples.h"
 #include "cli/inspect_shard.h"
 #include "cli/length_histogram.h"
@@ -110,7 +112,7 @@ void print_files(const std::vector<DataFile>& files) {
 Tree files_tree(const std::vector<DataFile>& files) {
   Tree list = Tree::list();
   for (const DataFile& file : files) {
-    Tree one = Tree::map({{"path", Tree::of(file.path())},
+    Tree one = Tree::map({{"path", json_text(file.path())},
                           {"kind", Tree::of(std::string(file.kind()))},
                           {"documents", Tree::of(file.num_documents())},
                           {"tokens", Tree::of(file.num_tokens())},
@@ -173,6 +175,7 @@ Result<Tree> try_packing(const std::vector<DataFile>& files, int64_t sequence_le
   if (shards.empty())
     return Error{ErrorCode::kInvalidArgument, "only token shards are packed", files.front().path(),
                  "leave out --sequence-length"};
+  const StopSignals signals(false);  // or the folder would stay
   PLIMSOLL_ASSIGN(const ScratchFolder folder, ScratchFolder::create());
   constexpr auto kRight = Table::Align::kRight;
   Table table({{"  packing"},
@@ -186,6 +189,8 @@ Result<Tree> try_packing(const std::vector<DataFile>& files, int64_t sequence_le
     PLIMSOLL_ASSIGN(const PackReport r,
                     PackIndex::build(shards, {.sequence_length = sequence_length, .mode = mode},
                                      folder.path() + "/index"));
+    if (stop_requested() != 0)
+      return Error{ErrorCode::kInterrupted, "stopped by a signal", {}, "run it again"};
     list.items.push_back(packing_tree(r, name));
     table.add({fmt::format("  {}", name), grouped(r.num_sequences), fmt::format("{:.2f} %", 100 * r.filled()),
                grouped(r.cut_documents),
@@ -257,7 +262,7 @@ Command add_data_inspect(CLI::App& data) {
       "most.\n"
       "examples: plimsoll data inspect train.shard --tokenizer models/smollm --samples 5\n"
       "          plimsoll data inspect \"shards/*\" --sequence-length 2048\n"
-      "exit codes: 0, 2 usage, 65 where a file is damaged, 74 I/O");
+      "exit codes: 0, 2 usage, 65 where a file is damaged, 74 I/O, 75 stopped by a signal");
   return [arguments](const Environment&) { return inspect(*arguments); };
 }
 

@@ -8,10 +8,10 @@
 #include <optional>
 #include <string>
 
+#include "cli/data_json.h"
 #include "cli/masked_text.h"
 #include "cli/table.h"
 #include "data/tokenizer/tokenizer.h"
-#include "io/json_cursor.h"
 #include "io/tree.h"
 
 namespace plimsoll::cli {
@@ -42,24 +42,17 @@ class SampleDecoder {
   const Tokenizer* tokenizer_;
 };
 
-/// With U+FFFD for each byte that is no UTF-8: JSON has no others.
-std::string valid_utf8(std::string text) {
-  for (int64_t at = utf8_error_at(text); at >= 0; at = utf8_error_at(text))
-    text.replace(static_cast<size_t>(at), 1, "\xef\xbf\xbd");
-  return text;
-}
-
 Tree sample_tree(const Sample& sample, const std::string& path, const std::string& text, bool has_text) {
   Tree ids = Tree::list(), in_loss = Tree::list();
   for (const int32_t id : sample.ids) ids.items.push_back(Tree::of(int64_t{id}));
   for (const uint8_t bit : sample.in_loss) in_loss.items.push_back(Tree::of(int64_t{bit}));
   Tree tree = Tree::map({{"event", Tree::of(std::string("sample"))},
-                         {"path", Tree::of(path)},
+                         {"path", json_text(path)},
                          {"document", Tree::of(sample.document)},
                          {"tokens", Tree::of(sample.num_tokens)},
                          {"ids", std::move(ids)},
                          {"in_loss", std::move(in_loss)}});
-  if (has_text) tree.set("text", Tree::of(valid_utf8(text)));
+  if (has_text) tree.set("text", json_text(text));
   return tree;
 }
 

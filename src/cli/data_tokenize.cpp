@@ -10,6 +10,7 @@
 #include "base/signals.h"
 #include "base/units.h"
 #include "cli/commands.h"
+#include "cli/data_json.h"
 #include "cli/progress.h"
 #include "cli/table.h"
 #include "data/text/encoder_files.h"
@@ -59,11 +60,12 @@ void add_options(CLI::App& c, Arguments& a) {
   c.add_option("--output", a.output, "what is written; replaced where it is there")
       ->required()
       ->type_name("FILE");
-  c.add_option("--threads", a.threads, "threads that encode (the CPUs at hand)")
+  c.add_option("--threads", a.threads, "threads in all (the CPUs at hand)")
       ->type_name("N")
       ->check(CLI::Range(1, 1024).description(""));
   c.add_flag("--append-eos", a.append_eos, "end each document with the end-of-text token");
-  c.add_option("--eos-token", a.eos_token, "that token, where the tokenizer's files do not say it")
+  c.add_option("--eos-token", a.eos_token,
+               "--append-eos with this token, not the one that the tokenizer's files name")
       ->type_name("TEXT");
   c.add_flag("--add-special-tokens", a.add_special_tokens,
              "what the tokenizer puts around a text (<s> and the like)");
@@ -91,16 +93,14 @@ struct Outcome {
   bool is_npy = false;
 };
 
-Tree text_of(std::string_view text) { return Tree::of(std::string(text)); }
-
 void print_json(const Arguments& arguments, const Outcome& o) {
   Tree skipped = Tree::map();
   for (const auto& [reason, count] : o.counts.skipped.by_reason) skipped.set(reason, Tree::of(count));
   const auto bytes = static_cast<double>(o.counts.text_bytes);
   const Tree event =
-      Tree::map({{"event", text_of("tokenize")},
-                 {"output", text_of(arguments.output)},
-                 {"format", text_of(o.is_npy ? "npy" : "shard")},
+      Tree::map({{"event", json_text("tokenize")},
+                 {"output", json_text(arguments.output)},
+                 {"format", json_text(o.is_npy ? "npy" : "shard")},
                  {"files", Tree::of(o.counts.num_files)},
                  {"documents", Tree::of(o.counts.num_documents)},
                  {"empty", Tree::of(o.counts.num_empty)},

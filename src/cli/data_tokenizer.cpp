@@ -4,10 +4,12 @@
 #include <CLI/CLI.hpp>
 #include <filesystem>
 #include <memory>
+#include <vector>
 
 #include "base/process.h"
 #include "base/signals.h"
 #include "cli/commands.h"
+#include "cli/data_json.h"
 #include "cli/progress.h"
 #include "cli/table.h"
 #include "data/tokenizer/tokenizer_files.h"
@@ -75,7 +77,7 @@ void print_json(const Arguments& arguments, const TrainedTokenizer& trained, dou
   Tree skipped = Tree::map();
   for (const auto& [reason, count] : trained.skipped.by_reason) skipped.set(reason, Tree::of(count));
   const Tree event = Tree::map({{"event", Tree::of(std::string("tokenizer"))},
-                                {"output", Tree::of(arguments.output)},
+                                {"output", json_text(arguments.output)},
                                 {"vocab_size", Tree::of(trained.vocab_size)},
                                 {"merges", Tree::of(trained.num_merges)},
                                 {"files", Tree::of(trained.num_files)},
@@ -134,23 +136,25 @@ class Display {
   std::unique_ptr<Progress> line_ = std::make_unique<Progress>();
 };
 
-/// A folder that was made for nothing is removed again.
+/// A folder that was made for nothing is removed again, and what was made to hold it.
 class NewFolder {
  public:
-  explicit NewFolder(const std::string& path) : path_(path) {
+  explicit NewFolder(const std::string& path) {
     std::error_code code;
-    existed_ = std::filesystem::exists(path, code);
+    for (std::filesystem::path at = path; !at.empty() && !std::filesystem::exists(at, code);
+         at = at.parent_path())
+      absent_.push_back(at);
   }
   ~NewFolder() {
     std::error_code code;
-    if (!existed_) std::filesystem::remove(path_, code);  // only where it is empty
+    for (const std::filesystem::path& folder : absent_)
+      std::filesystem::remove(folder, code);  // only where it is empty
   }
   NewFolder(const NewFolder&) = delete;
   NewFolder& operator=(const NewFolder&) = delete;
 
  private:
-  const std::string& path_;
-  bool existed_ = false;
+  std::vector<std::filesystem::path> absent_;  // the innermost first
 };
 
 Status train(const Arguments& arguments) {

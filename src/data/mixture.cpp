@@ -43,18 +43,16 @@ bool good_enough(const std::vector<double>& shares, const std::vector<int64_t>& 
   return true;
 }
 
-Error bad_weight(size_t source, std::string what) {
-  return {ErrorCode::kInvalidArgument,
-          fmt::format("the weight of source {} {}", source + 1, what),
-          {},
-          "weights are positive numbers; only their ratios matter"};
+Error bad_weight(std::span<const MixtureSource> sources, size_t source, std::string what) {
+  return {ErrorCode::kInvalidArgument, fmt::format("the weight of source {} {}", source + 1, what),
+          sources[source].name, "weights are positive numbers; only their ratios matter"};
 }
 
 Result<std::vector<double>> shares_of(std::span<const MixtureSource> sources) {
   double largest = 0;
   for (size_t s = 0; s < sources.size(); ++s) {
     if (!(sources[s].weight > 0) || !std::isfinite(sources[s].weight))
-      return bad_weight(s, fmt::format("is {}", sources[s].weight));
+      return bad_weight(sources, s, fmt::format("is {}", sources[s].weight));
     largest = std::max(largest, sources[s].weight);
   }
   double sum = 0;
@@ -81,7 +79,8 @@ Result<Mixture> Mixture::create(std::span<const MixtureSource> sources, uint64_t
     counts = largest_remainders(shares, block);
   }
   for (size_t s = 0; s < counts.size(); ++s)
-    if (counts[s] < 1) return bad_weight(s, fmt::format("gives it less than one sequence in {}", kMostBlock));
+    if (counts[s] < 1)
+      return bad_weight(sources, s, fmt::format("gives it less than one sequence in {}", kMostBlock));
   return Mixture({sources.begin(), sources.end()}, std::move(counts), seed, shuffle);
 }
 

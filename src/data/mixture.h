@@ -8,6 +8,7 @@
 
 #include <cstdint>
 #include <span>
+#include <string>
 #include <vector>
 
 #include "base/result.h"
@@ -17,6 +18,7 @@ namespace plimsoll {
 struct MixtureSource {
   int64_t num_sequences = 0;  ///< positive
   double weight = 1;          ///< positive; only ratios matter
+  std::string name = {};      ///< a file of it, for errors
 };
 
 /// A place of the run.
@@ -30,8 +32,8 @@ class Mixture {
  public:
   /// With `shuffle`, sources are spread at random and each goes through its sequences in an order that is new
   /// each epoch; without, both in order. Memory: 8 bytes a position of the block, 512 KiB at most.
-  /// Errors: kInvalidArgument for a weight that is not positive or finite, or less than one sequence in
-  /// 65,536.
+  /// Errors: kInvalidArgument that names the source for a weight that is not positive or finite, or less than
+  /// one sequence in 65,536.
   static Result<Mixture> create(std::span<const MixtureSource> sources, uint64_t seed, bool shuffle);
 
   /// Which sequence stands at `position` (from 0 over the whole run).

@@ -1,7 +1,11 @@
 // inspect and data inspect on files of tokens, as their user calls them.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
+#include <csignal>
+#include <cstdlib>
 #include <fstream>
 
 #include "cli/run_plimsoll.h"
@@ -72,6 +76,35 @@ TEST(DataInspect, CountsSamplesAndPacking) {
   EXPECT_EQ(json[0].find("packing")->items.size(), 3U);
   EXPECT_EQ(json[1].find("document")->integer, 0);
   EXPECT_EQ(json[1].find("in_loss")->items.size(), 3U);
+}
+
+/// Inspects in a process of its own, which is told to stop when it has begun to pack; its wait status.
+int stopped_while_packing(const std::string& path, const std::string& scratch) {
+  const pid_t child = ::fork();
+  if (child == 0) {
+    ::setenv("TMPDIR", scratch.c_str(), 1);
+    ::_exit(run_plimsoll({"data", "inspect", path, "--sequence-length", "64"}).code);
+  }
+  int status = 0;
+  while (std::filesystem::is_empty(scratch))
+    if (::waitpid(child, &status, WNOHANG) != 0) return status;  // it was through too soon
+  ::kill(child, SIGTERM);
+  ::waitpid(child, &status, 0);
+  return status;
+}
+
+TEST(DataInspect, ASignalLeavesNoScratchBehind) {
+  const TemporaryFolder folder;
+  std::filesystem::create_directories(folder.path("tmp"));
+  const std::string path = write_shard(folder.path("a"), std::vector<int>(300'000, 2), 0);
+  int code = 0;
+  for (int attempt = 0; attempt < 5 && code == 0; ++attempt) {
+    const int status = stopped_while_packing(path, folder.path("tmp"));
+    EXPECT_TRUE(std::filesystem::is_empty(folder.path("tmp")));
+    ASSERT_TRUE(WIFEXITED(status));
+    code = WEXITSTATUS(status);
+  }
+  EXPECT_EQ(code, 75);
 }
 
 TEST(DataInspect, WhatAFileHoldsGoesBeforeItsName) {

@@ -108,6 +108,21 @@ TEST_F(DataTokenize, WritesShardsWithDocumentsAndTargets) {
   EXPECT_THAT(array.err, HasSubstr("note: an .npy cannot say which tokens are in the loss"));
 }
 
+TEST_F(DataTokenize, NamesThatAreNoTextStayValidJson) {
+  const std::string text = folder_.write("a\xff.txt", "hello");
+  const Outcome outcome = tokenize({text}, "out\xe4\xbd.shard", {"--json"});
+  ASSERT_EQ(outcome.code, 0) << outcome.err;
+  const std::vector<Tree> events = objects(outcome.out);
+  ASSERT_EQ(events.size(), 1U);
+  EXPECT_EQ(events[0].find("output")->text, folder_.path("out\uFFFD.shard"));
+  const Outcome inspected = run_plimsoll({"data", "inspect", folder_.path("out\xe4\xbd.shard"), "--json"});
+  ASSERT_EQ(inspected.code, 0) << inspected.err;
+  const std::vector<Tree> shown = objects(inspected.out);
+  ASSERT_EQ(shown.size(), 2U) << inspected.out;
+  EXPECT_EQ(shown[0].find("files")->items[0].find("path")->text, folder_.path("out\uFFFD.shard"));
+  EXPECT_EQ(shown[1].find("path")->text, folder_.path("out\uFFFD.shard"));
+}
+
 TEST_F(DataTokenize, CountsWhatItPassesOver) {
   const std::string lines =
       folder_.write("a.jsonl", "{\"text\": \"hello\"}\n{\"text\": 1}\nx\n{\"text\": \"\"}\n");

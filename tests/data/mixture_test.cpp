@@ -98,10 +98,12 @@ TEST(Mixture, SmallSharesMakeLargerBlocks) {
 
 TEST(Mixture, RefusesWeightsThatAreNone) {
   for (const double weight : {0.0, -1.0, std::nan(""), std::numeric_limits<double>::infinity(), 1e-9}) {
-    const auto mixture = Mixture::create(std::vector<MixtureSource>{{5, 1}, {5, weight}}, 1, true);
+    const auto mixture =
+        Mixture::create(std::vector<MixtureSource>{{5, 1, "a.shard"}, {5, weight, "b.shard"}}, 1, true);
     ASSERT_FALSE(mixture) << weight;
     EXPECT_EQ(mixture.error().code, ErrorCode::kInvalidArgument);
     EXPECT_THAT(mixture.error().what, HasSubstr("weight of source 2"));
+    EXPECT_EQ(mixture.error().where, "b.shard");
   }
 }
 

@@ -14,12 +14,13 @@
 namespace plimsoll::text {
 namespace {
 
-constexpr std::string_view kKnown[] = {"text",       "messages",    "conversations", "prompt",
-                                       "completion", "instruction", "input",         "output",
-                                       "chosen",     "rejected",    "system"};
-
+constexpr std::string_view kLooked[] = {
+    "text",   "messages", "conversations", "prompt", "completion", "instruction", "input",
+    "output", "chosen",   "rejected",      "system", "tools",      "documents",   "chat_template_kwargs"};
+constexpr Keys kKnown = Keys(kLooked).first(11);
 /// Beside the messages. What else a line has may be anything that Python writes, NaN too.
-constexpr std::string_view kSeen[] = {"tools", "documents", "chat_template_kwargs"};
+constexpr Keys kSeen = Keys(kLooked).last(3);
+constexpr std::string_view kOfMessages[] = {"role", "from", "value"};
 
 void append_member(std::string& out, std::string_view key, std::string_view value) {
   if (out.back() != '{') out += ", ";
@@ -70,7 +71,8 @@ class Parser {
     if (!json_.empty() && json_.find_first_not_of(" \t\r\n") != json_.npos && !scanner.take('{'))
       return no_object();
     scanner = JsonScanner(json_);
-    if (!scan_object(scanner, members_) || !scanner.expect_end())
+    const Keys keys = text_key.empty() ? Keys(kLooked) : Keys(&text_key, 1);
+    if (!scan_object(scanner, keys, members_) || !scanner.expect_end())
       return bad(reason::kNotJson, "the line is no JSON: " + scanner.error());
     if (!text_key.empty()) return text(text_key);
     for (const std::string_view key : kKnown)
@@ -171,17 +173,18 @@ class Parser {
     if (list.empty()) return bad(reason::kMissingField, fmt::format("the line has no \"{}\"", key));
     if (!is_list(list))
       return bad(reason::kWrongType, fmt::format("\"{}\" is {}, expected a list", key, type_name(list)));
-    const std::vector<std::string_view> items = items_of(list);
-    if (items.empty()) return bad(reason::kBadConversation, fmt::format("\"{}\" is empty", key));
-    for (size_t i = 0; i < items.size(); ++i) {
-      if (!is_object(items[i]))
+    ListItems items(list);
+    size_t i = 0;
+    for (std::string_view item; items.next(item); ++i) {
+      if (!is_object(item))
         return bad(reason::kBadConversation,
-                   fmt::format("{}[{}] is {}, expected an object", key, i, type_name(items[i])));
-      const Members members = members_of(items[i]);
+                   fmt::format("{}[{}] is {}, expected an object", key, i, type_name(item)));
+      const Members members = members_of(item, kOfMessages);
       if (key == "conversations" && find(members, "role").empty()) continue;
       if (!is_string(find(members, "role")))
         return bad(reason::kBadConversation, fmt::format("{}[{}] has no \"role\" that is a string", key, i));
     }
+    if (i == 0) return bad(reason::kBadConversation, fmt::format("\"{}\" is empty", key));
     return std::nullopt;
   }
 
@@ -197,7 +200,7 @@ class Parser {
     out = "{";
     append_member(out, "messages", list);
     for (const Member& member : members_)
-      if (std::find(std::begin(kSeen), std::end(kSeen), member.key) != std::end(kSeen))
+      if (std::find(kSeen.begin(), kSeen.end(), member.key) != kSeen.end())
         append_member(out, member.key, member.value);
     out += '}';
   }
@@ -215,7 +218,7 @@ class Parser {
   }
 
   std::optional<BadExample> append_turn(std::string_view turn, size_t index, std::string& list) const {
-    const Members members = members_of(turn);
+    const Members members = members_of(turn, kOfMessages);
     if (list.size() > 1) list += ", ";
     if (!find(members, "role").empty()) return list.append(turn), std::nullopt;
     const std::string_view from = find(members, "from");
@@ -240,19 +243,20 @@ class Parser {
     std::string list = "[";
     if (const std::string_view system = get("system"); is_string(system) && system != R"("")")
       list.append(R"({"role": "system", "content": )").append(system).append("}");
-    const std::vector<std::string_view> items = items_of(turns);
-    for (size_t i = 0; i < items.size(); ++i)
-      if (auto wrong = append_turn(items[i], i, list)) return wrong;
+    ListItems items(turns);
+    size_t i = 0;
+    for (std::string_view item; items.next(item); ++i)
+      if (auto wrong = append_turn(item, i, list)) return wrong;
     write_record(list + "]", example_.record);
     return std::nullopt;
   }
 
   BadExample nothing_known() const {
     std::string names;
-    for (size_t i = 0; i < members_.size() && i < 8; ++i)
-      names += fmt::format("{}\"{}\"", i == 0 ? "" : ", ", members_[i].key.substr(0, 40));
+    for (const std::string& key : first_keys(json_, 8))
+      names += fmt::format("{}\"{}\"", names.empty() ? "" : ", ", key.substr(0, 40));
     Error error = bad(reason::kMissingField, fmt::format("the line has nothing to train on, it has {}",
-                                                         members_.empty() ? "no members" : "only " + names))
+                                                         names.empty() ? "no members" : "only " + names))
                       .error;
     error.hint =
         "expected are text, messages, conversations, prompt and completion, or instruction and output; "

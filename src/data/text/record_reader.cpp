@@ -38,6 +38,10 @@ bool is_json_name(const std::string& path) {
   return name.ends_with(".jsonl") || name.ends_with(".ndjson") || name.ends_with(".json");
 }
 
+Error interrupted() {
+  return {ErrorCode::kInterrupted, "stopped by a signal, nothing was written", {}, "run it again"};
+}
+
 RecordReader::RecordReader(std::vector<std::string> files, int64_t total_bytes, const ReaderOptions& options)
     : files_(std::move(files)),
       total_bytes_(total_bytes),
@@ -120,6 +124,7 @@ void RecordReader::end_file() {
 /// Whether there is an unread byte.
 Result<bool> RecordReader::fill() {
   if (at_ < end_) return true;
+  if (stop_ && stop_()) return interrupted();
   at_ = end_ = 0;
   PLIMSOLL_ASSIGN(end_, stream_->read({block_.get(), kBlockBytes}));
   bytes_read_.store(bytes_of_files_done_ + stream_->bytes_read(), std::memory_order_relaxed);

@@ -3,6 +3,7 @@
 
 #include <atomic>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <span>
@@ -19,6 +20,9 @@ namespace plimsoll::text {
 
 /// Whether a file of this name holds JSON: .jsonl, .ndjson or .json, packed or not.
 bool is_json_name(const std::string& path);
+
+/// What ends reading, or what comes of it, where that was asked for.
+Error interrupted();
 
 /// A record in the bytes that it was appended to.
 struct Record {
@@ -45,6 +49,9 @@ class RecordReader {
   Result<bool> next(std::string& bytes, Record& record);
   /// What was passed over since the last call.
   SkipCounts take_skipped() { return std::exchange(skipped_, {}); }
+  /// Asked before each block of a file, on the thread that reads; true ends `next` with kInterrupted, within
+  /// a record too. None takes it back.
+  void set_stop(std::function<bool()> stop) { stop_ = std::move(stop); }
 
   [[nodiscard]] const std::vector<std::string>& files() const { return files_; }
   [[nodiscard]] size_t num_files_begun() const { return next_file_; }
@@ -79,6 +86,7 @@ class RecordReader {
   int64_t total_bytes_;
   ReaderOptions options_;
   SkipCounts skipped_;
+  std::function<bool()> stop_;
   std::atomic<int64_t> bytes_read_{0};
   int64_t bytes_of_files_done_ = 0;
   size_t next_file_ = 0;

@@ -1,237 +1,39 @@
-// Batches go round: the reader fills, a worker encodes, the caller's thread empties them in the order in
-// which they were filled. There are few of them, so that nothing piles up.
+// Every thread does what is needed next: hand on the first batch in order, where it is done, or else read the
+// next one and encode it. Reading and handing on are one thread's at a time, and short beside encoding.
+// Batches are few, so that nothing piles up.
 #include "data/text/tokenize.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
+#include <atomic>
 #include <chrono>
 #include <condition_variable>
-#include <deque>
+#include <memory>
 #include <mutex>
 #include <optional>
 #include <thread>
 #include <vector>
 
 #include "data/text/batch_memory.h"
-#include "data/text/parse_example.h"
-#include "data/text/record_reader.h"
+#include "data/text/start_thread.h"
+#include "data/text/token_batch.h"
 
 namespace plimsoll {
 namespace {
 
-// Large enough that handing over costs nothing (4 ms of encoding), small enough to keep all threads busy
-// until the end of a small input.
-constexpr size_t kBatchBytes = size_t{256} << 10;
-constexpr size_t kBatchRecords = 4096;
 constexpr std::chrono::milliseconds kGlance{50};
 constexpr std::chrono::milliseconds kBetweenReports{100};
 
-using text::empty;
-using text::kMostBytesUnderWay;
+using std::chrono::steady_clock;
+using text::BatchEncoder;
+using text::TokenBatch;
 
-struct Document {
-  size_t begin = 0, end = 0;  // in ids
-  bool all_in_loss = true;
-  bool continues = false;
-};
-
-struct Batch {
-  std::string bytes;
-  std::vector<text::Record> records;
-  int64_t bytes_read = 0;
-  size_t num_files = 0;
-  bool done = false;  // guarded by the pipeline's mutex
-  // What became of them.
-  std::vector<int32_t> ids;
-  std::vector<uint8_t> in_loss;  // as long as ids
-  std::vector<Document> documents;
-  SkipCounts skipped;
-  std::optional<Error> error;  // behind the documents
-
-  void reset() {
-    empty(bytes);
-    empty(records);
-    empty(ids);
-    empty(in_loss);
-    empty(documents);
-    skipped = {};
-    error.reset();
-    done = false;
-  }
-};
-
-/// A thread's own memory, and what it does to a batch.
-class Worker {
- public:
-  Worker(const ExampleReader& reader, const ExampleEncoder& encoder) : reader_(reader), encoder_(encoder) {}
-
-  void run(Batch& batch) {
-    for (const text::Record& record : batch.records) {
-      std::optional<BadExample> bad =
-          text::to_example(batch.bytes, record, reader_.files(), reader_.options().text_key, example_);
-      if (!bad) bad = encoder_.encode(example_, scratch_, encoded_);
-      if (bad && (reader_.options().on_error == OnError::kFail || bad->error.code != ErrorCode::kBadData)) {
-        batch.error = std::move(bad->error);
-        break;
-      }
-      if (bad) {
-        batch.skipped.add(bad->reason);
-        if (record.is_json) continue;
-        encoded_ = {};
-      }
-      add(batch, record.continues);
-    }
-    tidy();
-  }
-
- private:
-  void add(Batch& batch, bool continues) const {
-    const size_t begin = batch.ids.size();
-    batch.ids.insert(batch.ids.end(), encoded_.ids.begin(), encoded_.ids.end());
-    const bool all = encoded_.in_loss.empty();
-    if (!all) {
-      batch.in_loss.resize(begin, 1);
-      batch.in_loss.insert(batch.in_loss.end(), encoded_.in_loss.begin(), encoded_.in_loss.end());
-    }
-    batch.documents.push_back({begin, batch.ids.size(), all, continues});
-  }
-
-  void tidy() {
-    for (std::string* text : {&example_.text, &example_.completion, &example_.record, &example_.prompt_record,
-                              &scratch_.joined, &scratch_.chat.text, &scratch_.prompt_chat.text})
-      empty(*text);
-    empty(encoded_.ids);
-    empty(encoded_.in_loss);
-    empty(scratch_.ends);
-  }
-
-  const ExampleReader& reader_;
-  const ExampleEncoder& encoder_;
-  Example example_;
-  ExampleEncoder::Scratch scratch_;
-  EncodedExample encoded_;
-};
-
-class Pipeline {
- public:
-  Pipeline(ExampleReader& reader, const ExampleEncoder& encoder, int num_threads) : reader_(reader) {
-    batches_.resize(2 * static_cast<size_t>(num_threads) + 2);
-    for (auto& batch : batches_) batch = std::make_unique<Batch>();
-    threads_.emplace_back([this] { read(); });
-    for (int i = 0; i < num_threads; ++i)
-      threads_.emplace_back([this, &encoder] { work(Worker(reader_, encoder)); });
-  }
-
-  ~Pipeline() {
-    {
-      const std::scoped_lock lock(mutex_);
-      stopping_ = true;
-    }
-    changed_.notify_all();
-    for (std::thread& thread : threads_) thread.join();
-  }
-  Pipeline(const Pipeline&) = delete;
-  Pipeline& operator=(const Pipeline&) = delete;
-
-  /// The next batch in order, if it is done within a moment; null otherwise.
-  Batch* next_done() {
-    std::unique_lock lock(mutex_);
-    changed_.wait_for(lock, kGlance, [&] { return (num_emptied_ < num_filled_ && front().done) || ended(); });
-    return num_emptied_ < num_filled_ && front().done ? &front() : nullptr;
-  }
-  bool at_end() {
-    const std::scoped_lock lock(mutex_);
-    return ended();
-  }
-  /// Hands the batch of next_done back.
-  void give_back(Batch& batch) {
-    const auto bytes = static_cast<int64_t>(batch.bytes.size());
-    batch.reset();
-    const std::scoped_lock lock(mutex_);
-    bytes_under_way_ -= bytes;
-    ++num_emptied_;
-    changed_.notify_all();
-  }
-
- private:
-  Batch& front() { return *batches_[num_emptied_ % batches_.size()]; }
-  bool ended() const { return all_read_ && num_emptied_ == num_filled_; }
-
-  void read() {
-    for (bool more = true; more;) {
-      Batch* batch = nullptr;
-      {
-        std::unique_lock lock(mutex_);
-        changed_.wait(lock, [&] {
-          const size_t under_way = num_filled_ - num_emptied_;
-          return stopping_ || under_way == 0 ||
-                 (under_way < batches_.size() && bytes_under_way_ < kMostBytesUnderWay);
-        });
-        if (stopping_) return;
-        batch = batches_[num_filled_ % batches_.size()].get();
-      }
-      more = fill(*batch);
-      const std::scoped_lock lock(mutex_);
-      bytes_under_way_ += static_cast<int64_t>(batch->bytes.size());
-      waiting_.push_back(batch);
-      ++num_filled_;
-      all_read_ = !more;
-      changed_.notify_all();
-    }
-  }
-
-  /// False where nothing comes behind this batch.
-  bool fill(Batch& batch) {
-    bool more = true;
-    while (more && batch.bytes.size() < kBatchBytes && batch.records.size() < kBatchRecords) {
-      text::Record record;
-      Result<bool> found = reader_.records().next(batch.bytes, record);
-      if (found && *found) batch.records.push_back(record);
-      more = found && *found;
-      if (!found) batch.error = std::move(found).error();
-    }
-    batch.skipped.add(reader_.records().take_skipped());
-    batch.bytes_read = reader_.bytes_read();
-    batch.num_files = reader_.records().num_files_begun();
-    return more;
-  }
-
-  void work(Worker worker) {
-    for (;;) {
-      Batch* batch = nullptr;
-      {
-        std::unique_lock lock(mutex_);
-        changed_.wait(lock, [&] { return stopping_ || all_read_ || !waiting_.empty(); });
-        if (stopping_ || waiting_.empty()) return;
-        batch = waiting_.front();
-        waiting_.pop_front();
-      }
-      worker.run(*batch);
-      const std::scoped_lock lock(mutex_);
-      batch->done = true;
-      changed_.notify_all();
-    }
-  }
-
-  ExampleReader& reader_;
-  std::vector<std::unique_ptr<Batch>> batches_;  // a ring: batch n lies at n % size
-  std::mutex mutex_;
-  std::condition_variable changed_;
-  std::deque<Batch*> waiting_;  // filled, no worker's yet
-  size_t num_filled_ = 0, num_emptied_ = 0;
-  int64_t bytes_under_way_ = 0;
-  bool all_read_ = false, stopping_ = false;
-  std::vector<std::thread> threads_;
-};
-
-/// The caller's side: counts, and hands documents on.
+/// Counts, and hands documents on.
 class Consumer {
  public:
   Consumer(const TokenSink& sink, int64_t total_bytes) : sink_(sink) { counts.total_bytes = total_bytes; }
 
-  Status take(const Batch& batch) {
-    for (const Document& document : batch.documents) PLIMSOLL_TRY(take(batch, document));
+  Status take(const TokenBatch& batch) {
+    for (const TokenBatch::Document& document : batch.documents) PLIMSOLL_TRY(take(batch, document));
     counts.text_bytes += static_cast<int64_t>(batch.bytes.size());
     counts.bytes_read = batch.bytes_read;
     counts.num_files = static_cast<int64_t>(batch.num_files);
@@ -243,7 +45,7 @@ class Consumer {
   TokenizeCounts counts;
 
  private:
-  Status take(const Batch& batch, const Document& document) {
+  Status take(const TokenBatch& batch, const TokenBatch::Document& document) {
     const size_t size = document.end - document.begin;
     const std::span ids(batch.ids.data() + document.begin, size);
     std::span<const uint8_t> in_loss;
@@ -268,31 +70,163 @@ class Consumer {
   bool has_tokens_ = false;  // of the document at hand
 };
 
-Error interrupted() {
-  return {ErrorCode::kInterrupted, "stopped by a signal, nothing was written", {}, "run it again"};
-}
+/// The caller's thread and its helpers. Batch n of the files lies in the ring at n % size:
+///
+///   … emptied | filled: being encoded, or done | free …
+///             ^ num_emptied_                    ^ num_filled_
+class Crew {
+ public:
+  Crew(ExampleReader& reader, const ExampleEncoder& encoder, const TokenSink& sink,
+       const TokenizeOptions& options)
+      : reader_(reader),
+        encoder_(encoder),
+        options_(options),
+        consumer_(sink, reader.total_bytes()),
+        ring_(2 * static_cast<size_t>(options.num_threads) + 2) {
+    counts_ = consumer_.counts;
+    for (Slot& slot : ring_) slot.batch = std::make_unique<TokenBatch>();
+    reader_.records().set_stop([this] {
+      if (std::this_thread::get_id() == caller_) glance();
+      return stopping_.load(std::memory_order_relaxed);
+    });
+  }
+  ~Crew() { reader_.records().set_stop({}); }
+  Crew(const Crew&) = delete;
+  Crew& operator=(const Crew&) = delete;
+
+  Result<TokenizeCounts> run() {
+    {
+      std::vector<std::jthread> helpers;
+      std::unique_lock lock(mutex_);  // nobody begins before all are there
+      for (int i = 1; i < options_.num_threads; ++i) {
+        Status started = text::start_thread(helpers, [this] { work(); });
+        if (!started) {
+          stopping_ = true;
+          lock.unlock();
+          return std::move(started).error();
+        }
+      }
+      lock.unlock();
+      work();
+    }
+    if (error_) return std::move(*error_);
+    if (stopping_) return text::interrupted();
+    return std::move(consumer_.counts);
+  }
+
+ private:
+  struct Slot {
+    std::unique_ptr<TokenBatch> batch;
+    bool done = false;  // guarded by the mutex; the batch is its thread's
+  };
+  Slot& slot(size_t number) { return ring_[number % ring_.size()]; }
+
+  // All of these with the mutex held.
+  bool ended() const { return stopping_ || (all_read_ && num_emptied_ == num_filled_); }
+  bool can_hand_on() { return !handing_on_ && num_emptied_ < num_filled_ && slot(num_emptied_).done; }
+  bool can_read() const {
+    const size_t under_way = num_filled_ - num_emptied_;
+    return !reading_ && !all_read_ &&
+           (under_way == 0 || (under_way < ring_.size() && bytes_under_way_ < text::kMostBytesUnderWay));
+  }
+
+  void work() {
+    const bool is_caller = std::this_thread::get_id() == caller_;
+    BatchEncoder encoder(reader_, encoder_);
+    for (std::unique_lock lock(mutex_); !ended();) {
+      if (can_hand_on())
+        hand_on(lock);
+      else if (can_read())
+        read_and_encode(lock, encoder);
+      else if (is_caller)
+        changed_.wait_for(lock, kGlance);
+      else
+        changed_.wait(lock);
+      if (!is_caller) continue;
+      lock.unlock();
+      glance();
+      lock.lock();
+    }
+    changed_.notify_all();
+  }
+
+  void hand_on(std::unique_lock<std::mutex>& lock) {
+    TokenBatch& batch = *slot(num_emptied_).batch;
+    handing_on_ = true;
+    lock.unlock();
+    Status taken = consumer_.take(batch);
+    const auto bytes = static_cast<int64_t>(batch.bytes.size());
+    batch.reset();
+    lock.lock();
+    handing_on_ = false;
+    slot(num_emptied_).done = false;
+    ++num_emptied_;
+    bytes_under_way_ -= bytes;
+    counts_ = consumer_.counts;
+    if (!taken) {
+      if (!stopping_) error_ = std::move(taken).error();
+      stopping_ = true;
+    }
+    changed_.notify_all();
+  }
+
+  void read_and_encode(std::unique_lock<std::mutex>& lock, BatchEncoder& encoder) {
+    Slot& mine = slot(num_filled_);
+    reading_ = true;
+    lock.unlock();
+    const bool more = text::fill(*mine.batch, reader_);
+    lock.lock();
+    reading_ = false;
+    ++num_filled_;
+    bytes_under_way_ += static_cast<int64_t>(mine.batch->bytes.size());
+    all_read_ = !more;
+    changed_.notify_all();
+    lock.unlock();
+    encoder.run(*mine.batch);
+    lock.lock();
+    mine.done = true;
+    changed_.notify_all();
+  }
+
+  /// What the caller wants to be asked and told, on its own thread.
+  void glance() {
+    if (options_.stop && options_.stop()) {
+      const std::scoped_lock lock(mutex_);
+      stopping_ = true;
+      changed_.notify_all();
+    }
+    const auto now = steady_clock::now();
+    if (!options_.progress || now - reported_ < kBetweenReports) return;
+    reported_ = now;
+    std::unique_lock lock(mutex_);
+    const TokenizeCounts counts = counts_;
+    lock.unlock();
+    options_.progress(counts);
+  }
+
+  ExampleReader& reader_;
+  const ExampleEncoder& encoder_;
+  const TokenizeOptions& options_;
+  const std::thread::id caller_ = std::this_thread::get_id();
+  steady_clock::time_point reported_ = steady_clock::now();
+  Consumer consumer_;  // of the thread that hands on
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  std::vector<Slot> ring_;
+  size_t num_filled_ = 0, num_emptied_ = 0;
+  int64_t bytes_under_way_ = 0;
+  bool reading_ = false, handing_on_ = false, all_read_ = false;
+  std::atomic<bool> stopping_ = false;  // written with the mutex held
+  TokenizeCounts counts_;               // of the batches handed on
+  std::optional<Error> error_;
+};
 
 }  // namespace
 
 Result<TokenizeCounts> tokenize_files(ExampleReader& reader, const ExampleEncoder& encoder,
                                       const TokenSink& sink, const TokenizeOptions& options) {
   PLIMSOLL_CHECK(options.num_threads >= 1, "no thread to encode on");
-  Consumer consumer(sink, reader.total_bytes());
-  Pipeline pipeline(reader, encoder, options.num_threads);
-  auto reported = std::chrono::steady_clock::now();
-  for (;;) {
-    if (options.stop && options.stop()) return interrupted();
-    if (Batch* batch = pipeline.next_done()) {
-      PLIMSOLL_TRY(consumer.take(*batch));
-      pipeline.give_back(*batch);
-    } else if (pipeline.at_end()) {
-      return std::move(consumer.counts);
-    }
-    const auto now = std::chrono::steady_clock::now();
-    if (!options.progress || now - reported < kBetweenReports) continue;
-    options.progress(consumer.counts);
-    reported = now;
-  }
+  return Crew(reader, encoder, sink, options).run();
 }
 
 }  // namespace plimsoll

@@ -1,8 +1,8 @@
 // Files to tokens on several threads, in the files' order and with memory that does not depend on them.
 //
-//   reader thread: records ─► batches ─► N threads: parse, render, encode ─► the caller's thread: sink
-//                    ▲                                                             │
-//                    └──────────── batches that are free again ◄───────────────────┘
+//   one thread at a time: records ─► a batch ─► the same thread: parse, render, encode
+//                                       ▲                        │ in the batches' order, one at a time
+//                                       └──── free again ◄──── sink
 #pragma once
 
 #include <cstdint>
@@ -30,20 +30,22 @@ struct TokenizeCounts {
   SkipCounts skipped = {};
 };
 
-/// Takes the documents in order. `in_loss` is empty where all tokens are targets; `continues`: the next call
-/// brings the same document's next piece, which may be empty.
+/// Takes the documents in order, one call at a time, each from any of the threads. `in_loss` is empty where
+/// all tokens are targets; `continues`: the next call brings the same document's next piece, which may be
+/// empty.
 using TokenSink =
     std::function<Status(std::span<const int32_t> ids, std::span<const uint8_t> in_loss, bool continues)>;
 
 struct TokenizeOptions {
-  int num_threads = 1;
+  int num_threads = 1;                                       ///< in all, the caller's among them
   std::function<void(const TokenizeCounts&)> progress = {};  ///< a few times a second, on the caller's thread
-  std::function<bool()> stop = {};                           ///< asked often; true ends with kInterrupted
+  std::function<bool()> stop = {};  ///< asked often, on the caller's thread; true ends with kInterrupted
 };
 
-/// Reads, encodes and hands to `sink`, on this thread. The reader's on_error decides about bad examples.
+/// Reads, encodes and hands to `sink`. The reader's on_error decides about bad examples.
 /// Determinism: the calls of `sink`, the counts and the error do not depend on the number of threads.
-/// Errors: kBadData of the first bad example, whatever sink says, kInterrupted, kIo.
+/// Errors: kBadData of the first bad example, whatever sink says, kInterrupted, kIo (also where a thread
+/// cannot be started).
 Result<TokenizeCounts> tokenize_files(ExampleReader& reader, const ExampleEncoder& encoder,
                                       const TokenSink& sink, const TokenizeOptions& options);
 

@@ -10,6 +10,11 @@
 #include "data/tokenizer/unicode.h"
 
 namespace plimsoll::tokenizer {
+namespace {
+
+constexpr size_t kLargeWord = size_t{1} << 20;  // whose memory is not kept
+
+}  // namespace
 
 Result<BpeModel> BpeModel::build(const Document& document, const Field& model, bool byte_level,
                                  const Vocabulary& vocabulary) {
@@ -159,6 +164,7 @@ bool BpeModel::whole_token(std::string_view word, const Vocabulary& vocabulary, 
 void BpeModel::encode_anew(std::string_view part, bool whole, const Vocabulary& vocabulary,
                            ModelState& state) const {
   state.symbols.clear();
+  if (part.size() > kLargeWord) state.symbols.reserve(part.size());  // doubling would take twice as much
   if (whole && ignore_merges_ && whole_token(part, vocabulary, state)) return;
   append_symbols(part, state);
   merge_symbols(merges_, state.symbols, state.merging);
@@ -210,6 +216,7 @@ void BpeModel::take_part(std::string_view part, const char* readable_end, bool w
   finish(vocabulary, state, ids);
   encode_through_long_cache(part, whole, vocabulary, state);
   ids.insert(ids.end(), state.symbols.begin(), state.symbols.end());
+  if (state.symbols.capacity() > kLargeWord) state.symbols = {};
 }
 
 // A cut lies between two known characters that no merge joins, or beside a character that falls back to bytes

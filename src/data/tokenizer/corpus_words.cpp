@@ -14,6 +14,7 @@
 #include "data/text/json_members.h"
 #include "data/text/parse_example.h"
 #include "data/text/record_reader.h"
+#include "data/text/start_thread.h"
 #include "data/tokenizer/unicode.h"
 
 namespace plimsoll::tokenizer {
@@ -141,14 +142,18 @@ class Counter final : public WordSink {
   /// The members are found in the text: a tree of it would be many times its size.
   void take_messages() {
     using namespace text;
-    for (const std::string_view message : items_of(find(members_of(example_.record), "messages"))) {
-      const Members members = members_of(message);
+    static constexpr std::string_view kMessages[] = {"messages"}, kContent[] = {"content"},
+                                      kText[] = {"text"};
+    ListItems messages(find(members_of(example_.record, kMessages), "messages"));
+    for (std::string_view message; messages.next(message);) {
+      const Members members = members_of(message, kContent);
       const std::string_view content = find(members, "content");
       if (is_string(content)) count(unescaped(content), true);
       if (!is_list(content)) continue;
-      for (const std::string_view part : items_of(content)) {
+      ListItems parts(content);
+      for (std::string_view part; parts.next(part);) {
         if (!is_object(part)) continue;
-        const Members part_members = members_of(part);
+        const Members part_members = members_of(part, kText);
         if (const std::string_view value = find(part_members, "text"); is_string(value))
           count(unescaped(value), true);
       }
@@ -189,11 +194,15 @@ Result<CorpusWords> count_words(ExampleReader& reader, const Normalizer& normali
   bool stopped = false;
   {
     std::vector<std::jthread> threads;
-    for (size_t i = 1; i < counters.size(); ++i)
-      threads.emplace_back([&shared, &counter = counters[i]] {
+    std::unique_lock starting(shared.mutex);  // nobody begins before all are there
+    for (size_t i = 1; i < counters.size() && !shared.error; ++i) {
+      Status started = text::start_thread(threads, [&shared, &counter = counters[i]] {
         while (counter.work(shared)) {
         }
       });
+      if (!started) shared.fail(std::move(started).error(), {});
+    }
+    starting.unlock();
     while (!stopped && counters.front().work(shared)) stopped = !glance(shared.text_bytes);
     if (stopped) {
       const std::lock_guard lock(shared.mutex);
@@ -201,8 +210,7 @@ Result<CorpusWords> count_words(ExampleReader& reader, const Normalizer& normali
       shared.changed.notify_all();
     }
   }
-  if (stopped)
-    return Error{ErrorCode::kInterrupted, "stopped by a signal, nothing was written", {}, "run it again"};
+  if (stopped) return text::interrupted();
   if (shared.error) return std::move(*shared.error);
   CorpusWords all = std::move(counters.front().result);
   for (size_t i = 1; i < counters.size(); ++i) {

@@ -43,12 +43,13 @@ class MergeTable {
 
 /// Memory of the merge loop for long words, kept from word to word.
 struct MergeScratch {
-  std::vector<uint64_t> nodes;
-  std::vector<int32_t> next;
-  std::vector<int32_t> previous;
+  std::vector<int32_t> ranks;
+  std::vector<uint64_t> least;
+  std::vector<int32_t> widths;
 };
 
-/// Merges `symbols` in place. O(n^2) with a tiny constant to 64 symbols, O(n log n) beyond.
+/// Merges `symbols` in place. O(n^2) with a tiny constant to 64 symbols, O(n log n) beyond, in 9 bytes of
+/// scratch a symbol.
 void merge_symbols(const MergeTable& merges, std::vector<int32_t>& symbols, MergeScratch& scratch);
 
 }  // namespace plimsoll::tokenizer

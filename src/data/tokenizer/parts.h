@@ -4,6 +4,7 @@
 #include <memory>
 #include <mutex>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "data/tokenizer/added_tokens.h"
@@ -20,7 +21,8 @@ struct TokenizerParts {
   /// Of one encode call; the cache in it lives on for the next.
   struct State {
     tokenizer::ModelState model = {};
-    size_t num_bytes = 0;  // encoded so far
+    size_t num_bytes = 0;            // encoded so far
+    std::thread::id last_user = {};  // whose processor's caches may still have it
     std::string repaired = {};
     std::string normalized = {};
     std::vector<tokenizer::Section> sections = {};

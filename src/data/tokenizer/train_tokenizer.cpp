@@ -10,6 +10,7 @@
 
 #include "base/check.h"
 #include "data/text/example_reader.h"
+#include "data/text/record_reader.h"
 #include "data/tokenizer/corpus_words.h"
 #include "data/tokenizer/tokenizer.h"
 #include "data/tokenizer/tokenizer_files.h"
@@ -106,6 +107,7 @@ Result<TrainedTokenizer> train_tokenizer(const TokenizerTraining& training) {
   ReaderOptions reading{.on_error = training.on_error, .text_key = training.text_key};
   reading.cut = [&cutter](std::string_view text) { return cutter.tokenizer->last_safe_cut(text); };
   PLIMSOLL_ASSIGN(const auto reader, ExampleReader::open(training.inputs, reading));
+  reader->records().set_stop(training.stop);
   Reporter reporter(training, *reader);
   PLIMSOLL_ASSIGN(CorpusWords corpus,
                   count_words(*reader, cutter.normalizer, cutter.pre_tokenizer, training.num_threads,
@@ -118,8 +120,7 @@ Result<TrainedTokenizer> train_tokenizer(const TokenizerTraining& training) {
                                .min_frequency = training.min_frequency,
                                .special_tokens = training.special_tokens,
                                .progress = [&](int64_t tokens) { return reporter.merged(tokens); }});
-  if (trained.stopped)
-    return Error{ErrorCode::kInterrupted, "stopped by a signal, nothing was written", {}, "run it again"};
+  if (trained.stopped) return text::interrupted();
   TrainedTokenizer result;
   PLIMSOLL_ASSIGN(result.tokenizer_json,
                   tokenizer_json(trained, training.special_tokens, training.pre_tokenizer));

@@ -33,7 +33,7 @@ struct TokenizerTraining {
   std::string pre_tokenizer = "gpt2";            ///< tokenizer::pre_tokenizer_names()
   int num_threads = 1;
   std::function<void(const TrainingProgress&)> progress = {};  ///< now and then, on the caller's thread
-  std::function<bool()> stop = {};                             ///< asked often; true ends with kInterrupted
+  std::function<bool()> stop = {};  ///< asked often, on any thread; true ends with kInterrupted
 };
 
 struct TrainedTokenizer {
@@ -52,7 +52,7 @@ struct TrainedTokenizer {
 /// the size of the files. Determinism: does not depend on the number of threads. Errors: kInvalidArgument for
 /// a vocabulary that has no room for the bytes and the special tokens, for special tokens that are empty or
 /// given twice, for an unknown pre-tokenizer; kBadData and kIo of the files (kBadData where they hold no
-/// word); kInterrupted.
+/// word, kIo where a thread cannot be started); kInterrupted.
 Result<TrainedTokenizer> train_tokenizer(const TokenizerTraining& training);
 
 /// Writes both files into a folder, which is made where it is not there. Both are on the disk before either

@@ -4,8 +4,14 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sys/resource.h>
+#include <unistd.h>
 
 #include <cstring>
+#include <fstream>
+#include <mutex>
+#include <set>
+#include <thread>
 
 #include "data/text/packed.h"
 #include "data/text/tiny_tokenizer.h"
@@ -26,6 +32,14 @@ struct Outcome {
   TokenizeCounts counts;
   std::optional<Error> error;
 };
+
+/// Of this process's address space.
+int64_t mapped_bytes() {
+  std::ifstream statm("/proc/self/statm");
+  int64_t pages = 0;
+  statm >> pages;
+  return pages * ::sysconf(_SC_PAGESIZE);
+}
 
 class TokenizeTest : public testing::Test {
  protected:
@@ -152,6 +166,61 @@ TEST_F(TokenizeTest, StopsWhenAsked) {
   const Outcome stopped = run({path}, 2, OnError::kFail, {}, {.stop = [&] { return ++asked > 3; }});
   ASSERT_TRUE(stopped.error);
   EXPECT_EQ(stopped.error->code, ErrorCode::kInterrupted);
+}
+
+TEST_F(TokenizeTest, StopsWithinARecordThatIsReadPast) {
+  const std::string path = folder_.write("a.jsonl", std::string(8'000'000, 'x') + "\n{\"text\": \"x\"}\n");
+  auto reader =
+      ExampleReader::open(std::vector{path}, {.on_error = OnError::kSkip, .max_record_bytes = 1000});
+  ASSERT_TRUE(reader);
+  const auto within = [&] { return (*reader)->bytes_read() > 0 && (*reader)->bytes_read() < 7'000'000; };
+  const TokenSink sink = [](auto, auto, bool) -> Status { return Ok{}; };
+  const auto counts =
+      tokenize_files(**reader, ExampleEncoder(*tokenizer_, nullptr, {}), sink, {.stop = within});
+  ASSERT_FALSE(counts);
+  EXPECT_EQ(counts.error().code, ErrorCode::kInterrupted);
+}
+
+TEST_F(TokenizeTest, UsesTheThreadsThatWereAskedForAndNoOthers) {
+  const std::string path = folder_.write("a.txt", text::some_text(3'000'000));
+  for (const int threads : {1, 3}) {
+    std::mutex mutex;
+    std::set<std::thread::id> users;
+    auto reader =
+        ExampleReader::open(std::vector{path}, {.piece_bytes = 5000, .cut = [&](std::string_view text) {
+                                                  const std::scoped_lock lock(mutex);
+                                                  users.insert(std::this_thread::get_id());
+                                                  return tokenizer_->last_safe_cut(text);
+                                                }});
+    ASSERT_TRUE(reader);
+    const TokenSink sink = [&](auto, auto, bool) -> Status {
+      const std::scoped_lock lock(mutex);
+      users.insert(std::this_thread::get_id());
+      return Ok{};
+    };
+    ASSERT_TRUE(
+        tokenize_files(**reader, ExampleEncoder(*tokenizer_, nullptr, {}), sink, {.num_threads = threads}));
+    EXPECT_LE(users.size(), static_cast<size_t>(threads));
+    EXPECT_TRUE(threads > 1 || users.contains(std::this_thread::get_id()));
+  }
+}
+
+TEST_F(TokenizeTest, AThreadThatCannotBeStartedIsAnError) {
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+  GTEST_SKIP() << "a sanitizer's own memory needs the room that is taken away here";
+#endif
+  const std::string path = folder_.write("a.txt", text::some_text(300'000));
+  rlimit before = {};
+  ASSERT_EQ(::getrlimit(RLIMIT_AS, &before), 0);
+  const rlimit tight = {static_cast<rlim_t>(mapped_bytes() + (64 << 20)), before.rlim_max};
+  ASSERT_EQ(::setrlimit(RLIMIT_AS, &tight), 0);  // no room for the stacks of 63 threads
+  const Outcome failed = run({path}, 64);
+  ASSERT_EQ(::setrlimit(RLIMIT_AS, &before), 0);
+  ASSERT_TRUE(failed.error);
+  EXPECT_EQ(failed.error->code, ErrorCode::kIo);
+  EXPECT_THAT(failed.error->message(), HasSubstr("cannot be started"));
+  EXPECT_THAT(failed.error->hint, HasSubstr("--threads"));
+  EXPECT_FALSE(run({path}, 3).error);
 }
 
 TEST_F(TokenizeTest, ASinkThatFailsEndsIt) {

@@ -144,5 +144,23 @@ TEST(Merges, ShortAndLongLoopsFollowTheDefinition) {
   }
 }
 
+TEST(Merges, RunsAndRepetitionsFollowTheDefinition) {
+  // a, b, c; aa, aaaa, aaaaaaaa; ab, abab; (abab, c) goes before its parts, (aa, b) before what makes aa.
+  MergeTable merges(8);
+  const int32_t pairs[][3] = {{9, 2, 10}, {5, 1, 11}, {0, 0, 5}, {5, 5, 6}, {6, 6, 7}, {0, 1, 8}, {8, 8, 9}};
+  for (uint32_t rank = 0; rank < std::size(pairs); ++rank)
+    merges.set(pairs[rank][0], pairs[rank][1], rank, pairs[rank][2]);
+  MergeScratch scratch;
+  for (const std::string_view unit : {"a", "ab", "aab", "ababc", "aaaaaaaaaaaaaaaaab", "cab"})
+    for (const size_t size : {65u, 256u, 257u, 700u}) {
+      std::vector<int32_t> symbols;
+      for (size_t i = 0; i < size; ++i) symbols.push_back(unit[i % unit.size()] - 'a');
+      std::vector<int32_t> expected = symbols;
+      merge_plainly(merges, expected);
+      merge_symbols(merges, symbols, scratch);
+      ASSERT_EQ(symbols, expected) << unit << " " << size;
+    }
+}
+
 }  // namespace
 }  // namespace plimsoll::tokenizer

@@ -1,0 +1,84 @@
+// Large enough that handing a batch over costs nothing (4 ms of encoding), small enough to keep all threads
+// busy until the end of a small input.
+#include "data/text/token_batch.h"
+
+#include <utility>
+
+#include "data/text/batch_memory.h"
+#include "data/text/parse_example.h"
+
+namespace plimsoll::text {
+namespace {
+
+constexpr size_t kBatchBytes = size_t{256} << 10;
+constexpr size_t kBatchRecords = 4096;
+
+}  // namespace
+
+void TokenBatch::reset() {
+  empty(bytes);
+  empty(records);
+  empty(ids);
+  empty(in_loss);
+  empty(documents);
+  skipped = {};
+  error.reset();
+}
+
+bool fill(TokenBatch& batch, ExampleReader& reader) {
+  RecordReader& records = reader.records();
+  bool more = true;
+  while (more && batch.bytes.size() < kBatchBytes && batch.records.size() < kBatchRecords) {
+    Record record;
+    Result<bool> found = records.next(batch.bytes, record);
+    more = found && *found;
+    if (more) batch.records.push_back(record);
+    if (!found) batch.error = std::move(found).error();
+  }
+  batch.skipped.add(records.take_skipped());
+  batch.bytes_read = reader.bytes_read();
+  batch.num_files = records.num_files_begun();
+  return more;
+}
+
+void BatchEncoder::run(TokenBatch& batch) {
+  const ReaderOptions& options = reader_.options();
+  for (const Record& record : batch.records) {
+    std::optional<BadExample> bad =
+        to_example(batch.bytes, record, reader_.files(), options.text_key, example_);
+    if (!bad) bad = encoder_.encode(example_, scratch_, encoded_);
+    if (bad && (options.on_error == OnError::kFail || bad->error.code != ErrorCode::kBadData)) {
+      batch.error = std::move(bad->error);
+      break;
+    }
+    if (bad) {
+      batch.skipped.add(bad->reason);
+      if (record.is_json) continue;
+      encoded_ = {};
+    }
+    add(batch, record.continues);
+  }
+  tidy();
+}
+
+void BatchEncoder::add(TokenBatch& batch, bool continues) const {
+  const size_t begin = batch.ids.size();
+  batch.ids.insert(batch.ids.end(), encoded_.ids.begin(), encoded_.ids.end());
+  const bool all = encoded_.in_loss.empty();
+  if (!all) {
+    batch.in_loss.resize(begin, 1);
+    batch.in_loss.insert(batch.in_loss.end(), encoded_.in_loss.begin(), encoded_.in_loss.end());
+  }
+  batch.documents.push_back({begin, batch.ids.size(), all, continues});
+}
+
+void BatchEncoder::tidy() {
+  for (std::string* text : {&example_.text, &example_.completion, &example_.record, &example_.prompt_record,
+                            &scratch_.joined, &scratch_.chat.text, &scratch_.prompt_chat.text})
+    empty(*text);
+  empty(encoded_.ids);
+  empty(encoded_.in_loss);
+  empty(scratch_.ends);
+}
+
+}  // namespace plimsoll::text

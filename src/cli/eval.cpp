@@ -2,6 +2,7 @@
 #include <CLI/CLI.hpp>
 #include <memory>
 
+#include "base/signals.h"
 #include "cli/commands.h"
 #include "cli/progress.h"
 #include "train/evaluator.h"
@@ -18,10 +19,12 @@ Command add_eval(CLI::App& app) {
   command.footer(
       "examples: plimsoll eval run.yaml model.path=runs/one/final\n"
       "          plimsoll eval run.yaml data.eval=other.npy --json\n"
-      "exit codes: 0 done, 2 run file, 65 data or model files, 69 does not fit, 74 I/O");
+      "exit codes: 0 done, 2 run file, 65 data or model files, 69 does not fit, 74 I/O,\n"
+      "            75 stopped by a signal");
   return [arguments, dump_ir](const Environment&) -> Status {
     PLIMSOLL_ASSIGN(const RunConfig config, load_run_config(arguments->file, arguments->overrides));
     for (const std::string& note : config.notes) std::fprintf(stderr, "note: %s\n", note.c_str());
+    const StopSignals signals(/*outlive_readers=*/false);
     Progress progress;
     return train::run_evaluation(
         config, {.json = arguments->json, .dump_ir = *dump_ir, .data_progress = shown_by(progress)});

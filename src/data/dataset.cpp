@@ -91,9 +91,9 @@ int64_t Dataset::scratch_bytes() const {
 }
 
 Status Dataset::read_sequence(int64_t index, std::span<int32_t> tokens, std::span<std::byte> scratch) const {
-  PLIMSOLL_CHECK(static_cast<int64_t>(tokens.size()) == options_.sequence_length,
-                 "a buffer of another length");
   const auto valid = static_cast<size_t>(sequence_tokens(index));
+  PLIMSOLL_CHECK(static_cast<int64_t>(tokens.size()) <= options_.sequence_length && tokens.size() >= valid,
+                 "a buffer of another length");
   PLIMSOLL_TRY(read_stream(index * options_.sequence_length, tokens.first(valid), scratch));
   std::fill(tokens.begin() + static_cast<std::ptrdiff_t>(valid), tokens.end(), 0);
   return Ok{};

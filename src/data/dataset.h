@@ -38,7 +38,8 @@ class Dataset {
   /// Bytes of scratch with which a sequence is read in one go per file.
   [[nodiscard]] int64_t scratch_bytes() const;
 
-  /// Reads sequence `index` into `tokens` (sequence_length values; behind a tail zeros follow).
+  /// Reads sequence `index` into `tokens` (sequence_length values, or fewer that hold a tail; behind a tail
+  /// zeros follow).
   /// Thread-safe with a scratch for each thread. Errors: kBadData (an id beyond the vocabulary, a file cut
   /// short), kIo.
   Status read_sequence(int64_t index, std::span<int32_t> tokens, std::span<std::byte> scratch) const;

@@ -62,7 +62,9 @@ Result<LoadedBatch> Loader::next() {
     changed_.wait(lock, [&] { return slot.ready; });
   }
   if (slot.error) return *slot.error;
-  return LoadedBatch{slot.tokens, slot.targets, slot.doc_start, slot.counts};
+  const auto values = static_cast<size_t>(options_.batch_size * slot.length);
+  return LoadedBatch{slot.length, slot.tokens.first(values), slot.targets.first(values),
+                     slot.doc_start.first(options_.documents ? values : 0), slot.counts};
 }
 
 void Loader::work(int thread) {
@@ -89,15 +91,17 @@ void Loader::work(int thread) {
 }
 
 Status Loader::fill(Slot& slot, int64_t batch, std::span<std::byte> scratch) const {
-  const auto length = static_cast<size_t>(data_.sequence_length());
+  const int64_t first = first_position_ + batch * options_.batch_size;
   slot.counts = {};
+  PLIMSOLL_ASSIGN(slot.length, data_.row_length(first, options_.batch_size, scratch));
+  const auto length = static_cast<size_t>(slot.length);
   for (int64_t r = 0; r < options_.batch_size; ++r) {
     const auto row = [&](std::span<int32_t> array) {
       return array.empty() ? array : array.subspan(static_cast<size_t>(r) * length, length);
     };
-    PLIMSOLL_ASSIGN(const SequenceCounts counts,
-                    data_.read(first_position_ + batch * options_.batch_size + r,
-                               {row(slot.tokens), row(slot.targets), row(slot.doc_start)}, scratch));
+    PLIMSOLL_ASSIGN(
+        const SequenceCounts counts,
+        data_.read(first + r, {row(slot.tokens), row(slot.targets), row(slot.doc_start)}, scratch));
     slot.counts.tokens += counts.tokens;
     slot.counts.targets += counts.targets;
   }

@@ -28,8 +28,9 @@ struct LoaderOptions {
   int64_t scratch_bytes = 1 << 18;  ///< a thread's, at least TrainingData::scratch_bytes
 };
 
-/// Rows of sequence_length values, one after the other.
+/// Rows of `length` values, one after the other.
 struct LoadedBatch {
+  int64_t length = 0;  ///< of its bucket; TrainingData::sequence_length where there are none
   std::span<const int32_t> tokens, targets, doc_start;
   SequenceCounts counts = {};  ///< of the whole batch
 };
@@ -52,7 +53,8 @@ class Loader {
 
  private:
   struct Slot {
-    std::span<int32_t> tokens, targets, doc_start;
+    std::span<int32_t> tokens, targets, doc_start;  ///< room for the longest rows
+    int64_t length = 0;                             ///< of the rows that they hold
     SequenceCounts counts = {};
     std::optional<Error> error = {};
     bool ready = false;

@@ -114,11 +114,37 @@ Status PackedDataset::read_segment(const PackSegment& segment, int64_t at, const
   return Ok{};
 }
 
+Error PackedDataset::index_changed() const {
+  return {ErrorCode::kBadData, "the pack index has changed while it was read", index_.path(), "start again"};
+}
+
+Result<int64_t> PackedDataset::sequence_tokens(int64_t index, std::span<std::byte> scratch) const {
+  PLIMSOLL_CHECK(static_cast<int64_t>(scratch.size()) >= scratch_bytes(), "too little scratch");
+  const std::span<std::byte> index_scratch =
+      scratch.subspan(static_cast<size_t>(mask_bytes_), static_cast<size_t>(kIndexBytes));
+  PackIndex::Range range = {index, index + 1};  // one segment a sequence: no need to look
+  if (index_.report().num_segments != num_sequences()) {
+    PLIMSOLL_ASSIGN(range, index_.segments_of(index, index_scratch));
+  }
+  std::array<PackSegment, kSegmentsAtOnce> segments;
+  int64_t tokens = 0;
+  while (range.begin < range.end) {
+    const auto most = static_cast<size_t>(std::min<int64_t>(range.end - range.begin, kSegmentsAtOnce));
+    PLIMSOLL_ASSIGN(const int64_t read,
+                    index_.read_segments(range.begin, std::span(segments).first(most), index_scratch));
+    for (const PackSegment& segment : std::span(segments).first(static_cast<size_t>(read)))
+      tokens += segment.length;
+    range.begin += read;
+  }
+  if (tokens < 1 || tokens > sequence_length()) return index_changed();
+  return tokens;
+}
+
 Result<SequenceCounts> PackedDataset::read_sequence(int64_t index, std::span<int32_t> tokens,
                                                     std::span<int32_t> targets, std::span<int32_t> doc_start,
                                                     std::span<std::byte> scratch) const {
-  const auto length = static_cast<size_t>(sequence_length());
-  PLIMSOLL_CHECK(tokens.size() == length && targets.size() == length &&
+  const size_t length = tokens.size();
+  PLIMSOLL_CHECK(static_cast<int64_t>(length) <= sequence_length() && targets.size() == length &&
                      (doc_start.empty() || doc_start.size() == length),
                  "a buffer of another length");
   PLIMSOLL_CHECK(static_cast<int64_t>(scratch.size()) >= scratch_bytes(), "too little scratch");
@@ -133,9 +159,8 @@ Result<SequenceCounts> PackedDataset::read_sequence(int64_t index, std::span<int
                     index_.read_segments(at, std::span(segments).first(most), index_scratch));
     for (const PackSegment& segment : std::span(segments).first(static_cast<size_t>(read))) {
       // All were checked when the index was opened: the file is another one since.
-      if (!lies_within(segment, shards_) || segment.length > sequence_length() - counts.tokens)
-        return Error{ErrorCode::kBadData, "the pack index has changed while it was read", index_.path(),
-                     "start again"};
+      if (!lies_within(segment, shards_) || segment.length > static_cast<int64_t>(length) - counts.tokens)
+        return index_changed();
       PLIMSOLL_TRY(read_segment(segment, counts.tokens, {tokens, targets, doc_start}, scratch, counts));
     }
     at += read;

@@ -51,7 +51,11 @@ class PackedDataset {
   /// Bytes of scratch that read_sequence takes.
   [[nodiscard]] int64_t scratch_bytes() const;
 
-  /// Reads sequence `index`; the three outputs have sequence_length values each.
+  /// Tokens of sequence `index`, without padding. Errors: kBadData, kIo.
+  Result<int64_t> sequence_tokens(int64_t index, std::span<std::byte> scratch) const;
+
+  /// Reads sequence `index`; the three outputs have as many values each: sequence_length, or fewer that hold
+  /// the sequence's tokens.
   ///   tokens     behind the last document pad_id
   ///   targets    the next token of the same piece where it is in the loss, else kNoTarget
   ///   doc_start  where in the sequence the token's piece begins; empty: not wanted
@@ -66,6 +70,7 @@ class PackedDataset {
     std::span<int32_t> tokens, targets, doc_start;
   };
   PackedDataset(std::vector<Shard> shards, PackIndex index, PackedDatasetOptions options);
+  [[nodiscard]] Error index_changed() const;
   /// One segment to place `at` of the sequence.
   Status read_segment(const PackSegment& segment, int64_t at, const Outputs& out,
                       std::span<std::byte> scratch, SequenceCounts& counts) const;

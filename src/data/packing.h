@@ -13,6 +13,7 @@
 #include <string>
 
 #include "base/result.h"
+#include "data/length_buckets.h"
 #include "data/shard.h"
 #include "data/shard_table.h"
 #include "io/file.h"
@@ -83,6 +84,9 @@ class PackIndex {
   /// Errors: kInvalidArgument where shards have different vocabularies, naming both; kBadData; kIo.
   static Result<PackReport> build(std::span<const Shard> shards, const PackOptions& options,
                                   const std::string& path);
+  /// Packs without writing anything, and counts how long the sequences become. Errors: as build.
+  static Status count_lengths(std::span<const Shard> shards, const PackOptions& options,
+                              LengthCounts& lengths);
   /// Opens and checks all of it in bounded memory. Errors: kBadData where it is damaged or not of these
   /// shards and options; kIo.
   static Result<PackIndex> open(const std::string& path, std::span<const Shard> shards,

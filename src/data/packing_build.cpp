@@ -25,11 +25,33 @@ struct Piece {
   int32_t targets = 0;
 };
 
+/// Where sequences go: into the index, or only counted by their lengths.
+class Sequences {
+ public:
+  explicit Sequences(IndexWriter& writer) : writer_(&writer) {}
+  explicit Sequences(LengthCounts& lengths) : lengths_(&lengths) {}
+
+  Status add(const PackSegment& segment) {
+    tokens_ += segment.length;
+    return writer_ != nullptr ? writer_->add(segment) : Status(Ok{});
+  }
+  Status end() {
+    if (lengths_ != nullptr) lengths_->add(tokens_);
+    tokens_ = 0;
+    return writer_ != nullptr ? writer_->end_sequence() : Status(Ok{});
+  }
+
+ private:
+  IndexWriter* writer_ = nullptr;
+  LengthCounts* lengths_ = nullptr;
+  int64_t tokens_ = 0;  ///< of the sequence at hand
+};
+
 /// Takes pieces and lays them into sequences, each as the mode wants it.
 class Layout {
  public:
-  Layout(const PackOptions& options, IndexWriter& writer, PackReport& report)
-      : options_(options), writer_(writer), report_(report), best_fit_(capacity()) {}
+  Layout(const PackOptions& options, Sequences sequences, PackReport& report)
+      : options_(options), sequences_(sequences), report_(report), best_fit_(capacity()) {}
 
   Status add(const Piece& piece) {
     pending_.push_back(piece);
@@ -54,7 +76,7 @@ class Layout {
   Status flush();
   Status write(const Piece& piece);
   const PackOptions& options_;
-  IndexWriter& writer_;
+  Sequences sequences_;
   PackReport& report_;
   BestFit best_fit_;
   std::vector<Piece> pending_;
@@ -65,7 +87,7 @@ class Layout {
 Status Layout::write(const Piece& piece) {
   report_.num_tokens += piece.segment.length;
   report_.num_targets += piece.targets;
-  return writer_.add(piece.segment);
+  return sequences_.add(piece.segment);
 }
 
 Status Layout::flush() {
@@ -74,7 +96,7 @@ Status Layout::flush() {
     for (const Piece& piece : pending_) PLIMSOLL_TRY(write(piece));
     pending_.clear();
     pending_tokens_ = 0;
-    return writer_.end_sequence();
+    return sequences_.end();
   }
   lengths_.clear();
   for (const Piece& piece : pending_) lengths_.push_back(piece.segment.length);
@@ -91,7 +113,7 @@ Status Layout::flush() {
     const auto piece = static_cast<size_t>(by_bin_[i]);
     PLIMSOLL_TRY(write(pending_[piece]));
     if (i + 1 == by_bin_.size() || bins_[static_cast<size_t>(by_bin_[i + 1])] != bins_[piece])
-      PLIMSOLL_TRY(writer_.end_sequence());
+      PLIMSOLL_TRY(sequences_.end());
   }
   pending_.clear();
   pending_tokens_ = 0;
@@ -191,6 +213,22 @@ Status Cutter::cut(int32_t shard, const ShardDocument& document) {
   return Ok{};
 }
 
+/// All documents of all shards.
+Result<PackReport> lay_out(std::span<const Shard> shards, const PackOptions& options, Sequences sequences) {
+  PLIMSOLL_CHECK(options.sequence_length > 0 && options.sequence_length <= INT32_MAX && options.window > 0 &&
+                     options.window <= INT32_MAX && options.eval_fraction >= 0 && options.eval_fraction <= 1,
+                 "options of packing out of their range");
+  PackReport report;
+  report.sequence_length = options.sequence_length;
+  Layout layout(options, sequences, report);
+  Cutter cutter(shards, options, layout, report);
+  for (size_t s = 0; s < shards.size(); ++s)
+    PLIMSOLL_TRY(shards[s].visit_documents(
+        [&](const ShardDocument& document) { return cutter.add(static_cast<int32_t>(s), document); }));
+  PLIMSOLL_TRY(layout.finish());
+  return report;
+}
+
 std::string vocabulary_text(const ShardInfo& info) {
   return fmt::format("{} tokens with hash {}", info.vocab_size, checksum_text(info.vocabulary_hash));
 }
@@ -221,23 +259,19 @@ bool on_eval_side(uint64_t document_hash, double eval_fraction) {
 
 Result<PackReport> PackIndex::build(std::span<const Shard> shards, const PackOptions& options,
                                     const std::string& path) {
-  PLIMSOLL_CHECK(options.sequence_length > 0 && options.sequence_length <= INT32_MAX && options.window > 0 &&
-                     options.window <= INT32_MAX && options.eval_fraction >= 0 && options.eval_fraction <= 1,
-                 "options of packing out of their range");
   PLIMSOLL_TRY(check_vocabularies(shards));
   PLIMSOLL_ASSIGN(IndexWriter writer, IndexWriter::create(path));
-  PackReport report;
-  report.sequence_length = options.sequence_length;
-  Layout layout(options, writer, report);
-  Cutter cutter(shards, options, layout, report);
-  for (size_t s = 0; s < shards.size(); ++s)
-    PLIMSOLL_TRY(shards[s].visit_documents(
-        [&](const ShardDocument& document) { return cutter.add(static_cast<int32_t>(s), document); }));
-  PLIMSOLL_TRY(layout.finish());
+  PLIMSOLL_ASSIGN(PackReport report, lay_out(shards, options, Sequences(writer)));
   report.num_sequences = writer.num_sequences();
   report.num_segments = writer.num_segments();
   PLIMSOLL_TRY(writer.finish({key(shards, options), report}));
   return report;
+}
+
+Status PackIndex::count_lengths(std::span<const Shard> shards, const PackOptions& options,
+                                LengthCounts& lengths) {
+  PLIMSOLL_TRY(lay_out(shards, options, Sequences(lengths)));
+  return Ok{};
 }
 
 uint64_t PackIndex::key(std::span<const Shard> shards, const PackOptions& options) {

@@ -16,6 +16,9 @@ class StreamSource final : public SequenceSource {
   [[nodiscard]] int64_t num_sequences() const override { return dataset_.num_sequences(); }
   [[nodiscard]] int64_t num_tokens() const override { return dataset_.num_tokens(); }
   [[nodiscard]] int64_t scratch_bytes() const override { return dataset_.scratch_bytes(); }
+  Result<int64_t> length(int64_t index, std::span<std::byte>) const override {
+    return dataset_.sequence_tokens(index);
+  }
 
   Result<SequenceCounts> read(int64_t index, const SequenceRows& rows,
                               std::span<std::byte> scratch) const override {
@@ -50,6 +53,9 @@ class PackedSource final : public SequenceSource {
   [[nodiscard]] int64_t num_sequences() const override { return dataset_.num_sequences(); }
   [[nodiscard]] int64_t num_tokens() const override { return dataset_.report().tokens; }
   [[nodiscard]] int64_t scratch_bytes() const override { return dataset_.scratch_bytes(); }
+  Result<int64_t> length(int64_t index, std::span<std::byte> scratch) const override {
+    return dataset_.sequence_tokens(index, scratch);
+  }
   Result<SequenceCounts> read(int64_t index, const SequenceRows& rows,
                               std::span<std::byte> scratch) const override {
     return dataset_.read_sequence(index, rows.tokens, rows.targets, rows.doc_start, scratch);
@@ -96,6 +102,13 @@ Result<TrainingData> TrainingData::open(std::span<const DataFiles> sources,
     data.sources_.push_back(std::move(source));
   }
   PLIMSOLL_TRY(data.set_order(sources));
+  if (options.buckets.empty()) return data;
+  PLIMSOLL_CHECK(options.buckets.back() == options.pack.sequence_length, "buckets of another length");
+  data.buckets_ = std::make_unique<BucketOrder>(BucketOrderOptions{.lengths = options.buckets,
+                                                                   .batch_size = options.global_batch_size,
+                                                                   .epoch_size = data.num_sequences_,
+                                                                   .seed = options.seed,
+                                                                   .shuffle = options.shuffle});
   return data;
 }
 
@@ -107,7 +120,8 @@ Status TrainingData::set_order(std::span<const DataFiles> files) {
   }
   std::vector<MixtureSource> mixed;
   for (size_t i = 0; i < sources_.size(); ++i)
-    mixed.push_back({sources_[i]->num_sequences(), files[i].weight});
+    mixed.push_back({sources_[i]->num_sequences(), files[i].weight,
+                     files[i].paths.empty() ? std::string() : files[i].paths.front()});
   PLIMSOLL_ASSIGN(Mixture mixture, Mixture::create(mixed, options_.seed, options_.shuffle));
   num_sequences_ = mixture.positions_for_all();
   mixture_.emplace(std::move(mixture));
@@ -126,16 +140,45 @@ int64_t TrainingData::scratch_bytes() const {
   return bytes;
 }
 
+MixturePlace TrainingData::place_of(int64_t position) const {
+  if (mixture_) return mixture_->at(position);
+  return {.source = 0, .index = order_->at(position), .epoch = order_->epoch_of(position)};
+}
+
+Result<BucketOrder::Place> TrainingData::in_buckets(int64_t position, std::span<std::byte> scratch) const {
+  // One pointer: std::function holds it without an allocation.
+  const auto length_of = [this](int64_t at, std::span<std::byte> buffer) {
+    const MixturePlace place = place_of(at);
+    return sources_[static_cast<size_t>(place.source)]->length(place.index, buffer);
+  };
+  return buckets_->at(position, length_of, scratch);
+}
+
+Result<int64_t> TrainingData::row_length(int64_t first, int64_t count, std::span<std::byte> scratch) const {
+  if (!buckets_) return sequence_length();
+  int64_t longest = 0;
+  for (int64_t position = first; position < first + count; ++position) {
+    PLIMSOLL_ASSIGN(const BucketOrder::Place place, in_buckets(position, scratch));
+    longest = std::max(longest, place.length);
+  }
+  return longest;
+}
+
 Result<SequenceCounts> TrainingData::read(int64_t position, const SequenceRows& rows,
                                           std::span<std::byte> scratch) const {
-  if (order_) return sources_.front()->read(order_->at(position), rows, scratch);
-  const MixturePlace place = mixture_->at(position);
+  if (buckets_) {
+    PLIMSOLL_ASSIGN(const BucketOrder::Place place, in_buckets(position, scratch));
+    position = place.position;
+  }
+  const MixturePlace place = place_of(position);
   return sources_[static_cast<size_t>(place.source)]->read(place.index, rows, scratch);
 }
 
 Result<uint64_t> TrainingData::fingerprint(std::span<std::byte> scratch) const {
-  if (sources_.size() == 1) return sources_.front()->fingerprint(scratch);
+  if (sources_.size() == 1 && !buckets_) return sources_.front()->fingerprint(scratch);
   Checksum sum;
+  // They may be chosen from the data, by rules that another version changes.
+  sum.add(std::as_bytes(std::span(options_.buckets)));
   for (const auto& source : sources_) {
     PLIMSOLL_ASSIGN(const uint64_t value, source->fingerprint(scratch));
     sum.add(std::as_bytes(std::span(&value, 1)));

@@ -11,13 +11,16 @@
 #include <vector>
 
 #include "base/result.h"
+#include "data/bucket_order.h"
+#include "data/length_buckets.h"
 #include "data/mixture.h"
 #include "data/packed_dataset.h"
 #include "data/permutation.h"
 
 namespace plimsoll {
 
-/// Where a sequence goes: sequence_length values each. `doc_start` is empty where nobody asks for it.
+/// Where a sequence goes: as many values each, sequence_length or fewer that hold its tokens. `doc_start` is
+/// empty where nobody asks for it.
 struct SequenceRows {
   std::span<int32_t> tokens, targets, doc_start;
 };
@@ -30,6 +33,8 @@ class SequenceSource {
   /// Tokens in the source's files.
   [[nodiscard]] virtual int64_t num_tokens() const = 0;
   [[nodiscard]] virtual int64_t scratch_bytes() const = 0;
+  /// Tokens of a sequence, without padding. Errors: kBadData, kIo.
+  virtual Result<int64_t> length(int64_t index, std::span<std::byte> scratch) const = 0;
   /// Tokens, targets (the next token, or kNoTarget) and where each token's document begins; all of a stream
   /// is one document. Allocates nothing. Errors: kBadData, kIo.
   virtual Result<SequenceCounts> read(int64_t index, const SequenceRows& rows,
@@ -47,11 +52,15 @@ struct DataFiles {
 };
 
 struct TrainingDataOptions {
-  PackOptions pack = {};               ///< of shards; sequence_length and keep_tail are streams' too
-  int64_t vocab_size = 0;              ///< the model's
-  uint64_t vocabulary_hash = 0;        ///< the tokenizer's; 0: not checked
-  uint64_t seed = 0;                   ///< of the order
-  bool shuffle = true;                 ///< false: in the files' order
+  PackOptions pack = {};         ///< of shards; sequence_length and keep_tail are streams' too
+  int64_t vocab_size = 0;        ///< the model's
+  uint64_t vocabulary_hash = 0;  ///< the tokenizer's; 0: not checked
+  uint64_t seed = 0;             ///< of the order
+  bool shuffle = true;           ///< false: in the files' order
+  /// Lengths of rows, ascending, the last sequence_length: positions are rearranged so that the sequences of
+  /// an effective batch are of about one length. Empty: all rows have sequence_length.
+  std::vector<int64_t> buckets = {};
+  int64_t global_batch_size = 1;       ///< of an effective batch, for buckets
   std::string cache_folder = {};       ///< of pack indexes
   std::string setting = "data.train";  ///< named in messages
 };
@@ -71,7 +80,11 @@ class TrainingData {
   [[nodiscard]] int64_t scratch_bytes() const;
   [[nodiscard]] std::span<const std::unique_ptr<SequenceSource>> sources() const { return sources_; }
 
+  /// The least bucket that holds the sequences at positions [first, first + count); sequence_length without
+  /// buckets. Errors: as read.
+  Result<int64_t> row_length(int64_t first, int64_t count, std::span<std::byte> scratch) const;
   /// The sequence at `position`, from 0 over the whole run. A pure function of files, options and position.
+  /// The rows are at least as long as its bucket.
   Result<SequenceCounts> read(int64_t position, const SequenceRows& rows, std::span<std::byte> scratch) const;
   /// Of all sources. Errors: as read.
   Result<uint64_t> fingerprint(std::span<std::byte> scratch) const;
@@ -79,10 +92,13 @@ class TrainingData {
  private:
   explicit TrainingData(TrainingDataOptions options) : options_(std::move(options)) {}
   Status set_order(std::span<const DataFiles> files);
+  [[nodiscard]] MixturePlace place_of(int64_t position) const;
+  Result<BucketOrder::Place> in_buckets(int64_t position, std::span<std::byte> scratch) const;
   TrainingDataOptions options_;
   std::vector<std::unique_ptr<SequenceSource>> sources_;
-  std::optional<BatchOrder> order_;  ///< of a single source
-  std::optional<Mixture> mixture_;   ///< of several
+  std::optional<BatchOrder> order_;       ///< of a single source
+  std::optional<Mixture> mixture_;        ///< of several
+  std::unique_ptr<BucketOrder> buckets_;  ///< over either; null: one length
   int64_t num_sequences_ = 0;
 };
 

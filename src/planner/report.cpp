@@ -1,6 +1,7 @@
 #include "planner/report.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 
@@ -68,7 +69,38 @@ std::string peak_table(const PlanReport& r) {
   return out;
 }
 
+double share_of_padding(int64_t tokens, int64_t positions) {
+  return positions > 0 ? 1 - static_cast<double>(tokens) / static_cast<double>(positions) : 0;
+}
+
+/// Nothing without buckets.
+std::string bucket_lines(const PlanReport& r) {
+  if (r.buckets.size() < 2) return {};
+  std::string out = fmt::format("\nBuckets of {} tokens, a program each", fmt::join(r.buckets, ", "));
+  if (r.bucket_sequences > 0)
+    out += fmt::format("; padding {:.1f} %, with one length {:.1f} %", 100 * r.padding(),
+                       100 * r.padding_of_one_length());
+  else
+    out += "; the share of padding is known once the data is tokenized";
+  return out + "\n";
+}
+
+Tree bucket_event(const PlanReport& r) {
+  std::vector<Tree> lengths;
+  for (const int64_t length : r.buckets) lengths.push_back(Tree::of(length));
+  const bool known = r.bucket_sequences > 0;
+  return Tree::map({{"lengths", Tree::list(std::move(lengths))},
+                    {"sequences", known ? Tree::of(r.bucket_sequences) : Tree{}},
+                    {"padding", known ? Tree::of(r.padding()) : Tree{}},
+                    {"padding_of_one_length", known ? Tree::of(r.padding_of_one_length()) : Tree{}}});
+}
+
 }  // namespace
+
+double PlanReport::padding() const { return share_of_padding(bucket_tokens, bucket_positions); }
+double PlanReport::padding_of_one_length() const {
+  return buckets.empty() ? 0 : share_of_padding(bucket_tokens, bucket_sequences * buckets.back());
+}
 
 void describe_session(const passes::SessionPlan& session, PlanReport& report) {
   using ir::StateClass;
@@ -131,7 +163,7 @@ Tree plan_event(const PlanReport& r) {
                                {"layer", Tree::of(r.alive[k].layer)},
                                {"type", Tree::of(r.alive[k].type)},
                                {"bytes", i(r.alive[k].bytes)}}));
-  return Tree::map({
+  Tree event = Tree::map({
       {"event", Tree::of(std::string("plan"))},
       {"fits", Tree::of(r.fits)},
       {"model", Tree::map({{"name", Tree::of(r.model)}, {"parameters", i(r.num_parameters)}})},
@@ -163,15 +195,18 @@ Tree plan_event(const PlanReport& r) {
       {"num_ops", i(r.num_ops)},
       {"planning_seconds", Tree::of(r.planning_seconds)},
   });
+  if (r.buckets.size() > 1) event.set("buckets", bucket_event(r));
+  return event;
 }
 
 std::string plan_table(const PlanReport& r) {
   std::string out = fmt::format(
       "Plan for {}: {} parameters, {} x {} sequences a step, {} tokens, {} threads\n", r.model,
       grouped(r.num_parameters), r.micro_batch_size, r.grad_accum_steps, grouped(r.tokens), r.threads);
-  out += class_table(r) + phase_table(r) + peak_table(r);
+  out += class_table(r) + phase_table(r) + bucket_lines(r) + peak_table(r);
   out += fmt::format(
-      "\nA step: {} of the model{}, about {:.3g} s ({} rates)\n", scaled(r.flops, "FLOP"),
+      "\nA step{}: {} of the model{}, about {:.3g} s ({} rates)\n",
+      r.buckets.size() > 1 ? " of the longest" : "", scaled(r.flops, "FLOP"),
       r.recompute_flops > 0 ? fmt::format(" + {} recomputed", scaled(r.recompute_flops, "FLOP")) : "",
       r.seconds_estimated, r.rates);
   out += fmt::format("Arena {} its lower bound; recompute {}, offload {}; planned in {:.0f} ms\n",

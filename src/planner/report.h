@@ -36,6 +36,9 @@ struct PlanReport {
   // Work.
   double flops = 0, recompute_flops = 0, bytes_moved = 0, seconds_estimated = 0;
   int64_t tokens = 0;
+  // Buckets; sequences and positions are those of the data, where they are known.
+  std::vector<int64_t> buckets;  ///< lengths, one or none: no buckets
+  int64_t bucket_sequences = 0, bucket_tokens = 0, bucket_positions = 0;
   // Choices.
   int64_t micro_batch_size = 1, grad_accum_steps = 1, threads = 1;
   std::string recompute = "none", offload = "none", rates = "uncalibrated";
@@ -45,6 +48,9 @@ struct PlanReport {
   int64_t num_parameters = 0;
   double planning_seconds = 0;
 
+  /// Share of positions that are padding, with the buckets or with one length.
+  [[nodiscard]] double padding() const;
+  [[nodiscard]] double padding_of_one_length() const;
   [[nodiscard]] int64_t device_peak_bytes() const { return persistent_bytes + arena_bytes + overhead_bytes; }
   [[nodiscard]] int64_t process_peak_bytes() const {
     return device_peak_bytes() + host_pinned_bytes + host_pageable_bytes;

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <map>
 
+#include "base/check.h"
 #include "ops/op_list.h"
 #include "ops/ops.h"
 #include "passes/accumulate.h"
@@ -28,7 +29,10 @@ ir::StateDecl random_state() { return {std::string(kRandomState), {DType::kI32, 
 class ProgramBuilder {
  public:
   ProgramBuilder(const models::Model& model, const StepOptions& options, const runtime::Backend& backend)
-      : model_(model), options_(options), backend_(backend) {}
+      : model_(model), options_(options), backend_(backend), length_(options.sequence_length) {
+    PLIMSOLL_CHECK(options.buckets.empty() || options.buckets.back() == options.sequence_length,
+                   "the last bucket is the sequence");
+  }
 
   Result<TrainingPrograms> run() {
     std::vector<passes::Program> programs;
@@ -37,16 +41,19 @@ class ProgramBuilder {
       programs.push_back(std::move(*program));
       return Ok{};
     };
-    if (options_.training) {
-      if (options_.accumulate) {
-        PLIMSOLL_TRY(add(micro("micro_first", true)));
-        PLIMSOLL_TRY(add(micro("micro_next", false)));
-        PLIMSOLL_TRY(add(update()));
-      } else {
-        PLIMSOLL_TRY(add(micro("step", true)));
-      }
+    std::vector<int64_t> lengths = options_.buckets;
+    if (lengths.empty()) lengths = {options_.sequence_length};
+    for (const int64_t length : lengths) {
+      length_ = length;
+      if (!options_.training) break;
+      PLIMSOLL_TRY(add(micro(options_.accumulate ? "micro_first" : "step", true)));
+      if (options_.accumulate) PLIMSOLL_TRY(add(micro("micro_next", false)));
     }
-    if (options_.eval) PLIMSOLL_TRY(add(eval()));
+    if (options_.training && options_.accumulate) PLIMSOLL_TRY(add(update()));
+    for (const int64_t length : lengths) {
+      length_ = length;
+      if (options_.eval) PLIMSOLL_TRY(add(eval()));
+    }
     if (options_.logits) PLIMSOLL_TRY(add(logits()));
     PLIMSOLL_TRY(add(init()));
     PLIMSOLL_ASSIGN(result_.session, passes::plan_session(std::move(programs)));
@@ -64,23 +71,26 @@ class ProgramBuilder {
   /// Whole granules, at least one, at most the micro-batch.
   [[nodiscard]] int64_t chunk_tokens() const {
     const int64_t granules = options_.logits_bytes / (4 * model_.vocab_size() * ops::kGranule);
-    const int64_t most = ceil_div(options_.micro_batch_size * options_.sequence_length, ops::kGranule);
+    const int64_t most = ceil_div(options_.micro_batch_size * length_, ops::kGranule);
     return std::clamp<int64_t>(granules, 1, most) * ops::kGranule;
   }
-  [[nodiscard]] ir::Shape batch_shape() const {
-    return {options_.micro_batch_size, options_.sequence_length};
+  /// At the length at hand.
+  [[nodiscard]] std::string named(std::string_view name) const {
+    return name_at(name, length_, options_.buckets);
   }
-
+  ValueId batch_input(Builder& b, std::string_view name) const {
+    return b.state(input(named(name), DType::kI32, {options_.micro_batch_size, length_}));
+  }
   ValueId doc_start(Builder& b) const {
-    return options_.documents ? b.state(input(kDocStartState, DType::kI32, batch_shape())) : ValueId{};
+    return options_.documents ? batch_input(b, kDocStartState) : ValueId{};
   }
 
   /// Forward to the loss, which is added to its state; in training with dropout. The passes have run; `loss`
   /// stands for the loss after them.
   Status forward(Graph& graph, passes::Pipeline& pipeline, ValueId& loss, bool training) {
     Builder b(graph, ops::find_op);
-    const ValueId tokens = b.state(input(kTokensState, DType::kI32, batch_shape()));
-    const ValueId targets = b.state(input(kTargetsState, DType::kI32, batch_shape()));
+    const ValueId tokens = batch_input(b, kTokensState);
+    const ValueId targets = batch_input(b, kTargetsState);
     const ValueId scale = b.state({std::string(kGradScaleState), {DType::kF32, {1}}, StateClass::kScalars});
     const ValueId acc = b.state({std::string(kLossState), {DType::kF32, {1}}, StateClass::kOutput});
     const ValueId random = training ? b.state(random_state()) : ValueId{};
@@ -95,9 +105,9 @@ class ProgramBuilder {
   }
 
   /// A program with gradients; `step` goes on to the update, the others end in accumulators.
-  Result<passes::Program> micro(std::string name, bool first) {
+  Result<passes::Program> micro(std::string_view name, bool first) {
     Graph graph;
-    graph.name = std::move(name);
+    graph.name = named(name);
     passes::Pipeline pipeline(pipeline_options(graph));
     ValueId loss;
     PLIMSOLL_TRY(forward(graph, pipeline, loss, /*training=*/true));
@@ -124,7 +134,8 @@ class ProgramBuilder {
         accumulations.push_back({uses[u], name, first});
         states.accumulators.push_back(name);
       }
-      if (first) result_.gradients.push_back(std::move(states));
+      const bool known = result_.gradients.size() > p;  // from another length
+      if (!known) result_.gradients.push_back(std::move(states));
     }
     return passes::accumulate(graph, accumulations);
   }
@@ -153,7 +164,7 @@ class ProgramBuilder {
 
   Result<passes::Program> eval() {
     Graph graph;
-    graph.name = "eval";
+    graph.name = named("eval");
     passes::Pipeline pipeline(pipeline_options(graph, /*grad=*/false));
     ValueId loss;
     PLIMSOLL_TRY(forward(graph, pipeline, loss, /*training=*/false));
@@ -165,8 +176,8 @@ class ProgramBuilder {
     graph.name = "logits";
     passes::Pipeline pipeline(pipeline_options(graph, /*grad=*/false));
     Builder b(graph, ops::find_op);
-    const ValueId values = model_.logits(
-        b, {.tokens = b.state(input(kTokensState, DType::kI32, batch_shape())), .doc_start = doc_start(b)});
+    const ValueId values =
+        model_.logits(b, {.tokens = batch_input(b, kTokensState), .doc_start = doc_start(b)});
     graph.declare_state({std::string(kLogitsState), b.type(values), StateClass::kOutput});
     b.assign(kLogitsState, values);
     PLIMSOLL_TRY(b.status());
@@ -202,9 +213,10 @@ class ProgramBuilder {
   }
 
   void add_cost(const Graph& graph) {
-    const bool counts = graph.name == (!options_.training    ? "eval"
-                                       : options_.accumulate ? "micro_first"
-                                                             : "step");
+    const std::string_view counted = !options_.training    ? "eval"
+                                     : options_.accumulate ? "micro_first"
+                                                           : "step";
+    const bool counts = graph.name == name_at(counted, options_.sequence_length, options_.buckets);
     if (!counts && graph.name != "update") return;
     for (const ir::OpId id : graph.order()) {
       const ir::Op& op = graph.op(id);
@@ -241,10 +253,15 @@ class ProgramBuilder {
   const models::Model& model_;
   const StepOptions& options_;
   const runtime::Backend& backend_;
+  int64_t length_;  ///< of the program at hand; behind the buckets' the longest
   TrainingPrograms result_;
 };
 
 }  // namespace
+
+std::string name_at(std::string_view name, int64_t length, std::span<const int64_t> buckets) {
+  return buckets.size() < 2 ? std::string(name) : fmt::format("{}@{}", name, length);
+}
 
 Result<TrainingPrograms> build_training_programs(const models::Model& model, const StepOptions& options,
                                                  const runtime::Backend& backend) {

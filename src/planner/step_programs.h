@@ -8,13 +8,18 @@
 //   where asked for            eval         forward to the loss
 //                              logits       forward to the logits (a dump)
 //
+// With buckets there are step, micro_first, micro_next and eval for each length, "step@128", with inputs of
+// its own; parameters, accumulators and the arena are common to all.
+//
 // A parameter that is used several times (a tied head) has an accumulator a use: each goes on adding in order
 // of tokens, and the sum over uses is taken once, at the update. So any split into micro-batches gives the
 // same bits.
 #pragma once
 
 #include <optional>
+#include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "base/result.h"
@@ -42,9 +47,15 @@ inline constexpr std::string_view kLossState = "step.loss";
 inline constexpr float kLossStart = -0.0F;
 inline constexpr std::string_view kLogitsState = "dump.logits";  ///< f32[micro, T, V]
 
+/// The name of a program or an input of sequences of `length`: "step@128", or the plain name where `buckets`
+/// has one length or none.
+std::string name_at(std::string_view name, int64_t length, std::span<const int64_t> buckets);
+
 struct StepOptions {
   int64_t micro_batch_size = 1;
   int64_t sequence_length = 0;
+  /// Lengths with programs of their own, ascending, the last sequence_length; empty: that one.
+  std::vector<int64_t> buckets = {};
   bool documents = false;   ///< sequences hold several documents, kept apart
   bool accumulate = false;  ///< gradients have accumulators: several micro-batches, or a dump of gradients
   bool eval = false;        ///< with the eval program
@@ -64,7 +75,7 @@ struct GradientStates {
   std::vector<std::string> accumulators;
 };
 
-/// Work of one micro-batch's programs, from the graphs.
+/// Work of one micro-batch's programs, from the graphs; with buckets those of the longest.
 struct StepCost {
   double flops = 0;  ///< of the model, forward and backward, as written (without recompute)
   double recompute_flops = 0;

@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <optional>
 #include <span>
+#include <vector>
 
 #include "base/result.h"
 #include "data/loader.h"
@@ -16,19 +17,25 @@ namespace plimsoll::train {
 /// Allocates nothing.
 class BatchFeeder {
  public:
-  /// The session outlives the feeder.
-  explicit BatchFeeder(runtime::Session& session);
+  /// `lengths`: the buckets, ascending, or the one length. The session outlives the feeder.
+  BatchFeeder(runtime::Session& session, std::span<const int64_t> lengths);
 
-  /// Rows [first, first + micro batch) of a loaded batch.
-  void copy(const LoadedBatch& batch, int64_t first);
-  /// The sequences at positions [first, first + micro batch); from `end` on rows are empty: all targets
-  /// ignored. Errors: as TrainingData::read.
-  Result<SequenceCounts> read(const TrainingData& data, int64_t first, int64_t end,
+  /// Which of the lengths; it is one of them.
+  [[nodiscard]] size_t bucket_of(int64_t length) const;
+  /// Rows [first, first + micro batch) of a loaded batch to the inputs of a bucket that holds them.
+  void copy(const LoadedBatch& batch, int64_t first, size_t bucket);
+  /// The sequences at positions [first, first + micro batch), which the bucket holds; from `end` on rows are
+  /// empty: all targets ignored. Errors: as TrainingData::read.
+  Result<SequenceCounts> read(const TrainingData& data, int64_t first, int64_t end, size_t bucket,
                               std::span<std::byte> scratch);
 
  private:
-  runtime::TensorRef tokens_, targets_;
-  std::optional<runtime::TensorRef> doc_start_;
+  struct Inputs {
+    int64_t length = 0;
+    runtime::TensorRef tokens, targets;
+    std::optional<runtime::TensorRef> doc_start;
+  };
+  std::vector<Inputs> inputs_;  ///< by bucket
 };
 
 }  // namespace plimsoll::train

@@ -7,6 +7,7 @@
 
 #include "backends/cpu/cpu_backend.h"
 #include "base/process.h"
+#include "base/signals.h"
 #include "train/initialise.h"
 #include "train/trainer.h"
 
@@ -24,33 +25,37 @@ void print_for_people(const EvalEvent& event, double seconds, const planner::Pla
 
 Result<std::unique_ptr<Evaluator>> Evaluator::open(const RunConfig& config,
                                                    const std::vector<DataFiles>& files,
-                                                   const models::Model& model) {
-  PLIMSOLL_ASSIGN(
-      TrainingData data,
-      TrainingData::open(files, training_data_options(config, model.vocab_size(), /*eval=*/true)));
+                                                   const Prepared& prepared) {
+  PLIMSOLL_ASSIGN(TrainingData data,
+                  TrainingData::open(files, training_data_options(config, prepared.model->vocab_size(),
+                                                                  /*eval=*/true, prepared.buckets.lengths)));
   return std::unique_ptr<Evaluator>(new Evaluator(std::move(data), config.training.global_batch_size));
 }
 
-void Evaluator::bind(runtime::Session& session, std::span<std::byte> scratch, const BatchSplit& split) {
+void Evaluator::bind(runtime::Session& session, std::span<std::byte> scratch, const Prepared& prepared) {
+  const std::vector<int64_t>& lengths = prepared.buckets.lengths;
   session_ = &session;
   scratch_ = scratch;
-  micro_batch_size_ = split.micro_batch_size;
-  feeder_ = std::make_unique<BatchFeeder>(session);
+  micro_batch_size_ = prepared.split.micro_batch_size;
+  feeder_ = std::make_unique<BatchFeeder>(session, lengths);
+  for (const int64_t length : lengths)
+    programs_.push_back(session.plan().find_program(planner::name_at("eval", length, lengths)));
 }
 
 Result<std::optional<EvalEvent>> Evaluator::run(int64_t step, const std::function<bool()>& stopped) {
-  const int program = session_->plan().find_program("eval");
   const int64_t end = data_.num_sequences();
   float& sum = *session_->state(planner::kLossState).as<float>();
   double loss = 0;
   SequenceCounts counts;
   for (int64_t block = 0; block < end; block += global_batch_size_) {
     sum = planner::kLossStart;
-    for (int64_t first = block; first < std::min(block + global_batch_size_, end);
-         first += micro_batch_size_) {
+    const int64_t block_end = std::min(block + global_batch_size_, end);
+    PLIMSOLL_ASSIGN(const int64_t length, data_.row_length(block, block_end - block, scratch_));
+    const size_t bucket = feeder_->bucket_of(length);
+    for (int64_t first = block; first < block_end; first += micro_batch_size_) {
       if (stopped && stopped()) return std::optional<EvalEvent>();
-      PLIMSOLL_ASSIGN(const SequenceCounts read, feeder_->read(data_, first, end, scratch_));
-      session_->run(program);
+      PLIMSOLL_ASSIGN(const SequenceCounts read, feeder_->read(data_, first, end, bucket, scratch_));
+      session_->run(programs_[bucket]);
       counts.tokens += read.tokens;
       counts.targets += read.targets;
     }
@@ -67,10 +72,11 @@ Status run_evaluation(const RunConfig& config, const EvaluationOptions& options)
   PLIMSOLL_TRY(check_for_evaluation(config));
   const int threads = num_threads(config);
   std::optional<cpu::CpuBackend> backend(std::in_place, threads);
-  PLIMSOLL_ASSIGN(Prepared prepared,
-                  prepare(config, *backend, {threads, options.dump_ir, Purpose::kEvaluate}));
+  const PrepareOptions planning{threads, options.dump_ir, Purpose::kEvaluate};
+  PLIMSOLL_ASSIGN(Prepared prepared, prepare_before_data(config, *backend, planning));
   Events events(options.json, 0);
-  events.plan(prepared.report);
+  const bool follows_data = config.data.buckets.given();
+  if (!follows_data || !prepared.report.fits) events.plan(prepared.report);
   if (!prepared.report.fits) return does_not_fit(config, prepared);
   backend.reset();  // its threads: the data is prepared by a process that must have none
   PLIMSOLL_ASSIGN(const RunData data,
@@ -80,8 +86,14 @@ Status run_evaluation(const RunConfig& config, const EvaluationOptions& options)
                                         .progress = options.data_progress,
                                         .note = [&](const std::string& text) { events.note(text); }}));
   backend.emplace(threads);
-  PLIMSOLL_ASSIGN(const auto evaluator, Evaluator::open(config, data.eval, *prepared.model));
+  if (follows_data) {
+    PLIMSOLL_TRY(prepare_after_data(config, *backend, planning, data.buckets, prepared));
+    events.plan(prepared.report);
+    if (!prepared.report.fits) return does_not_fit(config, prepared);
+  }
+  PLIMSOLL_ASSIGN(const auto evaluator, Evaluator::open(config, data.eval, prepared));
   for (const std::string& line : packing_notes(evaluator->data())) events.note(line);
+  if (prepared.buckets.lengths.size() > 1) events.note(bucket_note(prepared.buckets));
   PLIMSOLL_ASSIGN(const auto session, runtime::Session::create(*backend, std::move(prepared.programs.session),
                                                                {.poison = config.debug.poison}));
   std::vector<std::byte> scratch(static_cast<size_t>(prepared.host_scratch_bytes));
@@ -89,9 +101,16 @@ Status run_evaluation(const RunConfig& config, const EvaluationOptions& options)
   if (!pretrained) std::fputs("note: there are no weights to read: random ones are evaluated\n", stderr);
   PLIMSOLL_ASSIGN(const auto loaded, initialise(config, prepared, *session, pretrained, threads));
   if (loaded) events.load(*loaded);
-  evaluator->bind(*session, scratch, prepared.split);
+  evaluator->bind(*session, scratch, prepared);
   const double start = now_seconds();
-  PLIMSOLL_ASSIGN(const std::optional<EvalEvent> event, evaluator->run(0));
+  PLIMSOLL_ASSIGN(const std::optional<EvalEvent> event,
+                  evaluator->run(0, [] { return stop_requested() != 0; }));
+  if (!event)
+    return Error{
+        ErrorCode::kInterrupted,
+        fmt::format("stopped by {} before the evaluation was through", signal_name(stop_requested())),
+        {},
+        "run the same command again; there was nothing to save"};
   if (options.json)
     events.eval(*event);
   else

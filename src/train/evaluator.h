@@ -20,12 +20,13 @@ class Evaluator {
  public:
   /// Opens what is held out; `files` are prepare_data's. Errors: data (65), settings (2).
   static Result<std::unique_ptr<Evaluator>> open(const RunConfig& config, const std::vector<DataFiles>& files,
-                                                 const models::Model& model);
+                                                 const Prepared& prepared);
 
   [[nodiscard]] const TrainingData& data() const { return data_; }
 
-  /// Where it runs: a session with the program `eval`, and a host buffer to read data through. Called once.
-  void bind(runtime::Session& session, std::span<std::byte> scratch, const BatchSplit& split);
+  /// Where it runs: a session with the programs `eval` of the plan, and a host buffer to read data through.
+  /// Called once.
+  void bind(runtime::Session& session, std::span<std::byte> scratch, const Prepared& prepared);
 
   /// Mean cross-entropy of all targets of the set. Summed in fp32 over a global batch, whose split into
   /// micro-batches does not matter, and from there on in double. `stopped`, where given, is asked before each
@@ -41,6 +42,7 @@ class Evaluator {
   runtime::Session* session_ = nullptr;
   std::span<std::byte> scratch_;
   std::unique_ptr<BatchFeeder> feeder_;
+  std::vector<int> programs_;  ///< by bucket
 };
 
 /// The whole of `plimsoll eval`: plan, weights, one pass over data.eval, the figures. Errors: as training's.

@@ -13,7 +13,6 @@
 #include "planner/overhead.h"
 #include "planner/rates.h"
 #include "train/checkpoint_files.h"
-#include "train/run_data.h"
 
 namespace plimsoll::train {
 namespace {
@@ -32,11 +31,12 @@ constexpr int64_t kHeaderBytesPerTensor = 256;
 bool dumps_steps(const RunConfig& config) { return !config.debug.dump_dir.empty(); }
 
 planner::StepOptions step_options(const RunConfig& config, const BatchSplit& split, bool documents,
-                                  Purpose purpose) {
+                                  const std::vector<int64_t>& buckets, Purpose purpose) {
   planner::StepOptions options;
   options.training = purpose == Purpose::kTrain;
   options.micro_batch_size = split.micro_batch_size;
   options.sequence_length = config.data.sequence_length;
+  options.buckets = buckets;
   options.documents = documents;
   options.eval = !options.training || config.data.evaluates();
   if (options.training) {
@@ -54,10 +54,12 @@ planner::StepOptions step_options(const RunConfig& config, const BatchSplit& spl
 
 int64_t scratch_bytes(const RunConfig& config) { return std::max(kScratchBytes, data_scratch_bytes(config)); }
 
-int64_t host_bytes(const models::Model& model, const RunConfig& config, int threads) {
+int64_t host_bytes(const models::Model& model, const RunConfig& config, int threads, Purpose purpose) {
   int64_t tensors = 0;
   for (const auto& p : model.parameters()) tensors += static_cast<int64_t>(p.views.size());
-  return scratch_bytes(config) + tensors * kHeaderBytesPerTensor + threads * kReadBytesPerThread;
+  const int64_t orders = purpose == Purpose::kTrain && config.data.evaluates() ? 2 : 1;
+  return scratch_bytes(config) + tensors * kHeaderBytesPerTensor + threads * kReadBytesPerThread +
+         orders * order_host_bytes(config);
 }
 
 int64_t num_ops(const passes::SessionPlan& session) {
@@ -92,16 +94,24 @@ std::optional<Limit> exceeded_limit(const RunConfig& config, const planner::Plan
   return std::nullopt;
 }
 
+void describe_buckets(const Buckets& buckets, planner::PlanReport& report) {
+  report.buckets = buckets.lengths;
+  report.bucket_sequences = buckets.sequences;
+  report.bucket_tokens = buckets.tokens;
+  report.bucket_positions = buckets.positions;
+}
+
 /// The plan of one split.
 Result<std::pair<planner::TrainingPrograms, planner::PlanReport>> plan_split(
     const RunConfig& config, const models::Model& model, const BatchSplit& split, const LoaderOptions& loader,
     const runtime::Backend& backend, const PrepareOptions& prepare_options) {
   const int num_threads = prepare_options.num_threads;
-  planner::StepOptions options = step_options(config, split, loader.documents, prepare_options.purpose);
+  planner::StepOptions options = step_options(config, split, loader.documents,
+                                              prepare_options.buckets->lengths, prepare_options.purpose);
   options.pipeline.dump_dir = prepare_options.dump_ir;
   PLIMSOLL_ASSIGN(auto programs, planner::build_training_programs(model, options, backend));
   planner::PlanReport report;
-  report.host_pageable_bytes = host_bytes(model, config, num_threads);
+  report.host_pageable_bytes = host_bytes(model, config, num_threads, prepare_options.purpose);
   if (options.training) {
     report.host_pageable_bytes += checkpoint_host_bytes(model, programs.session) +
                                   Loader::host_bytes(loader, config.data.sequence_length) +
@@ -128,6 +138,7 @@ Result<std::pair<planner::TrainingPrograms, planner::PlanReport>> plan_split(
   report.micro_batch_size = split.micro_batch_size;
   report.grad_accum_steps = accum;
   report.threads = num_threads;
+  describe_buckets(*prepare_options.buckets, report);
   report.recompute = options.pipeline.recompute_cheap ? "nearly free" : "none";
   return std::pair{std::move(programs), std::move(report)};
 }
@@ -205,13 +216,16 @@ int64_t budget_bytes(const MemoryBudget& budget) {
 }
 
 Result<Prepared> prepare(const RunConfig& config, const runtime::Backend& backend,
-                         const PrepareOptions& options) {
+                         const PrepareOptions& asked) {
   const auto start = std::chrono::steady_clock::now();
+  PrepareOptions options = asked;
+  if (!options.buckets) options.buckets = find_buckets(config, options.purpose == Purpose::kTrain);
   PLIMSOLL_ASSIGN(ConfigJson model_config, load_model_config(config.model));
   PLIMSOLL_ASSIGN(std::unique_ptr<models::Model> model, models::make_model(model_config));
   PLIMSOLL_TRY(check_overrides(config.model, model_config));
   PLIMSOLL_TRY(check_against_model(config, model->max_positions()));
-  Prepared prepared{std::move(model_config), std::move(model), {}, {}, {}, 0, loader_options(config)};
+  Prepared prepared{std::move(model_config), std::move(model), {}, {}, {}, 0,
+                    loader_options(config),  *options.buckets};
   PLIMSOLL_ASSIGN(Planned planned, choose_split(config, *prepared.model, prepared.loader, backend, options));
   prepared.split = planned.split;
   prepared.programs = std::move(planned.programs);
@@ -223,6 +237,28 @@ Result<Prepared> prepare(const RunConfig& config, const runtime::Backend& backen
   prepared.report.planning_seconds =
       std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
   return prepared;
+}
+
+Result<Prepared> prepare_before_data(const RunConfig& config, const runtime::Backend& backend,
+                                     PrepareOptions options) {
+  options.buckets = buckets_by_settings(config.data);
+  // The text of programs that may not be run would only mislead.
+  if (config.data.buckets.count > 0) options.dump_ir.clear();
+  return prepare(config, backend, options);
+}
+
+Status prepare_after_data(const RunConfig& config, const runtime::Backend& backend, PrepareOptions options,
+                          const Buckets& buckets, Prepared& prepared) {
+  const bool is_same = buckets.lengths == prepared.buckets.lengths && config.data.buckets.count == 0;
+  if (is_same) {
+    prepared.buckets = buckets;
+    describe_buckets(buckets, prepared.report);
+    return Ok{};
+  }
+  prepared.programs = {};  // two plans at once would be memory that neither counts
+  options.buckets = buckets;
+  PLIMSOLL_ASSIGN(prepared, prepare(config, backend, options));
+  return Ok{};
 }
 
 Error does_not_fit(const RunConfig& config, const Prepared& prepared) {

@@ -3,12 +3,13 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 
-#include "data/loader.h"
 #include "models/model.h"
 #include "planner/report.h"
 #include "planner/step_programs.h"
 #include "train/run_config.h"
+#include "train/run_data.h"
 
 namespace plimsoll::train {
 
@@ -19,6 +20,8 @@ struct PrepareOptions {
   int num_threads = 1;
   std::string dump_ir = {};  ///< where each program's text after each pass goes: DIR/<program>/NN-pass.ir
   Purpose purpose = Purpose::kTrain;
+  /// Lengths to make programs for; nothing: as the data says where it is tokenized, else the settings.
+  std::optional<Buckets> buckets = {};
 };
 
 struct Prepared {
@@ -29,6 +32,7 @@ struct Prepared {
   planner::PlanReport report;
   int64_t host_scratch_bytes = 0;  ///< the one host buffer: reading data, summing dumped gradients
   LoaderOptions loader;            ///< how the training reads ahead
+  Buckets buckets;                 ///< lengths of the programs
 };
 
 /// Plans the run for `backend`. Where micro_batch_size is auto, takes the largest divisor of the global batch
@@ -36,6 +40,14 @@ struct Prepared {
 /// load_model_config, make_model, check_against_model.
 Result<Prepared> prepare(const RunConfig& config, const runtime::Backend& backend,
                          const PrepareOptions& options);
+
+/// The plan before the data is made ready: what fits is known, lengths that the data decides are stood in
+/// for.
+Result<Prepared> prepare_before_data(const RunConfig& config, const runtime::Backend& backend,
+                                     PrepareOptions options);
+/// And after it: planned again where the lengths are others. Whether that fits is for the caller to see.
+Status prepare_after_data(const RunConfig& config, const runtime::Backend& backend, PrepareOptions options,
+                          const Buckets& buckets, Prepared& prepared);
 
 /// The error of a plan that does not fit: exit 69, with the least budget that would do.
 Error does_not_fit(const RunConfig& config, const Prepared& prepared);

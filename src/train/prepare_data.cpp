@@ -57,7 +57,21 @@ class Preparation {
       PLIMSOLL_ASSIGN(ready.eval, sources(data.eval, {}, "data.eval"));
     }
     PLIMSOLL_TRY(pack(ready));
+    PLIMSOLL_ASSIGN(ready.buckets,
+                    buckets_of(config_, options_.train ? ready.train : ready.eval, !options_.train));
     return ready;
+  }
+
+  /// The buckets of what is tokenized already; nothing where something is not.
+  Result<std::optional<Buckets>> look() {
+    tokenizes_ = false;
+    const DataSettings& data = config_.data;
+    const bool train = options_.train || data.eval_fraction > 0;
+    PLIMSOLL_ASSIGN(const auto files, train ? sources(data.train, data.weights, "data.train")
+                                            : sources(data.eval, {}, "data.eval"));
+    if (is_missing_) return std::optional<Buckets>();
+    PLIMSOLL_ASSIGN(Buckets buckets, buckets_of(config_, files, !options_.train));
+    return std::optional(std::move(buckets));
   }
 
  private:
@@ -168,6 +182,10 @@ class Preparation {
   Result<std::string> tokenized(const std::vector<std::string>& texts, const std::string& tokenizer) {
     PLIMSOLL_ASSIGN(const EncoderFiles* files, encoder_files(tokenizer));
     PLIMSOLL_ASSIGN(std::string path, cache_path(texts, *files));
+    if (!tokenizes_) {
+      is_missing_ = is_missing_ || !is_shard(path);
+      return path;
+    }
     PLIMSOLL_TRY(check_size(*files->tokenizer, tokenizer));
     if (is_intact(path)) return path;
     PLIMSOLL_TRY(create_writable_directory(cache_folder()));
@@ -287,6 +305,8 @@ class Preparation {
   std::optional<EncoderFiles> files_;
   std::string first_shard_;
   uint64_t first_hash_ = 0;
+  bool tokenizes_ = true;    ///< false: only looks what is there
+  bool is_missing_ = false;  ///< a text that has not been tokenized
 };
 
 // ---- what comes back from the child: numbers and paths, each behind its length, since a path may hold any
@@ -321,6 +341,22 @@ std::vector<DataFiles> take_sources(std::string_view& text) {
   return sources;
 }
 
+void put(std::string& text, const Buckets& buckets) {
+  put(text, std::to_string(buckets.lengths.size()));
+  for (const int64_t length : buckets.lengths) put(text, std::to_string(length));
+  for (const int64_t count : {buckets.sequences, buckets.tokens, buckets.positions})
+    put(text, std::to_string(count));
+}
+
+Buckets take_buckets(std::string_view& text) {
+  Buckets buckets;
+  buckets.lengths.resize(std::stoull(take(text)));
+  for (int64_t& length : buckets.lengths) length = std::stoll(take(text));
+  for (int64_t* count : {&buckets.sequences, &buckets.tokens, &buckets.positions})
+    *count = std::stoll(take(text));
+  return buckets;
+}
+
 /// Whether every file can be read as it lies there.
 bool is_ready(const std::vector<std::string>& patterns, const std::string& tokenizer) {
   const auto files = files_of(patterns);
@@ -342,13 +378,24 @@ Result<RunData> prepare_data(const RunConfig& config, const PrepareDataOptions& 
                     std::string packed;
                     put(packed, data.train);
                     put(packed, data.eval);
+                    put(packed, data.buckets);
                     return packed;
                   }));
   std::string_view rest(text);
   RunData data;
   data.train = take_sources(rest);
   data.eval = take_sources(rest);
+  data.buckets = take_buckets(rest);
   return data;
+}
+
+Buckets find_buckets(const RunConfig& config, bool train) {
+  const PrepareDataOptions options{.train = train};
+  if (config.data.buckets.given()) {
+    const auto found = Preparation(config, options).look();
+    if (found && *found) return **found;
+  }
+  return buckets_by_settings(config.data);
 }
 
 }  // namespace plimsoll::train

@@ -127,9 +127,11 @@ Status run_training(const RunConfig& config, const RunOptions& options) {
   PLIMSOLL_TRY(check_for_training(config));
   const int threads = num_threads(config);
   std::optional<cpu::CpuBackend> backend(std::in_place, threads);
-  PLIMSOLL_ASSIGN(Prepared prepared, prepare(config, *backend, {threads, options.dump_ir}));
+  const PrepareOptions planning{threads, options.dump_ir};
+  PLIMSOLL_ASSIGN(Prepared prepared, prepare_before_data(config, *backend, planning));
   Events events(options.json);
-  events.plan(prepared.report);
+  const bool follows_data = config.data.buckets.given();
+  if (!follows_data || !prepared.report.fits) events.plan(prepared.report);
   if (!prepared.report.fits) return does_not_fit(config, prepared);
   backend.reset();  // its threads: the data is prepared by a process that must have none
   const Note note = [&](const std::string& text) { events.note(text); };
@@ -138,6 +140,11 @@ Status run_training(const RunConfig& config, const RunOptions& options) {
                                                       .progress = options.data_progress,
                                                       .note = note}));
   backend.emplace(threads);
+  if (follows_data) {
+    PLIMSOLL_TRY(prepare_after_data(config, *backend, planning, data.buckets, prepared));
+    events.plan(prepared.report);
+    if (!prepared.report.fits) return does_not_fit(config, prepared);
+  }
   TrainerOptions trainer_options;
   trainer_options.data = std::move(data);
   trainer_options.resume = options.resume;

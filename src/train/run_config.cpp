@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <array>
+#include <functional>
 #include <set>
 
 #include "data/permutation.h"
@@ -175,6 +176,22 @@ Status check_optimizer(RunConfig& config, const Given& given) {
   return Ok{};
 }
 
+Status check_buckets(const DataSettings& data) {
+  if (!data.buckets.given()) return Ok{};
+  if (data.packing != "pad")
+    return wrong(fmt::format("data.buckets is for data.packing pad, and data.packing is {}", data.packing),
+                 "set data.packing=pad, or data.buckets=null");
+  const auto& lengths = data.buckets.lengths;
+  if (std::adjacent_find(lengths.begin(), lengths.end(), std::greater_equal<>()) != lengths.end())
+    return wrong(fmt::format("data.buckets is [{}], and its lengths do not rise", fmt::join(lengths, ", ")),
+                 "write each length once, the shortest first");
+  if (!lengths.empty() && lengths.back() > data.sequence_length)
+    return wrong(fmt::format("data.buckets has {}, and data.sequence_length is {}", lengths.back(),
+                             data.sequence_length),
+                 fmt::format("set data.sequence_length={}, or leave that length out", lengths.back()));
+  return Ok{};
+}
+
 Status check_data(const RunConfig& config) {
   const DataSettings& data = config.data;
   if (!data.weights.empty() && data.weights.size() != data.train.size())
@@ -183,7 +200,7 @@ Status check_data(const RunConfig& config) {
                  "give one weight an entry of data.train");
   if (data.eval_fraction > 0 && !data.eval.empty())
     return wrong("data.eval and data.eval_fraction contradict", "keep one of them");
-  return Ok{};
+  return check_buckets(data);
 }
 
 /// What must hold between settings; derives what follows from them.

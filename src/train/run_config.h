@@ -31,6 +31,14 @@ struct ModelSettings {
   std::string init = "auto";  ///< auto | pretrained | random; auto: pretrained with a path, else random
 };
 
+/// data.buckets: how many lengths the planner may choose, or which ones. Neither: one.
+struct BucketSettings {
+  int64_t count = 0;
+  std::vector<int64_t> lengths = {};  ///< ascending; sequence_length comes behind them where it is missing
+
+  [[nodiscard]] bool given() const { return count > 0 || !lengths.empty(); }
+};
+
 struct DataSettings {
   std::vector<std::string> train = {};
   std::vector<std::string> eval = {};
@@ -39,6 +47,7 @@ struct DataSettings {
   int64_t sequence_length = 512;
   bool shuffle = true;
   std::string packing = "auto";        ///< auto | best_fit | pad | stream
+  BucketSettings buckets = {};         ///< pad
   std::string long_documents = "cut";  ///< cut | drop
   int64_t packing_window = 65'536;
   std::string tokenizer = "auto";  ///< auto: the model directory's, else bytes; bytes; a path

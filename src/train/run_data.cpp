@@ -57,13 +57,16 @@ bool packs_documents(const DataSettings& data) {
   return data.eval_fraction > 0;
 }
 
-TrainingDataOptions training_data_options(const RunConfig& config, int64_t vocab_size, bool eval) {
+TrainingDataOptions training_data_options(const RunConfig& config, int64_t vocab_size, bool eval,
+                                          const std::vector<int64_t>& buckets) {
   const DataSettings& data = config.data;
   TrainingDataOptions options;
   options.pack = pack_options(data, eval);
   options.vocab_size = vocab_size;
   options.seed = static_cast<uint64_t>(config.training.seed);
   options.shuffle = data.shuffle && !eval;
+  if (buckets.size() > 1) options.buckets = buckets;
+  options.global_batch_size = config.training.global_batch_size;
   options.cache_folder = data.cache_dir.empty() ? config.output.dir + "/data" : data.cache_dir;
   options.setting = eval ? "data.eval" : "data.train";
   return options;

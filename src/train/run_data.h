@@ -17,10 +17,24 @@ namespace plimsoll::train {
 /// settings and at the names of files, and into those that are there.
 bool packs_documents(const DataSettings& data);
 
+/// The lengths that a run has programs for, and what they save, as far as it is known.
+struct Buckets {
+  std::vector<int64_t> lengths = {};  ///< ascending, the last data.sequence_length; one: no buckets
+  int64_t sequences = 0;              ///< counted in the data; 0: the data is not known
+  int64_t tokens = 0;                 ///< of them
+  int64_t positions = 0;              ///< of them, each padded to its bucket
+};
+/// As far as the settings alone say: where data.buckets is a number, lengths at even distances.
+Buckets buckets_by_settings(const DataSettings& data);
+/// What they leave open follows from the lengths of the documents of one side, made ready. Errors: kBadData,
+/// kIo.
+Result<Buckets> buckets_of(const RunConfig& config, const std::vector<DataFiles>& files, bool eval);
+
 /// Files that TrainingData opens: .npy, byte texts, shards.
 struct RunData {
   std::vector<DataFiles> train = {};
   std::vector<DataFiles> eval = {};
+  Buckets buckets = {};  ///< of train; where that is not wanted, of eval
 };
 
 /// How far the tokenizing of a set of files has come; `text` names it in a few words, and is empty at the
@@ -40,12 +54,21 @@ struct PrepareDataOptions {
 /// and tokenizer, kInvalidArgument where kinds or settings disagree, kIo, kInterrupted.
 Result<RunData> prepare_data(const RunConfig& config, const PrepareDataOptions& options);
 
-/// How TrainingData is to read one of the two sides.
-TrainingDataOptions training_data_options(const RunConfig& config, int64_t vocab_size, bool eval);
+/// The buckets as prepare_data will find them, where the data is tokenized already; else by the settings.
+/// Writes nothing, and whatever is wrong with the data is left to prepare_data.
+Buckets find_buckets(const RunConfig& config, bool train);
+
+/// How TrainingData is to read one of the two sides; with `buckets` (lengths) also in which order.
+TrainingDataOptions training_data_options(const RunConfig& config, int64_t vocab_size, bool eval,
+                                          const std::vector<int64_t>& buckets = {});
 /// A line for each packed source: what packing made, and what of the data does not stand in it.
 std::vector<std::string> packing_notes(const TrainingData& data);
+/// The buckets in a line; empty where there are none.
+std::string bucket_note(const Buckets& buckets);
 /// Scratch through which one thread reads sequences, of whatever kind.
 int64_t data_scratch_bytes(const RunConfig& config);
+/// What the order of one set of data takes beside its scratch: windows of buckets.
+int64_t order_host_bytes(const RunConfig& config);
 /// How the training reads ahead; what it takes is in the plan.
 LoaderOptions loader_options(const RunConfig& config);
 

@@ -73,6 +73,9 @@ void add_model_and_data(std::vector<Setting>& list) {
   add(plain(PLIMSOLL_FIELD(data.packing), kWhat,
             "best_fit: documents side by side, kept apart; pad: one a sequence; stream: joined",
             {"auto", "best_fit", "pad", "stream"}));
+  add(number(PLIMSOLL_FIELD(data.buckets), kWhat,
+             "pad: lengths to pad to, a program each; a number: chosen from the data's lengths", 2,
+             kMaxTokens));
   add(plain(PLIMSOLL_FIELD(data.long_documents), kWhat, "documents longer than a sequence", {"cut", "drop"}));
   add(number(PLIMSOLL_FIELD(data.packing_window), kWhat, "best_fit: documents that are packed together", 1,
              0x1p24));

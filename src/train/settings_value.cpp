@@ -1,10 +1,12 @@
 // From YAML to a setting's field and back: one overload for each type of field.
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <cmath>
 
 #include "base/units.h"
+#include "data/length_buckets.h"
 #include "io/suggest.h"
 #include "train/settings.h"
 
@@ -108,6 +110,21 @@ Status assign(const Setting& setting, const Tree& value, std::vector<double>* fi
   return Ok{};
 }
 
+Status assign(const Setting& setting, const Tree& value, BucketSettings* field) {
+  BucketSettings buckets;
+  if (value.kind == Kind::kInteger) {
+    if (value.integer < 1 || value.integer > kMostBucketLengths) return wrong(setting, value);
+    buckets.count = value.integer;
+  } else if (!value.is_null()) {
+    const auto most = static_cast<size_t>(kMostBucketLengths);
+    if (value.kind != Kind::kList || value.items.empty() || value.items.size() > most)
+      return wrong(setting, value);
+    for (const Tree& item : value.items) PLIMSOLL_TRY(assign(setting, item, &buckets.lengths.emplace_back()));
+  }
+  *field = std::move(buckets);
+  return Ok{};
+}
+
 Status assign(const Setting& setting, const Tree& value, MemoryBudget* field) {
   *field = {};
   if (value.is_null() || (value.kind == Kind::kString && value.text == "auto")) return Ok{};
@@ -178,6 +195,11 @@ std::string text_of(const Setting&, const std::vector<double>* field) {
   for (const double number : *field) text += (text.empty() ? "" : ", ") + number_text(number);
   return "[" + text + "]";
 }
+std::string text_of(const Setting&, const BucketSettings* field) {
+  if (!field->given()) return "null";
+  if (field->count > 0) return std::to_string(field->count);
+  return fmt::format("[{}]", fmt::join(field->lengths, ", "));
+}
 std::string text_of(const Setting&, const MemoryBudget* field) {
   if (field->kind == MemoryBudget::Kind::kAuto) return "auto";
   if (field->kind == MemoryBudget::Kind::kBytes) return std::to_string(field->bytes);
@@ -220,6 +242,10 @@ struct TypeText {
     return setting.choices.empty() ? "text or a list" : "a list of " + joined(setting.choices);
   }
   std::string operator()(std::vector<double>*) const { return "a list of numbers " + range_of(setting); }
+  std::string operator()(BucketSettings*) const {
+    return fmt::format("how many (from 1 to {0}), a list of up to {0} integers {1}, or null",
+                       kMostBucketLengths, range_of(setting));
+  }
   std::string operator()(MemoryBudget*) const { return "auto, a size such as 6GiB, or a share such as 80%"; }
   std::string operator()(RecomputeSettings*) const {
     return joined(setting.choices) + ", {every: n}, {segments: k} or {layers: [patterns]}";

@@ -36,8 +36,8 @@ void Trainer::write_scalars() {
 }
 
 void Trainer::feed_synthetic(int64_t micro_batch) {
-  const runtime::TensorRef tokens = session_->state(planner::kTokensState),
-                           targets = session_->state(planner::kTargetsState);
+  const runtime::TensorRef tokens = session_->state(name_at(planner::kTokensState, bucket_)),
+                           targets = session_->state(name_at(planner::kTargetsState, bucket_));
   const int64_t length = config_.data.sequence_length;
   uint64_t x = static_cast<uint64_t>(step_) * 0x9e3779b97f4a7c15ULL + static_cast<uint64_t>(micro_batch) + 1;
   for (int64_t i = 0; i < tokens.num_elements(); ++i) {
@@ -51,6 +51,7 @@ void Trainer::feed_synthetic(int64_t micro_batch) {
 
 Status Trainer::take_batch(StepEvent& event) {
   event.samples = config_.training.global_batch_size;
+  bucket_ = prepared_.buckets.lengths.size() - 1;
   if (!loader_) {
     event.tokens = event.samples * config_.data.sequence_length;
     num_targets_ = event.tokens - event.samples;  // the last token of each predicts nothing
@@ -59,33 +60,43 @@ Status Trainer::take_batch(StepEvent& event) {
   const double start = now_seconds();
   PLIMSOLL_ASSIGN(batch_, loader_->next());
   event.data_wait_seconds = now_seconds() - start;
+  bucket_ = train_feeder_->bucket_of(batch_.length);
   event.tokens = batch_.counts.tokens;
   num_targets_ = batch_.counts.targets;
   return Ok{};
 }
 
-void Trainer::feed(int64_t micro_batch) {
+void Trainer::feed(int64_t micro_batch, size_t bucket) {
   if (loader_)
-    train_feeder_->copy(batch_, micro_batch * prepared_.split.micro_batch_size);
+    train_feeder_->copy(batch_, micro_batch * prepared_.split.micro_batch_size, bucket);
   else
     feed_synthetic(micro_batch);
 }
 
+void Trainer::find_programs() {
+  const auto find = [&](std::string_view name) { return session_->plan().find_program(name); };
+  update_program_ = find("update");
+  logits_program_ = find("logits");
+  for (size_t bucket = 0; bucket < prepared_.buckets.lengths.size(); ++bucket)
+    micro_programs_.push_back({find(name_at(update_program_ >= 0 ? "micro_first" : "step", bucket)),
+                               find(name_at("micro_next", bucket))});
+}
+
 Status Trainer::run_micro_batches(StepEvent& event) {
-  const auto program = [&](std::string_view name) { return session_->plan().find_program(name); };
-  const bool accumulates = program("update") >= 0;
+  const MicroPrograms& programs = micro_programs_[bucket_];
   auto* random = session_->state(planner::kRandomState).as<int32_t>();
   for (int64_t m = 0; m < prepared_.split.grad_accum_steps; ++m) {
-    feed(m);
+    feed(m, bucket_);
     random[3] = static_cast<int32_t>(m * prepared_.split.micro_batch_size);
     if (dump_ && dump_->wants_logits()) {
-      session_->run(program("logits"));
+      if (const size_t longest = micro_programs_.size() - 1; longest != bucket_) feed(m, longest);
+      session_->run(logits_program_);
       PLIMSOLL_TRY(dump_->write_logits(*session_, m));
     }
-    session_->run(program(!accumulates ? "step" : m == 0 ? "micro_first" : "micro_next"));
+    session_->run(m == 0 ? programs.first : programs.next);
   }
   if (dump_) PLIMSOLL_TRY(dump_->write_gradients(*session_, scratch_));
-  if (accumulates) session_->run(program("update"));
+  if (update_program_ >= 0) session_->run(update_program_);
   event.loss = static_cast<float>(static_cast<double>(scalar(*session_, planner::kLossState)) /
                                   static_cast<double>(std::max<int64_t>(1, num_targets_)));
   event.grad_norm = scalar(*session_, optimizers::kGradNormState);

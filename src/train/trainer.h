@@ -91,8 +91,15 @@ class Trainer {
   Status make_writer(const Note& note);
   /// The step's effective batch, and its targets. Errors: data.
   Status take_batch(StepEvent& event);
-  void feed(int64_t micro_batch);
+  /// A micro-batch's rows to the inputs of a bucket.
+  void feed(int64_t micro_batch, size_t bucket);
   void feed_synthetic(int64_t micro_batch);
+  /// The inputs of a bucket, by their name without buckets.
+  [[nodiscard]] std::string name_at(std::string_view name, size_t bucket) const {
+    return planner::name_at(name, prepared_.buckets.lengths[bucket], prepared_.buckets.lengths);
+  }
+  /// Looks up what is run, so that steps need no names.
+  void find_programs();
   void write_scalars();
   /// The error with where the run can go on from.
   [[nodiscard]] Error save_failed(Error error) const;
@@ -104,6 +111,12 @@ class Trainer {
   std::unique_ptr<Schedule> schedule_;
   std::unique_ptr<TrainingData> train_data_;  ///< null: synthetic
   std::unique_ptr<BatchFeeder> train_feeder_;
+  struct MicroPrograms {
+    int first = -1, next = -1;  ///< without accumulation first is `step`
+  };
+  std::vector<MicroPrograms> micro_programs_;  ///< by bucket
+  int update_program_ = -1, logits_program_ = -1;
+  size_t bucket_ = 0;  ///< of the effective batch at hand
   std::unique_ptr<Evaluator> evaluator_;
   std::unique_ptr<StepDump> dump_;
   std::optional<DirectoryLock> lock_;

@@ -41,9 +41,12 @@ Result<std::unique_ptr<Trainer>> Trainer::create(const RunConfig& config, Prepar
   passes::SessionPlan plan = std::move(trainer->prepared_.programs.session);
   PLIMSOLL_ASSIGN(trainer->session_,
                   runtime::Session::create(backend, std::move(plan), {.poison = config.debug.poison}));
-  if (trainer->train_data_) trainer->train_feeder_ = std::make_unique<BatchFeeder>(*trainer->session_);
+  trainer->find_programs();
+  if (trainer->train_data_)
+    trainer->train_feeder_ =
+        std::make_unique<BatchFeeder>(*trainer->session_, trainer->prepared_.buckets.lengths);
   if (trainer->evaluator_)
-    trainer->evaluator_->bind(*trainer->session_, trainer->scratch_, trainer->prepared_.split);
+    trainer->evaluator_->bind(*trainer->session_, trainer->scratch_, trainer->prepared_);
   PLIMSOLL_TRY(trainer->initialise(options));
   if (options.synthetic_data) return trainer;
   PLIMSOLL_TRY(trainer->make_writer(options.note));
@@ -64,14 +67,16 @@ Status Trainer::open_data(const TrainerOptions& options) {
                                                     .num_threads = num_threads(config_),
                                                     .note = options.note}));
     }
+    const std::vector<int64_t>& buckets = prepared_.buckets.lengths;
     PLIMSOLL_ASSIGN(
         TrainingData train,
-        TrainingData::open(files.train, training_data_options(config_, vocab_size, /*eval=*/false)));
+        TrainingData::open(files.train, training_data_options(config_, vocab_size, /*eval=*/false, buckets)));
     train_data_ = std::make_unique<TrainingData>(std::move(train));
     num_sequences = train_data_->num_sequences();
     for (const std::string& line : packing_notes(*train_data_)) options.note(line);
+    if (buckets.size() > 1) options.note(bucket_note(prepared_.buckets));
     if (config_.data.evaluates()) {
-      PLIMSOLL_ASSIGN(evaluator_, Evaluator::open(config_, files.eval, *prepared_.model));
+      PLIMSOLL_ASSIGN(evaluator_, Evaluator::open(config_, files.eval, prepared_));
       for (const std::string& line : packing_notes(evaluator_->data())) options.note("evaluation: " + line);
     }
   }

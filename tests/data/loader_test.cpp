@@ -3,7 +3,9 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <numeric>
+#include <set>
 
 #include "data/shard_documents.h"
 #include "io/temporary_folder.h"
@@ -32,8 +34,12 @@ class LoaderTest : public testing::Test {
     write_shard(folder_.path("a"), documents(60, 10), {500, 9, true});
     write_shard(folder_.path("b"), documents(23, 200), {500, 9, true});
   }
-  TrainingData open(const std::vector<DataFiles>& files, bool shuffle = true) {
+  TrainingData open(const std::vector<DataFiles>& files, bool shuffle = true,
+                    const std::vector<int64_t>& buckets = {}) {
     TrainingDataOptions options;
+    if (!buckets.empty()) options.pack.mode = PackMode::kPad;
+    options.buckets = buckets;
+    options.global_batch_size = 3;
     options.pack.sequence_length = kLength;
     options.vocab_size = 500;
     options.seed = 3;
@@ -48,7 +54,7 @@ class LoaderTest : public testing::Test {
 
 struct Batch {
   std::vector<int32_t> values;
-  int64_t tokens = 0, targets = 0;
+  int64_t length = 0, tokens = 0, targets = 0;
   bool operator==(const Batch&) const = default;
 };
 
@@ -63,6 +69,7 @@ std::vector<Batch> load(const TrainingData& data, LoaderOptions options, int64_t
     Batch& batch = batches.emplace_back();
     for (const auto& part : {loaded->tokens, loaded->targets, loaded->doc_start})
       batch.values.insert(batch.values.end(), part.begin(), part.end());
+    batch.length = loaded->length;
     batch.tokens = loaded->counts.tokens;
     batch.targets = loaded->counts.targets;
   }
@@ -124,6 +131,51 @@ TEST_F(LoaderTest, AMixtureKeepsItsShares) {
   }
   EXPECT_EQ(of_b, count / 4);
   EXPECT_EQ(load(data, {.num_threads = 2}, 0, 20), load(data, {.prefetch = 1}, 0, 20));
+}
+
+TEST_F(LoaderTest, BucketsGiveTheSameSequencesInShorterRows) {
+  const std::vector<int64_t> lengths = {4, 9, kLength};
+  for (const std::vector<DataFiles>& files :
+       {std::vector<DataFiles>{{{folder_.path("a")}}},
+        std::vector<DataFiles>{{{folder_.path("a")}, 3}, {{folder_.path("b")}, 1}}}) {
+    const TrainingData data = open(files, true, lengths), plain = open(files, true, {kLength});
+    ASSERT_EQ(data.num_sequences(), plain.num_sequences());
+    const int count = static_cast<int>(data.num_sequences() / 3);
+    const std::vector<Batch> expected = load(data, {.prefetch = 0}, 0, count);
+    EXPECT_EQ(load(data, {.prefetch = 5, .num_threads = 3}, 0, count), expected);
+    EXPECT_EQ(load(data, {.num_threads = 2}, 9, count - 3),
+              std::vector<Batch>(expected.begin() + 3, expected.end()));
+    // Each sequence of an epoch once, whole, in rows that are no longer than its batch needs.
+    std::vector<int64_t> lengths_seen(lengths.size());
+    std::multiset<std::vector<int32_t>> seen, all;
+    const auto add = [](const Batch& batch, std::multiset<std::vector<int32_t>>& to) {
+      for (int64_t r = 0; r < 3; ++r) {
+        std::vector<int32_t> row(batch.values.begin() + r * batch.length,
+                                 batch.values.begin() + (r + 1) * batch.length);
+        while (!row.empty() && row.back() == 0) row.pop_back();
+        to.insert(std::move(row));
+      }
+    };
+    for (const Batch& batch : expected) {
+      ASSERT_EQ(batch.values.size(), static_cast<size_t>(3 * 3 * batch.length));
+      ++lengths_seen[static_cast<size_t>(std::find(lengths.begin(), lengths.end(), batch.length) -
+                                         lengths.begin())];
+      add(batch, seen);
+    }
+    for (const int64_t n : lengths_seen) EXPECT_GT(n, 0);
+    if (files.size() > 1 || data.num_sequences() % 3 != 0) continue;
+    for (const Batch& batch : load(plain, {}, 0, count)) add(batch, all);
+    EXPECT_EQ(seen, all);
+  }
+}
+
+TEST_F(LoaderTest, BucketsAreInTheFingerprint) {
+  std::vector<std::byte> scratch(1 << 16);
+  const std::vector<DataFiles> files = {{{folder_.path("a")}}};
+  const auto a = open(files, true, {4, kLength}).fingerprint(scratch),
+             b = open(files, true, {5, kLength}).fingerprint(scratch);
+  ASSERT_TRUE(a && b);
+  EXPECT_NE(*a, *b);
 }
 
 TEST_F(LoaderTest, RefusesKindsThatDoNotJoin) {

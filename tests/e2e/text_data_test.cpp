@@ -4,6 +4,7 @@
 
 #include <filesystem>
 #include <regex>
+#include <sstream>
 
 #include "program.h"
 
@@ -158,6 +159,109 @@ TEST_F(TextData, PlanKnowsThePeak) {
   EXPECT_EQ(number("allocations_after_first_step"), 0);
 }
 
+/// Padding with buckets; short and long documents, of which 3 of 4 lengths come up.
+constexpr const char* kBuckets =
+    "'data.train=[chats.jsonl, texts.jsonl]' data.packing=pad 'data.buckets=[20, 32, 48]' "
+    "training.max_steps=24 ";
+
+/// All numbers behind `"key":` of the lines that hold `line`.
+std::vector<double> numbers(const std::string& out, const std::string& line, const std::string& key) {
+  std::vector<double> values;
+  std::istringstream lines(out);
+  for (std::string text; std::getline(lines, text);) {
+    const size_t at = text.find("\"" + key + "\":");
+    if (text.find("\"event\": \"" + line + "\"") == std::string::npos || at == std::string::npos) continue;
+    values.push_back(std::strtod(text.c_str() + at + key.size() + 3, nullptr));
+  }
+  return values;
+}
+
+TEST_F(TextData, BucketsGiveTheSameBitsHoweverTheyAreRun) {
+  const Outcome plain = train("bucket", std::string(kBuckets) + "--json");
+  ASSERT_EQ(plain.exit_code, 0) << plain.err;
+  EXPECT_THAT(plain.err, HasSubstr("in buckets of 20, 32, 48, 64 tokens"));
+  const std::string expected = weights("bucket");
+  int n = 0;
+  for (const char* how : {"training.micro_batch_size=1", "training.micro_batch_size=2 runtime.threads=3",
+                          "data.num_workers=3 data.prefetch_factor=9", "debug.poison=true"}) {
+    const std::string out = "bucket-bits" + std::to_string(n++);
+    const Outcome other = train(out, std::string(kBuckets) + how);
+    ASSERT_EQ(other.exit_code, 0) << other.err;
+    EXPECT_EQ(weights(out), expected) << how;
+  }
+  // A dropped weight of attention is known by its place among T x T: T is that of the effective batch.
+  const std::string dropout = std::string(kBuckets) + "'model.overrides={attention_dropout: 0.2}' ";
+  ASSERT_EQ(train("bucket-dropout", dropout).exit_code, 0);
+  ASSERT_EQ(train("bucket-dropout1", dropout + "training.micro_batch_size=1").exit_code, 0);
+  EXPECT_EQ(weights("bucket-dropout1"), weights("bucket-dropout"));
+  EXPECT_NE(weights("bucket-dropout"), expected);
+#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
+  const auto planned = numbers(plain.out, "summary", "planned_peak_bytes"),
+             measured = numbers(plain.out, "summary", "measured_peak_bytes");
+  ASSERT_EQ(planned.size() + measured.size(), 2U);
+  EXPECT_LE(measured[0], planned[0]);
+  EXPECT_LE(planned[0] - measured[0], 32 << 20);
+  EXPECT_EQ(numbers(plain.out, "summary", "allocations_after_first_step"), std::vector<double>{0});
+#endif
+}
+
+TEST_F(TextData, BucketsGoOnInTheMiddleOfAnEpoch) {
+  const std::string settings = std::string(kBuckets) + "training.num_epochs=null ";
+  ASSERT_EQ(train("bucket-whole", settings).exit_code, 0);
+  for (const int step : {5, 13, 22}) {  // the epochs of 120 sequences end with step 30
+    const std::string out = "bucket-halves" + std::to_string(step), every = std::to_string(step);
+    ASSERT_EQ(train(out, settings + "training.max_steps=" + every + " output.save_steps=" + every).exit_code,
+              0);
+    const Outcome rest = train(out, settings + "output.save_steps=" + every);
+    ASSERT_EQ(rest.exit_code, 0) << rest.err;
+    EXPECT_THAT(rest.err, HasSubstr("going on after step " + every));
+    EXPECT_EQ(weights(out), weights("bucket-whole")) << step;
+  }
+  const Outcome changed = train("bucket-halves5", settings + "'data.buckets=[16, 32]' output.save_steps=5");
+  EXPECT_EQ(changed.exit_code, 2);
+  EXPECT_THAT(changed.err, HasSubstr("data.buckets"));
+}
+
+TEST_F(TextData, EvaluationInBucketsIsThatOfFullLength) {
+  const std::string eval =
+      "eval run.yaml --json data.eval=texts.jsonl data.packing=pad output.dir=bucket-eval";
+  double loss = 0, tokens = 0;
+  for (const char* buckets : {"null", "[20, 32, 48]", "4", "[2, 3, 64]"}) {
+    const Outcome outcome = folder_->run(eval + " 'data.buckets=" + buckets + "'");
+    ASSERT_EQ(outcome.exit_code, 0) << outcome.err;
+    const auto losses = numbers(outcome.out, "eval", "loss"), counts = numbers(outcome.out, "eval", "tokens");
+    ASSERT_EQ(losses.size() + counts.size(), 2U) << outcome.out;
+    if (loss == 0) loss = losses[0], tokens = counts[0];
+    EXPECT_NEAR(losses[0], loss, 1e-6 * loss) << buckets;
+    EXPECT_EQ(counts[0], tokens) << buckets;
+  }
+}
+
+TEST_F(TextData, PlanShowsBucketsOnceTheDataIsKnown) {
+  const std::string plan = "plan run.yaml output.dir=bucket-plan data.packing=pad data.buckets=3";
+  const Outcome before = folder_->run(plan);
+  ASSERT_EQ(before.exit_code, 0) << before.err;
+  EXPECT_THAT(before.out, HasSubstr("Buckets of 16, 32, 64 tokens"));
+  EXPECT_THAT(before.out, HasSubstr("known once the data is tokenized"));
+  EXPECT_FALSE(std::filesystem::exists(folder_->path("bucket-plan"))) << "a plan writes nothing";
+  const Outcome run = train("bucket-plan", "data.packing=pad data.buckets=3 --json");
+  ASSERT_EQ(run.exit_code, 0) << run.err;
+  const Outcome after = folder_->run(plan + " --json");
+  ASSERT_EQ(after.exit_code, 0) << after.err;
+  const auto buckets = [](const std::string& out) {
+    const size_t at = out.find("\"buckets\":");
+    return out.substr(at, out.find('}', at) - at);
+  };
+  EXPECT_THAT(buckets(after.out), HasSubstr("\"sequences\": 60"));
+  EXPECT_EQ(buckets(after.out), buckets(run.out)) << "plan and run see the same";
+  const auto share = [text = buckets(after.out)](const std::string& key) {
+    const size_t at = text.find("\"" + key + "\": ");
+    return at == std::string::npos ? -1 : std::strtod(text.c_str() + at + key.size() + 4, nullptr);
+  };
+  EXPECT_GT(share("padding"), 0);
+  EXPECT_LT(share("padding"), share("padding_of_one_length"));
+}
+
 TEST_F(TextData, SaysWhatIsWrongAndWhere) {
   folder_->write("broken.jsonl", "{\"text\": \"fine and long enough for a target\"}\n{\"text\": 3}\n{\"te\n");
   const std::pair<const char*, std::pair<int, const char*>> cases[] = {
@@ -171,6 +275,9 @@ TEST_F(TextData, SaysWhatIsWrongAndWhere) {
       {"data.train=book.txt data.eval_fraction=0.5 data.tokenizer=bytes", {2, "data.eval_fraction"}},
       {"'data.train=[chats.jsonl, book.npy]'", {2, "data.train joins"}},
       {"data.packing=dense", {2, "data.packing"}},
+      {"data.buckets=4", {2, "data.buckets is for data.packing pad"}},
+      {"data.packing=pad 'data.buckets=[32, 128]'", {2, "data.buckets has 128"}},
+      {"data.packing=pad 'data.buckets=[32, 16]'", {2, "do not rise"}},
   };
   ASSERT_EQ(folder_->run("data tokenize --tokenizer model --input book.txt --output book.npy").exit_code, 0);
   int n = 0;

@@ -4,8 +4,9 @@
 
 Texts, conversations, prompts with completions, and a mixture are tokenized, packed and trained on by one command; the
 reference renders and tokenizes with transformers, runs each document alone, masks what is not in the loss, and divides
-the sum by all targets. As the step takes in every sequence, their order does not matter. One line per check, PASS or
-FAIL; exit code 1 if any fails.
+the sum by all targets. As the step takes in every sequence, their order does not matter. With length buckets, an epoch
+of small steps that change no weight takes their place: each step's loss and gradients, weighted by its targets. One
+line per check, PASS or FAIL; exit code 1 if any fails.
 """
 import argparse
 import json
@@ -126,11 +127,7 @@ def sequences_of(stderr):
 def compare(name, model, tokenizer, lines, data, binary, folder, checks):
     docs = documents(tokenizer, lines)
     loss, targets, gradients = reference(model, docs)
-    (folder / "run.yaml").write_text(json.dumps({
-        "model": {"path": str(folder / "model")},
-        "data": {"sequence_length": LENGTH, "long_documents": "drop", "shuffle": True} | data,
-        "training": {"max_steps": 1, "lr_scheduler": "constant", "learning_rate": 0},
-        "output": {"dir": str(folder / "out")}, "debug": {"dump_dir": str(folder / "dump")}}))
+    write_run(folder, data)
     _, told = train(binary, folder, ["training.global_batch_size=1", "--resume", "never"])
     count = sequences_of(told)
     micro = next(m for m in (3, 2, 1) if count % m == 0)
@@ -141,10 +138,46 @@ def compare(name, model, tokenizer, lines, data, binary, folder, checks):
                  f"{step['tokens']} in {count} sequences, {targets} targets")
     checks.worst(name, "loss", [(abs(step["loss"] - loss) / loss, LOSS_TOLERANCE, "relative")])
     dump = safetensors.torch.load_file(str(folder / "dump" / "step-000001.safetensors"))
+    compare_gradients(name, dump, gradients, checks)
+
+
+def write_run(folder, data):
+    (folder / "run.yaml").write_text(json.dumps({
+        "model": {"path": str(folder / "model")},
+        "data": {"sequence_length": LENGTH, "long_documents": "drop", "shuffle": True} | data,
+        "training": {"max_steps": 1, "lr_scheduler": "constant", "learning_rate": 0},
+        "output": {"dir": str(folder / "out")}, "debug": {"dump_dir": str(folder / "dump")}}))
+
+
+def compare_gradients(name, dumped, gradients, checks):
     floor = FLOOR_TOLERANCE * sum(float(g.norm()) ** 2 for g in gradients.values()) ** 0.5
     checks.worst(name, "gradients", [
-        (float((dump["grad." + key] - g).norm()), TENSOR_TOLERANCE * float(g.norm()) + floor, key)
+        (float((dumped["grad." + key] - g).norm()), TENSOR_TOLERANCE * float(g.norm()) + floor, key)
         for key, g in gradients.items()])
+
+
+def compare_buckets(name, model, tokenizer, lines, binary, folder, checks):
+    """Texts, all of which are targets but their first tokens; batches of three."""
+    while len(documents(tokenizer, lines)) % 3:
+        lines = lines[:-1]
+    docs = documents(tokenizer, lines)
+    path = folder / "buckets.jsonl"
+    path.write_text("".join(json.dumps(line, ensure_ascii=False) + "\n" for line in lines))
+    loss, targets, gradients = reference(model, docs)
+    write_run(folder, {"train": str(path), "packing": "pad", "buckets": [20, 48]})
+    events, told = train(binary, folder, ["training.global_batch_size=3", "training.micro_batch_size=1",
+                                          f"training.max_steps={len(docs) // 3}", "--resume", "never"])
+    steps = [e for e in events if e["event"] == "step"]
+    share = [(s["tokens"] - 3) / targets for s in steps]
+    longest = max(s["tokens"] for s in steps)
+    checks.check(name, "batches", "in buckets of 20, 48, 96 tokens" in told and abs(sum(share) - 1) < 1e-9
+                 and min(s["tokens"] for s in steps) <= 3 * 20 < 3 * 48 < longest, f"{len(steps)}, of up to {longest} tokens")
+    checks.worst(name, "loss", [(abs(sum(w * s["loss"] for w, s in zip(share, steps)) - loss) / loss, LOSS_TOLERANCE,
+                                 "relative")])
+    dumps = [safetensors.torch.load_file(str(folder / "dump" / f"step-{i + 1:06}.safetensors"))
+             for i in range(len(steps))]
+    compare_gradients(name, {"grad." + key: sum(w * dump["grad." + key] for w, dump in zip(share, dumps))
+                             for key in gradients}, gradients, checks)
 
 
 def main():
@@ -167,6 +200,7 @@ def main():
                 compare(f"{name}, {kind}", model, tokenizer, lines, {"train": str(path)}, binary, folder, checks)
             compare(f"{name}, all joined", model, tokenizer, sum(kinds.values(), []),
                     {"train": [str(folder / f"{kind}.jsonl") for kind in kinds]}, binary, folder, checks)
+            compare_buckets(f"{name}, texts in buckets", model, tokenizer, kinds["texts"], binary, folder, checks)
     print(f"{checks.passed} passed, {checks.failed} failed")
     sys.exit(checks.failed > 0)
 

@@ -4,6 +4,7 @@
 #include <memory>
 
 #include "cli/commands.h"
+#include "cli/explain_precision.h"
 #include "planner/report_diff.h"
 #include "train/events.h"
 #include "train/settings.h"
@@ -18,10 +19,14 @@ Result<train::Prepared> prepare_plan(const RunConfig& config, const std::string&
   return train::prepare(config, backend, {threads, dump_ir});
 }
 
-Status plan(const RunArguments& arguments, const std::string& dump_ir) {
+Status plan(const RunArguments& arguments, const std::string& dump_ir, bool explain_precision) {
   PLIMSOLL_ASSIGN(const RunConfig config, load_run_config(arguments.file, arguments.overrides));
   PLIMSOLL_ASSIGN(const train::Prepared prepared, prepare_plan(config, dump_ir));
   train::Events(arguments.json, 0).plan(prepared.report);
+  if (explain_precision) {
+    if (!arguments.json) std::puts("");
+    print_precision(prepared.programs.precision, arguments.json);
+  }
   if (!prepared.report.fits) return train::does_not_fit(config, prepared);
   return Ok{};
 }
@@ -61,7 +66,12 @@ Command add_plan(CLI::App& app) {
   auto arguments = std::make_shared<RunArguments>();
   auto dump_ir = std::make_shared<std::string>();
   auto other = std::make_shared<std::string>();
+  auto explain = std::make_shared<std::string>();
   add_run_arguments(command, *arguments);
+  command
+      .add_option("--explain", *explain, "what each op of the forward pass computes in and stores, and why")
+      ->type_name("precision")
+      ->check(CLI::IsMember({"precision"}));
   CLI::Option* diff_option =
       command.add_option("--diff", *other, "compare the plan of this run file (A) with that of RUN.yaml (B)")
           ->type_name("A.yaml");
@@ -70,10 +80,11 @@ Command add_plan(CLI::App& app) {
       ->excludes(diff_option);
   command.footer(
       "examples: plimsoll plan run.yaml memory.budget=8GiB\n"
+      "          plimsoll plan run.yaml training.precision=bf16 --explain precision\n"
       "          plimsoll plan --diff a.yaml b.yaml          two plans side by side, overrides go over both\n"
       "exit codes: 0 fits (--diff: whatever fits), 2 run file, 65 model files, 69 does not fit");
-  return [arguments, dump_ir, other](const Environment&) -> Status {
-    return other->empty() ? plan(*arguments, *dump_ir) : diff(*other, *arguments);
+  return [arguments, dump_ir, other, explain](const Environment&) -> Status {
+    return other->empty() ? plan(*arguments, *dump_ir, !explain->empty()) : diff(*other, *arguments);
   };
 }
 

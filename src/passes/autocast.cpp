@@ -94,7 +94,7 @@ class Autocast {
       }
     switch (op.def->autocast) {
       case AutocastClass::kLowPrecision:
-        return {options_.precision.empty() ? "f32" : options_.precision, "a matrix product"};
+        return {options_.precision.empty() ? "f32" : options_.precision, "matrix products"};
       case AutocastClass::kF32:
         return {"f32", "a norm, a reduction or a loss"};
       case AutocastClass::kWidest:
@@ -169,9 +169,12 @@ class Autocast {
   void tell(OpId id, const Choice& choice) {
     const Op& op = graph_.op(id);
     if (op.outputs.empty() || op.def->is_view || !ir::is_floating(graph_.type(op.outputs[0]).dtype)) return;
-    const bool product = op.def->autocast == AutocastClass::kLowPrecision && choice.precision != "f32";
-    report_.choices.push_back({std::string(op.def->name), op.layer,
-                               product ? fmt::format("{} products, f32 sums", choice.precision) : "f32",
+    const bool low = op.def->autocast == AutocastClass::kLowPrecision && choice.precision != "f32";
+    const std::string computes = !low ? "f32"
+                                 : takes_attr(op, "precision")
+                                     ? fmt::format("{} products, f32 sums", choice.precision)
+                                     : fmt::format("f32, of {} operands", choice.precision);
+    report_.choices.push_back({std::string(op.def->name), op.layer, computes,
                                std::string(ir::name(graph_.type(op.outputs[0]).dtype)), choice.why});
   }
 

@@ -101,7 +101,9 @@ class ProgramBuilder {
     }
     b.assign(kLossState, loss);
     PLIMSOLL_TRY(b.status());
-    return pipeline.forward(graph, {&loss, 1});
+    PLIMSOLL_TRY(pipeline.forward(graph, {&loss, 1}));
+    if (result_.precision.empty()) result_.precision = pipeline.precision().choices;
+    return Ok{};
   }
 
   /// A program with gradients; `step` goes on to the update, the others end in accumulators.

@@ -89,6 +89,8 @@ struct TrainingPrograms {
   std::vector<GradientStates> gradients;  ///< where accumulated; in the order of the model's parameters
   StepCost cost;
   std::vector<passes::PassTiming> timings;
+  /// Of the forward ops of the first program; none where all is f32.
+  std::vector<passes::PrecisionChoice> precision;
 };
 
 /// Builds, optimises, binds and plans every program. `backend` is asked for workspaces and strides alone.

@@ -48,6 +48,23 @@ TEST_F(PlanTest, DiffShowsWhatASettingSaves) {
   EXPECT_EQ(alone->find("process_peak_bytes")->integer, b.find("process_peak_bytes")->integer);
 }
 
+TEST_F(PlanTest, ExplainsThePrecision) {
+  const Outcome bf16 = run_plimsoll({"plan", a_, "training.precision=bf16", "--explain", "precision"});
+  ASSERT_EQ(bf16.code, 0) << bf16.err;
+  EXPECT_THAT(bf16.out, HasSubstr("bf16 products, f32 sums"));
+  EXPECT_THAT(bf16.out, HasSubstr("f32, of bf16 operands"));
+  EXPECT_THAT(bf16.out, HasSubstr("a norm, a reduction or a loss"));
+  EXPECT_THAT(run_plimsoll({"plan", a_, "--explain", "precision"}).out,
+              HasSubstr("Every op computes and stores fp32."));
+  EXPECT_EQ(run_plimsoll({"plan", a_, "--explain", "speed"}).code, 2);
+  const Outcome json =
+      run_plimsoll({"plan", a_, "training.precision=tf32", "--explain", "precision", "--json"});
+  const size_t second = json.out.find('\n') + 1;
+  const auto event = parse_json(json.out.substr(second, json.out.find('\n', second) - second));
+  ASSERT_TRUE(event) << json.out;
+  EXPECT_EQ(event->find("event")->text, "precision");
+}
+
 TEST_F(PlanTest, OverridesGoOverBoth) {
   const Outcome outcome = run_plimsoll({"plan", "--diff", a_, b_, "training.optimizer=adam", "momentum=0"});
   ASSERT_EQ(outcome.code, 0) << outcome.err;

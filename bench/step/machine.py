@@ -99,8 +99,8 @@ def plimsoll_rates(binary, threads, log):
     return rates
 
 
-def torch_rates(python, threads, log):
-    command = [python, str(ROOT / "bench/step/torch_gemm.py"), str(threads)]
+def torch_rates(python, threads, precision, log):
+    command = [python, str(ROOT / "bench/step/torch_gemm.py"), str(threads), precision]
     log.write(f"$ {shown(command)}\n")
     done = subprocess.run(command, stdout=subprocess.PIPE, stderr=log.stderr, text=True, check=True)
     log.write(done.stdout)

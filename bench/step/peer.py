@@ -2,7 +2,7 @@
 
     python peer.py --config w1/config.json --batch 8 --tokens 256 --mode eager|compiled
 
-Random weights, random tokens, fp32, AdamW (fused), clipping at norm 1, the loss read each step. It speaks
+Random weights, random tokens, fp32 or autocast to bf16, AdamW (fused), clipping at norm 1, the loss read each step. It speaks
 the protocol of `plimsoll bench step --interactive`: `go N` on stdin runs N steps, `N` or more lines of JSON
 come back, the last of them `{"event":"round",…}`; at end of input a summary follows. While it waits for a line
 it computes nothing, so that several of these can take turns on one machine.
@@ -55,13 +55,15 @@ class Stepper:
         self.optimizer, self.optimizer_kind = build_optimizer(torch, model)
         self.vocab_size = model.config.vocab_size
         self.shape = (args.batch, args.tokens)
+        self.autocast = args.precision == "bf16"
         self.model = torch.compile(model) if args.mode == "compiled" else model
 
     def batch(self):
         return self.torch.randint(0, self.vocab_size, self.shape)
 
     def step(self, ids):
-        loss = self.model(input_ids=ids, labels=ids).loss
+        with self.torch.autocast("cpu", dtype=self.torch.bfloat16, enabled=self.autocast):
+            loss = self.model(input_ids=ids, labels=ids).loss
         loss.backward()
         self.torch.nn.utils.clip_grad_norm_(self.parameters, 1.0)
         self.optimizer.step()
@@ -86,6 +88,7 @@ def main():
     parser.add_argument("--batch", type=int, required=True, help="sequences a step")
     parser.add_argument("--tokens", type=int, required=True, help="tokens a sequence")
     parser.add_argument("--mode", choices=["eager", "compiled"], default="eager")
+    parser.add_argument("--precision", choices=["fp32", "bf16"], default="fp32")
     parser.add_argument("--threads", type=int, default=2)
     parser.add_argument("--seed", type=int, default=42)
     args = parser.parse_args()

@@ -48,9 +48,9 @@ def paired_ratio(rounds, side):
     return statistics.median(rate(ours) / rate(theirs) for ours, theirs in zip(rounds["plimsoll"], rounds[side]))
 
 
-def ratio_rows(results, works, strict):
+def ratio_rows(results, works, kind):
     for name, result in results.items():
-        goals = works[name]["strict" if strict else "plain"]
+        goals = works[name][kind]
         for side in result["rounds"]:
             if side != "plimsoll" and "plimsoll" in result["rounds"]:
                 ratio = paired_ratio(result["rounds"], side)
@@ -111,22 +111,27 @@ def is_strict(rates, flags):
 
 
 def page(run):
-    """run: date, commit, cpu, memory_bytes, versions, load, command, log_name, rates, results, works, flops."""
-    cpu, rates, results, works = run["cpu"], run["rates"], run["results"], run["works"]
+    """run: date, commit, cpu, memory_bytes, versions, load, command, log_name, rates, results, works, flops, precision."""
+    cpu, rates, results, works, precision = run["cpu"], run["rates"], run["results"], run["works"], run["precision"]
     strict = is_strict(rates, cpu["flags"])
+    kind = "bf16" if precision == "bf16" else "strict" if strict else "plain"
+    if kind == "bf16":
+        works = {name: work | work["bf16"] for name, work in works.items()}
     best = max(r for _, _, r in rates)
     shapes = sorted({shape for _, shape, _ in rates})
-    checks = [*ratio_rows(results, works, strict), *gemm_share_rows(results, works, best, run["flops"]),
+    checks = [*ratio_rows(results, works, kind), *gemm_share_rows(results, works, best, run["flops"]),
               *memory_ratio_rows(results, works)]
     rule = ("PyTorch's GEMM runs at 0.6 or less of the best rate here, so the higher goals apply." if strict else
             "PyTorch's GEMM runs above 0.6 of the best rate here (or there is no AVX-512), so the lower goals apply.")
-    return f"""# A training step against PyTorch, {run["date"]}
+    if kind == "bf16":
+        rule = "PyTorch trains under autocast to bf16; its weights, gradients and moments are fp32, as Plimsoll's are."
+    return f"""# A training step in {precision} against PyTorch, {run["date"]}
 
 Written by `{run["command"]}` at commit {run["commit"]}; every line the programs printed is in [{run["log_name"]}]({run["log_name"]}).
 
 - Processor: {cpu["model"]} (family {cpu["family"]}, model {cpu["number"]}), {cpu["count"]} CPUs, {run["memory_bytes"] / (1 << 30):.1f} GiB; {" ".join(cpu["flags"])}
 - PyTorch {run["versions"].get("torch", "?")}, transformers {run["versions"].get("transformers", "?")}; load average at the start {run["load"]}
-- fp32, {run["threads"]} threads; one whole optimizer step: forward, backward, clipping at norm 1, AdamW, the loss read
+- {precision}, {run["threads"]} threads; one whole optimizer step: forward, backward, clipping at norm 1, AdamW, the loss read
 - The programs take turns, the order rotates each round, and whoever waits computes nothing
 
 ## Goals
@@ -155,7 +160,7 @@ Seconds from the start of the process to the end of its first step, less the med
 
 ## Matrix products
 
-GFLOP/s in fp32, best of the repetitions.
+GFLOP/s in {precision}, best of the repetitions.
 
 {table(["implementation"] + ["×".join(map(str, shape)) for shape in shapes], list(gemm_rows(rates)), left=1)}
 """

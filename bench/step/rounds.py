@@ -1,6 +1,6 @@
 """Runs Plimsoll and PyTorch (eager, compiled) in turn on the same work and writes bench/results.
 
-    python rounds.py [--only W1,W2] [--rounds 7] [--peers eager,compiled] [--binary build/plimsoll]
+    python rounds.py [--only W1,W2] [--rounds 7] [--peers eager,compiled] [--precision bf16] [--binary build/plimsoll]
 
 Called by bench/run, which makes the Python environment and builds.
 """
@@ -24,9 +24,10 @@ def command_of(side, work, args):
     folder = catalogue.HERE / work["folder"]
     if side == "plimsoll":
         return [args.binary, "bench", "step", str(folder.relative_to(ROOT) / "run.yaml"), f"runtime.threads={args.threads}",
-                "--json", "--interactive"]
+                f"training.precision={args.precision}", "--json", "--interactive"]
     return [sys.executable, str(catalogue.HERE / "peer.py"), "--config", str(folder / "config.json"), "--batch",
-            str(work["batch"]), "--tokens", str(work["tokens"]), "--threads", str(args.threads), "--mode", side]
+            str(work["batch"]), "--tokens", str(work["tokens"]), "--threads", str(args.threads), "--mode", side,
+            "--precision", args.precision]
 
 
 def start(side, work, args, log):
@@ -96,6 +97,7 @@ def parse_arguments():
     parser.add_argument("--only", default="W1,W2,W2b", help="works, with commas: W1, W2, W2b, W3 (GPT-2)")
     parser.add_argument("--rounds", type=int, default=7)
     parser.add_argument("--peers", default="eager,compiled", help="eager, compiled, or both")
+    parser.add_argument("--precision", choices=["fp32", "bf16"], default="fp32", help="bf16: PyTorch's autocast")
     parser.add_argument("--threads", type=int, default=2)
     parser.add_argument("--binary", default="build/plimsoll")
     parser.add_argument("--kernels", default="build/bench/bench_kernels", help="the GEMM yardsticks' program")
@@ -115,17 +117,17 @@ def main():
     folder = pathlib.Path(args.results)
     folder.mkdir(parents=True, exist_ok=True)
     date, cpu = datetime.date.today().isoformat(), machine.cpu()
-    name = free_name(folder, f"{date}-{machine.slug(cpu)}")
+    name = free_name(folder, f"{date}-{'' if args.precision == 'fp32' else args.precision + '-'}{machine.slug(cpu)}")
     load = " ".join(f"{value:.2f}" for value in os.getloadavg())
     log = Log(folder / f"{name}.log")
     sides = ([] if args.without_plimsoll else ["plimsoll"]) + [peer for peer in args.peers.split(",") if peer]
     results = {}
     try:
         progress("matrix products")
-        rates = machine.torch_rates(sys.executable, args.threads, log)
-        if not args.without_plimsoll:
+        rates = machine.torch_rates(sys.executable, args.threads, args.precision, log)
+        if not args.without_plimsoll and args.precision == "fp32":
             rates += machine.plimsoll_rates(args.binary, args.threads, log)
-        if os.path.exists(args.kernels):
+        if os.path.exists(args.kernels) and args.precision == "fp32":
             rates += machine.kernel_rates(args.kernels, args.threads, log)
         for work_name in names:
             work = catalogue.WORKS[work_name]
@@ -137,7 +139,7 @@ def main():
     versions = {key: value for result in results.values() for key, value in result["versions"].items()}
     text = report.page(dict(
         date=date, commit=machine.commit(), cpu=cpu, memory_bytes=machine.memory_bytes("MemTotal"), versions=versions,
-        load=load, threads=args.threads, command=" ".join(["bench/run", *sys.argv[1:]]), log_name=f"{name}.log",
+        load=load, threads=args.threads, precision=args.precision, command=" ".join(["bench/run", *sys.argv[1:]]), log_name=f"{name}.log",
         rates=rates, results=results, works=catalogue.WORKS,
         flops={work_name: catalogue.step_flops(catalogue.WORKS[work_name]) for work_name in names}))
     page = folder / f"{name}.md"

@@ -6,16 +6,21 @@ HERE = pathlib.Path(__file__).resolve().parent
 
 # steps: optimizer steps a round, so that a round takes a few seconds.
 # Goals: factors of PyTorch's tokens/s where its GEMM is about half of the best and the machine has
-# AVX-512 ("strict"), elsewhere ("plain"); the share of PyTorch's peak memory; the share of the best GEMM rate.
+# AVX-512 ("strict"), elsewhere ("plain"); the share of PyTorch's peak memory; the share of the best GEMM rate. "bf16": the
+# same against PyTorch's autocast.
 WORKS = {
     "W1": dict(folder="w1", batch=8, tokens=256, steps=4, memory=0.32, share=None,
-               strict=dict(eager=2.3, compiled=2.0), plain=dict(eager=1.3, compiled=1.2)),
+               strict=dict(eager=2.3, compiled=2.0), plain=dict(eager=1.3, compiled=1.2),
+               bf16=dict(eager=2.2, memory=None, share=None)),
     "W2": dict(folder="w2", batch=1, tokens=512, steps=2, memory=0.68, share=0.75,
-               strict=dict(eager=2.7, compiled=2.3), plain=dict(eager=1.3, compiled=1.2)),
+               strict=dict(eager=2.7, compiled=2.3), plain=dict(eager=1.3, compiled=1.2),
+               bf16=dict(eager=2.6, compiled=1.8, memory=0.65, share=None)),
     "W2b": dict(folder="w2b", batch=4, tokens=512, steps=1, memory=0.55, share=0.75,
-                strict=dict(eager=2.5, compiled=2.1), plain=dict(eager=1.3, compiled=1.2)),
+                strict=dict(eager=2.5, compiled=2.1), plain=dict(eager=1.3, compiled=1.2),
+                bf16=dict(eager=2.5, memory=None, share=0.6)),
     "W3": dict(folder="w3", batch=4, tokens=64, steps=2, memory=0.66, share=None,
-               strict=dict(eager=3.0, compiled=2.5), plain=dict(eager=1.3, compiled=1.3)),
+               strict=dict(eager=3.0, compiled=2.5), plain=dict(eager=1.3, compiled=1.3),
+               bf16=dict(eager=1.9, memory=None, share=None)),
 }
 
 

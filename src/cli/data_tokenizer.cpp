@@ -1,5 +1,6 @@
 // plimsoll data tokenizer: a tokenizer trained on files of text.
 #include <fmt/format.h>
+#include <unistd.h>
 
 #include <CLI/CLI.hpp>
 #include <filesystem>
@@ -141,14 +142,14 @@ class NewFolder {
  public:
   explicit NewFolder(const std::string& path) {
     std::error_code code;
-    for (std::filesystem::path at = path; !at.empty() && !std::filesystem::exists(at, code);
-         at = at.parent_path())
+    const auto absent = [&](const std::filesystem::path& at) {
+      return std::filesystem::symlink_status(at, code).type() == std::filesystem::file_type::not_found;
+    };
+    for (std::filesystem::path at = path; !at.empty() && absent(at); at = at.parent_path())
       absent_.push_back(at);
   }
   ~NewFolder() {
-    std::error_code code;
-    for (const std::filesystem::path& folder : absent_)
-      std::filesystem::remove(folder, code);  // only where it is empty
+    for (const std::filesystem::path& folder : absent_) ::rmdir(folder.c_str());  // only where it is empty
   }
   NewFolder(const NewFolder&) = delete;
   NewFolder& operator=(const NewFolder&) = delete;

@@ -15,7 +15,7 @@ constexpr int64_t kWindow = 16'384;
 /// Batches of a window where batches are large: at most one of them a bucket is mixed.
 constexpr int64_t kBatches = 64;
 constexpr int64_t kMostWindow = int64_t{1} << 20;
-/// Windows kept: threads that read ahead are seldom in more than two.
+/// Windows kept: a look-up goes on where the one before ended, or near it.
 constexpr size_t kSlots = 3;
 constexpr size_t kMostBuckets = 256;
 constexpr uint64_t kBatchSeed = 0x6275636b65747321;  // another one than the order of the sequences
@@ -65,8 +65,26 @@ BucketOrder::Window BucketOrder::window_of(int64_t position) const {
 
 Result<BucketOrder::Place> BucketOrder::at(int64_t position, const LengthOf& length_of,
                                            std::span<std::byte> scratch) const {
-  PLIMSOLL_CHECK(position >= 0, "a position before the start");
   const std::scoped_lock lock(mutex_);
+  return find(position, length_of, scratch);
+}
+
+Result<int64_t> BucketOrder::at(int64_t first, std::span<int64_t> positions, const LengthOf& length_of,
+                                std::span<std::byte> scratch) const {
+  const std::scoped_lock lock(mutex_);
+  int64_t longest = 0;
+  for (int64_t& position : positions) {
+    PLIMSOLL_ASSIGN(const Place place, find(first++, length_of, scratch));
+    position = place.position;
+    longest = std::max(longest, place.length);
+  }
+  return longest;
+}
+
+/// Under the lock.
+Result<BucketOrder::Place> BucketOrder::find(int64_t position, const LengthOf& length_of,
+                                             std::span<std::byte> scratch) const {
+  PLIMSOLL_CHECK(position >= 0, "a position before the start");
   const Window window = window_of(position);
   auto slot = std::find_if(slots_.begin(), slots_.end(),
                            [&](const Slot& s) { return s.window.begin == window.begin; });

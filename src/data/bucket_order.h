@@ -46,6 +46,10 @@ class BucketOrder {
 
   /// What stands at `position`. Allocates nothing. Async: const, from any thread. Errors: length_of's.
   Result<Place> at(int64_t position, const LengthOf& length_of, std::span<std::byte> scratch) const;
+  /// The same for positions.size() positions from `first` on: what stands there, and the longest bucket's
+  /// length. Looked up in one go, so that threads which stand far apart do not take each other's windows.
+  Result<int64_t> at(int64_t first, std::span<int64_t> positions, const LengthOf& length_of,
+                     std::span<std::byte> scratch) const;
   /// The window around `position`: [begin, end).
   struct Window {
     int64_t begin = 0, end = 0;
@@ -58,6 +62,7 @@ class BucketOrder {
     std::vector<int32_t> order;   ///< from place to what stands there, both from the window's beginning
     std::vector<uint8_t> bucket;  ///< by place
   };
+  Result<Place> find(int64_t position, const LengthOf& length_of, std::span<std::byte> scratch) const;
   Status fill(Slot& slot, const LengthOf& length_of, std::span<std::byte> scratch) const;
   void arrange(Slot& slot) const;
 

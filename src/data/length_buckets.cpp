@@ -1,6 +1,7 @@
 #include "data/length_buckets.h"
 
 #include <algorithm>
+#include <cmath>
 #include <limits>
 
 #include "base/check.h"
@@ -36,6 +37,18 @@ void LengthCounts::add(int64_t length, int64_t count) {
   counts_[static_cast<size_t>((length - 1) / step_)] += count;
   num_sequences_ += count;
   num_tokens_ += length * count;
+}
+
+void LengthCounts::add_scaled(const LengthCounts& other, int64_t sequences) {
+  PLIMSOLL_CHECK(other.longest_ == longest_, "counts of other lengths");
+  if (other.num_sequences_ == 0) return;
+  const double scale = static_cast<double>(sequences) / static_cast<double>(other.num_sequences_);
+  for (size_t i = 0; i < counts_.size(); ++i) {
+    const int64_t count = std::llround(static_cast<double>(other.counts_[i]) * scale);
+    counts_[i] += count;
+    num_sequences_ += count;
+  }
+  num_tokens_ += std::llround(static_cast<double>(other.num_tokens_) * scale);
 }
 
 int64_t LengthCounts::at_most(int64_t length) const {

@@ -16,6 +16,9 @@ class LengthCounts {
   explicit LengthCounts(int64_t longest);
   /// `length` from 1 to the longest.
   void add(int64_t length, int64_t count = 1);
+  /// Another's counts, which has as long a longest, scaled so that they are about `sequences`; none where it
+  /// has none.
+  void add_scaled(const LengthCounts& other, int64_t sequences);
   [[nodiscard]] int64_t longest() const { return longest_; }
   [[nodiscard]] int64_t num_sequences() const { return num_sequences_; }
   [[nodiscard]] int64_t num_tokens() const { return num_tokens_; }

@@ -13,8 +13,9 @@ int64_t num_arrays(const LoaderOptions& options) { return options.documents ? 3 
 }  // namespace
 
 int64_t Loader::host_bytes(const LoaderOptions& options, int64_t sequence_length) {
-  return num_slots(options) * num_arrays(options) * options.batch_size * sequence_length * 4 +
-         options.num_threads * options.scratch_bytes;
+  const int64_t row_bytes =
+      num_arrays(options) * sequence_length * int64_t{sizeof(int32_t)} + int64_t{sizeof(int64_t)};
+  return num_slots(options) * options.batch_size * row_bytes + options.num_threads * options.scratch_bytes;
 }
 
 Loader::Loader(const TrainingData& data, const LoaderOptions& options, int64_t first_position)
@@ -37,6 +38,7 @@ Loader::Loader(const TrainingData& data, const LoaderOptions& options, int64_t f
     slot.tokens = take();
     slot.targets = take();
     if (options.documents) slot.doc_start = take();
+    slot.positions.resize(static_cast<size_t>(options.batch_size));
   }
   for (int t = 0; t < options.num_threads; ++t) threads_.emplace_back([this, t] { work(t); });
 }
@@ -93,15 +95,15 @@ void Loader::work(int thread) {
 Status Loader::fill(Slot& slot, int64_t batch, std::span<std::byte> scratch) const {
   const int64_t first = first_position_ + batch * options_.batch_size;
   slot.counts = {};
-  PLIMSOLL_ASSIGN(slot.length, data_.row_length(first, options_.batch_size, scratch));
+  PLIMSOLL_ASSIGN(slot.length, data_.look_up(first, slot.positions, scratch));
   const auto length = static_cast<size_t>(slot.length);
   for (int64_t r = 0; r < options_.batch_size; ++r) {
     const auto row = [&](std::span<int32_t> array) {
       return array.empty() ? array : array.subspan(static_cast<size_t>(r) * length, length);
     };
-    PLIMSOLL_ASSIGN(
-        const SequenceCounts counts,
-        data_.read(first + r, {row(slot.tokens), row(slot.targets), row(slot.doc_start)}, scratch));
+    PLIMSOLL_ASSIGN(const SequenceCounts counts,
+                    data_.read_at(slot.positions[static_cast<size_t>(r)],
+                                  {row(slot.tokens), row(slot.targets), row(slot.doc_start)}, scratch));
     slot.counts.tokens += counts.tokens;
     slot.counts.targets += counts.targets;
   }

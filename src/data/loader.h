@@ -54,6 +54,7 @@ class Loader {
  private:
   struct Slot {
     std::span<int32_t> tokens, targets, doc_start;  ///< room for the longest rows
+    std::vector<int64_t> positions = {};            ///< where its sequences stand, see TrainingData::look_up
     int64_t length = 0;                             ///< of the rows that they hold
     SequenceCounts counts = {};
     std::optional<Error> error = {};

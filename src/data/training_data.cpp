@@ -1,6 +1,7 @@
 #include "data/training_data.h"
 
 #include <algorithm>
+#include <numeric>
 #include <utility>
 
 #include "data/dataset.h"
@@ -145,20 +146,26 @@ MixturePlace TrainingData::place_of(int64_t position) const {
   return {.source = 0, .index = order_->at(position), .epoch = order_->epoch_of(position)};
 }
 
-Result<BucketOrder::Place> TrainingData::in_buckets(int64_t position, std::span<std::byte> scratch) const {
-  // One pointer: std::function holds it without an allocation.
-  const auto length_of = [this](int64_t at, std::span<std::byte> buffer) {
+/// One pointer: std::function holds it without an allocation.
+BucketOrder::LengthOf TrainingData::length_of() const {
+  return [this](int64_t at, std::span<std::byte> buffer) {
     const MixturePlace place = place_of(at);
     return sources_[static_cast<size_t>(place.source)]->length(place.index, buffer);
   };
-  return buckets_->at(position, length_of, scratch);
+}
+
+Result<int64_t> TrainingData::look_up(int64_t first, std::span<int64_t> positions,
+                                      std::span<std::byte> scratch) const {
+  if (buckets_) return buckets_->at(first, positions, length_of(), scratch);
+  std::iota(positions.begin(), positions.end(), first);
+  return sequence_length();
 }
 
 Result<int64_t> TrainingData::row_length(int64_t first, int64_t count, std::span<std::byte> scratch) const {
   if (!buckets_) return sequence_length();
   int64_t longest = 0;
   for (int64_t position = first; position < first + count; ++position) {
-    PLIMSOLL_ASSIGN(const BucketOrder::Place place, in_buckets(position, scratch));
+    PLIMSOLL_ASSIGN(const BucketOrder::Place place, buckets_->at(position, length_of(), scratch));
     longest = std::max(longest, place.length);
   }
   return longest;
@@ -167,10 +174,15 @@ Result<int64_t> TrainingData::row_length(int64_t first, int64_t count, std::span
 Result<SequenceCounts> TrainingData::read(int64_t position, const SequenceRows& rows,
                                           std::span<std::byte> scratch) const {
   if (buckets_) {
-    PLIMSOLL_ASSIGN(const BucketOrder::Place place, in_buckets(position, scratch));
+    PLIMSOLL_ASSIGN(const BucketOrder::Place place, buckets_->at(position, length_of(), scratch));
     position = place.position;
   }
-  const MixturePlace place = place_of(position);
+  return read_at(position, rows, scratch);
+}
+
+Result<SequenceCounts> TrainingData::read_at(int64_t looked_up, const SequenceRows& rows,
+                                             std::span<std::byte> scratch) const {
+  const MixturePlace place = place_of(looked_up);
   return sources_[static_cast<size_t>(place.source)]->read(place.index, rows, scratch);
 }
 

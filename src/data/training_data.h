@@ -83,6 +83,12 @@ class TrainingData {
   /// The least bucket that holds the sequences at positions [first, first + count); sequence_length without
   /// buckets. Errors: as read.
   Result<int64_t> row_length(int64_t first, int64_t count, std::span<std::byte> scratch) const;
+  /// The same, and where in the order without buckets each of the sequences stands, for `read_at`; one
+  /// look-up for a whole batch.
+  Result<int64_t> look_up(int64_t first, std::span<int64_t> positions, std::span<std::byte> scratch) const;
+  /// The sequence at a position that `look_up` gave. Errors: as read.
+  Result<SequenceCounts> read_at(int64_t looked_up, const SequenceRows& rows,
+                                 std::span<std::byte> scratch) const;
   /// The sequence at `position`, from 0 over the whole run. A pure function of files, options and position.
   /// The rows are at least as long as its bucket.
   Result<SequenceCounts> read(int64_t position, const SequenceRows& rows, std::span<std::byte> scratch) const;
@@ -93,7 +99,7 @@ class TrainingData {
   explicit TrainingData(TrainingDataOptions options) : options_(std::move(options)) {}
   Status set_order(std::span<const DataFiles> files);
   [[nodiscard]] MixturePlace place_of(int64_t position) const;
-  Result<BucketOrder::Place> in_buckets(int64_t position, std::span<std::byte> scratch) const;
+  [[nodiscard]] BucketOrder::LengthOf length_of() const;
   TrainingDataOptions options_;
   std::vector<std::unique_ptr<SequenceSource>> sources_;
   std::optional<BatchOrder> order_;       ///< of a single source

@@ -320,7 +320,7 @@ int64_t quantize_block(Scheme scheme, const TensorScale& tensor, const Block& b,
       quantize_nibbles(run, [&](uint8_t* codes) HWY_ATTR {
         clipped = quantize_run<MiniE2m1>(run.x, run.n, nv_inverse(code, tensor), codes);
       });
-      return clipped;
+      return code == 0 ? 0 : clipped;  // under a scale that has vanished numbers become 0
     }
     case Scheme::kNf4:
       put(scales, b.scale, amax);

@@ -87,7 +87,7 @@ void vjp_split(VjpContext& ctx) {
       const auto dims = b.type(op.outputs[i]).shape.dims();
       part = fill(b, {dims.begin(), dims.end()}, -0.0);  // adding it changes no bit
     }
-    parts.push_back(part);
+    parts.push_back(cast(b, part, b.type(op.inputs[0]).dtype));
   }
   ctx.add(0, parts.size() == 1 ? parts[0] : concat(b, std::move(parts)));
 }

@@ -68,8 +68,7 @@ class Autocast {
     if (name == "state") return Ok{};
     if (name == "state_assign") {
       const ir::StateDecl* state = graph_.find_state(graph_.op(id).attrs.str("name"));
-      if (state != nullptr) use_as(id, 0, state->type.dtype);
-      return Ok{};
+      return state == nullptr ? Status(Ok{}) : assign_as(id, state->type.dtype);
     }
     const Choice choice = choose(graph_.op(id));
     if (graph_.op(id).def->autocast == AutocastClass::kLowPrecision) set_precision(id, choice.precision);
@@ -77,6 +76,18 @@ class Autocast {
     PLIMSOLL_TRY(infer(id));
     if (name == "embedding" && options_.short_residual) shorten(id);
     tell(id, choice);
+    return Ok{};
+  }
+
+  /// A result that nothing but the state takes is stored in the state's dtype at once, unrounded.
+  Status assign_as(OpId id, DType dtype) {
+    const ValueId v = graph_.op(id).inputs[0];
+    const OpId maker = graph_.value(v).producer;
+    if (graph_.type(v).dtype != dtype && takes_attr(graph_.op(maker), "out") && rewriter_.only_use(v, id)) {
+      graph_.op(maker).attrs.set("out", std::string(ir::name(dtype)));
+      PLIMSOLL_TRY(infer(maker));
+    }
+    use_as(id, 0, dtype);
     return Ok{};
   }
 

@@ -38,6 +38,7 @@ bool fuse(Rewriter& rw, OpId id) {
     const ir::Op grad = rw.op(grad_id);
     const size_t leading = num_leading(grad.def->name);
     if (leading == 0 || dx != grad.outputs[0] || dx == other || !rw.only_use(dx, id)) continue;
+    if (rw.type(dx).dtype != rw.type(add.outputs[0]).dtype) continue;
     const OpId place = anchor(rw, grad_id, id, other);
     if (!place.valid()) continue;
     std::vector<ValueId> operands = grad.inputs;

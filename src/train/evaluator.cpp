@@ -93,7 +93,7 @@ Status run_evaluation(const RunConfig& config, const EvaluationOptions& options)
   }
   PLIMSOLL_ASSIGN(const auto evaluator, Evaluator::open(config, data.eval, prepared));
   for (const std::string& line : packing_notes(evaluator->data())) events.note(line);
-  if (prepared.buckets.lengths.size() > 1) events.note(bucket_note(prepared.buckets));
+  if (config.data.buckets.given()) events.note(bucket_note(prepared.buckets));
   PLIMSOLL_ASSIGN(const auto session, runtime::Session::create(*backend, std::move(prepared.programs.session),
                                                                {.poison = config.debug.poison}));
   std::vector<std::byte> scratch(static_cast<size_t>(prepared.host_scratch_bytes));

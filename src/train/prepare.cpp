@@ -242,8 +242,12 @@ Result<Prepared> prepare(const RunConfig& config, const runtime::Backend& backen
 Result<Prepared> prepare_before_data(const RunConfig& config, const runtime::Backend& backend,
                                      PrepareOptions options) {
   options.buckets = buckets_by_settings(config.data);
-  // The text of programs that may not be run would only mislead.
-  if (config.data.buckets.count > 0) options.dump_ir.clear();
+  // Which lengths the data will have is open. One alone is the least that any choice needs, so what does not
+  // fit never will, and planning touches no more memory than the plan that is run counts.
+  if (config.data.buckets.count > 0) {
+    options.buckets->lengths = {config.data.sequence_length};
+    options.dump_ir.clear();  // the text of programs that are not run would only mislead
+  }
   return prepare(config, backend, options);
 }
 

@@ -41,8 +41,8 @@ struct Prepared {
 Result<Prepared> prepare(const RunConfig& config, const runtime::Backend& backend,
                          const PrepareOptions& options);
 
-/// The plan before the data is made ready: what fits is known, lengths that the data decides are stood in
-/// for.
+/// The plan before the data is made ready. Where the data decides on lengths it is that of the longest alone,
+/// which every choice needs: what does not fit now never will, what fits may not with the others.
 Result<Prepared> prepare_before_data(const RunConfig& config, const runtime::Backend& backend,
                                      PrepareOptions options);
 /// And after it: planned again where the lengths are others. Whether that fits is for the caller to see.

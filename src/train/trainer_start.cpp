@@ -12,6 +12,15 @@
 namespace plimsoll::train {
 namespace {
 
+/// Whether a run has the same bits on both instruction sets: AVX-512 with and without instructions for bf16
+/// differs in bf16 products alone.
+bool same_bits(std::string_view a, std::string_view b, std::string_view precision) {
+  const auto plain = [&](std::string_view isa) {
+    return precision != "bf16" && (isa == "avx512_bf16" || isa == "amx") ? std::string_view("avx512") : isa;
+  };
+  return plain(a) == plain(b);
+}
+
 /// Offsets of everything in the plan: the same plan, the same number.
 uint64_t plan_checksum(const passes::SessionPlan& plan) {
   Checksum sum;
@@ -74,7 +83,7 @@ Status Trainer::open_data(const TrainerOptions& options) {
     train_data_ = std::make_unique<TrainingData>(std::move(train));
     num_sequences = train_data_->num_sequences();
     for (const std::string& line : packing_notes(*train_data_)) options.note(line);
-    if (buckets.size() > 1) options.note(bucket_note(prepared_.buckets));
+    if (config_.data.buckets.given()) options.note(bucket_note(prepared_.buckets));
     if (config_.data.evaluates()) {
       PLIMSOLL_ASSIGN(evaluator_, Evaluator::open(config_, files.eval, prepared_));
       for (const std::string& line : packing_notes(evaluator_->data())) options.note("evaluation: " + line);
@@ -146,7 +155,7 @@ Status Trainer::load(const Note& note) {
   evaluated_step_ = m.evaluated_step;
   write_scalars();  // as the last step left them
   note(fmt::format("going on after step {} from {}", m.step, checkpoint_->path));
-  if (m.isa != manifest_.isa)
+  if (!same_bits(m.isa, manifest_.isa, config_.training.precision))
     note(
         fmt::format("the checkpoint was computed with {}, this machine computes with {}: the bits may differ",
                     m.isa, manifest_.isa));

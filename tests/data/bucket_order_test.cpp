@@ -49,6 +49,42 @@ TEST(BucketOrder, EachEpochHoldsEachOfItsPositionsOnce) {
   }
 }
 
+/// Batches beyond an epoch: however far apart threads stand, a look-up computes each window at most once.
+TEST(BucketOrder, LooksUpBatchesAtOnce) {
+  constexpr int64_t kEpoch = 50, kBatch = 300;
+  const BucketOrder order(options(kBatch, kEpoch)), one_by_one(options(kBatch, kEpoch));
+  std::vector<int64_t> positions(kBatch);
+  int64_t lengths_asked = 0;
+  const auto length_of = [&](int64_t p, std::span<std::byte>) {
+    ++lengths_asked;
+    return Result<int64_t>(length_at(p, kEpoch));
+  };
+  for (const int64_t first : {0 * kBatch, 5 * kBatch, 1 * kBatch, 6 * kBatch, 2 * kBatch}) {
+    lengths_asked = 0;
+    const auto longest = order.at(first, positions, length_of, {});
+    ASSERT_TRUE(longest);
+    EXPECT_LE(lengths_asked, kBatch + kEpoch);
+    int64_t expected = 0;
+    for (int64_t r = 0; r < kBatch; ++r) {
+      const BucketOrder::Place at = place(one_by_one, first + r, kEpoch);
+      EXPECT_EQ(positions[static_cast<size_t>(r)], at.position);
+      expected = std::max(expected, at.length);
+    }
+    EXPECT_EQ(*longest, expected);
+  }
+}
+
+TEST(LengthCounts, AreScaledToAShare) {
+  LengthCounts few(64), mixed(64);
+  few.add(10, 1);
+  few.add(60, 3);
+  mixed.add_scaled(few, 1000);
+  mixed.add_scaled(LengthCounts(64), 1000);  // a source without sequences
+  EXPECT_EQ(mixed.num_sequences(), 1000);
+  EXPECT_EQ(mixed.num_tokens(), 250 * 10 + 750 * 60);
+  EXPECT_EQ(mixed.at_most(10), 250);
+}
+
 TEST(BucketOrder, AFunctionOfThePositionAlone) {
   constexpr int64_t kEpoch = 50'000;
   const BucketOrder first(options(6, kEpoch));

@@ -272,6 +272,14 @@ TEST(Blocks, ClippedAreThoseBeyondTheLargestCodeByMoreThanRounding) {
   EXPECT_EQ(rounded(Scheme::kE4m3, eight, 1, 6).clipped, 2);
 }
 
+/// A block whose scale vanishes beside the tensor's becomes zeros: nothing of it is clipped.
+TEST(Blocks, AVanishedScaleClipsNothing) {
+  std::vector<float> x(32, 1.0F);
+  x[0] = 1e4F;
+  for (size_t i = 16; i < 32; ++i) x[i] = 1e-6F * static_cast<float>(i);
+  EXPECT_EQ(rounded(Scheme::kNvfp4, x, 2, 16).clipped, 0);
+}
+
 TEST(Blocks, HalfBytesBeginWithEachRow) {
   const std::vector<float> x = {6, -6, 0.5F, 1, 2, 3};
   const Rounded r = rounded(Scheme::kNvfp4, x, 2, 3);

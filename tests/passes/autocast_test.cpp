@@ -90,6 +90,23 @@ TEST(Autocast, ShortStreamHasOneCastAndLeavesTheStatesDtype) {
   EXPECT_EQ(block.dtypes("cast"), (Names{"bf16", "f32"}));  // of the rows, shared; of what "out" takes
 }
 
+/// What a state alone takes is not rounded on its way there: dumped logits are those of the loss.
+TEST(Autocast, AResultForAStateIsStoredAsTheStateIs) {
+  ir::Graph graph;
+  ir::Builder b(graph, ops::find_op);
+  const auto input = [&](const char* name, Shape shape) {
+    return b.state({name, {DType::kF32, shape}, StateClass::kInput});
+  };
+  const ValueId logits = ops::linear(b, input("x", {3, 8}), input("w", {5, 8}), {});
+  graph.declare_state({"logits", graph.type(logits), StateClass::kOutput});
+  b.assign("logits", logits);
+  ASSERT_TRUE(autocast(graph, {.precision = "bf16"}).ok());
+  ASSERT_TRUE(ir::verify(graph).ok());
+  EXPECT_EQ(graph.type(logits).dtype, DType::kF32);
+  EXPECT_EQ(graph.op(graph.value(logits).producer).attrs.str("precision"), "bf16");
+  for (const ir::OpId id : graph.order()) EXPECT_NE(graph.op(id).def->name, "cast");
+}
+
 TEST(Autocast, Tf32StoresF32) {
   Block block;
   ASSERT_TRUE(block.run({.precision = "tf32"}).ok());

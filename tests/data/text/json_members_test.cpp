@@ -33,7 +33,8 @@ TEST(JsonMembers, KeepsTheFirstAndTheLastOfAKey) {
   constexpr std::string_view kKeys[] = {"a", "b"};
   std::string object = R"({"a": 1, "b": 2)";
   for (int i = 0; i < 100'000; ++i) object += R"(, "a": 3, "": 4)";
-  const Members members = members_of(object + R"(, "a": 5})", kKeys);
+  object += R"(, "a": 5})";  // members point into it
+  const Members members = members_of(object, kKeys);
   ASSERT_EQ(members.size(), 3U);
   EXPECT_EQ(find(members, "a"), "1");
   EXPECT_EQ(members.back().value, "5");

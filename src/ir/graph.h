@@ -41,6 +41,7 @@ enum class StateClass : uint8_t {
   kParameter,
   kGradient,
   kOptimizerState,
+  kScaler,  ///< the loss scale and its counts
   kScalars,
   kInput,
   kOutput,

@@ -24,8 +24,8 @@ std::optional<T> find_name(std::string_view text, const std::array<T, N>& all) {
 }
 
 constexpr std::array kClasses = {StateClass::kParameter, StateClass::kGradient, StateClass::kOptimizerState,
-                                 StateClass::kScalars,   StateClass::kInput,    StateClass::kOutput,
-                                 StateClass::kConstant,  StateClass::kCache};
+                                 StateClass::kScaler,    StateClass::kScalars,  StateClass::kInput,
+                                 StateClass::kOutput,    StateClass::kConstant, StateClass::kCache};
 constexpr std::array kSpaces = {MemorySpace::kDevice, MemorySpace::kHostPinned, MemorySpace::kHostPageable};
 constexpr std::array kQueues = {Queue::kCompute, Queue::kCopyIn, Queue::kCopyOut};
 

@@ -118,7 +118,7 @@ void apply(RefContext& ctx, size_t first, size_t result, double clip, const doub
   for (size_t i = 0; i < ctx.inputs[first]->data.size(); ++i) {
     element[0] = ctx.inputs[first]->data[i];
     for (size_t s = 0; s < rule.states.size(); ++s) element[1 + s] = ctx.inputs[first + 2 + s]->data[i];
-    rule.apply(ctx.inputs[first + 1]->data[i] * clip, group, element.data());
+    if (!std::isnan(clip)) rule.apply(ctx.inputs[first + 1]->data[i] * clip, group, element.data());
     for (size_t r = 0; r < element.size(); ++r) ctx.outputs[result + r]->data[i] = element[r];
   }
 }

@@ -6,7 +6,7 @@
 //
 // One tensor, and many at once. Everything but gradient, clip and groups is consumed. `groups` f32[n,
 // num_fields] holds the hyper-parameters of a step, a row a group, written by the host; g below is grad *
-// clip. All fp32.
+// clip. A clip that is not a number skips the step: everything stays as it is. All fp32.
 #pragma once
 
 #include <cstdint>

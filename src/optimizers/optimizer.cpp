@@ -14,14 +14,34 @@ namespace {
 
 using ir::ValueId;
 
+void assign_output(ir::Builder& b, std::string_view name, ValueId value) {
+  b.graph().declare_state({std::string(name), b.type(value), ir::StateClass::kOutput});
+  b.assign(name, value);
+}
+
+/// Of gradients of a scaled loss: their norm, what each is to be multiplied with, and the scaler's next
+/// state.
+ValueId append_unscale(ir::Builder& b, const std::vector<Update>& updates, const OptimizerOptions& options) {
+  std::vector<ValueId> gradients;
+  for (const Update& u : updates) gradients.push_back(u.gradient);
+  const ValueId squares = b.op("sum_squares_sweep", std::move(gradients));
+  assign_output(b, kGradSquaresState, squares);
+  const ValueId scaled_norm = ops::global_norm(b, {squares});
+  const ValueId scaler = b.state(scaler_state());
+  const ops::Unscaled unscaled = ops::unscale(b, scaled_norm, scaler, options.max_grad_norm);
+  assign_output(b, kGradNormState, unscaled.norm);
+  b.assign(kScalerState, ops::next_scale(b, scaler, scaled_norm, *options.loss_scaling));
+  return unscaled.factor;
+}
+
 /// Norm of the gradients, and what each is to be multiplied with.
-ValueId append_clip(ir::Builder& b, const std::vector<Update>& updates, std::optional<double> max_norm) {
+ValueId append_clip(ir::Builder& b, const std::vector<Update>& updates, const OptimizerOptions& options) {
+  if (options.loss_scaling) return append_unscale(b, updates, options);
   std::vector<ValueId> squares;
   for (const Update& u : updates) squares.push_back(ops::sum_squares(b, u.gradient));
   const ValueId norm = ops::global_norm(b, squares);
-  b.graph().declare_state({std::string(kGradNormState), {ir::DType::kF32, {1}}, ir::StateClass::kOutput});
-  b.assign(kGradNormState, norm);
-  return max_norm ? ops::clip_scale(b, norm, *max_norm) : ops::fill(b, {1}, 1.0);
+  assign_output(b, kGradNormState, norm);
+  return options.max_grad_norm ? ops::clip_scale(b, norm, *options.max_grad_norm) : ops::fill(b, {1}, 1.0);
 }
 
 void append_rule(ir::Builder& b, const ops::UpdateRule& rule, const Update& u, ValueId clip, ValueId groups) {
@@ -39,6 +59,10 @@ void append_rule(ir::Builder& b, const ops::UpdateRule& rule, const Update& u, V
 
 }  // namespace
 
+ir::StateDecl scaler_state() {
+  return {std::string(kScalerState), {ir::DType::kF32, {ops::kScalerFields}}, ir::StateClass::kScaler};
+}
+
 Status append_update(ir::Builder& b, const std::vector<Update>& updates, const OptimizerOptions& options) {
   const OptimizerDef* def = find_optimizer(options.name);
   if (def == nullptr)
@@ -47,7 +71,7 @@ Status append_update(ir::Builder& b, const std::vector<Update>& updates, const O
   const ops::UpdateRule* rule = ops::find_update_rule(def->rule(options));
   PLIMSOLL_CHECK(rule != nullptr, options.name);
   const auto scope = b.scope("optimizer");
-  const ValueId clip = append_clip(b, updates, options.max_grad_norm);
+  const ValueId clip = append_clip(b, updates, options);
   const ValueId groups = b.state({std::string(kGroupsState),
                                   {ir::DType::kF32, {kNumGroups, rule->num_fields}},
                                   ir::StateClass::kScalars});

@@ -8,6 +8,7 @@
 
 #include "base/result.h"
 #include "ir/builder.h"
+#include "ops/loss_scale.h"
 
 namespace plimsoll::optimizers {
 
@@ -15,6 +16,11 @@ namespace plimsoll::optimizers {
 enum Group : int64_t { kDecay = 0, kNoDecay = 1, kNumGroups = 2 };
 inline constexpr std::string_view kGroupsState = "optimizer.groups";
 inline constexpr std::string_view kGradNormState = "step.grad_norm";
+/// See scaler_state().
+inline constexpr std::string_view kScalerState = "loss_scaler";
+/// f32[n] with a scaled loss: the squares of each gradient, in the order of the updates; those that are not
+/// finite have overflowed
+inline constexpr std::string_view kGradSquaresState = "step.grad_squares";
 
 /// A parameter's state by name, its gradient in this program, and its group.
 struct Update {
@@ -28,7 +34,13 @@ struct OptimizerOptions {
   std::string name = "adamw";                 ///< one of optimizer_names()
   std::optional<double> max_grad_norm = 1.0;  ///< clipping by the global norm
   bool momentum = false;                      ///< sgd: with a momentum buffer
+  /// The gradients are those of a scaled loss; nothing: of the loss itself
+  std::optional<ops::LossScaling> loss_scaling = {};
 };
+
+/// The loss scale and its counts, f32[4] as ops/loss_scale.h has them; saved with a checkpoint. The host
+/// writes its first value.
+ir::StateDecl scaler_state();
 
 /// Hyper-parameters of a step, from which the host writes the table. Each optimizer reads its own.
 struct StepHyper {
@@ -46,7 +58,9 @@ std::vector<std::string_view> optimizer_names();
 /// Appends norm, clipping and the update of each parameter; declares the optimizer's states
 /// ("<rule>.<state>.<parameter>", say "adamw.m.lm_head.weight", zero before the first step) and its table
 /// optimizer.groups, assigns parameters and step.grad_norm f32[1], the norm before clipping. One f32[1] of
-/// ones stands for "no clipping". Errors: kInvalidArgument for an unknown optimizer (named).
+/// ones stands for "no clipping". With loss scaling the norm is that of the unscaled gradients, a step whose
+/// gradients are not finite changes no parameter and no state, and the scaler moves on. Errors:
+/// kInvalidArgument for an unknown optimizer (named).
 Status append_update(ir::Builder& b, const std::vector<Update>& updates, const OptimizerOptions& options);
 
 /// Fills the table optimizer.groups for a step. `hyper.optimizer` is the one of append_update.

@@ -113,9 +113,9 @@ void describe_session(const passes::SessionPlan& session, PlanReport& report) {
     if (peak == nullptr || p.plan.arena_bytes > peak->plan.arena_bytes) peak = &p;
   }
   int64_t states = 0;
-  for (const auto c :
-       {StateClass::kParameter, StateClass::kGradient, StateClass::kOptimizerState, StateClass::kScalars,
-        StateClass::kInput, StateClass::kOutput, StateClass::kConstant, StateClass::kCache})
+  for (const auto c : {StateClass::kParameter, StateClass::kGradient, StateClass::kOptimizerState,
+                       StateClass::kScaler, StateClass::kScalars, StateClass::kInput, StateClass::kOutput,
+                       StateClass::kConstant, StateClass::kCache})
     states += session.class_bytes(c);
   int64_t activations = 0, gradients = 0, workspace = 0, padding = session.persistent_bytes - states,
           fragmentation = 0;
@@ -137,6 +137,7 @@ void describe_session(const passes::SessionPlan& session, PlanReport& report) {
                     {"master_weights", 0},
                     {"gradients", session.class_bytes(StateClass::kGradient) + gradients},
                     {"optimizer_state", session.class_bytes(StateClass::kOptimizerState)},
+                    {"scaler", session.class_bytes(StateClass::kScaler)},
                     {"activations", activations},
                     {"workspace", workspace},
                     {"inputs", session.class_bytes(StateClass::kInput)},

@@ -85,13 +85,19 @@ class ProgramBuilder {
     return options_.documents ? batch_input(b, kDocStartState) : ValueId{};
   }
 
+  /// f32[1]: what the loss is multiplied with before it is differentiated.
+  static ValueId loss_scale(Builder& b) {
+    return ops::split(b, b.state(optimizers::scaler_state()), {1, ops::kScalerFields - 1})[ops::kScale];
+  }
+
   /// Forward to the loss, which is added to its state; in training with dropout. The passes have run; `loss`
   /// stands for the loss after them.
   Status forward(Graph& graph, passes::Pipeline& pipeline, ValueId& loss, bool training) {
     Builder b(graph, ops::find_op);
     const ValueId tokens = batch_input(b, kTokensState);
     const ValueId targets = batch_input(b, kTargetsState);
-    const ValueId scale = b.state({std::string(kGradScaleState), {DType::kF32, {1}}, StateClass::kScalars});
+    ValueId scale = b.state({std::string(kGradScaleState), {DType::kF32, {1}}, StateClass::kScalars});
+    if (training && options_.optimizer.loss_scaling) scale = ops::mul(b, scale, loss_scale(b));
     const ValueId acc = b.state({std::string(kLossState), {DType::kF32, {1}}, StateClass::kOutput});
     const ValueId random = training ? b.state(random_state()) : ValueId{};
     const ValueId logits = model_.logits(b, {.tokens = tokens, .doc_start = doc_start(b), .random = random});

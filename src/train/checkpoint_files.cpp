@@ -47,7 +47,10 @@ int64_t checkpoint_host_bytes(const models::Model& model, const passes::SessionP
   int64_t views = 0, states = 0;
   for (const models::Parameter& p : model.parameters()) views += static_cast<int64_t>(p.views.size());
   for (const passes::SessionState& s : session.states)
-    states += s.decl.state_class == ir::StateClass::kOptimizerState ? 1 : 0;
+    states +=
+        s.decl.state_class == ir::StateClass::kOptimizerState || s.decl.state_class == ir::StateClass::kScaler
+            ? 1
+            : 0;
   const auto parameters = std::max<int64_t>(1, static_cast<int64_t>(model.parameters().size()));
   const int64_t tensors = views * (1 + ceil_div(states, parameters));
   return StreamWriter::kHostBytes + kFixedHostBytes + kHostBytesPerTensor * tensors;

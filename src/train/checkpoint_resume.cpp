@@ -152,7 +152,10 @@ Status load_checkpoint(const Checkpoint& checkpoint, const Prepared& prepared,
       {"model.safetensors", parameter_tensors(*prepared.model, session)},
       {"optimizer.safetensors", optimizer_tensors(*prepared.model, session)}};
   for (const auto& [name, tensors] : parts) {
-    if (tensors.empty()) continue;
+    // A run in another precision had no loss scale: it starts at its first value.
+    std::vector<StoredTensor> wanted = tensors;
+    std::erase_if(wanted, [](const StoredTensor& t) { return t.entry.name == optimizers::kScalerState; });
+    if (wanted.empty() && checkpoint.manifest.find_file(name) == nullptr) continue;
     const auto not_there = [&, file = name](const std::string& what) {
       return Error{ErrorCode::kBadData, what, checkpoint.path + "/" + file,
                    "start anew with --resume never or another output.dir"};
@@ -169,7 +172,7 @@ Status load_checkpoint(const Checkpoint& checkpoint, const Prepared& prepared,
     std::set<std::string_view> there;
     for (const CheckpointTensor& stored : file->tensors)
       if (!destination(stored).empty()) there.insert(stored.name);
-    for (const StoredTensor& t : tensors)
+    for (const StoredTensor& t : wanted)
       if (!there.contains(t.entry.name))
         return not_there("the tensor " + t.entry.name + " is missing or has another shape");
     PLIMSOLL_TRY(read_checkpoint_tensors(checkpoint, *file, destination, num_threads));

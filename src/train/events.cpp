@@ -22,6 +22,30 @@ std::string duration(double seconds) {
 /// A float32 as the nine digits that give its bits back.
 Tree number(double value) { return Tree::of(value); }
 
+double tokens_per_second(const StepEvent& e) { return static_cast<double>(e.tokens) / e.seconds; }
+
+Tree step_event(const StepEvent& e) {
+  Tree event = Tree::map({{"event", Tree::of(std::string("step"))},
+                          {"step", Tree::of(e.step)},
+                          {"loss", number(e.loss)},
+                          {"grad_norm", number(e.grad_norm)},
+                          {"learning_rate", number(e.learning_rate)},
+                          {"tokens", Tree::of(e.tokens)},
+                          {"step_seconds", number(e.seconds)},
+                          {"tokens_per_second", number(tokens_per_second(e))},
+                          {"samples_per_second", number(static_cast<double>(e.samples) / e.seconds)},
+                          {"data_wait_seconds", number(e.data_wait_seconds)}});
+  if (!e.loss_scale) return event;
+  event.set("loss_scale", number(*e.loss_scale));
+  event.set("skipped", Tree::of(e.skipped));
+  return event;
+}
+
+std::string scale_text(const StepEvent& e) {
+  if (!e.loss_scale) return "";
+  return fmt::format("  scale {:g}{}", *e.loss_scale, e.skipped ? " skipped" : "");
+}
+
 }  // namespace
 
 Events::Events(bool json, int64_t total_steps)
@@ -60,24 +84,13 @@ void Events::load(const LoadReport& l) {
 }
 
 void Events::step(const StepEvent& e) {
-  const double tokens_per_second = static_cast<double>(e.tokens) / e.seconds;
   mean_seconds_ = mean_seconds_ == 0 || e.step <= 2 ? e.seconds : 0.9 * mean_seconds_ + 0.1 * e.seconds;
-  if (json_)
-    print_json(Tree::map({{"event", Tree::of(std::string("step"))},
-                          {"step", Tree::of(e.step)},
-                          {"loss", number(e.loss)},
-                          {"grad_norm", number(e.grad_norm)},
-                          {"learning_rate", number(e.learning_rate)},
-                          {"tokens", Tree::of(e.tokens)},
-                          {"step_seconds", number(e.seconds)},
-                          {"tokens_per_second", number(tokens_per_second)},
-                          {"samples_per_second", number(static_cast<double>(e.samples) / e.seconds)},
-                          {"data_wait_seconds", number(e.data_wait_seconds)}}));
+  if (json_) print_json(step_event(e));
   if (json_ && !terminal_) return;
   const std::string line = fmt::format(
-      "step {:>{}}/{}  loss {:.4f}  norm {:.3g}  rate {:.2e}  {:.0f} tok/s  ETA {}  peak {}", e.step,
-      std::to_string(total_steps_).size(), total_steps_, e.loss, e.grad_norm, e.learning_rate,
-      tokens_per_second, duration(mean_seconds_ * static_cast<double>(total_steps_ - e.step)),
+      "step {:>{}}/{}  loss {:.4f}  norm {:.3g}  rate {:.2e}{}  {:.0f} tok/s  ETA {}  peak {}", e.step,
+      std::to_string(total_steps_).size(), total_steps_, e.loss, e.grad_norm, e.learning_rate, scale_text(e),
+      tokens_per_second(e), duration(mean_seconds_ * static_cast<double>(total_steps_ - e.step)),
       to_string(Bytes(peak_resident_bytes())));
   if (terminal_)
     std::fprintf(stderr, "\r\033[K%s", line.c_str()), open_line_ = true;

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 
 #include "io/tree.h"
@@ -16,6 +17,8 @@ struct StepEvent {
   double loss = 0, grad_norm = 0, learning_rate = 0;
   int64_t tokens = 0, samples = 0;
   double seconds = 0, data_wait_seconds = 0;
+  std::optional<double> loss_scale = {};  ///< what the loss was multiplied with; nothing: it is not scaled
+  bool skipped = false;                   ///< a gradient overflowed, nothing was updated
 };
 struct EvalEvent {
   int64_t step = 0;

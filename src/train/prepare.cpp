@@ -30,6 +30,12 @@ constexpr int64_t kHeaderBytesPerTensor = 256;
 
 bool dumps_steps(const RunConfig& config) { return !config.debug.dump_dir.empty(); }
 
+/// A static scale neither grows nor falls.
+ops::LossScaling loss_scaling(const LossScaleSettings& scale) {
+  if (scale.fixed) return {1, 1, scale.growth_interval};
+  return {scale.growth_factor, scale.backoff_factor, scale.growth_interval};
+}
+
 planner::StepOptions step_options(const RunConfig& config, const BatchSplit& split, bool documents,
                                   const std::vector<int64_t>& buckets, Purpose purpose) {
   planner::StepOptions options;
@@ -45,8 +51,10 @@ planner::StepOptions step_options(const RunConfig& config, const BatchSplit& spl
     options.logits = dumps && config.dumps("logits");
   }
   options.optimizer = {config.training.optimizer, config.clip_norm(), config.training.momentum > 0};
+  if (config.scales_loss()) options.optimizer.loss_scaling = loss_scaling(config.training.loss_scale);
   options.decay_all = config.training.weight_decay_scope == "all";
-  if (config.training.precision != "fp32") options.pipeline.precision = config.training.precision;
+  const std::string& precision = config.training.precision;
+  if (precision != "fp32") options.pipeline.precision = precision == "fp16" ? "f16" : precision;
   options.pipeline.recompute_cheap = config.memory.recompute.mode != "none";
   options.memory.separate = config.debug.plan == "separate";
   return options;

@@ -228,10 +228,10 @@ Status check_run(RunConfig& config, const Given& given) {
 /// Settings whose other values nothing implements yet: a line goes when its feature comes.
 struct Supported {
   std::string_view path;
-  std::array<std::string_view, 3> values;
+  std::array<std::string_view, 4> values;
 };
 constexpr std::array<Supported, 5> kSupported = {{
-    {"training.precision", {"fp32", "tf32", "bf16"}},
+    {"training.precision", {"fp32", "tf32", "bf16", "fp16"}},
     {"memory.recompute", {"auto", "none"}},
     {"memory.offload", {"auto", "none"}},
     {"runtime.device", {"cpu", ""}},

@@ -78,6 +78,9 @@ struct LossScaleSettings {
   double growth_factor = 2;
   double backoff_factor = 0.5;
   int64_t growth_interval = 2000;
+  double min_scale = 1;  ///< below it the run has diverged
+
+  [[nodiscard]] double first() const { return fixed.value_or(init_scale); }
 };
 
 struct SchedulerSettings {
@@ -192,6 +195,8 @@ struct RunConfig {
   [[nodiscard]] bool dumps(std::string_view kind) const;
   /// The gradient norm at which to clip, nothing where clipping is off.
   [[nodiscard]] std::optional<double> clip_norm() const;
+  /// Whether the loss is scaled: fp16 alone needs it.
+  [[nodiscard]] bool scales_loss() const { return training.precision == "fp16"; }
 };
 
 /// Reads a run file, puts each override "dotted.path=yaml value" over it in order, and checks the whole.

@@ -127,7 +127,9 @@ void add_training(std::vector<Setting>& list) {
   add(above(PLIMSOLL_FIELD(training.loss_scale.backoff_factor), kWhat, "fp16: factor after an overflow", 0,
             0.999));
   add(number(PLIMSOLL_FIELD(training.loss_scale.growth_interval), kWhat,
-             "fp16: clean steps before the scale grows", 1, kMaxCount));
+             "fp16: clean steps before the scale grows", 1, 0x1p24));
+  add(above(PLIMSOLL_FIELD(training.loss_scale.min_scale), kWhat,
+            "fp16: a run whose scale falls below this has diverged", 0, 0x1p100));
   add(plain(PLIMSOLL_FIELD(training.optimizer), kWhat,
             "the update rule; adam is adamw without decay, sgd is torch.optim.SGD",
             {"adamw", "adam", "sgd", "adafactor", "lion", "adamw_8bit", "muon"}));

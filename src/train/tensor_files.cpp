@@ -118,7 +118,9 @@ std::vector<StoredTensor> parameter_tensors(const models::Model& model, const ru
 std::vector<StoredTensor> optimizer_tensors(const models::Model& model, const runtime::Session& session) {
   std::vector<StoredTensor> tensors;
   for (const passes::SessionState& s : session.plan().states) {
-    if (s.decl.state_class != ir::StateClass::kOptimizerState) continue;
+    if (s.decl.state_class != ir::StateClass::kOptimizerState &&
+        s.decl.state_class != ir::StateClass::kScaler)
+      continue;
     if (const models::Parameter* p = owner(model, s.decl)) {
       const std::string prefix = s.decl.name.substr(0, s.decl.name.size() - p->name.size());
       add_cut(*p, prefix, session.state(s.decl.name), tensors);
@@ -174,6 +176,9 @@ Status StepDump::write_gradients(const runtime::Session& session, std::span<std:
   if (!gradients_) return Ok{};
   size_t index = *gradients_;
   const auto& states = prepared_->programs.gradients;
+  const bool scaled = session.plan().find_state(optimizers::kScalerState) != nullptr;
+  const float scale = scaled ? session.state(optimizers::kScalerState).as<float>()[ops::kScale] : 1.0F;
+  const auto inverse = static_cast<float>(1.0 / static_cast<double>(scale));
   return for_each_view(
       *prepared_->model, [&](size_t p, const models::ParameterView& view, int64_t offset) -> Status {
         const int64_t bytes = view.shape.num_elements() * 4;
@@ -186,6 +191,7 @@ Status StepDump::write_gradients(const runtime::Session& session, std::span<std:
                                                            offset + begin);
             for (int64_t i = 0; i < count; ++i) sum[i] = use == 0 ? g[i] : sum[i] + g[i];
           }
+          for (int64_t i = 0; scaled && i < count; ++i) sum[i] *= inverse;
           PLIMSOLL_TRY(writer_.write(index, scratch.first(static_cast<size_t>(count) * 4), begin));
         }
         ++index;

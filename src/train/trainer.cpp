@@ -1,6 +1,7 @@
 #include "train/trainer.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <cmath>
@@ -16,6 +17,11 @@
 namespace plimsoll::train {
 namespace {
 
+/// Steps in a row that may overflow under a static scale, which cannot give way.
+constexpr int64_t kMostSkipped = 50;
+/// In a message.
+constexpr size_t kTensorsNamed = 4;
+
 float& scalar(runtime::Session& session, std::string_view name) { return *session.state(name).as<float>(); }
 
 }  // namespace
@@ -24,8 +30,12 @@ void Trainer::write_scalars() {
   write_random_state(*session_, config_.training.seed, step_);
   if (step_ == 0) return;
   const TrainingSettings& t = config_.training;
-  optimizers::StepHyper hyper{schedule_->rate(step_), t.adam_beta1,   t.adam_beta2,
-                              t.adam_epsilon,         t.weight_decay, step_};
+  optimizers::StepHyper hyper{schedule_->rate(schedule_step()),
+                              t.adam_beta1,
+                              t.adam_beta2,
+                              t.adam_epsilon,
+                              t.weight_decay,
+                              schedule_step()};
   hyper.momentum = t.momentum, hyper.dampening = t.dampening, hyper.nesterov = t.nesterov;
   hyper.optimizer = t.optimizer;
   optimizers::write_groups(hyper, session_->state(optimizers::kGroupsState).as<float>());
@@ -99,8 +109,54 @@ Status Trainer::run_micro_batches(StepEvent& event) {
   if (update_program_ >= 0) session_->run(update_program_);
   event.loss = static_cast<float>(static_cast<double>(scalar(*session_, planner::kLossState)) /
                                   static_cast<double>(std::max<int64_t>(1, num_targets_)));
-  event.grad_norm = scalar(*session_, optimizers::kGradNormState);
+  event.grad_norm = std::fabs(scalar(*session_, optimizers::kGradNormState));  // a NaN has no sign
   return Ok{};
+}
+
+float* Trainer::scaler() const {
+  return config_.scales_loss() ? session_->state(optimizers::kScalerState).as<float>() : nullptr;
+}
+
+int64_t Trainer::schedule_step() const { return std::max<int64_t>(1, step_ - skipped_before_); }
+
+std::string Trainer::overflowed() const {
+  const auto* squares = session_->state(optimizers::kGradSquaresState).as<const float>();
+  const auto& parameters = prepared_.model->parameters();
+  std::vector<std::string_view> names;
+  for (size_t p = 0; p < parameters.size(); ++p)
+    if (!std::isfinite(squares[p])) names.push_back(parameters[p].name);
+  const size_t shown = std::min<size_t>(names.size(), kTensorsNamed);
+  const std::string rest =
+      names.size() > shown ? fmt::format(" and {} more of {}", names.size() - shown, parameters.size()) : "";
+  return fmt::format("{}{}", fmt::join(names.begin(), names.begin() + static_cast<int64_t>(shown), ", "),
+                     rest);
+}
+
+Status Trainer::check_scale() {
+  const LossScaleSettings& settings = config_.training.loss_scale;
+  ++skipped_in_a_row_;
+  const double scale = static_cast<double>(scaler()[ops::kScale]);
+  if (settings.fixed ? skipped_in_a_row_ < kMostSkipped : scale >= settings.min_scale) return Ok{};
+  const std::string what =
+      settings.fixed ? fmt::format("{} steps in a row overflowed under the static loss scale {:g}",
+                                   skipped_in_a_row_, scale)
+                     : fmt::format("the loss scale fell to {:g}, below training.loss_scale.min_scale ({:g})",
+                                   scale, settings.min_scale);
+  return Error{ErrorCode::kDiverged,
+               fmt::format("{}: not finite are the gradients of {}", what, overflowed()),
+               fmt::format("step {}", step_),
+               settings.fixed ? "lower training.loss_scale, or train with training.precision=bf16"
+                              : "lower training.learning_rate, or train with training.precision=bf16"};
+}
+
+Status Trainer::check_finite(const StepEvent& event) {
+  if (event.skipped) return check_scale();
+  skipped_in_a_row_ = 0;
+  if (std::isfinite(event.loss) && std::isfinite(event.grad_norm)) return Ok{};
+  return Error{ErrorCode::kDiverged,
+               fmt::format("the loss is {} and the gradient norm {}", event.loss, event.grad_norm),
+               fmt::format("step {}", step_),
+               "lower training.learning_rate, lengthen training.warmup_steps or set training.max_grad_norm"};
 }
 
 Result<StepEvent> Trainer::step() {
@@ -108,7 +164,11 @@ Result<StepEvent> Trainer::step() {
   ++step_;
   StepEvent event;
   event.step = step_;
-  event.learning_rate = schedule_->rate(step_);
+  if (const float* state = scaler()) {
+    event.loss_scale = state[ops::kScale];
+    skipped_before_ = static_cast<int64_t>(state[ops::kSkippedSteps]);
+  }
+  event.learning_rate = schedule_->rate(schedule_step());
   PLIMSOLL_TRY(take_batch(event));
   tokens_ += event.tokens;
   write_scalars();
@@ -117,6 +177,7 @@ Result<StepEvent> Trainer::step() {
     dump_ = std::make_unique<StepDump>(std::move(dump));
   }
   PLIMSOLL_TRY(run_micro_batches(event));
+  if (event.loss_scale) event.skipped = scaler()[ops::kSkippedNow] != 0;
   if (dump_) {
     PLIMSOLL_TRY(dump_->write_loss(static_cast<float>(event.loss)));
     PLIMSOLL_TRY(dump_->write_parameters(*session_));
@@ -124,12 +185,7 @@ Result<StepEvent> Trainer::step() {
     dump_.reset();
   }
   event.seconds = now_seconds() - start;
-  if (!std::isfinite(event.loss) || !std::isfinite(event.grad_norm))
-    return Error{
-        ErrorCode::kDiverged,
-        fmt::format("the loss is {} and the gradient norm {}", event.loss, event.grad_norm),
-        fmt::format("step {}", step_),
-        "lower training.learning_rate, lengthen training.warmup_steps or set training.max_grad_norm"};
+  PLIMSOLL_TRY(check_finite(event));
   return event;
 }
 

@@ -104,6 +104,15 @@ class Trainer {
   /// The error with where the run can go on from.
   [[nodiscard]] Error save_failed(Error error) const;
   Status run_micro_batches(StepEvent& event);
+  /// The fields of the loss scale's state; null where the loss is not scaled.
+  [[nodiscard]] float* scaler() const;
+  /// The schedule's step: that of the run less those that were skipped before it.
+  [[nodiscard]] int64_t schedule_step() const;
+  /// Whether the step that has run leaves something to go on with. Errors: kDiverged.
+  Status check_finite(const StepEvent& event);
+  Status check_scale();
+  /// "a, b and 3 more": the parameters whose gradients were not finite.
+  [[nodiscard]] std::string overflowed() const;
 
   const RunConfig& config_;
   Prepared prepared_;
@@ -133,6 +142,8 @@ class Trainer {
   int64_t tokens_ = 0;       ///< trained on, from the first step of the run
   int64_t total_steps_ = 0;
   int64_t step_ = 0;
+  int64_t skipped_before_ = 0;  ///< the step at hand
+  int64_t skipped_in_a_row_ = 0;
   int64_t saved_step_ = -1;
   int64_t evaluated_step_ = -1;
 };

@@ -163,6 +163,10 @@ Status Trainer::load(const Note& note) {
 }
 
 Status Trainer::initialise(const TrainerOptions& options) {
+  if (float* state = scaler()) {
+    std::fill_n(state, ops::kScalerFields, 0.0F);
+    state[ops::kScale] = static_cast<float>(config_.training.loss_scale.first());
+  }
   if (checkpoint_) {
     write_constants(prepared_, *session_);
     return load(options.note);

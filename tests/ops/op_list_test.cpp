@@ -53,8 +53,8 @@ TEST(OpList, EveryForwardOpHasADerivative) {
   const std::set<std::string_view> constants = {
       "state",        "state_assign",     "fill",       "random_normal",     "rope_table", "positions",
       "cache_update", "attention_cached", "linear_few", "document_positions"};
-  const std::set<std::string_view> backward = {"linear_dw", "sum_squares", "sum_squares_sweep", "global_norm",
-                                               "clip_scale"};
+  const std::set<std::string_view> backward = {
+      "linear_dw", "sum_squares", "sum_squares_sweep", "global_norm", "clip_scale", "unscale", "next_scale"};
   for (const ir::OpDef* def : all_ops()) {
     const bool grad = def->name.find("_grad") != std::string_view::npos;
     const bool none = grad || constants.contains(def->name) || backward.contains(def->name) ||
@@ -78,7 +78,8 @@ TEST(OpList, NamesEveryFileThatExportsAGroup) {
 
 /// The headers promise each op by a wrapper or by name.
 TEST(OpList, EveryOpIsDescribedInTheHeader) {
-  const std::string header = read(kFolder / "ops.h") + read(kFolder / "update_rules.h");
+  const std::string header =
+      read(kFolder / "ops.h") + read(kFolder / "update_rules.h") + read(kFolder / "loss_scale.h");
   for (const ir::OpDef* def : all_ops())
     EXPECT_NE(header.find("`" + std::string(def->name) + "`"), std::string::npos) << def->name;
 }

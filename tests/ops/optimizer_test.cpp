@@ -3,6 +3,7 @@
 
 #include <limits>
 
+#include "ops/loss_scale.h"
 #include "ops/op_testing.h"
 #include "ops/update_rules.h"
 
@@ -48,6 +49,37 @@ TEST(Optimizer, TheFirstStepMovesByTheRate) {
   EXPECT_LT(distance(r[2], values({2}, {0.04, 0.000625})), 1e-12);
 }
 
+TEST(LossScale, MovesAsGradScalers) {
+  const ops::LossScaling scaling{.growth_factor = 2, .backoff_factor = 0.5, .growth_interval = 2};
+  std::array<float, ops::kScalerFields> scaler = {4, 0, 0, 0};
+  // Whether each step's gradients were finite, and scale, clean steps, skipped steps after it: as
+  // torch.amp.GradScaler(init_scale=4, growth_interval=2) has them.
+  const std::vector<std::pair<bool, std::array<float, 3>>> steps = {
+      {true, {4, 1, 0}}, {true, {8, 0, 0}},  {true, {8, 1, 0}}, {false, {4, 0, 1}},
+      {true, {4, 1, 1}}, {false, {2, 0, 2}}, {true, {2, 1, 2}}, {true, {4, 0, 2}}};
+  for (const auto& [finite, after] : steps) {
+    scaler = ops::next_scaler(scaler, scaling, finite);
+    EXPECT_EQ((std::array{scaler[0], scaler[1], scaler[2]}), after);
+    EXPECT_EQ(scaler[ops::kSkippedNow], finite ? 0 : 1);
+  }
+}
+
+TEST(LossScale, DoesNotGrowToInfinityButCountsAnew) {
+  const auto next = ops::next_scaler({0x1p127F, 0, 0, 0}, {.growth_factor = 2, .growth_interval = 1}, true);
+  EXPECT_EQ(next[ops::kScale], 0x1p127F);
+  EXPECT_EQ(next[ops::kCleanSteps], 0);
+}
+
+TEST(LossScale, UnscalesBeforeItClips) {
+  const RefTensor scaler = values({4}, {8, 0, 0, 0});
+  const auto clipped = evaluate("unscale", {values({1}, {32}), scaler}, {{"max_norm", 1.0}});
+  EXPECT_EQ(clipped[0].data[0], 4);
+  EXPECT_NEAR(clipped[1].data[0], 0.25 / 8, 1e-7);
+  EXPECT_EQ(evaluate("unscale", {values({1}, {32}), scaler})[1].data[0], 0.125);
+  for (const double overflow : {HUGE_VAL, std::nan("")})
+    EXPECT_TRUE(std::isnan(evaluate("unscale", {values({1}, {overflow}), scaler})[1].data[0]));
+}
+
 /// A table of two groups for any rule: fields from 0.3 to 1.
 RefTensor groups_of(const ops::UpdateRule& rule) {
   RefTensor table = positive({2, rule.num_fields}, 0.3, 9);
@@ -60,6 +92,16 @@ Tensors operands_of(const ops::UpdateRule& rule, const Shape& shape, uint32_t sa
   for (size_t s = 0; s < rule.states.size(); ++s)
     tensors.push_back(positive(shape, 0.1, salt + 2 + static_cast<uint32_t>(s)));
   return tensors;
+}
+
+TEST(Optimizer, AFactorThatIsNoNumberSkipsTheStep) {
+  for (const ops::UpdateRule& rule : ops::update_rules()) {
+    Tensors x = operands_of(rule, {7}, 3);
+    Tensors kept = {x[0]};
+    kept.insert(kept.end(), x.begin() + 2, x.end());
+    x.insert(x.end(), {values({1}, {NAN}), groups_of(rule)});
+    EXPECT_EQ(distance(evaluate(std::string(rule.name), x, {{"group", int64_t{0}}}), kept), 0) << rule.name;
+  }
 }
 
 TEST(Optimizer, TheSweepIsWhatItReplaces) {

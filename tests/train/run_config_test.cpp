@@ -256,9 +256,9 @@ TEST(RunConfig, NamesTheLine) {
 TEST(RunConfig, RefusesWhatIsNotSupportedYet) {
   const Bad rows[] = {
       {kRun,
-       {"training.fp16=true"},
-       "training.precision is fp16, which is not supported yet",
-       "supported today: fp32, tf32, bf16"},
+       {"training.precision=fp8"},
+       "training.precision is fp8, which is not supported yet",
+       "supported today: fp32, tf32, bf16, fp16"},
       {kRun, {"training.optimizer=lion"}, "training.optimizer is lion", "adamw, adam, sgd"},
       {kRun, {"training.optim=adamw_bnb_8bit"}, "training.optimizer is adamw_8bit"},
       {kRun, {"gradient_checkpointing=true"}, "memory.recompute is full"},

@@ -187,6 +187,34 @@ TEST(Optimizer, NormAndClipAgainstReference) {
   EXPECT_TRUE(std::isnan(run_cpu({"clip_scale", {scalar(std::nanf(""))}, {{"max_norm", 1.0}}})[0].f32(0)));
 }
 
+TEST(Optimizer, LossScaleAgainstReference) {
+  const Tensor scaler = floats({4}, {8.0f, 1.0f, 2.0f, 0.0f});
+  const ir::Attrs scaling{{"growth_factor", 3.0}, {"backoff_factor", 0.3}, {"growth_interval", int64_t{2}}};
+  for (const float norm : {32.0f, 1e-3f, HUGE_VALF}) {
+    const Tensor scaled = scalar(norm);
+    if (std::isfinite(norm)) {
+      expect_op({"unscale", {scaled, scaler}, {{"max_norm", 1.0}}}, 1e-6);
+      expect_op({"unscale", {scaled, scaler}}, 1e-6);
+    } else {
+      EXPECT_TRUE(std::isnan(run_cpu({"unscale", {scaled, scaler}, {{"max_norm", 1.0}}})[1].f32(0)));
+    }
+    expect_op({"next_scale", {scaler, scaled}, scaling}, 0);
+  }
+}
+
+TEST(Optimizer, AFactorThatIsNoNumberSkipsTheStep) {
+  for_each_isa([&](const std::string& isa) {
+    for (const ops::UpdateRule& rule : ops::update_rules()) {
+      auto in = operands(rule, {3, 17000}, 1);
+      std::vector<Tensor> kept = {in[0]};
+      kept.insert(kept.end(), in.begin() + 2, in.end());
+      in.insert(in.end(), {scalar(std::nanf("")), groups(rule)});
+      const auto out = run_cpu({std::string(rule.name), in, {{"group", int64_t{0}}}});
+      for (size_t r = 0; r < kept.size(); ++r) EXPECT_EQ(out[r].bits, kept[r].bits) << isa << rule.name;
+    }
+  });
+}
+
 TEST(Optimizer, SweepGivesTheBitsOfItsParts) {
   const Shape shapes[] = {{3, 17000}, {5}, {16384}, {16385}};
   const std::vector<int64_t> group{0, 1, 1, 0};

@@ -176,6 +176,15 @@ ChunkFunction chunk_function(const ops::UpdateRule& rule) {
   return nullptr;
 }
 
+// A skipped step: parameter and states stay what they are, wherever they go.
+void keep_chunk(const UpdateChunk& a, size_t states, int64_t n) {
+  const auto keep = [&](const float* from, float* to) {
+    if (from != to) std::copy_n(from, n, to);
+  };
+  keep(a.in[0], a.out[0]);
+  for (size_t s = 0; s < states; ++s) keep(a.in[2 + s], a.out[1 + s]);
+}
+
 // `in`: parameter, gradient, states; `out`: parameter, states.
 void update_chunk(ChunkFunction function, std::span<const TensorRef> in, std::span<const TensorRef> out,
                   const float* group, float clip, int64_t chunk) {
@@ -183,6 +192,7 @@ void update_chunk(ChunkFunction function, std::span<const TensorRef> in, std::sp
   UpdateChunk a{.in = {}, .out = {}, .group = group, .clip = clip};
   for (size_t i = 0; i < in.size(); ++i) a.in[i] = in[i].as<const float>() + at;
   for (size_t i = 0; i < out.size(); ++i) a.out[i] = out[i].as<float>() + at;
+  if (std::isnan(clip)) return keep_chunk(a, in.size() - 2, n);
   function(a, n);
 }
 

@@ -1,0 +1,170 @@
+// fp16 training: what underflows without a scale and learns with one, what a skipped step leaves alone, and
+// that the scale is part of a checkpoint.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+#include <deque>
+#include <fstream>
+
+#include "io/temporary_folder.h"
+#include "train/settings.h"
+#include "train/trainer.h"
+
+namespace plimsoll::train {
+namespace {
+
+constexpr int kCycle = 32;
+
+class LossScaleTest : public testing::Test {
+ protected:
+  /// Tokens 0..31 over and over, as .npy. A sequence of 33 has each of them once as target.
+  void SetUp() override {
+    std::string header = "{'descr': '<i4', 'fortran_order': False, 'shape': (33792,), }";
+    header.resize(117, ' ');
+    std::ofstream file(folder_.path("cycle.npy"), std::ios::binary);
+    file << std::string("\x93NUMPY\x01\x00\x76\x00", 10) << header << '\n';
+    for (int32_t i = 0; i < 33792; ++i) {
+      const int32_t token = i % kCycle;
+      file.write(reinterpret_cast<const char*>(&token), 4);
+    }
+  }
+
+  RunConfig config(const std::vector<std::string>& overrides, const std::string& out = "out") {
+    const std::string run =
+        "model:\n  config: {model_type: llama, vocab_size: 32, hidden_size: 32, intermediate_size: 40, "
+        "num_hidden_layers: 1,\n    num_attention_heads: 2, num_key_value_heads: 1, "
+        "max_position_embeddings: 64, rms_norm_eps: 1.0e-5}\n"
+        "data: {train: " +
+        folder_.path("cycle.npy") +
+        ", sequence_length: 33, shuffle: false}\noutput: {dir: " + folder_.path(out) +
+        "}\ntraining: {precision: fp16, global_batch_size: 32, max_steps: 60, learning_rate: 1.0e-2, "
+        "lr_scheduler: constant, weight_decay: 0}\n"
+        "runtime: {threads: 2}\n";
+    auto parsed = parse_run_config(run, "run.yaml", overrides);
+    EXPECT_TRUE(parsed) << (parsed ? "" : parsed.error().message());
+    return std::move(*parsed);
+  }
+
+  std::unique_ptr<Trainer> start(RunConfig asked) {
+    const RunConfig& config = configs_.emplace_back(std::move(asked));
+    auto prepared = prepare(config, backend_, {.num_threads = 2});
+    EXPECT_TRUE(prepared) << (prepared ? "" : prepared.error().message());
+    auto trainer = Trainer::create(config, std::move(*prepared), backend_);
+    EXPECT_TRUE(trainer) << (trainer ? "" : trainer.error().message());
+    return std::move(*trainer);
+  }
+
+  static std::span<float> weights(Trainer& trainer, std::string_view name) {
+    const runtime::TensorRef state = trainer.session().state(name);
+    return {state.as<float>(), static_cast<size_t>(state.num_elements())};
+  }
+
+  const TemporaryFolder folder_;
+  std::deque<RunConfig> configs_;  ///< trainers refer to them
+  cpu::CpuBackend backend_{2};
+};
+
+TEST_F(LossScaleTest, ASkippedStepChangesTheScaleAlone) {
+  const auto trainer =
+      start(config({"training.loss_scale.init_scale=1e30", "training.max_steps=80", "training.warmup_steps=4",
+                    "training.micro_batch_size=16", "training.lr_scheduler=constant_with_warmup"}));
+  const auto state_bytes = [&] {
+    std::string bytes;
+    for (const passes::SessionState& s : trainer->session().plan().states)
+      if (s.decl.state_class == ir::StateClass::kParameter ||
+          s.decl.state_class == ir::StateClass::kOptimizerState)
+        bytes.append(reinterpret_cast<const char*>(trainer->session().state(s.decl.name).data),
+                     static_cast<size_t>(s.decl.type.bytes().count));
+    return bytes;
+  };
+  const std::string before = state_bytes();
+  double scale = 1e30F;
+  int skipped = 0;
+  for (;; ++skipped) {
+    ASSERT_LT(skipped, 79);
+    const auto event = trainer->step();
+    ASSERT_TRUE(event) << event.error().message();
+    EXPECT_EQ(event->loss_scale, scale);
+    EXPECT_EQ(event->learning_rate, 0);  // the schedule waits at its first step
+    if (!event->skipped) break;
+    scale *= 0.5;
+    ASSERT_EQ(state_bytes(), before);
+  }
+  EXPECT_GT(skipped, 20);
+  const auto next = trainer->step();
+  ASSERT_TRUE(next);
+  EXPECT_FLOAT_EQ(static_cast<float>(next->learning_rate), 0.0025F);
+  EXPECT_NE(state_bytes(), before);
+}
+
+TEST_F(LossScaleTest, IsPartOfTheCheckpoint) {
+  const std::vector<std::string> common = {"training.loss_scale.init_scale=1e14",
+                                           "training.loss_scale.growth_interval=3", "training.max_steps=24",
+                                           "output.save_steps=5"};
+  struct Step {
+    double loss, scale;
+    bool skipped;
+    bool operator==(const Step&) const = default;
+  };
+  const auto run = [&](Trainer& trainer, int64_t until) {
+    std::vector<Step> steps;
+    while (trainer.steps_done() < until) {
+      const auto event = trainer.step();
+      EXPECT_TRUE(event);
+      if (!event) break;
+      steps.push_back({event->loss, *event->loss_scale, event->skipped});
+    }
+    return steps;
+  };
+  std::vector<Step> whole, halves;
+  whole = run(*start(config(common, "whole")), 24);
+  {
+    const auto first = start(config(common, "halves"));
+    halves = run(*first, 11);
+    ASSERT_TRUE(first->start_checkpoint());
+    while (true) {
+      const auto saved = first->next_saved(/*wait=*/true);
+      ASSERT_TRUE(saved) << saved.error().message();
+      if (!*saved) break;
+    }
+  }
+  const auto second = start(config(common, "halves"));
+  EXPECT_EQ(second->steps_done(), 11);
+  const std::vector<Step> rest = run(*second, 24);
+  halves.insert(halves.end(), rest.begin(), rest.end());
+  EXPECT_EQ(halves, whole);
+  const auto skips = std::count_if(whole.begin(), whole.end(), [](const Step& s) { return s.skipped; });
+  EXPECT_GT(skips, 5);
+  EXPECT_LT(skips, 24);
+}
+
+TEST_F(LossScaleTest, BelowItsLeastTheRunHasDiverged) {
+  const auto trainer = start(config({"training.loss_scale.init_scale=4"}));
+  weights(*trainer, "model.norm.weight")[0] = std::numeric_limits<float>::infinity();
+  for (int i = 0; i < 2; ++i) ASSERT_TRUE(trainer->step());
+  const auto last = trainer->step();
+  ASSERT_FALSE(last);
+  EXPECT_EQ(last.error().code, ErrorCode::kDiverged);
+  EXPECT_NE(last.error().what.find("fell to 0.5, below training.loss_scale.min_scale (1)"),
+            std::string::npos);
+  EXPECT_NE(last.error().what.find("model.embed_tokens.weight"), std::string::npos) << last.error().what;
+}
+
+TEST_F(LossScaleTest, AStaticScaleGivesWayNeverAndUpInTheEnd) {
+  const auto trainer = start(config({"training.loss_scale=1e30"}));
+  Result<StepEvent> event = trainer->step();
+  int steps = 1;
+  for (; event && steps < 60; ++steps) {
+    EXPECT_TRUE(event->skipped);
+    EXPECT_EQ(event->loss_scale, 1e30F);
+    event = trainer->step();
+  }
+  EXPECT_EQ(steps, 50);
+  ASSERT_FALSE(event);
+  EXPECT_EQ(event.error().code, ErrorCode::kDiverged);
+}
+
+}  // namespace
+}  // namespace plimsoll::train

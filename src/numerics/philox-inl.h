@@ -1,5 +1,4 @@
-// Philox-4x32-10 (Salmon, Moraes, Dror, Shaw 2011) in vectors: lane l of a vector of counters is block l.
-// Keys and counters as RandomKey in convert.h says.
+// philox.h in vectors: a counter a lane.
 //
 // To be included after hwy/foreach_target.h; compiled once per target.
 #if defined(PLIMSOLL_NUMERICS_PHILOX_INL_H_) == defined(HWY_TARGET_TOGGLE)
@@ -14,6 +13,7 @@
 
 #include "hwy/highway.h"
 #include "numerics/convert.h"
+#include "numerics/philox.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace plimsoll::numerics::HWY_NAMESPACE {
@@ -22,10 +22,16 @@ namespace hn = hwy::HWY_NAMESPACE;
 using U32 = hn::ScalableTag<uint32_t>;
 using VU32 = hn::Vec<U32>;
 
+// Of counters, or what philox makes of them.
+struct PhiloxVectors {
+  VU32 word[4];
+};
+
 struct WideProduct {
   VU32 high, low;
 };
 
+// a * m in 64 bits.
 HWY_INLINE WideProduct multiply_wide(VU32 a, uint32_t m) {
   const U32 d;
 #if HWY_TARGET == HWY_SCALAR
@@ -43,27 +49,36 @@ HWY_INLINE WideProduct multiply_wide(VU32 a, uint32_t m) {
 #endif
 }
 
-// The words of blocks first ... first + lanes - 1, element by element: 4 * lanes words at `to`.
+// numerics::philox of each lane's counter, with one key.
+HWY_INLINE PhiloxVectors philox_vectors(PhiloxVectors c, uint32_t key0, uint32_t key1) {
+  const U32 d;
+  for (int round = 0; round < kPhiloxRounds; ++round) {
+    const WideProduct p0 = multiply_wide(c.word[0], kPhiloxMultiplier0);
+    const WideProduct p1 = multiply_wide(c.word[2], kPhiloxMultiplier1);
+    c.word[0] = hn::Xor(hn::Xor(p1.high, c.word[1]), hn::Set(d, key0));
+    c.word[1] = p1.low;
+    c.word[2] = hn::Xor(hn::Xor(p0.high, c.word[3]), hn::Set(d, key1));
+    c.word[3] = p0.low;
+    key0 += kPhiloxWeyl0;
+    key1 += kPhiloxWeyl1;
+  }
+  return c;
+}
+
+// The words of blocks first ... first + lanes - 1, element by element: 4 * lanes words at `to`. Lane l has
+// block first + l; counters as RandomKey in convert.h says.
 HWY_INLINE void random_words(const RandomKey& key, uint64_t first, uint32_t* to) {
   const U32 d;
   const VU32 base = hn::Set(d, static_cast<uint32_t>(first));
-  VU32 c0 = hn::Add(base, hn::Iota(d, 0));
+  const VU32 lower = hn::Add(base, hn::Iota(d, 0));
   // A carry into the upper half, in the lanes whose lower half went past 2^32.
-  const VU32 wrapped = hn::ShiftRight<31>(hn::AndNot(c0, base));
-  VU32 c1 = hn::Add(hn::Set(d, static_cast<uint32_t>(first >> 32)), wrapped);
-  VU32 c2 = hn::Set(d, static_cast<uint32_t>(key.stream));
-  VU32 c3 = hn::Set(d, static_cast<uint32_t>(key.stream >> 32));
-  auto key0 = static_cast<uint32_t>(key.seed), key1 = static_cast<uint32_t>(key.seed >> 32);
-  for (int round = 0; round < 10; ++round) {
-    const WideProduct p0 = multiply_wide(c0, 0xD2511F53U), p1 = multiply_wide(c2, 0xCD9E8D57U);
-    c0 = hn::Xor(hn::Xor(p1.high, c1), hn::Set(d, key0));
-    c1 = p1.low;
-    c2 = hn::Xor(hn::Xor(p0.high, c3), hn::Set(d, key1));
-    c3 = p0.low;
-    key0 += 0x9E3779B9U;  // golden ratio
-    key1 += 0xBB67AE85U;  // sqrt(3) - 1
-  }
-  hn::StoreInterleaved4(c0, c1, c2, c3, d, to);
+  const VU32 wrapped = hn::ShiftRight<31>(hn::AndNot(lower, base));
+  const VU32 upper = hn::Add(hn::Set(d, static_cast<uint32_t>(first >> 32)), wrapped);
+  const PhiloxVectors counter{{lower, upper, hn::Set(d, static_cast<uint32_t>(key.stream)),
+                               hn::Set(d, static_cast<uint32_t>(key.stream >> 32))}};
+  const PhiloxVectors w =
+      philox_vectors(counter, static_cast<uint32_t>(key.seed), static_cast<uint32_t>(key.seed >> 32));
+  hn::StoreInterleaved4(w.word[0], w.word[1], w.word[2], w.word[3], d, to);
 }
 
 // The words of n elements from key.first_element + at on. Returns where they begin in `buffer`, which holds

@@ -1,6 +1,5 @@
-// The counter-based generator behind every random op: Philox-4x32-10 (Salmon, Moraes, Dror, Shaw 2011,
-// "Parallel random numbers: as easy as 1, 2, 3"). A draw depends on its key and counter alone, so a
-// recomputation, a batch split otherwise and every backend get the same bits.
+// What every random op draws: words of Philox-4x32-10 (numerics/philox.h) by these keys and counters. A draw
+// depends on them alone, so a recomputation, a batch split otherwise and every backend get the same bits.
 //
 //   key     = { seed low 32, seed high 32 }                    random[0], random[1]
 //   counter = { element / 4 (low 32 bits), sequence, step, key of the op (low 32 bits) }
@@ -18,29 +17,12 @@
 #include <cmath>
 #include <cstdint>
 
+#include "numerics/philox.h"
+
 namespace plimsoll::ops {
 
-using PhiloxCounter = std::array<uint32_t, 4>;
-using PhiloxKey = std::array<uint32_t, 2>;
-
-inline constexpr uint32_t kPhiloxMultiplier0 = 0xD2511F53;
-inline constexpr uint32_t kPhiloxMultiplier1 = 0xCD9E8D57;
-inline constexpr uint32_t kPhiloxWeyl0 = 0x9E3779B9;  // golden ratio
-inline constexpr uint32_t kPhiloxWeyl1 = 0xBB67AE85;  // sqrt(3) - 1
-inline constexpr int kPhiloxRounds = 10;
-
-/// Four random words.
-constexpr PhiloxCounter philox(PhiloxCounter counter, PhiloxKey key) {
-  for (int round = 0; round < kPhiloxRounds; ++round) {
-    const uint64_t product0 = uint64_t{kPhiloxMultiplier0} * counter[0];
-    const uint64_t product1 = uint64_t{kPhiloxMultiplier1} * counter[2];
-    counter = {static_cast<uint32_t>(product1 >> 32) ^ counter[1] ^ key[0], static_cast<uint32_t>(product1),
-               static_cast<uint32_t>(product0 >> 32) ^ counter[3] ^ key[1], static_cast<uint32_t>(product0)};
-    key[0] += kPhiloxWeyl0;
-    key[1] += kPhiloxWeyl1;
-  }
-  return counter;
-}
+using numerics::philox;
+using numerics::PhiloxCounter;
 
 /// Where a random op draws from: everything of key and counter but the element.
 struct RandomStream {

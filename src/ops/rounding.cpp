@@ -5,20 +5,17 @@
 #include <cmath>
 #include <limits>
 
+#include "numerics/formats.h"
+
 namespace plimsoll::ops {
 namespace {
 
-struct Format {
-  int mantissa_bits, least_exponent, greatest_exponent;
-};
-constexpr Format kTf32{10, -126, 127}, kBf16{7, -126, 127}, kF16{10, -14, 15};
-
-double round_to(double value, const Format& f) {
+double round_to(double value, numerics::Format format) {
   if (!std::isfinite(value) || value == 0) return value;
-  const int exponent = std::max(std::ilogb(value), f.least_exponent);
-  const double spacing = std::ldexp(1.0, exponent - f.mantissa_bits);
+  const numerics::FormatInfo& f = numerics::info(format);
+  const double spacing = std::max(std::ldexp(1.0, std::ilogb(value) - f.mantissa_bits), f.smallest_subnormal);
   const double nearest = std::nearbyint(value / spacing) * spacing;  // both exact: powers of two
-  if (std::abs(nearest) < std::ldexp(1.0, f.greatest_exponent + 1)) return nearest;
+  if (std::abs(nearest) <= f.max) return nearest;
   return std::copysign(std::numeric_limits<double>::infinity(), value);
 }
 
@@ -34,11 +31,11 @@ std::optional<Precision> parse_precision(std::string_view text) {
 double rounded(double value, Precision precision) {
   switch (precision) {
     case Precision::kTf32:
-      return round_to(value, kTf32);
+      return round_to(value, numerics::Format::kTf32);
     case Precision::kBf16:
-      return round_to(value, kBf16);
+      return round_to(value, numerics::Format::kBf16);
     case Precision::kF16:
-      return round_to(value, kF16);
+      return round_to(value, numerics::Format::kFp16);
   }
   return value;
 }
@@ -48,9 +45,9 @@ double rounded(double value, ir::DType dtype) {
     case ir::DType::kF32:
       return static_cast<double>(static_cast<float>(value));
     case ir::DType::kBf16:
-      return round_to(value, kBf16);
+      return round_to(value, numerics::Format::kBf16);
     case ir::DType::kF16:
-      return round_to(value, kF16);
+      return round_to(value, numerics::Format::kFp16);
     default:
       return value;
   }

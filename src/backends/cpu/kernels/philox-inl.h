@@ -9,6 +9,7 @@
 #include <cstdint>
 
 #include "hwy/highway.h"
+#include "numerics/philox-inl.h"
 #include "ops/philox.h"
 
 HWY_BEFORE_NAMESPACE();
@@ -20,47 +21,14 @@ using U32 = hn::RebindToUnsigned<F32>;
 using I32 = hn::RebindToSigned<F32>;
 using VU = hn::Vec<U32>;
 
-struct Product {
-  VU high, low;
-};
-
-// a * m in 64 bits.
-HWY_INLINE Product multiply_wide(VU a, uint32_t m) {
-  const U32 d;
-#if HWY_TARGET == HWY_SCALAR
-  const uint64_t product = uint64_t{hn::GetLane(a)} * m;
-  return {hn::Set(d, static_cast<uint32_t>(product >> 32)), hn::Set(d, static_cast<uint32_t>(product))};
-#else
-  const hn::RepartitionToWide<U32> d64;
-  const VU factor = hn::Set(d, m);
-  const auto even = hn::MulEven(a, factor);
-  const auto odd = hn::MulEven(hn::BitCast(d, hn::ShiftRight<32>(hn::BitCast(d64, a))), factor);
-  return {hn::OddEven(hn::BitCast(d, odd), hn::BitCast(d, hn::ShiftRight<32>(even))),
-          hn::OddEven(hn::BitCast(d, hn::ShiftLeft<32>(odd)), hn::BitCast(d, even))};
-#endif
-}
-
-struct Words {
-  VU word[4];
-};
+using Words = numerics::HWY_NAMESPACE::PhiloxVectors;
 
 // ops::random_words of blocks block, block + 1, ..., one a lane.
 HWY_INLINE Words random_vectors(const ops::RandomStream& s, uint32_t block) {
   const U32 d;
-  VU c0 = hn::Add(hn::Iota(d, 0), hn::Set(d, block)), c1 = hn::Set(d, s.sequence);
-  VU c2 = hn::Set(d, s.step), c3 = hn::Set(d, s.op_key);
-  uint32_t key0 = s.seed_low, key1 = s.seed_high;
-  for (int round = 0; round < ops::kPhiloxRounds; ++round) {
-    const Product p0 = multiply_wide(c0, ops::kPhiloxMultiplier0),
-                  p1 = multiply_wide(c2, ops::kPhiloxMultiplier1);
-    c0 = hn::Xor(hn::Xor(p1.high, c1), hn::Set(d, key0));
-    c1 = p1.low;
-    c2 = hn::Xor(hn::Xor(p0.high, c3), hn::Set(d, key1));
-    c3 = p0.low;
-    key0 += ops::kPhiloxWeyl0;
-    key1 += ops::kPhiloxWeyl1;
-  }
-  return {{c0, c1, c2, c3}};
+  const Words counter{{hn::Add(hn::Iota(d, 0), hn::Set(d, block)), hn::Set(d, s.sequence), hn::Set(d, s.step),
+                       hn::Set(d, s.op_key)}};
+  return numerics::HWY_NAMESPACE::philox_vectors(counter, s.seed_low, s.seed_high);
 }
 
 // Which words keep their element: those of at least the threshold.

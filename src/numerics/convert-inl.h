@@ -195,34 +195,36 @@ HWY_INLINE void store_f16(hn::Vec<D> v, D d, uint16_t* p) {
 #endif
 }
 
-// Fewer than all lanes (n at most HWY_LANES(float)), by way of a buffer: AVX2 masks no 16-bit lanes.
+// Fewer than all lanes (n at most HWY_LANES(float)), by way of a buffer: AVX2 masks no 16-bit lanes. load and
+// store are those of all lanes.
+template <class Load>
+HWY_INLINE auto load_part(const uint16_t* p, size_t n, Load load) {
+  HWY_ALIGN uint16_t buffer[HWY_LANES(float)] = {};
+  std::memcpy(buffer, p, HWY_MIN(n, HWY_LANES(float)) * sizeof(uint16_t));
+  return load(buffer);
+}
+template <class Store>
+HWY_INLINE void store_part(uint16_t* p, size_t n, Store store) {
+  HWY_ALIGN uint16_t buffer[HWY_LANES(float)];
+  store(buffer);
+  std::memcpy(p, buffer, HWY_MIN(n, HWY_LANES(float)) * sizeof(uint16_t));
+}
+
 template <class D>
 HWY_INLINE hn::Vec<D> load_bf16_n(D d, const uint16_t* p, size_t n) {
-  HWY_ALIGN uint16_t buffer[HWY_LANES(float)] = {};
-  n = n < HWY_LANES(float) ? n : HWY_LANES(float);
-  std::memcpy(buffer, p, n * sizeof(uint16_t));
-  return load_bf16(d, buffer);
+  return load_part(p, n, [=](const uint16_t* from) HWY_ATTR { return load_bf16(d, from); });
 }
 template <class D>
 HWY_INLINE hn::Vec<D> load_f16_n(D d, const uint16_t* p, size_t n) {
-  HWY_ALIGN uint16_t buffer[HWY_LANES(float)] = {};
-  n = n < HWY_LANES(float) ? n : HWY_LANES(float);
-  std::memcpy(buffer, p, n * sizeof(uint16_t));
-  return load_f16(d, buffer);
+  return load_part(p, n, [=](const uint16_t* from) HWY_ATTR { return load_f16(d, from); });
 }
 template <class D>
 HWY_INLINE void store_bf16_n(hn::Vec<D> v, D d, uint16_t* p, size_t n) {
-  HWY_ALIGN uint16_t buffer[HWY_LANES(float)];
-  n = n < HWY_LANES(float) ? n : HWY_LANES(float);
-  store_bf16(v, d, buffer);
-  std::memcpy(p, buffer, n * sizeof(uint16_t));
+  store_part(p, n, [=](uint16_t* to) HWY_ATTR { store_bf16(v, d, to); });
 }
 template <class D>
 HWY_INLINE void store_f16_n(hn::Vec<D> v, D d, uint16_t* p, size_t n) {
-  HWY_ALIGN uint16_t buffer[HWY_LANES(float)];
-  n = n < HWY_LANES(float) ? n : HWY_LANES(float);
-  store_f16(v, d, buffer);
-  std::memcpy(p, buffer, n * sizeof(uint16_t));
+  store_part(p, n, [=](uint16_t* to) HWY_ATTR { store_f16(v, d, to); });
 }
 
 }  // namespace plimsoll::numerics::HWY_NAMESPACE

@@ -270,6 +270,7 @@ Result<PackReport> PackIndex::build(std::span<const Shard> shards, const PackOpt
 
 Status PackIndex::count_lengths(std::span<const Shard> shards, const PackOptions& options,
                                 LengthCounts& lengths) {
+  PLIMSOLL_TRY(check_vocabularies(shards));
   PLIMSOLL_TRY(lay_out(shards, options, Sequences(lengths)));
   return Ok{};
 }

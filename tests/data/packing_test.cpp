@@ -331,6 +331,10 @@ TEST(PackIndex, ShardsOfTwoVocabulariesAreRefused) {
   EXPECT_THAT(report.error().message(), HasSubstr(folder.path("a")));
   EXPECT_THAT(report.error().message(), HasSubstr(folder.path("b")));
   EXPECT_FALSE(std::filesystem::exists(folder.path("i")));
+  LengthCounts lengths(PackOptions().sequence_length);
+  const auto counted = PackIndex::count_lengths(shards, {}, lengths);
+  ASSERT_FALSE(counted);
+  EXPECT_EQ(counted.error().message(), report.error().message());
 }
 
 TEST(PackIndex, IsKeptWhileItFits) {

@@ -6,10 +6,10 @@
 #include <cmath>
 #include <cstring>
 
+#include "cli/float_tensors.h"
 #include "cli/inspect_rounding.h"
 #include "cli/inspect_slices.h"
 #include "cli/run_plimsoll.h"
-#include "io/safetensors_writer.h"
 #include "io/temporary_folder.h"
 
 namespace plimsoll::cli {
@@ -18,23 +18,6 @@ namespace {
 using testing::HasSubstr;
 using testing::IsEmpty;
 using testing::Not;
-
-struct Numbers {
-  SafetensorsEntry entry;
-  std::vector<float> values;
-};
-
-std::string write_file(const TemporaryFolder& folder, const std::vector<Numbers>& tensors) {
-  std::vector<SafetensorsEntry> entries;
-  for (const Numbers& tensor : tensors) entries.push_back(tensor.entry);
-  const std::string path = folder.path("in.safetensors");
-  auto writer = SafetensorsWriter::create(path, entries);
-  EXPECT_TRUE(writer);
-  for (size_t i = 0; i < tensors.size(); ++i)
-    EXPECT_TRUE(writer->write(i, std::as_bytes(std::span(tensors[i].values))));
-  EXPECT_TRUE(writer->finish());
-  return path;
-}
 
 std::vector<std::byte> bytes_of(const SafetensorsFile& file, const std::string& name) {
   const SafetensorsTensor* tensor = file.find(name);
@@ -61,10 +44,10 @@ std::vector<float> wave(int64_t n) {
 
 TEST(InspectAs, TellsWhatFp16DoesToEachTensor) {
   const TemporaryFolder folder;
-  const std::string path =
-      write_file(folder, {{{"a", "F32", {2, 3}}, {0, 1, -2, 1e-9F, 70000, std::nanf("")}},
-                          {{"b", "F32", {2}}, {1, 1.0001F}},
-                          {{"ids", "I32", {2}}, {1, 2}}});
+  const std::string path = write_file(folder.path("in.safetensors"),
+                                      {{{"a", "F32", {2, 3}}, {0, 1, -2, 1e-9F, 70000, std::nanf("")}},
+                                       {{"b", "F32", {2}}, {1, 1.0001F}},
+                                       {{"ids", "I32", {2}}, {1, 2}}});
   const Outcome json = run_plimsoll({"inspect", path, "--as", "fp16", "--json"});
   ASSERT_EQ(json.code, 0) << json.err;
   const auto lines = objects(json.out);
@@ -97,10 +80,11 @@ TEST(InspectAs, TellsWhatFp16DoesToEachTensor) {
 
 TEST(InspectAs, WritesTheLayoutsOfEachScheme) {
   const TemporaryFolder folder;
-  const std::string path = write_file(folder, {{{"w", "F32", {3, 130, 259}}, wave(3 * 130 * 259)},
-                                               {{"v", "F32", {7}}, wave(7)},
-                                               {{"s", "F32", {}}, {2.5F}},
-                                               {{"none", "F32", {0, 4}}, {}}});
+  const std::string path =
+      write_file(folder.path("in.safetensors"), {{{"w", "F32", {3, 130, 259}}, wave(3 * 130 * 259)},
+                                                 {{"v", "F32", {7}}, wave(7)},
+                                                 {{"s", "F32", {}}, {2.5F}},
+                                                 {{"none", "F32", {0, 4}}, {}}});
   struct Row {
     const char *as, *values_dtype, *scales_dtype;
     std::vector<int64_t> values, scales;
@@ -145,7 +129,7 @@ TEST(InspectAs, SlicesDoNotShow) {
   const TemporaryFolder folder;
   const int64_t rows = 140, cols = 3000;
   const auto x = wave(rows * cols);
-  const std::string path = write_file(folder, {{{"w", "F32", {rows, cols}}, x}});
+  const std::string path = write_file(folder.path("in.safetensors"), {{{"w", "F32", {rows, cols}}, x}});
   for (const numerics::SchemeInfo& s : numerics::schemes()) {
     const std::string out = folder.path("out.safetensors");
     ASSERT_EQ(run_plimsoll({"inspect", path, "--as", std::string(s.name), "--output", out}).code, 0)
@@ -190,7 +174,7 @@ TEST(InspectAs, SlicesCoverEachElementOnce) {
 
 TEST(InspectAs, RefusesWhatItCannotDo) {
   const TemporaryFolder folder;
-  const std::string path = write_file(folder, {{{"a", "F32", {1}}, {1}}});
+  const std::string path = write_file(folder.path("in.safetensors"), {{{"a", "F32", {1}}, {1}}});
   const std::pair<std::vector<std::string>, const char*> rows[] = {
       {{path, "--as", "mxfp9"}, "did you mean mxfp8? The formats are bf16, fp16"},
       {{path, "--as", "bf16", "--output", path}, "name another file after --output"},

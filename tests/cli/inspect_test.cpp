@@ -5,9 +5,9 @@
 #include <cstring>
 #include <functional>
 
+#include "cli/float_tensors.h"
 #include "cli/run_plimsoll.h"
 #include "io/json.h"
-#include "io/safetensors_writer.h"
 #include "io/temporary_folder.h"
 #include "models/model.h"
 
@@ -17,22 +17,6 @@ namespace {
 using testing::HasSubstr;
 using testing::IsEmpty;
 using testing::Not;
-
-struct Numbers {
-  SafetensorsEntry entry;
-  std::vector<float> values;
-};
-
-void write_file(const std::string& path, const std::vector<Numbers>& tensors,
-                std::vector<std::pair<std::string, std::string>> metadata = {}) {
-  std::vector<SafetensorsEntry> entries;
-  for (const Numbers& tensor : tensors) entries.push_back(tensor.entry);
-  auto writer = SafetensorsWriter::create(path, entries, std::move(metadata));
-  ASSERT_TRUE(writer) << writer.error().message();
-  for (size_t i = 0; i < tensors.size(); ++i)
-    ASSERT_TRUE(writer->write(i, std::as_bytes(std::span(tensors[i].values))));
-  ASSERT_TRUE(writer->finish());
-}
 
 TEST(InspectFile, ShowsEachTensorInNaturalOrder) {
   const TemporaryFolder folder;

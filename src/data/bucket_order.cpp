@@ -63,12 +63,6 @@ BucketOrder::Window BucketOrder::window_of(int64_t position) const {
   return {boundary(window), boundary(window + 1)};
 }
 
-Result<BucketOrder::Place> BucketOrder::at(int64_t position, const LengthOf& length_of,
-                                           std::span<std::byte> scratch) const {
-  const std::scoped_lock lock(mutex_);
-  return find(position, length_of, scratch);
-}
-
 Result<int64_t> BucketOrder::at(int64_t first, std::span<int64_t> positions, const LengthOf& length_of,
                                 std::span<std::byte> scratch) const {
   const std::scoped_lock lock(mutex_);

@@ -34,20 +34,15 @@ class BucketOrder {
  public:
   /// The length of the sequence at a position of the order that is rearranged; called under a lock.
   using LengthOf = std::function<Result<int64_t>(int64_t position, std::span<std::byte> scratch)>;
-  struct Place {
-    int64_t position = 0;  ///< in the order that is rearranged
-    int64_t length = 0;    ///< of its bucket
-  };
 
   /// Everything is sized here. Memory: host_bytes.
   explicit BucketOrder(BucketOrderOptions options);
   /// An upper bound, whatever the data.
   static int64_t host_bytes(int64_t batch_size);
 
-  /// What stands at `position`. Allocates nothing. Async: const, from any thread. Errors: length_of's.
-  Result<Place> at(int64_t position, const LengthOf& length_of, std::span<std::byte> scratch) const;
-  /// The same for positions.size() positions from `first` on: what stands there, and the longest bucket's
-  /// length. Looked up in one go, so that threads which stand far apart do not take each other's windows.
+  /// What stands at positions.size() positions from `first` on, in the order that is rearranged, and the
+  /// longest bucket's length. Looked up in one go, so that threads which stand far apart do not take each
+  /// other's windows. Allocates nothing. Async: const, from any thread. Errors: length_of's.
   Result<int64_t> at(int64_t first, std::span<int64_t> positions, const LengthOf& length_of,
                      std::span<std::byte> scratch) const;
   /// The window around `position`: [begin, end).
@@ -57,6 +52,10 @@ class BucketOrder {
   [[nodiscard]] Window window_of(int64_t position) const;
 
  private:
+  struct Place {
+    int64_t position = 0;  ///< in the order that is rearranged
+    int64_t length = 0;    ///< of its bucket
+  };
   struct Slot {
     Window window = {-1, -1};
     std::vector<int32_t> order;   ///< from place to what stands there, both from the window's beginning

@@ -161,25 +161,6 @@ Result<int64_t> TrainingData::look_up(int64_t first, std::span<int64_t> position
   return sequence_length();
 }
 
-Result<int64_t> TrainingData::row_length(int64_t first, int64_t count, std::span<std::byte> scratch) const {
-  if (!buckets_) return sequence_length();
-  int64_t longest = 0;
-  for (int64_t position = first; position < first + count; ++position) {
-    PLIMSOLL_ASSIGN(const BucketOrder::Place place, buckets_->at(position, length_of(), scratch));
-    longest = std::max(longest, place.length);
-  }
-  return longest;
-}
-
-Result<SequenceCounts> TrainingData::read(int64_t position, const SequenceRows& rows,
-                                          std::span<std::byte> scratch) const {
-  if (buckets_) {
-    PLIMSOLL_ASSIGN(const BucketOrder::Place place, buckets_->at(position, length_of(), scratch));
-    position = place.position;
-  }
-  return read_at(position, rows, scratch);
-}
-
 Result<SequenceCounts> TrainingData::read_at(int64_t looked_up, const SequenceRows& rows,
                                              std::span<std::byte> scratch) const {
   const MixturePlace place = place_of(looked_up);

@@ -80,19 +80,16 @@ class TrainingData {
   [[nodiscard]] int64_t scratch_bytes() const;
   [[nodiscard]] std::span<const std::unique_ptr<SequenceSource>> sources() const { return sources_; }
 
-  /// The least bucket that holds the sequences at positions [first, first + count); sequence_length without
-  /// buckets. Errors: as read.
-  Result<int64_t> row_length(int64_t first, int64_t count, std::span<std::byte> scratch) const;
-  /// The same, and where in the order without buckets each of the sequences stands, for `read_at`; one
-  /// look-up for a whole batch.
+  /// The sequences at positions.size() positions from `first` on, from 0 over the whole run: the least bucket
+  /// that holds them, sequence_length without buckets, and for `read_at` where each stands in the order
+  /// without buckets. A pure function of files, options and positions; one look-up for a whole batch. Errors:
+  /// as read_at.
   Result<int64_t> look_up(int64_t first, std::span<int64_t> positions, std::span<std::byte> scratch) const;
-  /// The sequence at a position that `look_up` gave. Errors: as read.
+  /// The sequence at a position that `look_up` gave. The rows are at least as long as its bucket. Errors:
+  /// kBadData, kIo.
   Result<SequenceCounts> read_at(int64_t looked_up, const SequenceRows& rows,
                                  std::span<std::byte> scratch) const;
-  /// The sequence at `position`, from 0 over the whole run. A pure function of files, options and position.
-  /// The rows are at least as long as its bucket.
-  Result<SequenceCounts> read(int64_t position, const SequenceRows& rows, std::span<std::byte> scratch) const;
-  /// Of all sources. Errors: as read.
+  /// Of all sources. Errors: as read_at.
   Result<uint64_t> fingerprint(std::span<std::byte> scratch) const;
 
  private:

@@ -57,22 +57,23 @@ void BatchFeeder::copy(const LoadedBatch& batch, int64_t first, size_t bucket) {
   }
 }
 
-Result<SequenceCounts> BatchFeeder::read(const TrainingData& data, int64_t first, int64_t end, size_t bucket,
-                                         std::span<std::byte> scratch) {
+Result<SequenceCounts> BatchFeeder::read(const TrainingData& data, std::span<const int64_t> looked_up,
+                                         size_t bucket, std::span<std::byte> scratch) {
   const Inputs& inputs = inputs_[bucket];
   SequenceCounts counts;
   for (int64_t r = 0; r < inputs.tokens.shape().dim(0); ++r) {
     const SequenceRows rows{row_of(inputs.tokens, r), row_of(inputs.targets, r),
                             inputs.doc_start ? row_of(*inputs.doc_start, r) : std::span<int32_t>()};
-    if (first + r >= end) {
+    const auto row = static_cast<size_t>(r);
+    if (row >= looked_up.size()) {
       std::fill(rows.tokens.begin(), rows.tokens.end(), 0);
       std::fill(rows.targets.begin(), rows.targets.end(), kNoTarget);
       std::fill(rows.doc_start.begin(), rows.doc_start.end(), 0);
       continue;
     }
-    PLIMSOLL_ASSIGN(const SequenceCounts row, data.read(first + r, rows, scratch));
-    counts.tokens += row.tokens;
-    counts.targets += row.targets;
+    PLIMSOLL_ASSIGN(const SequenceCounts read, data.read_at(looked_up[row], rows, scratch));
+    counts.tokens += read.tokens;
+    counts.targets += read.targets;
   }
   return counts;
 }

@@ -24,9 +24,9 @@ class BatchFeeder {
   [[nodiscard]] size_t bucket_of(int64_t length) const;
   /// Rows [first, first + micro batch) of a loaded batch to the inputs of a bucket that holds them.
   void copy(const LoadedBatch& batch, int64_t first, size_t bucket);
-  /// The sequences at positions [first, first + micro batch), which the bucket holds; from `end` on rows are
-  /// empty: all targets ignored. Errors: as TrainingData::read.
-  Result<SequenceCounts> read(const TrainingData& data, int64_t first, int64_t end, size_t bucket,
+  /// The sequences at up to a micro-batch of positions that TrainingData::look_up gave, which the bucket
+  /// holds; the rows behind them are empty: all targets ignored. Errors: as TrainingData::read_at.
+  Result<SequenceCounts> read(const TrainingData& data, std::span<const int64_t> looked_up, size_t bucket,
                               std::span<std::byte> scratch);
 
  private:

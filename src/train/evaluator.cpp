@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cmath>
 #include <cstdio>
 
@@ -32,11 +33,15 @@ Result<std::unique_ptr<Evaluator>> Evaluator::open(const RunConfig& config,
   return std::unique_ptr<Evaluator>(new Evaluator(std::move(data), config.training.global_batch_size));
 }
 
+int64_t Evaluator::host_bytes(const RunConfig& config) {
+  return config.training.global_batch_size * int64_t{sizeof(int64_t)};
+}
+
 void Evaluator::bind(runtime::Session& session, std::span<std::byte> scratch, const Prepared& prepared) {
   const std::vector<int64_t>& lengths = prepared.buckets.lengths;
   session_ = &session;
   scratch_ = scratch;
-  micro_batch_size_ = prepared.split.micro_batch_size;
+  micro_batch_size_ = static_cast<size_t>(prepared.split.micro_batch_size);
   feeder_ = std::make_unique<BatchFeeder>(session, lengths);
   for (const int64_t length : lengths)
     programs_.push_back(session.plan().find_program(planner::name_at("eval", length, lengths)));
@@ -44,17 +49,20 @@ void Evaluator::bind(runtime::Session& session, std::span<std::byte> scratch, co
 
 Result<std::optional<EvalEvent>> Evaluator::run(int64_t step, const std::function<bool()>& stopped) {
   const int64_t end = data_.num_sequences();
+  const auto batch_size = static_cast<int64_t>(positions_.size());
   float& sum = *session_->state(planner::kLossState).as<float>();
   double loss = 0;
   SequenceCounts counts;
-  for (int64_t block = 0; block < end; block += global_batch_size_) {
+  for (int64_t block = 0; block < end; block += batch_size) {
     sum = planner::kLossStart;
-    const int64_t block_end = std::min(block + global_batch_size_, end);
-    PLIMSOLL_ASSIGN(const int64_t length, data_.row_length(block, block_end - block, scratch_));
+    const std::span batch =
+        std::span(positions_).first(static_cast<size_t>(std::min(batch_size, end - block)));
+    PLIMSOLL_ASSIGN(const int64_t length, data_.look_up(block, batch, scratch_));
     const size_t bucket = feeder_->bucket_of(length);
-    for (int64_t first = block; first < block_end; first += micro_batch_size_) {
+    for (size_t first = 0; first < batch.size(); first += micro_batch_size_) {
       if (stopped && stopped()) return std::optional<EvalEvent>();
-      PLIMSOLL_ASSIGN(const SequenceCounts read, feeder_->read(data_, first, end, bucket, scratch_));
+      const std::span micro = batch.subspan(first, std::min(micro_batch_size_, batch.size() - first));
+      PLIMSOLL_ASSIGN(const SequenceCounts read, feeder_->read(data_, micro, bucket, scratch_));
       session_->run(programs_[bucket]);
       counts.tokens += read.tokens;
       counts.targets += read.targets;

@@ -6,6 +6,7 @@
 #include <memory>
 #include <optional>
 #include <span>
+#include <vector>
 
 #include "data/training_data.h"
 #include "runtime/session.h"
@@ -22,6 +23,9 @@ class Evaluator {
   static Result<std::unique_ptr<Evaluator>> open(const RunConfig& config, const std::vector<DataFiles>& files,
                                                  const Prepared& prepared);
 
+  /// Bytes that an evaluator takes beside its data's.
+  static int64_t host_bytes(const RunConfig& config);
+
   [[nodiscard]] const TrainingData& data() const { return data_; }
 
   /// Where it runs: a session with the programs `eval` of the plan, and a host buffer to read data through.
@@ -35,10 +39,10 @@ class Evaluator {
 
  private:
   Evaluator(TrainingData data, int64_t global_batch_size)
-      : data_(std::move(data)), global_batch_size_(global_batch_size) {}
+      : data_(std::move(data)), positions_(static_cast<size_t>(global_batch_size)) {}
   TrainingData data_;
-  int64_t global_batch_size_ = 1;
-  int64_t micro_batch_size_ = 1;
+  std::vector<int64_t> positions_;  ///< of a global batch, see TrainingData::look_up
+  size_t micro_batch_size_ = 1;
   runtime::Session* session_ = nullptr;
   std::span<std::byte> scratch_;
   std::unique_ptr<BatchFeeder> feeder_;

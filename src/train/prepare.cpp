@@ -13,6 +13,7 @@
 #include "planner/overhead.h"
 #include "planner/rates.h"
 #include "train/checkpoint_files.h"
+#include "train/evaluator.h"
 
 namespace plimsoll::train {
 namespace {
@@ -65,9 +66,10 @@ int64_t scratch_bytes(const RunConfig& config) { return std::max(kScratchBytes, 
 int64_t host_bytes(const models::Model& model, const RunConfig& config, int threads, Purpose purpose) {
   int64_t tensors = 0;
   for (const auto& p : model.parameters()) tensors += static_cast<int64_t>(p.views.size());
-  const int64_t orders = purpose == Purpose::kTrain && config.data.evaluates() ? 2 : 1;
+  const bool trains = purpose == Purpose::kTrain, evaluates = !trains || config.data.evaluates();
   return scratch_bytes(config) + tensors * kHeaderBytesPerTensor + threads * kReadBytesPerThread +
-         orders * order_host_bytes(config);
+         (trains && evaluates ? 2 : 1) * order_host_bytes(config) +
+         (evaluates ? Evaluator::host_bytes(config) : 0);
 }
 
 int64_t num_ops(const passes::SessionPlan& session) {

@@ -126,7 +126,9 @@ TEST_F(LoaderTest, AMixtureKeepsItsShares) {
   std::vector<int32_t> tokens(kLength), targets(kLength), starts(kLength);
   std::vector<std::byte> scratch(static_cast<size_t>(data.scratch_bytes()));
   for (int64_t p = 0; p < count; ++p) {
-    ASSERT_TRUE(data.read(p, {tokens, targets, starts}, scratch));
+    int64_t at = 0;
+    ASSERT_TRUE(data.look_up(p, std::span(&at, 1), scratch));
+    ASSERT_TRUE(data.read_at(at, {tokens, targets, starts}, scratch));
     of_b += tokens[0] >= 200;
   }
   EXPECT_EQ(of_b, count / 4);

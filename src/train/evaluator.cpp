@@ -6,10 +6,10 @@
 #include <cmath>
 #include <cstdio>
 
-#include "backends/cpu/cpu_backend.h"
 #include "base/process.h"
 #include "base/signals.h"
 #include "train/initialise.h"
+#include "train/ready_run.h"
 #include "train/trainer.h"
 
 namespace plimsoll::train {
@@ -79,31 +79,16 @@ Result<std::optional<EvalEvent>> Evaluator::run(int64_t step, const std::functio
 Status run_evaluation(const RunConfig& config, const EvaluationOptions& options) {
   PLIMSOLL_TRY(check_for_evaluation(config));
   const int threads = num_threads(config);
-  std::optional<cpu::CpuBackend> backend(std::in_place, threads);
-  const PrepareOptions planning{threads, options.dump_ir, Purpose::kEvaluate};
-  PLIMSOLL_ASSIGN(Prepared prepared, prepare_before_data(config, *backend, planning));
   Events events(options.json, 0);
-  const bool follows_data = config.data.buckets.given();
-  if (!follows_data || !prepared.report.fits) events.plan(prepared.report);
-  if (!prepared.report.fits) return does_not_fit(config, prepared);
-  backend.reset();  // its threads: the data is prepared by a process that must have none
-  PLIMSOLL_ASSIGN(const RunData data,
-                  prepare_data(config, {.train = false,
-                                        .vocab_size = prepared.model->vocab_size(),
-                                        .num_threads = threads,
-                                        .progress = options.data_progress,
-                                        .note = [&](const std::string& text) { events.note(text); }}));
-  backend.emplace(threads);
-  if (follows_data) {
-    PLIMSOLL_TRY(prepare_after_data(config, *backend, planning, data.buckets, prepared));
-    events.plan(prepared.report);
-    if (!prepared.report.fits) return does_not_fit(config, prepared);
-  }
-  PLIMSOLL_ASSIGN(const auto evaluator, Evaluator::open(config, data.eval, prepared));
+  PLIMSOLL_ASSIGN(ReadyRun ready, make_ready(config, {threads, options.dump_ir, Purpose::kEvaluate},
+                                             options.data_progress, events));
+  Prepared& prepared = ready.prepared;
+  PLIMSOLL_ASSIGN(const auto evaluator, Evaluator::open(config, ready.data.eval, prepared));
   for (const std::string& line : packing_notes(evaluator->data())) events.note(line);
   if (config.data.buckets.given()) events.note(bucket_note(prepared.buckets));
-  PLIMSOLL_ASSIGN(const auto session, runtime::Session::create(*backend, std::move(prepared.programs.session),
-                                                               {.poison = config.debug.poison}));
+  PLIMSOLL_ASSIGN(const auto session,
+                  runtime::Session::create(*ready.backend, std::move(prepared.programs.session),
+                                           {.poison = config.debug.poison}));
   std::vector<std::byte> scratch(static_cast<size_t>(prepared.host_scratch_bytes));
   PLIMSOLL_ASSIGN(const bool pretrained, evaluates_weights(config.model));
   if (!pretrained) std::fputs("note: there are no weights to read: random ones are evaluated\n", stderr);

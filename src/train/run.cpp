@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "base/signals.h"
+#include "train/ready_run.h"
 #include "train/run_record.h"
 #include "train/trainer.h"
 
@@ -125,32 +126,15 @@ class Run {
 Status run_training(const RunConfig& config, const RunOptions& options) {
   const StopSignals signals(/*outlive_readers=*/true);
   PLIMSOLL_TRY(check_for_training(config));
-  const int threads = num_threads(config);
-  std::optional<cpu::CpuBackend> backend(std::in_place, threads);
-  const PrepareOptions planning{threads, options.dump_ir};
-  PLIMSOLL_ASSIGN(Prepared prepared, prepare_before_data(config, *backend, planning));
   Events events(options.json);
-  const bool follows_data = config.data.buckets.given();
-  if (!follows_data || !prepared.report.fits) events.plan(prepared.report);
-  if (!prepared.report.fits) return does_not_fit(config, prepared);
-  backend.reset();  // its threads: the data is prepared by a process that must have none
-  const Note note = [&](const std::string& text) { events.note(text); };
-  PLIMSOLL_ASSIGN(RunData data, prepare_data(config, {.vocab_size = prepared.model->vocab_size(),
-                                                      .num_threads = threads,
-                                                      .progress = options.data_progress,
-                                                      .note = note}));
-  backend.emplace(threads);
-  if (follows_data) {
-    PLIMSOLL_TRY(prepare_after_data(config, *backend, planning, data.buckets, prepared));
-    events.plan(prepared.report);
-    if (!prepared.report.fits) return does_not_fit(config, prepared);
-  }
+  PLIMSOLL_ASSIGN(ReadyRun ready,
+                  make_ready(config, {num_threads(config), options.dump_ir}, options.data_progress, events));
   TrainerOptions trainer_options;
-  trainer_options.data = std::move(data);
+  trainer_options.data = std::move(ready.data);
   trainer_options.resume = options.resume;
-  trainer_options.note = note;
+  trainer_options.note = [&](const std::string& text) { events.note(text); };
   PLIMSOLL_ASSIGN(const std::unique_ptr<Trainer> trainer,
-                  Trainer::create(config, std::move(prepared), *backend, trainer_options));
+                  Trainer::create(config, std::move(ready.prepared), *ready.backend, trainer_options));
   events.set_total_steps(trainer->total_steps());
   if (trainer->loaded()) events.load(*trainer->loaded());
   return Run(config, options, *trainer, events)();

@@ -1,0 +1,25 @@
+// From a run file to a run that may take its memory: its plan fits and its data lies ready.
+#pragma once
+
+#include <memory>
+
+#include "backends/cpu/cpu_backend.h"
+#include "train/events.h"
+#include "train/prepare.h"
+#include "train/run_data.h"
+
+namespace plimsoll::train {
+
+struct ReadyRun {
+  std::unique_ptr<cpu::CpuBackend> backend;
+  Prepared prepared;
+  RunData data;
+};
+
+/// Plans, has the data made ready by a process of its own, and plans again where the data decides on lengths.
+/// Tells `events` of the plan that is run, or of the one that does not fit, and of the data. Call while no
+/// other thread runs. Errors: as prepare and prepare_data; kDoesNotFit.
+Result<ReadyRun> make_ready(const RunConfig& config, const PrepareOptions& planning,
+                            const DataProgress& progress, Events& events);
+
+}  // namespace plimsoll::train

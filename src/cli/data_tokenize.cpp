@@ -13,9 +13,7 @@
 #include "cli/data_json.h"
 #include "cli/progress.h"
 #include "cli/table.h"
-#include "data/text/encoder_files.h"
-#include "data/text/token_output.h"
-#include "data/text/tokenize.h"
+#include "data/text/text_input.h"
 #include "io/tree.h"
 
 namespace plimsoll::cli {
@@ -152,19 +150,7 @@ Status check_output(const std::string& output, const std::vector<std::string>& i
   return Ok{};
 }
 
-Result<EncoderOptions> encoder_options(const Arguments& arguments, const EncoderFiles& files) {
-  EncoderOptions options;
-  options.loss = *parse_loss_scope(arguments.loss);
-  options.add_special_tokens = arguments.add_special_tokens;
-  options.template_error = files.template_error;
-  if (arguments.append_eos || !arguments.eos_token.empty()) {
-    PLIMSOLL_ASSIGN(options.append_id, files.end_token(arguments.eos_token));
-  }
-  return options;
-}
-
-Result<TokenizeCounts> write_tokens(ExampleReader& reader, const ExampleEncoder& encoder, TokenOutput& output,
-                                    int threads) {
+Result<TokenizeCounts> write_and_show(TextInput& input, TokenOutput& output, int threads) {
   Progress progress;
   const double start = now_seconds();
   TokenizeOptions options{.num_threads = threads > 0 ? threads : num_available_cpus()};
@@ -174,40 +160,28 @@ Result<TokenizeCounts> write_tokens(ExampleReader& reader, const ExampleEncoder&
                   fmt::format("{} tokens  {:.1f} MB/s", grouped(counts.num_tokens),
                               ratio(megabytes(counts.text_bytes), now_seconds() - start)));
   };
-  const TokenSink sink = [&](std::span<const int32_t> ids, std::span<const uint8_t> in_loss, bool continues) {
-    return output.add(ids, in_loss, continues);
-  };
-  PLIMSOLL_ASSIGN(TokenizeCounts counts, tokenize_files(reader, encoder, sink, options));
-  if (counts.num_tokens == 0)
-    return Error{ErrorCode::kBadData, "no example gave a token, so there is nothing to write",
-                 reader.files().front(), "check that these are the files you meant"};
-  PLIMSOLL_TRY(output.finish());
-  return counts;
+  return write_tokens(input, output, options);
 }
 
 Status tokenize(const Arguments& arguments) {
   const double start = now_seconds();
   const StopSignals signals(false);
   PLIMSOLL_ASSIGN(const EncoderFiles files, EncoderFiles::open(arguments.tokenizer, arguments.chat_template));
-  const Tokenizer& tokenizer = *files.tokenizer;
-  PLIMSOLL_ASSIGN(const EncoderOptions options, encoder_options(arguments, files));
-  const ExampleEncoder encoder(tokenizer, files.chat_template.get(), options);
-  ReaderOptions reading;
-  reading.on_error = arguments.on_error == "skip" ? OnError::kSkip : OnError::kFail;
-  reading.text_key = arguments.text_key;
-  reading.cut = [&tokenizer](std::string_view text) { return tokenizer.last_safe_cut(text); };
-  PLIMSOLL_ASSIGN(const auto reader, ExampleReader::open(arguments.inputs, reading));
-  PLIMSOLL_TRY(check_output(arguments.output, reader->files()));
-  const ShardOptions shard{.vocab_size = tokenizer.vocab_size(),
-                           .vocabulary_hash = tokenizer.vocabulary_hash(),
-                           .with_mask = reader->has_json() && options.loss != LossScope::kAll};
-  PLIMSOLL_ASSIGN(TokenOutput output, TokenOutput::create(arguments.output, shard));
-  PLIMSOLL_ASSIGN(TokenizeCounts counts, write_tokens(*reader, encoder, output, arguments.threads));
+  const TextOptions options{.loss = *parse_loss_scope(arguments.loss),
+                            .add_special_tokens = arguments.add_special_tokens,
+                            .append_end = arguments.append_eos || !arguments.eos_token.empty(),
+                            .end_token = arguments.eos_token,
+                            .on_error = arguments.on_error == "skip" ? OnError::kSkip : OnError::kFail,
+                            .text_key = arguments.text_key};
+  PLIMSOLL_ASSIGN(TextInput input, TextInput::open(files, arguments.inputs, options));
+  PLIMSOLL_TRY(check_output(arguments.output, input.reader->files()));
+  PLIMSOLL_ASSIGN(TokenOutput output, TokenOutput::create(arguments.output, input.shard));
+  PLIMSOLL_ASSIGN(TokenizeCounts counts, write_and_show(input, output, arguments.threads));
   std::error_code code;
   const Outcome outcome{
       .counts = std::move(counts),
       .seconds = now_seconds() - start,
-      .vocab_size = tokenizer.vocab_size(),
+      .vocab_size = input.shard.vocab_size,
       .file_bytes = static_cast<int64_t>(std::filesystem::file_size(arguments.output, code)),
       .is_npy = output.is_npy()};
   if (outcome.is_npy && outcome.counts.num_targets < outcome.counts.num_tokens - outcome.counts.num_documents)

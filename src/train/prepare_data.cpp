@@ -1,6 +1,5 @@
-// Files of a run made ready: texts tokenized into the cache, shards packed, in a process of its own.
+// Files of a run made ready: texts tokenized (token_cache.h), shards packed, in a process of its own.
 #include <fmt/format.h>
-#include <sys/stat.h>
 
 #include <algorithm>
 #include <filesystem>
@@ -8,21 +7,15 @@
 #include <utility>
 
 #include "base/child_process.h"
-#include "base/signals.h"
-#include "base/units.h"
 #include "data/shard.h"
-#include "data/text/encoder_files.h"
-#include "data/text/tokenize.h"
-#include "io/checksum.h"
 #include "io/file.h"
 #include "train/data_files.h"
 #include "train/run_data.h"
+#include "train/token_cache.h"
 
 namespace plimsoll::train {
 namespace {
 
-/// Part of every cached file's name: raised when the same files and settings would give other tokens.
-constexpr std::string_view kCacheVersion = "1";
 /// "bytes", or the folder or file of the tokenizer.
 Result<std::string> tokenizer_path(const RunConfig& config) {
   if (config.data.tokenizer != "auto") return config.data.tokenizer;
@@ -35,8 +28,12 @@ Result<std::string> tokenizer_path(const RunConfig& config) {
 /// Makes the data ready; runs in the child.
 class Preparation {
  public:
-  Preparation(const RunConfig& config, const PrepareDataOptions& options)
-      : config_(config), options_(options) {}
+  /// `tokenizer`: "bytes", or where it lies.
+  Preparation(const RunConfig& config, const PrepareDataOptions& options, const std::string& tokenizer)
+      : config_(config),
+        options_(options),
+        cache_(config, options, tokenizer),
+        bytes_(tokenizer == "bytes") {}
 
   Result<RunData> operator()() {
     const DataSettings& data = config_.data;
@@ -102,13 +99,17 @@ class Preparation {
       }
     }
     if (texts.empty()) return paths;
-    PLIMSOLL_ASSIGN(const std::string tokenizer, tokenizer_path(config_));
-    if (tokenizer == "bytes") return as_bytes(std::move(paths), texts);
+    if (bytes_) return as_bytes(std::move(paths), texts);
     if (!paths.empty())
       return Error{ErrorCode::kInvalidArgument, setting + " joins texts and files of tokens", texts.front(),
                    "tokenize the texts first (plimsoll data tokenize), or give data.weights"};
-    PLIMSOLL_ASSIGN(std::string shard, tokenized(texts, tokenizer));
-    return std::vector{std::move(shard)};
+    if (tokenizes_) {
+      PLIMSOLL_ASSIGN(std::string shard, cache_.tokenized(texts));
+      return std::vector{std::move(shard)};
+    }
+    PLIMSOLL_ASSIGN(std::optional<std::string> shard, cache_.find(texts));
+    is_missing_ = is_missing_ || !shard;
+    return shard ? std::vector{std::move(*shard)} : paths;
   }
 
   Result<std::vector<std::string>> as_bytes(std::vector<std::string> paths,
@@ -121,143 +122,8 @@ class Preparation {
     return paths;
   }
 
-  Result<const EncoderFiles*> encoder_files(const std::string& tokenizer) {
-    if (!files_) {
-      PLIMSOLL_ASSIGN(EncoderFiles opened, EncoderFiles::open(tokenizer, config_.data.chat_template));
-      files_.emplace(std::move(opened));
-    }
-    return &*files_;
-  }
-
-  Result<EncoderOptions> encoder_options(const EncoderFiles& files) const {
-    EncoderOptions options;
-    options.loss = *parse_loss_scope(config_.data.loss);
-    options.template_error = files.template_error;
-    if (config_.data.append_eos) {
-      PLIMSOLL_ASSIGN(options.append_id, files.end_token());
-    }
-    return options;
-  }
-
-  /// The name says what the shard was made from, as far as it shows without reading the texts.
-  Result<std::string> cache_path(const std::vector<std::string>& texts, const EncoderFiles& files) const {
-    Checksum sum;
-    const auto add = [&](std::string_view part) {
-      sum.add(part);
-      sum.add(std::string_view("\0", 1));
-    };
-    const DataSettings& data = config_.data;
-    add(kCacheVersion);
-    add(checksum_text(files.tokenizer->vocabulary_hash()));
-    for (const std::string& part :
-         {data.loss, data.text_key, data.on_error, std::string(data.append_eos ? "eos" : "")})
-      add(part);
-    for (const std::string& name :
-         {data.chat_template, files.folder + "/chat_template.jinja", files.folder + "/tokenizer_config.json",
-          files.folder + "/special_tokens_map.json"})
-      add(content_of(name));
-    for (const std::string& path : texts) {
-      std::error_code code;
-      add(std::filesystem::absolute(path, code).string());
-      add(file_state(path));
-    }
-    return fmt::format("{}/tokens-{}.shard", cache_folder(), checksum_text(sum.value()));
-  }
-
-  /// A small file's content, so that a copy of a model's folder is as good as the folder; empty where there
-  /// is none.
-  static std::string content_of(const std::string& path) {
-    constexpr int64_t kMostBytes = int64_t{64} << 20;
-    auto content = path.empty() ? Result<std::string>(std::string()) : read_small_file(path, kMostBytes);
-    return content ? std::move(*content) : std::string();
-  }
-
-  /// Size and time of the last change; empty where there is no such file.
-  static std::string file_state(const std::string& path) {
-    struct stat s = {};
-    if (path.empty() || ::stat(path.c_str(), &s) != 0) return {};
-    return fmt::format("{} {}.{}", s.st_size, s.st_mtim.tv_sec, s.st_mtim.tv_nsec);
-  }
-
-  Result<std::string> tokenized(const std::vector<std::string>& texts, const std::string& tokenizer) {
-    PLIMSOLL_ASSIGN(const EncoderFiles* files, encoder_files(tokenizer));
-    PLIMSOLL_ASSIGN(std::string path, cache_path(texts, *files));
-    if (!tokenizes_) {
-      is_missing_ = is_missing_ || !is_shard(path);
-      return path;
-    }
-    PLIMSOLL_TRY(check_size(*files->tokenizer, tokenizer));
-    if (is_intact(path)) return path;
-    PLIMSOLL_TRY(create_writable_directory(cache_folder()));
-    PLIMSOLL_TRY(tokenize(texts, *files, path));
-    return path;
-  }
-
-  /// A damaged one is made again.
-  static bool is_intact(const std::string& path) {
-    if (!is_shard(path)) return false;
-    const auto shard = Shard::open(path);
-    return shard && shard->verify();
-  }
-
-  /// Before hours of work, not after.
-  Status check_size(const Tokenizer& tokenizer, const std::string& path) const {
-    if (options_.vocab_size == 0 || tokenizer.vocab_size() <= options_.vocab_size) return Ok{};
-    return Error{
-        ErrorCode::kInvalidArgument,
-        fmt::format("the tokenizer has {} ids, the model {}", tokenizer.vocab_size(), options_.vocab_size),
-        path, "set data.tokenizer to the model's own"};
-  }
-
-  Status tokenize(const std::vector<std::string>& texts, const EncoderFiles& files, const std::string& path) {
-    PLIMSOLL_ASSIGN(const EncoderOptions encoding, encoder_options(files));
-    const Tokenizer& tokenizer = *files.tokenizer;
-    const ExampleEncoder encoder(tokenizer, files.chat_template.get(), encoding);
-    ReaderOptions reading;
-    reading.on_error = config_.data.on_error == "skip" ? OnError::kSkip : OnError::kFail;
-    reading.text_key = config_.data.text_key;
-    reading.cut = [&tokenizer](std::string_view text) { return tokenizer.last_safe_cut(text); };
-    PLIMSOLL_ASSIGN(const auto reader, ExampleReader::open(texts, reading));
-    PLIMSOLL_ASSIGN(
-        ShardWriter writer,
-        ShardWriter::create(path, {.vocab_size = tokenizer.vocab_size(),
-                                   .vocabulary_hash = tokenizer.vocabulary_hash(),
-                                   .with_mask = reader->has_json() && encoding.loss != LossScope::kAll}));
-    TokenizeOptions options{.num_threads = options_.num_threads};
-    options.stop = [] { return stop_requested() != 0; };
-    if (options_.progress)
-      options.progress = [&](const TokenizeCounts& counts) {
-        options_.progress(static_cast<double>(counts.bytes_read) /
-                              static_cast<double>(std::max<int64_t>(1, counts.total_bytes)),
-                          fmt::format("tokenizing, {} tokens", counts.num_tokens));
-      };
-    PLIMSOLL_ASSIGN(const TokenizeCounts counts, tokenize_files(
-                                                     *reader, encoder,
-                                                     [&](auto ids, auto in_loss, bool continues) {
-                                                       return writer.add(ids, in_loss, continues);
-                                                     },
-                                                     options));
-    if (counts.num_tokens == 0)
-      return Error{ErrorCode::kBadData, "no example gave a token", texts.front(),
-                   "check that these are the files you meant"};
-    PLIMSOLL_TRY(writer.finish());
-    tell(counts);
-    return Ok{};
-  }
-
-  void tell(const TokenizeCounts& counts) const {
-    if (options_.progress) options_.progress(1, {});
-    if (!options_.note) return;
-    options_.note(fmt::format("tokenized {} document{}, {} tokens, from {}", counts.num_documents,
-                              counts.num_documents == 1 ? "" : "s", counts.num_tokens,
-                              to_string(Bytes(counts.text_bytes))));
-    for (const auto& [reason, count] : counts.skipped.by_reason)
-      options_.note(fmt::format("passed over {} example{}: {}", count, count == 1 ? "" : "s", reason));
-  }
-
   /// Builds the indexes that are not there yet, and so finds what is wrong with the shards.
   Status pack(const RunData& ready) {
-    PLIMSOLL_ASSIGN(const std::string tokenizer, tokenizer_path(config_));
     for (const bool eval : {false, true}) {
       if (!eval && !options_.train) continue;
       std::vector<DataFiles> side = eval ? ready.eval : ready.train;
@@ -266,8 +132,8 @@ class Preparation {
       });
       if (side.empty()) continue;
       TrainingDataOptions options = training_data_options(config_, /*vocab_size=*/0, eval);
-      if (tokenizer != "bytes") {
-        PLIMSOLL_ASSIGN(const EncoderFiles* files, encoder_files(tokenizer));
+      if (!bytes_) {
+        PLIMSOLL_ASSIGN(const EncoderFiles* files, cache_.encoder_files());
         options.vocabulary_hash = files->tokenizer->vocabulary_hash();
       }
       PLIMSOLL_TRY(same_vocabulary(side, options));
@@ -296,13 +162,10 @@ class Preparation {
     return Ok{};
   }
 
-  [[nodiscard]] std::string cache_folder() const {
-    return training_data_options(config_, 0, false).cache_folder;
-  }
-
   const RunConfig& config_;
   const PrepareDataOptions& options_;
-  std::optional<EncoderFiles> files_;
+  TokenCache cache_;
+  const bool bytes_;
   std::string first_shard_;
   uint64_t first_hash_ = 0;
   bool tokenizes_ = true;    ///< false: only looks what is there
@@ -372,9 +235,9 @@ Result<RunData> prepare_data(const RunConfig& config, const PrepareDataOptions& 
   PLIMSOLL_ASSIGN(const std::string tokenizer, tokenizer_path(config));
   const bool ready = (!options.train || is_ready(config.data.train, tokenizer)) &&
                      is_ready(config.data.eval, tokenizer) && config.data.eval_fraction == 0;
-  if (ready) return Preparation(config, options)();  // a few names: nothing to keep apart
+  if (ready) return Preparation(config, options, tokenizer)();  // a few names: nothing to keep apart
   PLIMSOLL_ASSIGN(const std::string text, in_child_process([&]() -> Result<std::string> {
-                    PLIMSOLL_ASSIGN(const RunData data, Preparation(config, options)());
+                    PLIMSOLL_ASSIGN(const RunData data, Preparation(config, options, tokenizer)());
                     std::string packed;
                     put(packed, data.train);
                     put(packed, data.eval);
@@ -391,8 +254,9 @@ Result<RunData> prepare_data(const RunConfig& config, const PrepareDataOptions& 
 
 Buckets find_buckets(const RunConfig& config, bool train) {
   const PrepareDataOptions options{.train = train};
-  if (config.data.buckets.given()) {
-    const auto found = Preparation(config, options).look();
+  const auto tokenizer = tokenizer_path(config);
+  if (config.data.buckets.given() && tokenizer) {
+    const auto found = Preparation(config, options, *tokenizer).look();
     if (found && *found) return **found;
   }
   return buckets_by_settings(config.data);

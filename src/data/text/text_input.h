@@ -1,0 +1,45 @@
+// Files of text opened to be tokenized, and tokenized.
+//
+//   a model's files + settings ─► encoder ┐
+//   files of text ──────────────► reader  ┴─► write_tokens ─► TokenOutput
+#pragma once
+
+#include <memory>
+#include <span>
+#include <string>
+
+#include "base/result.h"
+#include "data/shard.h"
+#include "data/text/encoder_files.h"
+#include "data/text/example_encoder.h"
+#include "data/text/example_reader.h"
+#include "data/text/token_output.h"
+#include "data/text/tokenize.h"
+
+namespace plimsoll {
+
+struct TextOptions {
+  LossScope loss = LossScope::kAuto;
+  bool add_special_tokens = false;  ///< see EncoderOptions
+  bool append_end = false;          ///< end each document with a token,
+  std::string end_token = {};       ///< this one; empty: the one that the tokenizer's files name
+  OnError on_error = OnError::kFail;
+  std::string text_key = {};  ///< see ReaderOptions
+};
+
+struct TextInput {
+  ExampleEncoder encoder;
+  std::unique_ptr<ExampleReader> reader;
+  ShardOptions shard;  ///< of what is made of it
+
+  /// `files` outlives the input; `paths`: files or globs. Errors: as EncoderFiles::end_token and
+  /// ExampleReader::open.
+  static Result<TextInput> open(const EncoderFiles& files, std::span<const std::string> paths,
+                                const TextOptions& options);
+};
+
+/// All of `input` into `output`, which is finished then. Errors: as tokenize_files; kBadData where no example
+/// gave a token; kIo. Nothing is written unless all is.
+Result<TokenizeCounts> write_tokens(TextInput& input, TokenOutput& output, const TokenizeOptions& options);
+
+}  // namespace plimsoll

@@ -233,6 +233,9 @@ bool is_ready(const std::vector<std::string>& patterns, const std::string& token
 
 Result<RunData> prepare_data(const RunConfig& config, const PrepareDataOptions& options) {
   PLIMSOLL_ASSIGN(const std::string tokenizer, tokenizer_path(config));
+  if (options.note)
+    for (const std::string& line : idle_settings(config.data, options.train, tokenizer == "bytes"))
+      options.note(line);
   const bool ready = (!options.train || is_ready(config.data.train, tokenizer)) &&
                      is_ready(config.data.eval, tokenizer) && config.data.eval_fraction == 0;
   if (ready) return Preparation(config, options, tokenizer)();  // a few names: nothing to keep apart

@@ -91,8 +91,10 @@ TEST_F(TextData, TheSameBitsHoweverItIsRead) {
   // From a shard that was made by hand.
   const Outcome made = folder_->run("data tokenize --tokenizer model --input chats.jsonl --output c.shard");
   ASSERT_EQ(made.exit_code, 0) << made.err;
-  ASSERT_EQ(train("shard", "data.train=c.shard").exit_code, 0);
+  const Outcome shard = train("shard", "data.train=c.shard data.loss=all");
+  ASSERT_EQ(shard.exit_code, 0) << shard.err;
   EXPECT_EQ(weights("shard"), expected);
+  EXPECT_THAT(shard.err, HasSubstr("data.loss has no effect on token shards"));
   ASSERT_EQ(train("all", "data.loss=all").exit_code, 0);
   EXPECT_NE(weights("all"), expected) << "the loss' scope";
 }

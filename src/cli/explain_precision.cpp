@@ -33,17 +33,11 @@ struct Row {
   int64_t count = 0;
 };
 
-bool same(const passes::PrecisionChoice& a, const passes::PrecisionChoice& b) {
-  return a.op == b.op && a.layer == b.layer && a.computes == b.computes && a.stores == b.stores &&
-         a.why == b.why;
-}
-
 void print_table(std::span<const passes::PrecisionChoice> choices) {
   std::vector<Row> rows;
   for (passes::PrecisionChoice choice : choices) {
     choice.layer = pattern_of(choice.layer);
-    const auto row =
-        std::find_if(rows.begin(), rows.end(), [&](const Row& r) { return same(r.choice, choice); });
+    const auto row = std::find_if(rows.begin(), rows.end(), [&](const Row& r) { return r.choice == choice; });
     row == rows.end() ? rows.push_back({std::move(choice), 1}) : void(++row->count);
   }
   using enum Table::Align;

@@ -10,8 +10,8 @@
 
 namespace plimsoll::ir {
 
-/// Element types that the graph knows. Arithmetic exists for f32 and i32; the others are declared so that
-/// sizes, printing and planning hold for them from the start.
+/// Element types that the graph knows. Ops compute on f32, bf16, f16 and i32; the 8- and 4-bit types are
+/// declared so that sizes, printing and planning hold for them from the start.
 enum class DType : uint8_t { kF32, kBf16, kF16, kE4m3, kE5m2, kE8m0, kI8, kU8, kI32, kNf4 };
 inline constexpr int kNumDTypes = 10;
 
@@ -21,6 +21,10 @@ std::optional<DType> parse_dtype(std::string_view text);
 /// Bits of one element, scales of block types not counted (nf4: 4).
 int bits(DType dtype);
 bool is_floating(DType dtype);
+/// bf16 and f16: stored in two bytes, computed in f32.
+bool is_short(DType dtype);
+/// Floating dtypes whose values ops compute on: f32 and the short ones.
+bool is_computable(DType dtype);
 
 /// One storage of a logical value: plain types have one ("data"), block types carry their scales beside it.
 struct Component {

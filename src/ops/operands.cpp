@@ -49,7 +49,7 @@ Operands& Operands::floating(std::initializer_list<size_t> singles, std::initial
     else if (is_in(singles, i))
       expect(i, dtype == DType::kF32, "f32");
     else
-      expect(i, is_computable(dtype), "f32, bf16 or f16");
+      expect(i, ir::is_computable(dtype), "f32, bf16 or f16");
   }
   return *this;
 }
@@ -117,17 +117,13 @@ std::vector<ValueId> trimmed(std::vector<ValueId> inputs) {
   return inputs;
 }
 
-bool is_computable(DType dtype) {
-  return dtype == DType::kF32 || dtype == DType::kBf16 || dtype == DType::kF16;
-}
-
 DType widest(DType a, DType b) { return a == b ? a : DType::kF32; }
 
 DType out_dtype(Operands& in, const OpTypes& types, DType otherwise) {
   const auto* named = types.attrs.find("out");
   if (named == nullptr) return otherwise;
   const auto dtype = ir::parse_dtype(types.attrs.str("out"));
-  in.require(dtype && is_computable(*dtype), "out must be f32, bf16 or f16");
+  in.require(dtype && ir::is_computable(*dtype), "out must be f32, bf16 or f16");
   return dtype.value_or(otherwise);
 }
 

@@ -73,9 +73,7 @@ Shape without_last(const Shape& shape);
 /// Operands without absent ones at the end.
 std::vector<ValueId> trimmed(std::vector<ValueId> inputs);
 
-/// Whether arithmetic exists for values of that dtype: f32, and bf16 and f16, which are computed in f32.
-bool is_computable(DType dtype);
-/// Of two of them: f32 where they differ.
+/// Of two computable dtypes: f32 where they differ.
 DType widest(DType a, DType b);
 /// The dtype that attribute `out` names, `otherwise` where it is absent. Where it names none that is
 /// computable: an error in `in`.

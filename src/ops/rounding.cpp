@@ -30,6 +30,8 @@ std::optional<Precision> parse_precision(std::string_view text) {
 
 double rounded(double value, Precision precision) {
   switch (precision) {
+    case Precision::kF32:
+      return rounded(value, ir::DType::kF32);
     case Precision::kTf32:
       return round_to(value, numerics::Format::kTf32);
     case Precision::kBf16:

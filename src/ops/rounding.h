@@ -10,9 +10,9 @@ namespace plimsoll::ops {
 
 /// What the operands of a matrix product are rounded to before they are multiplied; sums are f32 in any case.
 /// tf32: f32's exponent with 10 bits of mantissa.
-enum class Precision { kTf32, kBf16, kF16 };
+enum class Precision { kF32, kTf32, kBf16, kF16 };
 
-/// "tf32", "bf16", "f16": attribute `precision` of ops with products.
+/// "tf32", "bf16", "f16": attribute `precision` of ops with products, which those of f32 do not have.
 std::optional<Precision> parse_precision(std::string_view text);
 
 /// To nearest, ties to even, in one rounding; beyond the range infinite. NaN and infinities are kept.

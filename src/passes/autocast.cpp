@@ -9,6 +9,7 @@
 #include <optional>
 
 #include "ir/op_def.h"
+#include "ops/operands.h"
 #include "ops/rounding.h"
 
 namespace plimsoll::passes {
@@ -148,13 +149,8 @@ class Autocast {
     const DType has = graph_.type(v).dtype;
     if (has == dtype || !ir::is_floating(has) || !ir::is_floating(dtype)) return;
     ValueId& cast = casts_[{v.index, dtype}];
-    if (!cast.valid()) cast = rewriter_.before(id, "cast", {v}, attrs_for(dtype))[0];
+    if (!cast.valid()) cast = rewriter_.before(id, "cast", {v}, ops::with_out({}, dtype))[0];
     graph_.op(id).inputs[i] = cast;
-  }
-  static ir::Attrs attrs_for(DType dtype) {
-    ir::Attrs attrs;
-    if (dtype != DType::kF32) attrs.set("out", std::string(ir::name(dtype)));
-    return attrs;
   }
 
   Status infer(OpId id) {

@@ -39,6 +39,7 @@ struct PrecisionChoice {
   std::string computes;  ///< "bf16 products, f32 sums"; "f32, of bf16 operands"; "f32"
   std::string stores;    ///< dtype of the first result
   std::string why;
+  bool operator==(const PrecisionChoice&) const = default;
 };
 struct AutocastReport {
   Replaced replaced = {};  ///< nothing is; as other passes report it

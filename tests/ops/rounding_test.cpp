@@ -45,7 +45,7 @@ TEST(Rounding, NamesOfPrecisions) {
   EXPECT_EQ(parse_precision("tf32"), Precision::kTf32);
   EXPECT_EQ(parse_precision("bf16"), Precision::kBf16);
   EXPECT_EQ(parse_precision("f16"), Precision::kF16);
-  EXPECT_FALSE(parse_precision("f32"));
+  EXPECT_FALSE(parse_precision("f32"));  // no attribute stands for it
 }
 
 }  // namespace

@@ -11,9 +11,7 @@
 namespace plimsoll::cpu {
 namespace {
 
-bool is_short(const ir::TensorType& type) {
-  return type.shape.rank() > 0 && (type.dtype == ir::DType::kBf16 || type.dtype == ir::DType::kF16);
-}
+bool is_short(const ir::TensorType& type) { return type.shape.rank() > 0 && ir::is_short(type.dtype); }
 
 ir::TensorType widened(ir::TensorType type) {
   if (is_short(type)) type.dtype = ir::DType::kF32;

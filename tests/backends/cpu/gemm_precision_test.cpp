@@ -29,10 +29,10 @@ double to_mantissa(double x, int bits) {
   const double quantum = std::ldexp(1.0, std::ilogb(x) - bits);
   return std::nearbyint(x / quantum) * quantum;
 }
-double rounded(double x, DType dtype) {
+double rounded_operand(double x, DType dtype) {
   return dtype == DType::kBf16 ? to_mantissa(x, 7) : dtype == DType::kF16 ? to_mantissa(x, 10) : x;
 }
-double rounded(double x, Precision p) {
+double rounded_operand(double x, Precision p) {
   return p == Precision::kF32 ? x : to_mantissa(x, p == Precision::kBf16 ? 7 : 10);
 }
 
@@ -80,7 +80,7 @@ struct Operand {
         std::byte{0xff});
     for (int64_t i = 0; i < rows; ++i)
       for (int64_t j = 0; j < columns; ++j)
-        write(rounded(value(i * columns + j, seed), type), type, at(i, j));
+        write(rounded_operand(value(i * columns + j, seed), type), type, at(i, j));
   }
   std::byte* at(int64_t i, int64_t j) {
     return bytes.data() + static_cast<size_t>(i * row_stride + j * col_stride) * size_of(dtype);
@@ -157,7 +157,7 @@ std::vector<double> rounded_lines(const Operand& x, int64_t lines, int64_t k, bo
                                   Precision precision) {
   std::vector<double> values;
   for (int64_t i = 0; i < lines; ++i)
-    for (int64_t q = 0; q < k; ++q) values.push_back(rounded(of_b ? x(q, i) : x(i, q), precision));
+    for (int64_t q = 0; q < k; ++q) values.push_back(rounded_operand(of_b ? x(q, i) : x(i, q), precision));
   return values;
 }
 
@@ -371,7 +371,7 @@ TEST_P(GemmPrecision, LowCIsTheF32COfOneRounding) {
         rounded_once.run(2);
         for (int64_t i = 0; i < 40; ++i)
           for (int64_t j = 0; j < 70; ++j)
-            ASSERT_EQ(rounded_once.c(i, j), rounded(f32.c(i, j), low))
+            ASSERT_EQ(rounded_once.c(i, j), rounded_operand(f32.c(i, j), low))
                 << describe(rounded_once.call) << i << j;
       }
 }
@@ -392,7 +392,7 @@ TEST_P(GemmPrecision, CastsWhilePackingAreCastsBefore) {
       *x = Operand(a ? 40 : 333, a ? 333 : 70, DType::kBf16, layout, 9);
       for (int64_t i = 0; i < (a ? 40 : 333); ++i)
         for (int64_t j = 0; j < (a ? 333 : 70); ++j)
-          write(rounded(f32(i, j), DType::kBf16), DType::kBf16, x->at(i, j));
+          write(rounded_operand(f32(i, j), DType::kBf16), DType::kBf16, x->at(i, j));
     }
     EXPECT_EQ(here.run(2), before.run(2));
   }

@@ -61,14 +61,11 @@ CastRun cast_of(ir::DType from, ir::DType to) {
   return to == kF32 ? HWY_DYNAMIC_DISPATCH(cast_f16_f32) : HWY_DYNAMIC_DISPATCH(cast_f16_bf16);
 }
 
-bool castable(ir::DType dtype) {
-  return dtype == ir::DType::kF32 || dtype == ir::DType::kBf16 || dtype == ir::DType::kF16;
-}
-
 }  // namespace
 
 void cast(const TensorRef& from, const TensorRef& to, ThreadPool& pool) {
-  PLIMSOLL_CHECK(castable(from.type.dtype) && castable(to.type.dtype), "cast of f32, bf16 and f16");
+  PLIMSOLL_CHECK(ir::is_computable(from.type.dtype) && ir::is_computable(to.type.dtype),
+                 "cast of f32, bf16 and f16");
   const int64_t from_bytes = ir::bits(from.type.dtype) / 8, to_bytes = ir::bits(to.type.dtype) / 8;
   const CastRun run = cast_of(from.type.dtype, to.type.dtype);
   const Walk<2> walk({&from, &to});

@@ -7,12 +7,13 @@
 
 #include "backends/cpu/thread_pool.h"
 #include "ir/dtype.h"
+#include "ops/rounding.h"
 
 namespace plimsoll::cpu {
 
-/// What both operands are rounded to (to nearest even) before they are multiplied; sums are always fp32.
-/// kTf32 keeps 10 bits of mantissa, kF16 multiplies fp16 values in fp32 arithmetic.
-enum class Precision { kF32, kTf32, kBf16, kF16 };
+/// What both operands are rounded to (to nearest even) before they are multiplied. kF16 multiplies fp16
+/// values in fp32 arithmetic.
+using ops::Precision;
 
 /// A matrix in memory: elements of `dtype` (f32, bf16 or f16) and the elements, not bytes, between
 /// consecutive rows and columns; any strides are allowed.

@@ -5,6 +5,7 @@
 
 #include "backends/cpu/kernels/gemm.h"
 #include "backends/cpu/kernels/operands.h"
+#include "base/check.h"
 
 namespace plimsoll::cpu {
 namespace {
@@ -70,8 +71,9 @@ StoredRows f32_rows(float* data, int64_t rows, int64_t cols) {
 
 Precision precision_of(const ir::Attrs& attrs, ir::DType a, ir::DType b) {
   if (attrs.find("precision") != nullptr) {
-    const std::string& name = attrs.str("precision");
-    return name == "tf32" ? Precision::kTf32 : name == "bf16" ? Precision::kBf16 : Precision::kF16;
+    const auto precision = ops::parse_precision(attrs.str("precision"));
+    PLIMSOLL_CHECK(precision.has_value(), attrs.str("precision"));
+    return *precision;
   }
   if (a != b || a == ir::DType::kF32) return Precision::kF32;
   return a == ir::DType::kBf16 ? Precision::kBf16 : Precision::kF16;

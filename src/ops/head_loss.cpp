@@ -24,7 +24,8 @@ Result<Types> infer_head_loss(const OpTypes& t) {
   check_precision(in, t);
   in.same_dtype(5, t.inputs[1].dtype);
   const TensorType loss{DType::kF32, Shape{1}};
-  if (t.attrs.flag("grad")) return in.results({loss, t.inputs[0], t.inputs[1]});
+  const TensorType dx{out_dtype(in, t, t.inputs[0].dtype, "dx"), x};
+  if (t.attrs.flag("grad")) return in.results({loss, dx, t.inputs[1]});
   in.require(!t.has(5), "acc_dw needs grad");
   return in.results({loss});
 }
@@ -108,7 +109,11 @@ OpGroup head_loss_ops() {
        .summary = "linear and cross_entropy in chunks of tokens",
        .min_inputs = 4,
        .max_inputs = 6,
-       .attrs = {bool_attr("grad"), bool_attr("transposed"), int_attr("chunk_tokens"), precision_attr()},
+       .attrs = {bool_attr("grad"),
+                 bool_attr("transposed"),
+                 int_attr("chunk_tokens"),
+                 precision_attr(),
+                 {"dx", AttrSpec::Kind::kString, false}},
        .infer = infer_head_loss,
        .vjp = vjp_head_loss,
        .cost = cost_head_loss,

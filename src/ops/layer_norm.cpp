@@ -14,7 +14,8 @@ Result<Types> infer_layer_norm(const OpTypes& t) {
   const Shape& x = t.inputs[0].shape;
   in.floating().shaped(1, Shape{x.dim(-1)}).shaped(2, Shape{x.dim(-1)});
   const TensorType statistic{DType::kF32, without_last(x)};
-  return in.results({t.inputs[0], statistic, statistic});
+  const DType y = out_dtype(in, t, t.inputs[0].dtype);
+  return in.results({{y, x}, statistic, statistic});
 }
 
 Result<Types> infer_add_layer_norm(const OpTypes& t) {
@@ -23,8 +24,8 @@ Result<Types> infer_add_layer_norm(const OpTypes& t) {
   const Shape& x = t.inputs[0].shape;
   in.floating().shaped(1, x).shaped(2, Shape{x.dim(-1)}).shaped(3, Shape{x.dim(-1)});
   const TensorType statistic{DType::kF32, without_last(x)};
-  const TensorType sum{widest(t.inputs[0].dtype, t.inputs[1].dtype), x};
-  return in.results({sum, sum, statistic, statistic});
+  const DType sum = widest(t.inputs[0].dtype, t.inputs[1].dtype), y = out_dtype(in, t, sum);
+  return in.results({{sum, x}, {y, x}, statistic, statistic});
 }
 
 Result<Types> infer_grad(const OpTypes& t, size_t required, std::vector<std::string_view> names) {
@@ -81,8 +82,7 @@ void vjp_add_layer_norm(VjpContext& ctx) {
 ValueId rebuild_add_layer_norm(Builder& b, const Op& fused, size_t output) {
   const Op op = fused;
   if (output == 0) return add(b, op.inputs[0], op.inputs[1]);
-  const LayerNorm norm = layer_norm(b, op.outputs[0], op.inputs[2], op.inputs[3], op.attrs.f64("eps"));
-  return output == 1 ? norm.y : output == 2 ? norm.mean : norm.rstd;
+  return b.ops("layer_norm", {op.outputs[0], op.inputs[2], op.inputs[3]}, op.attrs)[output - 1];
 }
 
 // ---- references
@@ -113,6 +113,7 @@ void reference_layer_norm(RefContext& ctx) {
 void reference_add_layer_norm(RefContext& ctx) {
   for (size_t i = 0; i < ctx.outputs[0]->data.size(); ++i)
     ctx.outputs[0]->data[i] = ctx.inputs[0]->data[i] + ctx.inputs[1]->data[i];
+  store(*ctx.outputs[0]);
   normalise(*ctx.outputs[0], *ctx.inputs[2], *ctx.inputs[3], ctx.op.attrs.f64("eps"), *ctx.outputs[1],
             *ctx.outputs[2], *ctx.outputs[3]);
 }
@@ -162,7 +163,7 @@ OpGroup layer_norm_ops() {
        .summary = "layer normalisation",
        .min_inputs = 3,
        .max_inputs = 3,
-       .attrs = {float_attr("eps")},
+       .attrs = {float_attr("eps"), out_attr()},
        .infer = infer_layer_norm,
        .vjp = vjp_layer_norm,
        .cost = elementwise_cost<7>,
@@ -184,7 +185,7 @@ OpGroup layer_norm_ops() {
        .summary = "sum = x + residual, then layer_norm",
        .min_inputs = 4,
        .max_inputs = 4,
-       .attrs = {float_attr("eps")},
+       .attrs = {float_attr("eps"), out_attr()},
        .infer = infer_add_layer_norm,
        .vjp = vjp_add_layer_norm,
        .cost = elementwise_cost<8>,

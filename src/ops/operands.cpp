@@ -119,11 +119,10 @@ std::vector<ValueId> trimmed(std::vector<ValueId> inputs) {
 
 DType widest(DType a, DType b) { return a == b ? a : DType::kF32; }
 
-DType out_dtype(Operands& in, const OpTypes& types, DType otherwise) {
-  const auto* named = types.attrs.find("out");
-  if (named == nullptr) return otherwise;
-  const auto dtype = ir::parse_dtype(types.attrs.str("out"));
-  in.require(dtype && ir::is_computable(*dtype), "out must be f32, bf16 or f16");
+DType out_dtype(Operands& in, const OpTypes& types, DType otherwise, std::string_view attr) {
+  if (types.attrs.find(attr) == nullptr) return otherwise;
+  const auto dtype = ir::parse_dtype(types.attrs.str(attr));
+  in.require(dtype && ir::is_computable(*dtype), fmt::format("{} must be f32, bf16 or f16", attr));
   return dtype.value_or(otherwise);
 }
 
@@ -136,6 +135,11 @@ void check_precision(Operands& in, const OpTypes& types) {
   const ir::Attr* named = types.attrs.find("precision");
   in.require(named == nullptr || parse_precision(types.attrs.str("precision")),
              "precision must be tf32, bf16 or f16");
+}
+
+void store(RefTensor& result) {
+  if (ir::is_short(result.type.dtype))
+    for (double& v : result.data) v = rounded(v, result.type.dtype);
 }
 
 std::vector<double> operand_of(const RefContext& ctx, const RefTensor& x) {

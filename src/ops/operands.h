@@ -75,15 +75,18 @@ std::vector<ValueId> trimmed(std::vector<ValueId> inputs);
 
 /// Of two computable dtypes: f32 where they differ.
 DType widest(DType a, DType b);
-/// The dtype that attribute `out` names, `otherwise` where it is absent. Where it names none that is
-/// computable: an error in `in`.
-DType out_dtype(Operands& in, const OpTypes& types, DType otherwise);
+/// The dtype that attribute `out`, or `attr`, names, `otherwise` where it is absent. Where it names none that
+/// is computable: an error in `in`.
+DType out_dtype(Operands& in, const OpTypes& types, DType otherwise, std::string_view attr = "out");
 /// `attrs` with {out} where that is not f32.
 ir::Attrs with_out(ir::Attrs attrs, DType dtype);
 AttrSpec out_attr();        ///< optional: the dtype of the result
 AttrSpec precision_attr();  ///< optional: what the products' operands are rounded to, see rounding.h
 /// An error in `in` where attribute `precision` says none that there is.
 void check_precision(Operands& in, const OpTypes& types);
+/// What is computed from a result within its own op is computed from it as it is stored, so that another op
+/// may compute the same from the stored value: rounds a short one.
+void store(RefTensor& result);
 /// The values of `x` as the products take them under attribute `precision` of the op.
 std::vector<double> operand_of(const RefContext& ctx, const RefTensor& x);
 AttrSpec bool_attr(std::string_view name);  ///< optional; absent means false

@@ -13,7 +13,8 @@ Result<Types> infer_rms_norm(const OpTypes& t) {
   if (!in) return in.error();
   const Shape& x = t.inputs[0].shape;
   in.floating().shaped(1, Shape{x.dim(-1)});
-  return in.results({t.inputs[0], {DType::kF32, without_last(x)}});
+  const DType y = out_dtype(in, t, t.inputs[0].dtype);
+  return in.results({{y, x}, {DType::kF32, without_last(x)}});
 }
 
 Result<Types> infer_add_rms_norm(const OpTypes& t) {
@@ -21,8 +22,8 @@ Result<Types> infer_add_rms_norm(const OpTypes& t) {
   if (!in) return in.error();
   const Shape& x = t.inputs[0].shape;
   in.floating().shaped(1, x).shaped(2, Shape{x.dim(-1)});
-  const TensorType sum{widest(t.inputs[0].dtype, t.inputs[1].dtype), x};
-  return in.results({sum, sum, {DType::kF32, without_last(x)}});
+  const DType sum = widest(t.inputs[0].dtype, t.inputs[1].dtype), y = out_dtype(in, t, sum);
+  return in.results({{sum, x}, {y, x}, {DType::kF32, without_last(x)}});
 }
 
 Result<Types> infer_rms_norm_grad(const OpTypes& t) {
@@ -79,8 +80,7 @@ void vjp_add_rms_norm(VjpContext& ctx) {
 ValueId rebuild_add_rms_norm(Builder& b, const Op& fused, size_t output) {
   const Op op = fused;
   if (output == 0) return add(b, op.inputs[0], op.inputs[1]);
-  const RmsNorm norm = rms_norm(b, op.outputs[0], op.inputs[2], op.attrs.f64("eps"));
-  return output == 1 ? norm.y : norm.rstd;
+  return b.ops("rms_norm", {op.outputs[0], op.inputs[2]}, op.attrs)[output - 1];
 }
 
 // ---- references
@@ -105,6 +105,7 @@ void reference_rms_norm(RefContext& ctx) {
 void reference_add_rms_norm(RefContext& ctx) {
   for (size_t i = 0; i < ctx.outputs[0]->data.size(); ++i)
     ctx.outputs[0]->data[i] = ctx.inputs[0]->data[i] + ctx.inputs[1]->data[i];
+  store(*ctx.outputs[0]);
   normalise(*ctx.outputs[0], *ctx.inputs[2], ctx.op.attrs.f64("eps"), *ctx.outputs[1], *ctx.outputs[2]);
 }
 
@@ -147,7 +148,7 @@ OpGroup rms_norm_ops() {
        .summary = "root-mean-square normalisation",
        .min_inputs = 2,
        .max_inputs = 2,
-       .attrs = {float_attr("eps")},
+       .attrs = {float_attr("eps"), out_attr()},
        .infer = infer_rms_norm,
        .vjp = vjp_rms_norm,
        .cost = elementwise_cost<4>,
@@ -169,7 +170,7 @@ OpGroup rms_norm_ops() {
        .summary = "sum = x + residual, then rms_norm",
        .min_inputs = 3,
        .max_inputs = 3,
-       .attrs = {float_attr("eps")},
+       .attrs = {float_attr("eps"), out_attr()},
        .infer = infer_add_rms_norm,
        .vjp = vjp_add_rms_norm,
        .cost = elementwise_cost<5>,

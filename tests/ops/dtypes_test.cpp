@@ -40,6 +40,45 @@ TEST(Dtypes, OfActivationsTheOperands) {
   EXPECT_EQ(results_of("silu_grad", {f32({2}), f16({2})}), "f16[2]");
 }
 
+TEST(Dtypes, OfNormsWhatIsAsked) {
+  const Attrs out{{"eps", 1e-6}, {"out", "bf16"}};
+  const TensorType x = f32({2, 4}), row = f32({4});
+  EXPECT_EQ(results_of("rms_norm", {x, row}, out), "bf16[2,4] f32[2]");
+  EXPECT_EQ(results_of("add_rms_norm", {bf16({2, 4}), x, row}, out), "f32[2,4] bf16[2,4] f32[2]");
+  EXPECT_EQ(results_of("layer_norm", {x, row, row}, out), "bf16[2,4] f32[2] f32[2]");
+  EXPECT_EQ(results_of("add_layer_norm", {x, x, row, row}, out), "f32[2,4] bf16[2,4] f32[2] f32[2]");
+  EXPECT_EQ(results_of("rms_norm", {x, row}, {{"eps", 1e-6}, {"out", "u8"}}),
+            "rms_norm: out must be f32, bf16 or f16");
+}
+
+TEST(Dtypes, OfTheHeadsGradientWhatIsAsked) {
+  Attrs attrs{{"grad", true}, {"transposed", false}, {"chunk_tokens", int64_t{256}}, {"precision", "bf16"}};
+  const std::vector<TensorType> in{bf16({3, 4}), f32({5, 4}), {DType::kI32, {3}}, f32({1})};
+  EXPECT_EQ(results_of("head_loss", in, attrs), "f32[1] bf16[3,4] f32[5,4]");
+  attrs.set("dx", std::string("f32"));
+  EXPECT_EQ(results_of("head_loss", in, attrs), "f32[1] f32[3,4] f32[5,4]");
+}
+
+/// A sum is normed as it is stored, so that its norm can be computed again from it.
+TEST(Dtypes, AShortSumIsRoundedBeforeItIsNormed) {
+  ir::Graph graph;
+  Builder b(graph, ops::find_op);
+  const auto state = [&](const char* name, const TensorType& type) {
+    return b.state({name, type, ir::StateClass::kInput});
+  };
+  const ValueId x = state("x", bf16({1, 2})), y = state("y", bf16({1, 2})), row = state("w", f32({2}));
+  const auto fused = b.ops("add_rms_norm", {x, y, row}, {{"eps", 1e-6}, {"out", "f32"}});
+  const auto again = b.ops("rms_norm", {fused[0], row}, {{"eps", 1e-6}, {"out", "f32"}});
+  reference::Interpreter interpreter(reference::Precision::kStored);
+  interpreter.set("x", {bf16({1, 2}), {1.0, 3.0}});
+  interpreter.set("y", {bf16({1, 2}), {0x1p-8, 0x1p-9}});
+  interpreter.set("w", values({2}, {1.0, 1.0}));
+  ASSERT_TRUE(interpreter.run(graph).ok());
+  EXPECT_EQ(interpreter.value(fused[0]).data, (std::vector<double>{1.0, 3.0}));
+  EXPECT_EQ(interpreter.value(fused[1]).data, interpreter.value(again[0]).data);
+  EXPECT_EQ(interpreter.value(fused[2]).data, interpreter.value(again[1]).data);
+}
+
 TEST(Dtypes, OfMatrixProductsWhatIsAsked) {
   const TensorType x = f32({3, 4}), weight = f32({5, 4});
   EXPECT_EQ(results_of("linear", {x, weight}), "f32[3,5]");

@@ -13,7 +13,8 @@
 
 namespace plimsoll::reference {
 
-/// What is kept of a result between two ops. Arithmetic within an op is in double either way.
+/// What is kept of a result between two ops. Arithmetic within an op is in double either way, on operands of
+/// products rounded to the op's precision and on short sums as they are stored.
 enum class Precision {
   kF64,     ///< all of it
   kStored,  ///< results are rounded to their dtype

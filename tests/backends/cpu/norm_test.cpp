@@ -66,6 +66,55 @@ TEST(Norm, FusedGivesTheBitsOfItsParts) {
     });
 }
 
+constexpr double kBf16Step = 0x1p-8, kF16Step = 0x1p-11;
+
+/// Each operand f32 or short, and y of either; the widest of x and residual is the sum's.
+TEST(Norm, ShortRows) {
+  for (const DType dtype : {DType::kBf16, DType::kF16}) {
+    const double step = dtype == DType::kBf16 ? kBf16Step : kF16Step;
+    Attrs out = kEps;
+    out.set("out", std::string(ir::name(dtype)));
+    for (const Norm& c : {kCases[0], kCases[1], kCases[3]}) {
+      const auto brief = [&](const Tensor& t) { return as(dtype, t); };
+      const Tensor x = brief(c.rows()), dy = brief(c.dy()), residual = brief(c.residual());
+      expect_op({"rms_norm", {x, c.weight()}, kEps}, step);
+      expect_op({"rms_norm", {c.rows(), brief(c.weight())}, out}, step);
+      expect_op({"add_rms_norm", {x, residual, c.weight()}, kEps}, step);
+      expect_op({"add_rms_norm", {x, c.residual(), c.weight()}, out}, step);
+      expect_op({"add_layer_norm", {c.rows(), residual, c.weight(), brief(c.bias())}, out}, step);
+      expect_op({"add_layer_norm", {x, residual, c.weight(), c.bias()}, kEps}, 2 * step);
+      const Tensor rstd = run_cpu({"rms_norm", {x, c.weight()}, kEps})[1];
+      expect_op({"rms_norm_grad", {c.dy(), x, c.weight(), rstd}}, step);
+      expect_op({"rms_norm_grad_add", {dy, x, brief(c.weight()), rstd, residual, brief(c.bias())}}, step);
+      const auto y = run_cpu({"layer_norm", {x, c.weight(), c.bias()}, kEps});
+      expect_op({"layer_norm_grad_add", {dy, x, c.weight(), y[1], y[2], c.residual()}}, step);
+      expect_op({"layer_norm_grad", {dy, c.rows(), brief(c.weight()), y[1], y[2], absent(), brief(c.bias())}},
+                step);
+    }
+  }
+}
+
+/// What recompute relies on where the sum is short; and `out` changes how y is stored, nothing else.
+TEST(Norm, ShortSumsAreNormedAsStored) {
+  for (const Norm& c : kCases)
+    for_each_isa([&](const std::string& isa) {
+      const Tensor x = as(DType::kBf16, c.rows()), residual = as(DType::kBf16, c.residual());
+      const Tensor sum = run_cpu({"add", {x, residual}})[0];
+      const auto rms = run_cpu({"rms_norm", {sum, c.weight()}, kEps});
+      expect_same_bits(run_cpu({"add_rms_norm", {x, residual, c.weight()}, kEps}), {sum, rms[0], rms[1]},
+                       isa);
+      const auto layer = run_cpu({"layer_norm", {sum, c.weight(), c.bias()}, kEps});
+      expect_same_bits(run_cpu({"add_layer_norm", {x, residual, c.weight(), c.bias()}, kEps}),
+                       {sum, layer[0], layer[1], layer[2]}, isa);
+      Attrs out = kEps;
+      out.set("out", std::string("bf16"));
+      const auto wide = run_cpu({"add_rms_norm", {x, c.residual(), c.weight()}, kEps});
+      const Tensor y = run_cpu({"cast", {wide[1]}, {{"out", "bf16"}}})[0];
+      expect_same_bits(run_cpu({"add_rms_norm", {x, c.residual(), c.weight()}, out}), {wide[0], y, wide[2]},
+                       isa);
+    });
+}
+
 // Sequences [from, to) of axis 0.
 Tensor sequences(const Tensor& t, int64_t from, int64_t to) {
   const int64_t each = t.type.num_elements() / t.type.shape.dim(0);

@@ -45,6 +45,9 @@ TEST(Precision, HeadAndLoss) {
     expect_op({"head_loss", {x, weight, targets, scale}, attrs(name)}, 4e-3);
   expect_op({"head_loss", {bf16(x), weight, targets, scale}, attrs("bf16")}, 8e-3);
   expect_op({"head_loss", {bf16(x), bf16(weight), targets, scale}, attrs("")}, 8e-3);
+  Attrs wide = attrs("bf16");
+  wide.set("dx", std::string("f32"));
+  expect_op({"head_loss", {bf16(x), weight, targets, scale}, wide}, 4e-3);
   expect_op({"head_loss",
              {x, weight, targets, scale, scalar(2.0F), normal(Shape{70, 24}, 5, 0.01F)},
              attrs("bf16")},

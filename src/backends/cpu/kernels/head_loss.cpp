@@ -38,8 +38,8 @@ class Chunks {
 // added to from chunk to chunk), what the GEMMs want.
 struct Layout {
   int64_t logits, losses, dw, gemm;
-  Layout(const ir::TensorType& x, const ir::TensorType& weight, int64_t classes, int64_t chunk_rows,
-         const ir::Attrs& attrs, int num_threads) {
+  Layout(const ir::TensorType& x, const ir::TensorType& weight, ir::DType dx, int64_t classes,
+         int64_t chunk_rows, const ir::Attrs& attrs, int num_threads) {
     constexpr auto kFloat = static_cast<int64_t>(sizeof(float));
     const int64_t width = x.shape.dim(-1);
     const Precision precision = precision_of(attrs, x.dtype, weight.dtype);
@@ -50,12 +50,17 @@ struct Layout {
              ? round_up(width * classes * kFloat, runtime::kAlignment)
              : 0;
     gemm = std::max({gemm_workspace_bytes(chunk_rows, classes, width, num_threads, sums),
-                     gemm_workspace_bytes(chunk_rows, width, classes, num_threads, {precision, x.dtype}),
+                     gemm_workspace_bytes(chunk_rows, width, classes, num_threads, {precision, dx}),
                      gemm_workspace_bytes(classes, width, chunk_rows, num_threads, sums),
                      gemm_workspace_bytes(width, classes, chunk_rows, num_threads, sums)});
   }
   [[nodiscard]] int64_t total() const { return logits + losses + dw + gemm; }
 };
+
+/// Of dx, or of x where there is no dx.
+ir::DType dx_dtype(const ir::TensorType& x, const ir::Attrs& attrs) {
+  return attrs.find("dx") == nullptr ? x.dtype : ir::parse_dtype(attrs.str("dx")).value_or(x.dtype);
+}
 
 int64_t num_classes(const ir::Shape& weight, bool transposed) { return weight.dim(transposed ? 1 : 0); }
 
@@ -63,7 +68,8 @@ int64_t workspace_bytes(const ir::OpTypes& types, int num_threads) {
   const ir::TensorType &x = types.inputs[0], &weight = types.inputs[1];
   const Chunks chunks(x.shape, types.attrs.i64("chunk_tokens"));
   const int64_t classes = num_classes(weight.shape, types.attrs.flag("transposed"));
-  return Layout(x, weight, classes, chunks.max_rows(), types.attrs, num_threads).total();
+  return Layout(x, weight, dx_dtype(x, types.attrs), classes, chunks.max_rows(), types.attrs, num_threads)
+      .total();
 }
 
 struct HeadLoss {
@@ -150,7 +156,8 @@ void head_loss(const KernelCall& call, ThreadPool& pool) {
   h.grad = attrs.flag("grad");
   h.classes = num_classes(h.weight.shape(), h.transposed);
   h.sequence = Granules(shape).segment();
-  const Layout layout(type, weight, h.classes, chunks.max_rows(), attrs, pool.num_threads());
+  const Layout layout(type, weight, dx_dtype(type, attrs), h.classes, chunks.max_rows(), attrs,
+                      pool.num_threads());
   PLIMSOLL_CHECK(static_cast<int64_t>(call.workspace.size()) >= layout.total());
   h.logits = reinterpret_cast<float*>(call.workspace.data());
   std::byte* const dw_scratch = call.workspace.data() + layout.logits + layout.losses;

@@ -1,5 +1,6 @@
 // One row of each normalisation, forward and backward. The fused ops differ from the plain ones only in where
-// a row's elements come from, so both run the same code on the same values.
+// a row's elements come from, so both run the same code on the same values: a sum is normed as it is stored.
+// Rows are float pointers, or stored::Any where an operand of the op is bf16 or f16.
 #if defined(PLIMSOLL_BACKENDS_CPU_KERNELS_NORM_ROWS_INL_H_) == defined(HWY_TARGET_TOGGLE)
 #ifdef PLIMSOLL_BACKENDS_CPU_KERNELS_NORM_ROWS_INL_H_
 #undef PLIMSOLL_BACKENDS_CPU_KERNELS_NORM_ROWS_INL_H_
@@ -24,31 +25,29 @@ using vectors::sum_of;
 using vectors::V;
 
 // The elements of a row as they lie.
+template <class Row>
 struct PlainRow {
-  const float* x;
+  Row x;
   template <class Part>
   HWY_INLINE V operator()(int64_t i, Part part) const {
     return load(x + i, part);
   }
 };
 // x + residual, kept in `sum` at the first reading.
-template <class T>
+template <class Row>
 struct SummedRow {
-  const T* x;
-  const float* residual;
-  float* sum;
+  Row x, residual, sum;
   template <class Part>
   HWY_INLINE V operator()(int64_t i, Part part) const {
     const V s = hn::Add(load(x + i, part), load(residual + i, part));
     store(s, sum + i, part);
-    return s;
+    return stored::stored_value(s, sum + i, part);
   }
 };
 
 // y = (x * rstd) * weight. `first` reads the row for the first time, afterwards it lies in x.
-template <class First>
-HWY_INLINE float rms_norm_row(First first, const float* x, const float* weight, float* y, int64_t n,
-                              float eps) {
+template <class First, class X, class W, class Y>
+HWY_INLINE float rms_norm_row(First first, X x, W weight, Y y, int64_t n, float eps) {
   const float squares = sum_of(n, [=](int64_t i, auto part) HWY_ATTR {
     const V v = first(i, part);
     return hn::Mul(v, v);
@@ -66,9 +65,8 @@ struct Moments {
 };
 
 // y = ((x - mean) * rstd) * weight + bias; the variance from the differences.
-template <class First>
-HWY_INLINE Moments layer_norm_row(First first, const float* x, const float* weight, const float* bias,
-                                  float* y, int64_t n, float eps) {
+template <class First, class X, class W, class Y>
+HWY_INLINE Moments layer_norm_row(First first, X x, W weight, W bias, Y y, int64_t n, float eps) {
   const float mean =
       sum_of(n, [=](int64_t i, auto part) HWY_ATTR { return first(i, part); }) / static_cast<float>(n);
   const V m = set(mean);
@@ -77,7 +75,10 @@ HWY_INLINE Moments layer_norm_row(First first, const float* x, const float* weig
     const V v = hn::Sub(load(x + i, part), m);
     return hn::Mul(v, v);
   });
-  for (; whole < n; ++whole) squares += (x[whole] - mean) * (x[whole] - mean);
+  for (; whole < n; ++whole) {
+    const float difference = stored::element(x + whole) - mean;
+    squares += difference * difference;
+  }
   const float rstd = 1.0f / std::sqrt(squares / static_cast<float>(n) + eps);
   const V r = set(rstd);
   for_vectors(n, [=](int64_t i, auto part) HWY_ATTR {
@@ -88,16 +89,17 @@ HWY_INLINE Moments layer_norm_row(First first, const float* x, const float* weig
 }
 
 // What becomes of dx: stored, or added to the residual's gradient.
+template <class Row>
 struct StoreDx {
-  float* dx;
+  Row dx;
   template <class Part>
   HWY_INLINE void operator()(V v, int64_t i, Part part) const {
     store(v, dx + i, part);
   }
 };
+template <class Row>
 struct AddDx {
-  const float* residual;
-  float* dx;
+  Row residual, dx;
   template <class Part>
   HWY_INLINE void operator()(V v, int64_t i, Part part) const {
     store(hn::Add(load(residual + i, part), v), dx + i, part);
@@ -105,9 +107,8 @@ struct AddDx {
 };
 
 // dx = rstd * (dy*weight - xhat*c), c = mean(dy*weight*xhat); dw += dy*xhat.
-template <class Out>
-HWY_INLINE void rms_norm_grad_row(const float* dy, const float* x, const float* weight, float rstd, Out out,
-                                  float* dw, int64_t n) {
+template <class Dy, class X, class W, class Out>
+HWY_INLINE void rms_norm_grad_row(Dy dy, X x, W weight, float rstd, Out out, float* dw, int64_t n) {
   const V r = set(rstd);
   const V c = set(sum_of(n,
                          [=](int64_t i, auto part) HWY_ATTR {
@@ -123,9 +124,9 @@ HWY_INLINE void rms_norm_grad_row(const float* dy, const float* x, const float* 
 }
 
 // dx = rstd * (g - mean(g) - xhat*mean(g*xhat)), g = dy*weight; dw += dy*xhat; db += dy.
-template <class Out>
-HWY_INLINE void layer_norm_grad_row(const float* dy, const float* x, const float* weight, Moments moments,
-                                    Out out, float* dw, float* db, int64_t n) {
+template <class Row, class Out>
+HWY_INLINE void layer_norm_grad_row(Row dy, Row x, Row weight, Moments moments, Out out, float* dw, float* db,
+                                    int64_t n) {
   const V m = set(moments.mean), r = set(moments.rstd);
   const float count = static_cast<float>(n);
   const V mean_g =

@@ -41,7 +41,8 @@ void norm_and_turn(const HeadNorm& a, int64_t begin, int64_t end) {
   const int64_t n = a.x.cols;
   for (int64_t r = begin; r < end; ++r) {
     float* y = a.y.row(r);
-    a.rstd[r] = norms::rms_norm_row(norms::PlainRow{a.x.row(r)}, a.x.row(r), a.weight, y, n, a.eps);
+    a.rstd[r] =
+        norms::rms_norm_row(norms::PlainRow<const float*>{a.x.row(r)}, a.x.row(r), a.weight, y, n, a.eps);
     ropes::rotate<false>(y, a.table.row(r / a.x.group % a.table.rows), y, 1, n / 2);
   }
 }
@@ -53,7 +54,7 @@ void turn_back_and_differentiate(const HeadNorm& a, int64_t begin, int64_t end, 
   for (int64_t r = begin; r < end; ++r) {
     float* dx = a.y.row(r);
     ropes::rotate<true>(a.dy.row(r), a.table.row(r / a.x.group % a.table.rows), dx, 1, n / 2);
-    norms::rms_norm_grad_row(dx, a.x.row(r), a.weight, a.rstd[r], norms::StoreDx{dx}, dw, n);
+    norms::rms_norm_grad_row(dx, a.x.row(r), a.weight, a.rstd[r], norms::StoreDx<float*>{dx}, dw, n);
   }
 }
 

@@ -46,6 +46,15 @@ HWY_INLINE void with_element(ir::DType dtype, F f) {
     f(float());
 }
 
+/// Elements of a dtype that is known at run time alone; the branch is the same all along a row.
+struct Any {
+  std::byte* data;
+  ir::DType dtype;
+  HWY_INLINE Any operator+(int64_t elements) const {
+    return {data + elements * (dtype == ir::DType::kF32 ? 4 : 2), dtype};
+  }
+};
+
 HWY_INLINE V load(const Bf16* p, Full) { return convert::load_bf16(F32(), &p->bits); }
 HWY_INLINE V load(const Bf16* p, Tail t) { return convert::load_bf16_n(F32(), &p->bits, t.count); }
 HWY_INLINE V load(const F16* p, Full) { return convert::load_f16(F32(), &p->bits); }
@@ -54,6 +63,36 @@ HWY_INLINE void store(V v, Bf16* p, Full) { convert::store_bf16(v, F32(), &p->bi
 HWY_INLINE void store(V v, Bf16* p, Tail t) { convert::store_bf16_n(v, F32(), &p->bits, t.count); }
 HWY_INLINE void store(V v, F16* p, Full) { convert::store_f16(v, F32(), &p->bits); }
 HWY_INLINE void store(V v, F16* p, Tail t) { convert::store_f16_n(v, F32(), &p->bits, t.count); }
+
+template <class Part>
+HWY_INLINE V load(Any p, Part part) {
+  if (p.dtype == ir::DType::kF32) return load(reinterpret_cast<const float*>(p.data), part);
+  if (p.dtype == ir::DType::kBf16) return load(reinterpret_cast<const Bf16*>(p.data), part);
+  return load(reinterpret_cast<const F16*>(p.data), part);
+}
+template <class Part>
+HWY_INLINE void store(V v, Any p, Part part) {
+  if (p.dtype == ir::DType::kF32)
+    store(v, reinterpret_cast<float*>(p.data), part);
+  else if (p.dtype == ir::DType::kBf16)
+    store(v, reinterpret_cast<Bf16*>(p.data), part);
+  else
+    store(v, reinterpret_cast<F16*>(p.data), part);
+}
+
+/// What a value that has just been stored reads as.
+template <class Part>
+HWY_INLINE V stored_value(V v, const float*, Part) {
+  return v;
+}
+template <class Part>
+HWY_INLINE V stored_value(V, Any p, Part part) {
+  return load(p, part);
+}
+
+/// One element as f32.
+HWY_INLINE float element(const float* p) { return *p; }
+HWY_INLINE float element(Any p) { return hwy::HWY_NAMESPACE::GetLane(load(p, Tail{1})); }
 
 }  // namespace plimsoll::cpu::HWY_NAMESPACE::stored
 HWY_AFTER_NAMESPACE();

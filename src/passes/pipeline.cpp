@@ -83,6 +83,11 @@ Status run_recompute_cheap(PassState& s) {
   return Ok{};
 }
 
+Status run_short_norms(PassState& s) {
+  PLIMSOLL_ASSIGN(s.short_norms, short_norms(s.graph, {.keep = s.keep}));
+  return Ok{};
+}
+
 Status run_schedule(PassState& s) {
   PLIMSOLL_TRY(schedule(
       s.graph,
@@ -139,6 +144,8 @@ constexpr std::array kPasses = std::to_array<PassEntry>({
      &Options::fuse_optimizer, run_fusion<fuse_optimizer>},
     {"dead-code-3", kBackward, "Ops whose results recompute and fusion have taken over go.",
      &Options::dead_code, run_dead_code},
+    {"short-norms", kBackward, "What products alone read, and round, is stored in their precision at once.",
+     &Options::short_norms, run_short_norms},
     {"schedule", kArrange, "Reorders so that less is alive at once; the last word on order.",
      &Options::schedule, run_schedule},
     {"in-place", kArrange, "Results take the place of operands that die; needs the final order.",
@@ -214,7 +221,19 @@ Result<AutodiffReport> Pipeline::differentiate(ir::Graph& graph, AutodiffOptions
 
 Status Pipeline::backward(ir::Graph& graph, std::span<ir::ValueId> keep) {
   PassState state{graph, options_};
-  return run_keeping(Phase::kBackward, state, keep);
+  PLIMSOLL_TRY(run_keeping(Phase::kBackward, state, keep));
+  note_short_norms(graph, state.short_norms);
+  return Ok{};
+}
+
+void Pipeline::note_short_norms(const ir::Graph& graph, const ShortNormsReport& report) {
+  for (const ir::OpId id : report.shortened) {
+    const ir::Op& op = graph.op(id);
+    const std::string y = op.attrs.str("out");
+    for (PrecisionChoice& choice : precision_.choices)
+      if (choice.op == op.def->name && choice.layer == op.layer)
+        choice.stores = op.def->name.starts_with("add") ? "f32, y " + y : y;  // behind the sum
+  }
 }
 
 Result<InPlaceReport> Pipeline::arrange(ir::Graph& graph, std::span<ir::ValueId> keep) {

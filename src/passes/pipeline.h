@@ -17,6 +17,7 @@
 #include "passes/autocast.h"
 #include "passes/autodiff.h"
 #include "passes/in_place.h"
+#include "passes/short_norms.h"
 
 namespace plimsoll::passes {
 
@@ -32,6 +33,7 @@ struct PipelineOptions {
   bool fuse_embedding_grads = true;
   bool fuse_optimizer = true;
   bool recompute_cheap = true;
+  bool short_norms = true;
   bool schedule = true;
   bool in_place = true;
 
@@ -69,6 +71,7 @@ struct PassState {
   ir::OpId last_forward_op = {};  ///< the op that gives the loss; backward stands after it
   InPlaceReport in_place = {};
   AutocastReport precision = {};
+  ShortNormsReport short_norms = {};
 };
 
 /// One line of the ordered list.
@@ -100,13 +103,14 @@ class Pipeline {
 
   [[nodiscard]] const std::vector<PassTiming>& timings() const { return timings_; }
   [[nodiscard]] const PipelineOptions& options() const { return options_; }
-  /// What each op of the forward graph runs in; empty where no pass has changed it.
+  /// What each op of the forward graph runs in; empty where no pass has changed it. Complete behind backward.
   [[nodiscard]] const AutocastReport& precision() const { return precision_; }
 
  private:
   Status run(Phase phase, PassState& state);
   Status run_one(const PassEntry& entry, PassState& state);
   Status dump(const PassEntry& entry, const ir::Graph& graph) const;
+  void note_short_norms(const ir::Graph& graph, const ShortNormsReport& report);
   Status run_keeping(Phase phase, PassState& state, std::span<ir::ValueId> keep);
 
   PipelineOptions options_;

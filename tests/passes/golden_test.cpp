@@ -29,6 +29,7 @@
 #include "passes/in_place.h"
 #include "passes/recompute_cheap.h"
 #include "passes/schedule.h"
+#include "passes/short_norms.h"
 
 namespace plimsoll {
 namespace {
@@ -120,6 +121,7 @@ const std::map<std::string, RunPass>& runs() {
       {"in_place", run_in_place},
       {"recompute_cheap", run_recompute_cheap},
       {"schedule", run_schedule},
+      {"short_norms", plain<passes::short_norms>},
   };
   return kRuns;
 }

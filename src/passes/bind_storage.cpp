@@ -137,15 +137,22 @@ class Binder {
       if (alias != aliases.end()) {
         const Place source = place(op.inputs[static_cast<size_t>(alias->input)]);
         place(out) = source;
+        note_gradient(out);
         continue;
       }
       binding_.storages.push_back(
           {-1, graph_.type(out).bytes().count, 0, 0, Category::kActivations, graph_.value(out).space, id});
-      if (std::binary_search(gradients_.begin(), gradients_.end(), out))
-        binding_.storages.back().category = Category::kGradients;
       place(out) = {static_cast<int32_t>(binding_.storages.size()) - 1, 0,
                     ir::dense_strides(graph_.type(out).shape)};
+      note_gradient(out);
     }
+  }
+
+  /// What becomes a gradient in place, as a tied head's does at the embedding, was one from the start.
+  void note_gradient(ValueId v) {
+    Category& category = binding_.storages[static_cast<size_t>(place(v).storage)].category;
+    if (category == Category::kActivations && std::binary_search(gradients_.begin(), gradients_.end(), v))
+      category = Category::kGradients;
   }
 
   void place_views(const Op& op) {

@@ -10,7 +10,7 @@ namespace plimsoll::passes {
 namespace {
 
 /// Fuses the norm `id` with the addition that makes its operand; false where the pattern is not there.
-bool fuse(Rewriter& rw, ir::OpId id) {
+bool fuse(ir::Graph& graph, Rewriter& rw, ir::OpId id) {
   const ir::Op norm = rw.op(id);
   const bool rms = norm.def->name == "rms_norm";
   if (!rms && norm.def->name != "layer_norm") return false;
@@ -22,6 +22,7 @@ bool fuse(Rewriter& rw, ir::OpId id) {
   std::vector<ir::ValueId> operands = {add.inputs[0], add.inputs[1]};
   operands.insert(operands.end(), norm.inputs.begin() + 1, norm.inputs.end());
   const auto fused = rw.before(id, rms ? "add_rms_norm" : "add_layer_norm", operands, norm.attrs);
+  graph.op(rw.producer_id(fused[0])).recomputed = norm.recomputed;
   rw.remove(id);
   rw.remove(add_id);
   rw.replace(add.outputs[0], fused[0]);
@@ -34,7 +35,7 @@ bool fuse(Rewriter& rw, ir::OpId id) {
 Result<FuseNormsReport> fuse_norms(ir::Graph& graph, const FuseNormsOptions& options) {
   Rewriter rw(graph, options.keep);
   FuseNormsReport report;
-  for (const ir::OpId id : rw.order()) report.fused += fuse(rw, id) ? 1 : 0;
+  for (const ir::OpId id : rw.order()) report.fused += fuse(graph, rw, id) ? 1 : 0;
   PLIMSOLL_ASSIGN(report.replaced, rw.finish());
   return report;
 }

@@ -135,6 +135,8 @@ constexpr std::array kPasses = std::to_array<PassEntry>({
     {"recompute-cheap", kBackward,
      "Norm outputs and activations are rebuilt in backward, as their operands are kept anyway.",
      &Options::recompute_cheap, run_recompute_cheap},
+    {"fuse-norms-2", kBackward, "A residual sum that is rebuilt is normed in the same sweep.",
+     &Options::fuse_norms, run_fusion<fuse_norms>},
     {"fuse-norm-grads", kBackward, "A norm's input gradient goes into the residual stream's in one sweep.",
      &Options::fuse_norm_grads, run_fusion<fuse_norm_grads>},
     {"fuse-embedding-grads", kBackward, "A tied table's gradient takes the embedding's rows in place.",

@@ -20,9 +20,9 @@ using ir::Op;
 using ir::OpId;
 using ir::ValueId;
 
-/// The arithmetic that a freed byte may cost. Norms, activations and dropout do 1 to 5 operations a byte of
-/// their result, which is below what memory takes for the byte; a table of sines in double does far more.
-constexpr double kMaxFlopsPerByte = 6;
+/// The arithmetic that a freed element may cost. Norms, activations and dropout do 4 to 20 operations for
+/// one, which is below what memory takes for it, in two bytes too; a table of sines in double does far more.
+constexpr double kMaxFlopsPerElement = 24;
 /// A result is worth it only as this share of the largest that its op makes, or of what rebuilding reads:
 /// rstd is a row's, not an element's.
 constexpr int64_t kMinShareOfResults = 2;
@@ -131,6 +131,7 @@ class Recompute {
     const size_t place = first_backward_use(v);
     if (place == kNever || !worth_it(op, v)) return;
     std::optional<Clone> clone = build(op, output, place);
+    if (!clone) clone = build_from_smaller(op, output, place);
     if (!clone) return;
     for (const size_t d : clone->depends) move_up(d, place);
     redirect(v, clone->value, *clone);
@@ -138,6 +139,32 @@ class Recompute {
     clones_.push_back(std::move(*clone));
     ++report_.recomputed;
     report_.saved += graph_.type(v).bytes();
+  }
+
+  /// The same where one operand has to be kept for it.
+  std::optional<Clone> build_from_smaller(const Op& op, size_t output, size_t place) {
+    const ValueId kept = kept_instead(op, op.outputs[output], place);
+    if (!kept.valid()) return std::nullopt;
+    std::optional<Clone> clone = build(op, output, place, kept);
+    if (!clone) return std::nullopt;
+    last_use_[slot(kept)] = std::max(last_use_[slot(kept)], place);
+    report_.saved = report_.saved - graph_.type(kept).bytes();
+    return clone;
+  }
+
+  /// The one operand that is not at hand at `place`, where it is smaller than `v`: kept in its stead.
+  [[nodiscard]] ValueId kept_instead(const Op& op, ValueId v, size_t place) const {
+    ValueId found;
+    for (const ValueId in : op.inputs) {
+      if (!in.valid() || available(in, place)) continue;
+      const ValueId owner = root(in);
+      const bool may = !found.valid() && clone_of_[slot(owner)] == kNever &&
+                       overwritten_[slot(owner)] >= place &&
+                       graph_.type(owner).bytes() < graph_.type(v).bytes();
+      if (!may) return {};
+      found = owner;
+    }
+    return found;
   }
 
   [[nodiscard]] bool worth_it(const Op& op, ValueId v) const {
@@ -149,11 +176,13 @@ class Recompute {
     int64_t result = 0;
     for (const ValueId out : op.outputs) result = std::max(result, graph_.type(out).bytes().count);
     return bytes * kMinShareOfOperands >= operand && bytes * kMinShareOfResults >= result &&
-           ir::op_cost(graph_, op).flops <= kMaxFlopsPerByte * static_cast<double>(bytes);
+           ir::op_cost(graph_, op).flops <=
+               kMaxFlopsPerElement * static_cast<double>(graph_.type(v).num_elements());
   }
 
-  /// Appends the ops that give the value again; nothing where an operand is not at hand at `place`.
-  std::optional<Clone> build(const Op& op, size_t output, size_t place) {
+  /// Appends the ops that give the value again; nothing where an operand is not at hand at `place` nor is
+  /// `kept` from now on.
+  std::optional<Clone> build(const Op& op, size_t output, size_t place, ValueId kept = {}) {
     const size_t known = graph_.num_ops();
     builder_.set_layer(op.layer);
     Clone clone;
@@ -167,7 +196,7 @@ class Recompute {
       graph_.op(id).recomputed = true;
       for (size_t i = 0; i < graph_.op(id).inputs.size(); ++i) {
         const ValueId v = graph_.op(id).inputs[i];
-        if (!v.valid() || slot(v) >= num_values_ || available(v, place)) continue;
+        if (!v.valid() || slot(v) >= num_values_ || available(v, place) || root(v) == kept) continue;
         const ValueId again = rebuilt(v, clone, views);
         if (!again.valid()) return std::nullopt;
         graph_.op(id).inputs[i] = again;

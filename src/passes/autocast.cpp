@@ -31,11 +31,29 @@ bool takes_attr(const Op& op, std::string_view name) {
                      [&](const ir::AttrSpec& a) { return a.name == name; });
 }
 
-/// The pattern against the op's name, its layer, or the layer's end from a dot on.
-bool matches(const std::string& pattern, const Op& op) {
-  const auto is = [&](const std::string& text) { return fnmatch(pattern.c_str(), text.c_str(), 0) == 0; };
-  return is(std::string(op.def->name)) || is(op.layer) ||
-         fnmatch(("*." + pattern).c_str(), op.layer.c_str(), 0) == 0;
+/// The pattern against the names of an op; the first is the op's own.
+bool matches(const std::string& pattern, const std::vector<std::string>& names) {
+  const auto is = [](const std::string& glob, const std::string& text) {
+    return fnmatch(glob.c_str(), text.c_str(), 0) == 0;
+  };
+  return is(pattern + "_*", names[0]) || std::any_of(names.begin(), names.end(), [&](const auto& name) {
+           return is("*." + pattern + ".*", "." + name + ".");
+         });
+}
+
+/// What patterns are held against: the op's name, its layer, the parameters among its operands.
+std::vector<std::string> names_of(const ir::Graph& graph, const Op& op) {
+  std::vector<std::string> names{std::string(op.def->name)};
+  if (!op.layer.empty()) names.push_back(op.layer);
+  for (ValueId v : op.inputs) {
+    if (!v.valid()) continue;
+    const Op* producer = &graph.op(graph.value(v).producer);
+    while (producer->def->is_view) producer = &graph.op(graph.value(producer->inputs[0]).producer);
+    if (producer->def->name != "state") continue;
+    const ir::StateDecl* state = graph.find_state(producer->attrs.str("name"));
+    if (state != nullptr && state->state_class == ir::StateClass::kParameter) names.push_back(state->name);
+  }
+  return names;
 }
 
 class Autocast {
@@ -97,13 +115,21 @@ class Autocast {
     std::string why;
   };
 
+  const PrecisionOverride* overriding(const Op& op) {
+    if (options_.overrides.empty() || op.def->autocast != AutocastClass::kLowPrecision) return nullptr;
+    const std::vector<std::string> names = names_of(graph_, op);
+    report_.names.insert(report_.names.end(), names.begin(), names.end());
+    for (size_t i = 0; i < options_.overrides.size(); ++i) {
+      if (!matches(options_.overrides[i].pattern, names)) continue;
+      report_.used[i] = true;
+      return &options_.overrides[i];
+    }
+    return nullptr;
+  }
+
   Choice choose(const Op& op) {
-    for (size_t i = 0; i < options_.overrides.size(); ++i)
-      if (matches(options_.overrides[i].pattern, op)) {
-        report_.used[i] = true;
-        return {options_.overrides[i].precision,
-                fmt::format("precision_overrides: {}", options_.overrides[i].pattern)};
-      }
+    if (const PrecisionOverride* o = overriding(op); o != nullptr)
+      return {o->precision, fmt::format("precision_overrides: {}", o->pattern)};
     switch (op.def->autocast) {
       case AutocastClass::kLowPrecision:
         return {options_.precision.empty() ? "f32" : options_.precision, "matrix products"};

@@ -16,8 +16,10 @@
 
 namespace plimsoll::passes {
 
-/// Ops whose name or layer matches `pattern` (fnmatch(3): * and ?; the whole layer or its last parts) run in
-/// `precision`.
+/// Ops with products (class kLowPrecision) run in `precision` where `pattern` (fnmatch(3): * and ?) matches
+/// their name, its beginning up to an underscore (attention: attention_packed too), or some parts in a row of
+/// their layer or of the name of a state that they multiply with: "mlp" and "layers.0" are all within,
+/// "down_proj" what has that weight. Of several patterns the first that matches.
 struct PrecisionOverride {
   std::string pattern;
   std::string precision;  ///< "f32", "tf32", "bf16", "f16"
@@ -44,7 +46,8 @@ struct PrecisionChoice {
 struct AutocastReport {
   Replaced replaced = {};  ///< nothing is; as other passes report it
   std::vector<PrecisionChoice> choices = {};
-  std::vector<bool> used = {};  ///< by override: whether it matched an op
+  std::vector<bool> used = {};          ///< by override: whether it matched an op with products
+  std::vector<std::string> names = {};  ///< with overrides: ops with products, their layers, their weights
 };
 
 /// Runs behind the forward fusions and before autodiff, whose derivatives take on the precision of their ops.

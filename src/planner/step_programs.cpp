@@ -108,8 +108,14 @@ class ProgramBuilder {
     b.assign(kLossState, loss);
     PLIMSOLL_TRY(b.status());
     PLIMSOLL_TRY(pipeline.forward(graph, {&loss, 1}));
-    if (result_.precision.empty()) result_.precision = pipeline.precision().choices;
+    note_overrides(pipeline.precision());
     return Ok{};
+  }
+  void note_overrides(const passes::AutocastReport& report) {
+    result_.overrides_used.resize(options_.pipeline.precision_overrides.size());
+    for (size_t i = 0; i < report.used.size(); ++i)
+      result_.overrides_used[i] = result_.overrides_used[i] || report.used[i];
+    if (result_.overridable.empty()) result_.overridable = report.names;
   }
 
   /// A program with gradients; `step` goes on to the update, the others end in accumulators.
@@ -215,6 +221,7 @@ class ProgramBuilder {
   Result<passes::Program> finish(Graph graph, passes::Pipeline& pipeline) {
     PLIMSOLL_ASSIGN(passes::Program program,
                     finish_program(std::move(graph), pipeline, options_.memory, backend_));
+    if (result_.precision.empty()) result_.precision = pipeline.precision().choices;
     add_cost(program.graph);
     result_.timings.insert(result_.timings.end(), pipeline.timings().begin(), pipeline.timings().end());
     return program;

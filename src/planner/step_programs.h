@@ -91,6 +91,8 @@ struct TrainingPrograms {
   std::vector<passes::PassTiming> timings;
   /// Of the forward ops of the first program; none where all is f32.
   std::vector<passes::PrecisionChoice> precision;
+  std::vector<bool> overrides_used;      ///< by precision override: whether it matched in any program
+  std::vector<std::string> overridable;  ///< with overrides: names that they could match, see autocast.h
 };
 
 /// Builds, optimises, binds and plans every program. `backend` is asked for workspaces and strides alone.

@@ -14,6 +14,7 @@
 #include "planner/rates.h"
 #include "train/checkpoint_files.h"
 #include "train/evaluator.h"
+#include "train/precision.h"
 
 namespace plimsoll::train {
 namespace {
@@ -54,8 +55,7 @@ planner::StepOptions step_options(const RunConfig& config, const BatchSplit& spl
   options.optimizer = {config.training.optimizer, config.clip_norm(), config.training.momentum > 0};
   if (config.scales_loss()) options.optimizer.loss_scaling = loss_scaling(config.training.loss_scale);
   options.decay_all = config.training.weight_decay_scope == "all";
-  const std::string& precision = config.training.precision;
-  if (precision != "fp32") options.pipeline.precision = precision == "fp16" ? "f16" : precision;
+  set_precision(config.training, options.pipeline);
   options.pipeline.recompute_cheap = config.memory.recompute.mode != "none";
   options.memory.separate = config.debug.plan == "separate";
   return options;
@@ -120,6 +120,7 @@ Result<std::pair<planner::TrainingPrograms, planner::PlanReport>> plan_split(
                                               prepare_options.buckets->lengths, prepare_options.purpose);
   options.pipeline.dump_dir = prepare_options.dump_ir;
   PLIMSOLL_ASSIGN(auto programs, planner::build_training_programs(model, options, backend));
+  PLIMSOLL_TRY(check_overrides_used(programs, config.training));
   planner::PlanReport report;
   report.host_pageable_bytes = host_bytes(model, config, num_threads, prepare_options.purpose);
   if (options.training) {

@@ -203,12 +203,23 @@ Status check_data(const RunConfig& config) {
   return check_buckets(data);
 }
 
+/// A residual stream in the low precision takes one of 16 bits.
+Status check_precision(const TrainingSettings& training) {
+  const std::string& precision = training.precision;
+  if (training.residual_in_fp32 || precision == "bf16" || precision == "fp16") return Ok{};
+  return wrong(fmt::format("training.residual_in_fp32 is false, and training.precision is {}: the residual "
+                           "stream would be fp32 all the same",
+                           precision),
+               "set training.precision=bf16, or training.residual_in_fp32=true");
+}
+
 /// What must hold between settings; derives what follows from them.
 Status check_run(RunConfig& config, const Given& given) {
   PLIMSOLL_TRY(check_data(config));
   PLIMSOLL_TRY(check_batch(config.training, given));
   PLIMSOLL_TRY(check_device(config.runtime.device));
   PLIMSOLL_TRY(check_optimizer(config, given));
+  PLIMSOLL_TRY(check_precision(config.training));
   if (config.training.eval_steps > 0 && !config.data.evaluates())
     return wrong("training.eval_steps is given, but data.eval names no data",
                  "set data.eval, or training.eval_steps=0");
@@ -271,6 +282,12 @@ Status check_supported(RunConfig& config) {
 
 bool RunConfig::dumps(std::string_view kind) const {
   return std::find(debug.dump.begin(), debug.dump.end(), kind) != debug.dump.end();
+}
+
+bool RunConfig::computes_in(std::string_view precision) const {
+  const PrecisionOverrides& overrides = training.precision_overrides;
+  return training.precision == precision || std::any_of(overrides.begin(), overrides.end(),
+                                                        [&](const auto& o) { return o.second == precision; });
 }
 
 std::optional<double> RunConfig::clip_norm() const {

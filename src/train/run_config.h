@@ -7,6 +7,7 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "base/result.h"
@@ -64,6 +65,9 @@ struct DataSettings {
   [[nodiscard]] bool evaluates() const { return !eval.empty() || eval_fraction > 0; }
 };
 
+/// training.precision_overrides: pattern and precision, in the order in which they are tried.
+using PrecisionOverrides = std::vector<std::pair<std::string, std::string>>;
+
 struct Fp8Settings {
   std::string recipe = "delayed";
   int64_t margin = 0;
@@ -105,6 +109,8 @@ struct TrainingSettings {
   std::optional<int64_t> max_steps = {};
   std::optional<double> num_epochs = {};  ///< neither this nor max_steps: one epoch
   std::string precision = "fp32";
+  PrecisionOverrides precision_overrides = {};
+  bool residual_in_fp32 = true;  ///< false: the residual stream is stored in a precision of 16 bits
   Fp8Settings fp8 = {};
   LossScaleSettings loss_scale = {};
   std::string optimizer = "adamw";  ///< adam: as adamw without decay; sgd: as torch.optim.SGD
@@ -193,6 +199,8 @@ struct RunConfig {
 
   /// Whether a debug dump of this kind is asked for ("loss", "gradients", "logits", "parameters").
   [[nodiscard]] bool dumps(std::string_view kind) const;
+  /// Whether some products run in that precision ("bf16"), by training.precision or an override.
+  [[nodiscard]] bool computes_in(std::string_view precision) const;
   /// The gradient norm at which to clip, nothing where clipping is off.
   [[nodiscard]] std::optional<double> clip_norm() const;
   /// Whether the loss is scaled: fp16 alone needs it.

@@ -109,6 +109,11 @@ void add_training(std::vector<Setting>& list) {
             "instead of max_steps: passes over the data; neither means one", 0, 1e9));
   add(plain(PLIMSOLL_FIELD(training.precision), kWhat, "arithmetic of the matrix products",
             {"fp32", "tf32", "bf16", "fp16", "fp8"}));
+  add(plain(PLIMSOLL_FIELD(training.precision_overrides), kWhat,
+            "products of matching ops or layers run in another: {lm_head: fp32}; the first match wins",
+            {"fp32", "tf32", "bf16", "fp16"}));
+  add(plain(PLIMSOLL_FIELD(training.residual_in_fp32), kWhat,
+            "keep the residual stream fp32; false: in bf16 or fp16, as training.precision says"));
   add(plain(PLIMSOLL_FIELD(training.fp8.recipe), kWhat, "fp8: how scales are chosen",
             {"delayed", "current", "block", "mxfp8", "nvfp4"}));
   add(number(PLIMSOLL_FIELD(training.fp8.margin), kWhat,

@@ -110,6 +110,43 @@ Status assign(const Setting& setting, const Tree& value, std::vector<double>* fi
   return Ok{};
 }
 
+/// A path of the command line is cut at its dots, a pattern's own as well: nested maps are joined again.
+Status read_overrides(const Setting& setting, const std::string& prefix, const Tree& map,
+                      PrecisionOverrides& overrides) {
+  for (const auto& [key, value] : map.members) {
+    const std::string pattern = prefix + key;
+    if (value.kind == Kind::kMap) {
+      PLIMSOLL_TRY(read_overrides(setting, pattern + ".", value, overrides));
+      continue;
+    }
+    std::string precision;
+    auto status = assign(setting, value, &precision);
+    if (!status) {
+      Error error = std::move(status).error();
+      error.what = fmt::format("{}: {} is {}, expected one of {}", setting.path, pattern.substr(0, 100),
+                               value.describe(), fmt::join(setting.choices, ", "));
+      return error;
+    }
+    overrides.emplace_back(pattern, std::move(precision));
+  }
+  return Ok{};
+}
+
+/// What is given later is tried before what was there, and replaces it where the pattern is the same.
+Status assign(const Setting& setting, const Tree& value, PrecisionOverrides* field) {
+  if (value.kind != Kind::kMap && !value.is_null()) return wrong(setting, value);
+  PrecisionOverrides overrides;
+  PLIMSOLL_TRY(read_overrides(setting, "", value, overrides));
+  for (auto& before : *field) {
+    if (value.is_null()) break;
+    const bool again = std::any_of(overrides.begin(), overrides.end(),
+                                   [&](const auto& o) { return o.first == before.first; });
+    if (!again) overrides.push_back(std::move(before));
+  }
+  *field = std::move(overrides);
+  return Ok{};
+}
+
 Status assign(const Setting& setting, const Tree& value, BucketSettings* field) {
   BucketSettings buckets;
   if (value.kind == Kind::kInteger) {
@@ -195,6 +232,11 @@ std::string text_of(const Setting&, const std::vector<double>* field) {
   for (const double number : *field) text += (text.empty() ? "" : ", ") + number_text(number);
   return "[" + text + "]";
 }
+std::string text_of(const Setting&, const PrecisionOverrides* field) {
+  Tree map = Tree::map();
+  for (const auto& [pattern, precision] : *field) map.set(pattern, Tree::of(precision));
+  return field->empty() ? "null" : to_yaml_flow(map);
+}
 std::string text_of(const Setting&, const BucketSettings* field) {
   if (!field->given()) return "null";
   if (field->count > 0) return std::to_string(field->count);
@@ -242,6 +284,9 @@ struct TypeText {
     return setting.choices.empty() ? "text or a list" : "a list of " + joined(setting.choices);
   }
   std::string operator()(std::vector<double>*) const { return "a list of numbers " + range_of(setting); }
+  std::string operator()(PrecisionOverrides*) const {
+    return "a map from patterns to " + joined(setting.choices);
+  }
   std::string operator()(BucketSettings*) const {
     return fmt::format("how many (from 1 to {0}), a list of up to {0} integers {1}, or null",
                        kMostBucketLengths, range_of(setting));

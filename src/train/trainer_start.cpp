@@ -14,9 +14,9 @@ namespace {
 
 /// Whether a run has the same bits on both instruction sets: AVX-512 with and without instructions for bf16
 /// differs in bf16 products alone.
-bool same_bits(std::string_view a, std::string_view b, std::string_view precision) {
+bool same_bits(std::string_view a, std::string_view b, bool bf16) {
   const auto plain = [&](std::string_view isa) {
-    return precision != "bf16" && (isa == "avx512_bf16" || isa == "amx") ? std::string_view("avx512") : isa;
+    return !bf16 && (isa == "avx512_bf16" || isa == "amx") ? std::string_view("avx512") : isa;
   };
   return plain(a) == plain(b);
 }
@@ -155,7 +155,7 @@ Status Trainer::load(const Note& note) {
   evaluated_step_ = m.evaluated_step;
   write_scalars();  // as the last step left them
   note(fmt::format("going on after step {} from {}", m.step, checkpoint_->path));
-  if (!same_bits(m.isa, manifest_.isa, config_.training.precision))
+  if (!same_bits(m.isa, manifest_.isa, config_.computes_in("bf16")))
     note(
         fmt::format("the checkpoint was computed with {}, this machine computes with {}: the bits may differ",
                     m.isa, manifest_.isa));

@@ -54,6 +54,7 @@ TEST_F(PlanTest, ExplainsThePrecision) {
   EXPECT_THAT(bf16.out, HasSubstr("bf16 products, f32 sums"));
   EXPECT_THAT(bf16.out, HasSubstr("f32, of bf16 operands"));
   EXPECT_THAT(bf16.out, HasSubstr("a norm, a reduction or a loss"));
+  EXPECT_THAT(bf16.out, HasSubstr("f32, y bf16"));
   EXPECT_THAT(run_plimsoll({"plan", a_, "--explain", "precision"}).out,
               HasSubstr("Every op computes and stores fp32."));
   EXPECT_EQ(run_plimsoll({"plan", a_, "--explain", "speed"}).code, 2);
@@ -63,6 +64,20 @@ TEST_F(PlanTest, ExplainsThePrecision) {
   const auto event = parse_json(json.out.substr(second, json.out.find('\n', second) - second));
   ASSERT_TRUE(event) << json.out;
   EXPECT_EQ(event->find("event")->text, "precision");
+}
+
+TEST_F(PlanTest, ExplainsOverridesOfThePrecision) {
+  const std::string setting = "training.precision_overrides=";
+  const Outcome found = run_plimsoll({"plan", a_, setting + "{lm_head: bf16}", "--explain", "precision"});
+  ASSERT_EQ(found.code, 0) << found.err;
+  EXPECT_THAT(found.out, HasSubstr("precision_overrides: lm_head"));
+  EXPECT_THAT(found.out, HasSubstr("bf16 products, f32 sums"));
+  const Outcome none = run_plimsoll({"plan", a_, setting + "{lm_head: bf16, lm_haed: fp32}"});
+  EXPECT_EQ(none.code, 2);
+  EXPECT_THAT(none.err, HasSubstr("matches 'lm_haed'"));
+  EXPECT_THAT(none.err, HasSubstr("the nearest is lm_head"));
+  const Outcome norm = run_plimsoll({"plan", a_, setting + "{rms_norm: bf16}"});
+  EXPECT_EQ(norm.code, 2) << "a norm has no products";
 }
 
 TEST_F(PlanTest, OverridesGoOverBoth) {

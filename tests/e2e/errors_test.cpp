@@ -97,6 +97,9 @@ INSTANTIATE_TEST_SUITE_P(
                     Case{"train run.yaml training.micro_batch_size=3 training.global_batch_size=8", 2,
                          "micro_batch_size"},
                     Case{"train run.yaml training.precision=bf17", 2, "bf16"},
+                    Case{"train run.yaml training.precision_overrides.lm_head=bf17", 2, "bf16"},
+                    Case{"train run.yaml training.precision_overrides.lm_haed=bf16", 2, "lm_head"},
+                    Case{"train run.yaml training.residual_in_fp32=false", 2, "training.precision=bf16"},
                     Case{"train run.yaml model.preset=lama-2-7b", 2, "preset"},
                     Case{"train run.yaml data.sequence_length=401", 2, "sequence_length"}));
 INSTANTIATE_TEST_SUITE_P(

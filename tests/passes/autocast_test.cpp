@@ -128,6 +128,24 @@ TEST(Autocast, OverridesByLayerAndOp) {
   EXPECT_EQ(why->why, "precision_overrides: layers.*.down");
 }
 
+/// Of an op, of its name's beginning, of all within a layer; the first that matches; products alone.
+TEST(Autocast, OverridesInTheirOrder) {
+  const auto run = [](const std::vector<PrecisionOverride>& overrides, std::string_view precision) {
+    Block block;
+    const auto report = block.run({.precision = precision, .overrides = overrides});
+    EXPECT_TRUE(report.ok());
+    return std::pair(block.precision_of("mlp") + " " + block.precision_of("down"), report->used);
+  };
+  using Used = std::vector<bool>;
+  EXPECT_EQ(run({{"mlp", "f32"}, {"linear", "tf32"}}, "bf16"), (std::pair{std::string(" tf32"), Used{1, 1}}));
+  EXPECT_EQ(run({{"lin*", "f16"}, {"mlp", "f32"}}, "bf16"), (std::pair{std::string("f16 f16"), Used{1, 0}}));
+  EXPECT_EQ(run({{"layers.0", "bf16"}}, "f32"), (std::pair{std::string("bf16 bf16"), Used{1}}));
+  EXPECT_EQ(run({{"up", "f32"}}, "bf16"), (std::pair{std::string(" bf16"), Used{1}}));  // a weight
+  EXPECT_EQ(run({{"layers", "f32"}, {"layer", "f32"}}, "tf32"), (std::pair{std::string(" "), Used{1, 0}}));
+  EXPECT_EQ(run({{"rms_norm", "bf16"}, {"add", "bf16"}}, "tf32"),
+            (std::pair{std::string("tf32 tf32"), Used{0, 0}}));
+}
+
 TEST(Autocast, SaysWhatItDoesNotKnow) {
   Block block;
   const auto report = autocast(block.graph, {.precision = "bf15"});

@@ -226,6 +226,9 @@ TEST(RunConfig, RefusesWhatTheUserGotWrong) {
       {run, {"memory.budget=%"}, "memory.budget is \"%\""},
       {run, {"lora={r:8}"}, "there is no setting 'lora.r:8'", "write a blank after the colon: r: 8"},
       {"model: {preset: gpt2}\ndata: {train: *.txt}", {}, "broken YAML", "put quotes around"},
+      {run, {"precision_overrides={lm_head: bf17}"}, "lm_head is \"bf17\", expected one of fp32", "is bf16"},
+      {run, {"precision_overrides=bf16"}, "expected a map from patterns to fp32, tf32, bf16, fp16"},
+      {run, {"residual_in_fp32=false"}, "training.residual_in_fp32 is false", "training.precision=bf16"},
       {run, {"training.lr_scheduler=polynomial", "training.learning_rate=1e-9"}, "lr_end"},
   };
   for (const Bad& row : rows) {
@@ -238,6 +241,22 @@ TEST(RunConfig, RefusesWhatTheUserGotWrong) {
     EXPECT_THAT(result.error().hint, HasSubstr(row.hint)) << which;
     EXPECT_FALSE(result.error().where.empty() && row.overrides.empty()) << which;
   }
+}
+
+/// What is given later is tried first; a path that was cut at its dots is whole again.
+TEST(RunConfig, PrecisionOverridesGather) {
+  const std::string text = kRun + std::string("  precision_overrides: {lm_head: fp32, 'a.*': tf32}\n");
+  const auto overrides = [&](std::vector<std::string> line) {
+    const auto run = parse(text, std::move(line));
+    EXPECT_TRUE(run) << (run ? "" : run.error().message());
+    return run->training.precision_overrides;
+  };
+  EXPECT_EQ(overrides({}), (PrecisionOverrides{{"lm_head", "fp32"}, {"a.*", "tf32"}}));
+  EXPECT_EQ(overrides({"training.precision_overrides.a.*=bf16"}),
+            (PrecisionOverrides{{"a.*", "bf16"}, {"lm_head", "fp32"}}));
+  EXPECT_EQ(overrides({"precision_overrides={b: fp16, lm_head: bf16}"}),
+            (PrecisionOverrides{{"b", "fp16"}, {"lm_head", "bf16"}, {"a.*", "tf32"}}));
+  EXPECT_EQ(overrides({"training.precision_overrides=null"}), PrecisionOverrides{});
 }
 
 TEST(RunConfig, TakesAGlobAsAnOverride) {

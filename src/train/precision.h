@@ -1,0 +1,18 @@
+// What the run file says of precision, put to the passes; and what only they can answer.
+#pragma once
+
+#include "base/result.h"
+#include "passes/pipeline.h"
+#include "planner/step_programs.h"
+#include "train/run_config.h"
+
+namespace plimsoll::train {
+
+/// training.precision, its overrides and the residual stream, for the autocast pass.
+void set_precision(const TrainingSettings& training, passes::PipelineOptions& options);
+
+/// Every override has matched in some program. Errors: kInvalidArgument, which names the op or layer nearest
+/// to the pattern.
+Status check_overrides_used(const planner::TrainingPrograms& programs, const TrainingSettings& training);
+
+}  // namespace plimsoll::train

@@ -61,6 +61,29 @@ TEST(StepProgramsTest, FullTrainingInFp32Holds16BytesAParameter) {
   EXPECT_EQ(programs->session.class_bytes(ir::StateClass::kGradient), 4 * (n + 49'152 * 576));
 }
 
+/// bf16 halves what a block keeps but the residual stream; of that it keeps every other sum.
+TEST(StepProgramsTest, LowPrecisionShrinksActivations) {
+  const cpu::CpuBackend backend(2);
+  const auto model = preset("smollm-135m");
+  const auto bytes = [&](const char* precision, bool short_residual) {
+    StepOptions o = options(4, 512);
+    o.pipeline.precision = precision;
+    o.pipeline.short_residual = short_residual;
+    const auto programs = build_training_programs(*model, o, backend);
+    EXPECT_TRUE(programs.ok());
+    PlanReport report;
+    describe_session(programs->session, report);
+    std::map<std::string, int64_t, std::less<>> classes(report.classes.begin(), report.classes.end());
+    // The tied head's gradient, alive from the loss on.
+    EXPECT_EQ(classes.at("gradients"), int64_t{4} * 49'152 * 576) << precision;
+    return static_cast<double>(classes.at("activations"));
+  };
+  const double full = bytes("f32", false);
+  EXPECT_LT(bytes("bf16", false), 0.56 * full);
+  EXPECT_LT(bytes("bf16", true), 0.51 * full);
+  EXPECT_EQ(bytes("tf32", false), full);
+}
+
 TEST(StepProgramsTest, TheSameInputGivesTheSamePlan) {
   const cpu::CpuBackend backend(2);
   const auto model = preset("smollm-135m");

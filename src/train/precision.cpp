@@ -44,6 +44,11 @@ void set_precision(const TrainingSettings& training, passes::PipelineOptions& op
     options.precision_overrides.push_back({layer_pattern(pattern), pass_precision(precision)});
 }
 
+ops::LossScaling loss_scaling(const LossScaleSettings& scale) {
+  if (scale.fixed) return {1, 1, scale.growth_interval};
+  return {scale.growth_factor, scale.backoff_factor, scale.growth_interval};
+}
+
 Status check_overrides_used(const planner::TrainingPrograms& programs, const TrainingSettings& training) {
   for (size_t i = 0; i < training.precision_overrides.size(); ++i) {
     if (programs.overrides_used[i]) continue;

@@ -11,6 +11,9 @@ namespace plimsoll::train {
 /// training.precision, its overrides and the residual stream, for the autocast pass.
 void set_precision(const TrainingSettings& training, passes::PipelineOptions& options);
 
+/// How the loss scale moves; a static one neither grows nor falls.
+ops::LossScaling loss_scaling(const LossScaleSettings& scale);
+
 /// Every override has matched in some program. Errors: kInvalidArgument, which names the op or layer nearest
 /// to the pattern.
 Status check_overrides_used(const planner::TrainingPrograms& programs, const TrainingSettings& training);

@@ -32,12 +32,6 @@ constexpr int64_t kHeaderBytesPerTensor = 256;
 
 bool dumps_steps(const RunConfig& config) { return !config.debug.dump_dir.empty(); }
 
-/// A static scale neither grows nor falls.
-ops::LossScaling loss_scaling(const LossScaleSettings& scale) {
-  if (scale.fixed) return {1, 1, scale.growth_interval};
-  return {scale.growth_factor, scale.backoff_factor, scale.growth_interval};
-}
-
 planner::StepOptions step_options(const RunConfig& config, const BatchSplit& split, bool documents,
                                   const std::vector<int64_t>& buckets, Purpose purpose) {
   planner::StepOptions options;

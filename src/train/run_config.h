@@ -201,10 +201,10 @@ struct RunConfig {
   [[nodiscard]] bool dumps(std::string_view kind) const;
   /// Whether some products run in that precision ("bf16"), by training.precision or an override.
   [[nodiscard]] bool computes_in(std::string_view precision) const;
+  /// Whether the loss is scaled: fp16 alone needs it.
+  [[nodiscard]] bool scales_loss() const { return computes_in("fp16"); }
   /// The gradient norm at which to clip, nothing where clipping is off.
   [[nodiscard]] std::optional<double> clip_norm() const;
-  /// Whether the loss is scaled: fp16 alone needs it.
-  [[nodiscard]] bool scales_loss() const { return training.precision == "fp16"; }
 };
 
 /// Reads a run file, puts each override "dotted.path=yaml value" over it in order, and checks the whole.

@@ -61,10 +61,36 @@ class LossScaleTest : public testing::Test {
     return {state.as<float>(), static_cast<size_t>(state.num_elements())};
   }
 
+  /// Every token begins with the same embedding and the head is tiny, so that what tells tokens apart has to
+  /// come through gradients of about 2e-9, a thirtieth of fp16's least.
+  double loss_after_60_steps(const std::vector<std::string>& overrides) {
+    const auto trainer = start(config(overrides));
+    for (float& w : weights(*trainer, "model.embed_tokens.weight")) w = 1.0F;
+    for (float& w : weights(*trainer, "lm_head.weight")) w *= 1e-4F;  // 2e-6
+    double loss = 0;
+    for (int step = 0; step < 60; ++step) {
+      const auto event = trainer->step();
+      EXPECT_TRUE(event) << (event ? "" : event.error().message());
+      if (event) loss = event->loss;
+    }
+    return loss;
+  }
+
   const TemporaryFolder folder_;
   std::deque<RunConfig> configs_;  ///< trainers refer to them
   cpu::CpuBackend backend_{2};
 };
+
+TEST_F(LossScaleTest, WithoutAScaleGradientsVanishAndTrainingStalls) {
+  const double chance = std::log(double{kCycle});
+  const double full = loss_after_60_steps({"training.precision=fp32", "output.dir=" + folder_.path("a")});
+  const double stalled = loss_after_60_steps({"training.loss_scale=1", "training.residual_in_fp32=false",
+                                              "output.dir=" + folder_.path("b")});
+  const double scaled = loss_after_60_steps({"training.residual_in_fp32=false", "output.dir=" + folder_.path("c")});
+  EXPECT_LT(full, 0.5 * chance);
+  EXPECT_GT(stalled, 0.99 * chance);
+  EXPECT_LT(scaled, 0.5 * chance);
+}
 
 TEST_F(LossScaleTest, ASkippedStepChangesTheScaleAlone) {
   const auto trainer =

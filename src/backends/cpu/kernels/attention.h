@@ -28,17 +28,18 @@ struct AttentionDropout {
   ops::RandomStream stream = {};
 };
 
-/// Operands of the forward pass, f32. Element (b, t, h, d) of q is
+/// Operands of the forward pass, f32 or (attention_bf16.h) bf16; lse is f32. Element (b, t, h, d) of q is
 /// q[(b * tokens + t) * q_token_stride + h * head_dim + d], and so for k, v (with h in [0, num_kv_heads)) and
 /// out; strides count elements, so q, k, v may be slices of one packed projection.
 ///
 /// Token i sees token j of its own sequence where all of these hold:
 ///   causal: j <= i;   window > 0: i - window < j <= i;   doc_start: both tokens have the same document.
-struct AttentionArgs {
+template <typename Element>
+struct AttentionArgsOf {
   AttentionShape shape = {};
-  const float* q = nullptr;
-  const float* k = nullptr;
-  const float* v = nullptr;
+  const Element* q = nullptr;
+  const Element* k = nullptr;
+  const Element* v = nullptr;
   int64_t q_token_stride = 0;
   int64_t k_token_stride = 0;
   int64_t v_token_stride = 0;
@@ -53,24 +54,29 @@ struct AttentionArgs {
   int64_t cached_keys = 0;
   const int32_t* start = nullptr;
   AttentionDropout dropout = {};
-  float* out = nullptr;
+  Element* out = nullptr;
   int64_t out_token_stride = 0;
   float* lse = nullptr;  ///< [batch, num_heads, tokens]: ln of the sum of exponentials of the scaled scores;
                          ///< null: not wanted (forward)
 };
 
 /// Operands of the backward pass. Gradients are laid out as their primals, each with its own token stride.
-struct AttentionBackwardArgs {
-  AttentionArgs forward = {};  ///< out and lse as the forward pass left them; nothing in it is written
-  const float* dout = nullptr;
+template <typename Element>
+struct AttentionBackwardArgsOf {
+  AttentionArgsOf<Element> forward =
+      {};  ///< out and lse as the forward pass left them; nothing in it is written
+  const Element* dout = nullptr;
   int64_t dout_token_stride = 0;
-  float* dq = nullptr;
-  float* dk = nullptr;
-  float* dv = nullptr;
+  Element* dq = nullptr;
+  Element* dk = nullptr;
+  Element* dv = nullptr;
   int64_t dq_token_stride = 0;
   int64_t dk_token_stride = 0;
   int64_t dv_token_stride = 0;
 };
+
+using AttentionArgs = AttentionArgsOf<float>;
+using AttentionBackwardArgs = AttentionBackwardArgsOf<float>;
 
 /// Bytes of scratch, functions of the shape and the number of threads alone. They grow with head_dim and
 /// threads (and, backward, by 4 bytes per head and 64 tokens), not with tokens squared.

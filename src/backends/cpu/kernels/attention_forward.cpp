@@ -250,16 +250,6 @@ namespace {
 int64_t forward_scratch_floats(int64_t head_dim) { return (2 * head_dim + kBlock) * kBlock; }
 }  // namespace
 
-void check_attention(const AttentionArgs& args) {
-  const AttentionShape& s = args.shape;
-  PLIMSOLL_CHECK(s.batch >= 0 && s.tokens >= 0 && s.tokens < (int64_t{1} << 31) - kBlock,
-                 "attention: batch or tokens");
-  PLIMSOLL_CHECK(s.num_kv_heads >= 1 && s.num_heads % s.num_kv_heads == 0 && s.head_dim >= 1,
-                 "attention: heads");
-  PLIMSOLL_CHECK(args.window >= 0, "attention: window");
-  PLIMSOLL_CHECK(args.start == nullptr || args.doc_start == nullptr, "attention: start and doc_start");
-}
-
 int64_t attention_forward_workspace_bytes(const AttentionShape& shape, int num_threads) {
   return num_threads * forward_scratch_floats(shape.head_dim) * int64_t{sizeof(float)};
 }

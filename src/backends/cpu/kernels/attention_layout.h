@@ -5,6 +5,7 @@
 #include <cstdint>
 
 #include "backends/cpu/kernels/attention.h"
+#include "base/check.h"
 
 namespace plimsoll::cpu {
 
@@ -39,11 +40,13 @@ struct MaskView {
 };
 
 /// Keys and values of a sequence.
-inline int64_t cached_or_own_keys(const AttentionArgs& args) {
+template <typename Element>
+int64_t cached_or_own_keys(const AttentionArgsOf<Element>& args) {
   return args.cached_keys > 0 ? args.cached_keys : args.shape.tokens;
 }
 
-inline MaskView mask_of(const AttentionArgs& args, int64_t b) {
+template <typename Element>
+MaskView mask_of(const AttentionArgsOf<Element>& args, int64_t b) {
   return {.tokens = cached_or_own_keys(args),
           .start = args.start != nullptr ? args.start[b] : 0,
           .queries = args.shape.tokens,
@@ -71,11 +74,21 @@ inline int64_t head_offset(const AttentionShape& s, int64_t b, int64_t head, int
 }
 
 /// The same for keys and values.
-inline int64_t key_head_offset(const AttentionArgs& args, int64_t b, int64_t head, int64_t token_stride) {
+template <typename Element>
+int64_t key_head_offset(const AttentionArgsOf<Element>& args, int64_t b, int64_t head, int64_t token_stride) {
   return b * cached_or_own_keys(args) * token_stride + head * args.shape.head_dim;
 }
 
 /// Aborts on shapes and strides that no caller may pass.
-void check_attention(const AttentionArgs& args);
+template <typename Element>
+void check_attention(const AttentionArgsOf<Element>& args) {
+  const AttentionShape& s = args.shape;
+  PLIMSOLL_CHECK(s.batch >= 0 && s.tokens >= 0 && s.tokens < (int64_t{1} << 31) - kBlock,
+                 "attention: batch or tokens");
+  PLIMSOLL_CHECK(s.num_kv_heads >= 1 && s.num_heads % s.num_kv_heads == 0 && s.head_dim >= 1,
+                 "attention: heads");
+  PLIMSOLL_CHECK(args.window >= 0, "attention: window");
+  PLIMSOLL_CHECK(args.start == nullptr || args.doc_start == nullptr, "attention: start and doc_start");
+}
 
 }  // namespace plimsoll::cpu

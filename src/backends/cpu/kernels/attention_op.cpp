@@ -1,7 +1,10 @@
 // Attention's ops put into terms of attention.h: four operands of their own, or slices of one packed
-// projection.
+// projection. What is bf16 throughout goes to attention_bf16.h where the instruction set allows; else the
+// short types are widened.
 #include "backends/cpu/kernels/attention.h"
+#include "backends/cpu/kernels/attention_bf16.h"
 #include "backends/cpu/kernels/operands.h"
+#include "backends/cpu/widened.h"
 #include "ops/philox.h"
 
 namespace plimsoll::cpu {
@@ -35,7 +38,8 @@ AttentionDropout dropout_of(const KernelCall& call, size_t operand) {
           .stream = {word(0), word(1), word(2), word(3), static_cast<uint32_t>(call.op->attrs.i64("key"))}};
 }
 
-void set_options(AttentionArgs& a, const KernelCall& call, size_t doc_start) {
+template <typename Element>
+void set_options(AttentionArgsOf<Element>& a, const KernelCall& call, size_t doc_start) {
   a.scale = static_cast<float>(call.op->attrs.f64("scale"));
   a.causal = call.op->attrs.flag("causal");
   a.window = call.op->attrs.i64("window");
@@ -43,21 +47,23 @@ void set_options(AttentionArgs& a, const KernelCall& call, size_t doc_start) {
   a.dropout = dropout_of(call, doc_start + 1);
 }
 
-AttentionArgs unpacked_args(const KernelCall& call, size_t doc_start) {
-  AttentionArgs a;
+template <typename Element>
+AttentionArgsOf<Element> unpacked_args(const KernelCall& call, size_t doc_start) {
+  AttentionArgsOf<Element> a;
   a.shape = unpacked_shape(call.inputs[0].shape(), call.inputs[1].shape());
-  const auto q = matrix_of<const float>(call.inputs[0], 2), k = matrix_of<const float>(call.inputs[1], 2),
-             v = matrix_of<const float>(call.inputs[2], 2);
+  const auto q = matrix_of<const Element>(call.inputs[0], 2), k = matrix_of<const Element>(call.inputs[1], 2),
+             v = matrix_of<const Element>(call.inputs[2], 2);
   a.q = q.data, a.k = k.data, a.v = v.data;
   a.q_token_stride = q.stride, a.k_token_stride = k.stride, a.v_token_stride = v.stride;
   set_options(a, call, doc_start);
   return a;
 }
 
-AttentionArgs packed_args(const KernelCall& call, size_t doc_start) {
-  AttentionArgs a;
+template <typename Element>
+AttentionArgsOf<Element> packed_args(const KernelCall& call, size_t doc_start) {
+  AttentionArgsOf<Element> a;
   const Packing p(call.op->attrs);
-  const auto qkv = matrix_of<const float>(call.inputs[0]);
+  const auto qkv = matrix_of<const Element>(call.inputs[0]);
   a.shape = p.shape(call.inputs[0].shape());
   a.q = qkv.data, a.k = qkv.data + p.k_offset(), a.v = qkv.data + p.v_offset();
   a.q_token_stride = a.k_token_stride = a.v_token_stride = qkv.stride;
@@ -65,47 +71,66 @@ AttentionArgs packed_args(const KernelCall& call, size_t doc_start) {
   return a;
 }
 
-void forward(AttentionArgs a, const KernelCall& call, ThreadPool& pool) {
-  a.out = call.outputs[0].as<float>();
+void run(const AttentionArgs& a, ThreadPool& pool, std::span<std::byte> workspace) {
+  attention_forward(a, pool, workspace);
+}
+void run(const AttentionArgsOf<Bf16>& a, ThreadPool& pool, std::span<std::byte> workspace) {
+  attention_bf16_forward(a, pool, workspace);
+}
+void run(const AttentionBackwardArgs& a, ThreadPool& pool, std::span<std::byte> workspace) {
+  attention_backward(a, pool, workspace);
+}
+void run(const AttentionBackwardArgsOf<Bf16>& a, ThreadPool& pool, std::span<std::byte> workspace) {
+  attention_bf16_backward(a, pool, workspace);
+}
+
+template <bool kPacked, typename Element>
+AttentionArgsOf<Element> args_of(const KernelCall& call, size_t doc_start) {
+  if constexpr (kPacked)
+    return packed_args<Element>(call, doc_start);
+  else
+    return unpacked_args<Element>(call, doc_start);
+}
+
+template <bool kPacked, typename Element>
+void forward(const KernelCall& call, ThreadPool& pool) {
+  auto a = args_of<kPacked, Element>(call, kPacked ? 1 : 3);
+  a.out = call.outputs[0].as<Element>();
   a.out_token_stride = a.shape.num_heads * a.shape.head_dim;
   a.lse = call.outputs[1].as<float>();
-  attention_forward(a, pool, call.workspace);
+  run(a, pool, call.workspace);
 }
 
-// `out` is the input that the forward pass gave; lse and dout follow it.
-AttentionBackwardArgs backward_args(AttentionArgs a, const KernelCall& call, size_t out) {
-  const int row_axes = call.inputs[out].shape().rank() - 2;
-  const auto o = matrix_of<float>(call.inputs[out], row_axes),
-             d = matrix_of<float>(call.inputs[out + 2], row_axes);
-  a.out = o.data;
-  a.out_token_stride = o.stride;
-  a.lse = call.inputs[out + 1].as<float>();
-  AttentionBackwardArgs b;
-  b.forward = a;
-  b.dout = d.data;
-  b.dout_token_stride = d.stride;
-  return b;
+// The gradients of q, k and v, of their own or side by side.
+template <bool kPacked, typename Element>
+void set_gradients(AttentionBackwardArgsOf<Element>& b, const KernelCall& call) {
+  if constexpr (kPacked) {
+    const Packing p(call.op->attrs);
+    const auto d = matrix_of<Element>(call.outputs[0]);
+    b.dq = d.data, b.dk = d.data + p.k_offset(), b.dv = d.data + p.v_offset();
+    b.dq_token_stride = b.dk_token_stride = b.dv_token_stride = d.stride;
+  } else {
+    const auto dq = matrix_of<Element>(call.outputs[0], 2), dk = matrix_of<Element>(call.outputs[1], 2),
+               dv = matrix_of<Element>(call.outputs[2], 2);
+    b.dq = dq.data, b.dk = dk.data, b.dv = dv.data;
+    b.dq_token_stride = dq.stride, b.dk_token_stride = dk.stride, b.dv_token_stride = dv.stride;
+  }
 }
 
-void attention(const KernelCall& call, ThreadPool& pool) { forward(unpacked_args(call, 3), call, pool); }
-void attention_packed(const KernelCall& call, ThreadPool& pool) { forward(packed_args(call, 1), call, pool); }
-
-void attention_grad(const KernelCall& call, ThreadPool& pool) {
-  AttentionBackwardArgs b = backward_args(unpacked_args(call, 6), call, 3);
-  const auto dq = matrix_of<float>(call.outputs[0], 2), dk = matrix_of<float>(call.outputs[1], 2),
-             dv = matrix_of<float>(call.outputs[2], 2);
-  b.dq = dq.data, b.dk = dk.data, b.dv = dv.data;
-  b.dq_token_stride = dq.stride, b.dk_token_stride = dk.stride, b.dv_token_stride = dv.stride;
-  attention_backward(b, pool, call.workspace);
-}
-
-void attention_packed_grad(const KernelCall& call, ThreadPool& pool) {
-  AttentionBackwardArgs b = backward_args(packed_args(call, 4), call, 1);
-  const Packing p(call.op->attrs);
-  const auto d = matrix_of<float>(call.outputs[0]);
-  b.dq = d.data, b.dk = d.data + p.k_offset(), b.dv = d.data + p.v_offset();
-  b.dq_token_stride = b.dk_token_stride = b.dv_token_stride = d.stride;
-  attention_backward(b, pool, call.workspace);
+// What the forward pass gave follows q, k and v: out, lse, and then dout.
+template <bool kPacked, typename Element>
+void backward(const KernelCall& call, ThreadPool& pool) {
+  constexpr size_t kOut = kPacked ? 1 : 3;
+  AttentionBackwardArgsOf<Element> b;
+  b.forward = args_of<kPacked, Element>(call, kOut + 3);
+  const int row_axes = kPacked ? 1 : 2;
+  const auto out = matrix_of<Element>(call.inputs[kOut], row_axes),
+             dout = matrix_of<Element>(call.inputs[kOut + 2], row_axes);
+  b.forward.out = out.data, b.forward.out_token_stride = out.stride;
+  b.forward.lse = call.inputs[kOut + 1].as<float>();
+  b.dout = dout.data, b.dout_token_stride = dout.stride;
+  set_gradients<kPacked>(b, call);
+  run(b, pool, call.workspace);
 }
 
 template <bool kPacked>
@@ -124,23 +149,80 @@ int64_t backward_bytes(const ir::OpTypes& types, int num_threads) {
   return attention_backward_workspace_bytes(shape_of<kPacked>(types), num_threads);
 }
 
+template <bool kPacked>
+int64_t bf16_forward_bytes(const ir::OpTypes& types, int num_threads) {
+  return attention_bf16_forward_workspace_bytes(shape_of<kPacked>(types), num_threads);
+}
+template <bool kPacked>
+int64_t bf16_backward_bytes(const ir::OpTypes& types, int num_threads) {
+  return attention_bf16_backward_workspace_bytes(shape_of<kPacked>(types), num_threads);
+}
+
+// In fp32, other operands being widened.
+constexpr Kernel kWide[] = {
+    {.op = "attention",
+     .run = forward<false, float>,
+     .workspace_bytes = forward_bytes<false>,
+     .strided_inputs = 0b111},
+    {.op = "attention_grad",
+     .run = backward<false, float>,
+     .workspace_bytes = backward_bytes<false>,
+     .strided_inputs = 0b101111},
+    {.op = "attention_packed",
+     .run = forward<true, float>,
+     .workspace_bytes = forward_bytes<true>,
+     .strided_inputs = 0b1},
+    {.op = "attention_packed_grad",
+     .run = backward<true, float>,
+     .workspace_bytes = backward_bytes<true>,
+     .strided_inputs = 0b1011},
+};
+
+const ir::TensorType& type_of(const ir::TensorType& type) { return type; }
+const ir::TensorType& type_of(const TensorRef& ref) { return ref.type; }
+
+// Whether the operands and results of `kernel` that it multiplies are bf16, all of them.
+template <class Operands>
+bool is_bf16(const Kernel& kernel, const Operands& inputs, const Operands& outputs) {
+  const auto bf16 = [](const auto& operand) { return type_of(operand).dtype == ir::DType::kBf16; };
+  for (size_t i = 0; i < inputs.size(); ++i)
+    if ((kernel.strided_inputs >> i & 1U) != 0 && !bf16(inputs[i])) return false;
+  return bf16(outputs[0]);
+}
+
+template <size_t kIndex, auto kBf16Run>
+void run_either(const KernelCall& call, ThreadPool& pool) {
+  if (is_bf16(kWide[kIndex], call.inputs, call.outputs) && attention_has_bf16())
+    kBf16Run(call, pool);
+  else
+    run_kernel(kWide[kIndex], call, pool);
+}
+
+// Enough for any instruction set.
+template <size_t kIndex, auto kBf16Bytes>
+int64_t bytes_of_either(const ir::OpTypes& types, int num_threads) {
+  const int64_t wide = kernel_workspace_bytes(kWide[kIndex], types, num_threads);
+  if (!is_bf16(kWide[kIndex], types.inputs, types.outputs)) return wide;
+  return std::max(wide, kBf16Bytes(types, num_threads));
+}
+
+template <size_t kIndex, auto kBf16Run, auto kBf16Bytes>
+constexpr Kernel either() {
+  Kernel kernel = kWide[kIndex];
+  kernel.run = run_either<kIndex, kBf16Run>;
+  kernel.workspace_bytes = bytes_of_either<kIndex, kBf16Bytes>;
+  kernel.stored_dtypes = true;
+  return kernel;
+}
+
 }  // namespace
 
 std::span<const Kernel> attention_kernels() {
   static constexpr Kernel kernels[] = {
-      {.op = "attention", .run = attention, .workspace_bytes = forward_bytes<false>, .strided_inputs = 0b111},
-      {.op = "attention_grad",
-       .run = attention_grad,
-       .workspace_bytes = backward_bytes<false>,
-       .strided_inputs = 0b101111},
-      {.op = "attention_packed",
-       .run = attention_packed,
-       .workspace_bytes = forward_bytes<true>,
-       .strided_inputs = 0b1},
-      {.op = "attention_packed_grad",
-       .run = attention_packed_grad,
-       .workspace_bytes = backward_bytes<true>,
-       .strided_inputs = 0b1011},
+      either<0, forward<false, Bf16>, bf16_forward_bytes<false>>(),
+      either<1, backward<false, Bf16>, bf16_backward_bytes<false>>(),
+      either<2, forward<true, Bf16>, bf16_forward_bytes<true>>(),
+      either<3, backward<true, Bf16>, bf16_backward_bytes<true>>(),
   };
   return kernels;
 }

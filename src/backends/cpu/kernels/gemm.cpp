@@ -138,7 +138,7 @@ bool direct(const GemmArgs& g) {
 
 void multiply_directly(const GemmArgs& g, ThreadPool& pool, std::span<std::byte> workspace) {
   if (!on_bf16(g)) return multiply_in_f32(g, pool, workspace);
-  bf16::gemm(g, pool, workspace, current_isa() == Isa::kAmx ? bf16::kAmxKernels : bf16::kAvx512Kernels);
+  bf16::gemm(g, pool, workspace, bf16::current_kernels());
 }
 
 // Into f32, at `sums` or in C itself; then the bias and the rounding.

@@ -1,6 +1,7 @@
 // Cuts bf16 products into tasks; gemm_bf16.h has the picture.
 #include "backends/cpu/kernels/gemm_bf16.h"
 
+#include "backends/cpu/kernels/isa.h"
 #include "base/check.h"
 
 namespace plimsoll::cpu::bf16 {
@@ -153,6 +154,8 @@ class Gemm {
 };
 
 }  // namespace
+
+const Kernels& current_kernels() { return current_isa() == Isa::kAmx ? kAmxKernels : kAvx512Kernels; }
 
 Plan plan(const GemmArgs& g) {
   const int64_t steps = Steps(g.k, g.k_segment).count(), most = most_steps(g.k);

@@ -95,6 +95,8 @@ struct Kernels {
   void (*end)();
 };
 extern const Kernels kAvx512Kernels, kAmxKernels;
+/// Those of the instruction set in use.
+const Kernels& current_kernels();
 
 /// As cpu::gemm with kBf16, k > 0, on a CPU with AVX512_BF16. A low C needs plan().one_run.
 void gemm(const GemmArgs& args, ThreadPool& pool, std::span<std::byte> workspace, const Kernels& kernels);

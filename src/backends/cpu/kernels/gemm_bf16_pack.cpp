@@ -14,24 +14,14 @@
 
 #pragma GCC push_options
 #pragma GCC target("avx512f,avx512bw,avx512dq,avx512vl,avx512bf16")
+#include "backends/cpu/kernels/avx512_bf16-inl.h"
 
 namespace plimsoll::cpu::bf16 {
 namespace {
 
 using ir::DType;
 
-constexpr uint32_t first_bits(int64_t count) {
-  return count >= 32 ? ~0u : count <= 0 ? 0u : (1u << count) - 1u;
-}
-constexpr __mmask16 first_16(int64_t count) {
-  return static_cast<__mmask16>(first_bits(std::min<int64_t>(count, 16)));
-}
-
 int64_t size_of(DType dtype) { return dtype == DType::kF32 ? 4 : 2; }
-
-inline __m512i to_bf16(__m512 low, __m512 high) {
-  return reinterpret_cast<__m512i>(_mm512_cvtne2ps_pbh(high, low));
-}
 
 // `count` elements from `p` on as bf16, zeros behind them.
 template <DType kDType>
@@ -46,38 +36,6 @@ inline __m512i load(const std::byte* p, int64_t count) {
     if constexpr (kDType == DType::kBf16) return x;
     return to_bf16(_mm512_cvtph_ps(_mm512_castsi512_si256(x)),
                    _mm512_cvtph_ps(_mm512_extracti64x4_epi64(x, 1)));
-  }
-}
-
-// Rows of 16 pairs become columns.
-inline void transpose(__m512i (&x)[16]) {
-  __m512i y[16];
-#pragma GCC unroll 8
-  for (int i = 0; i < 16; i += 2) {
-    y[i] = _mm512_unpacklo_epi32(x[i], x[i + 1]);
-    y[i + 1] = _mm512_unpackhi_epi32(x[i], x[i + 1]);
-  }
-#pragma GCC unroll 4
-  for (int i = 0; i < 16; i += 4) {
-    x[i] = _mm512_unpacklo_epi64(y[i], y[i + 2]);
-    x[i + 1] = _mm512_unpackhi_epi64(y[i], y[i + 2]);
-    x[i + 2] = _mm512_unpacklo_epi64(y[i + 1], y[i + 3]);
-    x[i + 3] = _mm512_unpackhi_epi64(y[i + 1], y[i + 3]);
-  }
-  // x[4 g + c] has in its 128-bit block b the column 4 b + c of rows 4 g to 4 g + 3.
-#pragma GCC unroll 4
-  for (int c = 0; c < 4; ++c) {
-    y[c] = _mm512_shuffle_i32x4(x[c], x[4 + c], 0x88);
-    y[4 + c] = _mm512_shuffle_i32x4(x[c], x[4 + c], 0xdd);
-    y[8 + c] = _mm512_shuffle_i32x4(x[8 + c], x[12 + c], 0x88);
-    y[12 + c] = _mm512_shuffle_i32x4(x[8 + c], x[12 + c], 0xdd);
-  }
-#pragma GCC unroll 4
-  for (int c = 0; c < 4; ++c) {
-    x[c] = _mm512_shuffle_i32x4(y[c], y[8 + c], 0x88);
-    x[8 + c] = _mm512_shuffle_i32x4(y[c], y[8 + c], 0xdd);
-    x[4 + c] = _mm512_shuffle_i32x4(y[4 + c], y[12 + c], 0x88);
-    x[12 + c] = _mm512_shuffle_i32x4(y[4 + c], y[12 + c], 0xdd);
   }
 }
 

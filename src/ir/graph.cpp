@@ -8,8 +8,9 @@
 namespace plimsoll::ir {
 
 std::string_view name(StateClass c) {
-  static constexpr std::array<std::string_view, 8> kNames = {
-      "parameter", "gradient", "optimizer_state", "scalars", "input", "output", "constant", "cache"};
+  static constexpr std::array<std::string_view, 9> kNames = {"parameter", "gradient", "optimizer_state",
+                                                             "scalars",   "input",    "output",
+                                                             "constant",  "cache",    "master_weight"};
   return kNames[static_cast<size_t>(c)];
 }
 

@@ -45,7 +45,8 @@ enum class StateClass : uint8_t {
   kInput,
   kOutput,
   kConstant,
-  kCache  ///< keys and values of generation
+  kCache,        ///< keys and values of generation
+  kMasterWeight  ///< f32, where parameters are kept in a lower precision
 };
 std::string_view name(StateClass c);
 

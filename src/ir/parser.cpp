@@ -25,7 +25,7 @@ std::optional<T> find_name(std::string_view text, const std::array<T, N>& all) {
 
 constexpr std::array kClasses = {StateClass::kParameter, StateClass::kGradient, StateClass::kOptimizerState,
                                  StateClass::kScalars,   StateClass::kInput,    StateClass::kOutput,
-                                 StateClass::kConstant,  StateClass::kCache};
+                                 StateClass::kConstant,  StateClass::kCache,    StateClass::kMasterWeight};
 constexpr std::array kSpaces = {MemorySpace::kDevice, MemorySpace::kHostPinned, MemorySpace::kHostPageable};
 constexpr std::array kQueues = {Queue::kCompute, Queue::kCopyIn, Queue::kCopyOut};
 

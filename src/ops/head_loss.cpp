@@ -22,9 +22,10 @@ Result<Types> infer_head_loss(const OpTypes& t) {
   in.require(chunk >= kGranule && chunk % kGranule == 0,
              fmt::format("chunk_tokens must be a positive multiple of {}, is {}", kGranule, chunk));
   check_precision(in, t);
-  in.same_dtype(5, t.inputs[1].dtype);
+  const DType dw = dw_dtype(in, t, t.inputs[1].dtype);
+  in.same_dtype(5, dw);
   const TensorType loss{DType::kF32, Shape{1}};
-  if (t.attrs.flag("grad")) return in.results({loss, t.inputs[0], t.inputs[1]});
+  if (t.attrs.flag("grad")) return in.results({loss, t.inputs[0], {dw, weight}});
   in.require(!t.has(5), "acc_dw needs grad");
   return in.results({loss});
 }
@@ -108,7 +109,8 @@ OpGroup head_loss_ops() {
        .summary = "linear and cross_entropy in chunks of tokens",
        .min_inputs = 4,
        .max_inputs = 6,
-       .attrs = {bool_attr("grad"), bool_attr("transposed"), int_attr("chunk_tokens"), precision_attr()},
+       .attrs = {bool_attr("grad"), bool_attr("transposed"), int_attr("chunk_tokens"), precision_attr(),
+                 dw_attr()},
        .infer = infer_head_loss,
        .vjp = vjp_head_loss,
        .cost = cost_head_loss,

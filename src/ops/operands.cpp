@@ -123,12 +123,22 @@ bool is_computable(DType dtype) {
 
 DType widest(DType a, DType b) { return a == b ? a : DType::kF32; }
 
-DType out_dtype(Operands& in, const OpTypes& types, DType otherwise) {
-  const auto* named = types.attrs.find("out");
-  if (named == nullptr) return otherwise;
-  const auto dtype = ir::parse_dtype(types.attrs.str("out"));
-  in.require(dtype && is_computable(*dtype), "out must be f32, bf16 or f16");
+namespace {
+
+DType named_dtype(std::string_view name, Operands& in, const OpTypes& types, DType otherwise) {
+  if (types.attrs.find(name) == nullptr) return otherwise;
+  const auto dtype = ir::parse_dtype(types.attrs.str(name));
+  in.require(dtype && is_computable(*dtype), fmt::format("{} must be f32, bf16 or f16", name));
   return dtype.value_or(otherwise);
+}
+
+}  // namespace
+
+DType out_dtype(Operands& in, const OpTypes& types, DType otherwise) {
+  return named_dtype("out", in, types, otherwise);
+}
+DType dw_dtype(Operands& in, const OpTypes& types, DType otherwise) {
+  return named_dtype("dw", in, types, otherwise);
 }
 
 ir::Attrs with_out(ir::Attrs attrs, DType dtype) {
@@ -153,6 +163,7 @@ std::vector<double> operand_of(const RefContext& ctx, const RefTensor& x) {
 
 AttrSpec precision_attr() { return {"precision", AttrSpec::Kind::kString, false}; }
 AttrSpec out_attr() { return {"out", AttrSpec::Kind::kString, false}; }
+AttrSpec dw_attr() { return {"dw", AttrSpec::Kind::kString, false}; }
 AttrSpec bool_attr(std::string_view name) { return {name, AttrSpec::Kind::kBool, false}; }
 AttrSpec int_attr(std::string_view name) { return {name, AttrSpec::Kind::kInt, true}; }
 AttrSpec float_attr(std::string_view name) { return {name, AttrSpec::Kind::kFloat, true}; }

@@ -122,6 +122,7 @@ size_t Session::first_update(const Executable& executable) const {
     if (at < 0 || at >= plan_.persistent_bytes) return false;  // of the arena
     return std::any_of(plan_.states.begin(), plan_.states.end(), [&](const passes::SessionState& s) {
       const bool kept = s.decl.state_class == ir::StateClass::kParameter ||
+                        s.decl.state_class == ir::StateClass::kMasterWeight ||
                         s.decl.state_class == ir::StateClass::kOptimizerState;
       return kept && at >= s.offset && at < s.offset + s.decl.type.bytes().count;
     });

@@ -161,6 +161,7 @@ OpGroup embedding_ops() {
 ValueId embedding(Builder& b, ValueId table, ValueId ids, std::optional<int64_t> padding) {
   ir::Attrs attrs;
   if (padding) attrs.set("padding", *padding);
+  if (b.type(table).dtype != DType::kF32) attrs.set("out", std::string(ir::name(DType::kF32)));
   return b.op("embedding", {table, ids}, std::move(attrs));
 }
 

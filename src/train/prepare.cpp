@@ -13,6 +13,7 @@
 #include "planner/overhead.h"
 #include "planner/rates.h"
 #include "train/checkpoint_files.h"
+#include "train/state_settings.h"
 
 namespace plimsoll::train {
 namespace {
@@ -45,6 +46,7 @@ planner::StepOptions step_options(const RunConfig& config, const BatchSplit& spl
     options.logits = dumps && config.dumps("logits");
   }
   options.optimizer = {config.training.optimizer, config.clip_norm(), config.training.momentum > 0};
+  options.optimizer.state = state_choice(config.training).dtypes;
   options.decay_all = config.training.weight_decay_scope == "all";
   if (config.training.precision != "fp32") options.pipeline.precision = config.training.precision;
   options.pipeline.recompute_cheap = config.memory.recompute.mode != "none";
@@ -139,6 +141,7 @@ Result<std::pair<planner::TrainingPrograms, planner::PlanReport>> plan_split(
   report.grad_accum_steps = accum;
   report.threads = num_threads;
   describe_buckets(*prepare_options.buckets, report);
+  if (options.training) report.state = state_words(config.training, options.accumulate);
   report.recompute = options.pipeline.recompute_cheap ? "nearly free" : "none";
   return std::pair{std::move(programs), std::move(report)};
 }
@@ -224,6 +227,7 @@ Result<Prepared> prepare(const RunConfig& config, const runtime::Backend& backen
   PLIMSOLL_ASSIGN(std::unique_ptr<models::Model> model, models::make_model(model_config));
   PLIMSOLL_TRY(check_overrides(config.model, model_config));
   PLIMSOLL_TRY(check_against_model(config, model->max_positions()));
+  model->keep_in(state_choice(config.training).weights);
   Prepared prepared{std::move(model_config), std::move(model), {}, {}, {}, 0,
                     loader_options(config),  *options.buckets};
   PLIMSOLL_ASSIGN(Planned planned, choose_split(config, *prepared.model, prepared.loader, backend, options));

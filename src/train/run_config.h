@@ -80,6 +80,15 @@ struct LossScaleSettings {
   int64_t growth_interval = 2000;
 };
 
+/// Where the training state lives; what the words resolve to is in state_settings.h.
+struct StateSettings {
+  std::string weights = "fp32";
+  std::optional<bool> master_weights = {};  ///< nothing: auto
+  std::string gradients = "fp32";
+  std::string moments = "fp32";
+  std::string rounding = "auto";
+};
+
 struct SchedulerSettings {
   std::optional<double> num_cycles = {};
   double power = 1.0;
@@ -104,6 +113,7 @@ struct TrainingSettings {
   std::string precision = "fp32";
   Fp8Settings fp8 = {};
   LossScaleSettings loss_scale = {};
+  StateSettings state = {};
   std::string optimizer = "adamw";  ///< adam: as adamw without decay; sgd: as torch.optim.SGD
   double learning_rate = 3e-4;
   std::string lr_scheduler = "cosine";

@@ -45,6 +45,7 @@ INTEROP_ARGS ?= --all
 interop: build ## training, evaluation, generation and tokenizers against transformers (makes .venv-bench)
 	python="$$(tools/python-env)" && "$$python" tests/interop/compare.py --binary build/plimsoll $(INTEROP_ARGS) && \
 	  "$$python" tests/interop/precision_compare.py --binary build/plimsoll && \
+	  "$$python" tests/interop/state_compare.py --binary build/plimsoll && \
 	  "$$python" tests/interop/formats_compare.py --binary build/plimsoll && \
 	  "$$python" tests/interop/evaluate_compare.py --binary build/plimsoll && \
 	  "$$python" tests/interop/packed_compare.py --binary build/plimsoll && \

@@ -46,6 +46,7 @@ interop: build ## training, evaluation, generation and tokenizers against transf
 	python="$$(tools/python-env)" && "$$python" tests/interop/compare.py --binary build/plimsoll $(INTEROP_ARGS) && \
 	  "$$python" tests/interop/precision_compare.py --binary build/plimsoll && \
 	  "$$python" tests/interop/loss_scale_compare.py --binary build/plimsoll && \
+	  "$$python" tests/interop/state_compare.py --binary build/plimsoll && \
 	  "$$python" tests/interop/formats_compare.py --binary build/plimsoll && \
 	  "$$python" tests/interop/evaluate_compare.py --binary build/plimsoll && \
 	  "$$python" tests/interop/packed_compare.py --binary build/plimsoll && \

@@ -8,10 +8,15 @@
 namespace plimsoll::ir {
 
 std::string_view name(StateClass c) {
-  static constexpr std::array<std::string_view, 9> kNames = {"parameter", "gradient", "optimizer_state",
-                                                             "scaler",    "scalars",  "input",
-                                                             "output",    "constant", "cache"};
+  static constexpr std::array<std::string_view, 10> kNames = {
+      "parameter", "gradient", "optimizer_state", "scaler", "scalars",
+      "input",     "output",   "constant",        "cache",  "master_weight"};
   return kNames[static_cast<size_t>(c)];
+}
+
+bool is_saved(StateClass c) {
+  return c == StateClass::kParameter || c == StateClass::kMasterWeight || c == StateClass::kOptimizerState ||
+         c == StateClass::kScaler;
 }
 
 OpId Graph::append(Op op, const std::vector<TensorType>& types) {

@@ -23,9 +23,10 @@ std::optional<T> find_name(std::string_view text, const std::array<T, N>& all) {
   return std::nullopt;
 }
 
-constexpr std::array kClasses = {StateClass::kParameter, StateClass::kGradient, StateClass::kOptimizerState,
-                                 StateClass::kScaler,    StateClass::kScalars,  StateClass::kInput,
-                                 StateClass::kOutput,    StateClass::kConstant, StateClass::kCache};
+constexpr std::array kClasses = {StateClass::kParameter,   StateClass::kGradient, StateClass::kOptimizerState,
+                                 StateClass::kScaler,      StateClass::kScalars,  StateClass::kInput,
+                                 StateClass::kOutput,      StateClass::kConstant, StateClass::kCache,
+                                 StateClass::kMasterWeight};
 constexpr std::array kSpaces = {MemorySpace::kDevice, MemorySpace::kHostPinned, MemorySpace::kHostPageable};
 constexpr std::array kQueues = {Queue::kCompute, Queue::kCopyIn, Queue::kCopyOut};
 

@@ -36,11 +36,15 @@ int64_t Model::num_parameters() const {
   return n;
 }
 
+void Model::keep_in(ir::DType dtype) {
+  for (Parameter& p : parameters_) p.dtype = dtype;
+}
+
 ir::ValueId Model::read_parameter(ir::Builder& b, std::string_view name) const {
   const auto it =
       std::find_if(parameters_.begin(), parameters_.end(), [&](const auto& p) { return p.name == name; });
   PLIMSOLL_CHECK(it != parameters_.end(), std::string(name));
-  return b.state({it->name, {ir::DType::kF32, it->shape}, ir::StateClass::kParameter});
+  return b.state({it->name, {it->dtype, it->shape}, ir::StateClass::kParameter});
 }
 
 ir::ValueId Model::read_constant(ir::Builder& b, std::string_view name) const {

@@ -31,6 +31,7 @@ struct Parameter {
   Init init = Init::kNormal;
   double init_std = 0.02;
   std::vector<ParameterView> views;
+  ir::DType dtype = ir::DType::kF32;  ///< of the state: f32, bf16 or f16; see Model::keep_in
 };
 
 /// f32 values that the host computes once; a state of class kConstant.
@@ -64,6 +65,8 @@ class Model {
   [[nodiscard]] int64_t vocab_size() const { return vocab_size_; }
   [[nodiscard]] int64_t max_positions() const { return max_positions_; }
   [[nodiscard]] int64_t num_parameters() const;
+  /// All parameters become states of that dtype, in graphs built from now on.
+  void keep_in(ir::DType dtype);
   /// Parameters that a GEMM multiplies with each token, the head included (tied or not): 2 operations each
   /// forward.
   [[nodiscard]] int64_t num_matmul_parameters() const { return num_matmul_parameters_; }

@@ -16,7 +16,8 @@ Result<Types> infer_embedding(const OpTypes& t) {
   in.require(ids.rank() < Shape::kMaxRank, "ids have too many axes", {1});
   std::vector<int64_t> extents(ids.dims().begin(), ids.dims().end());
   extents.push_back(table.dim(1));
-  return in.results({{t.inputs[0].dtype, shape_of(extents).value_or(Shape{})}});
+  const DType dtype = out_dtype(in, t, t.inputs[0].dtype);
+  return in.results({{dtype, shape_of(extents).value_or(Shape{})}});
 }
 
 /// dy and ids agree; `rows` x H is the table.
@@ -127,7 +128,7 @@ OpGroup embedding_ops() {
        .summary = "rows of a table by token",
        .min_inputs = 2,
        .max_inputs = 2,
-       .attrs = {padding},
+       .attrs = {padding, out_attr()},
        .infer = infer_embedding,
        .vjp = vjp_embedding,
        .cost = cost_embedding,
@@ -160,6 +161,7 @@ OpGroup embedding_ops() {
 ValueId embedding(Builder& b, ValueId table, ValueId ids, std::optional<int64_t> padding) {
   ir::Attrs attrs;
   if (padding) attrs.set("padding", *padding);
+  if (b.type(table).dtype != DType::kF32) attrs.set("out", std::string(ir::name(DType::kF32)));
   return b.op("embedding", {table, ids}, std::move(attrs));
 }
 

@@ -22,10 +22,11 @@ Result<Types> infer_head_loss(const OpTypes& t) {
   in.require(chunk >= kGranule && chunk % kGranule == 0,
              fmt::format("chunk_tokens must be a positive multiple of {}, is {}", kGranule, chunk));
   check_precision(in, t);
-  in.same_dtype(5, t.inputs[1].dtype);
+  const DType dw = dw_dtype(in, t, t.inputs[1].dtype);
+  in.same_dtype(5, dw);
   const TensorType loss{DType::kF32, Shape{1}};
   const TensorType dx{out_dtype(in, t, t.inputs[0].dtype, "dx"), x};
-  if (t.attrs.flag("grad")) return in.results({loss, dx, t.inputs[1]});
+  if (t.attrs.flag("grad")) return in.results({loss, dx, {dw, weight}});
   in.require(!t.has(5), "acc_dw needs grad");
   return in.results({loss});
 }
@@ -113,7 +114,8 @@ OpGroup head_loss_ops() {
                  bool_attr("transposed"),
                  int_attr("chunk_tokens"),
                  precision_attr(),
-                 {"dx", AttrSpec::Kind::kString, false}},
+                 {"dx", AttrSpec::Kind::kString, false},
+                 {"dw", AttrSpec::Kind::kString, false}},
        .infer = infer_head_loss,
        .vjp = vjp_head_loss,
        .cost = cost_head_loss,

@@ -36,8 +36,9 @@ Result<Types> infer_grad(const OpTypes& t, size_t required, std::vector<std::str
   in.floating({3, 4}).shaped(0, x).shaped(2, row).shaped(3, without_last(x)).shaped(4, without_last(x));
   if (required == 6) in.shaped(5, x);
   in.shaped(required, row).shaped(required + 1, row);
-  in.same_dtype(required, t.inputs[2].dtype).same_dtype(required + 1, t.inputs[2].dtype);
-  return in.results({t.inputs[1], t.inputs[2], t.inputs[2]});
+  const DType dw = dw_dtype(in, t, t.inputs[2].dtype);
+  in.same_dtype(required, dw).same_dtype(required + 1, dw);
+  return in.results({t.inputs[1], {dw, row}, {dw, row}});
 }
 Result<Types> infer_layer_norm_grad(const OpTypes& t) {
   return infer_grad(t, 5, {"dy", "x", "weight", "mean", "rstd", "acc_dw", "acc_db"});
@@ -174,6 +175,7 @@ OpGroup layer_norm_ops() {
        .summary = "cotangents of x, weight and bias",
        .min_inputs = 5,
        .max_inputs = 7,
+       .attrs = {dw_attr()},
        .infer = infer_layer_norm_grad,
        .cost = elementwise_cost<14>,
        .reference = reference_layer_norm_grad,
@@ -198,6 +200,7 @@ OpGroup layer_norm_ops() {
        .summary = "layer_norm_grad plus the residual's cotangent",
        .min_inputs = 6,
        .max_inputs = 8,
+       .attrs = {dw_attr()},
        .infer = infer_layer_norm_grad_add,
        .cost = elementwise_cost<15>,
        .reference = reference_layer_norm_grad_add,

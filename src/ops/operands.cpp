@@ -125,6 +125,9 @@ DType out_dtype(Operands& in, const OpTypes& types, DType otherwise, std::string
   in.require(dtype && ir::is_computable(*dtype), fmt::format("{} must be f32, bf16 or f16", attr));
   return dtype.value_or(otherwise);
 }
+DType dw_dtype(Operands& in, const OpTypes& types, DType otherwise) {
+  return out_dtype(in, types, otherwise, "dw");
+}
 
 ir::Attrs with_out(ir::Attrs attrs, DType dtype) {
   if (dtype != DType::kF32) attrs.set("out", std::string(ir::name(dtype)));
@@ -153,6 +156,7 @@ std::vector<double> operand_of(const RefContext& ctx, const RefTensor& x) {
 
 AttrSpec precision_attr() { return {"precision", AttrSpec::Kind::kString, false}; }
 AttrSpec out_attr() { return {"out", AttrSpec::Kind::kString, false}; }
+AttrSpec dw_attr() { return {"dw", AttrSpec::Kind::kString, false}; }
 AttrSpec bool_attr(std::string_view name) { return {name, AttrSpec::Kind::kBool, false}; }
 AttrSpec int_attr(std::string_view name) { return {name, AttrSpec::Kind::kInt, true}; }
 AttrSpec float_attr(std::string_view name) { return {name, AttrSpec::Kind::kFloat, true}; }

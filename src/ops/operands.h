@@ -78,9 +78,13 @@ DType widest(DType a, DType b);
 /// The dtype that attribute `out`, or `attr`, names, `otherwise` where it is absent. Where it names none that
 /// is computable: an error in `in`.
 DType out_dtype(Operands& in, const OpTypes& types, DType otherwise, std::string_view attr = "out");
+/// The same for attribute `dw`: the dtype of the gradients of an op's parameters, of its parameter's dtype
+/// where absent.
+DType dw_dtype(Operands& in, const OpTypes& types, DType otherwise);
 /// `attrs` with {out} where that is not f32.
 ir::Attrs with_out(ir::Attrs attrs, DType dtype);
 AttrSpec out_attr();        ///< optional: the dtype of the result
+AttrSpec dw_attr();         ///< optional: the dtype of the parameters' gradients
 AttrSpec precision_attr();  ///< optional: what the products' operands are rounded to, see rounding.h
 /// An error in `in` where attribute `precision` says none that there is.
 void check_precision(Operands& in, const OpTypes& types);

@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "ops/operands.h"
+#include "ops/rounding.h"
 
 namespace plimsoll::ops {
 namespace {
@@ -12,16 +13,24 @@ std::vector<std::string_view> repeated(std::string_view name, size_t count) {
   return std::vector<std::string_view>(std::max<size_t>(count, 1), name);
 }
 
+/// Attribute `rounded`: as of an update, whose gradients these are (update_rules.h).
+Operands& check_rounded(Operands& in, const OpTypes& t) {
+  if (t.attrs.find("rounded") == nullptr) return in;
+  const auto dtype = ir::parse_dtype(t.attrs.str("rounded"));
+  return in.require(dtype == DType::kBf16 || dtype == DType::kF16, "rounded must be bf16 or f16");
+}
+
 Result<Types> infer_sum_squares(const OpTypes& t) {
   Operands in(t, 1, {"x"});
   if (!in) return in.error();
-  return in.floating().results({{DType::kF32, Shape{1}}});
+  return check_rounded(in, t).floating().results({{DType::kF32, Shape{1}}});
 }
 
 Result<Types> infer_sum_squares_sweep(const OpTypes& t) {
   Operands in(t, std::max<size_t>(t.inputs.size(), 1), repeated("x", t.inputs.size()));
   if (!in) return in.error();
-  return in.floating().results({{DType::kF32, Shape{static_cast<int64_t>(t.inputs.size())}}});
+  return check_rounded(in, t).floating().results(
+      {{DType::kF32, Shape{static_cast<int64_t>(t.inputs.size())}}});
 }
 
 Result<Types> infer_global_norm(const OpTypes& t) {
@@ -42,14 +51,19 @@ Result<Types> infer_clip_scale(const OpTypes& t) {
   return in.results({{DType::kF32, Shape{1}}});
 }
 
-double squares_of(const RefTensor& x) {
+double squares_of(const RefTensor& x, std::optional<DType> dtype) {
   double sum = 0;
-  for (const double v : x.data) sum += v * v;
+  for (double v : x.data) {
+    if (dtype) v = rounded(v, *dtype);
+    sum += v * v;
+  }
   return sum;
 }
 
 void reference_sum_squares(RefContext& ctx) {
-  for (size_t i = 0; i < ctx.inputs.size(); ++i) ctx.outputs[0]->data[i] = squares_of(*ctx.inputs[i]);
+  const bool rounds = ctx.op.attrs.find("rounded") != nullptr;
+  const auto dtype = rounds ? ir::parse_dtype(ctx.op.attrs.str("rounded")) : std::nullopt;
+  for (size_t i = 0; i < ctx.inputs.size(); ++i) ctx.outputs[0]->data[i] = squares_of(*ctx.inputs[i], dtype);
 }
 
 void reference_global_norm(RefContext& ctx) {
@@ -75,11 +89,13 @@ Cost cost_squares(const OpTypes& t) {
 OpGroup optimizer_ops() {
   using enum ir::RecomputeClass;
   using enum ir::AutocastClass;
+  const AttrSpec rounded{"rounded", AttrSpec::Kind::kString, false};
   static const std::vector<OpDef> kOps = {
       {.name = "sum_squares",
        .summary = "sum of squares of a tensor",
        .min_inputs = 1,
        .max_inputs = 1,
+       .attrs = {rounded},
        .infer = infer_sum_squares,
        .cost = cost_squares,
        .reference = reference_sum_squares,
@@ -89,6 +105,7 @@ OpGroup optimizer_ops() {
        .summary = "sums of squares of many tensors",
        .min_inputs = 1,
        .max_inputs = -1,
+       .attrs = {rounded},
        .infer = infer_sum_squares_sweep,
        .cost = cost_squares,
        .reference = reference_sum_squares,
@@ -115,7 +132,12 @@ OpGroup optimizer_ops() {
   return kOps;
 }
 
-ValueId sum_squares(Builder& b, ValueId x) { return b.op("sum_squares", {x}); }
+ValueId sum_squares(Builder& b, ValueId x, DType rounded) {
+  ir::Attrs attrs;
+  if (rounded != DType::kF32 && b.type(x).dtype != rounded)
+    attrs.set("rounded", std::string(ir::name(rounded)));
+  return b.op("sum_squares", {x}, std::move(attrs));
+}
 ValueId global_norm(Builder& b, std::vector<ValueId> squares) {
   return b.op("global_norm", std::move(squares));
 }

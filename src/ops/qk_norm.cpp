@@ -62,8 +62,9 @@ Result<Types> infer_qk_norm_rope_grad(const OpTypes& t) {
   in.shaped(0, x).shaped(5, Shape{x.dim(0), x.dim(1), p.heads});
   in.shaped(6, Shape{x.dim(0), x.dim(1), p.kv_heads});
   in.shaped(7, Shape{p.head_dim}).shaped(8, Shape{p.head_dim});
-  in.same_dtype(7, t.inputs[2].dtype).same_dtype(8, t.inputs[3].dtype);
-  return in.results({t.inputs[1], t.inputs[2], t.inputs[3]});
+  const DType dw = dw_dtype(in, t, t.inputs[2].dtype);
+  const TensorType weight{dw, Shape{p.head_dim}};
+  return in.same_dtype(7, dw).same_dtype(8, dw).results({t.inputs[1], weight, weight});
 }
 
 void vjp_qk_norm_rope(VjpContext& ctx) {
@@ -169,6 +170,8 @@ OpGroup qk_norm_ops() {
   using enum ir::AutocastClass;
   const std::vector<AttrSpec> rows = {int_attr("heads"), int_attr("kv_heads"), int_attr("head_dim"),
                                       float_attr("eps")};
+  std::vector<AttrSpec> rows_grad = rows;
+  rows_grad.push_back(dw_attr());
   static const std::vector<OpDef> kOps = {
       {.name = "qk_norm_rope",
        .summary = "norms and turns the heads of q and k in packed rows",
@@ -186,7 +189,7 @@ OpGroup qk_norm_ops() {
        .summary = "cotangents of qkv and of both weights",
        .min_inputs = 7,
        .max_inputs = 9,
-       .attrs = rows,
+       .attrs = rows_grad,
        .infer = infer_qk_norm_rope_grad,
        .cost = elementwise_cost<13>,
        .reference = reference_qk_norm_rope_grad,

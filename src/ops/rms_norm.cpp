@@ -32,8 +32,8 @@ Result<Types> infer_rms_norm_grad(const OpTypes& t) {
   const Shape& x = t.inputs[1].shape;
   const Shape row{x.dim(-1)};
   in.floating({3}).shaped(0, x).shaped(2, row).shaped(3, without_last(x)).shaped(4, row);
-  in.same_dtype(4, t.inputs[2].dtype);
-  return in.results({t.inputs[1], t.inputs[2]});
+  const DType dw = dw_dtype(in, t, t.inputs[2].dtype);
+  return in.same_dtype(4, dw).results({t.inputs[1], {dw, row}});
 }
 
 Result<Types> infer_rms_norm_grad_add(const OpTypes& t) {
@@ -42,8 +42,8 @@ Result<Types> infer_rms_norm_grad_add(const OpTypes& t) {
   const Shape& x = t.inputs[1].shape;
   const Shape row{x.dim(-1)};
   in.floating({3}).shaped(0, x).shaped(2, row).shaped(3, without_last(x)).shaped(4, x).shaped(5, row);
-  in.same_dtype(5, t.inputs[2].dtype);
-  return in.results({t.inputs[1], t.inputs[2]});
+  const DType dw = dw_dtype(in, t, t.inputs[2].dtype);
+  return in.same_dtype(5, dw).results({t.inputs[1], {dw, row}});
 }
 
 void vjp_rms_norm(VjpContext& ctx) {
@@ -159,6 +159,7 @@ OpGroup rms_norm_ops() {
        .summary = "cotangents of x and weight",
        .min_inputs = 4,
        .max_inputs = 5,
+       .attrs = {dw_attr()},
        .infer = infer_rms_norm_grad,
        .cost = elementwise_cost<10>,
        .reference = reference_rms_norm_grad,
@@ -183,6 +184,7 @@ OpGroup rms_norm_ops() {
        .summary = "rms_norm_grad plus the residual's cotangent",
        .min_inputs = 5,
        .max_inputs = 6,
+       .attrs = {dw_attr()},
        .infer = infer_rms_norm_grad_add,
        .cost = elementwise_cost<11>,
        .reference = reference_rms_norm_grad_add,

@@ -2,6 +2,7 @@
 #include "ops/rounding.h"
 
 #include <algorithm>
+#include <bit>
 #include <cmath>
 #include <limits>
 
@@ -53,6 +54,12 @@ double rounded(double value, ir::DType dtype) {
     default:
       return value;
   }
+}
+
+double rounded_stochastically(double value, uint16_t bits) {
+  const auto nearest = static_cast<float>(value);
+  if (!std::isfinite(nearest)) return nearest;
+  return std::bit_cast<float>((std::bit_cast<uint32_t>(nearest) + bits) & 0xFFFF0000U);
 }
 
 }  // namespace plimsoll::ops

@@ -1,6 +1,7 @@
 // Rounding to the formats that values are stored and multiplied in, for references in double precision.
 #pragma once
 
+#include <cstdint>
 #include <optional>
 #include <string_view>
 
@@ -19,5 +20,8 @@ std::optional<Precision> parse_precision(std::string_view text);
 double rounded(double value, Precision precision);
 /// The same for a stored value: f32, bf16 and f16; others as they are.
 double rounded(double value, ir::DType dtype);
+/// f32's nearest value as bf16: up with the probability of the part cut off, which 16 random bits give
+/// exactly. NaN and infinities are kept.
+double rounded_stochastically(double value, uint16_t bits);
 
 }  // namespace plimsoll::ops

@@ -7,6 +7,8 @@
 #include <cmath>
 
 #include "ops/operands.h"
+#include "ops/philox.h"
+#include "ops/rounding.h"
 
 namespace plimsoll::ops {
 namespace {
@@ -33,14 +35,34 @@ void sgd_momentum(double g, const double* group, double* element) {
 // ---- the ops of a rule
 // ---------------------------------------------------------------------------------------------
 
-constexpr size_t kSweepFirst = 2;  // clip and groups come before the tensors of a sweep
-
 const UpdateRule& rule_of(std::string_view op) { return *find_update_rule(op); }
 
 std::vector<std::string_view> tensor_names(const UpdateRule& rule) {
   std::vector<std::string_view> names = {"param", "grad"};
   names.insert(names.end(), rule.states.begin(), rule.states.end());
   return names;
+}
+std::vector<std::string_view> shared_names(const UpdateForm& form) {
+  std::vector<std::string_view> names = {"clip", "groups", "random"};
+  names.resize(form.num_shared());
+  return names;
+}
+
+std::optional<DType> dtype_attr(const ir::Attrs& attrs, std::string_view name) {
+  return attrs.find(name) == nullptr ? std::nullopt : ir::parse_dtype(attrs.str(name));
+}
+
+/// clip, groups and random, which begin at operand `first`; the attributes that all tensors share.
+void check_shared(Operands& in, const UpdateForm& form, const OpTypes& t, size_t first) {
+  form.draws ? in.floating({first, first + 1}, {first + 2}) : in.floating({first, first + 1});
+  in.shaped(first, Shape{1});
+  if (form.draws) in.shaped(first + 2, Shape{4});
+  for (const std::string_view name : {"rounded", "copy"}) {
+    const bool fine =
+        t.attrs.find(name) == nullptr || (dtype_attr(t.attrs, name).value_or(DType::kF32) != DType::kF32 &&
+                                          is_computable(*dtype_attr(t.attrs, name)));
+    in.require(fine, fmt::format("{} must be bf16 or f16", name));
+  }
 }
 
 /// The table has the rule's columns and a row for `group`.
@@ -52,44 +74,50 @@ void check_group(Operands& in, const UpdateRule& rule, const Shape& groups, int6
 }
 
 /// Gradient and states of the tensor whose operands begin at `first` have the parameter's shape; its results.
-void check_tensor(Operands& in, const UpdateRule& rule, const OpTypes& t, size_t first, Types& results) {
-  for (size_t i = 1; i < rule.num_operands(); ++i) in.shaped(first + i, t.inputs[first].shape);
+void check_tensor(Operands& in, const UpdateForm& form, const OpTypes& t, size_t first, Types& results) {
+  const size_t begin = results.size();
+  for (size_t i = 1; i < form.rule->num_operands(); ++i) in.shaped(first + i, t.inputs[first].shape);
   results.push_back(t.inputs[first]);
-  for (size_t s = 0; s < rule.states.size(); ++s) results.push_back(t.inputs[first + 2 + s]);
+  for (size_t s = 0; s < form.rule->states.size(); ++s) results.push_back(t.inputs[first + 2 + s]);
+  for (size_t r = begin; r < results.size() && form.draws; ++r)
+    in.require(results[r].dtype != DType::kF16, "stochastic rounding is to bf16, not to f16");
+  in.require(!form.copy || t.inputs[first].dtype == DType::kF32, "a copy is of an f32 parameter");
+  if (form.copy) results.push_back({*form.copy, t.inputs[first].shape});
 }
 
 Result<Types> infer_one(const OpTypes& t) {
-  const UpdateRule& rule = rule_of(t.op);
-  const size_t clip = rule.num_operands(), groups = clip + 1;
-  auto names = tensor_names(rule);
-  names.insert(names.end(), {"clip", "groups"});
-  Operands in(t, groups + 1, std::move(names));
+  const UpdateForm form = update_form(t.op, t.attrs);
+  const size_t clip = form.rule->num_operands();
+  auto names = tensor_names(*form.rule);
+  for (const std::string_view name : shared_names(form)) names.push_back(name);
+  Operands in(t, names.size(), names);
   if (!in) return in.error();
   Types results;
-  check_tensor(in.floating({clip, groups}), rule, t, 0, results);
-  in.shaped(clip, Shape{1});
-  check_group(in, rule, t.inputs[groups].shape, t.attrs.i64("group"), groups);
+  check_shared(in, form, t, clip);
+  check_tensor(in, form, t, 0, results);
+  check_group(in, *form.rule, t.inputs[clip + 1].shape, t.attrs.i64("group"), clip + 1);
   return in.results(std::move(results));
 }
 
 Result<Types> infer_sweep(const OpTypes& t) {
-  const UpdateRule& rule = rule_of(t.op);
+  const UpdateForm form = update_form(t.op, t.attrs);
   const auto& group = t.attrs.ints("group");
-  const size_t wanted = kSweepFirst + rule.num_operands() * group.size();
-  const auto each = tensor_names(rule);
-  if (t.inputs.size() != wanted)
+  const size_t operands = form.rule->num_operands(), first = form.num_shared();
+  const size_t wanted = first + operands * group.size();
+  const auto each = tensor_names(*form.rule);
+  auto names = shared_names(form);
+  if (t.inputs.size() != wanted || (form.draws && t.attrs.ints("key").size() != group.size()))
     return Error{ErrorCode::kInvalidArgument,
-                 fmt::format("{}: takes clip, groups and ({}) for each of {} groups, given {} operands", t.op,
-                             fmt::join(each, ", "), group.size(), t.inputs.size())};
-  std::vector<std::string_view> names = {"clip", "groups"};
+                 fmt::format("{}: takes {} and ({}) for each of {} groups, given {} operands", t.op,
+                             fmt::join(names, ", "), fmt::join(each, ", "), group.size(), t.inputs.size())};
   for (size_t i = 0; i < group.size(); ++i) names.insert(names.end(), each.begin(), each.end());
   Operands in(t, wanted, std::move(names));
   if (!in) return in.error();
-  in.floating({0, 1}).shaped(0, Shape{1});
+  check_shared(in, form, t, 0);
   Types results;
   for (size_t k = 0; k < group.size(); ++k) {
-    check_tensor(in, rule, t, kSweepFirst + rule.num_operands() * k, results);
-    check_group(in, rule, t.inputs[1].shape, group[k], 1);
+    check_tensor(in, form, t, first + operands * k, results);
+    check_group(in, *form.rule, t.inputs[1].shape, group[k], 1);
   }
   return in.results(std::move(results));
 }
@@ -102,57 +130,97 @@ void add_aliases(const UpdateRule& rule, size_t operand, size_t result, std::vec
 }
 
 std::vector<ir::Alias> sweep_consumes(const Op& op) {
-  const UpdateRule& rule = rule_of(op.def->name);
+  const UpdateForm form = update_form(op.def->name, op.attrs);
   std::vector<ir::Alias> aliases;
   size_t result = 0;
-  for (size_t first = kSweepFirst; first + rule.num_operands() <= op.inputs.size();
-       first += rule.num_operands(), result += rule.num_results())
-    add_aliases(rule, first, result, aliases);
+  for (size_t first = form.num_shared(); first + form.rule->num_operands() <= op.inputs.size();
+       first += form.rule->num_operands(), result += form.num_results())
+    add_aliases(*form.rule, first, result, aliases);
   return aliases;
 }
 
-/// One tensor: operands from `first`, results from `result`.
-void apply(RefContext& ctx, size_t first, size_t result, double clip, const double* group) {
-  const UpdateRule& rule = rule_of(ctx.op.def->name);
+/// What one tensor of an op is updated with.
+struct Tensor {
+  size_t first, result;  ///< its operands and results
+  double clip;
+  const double* group;
+  std::optional<RandomStream> stream;
+};
+
+double stored(double value, const Tensor& tensor, size_t result, size_t element) {
+  RandomStream stream = *tensor.stream;
+  stream.sequence = static_cast<uint32_t>(result / 2);
+  const uint32_t word = random_words(stream, element / 4)[element % 4];
+  return rounded_stochastically(value, static_cast<uint16_t>(result % 2 == 0 ? word >> 16 : word));
+}
+
+void apply(RefContext& ctx, const UpdateForm& form, const Tensor& tensor) {
+  const UpdateRule& rule = *form.rule;
+  const bool skipped = std::isnan(tensor.clip);
   std::vector<double> element(rule.num_results());
-  for (size_t i = 0; i < ctx.inputs[first]->data.size(); ++i) {
-    element[0] = ctx.inputs[first]->data[i];
-    for (size_t s = 0; s < rule.states.size(); ++s) element[1 + s] = ctx.inputs[first + 2 + s]->data[i];
-    if (!std::isnan(clip)) rule.apply(ctx.inputs[first + 1]->data[i] * clip, group, element.data());
-    for (size_t r = 0; r < element.size(); ++r) ctx.outputs[result + r]->data[i] = element[r];
+  for (size_t i = 0; i < ctx.inputs[tensor.first]->data.size(); ++i) {
+    element[0] = ctx.inputs[tensor.first]->data[i];
+    for (size_t s = 0; s < rule.states.size(); ++s)
+      element[1 + s] = ctx.inputs[tensor.first + 2 + s]->data[i];
+    const double g = ctx.inputs[tensor.first + 1]->data[i];
+    if (!skipped)
+      rule.apply((form.rounded ? rounded(g, *form.rounded) : g) * tensor.clip, tensor.group, element.data());
+    for (size_t r = 0; r < element.size(); ++r) {
+      RefTensor& result = *ctx.outputs[tensor.result + r];
+      const bool draws = tensor.stream && !skipped && result.type.dtype == DType::kBf16;
+      result.data[i] = draws ? stored(element[r], tensor, r, i) : element[r];
+    }
+    if (form.copy) ctx.outputs[tensor.result + element.size()]->data[i] = element[0];
   }
 }
 
+/// The stream of a tensor's key, where the op draws; `random` is the operand.
+std::optional<RandomStream> stream_of(const RefContext& ctx, const UpdateForm& form, size_t random,
+                                      int64_t key) {
+  if (!form.draws) return std::nullopt;
+  const auto word = [&](size_t i) {
+    return static_cast<uint32_t>(static_cast<int32_t>(ctx.inputs[random]->data[i]));
+  };
+  return RandomStream{word(0), word(1), word(2), 0, static_cast<uint32_t>(key)};
+}
+
 void reference_one(RefContext& ctx) {
-  const UpdateRule& rule = rule_of(ctx.op.def->name);
-  const size_t clip = rule.num_operands();
-  apply(ctx, 0, 0, ctx.inputs[clip]->data[0],
-        &ctx.inputs[clip + 1]->data[at(ctx.op.attrs.i64("group") * rule.num_fields)]);
+  const UpdateForm form = update_form(ctx.op.def->name, ctx.op.attrs);
+  const size_t clip = form.rule->num_operands();
+  apply(ctx, form,
+        {0, 0, ctx.inputs[clip]->data[0],
+         &ctx.inputs[clip + 1]->data[at(ctx.op.attrs.i64("group") * form.rule->num_fields)],
+         stream_of(ctx, form, clip + 2, form.draws ? ctx.op.attrs.i64("key") : 0)});
 }
 
 void reference_sweep(RefContext& ctx) {
-  const UpdateRule& rule = rule_of(ctx.op.def->name);
+  const UpdateForm form = update_form(ctx.op.def->name, ctx.op.attrs);
   const auto& group = ctx.op.attrs.ints("group");
   for (size_t k = 0; k < group.size(); ++k)
-    apply(ctx, kSweepFirst + rule.num_operands() * k, rule.num_results() * k, ctx.inputs[0]->data[0],
-          &ctx.inputs[1]->data[at(group[k] * rule.num_fields)]);
+    apply(ctx, form,
+          {form.num_shared() + form.rule->num_operands() * k, form.num_results() * k, ctx.inputs[0]->data[0],
+           &ctx.inputs[1]->data[at(group[k] * form.rule->num_fields)],
+           stream_of(ctx, form, 2, form.draws ? ctx.op.attrs.ints("key")[k] : 0)});
 }
 
 Cost cost_update(const OpTypes& t) {
-  const UpdateRule& rule = rule_of(t.op);
+  const UpdateForm form = update_form(t.op, t.attrs);
   double elements = 0;
-  for (size_t r = 0; r < t.outputs.size(); r += rule.num_results())
+  for (size_t r = 0; r < t.outputs.size(); r += form.num_results())
     elements += static_cast<double>(t.outputs[r].num_elements());
-  return cost_of(t, rule.flops * elements);
+  return cost_of(t, form.rule->flops * elements);
 }
 
 void add_ops(const UpdateRule& rule, std::vector<OpDef>& defs) {
   const auto operands = static_cast<int>(rule.num_operands() + 2);
+  const AttrSpec rounded{"rounded", AttrSpec::Kind::kString, false},
+      copy{"copy", AttrSpec::Kind::kString, false};
+  const AttrSpec key{"key", AttrSpec::Kind::kInt, false}, keys{"key", AttrSpec::Kind::kInts, false};
   OpDef one = {.name = rule.name,
                .summary = rule.summary,
                .min_inputs = operands,
-               .max_inputs = operands,
-               .attrs = {int_attr("group")},
+               .max_inputs = operands + 1,
+               .attrs = {int_attr("group"), rounded, copy, key},
                .infer = infer_one,
                .cost = cost_update,
                .reference = reference_one,
@@ -162,9 +230,9 @@ void add_ops(const UpdateRule& rule, std::vector<OpDef>& defs) {
   defs.push_back(std::move(one));
   defs.push_back({.name = rule.sweep,
                   .summary = rule.summary,
-                  .min_inputs = kSweepFirst,
+                  .min_inputs = 2,
                   .max_inputs = -1,
-                  .attrs = {ints_attr("group")},
+                  .attrs = {ints_attr("group"), rounded, copy, keys},
                   .infer = infer_sweep,
                   .cost = cost_update,
                   .reference = reference_sweep,
@@ -205,12 +273,26 @@ OpGroup update_rules_ops() {
   return kOps;
 }
 
+UpdateForm update_form(std::string_view op, const ir::Attrs& attrs) {
+  return {&rule_of(op), dtype_attr(attrs, "rounded"), dtype_attr(attrs, "copy"),
+          attrs.find("key") != nullptr};
+}
+
 std::vector<ValueId> update(Builder& b, const UpdateRule& rule, ValueId param, ValueId grad,
-                            std::span<const ValueId> states, ValueId clip, ValueId groups, int64_t group) {
+                            std::span<const ValueId> states, ValueId clip, ValueId groups, int64_t group,
+                            const UpdateStorage& storage) {
   std::vector<ValueId> operands = {param, grad};
   operands.insert(operands.end(), states.begin(), states.end());
   operands.insert(operands.end(), {clip, groups});
-  return b.ops(rule.name, std::move(operands), {{"group", group}});
+  ir::Attrs attrs{{"group", group}};
+  if (storage.gradient != DType::kF32 && b.type(grad).dtype != storage.gradient)
+    attrs.set("rounded", std::string(ir::name(storage.gradient)));
+  if (storage.copy) attrs.set("copy", std::string(ir::name(*storage.copy)));
+  if (storage.random.valid()) {
+    attrs.set("key", storage.key);
+    operands.push_back(storage.random);
+  }
+  return b.ops(rule.name, std::move(operands), std::move(attrs));
 }
 
 }  // namespace plimsoll::ops

@@ -6,10 +6,20 @@
 //
 // One tensor, and many at once. Everything but gradient, clip and groups is consumed. `groups` f32[n,
 // num_fields] holds the hyper-parameters of a step, a row a group, written by the host; g below is grad *
-// clip. A clip that is not a number skips the step: everything stays as it is. All fp32.
+// clip. A clip that is not a number skips the step: parameter and states stay as they are. Arithmetic is
+// f32; parameter, gradient and states are f32, bf16 or f16, each as it comes. Optional attributes say how
+// they are kept:
+//
+//   rounded  the gradient is rounded to this dtype before anything else: an f32 sum for what would be bf16
+//   copy     of an f32 parameter, a master: a last result of each tensor, the parameter in this dtype
+//   key      one a tensor: an operand random i32[4] stands behind groups, and what is stored in bf16 is
+//            rounded stochastically. Result r (0 the parameter) of element e draws 16 bits of the word of e
+//            in the stream (seed random[0..1], step random[2], sequence r / 2, key): the upper where r is
+//            even.
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <string_view>
 #include <vector>
@@ -66,9 +76,29 @@ struct UpdateRule {
 std::span<const UpdateRule> update_rules();
 /// The rule whose op, for one tensor or for many, is called `op`; null where there is none.
 const UpdateRule* find_update_rule(std::string_view op);
-/// Appends the op for one tensor; returns the parameter and its states afterwards.
+
+/// What the attributes of an op say.
+struct UpdateForm {
+  const UpdateRule* rule = nullptr;
+  std::optional<ir::DType> rounded = {}, copy = {};
+  bool draws = false;
+
+  [[nodiscard]] size_t num_results() const { return rule->num_results() + (copy ? 1 : 0); }  ///< a tensor
+  [[nodiscard]] size_t num_shared() const { return draws ? 3 : 2; }  ///< clip, groups, random
+};
+/// Of an op for one tensor or for many. A dtype that is none is absent; inference has refused it.
+UpdateForm update_form(std::string_view op, const ir::Attrs& attrs);
+
+/// How one tensor is kept beside its operands' own dtypes.
+struct UpdateStorage {
+  ir::DType gradient = ir::DType::kF32;  ///< attribute `rounded`, where the gradient comes in another
+  std::optional<ir::DType> copy = {};
+  ir::ValueId random = {};  ///< absent: to nearest
+  int64_t key = 0;
+};
+/// Appends the op for one tensor; returns the parameter and its states afterwards, and the copy behind them.
 std::vector<ir::ValueId> update(ir::Builder& b, const UpdateRule& rule, ir::ValueId param, ir::ValueId grad,
                                 std::span<const ir::ValueId> states, ir::ValueId clip, ir::ValueId groups,
-                                int64_t group);
+                                int64_t group, const UpdateStorage& storage = {});
 
 }  // namespace plimsoll::ops

@@ -24,7 +24,10 @@ void assign_output(ir::Builder& b, std::string_view name, ValueId value) {
 ValueId append_unscale(ir::Builder& b, const std::vector<Update>& updates, const OptimizerOptions& options) {
   std::vector<ValueId> gradients;
   for (const Update& u : updates) gradients.push_back(u.gradient);
-  const ValueId squares = b.op("sum_squares_sweep", std::move(gradients));
+  ir::Attrs attrs;
+  if (options.state.gradients != ir::DType::kF32)
+    attrs.set("rounded", std::string(ir::name(options.state.gradients)));
+  const ValueId squares = b.op("sum_squares_sweep", std::move(gradients), std::move(attrs));
   assign_output(b, kGradSquaresState, squares);
   const ValueId scaled_norm = ops::global_norm(b, {squares});
   const ValueId scaler = b.state(scaler_state());
@@ -38,32 +41,56 @@ ValueId append_unscale(ir::Builder& b, const std::vector<Update>& updates, const
 ValueId append_clip(ir::Builder& b, const std::vector<Update>& updates, const OptimizerOptions& options) {
   if (options.loss_scaling) return append_unscale(b, updates, options);
   std::vector<ValueId> squares;
-  for (const Update& u : updates) squares.push_back(ops::sum_squares(b, u.gradient));
+  for (const Update& u : updates) squares.push_back(ops::sum_squares(b, u.gradient, options.state.gradients));
   const ValueId norm = ops::global_norm(b, squares);
   assign_output(b, kGradNormState, norm);
   return options.max_grad_norm ? ops::clip_scale(b, norm, *options.max_grad_norm) : ops::fill(b, {1}, 1.0);
 }
 
-void append_rule(ir::Builder& b, const ops::UpdateRule& rule, const Update& u, ValueId clip, ValueId groups) {
-  const ValueId param = b.read(u.parameter);
+/// What every update of a program reads.
+struct Shared {
+  const ops::UpdateRule& rule;
+  const StateDtypes& state;
+  ValueId clip, groups, random;
+};
+
+void append_rule(ir::Builder& b, const Shared& shared, const Update& u) {
+  const auto& [rule, state, clip, groups, random] = shared;
+  const ir::TensorType weight = b.graph().find_state(u.parameter)->type;
+  const std::string kept = state.masters ? master_name(u.parameter) : u.parameter;
+  const ir::TensorType wide{ir::DType::kF32, weight.shape};
+  const ValueId param =
+      state.masters ? b.state({kept, wide, ir::StateClass::kMasterWeight}) : b.read(u.parameter);
   std::vector<std::string> names;
   std::vector<ValueId> states;
-  for (const std::string_view state : rule.states) {
-    names.push_back(fmt::format("{}.{}.{}", rule.name, state, u.parameter));
-    states.push_back(b.state({names.back(), b.type(param), ir::StateClass::kOptimizerState}));
+  for (const std::string_view name : rule.states) {
+    names.push_back(fmt::format("{}.{}.{}", rule.name, name, u.parameter));
+    states.push_back(b.state({names.back(), {state.moments, weight.shape}, ir::StateClass::kOptimizerState}));
   }
-  const std::vector<ValueId> next = ops::update(b, rule, param, u.gradient, states, clip, groups, u.group);
-  b.assign(u.parameter, next[0]);
+  ops::UpdateStorage storage{.gradient = state.gradients};
+  if (state.masters) storage.copy = weight.dtype;
+  const bool is_brief = (!state.masters && weight.dtype == ir::DType::kBf16) ||
+                        (!states.empty() && state.moments == ir::DType::kBf16);
+  if (state.stochastic && is_brief) {
+    storage.random = random;
+    storage.key = ops::random_key(u.parameter, "update");
+  }
+  const auto next = ops::update(b, rule, param, u.gradient, states, clip, groups, u.group, storage);
+  b.assign(kept, next[0]);
   for (size_t s = 0; s < names.size(); ++s) b.assign(names[s], next[1 + s]);
+  if (state.masters) b.assign(u.parameter, next.back());
 }
 
 }  // namespace
+
+std::string master_name(std::string_view parameter) { return fmt::format("master.{}", parameter); }
 
 ir::StateDecl scaler_state() {
   return {std::string(kScalerState), {ir::DType::kF32, {ops::kScalerFields}}, ir::StateClass::kScaler};
 }
 
-Status append_update(ir::Builder& b, const std::vector<Update>& updates, const OptimizerOptions& options) {
+Status append_update(ir::Builder& b, const std::vector<Update>& updates, const OptimizerOptions& options,
+                     ValueId random) {
   const OptimizerDef* def = find_optimizer(options.name);
   if (def == nullptr)
     return Error{ErrorCode::kInvalidArgument, fmt::format("unknown optimizer '{}'", options.name),
@@ -75,7 +102,7 @@ Status append_update(ir::Builder& b, const std::vector<Update>& updates, const O
   const ValueId groups = b.state({std::string(kGroupsState),
                                   {ir::DType::kF32, {kNumGroups, rule->num_fields}},
                                   ir::StateClass::kScalars});
-  for (const Update& u : updates) append_rule(b, *rule, u, clip, groups);
+  for (const Update& u : updates) append_rule(b, {*rule, options.state, clip, groups, random}, u);
   return b.status();
 }
 

@@ -29,6 +29,20 @@ struct Update {
   int64_t group = kDecay;
 };
 
+/// How the training state is kept, beside the parameters, whose states say it themselves. Arithmetic is f32.
+struct StateDtypes {
+  /// Parameters have an f32 master each, "master.<parameter>": that is updated, the parameter is its nearest.
+  bool masters = false;
+  /// Of the gradients where they are not accumulated. Accumulators are f32; their sum is rounded as it is
+  /// read, so that the bits are those of a step without accumulation.
+  ir::DType gradients = ir::DType::kF32;
+  ir::DType moments = ir::DType::kF32;  ///< of the optimizer's states
+  /// What the update stores in bf16, with no f32 copy of it anywhere, is rounded stochastically.
+  bool stochastic = false;
+  bool operator==(const StateDtypes&) const = default;
+};
+std::string master_name(std::string_view parameter);
+
 /// What shapes the program. All else is a hyper-parameter of the step.
 struct OptimizerOptions {
   std::string name = "adamw";                 ///< one of optimizer_names()
@@ -36,6 +50,7 @@ struct OptimizerOptions {
   bool momentum = false;                      ///< sgd: with a momentum buffer
   /// The gradients are those of a scaled loss; nothing: of the loss itself
   std::optional<ops::LossScaling> loss_scaling = {};
+  StateDtypes state = {};
 };
 
 /// The loss scale and its counts, f32[4] as ops/loss_scale.h has them; saved with a checkpoint. The host
@@ -59,9 +74,11 @@ std::vector<std::string_view> optimizer_names();
 /// ("<rule>.<state>.<parameter>", say "adamw.m.lm_head.weight", zero before the first step) and its table
 /// optimizer.groups, assigns parameters and step.grad_norm f32[1], the norm before clipping. One f32[1] of
 /// ones stands for "no clipping". With loss scaling the norm is that of the unscaled gradients, a step whose
-/// gradients are not finite changes no parameter and no state, and the scaler moves on. Errors:
-/// kInvalidArgument for an unknown optimizer (named).
-Status append_update(ir::Builder& b, const std::vector<Update>& updates, const OptimizerOptions& options);
+/// gradients are not finite changes no parameter and no state, and the scaler moves on. `random` i32[4] is
+/// what stochastic rounding draws from (ops.h), by step and parameter. Errors: kInvalidArgument for an
+/// unknown optimizer (named).
+Status append_update(ir::Builder& b, const std::vector<Update>& updates, const OptimizerOptions& options,
+                     ir::ValueId random = {});
 
 /// Fills the table optimizer.groups for a step. `hyper.optimizer` is the one of append_update.
 void write_groups(const StepHyper& hyper, float* table);

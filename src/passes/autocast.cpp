@@ -92,6 +92,10 @@ class Autocast {
     const Choice choice = choose(graph_.op(id));
     if (graph_.op(id).def->autocast == AutocastClass::kLowPrecision) set_precision(id, choice.precision);
     if (name == "concat") use_as_widest(id);
+    // A table that is short itself gives its rows as they are, without a cast behind it.
+    const DType low = stored(options_.precision);
+    if (name == "embedding" && options_.short_residual && graph_.type(graph_.op(id).inputs[0]).dtype == low)
+      graph_.op(id).attrs.set("out", std::string(ir::name(low)));
     PLIMSOLL_TRY(infer(id));
     if (name == "embedding" && options_.short_residual) shorten(id);
     tell(id, choice);

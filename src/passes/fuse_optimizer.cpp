@@ -49,9 +49,11 @@ class FuseOptimizer {
       if (rw_.op(maker).def->name != "sum_squares" || !rw_.only_use(square, id)) return;
       if (!rw_.may_sink(maker, rw_.position(id))) return;
       if (std::count(norm.inputs.begin(), norm.inputs.end(), square) > 1) return;
+      if (!tensors.empty() && rw_.op(maker).attrs != rw_.producer(norm.inputs[0]).attrs) return;
       tensors.push_back(rw_.op(maker).inputs[0]);
     }
-    const ValueId squares = rw_.before(id, "sum_squares_sweep", tensors)[0];
+    const ValueId squares =
+        rw_.before(id, "sum_squares_sweep", tensors, rw_.producer(norm.inputs[0]).attrs)[0];
     const ValueId total = rw_.before(id, "global_norm", {squares})[0];
     rw_.remove(id);
     for (const ValueId square : norm.inputs) rw_.remove(rw_.producer_id(square));
@@ -70,10 +72,20 @@ class FuseOptimizer {
   [[nodiscard]] bool joins(OpId id, const ops::UpdateRule& rule) const {
     const auto& update = rw_.op(id).inputs;
     const auto& first = rw_.op(run_.front()).inputs;
-    const size_t clip = rule.num_operands(), groups = clip + 1;
-    return &rule == rule_ && update[clip] == first[clip] && update[groups] == first[groups] &&
+    const auto shared = static_cast<std::ptrdiff_t>(rule.num_operands());  // clip, groups, random
+    return &rule == rule_ && same_form(rw_.op(id).attrs, rw_.op(run_.front()).attrs) &&
+           std::equal(update.begin() + shared, update.end(), first.begin() + shared, first.end()) &&
            rw_.position(rw_.producer_id(update[kGrad])) < rw_.position(run_.front()) &&
            rw_.position(id) <= latest_;
+  }
+
+  /// Two updates of one rule keep their tensors in the same way.
+  static bool same_form(const ir::Attrs& a, const ir::Attrs& b) {
+    for (const std::string_view name : {"rounded", "copy"}) {
+      const ir::Attr *x = a.find(name), *y = b.find(name);
+      if ((x == nullptr) != (y == nullptr) || (x != nullptr && *x != *y)) return false;
+    }
+    return true;
   }
 
   /// How late update `id`, with the assignments of its results, may stand.
@@ -100,17 +112,21 @@ class FuseOptimizer {
     run_.clear();
     if (run.size() < 2) return;
     const OpId last = run.back();
-    const size_t clip = rule_->num_operands();
-    std::vector<ValueId> operands = {rw_.op(last).inputs[clip], rw_.op(last).inputs[clip + 1]};
-    std::vector<int64_t> groups;
+    const auto shared = static_cast<std::ptrdiff_t>(rule_->num_operands());
+    const std::vector<ValueId>& trailing = rw_.op(last).inputs;
+    std::vector<ValueId> operands(trailing.begin() + shared, trailing.end());
+    ir::Attrs attrs = rw_.op(last).attrs;
+    std::vector<int64_t> groups, keys;
     for (const OpId id : run) {
       const ir::Op& op = rw_.op(id);
-      operands.insert(operands.end(), op.inputs.begin(),
-                      op.inputs.begin() + static_cast<std::ptrdiff_t>(clip));
+      operands.insert(operands.end(), op.inputs.begin(), op.inputs.begin() + shared);
       groups.push_back(op.attrs.i64("group"));
+      if (op.attrs.find("key") != nullptr) keys.push_back(op.attrs.i64("key"));
       rw_.remove(id);
     }
-    const auto fused = rw_.before(last, rule_->sweep, operands, {{"group", groups}});
+    attrs.set("group", groups);
+    if (!keys.empty()) attrs.set("key", keys);
+    const auto fused = rw_.before(last, rule_->sweep, operands, attrs);
     size_t next = 0;
     for (const OpId id : run)
       for (const ValueId v : std::vector(rw_.op(id).outputs)) move_result(v, fused[next++], last);

@@ -2,18 +2,26 @@
 
 #include <utility>
 
+#include "ir/op_def.h"
 #include "ops/op_list.h"
 
 namespace plimsoll::planner {
 namespace {
 
-/// Values that the ops norming the gradients read: what the report counts as gradients.
+/// Values that the ops norming the gradients read, and those in whose place they lie (a tied table's gradient
+/// begins as the head's): what the report counts as gradients.
 std::vector<ir::ValueId> gradient_values(const ir::Graph& graph) {
   std::vector<ir::ValueId> values;
   for (const ir::OpId id : graph.order()) {
     const ir::Op& op = graph.op(id);
     if (op.def->name == "sum_squares" || op.def->name == "sum_squares_sweep")
       values.insert(values.end(), op.inputs.begin(), op.inputs.end());
+  }
+  for (size_t i = 0; i < values.size(); ++i) {
+    const ir::Value& value = graph.value(values[i]);
+    for (const ir::Alias& alias : ir::op_consumes(graph.op(value.producer)))
+      if (alias.output == value.result_index)
+        values.push_back(graph.op(value.producer).inputs[static_cast<size_t>(alias.input)]);
   }
   return values;
 }

@@ -95,6 +95,23 @@ Tree bucket_event(const PlanReport& r) {
                     {"padding_of_one_length", known ? Tree::of(r.padding_of_one_length()) : Tree{}}});
 }
 
+Tree state_event(const PlanReport& r) {
+  std::vector<std::pair<std::string, Tree>> kept;
+  for (const auto& [what, how] : r.state) kept.emplace_back(what, Tree::of(how));
+  return Tree::map(std::move(kept));
+}
+
+/// "State: weights bf16, master_weights fp32, …"; nothing where all of it is fp32.
+std::string state_line(const PlanReport& r) {
+  const bool is_plain = std::all_of(r.state.begin(), r.state.end(), [](const auto& kept) {
+    return kept.second.starts_with("fp32") || kept.second == "none";
+  });
+  std::string out;
+  for (const auto& [what, how] : r.state)
+    if (!is_plain) out += fmt::format("{}{} {}", out.empty() ? "\nState: " : ", ", what, how);
+  return is_plain ? out : out + "\n";
+}
+
 }  // namespace
 
 double PlanReport::padding() const { return share_of_padding(bucket_tokens, bucket_positions); }
@@ -113,9 +130,9 @@ void describe_session(const passes::SessionPlan& session, PlanReport& report) {
     if (peak == nullptr || p.plan.arena_bytes > peak->plan.arena_bytes) peak = &p;
   }
   int64_t states = 0;
-  for (const auto c : {StateClass::kParameter, StateClass::kGradient, StateClass::kOptimizerState,
-                       StateClass::kScaler, StateClass::kScalars, StateClass::kInput, StateClass::kOutput,
-                       StateClass::kConstant, StateClass::kCache})
+  for (const auto c : {StateClass::kParameter, StateClass::kMasterWeight, StateClass::kGradient,
+                       StateClass::kOptimizerState, StateClass::kScaler, StateClass::kScalars,
+                       StateClass::kInput, StateClass::kOutput, StateClass::kConstant, StateClass::kCache})
     states += session.class_bytes(c);
   int64_t activations = 0, gradients = 0, workspace = 0, padding = session.persistent_bytes - states,
           fragmentation = 0;
@@ -134,7 +151,7 @@ void describe_session(const passes::SessionPlan& session, PlanReport& report) {
           static_cast<double>(peak->plan.arena_bytes) / static_cast<double>(peak->plan.lower_bound_bytes);
   }
   report.classes = {{"parameters", session.class_bytes(StateClass::kParameter)},
-                    {"master_weights", 0},
+                    {"master_weights", session.class_bytes(StateClass::kMasterWeight)},
                     {"gradients", session.class_bytes(StateClass::kGradient) + gradients},
                     {"optimizer_state", session.class_bytes(StateClass::kOptimizerState)},
                     {"scaler", session.class_bytes(StateClass::kScaler)},
@@ -197,6 +214,7 @@ Tree plan_event(const PlanReport& r) {
       {"planning_seconds", Tree::of(r.planning_seconds)},
   });
   if (r.buckets.size() > 1) event.set("buckets", bucket_event(r));
+  if (!r.state.empty()) event.set("state", state_event(r));
   return event;
 }
 
@@ -204,7 +222,7 @@ std::string plan_table(const PlanReport& r) {
   std::string out = fmt::format(
       "Plan for {}: {} parameters, {} x {} sequences a step, {} tokens, {} threads\n", r.model,
       grouped(r.num_parameters), r.micro_batch_size, r.grad_accum_steps, grouped(r.tokens), r.threads);
-  out += class_table(r) + phase_table(r) + bucket_lines(r) + peak_table(r);
+  out += state_line(r) + class_table(r) + phase_table(r) + bucket_lines(r) + peak_table(r);
   out += fmt::format(
       "\nA step{}: {} of the model{}, about {:.3g} s ({} rates)\n",
       r.buckets.size() > 1 ? " of the longest" : "", scaled(r.flops, "FLOP"),

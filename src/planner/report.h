@@ -42,6 +42,9 @@ struct PlanReport {
   // Choices.
   int64_t micro_batch_size = 1, grad_accum_steps = 1, threads = 1;
   std::string recompute = "none", offload = "none", rates = "uncalibrated";
+  /// Where the training state lives, and in which dtype: weights, master_weights, gradients, moments,
+  /// rounding. None: nothing is trained.
+  std::vector<std::pair<std::string, std::string>> state;
   // The model.
   int64_t num_ops = 0;  ///< in all programs of the session
   std::string model;

@@ -9,6 +9,7 @@
 #include "ops/op_list.h"
 #include "ops/ops.h"
 #include "passes/accumulate.h"
+#include "passes/store_gradients.h"
 #include "planner/finish_program.h"
 
 namespace plimsoll::planner {
@@ -128,13 +129,24 @@ class ProgramBuilder {
     const std::vector<ValueId> parameters = parameter_reads(graph);
     PLIMSOLL_ASSIGN(const passes::AutodiffReport derivative,
                     pipeline.differentiate(graph, {loss, parameters}));
+    std::vector<ValueId> gradients;
+    for (const auto& uses : derivative.contributions)
+      gradients.insert(gradients.end(), uses.begin(), uses.end());
+    PLIMSOLL_TRY(passes::store_gradients(
+        graph, gradients, options_.accumulate ? DType::kF32 : options_.optimizer.state.gradients));
     if (options_.accumulate) {
       PLIMSOLL_TRY(accumulate(graph, derivative, first));
     } else {
       Builder b(graph, ops::find_op);
-      PLIMSOLL_TRY(optimizers::append_update(b, updates(derivative.cotangents), options_.optimizer));
+      PLIMSOLL_TRY(append_update(b, derivative.cotangents));
     }
     return finish(std::move(graph), pipeline);
+  }
+
+  Status append_update(Builder& b, const std::vector<ValueId>& gradients) const {
+    const bool draws = options_.optimizer.state.stochastic;
+    return optimizers::append_update(b, updates(gradients), options_.optimizer,
+                                     draws ? b.state(random_state()) : ValueId{});
   }
 
   Status accumulate(Graph& graph, const passes::AutodiffReport& derivative, bool first) {
@@ -154,7 +166,8 @@ class ProgramBuilder {
     return passes::accumulate(graph, accumulations);
   }
 
-  /// Norm, clip and update from the accumulators.
+  /// Norm, clip and update from the accumulators. In the gradients' dtype the sum over uses is rounded where
+  /// a step without accumulation stores it.
   Result<passes::Program> update() {
     Graph graph;
     graph.name = "update";
@@ -162,16 +175,19 @@ class ProgramBuilder {
     Builder b(graph, ops::find_op);
     std::vector<ValueId> sums;
     for (size_t p = 0; p < model_.parameters().size(); ++p) {
-      const ir::TensorType type{DType::kF32, model_.parameters()[p].shape};
-      b.state({model_.parameters()[p].name, type, StateClass::kParameter});
+      const models::Parameter& parameter = model_.parameters()[p];
+      const ir::TensorType type{DType::kF32, parameter.shape};
+      graph.declare_state({parameter.name, {parameter.dtype, parameter.shape}, StateClass::kParameter});
       ValueId sum;
       for (const std::string& name : result_.gradients[p].accumulators) {
         const ValueId gradient = b.state({name, type, StateClass::kGradient});
+        if (sum.valid() && options_.optimizer.state.gradients != DType::kF32)
+          sum = ops::cast(b, sum, options_.optimizer.state.gradients);
         sum = sum.valid() ? ops::add(b, sum, gradient) : gradient;
       }
       sums.push_back(sum);
     }
-    PLIMSOLL_TRY(optimizers::append_update(b, updates(sums), options_.optimizer));
+    PLIMSOLL_TRY(append_update(b, sums));
     PLIMSOLL_TRY(pipeline.forward(graph, {}));
     return finish(std::move(graph), pipeline);
   }
@@ -205,17 +221,27 @@ class ProgramBuilder {
     passes::Pipeline pipeline(pipeline_options(graph));
     Builder b(graph, ops::find_op);
     const ValueId random = b.state(random_state());
-    for (const models::Parameter& p : model_.parameters()) {
-      const auto dims = p.shape.dims();
-      const std::vector<int64_t> shape(dims.begin(), dims.end());
-      graph.declare_state({p.name, {DType::kF32, p.shape}, StateClass::kParameter});
-      b.assign(p.name,
-               p.init == models::Init::kNormal
-                   ? ops::random_normal(b, random, shape, 0.0, p.init_std, ops::random_key(p.name, "init"))
-                   : ops::fill(b, shape, p.init == models::Init::kOnes ? 1.0 : 0.0));
-    }
+    for (const models::Parameter& p : model_.parameters()) init_parameter(graph, b, random, p);
     PLIMSOLL_TRY(b.status());
     return finish(std::move(graph), pipeline);
+  }
+
+  /// The same draws whatever the weights are kept in.
+  void init_parameter(Graph& graph, Builder& b, ValueId random, const models::Parameter& p) const {
+    const auto dims = p.shape.dims();
+    const std::vector<int64_t> shape(dims.begin(), dims.end());
+    ValueId value =
+        p.init == models::Init::kNormal
+            ? ops::random_normal(b, random, shape, 0.0, p.init_std, ops::random_key(p.name, "init"))
+            : ops::fill(b, shape, p.init == models::Init::kOnes ? 1.0 : 0.0);
+    if (options_.optimizer.state.masters && options_.training) {
+      const std::string master = optimizers::master_name(p.name);
+      graph.declare_state({master, {DType::kF32, p.shape}, StateClass::kMasterWeight});
+      b.assign(master, value);
+    }
+    if (p.dtype != DType::kF32) value = ops::cast(b, value, p.dtype);
+    graph.declare_state({p.name, {p.dtype, p.shape}, StateClass::kParameter});
+    b.assign(p.name, value);
   }
 
   Result<passes::Program> finish(Graph graph, passes::Pipeline& pipeline) {

@@ -121,10 +121,7 @@ size_t Session::first_update(const Executable& executable) const {
     const int64_t at = output.data - base;
     if (at < 0 || at >= plan_.persistent_bytes) return false;  // of the arena
     return std::any_of(plan_.states.begin(), plan_.states.end(), [&](const passes::SessionState& s) {
-      const bool kept = s.decl.state_class == ir::StateClass::kParameter ||
-                        s.decl.state_class == ir::StateClass::kOptimizerState ||
-                        s.decl.state_class == ir::StateClass::kScaler;
-      return kept && at >= s.offset && at < s.offset + s.decl.type.bytes().count;
+      return ir::is_saved(s.decl.state_class) && at >= s.offset && at < s.offset + s.decl.type.bytes().count;
     });
   };
   const auto first = std::find_if(

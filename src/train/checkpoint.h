@@ -1,10 +1,10 @@
 // A checkpoint as a folder, `checkpoint-<step>`:
 //
 //   config.json, model.safetensors, the tokenizer's files    a Hugging Face directory, as final/
-//   optimizer.safetensors                                    adamw.m.<tensor>, adamw.v.<tensor>, …
-//   run.yaml                                                 the settings that it was made with
-//   checkpoint.json                                          counters, what the data was, checksums; its own
-//   last
+//   optimizer.safetensors                                    master.<tensor>, adamw.m.<tensor>,
+//   adamw.v.<tensor>, … run.yaml                                                 the settings that it was
+//   made with checkpoint.json                                          counters, what the data was,
+//   checksums; its own last
 //
 // Every byte of every file is covered by a checksum in checkpoint.json, and that one by its own.
 #pragma once
@@ -86,7 +86,8 @@ Status check_size(const ReadFile& content, const CheckpointFile& file);
 /// naming file and tensor; kIo.
 Status verify_checkpoint(const Checkpoint& checkpoint, int num_threads = 1);
 
-/// Where a tensor's bytes go, or nowhere: an empty span.
+/// Where a tensor's bytes go, or nowhere: an empty span. Twice as many bytes as a tensor of 16-bit floats
+/// has: it goes there as f32.
 using TensorDestination = std::function<std::span<std::byte>(const CheckpointTensor&)>;
 /// Reads a file's tensors to where they belong, in parallel, and checks all checksums on the way; a tensor
 /// without a destination is checked alone. Errors: as verify_checkpoint; destinations are then undefined.

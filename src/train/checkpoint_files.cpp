@@ -6,6 +6,7 @@
 #include <filesystem>
 
 #include "runtime/session.h"
+#include "train/master_weights.h"
 #include "train/settings.h"
 
 namespace plimsoll::train {
@@ -46,11 +47,7 @@ CheckpointFile file_entry(const std::string& name, const SafetensorsLayout& layo
 int64_t checkpoint_host_bytes(const models::Model& model, const passes::SessionPlan& session) {
   int64_t views = 0, states = 0;
   for (const models::Parameter& p : model.parameters()) views += static_cast<int64_t>(p.views.size());
-  for (const passes::SessionState& s : session.states)
-    states +=
-        s.decl.state_class == ir::StateClass::kOptimizerState || s.decl.state_class == ir::StateClass::kScaler
-            ? 1
-            : 0;
+  for (const passes::SessionState& s : session.states) states += is_optimizer_tensor(s.decl) ? 1 : 0;
   const auto parameters = std::max<int64_t>(1, static_cast<int64_t>(model.parameters().size()));
   const int64_t tensors = views * (1 + ceil_div(states, parameters));
   return StreamWriter::kHostBytes + kFixedHostBytes + kHostBytesPerTensor * tensors;
@@ -85,7 +82,7 @@ void CheckpointFiles::add_small_files(const RunConfig& config, const Prepared& p
                                       const std::string& model_directory) {
   Tree fields = prepared.model_config.fields();
   std::erase_if(fields.members, [](const auto& member) { return member.first == "torch_dtype"; });
-  fields.set("dtype", Tree::of(std::string("float32")));
+  fields.set("dtype", Tree::of(std::string(weights_dtype(*prepared.model))));
   small_files_.push_back({"config.json", to_json(fields) + "\n", {}});
   std::error_code ignored;
   if (!model_directory.empty())

@@ -7,12 +7,14 @@
 #include <cstdlib>
 #include <cstring>
 #include <memory>
+#include <optional>
 
 #include "base/check.h"
 #include "base/units.h"
 #include "io/checksum.h"
 #include "io/file.h"
 #include "io/parallel.h"
+#include "io/tensor_convert.h"
 #include "train/checkpoint.h"
 
 namespace plimsoll::train {
@@ -45,10 +47,15 @@ class TensorReader {
     content_.bypass_cache();
     std::vector<Buffer> buffers;
     for (int t = 0; t < num_threads; ++t) buffers.push_back(make_buffer());
-    PLIMSOLL_TRY(sum(0, file_.header_bytes, {}, file_.checksum, "its header", buffers.front().get()));
+    PLIMSOLL_TRY(sum(0, file_.header_bytes, {{}, {}}, file_.checksum, "its header", buffers.front().get()));
     return in_parallel(order_.size(), num_threads, [&](size_t i, size_t thread) {
       const CheckpointTensor& t = file_.tensors[order_[i]];
-      return sum(t.offset, t.bytes, destination_(t), t.checksum, t.name, buffers[thread].get());
+      const std::span<std::byte> to = destination_(t);
+      const bool is_widened = static_cast<int64_t>(to.size()) == 2 * t.bytes;
+      const auto format = is_widened ? float_format(t.dtype) : std::nullopt;
+      PLIMSOLL_CHECK(!is_widened || (format && element_bytes(*format) == 2), t.name);
+      if (is_widened && t.offset % 2 != 0) return odd(t.name);
+      return sum(t.offset, t.bytes, {to, format}, t.checksum, t.name, buffers[thread].get());
     });
   }
 
@@ -60,9 +67,28 @@ class TensorReader {
     return buffer;
   }
 
-  /// Bytes [offset, offset + bytes) of the file, block by block, to `to` where that is not empty.
-  Status sum(int64_t offset, int64_t bytes, std::span<std::byte> to, uint64_t expected,
-             const std::string& name, std::byte* buffer) {
+  struct Place {
+    std::span<std::byte> bytes;                    ///< empty: nowhere
+    std::optional<FloatFormat> widened_from = {};  ///< as f32, from this
+  };
+
+  [[nodiscard]] Status odd(const std::string& name) const {
+    return Error{ErrorCode::kBadData, name + " does not begin on two bytes", content_.path(),
+                 "resume from an older checkpoint, or --resume never"};
+  }
+
+  static void place(const Place& to, int64_t at, std::span<const std::byte> piece) {
+    if (to.bytes.empty()) return;
+    if (to.widened_from)
+      convert_to_f32(*to.widened_from, piece.data(), reinterpret_cast<float*>(to.bytes.data()) + at / 2,
+                     static_cast<int64_t>(piece.size()) / 2);
+    else
+      std::memcpy(to.bytes.data() + at, piece.data(), piece.size());
+  }
+
+  /// Bytes [offset, offset + bytes) of the file, block by block, to their place.
+  Status sum(int64_t offset, int64_t bytes, const Place& to, uint64_t expected, const std::string& name,
+             std::byte* buffer) {
     Checksum sum;
     const int64_t end = offset + bytes;
     for (int64_t at = offset; at < end;) {
@@ -72,7 +98,7 @@ class TensorReader {
       PLIMSOLL_TRY(content_.read_blocks(block, {buffer, static_cast<size_t>(size)}, at + count - block));
       const std::span<const std::byte> piece(buffer + (at - block), static_cast<size_t>(count));
       sum.add(piece);
-      if (!to.empty()) std::memcpy(to.data() + (at - offset), piece.data(), piece.size());
+      place(to, at - offset, piece);
       at += count;
     }
     if (sum.value() == expected) return Ok{};

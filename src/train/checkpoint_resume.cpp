@@ -10,7 +10,9 @@
 
 #include "io/file.h"
 #include "runtime/session.h"
+#include "train/master_weights.h"
 #include "train/settings.h"
+#include "train/state_settings.h"
 
 namespace plimsoll::train {
 namespace {
@@ -43,21 +45,37 @@ Error changed(const std::string& setting, const std::string& now, const std::str
   return Error{ErrorCode::kInvalidArgument, what, checkpoint, kAnew};
 }
 
-Status check_settings(const std::string& checkpoint, const RunConfig& now) {
+/// What says in which precision is computed and kept: it may change where the state stays exact.
+bool is_of_precision(const std::string& path) {
+  return path == "training.precision" || path.starts_with("training.state.");
+}
+
+std::string text_of(const std::string& path, const RunConfig& run) {
+  if (const Setting* setting = find_setting(path)) return setting_text(*setting, run);
+  return (path == "lora" ? run.lora.enabled : run.quantization.enabled) ? "on" : "off";
+}
+
+Status check_settings(const std::string& checkpoint, const RunConfig& now, const Note& note) {
   const std::string path = checkpoint + "/run.yaml";
   PLIMSOLL_ASSIGN(const std::string text, read_small_file(path, TreeLimits{}.max_bytes));
   auto then = parse_run_config(text, path);
   if (!then) return std::move(then).error();
   std::vector<std::string> paths = changed_what(now, *then);
   paths.erase(std::remove_if(paths.begin(), paths.end(), may_grow), paths.end());
-  if (paths.empty()) return Ok{};
-  const Setting* setting = find_setting(paths.front());
-  const auto text_of = [&](const RunConfig& run) {
-    if (setting != nullptr) return setting_text(*setting, run);
-    return std::string((paths.front() == "lora" ? run.lora.enabled : run.quantization.enabled) ? "on"
-                                                                                               : "off");
-  };
-  return changed(paths.front(), text_of(now), text_of(*then), checkpoint, paths.size() - 1);
+  const auto others =
+      std::stable_partition(paths.begin(), paths.end(), [](const auto& p) { return !is_of_precision(p); });
+  if (others != paths.begin()) {
+    const auto more = static_cast<size_t>(others - paths.begin()) - 1;
+    return changed(paths.front(), text_of(paths.front(), now), text_of(paths.front(), *then), checkpoint,
+                   more);
+  }
+  auto exact = check_conversion(then->training, now.training);
+  if (!exact) return std::move(exact).error().at(checkpoint);
+  for (const std::string& changed_path : paths)
+    if (note)
+      note(fmt::format("{} is {}, and the checkpoint was made with {}: its state is taken over exactly",
+                       changed_path, text_of(changed_path, now), text_of(changed_path, *then)));
+  return Ok{};
 }
 
 Status check_model(const std::string& checkpoint, const ConfigJson& model) {
@@ -89,9 +107,86 @@ Status check_data(const Checkpoint& checkpoint, bool has_max_steps, const Checkp
   return Ok{};
 }
 
+/// As it is, or 16-bit floats for an f32 place.
 bool fits(const CheckpointTensor& stored, const StoredTensor& wanted) {
-  return stored.dtype == wanted.entry.dtype && stored.shape == wanted.entry.shape &&
-         stored.bytes == static_cast<int64_t>(wanted.bytes.size());
+  const bool is_widened = (stored.dtype == "BF16" || stored.dtype == "F16") && wanted.entry.dtype == "F32";
+  return (stored.dtype == wanted.entry.dtype || is_widened) && stored.shape == wanted.entry.shape &&
+         (is_widened ? 2 : 1) * stored.bytes == static_cast<int64_t>(wanted.bytes.size());
+}
+
+constexpr std::string_view kMaster = "master.", kModelFile = "model.safetensors",
+                           kOptimizerFile = "optimizer.safetensors";
+
+/// Which tensors of a checkpoint go where. Where weights or masters were kept otherwise than they are now,
+/// the f32 ones take the checkpoint's masters, or its weights where it has none, and 16-bit weights follow
+/// from masters. A loss scale that the checkpoint lacks, being of another precision, stays at its first
+/// value.
+class Places {
+ public:
+  Places(const Checkpoint& checkpoint, const Prepared& prepared, const runtime::Session& session)
+      : tensors_(parameter_tensors(*prepared.model, session)) {
+    const CheckpointFile* file = checkpoint.manifest.find_file(kOptimizerFile);
+    const bool had_masters = file != nullptr && std::any_of(file->tensors.begin(), file->tensors.end(),
+                                                            [](const auto& t) { return is_master(t.name); });
+    const bool masters = has_masters(*prepared.model, session);
+    follows_ = masters && !(had_masters && stores(checkpoint, tensors_.front()));
+    const size_t parameters = tensors_.size();
+    for (StoredTensor& t : optimizer_tensors(*prepared.model, session)) tensors_.push_back(std::move(t));
+    for (size_t i = 0; i < tensors_.size(); ++i) {
+      const std::string& name = tensors_[i].entry.name;
+      const bool is_weight = i < parameters;
+      if (is_weight && follows_) continue;
+      if (name == optimizers::kScalerState && !holds(file, name)) continue;
+      if (is_weight && had_masters && !masters)
+        places_[kOptimizerFile][std::string(kMaster) + name] = &tensors_[i];
+      else if (!is_weight && is_master(name) && !had_masters)
+        places_[kModelFile][name.substr(kMaster.size())] = &tensors_[i];
+      else
+        places_[is_weight ? kModelFile : kOptimizerFile][name] = &tensors_[i];
+    }
+  }
+  using ByName = std::map<std::string, const StoredTensor*, std::less<>>;
+  [[nodiscard]] const std::map<std::string_view, ByName>& by_file() const { return places_; }
+  /// Whether weights are to be rounded from their masters.
+  [[nodiscard]] bool follows() const { return follows_; }
+
+ private:
+  static bool is_master(const std::string& name) { return name.starts_with(kMaster); }
+  static bool holds(const CheckpointFile* file, std::string_view name) {
+    return file != nullptr && std::any_of(file->tensors.begin(), file->tensors.end(),
+                                          [&](const auto& t) { return t.name == name; });
+  }
+  static bool stores(const Checkpoint& checkpoint, const StoredTensor& weight) {
+    const CheckpointFile* file = checkpoint.manifest.find_file(kModelFile);
+    return file != nullptr && std::any_of(file->tensors.begin(), file->tensors.end(), [&](const auto& t) {
+             return t.name == weight.entry.name && t.dtype == weight.entry.dtype;
+           });
+  }
+  std::vector<StoredTensor> tensors_;
+  std::map<std::string_view, ByName> places_;
+  bool follows_ = false;
+};
+
+Status read_file(const Checkpoint& checkpoint, std::string_view name, const Places::ByName& places,
+                 int num_threads) {
+  const auto not_there = [&](const std::string& what) {
+    return Error{ErrorCode::kBadData, what, checkpoint.path + "/" + std::string(name),
+                 "start anew with --resume never or another output.dir"};
+  };
+  const CheckpointFile* file = checkpoint.manifest.find_file(name);
+  if (file == nullptr) return not_there("the checkpoint lacks a file");
+  const TensorDestination destination = [&](const CheckpointTensor& stored) {
+    const auto place = places.find(stored.name);
+    return place == places.end() || !fits(stored, *place->second) ? std::span<std::byte>()
+                                                                  : place->second->bytes;
+  };
+  std::set<std::string_view> there;
+  for (const CheckpointTensor& stored : file->tensors)
+    if (!destination(stored).empty()) there.insert(stored.name);
+  for (const auto& [wanted, unused] : places)
+    if (!there.contains(wanted))
+      return not_there("the tensor " + wanted + " is missing or has another shape");
+  return read_checkpoint_tensors(checkpoint, *file, destination, num_threads);
 }
 
 }  // namespace
@@ -139,44 +234,19 @@ Result<std::optional<Checkpoint>> open_first_intact(const ResumeChoice& choice, 
 }
 
 Status check_same_run(const Checkpoint& checkpoint, const RunConfig& config, const ConfigJson& model,
-                      const CheckpointManifest& now) {
+                      const CheckpointManifest& now, const Note& note) {
   // The model first: of a whole config in the run file it names the field.
   PLIMSOLL_TRY(check_model(checkpoint.path, model));
-  PLIMSOLL_TRY(check_settings(checkpoint.path, config));
+  PLIMSOLL_TRY(check_settings(checkpoint.path, config, note));
   return check_data(checkpoint, config.training.max_steps.has_value(), now);
 }
 
 Status load_checkpoint(const Checkpoint& checkpoint, const Prepared& prepared,
                        const runtime::Session& session, int num_threads) {
-  const std::pair<const char*, std::vector<StoredTensor>> parts[] = {
-      {"model.safetensors", parameter_tensors(*prepared.model, session)},
-      {"optimizer.safetensors", optimizer_tensors(*prepared.model, session)}};
-  for (const auto& [name, tensors] : parts) {
-    // A run in another precision had no loss scale: it starts at its first value.
-    std::vector<StoredTensor> wanted = tensors;
-    std::erase_if(wanted, [](const StoredTensor& t) { return t.entry.name == optimizers::kScalerState; });
-    if (wanted.empty() && checkpoint.manifest.find_file(name) == nullptr) continue;
-    const auto not_there = [&, file = name](const std::string& what) {
-      return Error{ErrorCode::kBadData, what, checkpoint.path + "/" + file,
-                   "start anew with --resume never or another output.dir"};
-    };
-    const CheckpointFile* file = checkpoint.manifest.find_file(name);
-    if (file == nullptr) return not_there("the checkpoint lacks a file");
-    std::map<std::string_view, const StoredTensor*> places;
-    for (const StoredTensor& t : tensors) places[t.entry.name] = &t;
-    const TensorDestination destination = [&](const CheckpointTensor& stored) {
-      const auto place = places.find(stored.name);
-      return place == places.end() || !fits(stored, *place->second) ? std::span<std::byte>()
-                                                                    : place->second->bytes;
-    };
-    std::set<std::string_view> there;
-    for (const CheckpointTensor& stored : file->tensors)
-      if (!destination(stored).empty()) there.insert(stored.name);
-    for (const StoredTensor& t : wanted)
-      if (!there.contains(t.entry.name))
-        return not_there("the tensor " + t.entry.name + " is missing or has another shape");
-    PLIMSOLL_TRY(read_checkpoint_tensors(checkpoint, *file, destination, num_threads));
-  }
+  const Places places(checkpoint, prepared, session);
+  for (const auto& [name, tensors] : places.by_file())
+    PLIMSOLL_TRY(read_file(checkpoint, name, tensors, num_threads));
+  if (places.follows()) round_masters(*prepared.model, session, num_threads);
   return Ok{};
 }
 

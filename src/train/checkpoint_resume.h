@@ -36,13 +36,15 @@ Result<std::optional<Checkpoint>> open_first_intact(const ResumeChoice& choice, 
                                                     const Note& note);
 
 /// Holds what the checkpoint was made with against today's run: every setting that says what is trained, the
-/// model's config, the data as `now` has it. More steps than planned then are no change. Errors:
-/// kInvalidArgument naming setting, old and new value; kBadData.
+/// model's config, the data as `now` has it. More steps than planned then are no change; precision and
+/// training.state may change where the state stays exact, which `note` is told. Errors: kInvalidArgument
+/// naming setting, old and new value; kBadData.
 Status check_same_run(const Checkpoint& checkpoint, const RunConfig& config, const ConfigJson& model,
-                      const CheckpointManifest& now);
+                      const CheckpointManifest& now, const Note& note = {});
 
-/// Reads parameters and optimizer state into the session. Errors: kBadData for a wrong checksum or a tensor
-/// that is not there in its shape; kIo. The states are then undefined.
+/// Reads parameters, masters and optimizer state into the session, each in its dtype: 16 bits become f32,
+/// weights their masters' nearest, where the checkpoint keeps them otherwise. Errors: kBadData for a wrong
+/// checksum or a tensor that is not there in its shape; kIo. The states are then undefined.
 Status load_checkpoint(const Checkpoint& checkpoint, const Prepared& prepared,
                        const runtime::Session& session, int num_threads);
 

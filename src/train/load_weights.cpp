@@ -14,7 +14,10 @@
 #include "base/check.h"
 #include "io/parallel.h"
 #include "io/tensor_convert.h"
+#include "numerics/convert.h"
+#include "optimizers/optimizer.h"
 #include "runtime/session.h"
+#include "train/master_weights.h"
 
 namespace plimsoll::train {
 namespace {
@@ -29,7 +32,8 @@ constexpr size_t kShown = 3;
 /// Elements [first, first + count) of a source.
 struct Piece {
   const WeightSource* source;
-  float* to;  ///< where the first of them goes
+  std::byte* to;  ///< where the first of them goes
+  ir::DType dtype;
   int64_t first, count;
 };
 
@@ -62,20 +66,48 @@ std::string hint_for(const WeightMatch& match) {
          "model.init=random";
 }
 
+/// A tensor that is read as it is: of the state's own dtype.
+bool is_same(FloatFormat format, ir::DType dtype) {
+  return format == (dtype == ir::DType::kF32    ? FloatFormat::kF32
+                    : dtype == ir::DType::kBf16 ? FloatFormat::kBf16
+                                                : FloatFormat::kF16);
+}
+
+/// Reads a piece into 16 bits, by way of f32.
+Status read_rounded(const Piece& piece, FloatFormat format) {
+  const int64_t stored = element_bytes(format);
+  alignas(64) std::array<std::byte, kBufferBytes> buffer;
+  alignas(64) std::array<float, kBufferBytes / 8> values;
+  const auto block = static_cast<int64_t>(values.size());
+  const auto to = piece.dtype == ir::DType::kBf16 ? numerics::Format::kBf16 : numerics::Format::kFp16;
+  for (int64_t i = 0; i < piece.count; i += block) {
+    const auto count = static_cast<size_t>(std::min(block, piece.count - i));
+    const std::span<std::byte> from(buffer.data(), count * static_cast<size_t>(stored));
+    PLIMSOLL_TRY(
+        piece.source->weight.file->read(*piece.source->weight.tensor, (piece.first + i) * stored, from));
+    if (format == FloatFormat::kF32)
+      std::memcpy(values.data(), from.data(), from.size());
+    else
+      convert_to_f32(format, from.data(), values.data(), static_cast<int64_t>(count));
+    numerics::encode(to, {values.data(), count}, {piece.to + 2 * i, 2 * count});
+  }
+  return Ok{};
+}
+
 /// Reads a piece and converts it into its place.
 Status read_piece(const Piece& piece, FloatFormat format) {
   const SafetensorsFile& file = *piece.source->weight.file;
   const SafetensorsTensor& tensor = *piece.source->weight.tensor;
   const int64_t stored = element_bytes(format);
-  if (format == FloatFormat::kF32)
-    return file.read(tensor, piece.first * stored,
-                     std::as_writable_bytes(std::span(piece.to, static_cast<size_t>(piece.count))));
+  if (is_same(format, piece.dtype))
+    return file.read(tensor, piece.first * stored, {piece.to, static_cast<size_t>(piece.count * stored)});
+  if (piece.dtype != ir::DType::kF32) return read_rounded(piece, format);
   alignas(64) std::array<std::byte, kBufferBytes> buffer;  // F64 alone, which is wider than its place
   const bool wider = stored > 4;
   const int64_t block = wider ? kBufferBytes / stored : kBlockElements;
   for (int64_t i = 0; i < piece.count; i += block) {
     const int64_t count = std::min(block, piece.count - i);
-    float* const to = piece.to + i;
+    float* const to = reinterpret_cast<float*>(piece.to) + i;
     std::byte* const from = wider ? buffer.data() : reinterpret_cast<std::byte*>(to) + count * (4 - stored);
     PLIMSOLL_TRY(file.read(tensor, (piece.first + i) * stored, {from, static_cast<size_t>(count * stored)}));
     convert_to_f32(format, from, to, count);
@@ -83,16 +115,19 @@ Status read_piece(const Piece& piece, FloatFormat format) {
   return Ok{};
 }
 
-std::vector<Piece> cut_into_pieces(const WeightMatch& match, const runtime::Session& session) {
+std::vector<Piece> cut_into_pieces(const WeightMatch& match, const runtime::Session& session, bool masters) {
   std::vector<Piece> pieces;
   for (const WeightSource& source : match.sources) {
-    const runtime::TensorRef state = session.state(source.parameter->name);
-    PLIMSOLL_CHECK(state.type.dtype == ir::DType::kF32 && state.is_dense(), source.parameter->name);
+    const std::string& name = source.parameter->name;
+    const runtime::TensorRef state = session.state(masters ? optimizers::master_name(name) : name);
+    PLIMSOLL_CHECK(state.is_dense(), name);
     const ir::Shape& shape = source.parameter->shape;
-    float* const view = state.as<float>() + source.view->row * (shape.num_elements() / shape.dim(0));
+    const int64_t bytes = ir::bits(state.type.dtype) / 8, row = shape.num_elements() / shape.dim(0);
+    std::byte* const view = state.data + source.view->row * row * bytes;
     const int64_t elements = source.view->shape.num_elements();
     for (int64_t first = 0; first < elements; first += kPieceBytes / 4)
-      pieces.push_back({&source, view + first, first, std::min(kPieceBytes / 4, elements - first)});
+      pieces.push_back({&source, view + first * bytes, state.type.dtype, first,
+                        std::min(kPieceBytes / 4, elements - first)});
   }
   // In the files' order, so that a cold disk reads ahead.
   std::stable_sort(pieces.begin(), pieces.end(), [](const Piece& a, const Piece& b) {
@@ -206,16 +241,19 @@ Result<LoadReport> load_weights(const models::Model& model, const ModelWeights& 
   const WeightMatch match = match_weights(model, weights);
   if (!match.fits()) return weights_do_not_fit(match, weights);
   PLIMSOLL_TRY(check_tied_head(match, weights));
-  const std::vector<Piece> pieces = cut_into_pieces(match, session);
+  const bool masters = has_masters(model, session);
+  const std::vector<Piece> pieces = cut_into_pieces(match, session, masters);
   PLIMSOLL_TRY(in_parallel(pieces.size(), num_threads, [&](size_t i, size_t) {
     return read_piece(pieces[i], *float_format(pieces[i].source->weight.tensor->dtype));
   }));
+  if (masters) round_masters(model, session, num_threads);
   LoadReport report;
   report.path = weights.directory();
   report.num_tensors = static_cast<int64_t>(match.sources.size());
   for (const WeightSource& source : match.sources) {
     report.file_bytes += source.weight.tensor->bytes;
-    report.memory_bytes += source.view->shape.num_elements() * 4;
+    report.memory_bytes +=
+        source.view->shape.num_elements() * (ir::bits(source.parameter->dtype) / 8 + (masters ? 4 : 0));
   }
   for (const WeightRef& weight : match.ignored) report.ignored.push_back(weight.tensor->name);
   report.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();

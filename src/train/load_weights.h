@@ -53,8 +53,9 @@ struct LoadReport {
   std::vector<std::string> ignored;  ///< names of tensors that were passed over
 };
 
-/// Memory: beyond the session 64 KiB a thread; the threads end before it returns. The same bits for any
-/// number of threads. Errors: kBadData where weights and model do not match, or a file was cut; kIo.
+/// Into the parameters' dtype, to nearest; with masters these take the files' values and the parameters
+/// theirs. Memory: beyond the session 96 KiB a thread; the threads end before it returns. The same bits for
+/// any number of threads. Errors: kBadData where weights and model do not match, or a file was cut; kIo.
 Result<LoadReport> load_weights(const models::Model& model, const ModelWeights& weights,
                                 runtime::Session& session, int num_threads);
 

@@ -15,6 +15,7 @@
 #include "train/checkpoint_files.h"
 #include "train/evaluator.h"
 #include "train/precision.h"
+#include "train/state_settings.h"
 
 namespace plimsoll::train {
 namespace {
@@ -47,6 +48,7 @@ planner::StepOptions step_options(const RunConfig& config, const BatchSplit& spl
     options.logits = dumps && config.dumps("logits");
   }
   options.optimizer = {config.training.optimizer, config.clip_norm(), config.training.momentum > 0};
+  options.optimizer.state = state_choice(config.training).dtypes;
   if (config.scales_loss()) options.optimizer.loss_scaling = loss_scaling(config.training.loss_scale);
   options.decay_all = config.training.weight_decay_scope == "all";
   set_precision(config.training, options.pipeline);
@@ -144,6 +146,7 @@ Result<std::pair<planner::TrainingPrograms, planner::PlanReport>> plan_split(
   report.grad_accum_steps = accum;
   report.threads = num_threads;
   describe_buckets(*prepare_options.buckets, report);
+  if (options.training) report.state = state_words(config.training, options.accumulate);
   report.recompute = options.pipeline.recompute_cheap ? "nearly free" : "none";
   return std::pair{std::move(programs), std::move(report)};
 }
@@ -229,6 +232,7 @@ Result<Prepared> prepare(const RunConfig& config, const runtime::Backend& backen
   PLIMSOLL_ASSIGN(std::unique_ptr<models::Model> model, models::make_model(model_config));
   PLIMSOLL_TRY(check_overrides(config.model, model_config));
   PLIMSOLL_TRY(check_against_model(config, model->max_positions()));
+  model->keep_in(state_choice(config.training).weights);
   Prepared prepared{std::move(model_config), std::move(model), {}, {}, {}, 0,
                     loader_options(config),  *options.buckets};
   PLIMSOLL_ASSIGN(Planned planned, choose_split(config, *prepared.model, prepared.loader, backend, options));

@@ -17,6 +17,7 @@
 #include "train/schedule.h"
 #include "train/settings.h"
 #include "train/settings_alias.h"
+#include "train/state_settings.h"
 
 namespace plimsoll {
 namespace {
@@ -220,6 +221,7 @@ Status check_run(RunConfig& config, const Given& given) {
   PLIMSOLL_TRY(check_device(config.runtime.device));
   PLIMSOLL_TRY(check_optimizer(config, given));
   PLIMSOLL_TRY(check_precision(config.training));
+  PLIMSOLL_TRY(train::check_state(config.training, config.notes));
   if (config.training.eval_steps > 0 && !config.data.evaluates())
     return wrong("training.eval_steps is given, but data.eval names no data",
                  "set data.eval, or training.eval_steps=0");

@@ -87,6 +87,15 @@ struct LossScaleSettings {
   [[nodiscard]] double first() const { return fixed.value_or(init_scale); }
 };
 
+/// Where the training state lives; what the words resolve to is in state_settings.h.
+struct StateSettings {
+  std::string weights = "fp32";
+  std::optional<bool> master_weights = {};  ///< nothing: auto
+  std::string gradients = "fp32";
+  std::string moments = "fp32";
+  std::string rounding = "auto";
+};
+
 struct SchedulerSettings {
   std::optional<double> num_cycles = {};
   double power = 1.0;
@@ -113,6 +122,7 @@ struct TrainingSettings {
   bool residual_in_fp32 = true;  ///< false: the residual stream is stored in a precision of 16 bits
   Fp8Settings fp8 = {};
   LossScaleSettings loss_scale = {};
+  StateSettings state = {};
   std::string optimizer = "adamw";  ///< adam: as adamw without decay; sgd: as torch.optim.SGD
   double learning_rate = 3e-4;
   std::string lr_scheduler = "cosine";

@@ -97,6 +97,23 @@ void add_model_and_data(std::vector<Setting>& list) {
   add(number(PLIMSOLL_FIELD(data.prefetch_factor), kHow, "steps whose data is read ahead", 1, 64));
 }
 
+/// The one place of the training state's dtypes.
+void add_state(std::vector<Setting>& list) {
+  const auto add = [&](Setting setting) { list.push_back(std::move(setting)); };
+  add(plain(PLIMSOLL_FIELD(training.state.weights), kWhat,
+            "what the weights are kept in: fp32, or the format of training.precision",
+            {"fp32", "bf16", "fp16"}));
+  Setting masters = plain(PLIMSOLL_FIELD(training.state.master_weights), kWhat,
+                          "fp32 masters beside 16-bit weights; auto: wherever weights have 16 bits");
+  masters.absent = "auto";
+  add(std::move(masters));
+  add(plain(PLIMSOLL_FIELD(training.state.gradients), kWhat,
+            "gradients that are not accumulated; accumulators are fp32", {"fp32", "bf16", "fp16"}));
+  add(plain(PLIMSOLL_FIELD(training.state.moments), kWhat, "the optimizer's moments", {"fp32", "bf16"}));
+  add(plain(PLIMSOLL_FIELD(training.state.rounding), kWhat,
+            "of what the update keeps in bf16 alone; auto: stochastic", {"auto", "nearest", "stochastic"}));
+}
+
 void add_training(std::vector<Setting>& list) {
   const auto add = [&](Setting setting) { list.push_back(std::move(setting)); };
   add(number(PLIMSOLL_FIELD(training.global_batch_size), kWhat,
@@ -135,6 +152,7 @@ void add_training(std::vector<Setting>& list) {
              "fp16: clean steps before the scale grows", 1, 0x1p24));
   add(above(PLIMSOLL_FIELD(training.loss_scale.min_scale), kWhat,
             "fp16: a run whose scale falls below this has diverged", 0, 0x1p100));
+  add_state(list);
   add(plain(PLIMSOLL_FIELD(training.optimizer), kWhat,
             "the update rule; adam is adamw without decay, sgd is torch.optim.SGD",
             {"adamw", "adam", "sgd", "adafactor", "lion", "adamw_8bit", "muon"}));

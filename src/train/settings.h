@@ -22,9 +22,9 @@ enum class SettingKind { kWhat, kHow };
 
 /// A setting's place in a RunConfig; its type decides what YAML it takes.
 using SettingField =
-    std::variant<bool*, int64_t*, double*, std::string*, std::optional<int64_t>*, std::optional<double>*,
-                 std::vector<std::string>*, std::vector<double>*, PrecisionOverrides*, BucketSettings*,
-                 MemoryBudget*, RecomputeSettings*, Tree*>;
+    std::variant<bool*, int64_t*, double*, std::string*, std::optional<bool>*, std::optional<int64_t>*,
+                 std::optional<double>*, std::vector<std::string>*, std::vector<double>*, PrecisionOverrides*,
+                 BucketSettings*, MemoryBudget*, RecomputeSettings*, Tree*>;
 
 /// One setting.
 struct Setting {

@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "runtime/session.h"
+#include "train/master_weights.h"
 
 namespace plimsoll::train {
 namespace {
@@ -14,36 +15,37 @@ std::vector<int64_t> extents(const ir::Shape& shape) {
   return {dims.begin(), dims.end()};
 }
 
-/// Calls visit(parameter, view, byte offset of the view in the parameter's storage) in the model's order.
+/// Calls visit(parameter, view, the view's first element in the parameter's storage) in the model's order.
 template <typename F>
 Status for_each_view(const models::Model& model, F&& visit) {
   for (size_t p = 0; p < model.parameters().size(); ++p) {
     const models::Parameter& parameter = model.parameters()[p];
-    const int64_t row_bytes = parameter.shape.num_elements() / parameter.shape.dim(0) * 4;
-    for (const models::ParameterView& view : parameter.views)
-      PLIMSOLL_TRY(visit(p, view, view.row * row_bytes));
+    const int64_t row = parameter.shape.num_elements() / parameter.shape.dim(0);
+    for (const models::ParameterView& view : parameter.views) PLIMSOLL_TRY(visit(p, view, view.row * row));
   }
   return Ok{};
 }
 
-size_t add_views(const models::Model& model, const std::string& prefix,
+size_t add_views(const models::Model& model, const std::string& prefix, const std::string& dtype,
                  std::vector<SafetensorsEntry>& entries) {
   const size_t first = entries.size();
   for (const auto& parameter : model.parameters())
     for (const auto& view : parameter.views)
-      entries.push_back({prefix + view.name, "F32", extents(view.shape)});
+      entries.push_back({prefix + view.name, dtype, extents(view.shape)});
   return first;
 }
 
 std::span<const std::byte> view_bytes(const runtime::Session& session, const models::Parameter& parameter,
-                                      const models::ParameterView& view, int64_t offset) {
-  return {session.state(parameter.name).data + offset, static_cast<size_t>(view.shape.num_elements() * 4)};
+                                      const models::ParameterView& view, int64_t first) {
+  const int64_t bytes = ir::bits(parameter.dtype) / 8;
+  return {session.state(parameter.name).data + first * bytes,
+          static_cast<size_t>(view.shape.num_elements() * bytes)};
 }
 
 Status write_views(const models::Model& model, const runtime::Session& session, SafetensorsWriter& writer,
                    size_t index) {
-  return for_each_view(model, [&](size_t p, const models::ParameterView& view, int64_t offset) {
-    return writer.write(index++, view_bytes(session, model.parameters()[p], view, offset));
+  return for_each_view(model, [&](size_t p, const models::ParameterView& view, int64_t first) {
+    return writer.write(index++, view_bytes(session, model.parameters()[p], view, first));
   });
 }
 
@@ -115,12 +117,14 @@ std::vector<StoredTensor> parameter_tensors(const models::Model& model, const ru
   return tensors;
 }
 
+bool is_optimizer_tensor(const ir::StateDecl& decl) {
+  return ir::is_saved(decl.state_class) && decl.state_class != ir::StateClass::kParameter;
+}
+
 std::vector<StoredTensor> optimizer_tensors(const models::Model& model, const runtime::Session& session) {
   std::vector<StoredTensor> tensors;
   for (const passes::SessionState& s : session.plan().states) {
-    if (s.decl.state_class != ir::StateClass::kOptimizerState &&
-        s.decl.state_class != ir::StateClass::kScaler)
-      continue;
+    if (!is_optimizer_tensor(s.decl)) continue;
     if (const models::Parameter* p = owner(model, s.decl)) {
       const std::string prefix = s.decl.name.substr(0, s.decl.name.size() - p->name.size());
       add_cut(*p, prefix, session.state(s.decl.name), tensors);
@@ -146,8 +150,9 @@ Result<StepDump> StepDump::create(const RunConfig& config, const Prepared& prepa
          "F32",
          {config.training.global_batch_size, config.data.sequence_length, prepared.model->vocab_size()}});
   }
-  if (!initial && config.dumps("gradients")) gradients = add_views(*prepared.model, "grad.", entries);
-  if (config.dumps("parameters")) parameters = add_views(*prepared.model, "param.", entries);
+  if (!initial && config.dumps("gradients")) gradients = add_views(*prepared.model, "grad.", "F32", entries);
+  if (config.dumps("parameters"))
+    parameters = add_views(*prepared.model, "param.", weights_format(*prepared.model), entries);
   PLIMSOLL_ASSIGN(
       SafetensorsWriter writer,
       SafetensorsWriter::create(fmt::format("{}/step-{:06}.safetensors", config.debug.dump_dir, step),
@@ -180,7 +185,8 @@ Status StepDump::write_gradients(const runtime::Session& session, std::span<std:
   const float scale = scaled ? session.state(optimizers::kScalerState).as<float>()[ops::kScale] : 1.0F;
   const auto inverse = static_cast<float>(1.0 / static_cast<double>(scale));
   return for_each_view(
-      *prepared_->model, [&](size_t p, const models::ParameterView& view, int64_t offset) -> Status {
+      *prepared_->model, [&](size_t p, const models::ParameterView& view, int64_t first) -> Status {
+        const int64_t offset = first * 4;
         const int64_t bytes = view.shape.num_elements() * 4;
         const auto chunk = static_cast<int64_t>(scratch.size() / 64 * 64);
         auto* sum = reinterpret_cast<float*>(scratch.data());

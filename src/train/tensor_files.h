@@ -27,8 +27,11 @@ struct StoredTensor {
 };
 /// The parameters by the checkpoint's names, in the model's order.
 std::vector<StoredTensor> parameter_tensors(const models::Model& model, const runtime::Session& session);
-/// The optimizer's states: one that belongs to a parameter and has its shape is cut as the parameter is,
-/// `adamw.m.model.layers.0.self_attn.q_proj.weight`; any other is stored whole under its own name.
+/// Whether a state is saved beside the model: masters, the optimizer's states, the loss scale.
+bool is_optimizer_tensor(const ir::StateDecl& decl);
+/// The masters, the optimizer's states and the loss scale: one that belongs to a parameter and has its shape
+/// is cut as the parameter is, `master.lm_head.weight`, `adamw.m.model.layers.0.self_attn.q_proj.weight`; any
+/// other is stored whole under its own name.
 std::vector<StoredTensor> optimizer_tensors(const models::Model& model, const runtime::Session& session);
 
 /// One step's dump, `<dir>/step-%06d.safetensors`, complete or not there.

@@ -120,7 +120,7 @@ Status Trainer::choose_checkpoint(const TrainerOptions& options) {
   PLIMSOLL_ASSIGN(manifest_, describe_run());
   PLIMSOLL_ASSIGN(checkpoint_, open_first_intact(choice_, candidate_, options.note));
   if (!checkpoint_) return Ok{};
-  return check_same_run(*checkpoint_, config_, prepared_.model_config, manifest_);
+  return check_same_run(*checkpoint_, config_, prepared_.model_config, manifest_, options.note);
 }
 
 Status Trainer::check_places(int64_t step) const {
@@ -146,7 +146,7 @@ Status Trainer::load(const Note& note) {
     if (loaded) break;
     PLIMSOLL_TRY(pass_over(choice_, candidate_++, std::move(loaded).error(), note));
     PLIMSOLL_ASSIGN(checkpoint_, open_first_intact(choice_, candidate_, note));
-    PLIMSOLL_TRY(check_same_run(*checkpoint_, config_, prepared_.model_config, manifest_));
+    PLIMSOLL_TRY(check_same_run(*checkpoint_, config_, prepared_.model_config, manifest_, note));
     PLIMSOLL_TRY(check_places(checkpoint_->manifest.step));
   }
   const CheckpointManifest& m = checkpoint_->manifest;

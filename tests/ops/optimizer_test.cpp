@@ -5,6 +5,7 @@
 
 #include "ops/loss_scale.h"
 #include "ops/op_testing.h"
+#include "ops/rounding.h"
 #include "ops/update_rules.h"
 
 namespace plimsoll::ops_testing {
@@ -141,6 +142,50 @@ TEST(Optimizer, SgdIsItsFormula) {
   EXPECT_LT(distance(ahead[0], values({2}, {1 - 0.1 * (2.5 + 9.7875), -2 - 0.1 * (3 - 6.075)})), 1e-12);
 }
 
+RefTensor stored_as(DType dtype, RefTensor t) {
+  t.type.dtype = dtype;
+  for (double& v : t.data) v = ops::rounded(v, dtype);
+  return t;
+}
+
+/// A master, its copy, and moments in bf16, beside the plain update of the same values.
+TEST(Optimizer, CopiesAndRoundsAsItIsTold) {
+  const RefTensor p = normal({40}, 1), g = normal({40}, 2), m = normal({40}, 3), v = positive({40}, 0.1, 4);
+  const RefTensor clip = values({1}, {0.5});
+  const Attrs plain{{"group", int64_t{1}}};
+  Attrs copying = plain, rounding = plain;
+  copying.set("copy", std::string("bf16"));
+  rounding.set("rounded", std::string("bf16"));
+  const Tensors expected = evaluate("adamw", {p, g, m, v, clip, kGroups}, plain);
+  const Tensors copied = evaluate("adamw", {p, g, m, v, clip, kGroups}, copying);
+  ASSERT_EQ(copied.size(), 4U);
+  EXPECT_EQ(copied[0].data, expected[0].data);
+  EXPECT_EQ(to_string(copied[3].type), "bf16[40]");
+  EXPECT_EQ(evaluate("adamw", {p, g, m, v, clip, kGroups}, rounding)[1].data,
+            evaluate("adamw", {p, stored_as(DType::kBf16, g), m, v, clip, kGroups}, plain)[1].data);
+  EXPECT_EQ(evaluate("sum_squares", {g}, {{"rounded", std::string("bf16")}})[0].data,
+            evaluate("sum_squares", {stored_as(DType::kBf16, g)})[0].data);
+}
+
+TEST(Optimizer, StochasticRoundingKeepsTheMean) {
+  const int64_t n = 4096;
+  const RefTensor p = stored_as(DType::kBf16, reference::constant({DType::kF32, {n}}, 1.0));
+  const RefTensor g = reference::constant({DType::kF32, {n}}, 1.0), random = ints({4}, {5, 6, 7, 0});
+  const RefTensor table = values({1, ops::kSgdFields}, {0.001, 0, 0, 1, 0});
+  const auto step = [&](int64_t key) {
+    return evaluate("sgd", {p, g, values({1}, {1}), table, random}, {{"group", int64_t{0}}, {"key", key}})[0]
+        .data;
+  };
+  double sum = 0;
+  for (const double v : step(1)) {
+    EXPECT_TRUE(v == 1.0 || v == 1.0 - 0x1p-8) << v;  // the two neighbours of 0.999
+    sum += v;
+  }
+  EXPECT_NEAR(sum / static_cast<double>(n), 0.999, 1e-4);
+  EXPECT_NE(step(1), step(2));
+  EXPECT_EQ(step(1), step(1));
+}
+
 TEST(Optimizer, UpdatesConsumeParametersAndStates) {
   const auto consumed = [](const char* name, int32_t inputs, int32_t outputs) {
     ir::Op op;
@@ -182,6 +227,22 @@ TEST(Optimizer, SaysWhatDoesNotFit) {
        {one, f32({2, 5}), p, p, p},
        {{"group", Ints{0, 1}}},
        "sgd_sweep: takes clip, groups and (param, grad) for each of 2 groups, given 5 operands"},
+      {"adamw",
+       {p, p, p, p, one, groups},
+       {{"group", int64_t{0}}, {"copy", std::string("i32")}},
+       "adamw: copy must be bf16 or f16"},
+      {"adamw",
+       {{DType::kBf16, {2}}, p, p, p, one, groups},
+       {{"group", int64_t{0}}, {"copy", std::string("bf16")}},
+       "adamw: a copy is of an f32 parameter"},
+      {"sgd",
+       {{DType::kF16, {2}}, p, one, f32({2, 5}), i32({4})},
+       {{"group", int64_t{0}}, {"key", int64_t{1}}},
+       "sgd: stochastic rounding is to bf16, not to f16"},
+      {"sgd",
+       {p, p, one, f32({2, 5})},
+       {{"group", int64_t{0}}, {"key", int64_t{1}}},
+       "sgd: takes (param, grad, clip, groups, random), given 4 operands"},
       {"clip_scale", {one}, {{"max_norm", 0.0}}, "clip_scale: max_norm must be positive"},
       {"global_norm", {f32({1, 1})}, {}, "global_norm: squares must have one axis: squares [1,1]"},
       {"global_norm", {}, {}, "global_norm: takes (squares), given 0 operands"},

@@ -27,6 +27,19 @@ std::unique_ptr<models::Model> preset(const char* name) {
   return std::move(*model);
 }
 
+/// Parameters outweigh everything else, so that the arena's peak stands where all gradients are.
+std::unique_ptr<models::Model> tiny_llama() {
+  const auto config = parse_config_json(
+      R"({"model_type": "llama", "vocab_size": 8192, "hidden_size": 128, "intermediate_size": 768,
+          "num_hidden_layers": 32, "num_attention_heads": 2, "num_key_value_heads": 1, "rms_norm_eps": 1e-5,
+          "max_position_embeddings": 64, "tie_word_embeddings": false})",
+      "config.json");
+  EXPECT_TRUE(config.ok());
+  auto model = models::make_model(*config);
+  EXPECT_TRUE(model.ok());
+  return std::move(*model);
+}
+
 TEST(StepProgramsTest, ClassesAddUpToPersistentAndArena) {
   const cpu::CpuBackend backend(2);
   for (const char* name : {"smollm-135m", "gpt2"})
@@ -82,6 +95,79 @@ TEST(StepProgramsTest, LowPrecisionShrinksActivations) {
   EXPECT_LT(bytes("bf16", false), 0.56 * full);
   EXPECT_LT(bytes("bf16", true), 0.51 * full);
   EXPECT_EQ(bytes("tf32", false), full);
+}
+
+/// Bytes a parameter by class, of the programs at the ends of a step: where all gradients are there.
+struct Recipe {
+  const char* name;
+  ir::DType weights;
+  optimizers::StateDtypes state;
+  bool accumulate;
+  int64_t parameters, masters, gradients, moments;
+};
+constexpr auto kF32 = ir::DType::kF32, kBf16 = ir::DType::kBf16;
+const Recipe kRecipes[] = {
+    {"plain fp32", kF32, {}, false, 4, 0, 4, 8},
+    {"bf16 gradients, masters", kBf16, {.masters = true, .gradients = kBf16}, false, 2, 4, 2, 8},
+    {"accumulated, masters", kBf16, {.masters = true, .gradients = kBf16}, true, 2, 4, 4, 8},
+    {"fp32 gradients, masters", kBf16, {.masters = true}, false, 2, 4, 4, 8},
+    {"pure bf16", kBf16, {.gradients = kBf16, .moments = kBf16, .stochastic = true}, false, 2, 0, 2, 4},
+    {"cast while packing", kF32, {.gradients = kBf16}, false, 4, 0, 2, 8},
+};
+
+TEST(StepProgramsTest, EachRecipeHoldsItsBytesAParameter) {
+  const cpu::CpuBackend backend(2);
+  for (const char* name : {"smollm-135m", "llama-tiny"})
+    for (const Recipe& r : kRecipes) {
+      const bool is_small = std::string_view(name) == "llama-tiny";
+      auto model = is_small ? tiny_llama() : preset(name);
+      model->keep_in(r.weights);
+      StepOptions o = options(1, is_small ? 8 : 32);
+      o.accumulate = r.accumulate;
+      o.pipeline.precision = r.name == std::string_view("plain fp32") ? "" : "bf16";
+      o.optimizer.state = r.state;
+      const auto programs = build_training_programs(*model, o, backend);
+      ASSERT_TRUE(programs.ok()) << programs.error().message();
+      PlanReport report;
+      describe_session(programs->session, report);
+      std::map<std::string, int64_t> classes(report.classes.begin(), report.classes.end());
+      const int64_t n = model->num_parameters();
+      // The tied table has an accumulator for each use.
+      const int64_t twice = !is_small && r.accumulate ? 49'152 * 576 : 0;
+      EXPECT_EQ(classes["parameters"], r.parameters * n) << name << ", " << r.name;
+      EXPECT_EQ(classes["master_weights"], r.masters * n) << name << ", " << r.name;
+      EXPECT_EQ(classes["optimizer_state"], r.moments * n) << name << ", " << r.name;
+      if (twice == 0) {
+        EXPECT_EQ(classes["gradients"], r.gradients * n) << name << ", " << r.name << ", " << report.peak_op;
+      } else {
+        EXPECT_EQ(programs->session.class_bytes(ir::StateClass::kGradient), r.gradients * (n + twice));
+      }
+    }
+}
+
+/// Weights of 16 bits leave the residual stream f32, masters the order of the update; nothing else is cast.
+TEST(StepProgramsTest, LowPrecisionStateAddsNoSweep) {
+  const cpu::CpuBackend backend(2);
+  const auto model = preset("smollm-135m");
+  model->keep_in(kBf16);
+  StepOptions o = options(1, 256);
+  o.pipeline.precision = "bf16";
+  o.optimizer.state = {.masters = true, .gradients = kBf16};
+  const auto programs = build_training_programs(*model, o, backend);
+  ASSERT_TRUE(programs.ok());
+  const ir::Graph& step = programs->session.programs[0].graph;
+  std::map<std::string_view, int> count;
+  for (const ir::OpId id : step.order()) {
+    const ir::Op& op = step.op(id);
+    ++count[op.def->name];
+    if (op.def->name == "embedding" || op.def->name == "linear_dw") {
+      EXPECT_EQ(step.type(op.outputs[0]).dtype, op.def->name == "embedding" ? kF32 : kBf16);
+    }
+  }
+  EXPECT_EQ(count["adamw_sweep"], 1);
+  EXPECT_EQ(count["sum_squares_sweep"], 1);
+  EXPECT_EQ(count["embedding_grad_add"], 1);
+  for (const char* none : {"cast", "copy", "adamw", "add"}) EXPECT_EQ(count[none], 0) << none;
 }
 
 TEST(StepProgramsTest, TheSameInputGivesTheSamePlan) {

@@ -41,9 +41,10 @@ std::unique_ptr<models::Model> model_of(const char* json) {
 struct Target {
   cpu::CpuBackend backend{1};
   std::unique_ptr<runtime::Session> session;
-  explicit Target(const models::Model& model) {
-    auto programs =
-        planner::build_training_programs(model, {.micro_batch_size = 1, .sequence_length = 8}, backend);
+  explicit Target(const models::Model& model, bool masters = false) {
+    planner::StepOptions options{.micro_batch_size = 1, .sequence_length = 8};
+    options.optimizer.state.masters = masters;
+    auto programs = planner::build_training_programs(model, options, backend);
     EXPECT_TRUE(programs) << programs.error().message();
     auto created = runtime::Session::create(backend, std::move(programs->session));
     EXPECT_TRUE(created) << created.error().message();
@@ -135,6 +136,40 @@ TEST(LoadWeights, FillsEveryViewFromEveryType) {
         expect_loaded(*model, target);
       }
   }
+}
+
+/// Elements of a 16-bit state against the values, to nearest.
+void expect_rounded(const models::Model& model, const Target& target) {
+  for (const auto& parameter : model.parameters())
+    for (const auto& view : parameter.views) {
+      const int64_t row = parameter.shape.num_elements() / parameter.shape.dim(0);
+      const auto* data = target.session->state(parameter.name).as<uint16_t>() + view.row * row;
+      for (size_t i = 0; i < static_cast<size_t>(view.shape.num_elements()); ++i) {
+        const auto bits = std::bit_cast<uint32_t>(value_at(view.name, i));
+        ASSERT_EQ(data[i], (bits + 0x7FFFU + (bits >> 16 & 1U)) >> 16) << view.name << " " << i;
+      }
+    }
+}
+
+/// With masters these have the file's values, and the weights are theirs, rounded; without, the file's
+/// rounded.
+TEST(LoadWeights, RoundsIntoWeightsOf16Bits) {
+  const auto model = model_of(kLlama);
+  model->keep_in(ir::DType::kBf16);
+  for (const char* dtype : {"F32", "F64", "F16", "BF16"})
+    for (const bool masters : {false, true}) {
+      const TemporaryFolder folder;
+      write_file(folder.path("model.safetensors"), tensors_of(*model, dtype));
+      Target target(*model, masters);
+      const auto report = load(*model, folder.path(), target, 3);
+      ASSERT_TRUE(report) << report.error().message();
+      EXPECT_EQ(report->memory_bytes, model->num_parameters() * (masters ? 6 : 2));
+      expect_rounded(*model, target);
+      if (!masters) continue;
+      const auto& view = model->parameters()[0].views[0];
+      const float* master = target.session->state("master." + model->parameters()[0].name).as<float>();
+      for (size_t i = 0; i < 40; ++i) ASSERT_EQ(master[i], value_at(view.name, i));
+    }
 }
 
 TEST(LoadWeights, LargeTensorsGoInPieces) {

@@ -84,9 +84,10 @@ class LossScaleTest : public testing::Test {
 TEST_F(LossScaleTest, WithoutAScaleGradientsVanishAndTrainingStalls) {
   const double chance = std::log(double{kCycle});
   const double full = loss_after_60_steps({"training.precision=fp32", "output.dir=" + folder_.path("a")});
-  const double stalled = loss_after_60_steps({"training.loss_scale=1", "training.residual_in_fp32=false",
-                                              "output.dir=" + folder_.path("b")});
-  const double scaled = loss_after_60_steps({"training.residual_in_fp32=false", "output.dir=" + folder_.path("c")});
+  const double stalled = loss_after_60_steps(
+      {"training.loss_scale=1", "training.residual_in_fp32=false", "output.dir=" + folder_.path("b")});
+  const double scaled =
+      loss_after_60_steps({"training.residual_in_fp32=false", "output.dir=" + folder_.path("c")});
   EXPECT_LT(full, 0.5 * chance);
   EXPECT_GT(stalled, 0.99 * chance);
   EXPECT_LT(scaled, 0.5 * chance);

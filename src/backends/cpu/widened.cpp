@@ -46,22 +46,62 @@ class Scratch {
   std::span<std::byte> left_;
 };
 
-/// `ref` as the kernel sees it: itself, or a dense f32 tensor in scratch.
-TensorRef seen(const TensorRef& ref, Scratch& scratch) {
-  if (!ref || !is_short(ref.type)) return ref;
+const ir::TensorType& type_of(const ir::TensorType& type) { return type; }
+const ir::TensorType& type_of(const TensorRef& ref) { return ref.type; }
+
+/// Which operands the kernel does not take as they are: short ones that it does not list, and all short ones
+/// where those that it lists are of several dtypes.
+class Widening {
+ public:
+  /// Types or references.
+  template <class Operands>
+  Widening(const Kernel& kernel, const Operands& inputs, const Operands& outputs) : kernel_(kernel) {
+    if (kernel.stored_dtypes) return;
+    ir::DType common = ir::DType::kNf4;  // of those that may be short; none seen yet
+    const auto look = [&](const Operands& operands, uint32_t may) {
+      for (size_t i = 0; i < operands.size(); ++i) {
+        const ir::TensorType& type = type_of(operands[i]);
+        const bool is_listed = listed(may, i) && type.shape.rank() > 0;
+        any_ = any_ || (is_short(type) && !is_listed);
+        if (!is_listed) continue;
+        mixed_ = mixed_ || (common != ir::DType::kNf4 && common != type.dtype);
+        common = type.dtype;
+      }
+    };
+    look(inputs, kernel.stored_inputs);
+    look(outputs, kernel.stored_outputs);
+  }
+  [[nodiscard]] bool any() const { return any_ || mixed_; }
+  [[nodiscard]] bool input(size_t i, const ir::TensorType& type) const {
+    return is_short(type) && (mixed_ || !listed(kernel_.stored_inputs, i));
+  }
+  [[nodiscard]] bool output(size_t i, const ir::TensorType& type) const {
+    return is_short(type) && (mixed_ || !listed(kernel_.stored_outputs, i));
+  }
+
+ private:
+  static bool listed(uint32_t may, size_t i) { return i < 32 && (may >> i & 1U) != 0; }
+  const Kernel& kernel_;
+  bool any_ = false, mixed_ = false;
+};
+
+/// A dense f32 tensor in scratch for `ref`.
+TensorRef wide(const TensorRef& ref, Scratch& scratch) {
   TensorRef wide{scratch.take(scratch_bytes(ref.type)), widened(ref.type), {}};
   wide.strides = ir::dense_strides(wide.type.shape);
   return wide;
 }
 
-void run_widened(const Kernel& kernel, const KernelCall& call, ThreadPool& pool) {
+void run_widened(const Kernel& kernel, const Widening& widening, const KernelCall& call, ThreadPool& pool) {
   const size_t inputs = call.inputs.size(), operands = inputs + call.outputs.size();
   Scratch scratch(call.workspace);
   auto* refs = reinterpret_cast<TensorRef*>(scratch.take(reference_bytes(operands)));
   for (size_t i = 0; i < operands; ++i) {
     const TensorRef& given = i < inputs ? call.inputs[i] : call.outputs[i - inputs];
-    new (refs + i) TensorRef(seen(given, scratch));
-    if (i < inputs && refs[i].data != given.data) cast(given, refs[i], pool);
+    const bool widens =
+        given && (i < inputs ? widening.input(i, given.type) : widening.output(i - inputs, given.type));
+    new (refs + i) TensorRef(widens ? wide(given, scratch) : given);
+    if (widens && i < inputs) cast(given, refs[i], pool);
   }
   const std::span<const TensorRef> all(refs, operands);
   kernel.run({call.op, all.first(inputs), all.subspan(inputs), scratch.rest()}, pool);
@@ -69,51 +109,31 @@ void run_widened(const Kernel& kernel, const KernelCall& call, ThreadPool& pool)
     if (all[inputs + o].data != call.outputs[o].data) cast(all[inputs + o], call.outputs[o], pool);
 }
 
-const ir::TensorType& type_of(const ir::TensorType& type) { return type; }
-const ir::TensorType& type_of(const TensorRef& ref) { return ref.type; }
-
-/// Whether the kernel does not take these operands and results, types or references, as they are.
-template <class Operands>
-bool beyond(const Kernel& kernel, const Operands& inputs, const Operands& outputs) {
-  if (kernel.stored_dtypes) return false;
-  ir::DType stored = ir::DType::kNf4;  // of those that may be short; none seen yet
-  const auto any_beyond = [&](const Operands& operands, uint32_t may) {
-    for (size_t i = 0; i < operands.size(); ++i) {
-      const ir::TensorType& type = type_of(operands[i]);
-      const bool listed = i < 32 && (may >> i & 1U) != 0 && type.shape.rank() > 0;
-      if (!listed && is_short(type)) return true;
-      if (!listed) continue;
-      if (stored != ir::DType::kNf4 && stored != type.dtype) return true;
-      stored = type.dtype;
-    }
-    return false;
-  };
-  return any_beyond(inputs, kernel.stored_inputs) || any_beyond(outputs, kernel.stored_outputs);
-}
-
 }  // namespace
 
 bool needs_widening(const Kernel& kernel, const ir::OpTypes& types) {
-  return beyond(kernel, types.inputs, types.outputs);
+  return Widening(kernel, types.inputs, types.outputs).any();
 }
 
 int64_t kernel_workspace_bytes(const Kernel& kernel, const ir::OpTypes& types, int num_threads) {
-  if (!needs_widening(kernel, types)) return own_bytes(kernel, types, num_threads);
+  const Widening widening(kernel, types.inputs, types.outputs);
+  if (!widening.any()) return own_bytes(kernel, types, num_threads);
   int64_t bytes = reference_bytes(types.inputs.size() + types.outputs.size());
-  ir::OpTypes wide{types.op, {}, {}, types.attrs};
-  for (const ir::TensorType& t : types.inputs) {
-    bytes += scratch_bytes(t);
-    wide.inputs.push_back(widened(t));
-  }
-  for (const ir::TensorType& t : types.outputs) {
-    bytes += scratch_bytes(t);
-    wide.outputs.push_back(widened(t));
-  }
+  ir::OpTypes wide{types.op, types.inputs, types.outputs, types.attrs};
+  const auto widen = [&](ir::TensorType& type) {
+    bytes += scratch_bytes(type);
+    type = widened(type);
+  };
+  for (size_t i = 0; i < wide.inputs.size(); ++i)
+    if (widening.input(i, wide.inputs[i])) widen(wide.inputs[i]);
+  for (size_t i = 0; i < wide.outputs.size(); ++i)
+    if (widening.output(i, wide.outputs[i])) widen(wide.outputs[i]);
   return bytes + round_up(own_bytes(kernel, wide, num_threads), runtime::kAlignment);
 }
 
 void run_kernel(const Kernel& kernel, const KernelCall& call, ThreadPool& pool) {
-  beyond(kernel, call.inputs, call.outputs) ? run_widened(kernel, call, pool) : kernel.run(call, pool);
+  const Widening widening(kernel, call.inputs, call.outputs);
+  widening.any() ? run_widened(kernel, widening, call, pool) : kernel.run(call, pool);
 }
 
 }  // namespace plimsoll::cpu

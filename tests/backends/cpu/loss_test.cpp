@@ -1,6 +1,8 @@
 // Linear maps, cross entropy, the fused head, attention's ops and the optimizer: against the references,
 // fused against unfused, and continued over micro-batches.
 #include "kernel_harness.h"
+#include "ops/philox.h"
+#include "ops/rounding.h"
 #include "ops/update_rules.h"
 
 namespace plimsoll::cpu::testing {
@@ -240,6 +242,123 @@ TEST(Optimizer, SweepGivesTheBitsOfItsParts) {
     }
     expect_same_bits(run_cpu({"sum_squares_sweep", gradients})[0], floats({4}, squares), isa);
   });
+}
+
+/// Parameter, gradient and states in these dtypes, clip and groups, random words.
+std::vector<Tensor> stored_operands(const ops::UpdateRule& rule, const Shape& s, DType param, DType grad,
+                                    DType states, bool draws) {
+  std::vector<Tensor> in = operands(rule, s, 1);
+  for (size_t i = 0; i < in.size(); ++i) in[i] = as(i == 0 ? param : i == 1 ? grad : states, in[i]);
+  in.insert(in.end(), {scalar(0.7f), groups(rule)});
+  if (draws) in.push_back(ints({4}, {11, -3, 7, 0}));
+  return in;
+}
+Attrs form(const char* copy, const char* rounded, bool draws) {
+  Attrs attrs{{"group", int64_t{1}}};
+  if (*copy != '\0') attrs.set("copy", std::string(copy));
+  if (*rounded != '\0') attrs.set("rounded", std::string(rounded));
+  if (draws) attrs.set("key", int64_t{0x1234567});
+  return attrs;
+}
+constexpr DType kF32 = DType::kF32, kBf16 = DType::kBf16, kF16 = DType::kF16;
+Tensor as_f32_or(DType dtype, const Tensor& t) { return dtype == kF32 ? t : as(dtype, t); }
+
+/// Each mixture of dtypes: the reference's values to a rounding of what is stored, the same bits for threads.
+TEST(StoredOptimizer, EveryMixtureAgainstItsReference) {
+  struct Row {
+    DType param, grad, states;
+    const char *copy, *rounded;
+    bool draws;
+  };
+  for (const Row& r :
+       {Row{kF32, kBf16, kF32, "bf16", "", false}, Row{kF32, kF32, kF32, "bf16", "bf16", false},
+        Row{kF32, kF16, kBf16, "f16", "", true}, Row{kBf16, kBf16, kBf16, "", "", true},
+        Row{kBf16, kF32, kBf16, "", "f16", false}, Row{kF16, kBf16, kF32, "", "", false}})
+    for (const ops::UpdateRule& rule : ops::update_rules())
+      for (const Shape& s : {Shape{1}, Shape{33}, Shape{3, 6000}}) {
+        std::vector<Tensor> in = operands(rule, s, 1);
+        for (size_t i = 0; i < in.size(); ++i)
+          in[i] = as_f32_or(i == 0 ? r.param : i == 1 ? r.grad : r.states, in[i]);
+        in.insert(in.end(), {scalar(0.7f), groups(rule)});
+        if (r.draws) in.push_back(ints({4}, {11, -3, 7, 0}));
+        expect_op({std::string(rule.name), in, form(r.copy, r.rounded, r.draws)}, r.draws ? 0x1p-7 : 0x1p-8);
+      }
+}
+
+/// To the bit: f32 arithmetic of what is stored, then the rounding that rounding.h defines.
+TEST(StoredOptimizer, DrawsTheWordsOfItsElements) {
+  const ops::UpdateRule& rule = *ops::find_update_rule("adamw");
+  const Shape s{3, 6001};
+  for_each_isa([&](const std::string& isa) {
+    const auto brief = stored_operands(rule, s, kBf16, kBf16, kBf16, true);
+    std::vector<Tensor> wide = brief;
+    wide.pop_back();
+    for (Tensor& t : wide)
+      if (t.type.dtype == kBf16) {
+        t.type.dtype = kF32;
+        for (uint32_t& bits : t.bits) bits <<= 16;
+      }
+    const auto exact = run_cpu({"adamw", wide, form("", "", false)});
+    const auto got = run_cpu({"adamw", brief, form("", "", true)}, {.threads = 3});
+    for (size_t r = 0; r < 3; ++r) {
+      ops::RandomStream stream{11, static_cast<uint32_t>(-3), 7, static_cast<uint32_t>(r / 2), 0x1234567};
+      Tensor expected = got[r];
+      for (size_t e = 0; e < expected.bits.size(); ++e) {
+        const uint32_t word = ops::random_words(stream, e / 4)[e % 4];
+        const double v = ops::rounded_stochastically(exact[r].value(e),
+                                                     static_cast<uint16_t>(r % 2 == 0 ? word >> 16 : word));
+        expected.bits[e] = std::bit_cast<uint32_t>(static_cast<float>(v)) >> 16;
+      }
+      expect_same_bits(got[r], expected, isa + ", result " + std::to_string(r));
+    }
+  });
+}
+
+TEST(StoredOptimizer, SweepGivesTheBitsOfItsParts) {
+  const ops::UpdateRule& rule = *ops::find_update_rule("adamw");
+  const Shape shapes[] = {{3, 6000}, {5}, {16385}};
+  const Tensor random = ints({4}, {11, -3, 7, 0});
+  std::vector<Tensor> in{scalar(0.7f), groups(rule), random}, expected;
+  const std::vector<int64_t> keys{5, 6, 7}, group{0, 1, 1};
+  for (size_t i = 0; i < 3; ++i) {
+    auto each = operands(rule, shapes[i], static_cast<unsigned>(10 * i));
+    for (size_t t = 1; t < each.size(); ++t) each[t] = as(kBf16, each[t]);
+    in.insert(in.end(), each.begin(), each.end());
+    each.insert(each.end(), {scalar(0.7f), groups(rule), random});
+    const auto updated =
+        run_cpu({"adamw", each, {{"group", group[i]}, {"key", keys[i]}, {"copy", std::string("bf16")}}});
+    expected.insert(expected.end(), updated.begin(), updated.end());
+  }
+  for (const int threads : {1, 3})
+    expect_same_bits(
+        run_cpu({"adamw_sweep", in, {{"group", group}, {"key", keys}, {"copy", std::string("bf16")}}},
+                {.threads = threads}),
+        expected, "adamw_sweep");
+}
+
+TEST(StoredOptimizer, SquaresOfWhatIsStored) {
+  for (const DType dtype : {kBf16, kF16})
+    for (const Shape& s : {Shape{1}, Shape{33}, Shape{3, 6001}}) {
+      const Tensor x = as(dtype, normal(s, 1));
+      expect_op({"sum_squares", {x}}, 1e-7);
+      const Attrs rounded{{"rounded", std::string(dtype == kBf16 ? "bf16" : "f16")}};
+      expect_same_bits(run_cpu({"sum_squares", {normal(s, 1)}, rounded}), run_cpu({"sum_squares", {x}}),
+                       "rounded");
+    }
+  expect_op({"sum_squares_sweep", {as(kBf16, normal({3, 6000}, 1)), normal({5}, 2)}}, 1e-7);
+}
+
+/// Rows of a bf16 table into f32, gradients into bf16.
+TEST(StoredEmbedding, RowsAndSumsInAnyDtype) {
+  const Tensor ids = indices({2, 40}, 50, 1), table = as(kBf16, normal({50, 33}, 2)),
+               dy = normal({2, 40, 33}, 3);
+  const Attrs f32{{"out", std::string("f32")}}, rows{{"rows", int64_t{50}}, {"out", std::string("bf16")}};
+  expect_op({"embedding", {table, ids}}, 0);
+  expect_op({"embedding", {table, ids}, f32}, 0);
+  expect_op({"embedding_grad", {dy, ids}, rows}, 0x1p-8);
+  expect_op({"embedding_grad", {as(kBf16, dy), ids}, rows}, 0x1p-8);
+  expect_op({"embedding_grad_add", {table, dy, ids}}, 0x1p-8);
+  expect_op({"embedding_grad_add", {normal({50, 33}, 4), as(kBf16, dy), ids}}, 1e-5);
 }
 
 }  // namespace

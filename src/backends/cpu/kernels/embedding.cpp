@@ -10,39 +10,83 @@
 #include <cstring>
 
 #include "backends/cpu/kernels/operands.h"
+#include "backends/cpu/kernels/stored-inl.h"
 #include "backends/cpu/kernels/vectors-inl.h"
+
+#ifndef PLIMSOLL_BACKENDS_CPU_KERNELS_EMBEDDING_ARGS_
+#define PLIMSOLL_BACKENDS_CPU_KERNELS_EMBEDDING_ARGS_
+namespace plimsoll::cpu {
+namespace {
+
+// Rows of elements of whatever dtype, and the tokens of one of the table's rows.
+struct TokenRows {
+  RowsOfAny dy;
+  ir::DType dtype;  // of dy
+  const uint64_t* keys;
+  int64_t count;
+};
+
+}  // namespace
+}  // namespace plimsoll::cpu
+#endif
 
 HWY_BEFORE_NAMESPACE();
 namespace plimsoll::cpu::HWY_NAMESPACE {
 namespace {
 
 namespace hn = hwy::HWY_NAMESPACE;
+using stored::load;
+using stored::store;
+using stored::with_element;
 using vectors::for_vectors;
-using vectors::load;
 using vectors::set;
-using vectors::store;
 using vectors::V;
 
 // A sorted token: its id in the upper, its index in the lower half.
 HWY_INLINE int64_t token_of(uint64_t key) { return static_cast<int64_t>(key & 0xFFFFFFFFU); }
 
+template <class T>
+const T* dy_row(const TokenRows& t, int64_t k) {
+  return static_cast<const T*>(t.dy.row(token_of(t.keys[k])));
+}
+
+// f(dy's element, the table's element)
+template <class F>
+HWY_INLINE void with_elements(ir::DType dy, ir::DType table, F f) {
+  with_element(dy, [&](auto a) HWY_ATTR { with_element(table, [&](auto b) HWY_ATTR { f(a, b); }); });
+}
+
 // out = ((from + dy of the first token) + dy of the second) + ...; `from` null stands for -0.0.
-void sum_tokens(const RowsOf<const float>& dy, const uint64_t* keys, int64_t count, const float* from,
-                float* out) {
-  for_vectors(dy.cols, [=](int64_t i, auto part) HWY_ATTR {
-    V sum = from == nullptr ? set(-0.0f) : load(from + i, part);
-    for (int64_t k = 0; k < count; ++k) sum = hn::Add(sum, load(dy.row(token_of(keys[k])) + i, part));
-    store(sum, out + i, part);
+void sum_tokens(const TokenRows& t, ir::DType table, const void* from, void* out) {
+  with_elements(t.dtype, table, [&](auto dy, auto element) HWY_ATTR {
+    using Dy = decltype(dy);
+    using T = decltype(element);
+    for_vectors(t.dy.cols(), [&](int64_t i, auto part) HWY_ATTR {
+      V sum = from == nullptr ? set(-0.0f) : load(static_cast<const T*>(from) + i, part);
+      for (int64_t k = 0; k < t.count; ++k) sum = hn::Add(sum, load(dy_row<Dy>(t, k) + i, part));
+      store(sum, static_cast<T*>(out) + i, part);
+    });
   });
 }
 
 // out = total + (the tokens' sum, from -0.0).
-void add_token_sum(const RowsOf<const float>& dy, const uint64_t* keys, int64_t count, const float* total,
-                   float* out) {
-  for_vectors(dy.cols, [=](int64_t i, auto part) HWY_ATTR {
-    V sum = set(-0.0f);
-    for (int64_t k = 0; k < count; ++k) sum = hn::Add(sum, load(dy.row(token_of(keys[k])) + i, part));
-    store(hn::Add(load(total + i, part), sum), out + i, part);
+void add_token_sum(const TokenRows& t, ir::DType table, const void* total, void* out) {
+  with_elements(t.dtype, table, [&](auto dy, auto element) HWY_ATTR {
+    using Dy = decltype(dy);
+    using T = decltype(element);
+    for_vectors(t.dy.cols(), [&](int64_t i, auto part) HWY_ATTR {
+      V sum = set(-0.0f);
+      for (int64_t k = 0; k < t.count; ++k) sum = hn::Add(sum, load(dy_row<Dy>(t, k) + i, part));
+      store(hn::Add(load(static_cast<const T*>(total) + i, part), sum), static_cast<T*>(out) + i, part);
+    });
+  });
+}
+
+void copy_row(ir::DType from_dtype, const void* from, ir::DType to_dtype, void* to, int64_t n) {
+  with_elements(from_dtype, to_dtype, [&](auto x, auto y) HWY_ATTR {
+    for_vectors(n, [&](int64_t i, auto part) HWY_ATTR {
+      store(load(static_cast<const decltype(x)*>(from) + i, part), static_cast<decltype(y)*>(to) + i, part);
+    });
   });
 }
 
@@ -54,16 +98,21 @@ HWY_AFTER_NAMESPACE();
 namespace plimsoll::cpu {
 namespace {
 
+HWY_EXPORT(copy_row);
 HWY_EXPORT(sum_tokens);
 HWY_EXPORT(add_token_sum);
 
 void embedding(const KernelCall& call, ThreadPool& pool) {
-  const auto table = rows_of<const float>(call.inputs[0]);
-  const auto y = rows_of<float>(call.outputs[0]);
+  const ir::DType from = call.inputs[0].type.dtype, to = call.outputs[0].type.dtype;
+  const RowsOfAny table(call.inputs[0]), y(call.outputs[0]);
   const auto* ids = call.inputs[1].as<const int32_t>();
-  for_row_blocks(pool, y.rows, y.cols, [&](int64_t begin, int64_t end) {
+  const auto row_bytes = static_cast<size_t>(y.cols() * y.element_bytes());
+  for_row_blocks(pool, y.rows(), y.cols(), [&](int64_t begin, int64_t end) {
     for (int64_t r = begin; r < end; ++r)
-      std::memcpy(y.row(r), table.row(ids[r]), static_cast<size_t>(y.cols) * sizeof(float));
+      if (from == to)
+        std::memcpy(y.row(r), table.row(ids[r]), row_bytes);
+      else
+        HWY_DYNAMIC_DISPATCH(copy_row)(from, table.row(ids[r]), to, y.row(r), y.cols());
   });
 }
 
@@ -96,39 +145,42 @@ size_t run_end(std::span<const uint64_t> keys, size_t first) {
 }
 
 void embedding_grad(const KernelCall& call, ThreadPool& pool) {
-  const auto dy = rows_of<const float>(call.inputs[0]);
+  const RowsOfAny dy(call.inputs[0]), out(call.outputs[0]);
+  const ir::DType dtype = call.outputs[0].type.dtype;
   const TensorRef acc = input_or_none(call, 2);
   const auto keys = sorted_keys(call, 1);
-  const auto out = rows_of<float>(call.outputs[0]);
   const bool kept = acc && acc.data == call.outputs[0].data;
-  for_row_blocks(pool, out.rows, out.cols, [&](int64_t begin, int64_t end) {
+  for_row_blocks(pool, out.rows(), out.cols(), [&](int64_t begin, int64_t end) {
     auto at = static_cast<size_t>(
         std::lower_bound(keys.begin(), keys.end(), static_cast<uint64_t>(begin) << 32) - keys.begin());
     for (int64_t row = begin; row < end; ++row) {
       const size_t last = at < keys.size() && id_of(keys[at]) == row ? run_end(keys, at) : at;
       if (last == at && kept) continue;
+      const TokenRows tokens{dy, call.inputs[0].type.dtype, keys.data() + at,
+                             static_cast<int64_t>(last - at)};
       HWY_DYNAMIC_DISPATCH(sum_tokens)
-      (dy, keys.data() + at, static_cast<int64_t>(last - at),
-       acc ? acc.as<const float>() + row * out.cols : nullptr, out.row(row));
+      (tokens, dtype, acc ? acc.data + row * out.cols() * out.element_bytes() : nullptr, out.row(row));
       at = last;
     }
   });
 }
 
 void embedding_grad_add(const KernelCall& call, ThreadPool& pool) {
-  const auto total = rows_of<const float>(call.inputs[0]), dy = rows_of<const float>(call.inputs[1]);
-  const auto out = rows_of<float>(call.outputs[0]);
+  const TensorRef &total = call.inputs[0], &result = call.outputs[0];
+  const RowsOfAny dy(call.inputs[1]), out(result);
   const auto keys = sorted_keys(call, 2);
-  if (total.data != out.data)
-    std::memcpy(out.data, total.data, static_cast<size_t>(out.rows * out.cols) * sizeof(float));
-  for_row_blocks(pool, static_cast<int64_t>(keys.size()), out.cols, [&](int64_t begin, int64_t end) {
+  if (total.data != result.data)
+    std::memcpy(result.data, total.data, static_cast<size_t>(result.type.bytes().count));
+  for_row_blocks(pool, static_cast<int64_t>(keys.size()), out.cols(), [&](int64_t begin, int64_t end) {
     auto at = static_cast<size_t>(begin);
     // A run belongs to the tile in which it begins.
     while (at > 0 && at < static_cast<size_t>(end) && id_of(keys[at]) == id_of(keys[at - 1])) ++at;
     while (at < static_cast<size_t>(end)) {
       const size_t last = run_end(keys, at);
-      float* row = out.row(id_of(keys[at]));
-      HWY_DYNAMIC_DISPATCH(add_token_sum)(dy, keys.data() + at, static_cast<int64_t>(last - at), row, row);
+      void* row = out.row(id_of(keys[at]));
+      const TokenRows tokens{dy, call.inputs[1].type.dtype, keys.data() + at,
+                             static_cast<int64_t>(last - at)};
+      HWY_DYNAMIC_DISPATCH(add_token_sum)(tokens, result.type.dtype, row, row);
       at = last;
     }
   });
@@ -138,12 +190,17 @@ void embedding_grad_add(const KernelCall& call, ThreadPool& pool) {
 
 std::span<const Kernel> embedding_kernels() {
   static constexpr Kernel kernels[] = {
-      {.op = "embedding", .run = embedding, .strided_inputs = 0b1},
-      {.op = "embedding_grad", .run = embedding_grad, .workspace_bytes = keys_bytes, .strided_inputs = 0b1},
+      {.op = "embedding", .run = embedding, .strided_inputs = 0b1, .stored_dtypes = true},
+      {.op = "embedding_grad",
+       .run = embedding_grad,
+       .workspace_bytes = keys_bytes,
+       .strided_inputs = 0b1,
+       .stored_dtypes = true},
       {.op = "embedding_grad_add",
        .run = embedding_grad_add,
        .workspace_bytes = keys_bytes,
-       .strided_inputs = 0b10},
+       .strided_inputs = 0b10,
+       .stored_dtypes = true},
   };
   return kernels;
 }

@@ -38,15 +38,15 @@ class Chunks {
 // added to from chunk to chunk), what the GEMMs want.
 struct Layout {
   int64_t logits, losses, dw, gemm;
-  Layout(const ir::TensorType& x, const ir::TensorType& weight, ir::DType dx, int64_t classes,
-         int64_t chunk_rows, const ir::Attrs& attrs, int num_threads) {
+  Layout(const ir::TensorType& x, const ir::TensorType& weight, ir::DType dx, ir::DType dw_dtype,
+         int64_t classes, int64_t chunk_rows, const ir::Attrs& attrs, int num_threads) {
     constexpr auto kFloat = static_cast<int64_t>(sizeof(float));
     const int64_t width = x.shape.dim(-1);
     const Precision precision = precision_of(attrs, x.dtype, weight.dtype);
     const GemmTypes sums{precision, ir::DType::kF32};
     logits = round_up(chunk_rows * classes * kFloat, runtime::kAlignment);
     losses = round_up(x.shape.num_rows() * kFloat, runtime::kAlignment);
-    dw = attrs.flag("grad") && weight.dtype != ir::DType::kF32
+    dw = attrs.flag("grad") && dw_dtype != ir::DType::kF32
              ? round_up(width * classes * kFloat, runtime::kAlignment)
              : 0;
     gemm = std::max({gemm_workspace_bytes(chunk_rows, classes, width, num_threads, sums),
@@ -68,7 +68,8 @@ int64_t workspace_bytes(const ir::OpTypes& types, int num_threads) {
   const ir::TensorType &x = types.inputs[0], &weight = types.inputs[1];
   const Chunks chunks(x.shape, types.attrs.i64("chunk_tokens"));
   const int64_t classes = num_classes(weight.shape, types.attrs.flag("transposed"));
-  return Layout(x, weight, dx_dtype(x, types.attrs), classes, chunks.max_rows(), types.attrs, num_threads)
+  return Layout(x, weight, dx_dtype(x, types.attrs), types.outputs.back().dtype, classes, chunks.max_rows(),
+                types.attrs, num_threads)
       .total();
 }
 
@@ -156,8 +157,8 @@ void head_loss(const KernelCall& call, ThreadPool& pool) {
   h.grad = attrs.flag("grad");
   h.classes = num_classes(h.weight.shape(), h.transposed);
   h.sequence = Granules(shape).segment();
-  const Layout layout(type, weight, dx_dtype(type, attrs), h.classes, chunks.max_rows(), attrs,
-                      pool.num_threads());
+  const Layout layout(type, weight, dx_dtype(type, attrs), call.outputs.back().type.dtype, h.classes,
+                      chunks.max_rows(), attrs, pool.num_threads());
   PLIMSOLL_CHECK(static_cast<int64_t>(call.workspace.size()) >= layout.total());
   h.logits = reinterpret_cast<float*>(call.workspace.data());
   std::byte* const dw_scratch = call.workspace.data() + layout.logits + layout.losses;

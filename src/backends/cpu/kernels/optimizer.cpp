@@ -11,6 +11,8 @@
 #include <cmath>
 
 #include "backends/cpu/kernels/operands.h"
+#include "backends/cpu/kernels/philox-inl.h"
+#include "backends/cpu/kernels/stored-inl.h"
 #include "backends/cpu/kernels/vectors-inl.h"
 #include "ops/update_rules.h"
 
@@ -21,13 +23,27 @@ namespace {
 
 constexpr int kMaxStates = 2;
 
+using ir::DType;
+
 // A part of one tensor: parameter, gradient and states are read, parameter and states written, which may lie
-// where they were.
+// where they were, and behind them the parameter's copy, if there is to be one.
 struct UpdateChunk {
-  const float* in[2 + kMaxStates];
-  float* out[1 + kMaxStates];
+  const std::byte* in[2 + kMaxStates];
+  std::byte* out[2 + kMaxStates];
+  DType in_dtype[2 + kMaxStates], out_dtype[2 + kMaxStates];
   const float* group;  // the group's row of the table
   float clip;
+  DType rounded;             // of the gradient; f32: as it comes
+  bool is_plain;             // all f32, no copy
+  bool draws;                // bf16 results are rounded stochastically
+  ops::RandomStream stream;  // of result 0
+  uint32_t block;            // of the first element
+};
+
+// Gradients whose squares are summed.
+struct SquaresChunk {
+  const std::byte* x;
+  DType dtype, rounded;
 };
 
 }  // namespace
@@ -39,25 +55,128 @@ namespace plimsoll::cpu::HWY_NAMESPACE {
 namespace {
 
 namespace hn = hwy::HWY_NAMESPACE;
+using vectors::F32;
 using vectors::load;
 using vectors::set;
 using vectors::store;
 using vectors::V;
+
+// ---- elements as they are stored
+
+HWY_INLINE V round_to(V v, DType dtype) {
+  if (dtype == DType::kBf16)
+    return hn::BitCast(F32(), hn::ShiftLeft<16>(stored::convert::bf16_bits(F32(), v)));
+  if (dtype == DType::kF16) return stored::convert::f16_from_bits(F32(), stored::convert::f16_bits(F32(), v));
+  return v;
+}
+
+template <class Part>
+HWY_INLINE V load_as(const std::byte* p, DType dtype, int64_t i, Part part) {
+  if (dtype == DType::kBf16) return stored::load(reinterpret_cast<const stored::Bf16*>(p) + i, part);
+  if (dtype == DType::kF16) return stored::load(reinterpret_cast<const stored::F16*>(p) + i, part);
+  return load(reinterpret_cast<const float*>(p) + i, part);
+}
+
+template <class Part>
+HWY_INLINE void store_as(V v, std::byte* p, DType dtype, int64_t i, Part part) {
+  if (dtype == DType::kBf16)
+    stored::store(v, reinterpret_cast<stored::Bf16*>(p) + i, part);
+  else if (dtype == DType::kF16)
+    stored::store(v, reinterpret_cast<stored::F16*>(p) + i, part);
+  else
+    store(v, reinterpret_cast<float*>(p) + i, part);
+}
+
+// The random words of 4 * kWidth elements, for each of the streams that the results share in pairs.
+template <int Streams>
+struct Draws {
+  HWY_ALIGN uint32_t words[Streams][4 * vectors::kWidth];
+
+  HWY_INLINE void draw(const UpdateChunk& a, int64_t i) {
+    for (int s = 0; s < Streams; ++s) {
+      ops::RandomStream stream = a.stream;
+      stream.sequence += static_cast<uint32_t>(s);
+      const auto w = philox::random_vectors(stream, a.block + static_cast<uint32_t>(i / 4));
+      hn::StoreInterleaved4(w.word[0], w.word[1], w.word[2], w.word[3], philox::U32(), words[s]);
+    }
+  }
+  // 16 bits in the upper half of each lane.
+  HWY_INLINE philox::VU bits(int result, int64_t vector) const {
+    const auto word = hn::Load(philox::U32(), words[result / 2] + vector * vectors::kWidth);
+    return result % 2 == 0 ? word : hn::ShiftLeft<16>(word);
+  }
+};
+
+// Bf16 by the random bits. What is stored as a multiple of bf16's spacing is rounded no further.
+HWY_INLINE V round_by(V v, philox::VU bits) {
+  return hn::BitCast(F32(), hn::ShiftLeft<16>(stored::convert::bf16_bits_stochastic(F32(), v, bits)));
+}
+
+// ---- updates
+
+// One vector of elements, of any dtypes; `vector` of the draws.
+template <int States, class Rule, class Part, class D>
+HWY_INLINE void update_stored(const UpdateChunk& a, int64_t i, Part part, const D& draws, int64_t vector,
+                              const Rule& rule) {
+  const V g = hn::Mul(round_to(load_as(a.in[1], a.in_dtype[1], i, part), a.rounded), set(a.clip));
+  V p = load_as(a.in[0], a.in_dtype[0], i, part);
+  V states[kMaxStates];
+  for (int s = 0; s < States; ++s) states[s] = load_as(a.in[2 + s], a.in_dtype[2 + s], i, part);
+  rule(g, p, states);
+  const V copy = p;
+  for (int r = 0; r <= States; ++r) {
+    V v = r == 0 ? p : states[r - 1];
+    if (a.draws && a.out_dtype[r] == DType::kBf16) v = round_by(v, draws.bits(r, vector));
+    store_as(v, a.out[r], a.out_dtype[r], i, part);
+  }
+  if (a.out[1 + States] != nullptr) store_as(copy, a.out[1 + States], a.out_dtype[1 + States], i, part);
+}
+
+template <int States, class Rule>
+HWY_INLINE void for_stored(const UpdateChunk& a, int64_t n, const Rule& rule) {
+  Draws<(States + 2) / 2> draws;
+  for (int64_t i = 0; i < n;) {
+    if (a.draws) draws.draw(a, i);
+    for (int64_t vector = 0; vector < 4 && i < n; ++vector, i += vectors::kWidth) {
+      if (i + vectors::kWidth <= n)
+        update_stored<States>(a, i, vectors::Full{}, draws, vector, rule);
+      else
+        update_stored<States>(a, i, vectors::Tail{static_cast<size_t>(n - i)}, draws, vector, rule);
+    }
+  }
+}
+
+// A skipped step: parameter and states stay what they are, wherever they go.
+template <int States>
+HWY_INLINE void keep(const UpdateChunk& a, int64_t n) {
+  for (int r = 0; r <= States; ++r) {
+    const std::byte* from = a.in[r == 0 ? 0 : 1 + r];
+    if (from != a.out[r]) std::copy_n(from, n * (ir::bits(a.out_dtype[r]) / 8), a.out[r]);
+  }
+  if (a.out[1 + States] == nullptr) return;
+  vectors::for_vectors(n, [&](int64_t i, auto part) HWY_ATTR {
+    store_as(load_as(a.in[0], a.in_dtype[0], i, part), a.out[1 + States], a.out_dtype[1 + States], i, part);
+  });
+}
 
 // rule(g, p, states) for all elements, with `States` states; g is clipped. The rule replaces p and the
 // states.
 template <int States, class Rule>
 HWY_INLINE void for_elements(const UpdateChunk& a, int64_t n, Rule rule) {
   static_assert(States <= kMaxStates);
+  if (std::isnan(a.clip)) return keep<States>(a, n);
+  if (!a.is_plain) return for_stored<States>(a, n, rule);
   const V clip = set(a.clip);
+  const auto in = [&](int k) HWY_ATTR { return reinterpret_cast<const float*>(a.in[k]); };
+  const auto out = [&](int k) HWY_ATTR { return reinterpret_cast<float*>(a.out[k]); };
   vectors::for_vectors(n, [&](int64_t i, auto part) HWY_ATTR {
-    const V g = hn::Mul(load(a.in[1] + i, part), clip);
-    V p = load(a.in[0] + i, part);
+    const V g = hn::Mul(load(in(1) + i, part), clip);
+    V p = load(in(0) + i, part);
     V states[kMaxStates];
-    for (int s = 0; s < States; ++s) states[s] = load(a.in[2 + s] + i, part);
+    for (int s = 0; s < States; ++s) states[s] = load(in(2 + s) + i, part);
     rule(g, p, states);
-    store(p, a.out[0] + i, part);
-    for (int s = 0; s < States; ++s) store(states[s], a.out[1 + s] + i, part);
+    store(p, out(0) + i, part);
+    for (int s = 0; s < States; ++s) store(states[s], out(1 + s) + i, part);
   });
 }
 
@@ -95,11 +214,32 @@ void sgd_momentum_chunk(const UpdateChunk& a, int64_t n) {
   });
 }
 
-double sum_squares_chunk(const float* x, int64_t n) {
+// ---- squares
+
+// Lanes of f32 from x[i], as many as `d` has; rounded before.
+template <class D>
+HWY_INLINE hn::Vec<D> gradient(D d, const float* x, DType rounded) {
+  namespace convert = stored::convert;
+  const auto v = hn::LoadU(d, x);
+  if (rounded == DType::kBf16) return hn::BitCast(d, hn::ShiftLeft<16>(convert::bf16_bits(d, v)));
+  return rounded == DType::kF16 ? convert::f16_from_bits(d, convert::f16_bits(d, v)) : v;
+}
+template <class D>
+HWY_INLINE hn::Vec<D> gradient(D d, const stored::Bf16* x, DType /*rounded*/) {
+  return stored::convert::load_bf16(d, &x->bits);
+}
+template <class D>
+HWY_INLINE hn::Vec<D> gradient(D d, const stored::F16* x, DType /*rounded*/) {
+  return stored::convert::load_f16(d, &x->bits);
+}
+
+template <class T>
+HWY_INLINE double sum_squares_of(const T* x, DType rounded, int64_t n) {
   const hn::ScalableTag<double> d64;
   const hn::Rebind<float, decltype(d64)> d32;
+  const hn::CappedTag<float, 1> d1;
   const auto width = static_cast<int64_t>(hn::Lanes(d64));
-  const auto at = [&](int64_t i) HWY_ATTR { return hn::PromoteTo(d64, hn::LoadU(d32, x + i)); };
+  const auto at = [&](int64_t i) HWY_ATTR { return hn::PromoteTo(d64, gradient(d32, x + i, rounded)); };
   auto a = hn::Zero(d64), b = a, c = a, e = a;
   int64_t i = 0;
   for (; i + 4 * width <= n; i += 4 * width) {
@@ -110,7 +250,18 @@ double sum_squares_chunk(const float* x, int64_t n) {
     e = hn::MulAdd(v3, v3, e);
   }
   double sum = hn::GetLane(hn::SumOfLanes(d64, hn::Add(hn::Add(a, b), hn::Add(c, e))));
-  for (; i < n; ++i) sum += static_cast<double>(x[i]) * static_cast<double>(x[i]);
+  for (; i < n; ++i) {
+    const auto v = static_cast<double>(hn::GetLane(gradient(d1, x + i, rounded)));
+    sum += v * v;
+  }
+  return sum;
+}
+
+double sum_squares_chunk(const SquaresChunk& a, int64_t n) {
+  double sum = 0;
+  stored::with_element(a.dtype, [&](auto element) HWY_ATTR {
+    sum = sum_squares_of(reinterpret_cast<const decltype(element)*>(a.x), a.rounded, n);
+  });
   return sum;
 }
 
@@ -176,35 +327,62 @@ ChunkFunction chunk_function(const ops::UpdateRule& rule) {
   return nullptr;
 }
 
-// A skipped step: parameter and states stay what they are, wherever they go.
-void keep_chunk(const UpdateChunk& a, size_t states, int64_t n) {
-  const auto keep = [&](const float* from, float* to) {
-    if (from != to) std::copy_n(from, n, to);
-  };
-  keep(a.in[0], a.out[0]);
-  for (size_t s = 0; s < states; ++s) keep(a.in[2 + s], a.out[1 + s]);
+DType rounded_of(const ir::Op& op) {
+  return op.attrs.find("rounded") == nullptr ? DType::kF32 : *ir::parse_dtype(op.attrs.str("rounded"));
 }
 
-// `in`: parameter, gradient, states; `out`: parameter, states.
-void update_chunk(ChunkFunction function, std::span<const TensorRef> in, std::span<const TensorRef> out,
-                  const float* group, float clip, int64_t chunk) {
+// What all tensors of an update share.
+struct UpdateCall {
+  ops::UpdateForm form;
+  ChunkFunction function;
+  std::span<const TensorRef> shared;  // clip, groups, random
+  DType rounded;
+
+  UpdateCall(const ir::Op& op, std::span<const TensorRef> operands)
+      : form(ops::update_form(op.def->name, op.attrs)),
+        function(chunk_function(*form.rule)),
+        shared(operands),
+        rounded(rounded_of(op)) {}
+
+  [[nodiscard]] ops::RandomStream stream(int64_t key) const {
+    const auto* random = reinterpret_cast<const uint32_t*>(shared[2].as<const int32_t>());
+    return {random[0], random[1], random[2], 0, static_cast<uint32_t>(key)};
+  }
+};
+
+// `in`: parameter, gradient, states; `out`: parameter, states, copy.
+void update_chunk(const UpdateCall& call, std::span<const TensorRef> in, std::span<const TensorRef> out,
+                  int64_t group, int64_t key, int64_t chunk) {
   const int64_t at = chunk * kChunk, n = std::min(kChunk, in[0].num_elements() - at);
-  UpdateChunk a{.in = {}, .out = {}, .group = group, .clip = clip};
-  for (size_t i = 0; i < in.size(); ++i) a.in[i] = in[i].as<const float>() + at;
-  for (size_t i = 0; i < out.size(); ++i) a.out[i] = out[i].as<float>() + at;
-  if (std::isnan(clip)) return keep_chunk(a, in.size() - 2, n);
-  function(a, n);
+  UpdateChunk a{};
+  a.group = call.shared[1].as<const float>() + group * call.form.rule->num_fields;
+  a.clip = *call.shared[0].as<const float>();
+  a.rounded = call.rounded;
+  a.is_plain = !call.form.copy && call.rounded == DType::kF32;
+  const auto part = [&](const TensorRef& ref) { return ref.data + at * (ir::bits(ref.type.dtype) / 8); };
+  for (size_t i = 0; i < in.size(); ++i) {
+    a.in[i] = part(in[i]);
+    a.in_dtype[i] = in[i].type.dtype;
+    a.is_plain = a.is_plain && a.in_dtype[i] == DType::kF32;
+  }
+  for (size_t i = 0; i < out.size(); ++i) {
+    a.out[i] = part(out[i]);
+    a.out_dtype[i] = out[i].type.dtype;
+  }
+  a.draws = call.form.draws;
+  if (a.draws) a.stream = call.stream(key);
+  a.block = static_cast<uint32_t>(at / 4);
+  call.function(a, n);
 }
 
 void update(const KernelCall& call, ThreadPool& pool) {
-  const ops::UpdateRule& rule = *ops::find_update_rule(call.op->def->name);
-  const ChunkFunction function = chunk_function(rule);
-  const auto tensors = call.inputs.first(rule.num_operands());
-  const float clip = *call.inputs[rule.num_operands()].as<const float>();
-  const float* groups = call.inputs[rule.num_operands() + 1].as<const float>();
-  const float* group = groups + call.op->attrs.i64("group") * rule.num_fields;
-  pool.run(ceil_div(tensors[0].num_elements(), kChunk),
-           [&](int64_t chunk, int) { update_chunk(function, tensors, call.outputs, group, clip, chunk); });
+  const size_t operands = ops::update_form(call.op->def->name, call.op->attrs).rule->num_operands();
+  const UpdateCall update(*call.op, call.inputs.subspan(operands));
+  const auto tensor = call.inputs.first(operands);
+  const int64_t group = call.op->attrs.i64("group");
+  const int64_t key = update.form.draws ? call.op->attrs.i64("key") : 0;
+  pool.run(ceil_div(tensor[0].num_elements(), kChunk),
+           [&](int64_t chunk, int) { update_chunk(update, tensor, call.outputs, group, key, chunk); });
 }
 
 int64_t sweep_bytes(const ir::OpTypes& types, int /*num_threads*/) {
@@ -212,20 +390,18 @@ int64_t sweep_bytes(const ir::OpTypes& types, int /*num_threads*/) {
 }
 
 void update_sweep(const KernelCall& call, ThreadPool& pool) {
-  const ops::UpdateRule& rule = *ops::find_update_rule(call.op->def->name);
-  const ChunkFunction function = chunk_function(rule);
-  const float clip = *call.inputs[0].as<const float>();
-  const float* groups = call.inputs[1].as<const float>();
+  const UpdateCall update(*call.op, call.inputs);
   const auto& group_of = call.op->attrs.ints("group");
-  const auto in = call.inputs.subspan(2);
-  const size_t operands = rule.num_operands(), results = rule.num_results();
+  const auto* keys = update.form.draws ? &call.op->attrs.ints("key") : nullptr;
+  const auto in = call.inputs.subspan(update.form.num_shared());
+  const size_t operands = update.form.rule->num_operands(), results = update.form.num_results();
   const Sweep sweep(call.workspace.data(), static_cast<int64_t>(group_of.size()),
                     [&](int64_t t) { return in[operands * static_cast<size_t>(t)].num_elements(); });
   pool.run(sweep.num_chunks(), [&](int64_t chunk, int) {
     const int64_t t = sweep.tensor_of(chunk);
     const auto i = static_cast<size_t>(t);
-    update_chunk(function, in.subspan(operands * i, operands), call.outputs.subspan(results * i, results),
-                 groups + group_of[i] * rule.num_fields, clip, chunk - sweep.first(t));
+    update_chunk(update, in.subspan(operands * i, operands), call.outputs.subspan(results * i, results),
+                 group_of[i], keys == nullptr ? 0 : (*keys)[i], chunk - sweep.first(t));
   });
 }
 
@@ -242,13 +418,16 @@ int64_t sum_squares_bytes(const ir::OpTypes& types, int /*num_threads*/) {
 // One f32 for each operand, side by side; `sum_squares` is the sweep over one.
 void sum_squares_sweep(const KernelCall& call, ThreadPool& pool) {
   const auto tensors = static_cast<int64_t>(call.inputs.size());
+  const DType rounded = rounded_of(*call.op);
   const auto input = [&](int64_t t) -> const TensorRef& { return call.inputs[static_cast<size_t>(t)]; };
   const Sweep sweep(call.workspace.data(), tensors, [&](int64_t t) { return input(t).num_elements(); });
   auto* sums = reinterpret_cast<double*>(call.workspace.data() + Sweep::table_bytes(tensors));
   pool.run(sweep.num_chunks(), [&](int64_t chunk, int) {
     const int64_t t = sweep.tensor_of(chunk), at = (chunk - sweep.first(t)) * kChunk;
     const int64_t n = std::min(kChunk, input(t).num_elements() - at);
-    sums[chunk] = HWY_DYNAMIC_DISPATCH(sum_squares_chunk)(input(t).as<const float>() + at, n);
+    const DType dtype = input(t).type.dtype;
+    sums[chunk] = HWY_DYNAMIC_DISPATCH(sum_squares_chunk)(
+        {input(t).data + at * (ir::bits(dtype) / 8), dtype, rounded}, n);
   });
   for (int64_t t = 0; t < tensors; ++t) {
     double sum = 0.0;
@@ -278,12 +457,19 @@ std::span<const Kernel> optimizer_kernels() {
     std::vector<Kernel> list = {
         {.op = "clip_scale", .run = clip_scale},
         {.op = "global_norm", .run = global_norm},
-        {.op = "sum_squares", .run = sum_squares_sweep, .workspace_bytes = sum_squares_bytes},
-        {.op = "sum_squares_sweep", .run = sum_squares_sweep, .workspace_bytes = sum_squares_bytes},
+        {.op = "sum_squares",
+         .run = sum_squares_sweep,
+         .workspace_bytes = sum_squares_bytes,
+         .stored_dtypes = true},
+        {.op = "sum_squares_sweep",
+         .run = sum_squares_sweep,
+         .workspace_bytes = sum_squares_bytes,
+         .stored_dtypes = true},
     };
     for (const ops::UpdateRule& rule : ops::update_rules()) {
-      list.push_back({.op = rule.name, .run = update});
-      list.push_back({.op = rule.sweep, .run = update_sweep, .workspace_bytes = sweep_bytes});
+      list.push_back({.op = rule.name, .run = update, .stored_dtypes = true});
+      list.push_back(
+          {.op = rule.sweep, .run = update_sweep, .workspace_bytes = sweep_bytes, .stored_dtypes = true});
     }
     return list;
   }();

@@ -1,0 +1,237 @@
+// Where the training state lives: each recipe has its own bits, the same however it is run; goes on from a
+// checkpoint, also from one that keeps its state otherwise where that is exact; and leaves a model directory
+// in the weights' dtype.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cstring>
+#include <map>
+
+#include "io/json.h"
+#include "program.h"
+
+namespace plimsoll::e2e {
+namespace {
+
+using testing::HasSubstr;
+
+constexpr const char* kMasters = "training.precision=bf16 training.state.weights=bf16";
+const std::string kBf16Gradients = std::string(kMasters) + " training.state.gradients=bf16";
+const std::string kPure = kBf16Gradients + " training.state.master_weights=false training.state.moments=bf16";
+const std::string kCastGradients = "training.precision=bf16 training.state.gradients=bf16";
+
+/// Six steps, saved after the third.
+void prepare(const Folder& folder) {
+  folder.write("train.txt", some_text(12'000));
+  folder.write("eval.txt", some_text(700));
+  folder.write("run.yaml",
+               run_file("training: {global_batch_size: 4, max_steps: 6, learning_rate: 1.0e-3, lr_scheduler: "
+                        "linear, warmup_steps: 1}\n"));
+}
+
+struct Result {
+  std::string model, events;
+};
+
+Result result_of(const Folder& folder, const Outcome& outcome) {
+  EXPECT_EQ(outcome.exit_code, 0) << outcome.err;
+  Result result{folder.read("out/final/model.safetensors"), ""};
+  for (size_t begin = 0, end; (end = outcome.out.find('\n', begin)) != std::string::npos; begin = end + 1) {
+    const std::string line = outcome.out.substr(begin, end - begin);
+    if (line.find("\"event\": \"step\"") != std::string::npos)
+      result.events += line.substr(0, line.find("\"step_seconds\"")) + "\n";
+    if (line.find("\"event\": \"eval\"") != std::string::npos) result.events += line + "\n";
+  }
+  return result;
+}
+
+Result train(const std::string& overrides) {
+  const Folder folder;
+  prepare(folder);
+  return result_of(folder, folder.run("train run.yaml --json " + overrides));
+}
+
+class Recipe : public testing::TestWithParam<std::string> {};
+
+TEST_P(Recipe, HasTheSameBitsHoweverItIsRun) {
+  const Result whole = train("runtime.threads=1 " + GetParam());
+  ASSERT_GT(whole.model.size(), 50'000U);
+  for (const char* how : {"runtime.threads=3 training.micro_batch_size=2 debug.poison=true",
+                          "training.micro_batch_size=1", "debug.dump_dir=dump memory.recompute=none"}) {
+    const Result other = train(how + (" " + GetParam()));
+    EXPECT_EQ(whole.events, other.events) << how;
+    EXPECT_TRUE(whole.model == other.model) << how;
+  }
+}
+
+TEST_P(Recipe, GoesOnWithTheBitsOfARunThatWasNeverStopped) {
+  const Result whole = train("runtime.threads=1 " + GetParam());
+  const Folder folder;
+  prepare(folder);
+  ASSERT_EQ(folder.run("train run.yaml output.save_steps=3 " + GetParam()).exit_code, 0);
+  std::filesystem::remove_all(folder.path("out/final"));
+  std::filesystem::remove_all(folder.path("out/checkpoint-6"));
+  const Result rest =
+      result_of(folder, folder.run("train run.yaml --json training.micro_batch_size=2 " + GetParam()));
+  EXPECT_TRUE(whole.events.ends_with(rest.events));
+  EXPECT_TRUE(whole.model == rest.model);
+}
+
+INSTANTIATE_TEST_SUITE_P(Each, Recipe, testing::Values(kMasters, kBf16Gradients, kPure, kCastGradients));
+
+/// Tensors of a safetensors file by name: dtype and bytes.
+std::map<std::string, std::pair<std::string, std::string>> tensors_of(const std::string& content) {
+  uint64_t header_bytes = 0;
+  std::memcpy(&header_bytes, content.data(), 8);
+  const auto header = parse_json(std::string_view(content).substr(8, header_bytes));
+  EXPECT_TRUE(header.ok());
+  std::map<std::string, std::pair<std::string, std::string>> tensors;
+  for (const auto& [name, entry] : header->members) {
+    if (name == "__metadata__") continue;
+    const auto& ends = entry.find("data_offsets")->items;
+    tensors[name] = {entry.find("dtype")->text,
+                     content.substr(8 + header_bytes + static_cast<size_t>(ends[0].integer),
+                                    static_cast<size_t>(ends[1].integer - ends[0].integer))};
+  }
+  return tensors;
+}
+
+TEST(State, AModelOf16BitsIsItsRoundedMasters) {
+  const Folder folder;
+  prepare(folder);
+  ASSERT_EQ(folder.run("train run.yaml output.save_steps=6 " + kBf16Gradients).exit_code, 0);
+  EXPECT_THAT(folder.read("out/final/config.json"), HasSubstr("\"bfloat16\""));
+  EXPECT_EQ(folder.read("out/final/model.safetensors"), folder.read("out/checkpoint-6/model.safetensors"));
+  const auto weights = tensors_of(folder.read("out/final/model.safetensors"));
+  const auto kept = tensors_of(folder.read("out/checkpoint-6/optimizer.safetensors"));
+  for (const auto& [name, weight] : weights) {
+    ASSERT_EQ(weight.first, "BF16") << name;
+    const auto& [dtype, master] = kept.at("master." + name);
+    ASSERT_EQ(dtype, "F32") << name;
+    ASSERT_EQ(kept.at("adamw.v." + name).first, "F32");
+    for (size_t i = 0; i < weight.second.size() / 2; ++i) {
+      uint32_t bits = 0;
+      uint16_t brief = 0;
+      std::memcpy(&bits, master.data() + 4 * i, 4);
+      std::memcpy(&brief, weight.second.data() + 2 * i, 2);
+      ASSERT_EQ(brief, (bits + 0x7FFFU + (bits >> 16 & 1U)) >> 16) << name << " " << i;
+    }
+  }
+}
+
+TEST(State, EvaluationAndGenerationTakeThatModel) {
+  const Folder folder;
+  prepare(folder);
+  const Outcome trained = folder.run("train run.yaml --json " + kPure);
+  ASSERT_EQ(trained.exit_code, 0) << trained.err;
+  const auto loss_of = [](const std::string& out) {
+    const size_t at = out.find("\"loss\"", out.find("\"event\": \"eval\""));
+    return out.substr(at, out.find(',', at) - at);
+  };
+  const Outcome evaluated =
+      folder.run("eval run.yaml --json model.path=out/final model.config=null " + kPure);
+  ASSERT_EQ(evaluated.exit_code, 0) << evaluated.err;
+  EXPECT_EQ(loss_of(evaluated.out), loss_of(trained.out));
+}
+
+/// A checkpoint after step 3 made with `then`, gone on from with `now`.
+struct Change {
+  std::string then, now;
+  int exit_code;
+  const char* says;
+};
+
+TEST(State, OfACheckpointIsTakenOverWhereThatIsExact) {
+  const std::string plain = "training.precision=bf16";
+  const std::string pure32 = kMasters + std::string(" training.state.moments=bf16");
+  const Change changes[] = {
+      {"", "training.precision=bf16", 0, "training.precision is bf16, and the checkpoint was made with fp32"},
+      {"", kMasters, 0, "its state is taken over exactly"},
+      {kMasters, "", 0, "training.state.weights is fp32"},
+      {kMasters, kBf16Gradients, 0, "training.state.gradients is bf16"},
+      {kPure, "", 0, "training.state.moments is fp32, and the checkpoint was made with bf16"},
+      {kPure, kMasters, 0, "training.state.master_weights"},
+      {pure32, kMasters, 0, "training.state.moments"},
+      {"", kPure, 2, "training.state.moments is bf16, but the checkpoint was made with fp32"},
+      {plain, plain + " training.state.moments=bf16", 2, "which would have to be rounded"},
+      {pure32, kPure, 2, "training.state.master_weights is false, but the checkpoint was made with true"},
+      {plain, plain + " training.state.weights=bf16 training.state.master_weights=false", 2,
+       "set training.state.weights=fp32, or start anew"},
+  };
+  for (const Change& c : changes) {
+    const Folder folder;
+    prepare(folder);
+    ASSERT_EQ(folder.run("train run.yaml output.save_steps=3 training.max_steps=3 " + c.then).exit_code, 0);
+    const Outcome rest = folder.run("train run.yaml output.save_steps=3 " + c.now);
+    EXPECT_EQ(rest.exit_code, c.exit_code) << c.then << " -> " << c.now << ": " << rest.err;
+    EXPECT_THAT(rest.err + rest.out, HasSubstr(c.says)) << c.then << " -> " << c.now;
+  }
+}
+
+/// Without a step in between: weights are the checkpoint's, rounded once.
+TEST(State, TakenOverRoundsTheCheckpointsWeights) {
+  const Folder folder;
+  prepare(folder);
+  ASSERT_EQ(folder.run("train run.yaml output.save_steps=3 training.max_steps=3").exit_code, 0);
+  const std::string before = folder.read("out/final/model.safetensors");
+  const Outcome there = folder.run(std::string("train run.yaml output.save_steps=3 training.max_steps=3 ") +
+                                   kMasters + " --resume out/checkpoint-3 output.dir=there");
+  ASSERT_EQ(there.exit_code, 0) << there.err;
+  const auto rounded = tensors_of(folder.read("there/final/model.safetensors"));
+  for (const auto& [name, tensor] : tensors_of(before)) {
+    const std::string& brief = rounded.at(name).second;
+    ASSERT_EQ(brief.size() * 2, tensor.second.size());
+    for (size_t i = 0; i < brief.size() / 2; ++i) {
+      uint32_t bits = 0;
+      uint16_t half = 0;
+      std::memcpy(&bits, tensor.second.data() + 4 * i, 4);
+      std::memcpy(&half, brief.data() + 2 * i, 2);
+      ASSERT_EQ(half, (bits + 0x7FFFU + (bits >> 16 & 1U)) >> 16) << name << " " << i;
+    }
+  }
+}
+
+TEST(State, SaysWhatContradicts) {
+  const Folder folder;
+  prepare(folder);
+  const std::pair<std::string, const char*> rows[] = {
+      {"training.state.weights=bf16", "training.state.weights is bf16, and training.precision is fp32"},
+      {"training.precision=bf16 training.state.gradients=fp16", "set training.precision=fp16"},
+      {"training.state.master_weights=true", "the weights are fp32 themselves"},
+      {"training.state.moments=fp16", "one of fp32, bf16"},
+      {"training.state.weights=bfloat16", "the nearest is bf16"},
+      {"training.state.master_weight=true", "did you mean training.state.master_weights?"},
+      {"training.state.master_weights=maybe", "true, false, or auto"},
+  };
+  for (const auto& [overrides, says] : rows) {
+    const Outcome outcome = folder.run("plan run.yaml " + overrides);
+    EXPECT_EQ(outcome.exit_code, 2) << overrides;
+    EXPECT_THAT(outcome.err, HasSubstr(says)) << overrides;
+  }
+  const Outcome plan = folder.run("plan run.yaml training.micro_batch_size=2 " + kBf16Gradients);
+  EXPECT_THAT(plan.out + plan.err, HasSubstr("master_weights fp32, gradients fp32 accumulators"));
+}
+
+/// At a small rate: an update of less than half of bf16's spacing is lost to nearest.
+TEST(State, PureBf16TrainsWhereRoundingToNearestStalls) {
+  const auto last_loss = [](const std::string& overrides) {
+    const Folder folder;
+    prepare(folder);
+    const Outcome outcome = folder.run(
+        "train run.yaml --json training.max_steps=200 "
+        "training.learning_rate=5.0e-5 training.lr_scheduler=constant training.warmup_steps=0 "
+        "data.sequence_length=64 " +
+        overrides);
+    EXPECT_EQ(outcome.exit_code, 0) << outcome.err;
+    const size_t at = outcome.out.rfind("\"loss\":", outcome.out.rfind("\"event\": \"step\"") + 60);
+    return std::strtod(outcome.out.c_str() + at + 7, nullptr);
+  };
+  const double exact = last_loss(""), stochastic = last_loss(kPure),
+               nearest = last_loss(kPure + " training.state.rounding=nearest");
+  EXPECT_LT(std::abs(stochastic - exact), 0.03 * exact);
+  EXPECT_GT(nearest, 1.05 * exact);
+}
+
+}  // namespace
+}  // namespace plimsoll::e2e

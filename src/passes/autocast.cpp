@@ -206,7 +206,9 @@ class Autocast {
   void tell(OpId id, const Choice& choice) {
     const Op& op = graph_.op(id);
     if (op.outputs.empty() || op.def->is_view || !ir::is_floating(graph_.type(op.outputs[0]).dtype)) return;
-    const bool low = op.def->autocast == AutocastClass::kLowPrecision && choice.precision != "f32";
+    // Without the attribute only what is stored is rounded, and tf32 stores f32.
+    const bool low = op.def->autocast == AutocastClass::kLowPrecision && choice.precision != "f32" &&
+                     (takes_attr(op, "precision") || stored(choice.precision) != DType::kF32);
     const std::string computes = !low ? "f32"
                                  : takes_attr(op, "precision")
                                      ? fmt::format("{} products, f32 sums", choice.precision)

@@ -53,14 +53,13 @@ Status check_overrides_used(const planner::TrainingPrograms& programs, const Tra
   for (size_t i = 0; i < training.precision_overrides.size(); ++i) {
     if (programs.overrides_used[i]) continue;
     const std::string& pattern = training.precision_overrides[i].first;
-    return Error{
-        ErrorCode::kInvalidArgument,
-        fmt::format("training.precision_overrides: no op with products, and no layer of one, matches "
-                    "'{}'",
-                    pattern.substr(0, 100)),
-        {},
-        fmt::format("the nearest is {}; plan --explain precision lists all",
-                    nearest_name(layer_pattern(pattern), with_ends(programs.overridable)))};
+    return Error{ErrorCode::kInvalidArgument,
+                 fmt::format("training.precision_overrides: no op with products, nor its layer or weight, "
+                             "matches '{}'",
+                             pattern.substr(0, 100)),
+                 {},
+                 fmt::format("the nearest is {}; plan --explain precision lists all",
+                             nearest_name(layer_pattern(pattern), with_ends(programs.overridable)))};
   }
   return Ok{};
 }

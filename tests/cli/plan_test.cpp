@@ -12,6 +12,7 @@ namespace {
 
 using testing::HasSubstr;
 using testing::IsEmpty;
+using testing::Not;
 
 class PlanTest : public testing::Test {
  protected:
@@ -64,6 +65,8 @@ TEST_F(PlanTest, ExplainsThePrecision) {
   const auto event = parse_json(json.out.substr(second, json.out.find('\n', second) - second));
   ASSERT_TRUE(event) << json.out;
   EXPECT_EQ(event->find("event")->text, "precision");
+  EXPECT_THAT(json.out, HasSubstr("tf32 products, f32 sums"));
+  EXPECT_THAT(json.out, Not(HasSubstr("of tf32 operands"))) << "attention reads what is stored";
 }
 
 TEST_F(PlanTest, ExplainsOverridesOfThePrecision) {

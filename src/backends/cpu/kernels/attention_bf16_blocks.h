@@ -53,10 +53,9 @@ void hide(const SeenKeys& seen, int64_t key, float* scores);
 bool raise_max(const float* scores, int64_t blocks, int row_tiles, float factor, SoftmaxRows& rows);
 /// Multiplies sums so far, and `blocks` blocks of 32 columns of results.
 void rescale(int64_t blocks, int row_tiles, SoftmaxRows& rows, float* results);
-/// Rows [begin, end): 2^(factor * score - max), summed and written to a panel of A. `kept`, one for each
-/// block, may be null.
-void exponentiate(const float* scores, int64_t blocks, int begin, int end, float factor,
-                  const KeptWeights* kept, SoftmaxRows& rows, std::byte* probabilities);
+/// 2^(factor * score - max), summed and written to a panel of A. `kept`, one for each block, may be null.
+void exponentiate(const float* scores, int64_t blocks, int row_tiles, float factor, const KeptWeights* kept,
+                  SoftmaxRows& rows, std::byte* probabilities);
 /// Rows of results, divided by their sums and by what dropout keeps, as bf16; lse may be null.
 void finish(SoftmaxRows& rows, const float* results, int64_t num_rows, int64_t head_dim, float inverse_keep,
             Bf16* out, int64_t stride, float* lse);

@@ -1,6 +1,5 @@
 // The forward pass of attention on bf16: keys and values are packed once; then a task is a sequence, a head
-// and a granule of queries, 32 of which at a time walk the tiles of keys that they see. While one tile's
-// softmax runs in vectors, the next tile's scores are multiplied.
+// and a granule of queries, 32 of which at a time walk the tiles of keys that they see.
 #include <algorithm>
 #include <cfloat>
 #include <cmath>
@@ -46,7 +45,7 @@ class PackedKeys {
 /// A thread's own memory.
 struct Scratch {
   std::byte* queries = nullptr;  // a panel of A
-  float* scores[2] = {};         // [kTile] blocks; of this tile and of the next
+  float* scores = nullptr;       // [kTile] blocks
   std::byte* probs = nullptr;    // a panel of A
   float* results = nullptr;      // [features] blocks
   SoftmaxRows* rows = nullptr;
@@ -55,7 +54,7 @@ struct Scratch {
   explicit Scratch(Carver carver, int64_t head_dim) {
     const int64_t features = div_up(head_dim, kPanel);
     queries = carver.take<std::byte>(features * kPanelStepBytes);
-    for (float*& s : scores) s = carver.take<float>(kTile * kBlockFloats);
+    scores = carver.take<float>(kTile * kBlockFloats);
     probs = carver.take<std::byte>(kTile * kPanelStepBytes);
     results = carver.take<float>(features * kBlockFloats);
     rows = carver.take<SoftmaxRows>(1);
@@ -85,9 +84,8 @@ class QueryRows {
     load();
     const int64_t begin = seen_.min_lower / kPanel, end = div_up(seen_.max_upper, kPanel);
     if (begin >= end) std::fill(s_.results, s_.results + features() * kBlockFloats, 0.0f);
-    if (begin < end) score(begin, end, 0, kTile, s_.scores[0]);
-    for (int64_t tile = begin, n = 0; tile < end; tile += kTile, ++n)
-      step(tile, std::min(kTile, end - tile), end, tile == begin, s_.scores[n % 2], s_.scores[(n + 1) % 2]);
+    for (int64_t tile = begin; tile < end; tile += kTile)
+      step(tile, std::min(kTile, end - tile), tile == begin);
     const AttentionShape& s = a_.shape;
     finish(*s_.rows, s_.results, num_rows_, s.head_dim, a_.dropout.inverse_keep,
            a_.out + head_offset(s, task_.b, task_.h, a_.out_token_stride) + first_ * a_.out_token_stride,
@@ -108,30 +106,20 @@ class QueryRows {
     start(*s_.rows);
   }
 
-  // Blocks [from, to) of the tile at block `tile`.
-  void score(int64_t tile, int64_t end, int64_t from, int64_t to, float* scores) const {
-    for (int64_t block = tile + from; block < std::min(end, tile + to); ++block)
+  // A tile of `blocks` blocks of keys, from block `tile` on.
+  void step(int64_t tile, int64_t blocks, bool first) const {
+    for (int64_t b = 0; b < blocks; ++b)
       kernels_.multiply({.a = s_.queries,
-                         .b = keys_.k(task_.b, kv_head_, block),
-                         .sums = scores + (block - tile) * kBlockFloats,
+                         .b = keys_.k(task_.b, kv_head_, tile + b),
+                         .sums = s_.scores + b * kBlockFloats,
                          .steps = features(),
                          .from_zero = true,
                          .row_tiles = row_tiles()});
-  }
-
-  // A tile of `blocks` blocks, whose scores are there; those of the next come to be.
-  void step(int64_t tile, int64_t blocks, int64_t end, bool first, float* scores, float* next) const {
     for (int64_t b = 0; b < blocks; ++b)
-      if (!seen_.all((tile + b) * kPanel)) hide(seen_, (tile + b) * kPanel, scores + b * kBlockFloats);
-    const bool raised = raise_max(scores, blocks, row_tiles(), factor_, *s_.rows);
+      if (!seen_.all((tile + b) * kPanel)) hide(seen_, (tile + b) * kPanel, s_.scores + b * kBlockFloats);
+    const bool raised = raise_max(s_.scores, blocks, row_tiles(), factor_, *s_.rows);
     if (raised && !first) rescale(features(), row_tiles(), *s_.rows, s_.results);
-    const KeptWeights* kept = draw(tile, blocks);
-    constexpr int kRows = kPanel / kTile;  // of softmax for each block of the next tile
-    for (int part = 0; part < kTile; ++part) {
-      score(tile + kTile, end, part, part + 1, next);
-      const int rows = std::min((part + 1) * kRows, 16 * row_tiles());
-      exponentiate(scores, blocks, part * kRows, rows, factor_, kept, *s_.rows, s_.probs);
-    }
+    exponentiate(s_.scores, blocks, row_tiles(), factor_, draw(tile, blocks), *s_.rows, s_.probs);
     for (int64_t f = 0; f < features(); ++f)
       kernels_.multiply({.a = s_.probs,
                          .b = keys_.v(task_.b, kv_head_, f, tile),

@@ -99,9 +99,9 @@ void rescale(int64_t blocks, int row_tiles, SoftmaxRows& rows, float* results) {
   }
 }
 
-void exponentiate(const float* scores, int64_t blocks, int begin, int end, float factor,
-                  const KeptWeights* kept, SoftmaxRows& rows, std::byte* probabilities) {
-  for (int r = begin; r < end; ++r)
+void exponentiate(const float* scores, int64_t blocks, int row_tiles, float factor, const KeptWeights* kept,
+                  SoftmaxRows& rows, std::byte* probabilities) {
+  for (int r = 0; r < 16 * row_tiles; ++r)
     if (kept == nullptr)
       exponentiate_row<false>(scores + row_at(r), blocks, r, factor, kept, rows, probabilities + r * 64);
     else

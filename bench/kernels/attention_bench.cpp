@@ -1,7 +1,7 @@
-// Attention, forward and backward, on the shapes of the step benchmarks. Operations count the pairs of tokens
-// that see each other only. "GFLOP/s" is by the clock on the wall; "of_peak" is by processor time, so that
-// foreign load does not enter, relative to fused multiply-add in registers and nothing else, measured just
-// after.
+// Attention, forward and backward, of f32 and of bf16, on the shapes of the step benchmarks. Operations count
+// the pairs of tokens that see each other only. "GFLOP/s" is by the clock on the wall; "of_peak" is by
+// processor time, so that foreign load does not enter, relative to fused multiply-add in registers and
+// nothing else, measured just after.
 #include "backends/cpu/kernels/targets.h"
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "../bench/kernels/attention_bench.cpp"  // seen from src/
@@ -39,6 +39,7 @@ HWY_AFTER_NAMESPACE();
 #include <benchmark/benchmark.h>
 
 #include <algorithm>
+#include <bit>
 #include <chrono>
 #include <cmath>
 #include <cstdlib>
@@ -46,9 +47,11 @@ HWY_AFTER_NAMESPACE();
 #include <memory>
 #include <random>
 #include <span>
+#include <type_traits>
 #include <vector>
 
 #include "backends/cpu/kernels/attention.h"
+#include "backends/cpu/kernels/attention_bf16.h"
 
 namespace plimsoll::bench {
 namespace {
@@ -82,19 +85,51 @@ struct Aligned {
   std::unique_ptr<std::byte, decltype(&std::free)> data;
 };
 
+void forward(const cpu::AttentionArgs& args, cpu::ThreadPool& pool, std::span<std::byte> workspace) {
+  cpu::attention_forward(args, pool, workspace);
+}
+void forward(const cpu::AttentionArgsOf<cpu::Bf16>& args, cpu::ThreadPool& pool,
+             std::span<std::byte> workspace) {
+  cpu::attention_bf16_forward(args, pool, workspace);
+}
+void backward(const cpu::AttentionBackwardArgs& args, cpu::ThreadPool& pool, std::span<std::byte> workspace) {
+  cpu::attention_backward(args, pool, workspace);
+}
+void backward(const cpu::AttentionBackwardArgsOf<cpu::Bf16>& args, cpu::ThreadPool& pool,
+              std::span<std::byte> workspace) {
+  cpu::attention_bf16_backward(args, pool, workspace);
+}
+
+template <typename Element>
+inline constexpr bool kIsBf16 = std::is_same_v<Element, cpu::Bf16>;
+
+template <typename Element>
+Element element_of(float x) {
+  if constexpr (kIsBf16<Element>)
+    return static_cast<cpu::Bf16>(std::bit_cast<uint32_t>(x) >> 16);
+  else
+    return x;
+}
+
 // One problem with q, k, v side by side in rows, as after a fused projection.
+template <typename Element>
 struct Problem {
   cpu::AttentionShape shape;
   cpu::ThreadPool pool;
-  std::vector<float> qkv, dqkv, out, dout, lse;
+  std::vector<Element> qkv, dqkv, out, dout;
+  std::vector<float> lse;
   Aligned forward_workspace, backward_workspace;
-  cpu::AttentionBackwardArgs args;
+  cpu::AttentionBackwardArgsOf<Element> args;
 
   explicit Problem(const benchmark::State& state)
       : shape{state.range(0), state.range(1), state.range(2), state.range(3), state.range(4)},
         pool(static_cast<int>(state.range(6))),
-        forward_workspace(cpu::attention_forward_workspace_bytes(shape, pool.num_threads())),
-        backward_workspace(cpu::attention_backward_workspace_bytes(shape, pool.num_threads())) {
+        forward_workspace(kIsBf16<Element>
+                              ? cpu::attention_bf16_forward_workspace_bytes(shape, pool.num_threads())
+                              : cpu::attention_forward_workspace_bytes(shape, pool.num_threads())),
+        backward_workspace(kIsBf16<Element>
+                               ? cpu::attention_bf16_backward_workspace_bytes(shape, pool.num_threads())
+                               : cpu::attention_backward_workspace_bytes(shape, pool.num_threads())) {
     const int64_t tokens = shape.batch * shape.tokens, width = shape.num_heads * shape.head_dim;
     const int64_t row = width + 2 * shape.num_kv_heads * shape.head_dim;
     qkv.resize(static_cast<size_t>(tokens * row));
@@ -104,8 +139,8 @@ struct Problem {
     lse.resize(static_cast<size_t>(tokens * shape.num_heads));
     std::mt19937 random(1);
     std::normal_distribution<float> normal;
-    for (float& x : qkv) x = normal(random);
-    for (float& x : dout) x = normal(random);
+    for (Element& x : qkv) x = element_of<Element>(normal(random));
+    for (Element& x : dout) x = element_of<Element>(normal(random));
     const int64_t k = width, v = width + shape.num_kv_heads * shape.head_dim;
     args.forward = {.shape = shape,
                     .q = qkv.data(),
@@ -133,16 +168,16 @@ struct Problem {
   }
 };
 
-template <bool kForward, bool kBackward>
+template <typename Element, bool kForward, bool kBackward>
 void run_attention(benchmark::State& state) {
-  Problem problem(state);
-  cpu::attention_forward(problem.args.forward, problem.pool, problem.forward_workspace.span());
+  if (kIsBf16<Element> && !cpu::attention_has_bf16()) return state.SkipWithError("no products of bf16");
+  Problem<Element> problem(state);
+  forward(problem.args.forward, problem.pool, problem.forward_workspace.span());
   const auto start = Clock::now();
   const double processor_start = processor_seconds();
   for (auto _ : state) {
-    if (kForward)
-      cpu::attention_forward(problem.args.forward, problem.pool, problem.forward_workspace.span());
-    if (kBackward) cpu::attention_backward(problem.args, problem.pool, problem.backward_workspace.span());
+    if (kForward) forward(problem.args.forward, problem.pool, problem.forward_workspace.span());
+    if (kBackward) backward(problem.args, problem.pool, problem.backward_workspace.span());
   }
   const double processor = processor_seconds() - processor_start;
   const double seconds = std::chrono::duration<double>(Clock::now() - start).count();
@@ -164,9 +199,12 @@ void add_shapes(benchmark::internal::Benchmark* b) {
   }
 }
 
-BENCHMARK(run_attention<true, false>)->Name("attention_forward")->Apply(add_shapes);
-BENCHMARK(run_attention<false, true>)->Name("attention_backward")->Apply(add_shapes);
-BENCHMARK(run_attention<true, true>)->Name("attention")->Apply(add_shapes);
+BENCHMARK(run_attention<float, true, false>)->Name("attention_forward")->Apply(add_shapes);
+BENCHMARK(run_attention<float, false, true>)->Name("attention_backward")->Apply(add_shapes);
+BENCHMARK(run_attention<float, true, true>)->Name("attention")->Apply(add_shapes);
+BENCHMARK(run_attention<cpu::Bf16, true, false>)->Name("attention_bf16_forward")->Apply(add_shapes);
+BENCHMARK(run_attention<cpu::Bf16, false, true>)->Name("attention_bf16_backward")->Apply(add_shapes);
+BENCHMARK(run_attention<cpu::Bf16, true, true>)->Name("attention_bf16")->Apply(add_shapes);
 
 }  // namespace
 }  // namespace plimsoll::bench

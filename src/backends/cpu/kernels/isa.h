@@ -9,8 +9,9 @@
 
 namespace plimsoll::cpu {
 
-/// In rising order of speed; see targets.h. The last two are AVX-512 and, for products of bf16, AVX512_BF16
-/// or AMX tiles (which take AVX512_BF16 for granted); all else runs on them as on kAvx512, to the bit.
+/// In rising order of speed; see targets.h. The last two are AVX-512 and, for products of bf16 (attention's
+/// with its softmax), AVX512_BF16 or AMX tiles (which take AVX512_BF16 for granted); all else runs on them as
+/// on kAvx512, to the bit.
 enum class Isa { kPortable, kAvx2, kAvx512, kAvx512Bf16, kAmx };
 
 /// "portable", "avx2", "avx512", "avx512_bf16" or "amx", as in PLIMSOLL_ISA.

@@ -148,10 +148,8 @@ struct Tensor {
 };
 
 double stored(double value, const Tensor& tensor, size_t result, size_t element) {
-  RandomStream stream = *tensor.stream;
-  stream.sequence = static_cast<uint32_t>(result / 2);
-  const uint32_t word = random_words(stream, element / 4)[element % 4];
-  return rounded_stochastically(value, static_cast<uint16_t>(result % 2 == 0 ? word >> 16 : word));
+  const uint32_t word = random_words(*tensor.stream, element / 4)[element % 4];
+  return rounded_stochastically(value, update_bits(word, result));
 }
 
 void apply(RefContext& ctx, const UpdateForm& form, const Tensor& tensor) {

@@ -13,9 +13,8 @@
 //   rounded  the gradient is rounded to this dtype before anything else: an f32 sum for what would be bf16
 //   copy     of an f32 parameter, a master: a last result of each tensor, the parameter in this dtype
 //   key      one a tensor: an operand random i32[4] stands behind groups, and what is stored in bf16 is
-//            rounded stochastically. Result r (0 the parameter) of element e draws 16 bits of the word of e
-//            in the stream (seed random[0..1], step random[2], sequence r / 2, key): the upper where r is
-//            even.
+//            rounded stochastically, by update_bits of the word of its element in the stream of the key (seed
+//            random[0..1], step random[2], sequence 0)
 #pragma once
 
 #include <cstdint>
@@ -76,6 +75,13 @@ struct UpdateRule {
 std::span<const UpdateRule> update_rules();
 /// The rule whose op, for one tensor or for many, is called `op`; null where there is none.
 const UpdateRule* find_update_rule(std::string_view op);
+
+/// The bits by which result `result` (0 the parameter, then the states, at most two) of an element is
+/// rounded: any two of the three are independent of each other.
+constexpr uint16_t update_bits(uint32_t word, size_t result) {
+  const uint32_t upper = word >> 16;
+  return static_cast<uint16_t>(result == 0 ? upper : result == 1 ? word : upper ^ word);
+}
 
 /// What the attributes of an op say.
 struct UpdateForm {

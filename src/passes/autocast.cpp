@@ -209,9 +209,11 @@ class Autocast {
     // Without the attribute only what is stored is rounded, and tf32 stores f32.
     const bool low = op.def->autocast == AutocastClass::kLowPrecision && choice.precision != "f32" &&
                      (takes_attr(op, "precision") || stored(choice.precision) != DType::kF32);
-    const std::string computes = !low ? "f32"
-                                 : takes_attr(op, "precision")
-                                     ? fmt::format("{} products, f32 sums", choice.precision)
+    const std::string computes =
+        !low                          ? "f32"
+        : takes_attr(op, "precision") ? fmt::format("{} products, f32 sums", choice.precision)
+        // Kernels multiply bf16 where the processor does (attention).
+        : choice.precision == "bf16" ? "bf16 products, f32 sums and softmax"
                                      : fmt::format("f32, of {} operands", choice.precision);
     report_.choices.push_back({std::string(op.def->name), op.layer, computes,
                                std::string(ir::name(graph_.type(op.outputs[0]).dtype)), choice.why});

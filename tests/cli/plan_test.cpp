@@ -53,7 +53,7 @@ TEST_F(PlanTest, ExplainsThePrecision) {
   const Outcome bf16 = run_plimsoll({"plan", a_, "training.precision=bf16", "--explain", "precision"});
   ASSERT_EQ(bf16.code, 0) << bf16.err;
   EXPECT_THAT(bf16.out, HasSubstr("bf16 products, f32 sums"));
-  EXPECT_THAT(bf16.out, HasSubstr("f32, of bf16 operands"));
+  EXPECT_THAT(bf16.out, HasSubstr("bf16 products, f32 sums and softmax"));
   EXPECT_THAT(bf16.out, HasSubstr("a norm, a reduction or a loss"));
   EXPECT_THAT(bf16.out, HasSubstr("f32, y bf16"));
   EXPECT_THAT(run_plimsoll({"plan", a_, "--explain", "precision"}).out,

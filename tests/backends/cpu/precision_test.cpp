@@ -48,6 +48,15 @@ TEST(Precision, HeadAndLoss) {
   Attrs wide = attrs("bf16");
   wide.set("dx", std::string("f32"));
   expect_op({"head_loss", {bf16(x), weight, targets, scale}, wide}, 4e-3);
+  for (const int64_t chunk : {256, 1024}) {  // from chunk to chunk in f32, and a single one as it is stored
+    Attrs low = attrs("bf16"), sums_as = attrs("bf16");
+    for (Attrs* a : {&low, &sums_as}) a->set("chunk_tokens", chunk);
+    low.set("dw", std::string("bf16"));
+    expect_op({"head_loss", {bf16(x), bf16(weight), targets, scale}, low}, 8e-3);
+    sums_as.set("dw", std::string("f32"));
+    const OpRun sums{"head_loss", {bf16(x), bf16(weight), targets, scale}, sums_as};
+    expect_same_bits(run_cpu({"head_loss", sums.inputs, low})[2], as(DType::kBf16, run_cpu(sums)[2]), "dw");
+  }
   expect_op({"head_loss",
              {x, weight, targets, scale, scalar(2.0F), normal(Shape{70, 24}, 5, 0.01F)},
              attrs("bf16")},

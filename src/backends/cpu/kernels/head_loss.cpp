@@ -34,25 +34,35 @@ class Chunks {
   bool whole_;
 };
 
-// Scratch in this order: one chunk's logits, the rows' losses, dw in f32 where its dtype is another (it is
-// added to from chunk to chunk), what the GEMMs want.
+// What dw is, where there is one: its sums need no f32 beside it where it is f32, or a single chunk's
+// product.
+struct Dw {
+  ir::DType dtype;
+  bool is_added_to;  // there is an acc
+  [[nodiscard]] bool is_direct(int64_t chunk_rows, int64_t rows) const {
+    return dtype == ir::DType::kF32 || (!is_added_to && chunk_rows >= rows);
+  }
+};
+
+// Scratch in this order: one chunk's logits, the rows' losses, dw in f32 where its dtype is another and it is
+// added to from chunk to chunk, what the GEMMs want.
 struct Layout {
   int64_t logits, losses, dw, gemm;
-  Layout(const ir::TensorType& x, const ir::TensorType& weight, ir::DType dx, ir::DType dw_dtype,
+  Layout(const ir::TensorType& x, const ir::TensorType& weight, ir::DType dx, const Dw& dw_as,
          int64_t classes, int64_t chunk_rows, const ir::Attrs& attrs, int num_threads) {
     constexpr auto kFloat = static_cast<int64_t>(sizeof(float));
-    const int64_t width = x.shape.dim(-1);
+    const int64_t width = x.shape.dim(-1), rows = x.shape.num_rows();
     const Precision precision = precision_of(attrs, x.dtype, weight.dtype);
-    const GemmTypes sums{precision, ir::DType::kF32};
+    const bool grad = attrs.flag("grad"), direct = dw_as.is_direct(chunk_rows, rows);
+    const GemmTypes sums{precision, ir::DType::kF32},
+        gradient{precision, grad && direct ? dw_as.dtype : ir::DType::kF32};
     logits = round_up(chunk_rows * classes * kFloat, runtime::kAlignment);
-    losses = round_up(x.shape.num_rows() * kFloat, runtime::kAlignment);
-    dw = attrs.flag("grad") && dw_dtype != ir::DType::kF32
-             ? round_up(width * classes * kFloat, runtime::kAlignment)
-             : 0;
+    losses = round_up(rows * kFloat, runtime::kAlignment);
+    dw = grad && !direct ? round_up(width * classes * kFloat, runtime::kAlignment) : 0;
     gemm = std::max({gemm_workspace_bytes(chunk_rows, classes, width, num_threads, sums),
                      gemm_workspace_bytes(chunk_rows, width, classes, num_threads, {precision, dx}),
-                     gemm_workspace_bytes(classes, width, chunk_rows, num_threads, sums),
-                     gemm_workspace_bytes(width, classes, chunk_rows, num_threads, sums)});
+                     gemm_workspace_bytes(classes, width, chunk_rows, num_threads, gradient),
+                     gemm_workspace_bytes(width, classes, chunk_rows, num_threads, gradient)});
   }
   [[nodiscard]] int64_t total() const { return logits + losses + dw + gemm; }
 };
@@ -68,8 +78,8 @@ int64_t workspace_bytes(const ir::OpTypes& types, int num_threads) {
   const ir::TensorType &x = types.inputs[0], &weight = types.inputs[1];
   const Chunks chunks(x.shape, types.attrs.i64("chunk_tokens"));
   const int64_t classes = num_classes(weight.shape, types.attrs.flag("transposed"));
-  return Layout(x, weight, dx_dtype(x, types.attrs), types.outputs.back().dtype, classes, chunks.max_rows(),
-                types.attrs, num_threads)
+  const Dw dw{types.outputs.back().dtype, types.has(5)};
+  return Layout(x, weight, dx_dtype(x, types.attrs), dw, classes, chunks.max_rows(), types.attrs, num_threads)
       .total();
 }
 
@@ -81,7 +91,8 @@ struct HeadLoss {
   LossRows loss;  // of all rows, but for logits and d
   int64_t classes;
   float* logits;
-  float* dw;
+  std::byte* dw;
+  ir::DType dw_dtype;  // f32, or that of a direct one
   bool dw_started;
   StoredRows dx;
   int64_t sequence;
@@ -111,6 +122,7 @@ void chunk_grads(HeadLoss& h, int64_t begin, int64_t rows, ThreadPool& pool) {
   weight_gradient({.x = h.x.from(begin, rows),
                    .dy = f32_rows(h.logits, rows, h.classes),
                    .dw = h.dw,
+                   .dw_dtype = h.dw_dtype,
                    .transposed = h.transposed,
                    .segment = h.sequence,
                    .accumulate = h.dw_started,
@@ -129,16 +141,16 @@ void chunk_grads(HeadLoss& h, int64_t begin, int64_t rows, ThreadPool& pool) {
        pool, h.gemm_workspace);
 }
 
-/// dw as f32: the result itself, or its place in scratch.
-TensorRef f32_dw(const TensorRef& dw, std::byte* scratch) {
-  if (dw.type.dtype == ir::DType::kF32) return dw;
+/// Where dw is summed: the result itself, or f32 in scratch.
+TensorRef summed_dw(const TensorRef& dw, bool is_direct, std::byte* scratch) {
+  if (is_direct) return dw;
   return {scratch, {ir::DType::kF32, dw.shape()}, dw.strides};
 }
 
-void bind_grads(HeadLoss& h, const KernelCall& call, std::byte* scratch, ThreadPool& pool) {
+void bind_grads(HeadLoss& h, const KernelCall& call, const TensorRef& dw, ThreadPool& pool) {
   h.dx = stored_rows(call.outputs[1]);
-  const TensorRef dw = f32_dw(call.outputs[2], scratch);
-  h.dw = dw.as<float>();
+  h.dw = dw.data;
+  h.dw_dtype = dw.type.dtype;
   const TensorRef acc = input_or_none(call, 5);
   h.dw_started = static_cast<bool>(acc);
   if (acc) cast(acc, dw, pool);
@@ -157,8 +169,9 @@ void head_loss(const KernelCall& call, ThreadPool& pool) {
   h.grad = attrs.flag("grad");
   h.classes = num_classes(h.weight.shape(), h.transposed);
   h.sequence = Granules(shape).segment();
-  const Layout layout(type, weight, dx_dtype(type, attrs), call.outputs.back().type.dtype, h.classes,
-                      chunks.max_rows(), attrs, pool.num_threads());
+  const Dw dw{call.outputs.back().type.dtype, static_cast<bool>(input_or_none(call, 5))};
+  const Layout layout(type, weight, dx_dtype(type, attrs), dw, h.classes, chunks.max_rows(), attrs,
+                      pool.num_threads());
   PLIMSOLL_CHECK(static_cast<int64_t>(call.workspace.size()) >= layout.total());
   h.logits = reinterpret_cast<float*>(call.workspace.data());
   std::byte* const dw_scratch = call.workspace.data() + layout.logits + layout.losses;
@@ -170,13 +183,16 @@ void head_loss(const KernelCall& call, ThreadPool& pool) {
             .loss = losses,
             .d_stride = h.classes,
             .scale = *call.inputs[3].as<const float>()};
-  if (h.grad) bind_grads(h, call, dw_scratch, pool);
+  const TensorRef sums =
+      h.grad ? summed_dw(call.outputs[2], dw.is_direct(chunks.max_rows(), h.x.rows), dw_scratch)
+             : TensorRef{};
+  if (h.grad) bind_grads(h, call, sums, pool);
   for (int64_t begin = 0; begin < h.x.rows; begin = chunks.end(begin)) {
     const int64_t rows = chunks.end(begin) - begin;
     chunk_loss(h, begin, rows, pool);
     if (h.grad) chunk_grads(h, begin, rows, pool);
   }
-  if (h.grad) cast(f32_dw(call.outputs[2], dw_scratch), call.outputs[2], pool);
+  if (h.grad) cast(sums, call.outputs[2], pool);
   const TensorRef acc = input_or_none(call, 4);
   *call.outputs[0].as<float>() = sum_losses(losses, Granules(shape), acc.as<const float>());
 }

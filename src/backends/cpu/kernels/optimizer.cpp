@@ -33,11 +33,11 @@ struct UpdateChunk {
   DType in_dtype[2 + kMaxStates], out_dtype[2 + kMaxStates];
   const float* group;  // the group's row of the table
   float clip;
-  DType rounded;             // of the gradient; f32: as it comes
-  bool is_plain;             // all f32, no copy
-  bool draws;                // bf16 results are rounded stochastically
-  ops::RandomStream stream;  // of result 0
-  uint32_t block;            // of the first element
+  DType rounded;  // of the gradient; f32: as it comes
+  bool is_plain;  // all f32, no copy
+  bool draws;     // bf16 results are rounded stochastically
+  ops::RandomStream stream;
+  uint32_t block;  // of the first element
 };
 
 // Gradients whose squares are summed.
@@ -87,23 +87,19 @@ HWY_INLINE void store_as(V v, std::byte* p, DType dtype, int64_t i, Part part) {
     store(v, reinterpret_cast<float*>(p) + i, part);
 }
 
-// The random words of 4 * kWidth elements, for each of the streams that the results share in pairs.
-template <int Streams>
+// The random words of 4 * kWidth elements.
 struct Draws {
-  HWY_ALIGN uint32_t words[Streams][4 * vectors::kWidth];
+  HWY_ALIGN uint32_t words[4 * vectors::kWidth];
 
   HWY_INLINE void draw(const UpdateChunk& a, int64_t i) {
-    for (int s = 0; s < Streams; ++s) {
-      ops::RandomStream stream = a.stream;
-      stream.sequence += static_cast<uint32_t>(s);
-      const auto w = philox::random_vectors(stream, a.block + static_cast<uint32_t>(i / 4));
-      hn::StoreInterleaved4(w.word[0], w.word[1], w.word[2], w.word[3], philox::U32(), words[s]);
-    }
+    const auto w = philox::random_vectors(a.stream, a.block + static_cast<uint32_t>(i / 4));
+    hn::StoreInterleaved4(w.word[0], w.word[1], w.word[2], w.word[3], philox::U32(), words);
   }
-  // 16 bits in the upper half of each lane.
+  // ops::update_bits, in the upper half of each lane.
   HWY_INLINE philox::VU bits(int result, int64_t vector) const {
-    const auto word = hn::Load(philox::U32(), words[result / 2] + vector * vectors::kWidth);
-    return result % 2 == 0 ? word : hn::ShiftLeft<16>(word);
+    const auto word = hn::Load(philox::U32(), words + vector * vectors::kWidth),
+               lower = hn::ShiftLeft<16>(word);
+    return result == 0 ? word : result == 1 ? lower : hn::Xor(word, lower);
   }
 };
 
@@ -115,8 +111,8 @@ HWY_INLINE V round_by(V v, philox::VU bits) {
 // ---- updates
 
 // One vector of elements, of any dtypes; `vector` of the draws.
-template <int States, class Rule, class Part, class D>
-HWY_INLINE void update_stored(const UpdateChunk& a, int64_t i, Part part, const D& draws, int64_t vector,
+template <int States, class Rule, class Part>
+HWY_INLINE void update_stored(const UpdateChunk& a, int64_t i, Part part, const Draws& draws, int64_t vector,
                               const Rule& rule) {
   const V g = hn::Mul(round_to(load_as(a.in[1], a.in_dtype[1], i, part), a.rounded), set(a.clip));
   V p = load_as(a.in[0], a.in_dtype[0], i, part);
@@ -134,7 +130,7 @@ HWY_INLINE void update_stored(const UpdateChunk& a, int64_t i, Part part, const 
 
 template <int States, class Rule>
 HWY_INLINE void for_stored(const UpdateChunk& a, int64_t n, const Rule& rule) {
-  Draws<(States + 2) / 2> draws;
+  Draws draws;
   for (int64_t i = 0; i < n;) {
     if (a.draws) draws.draw(a, i);
     for (int64_t vector = 0; vector < 4 && i < n; ++vector, i += vectors::kWidth) {

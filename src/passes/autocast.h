@@ -38,7 +38,7 @@ struct AutocastOptions {
 /// What one op runs in, and why, for people.
 struct PrecisionChoice {
   std::string op, layer;
-  std::string computes;  ///< "bf16 products, f32 sums"; "f32, of bf16 operands"; "f32"
+  std::string computes;  ///< "bf16 products, f32 sums"; "f32, of f16 operands"; "f32"
   std::string stores;    ///< dtype of the first result
   std::string why;
   bool operator==(const PrecisionChoice&) const = default;

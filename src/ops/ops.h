@@ -129,11 +129,11 @@ ValueId linear(Builder& b, ValueId x, ValueId weight, ValueId bias, bool transpo
 // ---- embedding (embedding.cpp)
 // ---------------------------------------------------------------------------------
 
-/// table [V, H], ids i32[B, T] in [0, V) (whoever writes ids has checked them) -> [B, T, H]. Op `embedding`.
-/// `embedding_grad`(dy, ids, acc?) {rows, out?}: row v is the sum of its tokens' dy in order, from -0.0 (the
-/// neutral element) or onto acc. Fused for tied heads: `embedding_grad_add`(total, dy, ids) = total +
-/// embedding_grad(dy, ids), touching the rows of `ids` alone; consumes total. All three take {padding},
-/// absent for none: tokens of that id add nothing to the gradient (torch's padding_idx).
+/// table [V, H], ids i32[B, T] in [0, V) (whoever writes ids has checked them) -> f32[B, T, H]. Op
+/// `embedding`. `embedding_grad`(dy, ids, acc?) {rows, out?}: row v is the sum of its tokens' dy in order,
+/// from -0.0 (the neutral element) or onto acc. Fused for tied heads: `embedding_grad_add`(total, dy, ids) =
+/// total + embedding_grad(dy, ids), touching the rows of `ids` alone; consumes total. All three take
+/// {padding}, absent for none: tokens of that id add nothing to the gradient (torch's padding_idx).
 ValueId embedding(Builder& b, ValueId table, ValueId ids, std::optional<int64_t> padding = {});
 
 // ---- positions (positions.cpp)

@@ -26,6 +26,27 @@ TEST(OptimizerTest, AppendsNormClipAndAnUpdateAParameter) {
   EXPECT_NE(graph.find_state(kGradNormState), nullptr);
 }
 
+/// Masters are what is updated, in f32; moments are in their dtype, drawn for where nothing f32 stands behind
+/// them.
+TEST(OptimizerTest, KeepsStateAsItIsTold) {
+  ir::Graph graph;
+  ir::Builder b(graph, ops::find_op);
+  b.state({"w", {ir::DType::kBf16, {4, 4}}, ir::StateClass::kParameter});
+  const ir::ValueId random = b.state({"random", {ir::DType::kI32, {4}}, ir::StateClass::kScalars});
+  const OptimizerOptions options{.state = {.masters = true, .moments = ir::DType::kBf16, .stochastic = true}};
+  ASSERT_TRUE(append_update(b, {{"w", ops::fill(b, {4, 4}, 0.5), kDecay}}, options, random).ok());
+  ASSERT_NE(graph.find_state("master.w"), nullptr);
+  EXPECT_EQ(graph.find_state("master.w")->state_class, ir::StateClass::kMasterWeight);
+  EXPECT_EQ(graph.find_state("master.w")->type.dtype, ir::DType::kF32);
+  EXPECT_EQ(graph.find_state("adamw.v.w")->type.dtype, ir::DType::kBf16);
+  for (const ir::OpId id : graph.order()) {
+    const ir::Op& op = graph.op(id);
+    if (op.def->name != "adamw") continue;
+    EXPECT_EQ(op.attrs.str("copy"), "bf16");
+    EXPECT_NE(op.attrs.find("key"), nullptr);
+  }
+}
+
 TEST(OptimizerTest, NamesAnOptimizerThatIsNotThere) {
   ir::Graph graph;
   ir::Builder b(graph, ops::find_op);

@@ -112,6 +112,7 @@ const Recipe kRecipes[] = {
     {"accumulated, masters", kBf16, {.masters = true, .gradients = kBf16}, true, 2, 4, 4, 8},
     {"fp32 gradients, masters", kBf16, {.masters = true}, false, 2, 4, 4, 8},
     {"pure bf16", kBf16, {.gradients = kBf16, .moments = kBf16, .stochastic = true}, false, 2, 0, 2, 4},
+    {"fp16, masters", ir::DType::kF16, {.masters = true, .gradients = ir::DType::kF16}, false, 2, 4, 2, 8},
     {"cast while packing", kF32, {.gradients = kBf16}, false, 4, 0, 2, 8},
 };
 
@@ -124,7 +125,8 @@ TEST(StepProgramsTest, EachRecipeHoldsItsBytesAParameter) {
       model->keep_in(r.weights);
       StepOptions o = options(1, is_small ? 8 : 32);
       o.accumulate = r.accumulate;
-      o.pipeline.precision = r.name == std::string_view("plain fp32") ? "" : "bf16";
+      const bool is_half = r.weights == ir::DType::kF16;
+      o.pipeline.precision = is_half ? "f16" : r.name == std::string_view("plain fp32") ? "" : "bf16";
       o.optimizer.state = r.state;
       const auto programs = build_training_programs(*model, o, backend);
       ASSERT_TRUE(programs.ok()) << programs.error().message();

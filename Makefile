@@ -38,8 +38,9 @@ tools-test:
 demo: build ## train a small model on this machine's own text for about a minute
 	tools/demo
 
-bench: build ## PyTorch and Plimsoll in turn, written to bench/results (BENCH_ARGS="--only W1 --rounds 3")
+bench: build ## PyTorch and Plimsoll in turn, fp32 and bf16, written to bench/results (BENCH_ARGS="--only W1 --rounds 3")
 	bench/run $(BENCH_ARGS)
+	bench/run --precision bf16 $(BENCH_ARGS)
 
 INTEROP_ARGS ?= --all
 interop: build ## training, evaluation, generation and tokenizers against transformers (makes .venv-bench)

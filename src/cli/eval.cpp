@@ -4,6 +4,7 @@
 
 #include "base/signals.h"
 #include "cli/commands.h"
+#include "cli/load_run.h"
 #include "cli/progress.h"
 #include "train/evaluator.h"
 
@@ -22,8 +23,7 @@ Command add_eval(CLI::App& app) {
       "exit codes: 0 done, 2 run file, 65 data or model files, 69 does not fit, 74 I/O,\n"
       "            75 stopped by a signal");
   return [arguments, dump_ir](const Environment&) -> Status {
-    PLIMSOLL_ASSIGN(const RunConfig config, load_run_config(arguments->file, arguments->overrides));
-    for (const std::string& note : config.notes) std::fprintf(stderr, "note: %s\n", note.c_str());
+    PLIMSOLL_ASSIGN(const RunConfig config, load_run(*arguments));
     const StopSignals signals(/*outlive_readers=*/false);
     Progress progress;
     return train::run_evaluation(

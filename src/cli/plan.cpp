@@ -5,6 +5,7 @@
 
 #include "cli/commands.h"
 #include "cli/explain_precision.h"
+#include "cli/load_run.h"
 #include "planner/report_diff.h"
 #include "train/events.h"
 #include "train/settings.h"
@@ -20,7 +21,7 @@ Result<train::Prepared> prepare_plan(const RunConfig& config, const std::string&
 }
 
 Status plan(const RunArguments& arguments, const std::string& dump_ir, bool explain_precision) {
-  PLIMSOLL_ASSIGN(const RunConfig config, load_run_config(arguments.file, arguments.overrides));
+  PLIMSOLL_ASSIGN(const RunConfig config, load_run(arguments));
   PLIMSOLL_ASSIGN(const train::Prepared prepared, prepare_plan(config, dump_ir));
   train::Events(arguments.json, 0).plan(prepared.report);
   if (explain_precision) {

@@ -3,6 +3,7 @@
 #include <memory>
 
 #include "cli/commands.h"
+#include "cli/load_run.h"
 #include "cli/progress.h"
 #include "train/settings.h"
 #include "train/trainer.h"
@@ -31,8 +32,7 @@ Command add_train(CLI::App& app) {
            settings_help();
   });
   return [arguments, dump_ir, resume](const Environment& environment) -> Status {
-    PLIMSOLL_ASSIGN(const RunConfig config, load_run_config(arguments->file, arguments->overrides));
-    for (const std::string& note : config.notes) std::fprintf(stderr, "note: %s\n", note.c_str());
+    PLIMSOLL_ASSIGN(const RunConfig config, load_run(*arguments));
     Progress progress;
     return train::run_training(config, {.json = arguments->json,
                                         .dump_ir = *dump_ir,

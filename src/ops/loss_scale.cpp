@@ -63,11 +63,10 @@ LossScaling scaling_of(const ir::Attrs& attrs) {
 std::array<float, kScalerFields> next_scaler(std::array<float, kScalerFields> scaler,
                                              const LossScaling& scaling, bool finite) {
   const auto scale = static_cast<double>(scaler[kScale]);
-  scaler[kSkippedNow] = finite ? 0.0F : 1.0F;
+  scaler[kSkipped] = finite ? 0.0F : 1.0F;
   if (!finite) {
     scaler[kScale] = static_cast<float>(scale * scaling.backoff_factor);
     scaler[kCleanSteps] = 0;
-    scaler[kSkippedSteps] += 1;
     return scaler;
   }
   scaler[kCleanSteps] += 1;

@@ -12,13 +12,12 @@
 
 namespace plimsoll::ops {
 
-/// The scaler's state f32[4]. Counts are exact below 2^24.
+/// The scaler's state f32[3]. The count is exact below 2^24.
 enum ScalerField : int64_t {
-  kScale = 0,         ///< what the loss is multiplied with
-  kCleanSteps = 1,    ///< since the scale last moved
-  kSkippedSteps = 2,  ///< of the run
-  kSkippedNow = 3,    ///< 1 where the last step was skipped
-  kScalerFields = 4,
+  kScale = 0,       ///< what the loss is multiplied with
+  kCleanSteps = 1,  ///< since the scale last moved
+  kSkipped = 2,     ///< 1 where the last step was skipped
+  kScalerFields = 3,
 };
 
 /// How the scale moves. Both factors 1: a static scale.
@@ -37,7 +36,7 @@ struct Unscaled {
   ir::ValueId norm;    ///< f32[1]: norm / scale
   ir::ValueId factor;  ///< f32[1]: what a gradient is multiplied with; NaN: the step is skipped
 };
-/// norm f32[1] of the scaled gradients, scaler f32[4]. factor = min(1, max_norm / (norm / scale + 1e-6)) /
+/// norm f32[1] of the scaled gradients, scaler f32[3]. factor = min(1, max_norm / (norm / scale + 1e-6)) /
 /// scale, without max_norm 1 / scale; NaN where the norm is not finite. Op `unscale`(norm, scaler)
 /// {max_norm?}.
 Unscaled unscale(ir::Builder& b, ir::ValueId norm, ir::ValueId scaler, std::optional<double> max_norm);

@@ -13,7 +13,9 @@
 // first operand, where two tensors are added or multiplied f32 if they differ; a gradient has that of what it
 // is the gradient of, given by {out} where that is no operand. Statistics (rstd, mean, lse), losses and
 // run-time scalars are f32. Ops with matrix products have {precision}: "tf32", "bf16", "f16" rounds their
-// operands to that before they are multiplied (absent: as stored); sums are f32.
+// operands to that before they are multiplied (absent: as stored); sums are f32. Gradients of norms and of
+// head and loss have {dw}: the dtype of their parameters' gradients, which accumulators then have (absent:
+// the parameter's).
 #pragma once
 
 #include <cstdint>
@@ -130,9 +132,9 @@ ValueId linear(Builder& b, ValueId x, ValueId weight, ValueId bias, bool transpo
 // ---------------------------------------------------------------------------------
 
 /// table [V, H], ids i32[B, T] in [0, V) (whoever writes ids has checked them) -> f32[B, T, H]. Op
-/// `embedding`. `embedding_grad`(dy, ids, acc?) {rows, out?}: row v is the sum of its tokens' dy in order,
-/// from -0.0 (the neutral element) or onto acc. Fused for tied heads: `embedding_grad_add`(total, dy, ids) =
-/// total + embedding_grad(dy, ids), touching the rows of `ids` alone; consumes total. All three take
+/// `embedding` {out?}. `embedding_grad`(dy, ids, acc?) {rows, out?}: row v is the sum of its tokens' dy in
+/// order, from -0.0 (the neutral element) or onto acc. Fused for tied heads: `embedding_grad_add`(total, dy,
+/// ids) = total + embedding_grad(dy, ids), touching the rows of `ids` alone; consumes total. All three take
 /// {padding}, absent for none: tokens of that id add nothing to the gradient (torch's padding_idx).
 ValueId embedding(Builder& b, ValueId table, ValueId ids, std::optional<int64_t> padding = {});
 
@@ -221,8 +223,8 @@ struct CrossEntropy {
 CrossEntropy cross_entropy(Builder& b, ValueId logits, ValueId targets, ValueId grad_scale, ValueId acc);
 /// Fused linear + cross_entropy in chunks of tokens, so that all logits are never there at once: loss, dx and
 /// dw in one go. Op `head_loss`(x, weight, targets, grad_scale, acc_loss?, acc_dw?) {grad, transposed,
-/// chunk_tokens, precision?, dx?} -> loss [, dx, dw where grad]; {dx} is dx's dtype. The same bits as the
-/// unfused ops.
+/// chunk_tokens, precision?, dx?, dw?} -> loss [, dx, dw where grad]; {dx} and {dw} are their dtypes. The
+/// same bits as the unfused ops.
 
 // ---- optimizer (optimizer.cpp; update_rules.h has the updates)
 // ---------------------------------------------------------------------------------

@@ -53,7 +53,7 @@ struct OptimizerOptions {
   StateDtypes state = {};
 };
 
-/// The loss scale and its counts, f32[4] as ops/loss_scale.h has them; saved with a checkpoint. The host
+/// The loss scale and its counts, f32[3] as ops/loss_scale.h has them; saved with a checkpoint. The host
 /// writes its first value.
 ir::StateDecl scaler_state();
 

@@ -29,7 +29,7 @@ struct IntegerField {
   int64_t CheckpointManifest::*value;
   int64_t least;
 };
-constexpr std::array<IntegerField, 8> kIntegers = {
+constexpr std::array<IntegerField, 9> kIntegers = {
     {{"step", &CheckpointManifest::step, 0},
      {"total_steps", &CheckpointManifest::total_steps, 1},
      {"tokens", &CheckpointManifest::tokens, 0},
@@ -37,7 +37,8 @@ constexpr std::array<IntegerField, 8> kIntegers = {
      {"position", &CheckpointManifest::position, 0},
      {"num_sequences", &CheckpointManifest::num_sequences, 1},
      {"num_data_tokens", &CheckpointManifest::num_data_tokens, 1},
-     {"evaluated_step", &CheckpointManifest::evaluated_step, -1}}};
+     {"evaluated_step", &CheckpointManifest::evaluated_step, -1},
+     {"skipped", &CheckpointManifest::skipped, 0}}};
 
 void append_string(std::string& text, const std::string& value) { text += to_json(Tree::of(value)); }
 

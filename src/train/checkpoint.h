@@ -1,10 +1,9 @@
 // A checkpoint as a folder, `checkpoint-<step>`:
 //
 //   config.json, model.safetensors, the tokenizer's files    a Hugging Face directory, as final/
-//   optimizer.safetensors                                    master.<tensor>, adamw.m.<tensor>,
-//   adamw.v.<tensor>, … run.yaml                                                 the settings that it was
-//   made with checkpoint.json                                          counters, what the data was,
-//   checksums; its own last
+//   optimizer.safetensors                                    master.<tensor>, adamw.m.<tensor>, loss_scaler …
+//   run.yaml                                                 the settings that it was made with
+//   checkpoint.json                                          counters, what the data was, checksums; its own
 //
 // Every byte of every file is covered by a checksum in checkpoint.json, and that one by its own.
 #pragma once
@@ -52,6 +51,7 @@ struct CheckpointManifest {
   int64_t num_sequences = 0;    ///< in an epoch
   int64_t num_data_tokens = 0;  ///< in data.train
   int64_t evaluated_step = -1;  ///< the last step whose evaluation was reported
+  int64_t skipped = 0;          ///< steps whose update an overflow has skipped
   uint64_t data = 0;            ///< checksum of a sample of data.train's sequences
   uint64_t plan = 0;            ///< checksum of the memory plan; a resume may have another
   std::string isa = {};         ///< instruction set: bits are the same for one

@@ -45,9 +45,12 @@ Error changed(const std::string& setting, const std::string& now, const std::str
   return Error{ErrorCode::kInvalidArgument, what, checkpoint, kAnew};
 }
 
-/// What says in which precision is computed and kept: it may change where the state stays exact.
-bool is_of_precision(const std::string& path) {
-  return path == "training.precision" || path.starts_with("training.state.");
+/// What says in which precision is computed and kept: it may change where the state stays exact. The loss
+/// scale's settings are part of that where one of the runs has no scale.
+bool is_of_precision(const std::string& path, bool both_scale) {
+  return path == "training.precision" || path == "training.precision_overrides" ||
+         path == "training.residual_in_fp32" || path.starts_with("training.state.") ||
+         (path.starts_with("training.loss_scale.") && !both_scale);
 }
 
 std::string text_of(const std::string& path, const RunConfig& run) {
@@ -62,8 +65,9 @@ Status check_settings(const std::string& checkpoint, const RunConfig& now, const
   if (!then) return std::move(then).error();
   std::vector<std::string> paths = changed_what(now, *then);
   paths.erase(std::remove_if(paths.begin(), paths.end(), may_grow), paths.end());
-  const auto others =
-      std::stable_partition(paths.begin(), paths.end(), [](const auto& p) { return !is_of_precision(p); });
+  const bool both_scale = now.scales_loss() && then->scales_loss();
+  const auto others = std::stable_partition(paths.begin(), paths.end(),
+                                            [&](const auto& p) { return !is_of_precision(p, both_scale); });
   if (others != paths.begin()) {
     const auto more = static_cast<size_t>(others - paths.begin()) - 1;
     return changed(paths.front(), text_of(paths.front(), now), text_of(paths.front(), *then), checkpoint,

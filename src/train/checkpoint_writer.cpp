@@ -37,7 +37,7 @@ CheckpointWriter::~CheckpointWriter() {
 
 std::string CheckpointWriter::final_path() const { return config_.output.dir + "/final"; }
 
-Status CheckpointWriter::start(int64_t step, int64_t evaluated_step, int64_t tokens) {
+Status CheckpointWriter::start(const RunCounters& counters) {
   const double now = now_seconds();
   finish();
   for (auto earlier = results_.begin(); earlier != results_.end(); ++earlier) {
@@ -48,10 +48,11 @@ Status CheckpointWriter::start(int64_t step, int64_t evaluated_step, int64_t tok
   }
   PLIMSOLL_TRY(check_free_space(config_.output.dir, files_->checkpoint_bytes()));
   CheckpointManifest& manifest = files_->manifest();
-  manifest.step = step;
-  manifest.evaluated_step = evaluated_step;
-  manifest.position = step * config_.training.global_batch_size;
-  manifest.tokens = tokens;
+  manifest.step = counters.step;
+  manifest.evaluated_step = counters.evaluated_step;
+  manifest.position = counters.step * config_.training.global_batch_size;
+  manifest.tokens = counters.tokens;
+  manifest.skipped = counters.skipped;
   started_ = now;
   if (!thread_.joinable()) {
     end_save(save());

@@ -26,6 +26,14 @@ struct SaveOptions {
   std::vector<std::string> stale = {};
 };
 
+/// How far a run has come.
+struct RunCounters {
+  int64_t step = 0;
+  int64_t evaluated_step = -1;  ///< the last step whose evaluation was reported
+  int64_t tokens = 0;           ///< trained on
+  int64_t skipped = 0;          ///< steps whose update an overflow has skipped
+};
+
 /// Async: all but wait_for_sources belong to one thread.
 class CheckpointWriter {
  public:
@@ -39,9 +47,9 @@ class CheckpointWriter {
   CheckpointWriter(const CheckpointWriter&) = delete;
   CheckpointWriter& operator=(const CheckpointWriter&) = delete;
 
-  /// Saves the session's state after `step`, which `tokens` have been trained on; an earlier save is waited
-  /// for first. Errors: kIo, also the earlier save's.
-  Status start(int64_t step, int64_t evaluated_step, int64_t tokens);
+  /// Saves the session's state after a step; an earlier save is waited for first. Errors: kIo, also the
+  /// earlier save's.
+  Status start(const RunCounters& counters);
   /// Returns when no save reads the session's memory any more. From any thread.
   void wait_for_sources();
   /// The result of a save that has ended since it was last asked for.

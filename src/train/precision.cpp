@@ -19,7 +19,8 @@ std::string pass_precision(const std::string& precision) {
 /// Layers are named as in a checkpoint, without the whole model's name in front.
 std::string layer_pattern(std::string_view pattern) {
   for (const std::string_view model : {"model.", "transformer."})
-    if (pattern.starts_with(model)) pattern.remove_prefix(model.size());
+    if (pattern.starts_with(model) && pattern.substr(model.size()) != "*")
+      pattern.remove_prefix(model.size());
   return std::string(pattern);
 }
 
@@ -29,6 +30,8 @@ std::vector<std::string> with_ends(const std::vector<std::string>& names) {
   for (const std::string& name : names)
     for (std::string_view rest = name; !rest.empty();) {
       ends.emplace_back(rest);
+      if (const size_t last = rest.rfind('.'); last != std::string_view::npos)
+        ends.emplace_back(rest.substr(0, last));
       const size_t dot = rest.find('.');
       rest.remove_prefix(dot == std::string_view::npos ? rest.size() : dot + 1);
     }
@@ -58,7 +61,7 @@ Status check_overrides_used(const planner::TrainingPrograms& programs, const Tra
                              "matches '{}'",
                              pattern.substr(0, 100)),
                  {},
-                 fmt::format("the nearest is {}; plan --explain precision lists all",
+                 fmt::format("the nearest is {}; plan --explain precision lists ops and layers",
                              nearest_name(layer_pattern(pattern), with_ends(programs.overridable)))};
   }
   return Ok{};

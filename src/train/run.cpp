@@ -62,7 +62,8 @@ class Run {
     PLIMSOLL_ASSIGN(const StepEvent event, trainer_.step());
     record_.add(event);
     const bool last = event.step == trainer_.total_steps();
-    if (event.step % config_.training.logging_steps == 0 || last) events_.step(event);
+    const bool due = event.step % config_.training.logging_steps == 0;
+    if (due || last || event.skipped) events_.step(event);
     PLIMSOLL_TRY(hold(report_saved(/*wait=*/false), last));
     PLIMSOLL_TRY(evaluate_if_due());
     const int64_t every = config_.output.save_steps;

@@ -204,6 +204,18 @@ Status check_data(const RunConfig& config) {
   return check_buckets(data);
 }
 
+/// A loss scale takes fp16, and does not begin where it ends.
+Status check_loss_scale(RunConfig& config, const Given& given) {
+  const LossScaleSettings& scale = config.training.loss_scale;
+  const auto named = given.lower_bound("training.loss_scale.");
+  if (!config.scales_loss() && named != given.end() && named->starts_with("training.loss_scale."))
+    config.notes.push_back("training.loss_scale has no effect: nothing is computed in fp16");
+  if (scale.fixed || scale.init_scale >= scale.min_scale) return Ok{};
+  return wrong(fmt::format("training.loss_scale.init_scale ({:g}) is below its min_scale ({:g})",
+                           scale.init_scale, scale.min_scale),
+               "raise init_scale, or lower min_scale");
+}
+
 /// A residual stream in the low precision takes one of 16 bits.
 Status check_precision(const TrainingSettings& training) {
   const std::string& precision = training.precision;
@@ -221,6 +233,7 @@ Status check_run(RunConfig& config, const Given& given) {
   PLIMSOLL_TRY(check_device(config.runtime.device));
   PLIMSOLL_TRY(check_optimizer(config, given));
   PLIMSOLL_TRY(check_precision(config.training));
+  PLIMSOLL_TRY(check_loss_scale(config, given));
   PLIMSOLL_TRY(train::check_state(config.training, config.notes));
   if (config.training.eval_steps > 0 && !config.data.evaluates())
     return wrong("training.eval_steps is given, but data.eval names no data",
@@ -275,8 +288,7 @@ Status check_supported(RunConfig& config) {
         fmt::format("supported today: {}", fmt::join(optimizers, ", ")));
   if (config.lora.enabled)
     return wrong("lora is not supported yet", "set lora=null: all parameters are trained");
-  if (config.quantization.enabled)
-    return wrong("quantization is not supported yet", "set quantization=null: weights are fp32");
+  if (config.quantization.enabled) return wrong("quantization is not supported yet", "set quantization=null");
   return Ok{};
 }
 

@@ -20,6 +20,8 @@ using Words = std::vector<std::string>;
 constexpr double kMaxCount = 0x1p40;   // steps, intervals
 constexpr double kMaxTokens = 0x1p28;  // a sequence
 constexpr double kMaxBatch = 0x1p24;   // sequences a step
+constexpr double kLeastScale = 0x1p-100,
+                 kMostScale = 0x1p100;  // of the loss: normal in fp32, its inverse too
 
 /// Anything without a range: strings, lists, switches, budgets, maps.
 Setting plain(std::string path, Accessor field, SettingKind kind, std::string help, Words choices = {}) {
@@ -142,8 +144,10 @@ void add_training(std::vector<Setting>& list) {
   add(plain(PLIMSOLL_FIELD(training.fp8.amax_compute_algo), kWhat,
             "fp8: the largest value of the history, or the last", {"max", "most_recent"}));
   add(above(PLIMSOLL_FIELD(training.loss_scale.fixed), kWhat,
-            "fp16: a static scale; a number in place of loss_scale's map means this", 0, 0x1p100));
-  add(above(PLIMSOLL_FIELD(training.loss_scale.init_scale), kWhat, "fp16: first scale", 0, 0x1p100));
+            "fp16: a static scale; a number in place of loss_scale's map means this", kLeastScale,
+            kMostScale));
+  add(above(PLIMSOLL_FIELD(training.loss_scale.init_scale), kWhat, "fp16: first scale", kLeastScale,
+            kMostScale));
   add(above(PLIMSOLL_FIELD(training.loss_scale.growth_factor), kWhat,
             "fp16: factor after growth_interval clean steps", 1, 1e6));
   add(above(PLIMSOLL_FIELD(training.loss_scale.backoff_factor), kWhat, "fp16: factor after an overflow", 0,
@@ -151,7 +155,7 @@ void add_training(std::vector<Setting>& list) {
   add(number(PLIMSOLL_FIELD(training.loss_scale.growth_interval), kWhat,
              "fp16: clean steps before the scale grows", 1, 0x1p24));
   add(above(PLIMSOLL_FIELD(training.loss_scale.min_scale), kWhat,
-            "fp16: a run whose scale falls below this has diverged", 0, 0x1p100));
+            "fp16: a run whose scale falls below this has diverged", kLeastScale, kMostScale));
   add_state(list);
   add(plain(PLIMSOLL_FIELD(training.optimizer), kWhat,
             "the update rule; adam is adamw without decay, sgd is torch.optim.SGD",

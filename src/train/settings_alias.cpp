@@ -185,8 +185,8 @@ std::string nearest_setting(const std::string& path) {
       best = candidate;
     }
   };
+  for (const Setting& setting : settings()) consider(setting.path, path, setting.path);
   for (const Setting& setting : settings()) {
-    consider(setting.path, path, setting.path);
     consider(setting.path, last, std::string_view(setting.path).substr(setting.path.rfind('.') + 1));
     for (size_t dot = setting.path.find('.'); dot != std::string::npos; dot = setting.path.find('.', dot + 1))
       consider(setting.path.substr(0, dot), path, std::string_view(setting.path).substr(0, dot));
@@ -228,9 +228,13 @@ class Reader {
     const bool optional_section = path == "lora" || path == "quantization";
     if (optional_section && (value.is_null() || value.kind == Tree::Kind::kMap))
       assignments.push_back({.section = path, .name = path, .value = value, .where = place(value)});
+    const Setting* fixed = find_setting(path + ".fixed");
+    const bool is_map = value.kind == Tree::Kind::kMap;
+    if (fixed != nullptr && !is_map && !value.is_null()) return add(fixed, path, value);
+    // What stands later takes a static value back.
+    if (fixed != nullptr && value.find("fixed") == nullptr) PLIMSOLL_TRY(add(fixed, path, Tree{}));
     if (value.is_null()) return Ok{};
-    if (value.kind == Tree::Kind::kMap) return read(value, path);
-    if (const Setting* fixed = find_setting(path + ".fixed")) return add(fixed, path, value);
+    if (is_map) return read(value, path);
     return Error{ErrorCode::kInvalidArgument, fmt::format("{} is {}, expected a map", path, value.describe()),
                  place(value), fmt::format("write {}: with its settings indented below", path)};
   }

@@ -109,7 +109,8 @@ Status Trainer::run_micro_batches(StepEvent& event) {
   if (update_program_ >= 0) session_->run(update_program_);
   event.loss = static_cast<float>(static_cast<double>(scalar(*session_, planner::kLossState)) /
                                   static_cast<double>(std::max<int64_t>(1, num_targets_)));
-  event.grad_norm = std::fabs(scalar(*session_, optimizers::kGradNormState));  // a NaN has no sign
+  if (std::isnan(event.loss)) event.loss = std::fabs(event.loss);  // a NaN has no sign
+  event.grad_norm = std::fabs(scalar(*session_, optimizers::kGradNormState));
   return Ok{};
 }
 
@@ -117,17 +118,16 @@ float* Trainer::scaler() const {
   return config_.scales_loss() ? session_->state(optimizers::kScalerState).as<float>() : nullptr;
 }
 
-int64_t Trainer::schedule_step() const { return std::max<int64_t>(1, step_ - skipped_before_); }
+int64_t Trainer::schedule_step() const { return std::max<int64_t>(1, step_ - skipped_); }
 
 std::string Trainer::overflowed() const {
   const auto* squares = session_->state(optimizers::kGradSquaresState).as<const float>();
-  const auto& parameters = prepared_.model->parameters();
   std::vector<std::string_view> names;
-  for (size_t p = 0; p < parameters.size(); ++p)
-    if (!std::isfinite(squares[p])) names.push_back(parameters[p].name);
+  for (size_t p = 0; p < prepared_.model->parameters().size(); ++p)
+    for (const models::ParameterView& view : prepared_.model->parameters()[p].views)
+      if (!std::isfinite(squares[p])) names.push_back(view.name);
   const size_t shown = std::min<size_t>(names.size(), kTensorsNamed);
-  const std::string rest =
-      names.size() > shown ? fmt::format(" and {} more of {}", names.size() - shown, parameters.size()) : "";
+  const std::string rest = names.size() > shown ? fmt::format(" and {} more", names.size() - shown) : "";
   return fmt::format("{}{}", fmt::join(names.begin(), names.begin() + static_cast<int64_t>(shown), ", "),
                      rest);
 }
@@ -142,11 +142,12 @@ Status Trainer::check_scale() {
                                    skipped_in_a_row_, scale)
                      : fmt::format("the loss scale fell to {:g}, below training.loss_scale.min_scale ({:g})",
                                    scale, settings.min_scale);
-  return Error{ErrorCode::kDiverged,
-               fmt::format("{}: not finite are the gradients of {}", what, overflowed()),
-               fmt::format("step {}", step_),
-               settings.fixed ? "lower training.loss_scale, or train with training.precision=bf16"
-                              : "lower training.learning_rate, or train with training.precision=bf16"};
+  const std::string other = config_.training.precision == "fp16" ? "train with training.precision=bf16"
+                                                                 : "drop the overrides to fp16";
+  return Error{
+      ErrorCode::kDiverged, fmt::format("{}: not finite are the gradients of {}", what, overflowed()),
+      fmt::format("step {}", step_),
+      fmt::format("lower training.{}, or {}", settings.fixed ? "loss_scale" : "learning_rate", other)};
 }
 
 Status Trainer::check_finite(const StepEvent& event) {
@@ -164,10 +165,7 @@ Result<StepEvent> Trainer::step() {
   ++step_;
   StepEvent event;
   event.step = step_;
-  if (const float* state = scaler()) {
-    event.loss_scale = state[ops::kScale];
-    skipped_before_ = static_cast<int64_t>(state[ops::kSkippedSteps]);
-  }
+  if (const float* state = scaler()) event.loss_scale = state[ops::kScale];
   event.learning_rate = schedule_->rate(schedule_step());
   PLIMSOLL_TRY(take_batch(event));
   tokens_ += event.tokens;
@@ -177,7 +175,8 @@ Result<StepEvent> Trainer::step() {
     dump_ = std::make_unique<StepDump>(std::move(dump));
   }
   PLIMSOLL_TRY(run_micro_batches(event));
-  if (event.loss_scale) event.skipped = scaler()[ops::kSkippedNow] != 0;
+  if (event.loss_scale) event.skipped = scaler()[ops::kSkipped] != 0;
+  if (event.skipped) ++skipped_;
   if (dump_) {
     PLIMSOLL_TRY(dump_->write_loss(static_cast<float>(event.loss)));
     PLIMSOLL_TRY(dump_->write_parameters(*session_));
@@ -204,7 +203,7 @@ Error Trainer::save_failed(Error error) const {
 }
 
 Status Trainer::start_checkpoint() {
-  auto started = writer_->start(step_, evaluated_step_, tokens_);
+  auto started = writer_->start({step_, evaluated_step_, tokens_, skipped_});
   if (!started) return save_failed(std::move(started).error());
   saved_step_ = step_;
   return Ok{};

@@ -106,6 +106,10 @@ class Trainer {
   Status run_micro_batches(StepEvent& event);
   /// The fields of the loss scale's state; null where the loss is not scaled.
   [[nodiscard]] float* scaler() const;
+  /// The loss scale at its first value.
+  void reset_scaler();
+  /// Whether what a checkpoint had for the loss scale is one. Errors: kBadData.
+  [[nodiscard]] Status check_scaler() const;
   /// The schedule's step: that of the run less those that were skipped before it.
   [[nodiscard]] int64_t schedule_step() const;
   /// Whether the step that has run leaves something to go on with. Errors: kDiverged.
@@ -142,7 +146,7 @@ class Trainer {
   int64_t tokens_ = 0;       ///< trained on, from the first step of the run
   int64_t total_steps_ = 0;
   int64_t step_ = 0;
-  int64_t skipped_before_ = 0;  ///< the step at hand
+  int64_t skipped_ = 0;  ///< steps of the run that an overflow has skipped
   int64_t skipped_in_a_row_ = 0;
   int64_t saved_step_ = -1;
   int64_t evaluated_step_ = -1;

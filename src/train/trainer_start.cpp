@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 #include <filesystem>
 
 #include "backends/cpu/kernels/isa.h"
@@ -142,7 +143,9 @@ Status Trainer::check_places(int64_t step) const {
 
 Status Trainer::load(const Note& note) {
   for (;;) {
+    reset_scaler();  // what a damaged checkpoint has left of its own
     Status loaded = load_checkpoint(*checkpoint_, prepared_, *session_, num_threads(config_));
+    if (loaded) loaded = check_scaler();
     if (loaded) break;
     PLIMSOLL_TRY(pass_over(choice_, candidate_++, std::move(loaded).error(), note));
     PLIMSOLL_ASSIGN(checkpoint_, open_first_intact(choice_, candidate_, note));
@@ -152,8 +155,9 @@ Status Trainer::load(const Note& note) {
   const CheckpointManifest& m = checkpoint_->manifest;
   step_ = saved_step_ = m.step;
   tokens_ = m.tokens;
+  skipped_ = m.skipped;
   evaluated_step_ = m.evaluated_step;
-  write_scalars();  // as the last step left them
+  write_scalars();
   note(fmt::format("going on after step {} from {}", m.step, checkpoint_->path));
   if (!same_bits(m.isa, manifest_.isa, config_.computes_in("bf16")))
     note(
@@ -162,11 +166,24 @@ Status Trainer::load(const Note& note) {
   return Ok{};
 }
 
+void Trainer::reset_scaler() {
+  float* state = scaler();
+  if (state == nullptr) return;
+  std::fill_n(state, ops::kScalerFields, 0.0F);
+  state[ops::kScale] = static_cast<float>(config_.training.loss_scale.first());
+}
+
+Status Trainer::check_scaler() const {
+  const float* state = scaler();
+  if (state == nullptr || (std::isfinite(state[ops::kScale]) && state[ops::kScale] > 0 &&
+                           state[ops::kCleanSteps] >= 0 && state[ops::kCleanSteps] < 0x1p24F))
+    return Ok{};
+  return Error{ErrorCode::kBadData, fmt::format("its loss scale is {}", state[ops::kScale]),
+               checkpoint_->path + "/optimizer.safetensors", "start anew with --resume never"};
+}
+
 Status Trainer::initialise(const TrainerOptions& options) {
-  if (float* state = scaler()) {
-    std::fill_n(state, ops::kScalerFields, 0.0F);
-    state[ops::kScale] = static_cast<float>(config_.training.loss_scale.first());
-  }
+  reset_scaler();
   if (checkpoint_) {
     write_constants(prepared_, *session_);
     return load(options.note);

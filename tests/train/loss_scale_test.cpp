@@ -167,6 +167,52 @@ TEST_F(LossScaleTest, IsPartOfTheCheckpoint) {
   EXPECT_LT(skips, 24);
 }
 
+TEST_F(LossScaleTest, SkippedStepsAreCountedAcrossAChangeOfPrecision) {
+  const std::vector<std::string> half = {"training.loss_scale.init_scale=1e14", "training.max_steps=40",
+                                         "training.lr_scheduler=linear", "output.save_steps=50"};
+  int64_t skipped = 0;
+  {
+    const auto trainer = start(config(half));
+    for (int step = 0; step < 20; ++step) {
+      const auto event = trainer->step();
+      ASSERT_TRUE(event);
+      skipped += event->skipped ? 1 : 0;
+    }
+    ASSERT_TRUE(trainer->start_checkpoint());
+    ASSERT_TRUE(trainer->next_saved(/*wait=*/true));
+  }
+  ASSERT_GT(skipped, 5);
+  auto other = half;
+  other.insert(other.end(), {"training.precision=bf16", "training.loss_scale=null"});
+  const auto event = start(config(other))->step();
+  ASSERT_TRUE(event) << event.error().message();
+  EXPECT_EQ(event->step, 21);
+  EXPECT_NEAR(event->learning_rate, 1e-2 * static_cast<double>(40 - (20 - skipped)) / 40, 1e-9);
+}
+
+TEST_F(LossScaleTest, WhatADamagedCheckpointHadDoesNotStay) {
+  const std::vector<std::string> common = {"training.loss_scale.init_scale=1e14", "training.max_steps=30",
+                                           "output.save_steps=50"};
+  auto full = common;
+  full.insert(full.end(), {"training.precision=fp32", "training.loss_scale=null"});
+  const auto save_after = [&](const std::vector<std::string>& overrides, int64_t until) {
+    const auto trainer = start(config(overrides));
+    while (trainer->steps_done() < until) ASSERT_TRUE(trainer->step());
+    ASSERT_TRUE(trainer->start_checkpoint());
+    ASSERT_TRUE(trainer->next_saved(/*wait=*/true));
+  };
+  save_after(full, 2);
+  save_after(common, 4);
+  const std::string file = folder_.path("out") + "/checkpoint-4/optimizer.safetensors";
+  std::fstream bytes(file, std::ios::in | std::ios::out | std::ios::binary);
+  bytes.seekp(-64, std::ios::end);
+  bytes.put('\x55').put('\x55').put('\x55');
+  bytes.close();
+  const auto trainer = start(config(common));
+  EXPECT_EQ(trainer->steps_done(), 2);
+  EXPECT_EQ(*trainer->session().state(optimizers::kScalerState).as<float>(), 1e14F);
+}
+
 TEST_F(LossScaleTest, BelowItsLeastTheRunHasDiverged) {
   const auto trainer = start(config({"training.loss_scale.init_scale=4"}));
   weights(*trainer, "model.norm.weight")[0] = std::numeric_limits<float>::infinity();

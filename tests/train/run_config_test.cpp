@@ -168,6 +168,7 @@ TEST(RunConfig, RefusesWhatTheUserGotWrong) {
        "there is no setting 'training.learnin_rate'",
        "did you mean training.learning_rate?"},
       {run, {"learnin_rate=1"}, "no setting", "training.learning_rate"},
+      {run, {"training.state.weight=bf16"}, "no setting", "did you mean training.state.weights?"},
       {run, {"sequence_length=1"}, "no setting", "data.sequence_length"},
       {run, {"per_device_train_batchsize=1"}, "no setting", "per_device_train_batch_size"},
       {run, {"training.lr_scheduler_kwargs.powr=1"}, "no setting", "training.lr_scheduler_kwargs.power"},
@@ -270,6 +271,26 @@ TEST(RunConfig, NamesTheLine) {
   ASSERT_FALSE(result);
   EXPECT_EQ(result.error().message(),
             "training.learning_rate is \"fast\", expected a number from 0 to 1000000: run.yaml line 4");
+}
+
+TEST(RunConfig, ALaterLossScaleTakesAStaticOneBack) {
+  for (const char* later : {"training.loss_scale={init_scale: 4}", "training.loss_scale.init_scale=4",
+                            "training.loss_scale=null"}) {
+    const auto run = parse(kRun, {"training.precision=fp16", "training.loss_scale=128", later});
+    ASSERT_TRUE(run) << run.error().message();
+    EXPECT_FALSE(run->training.loss_scale.fixed) << later;
+  }
+  const auto fixed = parse(kRun, {"training.loss_scale={init_scale: 4}", "training.loss_scale=128"});
+  ASSERT_TRUE(fixed);
+  EXPECT_EQ(fixed->training.loss_scale.fixed, 128);
+  EXPECT_THAT(fixed->notes, Contains(HasSubstr("training.loss_scale has no effect")));
+}
+
+TEST(RunConfig, ALossScaleDoesNotBeginBelowItsLeast) {
+  const auto run = parse(kRun, {"training.precision=fp16", "training.loss_scale.init_scale=0.5"});
+  ASSERT_FALSE(run);
+  EXPECT_THAT(run.error().what, HasSubstr("init_scale (0.5) is below its min_scale (1)"));
+  EXPECT_FALSE(parse(kRun, {"training.precision=fp16", "training.loss_scale=1e-60"}));
 }
 
 TEST(RunConfig, RefusesWhatIsNotSupportedYet) {

@@ -36,6 +36,7 @@ std::span<const Kernel> cast_kernels();
 std::span<const Kernel> cross_entropy_kernels();
 std::span<const Kernel> elementwise_kernels();
 std::span<const Kernel> embedding_kernels();
+std::span<const Kernel> grad_norm_kernels();
 std::span<const Kernel> head_loss_kernels();
 std::span<const Kernel> kv_cache_kernels();
 std::span<const Kernel> linear_few_kernels();

@@ -1,5 +1,5 @@
 // The backward pass of attention on bf16: a task is a sequence, a key-value head and a granule of keys. It
-// packs its keys and values once, and walks the query heads that share them and, 64 at a time, the queries
+// packs its keys and values once, and walks the query heads that share them and, 128 at a time, the queries
 // that see them; dk and dv are summed in its scratch. dq belongs to several tasks (one per granule): each
 // adds its part in order of granule, after a turn that the one before it passes on (attention_turns.h).
 #include <algorithm>

@@ -16,8 +16,7 @@ namespace plimsoll::cpu::bf16 {
 inline constexpr int64_t kKeyBlocks = kGranule / kPanel, kRowBlocks = 4;
 inline constexpr int64_t kQueries = kRowBlocks * kPanel;
 
-/// A thread's own memory; `features` are blocks of 32 of head_dim. Of P and dS there are those of the block
-/// of keys at hand and those of the one before it, which may still be multiplied.
+/// A thread's own memory; `features` are blocks of 32 of head_dim.
 struct BackwardScratch {
   std::byte *keys_t, *values_t;    ///< B: [kKeyBlocks][features] steps, keys as columns
   std::byte* keys;                 ///< B: [features][kKeyBlocks] steps, features as columns

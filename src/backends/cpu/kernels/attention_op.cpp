@@ -198,12 +198,11 @@ void run_either(const KernelCall& call, ThreadPool& pool) {
     run_kernel(kWide[kIndex], call, pool);
 }
 
-// Enough for any instruction set.
 template <size_t kIndex, auto kBf16Bytes>
 int64_t bytes_of_either(const ir::OpTypes& types, int num_threads) {
-  const int64_t wide = kernel_workspace_bytes(kWide[kIndex], types, num_threads);
-  if (!is_bf16(kWide[kIndex], types.inputs, types.outputs)) return wide;
-  return std::max(wide, kBf16Bytes(types, num_threads));
+  if (is_bf16(kWide[kIndex], types.inputs, types.outputs) && attention_has_bf16())
+    return kBf16Bytes(types, num_threads);
+  return kernel_workspace_bytes(kWide[kIndex], types, num_threads);
 }
 
 template <size_t kIndex, auto kBf16Run, auto kBf16Bytes>

@@ -1,0 +1,18 @@
+#include "cli/load_run.h"
+
+#include <cstdio>
+
+#include "backends/cpu/kernels/isa.h"
+
+namespace plimsoll::cli {
+
+Result<RunConfig> load_run(const RunArguments& arguments) {
+  PLIMSOLL_ASSIGN(RunConfig config, load_run_config(arguments.file, arguments.overrides));
+  if (config.computes_in("bf16") && cpu::current_isa() < cpu::Isa::kAvx512Bf16)
+    config.notes.emplace_back(
+        "products of bf16 are computed in fp32, which takes longer: without AVX512_BF16 or AMX");
+  for (const std::string& note : config.notes) std::fprintf(stderr, "note: %s\n", note.c_str());
+  return config;
+}
+
+}  // namespace plimsoll::cli

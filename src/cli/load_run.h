@@ -1,0 +1,14 @@
+// The run that a command is about, with what there is to say of it before it begins.
+#pragma once
+
+#include "base/result.h"
+#include "cli/commands.h"
+#include "train/run_config.h"
+
+namespace plimsoll::cli {
+
+/// Reads run file and overrides, and prints their notes to stderr: settings without effect, products that
+/// this processor has no instructions for. Errors: as load_run_config.
+Result<RunConfig> load_run(const RunArguments& arguments);
+
+}  // namespace plimsoll::cli

@@ -75,6 +75,7 @@ TEST(BitsTest, HoldOnEachInstructionSet) {
 TEST(BitsTest, HoldInEachPrecision) {
   for (const std::string precision : {"training.precision=tf32", "training.precision=bf16",
                                       "training.precision=bf16 training.residual_in_fp32=false",
+                                      "training.precision=fp16 training.loss_scale.growth_interval=2",
                                       "training.precision=bf16 training.precision_overrides.lm_head=fp32 "
                                       "training.precision_overrides.model.layers.0=tf32"}) {
     const Result whole = train("runtime.threads=1 " + precision);

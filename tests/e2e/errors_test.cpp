@@ -205,5 +205,14 @@ TEST(ErrorsTest, AnUnknownInstructionSetIsNamed) {
   EXPECT_NE(outcome.err.find("sse9"), std::string::npos);
 }
 
+TEST(NotesTest, NameWhatTheProcessorHasNoInstructionsFor) {
+  const Folder folder;
+  folder.write("run.yaml", run_file());
+  const Outcome plan = folder.run("plan run.yaml training.precision=bf16", "PLIMSOLL_ISA=avx2");
+  EXPECT_EQ(plan.exit_code, 0) << plan.err;
+  EXPECT_NE(plan.err.find("neither AVX512_BF16 nor AMX"), std::string::npos) << plan.err;
+  EXPECT_EQ(folder.run("plan run.yaml", "PLIMSOLL_ISA=avx2").err, "");
+}
+
 }  // namespace
 }  // namespace plimsoll::e2e

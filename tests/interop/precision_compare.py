@@ -42,23 +42,26 @@ MODELS = {
 PRECISIONS = {
     "bf16": dict(precision="bf16"),
     "bf16 and a bf16 residual stream": dict(precision="bf16", residual_in_fp32=False),
+    "fp16": dict(precision="fp16"),
     "tf32": dict(precision="tf32"),
 }
+LOSS_SCALE = 65536.0  # of fp16, ours and PyTorch's
 
 # Where all is rounded, a gradient that nearly cancels (a key's bias, which softmax takes out but for the rotation) is
 # noise that may swing either way in one run.
 SEEDS = {"bf16 and a bf16 residual stream": [42, 1, 2]}
 
 
-def autocast_gradients(model, ids, short_residual):
+def autocast_gradients(model, ids, dtype, short_residual):
     for module in model.modules():
         if short_residual and isinstance(module, torch.nn.Embedding):
             module.register_forward_hook(lambda _module, _inputs, rows: rows.bfloat16())
-    with torch.autocast("cpu", dtype=torch.bfloat16):
+    scale = LOSS_SCALE if dtype == torch.float16 else 1.0
+    with torch.autocast("cpu", dtype=dtype):
         model.zero_grad(set_to_none=True)
         out = model(input_ids=ids, labels=ids)
-    out.loss.backward()
-    return out.loss.item(), {name: p.grad.float().numpy().copy() for name, p in model.named_parameters()}
+    (out.loss * scale).backward()
+    return out.loss.item(), {name: (p.grad.float() / scale).numpy() for name, p in model.named_parameters()}
 
 
 def apart(tensors, reference):
@@ -72,7 +75,7 @@ def mean_over(runs):
     return {key: (sum(run[key] ** 2 for run in runs) / len(runs)) ** 0.5 for key in runs[0]}
 
 
-def check_bf16(name, our_error, their_error, between, checks):
+def check_short(name, our_error, their_error, between, checks):
     checks.worst(name, "gradients, distance to fp64", [
         (value, TIMES_PYTORCH * their_error[key] + MARGIN, key) for key, value in our_error.items()])
     ratio = statistics.median(value / max(their_error[key], 1e-30) for key, value in our_error.items())
@@ -92,7 +95,8 @@ def run_once(case, label, binary, folder, checks):
     ours, settings = dump["gradients"], case["settings"]
     if settings["precision"] == "tf32":
         return [apart(ours, exact)]
-    _, theirs = autocast_gradients(model, ids, not settings.get("residual_in_fp32", True))
+    dtype = {"bf16": torch.bfloat16, "fp16": torch.float16}[settings["precision"]]
+    _, theirs = autocast_gradients(model, ids, dtype, not settings.get("residual_in_fp32", True))
     return [apart(ours, exact), apart(theirs, exact), apart(ours, theirs)]
 
 
@@ -105,7 +109,7 @@ def compare_model(name, config, precision, binary, folder, checks):
     if settings["precision"] == "tf32":
         checks.worst(label, "gradients, distance to fp64", [(value, TF32_LIMIT, key) for key, value in distances[0].items()])
     else:
-        check_bf16(label, *distances, checks)
+        check_short(label, *distances, checks)
 
 
 def main():

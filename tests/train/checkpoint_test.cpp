@@ -210,6 +210,10 @@ TEST_F(Damage, ReadsTensorsToTheirPlaces) {
   };
   ASSERT_TRUE(read_checkpoint_tensors(*opened, opened->manifest.files[0], destination, 2));
   EXPECT_EQ(checksum(a), opened->manifest.files[0].tensors[0].checksum);
+  // One without bytes has nothing that could be widened.
+  CheckpointFile file = opened->manifest.files[0];
+  file.tensors.push_back({"none", "F32", {0}, file.bytes, 0, checksum("")});
+  EXPECT_TRUE(read_checkpoint_tensors(*opened, file, destination, 2));
 }
 
 TEST(FindCheckpoints, KnowsItsOwnNewestFirst) {

@@ -103,7 +103,8 @@ def compare_model(name, config, state, binary, folder, checks):
         if step == 1:
             exact_model = copy.deepcopy(theirs.model).double()
             _, _, exact = oracle.loss_and_gradients(exact_model, ids)
-            precision_compare.check_bf16(label, dump_of(folder, 1, "grad."), gradients, exact, checks)
+            ours, apart = dump_of(folder, 1, "grad."), precision_compare.apart
+            precision_compare.check_short(label, apart(ours, exact), apart(gradients, exact), apart(ours, gradients), checks)
         theirs.update(gradients)
         ours = dump_of(folder, step, "param.")
         for key, parameter in theirs.model.named_parameters():

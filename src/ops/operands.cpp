@@ -125,6 +125,14 @@ DType out_dtype(Operands& in, const OpTypes& types, DType otherwise, std::string
   in.require(dtype && ir::is_computable(*dtype), fmt::format("{} must be f32, bf16 or f16", attr));
   return dtype.value_or(otherwise);
 }
+std::optional<DType> dtype_attr(const ir::Attrs& attrs, std::string_view name) {
+  return attrs.find(name) == nullptr ? std::nullopt : ir::parse_dtype(attrs.str(name));
+}
+void check_short(Operands& in, const OpTypes& types, std::string_view name) {
+  const auto dtype = dtype_attr(types.attrs, name);
+  in.require(types.attrs.find(name) == nullptr || (dtype && ir::is_short(*dtype)),
+             fmt::format("{} must be bf16 or f16", name));
+}
 DType dw_dtype(Operands& in, const OpTypes& types, DType otherwise) {
   return out_dtype(in, types, otherwise, "dw");
 }

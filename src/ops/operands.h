@@ -81,6 +81,10 @@ DType out_dtype(Operands& in, const OpTypes& types, DType otherwise, std::string
 /// The same for attribute `dw`: the dtype of the gradients of an op's parameters, of its parameter's dtype
 /// where absent.
 DType dw_dtype(Operands& in, const OpTypes& types, DType otherwise);
+/// The dtype that attribute `name` names; nothing where it is absent, or names none.
+std::optional<DType> dtype_attr(const ir::Attrs& attrs, std::string_view name);
+/// An error in `in` where attribute `name` is there and is neither bf16 nor f16.
+void check_short(Operands& in, const OpTypes& types, std::string_view name);
 /// `attrs` with {out} where that is not f32.
 ir::Attrs with_out(ir::Attrs attrs, DType dtype);
 AttrSpec out_attr();        ///< optional: the dtype of the result

@@ -13,24 +13,18 @@ std::vector<std::string_view> repeated(std::string_view name, size_t count) {
   return std::vector<std::string_view>(std::max<size_t>(count, 1), name);
 }
 
-/// Attribute `rounded`: as of an update, whose gradients these are (update_rules.h).
-Operands& check_rounded(Operands& in, const OpTypes& t) {
-  if (t.attrs.find("rounded") == nullptr) return in;
-  const auto dtype = ir::parse_dtype(t.attrs.str("rounded"));
-  return in.require(dtype == DType::kBf16 || dtype == DType::kF16, "rounded must be bf16 or f16");
-}
-
 Result<Types> infer_sum_squares(const OpTypes& t) {
   Operands in(t, 1, {"x"});
   if (!in) return in.error();
-  return check_rounded(in, t).floating().results({{DType::kF32, Shape{1}}});
+  check_short(in, t, "rounded");
+  return in.floating().results({{DType::kF32, Shape{1}}});
 }
 
 Result<Types> infer_sum_squares_sweep(const OpTypes& t) {
   Operands in(t, std::max<size_t>(t.inputs.size(), 1), repeated("x", t.inputs.size()));
   if (!in) return in.error();
-  return check_rounded(in, t).floating().results(
-      {{DType::kF32, Shape{static_cast<int64_t>(t.inputs.size())}}});
+  check_short(in, t, "rounded");
+  return in.floating().results({{DType::kF32, Shape{static_cast<int64_t>(t.inputs.size())}}});
 }
 
 Result<Types> infer_global_norm(const OpTypes& t) {
@@ -61,8 +55,7 @@ double squares_of(const RefTensor& x, std::optional<DType> dtype) {
 }
 
 void reference_sum_squares(RefContext& ctx) {
-  const bool rounds = ctx.op.attrs.find("rounded") != nullptr;
-  const auto dtype = rounds ? ir::parse_dtype(ctx.op.attrs.str("rounded")) : std::nullopt;
+  const auto dtype = dtype_attr(ctx.op.attrs, "rounded");
   for (size_t i = 0; i < ctx.inputs.size(); ++i) ctx.outputs[0]->data[i] = squares_of(*ctx.inputs[i], dtype);
 }
 

@@ -48,21 +48,12 @@ std::vector<std::string_view> shared_names(const UpdateForm& form) {
   return names;
 }
 
-std::optional<DType> dtype_attr(const ir::Attrs& attrs, std::string_view name) {
-  return attrs.find(name) == nullptr ? std::nullopt : ir::parse_dtype(attrs.str(name));
-}
-
 /// clip, groups and random, which begin at operand `first`; the attributes that all tensors share.
 void check_shared(Operands& in, const UpdateForm& form, const OpTypes& t, size_t first) {
   form.draws ? in.floating({first, first + 1}, {first + 2}) : in.floating({first, first + 1});
   in.shaped(first, Shape{1});
   if (form.draws) in.shaped(first + 2, Shape{4});
-  for (const std::string_view name : {"rounded", "copy"}) {
-    const bool fine =
-        t.attrs.find(name) == nullptr || (dtype_attr(t.attrs, name).value_or(DType::kF32) != DType::kF32 &&
-                                          is_computable(*dtype_attr(t.attrs, name)));
-    in.require(fine, fmt::format("{} must be bf16 or f16", name));
-  }
+  for (const std::string_view name : {"rounded", "copy"}) check_short(in, t, name);
 }
 
 /// The table has the rule's columns and a row for `group`.

@@ -12,10 +12,6 @@ constexpr const char* kTraining =
     "training: {global_batch_size: 8, max_steps: 3, learning_rate: 1.0e-3, lr_scheduler: linear, "
     "warmup_steps: 1}\n";
 
-struct Result {
-  std::string model, events;
-};
-
 /// The final weights, and loss and norm of each step, of a run with these overrides.
 Result train(const std::string& overrides, const std::string& environment = "",
              const std::string& model = "") {
@@ -23,17 +19,7 @@ Result train(const std::string& overrides, const std::string& environment = "",
   folder.write("train.txt", some_text(20'000));
   folder.write("eval.txt", some_text(700));
   folder.write("run.yaml", (model.empty() ? run_file() : model) + kTraining);
-  const Outcome outcome = folder.run("train run.yaml --json " + overrides, environment);
-  EXPECT_EQ(outcome.exit_code, 0) << outcome.err;
-  Result result{folder.read("out/final/model.safetensors"), ""};
-  // Of each step and evaluation what must be the same: everything before the first figure of time.
-  for (size_t begin = 0, end; (end = outcome.out.find('\n', begin)) != std::string::npos; begin = end + 1) {
-    const std::string line = outcome.out.substr(begin, end - begin);
-    if (line.find("\"event\": \"step\"") != std::string::npos)
-      result.events += line.substr(0, line.find("\"step_seconds\"")) + "\n";
-    if (line.find("\"event\": \"eval\"") != std::string::npos) result.events += line + "\n";
-  }
-  return result;
+  return result_of(folder, folder.run("train run.yaml --json " + overrides, environment));
 }
 
 const Result& reference() {

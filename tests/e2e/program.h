@@ -1,6 +1,7 @@
 // Runs the built binary as a user would, in a folder of its own.
 #pragma once
 
+#include <gtest/gtest.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -79,6 +80,25 @@ inline std::string run_file(const std::string& extra = "") {
          "data: {train: train.txt, eval: eval.txt, sequence_length: 300}\n"
          "output: {dir: out}\n" +
          extra;
+}
+
+/// What must be the same however a run is carried out.
+struct Result {
+  std::string model;   ///< the final weights
+  std::string events;  ///< of each step and evaluation everything before the first figure of time
+};
+
+/// Of `train --json` in `folder`, which has ended with `outcome`.
+inline Result result_of(const Folder& folder, const Outcome& outcome) {
+  EXPECT_EQ(outcome.exit_code, 0) << outcome.err;
+  Result result{folder.read("out/final/model.safetensors"), ""};
+  for (size_t begin = 0, end; (end = outcome.out.find('\n', begin)) != std::string::npos; begin = end + 1) {
+    const std::string line = outcome.out.substr(begin, end - begin);
+    if (line.find("\"event\": \"step\"") != std::string::npos)
+      result.events += line.substr(0, line.find("\"step_seconds\"")) + "\n";
+    if (line.find("\"event\": \"eval\"") != std::string::npos) result.events += line + "\n";
+  }
+  return result;
 }
 
 }  // namespace plimsoll::e2e

@@ -30,22 +30,6 @@ void prepare(const Folder& folder) {
                         "linear, warmup_steps: 1}\n"));
 }
 
-struct Result {
-  std::string model, events;
-};
-
-Result result_of(const Folder& folder, const Outcome& outcome) {
-  EXPECT_EQ(outcome.exit_code, 0) << outcome.err;
-  Result result{folder.read("out/final/model.safetensors"), ""};
-  for (size_t begin = 0, end; (end = outcome.out.find('\n', begin)) != std::string::npos; begin = end + 1) {
-    const std::string line = outcome.out.substr(begin, end - begin);
-    if (line.find("\"event\": \"step\"") != std::string::npos)
-      result.events += line.substr(0, line.find("\"step_seconds\"")) + "\n";
-    if (line.find("\"event\": \"eval\"") != std::string::npos) result.events += line + "\n";
-  }
-  return result;
-}
-
 Result train(const std::string& overrides) {
   const Folder folder;
   prepare(folder);

@@ -46,9 +46,6 @@ class Scratch {
   std::span<std::byte> left_;
 };
 
-const ir::TensorType& type_of(const ir::TensorType& type) { return type; }
-const ir::TensorType& type_of(const TensorRef& ref) { return ref.type; }
-
 /// Which operands the kernel does not take as they are: short ones that it does not list, and all short ones
 /// where those that it lists are of several dtypes.
 class Widening {

@@ -9,6 +9,10 @@
 
 namespace plimsoll::cpu {
 
+/// The type of an operand, of which a plan has the type and a call the reference.
+inline const ir::TensorType& type_of(const ir::TensorType& type) { return type; }
+inline const ir::TensorType& type_of(const TensorRef& ref) { return ref.type; }
+
 /// Whether some operand or result is bf16 or f16 and the kernel does not take those itself.
 bool needs_widening(const Kernel& kernel, const ir::OpTypes& types);
 

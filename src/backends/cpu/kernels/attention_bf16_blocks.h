@@ -10,6 +10,9 @@
 
 namespace plimsoll::cpu::bf16 {
 
+/// log2(e).
+inline constexpr float kLog2E = 1.44269504f;
+
 /// The keys that each row of a block of queries sees: [lower, upper). Rows behind the last query see what it
 /// sees.
 struct SeenKeys {

@@ -15,7 +15,6 @@ namespace {
 
 // Blocks of keys in a tile: their scores of 32 queries are 16 KiB, a third of the first-level cache.
 constexpr int64_t kTile = 4;
-constexpr float kLog2E = 1.44269504f;
 
 /// k and v of all sequences and heads as panels of B: k by blocks of 32 keys, v by blocks of 32 features.
 class PackedKeys {

@@ -17,8 +17,6 @@
 namespace plimsoll::cpu::bf16 {
 namespace {
 
-constexpr float kLog2E = 1.44269504f;
-
 // One row of 32 keys as bf16: probabilities as they multiply dout, and gradients of scores.
 struct Row {
   __m512i probs, dscores;

@@ -7,7 +7,6 @@
 namespace plimsoll::cpu::bf16 {
 namespace {
 
-constexpr float kLog2E = 1.44269504f;
 // Pairs over which the prefetching of a block of queries is spread.
 constexpr int64_t kPrefetchPairs = 8;
 

@@ -178,9 +178,6 @@ constexpr Kernel kWide[] = {
      .strided_inputs = 0b1011},
 };
 
-const ir::TensorType& type_of(const ir::TensorType& type) { return type; }
-const ir::TensorType& type_of(const TensorRef& ref) { return ref.type; }
-
 // Whether the operands and results of `kernel` that it multiplies are bf16, all of them.
 template <class Operands>
 bool is_bf16(const Kernel& kernel, const Operands& inputs, const Operands& outputs) {

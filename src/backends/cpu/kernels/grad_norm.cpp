@@ -37,10 +37,7 @@ namespace hn = hwy::HWY_NAMESPACE;
 // Lanes of f32 from x[i], as many as `d` has; rounded before.
 template <class D>
 HWY_INLINE hn::Vec<D> gradient(D d, const float* x, DType rounded) {
-  namespace convert = stored::convert;
-  const auto v = hn::LoadU(d, x);
-  if (rounded == DType::kBf16) return hn::BitCast(d, hn::ShiftLeft<16>(convert::bf16_bits(d, v)));
-  return rounded == DType::kF16 ? convert::f16_from_bits(d, convert::f16_bits(d, v)) : v;
+  return stored::rounded(d, hn::LoadU(d, x), rounded);
 }
 template <class D>
 HWY_INLINE hn::Vec<D> gradient(D d, const stored::Bf16* x, DType /*rounded*/) {
@@ -92,6 +89,11 @@ namespace plimsoll::cpu {
 namespace {
 
 HWY_EXPORT(sum_squares_chunk);
+
+// What attribute `rounded` has gradients rounded to; f32: they are taken as they come.
+DType rounded_of(const ir::Op& op) {
+  return op.attrs.find("rounded") == nullptr ? DType::kF32 : *ir::parse_dtype(op.attrs.str("rounded"));
+}
 
 int64_t sum_squares_bytes(const ir::OpTypes& types, int /*num_threads*/) {
   int64_t chunks = 0;

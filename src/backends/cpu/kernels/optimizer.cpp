@@ -28,7 +28,7 @@ using ir::DType;
 // A part of one tensor: parameter, gradient and states are read, parameter and states written, which may lie
 // where they were, and behind them the parameter's copy, if there is to be one.
 struct UpdateChunk {
-  const std::byte* in[2 + kMaxStates];
+  std::byte* in[2 + kMaxStates];
   std::byte* out[2 + kMaxStates];
   DType in_dtype[2 + kMaxStates], out_dtype[2 + kMaxStates];
   const float* group;  // the group's row of the table
@@ -55,30 +55,12 @@ using vectors::set;
 using vectors::store;
 using vectors::V;
 
-// ---- elements as they are stored
-
-HWY_INLINE V round_to(V v, DType dtype) {
-  if (dtype == DType::kBf16)
-    return hn::BitCast(F32(), hn::ShiftLeft<16>(stored::convert::bf16_bits(F32(), v)));
-  if (dtype == DType::kF16) return stored::convert::f16_from_bits(F32(), stored::convert::f16_bits(F32(), v));
-  return v;
+// Operand and result `k` from element i on.
+HWY_INLINE stored::Any in_at(const UpdateChunk& a, int k, int64_t i) {
+  return stored::Any{a.in[k], a.in_dtype[k]} + i;
 }
-
-template <class Part>
-HWY_INLINE V load_as(const std::byte* p, DType dtype, int64_t i, Part part) {
-  if (dtype == DType::kBf16) return stored::load(reinterpret_cast<const stored::Bf16*>(p) + i, part);
-  if (dtype == DType::kF16) return stored::load(reinterpret_cast<const stored::F16*>(p) + i, part);
-  return load(reinterpret_cast<const float*>(p) + i, part);
-}
-
-template <class Part>
-HWY_INLINE void store_as(V v, std::byte* p, DType dtype, int64_t i, Part part) {
-  if (dtype == DType::kBf16)
-    stored::store(v, reinterpret_cast<stored::Bf16*>(p) + i, part);
-  else if (dtype == DType::kF16)
-    stored::store(v, reinterpret_cast<stored::F16*>(p) + i, part);
-  else
-    store(v, reinterpret_cast<float*>(p) + i, part);
+HWY_INLINE stored::Any out_at(const UpdateChunk& a, int k, int64_t i) {
+  return stored::Any{a.out[k], a.out_dtype[k]} + i;
 }
 
 // The random words of 4 * kWidth elements.
@@ -108,18 +90,18 @@ HWY_INLINE V round_by(V v, philox::VU bits) {
 template <int States, class Rule, class Part>
 HWY_INLINE void update_stored(const UpdateChunk& a, int64_t i, Part part, const Draws& draws, int64_t vector,
                               const Rule& rule) {
-  const V g = hn::Mul(round_to(load_as(a.in[1], a.in_dtype[1], i, part), a.rounded), set(a.clip));
-  V p = load_as(a.in[0], a.in_dtype[0], i, part);
+  const V g = hn::Mul(stored::rounded(F32(), stored::load(in_at(a, 1, i), part), a.rounded), set(a.clip));
+  V p = stored::load(in_at(a, 0, i), part);
   V states[kMaxStates];
-  for (int s = 0; s < States; ++s) states[s] = load_as(a.in[2 + s], a.in_dtype[2 + s], i, part);
+  for (int s = 0; s < States; ++s) states[s] = stored::load(in_at(a, 2 + s, i), part);
   rule(g, p, states);
   const V copy = p;
   for (int r = 0; r <= States; ++r) {
     V v = r == 0 ? p : states[r - 1];
     if (a.draws && a.out_dtype[r] == DType::kBf16) v = round_by(v, draws.bits(r, vector));
-    store_as(v, a.out[r], a.out_dtype[r], i, part);
+    stored::store(v, out_at(a, r, i), part);
   }
-  if (a.out[1 + States] != nullptr) store_as(copy, a.out[1 + States], a.out_dtype[1 + States], i, part);
+  if (a.out[1 + States] != nullptr) stored::store(copy, out_at(a, 1 + States, i), part);
 }
 
 template <int States, class Rule>
@@ -145,7 +127,7 @@ HWY_INLINE void keep(const UpdateChunk& a, int64_t n) {
   }
   if (a.out[1 + States] == nullptr) return;
   vectors::for_vectors(n, [&](int64_t i, auto part) HWY_ATTR {
-    store_as(load_as(a.in[0], a.in_dtype[0], i, part), a.out[1 + States], a.out_dtype[1 + States], i, part);
+    stored::store(stored::load(in_at(a, 0, i), part), out_at(a, 1 + States, i), part);
   });
 }
 
@@ -241,13 +223,11 @@ struct UpdateCall {
   ops::UpdateForm form;
   ChunkFunction function;
   std::span<const TensorRef> shared;  // clip, groups, random
-  DType rounded;
 
   UpdateCall(const ir::Op& op, std::span<const TensorRef> operands)
       : form(ops::update_form(op.def->name, op.attrs)),
         function(chunk_function(*form.rule)),
-        shared(operands),
-        rounded(rounded_of(op)) {}
+        shared(operands) {}
 
   [[nodiscard]] ops::RandomStream stream(int64_t key) const {
     const auto* random = reinterpret_cast<const uint32_t*>(shared[2].as<const int32_t>());
@@ -262,8 +242,8 @@ void update_chunk(const UpdateCall& call, std::span<const TensorRef> in, std::sp
   UpdateChunk a{};
   a.group = call.shared[1].as<const float>() + group * call.form.rule->num_fields;
   a.clip = *call.shared[0].as<const float>();
-  a.rounded = call.rounded;
-  a.is_plain = !call.form.copy && call.rounded == DType::kF32;
+  a.rounded = call.form.rounded.value_or(DType::kF32);
+  a.is_plain = !call.form.copy && !call.form.rounded;
   const auto part = [&](const TensorRef& ref) { return ref.data + at * (ir::bits(ref.type.dtype) / 8); };
   for (size_t i = 0; i < in.size(); ++i) {
     a.in[i] = part(in[i]);

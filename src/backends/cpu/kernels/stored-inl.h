@@ -80,6 +80,14 @@ HWY_INLINE void store(V v, Any p, Part part) {
     store(v, reinterpret_cast<F16*>(p.data), part);
 }
 
+/// f32 lanes rounded to `dtype`, to nearest even; as they are where that is f32.
+template <class D>
+HWY_INLINE hwy::HWY_NAMESPACE::Vec<D> rounded(D d, hwy::HWY_NAMESPACE::Vec<D> v, ir::DType dtype) {
+  namespace hn = hwy::HWY_NAMESPACE;
+  if (dtype == ir::DType::kBf16) return hn::BitCast(d, hn::ShiftLeft<16>(convert::bf16_bits(d, v)));
+  return dtype == ir::DType::kF16 ? convert::f16_from_bits(d, convert::f16_bits(d, v)) : v;
+}
+
 /// What a value that has just been stored reads as.
 template <class Part>
 HWY_INLINE V stored_value(V v, const float*, Part) {

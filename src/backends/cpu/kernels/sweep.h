@@ -8,7 +8,6 @@
 #include <cstdint>
 
 #include "base/units.h"
-#include "ir/graph.h"
 
 namespace plimsoll::cpu {
 
@@ -38,10 +37,5 @@ class Sweep {
   int64_t* first_;
   int64_t tensors_;
 };
-
-/// What attribute `rounded` has gradients rounded to; f32: they are taken as they come.
-inline ir::DType rounded_of(const ir::Op& op) {
-  return op.attrs.find("rounded") == nullptr ? ir::DType::kF32 : *ir::parse_dtype(op.attrs.str("rounded"));
-}
 
 }  // namespace plimsoll::cpu

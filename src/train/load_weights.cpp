@@ -18,6 +18,7 @@
 #include "optimizers/optimizer.h"
 #include "runtime/session.h"
 #include "train/master_weights.h"
+#include "train/tensor_files.h"
 
 namespace plimsoll::train {
 namespace {
@@ -67,11 +68,7 @@ std::string hint_for(const WeightMatch& match) {
 }
 
 /// A tensor that is read as it is: of the state's own dtype.
-bool is_same(FloatFormat format, ir::DType dtype) {
-  return format == (dtype == ir::DType::kF32    ? FloatFormat::kF32
-                    : dtype == ir::DType::kBf16 ? FloatFormat::kBf16
-                                                : FloatFormat::kF16);
-}
+bool is_same(FloatFormat format, ir::DType dtype) { return format == float_format(safetensors_name(dtype)); }
 
 /// Reads a piece into 16 bits, by way of f32.
 Status read_rounded(const Piece& piece, FloatFormat format) {
@@ -79,7 +76,7 @@ Status read_rounded(const Piece& piece, FloatFormat format) {
   alignas(64) std::array<std::byte, kBufferBytes> buffer;
   alignas(64) std::array<float, kBufferBytes / 8> values;
   const auto block = static_cast<int64_t>(values.size());
-  const auto to = piece.dtype == ir::DType::kBf16 ? numerics::Format::kBf16 : numerics::Format::kFp16;
+  const numerics::Format to = weights_encoding(piece.dtype);
   for (int64_t i = 0; i < piece.count; i += block) {
     const auto count = static_cast<size_t>(std::min(block, piece.count - i));
     const std::span<std::byte> from(buffer.data(), count * static_cast<size_t>(stored));

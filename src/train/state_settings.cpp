@@ -11,11 +11,11 @@ DType dtype_of(const std::string& word) {
   return word == "bf16" ? DType::kBf16 : word == "fp16" ? DType::kF16 : DType::kF32;
 }
 
-bool has_masters(const StateSettings& s) { return s.master_weights.value_or(s.weights != "fp32"); }
+bool keeps_masters(const StateSettings& s) { return s.master_weights.value_or(s.weights != "fp32"); }
 
 /// Whether the update keeps anything in bf16 that it has nowhere in fp32.
 bool keeps_bf16(const StateSettings& s) {
-  return s.moments == "bf16" || (s.weights == "bf16" && !has_masters(s));
+  return s.moments == "bf16" || (s.weights == "bf16" && !keeps_masters(s));
 }
 
 Error wrong(std::string what, std::string hint) {
@@ -43,7 +43,7 @@ Error inexact(const char* name, const std::string& now, const std::string& then)
 StateChoice state_choice(const TrainingSettings& training) {
   const StateSettings& s = training.state;
   return {dtype_of(s.weights),
-          {.masters = has_masters(s),
+          {.masters = keeps_masters(s),
            .gradients = dtype_of(s.gradients),
            .moments = dtype_of(s.moments),
            .stochastic = s.rounding != "nearest"}};
@@ -53,7 +53,7 @@ std::vector<std::pair<std::string, std::string>> state_words(const TrainingSetti
                                                              bool accumulates) {
   const StateSettings& s = training.state;
   return {{"weights", s.weights},
-          {"master_weights", has_masters(s) ? "fp32" : "none"},
+          {"master_weights", keeps_masters(s) ? "fp32" : "none"},
           {"gradients", accumulates ? "fp32 accumulators" : s.gradients},
           {"moments", s.moments},
           {"rounding", keeps_bf16(s) ? (s.rounding == "nearest" ? "nearest" : "stochastic") : "none"}};
@@ -66,7 +66,7 @@ Status check_state(const TrainingSettings& training, std::vector<std::string>& n
   if (s.weights == "fp32" && s.master_weights.value_or(false))
     return wrong("training.state.master_weights is true, and the weights are fp32 themselves",
                  "set training.state.weights=bf16 for masters beside 16-bit weights, or master_weights=auto");
-  if (s.weights == "fp16" && !has_masters(s))
+  if (s.weights == "fp16" && !keeps_masters(s))
     return wrong("training.state.weights is fp16 without masters, whose range no update fits in",
                  "set training.state.master_weights=true, or training.state.weights=bf16");
   if (s.rounding != "auto" && !keeps_bf16(s))
@@ -78,7 +78,8 @@ Status check_state(const TrainingSettings& training, std::vector<std::string>& n
 Status check_conversion(const TrainingSettings& then, const TrainingSettings& now) {
   const StateSettings &a = then.state, &b = now.state;
   if (a.moments == "fp32" && b.moments != "fp32") return inexact("moments", b.moments, a.moments);
-  const bool had_f32 = a.weights == "fp32" || has_masters(a), has_f32 = b.weights == "fp32" || has_masters(b);
+  const bool had_f32 = a.weights == "fp32" || keeps_masters(a),
+             has_f32 = b.weights == "fp32" || keeps_masters(b);
   if (!had_f32 || has_f32) return Ok{};
   if (a.weights == "fp32") return inexact("weights", b.weights, a.weights);
   return inexact("master_weights", "false", "true");

@@ -49,30 +49,6 @@ Status write_views(const models::Model& model, const runtime::Session& session, 
   });
 }
 
-std::string safetensors_name(ir::DType dtype) {
-  switch (dtype) {
-    case ir::DType::kF32:
-      return "F32";
-    case ir::DType::kBf16:
-      return "BF16";
-    case ir::DType::kF16:
-      return "F16";
-    case ir::DType::kE4m3:
-      return "F8_E4M3";
-    case ir::DType::kE5m2:
-      return "F8_E5M2";
-    case ir::DType::kI8:
-      return "I8";
-    case ir::DType::kI32:
-      return "I32";
-    case ir::DType::kE8m0:
-    case ir::DType::kU8:
-    case ir::DType::kNf4:
-      break;
-  }
-  return "U8";
-}
-
 /// A state that no parameter's views divide: whole, a block type as its bytes.
 StoredTensor whole(const ir::StateDecl& decl, const runtime::Session& session) {
   const int64_t bytes = decl.type.bytes().count;
@@ -117,6 +93,30 @@ std::vector<StoredTensor> parameter_tensors(const models::Model& model, const ru
   return tensors;
 }
 
+std::string safetensors_name(ir::DType dtype) {
+  switch (dtype) {
+    case ir::DType::kF32:
+      return "F32";
+    case ir::DType::kBf16:
+      return "BF16";
+    case ir::DType::kF16:
+      return "F16";
+    case ir::DType::kE4m3:
+      return "F8_E4M3";
+    case ir::DType::kE5m2:
+      return "F8_E5M2";
+    case ir::DType::kI8:
+      return "I8";
+    case ir::DType::kI32:
+      return "I32";
+    case ir::DType::kE8m0:
+    case ir::DType::kU8:
+    case ir::DType::kNf4:
+      break;
+  }
+  return "U8";
+}
+
 bool is_optimizer_tensor(const ir::StateDecl& decl) {
   return ir::is_saved(decl.state_class) && decl.state_class != ir::StateClass::kParameter;
 }
@@ -152,7 +152,8 @@ Result<StepDump> StepDump::create(const RunConfig& config, const Prepared& prepa
   }
   if (!initial && config.dumps("gradients")) gradients = add_views(*prepared.model, "grad.", "F32", entries);
   if (config.dumps("parameters"))
-    parameters = add_views(*prepared.model, "param.", weights_format(*prepared.model), entries);
+    parameters = add_views(*prepared.model, "param.",
+                           safetensors_name(prepared.model->parameters().front().dtype), entries);
   PLIMSOLL_ASSIGN(
       SafetensorsWriter writer,
       SafetensorsWriter::create(fmt::format("{}/step-{:06}.safetensors", config.debug.dump_dir, step),

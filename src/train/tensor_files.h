@@ -27,6 +27,8 @@ struct StoredTensor {
 };
 /// The parameters by the checkpoint's names, in the model's order.
 std::vector<StoredTensor> parameter_tensors(const models::Model& model, const runtime::Session& session);
+/// The dtype's name in a safetensors file, "BF16"; block types are bytes there: "U8".
+std::string safetensors_name(ir::DType dtype);
 /// Whether a state is saved beside the model: masters, the optimizer's states, the loss scale.
 bool is_optimizer_tensor(const ir::StateDecl& decl);
 /// The masters, the optimizer's states and the loss scale: one that belongs to a parameter and has its shape

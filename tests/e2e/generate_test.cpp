@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <csignal>
+#include <filesystem>
 
 #include "io/json.h"
 #include "program.h"
@@ -97,6 +98,7 @@ TEST(Generate, FillsTheModelsPositionsByDefaultAndNotBeyond) {
 /// Starts generating for many prompts, sends `signal` once the plan and a batch have been told; the exit code
 /// as a shell gives it.
 int interrupted(int signal, const std::string& file) {
+  std::filesystem::remove(trained().path(file));  // an earlier run's lines would end the wait at once
   const pid_t child = ::fork();
   if (child == 0) {
     const bool ready = ::chdir(trained().path().c_str()) == 0 &&

@@ -24,20 +24,22 @@ Tree number(double value) { return Tree::of(value); }
 
 double tokens_per_second(const StepEvent& e) { return static_cast<double>(e.tokens) / e.seconds; }
 
+/// What a run repeats stands before what its clock says.
 Tree step_event(const StepEvent& e) {
   Tree event = Tree::map({{"event", Tree::of(std::string("step"))},
                           {"step", Tree::of(e.step)},
                           {"loss", number(e.loss)},
                           {"grad_norm", number(e.grad_norm)},
                           {"learning_rate", number(e.learning_rate)},
-                          {"tokens", Tree::of(e.tokens)},
-                          {"step_seconds", number(e.seconds)},
-                          {"tokens_per_second", number(tokens_per_second(e))},
-                          {"samples_per_second", number(static_cast<double>(e.samples) / e.seconds)},
-                          {"data_wait_seconds", number(e.data_wait_seconds)}});
-  if (!e.loss_scale) return event;
-  event.set("loss_scale", number(*e.loss_scale));
-  event.set("skipped", Tree::of(e.skipped));
+                          {"tokens", Tree::of(e.tokens)}});
+  if (e.loss_scale) {
+    event.set("loss_scale", number(*e.loss_scale));
+    event.set("skipped", Tree::of(e.skipped));
+  }
+  event.set("step_seconds", number(e.seconds));
+  event.set("tokens_per_second", number(tokens_per_second(e)));
+  event.set("samples_per_second", number(static_cast<double>(e.samples) / e.seconds));
+  event.set("data_wait_seconds", number(e.data_wait_seconds));
   return event;
 }
 

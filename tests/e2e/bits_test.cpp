@@ -66,6 +66,9 @@ TEST(BitsTest, HoldInEachPrecision) {
                                       "training.precision_overrides.model.layers.0=tf32"}) {
     const Result whole = train("runtime.threads=1 " + precision);
     EXPECT_FALSE(whole.model == reference().model) << precision;
+    const bool scales = precision.find("fp16") != std::string::npos;
+    EXPECT_EQ(whole.events.find("\"loss_scale\"") != std::string::npos, scales)
+        << "the scale is compared too";
     for (const char* other :
          {"runtime.threads=3 training.micro_batch_size=2 debug.poison=true", "training.micro_batch_size=1",
           "memory.recompute=none", "debug.dump_dir=dump"}) {

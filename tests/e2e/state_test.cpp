@@ -4,12 +4,10 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <algorithm>
 #include <cstring>
-#include <map>
 
-#include "io/json.h"
 #include "program.h"
+#include "tensors.h"
 
 namespace plimsoll::e2e {
 namespace {
@@ -64,21 +62,18 @@ TEST_P(Recipe, GoesOnWithTheBitsOfARunThatWasNeverStopped) {
 
 INSTANTIATE_TEST_SUITE_P(Each, Recipe, testing::Values(kMasters, kBf16Gradients, kPure, kCastGradients));
 
-/// Tensors of a safetensors file by name: dtype and bytes.
-std::map<std::string, std::pair<std::string, std::string>> tensors_of(const std::string& content) {
-  uint64_t header_bytes = 0;
-  std::memcpy(&header_bytes, content.data(), 8);
-  const auto header = parse_json(std::string_view(content).substr(8, header_bytes));
-  EXPECT_TRUE(header.ok());
-  std::map<std::string, std::pair<std::string, std::string>> tensors;
-  for (const auto& [name, entry] : header->members) {
-    if (name == "__metadata__") continue;
-    const auto& ends = entry.find("data_offsets")->items;
-    tensors[name] = {entry.find("dtype")->text,
-                     content.substr(8 + header_bytes + static_cast<size_t>(ends[0].integer),
-                                    static_cast<size_t>(ends[1].integer - ends[0].integer))};
+/// Each bf16 is the nearest of its f32, ties to even.
+void expect_rounded(const std::string& name, const Tensor& rounded, const Tensor& exact) {
+  ASSERT_EQ(rounded.dtype, "BF16") << name;
+  ASSERT_EQ(exact.dtype, "F32") << name;
+  ASSERT_EQ(rounded.shape, exact.shape) << name;
+  for (size_t i = 0; i < rounded.bytes.size() / 2; ++i) {
+    uint32_t bits = 0;
+    uint16_t brief = 0;
+    std::memcpy(&bits, exact.bytes.data() + 4 * i, 4);
+    std::memcpy(&brief, rounded.bytes.data() + 2 * i, 2);
+    ASSERT_EQ(brief, (bits + 0x7FFFU + (bits >> 16 & 1U)) >> 16) << name << " " << i;
   }
-  return tensors;
 }
 
 TEST(State, AModelOf16BitsIsItsRoundedMasters) {
@@ -87,20 +82,10 @@ TEST(State, AModelOf16BitsIsItsRoundedMasters) {
   ASSERT_EQ(folder.run("train run.yaml output.save_steps=6 " + kBf16Gradients).exit_code, 0);
   EXPECT_THAT(folder.read("out/final/config.json"), HasSubstr("\"bfloat16\""));
   EXPECT_EQ(folder.read("out/final/model.safetensors"), folder.read("out/checkpoint-6/model.safetensors"));
-  const auto weights = tensors_of(folder.read("out/final/model.safetensors"));
-  const auto kept = tensors_of(folder.read("out/checkpoint-6/optimizer.safetensors"));
-  for (const auto& [name, weight] : weights) {
-    ASSERT_EQ(weight.first, "BF16") << name;
-    const auto& [dtype, master] = kept.at("master." + name);
-    ASSERT_EQ(dtype, "F32") << name;
-    ASSERT_EQ(kept.at("adamw.v." + name).first, "F32");
-    for (size_t i = 0; i < weight.second.size() / 2; ++i) {
-      uint32_t bits = 0;
-      uint16_t brief = 0;
-      std::memcpy(&bits, master.data() + 4 * i, 4);
-      std::memcpy(&brief, weight.second.data() + 2 * i, 2);
-      ASSERT_EQ(brief, (bits + 0x7FFFU + (bits >> 16 & 1U)) >> 16) << name << " " << i;
-    }
+  const Tensors kept = read_tensors(folder.read("out/checkpoint-6/optimizer.safetensors"));
+  for (const auto& [name, weight] : read_tensors(folder.read("out/final/model.safetensors"))) {
+    EXPECT_EQ(kept.at("adamw.v." + name).dtype, "F32");
+    expect_rounded(name, weight, kept.at("master." + name));
   }
 }
 
@@ -162,18 +147,8 @@ TEST(State, TakenOverRoundsTheCheckpointsWeights) {
   const Outcome there = folder.run(std::string("train run.yaml output.save_steps=3 training.max_steps=3 ") +
                                    kMasters + " --resume out/checkpoint-3 output.dir=there");
   ASSERT_EQ(there.exit_code, 0) << there.err;
-  const auto rounded = tensors_of(folder.read("there/final/model.safetensors"));
-  for (const auto& [name, tensor] : tensors_of(before)) {
-    const std::string& brief = rounded.at(name).second;
-    ASSERT_EQ(brief.size() * 2, tensor.second.size());
-    for (size_t i = 0; i < brief.size() / 2; ++i) {
-      uint32_t bits = 0;
-      uint16_t half = 0;
-      std::memcpy(&bits, tensor.second.data() + 4 * i, 4);
-      std::memcpy(&half, brief.data() + 2 * i, 2);
-      ASSERT_EQ(half, (bits + 0x7FFFU + (bits >> 16 & 1U)) >> 16) << name << " " << i;
-    }
-  }
+  const Tensors rounded = read_tensors(folder.read("there/final/model.safetensors"));
+  for (const auto& [name, tensor] : read_tensors(before)) expect_rounded(name, rounded.at(name), tensor);
 }
 
 TEST(State, SaysWhatContradicts) {

@@ -16,10 +16,12 @@
 namespace plimsoll::e2e {
 
 struct Tensor {
+  std::string dtype;  ///< "F32", "BF16", "F16"
   std::vector<int64_t> shape;
   std::string bytes;
 
   [[nodiscard]] std::vector<float> values() const {
+    EXPECT_EQ(dtype, "F32");
     std::vector<float> result(bytes.size() / sizeof(float));
     std::memcpy(result.data(), bytes.data(), bytes.size());
     return result;
@@ -32,7 +34,8 @@ using Tensors = std::map<std::string, Tensor>;
 /// One entry of the header; `data` is what follows the header.
 inline Tensor read_entry(const std::string& name, const Tree& entry, const std::string& data) {
   Tensor tensor;
-  EXPECT_EQ(entry.find("dtype")->text, "F32") << name;
+  tensor.dtype = entry.find("dtype")->text;
+  EXPECT_TRUE(tensor.dtype == "F32" || tensor.dtype == "BF16" || tensor.dtype == "F16") << name;
   int64_t elements = 1;
   for (const Tree& extent : entry.find("shape")->items) {
     tensor.shape.push_back(extent.integer);
@@ -40,13 +43,13 @@ inline Tensor read_entry(const std::string& name, const Tree& entry, const std::
   }
   const int64_t begin = entry.find("data_offsets")->items.at(0).integer;
   const int64_t end = entry.find("data_offsets")->items.at(1).integer;
-  EXPECT_EQ(end - begin, elements * 4) << name;
+  EXPECT_EQ(end - begin, elements * (tensor.dtype == "F32" ? 4 : 2)) << name;
   EXPECT_LE(end, static_cast<int64_t>(data.size())) << name;
   tensor.bytes = data.substr(static_cast<size_t>(begin), static_cast<size_t>(end - begin));
   return tensor;
 }
 
-/// All tensors of a file's content; nothing, and a failed test, where it is no safetensors of f32.
+/// All tensors of a file's content; nothing, and a failed test, where it is no safetensors of floats.
 inline Tensors read_tensors(const std::string& content) {
   uint64_t header_bytes = 0;
   if (content.size() > 8) std::memcpy(&header_bytes, content.data(), 8);

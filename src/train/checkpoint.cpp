@@ -29,7 +29,7 @@ struct IntegerField {
   int64_t CheckpointManifest::*value;
   int64_t least;
 };
-constexpr std::array<IntegerField, 9> kIntegers = {
+constexpr std::array<IntegerField, 10> kIntegers = {
     {{"step", &CheckpointManifest::step, 0},
      {"total_steps", &CheckpointManifest::total_steps, 1},
      {"tokens", &CheckpointManifest::tokens, 0},
@@ -38,7 +38,8 @@ constexpr std::array<IntegerField, 9> kIntegers = {
      {"num_sequences", &CheckpointManifest::num_sequences, 1},
      {"num_data_tokens", &CheckpointManifest::num_data_tokens, 1},
      {"evaluated_step", &CheckpointManifest::evaluated_step, -1},
-     {"skipped", &CheckpointManifest::skipped, 0}}};
+     {"skipped", &CheckpointManifest::skipped, 0},
+     {"skipped_in_a_row", &CheckpointManifest::skipped_in_a_row, 0}}};
 
 void append_string(std::string& text, const std::string& value) { text += to_json(Tree::of(value)); }
 

@@ -47,14 +47,15 @@ struct CheckpointManifest {
   int64_t total_steps = 0;  ///< of the run, as it was planned
   int64_t tokens = 0;       ///< trained on
   int64_t seed = 0;
-  int64_t position = 0;         ///< sequences consumed, over all epochs
-  int64_t num_sequences = 0;    ///< in an epoch
-  int64_t num_data_tokens = 0;  ///< in data.train
-  int64_t evaluated_step = -1;  ///< the last step whose evaluation was reported
-  int64_t skipped = 0;          ///< steps whose update an overflow has skipped
-  uint64_t data = 0;            ///< checksum of a sample of data.train's sequences
-  uint64_t plan = 0;            ///< checksum of the memory plan; a resume may have another
-  std::string isa = {};         ///< instruction set: bits are the same for one
+  int64_t position = 0;          ///< sequences consumed, over all epochs
+  int64_t num_sequences = 0;     ///< in an epoch
+  int64_t num_data_tokens = 0;   ///< in data.train
+  int64_t evaluated_step = -1;   ///< the last step whose evaluation was reported
+  int64_t skipped = 0;           ///< steps whose update an overflow has skipped
+  int64_t skipped_in_a_row = 0;  ///< of them the last ones, without an update in between
+  uint64_t data = 0;             ///< checksum of a sample of data.train's sequences
+  uint64_t plan = 0;             ///< checksum of the memory plan; a resume may have another
+  std::string isa = {};          ///< instruction set: bits are the same for one
   std::vector<CheckpointFile> files = {};
 
   [[nodiscard]] const CheckpointFile* find_file(std::string_view name) const;

@@ -53,6 +53,7 @@ Status CheckpointWriter::start(const RunCounters& counters) {
   manifest.position = counters.step * config_.training.global_batch_size;
   manifest.tokens = counters.tokens;
   manifest.skipped = counters.skipped;
+  manifest.skipped_in_a_row = counters.skipped_in_a_row;
   started_ = now;
   if (!thread_.joinable()) {
     end_save(save());

@@ -32,6 +32,7 @@ struct RunCounters {
   int64_t evaluated_step = -1;  ///< the last step whose evaluation was reported
   int64_t tokens = 0;           ///< trained on
   int64_t skipped = 0;          ///< steps whose update an overflow has skipped
+  int64_t skipped_in_a_row = 0;
 };
 
 /// Async: all but wait_for_sources belong to one thread.

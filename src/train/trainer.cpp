@@ -136,18 +136,27 @@ Status Trainer::check_scale() {
   const LossScaleSettings& settings = config_.training.loss_scale;
   ++skipped_in_a_row_;
   const double scale = static_cast<double>(scaler()[ops::kScale]);
-  if (settings.fixed ? skipped_in_a_row_ < kMostSkipped : scale >= settings.min_scale) return Ok{};
+  const bool least = !settings.fixed && scale < settings.min_scale;
+  const bool trained_nothing = step_ == total_steps_ && skipped_ == step_;
+  if (!least && !trained_nothing && !(settings.fixed && skipped_in_a_row_ >= kMostSkipped)) return Ok{};
   const std::string what =
-      settings.fixed ? fmt::format("{} steps in a row overflowed under the static loss scale {:g}",
-                                   skipped_in_a_row_, scale)
-                     : fmt::format("the loss scale fell to {:g}, below training.loss_scale.min_scale ({:g})",
-                                   scale, settings.min_scale);
+      least ? fmt::format("the loss scale fell to {:g}, below training.loss_scale.min_scale ({:g})", scale,
+                          settings.min_scale)
+      : settings.fixed
+          ? fmt::format("{} steps in a row overflowed under the static loss scale {:g}, {} of the run's {}",
+                        skipped_in_a_row_, scale, skipped_, step_)
+          : fmt::format("every step of the run overflowed, and the loss scale has only fallen to {:g}",
+                        scale);
   const std::string other = config_.training.precision == "fp16" ? "train with training.precision=bf16"
                                                                  : "drop the overrides to fp16";
-  return Error{
-      ErrorCode::kDiverged, fmt::format("{}: not finite are the gradients of {}", what, overflowed()),
-      fmt::format("step {}", step_),
-      fmt::format("lower training.{}, or {}", settings.fixed ? "loss_scale" : "learning_rate", other)};
+  return Error{ErrorCode::kDiverged,
+               fmt::format("{}: not finite are the gradients of {}", what, overflowed()),
+               fmt::format("step {}", step_),
+               fmt::format("lower training.{}, or {}",
+                           settings.fixed ? "loss_scale"
+                           : least        ? "learning_rate"
+                                          : "loss_scale.init_scale, raise training.max_steps",
+                           other)};
 }
 
 Status Trainer::check_finite(const StepEvent& event) {
@@ -203,7 +212,7 @@ Error Trainer::save_failed(Error error) const {
 }
 
 Status Trainer::start_checkpoint() {
-  auto started = writer_->start({step_, evaluated_step_, tokens_, skipped_});
+  auto started = writer_->start({step_, evaluated_step_, tokens_, skipped_, skipped_in_a_row_});
   if (!started) return save_failed(std::move(started).error());
   saved_step_ = step_;
   return Ok{};

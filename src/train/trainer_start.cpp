@@ -156,6 +156,7 @@ Status Trainer::load(const Note& note) {
   step_ = saved_step_ = m.step;
   tokens_ = m.tokens;
   skipped_ = m.skipped;
+  skipped_in_a_row_ = m.skipped_in_a_row;
   evaluated_step_ = m.evaluated_step;
   write_scalars();
   note(fmt::format("going on after step {} from {}", m.step, checkpoint_->path));

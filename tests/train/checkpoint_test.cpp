@@ -23,6 +23,8 @@ CheckpointManifest some_manifest() {
   m.num_sequences = 7;
   m.num_data_tokens = 3600;
   m.evaluated_step = 10;
+  m.skipped = 4;
+  m.skipped_in_a_row = 2;
   m.data = 0x0123456789abcdef;
   m.plan = 5;
   m.isa = "avx512";
@@ -50,6 +52,8 @@ TEST(CheckpointText, ReadsBack) {
   ASSERT_TRUE(read) << read.error().message();
   EXPECT_EQ(read->step, 12);
   EXPECT_EQ(read->evaluated_step, 10);
+  EXPECT_EQ(read->skipped, 4);
+  EXPECT_EQ(read->skipped_in_a_row, 2);
   EXPECT_EQ(read->data, m.data);
   EXPECT_EQ(read->isa, "avx512");
   ASSERT_EQ(read->files.size(), 2U);

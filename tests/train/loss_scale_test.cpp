@@ -239,5 +239,38 @@ TEST_F(LossScaleTest, AStaticScaleGivesWayNeverAndUpInTheEnd) {
   EXPECT_EQ(event.error().code, ErrorCode::kDiverged);
 }
 
+TEST_F(LossScaleTest, SkippedStepsInARowAreCountedAcrossAResume) {
+  const std::vector<std::string> overrides = {"training.loss_scale=1e30", "output.save_steps=100"};
+  {
+    const auto trainer = start(config(overrides));
+    for (int step = 0; step < 30; ++step) ASSERT_TRUE(trainer->step());
+    ASSERT_TRUE(trainer->start_checkpoint());
+    ASSERT_TRUE(trainer->next_saved(/*wait=*/true));
+  }
+  const auto trainer = start(config(overrides));
+  ASSERT_EQ(trainer->steps_done(), 30);
+  for (int step = 30; step < 49; ++step) ASSERT_TRUE(trainer->step());
+  const auto last = trainer->step();
+  ASSERT_FALSE(last);
+  EXPECT_NE(last.error().what.find("50 steps in a row overflowed under the static loss scale 1e+30"),
+            std::string::npos)
+      << last.error().what;
+}
+
+TEST_F(LossScaleTest, ARunThatNeverUpdatedHasDiverged) {
+  const std::pair<const char*, const char*> scales[] = {
+      {"training.loss_scale=1e30", "3 steps in a row overflowed under the static loss scale 1e+30"},
+      {"training.loss_scale.init_scale=1e30", "every step of the run overflowed"}};
+  for (const auto& [scale, says] : scales) {
+    const auto trainer = start(config({scale, "training.max_steps=3"}, scale));
+    for (int step = 0; step < 2; ++step) ASSERT_TRUE(trainer->step());
+    const auto last = trainer->step();
+    ASSERT_FALSE(last) << scale;
+    EXPECT_EQ(last.error().code, ErrorCode::kDiverged);
+    EXPECT_NE(last.error().what.find(says), std::string::npos) << last.error().what;
+    EXPECT_NE(last.error().what.find("model.embed_tokens.weight"), std::string::npos) << last.error().what;
+  }
+}
+
 }  // namespace
 }  // namespace plimsoll::train

@@ -2,7 +2,6 @@
 #include "passes/autocast.h"
 
 #include <fmt/format.h>
-#include <fnmatch.h>
 
 #include <algorithm>
 #include <map>
@@ -31,35 +30,10 @@ bool takes_attr(const Op& op, std::string_view name) {
                      [&](const ir::AttrSpec& a) { return a.name == name; });
 }
 
-/// The pattern against the names of an op; the first is the op's own.
-bool matches(const std::string& pattern, const std::vector<std::string>& names) {
-  const auto is = [](const std::string& glob, const std::string& text) {
-    return fnmatch(glob.c_str(), text.c_str(), 0) == 0;
-  };
-  return is(pattern + "_*", names[0]) || std::any_of(names.begin(), names.end(), [&](const auto& name) {
-           return is("*." + pattern + ".*", "." + name + ".");
-         });
-}
-
-/// What patterns are held against: the op's name, its layer, the parameters among its operands.
-std::vector<std::string> names_of(const ir::Graph& graph, const Op& op) {
-  std::vector<std::string> names{std::string(op.def->name)};
-  if (!op.layer.empty()) names.push_back(op.layer);
-  for (ValueId v : op.inputs) {
-    if (!v.valid()) continue;
-    const Op* producer = &graph.op(graph.value(v).producer);
-    while (producer->def->is_view) producer = &graph.op(graph.value(producer->inputs[0]).producer);
-    if (producer->def->name != "state") continue;
-    const ir::StateDecl* state = graph.find_state(producer->attrs.str("name"));
-    if (state != nullptr && state->state_class == ir::StateClass::kParameter) names.push_back(state->name);
-  }
-  return names;
-}
-
 class Autocast {
  public:
   Autocast(ir::Graph& graph, const AutocastOptions& options)
-      : graph_(graph), options_(options), rewriter_(graph, options.keep) {
+      : graph_(graph), options_(options), rewriter_(graph, options.keep), names_(graph) {
     report_.used.assign(options.overrides.size(), false);
   }
 
@@ -121,7 +95,7 @@ class Autocast {
 
   const PrecisionOverride* overriding(const Op& op) {
     if (options_.overrides.empty() || op.def->autocast != AutocastClass::kLowPrecision) return nullptr;
-    const std::vector<std::string> names = names_of(graph_, op);
+    const std::vector<std::string>& names = names_.of(op);
     report_.names.insert(report_.names.end(), names.begin(), names.end());
     for (size_t i = 0; i < options_.overrides.size(); ++i) {
       if (!matches(options_.overrides[i].pattern, names)) continue;
@@ -222,6 +196,7 @@ class Autocast {
   ir::Graph& graph_;
   const AutocastOptions& options_;
   Rewriter rewriter_;
+  OverrideNames names_;
   AutocastReport report_;
   std::map<std::pair<int32_t, DType>, ValueId> casts_;  // by value and dtype
 };

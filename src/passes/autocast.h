@@ -12,19 +12,10 @@
 #include <string_view>
 #include <vector>
 
+#include "passes/precision_override.h"
 #include "passes/rewriter.h"
 
 namespace plimsoll::passes {
-
-/// Ops with products (class kLowPrecision) run in `precision` where `pattern` (fnmatch(3): * and ?) matches
-/// their name, its beginning up to an underscore (attention: attention_packed too), or some parts in a row of
-/// their layer or of the name of a state that they multiply with: "mlp" and "layers.0" are all within,
-/// "down_proj" what has that weight. Of several patterns the first that matches.
-struct PrecisionOverride {
-  std::string pattern;
-  std::string precision;  ///< "f32", "tf32", "bf16", "f16"
-  bool operator==(const PrecisionOverride&) const = default;
-};
 
 struct AutocastOptions {
   std::span<const ir::ValueId> keep = {};

@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <set>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -16,26 +18,25 @@ std::string pass_precision(const std::string& precision) {
   return precision == "fp32" ? "f32" : precision == "fp16" ? "f16" : precision;
 }
 
-/// Layers are named as in a checkpoint, without the whole model's name in front.
-std::string layer_pattern(std::string_view pattern) {
-  for (const std::string_view model : {"model.", "transformer."})
-    if (pattern.starts_with(model) && pattern.substr(model.size()) != "*")
-      pattern.remove_prefix(model.size());
-  return std::string(pattern);
+/// What a pattern without stars may be: parts in a row of a name.
+std::vector<std::string> parts_in_a_row(const std::vector<std::string>& names) {
+  std::set<std::string> parts;
+  for (const std::string& name : names)
+    for (size_t begin = 0; begin < name.size();) {
+      for (size_t end = begin; end < name.size(); ++end) {
+        end = std::min(name.find('.', end), name.size());
+        parts.insert(name.substr(begin, end - begin));
+      }
+      begin = std::min(name.find('.', begin), name.size()) + 1;
+    }
+  return {parts.begin(), parts.end()};
 }
 
-/// What a pattern without stars may be: names, and names without their first parts.
-std::vector<std::string> with_ends(const std::vector<std::string>& names) {
-  std::vector<std::string> ends;
-  for (const std::string& name : names)
-    for (std::string_view rest = name; !rest.empty();) {
-      ends.emplace_back(rest);
-      if (const size_t last = rest.rfind('.'); last != std::string_view::npos)
-        ends.emplace_back(rest.substr(0, last));
-      const size_t dot = rest.find('.');
-      rest.remove_prefix(dot == std::string_view::npos ? rest.size() : dot + 1);
-    }
-  return ends;
+/// As its writer may have meant it: without what stars say alone.
+std::string_view named_by(std::string_view pattern) {
+  while (pattern.size() > 2 && pattern.ends_with(".*")) pattern.remove_suffix(2);
+  while (pattern.size() > 2 && pattern.starts_with("*.")) pattern.remove_prefix(2);
+  return pattern;
 }
 
 }  // namespace
@@ -44,7 +45,7 @@ void set_precision(const TrainingSettings& training, passes::PipelineOptions& op
   options.precision = pass_precision(training.precision);
   options.short_residual = !training.residual_in_fp32;
   for (const auto& [pattern, precision] : training.precision_overrides)
-    options.precision_overrides.push_back({layer_pattern(pattern), pass_precision(precision)});
+    options.precision_overrides.push_back({pattern, pass_precision(precision)});
 }
 
 ops::LossScaling loss_scaling(const LossScaleSettings& scale) {
@@ -62,7 +63,7 @@ Status check_overrides_used(const planner::TrainingPrograms& programs, const Tra
                              pattern.substr(0, 100)),
                  {},
                  fmt::format("the nearest is {}; plan --explain precision lists ops and layers",
-                             nearest_name(layer_pattern(pattern), with_ends(programs.overridable)))};
+                             nearest_name(named_by(pattern), parts_in_a_row(programs.overridable)))};
   }
   return Ok{};
 }

@@ -79,8 +79,32 @@ TEST_F(PlanTest, ExplainsOverridesOfThePrecision) {
   EXPECT_EQ(none.code, 2);
   EXPECT_THAT(none.err, HasSubstr("matches 'lm_haed'"));
   EXPECT_THAT(none.err, HasSubstr("the nearest is lm_head"));
+  const Outcome far = run_plimsoll({"plan", a_, setting + "{transfomer.*: bf16}"});
+  EXPECT_THAT(far.err, HasSubstr("the nearest is transformer;"));
   const Outcome norm = run_plimsoll({"plan", a_, setting + "{rms_norm: bf16}"});
   EXPECT_EQ(norm.code, 2) << "a norm has no products";
+}
+
+/// Layers are named as the checkpoint names what lies in them, ops without weights too; a tied head lies
+/// outside, although its weight does not.
+TEST_F(PlanTest, OverridesBelowAModule) {
+  for (const char* pattern : {"transformer", "transformer.*", "transformer.h.*", "h.0", "*.h.?.*"}) {
+    const Outcome found =
+        run_plimsoll({"plan", a_, std::string("training.precision_overrides={\"") + pattern + "\": bf16}",
+                      "--explain", "precision", "--json"});
+    ASSERT_EQ(found.code, 0) << pattern << found.err;
+    int linear = 0, attention = 0, head = 0;
+    for (size_t begin = 0, end; (end = found.out.find('\n', begin)) != std::string::npos; begin = end + 1) {
+      const std::string line = found.out.substr(begin, end - begin);
+      if (line.find("precision_overrides: ") == std::string::npos) continue;
+      linear += line.find("\"linear\"") != std::string::npos ? 1 : 0;
+      attention += line.find("\"attention") != std::string::npos ? 1 : 0;
+      head += line.find("lm_head") != std::string::npos ? 1 : 0;
+    }
+    EXPECT_EQ(linear, 4) << pattern;
+    EXPECT_EQ(attention, 1) << pattern;
+    EXPECT_EQ(head, 0) << pattern;
+  }
 }
 
 TEST_F(PlanTest, OverridesGoOverBoth) {

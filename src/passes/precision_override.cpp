@@ -1,0 +1,55 @@
+#include "passes/precision_override.h"
+
+#include <fnmatch.h>
+
+#include <algorithm>
+
+#include "ir/op_def.h"
+
+namespace plimsoll::passes {
+
+using ir::Op;
+using ir::ValueId;
+
+bool matches(const std::string& pattern, const std::vector<std::string>& names) {
+  const auto is = [](const std::string& glob, const std::string& text) {
+    return fnmatch(glob.c_str(), text.c_str(), 0) == 0;
+  };
+  return is(pattern + "_*", names[0]) || std::any_of(names.begin(), names.end(), [&](const auto& name) {
+           return is("*." + pattern + ".*", "." + name + ".");
+         });
+}
+
+std::string OverrideNames::full_layer(const std::string& layer) const {
+  const std::string within = "." + layer + ".";
+  for (const ir::StateDecl& state : graph_.states()) {
+    if (state.state_class != ir::StateClass::kParameter) continue;
+    const size_t at = ("." + state.name).find(within);
+    if (at != std::string::npos) return state.name.substr(0, at + layer.size());
+  }
+  return layer;
+}
+
+const std::vector<std::string>& OverrideNames::of(const Op& op) {
+  names_.assign(1, std::string(op.def->name));
+  std::string_view layer;
+  if (!op.layer.empty()) {
+    auto known = layers_.find(op.layer);
+    if (known == layers_.end()) known = layers_.emplace(op.layer, full_layer(op.layer)).first;
+    layer = known->second;
+    names_.emplace_back(layer);
+  }
+  for (const ValueId v : op.inputs) {
+    if (!v.valid()) continue;
+    const Op* producer = &graph_.op(graph_.value(v).producer);
+    while (producer->def->is_view) producer = &graph_.op(graph_.value(producer->inputs[0]).producer);
+    if (producer->def->name != "state") continue;
+    const ir::StateDecl* state = graph_.find_state(producer->attrs.str("name"));
+    if (state == nullptr || state->state_class != ir::StateClass::kParameter) continue;
+    const bool own = state->name.starts_with(layer);
+    names_.push_back(own ? state->name : state->name.substr(state->name.find('.') + 1));
+  }
+  return names_;
+}
+
+}  // namespace plimsoll::passes

@@ -2,6 +2,7 @@
 
 #include <cstring>
 
+#include "train/fp16_range.h"
 #include "train/load_weights.h"
 
 namespace plimsoll::train {
@@ -28,6 +29,8 @@ Result<std::optional<LoadReport>> initialise(const RunConfig& config, const Prep
     PLIMSOLL_ASSIGN(const std::string folder, model_directory(config.model));
     PLIMSOLL_ASSIGN(const ModelWeights weights, ModelWeights::open(folder));
     PLIMSOLL_ASSIGN(LoadReport report, load_weights(*prepared.model, weights, session, num_threads));
+    if (auto fits = check_fp16_range(*prepared.model, session, num_threads); !fits)
+      return std::move(fits).error().at(weights.directory());
     return std::optional(std::move(report));
   }
   write_random_state(session, config.training.seed, /*step=*/0);

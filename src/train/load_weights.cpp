@@ -17,6 +17,7 @@
 #include "numerics/convert.h"
 #include "optimizers/optimizer.h"
 #include "runtime/session.h"
+#include "train/fp16_range.h"
 #include "train/master_weights.h"
 #include "train/tensor_files.h"
 
@@ -86,7 +87,10 @@ Status read_rounded(const Piece& piece, FloatFormat format) {
       std::memcpy(values.data(), from.data(), from.size());
     else
       convert_to_f32(format, from.data(), values.data(), static_cast<int64_t>(count));
-    numerics::encode(to, {values.data(), count}, {piece.to + 2 * i, 2 * count});
+    const std::span<const float> exact(values.data(), count);
+    if (const auto at = to == numerics::Format::kFp16 ? first_beyond_fp16(exact) : std::nullopt)
+      return beyond_fp16(piece.source->view->name, exact[*at], /*kept=*/true);
+    numerics::encode(to, exact, {piece.to + 2 * i, 2 * count});
   }
   return Ok{};
 }

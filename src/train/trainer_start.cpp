@@ -6,6 +6,7 @@
 #include <filesystem>
 
 #include "backends/cpu/kernels/isa.h"
+#include "train/fp16_range.h"
 #include "train/initialise.h"
 #include "train/settings.h"
 #include "train/trainer.h"
@@ -152,6 +153,9 @@ Status Trainer::load(const Note& note) {
     PLIMSOLL_TRY(check_same_run(*checkpoint_, config_, prepared_.model_config, manifest_, note));
     PLIMSOLL_TRY(check_places(checkpoint_->manifest.step));
   }
+  // A checkpoint of another precision may hold what fp16 does not; no older one is the answer to that.
+  if (auto in_range = check_fp16_range(*prepared_.model, *session_, num_threads(config_)); !in_range)
+    return std::move(in_range).error().at(checkpoint_->path);
   const CheckpointManifest& m = checkpoint_->manifest;
   step_ = saved_step_ = m.step;
   tokens_ = m.tokens;

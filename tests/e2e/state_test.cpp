@@ -13,6 +13,7 @@ namespace plimsoll::e2e {
 namespace {
 
 using testing::HasSubstr;
+using testing::Not;
 
 constexpr const char* kMasters = "training.precision=bf16 training.state.weights=bf16";
 const std::string kBf16Gradients = std::string(kMasters) + " training.state.gradients=bf16";
@@ -170,6 +171,72 @@ TEST(State, SaysWhatContradicts) {
   }
   const Outcome plan = folder.run("plan run.yaml training.micro_batch_size=2 " + kBf16Gradients);
   EXPECT_THAT(plan.out + plan.err, HasSubstr("master_weights fp32, gradients fp32 accumulators"));
+}
+
+/// The file with the last element of an F32 tensor replaced.
+std::string with_last(std::string content, const std::string& name, float value) {
+  uint64_t header_bytes = 0;
+  std::memcpy(&header_bytes, content.data(), 8);
+  const auto header = parse_json(std::string_view(content).substr(8, header_bytes));
+  const int64_t end = header->find(name)->find("data_offsets")->items.at(1).integer;
+  std::memcpy(content.data() + 8 + header_bytes + static_cast<size_t>(end) - 4, &value, 4);
+  return content;
+}
+
+/// Of a product's operand or of a weight kept in fp16; a part of a packed weight by its own name.
+TEST(State, AWeightBeyondFp16IsRefusedByItsName) {
+  const Folder folder;
+  prepare(folder);
+  ASSERT_EQ(folder.run("train run.yaml training.max_steps=1").exit_code, 0);
+  const std::string file = "out/final/model.safetensors", model = folder.read(file),
+                    from =
+                        " run.yaml model.init=pretrained model.path=out/final model.config=null "
+                        "output.dir=there --json training.max_steps=1 ";
+  const std::string half = "training.precision=fp16 ", halves = half + "training.state.weights=fp16 ",
+                    brief = "training.precision=bf16 training.state.weights=bf16",
+                    key = "model.layers.1.self_attn.k_proj.weight",
+                    down = "model.layers.0.mlp.down_proj.weight";
+  const auto refused = [&](const std::string& command, const std::string& overrides,
+                           const std::string& says) {
+    const Outcome outcome = folder.run(command + from + overrides);
+    EXPECT_EQ(outcome.exit_code, 65) << command << overrides << outcome.err;
+    EXPECT_THAT(outcome.err, HasSubstr(says)) << overrides;
+    EXPECT_THAT(outcome.err, HasSubstr("set training.precision=bf16")) << overrides;
+  };
+  folder.write(file, with_last(model, key, -70000.0F));
+  refused("train", half, "error: " + key + " holds -70000, and fp16 ends at 65504: products with it in fp16");
+  refused("train", halves, key + " holds -70000, and fp16 ends at 65504: as a weight in fp16 it");
+  refused("eval", half, key);
+  refused("eval", halves, key);
+  EXPECT_EQ(folder.run("eval" + from + brief).exit_code, 0);
+  EXPECT_EQ(folder.run("eval" + from).exit_code, 0);
+  folder.write(file, with_last(model, down, 65520.0F));
+  refused("eval", half, down + " holds 65520");
+  EXPECT_EQ(folder.run("eval" + from + half + "training.precision_overrides.down_proj=fp32").exit_code, 0);
+  folder.write(file, with_last(model, down, 65519.0F));
+  EXPECT_EQ(folder.run("eval" + from + half).exit_code, 0);
+  folder.write(file, with_last(model, "model.norm.weight", 70000.0F));
+  EXPECT_EQ(folder.run("eval" + from + half).exit_code, 0) << "in no product";
+}
+
+/// The checkpoint is whole, so it is not passed over as damaged.
+TEST(State, ACheckpointBeyondFp16IsNotTakenOver) {
+  const Folder folder;
+  prepare(folder);
+  ASSERT_EQ(folder.run("train run.yaml training.max_steps=1").exit_code, 0);
+  const std::string file = "out/final/model.safetensors", name = "model.layers.0.mlp.down_proj.weight";
+  folder.write(file, with_last(folder.read(file), name, 70000.0F));
+  const std::string run =
+      "train run.yaml model.init=pretrained model.path=out/final model.config=null "
+      "output.dir=there output.save_steps=1 training.max_steps=";
+  ASSERT_EQ(folder.run(run + "2").exit_code, 0);
+  for (const char* state : {"", " training.state.weights=fp16"}) {
+    const Outcome rest = folder.run(run + "3 training.precision=fp16" + state);
+    EXPECT_EQ(rest.exit_code, 65) << rest.err;
+    EXPECT_THAT(rest.err, HasSubstr(name + " holds "));
+    EXPECT_THAT(rest.err, HasSubstr("there/checkpoint-2"));
+    EXPECT_THAT(rest.err, Not(HasSubstr("damaged")));
+  }
 }
 
 /// At a small rate: an update of less than half of bf16's spacing is lost to nearest.

@@ -1,0 +1,30 @@
+// Weights that fp16 cannot hold are refused where they are read, by their names: rounded they would be
+// infinite, and so would every loss be.
+#pragma once
+
+#include <optional>
+#include <span>
+
+#include "base/result.h"
+#include "models/model.h"
+
+namespace plimsoll::runtime {
+class Session;
+}
+
+namespace plimsoll::train {
+
+/// The first finite value that becomes infinite in fp16: from 65,520 on, halfway between the greatest,
+/// 65,504, and what would be the next.
+std::optional<size_t> first_beyond_fp16(std::span<const float> values);
+
+/// kBadData: `tensor` holds `value`. `kept`: as a weight of the session; else an operand of a product in
+/// fp16.
+Error beyond_fp16(const std::string& tensor, float value, bool kept);
+
+/// Looks through f32 weights and masters wherever the session rounds them to fp16: into its weights, or in
+/// products of its programs. Errors: beyond_fp16, of the first in the model's order, whatever the number of
+/// threads.
+Status check_fp16_range(const models::Model& model, const runtime::Session& session, int num_threads);
+
+}  // namespace plimsoll::train

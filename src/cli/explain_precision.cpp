@@ -1,11 +1,17 @@
-// Layers differ in their number alone, so their ops make one row: layers.*.mlp.
+// Layers differ in their number alone, so their ops make one row: layers.*.mlp, or layers.3-7.mlp where not
+// all layers are alike.
 #include "cli/explain_precision.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
-#include <cctype>
+#include <charconv>
+#include <iterator>
+#include <optional>
+#include <set>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "cli/table.h"
@@ -14,53 +20,201 @@
 namespace plimsoll::cli {
 namespace {
 
-/// The layer with each part that is a number as a star.
-std::string pattern_of(const std::string& layer) {
-  std::string pattern;
-  for (size_t begin = 0; begin <= layer.size();) {
-    const size_t end = std::min(layer.find('.', begin), layer.size());
-    const std::string part = layer.substr(begin, end - begin);
-    const bool number = !part.empty() && std::all_of(part.begin(), part.end(),
-                                                     [](unsigned char c) { return std::isdigit(c) != 0; });
-    pattern += (begin > 0 ? "." : "") + (number ? std::string("*") : part);
-    begin = end + 1;
-  }
-  return pattern;
-}
-
-struct Row {
-  passes::PrecisionChoice choice;
-  int64_t count = 0;
+/// A dotted name around its first part that is a number, if it has one.
+struct Numbered {
+  std::string before, after;
+  std::optional<int> number = {};
 };
 
-void print_table(std::span<const passes::PrecisionChoice> choices) {
-  std::vector<Row> rows;
-  for (passes::PrecisionChoice choice : choices) {
-    choice.layer = pattern_of(choice.layer);
-    const auto row = std::find_if(rows.begin(), rows.end(), [&](const Row& r) { return r.choice == choice; });
-    row == rows.end() ? rows.push_back({std::move(choice), 1}) : void(++row->count);
+Numbered numbered(const std::string& name) {
+  for (size_t begin = 0; begin < name.size();) {
+    const size_t end = std::min(name.find('.', begin), name.size());
+    const std::string_view part = std::string_view(name).substr(begin, end - begin);
+    int number = 0;
+    const auto [at, error] = std::from_chars(part.data(), part.data() + part.size(), number);
+    if (error == std::errc() && at == part.data() + part.size())
+      return {name.substr(0, begin), name.substr(end), number};
+    begin = end + 1;
   }
-  using enum Table::Align;
-  Table table({{"op"}, {"layer"}, {"ops", kRight}, {"computes in"}, {"stores"}, {"why"}});
-  for (const Row& r : rows)
-    table.add({r.choice.op, r.choice.layer, std::to_string(r.count), r.choice.computes, r.choice.stores,
-               r.choice.why});
-  fmt::print("{}", table.text());
+  return {name, ""};
+}
+
+/// "0-3,7"
+std::string ranges(const std::set<int>& numbers) {
+  std::string text;
+  for (auto first = numbers.begin(); first != numbers.end();) {
+    auto last = first;
+    while (std::next(last) != numbers.end() && *std::next(last) == *last + 1) ++last;
+    text += fmt::format("{}{}", text.empty() ? "" : ",", *first);
+    if (last != first) text += fmt::format("-{}", *last);
+    first = std::next(last);
+  }
+  return text;
+}
+
+/// Rows of a table; those whose names differ in their number alone are one, with a count.
+class Rows {
+ public:
+  /// `all`: the numbers that there are; a star stands for them.
+  explicit Rows(const std::set<int>& all) : all_(all) {}
+
+  void add(const std::string& name, std::vector<std::string> cells) {
+    Numbered parts = numbered(name);
+    auto row = std::find_if(rows_.begin(), rows_.end(), [&](const Row& r) {
+      return r.before == parts.before && r.after == parts.after && r.cells == cells &&
+             r.numbers.empty() != parts.number.has_value();
+    });
+    if (row == rows_.end())
+      row = rows_.insert(row, {std::move(parts.before), std::move(parts.after), {}, std::move(cells)});
+    ++row->count;
+    if (parts.number) row->numbers.insert(*parts.number);
+  }
+
+  /// The name and the count stand before the cell `at`.
+  [[nodiscard]] std::string text(std::vector<Table::Column> columns, size_t at) const {
+    Table table(std::move(columns));
+    for (const Row& row : rows_) {
+      const std::string number = row.numbers == all_ && all_.size() > 1 ? "*" : ranges(row.numbers);
+      std::vector<std::string> cells = row.cells;
+      const auto place = cells.begin() + static_cast<int64_t>(at);
+      cells.insert(place, {row.before + number + row.after, std::to_string(row.count)});
+      table.add(std::move(cells));
+    }
+    return table.text();
+  }
+
+ private:
+  struct Row {
+    std::string before, after;
+    std::set<int> numbers;
+    std::vector<std::string> cells;
+    int64_t count = 0;
+  };
+  const std::set<int>& all_;
+  std::vector<Row> rows_;
+};
+
+std::set<int> layers_of(const std::vector<planner::WeightStorage>& weights) {
+  std::set<int> layers;
+  for (const planner::WeightStorage& w : weights)
+    if (const Numbered parts = numbered(w.name); parts.number) layers.insert(*parts.number);
+  return layers;
+}
+
+using enum Table::Align;
+
+std::string ops_table(const std::vector<passes::PrecisionChoice>& choices, const std::set<int>& layers) {
+  if (choices.empty()) return "Every op computes and stores fp32.\n";
+  Rows rows(layers);
+  for (const passes::PrecisionChoice& c : choices) {
+    const bool apart = !c.sum.empty() && c.sum != c.stores;
+    rows.add(c.layer,
+             {c.op, c.computes, apart ? fmt::format("{}, sum {}", c.stores, c.sum) : c.stores, c.why});
+  }
+  return rows.text({{"op"}, {"layer"}, {"ops", kRight}, {"computes in"}, {"stores"}, {"why"}}, 1);
+}
+
+std::string casts_table(const std::vector<planner::CastUse>& casts, const std::set<int>& layers) {
+  if (casts.empty()) return "No op only casts: products round as they pack, and results as they store.\n";
+  Rows rows(layers);
+  for (const planner::CastUse& c : casts) {
+    const std::string why = c.why + (c.recomputed ? " (recomputed)" : "");
+    rows.add(c.layer, {c.op, fmt::format("[{}]", fmt::join(c.shape, ", ")),
+                       fmt::format("{} to {}", c.from, c.to), std::to_string(c.uses), why});
+  }
+  return rows.text(
+      {{"cast of"}, {"layer"}, {"casts", kRight}, {"shape"}, {"dtypes"}, {"uses", kRight}, {"why"}}, 1);
+}
+
+/// "bf16, rounded as packed"
+std::string products_text(const planner::WeightStorage& w) {
+  std::vector<std::string> texts;
+  for (const std::string& p : w.products)
+    texts.push_back(w.stored == "f32" && p != "f32" ? p + ", rounded as packed" : p);
+  return texts.empty() ? "-" : fmt::format("{}", fmt::join(texts, "; "));
+}
+
+std::string weights_table(const std::vector<planner::WeightStorage>& weights, const std::set<int>& layers) {
+  const auto or_none = [](const std::string& text) { return text.empty() ? std::string("-") : text; };
+  Rows rows(layers);
+  for (const planner::WeightStorage& w : weights)
+    rows.add(w.name, {w.stored, or_none(w.master), w.gradient, or_none(w.moments), or_none(w.rounding),
+                      products_text(w)});
+  return rows.text({{"weight"},
+                    {"weights", kRight},
+                    {"stored"},
+                    {"master"},
+                    {"gradient"},
+                    {"moments"},
+                    {"rounding"},
+                    {"multiplied in"}},
+                   0);
+}
+
+Tree text_or_null(const std::string& text) { return text.empty() ? Tree{} : Tree::of(text); }
+
+template <typename Texts>
+Tree list_of(const Texts& texts) {
+  Tree list = Tree::list();
+  for (const std::string& text : texts) list.items.push_back(Tree::of(text));
+  return list;
+}
+
+Tree event_of(const passes::PrecisionChoice& c) {
+  Tree stores = Tree::map({{"y", Tree::of(c.stores)}});
+  if (!c.sum.empty()) stores.set("sum", Tree::of(c.sum));
+  return Tree::map({{"event", Tree::of(std::string("precision"))},
+                    {"op", Tree::of(c.op)},
+                    {"layer", Tree::of(c.layer)},
+                    {"computes", Tree::of(c.computes)},
+                    {"stores", std::move(stores)},
+                    {"why", Tree::of(c.why)}});
+}
+
+Tree event_of(const planner::CastUse& c) {
+  Tree shape = Tree::list();
+  for (const int64_t extent : c.shape) shape.items.push_back(Tree::of(extent));
+  return Tree::map({{"event", Tree::of(std::string("precision_cast"))},
+                    {"program", Tree::of(c.program)},
+                    {"op", Tree::of(c.op)},
+                    {"layer", Tree::of(c.layer)},
+                    {"shape", std::move(shape)},
+                    {"from", Tree::of(c.from)},
+                    {"to", Tree::of(c.to)},
+                    {"uses", Tree::of(c.uses)},
+                    {"readers", list_of(c.readers)},
+                    {"recomputed", Tree::of(c.recomputed)},
+                    {"why", Tree::of(c.why)}});
+}
+
+Tree event_of(const planner::WeightStorage& w) {
+  return Tree::map({{"event", Tree::of(std::string("precision_weight"))},
+                    {"weight", Tree::of(w.name)},
+                    {"stored", Tree::of(w.stored)},
+                    {"master", text_or_null(w.master)},
+                    {"gradient", Tree::of(w.gradient)},
+                    {"moments", text_or_null(w.moments)},
+                    {"rounding", text_or_null(w.rounding)},
+                    {"products", list_of(w.products)}});
 }
 
 }  // namespace
 
-void print_precision(std::span<const passes::PrecisionChoice> choices, bool json) {
-  if (!json && choices.empty()) fmt::print("Every op computes and stores fp32.\n");
-  if (!json && !choices.empty()) return print_table(choices);
-  if (!json) return;
-  for (const passes::PrecisionChoice& c : choices)
-    fmt::print("{}\n", to_json(Tree::map({{"event", Tree::of(std::string("precision"))},
-                                          {"op", Tree::of(c.op)},
-                                          {"layer", Tree::of(c.layer)},
-                                          {"computes", Tree::of(c.computes)},
-                                          {"stores", Tree::of(c.stores)},
-                                          {"why", Tree::of(c.why)}})));
+void print_precision(const planner::PrecisionReport& report, bool json) {
+  const auto lines = [](const auto& list) {
+    for (const auto& item : list) fmt::print("{}\n", to_json(event_of(item)));
+  };
+  if (!json) {
+    const std::set<int> layers = layers_of(report.weights);
+    const bool has_casts = !report.ops.empty() || !report.casts.empty();
+    fmt::print("{}\n{}{}", ops_table(report.ops, layers),
+               has_casts ? casts_table(report.casts, layers) + "\n" : "",
+               weights_table(report.weights, layers));
+    return;
+  }
+  lines(report.ops);
+  lines(report.casts);
+  lines(report.weights);
 }
 
 }  // namespace plimsoll::cli

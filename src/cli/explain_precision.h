@@ -1,14 +1,16 @@
-// `plan --explain precision`: what each op of the forward pass runs in, and why.
+// `plan --explain precision`: what each op of the forward pass runs in and why, which conversions are ops of
+// their own, how weights are kept.
 #pragma once
 
-#include <span>
-
-#include "passes/autocast.h"
+#include "planner/precision_report.h"
 
 namespace plimsoll::cli {
 
-/// A table with a row for ops that differ in their layer's number alone; with `json` an object a line for
-/// each op: {"event":"precision","op","layer","computes","stores","why"}. On stdout.
-void print_precision(std::span<const passes::PrecisionChoice> choices, bool json);
+/// Tables, with a row for what differs in its layer's number alone; with `json` an object a line for each:
+/// {"event":"precision","op","layer","computes","stores":{"y","sum"},"why"},
+/// {"event":"precision_cast","program","op","layer","shape","from","to","uses","readers","recomputed","why"},
+/// {"event":"precision_weight","weight","stored","master","gradient","moments","rounding","products"}.
+/// On stdout.
+void print_precision(const planner::PrecisionReport& report, bool json);
 
 }  // namespace plimsoll::cli

@@ -70,7 +70,8 @@ Command add_plan(CLI::App& app) {
   auto explain = std::make_shared<std::string>();
   add_run_arguments(command, *arguments);
   command
-      .add_option("--explain", *explain, "what each op of the forward pass computes in and stores, and why")
+      .add_option("--explain", *explain,
+                  "what ops compute in and store, and why; what is cast; how weights are kept")
       ->type_name("precision")
       ->check(CLI::IsMember({"precision"}));
   CLI::Option* diff_option =

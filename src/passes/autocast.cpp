@@ -118,7 +118,9 @@ class Autocast {
       case AutocastClass::kAsInputs:
         break;
     }
-    return {"f32", "stored as its operand"};
+    const bool widens = op.def->name == "embedding" && !options_.short_residual &&
+                        graph_.type(op.inputs[0]).dtype != DType::kF32;
+    return {"f32", widens ? "begins the residual stream, which is f32" : "stored as its operand"};
   }
 
   /// Products: by attribute where the op has one; else its floating operands are cast to what they are
@@ -189,8 +191,10 @@ class Autocast {
         // Kernels multiply bf16 where the processor does (attention).
         : choice.precision == "bf16" ? "bf16 products, f32 sums and softmax"
                                      : fmt::format("f32, of {} operands", choice.precision);
-    report_.choices.push_back({std::string(op.def->name), op.layer, computes,
-                               std::string(ir::name(graph_.type(op.outputs[0]).dtype)), choice.why});
+    const auto dtype = [&](size_t i) { return std::string(ir::name(graph_.type(op.outputs[i]).dtype)); };
+    const bool sums = op.def->name.starts_with("add_") && op.def->name.ends_with("_norm");
+    report_.choices.push_back({std::string(op.def->name), op.layer, computes, dtype(sums ? 1 : 0),
+                               sums ? dtype(0) : "", choice.why});
   }
 
   ir::Graph& graph_;

@@ -30,7 +30,8 @@ struct AutocastOptions {
 struct PrecisionChoice {
   std::string op, layer;
   std::string computes;  ///< "bf16 products, f32 sums"; "f32, of f16 operands"; "f32"
-  std::string stores;    ///< dtype of the first result
+  std::string stores;    ///< dtype of the result, of a norm's behind a sum: of what is normed
+  std::string sum;       ///< dtype of that sum; empty: there is none
   std::string why;
   bool operator==(const PrecisionChoice&) const = default;
 };

@@ -231,10 +231,12 @@ Status Pipeline::backward(ir::Graph& graph, std::span<ir::ValueId> keep) {
 void Pipeline::note_short_norms(const ir::Graph& graph, const ShortNormsReport& report) {
   for (const ir::OpId id : report.shortened) {
     const ir::Op& op = graph.op(id);
-    const std::string y = op.attrs.str("out");
-    for (PrecisionChoice& choice : precision_.choices)
-      if (choice.op == op.def->name && choice.layer == op.layer)
-        choice.stores = op.def->name.starts_with("add") ? "f32, y " + y : y;  // behind the sum
+    for (PrecisionChoice& choice : precision_.choices) {
+      if (choice.op != op.def->name || choice.layer != op.layer) continue;
+      choice.stores = op.attrs.str("out");
+      constexpr std::string_view kWhy = "; products alone read it";
+      if (!choice.why.ends_with(kWhy)) choice.why += kWhy;  // a clone of recompute's is shortened as well
+    }
   }
 }
 

@@ -58,6 +58,8 @@ class ProgramBuilder {
     if (options_.logits) PLIMSOLL_TRY(add(logits()));
     PLIMSOLL_TRY(add(init()));
     PLIMSOLL_ASSIGN(result_.session, passes::plan_session(std::move(programs)));
+    result_.precision.weights =
+        weights_of(model_, result_.session, options_.optimizer.state, options_.accumulate);
     return std::move(result_);
   }
 
@@ -247,10 +249,19 @@ class ProgramBuilder {
   Result<passes::Program> finish(Graph graph, passes::Pipeline& pipeline) {
     PLIMSOLL_ASSIGN(passes::Program program,
                     finish_program(std::move(graph), pipeline, options_.memory, backend_));
-    if (result_.precision.empty()) result_.precision = pipeline.precision().choices;
+    note_precision(program.graph, pipeline.precision());
     add_cost(program.graph);
     result_.timings.insert(result_.timings.end(), pipeline.timings().begin(), pipeline.timings().end());
     return program;
+  }
+
+  /// Of the first program and the update.
+  void note_precision(const Graph& graph, const passes::AutocastReport& report) {
+    PrecisionReport& precision = result_.precision;
+    if (!first_finished_) precision.ops = report.choices;
+    if (!first_finished_ || graph.name == "update")
+      for (CastUse& cast : casts_of(graph)) precision.casts.push_back(std::move(cast));
+    first_finished_ = true;
   }
 
   void add_cost(const Graph& graph) {
@@ -295,6 +306,7 @@ class ProgramBuilder {
   const StepOptions& options_;
   const runtime::Backend& backend_;
   int64_t length_;  ///< of the program at hand; behind the buckets' the longest
+  bool first_finished_ = false;
   TrainingPrograms result_;
 };
 

@@ -28,6 +28,7 @@
 #include "passes/memory_plan.h"
 #include "passes/pipeline.h"
 #include "passes/session_plan.h"
+#include "planner/precision_report.h"
 #include "runtime/backend.h"
 
 namespace plimsoll::planner {
@@ -89,8 +90,7 @@ struct TrainingPrograms {
   std::vector<GradientStates> gradients;  ///< where accumulated; in the order of the model's parameters
   StepCost cost;
   std::vector<passes::PassTiming> timings;
-  /// Of the forward ops of the first program; none where all is f32.
-  std::vector<passes::PrecisionChoice> precision;
+  PrecisionReport precision;
   std::vector<bool> overrides_used;      ///< by precision override: whether it matched in any program
   std::vector<std::string> overridable;  ///< with overrides: names that they could match, see autocast.h
 };

@@ -5,13 +5,12 @@
 #include <algorithm>
 #include <bit>
 #include <cstdint>
-#include <set>
 #include <string>
 #include <vector>
 
 #include "io/parallel.h"
-#include "ir/op_def.h"
 #include "optimizers/optimizer.h"
+#include "planner/precision_report.h"
 #include "runtime/session.h"
 
 namespace plimsoll::train {
@@ -24,19 +23,6 @@ constexpr int64_t kPieceElements = int64_t{1} << 20;
 bool is_beyond(float value) {
   const uint32_t magnitude = std::bit_cast<uint32_t>(value) & 0x7FFFFFFFU;
   return magnitude - kTooLarge < kInfinite - kTooLarge;
-}
-
-/// Parameters that products of `graph` round to fp16: one of their first two operands.
-void add_rounded(const ir::Graph& graph, std::set<std::string, std::less<>>& names) {
-  for (const ir::OpId id : graph.order()) {
-    const ir::Op& op = graph.op(id);
-    if (op.attrs.find("precision") == nullptr || op.attrs.str("precision") != "f16") continue;
-    for (size_t i = 0; i < std::min<size_t>(2, op.inputs.size()); ++i) {
-      const ir::Op* producer = &graph.op(graph.value(op.inputs[i]).producer);
-      while (producer->def->is_view) producer = &graph.op(graph.value(producer->inputs[0]).producer);
-      if (producer->def->name == "state") names.insert(producer->attrs.str("name"));
-    }
-  }
 }
 
 /// Elements [first, first + count) of a parameter's f32 values.
@@ -78,13 +64,14 @@ Error beyond_fp16(const std::string& tensor, float value, bool kept) {
 }
 
 Status check_fp16_range(const models::Model& model, const runtime::Session& session, int num_threads) {
-  std::set<std::string, std::less<>> rounded;
-  for (const passes::Program& program : session.plan().programs) add_rounded(program.graph, rounded);
+  const auto products = planner::precisions_of_products(session.plan());
   std::vector<Piece> pieces;
   for (const models::Parameter& p : model.parameters()) {
     const std::string master = optimizers::master_name(p.name);
     const bool has_master = session.plan().find_state(master) != nullptr;
-    const bool is_rounded = p.dtype == ir::DType::kF16 || rounded.contains(p.name);
+    const auto multiplied = products.find(p.name);
+    const bool is_rounded =
+        p.dtype == ir::DType::kF16 || (multiplied != products.end() && multiplied->second.contains("f16"));
     if (!is_rounded || (p.dtype != ir::DType::kF32 && !has_master)) continue;
     const auto* values = session.state(has_master ? master : p.name).as<const float>();
     const int64_t elements = p.shape.num_elements();

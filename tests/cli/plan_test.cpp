@@ -2,6 +2,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
+
 #include "cli/run_plimsoll.h"
 #include "io/file.h"
 #include "io/json.h"
@@ -55,7 +57,8 @@ TEST_F(PlanTest, ExplainsThePrecision) {
   EXPECT_THAT(bf16.out, HasSubstr("bf16 products, f32 sums"));
   EXPECT_THAT(bf16.out, HasSubstr("bf16 products, f32 sums and softmax"));
   EXPECT_THAT(bf16.out, HasSubstr("a norm, a reduction or a loss"));
-  EXPECT_THAT(bf16.out, HasSubstr("f32, y bf16"));
+  EXPECT_THAT(bf16.out, HasSubstr("bf16, sum f32"));
+  EXPECT_THAT(bf16.out, HasSubstr("No op only casts"));
   EXPECT_THAT(run_plimsoll({"plan", a_, "--explain", "precision"}).out,
               HasSubstr("Every op computes and stores fp32."));
   EXPECT_EQ(run_plimsoll({"plan", a_, "--explain", "speed"}).code, 2);
@@ -83,6 +86,90 @@ TEST_F(PlanTest, ExplainsOverridesOfThePrecision) {
   EXPECT_THAT(far.err, HasSubstr("the nearest is transformer;"));
   const Outcome norm = run_plimsoll({"plan", a_, setting + "{rms_norm: bf16}"});
   EXPECT_EQ(norm.code, 2) << "a norm has no products";
+}
+
+/// Events of a name, of plan --json.
+std::vector<Tree> events_of(const std::string& out, const std::string& name) {
+  std::vector<Tree> events;
+  for (size_t begin = 0, end; (end = out.find('\n', begin)) != std::string::npos; begin = end + 1) {
+    auto event = parse_json(std::string_view(out).substr(begin, end - begin));
+    EXPECT_TRUE(event) << out.substr(begin, end - begin);
+    if (event && event->find("event")->text == name) events.push_back(std::move(*event));
+  }
+  return events;
+}
+
+TEST_F(PlanTest, ExplainsWhatANormStores) {
+  const Outcome json =
+      run_plimsoll({"plan", a_, "training.precision=bf16", "--explain", "precision", "--json"});
+  const std::vector<Tree> events = events_of(json.out, "precision");
+  const auto fused = std::find_if(events.begin(), events.end(),
+                                  [](const Tree& e) { return e.find("op")->text == "add_layer_norm"; });
+  ASSERT_NE(fused, events.end());
+  EXPECT_EQ(to_json(*fused->find("stores")), R"({"y": "bf16", "sum": "f32"})");
+  EXPECT_EQ(fused->find("why")->text, "a norm, a reduction or a loss; products alone read it");
+  EXPECT_EQ(to_json(*events.front().find("stores")), R"({"y": "f32"})") << "the embedding";
+}
+
+/// Attention in fp32 between products in bf16: what it reads is widened, its gradient rounded.
+TEST_F(PlanTest, ExplainsCasts) {
+  const std::vector<std::string> arguments = {
+      "plan",      a_,         "training.precision=bf16", "training.precision_overrides.attention=fp32",
+      "--explain", "precision"};
+  const Outcome text = run_plimsoll(arguments);
+  EXPECT_THAT(text.out, HasSubstr("cast of"));
+  EXPECT_THAT(text.out, HasSubstr("linear stores its products' bf16; attention_packed reads what is stored"));
+  std::vector<std::string> with_json = arguments;
+  with_json.emplace_back("--json");
+  const std::vector<Tree> casts = events_of(run_plimsoll(with_json).out, "precision_cast");
+  ASSERT_EQ(casts.size(), 3U);
+  const Tree &read = casts[0], &again = casts[1], &gradient = casts[2];
+  EXPECT_EQ(read.find("op")->text, "linear");
+  EXPECT_EQ(read.find("layer")->text, "h.0.attn");
+  EXPECT_EQ(to_json(*read.find("shape")), "[4, 16, 144]");
+  EXPECT_EQ(read.find("from")->text + " " + read.find("to")->text, "bf16 f32");
+  EXPECT_EQ(read.find("uses")->integer, 1);
+  EXPECT_TRUE(again.find("recomputed")->boolean);
+  EXPECT_EQ(gradient.find("op")->text, "attention_packed_grad");
+  EXPECT_EQ(gradient.find("to")->text, "bf16");
+  EXPECT_EQ(to_json(*gradient.find("readers")), R"(["sum_rows", "linear", "linear_dw"])");
+}
+
+TEST_F(PlanTest, ExplainsHowWeightsAreKept) {
+  const auto weight = [&](const std::vector<std::string>& settings, const std::string& name) {
+    std::vector<std::string> arguments = {"plan", a_, "--explain", "precision", "--json"};
+    arguments.insert(arguments.end(), settings.begin(), settings.end());
+    const Outcome outcome = run_plimsoll(arguments);
+    for (const Tree& event : events_of(outcome.out, "precision_weight")) {
+      if (event.find("weight")->text != name) continue;
+      std::string text;
+      for (const char* field : {"stored", "master", "gradient", "moments", "rounding", "products"})
+        text += to_json(*event.find(field)) + " ";
+      return text;
+    }
+    return outcome.err;
+  };
+  const std::string down = "transformer.h.0.mlp.c_proj.weight", norm = "transformer.ln_f.weight";
+  EXPECT_EQ(weight({}, down), R"("f32" null "f32" "f32" null ["f32"] )");
+  EXPECT_EQ(weight({"training.precision=bf16", "training.state.weights=bf16"}, down),
+            R"("bf16" "f32" "f32" "f32" null ["bf16"] )");
+  EXPECT_EQ(weight({"training.precision=bf16", "training.state.weights=bf16", "training.state.gradients=bf16",
+                    "training.state.moments=bf16", "training.state.master_weights=false",
+                    "training.precision_overrides.c_proj=fp32"},
+                   down),
+            R"("bf16" null "bf16" "bf16" "stochastic" ["f32"] )");
+  EXPECT_EQ(weight({"training.precision=tf32", "training.optimizer=sgd"}, norm),
+            R"("f32" null "f32" null null [] )");
+}
+
+/// Rows tell layers apart where not all are alike.
+TEST_F(PlanTest, ExplainsLayersInRanges) {
+  const Outcome outcome = run_plimsoll({"plan", a_, "model.overrides.n_layer=5",
+                                        "training.precision_overrides.h.2=bf16", "--explain", "precision"});
+  ASSERT_EQ(outcome.code, 0) << outcome.err;
+  EXPECT_THAT(outcome.out, HasSubstr("h.2.mlp "));
+  EXPECT_THAT(outcome.out, HasSubstr("h.0-1,3-4.mlp "));
+  EXPECT_THAT(outcome.out, HasSubstr("transformer.h.*.ln_1.weight "));
 }
 
 /// Layers are named as the checkpoint names what lies in them, ops without weights too; a tied head lies

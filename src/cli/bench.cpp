@@ -60,10 +60,11 @@ void print_timings(train::Trainer& trainer) {
   for (size_t p = 0; p < programs.size(); ++p) {
     std::vector<std::pair<std::string, double>> by_op;
     for (const auto& [op, seconds] : trainer.session().timed_ops(static_cast<int>(p))) {
+      const std::string_view name = op->def->name;
       const auto it =
-          std::find_if(by_op.begin(), by_op.end(), [&](const auto& e) { return e.first == op->def->name; });
+          std::find_if(by_op.begin(), by_op.end(), [&](const auto& e) { return e.first == name; });
       if (it == by_op.end())
-        by_op.emplace_back(op->def->name, seconds);
+        by_op.emplace_back(name, seconds);
       else
         it->second += seconds;
     }

@@ -11,7 +11,8 @@ namespace plimsoll::passes {
 using ir::Op;
 using ir::ValueId;
 
-bool matches(const std::string& pattern, const std::vector<std::string>& names) {
+bool matches(std::string pattern, const std::vector<std::string>& names) {
+  while (pattern.size() > 2 && pattern.ends_with(".*")) pattern.resize(pattern.size() - 2);  // all below
   const auto is = [](const std::string& glob, const std::string& text) {
     return fnmatch(glob.c_str(), text.c_str(), 0) == 0;
   };

@@ -13,7 +13,7 @@ namespace plimsoll::passes {
 /// Ops with products (class kLowPrecision) run in `precision` where `pattern` (fnmatch(3): * and ?) matches
 /// their name, its beginning up to an underscore (attention: attention_packed too), or some parts in a row of
 /// their layer or of the name of a state that they multiply with: "mlp" and "layers.0" are all within,
-/// "model" and "model.*" all below, "down_proj" what has that weight. Of several patterns the first that
+/// "model" and "model.*" all below it, "down_proj" what has that weight. Of several patterns the first that
 /// matches.
 struct PrecisionOverride {
   std::string pattern;
@@ -40,6 +40,6 @@ class OverrideNames {
 };
 
 /// The pattern against OverrideNames::of an op.
-bool matches(const std::string& pattern, const std::vector<std::string>& names);
+bool matches(std::string pattern, const std::vector<std::string>& names);
 
 }  // namespace plimsoll::passes

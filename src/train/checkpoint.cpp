@@ -7,6 +7,7 @@
 #include <array>
 #include <charconv>
 #include <filesystem>
+#include <set>
 
 #include "io/checksum.h"
 #include "io/file.h"
@@ -77,10 +78,9 @@ Error broken(std::string what) {
 }
 
 bool has_twins(const std::vector<CheckpointTensor>& tensors) {
-  std::vector<std::string_view> names;
-  for (const CheckpointTensor& t : tensors) names.push_back(t.name);
-  std::sort(names.begin(), names.end());
-  return std::adjacent_find(names.begin(), names.end()) != names.end();
+  std::set<std::string_view> names;
+  return std::any_of(tensors.begin(), tensors.end(),
+                     [&](const auto& t) { return !names.insert(t.name).second; });
 }
 
 /// Reads what write_checkpoint_text wrote; false once something is not as it must be, the cursor says what.
@@ -266,9 +266,9 @@ std::vector<FoundCheckpoint> find_checkpoints(const std::string& directory) {
   std::vector<FoundCheckpoint> found;
   std::error_code code;
   for (std::filesystem::directory_iterator it(directory, code), end; !code && it != end; it.increment(code)) {
-    const std::string name = it->path().filename().string();
-    const std::optional<int64_t> step = checkpoint_step(name);
-    if (step && is_checkpoint(directory + "/" + name)) found.push_back({*step, directory + "/" + name});
+    const std::optional<int64_t> step = checkpoint_step(it->path().filename().string());
+    std::string path = it->path().string();
+    if (step && is_checkpoint(path)) found.push_back({*step, std::move(path)});
   }
   std::sort(found.begin(), found.end(), [](const auto& a, const auto& b) { return a.step > b.step; });
   return found;

@@ -7,6 +7,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "base/result.h"
@@ -55,7 +56,7 @@ class ExampleEncoder {
 
   /// Both outlive the encoder; `chat_template` may be null: conversations are then errors that say so.
   ExampleEncoder(const Tokenizer& tokenizer, const ChatTemplate* chat_template, EncoderOptions options)
-      : tokenizer_(tokenizer), template_(chat_template), options_(options) {}
+      : tokenizer_(tokenizer), template_(chat_template), options_(std::move(options)) {}
 
   /// Ids and mask of an example, appended to nothing: `out` is overwritten.
   ///   text          encode(text); a piece continues where the last one was cut

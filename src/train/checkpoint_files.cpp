@@ -6,8 +6,8 @@
 #include <filesystem>
 
 #include "runtime/session.h"
-#include "train/master_weights.h"
 #include "train/settings.h"
+#include "train/state_formats.h"
 
 namespace plimsoll::train {
 namespace {
@@ -82,7 +82,7 @@ void CheckpointFiles::add_small_files(const RunConfig& config, const Prepared& p
                                       const std::string& model_directory) {
   Tree fields = prepared.model_config.fields();
   std::erase_if(fields.members, [](const auto& member) { return member.first == "torch_dtype"; });
-  fields.set("dtype", Tree::of(std::string(weights_dtype(*prepared.model))));
+  fields.set("dtype", Tree::of(std::string(state_format(prepared.model->parameters().front().dtype).config)));
   small_files_.push_back({"config.json", to_json(fields) + "\n", {}});
   std::error_code ignored;
   if (!model_directory.empty())

@@ -19,6 +19,7 @@
 #include "runtime/session.h"
 #include "train/fp16_range.h"
 #include "train/master_weights.h"
+#include "train/state_formats.h"
 #include "train/tensor_files.h"
 
 namespace plimsoll::train {
@@ -77,7 +78,7 @@ Status read_rounded(const Piece& piece, FloatFormat format) {
   alignas(64) std::array<std::byte, kBufferBytes> buffer;
   alignas(64) std::array<float, kBufferBytes / 8> values;
   const auto block = static_cast<int64_t>(values.size());
-  const numerics::Format to = weights_encoding(piece.dtype);
+  const numerics::Format to = state_format(piece.dtype).encoding;
   for (int64_t i = 0; i < piece.count; i += block) {
     const auto count = static_cast<size_t>(std::min(block, piece.count - i));
     const std::span<std::byte> from(buffer.data(), count * static_cast<size_t>(stored));

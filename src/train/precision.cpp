@@ -9,13 +9,14 @@
 #include <vector>
 
 #include "io/suggest.h"
+#include "train/state_formats.h"
 
 namespace plimsoll::train {
 namespace {
 
 /// A precision of the run file as passes name it.
 std::string pass_precision(const std::string& precision) {
-  return precision == "fp32" ? "f32" : precision == "fp16" ? "f16" : precision;
+  return precision == "tf32" ? precision : std::string(ir::name(state_format(precision).dtype));
 }
 
 /// What a pattern without stars may be: parts in a row of a name.

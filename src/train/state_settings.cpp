@@ -2,14 +2,10 @@
 
 #include <fmt/format.h>
 
+#include "train/state_formats.h"
+
 namespace plimsoll::train {
 namespace {
-
-using ir::DType;
-
-DType dtype_of(const std::string& word) {
-  return word == "bf16" ? DType::kBf16 : word == "fp16" ? DType::kF16 : DType::kF32;
-}
 
 bool keeps_masters(const StateSettings& s) { return s.master_weights.value_or(s.weights != "fp32"); }
 
@@ -42,10 +38,10 @@ Error inexact(const char* name, const std::string& now, const std::string& then)
 
 StateChoice state_choice(const TrainingSettings& training) {
   const StateSettings& s = training.state;
-  return {dtype_of(s.weights),
+  return {state_format(s.weights).dtype,
           {.masters = keeps_masters(s),
-           .gradients = dtype_of(s.gradients),
-           .moments = dtype_of(s.moments),
+           .gradients = state_format(s.gradients).dtype,
+           .moments = state_format(s.moments).dtype,
            .stochastic = s.rounding != "nearest"}};
 }
 

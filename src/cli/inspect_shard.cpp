@@ -37,7 +37,7 @@ Status inspect_shard(const InspectArguments& arguments) {
     lengths.add(document.num_tokens());
     return Ok{};
   }));
-  const Status sound = shard.verify();
+  Status sound = shard.verify();
   const double in_loss = info.num_tokens == 0 ? 0
                                               : 100 * static_cast<double>(info.num_targets) /
                                                     static_cast<double>(info.num_tokens);

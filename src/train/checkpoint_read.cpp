@@ -46,6 +46,7 @@ class TensorReader {
     piece_bytes_ = std::min(kMostPieceBytes, kBufferBytes / num_threads / kBlock * kBlock);
     content_.bypass_cache();
     std::vector<Buffer> buffers;
+    buffers.reserve(static_cast<size_t>(num_threads));
     for (int t = 0; t < num_threads; ++t) buffers.push_back(make_buffer());
     PLIMSOLL_TRY(sum(0, file_.header_bytes, {{}, {}}, file_.checksum, "its header", buffers.front().get()));
     return in_parallel(order_.size(), num_threads, [&](size_t i, size_t thread) {

@@ -8,8 +8,8 @@ namespace plimsoll::train {
 namespace {
 
 struct Kind {
-  FileKind kind;
   std::string name;
+  FileKind kind;
   bool tokenized_here;
   bool has_documents;
 };
@@ -37,10 +37,10 @@ std::vector<std::string> idle_for(const Kind& kind, const DataSettings& data) {
 
 std::vector<std::string> idle_settings(const DataSettings& data, bool train, bool as_bytes) {
   const Kind kinds[] = {
-      {FileKind::kTokens, ".npy files", false, false},
-      {FileKind::kShard, "token shards", false, true},
-      {FileKind::kJson, "JSON", true, true},
-      {FileKind::kText, as_bytes ? "texts read as bytes" : "plain texts", !as_bytes, !as_bytes}};
+      {".npy files", FileKind::kTokens, false, false},
+      {"token shards", FileKind::kShard, false, true},
+      {"JSON", FileKind::kJson, true, true},
+      {as_bytes ? "texts read as bytes" : "plain texts", FileKind::kText, !as_bytes, !as_bytes}};
   std::vector<bool> is_there(std::size(kinds));
   for (const auto* patterns : {&data.train, &data.eval}) {
     if (patterns == &data.train && !train && data.eval_fraction == 0) continue;

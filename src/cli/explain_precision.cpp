@@ -200,21 +200,21 @@ Tree event_of(const planner::WeightStorage& w) {
 
 }  // namespace
 
-void print_precision(const planner::PrecisionReport& report, bool json) {
+void print_precision(const planner::PrecisionReport& report,
+                     const std::vector<planner::WeightStorage>& weights, bool json) {
   const auto lines = [](const auto& list) {
     for (const auto& item : list) fmt::print("{}\n", to_json(event_of(item)));
   };
   if (!json) {
-    const std::set<int> layers = layers_of(report.weights);
+    const std::set<int> layers = layers_of(weights);
     const bool has_casts = !report.ops.empty() || !report.casts.empty();
     fmt::print("{}\n{}{}", ops_table(report.ops, layers),
-               has_casts ? casts_table(report.casts, layers) + "\n" : "",
-               weights_table(report.weights, layers));
+               has_casts ? casts_table(report.casts, layers) + "\n" : "", weights_table(weights, layers));
     return;
   }
   lines(report.ops);
   lines(report.casts);
-  lines(report.weights);
+  lines(weights);
 }
 
 }  // namespace plimsoll::cli

@@ -2,6 +2,8 @@
 // their own, how weights are kept.
 #pragma once
 
+#include <vector>
+
 #include "planner/precision_report.h"
 
 namespace plimsoll::cli {
@@ -11,6 +13,7 @@ namespace plimsoll::cli {
 /// {"event":"precision_cast","program","op","layer","shape","from","to","uses","readers","recomputed","why"},
 /// {"event":"precision_weight","weight","stored","master","gradient","moments","rounding","products"}.
 /// On stdout.
-void print_precision(const planner::PrecisionReport& report, bool json);
+void print_precision(const planner::PrecisionReport& report,
+                     const std::vector<planner::WeightStorage>& weights, bool json);
 
 }  // namespace plimsoll::cli

@@ -9,6 +9,7 @@
 #include "planner/report_diff.h"
 #include "train/events.h"
 #include "train/settings.h"
+#include "train/state_settings.h"
 #include "train/trainer.h"
 
 namespace plimsoll::cli {
@@ -26,7 +27,12 @@ Status plan(const RunArguments& arguments, const std::string& dump_ir, bool expl
   train::Events(arguments.json, 0).plan(prepared.report);
   if (explain_precision) {
     if (!arguments.json) std::puts("");
-    print_precision(prepared.programs.precision, arguments.json);
+    const planner::TrainingPrograms& programs = prepared.programs;
+    print_precision(
+        programs.precision,
+        planner::weights_of(*prepared.model, programs.session, train::state_choice(config.training).dtypes,
+                            /*accumulates=*/!programs.gradients.empty()),
+        arguments.json);
   }
   if (!prepared.report.fits) return train::does_not_fit(config, prepared);
   return Ok{};

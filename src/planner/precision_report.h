@@ -1,5 +1,5 @@
 // What runs and what is kept in which precision, for `plan --explain precision`: ops as the autocast pass has
-// chosen, conversions that are ops of their own, and where weights live.
+// chosen, conversions that are ops of their own, and where weights live (weights_of).
 #pragma once
 
 #include <map>
@@ -37,7 +37,6 @@ struct WeightStorage {
 struct PrecisionReport {
   std::vector<passes::PrecisionChoice> ops = {};  ///< of the first program's forward pass; none: all is f32
   std::vector<CastUse> casts = {};                ///< of the first program and the update
-  std::vector<WeightStorage> weights = {};        ///< in the model's order
 };
 
 /// The casts of a program whose passes have run, in its order.

@@ -58,8 +58,6 @@ class ProgramBuilder {
     if (options_.logits) PLIMSOLL_TRY(add(logits()));
     PLIMSOLL_TRY(add(init()));
     PLIMSOLL_ASSIGN(result_.session, passes::plan_session(std::move(programs)));
-    result_.precision.weights =
-        weights_of(model_, result_.session, options_.optimizer.state, options_.accumulate);
     return std::move(result_);
   }
 

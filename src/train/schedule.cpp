@@ -83,7 +83,8 @@ double warmup_stable_decay(const Point& p) {
 double step_drops(const Point& p) {
   const int64_t size =
       p.o.step_size < 0 ? std::max<int64_t>(1, (p.o.total_steps - p.o.warmup_steps + 2) / 3) : p.o.step_size;
-  return std::pow(p.o.gamma, static_cast<double>((p.current - p.o.warmup_steps) / size));
+  const int64_t drops = (p.current - p.o.warmup_steps) / size;
+  return std::pow(p.o.gamma, static_cast<double>(drops));
 }
 
 /// torch.optim.lr_scheduler.OneCycleLR with cosine annealing in two phases; the learning rate is its peak.
@@ -130,6 +131,7 @@ const Kind* find_kind(std::string_view name) {
 
 std::vector<std::string> schedule_names() {
   std::vector<std::string> names;
+  names.reserve(std::size(kKinds));
   for (const Kind& kind : kKinds) names.emplace_back(kind.name);
   return names;
 }

@@ -411,6 +411,30 @@ TEST_P(GemmPrecision, NanAndInfinityPassThrough) {
     }
 }
 
+// A large C whose rows are cache lines is written past the caches, all but what does not fill a line.
+TEST_P(GemmPrecision, WhereALargeCLiesChangesNoBit) {
+  for (const DType c : kDTypes)
+    for (const bool a_is_wide : {false, true}) {
+      Problem p(
+          {.m = a_is_wide ? 1010 : 530, .n = a_is_wide ? 530 : 1010, .k = 70, .c = c, .has_bias = true});
+      const int64_t stride = a_is_wide ? 576 : 1024;
+      const size_t row = static_cast<size_t>(stride) * size_of(c),
+                   width = static_cast<size_t>(p.call.n) * size_of(c);
+      std::vector<std::byte> memory(static_cast<size_t>(p.call.m) * row + 64, kGuard);
+      std::byte* aligned = memory.data() + (64 - reinterpret_cast<uintptr_t>(memory.data()) % 64) % 64;
+      GemmArgs g = p.args();
+      g.c = aligned, g.c_row_stride = stride;
+      ThreadPool pool(2);
+      run_guarded(g, pool);
+      p.run(2);
+      for (int64_t i = 0; i < p.call.m; ++i) {
+        const std::byte* here = aligned + static_cast<size_t>(i) * row;
+        ASSERT_EQ(std::memcmp(here, p.c.at(i, 0), width), 0) << i << " " << describe(p.call);
+        ASSERT_TRUE(std::all_of(here + width, here + row, [](std::byte b) { return b == kGuard; })) << i;
+      }
+    }
+}
+
 // Zeros behind a segment change nothing: what is padded inside is what is padded outside.
 TEST_P(GemmPrecision, ZerosBehindKChangeNoBit) {
   for (const int64_t k : {1, 2, 3, 17, 31, 45}) {
@@ -451,7 +475,7 @@ TEST(GemmWorkspaceOfPrecision, IsBoundedAndOneForAllInstructionSets) {
   ASSERT_TRUE(select_isa("portable").ok());
   EXPECT_EQ(gemm_workspace_bytes(2048, 3072, 576, 2, low), best);
   ASSERT_TRUE(select_isa(nullptr).ok());
-  EXPECT_LE(gemm_workspace_bytes(49152, 49152, 49152, 8, low), 8 << 20);
+  EXPECT_LE(gemm_workspace_bytes(49152, 49152, 49152, 8, low), 13 << 20);
   EXPECT_LE(gemm_workspace_bytes(1, 1, 1, 1, low), 24 << 10);
 }
 

@@ -14,11 +14,15 @@ HWY_BEFORE_NAMESPACE();
 namespace plimsoll::cpu::HWY_NAMESPACE {
 namespace {
 
-void grad_row(const float* x, float lse, int32_t target, float scale, float* d, int64_t n) {
+template <class To>
+void grad_row_to(const float* x, float lse, int32_t target, float scale, To* d, int64_t n) {
   if (target == ops::kIgnoreTarget)
-    std::memset(d, 0, static_cast<size_t>(n) * sizeof(float));
+    std::memset(d, 0, static_cast<size_t>(n) * sizeof(To));
   else
     softmax::row_grad(x, lse, target, scale, d, n);
+}
+void grad_row(const float* x, float lse, int32_t target, float scale, float* d, int64_t n) {
+  grad_row_to(x, lse, target, scale, d, n);
 }
 
 void loss_rows_impl(const LossRows& a, int64_t begin, int64_t end) {
@@ -28,7 +32,11 @@ void loss_rows_impl(const LossRows& a, int64_t begin, int64_t end) {
     const float lse = softmax::row_lse(x, a.classes);
     if (a.lse != nullptr) a.lse[r] = lse;
     a.loss[r] = target == ops::kIgnoreTarget ? 0.0f : lse - x[target];
-    if (a.d != nullptr) grad_row(x, lse, target, a.scale, a.d + r * a.d_stride, a.classes);
+    if (a.d == nullptr) continue;
+    stored::with_element(a.d_dtype, [&](auto element) {
+      auto* d = reinterpret_cast<decltype(element)*>(a.d) + r * a.d_stride;
+      grad_row_to(x, lse, target, a.scale, d, a.classes);
+    });
   }
 }
 

@@ -132,7 +132,7 @@ bool on_bf16(const GemmArgs& g) { return g.precision == Precision::kBf16 && gemm
 
 // Whether the kernels write this C with this bias themselves.
 bool direct(const GemmArgs& g) {
-  if (on_bf16(g)) return g.c_dtype == DType::kF32 || bf16::plan(g).one_run(bf16::Steps(g.k, g.k_segment));
+  if (on_bf16(g)) return g.c_dtype == DType::kF32 || bf16::in_one_run(g);
   return g.c_dtype == DType::kF32 && (g.bias == nullptr || g.bias_dtype == DType::kF32);
 }
 

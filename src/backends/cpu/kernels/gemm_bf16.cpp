@@ -11,15 +11,17 @@ namespace {
 // let each strip be packed again. Measured on a Xeon with 2 MiB of that cache, where a factor of two either
 // way is worth a tenth.
 constexpr int64_t kSharedBytes = 3 << 19, kMostSharedBytes = 5 << 19, kSharedLines = 640;
-constexpr int64_t kStripBytes = 512 << 10;
-constexpr int64_t kMaxStripLines = 128, kGroupLines = 128;
+constexpr int64_t kStripBytes = 1 << 20;
+constexpr int64_t kMaxStripLines = 256, kGroupLines = 128;
 // k that is packed together: what a low C may span in registers and scratch, and else.
 constexpr int64_t kMaxRun = 4096 / kStep, kRun = 2048 / kStep;
-// Steps over which a panel of A and one of B lie in the first-level cache, 2 KiB each.
-constexpr int64_t kCachedSteps = 9;
-constexpr int64_t kEnoughTasks = 16;
+// A C of at least so much does not stay in the second-level cache until it is read: written past it, it does
+// not push out what is packed there, nor is it read before it is written.
+constexpr int64_t kPastCachesBytes = 1 << 20;
+// So that none waits long for the last.
+constexpr int64_t kTasksOfAThread = 2;
 // Of an operand whose lines lie side by side.
-constexpr int64_t kPackedSteps = 4, kPackedLines = 128;
+constexpr int64_t kPackedSteps = 4;
 
 // Cuts `size` into the least number of nearly equal parts, in whole units and of at most `most`.
 int64_t even_part(int64_t size, int64_t most, int64_t unit) {
@@ -31,11 +33,35 @@ int64_t line_bytes(int64_t run_steps) { return run_steps * kStep * 2; }
 // Without the segments: with short ones, padded to whole steps, there are more runs.
 int64_t most_steps(int64_t k) { return std::min(kMaxRun, div_up(k, kStep)); }
 
+// The more and the fewer lines of two operands, or whichever where they are about the same.
+bool about_the_same(int64_t m, int64_t n) { return 2 * std::max(m, n) <= 3 * std::min(m, n); }
+int64_t most_shared_lines(int64_t m, int64_t n) {
+  return about_the_same(m, n) ? std::max(m, n) : std::min(m, n);
+}
+
 int64_t most_strip_lines(int64_t m, int64_t n) {
   return std::min(kMaxStripLines, round_up(std::max(m, n), kPanel));
 }
 int64_t strip_bytes(int64_t m, int64_t n, int64_t k) {
   return std::min(kStripBytes, most_strip_lines(m, n) * line_bytes(most_steps(k)));
+}
+
+int64_t run_steps(const GemmArgs& g) {
+  const int64_t most = most_steps(g.k);
+  return even_part(Steps(g.k, g.k_segment).count(),
+                   g.c_dtype == ir::DType::kF32 ? std::min(kRun, most) : most, 1);
+}
+
+// Tasks pack rows of A and share B? A strip is of the operand with more lines; of about as many, of that
+// whose lines are rows of memory, for a strip of the other is a small part of each row.
+bool is_a_private(const GemmArgs& g) {
+  const bool a_rows = g.a.col_stride == 1, b_rows = g.b.row_stride == 1;
+  return a_rows != b_rows && about_the_same(g.m, g.n) ? a_rows : g.m >= g.n;
+}
+
+bool goes_past_caches(const GemmArgs& g) {
+  const int64_t size = ir::bits(g.c_dtype) / 8, row = g.c_row_stride * size;
+  return g.m * row >= kPastCachesBytes && row % 64 == 0 && reinterpret_cast<uintptr_t>(g.c) % 64 == 0;
 }
 
 struct Rect {
@@ -45,7 +71,12 @@ struct Rect {
 class Gemm {
  public:
   Gemm(const GemmArgs& args, ThreadPool& pool, std::span<std::byte> workspace, const Kernels& kernels)
-      : g_(args), pool_(pool), kernels_(kernels), steps_(args.k, args.k_segment), plan_(plan(args)) {
+      : g_(args),
+        pool_(pool),
+        kernels_(kernels),
+        steps_(args.k, args.k_segment),
+        plan_(plan(args, pool.num_threads())),
+        past_caches_(in_one_run(args) && goes_past_caches(args)) {
     shared_ = workspace.data();
     own_ = shared_ + shared_bytes(args.m, args.n, args.k);
     own_bytes_ = thread_bytes(args.m, args.n, args.k);
@@ -76,30 +107,35 @@ class Gemm {
   }
   [[nodiscard]] int64_t panel_bytes() const { return (end_ - first_) * kPanelStepBytes; }
 
-  // Lines [begin, end) of the run. Where lines lie side by side, some steps of all of them at a time: rows of
-  // memory are far apart, so what there is to read of one is read together.
-  void pack(bool of_b, int64_t begin, int64_t end, std::byte* to) const {
+  // Steps [first, last) of lines [begin, end); `to` is where the first of these lines begins. Where lines lie
+  // side by side, some steps of all of them at a time: rows of memory are far apart, so what there is to read
+  // of one is read together.
+  void pack(bool of_b, int64_t begin, int64_t end, int64_t first, int64_t last, std::byte* to) const {
     const Lines x = lines(of_b);
-    const int64_t part = x.k_stride == 1 ? end_ - first_ : kPackedSteps;
-    for (int64_t s = first_; s < end_; s += part)
+    const int64_t part = x.k_stride == 1 ? last - first : kPackedSteps;
+    for (int64_t s = first; s < last; s += part)
       for (int64_t line = begin; line < end; line += kPanel)
-        pack_panel(x, line, std::min(kPanel, end - line), steps_, s, std::min(end_, s + part), of_b,
+        pack_panel(x, line, std::min(kPanel, end - line), steps_, s, std::min(last, s + part), of_b,
                    to + (line - begin) / kPanel * panel_bytes() + (s - first_) * kPanelStepBytes);
   }
 
+  // Where lines lie side by side a task packs some steps of all of them, so that it reads whole rows of
+  // memory.
   void pack_shared(int64_t begin, int64_t end) {
     const bool of_b = plan_.private_a;
-    const int64_t part = lines(of_b).k_stride == 1 ? kPanel : kPackedLines;
-    pool_.run(div_up(end - begin, part), [&](int64_t index, int) {
-      pack(of_b, begin + index * part, std::min(end, begin + (index + 1) * part),
-           shared_ + index * (part / kPanel) * panel_bytes());
+    const bool by_steps = lines(of_b).k_stride != 1;
+    const int64_t size = by_steps ? end_ - first_ : end - begin, part = by_steps ? kPackedSteps : kPanel;
+    pool_.run(div_up(size, part), [&](int64_t index, int) {
+      const int64_t from = index * part, to = std::min(size, from + part);
+      by_steps ? pack(of_b, begin, end, first_ + from, first_ + to, shared_)
+               : pack(of_b, begin + from, begin + to, first_, end_, shared_ + from / kPanel * panel_bytes());
     });
   }
 
   void task(const Rect& r, int thread) const {
     std::byte* strip = own_ + thread * own_bytes_;
     const int64_t begin = plan_.private_a ? r.i0 : r.j0, end = plan_.private_a ? r.i1 : r.j1;
-    pack(!plan_.private_a, begin, end, strip);
+    pack(!plan_.private_a, begin, end, first_, end_, strip);
     auto* sums = reinterpret_cast<float*>(own_ + thread * own_bytes_ + strip_bytes(g_.m, g_.n, g_.k));
     const std::byte* a = plan_.private_a ? strip : shared_;
     const std::byte* b = plan_.private_a ? shared_ : strip;
@@ -111,35 +147,38 @@ class Gemm {
         group({i, std::min(r.i1, i + down), j, std::min(r.j1, j + across)},
               a + (i - r.i0) / kPanel * panel_bytes(), b + (j - r.j0) / kPanel * panel_bytes(), sums);
     kernels_.end();
+    if (past_caches_) finish_stores();
   }
 
   // The panels of A and B from `a` and `b` on; their sums from `sums` on, row by row of panels.
   void group(const Rect& r, const std::byte* a, const std::byte* b, float* sums) const {
     const bool from_zero = first_ == 0 && !g_.accumulate;
-    const int64_t count = end_ - first_, part = even_part(count, kCachedSteps, 1);
+    const int64_t count = end_ - first_, part = even_part(count, kernels_.cached_steps, 1);
+    const int64_t row_floats = div_up(r.j1 - r.j0, kPanel) * kBlockFloats;
     for (int64_t s = 0; s < count; s += part) {
       const bool first = s == 0, last = s + part >= count;
-      Rect before{};  // written while the next one is multiplied
-      float* block = sums;
-      for (int64_t i = r.i0; i < r.i1; i += kPanel)
-        for (int64_t j = r.j0; j < r.j1; j += kPanel, block += kBlockFloats) {
-          const Rect here{i, std::min(i + kPanel, r.i1), j, std::min(j + kPanel, r.j1)};
-          if (first && !from_zero) load_block(g_, i, j, here.i1 - i, here.j1 - j, block);
+      Part before{};  // written while the next one is multiplied
+      float* row = sums;
+      for (int64_t i = r.i0; i < r.i1; i += kPanel, row += row_floats) {
+        const Part here{i, r.j0, std::min(kPanel, r.i1 - i), r.j1 - r.j0};
+        if (first && !from_zero) load_blocks(g_, here, row);
+        float* block = row;
+        for (int64_t j = r.j0; j < r.j1; j += kPanel, block += kBlockFloats)
           kernels_.multiply({.a = a + (i - r.i0) / kPanel * panel_bytes() + s * kPanelStepBytes,
                              .b = b + (j - r.j0) / kPanel * panel_bytes() + s * kPanelStepBytes,
                              .sums = block,
                              .steps = std::min(part, count - s),
                              .from_zero = from_zero && first,
-                             .row_tiles = here.i1 - i > 16 ? 2 : 1,
-                             .column_tiles = here.j1 - j > 16 ? 2 : 1});
-          if (last) write(before, block - kBlockFloats), before = here;
-        }
-      if (last) write(before, block - kBlockFloats);
+                             .row_tiles = here.rows > 16 ? 2 : 1,
+                             .column_tiles = r.j1 - j > 16 ? 2 : 1});
+        if (last) write(before, row - row_floats), before = here;
+      }
+      if (last) write(before, row - row_floats);
     }
   }
 
-  void write(const Rect& r, const float* sums) const {
-    if (r.i1 > r.i0) store_block(g_, r.i0, r.j0, r.i1 - r.i0, r.j1 - r.j0, end_ == steps_.count(), sums);
+  void write(const Part& part, const float* sums) const {
+    if (part.rows > 0) store_blocks(g_, part, end_ == steps_.count(), past_caches_, sums);
   }
 
   const GemmArgs& g_;
@@ -147,6 +186,7 @@ class Gemm {
   const Kernels& kernels_;
   Steps steps_;
   Plan plan_;
+  bool past_caches_;
   int64_t first_ = 0, end_ = 0;
   std::byte* shared_ = nullptr;
   std::byte* own_ = nullptr;
@@ -157,26 +197,28 @@ class Gemm {
 
 const Kernels& current_kernels() { return current_isa() == Isa::kAmx ? kAmxKernels : kAvx512Kernels; }
 
-Plan plan(const GemmArgs& g) {
-  const int64_t steps = Steps(g.k, g.k_segment).count(), most = most_steps(g.k);
+bool in_one_run(const GemmArgs& g) { return run_steps(g) >= Steps(g.k, g.k_segment).count(); }
+
+Plan plan(const GemmArgs& g, int num_threads) {
   Plan p;
-  p.private_a = g.m >= g.n;
-  p.run_steps = even_part(steps, g.c_dtype == ir::DType::kF32 ? std::min(kRun, most) : most, 1);
-  const int64_t shared = std::min(g.m, g.n), own = std::max(g.m, g.n), bytes = line_bytes(p.run_steps);
+  p.private_a = is_a_private(g);
+  p.run_steps = run_steps(g);
+  const int64_t shared = p.private_a ? g.n : g.m, own = p.private_a ? g.m : g.n,
+                bytes = line_bytes(p.run_steps);
   p.shared_lines = even_part(
       shared, std::max(kSharedBytes / bytes, std::min(kSharedLines, kMostSharedBytes / bytes)), kPanel);
-  p.strip_lines = even_part(
-      own, std::clamp<int64_t>(std::min(kStripBytes / bytes, own / kEnoughTasks), kPanel, kMaxStripLines),
-      kPanel);
+  const int64_t most_strip = std::clamp(kStripBytes / bytes, kPanel, kMaxStripLines) / kPanel * kPanel;
+  const int64_t tasks = std::max(div_up(own, most_strip), kTasksOfAThread * num_threads);
+  p.strip_lines = round_up(div_up(own, round_up(tasks, num_threads)), kPanel);
   return p;
 }
 
 int64_t shared_bytes(int64_t m, int64_t n, int64_t k) {
-  return std::min(kMostSharedBytes, round_up(std::min(m, n), kPanel) * line_bytes(most_steps(k)));
+  return std::min(kMostSharedBytes, round_up(most_shared_lines(m, n), kPanel) * line_bytes(most_steps(k)));
 }
 
 int64_t thread_bytes(int64_t m, int64_t n, int64_t k) {
-  const int64_t group = std::min(kGroupLines, round_up(std::min(m, n), kPanel));
+  const int64_t group = std::min(kGroupLines, round_up(most_shared_lines(m, n), kPanel));
   return strip_bytes(m, n, k) + most_strip_lines(m, n) * group * static_cast<int64_t>(sizeof(float));
 }
 

@@ -47,15 +47,16 @@ class Steps {
   int64_t k_, segment_, per_segment_;
 };
 
-/// Lines and steps that are worked on at a time. A function of the shape.
+/// Lines and steps that are worked on at a time; the bits depend on neither.
 struct Plan {
   bool private_a = true;     ///< tasks pack rows of A and share B, or the other way round
   int64_t run_steps = 0;     ///< of k, packed together
   int64_t shared_lines = 0;  ///< packed together
   int64_t strip_lines = 0;   ///< a task's own
-  [[nodiscard]] bool one_run(const Steps& steps) const { return run_steps >= steps.count(); }
 };
-Plan plan(const GemmArgs& args);
+Plan plan(const GemmArgs& args, int num_threads);
+/// Whether all of k is packed together, so that C is written once.
+bool in_one_run(const GemmArgs& args);
 
 /// Bytes of packed operands and sums: shared, and for each thread.
 int64_t shared_bytes(int64_t m, int64_t n, int64_t k);
@@ -72,11 +73,16 @@ struct Lines {
 void pack_panel(const Lines& x, int64_t line, int64_t lines, const Steps& steps, int64_t first, int64_t end,
                 bool as_b, std::byte* to);
 
-/// Reads f32 C at (i, j) into a block of sums, `rows` x `columns` of it; what is beyond stays.
-void load_block(const GemmArgs& args, int64_t i, int64_t j, int64_t rows, int64_t columns, float* sums);
-/// Writes it to C, with the bias if `last`.
-void store_block(const GemmArgs& args, int64_t i, int64_t j, int64_t rows, int64_t columns, bool last,
-                 const float* sums);
+/// Rows [i, i + rows) (at most a panel) and columns [j, j + columns) of C; its sums are blocks side by side.
+struct Part {
+  int64_t i = 0, j = 0, rows = 0, columns = 0;
+};
+/// Reads f32 C into the sums; what is beyond stays.
+void load_blocks(const GemmArgs& args, const Part& part, float* sums);
+/// Writes them to C, with the bias if `last`; `past_caches`: where whole cache lines are written, which needs
+/// C's rows and j aligned to 64 bytes, and finish_stores() before another thread may read them.
+void store_blocks(const GemmArgs& args, const Part& part, bool last, bool past_caches, const float* sums);
+void finish_stores();
 
 /// One panel of A by one of B over some steps: sums = or += their product.
 struct Block {
@@ -93,12 +99,13 @@ struct Kernels {
   void (*begin)();
   void (*multiply)(const Block&);
   void (*end)();
+  int64_t cached_steps;  ///< of a panel of A that stay in the first-level cache while those of B pass
 };
 extern const Kernels kAvx512Kernels, kAmxKernels;
 /// Those of the instruction set in use.
 const Kernels& current_kernels();
 
-/// As cpu::gemm with kBf16, k > 0, on a CPU with AVX512_BF16. A low C needs plan().one_run.
+/// As cpu::gemm with kBf16, k > 0, on a CPU with AVX512_BF16. A low C needs in_one_run().
 void gemm(const GemmArgs& args, ThreadPool& pool, std::span<std::byte> workspace, const Kernels& kernels);
 
 }  // namespace plimsoll::cpu::bf16

@@ -70,7 +70,7 @@ void multiply(const Block& block) {
 
 }  // namespace
 
-const Kernels kAvx512Kernels = {nothing, multiply, nothing};
+const Kernels kAvx512Kernels = {nothing, multiply, nothing, 9};
 
 }  // namespace plimsoll::cpu::bf16
 

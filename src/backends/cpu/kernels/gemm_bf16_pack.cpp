@@ -129,23 +129,36 @@ inline __m512 load_low(const void* p, __mmask16 mask, DType dtype) {
   return _mm512_castsi512_ps(_mm512_slli_epi32(_mm512_cvtepu16_epi32(x), 16));
 }
 
+inline __m512i narrowed(__m512 low, __m512 high, DType dtype) {
+  if (dtype == DType::kBf16) return to_bf16(low, high);
+  constexpr int kNearest = _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC;
+  return _mm512_inserti64x4(_mm512_castsi256_si512(_mm512_cvtps_ph(low, kNearest)),
+                            _mm512_cvtps_ph(high, kNearest), 1);
+}
+
 // Two vectors side by side, so that a whole cache line of bf16 is written at once.
 inline void store_low(__m512 low, __m512 high, std::byte* p, __mmask32 mask, DType dtype) {
-  constexpr int kNearest = _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC;
   if (dtype == DType::kF32) {
     _mm512_mask_storeu_ps(p, static_cast<__mmask16>(mask), low);
     _mm512_mask_storeu_ps(p + 64, static_cast<__mmask16>(mask >> 16), high);
-  } else if (dtype == DType::kF16) {
-    const __m512i x = _mm512_castsi256_si512(_mm512_cvtps_ph(low, kNearest));
-    _mm512_mask_storeu_epi16(p, mask, _mm512_inserti64x4(x, _mm512_cvtps_ph(high, kNearest), 1));
   } else {
-    _mm512_mask_storeu_epi16(p, mask, to_bf16(low, high));
+    _mm512_mask_storeu_epi16(p, mask, narrowed(low, high, dtype));
   }
 }
 
-// Where row r of a block's left or right tile lies among its sums.
-inline int64_t sums_at(int64_t row, int64_t tile_column) {
-  return (row / 16 * 2 + tile_column) * kTileFloats + row % 16 * 16;
+// Past the caches; `p` is aligned to 64.
+inline void stream_low(__m512 low, __m512 high, std::byte* p, DType dtype) {
+  if (dtype == DType::kF32) {
+    _mm512_stream_ps(reinterpret_cast<float*>(p), low);
+    _mm512_stream_ps(reinterpret_cast<float*>(p + 64), high);
+  } else {
+    _mm512_stream_si512(reinterpret_cast<__m512i*>(p), narrowed(low, high, dtype));
+  }
+}
+
+// Where 16 columns of a row lie among the sums of blocks side by side.
+inline int64_t sums_at(int64_t row, int64_t column) {
+  return column / kPanel * kBlockFloats + (row / 16 * 2 + column % kPanel / 16) * kTileFloats + row % 16 * 16;
 }
 
 }  // namespace
@@ -157,33 +170,38 @@ void pack_panel(const Lines& x, int64_t line, int64_t lines, const Steps& steps,
   pack<DType::kF16>(x, line, lines, steps, first, end, as_b, to);
 }
 
-void load_block(const GemmArgs& args, int64_t i, int64_t j, int64_t rows, int64_t columns, float* sums) {
-  const auto* c = static_cast<const float*>(args.c) + i * args.c_row_stride + j;
-  for (int64_t r = 0; r < rows; ++r, c += args.c_row_stride)
-    for (int64_t t = 0; t < 2; ++t)
-      _mm512_store_ps(sums + sums_at(r, t), _mm512_maskz_loadu_ps(first_16(columns - 16 * t), c + 16 * t));
+void load_blocks(const GemmArgs& args, const Part& p, float* sums) {
+  const auto* c = static_cast<const float*>(args.c) + p.i * args.c_row_stride + p.j;
+  for (int64_t r = 0; r < p.rows; ++r, c += args.c_row_stride)
+    for (int64_t column = 0; column < p.columns; column += 16)
+      _mm512_store_ps(sums + sums_at(r, column),
+                      _mm512_maskz_loadu_ps(first_16(p.columns - column), c + column));
 }
 
-void store_block(const GemmArgs& args, int64_t i, int64_t j, int64_t rows, int64_t columns, bool last,
-                 const float* sums) {
-  const int64_t size = size_of(args.c_dtype);
-  auto* c = static_cast<std::byte*>(args.c) + (i * args.c_row_stride + j) * size;
-  const uint32_t mask = first_bits(columns);
-  const auto left = static_cast<__mmask16>(mask), right = static_cast<__mmask16>(mask >> 16);
-  const auto* bias = static_cast<const std::byte*>(args.bias);
-  const bool add = last && bias != nullptr;
-  __m512 low_bias = _mm512_setzero_ps(), high_bias = low_bias;
-  if (add) {
-    bias += j * size_of(args.bias_dtype);
-    low_bias = load_low(bias, left, args.bias_dtype);
-    high_bias = load_low(bias + 16 * size_of(args.bias_dtype), right, args.bias_dtype);
-  }
-  for (int64_t r = 0; r < rows; ++r, c += args.c_row_stride * size) {
-    __m512 low = _mm512_load_ps(sums + sums_at(r, 0)), high = _mm512_load_ps(sums + sums_at(r, 1));
-    if (add) low = _mm512_add_ps(low, low_bias), high = _mm512_add_ps(high, high_bias);
-    store_low(low, high, c, mask, args.c_dtype);
-  }
+void store_blocks(const GemmArgs& args, const Part& p, bool last, bool past_caches, const float* sums) {
+  const int64_t size = size_of(args.c_dtype), bias_size = size_of(args.bias_dtype);
+  auto* c = static_cast<std::byte*>(args.c) + (p.i * args.c_row_stride + p.j) * size;
+  const auto* bias =
+      last && args.bias != nullptr ? static_cast<const std::byte*>(args.bias) + p.j * bias_size : nullptr;
+  for (int64_t r = 0; r < p.rows; ++r, c += args.c_row_stride * size)
+    for (int64_t column = 0; column < p.columns; column += kPanel) {
+      const uint32_t mask = first_bits(p.columns - column);
+      __m512 low = _mm512_load_ps(sums + sums_at(r, column)),
+             high = _mm512_load_ps(sums + sums_at(r, column + 16));
+      if (bias != nullptr) {
+        const std::byte* at = bias + column * bias_size;
+        low = _mm512_add_ps(low, load_low(at, static_cast<__mmask16>(mask), args.bias_dtype));
+        high = _mm512_add_ps(
+            high, load_low(at + 16 * bias_size, static_cast<__mmask16>(mask >> 16), args.bias_dtype));
+      }
+      if (past_caches && mask == ~0u)
+        stream_low(low, high, c + column * size, args.c_dtype);
+      else
+        store_low(low, high, c + column * size, mask, args.c_dtype);
+    }
 }
+
+void finish_stores() { _mm_sfence(); }
 
 }  // namespace plimsoll::cpu::bf16
 

@@ -1,5 +1,6 @@
 // Head and loss in chunks of tokens. The logits of one chunk are all that is ever there; they turn into their
-// own gradient in place, while a row lies in the second-level cache.
+// own gradient in place, while a row lies in the second-level cache. Where the products round it to 16 bits,
+// it is stored as such, from the beginning of its row on.
 //
 //   for each chunk:  logits = x W^T  ->  loss, (softmax - onehot) * scale in place  ->  dw += logits^T x,  dx
 //   = logits W
@@ -83,12 +84,18 @@ int64_t workspace_bytes(const ir::OpTypes& types, int num_threads) {
       .total();
 }
 
+/// Of the gradient by the logits: what the products that read it round it to, where that is a dtype.
+ir::DType d_dtype(Precision precision) {
+  if (precision == Precision::kBf16) return ir::DType::kBf16;
+  return precision == Precision::kF16 ? ir::DType::kF16 : ir::DType::kF32;
+}
+
 struct HeadLoss {
   StoredRows x;
   TensorRef weight;
   Precision precision;
   bool transposed, grad;
-  LossRows loss;  // of all rows, but for logits and d
+  LossRows loss;  // targets and losses of all rows, logits and d of one chunk
   int64_t classes;
   float* logits;
   std::byte* dw;
@@ -110,17 +117,16 @@ void chunk_loss(const HeadLoss& h, int64_t begin, int64_t rows, ThreadPool& pool
         .precision = h.precision},
        pool, h.gemm_workspace);
   LossRows loss = h.loss;
-  loss.logits = h.logits;
   loss.targets += begin;
   loss.loss += begin;
-  loss.d = h.grad ? h.logits : nullptr;
   for_row_blocks(pool, rows, h.classes, [&](int64_t first, int64_t last) { loss_rows(loss, first, last); });
 }
 
 // dw before dx, which may lie where x does.
 void chunk_grads(HeadLoss& h, int64_t begin, int64_t rows, ThreadPool& pool) {
+  const StoredRows d{h.loss.d, h.loss.d_dtype, rows, h.classes, h.loss.d_stride};
   weight_gradient({.x = h.x.from(begin, rows),
-                   .dy = f32_rows(h.logits, rows, h.classes),
+                   .dy = d,
                    .dw = h.dw,
                    .dw_dtype = h.dw_dtype,
                    .transposed = h.transposed,
@@ -132,7 +138,7 @@ void chunk_grads(HeadLoss& h, int64_t begin, int64_t rows, ThreadPool& pool) {
   gemm({.m = rows,
         .n = h.x.cols,
         .k = h.classes,
-        .a = {h.logits, h.classes, 1},
+        .a = {d.data, d.stride, 1, d.dtype},
         .b = weight_as_b(h.weight, !h.transposed),
         .c = h.dx.row(begin),
         .c_row_stride = h.dx.stride,
@@ -177,11 +183,15 @@ void head_loss(const KernelCall& call, ThreadPool& pool) {
   std::byte* const dw_scratch = call.workspace.data() + layout.logits + layout.losses;
   h.gemm_workspace = call.workspace.subspan(static_cast<size_t>(layout.total() - layout.gemm));
   auto* losses = reinterpret_cast<float*>(call.workspace.data() + layout.logits);
-  h.loss = {.stride = h.classes,
+  const ir::DType d = d_dtype(h.precision);
+  h.loss = {.logits = h.logits,
+            .stride = h.classes,
             .classes = h.classes,
             .targets = call.inputs[2].as<const int32_t>(),
             .loss = losses,
-            .d_stride = h.classes,
+            .d = h.grad ? call.workspace.data() : nullptr,
+            .d_dtype = d,
+            .d_stride = h.classes * 32 / ir::bits(d),
             .scale = *call.inputs[3].as<const float>()};
   const TensorRef sums =
       h.grad ? summed_dw(call.outputs[2], dw.is_direct(chunks.max_rows(), h.x.rows), dw_scratch)

@@ -65,10 +65,6 @@ StoredRows stored_rows(const TensorRef& ref) {
   return {ref.data, ref.type.dtype, rows.rows, rows.cols, rows.stride};
 }
 
-StoredRows f32_rows(float* data, int64_t rows, int64_t cols) {
-  return {reinterpret_cast<std::byte*>(data), ir::DType::kF32, rows, cols, cols};
-}
-
 Precision precision_of(const ir::Attrs& attrs, ir::DType a, ir::DType b) {
   if (attrs.find("precision") != nullptr) {
     const auto precision = ops::parse_precision(attrs.str("precision"));

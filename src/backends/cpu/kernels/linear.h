@@ -19,7 +19,6 @@ struct StoredRows {
   }
 };
 StoredRows stored_rows(const TensorRef& ref);
-StoredRows f32_rows(float* data, int64_t rows, int64_t cols);
 
 /// What a product's operands are rounded to: attribute `precision`; without it as they are stored.
 Precision precision_of(const ir::Attrs& attrs, ir::DType a, ir::DType b);

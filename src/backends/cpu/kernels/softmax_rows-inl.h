@@ -9,6 +9,7 @@
 #include <cmath>
 #include <limits>
 
+#include "backends/cpu/kernels/stored-inl.h"
 #include "backends/cpu/kernels/vector_math-inl.h"
 #include "backends/cpu/kernels/vectors-inl.h"
 
@@ -52,14 +53,15 @@ HWY_INLINE float row_lse(const float* x, int64_t n) {
   return highest + std::log(sum);
 }
 
-/// d = (softmax(x) - onehot(target)) * scale; d may be x.
-HWY_INLINE void row_grad(const float* x, float lse, int32_t target, float scale, float* d, int64_t n) {
+/// d = (softmax(x) - onehot(target)) * scale in elements of `To` (stored-inl.h); d may begin where x does.
+template <class To>
+HWY_INLINE void row_grad(const float* x, float lse, int32_t target, float scale, To* d, int64_t n) {
   const V l = set(lse), s = set(scale);
   const float at_target = hn::GetLane(ExpNonPositive(F32(), hn::Sub(set(x[target]), l)));
   vectors::for_vectors(n, [=](int64_t i, auto part) HWY_ATTR {
-    vectors::store(hn::Mul(ExpNonPositive(F32(), hn::Sub(load(x + i, part), l)), s), d + i, part);
+    stored::store(hn::Mul(ExpNonPositive(F32(), hn::Sub(load(x + i, part), l)), s), d + i, part);
   });
-  d[target] = (at_target - 1.0f) * scale;
+  stored::store(set((at_target - 1.0f) * scale), d + target, Tail{1});
 }
 
 }  // namespace plimsoll::cpu::HWY_NAMESPACE::softmax

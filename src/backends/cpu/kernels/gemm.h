@@ -49,7 +49,13 @@ struct GemmArgs {
   Precision precision = Precision::kF32;
   ir::DType c_dtype = ir::DType::kF32;     ///< f32, bf16 or f16
   ir::DType bias_dtype = ir::DType::kF32;  ///< f32, bf16 or f16
+  /// C is too large for a cache to hold until it is read (kBeyondCachesBytes): kBf16 on instructions for it
+  /// writes past them. No bit depends on it.
+  bool past_caches = false;
 };
+
+/// From here on; below, what reads C next finds it in the third-level cache.
+inline constexpr int64_t kBeyondCachesBytes = 32 << 20;
 
 /// What the workspace depends on beside the shape. The dtypes of A and B and the bias are free.
 struct GemmTypes {

@@ -12,12 +12,10 @@ namespace {
 // way is worth a tenth.
 constexpr int64_t kSharedBytes = 3 << 19, kMostSharedBytes = 5 << 19, kSharedLines = 640;
 constexpr int64_t kStripBytes = 1 << 20;
-constexpr int64_t kMaxStripLines = 256, kGroupLines = 128;
+// Of short lines, half as many: more tasks, and the same passes over what is shared.
+constexpr int64_t kMaxStripLines = 256, kLongLineBytes = 1 << 10, kGroupLines = 128;
 // k that is packed together: what a low C may span in registers and scratch, and else.
 constexpr int64_t kMaxRun = 4096 / kStep, kRun = 2048 / kStep;
-// A C of at least so much does not stay in the second-level cache until it is read: written past it, it does
-// not push out what is packed there, nor is it read before it is written.
-constexpr int64_t kPastCachesBytes = 1 << 20;
 // So that none waits long for the last.
 constexpr int64_t kTasksOfAThread = 2;
 // Of an operand whose lines lie side by side.
@@ -59,9 +57,10 @@ bool is_a_private(const GemmArgs& g) {
   return a_rows != b_rows && about_the_same(g.m, g.n) ? a_rows : g.m >= g.n;
 }
 
-bool goes_past_caches(const GemmArgs& g) {
-  const int64_t size = ir::bits(g.c_dtype) / 8, row = g.c_row_stride * size;
-  return g.m * row >= kPastCachesBytes && row % 64 == 0 && reinterpret_cast<uintptr_t>(g.c) % 64 == 0;
+// Whether C's rows are cache lines that are written once.
+bool may_pass_caches(const GemmArgs& g) {
+  return in_one_run(g) && g.c_row_stride * ir::bits(g.c_dtype) / 8 % 64 == 0 &&
+         reinterpret_cast<uintptr_t>(g.c) % 64 == 0;
 }
 
 struct Rect {
@@ -76,7 +75,7 @@ class Gemm {
         kernels_(kernels),
         steps_(args.k, args.k_segment),
         plan_(plan(args, pool.num_threads())),
-        past_caches_(in_one_run(args) && goes_past_caches(args)) {
+        past_caches_(args.past_caches && may_pass_caches(args)) {
     shared_ = workspace.data();
     own_ = shared_ + shared_bytes(args.m, args.n, args.k);
     own_bytes_ = thread_bytes(args.m, args.n, args.k);
@@ -155,30 +154,26 @@ class Gemm {
     const bool from_zero = first_ == 0 && !g_.accumulate;
     const int64_t count = end_ - first_, part = even_part(count, kernels_.cached_steps, 1);
     const int64_t row_floats = div_up(r.j1 - r.j0, kPanel) * kBlockFloats;
+    // Sums that are complete at once stay in the first-level cache: one row of panels follows the other
+    // there.
+    const int64_t row_step = part >= count ? 0 : row_floats;
     for (int64_t s = 0; s < count; s += part) {
-      const bool first = s == 0, last = s + part >= count;
-      Part before{};  // written while the next one is multiplied
       float* row = sums;
-      for (int64_t i = r.i0; i < r.i1; i += kPanel, row += row_floats) {
+      for (int64_t i = r.i0; i < r.i1; i += kPanel, row += row_step) {
         const Part here{i, r.j0, std::min(kPanel, r.i1 - i), r.j1 - r.j0};
-        if (first && !from_zero) load_blocks(g_, here, row);
+        if (s == 0 && !from_zero) load_blocks(g_, here, row);
         float* block = row;
         for (int64_t j = r.j0; j < r.j1; j += kPanel, block += kBlockFloats)
           kernels_.multiply({.a = a + (i - r.i0) / kPanel * panel_bytes() + s * kPanelStepBytes,
                              .b = b + (j - r.j0) / kPanel * panel_bytes() + s * kPanelStepBytes,
                              .sums = block,
                              .steps = std::min(part, count - s),
-                             .from_zero = from_zero && first,
+                             .from_zero = from_zero && s == 0,
                              .row_tiles = here.rows > 16 ? 2 : 1,
                              .column_tiles = r.j1 - j > 16 ? 2 : 1});
-        if (last) write(before, row - row_floats), before = here;
+        if (s + part >= count) store_blocks(g_, here, end_ == steps_.count(), past_caches_, row);
       }
-      if (last) write(before, row - row_floats);
     }
-  }
-
-  void write(const Part& part, const float* sums) const {
-    if (part.rows > 0) store_blocks(g_, part, end_ == steps_.count(), past_caches_, sums);
   }
 
   const GemmArgs& g_;
@@ -207,7 +202,8 @@ Plan plan(const GemmArgs& g, int num_threads) {
                 bytes = line_bytes(p.run_steps);
   p.shared_lines = even_part(
       shared, std::max(kSharedBytes / bytes, std::min(kSharedLines, kMostSharedBytes / bytes)), kPanel);
-  const int64_t most_strip = std::clamp(kStripBytes / bytes, kPanel, kMaxStripLines) / kPanel * kPanel;
+  const int64_t most_lines = bytes < kLongLineBytes ? kMaxStripLines / 2 : kMaxStripLines;
+  const int64_t most_strip = std::clamp(kStripBytes / bytes, kPanel, most_lines) / kPanel * kPanel;
   const int64_t tasks = std::max(div_up(own, most_strip), kTasksOfAThread * num_threads);
   p.strip_lines = round_up(div_up(own, round_up(tasks, num_threads)), kPanel);
   return p;

@@ -98,6 +98,7 @@ struct HeadLoss {
   LossRows loss;  // targets and losses of all rows, logits and d of one chunk
   int64_t classes;
   float* logits;
+  int64_t logits_bytes;
   std::byte* dw;
   ir::DType dw_dtype;  // f32, or that of a direct one
   bool dw_started;
@@ -114,7 +115,8 @@ void chunk_loss(const HeadLoss& h, int64_t begin, int64_t rows, ThreadPool& pool
         .b = weight_as_b(h.weight, h.transposed),
         .c = h.logits,
         .c_row_stride = h.classes,
-        .precision = h.precision},
+        .precision = h.precision,
+        .past_caches = h.logits_bytes >= kBeyondCachesBytes},
        pool, h.gemm_workspace);
   LossRows loss = h.loss;
   loss.targets += begin;
@@ -180,6 +182,7 @@ void head_loss(const KernelCall& call, ThreadPool& pool) {
                       pool.num_threads());
   PLIMSOLL_CHECK(static_cast<int64_t>(call.workspace.size()) >= layout.total());
   h.logits = reinterpret_cast<float*>(call.workspace.data());
+  h.logits_bytes = layout.logits;
   std::byte* const dw_scratch = call.workspace.data() + layout.logits + layout.losses;
   h.gemm_workspace = call.workspace.subspan(static_cast<size_t>(layout.total() - layout.gemm));
   auto* losses = reinterpret_cast<float*>(call.workspace.data() + layout.logits);

@@ -32,7 +32,8 @@ void linear(const KernelCall& call, ThreadPool& pool) {
         .bias = bias.data,
         .precision = precision_of(call.op->attrs, x.dtype, call.inputs[1].type.dtype),
         .c_dtype = y.dtype,
-        .bias_dtype = bias.type.dtype},
+        .bias_dtype = bias.type.dtype,
+        .past_caches = y.rows * y.cols * ir::bits(y.dtype) / 8 >= kBeyondCachesBytes},
        pool, call.workspace);
 }
 
@@ -93,7 +94,8 @@ void weight_gradient(const WeightGradient& g, ThreadPool& pool, std::span<std::b
         .k_segment = g.segment,
         .accumulate = g.accumulate,
         .precision = g.precision,
-        .c_dtype = g.dw_dtype},
+        .c_dtype = g.dw_dtype,
+        .past_caches = left.cols * right.cols * ir::bits(g.dw_dtype) / 8 >= kBeyondCachesBytes},
        pool, workspace);
 }
 

@@ -18,7 +18,7 @@ namespace plimsoll::train {
 namespace {
 
 constexpr std::string_view kFormat = "plimsoll checkpoint";
-constexpr int64_t kVersion = 1;
+constexpr int64_t kVersion = 2;
 constexpr int64_t kMaxManifestBytes = int64_t{256} << 20;
 /// What the text ends with, the digits in the middle.
 constexpr std::string_view kChecksumField = "\n\"checksum\": \"", kEnd = "\"}\n";
@@ -94,7 +94,8 @@ class ManifestReader {
     if (format != kFormat) return cursor_.fail("the format is not '" + std::string(kFormat) + "'");
     if (!next_integer("version", m.version, 1)) return false;
     if (m.version != kVersion)
-      return cursor_.fail(fmt::format("version {} is not known, {} is", m.version, kVersion));
+      return cursor_.fail(fmt::format("written as version {} by another build of plimsoll, this one reads {}",
+                                      m.version, kVersion));
     for (const IntegerField& field : kIntegers)
       if (!next_integer(field.name, m.*field.value, field.least)) return false;
     uint64_t itself = 0;

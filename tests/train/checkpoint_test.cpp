@@ -91,7 +91,7 @@ TEST(CheckpointText, WhatIsWrongIsNamedEvenWithARightChecksum) {
     const char* says;
   };
   for (const Case& c :
-       {Case{"\"version\": 1", "\"version\": 2", "version 2"}, Case{"plimsoll checkpoint", "x", "format"},
+       {Case{"\"version\": 2", "\"version\": 1", "version 1"}, Case{"plimsoll checkpoint", "x", "format"},
         Case{"\"step\": 12", "\"step\": -1", "step is -1"},
         Case{"\"step\": 12", "\"step\": 99999999999999999999", "JSON"},
         Case{"\"bytes\": 80", "\"bytes\": 9223372036854775807", "behind its file"},

@@ -8,6 +8,7 @@
 #include <limits>
 #include <optional>
 
+#include "backends/cpu/kernels/isa.h"
 #include "base/check.h"
 #include "base/process.h"
 #include "planner/overhead.h"
@@ -141,7 +142,8 @@ Result<std::pair<planner::TrainingPrograms, planner::PlanReport>> plan_split(
   report.bytes_moved = programs.cost.bytes * static_cast<double>(accum) + programs.cost.update_bytes;
   report.tokens = split.micro_batch_size * accum * config.data.sequence_length;
   report.seconds_estimated =
-      planner::estimate_seconds(report.flops + report.recompute_flops, report.bytes_moved, num_threads);
+      planner::estimate_seconds(report.flops + report.recompute_flops, report.bytes_moved, num_threads,
+                                config.computes_in("bf16") && cpu::current_isa() == cpu::Isa::kAmx);
   report.micro_batch_size = split.micro_batch_size;
   report.grad_accum_steps = accum;
   report.threads = num_threads;

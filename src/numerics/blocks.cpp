@@ -20,6 +20,7 @@
 #include "numerics/convert-inl.h"
 #include "numerics/convert.h"
 #include "numerics/minifloat-inl.h"
+#include "numerics/other_codes-inl.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace plimsoll::numerics::HWY_NAMESPACE {
@@ -145,12 +146,14 @@ HWY_INLINE void quantize_nf4(const float* x, size_t n, float absmax, uint8_t* co
     // Otherwise every number is 0, infinities are the ends.
     thresholds[i] = is_plain ? rounded_down(middle * double{absmax}) : i < 7 ? -kInfinity : kMaxF32;
   }
-  to_codes(x, n, codes, [&](V v, size_t) HWY_ATTR { return nf4_code(F32(), v, thresholds); });
+  const Nf4Coder coder(thresholds);
+  to_codes(x, n, codes, [&](V v, size_t) HWY_ATTR { return coder(v); });
 }
 
 HWY_INLINE void dequantize_nf4(const uint8_t* codes, size_t n, float absmax, float* x) {
   const V s = hn::Set(F32(), absmax);
-  from_codes(codes, n, x, [=](VU32 code) HWY_ATTR { return hn::Mul(nf4_from_code(F32(), code), s); });
+  const Sixteen numbers(kNf4Values);
+  from_codes(codes, n, x, [=](VU32 code) HWY_ATTR { return hn::Mul(numbers(code), s); });
 }
 
 /// The integer nearest to 127 x / absmax, ties to even: the quotient is off by less than the distance of any
@@ -174,7 +177,7 @@ HWY_INLINE void quantize_int8(const float* x, size_t n, float absmax, uint8_t* c
   const V s = hn::Set(d, inverse), half = hn::Set(d, 0.5F), near = hn::Set(d, 0x1p-14F);
   to_codes(x, n, codes, [&](V v, size_t) HWY_ATTR {
     const V scaled = hn::Mul(v, s);
-    auto code = int8_nearest(d, scaled);
+    auto code = hn::And(int8_nearest(d, scaled), hn::Set(U32(), 0xFFU));
     const V rest = hn::Abs(hn::Sub(scaled, int8_from_code(d, code)));
     const auto close = hn::Lt(hn::Abs(hn::Sub(rest, half)), near);
     if (HWY_LIKELY(hn::AllFalse(d, close))) return code;

@@ -184,15 +184,21 @@ HWY_INLINE void store_bf16(hn::Vec<D> v, D d, uint16_t* p) {
   hn::StoreU(lower_halves(d, bf16_bits(d, v)), du16, p);
 }
 
+/// fp16 as a vector of u16.
+template <class D>
+HWY_INLINE hn::Vec<hn::Rebind<uint16_t, D>> f16_narrow(D d, hn::Vec<D> v) {
+#if HWY_TARGET <= HWY_AVX2 && !defined(HWY_DISABLE_F16C)
+  const hn::Rebind<hwy::float16_t, D> d16;
+  return hn::BitCast(hn::Rebind<uint16_t, D>(), hn::DemoteTo(d16, v));
+#else
+  return lower_halves(d, f16_bits_portable(d, v));
+#endif
+}
+
 template <class D>
 HWY_INLINE void store_f16(hn::Vec<D> v, D d, uint16_t* p) {
   const hn::Rebind<uint16_t, D> du16;
-#if HWY_TARGET <= HWY_AVX2 && !defined(HWY_DISABLE_F16C)
-  const hn::Rebind<hwy::float16_t, D> d16;
-  hn::StoreU(hn::BitCast(du16, hn::DemoteTo(d16, v)), du16, p);
-#else
-  hn::StoreU(lower_halves(d, f16_bits_portable(d, v)), du16, p);
-#endif
+  hn::StoreU(f16_narrow(d, v), du16, p);
 }
 
 // Fewer than all lanes (n at most HWY_LANES(float)), by way of a buffer: AVX2 masks no 16-bit lanes. load and

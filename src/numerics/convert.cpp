@@ -1,6 +1,7 @@
-// Arrays in vectors. Each format is a functor from lanes of f32 to codes; one loop takes them all, in chunks
-// whose random words and 4-bit codes fit the first-level cache. What is written beyond the last-level cache's
-// size goes past it, as memcpy does it: otherwise every line would be read before it is written.
+// Arrays in vectors. Each format is a functor from lanes of f32 to codes; one loop takes them all, as many
+// vectors at a time as give one of codes. Random words are drawn in chunks that fit the first-level cache.
+// What is written beyond the last-level cache's size goes past it, as memcpy does it: otherwise every line
+// would be read before it is written.
 #include "numerics/convert.h"
 
 #include "numerics/targets.h"
@@ -17,6 +18,8 @@
 #include "hwy/cache_control.h"
 #include "numerics/convert-inl.h"
 #include "numerics/minifloat-inl.h"
+#include "numerics/narrow-inl.h"
+#include "numerics/other_codes-inl.h"
 #include "numerics/philox-inl.h"
 #include "numerics/pieces.h"
 
@@ -30,71 +33,59 @@ using V = hn::Vec<F32>;
 constexpr size_t kLanes = HWY_LANES(float);
 constexpr size_t kChunk = 1024;
 
-// ---- codes in memory, `Stored` wide
+// ---- whole vectors of codes, `Stored` wide
 
-template <class Stored>
-HWY_INLINE auto narrowed(VU32 code) {
-  if constexpr (sizeof(Stored) == 4)
-    return code;
-  else
-    return hn::DemoteTo(hn::Rebind<Stored, F32>(), hn::BitCast(hn::RebindToSigned<F32>(), code));
+/// Codes of kJoined vectors from x on; f(v, word) gives those of one.
+template <class Stored, bool kStream, class F>
+HWY_INLINE void encode_joined(const float* x, std::byte* to, const uint32_t* words, F f) {
+  constexpr size_t kLine = HWY_MAX(1, 64 / (kLanes * sizeof(float)));  // vectors of a cache line
+  decltype(f(V(), VU32())) codes[kJoined<Stored>];
+  for (size_t k = 0; k < kJoined<Stored>; ++k) {
+    if (kStream && k % kLine == 0) read_ahead(x + k * kLanes);
+    const VU32 word = words != nullptr ? hn::LoadU(U32(), words + k * kLanes) : hn::Zero(U32());
+    codes[k] = f(hn::LoadU(F32(), x + k * kLanes), word);
+  }
+  store_codes<Stored, kStream>(codes, to);
 }
 
-template <class Stored>
-HWY_INLINE VU32 load_codes(const std::byte* p) {
-  const hn::Rebind<Stored, F32> d;
-  const auto codes = hn::LoadU(d, reinterpret_cast<const Stored*>(p));
-  if constexpr (sizeof(Stored) == 4)
-    return codes;
-  else
-    return hn::PromoteTo(U32(), codes);
-}
-
-/// What encodes n numbers: f(v, word) gives codes, words are 0 where rounding is to nearest.
+/// What encodes n numbers; words are none where rounding is to nearest.
 template <class Stored, bool kStream, class F>
 HWY_INLINE void encode_vectors(const float* x, size_t n, std::byte* to, const uint32_t* words, F f) {
-  const hn::Rebind<Stored, F32> d;
+  constexpr size_t kStep = kJoined<Stored> * kLanes, kBits = kStoredBits<Stored>;
   size_t i = 0;
-  for (; i + kLanes <= n; i += kLanes) {
-    const VU32 word = words != nullptr ? hn::LoadU(U32(), words + i) : hn::Zero(U32());
-    const auto codes = narrowed<Stored>(f(hn::LoadU(F32(), x + i), word));
-    auto* at = reinterpret_cast<Stored*>(to) + i;
-    if constexpr (kStream)
-      hn::Stream(codes, d, at);
-    else
-      hn::StoreU(codes, d, at);
-  }
+  for (; i + kStep <= n; i += kStep)
+    encode_joined<Stored, kStream>(x + i, to + i * kBits / 8, words == nullptr ? nullptr : words + i, f);
   if (i == n) return;
-  HWY_ALIGN float rest[kLanes] = {};
-  HWY_ALIGN uint32_t rest_words[kLanes] = {};
-  HWY_ALIGN Stored codes[kLanes];
+  HWY_ALIGN float rest[kStep] = {};
+  HWY_ALIGN uint32_t rest_words[kStep] = {};
+  HWY_ALIGN std::byte codes[kStep * kBits / 8];
   std::memcpy(rest, x + i, (n - i) * sizeof(float));
   if (words != nullptr) std::memcpy(rest_words, words + i, (n - i) * sizeof(uint32_t));
-  hn::Store(narrowed<Stored>(f(hn::Load(F32(), rest), hn::Load(U32(), rest_words))), d, codes);
-  std::memcpy(to + i * sizeof(Stored), codes, (n - i) * sizeof(Stored));
+  encode_joined<Stored, false>(rest, codes, words == nullptr ? nullptr : rest_words, f);
+  if (kBits == 4 && n % 2 != 0) codes[(n - i) / 2] &= std::byte{0xF};
+  std::memcpy(to + i * kBits / 8, codes, ((n - i) * kBits + 7) / 8);
 }
 
 template <class Stored, bool kStream, class F>
 HWY_INLINE void decode_vectors(const std::byte* from, size_t n, float* x, F f) {
+  constexpr size_t kBits = kStoredBits<Stored>;
   size_t i = 0;
   for (; i + kLanes <= n; i += kLanes) {
-    const V numbers = f(load_codes<Stored>(from + i * sizeof(Stored)));
+    const V numbers = f(load_codes<Stored>(from, i));
     if constexpr (kStream)
       hn::Stream(numbers, F32(), x + i);
     else
       hn::StoreU(numbers, F32(), x + i);
   }
   if (i == n) return;
-  HWY_ALIGN std::byte rest[kLanes * sizeof(Stored)] = {};
+  HWY_ALIGN std::byte rest[kLanes * sizeof(uint32_t)] = {};
   HWY_ALIGN float values[kLanes];
-  std::memcpy(rest, from + i * sizeof(Stored), (n - i) * sizeof(Stored));
-  hn::Store(f(load_codes<Stored>(rest)), F32(), values);
+  std::memcpy(rest, from + i * kBits / 8, ((n - i) * kBits + 7) / 8);
+  hn::Store(f(load_codes<Stored>(rest, 0)), F32(), values);
   std::memcpy(x + i, values, (n - i) * sizeof(float));
 }
 
 // ---- a format's functor, handed to `run` with a number of the type that its codes are stored in
-
-struct Nibble {};  // two in a byte
 
 template <class S, class Stored, class Run>
 HWY_INLINE void with_mini_encoder(Stored stored, const EncodeOptions& o, Run run) {
@@ -112,15 +103,28 @@ HWY_INLINE void with_mini_encoder(Stored stored, const EncodeOptions& o, Run run
     });
 }
 
+/// Of at most a byte.
+template <class S, class Stored, class Run>
+HWY_INLINE void with_small_encoder(Stored stored, const EncodeOptions& o, Run run) {
+  const F32 d;
+  if (o.rounding == Rounding::kStochastic) return with_mini_encoder<S>(stored, o, run);
+  if (o.saturate) return run(stored, [=](V v, VU32) HWY_ATTR { return nearest_code<S, true>(d, v); });
+  run(stored, [=](V v, VU32) HWY_ATTR { return nearest_code<S, false>(d, v); });
+}
+
 template <class Run>
 HWY_INLINE void with_e8m0_encoder(const EncodeOptions& o, Run run) {
   const F32 d;
-  const bool saturate = o.saturate, stochastic = o.rounding == Rounding::kStochastic;
-  run(uint8_t{}, [=](V v, VU32 word) HWY_ATTR {
-    const auto place = e8m0_place(d, v);
-    const auto up = stochastic ? carry_of(U32(), place.fraction, word) : hn::ShiftRight<31>(place.fraction);
-    return e8m0_finish(d, v, place.code, up, saturate);
-  });
+  const bool saturate = o.saturate;
+  if (o.rounding == Rounding::kStochastic)
+    run(uint8_t{}, [=](V v, VU32 word) HWY_ATTR {
+      const auto place = e8m0_place(d, v);
+      return e8m0_finish(d, v, place.code, carry_of(U32(), place.fraction, word), saturate);
+    });
+  else if (saturate)
+    run(uint8_t{}, [=](V v, VU32) HWY_ATTR { return e8m0_nearest<true>(d, v); });
+  else
+    run(uint8_t{}, [=](V v, VU32) HWY_ATTR { return e8m0_nearest<false>(d, v); });
 }
 
 template <class Run>
@@ -154,20 +158,20 @@ HWY_INLINE void with_encoder(Format format, const EncodeOptions& o, Run run) {
       return run(uint32_t{}, [=](V v, VU32) HWY_ATTR { return hn::BitCast(U32(), round_tf32(d, v)); });
     case Format::kFp16:
       if (!plain) return with_mini_encoder<MiniF16>(uint16_t{}, o, run);
-      return run(uint16_t{}, [=](V v, VU32) HWY_ATTR { return f16_bits(d, v); });
+      return run(uint16_t{}, [=](V v, VU32) HWY_ATTR { return f16_narrow(d, v); });
     case Format::kBf16:
       if (!plain) return with_mini_encoder<MiniBf16>(uint16_t{}, o, run);
       return run(uint16_t{}, [=](V v, VU32) HWY_ATTR { return bf16_bits(d, v); });
     case Format::kE4m3:
-      return with_mini_encoder<MiniE4m3>(uint8_t{}, o, run);
+      return with_small_encoder<MiniE4m3>(uint8_t{}, o, run);
     case Format::kE5m2:
-      return with_mini_encoder<MiniE5m2>(uint8_t{}, o, run);
+      return with_small_encoder<MiniE5m2>(uint8_t{}, o, run);
     case Format::kE8m0:
       return with_e8m0_encoder(o, run);
     case Format::kE2m1:
-      return with_mini_encoder<MiniE2m1>(Nibble{}, o, run);
+      return with_small_encoder<MiniE2m1>(Nibble{}, o, run);
     case Format::kNf4:
-      return run(Nibble{}, [=](V v, VU32) HWY_ATTR { return nf4_code(d, v, kThresholds.value); });
+      return run(Nibble{}, [coder = Nf4Coder(kThresholds.value)](V v, VU32) HWY_ATTR { return coder(v); });
     case Format::kInt8:
       return with_int8_encoder(o, run);
     case Format::kFp32:
@@ -190,9 +194,9 @@ HWY_INLINE void with_decoder(Format format, Run run) {
     case Format::kE8m0:
       return run(uint8_t{}, [=](VU32 code) HWY_ATTR { return e8m0_from_code(d, code); });
     case Format::kE2m1:
-      return run(Nibble{}, [=](VU32 code) HWY_ATTR { return from_code<MiniE2m1>(d, code); });
+      return run(Nibble{}, [numbers = Sixteen(kE2m1Values)](VU32 code) HWY_ATTR { return numbers(code); });
     case Format::kNf4:
-      return run(Nibble{}, [=](VU32 code) HWY_ATTR { return nf4_from_code(d, code); });
+      return run(Nibble{}, [numbers = Sixteen(kNf4Values)](VU32 code) HWY_ATTR { return numbers(code); });
     case Format::kInt8:
       return run(uint8_t{}, [=](VU32 code) HWY_ATTR { return int8_from_code(d, code); });
     case Format::kTf32:
@@ -201,7 +205,7 @@ HWY_INLINE void with_decoder(Format format, Run run) {
   }
 }
 
-// ---- chunks; 4-bit codes are a byte each on the way
+// ---- chunks, for the random words
 
 template <class Stored, bool kStream, class F>
 HWY_INLINE void encode_chunks(const float* x, size_t n, std::byte* to, const EncodeOptions& o, uint64_t first,
@@ -211,38 +215,15 @@ HWY_INLINE void encode_chunks(const float* x, size_t n, std::byte* to, const Enc
   for (size_t i = 0; i < n; i += kChunk) {
     const size_t count = std::min(kChunk, n - i);
     const uint32_t* words = words_of(o.random, first + i, count, buffer);
-    encode_vectors<Stored, kStream>(x + i, count, to + i * sizeof(Stored), words, f);
+    encode_vectors<Stored, kStream>(x + i, count, to + i * kStoredBits<Stored> / 8, words, f);
   }
 }
 
-template <class F>
-HWY_INLINE void encode_nibbles(const float* x, size_t n, std::byte* to, const EncodeOptions& o,
-                               uint64_t first, F f) {
-  HWY_ALIGN uint8_t codes[kChunk];
-  for (size_t i = 0; i < n; i += kChunk) {
-    const size_t count = std::min(kChunk, n - i);
-    encode_chunks<uint8_t, false>(x + i, count, reinterpret_cast<std::byte*>(codes), o, first + i, f);
-    pack_nibbles(codes, count, reinterpret_cast<uint8_t*>(to) + i / 2);
-  }
-}
-
-template <class F>
-HWY_INLINE void decode_nibbles(const std::byte* from, size_t n, float* x, F f) {
-  HWY_ALIGN uint8_t codes[kChunk];
-  for (size_t i = 0; i < n; i += kChunk) {
-    const size_t count = std::min(kChunk, n - i);
-    unpack_nibbles(reinterpret_cast<const uint8_t*>(from) + i / 2, count, codes);
-    decode_vectors<uint8_t, false>(reinterpret_cast<const std::byte*>(codes), count, x + i, f);
-  }
-}
-
-/// Elements until `to` is aligned for streaming, n where it never is.
-template <class Stored>
-size_t unaligned_elements(const std::byte* to, size_t n) {
-  constexpr size_t kAlign = kLanes * sizeof(Stored);
-  const size_t over = reinterpret_cast<uintptr_t>(to) % kAlign;
-  if (over % sizeof(Stored) != 0) return n;
-  return over == 0 ? 0 : std::min(n, (kAlign - over) / sizeof(Stored));
+/// Elements of `bits` bits until `to` is aligned for streaming, n where it never is.
+size_t unaligned_elements(const std::byte* to, size_t bits, size_t n) {
+  constexpr size_t kAlign = kLanes * sizeof(float);
+  const size_t missing = 8 * ((kAlign - reinterpret_cast<uintptr_t>(to) % kAlign) % kAlign);
+  return missing % bits != 0 ? n : std::min(n, missing / bits);
 }
 
 // Elements `first` to `first` + n of the array.
@@ -250,27 +231,21 @@ void encode_piece(Format format, const float* x, int64_t count, std::byte* to, c
                   uint64_t first, bool stream) {
   const auto n = static_cast<size_t>(count);
   with_encoder(format, o, [=, &o]<class Stored>(Stored, auto f) HWY_ATTR {
-    if constexpr (std::is_same_v<Stored, Nibble>) {
-      encode_nibbles(x, n, to, o, first, f);
-    } else {
-      const size_t head = stream ? unaligned_elements<Stored>(to, n) : n;
-      encode_chunks<Stored, false>(x, head, to, o, first, f);
-      encode_chunks<Stored, true>(x + head, n - head, to + head * sizeof(Stored), o, first + head, f);
-    }
+    constexpr size_t kBits = kStoredBits<Stored>;
+    const size_t head = stream ? unaligned_elements(to, kBits, n) : n;
+    encode_chunks<Stored, false>(x, head, to, o, first, f);
+    encode_chunks<Stored, true>(x + head, n - head, to + head * kBits / 8, o, first + head, f);
   });
   if (stream) hwy::FlushStream();
 }
 
 void decode_piece(Format format, const std::byte* from, int64_t count, float* x, bool stream) {
   const auto n = static_cast<size_t>(count);
-  const size_t head = stream ? unaligned_elements<float>(reinterpret_cast<const std::byte*>(x), n) : n;
+  const size_t head = stream ? unaligned_elements(reinterpret_cast<const std::byte*>(x), 32, n) : n;
   with_decoder(format, [=]<class Stored>(Stored, auto f) HWY_ATTR {
-    if constexpr (std::is_same_v<Stored, Nibble>) {
-      decode_nibbles(from, n, x, f);
-    } else {
-      decode_vectors<Stored, false>(from, head, x, f);
-      decode_vectors<Stored, true>(from + head * sizeof(Stored), n - head, x + head, f);
-    }
+    if (kStoredBits<Stored> == 4 && head % 2 != 0) return decode_vectors<Stored, false>(from, n, x, f);
+    decode_vectors<Stored, false>(from, head, x, f);
+    decode_vectors<Stored, true>(from + head * kStoredBits<Stored> / 8, n - head, x + head, f);
   });
   if (stream) hwy::FlushStream();
 }

@@ -1,5 +1,6 @@
 // Rounding to any small binary format and back, in vectors of f32: one rule for fp16, bf16, tf32, E4M3, E5M2
-// and E2M1, given the widths of exponent and mantissa; E8M0, NF4 and int8 have rules of their own.
+// and E2M1, given the widths of exponent and mantissa; E8M0, NF4 and int8 have rules of their own
+// (other_codes-inl.h).
 //
 // Codes are u32 lanes. A magnitude's code is exponent and mantissa side by side, so that rounding up carries
 // from one into the other, and what is too large is simply beyond the largest finite code:
@@ -140,6 +141,54 @@ HWY_INLINE BitsOf<D> finish_code(D d, hn::Vec<D> v, BitsOf<D> code, uint32_t cap
   return hn::Or(sign, hn::IfThenElse(is_nan, nan, code));
 }
 
+/// f32's bits of the number that a magnitude's code would be, were there no infinity and no NaN.
+template <class S>
+constexpr uint32_t cap_bits(uint32_t code) {
+  return (code + S::kMove) << S::kShift;
+}
+
+/// The code of v to nearest even, whole, of a format of at most a byte: what finish_code makes of
+/// round_nearest, in half the operations. It stands in the lower byte; above that stands anything.
+///
+/// With |v| = c below 2^(e+1), and e at least the format's least exponent, c + 2^(e + 23 - M) has the
+/// format's step as its last bit, so the addition rounds. Its bits are e + 150 - M above 23 bits of mantissa,
+/// which hold the number of steps m, at most 2^(M + 1); m + 2^M (e - least) is the code. With k steps more in
+/// what is added, the sum of mantissa and exponent << M is the code modulo 256. k is even, which keeps ties
+/// to even.
+template <class S, bool kSaturate, class D>
+HWY_INLINE BitsOf<D> nearest_code(D d, hn::Vec<D> v) {
+  static_assert(S::kExponentBits + S::kMantissaBits < 8);
+  const UnsignedOf<D> du;
+  const hn::RebindToSigned<D> di;
+  constexpr int kLeast = 1 - S::kBias;
+  constexpr uint32_t kField = 127 + S::kShift + kLeast;
+  constexpr uint32_t kSteps = (0U - (kField << S::kMantissaBits)) & 0xFFU;
+  static_assert(kSteps % 2 == 0);
+  constexpr uint32_t kFactor = static_cast<uint32_t>(127 + S::kShift) << 23 | kSteps;
+  constexpr uint32_t kCap = cap_bits<S>(kSaturate ? S::kMax : S::kOverflow);
+  const auto exponents = hn::Set(du, 0x7F800000U);
+  const auto min = [=](auto a, uint32_t b) HWY_ATTR {
+    return hn::BitCast(du, hn::Min(hn::BitCast(di, a), hn::Set(di, static_cast<int32_t>(b))));
+  };
+  const auto max = [=](auto a, uint32_t b) HWY_ATTR {
+    return hn::BitCast(du, hn::Max(hn::BitCast(di, a), hn::Set(di, static_cast<int32_t>(b))));
+  };
+  const auto a = magnitude_bits(d, v);
+  const auto capped = min(a, kCap);
+  const auto power = max(hn::And(capped, exponents), static_cast<uint32_t>(127 + kLeast) << 23);
+  const auto factor = hn::BitCast(d, hn::Set(du, kFactor));
+  const auto sum = hn::BitCast(du, hn::MulAdd(hn::BitCast(d, power), factor, hn::BitCast(d, capped)));
+  auto code = hn::Add(sum, hn::ShiftRight<S::kShift>(sum));
+  auto signs = hn::BitCast(du, v);
+  // A NaN was capped like infinity.
+  if constexpr (!S::kHasNan)
+    signs = hn::IfThenZeroElse(less(d, exponents, a), signs);
+  else if constexpr (kSaturate || S::kOverflow != S::kNan)
+    code = hn::IfThenElse(less(d, exponents, a), hn::Set(du, S::kNan), code);
+  constexpr int kSignAt = S::kExponentBits + S::kMantissaBits;
+  return hn::OrAnd(code, hn::ShiftRight<31 - kSignAt>(signs), hn::Set(du, 1U << kSignAt));
+}
+
 /// The number of a code.
 template <class S, class D>
 HWY_INLINE hn::Vec<D> from_code(D d, BitsOf<D> code) {
@@ -161,134 +210,6 @@ HWY_INLINE hn::Vec<D> from_code(D d, BitsOf<D> code) {
     bits = hn::IfThenElse(less(d, largest, magnitude), hn::Set(du, 0x7FC00000U), bits);
   }
   return hn::BitCast(d, hn::Or(bits, sign));
-}
-
-// ---- E8M0: the exponent alone
-
-/// Where |v| stands between 2^(code - 127) and the next power, as a fraction of 2^32 beside the lower code.
-template <class D>
-struct E8m0Place {
-  BitsOf<D> code, fraction;
-};
-template <class D>
-HWY_INLINE E8m0Place<D> e8m0_place(D d, hn::Vec<D> v) {
-  const UnsignedOf<D> du;
-  const auto a = magnitude_bits(d, v);
-  // f32's subnormals: from 2^-127 = 0x00400000 to 2^-126, and what is below counts as 2^-127.
-  const auto least = hn::Set(du, 0x00400000U);
-  const auto above = hn::IfThenZeroElse(less(d, a, least), hn::Sub(a, least));
-  const auto is_subnormal = less(d, a, hn::Set(du, 0x00800000U));
-  return {hn::ShiftRight<23>(a), hn::IfThenElse(is_subnormal, hn::ShiftLeft<10>(above), hn::ShiftLeft<9>(a))};
-}
-
-/// `up` is 0 or 1 a lane.
-template <class D>
-HWY_INLINE BitsOf<D> e8m0_finish(D d, hn::Vec<D> v, BitsOf<D> code, BitsOf<D> up, bool saturate) {
-  const UnsignedOf<D> du;
-  const auto nan = hn::Set(du, 255U), infinity = hn::Set(du, 0x7F800000U);
-  const auto a = magnitude_bits(d, v);
-  const auto rounded = hn::IfThenElse(less(d, a, infinity), hn::Add(code, up), nan);
-  if (!saturate) return rounded;
-  const auto is_beyond = hn::And(hn::Eq(rounded, nan), hn::Not(less(d, infinity, a)));
-  return hn::IfThenElse(is_beyond, hn::Set(du, 254U), rounded);
-}
-
-template <class D>
-HWY_INLINE hn::Vec<D> e8m0_from_code(D d, BitsOf<D> code) {
-  const UnsignedOf<D> du;
-  auto bits = hn::ShiftLeft<23>(code);
-  bits = hn::IfThenElse(hn::Eq(code, hn::Zero(du)), hn::Set(du, 0x00400000U), bits);
-  return hn::BitCast(d, hn::IfThenElse(hn::Eq(code, hn::Set(du, 255U)), hn::Set(du, 0x7FC00000U), bits));
-}
-
-// ---- NF4: the number of thresholds below v; those of [-1, 1] stand half way between neighbours
-
-template <class D>
-HWY_INLINE BitsOf<D> nf4_code(D d, hn::Vec<D> v, const float* thresholds) {
-  const UnsignedOf<D> du;
-  const auto one = hn::Set(du, 1U);
-  auto code = hn::Zero(du);
-  for (int i = 0; i < 15; ++i) {
-    const auto above = hn::RebindMask(du, hn::Gt(v, hn::Set(d, thresholds[i])));
-    code = hn::Add(code, hn::IfThenElseZero(above, one));
-  }
-  return hn::IfThenElse(hn::RebindMask(du, hn::IsNaN(v)), hn::Set(du, 7U), code);  // 7 is 0
-}
-
-template <class D>
-HWY_INLINE hn::Vec<D> nf4_from_code(D d, BitsOf<D> code) {
-  const hn::RebindToSigned<D> di;
-  return hn::GatherIndex(d, kNf4Values, hn::BitCast(di, code));
-}
-
-// ---- int8: two's complement in the lower byte
-
-template <class D>
-HWY_INLINE BitsOf<D> int8_signed(D d, hn::Vec<D> v, BitsOf<D> magnitude) {
-  const UnsignedOf<D> du;
-  const auto is_negative = hn::RebindMask(du, hn::Lt(v, hn::Zero(d)));
-  const auto code = hn::IfThenElse(is_negative, hn::Sub(hn::Zero(du), magnitude), magnitude);
-  const auto kept = hn::IfThenElse(hn::RebindMask(du, hn::IsNaN(v)), hn::Zero(du), code);
-  return hn::And(kept, hn::Set(du, 0xFFU));
-}
-
-template <class D>
-HWY_INLINE BitsOf<D> int8_nearest(D d, hn::Vec<D> v) {
-  const UnsignedOf<D> du;
-  const auto anchor = hn::Set(d, 0x1p23f);
-  const auto capped = hn::Min(hn::Abs(v), hn::Set(d, 127.0f));
-  return int8_signed(d, v, hn::Sub(hn::BitCast(du, hn::Add(capped, anchor)), hn::BitCast(du, anchor)));
-}
-
-template <class D>
-HWY_INLINE BitsOf<D> int8_stochastic(D d, hn::Vec<D> v, BitsOf<D> word) {
-  const UnsignedOf<D> du;
-  const hn::RebindToSigned<D> di;
-  const auto a = magnitude_bits(d, hn::Min(hn::Abs(v), hn::Set(d, 127.0f)));
-  const auto field = hn::ShiftRight<23>(a);
-  const auto is_subnormal = hn::Eq(field, hn::Zero(du));
-  const auto implicit = hn::IfThenZeroElse(is_subnormal, hn::Set(du, 1U << 23));
-  const auto significand = hn::Or(hn::And(a, hn::Set(du, 0x7FFFFFU)), implicit);
-  const auto cut = hn::Max(hn::Sub(hn::Set(di, 150), hn::BitCast(di, field)), hn::Set(di, 1));
-  return int8_signed(d, v, cut_stochastically(d, significand, hn::BitCast(du, cut), word));
-}
-
-template <class D>
-HWY_INLINE hn::Vec<D> int8_from_code(D d, BitsOf<D> code) {
-  const hn::RebindToSigned<D> di;
-  return hn::ConvertTo(d, hn::ShiftRight<24>(hn::ShiftLeft<24>(hn::BitCast(di, code))));
-}
-
-// ---- half bytes: the even index in the lower half; 16 codes at once, the shortest block
-
-HWY_INLINE void pack_nibbles(const uint8_t* codes, size_t n, uint8_t* to) {
-  size_t i = 0;
-#if HWY_TARGET != HWY_SCALAR
-  const hn::FixedTag<uint16_t, 8> d;
-  const hn::FixedTag<uint8_t, 8> d8;
-  for (; i + 16 <= n; i += 16) {
-    const auto pairs = hn::LoadU(d, reinterpret_cast<const uint16_t*>(codes + i));
-    const auto joined = hn::Or(hn::And(pairs, hn::Set(d, uint16_t{0xF})),
-                               hn::And(hn::ShiftRight<4>(pairs), hn::Set(d, uint16_t{0xF0})));
-    hn::StoreU(hn::DemoteTo(d8, hn::BitCast(hn::RebindToSigned<decltype(d)>(), joined)), d8, to + i / 2);
-  }
-#endif
-  for (; i + 1 < n; i += 2) to[i / 2] = static_cast<uint8_t>(codes[i] | codes[i + 1] << 4);
-  if (i < n) to[i / 2] = codes[i];
-}
-
-HWY_INLINE void unpack_nibbles(const uint8_t* from, size_t n, uint8_t* codes) {
-  size_t i = 0;
-#if HWY_TARGET != HWY_SCALAR
-  const hn::FixedTag<uint16_t, 8> d;
-  const hn::FixedTag<uint8_t, 8> d8;
-  for (; i + 16 <= n; i += 16) {
-    const auto bytes = hn::PromoteTo(d, hn::LoadU(d8, from + i / 2));
-    const auto apart = hn::And(hn::Or(bytes, hn::ShiftLeft<4>(bytes)), hn::Set(d, uint16_t{0x0F0F}));
-    hn::StoreU(apart, d, reinterpret_cast<uint16_t*>(codes + i));
-  }
-#endif
-  for (; i < n; ++i) codes[i] = static_cast<uint8_t>(from[i / 2] >> (i % 2 * 4) & 15);
 }
 
 }  // namespace plimsoll::numerics::HWY_NAMESPACE

@@ -83,6 +83,18 @@ void quantize_in_turn(benchmark::State& state, Scheme scheme, size_t n) {
   });
 }
 
+void dequantize_in_turn(benchmark::State& state, Scheme scheme, size_t n) {
+  Arrays a(n);
+  const int64_t cols = 1024, rows = static_cast<int64_t>(n) / cols;
+  const auto codes = std::span(a.codes).first(static_cast<size_t>(rows * code_row_bytes(scheme, cols)));
+  const auto scales = std::span(a.scales).first(
+      static_cast<size_t>(scale_rows(scheme, rows) * scale_cols(scheme, cols) * scale_bytes(scheme)));
+  const auto tensor = tensor_scale(scheme, info(scheme).has_tensor_scale ? largest_magnitude(a.x) : 0);
+  quantize(scheme, tensor, a.x, rows, cols, codes, scales);
+  in_turn(state, a, static_cast<double>(4 * n + codes.size() + scales.size()),
+          [&] { dequantize(scheme, tensor, codes, scales, rows, cols, a.y); });
+}
+
 void add(const std::string& name, const auto& body) {
   for (const auto& [size, n] : {std::pair{"large", kLarge}, std::pair{"small", kSmall}})
     benchmark::RegisterBenchmark(("convert/" + name + "/" + size).c_str(),
@@ -106,9 +118,12 @@ const bool kRegistered = [] {
       });
   }
   for (const SchemeInfo& s : schemes())
-    if (s.block_rows > 0)
+    if (s.block_rows > 0) {
       add(std::string(s.name) + "/quantize",
           [scheme = s.scheme](benchmark::State& state, size_t n) { quantize_in_turn(state, scheme, n); });
+      add(std::string(s.name) + "/dequantize",
+          [scheme = s.scheme](benchmark::State& state, size_t n) { dequantize_in_turn(state, scheme, n); });
+    }
   return true;
 }();
 

@@ -1,5 +1,6 @@
-// Rounding in blocks. All of a matrix is one call into the instruction set at hand, because blocks are short;
-// each scheme says how a block's scale comes about and how a run of numbers becomes codes.
+// Rounding in blocks. All of a matrix is one call into the instruction set at hand, because blocks are short.
+// It goes by panels: a block's rows, some columns. First the largest magnitude of each block of the panel,
+// then their scales, side by side, then the panel's rows to codes while the cache still holds them.
 #include "numerics/blocks.h"
 
 #include "numerics/targets.h"
@@ -17,200 +18,32 @@
 #include <utility>
 
 #include "base/check.h"
+#include "hwy/cache_control.h"
+#include "numerics/block_runs-inl.h"
 #include "numerics/convert-inl.h"
 #include "numerics/convert.h"
 #include "numerics/minifloat-inl.h"
 #include "numerics/other_codes-inl.h"
+#include "numerics/vectors-inl.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace plimsoll::numerics::HWY_NAMESPACE {
 namespace {
 
 namespace hn = hwy::HWY_NAMESPACE;
-using F32 = hn::ScalableTag<float>;
-using U32 = hn::ScalableTag<uint32_t>;
-using V = hn::Vec<F32>;
-using VU32 = hn::Vec<U32>;
-constexpr size_t kLanes = HWY_LANES(float);
-constexpr size_t kLongestNibbleBlock = 64;
 constexpr float kMaxF32 = std::numeric_limits<float>::max();
-
-HWY_INLINE V load_n(const float* x, size_t n) {
-  if (n >= kLanes) return hn::LoadU(F32(), x);
-  HWY_ALIGN float rest[kLanes] = {};
-  std::memcpy(rest, x, n * sizeof(float));
-  return hn::Load(F32(), rest);
-}
-
-HWY_INLINE void store_n(V v, float* x, size_t n) {
-  if (n >= kLanes) return hn::StoreU(v, F32(), x);
-  HWY_ALIGN float rest[kLanes];
-  hn::Store(v, F32(), rest);
-  std::memcpy(x, rest, n * sizeof(float));
-}
-
-/// f(v, i) gives the codes of the lanes from i on; zeros stand beyond the end.
-template <class Stored, class F>
-HWY_INLINE void to_codes(const float* x, size_t n, Stored* codes, F f) {
-  const hn::Rebind<Stored, F32> d;
-  const hn::RebindToSigned<F32> di;
-  for (size_t i = 0; i < n; i += kLanes) {
-    const auto stored = hn::DemoteTo(d, hn::BitCast(di, f(load_n(x + i, n - i), i)));
-    if (n - i >= kLanes) {
-      hn::StoreU(stored, d, codes + i);
-    } else {
-      HWY_ALIGN Stored rest[kLanes];
-      hn::Store(stored, d, rest);
-      std::memcpy(codes + i, rest, (n - i) * sizeof(Stored));
-    }
-  }
-}
-
-template <class F>
-HWY_INLINE void from_codes(const uint8_t* codes, size_t n, float* x, F f) {
-  const hn::Rebind<uint8_t, F32> d;
-  for (size_t i = 0; i < n; i += kLanes) {
-    if (n - i >= kLanes) {
-      hn::StoreU(f(hn::PromoteTo(U32(), hn::LoadU(d, codes + i))), F32(), x + i);
-    } else {
-      HWY_ALIGN uint8_t rest[kLanes] = {};
-      std::memcpy(rest, codes + i, n - i);
-      store_n(f(hn::PromoteTo(U32(), hn::Load(d, rest))), x + i, n - i);
-    }
-  }
-}
-
-// Magnitudes as integers have the order of the numbers; a NaN's counts as 0.
-HWY_INLINE VU32 magnitudes_of_numbers(V v) {
-  const auto a = magnitude_bits(F32(), v);
-  return hn::IfThenElseZero(hn::Not(less(F32(), hn::Set(U32(), 0x7F800000U), a)), a);
-}
+constexpr int64_t kPanelCols = 1024;  // with 128 rows half a mebibyte
+constexpr size_t kMostBlocks = kPanelCols / 16;
+/// From this size on matrices are read ahead, and results written past the caches.
+constexpr int64_t kLargeBytes = int64_t{8} << 20;
 
 float largest_of(const float* x, int64_t count) {
-  const hn::RebindToSigned<F32> di;
   const auto n = static_cast<size_t>(count);
-  auto m0 = hn::Zero(di), m1 = hn::Zero(di);
-  size_t i = 0;
-  for (; i + 2 * kLanes <= n; i += 2 * kLanes) {
-    m0 = hn::Max(m0, hn::BitCast(di, magnitudes_of_numbers(hn::LoadU(F32(), x + i))));
-    m1 = hn::Max(m1, hn::BitCast(di, magnitudes_of_numbers(hn::LoadU(F32(), x + i + kLanes))));
-  }
-  for (; i < n; i += kLanes) m0 = hn::Max(m0, hn::BitCast(di, magnitudes_of_numbers(load_n(x + i, n - i))));
-  return std::bit_cast<float>(hn::GetLane(hn::MaxOfLanes(di, hn::Max(m0, m1))));
+  const uint32_t bits = largest_bits(x, n, count >= kLargeBytes / 4);
+  return std::bit_cast<float>(bits <= 0x7F800000U ? bits : largest_number_bits(x, n));
 }
 
-// ---- runs of numbers with one scale
-
-/// Codes of x * scale; what saturates by more than rounding is counted.
-template <class S>
-HWY_INLINE int64_t quantize_run(const float* x, size_t n, float scale, uint8_t* codes) {
-  const F32 d;
-  const V s = hn::Set(d, scale);
-  const auto infinity = hn::Set(U32(), 0x7F800000U);
-  size_t clipped = 0;
-  to_codes(x, n, codes, [&](V v, size_t) HWY_ATTR {
-    const V scaled = hn::Mul(v, s);
-    const auto code = round_nearest<S>(d, scaled);
-    const auto beyond =
-        hn::And(less(d, hn::Set(U32(), S::kMax), code), less(d, magnitude_bits(d, v), infinity));
-    clipped += hn::CountTrue(U32(), beyond);
-    return finish_code<S>(d, scaled, code, S::kMax);
-  });
-  return static_cast<int64_t>(clipped);
-}
-
-template <class S>
-HWY_INLINE void dequantize_run(const uint8_t* codes, size_t n, float factor, float* x) {
-  const F32 d;
-  const V s = hn::Set(d, factor);
-  from_codes(codes, n, x, [=](VU32 code) HWY_ATTR { return hn::Mul(from_code<S>(d, code), s); });
-}
-
-/// The largest f32 not above t.
-float rounded_down(double t) {
-  const auto f = static_cast<float>(t);
-  if (static_cast<double>(f) <= t) return f;
-  const auto bits = std::bit_cast<uint32_t>(f);
-  if (f == 0) return -std::numeric_limits<float>::denorm_min();
-  return std::bit_cast<float>(f > 0 ? bits - 1 : bits + 1);
-}
-
-// The code nearest to x / absmax, exactly: a number is above a threshold where it is above the threshold's
-// product with absmax, which a double holds (29 + 24 bits), rounded down to what an f32 can be compared with.
-HWY_INLINE void quantize_nf4(const float* x, size_t n, float absmax, uint8_t* codes) {
-  constexpr float kInfinity = std::numeric_limits<float>::infinity();
-  const bool is_plain = absmax > 0 && !std::isinf(absmax);
-  float thresholds[15];
-  for (int i = 0; i < 15; ++i) {
-    const double middle = (double{kNf4Values[i]} + double{kNf4Values[i + 1]}) / 2;
-    // Otherwise every number is 0, infinities are the ends.
-    thresholds[i] = is_plain ? rounded_down(middle * double{absmax}) : i < 7 ? -kInfinity : kMaxF32;
-  }
-  const Nf4Coder coder(thresholds);
-  to_codes(x, n, codes, [&](V v, size_t) HWY_ATTR { return coder(v); });
-}
-
-HWY_INLINE void dequantize_nf4(const uint8_t* codes, size_t n, float absmax, float* x) {
-  const V s = hn::Set(F32(), absmax);
-  const Sixteen numbers(kNf4Values);
-  from_codes(codes, n, x, [=](VU32 code) HWY_ATTR { return hn::Mul(numbers(code), s); });
-}
-
-/// The integer nearest to 127 x / absmax, ties to even: the quotient is off by less than the distance of any
-/// other tie, 2^-25.
-uint32_t int8_exact(float x, float absmax) {
-  if (std::isnan(x) || absmax == 0) return 0;
-  if (std::isinf(absmax)) return std::isinf(x) ? (x > 0 ? 127U : 0x81U) : 0U;
-  const double quotient = double{x} * 127.0 / double{absmax};
-  return static_cast<uint32_t>(static_cast<int32_t>(std::nearbyint(quotient))) & 0xFFU;
-}
-
-// In f32, and once more in double for lanes so near to a tie that f32 might fall on its wrong side: the
-// product's error is below 127 * 2^-23.
-HWY_INLINE void quantize_int8(const float* x, size_t n, float absmax, uint8_t* codes) {
-  const F32 d;
-  const float inverse = 127.0F / absmax;
-  if (!std::isfinite(inverse) || inverse == 0) {  // absmax is 0, infinite or nearly either
-    for (size_t i = 0; i < n; ++i) codes[i] = static_cast<uint8_t>(int8_exact(x[i], absmax));
-    return;
-  }
-  const V s = hn::Set(d, inverse), half = hn::Set(d, 0.5F), near = hn::Set(d, 0x1p-14F);
-  to_codes(x, n, codes, [&](V v, size_t) HWY_ATTR {
-    const V scaled = hn::Mul(v, s);
-    auto code = hn::And(int8_nearest(d, scaled), hn::Set(U32(), 0xFFU));
-    const V rest = hn::Abs(hn::Sub(scaled, int8_from_code(d, code)));
-    const auto close = hn::Lt(hn::Abs(hn::Sub(rest, half)), near);
-    if (HWY_LIKELY(hn::AllFalse(d, close))) return code;
-    HWY_ALIGN float numbers[kLanes];
-    HWY_ALIGN uint32_t exact[kLanes];
-    hn::Store(v, d, numbers);
-    for (size_t k = 0; k < kLanes; ++k) exact[k] = int8_exact(numbers[k], absmax);
-    return hn::Load(U32(), exact);
-  });
-}
-
-// f32 of code * absmax / 127 with one rounding.
-HWY_INLINE void dequantize_int8(const uint8_t* codes, size_t n, float absmax, float* x) {
-  for (size_t i = 0; i < n; ++i) {
-    const auto code = static_cast<int8_t>(codes[i]);
-    x[i] = static_cast<float>(static_cast<double>(code) * double{absmax} / 127.0);
-  }
-}
-
-// ---- scales of blocks
-
-using One = hn::CappedTag<float, 1>;
-
-uint32_t e4m3_saturated(float x) {
-  const One d;
-  const auto v = hn::Set(d, x);
-  return hn::GetLane(finish_code<MiniE4m3>(d, v, round_nearest<MiniE4m3>(d, v), MiniE4m3::kMax));
-}
-
-float e4m3_value(uint32_t code) {
-  const One d;
-  return hn::GetLane(from_code<MiniE4m3>(d, hn::Set(hn::RebindToUnsigned<One>(), code)));
-}
+// ---- scales of blocks, `blocks` of them at most kMostBlocks; whole vectors are read and written
 
 /// A power of two not above 448 / amax.
 float power_of_two_scale(float amax) {
@@ -219,175 +52,345 @@ float power_of_two_scale(float amax) {
   return std::bit_cast<float>(std::bit_cast<uint32_t>(scale) & 0xFF800000U);
 }
 
-/// The least power of two not below amax / 448, at least 2^-127.
-uint8_t mx_scale(float amax) {
+/// Codes: the least power of two not below amax / 448, at least 2^-127; multipliers: its inverse.
+HWY_INLINE void mx_scales(const float* amax, size_t blocks, uint32_t* codes, float* multipliers) {
+  const F32 d;
+  const U32 du;
   constexpr float kInverse = 1.0F / 448.0F;
-  const auto bits = std::bit_cast<uint32_t>(amax * kInverse);
-  if (bits == 0x7F800000U) return 0xFE;
-  if (bits <= 0x00400000U) return 0;
-  return static_cast<uint8_t>((bits >> 23) + ((bits & 0x7FFFFFU) != 0 ? 1 : 0));
-}
-
-float mx_inverse(uint32_t code) {
-  return std::bit_cast<float>(code == 0xFE ? 0x00400000U : (254 - code) << 23);
+  for (size_t i = 0; i < blocks; i += kLanes) {
+    const auto bits = hn::BitCast(du, hn::Mul(hn::Load(d, amax + i), hn::Set(d, kInverse)));
+    const auto up = hn::ShiftRight<23>(hn::Add(bits, hn::Set(du, 0x7FFFFFU)));
+    const auto least = less(d, bits, hn::Set(du, 0x00400001U));
+    const auto beyond = hn::Eq(bits, hn::Set(du, 0x7F800000U));
+    const auto most = hn::Set(du, 0xFEU);
+    const auto code = hn::IfThenElse(beyond, most, hn::IfThenZeroElse(least, up));
+    const auto inverse = hn::ShiftLeft<23>(hn::Sub(most, code));
+    hn::Store(code, du, codes + i);
+    hn::Store(hn::BitCast(d, hn::IfThenElse(beyond, hn::Set(du, 0x00400000U), inverse)), d, multipliers + i);
+  }
 }
 
 float mx_value(uint32_t code) { return std::bit_cast<float>(code == 0 ? 0x00400000U : code << 23); }
 
-uint32_t nv_scale(float amax, const TensorScale& tensor) {
+/// Codes: E4M3 of amax / 6 in units of the tensor's scale; multipliers: the inverse of what they stand for.
+HWY_INLINE void nv_scales(const float* amax, size_t blocks, const TensorScale& tensor, uint32_t* codes,
+                          float* multipliers) {
+  const F32 d;
+  const U32 du;
   constexpr float kSixth = 1.0F / 6.0F;
-  return e4m3_saturated(amax * (tensor.scale * kSixth));
+  const V sixth = hn::Set(d, tensor.scale * kSixth), unit = hn::Set(d, 1.0F / tensor.scale);
+  for (size_t i = 0; i < blocks; i += kLanes) {
+    const auto rounded = nearest_code<MiniE4m3, true>(d, hn::Mul(hn::Load(d, amax + i), sixth));
+    const auto code = hn::And(rounded, hn::Set(du, 0xFFU));
+    const V value = hn::Mul(from_code<MiniE4m3>(d, code), unit);
+    hn::Store(code, du, codes + i);
+    hn::Store(hn::Min(hn::Div(hn::Set(d, 1.0F), value), hn::Set(d, kMaxF32)), d, multipliers + i);
+  }
 }
 
-float nv_inverse(uint32_t code, const TensorScale& tensor) {
-  return std::min(1.0F / (e4m3_value(code) * (1.0F / tensor.scale)), kMaxF32);
-}
-
-float nv_factor(uint32_t code, const TensorScale& tensor) {
-  return e4m3_value(code) * tensor.amax * (1.0F / 2688.0F);
-}
-
-// ---- a matrix
-
-/// A block of a matrix, and where its scale stands.
-struct Block {
-  int64_t row, col, rows, cols, scale;
-};
-
-template <class F>
-HWY_INLINE void for_blocks(Scheme scheme, int64_t rows, int64_t cols, F f) {
-  const SchemeInfo& s = info(scheme);
-  const int64_t height = s.block_rows == 0 ? 1 : s.block_rows,
-                width = s.block_cols == 0 ? cols : s.block_cols;
-  int64_t scale = 0;
-  for (int64_t row = 0; row < rows; row += height)
-    for (int64_t col = 0; col < cols; col += width)
-      f(Block{row, col, std::min(height, rows - row), std::min(width, cols - col), scale++});
-}
-
-/// Numbers and codes of one row of a block.
-struct Run {
-  const float* x;
-  size_t n;
-  uint8_t* codes;
-};
-
-template <class F>
-HWY_INLINE void for_runs(const Block& b, const float* x, int64_t cols, uint8_t* codes, int64_t row_bytes,
-                         int64_t offset, F f) {
-  for (int64_t r = b.row; r < b.row + b.rows; ++r)
-    f(Run{x + r * cols + b.col, static_cast<size_t>(b.cols), codes + r * row_bytes + offset});
+HWY_INLINE void nv_factors(const uint32_t* codes, size_t blocks, const TensorScale& tensor, float* factors) {
+  const F32 d;
+  for (size_t i = 0; i < blocks; i += kLanes) {
+    const V value = from_code<MiniE4m3>(d, hn::Load(U32(), codes + i));
+    const V scaled = hn::Mul(value, hn::Set(d, tensor.amax));
+    hn::Store(hn::Mul(scaled, hn::Set(d, 1.0F / 2688.0F)), d, factors + i);
+  }
 }
 
 template <class T>
-void put(uint8_t* scales, int64_t index, T value) {
-  std::memcpy(scales + index * static_cast<int64_t>(sizeof(T)), &value, sizeof(T));
+void put(uint8_t* scales, size_t index, T value) {
+  std::memcpy(scales + index * sizeof(T), &value, sizeof(T));
 }
 template <class T>
-T get(const uint8_t* scales, int64_t index) {
+T get(const uint8_t* scales, size_t index) {
   T value;
-  std::memcpy(&value, scales + index * static_cast<int64_t>(sizeof(T)), sizeof(T));
+  std::memcpy(&value, scales + index * sizeof(T), sizeof(T));
   return value;
 }
 
-/// A run of 4-bit codes by way of a byte each.
-template <class F>
-HWY_INLINE void quantize_nibbles(const Run& run, F f) {
-  HWY_ALIGN uint8_t codes[kLongestNibbleBlock];
-  f(codes);
-  pack_nibbles(codes, run.n, run.codes);
+/// The lower bytes of codes.
+HWY_INLINE void put_bytes(const uint32_t* codes, size_t n, uint8_t* to) {
+  encode_vectors<uint8_t, false>(reinterpret_cast<const float*>(codes), n, reinterpret_cast<std::byte*>(to),
+                                 [](V v, size_t) HWY_ATTR { return hn::BitCast(U32(), v); });
 }
 
-int64_t quantize_block(Scheme scheme, const TensorScale& tensor, const Block& b, const Run& run, float amax,
-                       uint8_t* scales) {
+// ---- panels
+
+struct Panel {
+  size_t rows, cols, width, blocks;  // width: of a block, a power of two
+  int shift;                         // log2 of it
+  HWY_ALIGN float amax[kMostBlocks] = {};
+  HWY_ALIGN float multiplier[kMostBlocks] = {};
+  HWY_ALIGN uint32_t code[kMostBlocks] = {};
+  bool has_nan = false;
+
+  Panel(size_t panel_rows, size_t panel_cols, size_t block_cols)
+      : rows(panel_rows),
+        cols(panel_cols),
+        width(block_cols),
+        blocks((panel_cols + block_cols - 1) / block_cols),
+        shift(std::countr_zero(block_cols)) {}
+  OfBlocks multipliers() const { return {multiplier, shift}; }
+  size_t cols_of(size_t block) const { return std::min(width, cols - block * width); }
+};
+
+/// f(panel, row, column, index of its first scale).
+template <class F>
+HWY_INLINE void for_panels(Scheme scheme, int64_t rows, int64_t cols, F f) {
+  const SchemeInfo& s = info(scheme);
+  const int64_t height = std::max<int64_t>(1, s.block_rows);
+  const int64_t width = s.block_cols == 0 ? kPanelCols : s.block_cols;
+  for (int64_t row = 0; row < rows; row += height)
+    for (int64_t col = 0; col < cols; col += kPanelCols) {
+      Panel panel(static_cast<size_t>(std::min(height, rows - row)),
+                  static_cast<size_t>(std::min(kPanelCols, cols - col)), static_cast<size_t>(width));
+      f(panel, row, col, row / height * scale_cols(scheme, cols) + col / width);
+    }
+}
+
+/// That of one block's run joins what is known of the block.
+HWY_INLINE void measure_run(Panel& p, size_t block, const float* run, bool ahead) {
+  uint32_t bits = largest_bits(run, p.cols_of(block), ahead);
+  if (HWY_UNLIKELY(bits > 0x7F800000U)) {
+    p.has_nan = true;
+    bits = largest_number_bits(run, p.cols_of(block));
+  }
+  p.amax[block] = std::max(p.amax[block], std::bit_cast<float>(bits));
+}
+
+/// Those of the blocks of one row, as many at a time as a vector has lanes. Returns how many.
+template <size_t kWidth>
+HWY_INLINE size_t measure_row(Panel& p, const float* x) {
+  const I32 di;
+  size_t b = 0;
+  for (; (b + kLanes) * kWidth <= p.cols; b += kLanes) {
+    const auto largest = largest_of_blocks<kWidth>(x + b * kWidth);
+    if (HWY_LIKELY(hn::AllFalse(di, hn::Gt(largest, hn::Set(di, 0x7F800000)))))
+      hn::Store(hn::BitCast(F32(), largest), F32(), p.amax + b);
+    else
+      for (size_t k = b; k < b + kLanes; ++k) measure_run(p, k, x + k * kWidth, false);
+  }
+  return b;
+}
+
+/// The largest magnitudes of a panel's blocks. x: its first number; rows are `stride` numbers apart.
+HWY_INLINE void measure(Panel& p, const float* x, size_t stride, bool ahead) {
+  size_t first = 0;
+  if (kLanes > 1 && p.rows == 1) {
+    if (p.width == 16) first = measure_row<16>(p, x);
+    if (p.width == 32) first = measure_row<32>(p, x);
+    if (p.width == 64) first = measure_row<64>(p, x);
+  }
+  for (size_t r = 0; r < p.rows; ++r)
+    for (size_t b = first; b < p.blocks; ++b) measure_run(p, b, x + r * stride + b * p.width, ahead);
+}
+
+/// A panel's numbers in memory, and its codes.
+struct Rows {
+  const float* x;
+  size_t stride;
+  std::byte* codes;
+  size_t row_bytes;
+  Ahead ahead;
+};
+
+/// What S clips, counted where a block's largest number might be.
+template <class S>
+HWY_INLINE int64_t clipped_of(const Panel& p, const Rows& rows) {
+  const F32 d;
+  // From half way to the next code on.
+  const V tie = hn::Set(d, std::bit_cast<float>(cap_bits<S>(S::kMax) + (1U << (S::kShift - 1))));
+  auto beyond = hn::Zero(d);
+  for (size_t b = 0; b < p.blocks; b += kLanes)  // beyond the last block amax is 0
+    beyond = hn::Max(beyond, hn::Mul(hn::Load(d, p.amax + b), hn::Load(d, p.multiplier + b)));
+  if (HWY_LIKELY(hn::AllFalse(d, hn::Ge(beyond, tie)))) return 0;
+  int64_t clipped = 0;
+  for (size_t b = 0; b < p.blocks; ++b) {
+    if (S::kExponentBits == 2 && p.code[b] == 0) continue;  // under a scale that vanished numbers become 0
+    for (size_t r = 0; r < p.rows; ++r)
+      clipped +=
+          count_clipped<S>(rows.x + r * rows.stride + b * p.width, p.cols_of(b), {&p.multiplier[b], 63});
+  }
+  return clipped;
+}
+
+/// Codes of S, and how many were clipped.
+template <class S, class Stored>
+HWY_INLINE int64_t quantize_scaled(const Panel& p, const Rows& rows) {
+  for (size_t r = 0; r < p.rows; ++r) {
+    const float* x = rows.x + r * rows.stride;
+    std::byte* codes = rows.codes + r * rows.row_bytes;
+    if (rows.ahead.far != 0 && is_aligned(codes))
+      encode_scaled<S, Stored, true>(x, p.cols, p.multipliers(), rows.ahead, codes);
+    else
+      encode_scaled<S, Stored, false>(x, p.cols, p.multipliers(), rows.ahead, codes);
+  }
+  return clipped_of<S>(p, rows);
+}
+
+HWY_INLINE void quantize_nf4(const Panel& p, const Rows& rows, uint8_t* scales) {
+  HWY_ALIGN float trees[kPanelCols / 64 * 16];
+  for (size_t b = 0; b < p.blocks; ++b) {
+    put(scales, b, p.amax[b]);
+    nf4_tree(p.amax[b], trees + 16 * b);
+  }
+  if (rows.ahead.far != 0 && is_aligned(rows.codes))
+    encode_nf4<true>(rows.x, p.cols, trees, p.shift, rows.ahead, rows.codes);
+  else
+    encode_nf4<false>(rows.x, p.cols, trees, p.shift, rows.ahead, rows.codes);
+}
+
+HWY_INLINE void quantize_int8(const Panel& p, const Rows& rows, uint8_t* scales) {
+  const bool stream = rows.ahead.far != 0 && is_aligned(rows.codes);
+  for (size_t b = 0; b < p.blocks; ++b) {
+    const size_t at = b * p.width, n = p.cols_of(b);
+    put(scales, b, p.amax[b]);
+    if (HWY_LIKELY(!p.has_nan)) {
+      if (stream)
+        encode_int8<true>(rows.x + at, n, p.amax[b], rows.ahead, rows.codes + at);
+      else
+        encode_int8<false>(rows.x + at, n, p.amax[b], rows.ahead, rows.codes + at);
+    } else {
+      for (size_t i = 0; i < n; ++i)
+        rows.codes[at + i] = static_cast<std::byte>(int8_exact(rows.x[at + i], p.amax[b]));
+    }
+  }
+}
+
+/// Codes and scales of a panel, whose largest magnitudes are known; `scales` begins with its first.
+HWY_INLINE int64_t quantize_panel(Scheme scheme, const TensorScale& tensor, Panel& p, const Rows& rows,
+                                  uint8_t* scales) {
   switch (scheme) {
     case Scheme::kE4m3:
-      return quantize_run<MiniE4m3>(run.x, run.n, tensor.scale, run.codes);
+      p.multiplier[0] = tensor.scale;
+      return quantize_scaled<MiniE4m3, uint8_t>(p, rows);
     case Scheme::kE5m2:
-      return quantize_run<MiniE5m2>(run.x, run.n, tensor.scale, run.codes);
+      p.multiplier[0] = tensor.scale;
+      return quantize_scaled<MiniE5m2, uint8_t>(p, rows);
     case Scheme::kFp8Block1x128:
-    case Scheme::kFp8Block128x128: {
-      const float scale = power_of_two_scale(amax);
-      put(scales, b.scale, 1.0F / scale);
-      return quantize_run<MiniE4m3>(run.x, run.n, scale, run.codes);
-    }
-    case Scheme::kMxfp8: {
-      const uint8_t code = mx_scale(amax);
-      put(scales, b.scale, code);
-      return quantize_run<MiniE4m3>(run.x, run.n, mx_inverse(code), run.codes);
-    }
-    case Scheme::kNvfp4: {
-      const uint32_t code = nv_scale(amax, tensor);
-      put(scales, b.scale, static_cast<uint8_t>(code));
-      int64_t clipped = 0;
-      quantize_nibbles(run, [&](uint8_t* codes) HWY_ATTR {
-        clipped = quantize_run<MiniE2m1>(run.x, run.n, nv_inverse(code, tensor), codes);
-      });
-      return code == 0 ? 0 : clipped;  // under a scale that has vanished numbers become 0
-    }
+    case Scheme::kFp8Block128x128:
+      for (size_t b = 0; b < p.blocks; ++b) {
+        p.multiplier[b] = power_of_two_scale(p.amax[b]);
+        put(scales, b, 1.0F / p.multiplier[b]);
+      }
+      return quantize_scaled<MiniE4m3, uint8_t>(p, rows);
+    case Scheme::kMxfp8:
+      mx_scales(p.amax, p.blocks, p.code, p.multiplier);
+      put_bytes(p.code, p.blocks, scales);
+      return quantize_scaled<MiniE4m3, uint8_t>(p, rows);
+    case Scheme::kNvfp4:
+      nv_scales(p.amax, p.blocks, tensor, p.code, p.multiplier);
+      put_bytes(p.code, p.blocks, scales);
+      return quantize_scaled<MiniE2m1, Nibble>(p, rows);
     case Scheme::kNf4:
-      put(scales, b.scale, amax);
-      quantize_nibbles(run, [&](uint8_t* codes) HWY_ATTR { quantize_nf4(run.x, run.n, amax, codes); });
+      quantize_nf4(p, rows, scales);
       return 0;
     default:
-      put(scales, b.scale, amax);
-      quantize_int8(run.x, run.n, amax, run.codes);
+      quantize_int8(p, rows, scales);
       return 0;
   }
 }
 
 int64_t quantize_matrix(Scheme scheme, const TensorScale& tensor, const float* x, int64_t rows, int64_t cols,
                         uint8_t* codes, uint8_t* scales) {
-  const int64_t row_bytes = code_row_bytes(scheme, cols);
-  const int bits = info(info(scheme).codes).stored_bits;
-  const bool has_blocks = info(scheme).block_rows > 0;
+  const int64_t row_bytes = code_row_bytes(scheme, cols), bits = info(info(scheme).codes).stored_bits;
+  const int64_t each = scale_bytes(scheme);
+  const bool ahead = rows * cols * 4 >= kLargeBytes;
   int64_t clipped = 0;
-  for_blocks(scheme, rows, cols, [&](const Block& b) HWY_ATTR {
-    const int64_t offset = b.col * bits / 8;
-    float amax = 0;
-    if (has_blocks)
-      for_runs(b, x, cols, codes, row_bytes, offset,
-               [&](const Run& run) HWY_ATTR { amax = std::max(amax, largest_of(run.x, b.cols)); });
-    for_runs(b, x, cols, codes, row_bytes, offset, [&](const Run& run) HWY_ATTR {
-      clipped += quantize_block(scheme, tensor, b, run, amax, scales);
-    });
+  for_panels(scheme, rows, cols, [&](Panel& p, int64_t row, int64_t col, int64_t scale) HWY_ATTR {
+    // Numbers of one row follow each other; of several, the next panel is beside this one or below.
+    const bool is_last = col + kPanelCols >= cols;
+    const int64_t next = is_last ? static_cast<int64_t>(p.rows) * cols - col : kPanelCols;
+    const bool is_row = p.rows == 1;
+    Ahead distance;
+    if (ahead) distance.far = is_row ? kFarBytes : static_cast<size_t>(next) * sizeof(float);
+    if (ahead && is_row) distance.near = kPanelCols * sizeof(float);
+    const Rows part{x + row * cols + col, static_cast<size_t>(cols),
+                    reinterpret_cast<std::byte*>(codes) + row * row_bytes + col * bits / 8,
+                    static_cast<size_t>(row_bytes), distance};
+    measure(p, part.x, part.stride, ahead && !is_row);
+    clipped += quantize_panel(scheme, tensor, p, part, scales + scale * each);
   });
+  if (ahead) hwy::FlushStream();
   return clipped;
 }
 
-void dequantize_block(Scheme scheme, const TensorScale& tensor, const Block& b, const uint8_t* codes,
-                      size_t n, const uint8_t* scales, float* x) {
+// ---- back
+
+/// What the codes of each block of a panel are multiplied with.
+HWY_INLINE void load_factors(Scheme scheme, const TensorScale& tensor, Panel& p, const uint8_t* scales) {
   switch (scheme) {
     case Scheme::kE4m3:
-      return dequantize_run<MiniE4m3>(codes, n, tensor.decode, x);
     case Scheme::kE5m2:
-      return dequantize_run<MiniE5m2>(codes, n, tensor.decode, x);
-    case Scheme::kFp8Block1x128:
-    case Scheme::kFp8Block128x128:
-      return dequantize_run<MiniE4m3>(codes, n, get<float>(scales, b.scale), x);
+      p.multiplier[0] = tensor.decode;
+      return;
     case Scheme::kMxfp8:
-      return dequantize_run<MiniE4m3>(codes, n, mx_value(scales[b.scale]), x);
-    case Scheme::kInt8Block256:
-      return dequantize_int8(codes, n, get<float>(scales, b.scale), x);
+      for (size_t b = 0; b < p.blocks; ++b) p.multiplier[b] = mx_value(scales[b]);
+      return;
+    case Scheme::kNvfp4:
+      for (size_t b = 0; b < p.blocks; ++b) p.code[b] = scales[b];
+      return nv_factors(p.code, p.blocks, tensor, p.multiplier);
     default:
-      break;
+      for (size_t b = 0; b < p.blocks; ++b) p.multiplier[b] = get<float>(scales, b);
   }
-  HWY_ALIGN uint8_t bytes[kLongestNibbleBlock];
-  unpack_nibbles(codes, n, bytes);
-  if (scheme == Scheme::kNvfp4)
-    return dequantize_run<MiniE2m1>(bytes, n, nv_factor(scales[b.scale], tensor), x);
-  dequantize_nf4(bytes, n, get<float>(scales, b.scale), x);
+}
+
+/// A row of a panel.
+template <bool kStream>
+HWY_INLINE void dequantize_row(Scheme scheme, const Panel& p, const std::byte* codes, float* x) {
+  const F32 d;
+  switch (scheme) {
+    case Scheme::kE5m2:
+      return decode_scaled<uint8_t, kStream>(
+          codes, p.cols, p.multipliers(), [=](VU32 c) HWY_ATTR { return from_code<MiniE5m2>(d, c); }, x);
+    case Scheme::kNvfp4:
+      return decode_scaled<Nibble, kStream>(codes, p.cols, p.multipliers(), Sixteen(kE2m1Values), x);
+    case Scheme::kNf4:
+      return decode_scaled<Nibble, kStream>(codes, p.cols, p.multipliers(), Sixteen(kNf4Values), x);
+    case Scheme::kInt8Block256:
+      for (size_t b = 0; b < p.blocks; ++b)
+        decode_int8<kStream>(codes + b * p.width, p.cols_of(b), p.multiplier[b], x + b * p.width);
+      return;
+    default:
+      return decode_scaled<uint8_t, kStream>(
+          codes, p.cols, p.multipliers(), [=](VU32 c) HWY_ATTR { return from_code<MiniE4m3>(d, c); }, x);
+  }
+}
+
+/// Copies past the caches.
+HWY_INLINE void stream_row(const float* from, size_t n, float* to) {
+  constexpr size_t kAlign = kLanes * sizeof(float);
+  const size_t missing = (kAlign - reinterpret_cast<uintptr_t>(to) % kAlign) % kAlign / sizeof(float);
+  const size_t head = std::min(n, missing);
+  std::memcpy(to, from, head * sizeof(float));
+  size_t i = head;
+  for (; i + kLanes <= n; i += kLanes) hn::Stream(hn::LoadU(F32(), from + i), F32(), to + i);
+  std::memcpy(to + i, from + i, (n - i) * sizeof(float));
 }
 
 void dequantize_matrix(Scheme scheme, const TensorScale& tensor, const uint8_t* codes, const uint8_t* scales,
                        int64_t rows, int64_t cols, float* x) {
-  const int64_t row_bytes = code_row_bytes(scheme, cols);
-  const int bits = info(info(scheme).codes).stored_bits;
-  for_blocks(scheme, rows, cols, [&](const Block& b) HWY_ATTR {
-    for (int64_t r = b.row; r < b.row + b.rows; ++r)
-      dequantize_block(scheme, tensor, b, codes + r * row_bytes + b.col * bits / 8,
-                       static_cast<size_t>(b.cols), scales, x + r * cols + b.col);
+  const int64_t row_bytes = code_row_bytes(scheme, cols), bits = info(info(scheme).codes).stored_bits;
+  const int64_t each = scale_bytes(scheme);
+  const bool is_large = rows * cols * 4 >= kLargeBytes;
+  HWY_ALIGN float row_buffer[kPanelCols];
+  for_panels(scheme, rows, cols, [&](Panel& p, int64_t row, int64_t col, int64_t scale) HWY_ATTR {
+    load_factors(scheme, tensor, p, scales + scale * each);
+    for (size_t r = 0; r < p.rows; ++r) {
+      const int64_t at = row + static_cast<int64_t>(r);
+      const auto* from = reinterpret_cast<const std::byte*>(codes) + at * row_bytes + col * bits / 8;
+      float* to = x + at * cols + col;
+      if (!is_large) {
+        dequantize_row<false>(scheme, p, from, to);
+      } else if (is_aligned(to)) {
+        dequantize_row<true>(scheme, p, from, to);
+      } else {  // a vector may not span two blocks, so it cannot be moved to where it would be aligned
+        dequantize_row<false>(scheme, p, from, row_buffer);
+        stream_row(row_buffer, p.cols, to);
+      }
+    }
   });
+  if (is_large) hwy::FlushStream();
 }
 
 /// Numbers that are finite in `x` and not in the 16 bits or the tf32 that came of it.

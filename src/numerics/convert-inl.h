@@ -52,11 +52,10 @@ template <class D>
 HWY_INLINE BitsOf<D> bf16_bits_stochastic(D, hn::Vec<D> v, BitsOf<D> word) {
   const UnsignedOf<D> du;
   const auto bits = hn::BitCast(du, v);
-  const auto exponent = hn::Set(du, 0x7F800000U);
-  const auto special = hn::Eq(hn::And(bits, exponent), exponent);  // infinities stay as they are
-  const auto nan_bit = hn::IfThenElseZero(hn::RebindMask(du, hn::IsNaN(v)), hn::Set(du, 0x00400000U));
-  const auto rounded = hn::Add(bits, hn::ShiftRight<16>(word));
-  return hn::ShiftRight<16>(hn::IfThenElse(special, hn::Or(bits, nan_bit), rounded));
+  const auto rounded =
+      hn::Add(bits, hn::ShiftRight<16>(word));  // of infinity nothing is cut off, so it stays
+  const auto quiet = hn::Or(bits, hn::Set(du, 0x00400000U));
+  return hn::ShiftRight<16>(hn::IfThenElse(hn::RebindMask(du, hn::IsNaN(v)), quiet, rounded));
 }
 
 template <class D>
@@ -79,11 +78,9 @@ template <class D>
 HWY_INLINE hn::Vec<D> round_tf32_stochastic(D d, hn::Vec<D> v, BitsOf<D> word) {
   const UnsignedOf<D> du;
   const auto bits = hn::BitCast(du, v);
-  const auto exponent = hn::Set(du, 0x7F800000U);
-  const auto special = hn::Eq(hn::And(bits, exponent), exponent);
-  const auto nan_bit = hn::IfThenElseZero(hn::RebindMask(du, hn::IsNaN(v)), hn::Set(du, 0x00400000U));
   const auto rounded = hn::Add(bits, hn::ShiftRight<19>(word));
-  const auto chosen = hn::IfThenElse(special, hn::Or(bits, nan_bit), rounded);
+  const auto quiet = hn::Or(bits, hn::Set(du, 0x00400000U));
+  const auto chosen = hn::IfThenElse(hn::RebindMask(du, hn::IsNaN(v)), quiet, rounded);
   return hn::BitCast(d, hn::AndNot(hn::Set(du, 0x1FFFU), chosen));
 }
 

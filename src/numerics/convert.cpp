@@ -18,72 +18,19 @@
 #include "hwy/cache_control.h"
 #include "numerics/convert-inl.h"
 #include "numerics/minifloat-inl.h"
-#include "numerics/narrow-inl.h"
 #include "numerics/other_codes-inl.h"
 #include "numerics/philox-inl.h"
 #include "numerics/pieces.h"
+#include "numerics/vectors-inl.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace plimsoll::numerics::HWY_NAMESPACE {
 namespace {
 
 namespace hn = hwy::HWY_NAMESPACE;
-using F32 = hn::ScalableTag<float>;
-using V = hn::Vec<F32>;
-constexpr size_t kLanes = HWY_LANES(float);
-constexpr size_t kChunk = 1024;
-
-// ---- whole vectors of codes, `Stored` wide
-
-/// Codes of kJoined vectors from x on; f(v, word) gives those of one.
-template <class Stored, bool kStream, class F>
-HWY_INLINE void encode_joined(const float* x, std::byte* to, const uint32_t* words, F f) {
-  constexpr size_t kLine = HWY_MAX(1, 64 / (kLanes * sizeof(float)));  // vectors of a cache line
-  decltype(f(V(), VU32())) codes[kJoined<Stored>];
-  for (size_t k = 0; k < kJoined<Stored>; ++k) {
-    if (kStream && k % kLine == 0) read_ahead(x + k * kLanes);
-    const VU32 word = words != nullptr ? hn::LoadU(U32(), words + k * kLanes) : hn::Zero(U32());
-    codes[k] = f(hn::LoadU(F32(), x + k * kLanes), word);
-  }
-  store_codes<Stored, kStream>(codes, to);
-}
-
-/// What encodes n numbers; words are none where rounding is to nearest.
-template <class Stored, bool kStream, class F>
-HWY_INLINE void encode_vectors(const float* x, size_t n, std::byte* to, const uint32_t* words, F f) {
-  constexpr size_t kStep = kJoined<Stored> * kLanes, kBits = kStoredBits<Stored>;
-  size_t i = 0;
-  for (; i + kStep <= n; i += kStep)
-    encode_joined<Stored, kStream>(x + i, to + i * kBits / 8, words == nullptr ? nullptr : words + i, f);
-  if (i == n) return;
-  HWY_ALIGN float rest[kStep] = {};
-  HWY_ALIGN uint32_t rest_words[kStep] = {};
-  HWY_ALIGN std::byte codes[kStep * kBits / 8];
-  std::memcpy(rest, x + i, (n - i) * sizeof(float));
-  if (words != nullptr) std::memcpy(rest_words, words + i, (n - i) * sizeof(uint32_t));
-  encode_joined<Stored, false>(rest, codes, words == nullptr ? nullptr : rest_words, f);
-  if (kBits == 4 && n % 2 != 0) codes[(n - i) / 2] &= std::byte{0xF};
-  std::memcpy(to + i * kBits / 8, codes, ((n - i) * kBits + 7) / 8);
-}
-
-template <class Stored, bool kStream, class F>
-HWY_INLINE void decode_vectors(const std::byte* from, size_t n, float* x, F f) {
-  constexpr size_t kBits = kStoredBits<Stored>;
-  size_t i = 0;
-  for (; i + kLanes <= n; i += kLanes) {
-    const V numbers = f(load_codes<Stored>(from, i));
-    if constexpr (kStream)
-      hn::Stream(numbers, F32(), x + i);
-    else
-      hn::StoreU(numbers, F32(), x + i);
-  }
-  if (i == n) return;
-  HWY_ALIGN std::byte rest[kLanes * sizeof(uint32_t)] = {};
-  HWY_ALIGN float values[kLanes];
-  std::memcpy(rest, from + i * kBits / 8, ((n - i) * kBits + 7) / 8);
-  hn::Store(f(load_codes<Stored>(rest, 0)), F32(), values);
-  std::memcpy(x + i, values, (n - i) * sizeof(float));
-}
+// Random words are drawn so many elements at a time, few so that reading from memory does not pause; more
+// where an array does not begin with its block's first word, as each chunk then draws some words twice.
+constexpr size_t kChunk = 128, kUnevenChunk = 1024;
 
 // ---- a format's functor, handed to `run` with a number of the type that its codes are stored in
 
@@ -138,28 +85,37 @@ HWY_INLINE void with_int8_encoder(const EncodeOptions& o, Run run) {
 
 // Half way between NF4's neighbours, as the nearest f32.
 struct Nf4Thresholds {
-  float value[15];
+  float tree[16];
 };
 constexpr Nf4Thresholds nf4_thresholds() {
   Nf4Thresholds t{};
-  for (int i = 0; i < 15; ++i)
-    t.value[i] = static_cast<float>((double{kNf4Values[i]} + double{kNf4Values[i + 1]}) / 2);
+  for (int node = 0; node < 16; ++node) {
+    const int i = kNf4Tree[node];
+    t.tree[node] = static_cast<float>((double{kNf4Values[i]} + double{kNf4Values[i + 1]}) / 2);
+  }
   return t;
 }
 
 template <class Run>
 HWY_INLINE void with_encoder(Format format, const EncodeOptions& o, Run run) {
-  static constexpr Nf4Thresholds kThresholds = nf4_thresholds();
+  alignas(64) static constexpr Nf4Thresholds kThresholds = nf4_thresholds();
   const F32 d;
-  const bool plain = o.rounding == Rounding::kNearestEven && !o.saturate;
+  const bool stochastic = o.rounding == Rounding::kStochastic;
+  const bool plain = !stochastic && !o.saturate, drawn = stochastic && !o.saturate;
   switch (format) {
     case Format::kTf32:
+      if (drawn)
+        return run(uint32_t{}, [=](V v, VU32 word) HWY_ATTR {
+          return hn::BitCast(U32(), round_tf32_stochastic(d, v, word));
+        });
       if (!plain) return with_mini_encoder<MiniTf32>(uint32_t{}, o, run);
       return run(uint32_t{}, [=](V v, VU32) HWY_ATTR { return hn::BitCast(U32(), round_tf32(d, v)); });
     case Format::kFp16:
       if (!plain) return with_mini_encoder<MiniF16>(uint16_t{}, o, run);
       return run(uint16_t{}, [=](V v, VU32) HWY_ATTR { return f16_narrow(d, v); });
     case Format::kBf16:
+      if (drawn)
+        return run(uint16_t{}, [=](V v, VU32 word) HWY_ATTR { return bf16_bits_stochastic(d, v, word); });
       if (!plain) return with_mini_encoder<MiniBf16>(uint16_t{}, o, run);
       return run(uint16_t{}, [=](V v, VU32) HWY_ATTR { return bf16_bits(d, v); });
     case Format::kE4m3:
@@ -171,7 +127,7 @@ HWY_INLINE void with_encoder(Format format, const EncodeOptions& o, Run run) {
     case Format::kE2m1:
       return with_small_encoder<MiniE2m1>(Nibble{}, o, run);
     case Format::kNf4:
-      return run(Nibble{}, [coder = Nf4Coder(kThresholds.value)](V v, VU32) HWY_ATTR { return coder(v); });
+      return run(Nibble{}, [coder = Nf4Coder(kThresholds.tree)](V v, VU32) HWY_ATTR { return coder(v); });
     case Format::kInt8:
       return with_int8_encoder(o, run);
     case Format::kFp32:
@@ -210,12 +166,18 @@ HWY_INLINE void with_decoder(Format format, Run run) {
 template <class Stored, bool kStream, class F>
 HWY_INLINE void encode_chunks(const float* x, size_t n, std::byte* to, const EncodeOptions& o, uint64_t first,
                               F f) {
-  if (o.rounding == Rounding::kNearestEven) return encode_vectors<Stored, kStream>(x, n, to, nullptr, f);
-  HWY_ALIGN uint32_t buffer[kChunk + 4 + 4 * kLanes];
-  for (size_t i = 0; i < n; i += kChunk) {
-    const size_t count = std::min(kChunk, n - i);
-    const uint32_t* words = words_of(o.random, first + i, count, buffer);
-    encode_vectors<Stored, kStream>(x + i, count, to + i * kStoredBits<Stored> / 8, words, f);
+  if (o.rounding == Rounding::kNearestEven)
+    return encode_vectors<Stored, kStream>(x, n, to,
+                                           [=](V v, size_t) HWY_ATTR { return f(v, hn::Zero(U32())); });
+  HWY_ALIGN uint32_t buffer[kUnevenChunk + 4 + 4 * kBlocksAtOnce] = {};  // read up to a vector's end
+  const PhiloxKeys keys(o.random.seed);
+  const size_t chunk = (o.random.first_element + first) % 4 == 0 ? kChunk : kUnevenChunk;
+  for (size_t i = 0; i < n; i += chunk) {
+    const size_t count = std::min(chunk, n - i);
+    const uint32_t* words = words_of(o.random, keys, first + i, count, buffer);
+    encode_vectors<Stored, kStream>(x + i, count, to + i * kStoredBits<Stored> / 8,
+                                    [=](V v, size_t at)
+                                        HWY_ATTR { return f(v, hn::LoadU(U32(), words + at)); });
   }
 }
 
@@ -242,7 +204,8 @@ void encode_piece(Format format, const float* x, int64_t count, std::byte* to, c
 void decode_piece(Format format, const std::byte* from, int64_t count, float* x, bool stream) {
   const auto n = static_cast<size_t>(count);
   const size_t head = stream ? unaligned_elements(reinterpret_cast<const std::byte*>(x), 32, n) : n;
-  with_decoder(format, [=]<class Stored>(Stored, auto f) HWY_ATTR {
+  with_decoder(format, [=]<class Stored>(Stored, auto number) HWY_ATTR {
+    const auto f = [=](VU32 code, size_t) HWY_ATTR { return number(code); };
     if (kStoredBits<Stored> == 4 && head % 2 != 0) return decode_vectors<Stored, false>(from, n, x, f);
     decode_vectors<Stored, false>(from, head, x, f);
     decode_vectors<Stored, true>(from + head * kStoredBits<Stored> / 8, n - head, x + head, f);

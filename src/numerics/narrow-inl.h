@@ -37,12 +37,22 @@ inline constexpr size_t kStoredBits<Nibble> = 4;
 template <class Stored>
 inline constexpr size_t kJoined = 32 / kStoredBits<Stored>;
 
-/// Reads ahead of `p`, first into the second-level cache: the arithmetic of a conversion fills the window in
-/// which the processor would find the loads behind it by itself. The distances are measured (16 KiB, 2 KiB).
+/// Distances to read ahead of, measured: from the second-level cache, and from memory into it.
+constexpr size_t kNearBytes = 2048, kFarBytes = 16384;
+
+/// Into the first-level cache, or into the second. An address as a number, as it may lie beyond the array.
+HWY_INLINE void prefetch_near(const void* p, size_t bytes) {
+  __builtin_prefetch(reinterpret_cast<const void*>(reinterpret_cast<uintptr_t>(p) + bytes), 0, 3);
+}
+HWY_INLINE void prefetch_far(const void* p, size_t bytes) {
+  __builtin_prefetch(reinterpret_cast<const void*>(reinterpret_cast<uintptr_t>(p) + bytes), 0, 2);
+}
+
+/// Ahead of `p`: the arithmetic of a conversion fills the window in which the processor would find the loads
+/// behind it by itself.
 HWY_INLINE void read_ahead(const void* p) {
-  const auto at = reinterpret_cast<uintptr_t>(p);  // an address, as it may lie beyond the array
-  __builtin_prefetch(reinterpret_cast<const void*>(at + 16384), 0, 2);
-  __builtin_prefetch(reinterpret_cast<const void*>(at + 2048), 0, 3);
+  prefetch_far(p, kFarBytes);
+  prefetch_near(p, kNearBytes);
 }
 
 #if HWY_TARGET != HWY_SCALAR

@@ -1,4 +1,4 @@
-// Codes that are not exponent and mantissa: E8M0, NF4, int8; lookups among 16 numbers; half bytes. As
+// Codes that are not exponent and mantissa: E8M0, NF4, int8; lookups among 16 numbers. As
 // minifloat-inl.h: codes are u32 lanes, what is to nearest in the lower byte with anything above it.
 //
 // To be included after hwy/foreach_target.h; compiled once per target.
@@ -85,83 +85,68 @@ alignas(64) inline constexpr float kE2m1Values[16] = {0.0F,  0.5F,  1.0F,  1.5F,
 class Sixteen {
  public:
   using D = hn::ScalableTag<float>;
-  HWY_INLINE explicit Sixteen(const float* numbers) {
 #if HWY_TARGET == HWY_SCALAR
-    numbers_ = numbers;
-#else
-    const D d;
-    lower_ = hn::LoadU(d, numbers);
-    upper_ = hn::LoadU(d, numbers + 16 - hn::Lanes(d));
-#endif
-  }
+  HWY_INLINE explicit Sixteen(const float* numbers) : numbers_(numbers) {}
   HWY_INLINE hn::Vec<D> operator()(BitsOf<D> index) const {
-    const D d;
-#if HWY_TARGET == HWY_SCALAR
-    return hn::Set(d, numbers_[hn::GetLane(index)]);
+    return hn::Set(D(), numbers_[hn::GetLane(index)]);
+  }
+  HWY_INLINE hn::Vec<D> of_lower(BitsOf<D> index) const { return (*this)(index); }
+  HWY_INLINE hn::Vec<D> of_upper(BitsOf<D> index) const { return (*this)(index); }
+
+ private:
+  const float* numbers_;
 #else
-    const auto at = hn::IndicesFromVec(d, hn::And(index, hn::Set(UnsignedOf<D>(), HWY_LANES(float) - 1)));
-    if constexpr (HWY_LANES(float) == 16) return hn::TableLookupLanes(lower_, at);
-    const auto is_upper = hn::BitCast(d, hn::ShiftLeft<28>(index));
-    return hn::IfNegativeThenElse(is_upper, hn::TableLookupLanes(upper_, at),
-                                  hn::TableLookupLanes(lower_, at));
-#endif
+  HWY_INLINE explicit Sixteen(const float* numbers)
+      : lower_(hn::LoadU(D(), numbers)), upper_(hn::LoadU(D(), numbers + 16 - HWY_LANES(float))) {}
+  HWY_INLINE hn::Vec<D> operator()(BitsOf<D> index) const {
+    if constexpr (HWY_LANES(float) == 16) return of_lower(index);
+    const auto lower = of_lower(hn::And(index, hn::Set(UnsignedOf<D>(), 7U)));
+    return hn::IfNegativeThenElse(hn::BitCast(D(), hn::ShiftLeft<28>(index)), of_upper(index), lower);
+  }
+  /// Of an index below 8, and of one from 8 on.
+  HWY_INLINE hn::Vec<D> of_lower(BitsOf<D> index) const {
+    return hn::TableLookupLanes(lower_, hn::IndicesFromVec(D(), index));
+  }
+  HWY_INLINE hn::Vec<D> of_upper(BitsOf<D> index) const {
+    if constexpr (HWY_LANES(float) == 16) return of_lower(index);
+    const auto at = hn::And(index, hn::Set(UnsignedOf<D>(), 7U));
+    return hn::TableLookupLanes(upper_, hn::IndicesFromVec(D(), at));
   }
 
  private:
-#if HWY_TARGET == HWY_SCALAR
-  const float* numbers_;
-#else
   hn::Vec<D> lower_, upper_;
 #endif
 };
 
 // ---- NF4: the number of thresholds below v; those of [-1, 1] stand half way between neighbours
 
-/// Finds it as in a balanced tree, whose levels are tables: {t7}, {t3 t11}, {t1 t5 t9 t13}, {t0 t2 .. t14}.
-/// 15 thresholds, ascending; NaN is code 7, which is 0.
+/// Where each of 15 ascending thresholds stands in a balanced tree: node 1 is the root, 2 n and 2 n + 1 are
+/// below node n. Node 0 is none and has the first threshold's number.
+inline constexpr int kNf4Tree[16] = {0, 7, 3, 11, 1, 5, 9, 13, 0, 2, 4, 6, 8, 10, 12, 14};
+
+/// Finds it in a tree of thresholds; NaN is code 7, which is 0.
 class Nf4Coder {
  public:
   using D = hn::ScalableTag<float>;
-  HWY_INLINE explicit Nf4Coder(const float* thresholds) {
-#if HWY_TARGET == HWY_SCALAR
-    thresholds_ = thresholds;
-#else
-    const D d;
-    root_ = hn::Set(d, thresholds[7]);
-    HWY_ALIGN float numbers[HWY_LANES(float)] = {};
-    for (int level = 1; level < 4; ++level) {
-      const int step = 16 >> level;
-      for (int i = 0; i < 1 << level; ++i) numbers[i] = thresholds[i * step + step / 2 - 1];
-      below_[level - 1] = hn::Load(d, numbers);
-    }
-#endif
-  }
+  HWY_INLINE explicit Nf4Coder(const float* tree) : root_(hn::Set(D(), tree[1])), nodes_(tree) {}
   HWY_INLINE BitsOf<D> operator()(hn::Vec<D> v) const {
     const UnsignedOf<D> du;
-    const auto is_nan = hn::RebindMask(du, hn::IsNaN(v));
-#if HWY_TARGET == HWY_SCALAR
-    uint32_t code = 0;
-    for (int i = 0; i < 15; ++i) code += hn::GetLane(v) > thresholds_[i] ? 1U : 0U;
-    return hn::IfThenElse(is_nan, hn::Set(du, 7U), hn::Set(du, code));
-#else
-    const D d;
     const auto one = hn::Set(du, 1U);
-    auto code = hn::IfThenElseZero(hn::RebindMask(du, hn::Gt(v, root_)), one);
-    for (const auto& level : below_) {
-      const auto above = hn::Gt(v, hn::TableLookupLanes(level, hn::IndicesFromVec(d, code)));
-      const auto twice = hn::Add(code, code);
-      code = hn::IfThenElse(hn::RebindMask(du, above), hn::Add(twice, one), twice);
-    }
-    return hn::IfThenElse(is_nan, hn::Set(du, 7U), code);
-#endif
+    const auto below = [=](BitsOf<D> node, hn::Vec<D> threshold) HWY_ATTR {
+      const auto twice = hn::Add(node, node);
+      return hn::IfThenElse(hn::RebindMask(du, hn::Gt(v, threshold)), hn::Add(twice, one), twice);
+    };
+    auto node = below(one, root_);
+    node = below(node, nodes_.of_lower(node));
+    node = below(node, nodes_.of_lower(node));
+    node = below(node, nodes_.of_upper(node));
+    const auto code = hn::Sub(node, hn::Set(du, 16U));
+    return hn::IfThenElse(hn::RebindMask(du, hn::IsNaN(v)), hn::Set(du, 7U), code);
   }
 
  private:
-#if HWY_TARGET == HWY_SCALAR
-  const float* thresholds_;
-#else
-  hn::Vec<D> root_, below_[3];
-#endif
+  hn::Vec<D> root_;
+  Sixteen nodes_;
 };
 
 // ---- int8: two's complement in the lower byte
@@ -200,38 +185,6 @@ template <class D>
 HWY_INLINE hn::Vec<D> int8_from_code(D d, BitsOf<D> code) {
   const hn::RebindToSigned<D> di;
   return hn::ConvertTo(d, hn::ShiftRight<24>(hn::ShiftLeft<24>(hn::BitCast(di, code))));
-}
-
-// ---- half bytes: the even index in the lower half; 16 codes at once, the shortest block
-
-HWY_INLINE void pack_nibbles(const uint8_t* codes, size_t n, uint8_t* to) {
-  size_t i = 0;
-#if HWY_TARGET != HWY_SCALAR
-  const hn::FixedTag<uint16_t, 8> d;
-  const hn::FixedTag<uint8_t, 8> d8;
-  for (; i + 16 <= n; i += 16) {
-    const auto pairs = hn::LoadU(d, reinterpret_cast<const uint16_t*>(codes + i));
-    const auto joined = hn::Or(hn::And(pairs, hn::Set(d, uint16_t{0xF})),
-                               hn::And(hn::ShiftRight<4>(pairs), hn::Set(d, uint16_t{0xF0})));
-    hn::StoreU(hn::DemoteTo(d8, hn::BitCast(hn::RebindToSigned<decltype(d)>(), joined)), d8, to + i / 2);
-  }
-#endif
-  for (; i + 1 < n; i += 2) to[i / 2] = static_cast<uint8_t>(codes[i] | codes[i + 1] << 4);
-  if (i < n) to[i / 2] = codes[i];
-}
-
-HWY_INLINE void unpack_nibbles(const uint8_t* from, size_t n, uint8_t* codes) {
-  size_t i = 0;
-#if HWY_TARGET != HWY_SCALAR
-  const hn::FixedTag<uint16_t, 8> d;
-  const hn::FixedTag<uint8_t, 8> d8;
-  for (; i + 16 <= n; i += 16) {
-    const auto bytes = hn::PromoteTo(d, hn::LoadU(d8, from + i / 2));
-    const auto apart = hn::And(hn::Or(bytes, hn::ShiftLeft<4>(bytes)), hn::Set(d, uint16_t{0x0F0F}));
-    hn::StoreU(apart, d, reinterpret_cast<uint16_t*>(codes + i));
-  }
-#endif
-  for (; i < n; ++i) codes[i] = static_cast<uint8_t>(from[i / 2] >> (i % 2 * 4) & 15);
 }
 
 }  // namespace plimsoll::numerics::HWY_NAMESPACE

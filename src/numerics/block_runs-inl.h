@@ -241,7 +241,6 @@ inline HWY_NOINLINE void mend_int8(const float* x, size_t n, float absmax, std::
 }
 
 /// No number may be NaN.
-template <bool kStream>
 HWY_INLINE void encode_int8(const float* x, size_t n, float absmax, Ahead ahead, std::byte* codes) {
   const F32 d;
   const float inverse = 127.0F / absmax;
@@ -254,7 +253,7 @@ HWY_INLINE void encode_int8(const float* x, size_t n, float absmax, Ahead ahead,
   for (size_t begin = 0; begin < n; begin += kRun) {
     const size_t count = HWY_MIN(kRun, n - begin);
     V largest = hn::Zero(d);
-    encode_vectors<uint8_t, kStream, false>(x + begin, count, codes + begin, [&](V v, size_t i) HWY_ATTR {
+    encode_vectors<uint8_t, false>(x + begin, count, codes + begin, [&](V v, size_t i) HWY_ATTR {
       ahead.read(x + begin + i);
       const V scaled = hn::Mul(v, s), sum = hn::Add(scaled, anchor);
       largest = hn::Max(largest, hn::Abs(hn::Sub(scaled, hn::Sub(sum, anchor))));

@@ -194,6 +194,21 @@ struct Rows {
   Ahead ahead;
 };
 
+/// Copies past the caches; `n` bytes.
+HWY_INLINE void stream_bytes(const std::byte* from, size_t n, std::byte* to) {
+  constexpr size_t kAlign = kLanes * sizeof(uint32_t);
+  const U32 d;
+  const size_t head = std::min(n, (kAlign - reinterpret_cast<uintptr_t>(to) % kAlign) % kAlign);
+  std::memcpy(to, from, head);
+  size_t i = head;
+  for (; i + kAlign <= n; i += kAlign) {
+    HWY_ALIGN uint32_t part[kLanes];
+    std::memcpy(part, from + i, kAlign);
+    hn::Stream(hn::Load(d, part), d, reinterpret_cast<uint32_t*>(to + i));
+  }
+  std::memcpy(to + i, from + i, n - i);
+}
+
 /// What S clips, counted where a block's largest number might be.
 template <class S>
 HWY_INLINE int64_t clipped_of(const Panel& p, const Rows& rows) {
@@ -241,20 +256,20 @@ HWY_INLINE void quantize_nf4(const Panel& p, const Rows& rows, uint8_t* scales) 
 }
 
 HWY_INLINE void quantize_int8(const Panel& p, const Rows& rows, uint8_t* scales) {
-  const bool stream = rows.ahead.far != 0 && is_aligned(rows.codes);
+  HWY_ALIGN std::byte buffer[kPanelCols];  // from where codes go past the caches, aligned or not
+  const bool stream = rows.ahead.far != 0;
+  std::byte* codes = stream ? buffer : rows.codes;
   for (size_t b = 0; b < p.blocks; ++b) {
     const size_t at = b * p.width, n = p.cols_of(b);
     put(scales, b, p.amax[b]);
     if (HWY_LIKELY(!p.has_nan)) {
-      if (stream)
-        encode_int8<true>(rows.x + at, n, p.amax[b], rows.ahead, rows.codes + at);
-      else
-        encode_int8<false>(rows.x + at, n, p.amax[b], rows.ahead, rows.codes + at);
+      encode_int8(rows.x + at, n, p.amax[b], rows.ahead, codes + at);
     } else {
       for (size_t i = 0; i < n; ++i)
-        rows.codes[at + i] = static_cast<std::byte>(int8_exact(rows.x[at + i], p.amax[b]));
+        codes[at + i] = static_cast<std::byte>(int8_exact(rows.x[at + i], p.amax[b]));
     }
   }
+  if (stream) stream_bytes(buffer, p.cols, rows.codes);
 }
 
 /// Codes and scales of a panel, whose largest magnitudes are known; `scales` begins with its first.
@@ -357,17 +372,6 @@ HWY_INLINE void dequantize_row(Scheme scheme, const Panel& p, const std::byte* c
   }
 }
 
-/// Copies past the caches.
-HWY_INLINE void stream_row(const float* from, size_t n, float* to) {
-  constexpr size_t kAlign = kLanes * sizeof(float);
-  const size_t missing = (kAlign - reinterpret_cast<uintptr_t>(to) % kAlign) % kAlign / sizeof(float);
-  const size_t head = std::min(n, missing);
-  std::memcpy(to, from, head * sizeof(float));
-  size_t i = head;
-  for (; i + kLanes <= n; i += kLanes) hn::Stream(hn::LoadU(F32(), from + i), F32(), to + i);
-  std::memcpy(to + i, from + i, (n - i) * sizeof(float));
-}
-
 void dequantize_matrix(Scheme scheme, const TensorScale& tensor, const uint8_t* codes, const uint8_t* scales,
                        int64_t rows, int64_t cols, float* x) {
   const int64_t row_bytes = code_row_bytes(scheme, cols), bits = info(info(scheme).codes).stored_bits;
@@ -386,7 +390,8 @@ void dequantize_matrix(Scheme scheme, const TensorScale& tensor, const uint8_t* 
         dequantize_row<true>(scheme, p, from, to);
       } else {  // a vector may not span two blocks, so it cannot be moved to where it would be aligned
         dequantize_row<false>(scheme, p, from, row_buffer);
-        stream_row(row_buffer, p.cols, to);
+        stream_bytes(reinterpret_cast<const std::byte*>(row_buffer), p.cols * sizeof(float),
+                     reinterpret_cast<std::byte*>(to));
       }
     }
   });

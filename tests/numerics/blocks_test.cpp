@@ -169,6 +169,22 @@ TEST(Blocks, ScalesAndCodesFollowTheFormulas) {
   });
 }
 
+TEST(Blocks, LargeMatricesAreTheirParts) {
+  // From 8 MiB on numbers are read ahead and results go past the caches, wherever they begin.
+  constexpr int64_t kRows = 2048, kCols = 1033;
+  const auto x = ordinary_floats(static_cast<size_t>(kRows * kCols));
+  EachTarget().run([&](const char* target) {
+    for (const Scheme scheme : {Scheme::kMxfp8, Scheme::kNf4, Scheme::kInt8Block256}) {
+      const Rounded whole = rounded(scheme, x, kRows, kCols);
+      const auto half = std::span(x).subspan(x.size() / 2);
+      const Rounded part = rounded(scheme, half, kRows / 2, kCols);
+      EXPECT_TRUE(std::equal(part.codes.rbegin(), part.codes.rend(), whole.codes.rbegin())) << target;
+      EXPECT_TRUE(std::equal(part.scales.rbegin(), part.scales.rend(), whole.scales.rbegin())) << target;
+      EXPECT_TRUE(std::equal(part.numbers.rbegin(), part.numbers.rend(), whole.numbers.rbegin())) << target;
+    }
+  });
+}
+
 TEST(Blocks, TensorScaleIsCurrentScaling) {
   EachTarget().run([](const char* target) {
     for (const Scheme scheme : {Scheme::kE4m3, Scheme::kE5m2}) {

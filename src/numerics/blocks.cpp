@@ -19,7 +19,9 @@
 
 #include "base/check.h"
 #include "hwy/cache_control.h"
+#include "numerics/block_panels-inl.h"
 #include "numerics/block_runs-inl.h"
+#include "numerics/block_scales-inl.h"
 #include "numerics/convert-inl.h"
 #include "numerics/convert.h"
 #include "numerics/minifloat-inl.h"
@@ -31,9 +33,6 @@ namespace plimsoll::numerics::HWY_NAMESPACE {
 namespace {
 
 namespace hn = hwy::HWY_NAMESPACE;
-constexpr float kMaxF32 = std::numeric_limits<float>::max();
-constexpr int64_t kPanelCols = 1024;  // with 128 rows half a mebibyte
-constexpr size_t kMostBlocks = kPanelCols / 16;
 /// From this size on matrices are read ahead, and results written past the caches.
 constexpr int64_t kLargeBytes = int64_t{8} << 20;
 
@@ -41,148 +40,6 @@ float largest_of(const float* x, int64_t count) {
   const auto n = static_cast<size_t>(count);
   const uint32_t bits = largest_bits(x, n, count >= kLargeBytes / 4);
   return std::bit_cast<float>(bits <= 0x7F800000U ? bits : largest_number_bits(x, n));
-}
-
-// ---- scales of blocks, `blocks` of them at most kMostBlocks; whole vectors are read and written
-
-/// A power of two not above 448 / amax.
-float power_of_two_scale(float amax) {
-  if (!(amax > 0) || std::isinf(amax)) return 1;
-  const float scale = std::min(448.0F / amax, kMaxF32);
-  return std::bit_cast<float>(std::bit_cast<uint32_t>(scale) & 0xFF800000U);
-}
-
-/// Codes: the least power of two not below amax / 448, at least 2^-127; multipliers: its inverse.
-HWY_INLINE void mx_scales(const float* amax, size_t blocks, uint32_t* codes, float* multipliers) {
-  const F32 d;
-  const U32 du;
-  constexpr float kInverse = 1.0F / 448.0F;
-  for (size_t i = 0; i < blocks; i += kLanes) {
-    const auto bits = hn::BitCast(du, hn::Mul(hn::Load(d, amax + i), hn::Set(d, kInverse)));
-    const auto up = hn::ShiftRight<23>(hn::Add(bits, hn::Set(du, 0x7FFFFFU)));
-    const auto least = less(d, bits, hn::Set(du, 0x00400001U));
-    const auto beyond = hn::Eq(bits, hn::Set(du, 0x7F800000U));
-    const auto most = hn::Set(du, 0xFEU);
-    const auto code = hn::IfThenElse(beyond, most, hn::IfThenZeroElse(least, up));
-    const auto inverse = hn::ShiftLeft<23>(hn::Sub(most, code));
-    hn::Store(code, du, codes + i);
-    hn::Store(hn::BitCast(d, hn::IfThenElse(beyond, hn::Set(du, 0x00400000U), inverse)), d, multipliers + i);
-  }
-}
-
-float mx_value(uint32_t code) { return std::bit_cast<float>(code == 0 ? 0x00400000U : code << 23); }
-
-/// Codes: E4M3 of amax / 6 in units of the tensor's scale; multipliers: the inverse of what they stand for.
-HWY_INLINE void nv_scales(const float* amax, size_t blocks, const TensorScale& tensor, uint32_t* codes,
-                          float* multipliers) {
-  const F32 d;
-  const U32 du;
-  constexpr float kSixth = 1.0F / 6.0F;
-  const V sixth = hn::Set(d, tensor.scale * kSixth), unit = hn::Set(d, 1.0F / tensor.scale);
-  for (size_t i = 0; i < blocks; i += kLanes) {
-    const auto rounded = nearest_code<MiniE4m3, true>(d, hn::Mul(hn::Load(d, amax + i), sixth));
-    const auto code = hn::And(rounded, hn::Set(du, 0xFFU));
-    const V value = hn::Mul(from_code<MiniE4m3>(d, code), unit);
-    hn::Store(code, du, codes + i);
-    hn::Store(hn::Min(hn::Div(hn::Set(d, 1.0F), value), hn::Set(d, kMaxF32)), d, multipliers + i);
-  }
-}
-
-HWY_INLINE void nv_factors(const uint32_t* codes, size_t blocks, const TensorScale& tensor, float* factors) {
-  const F32 d;
-  for (size_t i = 0; i < blocks; i += kLanes) {
-    const V value = from_code<MiniE4m3>(d, hn::Load(U32(), codes + i));
-    const V scaled = hn::Mul(value, hn::Set(d, tensor.amax));
-    hn::Store(hn::Mul(scaled, hn::Set(d, 1.0F / 2688.0F)), d, factors + i);
-  }
-}
-
-template <class T>
-void put(uint8_t* scales, size_t index, T value) {
-  std::memcpy(scales + index * sizeof(T), &value, sizeof(T));
-}
-template <class T>
-T get(const uint8_t* scales, size_t index) {
-  T value;
-  std::memcpy(&value, scales + index * sizeof(T), sizeof(T));
-  return value;
-}
-
-/// The lower bytes of codes.
-HWY_INLINE void put_bytes(const uint32_t* codes, size_t n, uint8_t* to) {
-  encode_vectors<uint8_t, false>(reinterpret_cast<const float*>(codes), n, reinterpret_cast<std::byte*>(to),
-                                 [](V v, size_t) HWY_ATTR { return hn::BitCast(U32(), v); });
-}
-
-// ---- panels
-
-struct Panel {
-  size_t rows, cols, width, blocks;  // width: of a block, a power of two
-  int shift;                         // log2 of it
-  HWY_ALIGN float amax[kMostBlocks] = {};
-  HWY_ALIGN float multiplier[kMostBlocks] = {};
-  HWY_ALIGN uint32_t code[kMostBlocks] = {};
-  bool has_nan = false;
-
-  Panel(size_t panel_rows, size_t panel_cols, size_t block_cols)
-      : rows(panel_rows),
-        cols(panel_cols),
-        width(block_cols),
-        blocks((panel_cols + block_cols - 1) / block_cols),
-        shift(std::countr_zero(block_cols)) {}
-  OfBlocks multipliers() const { return {multiplier, shift}; }
-  size_t cols_of(size_t block) const { return std::min(width, cols - block * width); }
-};
-
-/// f(panel, row, column, index of its first scale).
-template <class F>
-HWY_INLINE void for_panels(Scheme scheme, int64_t rows, int64_t cols, F f) {
-  const SchemeInfo& s = info(scheme);
-  const int64_t height = std::max<int64_t>(1, s.block_rows);
-  const int64_t width = s.block_cols == 0 ? kPanelCols : s.block_cols;
-  for (int64_t row = 0; row < rows; row += height)
-    for (int64_t col = 0; col < cols; col += kPanelCols) {
-      Panel panel(static_cast<size_t>(std::min(height, rows - row)),
-                  static_cast<size_t>(std::min(kPanelCols, cols - col)), static_cast<size_t>(width));
-      f(panel, row, col, row / height * scale_cols(scheme, cols) + col / width);
-    }
-}
-
-/// That of one block's run joins what is known of the block.
-HWY_INLINE void measure_run(Panel& p, size_t block, const float* run, bool ahead) {
-  uint32_t bits = largest_bits(run, p.cols_of(block), ahead);
-  if (HWY_UNLIKELY(bits > 0x7F800000U)) {
-    p.has_nan = true;
-    bits = largest_number_bits(run, p.cols_of(block));
-  }
-  p.amax[block] = std::max(p.amax[block], std::bit_cast<float>(bits));
-}
-
-/// Those of the blocks of one row, as many at a time as a vector has lanes. Returns how many.
-template <size_t kWidth>
-HWY_INLINE size_t measure_row(Panel& p, const float* x) {
-  const I32 di;
-  size_t b = 0;
-  for (; (b + kLanes) * kWidth <= p.cols; b += kLanes) {
-    const auto largest = largest_of_blocks<kWidth>(x + b * kWidth);
-    if (HWY_LIKELY(hn::AllFalse(di, hn::Gt(largest, hn::Set(di, 0x7F800000)))))
-      hn::Store(hn::BitCast(F32(), largest), F32(), p.amax + b);
-    else
-      for (size_t k = b; k < b + kLanes; ++k) measure_run(p, k, x + k * kWidth, false);
-  }
-  return b;
-}
-
-/// The largest magnitudes of a panel's blocks. x: its first number; rows are `stride` numbers apart.
-HWY_INLINE void measure(Panel& p, const float* x, size_t stride, bool ahead) {
-  size_t first = 0;
-  if (kLanes > 1 && p.rows == 1) {
-    if (p.width == 16) first = measure_row<16>(p, x);
-    if (p.width == 32) first = measure_row<32>(p, x);
-    if (p.width == 64) first = measure_row<64>(p, x);
-  }
-  for (size_t r = 0; r < p.rows; ++r)
-    for (size_t b = first; b < p.blocks; ++b) measure_run(p, b, x + r * stride + b * p.width, ahead);
 }
 
 /// A panel's numbers in memory, and its codes.

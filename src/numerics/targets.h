@@ -3,6 +3,11 @@
 // is made at run time, for the whole process.
 #pragma once
 
+// The baseline has one lane, whatever the compiler: four in plain C++ would be a width of its own.
+#ifndef HWY_BROKEN_EMU128
+#define HWY_BROKEN_EMU128 1
+#endif
+
 #include "hwy/detect_targets.h"
 
 #undef HWY_DISABLED_TARGETS

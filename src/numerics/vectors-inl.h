@@ -23,6 +23,7 @@ namespace hn = hwy::HWY_NAMESPACE;
 using F32 = hn::ScalableTag<float>;
 using V = hn::Vec<F32>;
 constexpr size_t kLanes = HWY_LANES(float);
+static_assert(kLanes == 1 || kLanes == 8 || kLanes == 16);
 
 /// The last numbers, fewer than fill a vector of codes; what lies beyond them counts as 0 and is not stored.
 /// The unused half of a last byte is 0.

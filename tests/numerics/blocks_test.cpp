@@ -138,8 +138,8 @@ void check_scaled(const char* target, Scheme scheme, const std::vector<float>& x
 /// Matrices that blocks fill, fill in part, or do not reach; numbers of all sizes.
 template <class Body>
 void for_matrices(Body&& body) {
-  const std::pair<int64_t, int64_t> shapes[] = {{1, 1},   {1, 15},    {3, 16},    {2, 33},
-                                                {5, 130}, {130, 129}, {129, 259}, {2, 640}};
+  const std::pair<int64_t, int64_t> shapes[] = {{1, 1},     {1, 15},    {3, 16},  {2, 33},  {5, 130},
+                                                {130, 129}, {129, 259}, {2, 640}, {1, 1100}};
   for (const auto& [rows, cols] : shapes) {
     const auto n = static_cast<size_t>(rows * cols);
     auto x = ordinary_floats(n, static_cast<uint64_t>(cols));

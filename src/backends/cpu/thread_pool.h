@@ -37,7 +37,7 @@ class ThreadPool {
 
   /// Calls body(tile, thread) once for each tile in [0, num_tiles) and returns when all are done.
   /// Tiles are claimed dynamically, in rising order; `thread` is in [0, num_threads()), for private scratch.
-  /// Determinism: callers choose a grid that depends on shapes alone and let no result depend on `thread`.
+  /// Determinism: callers let no result depend on the grid or on `thread`.
   /// Not reentrant: a body never calls run. Allocates nothing.
   void run(int64_t num_tiles, TileBody body);
 

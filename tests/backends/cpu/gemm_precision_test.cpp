@@ -277,6 +277,7 @@ TEST_P(GemmPrecision, WithoutProducts) {
 
 // Several runs of k, blocks of the shared operand, strips and groups, either operand shared.
 const Call kLarge[] = {
+    {.m = 1408, .n = 256, .k = 4200, .c = DType::kBf16},
     {.m = 300, .n = 150, .k = 300, .c = DType::kBf16, .b_layout = Layout::kColumns, .has_bias = true},
     {.m = 130, .n = 330, .k = 400, .segment = 200, .a = DType::kF32, .a_layout = Layout::kColumns},
     {.m = 40, .n = 70, .k = 4500, .c = DType::kF16, .b_layout = Layout::kColumns},
@@ -476,6 +477,17 @@ TEST(GemmWorkspaceOfPrecision, IsBoundedAndOneForAllInstructionSets) {
   ASSERT_TRUE(select_isa(nullptr).ok());
   EXPECT_LE(gemm_workspace_bytes(49152, 49152, 49152, 8, low), 13 << 20);
   EXPECT_LE(gemm_workspace_bytes(1, 1, 1, 1, low), 24 << 10);
+  // Who plans for the largest of several products may run any of them.
+  for (int64_t m = 8; m <= 1024; m += 8)
+    for (const int64_t n : {32, 256, 576, 900})
+      for (const int threads : {1, 4, 8}) {
+        const auto bytes = [&](int64_t x, int64_t y, int64_t z) {
+          return gemm_workspace_bytes(x, y, z, threads, low);
+        };
+        ASSERT_LE(bytes(m, n, 8192), bytes(m + 8, n, 8192)) << m << " " << n << " " << threads;
+        ASSERT_LE(bytes(n, m, 8192), bytes(n, m + 8, 8192)) << m << " " << n << " " << threads;
+        ASSERT_LE(bytes(n, 49152, m), bytes(n, 49152, m + 8)) << m << " " << n << " " << threads;
+      }
 }
 
 }  // namespace

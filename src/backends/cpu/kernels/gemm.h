@@ -49,13 +49,15 @@ struct GemmArgs {
   Precision precision = Precision::kF32;
   ir::DType c_dtype = ir::DType::kF32;     ///< f32, bf16 or f16
   ir::DType bias_dtype = ir::DType::kF32;  ///< f32, bf16 or f16
-  /// C is too large for a cache to hold until it is read (kBeyondCachesBytes): kBf16 on instructions for it
+  /// C is too large for a cache to hold until it is read (beyond_caches): kBf16 on instructions for it
   /// writes past them. No bit depends on it.
   bool past_caches = false;
 };
 
-/// From here on; below, what reads C next finds it in the third-level cache.
-inline constexpr int64_t kBeyondCachesBytes = 32 << 20;
+/// Whether a C of so many elements is; below, what reads it next finds it in the third-level cache.
+inline bool beyond_caches(int64_t elements, ir::DType dtype) {
+  return elements * ir::bits(dtype) / 8 >= 32 << 20;
+}
 
 /// What the workspace depends on beside the shape. The dtypes of A and B and the bias are free.
 struct GemmTypes {

@@ -31,12 +31,12 @@ int64_t line_bytes(int64_t run_steps) { return run_steps * kStep * 2; }
 // Without the segments: with short ones, padded to whole steps, there are more runs.
 int64_t most_steps(int64_t k) { return std::min(kMaxRun, div_up(k, kStep)); }
 
-// The more and the fewer lines of two operands, or whichever where they are about the same.
+// Neither has more than half as many lines again.
 bool about_the_same(int64_t m, int64_t n) { return 2 * std::max(m, n) <= 3 * std::min(m, n); }
-int64_t most_shared_lines(int64_t m, int64_t n) {
-  return about_the_same(m, n) ? std::max(m, n) : std::min(m, n);
-}
 
+// What scratch is planned for, by the shape alone: never less for more rows or columns, since who plans for
+// the largest of several products runs the smaller ones in the same.
+int64_t most_shared_lines(int64_t m, int64_t n) { return std::min(std::max(m, n), 3 * std::min(m, n) / 2); }
 int64_t most_strip_lines(int64_t m, int64_t n) {
   return std::min(kMaxStripLines, round_up(std::max(m, n), kPanel));
 }

@@ -8,9 +8,10 @@
 //      ...                                   k2 k3 of column 0 | ...
 //      row 31  k0 k1 ... k31                 ... k30 k31; then columns 16 to 31
 //
-// The operand with fewer lines is packed once and shared; a task packs a strip of the other for itself, so
-// that most of what it reads lies in its own second-level cache, and multiplies it with the shared one, a
-// group of its panels at a time. The sums of strip x group stay in the task's scratch until k is through.
+// The operand with fewer lines (of about as many, the one whose lines are not rows of memory) is packed once
+// and shared; a task packs a strip of the other for itself, so that most of what it reads lies in its own
+// second-level cache, and multiplies it with the shared one, a group of its panels at a time. The sums of
+// strip x group stay in the task's scratch until k is through.
 #pragma once
 
 #include <algorithm>

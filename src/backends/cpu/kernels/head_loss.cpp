@@ -98,7 +98,6 @@ struct HeadLoss {
   LossRows loss;  // targets and losses of all rows, logits and d of one chunk
   int64_t classes;
   float* logits;
-  int64_t logits_bytes;
   std::byte* dw;
   ir::DType dw_dtype;  // f32, or that of a direct one
   bool dw_started;
@@ -116,7 +115,7 @@ void chunk_loss(const HeadLoss& h, int64_t begin, int64_t rows, ThreadPool& pool
         .c = h.logits,
         .c_row_stride = h.classes,
         .precision = h.precision,
-        .past_caches = h.logits_bytes >= kBeyondCachesBytes},
+        .past_caches = beyond_caches(rows * h.classes, ir::DType::kF32)},
        pool, h.gemm_workspace);
   LossRows loss = h.loss;
   loss.targets += begin;
@@ -182,7 +181,6 @@ void head_loss(const KernelCall& call, ThreadPool& pool) {
                       pool.num_threads());
   PLIMSOLL_CHECK(static_cast<int64_t>(call.workspace.size()) >= layout.total());
   h.logits = reinterpret_cast<float*>(call.workspace.data());
-  h.logits_bytes = layout.logits;
   std::byte* const dw_scratch = call.workspace.data() + layout.logits + layout.losses;
   h.gemm_workspace = call.workspace.subspan(static_cast<size_t>(layout.total() - layout.gemm));
   auto* losses = reinterpret_cast<float*>(call.workspace.data() + layout.logits);

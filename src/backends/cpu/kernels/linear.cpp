@@ -33,7 +33,7 @@ void linear(const KernelCall& call, ThreadPool& pool) {
         .precision = precision_of(call.op->attrs, x.dtype, call.inputs[1].type.dtype),
         .c_dtype = y.dtype,
         .bias_dtype = bias.type.dtype,
-        .past_caches = y.rows * y.cols * ir::bits(y.dtype) / 8 >= kBeyondCachesBytes},
+        .past_caches = beyond_caches(y.rows * y.cols, y.dtype)},
        pool, call.workspace);
 }
 
@@ -95,7 +95,7 @@ void weight_gradient(const WeightGradient& g, ThreadPool& pool, std::span<std::b
         .accumulate = g.accumulate,
         .precision = g.precision,
         .c_dtype = g.dw_dtype,
-        .past_caches = left.cols * right.cols * ir::bits(g.dw_dtype) / 8 >= kBeyondCachesBytes},
+        .past_caches = beyond_caches(left.cols * right.cols, g.dw_dtype)},
        pool, workspace);
 }
 

@@ -145,6 +145,7 @@ std::string to_yaml_flow(const Tree& tree) { return print(tree, true); }
 std::string number_text(double value) {
   if (std::isnan(value)) return ".nan";
   if (std::isinf(value)) return value > 0 ? ".inf" : "-.inf";
+  if (value == 0 && std::signbit(value)) return "-0.0";  // "-0" reads as an integer, which has no such zero
   return fmt::format("{}", value);
 }
 

@@ -73,6 +73,7 @@ TEST(Tree, PrintsWhatReadsBack) {
                          "\"a\\nb\\tc\\\"d\\\\e\"",
                          "0.0003",
                          "-1e-08",
+                         "-0.0",
                          "\"~\"",
                          "{\"a b\": \"#x\"}"};
   for (const char* text : texts) {

@@ -107,6 +107,7 @@ void count(benchmark::State& state, const Shape& s) {
 }
 
 void run_ours(benchmark::State& state, const Shape& s, GemmArgs g) {
+  g.past_caches = beyond_caches(s.m * s.n, g.c_dtype);
   static ThreadPool pool(num_threads());
   const int64_t bytes = gemm_workspace_bytes(s.m, s.n, s.k, pool.num_threads(), {g.precision, g.c_dtype});
   std::vector<std::byte> memory(static_cast<size_t>(bytes) + 64);

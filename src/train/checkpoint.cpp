@@ -77,6 +77,14 @@ Error broken(std::string what) {
       ErrorCode::kBadData, std::move(what), {}, "resume from an older checkpoint, or --resume never"};
 }
 
+/// Not kBadData: what another build wrote is whole, and must not be passed over for an older one.
+Error of_another_version(int64_t version) {
+  return Error{ErrorCode::kInvalidArgument,
+               fmt::format("written as version {}, this build reads {}", version, kVersion),
+               {},
+               "go on with the build that wrote it, or start anew with --resume never or another output.dir"};
+}
+
 bool has_twins(const std::vector<CheckpointTensor>& tensors) {
   std::set<std::string_view> names;
   return std::any_of(tensors.begin(), tensors.end(),
@@ -93,9 +101,8 @@ class ManifestReader {
     if (!cursor_.expect('{') || !string_field("format", format)) return false;
     if (format != kFormat) return cursor_.fail("the format is not '" + std::string(kFormat) + "'");
     if (!next_integer("version", m.version, 1)) return false;
-    if (m.version != kVersion)
-      return cursor_.fail(fmt::format("written as version {} by another build of plimsoll, this one reads {}",
-                                      m.version, kVersion));
+    other_version_ = m.version != kVersion;
+    if (other_version_) return false;
     for (const IntegerField& field : kIntegers)
       if (!next_integer(field.name, m.*field.value, field.least)) return false;
     uint64_t itself = 0;
@@ -104,6 +111,8 @@ class ManifestReader {
            cursor_.expect('}') && (cursor_.at_end() || cursor_.fail("text behind the end"));
   }
   [[nodiscard]] const std::string& error() const { return cursor_.error(); }
+  /// Why reading stopped: the format is right, but its fields are those of another version.
+  [[nodiscard]] bool other_version() const { return other_version_; }
 
  private:
   bool key(std::string_view name) {
@@ -182,6 +191,7 @@ class ManifestReader {
 
   JsonCursor cursor_;
   std::string key_;
+  bool other_version_ = false;
 };
 
 Status check_file(const std::string& directory, const CheckpointFile& file) {
@@ -238,7 +248,8 @@ Result<CheckpointManifest> parse_checkpoint(std::string_view text) {
   if (const int64_t at = utf8_error_at(text); at >= 0) return broken(fmt::format("byte {} is no UTF-8", at));
   CheckpointManifest manifest;
   ManifestReader reader(text);
-  if (!reader.read(manifest)) return broken(reader.error());
+  if (!reader.read(manifest))
+    return reader.other_version() ? of_another_version(manifest.version) : broken(reader.error());
   return manifest;
 }
 

@@ -67,7 +67,8 @@ inline constexpr std::string_view kCheckpointPrefix = "checkpoint-";
 /// Replaces `text` by the file's text, its own checksum as the last field. Allocates nothing where `text` has
 /// held a manifest of the same files before, but for short names.
 void write_checkpoint_text(const CheckpointManifest& manifest, std::string& text);
-/// Reads and checks the text: its checksum, every field, that each file's tensors cover it. Errors: kBadData.
+/// Reads and checks the text: its checksum, every field, that each file's tensors cover it. Errors: kBadData;
+/// kInvalidArgument where it is whole, but of another version.
 Result<CheckpointManifest> parse_checkpoint(std::string_view text);
 
 /// A folder that has been looked at: checkpoint.json is right, all files are there in their sizes, those
@@ -76,7 +77,7 @@ struct Checkpoint {
   std::string path;
   CheckpointManifest manifest;
 };
-/// Errors: kBadData naming the file and what is wrong with it; kIo.
+/// Errors: kBadData naming the file and what is wrong with it; kInvalidArgument as parse_checkpoint; kIo.
 Result<Checkpoint> open_checkpoint(const std::string& path);
 /// Holds the sizes of all files, and the checksums of those without tensors, against the manifest. Errors: as
 /// open_checkpoint, which calls it.

@@ -13,6 +13,7 @@
 #include <map>
 #include <thread>
 
+#include "io/checksum.h"
 #include "program.h"
 #include "tensors.h"
 
@@ -256,6 +257,19 @@ TEST_F(Finished, PassesADamagedCheckpointOver) {
   EXPECT_THAT(outcome.err, HasSubstr("going on after step 9"));
   EXPECT_TRUE(folder_.read("out/final/model.safetensors") == reference().model);
   EXPECT_TRUE(folder_.read("out/checkpoint-10/optimizer.safetensors") == model);  // and it is whole again
+}
+
+TEST_F(Finished, LeavesACheckpointOfAnotherVersionAlone) {
+  std::string text = folder_.read("out/checkpoint-10/checkpoint.json");
+  text.replace(text.find("\"version\": 2"), 12, "\"version\": 3");
+  const size_t digits = text.size() - 19;
+  text.replace(digits, 16, checksum_text(checksum(std::string_view(text).substr(0, digits))));
+  folder_.write("out/checkpoint-10/checkpoint.json", text);
+  const Outcome outcome = again();
+  EXPECT_EQ(outcome.exit_code, 2) << outcome.err;
+  EXPECT_THAT(outcome.err, HasSubstr("written as version 3"));
+  EXPECT_TRUE(folder_.read("out/checkpoint-10/checkpoint.json") == text);
+  EXPECT_EQ(again("--resume never").exit_code, 0);
 }
 
 TEST_F(Finished, SaysWhereAllAreDamaged) {

@@ -7,6 +7,7 @@
 #include "io/checksum.h"
 #include "io/safetensors_writer.h"
 #include "io/temporary_folder.h"
+#include "train/checkpoint_resume.h"
 
 namespace plimsoll::train {
 namespace {
@@ -91,7 +92,7 @@ TEST(CheckpointText, WhatIsWrongIsNamedEvenWithARightChecksum) {
     const char* says;
   };
   for (const Case& c :
-       {Case{"\"version\": 2", "\"version\": 1", "version 1"}, Case{"plimsoll checkpoint", "x", "format"},
+       {Case{"\"version\": 2", "\"version\": 0", "version is 0"}, Case{"plimsoll checkpoint", "x", "format"},
         Case{"\"step\": 12", "\"step\": -1", "step is -1"},
         Case{"\"step\": 12", "\"step\": 99999999999999999999", "JSON"},
         Case{"\"bytes\": 80", "\"bytes\": 9223372036854775807", "behind its file"},
@@ -108,6 +109,29 @@ TEST(CheckpointText, WhatIsWrongIsNamedEvenWithARightChecksum) {
     EXPECT_EQ(read.error().code, ErrorCode::kBadData);
     const std::string says = std::string_view(c.says) == "JSON" ? "" : c.says;  // the reader's own words
     EXPECT_THAT(read.error().message(), HasSubstr(says));
+  }
+}
+
+/// What another build wrote is not damaged: nothing older is taken in its stead.
+TEST(CheckpointText, OfAnotherVersionIsNoDamage) {
+  std::string text;
+  write_checkpoint_text(some_manifest(), text);
+  const TemporaryFolder folder;
+  std::filesystem::create_directories(folder.path("checkpoint-9"));
+  std::filesystem::create_directories(folder.path("checkpoint-12"));
+  for (const char* version : {"\"version\": 1", "\"version\": 3"}) {
+    std::string changed = text;
+    changed.replace(changed.find("\"version\": 2"), 12, version);
+    folder.write("checkpoint-12/checkpoint.json", sealed(changed));
+    folder.write("checkpoint-9/checkpoint.json", text);
+    const auto choice = choose_checkpoints("auto", folder.path());
+    ASSERT_EQ(choice->candidates.size(), 2U);
+    size_t from = 0;
+    const auto opened = open_first_intact(*choice, from, [](const std::string& note) { FAIL() << note; });
+    ASSERT_FALSE(opened);
+    EXPECT_EQ(opened.error().code, ErrorCode::kInvalidArgument);
+    EXPECT_THAT(opened.error().message(), HasSubstr("checkpoint-12/checkpoint.json"));
+    EXPECT_THAT(opened.error().message(), HasSubstr("this build reads 2"));
   }
 }
 

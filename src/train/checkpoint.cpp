@@ -105,6 +105,8 @@ class ManifestReader {
     if (other_version_) return false;
     for (const IntegerField& field : kIntegers)
       if (!next_integer(field.name, m.*field.value, field.least)) return false;
+    if (m.skipped > m.step || m.skipped_in_a_row > m.skipped)
+      return cursor_.fail("more steps were skipped than done");
     uint64_t itself = 0;
     return next_checksum("data", m.data) && next_checksum("plan", m.plan) && cursor_.expect(',') &&
            string_field("isa", m.isa) && files(m.files) && next_checksum("checksum", itself) &&

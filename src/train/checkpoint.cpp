@@ -5,8 +5,6 @@
 
 #include <algorithm>
 #include <array>
-#include <charconv>
-#include <filesystem>
 #include <set>
 
 #include "io/checksum.h"
@@ -274,41 +272,6 @@ Status check_size(const ReadFile& content, const CheckpointFile& file) {
 Status check_small_files(const Checkpoint& checkpoint) {
   for (const CheckpointFile& f : checkpoint.manifest.files) PLIMSOLL_TRY(check_file(checkpoint.path, f));
   return Ok{};
-}
-
-std::vector<FoundCheckpoint> find_checkpoints(const std::string& directory) {
-  std::vector<FoundCheckpoint> found;
-  std::error_code code;
-  for (std::filesystem::directory_iterator it(directory, code), end; !code && it != end; it.increment(code)) {
-    const std::optional<int64_t> step = checkpoint_step(it->path().filename().string());
-    std::string path = it->path().string();
-    if (step && is_checkpoint(path)) found.push_back({*step, std::move(path)});
-  }
-  std::sort(found.begin(), found.end(), [](const auto& a, const auto& b) { return a.step > b.step; });
-  return found;
-}
-
-bool is_checkpoint(const std::string& path) {
-  const std::filesystem::path folder(path);
-  const auto has = [&](std::string_view name) {
-    std::error_code code;
-    return std::filesystem::exists(folder / name, code) || code;
-  };
-  return has(kCheckpointFile) || has("optimizer.safetensors") || has("run.yaml");
-}
-
-std::optional<int64_t> checkpoint_step(std::string_view name) {
-  if (!name.starts_with(kCheckpointPrefix)) return std::nullopt;
-  const std::string_view digits = name.substr(kCheckpointPrefix.size());
-  int64_t step = 0;
-  const auto [rest, error] = std::from_chars(digits.data(), digits.data() + digits.size(), step);
-  // Back to text: one name a step, so no leading zeros and no sign.
-  if (error != std::errc() || step < 0 || std::to_string(step) != digits) return std::nullopt;
-  return step;
-}
-
-std::string checkpoint_path(const std::string& directory, int64_t step) {
-  return fmt::format("{}/{}{}", directory, kCheckpointPrefix, step);
 }
 
 }  // namespace plimsoll::train

@@ -95,8 +95,9 @@ class Autocast {
 
   const PrecisionOverride* overriding(const Op& op) {
     if (options_.overrides.empty() || op.def->autocast != AutocastClass::kLowPrecision) return nullptr;
-    const std::vector<std::string>& names = names_.of(op);
-    report_.names.insert(report_.names.end(), names.begin(), names.end());
+    const OpNames& names = names_.of(op);
+    for (const auto* list : {&names.by_parts, &names.whole})
+      report_.names.insert(report_.names.end(), list->begin(), list->end());
     for (size_t i = 0; i < options_.overrides.size(); ++i) {
       if (!matches(options_.overrides[i].pattern, names)) continue;
       report_.used[i] = true;

@@ -11,14 +11,18 @@ namespace plimsoll::passes {
 using ir::Op;
 using ir::ValueId;
 
-bool matches(std::string pattern, const std::vector<std::string>& names) {
+bool matches(std::string pattern, const OpNames& names) {
   while (pattern.size() > 2 && pattern.ends_with(".*")) pattern.resize(pattern.size() - 2);  // all below
   const auto is = [](const std::string& glob, const std::string& text) {
     return fnmatch(glob.c_str(), text.c_str(), 0) == 0;
   };
-  return is(pattern + "_*", names[0]) || std::any_of(names.begin(), names.end(), [&](const auto& name) {
-           return is("*." + pattern + ".*", "." + name + ".");
-         });
+  const auto has_parts = [&](const std::string& name) { return is("*." + pattern + ".*", "." + name + "."); };
+  const auto is_whole = [&](const std::string& name) {
+    return pattern == name || pattern + ".weight" == name;
+  };
+  return is(pattern + "_*", names.by_parts[0]) ||
+         std::any_of(names.by_parts.begin(), names.by_parts.end(), has_parts) ||
+         std::any_of(names.whole.begin(), names.whole.end(), is_whole);
 }
 
 std::string OverrideNames::full_layer(const std::string& layer) const {
@@ -31,14 +35,15 @@ std::string OverrideNames::full_layer(const std::string& layer) const {
   return layer;
 }
 
-const std::vector<std::string>& OverrideNames::of(const Op& op) {
-  names_.assign(1, std::string(op.def->name));
+const OpNames& OverrideNames::of(const Op& op) {
+  names_.by_parts.assign(1, std::string(op.def->name));
+  names_.whole.clear();
   std::string_view layer;
   if (!op.layer.empty()) {
     auto known = layers_.find(op.layer);
     if (known == layers_.end()) known = layers_.emplace(op.layer, full_layer(op.layer)).first;
     layer = known->second;
-    names_.emplace_back(layer);
+    names_.by_parts.emplace_back(layer);
   }
   for (const ValueId v : op.inputs) {
     if (!v.valid()) continue;
@@ -48,7 +53,8 @@ const std::vector<std::string>& OverrideNames::of(const Op& op) {
     const ir::StateDecl* state = graph_.find_state(producer->attrs.str("name"));
     if (state == nullptr || state->state_class != ir::StateClass::kParameter) continue;
     const bool own = state->name.starts_with(layer);
-    names_.push_back(own ? state->name : state->name.substr(state->name.find('.') + 1));
+    names_.by_parts.push_back(own ? state->name : state->name.substr(state->name.find('.') + 1));
+    if (!own) names_.whole.push_back(state->name);
   }
   return names_;
 }

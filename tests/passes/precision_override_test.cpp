@@ -44,10 +44,12 @@ class OverrideNamesTest : public testing::Test {
 
 TEST_F(OverrideNamesTest, AreThoseOfTheCheckpoint) {
   OverrideNames names(graph_);
-  EXPECT_THAT(names.of(graph_.op(maps_[0])),
+  EXPECT_THAT(names.of(graph_.op(maps_[0])).by_parts,
               ElementsAre("linear", "model.layers.0.mlp", "model.layers.0.mlp.up.weight"));
-  EXPECT_THAT(names.of(graph_.op(maps_[1])), ElementsAre("linear", "model.layers.0.mlp"));
-  EXPECT_THAT(names.of(graph_.op(maps_[2])), ElementsAre("linear", "lm_head", "table.weight"));
+  EXPECT_THAT(names.of(graph_.op(maps_[1])).by_parts, ElementsAre("linear", "model.layers.0.mlp"));
+  EXPECT_THAT(names.of(graph_.op(maps_[2])).by_parts, ElementsAre("linear", "lm_head", "table.weight"));
+  EXPECT_THAT(names.of(graph_.op(maps_[2])).whole, ElementsAre("model.table.weight"));
+  EXPECT_THAT(names.of(graph_.op(maps_[0])).whole, ElementsAre());
 }
 
 TEST_F(OverrideNamesTest, MatchByPartsInARow) {
@@ -62,8 +64,10 @@ TEST_F(OverrideNamesTest, MatchByPartsInARow) {
     EXPECT_EQ(matching(below), "110") << below;
   for (const char* one : {"up", "mlp.up", "model.layers.0.mlp.up.weight"})
     EXPECT_EQ(matching(one), "100") << one;
-  for (const char* head : {"lm_head", "lm_head.*", "table"}) EXPECT_EQ(matching(head), "001") << head;
-  for (const char* none : {"odel", "layer", "model.mlp", "layers.1", ""})
+  for (const char* head :
+       {"lm_head", "lm_head.*", "table", "model.table", "model.table.weight", "model.table.*"})
+    EXPECT_EQ(matching(head), "001") << head;
+  for (const char* none : {"odel", "layer", "model.mlp", "layers.1", "model.table.bias", "odel.table", ""})
     EXPECT_EQ(matching(none), "000") << none;
 }
 

@@ -1,6 +1,8 @@
 #include "train/precision.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
+#include <fnmatch.h>
 
 #include <algorithm>
 #include <set>
@@ -40,6 +42,36 @@ std::string_view named_by(std::string_view pattern) {
   return pattern;
 }
 
+std::vector<std::string> split_at_dots(std::string_view name) {
+  std::vector<std::string> parts(1);
+  for (const char c : name)
+    if (c == '.')
+      parts.emplace_back();
+    else
+      parts.back() += c;
+  return parts;
+}
+
+/// The pattern with the name of the storage in place of a weight's that lies in it beside others: of q_proj
+/// qkv_proj. Empty where it names no such weight.
+std::string storage_named_by(std::string_view pattern, const models::Model& model) {
+  for (const models::Parameter& parameter : model.parameters())
+    for (const models::ParameterView& view : parameter.views) {
+      if (view.name == parameter.name || !passes::matches(std::string(pattern), {{view.name}, {}})) continue;
+      const std::vector<std::string> its = split_at_dots(view.name), whole = split_at_dots(parameter.name);
+      const auto [its_own, of_all] = std::mismatch(its.begin(), its.end(), whole.begin(), whole.end());
+      if (its_own == its.end() || of_all == whole.end()) continue;
+      std::vector<std::string> parts = split_at_dots(pattern);
+      const auto named = std::find_if(parts.rbegin(), parts.rend(), [&](const std::string& part) {
+        return fnmatch(part.c_str(), its_own->c_str(), 0) == 0;
+      });
+      if (named == parts.rend()) continue;
+      *named = *of_all;
+      return fmt::format("{}", fmt::join(parts, "."));
+    }
+  return "";
+}
+
 }  // namespace
 
 void set_precision(const TrainingSettings& training, passes::PipelineOptions& options) {
@@ -54,17 +86,22 @@ ops::LossScaling loss_scaling(const LossScaleSettings& scale) {
   return {scale.growth_factor, scale.backoff_factor, scale.growth_interval};
 }
 
-Status check_overrides_used(const planner::TrainingPrograms& programs, const TrainingSettings& training) {
+Status check_overrides_used(const planner::TrainingPrograms& programs, const models::Model& model,
+                            const TrainingSettings& training) {
   for (size_t i = 0; i < training.precision_overrides.size(); ++i) {
     if (programs.overrides_used[i]) continue;
     const std::string& pattern = training.precision_overrides[i].first;
+    const std::string storage = storage_named_by(named_by(pattern), model);
+    const std::string instead =
+        storage.empty()
+            ? "the nearest is " + nearest_name(named_by(pattern), parts_in_a_row(programs.overridable))
+            : "its weights lie in " + storage;
     return Error{ErrorCode::kInvalidArgument,
                  fmt::format("training.precision_overrides: no op with products, nor its layer or weight, "
                              "matches '{}'",
                              pattern.substr(0, 100)),
                  {},
-                 fmt::format("the nearest is {}; plan --explain precision lists ops and layers",
-                             nearest_name(named_by(pattern), parts_in_a_row(programs.overridable)))};
+                 fmt::format("{}; plan --explain precision lists ops and layers", instead)};
   }
   return Ok{};
 }

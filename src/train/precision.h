@@ -14,8 +14,9 @@ void set_precision(const TrainingSettings& training, passes::PipelineOptions& op
 /// How the loss scale moves; a static one neither grows nor falls.
 ops::LossScaling loss_scaling(const LossScaleSettings& scale);
 
-/// Every override has matched in some program. Errors: kInvalidArgument, which names the op or layer nearest
-/// to the pattern.
-Status check_overrides_used(const planner::TrainingPrograms& programs, const TrainingSettings& training);
+/// Every override has matched in some program. Errors: kInvalidArgument, which names the weight of which the
+/// pattern names a part (q_proj: qkv_proj), else the op or layer nearest to the pattern.
+Status check_overrides_used(const planner::TrainingPrograms& programs, const models::Model& model,
+                            const TrainingSettings& training);
 
 }  // namespace plimsoll::train

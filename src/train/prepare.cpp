@@ -117,7 +117,7 @@ Result<std::pair<planner::TrainingPrograms, planner::PlanReport>> plan_split(
                                               prepare_options.buckets->lengths, prepare_options.purpose);
   options.pipeline.dump_dir = prepare_options.dump_ir;
   PLIMSOLL_ASSIGN(auto programs, planner::build_training_programs(model, options, backend));
-  PLIMSOLL_TRY(check_overrides_used(programs, config.training));
+  PLIMSOLL_TRY(check_overrides_used(programs, model, config.training));
   planner::PlanReport report;
   report.host_pageable_bytes = host_bytes(model, config, num_threads, prepare_options.purpose);
   if (options.training) {

@@ -88,6 +88,32 @@ TEST_F(PlanTest, ExplainsOverridesOfThePrecision) {
   EXPECT_EQ(norm.code, 2) << "a norm has no products";
 }
 
+/// A tied head has the table's weight; q, k and v lie in one.
+TEST_F(PlanTest, OverridesGoByWeightsAsTheyAreKept) {
+  const std::string path = folder_.path() + "/llama.yaml";
+  ASSERT_TRUE(write_file_atomically(
+      path,
+      "model: {config: {model_type: llama, vocab_size: 64, hidden_size: 32, intermediate_size: 40, "
+      "num_hidden_layers: 2, num_attention_heads: 2, num_key_value_heads: 1, max_position_embeddings: 64, "
+      "rms_norm_eps: 1.0e-5, tie_word_embeddings: true}}\ndata: {train: x.npy, sequence_length: 16}\n"
+      "training: {global_batch_size: 4, max_steps: 2}\n"));
+  const auto plan = [&](const std::string& pattern) {
+    return run_plimsoll({"plan", path, "training.precision_overrides={\"" + pattern + "\": bf16}"});
+  };
+  for (const char* tied : {"model.embed_tokens", "model.embed_tokens.weight", "embed_tokens"})
+    EXPECT_EQ(plan(tied).code, 0) << tied;
+  for (const auto& [part, storage] :
+       {std::pair{"q_proj", " qkv_proj;"},
+        {"*.v_proj.*", " qkv_proj;"},
+        {"layers.*.up_proj", " layers.*.gate_up_proj;"},
+        {"model.layers.1.self_attn.k_proj.weight", " model.layers.1.self_attn.qkv_proj.weight;"}}) {
+    const Outcome refused = plan(part);
+    EXPECT_EQ(refused.code, 2) << part;
+    EXPECT_THAT(refused.err, HasSubstr(std::string("lie in") + storage));
+    EXPECT_EQ(plan(std::string(storage).substr(1, std::string(storage).size() - 2)).code, 0) << storage;
+  }
+}
+
 /// Events of a name, of plan --json.
 std::vector<Tree> events_of(const std::string& out, const std::string& name) {
   std::vector<Tree> events;

@@ -119,11 +119,18 @@ std::string casts_table(const std::vector<planner::CastUse>& casts, const std::s
   Rows rows(layers);
   for (const planner::CastUse& c : casts) {
     const std::string why = c.why + (c.recomputed ? " (recomputed)" : "");
-    rows.add(c.layer, {c.op, fmt::format("[{}]", fmt::join(c.shape, ", ")),
+    rows.add(c.layer, {c.program, c.op, fmt::format("[{}]", fmt::join(c.shape, ", ")),
                        fmt::format("{} to {}", c.from, c.to), std::to_string(c.uses), why});
   }
-  return rows.text(
-      {{"cast of"}, {"layer"}, {"casts", kRight}, {"shape"}, {"dtypes"}, {"uses", kRight}, {"why"}}, 1);
+  return rows.text({{"program"},
+                    {"cast of"},
+                    {"layer"},
+                    {"casts", kRight},
+                    {"shape"},
+                    {"dtypes"},
+                    {"uses", kRight},
+                    {"why"}},
+                   2);
 }
 
 /// "bf16, rounded as packed"

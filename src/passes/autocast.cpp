@@ -8,6 +8,7 @@
 #include <optional>
 
 #include "ir/op_def.h"
+#include "ir/op_query.h"
 #include "ops/operands.h"
 #include "ops/rounding.h"
 
@@ -18,16 +19,12 @@ using ir::AutocastClass;
 using ir::DType;
 using ir::Op;
 using ir::OpId;
+using ir::takes_attr;
 using ir::ValueId;
 
 /// The dtype in which results of that precision are stored.
 DType stored(std::string_view precision) {
   return precision == "bf16" ? DType::kBf16 : precision == "f16" ? DType::kF16 : DType::kF32;
-}
-
-bool takes_attr(const Op& op, std::string_view name) {
-  return std::any_of(op.def->attrs.begin(), op.def->attrs.end(),
-                     [&](const ir::AttrSpec& a) { return a.name == name; });
 }
 
 class Autocast {

@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "ir/op_def.h"
+#include "ir/op_query.h"
 
 namespace plimsoll::passes {
 
@@ -47,10 +48,9 @@ const OpNames& OverrideNames::of(const Op& op) {
   }
   for (const ValueId v : op.inputs) {
     if (!v.valid()) continue;
-    const Op* producer = &graph_.op(graph_.value(v).producer);
-    while (producer->def->is_view) producer = &graph_.op(graph_.value(producer->inputs[0]).producer);
-    if (producer->def->name != "state") continue;
-    const ir::StateDecl* state = graph_.find_state(producer->attrs.str("name"));
+    const Op& producer = ir::maker(graph_, v);
+    if (producer.def->name != "state") continue;
+    const ir::StateDecl* state = graph_.find_state(producer.attrs.str("name"));
     if (state == nullptr || state->state_class != ir::StateClass::kParameter) continue;
     const bool own = state->name.starts_with(layer);
     names_.by_parts.push_back(own ? state->name : state->name.substr(state->name.find('.') + 1));

@@ -5,26 +5,17 @@
 #include <algorithm>
 
 #include "ir/op_def.h"
+#include "ir/op_query.h"
 
 namespace plimsoll::planner {
 namespace {
 
 using ir::Graph;
+using ir::maker;
 using ir::Op;
 using ir::OpId;
+using ir::takes_attr;
 using ir::ValueId;
-
-bool takes_attr(const Op& op, std::string_view name) {
-  return std::any_of(op.def->attrs.begin(), op.def->attrs.end(),
-                     [&](const ir::AttrSpec& a) { return a.name == name; });
-}
-
-/// What makes a value, behind its views.
-const Op& maker(const Graph& graph, ValueId v) {
-  const Op* op = &graph.op(graph.value(v).producer);
-  while (op->def->is_view) op = &graph.op(graph.value(op->inputs[0]).producer);
-  return *op;
-}
 
 std::string name_of(const Op& op) {
   return op.def->name == "state" ? op.attrs.str("name") : std::string(op.def->name);

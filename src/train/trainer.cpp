@@ -137,7 +137,8 @@ Status Trainer::check_scale() {
   ++skipped_in_a_row_;
   const double scale = static_cast<double>(scaler()[ops::kScale]);
   const bool least = !settings.fixed && scale < settings.min_scale;
-  const bool trained_nothing = step_ == total_steps_ && skipped_ == step_;
+  // A benchmark's steps are not a run's: it ends where it likes, having measured them.
+  const bool trained_nothing = loader_ && step_ == total_steps_ && skipped_ == step_;
   if (!least && !trained_nothing && !(settings.fixed && skipped_in_a_row_ >= kMostSkipped)) return Ok{};
   const std::string what =
       least ? fmt::format("the loss scale fell to {:g}, below training.loss_scale.min_scale ({:g})", scale,

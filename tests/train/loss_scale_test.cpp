@@ -47,11 +47,11 @@ class LossScaleTest : public testing::Test {
     return std::move(*parsed);
   }
 
-  std::unique_ptr<Trainer> start(RunConfig asked) {
+  std::unique_ptr<Trainer> start(RunConfig asked, const TrainerOptions& options = {}) {
     const RunConfig& config = configs_.emplace_back(std::move(asked));
     auto prepared = prepare(config, backend_, {.num_threads = 2});
     EXPECT_TRUE(prepared) << (prepared ? "" : prepared.error().message());
-    auto trainer = Trainer::create(config, std::move(*prepared), backend_);
+    auto trainer = Trainer::create(config, std::move(*prepared), backend_, options);
     EXPECT_TRUE(trainer) << (trainer ? "" : trainer.error().message());
     return std::move(*trainer);
   }
@@ -269,6 +269,17 @@ TEST_F(LossScaleTest, ARunThatNeverUpdatedHasDiverged) {
     EXPECT_EQ(last.error().code, ErrorCode::kDiverged);
     EXPECT_NE(last.error().what.find(says), std::string::npos) << last.error().what;
     EXPECT_NE(last.error().what.find("model.embed_tokens.weight"), std::string::npos) << last.error().what;
+  }
+}
+
+TEST_F(LossScaleTest, ABenchmarkMayBeginWithSkippedSteps) {
+  TrainerOptions options;
+  options.synthetic_data = true;
+  const auto trainer = start(config({"training.loss_scale.init_scale=1e30", "training.max_steps=1"}), options);
+  for (int step = 0; step < 3; ++step) {
+    const auto event = trainer->step();
+    ASSERT_TRUE(event) << event.error().message();
+    EXPECT_TRUE(event->skipped);
   }
 }
 

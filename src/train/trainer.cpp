@@ -153,10 +153,12 @@ Status Trainer::check_scale() {
   return Error{ErrorCode::kDiverged,
                fmt::format("{}: not finite are the gradients of {}", what, overflowed()),
                fmt::format("step {}", step_),
+               // Checkpoints of another scale or rate are another run's.
                fmt::format("lower training.{}, or {}",
-                           settings.fixed ? "loss_scale"
-                           : least        ? "learning_rate"
-                                          : "loss_scale.init_scale, raise training.max_steps",
+                           settings.fixed ? "loss_scale, with --resume never"
+                           : least        ? "learning_rate, with --resume never"
+                                          : "loss_scale.init_scale, with --resume never, raise "
+                                            "training.max_steps",
                            other)};
 }
 

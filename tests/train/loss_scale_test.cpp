@@ -269,13 +269,16 @@ TEST_F(LossScaleTest, ARunThatNeverUpdatedHasDiverged) {
     EXPECT_EQ(last.error().code, ErrorCode::kDiverged);
     EXPECT_NE(last.error().what.find(says), std::string::npos) << last.error().what;
     EXPECT_NE(last.error().what.find("model.embed_tokens.weight"), std::string::npos) << last.error().what;
+    // Checkpoints of the scale that failed would be refused.
+    EXPECT_NE(last.error().hint.find("with --resume never"), std::string::npos) << last.error().hint;
   }
 }
 
 TEST_F(LossScaleTest, ABenchmarkMayBeginWithSkippedSteps) {
   TrainerOptions options;
   options.synthetic_data = true;
-  const auto trainer = start(config({"training.loss_scale.init_scale=1e30", "training.max_steps=1"}), options);
+  const auto trainer =
+      start(config({"training.loss_scale.init_scale=1e30", "training.max_steps=1"}), options);
   for (int step = 0; step < 3; ++step) {
     const auto event = trainer->step();
     ASSERT_TRUE(event) << event.error().message();

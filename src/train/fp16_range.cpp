@@ -25,10 +25,27 @@ bool is_beyond(float value) {
   return magnitude - kTooLarge < kInfinite - kTooLarge;
 }
 
-/// Elements [first, first + count) of a parameter's f32 values.
+/// bf16 has no number between 65,280 and 65,536.
+bool is_bf16_beyond(uint16_t bits) {
+  return static_cast<uint16_t>((bits & 0x7FFFU) - 0x4780U) < 0x7F80U - 0x4780U;
+}
+
+template <typename T, typename Beyond>
+std::optional<size_t> first_that(std::span<const T> values, Beyond beyond) {
+  for (size_t begin = 0; begin < values.size(); begin += kBlock) {
+    const auto block = values.subspan(begin, std::min(kBlock, values.size() - begin));
+    uint32_t any = 0;  // without a branch an element
+    for (const T value : block) any |= beyond(value) ? 1U : 0U;
+    if (any == 0) continue;
+    return begin + static_cast<size_t>(std::find_if(block.begin(), block.end(), beyond) - block.begin());
+  }
+  return {};
+}
+
+/// Elements [first, first + count) of a parameter: `values` is all of it, f32 or bf16.
 struct Piece {
   const models::Parameter* parameter;
-  const float* values;
+  runtime::TensorRef values;
   int64_t first, count;
 };
 
@@ -40,17 +57,33 @@ const std::string& name_at(const models::Parameter& p, int64_t element) {
   return view == p.views.end() ? p.name : view->name;
 }
 
+struct Found {
+  int64_t element;
+  float value;
+};
+
+std::optional<Found> beyond_in(const Piece& piece) {
+  const auto count = static_cast<size_t>(piece.count);
+  if (piece.parameter->dtype != ir::DType::kBf16) {
+    const std::span values(piece.values.as<const float>() + piece.first, count);
+    const auto at = first_beyond_fp16(values);
+    return at ? std::optional(Found{piece.first + static_cast<int64_t>(*at), values[*at]}) : std::nullopt;
+  }
+  const std::span values(piece.values.as<const uint16_t>() + piece.first, count);
+  const auto at = first_bf16_beyond_fp16(values);
+  if (!at) return {};
+  return Found{piece.first + static_cast<int64_t>(*at),
+               std::bit_cast<float>(static_cast<uint32_t>(values[*at]) << 16)};
+}
+
 }  // namespace
 
 std::optional<size_t> first_beyond_fp16(std::span<const float> values) {
-  for (size_t begin = 0; begin < values.size(); begin += kBlock) {
-    const auto block = values.subspan(begin, std::min(kBlock, values.size() - begin));
-    uint32_t any = 0;  // without a branch an element
-    for (const float value : block) any |= is_beyond(value) ? 1U : 0U;
-    if (any == 0) continue;
-    return begin + static_cast<size_t>(std::find_if(block.begin(), block.end(), is_beyond) - block.begin());
-  }
-  return {};
+  return first_that(values, is_beyond);
+}
+
+std::optional<size_t> first_bf16_beyond_fp16(std::span<const uint16_t> values) {
+  return first_that(values, is_bf16_beyond);
 }
 
 Error beyond_fp16(const std::string& tensor, float value, bool kept) {
@@ -67,23 +100,22 @@ Status check_fp16_range(const models::Model& model, const runtime::Session& sess
   const auto products = planner::precisions_of_products(session.plan());
   std::vector<Piece> pieces;
   for (const models::Parameter& p : model.parameters()) {
+    const bool is_f16 = p.dtype == ir::DType::kF16;
     const std::string master = optimizers::master_name(p.name);
     const bool has_master = session.plan().find_state(master) != nullptr;
     const auto multiplied = products.find(p.name);
-    const bool is_rounded =
-        p.dtype == ir::DType::kF16 || (multiplied != products.end() && multiplied->second.contains("f16"));
-    if (!is_rounded || (p.dtype != ir::DType::kF32 && !has_master)) continue;
-    const auto* values = session.state(has_master ? master : p.name).as<const float>();
+    const bool is_rounded = is_f16 || (multiplied != products.end() && multiplied->second.contains("f16"));
+    if (!is_rounded || (is_f16 && !has_master)) continue;
+    const runtime::TensorRef values = session.state(is_f16 ? master : p.name);
     const int64_t elements = p.shape.num_elements();
     for (int64_t first = 0; first < elements; first += kPieceElements)
-      pieces.push_back({&p, values + first, first, std::min(kPieceElements, elements - first)});
+      pieces.push_back({&p, values, first, std::min(kPieceElements, elements - first)});
   }
   return in_parallel(pieces.size(), num_threads, [&](size_t i, size_t) -> Status {
-    const Piece& piece = pieces[i];
-    const auto at = first_beyond_fp16({piece.values, static_cast<size_t>(piece.count)});
-    if (!at) return Ok{};
-    return beyond_fp16(name_at(*piece.parameter, piece.first + static_cast<int64_t>(*at)), piece.values[*at],
-                       piece.parameter->dtype == ir::DType::kF16);
+    const auto found = beyond_in(pieces[i]);
+    if (!found) return Ok{};
+    const models::Parameter& p = *pieces[i].parameter;
+    return beyond_fp16(name_at(p, found->element), found->value, p.dtype == ir::DType::kF16);
   });
 }
 

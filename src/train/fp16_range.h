@@ -2,6 +2,7 @@
 // infinite, and so would every loss be.
 #pragma once
 
+#include <cstdint>
 #include <optional>
 #include <span>
 
@@ -18,13 +19,16 @@ namespace plimsoll::train {
 /// 65,504, and what would be the next.
 std::optional<size_t> first_beyond_fp16(std::span<const float> values);
 
+/// The same of bf16 codes.
+std::optional<size_t> first_bf16_beyond_fp16(std::span<const uint16_t> values);
+
 /// kBadData: `tensor` holds `value`. `kept`: as a weight of the session; else an operand of a product in
 /// fp16.
 Error beyond_fp16(const std::string& tensor, float value, bool kept);
 
-/// Looks through f32 weights and masters wherever the session rounds them to fp16: into its weights, or in
-/// products of its programs. Errors: beyond_fp16, of the first in the model's order, whatever the number of
-/// threads.
+/// Looks through what the session rounds to fp16: masters of its fp16 weights, and weights in f32 or bf16
+/// in products of its programs. Errors: beyond_fp16, of the first in the model's order, whatever the number
+/// of threads.
 Status check_fp16_range(const models::Model& model, const runtime::Session& session, int num_threads);
 
 }  // namespace plimsoll::train

@@ -1,13 +1,74 @@
 #include "train/fp16_range.h"
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <bit>
 #include <cmath>
 #include <limits>
+#include <optional>
 #include <vector>
+
+#include "backends/cpu/cpu_backend.h"
+#include "runtime/session.h"
+#include "train/initialise.h"
+#include "train/prepare.h"
 
 namespace plimsoll::train {
 namespace {
+
+using testing::HasSubstr;
+
+/// A session of a small Llama with random weights, of which one may be set before they are checked.
+class CheckedSession {
+ public:
+  explicit CheckedSession(const std::string& training, Purpose purpose = Purpose::kEvaluate,
+                          const std::string& config = kLlama) {
+    auto parsed =
+        parse_run_config("model:\n  config: " + config +
+                             "\n  init: random\ndata: {train: a.npy, eval: a.npy, sequence_length: 8}\n"
+                             "training: {global_batch_size: 1, max_steps: 1, " +
+                             training + "}\n",
+                         "run.yaml", {});
+    EXPECT_TRUE(parsed) << (parsed ? "" : parsed.error().message());
+    config_ = std::move(*parsed);
+    auto prepared = prepare(config_, backend_, {.purpose = purpose});
+    EXPECT_TRUE(prepared) << (prepared ? "" : prepared.error().message());
+    prepared_.emplace(std::move(*prepared));
+    auto session = runtime::Session::create(backend_, std::move(prepared_->programs.session));
+    EXPECT_TRUE(session) << (session ? "" : session.error().message());
+    session_ = std::move(*session);
+    EXPECT_TRUE(initialise(config_, *prepared_, *session_, /*pretrained=*/false, 1));
+  }
+
+  /// "" where it fits, else the error.
+  std::string with(const std::string& weight, float value) {
+    const runtime::TensorRef state = session_->state(weight);
+    const auto last = static_cast<size_t>(state.num_elements() - 1);
+    const auto bits = std::bit_cast<uint32_t>(value);
+    if (session_->plan().find_state(weight)->decl.type.dtype == ir::DType::kF32)
+      state.as<float>()[last] = value;
+    else
+      state.as<uint16_t>()[last] = static_cast<uint16_t>(bits >> 16);
+    const Status fits = check_fp16_range(*prepared_->model, *session_, 2);
+    if (fits) return "";
+    EXPECT_EQ(fits.error().code, ErrorCode::kBadData);
+    return fits.error().what + "\n" + fits.error().hint;
+  }
+
+  static constexpr const char* kLlama =
+      "{model_type: llama, vocab_size: 32, hidden_size: 16, intermediate_size: 24, num_hidden_layers: 1, "
+      "num_attention_heads: 2, num_key_value_heads: 1, max_position_embeddings: 16, rms_norm_eps: 1.0e-5, "
+      "tie_word_embeddings: false}";
+
+ private:
+  cpu::CpuBackend backend_{1};
+  RunConfig config_;
+  std::optional<Prepared> prepared_;
+  std::unique_ptr<runtime::Session> session_;
+};
+
+constexpr const char* kDown = "model.layers.0.mlp.down_proj.weight";
 
 /// Ties go to even, which is infinity's side: 65,520 is the first that is lost.
 TEST(Fp16Range, EndsHalfwayToTheNextNumber) {
@@ -27,6 +88,23 @@ TEST(Fp16Range, FindsTheFirst) {
     EXPECT_EQ(first_beyond_fp16(values), at);
   }
   EXPECT_EQ(first_beyond_fp16({}), std::nullopt);
+}
+
+TEST(Fp16Range, OfBf16IsItsTwoToTheSixteenth) {
+  const std::vector<uint16_t> fine = {0, 0x8000, 0x477F, 0xC77F, 0x7F80, 0xFF80, 0x7FC0, 0xFFFF};
+  EXPECT_EQ(first_bf16_beyond_fp16(fine), std::nullopt);
+  for (const uint16_t lost : {0x4780, 0xC780, 0x7F7F, 0xFF7F})
+    EXPECT_EQ(first_bf16_beyond_fp16({&lost, 1}), 0U) << lost;
+}
+
+TEST(Fp16Range, CoversWeightsInBf16ThatAreMultipliedInFp16) {
+  const std::string training = "precision: bf16, state: {weights: bf16}, precision_overrides: {mlp: fp16}";
+  for (const Purpose purpose : {Purpose::kEvaluate, Purpose::kTrain}) {
+    CheckedSession session(training, purpose);
+    EXPECT_EQ(session.with(kDown, 65280.0F), "");
+    EXPECT_EQ(session.with("model.layers.0.self_attn.o_proj.weight", 70144.0F), "");  // bf16 holds it
+    EXPECT_THAT(session.with(kDown, -70144.0F), HasSubstr("down_proj.weight holds -70144"));
+  }
 }
 
 }  // namespace

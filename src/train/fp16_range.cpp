@@ -3,12 +3,17 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <bit>
 #include <cstdint>
+#include <map>
+#include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "io/parallel.h"
+#include "ir/op_def.h"
 #include "optimizers/optimizer.h"
 #include "planner/precision_report.h"
 #include "runtime/session.h"
@@ -45,6 +50,7 @@ std::optional<size_t> first_that(std::span<const T> values, Beyond beyond) {
 /// Elements [first, first + count) of a parameter: `values` is all of it, f32 or bf16.
 struct Piece {
   const models::Parameter* parameter;
+  Fp16Use use;
   runtime::TensorRef values;
   int64_t first, count;
 };
@@ -56,6 +62,50 @@ const std::string& name_at(const models::Parameter& p, int64_t element) {
   });
   return view == p.views.end() ? p.name : view->name;
 }
+
+/// The state whose elements a value has, if it is one's: as it is, viewed or row by row, in whatever dtype.
+const std::string* source_of(const ir::Graph& graph, ir::ValueId value) {
+  for (;;) {
+    const ir::Op& op = graph.op(graph.value(value).producer);
+    if (op.def->name == "state") return &op.attrs.str("name");
+    if (!op.def->is_view && op.def->name != "embedding" && op.def->name != "cast") return nullptr;
+    value = op.inputs[0];
+  }
+}
+
+/// Parameters that reach a residual stream in fp16 unchanged.
+std::set<std::string, std::less<>> in_residual_streams(const passes::SessionPlan& session) {
+  std::set<std::string, std::less<>> names;
+  for (const passes::Program& program : session.programs)
+    for (const ir::OpId id : program.graph.order()) {
+      const ir::Op& op = program.graph.op(id);
+      if (op.def->name != "embedding" && op.def->name != "cast") continue;
+      if (program.graph.type(op.outputs[0]).dtype != ir::DType::kF16) continue;
+      if (const std::string* name = source_of(program.graph, op.inputs[0])) names.insert(*name);
+    }
+  return names;
+}
+
+/// How programs of the session round parameters to fp16, f16 ones from their masters; nothing: they do not.
+class Roundings {
+ public:
+  Roundings(const RunConfig& config, const passes::SessionPlan& session)
+      : products_(planner::precisions_of_products(session)),
+        streams_(in_residual_streams(session)),
+        of_products_(config.training.precision == "fp16" ? Fp16Use::kProducts : Fp16Use::kOverride) {}
+
+  [[nodiscard]] std::optional<Fp16Use> of(const models::Parameter& p) const {
+    if (p.dtype == ir::DType::kF16) return Fp16Use::kWeight;
+    if (const auto found = products_.find(p.name); found != products_.end() && found->second.contains("f16"))
+      return of_products_;
+    return streams_.contains(p.name) ? std::optional(Fp16Use::kResidual) : std::nullopt;
+  }
+
+ private:
+  std::map<std::string, std::set<std::string>, std::less<>> products_;
+  std::set<std::string, std::less<>> streams_;
+  Fp16Use of_products_;
+};
 
 struct Found {
   int64_t element;
@@ -86,36 +136,46 @@ std::optional<size_t> first_bf16_beyond_fp16(std::span<const uint16_t> values) {
   return first_that(values, is_bf16_beyond);
 }
 
-Error beyond_fp16(const std::string& tensor, float value, bool kept) {
+Error beyond_fp16(const std::string& tensor, float value, Fp16Use use) {
+  static constexpr std::array<std::pair<const char*, const char*>, 4> kWhatAndHint = {{
+      {"as a weight in fp16 it",
+       "set training.precision=bf16 training.state.weights=bf16, whose range is that of fp32"},
+      {"products with it in fp16",
+       "set training.precision=bf16, whose range is that of fp32, or give what multiplies with it another "
+       "one "
+       "in training.precision_overrides"},
+      {"products with it in fp16",
+       "drop the overrides to fp16 in training.precision_overrides, or make them bf16, whose range is that "
+       "of "
+       "fp32"},
+      {"a residual stream in fp16",
+       "set training.precision=bf16, whose range is that of fp32, or training.residual_in_fp32=true"},
+  }};
+  const auto& [what, hint] = kWhatAndHint[static_cast<size_t>(use)];
   return {ErrorCode::kBadData,
-          fmt::format("{} holds {}, and fp16 ends at 65504: {} would be infinite", tensor, value,
-                      kept ? "as a weight in fp16 it" : "products with it in fp16"),
+          fmt::format("{} holds {}, and fp16 ends at 65504: {} would be infinite", tensor, value, what),
           {},
-          kept ? "set training.precision=bf16 training.state.weights=bf16, whose range is that of fp32"
-               : "set training.precision=bf16, whose range is that of fp32, or give what multiplies with it "
-                 "another one in training.precision_overrides"};
+          hint};
 }
 
-Status check_fp16_range(const models::Model& model, const runtime::Session& session, int num_threads) {
-  const auto products = planner::precisions_of_products(session.plan());
+Status check_fp16_range(const RunConfig& config, const models::Model& model, const runtime::Session& session,
+                        int num_threads) {
+  const Roundings roundings(config, session.plan());
   std::vector<Piece> pieces;
   for (const models::Parameter& p : model.parameters()) {
+    const std::optional<Fp16Use> use = roundings.of(p);
     const bool is_f16 = p.dtype == ir::DType::kF16;
     const std::string master = optimizers::master_name(p.name);
-    const bool has_master = session.plan().find_state(master) != nullptr;
-    const auto multiplied = products.find(p.name);
-    const bool is_rounded = is_f16 || (multiplied != products.end() && multiplied->second.contains("f16"));
-    if (!is_rounded || (is_f16 && !has_master)) continue;
+    if (!use || (is_f16 && session.plan().find_state(master) == nullptr)) continue;
     const runtime::TensorRef values = session.state(is_f16 ? master : p.name);
     const int64_t elements = p.shape.num_elements();
     for (int64_t first = 0; first < elements; first += kPieceElements)
-      pieces.push_back({&p, values, first, std::min(kPieceElements, elements - first)});
+      pieces.push_back({&p, *use, values, first, std::min(kPieceElements, elements - first)});
   }
   return in_parallel(pieces.size(), num_threads, [&](size_t i, size_t) -> Status {
     const auto found = beyond_in(pieces[i]);
     if (!found) return Ok{};
-    const models::Parameter& p = *pieces[i].parameter;
-    return beyond_fp16(name_at(p, found->element), found->value, p.dtype == ir::DType::kF16);
+    return beyond_fp16(name_at(*pieces[i].parameter, found->element), found->value, pieces[i].use);
   });
 }
 

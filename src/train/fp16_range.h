@@ -5,9 +5,11 @@
 #include <cstdint>
 #include <optional>
 #include <span>
+#include <string>
 
 #include "base/result.h"
 #include "models/model.h"
+#include "train/run_config.h"
 
 namespace plimsoll::runtime {
 class Session;
@@ -22,13 +24,17 @@ std::optional<size_t> first_beyond_fp16(std::span<const float> values);
 /// The same of bf16 codes.
 std::optional<size_t> first_bf16_beyond_fp16(std::span<const uint16_t> values);
 
-/// kBadData: `tensor` holds `value`. `kept`: as a weight of the session; else an operand of a product in
-/// fp16.
-Error beyond_fp16(const std::string& tensor, float value, bool kept);
+/// What fp16 is to a weight: what it is kept in, what it is multiplied in (by training.precision, by an
+/// override), what the residual stream that begins with its rows is stored in.
+enum class Fp16Use : uint8_t { kWeight, kProducts, kOverride, kResidual };
+
+/// kBadData: `tensor` holds `value`.
+Error beyond_fp16(const std::string& tensor, float value, Fp16Use use);
 
 /// Looks through what the session rounds to fp16: masters of its fp16 weights, and weights in f32 or bf16
-/// in products of its programs. Errors: beyond_fp16, of the first in the model's order, whatever the number
-/// of threads.
-Status check_fp16_range(const models::Model& model, const runtime::Session& session, int num_threads);
+/// in products of its programs or, rows of a table, in their residual stream. Errors: beyond_fp16, of the
+/// first in the model's order, whatever the number of threads.
+Status check_fp16_range(const RunConfig& config, const models::Model& model, const runtime::Session& session,
+                        int num_threads);
 
 }  // namespace plimsoll::train

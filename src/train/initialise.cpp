@@ -29,7 +29,7 @@ Result<std::optional<LoadReport>> initialise(const RunConfig& config, const Prep
     PLIMSOLL_ASSIGN(const std::string folder, model_directory(config.model));
     PLIMSOLL_ASSIGN(const ModelWeights weights, ModelWeights::open(folder));
     PLIMSOLL_ASSIGN(LoadReport report, load_weights(*prepared.model, weights, session, num_threads));
-    if (auto fits = check_fp16_range(*prepared.model, session, num_threads); !fits)
+    if (auto fits = check_fp16_range(config, *prepared.model, session, num_threads); !fits)
       return std::move(fits).error().at(weights.directory());
     return std::optional(std::move(report));
   }

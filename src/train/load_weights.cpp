@@ -90,7 +90,7 @@ Status read_rounded(const Piece& piece, FloatFormat format) {
       convert_to_f32(format, from.data(), values.data(), static_cast<int64_t>(count));
     const std::span<const float> exact(values.data(), count);
     if (const auto at = to == numerics::Format::kFp16 ? first_beyond_fp16(exact) : std::nullopt)
-      return beyond_fp16(piece.source->view->name, exact[*at], /*kept=*/true);
+      return beyond_fp16(piece.source->view->name, exact[*at], Fp16Use::kWeight);
     numerics::encode(to, exact, {piece.to + 2 * i, 2 * count});
   }
   return Ok{};

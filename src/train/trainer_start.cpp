@@ -154,7 +154,7 @@ Status Trainer::load(const Note& note) {
     PLIMSOLL_TRY(check_places(checkpoint_->manifest.step));
   }
   // A checkpoint of another precision may hold what fp16 does not; no older one is the answer to that.
-  if (auto in_range = check_fp16_range(*prepared_.model, *session_, num_threads(config_)); !in_range)
+  if (auto in_range = check_fp16_range(config_, *prepared_.model, *session_, num_threads(config_)); !in_range)
     return std::move(in_range).error().at(checkpoint_->path);
   const CheckpointManifest& m = checkpoint_->manifest;
   step_ = saved_step_ = m.step;

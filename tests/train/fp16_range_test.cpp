@@ -17,7 +17,9 @@
 namespace plimsoll::train {
 namespace {
 
+using testing::AllOf;
 using testing::HasSubstr;
+using testing::Not;
 
 /// A session of a small Llama with random weights, of which one may be set before they are checked.
 class CheckedSession {
@@ -50,7 +52,7 @@ class CheckedSession {
       state.as<float>()[last] = value;
     else
       state.as<uint16_t>()[last] = static_cast<uint16_t>(bits >> 16);
-    const Status fits = check_fp16_range(*prepared_->model, *session_, 2);
+    const Status fits = check_fp16_range(config_, *prepared_->model, *session_, 2);
     if (fits) return "";
     EXPECT_EQ(fits.error().code, ErrorCode::kBadData);
     return fits.error().what + "\n" + fits.error().hint;
@@ -105,6 +107,30 @@ TEST(Fp16Range, CoversWeightsInBf16ThatAreMultipliedInFp16) {
     EXPECT_EQ(session.with("model.layers.0.self_attn.o_proj.weight", 70144.0F), "");  // bf16 holds it
     EXPECT_THAT(session.with(kDown, -70144.0F), HasSubstr("down_proj.weight holds -70144"));
   }
+}
+
+TEST(Fp16Range, CoversTheRowsThatBeginAResidualStreamInFp16) {
+  constexpr const char* kTable = "model.embed_tokens.weight";
+  EXPECT_EQ(CheckedSession("precision: fp16").with(kTable, 70000.0F), "");
+  for (const Purpose purpose : {Purpose::kEvaluate, Purpose::kTrain})
+    EXPECT_THAT(CheckedSession("precision: fp16, residual_in_fp32: false", purpose).with(kTable, 70000.0F),
+                AllOf(HasSubstr("embed_tokens.weight holds 70000"), HasSubstr("residual_in_fp32=true")));
+  const std::string gpt2 =
+      "{model_type: gpt2, vocab_size: 32, n_embd: 16, n_layer: 1, n_head: 2, n_positions: 16}";
+  constexpr const char* kPlaces = "transformer.wpe.weight";
+  EXPECT_EQ(CheckedSession("precision: fp16", Purpose::kEvaluate, gpt2).with(kPlaces, 70000.0F), "");
+  EXPECT_THAT(CheckedSession("precision: fp16, residual_in_fp32: false", Purpose::kEvaluate, gpt2)
+                  .with(kPlaces, 70000.0F),
+              HasSubstr("wpe.weight holds 70000"));
+}
+
+TEST(Fp16Range, TheHintIsOfWhatFp16ComesFrom) {
+  EXPECT_THAT(CheckedSession("precision: fp16").with(kDown, 70000.0F),
+              HasSubstr("set training.precision=bf16"));
+  const std::string of_override =
+      CheckedSession("precision: fp32, precision_overrides: {mlp: fp16}").with(kDown, 70000.0F);
+  EXPECT_THAT(of_override, HasSubstr("drop the overrides to fp16"));
+  EXPECT_THAT(of_override, Not(HasSubstr("set training.precision")));
 }
 
 }  // namespace

@@ -22,6 +22,16 @@ void print_for_people(const EvalEvent& event, double seconds, const planner::Pla
   fmt::print("peak memory: planned {}, measured {}\n", to_string(Bytes(planned)), to_string(Bytes(measured)));
 }
 
+Status check_finite(const RunConfig& config, double loss) {
+  if (std::isfinite(loss)) return Ok{};
+  return Error{ErrorCode::kDiverged,
+               fmt::format("the loss is {}", loss),
+               {},
+               config.computes_in("fp16")
+                   ? "fp16 ends at 65504, which activations may have left: evaluate in bf16 or fp32"
+                   : "the weights may have diverged: evaluate those of an earlier step"};
+}
+
 }  // namespace
 
 Result<std::unique_ptr<Evaluator>> Evaluator::open(const RunConfig& config,
@@ -73,6 +83,7 @@ Result<std::optional<EvalEvent>> Evaluator::run(int64_t step, const std::functio
   event.step = step;
   event.tokens = counts.tokens;
   event.loss = counts.targets > 0 ? loss / static_cast<double>(counts.targets) : 0;
+  if (std::isnan(event.loss)) event.loss = std::fabs(event.loss);  // a NaN has no sign
   return std::optional(event);
 }
 
@@ -108,7 +119,7 @@ Status run_evaluation(const RunConfig& config, const EvaluationOptions& options)
     events.eval(*event);
   else
     print_for_people(*event, now_seconds() - start, prepared.report);
-  return Ok{};
+  return check_finite(config, event->loss);
 }
 
 }  // namespace plimsoll::train

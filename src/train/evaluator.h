@@ -49,7 +49,8 @@ class Evaluator {
   std::vector<int> programs_;  ///< by bucket
 };
 
-/// The whole of `plimsoll eval`: plan, weights, one pass over data.eval, the figures. Errors: as training's.
+/// The whole of `plimsoll eval`: plan, weights, one pass over data.eval, the figures. Errors: as training's;
+/// kDiverged where the loss is not finite, after the figures.
 struct EvaluationOptions {
   bool json = false;
   std::string dump_ir = {};

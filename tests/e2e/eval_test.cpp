@@ -25,5 +25,21 @@ TEST(Eval, ASignalEndsItBetweenBatches) {
   EXPECT_THAT(folder.read("out.txt"), testing::Not(testing::HasSubstr("\"event\": \"eval\"")));
 }
 
+/// Of weights so large that activations leave fp16. The result stands on stdout all the same.
+TEST(Eval, ALossThatIsNotFiniteIsToldApartByItsExitCode) {
+  const Folder folder;
+  folder.write("run.yaml", run_file());
+  folder.write("eval.txt", some_text(2000));
+  const std::string command = "eval run.yaml model.config.initializer_range=100 training.precision=";
+  const Outcome lost = folder.run(command + "fp16");
+  EXPECT_EQ(lost.exit_code, 76) << lost.err;
+  EXPECT_THAT(lost.out, testing::HasSubstr("\nloss nan, perplexity nan over "));
+  EXPECT_THAT(lost.err, testing::HasSubstr("error: the loss is nan\nhint: fp16 ends at 65504"));
+  const Outcome json = folder.run(command + "fp16 --json");
+  EXPECT_EQ(json.exit_code, 76) << json.err;
+  EXPECT_THAT(json.out, testing::HasSubstr("\"event\": \"eval\""));
+  EXPECT_EQ(folder.run(command + "bf16").exit_code, 0);
+}
+
 }  // namespace
 }  // namespace plimsoll::e2e

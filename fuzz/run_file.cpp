@@ -11,8 +11,8 @@
 #include "base/check.h"
 #include "models/decoder_config.h"
 #include "models/gpt2_config.h"
-#include "train/run_config.h"
-#include "train/settings.h"
+#include "settings/run_config.h"
+#include "settings/settings.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   std::string_view input(reinterpret_cast<const char*>(data), size);

@@ -50,8 +50,8 @@ HWY_AFTER_NAMESPACE();
 #include <type_traits>
 #include <vector>
 
-#include "backends/cpu/kernels/attention.h"
-#include "backends/cpu/kernels/attention_bf16.h"
+#include "backends/cpu/kernels/attention/attention.h"
+#include "backends/cpu/kernels/attention/attention_bf16.h"
 
 namespace plimsoll::bench {
 namespace {

@@ -12,7 +12,7 @@
 #include <string>
 #include <vector>
 
-#include "backends/cpu/kernels/gemm.h"
+#include "backends/cpu/kernels/gemm/gemm.h"
 
 #ifdef PLIMSOLL_HAVE_DNNL
 #include <dnnl.h>

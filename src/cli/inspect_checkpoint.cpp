@@ -10,8 +10,8 @@
 #include "cli/inspect.h"
 #include "cli/table.h"
 #include "io/file.h"
+#include "settings/settings.h"
 #include "train/checkpoint.h"
-#include "train/settings.h"
 
 namespace plimsoll::cli {
 namespace {

@@ -3,7 +3,7 @@
 
 #include "base/result.h"
 #include "cli/commands.h"
-#include "train/run_config.h"
+#include "settings/run_config.h"
 
 namespace plimsoll::cli {
 

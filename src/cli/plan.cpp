@@ -7,9 +7,9 @@
 #include "cli/explain_precision.h"
 #include "cli/load_run.h"
 #include "planner/report_diff.h"
+#include "settings/settings.h"
+#include "settings/state_settings.h"
 #include "train/events.h"
-#include "train/settings.h"
-#include "train/state_settings.h"
 #include "train/trainer.h"
 
 namespace plimsoll::cli {

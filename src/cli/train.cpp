@@ -5,7 +5,7 @@
 #include "cli/commands.h"
 #include "cli/load_run.h"
 #include "cli/progress.h"
-#include "train/settings.h"
+#include "settings/settings.h"
 #include "train/trainer.h"
 
 namespace plimsoll::cli {

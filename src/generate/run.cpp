@@ -19,9 +19,9 @@
 #include "planner/generation_programs.h"
 #include "planner/overhead.h"
 #include "planner/rates.h"
+#include "settings/settings.h"
 #include "train/load_weights.h"
 #include "train/prepare.h"
-#include "train/settings.h"
 
 namespace plimsoll::generate {
 namespace {

@@ -6,8 +6,8 @@
 #include <filesystem>
 
 #include "runtime/session.h"
-#include "train/settings.h"
-#include "train/state_formats.h"
+#include "settings/settings.h"
+#include "settings/state_formats.h"
 
 namespace plimsoll::train {
 namespace {

@@ -10,9 +10,9 @@
 
 #include "io/file.h"
 #include "runtime/session.h"
+#include "settings/settings.h"
+#include "settings/state_settings.h"
 #include "train/master_weights.h"
-#include "train/settings.h"
-#include "train/state_settings.h"
 
 namespace plimsoll::train {
 namespace {

@@ -9,11 +9,11 @@
 #include <vector>
 
 #include "data/training_data.h"
+#include "preprocessing/run_data.h"
 #include "runtime/session.h"
 #include "train/batch_feeder.h"
 #include "train/events.h"
 #include "train/prepare.h"
-#include "train/run_data.h"
 
 namespace plimsoll::train {
 

@@ -9,7 +9,7 @@
 
 #include "base/result.h"
 #include "models/model.h"
-#include "train/run_config.h"
+#include "settings/run_config.h"
 
 namespace plimsoll::runtime {
 class Session;

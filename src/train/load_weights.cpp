@@ -17,9 +17,9 @@
 #include "numerics/convert.h"
 #include "optimizers/optimizer.h"
 #include "runtime/session.h"
+#include "settings/state_formats.h"
 #include "train/fp16_range.h"
 #include "train/master_weights.h"
-#include "train/state_formats.h"
 #include "train/tensor_files.h"
 
 namespace plimsoll::train {

@@ -5,7 +5,7 @@
 #include "numerics/convert.h"
 #include "optimizers/optimizer.h"
 #include "runtime/session.h"
-#include "train/state_formats.h"
+#include "settings/state_formats.h"
 
 namespace plimsoll::train {
 

@@ -13,10 +13,10 @@
 #include "base/process.h"
 #include "planner/overhead.h"
 #include "planner/rates.h"
+#include "settings/precision.h"
+#include "settings/state_settings.h"
 #include "train/checkpoint_files.h"
 #include "train/evaluator.h"
-#include "train/precision.h"
-#include "train/state_settings.h"
 
 namespace plimsoll::train {
 namespace {

@@ -8,8 +8,8 @@
 #include "models/model.h"
 #include "planner/report.h"
 #include "planner/step_programs.h"
-#include "train/run_config.h"
-#include "train/run_data.h"
+#include "preprocessing/run_data.h"
+#include "settings/run_config.h"
 
 namespace plimsoll::train {
 

@@ -4,9 +4,9 @@
 #include <memory>
 
 #include "backends/cpu/cpu_backend.h"
+#include "preprocessing/run_data.h"
 #include "train/events.h"
 #include "train/prepare.h"
-#include "train/run_data.h"
 
 namespace plimsoll::train {
 

@@ -11,8 +11,8 @@
 #include "base/process.h"
 #include "base/signals.h"
 #include "ops/ops.h"
+#include "settings/settings.h"
 #include "train/initialise.h"
-#include "train/settings.h"
 
 namespace plimsoll::train {
 namespace {

@@ -8,7 +8,9 @@
 #include <vector>
 
 #include "backends/cpu/cpu_backend.h"
+#include "preprocessing/run_data.h"
 #include "runtime/session.h"
+#include "settings/schedule.h"
 #include "train/batch_feeder.h"
 #include "train/checkpoint_resume.h"
 #include "train/checkpoint_writer.h"
@@ -16,8 +18,6 @@
 #include "train/events.h"
 #include "train/load_weights.h"
 #include "train/prepare.h"
-#include "train/run_data.h"
-#include "train/schedule.h"
 #include "train/tensor_files.h"
 
 namespace plimsoll::train {

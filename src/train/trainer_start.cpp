@@ -6,9 +6,9 @@
 #include <filesystem>
 
 #include "backends/cpu/kernels/isa.h"
+#include "settings/settings.h"
 #include "train/fp16_range.h"
 #include "train/initialise.h"
-#include "train/settings.h"
 #include "train/trainer.h"
 
 namespace plimsoll::train {

@@ -9,7 +9,7 @@
 #include <fstream>
 
 #include "io/temporary_folder.h"
-#include "train/settings.h"
+#include "settings/settings.h"
 #include "train/trainer.h"
 
 namespace plimsoll::train {

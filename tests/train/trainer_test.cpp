@@ -6,7 +6,7 @@
 #include <fstream>
 
 #include "io/temporary_folder.h"
-#include "train/settings.h"
+#include "settings/settings.h"
 
 namespace plimsoll::train {
 namespace {

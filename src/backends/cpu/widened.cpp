@@ -4,7 +4,7 @@
 
 #include <new>
 
-#include "backends/cpu/kernels/cast.h"
+#include "backends/cpu/kernels/elementwise/cast.h"
 #include "base/check.h"
 #include "base/units.h"
 

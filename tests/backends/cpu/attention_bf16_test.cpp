@@ -1,7 +1,7 @@
 // Attention of bf16 operands on every instruction set: against the reference in double, within roundings to
 // bf16; the same bits for any number of threads, strided or dense; what masks hide, and what rows see
 // nothing.
-#include "backends/cpu/kernels/attention_bf16.h"
+#include "backends/cpu/kernels/attention/attention_bf16.h"
 
 #include <limits>
 #include <ostream>

@@ -1,7 +1,7 @@
 // Attention against a plain fp64 reference over a table of shapes and masks, on every instruction set of this
 // CPU; finite differences; the same bits for any number of threads and any batch; nothing written outside the
 // outputs.
-#include "backends/cpu/kernels/attention.h"
+#include "backends/cpu/kernels/attention/attention.h"
 
 #include <gtest/gtest.h>
 

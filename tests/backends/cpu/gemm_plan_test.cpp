@@ -1,5 +1,5 @@
 // The cuts of gemm: granules cover k and restart with each segment, packed operands stay within their bytes.
-#include "backends/cpu/kernels/gemm_plan.h"
+#include "backends/cpu/kernels/gemm/gemm_plan.h"
 
 #include <gtest/gtest.h>
 

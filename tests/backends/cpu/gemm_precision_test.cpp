@@ -10,8 +10,8 @@
 #include <string>
 #include <vector>
 
-#include "backends/cpu/kernels/gemm.h"
-#include "backends/cpu/kernels/gemm_bf16.h"
+#include "backends/cpu/kernels/gemm/gemm.h"
+#include "backends/cpu/kernels/gemm/gemm_bf16.h"
 #include "backends/cpu/kernels/isa.h"
 
 namespace plimsoll::cpu {

@@ -1,6 +1,6 @@
 // gemm against an fp64 product, its contract on bits, its bounds in memory; on every instruction set of this
 // CPU.
-#include "backends/cpu/kernels/gemm.h"
+#include "backends/cpu/kernels/gemm/gemm.h"
 
 #include <gtest/gtest.h>
 

@@ -1,0 +1,118 @@
+// Linear maps: operands and layouts of `linear` and `linear_dw` put into terms of the one GEMM.
+#include "backends/cpu/kernels/gemm/linear.h"
+
+#include <cstring>
+
+#include "backends/cpu/kernels/gemm/gemm.h"
+#include "backends/cpu/kernels/operands.h"
+#include "base/check.h"
+
+namespace plimsoll::cpu {
+namespace {
+
+GemmTypes gemm_types(const ir::OpTypes& types) {
+  return {precision_of(types.attrs, types.inputs[0].dtype, types.inputs[1].dtype), types.outputs[0].dtype};
+}
+
+int64_t linear_workspace_bytes(const ir::OpTypes& types, int num_threads) {
+  const ir::Shape &x = types.inputs[0].shape, &y = types.outputs[0].shape;
+  return gemm_workspace_bytes(x.num_rows(), y.dim(-1), x.dim(-1), num_threads, gemm_types(types));
+}
+
+void linear(const KernelCall& call, ThreadPool& pool) {
+  const StoredRows x = stored_rows(call.inputs[0]), y = stored_rows(call.outputs[0]);
+  const TensorRef bias = input_or_none(call, 2);
+  gemm({.m = y.rows,
+        .n = y.cols,
+        .k = x.cols,
+        .a = {x.data, x.stride, 1, x.dtype},
+        .b = weight_as_b(call.inputs[1], call.op->attrs.flag("transposed")),
+        .c = y.data,
+        .c_row_stride = y.stride,
+        .bias = bias.data,
+        .precision = precision_of(call.op->attrs, x.dtype, call.inputs[1].type.dtype),
+        .c_dtype = y.dtype,
+        .bias_dtype = bias.type.dtype,
+        .past_caches = beyond_caches(y.rows * y.cols, y.dtype)},
+       pool, call.workspace);
+}
+
+int64_t linear_dw_workspace_bytes(const ir::OpTypes& types, int num_threads) {
+  const ir::Shape& dw = types.outputs[0].shape;
+  return gemm_workspace_bytes(dw.dim(0), dw.dim(1), types.inputs[0].shape.num_rows(), num_threads,
+                              gemm_types(types));
+}
+
+void linear_dw(const KernelCall& call, ThreadPool& pool) {
+  const TensorRef acc = input_or_none(call, 2);
+  const TensorRef& dw = call.outputs[0];
+  if (acc && acc.data != dw.data) std::memcpy(dw.data, acc.data, static_cast<size_t>(dw.type.bytes().count));
+  const StoredRows x = stored_rows(call.inputs[0]), dy = stored_rows(call.inputs[1]);
+  weight_gradient({.x = x,
+                   .dy = dy,
+                   .dw = dw.data,
+                   .dw_dtype = dw.type.dtype,
+                   .transposed = call.op->attrs.flag("transposed"),
+                   .segment = Granules(call.inputs[0].shape()).segment(),
+                   .accumulate = static_cast<bool>(acc),
+                   .precision = precision_of(call.op->attrs, x.dtype, dy.dtype)},
+                  pool, call.workspace);
+}
+
+}  // namespace
+
+StoredRows stored_rows(const TensorRef& ref) {
+  const auto rows = matrix_of<std::byte>(ref);
+  return {ref.data, ref.type.dtype, rows.rows, rows.cols, rows.stride};
+}
+
+Precision precision_of(const ir::Attrs& attrs, ir::DType a, ir::DType b) {
+  if (attrs.find("precision") != nullptr) {
+    const auto precision = ops::parse_precision(attrs.str("precision"));
+    PLIMSOLL_CHECK(precision.has_value(), attrs.str("precision"));
+    return *precision;
+  }
+  if (a != b || a == ir::DType::kF32) return Precision::kF32;
+  return a == ir::DType::kBf16 ? Precision::kBf16 : Precision::kF16;
+}
+
+ConstMatrix weight_as_b(const TensorRef& weight, bool transposed) {
+  const int64_t rows = weight.strides[0], cols = weight.strides[1];
+  return transposed ? ConstMatrix{weight.data, rows, cols, weight.type.dtype}
+                    : ConstMatrix{weight.data, cols, rows, weight.type.dtype};
+}
+
+void weight_gradient(const WeightGradient& g, ThreadPool& pool, std::span<std::byte> workspace) {
+  const StoredRows &left = g.transposed ? g.x : g.dy, &right = g.transposed ? g.dy : g.x;
+  gemm({.m = left.cols,
+        .n = right.cols,
+        .k = left.rows,
+        .a = {left.data, 1, left.stride, left.dtype},
+        .b = {right.data, right.stride, 1, right.dtype},
+        .c = g.dw,
+        .c_row_stride = right.cols,
+        .k_segment = g.segment,
+        .accumulate = g.accumulate,
+        .precision = g.precision,
+        .c_dtype = g.dw_dtype,
+        .past_caches = beyond_caches(left.cols * right.cols, g.dw_dtype)},
+       pool, workspace);
+}
+
+std::span<const Kernel> linear_kernels() {
+  static constexpr Kernel kernels[] = {
+      {.op = "linear",
+       .run = linear,
+       .workspace_bytes = linear_workspace_bytes,
+       .strided_inputs = 0b11,
+       .stored_dtypes = true},
+      {.op = "linear_dw",
+       .run = linear_dw,
+       .workspace_bytes = linear_dw_workspace_bytes,
+       .strided_inputs = 0b11,
+       .stored_dtypes = true},
+  };
+  return kernels;
+}
+
+}  // namespace plimsoll::cpu

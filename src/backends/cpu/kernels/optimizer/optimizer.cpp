@@ -1,0 +1,101 @@
+// The update of one tensor, and of many in a sweep (sweep.h), in chunks (update_chunk.h).
+#include <vector>
+
+#include "backends/cpu/kernels/operands.h"
+#include "backends/cpu/kernels/optimizer/update_chunk.h"
+#include "backends/cpu/kernels/sweep.h"
+#include "base/check.h"
+
+namespace plimsoll::cpu {
+namespace {
+
+using ir::DType;
+
+// What all tensors of an update share.
+struct UpdateCall {
+  ops::UpdateForm form;
+  ChunkFunction function;
+  std::span<const TensorRef> shared;  // clip, groups, random
+
+  UpdateCall(const ir::Op& op, std::span<const TensorRef> operands)
+      : form(ops::update_form(op.def->name, op.attrs)),
+        function(chunk_function(*form.rule)),
+        shared(operands) {}
+
+  [[nodiscard]] ops::RandomStream stream(int64_t key) const {
+    const auto* random = reinterpret_cast<const uint32_t*>(shared[2].as<const int32_t>());
+    return {random[0], random[1], random[2], 0, static_cast<uint32_t>(key)};
+  }
+};
+
+// `in`: parameter, gradient, states; `out`: parameter, states, copy.
+void update_chunk(const UpdateCall& call, std::span<const TensorRef> in, std::span<const TensorRef> out,
+                  int64_t group, int64_t key, int64_t chunk) {
+  const int64_t at = chunk * kChunk, n = std::min(kChunk, in[0].num_elements() - at);
+  UpdateChunk a{};
+  a.group = call.shared[1].as<const float>() + group * call.form.rule->num_fields;
+  a.clip = *call.shared[0].as<const float>();
+  a.rounded = call.form.rounded.value_or(DType::kF32);
+  a.is_plain = !call.form.copy && !call.form.rounded;
+  const auto part = [&](const TensorRef& ref) { return ref.data + at * (ir::bits(ref.type.dtype) / 8); };
+  for (size_t i = 0; i < in.size(); ++i) {
+    a.in[i] = part(in[i]);
+    a.in_dtype[i] = in[i].type.dtype;
+    a.is_plain = a.is_plain && a.in_dtype[i] == DType::kF32;
+  }
+  for (size_t i = 0; i < out.size(); ++i) {
+    a.out[i] = part(out[i]);
+    a.out_dtype[i] = out[i].type.dtype;
+  }
+  a.draws = call.form.draws;
+  if (a.draws) a.stream = call.stream(key);
+  a.block = static_cast<uint32_t>(at / 4);
+  call.function(a, n);
+}
+
+void update(const KernelCall& call, ThreadPool& pool) {
+  const size_t operands = ops::update_form(call.op->def->name, call.op->attrs).rule->num_operands();
+  const UpdateCall update(*call.op, call.inputs.subspan(operands));
+  const auto tensor = call.inputs.first(operands);
+  const int64_t group = call.op->attrs.i64("group");
+  const int64_t key = update.form.draws ? call.op->attrs.i64("key") : 0;
+  pool.run(ceil_div(tensor[0].num_elements(), kChunk),
+           [&](int64_t chunk, int) { update_chunk(update, tensor, call.outputs, group, key, chunk); });
+}
+
+int64_t sweep_bytes(const ir::OpTypes& types, int /*num_threads*/) {
+  return Sweep::table_bytes(static_cast<int64_t>(types.attrs.ints("group").size()));
+}
+
+void update_sweep(const KernelCall& call, ThreadPool& pool) {
+  const UpdateCall update(*call.op, call.inputs);
+  const auto& group_of = call.op->attrs.ints("group");
+  const auto* keys = update.form.draws ? &call.op->attrs.ints("key") : nullptr;
+  const auto in = call.inputs.subspan(update.form.num_shared());
+  const size_t operands = update.form.rule->num_operands(), results = update.form.num_results();
+  const Sweep sweep(call.workspace.data(), static_cast<int64_t>(group_of.size()),
+                    [&](int64_t t) { return in[operands * static_cast<size_t>(t)].num_elements(); });
+  pool.run(sweep.num_chunks(), [&](int64_t chunk, int) {
+    const int64_t t = sweep.tensor_of(chunk);
+    const auto i = static_cast<size_t>(t);
+    update_chunk(update, in.subspan(operands * i, operands), call.outputs.subspan(results * i, results),
+                 group_of[i], keys == nullptr ? 0 : (*keys)[i], chunk - sweep.first(t));
+  });
+}
+
+}  // namespace
+
+std::span<const Kernel> optimizer_kernels() {
+  static const std::vector<Kernel> kernels = [] {
+    std::vector<Kernel> list;
+    for (const ops::UpdateRule& rule : ops::update_rules()) {
+      list.push_back({.op = rule.name, .run = update, .stored_dtypes = true});
+      list.push_back(
+          {.op = rule.sweep, .run = update_sweep, .workspace_bytes = sweep_bytes, .stored_dtypes = true});
+    }
+    return list;
+  }();
+  return kernels;
+}
+
+}  // namespace plimsoll::cpu

@@ -1,0 +1,268 @@
+// Files of a run made ready: texts tokenized (token_cache.h), shards packed, in a process of its own.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <optional>
+#include <utility>
+
+#include "base/child_process.h"
+#include "data/shard.h"
+#include "io/file.h"
+#include "preprocessing/data_files.h"
+#include "preprocessing/run_data.h"
+#include "preprocessing/token_cache.h"
+
+namespace plimsoll::train {
+namespace {
+
+/// "bytes", or the folder or file of the tokenizer.
+Result<std::string> tokenizer_path(const RunConfig& config) {
+  if (config.data.tokenizer != "auto") return config.data.tokenizer;
+  PLIMSOLL_ASSIGN(const std::string folder, model_directory(config.model));
+  std::error_code code;
+  return !folder.empty() && std::filesystem::exists(folder + "/tokenizer.json", code) ? folder
+                                                                                      : std::string("bytes");
+}
+
+/// Makes the data ready; runs in the child.
+class Preparation {
+ public:
+  /// `tokenizer`: "bytes", or where it lies.
+  Preparation(const RunConfig& config, const PrepareDataOptions& options, const std::string& tokenizer)
+      : config_(config),
+        options_(options),
+        cache_(config, options, tokenizer),
+        bytes_(tokenizer == "bytes") {}
+
+  Result<RunData> operator()() {
+    const DataSettings& data = config_.data;
+    RunData ready;
+    if (options_.train || data.eval_fraction > 0) {
+      PLIMSOLL_ASSIGN(ready.train, sources(data.train, data.weights, "data.train"));
+    }
+    if (data.eval_fraction > 0) {
+      DataFiles& all = ready.eval.emplace_back();  // each document once, whatever the mixture
+      for (const DataFiles& files : ready.train)
+        all.paths.insert(all.paths.end(), files.paths.begin(), files.paths.end());
+      const auto other = std::find_if_not(all.paths.begin(), all.paths.end(), is_shard);
+      if (other != all.paths.end())
+        return Error{ErrorCode::kInvalidArgument,
+                     "data.eval_fraction splits documents, and this file has none", *other,
+                     "name held-out data: data.eval"};
+    } else if (!data.eval.empty()) {
+      PLIMSOLL_ASSIGN(ready.eval, sources(data.eval, {}, "data.eval"));
+    }
+    PLIMSOLL_TRY(pack(ready));
+    PLIMSOLL_ASSIGN(ready.buckets,
+                    buckets_of(config_, options_.train ? ready.train : ready.eval, !options_.train));
+    return ready;
+  }
+
+  /// The buckets of what is tokenized already; nothing where something is not.
+  Result<std::optional<Buckets>> look() {
+    tokenizes_ = false;
+    const DataSettings& data = config_.data;
+    const bool train = options_.train || data.eval_fraction > 0;
+    PLIMSOLL_ASSIGN(const auto files, train ? sources(data.train, data.weights, "data.train")
+                                            : sources(data.eval, {}, "data.eval"));
+    if (is_missing_) return std::optional<Buckets>();
+    PLIMSOLL_ASSIGN(Buckets buckets, buckets_of(config_, files, !options_.train));
+    return std::optional(std::move(buckets));
+  }
+
+ private:
+  Result<std::vector<DataFiles>> sources(const std::vector<std::string>& entries,
+                                         const std::vector<double>& weights, const std::string& setting) {
+    std::vector<DataFiles> result;
+    if (weights.empty()) {
+      PLIMSOLL_ASSIGN(auto paths, ready_paths(entries, setting));
+      result.push_back({std::move(paths), 1});
+    }
+    for (size_t i = 0; i < weights.size(); ++i) {
+      PLIMSOLL_ASSIGN(auto paths, ready_paths({entries[i]}, setting));
+      result.push_back({std::move(paths), weights[i]});
+    }
+    return result;
+  }
+
+  /// The files as they are read: texts as one shard in place of all of them.
+  Result<std::vector<std::string>> ready_paths(const std::vector<std::string>& entries,
+                                               const std::string& setting) {
+    std::vector<std::string> paths, texts;
+    for (const std::string& entry : entries) {
+      PLIMSOLL_ASSIGN(const auto files, expand_glob(entry));
+      for (const std::string& file : files) {
+        const FileKind kind = kind_of(file);
+        const bool is_text = kind == FileKind::kJson || kind == FileKind::kText;
+        (is_text ? texts : paths).push_back(file);
+      }
+    }
+    if (texts.empty()) return paths;
+    if (bytes_) return as_bytes(std::move(paths), texts);
+    if (!paths.empty())
+      return Error{ErrorCode::kInvalidArgument, setting + " joins texts and files of tokens", texts.front(),
+                   "tokenize the texts first (plimsoll data tokenize), or give data.weights"};
+    if (tokenizes_) {
+      PLIMSOLL_ASSIGN(std::string shard, cache_.tokenized(texts));
+      return std::vector{std::move(shard)};
+    }
+    PLIMSOLL_ASSIGN(std::optional<std::string> shard, cache_.find(texts));
+    is_missing_ = is_missing_ || !shard;
+    return shard ? std::vector{std::move(*shard)} : paths;
+  }
+
+  Result<std::vector<std::string>> as_bytes(std::vector<std::string> paths,
+                                            const std::vector<std::string>& texts) {
+    for (const std::string& path : texts)
+      if (!path.ends_with(".txt"))
+        return Error{ErrorCode::kInvalidArgument, "without a tokenizer only .txt files are read, as bytes",
+                     path, "set data.tokenizer to a model's folder or a tokenizer.json"};
+    paths.insert(paths.end(), texts.begin(), texts.end());
+    return paths;
+  }
+
+  /// Builds the indexes that are not there yet, and so finds what is wrong with the shards.
+  Status pack(const RunData& ready) {
+    for (const bool eval : {false, true}) {
+      if (!eval && !options_.train) continue;
+      std::vector<DataFiles> side = eval ? ready.eval : ready.train;
+      std::erase_if(side, [](const DataFiles& files) {
+        return std::none_of(files.paths.begin(), files.paths.end(), is_shard);
+      });
+      if (side.empty()) continue;
+      TrainingDataOptions options = training_data_options(config_, /*vocab_size=*/0, eval);
+      if (!bytes_) {
+        PLIMSOLL_ASSIGN(const EncoderFiles* files, cache_.encoder_files());
+        options.vocabulary_hash = files->tokenizer->vocabulary_hash();
+      }
+      PLIMSOLL_TRY(same_vocabulary(side, options));
+      PLIMSOLL_TRY(TrainingData::open(side, options));
+    }
+    return Ok{};
+  }
+
+  /// All shards of the run: sources that mix, and what is held out.
+  Status same_vocabulary(const std::vector<DataFiles>& side, const TrainingDataOptions& options) {
+    for (const DataFiles& files : side)
+      for (const std::string& path : files.paths) {
+        if (!is_shard(path)) continue;
+        PLIMSOLL_ASSIGN(const Shard shard, Shard::open(path));
+        const uint64_t hash = shard.info().vocabulary_hash;
+        if (first_shard_.empty()) {
+          first_shard_ = path;
+          first_hash_ = hash;
+        }
+        if (hash != first_hash_ && hash != 0 && first_hash_ != 0)
+          return Error{
+              ErrorCode::kInvalidArgument,
+              fmt::format("{}: shards of different tokenizers, {} and", options.setting, first_shard_), path,
+              "tokenize both with the model's tokenizer: plimsoll data tokenize"};
+      }
+    return Ok{};
+  }
+
+  const RunConfig& config_;
+  const PrepareDataOptions& options_;
+  TokenCache cache_;
+  const bool bytes_;
+  std::string first_shard_;
+  uint64_t first_hash_ = 0;
+  bool tokenizes_ = true;    ///< false: only looks what is there
+  bool is_missing_ = false;  ///< a text that has not been tokenized
+};
+
+// ---- what comes back from the child: numbers and paths, each behind its length, since a path may hold any
+// byte
+
+void put(std::string& text, std::string_view part) { text += fmt::format("{}:{}", part.size(), part); }
+
+std::string take(std::string_view& text) {
+  const size_t colon = text.find(':');
+  const auto size = static_cast<size_t>(std::stoull(std::string(text.substr(0, colon))));
+  std::string part(text.substr(colon + 1, size));
+  text.remove_prefix(colon + 1 + size);
+  return part;
+}
+
+void put(std::string& text, const std::vector<DataFiles>& sources) {
+  put(text, std::to_string(sources.size()));
+  for (const DataFiles& files : sources) {
+    put(text, fmt::format("{}", files.weight));
+    put(text, std::to_string(files.paths.size()));
+    for (const std::string& path : files.paths) put(text, path);
+  }
+}
+
+std::vector<DataFiles> take_sources(std::string_view& text) {
+  std::vector<DataFiles> sources(std::stoull(take(text)));
+  for (DataFiles& files : sources) {
+    files.weight = std::stod(take(text));
+    files.paths.resize(std::stoull(take(text)));
+    for (std::string& path : files.paths) path = take(text);
+  }
+  return sources;
+}
+
+void put(std::string& text, const Buckets& buckets) {
+  put(text, std::to_string(buckets.lengths.size()));
+  for (const int64_t length : buckets.lengths) put(text, std::to_string(length));
+  for (const int64_t count : {buckets.sequences, buckets.tokens, buckets.positions})
+    put(text, std::to_string(count));
+}
+
+Buckets take_buckets(std::string_view& text) {
+  Buckets buckets;
+  buckets.lengths.resize(std::stoull(take(text)));
+  for (int64_t& length : buckets.lengths) length = std::stoll(take(text));
+  for (int64_t* count : {&buckets.sequences, &buckets.tokens, &buckets.positions})
+    *count = std::stoll(take(text));
+  return buckets;
+}
+
+/// Whether every file can be read as it lies there.
+bool is_ready(const std::vector<std::string>& patterns, const std::string& tokenizer) {
+  const auto files = files_of(patterns);
+  return std::all_of(files.begin(), files.end(), [&](const std::string& file) {
+    const FileKind kind = kind_of(file);
+    return kind == FileKind::kTokens || (kind == FileKind::kText && tokenizer == "bytes");
+  });
+}
+
+}  // namespace
+
+Result<RunData> prepare_data(const RunConfig& config, const PrepareDataOptions& options) {
+  PLIMSOLL_ASSIGN(const std::string tokenizer, tokenizer_path(config));
+  if (options.note)
+    for (const std::string& line : idle_settings(config.data, options.train, tokenizer == "bytes"))
+      options.note(line);
+  const bool ready = (!options.train || is_ready(config.data.train, tokenizer)) &&
+                     is_ready(config.data.eval, tokenizer) && config.data.eval_fraction == 0;
+  if (ready) return Preparation(config, options, tokenizer)();  // a few names: nothing to keep apart
+  PLIMSOLL_ASSIGN(const std::string text, in_child_process([&]() -> Result<std::string> {
+                    PLIMSOLL_ASSIGN(const RunData data, Preparation(config, options, tokenizer)());
+                    std::string packed;
+                    put(packed, data.train);
+                    put(packed, data.eval);
+                    put(packed, data.buckets);
+                    return packed;
+                  }));
+  std::string_view rest(text);
+  RunData data;
+  data.train = take_sources(rest);
+  data.eval = take_sources(rest);
+  data.buckets = take_buckets(rest);
+  return data;
+}
+
+Buckets find_buckets(const RunConfig& config, bool train) {
+  const PrepareDataOptions options{.train = train};
+  const auto tokenizer = tokenizer_path(config);
+  if (config.data.buckets.given() && tokenizer) {
+    const auto found = Preparation(config, options, *tokenizer).look();
+    if (found && *found) return **found;
+  }
+  return buckets_by_settings(config.data);
+}
+
+}  // namespace plimsoll::train

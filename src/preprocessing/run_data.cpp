@@ -1,0 +1,115 @@
+#include "preprocessing/run_data.h"
+
+#include <fmt/format.h>
+
+#include "data/text/record_reader.h"
+#include "io/file.h"
+#include "preprocessing/data_files.h"
+
+namespace plimsoll::train {
+namespace {
+
+/// Threads that read ahead where the run file does not say; the first usually suffices.
+constexpr int64_t kMostWorkers = 4;
+
+PackOptions pack_options(const DataSettings& data, bool eval) {
+  PackOptions pack;
+  pack.sequence_length = data.sequence_length;
+  pack.mode = data.packing == "pad"      ? PackMode::kPad
+              : data.packing == "stream" ? PackMode::kStream
+              : packs_documents(data)    ? PackMode::kBestFit
+                                         : PackMode::kStream;
+  pack.long_documents = data.long_documents == "drop" ? LongDocuments::kDrop : LongDocuments::kCut;
+  pack.window = data.packing_window;
+  pack.keep_tail = eval;
+  pack.eval_fraction = data.eval_fraction;
+  if (data.eval_fraction > 0) pack.side = eval ? SplitSide::kEval : SplitSide::kTrain;
+  return pack;
+}
+
+}  // namespace
+
+FileKind kind_of(const std::string& path) {
+  if (path.ends_with(".npy")) return FileKind::kTokens;
+  if (text::is_json_name(path)) return FileKind::kJson;
+  // A run may be planned before its shards are there.
+  return path.ends_with(".shard") || is_shard(path) ? FileKind::kShard : FileKind::kText;
+}
+
+std::vector<std::string> files_of(const std::vector<std::string>& patterns) {
+  std::vector<std::string> files;
+  for (const std::string& pattern : patterns) {
+    auto found = expand_glob(pattern);
+    if (found)
+      files.insert(files.end(), found->begin(), found->end());
+    else
+      files.push_back(pattern);
+  }
+  return files;
+}
+
+bool packs_documents(const DataSettings& data) {
+  if (data.packing != "auto") return data.packing != "stream";
+  for (const auto* patterns : {&data.train, &data.eval})
+    for (const std::string& file : files_of(*patterns))
+      if (const FileKind kind = kind_of(file); kind == FileKind::kJson || kind == FileKind::kShard)
+        return true;
+  return data.eval_fraction > 0;
+}
+
+TrainingDataOptions training_data_options(const RunConfig& config, int64_t vocab_size, bool eval,
+                                          const std::vector<int64_t>& buckets) {
+  const DataSettings& data = config.data;
+  TrainingDataOptions options;
+  options.pack = pack_options(data, eval);
+  options.vocab_size = vocab_size;
+  options.seed = static_cast<uint64_t>(config.training.seed);
+  options.shuffle = data.shuffle && !eval;
+  if (buckets.size() > 1) options.buckets = buckets;
+  options.global_batch_size = config.training.global_batch_size;
+  options.cache_folder = data.cache_dir.empty() ? config.output.dir + "/data" : data.cache_dir;
+  options.setting = eval ? "data.eval" : "data.train";
+  return options;
+}
+
+std::vector<std::string> packing_notes(const TrainingData& data) {
+  const bool apart = data.pack_options().mode != PackMode::kStream;
+  std::vector<std::string> lines;
+  for (const auto& source : data.sources()) {
+    if (source->pack_report() == nullptr) continue;
+    const PackReport& r = *source->pack_report();
+    std::string text =
+        fmt::format("{} {} document{} into {} sequences of {}, {:.2f}% filled", apart ? "packed" : "joined",
+                    r.kept_documents, r.kept_documents == 1 ? "" : "s", r.num_sequences, r.sequence_length,
+                    100 * r.filled());
+    if (apart && r.cut_documents > 0) text += fmt::format(", {} cut", r.cut_documents);
+    const auto left_out = [&](int64_t count, int64_t tokens, const char* what) {
+      if (tokens > 0) text += fmt::format(", {} {} ({} tokens)", count, what, tokens);
+    };
+    left_out(r.too_long_documents, r.too_long_tokens, "left out as too long");
+    left_out(r.no_target_documents, r.no_target_tokens, "left out without a target");
+    left_out(r.no_target_pieces, r.no_target_piece_tokens, "pieces left out without a target");
+    left_out(r.other_side_documents, r.other_side_tokens, "on the other side of the split");
+    if (r.tail_tokens > 0) text += fmt::format(", {} tokens left over at the end", r.tail_tokens);
+    lines.push_back(std::move(text));
+  }
+  return lines;
+}
+
+LoaderOptions loader_options(const RunConfig& config) {
+  LoaderOptions options;
+  options.batch_size = config.training.global_batch_size;
+  options.documents = packs_documents(config.data);
+  options.prefetch = config.data.prefetch_factor;
+  options.num_threads = static_cast<int>(config.data.num_workers.value_or(kMostWorkers));
+  options.grows = !config.data.num_workers;
+  options.scratch_bytes = data_scratch_bytes(config);
+  return options;
+}
+
+int64_t data_scratch_bytes(const RunConfig& config) {
+  // Of a shard: blocks around a sequence's ids, masks, entries of the index.
+  return (int64_t{64} << 10) + 16 * config.data.sequence_length;
+}
+
+}  // namespace plimsoll::train

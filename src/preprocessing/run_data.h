@@ -1,0 +1,75 @@
+// The data of a run: which files it reads and how, and text made ready - tokenized once into shards that lie
+// in a cache, packed - in a process of its own, whose memory is in no plan.
+#pragma once
+
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "base/result.h"
+#include "data/loader.h"
+#include "data/training_data.h"
+#include "settings/run_config.h"
+
+namespace plimsoll::train {
+
+/// Whether sequences hold several documents, kept apart: what the programs are built for. Looks at the
+/// settings and at the names of files, and into those that are there.
+bool packs_documents(const DataSettings& data);
+
+/// The lengths that a run has programs for, and what they save, as far as it is known.
+struct Buckets {
+  std::vector<int64_t> lengths = {};  ///< ascending, the last data.sequence_length; one: no buckets
+  int64_t sequences = 0;              ///< counted in the data; 0: the data is not known
+  int64_t tokens = 0;                 ///< of them
+  int64_t positions = 0;              ///< of them, each padded to its bucket
+};
+/// As far as the settings alone say: where data.buckets is a number, lengths at even distances.
+Buckets buckets_by_settings(const DataSettings& data);
+/// What they leave open follows from the lengths of the documents of one side, made ready. Errors: kBadData,
+/// kIo.
+Result<Buckets> buckets_of(const RunConfig& config, const std::vector<DataFiles>& files, bool eval);
+
+/// Files that TrainingData opens: .npy, byte texts, shards.
+struct RunData {
+  std::vector<DataFiles> train = {};
+  std::vector<DataFiles> eval = {};
+  Buckets buckets = {};  ///< of train; where that is not wanted, of eval
+};
+
+/// How far the tokenizing of a set of files has come; `text` names it in a few words, and is empty at the
+/// end.
+using DataProgress = std::function<void(double fraction, const std::string& text)>;
+
+struct PrepareDataOptions {
+  bool train = true;       ///< data.train is wanted too, not only what is evaluated
+  int64_t vocab_size = 0;  ///< the model's; 0: a tokenizer of any size is taken
+  int num_threads = 1;
+  DataProgress progress = {};
+  std::function<void(const std::string&)> note = {};
+};
+
+/// Resolves patterns, tokenizes what is text, packs. Call while no other thread runs. The cache is
+/// data.cache_dir; what is there already of the same files and settings is used. Errors: kBadData of files
+/// and tokenizer, kInvalidArgument where kinds or settings disagree, kIo, kInterrupted.
+Result<RunData> prepare_data(const RunConfig& config, const PrepareDataOptions& options);
+
+/// The buckets as prepare_data will find them, where the data is tokenized already; else by the settings.
+/// Writes nothing, and whatever is wrong with the data is left to prepare_data.
+Buckets find_buckets(const RunConfig& config, bool train);
+
+/// How TrainingData is to read one of the two sides; with `buckets` (lengths) also in which order.
+TrainingDataOptions training_data_options(const RunConfig& config, int64_t vocab_size, bool eval,
+                                          const std::vector<int64_t>& buckets = {});
+/// A line for each packed source: what packing made, and what of the data does not stand in it.
+std::vector<std::string> packing_notes(const TrainingData& data);
+/// The buckets in a line; empty where there are none.
+std::string bucket_note(const Buckets& buckets);
+/// Scratch through which one thread reads sequences, of whatever kind.
+int64_t data_scratch_bytes(const RunConfig& config);
+/// What the order of one set of data takes beside its scratch: windows of buckets.
+int64_t order_host_bytes(const RunConfig& config);
+/// How the training reads ahead; what it takes is in the plan.
+LoaderOptions loader_options(const RunConfig& config);
+
+}  // namespace plimsoll::train

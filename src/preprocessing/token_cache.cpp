@@ -1,0 +1,135 @@
+#include "preprocessing/token_cache.h"
+
+#include <fmt/format.h>
+#include <sys/stat.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <utility>
+
+#include "base/signals.h"
+#include "base/units.h"
+#include "data/text/text_input.h"
+#include "io/checksum.h"
+#include "io/file.h"
+
+namespace plimsoll::train {
+namespace {
+
+/// Part of every cached file's name: raised when the same files and settings would give other tokens.
+constexpr std::string_view kCacheVersion = "1";
+
+/// A small file's content, so that a copy of a model's folder is as good as the folder; empty where there is
+/// none.
+std::string content_of(const std::string& path) {
+  constexpr int64_t kMostBytes = int64_t{64} << 20;
+  auto content = path.empty() ? Result<std::string>(std::string()) : read_small_file(path, kMostBytes);
+  return content ? std::move(*content) : std::string();
+}
+
+/// Size and time of the last change; empty where there is no such file.
+std::string file_state(const std::string& path) {
+  struct stat s = {};
+  if (path.empty() || ::stat(path.c_str(), &s) != 0) return {};
+  return fmt::format("{} {}.{}", s.st_size, s.st_mtim.tv_sec, s.st_mtim.tv_nsec);
+}
+
+/// A damaged one is made again.
+bool is_intact(const std::string& path) {
+  if (!is_shard(path)) return false;
+  const auto shard = Shard::open(path);
+  return shard && shard->verify();
+}
+
+}  // namespace
+
+Result<const EncoderFiles*> TokenCache::encoder_files() {
+  if (!files_) {
+    PLIMSOLL_ASSIGN(EncoderFiles opened, EncoderFiles::open(tokenizer_, config_.data.chat_template));
+    files_.emplace(std::move(opened));
+  }
+  return &*files_;
+}
+
+Result<std::string> TokenCache::tokenized(const std::vector<std::string>& texts) {
+  PLIMSOLL_ASSIGN(std::string path, path_of(texts));
+  PLIMSOLL_TRY(check_size(*files_->tokenizer));
+  if (is_intact(path)) return path;
+  PLIMSOLL_TRY(create_writable_directory(folder()));
+  PLIMSOLL_TRY(tokenize(texts, *files_, path));
+  return path;
+}
+
+Result<std::optional<std::string>> TokenCache::find(const std::vector<std::string>& texts) {
+  PLIMSOLL_ASSIGN(std::string path, path_of(texts));
+  return is_shard(path) ? std::optional(std::move(path)) : std::nullopt;
+}
+
+/// The name says what the shard was made from, as far as it shows without reading the texts.
+Result<std::string> TokenCache::path_of(const std::vector<std::string>& texts) {
+  PLIMSOLL_ASSIGN(const EncoderFiles* files, encoder_files());
+  Checksum sum;
+  const auto add = [&](std::string_view part) {
+    sum.add(part);
+    sum.add(std::string_view("\0", 1));
+  };
+  const DataSettings& data = config_.data;
+  add(kCacheVersion);
+  add(checksum_text(files->tokenizer->vocabulary_hash()));
+  for (const std::string& part :
+       {data.loss, data.text_key, data.on_error, std::string(data.append_eos ? "eos" : "")})
+    add(part);
+  for (const std::string& name :
+       {data.chat_template, files->folder + "/chat_template.jinja", files->folder + "/tokenizer_config.json",
+        files->folder + "/special_tokens_map.json"})
+    add(content_of(name));
+  for (const std::string& path : texts) {
+    std::error_code code;
+    add(std::filesystem::absolute(path, code).string());
+    add(file_state(path));
+  }
+  return fmt::format("{}/tokens-{}.shard", folder(), checksum_text(sum.value()));
+}
+
+/// Before hours of work, not after.
+Status TokenCache::check_size(const Tokenizer& tokenizer) const {
+  if (options_.vocab_size == 0 || tokenizer.vocab_size() <= options_.vocab_size) return Ok{};
+  return Error{
+      ErrorCode::kInvalidArgument,
+      fmt::format("the tokenizer has {} ids, the model {}", tokenizer.vocab_size(), options_.vocab_size),
+      tokenizer_, "set data.tokenizer to the model's own"};
+}
+
+Status TokenCache::tokenize(const std::vector<std::string>& texts, const EncoderFiles& files,
+                            const std::string& path) const {
+  const DataSettings& data = config_.data;
+  const TextOptions reading{.loss = *parse_loss_scope(data.loss),
+                            .append_end = data.append_eos,
+                            .on_error = data.on_error == "skip" ? OnError::kSkip : OnError::kFail,
+                            .text_key = data.text_key};
+  PLIMSOLL_ASSIGN(TextInput input, TextInput::open(files, texts, reading));
+  PLIMSOLL_ASSIGN(TokenOutput output, TokenOutput::create(path, input.shard));
+  TokenizeOptions options{.num_threads = options_.num_threads};
+  options.stop = [] { return stop_requested() != 0; };
+  if (options_.progress)
+    options.progress = [&](const TokenizeCounts& counts) {
+      options_.progress(static_cast<double>(counts.bytes_read) /
+                            static_cast<double>(std::max<int64_t>(1, counts.total_bytes)),
+                        fmt::format("tokenizing, {} tokens", counts.num_tokens));
+    };
+  PLIMSOLL_ASSIGN(const TokenizeCounts counts, write_tokens(input, output, options));
+  tell(counts);
+  return Ok{};
+}
+
+void TokenCache::tell(const TokenizeCounts& counts) const {
+  if (options_.progress) options_.progress(1, {});
+  if (!options_.note) return;
+  options_.note(fmt::format("tokenized {} document{}, {} tokens, from {}", counts.num_documents,
+                            counts.num_documents == 1 ? "" : "s", counts.num_tokens,
+                            to_string(Bytes(counts.text_bytes))));
+  for (const auto& [reason, count] : counts.skipped.by_reason)
+    options_.note(fmt::format("passed over {} example{}: {}", count, count == 1 ? "" : "s", reason));
+}
+
+}  // namespace plimsoll::train

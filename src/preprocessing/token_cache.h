@@ -1,0 +1,47 @@
+// Texts of a run as shards in its cache: tokenized once, found again as long as nothing has changed.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "base/result.h"
+#include "data/text/encoder_files.h"
+#include "data/text/tokenize.h"
+#include "preprocessing/run_data.h"
+#include "settings/run_config.h"
+
+namespace plimsoll::train {
+
+class TokenCache {
+ public:
+  /// `tokenizer`: a model's folder, or a tokenizer's file; nothing of it is read before that is asked for.
+  /// `config` and `options` outlive the cache.
+  TokenCache(const RunConfig& config, const PrepareDataOptions& options, std::string tokenizer)
+      : config_(config), options_(options), tokenizer_(std::move(tokenizer)) {}
+
+  /// The tokenizer and what stands beside it. Errors: kBadData, kIo.
+  Result<const EncoderFiles*> encoder_files();
+  /// The shard that these texts make up, tokenized where it is missing or damaged. Errors: kBadData of the
+  /// texts, kInvalidArgument where the tokenizer is not the model's, kIo, kInterrupted.
+  Result<std::string> tokenized(const std::vector<std::string>& texts);
+  /// The same where it is there already; else nothing. Errors: as encoder_files.
+  Result<std::optional<std::string>> find(const std::vector<std::string>& texts);
+
+ private:
+  Result<std::string> path_of(const std::vector<std::string>& texts);
+  [[nodiscard]] Status check_size(const Tokenizer& tokenizer) const;
+  [[nodiscard]] Status tokenize(const std::vector<std::string>& texts, const EncoderFiles& files,
+                                const std::string& path) const;
+  void tell(const TokenizeCounts& counts) const;
+  [[nodiscard]] std::string folder() const {
+    return training_data_options(config_, /*vocab_size=*/0, /*eval=*/false).cache_folder;
+  }
+  const RunConfig& config_;
+  const PrepareDataOptions& options_;
+  const std::string tokenizer_;
+  std::optional<EncoderFiles> files_;
+};
+
+}  // namespace plimsoll::train

@@ -1,0 +1,65 @@
+// Where the model's config.json comes from: a folder, a file, the hub's cache, a preset or the run file
+// itself.
+#include <filesystem>
+
+#include "io/hub_cache.h"
+#include "io/suggest.h"
+#include "models/presets.h"
+#include "settings/run_config.h"
+#include "settings/settings_alias.h"
+
+namespace plimsoll {
+namespace {
+
+Result<ConfigJson> config_at(const std::string& path) {
+  std::error_code code;
+  const bool is_file = std::filesystem::exists(path, code) && !std::filesystem::is_directory(path, code);
+  if (is_file) return read_config_json(path);
+  PLIMSOLL_ASSIGN(const std::string folder, find_model_folder(path));
+  return read_config_json(folder + "/config.json");
+}
+
+Result<ConfigJson> base_config(const ModelSettings& model) {
+  if (!model.path.empty()) return config_at(model.path);
+  if (!model.preset.empty()) return preset_config(model.preset);
+  if (!model.config.is_null()) return ConfigJson(model.config, "model.config");
+  return Error{ErrorCode::kInvalidArgument, "no model is named", "model", "set model.path or model.preset"};
+}
+
+}  // namespace
+
+Result<ConfigJson> load_model_config(const ModelSettings& model) {
+  PLIMSOLL_ASSIGN(const ConfigJson base, base_config(model));
+  if (model.overrides.is_null()) return base;
+  Tree fields = base.fields();
+  fields.merge(model.overrides);
+  return ConfigJson(std::move(fields), base.source());
+}
+
+Result<std::string> model_directory(const ModelSettings& model) {
+  if (model.path.empty()) return std::string();
+  std::error_code code;
+  const std::filesystem::path path(model.path);
+  if (!std::filesystem::exists(path, code) || std::filesystem::is_directory(path, code))
+    return find_model_folder(model.path);
+  return path.has_parent_path() ? path.parent_path().string() : std::string(".");
+}
+
+bool starts_pretrained(const ModelSettings& model) {
+  return model.init == "pretrained" || (model.init == "auto" && !model.path.empty());
+}
+
+Status check_overrides(const ModelSettings& model, const ConfigJson& config) {
+  for (const std::string& field : config.unread_fields()) {
+    const bool overridden = model.overrides.find(field) != nullptr;
+    if (!overridden && !model.config.find(field)) continue;
+    const std::string setting = overridden ? "model.overrides" : "model.config";
+    return Error{ErrorCode::kInvalidArgument,
+                 setting + ": the model has no field '" + field.substr(0, 60) + "'", config.source(),
+                 missing_blank_hint(field, *(overridden ? model.overrides : model.config).find(field),
+                                    "did you mean " + nearest_name(field, config.known_fields()) + "?")};
+  }
+  return Ok{};
+}
+
+}  // namespace plimsoll

@@ -1,0 +1,171 @@
+// Loading a run: file, then overrides, each read into assignments and applied; then the checks of
+// run_config_checks.h.
+#include "settings/run_config.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+
+#include "data/permutation.h"
+#include "io/file.h"
+#include "io/yaml.h"
+#include "settings/run_config_checks.h"
+#include "settings/settings.h"
+#include "settings/settings_alias.h"
+
+namespace plimsoll {
+namespace {
+
+/// Settings of which a run has one: setting another later takes the earlier back, setting two at once
+/// contradicts.
+constexpr std::array<std::array<std::string_view, 3>, 3> kExclusive = {{
+    {"model.path", "model.preset", "model.config"},
+    {"training.max_steps", "training.num_epochs", ""},
+    {"training.warmup_steps", "training.warmup_ratio", ""},
+}};
+
+/// Whether the value takes part in an exclusive group: null and a warm-up of 0 do not.
+bool says_something(const Tree& value) {
+  const bool zero =
+      (value.kind == Tree::Kind::kInteger || value.kind == Tree::Kind::kNumber) && value.number == 0;
+  return !value.is_null() && !zero;
+}
+
+Status take_back_others(const Assignment& made, std::span<const Assignment> document, RunConfig& config) {
+  if (!says_something(made.value)) return Ok{};
+  for (const auto& group : kExclusive) {
+    if (std::find(group.begin(), group.end(), made.setting->path) == group.end()) continue;
+    for (const std::string_view other : group) {
+      if (other.empty() || other == made.setting->path) continue;
+      for (const Assignment& assignment : document)
+        if (assignment.setting && assignment.setting->path == other && says_something(assignment.value))
+          return Error{ErrorCode::kInvalidArgument,
+                       fmt::format("{} and {} contradict", assignment.name, made.name), made.where,
+                       "keep one of them"};
+      // Null is nothing for all of them but warmup_steps, a plain count.
+      const bool count = other == "training.warmup_steps";
+      PLIMSOLL_TRY(assign_setting(*find_setting(other), count ? Tree::of(int64_t{0}) : Tree{}, config));
+    }
+  }
+  return Ok{};
+}
+
+void switch_section(const Assignment& made, RunConfig& config) {
+  const bool on = !made.value.is_null();
+  if (made.section == "lora") {
+    if (!on) config.lora = {};
+    config.lora.enabled = on;
+  } else {
+    if (!on) config.quantization = {};
+    config.quantization.enabled = on;
+  }
+}
+
+/// One document, file or override, put over the config.
+Status apply(const Tree& document, const std::string& source, RunConfig& config, GivenSettings& given) {
+  PLIMSOLL_ASSIGN(const auto assignments, read_assignments(document, source, config.notes));
+  for (const Assignment& made : assignments) {
+    if (!made.setting) {
+      switch_section(made, config);
+      continue;
+    }
+    auto status = assign_setting(*made.setting, made.value, config);
+    if (!status) return std::move(status).error().at(made.where);
+    PLIMSOLL_TRY(take_back_others(made, assignments, config));
+    given.insert(made.setting->path);
+    given.insert(made.name);
+  }
+  return Ok{};
+}
+
+/// "a.b=value" as the document {a: {b: value}}.
+Result<Tree> override_document(const std::string& text) {
+  const size_t equals = text.find('=');
+  if (equals == std::string::npos || equals == 0)
+    return Error{ErrorCode::kInvalidArgument,
+                 fmt::format("'{}' is no override", text.substr(0, 100)),
+                 {},
+                 "write key=value, for example training.max_steps=10"};
+  const std::string_view value_text = std::string_view(text).substr(equals + 1);
+  // An alias or a directive has no meaning in a single value, a glob or a sign has.
+  const bool plain = value_text.starts_with('*') || value_text.starts_with('%');
+  auto value = plain ? Result<Tree>(Tree::of(std::string(value_text))) : parse_yaml(value_text);
+  if (!value) return std::move(value).error().at("override " + text.substr(0, 100));
+  value->line = 0;
+  Tree document = std::move(*value);
+  std::string_view path = std::string_view(text).substr(0, equals);
+  for (int depth = 0; !path.empty(); ++depth) {
+    if (depth > 32)
+      return Error{
+          ErrorCode::kInvalidArgument, "an override with too many dots", {}, "see --help for the settings"};
+    const size_t dot = path.rfind('.');
+    const std::string_view last = dot == std::string_view::npos ? path : path.substr(dot + 1);
+    document = Tree::map({{std::string(last), std::move(document)}});
+    path = dot == std::string_view::npos ? std::string_view{} : path.substr(0, dot);
+  }
+  return document;
+}
+
+}  // namespace
+
+bool RunConfig::dumps(std::string_view kind) const {
+  return std::find(debug.dump.begin(), debug.dump.end(), kind) != debug.dump.end();
+}
+
+bool RunConfig::computes_in(std::string_view precision) const {
+  const PrecisionOverrides& overrides = training.precision_overrides;
+  return training.precision == precision || std::any_of(overrides.begin(), overrides.end(),
+                                                        [&](const auto& o) { return o.second == precision; });
+}
+
+std::optional<double> RunConfig::clip_norm() const {
+  if (training.max_grad_norm.value_or(0) > 0) return training.max_grad_norm;
+  return {};
+}
+
+Result<RunConfig> parse_run_config(std::string_view text, const std::string& source,
+                                   std::span<const std::string> overrides) {
+  RunConfig config;
+  GivenSettings given;
+  auto document = parse_yaml(text);
+  if (!document) return std::move(document).error().at(source);
+  PLIMSOLL_TRY(apply(*document, source, config, given));
+  for (const std::string& text_of_override : overrides) {
+    PLIMSOLL_ASSIGN(const Tree tree, override_document(text_of_override));
+    PLIMSOLL_TRY(apply(tree, "override " + text_of_override.substr(0, 100), config, given));
+  }
+  auto checked = check_run(config, given);
+  if (!checked) return std::move(checked).error().at(source);
+  auto supported = check_supported(config);
+  if (!supported) return std::move(supported).error().at(source);
+  return config;
+}
+
+Result<RunConfig> load_run_config(const std::string& path, std::span<const std::string> overrides) {
+  auto text = read_small_file(path, TreeLimits{}.max_bytes, ErrorCode::kInvalidArgument);
+  if (!text) {
+    // Whatever keeps a run file from being read, it is the command line that named it.
+    Error error = std::move(text).error();
+    error.code = ErrorCode::kInvalidArgument;
+    error.what = "run file: " + error.what;
+    return error;
+  }
+  return parse_run_config(*text, path, overrides);
+}
+
+std::optional<BatchSplit> fixed_batch_split(const TrainingSettings& training) {
+  if (training.micro_batch_size)
+    return BatchSplit{*training.micro_batch_size, training.global_batch_size / *training.micro_batch_size};
+  if (training.gradient_accumulation_steps)
+    return BatchSplit{training.global_batch_size / *training.gradient_accumulation_steps,
+                      *training.gradient_accumulation_steps};
+  return {};
+}
+
+int64_t total_steps(const TrainingSettings& training, int64_t num_sequences) {
+  if (training.max_steps) return *training.max_steps;
+  return steps_for_epochs(num_sequences, training.num_epochs.value_or(1.0), training.global_batch_size);
+}
+
+}  // namespace plimsoll

@@ -1,0 +1,217 @@
+// What must hold between settings; then what cannot be done yet.
+#include "settings/run_config_checks.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <array>
+#include <functional>
+
+#include "optimizers/optimizer.h"
+#include "settings/schedule.h"
+#include "settings/settings.h"
+#include "settings/state_settings.h"
+
+namespace plimsoll {
+namespace {
+
+Error wrong(std::string what, std::string hint) {
+  return {ErrorCode::kInvalidArgument, std::move(what), {}, std::move(hint)};
+}
+
+Status check_batch(TrainingSettings& training, const GivenSettings& given) {
+  const auto& micro = training.micro_batch_size;
+  const auto& accum = training.gradient_accumulation_steps;
+  const bool from_product = !given.contains("training.global_batch_size") && micro &&
+                            (accum || given.contains("per_device_train_batch_size"));
+  if (from_product) training.global_batch_size = *micro * accum.value_or(1);
+  const int64_t global = training.global_batch_size;
+  if (global > 1 << 24)
+    return wrong(fmt::format("a global batch of {} sequences is too large", global), "lower the batch");
+  if (micro && accum && *micro * *accum != global)
+    return wrong(fmt::format("training.micro_batch_size ({}) times training.gradient_accumulation_steps ({}) "
+                             "is not training.global_batch_size ({})",
+                             *micro, *accum, global),
+                 "leave one of them auto");
+  if (micro && global % *micro != 0)
+    return wrong(fmt::format("training.micro_batch_size ({}) does not divide training.global_batch_size ({})",
+                             *micro, global),
+                 "choose a divisor, or auto");
+  if (accum && global % *accum != 0)
+    return wrong(
+        fmt::format(
+            "training.gradient_accumulation_steps ({}) does not divide training.global_batch_size ({})",
+            *accum, global),
+        "choose a divisor, or auto");
+  return Ok{};
+}
+
+Status check_device(const std::string& device) {
+  const bool numbered =
+      device.starts_with("cuda:") && device.size() > 5 && device.size() <= 8 &&
+      std::all_of(device.begin() + 5, device.end(), [](char c) { return c >= '0' && c <= '9'; });
+  if (device == "cpu" || device == "cuda" || numbered) return Ok{};
+  return wrong("runtime.device is " + Tree::of(device).describe() + ", expected cpu, cuda or cuda:1",
+               "set runtime.device=cpu");
+}
+
+/// The decay of adam and sgd where none is given, and torch.optim.SGD's rules for momentum.
+Status check_optimizer(RunConfig& config, const GivenSettings& given) {
+  TrainingSettings& t = config.training;
+  const bool decay_given = given.contains("training.weight_decay");
+  if (t.optimizer == "adam" && decay_given && t.weight_decay != 0)
+    return wrong("training.optimizer adam has no decay, and training.weight_decay is not 0",
+                 "use adamw, or set training.weight_decay=0");
+  if ((t.optimizer == "adam" || t.optimizer == "sgd") && !decay_given) t.weight_decay = 0;
+  if (t.optimizer != "sgd") {
+    if (t.momentum != 0 || t.dampening != 0 || t.nesterov)
+      config.notes.push_back(fmt::format(
+          "training.momentum, dampening and nesterov are sgd's: they have no effect with {}", t.optimizer));
+    return Ok{};
+  }
+  if (t.nesterov && (t.momentum == 0 || t.dampening != 0))
+    return wrong(
+        fmt::format("training.nesterov takes a momentum and no dampening, and training.{} is {}",
+                    t.momentum == 0 ? "momentum" : "dampening", t.momentum == 0 ? t.momentum : t.dampening),
+        "set training.momentum=0.9 training.dampening=0, or training.nesterov=false");
+  return Ok{};
+}
+
+Status check_buckets(const DataSettings& data) {
+  if (!data.buckets.given()) return Ok{};
+  if (data.packing != "pad")
+    return wrong(fmt::format("data.buckets is for data.packing pad, and data.packing is {}", data.packing),
+                 "set data.packing=pad, or data.buckets=null");
+  const auto& lengths = data.buckets.lengths;
+  if (std::adjacent_find(lengths.begin(), lengths.end(), std::greater_equal<>()) != lengths.end())
+    return wrong(fmt::format("data.buckets is [{}], and its lengths do not rise", fmt::join(lengths, ", ")),
+                 "write each length once, the shortest first");
+  if (!lengths.empty() && lengths.back() > data.sequence_length)
+    return wrong(fmt::format("data.buckets has {}, and data.sequence_length is {}", lengths.back(),
+                             data.sequence_length),
+                 fmt::format("set data.sequence_length={}, or leave that length out", lengths.back()));
+  return Ok{};
+}
+
+Status check_data(const RunConfig& config) {
+  const DataSettings& data = config.data;
+  if (!data.weights.empty() && data.weights.size() != data.train.size())
+    return wrong(fmt::format("data.weights has {} numbers and data.train {} entries", data.weights.size(),
+                             data.train.size()),
+                 "give one weight an entry of data.train");
+  if (data.eval_fraction > 0 && !data.eval.empty())
+    return wrong("data.eval and data.eval_fraction contradict", "keep one of them");
+  return check_buckets(data);
+}
+
+/// A loss scale takes fp16, and does not begin where it ends.
+Status check_loss_scale(RunConfig& config, const GivenSettings& given) {
+  const LossScaleSettings& scale = config.training.loss_scale;
+  const auto named = given.lower_bound("training.loss_scale.");
+  if (!config.scales_loss() && named != given.end() && named->starts_with("training.loss_scale."))
+    config.notes.push_back("training.loss_scale has no effect: nothing is computed in fp16");
+  if (scale.fixed || scale.init_scale >= scale.min_scale) return Ok{};
+  return wrong(fmt::format("training.loss_scale.init_scale ({:g}) is below its min_scale ({:g})",
+                           scale.init_scale, scale.min_scale),
+               "raise init_scale, or lower min_scale");
+}
+
+/// A residual stream in the low precision takes one of 16 bits.
+Status check_precision(const TrainingSettings& training) {
+  const std::string& precision = training.precision;
+  if (training.residual_in_fp32 || precision == "bf16" || precision == "fp16") return Ok{};
+  return wrong(fmt::format("training.residual_in_fp32 is false, and training.precision is {}: the residual "
+                           "stream would be fp32 all the same",
+                           precision),
+               "set training.precision=bf16, or training.residual_in_fp32=true");
+}
+
+/// Settings whose other values nothing implements yet: a line goes when its feature comes.
+struct Supported {
+  std::string_view path;
+  std::array<std::string_view, 4> values;
+};
+constexpr std::array<Supported, 5> kSupported = {{
+    {"training.precision", {"fp32", "tf32", "bf16", "fp16"}},
+    {"memory.recompute", {"auto", "none"}},
+    {"memory.offload", {"auto", "none"}},
+    {"runtime.device", {"cpu", ""}},
+    {"runtime.profile", {"auto", ""}},
+}};
+
+/// Pretrained weights need a folder to lie in.
+Status check_weights(const RunConfig& config) {
+  if (!starts_pretrained(config.model) || !config.model.path.empty()) return Ok{};
+  return wrong("model.init is pretrained, and no model.path says where the weights are",
+               "set model.path to a Hugging Face model directory, or model.init=random");
+}
+
+}  // namespace
+
+Status check_run(RunConfig& config, const GivenSettings& given) {
+  PLIMSOLL_TRY(check_data(config));
+  PLIMSOLL_TRY(check_batch(config.training, given));
+  PLIMSOLL_TRY(check_device(config.runtime.device));
+  PLIMSOLL_TRY(check_optimizer(config, given));
+  PLIMSOLL_TRY(check_precision(config.training));
+  PLIMSOLL_TRY(check_loss_scale(config, given));
+  PLIMSOLL_TRY(train::check_state(config.training, config.notes));
+  if (config.training.eval_steps > 0 && !config.data.evaluates())
+    return wrong("training.eval_steps is given, but data.eval names no data",
+                 "set data.eval, or training.eval_steps=0");
+  if (!config.output.dir.empty() && config.output.dir.size() > 4000)
+    return wrong("output.dir is too long for a path", "shorten it");
+  if (config.output.dir.empty()) return wrong("output.dir is empty", "name a folder");
+  const std::string& name = config.training.lr_scheduler;
+  if ((name == "constant" || name == "one_cycle") &&
+      (config.training.warmup_steps > 0 || config.training.warmup_ratio.value_or(0) > 0))
+    config.notes.push_back(
+        fmt::format("training.lr_scheduler {} takes no warm-up: the one given has no effect", name));
+  auto schedule = make_schedule(config.training, config.training.max_steps.value_or(1));
+  if (!schedule) return std::move(schedule).error();
+  return Ok{};
+}
+
+Status check_supported(const RunConfig& config) {
+  for (const Supported& row : kSupported) {
+    const std::string text = setting_text(*find_setting(row.path), config);
+    if (std::find(row.values.begin(), row.values.end(), text) != row.values.end()) continue;
+    std::string supported;
+    for (const std::string_view value : row.values)
+      if (!value.empty()) supported += fmt::format("{}{}", supported.empty() ? "" : ", ", value);
+    return wrong(fmt::format("{} is {}, which is not supported yet", row.path, text.substr(0, 60)),
+                 fmt::format("supported today: {}", supported));
+  }
+  const auto optimizers = optimizers::optimizer_names();
+  if (std::find(optimizers.begin(), optimizers.end(), config.training.optimizer) == optimizers.end())
+    return wrong(
+        fmt::format("training.optimizer is {}, which is not supported yet", config.training.optimizer),
+        fmt::format("supported today: {}", fmt::join(optimizers, ", ")));
+  if (config.lora.enabled)
+    return wrong("lora is not supported yet", "set lora=null: all parameters are trained");
+  if (config.quantization.enabled) return wrong("quantization is not supported yet", "set quantization=null");
+  return Ok{};
+}
+
+Status check_for_training(const RunConfig& config) {
+  if (config.data.train.empty())
+    return wrong("data.train names no data",
+                 "set data.train to a .jsonl, .txt or .npy file, a list or a glob");
+  return check_weights(config);
+}
+
+Status check_for_evaluation(const RunConfig& config) {
+  if (!config.data.evaluates())
+    return wrong("data.eval names no data", "set data.eval to a .jsonl, .txt or .npy file, a list or a glob");
+  return check_weights(config);
+}
+
+Status check_against_model(const RunConfig& config, int64_t max_position_embeddings) {
+  if (config.data.sequence_length <= max_position_embeddings) return Ok{};
+  return wrong(fmt::format("data.sequence_length ({}) exceeds the model's {} positions",
+                           config.data.sequence_length, max_position_embeddings),
+               fmt::format("set data.sequence_length={}", max_position_embeddings));
+}
+
+}  // namespace plimsoll

@@ -1,0 +1,97 @@
+// What is printed from the list of settings: the recorded run, the documentation's table, --help.
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "settings/settings.h"
+#include "settings/settings_alias.h"
+
+namespace plimsoll {
+namespace {
+
+std::vector<std::string> split(std::string_view path) {
+  std::vector<std::string> parts;
+  while (!path.empty()) {
+    const size_t dot = std::min(path.find('.'), path.size());
+    parts.emplace_back(path.substr(0, dot));
+    path.remove_prefix(std::min(dot + 1, path.size()));
+  }
+  return parts;
+}
+
+std::string escape_table(std::string text) {
+  for (size_t i = 0; (i = text.find('|', i)) != std::string::npos; i += 2) text.insert(i, "\\");
+  return text;
+}
+
+/// An optional section that is not in use: printed as null, its settings left out.
+bool is_off(std::string_view section, const RunConfig& config) {
+  return (section == "lora" && !config.lora.enabled) ||
+         (section == "quantization" && !config.quantization.enabled);
+}
+
+}  // namespace
+
+std::string run_config_yaml(const RunConfig& config) {
+  std::string out;
+  std::vector<std::string> open;  // sections whose lines are being written
+  for (const Setting& setting : settings()) {
+    const std::vector<std::string> parts = split(setting.path);
+    if (is_off(parts.front(), config)) {
+      if (open.empty() || open.front() != parts.front()) out += parts.front() + ": null\n";
+      open = {parts.front()};
+      continue;
+    }
+    size_t depth = 0;
+    while (depth < open.size() && depth + 1 < parts.size() && open[depth] == parts[depth]) ++depth;
+    open.resize(depth);
+    for (; depth + 1 < parts.size(); ++depth) {
+      out += std::string(2 * depth, ' ') + parts[depth] + ":\n";
+      open.push_back(parts[depth]);
+    }
+    out += std::string(2 * depth, ' ') + parts.back() + ": " + setting_text(setting, config) + "\n";
+  }
+  return out;
+}
+
+std::vector<std::string> changed_what(const RunConfig& a, const RunConfig& b) {
+  std::vector<std::string> changed;
+  for (const Setting& setting : settings())
+    if (setting.kind == SettingKind::kWhat && setting_text(setting, a) != setting_text(setting, b))
+      changed.push_back(setting.path);
+  if (a.lora.enabled != b.lora.enabled) changed.emplace_back("lora");
+  if (a.quantization.enabled != b.quantization.enabled) changed.emplace_back("quantization");
+  return changed;
+}
+
+std::string settings_markdown() {
+  std::string out =
+      "# Settings\n\n"
+      "Every setting of a run file, in its order. The same names work on the command line as `name=value`, "
+      "where the value is YAML\n"
+      "and the last one wins. *What* is what you ask for, and the planner never changes it; *how* is how it "
+      "is run, and leaves the\n"
+      "result the same. This page is generated from `src/settings/settings.cpp`; a test compares them.\n\n"
+      "| setting | default | takes | | meaning |\n"
+      "| --- | --- | --- | --- | --- |\n";
+  const RunConfig defaults;
+  for (const Setting& setting : settings())
+    out += fmt::format("| `{}` | `{}` | {} | {} | {} |\n", setting.path, setting_text(setting, defaults),
+                       escape_table(setting_type(setting)),
+                       setting.kind == SettingKind::kWhat ? "what" : "how", escape_table(setting.help));
+  out += "\n" + alias_markdown();
+  return out;
+}
+
+std::string settings_help() {
+  std::string out;
+  const RunConfig defaults;
+  size_t widest = 0;
+  for (const Setting& setting : settings()) widest = std::max(widest, setting.path.size());
+  for (const Setting& setting : settings())
+    out += fmt::format("  {:<{}}  {} [{}; {}]\n", setting.path, widest, setting.help, setting_type(setting),
+                       setting_text(setting, defaults));
+  return out;
+}
+
+}  // namespace plimsoll

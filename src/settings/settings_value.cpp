@@ -1,0 +1,221 @@
+// From YAML to a setting's field: one overload for each type of field.
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "base/units.h"
+#include "data/length_buckets.h"
+#include "io/suggest.h"
+#include "settings/settings.h"
+
+namespace plimsoll {
+namespace {
+
+using Kind = Tree::Kind;
+
+Error wrong(const Setting& setting, const Tree& value) {
+  Error error{ErrorCode::kInvalidArgument,
+              fmt::format("{} is {}, expected {}", setting.path, value.describe(), setting_type(setting)),
+              {},
+              fmt::format("{}: {}", setting.path, setting.help)};
+  if (!setting.choices.empty() && value.kind == Kind::kString)
+    error.hint = fmt::format("the nearest is {}", nearest_name(value.text, setting.choices));
+  return error;
+}
+
+bool in_range(const Setting& setting, double value) {
+  return value <= setting.most && (setting.above_least ? value > setting.least : value >= setting.least);
+}
+
+bool is_number(const Tree& value) { return value.kind == Kind::kInteger || value.kind == Kind::kNumber; }
+
+Status assign(const Setting& setting, const Tree& value, bool* field) {
+  if (value.kind != Kind::kBool) return wrong(setting, value);
+  *field = value.boolean;
+  return Ok{};
+}
+
+Status assign(const Setting& setting, const Tree& value, int64_t* field) {
+  // 1e3 is a number to YAML and a count to its writer.
+  const bool whole = value.kind == Kind::kNumber && std::abs(value.number) <= 0x1p53 &&
+                     std::trunc(value.number) == value.number;
+  if ((value.kind != Kind::kInteger && !whole) || !in_range(setting, value.number))
+    return wrong(setting, value);
+  *field = whole ? static_cast<int64_t>(value.number) : value.integer;
+  return Ok{};
+}
+
+Status assign(const Setting& setting, const Tree& value, double* field) {
+  if (!is_number(value) || !in_range(setting, value.number)) return wrong(setting, value);
+  *field = value.number;
+  return Ok{};
+}
+
+template <typename T>
+Status assign(const Setting& setting, const Tree& value, std::optional<T>* field) {
+  if (value.is_null() || (value.kind == Kind::kString && value.text == setting.absent)) {
+    field->reset();
+    return Ok{};
+  }
+  T number = 0;
+  PLIMSOLL_TRY(assign(setting, value, &number));
+  *field = number;
+  return Ok{};
+}
+
+bool allowed(const Setting& setting, const std::string& word) {
+  return setting.choices.empty() ||
+         std::find(setting.choices.begin(), setting.choices.end(), word) != setting.choices.end();
+}
+
+Status assign(const Setting& setting, const Tree& value, std::string* field) {
+  if (value.is_null() && setting.choices.empty()) {
+    field->clear();
+    return Ok{};
+  }
+  if (!value.is_scalar() || value.is_null() || !allowed(setting, value.text)) return wrong(setting, value);
+  // A number may name a folder; true, yes or on is a mistake for one.
+  if (value.kind == Kind::kBool) return wrong(setting, value);
+  if (value.text.find('\0') != std::string::npos) return wrong(setting, value);
+  *field = value.text;
+  return Ok{};
+}
+
+Status assign(const Setting& setting, const Tree& value, std::vector<std::string>* field) {
+  std::vector<Tree> items = value.items;
+  if (value.is_scalar() && !value.is_null()) items = {value};
+  if (value.kind == Kind::kMap) return wrong(setting, value);
+  std::vector<std::string> words;
+  for (const Tree& item : items) {
+    std::string word;
+    if (item.is_null()) return wrong(setting, item);
+    PLIMSOLL_TRY(assign(setting, item, &word));
+    words.push_back(std::move(word));
+  }
+  *field = std::move(words);
+  return Ok{};
+}
+
+Status assign(const Setting& setting, const Tree& value, std::vector<double>* field) {
+  if (value.kind != Kind::kList && !value.is_null()) return wrong(setting, value);
+  std::vector<double> numbers;
+  for (const Tree& item : value.items) {
+    double number = 0;
+    PLIMSOLL_TRY(assign(setting, item, &number));
+    numbers.push_back(number);
+  }
+  *field = std::move(numbers);
+  return Ok{};
+}
+
+/// A path of the command line is cut at its dots, a pattern's own as well: nested maps are joined again.
+Status read_overrides(const Setting& setting, const std::string& prefix, const Tree& map,
+                      PrecisionOverrides& overrides) {
+  for (const auto& [key, value] : map.members) {
+    const std::string pattern = prefix + key;
+    if (value.kind == Kind::kMap) {
+      PLIMSOLL_TRY(read_overrides(setting, pattern + ".", value, overrides));
+      continue;
+    }
+    std::string precision;
+    auto status = assign(setting, value, &precision);
+    if (!status) {
+      Error error = std::move(status).error();
+      error.what = fmt::format("{}: {} is {}, expected one of {}", setting.path, pattern.substr(0, 100),
+                               value.describe(), fmt::join(setting.choices, ", "));
+      return error;
+    }
+    overrides.emplace_back(pattern, std::move(precision));
+  }
+  return Ok{};
+}
+
+/// What is given later is tried before what was there, and replaces it where the pattern is the same.
+Status assign(const Setting& setting, const Tree& value, PrecisionOverrides* field) {
+  if (value.kind != Kind::kMap && !value.is_null()) return wrong(setting, value);
+  PrecisionOverrides overrides;
+  PLIMSOLL_TRY(read_overrides(setting, "", value, overrides));
+  for (auto& before : *field) {
+    if (value.is_null()) break;
+    const bool again = std::any_of(overrides.begin(), overrides.end(),
+                                   [&](const auto& o) { return o.first == before.first; });
+    if (!again) overrides.push_back(std::move(before));
+  }
+  *field = std::move(overrides);
+  return Ok{};
+}
+
+Status assign(const Setting& setting, const Tree& value, BucketSettings* field) {
+  BucketSettings buckets;
+  if (value.kind == Kind::kInteger) {
+    if (value.integer < 1 || value.integer > kMostBucketLengths) return wrong(setting, value);
+    buckets.count = value.integer;
+  } else if (!value.is_null()) {
+    const auto most = static_cast<size_t>(kMostBucketLengths);
+    if (value.kind != Kind::kList || value.items.empty() || value.items.size() > most)
+      return wrong(setting, value);
+    for (const Tree& item : value.items) PLIMSOLL_TRY(assign(setting, item, &buckets.lengths.emplace_back()));
+  }
+  *field = std::move(buckets);
+  return Ok{};
+}
+
+Status assign(const Setting& setting, const Tree& value, MemoryBudget* field) {
+  *field = {};
+  if (value.is_null() || (value.kind == Kind::kString && value.text == "auto")) return Ok{};
+  if (!value.is_scalar() || value.kind == Kind::kBool) return wrong(setting, value);
+  if (value.text.ends_with('%')) {
+    const auto share = parse_bytes(std::string_view(value.text).substr(0, value.text.size() - 1));
+    // Whole percents only: a share of a machine's memory is no finer thing.
+    if (!share || share->count < 1 || share->count > 100) return wrong(setting, value);
+    *field = {.kind = MemoryBudget::Kind::kShare, .share = static_cast<double>(share->count) / 100.0};
+    return Ok{};
+  }
+  const auto bytes = parse_bytes(value.text);
+  if (!bytes || bytes->count < 1) return wrong(setting, value);
+  *field = {.kind = MemoryBudget::Kind::kBytes, .bytes = bytes->count};
+  return Ok{};
+}
+
+Status assign(const Setting& setting, const Tree& value, RecomputeSettings* field) {
+  if (value.is_scalar()) {
+    *field = {};
+    return value.is_null() ? Status(Ok{}) : assign(setting, value, &field->mode);
+  }
+  if (value.kind != Kind::kMap || value.members.size() != 1) return wrong(setting, value);
+  const auto& [mode, argument] = value.members.front();
+  RecomputeSettings result{.mode = mode};
+  const bool is_count = (mode == "every" || mode == "segments") && argument.kind == Kind::kInteger &&
+                        argument.integer >= 1 && argument.integer <= 4096;
+  const bool is_layers = mode == "layers" && argument.kind == Kind::kList && !argument.items.empty() &&
+                         std::all_of(argument.items.begin(), argument.items.end(),
+                                     [](const Tree& t) { return t.is_scalar() && !t.is_null(); });
+  if (!is_count && !is_layers) return wrong(setting, value);
+  result.count = argument.integer;
+  for (const Tree& layer : argument.items) result.layers.push_back(layer.text);
+  *field = std::move(result);
+  return Ok{};
+}
+
+Status assign(const Setting& setting, const Tree& value, Tree* field) {
+  const bool is_word =
+      value.kind == Kind::kString && !setting.choices.empty() && allowed(setting, value.text);
+  if (value.kind != Kind::kMap && !value.is_null() && !is_word) return wrong(setting, value);
+  if (value.is_null() && !setting.choices.empty())
+    *field = Tree::of(setting.choices.front());
+  else if (setting.choices.empty())
+    field->merge(value);  // the overrides of a model gather over file and command line
+  else
+    *field = value;
+  return Ok{};
+}
+
+}  // namespace
+
+Status assign_setting(const Setting& setting, const Tree& value, RunConfig& config) {
+  return std::visit([&](auto* field) { return assign(setting, value, field); }, setting.field(config));
+}
+
+}  // namespace plimsoll

@@ -1,0 +1,113 @@
+// A setting's field as YAML, and what may stand there, for people: one overload for each type of field.
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include "data/length_buckets.h"
+#include "settings/settings.h"
+
+namespace plimsoll {
+namespace {
+
+std::string text_of(const Setting&, const bool* field) { return *field ? "true" : "false"; }
+std::string text_of(const Setting&, const int64_t* field) { return std::to_string(*field); }
+std::string text_of(const Setting&, const double* field) { return number_text(*field); }
+std::string text_of(const Setting&, const std::string* field) {
+  return field->empty() ? "null" : to_yaml_flow(Tree::of(*field));
+}
+template <typename T>
+std::string text_of(const Setting& setting, const std::optional<T>* field) {
+  return *field ? text_of(setting, &**field) : setting.absent;
+}
+std::string text_of(const Setting&, const std::vector<std::string>* field) {
+  Tree list = Tree::list();
+  for (const std::string& word : *field) list.items.push_back(Tree::of(word));
+  return to_yaml_flow(list);
+}
+std::string text_of(const Setting&, const std::vector<double>* field) {
+  std::string text;
+  for (const double number : *field) text += (text.empty() ? "" : ", ") + number_text(number);
+  return "[" + text + "]";
+}
+std::string text_of(const Setting&, const PrecisionOverrides* field) {
+  Tree map = Tree::map();
+  for (const auto& [pattern, precision] : *field) map.set(pattern, Tree::of(precision));
+  return field->empty() ? "null" : to_yaml_flow(map);
+}
+std::string text_of(const Setting&, const BucketSettings* field) {
+  if (!field->given()) return "null";
+  if (field->count > 0) return std::to_string(field->count);
+  return fmt::format("[{}]", fmt::join(field->lengths, ", "));
+}
+std::string text_of(const Setting&, const MemoryBudget* field) {
+  if (field->kind == MemoryBudget::Kind::kAuto) return "auto";
+  if (field->kind == MemoryBudget::Kind::kBytes) return std::to_string(field->bytes);
+  return fmt::format("{:.0f}%", field->share * 100.0);
+}
+std::string text_of(const Setting& setting, const RecomputeSettings* field) {
+  if (field->mode == "layers") return fmt::format("{{layers: {}}}", text_of(setting, &field->layers));
+  if (field->mode == "every" || field->mode == "segments")
+    return fmt::format("{{{}: {}}}", field->mode, field->count);
+  return field->mode;
+}
+std::string text_of(const Setting&, const Tree* field) { return to_yaml_flow(*field); }
+
+std::string joined(const std::vector<std::string>& words) {
+  std::string out;
+  for (const std::string& word : words) out += (out.empty() ? "" : ", ") + word;
+  return out;
+}
+
+std::string range_of(const Setting& setting) {
+  return fmt::format("{} {} to {}", setting.above_least ? "above" : "from", number_text(setting.least),
+                     number_text(setting.most));
+}
+
+struct TypeText {
+  const Setting& setting;
+  std::string operator()(bool*) const { return "true or false"; }
+  std::string operator()(int64_t*) const { return "an integer " + range_of(setting); }
+  std::string operator()(double*) const { return "a number " + range_of(setting); }
+  std::string operator()(std::optional<bool>*) const { return "true, false, or " + setting.absent; }
+  std::string operator()(std::optional<int64_t>*) const {
+    return "an integer " + range_of(setting) + ", or " + setting.absent;
+  }
+  std::string operator()(std::optional<double>*) const {
+    return "a number " + range_of(setting) + ", or " + setting.absent;
+  }
+  std::string operator()(std::string*) const {
+    return setting.choices.empty() ? "text" : "one of " + joined(setting.choices);
+  }
+  std::string operator()(std::vector<std::string>*) const {
+    return setting.choices.empty() ? "text or a list" : "a list of " + joined(setting.choices);
+  }
+  std::string operator()(std::vector<double>*) const { return "a list of numbers " + range_of(setting); }
+  std::string operator()(PrecisionOverrides*) const {
+    return "a map from patterns to " + joined(setting.choices);
+  }
+  std::string operator()(BucketSettings*) const {
+    return fmt::format("how many (from 1 to {0}), a list of up to {0} integers {1}, or null",
+                       kMostBucketLengths, range_of(setting));
+  }
+  std::string operator()(MemoryBudget*) const { return "auto, a size such as 6GiB, or a share such as 80%"; }
+  std::string operator()(RecomputeSettings*) const {
+    return joined(setting.choices) + ", {every: n}, {segments: k} or {layers: [patterns]}";
+  }
+  std::string operator()(Tree*) const {
+    return setting.choices.empty() ? "a map" : joined(setting.choices) + " or a map";
+  }
+};
+
+}  // namespace
+
+std::string setting_type(const Setting& setting) {
+  RunConfig run;
+  return std::visit(TypeText{setting}, setting.field(run));
+}
+
+std::string setting_text(const Setting& setting, const RunConfig& config) {
+  // Accessors hand out mutable fields; nothing is written here.
+  return std::visit([&](auto* field) { return text_of(setting, field); },
+                    setting.field(const_cast<RunConfig&>(config)));
+}
+
+}  // namespace plimsoll

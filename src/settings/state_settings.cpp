@@ -1,0 +1,84 @@
+#include "settings/state_settings.h"
+
+#include <fmt/format.h>
+
+#include "settings/state_formats.h"
+
+namespace plimsoll::train {
+namespace {
+
+bool keeps_masters(const StateSettings& s) { return s.master_weights.value_or(s.weights != "fp32"); }
+
+/// Whether the update keeps anything in bf16 that it has nowhere in fp32.
+bool keeps_bf16(const StateSettings& s) {
+  return s.moments == "bf16" || (s.weights == "bf16" && !keeps_masters(s));
+}
+
+Error wrong(std::string what, std::string hint) {
+  return Error{ErrorCode::kInvalidArgument, std::move(what), {}, std::move(hint)};
+}
+
+/// Weights and gradients are fp32, or what the products are computed in.
+Status check_format(const char* name, const std::string& format, const std::string& precision) {
+  if (format == "fp32" || format == precision) return Ok{};
+  return wrong(fmt::format("training.state.{} is {}, and training.precision is {}", name, format, precision),
+               fmt::format("set training.precision={}, or training.state.{}=fp32", format, name));
+}
+
+Error inexact(const char* name, const std::string& now, const std::string& then) {
+  return wrong(
+      fmt::format("training.state.{} is {}, but the checkpoint was made with {}, which would have to be "
+                  "rounded",
+                  name, now, then),
+      fmt::format("set training.state.{}={}, or start anew with --resume never or another output.dir", name,
+                  then));
+}
+
+}  // namespace
+
+StateChoice state_choice(const TrainingSettings& training) {
+  const StateSettings& s = training.state;
+  return {state_format(s.weights).dtype,
+          {.masters = keeps_masters(s),
+           .gradients = state_format(s.gradients).dtype,
+           .moments = state_format(s.moments).dtype,
+           .stochastic = s.rounding != "nearest"}};
+}
+
+std::vector<std::pair<std::string, std::string>> state_words(const TrainingSettings& training,
+                                                             bool accumulates) {
+  const StateSettings& s = training.state;
+  return {{"weights", s.weights},
+          {"master_weights", keeps_masters(s) ? "fp32" : "none"},
+          {"gradients", accumulates ? "fp32 accumulators" : s.gradients},
+          {"moments", s.moments},
+          {"rounding", keeps_bf16(s) ? (s.rounding == "nearest" ? "nearest" : "stochastic") : "none"}};
+}
+
+Status check_state(const TrainingSettings& training, std::vector<std::string>& notes) {
+  const StateSettings& s = training.state;
+  PLIMSOLL_TRY(check_format("weights", s.weights, training.precision));
+  PLIMSOLL_TRY(check_format("gradients", s.gradients, training.precision));
+  if (s.weights == "fp32" && s.master_weights.value_or(false))
+    return wrong("training.state.master_weights is true, and the weights are fp32 themselves",
+                 "set training.state.weights=bf16 for masters beside 16-bit weights, or master_weights=auto");
+  if (s.weights == "fp16" && !keeps_masters(s))
+    return wrong("training.state.weights is fp16 without masters, whose range no update fits in",
+                 "set training.state.master_weights=true, or training.state.weights=bf16");
+  if (s.rounding != "auto" && !keeps_bf16(s))
+    notes.push_back(fmt::format(
+        "training.state.rounding {} has no effect: the update keeps nothing in bf16 alone", s.rounding));
+  return Ok{};
+}
+
+Status check_conversion(const TrainingSettings& then, const TrainingSettings& now) {
+  const StateSettings &a = then.state, &b = now.state;
+  if (a.moments == "fp32" && b.moments != "fp32") return inexact("moments", b.moments, a.moments);
+  const bool had_f32 = a.weights == "fp32" || keeps_masters(a),
+             has_f32 = b.weights == "fp32" || keeps_masters(b);
+  if (!had_f32 || has_f32) return Ok{};
+  if (a.weights == "fp32") return inexact("weights", b.weights, a.weights);
+  return inexact("master_weights", "false", "true");
+}
+
+}  // namespace plimsoll::train

@@ -1,0 +1,384 @@
+// Run files and overrides: what is understood, what is refused and how.
+#include "settings/run_config.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "io/temporary_folder.h"
+#include "models/decoder_config.h"
+
+namespace plimsoll {
+namespace {
+
+using testing::Contains;
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::IsEmpty;
+
+constexpr const char* kRun = R"(
+model:
+  preset: smollm-135m
+data:
+  train: data/train.npy
+  sequence_length: 128
+training:
+  global_batch_size: 8
+  max_steps: 20
+  warmup_steps: 5
+)";
+
+Result<RunConfig> parse(std::string_view text, std::vector<std::string> overrides = {}) {
+  return parse_run_config(text, "run.yaml", overrides);
+}
+
+TEST(RunConfig, ReadsTheFileAndKeepsDefaults) {
+  const auto run = parse(kRun);
+  ASSERT_TRUE(run) << run.error().message();
+  EXPECT_EQ(run->model.preset, "smollm-135m");
+  EXPECT_THAT(run->data.train, ElementsAre("data/train.npy"));
+  EXPECT_EQ(run->data.sequence_length, 128);
+  EXPECT_EQ(run->training.max_steps, 20);
+  EXPECT_EQ(run->training.learning_rate, 3e-4);
+  EXPECT_EQ(run->training.adam_beta2, 0.999);
+  EXPECT_EQ(run->clip_norm(), 1.0);
+  EXPECT_TRUE(run->dumps("gradients"));
+  EXPECT_FALSE(run->dumps("logits"));
+  EXPECT_FALSE(run->lora.enabled);
+  EXPECT_THAT(run->notes, IsEmpty());
+}
+
+TEST(RunConfig, LaterOverridesWin) {
+  const auto run =
+      parse(kRun, {"training.seed=1", "training.seed=2", "training.max_grad_norm=null",
+                   "memory.recompute=none", "memory={budget: 1GiB}", "model.overrides.num_hidden_layers=4",
+                   "model.overrides={rope_theta: 2}", "learning_rate=1e-3"});
+  ASSERT_TRUE(run) << run.error().message();
+  EXPECT_EQ(run->training.seed, 2);
+  EXPECT_EQ(run->clip_norm(), std::nullopt);
+  EXPECT_EQ(run->memory.budget.bytes, 1 << 30);
+  EXPECT_EQ(run->memory.recompute.mode, "none");
+  EXPECT_EQ(to_yaml_flow(run->model.overrides), "{num_hidden_layers: 4, rope_theta: 2}");
+  EXPECT_EQ(run->training.learning_rate, 1e-3);
+}
+
+TEST(RunConfig, LaterOneOfAGroupTakesTheOthersBack) {
+  const auto epochs =
+      parse(kRun, {"training.num_epochs=2", "training.warmup_ratio=0.1", "model.config={model_type: llama}"});
+  ASSERT_TRUE(epochs) << epochs.error().message();
+  EXPECT_EQ(epochs->training.max_steps, std::nullopt);
+  EXPECT_EQ(epochs->training.num_epochs, 2.0);
+  EXPECT_EQ(epochs->training.warmup_steps, 0);
+  EXPECT_EQ(epochs->model.preset, "");
+  const auto back = parse(kRun, {"model.config={model_type: llama}", "model.preset=gpt2",
+                                 "training.num_epochs=2", "training.max_steps=7"});
+  ASSERT_TRUE(back);
+  EXPECT_TRUE(back->model.config.is_null());
+  EXPECT_EQ(back->training.num_epochs, std::nullopt);
+}
+
+TEST(RunConfig, UnderstandsTransformersNames) {
+  const auto run = parse(R"(
+model_name_or_path: some/folder
+per_device_train_batch_size: 4
+gradient_accumulation_steps: 8
+num_train_epochs: 3
+learning_rate: 1e-5
+optim: adamw_torch
+lr_scheduler_type: linear
+warmup_ratio: 0.1
+bf16: false
+gradient_checkpointing: false
+logging_steps: 10
+save_strategy: "no"
+output_dir: out
+max_seq_length: 256
+torch_empty_cache_steps: 4
+lr_scheduler_kwargs: {num_cycles: 2}
+)");
+  ASSERT_TRUE(run) << run.error().message();
+  EXPECT_EQ(run->model.path, "some/folder");
+  EXPECT_EQ(run->training.global_batch_size, 32);
+  EXPECT_EQ(run->training.micro_batch_size, 4);
+  EXPECT_EQ(run->training.num_epochs, 3.0);
+  EXPECT_EQ(run->training.optimizer, "adamw");
+  EXPECT_EQ(run->training.lr_scheduler, "linear");
+  EXPECT_EQ(run->training.warmup_ratio, 0.1);
+  EXPECT_EQ(run->training.precision, "fp32");
+  EXPECT_EQ(run->training.logging_steps, 10);
+  EXPECT_EQ(run->memory.recompute.mode, "none");
+  EXPECT_EQ(run->output.dir, "out");
+  EXPECT_EQ(run->output.save_steps, 0);
+  EXPECT_EQ(run->data.sequence_length, 256);
+  EXPECT_EQ(run->training.lr_scheduler_kwargs.num_cycles, 2.0);
+  EXPECT_THAT(run->notes, ElementsAre(HasSubstr("torch_empty_cache_steps")));
+  // Under training as well; without accumulation the global batch is the device's.
+  const auto nested = parse("training: {per_device_train_batch_size: 12, optim: adamw_hf}");
+  ASSERT_TRUE(nested) << nested.error().message();
+  EXPECT_EQ(nested->training.global_batch_size, 12);
+}
+
+TEST(RunConfig, SplitsTheBatch) {
+  EXPECT_EQ(fixed_batch_split(parse(kRun)->training).has_value(), false);
+  const auto micro = fixed_batch_split(parse(kRun, {"training.micro_batch_size=2"})->training);
+  EXPECT_EQ(micro->grad_accum_steps, 4);
+  const auto accum = fixed_batch_split(parse(kRun, {"training.gradient_accumulation_steps=2"})->training);
+  EXPECT_EQ(accum->micro_batch_size, 4);
+  EXPECT_EQ(total_steps(parse(kRun)->training, 1000), 20);
+  EXPECT_EQ(total_steps(parse(kRun, {"training.num_epochs=1.5"})->training, 9), 2);
+  EXPECT_EQ(total_steps(TrainingSettings{}, 33), 2);
+}
+
+TEST(RunConfig, AdamHasNoDecay) {
+  EXPECT_EQ(parse(kRun, {"training.optimizer=adam"})->training.weight_decay, 0.0);
+  EXPECT_FALSE(parse(kRun, {"training.optimizer=adam", "training.weight_decay=0.1"}));
+}
+
+TEST(RunConfig, SgdDecaysOnlyWhereAsked) {
+  EXPECT_EQ(parse(kRun, {"training.optimizer=sgd"})->training.weight_decay, 0.0);
+  EXPECT_EQ(parse(kRun, {"optim=sgd", "training.weight_decay=0.1"})->training.weight_decay, 0.1);
+  const auto run = parse(kRun, {"training.optimizer=sgd", "momentum=0.9", "training.nesterov=true"});
+  ASSERT_TRUE(run) << run.error().message();
+  EXPECT_EQ(run->training.momentum, 0.9);
+  EXPECT_TRUE(run->training.nesterov);
+}
+
+TEST(RunConfig, SaysThatMomentumIsSgds) {
+  EXPECT_THAT(parse(kRun, {"training.momentum=0.9"})->notes, ElementsAre(HasSubstr("no effect with adamw")));
+}
+
+struct Bad {
+  std::string text;
+  std::vector<std::string> overrides;
+  const char* what;
+  const char* hint = "";
+};
+
+TEST(RunConfig, RefusesWhatTheUserGotWrong) {
+  const std::string run = kRun;
+  const Bad rows[] = {
+      {"[1, 2]", {}, "a run file is a map"},
+      {"just text", {}, "a run file is a map"},
+      {"model: {preset: [", {}, "broken YAML"},
+      {"a: " + std::string(100'000, '[') + std::string(100'000, ']'), {}, "nested deeper"},
+      {run + "  seed: 1\n  seed: 2\n", {}, "'seed' stands twice"},
+      {"model: smollm", {}, "model is \"smollm\", expected a map"},
+      {"modle: {preset: gpt2}", {}, "there is no setting 'modle'", "model"},
+      {run,
+       {"training.learnin_rate=1"},
+       "there is no setting 'training.learnin_rate'",
+       "did you mean training.learning_rate?"},
+      {run, {"learnin_rate=1"}, "no setting", "training.learning_rate"},
+      {run, {"training.state.weight=bf16"}, "no setting", "did you mean training.state.weights?"},
+      {run, {"sequence_length=1"}, "no setting", "data.sequence_length"},
+      {run, {"per_device_train_batchsize=1"}, "no setting", "per_device_train_batch_size"},
+      {run, {"training.lr_scheduler_kwargs.powr=1"}, "no setting", "training.lr_scheduler_kwargs.power"},
+      {run, {"training.seed.x=1"}, "training.seed is a map"},
+      {run, {"training.seed"}, "is no override"},
+      {run, {"=3"}, "is no override"},
+      {run, {"training.seed=[1"}, "broken YAML"},
+      {run, {"training.seed=-1"}, "training.seed is -1"},
+      {run, {"training.seed="}, "training.seed is null"},
+      {run, {"training.max_steps=0"}, "training.max_steps is 0"},
+      {run, {"training.max_steps=ten"}, "training.max_steps is \"ten\""},
+      {run, {"training.adam_beta1=1"}, "training.adam_beta1 is 1"},
+      {run, {"training.adam_epsilon=0"}, "training.adam_epsilon is 0"},
+      {run, {"training.lr_scheduler=cosin"}, "training.lr_scheduler is \"cosin\"", "the nearest is cosine"},
+      {run, {"training.micro_batch_size=3"}, "does not divide"},
+      {run, {"training.micro_batch_size=16"}, "does not divide"},
+      {run, {"training.gradient_accumulation_steps=3"}, "does not divide"},
+      {run,
+       {"training.micro_batch_size=2", "training.gradient_accumulation_steps=2"},
+       "is not training.global_batch_size (8)"},
+      {run + "  micro_batch_size: 2\n  per_device_train_batch_size: 4\n", {}, "contradict"},
+      {run + "  bf16: true\n  fp16: true\n", {}, "bf16 and fp16 contradict"},
+      {run + "  num_epochs: 2\n", {}, "num_epochs and training.max_steps contradict"},
+      {run + "  warmup_ratio: 0.1\n", {}, "contradict"},
+      {"model: {preset: gpt2, path: x}", {}, "contradict"},
+      {run, {"training.bf16=yes"}, "bf16 is \"yes\""},
+      {run, {"training.optim=adamw_tensor"}, "optim is \"adamw_tensor\"", "adamw_torch"},
+      {run, {"optim=sgd", "training.nesterov=true"}, "training.momentum is 0", "training.momentum=0.9"},
+      {run,
+       {"optim=sgd", "momentum=0.9", "dampening=0.1", "nesterov=true"},
+       "takes a momentum and no dampening, and training.dampening is 0.1"},
+      {run, {"training.momentum=1.5"}, "training.momentum is 1.5"},
+      {run, {"save_strategy=epoch"}, "save_strategy is \"epoch\""},
+      {run, {"training.eval_steps=10"}, "data.eval names no data"},
+      {run, {"runtime.device=gpu"}, "runtime.device is \"gpu\""},
+      {run, {"runtime.device=cuda:x"}, "runtime.device is"},
+      {run, {"runtime.threads=0"}, "runtime.threads is 0"},
+      {run, {"memory.budget=lots"}, "memory.budget is \"lots\""},
+      {run, {"data.buckets=4"}, "data.buckets is for data.packing pad", "data.packing=pad"},
+      {run, {"data.packing=pad", "data.buckets=0"}, "data.buckets is 0, expected how many (from 1 to 16)"},
+      {run, {"data.packing=pad", "data.buckets=17"}, "data.buckets is 17"},
+      {run, {"data.packing=pad", "data.buckets=some"}, "data.buckets is \"some\""},
+      {run, {"data.packing=pad", "data.buckets=[]"}, "data.buckets is"},
+      {run, {"data.packing=pad", "data.buckets=[16, 0]"}, "data.buckets is 0"},
+      {run,
+       {"data.packing=pad", "data.buckets=[64, 32]"},
+       "[64, 32], and its lengths do not rise",
+       "shortest"},
+      {run, {"data.packing=pad", "data.buckets=[32, 32]"}, "do not rise"},
+      {run,
+       {"data.packing=pad", "data.sequence_length=64", "data.buckets=[32, 65]"},
+       "data.buckets has 65, and data.sequence_length is 64",
+       "data.sequence_length=65"},
+      {run, {"output.dir=null"}, "output.dir is empty"},
+      {run, {"output.dir=true"}, "output.dir is true, expected text"},
+      {run, {"memory.budget=%"}, "memory.budget is \"%\""},
+      {run, {"lora={r:8}"}, "there is no setting 'lora.r:8'", "write a blank after the colon: r: 8"},
+      {"model: {preset: gpt2}\ndata: {train: *.txt}", {}, "broken YAML", "put quotes around"},
+      {run, {"precision_overrides={lm_head: bf17}"}, "lm_head is \"bf17\", expected one of fp32", "is bf16"},
+      {run, {"precision_overrides=bf16"}, "expected a map from patterns to fp32, tf32, bf16, fp16"},
+      {run, {"residual_in_fp32=false"}, "training.residual_in_fp32 is false", "training.precision=bf16"},
+      {run, {"training.lr_scheduler=polynomial", "training.learning_rate=1e-9"}, "lr_end"},
+  };
+  for (const Bad& row : rows) {
+    const auto result = parse(row.text, row.overrides);
+    const std::string which =
+        row.text.substr(0, 40) + (row.overrides.empty() ? "" : " " + row.overrides.back());
+    ASSERT_FALSE(result) << which;
+    EXPECT_EQ(result.error().code, ErrorCode::kInvalidArgument) << which;
+    EXPECT_THAT(result.error().what, HasSubstr(row.what)) << which;
+    EXPECT_THAT(result.error().hint, HasSubstr(row.hint)) << which;
+    EXPECT_FALSE(result.error().where.empty() && row.overrides.empty()) << which;
+  }
+}
+
+/// What is given later is tried first; a path that was cut at its dots is whole again.
+TEST(RunConfig, PrecisionOverridesGather) {
+  const std::string text = kRun + std::string("  precision_overrides: {lm_head: fp32, 'a.*': tf32}\n");
+  const auto overrides = [&](std::vector<std::string> line) {
+    const auto run = parse(text, std::move(line));
+    EXPECT_TRUE(run) << (run ? "" : run.error().message());
+    return run->training.precision_overrides;
+  };
+  EXPECT_EQ(overrides({}), (PrecisionOverrides{{"lm_head", "fp32"}, {"a.*", "tf32"}}));
+  EXPECT_EQ(overrides({"training.precision_overrides.a.*=bf16"}),
+            (PrecisionOverrides{{"a.*", "bf16"}, {"lm_head", "fp32"}}));
+  EXPECT_EQ(overrides({"precision_overrides={b: fp16, lm_head: bf16}"}),
+            (PrecisionOverrides{{"b", "fp16"}, {"lm_head", "bf16"}, {"a.*", "tf32"}}));
+  EXPECT_EQ(overrides({"training.precision_overrides=null"}), PrecisionOverrides{});
+}
+
+TEST(RunConfig, TakesAGlobAsAnOverride) {
+  const auto result = parse(kRun, {"data.train=*.txt"});
+  ASSERT_TRUE(result) << result.error().message();
+  EXPECT_THAT(result->data.train, testing::ElementsAre("*.txt"));
+}
+
+TEST(RunConfig, NamesTheLine) {
+  const auto result = parse("model:\n  preset: gpt2\ntraining:\n  learning_rate: fast\n");
+  ASSERT_FALSE(result);
+  EXPECT_EQ(result.error().message(),
+            "training.learning_rate is \"fast\", expected a number from 0 to 1000000: run.yaml line 4");
+}
+
+TEST(RunConfig, ALaterLossScaleTakesAStaticOneBack) {
+  for (const char* later : {"training.loss_scale={init_scale: 4}", "training.loss_scale.init_scale=4",
+                            "training.loss_scale=null"}) {
+    const auto run = parse(kRun, {"training.precision=fp16", "training.loss_scale=128", later});
+    ASSERT_TRUE(run) << run.error().message();
+    EXPECT_FALSE(run->training.loss_scale.fixed) << later;
+  }
+  const auto fixed = parse(kRun, {"training.loss_scale={init_scale: 4}", "training.loss_scale=128"});
+  ASSERT_TRUE(fixed);
+  EXPECT_EQ(fixed->training.loss_scale.fixed, 128);
+  EXPECT_THAT(fixed->notes, Contains(HasSubstr("training.loss_scale has no effect")));
+}
+
+TEST(RunConfig, ALossScaleDoesNotBeginBelowItsLeast) {
+  const auto run = parse(kRun, {"training.precision=fp16", "training.loss_scale.init_scale=0.5"});
+  ASSERT_FALSE(run);
+  EXPECT_THAT(run.error().what, HasSubstr("init_scale (0.5) is below its min_scale (1)"));
+  EXPECT_FALSE(parse(kRun, {"training.precision=fp16", "training.loss_scale=1e-60"}));
+}
+
+TEST(RunConfig, RefusesWhatIsNotSupportedYet) {
+  const Bad rows[] = {
+      {kRun,
+       {"training.precision=fp8"},
+       "training.precision is fp8, which is not supported yet",
+       "supported today: fp32, tf32, bf16, fp16"},
+      {kRun, {"training.optimizer=lion"}, "training.optimizer is lion", "adamw, adam, sgd"},
+      {kRun, {"training.optim=adamw_bnb_8bit"}, "training.optimizer is adamw_8bit"},
+      {kRun, {"gradient_checkpointing=true"}, "memory.recompute is full"},
+      {kRun, {"memory.recompute={segments: 4}"}, "memory.recompute is {segments: 4}"},
+      {kRun, {"memory.offload={activations: host}"}, "memory.offload is {activations: host}"},
+      {kRun, {"runtime.device=cuda:1"}, "runtime.device is \"cuda:1\""},
+      {kRun, {"runtime.profile=h100"}, "runtime.profile is h100"},
+      {kRun, {"lora={r: 8}"}, "lora is not supported yet", "lora=null"},
+      {kRun, {"quantization.load_in_4bit=true"}, "quantization is not supported yet"},
+  };
+  for (const Bad& row : rows) {
+    const auto result = parse(row.text, row.overrides);
+    ASSERT_FALSE(result) << row.what;
+    EXPECT_EQ(result.error().code, ErrorCode::kInvalidArgument);
+    EXPECT_THAT(result.error().what, HasSubstr(row.what));
+    EXPECT_THAT(result.error().hint, HasSubstr(row.hint));
+  }
+  EXPECT_TRUE(
+      parse(kRun, {"lora={r: 8}", "lora=null", "training.loss_scale=1024", "training.fp8={margin: 1}"}));
+}
+
+TEST(LoadRunConfig, RefusesWhatItCannotRead) {
+  const TemporaryFolder folder;
+  for (const std::string& path :
+       {folder.path("none.yaml"), folder.path(), folder.write("big.yaml", std::string(2 << 20, '#'))}) {
+    const auto result = load_run_config(path);
+    ASSERT_FALSE(result);
+    EXPECT_EQ(result.error().code, ErrorCode::kInvalidArgument);
+    EXPECT_EQ(result.error().where, path);
+  }
+  EXPECT_TRUE(load_run_config(folder.write("run.yaml", kRun)));
+}
+
+TEST(CheckForTraining, NeedsDataAndAPlaceOfTheWeights) {
+  EXPECT_TRUE(check_for_training(*parse(kRun)));
+  EXPECT_FALSE(check_for_training(*parse(kRun, {"data.train=null"})));
+  EXPECT_FALSE(check_for_training(*parse(kRun, {"model.init=pretrained"})));
+  EXPECT_TRUE(check_for_training(*parse(kRun, {"model.path=x"})));
+  EXPECT_TRUE(check_for_training(*parse(kRun, {"model.path=x", "model.init=random"})));
+  EXPECT_FALSE(check_for_evaluation(*parse(kRun)));
+  EXPECT_TRUE(check_for_evaluation(*parse(kRun, {"data.eval=x.npy"})));
+  EXPECT_FALSE(check_for_evaluation(*parse(kRun, {"data.eval=x.npy", "model.init=pretrained"})));
+  EXPECT_TRUE(check_against_model(*parse(kRun), 128));
+  EXPECT_EQ(check_against_model(*parse(kRun), 127).error().code, ErrorCode::kInvalidArgument);
+}
+
+TEST(LoadModelConfig, FindsTheModel) {
+  const TemporaryFolder folder;
+  folder.write(
+      "config.json",
+      R"({"model_type": "llama", "vocab_size": 10, "rope_scaling": {"factor": 2, "type": "linear"}})");
+  ModelSettings model{.path = folder.path(), .overrides = Tree::map({{"vocab_size", Tree::of(int64_t{20})}})};
+  EXPECT_EQ(*load_model_config(model)->integer("vocab_size", {1, 100}), 20);
+  model.path = folder.path("config.json");
+  EXPECT_TRUE(load_model_config(model));
+  EXPECT_EQ(*load_model_config({.preset = "gpt2"})->integer("n_layer", {1, 100}), 12);
+  EXPECT_EQ(*load_model_config({.config = Tree::map({{"n_layer", Tree::of(int64_t{3})}})})
+                 ->integer("n_layer", {1, 100}),
+            3);
+  EXPECT_EQ(load_model_config({}).error().code, ErrorCode::kInvalidArgument);
+  EXPECT_EQ(load_model_config({.preset = "gpt3"}).error().code, ErrorCode::kInvalidArgument);
+  EXPECT_EQ(load_model_config({.path = folder.path("none")}).error().code, ErrorCode::kBadData);
+  const auto hub = load_model_config({.path = "nobody/nothing-of-that-name"});
+  ASSERT_FALSE(hub);
+  EXPECT_EQ(hub.error().code, ErrorCode::kBadData);
+  EXPECT_THAT(hub.error().hint, HasSubstr("hf download nobody/nothing-of-that-name"));
+}
+
+TEST(CheckOverrides, NamesAMistypedField) {
+  const ModelSettings model{.preset = "smollm-135m",
+                            .overrides = Tree::map({{"num_hiden_layers", Tree::of(int64_t{4})}})};
+  const auto config = load_model_config(model);
+  ASSERT_TRUE(config);
+  ASSERT_TRUE(parse_llama_config(*config));
+  const auto status = check_overrides(model, *config);
+  ASSERT_FALSE(status);
+  EXPECT_EQ(status.error().code, ErrorCode::kInvalidArgument);
+  EXPECT_THAT(status.error().hint, HasSubstr("num_hidden_layers"));
+  EXPECT_TRUE(check_overrides({.preset = "smollm-135m"}, *config));
+}
+
+}  // namespace
+}  // namespace plimsoll

@@ -1,0 +1,87 @@
+// What a device must offer so that everything above runs on it: memory, queues, events, copies, kernels, and the
+// capture of a launch sequence. The CPU implements it with threads, `discrete` with queues of its own; CUDA maps
+// each call onto its own of that name.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+
+#include "base/result.h"
+#include "base/units.h"
+#include "ir/graph.h"
+#include "runtime/target.h"
+#include "runtime/tensor_ref.h"
+
+namespace plimsoll::runtime {
+
+/// An allocation of a device in one of the memory spaces, freed with the object.
+class Memory {
+ public:
+  virtual ~Memory() = default;
+  [[nodiscard]] virtual ir::MemorySpace space() const = 0;
+  [[nodiscard]] virtual Bytes size() const = 0;
+  /// Where it begins, as kernels and TensorRef name it; null for a disk. Following it is the device's alone.
+  [[nodiscard]] virtual std::byte* address() const = 0;
+  /// The same bytes as the host may read and write them; empty where it cannot.
+  [[nodiscard]] virtual std::span<std::byte> host() const = 0;
+};
+
+/// A place in an allocation.
+struct Location {
+  const Memory* memory = nullptr;
+  int64_t offset = 0;
+};
+
+struct EventId {
+  int32_t index = -1;
+};
+
+/// A recorded sequence of launches, copies, fills, records and waits, replayed as one. Goes before its device.
+class CapturedGraph {
+ public:
+  virtual ~CapturedGraph() = default;
+};
+
+/// Async: launch, copy, fill, record, wait and replay return before the work is done on a device with queues;
+/// work of one queue runs in the order of issue, queues run beside each other; synchronize waits. On the CPU
+/// every call has finished when it returns.
+/// Errors: a call may fail by itself, and any later call may bring the error of work that was queued before:
+/// kIo with the op's name and layer. After an error a device runs nothing more of what is queued.
+/// Threads: calls that concern one queue come from one thread at a time; capture from one alone.
+class Device {
+ public:
+  virtual ~Device() = default;
+  [[nodiscard]] virtual const Target& target() const = 0;
+
+  /// Reserves memory and touches all of it; its content is undefined. Errors: kIo with the size and what to
+  /// lower; kDoesNotFit where the device is smaller.
+  virtual Result<std::unique_ptr<Memory>> allocate(ir::MemorySpace space, Bytes bytes) = 0;
+
+  virtual Status launch(const KernelCall& call, ir::Queue queue) = 0;
+  /// Between any two spaces; the ranges do not overlap.
+  virtual Status copy(Location destination, Location source, Bytes bytes, ir::Queue queue) = 0;
+  /// Repeats a 32-bit pattern, in the byte order of an f32; the last word may be cut.
+  virtual Status fill(Location destination, Bytes bytes, uint32_t pattern, ir::Queue queue) = 0;
+
+  /// An event that lasts as long as the device. Not while capturing.
+  virtual EventId make_event() = 0;
+  /// The event stands for all work queued on `queue` so far, and no longer for what it stood for before.
+  virtual Status record(EventId event, ir::Queue queue) = 0;
+  /// What is queued on `queue` from here on begins after the event; at once where it was never recorded.
+  virtual Status wait(ir::Queue queue, EventId event) = 0;
+  virtual Status synchronize(ir::Queue queue) = 0;
+  virtual Status synchronize(EventId event) = 0;
+
+  /// Until end_capture calls are recorded and not run. Events of a capture are its own: a wait for one that was
+  /// not recorded within it waits for nothing.
+  virtual Status begin_capture() = 0;
+  virtual Result<std::unique_ptr<CapturedGraph>> end_capture() = 0;
+  /// Queues the whole: its work on every queue begins after what was queued on kCompute before, and what is
+  /// queued on kCompute afterwards begins behind what was captured on kCompute; a capture that uses other
+  /// queues joins them with events. Allocates nothing.
+  virtual Status replay(const CapturedGraph& graph) = 0;
+};
+
+}  // namespace plimsoll::runtime

@@ -1,0 +1,38 @@
+// What planning asks of a device: a pure description, made without the device, so that a plan for one that is
+// not here asks the same questions and gets the same answers.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+#include "ir/graph.h"
+#include "ir/op_def.h"
+
+namespace plimsoll::runtime {
+
+/// Every answer is a function of the arguments and of what the target was made with.
+class Target {
+ public:
+  virtual ~Target() = default;
+  /// "cpu", "discrete".
+  [[nodiscard]] virtual std::string_view name() const = 0;
+  /// Scratch that the op's kernel is given. Bytes.
+  [[nodiscard]] virtual int64_t workspace_bytes(const ir::OpTypes& types) const = 0;
+  /// Whether the kernel reads that input through strides; otherwise a view is copied before.
+  [[nodiscard]] virtual bool accepts_strided(std::string_view op, size_t input) const = 0;
+  /// Whether there is a kernel.
+  [[nodiscard]] virtual bool supports(std::string_view op) const = 0;
+  /// Whether kernels read and write memory of that space.
+  [[nodiscard]] virtual bool reaches(ir::MemorySpace space) const = 0;
+  /// Whether the device's memory is the process's own, which the host reads and writes as well.
+  [[nodiscard]] virtual bool shares_host_memory() const = 0;
+  /// Bytes that the device has for a plan; 0: as much as the process is given.
+  [[nodiscard]] virtual int64_t memory_bytes() const = 0;
+  /// Threads that compute.
+  [[nodiscard]] virtual int num_threads() const = 0;
+  /// Whether products of that dtype run on matrix units, many times as fast as the rest.
+  [[nodiscard]] virtual bool has_matrix_units(ir::DType dtype) const = 0;
+};
+
+}  // namespace plimsoll::runtime

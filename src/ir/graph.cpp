@@ -4,6 +4,7 @@
 #include <array>
 
 #include "base/check.h"
+#include "ir/op_def.h"
 
 namespace plimsoll::ir {
 
@@ -12,6 +13,23 @@ std::string_view name(StateClass c) {
       "parameter", "gradient", "optimizer_state", "scaler", "scalars",
       "input",     "output",   "constant",        "cache",  "master_weight"};
   return kNames[static_cast<size_t>(c)];
+}
+
+std::string_view name(MemorySpace space) {
+  static constexpr std::array<std::string_view, kNumSpaces> kNames = {"device", "host_pinned",
+                                                                      "host_pageable", "disk"};
+  return kNames[static_cast<size_t>(space)];
+}
+
+std::optional<MemorySpace> parse_space(std::string_view text) {
+  for (size_t s = 0; s < kNumSpaces; ++s)
+    if (name(static_cast<MemorySpace>(s)) == text) return static_cast<MemorySpace>(s);
+  return std::nullopt;
+}
+
+std::string_view name(Queue queue) {
+  static constexpr std::array<std::string_view, kNumQueues> kNames = {"compute", "copy_in", "copy_out"};
+  return kNames[static_cast<size_t>(queue)];
 }
 
 bool is_saved(StateClass c) {
@@ -25,14 +43,29 @@ OpId Graph::append(Op op, const std::vector<TensorType>& types) {
 
 OpId Graph::insert(size_t position, Op op, const std::vector<TensorType>& types) {
   const OpId id{static_cast<int32_t>(ops_.size())};
+  const MemorySpace space = result_space(op);
   op.outputs.clear();
   for (const TensorType& type : types) {
     op.outputs.push_back(ValueId{static_cast<int32_t>(values_.size())});
-    values_.push_back({type, id, static_cast<int32_t>(op.outputs.size()) - 1, MemorySpace::kDevice});
+    values_.push_back({type, id, static_cast<int32_t>(op.outputs.size()) - 1, space});
   }
   ops_.push_back(std::move(op));
   order_.insert(order_.begin() + static_cast<std::ptrdiff_t>(position), id);
   return id;
+}
+
+MemorySpace Graph::result_space(const Op& op) const {
+  if (op.def == nullptr) return MemorySpace::kDevice;
+  if (op.def->name == "state") {
+    const Attr* state = op.attrs.find("name");
+    const StateDecl* decl = state == nullptr ? nullptr : find_state(std::get<std::string>(*state));
+    return decl == nullptr ? MemorySpace::kDevice : decl->space;
+  }
+  if (op.def->is_view && !op.inputs.empty() && op.inputs[0].valid()) return value(op.inputs[0]).space;
+  if (!op.def->is_copy) return MemorySpace::kDevice;
+  const Attr* to = op.attrs.find("to");
+  return to == nullptr ? MemorySpace::kDevice
+                       : parse_space(std::get<std::string>(*to)).value_or(MemorySpace::kDevice);
 }
 
 void Graph::replace_uses(ValueId from, ValueId to) {

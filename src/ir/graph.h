@@ -9,6 +9,7 @@
 #include <compare>
 #include <cstdint>
 #include <functional>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -31,10 +32,24 @@ struct OpId {
   auto operator<=>(const OpId&) const = default;
 };
 
-/// Where a storage lives.
-enum class MemorySpace : uint8_t { kDevice, kHostPinned, kHostPageable };
-/// Work within a queue runs in order; queues run beside each other, ordered by start and done values alone.
+/// Where a storage lives. Each is a pool of a plan, with a peak of its own.
+enum class MemorySpace : uint8_t {
+  kDevice,
+  kHostPinned,    ///< which copy queues reach without a detour
+  kHostPageable,  ///< the process's ordinary memory
+  kDisk           ///< a file without a name
+};
+inline constexpr size_t kNumSpaces = 4;
+/// "device", "host_pinned", "host_pageable", "disk".
+std::string_view name(MemorySpace space);
+/// Nothing where no space has that name.
+std::optional<MemorySpace> parse_space(std::string_view text);
+
+/// Work within a queue runs in order; queues run beside each other, ordered by events alone.
 enum class Queue : uint8_t { kCompute, kCopyIn, kCopyOut };
+inline constexpr size_t kNumQueues = 3;
+/// "compute", "copy_in", "copy_out".
+std::string_view name(Queue queue);
 
 /// What a persistent storage is for; the classes of the memory report.
 enum class StateClass : uint8_t {
@@ -66,6 +81,8 @@ struct Value {
   TensorType type;
   OpId producer;
   int32_t result_index = 0;
+  /// Where it lies: as the state that is read, as what a view shows, where a copy goes; a kernel's results
+  /// lie on the device.
   MemorySpace space = MemorySpace::kDevice;
 };
 
@@ -101,6 +118,8 @@ class Graph {
   [[nodiscard]] const std::vector<OpId>& order() const { return order_; }
   /// Replaces the order (a permutation of a subset of the ops); the verifier checks that it is legal.
   void set_order(std::vector<OpId> order) { order_ = std::move(order); }
+  /// Where the results of such an op lie.
+  [[nodiscard]] MemorySpace result_space(const Op& op) const;
   /// Makes every use of `from` a use of `to`.
   void replace_uses(ValueId from, ValueId to);
   /// Takes the ops for which `dead` holds out of the order.

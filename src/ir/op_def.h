@@ -106,6 +106,7 @@ struct OpDef {
       nullptr;                       ///< the same for ops of any number of operands
   std::vector<Alias> in_place = {};  ///< the output may take the input's storage if that dies here
   bool is_view = false;              ///< outputs are views of input 0; no kernel runs
+  bool is_copy = false;              ///< a copy queue moves input 0 into output 0's space; no kernel runs
   bool has_effect = false;           ///< never removed, never merged
   bool is_random = false;            ///< draws from the counter-based generator
 };

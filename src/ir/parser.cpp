@@ -27,7 +27,6 @@ constexpr std::array kClasses = {StateClass::kParameter,   StateClass::kGradient
                                  StateClass::kScaler,      StateClass::kScalars,  StateClass::kInput,
                                  StateClass::kOutput,      StateClass::kConstant, StateClass::kCache,
                                  StateClass::kMasterWeight};
-constexpr std::array kSpaces = {MemorySpace::kDevice, MemorySpace::kHostPinned, MemorySpace::kHostPageable};
 constexpr std::array kQueues = {Queue::kCompute, Queue::kCopyIn, Queue::kCopyOut};
 
 class Parser {
@@ -203,7 +202,7 @@ class Parser {
   Result<MemorySpace> space() {
     if (in_.peek() != 'h' && in_.peek() != 'd') return MemorySpace::kDevice;
     const std::string_view word = in_.run(is_word);
-    const auto found = find_name(word, kSpaces);
+    const auto found = parse_space(word);
     if (!found) return in_.error(fmt::format("unknown memory space '{}'", word));
     return *found;
   }
@@ -270,7 +269,11 @@ class Parser {
     const OpId id = graph_.append(std::move(op), types);
     for (size_t i = 0; i < results.size(); ++i) {
       const ValueId v = graph_.op(id).outputs[i];
-      graph_.value(v).space = spaces[i];
+      if (graph_.value(v).space != spaces[i])
+        return Error{ErrorCode::kBadData,
+                     fmt::format("%{} lies in {}, not in {}", results[i], name(graph_.value(v).space),
+                                 name(spaces[i])),
+                     place};
       if (!values_.emplace(results[i], v).second)
         return Error{ErrorCode::kBadData, fmt::format("%{} is made twice", results[i]), place};
     }

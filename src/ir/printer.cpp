@@ -48,16 +48,6 @@ std::string space_suffix(MemorySpace space) {
 
 }  // namespace
 
-std::string_view name(MemorySpace space) {
-  static constexpr std::array<std::string_view, 3> kNames = {"device", "host_pinned", "host_pageable"};
-  return kNames[static_cast<size_t>(space)];
-}
-
-std::string_view name(Queue queue) {
-  static constexpr std::array<std::string_view, 3> kNames = {"compute", "copy_in", "copy_out"};
-  return kNames[static_cast<size_t>(queue)];
-}
-
 std::string to_string(const Attr& attr) {
   if (const auto* flag = std::get_if<bool>(&attr)) return *flag ? "true" : "false";
   if (const auto* number = std::get_if<int64_t>(&attr)) return fmt::format("{}", *number);

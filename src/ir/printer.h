@@ -33,9 +33,5 @@ class Printer {
 std::string print(const Graph& graph);
 /// An attribute's value as text; a float always carries a point, an exponent, "inf" or "nan".
 std::string to_string(const Attr& attr);
-/// "device", "host_pinned", "host_pageable".
-std::string_view name(MemorySpace space);
-/// "compute", "copy_in", "copy_out".
-std::string_view name(Queue queue);
 
 }  // namespace plimsoll::ir

@@ -84,6 +84,7 @@ class Walk {
     PLIMSOLL_TRY(check_results(op, id));
     if (op.def->name == "state") return read_state(op);
     PLIMSOLL_TRY(check_types(op));
+    PLIMSOLL_TRY(check_places(op));
     PLIMSOLL_TRY(take(op));
     if (op.def->name == "state_assign") return assign_state(op);
     place_results(op);
@@ -127,6 +128,30 @@ class Walk {
     return Ok{};
   }
 
+  // ---- spaces and queues
+  // -----------------------------------------------------------------------------------------------
+
+  [[nodiscard]] const Op& producer(ValueId v) const { return graph_.op(graph_.value(v).producer); }
+
+  Status check_places(const Op& op) {
+    for (size_t i = 0; i < op.outputs.size(); ++i)
+      if (const MemorySpace space = graph_.value(op.outputs[i]).space; space != graph_.result_space(op))
+        return broken(op, "result {} lies in {}, not in {}", i, name(space), name(graph_.result_space(op)));
+    if (op.def->is_copy != (op.queue != Queue::kCompute))
+      return broken(op, "stands on the queue {}", name(op.queue));
+    if (op.def->is_copy && graph_.value(op.inputs[0]).space == graph_.value(op.outputs[0]).space)
+      return broken(op, "copies within {}", name(graph_.value(op.inputs[0]).space));
+    const bool ends_copy = op.def->name == "copy_done";
+    if (ends_copy && !producer(op.inputs[0]).def->is_copy)
+      return broken(op, "operand 0 is no copy under way");
+    if (ends_copy && producer(op.inputs[0]).inputs[0] != op.inputs[1])
+      return broken(op, "operand 1 is not the copy's source");
+    for (size_t i = ends_copy ? 1 : 0; i < op.inputs.size(); ++i)
+      if (op.inputs[i].valid() && producer(op.inputs[i]).def->is_copy)
+        return broken(op, "operand {} is a copy under way", i);
+    return Ok{};
+  }
+
   // ---- states
   // ----------------------------------------------------------------------------------------------------
 
@@ -158,6 +183,9 @@ class Walk {
     if (type != state->decl->type)
       return broken(op, "the value is {}, \"{}\" is declared {}", to_string(type), state->decl->name,
                     to_string(state->decl->type));
+    if (const MemorySpace space = graph_.value(op.inputs[0]).space; space != state->decl->space)
+      return broken(op, "the value lies in {}, \"{}\" in {}", name(space), state->decl->name,
+                    name(state->decl->space));
     const int32_t old = state->root;
     if (old >= 0 && places_[at(op.inputs[0])].root == old) return Ok{};  // its own value
     if (old >= 0)

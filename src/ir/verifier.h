@@ -15,6 +15,9 @@ inline constexpr int64_t kMaxElements = int64_t{1} << 48;
 ///   - every op once in the order, every value made by one op and before its uses;
 ///   - attributes as the op declares them, types as inference gives them, no required operand absent;
 ///   - states declared, assigned with their own type;
+///   - copies go into another space, on a copy queue; nothing but a copy_done reads what is under way, and
+///   that
+///     names the copy's source; what is assigned to a state lies in its space;
 ///   - no read of a value whose storage was taken over: by an op that consumes it, or a view of it, or by an
 ///     assignment to the state that it was read from. Disjoint parts of a split do not count as one another.
 /// Errors: kInvalidArgument, "<op>: <what>", where "<layer>, line <n>" counts lines as `print` writes them.

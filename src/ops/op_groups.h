@@ -10,6 +10,7 @@ namespace plimsoll::ops {
 using OpGroup = std::span<const ir::OpDef>;
 
 OpGroup structure_ops();
+OpGroup copy_ops();
 OpGroup elementwise_ops();
 OpGroup activation_ops();
 OpGroup random_ops();

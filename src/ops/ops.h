@@ -33,7 +33,7 @@ using ir::ValueId;
 
 inline constexpr int64_t kGranule = 256;
 
-// ---- structure (structure.cpp)
+// ---- structure (structure.cpp, copies.cpp)
 // ------------------------------------------------------------------------------- `state` {name} and
 // `state_assign` {name}: Builder::read and Builder::assign.
 
@@ -45,6 +45,11 @@ std::vector<ValueId> split(Builder& b, ValueId x, std::vector<int64_t> sizes);
 ValueId concat(Builder& b, std::vector<ValueId> parts);
 /// A dense copy, of a view too. Op `copy`.
 ValueId copy(Builder& b, ValueId x);
+/// Begins to copy x into memory of `to`, another space than x's, on a copy queue: kCopyIn to the device,
+/// kCopyOut else. Nothing but copy_done reads the result; x may be read meanwhile. Op `copy_start` {to}.
+ValueId copy_start(Builder& b, ValueId x, ir::MemorySpace to);
+/// The copy that has ended, of a copy_start's result; until here its source lives. Op `copy_done`(copy, x).
+ValueId copy_done(Builder& b, ValueId copy);
 /// The same values as f32, bf16 or f16, rounded to nearest even; x itself where it is that already. Op `cast`
 /// {out?}, absent for f32; its derivative casts back.
 ValueId cast(Builder& b, ValueId x, ir::DType dtype);

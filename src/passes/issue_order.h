@@ -24,8 +24,8 @@ struct Issue {
 };
 
 /// In the order of issue, which is a legal order of execution. Every queue begins behind the program's start,
-/// a point of kCompute before the first issue, and kCompute ends behind all that was issued anywhere. An event
-/// is recorded once.
+/// a point of kCompute before the first issue, and kCompute ends behind all that was issued anywhere. An
+/// event is recorded once.
 struct IssueOrder {
   std::vector<Issue> issues;
   int32_t num_events = 0;

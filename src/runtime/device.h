@@ -1,6 +1,6 @@
-// What a device must offer so that everything above runs on it: memory, queues, events, copies, kernels, and the
-// capture of a launch sequence. The CPU implements it with threads, `discrete` with queues of its own; CUDA maps
-// each call onto its own of that name.
+// What a device must offer so that everything above runs on it: memory, queues, events, copies, kernels, and
+// the capture of a launch sequence. The CPU implements it with threads, `discrete` with queues of its own;
+// CUDA maps each call onto its own of that name.
 #pragma once
 
 #include <cstddef>
@@ -38,7 +38,8 @@ struct EventId {
   int32_t index = -1;
 };
 
-/// A recorded sequence of launches, copies, fills, records and waits, replayed as one. Goes before its device.
+/// A recorded sequence of launches, copies, fills, records and waits, replayed as one. Goes before its
+/// device.
 class CapturedGraph {
  public:
   virtual ~CapturedGraph() = default;
@@ -74,8 +75,8 @@ class Device {
   virtual Status synchronize(ir::Queue queue) = 0;
   virtual Status synchronize(EventId event) = 0;
 
-  /// Until end_capture calls are recorded and not run. Events of a capture are its own: a wait for one that was
-  /// not recorded within it waits for nothing.
+  /// Until end_capture calls are recorded and not run. Events of a capture are its own: a wait for one that
+  /// was not recorded within it waits for nothing.
   virtual Status begin_capture() = 0;
   virtual Result<std::unique_ptr<CapturedGraph>> end_capture() = 0;
   /// Queues the whole: its work on every queue begins after what was queued on kCompute before, and what is

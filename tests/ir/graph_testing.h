@@ -49,8 +49,7 @@ inline Graph sample() {
     b.assign("grad", graph.op(id).outputs[2]);
     b.assign("a \"b\"\\\n", loss);
     graph.op(id).recomputed = true;
-    graph.op(id).queue = ir::Queue::kCopyOut;
-    graph.value(loss).space = ir::MemorySpace::kHostPageable;
+    ops::copy_done(b, ops::copy_start(b, x, ir::MemorySpace::kDisk));
   }
   b.set_layer("odd layer");
   ops::fill(b, {1, 2}, -0.0);
@@ -65,18 +64,20 @@ state "ids" : i32[2,3] input host_pinned
 state "a \"b\"\\\x0a" : f32[1] scalars
 state "grad" : f32[7,4] gradient
 %0 = state {name="embed.weight"} : f32[7,4]
-%1 = state {name="ids"} : i32[2,3]
+%1 = state {name="ids"} : i32[2,3] host_pinned
 %2 = state {name="a \"b\"\\\x0a"} : f32[1]
 %3 = state {name="grad"} : f32[7,4]
 %4 = embedding(%0, %1) : f32[2,3,4] @layers.0
 %5 = fill {shape=[4], value=0.1} : f32[4] @layers.0
 %6, %7 = rms_norm(%4, %5) {eps=5e-324} : f32[2,3,4], f32[2,3] @layers.0
-%8, %9, %10 = head_loss(%6, %0, %1, %2, _, %3) {chunk_tokens=256, grad=true, transposed=false} : f32[1] host_pageable, f32[2,3,4], f32[7,4] recomputed queue=copy_out @layers.0
+%8, %9, %10 = head_loss(%6, %0, %1, %2, _, %3) {chunk_tokens=256, grad=true, transposed=false} : f32[1], f32[2,3,4], f32[7,4] recomputed @layers.0
 state_assign(%10) {name="grad"} @layers.0
 state_assign(%8) {name="a \"b\"\\\x0a"} @layers.0
-%11 = fill {shape=[1,2], value=-0.0} : f32[1,2] @"odd layer"
-%12 = fill {shape=[1], value=-inf} : f32[1] @"odd layer"
-%13 = fill {shape=[1], value=1e+300} : f32[1] @"odd layer"
+%11 = copy_start(%4) {to="disk"} : f32[2,3,4] disk queue=copy_out @layers.0
+%12 = copy_done(%11, %4) : f32[2,3,4] disk @layers.0
+%13 = fill {shape=[1,2], value=-0.0} : f32[1,2] @"odd layer"
+%14 = fill {shape=[1], value=-inf} : f32[1] @"odd layer"
+%15 = fill {shape=[1], value=1e+300} : f32[1] @"odd layer"
 )";
 
 }  // namespace plimsoll::ir_testing

@@ -48,7 +48,7 @@ TEST(Parser, SaysWhatAndWhere) {
       {"%0 = fill {shape=[1], value=1.0} : f32[281474976710656,2]",
        "impossible shape [281474976710656,2]: 2:58"},
       {"%0 = fill {shape=[1], value=1.0} : f32[-1]", "expected an extent in 0..281474976710656: 2:40"},
-      {"%0 = fill {shape=[1], value=1.0} : f32[1] disk", "unknown memory space 'disk': 2:47"},
+      {"%0 = fill {shape=[1], value=1.0} : f32[1] dusk", "unknown memory space 'dusk': 2:47"},
       {"%0 = fill {shape=[1], value=1.0} : f32[1] queue=slow", "unknown queue: 2:53"},
       {"%0 = fill {shape=[1], value=1.0} : f32[1] twice",
        "expected 'recomputed', 'queue=', '@<layer>' or the line's end: 2:48"},

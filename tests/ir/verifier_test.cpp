@@ -102,6 +102,40 @@ state_assign(%4) {name="w"}
       {"a value of another type assigned", R"(state_assign(%2) {name="w"}
 )",
        "state_assign: the value is f32[2,6], \"w\" is declared f32[4,6]: line 8"},
+      {"a copy out and back", R"(%4 = copy_start(%0) {to="host_pinned"} : f32[4,6] host_pinned queue=copy_out
+%5 = copy_done(%4, %0) : f32[4,6] host_pinned
+%6 = copy_start(%5) {to="device"} : f32[4,6] queue=copy_in
+%7 = copy_done(%6, %5) : f32[4,6]
+%8 = silu(%7) : f32[4,6]
+)",
+       ""},
+      {"a copy read before it is done", R"(%4 = copy_start(%0) {to="disk"} : f32[4,6] disk queue=copy_out
+%5 = silu(%4) : f32[4,6]
+)",
+       "silu: operand 0 is a copy under way: line 9"},
+      {"a done that is no copy's", R"(%4 = copy_done(%0, %0) : f32[4,6]
+)",
+       "copy_done: operand 0 is no copy under way: line 8"},
+      {"a done of another source", R"(%4 = copy_start(%0) {to="disk"} : f32[4,6] disk queue=copy_out
+%5 = copy_done(%4, %1) : f32[4,6] disk
+)",
+       "copy_done: operand 1 is not the copy's source: line 9"},
+      {"a source consumed under way", R"(%4 = copy_start(%0) {to="disk"} : f32[4,6] disk queue=copy_out
+%5 = linear_dw(%2, %3, %0) : f32[4,6]
+%6 = copy_done(%4, %0) : f32[4,6] disk
+)",
+       "copy_done: operand 1 is read after linear_dw has taken its storage: line 10"},
+      {"a copy within a space", R"(%4 = copy_start(%0) {to="device"} : f32[4,6] queue=copy_in
+)",
+       "copy_start: copies within device: line 8"},
+      {"a kernel on a copy queue", R"(%4 = silu(%0) : f32[4,6] queue=copy_in
+)",
+       "silu: stands on the queue copy_in: line 8"},
+      {"a value of another space assigned", R"(%4 = copy_start(%0) {to="disk"} : f32[4,6] disk queue=copy_out
+%5 = copy_done(%4, %0) : f32[4,6] disk
+state_assign(%5) {name="w"}
+)",
+       "state_assign: the value lies in disk, \"w\" in device: line 10"},
       {"an assignment to nothing", R"(state_assign(%2) {name="u"} @layers.1
 )",
        "state_assign: state \"u\" is not declared: layers.1, line 8"},

@@ -1,4 +1,4 @@
-// Each row is one op of the graph, run through the backend as a program runs it.
+// Each row is one op of the graph, run through the device as a program runs it.
 #include "cli/bench_kernels.h"
 
 #include <fmt/format.h>
@@ -8,7 +8,7 @@
 #include <memory>
 #include <vector>
 
-#include "backends/cpu/cpu_backend.h"
+#include "backends/cpu/cpu_device.h"
 #include "backends/cpu/kernels/isa.h"
 #include "base/check.h"
 #include "base/process.h"
@@ -61,8 +61,8 @@ std::vector<Row> rows() {
 /// Memory of a row: operands, results, scratch, one after the other.
 class Bench {
  public:
-  Bench(cpu::CpuBackend& backend, const Row& row)
-      : backend_(backend), op_{ops::find_op(row.op), {}, {}, row.attrs, {}} {
+  Bench(cpu::CpuDevice& device, const Row& row)
+      : device_(device), op_{ops::find_op(row.op), {}, {}, row.attrs, {}} {
     PLIMSOLL_CHECK(op_.def != nullptr, row.op);
     ir::OpTypes types{row.op, row.inputs, {}, op_.attrs};
     auto results = op_.def->infer(types);
@@ -73,7 +73,7 @@ class Bench {
     for (const auto& t : types.outputs) op_.outputs.push_back({0}), add(t, outputs_);
     for (const auto& alias : ir::op_consumes(op_))
       outputs_[static_cast<size_t>(alias.output)] = inputs_[static_cast<size_t>(alias.input)];
-    workspace_ = allocate(backend.workspace_bytes(types));
+    workspace_ = allocate(device.target().workspace_bytes(types));
     for (auto& t : inputs_) fill(t);
   }
 
@@ -83,7 +83,8 @@ class Bench {
     double best = 1e30, total = 0;
     for (int i = 0; i < 100 && (i < 3 || total < 0.4); ++i) {
       const double start = now_seconds();
-      backend_.launch(call, ir::Queue::kCompute);
+      const Status launched = device_.launch(call, ir::Queue::kCompute);
+      PLIMSOLL_CHECK(launched.ok(), launched ? "" : launched.error().message());
       const double t = now_seconds() - start;
       best = std::min(best, t);
       total += t;
@@ -95,10 +96,10 @@ class Bench {
  private:
   std::span<std::byte> allocate(int64_t bytes) {
     if (bytes == 0) return {};
-    auto memory = backend_.allocate(ir::MemorySpace::kDevice, Bytes(bytes));
+    auto memory = device_.allocate(ir::MemorySpace::kDevice, Bytes(bytes));
     PLIMSOLL_CHECK(memory.ok(), memory ? "" : memory.error().message());
     memory_.push_back(std::move(*memory));
-    return memory_.back()->bytes();
+    return memory_.back()->host();
   }
   void add(const TensorType& type, std::vector<runtime::TensorRef>& refs) {
     refs.push_back({allocate(type.bytes().count).data(), type, ir::dense_strides(type.shape)});
@@ -112,7 +113,7 @@ class Bench {
     }
   }
 
-  cpu::CpuBackend& backend_;
+  cpu::CpuDevice& device_;
   ir::Op op_;
   ir::Cost cost_;
   std::vector<std::unique_ptr<runtime::Memory>> memory_;
@@ -129,12 +130,12 @@ std::string shapes(const Row& row) {
 }  // namespace
 
 Status bench_kernels(bool json) {
-  cpu::CpuBackend backend(num_available_cpus());
+  cpu::CpuDevice device(num_available_cpus());
   if (!json)
     fmt::print("{} threads, {}\n{:<24}{:<52}{:>10}{:>10}{:>9}\n", num_available_cpus(),
                cpu::isa_name(cpu::current_isa()), "op", "operands", "ms", "GFLOP/s", "GB/s");
   for (const Row& row : rows()) {
-    Bench bench(backend, row);
+    Bench bench(device, row);
     const double s = bench.seconds();
     const double gflops = bench.cost().flops / s * 1e-9, gbytes = bench.cost().bytes / s * 1e-9;
     if (json)

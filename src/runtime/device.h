@@ -61,8 +61,10 @@ class Device {
   virtual Result<std::unique_ptr<Memory>> allocate(ir::MemorySpace space, Bytes bytes) = 0;
 
   virtual Status launch(const KernelCall& call, ir::Queue queue) = 0;
-  /// Between any two spaces; the ranges do not overlap.
-  virtual Status copy(Location destination, Location source, Bytes bytes, ir::Queue queue) = 0;
+  /// Between any two spaces; the ranges do not overlap. `op` is what errors name, with its layer; it lives as
+  /// long as a call's arrays.
+  virtual Status copy(Location destination, Location source, Bytes bytes, ir::Queue queue,
+                      const ir::Op* op = nullptr) = 0;
   /// Repeats a 32-bit pattern, in the byte order of an f32; the last word may be cut.
   virtual Status fill(Location destination, Bytes bytes, uint32_t pattern, ir::Queue queue) = 0;
 

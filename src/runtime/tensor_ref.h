@@ -26,7 +26,7 @@ struct TensorRef {
   [[nodiscard]] bool is_dense() const { return strides == ir::dense_strides(type.shape); }
 };
 
-/// One kernel with its operands bound. The referenced arrays outlive every launch.
+/// One kernel with its operands bound. The referenced arrays outlive every launch and every replay.
 struct KernelCall {
   const ir::Op* op = nullptr;
   std::span<const TensorRef> inputs;

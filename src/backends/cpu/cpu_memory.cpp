@@ -3,7 +3,6 @@
 #include <sys/mman.h>
 
 #include <algorithm>
-#include <array>
 #include <cerrno>
 #include <cstring>
 #include <string>
@@ -18,34 +17,24 @@ constexpr int64_t kHugePage = 2 << 20;
 
 class CpuMemory final : public runtime::Memory {
  public:
-  CpuMemory(std::byte* data, int64_t bytes) : data_(data), bytes_(bytes) {}
+  CpuMemory(ir::MemorySpace space, std::byte* data, int64_t bytes)
+      : space_(space), data_(data), bytes_(bytes) {}
   ~CpuMemory() override {
     if (data_ != nullptr) munmap(data_, static_cast<size_t>(round_up(bytes_, kPage)));
   }
   CpuMemory(const CpuMemory&) = delete;
   CpuMemory& operator=(const CpuMemory&) = delete;
 
-  [[nodiscard]] std::span<std::byte> bytes() const override { return {data_, static_cast<size_t>(bytes_)}; }
-  [[nodiscard]] Bytes resident_bytes() const override;
+  [[nodiscard]] ir::MemorySpace space() const override { return space_; }
+  [[nodiscard]] Bytes size() const override { return Bytes(bytes_); }
+  [[nodiscard]] std::byte* address() const override { return data_; }
+  [[nodiscard]] std::span<std::byte> host() const override { return {data_, static_cast<size_t>(bytes_)}; }
 
  private:
+  ir::MemorySpace space_;
   std::byte* data_;
   int64_t bytes_;
 };
-
-// In windows, for mincore wants a byte per page and nothing is to be allocated for that.
-Bytes CpuMemory::resident_bytes() const {
-  std::array<unsigned char, 16384> pages;
-  const int64_t total = round_up(bytes_, kPage), window = kPage * static_cast<int64_t>(pages.size());
-  int64_t resident = 0;
-  for (int64_t at = 0; at < total; at += window) {
-    const int64_t length = std::min(window, total - at);
-    if (mincore(data_ + at, static_cast<size_t>(length), pages.data()) != 0) continue;
-    resident += std::count_if(pages.begin(), pages.begin() + length / kPage,
-                              [](unsigned char p) { return (p & 1) != 0; });
-  }
-  return Bytes(resident * kPage);
-}
 
 Error refusal(Bytes bytes, const std::string& why) {
   return {ErrorCode::kIo, "cannot reserve " + to_string(bytes) + ": " + why, "host memory",
@@ -68,9 +57,11 @@ std::byte* map_aligned(int64_t length) {
 
 }  // namespace
 
-Result<std::unique_ptr<runtime::Memory>> allocate_memory(Bytes bytes, ThreadPool& pool) {
+Result<std::unique_ptr<runtime::Memory>> allocate_memory(ir::MemorySpace space, Bytes bytes,
+                                                         ThreadPool& pool) {
   PLIMSOLL_CHECK(bytes.count >= 0);
-  if (bytes.count == 0) return std::unique_ptr<runtime::Memory>(std::make_unique<CpuMemory>(nullptr, 0));
+  if (bytes.count == 0)
+    return std::unique_ptr<runtime::Memory>(std::make_unique<CpuMemory>(space, nullptr, 0));
   if (const int64_t available = available_memory_bytes(); bytes.count > available)
     return refusal(bytes, "only " + to_string(Bytes(available)) + " are available");
   const int64_t length = round_up(bytes.count, kPage);
@@ -82,7 +73,7 @@ Result<std::unique_ptr<runtime::Memory>> allocate_memory(Bytes bytes, ThreadPool
     for (int64_t at = tile * kHugePage; at < end; at += kPage)
       *static_cast<volatile std::byte*>(data + at) = std::byte{0};
   });
-  return std::unique_ptr<runtime::Memory>(std::make_unique<CpuMemory>(data, bytes.count));
+  return std::unique_ptr<runtime::Memory>(std::make_unique<CpuMemory>(space, data, bytes.count));
 }
 
 }  // namespace plimsoll::cpu

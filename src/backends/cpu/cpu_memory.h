@@ -1,11 +1,11 @@
-// Memory of the CPU backend: mapped, aligned for huge pages, and touched at once, so that a run which starts
+// Memory of the process: mapped, aligned for huge pages, and touched at once, so that a run which starts
 // has all that it will ever use.
 #pragma once
 
 #include <memory>
 
 #include "backends/cpu/thread_pool.h"
-#include "runtime/backend.h"
+#include "runtime/device.h"
 
 namespace plimsoll::cpu {
 
@@ -13,6 +13,7 @@ namespace plimsoll::cpu {
 /// side. Measured: 1.3-1.7 s/GiB on a fresh machine, 0.03 with huge pages or 0.23 with small ones once warm.
 /// Resident afterwards: `bytes` rounded up to 4 KiB. Errors: kIo with the size where the system refuses, or
 /// where it reports less memory available.
-Result<std::unique_ptr<runtime::Memory>> allocate_memory(Bytes bytes, ThreadPool& pool);
+Result<std::unique_ptr<runtime::Memory>> allocate_memory(ir::MemorySpace space, Bytes bytes,
+                                                         ThreadPool& pool);
 
 }  // namespace plimsoll::cpu

@@ -1,4 +1,4 @@
-// What the CPU backend knows of an op: its kernel, the scratch that it needs, and which operands it reads
+// What the CPU knows of an op: its kernel, the scratch that it needs, and which operands it reads
 // through strides. Each kernels/<x>.cpp lists its own; kernel_list.cpp joins the lists.
 #pragma once
 
@@ -8,7 +8,7 @@
 
 #include "backends/cpu/thread_pool.h"
 #include "ir/op_def.h"
-#include "runtime/backend.h"
+#include "runtime/tensor_ref.h"
 
 namespace plimsoll::cpu {
 
@@ -55,5 +55,7 @@ std::span<const Kernel> structure_kernels();
 std::span<const Kernel> all_kernels();
 /// Null where there is none.
 const Kernel* find_kernel(std::string_view op);
+/// Checked to exist: planning has asked Target::supports.
+const Kernel& kernel_of(const ir::Op& op);
 
 }  // namespace plimsoll::cpu

@@ -2,6 +2,7 @@
 #include <vector>
 
 #include "backends/cpu/kernel.h"
+#include "base/check.h"
 
 namespace plimsoll::cpu {
 namespace {
@@ -31,6 +32,12 @@ const Kernel* find_kernel(std::string_view op) {
   const auto it = std::lower_bound(all.begin(), all.end(), op,
                                    [](const Kernel& k, std::string_view name) { return k.op < name; });
   return it != all.end() && it->op == op ? &*it : nullptr;
+}
+
+const Kernel& kernel_of(const ir::Op& op) {
+  const Kernel* kernel = find_kernel(op.def->name);
+  PLIMSOLL_CHECK(kernel != nullptr, "no CPU kernel for " + std::string(op.def->name));
+  return *kernel;
 }
 
 }  // namespace plimsoll::cpu

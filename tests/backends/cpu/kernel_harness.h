@@ -1,4 +1,4 @@
-// Runs one op on the CPU backend and holds it against the op's own `reference` in double: on every
+// Runs one op on the CPU and holds it against the op's own `reference` in double: on every
 // instruction set of this CPU, with 1, 2, 3 and 8 threads, dense and strided operands, guard zones around
 // everything that is written.
 #pragma once
@@ -14,7 +14,7 @@
 #include <utility>
 #include <vector>
 
-#include "backends/cpu/cpu_backend.h"
+#include "backends/cpu/cpu_device.h"
 #include "backends/cpu/kernels/isa.h"
 #include "ir/op_def.h"
 #include "ops/op_list.h"
@@ -98,11 +98,11 @@ struct RunOptions {
   bool in_place = false;  ///< the first result in the first operand that its definition allows
 };
 
-inline CpuBackend& backend(int threads) {
-  static std::map<int, std::unique_ptr<CpuBackend>> backends;
-  auto& b = backends[threads];
-  if (!b) b = std::make_unique<CpuBackend>(threads);
-  return *b;
+inline CpuDevice& device(int threads) {
+  static std::map<int, std::unique_ptr<CpuDevice>> devices;
+  auto& d = devices[threads];
+  if (!d) d = std::make_unique<CpuDevice>(threads);
+  return *d;
 }
 
 using Memories = std::vector<std::unique_ptr<Guarded>>;
@@ -135,14 +135,14 @@ inline runtime::TensorRef place(const Tensor& t, bool strided, Memories& memory)
 
 /// Results of the CPU kernel. Operands that the op consumes are consumed.
 inline std::vector<Tensor> run_cpu(const OpRun& run, const RunOptions& options = {}) {
-  CpuBackend& cpu = backend(options.threads);
+  CpuDevice& cpu = device(options.threads);
   const ir::Op op = make_op(run);
   const ir::OpTypes types = types_of(run, op);
   Memories memory;
   std::vector<runtime::TensorRef> in(run.inputs.size()), out;
   for (size_t i = 0; i < in.size(); ++i) {
     if (!op.inputs[i].valid()) continue;
-    const bool viewable = run.inputs[i].type.shape.rank() >= 2 && cpu.accepts_strided(run.op, i);
+    const bool viewable = run.inputs[i].type.shape.rank() >= 2 && cpu.target().accepts_strided(run.op, i);
     in[i] = place(run.inputs[i], options.strided && viewable, memory);
   }
   for (const auto& type : types.outputs) out.push_back(place(Tensor{type, {}}, false, memory));
@@ -156,10 +156,11 @@ inline std::vector<Tensor> run_cpu(const OpRun& run, const RunOptions& options =
   for (const ir::Alias& a : aliases)
     out[static_cast<size_t>(a.output)].data = in[static_cast<size_t>(a.input)].data;
 
-  const auto workspace_bytes = static_cast<size_t>(cpu.workspace_bytes(types));
+  const auto workspace_bytes = static_cast<size_t>(cpu.target().workspace_bytes(types));
   Guarded workspace((workspace_bytes + 3) / 4);
-  cpu.launch({&op, in, out, {reinterpret_cast<std::byte*>(workspace.data()), workspace_bytes}},
-             ir::Queue::kCompute);
+  const runtime::KernelCall call{
+      &op, in, out, {reinterpret_cast<std::byte*>(workspace.data()), workspace_bytes}};
+  EXPECT_TRUE(cpu.launch(call, ir::Queue::kCompute).ok());
   EXPECT_TRUE(workspace.intact()) << run.op << ": wrote beyond its workspace";
   for (const auto& m : memory) EXPECT_TRUE(m->intact()) << run.op << ": wrote beyond an operand";
   std::vector<Tensor> results;

@@ -1,9 +1,12 @@
-// The backend's interface: memory, kernels for every op, copies, capture, and that launching allocates
-// nothing.
-#include "backends/cpu/cpu_backend.h"
+// The CPU as a device: memory, kernels for every op, files, capture, and that running allocates nothing.
+// What it has in common with other devices: ../discrete/device_contract_test.cpp.
+#include "backends/cpu/cpu_device.h"
+
+#include <sys/mman.h>
 
 #include <atomic>
 #include <cstdlib>
+#include <filesystem>
 #include <set>
 
 #include "backends/cpu/kernel.h"
@@ -32,84 +35,57 @@ extern "C" void* malloc(size_t size) {
 namespace plimsoll::cpu::testing {
 namespace {
 
-TEST(CpuBackend, HasAKernelForEveryOpThatRuns) {
+TEST(CpuTarget, HasAKernelForEveryOpThatRuns) {
+  const CpuTarget target(1);
   std::set<std::string_view> ops;
   for (const ir::OpDef* def : ops::all_ops()) {
     ops.insert(def->name);
-    const bool runs = !def->is_view && def->name != "state" && def->name != "state_assign";
-    EXPECT_EQ(backend(1).supports(def->name), runs) << def->name;
+    const bool runs = !def->is_view && !def->is_copy && def->name != "state" && def->name != "state_assign";
+    EXPECT_EQ(target.supports(def->name), runs) << def->name;
   }
   for (const Kernel& kernel : all_kernels()) EXPECT_TRUE(ops.contains(kernel.op)) << kernel.op;
-  EXPECT_FALSE(backend(1).supports("no_such_op"));
-  EXPECT_EQ(backend(1).name(), "cpu");
+  EXPECT_FALSE(target.supports("no_such_op"));
 }
 
-TEST(CpuBackend, MemoryIsAlignedTouchedAndZero) {
+TEST(CpuTarget, SaysWhatItIs) {
+  const CpuTarget target(3);
+  EXPECT_EQ(target.name(), "cpu");
+  EXPECT_EQ(target.num_threads(), 3);
+  EXPECT_EQ(target.memory_bytes(), 0);
+  EXPECT_TRUE(target.shares_host_memory());
+  for (const auto space :
+       {ir::MemorySpace::kDevice, ir::MemorySpace::kHostPinned, ir::MemorySpace::kHostPageable})
+    EXPECT_TRUE(target.reaches(space));
+  EXPECT_FALSE(target.reaches(ir::MemorySpace::kDisk));
+  for_each_isa([&](const std::string& isa) {
+    EXPECT_EQ(target.has_matrix_units(DType::kBf16), isa == "amx");
+    EXPECT_FALSE(target.has_matrix_units(DType::kF32));
+  });
+}
+
+int64_t resident_bytes(std::span<const std::byte> memory) {
+  std::vector<unsigned char> pages((memory.size() + 4095) / 4096);
+  if (mincore(const_cast<std::byte*>(memory.data()), memory.size(), pages.data()) != 0) return -1;
+  return 4096 * std::count_if(pages.begin(), pages.end(), [](unsigned char p) { return (p & 1) != 0; });
+}
+
+TEST(CpuDevice, MemoryIsAlignedAndTouched) {
   for (const int64_t bytes : {int64_t{1}, int64_t{5000}, (int64_t{5} << 20) + 17}) {
-    auto memory = backend(2).allocate(ir::MemorySpace::kDevice, Bytes(bytes));
+    auto memory = device(2).allocate(ir::MemorySpace::kDevice, Bytes(bytes));
     ASSERT_TRUE(memory.ok());
-    const auto span = (*memory)->bytes();
-    EXPECT_EQ(static_cast<int64_t>(span.size()), bytes);
-    EXPECT_EQ(reinterpret_cast<uintptr_t>(span.data()) % (2 << 20), 0U);
-    EXPECT_EQ((*memory)->resident_bytes().count, round_up(bytes, 4096));
-    EXPECT_TRUE(std::all_of(span.begin(), span.end(), [](std::byte b) { return b == std::byte{0}; }));
+    EXPECT_EQ((*memory)->size().count, bytes);
+    EXPECT_EQ(reinterpret_cast<uintptr_t>((*memory)->address()) % (2 << 20), 0U);
+    EXPECT_EQ(resident_bytes((*memory)->host()), round_up(bytes, 4096));
   }
-  auto nothing = backend(2).allocate(ir::MemorySpace::kHostPinned, Bytes(0));
-  ASSERT_TRUE(nothing.ok());
-  EXPECT_TRUE((*nothing)->bytes().empty());
-  EXPECT_EQ((*nothing)->resident_bytes().count, 0);
 }
 
-TEST(CpuBackend, MoreMemoryThanThereIsIsAnErrorAndNotACrash) {
-  const auto memory = backend(2).allocate(ir::MemorySpace::kDevice, Bytes(int64_t{1} << 46));
+TEST(CpuDevice, MoreMemoryThanThereIsIsAnErrorAndNotACrash) {
+  const auto memory = device(2).allocate(ir::MemorySpace::kDevice, Bytes(int64_t{1} << 46));
   ASSERT_FALSE(memory.ok());
   EXPECT_EQ(memory.error().code, ErrorCode::kIo);
   EXPECT_NE(memory.error().what.find(to_string(Bytes(int64_t{1} << 46))), std::string::npos)
       << memory.error().what;
   EXPECT_FALSE(memory.error().hint.empty());
-}
-
-// y = x + x on one buffer, as a call that stays bound.
-struct Doubling {
-  ir::Op op;
-  std::vector<float> x, y;
-  runtime::TensorRef in[2], out[1];
-
-  explicit Doubling(int64_t n) : x(static_cast<size_t>(n), 1.5f), y(static_cast<size_t>(n), 0.0f) {
-    op.def = ops::find_op("add");
-    const Shape shape{n};
-    in[0] = in[1] = {reinterpret_cast<std::byte*>(x.data()), {DType::kF32, shape}, ir::dense_strides(shape)};
-    out[0] = {reinterpret_cast<std::byte*>(y.data()), {DType::kF32, shape}, ir::dense_strides(shape)};
-  }
-  runtime::KernelCall call() { return {&op, in, out, {}}; }
-};
-
-TEST(CpuBackend, CaptureRecordsAndReplayRuns) {
-  CpuBackend& cpu = backend(3);
-  Doubling doubling(40000);
-  std::vector<float> copied(40000, 0.0f);
-  cpu.begin_capture();
-  cpu.launch(doubling.call(), ir::Queue::kCompute);
-  const runtime::EventId done = cpu.record(ir::Queue::kCompute);
-  cpu.wait(ir::Queue::kCopyOut, done);
-  cpu.copy(reinterpret_cast<std::byte*>(copied.data()), doubling.out[0].data, Bytes(160000),
-           ir::Queue::kCopyOut);
-  const auto graph = cpu.end_capture();
-  EXPECT_EQ(copied[39999], 0.0f) << "a captured call does not run";
-  cpu.replay(*graph);
-  cpu.synchronize(ir::Queue::kCopyOut);
-  EXPECT_EQ(copied, std::vector<float>(40000, 3.0f));
-  std::fill(doubling.x.begin(), doubling.x.end(), 2.0f);
-  cpu.replay(*graph);
-  EXPECT_EQ(copied, std::vector<float>(40000, 4.0f));
-}
-
-TEST(CpuBackend, CopyOfAnySize) {
-  for (const size_t n : {size_t{0}, size_t{1}, size_t{3} << 20}) {
-    std::vector<std::byte> from(n, std::byte{7}), to(n);
-    backend(3).copy(to.data(), from.data(), Bytes(static_cast<int64_t>(n)), ir::Queue::kCopyIn);
-    EXPECT_EQ(to, from);
-  }
 }
 
 // An op on operands of its own, ready to be launched again and again.
@@ -120,13 +96,13 @@ struct Bound {
   std::unique_ptr<Guarded> workspace;
   size_t workspace_bytes;
 
-  Bound(const OpRun& run, CpuBackend& cpu) : op(make_op(run)) {
+  Bound(const OpRun& run, const runtime::Target& target) : op(make_op(run)) {
     const ir::OpTypes types = types_of(run, op);
     for (const Tensor& t : run.inputs) in.push_back(place(t, false, memory));
     for (const auto& type : types.outputs) out.push_back(place(Tensor{type, {}}, false, memory));
     for (const ir::Alias& a : ir::op_consumes(op))
       out[static_cast<size_t>(a.output)].data = in[static_cast<size_t>(a.input)].data;
-    workspace_bytes = static_cast<size_t>(cpu.workspace_bytes(types));
+    workspace_bytes = static_cast<size_t>(target.workspace_bytes(types));
     workspace = std::make_unique<Guarded>((workspace_bytes + 3) / 4);
   }
   runtime::KernelCall call() {
@@ -134,9 +110,9 @@ struct Bound {
   }
 };
 
-TEST(CpuBackend, LaunchingAllocatesNothing) {
+TEST(CpuDevice, LaunchingAllocatesNothing) {
   if (!kCounts) GTEST_SKIP() << "a sanitizer's malloc is not counted";
-  CpuBackend& cpu = backend(3);
+  CpuDevice& cpu = device(3);
   const Tensor x = normal({2, 300, 40}, 1), w = normal({40}, 2), weight = normal({50, 40}, 3),
                ids = indices({2, 300}, 50, 4);
   const Tensor rstd = normal({2, 300}, 5), random = ints({4}, {1, 2, 3, 4});
@@ -183,11 +159,11 @@ TEST(CpuBackend, LaunchingAllocatesNothing) {
       {"adamw_sweep", {scalar(1.0f), normal({1, 8}, 1), w, w, w, w}, {{"group", std::vector<int64_t>{0}}}},
   };
   for (const OpRun& run : runs) {
-    Bound bound(run, cpu);
-    cpu.launch(bound.call(), ir::Queue::kCompute);
+    Bound bound(run, cpu.target());
+    ASSERT_TRUE(cpu.launch(bound.call(), ir::Queue::kCompute).ok());
     const int64_t before = num_allocations.load();
     ASSERT_GT(before, 0);
-    for (int i = 0; i < 3; ++i) cpu.launch(bound.call(), ir::Queue::kCompute);
+    for (int i = 0; i < 3; ++i) ASSERT_TRUE(cpu.launch(bound.call(), ir::Queue::kCompute).ok());
     EXPECT_EQ(num_allocations.load(), before) << run.op;
   }
 }

@@ -1,0 +1,30 @@
+#include "backends/cpu/cpu_target.h"
+
+#include "backends/cpu/kernel.h"
+#include "backends/cpu/kernels/isa.h"
+#include "backends/cpu/widened.h"
+#include "base/check.h"
+
+namespace plimsoll::cpu {
+
+CpuTarget::CpuTarget(int num_threads) : num_threads_(num_threads) { PLIMSOLL_CHECK(num_threads >= 1); }
+
+int64_t CpuTarget::workspace_bytes(const ir::OpTypes& types) const {
+  const Kernel* kernel = find_kernel(types.op);
+  return kernel == nullptr ? 0 : kernel_workspace_bytes(*kernel, types, num_threads_);
+}
+
+bool CpuTarget::accepts_strided(std::string_view op, size_t input) const {
+  const Kernel* kernel = find_kernel(op);
+  return kernel != nullptr && input < 32 && ((kernel->strided_inputs >> input) & 1U) != 0;
+}
+
+bool CpuTarget::supports(std::string_view op) const { return find_kernel(op) != nullptr; }
+
+bool CpuTarget::reaches(ir::MemorySpace space) const { return space != ir::MemorySpace::kDisk; }
+
+bool CpuTarget::has_matrix_units(ir::DType dtype) const {
+  return dtype == ir::DType::kBf16 && current_isa() == Isa::kAmx;
+}
+
+}  // namespace plimsoll::cpu

@@ -1,0 +1,105 @@
+#include "backends/cpu/disk_memory.h"
+
+#include <fcntl.h>
+#include <mntent.h>
+#include <sys/stat.h>
+#include <sys/statvfs.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstdio>
+#include <cstring>
+
+#include "base/check.h"
+
+namespace plimsoll::cpu {
+namespace {
+
+constexpr const char* kHint = "free space there, name another folder, or move less to the disk";
+
+// "/data/run (ext4 on /data)"; the folder alone where the mount is not found.
+std::string describe(const std::string& folder) {
+  struct stat of_folder {};
+  FILE* mounts = stat(folder.c_str(), &of_folder) == 0 ? setmntent("/proc/self/mounts", "r") : nullptr;
+  if (mounts == nullptr) return folder;
+  std::string found;
+  mntent entry{};
+  char text[4096];
+  while (getmntent_r(mounts, &entry, text, sizeof text) != nullptr) {
+    struct stat of_mount {};
+    if (stat(entry.mnt_dir, &of_mount) == 0 && of_mount.st_dev == of_folder.st_dev)
+      found = std::string(" (") + entry.mnt_type + " on " + entry.mnt_dir + ")";
+  }
+  endmntent(mounts);
+  return folder + found;
+}
+
+// Where the file system knows no file without a name, one that loses its name at once.
+int open_nameless(const std::string& folder) {
+  const int file = open(folder.c_str(), O_TMPFILE | O_EXCL | O_RDWR | O_CLOEXEC, 0600);
+  if (file >= 0 || (errno != EOPNOTSUPP && errno != EISDIR && errno != EINVAL)) return file;
+  std::string path = folder + "/.plimsoll-XXXXXX";
+  const int named = mkostemp(path.data(), O_CLOEXEC);
+  if (named >= 0) unlink(path.c_str());
+  return named;
+}
+
+// The room is asked for first: a refusal after the last free block would have taken it from everyone else.
+int reserve(int file, int64_t bytes) {
+  struct statvfs room {};
+  if (fstatvfs(file, &room) != 0) return errno;
+  const bool counts = room.f_blocks > 0;  // file systems without a size of their own do not
+  if (counts && bytes / static_cast<int64_t>(room.f_frsize) >= static_cast<int64_t>(room.f_bavail))
+    return ENOSPC;
+  int error = 0;
+  while ((error = posix_fallocate(file, 0, bytes)) == EINTR) {
+  }
+  return error;
+}
+
+}  // namespace
+
+Result<std::unique_ptr<runtime::Memory>> DiskMemory::create(Bytes bytes, const std::string& folder) {
+  PLIMSOLL_CHECK(bytes.count >= 0 && !folder.empty(), "disk memory without a folder");
+  const auto refusal = [&](int error) {
+    return Error{ErrorCode::kIo, "cannot reserve " + to_string(bytes) + " of disk: " + std::strerror(error),
+                 describe(folder), kHint};
+  };
+  const int file = open_nameless(folder);
+  if (file < 0) return refusal(errno);
+  std::unique_ptr<runtime::Memory> memory(new DiskMemory(file, bytes, describe(folder)));
+  if (const int error = bytes.count > 0 ? reserve(file, bytes.count) : 0; error != 0) return refusal(error);
+  return memory;
+}
+
+DiskMemory::~DiskMemory() { close(file_); }
+
+Error DiskMemory::failure(const char* what, int64_t bytes, int error) const {
+  return {ErrorCode::kIo,
+          std::string("cannot ") + what + " " + to_string(Bytes(bytes)) +
+              " of disk: " + (error == 0 ? "the file ends early" : std::strerror(error)),
+          place_, "the disk or its file system fails; name another folder"};
+}
+
+Status DiskMemory::read(int64_t offset, std::span<std::byte> to) const {
+  for (size_t done = 0; done < to.size();) {
+    const ssize_t n = pread(file_, to.data() + done, to.size() - done, offset + static_cast<int64_t>(done));
+    if (n < 0 && errno == EINTR) continue;
+    if (n <= 0) return failure("read", static_cast<int64_t>(to.size()), n < 0 ? errno : 0);
+    done += static_cast<size_t>(n);
+  }
+  return Ok{};
+}
+
+Status DiskMemory::write(int64_t offset, std::span<const std::byte> from) const {
+  for (size_t done = 0; done < from.size();) {
+    const ssize_t n =
+        pwrite(file_, from.data() + done, from.size() - done, offset + static_cast<int64_t>(done));
+    if (n < 0 && errno == EINTR) continue;
+    if (n <= 0) return failure("write", static_cast<int64_t>(from.size()), n < 0 ? errno : ENOSPC);
+    done += static_cast<size_t>(n);
+  }
+  return Ok{};
+}
+
+}  // namespace plimsoll::cpu

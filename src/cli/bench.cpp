@@ -13,6 +13,7 @@
 #include "cli/commands.h"
 #include "io/tree.h"
 #include "memory/cases.h"
+#include "train/run_device.h"
 #include "train/run_record.h"
 #include "train/trainer.h"
 
@@ -110,13 +111,14 @@ Status bench_interactively(train::Trainer& trainer, int64_t tokens_per_step, tra
 Status bench_step(const StepArguments& arguments, const Environment& environment) {
   PLIMSOLL_ASSIGN(const RunConfig config, load_run_config(arguments.run.file, arguments.run.overrides));
   const int threads = train::num_threads(config);
-  cpu::CpuBackend backend(threads);
-  PLIMSOLL_ASSIGN(train::Prepared prepared, train::prepare(config, backend, {threads, {}}));
+  PLIMSOLL_ASSIGN(train::Prepared prepared,
+                  train::prepare(config, *train::make_target(config, threads), {threads, {}}));
   if (!prepared.report.fits) return train::does_not_fit(config, prepared);
   train::Events events(arguments.run.json, 0);
   events.plan(prepared.report);
+  PLIMSOLL_ASSIGN(const auto device, train::make_device(config, threads));
   PLIMSOLL_ASSIGN(const auto trainer,
-                  train::Trainer::create(config, std::move(prepared), backend, {.synthetic_data = true}));
+                  train::Trainer::create(config, std::move(prepared), *device, {.synthetic_data = true}));
   const int64_t tokens = config.training.global_batch_size * config.data.sequence_length;
   trainer->session().enable_timing(arguments.timings);
   train::RunRecord record(environment.process_start_seconds);

@@ -10,15 +10,15 @@
 #include "settings/settings.h"
 #include "settings/state_settings.h"
 #include "train/events.h"
-#include "train/trainer.h"
+#include "train/prepare.h"
+#include "train/run_device.h"
 
 namespace plimsoll::cli {
 namespace {
 
 Result<train::Prepared> prepare_plan(const RunConfig& config, const std::string& dump_ir) {
   const int threads = train::num_threads(config);
-  const cpu::CpuBackend backend(threads);
-  return train::prepare(config, backend, {threads, dump_ir});
+  return train::prepare(config, *train::make_target(config, threads), {threads, dump_ir});
 }
 
 Status plan(const RunArguments& arguments, const std::string& dump_ir, bool explain_precision) {

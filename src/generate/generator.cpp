@@ -6,8 +6,6 @@
 #include "planner/generation_programs.h"
 
 namespace plimsoll::generate {
-namespace {}  // namespace
-
 std::string_view name(Finish finish) {
   switch (finish) {
     case Finish::kEos:
@@ -39,34 +37,41 @@ int64_t chunk_tokens(int64_t longest_prompt, int64_t batch_size, int64_t cache_t
 Generator::Generator(runtime::Session& session, const GeneratorOptions& options)
     : session_(session),
       options_(options),
-      sampler_(options.sampling, session.state(planner::kNextLogitsState).shape().dim(-1)),
+      sampler_(options.sampling, session.type(planner::kNextLogitsState).shape.dim(-1)),
       prefill_program_(session.plan().find_program(planner::kPrefillProgram)),
       decode_program_(session.plan().find_program(planner::kDecodeProgram)),
-      next_(session.state(planner::kNextState)),
-      start_(session.state(planner::kStartState)),
-      logits_(session.state(planner::kNextLogitsState)) {
-  cache_tokens_ = session.plan().find_state("cache.k.0")->decl.type.shape.dim(1);
-  if (prefill_program_ >= 0) chunk_ = session.state(planner::kChunkState);
+      rows_(session.type(planner::kNextState).shape.dim(0)),
+      next_(session.make_block({planner::kNextState, planner::kStartState})) {
+  const ir::TensorType& logits = session.type(planner::kNextLogitsState);
+  logits_.resize(static_cast<size_t>(logits.num_elements()));
+  cache_tokens_ = session.type("cache.k.0").shape.dim(1);
+  if (prefill_program_ >= 0) {
+    chunk_ = session.make_block({planner::kChunkState, planner::kStartState});
+    chunk_columns_ = session.type(planner::kChunkState).shape.dim(1);
+  }
   if (options.sampling.repetition_penalty != 1)
-    seen_.assign(static_cast<size_t>(next_.shape().dim(0)), SeenTokens(logits_.shape().dim(-1)));
+    seen_.assign(static_cast<size_t>(rows_), SeenTokens(logits.shape.dim(-1)));
 }
 
 int64_t Generator::memory_bytes(int64_t batch_size, int64_t vocab_size) {
-  return Sampler::memory_bytes(vocab_size) + batch_size * SeenTokens::memory_bytes(vocab_size);
+  return Sampler::memory_bytes(vocab_size) + batch_size * SeenTokens::memory_bytes(vocab_size) +
+         batch_size * vocab_size * static_cast<int64_t>(sizeof(float));
 }
 
 /// All rows stand at the same place; what a row has not is token 0.
-void Generator::feed_chunk(std::span<const Sequence> sequences, int64_t start) {
-  const int64_t columns = chunk_.shape().dim(1);
-  std::fill_n(chunk_.as<int32_t>(), chunk_.num_elements(), 0);
-  std::fill_n(start_.as<int32_t>(), start_.num_elements(), static_cast<int32_t>(start));
+Status Generator::feed_chunk(std::span<const Sequence> sequences, int64_t start) {
+  PLIMSOLL_TRY(session_.begin(chunk_));
+  const std::span<int32_t> tokens = session_.of<int32_t>(chunk_, 0);
+  std::ranges::fill(tokens, 0);
+  std::ranges::fill(session_.of<int32_t>(chunk_, 1), static_cast<int32_t>(start));
   for (size_t row = 0; row < sequences.size(); ++row) {
     const std::vector<int32_t>& ids = sequences[row].ids;
-    const int64_t end = std::min(start + columns, sequences[row].prompt_tokens - 1);
+    const int64_t end = std::min(start + chunk_columns_, sequences[row].prompt_tokens - 1);
     if (start < end)
       std::copy(ids.begin() + start, ids.begin() + end,
-                chunk_.as<int32_t>() + static_cast<int64_t>(row) * columns);
+                tokens.begin() + static_cast<int64_t>(row) * chunk_columns_);
   }
+  return session_.commit(chunk_);
 }
 
 /// The last chunk is moved back so that it ends with the cache: what it writes once more are the same bits.
@@ -74,29 +79,31 @@ Status Generator::prefill(std::span<const Sequence> sequences, const std::functi
   int64_t longest = 0;
   for (const Sequence& s : sequences) longest = std::max(longest, s.prompt_tokens - 1);
   for (int64_t done = 0; done < longest && !stop();) {
-    const int64_t columns = chunk_.shape().dim(1);
-    feed_chunk(sequences, std::min(done, cache_tokens_ - columns));
-    session_.run(prefill_program_);
-    done += columns;
+    PLIMSOLL_TRY(feed_chunk(sequences, std::min(done, cache_tokens_ - chunk_columns_)));
+    PLIMSOLL_TRY(session_.run(prefill_program_));
+    done += chunk_columns_;
   }
-  return Ok{};
+  return session_.synchronize();
 }
 
 /// Rows that have finished stay at their last token, and write the same once more.
-void Generator::feed_last(std::span<const Sequence> sequences) {
-  std::fill_n(next_.as<int32_t>(), next_.num_elements(), 0);
-  std::fill_n(start_.as<int32_t>(), start_.num_elements(), 0);
+Status Generator::feed_last(std::span<const Sequence> sequences) {
+  PLIMSOLL_TRY(session_.begin(next_));
+  const std::span<int32_t> next = session_.of<int32_t>(next_, 0), start = session_.of<int32_t>(next_, 1);
+  std::ranges::fill(next, 0);
+  std::ranges::fill(start, 0);
   for (size_t row = 0; row < sequences.size(); ++row) {
     const Sequence& s = sequences[row];
     const size_t last = s.ids.size() - (s.finish == Finish::kNone ? 1 : 2);
-    next_.as<int32_t>()[row] = s.ids[last];
-    start_.as<int32_t>()[row] = static_cast<int32_t>(last);
+    next[row] = s.ids[last];
+    start[row] = static_cast<int32_t>(last);
   }
+  return session_.commit(next_);
 }
 
 Status Generator::take_token(Sequence& s, size_t row, const OnToken& on_token) {
-  const auto vocab = static_cast<size_t>(logits_.shape().dim(-1));
-  const std::span<float> logits(logits_.as<float>() + row * vocab, vocab);
+  const size_t vocab = logits_.size() / static_cast<size_t>(rows_);
+  const std::span<float> logits = std::span(logits_).subspan(row * vocab, vocab);
   if (!seen_.empty()) seen_[row].penalise(logits, options_.sampling.repetition_penalty);
   PLIMSOLL_ASSIGN(const int32_t id, sampler_.next(logits, s.index, static_cast<uint32_t>(s.ids.size())));
   s.ids.push_back(id);
@@ -113,6 +120,7 @@ Status Generator::take_token(Sequence& s, size_t row, const OnToken& on_token) {
 }
 
 Status Generator::take(std::span<Sequence> sequences, const OnToken& on_token) {
+  PLIMSOLL_TRY(session_.read(planner::kNextLogitsState, std::as_writable_bytes(std::span(logits_))));
   for (size_t row = 0; row < sequences.size(); ++row)
     if (sequences[row].finish == Finish::kNone) PLIMSOLL_TRY(take_token(sequences[row], row, on_token));
   return Ok{};
@@ -120,7 +128,7 @@ Status Generator::take(std::span<Sequence> sequences, const OnToken& on_token) {
 
 Status Generator::run(std::span<Sequence> sequences, const OnToken& on_token,
                       const std::function<bool()>& stop) {
-  PLIMSOLL_CHECK(static_cast<int64_t>(sequences.size()) <= next_.shape().dim(0));
+  PLIMSOLL_CHECK(static_cast<int64_t>(sequences.size()) <= rows_);
   double start = now_seconds();
   for (size_t row = 0; row < sequences.size(); ++row) {
     const Sequence& s = sequences[row];
@@ -139,8 +147,8 @@ Status Generator::run(std::span<Sequence> sequences, const OnToken& on_token,
   start = now_seconds();
   int64_t virtual_first = 0, large_first = 0;
   while (unfinished() && !stop()) {
-    feed_last(sequences);
-    session_.run(decode_program_);
+    PLIMSOLL_TRY(feed_last(sequences));
+    PLIMSOLL_TRY(session_.run(decode_program_));
     PLIMSOLL_TRY(take(sequences, on_token));
     if (virtual_first != 0) continue;
     virtual_first = virtual_bytes();

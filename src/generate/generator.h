@@ -78,8 +78,8 @@ class Generator {
 
  private:
   Status prefill(std::span<const Sequence> sequences, const std::function<bool()>& stop);
-  void feed_chunk(std::span<const Sequence> sequences, int64_t start);
-  void feed_last(std::span<const Sequence> sequences);
+  Status feed_chunk(std::span<const Sequence> sequences, int64_t start);
+  Status feed_last(std::span<const Sequence> sequences);
   Status take(std::span<Sequence> sequences, const OnToken& on_token);
   Status take_token(Sequence& sequence, size_t row, const OnToken& on_token);
 
@@ -89,7 +89,9 @@ class Generator {
   std::vector<SeenTokens> seen_;  ///< by row, where there is a penalty
   int prefill_program_ = -1, decode_program_ = -1;
   int64_t cache_tokens_ = 0;
-  runtime::TensorRef chunk_, next_, start_, logits_;
+  int64_t rows_ = 0, chunk_columns_ = 0;
+  runtime::BlockId chunk_, next_;  ///< of tokens and positions
+  std::vector<float> logits_;      ///< rows × vocabulary
   GenerationRates rates_;
 };
 

@@ -4,11 +4,9 @@
 #include <malloc.h>
 
 #include <algorithm>
-#include <cstring>
 #include <filesystem>
 #include <map>
 
-#include "backends/cpu/cpu_backend.h"
 #include "base/process.h"
 #include "base/signals.h"
 #include "generate/generator.h"
@@ -20,8 +18,10 @@
 #include "planner/overhead.h"
 #include "planner/rates.h"
 #include "settings/settings.h"
+#include "train/initialise.h"
 #include "train/load_weights.h"
 #include "train/prepare.h"
+#include "train/run_device.h"
 
 namespace plimsoll::generate {
 namespace {
@@ -65,10 +65,10 @@ class Run {
     PLIMSOLL_TRY(open());
     malloc_trim(0);  // what parsing needed goes back before the session takes its memory
     held_bytes_ = heap_bytes() - heap_before;
-    cpu::CpuBackend backend(num_threads());
-    PLIMSOLL_TRY(plan(backend));
+    PLIMSOLL_TRY(plan(*train::make_target({}, num_threads())));
     if (!report_.fits) return does_not_fit();
-    PLIMSOLL_TRY(start(backend));
+    PLIMSOLL_ASSIGN(device_, train::make_device({}, num_threads()));
+    PLIMSOLL_TRY(start());
     return generate();
   }
 
@@ -115,12 +115,12 @@ class Run {
   }
 
   /// Where the batch is ours to choose, half of it is tried until the plan fits.
-  Status plan(const cpu::CpuBackend& backend) {
+  Status plan(const runtime::Target& target) {
     const double start = now_seconds();
-    PLIMSOLL_TRY(plan_batch(backend));
+    PLIMSOLL_TRY(plan_batch(target));
     while (!report_.fits && batch_ > 1 && !request_.batch_size) {
       batch_ /= 2;
-      PLIMSOLL_TRY(plan_batch(backend));
+      PLIMSOLL_TRY(plan_batch(target));
     }
     malloc_trim(0);
     report_.planning_seconds = now_seconds() - start;
@@ -128,18 +128,19 @@ class Run {
     return Ok{};
   }
 
-  Status plan_batch(const cpu::CpuBackend& backend) {
+  Status plan_batch(const runtime::Target& target) {
     planner::GenerationOptions options{.batch_size = batch_,
                                        .cache_tokens = cache_tokens(longest_, resolved_.max_new_tokens)};
     options.chunk_tokens = chunk_tokens(longest_, batch_, options.cache_tokens);
     options.pipeline.dump_dir = request_.dump_ir;
-    PLIMSOLL_ASSIGN(auto programs, planner::build_generation_programs(*model_, options, backend));
+    PLIMSOLL_ASSIGN(auto programs, planner::build_generation_programs(*model_, options, target));
     planner::PlanReport r;
     r.host_pageable_bytes = host_bytes(options.cache_tokens + 1);
     planner::describe_session(programs.session, r);
     for (const passes::Program& p : programs.session.programs)
       r.num_ops += static_cast<int64_t>(p.graph.order().size());
     r.overhead_bytes = planner::load_overhead().bytes(r.num_ops, num_threads());
+    planner::describe_pools(programs.session, r);
     r.budget_bytes = budget_bytes_;
     r.fits = r.process_peak_bytes() <= r.budget_bytes;
     r.flops = programs.decode_flops;
@@ -172,11 +173,9 @@ class Run {
                              report_.process_peak_bytes(), batch_ > 1 ? "a smaller --batch-size or " : "")};
   }
 
-  Status start(cpu::CpuBackend& backend) {
-    PLIMSOLL_ASSIGN(session_, runtime::Session::create(backend, std::move(session_plan_), {}));
-    for (const models::Constant& c : model_->constants())
-      if (session_->plan().find_state(c.name) != nullptr)
-        std::memcpy(session_->state(c.name).data, c.data.data(), c.data.size() * sizeof(float));
+  Status start() {
+    PLIMSOLL_ASSIGN(session_, runtime::Session::create(*device_, std::move(session_plan_), {}));
+    PLIMSOLL_TRY(train::write_constants(*model_, *session_));
     PLIMSOLL_TRY(train::load_weights(*model_, *weights_, *session_, num_threads()));
     session_->enable_timing(request_.timings);
     return Ok{};
@@ -247,6 +246,7 @@ class Run {
   std::optional<ModelWeights> weights_;
   passes::SessionPlan session_plan_;
   planner::PlanReport report_;
+  std::unique_ptr<runtime::Device> device_;
   std::unique_ptr<runtime::Session> session_;
   int64_t budget_bytes_ = 0, held_bytes_ = 0, longest_ = 0, batch_ = 1;
 };

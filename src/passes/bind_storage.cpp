@@ -75,6 +75,7 @@ class Binder {
       place_results(id);
     }
     graph_.set_order(order_);
+    PLIMSOLL_TRY(check_kernels());
     compute_lifetimes();
     bind_assigns();
     PLIMSOLL_TRY(check_consumed());
@@ -102,6 +103,10 @@ class Binder {
   void densify_operands(OpId id) {
     const Op op = graph_.op(id);
     if (op.def->name == "copy") return;
+    if (op.def->name == "copy_done") {  // what the copy reads, which may be a dense copy by now
+      graph_.op(id).inputs[1] = graph_.op(graph_.value(op.inputs[0]).producer).inputs[0];
+      return;
+    }
     for (size_t i = 0; i < op.inputs.size(); ++i) {
       const ValueId in = op.inputs[i];
       if (!in.valid() || is_dense(in)) continue;
@@ -158,6 +163,10 @@ class Binder {
   void place_views(const Op& op) {
     const Place source = place(op.inputs[0]);
     const auto& type = graph_.type(op.inputs[0]);
+    if (op.def->name == "copy_done") {
+      place(op.outputs[0]) = source;
+      return;
+    }
     if (op.def->name == "reshape") {
       const auto strides = reshaped_strides(type.shape, source.strides, graph_.type(op.outputs[0]).shape);
       PLIMSOLL_CHECK(strides.has_value());
@@ -170,6 +179,31 @@ class Binder {
       place(out) = {source.storage, source.offset_bytes + column * ir::bits(type.dtype) / 8, source.strides};
       column += graph_.type(out).shape.dim(-1);
     }
+  }
+
+  [[nodiscard]] static bool runs_kernel(const Op& op) {
+    return !op.def->is_view && !op.def->is_copy && op.def->name != "state" && op.def->name != "state_assign";
+  }
+
+  /// That each op has a kernel, and each kernel operands that it reaches.
+  Status check_kernels() const {
+    const auto refused = [](const Op& op, std::string what) {
+      return Error{ErrorCode::kInvalidArgument, fmt::format("{}: {}", op.def->name, what), op.layer,
+                   "this is a bug in a pass"};
+    };
+    for (const OpId id : order_) {
+      const Op& op = graph_.op(id);
+      if (!runs_kernel(op)) continue;
+      if (options_.supports && !options_.supports(op.def->name))
+        return refused(op, "the device has no kernel for it");
+      if (!options_.reaches) continue;
+      for (const auto* values : {&op.inputs, &op.outputs})
+        for (const ValueId v : *values)
+          if (v.valid() && !options_.reaches(graph_.value(v).space))
+            return refused(op, fmt::format("an operand lies in {}, which its kernel cannot reach",
+                                           name(graph_.value(v).space)));
+    }
+    return Ok{};
   }
 
   void touch(ValueId v, int32_t position, bool defines) {
@@ -210,8 +244,9 @@ class Binder {
       const Place& source = place(op.inputs[0]);
       if (source.storage == target) continue;
       const Storage& s = binding_.storages[static_cast<size_t>(source.storage)];
-      const bool whole = s.state < 0 && source.offset_bytes == 0 && is_dense(op.inputs[0]) &&
-                         s.bytes == binding_.storages[static_cast<size_t>(target)].bytes;
+      const Storage& state = binding_.storages[static_cast<size_t>(target)];
+      const bool whole = s.state < 0 && s.space == state.space && source.offset_bytes == 0 &&
+                         is_dense(op.inputs[0]) && s.bytes == state.bytes;
       if (!whole || moved.contains(source.storage) || last_read[static_cast<size_t>(target)] >= s.first) {
         binding_.copied_assigns.push_back(id);
         continue;
@@ -250,7 +285,7 @@ class Binder {
     if (!options_.workspace_bytes) return;
     for (size_t p = 0; p < order_.size(); ++p) {
       const Op& op = graph_.op(order_[p]);
-      if (op.def->is_view || op.def->name == "state" || op.def->name == "state_assign") continue;
+      if (!runs_kernel(op)) continue;
       const int64_t bytes = options_.workspace_bytes(ir::op_types(graph_, op));
       if (bytes == 0) continue;
       const auto position = static_cast<int32_t>(p);

@@ -18,7 +18,8 @@ namespace plimsoll::passes {
 enum class Category : uint8_t { kActivations, kGradients, kWorkspace };
 std::string_view name(Category category);
 
-/// Bytes with a lifetime. A state lives always; `first` and `last` are then meaningless.
+/// Bytes of one space with a lifetime: positions in the order of issue, where a copy's source and destination
+/// last until its copy_done. A state lives always; `first` and `last` are then meaningless.
 struct Storage {
   int state = -1;     ///< index into Graph::states(), or -1: a storage of the arena
   int64_t bytes = 0;  ///< logical, before alignment
@@ -51,11 +52,16 @@ struct BindOptions {
   std::function<bool(std::string_view op, size_t input)> accepts_strided;
   /// Scratch of an op's kernel.
   std::function<int64_t(const ir::OpTypes&)> workspace_bytes;
+  /// Whether there is a kernel; empty: for every op.
+  std::function<bool(std::string_view op)> supports;
+  /// Whether kernels read and write memory of that space; empty: all.
+  std::function<bool(ir::MemorySpace)> reaches;
 };
 
 /// Inserts `copy` ops where a kernel needs a dense operand, then binds. A state_assign whose value can be
-/// written into the state's storage from the start costs nothing. Errors: kInvalidArgument for a consumed
-/// operand that is read later.
+/// written into the state's storage, of its space, from the start costs nothing. Errors: kInvalidArgument for
+/// a consumed operand that is read later, an op without a kernel, an operand in memory that kernels do not
+/// reach.
 Result<Binding> bind_storage(ir::Graph& graph, const BindOptions& options, ir::OpLookup lookup);
 
 }  // namespace plimsoll::passes

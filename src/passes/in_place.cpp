@@ -21,6 +21,7 @@ bool fits(const ir::Graph& graph, const StorageGroups& s, const ir::Op& op, size
   const StorageGroup& to = s.of(out);
   if (to.owner != out || from.is_state || from.assigned || to.assigned || from.last_use != place)
     return false;
+  if (graph.value(in).space != graph.value(out).space) return false;
   if (!s.whole[static_cast<size_t>(in.index)] || graph.type(in).bytes() != graph.type(out).bytes())
     return false;
   return std::count_if(op.inputs.begin(), op.inputs.end(),

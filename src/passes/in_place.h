@@ -22,9 +22,10 @@ struct InPlaceReport {
 };
 
 /// Of each op's `in_place` aliases takes the first where the operand's storage is an arena value of the same
-/// size, covered by the operand as a whole, and has no later use. Not where the op reads that storage through
-/// another operand too, nor where the result or the operand becomes a state's value: that lies in the state's
-/// storage. The graph stays as it is: the aliases are for who binds storages, and hold for this order.
+/// space and size, covered by the operand as a whole, and has no later use. Not where the op reads that
+/// storage through another operand too, nor where the result or the operand becomes a state's value: that
+/// lies in the state's storage. The graph stays as it is: the aliases are for who binds storages, and hold
+/// for this order.
 Result<InPlaceReport> in_place(ir::Graph& graph, const InPlaceOptions& options = {});
 
 /// The same along any order of the graph's ops, whose groups are `groups`.

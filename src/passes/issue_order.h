@@ -2,6 +2,7 @@
 // that order queues among each other.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <vector>
 

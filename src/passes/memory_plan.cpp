@@ -21,8 +21,7 @@ std::vector<ir::ValueId> first_values(const ir::Graph& graph, const Binding& bin
 
 /// Fills in the fields of the plan that describe its peak.
 void describe_peak(const ir::Graph& graph, const Binding& binding, std::span<const memory::Buffer> buffers,
-                   std::span<const int32_t> storage_of, const memory::LiveProfile& profile,
-                   MemoryPlan& plan) {
+                   std::span<const int32_t> storage_of, const memory::LiveProfile& profile, PoolPlan& plan) {
   if (profile.peaks.empty()) return;
   plan.peak_position = static_cast<int32_t>(profile.peaks.front().lower);
   const ir::Op& op = graph.op(graph.order()[static_cast<size_t>(plan.peak_position)]);
@@ -46,26 +45,30 @@ void describe_peak(const ir::Graph& graph, const Binding& binding, std::span<con
 
 }  // namespace
 
-std::vector<memory::Buffer> arena_buffers(const Binding& binding, std::vector<int32_t>* storage_of) {
+std::vector<memory::Buffer> arena_buffers(const Binding& binding, ir::MemorySpace space,
+                                          std::vector<int32_t>* storage_of) {
   std::vector<memory::Buffer> buffers;
   for (size_t i = 0; i < binding.storages.size(); ++i) {
     const Storage& s = binding.storages[i];
-    if (s.state >= 0 || s.bytes == 0 || s.first < 0) continue;
+    if (s.space != space || s.state >= 0 || s.bytes == 0 || s.first < 0) continue;
     buffers.push_back({s.first, s.last + 1, round_up(s.bytes, kStorageAlignment), kStorageAlignment});
     if (storage_of != nullptr) storage_of->push_back(static_cast<int32_t>(i));
   }
   return buffers;
 }
 
-MemoryPlan plan_memory(const ir::Graph& graph, const Binding& binding, const MemoryPlanOptions& options) {
-  MemoryPlan plan;
-  plan.offsets.assign(binding.storages.size(), -1);
+namespace {
+
+PoolPlan plan_pool(const ir::Graph& graph, const Binding& binding, ir::MemorySpace space,
+                   const MemoryPlanOptions& options, std::vector<int64_t>& offsets) {
+  PoolPlan plan;
   std::vector<int32_t> storage_of;
-  const std::vector<memory::Buffer> buffers = arena_buffers(binding, &storage_of);
+  const std::vector<memory::Buffer> buffers = arena_buffers(binding, space, &storage_of);
+  if (buffers.empty() && space != ir::MemorySpace::kDevice) return plan;
   const memory::LiveProfile profile = memory::live_profile(buffers);
   if (options.separate) {
     for (size_t i = 0; i < buffers.size(); ++i) {
-      plan.offsets[static_cast<size_t>(storage_of[i])] = plan.arena_bytes;
+      offsets[static_cast<size_t>(storage_of[i])] = plan.arena_bytes;
       plan.arena_bytes += buffers[i].size;
     }
     plan.method = "separate";
@@ -77,7 +80,7 @@ MemoryPlan plan_memory(const ir::Graph& graph, const Binding& binding, const Mem
     const memory::Placement placement =
         memory::assign_offsets(buffers, {.max_nodes = options.max_nodes, .capacity = enough});
     for (size_t i = 0; i < buffers.size(); ++i)
-      plan.offsets[static_cast<size_t>(storage_of[i])] = placement.offsets[i];
+      offsets[static_cast<size_t>(storage_of[i])] = placement.offsets[i];
     plan.arena_bytes = placement.height;
     plan.lower_bound_bytes = placement.lower_bound;
     plan.optimal = placement.optimal;
@@ -86,6 +89,16 @@ MemoryPlan plan_memory(const ir::Graph& graph, const Binding& binding, const Mem
   // Memory comes in pages, so the arena ends with one: what is planned is what is resident.
   plan.arena_bytes = round_up(plan.arena_bytes, kPageBytes);
   describe_peak(graph, binding, buffers, storage_of, profile, plan);
+  return plan;
+}
+
+}  // namespace
+
+MemoryPlan plan_memory(const ir::Graph& graph, const Binding& binding, const MemoryPlanOptions& options) {
+  MemoryPlan plan;
+  plan.offsets.assign(binding.storages.size(), -1);
+  for (size_t s = 0; s < ir::kNumSpaces; ++s)
+    plan.pools[s] = plan_pool(graph, binding, static_cast<ir::MemorySpace>(s), options, plan.offsets);
   return plan;
 }
 

@@ -1,6 +1,7 @@
 // From a bound program to offsets in the arena, and what a person wants to know about the result.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <string>
 #include <vector>
@@ -33,9 +34,8 @@ struct AliveTensor {
   Category category = Category::kActivations;
 };
 
-/// Offsets by storage, -1 for states and empty storages. All bytes.
-struct MemoryPlan {
-  std::vector<int64_t> offsets;
+/// What a program needs of one space beside states. All bytes.
+struct PoolPlan {
   int64_t arena_bytes = 0;        ///< the top of the placement, in whole pages
   int64_t lower_bound_bytes = 0;  ///< no placement can be lower
   bool optimal = false;
@@ -54,12 +54,24 @@ struct MemoryPlan {
   }
 };
 
-/// Assigns offsets to the arena storages of `binding`; the result has passed the independent validator.
-/// Deterministic.
+/// Offsets by storage, each in its space's arena; -1 for states and empty storages.
+struct MemoryPlan {
+  std::vector<int64_t> offsets;
+  std::array<PoolPlan, ir::kNumSpaces> pools;
+
+  [[nodiscard]] const PoolPlan& pool(ir::MemorySpace space) const {
+    return pools[static_cast<size_t>(space)];
+  }
+  [[nodiscard]] const PoolPlan& device() const { return pool(ir::MemorySpace::kDevice); }
+};
+
+/// Assigns offsets to the arena storages of `binding`, space by space; the result has passed the independent
+/// validator. Deterministic.
 MemoryPlan plan_memory(const ir::Graph& graph, const Binding& binding, const MemoryPlanOptions& options = {});
 
-/// The lifetimes as the memory room takes them: one buffer an arena storage that has bytes, in order.
-/// `storage_of[i]` is the storage of buffer i.
-std::vector<memory::Buffer> arena_buffers(const Binding& binding, std::vector<int32_t>* storage_of);
+/// The lifetimes as the memory room takes them: one buffer an arena storage of that space that has bytes, in
+/// order. `storage_of[i]` is the storage of buffer i.
+std::vector<memory::Buffer> arena_buffers(const Binding& binding, ir::MemorySpace space,
+                                          std::vector<int32_t>* storage_of);
 
 }  // namespace plimsoll::passes

@@ -23,6 +23,11 @@ std::vector<Move> moves(const Graph& graph, const StorageGroups& s) {
   std::vector<Move> moves;
   for (size_t place = 0; place < graph.order().size(); ++place) {
     const ir::Op& op = graph.op(graph.order()[place]);
+    // Where copies begin and end is their pass's to say.
+    if (op.def->is_copy || op.def->name == "copy_done") {
+      moves.push_back(Move::kStay);
+      continue;
+    }
     int64_t made = 0;
     int64_t freed = 0;
     for (const ir::ValueId v : op.outputs)
@@ -111,7 +116,8 @@ std::vector<int64_t> workspaces(const Graph& graph, const ScheduleOptions& optio
   bytes.assign(graph.num_ops(), 0);
   for (const OpId id : graph.order()) {
     const ir::Op& op = graph.op(id);
-    if (op.def->is_view || op.def->name == "state" || op.def->name == "state_assign") continue;
+    if (op.def->is_view || op.def->is_copy || op.def->name == "state" || op.def->name == "state_assign")
+      continue;
     bytes[static_cast<size_t>(id.index)] = options.workspace_bytes(ir::op_types(graph, op));
   }
   return bytes;
@@ -121,7 +127,7 @@ std::vector<int64_t> workspaces(const Graph& graph, const ScheduleOptions& optio
 
 Result<ScheduleReport> schedule(Graph& graph, const ScheduleOptions& options) {
   const std::vector<int64_t> scratch = workspaces(graph, options);
-  const LiveBytesOptions live{options.keep, options.in_place, scratch};
+  const LiveBytesOptions live{.keep = options.keep, .in_place = options.in_place, .workspace_bytes = scratch};
   ScheduleReport report;
   report.peak_bytes_before = live_bytes(graph, graph.order(), live).peak_bytes;
   report.peak_bytes_after = report.peak_bytes_before;

@@ -5,6 +5,11 @@
 
 namespace plimsoll::passes {
 
+bool is_staged(const ir::StateDecl& decl) {
+  return decl.space == ir::MemorySpace::kDevice &&
+         (decl.state_class == ir::StateClass::kScalars || decl.state_class == ir::StateClass::kInput);
+}
+
 const SessionState* SessionPlan::find_state(std::string_view name) const {
   const auto it =
       std::find_if(states.begin(), states.end(), [&](const auto& s) { return s.decl.name == name; });
@@ -24,11 +29,33 @@ int64_t SessionPlan::class_bytes(ir::StateClass state_class) const {
   return total;
 }
 
-Result<SessionPlan> plan_session(std::vector<Program> programs) {
+namespace {
+
+int layout_rank(const ir::StateDecl& decl) {
+  if (!is_staged(decl)) return 2;
+  return decl.state_class == ir::StateClass::kScalars ? 0 : 1;
+}
+
+void lay_out(SessionPlan& session) {
+  std::stable_sort(session.states.begin(), session.states.end(),
+                   [](const auto& a, const auto& b) { return layout_rank(a.decl) < layout_rank(b.decl); });
+  for (SessionState& s : session.states) {
+    int64_t& end = session.pools[static_cast<size_t>(s.decl.space)].persistent;
+    const int64_t bytes = round_up(s.decl.type.bytes().count, kStorageAlignment);
+    s.offset = end;
+    end += bytes;
+    if (is_staged(s.decl)) session.staging_bytes += 2 * bytes;
+  }
+}
+
+}  // namespace
+
+Result<SessionPlan> plan_session(std::vector<Program> programs, const SessionPlanOptions& options) {
   SessionPlan session;
   std::map<std::string, size_t> index;
   for (const Program& program : programs) {
-    session.arena_bytes = std::max(session.arena_bytes, program.plan.arena_bytes);
+    for (size_t s = 0; s < ir::kNumSpaces; ++s)
+      session.pools[s].arena = std::max(session.pools[s].arena, program.plan.pools[s].arena_bytes);
     for (const ir::StateDecl& decl : program.graph.states()) {
       const auto [it, inserted] = index.emplace(decl.name, session.states.size());
       if (!inserted) {
@@ -36,11 +63,13 @@ Result<SessionPlan> plan_session(std::vector<Program> programs) {
         return Error{ErrorCode::kInvalidArgument, "two programs declare a state differently", decl.name,
                      "this is a bug"};
       }
-      session.states.push_back({decl, session.persistent_bytes});
-      session.persistent_bytes += round_up(decl.type.bytes().count, kStorageAlignment);
+      session.states.push_back({decl, 0});
     }
   }
-  session.persistent_bytes = round_up(session.persistent_bytes, kPageBytes);
+  lay_out(session);
+  for (PoolBytes& pool : session.pools) pool.persistent = round_up(pool.persistent, kPageBytes);
+  session.transfer_bytes = round_up(options.transfer_bytes, kStorageAlignment);
+  session.staging_bytes = round_up(session.staging_bytes + 4 * session.transfer_bytes, kPageBytes);
   session.programs = std::move(programs);
   return session;
 }

@@ -1,6 +1,7 @@
-// A session: persistent storages, and the programs that share them and one arena.
+// A session: persistent storages, and the programs that share them and, in each memory space, one arena.
 #pragma once
 
+#include <array>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -8,30 +9,52 @@
 #include "base/result.h"
 #include "ir/graph.h"
 #include "passes/bind_storage.h"
+#include "passes/issue_order.h"
 #include "passes/memory_plan.h"
 
 namespace plimsoll::passes {
 
-/// A program, bound and planned.
+/// A program, bound, planned and ordered.
 struct Program {
   ir::Graph graph;
   Binding binding;
   MemoryPlan plan;
+  IssueOrder issue;
 };
 
-/// A persistent storage and where it lies in the session's block.
+/// A persistent storage and where it lies in its space's block.
 struct SessionState {
   ir::StateDecl decl;
   int64_t offset = 0;
 };
 
-/// Everything a session holds. The persistent block is one allocation, the arena another, as large as the
-/// largest of the programs' arenas.
+/// Bytes of one space: the block of its states is one allocation, the arena another, as large as the largest
+/// of the programs' arenas.
+struct PoolBytes {
+  int64_t persistent = 0;
+  int64_t arena = 0;
+  [[nodiscard]] int64_t total() const { return persistent + arena; }
+};
+
+/// Whether the host writes the state each step, through staging memory of its own.
+bool is_staged(const ir::StateDecl& decl);
+
+/// Everything a session holds.
 struct SessionPlan {
   std::vector<SessionState> states;
   std::vector<Program> programs;
-  int64_t persistent_bytes = 0;
-  int64_t arena_bytes = 0;
+  std::array<PoolBytes, ir::kNumSpaces> pools;
+  /// Pinned host memory through which the host writes the states that it gives each step - inputs and
+  /// scalars, twice each, so that it may go on while the device reads - and through which anything else is
+  /// moved.
+  int64_t staging_bytes = 0;
+  int64_t transfer_bytes =
+      0;  ///< of one of its four buffers for what is moved: two, and two in the background
+
+  [[nodiscard]] const PoolBytes& pool(ir::MemorySpace space) const {
+    return pools[static_cast<size_t>(space)];
+  }
+  [[nodiscard]] const PoolBytes& device() const { return pool(ir::MemorySpace::kDevice); }
 
   [[nodiscard]] const SessionState* find_state(std::string_view name) const;
   /// Index of the program called `name`, or -1.
@@ -40,8 +63,15 @@ struct SessionPlan {
   [[nodiscard]] int64_t class_bytes(ir::StateClass state_class) const;
 };
 
-/// Lays out the states of `programs` in order of first appearance. The same name must be declared alike in
+struct SessionPlanOptions {
+  /// Bytes of a buffer through which states are moved that the host does not write each step; 0 where
+  /// the host reaches the device's memory.
+  int64_t transfer_bytes = 0;
+};
+
+/// Lays out the states of `programs` space by space: scalars, inputs, then the others, each in order of first
+/// appearance, so that what the host writes together lies together. The same name must be declared alike in
 /// all. Errors: kInvalidArgument where it is not.
-Result<SessionPlan> plan_session(std::vector<Program> programs);
+Result<SessionPlan> plan_session(std::vector<Program> programs, const SessionPlanOptions& options = {});
 
 }  // namespace plimsoll::passes

@@ -29,25 +29,36 @@ std::vector<ir::ValueId> gradient_values(const ir::Graph& graph) {
 }  // namespace
 
 passes::PipelineOptions program_options(passes::PipelineOptions options, const ir::Graph& graph,
-                                        const runtime::Backend& backend) {
-  options.workspace_bytes = [&backend](const ir::OpTypes& types) { return backend.workspace_bytes(types); };
+                                        const runtime::Target& target) {
+  options.workspace_bytes = [&target](const ir::OpTypes& types) { return target.workspace_bytes(types); };
   if (!options.dump_dir.empty()) options.dump_dir += "/" + graph.name;
   return options;
 }
 
 Result<passes::Program> finish_program(ir::Graph graph, passes::Pipeline& pipeline,
                                        const passes::MemoryPlanOptions& memory,
-                                       const runtime::Backend& backend) {
+                                       const runtime::Target& target) {
   PLIMSOLL_TRY(pipeline.backward(graph));
   PLIMSOLL_ASSIGN(passes::InPlaceReport in_place, pipeline.arrange(graph));
   passes::BindOptions bind;
   bind.in_place = std::move(in_place.aliases);
   bind.gradients = gradient_values(graph);
-  bind.accepts_strided = [&](std::string_view op, size_t i) { return backend.accepts_strided(op, i); };
-  bind.workspace_bytes = [&](const ir::OpTypes& types) { return backend.workspace_bytes(types); };
+  bind.accepts_strided = [&](std::string_view op, size_t i) { return target.accepts_strided(op, i); };
+  bind.workspace_bytes = [&](const ir::OpTypes& types) { return target.workspace_bytes(types); };
+  bind.supports = [&](std::string_view op) { return target.supports(op); };
+  bind.reaches = [&](ir::MemorySpace space) { return target.reaches(space); };
   PLIMSOLL_ASSIGN(passes::Binding binding, passes::bind_storage(graph, bind, ops::find_op));
   passes::MemoryPlan plan = passes::plan_memory(graph, binding, memory);
-  return passes::Program{std::move(graph), std::move(binding), std::move(plan)};
+  passes::IssueOrder issue = passes::issue_order(graph, binding, plan);
+  return passes::Program{std::move(graph), std::move(binding), std::move(plan), std::move(issue)};
+}
+
+Result<passes::SessionPlan> finish_session(std::vector<passes::Program> programs,
+                                           const runtime::Target& target) {
+  // Long enough that a copy's cost is its bytes, short enough that four of them do not show.
+  constexpr int64_t kTransferBytes = int64_t{1} << 20;
+  return passes::plan_session(std::move(programs),
+                              {.transfer_bytes = target.shares_host_memory() ? 0 : kTransferBytes});
 }
 
 }  // namespace plimsoll::planner

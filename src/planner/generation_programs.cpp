@@ -16,8 +16,8 @@ using ir::ValueId;
 class GenerationBuilder {
  public:
   GenerationBuilder(const models::Model& model, const GenerationOptions& options,
-                    const runtime::Backend& backend)
-      : model_(model), options_(options), backend_(backend) {}
+                    const runtime::Target& target)
+      : model_(model), options_(options), target_(target) {}
 
   Result<GenerationPrograms> run() {
     std::vector<passes::Program> programs;
@@ -27,7 +27,7 @@ class GenerationBuilder {
     }
     PLIMSOLL_ASSIGN(passes::Program decode, build(kDecodeProgram));
     programs.push_back(std::move(decode));
-    PLIMSOLL_ASSIGN(result_.session, passes::plan_session(std::move(programs)));
+    PLIMSOLL_ASSIGN(result_.session, finish_session(std::move(programs), target_));
     return std::move(result_);
   }
 
@@ -63,12 +63,12 @@ class GenerationBuilder {
     // The product of few rows has bits of its own, so that of the many does not stand in for it: a row's
     // logits must not depend on how many others there are.
     options.few_rows = decodes ? options_.batch_size : 0;
-    return program_options(std::move(options), graph, backend_);
+    return program_options(std::move(options), graph, target_);
   }
 
   Result<passes::Program> finish(Graph graph, passes::Pipeline& pipeline) {
     PLIMSOLL_ASSIGN(passes::Program program,
-                    finish_program(std::move(graph), pipeline, options_.memory, backend_));
+                    finish_program(std::move(graph), pipeline, options_.memory, target_));
     add_cost(program.graph);
     result_.timings.insert(result_.timings.end(), pipeline.timings().begin(), pipeline.timings().end());
     return program;
@@ -88,7 +88,7 @@ class GenerationBuilder {
 
   const models::Model& model_;
   const GenerationOptions& options_;
-  const runtime::Backend& backend_;
+  const runtime::Target& target_;
   GenerationPrograms result_;
 };
 
@@ -96,8 +96,8 @@ class GenerationBuilder {
 
 Result<GenerationPrograms> build_generation_programs(const models::Model& model,
                                                      const GenerationOptions& options,
-                                                     const runtime::Backend& backend) {
-  return GenerationBuilder(model, options, backend).run();
+                                                     const runtime::Target& target) {
+  return GenerationBuilder(model, options, target).run();
 }
 
 }  // namespace plimsoll::planner

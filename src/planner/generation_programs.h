@@ -17,7 +17,7 @@
 #include "passes/memory_plan.h"
 #include "passes/pipeline.h"
 #include "passes/session_plan.h"
-#include "runtime/backend.h"
+#include "runtime/target.h"
 
 namespace plimsoll::planner {
 
@@ -45,11 +45,11 @@ struct GenerationPrograms {
   std::vector<passes::PassTiming> timings;
 };
 
-/// Builds, optimises, binds and plans both. `backend` is asked for workspaces and strides alone.
+/// Builds, optimises, binds and plans both. `target` is asked for workspaces and strides alone.
 /// Determinism: a row's logits depend on that row alone, whatever batch, cache and chunk are.
 /// Errors: kInvalidArgument from shapes that do not fit.
 Result<GenerationPrograms> build_generation_programs(const models::Model& model,
                                                      const GenerationOptions& options,
-                                                     const runtime::Backend& backend);
+                                                     const runtime::Target& target);
 
 }  // namespace plimsoll::planner

@@ -34,11 +34,35 @@ std::string class_table(const PlanReport& r) {
   std::string out = "\nMemory by class\n";
   for (const auto& [label, bytes] : r.classes)
     if (bytes != 0) out += row(label, bytes);
-  out += row("host buffers", r.host_pinned_bytes + r.host_pageable_bytes);
+  if (r.host_pinned_bytes > 0) out += row("host staging", r.host_pinned_bytes);
+  out += row("host buffers", r.host_pageable_bytes);
   out += row("process (binary, libraries, stacks)", r.overhead_bytes);
   out += row("peak", r.process_peak_bytes());
   if (r.budget_bytes > 0) out += row("budget", r.budget_bytes);
   return out;
+}
+
+/// One line where all is the process's own.
+std::string pool_table(const PlanReport& r) {
+  std::string out = fmt::format("\nMemory by pool\n  {:<22}{:>18}{:>18}{:>14}{:>16}\n", "pool", "persistent",
+                                "arena", "other", "peak");
+  for (const PoolReport& p : r.pools)
+    if (p.peak_bytes() > 0)
+      out += fmt::format("  {:<22}{:>18}{:>18}{:>14}{:>16}\n", p.name, to_string(Bytes(p.persistent_bytes)),
+                         to_string(Bytes(p.arena_bytes)), to_string(Bytes(p.other_bytes)),
+                         to_string(Bytes(p.peak_bytes())));
+  return out;
+}
+
+Tree pools_event(const PlanReport& r) {
+  std::vector<Tree> pools;
+  for (const PoolReport& p : r.pools)
+    pools.push_back(Tree::map({{"pool", Tree::of(p.name)},
+                               {"persistent_bytes", Tree::of(p.persistent_bytes)},
+                               {"arena_bytes", Tree::of(p.arena_bytes)},
+                               {"other_bytes", Tree::of(p.other_bytes)},
+                               {"peak_bytes", Tree::of(p.peak_bytes())}}));
+  return Tree::list(std::move(pools));
 }
 
 std::string phase_table(const PlanReport& r) {
@@ -120,35 +144,40 @@ double PlanReport::padding_of_one_length() const {
 }
 
 void describe_session(const passes::SessionPlan& session, PlanReport& report) {
+  using ir::MemorySpace;
   using ir::StateClass;
-  report.persistent_bytes = session.persistent_bytes;
-  report.arena_bytes = session.arena_bytes;
+  report.persistent_bytes = session.device().persistent;
+  report.arena_bytes = session.device().arena;
+  report.host_pinned_bytes += session.pool(MemorySpace::kHostPinned).total() + session.staging_bytes;
+  report.host_pageable_bytes += session.pool(MemorySpace::kHostPageable).total();
+  report.disk_bytes += session.pool(MemorySpace::kDisk).total();
   const passes::Program* peak = nullptr;
   for (const passes::Program& p : session.programs) {
-    report.phases.push_back(
-        {p.graph.name, session.persistent_bytes, p.plan.arena_bytes, report.host_pageable_bytes});
-    if (peak == nullptr || p.plan.arena_bytes > peak->plan.arena_bytes) peak = &p;
+    report.phases.push_back({p.graph.name, session.device().persistent, p.plan.device().arena_bytes,
+                             report.host_pinned_bytes + report.host_pageable_bytes});
+    if (peak == nullptr || p.plan.device().arena_bytes > peak->plan.device().arena_bytes) peak = &p;
   }
   int64_t states = 0;
   for (const auto c : {StateClass::kParameter, StateClass::kMasterWeight, StateClass::kGradient,
                        StateClass::kOptimizerState, StateClass::kScaler, StateClass::kScalars,
                        StateClass::kInput, StateClass::kOutput, StateClass::kConstant, StateClass::kCache})
     states += session.class_bytes(c);
-  int64_t activations = 0, gradients = 0, workspace = 0, padding = session.persistent_bytes - states,
+  int64_t activations = 0, gradients = 0, workspace = 0, padding = session.device().persistent - states,
           fragmentation = 0;
   if (peak != nullptr) {
-    activations = peak->plan.category_bytes[static_cast<size_t>(passes::Category::kActivations)];
-    gradients = peak->plan.category_bytes[static_cast<size_t>(passes::Category::kGradients)];
-    workspace = peak->plan.category_bytes[static_cast<size_t>(passes::Category::kWorkspace)];
-    padding += peak->plan.padding_bytes;
-    fragmentation = peak->plan.fragmentation_bytes();
+    const passes::PoolPlan& plan = peak->plan.device();
+    activations = plan.category_bytes[static_cast<size_t>(passes::Category::kActivations)];
+    gradients = plan.category_bytes[static_cast<size_t>(passes::Category::kGradients)];
+    workspace = plan.category_bytes[static_cast<size_t>(passes::Category::kWorkspace)];
+    padding += plan.padding_bytes;
+    fragmentation = plan.fragmentation_bytes();
     report.peak_program = peak->graph.name;
-    report.peak_op = peak->plan.peak_op;
-    report.peak_layer = peak->plan.peak_layer;
-    report.alive = peak->plan.alive;
-    if (peak->plan.lower_bound_bytes > 0)
+    report.peak_op = plan.peak_op;
+    report.peak_layer = plan.peak_layer;
+    report.alive = plan.alive;
+    if (plan.lower_bound_bytes > 0)
       report.offset_lower_bound_ratio =
-          static_cast<double>(peak->plan.arena_bytes) / static_cast<double>(peak->plan.lower_bound_bytes);
+          static_cast<double>(plan.arena_bytes) / static_cast<double>(plan.lower_bound_bytes);
   }
   report.classes = {{"parameters", session.class_bytes(StateClass::kParameter)},
                     {"master_weights", session.class_bytes(StateClass::kMasterWeight)},
@@ -164,6 +193,19 @@ void describe_session(const passes::SessionPlan& session, PlanReport& report) {
                     {"kv_cache", session.class_bytes(StateClass::kCache)},
                     {"padding", padding},
                     {"fragmentation", fragmentation}};
+}
+
+void describe_pools(const passes::SessionPlan& session, PlanReport& report) {
+  report.pools.clear();
+  for (size_t s = 0; s < ir::kNumSpaces; ++s) {
+    const auto space = static_cast<ir::MemorySpace>(s);
+    const passes::PoolBytes& pool = session.pools[s];
+    PoolReport line{std::string(ir::name(space)), pool.persistent, pool.arena, 0};
+    if (space == ir::MemorySpace::kHostPinned) line.other_bytes = session.staging_bytes;
+    if (space == ir::MemorySpace::kHostPageable)
+      line.other_bytes = report.host_pageable_bytes - pool.total() + report.overhead_bytes;
+    report.pools.push_back(std::move(line));
+  }
 }
 
 Tree plan_event(const PlanReport& r) {
@@ -187,12 +229,14 @@ Tree plan_event(const PlanReport& r) {
       {"model", Tree::map({{"name", Tree::of(r.model)}, {"parameters", i(r.num_parameters)}})},
       {"device", Tree::map({{"persistent_bytes", i(r.persistent_bytes)},
                             {"arena_bytes", i(r.arena_bytes)},
-                            {"overhead_bytes", i(r.overhead_bytes)},
+                            {"overhead_bytes", i(r.device_is_process ? r.overhead_bytes : 0)},
                             {"peak_bytes", i(r.device_peak_bytes())},
                             {"budget_bytes", i(r.budget_bytes)}})},
       {"host", Tree::map({{"pinned_bytes", i(r.host_pinned_bytes)},
                           {"pageable_bytes", i(r.host_pageable_bytes)},
-                          {"peak_bytes", i(r.host_pinned_bytes + r.host_pageable_bytes)}})},
+                          {"process_overhead_bytes", i(r.device_is_process ? 0 : r.overhead_bytes)},
+                          {"peak_bytes", i(r.host_peak_bytes())}})},
+      {"pools", pools_event(r)},
       {"process_peak_bytes", i(r.process_peak_bytes())},
       {"classes", Tree::map(std::move(classes))},
       {"phases", Tree::list(std::move(phases))},
@@ -222,7 +266,7 @@ std::string plan_table(const PlanReport& r) {
   std::string out = fmt::format(
       "Plan for {}: {} parameters, {} x {} sequences a step, {} tokens, {} threads\n", r.model,
       grouped(r.num_parameters), r.micro_batch_size, r.grad_accum_steps, grouped(r.tokens), r.threads);
-  out += state_line(r) + class_table(r) + phase_table(r) + bucket_lines(r) + peak_table(r);
+  out += state_line(r) + class_table(r) + pool_table(r) + phase_table(r) + bucket_lines(r) + peak_table(r);
   out += fmt::format(
       "\nA step{}: {} of the model{}, about {:.3g} s ({} rates)\n",
       r.buckets.size() > 1 ? " of the longest" : "", scaled(r.flops, "FLOP"),

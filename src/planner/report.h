@@ -19,14 +19,27 @@ struct PhaseBytes {
   int64_t host_bytes = 0;
 };
 
+/// A line of the table by pool: a memory space, and what is at most taken of it.
+struct PoolReport {
+  std::string name;  ///< "device", "host_pinned", …
+  int64_t persistent_bytes = 0;
+  int64_t arena_bytes = 0;
+  int64_t other_bytes = 0;  ///< staging, buffers, the process's own
+  [[nodiscard]] int64_t peak_bytes() const { return persistent_bytes + arena_bytes + other_bytes; }
+};
+
 struct PlanReport {
   bool fits = true;
   // Device: on the CPU the process's own memory.
   int64_t persistent_bytes = 0;
   int64_t arena_bytes = 0;
+  /// Of the process: binary, libraries, stacks. On the CPU a part of the device's peak, else of the host's.
   int64_t overhead_bytes = 0;
-  int64_t host_pinned_bytes = 0;
-  int64_t host_pageable_bytes = 0;
+  bool device_is_process = true;
+  int64_t host_pinned_bytes = 0;    ///< states and arena there, staging
+  int64_t host_pageable_bytes = 0;  ///< states and arena there, buffers
+  int64_t disk_bytes = 0;
+  std::vector<PoolReport> pools;
   int64_t budget_bytes = 0;
   std::vector<std::pair<std::string, int64_t>> classes;  ///< add up to persistent + arena
   std::vector<PhaseBytes> phases;
@@ -54,10 +67,13 @@ struct PlanReport {
   /// Share of positions that are padding, with the buckets or with one length.
   [[nodiscard]] double padding() const;
   [[nodiscard]] double padding_of_one_length() const;
-  [[nodiscard]] int64_t device_peak_bytes() const { return persistent_bytes + arena_bytes + overhead_bytes; }
-  [[nodiscard]] int64_t process_peak_bytes() const {
-    return device_peak_bytes() + host_pinned_bytes + host_pageable_bytes;
+  [[nodiscard]] int64_t device_peak_bytes() const {
+    return persistent_bytes + arena_bytes + (device_is_process ? overhead_bytes : 0);
   }
+  [[nodiscard]] int64_t host_peak_bytes() const {
+    return host_pinned_bytes + host_pageable_bytes + (device_is_process ? 0 : overhead_bytes);
+  }
+  [[nodiscard]] int64_t process_peak_bytes() const { return device_peak_bytes() + host_peak_bytes(); }
 };
 
 /// The `plan` event of `--json`.
@@ -65,7 +81,9 @@ Tree plan_event(const PlanReport& report);
 /// The tables for people, lines of at most 100 columns.
 std::string plan_table(const PlanReport& report);
 
-/// Fills classes, peak and arena fields from the session.
+/// Fills classes, peak and arena fields from the session, and adds what it takes of host memory and disk.
 void describe_session(const passes::SessionPlan& session, PlanReport& report);
+/// Fills the pools, from what all else has been filled with.
+void describe_pools(const passes::SessionPlan& session, PlanReport& report);
 
 }  // namespace plimsoll::planner

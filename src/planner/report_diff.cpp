@@ -56,7 +56,7 @@ std::vector<Row> figures(const PlanDiff& d) {
   add("peaks", "arena", [](R r) { return r.arena_bytes; });
   add("peaks", "overhead", [](R r) { return r.overhead_bytes; });
   add("peaks", "device peak", [](R r) { return r.device_peak_bytes(); });
-  add("peaks", "host peak", [](R r) { return r.host_pinned_bytes + r.host_pageable_bytes; });
+  add("peaks", "host peak", [](R r) { return r.host_peak_bytes(); });
   add("peaks", "process peak", [](R r) { return r.process_peak_bytes(); });
   add("peaks", "budget", [](R r) { return r.budget_bytes; });
   pair_up(

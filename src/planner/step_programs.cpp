@@ -29,8 +29,8 @@ ir::StateDecl random_state() { return {std::string(kRandomState), {DType::kI32, 
 
 class ProgramBuilder {
  public:
-  ProgramBuilder(const models::Model& model, const StepOptions& options, const runtime::Backend& backend)
-      : model_(model), options_(options), backend_(backend), length_(options.sequence_length) {
+  ProgramBuilder(const models::Model& model, const StepOptions& options, const runtime::Target& target)
+      : model_(model), options_(options), target_(target), length_(options.sequence_length) {
     PLIMSOLL_CHECK(options.buckets.empty() || options.buckets.back() == options.sequence_length,
                    "the last bucket is the sequence");
   }
@@ -57,7 +57,7 @@ class ProgramBuilder {
     }
     if (options_.logits) PLIMSOLL_TRY(add(logits()));
     PLIMSOLL_TRY(add(init()));
-    PLIMSOLL_ASSIGN(result_.session, passes::plan_session(std::move(programs)));
+    PLIMSOLL_ASSIGN(result_.session, finish_session(std::move(programs), target_));
     return std::move(result_);
   }
 
@@ -67,7 +67,7 @@ class ProgramBuilder {
     passes::PipelineOptions options = options_.pipeline;
     options.grad = grad;
     options.chunk_tokens = chunk_tokens();
-    return program_options(std::move(options), graph, backend_);
+    return program_options(std::move(options), graph, target_);
   }
   /// Whole granules, at least one, at most the micro-batch.
   [[nodiscard]] int64_t chunk_tokens() const {
@@ -246,7 +246,7 @@ class ProgramBuilder {
 
   Result<passes::Program> finish(Graph graph, passes::Pipeline& pipeline) {
     PLIMSOLL_ASSIGN(passes::Program program,
-                    finish_program(std::move(graph), pipeline, options_.memory, backend_));
+                    finish_program(std::move(graph), pipeline, options_.memory, target_));
     note_precision(program.graph, pipeline.precision());
     add_cost(program.graph);
     result_.timings.insert(result_.timings.end(), pipeline.timings().begin(), pipeline.timings().end());
@@ -302,7 +302,7 @@ class ProgramBuilder {
 
   const models::Model& model_;
   const StepOptions& options_;
-  const runtime::Backend& backend_;
+  const runtime::Target& target_;
   int64_t length_;  ///< of the program at hand; behind the buckets' the longest
   bool first_finished_ = false;
   TrainingPrograms result_;
@@ -315,8 +315,8 @@ std::string name_at(std::string_view name, int64_t length, std::span<const int64
 }
 
 Result<TrainingPrograms> build_training_programs(const models::Model& model, const StepOptions& options,
-                                                 const runtime::Backend& backend) {
-  return ProgramBuilder(model, options, backend).run();
+                                                 const runtime::Target& target) {
+  return ProgramBuilder(model, options, target).run();
 }
 
 }  // namespace plimsoll::planner

@@ -29,7 +29,7 @@
 #include "passes/pipeline.h"
 #include "passes/session_plan.h"
 #include "planner/precision_report.h"
-#include "runtime/backend.h"
+#include "runtime/target.h"
 
 namespace plimsoll::planner {
 
@@ -95,9 +95,9 @@ struct TrainingPrograms {
   std::vector<std::string> overridable;  ///< with overrides: names that they could match, see autocast.h
 };
 
-/// Builds, optimises, binds and plans every program. `backend` is asked for workspaces and strides alone.
+/// Builds, optimises, binds and plans every program. `target` is asked for workspaces and strides alone.
 /// Errors: kInvalidArgument from shapes that do not fit.
 Result<TrainingPrograms> build_training_programs(const models::Model& model, const StepOptions& options,
-                                                 const runtime::Backend& backend);
+                                                 const runtime::Target& target);
 
 }  // namespace plimsoll::planner

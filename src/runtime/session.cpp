@@ -1,182 +1,224 @@
 #include "runtime/session.h"
 
 #include <algorithm>
-#include <chrono>
-#include <cstring>
 
 #include "base/check.h"
 
 namespace plimsoll::runtime {
-
-// A program with addresses: the operands of all instructions lie in one array, instructions point into it.
-struct Session::Executable {
-  struct Instruction {
-    KernelCall call;
-    ir::Queue queue = ir::Queue::kCompute;
-    bool is_copy = false;  // a state_assign that moves bytes: inputs[0] -> outputs[0]
-    int32_t position = 0;
-  };
-  struct Range {
-    std::byte* data = nullptr;
-    int64_t bytes = 0;
-  };
-  std::vector<TensorRef> operands;
-  std::vector<Instruction> instructions;
-  std::vector<double> seconds;
-  size_t first_update = 0;  // where the update gate stands
-  // For poison, by position in the order.
-  std::vector<std::vector<Range>> born;
-  std::vector<std::vector<Range>> dead;
-};
-
 namespace {
 
-/// A signalling NaN of f32, repeated; as an i32 it is no token either.
 constexpr uint32_t kPoison = 0x7fa5a5a5;
 
-void fill_poison(std::byte* data, int64_t bytes) {
-  for (int64_t i = 0; i + 4 <= bytes; i += 4) std::memcpy(data + i, &kPoison, 4);
+/// Which a program may read before it has written them.
+bool starts_at_zero(ir::StateClass c) {
+  return c == ir::StateClass::kOptimizerState || c == ir::StateClass::kCache || c == ir::StateClass::kOutput;
 }
+
+int64_t bytes_of(const passes::SessionState& s) { return s.decl.type.bytes().count; }
 
 }  // namespace
 
-Session::Session(Backend& backend, passes::SessionPlan plan, const SessionOptions& options)
-    : backend_(backend), plan_(std::move(plan)), options_(options) {}
-Session::~Session() = default;
+// Parts of the staged states that lie side by side are one copy.
+struct Session::Block {
+  struct Run {
+    int64_t begin = 0, end = 0;  // in the device's block of states
+  };
+  std::vector<const passes::SessionState*> states;
+  std::vector<Run> runs;
+};
 
-Result<std::unique_ptr<Session>> Session::create(Backend& backend, passes::SessionPlan plan,
+Session::Session(Device& device, passes::SessionPlan plan) : device_(device), plan_(std::move(plan)) {}
+
+Session::~Session() {
+  for (size_t q = 0; q < ir::kNumQueues; ++q) (void)device_.synchronize(static_cast<ir::Queue>(q));
+}
+
+Result<std::unique_ptr<Session>> Session::create(Device& device, passes::SessionPlan plan,
                                                  const SessionOptions& options) {
-  std::unique_ptr<Session> session(new Session(backend, std::move(plan), options));
-  PLIMSOLL_ASSIGN(session->persistent_,
-                  backend.allocate(ir::MemorySpace::kDevice, Bytes(session->plan_.persistent_bytes)));
-  PLIMSOLL_ASSIGN(session->arena_,
-                  backend.allocate(ir::MemorySpace::kDevice, Bytes(session->plan_.arena_bytes)));
-  if (options.poison) fill_poison(session->arena_->bytes().data(), session->plan_.arena_bytes);
-  for (size_t p = 0; p < session->plan_.programs.size(); ++p) session->bind(p);
+  std::unique_ptr<Session> session(new Session(device, std::move(plan)));
+  PLIMSOLL_TRY(session->take_memory(options));
+  PLIMSOLL_TRY(session->fill_states(options.poison));
+  for (size_t p = 0; p < session->plan_.programs.size(); ++p) {
+    PLIMSOLL_ASSIGN(auto executable,
+                    Executable::create(device, session->plan_, p, session->memory_, options.poison));
+    session->executables_.push_back(std::move(executable));
+  }
+  PLIMSOLL_TRY(session->synchronize());
   return session;
 }
 
-void Session::bind(size_t index) {
-  const passes::Program& program = plan_.programs[index];
-  const ir::Graph& graph = program.graph;
-  auto executable = std::make_unique<Executable>();
-  std::byte* const arena = arena_->bytes().data();
-  const auto base = [&](int32_t storage) -> std::byte* {
-    const passes::Storage& s = program.binding.storages[static_cast<size_t>(storage)];
-    if (s.state < 0) return arena + program.plan.offsets[static_cast<size_t>(storage)];
-    return state(graph.states()[static_cast<size_t>(s.state)].name).data;
-  };
-  const auto ref = [&](ir::ValueId v) -> TensorRef {
-    if (!v.valid()) return {};
-    const passes::Place& place = program.binding.places[static_cast<size_t>(v.index)];
-    return {base(place.storage) + place.offset_bytes, graph.type(v), place.strides};
-  };
-  struct Pending {
-    size_t position, begin, inputs, outputs;
-    bool is_copy;
-  };
-  std::vector<Pending> pending;
-  for (size_t p = 0; p < graph.order().size(); ++p) {
-    const ir::Op& op = graph.op(graph.order()[p]);
-    const bool is_assign = op.def->name == "state_assign";
-    if (op.def->is_view || op.def->name == "state") continue;
-    const auto& copied = program.binding.copied_assigns;
-    if (is_assign && std::find(copied.begin(), copied.end(), graph.order()[p]) == copied.end()) continue;
-    pending.push_back(
-        {p, executable->operands.size(), op.inputs.size(), is_assign ? 1 : op.outputs.size(), is_assign});
-    for (const ir::ValueId v : op.inputs) executable->operands.push_back(ref(v));
-    for (const ir::ValueId v : op.outputs) executable->operands.push_back(ref(v));
-    if (is_assign) executable->operands.push_back(state(op.attrs.str("name")));
+Status Session::take_memory(const SessionOptions& options) {
+  for (size_t s = 0; s < ir::kNumSpaces; ++s) {
+    const auto space = static_cast<ir::MemorySpace>(s);
+    const passes::PoolBytes& pool = plan_.pools[s];
+    const bool is_device = space == ir::MemorySpace::kDevice;
+    const auto take = [&](int64_t bytes, std::unique_ptr<Memory>& memory) -> Status {
+      if (bytes == 0 && !is_device) return Ok{};
+      PLIMSOLL_ASSIGN(memory, device_.allocate(space, Bytes(bytes)));
+      return Ok{};
+    };
+    PLIMSOLL_TRY(take(pool.persistent, memory_.persistent[s]));
+    PLIMSOLL_TRY(take(pool.arena, memory_.arena[s]));
+    if (options.poison && pool.arena > 0)
+      PLIMSOLL_TRY(
+          device_.fill({memory_.arena[s].get(), 0}, Bytes(pool.arena), kPoison, ir::Queue::kCompute));
   }
-  for (const Pending& p : pending) {
-    const ir::Op& op = graph.op(graph.order()[p.position]);
-    const std::span<const TensorRef> all(executable->operands.data() + p.begin, p.inputs + p.outputs);
-    KernelCall call{&op, all.first(p.inputs), all.subspan(p.inputs), {}};
-    if (const int32_t w = program.binding.workspaces.empty() ? -1 : program.binding.workspaces[p.position];
-        w >= 0)
-      call.workspace = {base(w), static_cast<size_t>(program.binding.storages[static_cast<size_t>(w)].bytes)};
-    if (p.is_copy) PLIMSOLL_CHECK(all[0].is_dense(), "assignment of a strided view: " + op.layer);
-    executable->instructions.push_back({call, op.queue, p.is_copy, static_cast<int32_t>(p.position)});
-  }
-  executable->seconds.resize(executable->instructions.size());
-  executable->first_update = first_update(*executable);
-  if (options_.poison) {
-    executable->born.resize(graph.order().size());
-    executable->dead.resize(graph.order().size());
-    for (size_t s = 0; s < program.binding.storages.size(); ++s) {
-      const passes::Storage& storage = program.binding.storages[s];
-      if (program.plan.offsets[s] < 0) continue;
-      const Executable::Range range{arena + program.plan.offsets[s],
-                                    round_up(storage.bytes, passes::kStorageAlignment)};
-      executable->born[static_cast<size_t>(storage.first)].push_back(range);
-      executable->dead[static_cast<size_t>(storage.last)].push_back(range);
-    }
-  }
-  executables_.push_back(std::move(executable));
+  PLIMSOLL_ASSIGN(staging_, device_.allocate(ir::MemorySpace::kHostPinned, Bytes(plan_.staging_bytes)));
+  for (const passes::SessionState& s : plan_.states)
+    if (passes::is_staged(s.decl))
+      staged_bytes_ = std::max(staged_bytes_, round_up(s.offset + bytes_of(s), passes::kStorageAlignment));
+  for (EventId& event : taken_) event = device_.make_event();
+  transfer_ = std::make_unique<Transfer>(device_, ir::Queue::kCompute,
+                                         Location{staging_.get(), 2 * staged_bytes_}, plan_.transfer_bytes);
+  background_ = std::make_unique<Transfer>(
+      device_, ir::Queue::kCopyOut, Location{staging_.get(), 2 * staged_bytes_ + 2 * plan_.transfer_bytes},
+      plan_.transfer_bytes);
+  return Ok{};
 }
 
-size_t Session::first_update(const Executable& executable) const {
-  const std::byte* const base = persistent_->bytes().data();
-  const auto is_updated = [&](const TensorRef& output) {
-    const int64_t at = output.data - base;
-    if (at < 0 || at >= plan_.persistent_bytes) return false;  // of the arena
-    return std::any_of(plan_.states.begin(), plan_.states.end(), [&](const passes::SessionState& s) {
-      return ir::is_saved(s.decl.state_class) && at >= s.offset && at < s.offset + s.decl.type.bytes().count;
-    });
-  };
-  const auto first = std::find_if(
-      executable.instructions.begin(), executable.instructions.end(), [&](const auto& instruction) {
-        return std::any_of(instruction.call.outputs.begin(), instruction.call.outputs.end(), is_updated);
-      });
-  return static_cast<size_t>(first - executable.instructions.begin());
+Status Session::fill_states(bool poison) {
+  for (const passes::SessionState& s : plan_.states) {
+    const bool zero = starts_at_zero(s.decl.state_class);
+    if (!zero && !poison) continue;
+    PLIMSOLL_TRY(device_.fill({memory_.persistent[static_cast<size_t>(s.decl.space)].get(), s.offset},
+                              Bytes(bytes_of(s)), zero ? 0 : kPoison, ir::Queue::kCompute));
+  }
+  return Ok{};
 }
 
-void Session::run(int program) {
+Status Session::run(int program) {
   Executable& executable = *executables_[static_cast<size_t>(program)];
-  size_t poisoned = 0;
-  for (size_t i = 0; i < executable.instructions.size(); ++i) {
-    const auto& instruction = executable.instructions[i];
-    const auto start = timing_ ? std::chrono::steady_clock::now() : std::chrono::steady_clock::time_point{};
-    if (i == executable.first_update && update_gate_) update_gate_();
-    if (options_.poison) poison_before(executable, static_cast<size_t>(instruction.position));
-    if (instruction.is_copy)
-      backend_.copy(instruction.call.outputs[0].data, instruction.call.inputs[0].data,
-                    instruction.call.inputs[0].type.bytes(), instruction.queue);
-    else
-      backend_.launch(instruction.call, instruction.queue);
-    if (options_.poison)
-      // Positions without an instruction (views, reads) end lifetimes too.
-      for (const size_t end = i + 1 < executable.instructions.size()
-                                  ? static_cast<size_t>(executable.instructions[i + 1].position)
-                                  : executable.dead.size();
-           poisoned < end; ++poisoned)
-        poison_after(executable, poisoned);
-    if (timing_)
-      executable.seconds[i] = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+  if (timing_) return executable.run_timed();
+  PLIMSOLL_TRY(executable.run_to_update());
+  if (!executable.updates()) return Ok{};
+  if (update_gate_) update_gate_();
+  return executable.run_update();
+}
+
+Status Session::synchronize() { return device_.synchronize(ir::Queue::kCompute); }
+
+const ir::TensorType& Session::type(std::string_view state) const {
+  const passes::SessionState* s = plan_.find_state(state);
+  PLIMSOLL_CHECK(s != nullptr, std::string(state));
+  return s->decl.type;
+}
+
+Location Session::place(std::string_view state) const {
+  const passes::SessionState* s = plan_.find_state(state);
+  PLIMSOLL_CHECK(s != nullptr, std::string(state));
+  return {memory_.persistent[static_cast<size_t>(s->decl.space)].get(), s->offset};
+}
+
+// ---- blocks
+
+BlockId Session::make_block(const std::vector<std::string_view>& states) {
+  Block block;
+  for (const std::string_view name : states) {
+    const passes::SessionState* s = plan_.find_state(name);
+    PLIMSOLL_CHECK(s != nullptr && passes::is_staged(s->decl),
+                   "not a state of a block: " + std::string(name));
+    block.states.push_back(s);
+    block.runs.push_back({s->offset, s->offset + bytes_of(*s)});
   }
-  backend_.synchronize(ir::Queue::kCompute);
+  std::sort(block.runs.begin(), block.runs.end(),
+            [](const auto& a, const auto& b) { return a.begin < b.begin; });
+  std::vector<Block::Run> joined;
+  for (const Block::Run& run : block.runs)
+    if (!joined.empty() && run.begin <= round_up(joined.back().end, passes::kStorageAlignment))
+      joined.back().end = run.end;
+    else
+      joined.push_back(run);
+  block.runs = std::move(joined);
+  blocks_.push_back(std::move(block));
+  return {static_cast<int32_t>(blocks_.size()) - 1};
 }
 
-void Session::poison_before(const Executable& executable, size_t position) {
-  for (const auto& range : executable.born[position]) fill_poison(range.data, range.bytes);
+Status Session::begin(BlockId block) {
+  PLIMSOLL_CHECK(begun_.index < 0, "a block is begun before the last one is committed");
+  begun_ = block;
+  slot_ = 1 - slot_;
+  return device_.synchronize(taken_[slot_]);
 }
 
-void Session::poison_after(const Executable& executable, size_t position) {
-  for (const auto& range : executable.dead[position]) fill_poison(range.data, range.bytes);
+std::span<std::byte> Session::staged(BlockId id, size_t state) {
+  const Block& block = blocks_[static_cast<size_t>(id.index)];
+  const passes::SessionState& s = *block.states[state];
+  const int64_t at = static_cast<int64_t>(slot_) * staged_bytes_ + s.offset;
+  return staging_->host().subspan(static_cast<size_t>(at), static_cast<size_t>(bytes_of(s)));
 }
 
-TensorRef Session::state(std::string_view name) const {
-  const passes::SessionState* s = plan_.find_state(name);
-  PLIMSOLL_CHECK(s != nullptr, std::string(name));
-  return {persistent_->bytes().data() + s->offset, s->decl.type, ir::dense_strides(s->decl.type.shape)};
+Status Session::commit(BlockId id) {
+  PLIMSOLL_CHECK(begun_.index == id.index, "a block is committed that was not begun");
+  begun_ = {};
+  const Block& block = blocks_[static_cast<size_t>(id.index)];
+  const Memory* device = memory_.persistent[static_cast<size_t>(ir::MemorySpace::kDevice)].get();
+  for (const Block::Run& run : block.runs)
+    PLIMSOLL_TRY(device_.copy({device, run.begin},
+                              {staging_.get(), static_cast<int64_t>(slot_) * staged_bytes_ + run.begin},
+                              Bytes(run.end - run.begin), ir::Queue::kCompute));
+  return device_.record(taken_[slot_], ir::Queue::kCompute);
 }
 
-std::vector<std::pair<const ir::Op*, double>> Session::timed_ops(int program) const {
-  const Executable& executable = *executables_[static_cast<size_t>(program)];
-  std::vector<std::pair<const ir::Op*, double>> result;
-  for (size_t i = 0; i < executable.instructions.size(); ++i)
-    result.emplace_back(executable.instructions[i].call.op, executable.seconds[i]);
-  return result;
+// ---- anything else
+
+std::unique_lock<std::mutex> Session::lock_transfer(const Location& at) const {
+  return at.memory->host().empty() ? std::unique_lock(transfer_mutex_) : std::unique_lock<std::mutex>();
+}
+
+Status Session::read_pieces(std::string_view state, int64_t offset, int64_t bytes,
+                            const TakePiece& take) const {
+  const Location at = place(state);
+  const auto lock = lock_transfer(at);
+  return transfer_->read({at.memory, at.offset + offset}, bytes, take);
+}
+
+Status Session::write_pieces(std::string_view state, int64_t offset, int64_t bytes, const FillPiece& fill) {
+  const Location at = place(state);
+  const auto lock = lock_transfer(at);
+  return transfer_->write({at.memory, at.offset + offset}, bytes, fill);
+}
+
+Status Session::write(std::string_view state, std::span<const std::byte> bytes, int64_t offset) {
+  PLIMSOLL_CHECK(offset + static_cast<int64_t>(bytes.size()) <= type(state).bytes().count,
+                 std::string(state));
+  return write_pieces(state, offset, static_cast<int64_t>(bytes.size()),
+                      [&](std::span<std::byte> piece, int64_t at) -> Status {
+                        std::memcpy(piece.data(), bytes.data() + at, piece.size());
+                        return Ok{};
+                      });
+}
+
+Status Session::read(std::string_view state, std::span<std::byte> bytes, int64_t offset) const {
+  PLIMSOLL_CHECK(offset + static_cast<int64_t>(bytes.size()) <= type(state).bytes().count,
+                 std::string(state));
+  return read_pieces(state, offset, static_cast<int64_t>(bytes.size()),
+                     [&](std::span<const std::byte> piece, int64_t at) -> Status {
+                       std::memcpy(bytes.data() + at, piece.data(), piece.size());
+                       return Ok{};
+                     });
+}
+
+Status Session::fill(std::string_view state, uint32_t pattern) {
+  return device_.fill(place(state), type(state).bytes(), pattern, ir::Queue::kCompute);
+}
+
+const std::vector<std::pair<const ir::Op*, double>>& Session::timed_ops(int program) const {
+  return executables_[static_cast<size_t>(program)]->timed_ops();
+}
+
+// ---- beside programs
+
+BackgroundReader::BackgroundReader(Session& session)
+    : session_(session), marked_(session.device_.make_event()) {}
+
+Status BackgroundReader::mark() {
+  PLIMSOLL_TRY(session_.device_.record(marked_, ir::Queue::kCompute));
+  return session_.device_.wait(ir::Queue::kCopyOut, marked_);
+}
+
+Status BackgroundReader::read(std::string_view state, int64_t offset, int64_t bytes, const TakePiece& take) {
+  const Location at = session_.place(state);
+  return session_.background_->read({at.memory, at.offset + offset}, bytes, take);
 }
 
 }  // namespace plimsoll::runtime

@@ -31,6 +31,8 @@ class Target {
   [[nodiscard]] virtual int64_t memory_bytes() const = 0;
   /// Threads that compute.
   [[nodiscard]] virtual int num_threads() const = 0;
+  /// What bits depend on: "avx2", "avx512_bf16", "amx", …
+  [[nodiscard]] virtual std::string_view instruction_set() const = 0;
   /// Whether products of that dtype run on matrix units, many times as fast as the rest.
   [[nodiscard]] virtual bool has_matrix_units(ir::DType dtype) const = 0;
 };

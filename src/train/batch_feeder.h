@@ -1,8 +1,8 @@
 // Brings sequences to where the programs read them.
 #pragma once
 
+#include <array>
 #include <cstddef>
-#include <optional>
 #include <span>
 #include <vector>
 
@@ -13,8 +13,8 @@
 
 namespace plimsoll::train {
 
-/// Tokens, targets and starts of documents of a micro-batch, written into the session's input states.
-/// Allocates nothing.
+/// Tokens, targets and starts of documents of a micro-batch, and what is drawn for it, written as one block:
+/// while the device computes the last ones, the next may be written. Allocates nothing once made.
 class BatchFeeder {
  public:
   /// `lengths`: the buckets, ascending, or the one length. The session outlives the feeder.
@@ -22,20 +22,40 @@ class BatchFeeder {
 
   /// Which of the lengths; it is one of them.
   [[nodiscard]] size_t bucket_of(int64_t length) const;
-  /// Rows [first, first + micro batch) of a loaded batch to the inputs of a bucket that holds them.
-  void copy(const LoadedBatch& batch, int64_t first, size_t bucket);
+  /// What the next inputs draw from: the seed, and the step.
+  void set_random(int64_t seed, int64_t step);
+  /// Rows [first, first + micro batch) of a loaded batch to the inputs of a bucket that holds them. Errors:
+  /// of the device.
+  Status copy(const LoadedBatch& batch, int64_t first, size_t bucket);
+  /// Tokens of no data, the same in each run: for benchmarks.
+  Status synthesise(uint64_t key, int64_t vocab_size, int64_t first, size_t bucket);
   /// The sequences at up to a micro-batch of positions that TrainingData::look_up gave, which the bucket
-  /// holds; the rows behind them are empty: all targets ignored. Errors: as TrainingData::read_at.
+  /// holds; the rows behind them are empty: all targets ignored. Errors: as TrainingData::read_at; of the
+  /// device.
   Result<SequenceCounts> read(const TrainingData& data, std::span<const int64_t> looked_up, size_t bucket,
                               std::span<std::byte> scratch);
 
  private:
   struct Inputs {
     int64_t length = 0;
-    runtime::TensorRef tokens, targets;
-    std::optional<runtime::TensorRef> doc_start;
+    int64_t rows = 0;
+    runtime::BlockId block;
+    bool documents = false, draws = false;
   };
+  /// A micro-batch's inputs in host memory.
+  struct Rows {
+    std::span<int32_t> tokens, targets, doc_start;
+    int64_t length = 0;
+    [[nodiscard]] std::span<int32_t> of(std::span<int32_t> all, int64_t row) const {
+      return all.empty() ? all : all.subspan(static_cast<size_t>(row * length), static_cast<size_t>(length));
+    }
+  };
+  Result<Rows> begin(size_t bucket, int64_t first);
+  Status commit(size_t bucket);
+
+  runtime::Session& session_;
   std::vector<Inputs> inputs_;  ///< by bucket
+  std::array<int32_t, 4> random_{};
 };
 
 }  // namespace plimsoll::train

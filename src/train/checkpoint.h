@@ -88,13 +88,15 @@ Status check_size(const ReadFile& content, const CheckpointFile& file);
 /// naming file and tensor; kIo.
 Status verify_checkpoint(const Checkpoint& checkpoint, int num_threads = 1);
 
-/// Where a tensor's bytes go, or nowhere: an empty span. Twice as many bytes as a tensor of 16-bit floats
-/// has: it goes there as f32.
-using TensorDestination = std::function<std::span<std::byte>(const CheckpointTensor&)>;
-/// Reads a file's tensors to where they belong, in parallel, and checks all checksums on the way; a tensor
-/// without a destination is checked alone. Errors: as verify_checkpoint; destinations are then undefined.
+/// Takes a piece of a tensor's bytes, `at` of which come before it. From several threads, a tensor's from
+/// one.
+using TakeTensorPiece =
+    std::function<Status(const CheckpointTensor&, int64_t at, std::span<const std::byte> piece)>;
+/// Reads a file's tensors piece by piece, in parallel, and checks all checksums on the way: a piece has not
+/// been checked when it is taken. Of a tensor that begins on an even byte pieces do too. Errors: as
+/// verify_checkpoint, or the first that `take` returns; what was taken is then worth nothing.
 Status read_checkpoint_tensors(const Checkpoint& checkpoint, const CheckpointFile& file,
-                               const TensorDestination& destination, int num_threads);
+                               const TakeTensorPiece& take, int num_threads);
 
 /// A `checkpoint-<step>` folder by its name alone.
 struct FoundCheckpoint {

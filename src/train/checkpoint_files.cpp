@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <filesystem>
 
-#include "runtime/session.h"
 #include "settings/settings.h"
 #include "settings/state_formats.h"
 
@@ -55,11 +54,12 @@ int64_t checkpoint_host_bytes(const models::Model& model, const passes::SessionP
 
 Result<std::unique_ptr<CheckpointFiles>> CheckpointFiles::create(const RunConfig& config,
                                                                  const Prepared& prepared,
-                                                                 const runtime::Session& session,
+                                                                 runtime::Session& session,
                                                                  CheckpointManifest manifest) {
-  std::unique_ptr<CheckpointFiles> files(new CheckpointFiles(std::move(manifest)));
-  PLIMSOLL_TRY(files->add_tensor_file("model.safetensors", parameter_tensors(*prepared.model, session)));
-  PLIMSOLL_TRY(files->add_tensor_file("optimizer.safetensors", optimizer_tensors(*prepared.model, session)));
+  std::unique_ptr<CheckpointFiles> files(new CheckpointFiles(std::move(manifest), session));
+  const passes::SessionPlan& plan = session.plan();
+  PLIMSOLL_TRY(files->add_tensor_file("model.safetensors", parameter_tensors(*prepared.model, plan)));
+  PLIMSOLL_TRY(files->add_tensor_file("optimizer.safetensors", optimizer_tensors(*prepared.model, plan)));
   PLIMSOLL_ASSIGN(const std::string folder, model_directory(config.model));
   files->add_small_files(config, prepared, folder);
   for (const SmallFile& small : files->small_files_) files->manifest_.files.push_back({small.name});
@@ -152,12 +152,17 @@ Status CheckpointFiles::write_tensor_file(const AtomicDirectory& directory, size
   PLIMSOLL_TRY(stream_->append(std::as_bytes(std::span(file.layout.header))));
   for (size_t t = 0; t < file.tensors.size(); ++t) {
     sum_.reset();
-    for (std::span<const std::byte> rest = file.tensors[t].bytes; !rest.empty();) {
-      const auto piece = rest.first(std::min(rest.size(), kPieceBytes));
-      sum_.add(piece);
-      PLIMSOLL_TRY(stream_->append(piece));
-      rest = rest.subspan(piece.size());
-    }
+    const runtime::StateRange& range = file.tensors[t].range;
+    const runtime::TakePiece append = [this](std::span<const std::byte> rest, int64_t) -> Status {
+      while (!rest.empty()) {
+        const auto piece = rest.first(std::min(rest.size(), kPieceBytes));
+        sum_.add(piece);
+        PLIMSOLL_TRY(stream_->append(piece));
+        rest = rest.subspan(piece.size());
+      }
+      return Ok{};
+    };
+    PLIMSOLL_TRY(reader_.read(range.state, range.offset, range.bytes, append));
     manifest_.files[index].tensors[t].checksum = sum_.value();
   }
   return stream_->flush();

@@ -11,6 +11,7 @@
 #include "io/atomic_directory.h"
 #include "io/checksum.h"
 #include "io/stream_writer.h"
+#include "runtime/session.h"
 #include "train/checkpoint.h"
 #include "train/tensor_files.h"
 
@@ -21,8 +22,11 @@ class CheckpointFiles {
   /// `manifest` holds what stays the same through the run; the session outlives this. Errors: kBadData where
   /// the model's folder has gone.
   static Result<std::unique_ptr<CheckpointFiles>> create(const RunConfig& config, const Prepared& prepared,
-                                                         const runtime::Session& session,
+                                                         runtime::Session& session,
                                                          CheckpointManifest manifest);
+  /// On the session's thread: what is written from here on is the state that programs queued so far leave.
+  /// Errors: of the device.
+  Status mark() { return reader_.mark(); }
 
   /// Of the next checkpoint: its counters are the caller's to set.
   [[nodiscard]] CheckpointManifest& manifest() { return manifest_; }
@@ -54,7 +58,8 @@ class CheckpointFiles {
     std::string name, text, source;
     int64_t bytes = 0;  ///< at the start
   };
-  explicit CheckpointFiles(CheckpointManifest manifest) : manifest_(std::move(manifest)) {}
+  CheckpointFiles(CheckpointManifest manifest, runtime::Session& session)
+      : manifest_(std::move(manifest)), reader_(session) {}
   Status add_tensor_file(const std::string& name, std::vector<StoredTensor> tensors);
   void add_small_files(const RunConfig& config, const Prepared& prepared, const std::string& model_directory);
   Status write_tensor_file(const AtomicDirectory& directory, size_t index, std::optional<OutputFile>& out);
@@ -71,6 +76,7 @@ class CheckpointFiles {
   std::vector<std::byte> buffer_;
   Checksum sum_;
   std::optional<StreamWriter> stream_;
+  runtime::BackgroundReader reader_;
 };
 
 /// Host memory that saving takes, for the plan: buffers, layouts, names.

@@ -5,16 +5,13 @@
 
 #include <algorithm>
 #include <cstdlib>
-#include <cstring>
 #include <memory>
-#include <optional>
 
 #include "base/check.h"
 #include "base/units.h"
 #include "io/checksum.h"
 #include "io/file.h"
 #include "io/parallel.h"
-#include "io/tensor_convert.h"
 #include "train/checkpoint.h"
 
 namespace plimsoll::train {
@@ -34,8 +31,8 @@ using Buffer = std::unique_ptr<std::byte, Free>;
 
 class TensorReader {
  public:
-  TensorReader(const CheckpointFile& file, const ReadFile& content, const TensorDestination& destination)
-      : file_(file), content_(content), destination_(destination) {
+  TensorReader(const CheckpointFile& file, const ReadFile& content, const TakeTensorPiece& take)
+      : file_(file), content_(content), take_(take) {
     for (size_t i = 0; i < file.tensors.size(); ++i) order_.push_back(i);
     std::stable_sort(order_.begin(), order_.end(),
                      [&](size_t a, size_t b) { return file.tensors[a].bytes > file.tensors[b].bytes; });
@@ -48,15 +45,12 @@ class TensorReader {
     std::vector<Buffer> buffers;
     buffers.reserve(static_cast<size_t>(num_threads));
     for (int t = 0; t < num_threads; ++t) buffers.push_back(make_buffer());
-    PLIMSOLL_TRY(sum(0, file_.header_bytes, {{}, {}}, file_.checksum, "its header", buffers.front().get()));
+    const auto nowhere = [](int64_t, std::span<const std::byte>) -> Status { return Ok{}; };
+    PLIMSOLL_TRY(sum(0, file_.header_bytes, nowhere, file_.checksum, "its header", buffers.front().get()));
     return in_parallel(order_.size(), num_threads, [&](size_t i, size_t thread) {
       const CheckpointTensor& t = file_.tensors[order_[i]];
-      const std::span<std::byte> to = destination_(t);
-      const bool is_widened = !to.empty() && static_cast<int64_t>(to.size()) == 2 * t.bytes;
-      const auto format = is_widened ? float_format(t.dtype) : std::nullopt;
-      PLIMSOLL_CHECK(!is_widened || (format && element_bytes(*format) == 2), t.name);
-      if (is_widened && t.offset % 2 != 0) return odd(t.name);
-      return sum(t.offset, t.bytes, {to, format}, t.checksum, t.name, buffers[thread].get());
+      const auto take = [&](int64_t at, std::span<const std::byte> piece) { return take_(t, at, piece); };
+      return sum(t.offset, t.bytes, take, t.checksum, t.name, buffers[thread].get());
     });
   }
 
@@ -68,27 +62,9 @@ class TensorReader {
     return buffer;
   }
 
-  struct Place {
-    std::span<std::byte> bytes;                    ///< empty: nowhere
-    std::optional<FloatFormat> widened_from = {};  ///< as f32, from this
-  };
-
-  [[nodiscard]] Status odd(const std::string& name) const {
-    return Error{ErrorCode::kBadData, name + " does not begin on two bytes", content_.path(),
-                 "resume from an older checkpoint, or --resume never"};
-  }
-
-  static void place(const Place& to, int64_t at, std::span<const std::byte> piece) {
-    if (to.bytes.empty()) return;
-    if (to.widened_from)
-      convert_to_f32(*to.widened_from, piece.data(), reinterpret_cast<float*>(to.bytes.data()) + at / 2,
-                     static_cast<int64_t>(piece.size()) / 2);
-    else
-      std::memcpy(to.bytes.data() + at, piece.data(), piece.size());
-  }
-
-  /// Bytes [offset, offset + bytes) of the file, block by block, to their place.
-  Status sum(int64_t offset, int64_t bytes, const Place& to, uint64_t expected, const std::string& name,
+  /// Bytes [offset, offset + bytes) of the file, block by block, to whom takes them.
+  template <typename Take>
+  Status sum(int64_t offset, int64_t bytes, const Take& take, uint64_t expected, const std::string& name,
              std::byte* buffer) {
     Checksum sum;
     const int64_t end = offset + bytes;
@@ -99,7 +75,7 @@ class TensorReader {
       PLIMSOLL_TRY(content_.read_blocks(block, {buffer, static_cast<size_t>(size)}, at + count - block));
       const std::span<const std::byte> piece(buffer + (at - block), static_cast<size_t>(count));
       sum.add(piece);
-      place(to, at - offset, piece);
+      PLIMSOLL_TRY(take(at - offset, piece));
       at += count;
     }
     if (sum.value() == expected) return Ok{};
@@ -109,7 +85,7 @@ class TensorReader {
 
   const CheckpointFile& file_;
   const ReadFile& content_;
-  const TensorDestination& destination_;
+  const TakeTensorPiece& take_;
   int64_t piece_bytes_ = 0;
   std::vector<size_t> order_;
 };
@@ -117,14 +93,16 @@ class TensorReader {
 }  // namespace
 
 Status read_checkpoint_tensors(const Checkpoint& checkpoint, const CheckpointFile& file,
-                               const TensorDestination& destination, int num_threads) {
+                               const TakeTensorPiece& take, int num_threads) {
   PLIMSOLL_ASSIGN(const ReadFile content, ReadFile::open(checkpoint.path + "/" + file.name));
   PLIMSOLL_TRY(check_size(content, file));
-  return TensorReader(file, content, destination)(num_threads);
+  return TensorReader(file, content, take)(num_threads);
 }
 
 Status verify_checkpoint(const Checkpoint& checkpoint, int num_threads) {
-  const TensorDestination nowhere = [](const CheckpointTensor&) { return std::span<std::byte>(); };
+  const TakeTensorPiece nowhere = [](const CheckpointTensor&, int64_t, std::span<const std::byte>) -> Status {
+    return Ok{};
+  };
   for (const CheckpointFile& file : checkpoint.manifest.files)
     if (!file.tensors.empty()) PLIMSOLL_TRY(read_checkpoint_tensors(checkpoint, file, nowhere, num_threads));
   return Ok{};

@@ -9,6 +9,7 @@
 #include <set>
 
 #include "io/file.h"
+#include "io/tensor_convert.h"
 #include "runtime/session.h"
 #include "settings/settings.h"
 #include "settings/state_settings.h"
@@ -115,7 +116,27 @@ Status check_data(const Checkpoint& checkpoint, bool has_max_steps, const Checkp
 bool fits(const CheckpointTensor& stored, const StoredTensor& wanted) {
   const bool is_widened = (stored.dtype == "BF16" || stored.dtype == "F16") && wanted.entry.dtype == "F32";
   return (stored.dtype == wanted.entry.dtype || is_widened) && stored.shape == wanted.entry.shape &&
-         (is_widened ? 2 : 1) * stored.bytes == static_cast<int64_t>(wanted.bytes.size());
+         (is_widened ? 2 : 1) * stored.bytes == wanted.range.bytes;
+}
+
+/// Into the state: as it is, or widened.
+Status put(runtime::Session& session, const CheckpointTensor& stored, const StoredTensor& to, int64_t at,
+           std::span<const std::byte> piece) {
+  const runtime::StateRange& range = to.range;
+  if (stored.dtype == to.entry.dtype) return session.write(range.state, piece, range.offset + at);
+  if (stored.offset % 2 != 0)
+    return Error{ErrorCode::kBadData,
+                 stored.name + " does not begin on two bytes",
+                 {},
+                 "resume from an older checkpoint, or --resume never"};
+  const FloatFormat format = *float_format(stored.dtype);
+  return session.write_pieces(range.state, range.offset + 2 * at, 2 * static_cast<int64_t>(piece.size()),
+                              [&](std::span<std::byte> place, int64_t begin) -> Status {
+                                convert_to_f32(format, piece.data() + begin / 2,
+                                               reinterpret_cast<float*>(place.data()),
+                                               static_cast<int64_t>(place.size()) / 4);
+                                return Ok{};
+                              });
 }
 
 constexpr std::string_view kMaster = "master.", kModelFile = "model.safetensors",
@@ -128,14 +149,15 @@ constexpr std::string_view kMaster = "master.", kModelFile = "model.safetensors"
 class Places {
  public:
   Places(const Checkpoint& checkpoint, const Prepared& prepared, const runtime::Session& session)
-      : tensors_(parameter_tensors(*prepared.model, session)) {
+      : tensors_(parameter_tensors(*prepared.model, session.plan())) {
     const CheckpointFile* file = checkpoint.manifest.find_file(kOptimizerFile);
     const bool had_masters = file != nullptr && std::any_of(file->tensors.begin(), file->tensors.end(),
                                                             [](const auto& t) { return is_master(t.name); });
     const bool masters = has_masters(*prepared.model, session);
     follows_ = masters && !(had_masters && stores(checkpoint, tensors_.front()));
     const size_t parameters = tensors_.size();
-    for (StoredTensor& t : optimizer_tensors(*prepared.model, session)) tensors_.push_back(std::move(t));
+    for (StoredTensor& t : optimizer_tensors(*prepared.model, session.plan()))
+      tensors_.push_back(std::move(t));
     for (size_t i = 0; i < tensors_.size(); ++i) {
       const std::string& name = tensors_[i].entry.name;
       const bool is_weight = i < parameters;
@@ -172,25 +194,29 @@ class Places {
 };
 
 Status read_file(const Checkpoint& checkpoint, std::string_view name, const Places::ByName& places,
-                 int num_threads) {
+                 runtime::Session& session, int num_threads) {
   const auto not_there = [&](const std::string& what) {
     return Error{ErrorCode::kBadData, what, checkpoint.path + "/" + std::string(name),
                  "start anew with --resume never or another output.dir"};
   };
   const CheckpointFile* file = checkpoint.manifest.find_file(name);
   if (file == nullptr) return not_there("the checkpoint lacks a file");
-  const TensorDestination destination = [&](const CheckpointTensor& stored) {
+  const auto place_of = [&](const CheckpointTensor& stored) -> const StoredTensor* {
     const auto place = places.find(stored.name);
-    return place == places.end() || !fits(stored, *place->second) ? std::span<std::byte>()
-                                                                  : place->second->bytes;
+    return place == places.end() || !fits(stored, *place->second) ? nullptr : place->second;
   };
   std::set<std::string_view> there;
   for (const CheckpointTensor& stored : file->tensors)
-    if (!destination(stored).empty()) there.insert(stored.name);
+    if (place_of(stored) != nullptr) there.insert(stored.name);
   for (const auto& [wanted, unused] : places)
     if (!there.contains(wanted))
       return not_there("the tensor " + wanted + " is missing or has another shape");
-  return read_checkpoint_tensors(checkpoint, *file, destination, num_threads);
+  const TakeTensorPiece take = [&](const CheckpointTensor& stored, int64_t at,
+                                   std::span<const std::byte> piece) -> Status {
+    const StoredTensor* place = place_of(stored);
+    return place == nullptr ? Status(Ok{}) : put(session, stored, *place, at, piece);
+  };
+  return read_checkpoint_tensors(checkpoint, *file, take, num_threads);
 }
 
 }  // namespace
@@ -245,13 +271,12 @@ Status check_same_run(const Checkpoint& checkpoint, const RunConfig& config, con
   return check_data(checkpoint, config.training.max_steps.has_value(), now);
 }
 
-Status load_checkpoint(const Checkpoint& checkpoint, const Prepared& prepared,
-                       const runtime::Session& session, int num_threads) {
+Status load_checkpoint(const Checkpoint& checkpoint, const Prepared& prepared, runtime::Session& session,
+                       int num_threads) {
   const Places places(checkpoint, prepared, session);
   for (const auto& [name, tensors] : places.by_file())
-    PLIMSOLL_TRY(read_file(checkpoint, name, tensors, num_threads));
-  if (places.follows()) round_masters(*prepared.model, session, num_threads);
-  return Ok{};
+    PLIMSOLL_TRY(read_file(checkpoint, name, tensors, session, num_threads));
+  return places.follows() ? round_masters(*prepared.model, session, num_threads) : Status(Ok{});
 }
 
 std::vector<std::string> stale_checkpoints(const std::string& output_dir,

@@ -45,8 +45,8 @@ Status check_same_run(const Checkpoint& checkpoint, const RunConfig& config, con
 /// Reads parameters, masters and optimizer state into the session, each in its dtype: 16 bits become f32,
 /// weights their masters' nearest, where the checkpoint keeps them otherwise. Errors: kBadData for a wrong
 /// checksum or a tensor that is not there in its shape; kIo. The states are then undefined.
-Status load_checkpoint(const Checkpoint& checkpoint, const Prepared& prepared,
-                       const runtime::Session& session, int num_threads);
+Status load_checkpoint(const Checkpoint& checkpoint, const Prepared& prepared, runtime::Session& session,
+                       int num_threads);
 
 /// What becomes obsolete in `output_dir` with the first folder that a run publishes which goes on from
 /// `taken`, or from nothing.

@@ -55,6 +55,7 @@ Status CheckpointWriter::start(const RunCounters& counters) {
   manifest.skipped = counters.skipped;
   manifest.skipped_in_a_row = counters.skipped_in_a_row;
   started_ = now;
+  PLIMSOLL_TRY(files_->mark());
   if (!thread_.joinable()) {
     end_save(save());
     return Ok{};
@@ -161,6 +162,7 @@ Result<SaveReport> CheckpointWriter::save_final(int64_t step) {
   const double start = now_seconds();
   finish();
   PLIMSOLL_TRY(check_free_space(config_.output.dir, files_->final_bytes()));
+  PLIMSOLL_TRY(files_->mark());
   PLIMSOLL_ASSIGN(AtomicDirectory directory, AtomicDirectory::create(final_path()));
   PLIMSOLL_TRY(files_->write_final(directory));
   PLIMSOLL_TRY(publish(directory));

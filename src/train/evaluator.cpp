@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <bit>
 #include <cmath>
 #include <cstdio>
 
@@ -60,11 +61,10 @@ void Evaluator::bind(runtime::Session& session, std::span<std::byte> scratch, co
 Result<std::optional<EvalEvent>> Evaluator::run(int64_t step, const std::function<bool()>& stopped) {
   const int64_t end = data_.num_sequences();
   const auto batch_size = static_cast<int64_t>(positions_.size());
-  float& sum = *session_->state(planner::kLossState).as<float>();
   double loss = 0;
   SequenceCounts counts;
   for (int64_t block = 0; block < end; block += batch_size) {
-    sum = planner::kLossStart;
+    PLIMSOLL_TRY(session_->fill(planner::kLossState, std::bit_cast<uint32_t>(planner::kLossStart)));
     const std::span batch =
         std::span(positions_).first(static_cast<size_t>(std::min(batch_size, end - block)));
     PLIMSOLL_ASSIGN(const int64_t length, data_.look_up(block, batch, scratch_));
@@ -73,10 +73,11 @@ Result<std::optional<EvalEvent>> Evaluator::run(int64_t step, const std::functio
       if (stopped && stopped()) return std::optional<EvalEvent>();
       const std::span micro = batch.subspan(first, std::min(micro_batch_size_, batch.size() - first));
       PLIMSOLL_ASSIGN(const SequenceCounts read, feeder_->read(data_, micro, bucket, scratch_));
-      session_->run(programs_[bucket]);
+      PLIMSOLL_TRY(session_->run(programs_[bucket]));
       counts.tokens += read.tokens;
       counts.targets += read.targets;
     }
+    PLIMSOLL_ASSIGN(const float sum, session_->value<float>(planner::kLossState));
     loss += static_cast<double>(sum);
   }
   EvalEvent event;
@@ -98,7 +99,7 @@ Status run_evaluation(const RunConfig& config, const EvaluationOptions& options)
   for (const std::string& line : packing_notes(evaluator->data())) events.note(line);
   if (config.data.buckets.given()) events.note(bucket_note(prepared.buckets));
   PLIMSOLL_ASSIGN(const auto session,
-                  runtime::Session::create(*ready.backend, std::move(prepared.programs.session),
+                  runtime::Session::create(*ready.device, std::move(prepared.programs.session),
                                            {.poison = config.debug.poison}));
   std::vector<std::byte> scratch(static_cast<size_t>(prepared.host_scratch_bytes));
   PLIMSOLL_ASSIGN(const bool pretrained, evaluates_weights(config.model));

@@ -47,11 +47,12 @@ std::optional<size_t> first_that(std::span<const T> values, Beyond beyond) {
   return {};
 }
 
-/// Elements [first, first + count) of a parameter: `values` is all of it, f32 or bf16.
+/// Elements [first, first + count) of a parameter, which `state` holds as f32 or bf16.
 struct Piece {
   const models::Parameter* parameter;
   Fp16Use use;
-  runtime::TensorRef values;
+  std::string state;
+  ir::DType dtype;
   int64_t first, count;
 };
 
@@ -112,18 +113,29 @@ struct Found {
   float value;
 };
 
-std::optional<Found> beyond_in(const Piece& piece) {
-  const auto count = static_cast<size_t>(piece.count);
-  if (piece.parameter->dtype != ir::DType::kBf16) {
-    const std::span values(piece.values.as<const float>() + piece.first, count);
+/// Of values whose first one is the parameter's element `first`.
+std::optional<Found> beyond_in(std::span<const std::byte> bytes, ir::DType dtype, int64_t first) {
+  if (dtype != ir::DType::kBf16) {
+    const std::span values(reinterpret_cast<const float*>(bytes.data()), bytes.size() / 4);
     const auto at = first_beyond_fp16(values);
-    return at ? std::optional(Found{piece.first + static_cast<int64_t>(*at), values[*at]}) : std::nullopt;
+    return at ? std::optional(Found{first + static_cast<int64_t>(*at), values[*at]}) : std::nullopt;
   }
-  const std::span values(piece.values.as<const uint16_t>() + piece.first, count);
+  const std::span values(reinterpret_cast<const uint16_t*>(bytes.data()), bytes.size() / 2);
   const auto at = first_bf16_beyond_fp16(values);
   if (!at) return {};
-  return Found{piece.first + static_cast<int64_t>(*at),
+  return Found{first + static_cast<int64_t>(*at),
                std::bit_cast<float>(static_cast<uint32_t>(values[*at]) << 16)};
+}
+
+Status check_piece(const runtime::Session& session, const Piece& piece) {
+  const int64_t width = ir::bits(piece.dtype) / 8;
+  return session.read_pieces(piece.state, piece.first * width, piece.count * width,
+                             [&](std::span<const std::byte> bytes, int64_t at) -> Status {
+                               const auto found = beyond_in(bytes, piece.dtype, piece.first + at / width);
+                               if (!found) return Ok{};
+                               return beyond_fp16(name_at(*piece.parameter, found->element), found->value,
+                                                  piece.use);
+                             });
 }
 
 }  // namespace
@@ -165,16 +177,14 @@ Status check_fp16_range(const RunConfig& config, const models::Model& model, con
     const bool is_f16 = p.dtype == ir::DType::kF16;
     const std::string master = optimizers::master_name(p.name);
     if (!use || (is_f16 && session.plan().find_state(master) == nullptr)) continue;
-    const runtime::TensorRef values = session.state(is_f16 ? master : p.name);
+    const std::string& state = is_f16 ? master : p.name;
     const int64_t elements = p.shape.num_elements();
     for (int64_t first = 0; first < elements; first += kPieceElements)
-      pieces.push_back({&p, *use, values, first, std::min(kPieceElements, elements - first)});
+      pieces.push_back(
+          {&p, *use, state, session.type(state).dtype, first, std::min(kPieceElements, elements - first)});
   }
-  return in_parallel(pieces.size(), num_threads, [&](size_t i, size_t) -> Status {
-    const auto found = beyond_in(pieces[i]);
-    if (!found) return Ok{};
-    return beyond_fp16(name_at(*pieces[i].parameter, found->element), found->value, pieces[i].use);
-  });
+  return in_parallel(pieces.size(), num_threads,
+                     [&](size_t i, size_t) { return check_piece(session, pieces[i]); });
 }
 
 }  // namespace plimsoll::train

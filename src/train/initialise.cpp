@@ -1,30 +1,33 @@
 #include "train/initialise.h"
 
-#include <cstring>
+#include <span>
 
 #include "train/fp16_range.h"
 #include "train/load_weights.h"
 
 namespace plimsoll::train {
 
-void write_constants(const Prepared& prepared, runtime::Session& session) {
-  for (const models::Constant& c : prepared.model->constants())
+Status write_constants(const models::Model& model, runtime::Session& session) {
+  for (const models::Constant& c : model.constants())
     if (session.plan().find_state(c.name) != nullptr)
-      std::memcpy(session.state(c.name).data, c.data.data(), c.data.size() * sizeof(float));
+      PLIMSOLL_TRY(session.write(c.name, std::as_bytes(std::span(c.data))));
+  return Ok{};
 }
 
-void write_random_state(runtime::Session& session, int64_t seed, int64_t step) {
+std::array<int32_t, 4> random_words(int64_t seed, int64_t step) {
   const auto bits = static_cast<uint64_t>(seed);
-  auto* random = session.state(planner::kRandomState).as<int32_t>();
-  random[0] = static_cast<int32_t>(static_cast<uint32_t>(bits));
-  random[1] = static_cast<int32_t>(static_cast<uint32_t>(bits >> 32));
-  random[2] = static_cast<int32_t>(step);
-  random[3] = 0;
+  return {static_cast<int32_t>(static_cast<uint32_t>(bits)),
+          static_cast<int32_t>(static_cast<uint32_t>(bits >> 32)), static_cast<int32_t>(step), 0};
+}
+
+Status write_random_state(runtime::Session& session, int64_t seed, int64_t step) {
+  const auto words = random_words(seed, step);
+  return session.write(planner::kRandomState, std::as_bytes(std::span(words)));
 }
 
 Result<std::optional<LoadReport>> initialise(const RunConfig& config, const Prepared& prepared,
                                              runtime::Session& session, bool pretrained, int num_threads) {
-  write_constants(prepared, session);
+  PLIMSOLL_TRY(write_constants(*prepared.model, session));
   if (pretrained) {
     PLIMSOLL_ASSIGN(const std::string folder, model_directory(config.model));
     PLIMSOLL_ASSIGN(const ModelWeights weights, ModelWeights::open(folder));
@@ -33,8 +36,8 @@ Result<std::optional<LoadReport>> initialise(const RunConfig& config, const Prep
       return std::move(fits).error().at(weights.directory());
     return std::optional(std::move(report));
   }
-  write_random_state(session, config.training.seed, /*step=*/0);
-  session.run(session.plan().find_program("init"));
+  PLIMSOLL_TRY(write_random_state(session, config.training.seed, /*step=*/0));
+  PLIMSOLL_TRY(session.run(session.plan().find_program("init")));
   return std::optional<LoadReport>();
 }
 

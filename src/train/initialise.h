@@ -1,6 +1,7 @@
 // The first values of a session's states: constants, and parameters as the run file asks for them.
 #pragma once
 
+#include <array>
 #include <optional>
 
 #include "base/result.h"
@@ -10,12 +11,13 @@
 
 namespace plimsoll::train {
 
-/// Writes the model's constants.
-void write_constants(const Prepared& prepared, runtime::Session& session);
+/// Writes the model's constants. Errors: of the device.
+Status write_constants(const models::Model& model, runtime::Session& session);
 
-/// Writes planner::kRandomState for a step, 0 for what is drawn before the first; its index of the sequence
-/// is 0.
-void write_random_state(runtime::Session& session, int64_t seed, int64_t step);
+/// What planner::kRandomState holds for a step, 0 for what is drawn before the first; its index of the
+/// sequence is 0.
+std::array<int32_t, 4> random_words(int64_t seed, int64_t step);
+Status write_random_state(runtime::Session& session, int64_t seed, int64_t step);
 
 /// Writes the constants; then reads the parameters from the model's folder, or draws them with the program
 /// `init` from training.seed. Errors: kBadData where folder and model do not match, or a

@@ -35,7 +35,8 @@ constexpr size_t kShown = 3;
 /// Elements [first, first + count) of a source.
 struct Piece {
   const WeightSource* source;
-  std::byte* to;  ///< where the first of them goes
+  std::string state;
+  int64_t to;  ///< the byte of the state where the first of them goes
   ir::DType dtype;
   int64_t first, count;
 };
@@ -72,18 +73,18 @@ std::string hint_for(const WeightMatch& match) {
 /// A tensor that is read as it is: of the state's own dtype.
 bool is_same(FloatFormat format, ir::DType dtype) { return format == float_format(safetensors_name(dtype)); }
 
-/// Reads a piece into 16 bits, by way of f32.
-Status read_rounded(const Piece& piece, FloatFormat format) {
+/// Reads elements of a piece from `first` on into 16 bits, by way of f32.
+Status read_rounded(const Piece& piece, FloatFormat format, int64_t first, std::span<std::byte> place) {
   const int64_t stored = element_bytes(format);
   alignas(64) std::array<std::byte, kBufferBytes> buffer;
   alignas(64) std::array<float, kBufferBytes / 8> values;
   const auto block = static_cast<int64_t>(values.size());
   const numerics::Format to = state_format(piece.dtype).encoding;
-  for (int64_t i = 0; i < piece.count; i += block) {
-    const auto count = static_cast<size_t>(std::min(block, piece.count - i));
+  const auto elements = static_cast<int64_t>(place.size()) / 2;
+  for (int64_t i = 0; i < elements; i += block) {
+    const auto count = static_cast<size_t>(std::min(block, elements - i));
     const std::span<std::byte> from(buffer.data(), count * static_cast<size_t>(stored));
-    PLIMSOLL_TRY(
-        piece.source->weight.file->read(*piece.source->weight.tensor, (piece.first + i) * stored, from));
+    PLIMSOLL_TRY(piece.source->weight.file->read(*piece.source->weight.tensor, (first + i) * stored, from));
     if (format == FloatFormat::kF32)
       std::memcpy(values.data(), from.data(), from.size());
     else
@@ -91,45 +92,54 @@ Status read_rounded(const Piece& piece, FloatFormat format) {
     const std::span<const float> exact(values.data(), count);
     if (const auto at = to == numerics::Format::kFp16 ? first_beyond_fp16(exact) : std::nullopt)
       return beyond_fp16(piece.source->view->name, exact[*at], Fp16Use::kWeight);
-    numerics::encode(to, exact, {piece.to + 2 * i, 2 * count});
+    numerics::encode(to, exact, place.subspan(static_cast<size_t>(2 * i), 2 * count));
   }
   return Ok{};
 }
 
-/// Reads a piece and converts it into its place.
-Status read_piece(const Piece& piece, FloatFormat format) {
+/// Reads elements of a piece from `first` on and converts them into their place.
+Status read_into(const Piece& piece, FloatFormat format, int64_t first, std::span<std::byte> place) {
   const SafetensorsFile& file = *piece.source->weight.file;
   const SafetensorsTensor& tensor = *piece.source->weight.tensor;
   const int64_t stored = element_bytes(format);
-  if (is_same(format, piece.dtype))
-    return file.read(tensor, piece.first * stored, {piece.to, static_cast<size_t>(piece.count * stored)});
-  if (piece.dtype != ir::DType::kF32) return read_rounded(piece, format);
+  if (is_same(format, piece.dtype)) return file.read(tensor, first * stored, place);
+  if (piece.dtype != ir::DType::kF32) return read_rounded(piece, format, first, place);
   alignas(64) std::array<std::byte, kBufferBytes> buffer;  // F64 alone, which is wider than its place
   const bool wider = stored > 4;
   const int64_t block = wider ? kBufferBytes / stored : kBlockElements;
-  for (int64_t i = 0; i < piece.count; i += block) {
-    const int64_t count = std::min(block, piece.count - i);
-    float* const to = reinterpret_cast<float*>(piece.to) + i;
+  const auto elements = static_cast<int64_t>(place.size()) / 4;
+  for (int64_t i = 0; i < elements; i += block) {
+    const int64_t count = std::min(block, elements - i);
+    float* const to = reinterpret_cast<float*>(place.data()) + i;
     std::byte* const from = wider ? buffer.data() : reinterpret_cast<std::byte*>(to) + count * (4 - stored);
-    PLIMSOLL_TRY(file.read(tensor, (piece.first + i) * stored, {from, static_cast<size_t>(count * stored)}));
+    PLIMSOLL_TRY(file.read(tensor, (first + i) * stored, {from, static_cast<size_t>(count * stored)}));
     convert_to_f32(format, from, to, count);
   }
   return Ok{};
+}
+
+Status read_piece(const Piece& piece, runtime::Session& session) {
+  const FloatFormat format = *float_format(piece.source->weight.tensor->dtype);
+  const int64_t width = ir::bits(piece.dtype) / 8;
+  return session.write_pieces(piece.state, piece.to, piece.count * width,
+                              [&](std::span<std::byte> place, int64_t at) {
+                                return read_into(piece, format, piece.first + at / width, place);
+                              });
 }
 
 std::vector<Piece> cut_into_pieces(const WeightMatch& match, const runtime::Session& session, bool masters) {
   std::vector<Piece> pieces;
   for (const WeightSource& source : match.sources) {
     const std::string& name = source.parameter->name;
-    const runtime::TensorRef state = session.state(masters ? optimizers::master_name(name) : name);
-    PLIMSOLL_CHECK(state.is_dense(), name);
+    const std::string state = masters ? optimizers::master_name(name) : name;
+    const ir::DType dtype = session.type(state).dtype;
     const ir::Shape& shape = source.parameter->shape;
-    const int64_t bytes = ir::bits(state.type.dtype) / 8, row = shape.num_elements() / shape.dim(0);
-    std::byte* const view = state.data + source.view->row * row * bytes;
+    const int64_t bytes = ir::bits(dtype) / 8, row = shape.num_elements() / shape.dim(0);
+    const int64_t view = source.view->row * row * bytes;
     const int64_t elements = source.view->shape.num_elements();
     for (int64_t first = 0; first < elements; first += kPieceBytes / 4)
-      pieces.push_back({&source, view + first * bytes, state.type.dtype, first,
-                        std::min(kPieceBytes / 4, elements - first)});
+      pieces.push_back(
+          {&source, state, view + first * bytes, dtype, first, std::min(kPieceBytes / 4, elements - first)});
   }
   // In the files' order, so that a cold disk reads ahead.
   std::stable_sort(pieces.begin(), pieces.end(), [](const Piece& a, const Piece& b) {
@@ -245,10 +255,9 @@ Result<LoadReport> load_weights(const models::Model& model, const ModelWeights& 
   PLIMSOLL_TRY(check_tied_head(match, weights));
   const bool masters = has_masters(model, session);
   const std::vector<Piece> pieces = cut_into_pieces(match, session, masters);
-  PLIMSOLL_TRY(in_parallel(pieces.size(), num_threads, [&](size_t i, size_t) {
-    return read_piece(pieces[i], *float_format(pieces[i].source->weight.tensor->dtype));
-  }));
-  if (masters) round_masters(model, session, num_threads);
+  PLIMSOLL_TRY(in_parallel(pieces.size(), num_threads,
+                           [&](size_t i, size_t) { return read_piece(pieces[i], session); }));
+  if (masters) PLIMSOLL_TRY(round_masters(model, session, num_threads));
   LoadReport report;
   report.path = weights.directory();
   report.num_tensors = static_cast<int64_t>(match.sources.size());

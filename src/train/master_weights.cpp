@@ -13,14 +13,25 @@ bool has_masters(const models::Model& model, const runtime::Session& session) {
   return session.plan().find_state(optimizers::master_name(model.parameters().front().name)) != nullptr;
 }
 
-void round_masters(const models::Model& model, const runtime::Session& session, int num_threads) {
+Status round_masters(const models::Model& model, runtime::Session& session, int num_threads) {
+  runtime::BackgroundReader reader(session);  // the session's own mover writes what this one reads
+  PLIMSOLL_TRY(reader.mark());
   for (const models::Parameter& p : model.parameters()) {
-    const auto elements = static_cast<size_t>(p.shape.num_elements());
-    const runtime::TensorRef weight = session.state(p.name);
-    const std::span<const float> master(session.state(optimizers::master_name(p.name)).as<float>(), elements);
-    numerics::encode(state_format(p.dtype).encoding, master, {weight.data, 2 * elements},
-                     {.num_threads = num_threads});
+    const std::string master = optimizers::master_name(p.name);
+    const auto round = [&](std::span<std::byte> weights, int64_t first) {
+      const auto bytes = static_cast<int64_t>(weights.size());
+      return reader.read(
+          master, 2 * first, 2 * bytes, [&](std::span<const std::byte> piece, int64_t at) -> Status {
+            const std::span values(reinterpret_cast<const float*>(piece.data()), piece.size() / 4);
+            numerics::encode(state_format(p.dtype).encoding, values,
+                             weights.subspan(static_cast<size_t>(at / 2), piece.size() / 2),
+                             {.num_threads = num_threads});
+            return Ok{};
+          });
+    };
+    PLIMSOLL_TRY(session.write_pieces(p.name, 0, 2 * p.shape.num_elements(), round));
   }
+  return Ok{};
 }
 
 }  // namespace plimsoll::train

@@ -8,7 +8,6 @@
 #include <limits>
 #include <optional>
 
-#include "backends/cpu/kernels/isa.h"
 #include "base/check.h"
 #include "base/process.h"
 #include "planner/overhead.h"
@@ -92,8 +91,7 @@ std::optional<Limit> exceeded_limit(const RunConfig& config, const planner::Plan
   const Limit limits[] = {
       {"memory.budget", m.budget, r.budget_bytes, r.process_peak_bytes()},
       {"memory.device_budget", m.device_budget, budget_bytes(m.device_budget), r.device_peak_bytes()},
-      {"memory.host_budget", m.host_budget, budget_bytes(m.host_budget),
-       r.host_pinned_bytes + r.host_pageable_bytes}};
+      {"memory.host_budget", m.host_budget, budget_bytes(m.host_budget), r.host_peak_bytes()}};
   for (const Limit& limit : limits) {
     const bool bounds = &limit.budget == &m.budget || limit.budget.kind != MemoryBudget::Kind::kAuto;
     if (bounds && limit.needed_bytes > limit.bytes) return limit;
@@ -111,14 +109,15 @@ void describe_buckets(const Buckets& buckets, planner::PlanReport& report) {
 /// The plan of one split.
 Result<std::pair<planner::TrainingPrograms, planner::PlanReport>> plan_split(
     const RunConfig& config, const models::Model& model, const BatchSplit& split, const LoaderOptions& loader,
-    const runtime::Backend& backend, const PrepareOptions& prepare_options) {
+    const runtime::Target& target, const PrepareOptions& prepare_options) {
   const int num_threads = prepare_options.num_threads;
   planner::StepOptions options = step_options(config, split, loader.documents,
                                               prepare_options.buckets->lengths, prepare_options.purpose);
   options.pipeline.dump_dir = prepare_options.dump_ir;
-  PLIMSOLL_ASSIGN(auto programs, planner::build_training_programs(model, options, backend));
+  PLIMSOLL_ASSIGN(auto programs, planner::build_training_programs(model, options, target));
   PLIMSOLL_TRY(check_overrides_used(programs, model, config.training));
   planner::PlanReport report;
+  report.device_is_process = target.shares_host_memory();
   report.host_pageable_bytes = host_bytes(model, config, num_threads, prepare_options.purpose);
   if (options.training) {
     report.host_pageable_bytes += checkpoint_host_bytes(model, programs.session) +
@@ -130,9 +129,11 @@ Result<std::pair<planner::TrainingPrograms, planner::PlanReport>> plan_split(
   if (options.training)
     for (const char* phase : {"save", "dump"})
       if (std::string_view(phase) == "save" || dumps_steps(config))
-        report.phases.push_back({phase, report.persistent_bytes, 0, report.host_pageable_bytes});
+        report.phases.push_back(
+            {phase, report.persistent_bytes, 0, report.host_pinned_bytes + report.host_pageable_bytes});
   report.num_ops = num_ops(programs.session);
   report.overhead_bytes = planner::load_overhead().bytes(report.num_ops, num_threads);
+  planner::describe_pools(programs.session, report);
   report.budget_bytes = budget_bytes(config.memory.budget);
   report.fits = !exceeded_limit(config, report);
   // An evaluation has no step: its figures are those of one micro-batch.
@@ -143,7 +144,7 @@ Result<std::pair<planner::TrainingPrograms, planner::PlanReport>> plan_split(
   report.tokens = split.micro_batch_size * accum * config.data.sequence_length;
   report.seconds_estimated =
       planner::estimate_seconds(report.flops + report.recompute_flops, report.bytes_moved, num_threads,
-                                config.computes_in("bf16") && cpu::current_isa() == cpu::Isa::kAmx);
+                                config.computes_in("bf16") && target.has_matrix_units(ir::DType::kBf16));
   report.micro_batch_size = split.micro_batch_size;
   report.grad_accum_steps = accum;
   report.threads = num_threads;
@@ -173,10 +174,10 @@ struct Planned {
 /// with the micro-batch, so bisection finds it. The whole batch at once stands apart: it alone has no
 /// accumulators, and may need less than smaller ones.
 Result<Planned> choose_split(const RunConfig& config, const models::Model& model, const LoaderOptions& loader,
-                             const runtime::Backend& backend, const PrepareOptions& options) {
+                             const runtime::Target& target, const PrepareOptions& options) {
   const std::vector<BatchSplit> splits = candidate_splits(config.training);
   const auto plan = [&](size_t i) -> Result<Planned> {
-    PLIMSOLL_ASSIGN(auto planned, plan_split(config, model, splits[i], loader, backend, options));
+    PLIMSOLL_ASSIGN(auto planned, plan_split(config, model, splits[i], loader, target, options));
     return Planned{splits[i], std::move(planned.first), std::move(planned.second)};
   };
   int64_t whole_peak = std::numeric_limits<int64_t>::max();
@@ -225,7 +226,7 @@ int64_t budget_bytes(const MemoryBudget& budget) {
   return std::max<int64_t>(0, available_memory_bytes() - kReserveBytes);
 }
 
-Result<Prepared> prepare(const RunConfig& config, const runtime::Backend& backend,
+Result<Prepared> prepare(const RunConfig& config, const runtime::Target& target,
                          const PrepareOptions& asked) {
   const auto start = std::chrono::steady_clock::now();
   PrepareOptions options = asked;
@@ -237,7 +238,7 @@ Result<Prepared> prepare(const RunConfig& config, const runtime::Backend& backen
   model->keep_in(state_choice(config.training).weights);
   Prepared prepared{std::move(model_config), std::move(model), {}, {}, {}, 0,
                     loader_options(config),  *options.buckets};
-  PLIMSOLL_ASSIGN(Planned planned, choose_split(config, *prepared.model, prepared.loader, backend, options));
+  PLIMSOLL_ASSIGN(Planned planned, choose_split(config, *prepared.model, prepared.loader, target, options));
   prepared.split = planned.split;
   prepared.programs = std::move(planned.programs);
   prepared.report = std::move(planned.report);
@@ -250,7 +251,7 @@ Result<Prepared> prepare(const RunConfig& config, const runtime::Backend& backen
   return prepared;
 }
 
-Result<Prepared> prepare_before_data(const RunConfig& config, const runtime::Backend& backend,
+Result<Prepared> prepare_before_data(const RunConfig& config, const runtime::Target& target,
                                      PrepareOptions options) {
   options.buckets = buckets_by_settings(config.data);
   // Which lengths the data will have is open. One alone is the least that any choice needs, so what does not
@@ -259,10 +260,10 @@ Result<Prepared> prepare_before_data(const RunConfig& config, const runtime::Bac
     options.buckets->lengths = {config.data.sequence_length};
     options.dump_ir.clear();  // the text of programs that are not run would only mislead
   }
-  return prepare(config, backend, options);
+  return prepare(config, target, options);
 }
 
-Status prepare_after_data(const RunConfig& config, const runtime::Backend& backend, PrepareOptions options,
+Status prepare_after_data(const RunConfig& config, const runtime::Target& target, PrepareOptions options,
                           const Buckets& buckets, Prepared& prepared) {
   const bool is_same = buckets.lengths == prepared.buckets.lengths && config.data.buckets.count == 0;
   if (is_same) {
@@ -272,7 +273,7 @@ Status prepare_after_data(const RunConfig& config, const runtime::Backend& backe
   }
   prepared.programs = {};  // two plans at once would be memory that neither counts
   options.buckets = buckets;
-  PLIMSOLL_ASSIGN(prepared, prepare(config, backend, options));
+  PLIMSOLL_ASSIGN(prepared, prepare(config, target, options));
   return Ok{};
 }
 

@@ -35,18 +35,18 @@ struct Prepared {
   Buckets buckets;                 ///< lengths of the programs
 };
 
-/// Plans the run for `backend`. Where micro_batch_size is auto, takes the largest divisor of the global batch
+/// Plans the run for `target`. Where micro_batch_size is auto, takes the largest divisor of the global batch
 /// whose plan fits the budget. A plan that does not fit is no error here: report.fits is false. Errors: as
 /// load_model_config, make_model, check_against_model.
-Result<Prepared> prepare(const RunConfig& config, const runtime::Backend& backend,
+Result<Prepared> prepare(const RunConfig& config, const runtime::Target& target,
                          const PrepareOptions& options);
 
 /// The plan before the data is made ready. Where the data decides on lengths it is that of the longest alone,
 /// which every choice needs: what does not fit now never will, what fits may not with the others.
-Result<Prepared> prepare_before_data(const RunConfig& config, const runtime::Backend& backend,
+Result<Prepared> prepare_before_data(const RunConfig& config, const runtime::Target& target,
                                      PrepareOptions options);
 /// And after it: planned again where the lengths are others. Whether that fits is for the caller to see.
-Status prepare_after_data(const RunConfig& config, const runtime::Backend& backend, PrepareOptions options,
+Status prepare_after_data(const RunConfig& config, const runtime::Target& target, PrepareOptions options,
                           const Buckets& buckets, Prepared& prepared);
 
 /// The error of a plan that does not fit: exit 69, with the least budget that would do.

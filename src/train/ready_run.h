@@ -3,15 +3,15 @@
 
 #include <memory>
 
-#include "backends/cpu/cpu_backend.h"
 #include "preprocessing/run_data.h"
+#include "runtime/device.h"
 #include "train/events.h"
 #include "train/prepare.h"
 
 namespace plimsoll::train {
 
 struct ReadyRun {
-  std::unique_ptr<cpu::CpuBackend> backend;
+  std::unique_ptr<runtime::Device> device;
   Prepared prepared;
   RunData data;
 };

@@ -135,7 +135,7 @@ Status run_training(const RunConfig& config, const RunOptions& options) {
   trainer_options.resume = options.resume;
   trainer_options.note = [&](const std::string& text) { events.note(text); };
   PLIMSOLL_ASSIGN(const std::unique_ptr<Trainer> trainer,
-                  Trainer::create(config, std::move(ready.prepared), *ready.backend, trainer_options));
+                  Trainer::create(config, std::move(ready.prepared), *ready.device, trainer_options));
   events.set_total_steps(trainer->total_steps());
   if (trainer->loaded()) events.load(*trainer->loaded());
   return Run(config, options, *trainer, events)();

@@ -37,8 +37,8 @@ Summary RunRecord::summary(const Trainer& trainer) const {
   s.startup_seconds = std::max(0.0, first_step_end_ - process_start_seconds_ - median_seconds());
   s.planned_peak_bytes = trainer.prepared().report.process_peak_bytes();
   s.measured_peak_bytes = peak_resident_bytes();
-  s.arena_bytes = trainer.session().plan().arena_bytes;
-  s.arena_touched_bytes = trainer.session().arena_resident_bytes().count;
+  s.arena_bytes = trainer.session().plan().device().arena;
+  s.arena_touched_bytes = s.arena_bytes;
   s.allocations_after_first_step = allocations_;
   return s;
 }

@@ -35,31 +35,28 @@ size_t add_views(const models::Model& model, const std::string& prefix, const st
   return first;
 }
 
-std::span<const std::byte> view_bytes(const runtime::Session& session, const models::Parameter& parameter,
-                                      const models::ParameterView& view, int64_t first) {
-  const int64_t bytes = ir::bits(parameter.dtype) / 8;
-  return {session.state(parameter.name).data + first * bytes,
-          static_cast<size_t>(view.shape.num_elements() * bytes)};
-}
-
 Status write_views(const models::Model& model, const runtime::Session& session, SafetensorsWriter& writer,
                    size_t index) {
-  return for_each_view(model, [&](size_t p, const models::ParameterView& view, int64_t first) {
-    return writer.write(index++, view_bytes(session, model.parameters()[p], view, first));
+  return for_each_view(model, [&](size_t p, const models::ParameterView& view, int64_t first) -> Status {
+    const models::Parameter& parameter = model.parameters()[p];
+    const int64_t bytes = ir::bits(parameter.dtype) / 8;
+    const size_t tensor = index++;
+    return session.read_pieces(
+        parameter.name, first * bytes, view.shape.num_elements() * bytes,
+        [&](std::span<const std::byte> piece, int64_t at) { return writer.write(tensor, piece, at); });
   });
 }
 
 /// A state that no parameter's views divide: whole, a block type as its bytes.
-StoredTensor whole(const ir::StateDecl& decl, const runtime::Session& session) {
+StoredTensor whole(const ir::StateDecl& decl) {
   const int64_t bytes = decl.type.bytes().count;
   const std::string dtype = safetensors_name(decl.type.dtype);
   const bool plain = bytes == decl.type.num_elements() * safetensors_dtype_bytes(dtype);
   const std::vector<int64_t> shape = plain ? extents(decl.type.shape) : std::vector{bytes};
-  return {{decl.name, plain ? dtype : "U8", shape},
-          {session.state(decl.name).data, static_cast<size_t>(bytes)}};
+  return {{decl.name, plain ? dtype : "U8", shape}, {decl.name, 0, bytes}};
 }
 
-void add_cut(const models::Parameter& parameter, const std::string& prefix, const runtime::TensorRef& state,
+void add_cut(const models::Parameter& parameter, const std::string& prefix, const ir::StateDecl& state,
              std::vector<StoredTensor>& tensors) {
   const int64_t row_bytes = state.type.bytes().count / parameter.shape.dim(0);
   const int64_t element_bytes = state.type.bytes().count / parameter.shape.num_elements();
@@ -68,7 +65,7 @@ void add_cut(const models::Parameter& parameter, const std::string& prefix, cons
     const int64_t bytes = view.shape.num_elements() * element_bytes;
     covered += bytes;
     tensors.push_back({{prefix + view.name, safetensors_name(state.type.dtype), extents(view.shape)},
-                       {state.data + view.row * row_bytes, static_cast<size_t>(bytes)}});
+                       {state.name, view.row * row_bytes, bytes}});
   }
   PLIMSOLL_CHECK(covered == state.type.bytes().count, "the views leave rows out: " + parameter.name);
 }
@@ -87,9 +84,10 @@ const models::Parameter* owner(const models::Model& model, const ir::StateDecl& 
 
 }  // namespace
 
-std::vector<StoredTensor> parameter_tensors(const models::Model& model, const runtime::Session& session) {
+std::vector<StoredTensor> parameter_tensors(const models::Model& model, const passes::SessionPlan& session) {
   std::vector<StoredTensor> tensors;
-  for (const models::Parameter& p : model.parameters()) add_cut(p, "", session.state(p.name), tensors);
+  for (const models::Parameter& p : model.parameters())
+    add_cut(p, "", session.find_state(p.name)->decl, tensors);
   return tensors;
 }
 
@@ -121,15 +119,15 @@ bool is_optimizer_tensor(const ir::StateDecl& decl) {
   return ir::is_saved(decl.state_class) && decl.state_class != ir::StateClass::kParameter;
 }
 
-std::vector<StoredTensor> optimizer_tensors(const models::Model& model, const runtime::Session& session) {
+std::vector<StoredTensor> optimizer_tensors(const models::Model& model, const passes::SessionPlan& session) {
   std::vector<StoredTensor> tensors;
-  for (const passes::SessionState& s : session.plan().states) {
+  for (const passes::SessionState& s : session.states) {
     if (!is_optimizer_tensor(s.decl)) continue;
     if (const models::Parameter* p = owner(model, s.decl)) {
       const std::string prefix = s.decl.name.substr(0, s.decl.name.size() - p->name.size());
-      add_cut(*p, prefix, session.state(s.decl.name), tensors);
+      add_cut(*p, prefix, s.decl, tensors);
     } else {
-      tensors.push_back(whole(s.decl, session));
+      tensors.push_back(whole(s.decl));
     }
   }
   return tensors;
@@ -173,9 +171,11 @@ Status StepDump::write_loss(float loss) {
 
 Status StepDump::write_logits(const runtime::Session& session, int64_t micro_batch) {
   if (!logits_) return Ok{};
-  const runtime::TensorRef logits = session.state(planner::kLogitsState);
-  const int64_t bytes = logits.type.bytes().count;
-  return writer_.write(*logits_, {logits.data, static_cast<size_t>(bytes)}, micro_batch * bytes);
+  const int64_t bytes = session.type(planner::kLogitsState).bytes().count;
+  return session.read_pieces(planner::kLogitsState, 0, bytes,
+                             [&](std::span<const std::byte> piece, int64_t at) {
+                               return writer_.write(*logits_, piece, micro_batch * bytes + at);
+                             });
 }
 
 Status StepDump::write_gradients(const runtime::Session& session, std::span<std::byte> scratch) {
@@ -183,7 +183,10 @@ Status StepDump::write_gradients(const runtime::Session& session, std::span<std:
   size_t index = *gradients_;
   const auto& states = prepared_->programs.gradients;
   const bool scaled = session.plan().find_state(optimizers::kScalerState) != nullptr;
-  const float scale = scaled ? session.state(optimizers::kScalerState).as<float>()[ops::kScale] : 1.0F;
+  float scale = 1;
+  if (scaled) {
+    PLIMSOLL_ASSIGN(scale, session.value<float>(optimizers::kScalerState, ops::kScale));
+  }
   const auto inverse = static_cast<float>(1.0 / static_cast<double>(scale));
   return for_each_view(
       *prepared_->model, [&](size_t p, const models::ParameterView& view, int64_t first) -> Status {
@@ -193,11 +196,15 @@ Status StepDump::write_gradients(const runtime::Session& session, std::span<std:
         auto* sum = reinterpret_cast<float*>(scratch.data());
         for (int64_t begin = 0; begin < bytes; begin += chunk) {
           const int64_t count = std::min(chunk, bytes - begin) / 4;
-          for (size_t use = 0; use < states[p].accumulators.size(); ++use) {
-            const auto* g = reinterpret_cast<const float*>(session.state(states[p].accumulators[use]).data +
-                                                           offset + begin);
-            for (int64_t i = 0; i < count; ++i) sum[i] = use == 0 ? g[i] : sum[i] + g[i];
-          }
+          for (size_t use = 0; use < states[p].accumulators.size(); ++use)
+            PLIMSOLL_TRY(session.read_pieces(states[p].accumulators[use], offset + begin, 4 * count,
+                                             [&](std::span<const std::byte> piece, int64_t at) -> Status {
+                                               const auto* g = reinterpret_cast<const float*>(piece.data());
+                                               float* const to = sum + at / 4;
+                                               for (size_t i = 0; i < piece.size() / 4; ++i)
+                                                 to[i] = use == 0 ? g[i] : to[i] + g[i];
+                                               return Ok{};
+                                             }));
           for (int64_t i = 0; scaled && i < count; ++i) sum[i] *= inverse;
           PLIMSOLL_TRY(writer_.write(index, scratch.first(static_cast<size_t>(count) * 4), begin));
         }

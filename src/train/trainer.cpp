@@ -4,6 +4,7 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <bit>
 #include <cmath>
 #include <cstring>
 #include <limits>
@@ -19,16 +20,14 @@ namespace {
 
 /// Steps in a row that may overflow under a static scale, which cannot give way.
 constexpr int64_t kMostSkipped = 50;
+/// The scalars' block.
+enum Scalar : uint8_t { kGradScale, kGroups };
 /// In a message.
 constexpr size_t kTensorsNamed = 4;
 
-float& scalar(runtime::Session& session, std::string_view name) { return *session.state(name).as<float>(); }
-
 }  // namespace
 
-void Trainer::write_scalars() {
-  write_random_state(*session_, config_.training.seed, step_);
-  if (step_ == 0) return;
+Status Trainer::write_scalars() {
   const TrainingSettings& t = config_.training;
   optimizers::StepHyper hyper{schedule_->rate(schedule_step()),
                               t.adam_beta1,
@@ -38,25 +37,14 @@ void Trainer::write_scalars() {
                               schedule_step()};
   hyper.momentum = t.momentum, hyper.dampening = t.dampening, hyper.nesterov = t.nesterov;
   hyper.optimizer = t.optimizer;
-  optimizers::write_groups(hyper, session_->state(optimizers::kGroupsState).as<float>());
+  PLIMSOLL_TRY(session_->begin(scalars_));
+  optimizers::write_groups(hyper, session_->of<float>(scalars_, kGroups).data());
   // Without a target there is no gradient, whatever it is divided by.
-  scalar(*session_, planner::kGradScaleState) =
+  session_->of<float>(scalars_, kGradScale)[0] =
       static_cast<float>(1.0 / static_cast<double>(std::max<int64_t>(1, num_targets_)));
-  scalar(*session_, planner::kLossState) = planner::kLossStart;
-}
-
-void Trainer::feed_synthetic(int64_t micro_batch) {
-  const runtime::TensorRef tokens = session_->state(name_at(planner::kTokensState, bucket_)),
-                           targets = session_->state(name_at(planner::kTargetsState, bucket_));
-  const int64_t length = config_.data.sequence_length;
-  uint64_t x = static_cast<uint64_t>(step_) * 0x9e3779b97f4a7c15ULL + static_cast<uint64_t>(micro_batch) + 1;
-  for (int64_t i = 0; i < tokens.num_elements(); ++i) {
-    x = x * 6364136223846793005ULL + 1442695040888963407ULL;
-    tokens.as<int32_t>()[i] =
-        static_cast<int32_t>((x >> 33) % static_cast<uint64_t>(prepared_.model->vocab_size()));
-  }
-  for (int64_t i = 0; i < tokens.num_elements(); ++i)
-    targets.as<int32_t>()[i] = (i + 1) % length == 0 ? ops::kIgnoreTarget : tokens.as<int32_t>()[i + 1];
+  PLIMSOLL_TRY(session_->commit(scalars_));
+  train_feeder_->set_random(t.seed, step_);
+  return session_->fill(planner::kLossState, std::bit_cast<uint32_t>(planner::kLossStart));
 }
 
 Status Trainer::take_batch(StepEvent& event) {
@@ -76,14 +64,16 @@ Status Trainer::take_batch(StepEvent& event) {
   return Ok{};
 }
 
-void Trainer::feed(int64_t micro_batch, size_t bucket) {
-  if (loader_)
-    train_feeder_->copy(batch_, micro_batch * prepared_.split.micro_batch_size, bucket);
-  else
-    feed_synthetic(micro_batch);
+Status Trainer::feed(int64_t micro_batch, size_t bucket) {
+  const int64_t first = micro_batch * prepared_.split.micro_batch_size;
+  if (loader_) return train_feeder_->copy(batch_, first, bucket);
+  const uint64_t key =
+      static_cast<uint64_t>(step_) * 0x9e3779b97f4a7c15ULL + static_cast<uint64_t>(micro_batch) + 1;
+  return train_feeder_->synthesise(key, prepared_.model->vocab_size(), first, bucket);
 }
 
 void Trainer::find_programs() {
+  scalars_ = session_->make_block({planner::kGradScaleState, optimizers::kGroupsState});
   const auto find = [&](std::string_view name) { return session_->plan().find_program(name); };
   update_program_ = find("update");
   logits_program_ = find("logits");
@@ -94,34 +84,38 @@ void Trainer::find_programs() {
 
 Status Trainer::run_micro_batches(StepEvent& event) {
   const MicroPrograms& programs = micro_programs_[bucket_];
-  auto* random = session_->state(planner::kRandomState).as<int32_t>();
   for (int64_t m = 0; m < prepared_.split.grad_accum_steps; ++m) {
-    feed(m, bucket_);
-    random[3] = static_cast<int32_t>(m * prepared_.split.micro_batch_size);
+    PLIMSOLL_TRY(feed(m, bucket_));
     if (dump_ && dump_->wants_logits()) {
-      if (const size_t longest = micro_programs_.size() - 1; longest != bucket_) feed(m, longest);
-      session_->run(logits_program_);
+      if (const size_t longest = micro_programs_.size() - 1; longest != bucket_)
+        PLIMSOLL_TRY(feed(m, longest));
+      PLIMSOLL_TRY(session_->run(logits_program_));
       PLIMSOLL_TRY(dump_->write_logits(*session_, m));
     }
-    session_->run(m == 0 ? programs.first : programs.next);
+    PLIMSOLL_TRY(session_->run(m == 0 ? programs.first : programs.next));
   }
   if (dump_) PLIMSOLL_TRY(dump_->write_gradients(*session_, scratch_));
-  if (update_program_ >= 0) session_->run(update_program_);
-  event.loss = static_cast<float>(static_cast<double>(scalar(*session_, planner::kLossState)) /
-                                  static_cast<double>(std::max<int64_t>(1, num_targets_)));
+  if (update_program_ >= 0) PLIMSOLL_TRY(session_->run(update_program_));
+  PLIMSOLL_ASSIGN(const float loss, session_->value<float>(planner::kLossState));
+  event.loss =
+      static_cast<float>(static_cast<double>(loss) / static_cast<double>(std::max<int64_t>(1, num_targets_)));
   if (std::isnan(event.loss)) event.loss = std::fabs(event.loss);  // a NaN has no sign
-  event.grad_norm = std::fabs(scalar(*session_, optimizers::kGradNormState));
+  PLIMSOLL_ASSIGN(const float norm, session_->value<float>(optimizers::kGradNormState));
+  event.grad_norm = std::fabs(norm);
   return Ok{};
 }
 
-float* Trainer::scaler() const {
-  return config_.scales_loss() ? session_->state(optimizers::kScalerState).as<float>() : nullptr;
+Status Trainer::read_scaler() {
+  if (!config_.scales_loss()) return Ok{};
+  return session_->read(optimizers::kScalerState, std::as_writable_bytes(std::span(scaler_)));
 }
 
 int64_t Trainer::schedule_step() const { return std::max<int64_t>(1, step_ - skipped_); }
 
-std::string Trainer::overflowed() const {
-  const auto* squares = session_->state(optimizers::kGradSquaresState).as<const float>();
+Result<std::string> Trainer::overflowed() const {
+  std::vector<float> squares(
+      static_cast<size_t>(session_->type(optimizers::kGradSquaresState).num_elements()));
+  PLIMSOLL_TRY(session_->read(optimizers::kGradSquaresState, std::as_writable_bytes(std::span(squares))));
   std::vector<std::string_view> names;
   for (size_t p = 0; p < prepared_.model->parameters().size(); ++p)
     for (const models::ParameterView& view : prepared_.model->parameters()[p].views)
@@ -135,7 +129,7 @@ std::string Trainer::overflowed() const {
 Status Trainer::check_scale() {
   const LossScaleSettings& settings = config_.training.loss_scale;
   ++skipped_in_a_row_;
-  const double scale = static_cast<double>(scaler()[ops::kScale]);
+  const double scale = static_cast<double>(scaler_[ops::kScale]);
   const bool least = !settings.fixed && scale < settings.min_scale;
   // A benchmark's steps are not a run's: it ends where it likes, having measured them.
   const bool trained_nothing = loader_ && step_ == total_steps_ && skipped_ == step_;
@@ -150,8 +144,8 @@ Status Trainer::check_scale() {
                         scale);
   const std::string other = config_.training.precision == "fp16" ? "train with training.precision=bf16"
                                                                  : "drop the overrides to fp16";
-  return Error{ErrorCode::kDiverged,
-               fmt::format("{}: not finite are the gradients of {}", what, overflowed()),
+  PLIMSOLL_ASSIGN(const std::string tensors, overflowed());
+  return Error{ErrorCode::kDiverged, fmt::format("{}: not finite are the gradients of {}", what, tensors),
                fmt::format("step {}", step_),
                // Checkpoints of another scale or rate are another run's.
                fmt::format("lower training.{}, or {}",
@@ -177,17 +171,19 @@ Result<StepEvent> Trainer::step() {
   ++step_;
   StepEvent event;
   event.step = step_;
-  if (const float* state = scaler()) event.loss_scale = state[ops::kScale];
+  PLIMSOLL_TRY(read_scaler());
+  if (config_.scales_loss()) event.loss_scale = scaler_[ops::kScale];
   event.learning_rate = schedule_->rate(schedule_step());
   PLIMSOLL_TRY(take_batch(event));
   tokens_ += event.tokens;
-  write_scalars();
+  PLIMSOLL_TRY(write_scalars());
   if (!config_.debug.dump_dir.empty()) {
     PLIMSOLL_ASSIGN(StepDump dump, StepDump::create(config_, prepared_, step_, /*initial=*/false));
     dump_ = std::make_unique<StepDump>(std::move(dump));
   }
   PLIMSOLL_TRY(run_micro_batches(event));
-  if (event.loss_scale) event.skipped = scaler()[ops::kSkipped] != 0;
+  PLIMSOLL_TRY(read_scaler());
+  if (event.loss_scale) event.skipped = scaler_[ops::kSkipped] != 0;
   if (event.skipped) ++skipped_;
   if (dump_) {
     PLIMSOLL_TRY(dump_->write_loss(static_cast<float>(event.loss)));

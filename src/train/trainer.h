@@ -3,11 +3,12 @@
 //   rate, counters, 1/targets ─► micro-batch ─► program ─► … ─► update ─► loss and norm ─► event
 #pragma once
 
+#include <array>
 #include <memory>
 #include <optional>
 #include <vector>
 
-#include "backends/cpu/cpu_backend.h"
+#include "ops/ops.h"
 #include "preprocessing/run_data.h"
 #include "runtime/session.h"
 #include "settings/schedule.h"
@@ -40,8 +41,7 @@ class Trainer {
   /// random. Errors: data, checkpoints (65), output (74), schedule, a run that is not the checkpoint's (2).
   /// `prepared` must fit.
   static Result<std::unique_ptr<Trainer>> create(const RunConfig& config, Prepared prepared,
-                                                 cpu::CpuBackend& backend,
-                                                 const TrainerOptions& options = {});
+                                                 runtime::Device& device, const TrainerOptions& options = {});
 
   /// The next step. Errors: kDiverged for a loss that is not finite; data; dump.
   Result<StepEvent> step();
@@ -92,31 +92,31 @@ class Trainer {
   /// The step's effective batch, and its targets. Errors: data.
   Status take_batch(StepEvent& event);
   /// A micro-batch's rows to the inputs of a bucket.
-  void feed(int64_t micro_batch, size_t bucket);
-  void feed_synthetic(int64_t micro_batch);
+  Status feed(int64_t micro_batch, size_t bucket);
   /// The inputs of a bucket, by their name without buckets.
   [[nodiscard]] std::string name_at(std::string_view name, size_t bucket) const {
     return planner::name_at(name, prepared_.buckets.lengths[bucket], prepared_.buckets.lengths);
   }
   /// Looks up what is run, so that steps need no names.
   void find_programs();
-  void write_scalars();
+  /// Writes what the step's programs are told, as one block, and resets the sum of its losses.
+  Status write_scalars();
   /// The error with where the run can go on from.
   [[nodiscard]] Error save_failed(Error error) const;
   Status run_micro_batches(StepEvent& event);
-  /// The fields of the loss scale's state; null where the loss is not scaled.
-  [[nodiscard]] float* scaler() const;
+  /// Reads the loss scale's state into scaler_, where the loss is scaled.
+  Status read_scaler();
   /// The loss scale at its first value.
-  void reset_scaler();
+  Status reset_scaler();
   /// Whether what a checkpoint had for the loss scale is one. Errors: kBadData.
-  [[nodiscard]] Status check_scaler() const;
+  Status check_scaler();
   /// The schedule's step: that of the run less those that were skipped before it.
   [[nodiscard]] int64_t schedule_step() const;
   /// Whether the step that has run leaves something to go on with. Errors: kDiverged.
   Status check_finite(const StepEvent& event);
   Status check_scale();
   /// "a, b and 3 more": the parameters whose gradients were not finite.
-  [[nodiscard]] std::string overflowed() const;
+  [[nodiscard]] Result<std::string> overflowed() const;
 
   const RunConfig& config_;
   Prepared prepared_;
@@ -128,8 +128,11 @@ class Trainer {
     int first = -1, next = -1;  ///< without accumulation first is `step`
   };
   std::vector<MicroPrograms> micro_programs_;  ///< by bucket
+  std::string isa_;
   int update_program_ = -1, logits_program_ = -1;
   size_t bucket_ = 0;  ///< of the effective batch at hand
+  runtime::BlockId scalars_;
+  std::array<float, ops::kScalerFields> scaler_{};  ///< the loss scale's state as last read
   std::unique_ptr<Evaluator> evaluator_;
   std::unique_ptr<StepDump> dump_;
   std::optional<DirectoryLock> lock_;

@@ -5,7 +5,6 @@
 #include <cmath>
 #include <filesystem>
 
-#include "backends/cpu/kernels/isa.h"
 #include "settings/settings.h"
 #include "train/fp16_range.h"
 #include "train/initialise.h"
@@ -26,7 +25,8 @@ bool same_bits(std::string_view a, std::string_view b, bool bf16) {
 /// Offsets of everything in the plan: the same plan, the same number.
 uint64_t plan_checksum(const passes::SessionPlan& plan) {
   Checksum sum;
-  sum.add(fmt::format("{} {}", plan.persistent_bytes, plan.arena_bytes));
+  for (const passes::PoolBytes& pool : plan.pools)
+    sum.add(fmt::format("{} {} ", pool.persistent, pool.arena));
   for (const passes::SessionState& s : plan.states) sum.add(fmt::format("{} {};", s.decl.name, s.offset));
   for (const passes::Program& p : plan.programs) {
     sum.add(p.graph.name);
@@ -38,8 +38,9 @@ uint64_t plan_checksum(const passes::SessionPlan& plan) {
 }  // namespace
 
 Result<std::unique_ptr<Trainer>> Trainer::create(const RunConfig& config, Prepared prepared,
-                                                 cpu::CpuBackend& backend, const TrainerOptions& options) {
+                                                 runtime::Device& device, const TrainerOptions& options) {
   std::unique_ptr<Trainer> trainer(new Trainer(config, std::move(prepared)));
+  trainer->isa_ = device.target().instruction_set();
   trainer->scratch_.resize(static_cast<size_t>(trainer->prepared_.host_scratch_bytes));
   PLIMSOLL_TRY(trainer->open_data(options));
   if (!options.synthetic_data) {
@@ -51,11 +52,10 @@ Result<std::unique_ptr<Trainer>> Trainer::create(const RunConfig& config, Prepar
   if (!config.debug.dump_dir.empty()) PLIMSOLL_TRY(create_writable_directory(config.debug.dump_dir));
   passes::SessionPlan plan = std::move(trainer->prepared_.programs.session);
   PLIMSOLL_ASSIGN(trainer->session_,
-                  runtime::Session::create(backend, std::move(plan), {.poison = config.debug.poison}));
+                  runtime::Session::create(device, std::move(plan), {.poison = config.debug.poison}));
   trainer->find_programs();
-  if (trainer->train_data_)
-    trainer->train_feeder_ =
-        std::make_unique<BatchFeeder>(*trainer->session_, trainer->prepared_.buckets.lengths);
+  trainer->train_feeder_ =
+      std::make_unique<BatchFeeder>(*trainer->session_, trainer->prepared_.buckets.lengths);
   if (trainer->evaluator_)
     trainer->evaluator_->bind(*trainer->session_, trainer->scratch_, trainer->prepared_);
   PLIMSOLL_TRY(trainer->initialise(options));
@@ -114,7 +114,7 @@ Result<CheckpointManifest> Trainer::describe_run() {
   m.num_data_tokens = train_data_->num_tokens();
   PLIMSOLL_ASSIGN(m.data, train_data_->fingerprint(scratch_));
   m.plan = plan_checksum(prepared_.programs.session);
-  m.isa = cpu::isa_name(cpu::current_isa());
+  m.isa = isa_;
   return m;
 }
 
@@ -144,7 +144,7 @@ Status Trainer::check_places(int64_t step) const {
 
 Status Trainer::load(const Note& note) {
   for (;;) {
-    reset_scaler();  // what a damaged checkpoint has left of its own
+    PLIMSOLL_TRY(reset_scaler());  // what a damaged checkpoint has left of its own
     Status loaded = load_checkpoint(*checkpoint_, prepared_, *session_, num_threads(config_));
     if (loaded) loaded = check_scaler();
     if (loaded) break;
@@ -162,7 +162,6 @@ Status Trainer::load(const Note& note) {
   skipped_ = m.skipped;
   skipped_in_a_row_ = m.skipped_in_a_row;
   evaluated_step_ = m.evaluated_step;
-  write_scalars();
   note(fmt::format("going on after step {} from {}", m.step, checkpoint_->path));
   if (!same_bits(m.isa, manifest_.isa, config_.computes_in("bf16")))
     note(
@@ -171,26 +170,26 @@ Status Trainer::load(const Note& note) {
   return Ok{};
 }
 
-void Trainer::reset_scaler() {
-  float* state = scaler();
-  if (state == nullptr) return;
-  std::fill_n(state, ops::kScalerFields, 0.0F);
-  state[ops::kScale] = static_cast<float>(config_.training.loss_scale.first());
+Status Trainer::reset_scaler() {
+  if (!config_.scales_loss()) return Ok{};
+  scaler_ = {};
+  scaler_[ops::kScale] = static_cast<float>(config_.training.loss_scale.first());
+  return session_->write(optimizers::kScalerState, std::as_bytes(std::span(scaler_)));
 }
 
-Status Trainer::check_scaler() const {
-  const float* state = scaler();
-  if (state == nullptr || (std::isfinite(state[ops::kScale]) && state[ops::kScale] > 0 &&
-                           state[ops::kCleanSteps] >= 0 && state[ops::kCleanSteps] < 0x1p24F))
+Status Trainer::check_scaler() {
+  PLIMSOLL_TRY(read_scaler());
+  if (!config_.scales_loss() || (std::isfinite(scaler_[ops::kScale]) && scaler_[ops::kScale] > 0 &&
+                                 scaler_[ops::kCleanSteps] >= 0 && scaler_[ops::kCleanSteps] < 0x1p24F))
     return Ok{};
-  return Error{ErrorCode::kBadData, fmt::format("its loss scale is {}", state[ops::kScale]),
+  return Error{ErrorCode::kBadData, fmt::format("its loss scale is {}", scaler_[ops::kScale]),
                checkpoint_->path + "/optimizer.safetensors", "start anew with --resume never"};
 }
 
 Status Trainer::initialise(const TrainerOptions& options) {
-  reset_scaler();
+  PLIMSOLL_TRY(reset_scaler());
   if (checkpoint_) {
-    write_constants(prepared_, *session_);
+    PLIMSOLL_TRY(write_constants(*prepared_.model, *session_));
     return load(options.note);
   }
   // A benchmark's weights may be any.

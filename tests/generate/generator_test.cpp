@@ -4,6 +4,7 @@
 
 #include "models/forward.h"
 #include "planner/generation_programs.h"
+#include "runtime/session_testing.h"
 
 namespace plimsoll::generate {
 namespace {
@@ -32,12 +33,12 @@ struct Shape {
 /// A model's programs on a session of their own, with the weights of tests/models/forward.h.
 class Rig {
  public:
-  Rig(const Model& model, const Shape& shape) : backend_(shape.threads) {
+  Rig(const Model& model, const Shape& shape) : device_(shape.threads) {
     planner::GenerationOptions options{
         .batch_size = shape.batch, .cache_tokens = shape.cache, .chunk_tokens = shape.chunk};
-    auto programs = planner::build_generation_programs(model, options, backend_);
+    auto programs = planner::build_generation_programs(model, options, device_.target());
     PLIMSOLL_CHECK(programs.ok(), programs ? "" : programs.error().message());
-    auto session = runtime::Session::create(backend_, std::move(programs->session), {.poison = true});
+    auto session = runtime::Session::create(device_, std::move(programs->session), {.poison = true});
     PLIMSOLL_CHECK(session.ok());
     session_ = std::move(*session);
     for (const models::Parameter& p : model.parameters()) write(p.name, models::weights_of(p));
@@ -58,9 +59,9 @@ class Rig {
     const auto keep_logits = [&](const Sequence& s, int32_t id) {
       if (id < 0) return;
       const auto row = static_cast<size_t>(s.index - first_index);
-      const auto all = session_->state(planner::kNextLogitsState);
-      const auto vocab = static_cast<size_t>(all.shape().dim(-1));
-      const float* mine = all.as<float>() + row * vocab;
+      const auto all = session_testing::on_cpu<float>(*session_, planner::kNextLogitsState);
+      const auto vocab = static_cast<size_t>(session_->type(planner::kNextLogitsState).shape.dim(-1));
+      const float* mine = all.data() + row * vocab;
       logits_[row].insert(logits_[row].end(), mine, mine + vocab);
     };
     const Status status = generator.run(sequences, keep_logits, [] { return false; });
@@ -81,10 +82,10 @@ class Rig {
  private:
   void write(const std::string& name, const std::vector<float>& data) {
     if (session_->plan().find_state(name) == nullptr) return;
-    std::copy(data.begin(), data.end(), session_->state(name).as<float>());
+    session_testing::write_state(*session_, name, data);
   }
 
-  cpu::CpuBackend backend_;
+  cpu::CpuDevice device_;
   std::unique_ptr<runtime::Session> session_;
   std::vector<std::vector<float>> logits_;
   std::vector<Finish> finishes_;

@@ -10,13 +10,12 @@
 #include <string>
 #include <vector>
 
-#include "backends/cpu/cpu_backend.h"
 #include "backends/reference/interpreter.h"
 #include "models/model.h"
 #include "ops/op_list.h"
 #include "passes/pipeline.h"
 #include "passes/session_plan.h"
-#include "runtime/session.h"
+#include "runtime/session_testing.h"
 
 namespace plimsoll::models {
 
@@ -121,20 +120,17 @@ class CpuForward {
  public:
   CpuForward(const Model& model, int64_t batch, int64_t length, bool with_passes = true,
              bool documents = false)
-      : backend_(2) {
+      : device_(2) {
     ForwardGraph f = forward_graph(model, batch, length, documents);
-    passes::BindOptions bind;
-    if (with_passes) bind.in_place = run_passes(f.graph);
-    bind.accepts_strided = [&](std::string_view op, size_t i) { return backend_.accepts_strided(op, i); };
-    bind.workspace_bytes = [&](const ir::OpTypes& types) { return backend_.workspace_bytes(types); };
-    auto binding = passes::bind_storage(f.graph, bind, ops::find_op);
-    PLIMSOLL_CHECK(binding.ok(), "bind");
-    passes::MemoryPlan plan = passes::plan_memory(f.graph, *binding);
+    std::vector<std::pair<ir::OpId, ir::Alias>> in_place;
+    if (with_passes) in_place = run_passes(f.graph);
+    auto program = session_testing::plan_program(std::move(f.graph), device_.target(), std::move(in_place));
+    PLIMSOLL_CHECK(program.ok(), "bind");
     std::vector<passes::Program> programs;
-    programs.push_back({std::move(f.graph), std::move(*binding), std::move(plan)});
+    programs.push_back(std::move(*program));
     auto session_plan = passes::plan_session(std::move(programs));
     PLIMSOLL_CHECK(session_plan.ok(), "plan");
-    auto session = runtime::Session::create(backend_, std::move(*session_plan), {.poison = true});
+    auto session = runtime::Session::create(device_, std::move(*session_plan), {.poison = true});
     PLIMSOLL_CHECK(session.ok(), "session");
     session_ = std::move(*session);
     for (const Parameter& p : model.parameters()) write(p.name, weights_of(p));
@@ -145,9 +141,8 @@ class CpuForward {
                                 const std::vector<int32_t>& doc_start = {}) {
     write("tokens", tokens);
     if (!doc_start.empty()) write("doc_start", doc_start);
-    session_->run(0);
-    const runtime::TensorRef logits = session_->state("logits");
-    return {logits.as<float>(), logits.as<float>() + logits.num_elements()};
+    PLIMSOLL_CHECK(session_->run(0).ok(), "run");
+    return session_testing::read_state<float>(*session_, "logits");
   }
 
  private:
@@ -162,12 +157,11 @@ class CpuForward {
   }
   template <typename T>
   void write(const std::string& name, const std::vector<T>& data) {
-    const runtime::TensorRef at = session_->state(name);
-    PLIMSOLL_CHECK(at.num_elements() == static_cast<int64_t>(data.size()), name);
-    std::copy(data.begin(), data.end(), at.as<T>());
+    PLIMSOLL_CHECK(session_->type(name).num_elements() == static_cast<int64_t>(data.size()), name);
+    session_testing::write_state(*session_, name, data);
   }
 
-  cpu::CpuBackend backend_;
+  cpu::CpuDevice device_;
   std::unique_ptr<runtime::Session> session_;
 };
 

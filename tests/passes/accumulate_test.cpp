@@ -21,25 +21,25 @@ ir::RefTensor sequence(const ir::RefTensor& batch, int64_t index) {
 /// Gradients of the batch from micro-batches of one sequence.
 Result<Bits> one_by_one(uint64_t seed, const passes::PipelineOptions& options, const testing::Trained& whole,
                         int64_t batch) {
-  cpu::CpuBackend backend(2);
+  cpu::CpuDevice device(2);
   PLIMSOLL_ASSIGN(auto first, train_program(seed, options, Tail::kFirst, 1));
   PLIMSOLL_ASSIGN(auto next, train_program(seed, options, Tail::kAccumulate, 1));
   std::vector<passes::Program> programs;
-  PLIMSOLL_ASSIGN(auto first_program, bind_program(first, backend, false));
+  PLIMSOLL_ASSIGN(auto first_program, bind_program(first, device, false));
   programs.push_back(std::move(first_program));
-  PLIMSOLL_ASSIGN(auto next_program, bind_program(next, backend, false));
+  PLIMSOLL_ASSIGN(auto next_program, bind_program(next, device, false));
   programs.push_back(std::move(next_program));
   programs[0].graph.name = "first";
   programs[1].graph.name = "next";
   PLIMSOLL_ASSIGN(passes::SessionPlan plan, passes::plan_session(std::move(programs)));
-  PLIMSOLL_ASSIGN(auto session, runtime::Session::create(backend, std::move(plan), {.poison = true}));
+  PLIMSOLL_ASSIGN(auto session, runtime::Session::create(device, std::move(plan), {.poison = true}));
   std::map<std::string, ir::RefTensor> states = whole.states;
   for (int64_t i = 0; i < batch; ++i) {
     for (const char* name : {"ids", "targets", "doc_start"})
       states[name] = sequence(whole.states.at(name), i);
     states["random"].data[3] = whole.states.at("random").data[3] + static_cast<double>(i);
     testing::write_states(*session, states);
-    session->run(i == 0 ? 0 : 1);
+    PLIMSOLL_TRY(session->run(i == 0 ? 0 : 1));
     std::erase_if(states,
                   [](const auto& entry) { return entry.first.starts_with("grad."); });  // go on from these
   }

@@ -83,7 +83,7 @@ TEST_F(BindStorageTest, AnAssignedValueIsWrittenToItsStateFromTheStart) {
   const Binding binding = bind(graph);
   EXPECT_TRUE(binding.copied_assigns.empty());
   EXPECT_GE(binding.storages[static_cast<size_t>(place(binding, y).storage)].state, 0);
-  EXPECT_EQ(plan_memory(graph, binding).arena_bytes, 0);
+  EXPECT_EQ(plan_memory(graph, binding).device().arena_bytes, 0);
 }
 
 TEST_F(BindStorageTest, AnAssignmentCopiesWhileTheOldContentsAreStillRead) {
@@ -134,11 +134,13 @@ TEST_F(BindStorageTest, PlanAddsUpAndIsWholePages) {
   b.assign("y", y);
   const Binding binding = bind(graph);
   const MemoryPlan plan = plan_memory(graph, binding);
-  EXPECT_EQ(plan.arena_bytes % kPageBytes, 0);
-  EXPECT_EQ(plan.live_bytes_at_peak + plan.padding_bytes + plan.fragmentation_bytes(), plan.arena_bytes);
-  EXPECT_GE(plan.fragmentation_bytes(), 0);
+  EXPECT_EQ(plan.device().arena_bytes % kPageBytes, 0);
+  EXPECT_EQ(
+      plan.device().live_bytes_at_peak + plan.device().padding_bytes + plan.device().fragmentation_bytes(),
+      plan.device().arena_bytes);
+  EXPECT_GE(plan.device().fragmentation_bytes(), 0);
   const MemoryPlan separate = plan_memory(graph, binding, {.separate = true});
-  EXPECT_GT(separate.arena_bytes, plan.arena_bytes);
+  EXPECT_GT(separate.device().arena_bytes, plan.device().arena_bytes);
 }
 
 }  // namespace

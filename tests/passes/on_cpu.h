@@ -2,15 +2,11 @@
 // bits.
 #pragma once
 
-#include <cstring>
 #include <map>
 #include <string>
 #include <vector>
 
-#include "backends/cpu/cpu_backend.h"
-#include "ops/op_list.h"
-#include "passes/session_plan.h"
-#include "runtime/session.h"
+#include "runtime/session_testing.h"
 #include "training.h"
 
 namespace plimsoll::testing {
@@ -24,50 +20,36 @@ struct CpuRun {
 using Bits = std::map<std::string, std::vector<uint32_t>>;
 
 inline void write_states(runtime::Session& session, const std::map<std::string, ir::RefTensor>& states) {
-  for (const auto& [name, value] : states) {
-    const runtime::TensorRef at = session.state(name);
-    for (size_t i = 0; i < value.data.size(); ++i)
-      if (ir::is_floating(value.type.dtype))
-        at.as<float>()[i] = static_cast<float>(value.data[i]);
-      else
-        at.as<int32_t>()[i] = static_cast<int32_t>(value.data[i]);
-  }
+  for (const auto& [name, value] : states)
+    if (ir::is_floating(value.type.dtype))
+      session_testing::write_state(session, name, std::vector<float>(value.data.begin(), value.data.end()));
+    else
+      session_testing::write_state(session, name, std::vector<int32_t>(value.data.begin(), value.data.end()));
 }
 
 /// Bound and planned as one program of a session.
-inline Result<passes::Program> bind_program(const Trained& t, const cpu::CpuBackend& backend, bool separate) {
-  Graph graph = t.graph;
-  passes::BindOptions bind;
-  bind.in_place = t.in_place;
-  bind.accepts_strided = [&](std::string_view op, size_t i) { return backend.accepts_strided(op, i); };
-  bind.workspace_bytes = [&](const ir::OpTypes& types) { return backend.workspace_bytes(types); };
-  PLIMSOLL_ASSIGN(passes::Binding binding, passes::bind_storage(graph, bind, ops::find_op));
-  passes::MemoryPlan plan = passes::plan_memory(graph, binding, {.separate = separate});
-  return passes::Program{std::move(graph), std::move(binding), std::move(plan)};
+inline Result<passes::Program> bind_program(const Trained& t, const runtime::Device& device, bool separate) {
+  return session_testing::plan_program(t.graph, device.target(), t.in_place, separate);
 }
 
 inline Bits read_states(const runtime::Session& session, const std::map<std::string, ir::RefTensor>& states) {
   Bits bits;
-  for (const auto& [name, value] : states) {
-    auto& words = bits[name];
-    words.resize(value.data.size());
-    std::memcpy(words.data(), session.state(name).data, words.size() * sizeof(uint32_t));
-  }
+  for (const auto& [name, value] : states) bits[name] = session_testing::read_state<uint32_t>(session, name);
   return bits;
 }
 
 /// States after two runs of the program: the second meets what the first left in the arena.
 inline Result<Bits> run_on_cpu(const Trained& t, const CpuRun& how) {
-  cpu::CpuBackend backend(how.threads);
+  cpu::CpuDevice device(how.threads);
   std::vector<passes::Program> programs;
-  PLIMSOLL_ASSIGN(auto t_program, bind_program(t, backend, how.separate));
+  PLIMSOLL_ASSIGN(auto t_program, bind_program(t, device, how.separate));
   programs.push_back(std::move(t_program));
   PLIMSOLL_ASSIGN(passes::SessionPlan session_plan, passes::plan_session(std::move(programs)));
   PLIMSOLL_ASSIGN(auto session,
-                  runtime::Session::create(backend, std::move(session_plan), {.poison = how.poison}));
+                  runtime::Session::create(device, std::move(session_plan), {.poison = how.poison}));
   for (int run = 0; run < 2; ++run) {
     write_states(*session, t.states);
-    session->run(0);
+    PLIMSOLL_TRY(session->run(0));
   }
   return read_states(*session, t.states);
 }

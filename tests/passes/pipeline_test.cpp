@@ -100,7 +100,7 @@ int64_t bound_peak(const testing::Trained& t) {
   bind.accepts_strided = [](std::string_view, size_t) { return true; };
   const auto binding = passes::bind_storage(graph, bind, ops::find_op);
   PLIMSOLL_CHECK(binding.ok());
-  return passes::plan_memory(graph, *binding).lower_bound_bytes;
+  return passes::plan_memory(graph, *binding).device().lower_bound_bytes;
 }
 
 TEST(LiveBytes, IsWhatTheBinderAndThePlannerFind) {

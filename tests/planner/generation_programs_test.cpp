@@ -5,7 +5,7 @@
 
 #include <map>
 
-#include "backends/cpu/cpu_backend.h"
+#include "backends/cpu/cpu_target.h"
 #include "models/presets.h"
 #include "planner/report.h"
 
@@ -19,8 +19,8 @@ std::unique_ptr<models::Model> preset(const char* name) {
 }
 
 GenerationPrograms programs_of(const char* name, const GenerationOptions& options) {
-  const cpu::CpuBackend backend(2);
-  auto programs = build_generation_programs(*preset(name), options, backend);
+  const cpu::CpuTarget target(2);
+  auto programs = build_generation_programs(*preset(name), options, target);
   EXPECT_TRUE(programs.ok());
   return std::move(*programs);
 }

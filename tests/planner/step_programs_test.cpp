@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <map>
 
-#include "backends/cpu/cpu_backend.h"
+#include "backends/cpu/cpu_target.h"
 #include "models/presets.h"
 #include "planner/overhead.h"
 #include "planner/report.h"
@@ -41,12 +41,12 @@ std::unique_ptr<models::Model> tiny_llama() {
 }
 
 TEST(StepProgramsTest, ClassesAddUpToPersistentAndArena) {
-  const cpu::CpuBackend backend(2);
+  const cpu::CpuTarget target(2);
   for (const char* name : {"smollm-135m", "gpt2"})
     for (const bool accumulate : {false, true}) {
       StepOptions o = options(2, 200);
       o.accumulate = accumulate;
-      const auto programs = build_training_programs(*preset(name), o, backend);
+      const auto programs = build_training_programs(*preset(name), o, target);
       ASSERT_TRUE(programs.ok());
       PlanReport report;
       describe_session(programs->session, report);
@@ -60,11 +60,11 @@ TEST(StepProgramsTest, ClassesAddUpToPersistentAndArena) {
 }
 
 TEST(StepProgramsTest, FullTrainingInFp32Holds16BytesAParameter) {
-  const cpu::CpuBackend backend(2);
+  const cpu::CpuTarget target(2);
   const auto model = preset("smollm-135m");
   StepOptions o = options(1, 128);
   o.accumulate = true;
-  const auto programs = build_training_programs(*model, o, backend);
+  const auto programs = build_training_programs(*model, o, target);
   ASSERT_TRUE(programs.ok());
   const int64_t n = model->num_parameters();
   EXPECT_EQ(n, 134'515'008);
@@ -76,13 +76,13 @@ TEST(StepProgramsTest, FullTrainingInFp32Holds16BytesAParameter) {
 
 /// bf16 halves what a block keeps but the residual stream; of that it keeps every other sum.
 TEST(StepProgramsTest, LowPrecisionShrinksActivations) {
-  const cpu::CpuBackend backend(2);
+  const cpu::CpuTarget target(2);
   const auto model = preset("smollm-135m");
   const auto bytes = [&](const char* precision, bool short_residual) {
     StepOptions o = options(4, 512);
     o.pipeline.precision = precision;
     o.pipeline.short_residual = short_residual;
-    const auto programs = build_training_programs(*model, o, backend);
+    const auto programs = build_training_programs(*model, o, target);
     EXPECT_TRUE(programs.ok());
     PlanReport report;
     describe_session(programs->session, report);
@@ -117,7 +117,7 @@ const Recipe kRecipes[] = {
 };
 
 TEST(StepProgramsTest, EachRecipeHoldsItsBytesAParameter) {
-  const cpu::CpuBackend backend(2);
+  const cpu::CpuTarget target(2);
   for (const char* name : {"smollm-135m", "llama-tiny"})
     for (const Recipe& r : kRecipes) {
       const bool is_small = std::string_view(name) == "llama-tiny";
@@ -128,7 +128,7 @@ TEST(StepProgramsTest, EachRecipeHoldsItsBytesAParameter) {
       const bool is_half = r.weights == ir::DType::kF16;
       o.pipeline.precision = is_half ? "f16" : r.name == std::string_view("plain fp32") ? "" : "bf16";
       o.optimizer.state = r.state;
-      const auto programs = build_training_programs(*model, o, backend);
+      const auto programs = build_training_programs(*model, o, target);
       ASSERT_TRUE(programs.ok()) << programs.error().message();
       PlanReport report;
       describe_session(programs->session, report);
@@ -149,13 +149,13 @@ TEST(StepProgramsTest, EachRecipeHoldsItsBytesAParameter) {
 
 /// Weights of 16 bits leave the residual stream f32, masters the order of the update; nothing else is cast.
 TEST(StepProgramsTest, LowPrecisionStateAddsNoSweep) {
-  const cpu::CpuBackend backend(2);
+  const cpu::CpuTarget target(2);
   const auto model = preset("smollm-135m");
   model->keep_in(kBf16);
   StepOptions o = options(1, 256);
   o.pipeline.precision = "bf16";
   o.optimizer.state = {.masters = true, .gradients = kBf16};
-  const auto programs = build_training_programs(*model, o, backend);
+  const auto programs = build_training_programs(*model, o, target);
   ASSERT_TRUE(programs.ok());
   const ir::Graph& step = programs->session.programs[0].graph;
   std::map<std::string_view, int> count;
@@ -173,18 +173,18 @@ TEST(StepProgramsTest, LowPrecisionStateAddsNoSweep) {
 }
 
 TEST(StepProgramsTest, TheSameInputGivesTheSamePlan) {
-  const cpu::CpuBackend backend(2);
+  const cpu::CpuTarget target(2);
   const auto model = preset("smollm-135m");
-  const auto a = build_training_programs(*model, options(2, 256), backend),
-             b = build_training_programs(*model, options(2, 256), backend);
+  const auto a = build_training_programs(*model, options(2, 256), target),
+             b = build_training_programs(*model, options(2, 256), target);
   ASSERT_TRUE(a.ok() && b.ok());
   for (size_t p = 0; p < a->session.programs.size(); ++p)
     EXPECT_EQ(a->session.programs[p].plan.offsets, b->session.programs[p].plan.offsets);
 }
 
 TEST(StepProgramsTest, FusesWhatATransformerIsMadeOf) {
-  const cpu::CpuBackend backend(2);
-  const auto programs = build_training_programs(*preset("smollm-135m"), options(1, 256), backend);
+  const cpu::CpuTarget target(2);
+  const auto programs = build_training_programs(*preset("smollm-135m"), options(1, 256), target);
   ASSERT_TRUE(programs.ok());
   const ir::Graph& step = programs->session.programs[0].graph;
   std::map<std::string_view, int> count;
@@ -201,12 +201,12 @@ TEST(StepProgramsTest, FusesWhatATransformerIsMadeOf) {
 }
 
 TEST(StepProgramsTest, SgdHoldsOneStateOrNone) {
-  const cpu::CpuBackend backend(2);
+  const cpu::CpuTarget target(2);
   const auto model = preset("gpt2");
   for (const bool momentum : {false, true}) {
     StepOptions o = options(1, 64);
     o.optimizer = {"sgd", 1.0, momentum};
-    const auto programs = build_training_programs(*model, o, backend);
+    const auto programs = build_training_programs(*model, o, target);
     ASSERT_TRUE(programs.ok());
     EXPECT_EQ(programs->session.class_bytes(ir::StateClass::kOptimizerState),
               momentum ? 4 * model->num_parameters() : 0);

@@ -1,26 +1,14 @@
 // The update gate: what another thread may read until it is called is unchanged when it is.
 #include <gtest/gtest.h>
 
-#include "backends/cpu/cpu_backend.h"
-#include "ops/op_list.h"
 #include "ops/ops.h"
-#include "runtime/session.h"
+#include "runtime/session_testing.h"
 
 namespace plimsoll::runtime {
 namespace {
 
 using ir::StateClass;
 using ir::ValueId;
-
-passes::Program plan(ir::Graph graph, const Backend& backend) {
-  passes::BindOptions options;
-  options.accepts_strided = [&](std::string_view op, size_t i) { return backend.accepts_strided(op, i); };
-  options.workspace_bytes = [&](const ir::OpTypes& types) { return backend.workspace_bytes(types); };
-  auto binding = passes::bind_storage(graph, options, ops::find_op);
-  EXPECT_TRUE(binding.ok());
-  auto memory = passes::plan_memory(graph, *binding);
-  return {std::move(graph), std::move(*binding), std::move(memory)};
-}
 
 /// out = silu(w); then `changed` = w + m, where `changed` is a state of the program or none.
 ir::Graph program(const std::string& name, const std::string& changed) {
@@ -38,13 +26,16 @@ ir::Graph program(const std::string& name, const std::string& changed) {
 }
 
 TEST(UpdateGate, StandsBeforeTheFirstChangeOfAParameterOrAStateOfTheOptimizer) {
-  cpu::CpuBackend backend(1);
+  cpu::CpuDevice device(1);
   std::vector<passes::Program> programs;
-  for (const char* changed : {"w", "m", ""}) programs.push_back(plan(program(changed, changed), backend));
-  auto created = Session::create(backend, *passes::plan_session(std::move(programs)));
+  for (const char* changed : {"w", "m", ""})
+    programs.push_back(*session_testing::plan_program(program(changed, changed), device.target()));
+  auto created = Session::create(device, *passes::plan_session(std::move(programs)));
   ASSERT_TRUE(created.ok());
   Session& session = **created;
-  const auto value = [&](const char* state) -> float& { return session.state(state).as<float>()[0]; };
+  const auto value = [&](const char* state) -> float& {
+    return session_testing::on_cpu<float>(session, state)[0];
+  };
   int calls = 0;
   float w_at_gate = 0, m_at_gate = 0, out_at_gate = 0;
   session.set_update_gate([&] {
@@ -53,17 +44,17 @@ TEST(UpdateGate, StandsBeforeTheFirstChangeOfAParameterOrAStateOfTheOptimizer) {
   });
   for (int run = 0; run < 2; ++run) {
     value("w") = 1, value("m") = 2, value("out") = 0;
-    session.run(run);
+    ASSERT_TRUE(session.run(run));
     EXPECT_EQ(calls, run + 1);
     EXPECT_EQ(w_at_gate, 1);
     EXPECT_EQ(m_at_gate, 2);
     EXPECT_NE(out_at_gate, 0);  // what comes before the change has been done
     EXPECT_EQ(value(run == 0 ? "w" : "m"), 3);
   }
-  session.run(2);
+  ASSERT_TRUE(session.run(2));
   EXPECT_EQ(calls, 2);  // a program that changes neither does not wait
   session.set_update_gate(nullptr);
-  session.run(0);
+  ASSERT_TRUE(session.run(0));
   EXPECT_EQ(calls, 2);
 }
 

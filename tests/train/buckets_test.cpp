@@ -5,9 +5,9 @@
 #include <cmath>
 #include <map>
 
-#include "backends/cpu/cpu_backend.h"
 #include "data/shard_documents.h"
 #include "io/temporary_folder.h"
+#include "runtime/session_testing.h"
 #include "train/batch_feeder.h"
 #include "train/initialise.h"
 #include "train/prepare.h"
@@ -43,28 +43,28 @@ class BucketsTest : public testing::Test {
 /// Loss and gradients of one micro-batch.
 std::vector<float> run_at(runtime::Session& session, const Prepared& prepared, BatchFeeder& feeder,
                           const LoadedBatch& batch, size_t bucket) {
-  feeder.copy(batch, 0, bucket);
-  *session.state(planner::kLossState).as<float>() = planner::kLossStart;
-  *session.state(planner::kGradScaleState).as<float>() = 0.01F;
-  session.run(session.plan().find_program(
-      planner::name_at("micro_first", prepared.buckets.lengths[bucket], prepared.buckets.lengths)));
-  std::vector<float> values = {*session.state(planner::kLossState).as<float>()};
+  EXPECT_TRUE(feeder.copy(batch, 0, bucket));
+  session_testing::write_state<float>(session, planner::kLossState, {planner::kLossStart});
+  session_testing::write_state<float>(session, planner::kGradScaleState, {0.01F});
+  EXPECT_TRUE(session.run(session.plan().find_program(
+      planner::name_at("micro_first", prepared.buckets.lengths[bucket], prepared.buckets.lengths))));
+  std::vector<float> values = session_testing::read_state<float>(session, planner::kLossState);
   for (const auto& states : prepared.programs.gradients)
     for (const std::string& name : states.accumulators) {
-      const runtime::TensorRef gradient = session.state(name);
-      values.insert(values.end(), gradient.as<float>(), gradient.as<float>() + gradient.num_elements());
+      const std::vector<float> gradient = session_testing::read_state<float>(session, name);
+      values.insert(values.end(), gradient.begin(), gradient.end());
     }
   return values;
 }
 
 TEST_F(BucketsTest, LossAndGradientsDoNotDependOnPadding) {
   const RunConfig run = config("[40, 130, 257]");
-  cpu::CpuBackend backend(2);
-  auto prepared = prepare(run, backend, {.num_threads = 2});
+  cpu::CpuDevice device(2);
+  auto prepared = prepare(run, device.target(), {.num_threads = 2});
   ASSERT_TRUE(prepared) << prepared.error().message();
   ASSERT_EQ(prepared->buckets.lengths, (std::vector<int64_t>{40, 130, 257, 300}));
   passes::SessionPlan plan = prepared->programs.session;
-  const auto session = runtime::Session::create(backend, std::move(plan), {.poison = true});
+  const auto session = runtime::Session::create(device, std::move(plan), {.poison = true});
   ASSERT_TRUE(session);
   ASSERT_TRUE(initialise(run, *prepared, **session, false, 2));
   const std::vector<DataFiles> files = {{{folder_.path("d.shard")}}};
@@ -96,9 +96,9 @@ TEST_F(BucketsTest, LossAndGradientsDoNotDependOnPadding) {
 }
 
 TEST_F(BucketsTest, ThePlanKnowsThem) {
-  cpu::CpuBackend backend(2);
-  const auto one = prepare(config("null"), backend, {.num_threads = 2});
-  const auto several = prepare(config("3"), backend, {.num_threads = 2});
+  cpu::CpuDevice device(2);
+  const auto one = prepare(config("null"), device.target(), {.num_threads = 2});
+  const auto several = prepare(config("3"), device.target(), {.num_threads = 2});
   ASSERT_TRUE(one && several);
   const planner::PlanReport& report = several->report;
   EXPECT_EQ(report.buckets.size(), 3U);

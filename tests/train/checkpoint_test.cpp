@@ -4,6 +4,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
+
 #include "io/checksum.h"
 #include "io/safetensors_writer.h"
 #include "io/temporary_folder.h"
@@ -236,15 +238,17 @@ TEST_F(Damage, ReadsTensorsToTheirPlaces) {
   const auto opened = open_checkpoint(folder_.path("checkpoint-12"));
   ASSERT_TRUE(opened);
   std::vector<std::byte> a(4800);
-  const TensorDestination destination = [&](const CheckpointTensor& t) {
-    return t.name == "a" ? std::span(a) : std::span<std::byte>();
+  const TakeTensorPiece take = [&](const CheckpointTensor& t, int64_t at,
+                                   std::span<const std::byte> piece) -> Status {
+    if (t.name == "a") std::ranges::copy(piece, a.begin() + at);
+    return Ok{};
   };
-  ASSERT_TRUE(read_checkpoint_tensors(*opened, opened->manifest.files[0], destination, 2));
+  ASSERT_TRUE(read_checkpoint_tensors(*opened, opened->manifest.files[0], take, 2));
   EXPECT_EQ(checksum(a), opened->manifest.files[0].tensors[0].checksum);
-  // One without bytes has nothing that could be widened.
+  // One without bytes has nothing that could be taken.
   CheckpointFile file = opened->manifest.files[0];
   file.tensors.push_back({"none", "F32", {0}, file.bytes, 0, checksum("")});
-  EXPECT_TRUE(read_checkpoint_tensors(*opened, file, destination, 2));
+  EXPECT_TRUE(read_checkpoint_tensors(*opened, file, take, 2));
 }
 
 TEST(FindCheckpoints, KnowsItsOwnNewestFirst) {

@@ -9,8 +9,7 @@
 #include <optional>
 #include <vector>
 
-#include "backends/cpu/cpu_backend.h"
-#include "runtime/session.h"
+#include "runtime/session_testing.h"
 #include "train/initialise.h"
 #include "train/prepare.h"
 
@@ -34,10 +33,10 @@ class CheckedSession {
                          "run.yaml", {});
     EXPECT_TRUE(parsed) << (parsed ? "" : parsed.error().message());
     config_ = std::move(*parsed);
-    auto prepared = prepare(config_, backend_, {.purpose = purpose});
+    auto prepared = prepare(config_, device_.target(), {.purpose = purpose});
     EXPECT_TRUE(prepared) << (prepared ? "" : prepared.error().message());
     prepared_.emplace(std::move(*prepared));
-    auto session = runtime::Session::create(backend_, std::move(prepared_->programs.session));
+    auto session = runtime::Session::create(device_, std::move(prepared_->programs.session));
     EXPECT_TRUE(session) << (session ? "" : session.error().message());
     session_ = std::move(*session);
     EXPECT_TRUE(initialise(config_, *prepared_, *session_, /*pretrained=*/false, 1));
@@ -45,13 +44,12 @@ class CheckedSession {
 
   /// "" where it fits, else the error.
   std::string with(const std::string& weight, float value) {
-    const runtime::TensorRef state = session_->state(weight);
-    const auto last = static_cast<size_t>(state.num_elements() - 1);
+    const auto last = static_cast<size_t>(session_->type(weight).num_elements() - 1);
     const auto bits = std::bit_cast<uint32_t>(value);
     if (session_->plan().find_state(weight)->decl.type.dtype == ir::DType::kF32)
-      state.as<float>()[last] = value;
+      session_testing::on_cpu<float>(*session_, weight)[last] = value;
     else
-      state.as<uint16_t>()[last] = static_cast<uint16_t>(bits >> 16);
+      session_testing::on_cpu<uint16_t>(*session_, weight)[last] = static_cast<uint16_t>(bits >> 16);
     const Status fits = check_fp16_range(config_, *prepared_->model, *session_, 2);
     if (fits) return "";
     EXPECT_EQ(fits.error().code, ErrorCode::kBadData);
@@ -64,7 +62,7 @@ class CheckedSession {
       "tie_word_embeddings: false}";
 
  private:
-  cpu::CpuBackend backend_{1};
+  cpu::CpuDevice device_{1};
   RunConfig config_;
   std::optional<Prepared> prepared_;
   std::unique_ptr<runtime::Session> session_;

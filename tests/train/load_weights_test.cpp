@@ -11,11 +11,10 @@
 #include <functional>
 #include <map>
 
-#include "backends/cpu/cpu_backend.h"
 #include "io/safetensors_writer.h"
 #include "io/temporary_folder.h"
 #include "planner/step_programs.h"
-#include "runtime/session.h"
+#include "runtime/session_testing.h"
 
 namespace plimsoll::train {
 namespace {
@@ -39,14 +38,14 @@ std::unique_ptr<models::Model> model_of(const char* json) {
 
 /// A session that has the model's parameters.
 struct Target {
-  cpu::CpuBackend backend{1};
+  cpu::CpuDevice device{1};
   std::unique_ptr<runtime::Session> session;
   explicit Target(const models::Model& model, bool masters = false) {
     planner::StepOptions options{.micro_batch_size = 1, .sequence_length = 8};
     options.optimizer.state.masters = masters;
-    auto programs = planner::build_training_programs(model, options, backend);
+    auto programs = planner::build_training_programs(model, options, device.target());
     EXPECT_TRUE(programs) << programs.error().message();
-    auto created = runtime::Session::create(backend, std::move(programs->session));
+    auto created = runtime::Session::create(device, std::move(programs->session));
     EXPECT_TRUE(created) << created.error().message();
     session = std::move(created).value();
   }
@@ -115,7 +114,8 @@ void expect_loaded(const models::Model& model, const Target& target) {
   for (const auto& parameter : model.parameters())
     for (const auto& view : parameter.views) {
       const int64_t row = parameter.shape.num_elements() / parameter.shape.dim(0);
-      const float* data = target.session->state(parameter.name).as<float>() + view.row * row;
+      const float* data =
+          session_testing::on_cpu<float>(*target.session, parameter.name).data() + view.row * row;
       for (size_t i = 0; i < static_cast<size_t>(view.shape.num_elements()); ++i)
         ASSERT_EQ(data[i], value_at(view.name, i)) << view.name << " " << i;
     }
@@ -143,7 +143,8 @@ void expect_rounded(const models::Model& model, const Target& target) {
   for (const auto& parameter : model.parameters())
     for (const auto& view : parameter.views) {
       const int64_t row = parameter.shape.num_elements() / parameter.shape.dim(0);
-      const auto* data = target.session->state(parameter.name).as<uint16_t>() + view.row * row;
+      const auto* data =
+          session_testing::on_cpu<uint16_t>(*target.session, parameter.name).data() + view.row * row;
       for (size_t i = 0; i < static_cast<size_t>(view.shape.num_elements()); ++i) {
         const auto bits = std::bit_cast<uint32_t>(value_at(view.name, i));
         ASSERT_EQ(data[i], (bits + 0x7FFFU + (bits >> 16 & 1U)) >> 16) << view.name << " " << i;
@@ -167,7 +168,8 @@ TEST(LoadWeights, RoundsIntoWeightsOf16Bits) {
       expect_rounded(*model, target);
       if (!masters) continue;
       const auto& view = model->parameters()[0].views[0];
-      const float* master = target.session->state("master." + model->parameters()[0].name).as<float>();
+      const float* master =
+          session_testing::on_cpu<float>(*target.session, "master." + model->parameters()[0].name).data();
       for (size_t i = 0; i < 40; ++i) ASSERT_EQ(master[i], value_at(view.name, i));
     }
 }
@@ -324,7 +326,7 @@ TEST(LoadWeights, KeepsNaN) {
   write_file(folder.path("model.safetensors"), tensors);
   Target target(*model);
   ASSERT_TRUE(load(*model, folder.path(), target));
-  const float* norm = target.session->state("model.norm.weight").as<float>();
+  const float* norm = session_testing::on_cpu<float>(*target.session, "model.norm.weight").data();
   EXPECT_TRUE(std::isnan(norm[1]));
   EXPECT_TRUE(std::isinf(norm[2]) && norm[2] < 0);
 }

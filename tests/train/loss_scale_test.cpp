@@ -9,6 +9,7 @@
 #include <fstream>
 
 #include "io/temporary_folder.h"
+#include "runtime/session_testing.h"
 #include "settings/settings.h"
 #include "train/trainer.h"
 
@@ -49,16 +50,15 @@ class LossScaleTest : public testing::Test {
 
   std::unique_ptr<Trainer> start(RunConfig asked, const TrainerOptions& options = {}) {
     const RunConfig& config = configs_.emplace_back(std::move(asked));
-    auto prepared = prepare(config, backend_, {.num_threads = 2});
+    auto prepared = prepare(config, device_.target(), {.num_threads = 2});
     EXPECT_TRUE(prepared) << (prepared ? "" : prepared.error().message());
-    auto trainer = Trainer::create(config, std::move(*prepared), backend_, options);
+    auto trainer = Trainer::create(config, std::move(*prepared), device_, options);
     EXPECT_TRUE(trainer) << (trainer ? "" : trainer.error().message());
     return std::move(*trainer);
   }
 
   static std::span<float> weights(Trainer& trainer, std::string_view name) {
-    const runtime::TensorRef state = trainer.session().state(name);
-    return {state.as<float>(), static_cast<size_t>(state.num_elements())};
+    return session_testing::on_cpu<float>(trainer.session(), name);
   }
 
   /// Every token begins with the same embedding and the head is tiny, so that what tells tokens apart has to
@@ -78,7 +78,7 @@ class LossScaleTest : public testing::Test {
 
   const TemporaryFolder folder_;
   std::deque<RunConfig> configs_;  ///< trainers refer to them
-  cpu::CpuBackend backend_{2};
+  cpu::CpuDevice device_{2};
 };
 
 TEST_F(LossScaleTest, WithoutAScaleGradientsVanishAndTrainingStalls) {
@@ -102,8 +102,8 @@ TEST_F(LossScaleTest, ASkippedStepChangesTheScaleAlone) {
     for (const passes::SessionState& s : trainer->session().plan().states)
       if (s.decl.state_class == ir::StateClass::kParameter ||
           s.decl.state_class == ir::StateClass::kOptimizerState)
-        bytes.append(reinterpret_cast<const char*>(trainer->session().state(s.decl.name).data),
-                     static_cast<size_t>(s.decl.type.bytes().count));
+        for (const char c : session_testing::on_cpu<char>(trainer->session(), s.decl.name))
+          bytes.push_back(c);
     return bytes;
   };
   const std::string before = state_bytes();
@@ -210,7 +210,7 @@ TEST_F(LossScaleTest, WhatADamagedCheckpointHadDoesNotStay) {
   bytes.close();
   const auto trainer = start(config(common));
   EXPECT_EQ(trainer->steps_done(), 2);
-  EXPECT_EQ(*trainer->session().state(optimizers::kScalerState).as<float>(), 1e14F);
+  EXPECT_EQ(session_testing::on_cpu<float>(trainer->session(), optimizers::kScalerState)[0], 1e14F);
 }
 
 TEST_F(LossScaleTest, BelowItsLeastTheRunHasDiverged) {

@@ -6,6 +6,7 @@
 #include <fstream>
 
 #include "io/temporary_folder.h"
+#include "runtime/session_testing.h"
 #include "settings/settings.h"
 
 namespace plimsoll::train {
@@ -34,10 +35,10 @@ class TrainerTest : public testing::Test {
 
   /// The losses of all steps; a checkpoint after each where `saves`.
   std::vector<double> train(const RunConfig& config, bool saves) {
-    cpu::CpuBackend backend(2);
-    auto prepared = prepare(config, backend, {.num_threads = 2});
+    cpu::CpuDevice device(2);
+    auto prepared = prepare(config, device.target(), {.num_threads = 2});
     EXPECT_TRUE(prepared) << (prepared ? "" : prepared.error().message());
-    auto trainer = Trainer::create(config, std::move(*prepared), backend);
+    auto trainer = Trainer::create(config, std::move(*prepared), device);
     EXPECT_TRUE(trainer) << (trainer ? "" : trainer.error().message());
     std::vector<double> losses;
     while ((*trainer)->steps_done() < (*trainer)->total_steps()) {

@@ -23,6 +23,8 @@ bool CpuTarget::supports(std::string_view op) const { return find_kernel(op) != 
 
 bool CpuTarget::reaches(ir::MemorySpace space) const { return space != ir::MemorySpace::kDisk; }
 
+std::string_view CpuTarget::instruction_set() const { return isa_name(current_isa()); }
+
 bool CpuTarget::has_matrix_units(ir::DType dtype) const {
   return dtype == ir::DType::kBf16 && current_isa() == Isa::kAmx;
 }

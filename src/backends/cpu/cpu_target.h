@@ -20,6 +20,7 @@ class CpuTarget final : public runtime::Target {
   [[nodiscard]] bool shares_host_memory() const override { return true; }
   [[nodiscard]] int64_t memory_bytes() const override { return 0; }
   [[nodiscard]] int num_threads() const override { return num_threads_; }
+  [[nodiscard]] std::string_view instruction_set() const override;
   /// bf16 on AMX.
   [[nodiscard]] bool has_matrix_units(ir::DType dtype) const override;
 

@@ -1,0 +1,212 @@
+// One walk along the order. Each queue has a clock: up to which position the work of every other queue is
+// known to be done before the queue's next op. An op that needs more than its queue knows waits for an event,
+// and from then on its queue knows what the event's maker knew.
+#include "passes/issue_order.h"
+
+#include <algorithm>
+#include <map>
+
+#include "base/check.h"
+#include "ir/op_def.h"
+
+namespace plimsoll::passes {
+namespace {
+
+using ir::kNumQueues;
+using ir::Op;
+using ir::ValueId;
+
+/// By queue a position in the order; -1: nothing of it.
+using Clock = std::array<int32_t, kNumQueues>;
+
+Clock nothing() {
+  Clock clock;
+  clock.fill(-1);
+  return clock;
+}
+
+void raise(Clock& clock, const Clock& other) {
+  for (size_t q = 0; q < kNumQueues; ++q) clock[q] = std::max(clock[q], other[q]);
+}
+
+/// The last uses of a storage, by queue.
+struct Uses {
+  Clock write = nothing();  ///< the last one alone: writes are ordered among each other
+  Clock reads = nothing();  ///< since that
+  [[nodiscard]] Clock all() const {
+    Clock both = write;
+    raise(both, reads);
+    return both;
+  }
+};
+
+class Issuer {
+ public:
+  Issuer(const ir::Graph& graph, const Binding& binding, const MemoryPlan& plan)
+      : graph_(graph), binding_(binding), plan_(plan), uses_(binding.storages.size()) {
+    for (Clock& clock : known_) clock = nothing();
+  }
+
+  IssueOrder run() {
+    for (size_t p = 0; p < graph_.order().size(); ++p) {
+      const Op& op = graph_.op(graph_.order()[p]);
+      several_ = several_ || op.queue != ir::Queue::kCompute;
+    }
+    if (several_) find_heirs();
+    for (size_t p = 0; p < graph_.order().size(); ++p) visit(static_cast<int32_t>(p));
+    for (size_t q = 0; q < kNumQueues; ++q)  // the end waits for all
+      if (last_[q] >= 0) need(static_cast<ir::Queue>(q), last_[q]);
+    wait(ir::Queue::kCompute);
+    place_records();
+    return std::move(result_);
+  }
+
+ private:
+  [[nodiscard]] bool is_copied(ir::OpId id) const {
+    const auto& copied = binding_.copied_assigns;
+    return std::find(copied.begin(), copied.end(), id) != copied.end();
+  }
+
+  void visit(int32_t position) {
+    const ir::OpId id = graph_.order()[static_cast<size_t>(position)];
+    const Op& op = graph_.op(id);
+    const bool is_assign = op.def->name == "state_assign";
+    if (op.def->is_view || op.def->name == "state" || (is_assign && !is_copied(id))) return;
+    if (several_) {
+      order_behind(op, position);
+      note_uses(op, position);
+    }
+    last_[static_cast<size_t>(op.queue)] = position;
+    result_.issues.push_back(
+        {op.def->is_copy || is_assign ? Issue::Kind::kCopy : Issue::Kind::kLaunch, op.queue, position, -1});
+  }
+
+  [[nodiscard]] size_t storage(ValueId v) const {
+    return static_cast<size_t>(binding_.places[static_cast<size_t>(v.index)].storage);
+  }
+  /// Storages that the op writes: of its results, its workspace, the state that it assigns.
+  [[nodiscard]] std::vector<size_t> written(const Op& op, int32_t position) const {
+    std::vector<size_t> storages;
+    for (const ValueId v : op.outputs) storages.push_back(storage(v));
+    if (op.def->name == "state_assign") storages.push_back(state_storage(op));
+    const auto p = static_cast<size_t>(position);
+    if (p < binding_.workspaces.size() && binding_.workspaces[p] >= 0)
+      storages.push_back(static_cast<size_t>(binding_.workspaces[p]));
+    return storages;
+  }
+  [[nodiscard]] size_t state_storage(const Op& op) const {
+    for (size_t s = 0; s < binding_.storages.size(); ++s)
+      if (const int state = binding_.storages[s].state;
+          state >= 0 && graph_.states()[static_cast<size_t>(state)].name == op.attrs.str("name"))
+        return s;
+    PLIMSOLL_FAIL("a state without a storage");
+  }
+
+  // ---- what an op needs
+
+  /// Of a storage of the arena those that lay in its bytes before it, to whose last uses its first one comes
+  /// behind.
+  void find_heirs() {
+    former_.resize(binding_.storages.size());
+    std::vector<size_t> alive;  // of the arenas, by birth
+    for (size_t s = 0; s < binding_.storages.size(); ++s)
+      if (plan_.offsets[s] >= 0) alive.push_back(s);
+    const auto first = [&](size_t s) { return binding_.storages[s].first; };
+    std::stable_sort(alive.begin(), alive.end(), [&](size_t a, size_t b) { return first(a) < first(b); });
+    for (size_t i = 0; i < alive.size(); ++i)
+      for (size_t j = 0; j < i; ++j)
+        if (binding_.storages[alive[j]].last < first(alive[i]) && overlap(alive[i], alive[j]))
+          former_[alive[i]].push_back(alive[j]);
+  }
+
+  [[nodiscard]] bool overlap(size_t a, size_t b) const {
+    const Storage &x = binding_.storages[a], &y = binding_.storages[b];
+    return x.space == y.space && plan_.offsets[a] < plan_.offsets[b] + y.bytes &&
+           plan_.offsets[b] < plan_.offsets[a] + x.bytes;
+  }
+
+  void need(ir::Queue queue, int32_t position) {
+    int32_t& needed = needed_[static_cast<size_t>(queue)];
+    needed = std::max(needed, position);
+  }
+  void need(const Clock& clock) { raise(needed_, clock); }
+
+  void order_behind(const Op& op, int32_t position) {
+    for (const ValueId v : op.inputs)
+      if (v.valid()) need(uses_[storage(v)].write);
+    for (const size_t s : written(op, position)) {
+      need(uses_[s].all());
+      if (uses_[s].all() == nothing() && binding_.storages[s].state < 0)
+        for (const size_t f : former_[s]) need(uses_[f].all());
+    }
+    wait(op.queue);
+    clocks_.try_emplace(position, known_[static_cast<size_t>(op.queue)])
+        .first->second[static_cast<size_t>(op.queue)] = position;
+    known_[static_cast<size_t>(op.queue)][static_cast<size_t>(op.queue)] = position;
+  }
+
+  void note_uses(const Op& op, int32_t position) {
+    const auto q = static_cast<size_t>(op.queue);
+    for (const ValueId v : op.inputs)
+      if (v.valid()) uses_[storage(v)].reads[q] = position;
+    for (const size_t s : written(op, position)) {
+      uses_[s] = {};
+      uses_[s].write[q] = position;
+    }
+  }
+
+  // ---- events
+
+  /// Makes `queue` wait for what is needed and not known; what another needed op knows need not be asked for.
+  void wait(ir::Queue queue) {
+    Clock& known = known_[static_cast<size_t>(queue)];
+    Clock asked = needed_;
+    needed_ = nothing();
+    for (size_t r = 0; r < kNumQueues; ++r) {
+      if (r == static_cast<size_t>(queue) || asked[r] <= known[r]) asked[r] = -1;
+    }
+    for (size_t r = 0; r < kNumQueues; ++r)
+      for (size_t other = 0; other < kNumQueues && asked[r] >= 0; ++other)
+        if (other != r && asked[other] >= 0 && clocks_.at(asked[other])[r] >= asked[r]) asked[r] = -1;
+    for (size_t r = 0; r < kNumQueues; ++r) {
+      if (asked[r] < 0) continue;
+      const auto [event, made] = events_.try_emplace(asked[r], result_.num_events);
+      if (made) ++result_.num_events;
+      result_.issues.push_back({Issue::Kind::kWait, queue, -1, event->second});
+      raise(known, clocks_.at(asked[r]));
+    }
+  }
+
+  /// Each event behind its op.
+  void place_records() {
+    if (events_.empty()) return;
+    std::vector<Issue> issues;
+    for (const Issue& issue : result_.issues) {
+      issues.push_back(issue);
+      const auto event = issue.position < 0 ? events_.end() : events_.find(issue.position);
+      if (event != events_.end()) issues.push_back({Issue::Kind::kRecord, issue.queue, -1, event->second});
+    }
+    result_.issues = std::move(issues);
+  }
+
+  const ir::Graph& graph_;
+  const Binding& binding_;
+  const MemoryPlan& plan_;
+  bool several_ = false;  ///< queues
+  std::vector<Uses> uses_;
+  std::vector<std::vector<size_t>> former_;
+  std::array<Clock, kNumQueues> known_;
+  Clock needed_ = nothing();
+  Clock last_ = nothing();             ///< issued
+  std::map<int32_t, Clock> clocks_;    ///< by position: what is done when that op is
+  std::map<int32_t, int32_t> events_;  ///< by position: the event recorded behind it
+  IssueOrder result_;
+};
+
+}  // namespace
+
+IssueOrder issue_order(const ir::Graph& graph, const Binding& binding, const MemoryPlan& plan) {
+  return Issuer(graph, binding, plan).run();
+}
+
+}  // namespace plimsoll::passes

@@ -1,0 +1,216 @@
+#include "runtime/executable.h"
+
+#include <algorithm>
+#include <chrono>
+
+#include "base/check.h"
+#include "ir/op_def.h"
+
+namespace plimsoll::runtime {
+namespace {
+
+/// A signalling NaN of f32, repeated; as an i32 it is no token either.
+constexpr uint32_t kPoison = 0x7fa5a5a5;
+
+using Kind = passes::Issue::Kind;
+
+size_t at(int32_t index) { return static_cast<size_t>(index); }
+
+std::byte* address(const Location& place) { return place.memory->address() + place.offset; }
+
+}  // namespace
+
+Executable::Executable(Device& device, const passes::SessionPlan& session, size_t program,
+                       const SessionMemory& memory)
+    : device_(device), session_(session), program_(session.programs[program]), memory_(memory) {}
+
+Result<std::unique_ptr<Executable>> Executable::create(Device& device, const passes::SessionPlan& session,
+                                                       size_t program, const SessionMemory& memory,
+                                                       bool poison) {
+  std::unique_ptr<Executable> executable(new Executable(device, session, program, memory));
+  executable->bind();
+  if (poison) executable->bind_poison();
+  const size_t cut = executable->first_update(), end = executable->instructions_.size();
+  PLIMSOLL_ASSIGN(executable->before_, executable->capture(0, cut));
+  if (cut < end) {
+    PLIMSOLL_ASSIGN(executable->update_, executable->capture(cut, end));
+  }
+  return executable;
+}
+
+// ---- addresses
+
+Location Executable::place_of_state(std::string_view name) const {
+  const passes::SessionState* s = session_.find_state(name);
+  PLIMSOLL_CHECK(s != nullptr, std::string(name));
+  return {memory_.persistent[static_cast<size_t>(s->decl.space)].get(), s->offset};
+}
+
+Location Executable::place_of_storage(int32_t storage) const {
+  const passes::Storage& s = program_.binding.storages[at(storage)];
+  if (s.state >= 0) return place_of_state(program_.graph.states()[at(s.state)].name);
+  return {memory_.arena[static_cast<size_t>(s.space)].get(), program_.plan.offsets[at(storage)]};
+}
+
+Location Executable::place_of(ir::ValueId v) const {
+  const passes::Place& place = program_.binding.places[at(v.index)];
+  Location location = place_of_storage(place.storage);
+  location.offset += place.offset_bytes;
+  return location;
+}
+
+TensorRef Executable::ref(ir::ValueId v) const {
+  if (!v.valid()) return {};
+  return {address(place_of(v)), program_.graph.type(v), program_.binding.places[at(v.index)].strides};
+}
+
+void Executable::bind() {
+  const ir::Graph& graph = program_.graph;
+  size_t count = 0;
+  for (const passes::Issue& issue : program_.issue.issues)
+    if (issue.kind == Kind::kLaunch) {
+      const ir::Op& op = graph.op(graph.order()[at(issue.position)]);
+      count += op.inputs.size() + op.outputs.size();
+    }
+  operands_.reserve(count);  // instructions point into it
+  for (const passes::Issue& issue : program_.issue.issues) {
+    Instruction& instruction = instructions_.emplace_back();
+    instruction.issue = issue;
+    if (issue.position < 0) continue;
+    const ir::Op& op = graph.op(graph.order()[at(issue.position)]);
+    if (issue.kind == Kind::kCopy) {
+      const auto& source = program_.binding.places[at(op.inputs[0].index)];
+      PLIMSOLL_CHECK(source.strides == ir::dense_strides(graph.type(op.inputs[0]).shape),
+                     "a copy of a strided view: " + op.layer);
+      instruction.from = place_of(op.inputs[0]);
+      instruction.to = op.outputs.empty() ? place_of_state(op.attrs.str("name")) : place_of(op.outputs[0]);
+      instruction.bytes = graph.type(op.inputs[0]).bytes();
+      continue;
+    }
+    const size_t begin = operands_.size();
+    for (const ir::ValueId v : op.inputs) operands_.push_back(ref(v));
+    for (const ir::ValueId v : op.outputs) operands_.push_back(ref(v));
+    const std::span<const TensorRef> all(operands_.data() + begin, op.inputs.size() + op.outputs.size());
+    instruction.call = {&op, all.first(op.inputs.size()), all.subspan(op.inputs.size()), {}};
+    if (const int32_t w =
+            program_.binding.workspaces.empty() ? -1 : program_.binding.workspaces[at(issue.position)];
+        w >= 0)
+      instruction.call.workspace = {address(place_of_storage(w)),
+                                    static_cast<size_t>(program_.binding.storages[at(w)].bytes)};
+  }
+  for (int32_t e = 0; e < program_.issue.num_events + static_cast<int32_t>(ir::kNumQueues); ++e)
+    events_.push_back(device_.make_event());
+}
+
+/// What is dead is poisoned where the order of queues says for sure that it is: always in front of a
+/// storage's first use, behind its last one where there is one queue.
+void Executable::bind_poison() {
+  const bool one_queue = program_.issue.num_events == 0;
+  born_.resize(program_.graph.order().size());
+  dead_.resize(program_.graph.order().size());
+  for (size_t s = 0; s < program_.binding.storages.size(); ++s) {
+    const passes::Storage& storage = program_.binding.storages[s];
+    if (program_.plan.offsets[s] < 0) continue;
+    const Fill fill{place_of_storage(static_cast<int32_t>(s)),
+                    round_up(storage.bytes, passes::kStorageAlignment)};
+    born_[at(storage.first)].push_back(fill);
+    if (one_queue) dead_[at(storage.last)].push_back(fill);
+  }
+}
+
+// ---- issue
+
+size_t Executable::first_update() const {
+  const auto updates = [&](int32_t storage) {
+    const int state = program_.binding.storages[at(storage)].state;
+    return state >= 0 && ir::is_saved(program_.graph.states()[at(state)].state_class);
+  };
+  for (size_t i = 0; i < instructions_.size(); ++i) {
+    if (instructions_[i].issue.position < 0) continue;
+    const ir::Op& op = program_.graph.op(program_.graph.order()[at(instructions_[i].issue.position)]);
+    for (const ir::ValueId v : op.outputs)
+      if (updates(program_.binding.places[at(v.index)].storage)) return i;
+    if (op.def->name == "state_assign" &&
+        ir::is_saved(session_.find_state(op.attrs.str("name"))->decl.state_class))
+      return i;
+  }
+  return instructions_.size();
+}
+
+Status Executable::poison(const std::vector<Fill>& fills, ir::Queue queue) {
+  for (const Fill& fill : fills) PLIMSOLL_TRY(device_.fill(fill.at, Bytes(fill.bytes), kPoison, queue));
+  return Ok{};
+}
+
+Status Executable::issue_one(const Instruction& instruction) {
+  const passes::Issue& issue = instruction.issue;
+  switch (issue.kind) {
+    case Kind::kLaunch:
+      return device_.launch(instruction.call, issue.queue);
+    case Kind::kCopy:
+      return device_.copy(instruction.to, instruction.from, instruction.bytes, issue.queue);
+    case Kind::kRecord:
+      return device_.record(events_[at(issue.event)], issue.queue);
+    case Kind::kWait:
+      return device_.wait(issue.queue, events_[at(issue.event)]);
+  }
+  return Ok{};
+}
+
+size_t Executable::next_position(size_t from) const {
+  const auto found = std::find_if(instructions_.begin() + static_cast<std::ptrdiff_t>(from),
+                                  instructions_.end(), [](const auto& i) { return i.issue.position >= 0; });
+  return found == instructions_.end() ? program_.graph.order().size() : at(found->issue.position);
+}
+
+Status Executable::issue(size_t begin, size_t end, bool waits_for_each) {
+  size_t poisoned = begin == 0 ? 0 : next_position(begin);
+  for (size_t i = begin; i < end; ++i) {
+    const Instruction& instruction = instructions_[i];
+    const int32_t position = instruction.issue.position;
+    const auto start = std::chrono::steady_clock::now();
+    if (!born_.empty() && position >= 0) PLIMSOLL_TRY(poison(born_[at(position)], instruction.issue.queue));
+    PLIMSOLL_TRY(issue_one(instruction));
+    if (!dead_.empty() && position >= 0) {
+      // Positions without an instruction (views, reads) end lifetimes too.
+      for (const size_t stop = next_position(i + 1); poisoned < stop; ++poisoned)
+        PLIMSOLL_TRY(poison(dead_[poisoned], ir::Queue::kCompute));
+    }
+    if (!waits_for_each || position < 0) continue;
+    PLIMSOLL_TRY(device_.synchronize(instruction.issue.queue));
+    const std::chrono::duration<double> seconds = std::chrono::steady_clock::now() - start;
+    timed_.emplace_back(&program_.graph.op(program_.graph.order()[at(position)]), seconds.count());
+  }
+  return Ok{};
+}
+
+/// A part ends joined, so that the next one may begin anywhere: behind the cut nothing waits for events of
+/// before.
+Result<std::unique_ptr<CapturedGraph>> Executable::capture(size_t begin, size_t end) {
+  PLIMSOLL_TRY(device_.begin_capture());
+  PLIMSOLL_TRY(issue(begin, end, /*waits_for_each=*/false));
+  for (size_t q = 1; q < ir::kNumQueues && end < instructions_.size(); ++q) {
+    const auto queue = static_cast<ir::Queue>(q);
+    const bool used =
+        std::any_of(instructions_.begin() + static_cast<std::ptrdiff_t>(begin),
+                    instructions_.begin() + static_cast<std::ptrdiff_t>(end),
+                    [&](const Instruction& i) { return i.issue.queue == queue && i.issue.position >= 0; });
+    if (!used) continue;
+    const EventId join = events_[at(program_.issue.num_events) + q];
+    PLIMSOLL_TRY(device_.record(join, queue));
+    PLIMSOLL_TRY(device_.wait(ir::Queue::kCompute, join));
+  }
+  return device_.end_capture();
+}
+
+Status Executable::run_to_update() { return device_.replay(*before_); }
+
+Status Executable::run_update() { return update_ ? device_.replay(*update_) : Status(Ok{}); }
+
+Status Executable::run_timed() {
+  timed_.clear();
+  timed_.reserve(instructions_.size());
+  return issue(0, instructions_.size(), /*waits_for_each=*/true);
+}
+
+}  // namespace plimsoll::runtime

@@ -1,0 +1,78 @@
+// A program with addresses: its instructions bound to a device's memory, captured once and replayed for each
+// run.
+#pragma once
+
+#include <array>
+#include <memory>
+#include <optional>
+#include <utility>
+#include <vector>
+
+#include "passes/session_plan.h"
+#include "runtime/device.h"
+
+namespace plimsoll::runtime {
+
+/// The allocations of a session, by memory space; null where a space has none.
+struct SessionMemory {
+  std::array<std::unique_ptr<Memory>, ir::kNumSpaces> persistent, arena;
+};
+
+class Executable {
+ public:
+  /// Binds and captures. `poison`: as SessionOptions. Errors: of the device.
+  static Result<std::unique_ptr<Executable>> create(Device& device, const passes::SessionPlan& session,
+                                                    size_t program, const SessionMemory& memory, bool poison);
+
+  /// Queues what comes before the first op that writes to a parameter or to a state of the optimizer, or all
+  /// of it; then the rest. Between the two another thread may still read those states.
+  Status run_to_update();
+  Status run_update();
+  [[nodiscard]] bool updates() const { return update_ != nullptr; }
+
+  /// Runs op by op, waiting for each. Seconds of wall time by op, in the order of issue, without waits for
+  /// events.
+  Status run_timed();
+  [[nodiscard]] const std::vector<std::pair<const ir::Op*, double>>& timed_ops() const { return timed_; }
+
+ private:
+  struct Instruction {
+    passes::Issue issue;
+    KernelCall call;
+    Location to, from;  ///< of a copy
+    Bytes bytes;
+  };
+  struct Fill {
+    Location at;
+    int64_t bytes = 0;
+  };
+
+  Executable(Device& device, const passes::SessionPlan& session, size_t program, const SessionMemory& memory);
+  void bind();
+  void bind_poison();
+  [[nodiscard]] Location place_of_storage(int32_t storage) const;
+  [[nodiscard]] Location place_of(ir::ValueId v) const;
+  [[nodiscard]] Location place_of_state(std::string_view name) const;
+  [[nodiscard]] TensorRef ref(ir::ValueId v) const;
+  /// Index of the first issue that writes to a state of the update; the end where none does.
+  [[nodiscard]] size_t first_update() const;
+  /// Of the first op at or behind that issue; the order's length where there is none.
+  [[nodiscard]] size_t next_position(size_t from) const;
+  Status issue(size_t begin, size_t end, bool waits_for_each);
+  Status issue_one(const Instruction& instruction);
+  Status poison(const std::vector<Fill>& fills, ir::Queue queue);
+  Result<std::unique_ptr<CapturedGraph>> capture(size_t begin, size_t end);
+
+  Device& device_;
+  const passes::SessionPlan& session_;
+  const passes::Program& program_;
+  const SessionMemory& memory_;
+  std::vector<TensorRef> operands_;
+  std::vector<Instruction> instructions_;       ///< by issue
+  std::vector<EventId> events_;                 ///< by event of the order; then one a queue for joins
+  std::vector<std::vector<Fill>> born_, dead_;  ///< by position in the order; empty: no poison
+  std::unique_ptr<CapturedGraph> before_, update_;
+  std::vector<std::pair<const ir::Op*, double>> timed_;
+};
+
+}  // namespace plimsoll::runtime

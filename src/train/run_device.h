@@ -1,0 +1,17 @@
+// The device that a run's settings name: as planning asks it, and as it runs.
+#pragma once
+
+#include <memory>
+
+#include "base/result.h"
+#include "runtime/device.h"
+#include "settings/run_config.h"
+
+namespace plimsoll::train {
+
+/// Made without the device.
+std::unique_ptr<runtime::Target> make_target(const RunConfig& config, int num_threads);
+/// Errors: kIo, kInvalidArgument of what the settings ask for.
+Result<std::unique_ptr<runtime::Device>> make_device(const RunConfig& config, int num_threads);
+
+}  // namespace plimsoll::train

@@ -113,7 +113,7 @@ Status bench_step(const StepArguments& arguments, const Environment& environment
   const int threads = train::num_threads(config);
   PLIMSOLL_ASSIGN(train::Prepared prepared,
                   train::prepare(config, *train::make_target(config, threads), {threads, {}}));
-  if (!prepared.report.fits) return train::does_not_fit(config, prepared);
+  if (!prepared.report.fits) return train::does_not_fit(prepared);
   train::Events events(arguments.run.json, 0);
   events.plan(prepared.report);
   PLIMSOLL_ASSIGN(const auto device, train::make_device(config, threads));

@@ -34,7 +34,7 @@ Status plan(const RunArguments& arguments, const std::string& dump_ir, bool expl
                             /*accumulates=*/!programs.gradients.empty()),
         arguments.json);
   }
-  if (!prepared.report.fits) return train::does_not_fit(config, prepared);
+  if (!prepared.report.fits) return train::does_not_fit(prepared);
   return Ok{};
 }
 

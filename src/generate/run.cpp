@@ -4,6 +4,7 @@
 #include <malloc.h>
 
 #include <algorithm>
+#include <cmath>
 #include <filesystem>
 #include <map>
 
@@ -14,9 +15,11 @@
 #include "generate/prompts.h"
 #include "io/hub_cache.h"
 #include "io/model_weights.h"
+#include "planner/budget.h"
 #include "planner/generation_programs.h"
 #include "planner/overhead.h"
 #include "planner/rates.h"
+#include "planner/search.h"
 #include "settings/settings.h"
 #include "train/initialise.h"
 #include "train/load_weights.h"
@@ -114,63 +117,68 @@ class Run {
                  fmt::format("prompt {}", longest - prompts_.begin() + 1), hint};
   }
 
-  /// Where the batch is ours to choose, half of it is tried until the plan fits.
+  struct Planned {
+    int64_t batch = 1;
+    passes::SessionPlan session;
+    planner::PlanReport report;
+  };
+
+  /// The batch that was asked for; where it is ours to choose, the largest that fits of its halves.
   Status plan(const runtime::Target& target) {
     const double start = now_seconds();
-    PLIMSOLL_TRY(plan_batch(target));
-    while (!report_.fits && batch_ > 1 && !request_.batch_size) {
-      batch_ /= 2;
-      PLIMSOLL_TRY(plan_batch(target));
-    }
+    std::vector<double> sizes = {static_cast<double>(batch_)};
+    while (!request_.batch_size && sizes.back() > 1) sizes.push_back(std::floor(sizes.back() / 2));
+    PLIMSOLL_ASSIGN(Planned planned, planner::first_that_fits(sizes, budget_bytes_, [&](size_t i) {
+                      return plan_batch(target, static_cast<int64_t>(sizes[i]));
+                    }));
+    batch_ = planned.batch;
+    session_plan_ = std::move(planned.session);
+    report_ = std::move(planned.report);
     malloc_trim(0);
     report_.planning_seconds = now_seconds() - start;
     Output(*codec_, prompts_, {request_.json, request_.stream}).plan(report_);
     return Ok{};
   }
 
-  Status plan_batch(const runtime::Target& target) {
-    planner::GenerationOptions options{.batch_size = batch_,
+  Result<Planned> plan_batch(const runtime::Target& target, int64_t batch) {
+    planner::GenerationOptions options{.batch_size = batch,
                                        .cache_tokens = cache_tokens(longest_, resolved_.max_new_tokens)};
-    options.chunk_tokens = chunk_tokens(longest_, batch_, options.cache_tokens);
+    options.chunk_tokens = chunk_tokens(longest_, batch, options.cache_tokens);
     options.pipeline.dump_dir = request_.dump_ir;
     PLIMSOLL_ASSIGN(auto programs, planner::build_generation_programs(*model_, options, target));
     planner::PlanReport r;
-    r.host_pageable_bytes = host_bytes(options.cache_tokens + 1);
+    r.device_is_process = target.shares_host_memory();
+    r.host_pageable_bytes = host_bytes(batch, options.cache_tokens + 1);
     planner::describe_session(programs.session, r);
     for (const passes::Program& p : programs.session.programs)
       r.num_ops += static_cast<int64_t>(p.graph.order().size());
     r.overhead_bytes = planner::load_overhead().bytes(r.num_ops, num_threads());
     planner::describe_pools(programs.session, r);
+    r.budgets = {{"--memory-budget", planner::Bounded::kProcess, budget_bytes_}};
     r.budget_bytes = budget_bytes_;
-    r.fits = r.process_peak_bytes() <= r.budget_bytes;
+    r.fits = planner::exceeded(r, r.budgets) == nullptr;
     r.flops = programs.decode_flops;
     r.bytes_moved = programs.decode_bytes;
     r.seconds_estimated = planner::estimate_seconds(r.flops, r.bytes_moved, num_threads());
-    r.tokens = batch_;
-    r.micro_batch_size = batch_;
+    r.tokens = batch;
+    r.micro_batch_size = batch;
     r.threads = num_threads();
     r.model = folder_;
     r.num_parameters = model_->num_parameters();
-    session_plan_ = std::move(programs.session);
-    report_ = std::move(r);
-    return Ok{};
+    return Planned{batch, std::move(programs.session), std::move(r)};
   }
 
   /// What the heap holds beside the graph: tokenizer, prompts, headers; sampler; ids; buffers of reading.
-  [[nodiscard]] int64_t host_bytes(int64_t tokens) const {
-    const int64_t ids = batch_ * tokens * static_cast<int64_t>(sizeof(int32_t));
-    return held_bytes_ + Generator::memory_bytes(batch_, model_->vocab_size()) + ids +
+  [[nodiscard]] int64_t host_bytes(int64_t batch, int64_t tokens) const {
+    const int64_t ids = batch * tokens * static_cast<int64_t>(sizeof(int32_t));
+    return held_bytes_ + Generator::memory_bytes(batch, model_->vocab_size()) + ids +
            num_threads() * kLoadBytesPerThread;
   }
 
   [[nodiscard]] Error does_not_fit() const {
-    const std::string needed = to_string(Bytes(report_.process_peak_bytes()));
-    return Error{ErrorCode::kDoesNotFit,
-                 fmt::format("generation needs {} and the budget is {}", needed,
-                             to_string(Bytes(report_.budget_bytes))),
-                 "--memory-budget",
-                 fmt::format("it must be at least {} ({} bytes); {}fewer --max-new-tokens need less", needed,
-                             report_.process_peak_bytes(), batch_ > 1 ? "a smaller --batch-size or " : "")};
+    return planner::does_not_fit(
+        report_, report_.budgets.front(), "generation",
+        fmt::format("{}fewer --max-new-tokens need less", batch_ > 1 ? "a smaller --batch-size or " : ""));
   }
 
   Status start() {

@@ -28,6 +28,15 @@ struct PoolReport {
   [[nodiscard]] int64_t peak_bytes() const { return persistent_bytes + arena_bytes + other_bytes; }
 };
 
+/// What of a plan is bounded. On the CPU the process's peak is the device's and the host's.
+enum class Bounded : uint8_t { kProcess, kDevice, kHost };
+struct Budget {
+  std::string setting;  ///< that gives it, "memory.budget"
+  Bounded bounded = Bounded::kProcess;
+  int64_t bytes = 0;
+  bool automatic = false;  ///< what is available now
+};
+
 struct PlanReport {
   bool fits = true;
   // Device: on the CPU the process's own memory.
@@ -40,7 +49,8 @@ struct PlanReport {
   int64_t host_pageable_bytes = 0;  ///< states and arena there, buffers
   int64_t disk_bytes = 0;
   std::vector<PoolReport> pools;
-  int64_t budget_bytes = 0;
+  int64_t budget_bytes = 0;  ///< the process's
+  std::vector<Budget> budgets;
   std::vector<std::pair<std::string, int64_t>> classes;  ///< add up to persistent + arena
   std::vector<PhaseBytes> phases;
   std::string peak_program, peak_op, peak_layer;

@@ -5,13 +5,14 @@
 
 #include <algorithm>
 #include <chrono>
-#include <limits>
 #include <optional>
 
 #include "base/check.h"
 #include "base/process.h"
+#include "planner/budget.h"
 #include "planner/overhead.h"
 #include "planner/rates.h"
+#include "planner/search.h"
 #include "settings/precision.h"
 #include "settings/state_settings.h"
 #include "train/checkpoint_files.h"
@@ -78,25 +79,21 @@ std::string model_name(const RunConfig& config, const ConfigJson& model) {
   return config.model.preset.empty() ? model.source() : config.model.preset;
 }
 
-/// A budget, and what of the plan it bounds.
-struct Limit {
-  const char* setting;
-  const MemoryBudget& budget;
-  int64_t bytes, needed_bytes;
-};
-
-/// The first budget that the plan exceeds. The two pools are bounded only where the user bounds them.
-std::optional<Limit> exceeded_limit(const RunConfig& config, const planner::PlanReport& r) {
+/// What the run is to stay within. The two pools are bounded where the user bounds them, the device where it
+/// has memory of its own.
+std::vector<planner::Budget> budgets_of(const RunConfig& config, const runtime::Target& target) {
+  using planner::Bounded;
   const MemorySettings& m = config.memory;
-  const Limit limits[] = {
-      {"memory.budget", m.budget, r.budget_bytes, r.process_peak_bytes()},
-      {"memory.device_budget", m.device_budget, budget_bytes(m.device_budget), r.device_peak_bytes()},
-      {"memory.host_budget", m.host_budget, budget_bytes(m.host_budget), r.host_peak_bytes()}};
-  for (const Limit& limit : limits) {
-    const bool bounds = &limit.budget == &m.budget || limit.budget.kind != MemoryBudget::Kind::kAuto;
-    if (bounds && limit.needed_bytes > limit.bytes) return limit;
-  }
-  return std::nullopt;
+  const auto automatic = [](const MemoryBudget& b) { return b.kind == MemoryBudget::Kind::kAuto; };
+  std::vector<planner::Budget> budgets = {
+      {"memory.budget", Bounded::kProcess, budget_bytes(m.budget), automatic(m.budget)}};
+  if (!automatic(m.device_budget))
+    budgets.push_back({"memory.device_budget", Bounded::kDevice, budget_bytes(m.device_budget)});
+  if (!automatic(m.host_budget))
+    budgets.push_back({"memory.host_budget", Bounded::kHost, budget_bytes(m.host_budget)});
+  if (target.memory_bytes() > 0)
+    budgets.push_back({"runtime.discrete.memory", Bounded::kDevice, target.memory_bytes()});
+  return budgets;
 }
 
 void describe_buckets(const Buckets& buckets, planner::PlanReport& report) {
@@ -134,8 +131,9 @@ Result<std::pair<planner::TrainingPrograms, planner::PlanReport>> plan_split(
   report.num_ops = num_ops(programs.session);
   report.overhead_bytes = planner::load_overhead().bytes(report.num_ops, num_threads);
   planner::describe_pools(programs.session, report);
-  report.budget_bytes = budget_bytes(config.memory.budget);
-  report.fits = !exceeded_limit(config, report);
+  report.budgets = budgets_of(config, target);
+  report.budget_bytes = report.budgets.front().bytes;
+  report.fits = planner::exceeded(report, report.budgets) == nullptr;
   // An evaluation has no step: its figures are those of one micro-batch.
   const int64_t accum = options.training ? split.grad_accum_steps : 1;
   report.flops = programs.cost.flops * static_cast<double>(accum) + programs.cost.update_flops;
@@ -170,41 +168,24 @@ struct Planned {
   planner::PlanReport report;
 };
 
-/// The plan of the largest micro-batch that fits; where none does, of the one that needs least. Memory grows
-/// with the micro-batch, so bisection finds it. The whole batch at once stands apart: it alone has no
-/// accumulators, and may need less than smaller ones.
+/// The plan of the largest micro-batch that fits; where none does, of the one that needs least. The whole
+/// batch at once stands apart: it alone has no accumulators.
 Result<Planned> choose_split(const RunConfig& config, const models::Model& model, const LoaderOptions& loader,
                              const runtime::Target& target, const PrepareOptions& options) {
   const std::vector<BatchSplit> splits = candidate_splits(config.training);
+  std::vector<double> sizes;
+  for (const BatchSplit& split : splits) sizes.push_back(static_cast<double>(split.micro_batch_size));
+  size_t last = 0;
   const auto plan = [&](size_t i) -> Result<Planned> {
+    last = i;
     PLIMSOLL_ASSIGN(auto planned, plan_split(config, model, splits[i], loader, target, options));
     return Planned{splits[i], std::move(planned.first), std::move(planned.second)};
   };
-  int64_t whole_peak = std::numeric_limits<int64_t>::max();
-  {
-    auto whole = plan(0);
-    if (splits.size() == 1 || (whole && whole->report.fits)) return whole;
-    // A tensor of the whole batch that is too large to count is no reason not to try less.
-    if (whole) whole_peak = whole->report.process_peak_bytes();
-  }
-  size_t low = 1, high = splits.size() - 1;
-  auto best = plan(high);
-  if (!best) return best;
-  if (!best->report.fits) return whole_peak < best->report.process_peak_bytes() ? plan(0) : std::move(best);
-  bool last_is_best = true;
-  while (low < high) {
-    const size_t middle = (low + high) / 2;
-    auto tried = plan(middle);
-    last_is_best = tried && tried->report.fits;
-    if (last_is_best) {
-      best = std::move(tried);
-      high = middle;
-    } else {
-      low = middle + 1;
-    }
-  }
+  auto best = planner::first_that_fits(sizes, budget_bytes(config.memory.budget), plan);
   // The text that --dump-ir leaves is that of the plan that is run.
-  if (!last_is_best && !options.dump_ir.empty()) return plan(high);
+  if (best && !options.dump_ir.empty() && splits[last].micro_batch_size != best->split.micro_batch_size)
+    for (size_t i = 0; i < splits.size(); ++i)
+      if (splits[i].micro_batch_size == best->split.micro_batch_size) return plan(i);
   return best;
 }
 
@@ -277,17 +258,12 @@ Status prepare_after_data(const RunConfig& config, const runtime::Target& target
   return Ok{};
 }
 
-Error does_not_fit(const RunConfig& config, const Prepared& prepared) {
-  const std::optional<Limit> limit = exceeded_limit(config, prepared.report);
-  PLIMSOLL_CHECK(limit.has_value());
-  const std::string needed = to_string(Bytes(limit->needed_bytes));
-  std::string hint = fmt::format("{} must be at least {} ({} bytes) for this run", limit->setting, needed,
-                                 limit->needed_bytes);
-  if (prepared.split.micro_batch_size > 1) hint += "; a smaller training.micro_batch_size needs less";
-  const bool automatic = limit->budget.kind == MemoryBudget::Kind::kAuto;
-  return Error{ErrorCode::kDoesNotFit,
-               fmt::format("the plan needs {} and the budget is {}", needed, to_string(Bytes(limit->bytes))),
-               std::string(limit->setting) + (automatic ? ": auto (what is available now)" : ""), hint};
+Error does_not_fit(const Prepared& prepared) {
+  const planner::Budget* budget = planner::exceeded(prepared.report, prepared.report.budgets);
+  PLIMSOLL_CHECK(budget != nullptr);
+  return planner::does_not_fit(
+      prepared.report, *budget, "the plan",
+      prepared.split.micro_batch_size > 1 ? "a smaller training.micro_batch_size needs less" : "");
 }
 
 }  // namespace plimsoll::train

@@ -50,7 +50,7 @@ Status prepare_after_data(const RunConfig& config, const runtime::Target& target
                           const Buckets& buckets, Prepared& prepared);
 
 /// The error of a plan that does not fit: exit 69, with the least budget that would do.
-Error does_not_fit(const RunConfig& config, const Prepared& prepared);
+Error does_not_fit(const Prepared& prepared);
 
 /// runtime.threads, or the CPUs that the process may use.
 int num_threads(const RunConfig& config);

@@ -12,7 +12,7 @@ Result<ReadyRun> make_ready(const RunConfig& config, const PrepareOptions& plann
   PLIMSOLL_ASSIGN(Prepared prepared, prepare_before_data(config, *target, planning));
   const bool follows_data = config.data.buckets.given();
   if (!follows_data || !prepared.report.fits) events.plan(prepared.report);
-  if (!prepared.report.fits) return does_not_fit(config, prepared);
+  if (!prepared.report.fits) return does_not_fit(prepared);
   // No device yet: the data is prepared by a process that must have no threads.
   PLIMSOLL_ASSIGN(RunData data,
                   prepare_data(config, {.train = planning.purpose == Purpose::kTrain,
@@ -23,7 +23,7 @@ Result<ReadyRun> make_ready(const RunConfig& config, const PrepareOptions& plann
   if (follows_data) {
     PLIMSOLL_TRY(prepare_after_data(config, *target, planning, data.buckets, prepared));
     events.plan(prepared.report);
-    if (!prepared.report.fits) return does_not_fit(config, prepared);
+    if (!prepared.report.fits) return does_not_fit(prepared);
   }
   PLIMSOLL_ASSIGN(auto device, make_device(config, planning.num_threads));
   return ReadyRun{std::move(device), std::move(prepared), std::move(data)};

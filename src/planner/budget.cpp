@@ -1,0 +1,42 @@
+#include "planner/budget.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "base/units.h"
+
+namespace plimsoll::planner {
+
+int64_t bounded_bytes(const PlanReport& report, Bounded bounded) {
+  switch (bounded) {
+    case Bounded::kDevice:
+      return report.device_peak_bytes();
+    case Bounded::kHost:
+      return report.host_peak_bytes();
+    case Bounded::kProcess:
+      break;
+  }
+  return report.process_peak_bytes();
+}
+
+const Budget* exceeded(const PlanReport& report, std::span<const Budget> budgets) {
+  const auto found = std::find_if(budgets.begin(), budgets.end(), [&](const Budget& budget) {
+    return bounded_bytes(report, budget.bounded) > budget.bytes;
+  });
+  return found == budgets.end() ? nullptr : &*found;
+}
+
+Error does_not_fit(const PlanReport& report, const Budget& budget, std::string_view what,
+                   std::string_view advice) {
+  const int64_t bytes = bounded_bytes(report, budget.bounded);
+  const std::string needed = to_string(Bytes(bytes));
+  std::string hint =
+      fmt::format("{} must be at least {} ({} bytes) for this run", budget.setting, needed, bytes);
+  if (!advice.empty()) hint += fmt::format("; {}", advice);
+  return Error{ErrorCode::kDoesNotFit,
+               fmt::format("{} needs {} and the budget is {}", what, needed, to_string(Bytes(budget.bytes))),
+               budget.setting + (budget.automatic ? ": auto (what is available now)" : ""), hint};
+}
+
+}  // namespace plimsoll::planner

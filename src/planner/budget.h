@@ -1,0 +1,23 @@
+// What a plan must stay within, and what is said where it does not.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string_view>
+
+#include "base/result.h"
+#include "planner/report.h"
+
+namespace plimsoll::planner {
+
+int64_t bounded_bytes(const PlanReport& report, Bounded bounded);
+
+/// The first budget that the plan exceeds; null where it fits.
+const Budget* exceeded(const PlanReport& report, std::span<const Budget> budgets);
+
+/// Exit 69: what is needed against what there is, and the least budget, to the byte, that would do. `what`
+/// needs it ("the plan"); `advice`, where there is any, says what would need less.
+Error does_not_fit(const PlanReport& report, const Budget& budget, std::string_view what,
+                   std::string_view advice = {});
+
+}  // namespace plimsoll::planner

@@ -1,6 +1,6 @@
 // checkpoint.json: a wrong checksum never passes; with a right one, whatever is accepted has files whose
 // tensors cover them, and is written again as text that reads back to the same.
-#include "train/checkpoint.h"
+#include "checkpoints/checkpoint.h"
 
 #include <cstddef>
 #include <cstdint>

@@ -9,12 +9,12 @@
 #include <memory>
 
 #include "base/units.h"
+#include "checkpoints/checkpoint.h"
 #include "cli/commands.h"
 #include "cli/inspect_shard.h"
 #include "cli/table.h"
 #include "data/shard.h"
 #include "io/hub_cache.h"
-#include "train/checkpoint.h"
 
 namespace plimsoll::cli {
 namespace {

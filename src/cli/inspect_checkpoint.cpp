@@ -7,11 +7,11 @@
 
 #include "base/process.h"
 #include "base/units.h"
+#include "checkpoints/checkpoint.h"
 #include "cli/inspect.h"
 #include "cli/table.h"
 #include "io/file.h"
 #include "settings/settings.h"
-#include "train/checkpoint.h"
 
 namespace plimsoll::cli {
 namespace {

@@ -8,10 +8,10 @@
 #include <optional>
 
 #include "base/units.h"
+#include "checkpoints/load_weights.h"
 #include "cli/inspect.h"
 #include "cli/table.h"
 #include "models/model.h"
-#include "train/load_weights.h"
 
 namespace plimsoll::cli {
 namespace {

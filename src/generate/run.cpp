@@ -10,6 +10,7 @@
 
 #include "base/process.h"
 #include "base/signals.h"
+#include "checkpoints/load_weights.h"
 #include "generate/generator.h"
 #include "generate/output.h"
 #include "generate/prompts.h"
@@ -22,7 +23,6 @@
 #include "planner/search.h"
 #include "settings/settings.h"
 #include "train/initialise.h"
-#include "train/load_weights.h"
 #include "train/prepare.h"
 #include "train/run_device.h"
 

@@ -6,9 +6,10 @@
 #include <optional>
 #include <string>
 
+#include "checkpoints/load_weights.h"
+#include "checkpoints/save_report.h"
 #include "io/tree.h"
 #include "planner/report.h"
-#include "train/load_weights.h"
 
 namespace plimsoll::train {
 
@@ -31,13 +32,6 @@ struct Summary {
   int64_t planned_peak_bytes = 0, measured_peak_bytes = 0;
   int64_t arena_bytes = 0, arena_touched_bytes = 0;
   int64_t allocations_after_first_step = 0;
-};
-
-struct SaveReport {
-  int64_t step = 0;
-  std::string path;
-  double seconds = 0;         ///< from the start to the folder's name
-  double waited_seconds = 0;  ///< of these, training stood still
 };
 
 class Events {

@@ -2,8 +2,8 @@
 
 #include <span>
 
-#include "train/fp16_range.h"
-#include "train/load_weights.h"
+#include "checkpoints/fp16_range.h"
+#include "checkpoints/load_weights.h"
 
 namespace plimsoll::train {
 

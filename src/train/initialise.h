@@ -5,8 +5,8 @@
 #include <optional>
 
 #include "base/result.h"
+#include "checkpoints/load_weights.h"
 #include "runtime/session.h"
-#include "train/load_weights.h"
 #include "train/prepare.h"
 
 namespace plimsoll::train {

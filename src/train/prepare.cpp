@@ -9,13 +9,13 @@
 
 #include "base/check.h"
 #include "base/process.h"
+#include "checkpoints/checkpoint_files.h"
 #include "planner/budget.h"
 #include "planner/overhead.h"
 #include "planner/rates.h"
 #include "planner/search.h"
 #include "settings/precision.h"
 #include "settings/state_settings.h"
-#include "train/checkpoint_files.h"
 #include "train/evaluator.h"
 
 namespace plimsoll::train {

@@ -8,18 +8,18 @@
 #include <optional>
 #include <vector>
 
+#include "checkpoints/checkpoint_resume.h"
+#include "checkpoints/checkpoint_writer.h"
+#include "checkpoints/load_weights.h"
 #include "ops/ops.h"
 #include "preprocessing/run_data.h"
 #include "runtime/session.h"
 #include "settings/schedule.h"
 #include "train/batch_feeder.h"
-#include "train/checkpoint_resume.h"
-#include "train/checkpoint_writer.h"
 #include "train/evaluator.h"
 #include "train/events.h"
-#include "train/load_weights.h"
 #include "train/prepare.h"
-#include "train/tensor_files.h"
+#include "train/step_dump.h"
 
 namespace plimsoll::train {
 

@@ -5,8 +5,8 @@
 #include <cmath>
 #include <filesystem>
 
+#include "checkpoints/fp16_range.h"
 #include "settings/settings.h"
-#include "train/fp16_range.h"
 #include "train/initialise.h"
 #include "train/trainer.h"
 
@@ -145,7 +145,7 @@ Status Trainer::check_places(int64_t step) const {
 Status Trainer::load(const Note& note) {
   for (;;) {
     PLIMSOLL_TRY(reset_scaler());  // what a damaged checkpoint has left of its own
-    Status loaded = load_checkpoint(*checkpoint_, prepared_, *session_, num_threads(config_));
+    Status loaded = load_checkpoint(*checkpoint_, *prepared_.model, *session_, num_threads(config_));
     if (loaded) loaded = check_scaler();
     if (loaded) break;
     PLIMSOLL_TRY(pass_over(choice_, candidate_++, std::move(loaded).error(), note));
@@ -208,7 +208,8 @@ Status Trainer::make_writer(const Note& note) {
   if (!options.stale.empty())
     note(fmt::format("{} earlier checkpoint{} in {} will be removed when the first new folder is whole",
                      options.stale.size(), options.stale.size() == 1 ? "" : "s", config_.output.dir));
-  PLIMSOLL_ASSIGN(auto files, CheckpointFiles::create(config_, prepared_, *session_, manifest_));
+  PLIMSOLL_ASSIGN(auto files, CheckpointFiles::create(config_, prepared_.model_config, *prepared_.model,
+                                                      *session_, manifest_));
   PLIMSOLL_ASSIGN(writer_, CheckpointWriter::create(config_, std::move(files), options));
   // A process that was killed after its save and before it took the old one away.
   if (checkpoint_ && options.stale.empty()) writer_->rotate(step_);

@@ -8,12 +8,13 @@
 #include <string>
 #include <vector>
 
+#include "checkpoints/checkpoint.h"
+#include "checkpoints/tensor_files.h"
 #include "io/atomic_directory.h"
 #include "io/checksum.h"
 #include "io/stream_writer.h"
 #include "runtime/session.h"
-#include "train/checkpoint.h"
-#include "train/tensor_files.h"
+#include "settings/run_config.h"
 
 namespace plimsoll::train {
 
@@ -21,7 +22,9 @@ class CheckpointFiles {
  public:
   /// `manifest` holds what stays the same through the run; the session outlives this. Errors: kBadData where
   /// the model's folder has gone.
-  static Result<std::unique_ptr<CheckpointFiles>> create(const RunConfig& config, const Prepared& prepared,
+  static Result<std::unique_ptr<CheckpointFiles>> create(const RunConfig& config,
+                                                         const ConfigJson& model_config,
+                                                         const models::Model& model,
                                                          runtime::Session& session,
                                                          CheckpointManifest manifest);
   /// On the session's thread: what is written from here on is the state that programs queued so far leave.
@@ -61,7 +64,8 @@ class CheckpointFiles {
   CheckpointFiles(CheckpointManifest manifest, runtime::Session& session)
       : manifest_(std::move(manifest)), reader_(session) {}
   Status add_tensor_file(const std::string& name, std::vector<StoredTensor> tensors);
-  void add_small_files(const RunConfig& config, const Prepared& prepared, const std::string& model_directory);
+  void add_small_files(const RunConfig& config, const ConfigJson& model_config, const models::Model& model,
+                       const std::string& model_directory);
   Status write_tensor_file(const AtomicDirectory& directory, size_t index, std::optional<OutputFile>& out);
   Status write_small_files(const AtomicDirectory& directory, bool final);
   Status write_small_file(const AtomicDirectory& directory, size_t index);

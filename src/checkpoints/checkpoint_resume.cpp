@@ -1,4 +1,4 @@
-#include "train/checkpoint_resume.h"
+#include "checkpoints/checkpoint_resume.h"
 
 #include <fmt/format.h>
 
@@ -8,12 +8,12 @@
 #include <map>
 #include <set>
 
+#include "checkpoints/master_weights.h"
 #include "io/file.h"
 #include "io/tensor_convert.h"
 #include "runtime/session.h"
 #include "settings/settings.h"
 #include "settings/state_settings.h"
-#include "train/master_weights.h"
 
 namespace plimsoll::train {
 namespace {
@@ -148,16 +148,15 @@ constexpr std::string_view kMaster = "master.", kModelFile = "model.safetensors"
 /// value.
 class Places {
  public:
-  Places(const Checkpoint& checkpoint, const Prepared& prepared, const runtime::Session& session)
-      : tensors_(parameter_tensors(*prepared.model, session.plan())) {
+  Places(const Checkpoint& checkpoint, const models::Model& model, const runtime::Session& session)
+      : tensors_(parameter_tensors(model, session.plan())) {
     const CheckpointFile* file = checkpoint.manifest.find_file(kOptimizerFile);
     const bool had_masters = file != nullptr && std::any_of(file->tensors.begin(), file->tensors.end(),
                                                             [](const auto& t) { return is_master(t.name); });
-    const bool masters = has_masters(*prepared.model, session);
+    const bool masters = has_masters(model, session);
     follows_ = masters && !(had_masters && stores(checkpoint, tensors_.front()));
     const size_t parameters = tensors_.size();
-    for (StoredTensor& t : optimizer_tensors(*prepared.model, session.plan()))
-      tensors_.push_back(std::move(t));
+    for (StoredTensor& t : optimizer_tensors(model, session.plan())) tensors_.push_back(std::move(t));
     for (size_t i = 0; i < tensors_.size(); ++i) {
       const std::string& name = tensors_[i].entry.name;
       const bool is_weight = i < parameters;
@@ -271,12 +270,12 @@ Status check_same_run(const Checkpoint& checkpoint, const RunConfig& config, con
   return check_data(checkpoint, config.training.max_steps.has_value(), now);
 }
 
-Status load_checkpoint(const Checkpoint& checkpoint, const Prepared& prepared, runtime::Session& session,
+Status load_checkpoint(const Checkpoint& checkpoint, const models::Model& model, runtime::Session& session,
                        int num_threads) {
-  const Places places(checkpoint, prepared, session);
+  const Places places(checkpoint, model, session);
   for (const auto& [name, tensors] : places.by_file())
     PLIMSOLL_TRY(read_file(checkpoint, name, tensors, session, num_threads));
-  return places.follows() ? round_masters(*prepared.model, session, num_threads) : Status(Ok{});
+  return places.follows() ? round_masters(model, session, num_threads) : Status(Ok{});
 }
 
 std::vector<std::string> stale_checkpoints(const std::string& output_dir,

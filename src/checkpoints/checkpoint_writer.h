@@ -14,8 +14,8 @@
 #include <thread>
 #include <vector>
 
-#include "train/checkpoint_files.h"
-#include "train/events.h"
+#include "checkpoints/checkpoint_files.h"
+#include "checkpoints/save_report.h"
 
 namespace plimsoll::train {
 

@@ -1,37 +1,21 @@
-#include "train/tensor_files.h"
+#include "train/step_dump.h"
 
 #include <fmt/format.h>
 
 #include <algorithm>
 
-#include "runtime/session.h"
-#include "train/master_weights.h"
+#include "checkpoints/tensor_files.h"
+#include "ops/ops.h"
 
 namespace plimsoll::train {
 namespace {
-
-std::vector<int64_t> extents(const ir::Shape& shape) {
-  const auto dims = shape.dims();
-  return {dims.begin(), dims.end()};
-}
-
-/// Calls visit(parameter, view, the view's first element in the parameter's storage) in the model's order.
-template <typename F>
-Status for_each_view(const models::Model& model, F&& visit) {
-  for (size_t p = 0; p < model.parameters().size(); ++p) {
-    const models::Parameter& parameter = model.parameters()[p];
-    const int64_t row = parameter.shape.num_elements() / parameter.shape.dim(0);
-    for (const models::ParameterView& view : parameter.views) PLIMSOLL_TRY(visit(p, view, view.row * row));
-  }
-  return Ok{};
-}
 
 size_t add_views(const models::Model& model, const std::string& prefix, const std::string& dtype,
                  std::vector<SafetensorsEntry>& entries) {
   const size_t first = entries.size();
   for (const auto& parameter : model.parameters())
     for (const auto& view : parameter.views)
-      entries.push_back({prefix + view.name, dtype, extents(view.shape)});
+      entries.push_back({prefix + view.name, dtype, extents_of(view.shape)});
   return first;
 }
 
@@ -47,91 +31,7 @@ Status write_views(const models::Model& model, const runtime::Session& session, 
   });
 }
 
-/// A state that no parameter's views divide: whole, a block type as its bytes.
-StoredTensor whole(const ir::StateDecl& decl) {
-  const int64_t bytes = decl.type.bytes().count;
-  const std::string dtype = safetensors_name(decl.type.dtype);
-  const bool plain = bytes == decl.type.num_elements() * safetensors_dtype_bytes(dtype);
-  const std::vector<int64_t> shape = plain ? extents(decl.type.shape) : std::vector{bytes};
-  return {{decl.name, plain ? dtype : "U8", shape}, {decl.name, 0, bytes}};
-}
-
-void add_cut(const models::Parameter& parameter, const std::string& prefix, const ir::StateDecl& state,
-             std::vector<StoredTensor>& tensors) {
-  const int64_t row_bytes = state.type.bytes().count / parameter.shape.dim(0);
-  const int64_t element_bytes = state.type.bytes().count / parameter.shape.num_elements();
-  int64_t covered = 0;
-  for (const models::ParameterView& view : parameter.views) {
-    const int64_t bytes = view.shape.num_elements() * element_bytes;
-    covered += bytes;
-    tensors.push_back({{prefix + view.name, safetensors_name(state.type.dtype), extents(view.shape)},
-                       {state.name, view.row * row_bytes, bytes}});
-  }
-  PLIMSOLL_CHECK(covered == state.type.bytes().count, "the views leave rows out: " + parameter.name);
-}
-
-/// The parameter that a state belongs to by its name, "<rule>.<parameter>", or null.
-const models::Parameter* owner(const models::Model& model, const ir::StateDecl& decl) {
-  const models::Parameter* longest = nullptr;
-  const std::string_view name = decl.name;
-  for (const models::Parameter& p : model.parameters())
-    if (name.ends_with(p.name) && name.size() > p.name.size() + 1 &&
-        name[name.size() - p.name.size() - 1] == '.' && decl.type.shape == p.shape &&
-        ir::bits(decl.type.dtype) % 8 == 0 && (longest == nullptr || p.name.size() > longest->name.size()))
-      longest = &p;
-  return longest;
-}
-
 }  // namespace
-
-std::vector<StoredTensor> parameter_tensors(const models::Model& model, const passes::SessionPlan& session) {
-  std::vector<StoredTensor> tensors;
-  for (const models::Parameter& p : model.parameters())
-    add_cut(p, "", session.find_state(p.name)->decl, tensors);
-  return tensors;
-}
-
-std::string safetensors_name(ir::DType dtype) {
-  switch (dtype) {
-    case ir::DType::kF32:
-      return "F32";
-    case ir::DType::kBf16:
-      return "BF16";
-    case ir::DType::kF16:
-      return "F16";
-    case ir::DType::kE4m3:
-      return "F8_E4M3";
-    case ir::DType::kE5m2:
-      return "F8_E5M2";
-    case ir::DType::kI8:
-      return "I8";
-    case ir::DType::kI32:
-      return "I32";
-    case ir::DType::kE8m0:
-    case ir::DType::kU8:
-    case ir::DType::kNf4:
-      break;
-  }
-  return "U8";
-}
-
-bool is_optimizer_tensor(const ir::StateDecl& decl) {
-  return ir::is_saved(decl.state_class) && decl.state_class != ir::StateClass::kParameter;
-}
-
-std::vector<StoredTensor> optimizer_tensors(const models::Model& model, const passes::SessionPlan& session) {
-  std::vector<StoredTensor> tensors;
-  for (const passes::SessionState& s : session.states) {
-    if (!is_optimizer_tensor(s.decl)) continue;
-    if (const models::Parameter* p = owner(model, s.decl)) {
-      const std::string prefix = s.decl.name.substr(0, s.decl.name.size() - p->name.size());
-      add_cut(*p, prefix, s.decl, tensors);
-    } else {
-      tensors.push_back(whole(s.decl));
-    }
-  }
-  return tensors;
-}
 
 Result<StepDump> StepDump::create(const RunConfig& config, const Prepared& prepared, int64_t step,
                                   bool initial) {

@@ -1,41 +1,17 @@
-// What a session holds as the tensors of safetensors files: debug dumps step by step, and the lists that
-// checkpoints and the final model directory are written and read by. Everything is streamed from the session
-// in pieces, through the run's scratch buffer where gradients must be summed.
+// Debug dumps, step by step: streamed from the session in pieces, through the run's scratch buffer where
+// gradients must be summed.
 #pragma once
 
 #include <cstddef>
-#include <functional>
 #include <optional>
 #include <span>
-#include <string>
-#include <vector>
 
 #include "base/result.h"
 #include "io/safetensors_writer.h"
-#include "runtime/state_range.h"
+#include "runtime/session.h"
 #include "train/prepare.h"
 
-namespace plimsoll::runtime {
-class Session;
-}
-
 namespace plimsoll::train {
-
-/// A tensor of a file and the part of a state that it is written from or read to.
-struct StoredTensor {
-  SafetensorsEntry entry;
-  runtime::StateRange range;
-};
-/// The parameters by the checkpoint's names, in the model's order.
-std::vector<StoredTensor> parameter_tensors(const models::Model& model, const passes::SessionPlan& session);
-/// The dtype's name in a safetensors file, "BF16"; block types are bytes there: "U8".
-std::string safetensors_name(ir::DType dtype);
-/// Whether a state is saved beside the model: masters, the optimizer's states, the loss scale.
-bool is_optimizer_tensor(const ir::StateDecl& decl);
-/// The masters, the optimizer's states and the loss scale: one that belongs to a parameter and has its shape
-/// is cut as the parameter is, `master.lm_head.weight`, `adamw.m.model.layers.0.self_attn.q_proj.weight`; any
-/// other is stored whole under its own name.
-std::vector<StoredTensor> optimizer_tensors(const models::Model& model, const passes::SessionPlan& session);
 
 /// One step's dump, `<dir>/step-%06d.safetensors`, complete or not there.
 class StepDump {

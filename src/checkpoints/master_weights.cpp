@@ -1,4 +1,4 @@
-#include "train/master_weights.h"
+#include "checkpoints/master_weights.h"
 
 #include <span>
 

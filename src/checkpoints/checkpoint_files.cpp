@@ -1,4 +1,4 @@
-#include "train/checkpoint_files.h"
+#include "checkpoints/checkpoint_files.h"
 
 #include <fmt/format.h>
 
@@ -53,15 +53,16 @@ int64_t checkpoint_host_bytes(const models::Model& model, const passes::SessionP
 }
 
 Result<std::unique_ptr<CheckpointFiles>> CheckpointFiles::create(const RunConfig& config,
-                                                                 const Prepared& prepared,
+                                                                 const ConfigJson& model_config,
+                                                                 const models::Model& model,
                                                                  runtime::Session& session,
                                                                  CheckpointManifest manifest) {
   std::unique_ptr<CheckpointFiles> files(new CheckpointFiles(std::move(manifest), session));
   const passes::SessionPlan& plan = session.plan();
-  PLIMSOLL_TRY(files->add_tensor_file("model.safetensors", parameter_tensors(*prepared.model, plan)));
-  PLIMSOLL_TRY(files->add_tensor_file("optimizer.safetensors", optimizer_tensors(*prepared.model, plan)));
+  PLIMSOLL_TRY(files->add_tensor_file("model.safetensors", parameter_tensors(model, plan)));
+  PLIMSOLL_TRY(files->add_tensor_file("optimizer.safetensors", optimizer_tensors(model, plan)));
   PLIMSOLL_ASSIGN(const std::string folder, model_directory(config.model));
-  files->add_small_files(config, prepared, folder);
+  files->add_small_files(config, model_config, model, folder);
   for (const SmallFile& small : files->small_files_) files->manifest_.files.push_back({small.name});
   write_checkpoint_text(files->manifest_, files->text_);
   files->text_.reserve(files->text_.size() + 32 * files->manifest_.files.size() + 256);  // digits grow
@@ -79,11 +80,11 @@ Status CheckpointFiles::add_tensor_file(const std::string& name, std::vector<Sto
   return Ok{};
 }
 
-void CheckpointFiles::add_small_files(const RunConfig& config, const Prepared& prepared,
-                                      const std::string& model_directory) {
-  Tree fields = prepared.model_config.fields();
+void CheckpointFiles::add_small_files(const RunConfig& config, const ConfigJson& model_config,
+                                      const models::Model& model, const std::string& model_directory) {
+  Tree fields = model_config.fields();
   std::erase_if(fields.members, [](const auto& member) { return member.first == "torch_dtype"; });
-  fields.set("dtype", Tree::of(std::string(state_format(prepared.model->parameters().front().dtype).config)));
+  fields.set("dtype", Tree::of(std::string(state_format(model.parameters().front().dtype).config)));
   small_files_.push_back({"config.json", to_json(fields) + "\n", {}});
   std::error_code ignored;
   if (!model_directory.empty())

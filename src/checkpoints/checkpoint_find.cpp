@@ -5,7 +5,7 @@
 #include <charconv>
 #include <filesystem>
 
-#include "train/checkpoint.h"
+#include "checkpoints/checkpoint.h"
 
 namespace plimsoll::train {
 

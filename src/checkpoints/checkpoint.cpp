@@ -1,5 +1,5 @@
 // checkpoint.json: written and read in one fixed order of fields, which its version stands for.
-#include "train/checkpoint.h"
+#include "checkpoints/checkpoint.h"
 
 #include <fmt/format.h>
 

@@ -1,15 +1,15 @@
 // checkpoint.json, and every way in which a checkpoint can be damaged.
-#include "train/checkpoint.h"
+#include "checkpoints/checkpoint.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <algorithm>
 
+#include "checkpoints/checkpoint_resume.h"
 #include "io/checksum.h"
 #include "io/safetensors_writer.h"
 #include "io/temporary_folder.h"
-#include "train/checkpoint_resume.h"
 
 namespace plimsoll::train {
 namespace {

@@ -6,9 +6,11 @@
 #include <string>
 #include <vector>
 
+#include "checkpoints/checkpoint.h"
+#include "checkpoints/tensor_files.h"
 #include "io/model_config.h"
-#include "train/checkpoint.h"
-#include "train/tensor_files.h"
+#include "runtime/session.h"
+#include "settings/run_config.h"
 
 namespace plimsoll::train {
 
@@ -45,7 +47,7 @@ Status check_same_run(const Checkpoint& checkpoint, const RunConfig& config, con
 /// Reads parameters, masters and optimizer state into the session, each in its dtype: 16 bits become f32,
 /// weights their masters' nearest, where the checkpoint keeps them otherwise. Errors: kBadData for a wrong
 /// checksum or a tensor that is not there in its shape; kIo. The states are then undefined.
-Status load_checkpoint(const Checkpoint& checkpoint, const Prepared& prepared, runtime::Session& session,
+Status load_checkpoint(const Checkpoint& checkpoint, const models::Model& model, runtime::Session& session,
                        int num_threads);
 
 /// What becomes obsolete in `output_dir` with the first folder that a run publishes which goes on from

@@ -1,6 +1,6 @@
 // A small Llama and a small GPT-2 filled from files written here: every type, both spellings of names,
 // shards, any number of threads; and files that are of another model.
-#include "train/load_weights.h"
+#include "checkpoints/load_weights.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

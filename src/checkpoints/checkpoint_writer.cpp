@@ -1,4 +1,4 @@
-#include "train/checkpoint_writer.h"
+#include "checkpoints/checkpoint_writer.h"
 
 #include <cerrno>
 #include <filesystem>

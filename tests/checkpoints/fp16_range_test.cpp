@@ -1,4 +1,4 @@
-#include "train/fp16_range.h"
+#include "checkpoints/fp16_range.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

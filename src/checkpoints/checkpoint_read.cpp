@@ -9,10 +9,10 @@
 
 #include "base/check.h"
 #include "base/units.h"
+#include "checkpoints/checkpoint.h"
 #include "io/checksum.h"
 #include "io/file.h"
 #include "io/parallel.h"
-#include "train/checkpoint.h"
 
 namespace plimsoll::train {
 namespace {

@@ -1,7 +1,7 @@
 // Matching is by name and shape, before anything is read. Reading is in pieces that threads claim in the
 // files' order; 16-bit types are read into the upper half of their place and spread out from there while they
 // are in the cache (io/tensor_convert.h).
-#include "train/load_weights.h"
+#include "checkpoints/load_weights.h"
 
 #include <fmt/format.h>
 
@@ -12,15 +12,15 @@
 #include <set>
 
 #include "base/check.h"
+#include "checkpoints/fp16_range.h"
+#include "checkpoints/master_weights.h"
+#include "checkpoints/tensor_files.h"
 #include "io/parallel.h"
 #include "io/tensor_convert.h"
 #include "numerics/convert.h"
 #include "optimizers/optimizer.h"
 #include "runtime/session.h"
 #include "settings/state_formats.h"
-#include "train/fp16_range.h"
-#include "train/master_weights.h"
-#include "train/tensor_files.h"
 
 namespace plimsoll::train {
 namespace {

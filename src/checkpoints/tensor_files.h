@@ -1,0 +1,42 @@
+// What a session holds as the tensors of safetensors files: debug dumps step by step, and the lists that
+// checkpoints and the final model directory are written and read by. Everything is streamed from the session
+// in pieces, through the run's scratch buffer where gradients must be summed.
+#pragma once
+
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "base/result.h"
+#include "io/safetensors_writer.h"
+#include "models/model.h"
+#include "passes/session_plan.h"
+#include "runtime/state_range.h"
+
+namespace plimsoll::train {
+
+/// A tensor of a file and the part of a state that it is written from or read to.
+struct StoredTensor {
+  SafetensorsEntry entry;
+  runtime::StateRange range;
+};
+/// The parameters by the checkpoint's names, in the model's order.
+std::vector<StoredTensor> parameter_tensors(const models::Model& model, const passes::SessionPlan& session);
+/// The dtype's name in a safetensors file, "BF16"; block types are bytes there: "U8".
+std::string safetensors_name(ir::DType dtype);
+/// Whether a state is saved beside the model: masters, the optimizer's states, the loss scale.
+bool is_optimizer_tensor(const ir::StateDecl& decl);
+/// The masters, the optimizer's states and the loss scale: one that belongs to a parameter and has its shape
+/// is cut as the parameter is, `master.lm_head.weight`, `adamw.m.model.layers.0.self_attn.q_proj.weight`; any
+/// other is stored whole under its own name.
+std::vector<StoredTensor> optimizer_tensors(const models::Model& model, const passes::SessionPlan& session);
+
+/// Calls visit(index of the parameter, view, the view's first element in the parameter's storage) in the
+/// model's order, until an error.
+Status for_each_view(
+    const models::Model& model,
+    const std::function<Status(size_t parameter, const models::ParameterView& view, int64_t first)>& visit);
+/// The extents of a shape, as files have them.
+std::vector<int64_t> extents_of(const ir::Shape& shape);
+
+}  // namespace plimsoll::train

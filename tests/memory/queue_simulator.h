@@ -10,7 +10,6 @@
 #include <numeric>
 #include <random>
 #include <set>
-#include <unordered_set>
 #include <vector>
 
 namespace plimsoll::testing {
@@ -72,39 +71,44 @@ class QueueSimulator {
     }
   }
 
-  /// Every order there is, states met before left out; stops at the first difference. `orders` counts states;
-  /// at most `limit`.
+  /// Every order there is, until the first difference. `orders` counts states, each once, up to `limit`.
   Difference every_order(int64_t limit = 1'000'000) const {
     Difference found;
-    std::unordered_set<uint64_t> seen;
+    std::set<uint64_t> seen;
     explore(start(), seen, limit, found);
     return found;
   }
 
-  /// The order of issue, each queue starved and each run ahead, each step held until a later one that touches
-  /// the same cell on another queue is done, and `num_random` random ones. Stops at the first difference.
-  Difference many_orders(int64_t num_random, uint64_t seed) const {
+  /// As issued, each queue starved and each run ahead, and `num_random` random ones; until one differs.
+  Difference random_orders(int64_t num_random, uint64_t seed) const {
     Difference found;
     run(found, [](const State&, const std::vector<int32_t>& next) { return lowest(next); });
     std::vector<size_t> priority(queues_.size());
     std::iota(priority.begin(), priority.end(), 0);
-    do {
+    do
       run(found, [&](const State&, const std::vector<int32_t>& next) {
-        for (const size_t q : priority)
-          if (next[q] >= 0) return q;
-        return size_t{0};
+        return *std::find_if(priority.begin(), priority.end(), [&](size_t q) { return next[q] >= 0; });
       });
-    } while (!found.changed && std::next_permutation(priority.begin(), priority.end()));
-    for (const auto& [held, until] : conflicts())
-      for (const bool begun : {false, true})
-        if (!found.changed) run_held(found, held, begun, until);
+    while (!found.changed && std::next_permutation(priority.begin(), priority.end()));
     for (int64_t i = 0; i < num_random && !found.changed; ++i)
       run_random(found, seed + static_cast<uint64_t>(i));
     return found;
   }
 
+  /// These, and each two steps on two queues that touch a cell held against each other.
+  Difference many_orders(int64_t num_random, uint64_t seed) const {
+    Difference found = random_orders(num_random, seed);
+    for (const auto& [first, second] : conflicts()) {
+      if (!found.changed) run_held(found, first, false, second);
+      if (!found.changed) run_held(found, first, true, second);
+      if (!found.changed) run_held(found, second, true, first);
+    }
+    return found;
+  }
+
  private:
   static constexpr int64_t kNext = -1;
+  using Kind = SimulatedStep::Kind;
 
   struct State {
     std::vector<int64_t> cells;
@@ -129,7 +133,7 @@ class QueueSimulator {
       for (size_t q = 0; q < queues_.size(); ++q)
         while (s.next[q] < queues_[q].size()) {
           const int32_t i = queues_[q][s.next[q]];
-          if (step(i).kind == SimulatedStep::Kind::kWork) break;
+          if (step(i).kind == Kind::kWork) break;
           const int32_t event = waits_for_[static_cast<size_t>(i)];
           if (event >= 0 && !s.is_done[static_cast<size_t>(event)]) break;
           s.is_done[static_cast<size_t>(i)] = true;
@@ -143,7 +147,7 @@ class QueueSimulator {
   std::vector<int32_t> ready(const State& s) const {
     std::vector<int32_t> next(queues_.size(), -1);
     for (size_t q = 0; q < queues_.size(); ++q)
-      if (s.next[q] < queues_[q].size() && step(queues_[q][s.next[q]]).kind == SimulatedStep::Kind::kWork)
+      if (s.next[q] < queues_[q].size() && step(queues_[q][s.next[q]]).kind == Kind::kWork)
         next[q] = queues_[q][s.next[q]];
     return next;
   }
@@ -151,7 +155,7 @@ class QueueSimulator {
   void advance(State& s, size_t q, Difference& found) const {
     const int32_t i = queues_[q][s.next[q]];
     const auto differs = [&] {
-      if (!found.changed) found.step = i;
+      found.step = found.changed ? found.step : i;
       found.changed = true;
     };
     if (!s.begun[q]) {
@@ -164,14 +168,14 @@ class QueueSimulator {
     }
     for (const CellRead& r : step(i).reads)
       if (!r.in_place && cell(s, r.cell) != r.content) differs();
-    for (const int32_t c : step(i).scratch)
-      if (cell(s, c) != torn(i)) differs();
     for (const CellWrite& w : step(i).writes) {
       found.beside = found.beside || cell(s, w.cell) != torn(i);
       cell(s, w.cell) = w.content;
     }
     for (const CellWrite& w : step(i).writes)
       if (cell(s, w.cell) != w.content) differs();
+    for (const int32_t c : step(i).scratch)
+      if (cell(s, c) != torn(i)) differs();
     s.begun[q] = false;
     s.is_done[static_cast<size_t>(i)] = true;
     ++s.next[q];
@@ -179,8 +183,7 @@ class QueueSimulator {
   }
 
   void finish(const State& s, Difference& found) const {
-    if (std::any_of(s.cells.begin(), s.cells.end(), [](int64_t c) { return c != kNext; }))
-      found.changed = true;
+    for (const int64_t c : s.cells) found.changed = found.changed || c != kNext;
   }
 
   void run(Difference& found,
@@ -219,26 +222,27 @@ class QueueSimulator {
     });
   }
 
-  /// `held` does not begin (or, having begun, not end) before `until` is done; then it goes on at once.
+  /// `held` does not begin (or, `begun`, is begun first and does not end) before `until` is done, as long as
+  /// anything else can go on; then it goes on at once.
   void run_held(Difference& found, int32_t held, bool begun, int32_t until) const {
-    const auto qh = static_cast<size_t>(step(held).queue);
-    const auto qu = static_cast<size_t>(step(until).queue);
+    const auto qh = static_cast<size_t>(step(held).queue), qu = static_cast<size_t>(step(until).queue);
     run(found, [&](const State& s, const std::vector<int32_t>& next) {
-      std::vector<int32_t> free = next;
       const bool is_next = next[qh] == held;
-      if (is_next && (s.is_done[static_cast<size_t>(until)] || s.begun[qh] != begun)) return qh;
-      if (is_next)
-        free[qh] = -1;
-      else if (begun && next[qh] >= 0 && next[qh] < held)
-        return qh;
+      const bool is_over = s.is_done[static_cast<size_t>(until)];
+      if (is_next && (is_over || s.begun[qh] != begun)) return qh;
+      std::vector<int32_t> free = next;
+      if (is_next) free[qh] = -1;
+      if (!is_next && begun && !s.is_done[static_cast<size_t>(held)]) {
+        if (next[qu] == until) free[qu] = -1;
+        if (next[qh] >= 0) return qh;
+      }
       if (free[qu] >= 0 && free[qu] <= until) return qu;
       const size_t first = lowest(free);
-      return first < free.size() ? first : qh;
+      return first < free.size() ? first : lowest(next);
     });
   }
 
-  /// Each write and the reads since, each of these and the next write: pairs on two queues, in the order of
-  /// issue.
+  /// Each write and the reads since, each of these and the next write: pairs on two queues, as issued.
   std::set<std::pair<int32_t, int32_t>> conflicts() const {
     std::vector<int32_t> writer(program_.initial.size(), -1);
     std::vector<std::vector<int32_t>> readers(program_.initial.size());
@@ -263,19 +267,16 @@ class QueueSimulator {
     return pairs;
   }
 
-  static uint64_t mix(uint64_t hash, uint64_t word) {
-    hash ^= word + 0x9e3779b97f4a7c15 + (hash << 6) + (hash >> 2);
-    return hash * 0xff51afd7ed558ccd;
-  }
   static uint64_t hash(const State& s) {
     uint64_t h = 0;
-    for (size_t q = 0; q < s.next.size(); ++q) h = mix(h, 2 * s.next[q] + (s.begun[q] ? 1 : 0));
-    for (const int64_t c : s.cells) h = mix(h, static_cast<uint64_t>(c));
+    const auto mix = [&](uint64_t word) { h = ((h ^ word) + (h << 6) + (h >> 2)) * 0xff51afd7ed558ccd; };
+    for (size_t q = 0; q < s.next.size(); ++q) mix(2 * s.next[q] + (s.begun[q] ? 1 : 0));
+    for (const int64_t c : s.cells) mix(static_cast<uint64_t>(c));
     return h;
   }
 
   // NOLINTNEXTLINE(misc-no-recursion): as deep as two events a step
-  void explore(const State& s, std::unordered_set<uint64_t>& seen, int64_t limit, Difference& found) const {
+  void explore(const State& s, std::set<uint64_t>& seen, int64_t limit, Difference& found) const {
     if (found.changed || found.orders >= limit || !seen.insert(hash(s)).second) return;
     ++found.orders;
     const std::vector<int32_t> next = ready(s);

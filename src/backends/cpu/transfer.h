@@ -13,17 +13,16 @@ struct Place {
   std::byte* data = nullptr;
   const DiskMemory* disk = nullptr;
   int64_t offset = 0;  ///< in the file
+  ir::MemorySpace space = ir::MemorySpace::kDevice;
 
   [[nodiscard]] Place behind(int64_t bytes) const {
-    return disk == nullptr ? Place{data + bytes, nullptr, 0} : Place{nullptr, disk, offset + bytes};
+    return disk == nullptr ? Place{data + bytes, nullptr, 0, space}
+                           : Place{nullptr, disk, offset + bytes, space};
   }
 };
 
 /// Checks that `bytes` from there lie within the memory, and that the memory is not a null one.
 Place place_of(runtime::Location location, Bytes bytes);
-
-/// Puts the op with its layer before the place of an error; `what` where the op is null.
-Status named(Status status, const char* what, const ir::Op* op);
 
 /// Ranges do not overlap. Between addresses the pool's threads share the work; null: the caller's alone.
 /// Allocates nothing. Errors: kIo of a file.

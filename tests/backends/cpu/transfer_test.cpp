@@ -7,7 +7,6 @@
 #include <vector>
 
 #include "io/temporary_folder.h"
-#include "ir/op_def.h"
 
 namespace plimsoll::cpu {
 namespace {
@@ -73,19 +72,6 @@ TEST_P(Transfer, FillsRepeatThePatternAndCutTheLast) {
       ASSERT_TRUE(transfer({read.data()}, place_of({disk->get(), 0}, Bytes(n)), n, pool()).ok());
       EXPECT_EQ(read, expected) << n;
     }
-}
-
-TEST(TransferErrors, NameTheOpAndItsLayer) {
-  ir::OpDef copy;
-  copy.name = "copy_start";
-  ir::Op op;
-  op.def = &copy;
-  const Error error{ErrorCode::kIo, "cannot read", "ext4 on /"};
-  EXPECT_EQ(named(error, "copy", &op).error().where, "copy_start: ext4 on /");
-  op.layer = "layers.3.mlp";
-  EXPECT_EQ(named(error, "copy", &op).error().where, "copy_start (layers.3.mlp): ext4 on /");
-  EXPECT_EQ(named(error, "copy", nullptr).error().where, "copy: ext4 on /");
-  EXPECT_TRUE(named(Ok{}, "copy", &op).ok());
 }
 
 TEST(TransferDeathTest, ARangeBeyondItsMemoryIsABug) {

@@ -1,0 +1,120 @@
+#include "backends/discrete/device_memory.h"
+
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+
+#include "backends/cpu/cpu_memory.h"
+#include "base/check.h"
+#include "ir/op_def.h"
+
+namespace plimsoll::discrete {
+namespace {
+
+constexpr int64_t kPage = 4096;
+
+size_t mapped_bytes(Bytes bytes) { return static_cast<size_t>(round_up(bytes.count, kPage)); }
+
+// Addresses of several mappings are compared as numbers.
+int64_t number(const std::byte* address) {
+  return static_cast<int64_t>(reinterpret_cast<uintptr_t>(address));
+}
+
+std::byte* map(int file, Bytes bytes, int protection) {
+  void* at = mmap(nullptr, mapped_bytes(bytes), protection, MAP_SHARED, file, 0);
+  return at == MAP_FAILED ? nullptr : static_cast<std::byte*>(at);
+}
+
+}  // namespace
+
+DeviceMemory::~DeviceMemory() {
+  if (plain_ == nullptr) {
+    pool_.forget(*this);
+    if (address_ != nullptr) munmap(address_, mapped_bytes(bytes_));
+    if (reach_ != nullptr) munmap(reach_, mapped_bytes(bytes_));
+  }
+  pool_.give_back(bytes_);
+}
+
+Status DevicePool::take(Bytes bytes) {
+  const std::lock_guard lock(mutex_);
+  if (size_.count > 0 && bytes > size_ - taken_) {
+    const Bytes least = taken_ + bytes;
+    return Error{ErrorCode::kDoesNotFit,
+                 "the device has " + to_string(size_) + ", " + to_string(taken_) + " of it taken; " +
+                     to_string(bytes) + " more do not fit",
+                 "device memory",
+                 "raise runtime.discrete.memory to " + to_string(least) + " (" + std::to_string(least.count) +
+                     " bytes), or lower the micro-batch or the sequence length"};
+  }
+  taken_ += bytes;
+  return Ok{};
+}
+
+void DevicePool::give_back(Bytes bytes) {
+  const std::lock_guard lock(mutex_);
+  taken_ -= bytes;
+}
+
+Result<std::unique_ptr<DeviceMemory>> DevicePool::allocate(Bytes bytes, cpu::ThreadPool& threads) {
+  PLIMSOLL_TRY(take(bytes));
+  std::unique_ptr<DeviceMemory> memory(new DeviceMemory(*this, bytes));
+  if (checks_ && bytes.count > 0) {
+    PLIMSOLL_TRY(map_twice(*memory));
+    return memory;
+  }
+  PLIMSOLL_ASSIGN(memory->plain_, cpu::allocate_memory(ir::MemorySpace::kDevice, bytes, threads));
+  memory->address_ = memory->reach_ = memory->plain_->address();
+  return memory;
+}
+
+Status DevicePool::map_twice(DeviceMemory& memory) {
+  const Bytes bytes = memory.bytes_;
+  PLIMSOLL_TRY(cpu::check_available(bytes));
+  const int file = memfd_create("plimsoll-device", MFD_CLOEXEC);
+  if (file < 0) return cpu::refusal_to_reserve(bytes, errno);
+  // Reserved before it is mapped: a page that cannot be had is an error here and no signal later.
+  int error = ftruncate(file, static_cast<off_t>(mapped_bytes(bytes))) != 0 ? errno : 0;
+  if (error == 0) error = posix_fallocate(file, 0, static_cast<off_t>(mapped_bytes(bytes)));
+  if (error == 0) {
+    memory.address_ = map(file, bytes, PROT_NONE);
+    memory.reach_ = map(file, bytes, PROT_READ | PROT_WRITE);
+    if (memory.address_ == nullptr || memory.reach_ == nullptr) error = errno;
+  }
+  close(file);
+  if (error != 0) return cpu::refusal_to_reserve(bytes, error);
+  const std::lock_guard lock(mutex_);
+  mapped_twice_.push_back(&memory);
+  return Ok{};
+}
+
+void DevicePool::forget(const DeviceMemory& memory) {
+  const std::lock_guard lock(mutex_);
+  std::erase(mapped_twice_, &memory);
+}
+
+std::byte* DevicePool::reach(const std::byte* address, const ir::Op& op) const {
+  if (address == nullptr) return nullptr;  // an optional operand that is absent
+  const std::lock_guard lock(mutex_);
+  for (const DeviceMemory* memory : mapped_twice_) {
+    const int64_t at = number(address) - number(memory->address());
+    if (at >= 0 && at < memory->size().count) return memory->reach() + at;
+  }
+  PLIMSOLL_FAIL("an operand is no device memory: " + std::string(op.def->name) + " (" + op.layer + ")");
+}
+
+runtime::KernelCall DevicePool::reach(const runtime::KernelCall& call,
+                                      std::vector<runtime::TensorRef>& operands) const {
+  operands.assign(call.inputs.begin(), call.inputs.end());
+  operands.insert(operands.end(), call.outputs.begin(), call.outputs.end());
+  for (runtime::TensorRef& operand : operands) operand.data = reach(operand.data, *call.op);
+  const std::span<const runtime::TensorRef> all(operands);
+  const std::span<std::byte> scratch = call.workspace;
+  return {call.op, all.first(call.inputs.size()), all.subspan(call.inputs.size()),
+          scratch.empty() ? scratch : std::span(reach(scratch.data(), *call.op), scratch.size())};
+}
+
+}  // namespace plimsoll::discrete

@@ -1,0 +1,38 @@
+#include "devices/devices.h"
+
+#include <cstdlib>
+#include <utility>
+
+#include "backends/cpu/cpu_device.h"
+#include "backends/discrete/discrete_device.h"
+
+namespace plimsoll::devices {
+namespace {
+
+Result<std::unique_ptr<runtime::Device>> make_discrete(const DeviceSpec& spec) {
+  discrete::DiscreteOptions options{.num_threads = spec.num_threads,
+                                    .memory = spec.discrete.memory,
+                                    .copy_bandwidth = spec.discrete.copy_bandwidth,
+                                    .seed = spec.discrete.seed,
+                                    .check = spec.discrete.check,
+                                    .disk_folder = spec.disk_folder};
+  PLIMSOLL_ASSIGN(options.fault, discrete::parse_fault(std::getenv("PLIMSOLL_FAULT")));
+  PLIMSOLL_ASSIGN(auto device, discrete::DiscreteDevice::create(options));
+  return std::unique_ptr<runtime::Device>(std::move(device));
+}
+
+}  // namespace
+
+std::unique_ptr<runtime::Target> make_target(const DeviceSpec& spec) {
+  if (spec.kind == DeviceKind::kDiscrete)
+    return std::make_unique<discrete::DiscreteTarget>(spec.num_threads, spec.discrete.memory);
+  return std::make_unique<cpu::CpuTarget>(spec.num_threads);
+}
+
+Result<std::unique_ptr<runtime::Device>> make_device(const DeviceSpec& spec) {
+  if (spec.kind == DeviceKind::kDiscrete) return make_discrete(spec);
+  return std::unique_ptr<runtime::Device>(
+      std::make_unique<cpu::CpuDevice>(spec.num_threads, spec.disk_folder));
+}
+
+}  // namespace plimsoll::devices

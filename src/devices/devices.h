@@ -1,0 +1,43 @@
+// The one place that knows which devices there are. Everything above asks for one by its description.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "base/result.h"
+#include "base/units.h"
+#include "runtime/device.h"
+
+namespace plimsoll::devices {
+
+enum class DeviceKind : uint8_t {
+  kCpu,
+  kDiscrete  ///< the CPU's kernels behind asynchronous queues, with memory of its own
+};
+
+/// Of kDiscrete.
+struct DiscreteSpec {
+  Bytes memory = {};                  ///< 0: as much as the process is given
+  double copy_bandwidth = 0;          ///< bytes a second in each direction; 0: memory speed
+  std::optional<uint64_t> seed = {};  ///< of the adversary; nothing: nothing is delayed or split
+  bool check = false;                 ///< device memory faults when the host touches it
+};
+
+struct DeviceSpec {
+  DeviceKind kind = DeviceKind::kCpu;
+  int num_threads = 1;  ///< that compute
+  DiscreteSpec discrete = {};
+  std::string disk_folder = {};  ///< of memory on the disk; empty: there is none
+};
+
+/// What planning asks. Starts no thread and takes no memory.
+std::unique_ptr<runtime::Target> make_target(const DeviceSpec& spec);
+
+/// What runs; its target() answers as make_target's. The environment's PLIMSOLL_FAULT=copy_in:17 lets the
+/// 17th piece of work of that queue (compute, copy_in, copy_out) of a discrete device fail, for tests of what
+/// follows. Errors: kInvalidArgument for another text there; kIo where the system gives no threads.
+Result<std::unique_ptr<runtime::Device>> make_device(const DeviceSpec& spec);
+
+}  // namespace plimsoll::devices

@@ -11,8 +11,8 @@
 #include "io/file.h"
 #include "io/yaml.h"
 #include "settings/run_config_checks.h"
+#include "settings/run_document.h"
 #include "settings/settings.h"
-#include "settings/settings_alias.h"
 
 namespace plimsoll {
 namespace {
@@ -62,21 +62,33 @@ void switch_section(const Assignment& made, RunConfig& config) {
   }
 }
 
-/// One document, file or override, put over the config.
-Status apply(const Tree& document, const std::string& source, RunConfig& config, GivenSettings& given) {
-  PLIMSOLL_ASSIGN(const auto assignments, read_assignments(document, source, config.notes));
+/// One document, file or override, put over the config. What is wrong in it goes to `errors`.
+void apply(const Tree& document, const std::string& source, RunConfig& config, GivenSettings& given,
+           std::vector<Error>& errors) {
+  const auto assignments = read_assignments(document, source, config.notes, errors);
   for (const Assignment& made : assignments) {
+    if (errors.size() >= kMostErrors) return;
     if (!made.setting) {
       switch_section(made, config);
       continue;
     }
-    auto status = assign_setting(*made.setting, made.value, config);
-    if (!status) return std::move(status).error().at(made.where);
-    PLIMSOLL_TRY(take_back_others(made, assignments, config));
+    Status status = assign_setting(*made.setting, made.value, config);
+    if (!status) {
+      errors.push_back(std::move(status).error().at(made.where));
+      continue;
+    }
+    status = take_back_others(made, assignments, config);
+    if (!status) errors.push_back(std::move(status).error());
     given.insert(made.setting->path);
     given.insert(made.name);
   }
-  return Ok{};
+}
+
+/// The first error with the others beside it. There is one.
+Error together(std::vector<Error> errors) {
+  Error first = std::move(errors.front());
+  for (size_t i = 1; i < errors.size(); ++i) first.more.push_back(std::move(errors[i]));
+  return first;
 }
 
 /// "a.b=value" as the document {a: {b: value}}.
@@ -128,13 +140,19 @@ Result<RunConfig> parse_run_config(std::string_view text, const std::string& sou
                                    std::span<const std::string> overrides) {
   RunConfig config;
   GivenSettings given;
+  std::vector<Error> errors;
   auto document = parse_yaml(text);
   if (!document) return std::move(document).error().at(source);
-  PLIMSOLL_TRY(apply(*document, source, config, given));
+  apply(*document, source, config, given, errors);
   for (const std::string& text_of_override : overrides) {
-    PLIMSOLL_ASSIGN(const Tree tree, override_document(text_of_override));
-    PLIMSOLL_TRY(apply(tree, "override " + text_of_override.substr(0, 100), config, given));
+    auto tree = override_document(text_of_override);
+    if (tree)
+      apply(*tree, "override " + text_of_override.substr(0, 100), config, given, errors);
+    else
+      errors.push_back(std::move(tree).error());
+    if (errors.size() >= kMostErrors) break;
   }
+  if (!errors.empty()) return together(std::move(errors));
   auto checked = check_run(config, given);
   if (!checked) return std::move(checked).error().at(source);
   auto supported = check_supported(config);

@@ -218,8 +218,8 @@ struct RunConfig {
 };
 
 /// Reads a run file, puts each override "dotted.path=yaml value" over it in order, and checks the whole.
-/// Errors: kInvalidArgument for everything the user wrote or named wrongly; kIo where the file cannot be
-/// read.
+/// Errors: kInvalidArgument for everything the user wrote or named wrongly, unknown keys and bad values all
+/// together.
 Result<RunConfig> load_run_config(const std::string& path, std::span<const std::string> overrides = {});
 /// The same from the file's text; `source` stands in messages.
 Result<RunConfig> parse_run_config(std::string_view text, const std::string& source,

@@ -142,7 +142,7 @@ Result<Schedule> Schedule::create(const ScheduleOptions& options) {
   };
   if (!find_kind(options.name))
     return wrong("training.lr_scheduler: there is no '" + options.name + "'",
-                 "the nearest is " + nearest_name(options.name, schedule_names()));
+                 nearest_hint(options.name, schedule_names()));
   if (!(options.learning_rate >= 0) || options.total_steps < 1 || options.warmup_steps < 0)
     return wrong("a schedule needs a learning rate, steps and warm-up of at least 0, 1 and 0",
                  "check training.learning_rate");

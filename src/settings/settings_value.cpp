@@ -21,7 +21,7 @@ Error wrong(const Setting& setting, const Tree& value) {
               {},
               fmt::format("{}: {}", setting.path, setting.help)};
   if (!setting.choices.empty() && value.kind == Kind::kString)
-    error.hint = fmt::format("the nearest is {}", nearest_name(value.text, setting.choices));
+    error.hint = nearest_hint(value.text, setting.choices);
   return error;
 }
 

@@ -266,6 +266,63 @@ TEST(RunConfig, TakesAGlobAsAnOverride) {
   EXPECT_THAT(result->data.train, testing::ElementsAre("*.txt"));
 }
 
+/// use_cpu is no more like training.fp8.recipe than like anything else.
+TEST(RunConfig, NamesNoSettingThatIsNotNear) {
+  for (const char* name : {"use_cpu", "report_too", "remove_unused_columns", "push_to_hub", "ddp_backend",
+                           "training.torch_compile", "neftune_noise_alpha", "x"}) {
+    const auto result = parse(kRun, {std::string(name) + "=1"});
+    ASSERT_FALSE(result);
+    EXPECT_THAT(result.error().what, HasSubstr("there is no setting '" + std::string(name) + "'"));
+    EXPECT_EQ(result.error().hint, "plimsoll train --help lists the settings") << name;
+  }
+}
+
+TEST(RunConfig, NamesTheNearestByItsLastNameFirst) {
+  const std::pair<const char*, const char*> rows[] = {{"training.sequence_length", "data.sequence_length"},
+                                                      {"epochs", "training.num_epochs"},
+                                                      {"training.lr_schedule", "training.lr_scheduler"},
+                                                      {"trainig.seed", "training"},
+                                                      {"training.fp9", "training.fp8"},
+                                                      {"data.weight", "data.weights"},
+                                                      {"memry", "memory"}};
+  for (const auto& [name, nearest] : rows) {
+    const auto result = parse(kRun, {std::string(name) + "=1"});
+    ASSERT_FALSE(result);
+    EXPECT_EQ(result.error().hint, "did you mean " + std::string(nearest) + "?") << name;
+  }
+}
+
+TEST(RunConfig, SaysAllThatIsWrongAtOnce) {
+  const auto result = parse(
+      "modle:\n  preset: gpt2\ntraining:\n  seed: -1\n  optim: adamw_tensor\n  max_steps: 3\n"
+      "  bf16: true\n  fp16: true\ndata: 7\n",
+      {"training.learning_rate=fast", "output.dirr=x", "nothing"});
+  ASSERT_FALSE(result);
+  std::vector<std::string> said = {result.error().message() + "; " + result.error().hint};
+  for (const Error& other : result.error().more) said.push_back(other.message() + "; " + other.hint);
+  EXPECT_THAT(
+      said,
+      testing::ElementsAre(
+          HasSubstr("there is no setting 'modle': run.yaml line 2; did you mean model?"),
+          HasSubstr("optim is \"adamw_tensor\", which has no equal here: run.yaml line 5; one of "
+                    "adamw_torch, "),
+          HasSubstr("bf16 and fp16 contradict"), HasSubstr("data is 7, expected a map: run.yaml line 9"),
+          HasSubstr("training.seed is -1, expected an integer from 0"),
+          HasSubstr("training.learning_rate is \"fast\""),
+          HasSubstr("there is no setting 'output.dirr': override output.dirr=x; did you mean "
+                    "output.dir?"),
+          HasSubstr("'nothing' is no override")));
+}
+
+/// A hostile file costs no more than a mistyped one.
+TEST(RunConfig, StopsAtManyErrors) {
+  std::string text;
+  for (int i = 0; i < 1000; ++i) text += "no_setting_" + std::to_string(i) + ": 1\n";
+  const auto result = parse(text);
+  ASSERT_FALSE(result);
+  EXPECT_EQ(result.error().more.size(), 19U);
+}
+
 TEST(RunConfig, NamesTheLine) {
   const auto result = parse("model:\n  preset: gpt2\ntraining:\n  learning_rate: fast\n");
   ASSERT_FALSE(result);

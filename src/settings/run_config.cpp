@@ -62,14 +62,22 @@ void switch_section(const Assignment& made, RunConfig& config) {
   }
 }
 
-/// One document, file or override, put over the config. What is wrong in it goes to `errors`.
-void apply(const Tree& document, const std::string& source, RunConfig& config, GivenSettings& given,
-           std::vector<Error>& errors) {
+/// Of a setting that is known by its name alone: whether this value asks for something.
+bool asks(const Setting& setting, const Tree& value) {
+  return !value.is_null() && std::find(setting.available.begin(), setting.available.end(),
+                                       to_yaml_flow(value)) == setting.available.end();
+}
+
+/// The document `number`, the file (0) or an override, put over the config. What is wrong in it goes to
+/// `errors`.
+void apply(const Tree& document, const std::string& source, int number, RunConfig& config,
+           GivenSettings& given, std::vector<Error>& errors) {
   const auto assignments = read_assignments(document, source, config.notes, errors);
   for (const Assignment& made : assignments) {
     if (errors.size() >= kMostErrors) return;
     if (!made.setting) {
       switch_section(made, config);
+      given[made.section] = {number, made.where};
       continue;
     }
     Status status = assign_setting(*made.setting, made.value, config);
@@ -79,8 +87,9 @@ void apply(const Tree& document, const std::string& source, RunConfig& config, G
     }
     status = take_back_others(made, assignments, config);
     if (!status) errors.push_back(std::move(status).error());
-    given.insert(made.setting->path);
-    given.insert(made.name);
+    if (made.implied) continue;
+    given[made.setting->path] = {number, made.where, asks(*made.setting, made.value)};
+    given[made.name] = given[made.setting->path];
   }
 }
 
@@ -119,6 +128,33 @@ Result<Tree> override_document(const std::string& text) {
   return document;
 }
 
+/// File and overrides, checked.
+Result<RunConfig> parse(std::string_view text, const std::string& source,
+                        std::span<const std::string> overrides, Idle idle) {
+  RunConfig config;
+  GivenSettings given;
+  std::vector<Error> errors;
+  auto document = parse_yaml(text);
+  if (!document) return std::move(document).error().at(source);
+  apply(*document, source, 0, config, given, errors);
+  int number = 0;
+  for (const std::string& text_of_override : overrides) {
+    auto tree = override_document(text_of_override);
+    if (tree)
+      apply(*tree, "override " + text_of_override.substr(0, 100), ++number, config, given, errors);
+    else
+      errors.push_back(std::move(tree).error());
+    if (errors.size() >= kMostErrors) break;
+  }
+  if (!errors.empty()) return together(std::move(errors));
+  errors = settle_idle(config, given, idle);
+  auto checked = check_run(config, given);
+  if (!checked) errors.push_back(std::move(checked).error().at(source));
+  if (errors.empty()) errors = unavailable(config, given);
+  if (!errors.empty()) return together(std::move(errors));
+  return config;
+}
+
 }  // namespace
 
 bool RunConfig::dumps(std::string_view kind) const {
@@ -138,28 +174,12 @@ std::optional<double> RunConfig::clip_norm() const {
 
 Result<RunConfig> parse_run_config(std::string_view text, const std::string& source,
                                    std::span<const std::string> overrides) {
-  RunConfig config;
-  GivenSettings given;
-  std::vector<Error> errors;
-  auto document = parse_yaml(text);
-  if (!document) return std::move(document).error().at(source);
-  apply(*document, source, config, given, errors);
-  for (const std::string& text_of_override : overrides) {
-    auto tree = override_document(text_of_override);
-    if (tree)
-      apply(*tree, "override " + text_of_override.substr(0, 100), config, given, errors);
-    else
-      errors.push_back(std::move(tree).error());
-    if (errors.size() >= kMostErrors) break;
-  }
-  if (!errors.empty()) return together(std::move(errors));
-  auto checked = check_run(config, given);
-  if (!checked) return std::move(checked).error().at(source);
-  auto supported = check_supported(config);
-  if (!supported) return std::move(supported).error().at(source);
-  return config;
+  return parse(text, source, overrides, Idle::kRefused);
 }
 
+Result<RunConfig> parse_recorded_run(std::string_view text, const std::string& source) {
+  return parse(text, source, {}, Idle::kPassed);
+}
 Result<RunConfig> load_run_config(const std::string& path, std::span<const std::string> overrides) {
   auto text = read_small_file(path, TreeLimits{}.max_bytes, ErrorCode::kInvalidArgument);
   if (!text) {

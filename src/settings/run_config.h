@@ -225,6 +225,10 @@ Result<RunConfig> load_run_config(const std::string& path, std::span<const std::
 Result<RunConfig> parse_run_config(std::string_view text, const std::string& source,
                                    std::span<const std::string> overrides = {});
 
+/// The run.yaml of a checkpoint, of an older version too: settings without effect are passed over. Errors: as
+/// parse_run_config.
+Result<RunConfig> parse_recorded_run(std::string_view text, const std::string& source);
+
 /// What training needs beyond a plan: data, and weights where pretrained ones are asked for. Errors:
 /// kInvalidArgument.
 Status check_for_training(const RunConfig& config);

@@ -215,6 +215,7 @@ Status assign(const Setting& setting, const Tree& value, Tree* field) {
 }  // namespace
 
 Status assign_setting(const Setting& setting, const Tree& value, RunConfig& config) {
+  if (setting.field == nullptr) return Ok{};
   return std::visit([&](auto* field) { return assign(setting, value, field); }, setting.field(config));
 }
 

@@ -27,12 +27,6 @@ bool is_default(const Setting& setting, const RunConfig& config) {
 /// "0", "null": a default that asks for nothing, so that there is nothing to tell where it has no effect.
 bool is_off(const std::string& text) { return is_one_of(text, {"0", "null", "false", "none", "auto", "[]"}); }
 
-void set_back(const Setting& setting, RunConfig& config) {
-  RunConfig defaults;
-  const SettingField from = setting.field(defaults);
-  std::visit([&](auto* to) { *to = *std::get<decltype(to)>(from); }, setting.field(config));
-}
-
 Error refused(const Setting& setting, const RunConfig& config, const std::string& where) {
   const OnlyWith& needs = setting.only_with;
   std::string set = fmt::format("{}={}", needs.path, needs.values.empty() ? "…" : needs.values.front());
@@ -94,6 +88,12 @@ bool has_effect(const Setting& setting, const RunConfig& config) {
   return is_one_of(text, needs.values) ||
          (needs.or_overrides && std::any_of(needs.values.begin(), needs.values.end(),
                                             [&](const auto& value) { return config.computes_in(value); }));
+}
+
+void set_back(const Setting& setting, RunConfig& config) {
+  RunConfig defaults;
+  const SettingField from = setting.field(defaults);
+  std::visit([&](auto* to) { *to = *std::get<decltype(to)>(from); }, setting.field(config));
 }
 
 std::vector<Error> settle_idle(RunConfig& config, const GivenSettings& given, Idle idle) {

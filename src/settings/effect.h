@@ -14,6 +14,8 @@ namespace plimsoll {
 /// How a setting came to be given.
 struct Given {
   int document = 0;        ///< 0: the run file, then an override each: what comes later wins
+  std::string name = {};   ///< as it was written
+  std::string value = {};  ///< as YAML
   std::string where = {};  ///< "run.yaml line 12"
   bool asks = true;        ///< of a setting without a field: it does not say what holds without it
 };
@@ -22,6 +24,9 @@ using GivenSettings = std::map<std::string, Given, std::less<>>;
 
 /// Whether what the setting goes by (Setting::only_with) is so in this run.
 bool has_effect(const Setting& setting, const RunConfig& config);
+
+/// Gives the setting its default.
+void set_back(const Setting& setting, RunConfig& config);
 
 /// What a value without effect leads to.
 enum class Idle {

@@ -13,6 +13,7 @@
 #include "settings/run_config_checks.h"
 #include "settings/run_document.h"
 #include "settings/settings.h"
+#include "settings/settings_alias.h"
 
 namespace plimsoll {
 namespace {
@@ -68,6 +69,25 @@ bool asks(const Setting& setting, const Tree& value) {
                                        to_yaml_flow(value)) == setting.available.end();
 }
 
+/// Overrides that give one setting by different names and values, such as bf16=true fp16=true. A later
+/// override wins over an earlier one of the same name, and over the file.
+Status check_other_names(const Assignment& made, int number, const GivenSettings& given) {
+  const auto before = given.find(made.setting->path);
+  if (before == given.end() || number == 0 || before->second.document == 0) return Ok{};
+  const Given& earlier = before->second;
+  const bool is_alias = find_alias(made.name) != nullptr || find_alias(earlier.name) != nullptr;
+  if (earlier.name == made.name || !is_alias || earlier.value == to_yaml_flow(made.value)) return Ok{};
+  return Error{ErrorCode::kInvalidArgument, fmt::format("{} and {} contradict", earlier.name, made.name),
+               made.where, "keep one of them"};
+}
+
+/// bf16: false where an earlier document said bf16: true: the default is back.
+void take_back(const Assignment& made, int number, RunConfig& config, const GivenSettings& given) {
+  const auto before = given.find(made.setting->path);
+  if (before == given.end() || before->second.document == number) return;
+  if (setting_text(*made.setting, config) == made.value.text) set_back(*made.setting, config);
+}
+
 /// The document `number`, the file (0) or an override, put over the config. What is wrong in it goes to
 /// `errors`.
 void apply(const Tree& document, const std::string& source, int number, RunConfig& config,
@@ -77,19 +97,26 @@ void apply(const Tree& document, const std::string& source, int number, RunConfi
     if (errors.size() >= kMostErrors) return;
     if (!made.setting) {
       switch_section(made, config);
-      given[made.section] = {number, made.where};
+      given[made.section] = {.document = number, .where = made.where};
       continue;
     }
-    Status status = assign_setting(*made.setting, made.value, config);
+    if (made.takes_back) {
+      take_back(made, number, config, given);
+      continue;
+    }
+    Status status = check_other_names(made, number, given);
+    if (status) status = assign_setting(*made.setting, made.value, config);
     if (!status) {
-      errors.push_back(std::move(status).error().at(made.where));
+      Error error = std::move(status).error();
+      errors.push_back(error.where.empty() ? std::move(error).at(made.where) : std::move(error));
       continue;
     }
     status = take_back_others(made, assignments, config);
     if (!status) errors.push_back(std::move(status).error());
     if (made.implied) continue;
-    given[made.setting->path] = {number, made.where, asks(*made.setting, made.value)};
-    given[made.name] = given[made.setting->path];
+    const Given how = {number, made.name, to_yaml_flow(made.value), made.where,
+                       asks(*made.setting, made.value)};
+    given[made.setting->path] = given[made.name] = how;
   }
 }
 

@@ -101,6 +101,41 @@ Status check_loss_scale(const LossScaleSettings& scale) {
                "raise init_scale, or lower min_scale");
 }
 
+/// eval_strategy or save_strategy with the count that it goes by; given without one it takes `usual`.
+struct Strategy {
+  const char* path;
+  std::string& strategy;
+  const char* steps_path;
+  int64_t& steps;
+  int64_t usual;
+};
+
+Status settle_strategy(const Strategy& s, const GivenSettings& given, std::vector<std::string>& notes) {
+  const auto strategy = given.find(s.path), steps = given.find(s.steps_path);
+  if (s.strategy == "no" && steps != given.end() && s.steps > 0) {
+    if (strategy->second.document == steps->second.document)
+      return wrong(fmt::format("{} is no, and {} is {}", s.path, s.steps_path, s.steps), "keep one of them");
+    if (strategy->second.document < steps->second.document) s.strategy = "auto";
+  }
+  if (s.strategy == "no") s.steps = 0;
+  if (s.strategy != "steps" || s.steps > 0) return Ok{};
+  s.steps = s.usual;
+  notes.push_back(fmt::format("{} is steps without {}: every {} steps, as in transformers", s.path,
+                              s.steps_path, s.usual));
+  return Ok{};
+}
+
+Status settle_strategies(RunConfig& config, const GivenSettings& given) {
+  constexpr int64_t kUsual = 500;  // of save_steps and logging_steps in transformers' TrainingArguments
+  const int64_t logging = given.contains("training.logging_steps") ? config.training.logging_steps : kUsual;
+  PLIMSOLL_TRY(settle_strategy({"training.eval_strategy", config.training.eval_strategy,
+                                "training.eval_steps", config.training.eval_steps, logging},
+                               given, config.notes));
+  return settle_strategy({"output.save_strategy", config.output.save_strategy, "output.save_steps",
+                          config.output.save_steps, kUsual},
+                         given, config.notes);
+}
+
 /// Pretrained weights need a folder to lie in.
 Status check_weights(const RunConfig& config) {
   if (!starts_pretrained(config.model) || !config.model.path.empty()) return Ok{};
@@ -111,6 +146,7 @@ Status check_weights(const RunConfig& config) {
 }  // namespace
 
 Status check_run(RunConfig& config, const GivenSettings& given) {
+  PLIMSOLL_TRY(settle_strategies(config, given));
   PLIMSOLL_TRY(check_data(config));
   PLIMSOLL_TRY(check_batch(config.training, given));
   PLIMSOLL_TRY(check_device(config.runtime.device));
@@ -125,6 +161,9 @@ Status check_run(RunConfig& config, const GivenSettings& given) {
   if (config.output.dir.empty()) return wrong("output.dir is empty", "name a folder");
   auto schedule = make_schedule(config.training, config.training.max_steps.value_or(1));
   if (!schedule) return std::move(schedule).error();
+  if (config.training.max_steps)
+    if (std::string note = warmup_note(config.training, *config.training.max_steps); !note.empty())
+      config.notes.push_back(std::move(note));
   return Ok{};
 }
 

@@ -76,8 +76,9 @@ class Reader {
  private:
   void member(const std::string& prefix, const std::string& key, const Tree& value) {
     const std::string path = prefix.empty() ? key : prefix + "." + key;
-    // TRL's true and false stand where the setting's words do.
-    if (path == "data.packing" && value.kind == Tree::Kind::kBool) return translated(*find_alias(key), value);
+    // TRL's true and false, and YAML 1.1's no, stand where the setting's words do.
+    if (const Alias* alias = find_alias(key); alias && alias->path == path && value.kind == Tree::Kind::kBool)
+      return translated(*alias, value);
     if (const Setting* setting = find_setting(path)) return add(setting, path, value);
     if (is_section(path)) return section(path, value);
     if (const Alias* alias = find_alias(key);
@@ -114,12 +115,17 @@ class Reader {
     } else if (*result) {
       result->value().line = value.line;
       add(find_setting(alias.path), std::string(alias.name), result->value());
+    } else if (!alias.takes_back.empty()) {
+      assignments.push_back({.setting = find_setting(alias.path),
+                             .name = std::string(alias.name),
+                             .value = Tree::of(std::string(alias.takes_back)),
+                             .takes_back = true});
     }
   }
 
   void add(const Setting* setting, const std::string& name, const Tree& value, bool implied = false) {
     for (const Assignment& other : assignments)
-      if (other.setting == setting && to_yaml_flow(other.value) != to_yaml_flow(value))
+      if (other.setting == setting && !other.takes_back && to_yaml_flow(other.value) != to_yaml_flow(value))
         return wrong(value,
                      fmt::format("{} and {} contradict: {} and {}", other.name, name, other.value.describe(),
                                  value.describe()),

@@ -18,8 +18,9 @@ struct Assignment {
   std::string section = {};
   std::string name = {};  ///< as it was written
   Tree value = {};
-  std::string where = {};  ///< "run.yaml line 12", "override training.seed=1"
-  bool implied = false;    ///< follows from what was written, and is not itself there
+  std::string where = {};   ///< "run.yaml line 12", "override training.seed=1"
+  bool takes_back = false;  ///< bf16: false: an earlier document's value that is this one goes
+  bool implied = false;     ///< follows from what was written, and is not itself there
 };
 
 /// A hostile document must not have each of its keys compared with every setting's.

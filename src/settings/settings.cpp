@@ -205,13 +205,15 @@ void add_schedule_and_rule(std::vector<Setting>& list) {
              "clip the gradient to this norm; 0 or null: no clipping", 0, 1e12));
   add(number(PLIMSOLL_FIELD(training.seed), kWhat, "seed of weights, order and every random op", 0, 0x1p53));
   add(number(PLIMSOLL_FIELD(training.logging_steps), kHow, "report every so many steps", 1, kMaxCount));
-  add(number(PLIMSOLL_FIELD(training.eval_steps), kHow, "evaluate every so many steps; 0: never", 0,
-             kMaxCount));
+  add(plain(PLIMSOLL_FIELD(training.eval_strategy), kHow,
+            "no: not after the last step either; steps: without eval_steps as often as logging_steps",
+            {"auto", "no", "steps"}));
+  add(number(PLIMSOLL_FIELD(training.eval_steps), kHow,
+             "evaluate every so many steps and after the last; 0: only then", 0, kMaxCount));
   add(planned("training.load_best_model_at_end", kWhat, "final/ is the model of the best evaluation",
               "checkpoints are kept by output.save_total_limit, final/ is the last", {"false"}));
   add(planned("training.metric_for_best_model", kWhat, "what makes an evaluation the best", "leave it out"));
-  add(planned("training.early_stopping_patience", kWhat, "evaluations to wait for progress",
-              "leave it out"));
+  add(planned("training.early_stopping_patience", kWhat, "evaluations to wait for progress", "leave it out"));
   add(planned("training.report_to", kHow, "tensorboard: event files beside the run",
               "train --json writes each step as JSON", {"none", "[]"}));
   add(planned("training.logging_dir", kHow, "folder of the event files", "leave it out"));
@@ -259,6 +261,8 @@ void add_machine_and_output(std::vector<Setting>& list) {
             "auto: this machine; planned: a device profile to plan for, by name or file"));
   add(number(PLIMSOLL_FIELD(runtime.threads), kHow, "CPU threads", 1, 4096, "auto"));
   add(plain(PLIMSOLL_FIELD(output.dir), kHow, "folder of checkpoints and the final model"));
+  add(plain(PLIMSOLL_FIELD(output.save_strategy), kHow, "steps: without save_steps every 500",
+            {"auto", "no", "steps"}));
   add(number(PLIMSOLL_FIELD(output.save_steps), kHow,
              "checkpoint every so many steps; 0: only where a signal stops the run", 0, kMaxCount));
   add(number(PLIMSOLL_FIELD(output.save_total_limit), kHow, "checkpoints to keep", 1, 1e6));

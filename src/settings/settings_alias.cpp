@@ -64,14 +64,11 @@ Translation optimizer(std::string_view name, const Tree& value) {
   return no_equal(name, value, nearest_hint(value.text, known));
 }
 
-/// save_strategy, eval_strategy, logging_strategy: "no" is 0 steps, "steps" leaves the number to its own
-/// setting.
+/// save_strategy, eval_strategy: YAML 1.1 readers turn an unquoted no into false.
 Translation strategy(std::string_view name, const Tree& value) {
-  // YAML 1.1 readers turn an unquoted no into false.
-  const bool off = value.kind == Tree::Kind::kBool ? !value.boolean : value.text == "no";
-  if (off) return std::optional<Tree>(Tree::of(int64_t{0}));
-  if (value.text == "steps") return std::optional<Tree>{};
-  return no_equal(name, value, "write no or steps");
+  if (value.kind != Tree::Kind::kBool) return std::optional<Tree>(value);
+  if (value.boolean) return no_equal(name, value, "write no or steps");
+  return std::optional<Tree>(Tree::of(std::string("no")));
 }
 
 Translation nothing(std::string_view, const Tree&) { return std::optional<Tree>{}; }
@@ -107,18 +104,18 @@ Translation workers(std::string_view, const Tree& value) {
 constexpr std::array<Alias, 32> kAliases = {{
     {"per_device_train_batch_size", "training.micro_batch_size", same, ""},
     {"num_train_epochs", "training.num_epochs", same, ""},
-    {"bf16", "training.precision", precision, ""},
-    {"fp16", "training.precision", precision, ""},
-    {"tf32", "training.precision", precision, ""},
+    {"bf16", "training.precision", precision, "", "bf16"},
+    {"fp16", "training.precision", precision, "", "fp16"},
+    {"tf32", "training.precision", precision, "", "tf32"},
     {"gradient_checkpointing", "memory.recompute", checkpointing, ""},
     {"optim", "training.optimizer", optimizer, ""},
     {"lr_scheduler_type", "training.lr_scheduler", same, ""},
     {"output_dir", "output.dir", same, ""},
     {"save_steps", "output.save_steps", same, ""},
     {"save_total_limit", "output.save_total_limit", same, ""},
-    {"save_strategy", "output.save_steps", strategy, ""},
-    {"eval_strategy", "training.eval_steps", strategy, ""},
-    {"evaluation_strategy", "training.eval_steps", strategy, ""},
+    {"save_strategy", "output.save_strategy", strategy, ""},
+    {"eval_strategy", "training.eval_strategy", strategy, ""},
+    {"evaluation_strategy", "training.eval_strategy", strategy, ""},
     {"eval_steps", "training.eval_steps", same, ""},
     {"max_seq_length", "data.sequence_length", same, ""},
     {"max_length", "data.sequence_length", same, ""},
@@ -127,8 +124,8 @@ constexpr std::array<Alias, 32> kAliases = {{
     {"validation_file", "data.eval", same, ""},
     {"dataset_text_field", "data.text_key", same, ""},
     {"packing", "data.packing", packing, ""},
-    {"assistant_only_loss", "data.loss", loss_scope<0>, ""},
-    {"completion_only_loss", "data.loss", loss_scope<1>, ""},
+    {"assistant_only_loss", "data.loss", loss_scope<0>, "", "assistant"},
+    {"completion_only_loss", "data.loss", loss_scope<1>, "", "completions"},
     {"dataloader_num_workers", "data.num_workers", workers, ""},
     {"dataloader_prefetch_factor", "data.prefetch_factor", unless_null, ""},
     {"dataloader_pin_memory", "", nothing,

@@ -17,7 +17,8 @@ struct Alias {
   /// Its value in the setting's own terms; nothing where it says nothing (bf16: false). Errors:
   /// kInvalidArgument for a value without an equal here.
   Result<std::optional<Tree>> (*translate)(std::string_view name, const Tree& value);
-  std::string_view note;  ///< a line for the user
+  std::string_view note;             ///< a line for the user
+  std::string_view takes_back = "";  ///< the value that true stands for: a later false takes it back
 };
 
 std::span<const Alias> aliases();

@@ -319,6 +319,75 @@ TEST(RunConfig, StopsAtManyErrors) {
   EXPECT_EQ(result.error().more.size(), 19U);
 }
 
+/// As transformers' TrainingArguments: 500 is the default of save_steps and of logging_steps.
+TEST(RunConfig, AStrategyWithoutACountTakesTransformersDefault) {
+  const std::string data = "data: {train: a.npy, eval: b.npy}\nmax_steps: 9\n";
+  const auto bare = parse(data + "eval_strategy: steps\nsave_strategy: steps\n");
+  ASSERT_TRUE(bare) << bare.error().message();
+  EXPECT_EQ(bare->training.eval_steps, 500);
+  EXPECT_EQ(bare->output.save_steps, 500);
+  EXPECT_THAT(bare->notes,
+              ElementsAre(HasSubstr("eval_strategy is steps without training.eval_steps: every 500"),
+                          HasSubstr("save_strategy is steps without output.save_steps: every 500")));
+  EXPECT_EQ(parse(data + "evaluation_strategy: steps\nlogging_steps: 20\n")->training.eval_steps, 20);
+  const auto counted =
+      parse(data + "eval_strategy: steps\neval_steps: 7\nsave_steps: 3\nsave_strategy: steps\n");
+  EXPECT_EQ(counted->training.eval_steps, 7);
+  EXPECT_EQ(counted->output.save_steps, 3);
+  EXPECT_THAT(counted->notes, IsEmpty());
+  EXPECT_FALSE(parse("data: {train: a.npy}\neval_strategy: steps\n")) << "there is nothing to evaluate on";
+}
+
+TEST(RunConfig, AStrategyOfNoIsNever) {
+  const std::string data = "data: {train: a.npy, eval: b.npy}\n";
+  for (const char* no : {"eval_strategy: no", "eval_strategy: false", "evaluation_strategy: \"no\"",
+                         "training: {eval_strategy: false}"}) {
+    const auto run = parse(data + no + "\n");
+    ASSERT_TRUE(run) << run.error().message();
+    EXPECT_FALSE(run->evaluates_while_training()) << no;
+    EXPECT_TRUE(check_for_evaluation(*run)) << "plimsoll eval has its data";
+  }
+  EXPECT_TRUE(parse(data)->evaluates_while_training());
+  // What comes later wins; at once they contradict.
+  EXPECT_TRUE(parse(data + "eval_strategy: no\n", {"eval_steps=3"})->evaluates_while_training());
+  EXPECT_EQ(parse(data + "save_steps: 3\n", {"save_strategy=no"})->output.save_steps, 0);
+  EXPECT_EQ(parse(data + "save_strategy: no\n", {"save_steps=3"})->output.save_steps, 3);
+  EXPECT_FALSE(parse(data + "eval_strategy: no\neval_steps: 3\n"));
+}
+
+TEST(RunConfig, NamesOfOneSettingContradictOnTheCommandLine) {
+  for (const std::vector<std::string>& line : std::vector<std::vector<std::string>>{
+           {"bf16=true", "fp16=true"},
+           {"training.precision=bf16", "fp16=true"},
+           {"fp16=true", "precision=bf16"},
+           {"per_device_train_batch_size=4", "training.micro_batch_size=2"}}) {
+    const auto result = parse(kRun, line);
+    ASSERT_FALSE(result) << line[0];
+    EXPECT_THAT(result.error().what, HasSubstr("contradict"));
+    EXPECT_THAT(result.error().where, HasSubstr("override " + line[1]));
+  }
+  EXPECT_EQ(parse(kRun, {"precision=bf16", "training.precision=fp16"})->training.precision, "fp16");
+  EXPECT_EQ(parse(kRun, {"bf16=true", "fp16=false"})->training.precision, "bf16");
+  EXPECT_EQ(parse(std::string(kRun) + "  bf16: true\n", {"fp16=true"})->training.precision, "fp16");
+}
+
+TEST(RunConfig, AFalseTakesAnEarlierTrueBack) {
+  const std::string bf16 = std::string(kRun) + "  bf16: true\n";
+  EXPECT_EQ(parse(bf16, {"bf16=false"})->training.precision, "fp32");
+  EXPECT_EQ(parse(bf16, {"fp16=false"})->training.precision, "bf16");
+  EXPECT_EQ(parse(bf16, {"bf16=false", "fp16=true"})->training.precision, "fp16");
+  EXPECT_EQ(parse("bf16: false\nfp16: true\n")->training.precision, "fp16");
+  EXPECT_EQ(parse("assistant_only_loss: true\n", {"assistant_only_loss=false"})->data.loss, "auto");
+}
+
+TEST(RunConfig, TellsOfAWarmUpThatOutlivesTheRun) {
+  EXPECT_THAT(parse(kRun, {"warmup_steps=30"})->notes,
+              ElementsAre(HasSubstr("warm-up is 30 steps and the run 20")));
+  EXPECT_THAT(parse(kRun, {"warmup_ratio=1"})->notes,
+              ElementsAre(HasSubstr("warm-up is 20 steps and the run 20")));
+  EXPECT_THAT(parse(kRun, {"warmup_steps=19"})->notes, IsEmpty());
+}
+
 TEST(RunConfig, NamesTheLine) {
   const auto result = parse("model:\n  preset: gpt2\ntraining:\n  learning_rate: fast\n");
   ASSERT_FALSE(result);

@@ -173,7 +173,7 @@ def page(r):
         [f"memory of data tokenize on {r['memory'][0] / 1e9:.1f} GB, MB", *against(r["memory"][1] / 1e6, 300, at_most=True)],
         *[[f"W1 from {name}: waited, % of the steps", *against(100 * share, 0.5, at_most=True)] for name, (share, _) in r["waits"].items()],
     ]
-    return f"""# Text, {r["date"]}
+    return f"""{machine.title(f"Text, {r['date']}", r["commit"])}
 
 Written by `{r["command"]}` at commit {r["commit"]}; every line the programs printed is in [{r["log_name"]}]({r["log_name"]}).
 
@@ -210,7 +210,7 @@ def main():
     args.work.mkdir(parents=True, exist_ok=True)
     folder = pathlib.Path(args.results)
     folder.mkdir(parents=True, exist_ok=True)
-    date, cpu = datetime.date.today().isoformat(), machine.cpu()
+    date, cpu, commit = datetime.date.today().isoformat(), machine.cpu(), machine.commit()
     name = f"{date}-data-{machine.slug(cpu)}"
     load = " ".join(f"{value:.2f}" for value in os.getloadavg())
     log = Log(folder / f"{name}.log")
@@ -229,7 +229,7 @@ def main():
         log.close()
         if made:
             shutil.rmtree(args.work, ignore_errors=True)
-    text = page(dict(date=date, commit=machine.commit(), cpu=cpu, memory_bytes=machine.memory_bytes("MemTotal"), load=load, size=size,
+    text = page(dict(date=date, commit=commit, cpu=cpu, memory_bytes=machine.memory_bytes("MemTotal"), load=load, size=size,
                      command=" ".join(["bench/run-data", *sys.argv[1:]]), log_name=f"{name}.log", training=training, same=same,
                      rates=rates, worst=worst, memory=memory, encoder=encoder, waits=waits))
     (folder / f"{name}.md").write_text(text)

@@ -159,7 +159,7 @@ def page(run):
         ["decode", f"share of the floor ({floor:.1f} tokens/s)", *against(ours / floor, 0.70)],
     ]
     cpu = run["cpu"]
-    return f"""# Loading, saving, decoding, {run["date"]}
+    return f"""{machine.title(f"Loading, saving, decoding, {run['date']}", run["commit"])}
 
 Written by `{run["command"]}` at commit {run["commit"]}; every line the programs printed is in [{run["log_name"]}]({run["log_name"]}).
 
@@ -197,7 +197,7 @@ def main():
     args.work.mkdir(parents=True, exist_ok=True)
     folder = pathlib.Path(args.results)
     folder.mkdir(parents=True, exist_ok=True)
-    date, cpu = datetime.date.today().isoformat(), machine.cpu()
+    date, cpu, commit = datetime.date.today().isoformat(), machine.cpu(), machine.commit()
     name = f"{date}-models-{machine.slug(cpu)}"
     load = " ".join(f"{value:.2f}" for value in os.getloadavg())
     log = Log(folder / f"{name}.log")
@@ -215,7 +215,7 @@ def main():
         log.close()
         if made:
             shutil.rmtree(args.work, ignore_errors=True)
-    text = page(dict(date=date, commit=machine.commit(), cpu=cpu, memory_bytes=machine.memory_bytes("MemTotal"), load=load,
+    text = page(dict(date=date, commit=commit, cpu=cpu, memory_bytes=machine.memory_bytes("MemTotal"), load=load,
                      threads=args.threads, command=" ".join(["bench/run-models", *sys.argv[1:]]), log_name=f"{name}.log",
                      loading=loading, saving=saving, decode=decode, same=same, read_rate=rate))
     (folder / f"{name}.md").write_text(text)

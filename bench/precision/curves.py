@@ -66,7 +66,7 @@ def main():
     args = parser.parse_args()
     seeds, precisions = [int(s) for s in args.seeds.split(",")], args.precisions.split(",")
     name = f"{datetime.date.today()}-precision-{machine.slug(machine.cpu())}"
-    results = {}
+    results, commit = {}, machine.commit()
     with open(ROOT / "bench" / "results" / f"{name}.log", "w", encoding="utf-8") as log:
         for seed in seeds:
             for precision in precisions:
@@ -74,8 +74,8 @@ def main():
                 print(f"{precision} seed {seed}: held-out loss {results[precision, seed]['held_out']:.4f}", flush=True)
     spread = statistics.pstdev(results["fp32", s]["held_out"] for s in seeds) / statistics.mean(
         results["fp32", s]["held_out"] for s in seeds)
-    page = [f"# The demo's model in {', '.join(precisions)}: {args.steps} steps, seeds {args.seeds}", "",
-            f"{machine.cpu()['model']}, {machine.cpu()['count']} CPUs, commit {machine.commit()}.", "",
+    page = [machine.title(f"The demo's model in {', '.join(precisions)}: {args.steps} steps, seeds {args.seeds}", commit), "",
+            f"{machine.cpu()['model']}, {machine.cpu()['count']} CPUs, commit {commit}.", "",
             "Held-out loss after the last step, and its distance to fp32's from the same seed:", "",
             *table(results, precisions, seeds), "",
             f"fp32's own spread over the seeds is {100 * spread:.2f} %. "

@@ -38,12 +38,26 @@ def memory_bytes(name):
     return 0
 
 
-def commit():
+UNCOMMITTED = "with uncommitted changes"
+
+
+def commit(tree=ROOT):
+    """The commit of a checkout, "… with uncommitted changes" where its files are others; "unknown" where `tree` is none.
+    Ask before the figures are taken. Pages and logs of earlier runs, which lie under bench/results until somebody commits
+    them, are no change."""
     def git(*args):
-        done = subprocess.run(["git", "-C", ROOT, *args], capture_output=True, text=True)
+        done = subprocess.run(["git", "-C", str(tree), *args], capture_output=True, text=True)
         return done.stdout.strip() if done.returncode == 0 else ""
-    name = git("rev-parse", "--short=12", "HEAD") or "unknown"
-    return name + (" with uncommitted changes" if git("status", "--porcelain", "-uno") else "")
+    name = git("rev-parse", "--short=12", "HEAD")
+    if not name or git("rev-parse", "--show-prefix"):  # no checkout, or a folder within another one
+        return "unknown"
+    changed = git("status", "--porcelain", "--", ":/", ":(top,exclude)bench/results")
+    return f"{name} {UNCOMMITTED}" if changed else name
+
+
+def title(text, commit_name):
+    """A page's title, which says of itself where its figures are of no commit: nothing quotes such a page."""
+    return f"# {text} ({UNCOMMITTED})" if UNCOMMITTED in commit_name else f"# {text}"
 
 
 def slug(cpu_info):

@@ -1,6 +1,8 @@
 """Turns measured rounds into the page bench/results/<date>-<machine>.md. Every figure on it comes from the run."""
 import statistics
 
+import machine
+
 MIB = 1 << 20
 
 
@@ -125,7 +127,7 @@ def page(run):
             "PyTorch's GEMM runs above 0.6 of the best rate here (or there is no AVX-512), so the lower goals apply.")
     if kind == "bf16":
         rule = "PyTorch trains under autocast to bf16; its weights, gradients and moments are fp32, as Plimsoll's are."
-    return f"""# A training step in {precision} against PyTorch, {run["date"]}
+    return f"""{machine.title(f"A training step in {precision} against PyTorch, {run['date']}", run["commit"])}
 
 Written by `{run["command"]}` at commit {run["commit"]}; every line the programs printed is in [{run["log_name"]}]({run["log_name"]}).
 

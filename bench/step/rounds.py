@@ -116,7 +116,7 @@ def main():
     os.chdir(ROOT)
     folder = pathlib.Path(args.results)
     folder.mkdir(parents=True, exist_ok=True)
-    date, cpu = datetime.date.today().isoformat(), machine.cpu()
+    date, cpu, commit = datetime.date.today().isoformat(), machine.cpu(), machine.commit()
     name = free_name(folder, f"{date}-{'' if args.precision == 'fp32' else args.precision + '-'}{machine.slug(cpu)}")
     load = " ".join(f"{value:.2f}" for value in os.getloadavg())
     log = Log(folder / f"{name}.log")
@@ -138,7 +138,7 @@ def main():
     log.close()
     versions = {key: value for result in results.values() for key, value in result["versions"].items()}
     text = report.page(dict(
-        date=date, commit=machine.commit(), cpu=cpu, memory_bytes=machine.memory_bytes("MemTotal"), versions=versions,
+        date=date, commit=commit, cpu=cpu, memory_bytes=machine.memory_bytes("MemTotal"), versions=versions,
         load=load, threads=args.threads, precision=args.precision, command=" ".join(["bench/run", *sys.argv[1:]]), log_name=f"{name}.log",
         rates=rates, results=results, works=catalogue.WORKS,
         flops={work_name: catalogue.step_flops(catalogue.WORKS[work_name]) for work_name in names}))

@@ -5,6 +5,7 @@
 #include <string>
 #include <utility>
 #include <variant>
+#include <vector>
 
 #include "base/check.h"
 
@@ -20,18 +21,21 @@ enum class ErrorCode {
   kDiverged,         ///< the loss is not finite: exit 76
 };
 
-/// A failure in three parts: what is wrong, where, and what to do about it.
+/// A failure in three parts: what is wrong, where, and what to do about it. A run file may have several at
+/// once.
 struct Error {
   ErrorCode code = ErrorCode::kInvalidArgument;
   std::string what;
   std::string where = {};
   std::string hint = {};
+  std::vector<Error> more = {};  ///< what else is wrong, found beside it: each with its own place and hint
 
   /// "what: where", the form the command line prints after "error: ".
   [[nodiscard]] std::string message() const { return where.empty() ? what : what + ": " + where; }
   /// The same error with `outer` put before its place: "outer: where".
   [[nodiscard]] Error at(const std::string& outer) && {
     where = where.empty() ? outer : outer + ": " + where;
+    for (Error& other : more) other = std::move(other).at(outer);
     return std::move(*this);
   }
 };

@@ -62,7 +62,7 @@ std::string text_of(const std::string& path, const RunConfig& run) {
 Status check_settings(const std::string& checkpoint, const RunConfig& now, const Note& note) {
   const std::string path = checkpoint + "/run.yaml";
   PLIMSOLL_ASSIGN(const std::string text, read_small_file(path, TreeLimits{}.max_bytes));
-  auto then = parse_run_config(text, path);
+  auto then = parse_recorded_run(text, path);
   if (!then) return std::move(then).error();
   std::vector<std::string> paths = changed_what(now, *then);
   paths.erase(std::remove_if(paths.begin(), paths.end(), may_grow), paths.end());

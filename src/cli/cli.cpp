@@ -55,6 +55,7 @@ int report(const Error& error) {
   std::fprintf(stderr, "error: %s\n", printable(error.message()).c_str());
   const std::string hint = error.hint.empty() ? "see plimsoll --help" : error.hint;
   std::fprintf(stderr, "hint: %s\n", printable(hint).c_str());
+  for (const Error& other : error.more) report(other);
   return exit_code(error.code);
 }
 
@@ -107,8 +108,9 @@ Error usage_error(const CLI::App& app, const CLI::ParseError& thrown, std::span<
     return wrong(fmt::format("there is no option '{}' before a command",
                              std::string_view(arguments[word]).substr(0, 60)),
                  command, known);
+  const std::string asked = did_you_mean(arguments[word], names);
   return wrong(fmt::format("there is no command '{}'", std::string_view(arguments[word]).substr(0, 60)),
-               command, fmt::format("did you mean {}? {}", nearest_name(arguments[word], names), known));
+               command, asked.empty() ? known : asked + " " + known);
 }
 
 constexpr const char* kFooter = R"(examples:

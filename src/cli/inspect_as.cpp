@@ -142,10 +142,10 @@ void print_text(const InspectArguments& arguments, const std::vector<RoundedTens
 
 Error unknown_format(const std::string& name) {
   const auto names = numerics::scheme_names();
-  return {
-      ErrorCode::kInvalidArgument,
-      fmt::format("there is no format '{}'", std::string_view(name).substr(0, 60)), "--as",
-      fmt::format("did you mean {}? The formats are {}", nearest_name(name, names), fmt::join(names, ", "))};
+  const std::string asked = did_you_mean(name, names);
+  return {ErrorCode::kInvalidArgument,
+          fmt::format("there is no format '{}'", std::string_view(name).substr(0, 60)), "--as",
+          fmt::format("{}the formats are {}", asked.empty() ? asked : asked + " ", fmt::join(names, ", "))};
 }
 
 Status check_output(const InspectArguments& arguments) {

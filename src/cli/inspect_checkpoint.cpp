@@ -42,7 +42,7 @@ void add_counters(Facts& facts, const train::CheckpointManifest& m) {
 Status add_settings(Facts& facts, const std::string& directory) {
   const std::string path = directory + "/run.yaml";
   PLIMSOLL_ASSIGN(const std::string text, read_small_file(path, kMaxRunFileBytes));
-  PLIMSOLL_ASSIGN(const RunConfig config, parse_run_config(text, path));
+  PLIMSOLL_ASSIGN(const RunConfig config, parse_recorded_run(text, path));
   const RunConfig defaults;
   Tree settings_tree = Tree::map();
   for (const Setting& setting : settings()) {

@@ -7,9 +7,36 @@
 #include <vector>
 
 namespace plimsoll {
+namespace {
+
+constexpr size_t kLongest = 96;  ///< a hostile key must not cost its square
+constexpr size_t kShortest = 3;  ///< fewer letters lie in too many names
+
+/// "epochs" of "num_epochs", "llama-2" of "llama-2-7b": a third of it or more, between its separators.
+bool is_words_of(std::string_view name, std::string_view candidate) {
+  if (name.size() < kShortest || 3 * name.size() < candidate.size()) return false;
+  const auto separates = [](char c) { return c == '_' || c == '-' || c == '.'; };
+  for (size_t at = candidate.find(name); at != std::string_view::npos; at = candidate.find(name, at + 1)) {
+    const size_t end = at + name.size();
+    if ((at == 0 || separates(candidate[at - 1])) && (end == candidate.size() || separates(candidate[end])))
+      return true;
+  }
+  return false;
+}
+
+/// "bfloat16" of "bf16": the candidate's letters in their order, from its first to its last.
+bool is_spelt_out(std::string_view name, std::string_view candidate) {
+  if (candidate.size() < kShortest || 2 * candidate.size() < name.size()) return false;
+  if (name.empty() || name.front() != candidate.front() || name.back() != candidate.back()) return false;
+  size_t found = 0;
+  for (const char c : name)
+    if (found < candidate.size() && c == candidate[found]) ++found;
+  return found == candidate.size();
+}
+
+}  // namespace
 
 int edit_distance(std::string_view a, std::string_view b, int at_most) {
-  constexpr size_t kLongest = 96;  // a hostile key must not cost its square
   a = a.substr(0, kLongest);
   b = b.substr(0, kLongest);
   if (static_cast<int>(std::max(a.size(), b.size()) - std::min(a.size(), b.size())) >= at_most)
@@ -34,15 +61,39 @@ int edit_distance(std::string_view a, std::string_view b, int at_most) {
   return std::min(cost.back(), at_most);
 }
 
+bool is_near(std::string_view name, std::string_view candidate) {
+  const int letters = static_cast<int>(std::min(name.size(), kLongest));
+  const int wrong = letters < static_cast<int>(kShortest) ? 0 : letters / 3;
+  return edit_distance(name, candidate, wrong + 1) <= wrong || is_words_of(name, candidate) ||
+         is_spelt_out(name, candidate);
+}
+
 std::string nearest_name(std::string_view name, std::span<const std::string> candidates) {
   int least = std::numeric_limits<int>::max();
   std::string nearest;
-  for (const std::string& candidate : candidates)
+  for (const std::string& candidate : candidates) {
+    if (!is_near(name, candidate)) continue;
     if (const int distance = edit_distance(name, candidate, least); distance < least) {
       least = distance;
       nearest = candidate;
     }
+  }
   return nearest;
+}
+
+std::string did_you_mean(std::string_view name, std::span<const std::string> candidates) {
+  const std::string nearest = nearest_name(name, candidates);
+  return nearest.empty() ? "" : "did you mean " + nearest + "?";
+}
+
+std::string nearest_hint(std::string_view name, std::span<const std::string> candidates) {
+  if (const std::string nearest = nearest_name(name, candidates); !nearest.empty())
+    return "the nearest is " + nearest;
+  constexpr size_t kMost = 24;  // a line or two
+  std::string all;
+  for (const std::string& candidate : candidates.first(std::min(candidates.size(), kMost)))
+    all += (all.empty() ? "one of " : ", ") + candidate;
+  return candidates.size() > kMost ? all + ", …" : all;
 }
 
 }  // namespace plimsoll

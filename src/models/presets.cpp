@@ -211,7 +211,7 @@ Result<ConfigJson> preset_config(std::string_view name) {
   for (const Preset& preset : kPresets)
     if (preset.name == name) return parse_config_json(preset.config, "preset " + std::string(name));
   return Error{ErrorCode::kInvalidArgument, "there is no preset '" + std::string(name.substr(0, 60)) + "'",
-               "model.preset", "the nearest is " + nearest_name(name, preset_names())};
+               "model.preset", nearest_hint(name, preset_names())};
 }
 
 }  // namespace plimsoll

@@ -49,6 +49,10 @@ double magnitude(double scale, double mscale) {
 
 Status read_yarn(const Source& s, RopeConfig& r) {
   PLIMSOLL_ASSIGN(r.original_max_position_embeddings, original_positions(s));
+  // As in transformers: null is the ratio of the positions, nothing at all is a mistake.
+  if (s.rope.fields().find("factor") == nullptr)
+    return s.rope.error("factor",
+                        "how many times as long the context became, or null for the ratio of the positions");
   const double ratio =
       static_cast<double>(s.max_positions) / static_cast<double>(r.original_max_position_embeddings);
   PLIMSOLL_ASSIGN(r.factor, s.rope.number("factor", kFactorRange, std::max(ratio, 1.0)));

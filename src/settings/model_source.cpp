@@ -6,7 +6,7 @@
 #include "io/suggest.h"
 #include "models/presets.h"
 #include "settings/run_config.h"
-#include "settings/settings_alias.h"
+#include "settings/run_document.h"
 
 namespace plimsoll {
 namespace {
@@ -53,11 +53,12 @@ Status check_overrides(const ModelSettings& model, const ConfigJson& config) {
   for (const std::string& field : config.unread_fields()) {
     const bool overridden = model.overrides.find(field) != nullptr;
     if (!overridden && !model.config.find(field)) continue;
+    const std::string near = did_you_mean(field, config.known_fields());
     const std::string setting = overridden ? "model.overrides" : "model.config";
     return Error{ErrorCode::kInvalidArgument,
                  setting + ": the model has no field '" + field.substr(0, 60) + "'", config.source(),
                  missing_blank_hint(field, *(overridden ? model.overrides : model.config).find(field),
-                                    "did you mean " + nearest_name(field, config.known_fields()) + "?")};
+                                    near.empty() ? nearest_hint(field, config.known_fields()) : near)};
   }
   return Ok{};
 }

@@ -92,10 +92,9 @@ Status check_overrides_used(const planner::TrainingPrograms& programs, const mod
     if (programs.overrides_used[i]) continue;
     const std::string& pattern = training.precision_overrides[i].first;
     const std::string storage = storage_named_by(named_by(pattern), model);
-    const std::string instead =
-        storage.empty()
-            ? "the nearest is " + nearest_name(named_by(pattern), parts_in_a_row(programs.overridable))
-            : "its weights lie in " + storage;
+    const std::string instead = storage.empty()
+                                    ? nearest_hint(named_by(pattern), parts_in_a_row(programs.overridable))
+                                    : "its weights lie in " + storage;
     return Error{ErrorCode::kInvalidArgument,
                  fmt::format("training.precision_overrides: no op with products, nor its layer or weight, "
                              "matches '{}'",

@@ -11,6 +11,7 @@
 #include "io/file.h"
 #include "io/yaml.h"
 #include "settings/run_config_checks.h"
+#include "settings/run_document.h"
 #include "settings/settings.h"
 #include "settings/settings_alias.h"
 
@@ -62,21 +63,68 @@ void switch_section(const Assignment& made, RunConfig& config) {
   }
 }
 
-/// One document, file or override, put over the config.
-Status apply(const Tree& document, const std::string& source, RunConfig& config, GivenSettings& given) {
-  PLIMSOLL_ASSIGN(const auto assignments, read_assignments(document, source, config.notes));
+/// Of a setting that is known by its name alone: whether this value asks for something.
+bool asks(const Setting& setting, const Tree& value) {
+  return !value.is_null() && std::find(setting.available.begin(), setting.available.end(),
+                                       to_yaml_flow(value)) == setting.available.end();
+}
+
+/// Overrides that give one setting by different names and values, such as bf16=true fp16=true. A later
+/// override wins over an earlier one of the same name, and over the file.
+Status check_other_names(const Assignment& made, int number, const GivenSettings& given) {
+  const auto before = given.find(made.setting->path);
+  if (before == given.end() || number == 0 || before->second.document == 0) return Ok{};
+  const Given& earlier = before->second;
+  const bool is_alias = find_alias(made.name) != nullptr || find_alias(earlier.name) != nullptr;
+  if (earlier.name == made.name || !is_alias || earlier.value == to_yaml_flow(made.value)) return Ok{};
+  return Error{ErrorCode::kInvalidArgument, fmt::format("{} and {} contradict", earlier.name, made.name),
+               made.where, "keep one of them"};
+}
+
+/// bf16: false where an earlier document said bf16: true: the default is back.
+void take_back(const Assignment& made, int number, RunConfig& config, const GivenSettings& given) {
+  const auto before = given.find(made.setting->path);
+  if (before == given.end() || before->second.document == number) return;
+  if (setting_text(*made.setting, config) == made.value.text) set_back(*made.setting, config);
+}
+
+/// The document `number`, the file (0) or an override, put over the config. What is wrong in it goes to
+/// `errors`.
+void apply(const Tree& document, const std::string& source, int number, RunConfig& config,
+           GivenSettings& given, std::vector<Error>& errors) {
+  const auto assignments = read_assignments(document, source, config.notes, errors);
   for (const Assignment& made : assignments) {
+    if (errors.size() >= kMostErrors) return;
     if (!made.setting) {
       switch_section(made, config);
+      given[made.section] = {.document = number, .where = made.where};
       continue;
     }
-    auto status = assign_setting(*made.setting, made.value, config);
-    if (!status) return std::move(status).error().at(made.where);
-    PLIMSOLL_TRY(take_back_others(made, assignments, config));
-    given.insert(made.setting->path);
-    given.insert(made.name);
+    if (made.takes_back) {
+      take_back(made, number, config, given);
+      continue;
+    }
+    Status status = check_other_names(made, number, given);
+    if (status) status = assign_setting(*made.setting, made.value, config);
+    if (!status) {
+      Error error = std::move(status).error();
+      errors.push_back(error.where.empty() ? std::move(error).at(made.where) : std::move(error));
+      continue;
+    }
+    status = take_back_others(made, assignments, config);
+    if (!status) errors.push_back(std::move(status).error());
+    if (made.implied) continue;
+    const Given how = {number, made.name, to_yaml_flow(made.value), made.where,
+                       asks(*made.setting, made.value)};
+    given[made.setting->path] = given[made.name] = how;
   }
-  return Ok{};
+}
+
+/// The first error with the others beside it. There is one.
+Error together(std::vector<Error> errors) {
+  Error first = std::move(errors.front());
+  for (size_t i = 1; i < errors.size(); ++i) first.more.push_back(std::move(errors[i]));
+  return first;
 }
 
 /// "a.b=value" as the document {a: {b: value}}.
@@ -107,6 +155,33 @@ Result<Tree> override_document(const std::string& text) {
   return document;
 }
 
+/// File and overrides, checked.
+Result<RunConfig> parse(std::string_view text, const std::string& source,
+                        std::span<const std::string> overrides, Idle idle) {
+  RunConfig config;
+  GivenSettings given;
+  std::vector<Error> errors;
+  auto document = parse_yaml(text);
+  if (!document) return std::move(document).error().at(source);
+  apply(*document, source, 0, config, given, errors);
+  int number = 0;
+  for (const std::string& text_of_override : overrides) {
+    auto tree = override_document(text_of_override);
+    if (tree)
+      apply(*tree, "override " + text_of_override.substr(0, 100), ++number, config, given, errors);
+    else
+      errors.push_back(std::move(tree).error());
+    if (errors.size() >= kMostErrors) break;
+  }
+  if (!errors.empty()) return together(std::move(errors));
+  errors = settle_idle(config, given, idle);
+  auto checked = check_run(config, given);
+  if (!checked) errors.push_back(std::move(checked).error().at(source));
+  if (errors.empty()) errors = unavailable(config, given);
+  if (!errors.empty()) return together(std::move(errors));
+  return config;
+}
+
 }  // namespace
 
 bool RunConfig::dumps(std::string_view kind) const {
@@ -126,22 +201,12 @@ std::optional<double> RunConfig::clip_norm() const {
 
 Result<RunConfig> parse_run_config(std::string_view text, const std::string& source,
                                    std::span<const std::string> overrides) {
-  RunConfig config;
-  GivenSettings given;
-  auto document = parse_yaml(text);
-  if (!document) return std::move(document).error().at(source);
-  PLIMSOLL_TRY(apply(*document, source, config, given));
-  for (const std::string& text_of_override : overrides) {
-    PLIMSOLL_ASSIGN(const Tree tree, override_document(text_of_override));
-    PLIMSOLL_TRY(apply(tree, "override " + text_of_override.substr(0, 100), config, given));
-  }
-  auto checked = check_run(config, given);
-  if (!checked) return std::move(checked).error().at(source);
-  auto supported = check_supported(config);
-  if (!supported) return std::move(supported).error().at(source);
-  return config;
+  return parse(text, source, overrides, Idle::kRefused);
 }
 
+Result<RunConfig> parse_recorded_run(std::string_view text, const std::string& source) {
+  return parse(text, source, {}, Idle::kPassed);
+}
 Result<RunConfig> load_run_config(const std::string& path, std::span<const std::string> overrides) {
   auto text = read_small_file(path, TreeLimits{}.max_bytes, ErrorCode::kInvalidArgument);
   if (!text) {

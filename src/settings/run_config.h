@@ -140,7 +140,8 @@ struct TrainingSettings {
   std::optional<double> max_grad_norm = 1.0;    ///< 0 or nothing: no clipping; see clip_norm()
   int64_t seed = 42;
   int64_t logging_steps = 1;
-  int64_t eval_steps = 0;  ///< 0: never during training
+  std::string eval_strategy = "auto";  ///< auto | no | steps; resolved into eval_steps when a run is read
+  int64_t eval_steps = 0;              ///< 0: only after the last step
 };
 
 struct RecomputeSettings {
@@ -182,7 +183,8 @@ struct RuntimeSettings {
 
 struct OutputSettings {
   std::string dir = "runs/out";
-  int64_t save_steps = 0;  ///< 0: only the final model
+  std::string save_strategy = "auto";  ///< auto | no | steps; resolved into save_steps when a run is read
+  int64_t save_steps = 0;              ///< 0: only the final model
   std::optional<int64_t> save_total_limit = {};
 };
 
@@ -207,6 +209,10 @@ struct RunConfig {
   /// Lines for the user: names that were accepted but do nothing here. Not a setting.
   std::vector<std::string> notes = {};
 
+  /// Whether training evaluates: there is data for it, and eval_strategy does not say no.
+  [[nodiscard]] bool evaluates_while_training() const {
+    return data.evaluates() && training.eval_strategy != "no";
+  }
   /// Whether a debug dump of this kind is asked for ("loss", "gradients", "logits", "parameters").
   [[nodiscard]] bool dumps(std::string_view kind) const;
   /// Whether some products run in that precision ("bf16"), by training.precision or an override.
@@ -218,12 +224,16 @@ struct RunConfig {
 };
 
 /// Reads a run file, puts each override "dotted.path=yaml value" over it in order, and checks the whole.
-/// Errors: kInvalidArgument for everything the user wrote or named wrongly; kIo where the file cannot be
-/// read.
+/// Errors: kInvalidArgument for everything the user wrote or named wrongly, unknown keys and bad values all
+/// together.
 Result<RunConfig> load_run_config(const std::string& path, std::span<const std::string> overrides = {});
 /// The same from the file's text; `source` stands in messages.
 Result<RunConfig> parse_run_config(std::string_view text, const std::string& source,
                                    std::span<const std::string> overrides = {});
+
+/// The run.yaml of a checkpoint, of an older version too: settings without effect are passed over. Errors: as
+/// parse_run_config.
+Result<RunConfig> parse_recorded_run(std::string_view text, const std::string& source);
 
 /// What training needs beyond a plan: data, and weights where pretrained ones are asked for. Errors:
 /// kInvalidArgument.

@@ -5,12 +5,9 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
-#include <array>
 #include <functional>
 
-#include "optimizers/optimizer.h"
 #include "settings/schedule.h"
-#include "settings/settings.h"
 #include "settings/state_settings.h"
 
 namespace plimsoll {
@@ -64,12 +61,6 @@ Status check_optimizer(RunConfig& config, const GivenSettings& given) {
     return wrong("training.optimizer adam has no decay, and training.weight_decay is not 0",
                  "use adamw, or set training.weight_decay=0");
   if ((t.optimizer == "adam" || t.optimizer == "sgd") && !decay_given) t.weight_decay = 0;
-  if (t.optimizer != "sgd") {
-    if (t.momentum != 0 || t.dampening != 0 || t.nesterov)
-      config.notes.push_back(fmt::format(
-          "training.momentum, dampening and nesterov are sgd's: they have no effect with {}", t.optimizer));
-    return Ok{};
-  }
   if (t.nesterov && (t.momentum == 0 || t.dampening != 0))
     return wrong(
         fmt::format("training.nesterov takes a momentum and no dampening, and training.{} is {}",
@@ -80,9 +71,6 @@ Status check_optimizer(RunConfig& config, const GivenSettings& given) {
 
 Status check_buckets(const DataSettings& data) {
   if (!data.buckets.given()) return Ok{};
-  if (data.packing != "pad")
-    return wrong(fmt::format("data.buckets is for data.packing pad, and data.packing is {}", data.packing),
-                 "set data.packing=pad, or data.buckets=null");
   const auto& lengths = data.buckets.lengths;
   if (std::adjacent_find(lengths.begin(), lengths.end(), std::greater_equal<>()) != lengths.end())
     return wrong(fmt::format("data.buckets is [{}], and its lengths do not rise", fmt::join(lengths, ", ")),
@@ -105,40 +93,48 @@ Status check_data(const RunConfig& config) {
   return check_buckets(data);
 }
 
-/// A loss scale takes fp16, and does not begin where it ends.
-Status check_loss_scale(RunConfig& config, const GivenSettings& given) {
-  const LossScaleSettings& scale = config.training.loss_scale;
-  const auto named = given.lower_bound("training.loss_scale.");
-  if (!config.scales_loss() && named != given.end() && named->starts_with("training.loss_scale."))
-    config.notes.push_back("training.loss_scale has no effect: nothing is computed in fp16");
+/// A loss scale does not begin where it ends.
+Status check_loss_scale(const LossScaleSettings& scale) {
   if (scale.fixed || scale.init_scale >= scale.min_scale) return Ok{};
   return wrong(fmt::format("training.loss_scale.init_scale ({:g}) is below its min_scale ({:g})",
                            scale.init_scale, scale.min_scale),
                "raise init_scale, or lower min_scale");
 }
 
-/// A residual stream in the low precision takes one of 16 bits.
-Status check_precision(const TrainingSettings& training) {
-  const std::string& precision = training.precision;
-  if (training.residual_in_fp32 || precision == "bf16" || precision == "fp16") return Ok{};
-  return wrong(fmt::format("training.residual_in_fp32 is false, and training.precision is {}: the residual "
-                           "stream would be fp32 all the same",
-                           precision),
-               "set training.precision=bf16, or training.residual_in_fp32=true");
+/// eval_strategy or save_strategy with the count that it goes by; given without one it takes `usual`.
+struct Strategy {
+  const char* path;
+  std::string& strategy;
+  const char* steps_path;
+  int64_t& steps;
+  int64_t usual;
+};
+
+Status settle_strategy(const Strategy& s, const GivenSettings& given, std::vector<std::string>& notes) {
+  const auto strategy = given.find(s.path), steps = given.find(s.steps_path);
+  if (s.strategy == "no" && steps != given.end() && s.steps > 0) {
+    if (strategy->second.document == steps->second.document)
+      return wrong(fmt::format("{} is no, and {} is {}", s.path, s.steps_path, s.steps), "keep one of them");
+    if (strategy->second.document < steps->second.document) s.strategy = "auto";
+  }
+  if (s.strategy == "no") s.steps = 0;
+  if (s.strategy != "steps" || s.steps > 0) return Ok{};
+  s.steps = s.usual;
+  notes.push_back(fmt::format("{} is steps without {}: every {} steps, as in transformers", s.path,
+                              s.steps_path, s.usual));
+  return Ok{};
 }
 
-/// Settings whose other values nothing implements yet: a line goes when its feature comes.
-struct Supported {
-  std::string_view path;
-  std::array<std::string_view, 4> values;
-};
-constexpr std::array<Supported, 5> kSupported = {{
-    {"training.precision", {"fp32", "tf32", "bf16", "fp16"}},
-    {"memory.recompute", {"auto", "none"}},
-    {"memory.offload", {"auto", "none"}},
-    {"runtime.device", {"cpu", ""}},
-    {"runtime.profile", {"auto", ""}},
-}};
+Status settle_strategies(RunConfig& config, const GivenSettings& given) {
+  constexpr int64_t kUsual = 500;  // of save_steps and logging_steps in transformers' TrainingArguments
+  const int64_t logging = given.contains("training.logging_steps") ? config.training.logging_steps : kUsual;
+  PLIMSOLL_TRY(settle_strategy({"training.eval_strategy", config.training.eval_strategy,
+                                "training.eval_steps", config.training.eval_steps, logging},
+                               given, config.notes));
+  return settle_strategy({"output.save_strategy", config.output.save_strategy, "output.save_steps",
+                          config.output.save_steps, kUsual},
+                         given, config.notes);
+}
 
 /// Pretrained weights need a folder to lie in.
 Status check_weights(const RunConfig& config) {
@@ -150,12 +146,12 @@ Status check_weights(const RunConfig& config) {
 }  // namespace
 
 Status check_run(RunConfig& config, const GivenSettings& given) {
+  PLIMSOLL_TRY(settle_strategies(config, given));
   PLIMSOLL_TRY(check_data(config));
   PLIMSOLL_TRY(check_batch(config.training, given));
   PLIMSOLL_TRY(check_device(config.runtime.device));
   PLIMSOLL_TRY(check_optimizer(config, given));
-  PLIMSOLL_TRY(check_precision(config.training));
-  PLIMSOLL_TRY(check_loss_scale(config, given));
+  PLIMSOLL_TRY(check_loss_scale(config.training.loss_scale));
   PLIMSOLL_TRY(train::check_state(config.training, config.notes));
   if (config.training.eval_steps > 0 && !config.data.evaluates())
     return wrong("training.eval_steps is given, but data.eval names no data",
@@ -163,34 +159,11 @@ Status check_run(RunConfig& config, const GivenSettings& given) {
   if (!config.output.dir.empty() && config.output.dir.size() > 4000)
     return wrong("output.dir is too long for a path", "shorten it");
   if (config.output.dir.empty()) return wrong("output.dir is empty", "name a folder");
-  const std::string& name = config.training.lr_scheduler;
-  if ((name == "constant" || name == "one_cycle") &&
-      (config.training.warmup_steps > 0 || config.training.warmup_ratio.value_or(0) > 0))
-    config.notes.push_back(
-        fmt::format("training.lr_scheduler {} takes no warm-up: the one given has no effect", name));
   auto schedule = make_schedule(config.training, config.training.max_steps.value_or(1));
   if (!schedule) return std::move(schedule).error();
-  return Ok{};
-}
-
-Status check_supported(const RunConfig& config) {
-  for (const Supported& row : kSupported) {
-    const std::string text = setting_text(*find_setting(row.path), config);
-    if (std::find(row.values.begin(), row.values.end(), text) != row.values.end()) continue;
-    std::string supported;
-    for (const std::string_view value : row.values)
-      if (!value.empty()) supported += fmt::format("{}{}", supported.empty() ? "" : ", ", value);
-    return wrong(fmt::format("{} is {}, which is not supported yet", row.path, text.substr(0, 60)),
-                 fmt::format("supported today: {}", supported));
-  }
-  const auto optimizers = optimizers::optimizer_names();
-  if (std::find(optimizers.begin(), optimizers.end(), config.training.optimizer) == optimizers.end())
-    return wrong(
-        fmt::format("training.optimizer is {}, which is not supported yet", config.training.optimizer),
-        fmt::format("supported today: {}", fmt::join(optimizers, ", ")));
-  if (config.lora.enabled)
-    return wrong("lora is not supported yet", "set lora=null: all parameters are trained");
-  if (config.quantization.enabled) return wrong("quantization is not supported yet", "set quantization=null");
+  if (config.training.max_steps)
+    if (std::string note = warmup_note(config.training, *config.training.max_steps); !note.empty())
+      config.notes.push_back(std::move(note));
   return Ok{};
 }
 

@@ -127,6 +127,12 @@ const Kind* find_kind(std::string_view name) {
   return nullptr;
 }
 
+int64_t warmup_steps(const TrainingSettings& training, int64_t total_steps) {
+  const double ratio = training.warmup_ratio.value_or(0);
+  return ratio > 0 ? static_cast<int64_t>(std::ceil(static_cast<double>(total_steps) * ratio))
+                   : training.warmup_steps;
+}
+
 }  // namespace
 
 std::vector<std::string> schedule_names() {
@@ -142,7 +148,7 @@ Result<Schedule> Schedule::create(const ScheduleOptions& options) {
   };
   if (!find_kind(options.name))
     return wrong("training.lr_scheduler: there is no '" + options.name + "'",
-                 "the nearest is " + nearest_name(options.name, schedule_names()));
+                 nearest_hint(options.name, schedule_names()));
   if (!(options.learning_rate >= 0) || options.total_steps < 1 || options.warmup_steps < 0)
     return wrong("a schedule needs a learning rate, steps and warm-up of at least 0, 1 and 0",
                  "check training.learning_rate");
@@ -164,11 +170,17 @@ double Schedule::rate(int64_t step) const {
   return options_.learning_rate * kind.factor(point);
 }
 
+std::string warmup_note(const TrainingSettings& training, int64_t total_steps) {
+  const int64_t warmup = warmup_steps(training, total_steps);
+  if (warmup < total_steps) return "";
+  return fmt::format(
+      "the warm-up is {} steps and the run {}: the learning rate does not reach training.learning_rate",
+      warmup, total_steps);
+}
+
 Result<Schedule> make_schedule(const TrainingSettings& training, int64_t steps) {
   const SchedulerSettings& extra = training.lr_scheduler_kwargs;
-  const double ratio = training.warmup_ratio.value_or(0);
-  const int64_t warmup =
-      ratio > 0 ? static_cast<int64_t>(std::ceil(static_cast<double>(steps) * ratio)) : training.warmup_steps;
+  const int64_t warmup = warmup_steps(training, steps);
   return Schedule::create({.name = training.lr_scheduler,
                            .learning_rate = training.learning_rate,
                            .warmup_steps = warmup,

@@ -50,6 +50,9 @@ class Schedule {
 /// create.
 Result<Schedule> make_schedule(const TrainingSettings& training, int64_t total_steps);
 
+/// Where the warm-up is no shorter than the run: a line that names both. Else empty.
+std::string warmup_note(const TrainingSettings& training, int64_t total_steps);
+
 /// Canonical names and aliases (wsd).
 std::vector<std::string> schedule_names();
 

@@ -4,51 +4,21 @@
 
 #include <algorithm>
 
+#include "optimizers/optimizer.h"
+#include "settings/declare.h"
 #include "settings/schedule.h"
-
-// The member's spelling is the setting's path, so the two cannot disagree.
-#define PLIMSOLL_FIELD(member) #member, [](RunConfig & run) -> SettingField { return &run.member; }
 
 namespace plimsoll {
 namespace {
 
 constexpr SettingKind kWhat = SettingKind::kWhat;
 constexpr SettingKind kHow = SettingKind::kHow;
-using Accessor = SettingField (*)(RunConfig&);
-using Words = std::vector<std::string>;
 
 constexpr double kMaxCount = 0x1p40;   // steps, intervals
 constexpr double kMaxTokens = 0x1p28;  // a sequence
 constexpr double kMaxBatch = 0x1p24;   // sequences a step
 constexpr double kLeastScale = 0x1p-100,
                  kMostScale = 0x1p100;  // of the loss: normal in fp32, its inverse too
-
-/// Anything without a range: strings, lists, switches, budgets, maps.
-Setting plain(std::string path, Accessor field, SettingKind kind, std::string help, Words choices = {}) {
-  return {.path = std::move(path),
-          .kind = kind,
-          .help = std::move(help),
-          .field = field,
-          .choices = std::move(choices)};
-}
-
-Setting number(std::string path, Accessor field, SettingKind kind, std::string help, double least,
-               double most, std::string absent = "null") {
-  return {.path = std::move(path),
-          .kind = kind,
-          .help = std::move(help),
-          .field = field,
-          .least = least,
-          .most = most,
-          .absent = std::move(absent)};
-}
-
-Setting above(std::string path, Accessor field, SettingKind kind, std::string help, double least,
-              double most) {
-  Setting setting = number(std::move(path), field, kind, std::move(help), least, most);
-  setting.above_least = true;
-  return setting;
-}
 
 void add_model_and_data(std::vector<Setting>& list) {
   const auto add = [&](Setting setting) { list.push_back(std::move(setting)); };
@@ -76,11 +46,9 @@ void add_model_and_data(std::vector<Setting>& list) {
             "best_fit: documents side by side, kept apart; pad: one a sequence; stream: joined",
             {"auto", "best_fit", "pad", "stream"}));
   add(number(PLIMSOLL_FIELD(data.buckets), kWhat,
-             "pad: lengths to pad to, a program each; a number: chosen from the data's lengths", 2,
-             kMaxTokens));
+             "lengths to pad to, a program each; a number: chosen from the data's lengths", 2, kMaxTokens));
   add(plain(PLIMSOLL_FIELD(data.long_documents), kWhat, "documents longer than a sequence", {"cut", "drop"}));
-  add(number(PLIMSOLL_FIELD(data.packing_window), kWhat, "best_fit: documents that are packed together", 1,
-             0x1p24));
+  add(number(PLIMSOLL_FIELD(data.packing_window), kWhat, "documents that are packed together", 1, 0x1p24));
   add(plain(PLIMSOLL_FIELD(data.tokenizer), kWhat,
             "auto: the model directory's tokenizer.json, else bytes; bytes; or a path"));
   add(plain(PLIMSOLL_FIELD(data.chat_template), kWhat, "a template file in place of the model's own"));
@@ -97,6 +65,11 @@ void add_model_and_data(std::vector<Setting>& list) {
   add(number(PLIMSOLL_FIELD(data.num_workers), kHow,
              "threads that read ahead; auto: one, and more where a step waits for data", 1, 64, "auto"));
   add(number(PLIMSOLL_FIELD(data.prefetch_factor), kHow, "steps whose data is read ahead", 1, 64));
+  add(planned("data.max_train_samples", kWhat, "documents to train on at most", "shorten the file itself"));
+  add(planned("data.max_eval_samples", kWhat, "documents to evaluate on at most", "shorten the file itself"));
+  only_with(list, {"data.buckets"}, {"data.packing", {"pad"}});
+  only_with(list, {"data.packing_window"},
+            {.path = "data.packing", .values = {"auto", "best_fit"}, .is_noted = true});
 }
 
 /// The one place of the training state's dtypes.
@@ -133,74 +106,97 @@ void add_training(std::vector<Setting>& list) {
             {"fp32", "tf32", "bf16", "fp16"}));
   add(plain(PLIMSOLL_FIELD(training.residual_in_fp32), kWhat,
             "keep the residual stream fp32; false: in bf16 or fp16, as training.precision says"));
-  add(plain(PLIMSOLL_FIELD(training.fp8.recipe), kWhat, "fp8: how scales are chosen",
+  add(plain(PLIMSOLL_FIELD(training.fp8.recipe), kWhat, "how scales are chosen",
             {"delayed", "current", "block", "mxfp8", "nvfp4"}));
-  add(number(PLIMSOLL_FIELD(training.fp8.margin), kWhat,
-             "fp8: powers of two kept free above the largest value", 0, 16));
-  add(plain(PLIMSOLL_FIELD(training.fp8.fp8_format), kWhat, "fp8: E4M3 everywhere, or E5M2 for gradients",
+  add(number(PLIMSOLL_FIELD(training.fp8.margin), kWhat, "powers of two kept free above the largest value", 0,
+             16));
+  add(plain(PLIMSOLL_FIELD(training.fp8.fp8_format), kWhat, "E4M3 everywhere, or E5M2 for gradients",
             {"hybrid", "e4m3"}));
-  add(number(PLIMSOLL_FIELD(training.fp8.amax_history_len), kWhat,
-             "fp8: steps that delayed scaling looks back", 1, 65536));
+  add(number(PLIMSOLL_FIELD(training.fp8.amax_history_len), kWhat, "steps that delayed scaling looks back", 1,
+             65536));
   add(plain(PLIMSOLL_FIELD(training.fp8.amax_compute_algo), kWhat,
-            "fp8: the largest value of the history, or the last", {"max", "most_recent"}));
+            "the largest value of the history, or the last", {"max", "most_recent"}));
   add(above(PLIMSOLL_FIELD(training.loss_scale.fixed), kWhat,
-            "fp16: a static scale; a number in place of loss_scale's map means this", kLeastScale,
-            kMostScale));
-  add(above(PLIMSOLL_FIELD(training.loss_scale.init_scale), kWhat, "fp16: first scale", kLeastScale,
-            kMostScale));
+            "a static scale; a number in place of loss_scale's map means this", kLeastScale, kMostScale));
+  add(above(PLIMSOLL_FIELD(training.loss_scale.init_scale), kWhat, "first scale", kLeastScale, kMostScale));
   add(above(PLIMSOLL_FIELD(training.loss_scale.growth_factor), kWhat,
-            "fp16: factor after growth_interval clean steps", 1, 1e6));
-  add(above(PLIMSOLL_FIELD(training.loss_scale.backoff_factor), kWhat, "fp16: factor after an overflow", 0,
-            0.999));
-  add(number(PLIMSOLL_FIELD(training.loss_scale.growth_interval), kWhat,
-             "fp16: clean steps before the scale grows", 1, 0x1p24));
+            "factor after growth_interval clean steps", 1, 1e6));
+  add(above(PLIMSOLL_FIELD(training.loss_scale.backoff_factor), kWhat, "factor after an overflow", 0, 0.999));
+  add(number(PLIMSOLL_FIELD(training.loss_scale.growth_interval), kWhat, "clean steps before the scale grows",
+             1, 0x1p24));
   add(above(PLIMSOLL_FIELD(training.loss_scale.min_scale), kWhat,
-            "fp16: a run whose scale falls below this has diverged", kLeastScale, kMostScale));
+            "a run whose scale falls below this has diverged", kLeastScale, kMostScale));
   add_state(list);
   add(plain(PLIMSOLL_FIELD(training.optimizer), kWhat,
             "the update rule; adam is adamw without decay, sgd is torch.optim.SGD",
             {"adamw", "adam", "sgd", "adafactor", "lion", "adamw_8bit", "muon"}));
   add(number(PLIMSOLL_FIELD(training.learning_rate), kWhat, "peak learning rate", 0, 1e6));
   add(plain(PLIMSOLL_FIELD(training.lr_scheduler), kWhat, "course of the learning rate", schedule_names()));
+  takes_only(list, "training.precision", {"fp32", "tf32", "bf16", "fp16"});
+  const auto optimizers = optimizers::optimizer_names();
+  takes_only(list, "training.optimizer", {optimizers.begin(), optimizers.end()});
+  only_with(list, {"training.residual_in_fp32"}, {"training.precision", {"bf16", "fp16"}});
+  only_with(list, {"training.fp8."}, {"training.precision", {"fp8"}});
+  not_yet(list, {"training.fp8."}, "leave training.fp8 out; training.precision=bf16 computes in 16 bits");
+  only_with(list, {"training.loss_scale."},
+            {.path = "training.precision", .values = {"fp16"}, .or_overrides = true, .is_noted = true});
+}
+
+void needs_of_schedule_and_rule(std::vector<Setting>& list) {
+  const auto scheduled = [&](std::initializer_list<std::string> names, const Words& values) {
+    for (const std::string& name : names)
+      only_with(list, {"training.lr_scheduler_kwargs." + name}, {"training.lr_scheduler", values});
+  };
+  scheduled({"num_cycles"}, {"cosine", "cosine_with_restarts", "warmup_stable_decay", "wsd"});
+  scheduled({"power", "lr_end"}, {"polynomial"});
+  scheduled({"min_lr_ratio", "num_decay_steps", "decay_type", "warmup_type"}, {"warmup_stable_decay", "wsd"});
+  scheduled({"step_size", "gamma"}, {"step"});
+  scheduled({"pct_start", "div_factor", "final_div_factor"}, {"one_cycle"});
+  // transformers passes over these, and its users' files carry them for whatever optimizer and schedule.
+  only_with(list, {"training.warmup_"},
+            {.path = "training.lr_scheduler",
+             .values = {"constant_with_warmup", "linear", "cosine", "cosine_with_restarts", "polynomial",
+                        "warmup_stable_decay", "wsd", "step"},
+             .is_noted = true});
+  only_with(list, {"training.adam_"},
+            {.path = "training.optimizer", .values = {"adamw", "adam"}, .is_noted = true});
+  only_with(list, {"training.momentum", "training.dampening", "training.nesterov"},
+            {.path = "training.optimizer", .values = {"sgd"}, .is_noted = true});
 }
 
 void add_schedule_and_rule(std::vector<Setting>& list) {
   const auto add = [&](Setting setting) { list.push_back(std::move(setting)); };
-  add(number(PLIMSOLL_FIELD(training.lr_scheduler_kwargs.num_cycles), kWhat,
-             "cosine, cosine_with_restarts, wsd: waves", 0, 1e6));
-  add(number(PLIMSOLL_FIELD(training.lr_scheduler_kwargs.power), kWhat, "polynomial: exponent", 0, 100));
-  add(number(PLIMSOLL_FIELD(training.lr_scheduler_kwargs.lr_end), kWhat, "polynomial: last rate", 0, 1e6));
-  add(number(PLIMSOLL_FIELD(training.lr_scheduler_kwargs.min_lr_ratio), kWhat, "wsd: least share of the rate",
-             0, 1));
+  add(number(PLIMSOLL_FIELD(training.lr_scheduler_kwargs.num_cycles), kWhat, "waves", 0, 1e6));
+  add(number(PLIMSOLL_FIELD(training.lr_scheduler_kwargs.power), kWhat, "exponent", 0, 100));
+  add(number(PLIMSOLL_FIELD(training.lr_scheduler_kwargs.lr_end), kWhat, "last rate", 0, 1e6));
+  add(number(PLIMSOLL_FIELD(training.lr_scheduler_kwargs.min_lr_ratio), kWhat, "least share of the rate", 0,
+             1));
   add(number(PLIMSOLL_FIELD(training.lr_scheduler_kwargs.num_decay_steps), kWhat,
-             "wsd: steps of decay; null: a tenth of all", 0, kMaxCount));
-  add(plain(PLIMSOLL_FIELD(training.lr_scheduler_kwargs.decay_type), kWhat, "wsd: shape of the decay",
+             "steps of decay; null: a tenth of all", 0, kMaxCount));
+  add(plain(PLIMSOLL_FIELD(training.lr_scheduler_kwargs.decay_type), kWhat, "shape of the decay",
             {"linear", "cosine", "1-sqrt"}));
-  add(plain(PLIMSOLL_FIELD(training.lr_scheduler_kwargs.warmup_type), kWhat, "wsd: shape of the warm-up",
+  add(plain(PLIMSOLL_FIELD(training.lr_scheduler_kwargs.warmup_type), kWhat, "shape of the warm-up",
             {"linear", "cosine", "1-sqrt"}));
   add(number(PLIMSOLL_FIELD(training.lr_scheduler_kwargs.step_size), kWhat,
-             "step: steps between drops; null: a third of all", 1, kMaxCount));
-  add(number(PLIMSOLL_FIELD(training.lr_scheduler_kwargs.gamma), kWhat, "step: factor of a drop", 0, 1));
-  add(above(PLIMSOLL_FIELD(training.lr_scheduler_kwargs.pct_start), kWhat,
-            "one_cycle: share of the steps that rise", 0, 1));
-  add(number(PLIMSOLL_FIELD(training.lr_scheduler_kwargs.div_factor), kWhat,
-             "one_cycle: peak over first rate", 1, 1e12));
-  add(number(PLIMSOLL_FIELD(training.lr_scheduler_kwargs.final_div_factor), kWhat,
-             "one_cycle: first over last rate", 1, 1e12));
+             "steps between drops; null: a third of all", 1, kMaxCount));
+  add(number(PLIMSOLL_FIELD(training.lr_scheduler_kwargs.gamma), kWhat, "factor of a drop", 0, 1));
+  add(above(PLIMSOLL_FIELD(training.lr_scheduler_kwargs.pct_start), kWhat, "share of the steps that rise", 0,
+            1));
+  add(number(PLIMSOLL_FIELD(training.lr_scheduler_kwargs.div_factor), kWhat, "peak over first rate", 1,
+             1e12));
+  add(number(PLIMSOLL_FIELD(training.lr_scheduler_kwargs.final_div_factor), kWhat, "first over last rate", 1,
+             1e12));
   add(number(PLIMSOLL_FIELD(training.warmup_steps), kWhat, "steps over which the rate rises from 0", 0,
              kMaxCount));
   add(number(PLIMSOLL_FIELD(training.warmup_ratio), kWhat,
              "instead of warmup_steps: share of the steps, rounded up", 0, 1));
-  add(number(PLIMSOLL_FIELD(training.adam_beta1), kWhat, "Adam: decay of the first moment", 0, 0.999999));
-  add(number(PLIMSOLL_FIELD(training.adam_beta2), kWhat, "Adam: decay of the second moment", 0, 0.999999999));
-  add(above(PLIMSOLL_FIELD(training.adam_epsilon), kWhat, "Adam: added to the root of the second moment", 0,
-            1));
-  add(number(PLIMSOLL_FIELD(training.momentum), kWhat, "sgd: share of the buffer that stays; 0: no buffer", 0,
-             1));
-  add(number(PLIMSOLL_FIELD(training.dampening), kWhat, "sgd: share of the gradient kept from the buffer", 0,
-             1));
+  add(number(PLIMSOLL_FIELD(training.adam_beta1), kWhat, "decay of the first moment", 0, 0.999999));
+  add(number(PLIMSOLL_FIELD(training.adam_beta2), kWhat, "decay of the second moment", 0, 0.999999999));
+  add(above(PLIMSOLL_FIELD(training.adam_epsilon), kWhat, "added to the root of the second moment", 0, 1));
+  add(number(PLIMSOLL_FIELD(training.momentum), kWhat, "share of the buffer that stays; 0: no buffer", 0, 1));
+  add(number(PLIMSOLL_FIELD(training.dampening), kWhat, "share of the gradient kept from the buffer", 0, 1));
   add(plain(PLIMSOLL_FIELD(training.nesterov), kWhat,
-            "sgd: look ahead along the buffer; takes momentum, no dampening"));
+            "look ahead along the buffer; takes momentum, no dampening"));
   add(number(PLIMSOLL_FIELD(training.weight_decay), kWhat,
              "adamw: decoupled; sgd: added to the gradient, and 0 unless given", 0, 1e3));
   add(plain(PLIMSOLL_FIELD(training.weight_decay_scope), kWhat,
@@ -209,8 +205,22 @@ void add_schedule_and_rule(std::vector<Setting>& list) {
              "clip the gradient to this norm; 0 or null: no clipping", 0, 1e12));
   add(number(PLIMSOLL_FIELD(training.seed), kWhat, "seed of weights, order and every random op", 0, 0x1p53));
   add(number(PLIMSOLL_FIELD(training.logging_steps), kHow, "report every so many steps", 1, kMaxCount));
-  add(number(PLIMSOLL_FIELD(training.eval_steps), kHow, "evaluate every so many steps; 0: never", 0,
-             kMaxCount));
+  add(plain(PLIMSOLL_FIELD(training.eval_strategy), kHow,
+            "no: not after the last step either; steps: without eval_steps as often as logging_steps",
+            {"auto", "no", "steps"}));
+  add(number(PLIMSOLL_FIELD(training.eval_steps), kHow,
+             "evaluate every so many steps and after the last; 0: only then", 0, kMaxCount));
+  add(planned("training.load_best_model_at_end", kWhat, "final/ is the model of the best evaluation",
+              "checkpoints are kept by output.save_total_limit, final/ is the last", {"false"}));
+  add(planned("training.metric_for_best_model", kWhat, "what makes an evaluation the best", "leave it out"));
+  add(planned("training.early_stopping_patience", kWhat, "evaluations to wait for progress", "leave it out"));
+  add(planned("training.report_to", kHow, "tensorboard: event files beside the run",
+              "train --json writes each step as JSON", {"none", "[]"}));
+  add(planned("training.logging_dir", kHow, "folder of the event files", "leave it out"));
+  add(planned("training.run_name", kHow, "the run's name in the event files", "name it by output.dir"));
+  add(planned("training.adafactor", kWhat, "settings of optimizer adafactor", "leave it out"));
+  add(planned("training.muon", kWhat, "settings of optimizer muon", "leave it out"));
+  needs_of_schedule_and_rule(list);
 }
 
 void add_memory_and_adapters(std::vector<Setting>& list) {
@@ -234,24 +244,41 @@ void add_memory_and_adapters(std::vector<Setting>& list) {
   add(plain(PLIMSOLL_FIELD(quantization.bnb_4bit_quant_type), kWhat, "code of the 4 bits", {"nf4", "fp4"}));
   add(plain(PLIMSOLL_FIELD(quantization.bnb_4bit_use_double_quant), kWhat,
             "quantise the block scales as well"));
+  takes_only(list, "memory.recompute", {"auto", "none"});
+  takes_only(list, "memory.offload", {"auto", "none"});
+  add(planned("memory.offload_dir", kHow, "folder of what is offloaded to disk", "leave it out"));
+  add(planned("memory.disk_budget", kHow, "bound of what is offloaded to disk", "leave it out"));
+  add(planned("memory.optimizer_in_backward", kHow, "update each parameter as its gradient is ready",
+              "leave it out", {"auto", "false"}));
+  not_yet(list, {"lora."}, "set lora=null: all parameters are trained");
+  not_yet(list, {"quantization."}, "set quantization=null");
 }
 
 void add_machine_and_output(std::vector<Setting>& list) {
   const auto add = [&](Setting setting) { list.push_back(std::move(setting)); };
-  add(plain(PLIMSOLL_FIELD(runtime.device), kHow, "cpu, cuda or cuda:1"));
+  add(plain(PLIMSOLL_FIELD(runtime.device), kHow, "what computes; planned: cuda, cuda:1"));
   add(plain(PLIMSOLL_FIELD(runtime.profile), kHow,
-            "device profile to plan for, by name or file; auto: this machine"));
+            "auto: this machine; planned: a device profile to plan for, by name or file"));
   add(number(PLIMSOLL_FIELD(runtime.threads), kHow, "CPU threads", 1, 4096, "auto"));
   add(plain(PLIMSOLL_FIELD(output.dir), kHow, "folder of checkpoints and the final model"));
+  add(plain(PLIMSOLL_FIELD(output.save_strategy), kHow, "steps: without save_steps every 500",
+            {"auto", "no", "steps"}));
   add(number(PLIMSOLL_FIELD(output.save_steps), kHow,
              "checkpoint every so many steps; 0: only where a signal stops the run", 0, kMaxCount));
   add(number(PLIMSOLL_FIELD(output.save_total_limit), kHow, "checkpoints to keep", 1, 1e6));
+  add(planned("output.dtype", kHow, "what the final model is stored in", "it is stored as it was trained",
+              {"auto"}));
+  add(planned("output.max_shard_size", kHow, "the final model in files of at most this", "leave it out"));
   add(plain(PLIMSOLL_FIELD(debug.dump_dir), kHow, "write step-%06d.safetensors of every step here"));
   add(plain(PLIMSOLL_FIELD(debug.dump), kHow, "what a dump holds",
             {"loss", "gradients", "logits", "parameters"}));
   add(plain(PLIMSOLL_FIELD(debug.poison), kHow, "fill freed memory with signalling NaNs"));
   add(plain(PLIMSOLL_FIELD(debug.plan), kHow, "arena: packed; separate: one buffer each",
             {"arena", "separate"}));
+  add(planned("debug.verify_steps", kHow, "steps to hold against the interpreter", "leave it out", {"0"}));
+  takes_only(list, "runtime.device", {"cpu"});
+  takes_only(list, "runtime.profile", {"auto"});
+  only_with(list, {"debug.dump"}, {.path = "debug.dump_dir", .is_noted = true});
 }
 
 }  // namespace

@@ -26,17 +26,36 @@ using SettingField =
                  std::optional<double>*, std::vector<std::string>*, std::vector<double>*, PrecisionOverrides*,
                  BucketSettings*, MemoryBudget*, RecomputeSettings*, Tree*>;
 
+/// Whether this version has a setting.
+enum class Availability {
+  kAvailable,
+  kPlanned,  ///< its name is known; a value that asks for something is refused
+};
+
+/// What another setting has to say for a setting to have an effect.
+struct OnlyWith {
+  std::string path = {};                 ///< "training.optimizer"; empty: nothing, it always has one
+  std::vector<std::string> values = {};  ///< one of these; empty: anything but null
+  bool or_overrides = false;             ///< training.precision: or one of training.precision_overrides
+  /// Without effect it is told of instead of refused: files carry it for runs with and without one.
+  bool is_noted = false;
+};
+
 /// One setting.
 struct Setting {
   std::string path = {};  ///< "training.learning_rate"
   SettingKind kind = SettingKind::kHow;
-  std::string help = {};  ///< one line
-  SettingField (*field)(RunConfig&) = nullptr;
-  double least = 0;  ///< numbers: the range, both ends included
+  std::string help = {};                        ///< one line
+  SettingField (*field)(RunConfig&) = nullptr;  ///< null: planned, and only its name is known
+  double least = 0;                             ///< numbers: the range, both ends included
   double most = 0;
   bool above_least = false;               ///< the lower end itself is excluded
   std::vector<std::string> choices = {};  ///< strings and lists: the allowed words; empty: any
   std::string absent = "null";            ///< optionals: the word for nothing (null | auto)
+  Availability availability = Availability::kAvailable;
+  std::vector<std::string> available = {};  ///< the values that this version has; empty: all
+  std::string instead = {};                 ///< where one is refused: what to do
+  OnlyWith only_with = {};
 };
 
 /// All settings, in the order of the run file.
@@ -44,14 +63,19 @@ const std::vector<Setting>& settings();
 /// The setting of that path, or null.
 const Setting* find_setting(std::string_view path);
 
-/// Reads `value` into the setting. Errors: kInvalidArgument, "training.seed is 'x', expected …".
+/// Reads `value` into the setting, which has a field. Errors: kInvalidArgument, "training.seed is 'x',
+/// expected …".
 Status assign_setting(const Setting& setting, const Tree& value, RunConfig& config);
 /// The setting's value as YAML in one line ("3.0e-4", "auto", "[a, b]").
 std::string setting_text(const Setting& setting, const RunConfig& config);
-/// "integer from 1 to 1048576", "one of fp32, bf16": what the setting takes.
+/// "an integer from 1 to 1048576", "one of fp32, bf16; planned: fp8": what the setting takes.
 std::string setting_type(const Setting& setting);
+/// Its line of help with what it goes by: "least share of the rate; only with training.lr_scheduler: wsd",
+/// "rank of the adapters (not available in this version)".
+std::string setting_help(const Setting& setting);
 
-/// The run as a YAML run file, every setting with its value. Reads back to the same RunConfig.
+/// The run as a YAML run file: every setting that has an effect in it, with its value. Reads back to the same
+/// RunConfig.
 std::string run_config_yaml(const RunConfig& config);
 /// Settings of kind kWhat in which two runs differ, by path: what a resume refuses (training.max_steps and
 /// training.num_epochs may grow and are the caller's to judge).

@@ -1,36 +1,29 @@
-// The names that people bring from transformers, and reading one document into assignments of settings.
+// transformers' TrainingArguments by name: which setting each means, and how its value is read.
 #pragma once
 
+#include <optional>
+#include <span>
 #include <string>
 #include <string_view>
-#include <vector>
 
 #include "base/result.h"
 #include "io/tree.h"
-#include "settings/settings.h"
 
 namespace plimsoll {
 
-/// One thing that a run file or an override says.
-struct Assignment {
-  const Setting* setting =
-      nullptr;  ///< null: the optional section `section` is switched on (map) or off (null)
-  std::string section = {};
-  std::string name = {};  ///< as it was written
-  Tree value = {};
-  std::string where = {};  ///< "run.yaml line 12", "override training.seed=1"
+struct Alias {
+  std::string_view name;  ///< "per_device_train_batch_size"
+  std::string_view path;  ///< the setting that it means; empty: none, it does nothing here
+  /// Its value in the setting's own terms; nothing where it says nothing (bf16: false). Errors:
+  /// kInvalidArgument for a value without an equal here.
+  Result<std::optional<Tree>> (*translate)(std::string_view name, const Tree& value);
+  std::string_view note;             ///< a line for the user
+  std::string_view takes_back = "";  ///< the value that true stands for: a later false takes it back
 };
 
-/// Everything that `document` says, in its order, with transformers' names translated. Lines about names that
-/// do nothing here go to `notes`. Errors: kInvalidArgument for a key that is no setting (naming the nearest),
-/// a value where a map should stand, a transformers value without an equal here, one setting given twice with
-/// different values.
-Result<std::vector<Assignment>> read_assignments(const Tree& document, const std::string& source,
-                                                 std::vector<std::string>& notes);
-
-/// The hint for an unknown `key`: "{r:8}" is one key to YAML, and a blank after the colon is missing;
-/// otherwise `otherwise`.
-std::string missing_blank_hint(std::string_view key, const Tree& value, std::string otherwise);
+std::span<const Alias> aliases();
+/// The alias of that name, or null.
+const Alias* find_alias(std::string_view name);
 
 /// The table of transformers' names in docs/settings.md.
 std::string alias_markdown();

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "settings/effect.h"
 #include "settings/settings.h"
 #include "settings/settings_alias.h"
 
@@ -32,6 +33,16 @@ bool is_off(std::string_view section, const RunConfig& config) {
 
 }  // namespace
 
+std::string setting_help(const Setting& setting) {
+  const OnlyWith& needs = setting.only_with;
+  std::string text = setting.help;
+  if (!needs.path.empty()) text += "; only with " + needs.path;
+  for (size_t i = 0; i < needs.values.size(); ++i) text += (i == 0 ? ": " : ", ") + needs.values[i];
+  if (needs.or_overrides) text += ", or an override of it";
+  if (setting.availability == Availability::kPlanned) text += " (not available in this version)";
+  return text;
+}
+
 std::string run_config_yaml(const RunConfig& config) {
   std::string out;
   std::vector<std::string> open;  // sections whose lines are being written
@@ -42,6 +53,7 @@ std::string run_config_yaml(const RunConfig& config) {
       open = {parts.front()};
       continue;
     }
+    if (setting.field == nullptr || !has_effect(setting, config)) continue;
     size_t depth = 0;
     while (depth < open.size() && depth + 1 < parts.size() && open[depth] == parts[depth]) ++depth;
     open.resize(depth);
@@ -71,14 +83,18 @@ std::string settings_markdown() {
       "where the value is YAML\n"
       "and the last one wins. *What* is what you ask for, and the planner never changes it; *how* is how it "
       "is run, and leaves the\n"
-      "result the same. This page is generated from `src/settings/settings.cpp`; a test compares them.\n\n"
+      "result the same. What is planned, or not available in this version, is refused by its name. A value "
+      "without effect is refused\n"
+      "as well; where a later override took its effect away, a note says so. This page is generated from\n"
+      "`src/settings/settings.cpp`; a test compares them.\n\n"
       "| setting | default | takes | | meaning |\n"
       "| --- | --- | --- | --- | --- |\n";
   const RunConfig defaults;
   for (const Setting& setting : settings())
-    out += fmt::format("| `{}` | `{}` | {} | {} | {} |\n", setting.path, setting_text(setting, defaults),
-                       escape_table(setting_type(setting)),
-                       setting.kind == SettingKind::kWhat ? "what" : "how", escape_table(setting.help));
+    out +=
+        fmt::format("| `{}` | `{}` | {} | {} | {} |\n", setting.path, setting_text(setting, defaults),
+                    escape_table(setting_type(setting)), setting.kind == SettingKind::kWhat ? "what" : "how",
+                    escape_table(setting_help(setting)));
   out += "\n" + alias_markdown();
   return out;
 }
@@ -89,8 +105,8 @@ std::string settings_help() {
   size_t widest = 0;
   for (const Setting& setting : settings()) widest = std::max(widest, setting.path.size());
   for (const Setting& setting : settings())
-    out += fmt::format("  {:<{}}  {} [{}; {}]\n", setting.path, widest, setting.help, setting_type(setting),
-                       setting_text(setting, defaults));
+    out += fmt::format("  {:<{}}  {} [{}; {}]\n", setting.path, widest, setting_help(setting),
+                       setting_type(setting), setting_text(setting, defaults));
   return out;
 }
 

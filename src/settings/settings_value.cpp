@@ -21,7 +21,7 @@ Error wrong(const Setting& setting, const Tree& value) {
               {},
               fmt::format("{}: {}", setting.path, setting.help)};
   if (!setting.choices.empty() && value.kind == Kind::kString)
-    error.hint = fmt::format("the nearest is {}", nearest_name(value.text, setting.choices));
+    error.hint = nearest_hint(value.text, setting.choices);
   return error;
 }
 
@@ -215,6 +215,7 @@ Status assign(const Setting& setting, const Tree& value, Tree* field) {
 }  // namespace
 
 Status assign_setting(const Setting& setting, const Tree& value, RunConfig& config) {
+  if (setting.field == nullptr) return Ok{};
   return std::visit([&](auto* field) { return assign(setting, value, field); }, setting.field(config));
 }
 

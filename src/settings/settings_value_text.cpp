@@ -2,6 +2,8 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <algorithm>
+
 #include "data/length_buckets.h"
 #include "settings/settings.h"
 
@@ -57,6 +59,16 @@ std::string joined(const std::vector<std::string>& words) {
   return out;
 }
 
+/// The words that a setting takes, those that this version has first.
+std::string words_of(const Setting& setting) {
+  if (setting.available.empty()) return joined(setting.choices);
+  std::vector<std::string> planned;
+  for (const std::string& word : setting.choices)
+    if (std::find(setting.available.begin(), setting.available.end(), word) == setting.available.end())
+      planned.push_back(word);
+  return joined(setting.available) + (planned.empty() ? "" : "; planned: " + joined(planned));
+}
+
 std::string range_of(const Setting& setting) {
   return fmt::format("{} {} to {}", setting.above_least ? "above" : "from", number_text(setting.least),
                      number_text(setting.most));
@@ -75,7 +87,8 @@ struct TypeText {
     return "a number " + range_of(setting) + ", or " + setting.absent;
   }
   std::string operator()(std::string*) const {
-    return setting.choices.empty() ? "text" : "one of " + joined(setting.choices);
+    if (setting.choices.empty()) return setting.available.empty() ? "text" : words_of(setting);
+    return "one of " + words_of(setting);
   }
   std::string operator()(std::vector<std::string>*) const {
     return setting.choices.empty() ? "text or a list" : "a list of " + joined(setting.choices);
@@ -90,21 +103,25 @@ struct TypeText {
   }
   std::string operator()(MemoryBudget*) const { return "auto, a size such as 6GiB, or a share such as 80%"; }
   std::string operator()(RecomputeSettings*) const {
-    return joined(setting.choices) + ", {every: n}, {segments: k} or {layers: [patterns]}";
+    return words_of(setting) + ", {every: n}, {segments: k} or {layers: [patterns]}";
   }
   std::string operator()(Tree*) const {
-    return setting.choices.empty() ? "a map" : joined(setting.choices) + " or a map";
+    return setting.choices.empty()
+               ? "a map"
+               : words_of(setting) + (setting.available.empty() ? " or" : "; planned:") + " a map";
   }
 };
 
 }  // namespace
 
 std::string setting_type(const Setting& setting) {
+  if (setting.field == nullptr) return "nothing yet";
   RunConfig run;
   return std::visit(TypeText{setting}, setting.field(run));
 }
 
 std::string setting_text(const Setting& setting, const RunConfig& config) {
+  if (setting.field == nullptr) return setting.absent;
   // Accessors hand out mutable fields; nothing is written here.
   return std::visit([&](auto* field) { return text_of(setting, field); },
                     setting.field(const_cast<RunConfig&>(config)));

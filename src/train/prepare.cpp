@@ -42,7 +42,7 @@ planner::StepOptions step_options(const RunConfig& config, const BatchSplit& spl
   options.sequence_length = config.data.sequence_length;
   options.buckets = buckets;
   options.documents = documents;
-  options.eval = !options.training || config.data.evaluates();
+  options.eval = !options.training || config.evaluates_while_training();
   if (options.training) {
     const bool dumps = dumps_steps(config);
     options.accumulate = split.grad_accum_steps > 1 || (dumps && config.dumps("gradients"));
@@ -63,7 +63,7 @@ int64_t scratch_bytes(const RunConfig& config) { return std::max(kScratchBytes, 
 int64_t host_bytes(const models::Model& model, const RunConfig& config, int threads, Purpose purpose) {
   int64_t tensors = 0;
   for (const auto& p : model.parameters()) tensors += static_cast<int64_t>(p.views.size());
-  const bool trains = purpose == Purpose::kTrain, evaluates = !trains || config.data.evaluates();
+  const bool trains = purpose == Purpose::kTrain, evaluates = !trains || config.evaluates_while_training();
   return scratch_bytes(config) + tensors * kHeaderBytesPerTensor + threads * kReadBytesPerThread +
          (trains && evaluates ? 2 : 1) * order_host_bytes(config) +
          (evaluates ? Evaluator::host_bytes(config) : 0);

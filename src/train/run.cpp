@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "base/signals.h"
+#include "settings/schedule.h"
 #include "train/ready_run.h"
 #include "train/run_record.h"
 #include "train/trainer.h"
@@ -137,6 +138,9 @@ Status run_training(const RunConfig& config, const RunOptions& options) {
   PLIMSOLL_ASSIGN(const std::unique_ptr<Trainer> trainer,
                   Trainer::create(config, std::move(ready.prepared), *ready.device, trainer_options));
   events.set_total_steps(trainer->total_steps());
+  if (const std::string note = warmup_note(config.training, trainer->total_steps());
+      !config.training.max_steps && !note.empty())
+    events.note(note);
   if (trainer->loaded()) events.load(*trainer->loaded());
   return Run(config, options, *trainer, events)();
 }

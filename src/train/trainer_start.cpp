@@ -86,7 +86,7 @@ Status Trainer::open_data(const TrainerOptions& options) {
     num_sequences = train_data_->num_sequences();
     for (const std::string& line : packing_notes(*train_data_)) options.note(line);
     if (config_.data.buckets.given()) options.note(bucket_note(prepared_.buckets));
-    if (config_.data.evaluates()) {
+    if (config_.evaluates_while_training()) {
       PLIMSOLL_ASSIGN(evaluator_, Evaluator::open(config_, files.eval, prepared_));
       for (const std::string& line : packing_notes(evaluator_->data())) options.note("evaluation: " + line);
     }

@@ -176,7 +176,7 @@ TEST(InspectAs, RefusesWhatItCannotDo) {
   const TemporaryFolder folder;
   const std::string path = write_file(folder.path("in.safetensors"), {{{"a", "F32", {1}}, {1}}});
   const std::pair<std::vector<std::string>, const char*> rows[] = {
-      {{path, "--as", "mxfp9"}, "did you mean mxfp8? The formats are bf16, fp16"},
+      {{path, "--as", "mxfp9"}, "did you mean mxfp8? the formats are bf16, fp16"},
       {{path, "--as", "bf16", "--output", path}, "name another file after --output"},
       {{path, "--output", folder.path("x")}, "--as bf16"},
       {{folder.path(), "--as", "bf16"}, "name a file in this folder"},

@@ -82,7 +82,8 @@ TEST(RopeConfig, ReadsYarnAndItsFactor) {
       {R"("factor": 40.0, "mscale": 0.707, "mscale_all_dim": 1.2)", 0.8739404576185121},
       {R"("factor": 40.0, "mscale": 0.707)", 1.3688879454113936},  // one of the two alone is passed over
       {R"("factor": 1.0)", 1.0},
-      {R"("original_max_position_embeddings": 256)", 1.0693147180559945},  // the factor is 512 / 256
+      {R"("factor": null, "original_max_position_embeddings": 256)",
+       1.0693147180559945},  // the factor is 512 / 256
   };
   for (const Row& row : rows) {
     const auto r = rope_of(std::string(R"({"rope_scaling": {"rope_type": "yarn", )") + row.settings + "}}");
@@ -122,6 +123,7 @@ TEST(RopeConfig, RefusesOtherTypesByName) {
     EXPECT_THAT(r.error().what, HasSubstr("rope_type is \"" + std::string(type) + "\""));
   }
   EXPECT_FALSE(rope_of(R"({"rope_scaling": {"rope_type": "yarn", "factor": 0.5}})"));
+  EXPECT_FALSE(rope_of(R"({"rope_scaling": {"rope_type": "yarn", "original_max_position_embeddings": 64}})"));
   EXPECT_FALSE(rope_of(R"({"rope_theta": 1, "rope_scaling": {"rope_type": "yarn", "factor": 2}})"));
   EXPECT_FALSE(rope_of(R"({"rope_scaling": {"rope_type": "default", "mrope_section": [1, 2, 3]}})"));
 }

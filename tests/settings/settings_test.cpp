@@ -5,7 +5,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <cctype>
 #include <cstdlib>
+#include <filesystem>
 #include <fstream>
 #include <set>
 
@@ -16,7 +18,9 @@ namespace plimsoll {
 namespace {
 
 using testing::ElementsAre;
+using testing::EndsWith;
 using testing::HasSubstr;
+using testing::Not;
 
 TEST(Settings, AreDeclaredOnceAndSoundly) {
   std::set<std::string> paths;
@@ -34,6 +38,43 @@ TEST(Settings, AreDeclaredOnceAndSoundly) {
     const auto status = assign_setting(setting, *value, run);
     EXPECT_TRUE(status) << setting.path << ": " << (status ? "" : status.error().message());
     EXPECT_EQ(setting_text(setting, run), text) << setting.path;
+  }
+}
+
+/// Everything under src/ but where settings are declared, printed and parsed.
+std::string readers_text() {
+  std::string text;
+  const std::filesystem::path source = std::string(PLIMSOLL_TEST_DIR) + "/../src";
+  for (const auto& entry : std::filesystem::recursive_directory_iterator(source)) {
+    const std::string name = entry.path().filename().string();
+    const bool declares = name == "settings.cpp" || name == "run_config.h";
+    if (entry.is_regular_file() && !declares) text += read_all(entry.path().string());
+  }
+  return text;
+}
+
+/// ".name" or "->name" stands in the text.
+bool is_member(const std::string& text, const std::string& name) {
+  for (size_t at = text.find(name); at != std::string::npos; at = text.find(name, at + 1)) {
+    const char before = text[at - 1], behind = text[at + name.size()];
+    if ((before == '.' || before == '>') && !std::isalnum(behind) && behind != '_') return true;
+  }
+  return false;
+}
+
+/// A setting that nothing reads is marked as such: its field is named nowhere.
+TEST(Settings, AreReadOrPlanned) {
+  const std::string readers = readers_text();
+  for (const Setting& setting : settings()) {
+    const std::string name = setting.path.substr(setting.path.rfind('.') + 1);
+    const bool is_planned = setting.availability == Availability::kPlanned;
+    const bool is_constant = setting.available.size() == 1;
+    EXPECT_TRUE(is_planned || is_constant || is_member(readers, name))
+        << setting.path << " has no reader: mark it not_yet";
+    if (!is_planned) continue;
+    EXPECT_FALSE(setting.instead.empty()) << setting.path << " says nothing of what to do instead";
+    EXPECT_THAT(settings_markdown(), HasSubstr(name));
+    EXPECT_THAT(setting_help(setting), EndsWith("(not available in this version)"));
   }
 }
 
@@ -183,13 +224,15 @@ TEST(AssignSetting, TakesAndRefuses) {
       {"memory.recompute", "{segments: 4}", "{segments: 4}"},
       {"memory.recompute", "{layers: [\"*.mlp\"]}", "{layers: [\"*.mlp\"]}"},
       {"memory.recompute", "{every: 0}",
-       "memory.recompute is a map, expected auto, none, full, attention, mlp, selective, {every: n}, "
+       "memory.recompute is a map, expected auto, none; planned: full, attention, mlp, selective, {every: "
+       "n}, "
        "{segments: k} or {layers: [patterns]}"},
       {"memory.recompute", "some",
-       "memory.recompute is \"some\", expected auto, none, full, attention, mlp, selective, {every: n}, "
+       "memory.recompute is \"some\", expected auto, none; planned: full, attention, mlp, selective, {every: "
+       "n}, "
        "{segments: k} or {layers: [patterns]}"},
       {"memory.offload", "{activations: host}", "{activations: host}"},
-      {"memory.offload", "all", "memory.offload is \"all\", expected auto, none or a map"},
+      {"memory.offload", "all", "memory.offload is \"all\", expected auto, none; planned: a map"},
       {"model.overrides", "{num_hidden_layers: 4}", "{num_hidden_layers: 4}"},
       {"model.overrides", "4", "model.overrides is 4, expected a map"},
       {"debug.dump", "[loss, logits]", "[loss, logits]"},
@@ -210,6 +253,8 @@ TEST(RunConfigYaml, ReadsBackToTheSameRun) {
   ASSERT_TRUE(run) << run.error().message();
   const std::string yaml = run_config_yaml(*run);
   EXPECT_THAT(yaml, HasSubstr("\nlora: null\n"));
+  EXPECT_THAT(yaml, Not(HasSubstr("fp8:"))) << "what has no effect is not recorded";
+  EXPECT_THAT(yaml, Not(HasSubstr("momentum:")));
   EXPECT_THAT(yaml, HasSubstr("  overrides: {num_hidden_layers: 4, hidden_act: silu}\n"));
   const auto again = parse_run_config(yaml, "recorded.yaml");
   ASSERT_TRUE(again) << again.error().message() << "\n" << yaml;
@@ -238,6 +283,9 @@ TEST(SettingsMarkdown, IsWhatTheDocumentationHolds) {
 
 TEST(SettingsHelp, HasALineForEach) {
   const std::string help = settings_help();
+  EXPECT_THAT(help, HasSubstr("one of fp32, tf32, bf16, fp16; planned: fp8"));
+  EXPECT_THAT(help, HasSubstr("rank of the adapters (not available in this version)"));
+  EXPECT_THAT(help, HasSubstr("only with training.optimizer: adamw, adam"));
   for (const Setting& setting : settings()) EXPECT_THAT(help, HasSubstr("  " + setting.path + " "));
 }
 

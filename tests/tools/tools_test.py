@@ -179,6 +179,116 @@ class DemoReport(Scratch):
         self.assertIn("no summary", done.stderr)
 
 
+class ReadmeTables(Scratch):
+    """Made-up pages in a made-up tree, and this tree's own README."""
+
+    BEGIN, END = "<!-- figures: written by tools/readme-tables -->", "<!-- figures: end -->"
+
+    def page(self, name, *rows, title="A training step in fp32 against PyTorch, 2026-01-01", commit="0123456789ab"):
+        goals = "".join(f"| {' | '.join(row)} |\n" for row in (("work", "figure", "measured", "goal", ""), ("-",) * 5, *rows))
+        write(self.dir / "bench" / "results" / name,
+              f"# {title}\n\nWritten by `bench/run` at commit {commit}; the log.\n\n- Processor: A Chip (family 6, model 1), 2 CPUs\n\n"
+              f"## Goals\n\n{goals}\n## Speed\n\n| work | program | median | spread |\n| - | - | - | - |\n| W1 | plimsoll | 9 | 9 |\n")
+
+    def tables(self, *args, between=""):
+        write(self.dir / "README.md", f"# A project\n\n{self.BEGIN}\n{between}{self.END}\n\nThe end.\n")
+        done = self.run_tool("readme-tables", "--root", self.dir, *args)
+        return done.returncode, done.stderr, (self.dir / "README.md").read_text()
+
+    def test_readme_says_what_the_newest_pages_say(self):
+        done = self.run_tool("readme-tables", "--check")
+        self.assertEqual((done.returncode, done.stdout), (0, ""), done.stderr)
+
+    def test_the_newest_page_of_a_work_counts_misses_included(self):
+        eager = "tokens/s against eager"
+        self.page("2026-01-01-chip-2cpu.md", ("W1", eager, "9.99", "≥ 1.30", "met"), ("W2", eager, "1.40", "≥ 1.30", "met"))
+        self.page("2026-01-01-chip-2cpu-2.md", ("W1", eager, "8.88", "≥ 1.30", "met"))
+        self.page("2026-01-01-chip-2cpu-10.md", ("W1", eager, "1.20", "≥ 1.30", "missed"), ("W1", "share of 300 GFLOP/s (9)", "0.50", "–", ""))
+        code, _, text = self.tables()
+        self.assertEqual(code, 0)
+        self.assertIn("**1.20 (≥ 1.30, missed)**", text)
+        self.assertRegex(text, r"\| W1 .* 0\.50 \|")
+        self.assertRegex(text, r"\| W2 .* 1\.40 \(≥ 1\.30\) \|")
+        self.assertIn("W1: [page](bench/results/2026-01-01-chip-2cpu-10.md), commit 0123456789ab, A Chip, 2 CPUs", text)
+        self.assertNotIn("9.99", text)
+        self.assertNotIn("8.88", text)
+        self.assertTrue(text.startswith("# A project\n") and text.endswith("The end.\n"))
+
+    def test_a_page_of_no_commit_is_not_quoted(self):
+        row = ("loading", "GB/s", "4.62", "≥ 2.00", "met")
+        self.page("2026-01-01-models-chip-2cpu.md", row, title="Loading, saving, decoding, 2026-01-01")
+        self.assertIn("4.62 (≥ 2.00)", self.tables()[2])
+        newer = ("loading", "GB/s", "7.77", "≥ 2.00", "met")
+        self.page("2026-01-02-models-chip-2cpu.md", newer, title="Loading, saving, decoding, 2026-01-02",
+                  commit="0123456789ab with uncommitted changes")
+        self.page("2026-01-03-models-chip-2cpu.md", newer, title="Loading, saving, decoding (with uncommitted changes)")
+        text = self.tables()[2]
+        self.assertIn("4.62 (≥ 2.00)", text)
+        self.assertNotIn("7.77", text)
+        (self.dir / "bench/results/2026-01-01-models-chip-2cpu.md").unlink()
+        text = self.tables()[2]
+        self.assertIn("2026-01-03-models-chip-2cpu.md) is not of a commit, so it is not quoted; `bench/run-models` writes one", text)
+        self.assertIn("Text: there is no page; `bench/run-data` writes one", text)
+
+    def test_check_writes_nothing_and_shows_the_difference(self):
+        self.page("2026-01-01-chip-2cpu.md", ("W1", "tokens/s against eager", "1.20", "≥ 1.30", "missed"))
+        code, err, text = self.tables("--check", between="made up: 5 times as fast\n")
+        self.assertEqual(code, 1)
+        self.assertIn("run tools/readme-tables", err)
+        self.assertIn("made up", text)
+
+    def test_a_readme_without_markers_is_left_alone(self):
+        write(self.dir / "README.md", "nothing\n")
+        done = self.run_tool("readme-tables", "--root", self.dir)
+        self.assertNotEqual(done.returncode, 0)
+        self.assertIn("needs the lines", done.stderr)
+
+
+class BenchPages(Scratch):
+    """What the pages of bench/run and its kin say of the tree that they were made from."""
+
+    def setUp(self):
+        super().setUp()
+        sys.path.insert(0, str(ROOT / "bench" / "step"))
+        self.addCleanup(sys.path.pop, 0)
+        self.machine = importlib.import_module("machine")
+        self.git("init", "-q")
+        write(self.dir / "src" / "a.cpp", "int a;\n")
+        self.git("add", "-A")
+        self.git("commit", "-q", "-m", "a")
+
+    def git(self, *args):
+        subprocess.run(["git", "-C", self.dir, "-c", "user.name=A", "-c", "user.email=a@example.com", *args], check=True,
+                       capture_output=True)
+
+    def test_a_changed_tree_is_in_the_title(self):
+        clean = self.machine.commit(self.dir)
+        self.assertRegex(clean, "^[0-9a-f]{12}$")
+        self.assertEqual(self.machine.title("A page", clean), "# A page")
+        write(self.dir / "bench" / "results" / "page.md", "a page of the run before\n")
+        self.assertEqual(self.machine.commit(self.dir), clean)
+        for name in ("src/new.cpp", "src/a.cpp"):
+            write(self.dir / name, "int b;\n")
+            changed = self.machine.commit(self.dir)
+            self.assertEqual(changed, clean + " with uncommitted changes")
+            self.assertEqual(self.machine.title("A page", changed), "# A page (with uncommitted changes)")
+            self.git("stash", "-u", "-q", "--", "src")
+
+    def test_llmc_is_a_checkout_with_a_commit(self):
+        def refused(folder):
+            done = subprocess.run([sys.executable, ROOT / "bench/llmc/rounds.py", folder], text=True, capture_output=True)
+            self.assertEqual(done.returncode, 2, done.stderr)
+            return done.stderr
+        self.assertIn("has no train_gpt2.c", refused(self.dir))
+        write(self.dir / "src" / "train_gpt2.c", "")
+        self.assertIn("is no checkout", refused(self.dir / "src"))
+
+    def test_a_folder_that_is_no_checkout_has_no_commit(self):
+        self.assertEqual(self.machine.commit(self.dir / "src"), "unknown")
+        with tempfile.TemporaryDirectory() as other:
+            self.assertEqual(self.machine.commit(other), "unknown")
+
+
 class GatherText(Scratch):
     def setUp(self):
         super().setUp()

@@ -1,0 +1,173 @@
+// Keys to settings: by their own path, by transformers' name, or, of training, by the last name alone.
+// transformers' names are understood at the top of a run file, under `training`, and in the section of the
+// setting that they mean.
+#include "settings/run_document.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "io/suggest.h"
+#include "settings/settings_alias.h"
+
+namespace plimsoll {
+namespace {
+
+std::string section_of(std::string_view path) { return std::string(path.substr(0, path.find('.'))); }
+
+bool is_section(const std::string& path) {
+  const std::string prefix = path + ".";
+  return std::any_of(settings().begin(), settings().end(),
+                     [&](const Setting& s) { return s.path.starts_with(prefix); });
+}
+
+/// A dotted name in two: the section and what stands in it.
+struct DottedName {
+  explicit DottedName(std::string_view path)
+      : section(path.substr(0, path.rfind('.') == std::string_view::npos ? 0 : path.rfind('.'))),
+        last(path.substr(path.rfind('.') + 1)) {}
+  std::string_view section, last;
+};
+
+/// The setting, section or transformers' name that `path` may have meant, by its last name first and its
+/// section then; empty where none is near.
+std::string nearest_setting(const std::string& path) {
+  constexpr int kAnotherSection = 3;  // an edit of the last name weighs more than any of the section
+  std::string best;
+  int least = 1 << 20;
+  const DottedName wanted(path);
+  const auto consider = [&](std::string_view candidate) {
+    const DottedName known(candidate);
+    if (!is_near(wanted.last, known.last)) return;
+    const int sections =
+        wanted.section.empty() ? 0 : edit_distance(wanted.section, known.section, kAnotherSection);
+    const int distance = (kAnotherSection + 1) * edit_distance(wanted.last, known.last) + sections;
+    if (distance >= least) return;
+    least = distance;
+    best = candidate;
+  };
+  for (const Setting& setting : settings()) consider(setting.path);
+  for (const Setting& setting : settings())
+    for (size_t dot = setting.path.find('.'); dot != std::string::npos; dot = setting.path.find('.', dot + 1))
+      consider(std::string_view(setting.path).substr(0, dot));
+  for (const Alias& alias : aliases()) consider(alias.name);
+  return best;
+}
+
+std::string unknown_key_hint(const std::string& path) {
+  const std::string nearest = nearest_setting(path);
+  return nearest.empty() ? "plimsoll train --help lists the settings" : "did you mean " + nearest + "?";
+}
+
+class Reader {
+ public:
+  Reader(const std::string& source, std::vector<std::string>& notes, std::vector<Error>& errors)
+      : source_(source), notes_(notes), errors_(errors) {}
+
+  void read(const Tree& map, const std::string& prefix) {
+    for (const auto& [key, value] : map.members) {
+      if (errors_.size() >= kMostErrors) return;
+      member(prefix, key, value);
+    }
+  }
+
+  std::vector<Assignment> assignments;
+
+ private:
+  void member(const std::string& prefix, const std::string& key, const Tree& value) {
+    const std::string path = prefix.empty() ? key : prefix + "." + key;
+    // TRL's true and false, and YAML 1.1's no, stand where the setting's words do.
+    if (const Alias* alias = find_alias(key); alias && alias->path == path && value.kind == Tree::Kind::kBool)
+      return translated(*alias, value);
+    if (const Setting* setting = find_setting(path)) return add(setting, path, value);
+    if (is_section(path)) return section(path, value);
+    if (const Alias* alias = find_alias(key);
+        alias && (prefix.empty() || prefix == "training" || prefix == section_of(alias->path)))
+      return translated(*alias, value);
+    if (prefix.empty()) {
+      if (const Setting* setting = find_setting("training." + key)) return add(setting, key, value);
+      if (is_section("training." + key)) return section("training." + key, value);
+    }
+    wrong(value, fmt::format("there is no setting '{}'", path.substr(0, 100)),
+          missing_blank_hint(key, value, unknown_key_hint(path)));
+  }
+
+  void section(const std::string& path, const Tree& value) {
+    const bool optional_section = path == "lora" || path == "quantization";
+    if (optional_section && (value.is_null() || value.kind == Tree::Kind::kMap))
+      assignments.push_back({.section = path, .name = path, .value = value, .where = place(value)});
+    const Setting* fixed = find_setting(path + ".fixed");
+    const bool is_map = value.kind == Tree::Kind::kMap;
+    if (fixed != nullptr && !is_map && !value.is_null()) return add(fixed, path, value);
+    // What stands later takes a static value back.
+    if (fixed != nullptr && value.find("fixed") == nullptr) add(fixed, path, Tree{}, /*implied=*/true);
+    if (is_map) return read(value, path);
+    if (value.is_null()) return;
+    wrong(value, fmt::format("{} is {}, expected a map", path, value.describe()),
+          fmt::format("write {}: with its settings indented below", path));
+  }
+
+  void translated(const Alias& alias, const Tree& value) {
+    if (!alias.note.empty()) notes_.emplace_back(alias.note);
+    auto result = alias.translate(alias.name, value);
+    if (!result) {
+      errors_.push_back(std::move(result).error().at(place(value)));
+    } else if (*result) {
+      result->value().line = value.line;
+      add(find_setting(alias.path), std::string(alias.name), result->value());
+    } else if (!alias.takes_back.empty()) {
+      assignments.push_back({.setting = find_setting(alias.path),
+                             .name = std::string(alias.name),
+                             .value = Tree::of(std::string(alias.takes_back)),
+                             .takes_back = true});
+    }
+  }
+
+  void add(const Setting* setting, const std::string& name, const Tree& value, bool implied = false) {
+    for (const Assignment& other : assignments)
+      if (other.setting == setting && !other.takes_back && to_yaml_flow(other.value) != to_yaml_flow(value))
+        return wrong(value,
+                     fmt::format("{} and {} contradict: {} and {}", other.name, name, other.value.describe(),
+                                 value.describe()),
+                     "keep one of them");
+    assignments.push_back(
+        {.setting = setting, .name = name, .value = value, .where = place(value), .implied = implied});
+  }
+
+  void wrong(const Tree& value, std::string what, std::string hint) {
+    errors_.push_back({ErrorCode::kInvalidArgument, std::move(what), place(value), std::move(hint)});
+  }
+
+  [[nodiscard]] std::string place(const Tree& value) const {
+    return value.line > 0 ? fmt::format("{} line {}", source_, value.line) : source_;
+  }
+
+  const std::string& source_;
+  std::vector<std::string>& notes_;
+  std::vector<Error>& errors_;
+};
+
+}  // namespace
+
+std::string missing_blank_hint(std::string_view key, const Tree& value, std::string otherwise) {
+  const size_t colon = key.find(':');
+  if (!value.is_null() || colon == std::string_view::npos || colon == 0) return otherwise;
+  return fmt::format("write a blank after the colon: {}: {}", key.substr(0, std::min<size_t>(colon, 60)),
+                     key.substr(colon + 1, 60));
+}
+
+std::vector<Assignment> read_assignments(const Tree& document, const std::string& source,
+                                         std::vector<std::string>& notes, std::vector<Error>& errors) {
+  if (document.is_null()) return {};
+  if (document.kind != Tree::Kind::kMap) {
+    errors.push_back({ErrorCode::kInvalidArgument,
+                      "a run file is a map of settings, this is " + document.describe(), source,
+                      "start with 'model:' and 'data:'"});
+    return {};
+  }
+  Reader reader(source, notes, errors);
+  reader.read(document, "");
+  return std::move(reader.assignments);
+}
+
+}  // namespace plimsoll

@@ -1,0 +1,184 @@
+// What is not there is refused by its name, what would do nothing is refused or told of.
+#include "settings/effect.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "settings/schedule.h"
+
+namespace plimsoll {
+namespace {
+
+using testing::Contains;
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::IsEmpty;
+
+constexpr const char* kRun = "model: {preset: gpt2}\ndata: {train: a.npy}\ntraining: {max_steps: 20}\n";
+
+Result<RunConfig> parse(std::vector<std::string> overrides, const std::string& more = "") {
+  return parse_run_config(kRun + more, "run.yaml", overrides);
+}
+
+struct Refusal {
+  std::vector<std::string> overrides;
+  const char* what;
+  const char* hint;
+};
+
+TEST(Unavailable, IsRefusedByName) {
+  const Refusal rows[] = {
+      {{"training.precision=fp8"},
+       "training.precision is fp8, which is not available in this version",
+       "training.precision takes fp32, tf32, bf16, fp16 today"},
+      {{"training.optimizer=lion"}, "training.optimizer is lion", "takes adamw, adam, sgd today"},
+      {{"training.optim=adamw_bnb_8bit"}, "training.optimizer is adamw_8bit", "adamw"},
+      {{"gradient_checkpointing=true"}, "memory.recompute is full", "auto, none"},
+      {{"memory.recompute={segments: 4}"}, "memory.recompute is {segments: 4}", "auto, none"},
+      {{"memory.offload={activations: host}"}, "memory.offload is {activations: host}", "auto, none"},
+      {{"runtime.device=cuda:1"}, "runtime.device is \"cuda:1\"", "takes cpu today"},
+      {{"runtime.profile=h100"}, "runtime.profile is h100", "takes auto today"},
+      {{"lora={r: 8}"}, "lora is not available in this version", "lora=null"},
+      {{"lora={}"}, "lora is not available", "lora=null"},
+      {{"quantization.load_in_4bit=true"}, "quantization is not available", "quantization=null"},
+      {{"training.fp8.margin=1"}, "training.fp8.margin is not available", "training.precision=bf16"},
+      {{"training.fp8={recipe: mxfp8}"}, "training.fp8.recipe is not available", "training.precision=bf16"},
+      {{"report_to=tensorboard"}, "training.report_to is not available", "--json"},
+      {{"load_best_model_at_end=true"}, "training.load_best_model_at_end is not available", "final/"},
+      {{"training.adafactor={relative_step: true}"}, "training.adafactor is not available", ""},
+      {{"output.dtype=bf16"}, "output.dtype is not available", ""},
+  };
+  for (const Refusal& row : rows) {
+    const auto result = parse(row.overrides);
+    ASSERT_FALSE(result) << row.what;
+    EXPECT_EQ(result.error().code, ErrorCode::kInvalidArgument);
+    EXPECT_THAT(result.error().what, HasSubstr(row.what));
+    EXPECT_THAT(result.error().what, HasSubstr("not available in this version"));
+    EXPECT_THAT(result.error().hint, HasSubstr(row.hint)) << row.what;
+    EXPECT_THAT(result.error().where, HasSubstr("override ")) << row.what;
+  }
+}
+
+TEST(Unavailable, AsksForNothingByItsDefaults) {
+  for (const char* nothing : {"lora=null", "quantization=null", "memory.offload=auto", "report_to=none",
+                              "load_best_model_at_end=false", "output.dtype=auto", "debug.verify_steps=0",
+                              "training.fp8={recipe: delayed, margin: 0, fp8_format: hybrid}"}) {
+    const auto run = parse({nothing});
+    EXPECT_TRUE(run) << nothing << ": " << (run ? "" : run.error().message());
+  }
+  EXPECT_TRUE(parse({"lora={r: 8}", "lora=null", "report_to=tensorboard", "report_to=none"}));
+}
+
+TEST(Unavailable, AllOfItIsSaidAtOnce) {
+  const auto result = parse({"runtime.device=cuda", "training.optimizer=muon", "lora={r: 8, lora_alpha: 4}"});
+  ASSERT_FALSE(result);
+  ASSERT_EQ(result.error().more.size(), 2U);
+  EXPECT_THAT(result.error().what, HasSubstr("training.optimizer is muon"));
+  EXPECT_THAT(result.error().more[0].what, HasSubstr("lora is not available"));
+  EXPECT_THAT(result.error().more[1].what, HasSubstr("runtime.device is cuda"));
+}
+
+TEST(SettleIdle, RefusesWhatWouldDoNothing) {
+  const Refusal rows[] = {
+      {{"lr_scheduler_kwargs.gamma=0.5"},
+       "training.lr_scheduler_kwargs.gamma is 0.5, which has no effect with training.lr_scheduler cosine",
+       "leave it out, or set training.lr_scheduler=step"},
+      {{"lr_scheduler=linear", "lr_scheduler_kwargs.num_cycles=2"}, "num_cycles is 2", "=cosine"},
+      {{"lr_scheduler_kwargs={power: 2}"}, "power is 2", "training.lr_scheduler=polynomial"},
+      {{"lr_scheduler_kwargs.step_size=5"}, "step_size is 5", "training.lr_scheduler=step"},
+      {{"lr_scheduler_kwargs.min_lr_ratio=0.1"}, "min_lr_ratio is 0.1", "warmup_stable_decay"},
+      {{"lr_scheduler_kwargs.pct_start=0.1"}, "pct_start is 0.1", "training.lr_scheduler=one_cycle"},
+      {{"data.buckets=4"}, "data.buckets is 4", "data.packing=pad"},
+      {{"training.residual_in_fp32=false"}, "training.residual_in_fp32 is false", "precision=bf16"},
+  };
+  for (const Refusal& row : rows) {
+    const auto result = parse(row.overrides);
+    ASSERT_FALSE(result) << row.what;
+    EXPECT_EQ(result.error().code, ErrorCode::kInvalidArgument);
+    EXPECT_THAT(result.error().what, HasSubstr(row.what));
+    EXPECT_THAT(result.error().hint, HasSubstr(row.hint));
+    EXPECT_THAT(result.error().where, HasSubstr("override ")) << row.what;
+  }
+}
+
+/// adam_beta1: 0.9 beside sgd is what transformers' own files carry: a line for each choice.
+TEST(SettleIdle, TellsOfWhatHoldsAnyway) {
+  const auto run =
+      parse({"optim=sgd", "adam_beta1=0.9", "adam_beta2=0.999", "fp8={recipe: delayed, margin: 0}"});
+  ASSERT_TRUE(run) << run.error().message();
+  EXPECT_THAT(
+      run->notes,
+      ElementsAre("training.fp8.recipe has no effect with training.precision fp32",
+                  "training.adam_beta1, training.adam_beta2 have no effect with training.optimizer sgd"));
+  EXPECT_THAT(parse({"training.momentum=0", "training.nesterov=false", "lr_scheduler_kwargs.num_cycles=null",
+                     "training.lr_scheduler=constant", "warmup_steps=0"})
+                  ->notes,
+              IsEmpty());
+}
+
+/// A later choice takes the effect away from what stands before it; the setting is as if it were not given.
+TEST(SettleIdle, TellsOfWhatALaterChoiceTookTheEffectFrom) {
+  const std::string file = "lr_scheduler: wsd\nlr_scheduler_kwargs: {min_lr_ratio: 0.1}\n";
+  const auto run = parse({"adam_beta2=0.95", "training.optimizer=sgd", "training.lr_scheduler=cosine"}, file);
+  ASSERT_TRUE(run) << run.error().message();
+  EXPECT_THAT(run->notes, ElementsAre("training.lr_scheduler_kwargs.min_lr_ratio has no effect with "
+                                      "training.lr_scheduler cosine",
+                                      "training.adam_beta2 has no effect with training.optimizer sgd"));
+  EXPECT_EQ(run->training.lr_scheduler_kwargs.min_lr_ratio, 0);
+  EXPECT_EQ(run->training.adam_beta2, 0.999);
+  EXPECT_FALSE(parse({"training.lr_scheduler=cosine", "lr_scheduler_kwargs.min_lr_ratio=0.2"}, file));
+}
+
+TEST(SettleIdle, TellsOfWhatOneFileCarriesForSeveralRuns) {
+  const auto run = parse({"training.loss_scale=1024", "debug.dump=[logits]", "training.lr_scheduler=constant",
+                          "training.warmup_ratio=0.03", "data.packing=pad", "data.packing_window=9",
+                          "training.momentum=0.9", "training.nesterov=true"});
+  ASSERT_TRUE(run) << run.error().message();
+  EXPECT_THAT(run->notes,
+              ElementsAre("data.packing_window has no effect with data.packing pad",
+                          "training.loss_scale.fixed has no effect with training.precision fp32",
+                          "training.warmup_ratio has no effect with training.lr_scheduler constant",
+                          "training.momentum, training.nesterov have no effect with training.optimizer adamw",
+                          "debug.dump has no effect with debug.dump_dir null"));
+  const auto sgd = parse({"optim=sgd", "adam_beta1=0.8", "adam_epsilon=1e-6"});
+  EXPECT_THAT(sgd->notes, ElementsAre("training.adam_beta1, training.adam_epsilon have no effect with "
+                                      "training.optimizer sgd"));
+  EXPECT_EQ(sgd->training.adam_beta1, 0.9);
+  EXPECT_EQ(run->training.loss_scale.fixed, std::nullopt);
+  EXPECT_EQ(run->training.warmup_ratio, std::nullopt);
+  const auto fp16 = parse({"training.loss_scale=1024", "training.precision_overrides={lm_head: fp16}"});
+  EXPECT_THAT(fp16->notes, IsEmpty());
+  EXPECT_EQ(fp16->training.loss_scale.fixed, 1024);
+}
+
+/// Checkpoints of versions that took any of them in silence, with every setting in their run.yaml.
+TEST(SettleIdle, PassesARecordedRun) {
+  const std::string old = std::string(kRun) +
+                          "momentum: 0.9\nfp8: {margin: 1}\nadam_beta1: 0.8\n"
+                          "lr_scheduler_kwargs: {gamma: 0.5}\n";
+  EXPECT_FALSE(parse_run_config(old, "run.yaml"));
+  const auto run = parse_recorded_run(old, "run.yaml");
+  ASSERT_TRUE(run) << run.error().message();
+  EXPECT_THAT(run->notes, IsEmpty());
+  EXPECT_EQ(run->training.momentum, 0);
+  EXPECT_EQ(run->training.adam_beta1, 0.8);
+}
+
+TEST(HasEffect, NamesSettingsAndValuesThatThereAre) {
+  for (const Setting& setting : settings()) {
+    if (setting.only_with.path.empty()) continue;
+    const Setting* other = find_setting(setting.only_with.path);
+    ASSERT_NE(other, nullptr) << setting.path;
+    for (const std::string& value : setting.only_with.values)
+      EXPECT_THAT(other->choices, Contains(value)) << setting.path;
+    EXPECT_THAT(setting_help(setting), HasSubstr("; only with " + other->path)) << setting.path;
+  }
+  const auto& warming = find_setting("training.warmup_steps")->only_with.values;
+  for (const std::string& name : schedule_names()) {
+    const bool rises = name != "constant" && name != "one_cycle";
+    EXPECT_EQ(std::count(warming.begin(), warming.end(), name), rises ? 1 : 0) << name;
+  }
+}
+
+}  // namespace
+}  // namespace plimsoll

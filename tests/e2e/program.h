@@ -19,6 +19,25 @@ struct Outcome {
   std::string out, err;
 };
 
+/// Overrides that put every run of a test program on another device, with the CPU's bits: the environment's
+/// PLIMSOLL_E2E_DEVICE, "runtime.device=discrete runtime.discrete.seed=3". Empty: the CPU.
+inline std::string device_overrides() {
+  const char* text = std::getenv("PLIMSOLL_E2E_DEVICE");
+  return text == nullptr ? "" : text;
+}
+
+/// Whether runs are on a device whose memory is not the process's.
+inline bool on_discrete() { return device_overrides().find("discrete") != std::string::npos; }
+
+/// A command line with the device's overrides, where it takes any: behind the run file.
+inline std::string on_device(const std::string& arguments) {
+  for (const char* command : {"train ", "eval ", "plan ", "bench step "})
+    if (arguments.starts_with(command) && arguments.find(".yaml") != std::string::npos &&
+        arguments.find("--diff") == std::string::npos && arguments.find("runtime.device") == std::string::npos)
+      return arguments + " " + device_overrides();
+  return arguments;
+}
+
 /// A temporary folder, removed at the end.
 class Folder {
  public:
@@ -49,7 +68,7 @@ class Folder {
   /// Runs `plimsoll <arguments>` here, with `environment` ("NAME=value") set.
   [[nodiscard]] Outcome run(const std::string& arguments, const std::string& environment = "") const {
     const std::string command = "cd '" + path_ + "' && " + environment + " '" PLIMSOLL_BINARY "' " +
-                                arguments + " >out.txt 2>err.txt </dev/null";
+                                on_device(arguments) + " >out.txt 2>err.txt </dev/null";
     const int status = std::system(command.c_str());
     return {WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status), read("out.txt"),
             read("err.txt")};

@@ -44,7 +44,7 @@ class Decoder final : public Model {
     const ValueId table = ops::rope_table(b, read_constant(b, kInvFreq), positions(b, forward),
                                           b.type(forward.tokens).shape.dim(1), c_.rope.attention_factor);
     for (int64_t i = 0; i < c_.num_hidden_layers; ++i) {
-      const auto scope = b.scope("layers." + std::to_string(i));
+      const auto scope = b.block(static_cast<int32_t>(i), "layers." + std::to_string(i));
       x = block(b, forward, x, table, i);
     }
     return norm(b, x, "model.norm.weight");

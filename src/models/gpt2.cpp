@@ -55,7 +55,7 @@ class Gpt2 final : public Model {
       x = dropout(b, forward, x, c_.embd_pdrop);
     }
     for (int64_t i = 0; i < c_.n_layer; ++i) {
-      const auto scope = b.scope("h." + std::to_string(i));
+      const auto scope = b.block(static_cast<int32_t>(i), "h." + std::to_string(i));
       x = block(b, forward, x, i);
     }
     return norm(b, x, "transformer.ln_f");
@@ -104,7 +104,7 @@ class Gpt2 final : public Model {
 
   /// In training alone; the layer's scope is the key.
   static ValueId dropout(Builder& b, const Forward& forward, ValueId x, double p) {
-    if (!forward.random.valid() || p == 0) return x;
+    if (!forward.training || p == 0) return x;
     return ops::dropout(b, x, forward.random, p, ops::random_key(b.layer(), "dropout"));
   }
 
@@ -115,8 +115,7 @@ class Gpt2 final : public Model {
       x = ops::add(b, x, attention(b, forward, norm(b, x, layer + ".ln_1"), index));
     }
     const auto scope = b.scope("mlp");
-    const ValueId hidden = ops::gelu(b, conv1d(b, norm(b, x, layer + ".ln_2"), layer + ".mlp.c_fc"),
-                                     c_.exact_gelu ? "none" : "tanh");
+    const ValueId hidden = ops::gelu(b, conv1d(b, norm(b, x, layer + ".ln_2"), layer + ".mlp.c_fc"), c_.gelu);
     return ops::add(b, x, dropout(b, forward, conv1d(b, hidden, layer + ".mlp.c_proj"), c_.resid_pdrop));
   }
 

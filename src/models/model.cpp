@@ -66,7 +66,9 @@ ir::ValueId Model::attend(ir::Builder& b, const Forward& forward, ir::ValueId q,
   if (forward.cache_tokens == 0) {
     ops::AttentionOptions keyed = options;
     keyed.key = ops::random_key("layers." + std::to_string(layer), "attention");
-    return ops::attention(b, q, k, v, forward.doc_start, keyed, forward.random).out;
+    return ops::attention(b, q, k, v, forward.doc_start, keyed,
+                          forward.training ? forward.random : ir::ValueId{})
+        .out;
   }
   const auto through_cache = [&](const char* kind, ir::ValueId x) {
     ir::TensorType type = b.type(x);

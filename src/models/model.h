@@ -47,7 +47,8 @@ struct Forward {
   /// Packed documents: i32[B, T], the index in its sequence of the first token of each token's document;
   /// positions count from there, attention sees no further. Absent: a sequence is one document.
   ir::ValueId doc_start = {};
-  ir::ValueId random = {};   ///< i32[4], see ops.h: what dropout draws from; absent: no dropout
+  bool training = false;     ///< dropout; else the model is as it answers
+  ir::ValueId random = {};   ///< i32[4], see ops.h: what dropout draws from; needed in training
   ir::ValueId start = {};    ///< generation: i32[B], the position of column 0 of each row; absent: 0
   int64_t cache_tokens = 0;  ///< generation: positions that the cache holds, S; 0: there is none
 };
@@ -96,7 +97,7 @@ class Model {
   [[nodiscard]] static ir::ValueId positions(ir::Builder& b, const Forward& forward);
   /// Causal attention of q [B, T, heads, head_dim] over k and v [B, T, kv_heads, head_dim] and, in
   /// generation, over what the layer's cache holds before them. `layer` names the cache, and is what
-  /// options.dropout draws by, which happens where `forward.random` is there.
+  /// options.dropout draws by, in training alone.
   [[nodiscard]] static ir::ValueId attend(ir::Builder& b, const Forward& forward, ir::ValueId q,
                                           ir::ValueId k, ir::ValueId v, const ops::AttentionOptions& options,
                                           int64_t layer);

@@ -122,7 +122,10 @@ OpGroup head_loss_ops() {
        .reference = reference_head_loss,
        .autocast = ir::AutocastClass::kLowPrecision,
        .recompute = ir::RecomputeClass::kCompute,
-       .consumes = {{0, 4}, {2, 5}}},
+       .accumulators = {{0, 4}, {2, 5}},
+       .output_dtypes = {{1, "dx", 0}, {2, "dw", 1}},
+       .rounded_operands = 2,
+       .is_loss = true},
   };
   return kOps;
 }

@@ -25,6 +25,7 @@
 #include <vector>
 
 #include "ir/builder.h"
+#include "ops/gelu.h"
 
 namespace plimsoll::ops {
 
@@ -69,9 +70,8 @@ ValueId scale(Builder& b, ValueId x, ValueId s);
 ValueId bias_add(Builder& b, ValueId x, ValueId bias);
 /// silu(x) = x * s, s = sigmoid(x). Op `silu`; `silu_grad`(dy, x) = dy * (s * (1 + x * (1 - s))).
 ValueId silu(Builder& b, ValueId x);
-/// Hendrycks & Gimpel 2016, arXiv:1606.08415. `approximate` "tanh" (GPT-2's gelu_new) or "none" (erf).
-/// Op `gelu` {approximate}; `gelu_grad`(dy, x) {approximate}.
-ValueId gelu(Builder& b, ValueId x, std::string_view approximate);
+/// One of the forms of gelu.h. Op `gelu` {approximate}; `gelu_grad`(dy, x) {approximate}.
+ValueId gelu(Builder& b, ValueId x, Gelu form);
 
 // ---- fused activations (activation.cpp); the same bits as what they replace
 // -----------------------------------
@@ -81,7 +81,7 @@ ValueId gelu(Builder& b, ValueId x, std::string_view approximate);
 /// silu(gate).
 ValueId swiglu(Builder& b, ValueId gate_up);
 /// gelu(x + bias). Op `bias_gelu` {approximate}; `bias_gelu_grad`(dy, x, bias) -> d(x + bias).
-ValueId bias_gelu(Builder& b, ValueId x, ValueId bias, std::string_view approximate);
+ValueId bias_gelu(Builder& b, ValueId x, ValueId bias, Gelu form);
 
 // ---- random (random.cpp): Philox-4x32-10 (Salmon et al. 2011), keyed so that a batch split otherwise, or a
 // recomputation, draws the same numbers. `random` is the step's i32[4]: seed low, seed high, step, index in

@@ -97,7 +97,7 @@ Status append_update(ir::Builder& b, const std::vector<Update>& updates, const O
                  "training.optimizer", fmt::format("choose {}", fmt::join(optimizer_names(), ", "))};
   const ops::UpdateRule* rule = ops::find_update_rule(def->rule(options));
   PLIMSOLL_CHECK(rule != nullptr, options.name);
-  const auto scope = b.scope("optimizer");
+  const auto scope = b.block(ir::kUpdateBlock, "optimizer");
   const ValueId clip = append_clip(b, updates, options);
   const ValueId groups = b.state({std::string(kGroupsState),
                                   {ir::DType::kF32, {kNumGroups, rule->num_fields}},

@@ -19,11 +19,6 @@ using ir::Op;
 using ir::OpId;
 using ir::ValueId;
 
-/// Whether the op's result is a loss that carries its own cotangent.
-bool knows_its_cotangent(const Op& op) {
-  return op.def->name == "cross_entropy" || op.def->name == "head_loss";
-}
-
 class Walk final : public ir::VjpContext {
  public:
   Walk(Graph& graph, const AutodiffOptions& options)
@@ -81,7 +76,7 @@ class Walk final : public ir::VjpContext {
         if (ir::is_floating(graph_.type(v).dtype)) needed_[slot(v)] = true;
     }
     const OpId producer = graph_.value(options_.loss).producer;
-    if (!options_.seed.valid() && !knows_its_cotangent(graph_.op(producer)))
+    if (!options_.seed.valid() && !graph_.op(producer).def->is_loss)
       return Error{.what = fmt::format("autodiff: the result of '{}' needs a cotangent to start from",
                                        graph_.op(producer).def->name),
                    .where = graph_.op(producer).layer};
@@ -99,7 +94,7 @@ class Walk final : public ir::VjpContext {
     if (current_.def->vjp == nullptr)
       return Error{.what = fmt::format("autodiff: '{}' has no derivative", current_.def->name),
                    .where = current_.layer};
-    builder_.set_layer(current_.layer);
+    builder_.stand_with(current_);
     current_.def->vjp(*this);
     return builder_.status();
   }

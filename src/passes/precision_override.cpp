@@ -49,7 +49,7 @@ const OpNames& OverrideNames::of(const Op& op) {
   for (const ValueId v : op.inputs) {
     if (!v.valid()) continue;
     const Op& producer = ir::maker(graph_, v);
-    if (producer.def->name != "state") continue;
+    if (producer.def->state != ir::StateAccess::kRead) continue;
     const ir::StateDecl* state = graph_.find_state(producer.attrs.str("name"));
     if (state == nullptr || state->state_class != ir::StateClass::kParameter) continue;
     const bool own = state->name.starts_with(layer);

@@ -18,15 +18,16 @@ using ir::takes_attr;
 using ir::ValueId;
 
 std::string name_of(const Op& op) {
-  return op.def->name == "state" ? op.attrs.str("name") : std::string(op.def->name);
+  return op.def->state == ir::StateAccess::kRead ? op.attrs.str("name") : std::string(op.def->name);
 }
 
 /// What keeps the maker from storing the cast's dtype. Ops with an attribute `out` could; those with
 /// `precision` store what their products run in.
 std::string why_stored(const Op& made_by, const CastUse& cast, bool is_shared) {
-  if (made_by.def->name == "state") return fmt::format("{} is kept in {}", cast.op, cast.from);
+  if (made_by.def->state == ir::StateAccess::kRead)
+    return fmt::format("{} is kept in {}", cast.op, cast.from);
   if (is_shared) return fmt::format("other ops read {}'s {}", cast.op, cast.from);
-  if (takes_attr(made_by, "precision")) return fmt::format("{} stores its products' {}", cast.op, cast.from);
+  if (made_by.def->rounded_operands > 0) return fmt::format("{} stores its products' {}", cast.op, cast.from);
   if (takes_attr(made_by, "out")) return fmt::format("{} gives {}", cast.op, cast.from);
   return fmt::format("{} stores its operands' dtype", cast.op);
 }
@@ -80,10 +81,10 @@ std::map<std::string, std::set<std::string>, std::less<>> precisions_of_products
     const Graph& graph = program.graph;
     for (const OpId id : graph.order()) {
       const Op& op = graph.op(id);
-      if (!takes_attr(op, "precision")) continue;
-      for (size_t i = 0; i < std::min<size_t>(2, op.inputs.size()); ++i) {
+      if (op.def->rounded_operands == 0) continue;
+      for (size_t i = 0; i < static_cast<size_t>(op.def->rounded_operands); ++i) {
         const Op& operand = maker(graph, op.inputs[i]);
-        if (operand.def->name != "state") continue;
+        if (operand.def->state != ir::StateAccess::kRead) continue;
         const auto* precision = op.attrs.find("precision");
         precisions[operand.attrs.str("name")].insert(precision == nullptr ? "f32"
                                                                           : op.attrs.str("precision"));

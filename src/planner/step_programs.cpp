@@ -101,7 +101,8 @@ class ProgramBuilder {
     if (training && options_.optimizer.loss_scaling) scale = ops::mul(b, scale, loss_scale(b));
     const ValueId acc = b.state({std::string(kLossState), {DType::kF32, {1}}, StateClass::kOutput});
     const ValueId random = training ? b.state(random_state()) : ValueId{};
-    const ValueId logits = model_.logits(b, {.tokens = tokens, .doc_start = doc_start(b), .random = random});
+    const ValueId logits = model_.logits(
+        b, {.tokens = tokens, .doc_start = doc_start(b), .training = training, .random = random});
     {
       const auto scope = b.scope("lm_head");
       loss = ops::cross_entropy(b, logits, targets, scale, acc).loss;
@@ -271,7 +272,7 @@ class ProgramBuilder {
     for (const ir::OpId id : graph.order()) {
       const ir::Op& op = graph.op(id);
       const ir::Cost cost = ir::op_cost(graph, op);
-      const bool is_update = op.layer.starts_with("optimizer");
+      const bool is_update = op.block == ir::kUpdateBlock;
       (op.recomputed ? result_.cost.recompute_flops
        : is_update   ? result_.cost.update_flops
                      : result_.cost.flops) += cost.flops;
@@ -283,7 +284,7 @@ class ProgramBuilder {
   std::vector<ValueId> parameter_reads(const Graph& graph) const {
     std::map<std::string, ValueId, std::less<>> reads;
     for (const ir::OpId id : graph.order())
-      if (graph.op(id).def->name == "state")
+      if (graph.op(id).def->state == ir::StateAccess::kRead)
         reads.emplace(graph.op(id).attrs.str("name"), graph.op(id).outputs[0]);
     std::vector<ValueId> values;
     for (const models::Parameter& p : model_.parameters()) values.push_back(reads.at(p.name));

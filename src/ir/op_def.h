@@ -85,8 +85,9 @@ enum class StateAccess : uint8_t { kNone, kRead, kAssign };
 /// Where the elements of an op's results come from.
 enum class Elements : uint8_t {
   kComputed,
-  kSame,  ///< they are operand 0's, in another shape, place or dtype
-  kRows,  ///< they are whole rows of operand 0
+  kSame,   ///< they are operand 0's, in another shape, place or dtype
+  kRows,   ///< they are whole rows of operand 0
+  kJoined  ///< they are all operands', one after the other
 };
 
 /// Attribute `attr` says in which dtype output `output` is stored.

@@ -4,6 +4,7 @@
 #include <string>
 
 #include "models/gpt2_config.h"
+#include "models/linear.h"
 #include "models/model.h"
 #include "ops/ops.h"
 
@@ -63,7 +64,7 @@ class Gpt2 final : public Model {
 
   ValueId head(Builder& b, ValueId hidden) const override {
     const auto scope = b.scope("lm_head");
-    return ops::linear(b, hidden, read_parameter(b, c_.tie_word_embeddings ? kEmbedding : kHead), {});
+    return linear(b, *this, {.weight = c_.tie_word_embeddings ? kEmbedding : kHead}, hidden);
   }
 
   [[nodiscard]] std::string_view base_prefix() const override { return "transformer."; }
@@ -98,8 +99,7 @@ class Gpt2 final : public Model {
         .y;
   }
   ValueId conv1d(Builder& b, ValueId x, const std::string& name) const {
-    return ops::linear(b, x, read_parameter(b, name + ".weight"), read_parameter(b, name + ".bias"),
-                       /*transposed=*/true);
+    return linear(b, *this, {.weight = name + ".weight", .bias = name + ".bias", .transposed = true}, x);
   }
 
   /// In training alone; the layer's scope is the key.

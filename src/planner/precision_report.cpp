@@ -83,11 +83,10 @@ std::map<std::string, std::set<std::string>, std::less<>> precisions_of_products
       const Op& op = graph.op(id);
       if (op.def->rounded_operands == 0) continue;
       for (size_t i = 0; i < static_cast<size_t>(op.def->rounded_operands); ++i) {
-        const Op& operand = maker(graph, op.inputs[i]);
-        if (operand.def->state != ir::StateAccess::kRead) continue;
         const auto* precision = op.attrs.find("precision");
-        precisions[operand.attrs.str("name")].insert(precision == nullptr ? "f32"
-                                                                          : op.attrs.str("precision"));
+        for (const Op* state : ir::states_read(graph, op.inputs[i]))
+          precisions[state->attrs.str("name")].insert(precision == nullptr ? "f32"
+                                                                           : op.attrs.str("precision"));
       }
     }
   }
@@ -101,9 +100,9 @@ std::vector<WeightStorage> weights_of(const models::Model& model, const passes::
   for (const models::Parameter& p : model.parameters()) {
     WeightStorage w{p.name, std::string(ir::name(p.dtype)),
                     state_of(session, ir::StateClass::kMasterWeight, p.name),
-                    std::string(ir::name(accumulates ? ir::DType::kF32 : state.gradients)),
+                    p.trained ? std::string(ir::name(accumulates ? ir::DType::kF32 : state.gradients)) : "",
                     state_of(session, ir::StateClass::kOptimizerState, p.name)};
-    if (w.moments == "bf16" || (w.stored == "bf16" && w.master.empty()))
+    if (p.trained && (w.moments == "bf16" || (w.stored == "bf16" && w.master.empty())))
       w.rounding = state.stochastic ? "stochastic" : "nearest";
     if (const auto found = products.find(p.name); found != products.end()) w.products = found->second;
     weights.push_back(std::move(w));

@@ -156,13 +156,16 @@ class Places {
     const bool masters = has_masters(model, session);
     follows_ = masters && !(had_masters && stores(checkpoint, tensors_.front()));
     const size_t parameters = tensors_.size();
+    std::vector<bool> mastered;  // by weight: frozen ones have no master
+    for (const models::Parameter& p : model.parameters())
+      mastered.insert(mastered.end(), p.views.size(), has_master(p, session));
     for (StoredTensor& t : optimizer_tensors(model, session.plan())) tensors_.push_back(std::move(t));
     for (size_t i = 0; i < tensors_.size(); ++i) {
       const std::string& name = tensors_[i].entry.name;
       const bool is_weight = i < parameters;
-      if (is_weight && follows_) continue;
+      if (is_weight && follows_ && mastered[i]) continue;
       if (name == optimizers::kScalerState && !holds(file, name)) continue;
-      if (is_weight && had_masters && !masters)
+      if (is_weight && !masters && holds(file, std::string(kMaster) + name))
         places_[kOptimizerFile][std::string(kMaster) + name] = &tensors_[i];
       else if (!is_weight && is_master(name) && !had_masters)
         places_[kModelFile][name.substr(kMaster.size())] = &tensors_[i];

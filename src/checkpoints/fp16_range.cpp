@@ -68,8 +68,8 @@ const std::string& name_at(const models::Parameter& p, int64_t element) {
 const std::string* source_of(const ir::Graph& graph, ir::ValueId value) {
   for (;;) {
     const ir::Op& op = graph.op(graph.value(value).producer);
-    if (op.def->name == "state") return &op.attrs.str("name");
-    if (!op.def->is_view && op.def->name != "embedding" && op.def->name != "cast") return nullptr;
+    if (op.def->state == ir::StateAccess::kRead) return &op.attrs.str("name");
+    if (op.def->elements == ir::Elements::kComputed) return nullptr;
     value = op.inputs[0];
   }
 }
@@ -80,7 +80,7 @@ std::set<std::string, std::less<>> in_residual_streams(const passes::SessionPlan
   for (const passes::Program& program : session.programs)
     for (const ir::OpId id : program.graph.order()) {
       const ir::Op& op = program.graph.op(id);
-      if (op.def->name != "embedding" && op.def->name != "cast") continue;
+      if (op.def->elements == ir::Elements::kComputed || op.def->is_view) continue;
       if (program.graph.type(op.outputs[0]).dtype != ir::DType::kF16) continue;
       if (const std::string* name = source_of(program.graph, op.inputs[0])) names.insert(*name);
     }

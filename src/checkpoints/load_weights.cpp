@@ -127,11 +127,11 @@ Status read_piece(const Piece& piece, runtime::Session& session) {
                               });
 }
 
-std::vector<Piece> cut_into_pieces(const WeightMatch& match, const runtime::Session& session, bool masters) {
+std::vector<Piece> cut_into_pieces(const WeightMatch& match, const runtime::Session& session) {
   std::vector<Piece> pieces;
   for (const WeightSource& source : match.sources) {
     const std::string& name = source.parameter->name;
-    const std::string state = masters ? optimizers::master_name(name) : name;
+    const std::string state = has_master(*source.parameter, session) ? optimizers::master_name(name) : name;
     const ir::DType dtype = session.type(state).dtype;
     const ir::Shape& shape = source.parameter->shape;
     const int64_t bytes = ir::bits(dtype) / 8, row = shape.num_elements() / shape.dim(0);
@@ -253,18 +253,18 @@ Result<LoadReport> load_weights(const models::Model& model, const ModelWeights& 
   const WeightMatch match = match_weights(model, weights);
   if (!match.fits()) return weights_do_not_fit(match, weights);
   PLIMSOLL_TRY(check_tied_head(match, weights));
-  const bool masters = has_masters(model, session);
-  const std::vector<Piece> pieces = cut_into_pieces(match, session, masters);
+  const std::vector<Piece> pieces = cut_into_pieces(match, session);
   PLIMSOLL_TRY(in_parallel(pieces.size(), num_threads,
                            [&](size_t i, size_t) { return read_piece(pieces[i], session); }));
-  if (masters) PLIMSOLL_TRY(round_masters(model, session, num_threads));
+  PLIMSOLL_TRY(round_masters(model, session, num_threads));
   LoadReport report;
   report.path = weights.directory();
   report.num_tensors = static_cast<int64_t>(match.sources.size());
   for (const WeightSource& source : match.sources) {
     report.file_bytes += source.weight.tensor->bytes;
     report.memory_bytes +=
-        source.view->shape.num_elements() * (ir::bits(source.parameter->dtype) / 8 + (masters ? 4 : 0));
+        source.view->shape.num_elements() *
+        (ir::bits(source.parameter->dtype) / 8 + (has_master(*source.parameter, session) ? 4 : 0));
   }
   for (const WeightRef& weight : match.ignored) report.ignored.push_back(weight.tensor->name);
   report.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();

@@ -1,5 +1,6 @@
 #include "checkpoints/master_weights.h"
 
+#include <algorithm>
 #include <span>
 
 #include "numerics/convert.h"
@@ -9,14 +10,21 @@
 
 namespace plimsoll::train {
 
+bool has_master(const models::Parameter& parameter, const runtime::Session& session) {
+  return session.plan().find_state(optimizers::master_name(parameter.name)) != nullptr;
+}
+
 bool has_masters(const models::Model& model, const runtime::Session& session) {
-  return session.plan().find_state(optimizers::master_name(model.parameters().front().name)) != nullptr;
+  return std::any_of(model.parameters().begin(), model.parameters().end(),
+                     [&](const models::Parameter& p) { return has_master(p, session); });
 }
 
 Status round_masters(const models::Model& model, runtime::Session& session, int num_threads) {
+  if (!has_masters(model, session)) return Ok{};
   runtime::BackgroundReader reader(session);  // the session's own mover writes what this one reads
   PLIMSOLL_TRY(reader.mark());
   for (const models::Parameter& p : model.parameters()) {
+    if (!has_master(p, session)) continue;  // a frozen one is what it was read as
     const std::string master = optimizers::master_name(p.name);
     const auto round = [&](std::span<std::byte> weights, int64_t first) {
       const auto bytes = static_cast<int64_t>(weights.size());

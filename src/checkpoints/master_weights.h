@@ -10,9 +10,11 @@ class Session;
 
 namespace plimsoll::train {
 
-/// Whether the session's parameters have masters.
+/// Whether the parameter has a master: frozen ones have none.
+bool has_master(const models::Parameter& parameter, const runtime::Session& session);
+/// Whether any of the session's parameters has.
 bool has_masters(const models::Model& model, const runtime::Session& session);
-/// Every parameter becomes its master's nearest value, as the update leaves it. Only with masters. Errors: of
+/// Every parameter with a master becomes its master's nearest value, as the update leaves it. Errors: of
 /// the device.
 Status round_masters(const models::Model& model, runtime::Session& session, int num_threads);
 

@@ -87,6 +87,7 @@ std::string safetensors_name(ir::DType dtype) {
     case ir::DType::kE8m0:
     case ir::DType::kU8:
     case ir::DType::kNf4:
+    case ir::DType::kNf4Double:
       break;
   }
   return "U8";

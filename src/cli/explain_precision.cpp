@@ -145,8 +145,8 @@ std::string weights_table(const std::vector<planner::WeightStorage>& weights, co
   const auto or_none = [](const std::string& text) { return text.empty() ? std::string("-") : text; };
   Rows rows(layers);
   for (const planner::WeightStorage& w : weights)
-    rows.add(w.name, {w.stored, or_none(w.master), w.gradient, or_none(w.moments), or_none(w.rounding),
-                      products_text(w)});
+    rows.add(w.name, {w.stored, or_none(w.master), or_none(w.gradient), or_none(w.moments),
+                      or_none(w.rounding), products_text(w)});
   return rows.text({{"weight"},
                     {"weights", kRight},
                     {"stored"},
@@ -199,7 +199,7 @@ Tree event_of(const planner::WeightStorage& w) {
                     {"weight", Tree::of(w.name)},
                     {"stored", Tree::of(w.stored)},
                     {"master", text_or_null(w.master)},
-                    {"gradient", Tree::of(w.gradient)},
+                    {"gradient", text_or_null(w.gradient)},
                     {"moments", text_or_null(w.moments)},
                     {"rounding", text_or_null(w.rounding)},
                     {"products", list_of(w.products)}});

@@ -6,19 +6,24 @@
 
 namespace plimsoll::ir {
 
-Builder::Scope::Scope(Builder& b, std::string_view name) : builder_(b), length_(b.layer_.size()) {
+Builder::Scope::Scope(Builder& b, std::string_view name, int32_t block)
+    : builder_(b), length_(b.layer_.size()), block_(b.block_) {
+  b.block_ = block;
   if (!b.layer_.empty()) b.layer_ += '.';
   b.layer_ += name;
 }
 
-Builder::Scope::~Scope() { builder_.layer_.resize(length_); }
+Builder::Scope::~Scope() {
+  builder_.layer_.resize(length_);
+  builder_.block_ = block_;
+}
 
 std::vector<ValueId> Builder::ops(std::string_view name, std::vector<ValueId> inputs, Attrs attrs) {
   static constexpr size_t kMaxResults = 8;
   if (error_) return std::vector<ValueId>(kMaxResults);
   const OpDef* def = lookup_(name);
   PLIMSOLL_CHECK(def != nullptr, std::string(name));
-  Op op{def, std::move(inputs), {}, std::move(attrs), layer_};
+  Op op{.def = def, .inputs = std::move(inputs), .attrs = std::move(attrs), .layer = layer_, .block = block_};
   const OpTypes types = op_types(graph_, op);
   auto results = def->infer(types);
   if (!results) {
@@ -44,8 +49,8 @@ ValueId Builder::read(std::string_view name) {
   PLIMSOLL_CHECK(decl != nullptr, std::string(name));
   const OpDef* def = lookup_("state");
   PLIMSOLL_CHECK(def != nullptr);
-  return graph_.op(graph_.append(Op{def, {}, {}, Attrs{{"name", std::string(name)}}, layer_}, {decl->type}))
-      .outputs[0];
+  Op op{.def = def, .attrs = Attrs{{"name", std::string(name)}}, .layer = layer_, .block = block_};
+  return graph_.op(graph_.append(std::move(op), {decl->type})).outputs[0];
 }
 
 void Builder::assign(std::string_view name, ValueId value) {

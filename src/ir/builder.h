@@ -17,10 +17,10 @@ class Builder {
  public:
   Builder(Graph& graph, OpLookup lookup) : graph_(graph), lookup_(lookup) {}
 
-  /// Adds a name to the layer path until the returned guard goes.
+  /// Adds a name to the layer path, and may set the block, until the returned guard goes.
   class Scope {
    public:
-    Scope(Builder& b, std::string_view name);
+    Scope(Builder& b, std::string_view name, int32_t block);
     ~Scope();
     Scope(const Scope&) = delete;
     Scope& operator=(const Scope&) = delete;
@@ -28,10 +28,15 @@ class Builder {
    private:
     Builder& builder_;
     size_t length_;
+    int32_t block_;
   };
-  [[nodiscard]] Scope scope(std::string_view name) { return Scope(*this, name); }
+  [[nodiscard]] Scope scope(std::string_view name) { return Scope(*this, name, block_); }
+  /// The scope of one of the model's blocks, or of the update (graph.h).
+  [[nodiscard]] Scope block(int32_t block, std::string_view name) { return Scope(*this, name, block); }
   [[nodiscard]] const std::string& layer() const { return layer_; }
   void set_layer(std::string layer) { layer_ = std::move(layer); }
+  /// What is appended from now on belongs where `op` does.
+  void stand_with(const Op& op) { layer_ = op.layer, block_ = op.block; }
 
   /// Appends the op `name`; its results, all invalid if the operands do not fit.
   std::vector<ValueId> ops(std::string_view name, std::vector<ValueId> inputs, Attrs attrs = {});
@@ -53,6 +58,7 @@ class Builder {
   Graph& graph_;
   OpLookup lookup_;
   std::string layer_;
+  int32_t block_ = kNoBlock;
   std::unique_ptr<Error> error_;
 };
 

@@ -1,6 +1,7 @@
 #include "ir/dtype.h"
 
 #include <array>
+#include <span>
 
 namespace plimsoll::ir {
 namespace {
@@ -21,8 +22,26 @@ constexpr std::array<Info, kNumDTypes> kInfos = {{{DType::kF32, "f32", 32, true}
                                                   {DType::kI8, "i8", 8, false},
                                                   {DType::kU8, "u8", 8, false},
                                                   {DType::kI32, "i32", 32, false},
-                                                  {DType::kNf4, "nf4", 4, true}}};
-constexpr int64_t kNf4Block = 64;
+                                                  {DType::kNf4, "nf4", 4, true},
+                                                  {DType::kNf4Double, "nf4_double", 4, true}}};
+
+/// A component behind the codes: one element of `dtype` for each `elements` of the value; 0: one for all.
+struct Scales {
+  std::string_view name;
+  DType dtype;
+  int64_t elements;
+};
+constexpr int64_t kNf4Block = 64, kSecondBlock = 256;
+constexpr std::array<Scales, 1> kNf4Scales = {{{"scales", DType::kF32, kNf4Block}}};
+constexpr std::array<Scales, 3> kNf4DoubleScales = {{{"scales", DType::kU8, kNf4Block},
+                                                     {"second", DType::kF32, kNf4Block* kSecondBlock},
+                                                     {"offset", DType::kF32, 0}}};
+
+std::span<const Scales> scales_of(DType dtype) {
+  if (dtype == DType::kNf4) return kNf4Scales;
+  if (dtype == DType::kNf4Double) return kNf4DoubleScales;
+  return {};
+}
 
 const Info& info(DType dtype) { return kInfos[static_cast<size_t>(dtype)]; }
 
@@ -33,6 +52,7 @@ int bits(DType dtype) { return info(dtype).bits; }
 bool is_floating(DType dtype) { return info(dtype).floating; }
 bool is_short(DType dtype) { return dtype == DType::kBf16 || dtype == DType::kF16; }
 bool is_computable(DType dtype) { return dtype == DType::kF32 || is_short(dtype); }
+bool is_block(DType dtype) { return !scales_of(dtype).empty(); }
 
 std::optional<DType> parse_dtype(std::string_view text) {
   for (const auto& i : kInfos)
@@ -41,15 +61,20 @@ std::optional<DType> parse_dtype(std::string_view text) {
 }
 
 std::vector<Component> components(DType dtype, int64_t num_elements) {
-  const Bytes data(ceil_div(num_elements * bits(dtype), 8));
-  if (dtype != DType::kNf4) return {{"data", data}};
-  return {{"data", data}, {"scales", Bytes(ceil_div(num_elements, kNf4Block) * 4)}};
+  const int64_t data = ceil_div(num_elements * bits(dtype), 8);
+  if (!is_block(dtype)) return {{"data", dtype, num_elements, 0, Bytes(data)}};
+  std::vector<Component> all = {{"data", DType::kU8, data, 0, Bytes(data)}};
+  for (const Scales& s : scales_of(dtype)) {
+    const int64_t count = s.elements == 0 ? 1 : ceil_div(num_elements, s.elements);
+    const int64_t offset = round_up(all.back().offset + all.back().bytes.count, kComponentAlignment);
+    all.push_back({s.name, s.dtype, count, offset, Bytes(count * bits(s.dtype) / 8)});
+  }
+  return all;
 }
 
 Bytes storage_bytes(DType dtype, int64_t num_elements) {
-  Bytes total;
-  for (const auto& c : components(dtype, num_elements)) total += c.bytes;
-  return total;
+  const Component last = components(dtype, num_elements).back();
+  return Bytes(last.offset + last.bytes.count);
 }
 
 }  // namespace plimsoll::ir

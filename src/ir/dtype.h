@@ -12,8 +12,8 @@ namespace plimsoll::ir {
 
 /// Element types that the graph knows. Ops compute on f32, bf16, f16 and i32; the 8- and 4-bit types are
 /// declared so that sizes, printing and planning hold for them from the start.
-enum class DType : uint8_t { kF32, kBf16, kF16, kE4m3, kE5m2, kE8m0, kI8, kU8, kI32, kNf4 };
-inline constexpr int kNumDTypes = 10;
+enum class DType : uint8_t { kF32, kBf16, kF16, kE4m3, kE5m2, kE8m0, kI8, kU8, kI32, kNf4, kNf4Double };
+inline constexpr int kNumDTypes = 11;
 
 /// "f32", "bf16", …, the spelling in the textual IR.
 std::string_view name(DType dtype);
@@ -26,16 +26,29 @@ bool is_short(DType dtype);
 /// Floating dtypes whose values ops compute on: f32 and the short ones.
 bool is_computable(DType dtype);
 
-/// One storage of a logical value: plain types have one ("data"), block types carry their scales beside it.
+/// Types whose elements share scales: a value of one is several components, and cannot be viewed by rows.
+bool is_block(DType dtype);
+
+/// A part of a logical value's storage: plain types have one ("data"), block types carry their scales beside
+/// it. All lie in the one storage of the value, so that they are placed, moved and saved together, and a
+/// kernel reaches each from the value's address (runtime/component.h).
 struct Component {
   std::string_view name;
-  Bytes bytes;
+  DType dtype = DType::kF32;
+  int64_t num_elements = 0;
+  int64_t offset = 0;  ///< in the storage, a multiple of kComponentAlignment
+  Bytes bytes = {};
 };
+inline constexpr int64_t kComponentAlignment = 64;
 
-/// The storages of a dense value of `num_elements`. nf4: "data", two codes a byte, and "scales", one f32 for
-/// each block of 64 elements (Dettmers et al. 2023, arXiv:2305.14314, without double quantisation).
+/// The components of a dense value of `num_elements`, in their order in its storage. Blocks run over the
+/// elements in order, across rows.
+///   nf4         "data", two codes a byte; "scales", one f32 for each block of 64 elements
+///   nf4_double  the same codes; "scales", a code of 8 bits for each block; "second", one f32 for each 256 of
+///               these; "offset", one f32 that all scales are relative to
+/// Source: Dettmers et al. 2023, arXiv:2305.14314.
 std::vector<Component> components(DType dtype, int64_t num_elements);
-/// The sum over `components`.
+/// Of all `components`, with what lies between them.
 Bytes storage_bytes(DType dtype, int64_t num_elements);
 
 }  // namespace plimsoll::ir

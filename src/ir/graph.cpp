@@ -56,7 +56,7 @@ OpId Graph::insert(size_t position, Op op, const std::vector<TensorType>& types)
 
 MemorySpace Graph::result_space(const Op& op) const {
   if (op.def == nullptr) return MemorySpace::kDevice;
-  if (op.def->name == "state") {
+  if (op.def->state == StateAccess::kRead) {
     const Attr* state = op.attrs.find("name");
     const StateDecl* decl = state == nullptr ? nullptr : find_state(std::get<std::string>(*state));
     return decl == nullptr ? MemorySpace::kDevice : decl->space;

@@ -51,6 +51,9 @@ inline constexpr size_t kNumQueues = 3;
 /// "compute", "copy_in", "copy_out".
 std::string_view name(Queue queue);
 
+/// Op::block outside the model's blocks, and of the optimizer's ops.
+inline constexpr int32_t kNoBlock = -1, kUpdateBlock = -2;
+
 /// What a persistent storage is for; the classes of the memory report.
 enum class StateClass : uint8_t {
   kParameter,
@@ -88,12 +91,13 @@ struct Value {
 
 struct Op {
   const OpDef* def = nullptr;
-  std::vector<ValueId> inputs;  ///< an absent optional input is an invalid id
-  std::vector<ValueId> outputs;
-  Attrs attrs;
-  std::string layer;  ///< dotted name, "layers.3.mlp"; where errors, reports and profiles point
+  std::vector<ValueId> inputs = {};  ///< an absent optional input is an invalid id
+  std::vector<ValueId> outputs = {};
+  Attrs attrs = {};
+  std::string layer = {};  ///< dotted name, "layers.3.mlp"; where errors, reports and profiles point
   Queue queue = Queue::kCompute;
-  bool recomputed = false;  ///< a clone made by recompute; opaque to common-subexpression elimination
+  bool recomputed = false;   ///< a clone made by recompute; opaque to common-subexpression elimination
+  int32_t block = kNoBlock;  ///< which of the model's repeated blocks it belongs to, forward and backward
 };
 
 /// Holds ids into arenas. Ops that a pass removes stay allocated but leave the order.

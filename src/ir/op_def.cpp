@@ -1,5 +1,7 @@
 #include "ir/op_def.h"
 
+#include <algorithm>
+
 namespace plimsoll::ir {
 
 OpTypes op_types(const Graph& graph, const Op& op) {
@@ -13,12 +15,26 @@ OpTypes op_types(const Graph& graph, const Op& op) {
 std::vector<Alias> op_consumes(const Op& op) {
   std::vector<Alias> aliases =
       op.def->consumes_variadic != nullptr ? op.def->consumes_variadic(op) : op.def->consumes;
+  aliases.insert(aliases.end(), op.def->accumulators.begin(), op.def->accumulators.end());
   std::erase_if(aliases, [&](const Alias& a) {
     const auto input = static_cast<size_t>(a.input);
     return input >= op.inputs.size() || !op.inputs[input].valid() ||
            static_cast<size_t>(a.output) >= op.outputs.size();
   });
   return aliases;
+}
+
+int accumulator_operand(const Op& op, size_t output) {
+  const auto& all = op.def->accumulators;
+  const auto found = std::find_if(all.begin(), all.end(),
+                                  [&](const Alias& a) { return static_cast<size_t>(a.output) == output; });
+  return found == all.end() ? -1 : found->input;
+}
+
+const OutputDtype* output_dtype(const OpDef& def, size_t output) {
+  const auto found = std::find_if(def.output_dtypes.begin(), def.output_dtypes.end(),
+                                  [&](const auto& o) { return static_cast<size_t>(o.output) == output; });
+  return found == def.output_dtypes.end() ? nullptr : &*found;
 }
 
 Cost op_cost(const Graph& graph, const Op& op) {

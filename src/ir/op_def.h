@@ -15,7 +15,13 @@ namespace plimsoll::ir {
 class Builder;
 
 /// Which precision an op runs in under autocast; as PyTorch's lists.
-enum class AutocastClass : uint8_t { kLowPrecision, kF32, kAsInputs, kWidest };
+enum class AutocastClass : uint8_t {
+  kLowPrecision,
+  kF32,
+  kAsInputs,
+  kWidest,   ///< operands may differ, the result is as the widest
+  kOneDtype  ///< operands are made one dtype: f32 where they differ
+};
 /// What recomputing an op in backward costs beside keeping its result.
 enum class RecomputeClass : uint8_t {
   kNever,       ///< state, randomness without a key, side effects
@@ -73,6 +79,39 @@ struct Alias {
   bool operator==(const Alias&) const = default;
 };
 
+/// How an op touches the session's states.
+enum class StateAccess : uint8_t { kNone, kRead, kAssign };
+
+/// Where the elements of an op's results come from.
+enum class Elements : uint8_t {
+  kComputed,
+  kSame,   ///< they are operand 0's, in another shape, place or dtype
+  kRows,   ///< they are whole rows of operand 0
+  kJoined  ///< they are all operands', one after the other
+};
+
+/// Attribute `attr` says in which dtype output `output` is stored.
+struct OutputDtype {
+  int32_t output = 0;
+  std::string_view attr = {};
+  int32_t follows = -1;  ///< the operand whose dtype it has where the attribute is absent; -1: another rule
+};
+
+/// What a norm is to the passes. The fused op is <with_add>(a, b, the norm's other operands) -> a + b, the
+/// norm's outputs.
+struct NormForm {
+  int32_t y = -1;                  ///< the output that is normalised; -1: the op is no norm
+  int32_t sum = -1;                ///< the output that is normed, where the op adds first
+  std::string_view with_add = {};  ///< the op that does; empty: there is none
+};
+
+/// The op that adds another value to output 0 in the same sweep; that value is its operand `operand`, the
+/// others are as they were.
+struct AddedForm {
+  std::string_view op = {};  ///< empty: there is none
+  int32_t operand = 0;
+};
+
 struct AttrSpec {
   std::string_view name;
   enum class Kind : uint8_t { kBool, kInt, kFloat, kString, kInts } kind = Kind::kInt;
@@ -103,18 +142,38 @@ struct OpDef {
   RecomputeClass recompute = RecomputeClass::kCompute;
   std::vector<Alias> consumes = {};  ///< the output is written into the input's storage, always
   std::vector<Alias> (*consumes_variadic)(const Op&) =
-      nullptr;                       ///< the same for ops of any number of operands
+      nullptr;  ///< the same for ops of any number of operands
+  /// A reduction that goes on from what the input holds, and consumes it; where that is absent, from its
+  /// first term.
+  std::vector<Alias> accumulators = {};
   std::vector<Alias> in_place = {};  ///< the output may take the input's storage if that dies here
-  bool is_view = false;              ///< outputs are views of input 0; no kernel runs
-  bool is_copy = false;              ///< a copy queue moves input 0 into output 0's space; no kernel runs
-  bool has_effect = false;           ///< never removed, never merged
-  bool is_random = false;            ///< draws from the counter-based generator
+
+  // What passes and reports ask of an op, so that none of them keeps a table of names.
+  Elements elements = Elements::kComputed;
+  std::vector<OutputDtype> output_dtypes = {};
+  /// Attribute `precision` says what the first so many operands are rounded to before they are multiplied.
+  int rounded_operands = 0;
+  NormForm norm = {};
+  AddedForm with_add = {};
+  std::string_view sweep = {};  ///< the op that does the same to many tensors at once
+  int32_t random = -1;          ///< the operand by which, with attribute `key`, draws are keyed; -1: none
+  StateAccess state = StateAccess::kNone;
+  bool is_view = false;          ///< outputs are views of input 0; no kernel runs
+  bool is_copy = false;          ///< a copy queue moves input 0 into output 0's space; no kernel runs
+  bool has_effect = false;       ///< never removed, never merged
+  bool is_loss = false;          ///< output 0 knows its cotangent
+  bool begins_residual = false;  ///< its result is the first of a residual stream
+  bool reads_gradients = false;  ///< its operands are the gradients of a step
 };
 
 /// Operand types of an op of a graph, as its OpDef's functions take them.
 OpTypes op_types(const Graph& graph, const Op& op);
-/// `consumes` of an op, absent inputs left out.
+/// `consumes` and `accumulators` of an op, absent inputs left out.
 std::vector<Alias> op_consumes(const Op& op);
+/// The operand through which `op` continues output `output`, or -1.
+int accumulator_operand(const Op& op, size_t output);
+/// The attribute that says in which dtype output `output` is stored; null where there is none.
+const OutputDtype* output_dtype(const OpDef& def, size_t output);
 /// `def->cost`, or the default for it.
 Cost op_cost(const Graph& graph, const Op& op);
 

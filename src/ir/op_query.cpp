@@ -17,4 +17,28 @@ const Op& maker(const Graph& graph, ValueId v) {
   return *op;
 }
 
+std::vector<const Op*> states_read(const Graph& graph, ValueId v) {
+  const Op& op = maker(graph, v);
+  if (op.def->state == StateAccess::kRead) return {&op};
+  std::vector<const Op*> all;
+  if (op.def->elements == Elements::kJoined)
+    for (const ValueId part : op.inputs)
+      for (const Op* state : states_read(graph, part)) all.push_back(state);
+  return all;
+}
+
+std::vector<bool> depends_on(const Graph& graph, std::span<const ValueId> from) {
+  const auto slot = [](ValueId v) { return static_cast<size_t>(v.index); };
+  std::vector<bool> depends(graph.num_values(), false);
+  for (const ValueId v : from) depends[slot(v)] = true;
+  for (const OpId id : graph.order()) {
+    const Op& op = graph.op(id);
+    const bool does = std::any_of(op.inputs.begin(), op.inputs.end(),
+                                  [&](ValueId v) { return v.valid() && depends[slot(v)]; });
+    for (const ValueId v : op.outputs)
+      if (does && is_floating(graph.type(v).dtype)) depends[slot(v)] = true;
+  }
+  return depends;
+}
+
 }  // namespace plimsoll::ir

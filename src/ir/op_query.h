@@ -1,7 +1,9 @@
 // Small questions about ops that several rooms ask.
 #pragma once
 
+#include <span>
 #include <string_view>
+#include <vector>
 
 #include "ir/graph.h"
 
@@ -12,5 +14,11 @@ bool takes_attr(const Op& op, std::string_view name);
 
 /// What makes a value, behind its views.
 const Op& maker(const Graph& graph, ValueId v);
+
+/// The ops that read the states whose elements `v` has, viewed or joined; none where it is computed.
+std::vector<const Op*> states_read(const Graph& graph, ValueId v);
+
+/// By value: whether it is computed from one of `from`, those included.
+std::vector<bool> depends_on(const Graph& graph, std::span<const ValueId> from);
 
 }  // namespace plimsoll::ir

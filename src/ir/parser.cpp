@@ -215,6 +215,11 @@ class Parser {
     return Ok{};
   }
 
+  Result<int64_t> block() {
+    if (in_.peek() == 'u' && in_.run(is_word) == "update") return kUpdateBlock;
+    return in_.count("a block's number", std::numeric_limits<int32_t>::max());
+  }
+
   Status suffixes(Op& op) {
     while (in_.peek() != '\n' && in_.peek() != '@') {
       const std::string_view word = in_.run(is_word);
@@ -224,8 +229,11 @@ class Parser {
         const auto queue = find_name(in_.run(is_word), kQueues);
         if (!queue) return in_.error("unknown queue");
         op.queue = *queue;
+      } else if (word == "block" && in_.take('=')) {
+        PLIMSOLL_ASSIGN(const int64_t number, block());
+        op.block = static_cast<int32_t>(number);
       } else {
-        return in_.error("expected 'recomputed', 'queue=', '@<layer>' or the line's end");
+        return in_.error("expected 'recomputed', 'queue=', 'block=', '@<layer>' or the line's end");
       }
     }
     if (!in_.take('@')) return Ok{};
@@ -241,7 +249,7 @@ class Parser {
   Status check(const Op& op, const std::vector<TensorType>& types) {
     PLIMSOLL_TRY(check_attrs(*op.def, op.attrs));
     std::vector<TensorType> inferred;
-    if (op.def->name == "state") {
+    if (op.def->state == StateAccess::kRead) {
       const auto it = states_.find(op.attrs.str("name"));
       if (it == states_.end())
         return Error{ErrorCode::kBadData, fmt::format("state \"{}\" is not declared", op.attrs.str("name"))};

@@ -20,7 +20,8 @@ inline constexpr size_t kMaxStates = size_t{1} << 14;
 ///   graph "<name>"
 ///   state "<name>" : <type> <class> [<space>]
 ///   [%n, … =] <op>[(%n | _, …)] [{key=value, …}] [: <type> [<space>], …] [recomputed] [queue=<queue>]
-///   [@<layer>] <type>  = f32[2,3]        <value> = true | 7 | 1e-05 | inf | nan | "text" | [1,2]
+///   [block=<n> | block=update] [@<layer>] <type>  = f32[2,3]        <value> = true | 7 | 1e-05 | inf | nan |
+///   "text" | [1,2]
 /// Every op is checked against its definition: attributes, operands, types as inference gives them. What
 /// spans ops (a read of what was consumed) is the verifier's. Errors: kBadData with "<line>:<column>" as the
 /// place.

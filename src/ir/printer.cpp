@@ -1,4 +1,4 @@
-// See printer.h. Defaults are left out: the compute queue, device memory, no layer.
+// See printer.h. Defaults are left out: the compute queue, device memory, no block, no layer.
 #include "ir/printer.h"
 
 #include <fmt/format.h>
@@ -87,6 +87,8 @@ std::string Printer::op_line(const Op& op) {
   if (!types.empty()) line += fmt::format(" : {}", fmt::join(types, ", "));
   if (op.recomputed) line += " recomputed";
   if (op.queue != Queue::kCompute) line += fmt::format(" queue={}", name(op.queue));
+  if (op.block == kUpdateBlock) line += " block=update";
+  if (op.block >= 0) line += fmt::format(" block={}", op.block);
   if (!op.layer.empty()) line += " @" + layer_text(op.layer);
   return line;
 }

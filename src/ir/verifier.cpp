@@ -82,11 +82,11 @@ class Walk {
     PLIMSOLL_TRY(check_attrs(*op.def, op.attrs));
     PLIMSOLL_TRY(check_operands(op));
     PLIMSOLL_TRY(check_results(op, id));
-    if (op.def->name == "state") return read_state(op);
+    if (op.def->state == StateAccess::kRead) return read_state(op);
     PLIMSOLL_TRY(check_types(op));
     PLIMSOLL_TRY(check_places(op));
     PLIMSOLL_TRY(take(op));
-    if (op.def->name == "state_assign") return assign_state(op);
+    if (op.def->state == StateAccess::kAssign) return assign_state(op);
     place_results(op);
     return Ok{};
   }

@@ -5,6 +5,7 @@
 #include <cmath>
 #include <string>
 
+#include "models/linear.h"
 #include "ops/ops.h"
 
 namespace plimsoll::models {
@@ -44,7 +45,7 @@ class Decoder final : public Model {
     const ValueId table = ops::rope_table(b, read_constant(b, kInvFreq), positions(b, forward),
                                           b.type(forward.tokens).shape.dim(1), c_.rope.attention_factor);
     for (int64_t i = 0; i < c_.num_hidden_layers; ++i) {
-      const auto scope = b.scope("layers." + std::to_string(i));
+      const auto scope = b.block(static_cast<int32_t>(i), "layers." + std::to_string(i));
       x = block(b, forward, x, table, i);
     }
     return norm(b, x, "model.norm.weight");
@@ -52,7 +53,7 @@ class Decoder final : public Model {
 
   ValueId head(Builder& b, ValueId hidden) const override {
     const auto scope = b.scope("lm_head");
-    return ops::linear(b, hidden, read_parameter(b, c_.tie_word_embeddings ? kEmbedding : kHead), {});
+    return linear(b, *this, {.weight = c_.tie_word_embeddings ? kEmbedding : kHead}, hidden);
   }
 
   [[nodiscard]] std::optional<TiedHead> tied_head() const override {
@@ -113,8 +114,7 @@ class Decoder final : public Model {
     return ops::rms_norm(b, x, read_parameter(b, weight), c_.rms_norm_eps).y;
   }
   ValueId project(Builder& b, ValueId x, const std::string& name, bool bias) const {
-    return ops::linear(b, x, read_parameter(b, name + ".weight"),
-                       bias ? read_parameter(b, name + ".bias") : ValueId{});
+    return linear(b, *this, {.weight = name + ".weight", .bias = bias ? name + ".bias" : ""}, x);
   }
 
   ValueId block(Builder& b, const Forward& forward, ValueId x, ValueId table, int64_t index) const {

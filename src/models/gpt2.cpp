@@ -4,6 +4,7 @@
 #include <string>
 
 #include "models/gpt2_config.h"
+#include "models/linear.h"
 #include "models/model.h"
 #include "ops/ops.h"
 
@@ -55,7 +56,7 @@ class Gpt2 final : public Model {
       x = dropout(b, forward, x, c_.embd_pdrop);
     }
     for (int64_t i = 0; i < c_.n_layer; ++i) {
-      const auto scope = b.scope("h." + std::to_string(i));
+      const auto scope = b.block(static_cast<int32_t>(i), "h." + std::to_string(i));
       x = block(b, forward, x, i);
     }
     return norm(b, x, "transformer.ln_f");
@@ -63,7 +64,7 @@ class Gpt2 final : public Model {
 
   ValueId head(Builder& b, ValueId hidden) const override {
     const auto scope = b.scope("lm_head");
-    return ops::linear(b, hidden, read_parameter(b, c_.tie_word_embeddings ? kEmbedding : kHead), {});
+    return linear(b, *this, {.weight = c_.tie_word_embeddings ? kEmbedding : kHead}, hidden);
   }
 
   [[nodiscard]] std::string_view base_prefix() const override { return "transformer."; }
@@ -98,13 +99,12 @@ class Gpt2 final : public Model {
         .y;
   }
   ValueId conv1d(Builder& b, ValueId x, const std::string& name) const {
-    return ops::linear(b, x, read_parameter(b, name + ".weight"), read_parameter(b, name + ".bias"),
-                       /*transposed=*/true);
+    return linear(b, *this, {.weight = name + ".weight", .bias = name + ".bias", .transposed = true}, x);
   }
 
   /// In training alone; the layer's scope is the key.
   static ValueId dropout(Builder& b, const Forward& forward, ValueId x, double p) {
-    if (!forward.random.valid() || p == 0) return x;
+    if (!forward.training || p == 0) return x;
     return ops::dropout(b, x, forward.random, p, ops::random_key(b.layer(), "dropout"));
   }
 
@@ -115,8 +115,7 @@ class Gpt2 final : public Model {
       x = ops::add(b, x, attention(b, forward, norm(b, x, layer + ".ln_1"), index));
     }
     const auto scope = b.scope("mlp");
-    const ValueId hidden = ops::gelu(b, conv1d(b, norm(b, x, layer + ".ln_2"), layer + ".mlp.c_fc"),
-                                     c_.exact_gelu ? "none" : "tanh");
+    const ValueId hidden = ops::gelu(b, conv1d(b, norm(b, x, layer + ".ln_2"), layer + ".mlp.c_fc"), c_.gelu);
     return ops::add(b, x, dropout(b, forward, conv1d(b, hidden, layer + ".mlp.c_proj"), c_.resid_pdrop));
   }
 

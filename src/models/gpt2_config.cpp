@@ -19,10 +19,11 @@ Result<int64_t> size(const ConfigJson& config, std::string_view own, std::string
 
 Status read_activation(const ConfigJson& config, Gpt2Config& c) {
   PLIMSOLL_ASSIGN(const std::string name, config.string("activation_function", "gelu_new"));
-  c.exact_gelu = name == "gelu";
-  if (name != "gelu" && name != "gelu_new" && name != "gelu_pytorch_tanh")
-    return config.error("activation_function", "one of gelu_new, gelu_pytorch_tanh, gelu",
+  const ops::GeluForm* form = ops::find_gelu_by_name(name);
+  if (form == nullptr)
+    return config.error("activation_function", "one of " + ops::gelu_names(),
                         "other activations are not supported");
+  c.gelu = form->form;
   return Ok{};
 }
 

@@ -8,6 +8,7 @@
 
 #include "base/result.h"
 #include "io/model_config.h"
+#include "ops/gelu.h"
 
 namespace plimsoll {
 
@@ -18,8 +19,8 @@ struct Gpt2Config {
   int64_t n_layer = 0;
   int64_t n_head = 0;
   int64_t n_positions = 0;
-  int64_t n_inner = 0;      ///< 4 * n_embd where the file says nothing
-  bool exact_gelu = false;  ///< erf (gelu); else tanh (gelu_new)
+  int64_t n_inner = 0;                ///< 4 * n_embd where the file says nothing
+  ops::Gelu gelu = ops::Gelu::kTanh;  ///< activation_function, gelu_new where the file says nothing
   bool tie_word_embeddings = true;
   bool scale_attn_weights = true;    ///< scores by 1/sqrt(head_dim)
   bool scale_attn_by_layer = false;  ///< and by 1/(layer + 1): scale_attn_by_inverse_layer_idx

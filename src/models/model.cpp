@@ -36,15 +36,51 @@ int64_t Model::num_parameters() const {
   return n;
 }
 
+int64_t Model::num_trained() const {
+  int64_t n = 0;
+  for (const Parameter& p : parameters_) n += p.trained ? p.shape.num_elements() : 0;
+  return n;
+}
+
 void Model::keep_in(ir::DType dtype) {
   for (Parameter& p : parameters_) p.dtype = dtype;
 }
 
+void Model::divide(std::span<const Role> roles) {
+  std::vector<Parameter> divided;
+  for (Parameter& p : parameters_) {
+    PLIMSOLL_CHECK(roles.size() >= p.views.size() && p.part_of.empty(), p.name);
+    const auto own = roles.first(p.views.size());
+    roles = roles.subspan(own.size());
+    if (std::all_of(own.begin(), own.end(), [&](const Role& r) { return r == own.front(); })) {
+      p.trained = own.front().trained;
+      p.group = own.front().group;
+      divided.push_back(std::move(p));
+      continue;
+    }
+    for (size_t i = 0; i < own.size(); ++i) {
+      Parameter part = p;
+      part.name = p.views[i].name;
+      part.shape = p.views[i].shape;
+      part.views = {{part.name, 0, part.shape}};
+      part.trained = own[i].trained;
+      part.group = own[i].group;
+      part.part_of = p.name;
+      divided.push_back(std::move(part));
+    }
+  }
+  parameters_ = std::move(divided);
+}
+
 ir::ValueId Model::read_parameter(ir::Builder& b, std::string_view name) const {
-  const auto it =
-      std::find_if(parameters_.begin(), parameters_.end(), [&](const auto& p) { return p.name == name; });
-  PLIMSOLL_CHECK(it != parameters_.end(), std::string(name));
-  return b.state({it->name, {it->dtype, it->shape}, ir::StateClass::kParameter});
+  std::vector<ir::ValueId> parts;
+  for (const Parameter& p : parameters_) {
+    if (p.name != name && p.part_of != name) continue;
+    parts.push_back(b.state({p.name, {p.dtype, p.shape}, ir::StateClass::kParameter}));
+    if (p.part_of.empty()) return parts.front();
+  }
+  PLIMSOLL_CHECK(!parts.empty(), std::string(name));
+  return ops::concat_rows(b, std::move(parts), std::string(name));
 }
 
 ir::ValueId Model::read_constant(ir::Builder& b, std::string_view name) const {
@@ -66,7 +102,9 @@ ir::ValueId Model::attend(ir::Builder& b, const Forward& forward, ir::ValueId q,
   if (forward.cache_tokens == 0) {
     ops::AttentionOptions keyed = options;
     keyed.key = ops::random_key("layers." + std::to_string(layer), "attention");
-    return ops::attention(b, q, k, v, forward.doc_start, keyed, forward.random).out;
+    return ops::attention(b, q, k, v, forward.doc_start, keyed,
+                          forward.training ? forward.random : ir::ValueId{})
+        .out;
   }
   const auto through_cache = [&](const char* kind, ir::ValueId x) {
     ir::TensorType type = b.type(x);

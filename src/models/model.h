@@ -4,6 +4,7 @@
 
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -24,14 +25,27 @@ struct ParameterView {
 
 enum class Init : uint8_t { kNormal, kOnes, kZeros };
 
-/// One trainable storage. What one GEMM multiplies lies in one storage: q, k and v; gate and up.
+/// One storage of weights. What one GEMM multiplies lies in one storage: q, k and v; gate and up. Where the
+/// tensors of such a storage are not trained alike it is divided, a storage each (Model::divide).
 struct Parameter {
   std::string name;  ///< of the state
   ir::Shape shape;
   Init init = Init::kNormal;
   double init_std = 0.02;
   std::vector<ParameterView> views;
-  ir::DType dtype = ir::DType::kF32;  ///< of the state: f32, bf16 or f16; see Model::keep_in
+  /// What it is kept in: f32, bf16 or f16 (Model::keep_in), or a block type, whose components lie in the
+  /// one storage (ir/dtype.h).
+  ir::DType dtype = ir::DType::kF32;
+  bool trained = true;       ///< else it is frozen: no gradient, no master, no optimizer state
+  int32_t group = 0;         ///< 0: the run's hyper-parameters; n: those of training.param_groups[n - 1]
+  std::string part_of = {};  ///< the storage that it was divided from, whose parts follow each other
+};
+
+/// How one tensor of the checkpoint is trained.
+struct Role {
+  bool trained = true;
+  int32_t group = 0;
+  bool operator==(const Role&) const = default;
 };
 
 /// f32 values that the host computes once; a state of class kConstant.
@@ -47,7 +61,8 @@ struct Forward {
   /// Packed documents: i32[B, T], the index in its sequence of the first token of each token's document;
   /// positions count from there, attention sees no further. Absent: a sequence is one document.
   ir::ValueId doc_start = {};
-  ir::ValueId random = {};   ///< i32[4], see ops.h: what dropout draws from; absent: no dropout
+  bool training = false;     ///< dropout; else the model is as it answers
+  ir::ValueId random = {};   ///< i32[4], see ops.h: what dropout draws from; needed in training
   ir::ValueId start = {};    ///< generation: i32[B], the position of column 0 of each row; absent: 0
   int64_t cache_tokens = 0;  ///< generation: positions that the cache holds, S; 0: there is none
 };
@@ -65,8 +80,12 @@ class Model {
   [[nodiscard]] int64_t vocab_size() const { return vocab_size_; }
   [[nodiscard]] int64_t max_positions() const { return max_positions_; }
   [[nodiscard]] int64_t num_parameters() const;
+  [[nodiscard]] int64_t num_trained() const;  ///< of them
   /// All parameters become states of that dtype, in graphs built from now on.
   void keep_in(ir::DType dtype);
+  /// Gives each tensor its role, in the order of parameters and views. A storage whose tensors have one role
+  /// takes it; any other becomes one storage a tensor, named as that is.
+  void divide(std::span<const Role> roles);
   /// Parameters that a GEMM multiplies with each token, the head included (tied or not): 2 operations each
   /// forward.
   [[nodiscard]] int64_t num_matmul_parameters() const { return num_matmul_parameters_; }
@@ -80,6 +99,9 @@ class Model {
   virtual ir::ValueId head(ir::Builder& b, ir::ValueId hidden) const = 0;
   ir::ValueId logits(ir::Builder& b, const Forward& forward) const { return head(b, hidden(b, forward)); }
 
+  /// Declares a parameter's state and reads it; of one that was divided, its parts joined.
+  [[nodiscard]] ir::ValueId read_parameter(ir::Builder& b, std::string_view name) const;
+
   /// Nothing where the head has weights of its own.
   [[nodiscard]] virtual std::optional<TiedHead> tied_head() const = 0;
   /// What the names of all but the head's tensors start with; checkpoints of the bare model lack it.
@@ -89,14 +111,12 @@ class Model {
   [[nodiscard]] virtual bool ignores_tensor(std::string_view name) const = 0;
 
  protected:
-  /// Declares a parameter's state and reads it.
-  [[nodiscard]] ir::ValueId read_parameter(ir::Builder& b, std::string_view name) const;
   [[nodiscard]] ir::ValueId read_constant(ir::Builder& b, std::string_view name) const;
   /// i32[B, T] positions of the tokens; absent where they are 0..T-1 in every row.
   [[nodiscard]] static ir::ValueId positions(ir::Builder& b, const Forward& forward);
   /// Causal attention of q [B, T, heads, head_dim] over k and v [B, T, kv_heads, head_dim] and, in
   /// generation, over what the layer's cache holds before them. `layer` names the cache, and is what
-  /// options.dropout draws by, which happens where `forward.random` is there.
+  /// options.dropout draws by, in training alone.
   [[nodiscard]] static ir::ValueId attend(ir::Builder& b, const Forward& forward, ir::ValueId q,
                                           ir::ValueId k, ir::ValueId v, const ops::AttentionOptions& options,
                                           int64_t layer);

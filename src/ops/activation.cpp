@@ -3,6 +3,7 @@
 #include <string>
 
 #include "ops/activation_math.h"
+#include "ops/gelu.h"
 #include "ops/operands.h"
 
 namespace plimsoll::ops {
@@ -65,7 +66,7 @@ Result<Types> infer_bias_gelu(const OpTypes& t) {
   Operands in(t, 2, {"x", "bias"});
   if (!in) return in.error();
   in.floating().shaped(1, Shape{t.inputs[0].shape.dim(-1)});
-  in.require(is_gelu_kind(t.attrs.str("approximate")), kGeluKinds);
+  check_gelu(in, t);
   return in.results({t.inputs[0]});
 }
 
@@ -73,7 +74,7 @@ Result<Types> infer_bias_gelu_grad(const OpTypes& t) {
   Operands in(t, 3, {"dy", "x", "bias"});
   if (!in) return in.error();
   in.floating().shaped(1, t.inputs[0].shape).shaped(2, Shape{t.inputs[0].shape.dim(-1)});
-  in.require(is_gelu_kind(t.attrs.str("approximate")), kGeluKinds);
+  check_gelu(in, t);
   return in.results({t.inputs[1]});
 }
 
@@ -88,18 +89,18 @@ void vjp_bias_gelu(VjpContext& ctx) {
 }
 
 void reference_bias_gelu(RefContext& ctx) {
-  const bool tanh_form = ctx.op.attrs.str("approximate") == "tanh";
+  const GeluForm& form = gelu_form(ctx.op.attrs);
   const auto& bias = ctx.inputs[1]->data;
   for (size_t i = 0; i < ctx.outputs[0]->data.size(); ++i)
-    ctx.outputs[0]->data[i] = gelu_value(ctx.inputs[0]->data[i] + bias[i % bias.size()], tanh_form);
+    ctx.outputs[0]->data[i] = form.value(ctx.inputs[0]->data[i] + bias[i % bias.size()]);
 }
 
 void reference_bias_gelu_grad(RefContext& ctx) {
-  const bool tanh_form = ctx.op.attrs.str("approximate") == "tanh";
+  const GeluForm& form = gelu_form(ctx.op.attrs);
   const auto& bias = ctx.inputs[2]->data;
   for (size_t i = 0; i < ctx.outputs[0]->data.size(); ++i)
     ctx.outputs[0]->data[i] =
-        ctx.inputs[0]->data[i] * gelu_slope(ctx.inputs[1]->data[i] + bias[i % bias.size()], tanh_form);
+        ctx.inputs[0]->data[i] * form.slope(ctx.inputs[1]->data[i] + bias[i % bias.size()]);
 }
 
 }  // namespace
@@ -152,8 +153,8 @@ OpGroup activation_ops() {
 }
 
 ValueId swiglu(Builder& b, ValueId gate_up) { return b.op("swiglu", {gate_up}); }
-ValueId bias_gelu(Builder& b, ValueId x, ValueId bias, std::string_view approximate) {
-  return b.op("bias_gelu", {x, bias}, {{"approximate", std::string(approximate)}});
+ValueId bias_gelu(Builder& b, ValueId x, ValueId bias, Gelu form) {
+  return b.op("bias_gelu", {x, bias}, {{"approximate", std::string(gelu_form(form).approximate)}});
 }
 
 }  // namespace plimsoll::ops

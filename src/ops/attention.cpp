@@ -180,7 +180,7 @@ OpGroup attention_ops() {
        .reference = reference_attention,
        .autocast = kLowPrecision,
        .recompute = kCompute,
-       .is_random = true},
+       .random = 4},
       {.name = "attention_grad",
        .summary = "cotangents of q, k and v",
        .min_inputs = 6,
@@ -191,7 +191,7 @@ OpGroup attention_ops() {
        .reference = reference_attention_grad,
        .autocast = kLowPrecision,
        .recompute = kCompute,
-       .is_random = true},
+       .random = 7},
       {.name = "attention_packed",
        .summary = "attention on rows q | k | v",
        .min_inputs = 1,
@@ -203,7 +203,7 @@ OpGroup attention_ops() {
        .reference = reference_attention_packed,
        .autocast = kLowPrecision,
        .recompute = kCompute,
-       .is_random = true},
+       .random = 2},
       {.name = "attention_packed_grad",
        .summary = "cotangent of the rows",
        .min_inputs = 4,
@@ -214,7 +214,7 @@ OpGroup attention_ops() {
        .reference = reference_attention_packed_grad,
        .autocast = kLowPrecision,
        .recompute = kCompute,
-       .is_random = true},
+       .random = 5},
   };
   return kOps;
 }

@@ -41,6 +41,7 @@ OpGroup copy_ops() {
        .infer = infer_copy_start,
        .reference = reference_copy,
        .recompute = RecomputeClass::kNever,
+       .elements = ir::Elements::kSame,
        .is_copy = true},
       {.name = "copy_done",
        .summary = "the copy, which has ended",
@@ -49,6 +50,7 @@ OpGroup copy_ops() {
        .infer = infer_copy_done,
        .reference = reference_copy,
        .recompute = RecomputeClass::kNever,
+       .elements = ir::Elements::kSame,
        .is_view = true},
   };
   return kOps;

@@ -4,6 +4,7 @@
 #include <string>
 
 #include "ops/activation_math.h"
+#include "ops/gelu.h"
 #include "ops/operands.h"
 
 namespace plimsoll::ops {
@@ -111,15 +112,15 @@ Result<Types> infer_silu(const OpTypes& t) {
 Result<Types> infer_gelu(const OpTypes& t) {
   Operands in(t, 1, {"x"});
   if (!in) return in.error();
-  in.floating().require(is_gelu_kind(t.attrs.str("approximate")), kGeluKinds);
+  check_gelu(in.floating(), t);
   return in.results({t.inputs[0]});
 }
 
 Result<Types> infer_gelu_grad(const OpTypes& t) {
   auto types = infer_unary_grad(t);
   Operands in(t, 2, {"dy", "x"});
-  if (!types || is_gelu_kind(t.attrs.str("approximate"))) return types;
-  return in.require(false, kGeluKinds).error();
+  if (types && in) check_gelu(in, t);
+  return !types || in ? types : in.error();
 }
 
 void vjp_activation(VjpContext& ctx, std::string_view grad) {
@@ -139,14 +140,14 @@ void reference_silu_grad(RefContext& ctx) {
     ctx.outputs[0]->data[i] = ctx.inputs[0]->data[i] * silu_slope(ctx.inputs[1]->data[i]);
 }
 void reference_gelu(RefContext& ctx) {
-  const bool tanh_form = ctx.op.attrs.str("approximate") == "tanh";
+  const GeluForm& form = gelu_form(ctx.op.attrs);
   for (size_t i = 0; i < ctx.outputs[0]->data.size(); ++i)
-    ctx.outputs[0]->data[i] = gelu_value(ctx.inputs[0]->data[i], tanh_form);
+    ctx.outputs[0]->data[i] = form.value(ctx.inputs[0]->data[i]);
 }
 void reference_gelu_grad(RefContext& ctx) {
-  const bool tanh_form = ctx.op.attrs.str("approximate") == "tanh";
+  const GeluForm& form = gelu_form(ctx.op.attrs);
   for (size_t i = 0; i < ctx.outputs[0]->data.size(); ++i)
-    ctx.outputs[0]->data[i] = ctx.inputs[0]->data[i] * gelu_slope(ctx.inputs[1]->data[i], tanh_form);
+    ctx.outputs[0]->data[i] = ctx.inputs[0]->data[i] * form.slope(ctx.inputs[1]->data[i]);
 }
 
 }  // namespace
@@ -246,8 +247,8 @@ ValueId mul(Builder& b, ValueId x, ValueId y) { return b.op("mul", {x, y}); }
 ValueId scale(Builder& b, ValueId x, ValueId s) { return b.op("scale", {x, s}); }
 ValueId bias_add(Builder& b, ValueId x, ValueId bias) { return b.op("bias_add", {x, bias}); }
 ValueId silu(Builder& b, ValueId x) { return b.op("silu", {x}); }
-ValueId gelu(Builder& b, ValueId x, std::string_view approximate) {
-  return b.op("gelu", {x}, {{"approximate", std::string(approximate)}});
+ValueId gelu(Builder& b, ValueId x, Gelu form) {
+  return b.op("gelu", {x}, {{"approximate", std::string(gelu_form(form).approximate)}});
 }
 
 }  // namespace plimsoll::ops

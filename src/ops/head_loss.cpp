@@ -10,6 +10,16 @@
 namespace plimsoll::ops {
 namespace {
 
+constexpr std::string_view kHeadLoss = "head_loss", kHeadLossDw = "head_loss_dw";
+
+/// Whether the op computes dx, and dw.
+struct GradientsOf {
+  bool x, weight;
+  GradientsOf(std::string_view op, const ir::Attrs& attrs)
+      : x(op == kHeadLoss && attrs.flag("grad")),
+        weight(op == kHeadLossDw || (attrs.flag("grad") && !attrs.flag("only_dx"))) {}
+};
+
 Result<Types> infer_head_loss(const OpTypes& t) {
   Operands in(t, 4, {"x", "weight", "targets", "grad_scale", "acc_loss", "acc_dw"});
   if (!in) return in.error();
@@ -24,20 +34,24 @@ Result<Types> infer_head_loss(const OpTypes& t) {
   check_precision(in, t);
   const DType dw = dw_dtype(in, t, t.inputs[1].dtype);
   in.same_dtype(5, dw);
-  const TensorType loss{DType::kF32, Shape{1}};
-  const TensorType dx{out_dtype(in, t, t.inputs[0].dtype, "dx"), x};
-  if (t.attrs.flag("grad")) return in.results({loss, dx, {dw, weight}});
-  in.require(!t.has(5), "acc_dw needs grad");
-  return in.results({loss});
+  const GradientsOf gradients(t.op, t.attrs);
+  Types results = {{DType::kF32, Shape{1}}};
+  const DType dx = out_dtype(in, t, t.inputs[0].dtype, "dx");
+  if (gradients.x) results.push_back({dx, x});
+  if (gradients.weight) results.push_back({dw, weight});
+  in.require(gradients.weight || !t.has(5), "acc_dw needs dw");
+  return in.results(std::move(results));
 }
 
 /// dx and dw were made forward, with grad_scale, which by contract is the loss's cotangent.
 void vjp_head_loss(VjpContext& ctx) {
   const Op op = ctx.op();
   if (!ctx.cotangent(0).valid()) return;
-  PLIMSOLL_CHECK(op.attrs.flag("grad"), "head_loss was built without gradients");
+  const GradientsOf gradients(op.def->name, op.attrs);
+  PLIMSOLL_CHECK((gradients.x || !ctx.wants(0)) && (gradients.weight || !ctx.wants(1)),
+                 "head_loss was built without gradients");
   if (ctx.wants(0)) ctx.add(0, op.outputs[1]);
-  if (ctx.wants(1)) ctx.add(1, op.outputs[2]);
+  if (ctx.wants(1)) ctx.add(1, op.outputs.back());
   if (op.inputs.size() > 4 && op.inputs[4].valid() && ctx.wants(4)) ctx.add(4, ctx.cotangent(0));
 }
 
@@ -45,7 +59,8 @@ Cost cost_head_loss(const OpTypes& t) {
   const auto rows = static_cast<double>(t.inputs[0].shape.num_rows());
   const auto weight = static_cast<double>(t.inputs[1].num_elements());
   const int64_t classes = t.inputs[1].shape.dim(t.attrs.flag("transposed") ? 1 : 0);
-  const double products = t.attrs.flag("grad") ? 3 : 1;
+  const GradientsOf gradients(t.op, t.attrs);
+  const double products = 1 + (gradients.x ? 1 : 0) + (gradients.weight ? 1 : 0);
   return cost_of(t, 2 * products * rows * weight + 20 * rows * static_cast<double>(classes));
 }
 
@@ -60,12 +75,13 @@ struct HeadLoss {
   }
 };
 
-void add_row_gradients(const HeadLoss& h, size_t row, const std::vector<double>& slope, RefTensor& dx,
-                       RefTensor& dw) {
+/// `dx` and `dw` are null where they are not computed.
+void add_row_gradients(const HeadLoss& h, size_t row, const std::vector<double>& slope, RefTensor* dx,
+                       RefTensor* dw) {
   for (size_t v = 0; v < h.classes; ++v)
     for (size_t i = 0; i < h.inner; ++i) {
-      dx.data[row * h.inner + i] += slope[v] * h.weight[h.weight_at(v, i)];
-      dw.data[h.weight_at(v, i)] += slope[v] * h.x[row * h.inner + i];
+      if (dx != nullptr) dx->data[row * h.inner + i] += slope[v] * h.weight[h.weight_at(v, i)];
+      if (dw != nullptr) dw->data[h.weight_at(v, i)] += slope[v] * h.x[row * h.inner + i];
     }
 }
 
@@ -78,13 +94,15 @@ void reference_head_loss(RefContext& ctx) {
                    at(ctx.inputs[1]->type.shape.dim(transposed ? 1 : 0)),
                    transposed};
   const auto optional = [&](size_t i) { return i < ctx.inputs.size() ? ctx.inputs[i] : nullptr; };
-  const bool grad = ctx.op.attrs.flag("grad");
+  const GradientsOf gradients(ctx.op.def->name, ctx.op.attrs);
+  RefTensor* const dx = gradients.x ? ctx.outputs[1] : nullptr;
+  RefTensor* const dw = gradients.weight ? ctx.outputs.back() : nullptr;
   const auto precision = ctx.op.attrs.find("precision") == nullptr
                              ? std::nullopt
                              : parse_precision(ctx.op.attrs.str("precision"));
   double& loss = ctx.outputs[0]->data[0];
   if (optional(4) != nullptr) loss = optional(4)->data[0];
-  if (grad && optional(5) != nullptr) ctx.outputs[2]->data = optional(5)->data;
+  if (dw != nullptr && optional(5) != nullptr) dw->data = optional(5)->data;
   std::vector<double> logits(h.classes);
   std::vector<double> slope(h.classes);
   for (size_t row = 0; row < h.targets.size(); ++row) {
@@ -94,36 +112,43 @@ void reference_head_loss(RefContext& ctx) {
     }
     const double lse = log_sum_exp(logits.data(), h.classes);
     if (counts(h.targets[row])) loss += lse - logits[static_cast<size_t>(h.targets[row])];
-    if (!grad) continue;
+    if (dx == nullptr && dw == nullptr) continue;
     cross_entropy_slope(logits.data(), h.classes, lse, h.targets[row], ctx.inputs[3]->data[0], slope.data());
     if (precision)
       for (double& s : slope) s = rounded(s, *precision);
-    add_row_gradients(h, row, slope, *ctx.outputs[1], *ctx.outputs[2]);
+    add_row_gradients(h, row, slope, dx, dw);
   }
 }
 
 }  // namespace
 
 OpGroup head_loss_ops() {
-  static const std::vector<OpDef> kOps = {
-      {.name = "head_loss",
-       .summary = "linear and cross_entropy in chunks of tokens",
-       .min_inputs = 4,
-       .max_inputs = 6,
-       .attrs = {bool_attr("grad"),
-                 bool_attr("transposed"),
-                 int_attr("chunk_tokens"),
-                 precision_attr(),
-                 {"dx", AttrSpec::Kind::kString, false},
-                 {"dw", AttrSpec::Kind::kString, false}},
-       .infer = infer_head_loss,
-       .vjp = vjp_head_loss,
-       .cost = cost_head_loss,
-       .reference = reference_head_loss,
-       .autocast = ir::AutocastClass::kLowPrecision,
-       .recompute = ir::RecomputeClass::kCompute,
-       .consumes = {{0, 4}, {2, 5}}},
-  };
+  static const std::vector<OpDef> kOps = [] {
+    const AttrSpec dx{"dx", AttrSpec::Kind::kString, false};
+    OpDef all = {.name = kHeadLoss,
+                 .summary = "linear and cross_entropy in chunks of tokens",
+                 .min_inputs = 4,
+                 .max_inputs = 6,
+                 .attrs = {bool_attr("grad"), bool_attr("only_dx"), bool_attr("transposed"),
+                           int_attr("chunk_tokens"), precision_attr(), dx, dw_attr()},
+                 .infer = infer_head_loss,
+                 .vjp = vjp_head_loss,
+                 .cost = cost_head_loss,
+                 .reference = reference_head_loss,
+                 .autocast = ir::AutocastClass::kLowPrecision,
+                 .recompute = ir::RecomputeClass::kCompute,
+                 .accumulators = {{0, 4}, {2, 5}},
+                 .output_dtypes = {{1, "dx", 0}, {2, "dw", 1}},
+                 .rounded_operands = 2,
+                 .is_loss = true};
+    OpDef dw = all;
+    dw.name = kHeadLossDw;
+    dw.summary = "head_loss where nothing before the head learns";
+    dw.attrs = {bool_attr("transposed"), int_attr("chunk_tokens"), precision_attr(), dw_attr()};
+    dw.accumulators = {{0, 4}, {1, 5}};
+    dw.output_dtypes = {{1, "dw", 1}};
+    return std::vector{std::move(all), std::move(dw)};
+  }();
   return kOps;
 }
 

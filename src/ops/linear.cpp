@@ -144,7 +144,9 @@ OpGroup linear_ops() {
        .cost = cost_linear,
        .reference = reference_linear,
        .autocast = kLowPrecision,
-       .recompute = kCompute},
+       .recompute = kCompute,
+       .output_dtypes = {{0, "out", 0}},
+       .rounded_operands = 2},
       {.name = "linear_few",
        .summary = "linear of few rows, for generation",
        .min_inputs = 2,
@@ -165,7 +167,9 @@ OpGroup linear_ops() {
        .reference = reference_linear_dw,
        .autocast = kLowPrecision,
        .recompute = kCompute,
-       .consumes = {{0, 2}}},
+       .accumulators = {{0, 2}},
+       .output_dtypes = {{0, "out"}},
+       .rounded_operands = 2},
       {.name = "sum_rows",
        .summary = "sum over all axes but the last",
        .min_inputs = 1,
@@ -177,7 +181,8 @@ OpGroup linear_ops() {
        .reference = reference_sum_rows,
        .autocast = kF32,
        .recompute = kNearlyFree,
-       .consumes = {{0, 1}}},
+       .accumulators = {{0, 1}},
+       .output_dtypes = {{0, "out"}}},
   };
   return kOps;
 }

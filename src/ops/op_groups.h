@@ -11,6 +11,7 @@ using OpGroup = std::span<const ir::OpDef>;
 
 OpGroup structure_ops();
 OpGroup copy_ops();
+OpGroup rows_ops();
 OpGroup elementwise_ops();
 OpGroup activation_ops();
 OpGroup random_ops();

@@ -6,6 +6,7 @@
 
 #include <algorithm>
 
+#include "ops/gelu.h"
 #include "ops/rounding.h"
 
 namespace plimsoll::ops {
@@ -146,6 +147,13 @@ void check_precision(Operands& in, const OpTypes& types) {
   const ir::Attr* named = types.attrs.find("precision");
   in.require(named == nullptr || parse_precision(types.attrs.str("precision")),
              "precision must be tf32, bf16 or f16");
+}
+
+void check_gelu(Operands& in, const OpTypes& types) {
+  std::vector<std::string> known;
+  for (const GeluForm& form : gelu_forms()) known.push_back(fmt::format("\"{}\"", form.approximate));
+  in.require(find_gelu(types.attrs.str("approximate")) != nullptr,
+             fmt::format("approximate must be one of {}", fmt::join(known, ", ")));
 }
 
 void store(RefTensor& result) {

@@ -92,6 +92,8 @@ AttrSpec dw_attr();         ///< optional: the dtype of the parameters' gradient
 AttrSpec precision_attr();  ///< optional: what the products' operands are rounded to, see rounding.h
 /// An error in `in` where attribute `precision` says none that there is.
 void check_precision(Operands& in, const OpTypes& types);
+/// An error in `in` where attribute `approximate` says no form of gelu that there is.
+void check_gelu(Operands& in, const OpTypes& types);
 /// What is computed from a result within its own op is computed from it as it is stored, so that another op
 /// may compute the same from the stored value: rounds a short one.
 void store(RefTensor& result);

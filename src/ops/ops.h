@@ -25,6 +25,7 @@
 #include <vector>
 
 #include "ir/builder.h"
+#include "ops/gelu.h"
 
 namespace plimsoll::ops {
 
@@ -43,6 +44,12 @@ ValueId reshape(Builder& b, ValueId x, std::vector<int64_t> shape);
 std::vector<ValueId> split(Builder& b, ValueId x, std::vector<int64_t> sizes);
 /// Joins along the last axis; a copy. Op `concat`.
 ValueId concat(Builder& b, std::vector<ValueId> parts);
+/// Joins along the first axis, storages of weights that one product reads; a copy. `name`: of the whole, for
+/// people. Op `concat_rows` {name?}. Rows of a gradient by `linear_dw` or `sum_rows` are computed apart.
+/// (rows.cpp)
+ValueId concat_rows(Builder& b, std::vector<ValueId> parts, const std::string& name = {});
+/// Cuts the first axis into parts of `sizes`; views.
+std::vector<ValueId> split_rows(Builder& b, ValueId x, const std::vector<int64_t>& sizes);
 /// A dense copy, of a view too. Op `copy`.
 ValueId copy(Builder& b, ValueId x);
 /// Begins to copy x into memory of `to`, another space than x's, on a copy queue: kCopyIn to the device,
@@ -69,9 +76,8 @@ ValueId scale(Builder& b, ValueId x, ValueId s);
 ValueId bias_add(Builder& b, ValueId x, ValueId bias);
 /// silu(x) = x * s, s = sigmoid(x). Op `silu`; `silu_grad`(dy, x) = dy * (s * (1 + x * (1 - s))).
 ValueId silu(Builder& b, ValueId x);
-/// Hendrycks & Gimpel 2016, arXiv:1606.08415. `approximate` "tanh" (GPT-2's gelu_new) or "none" (erf).
-/// Op `gelu` {approximate}; `gelu_grad`(dy, x) {approximate}.
-ValueId gelu(Builder& b, ValueId x, std::string_view approximate);
+/// One of the forms of gelu.h. Op `gelu` {approximate}; `gelu_grad`(dy, x) {approximate}.
+ValueId gelu(Builder& b, ValueId x, Gelu form);
 
 // ---- fused activations (activation.cpp); the same bits as what they replace
 // -----------------------------------
@@ -81,7 +87,7 @@ ValueId gelu(Builder& b, ValueId x, std::string_view approximate);
 /// silu(gate).
 ValueId swiglu(Builder& b, ValueId gate_up);
 /// gelu(x + bias). Op `bias_gelu` {approximate}; `bias_gelu_grad`(dy, x, bias) -> d(x + bias).
-ValueId bias_gelu(Builder& b, ValueId x, ValueId bias, std::string_view approximate);
+ValueId bias_gelu(Builder& b, ValueId x, ValueId bias, Gelu form);
 
 // ---- random (random.cpp): Philox-4x32-10 (Salmon et al. 2011), keyed so that a batch split otherwise, or a
 // recomputation, draws the same numbers. `random` is the step's i32[4]: seed low, seed high, step, index in
@@ -227,9 +233,10 @@ struct CrossEntropy {
 /// to be grad_scale.
 CrossEntropy cross_entropy(Builder& b, ValueId logits, ValueId targets, ValueId grad_scale, ValueId acc);
 /// Fused linear + cross_entropy in chunks of tokens, so that all logits are never there at once: loss, dx and
-/// dw in one go. Op `head_loss`(x, weight, targets, grad_scale, acc_loss?, acc_dw?) {grad, transposed,
-/// chunk_tokens, precision?, dx?, dw?} -> loss [, dx, dw where grad]; {dx} and {dw} are their dtypes. The
-/// same bits as the unfused ops.
+/// dw in one go. Op `head_loss`(x, weight, targets, grad_scale, acc_loss?, acc_dw?) {grad, only_dx?,
+/// transposed, chunk_tokens, precision?, dx?, dw?} -> loss [, dx, dw where grad]; {dx} and {dw} are their
+/// dtypes; {only_dx}: the weight is frozen, no dw. Where nothing but the head learns: `head_loss_dw`, the
+/// same operands {transposed, chunk_tokens, precision?, dw?} -> loss, dw. The same bits as the unfused ops.
 
 // ---- optimizer (optimizer.cpp; update_rules.h has the updates)
 // ---------------------------------------------------------------------------------

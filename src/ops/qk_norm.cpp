@@ -195,8 +195,9 @@ OpGroup qk_norm_ops() {
        .reference = reference_qk_norm_rope_grad,
        .autocast = kF32,
        .recompute = kNearlyFree,
-       .consumes = {{1, 7}, {2, 8}},
-       .in_place = {{0, 0}}},
+       .accumulators = {{1, 7}, {2, 8}},
+       .in_place = {{0, 0}},
+       .output_dtypes = {{1, "dw", 2}, {2, "dw", 3}}},
   };
   return kOps;
 }

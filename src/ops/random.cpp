@@ -82,7 +82,7 @@ OpGroup random_ops() {
        .reference = reference_dropout,
        .recompute = kNearlyFree,
        .in_place = {{0, 0}},
-       .is_random = true},
+       .random = 1},
       {.name = "random_normal",
        .summary = "independent normals",
        .min_inputs = 1,
@@ -92,7 +92,7 @@ OpGroup random_ops() {
        .cost = elementwise_cost<60>,
        .reference = reference_random_normal,
        .recompute = kNearlyFree,
-       .is_random = true},
+       .random = 0},
   };
   return kOps;
 }

@@ -214,7 +214,9 @@ void add_ops(const UpdateRule& rule, std::vector<OpDef>& defs) {
                .cost = cost_update,
                .reference = reference_one,
                .autocast = ir::AutocastClass::kF32,
-               .recompute = ir::RecomputeClass::kNever};
+               .recompute = ir::RecomputeClass::kNever,
+               .sweep = rule.sweep,
+               .random = operands};
   add_aliases(rule, 0, 0, one.consumes);
   defs.push_back(std::move(one));
   defs.push_back({.name = rule.sweep,
@@ -227,7 +229,8 @@ void add_ops(const UpdateRule& rule, std::vector<OpDef>& defs) {
                   .reference = reference_sweep,
                   .autocast = ir::AutocastClass::kF32,
                   .recompute = ir::RecomputeClass::kNever,
-                  .consumes_variadic = sweep_consumes});
+                  .consumes_variadic = sweep_consumes,
+                  .random = 2});
 }
 
 }  // namespace

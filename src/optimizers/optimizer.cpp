@@ -75,7 +75,7 @@ void append_rule(ir::Builder& b, const Shared& shared, const Update& u) {
     storage.random = random;
     storage.key = ops::random_key(u.parameter, "update");
   }
-  const auto next = ops::update(b, rule, param, u.gradient, states, clip, groups, u.group, storage);
+  const auto next = ops::update(b, rule, param, u.gradient, states, clip, groups, u.row, storage);
   b.assign(kept, next[0]);
   for (size_t s = 0; s < names.size(); ++s) b.assign(names[s], next[1 + s]);
   if (state.masters) b.assign(u.parameter, next.back());
@@ -97,21 +97,31 @@ Status append_update(ir::Builder& b, const std::vector<Update>& updates, const O
                  "training.optimizer", fmt::format("choose {}", fmt::join(optimizer_names(), ", "))};
   const ops::UpdateRule* rule = ops::find_update_rule(def->rule(options));
   PLIMSOLL_CHECK(rule != nullptr, options.name);
-  const auto scope = b.scope("optimizer");
+  const auto scope = b.block(ir::kUpdateBlock, "optimizer");
   const ValueId clip = append_clip(b, updates, options);
   const ValueId groups = b.state({std::string(kGroupsState),
-                                  {ir::DType::kF32, {kNumGroups, rule->num_fields}},
+                                  {ir::DType::kF32, {row_of(1 + options.num_groups, true), rule->num_fields}},
                                   ir::StateClass::kScalars});
   for (const Update& u : updates) append_rule(b, {*rule, options.state, clip, groups, random}, u);
   return b.status();
 }
 
-void write_groups(const StepHyper& hyper, float* table) {
+void write_groups(const StepHyper& hyper, std::span<const GroupHyper> groups, float* table) {
   const OptimizerDef* def = find_optimizer(hyper.optimizer);
   PLIMSOLL_CHECK(def != nullptr, std::string(hyper.optimizer));
   const ops::UpdateRule* rule = ops::find_update_rule(def->rule({}));
-  for (int64_t g = 0; g < kNumGroups; ++g)
-    def->write_row(hyper, g == kDecay ? hyper.weight_decay : 0.0, table + g * rule->num_fields);
+  const auto write = [&](int64_t group, const StepHyper& of, double not_decaying) {
+    def->write_row(of, of.weight_decay, table + row_of(group, true) * rule->num_fields);
+    def->write_row(of, not_decaying, table + row_of(group, false) * rule->num_fields);
+  };
+  write(0, hyper, 0.0);
+  for (size_t g = 0; g < groups.size(); ++g) {
+    StepHyper of = hyper;
+    if (groups[g].learning_rate) of.learning_rate = *groups[g].learning_rate * hyper.schedule_factor;
+    if (groups[g].betas) of.beta1 = (*groups[g].betas)[0], of.beta2 = (*groups[g].betas)[1];
+    of.weight_decay = groups[g].weight_decay.value_or(hyper.weight_decay);
+    write(static_cast<int64_t>(g) + 1, of, groups[g].weight_decay.value_or(0.0));
+  }
 }
 
 }  // namespace plimsoll::optimizers

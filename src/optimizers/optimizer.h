@@ -1,7 +1,9 @@
 // Optimizers as graph: (parameter, gradient, state) -> update. Sharding, offload and planning come for free.
 #pragma once
 
+#include <array>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -12,8 +14,9 @@
 
 namespace plimsoll::optimizers {
 
-/// Rows of the run-time table of hyper-parameters, one a group: with and without weight decay.
-enum Group : int64_t { kDecay = 0, kNoDecay = 1, kNumGroups = 2 };
+/// The run-time table of hyper-parameters has two rows a group: of tensors that decay, and of those that do
+/// not. Group 0 is the run's own, the others those of training.param_groups.
+constexpr int64_t row_of(int64_t group, bool decays) { return 2 * group + (decays ? 0 : 1); }
 inline constexpr std::string_view kGroupsState = "optimizer.groups";
 inline constexpr std::string_view kGradNormState = "step.grad_norm";
 /// See scaler_state().
@@ -22,11 +25,11 @@ inline constexpr std::string_view kScalerState = "loss_scaler";
 /// finite have overflowed
 inline constexpr std::string_view kGradSquaresState = "step.grad_squares";
 
-/// A parameter's state by name, its gradient in this program, and its group.
+/// A parameter's state by name, its gradient in this program, and its row of the table.
 struct Update {
   std::string parameter;
   ir::ValueId gradient;
-  int64_t group = kDecay;
+  int64_t row = row_of(0, true);
 };
 
 /// How the training state is kept, beside the parameters, whose states say it themselves. Arithmetic is f32.
@@ -51,6 +54,7 @@ struct OptimizerOptions {
   /// The gradients are those of a scaled loss; nothing: of the loss itself
   std::optional<ops::LossScaling> loss_scaling = {};
   StateDtypes state = {};
+  int64_t num_groups = 0;  ///< beside the run's own
 };
 
 /// The loss scale and its counts, f32[3] as ops/loss_scale.h has them; saved with a checkpoint. The host
@@ -64,7 +68,16 @@ struct StepHyper {
   int64_t step = 1;  ///< from 1
   double momentum = 0, dampening = 0;
   bool nesterov = false;
+  double schedule_factor = 1;  ///< learning_rate over its peak: what a group's own peak is multiplied with
   std::string_view optimizer = "adamw";  ///< as OptimizerOptions::name
+};
+
+/// What a group says itself; the rest is the run's.
+struct GroupHyper {
+  std::optional<double> learning_rate = {};  ///< its peak
+  std::optional<double> weight_decay = {};   ///< of all that it names, whatever the run's scope
+  std::optional<std::array<double, 2>> betas = {};
+  bool operator==(const GroupHyper&) const = default;
 };
 
 /// The optimizers that there are, in the order of the list.
@@ -80,7 +93,8 @@ std::vector<std::string_view> optimizer_names();
 Status append_update(ir::Builder& b, const std::vector<Update>& updates, const OptimizerOptions& options,
                      ir::ValueId random = {});
 
-/// Fills the table optimizer.groups for a step. `hyper.optimizer` is the one of append_update.
-void write_groups(const StepHyper& hyper, float* table);
+/// Fills the table optimizer.groups for a step. `hyper.optimizer` is the one of append_update, `groups` as
+/// many as its num_groups.
+void write_groups(const StepHyper& hyper, std::span<const GroupHyper> groups, float* table);
 
 }  // namespace plimsoll::optimizers

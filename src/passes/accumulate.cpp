@@ -4,9 +4,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
 #include <map>
-#include <string_view>
 #include <vector>
 
 #include "ir/builder.h"
@@ -17,26 +15,6 @@ namespace plimsoll::passes {
 namespace {
 
 using ir::OpId;
-
-struct AccumulatorOperand {
-  std::string_view op;
-  size_t output;
-  int input;
-};
-constexpr std::array kOperands = std::to_array<AccumulatorOperand>({{"linear_dw", 0, 2},
-                                                                    {"sum_rows", 0, 1},
-                                                                    {"rms_norm_grad", 1, 4},
-                                                                    {"rms_norm_grad_add", 1, 5},
-                                                                    {"layer_norm_grad", 1, 5},
-                                                                    {"layer_norm_grad", 2, 6},
-                                                                    {"layer_norm_grad_add", 1, 6},
-                                                                    {"layer_norm_grad_add", 2, 7},
-                                                                    {"qk_norm_rope_grad", 1, 7},
-                                                                    {"qk_norm_rope_grad", 2, 8},
-                                                                    {"embedding_grad", 0, 2},
-                                                                    {"cross_entropy", 0, 3},
-                                                                    {"head_loss", 0, 4},
-                                                                    {"head_loss", 2, 5}});
 
 struct Edits {
   std::vector<OpId> before, after;
@@ -50,19 +28,13 @@ Status check(const ir::Graph& graph, const Accumulation& a) {
                                      ir::to_string(graph.type(a.contribution))),
                  .where = op.layer};
   const auto output = static_cast<size_t>(graph.value(a.contribution).result_index);
-  if (!a.first && accumulator_operand(op, output) < 0)
+  if (!a.first && ir::accumulator_operand(op, output) < 0)
     return Error{.what = fmt::format("result {} of '{}' cannot be accumulated", output, op.def->name),
                  .where = op.layer};
   return Ok{};
 }
 
 }  // namespace
-
-int accumulator_operand(const ir::Op& op, size_t output) {
-  for (const auto& o : kOperands)
-    if (o.op == op.def->name && o.output == output) return o.input;
-  return -1;
-}
 
 Status accumulate(ir::Graph& graph, std::span<const Accumulation> accumulations) {
   const std::vector<OpId> order = graph.order();
@@ -71,12 +43,12 @@ Status accumulate(ir::Graph& graph, std::span<const Accumulation> accumulations)
   for (const Accumulation& a : accumulations) {
     PLIMSOLL_TRY(check(graph, a));
     const OpId id = graph.value(a.contribution).producer;
-    builder.set_layer(graph.op(id).layer);
+    builder.stand_with(graph.op(id));
     if (!a.first) {
       const ir::ValueId held = builder.read(a.state);
       auto& inputs = graph.op(id).inputs;
-      const auto operand = static_cast<size_t>(
-          accumulator_operand(graph.op(id), static_cast<size_t>(graph.value(a.contribution).result_index)));
+      const auto operand = static_cast<size_t>(ir::accumulator_operand(
+          graph.op(id), static_cast<size_t>(graph.value(a.contribution).result_index)));
       inputs.resize(std::max(inputs.size(), operand + 1));
       inputs[operand] = held;
       edits[id].before.push_back(graph.order().back());

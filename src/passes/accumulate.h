@@ -26,7 +26,4 @@ struct Accumulation {
 /// fit.
 Status accumulate(ir::Graph& graph, std::span<const Accumulation> accumulations);
 
-/// The operand through which `op` continues result `output`, or -1.
-int accumulator_operand(const ir::Op& op, size_t output);
-
 }  // namespace plimsoll::passes

@@ -8,7 +8,6 @@
 #include <optional>
 
 #include "ir/op_def.h"
-#include "ir/op_query.h"
 #include "ops/operands.h"
 #include "ops/rounding.h"
 
@@ -19,7 +18,6 @@ using ir::AutocastClass;
 using ir::DType;
 using ir::Op;
 using ir::OpId;
-using ir::takes_attr;
 using ir::ValueId;
 
 /// The dtype in which results of that precision are stored.
@@ -54,21 +52,21 @@ class Autocast {
   }
 
   Status visit(OpId id) {
-    const std::string_view name = graph_.op(id).def->name;
-    if (name == "state") return Ok{};
-    if (name == "state_assign") {
+    const ir::OpDef& def = *graph_.op(id).def;
+    if (def.state == ir::StateAccess::kRead) return Ok{};
+    if (def.state == ir::StateAccess::kAssign) {
       const ir::StateDecl* state = graph_.find_state(graph_.op(id).attrs.str("name"));
       return state == nullptr ? Status(Ok{}) : assign_as(id, state->type.dtype);
     }
     const Choice choice = choose(graph_.op(id));
-    if (graph_.op(id).def->autocast == AutocastClass::kLowPrecision) set_precision(id, choice.precision);
-    if (name == "concat") use_as_widest(id);
+    if (def.autocast == AutocastClass::kLowPrecision) set_precision(id, choice.precision);
+    if (def.autocast == AutocastClass::kOneDtype) use_as_widest(id);
     // A table that is short itself gives its rows as they are, without a cast behind it.
     const DType low = stored(options_.precision);
-    if (name == "embedding" && options_.short_residual && graph_.type(graph_.op(id).inputs[0]).dtype == low)
-      graph_.op(id).attrs.set("out", std::string(ir::name(low)));
+    const bool begins_short = def.begins_residual && options_.short_residual;
+    if (begins_short && graph_.type(graph_.op(id).inputs[0]).dtype == low) store_as(id, 0, low);
     PLIMSOLL_TRY(infer(id));
-    if (name == "embedding" && options_.short_residual) shorten(id);
+    if (begins_short) shorten(id);
     tell(id, choice);
     return Ok{};
   }
@@ -77,12 +75,18 @@ class Autocast {
   Status assign_as(OpId id, DType dtype) {
     const ValueId v = graph_.op(id).inputs[0];
     const OpId maker = graph_.value(v).producer;
-    if (graph_.type(v).dtype != dtype && takes_attr(graph_.op(maker), "out") && rewriter_.only_use(v, id)) {
-      graph_.op(maker).attrs.set("out", std::string(ir::name(dtype)));
+    const auto result = static_cast<size_t>(graph_.value(v).result_index);
+    if (graph_.type(v).dtype != dtype && rewriter_.only_use(v, id) && store_as(maker, result, dtype))
       PLIMSOLL_TRY(infer(maker));
-    }
     use_as(id, 0, dtype);
     return Ok{};
+  }
+
+  /// False where the op has no attribute for that.
+  bool store_as(OpId id, size_t result, DType dtype) {
+    const ir::OutputDtype* stored_as = ir::output_dtype(*graph_.op(id).def, result);
+    if (stored_as != nullptr) graph_.op(id).attrs.set(stored_as->attr, std::string(ir::name(dtype)));
+    return stored_as != nullptr;
   }
 
   struct Choice {
@@ -112,12 +116,13 @@ class Autocast {
       case AutocastClass::kF32:
         return {"f32", "a norm, a reduction or a loss"};
       case AutocastClass::kWidest:
+      case AutocastClass::kOneDtype:
         return {"f32", "stored as its widest operand"};
       case AutocastClass::kAsInputs:
         break;
     }
-    const bool widens = op.def->name == "embedding" && !options_.short_residual &&
-                        graph_.type(op.inputs[0]).dtype != DType::kF32;
+    const bool widens =
+        op.def->begins_residual && !options_.short_residual && graph_.type(op.inputs[0]).dtype != DType::kF32;
     return {"f32", widens ? "begins the residual stream, which is f32" : "stored as its operand"};
   }
 
@@ -125,10 +130,9 @@ class Autocast {
   /// multiplied in.
   void set_precision(OpId id, std::string_view precision) {
     const bool plain = precision == "f32";
-    if (takes_attr(graph_.op(id), "precision")) {
-      ir::Attrs& attrs = graph_.op(id).attrs;
-      if (!plain) attrs.set("precision", std::string(precision));
-      if (takes_attr(graph_.op(id), "out")) attrs.set("out", std::string(ir::name(stored(precision))));
+    if (graph_.op(id).def->rounded_operands > 0) {
+      if (!plain) graph_.op(id).attrs.set("precision", std::string(precision));
+      store_as(id, 0, stored(precision));
       return;
     }
     const size_t inputs = graph_.op(id).inputs.size();
@@ -182,17 +186,19 @@ class Autocast {
     if (op.outputs.empty() || op.def->is_view || !ir::is_floating(graph_.type(op.outputs[0]).dtype)) return;
     // Without the attribute only what is stored is rounded, and tf32 stores f32.
     const bool low = op.def->autocast == AutocastClass::kLowPrecision && choice.precision != "f32" &&
-                     (takes_attr(op, "precision") || stored(choice.precision) != DType::kF32);
+                     (op.def->rounded_operands > 0 || stored(choice.precision) != DType::kF32);
     const std::string computes =
-        !low                          ? "f32"
-        : takes_attr(op, "precision") ? fmt::format("{} products, f32 sums", choice.precision)
+        !low                           ? "f32"
+        : op.def->rounded_operands > 0 ? fmt::format("{} products, f32 sums", choice.precision)
         // Kernels multiply bf16 where the processor does (attention).
         : choice.precision == "bf16" ? "bf16 products, f32 sums and softmax"
                                      : fmt::format("f32, of {} operands", choice.precision);
     const auto dtype = [&](size_t i) { return std::string(ir::name(graph_.type(op.outputs[i]).dtype)); };
-    const bool sums = op.def->name.starts_with("add_") && op.def->name.ends_with("_norm");
-    report_.choices.push_back({std::string(op.def->name), op.layer, computes, dtype(sums ? 1 : 0),
-                               sums ? dtype(0) : "", choice.why});
+    const ir::NormForm& norm = op.def->norm;
+    const bool sums = norm.sum >= 0;
+    report_.choices.push_back({std::string(op.def->name), op.layer, computes,
+                               dtype(norm.y < 0 ? 0 : static_cast<size_t>(norm.y)),
+                               sums ? dtype(static_cast<size_t>(norm.sum)) : "", choice.why});
   }
 
   ir::Graph& graph_;

@@ -8,6 +8,7 @@
 #include "base/check.h"
 #include "ir/builder.h"
 #include "ir/op_def.h"
+#include "ir/op_query.h"
 #include "ops/op_list.h"
 #include "ops/ops.h"
 
@@ -19,27 +20,19 @@ using ir::Op;
 using ir::OpId;
 using ir::ValueId;
 
-/// Whether the op's result is a loss that carries its own cotangent.
-bool knows_its_cotangent(const Op& op) {
-  return op.def->name == "cross_entropy" || op.def->name == "head_loss";
-}
-
 class Walk final : public ir::VjpContext {
  public:
   Walk(Graph& graph, const AutodiffOptions& options)
       : graph_(graph), options_(options), builder_(graph, ops::find_op), cotangents_(graph.num_values()) {
     wrt_of_.assign(graph.num_values(), {});
-    needed_.assign(graph.num_values(), false);
+    needed_ = ir::depends_on(graph, options.wrt);
     report_.cotangents.resize(options.wrt.size());
     report_.contributions.resize(options.wrt.size());
-    for (size_t i = 0; i < options.wrt.size(); ++i) {
-      wrt_of_[slot(options.wrt[i])].push_back(i);
-      needed_[slot(options.wrt[i])] = true;
-    }
+    for (size_t i = 0; i < options.wrt.size(); ++i) wrt_of_[slot(options.wrt[i])].push_back(i);
   }
 
   Result<AutodiffReport> run() {
-    PLIMSOLL_TRY(mark_needed());
+    PLIMSOLL_TRY(check_start());
     const std::vector<OpId> forward = graph_.order();  // the builder appends to the graph's own
     cotangents_[slot(options_.loss)] = options_.seed.valid() ? options_.seed : options_.loss;
     for (auto it = forward.rbegin(); it != forward.rend(); ++it) PLIMSOLL_TRY(visit(*it));
@@ -70,18 +63,10 @@ class Walk final : public ir::VjpContext {
  private:
   static size_t slot(ValueId v) { return static_cast<size_t>(v.index); }
 
-  /// Values that depend on what is differentiated with respect to; and that the loss is fit to start from.
-  Status mark_needed() {
-    for (const OpId id : graph_.order()) {
-      const Op& o = graph_.op(id);
-      const bool depends = std::any_of(o.inputs.begin(), o.inputs.end(),
-                                       [&](ValueId v) { return v.valid() && needed_[slot(v)]; });
-      if (!depends) continue;
-      for (const ValueId v : o.outputs)
-        if (ir::is_floating(graph_.type(v).dtype)) needed_[slot(v)] = true;
-    }
+  /// The loss is fit to start from.
+  Status check_start() {
     const OpId producer = graph_.value(options_.loss).producer;
-    if (!options_.seed.valid() && !knows_its_cotangent(graph_.op(producer)))
+    if (!options_.seed.valid() && !graph_.op(producer).def->is_loss)
       return Error{.what = fmt::format("autodiff: the result of '{}' needs a cotangent to start from",
                                        graph_.op(producer).def->name),
                    .where = graph_.op(producer).layer};
@@ -99,7 +84,7 @@ class Walk final : public ir::VjpContext {
     if (current_.def->vjp == nullptr)
       return Error{.what = fmt::format("autodiff: '{}' has no derivative", current_.def->name),
                    .where = current_.layer};
-    builder_.set_layer(current_.layer);
+    builder_.stand_with(current_);
     current_.def->vjp(*this);
     return builder_.status();
   }
@@ -110,7 +95,7 @@ class Walk final : public ir::VjpContext {
   Op current_;
   std::vector<ValueId> cotangents_;          // by forward value
   std::vector<std::vector<size_t>> wrt_of_;  // by forward value: its places in options.wrt
-  std::vector<bool> needed_;
+  std::vector<bool> needed_;                 // values that depend on what is differentiated with respect to
   AutodiffReport report_;
 };
 

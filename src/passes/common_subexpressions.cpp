@@ -60,7 +60,7 @@ class Merge {
     Op& op = graph_.op(id);
     for (ValueId& v : op.inputs)
       if (v.valid() && stands_[slot(v)].valid()) v = stands_[slot(v)];
-    if (op.def->name == "state_assign") ++versions_[op.attrs.str("name")];
+    if (op.def->state == ir::StateAccess::kAssign) ++versions_[op.attrs.str("name")];
     if (!may_merge(op)) return false;
     const auto [it, is_new] = first_.try_emplace(key(op), id);
     if (is_new) return false;
@@ -73,7 +73,7 @@ class Merge {
   }
 
   [[nodiscard]] bool may_merge(const Op& op) const {
-    if (op.def->name == "state")
+    if (op.def->state == ir::StateAccess::kRead)
       return true;  // a read of a state that is then consumed must be of the same storage
     return !op.def->has_effect && !op.recomputed &&
            std::none_of(op.outputs.begin(), op.outputs.end(), [&](ValueId v) { return consumed_[slot(v)]; });
@@ -87,7 +87,7 @@ class Merge {
       put(key, name);
       put(key, attr);
     }
-    if (op.def->name == "state") put(key, versions_[op.attrs.str("name")]);
+    if (op.def->state == ir::StateAccess::kRead) put(key, versions_[op.attrs.str("name")]);
     return key;
   }
 

@@ -19,7 +19,7 @@ bool fuse(Rewriter& rw, OpId id) {
     const ir::OpDef& maker = *rw.producer(total).def;
     const bool accumulates = grad.inputs.size() > 2 && grad.inputs[2].valid();
     if (grad.def->name != "embedding_grad" || accumulates || !rw.only_use(grad.outputs[0], id)) continue;
-    if (!rw.only_use(total, id) || maker.name == "state" || maker.is_view) continue;
+    if (!rw.only_use(total, id) || maker.state == ir::StateAccess::kRead || maker.is_view) continue;
     if (rw.type(total).dtype != rw.type(add.outputs[0]).dtype) continue;
     if (!rw.may_sink(grad_id, rw.position(id))) continue;
     ir::Attrs attrs;

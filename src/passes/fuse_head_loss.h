@@ -4,6 +4,7 @@
 #pragma once
 
 #include <span>
+#include <string>
 
 #include "passes/rewriter.h"
 
@@ -11,7 +12,9 @@ namespace plimsoll::passes {
 
 struct FuseHeadLossOptions {
   std::span<const ir::ValueId> keep = {};
-  bool grad = true;            ///< compute dx and dw in the same sweep
+  bool grad = true;  ///< compute dx and dw in the same sweep
+  /// Parameters that do not learn: without dw where the head is one, without dx where all below it are.
+  std::span<const std::string> frozen = {};
   int64_t chunk_tokens = 256;  ///< logits that exist at once; a multiple of ops::kGranule
 };
 struct FuseHeadLossReport {
@@ -19,8 +22,8 @@ struct FuseHeadLossReport {
   size_t fused = 0;
 };
 
-/// linear without bias + cross_entropy -> head_loss, where nothing else needs logits or lse. The same bits.
-/// Errors: kInvalidArgument where chunk_tokens is no positive multiple of the granule.
+/// linear without bias + cross_entropy -> head_loss or head_loss_dw, where nothing else needs logits or lse.
+/// The same bits. Errors: kInvalidArgument where chunk_tokens is no positive multiple of the granule.
 Result<FuseHeadLossReport> fuse_head_loss(ir::Graph& graph, const FuseHeadLossOptions& options = {});
 
 }  // namespace plimsoll::passes

@@ -3,7 +3,6 @@
 #include "passes/fuse_norm_grads.h"
 
 #include <algorithm>
-#include <string>
 
 #include "ir/op_def.h"
 
@@ -12,11 +11,6 @@ namespace {
 
 using ir::OpId;
 using ir::ValueId;
-
-/// How many operands stand before `d_residual` in the fused op.
-size_t num_leading(std::string_view grad) {
-  return grad == "rms_norm_grad" ? 4 : grad == "layer_norm_grad" ? 5 : 0;
-}
 
 /// Where the fused op may stand: at one of the two, or nowhere.
 OpId anchor(const Rewriter& rw, OpId grad, OpId add, ValueId other) {
@@ -36,14 +30,14 @@ bool fuse(Rewriter& rw, OpId id) {
     const ValueId other = add.inputs[1 - side];
     const OpId grad_id = rw.producer_id(dx);
     const ir::Op grad = rw.op(grad_id);
-    const size_t leading = num_leading(grad.def->name);
-    if (leading == 0 || dx != grad.outputs[0] || dx == other || !rw.only_use(dx, id)) continue;
+    const ir::AddedForm& form = grad.def->with_add;
+    if (form.op.empty() || dx != grad.outputs[0] || dx == other || !rw.only_use(dx, id)) continue;
     if (rw.type(dx).dtype != rw.type(add.outputs[0]).dtype) continue;
     const OpId place = anchor(rw, grad_id, id, other);
     if (!place.valid()) continue;
     std::vector<ValueId> operands = grad.inputs;
-    operands.insert(operands.begin() + static_cast<std::ptrdiff_t>(leading), other);
-    const auto fused = rw.before(place, std::string(grad.def->name) + "_add", operands, grad.attrs);
+    operands.insert(operands.begin() + form.operand, other);
+    const auto fused = rw.before(place, form.op, operands, grad.attrs);
     rw.remove(id);
     rw.remove(grad_id);
     rw.replace(add.outputs[0], fused[0]);

@@ -12,8 +12,8 @@ namespace {
 /// Fuses the norm `id` with the addition that makes its operand; false where the pattern is not there.
 bool fuse(ir::Graph& graph, Rewriter& rw, ir::OpId id) {
   const ir::Op norm = rw.op(id);
-  const bool rms = norm.def->name == "rms_norm";
-  if (!rms && norm.def->name != "layer_norm") return false;
+  const std::string_view with_add = norm.def->norm.with_add;
+  if (with_add.empty()) return false;
   const ir::OpId add_id = rw.producer_id(norm.inputs[0]);
   const ir::Op add = rw.op(add_id);
   if (add.def->name != "add" || rw.removed(add_id)) return false;
@@ -21,7 +21,7 @@ bool fuse(ir::Graph& graph, Rewriter& rw, ir::OpId id) {
   if (!rw.used_only_after(norm.inputs[0], place, std::array{id}) || !rw.may_sink(add_id, place)) return false;
   std::vector<ir::ValueId> operands = {add.inputs[0], add.inputs[1]};
   operands.insert(operands.end(), norm.inputs.begin() + 1, norm.inputs.end());
-  const auto fused = rw.before(id, rms ? "add_rms_norm" : "add_layer_norm", operands, norm.attrs);
+  const auto fused = rw.before(id, with_add, operands, norm.attrs);
   graph.op(rw.producer_id(fused[0])).recomputed = norm.recomputed;
   rw.remove(id);
   rw.remove(add_id);

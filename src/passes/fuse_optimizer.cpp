@@ -23,8 +23,7 @@ class FuseOptimizer {
   FuseOptimizer(ir::Graph& graph, const FuseOptimizerOptions& options) : rw_(graph, options.keep) {
     for (size_t i = 0; i < rw_.order().size(); ++i) {
       const ir::Op& op = rw_.op(rw_.order()[i]);
-      if (op.def->name == "state" || op.def->name == "state_assign")
-        touched_[op.attrs.str("name")].push_back(i);
+      if (op.def->state != ir::StateAccess::kNone) touched_[op.attrs.str("name")].push_back(i);
     }
   }
 
@@ -40,20 +39,25 @@ class FuseOptimizer {
   }
 
  private:
+  /// What makes the first square.
+  [[nodiscard]] const ir::OpDef* squares_of(const ir::Op& norm) const {
+    return rw_.producer(norm.inputs[0]).def;
+  }
+
   void fuse_squares(OpId id) {
     const ir::Op norm = rw_.op(id);
-    if (norm.inputs.size() < 2) return;
+    if (norm.inputs.size() < 2 || squares_of(norm)->sweep.empty()) return;
     std::vector<ValueId> tensors;
     for (const ValueId square : norm.inputs) {
       const OpId maker = rw_.producer_id(square);
-      if (rw_.op(maker).def->name != "sum_squares" || !rw_.only_use(square, id)) return;
+      if (rw_.op(maker).def != squares_of(norm) || !rw_.only_use(square, id)) return;
       if (!rw_.may_sink(maker, rw_.position(id))) return;
       if (std::count(norm.inputs.begin(), norm.inputs.end(), square) > 1) return;
       if (!tensors.empty() && rw_.op(maker).attrs != rw_.producer(norm.inputs[0]).attrs) return;
       tensors.push_back(rw_.op(maker).inputs[0]);
     }
     const ValueId squares =
-        rw_.before(id, "sum_squares_sweep", tensors, rw_.producer(norm.inputs[0]).attrs)[0];
+        rw_.before(id, squares_of(norm)->sweep, tensors, rw_.producer(norm.inputs[0]).attrs)[0];
     const ValueId total = rw_.before(id, "global_norm", {squares})[0];
     rw_.remove(id);
     for (const ValueId square : norm.inputs) rw_.remove(rw_.producer_id(square));
@@ -96,7 +100,7 @@ class FuseOptimizer {
       latest = std::min(latest, rw_.next_consumed(op.inputs[i], rw_.position(id)));
     for (const ValueId v : op.outputs)
       for (const OpId user : rw_.uses(v)) {
-        if (rw_.op(user).def->name != "state_assign") {
+        if (rw_.op(user).def->state != ir::StateAccess::kAssign) {
           latest = std::min(latest, rw_.position(user) - 1);
           continue;
         }

@@ -55,6 +55,7 @@ Status run_fusion(PassState& s) {
 Status run_fuse_head_loss(PassState& s) {
   PLIMSOLL_ASSIGN(const auto report, fuse_head_loss(s.graph, {.keep = s.keep,
                                                               .grad = s.options.grad,
+                                                              .frozen = s.options.frozen,
                                                               .chunk_tokens = s.options.chunk_tokens}));
   return follow_report(s, report.replaced);
 }

@@ -38,6 +38,7 @@ struct PipelineOptions {
   bool in_place = true;
 
   bool grad = true;  ///< the program will be differentiated, so head and loss compute gradients as well
+  std::vector<std::string> frozen = {};  ///< parameters' states that do not learn, see fuse_head_loss.h
   int64_t chunk_tokens = 256;  ///< tokens whose logits exist at once in head and loss; whole granules
   /// Generation: linear maps of at most so many rows become `linear_few`, which has bits of its own; 0: none.
   int64_t few_rows = 0;

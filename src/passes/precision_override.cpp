@@ -46,15 +46,20 @@ const OpNames& OverrideNames::of(const Op& op) {
     layer = known->second;
     names_.by_parts.emplace_back(layer);
   }
+  const auto add = [&](const std::string& name) {
+    const bool own = name.starts_with(layer);
+    names_.by_parts.push_back(own ? name : name.substr(name.find('.') + 1));
+    if (!own) names_.whole.push_back(name);
+  };
   for (const ValueId v : op.inputs) {
     if (!v.valid()) continue;
-    const Op& producer = ir::maker(graph_, v);
-    if (producer.def->name != "state") continue;
-    const ir::StateDecl* state = graph_.find_state(producer.attrs.str("name"));
-    if (state == nullptr || state->state_class != ir::StateClass::kParameter) continue;
-    const bool own = state->name.starts_with(layer);
-    names_.by_parts.push_back(own ? state->name : state->name.substr(state->name.find('.') + 1));
-    if (!own) names_.whole.push_back(state->name);
+    for (const Op* read : ir::states_read(graph_, v)) {
+      const ir::StateDecl* state = graph_.find_state(read->attrs.str("name"));
+      if (state != nullptr && state->state_class == ir::StateClass::kParameter) add(state->name);
+    }
+    const Op& joined = ir::maker(graph_, v);  // goes by the name of the whole as well
+    if (joined.def->elements == ir::Elements::kJoined && joined.attrs.find("name") != nullptr)
+      add(joined.attrs.str("name"));
   }
   return names_;
 }

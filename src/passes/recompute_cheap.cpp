@@ -74,6 +74,8 @@ class Recompute {
   }
   [[nodiscard]] const Op& producer(ValueId v) const { return graph_.op(graph_.value(v).producer); }
 
+  [[nodiscard]] bool is_state(ValueId v) const { return producer(v).def->state == ir::StateAccess::kRead; }
+
   void find_lifetimes() {
     last_use_.assign(num_values_, 0);
     overwritten_.assign(num_values_, kNever);
@@ -83,7 +85,7 @@ class Recompute {
         if (v.valid()) last_use_[slot(root(v))] = i;
       for (const ir::Alias& a : ir::op_consumes(op))
         overwrite(root(op.inputs[static_cast<size_t>(a.input)]), i);
-      if (op.def->name != "state_assign") continue;
+      if (op.def->state != ir::StateAccess::kAssign) continue;
       pinned_[slot(root(op.inputs[0]))] = true;
       state_written_.try_emplace(op.attrs.str("name"), i);
     }
@@ -92,8 +94,7 @@ class Recompute {
   void overwrite(ValueId owner, size_t place) {
     overwritten_[slot(owner)] = std::min(overwritten_[slot(owner)], place);
     pinned_[slot(owner)] = true;
-    if (producer(owner).def->name == "state")
-      state_written_.try_emplace(producer(owner).attrs.str("name"), place);
+    if (is_state(owner)) state_written_.try_emplace(producer(owner).attrs.str("name"), place);
   }
 
   static bool may_run_again(const Op& op) {
@@ -117,7 +118,7 @@ class Recompute {
   /// Whether `v` can be read at `place` of backward without being kept for that.
   [[nodiscard]] bool available(ValueId v, size_t place) const {
     const ValueId owner = root(v);
-    if (producer(owner).def->name == "state") {
+    if (is_state(owner)) {
       const auto it = state_written_.find(producer(owner).attrs.str("name"));
       return it == state_written_.end() || place <= it->second;
     }
@@ -171,8 +172,7 @@ class Recompute {
     const int64_t bytes = graph_.type(v).bytes().count;
     int64_t operand = 0;
     for (const ValueId in : op.inputs)
-      if (in.valid() && producer(root(in)).def->name != "state")
-        operand = std::max(operand, graph_.type(in).bytes().count);
+      if (in.valid() && !is_state(root(in))) operand = std::max(operand, graph_.type(in).bytes().count);
     int64_t result = 0;
     for (const ValueId out : op.outputs) result = std::max(result, graph_.type(out).bytes().count);
     return bytes * kMinShareOfOperands >= operand && bytes * kMinShareOfResults >= result &&
@@ -184,7 +184,7 @@ class Recompute {
   /// `kept` from now on.
   std::optional<Clone> build(const Op& op, size_t output, size_t place, ValueId kept = {}) {
     const size_t known = graph_.num_ops();
-    builder_.set_layer(op.layer);
+    builder_.stand_with(op);
     Clone clone;
     clone.place = place;
     clone.value = op.def->rebuild != nullptr ? op.def->rebuild(builder_, op, output)
@@ -249,7 +249,7 @@ class Recompute {
   }
 
   std::vector<ValueId> clone_view(const Op& view, ValueId of, std::vector<OpId>& ops) {
-    builder_.set_layer(view.layer);
+    builder_.stand_with(view);
     const OpId id{static_cast<int32_t>(graph_.num_ops())};
     std::vector<ValueId> results = builder_.ops(view.def->name, {of}, view.attrs);
     if (builder_.status()) {

@@ -74,7 +74,7 @@ bool Rewriter::may_sink(OpId id, size_t to) const {
 
 std::vector<ValueId> Rewriter::before(OpId anchor, std::string_view name, std::vector<ValueId> inputs,
                                       ir::Attrs attrs) {
-  builder_.set_layer(op(anchor).layer);
+  builder_.stand_with(op(anchor));
   const size_t known = graph_.num_ops();
   std::vector<ValueId> results = builder_.ops(name, std::move(inputs), std::move(attrs));
   if (graph_.num_ops() > known) note_new_op(OpId{static_cast<int32_t>(known)}, anchor);

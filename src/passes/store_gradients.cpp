@@ -5,35 +5,23 @@
 
 #include <algorithm>
 #include <string>
-#include <string_view>
 #include <vector>
 
 #include "ir/op_def.h"
 
 namespace plimsoll::passes {
-namespace {
-
-/// The attribute that says of which dtype an op's gradients are; empty where it has none.
-std::string_view attribute(const ir::Op& op) {
-  for (const std::string_view name : {"dw", "out"})
-    for (const ir::AttrSpec& spec : op.def->attrs)
-      if (spec.name == name) return name;
-  return {};
-}
-
-}  // namespace
 
 Status store_gradients(ir::Graph& graph, std::span<const ir::ValueId> gradients, ir::DType dtype) {
   std::vector<bool> is_changed(graph.num_ops(), false), has_new_type(graph.num_values(), false);
   for (const ir::ValueId v : gradients) {
     if (graph.type(v).dtype == dtype) continue;
     ir::Op& op = graph.op(graph.value(v).producer);
-    const std::string_view name = attribute(op);
-    if (name.empty())
+    const auto* stored = ir::output_dtype(*op.def, static_cast<size_t>(graph.value(v).result_index));
+    if (stored == nullptr)
       return Error{
           .what = fmt::format("a gradient from '{}' cannot be stored as {}", op.def->name, ir::name(dtype)),
           .where = op.layer};
-    op.attrs.set(name, std::string(ir::name(dtype)));
+    op.attrs.set(stored->attr, std::string(ir::name(dtype)));
     is_changed[static_cast<size_t>(graph.value(v).producer.index)] = true;
   }
   for (const ir::OpId id : graph.order()) {

@@ -15,8 +15,7 @@ std::vector<ir::ValueId> gradient_values(const ir::Graph& graph) {
   std::vector<ir::ValueId> values;
   for (const ir::OpId id : graph.order()) {
     const ir::Op& op = graph.op(id);
-    if (op.def->name == "sum_squares" || op.def->name == "sum_squares_sweep")
-      values.insert(values.end(), op.inputs.begin(), op.inputs.end());
+    if (op.def->reads_gradients) values.insert(values.end(), op.inputs.begin(), op.inputs.end());
   }
   for (size_t i = 0; i < values.size(); ++i) {
     const ir::Value& value = graph.value(values[i]);

@@ -18,15 +18,16 @@ using ir::takes_attr;
 using ir::ValueId;
 
 std::string name_of(const Op& op) {
-  return op.def->name == "state" ? op.attrs.str("name") : std::string(op.def->name);
+  return op.def->state == ir::StateAccess::kRead ? op.attrs.str("name") : std::string(op.def->name);
 }
 
 /// What keeps the maker from storing the cast's dtype. Ops with an attribute `out` could; those with
 /// `precision` store what their products run in.
 std::string why_stored(const Op& made_by, const CastUse& cast, bool is_shared) {
-  if (made_by.def->name == "state") return fmt::format("{} is kept in {}", cast.op, cast.from);
+  if (made_by.def->state == ir::StateAccess::kRead)
+    return fmt::format("{} is kept in {}", cast.op, cast.from);
   if (is_shared) return fmt::format("other ops read {}'s {}", cast.op, cast.from);
-  if (takes_attr(made_by, "precision")) return fmt::format("{} stores its products' {}", cast.op, cast.from);
+  if (made_by.def->rounded_operands > 0) return fmt::format("{} stores its products' {}", cast.op, cast.from);
   if (takes_attr(made_by, "out")) return fmt::format("{} gives {}", cast.op, cast.from);
   return fmt::format("{} stores its operands' dtype", cast.op);
 }
@@ -80,13 +81,12 @@ std::map<std::string, std::set<std::string>, std::less<>> precisions_of_products
     const Graph& graph = program.graph;
     for (const OpId id : graph.order()) {
       const Op& op = graph.op(id);
-      if (!takes_attr(op, "precision")) continue;
-      for (size_t i = 0; i < std::min<size_t>(2, op.inputs.size()); ++i) {
-        const Op& operand = maker(graph, op.inputs[i]);
-        if (operand.def->name != "state") continue;
+      if (op.def->rounded_operands == 0) continue;
+      for (size_t i = 0; i < static_cast<size_t>(op.def->rounded_operands); ++i) {
         const auto* precision = op.attrs.find("precision");
-        precisions[operand.attrs.str("name")].insert(precision == nullptr ? "f32"
-                                                                          : op.attrs.str("precision"));
+        for (const Op* state : ir::states_read(graph, op.inputs[i]))
+          precisions[state->attrs.str("name")].insert(precision == nullptr ? "f32"
+                                                                           : op.attrs.str("precision"));
       }
     }
   }
@@ -100,9 +100,9 @@ std::vector<WeightStorage> weights_of(const models::Model& model, const passes::
   for (const models::Parameter& p : model.parameters()) {
     WeightStorage w{p.name, std::string(ir::name(p.dtype)),
                     state_of(session, ir::StateClass::kMasterWeight, p.name),
-                    std::string(ir::name(accumulates ? ir::DType::kF32 : state.gradients)),
+                    p.trained ? std::string(ir::name(accumulates ? ir::DType::kF32 : state.gradients)) : "",
                     state_of(session, ir::StateClass::kOptimizerState, p.name)};
-    if (w.moments == "bf16" || (w.stored == "bf16" && w.master.empty()))
+    if (p.trained && (w.moments == "bf16" || (w.stored == "bf16" && w.master.empty())))
       w.rounding = state.stochastic ? "stochastic" : "nearest";
     if (const auto found = products.find(p.name); found != products.end()) w.products = found->second;
     weights.push_back(std::move(w));

@@ -223,10 +223,12 @@ Tree plan_event(const PlanReport& r) {
                                {"layer", Tree::of(r.alive[k].layer)},
                                {"type", Tree::of(r.alive[k].type)},
                                {"bytes", i(r.alive[k].bytes)}}));
+  Tree model = Tree::map({{"name", Tree::of(r.model)}, {"parameters", i(r.num_parameters)}});
+  if (r.num_trained) model.set("trained", i(*r.num_trained));
   Tree event = Tree::map({
       {"event", Tree::of(std::string("plan"))},
       {"fits", Tree::of(r.fits)},
-      {"model", Tree::map({{"name", Tree::of(r.model)}, {"parameters", i(r.num_parameters)}})},
+      {"model", std::move(model)},
       {"device", Tree::map({{"persistent_bytes", i(r.persistent_bytes)},
                             {"arena_bytes", i(r.arena_bytes)},
                             {"overhead_bytes", i(r.device_is_process ? r.overhead_bytes : 0)},
@@ -263,9 +265,13 @@ Tree plan_event(const PlanReport& r) {
 }
 
 std::string plan_table(const PlanReport& r) {
-  std::string out = fmt::format(
-      "Plan for {}: {} parameters, {} x {} sequences a step, {} tokens, {} threads\n", r.model,
-      grouped(r.num_parameters), r.micro_batch_size, r.grad_accum_steps, grouped(r.tokens), r.threads);
+  std::string out =
+      fmt::format("Plan for {}: {} parameters{}, {} x {} sequences a step, {} tokens, {} threads\n", r.model,
+                  grouped(r.num_parameters),
+                  r.num_trained.value_or(r.num_parameters) < r.num_parameters
+                      ? fmt::format(", {} trained", grouped(*r.num_trained))
+                      : "",
+                  r.micro_batch_size, r.grad_accum_steps, grouped(r.tokens), r.threads);
   out += state_line(r) + class_table(r) + pool_table(r) + phase_table(r) + bucket_lines(r) + peak_table(r);
   out += fmt::format(
       "\nA step{}: {} of the model{}, about {:.3g} s ({} rates)\n",

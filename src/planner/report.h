@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -72,6 +73,7 @@ struct PlanReport {
   int64_t num_ops = 0;  ///< in all programs of the session
   std::string model;
   int64_t num_parameters = 0;
+  std::optional<int64_t> num_trained = {};  ///< of them; nothing: nothing is trained
   double planning_seconds = 0;
 
   /// Share of positions that are padding, with the buckets or with one length.

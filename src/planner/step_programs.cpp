@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <map>
+#include <numeric>
 
 #include "base/check.h"
 #include "ops/op_list.h"
@@ -33,6 +34,10 @@ class ProgramBuilder {
       : model_(model), options_(options), target_(target), length_(options.sequence_length) {
     PLIMSOLL_CHECK(options.buckets.empty() || options.buckets.back() == options.sequence_length,
                    "the last bucket is the sequence");
+    for (const models::Parameter& p : model.parameters()) {
+      if (p.trained) trained_.push_back(&p);
+      if (!p.trained) frozen_.push_back(p.name);
+    }
   }
 
   Result<TrainingPrograms> run() {
@@ -67,6 +72,7 @@ class ProgramBuilder {
     passes::PipelineOptions options = options_.pipeline;
     options.grad = grad;
     options.chunk_tokens = chunk_tokens();
+    options.frozen = frozen_;
     return program_options(std::move(options), graph, target_);
   }
   /// Whole granules, at least one, at most the micro-batch.
@@ -101,7 +107,8 @@ class ProgramBuilder {
     if (training && options_.optimizer.loss_scaling) scale = ops::mul(b, scale, loss_scale(b));
     const ValueId acc = b.state({std::string(kLossState), {DType::kF32, {1}}, StateClass::kOutput});
     const ValueId random = training ? b.state(random_state()) : ValueId{};
-    const ValueId logits = model_.logits(b, {.tokens = tokens, .doc_start = doc_start(b), .random = random});
+    const ValueId logits = model_.logits(
+        b, {.tokens = tokens, .doc_start = doc_start(b), .training = training, .random = random});
     {
       const auto scope = b.scope("lm_head");
       loss = ops::cross_entropy(b, logits, targets, scale, acc).loss;
@@ -126,7 +133,7 @@ class ProgramBuilder {
     passes::Pipeline pipeline(pipeline_options(graph));
     ValueId loss;
     PLIMSOLL_TRY(forward(graph, pipeline, loss, /*training=*/true));
-    const std::vector<ValueId> parameters = parameter_reads(graph);
+    const std::vector<ValueId> parameters = trained_reads(graph);
     PLIMSOLL_ASSIGN(const passes::AutodiffReport derivative,
                     pipeline.differentiate(graph, {loss, parameters}));
     std::vector<ValueId> gradients;
@@ -151,9 +158,9 @@ class ProgramBuilder {
 
   Status accumulate(Graph& graph, const passes::AutodiffReport& derivative, bool first) {
     std::vector<passes::Accumulation> accumulations;
-    for (size_t p = 0; p < model_.parameters().size(); ++p) {
+    for (size_t p = 0; p < trained_.size(); ++p) {
       const auto& uses = derivative.contributions[p];
-      GradientStates states{model_.parameters()[p].name, {}};
+      GradientStates states{trained_[p]->name, {}};
       for (size_t u = 0; u < uses.size(); ++u) {
         const std::string name = "grad." + states.parameter + (u == 0 ? "" : "#" + std::to_string(u));
         graph.declare_state({name, graph.type(uses[u]), StateClass::kGradient});
@@ -174,8 +181,8 @@ class ProgramBuilder {
     passes::Pipeline pipeline(pipeline_options(graph));
     Builder b(graph, ops::find_op);
     std::vector<ValueId> sums;
-    for (size_t p = 0; p < model_.parameters().size(); ++p) {
-      const models::Parameter& parameter = model_.parameters()[p];
+    for (size_t p = 0; p < trained_.size(); ++p) {
+      const models::Parameter& parameter = *trained_[p];
       const ir::TensorType type{DType::kF32, parameter.shape};
       graph.declare_state({parameter.name, {parameter.dtype, parameter.shape}, StateClass::kParameter});
       ValueId sum;
@@ -221,20 +228,35 @@ class ProgramBuilder {
     passes::Pipeline pipeline(pipeline_options(graph));
     Builder b(graph, ops::find_op);
     const ValueId random = b.state(random_state());
-    for (const models::Parameter& p : model_.parameters()) init_parameter(graph, b, random, p);
+    const auto& all = model_.parameters();
+    for (size_t first = 0, end = 0; first < all.size(); first = end) {
+      for (end = first + 1; end < all.size() && !all[first].part_of.empty(); ++end)
+        if (all[end].part_of != all[first].part_of) break;
+      init_storage(graph, b, random, std::span(all).subspan(first, end - first));
+    }
     PLIMSOLL_TRY(b.status());
     return finish(std::move(graph), pipeline);
   }
 
-  /// The same draws whatever the weights are kept in.
-  void init_parameter(Graph& graph, Builder& b, ValueId random, const models::Parameter& p) const {
-    const auto dims = p.shape.dims();
-    const std::vector<int64_t> shape(dims.begin(), dims.end());
-    ValueId value =
-        p.init == models::Init::kNormal
-            ? ops::random_normal(b, random, shape, 0.0, p.init_std, ops::random_key(p.name, "init"))
-            : ops::fill(b, shape, p.init == models::Init::kOnes ? 1.0 : 0.0);
-    if (options_.optimizer.state.masters && options_.training) {
+  /// A storage, or the parts that it was divided into. The same draws whatever the weights are kept in, and
+  /// whatever of them is trained.
+  void init_storage(Graph& graph, Builder& b, ValueId random,
+                    std::span<const models::Parameter> parts) const {
+    const models::Parameter& first = parts.front();
+    std::vector<int64_t> shape(first.shape.dims().begin(), first.shape.dims().end()), rows;
+    for (const models::Parameter& p : parts) rows.push_back(p.shape.dim(0));
+    shape[0] = std::accumulate(rows.begin(), rows.end(), int64_t{0});
+    const std::string& name = first.part_of.empty() ? first.name : first.part_of;
+    const ValueId whole =
+        first.init == models::Init::kNormal
+            ? ops::random_normal(b, random, shape, 0.0, first.init_std, ops::random_key(name, "init"))
+            : ops::fill(b, shape, first.init == models::Init::kOnes ? 1.0 : 0.0);
+    if (parts.size() == 1) return init_parameter(graph, b, whole, first);
+    const std::vector<ValueId> values = ops::split_rows(b, whole, rows);
+    for (size_t i = 0; i < parts.size(); ++i) init_parameter(graph, b, values[i], parts[i]);
+  }
+  void init_parameter(Graph& graph, Builder& b, ValueId value, const models::Parameter& p) const {
+    if (options_.optimizer.state.masters && options_.training && p.trained) {
       const std::string master = optimizers::master_name(p.name);
       graph.declare_state({master, {DType::kF32, p.shape}, StateClass::kMasterWeight});
       b.assign(master, value);
@@ -271,7 +293,7 @@ class ProgramBuilder {
     for (const ir::OpId id : graph.order()) {
       const ir::Op& op = graph.op(id);
       const ir::Cost cost = ir::op_cost(graph, op);
-      const bool is_update = op.layer.starts_with("optimizer");
+      const bool is_update = op.block == ir::kUpdateBlock;
       (op.recomputed ? result_.cost.recompute_flops
        : is_update   ? result_.cost.update_flops
                      : result_.cost.flops) += cost.flops;
@@ -279,23 +301,23 @@ class ProgramBuilder {
     }
   }
 
-  /// The value of each parameter in the program, in the model's order.
-  std::vector<ValueId> parameter_reads(const Graph& graph) const {
+  /// The value of each trained parameter in the program, in the model's order.
+  std::vector<ValueId> trained_reads(const Graph& graph) const {
     std::map<std::string, ValueId, std::less<>> reads;
     for (const ir::OpId id : graph.order())
-      if (graph.op(id).def->name == "state")
+      if (graph.op(id).def->state == ir::StateAccess::kRead)
         reads.emplace(graph.op(id).attrs.str("name"), graph.op(id).outputs[0]);
     std::vector<ValueId> values;
-    for (const models::Parameter& p : model_.parameters()) values.push_back(reads.at(p.name));
+    for (const models::Parameter* p : trained_) values.push_back(reads.at(p->name));
     return values;
   }
 
   [[nodiscard]] std::vector<optimizers::Update> updates(const std::vector<ValueId>& gradients) const {
     std::vector<optimizers::Update> result;
     for (size_t p = 0; p < gradients.size(); ++p) {
-      const models::Parameter& parameter = model_.parameters()[p];
+      const models::Parameter& parameter = *trained_[p];
       const bool decays = options_.decay_all || parameter.shape.rank() >= 2;
-      result.push_back({parameter.name, gradients[p], decays ? optimizers::kDecay : optimizers::kNoDecay});
+      result.push_back({parameter.name, gradients[p], optimizers::row_of(parameter.group, decays)});
     }
     return result;
   }
@@ -303,6 +325,8 @@ class ProgramBuilder {
   const models::Model& model_;
   const StepOptions& options_;
   const runtime::Target& target_;
+  std::vector<const models::Parameter*> trained_;
+  std::vector<std::string> frozen_;
   int64_t length_;  ///< of the program at hand; behind the buckets' the longest
   bool first_finished_ = false;
   TrainingPrograms result_;

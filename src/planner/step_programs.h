@@ -63,7 +63,7 @@ struct StepOptions {
   bool logits = false;      ///< with the logits program
   bool training = true;     ///< false: neither gradients nor update
   optimizers::OptimizerOptions optimizer = {};
-  bool decay_all = false;  ///< weight decay on vectors too
+  bool decay_all = false;  ///< weight decay on vectors too, where no group says it itself
   /// Logits of head and loss that exist at once. More tokens a chunk make its GEMMs faster.
   int64_t logits_bytes = int64_t{128} << 20;
   passes::PipelineOptions pipeline = {};
@@ -87,7 +87,8 @@ struct StepCost {
 
 struct TrainingPrograms {
   passes::SessionPlan session;
-  std::vector<GradientStates> gradients;  ///< where accumulated; in the order of the model's parameters
+  /// Where accumulated; in the order of the model's parameters that are trained.
+  std::vector<GradientStates> gradients;
   StepCost cost;
   std::vector<passes::PassTiming> timings;
   PrecisionReport precision;

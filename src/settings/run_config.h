@@ -3,6 +3,7 @@
 // settings.cpp.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <optional>
 #include <span>
@@ -111,6 +112,15 @@ struct SchedulerSettings {
   double final_div_factor = 1e4;
 };
 
+/// One entry of training.param_groups: what it leaves out is the run's.
+struct ParamGroup {
+  std::vector<std::string> params = {};  ///< patterns of parameters' names; of several groups the first
+  std::optional<double> learning_rate = {};
+  std::optional<double> weight_decay = {};
+  std::optional<std::array<double, 2>> betas = {};
+};
+using ParamGroups = std::vector<ParamGroup>;
+
 struct TrainingSettings {
   int64_t global_batch_size = 32;
   std::optional<int64_t> micro_batch_size = {};             ///< nothing: auto
@@ -137,7 +147,10 @@ struct TrainingSettings {
   bool nesterov = false;
   double weight_decay = 0.01;                   ///< sgd: 0 unless given
   std::string weight_decay_scope = "matrices";  ///< matrices | all
-  std::optional<double> max_grad_norm = 1.0;    ///< 0 or nothing: no clipping; see clip_norm()
+  ParamGroups param_groups = {};
+  std::vector<std::string> freeze = {};       ///< patterns of parameters' names
+  std::vector<std::string> unfreeze = {};     ///< over freeze
+  std::optional<double> max_grad_norm = 1.0;  ///< 0 or nothing: no clipping; see clip_norm()
   int64_t seed = 42;
   int64_t logging_steps = 1;
   std::string eval_strategy = "auto";  ///< auto | no | steps; resolved into eval_steps when a run is read

@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <functional>
 
+#include "settings/param_groups.h"
 #include "settings/schedule.h"
 #include "settings/state_settings.h"
 
@@ -151,6 +152,7 @@ Status check_run(RunConfig& config, const GivenSettings& given) {
   PLIMSOLL_TRY(check_batch(config.training, given));
   PLIMSOLL_TRY(check_device(config.runtime.device));
   PLIMSOLL_TRY(check_optimizer(config, given));
+  PLIMSOLL_TRY(check_param_groups(config.training));
   PLIMSOLL_TRY(check_loss_scale(config.training.loss_scale));
   PLIMSOLL_TRY(train::check_state(config.training, config.notes));
   if (config.training.eval_steps > 0 && !config.data.evaluates())

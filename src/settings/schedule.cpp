@@ -162,12 +162,12 @@ Result<Schedule> Schedule::create(const ScheduleOptions& options) {
   return Schedule(options);
 }
 
-double Schedule::rate(int64_t step) const {
+double Schedule::factor(int64_t step) const {
   const Kind& kind = *find_kind(options_.name);
   const Point point{options_, std::max<int64_t>(0, step - 1)};
   if (kind.warms_up && point.current < options_.warmup_steps)
-    return options_.learning_rate * ratio(point.current, options_.warmup_steps);
-  return options_.learning_rate * kind.factor(point);
+    return ratio(point.current, options_.warmup_steps);
+  return kind.factor(point);
 }
 
 std::string warmup_note(const TrainingSettings& training, int64_t total_steps) {

@@ -39,7 +39,9 @@ class Schedule {
   static Result<Schedule> create(const ScheduleOptions& options);
   /// The rate of step `step`, from 1: the schedule's value at step - 1. Beyond the last step it goes on as
   /// transformers' does.
-  [[nodiscard]] double rate(int64_t step) const;
+  [[nodiscard]] double rate(int64_t step) const { return options_.learning_rate * factor(step); }
+  /// The same over the peak: what the schedule multiplies a group's own rate with.
+  [[nodiscard]] double factor(int64_t step) const;
 
  private:
   explicit Schedule(ScheduleOptions options) : options_(std::move(options)) {}

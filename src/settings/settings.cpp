@@ -201,6 +201,11 @@ void add_schedule_and_rule(std::vector<Setting>& list) {
              "adamw: decoupled; sgd: added to the gradient, and 0 unless given", 0, 1e3));
   add(plain(PLIMSOLL_FIELD(training.weight_decay_scope), kWhat,
             "matrices: no biases, no norms; all: every parameter", {"matrices", "all"}));
+  add(plain(PLIMSOLL_FIELD(training.param_groups), kWhat,
+            "parameters with hyper-parameters of their own, by patterns of names; the first match wins"));
+  add(plain(PLIMSOLL_FIELD(training.freeze), kWhat,
+            "parameters that are not trained, by patterns such as \"model.layers.[0-3].*\""));
+  add(plain(PLIMSOLL_FIELD(training.unfreeze), kWhat, "of those, parameters that are trained all the same"));
   add(number(PLIMSOLL_FIELD(training.max_grad_norm), kWhat,
              "clip the gradient to this norm; 0 or null: no clipping", 0, 1e12));
   add(number(PLIMSOLL_FIELD(training.seed), kWhat, "seed of weights, order and every random op", 0, 0x1p53));

@@ -8,6 +8,7 @@
 #include "base/units.h"
 #include "data/length_buckets.h"
 #include "io/suggest.h"
+#include "settings/param_groups.h"
 #include "settings/settings.h"
 
 namespace plimsoll {
@@ -144,6 +145,11 @@ Status assign(const Setting& setting, const Tree& value, PrecisionOverrides* fie
     if (!again) overrides.push_back(std::move(before));
   }
   *field = std::move(overrides);
+  return Ok{};
+}
+
+Status assign(const Setting&, const Tree& value, ParamGroups* field) {
+  PLIMSOLL_ASSIGN(*field, parse_param_groups(value));
   return Ok{};
 }
 

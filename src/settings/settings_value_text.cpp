@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "data/length_buckets.h"
+#include "settings/param_groups.h"
 #include "settings/settings.h"
 
 namespace plimsoll {
@@ -35,6 +36,7 @@ std::string text_of(const Setting&, const PrecisionOverrides* field) {
   for (const auto& [pattern, precision] : *field) map.set(pattern, Tree::of(precision));
   return field->empty() ? "null" : to_yaml_flow(map);
 }
+std::string text_of(const Setting&, const ParamGroups* field) { return param_groups_text(*field); }
 std::string text_of(const Setting&, const BucketSettings* field) {
   if (!field->given()) return "null";
   if (field->count > 0) return std::to_string(field->count);
@@ -96,6 +98,9 @@ struct TypeText {
   std::string operator()(std::vector<double>*) const { return "a list of numbers " + range_of(setting); }
   std::string operator()(PrecisionOverrides*) const {
     return "a map from patterns to " + joined(setting.choices);
+  }
+  std::string operator()(ParamGroups*) const {
+    return "a list of {params: [patterns], learning_rate, weight_decay, betas: [b1, b2]}, or null";
   }
   std::string operator()(BucketSettings*) const {
     return fmt::format("how many (from 1 to {0}), a list of up to {0} integers {1}, or null",

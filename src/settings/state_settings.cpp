@@ -76,6 +76,9 @@ Status check_conversion(const TrainingSettings& then, const TrainingSettings& no
   if (a.moments == "fp32" && b.moments != "fp32") return inexact("moments", b.moments, a.moments);
   const bool had_f32 = a.weights == "fp32" || keeps_masters(a),
              has_f32 = b.weights == "fp32" || keeps_masters(b);
+  // What is frozen has no master to stay exact in.
+  if (!now.freeze.empty() && a.weights == "fp32" && b.weights != "fp32")
+    return inexact("weights", b.weights, a.weights);
   if (!had_f32 || has_f32) return Ok{};
   if (a.weights == "fp32") return inexact("weights", b.weights, a.weights);
   return inexact("master_weights", "false", "true");

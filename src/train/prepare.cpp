@@ -14,6 +14,7 @@
 #include "planner/overhead.h"
 #include "planner/rates.h"
 #include "planner/search.h"
+#include "settings/param_groups.h"
 #include "settings/precision.h"
 #include "settings/state_settings.h"
 #include "train/evaluator.h"
@@ -49,6 +50,7 @@ planner::StepOptions step_options(const RunConfig& config, const BatchSplit& spl
     options.logits = dumps && config.dumps("logits");
   }
   options.optimizer = {config.training.optimizer, config.clip_norm(), config.training.momentum > 0};
+  options.optimizer.num_groups = static_cast<int64_t>(config.training.param_groups.size());
   options.optimizer.state = state_choice(config.training).dtypes;
   if (config.scales_loss()) options.optimizer.loss_scaling = loss_scaling(config.training.loss_scale);
   options.decay_all = config.training.weight_decay_scope == "all";
@@ -216,6 +218,7 @@ Result<Prepared> prepare(const RunConfig& config, const runtime::Target& target,
   PLIMSOLL_ASSIGN(std::unique_ptr<models::Model> model, models::make_model(model_config));
   PLIMSOLL_TRY(check_overrides(config.model, model_config));
   PLIMSOLL_TRY(check_against_model(config, model->max_positions()));
+  PLIMSOLL_TRY(models::select(*model, selection_of(config.training)));
   model->keep_in(state_choice(config.training).weights);
   Prepared prepared{std::move(model_config), std::move(model), {}, {}, {}, 0,
                     loader_options(config),  *options.buckets};
@@ -226,6 +229,7 @@ Result<Prepared> prepare(const RunConfig& config, const runtime::Target& target,
   prepared.host_scratch_bytes = scratch_bytes(config);
   prepared.report.model = model_name(config, prepared.model_config);
   prepared.report.num_parameters = prepared.model->num_parameters();
+  if (options.purpose == Purpose::kTrain) prepared.report.num_trained = prepared.model->num_trained();
   malloc_trim(0);  // what planning needed and no longer needs goes back before the session takes its memory
   prepared.report.planning_seconds =
       std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();

@@ -10,12 +10,14 @@
 namespace plimsoll::train {
 namespace {
 
+/// Of all parameters, or of those alone that are trained.
 size_t add_views(const models::Model& model, const std::string& prefix, const std::string& dtype,
-                 std::vector<SafetensorsEntry>& entries) {
+                 bool frozen_too, std::vector<SafetensorsEntry>& entries) {
   const size_t first = entries.size();
   for (const auto& parameter : model.parameters())
     for (const auto& view : parameter.views)
-      entries.push_back({prefix + view.name, dtype, extents_of(view.shape)});
+      if (parameter.trained || frozen_too)
+        entries.push_back({prefix + view.name, dtype, extents_of(view.shape)});
   return first;
 }
 
@@ -48,10 +50,11 @@ Result<StepDump> StepDump::create(const RunConfig& config, const Prepared& prepa
          "F32",
          {config.training.global_batch_size, config.data.sequence_length, prepared.model->vocab_size()}});
   }
-  if (!initial && config.dumps("gradients")) gradients = add_views(*prepared.model, "grad.", "F32", entries);
+  if (!initial && config.dumps("gradients")) gradients = add_views(*prepared.model, "grad.", "F32", /*frozen_too=*/false, entries);
   if (config.dumps("parameters"))
     parameters = add_views(*prepared.model, "param.",
-                           safetensors_name(prepared.model->parameters().front().dtype), entries);
+                           safetensors_name(prepared.model->parameters().front().dtype),
+                           /*frozen_too=*/true, entries);
   PLIMSOLL_ASSIGN(
       SafetensorsWriter writer,
       SafetensorsWriter::create(fmt::format("{}/step-{:06}.safetensors", config.debug.dump_dir, step),
@@ -81,7 +84,7 @@ Status StepDump::write_logits(const runtime::Session& session, int64_t micro_bat
 Status StepDump::write_gradients(const runtime::Session& session, std::span<std::byte> scratch) {
   if (!gradients_) return Ok{};
   size_t index = *gradients_;
-  const auto& states = prepared_->programs.gradients;
+  auto states = prepared_->programs.gradients.begin();  // of trained parameters alone
   const bool scaled = session.plan().find_state(optimizers::kScalerState) != nullptr;
   float scale = 1;
   if (scaled) {
@@ -90,14 +93,17 @@ Status StepDump::write_gradients(const runtime::Session& session, std::span<std:
   const auto inverse = static_cast<float>(1.0 / static_cast<double>(scale));
   return for_each_view(
       *prepared_->model, [&](size_t p, const models::ParameterView& view, int64_t first) -> Status {
+        const models::Parameter& parameter = prepared_->model->parameters()[p];
+        if (!parameter.trained) return Ok{};
+        while (states->parameter != parameter.name) ++states;
         const int64_t offset = first * 4;
         const int64_t bytes = view.shape.num_elements() * 4;
         const auto chunk = static_cast<int64_t>(scratch.size() / 64 * 64);
         auto* sum = reinterpret_cast<float*>(scratch.data());
         for (int64_t begin = 0; begin < bytes; begin += chunk) {
           const int64_t count = std::min(chunk, bytes - begin) / 4;
-          for (size_t use = 0; use < states[p].accumulators.size(); ++use)
-            PLIMSOLL_TRY(session.read_pieces(states[p].accumulators[use], offset + begin, 4 * count,
+          for (size_t use = 0; use < states->accumulators.size(); ++use)
+            PLIMSOLL_TRY(session.read_pieces(states->accumulators[use], offset + begin, 4 * count,
                                              [&](std::span<const std::byte> piece, int64_t at) -> Status {
                                                const auto* g = reinterpret_cast<const float*>(piece.data());
                                                float* const to = sum + at / 4;

@@ -36,9 +36,10 @@ Status Trainer::write_scalars() {
                               t.weight_decay,
                               schedule_step()};
   hyper.momentum = t.momentum, hyper.dampening = t.dampening, hyper.nesterov = t.nesterov;
+  hyper.schedule_factor = schedule_->factor(schedule_step());
   hyper.optimizer = t.optimizer;
   PLIMSOLL_TRY(session_->begin(scalars_));
-  optimizers::write_groups(hyper, session_->of<float>(scalars_, kGroups).data());
+  optimizers::write_groups(hyper, groups_, session_->of<float>(scalars_, kGroups).data());
   // Without a target there is no gradient, whatever it is divided by.
   session_->of<float>(scalars_, kGradScale)[0] =
       static_cast<float>(1.0 / static_cast<double>(std::max<int64_t>(1, num_targets_)));
@@ -117,9 +118,11 @@ Result<std::string> Trainer::overflowed() const {
       static_cast<size_t>(session_->type(optimizers::kGradSquaresState).num_elements()));
   PLIMSOLL_TRY(session_->read(optimizers::kGradSquaresState, std::as_writable_bytes(std::span(squares))));
   std::vector<std::string_view> names;
-  for (size_t p = 0; p < prepared_.model->parameters().size(); ++p)
-    for (const models::ParameterView& view : prepared_.model->parameters()[p].views)
-      if (!std::isfinite(squares[p])) names.push_back(view.name);
+  size_t update = 0;  // of trained parameters alone, in their order
+  for (const models::Parameter& parameter : prepared_.model->parameters()) {
+    if (!parameter.trained || std::isfinite(squares[update++])) continue;
+    for (const models::ParameterView& view : parameter.views) names.push_back(view.name);
+  }
   const size_t shown = std::min<size_t>(names.size(), kTensorsNamed);
   const std::string rest = names.size() > shown ? fmt::format(" and {} more", names.size() - shown) : "";
   return fmt::format("{}{}", fmt::join(names.begin(), names.begin() + static_cast<int64_t>(shown), ", "),

@@ -14,6 +14,7 @@
 #include "ops/ops.h"
 #include "preprocessing/run_data.h"
 #include "runtime/session.h"
+#include "settings/param_groups.h"
 #include "settings/schedule.h"
 #include "train/batch_feeder.h"
 #include "train/evaluator.h"
@@ -76,7 +77,8 @@ class Trainer {
   [[nodiscard]] const runtime::Session& session() const { return *session_; }
 
  private:
-  Trainer(const RunConfig& config, Prepared prepared) : config_(config), prepared_(std::move(prepared)) {}
+  Trainer(const RunConfig& config, Prepared prepared)
+      : config_(config), prepared_(std::move(prepared)), groups_(group_hypers(config.training)) {}
   Status open_data(const TrainerOptions& options);
   /// What a checkpoint says of this run: everything but counters and files.
   Result<CheckpointManifest> describe_run();
@@ -121,6 +123,7 @@ class Trainer {
   const RunConfig& config_;
   Prepared prepared_;
   std::unique_ptr<runtime::Session> session_;
+  std::vector<optimizers::GroupHyper> groups_;  ///< of training.param_groups
   std::unique_ptr<Schedule> schedule_;
   std::unique_ptr<TrainingData> train_data_;  ///< null: synthetic
   std::unique_ptr<BatchFeeder> train_feeder_;

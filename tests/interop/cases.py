@@ -60,6 +60,26 @@ LLAMA_CASES = [
     case("one layer, no clipping, all decay", LLAMA | dict(num_hidden_layers=1, vocab_size=1031), 1, 101,
          max_grad_norm=0, weight_decay_scope="all"),
 ]
+# training.freeze, unfreeze and param_groups; q, k and v lie in one storage here, gate and up too.
+SELECTION_CASES = [
+    case("frozen below, accumulation", LLAMA | dict(num_hidden_layers=3, attention_bias=True), 4, 37, record=True,
+         micro_batch_size=2, freeze=["model.layers.[01].*", "model.embed_tokens.weight", "lm_head.weight"]),
+    case("frozen in parts, tied", LLAMA | dict(tie_word_embeddings=True, vocab_size=97, attention_bias=True), 2, 53,
+         record=True, freeze=["*.q_proj.*", "*.0.mlp.up_proj.weight", "*norm*"], unfreeze=["model.norm.weight"]),
+    case("the head alone", LLAMA, 3, 37, freeze=["*"], unfreeze=["lm_head.*"]),
+    case("groups of layers, rates that fall", LLAMA | dict(num_hidden_layers=3, num_key_value_heads=1), 2, 41, record=True,
+         param_groups=[dict(params=["model.embed_tokens.*", "model.layers.0.*"], learning_rate=3.0e-3 * 0.8 ** 3),
+                       dict(params=["model.layers.1.*"], learning_rate=3.0e-3 * 0.8 ** 2),
+                       dict(params=["model.layers.2.*"], learning_rate=3.0e-3 * 0.8)]),
+    case("groups of parts, decay and betas, frozen too", LLAMA | dict(attention_bias=True), 2, 41, freeze=["*.0.*.o_proj.*"],
+         lr_scheduler="polynomial", lr_scheduler_kwargs=dict(lr_end=1.0e-4),
+         param_groups=[dict(params=["*.k_proj.*"], betas=[0.8, 0.95], weight_decay=0.3),
+                       dict(params=["*.bias", "*norm*"], weight_decay=0.2, learning_rate=5.0e-3),
+                       dict(params=["*.up_proj.*", "*.k_proj.weight"], learning_rate=0.0)]),
+    case("groups under sgd", LLAMA | dict(attention_bias=True), 2, 41, optimizer="sgd", momentum=0.9, learning_rate=1.0e-2,
+         lr_scheduler="constant", warmup_steps=0, freeze=["*.gate_proj.*"],
+         param_groups=[dict(params=["*.v_proj.*"], learning_rate=3.0e-2), dict(params=["*norm*"], weight_decay=0.5)]),
+]
 MISTRAL_CASES = [
     case("sliding window", MISTRAL | dict(sliding_window=23, num_key_value_heads=1), 2, 83),
 ]
@@ -87,6 +107,9 @@ GPT2_CASES = [
         activation_function="gelu", scale_attn_by_inverse_layer_idx=True, tie_word_embeddings=False), 2, 43),
     case("gpt2, scores not scaled, reordered", GPT2 | dict(
         scale_attn_weights=False, reorder_and_upcast_attn=True, activation_function="gelu_pytorch_tanh"), 2, 31),
+    case("gpt2, frozen tables, groups", GPT2, 3, 37, freeze=["transformer.w?e.weight", "*.0.attn.*"],
+         param_groups=[dict(params=["*.bias"], learning_rate=6.0e-3)]),
+    case("gpt2, quick_gelu", GPT2 | dict(activation_function="quick_gelu"), 2, 31),
     case("gpt2, odd inner size, accumulation", GPT2 | dict(n_inner=131, n_head=4), 4, 61, micro_batch_size=1),
 ]
 

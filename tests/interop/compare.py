@@ -124,7 +124,7 @@ def compare_case(case, binary, folder, checks):
     initial = dump_of(folder, 0)["parameters"]
     if case["pretrained"] is not None:
         pretrained.check_start(case, folder, initial, checks)
-    stepwise = oracle.build(folder / "model", initial)
+    stepwise = oracle.freeze(oracle.build(folder / "model", initial), training)
     alongside = oracle.Alongside(folder / "model", initial, training)
     update, before = oracle.Update(training), initial
     check_decay(name, training, stepwise, checks)
@@ -201,7 +201,7 @@ def main():
     for choice in ("gpt2", "mistral", "qwen", "pretrained"):
         setattr(args, choice, args.all or getattr(args, choice))
     torch.set_num_threads(2)
-    chosen = cases.LLAMA_CASES + cases.OPTIMIZER_CASES + args.gpt2 * cases.GPT2_CASES + args.mistral * cases.MISTRAL_CASES
+    chosen = cases.LLAMA_CASES + cases.OPTIMIZER_CASES + cases.SELECTION_CASES + args.gpt2 * cases.GPT2_CASES + args.mistral * cases.MISTRAL_CASES
     chosen = chosen + args.qwen * (cases.QWEN2_CASES + cases.QWEN3_CASES) + args.pretrained * cases.PRETRAINED_CASES
     chosen = [case for case in chosen if args.only in case["name"]]
     checks, recorded = Checks(), []

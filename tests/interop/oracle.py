@@ -1,4 +1,6 @@
 """What transformers and torch.optim say about a case, and what the optimizer's formula says about our own gradients."""
+import fnmatch
+
 import numpy
 import torch
 import transformers
@@ -19,6 +21,26 @@ def build(config_dir, parameters):
     return model
 
 
+def matches_any(patterns, name):
+    return any(fnmatch.fnmatchcase(name, pattern) for pattern in patterns)
+
+
+def trains(training, name):
+    return not matches_any(training.get("freeze", []), name) or matches_any(training.get("unfreeze", []), name)
+
+
+def group_of(training, name):
+    """The first of param_groups that names it; {} where none does."""
+    return next((group for group in training.get("param_groups", []) if matches_any(group["params"], name)), {})
+
+
+def freeze(model, training):
+    """requires_grad as training.freeze and unfreeze say."""
+    for name, parameter in model.named_parameters():
+        parameter.requires_grad_(trains(training, name))
+    return model
+
+
 def load(model, parameters):
     named = dict(model.named_parameters())
     missing, unknown = sorted(named.keys() - parameters.keys()), sorted(parameters.keys() - named.keys())
@@ -36,7 +58,7 @@ def loss_and_gradients(model, ids):
     model.zero_grad(set_to_none=True)
     out = model(input_ids=ids, labels=ids)
     out.loss.backward()
-    gradients = {name: p.grad.numpy().copy() for name, p in model.named_parameters()}
+    gradients = {name: p.grad.numpy().copy() for name, p in model.named_parameters() if p.requires_grad}
     return out.loss.item(), out.logits.detach().numpy(), gradients
 
 
@@ -73,14 +95,16 @@ def schedule_of(optimizer, training):
     }[training["lr_scheduler"]]()
 
 
-def learning_rate(training, step):
-    """The rate that the optimizer sees at this step (from 1)."""
-    optimizer = torch.optim.SGD([torch.nn.Parameter(torch.zeros(1))], lr=training["learning_rate"], momentum=0.5)
+def learning_rate(training, step, peak=None):
+    """The rate that the optimizer sees at this step (from 1), of a group with that peak."""
+    optimizer = torch.optim.SGD([dict(params=[torch.nn.Parameter(torch.zeros(1))], lr=rate) for rate in (
+        training["learning_rate"], training["learning_rate"] if peak is None else peak)], lr=1.0, momentum=0.5)
+    optimizer.defaults["lr"] = training["learning_rate"]  # polynomial divides by it
     schedule = schedule_of(optimizer, training)
     for _ in range(step - 1):
         optimizer.step()
         schedule.step()
-    return optimizer.param_groups[0]["lr"]
+    return optimizer.param_groups[1]["lr"]
 
 
 def decayed_names(model):
@@ -91,6 +115,18 @@ def decayed_names(model):
 
 def decays(training, shape):
     return training["weight_decay_scope"] == "all" or len(shape) >= 2
+
+
+def decay_of(training, name, shape):
+    return group_of(training, name).get("weight_decay", training["weight_decay"] if decays(training, shape) else 0.0)
+
+
+def betas_of(training, name):
+    return tuple(group_of(training, name).get("betas", (training["adam_beta1"], training["adam_beta2"])))
+
+
+def peak_of(training, name):
+    return group_of(training, name).get("learning_rate", training["learning_rate"])
 
 
 def optimizer_of(groups, training):
@@ -106,13 +142,17 @@ class Alongside:
     """The same ten steps in PyTorch from the same start: torch.optim, clip_grad_norm_, the schedule."""
 
     def __init__(self, config_dir, parameters, training):
-        self.model = build(config_dir, parameters)
+        self.model = freeze(build(config_dir, parameters), training)
         self.training = training
-        groups = {True: [], False: []}
-        for parameter in self.model.parameters():
-            groups[decays(training, parameter.shape)].append(parameter)
-        self.optimizer = optimizer_of([dict(params=members, weight_decay=training["weight_decay"] if decay else 0.0)
-                                       for decay, members in groups.items() if members], training)
+        groups = {}
+        for name, parameter in self.model.named_parameters():
+            key = decay_of(training, name, parameter.shape), betas_of(training, name), peak_of(training, name)
+            if parameter.requires_grad:
+                groups.setdefault(key, []).append(parameter)
+        adam = training["optimizer"] != "sgd"
+        self.peaks = [peak for _, _, peak in groups]
+        self.optimizer = optimizer_of([dict(params=members, weight_decay=decay) | (dict(betas=betas) if adam else {})
+                                       for (decay, betas, _), members in groups.items()], training)
         self.steps = 0
         self.meaningful = {name: numpy.ones(p.shape, bool) for name, p in self.model.named_parameters()}
 
@@ -123,8 +163,8 @@ class Alongside:
         if self.training["max_grad_norm"]:
             torch.nn.utils.clip_grad_norm_(self.model.parameters(), self.training["max_grad_norm"])
         self.steps += 1
-        for group in self.optimizer.param_groups:
-            group["lr"] = learning_rate(self.training, self.steps)
+        for group, peak in zip(self.optimizer.param_groups, self.peaks):
+            group["lr"] = learning_rate(self.training, self.steps, peak)
         self.optimizer.step()
         return loss, total_norm(gradients)
 
@@ -157,23 +197,27 @@ class Update:
     def apply(self, parameters, gradients):
         t = self.training
         self.steps += 1
-        rate = learning_rate(t, self.steps)
         norm = total_norm(gradients)
         scale = min(1.0, t["max_grad_norm"] / (norm + 1e-6)) if t["max_grad_norm"] else 1.0
         after = {}
         for name, before in parameters.items():
+            if not trains(t, name):
+                after[name] = before
+                continue
+            rate = learning_rate(t, self.steps, peak_of(t, name))
             p, g = before.astype(numpy.float64), gradients[name].astype(numpy.float64) * scale
-            after[name] = self.rule(name, p, g, rate, t["weight_decay"] if decays(t, p.shape) else 0.0)
+            after[name] = self.rule(name, p, g, rate, decay_of(t, name, p.shape))
         return after
 
     def adam(self, name, p, g, rate, decay):
         t = self.training
         first, second = self.states.get(name, (0.0, 0.0))
-        m = t["adam_beta1"] * first + (1 - t["adam_beta1"]) * g
-        v = t["adam_beta2"] * second + (1 - t["adam_beta2"]) * g * g
+        beta1, beta2 = betas_of(t, name)
+        m = beta1 * first + (1 - beta1) * g
+        v = beta2 * second + (1 - beta2) * g * g
         self.states[name] = m, v
-        corrected = numpy.sqrt(v / (1 - t["adam_beta2"] ** self.steps)) + t["adam_epsilon"]
-        return p * (1 - rate * decay) - rate / (1 - t["adam_beta1"] ** self.steps) * m / corrected
+        corrected = numpy.sqrt(v / (1 - beta2 ** self.steps)) + t["adam_epsilon"]
+        return p * (1 - rate * decay) - rate / (1 - beta1 ** self.steps) * m / corrected
 
     def sgd(self, name, p, g, rate, decay):
         t = self.training

@@ -40,7 +40,7 @@ inline Graph sample() {
   const ValueId acc = b.state({"grad", {DType::kF32, {7, 4}}, StateClass::kGradient});
   {
     const auto layers = b.scope("layers");
-    const auto first = b.scope("0");
+    const auto first = b.block(0, "0");
     const ValueId x = ops::embedding(b, table, ids);
     const auto norm = ops::rms_norm(b, x, ops::fill(b, {4}, 0.1), std::numeric_limits<double>::denorm_min());
     const ValueId loss = b.op("head_loss", {norm.y, table, ids, scale, {}, acc},
@@ -54,6 +54,7 @@ inline Graph sample() {
   b.set_layer("odd layer");
   ops::fill(b, {1, 2}, -0.0);
   ops::fill(b, {1}, -std::numeric_limits<double>::infinity());
+  const auto update = b.block(ir::kUpdateBlock, "last");
   ops::fill(b, {1}, 1e300);
   return graph;
 }
@@ -67,17 +68,17 @@ state "grad" : f32[7,4] gradient
 %1 = state {name="ids"} : i32[2,3] host_pinned
 %2 = state {name="a \"b\"\\\x0a"} : f32[1]
 %3 = state {name="grad"} : f32[7,4]
-%4 = embedding(%0, %1) : f32[2,3,4] @layers.0
-%5 = fill {shape=[4], value=0.1} : f32[4] @layers.0
-%6, %7 = rms_norm(%4, %5) {eps=5e-324} : f32[2,3,4], f32[2,3] @layers.0
-%8, %9, %10 = head_loss(%6, %0, %1, %2, _, %3) {chunk_tokens=256, grad=true, transposed=false} : f32[1], f32[2,3,4], f32[7,4] recomputed @layers.0
-state_assign(%10) {name="grad"} @layers.0
-state_assign(%8) {name="a \"b\"\\\x0a"} @layers.0
-%11 = copy_start(%4) {to="disk"} : f32[2,3,4] disk queue=copy_out @layers.0
-%12 = copy_done(%11, %4) : f32[2,3,4] disk @layers.0
+%4 = embedding(%0, %1) : f32[2,3,4] block=0 @layers.0
+%5 = fill {shape=[4], value=0.1} : f32[4] block=0 @layers.0
+%6, %7 = rms_norm(%4, %5) {eps=5e-324} : f32[2,3,4], f32[2,3] block=0 @layers.0
+%8, %9, %10 = head_loss(%6, %0, %1, %2, _, %3) {chunk_tokens=256, grad=true, transposed=false} : f32[1], f32[2,3,4], f32[7,4] recomputed block=0 @layers.0
+state_assign(%10) {name="grad"} block=0 @layers.0
+state_assign(%8) {name="a \"b\"\\\x0a"} block=0 @layers.0
+%11 = copy_start(%4) {to="disk"} : f32[2,3,4] disk queue=copy_out block=0 @layers.0
+%12 = copy_done(%11, %4) : f32[2,3,4] disk block=0 @layers.0
 %13 = fill {shape=[1,2], value=-0.0} : f32[1,2] @"odd layer"
 %14 = fill {shape=[1], value=-inf} : f32[1] @"odd layer"
-%15 = fill {shape=[1], value=1e+300} : f32[1] @"odd layer"
+%15 = fill {shape=[1], value=1e+300} : f32[1] block=update @"odd layer.last"
 )";
 
 }  // namespace plimsoll::ir_testing

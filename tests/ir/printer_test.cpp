@@ -29,6 +29,7 @@ TEST(Printer, RoundTripsToTheSameProgram) {
     EXPECT_EQ(a.layer, b.layer);
     EXPECT_EQ(a.queue, b.queue);
     EXPECT_EQ(a.recomputed, b.recomputed);
+    EXPECT_EQ(a.block, b.block);
     for (size_t k = 0; k < a.outputs.size(); ++k) {
       EXPECT_EQ(graph.type(a.outputs[k]), again.type(b.outputs[k]));
       EXPECT_EQ(graph.value(a.outputs[k]).space, again.value(b.outputs[k]).space);

@@ -83,9 +83,12 @@ inline std::vector<float> some_values(const std::string& name, int64_t count, fl
   return values;
 }
 
-/// Weights large enough that attention is far from even; norms around 1, biases not 0.
+/// Weights large enough that attention is far from even; norms around 1, biases not 0. The same for a tensor
+/// in whatever storage it lies.
 inline std::vector<float> weights_of(const Parameter& p) {
-  std::vector<float> values = some_values(p.name, p.shape.num_elements(), 0.3F);
+  std::vector<float> values;
+  for (const ParameterView& view : p.views)
+    for (const float v : some_values(view.name, view.shape.num_elements(), 0.3F)) values.push_back(v);
   if (p.init == Init::kOnes)
     for (float& v : values) v += 1.0F;
   return values;

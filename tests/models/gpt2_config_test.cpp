@@ -54,7 +54,8 @@ TEST(Gpt2Config, TakesTransformersDefaults) {
   EXPECT_EQ(c->embd_pdrop, 0.1);
   EXPECT_EQ(c->attn_pdrop, 0.1);
   EXPECT_TRUE(c->tie_word_embeddings && c->scale_attn_weights);
-  EXPECT_FALSE(c->exact_gelu || c->scale_attn_by_layer);
+  EXPECT_EQ(c->gelu, ops::Gelu::kTanh);
+  EXPECT_FALSE(c->scale_attn_by_layer);
 }
 
 TEST(Gpt2Config, ReadsItsSwitches) {
@@ -63,7 +64,8 @@ TEST(Gpt2Config, ReadsItsSwitches) {
       "scale_attn_by_inverse_layer_idx": true, "reorder_and_upcast_attn": true, "tie_word_embeddings": false,
       "resid_pdrop": 0, "embd_pdrop": 0.25, "attn_pdrop": 0.5})"));
   ASSERT_TRUE(c) << c.error().message();
-  EXPECT_TRUE(c->exact_gelu && c->scale_attn_by_layer);
+  EXPECT_EQ(c->gelu, ops::Gelu::kErf);
+  EXPECT_TRUE(c->scale_attn_by_layer);
   EXPECT_FALSE(c->scale_attn_weights || c->tie_word_embeddings);
   EXPECT_EQ(c->resid_pdrop, 0);
   EXPECT_EQ(c->embd_pdrop, 0.25);

@@ -82,7 +82,8 @@ TEST(Gpt2Graph, DropsInTrainingAlone) {
   const auto state = [&](const char* name, ir::Shape shape) {
     return b.state({name, {ir::DType::kI32, shape}, ir::StateClass::kInput});
   };
-  (void)model->logits(b, {.tokens = state("tokens", {2, 5}), .random = state("random", {4})});
+  (void)model->logits(b,
+                      {.tokens = state("tokens", {2, 5}), .training = true, .random = state("random", {4})});
   ASSERT_TRUE(b.status().ok());
   std::vector<double> p;
   std::set<int64_t> keys;
@@ -128,6 +129,7 @@ TEST(Gpt2Graph, ForwardIsTheInterpreters) {
   expect_forward_agrees(*model_of(config(2)), 3, 37);
   expect_forward_agrees(*model_of(config(1)), 3, 1);
   expect_forward_agrees(*model_of(config_with(R"("activation_function": "gelu")")), 2, 9);
+  expect_forward_agrees(*model_of(config_with(R"("activation_function": "quick_gelu")")), 2, 9);
 }
 
 TEST(Gpt2Graph, ATokenChangesNothingBeforeIt) {

@@ -12,6 +12,7 @@ TEST(Activation, DerivativesMatchFiniteDifferences) {
       {"swiglu of one column", "swiglu", {normal({2})}},
       {"bias_gelu tanh", "bias_gelu", {normal({2, 3, 4}), normal({4}, 1)}, {{"approximate", "tanh"}}},
       {"bias_gelu erf", "bias_gelu", {normal({3, 4}), normal({4}, 1)}, {{"approximate", "none"}}},
+      {"bias_gelu sigmoid", "bias_gelu", {normal({3, 4}), normal({4}, 1)}, {{"approximate", "sigmoid"}}},
   };
   for (const auto& row : rows) EXPECT_LT(derivative_error(row), kDerivativeTolerance) << row.name;
 }
@@ -32,8 +33,9 @@ TEST(Activation, SwigluIsWhatItReplaces) {
 
 TEST(Activation, BiasGeluIsWhatItReplaces) {
   const Tensors x = {normal({2, 3, 4}), normal({4}, 1), normal({2, 3, 4}, 2)};
-  for (const std::string kind : {"tanh", "none"}) {
-    const Attrs attrs{{"approximate", kind}};
+  for (const ops::GeluForm& form : ops::gelu_forms()) {
+    const ops::Gelu kind = form.form;
+    const Attrs attrs{{"approximate", std::string(form.approximate)}};
     const Tensors fused = evaluate(x, [&](Builder& b, const auto& v) {
       return std::vector{ops::bias_gelu(b, v[0], v[1], kind),
                          b.op("bias_gelu_grad", {v[2], v[0], v[1]}, attrs)};
@@ -42,7 +44,7 @@ TEST(Activation, BiasGeluIsWhatItReplaces) {
       const ValueId sum = ops::bias_add(b, v[0], v[1]);
       return std::vector{ops::gelu(b, sum, kind), b.op("gelu_grad", {v[2], sum}, attrs)};
     });
-    EXPECT_EQ(distance(fused, apart), 0) << kind;
+    EXPECT_EQ(distance(fused, apart), 0) << form.approximate;
   }
 }
 
@@ -57,7 +59,7 @@ TEST(Activation, SaysWhatDoesNotFit) {
       {"bias_gelu",
        {f32({2, 3}), f32({3})},
        {{"approximate", "x"}},
-       "bias_gelu: approximate must be \"tanh\" or \"none\""},
+       "bias_gelu: approximate must be one of \"none\", \"tanh\", \"sigmoid\""},
       {"bias_gelu_grad",
        {f32({2}), f32({3}), f32({2})},
        {{"approximate", "tanh"}},

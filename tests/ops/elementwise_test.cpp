@@ -17,6 +17,7 @@ TEST(Elementwise, DerivativesMatchFiniteDifferences) {
       {"silu", "silu", {normal({3, 5})}},
       {"gelu tanh", "gelu", {normal({3, 5})}, {{"approximate", "tanh"}}},
       {"gelu erf", "gelu", {normal({3, 5})}, {{"approximate", "none"}}},
+      {"gelu sigmoid", "gelu", {normal({3, 5})}, {{"approximate", "sigmoid"}}},
   };
   for (const auto& row : rows) EXPECT_LT(derivative_error(row), kDerivativeTolerance) << row.name;
 }
@@ -30,6 +31,9 @@ TEST(Elementwise, GivesKnownValues) {
             1e-15);
   EXPECT_LT(distance(evaluate("gelu", {x}, {{"approximate", "tanh"}})[0],
                      values({3}, {-0.15880800939172324, 0, 1.9545976940877752})),
+            1e-15);
+  EXPECT_LT(distance(evaluate("gelu", {x}, {{"approximate", "sigmoid"}})[0],
+                     values({3}, {-0.1542042340671787, 0, 1.9356586231442083})),
             1e-15);
   EXPECT_EQ(evaluate("add", {x, x})[0].data, (std::vector<double>{-2, 0, 4}));
   EXPECT_EQ(evaluate("mul", {x, x})[0].data, (std::vector<double>{1, 0, 4}));
@@ -46,11 +50,14 @@ TEST(Elementwise, SaysWhatDoesNotFit) {
       {"bias_add", {f32({2, 3}), f32({2})}, {}, "bias_add: bias must be [3], is [2]"},
       {"silu", {{DType::kI8, {2}}}, {}, "silu: x must be f32, bf16 or f16, is i8[2]"},
       {"silu_grad", {f32({2}), f32({3})}, {}, "silu_grad: shapes differ: dy [2], x [3]"},
-      {"gelu", {f32({2})}, {{"approximate", "erf"}}, "gelu: approximate must be \"tanh\" or \"none\""},
+      {"gelu",
+       {f32({2})},
+       {{"approximate", "erf"}},
+       "gelu: approximate must be one of \"none\", \"tanh\", \"sigmoid\""},
       {"gelu_grad",
        {f32({2}), f32({2})},
        {{"approximate", ""}},
-       "gelu_grad: approximate must be \"tanh\" or \"none\""},
+       "gelu_grad: approximate must be one of \"none\", \"tanh\", \"sigmoid\""},
   };
   for (const auto& row : rows) EXPECT_EQ(operand_error(row), row.what);
 }

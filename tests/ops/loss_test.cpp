@@ -25,6 +25,13 @@ TEST(Loss, DerivativesMatchFiniteDifferences) {
        head(true, true),
        {0},
        3},
+      {"head_loss of the head alone",
+       "head_loss_dw",
+       {x, normal({5, 4}, 1), kTargets, kScale},
+       {{"chunk_tokens", int64_t{256}}},
+       {0},
+       3,
+       {0}},
   };
   for (const auto& row : rows) EXPECT_LT(derivative_error(row), kDerivativeTolerance) << row.name;
 }
@@ -65,6 +72,18 @@ TEST(Loss, HeadLossIsWhatItReplaces) {
   }
 }
 
+/// Without dw where the head is frozen, without dx where all below it is.
+TEST(Loss, HeadLossLeavesOutWhatNobodyWants) {
+  const Tensors x = {normal({2, 3, 4}), normal({5, 4}, 1), kTargets, kScale,
+                     normal({1}, 2),    normal({5, 4}, 3)};
+  const Tensors both = evaluate("head_loss", x, head(true, false));
+  Attrs only_dx = head(true, false), only_dw{{"chunk_tokens", int64_t{256}}};
+  only_dx.set("only_dx", true);
+  const Tensors dx = evaluate("head_loss", {x[0], x[1], x[2], x[3], x[4]}, only_dx);
+  EXPECT_EQ(distance(dx, {both[0], both[1]}), 0);
+  EXPECT_EQ(distance(evaluate("head_loss_dw", x, only_dw), {both[0], both[2]}), 0);
+}
+
 TEST(Loss, SaysWhatDoesNotFit) {
   const TensorType one = f32({1}), logits = f32({2, 3, 5}), targets = i32({2, 3}), x = f32({2, 3, 4}),
                    w = f32({5, 4});
@@ -87,7 +106,7 @@ TEST(Loss, SaysWhatDoesNotFit) {
        {x, w, targets, one, {}, f32({4, 5})},
        head(true, false),
        "head_loss: acc_dw must be [5,4], is [4,5]"},
-      {"head_loss", {x, w, targets, one, {}, w}, head(false, false), "head_loss: acc_dw needs grad"},
+      {"head_loss", {x, w, targets, one, {}, w}, head(false, false), "head_loss: acc_dw needs dw"},
       {"head_loss",
        {x, w, targets, one},
        odd,

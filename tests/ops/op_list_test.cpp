@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <filesystem>
 #include <fstream>
 #include <set>
@@ -45,6 +46,44 @@ TEST(OpList, EveryOpIsComplete) {
     for (const ir::Alias& a : def->consumes)
       EXPECT_TRUE(def->max_inputs == -1 || a.input < def->max_inputs) << def->name;
     for (const ir::Alias& a : def->in_place) EXPECT_LT(a.input, def->max_inputs) << def->name;
+    for (const ir::Alias& a : def->accumulators) {
+      EXPECT_GE(a.input, def->min_inputs) << def->name;
+      EXPECT_LT(a.input, def->max_inputs) << def->name;
+    }
+  }
+}
+
+bool takes(const ir::OpDef& def, std::string_view attr) {
+  return std::any_of(def.attrs.begin(), def.attrs.end(), [&](const auto& a) { return a.name == attr; });
+}
+
+/// What passes ask of an op agrees with what it takes, and the ops that it names are there.
+TEST(OpList, PropertiesAgree) {
+  for (const ir::OpDef* def : all_ops()) {
+    for (const ir::OutputDtype& o : def->output_dtypes) EXPECT_TRUE(takes(*def, o.attr)) << def->name;
+    for (const char* attr : {"out", "dw", "dx"})
+      EXPECT_EQ(takes(*def, attr), std::any_of(def->output_dtypes.begin(), def->output_dtypes.end(),
+                                               [&](const auto& o) { return o.attr == attr; }))
+          << def->name << " " << attr;
+    EXPECT_EQ(def->rounded_operands > 0, takes(*def, "precision")) << def->name;
+    EXPECT_EQ(def->random >= 0, takes(*def, "key")) << def->name;
+    for (const std::string_view named : {def->norm.with_add, def->with_add.op, def->sweep})
+      EXPECT_TRUE(named.empty() || find_op(named) != nullptr) << def->name << " " << named;
+    EXPECT_TRUE(!def->is_view || def->elements == ir::Elements::kSame) << def->name;
+  }
+}
+
+/// A fused op's accumulators and dtypes are its parts', one operand further on.
+TEST(OpList, AddedFormsTakeOneOperandMore) {
+  for (const ir::OpDef* def : all_ops()) {
+    if (def->with_add.op.empty()) continue;
+    const ir::OpDef& fused = *find_op(def->with_add.op);
+    EXPECT_EQ(fused.min_inputs, def->min_inputs + 1) << def->name;
+    ASSERT_EQ(fused.accumulators.size(), def->accumulators.size()) << def->name;
+    for (size_t i = 0; i < def->accumulators.size(); ++i) {
+      EXPECT_EQ(fused.accumulators[i].output, def->accumulators[i].output) << def->name;
+      EXPECT_EQ(fused.accumulators[i].input, def->accumulators[i].input + 1) << def->name;
+    }
   }
 }
 

@@ -20,7 +20,7 @@ TEST(OptimizerTest, AppendsNormClipAndAnUpdateAParameter) {
   ir::Graph graph;
   ir::Builder b(graph, ops::find_op);
   b.state({"w", {ir::DType::kF32, {4, 4}}, ir::StateClass::kParameter});
-  ASSERT_TRUE(append_update(b, {{"w", ops::fill(b, {4, 4}, 0.5), kDecay}}, {}).ok());
+  ASSERT_TRUE(append_update(b, {{"w", ops::fill(b, {4, 4}, 0.5)}}, {}).ok());
   EXPECT_NE(graph.find_state("adamw.m.w"), nullptr);
   EXPECT_NE(graph.find_state("adamw.v.w"), nullptr);
   EXPECT_NE(graph.find_state(kGradNormState), nullptr);
@@ -34,7 +34,7 @@ TEST(OptimizerTest, KeepsStateAsItIsTold) {
   b.state({"w", {ir::DType::kBf16, {4, 4}}, ir::StateClass::kParameter});
   const ir::ValueId random = b.state({"random", {ir::DType::kI32, {4}}, ir::StateClass::kScalars});
   const OptimizerOptions options{.state = {.masters = true, .moments = ir::DType::kBf16, .stochastic = true}};
-  ASSERT_TRUE(append_update(b, {{"w", ops::fill(b, {4, 4}, 0.5), kDecay}}, options, random).ok());
+  ASSERT_TRUE(append_update(b, {{"w", ops::fill(b, {4, 4}, 0.5)}}, options, random).ok());
   ASSERT_NE(graph.find_state("master.w"), nullptr);
   EXPECT_EQ(graph.find_state("master.w")->state_class, ir::StateClass::kMasterWeight);
   EXPECT_EQ(graph.find_state("master.w")->type.dtype, ir::DType::kF32);

@@ -14,13 +14,13 @@ namespace {
 constexpr int64_t kFields = ops::kSgdFields;
 
 TEST(SgdTest, TheFirstStepIsNotDamped) {
-  float table[int{kNumGroups} * kFields];
+  float table[2 * kFields];
   StepHyper hyper{
       .learning_rate = 0.5, .weight_decay = 0.25, .momentum = 0.9, .dampening = 0.75, .optimizer = "sgd"};
-  write_groups(hyper, table);
+  write_groups(hyper, {}, table);
   EXPECT_EQ(table[ops::kSgdFresh], 1.0F);
   hyper.step = 2;
-  write_groups(hyper, table);
+  write_groups(hyper, {}, table);
   EXPECT_EQ(table[ops::kSgdFresh], 0.25F);
   EXPECT_EQ(table[ops::kSgdRate], 0.5F);
   EXPECT_EQ(table[ops::kSgdWeightDecay], 0.25F);
@@ -34,7 +34,7 @@ TEST(SgdTest, OnlyMomentumHasAState) {
     ir::Graph graph;
     ir::Builder b(graph, ops::find_op);
     b.state({"w", {ir::DType::kF32, {4, 4}}, ir::StateClass::kParameter});
-    ASSERT_TRUE(append_update(b, {{"w", ops::fill(b, {4, 4}, 0.5), kDecay}}, {"sgd", {}, momentum}).ok());
+    ASSERT_TRUE(append_update(b, {{"w", ops::fill(b, {4, 4}, 0.5)}}, {"sgd", {}, momentum}).ok());
     const auto& states = graph.states();
     EXPECT_EQ(std::count_if(states.begin(), states.end(),
                             [](const auto& s) { return s.state_class == ir::StateClass::kOptimizerState; }),

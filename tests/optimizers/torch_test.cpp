@@ -86,8 +86,7 @@ std::vector<double> train(const Row& row) {
   for (const int p : {0, 1}) {
     const std::string name = p == 0 ? "matrix" : "vector";
     b.state({name, types[p], ir::StateClass::kParameter});
-    updates.push_back(
-        {name, b.state({"grad." + name, types[p], ir::StateClass::kInput}), p == 0 ? kDecay : kNoDecay});
+    updates.push_back({name, b.state({"grad." + name, types[p], ir::StateClass::kInput}), row_of(0, p == 0)});
   }
   OptimizerOptions options{std::string(row.hyper.optimizer), {}, row.hyper.momentum > 0};
   if (row.clip > 0) options.max_grad_norm = row.clip;
@@ -102,7 +101,7 @@ std::vector<double> train(const Row& row) {
     hyper.step = step;
     const ir::TensorType table = graph.find_state(kGroupsState)->type;
     std::vector<float> fields(static_cast<size_t>(table.num_elements()));
-    write_groups(hyper, fields.data());
+    write_groups(hyper, {}, fields.data());
     interpreter.set(std::string(kGroupsState), reference::tensor(table, {fields.begin(), fields.end()}));
     for (const int p : {0, 1})
       interpreter.set("grad." + updates[static_cast<size_t>(p)].parameter,

@@ -71,7 +71,7 @@ Result<std::string> run_accumulate(Graph& graph) {
   const auto& states = graph.states();
   for (const ir::OpId id : graph.order())
     for (size_t i = 0; i < graph.op(id).outputs.size(); ++i) {
-      if (passes::accumulator_operand(graph.op(id), i) < 0) continue;
+      if (ir::accumulator_operand(graph.op(id), i) < 0) continue;
       while (states[state].state_class != ir::StateClass::kGradient) ++state;
       list.push_back({graph.op(id).outputs[i], states[state++].name, false});
     }

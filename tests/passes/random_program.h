@@ -233,11 +233,11 @@ class RandomProgramMaker {
         h = ops::mul(b_, ops::silu(b_, linear(x, width, "gate", 0)), linear(x, width, "up", 0));
         break;
       case 2:
-        h = ops::gelu(b_, linear(x, width, "fc", 70), dice_.chance(50) ? "tanh" : "none");
+        h = ops::gelu(b_, linear(x, width, "fc", 70), dice_.chance(50) ? ops::Gelu::kTanh : ops::Gelu::kErf);
         break;
       default:
         h = ops::gelu(b_, ops::bias_add(b_, linear(x, width, "fc", 0), param("fc.bias", Shape{width})),
-                      "tanh");
+                      ops::Gelu::kTanh);
     }
     return linear(h, hidden_, "down", 30);
   }
@@ -257,7 +257,7 @@ class RandomProgramMaker {
         return ops::add(b_, x, ops::scale(b_, ops::silu(b_, x), grad_scale_));
       case 3: {
         const ValueId flat = ops::reshape(b_, x, {batch_ * tokens_, hidden_});
-        return ops::reshape(b_, ops::gelu(b_, flat, "none"), {batch_, tokens_, hidden_});
+        return ops::reshape(b_, ops::gelu(b_, flat, ops::Gelu::kErf), {batch_, tokens_, hidden_});
       }
       case 4: {
         const ValueId weight = param("weight", Shape{hidden_, hidden_});  // used twice

@@ -69,7 +69,7 @@ inline Status append_accumulation(RandomProgram& p, const passes::AutodiffReport
       const std::string name = "grad." + p.names[i] + "." + std::to_string(use);
       const auto& maker = p.graph.op(p.graph.value(g).producer);
       const bool can =
-          passes::accumulator_operand(maker, static_cast<size_t>(p.graph.value(g).result_index)) >= 0;
+          ir::accumulator_operand(maker, static_cast<size_t>(p.graph.value(g).result_index)) >= 0;
       declare_like(p, name, p.graph.type(g), StateClass::kGradient, 0.75);
       list.push_back({g, name, first || !can});
     }

@@ -235,6 +235,26 @@ TEST(AssignSetting, TakesAndRefuses) {
       {"memory.offload", "all", "memory.offload is \"all\", expected auto, none; planned: a map"},
       {"model.overrides", "{num_hidden_layers: 4}", "{num_hidden_layers: 4}"},
       {"model.overrides", "4", "model.overrides is 4, expected a map"},
+      {"training.freeze", "[\"model.layers.[0-3].*\"]", "[\"model.layers.[0-3].*\"]"},
+      {"training.freeze", "lm_head.weight", "[lm_head.weight]"},
+      {"training.param_groups", "null", "null"},
+      {"training.param_groups",
+       "[{params: [\"*.bias\"], learning_rate: 1.0e-3, weight_decay: 0, betas: [0.8, 0.9]}, {params: "
+       "lm_head.*}]",
+       "[{params: [\"*.bias\"], learning_rate: 0.001, weight_decay: 0, betas: [0.8, 0.9]}, {params: "
+       "[lm_head.*]}]"},
+      {"training.param_groups", "{params: [a]}", "training.param_groups is a map, expected a list of groups"},
+      {"training.param_groups", "[a]", "training.param_groups[0] is \"a\", expected a map"},
+      {"training.param_groups", "[{params: [a]}, {lr: 1}]", "training.param_groups[1]: there is no 'lr'"},
+      {"training.param_groups", "[{learning_rate: 1}]", "training.param_groups[0] has no params"},
+      {"training.param_groups", "[{params: []}]",
+       "training.param_groups[0].params is a list, expected patterns of parameters' names"},
+      {"training.param_groups", "[{params: [a], weight_decay: -1}]",
+       "training.param_groups[0].weight_decay is -1, expected a number from 0 to 1000"},
+      {"training.param_groups", "[{params: [a], betas: [0.9]}]",
+       "training.param_groups[0].betas is a list, expected two numbers from 0 to below 1"},
+      {"training.param_groups", "[{params: [a], betas: [0.9, 1]}]",
+       "training.param_groups[0].betas is 1, expected a number from 0 to 0.999999999"},
       {"debug.dump", "[loss, logits]", "[loss, logits]"},
       {"debug.dump", "[loss, weights]",
        "debug.dump is \"weights\", expected a list of loss, gradients, logits, parameters"},
@@ -245,10 +265,15 @@ TEST(AssignSetting, TakesAndRefuses) {
 
 TEST(RunConfigYaml, ReadsBackToTheSameRun) {
   const std::vector<std::string> overrides = {
-      "model.preset=smollm-135m",      "model.overrides={num_hidden_layers: 4, hidden_act: silu}",
-      "data.train=[a.npy, 'b c.txt']", "training.micro_batch_size=4",
-      "training.learning_rate=1.5e-7", "memory.budget=80%",
-      "training.max_steps=3"};
+      "model.preset=smollm-135m",
+      "model.overrides={num_hidden_layers: 4, hidden_act: silu}",
+      "data.train=[a.npy, 'b c.txt']",
+      "training.micro_batch_size=4",
+      "training.learning_rate=1.5e-7",
+      "memory.budget=80%",
+      "training.max_steps=3",
+      "training.freeze=['*.bias', a.b]",
+      "training.param_groups=[{params: ['[!a]*'], weight_decay: 0.5, betas: [0.1, 0.2]}]"};
   const auto run = parse_run_config("", "run.yaml", overrides);
   ASSERT_TRUE(run) << run.error().message();
   const std::string yaml = run_config_yaml(*run);

@@ -239,6 +239,22 @@ TEST_F(LossScaleTest, AStaticScaleGivesWayNeverAndUpInTheEnd) {
   EXPECT_EQ(event.error().code, ErrorCode::kDiverged);
 }
 
+/// Attention gives nothing, but what comes back through its output overflows: queries, keys, values and the
+/// norm below are not finite, everything else is. Of these q is frozen, and so its storage divided.
+TEST_F(LossScaleTest, NamesWhatOverflowedAmongThoseThatAreTrained) {
+  const auto trainer = start(config({"training.loss_scale=65536", "training.micro_batch_size=16",
+                                     "training.freeze=[\"*.q_proj.*\", \"*embed*\"]"}));
+  std::ranges::fill(weights(*trainer, "model.layers.0.self_attn.v_proj.weight"), 0.0F);
+  std::ranges::fill(weights(*trainer, "model.layers.0.self_attn.o_proj.weight"), 60000.0F);
+  Result<StepEvent> event = trainer->step();
+  for (int step = 1; event && step < 60; ++step) event = trainer->step();
+  ASSERT_FALSE(event);
+  EXPECT_TRUE(event.error().what.ends_with(
+      "not finite are the gradients of model.layers.0.input_layernorm.weight, "
+      "model.layers.0.self_attn.k_proj.weight, model.layers.0.self_attn.v_proj.weight"))
+      << event.error().what;
+}
+
 TEST_F(LossScaleTest, SkippedStepsInARowAreCountedAcrossAResume) {
   const std::vector<std::string> overrides = {"training.loss_scale=1e30", "output.save_steps=100"};
   {

@@ -33,7 +33,7 @@ Status Interpreter::run(const Graph& graph) {
 }
 
 Status Interpreter::run_op(const Graph& graph, const Op& op) {
-  if (op.def->name == "state") {
+  if (op.def->state == ir::StateAccess::kRead) {
     const std::string& name = op.attrs.str("name");
     const RefTensor* held = find(name);
     if (held == nullptr)
@@ -46,7 +46,7 @@ Status Interpreter::run_op(const Graph& graph, const Op& op) {
     values_[static_cast<size_t>(op.outputs[0].index)] = *held;
     return Ok{};
   }
-  if (op.def->name == "state_assign") {
+  if (op.def->state == ir::StateAccess::kAssign) {
     states_.insert_or_assign(op.attrs.str("name"), value(op.inputs[0]));
     return Ok{};
   }

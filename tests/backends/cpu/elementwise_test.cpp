@@ -17,7 +17,7 @@ TEST(Elementwise, PlainOps) {
     expect_op({"scale", {normal(s, 1), scalar(-0.37f)}}, 1e-6);
     expect_op({"silu", {normal(s, 1, 4.0f)}}, 1e-6);
     expect_op({"silu_grad", {normal(s, 1), normal(s, 2, 4.0f)}}, 1e-6);
-    for (const char* which : {"tanh", "none"}) {
+    for (const char* which : {"tanh", "none", "sigmoid"}) {
       expect_op({"gelu", {normal(s, 1, 3.0f)}, approximate(which)}, 1e-6);
       expect_op({"gelu_grad", {normal(s, 1), normal(s, 3, 3.0f)}, approximate(which)}, 1e-6);
     }
@@ -55,7 +55,7 @@ TEST(Activation, AgainstReference) {
   expect_op({"swiglu", {normal({2, 9, 66}, 1, 3.0f)}}, 1e-6);
   expect_op({"swiglu", {normal({1, 40, 2000}, 1, 3.0f)}}, 1e-6);
   expect_op({"swiglu_grad", {normal({2, 9, 33}, 1), normal({2, 9, 66}, 2, 3.0f)}}, 1e-6);
-  for (const char* which : {"tanh", "none"}) {
+  for (const char* which : {"tanh", "none", "sigmoid"}) {
     expect_op({"bias_gelu", {normal({2, 9, 33}, 1), normal({33}, 2)}, approximate(which)}, 1e-6);
     expect_op({"bias_gelu_grad",
                {normal({2, 9, 33}, 1), normal({2, 9, 33}, 2), normal({33}, 3)},
@@ -81,7 +81,7 @@ TEST(Activation, SwigluGivesTheBitsOfItsParts) {
 TEST(Activation, BiasGeluGivesTheBitsOfItsParts) {
   const Tensor x = normal({3, 11, 37}, 1), bias = normal({37}, 2), dy = normal({3, 11, 37}, 3);
   for_each_isa([&](const std::string& isa) {
-    for (const char* which : {"tanh", "none"}) {
+    for (const char* which : {"tanh", "none", "sigmoid"}) {
       const Attrs attrs = approximate(which);
       const Tensor sum = run_cpu({"bias_add", {x, bias}})[0];
       expect_same_bits(run_cpu({"bias_gelu", {x, bias}, attrs}), run_cpu({"gelu", {sum}, attrs}),

@@ -96,6 +96,25 @@ TEST(HeadLoss, GivesTheBitsOfItsPartsForAnyChunk) {
     });
 }
 
+/// What a frozen head or a frozen body leaves out changes no bit of the rest.
+TEST(HeadLoss, LeavesOutWhatNobodyWants) {
+  const Tensor scale = scalar(0.01f), acc_loss = scalar(2.0f);
+  for (const Head& h : kHeads) {
+    Attrs only_dx = h.attrs(), only_dw{{"transposed", h.transposed}, {"chunk_tokens", h.chunk}};
+    only_dx.set("only_dx", true);
+    const Tensor x = h.x(), weight = h.weight(), labels = h.labels();
+    expect_op({"head_loss", {x, weight, labels, scale}, only_dx}, 5e-6);
+    expect_op({"head_loss_dw", {x, weight, labels, scale, acc_loss, weight}, only_dw}, 5e-6);
+    for_each_isa([&](const std::string& isa) {
+      const auto both = run_cpu({"head_loss", {x, weight, labels, scale, acc_loss, weight}, h.attrs()});
+      expect_same_bits(run_cpu({"head_loss", {x, weight, labels, scale, acc_loss}, only_dx}),
+                       {both[0], both[1]}, isa + " dx");
+      expect_same_bits(run_cpu({"head_loss_dw", {x, weight, labels, scale, acc_loss, weight}, only_dw}),
+                       {both[0], both[2]}, isa + " dw");
+    });
+  }
+}
+
 TEST(Attention, AgainstReference) {
   const Attrs plain{{"scale", 0.3}, {"causal", true}, {"window", int64_t{0}}};
   const Tensor q = normal({2, 17, 4, 20}, 1), k = normal({2, 17, 2, 20}, 2), v = normal({2, 17, 2, 20}, 3);

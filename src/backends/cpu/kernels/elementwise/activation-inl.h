@@ -8,6 +8,7 @@
 
 #include "backends/cpu/kernels/vector_math-inl.h"
 #include "backends/cpu/kernels/vectors-inl.h"
+#include "ops/gelu.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace plimsoll::cpu::HWY_NAMESPACE::activations {
@@ -35,8 +36,8 @@ HWY_INLINE V silu_grad(V dy, V x, Logistic l) {
   return hn::Mul(dy, hn::Mul(l.s, hn::MulAdd(x, l.q, set(1.0f))));
 }
 
-// 2 sqrt(2/pi), and the cubic's coefficient.
-inline constexpr float kGeluScale = 1.59576912f, kGeluCubic = 0.044715f;
+// 2 sqrt(2/pi), and the cubic's coefficient; what stands for both.
+inline constexpr float kGeluScale = 1.59576912f, kGeluCubic = 0.044715f, kSigmoidScale = 1.702f;
 
 /// x/2 (1 + tanh(u)) = x sigmoid(2u), u = sqrt(2/pi) (x + 0.044715 x^3): without the cancellation at negative
 /// x.
@@ -67,6 +68,30 @@ struct GeluErf {
     return hn::Mul(dy, hn::MulAdd(x, density, hn::MulAdd(half, erf_part(x), half)));
   }
 };
+
+/// x sigmoid(1.702 x).
+struct GeluSigmoid {
+  static HWY_INLINE Logistic part(V x) { return logistic(hn::Mul(x, set(kSigmoidScale))); }
+  static HWY_INLINE V value(V x) { return hn::Mul(x, part(x).s); }
+  static HWY_INLINE V grad(V dy, V x) {
+    const Logistic l = part(x);
+    const V scaled = hn::Mul(hn::Mul(x, set(kSigmoidScale)), l.q);
+    return hn::Mul(dy, hn::Mul(l.s, hn::Add(scaled, set(1.0f))));
+  }
+};
+
+/// Calls f(a form), whose value and grad are that form's.
+template <class F>
+HWY_INLINE void with_gelu(ops::Gelu form, F f) {
+  switch (form) {
+    case ops::Gelu::kErf:
+      return f(GeluErf());
+    case ops::Gelu::kTanh:
+      return f(GeluTanh());
+    case ops::Gelu::kSigmoid:
+      return f(GeluSigmoid());
+  }
+}
 
 }  // namespace plimsoll::cpu::HWY_NAMESPACE::activations
 HWY_AFTER_NAMESPACE();

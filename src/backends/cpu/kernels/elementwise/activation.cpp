@@ -69,22 +69,22 @@ HWY_INLINE void bias_gelu_grad(const T* dy, const T* x, const float* bias, T* dx
     store(Gelu::grad(load(dy + i, part), hn::Add(load(x + i, part), load(bias + i, part))), dx + i, part);
   });
 }
-void bias_gelu_row(ir::DType dtype, const void* x, const float* bias, void* y, int64_t n, bool tanh) {
+void bias_gelu_row(ir::DType dtype, const void* x, const float* bias, void* y, int64_t n, ops::Gelu form) {
   stored::with_element(dtype, [=](auto element) HWY_ATTR {
     using T = decltype(element);
-    const T* from = static_cast<const T*>(x);
-    T* to = static_cast<T*>(y);
-    tanh ? bias_gelu<act::GeluTanh>(from, bias, to, n) : bias_gelu<act::GeluErf>(from, bias, to, n);
+    act::with_gelu(form, [=](auto gelu) HWY_ATTR {
+      bias_gelu<decltype(gelu)>(static_cast<const T*>(x), bias, static_cast<T*>(y), n);
+    });
   });
 }
 void bias_gelu_grad_row(ir::DType dtype, const void* dy, const void* x, const float* bias, void* dx,
-                        int64_t n, bool tanh) {
+                        int64_t n, ops::Gelu form) {
   stored::with_element(dtype, [=](auto element) HWY_ATTR {
     using T = decltype(element);
-    const T *d = static_cast<const T*>(dy), *from = static_cast<const T*>(x);
-    T* to = static_cast<T*>(dx);
-    tanh ? bias_gelu_grad<act::GeluTanh>(d, from, bias, to, n)
-         : bias_gelu_grad<act::GeluErf>(d, from, bias, to, n);
+    act::with_gelu(form, [=](auto gelu) HWY_ATTR {
+      bias_gelu_grad<decltype(gelu)>(static_cast<const T*>(dy), static_cast<const T*>(x), bias,
+                                     static_cast<T*>(dx), n);
+    });
   });
 }
 
@@ -119,16 +119,14 @@ void swiglu_grad(const KernelCall& call, ThreadPool& pool) {
   });
 }
 
-bool is_tanh(const KernelCall& call) { return call.op->attrs.str("approximate") == "tanh"; }
-
 void bias_gelu(const KernelCall& call, ThreadPool& pool) {
   const RowsOfAny x(call.inputs[0]), y(call.outputs[0]);
   const ir::DType dtype = call.inputs[0].type.dtype;
   const float* bias = call.inputs[1].as<const float>();
-  const bool tanh = is_tanh(call);
+  const ops::Gelu form = ops::gelu_form(call.op->attrs).form;
   for_row_blocks(pool, x.rows(), x.cols(), [&](int64_t begin, int64_t end) {
     for (int64_t r = begin; r < end; ++r)
-      HWY_DYNAMIC_DISPATCH(bias_gelu_row)(dtype, x.row(r), bias, y.row(r), x.cols(), tanh);
+      HWY_DYNAMIC_DISPATCH(bias_gelu_row)(dtype, x.row(r), bias, y.row(r), x.cols(), form);
   });
 }
 
@@ -136,10 +134,10 @@ void bias_gelu_grad(const KernelCall& call, ThreadPool& pool) {
   const RowsOfAny dy(call.inputs[0]), x(call.inputs[1]), dx(call.outputs[0]);
   const ir::DType dtype = call.inputs[1].type.dtype;
   const float* bias = call.inputs[2].as<const float>();
-  const bool tanh = is_tanh(call);
+  const ops::Gelu form = ops::gelu_form(call.op->attrs).form;
   for_row_blocks(pool, x.rows(), x.cols(), [&](int64_t begin, int64_t end) {
     for (int64_t r = begin; r < end; ++r)
-      HWY_DYNAMIC_DISPATCH(bias_gelu_grad_row)(dtype, dy.row(r), x.row(r), bias, dx.row(r), x.cols(), tanh);
+      HWY_DYNAMIC_DISPATCH(bias_gelu_grad_row)(dtype, dy.row(r), x.row(r), bias, dx.row(r), x.cols(), form);
   });
 }
 

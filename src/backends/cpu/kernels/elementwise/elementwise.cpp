@@ -46,17 +46,15 @@ void silu_run(const float* x, float* y, int64_t n) {
 void silu_grad_run(const float* dy, const float* x, float* dx, int64_t n) {
   map2(dy, x, dx, n, [](V d, V v) HWY_ATTR { return act::silu_grad(d, v, act::logistic(v)); });
 }
-void gelu_tanh_run(const float* x, float* y, int64_t n) {
-  map1(x, y, n, [](V v) HWY_ATTR { return act::GeluTanh::value(v); });
+void gelu_run(ops::Gelu form, const float* x, float* y, int64_t n) {
+  act::with_gelu(form, [=](auto gelu) HWY_ATTR {
+    map1(x, y, n, [](V v) HWY_ATTR { return decltype(gelu)::value(v); });
+  });
 }
-void gelu_erf_run(const float* x, float* y, int64_t n) {
-  map1(x, y, n, [](V v) HWY_ATTR { return act::GeluErf::value(v); });
-}
-void gelu_tanh_grad_run(const float* dy, const float* x, float* dx, int64_t n) {
-  map2(dy, x, dx, n, [](V d, V v) HWY_ATTR { return act::GeluTanh::grad(d, v); });
-}
-void gelu_erf_grad_run(const float* dy, const float* x, float* dx, int64_t n) {
-  map2(dy, x, dx, n, [](V d, V v) HWY_ATTR { return act::GeluErf::grad(d, v); });
+void gelu_grad_run(ops::Gelu form, const float* dy, const float* x, float* dx, int64_t n) {
+  act::with_gelu(form, [=](auto gelu) HWY_ATTR {
+    map2(dy, x, dx, n, [](V d, V v) HWY_ATTR { return decltype(gelu)::grad(d, v); });
+  });
 }
 
 }  // namespace
@@ -72,15 +70,12 @@ HWY_EXPORT(mul_run);
 HWY_EXPORT(scale_run);
 HWY_EXPORT(silu_run);
 HWY_EXPORT(silu_grad_run);
-HWY_EXPORT(gelu_tanh_run);
-HWY_EXPORT(gelu_erf_run);
-HWY_EXPORT(gelu_tanh_grad_run);
-HWY_EXPORT(gelu_erf_grad_run);
+HWY_EXPORT(gelu_run);
+HWY_EXPORT(gelu_grad_run);
 
-using Unary = void (*)(const float* x, float* y, int64_t n);
-using Binary = void (*)(const float* a, const float* b, float* y, int64_t n);
-
-void unary(const KernelCall& call, ThreadPool& pool, Unary run) {
+/// run(x, y, n)
+template <class F>
+void unary(const KernelCall& call, ThreadPool& pool, F run) {
   const Walk<2> walk({&call.inputs[0], &call.outputs[0]});
   const float* x = call.inputs[0].as<const float>();
   float* y = call.outputs[0].as<float>();
@@ -89,7 +84,9 @@ void unary(const KernelCall& call, ThreadPool& pool, Unary run) {
   });
 }
 
-void binary(const KernelCall& call, ThreadPool& pool, Binary run) {
+/// run(a, b, y, n)
+template <class F>
+void binary(const KernelCall& call, ThreadPool& pool, F run) {
   const Walk<3> walk({&call.inputs[0], &call.inputs[1], &call.outputs[0]});
   const float *a = call.inputs[0].as<const float>(), *b = call.inputs[1].as<const float>();
   float* y = call.outputs[0].as<float>();
@@ -98,8 +95,6 @@ void binary(const KernelCall& call, ThreadPool& pool, Binary run) {
   });
 }
 
-bool is_tanh(const KernelCall& call) { return call.op->attrs.str("approximate") == "tanh"; }
-
 void add(const KernelCall& call, ThreadPool& pool) { binary(call, pool, &HWY_DYNAMIC_DISPATCH(add_run)); }
 void mul(const KernelCall& call, ThreadPool& pool) { binary(call, pool, &HWY_DYNAMIC_DISPATCH(mul_run)); }
 void silu(const KernelCall& call, ThreadPool& pool) { unary(call, pool, &HWY_DYNAMIC_DISPATCH(silu_run)); }
@@ -107,13 +102,12 @@ void silu_grad(const KernelCall& call, ThreadPool& pool) {
   binary(call, pool, &HWY_DYNAMIC_DISPATCH(silu_grad_run));
 }
 void gelu(const KernelCall& call, ThreadPool& pool) {
-  unary(call, pool,
-        is_tanh(call) ? &HWY_DYNAMIC_DISPATCH(gelu_tanh_run) : &HWY_DYNAMIC_DISPATCH(gelu_erf_run));
+  const ops::Gelu form = ops::gelu_form(call.op->attrs).form;
+  unary(call, pool, [form, run = &HWY_DYNAMIC_DISPATCH(gelu_run)](auto... at) { run(form, at...); });
 }
 void gelu_grad(const KernelCall& call, ThreadPool& pool) {
-  binary(
-      call, pool,
-      is_tanh(call) ? &HWY_DYNAMIC_DISPATCH(gelu_tanh_grad_run) : &HWY_DYNAMIC_DISPATCH(gelu_erf_grad_run));
+  const ops::Gelu form = ops::gelu_form(call.op->attrs).form;
+  binary(call, pool, [form, run = &HWY_DYNAMIC_DISPATCH(gelu_grad_run)](auto... at) { run(form, at...); });
 }
 
 void scale(const KernelCall& call, ThreadPool& pool) {

@@ -49,6 +49,17 @@ void concat(const KernelCall& call, ThreadPool& pool) {
   is_word(call.outputs[0]) ? concat_of<uint32_t>(call, pool) : concat_of<uint16_t>(call, pool);
 }
 
+void concat_rows(const KernelCall& call, ThreadPool& pool) {
+  std::byte* to = call.outputs[0].data;
+  for (const TensorRef& part : call.inputs) {
+    const int64_t bytes = part.type.bytes().count;
+    for_blocks(pool, bytes, kBlockElements * 4, [&](int64_t begin, int64_t end) {
+      std::memcpy(to + begin, part.data + begin, static_cast<size_t>(end - begin));
+    });
+    to += bytes;
+  }
+}
+
 void fill(const KernelCall& call, ThreadPool& pool) {
   const float value = static_cast<float>(call.op->attrs.f64("value"));
   float* y = call.outputs[0].as<float>();
@@ -61,6 +72,7 @@ void fill(const KernelCall& call, ThreadPool& pool) {
 std::span<const Kernel> structure_kernels() {
   static constexpr Kernel kernels[] = {
       {.op = "concat", .run = concat, .strided_inputs = ~0U, .stored_dtypes = true},
+      {.op = "concat_rows", .run = concat_rows, .stored_dtypes = true},
       {.op = "copy", .run = copy, .strided_inputs = 0b1, .stored_dtypes = true},
       {.op = "fill", .run = fill},
   };

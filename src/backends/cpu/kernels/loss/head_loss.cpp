@@ -35,6 +35,15 @@ class Chunks {
   bool whole_;
 };
 
+// Which gradients there are, by the op's results.
+struct GradientsOf {
+  bool x = false, weight = false;
+  GradientsOf() = default;
+  GradientsOf(std::string_view op, const ir::Attrs& attrs, size_t num_results)
+      : x(op == "head_loss" && attrs.flag("grad")), weight(num_results > (x ? 2U : 1U)) {}
+  [[nodiscard]] bool any() const { return x || weight; }
+};
+
 // What dw is, where there is one: its sums need no f32 beside it where it is f32, or a single chunk's
 // product.
 struct Dw {
@@ -50,20 +59,22 @@ struct Dw {
 struct Layout {
   int64_t logits, losses, dw, gemm;
   Layout(const ir::TensorType& x, const ir::TensorType& weight, ir::DType dx, const Dw& dw_as,
-         int64_t classes, int64_t chunk_rows, const ir::Attrs& attrs, int num_threads) {
+         int64_t classes, int64_t chunk_rows, const ir::Attrs& attrs, GradientsOf grads, int num_threads) {
     constexpr auto kFloat = static_cast<int64_t>(sizeof(float));
     const int64_t width = x.shape.dim(-1), rows = x.shape.num_rows();
     const Precision precision = precision_of(attrs, x.dtype, weight.dtype);
-    const bool grad = attrs.flag("grad"), direct = dw_as.is_direct(chunk_rows, rows);
+    const bool direct = dw_as.is_direct(chunk_rows, rows);
     const GemmTypes sums{precision, ir::DType::kF32},
-        gradient{precision, grad && direct ? dw_as.dtype : ir::DType::kF32};
+        gradient{precision, grads.weight && direct ? dw_as.dtype : ir::DType::kF32};
     logits = round_up(chunk_rows * classes * kFloat, runtime::kAlignment);
     losses = round_up(rows * kFloat, runtime::kAlignment);
-    dw = grad && !direct ? round_up(width * classes * kFloat, runtime::kAlignment) : 0;
-    gemm = std::max({gemm_workspace_bytes(chunk_rows, classes, width, num_threads, sums),
-                     gemm_workspace_bytes(chunk_rows, width, classes, num_threads, {precision, dx}),
-                     gemm_workspace_bytes(classes, width, chunk_rows, num_threads, gradient),
-                     gemm_workspace_bytes(width, classes, chunk_rows, num_threads, gradient)});
+    dw = grads.weight && !direct ? round_up(width * classes * kFloat, runtime::kAlignment) : 0;
+    gemm = gemm_workspace_bytes(chunk_rows, classes, width, num_threads, sums);
+    if (grads.x)
+      gemm = std::max(gemm, gemm_workspace_bytes(chunk_rows, width, classes, num_threads, {precision, dx}));
+    if (grads.weight)
+      gemm = std::max({gemm, gemm_workspace_bytes(classes, width, chunk_rows, num_threads, gradient),
+                       gemm_workspace_bytes(width, classes, chunk_rows, num_threads, gradient)});
   }
   [[nodiscard]] int64_t total() const { return logits + losses + dw + gemm; }
 };
@@ -80,7 +91,9 @@ int64_t workspace_bytes(const ir::OpTypes& types, int num_threads) {
   const Chunks chunks(x.shape, types.attrs.i64("chunk_tokens"));
   const int64_t classes = num_classes(weight.shape, types.attrs.flag("transposed"));
   const Dw dw{types.outputs.back().dtype, types.has(5)};
-  return Layout(x, weight, dx_dtype(x, types.attrs), dw, classes, chunks.max_rows(), types.attrs, num_threads)
+  const GradientsOf grads(types.op, types.attrs, types.outputs.size());
+  return Layout(x, weight, dx_dtype(x, types.attrs), dw, classes, chunks.max_rows(), types.attrs, grads,
+                num_threads)
       .total();
 }
 
@@ -94,7 +107,8 @@ struct HeadLoss {
   StoredRows x;
   TensorRef weight;
   Precision precision;
-  bool transposed, grad;
+  bool transposed;
+  GradientsOf grads;
   LossRows loss;  // targets and losses of all rows, logits and d of one chunk
   int64_t classes;
   float* logits;
@@ -126,16 +140,18 @@ void chunk_loss(const HeadLoss& h, int64_t begin, int64_t rows, ThreadPool& pool
 // dw before dx, which may lie where x does.
 void chunk_grads(HeadLoss& h, int64_t begin, int64_t rows, ThreadPool& pool) {
   const StoredRows d{h.loss.d, h.loss.d_dtype, rows, h.classes, h.loss.d_stride};
-  weight_gradient({.x = h.x.from(begin, rows),
-                   .dy = d,
-                   .dw = h.dw,
-                   .dw_dtype = h.dw_dtype,
-                   .transposed = h.transposed,
-                   .segment = h.sequence,
-                   .accumulate = h.dw_started,
-                   .precision = h.precision},
-                  pool, h.gemm_workspace);
+  if (h.grads.weight)
+    weight_gradient({.x = h.x.from(begin, rows),
+                     .dy = d,
+                     .dw = h.dw,
+                     .dw_dtype = h.dw_dtype,
+                     .transposed = h.transposed,
+                     .segment = h.sequence,
+                     .accumulate = h.dw_started,
+                     .precision = h.precision},
+                    pool, h.gemm_workspace);
   h.dw_started = true;
+  if (!h.grads.x) return;
   gemm({.m = rows,
         .n = h.x.cols,
         .k = h.classes,
@@ -154,8 +170,7 @@ TensorRef summed_dw(const TensorRef& dw, bool is_direct, std::byte* scratch) {
   return {scratch, {ir::DType::kF32, dw.shape()}, dw.strides};
 }
 
-void bind_grads(HeadLoss& h, const KernelCall& call, const TensorRef& dw, ThreadPool& pool) {
-  h.dx = stored_rows(call.outputs[1]);
+void bind_dw(HeadLoss& h, const KernelCall& call, const TensorRef& dw, ThreadPool& pool) {
   h.dw = dw.data;
   h.dw_dtype = dw.type.dtype;
   const TensorRef acc = input_or_none(call, 5);
@@ -169,15 +184,15 @@ void head_loss(const KernelCall& call, ThreadPool& pool) {
   const ir::Attrs& attrs = call.op->attrs;
   const Chunks chunks(shape, attrs.i64("chunk_tokens"));
   HeadLoss h{};
+  h.grads = GradientsOf(call.op->def->name, attrs, call.outputs.size());
   h.x = stored_rows(call.inputs[0]);
   h.precision = precision_of(attrs, type.dtype, weight.dtype);
   h.weight = call.inputs[1];
   h.transposed = attrs.flag("transposed");
-  h.grad = attrs.flag("grad");
   h.classes = num_classes(h.weight.shape(), h.transposed);
   h.sequence = Granules(shape).segment();
   const Dw dw{call.outputs.back().type.dtype, static_cast<bool>(input_or_none(call, 5))};
-  const Layout layout(type, weight, dx_dtype(type, attrs), dw, h.classes, chunks.max_rows(), attrs,
+  const Layout layout(type, weight, dx_dtype(type, attrs), dw, h.classes, chunks.max_rows(), attrs, h.grads,
                       pool.num_threads());
   PLIMSOLL_CHECK(static_cast<int64_t>(call.workspace.size()) >= layout.total());
   h.logits = reinterpret_cast<float*>(call.workspace.data());
@@ -190,20 +205,21 @@ void head_loss(const KernelCall& call, ThreadPool& pool) {
             .classes = h.classes,
             .targets = call.inputs[2].as<const int32_t>(),
             .loss = losses,
-            .d = h.grad ? call.workspace.data() : nullptr,
+            .d = h.grads.any() ? call.workspace.data() : nullptr,
             .d_dtype = d,
             .d_stride = h.classes * 32 / ir::bits(d),
             .scale = *call.inputs[3].as<const float>()};
   const TensorRef sums =
-      h.grad ? summed_dw(call.outputs[2], dw.is_direct(chunks.max_rows(), h.x.rows), dw_scratch)
-             : TensorRef{};
-  if (h.grad) bind_grads(h, call, sums, pool);
+      h.grads.weight ? summed_dw(call.outputs.back(), dw.is_direct(chunks.max_rows(), h.x.rows), dw_scratch)
+                     : TensorRef{};
+  if (h.grads.x) h.dx = stored_rows(call.outputs[1]);
+  if (h.grads.weight) bind_dw(h, call, sums, pool);
   for (int64_t begin = 0; begin < h.x.rows; begin = chunks.end(begin)) {
     const int64_t rows = chunks.end(begin) - begin;
     chunk_loss(h, begin, rows, pool);
-    if (h.grad) chunk_grads(h, begin, rows, pool);
+    if (h.grads.any()) chunk_grads(h, begin, rows, pool);
   }
-  if (h.grad) cast(sums, call.outputs[2], pool);
+  if (h.grads.weight) cast(sums, call.outputs.back(), pool);
   const TensorRef acc = input_or_none(call, 4);
   *call.outputs[0].as<float>() = sum_losses(losses, Granules(shape), acc.as<const float>());
 }
@@ -213,6 +229,11 @@ void head_loss(const KernelCall& call, ThreadPool& pool) {
 std::span<const Kernel> head_loss_kernels() {
   static constexpr Kernel kernels[] = {
       {.op = "head_loss",
+       .run = head_loss,
+       .workspace_bytes = workspace_bytes,
+       .strided_inputs = 0b11,
+       .stored_dtypes = true},
+      {.op = "head_loss_dw",
        .run = head_loss,
        .workspace_bytes = workspace_bytes,
        .strided_inputs = 0b11,

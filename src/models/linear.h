@@ -1,0 +1,22 @@
+// The one way in which a model multiplies with weights: what adapters and quantised weights will change, they
+// change here.
+#pragma once
+
+#include <string>
+
+#include "models/model.h"
+
+namespace plimsoll::models {
+
+/// A linear map by the names of its storages: y = x W^T + b with W [out, in], or x W + b with W [in, out]
+/// where `transposed`. A storage may hold several of the checkpoint's tensors side by side, its views.
+struct LinearSpec {
+  std::string weight;
+  std::string bias = {};  ///< empty: none
+  bool transposed = false;
+};
+
+/// x [..., in] -> [..., out], out being the rows of all views together. Dtypes: as ops::linear.
+[[nodiscard]] ir::ValueId linear(ir::Builder& b, const Model& model, const LinearSpec& spec, ir::ValueId x);
+
+}  // namespace plimsoll::models

@@ -1,0 +1,24 @@
+// Which tensors of a model learn, and with whose hyper-parameters: patterns over their names.
+#pragma once
+
+#include <span>
+#include <string>
+#include <vector>
+
+#include "base/result.h"
+#include "models/model.h"
+
+namespace plimsoll::models {
+
+/// Patterns as base/glob.h reads them, over named_parameters() names; a tied head goes by the embedding's.
+struct Selection {
+  std::vector<std::string> freeze = {};
+  std::vector<std::string> unfreeze = {};             ///< over freeze
+  std::vector<std::vector<std::string>> groups = {};  ///< of each, its patterns; the first that matches wins
+};
+
+/// Divides the model accordingly. Errors: kInvalidArgument for a pattern that matches nothing (with the
+/// nearest names), or where nothing is left to train.
+Status select(Model& model, const Selection& selection);
+
+}  // namespace plimsoll::models

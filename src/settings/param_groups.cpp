@@ -1,0 +1,138 @@
+#include "settings/param_groups.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+
+#include "io/suggest.h"
+
+namespace plimsoll {
+namespace {
+
+constexpr const char* kPath = "training.param_groups";
+
+Error wrong(std::string what, std::string hint) {
+  return {ErrorCode::kInvalidArgument, std::move(what), {}, std::move(hint)};
+}
+
+/// The member `key` of group `index`, for messages.
+struct Place {
+  size_t index;
+  std::string_view key;
+  [[nodiscard]] Error expected(const Tree& value, std::string_view what) const {
+    return wrong(fmt::format("{}[{}].{} is {}, expected {}", kPath, index, key, value.describe(), what),
+                 "a group is {params: [patterns], learning_rate: 1.0e-3, weight_decay: 0.0, betas: [0.9, "
+                 "0.999]}; what it leaves out is the run's");
+  }
+};
+
+Result<double> number_in(const Place& place, const Tree& value, double least, double most) {
+  const bool is_number = value.kind == Tree::Kind::kInteger || value.kind == Tree::Kind::kNumber;
+  if (is_number && value.number >= least && value.number <= most) return value.number;
+  return place.expected(value, fmt::format("a number from {} to {}", number_text(least), number_text(most)));
+}
+
+Result<std::vector<std::string>> patterns_of(const Place& place, const Tree& value) {
+  std::vector<std::string> patterns;
+  const bool one = value.is_scalar() && !value.is_null();
+  for (const Tree& item : one ? std::vector{value} : value.items) {
+    if (!item.is_scalar() || item.is_null() || item.text.empty()) return place.expected(item, "a pattern");
+    patterns.push_back(item.text);
+  }
+  if (patterns.empty()) return place.expected(value, "patterns of parameters' names");
+  return patterns;
+}
+
+Result<std::array<double, 2>> betas_of(const Place& place, const Tree& value) {
+  constexpr double kMost = 0.999999999;
+  if (value.kind != Tree::Kind::kList || value.items.size() != 2)
+    return place.expected(value, "two numbers from 0 to below 1");
+  PLIMSOLL_ASSIGN(const double first, number_in(place, value.items[0], 0, kMost));
+  PLIMSOLL_ASSIGN(const double second, number_in(place, value.items[1], 0, kMost));
+  return std::array{first, second};
+}
+
+Status read_member(const Place& place, const Tree& value, ParamGroup& group) {
+  static const std::vector<std::string> kKeys = {"params", "learning_rate", "weight_decay", "betas"};
+  if (std::find(kKeys.begin(), kKeys.end(), place.key) == kKeys.end())
+    return wrong(fmt::format("{}[{}]: there is no '{}'", kPath, place.index, place.key.substr(0, 100)),
+                 fmt::format("the nearest is {}", nearest_name(place.key, kKeys)));
+  if (place.key == "params") {
+    PLIMSOLL_ASSIGN(group.params, patterns_of(place, value));
+  } else if (value.is_null()) {
+    return Ok{};  // the run's
+  } else if (place.key == "learning_rate") {
+    PLIMSOLL_ASSIGN(group.learning_rate, number_in(place, value, 0, 1e6));
+  } else if (place.key == "weight_decay") {
+    PLIMSOLL_ASSIGN(group.weight_decay, number_in(place, value, 0, 1e3));
+  } else {
+    PLIMSOLL_ASSIGN(group.betas, betas_of(place, value));
+  }
+  return Ok{};
+}
+
+}  // namespace
+
+Result<ParamGroups> parse_param_groups(const Tree& value) {
+  ParamGroups groups;
+  if (value.is_null()) return groups;
+  if (value.kind != Tree::Kind::kList)
+    return wrong(fmt::format("{} is {}, expected a list of groups", kPath, value.describe()),
+                 "write [{params: [\"*.bias\"], learning_rate: 1.0e-3}]");
+  for (size_t i = 0; i < value.items.size(); ++i) {
+    const Tree& item = value.items[i];
+    if (item.kind != Tree::Kind::kMap)
+      return wrong(fmt::format("{}[{}] is {}, expected a map", kPath, i, item.describe()),
+                   "write {params: [\"*.bias\"], learning_rate: 1.0e-3}");
+    ParamGroup& group = groups.emplace_back();
+    for (const auto& [key, member] : item.members) PLIMSOLL_TRY(read_member({i, key}, member, group));
+    if (group.params.empty())
+      return wrong(fmt::format("{}[{}] has no params", kPath, i), "name parameters by patterns");
+  }
+  return groups;
+}
+
+std::string param_groups_text(const ParamGroups& groups) {
+  if (groups.empty()) return "null";
+  Tree list = Tree::list();
+  for (const ParamGroup& group : groups) {
+    Tree params = Tree::list();
+    for (const std::string& pattern : group.params) params.items.push_back(Tree::of(pattern));
+    Tree map = Tree::map({{"params", std::move(params)}});
+    if (group.learning_rate) map.set("learning_rate", Tree::of(*group.learning_rate));
+    if (group.weight_decay) map.set("weight_decay", Tree::of(*group.weight_decay));
+    if (group.betas) map.set("betas", Tree::list({Tree::of((*group.betas)[0]), Tree::of((*group.betas)[1])}));
+    list.items.push_back(std::move(map));
+  }
+  return to_yaml_flow(list);
+}
+
+Status check_param_groups(const TrainingSettings& training) {
+  for (size_t i = 0; i < training.param_groups.size(); ++i) {
+    const ParamGroup& group = training.param_groups[i];
+    if (group.betas && training.optimizer == "sgd")
+      return wrong(fmt::format("{}[{}] has betas, and training.optimizer is sgd, which has none", kPath, i),
+                   "leave betas out, or use adamw");
+    if (group.weight_decay.value_or(0) != 0 && training.optimizer == "adam")
+      return wrong(
+          fmt::format("training.optimizer adam has no decay, and {}[{}].weight_decay is not 0", kPath, i),
+          "use adamw, or leave the group's weight_decay out");
+  }
+  return Ok{};
+}
+
+models::Selection selection_of(const TrainingSettings& training) {
+  models::Selection selection{training.freeze, training.unfreeze, {}};
+  for (const ParamGroup& group : training.param_groups) selection.groups.push_back(group.params);
+  return selection;
+}
+
+std::vector<optimizers::GroupHyper> group_hypers(const TrainingSettings& training) {
+  std::vector<optimizers::GroupHyper> groups;
+  for (const ParamGroup& group : training.param_groups)
+    groups.push_back({group.learning_rate, group.weight_decay, group.betas});
+  return groups;
+}
+
+}  // namespace plimsoll

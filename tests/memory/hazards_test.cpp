@@ -92,6 +92,8 @@ TEST(Hazards, NamesEachFault) {
             "step 10 reads bytes 64..128 of pool 0 as step 9 leaves them, where step 6 wrote them last");
   EXPECT_EQ(broken([](auto& p) { p.steps[10].writes[0].in_place_of = -1; }),
             "step 10 writes bytes 0..64 of pool 0, which hold another operand or result of it");
+  EXPECT_EQ(broken([](auto& p) { p.steps[10].writes[0].bytes.end = 60; }),
+            "step 10 writes bytes 0..60 of pool 0, which hold another operand or result of it");
   EXPECT_EQ(broken([](auto& p) {
               p.steps[10].writes.push_back({{0, 32, 40}, -1});
             }),

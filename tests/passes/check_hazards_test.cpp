@@ -149,9 +149,26 @@ TEST_F(CheckHazards, BytesAreWhereTheGraphPutsThem) {
   program.plan.offsets[static_cast<size_t>(place("copy_start", "layers.1").storage)] = -1;
   EXPECT_EQ(check(program), "copy_start: a value has no bytes in the arena: layers.1");
   program = whole;
+  std::swap(place("copy_start", "layers.0").strides[0], place("copy_start", "layers.0").strides[1]);
+  EXPECT_EQ(check(program), "copy_start: a copy's operand or result is not dense: layers.0");
+  program = whole;
+  std::swap(place("add", "layers.2").strides[0], place("add", "layers.2").strides[1]);
+  EXPECT_EQ(check(program), "state_assign: the value is not dense: layers.2");
+  program = whole;
+  place("state", "").offset_bytes = 4;
+  EXPECT_EQ(check(program), "state: the value does not lie in its state");
+  program = whole;
   place("add", "layers.2") = place("gelu", "layers.2");
   EXPECT_EQ(check(program),
             "state_assign: the value neither lies in its state nor is copied there: layers.2");
+}
+
+TEST_F(CheckHazards, ScratchIsNobodysElse) {
+  const int32_t scratch = program.binding.workspaces[position("concat", "layers.1")];
+  ASSERT_GE(scratch, 0);
+  auto& offsets = program.plan.offsets;
+  offsets[static_cast<size_t>(scratch)] = offsets[static_cast<size_t>(place("concat", "layers.1").storage)];
+  EXPECT_NE(check(program).find("concat (layers.1) writes bytes"), std::string::npos) << check(program);
 }
 
 TEST_F(CheckHazards, AStateHoldsAtTheEndWhatItHeldOrWasAssigned) {
@@ -160,6 +177,33 @@ TEST_F(CheckHazards, AStateHoldsAtTheEndWhatItHeldOrWasAssigned) {
             "the end reads bytes 0..128 of state \"x\" as they were before the program, where gelu "
             "(layers.2) wrote "
             "them last: main");
+}
+
+/// A cache in a state, of which an op takes over the storage through a view; its result is copied to "y" and,
+/// if `keep`, is what the state holds afterwards.
+Planned cache_program(bool keep) {
+  ir::Graph graph;
+  ir::Builder b(graph, ops::find_op);
+  const ValueId flat = b.state({"cache", {ir::DType::kF32, ir::Shape{2, 24}}, StateClass::kCache});
+  const ValueId x = b.state({"x", {ir::DType::kF32, ir::Shape{2, 1, 1, 4}}, StateClass::kInput});
+  const ValueId start = b.state({"start", {ir::DType::kI32, ir::Shape{2}}, StateClass::kInput});
+  const ValueId next = ops::cache_update(b, ops::reshape(b, flat, {2, 6, 1, 4}), x, start);
+  graph.declare_state({"y", b.type(next), StateClass::kOutput});
+  b.assign("y", next);
+  if (keep) b.assign("cache", ops::reshape(b, next, {2, 24}));
+  return *testing::plan_program(std::move(graph));
+}
+
+TEST_F(CheckHazards, AStateThatAnOpHasTakenHoldsNothingUntilItIsAssigned) {
+  EXPECT_EQ(check(cache_program(false)), "sound");
+  program = cache_program(true);
+  EXPECT_EQ(check(program), "sound");
+  Storage elsewhere = program.binding.storages[0];
+  elsewhere.state = -1;
+  place("cache_update", "").storage = static_cast<int32_t>(program.binding.storages.size());
+  program.binding.storages.push_back(elsewhere);
+  program.plan.offsets.push_back(0);
+  EXPECT_EQ(check(program), "cache_update: a result does not lie where the operand that it consumes does");
 }
 
 // ---- random programs

@@ -7,12 +7,14 @@
 #include <algorithm>
 #include <array>
 #include <atomic>
+#include <cerrno>
 #include <chrono>
+#include <cstddef>
+#include <cstdint>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
 #include <limits>
-#include <new>
 
 namespace plimsoll {
 namespace {
@@ -47,7 +49,17 @@ int64_t cgroup_number(const char* v2, const char* v1) {
   return kNone;
 }
 
-std::atomic<int64_t> large_allocations{0};
+/// Counters of a few threads, on a cache line of their own: threads that allocate at once do not meet in one.
+struct alignas(64) HeapCounters {
+  std::atomic<int64_t> all{0}, large{0};
+};
+std::array<HeapCounters, 16> heap_counters;
+
+int64_t sum_of(std::atomic<int64_t> HeapCounters::*counter) {
+  int64_t sum = 0;
+  for (const HeapCounters& c : heap_counters) sum += (c.*counter).load(std::memory_order_relaxed);
+  return sum;
+}
 
 }  // namespace
 
@@ -89,28 +101,70 @@ int num_available_cpus() {
   return sched_getaffinity(0, sizeof set, &set) == 0 ? std::max(1, CPU_COUNT(&set)) : 1;
 }
 
-int64_t num_large_allocations() { return large_allocations.load(std::memory_order_relaxed); }
+int64_t num_allocations() { return sum_of(&HeapCounters::all); }
+int64_t num_large_allocations() { return sum_of(&HeapCounters::large); }
 
 }  // namespace plimsoll
 
-// The replaced global operators count; sanitizers bring their own, which must stay.
-#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
+// The C library's allocator with a count before it: operator new and every library end here. Sanitizers bring
+// their own, which must stay.
+#if defined(__has_feature)
+#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer) || __has_feature(memory_sanitizer)
+#define PLIMSOLL_SANITIZED
+#endif
+#endif
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+#define PLIMSOLL_SANITIZED
+#endif
+
+#if defined(__GLIBC__) && !defined(PLIMSOLL_SANITIZED)
 namespace {
 
-void* allocate(std::size_t bytes) {
+void count(std::size_t bytes) {
+  const auto thread = reinterpret_cast<std::uintptr_t>(__builtin_thread_pointer());
+  plimsoll::HeapCounters& mine = plimsoll::heap_counters[(thread >> 12) % plimsoll::heap_counters.size()];
+  mine.all.fetch_add(1, std::memory_order_relaxed);
   if (bytes >= static_cast<std::size_t>(plimsoll::kLargeAllocation))
-    plimsoll::large_allocations.fetch_add(1, std::memory_order_relaxed);
-  void* p = std::malloc(bytes == 0 ? 1 : bytes);
-  if (p == nullptr) throw std::bad_alloc();
-  return p;
+    mine.large.fetch_add(1, std::memory_order_relaxed);
 }
 
 }  // namespace
 
-void* operator new(std::size_t bytes) { return allocate(bytes); }
-void* operator new[](std::size_t bytes) { return allocate(bytes); }
-void operator delete(void* p) noexcept { std::free(p); }
-void operator delete[](void* p) noexcept { std::free(p); }
-void operator delete(void* p, std::size_t) noexcept { std::free(p); }
-void operator delete[](void* p, std::size_t) noexcept { std::free(p); }
+extern "C" {
+// glibc's own names of what is replaced here.
+void* __libc_malloc(std::size_t bytes);                           // NOLINT: reserved, and theirs
+void* __libc_calloc(std::size_t n, std::size_t bytes);            // NOLINT
+void* __libc_realloc(void* p, std::size_t bytes);                 // NOLINT
+void* __libc_memalign(std::size_t alignment, std::size_t bytes);  // NOLINT
+
+void* malloc(std::size_t bytes) {
+  count(bytes);
+  return __libc_malloc(bytes);
+}
+void* calloc(std::size_t n, std::size_t bytes) {
+  count(n * bytes);
+  return __libc_calloc(n, bytes);
+}
+void* realloc(void* p, std::size_t bytes) {
+  count(bytes);
+  return __libc_realloc(p, bytes);
+}
+void* memalign(std::size_t alignment, std::size_t bytes) {
+  count(bytes);
+  return __libc_memalign(alignment, bytes);
+}
+void* aligned_alloc(std::size_t alignment, std::size_t bytes) {
+  count(bytes);
+  return __libc_memalign(alignment, bytes);
+}
+int posix_memalign(void** p, std::size_t alignment, std::size_t bytes) {
+  const bool is_power = alignment != 0 && (alignment & (alignment - 1)) == 0;
+  if (!is_power || alignment % sizeof(void*) != 0) return EINVAL;
+  count(bytes);
+  void* got = __libc_memalign(alignment, bytes);
+  if (got == nullptr) return ENOMEM;
+  *p = got;
+  return 0;
+}
+}
 #endif

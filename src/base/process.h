@@ -21,7 +21,10 @@ std::string executable_path();
 /// CPUs that this process may run on.
 int num_available_cpus();
 
-/// Requests of kLargeAllocation bytes or more made through operator new, on any thread, since the start.
+/// Requests to the heap on any thread since the start: malloc and its kin, by operator new and by libraries.
+/// 0 under a sanitizer, whose heap is its own.
+int64_t num_allocations();
+/// Those of kLargeAllocation bytes or more.
 inline constexpr int64_t kLargeAllocation = 64 << 10;
 int64_t num_large_allocations();
 

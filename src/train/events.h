@@ -30,8 +30,9 @@ struct Summary {
   int64_t steps = 0, tokens = 0;
   double seconds = 0, startup_seconds = 0;
   int64_t planned_peak_bytes = 0, measured_peak_bytes = 0;
-  int64_t arena_bytes = 0, arena_touched_bytes = 0;
+  int64_t arena_bytes = 0;
   int64_t allocations_after_first_step = 0;
+  double small_allocations_per_step = 0;  ///< heap requests below kLargeAllocation, after the first step
 };
 
 class Events {

@@ -8,10 +8,13 @@
 namespace plimsoll::train {
 
 void RunRecord::add(const StepEvent& event) {
-  if (seconds_.empty())
+  if (seconds_.empty()) {
     first_step_end_ = now_seconds();
-  else  // mappings and the heap's break by their size, large requests by their number
-    allocations_ += (virtual_bytes() > virtual_bytes_ ? 1 : 0) + num_large_allocations() - large_allocations_;
+  } else {  // mappings and the heap's break by their size, requests by their number
+    const int64_t large = num_large_allocations() - requests_.large;
+    allocations_ += (virtual_bytes() > virtual_bytes_ ? 1 : 0) + large;
+    small_allocations_ += num_allocations() - requests_.all - large;
+  }
   seconds_.push_back(event.seconds);
   tokens_ += event.tokens;
   resume();
@@ -19,7 +22,7 @@ void RunRecord::add(const StepEvent& event) {
 
 void RunRecord::resume() {
   virtual_bytes_ = virtual_bytes();
-  large_allocations_ = num_large_allocations();
+  requests_ = {num_allocations(), num_large_allocations()};
 }
 
 double RunRecord::median_seconds() const {
@@ -38,8 +41,10 @@ Summary RunRecord::summary(const Trainer& trainer) const {
   s.planned_peak_bytes = trainer.prepared().report.process_peak_bytes();
   s.measured_peak_bytes = peak_resident_bytes();
   s.arena_bytes = trainer.session().plan().device().arena;
-  s.arena_touched_bytes = s.arena_bytes;
   s.allocations_after_first_step = allocations_;
+  if (seconds_.size() > 1)
+    s.small_allocations_per_step =
+        static_cast<double>(small_allocations_) / static_cast<double>(seconds_.size() - 1);
   return s;
 }
 

@@ -28,8 +28,14 @@ class RunRecord {
   double first_step_end_ = 0;
   std::vector<double> seconds_;
   int64_t tokens_ = 0;
+  /// Heap requests of one place and time: how many, and how many of them large.
+  struct HeapRequests {
+    int64_t all = 0, large = 0;
+  };
   int64_t allocations_ = 0;
-  int64_t virtual_bytes_ = 0, large_allocations_ = 0;  ///< as of `resume`
+  int64_t small_allocations_ = 0;  ///< in all steps behind the first
+  int64_t virtual_bytes_ = 0;      ///< as of `resume`
+  HeapRequests requests_ = {};     ///< as of `resume`
 };
 
 }  // namespace plimsoll::train

@@ -2,8 +2,6 @@
 
 #include <gtest/gtest.h>
 
-#include "base/process.h"
-
 namespace plimsoll {
 namespace {
 
@@ -23,18 +21,6 @@ TEST(UnitsTest, PrintsThreeDigitsOrSo) {
   EXPECT_EQ(to_string(Bytes(512)), "512 B");
   EXPECT_EQ(to_string(Bytes(1536)), "1.50 KiB");
   EXPECT_EQ(to_string(12_MiB), "12.0 MiB");
-}
-
-TEST(ProcessTest, CountsMemoryAndLargeAllocations) {
-  EXPECT_GT(peak_resident_bytes(), 0);
-  EXPECT_GE(virtual_bytes(), peak_resident_bytes() / 2);
-  EXPECT_GT(total_memory_bytes(), available_memory_bytes());
-#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
-  const int64_t before = num_large_allocations();
-  char* volatile large = new char[kLargeAllocation];
-  delete[] large;
-  EXPECT_EQ(num_large_allocations(), before + 1);
-#endif
 }
 
 }  // namespace

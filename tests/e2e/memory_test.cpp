@@ -48,7 +48,8 @@ TEST_P(PlannedPeak, IsNeverBelowTheMeasuredOneAndClose) {
                 measured = number(outcome.out, "measured_peak_bytes");
   EXPECT_LE(measured, planned);
   EXPECT_LE(planned - measured, std::max<int64_t>(32 << 20, measured * 3 / 100));
-  EXPECT_EQ(number(outcome.out, "arena_bytes"), number(outcome.out, "arena_touched_bytes"));
+  EXPECT_GT(number(outcome.out, "arena_bytes"), 0);
+  EXPECT_EQ(outcome.out.find("touched"), std::string::npos) << "nothing measures it";
   EXPECT_EQ(number(outcome.out, "allocations_after_first_step"), 0);
 }
 

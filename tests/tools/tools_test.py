@@ -153,7 +153,7 @@ class InstallDeps(Scratch):
 class DemoReport(Scratch):
     SUMMARY = dict(event="summary", steps=2, tokens=100, seconds=1.5, tokens_per_second=66.7, startup_seconds=0.1,
                    planned_peak_bytes=3 << 20, measured_peak_bytes=2 << 20, arena_bytes=1 << 20,
-                   arena_touched_bytes=1 << 20, allocations_after_first_step=0)
+                   allocations_after_first_step=0)
 
     def report(self, *events):
         write(self.dir / "events", "".join(json.dumps(event) + "\n" for event in events))

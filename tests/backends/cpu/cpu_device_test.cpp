@@ -4,32 +4,18 @@
 
 #include <sys/mman.h>
 
-#include <atomic>
 #include <cstdlib>
 #include <filesystem>
 #include <set>
 
 #include "backends/cpu/kernel.h"
+#include "base/process.h"
 #include "kernel_harness.h"
 
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
 constexpr bool kCounts = false;  // sanitizers bring their own malloc
 #else
 constexpr bool kCounts = true;
-#endif
-
-namespace {
-std::atomic<int64_t> num_allocations{0};
-}
-
-#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
-// Counts what the whole test binary allocates: operator new ends here too. The glibc keeps its own under this
-// name.
-extern "C" void* __libc_malloc(size_t size);
-extern "C" void* malloc(size_t size) {
-  num_allocations.fetch_add(1, std::memory_order_relaxed);
-  return __libc_malloc(size);
-}
 #endif
 
 namespace plimsoll::cpu::testing {
@@ -161,10 +147,10 @@ TEST(CpuDevice, LaunchingAllocatesNothing) {
   for (const OpRun& run : runs) {
     Bound bound(run, cpu.target());
     ASSERT_TRUE(cpu.launch(bound.call(), ir::Queue::kCompute).ok());
-    const int64_t before = num_allocations.load();
+    const int64_t before = num_allocations();
     ASSERT_GT(before, 0);
     for (int i = 0; i < 3; ++i) ASSERT_TRUE(cpu.launch(bound.call(), ir::Queue::kCompute).ok());
-    EXPECT_EQ(num_allocations.load(), before) << run.op;
+    EXPECT_EQ(num_allocations(), before) << run.op;
   }
 }
 

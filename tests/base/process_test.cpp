@@ -1,0 +1,82 @@
+// What the kernel says of this process, and the count of what it asks of the heap.
+#include "base/process.h"
+
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+#include <thread>
+#include <vector>
+
+namespace plimsoll {
+namespace {
+
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+constexpr bool kCounts = false;  // sanitizers bring their own malloc
+#else
+constexpr bool kCounts = true;
+#endif
+
+TEST(Process, KnowsItsMemory) {
+  EXPECT_GT(peak_resident_bytes(), 0);
+  EXPECT_GE(virtual_bytes(), peak_resident_bytes() / 2);
+  EXPECT_GT(total_memory_bytes(), available_memory_bytes());
+}
+
+/// What `ask` asks of the heap: all requests, and the large ones.
+template <typename Ask>
+std::pair<int64_t, int64_t> requests(Ask ask) {
+  const int64_t all = num_allocations(), large = num_large_allocations();
+  ask();
+  return {num_allocations() - all, num_large_allocations() - large};
+}
+
+TEST(Process, CountsWhatIsAskedOfTheHeap) {
+  if (!kCounts) GTEST_SKIP() << "a sanitizer's malloc is not counted";
+  using Counts = std::pair<int64_t, int64_t>;
+  EXPECT_EQ(requests([] {}), Counts(0, 0));
+  EXPECT_EQ(requests([] {
+              char* volatile large = new char[kLargeAllocation];
+              delete[] large;
+            }),
+            Counts(1, 1));
+  EXPECT_EQ(requests([] {
+              char* volatile small = new char[kLargeAllocation - 1];
+              delete[] small;
+            }),
+            Counts(1, 0));
+  EXPECT_EQ(requests([] {
+              void* volatile p = std::calloc(10, 7);
+              p = std::realloc(p, kLargeAllocation);
+              std::free(p);
+              p = std::aligned_alloc(64, 128);
+              std::free(p);
+              void* q = nullptr;
+              EXPECT_EQ(posix_memalign(&q, 4096, 8192), 0);
+              EXPECT_EQ(reinterpret_cast<std::uintptr_t>(q) % 4096, 0U);
+              std::free(q);
+              EXPECT_NE(posix_memalign(&q, 3, 8), 0);
+            }),
+            Counts(4, 1));
+}
+
+TEST(Process, CountsOnEveryThread) {
+  if (!kCounts) GTEST_SKIP() << "a sanitizer's malloc is not counted";
+  constexpr int kThreads = 4, kEach = 1000;
+  const auto [all, large] = requests([] {
+    std::vector<std::thread> threads;
+    for (int t = 0; t < kThreads; ++t)
+      threads.emplace_back([] {
+        for (int i = 0; i < kEach; ++i) {
+          int* volatile p = new int(i);
+          delete p;
+        }
+      });
+    for (std::thread& thread : threads) thread.join();
+  });
+  EXPECT_GE(all, kThreads * kEach);
+  EXPECT_LE(all, kThreads * kEach + 20 * kThreads) << "but for starting threads";
+  EXPECT_EQ(large, 0);
+}
+
+}  // namespace
+}  // namespace plimsoll

@@ -50,11 +50,12 @@ Result<StepDump> StepDump::create(const RunConfig& config, const Prepared& prepa
          "F32",
          {config.training.global_batch_size, config.data.sequence_length, prepared.model->vocab_size()}});
   }
-  if (!initial && config.dumps("gradients")) gradients = add_views(*prepared.model, "grad.", "F32", /*frozen_too=*/false, entries);
+  if (!initial && config.dumps("gradients"))
+    gradients = add_views(*prepared.model, "grad.", "F32", /*frozen_too=*/false, entries);
   if (config.dumps("parameters"))
-    parameters = add_views(*prepared.model, "param.",
-                           safetensors_name(prepared.model->parameters().front().dtype),
-                           /*frozen_too=*/true, entries);
+    parameters =
+        add_views(*prepared.model, "param.", safetensors_name(prepared.model->parameters().front().dtype),
+                  /*frozen_too=*/true, entries);
   PLIMSOLL_ASSIGN(
       SafetensorsWriter writer,
       SafetensorsWriter::create(fmt::format("{}/step-{:06}.safetensors", config.debug.dump_dir, step),

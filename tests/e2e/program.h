@@ -33,7 +33,8 @@ inline bool on_discrete() { return device_overrides().find("discrete") != std::s
 inline std::string on_device(const std::string& arguments) {
   for (const char* command : {"train ", "eval ", "plan ", "bench step "})
     if (arguments.starts_with(command) && arguments.find(".yaml") != std::string::npos &&
-        arguments.find("--diff") == std::string::npos && arguments.find("runtime.device") == std::string::npos)
+        arguments.find("--diff") == std::string::npos &&
+        arguments.find("runtime.device") == std::string::npos)
       return arguments + " " + device_overrides();
   return arguments;
 }

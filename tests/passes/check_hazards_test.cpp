@@ -35,11 +35,12 @@ struct CheckHazards : ::testing::Test {
     const auto parts = ops::split(b, a, {2, 6});
     const ValueId host = ops::copy_done(b, out);
     graph.declare_state({"host", type, StateClass::kOutput, MemorySpace::kHostPinned});
-    const ValueId wide = ops::concat(b, {ops::gelu(b, parts[1], "none"), ops::gelu(b, parts[0], "none")});
+    const ValueId wide =
+        ops::concat(b, {ops::gelu(b, parts[1], ops::Gelu::kErf), ops::gelu(b, parts[0], ops::Gelu::kErf)});
     const ValueId back = ops::copy_start(b, host, MemorySpace::kDevice);
     b.assign("host", host);
     b.set_layer("layers.2");
-    const ValueId y = ops::add(b, ops::copy_done(b, back), ops::gelu(b, wide, "none"));
+    const ValueId y = ops::add(b, ops::copy_done(b, back), ops::gelu(b, wide, ops::Gelu::kErf));
     graph.declare_state({"y", type, StateClass::kOutput});
     b.assign("y", y);
     ASSERT_TRUE(b.status());

@@ -6,11 +6,9 @@
 #include <cmath>
 #include <vector>
 
-#include "backends/cpu/cpu_backend.h"
 #include "numerics/blocks.h"
-#include "ops/op_list.h"
 #include "ops/ops.h"
-#include "runtime/session.h"
+#include "runtime/session_testing.h"
 
 namespace plimsoll::runtime {
 namespace {
@@ -45,22 +43,19 @@ TEST(Component, OfABoundParameter) {
   graph.declare_state({"y", {DType::kF32, {2}}, ir::StateClass::kOutput});
   b.assign("y", ops::fill(b, {2}, 1.0));
   ASSERT_TRUE(b.status().ok());
-  cpu::CpuBackend backend(1);
-  passes::BindOptions options;
-  options.accepts_strided = [](std::string_view, size_t) { return true; };
-  options.workspace_bytes = [](const ir::OpTypes&) { return int64_t{0}; };
-  auto binding = passes::bind_storage(graph, options, ops::find_op);
-  ASSERT_TRUE(binding.ok());
-  const passes::Place& place = binding->places[static_cast<size_t>(weight.index)];
+  cpu::CpuDevice device(1);
+  auto program = session_testing::plan_program(std::move(graph), device.target());
+  ASSERT_TRUE(program.ok());
+  const passes::Place& place = program->binding.places[static_cast<size_t>(weight.index)];
   ASSERT_GE(place.storage, 0);
-  EXPECT_EQ(binding->storages[static_cast<size_t>(place.storage)].bytes, 3 * 32 + 32 + 3 * 4);
+  EXPECT_EQ(program->binding.storages[static_cast<size_t>(place.storage)].bytes, 3 * 32 + 32 + 3 * 4);
 
-  auto memory = passes::plan_memory(graph, *binding);
   std::vector<passes::Program> programs;
-  programs.push_back({std::move(graph), std::move(*binding), std::move(memory)});
-  auto session = Session::create(backend, *passes::plan_session(std::move(programs)));
+  programs.push_back(std::move(*program));
+  auto session = Session::create(device, *passes::plan_session(std::move(programs)));
   ASSERT_TRUE(session.ok());
-  const auto value = (*session)->state("w");
+  const auto bytes = session_testing::on_cpu<std::byte>(**session, "w");
+  const TensorRef value{bytes.data(), (*session)->type("w"), ir::dense_strides({3, 64})};
   const auto codes = component(value, 0), scales = component(value, 1);
   EXPECT_EQ(codes.type, (ir::TensorType{DType::kU8, {96}}));
   EXPECT_EQ(scales.type, (ir::TensorType{DType::kF32, {3}}));
@@ -69,8 +64,8 @@ TEST(Component, OfABoundParameter) {
   for (size_t i = 0; i < x.size(); ++i) x[i] = std::sin(static_cast<float>(i));
   const std::span bytes_of_scales(scales.data, 12), bytes_of_codes(codes.data, 96);
   numerics::quantize(numerics::Scheme::kNf4, {}, x, 3, 64, bytes_of_codes, bytes_of_scales);
-  (*session)->run(0);
-  EXPECT_EQ(*(*session)->state("y").as<float>(), 1.0F);
+  ASSERT_TRUE((*session)->run(0));
+  EXPECT_EQ(session_testing::read_state<float>(**session, "y"), (std::vector<float>{1, 1}));
   numerics::dequantize(numerics::Scheme::kNf4, {}, bytes_of_codes, bytes_of_scales, 3, 64, back);
   for (size_t i = 0; i < x.size(); ++i) EXPECT_NEAR(back[i], x[i], 0.16) << i;
 }

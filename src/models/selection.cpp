@@ -39,7 +39,12 @@ std::string hint_for(const std::string& pattern, const Model& model, const std::
   const std::string text = plain_text(pattern);
   for (const std::string& name : names)
     if (name.find(text) != std::string::npos && nearest.size() < 2) nearest.push_back(name);
-  if (nearest.empty()) nearest.push_back(nearest_name(pattern, names));
+  // Of hundreds of long names some are always near enough to show how they are spelled.
+  if (nearest.empty())
+    nearest.push_back(*std::min_element(names.begin(), names.end(), [&](const auto& a, const auto& b) {
+      const auto begin = [&](const std::string& name) { return name.substr(0, pattern.size() + 1); };
+      return edit_distance(pattern, begin(a)) < edit_distance(pattern, begin(b));
+    }));
   return fmt::format("the nearest is {}; patterns are of whole names: a star takes what they leave out",
                      fmt::join(nearest, ", "));
 }

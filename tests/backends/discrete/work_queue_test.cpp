@@ -3,28 +3,15 @@
 
 #include <sys/resource.h>
 
-#include <atomic>
 #include <csignal>
 
+#include "base/process.h"
 #include "devices.h"
 
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
 constexpr bool kCounts = false;  // sanitizers bring their own malloc
 #else
 constexpr bool kCounts = true;
-#endif
-
-namespace {
-std::atomic<int64_t> num_allocations{0};
-}
-
-#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
-// Counts what every thread allocates: operator new ends here too. The glibc keeps its own under this name.
-extern "C" void* __libc_malloc(size_t size);
-extern "C" void* malloc(size_t size) {
-  num_allocations.fetch_add(1, std::memory_order_relaxed);
-  return __libc_malloc(size);
-}
 #endif
 
 namespace plimsoll::discrete::testing {
@@ -207,10 +194,10 @@ TEST(DiscreteDevice, QueueingAllocatesNothing) {
       return ok;
     };
     ASSERT_TRUE(round());
-    const int64_t before = num_allocations.load();
+    const int64_t before = num_allocations();
     ASSERT_GT(before, 0);
     for (int i = 0; i < 3; ++i) ASSERT_TRUE(round());
-    EXPECT_EQ(num_allocations.load(), before) << (troubled ? "with checks and a seed" : "plain");
+    EXPECT_EQ(num_allocations(), before) << (troubled ? "with checks and a seed" : "plain");
   }
 }
 

@@ -25,6 +25,11 @@ struct MemoryBudget {
   double share = 0.0;  ///< kShare, above 0 to 1
 };
 
+/// Bytes a second; nothing: no bound.
+struct Bandwidth {
+  double bytes_per_second = 0;
+};
+
 struct ModelSettings {
   std::string path = {};      ///< a model directory, its config.json, or a hub id in the local cache
   std::string preset = {};    ///< a public family by name
@@ -188,8 +193,17 @@ struct QuantizationSettings {
   bool bnb_4bit_use_double_quant = false;
 };
 
+/// The device that runtime.device: discrete makes.
+struct DiscreteSettings {
+  MemoryBudget memory = {};  ///< auto: as much as the process is given
+  Bandwidth copy_bandwidth = {};
+  std::optional<int64_t> seed = {};
+  bool check = false;
+};
+
 struct RuntimeSettings {
-  std::string device = "cpu";
+  std::string device = "cpu";  ///< cpu | discrete
+  DiscreteSettings discrete = {};
   std::string profile = "auto";
   std::optional<int64_t> threads = {};  ///< nothing: auto, the CPUs that the process may use
 };

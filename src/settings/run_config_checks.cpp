@@ -49,9 +49,10 @@ Status check_device(const std::string& device) {
   const bool numbered =
       device.starts_with("cuda:") && device.size() > 5 && device.size() <= 8 &&
       std::all_of(device.begin() + 5, device.end(), [](char c) { return c >= '0' && c <= '9'; });
-  if (device == "cpu" || device == "cuda" || numbered) return Ok{};
-  return wrong("runtime.device is " + Tree::of(device).describe() + ", expected cpu, cuda or cuda:1",
-               "set runtime.device=cpu");
+  if (device == "cpu" || device == "discrete" || device == "cuda" || numbered) return Ok{};
+  return wrong(
+      "runtime.device is " + Tree::of(device).describe() + ", expected cpu, discrete, cuda or cuda:1",
+      "set runtime.device=cpu");
 }
 
 /// The decay of adam and sgd where none is given, and torch.optim.SGD's rules for momentum.

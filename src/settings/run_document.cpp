@@ -30,7 +30,7 @@ struct DottedName {
 };
 
 /// The setting, section or transformers' name that `path` may have meant, by its last name first and its
-/// section then; empty where none is near.
+/// section then, a name at the top meaning the nearest to it; empty where none is near.
 std::string nearest_setting(const std::string& path) {
   constexpr int kAnotherSection = 3;  // an edit of the last name weighs more than any of the section
   std::string best;
@@ -39,8 +39,10 @@ std::string nearest_setting(const std::string& path) {
   const auto consider = [&](std::string_view candidate) {
     const DottedName known(candidate);
     if (!is_near(wanted.last, known.last)) return;
-    const int sections =
-        wanted.section.empty() ? 0 : edit_distance(wanted.section, known.section, kAnotherSection);
+    const auto depth = static_cast<int>(std::count(candidate.begin(), candidate.end(), '.'));
+    const int sections = wanted.section.empty()
+                             ? std::min(depth, kAnotherSection)
+                             : edit_distance(wanted.section, known.section, kAnotherSection);
     const int distance = (kAnotherSection + 1) * edit_distance(wanted.last, known.last) + sections;
     if (distance >= least) return;
     least = distance;

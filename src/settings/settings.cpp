@@ -261,7 +261,15 @@ void add_memory_and_adapters(std::vector<Setting>& list) {
 
 void add_machine_and_output(std::vector<Setting>& list) {
   const auto add = [&](Setting setting) { list.push_back(std::move(setting)); };
-  add(plain(PLIMSOLL_FIELD(runtime.device), kHow, "what computes; planned: cuda, cuda:1"));
+  add(plain(PLIMSOLL_FIELD(runtime.device), kHow,
+            "what computes; discrete: as if on a card of its own; planned: cuda, cuda:1"));
+  add(plain(PLIMSOLL_FIELD(runtime.discrete.memory), kHow,
+            "what the device has; auto: as much as the process is given"));
+  add(plain(PLIMSOLL_FIELD(runtime.discrete.copy_bandwidth), kHow,
+            "of copies, in each direction; null: memory speed"));
+  add(number(PLIMSOLL_FIELD(runtime.discrete.seed), kHow,
+             "of what delays, splits and starves the queues; null: nothing does", 0, 0x1p53));
+  add(plain(PLIMSOLL_FIELD(runtime.discrete.check), kHow, "device memory faults when the host touches it"));
   add(plain(PLIMSOLL_FIELD(runtime.profile), kHow,
             "auto: this machine; planned: a device profile to plan for, by name or file"));
   add(number(PLIMSOLL_FIELD(runtime.threads), kHow, "CPU threads", 1, 4096, "auto"));
@@ -281,7 +289,9 @@ void add_machine_and_output(std::vector<Setting>& list) {
   add(plain(PLIMSOLL_FIELD(debug.plan), kHow, "arena: packed; separate: one buffer each",
             {"arena", "separate"}));
   add(planned("debug.verify_steps", kHow, "steps to hold against the interpreter", "leave it out", {"0"}));
-  takes_only(list, "runtime.device", {"cpu"});
+  takes_only(list, "runtime.device", {"cpu", "discrete"});
+  only_with(list, {"runtime.discrete."},
+            {.path = "runtime.device", .values = {"discrete"}, .is_noted = true});
   takes_only(list, "runtime.profile", {"auto"});
   only_with(list, {"debug.dump"}, {.path = "debug.dump_dir", .is_noted = true});
 }

@@ -24,7 +24,7 @@ enum class SettingKind { kWhat, kHow };
 using SettingField =
     std::variant<bool*, int64_t*, double*, std::string*, std::optional<bool>*, std::optional<int64_t>*,
                  std::optional<double>*, std::vector<std::string>*, std::vector<double>*, PrecisionOverrides*,
-                 ParamGroups*, BucketSettings*, MemoryBudget*, RecomputeSettings*, Tree*>;
+                 ParamGroups*, BucketSettings*, MemoryBudget*, Bandwidth*, RecomputeSettings*, Tree*>;
 
 /// Whether this version has a setting.
 enum class Availability {

@@ -185,6 +185,18 @@ Status assign(const Setting& setting, const Tree& value, MemoryBudget* field) {
   return Ok{};
 }
 
+Status assign(const Setting& setting, const Tree& value, Bandwidth* field) {
+  *field = {};
+  if (value.is_null()) return Ok{};
+  std::string_view text = value.text;
+  if (text.ends_with("/s")) text.remove_suffix(2);
+  const auto bytes = parse_bytes(text);
+  if (!value.is_scalar() || value.kind == Kind::kBool || !bytes || bytes->count < 1)
+    return wrong(setting, value);
+  field->bytes_per_second = static_cast<double>(bytes->count);
+  return Ok{};
+}
+
 Status assign(const Setting& setting, const Tree& value, RecomputeSettings* field) {
   if (value.is_scalar()) {
     *field = {};

@@ -47,6 +47,9 @@ std::string text_of(const Setting&, const MemoryBudget* field) {
   if (field->kind == MemoryBudget::Kind::kBytes) return std::to_string(field->bytes);
   return fmt::format("{:.0f}%", field->share * 100.0);
 }
+std::string text_of(const Setting&, const Bandwidth* field) {
+  return field->bytes_per_second == 0 ? "null" : fmt::format("{:.0f}B/s", field->bytes_per_second);
+}
 std::string text_of(const Setting& setting, const RecomputeSettings* field) {
   if (field->mode == "layers") return fmt::format("{{layers: {}}}", text_of(setting, &field->layers));
   if (field->mode == "every" || field->mode == "segments")
@@ -107,6 +110,7 @@ struct TypeText {
                        kMostBucketLengths, range_of(setting));
   }
   std::string operator()(MemoryBudget*) const { return "auto, a size such as 6GiB, or a share such as 80%"; }
+  std::string operator()(Bandwidth*) const { return "bytes a second such as 12GB/s, or null"; }
   std::string operator()(RecomputeSettings*) const {
     return words_of(setting) + ", {every: n}, {segments: k} or {layers: [patterns]}";
   }

@@ -1,15 +1,42 @@
 #include "train/run_device.h"
 
-#include "backends/cpu/cpu_device.h"
+#include "base/process.h"
 
 namespace plimsoll::train {
+namespace {
 
-std::unique_ptr<runtime::Target> make_target(const RunConfig& /*config*/, int num_threads) {
-  return std::make_unique<cpu::CpuTarget>(num_threads);
+Bytes device_memory(const MemoryBudget& memory) {
+  switch (memory.kind) {
+    case MemoryBudget::Kind::kBytes:
+      return Bytes(memory.bytes);
+    case MemoryBudget::Kind::kShare:
+      return Bytes(static_cast<int64_t>(memory.share * static_cast<double>(total_memory_bytes())));
+    case MemoryBudget::Kind::kAuto:
+      break;
+  }
+  return Bytes(0);
+}
+
+}  // namespace
+
+devices::DeviceSpec device_spec(const RunConfig& config, int num_threads) {
+  devices::DeviceSpec spec{.num_threads = num_threads, .disk_folder = config.output.dir};
+  if (config.runtime.device != "discrete") return spec;
+  const DiscreteSettings& discrete = config.runtime.discrete;
+  spec.kind = devices::DeviceKind::kDiscrete;
+  spec.discrete.memory = device_memory(discrete.memory);
+  spec.discrete.copy_bandwidth = discrete.copy_bandwidth.bytes_per_second;
+  if (discrete.seed) spec.discrete.seed = static_cast<uint64_t>(*discrete.seed);
+  spec.discrete.check = discrete.check;
+  return spec;
+}
+
+std::unique_ptr<runtime::Target> make_target(const RunConfig& config, int num_threads) {
+  return devices::make_target(device_spec(config, num_threads));
 }
 
 Result<std::unique_ptr<runtime::Device>> make_device(const RunConfig& config, int num_threads) {
-  return std::unique_ptr<runtime::Device>(std::make_unique<cpu::CpuDevice>(num_threads, config.output.dir));
+  return devices::make_device(device_spec(config, num_threads));
 }
 
 }  // namespace plimsoll::train

@@ -4,11 +4,13 @@
 #include <memory>
 
 #include "base/result.h"
-#include "runtime/device.h"
+#include "devices/devices.h"
 #include "settings/run_config.h"
 
 namespace plimsoll::train {
 
+/// Of runtime.device and runtime.discrete; memory on the disk lies in output.dir.
+devices::DeviceSpec device_spec(const RunConfig& config, int num_threads);
 /// Made without the device.
 std::unique_ptr<runtime::Target> make_target(const RunConfig& config, int num_threads);
 /// Errors: kIo, kInvalidArgument of what the settings ask for.

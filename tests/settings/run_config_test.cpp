@@ -6,6 +6,7 @@
 
 #include "io/temporary_folder.h"
 #include "models/decoder_config.h"
+#include "settings/settings.h"
 
 namespace plimsoll {
 namespace {
@@ -208,6 +209,16 @@ TEST(RunConfig, RefusesWhatTheUserGotWrong) {
       {run, {"training.eval_steps=10"}, "data.eval names no data"},
       {run, {"runtime.device=gpu"}, "runtime.device is \"gpu\""},
       {run, {"runtime.device=cuda:x"}, "runtime.device is"},
+      {run,
+       {"runtime.discrete={copy_bandwidth: 0}"},
+       "runtime.discrete.copy_bandwidth is 0",
+       "in each direction"},
+      {run, {"runtime.discrete={copy_bandwidth: 0GB/s}"}, "runtime.discrete.copy_bandwidth is \"0GB/s\""},
+      {run, {"runtime.discrete={copy_bandwidth: fast}"}, "bytes a second such as 12GB/s"},
+      {run, {"runtime.discrete={memory: 0}"}, "runtime.discrete.memory is 0"},
+      {run, {"runtime.discrete={seed: -1}"}, "runtime.discrete.seed is -1"},
+      {run, {"runtime.discrete={check: 1}"}, "runtime.discrete.check is 1"},
+      {run, {"runtime.discrete={speed: 1}"}, "runtime.discrete.speed"},
       {run, {"runtime.threads=0"}, "runtime.threads is 0"},
       {run, {"memory.budget=lots"}, "memory.budget is \"lots\""},
       {run, {"data.buckets=4"}, "data.buckets is 4, which has no effect with", "data.packing=pad"},
@@ -420,6 +431,33 @@ TEST(RunConfig, ALossScaleDoesNotBeginBelowItsLeast) {
   ASSERT_FALSE(run);
   EXPECT_THAT(run.error().what, HasSubstr("init_scale (0.5) is below its min_scale (1)"));
   EXPECT_FALSE(parse(kRun, {"training.precision=fp16", "training.loss_scale=1e-60"}));
+}
+
+TEST(RunConfig, ADiscreteDevice) {
+  const auto run =
+      parse(kRun, {"runtime.device=discrete",
+                   "runtime.discrete={memory: 2GiB, copy_bandwidth: 12GB/s, seed: 7, check: true}"});
+  ASSERT_TRUE(run) << run.error().message();
+  const DiscreteSettings& discrete = run->runtime.discrete;
+  EXPECT_EQ(discrete.memory.bytes, int64_t{2} << 30);
+  EXPECT_EQ(discrete.copy_bandwidth.bytes_per_second, 12e9);
+  EXPECT_EQ(discrete.seed, 7);
+  EXPECT_TRUE(discrete.check);
+  EXPECT_TRUE(run->notes.empty());
+  const auto again = parse_run_config(run_config_yaml(*run), "run.yaml");
+  ASSERT_TRUE(again) << again.error().message();
+  EXPECT_EQ(run_config_yaml(*again), run_config_yaml(*run));
+
+  const auto plain = parse(kRun, {"runtime.device=discrete", "runtime.discrete.copy_bandwidth=3000"});
+  ASSERT_TRUE(plain) << plain.error().message();
+  EXPECT_EQ(plain->runtime.discrete.copy_bandwidth.bytes_per_second, 3000);
+  EXPECT_EQ(plain->runtime.discrete.memory.kind, MemoryBudget::Kind::kAuto);
+  EXPECT_FALSE(plain->runtime.discrete.seed || plain->runtime.discrete.check);
+
+  const auto idle = parse(kRun, {"runtime.discrete.seed=3"});
+  ASSERT_TRUE(idle);
+  EXPECT_THAT(idle->notes,
+              testing::Contains(HasSubstr("runtime.discrete.seed has no effect with runtime.device cpu")));
 }
 
 TEST(LoadRunConfig, RefusesWhatItCannotRead) {

@@ -62,6 +62,9 @@ class Device {
   /// lower; kDoesNotFit where the device is smaller.
   virtual Result<std::unique_ptr<Memory>> allocate(ir::MemorySpace space, Bytes bytes) = 0;
 
+  /// The most of its own memory that was taken at one time, as measured; 0 where that is the process's.
+  [[nodiscard]] virtual Bytes peak_memory() const = 0;
+
   virtual Status launch(const KernelCall& call, ir::Queue queue) = 0;
   /// Between any two spaces; the ranges do not overlap. `op` is what errors name, with its layer; it lives as
   /// long as a call's arrays.

@@ -134,25 +134,36 @@ void Events::note(const std::string& text) {
 void Events::summary(const Summary& s) {
   finish_line();
   const double tokens_per_second = s.seconds > 0 ? static_cast<double>(s.tokens) / s.seconds : 0.0;
-  if (json_)
-    return print_json(Tree::map({{"event", Tree::of(std::string("summary"))},
-                                 {"steps", Tree::of(s.steps)},
-                                 {"tokens", Tree::of(s.tokens)},
-                                 {"seconds", number(s.seconds)},
-                                 {"tokens_per_second", number(tokens_per_second)},
-                                 {"startup_seconds", number(s.startup_seconds)},
-                                 {"planned_peak_bytes", Tree::of(s.planned_peak_bytes)},
-                                 {"measured_peak_bytes", Tree::of(s.measured_peak_bytes)},
-                                 {"arena_bytes", Tree::of(s.arena_bytes)},
-                                 {"allocations_after_first_step", Tree::of(s.allocations_after_first_step)},
-                                 {"small_allocations_per_step", number(s.small_allocations_per_step)}}));
+  if (json_) {
+    Tree event = Tree::map({{"event", Tree::of(std::string("summary"))},
+                            {"steps", Tree::of(s.steps)},
+                            {"tokens", Tree::of(s.tokens)},
+                            {"seconds", number(s.seconds)},
+                            {"tokens_per_second", number(tokens_per_second)},
+                            {"startup_seconds", number(s.startup_seconds)},
+                            {"planned_peak_bytes", Tree::of(s.planned_peak_bytes)},
+                            {"measured_peak_bytes", Tree::of(s.measured_peak_bytes)},
+                            {"arena_bytes", Tree::of(s.arena_bytes)},
+                            {"allocations_after_first_step", Tree::of(s.allocations_after_first_step)},
+                            {"small_allocations_per_step", number(s.small_allocations_per_step)}});
+    if (s.host_planned_peak_bytes) {
+      event.set("host_planned_peak_bytes", Tree::of(*s.host_planned_peak_bytes));
+      event.set("host_measured_peak_bytes", Tree::of(*s.host_measured_peak_bytes));
+    }
+    return print_json(event);
+  }
   std::printf("\n%lld steps, %lld tokens in %.1f s: %.0f tokens/s, start-up %.2f s\n",
               static_cast<long long>(s.steps), static_cast<long long>(s.tokens), s.seconds, tokens_per_second,
               s.startup_seconds);
   const double ratio = static_cast<double>(s.measured_peak_bytes) / static_cast<double>(s.planned_peak_bytes);
-  std::printf("peak memory: planned %s, measured %s (%.1f %% of the plan)\n",
+  std::printf("peak memory%s: planned %s, measured %s (%.1f %% of the plan)\n",
+              s.host_planned_peak_bytes ? " of the device" : "",
               to_string(Bytes(s.planned_peak_bytes)).c_str(), to_string(Bytes(s.measured_peak_bytes)).c_str(),
               100 * ratio);
+  if (s.host_planned_peak_bytes)
+    std::printf("peak memory of the host: planned %s, measured %s\n",
+                to_string(Bytes(*s.host_planned_peak_bytes)).c_str(),
+                to_string(Bytes(*s.host_measured_peak_bytes)).c_str());
   std::printf("arena: %lld B, allocations after the first step: %lld, small ones a step: %.1f\n",
               static_cast<long long>(s.arena_bytes), static_cast<long long>(s.allocations_after_first_step),
               s.small_allocations_per_step);

@@ -30,6 +30,8 @@ struct Summary {
   int64_t steps = 0, tokens = 0;
   double seconds = 0, startup_seconds = 0;
   int64_t planned_peak_bytes = 0, measured_peak_bytes = 0;
+  /// Where the device has memory of its own, and the two above are its; else none.
+  std::optional<int64_t> host_planned_peak_bytes = {}, host_measured_peak_bytes = {};
   int64_t arena_bytes = 0;
   int64_t allocations_after_first_step = 0;
   double small_allocations_per_step = 0;  ///< heap requests below kLargeAllocation, after the first step

@@ -38,8 +38,16 @@ Summary RunRecord::summary(const Trainer& trainer) const {
   s.tokens = tokens_;
   for (const double t : seconds_) s.seconds += t;
   s.startup_seconds = std::max(0.0, first_step_end_ - process_start_seconds_ - median_seconds());
-  s.planned_peak_bytes = trainer.prepared().report.process_peak_bytes();
+  const planner::PlanReport& plan = trainer.prepared().report;
+  s.planned_peak_bytes = plan.process_peak_bytes();
   s.measured_peak_bytes = peak_resident_bytes();
+  if (!plan.device_is_process) {
+    const int64_t device = trainer.session().device().peak_memory().count;
+    s.host_planned_peak_bytes = plan.host_peak_bytes();
+    s.host_measured_peak_bytes = s.measured_peak_bytes - device;
+    s.planned_peak_bytes = plan.device_peak_bytes();
+    s.measured_peak_bytes = device;
+  }
   s.arena_bytes = trainer.session().plan().device().arena;
   s.allocations_after_first_step = allocations_;
   if (seconds_.size() > 1)

@@ -28,6 +28,8 @@ class CpuDevice final : public runtime::Device {
   [[nodiscard]] const runtime::Target& target() const override { return target_; }
   Result<std::unique_ptr<runtime::Memory>> allocate(ir::MemorySpace space, Bytes bytes) override;
 
+  [[nodiscard]] Bytes peak_memory() const override { return {}; }
+
   Status launch(const runtime::KernelCall& call, ir::Queue queue) override;
   Status copy(runtime::Location destination, runtime::Location source, Bytes bytes, ir::Queue queue,
               const ir::Op* op = nullptr) override;

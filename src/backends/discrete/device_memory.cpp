@@ -51,7 +51,13 @@ Status DevicePool::take(Bytes bytes) {
                      " bytes), or lower the micro-batch or the sequence length"};
   }
   taken_ += bytes;
+  peak_ = std::max(peak_, taken_);
   return Ok{};
+}
+
+Bytes DevicePool::peak() const {
+  const std::lock_guard lock(mutex_);
+  return peak_;
 }
 
 void DevicePool::give_back(Bytes bytes) {

@@ -52,6 +52,8 @@ class DevicePool {
   /// Touched and undefined. Errors: kDoesNotFit beyond the device's size; kIo where the system refuses.
   Result<std::unique_ptr<DeviceMemory>> allocate(Bytes bytes, cpu::ThreadPool& threads);
 
+  /// The most that was taken at one time.
+  [[nodiscard]] Bytes peak() const;
   [[nodiscard]] bool checks() const { return checks_; }
   /// The call as the device's threads make it, its operands in `operands`. Checked to lie in this pool. Call
   /// where checks() holds.
@@ -69,7 +71,7 @@ class DevicePool {
   const Bytes size_;
   const bool checks_;
   mutable std::mutex mutex_;
-  Bytes taken_{};
+  Bytes taken_{}, peak_{};
   std::vector<const DeviceMemory*> mapped_twice_;
 };
 

@@ -135,15 +135,17 @@ Status ConfigJson::require_absent(std::initializer_list<std::string_view> fields
 
 Result<std::string> ConfigJson::model_type() const {
   constexpr std::string_view kGpt2Head = "GPT2LMHeadModel";
-  constexpr std::string_view kCausal = "ForCausalLM";
   std::string implied;
   if (const Tree* architectures = get("architectures")) {
     for (const Tree& item : architectures->items) {
       if (item.text == kGpt2Head) implied = "gpt2";
-      if (item.text.ends_with(kCausal)) implied = item.text.substr(0, item.text.size() - kCausal.size());
+      for (const std::string_view head : {"ForCausalLM", "ForSequenceClassification"})
+        if (item.text.ends_with(head)) implied = item.text.substr(0, item.text.size() - head.size());
     }
     if (implied.empty())
-      return error("architectures", "a list with a model that ends in ForCausalLM (or GPT2LMHeadModel)");
+      return error("architectures",
+                   "a list with a model that ends in ForCausalLM (or GPT2LMHeadModel) or "
+                   "ForSequenceClassification");
   }
   if (has("model_type")) return string("model_type");
   if (implied.empty()) return error("model_type", "a family's name such as llama or gpt2");

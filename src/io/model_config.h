@@ -37,8 +37,8 @@ class ConfigJson {
 
   [[nodiscard]] const Tree& fields() const { return fields_; }
   [[nodiscard]] const std::string& source() const { return source_; }
-  /// The family: model_type, or what a causal-LM entry of architectures implies.
-  /// Errors: kBadData where neither says, or architectures names another head than a causal LM's.
+  /// The family: model_type, or what an entry of architectures implies. Errors: kBadData where neither says,
+  /// or architectures names another head than a causal LM's or a sequence classifier's.
   Result<std::string> model_type() const;
   /// Whether the field is there and not null.
   [[nodiscard]] bool has(std::string_view field) const;

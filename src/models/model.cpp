@@ -40,6 +40,20 @@ void Model::keep_in(ir::DType dtype) {
   for (Parameter& p : parameters_) p.dtype = dtype;
 }
 
+ir::ValueId Model::pooled_logits(ir::Builder& b, const Forward& forward, ir::ValueId last) const {
+  ir::ValueId rows = stream(b, forward);
+  {
+    const auto scope = b.scope("pool");
+    rows = ops::gather_rows(b, rows, last);
+  }
+  return head(b, final_norm(b, rows));
+}
+
+ir::ValueId Model::score(ir::Builder& b, ir::ValueId rows) const {
+  const auto scope = b.scope("score");
+  return ops::linear(b, rows, read_parameter(b, kScore), {});
+}
+
 ir::ValueId Model::read_parameter(ir::Builder& b, std::string_view name) const {
   const auto it =
       std::find_if(parameters_.begin(), parameters_.end(), [&](const auto& p) { return p.name == name; });

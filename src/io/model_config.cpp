@@ -11,6 +11,9 @@
 namespace plimsoll {
 namespace {
 
+/// Room for the names of kMaxLabels labels of 200 bytes, both ways.
+constexpr TreeLimits kLimits = {.max_bytes = int64_t{32} << 20, .max_nodes = 500'000};
+
 std::string range_text(const IntegerRange& range) {
   return range.most == std::numeric_limits<int64_t>::max()
              ? fmt::format("an integer of at least {}", range.least)
@@ -166,7 +169,7 @@ std::vector<std::string> ConfigJson::unread_fields() const {
 }
 
 Result<ConfigJson> parse_config_json(std::string_view text, std::string source) {
-  auto tree = parse_json(text);
+  auto tree = parse_json(text, kLimits);
   if (!tree) return std::move(tree).error().at(source);
   if (tree->kind != Tree::Kind::kMap)
     return Error{ErrorCode::kBadData, "a config.json is a JSON object, this is " + tree->describe(), source,
@@ -175,7 +178,7 @@ Result<ConfigJson> parse_config_json(std::string_view text, std::string source) 
 }
 
 Result<ConfigJson> read_config_json(const std::string& path) {
-  PLIMSOLL_ASSIGN(const std::string text, read_small_file(path, TreeLimits{}.max_bytes));
+  PLIMSOLL_ASSIGN(const std::string text, read_small_file(path, kLimits.max_bytes));
   return parse_config_json(text, path);
 }
 

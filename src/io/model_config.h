@@ -80,7 +80,7 @@ class ConfigJson {
   mutable std::set<std::string, std::less<>> read_;
 };
 
-/// Reads a config.json of at most 1 MiB. Errors: kBadData (missing, no JSON, no object), kIo.
+/// Reads a config.json of at most 32 MiB. Errors: kBadData (missing, no JSON, no object), kIo.
 Result<ConfigJson> read_config_json(const std::string& path);
 /// The same from text.
 Result<ConfigJson> parse_config_json(std::string_view text, std::string source);

@@ -1,7 +1,9 @@
 #include "tasks/sequence_classification.h"
 
 #include <limits>
+#include <utility>
 
+#include "data/labelled/labelled_dataset.h"
 #include "ops/ops.h"
 
 namespace plimsoll::tasks {
@@ -9,9 +11,37 @@ namespace {
 
 constexpr size_t kTokens = 0, kLast = 1, kLabels = 2;
 
+/// Labelled examples as rows of a batch.
+class LabelledSource final : public SequenceSource {
+ public:
+  LabelledSource(LabelledDataset data, bool single) : data_(std::move(data)), single_(single) {}
+  [[nodiscard]] int64_t num_sequences() const override { return data_.size(); }
+  [[nodiscard]] int64_t num_tokens() const override { return data_.num_tokens(); }
+  [[nodiscard]] int64_t scratch_bytes() const override { return data_.scratch_bytes(); }
+  Result<int64_t> length(int64_t index, std::span<std::byte> scratch) const override {
+    return data_.length(index, scratch);
+  }
+  Result<SequenceCounts> read(int64_t index, SequenceRow row, std::span<std::byte> scratch) const override {
+    float label = 0;
+    const LabelledRow example{row_as<int32_t>(row[kTokens]), row_as<int32_t>(row[kLast]).data(),
+                              single_ ? std::span(&label, 1) : row_as<float>(row[kLabels])};
+    PLIMSOLL_ASSIGN(const int64_t tokens, data_.read(index, example, scratch));
+    if (single_) row_as<int32_t>(row[kLabels])[0] = static_cast<int32_t>(label);
+    return SequenceCounts{tokens, 1};
+  }
+  Result<uint64_t> fingerprint(std::span<std::byte> /*scratch*/) const override {
+    return data_.fingerprint();
+  }
+
+ private:
+  LabelledDataset data_;
+  bool single_;
+};
+
 class SequenceClassification final : public Task {
  public:
-  explicit SequenceClassification(const Labels& labels) : problem_(labels.problem), count_(labels.count()) {
+  SequenceClassification(const Labels& labels, std::optional<int64_t> pad_token)
+      : labels_(labels), problem_(labels.problem), count_(labels.count()), pad_token_(pad_token) {
     inputs_.push_back({.name = "tokens", .row = token_row(0)});
     inputs_.push_back({.name = "last", .row = int_row(1, 0)});
     if (is_single())
@@ -30,7 +60,8 @@ class SequenceClassification final : public Task {
     const models::Forward forward{.tokens = inputs[kTokens], .random = operands.random};
     const ir::ValueId scores = model.pooled_logits(b, forward, inputs[kLast]);
     const auto scope = b.scope("score");
-    return {loss(b, scores, inputs[kLabels], operands), flat(b, scores)};
+    const ir::ValueId sum = loss(b, scores, inputs[kLabels], operands);
+    return {sum, operands.logits ? flat(b, scores) : ir::ValueId{}};
   }
 
   ir::ValueId logits(ir::Builder& b, const models::Model& model,
@@ -40,6 +71,17 @@ class SequenceClassification final : public Task {
   [[nodiscard]] ir::Shape logits_shape(const models::Model& /*model*/, int64_t batch,
                                        int64_t /*length*/) const override {
     return {batch, count_};
+  }
+
+  Result<std::unique_ptr<SequenceSource>> open_source(const DataFiles& files,
+                                                      const TrainingDataOptions& options) const override {
+    PLIMSOLL_ASSIGN(LabelledDataset data,
+                    LabelledDataset::open(files.paths, {.sequence_length = options.pack.sequence_length,
+                                                        .vocab_size = options.vocab_size,
+                                                        .pad_token = pad_token_,
+                                                        .labels = labels_,
+                                                        .setting = options.setting}));
+    return std::unique_ptr<SequenceSource>(std::make_unique<LabelledSource>(std::move(data), is_single()));
   }
 
   [[nodiscard]] bool has_metrics() const override { return true; }
@@ -64,6 +106,7 @@ class SequenceClassification final : public Task {
     metrics.add(outputs, {&label, 1});
   }
 
+  [[nodiscard]] SequenceCounts drawn_counts(int64_t length) const override { return {length, 1}; }
   void draw(uint64_t seed, int64_t vocab_size, SequenceRow row) const override {
     const auto next = [&] { return (seed = seed * 6364136223846793005ULL + 1442695040888963407ULL) >> 33; };
     const std::span<int32_t> tokens = row_as<int32_t>(row[kTokens]);
@@ -96,14 +139,16 @@ class SequenceClassification final : public Task {
                : ops::squared_error(b, scores, rows, operands.grad_scale, operands.acc);
   }
 
-  ProblemType problem_;
-  int64_t count_;
+  const Labels labels_;
+  const ProblemType problem_;
+  const int64_t count_;
+  const std::optional<int64_t> pad_token_;
 };
 
 }  // namespace
 
-std::unique_ptr<Task> make_sequence_classification(const Labels& labels) {
-  return std::make_unique<SequenceClassification>(labels);
+std::unique_ptr<Task> make_sequence_classification(const Labels& labels, std::optional<int64_t> pad_token) {
+  return std::make_unique<SequenceClassification>(labels, pad_token);
 }
 
 }  // namespace plimsoll::tasks

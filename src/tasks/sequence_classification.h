@@ -3,6 +3,7 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 
 #include "io/label_fields.h"
 #include "tasks/task.h"
@@ -15,6 +16,8 @@ namespace plimsoll::tasks {
 ///   multi_label    binary cross-entropy with logits, a mean over the labels
 ///   regression     squared error, a mean over the outputs
 /// summed over the sequences; metrics as metrics.h has them.
-std::unique_ptr<Task> make_sequence_classification(const Labels& labels);
+/// `pad_token`: see LabelledDatasetOptions. Its data are shards with labels beside them.
+std::unique_ptr<Task> make_sequence_classification(const Labels& labels,
+                                                   std::optional<int64_t> pad_token = {});
 
 }  // namespace plimsoll::tasks

@@ -14,6 +14,7 @@
 
 #include "base/result.h"
 #include "data/batch_layout.h"
+#include "data/training_data.h"
 #include "ir/builder.h"
 #include "metrics/metrics.h"
 #include "models/model.h"
@@ -36,11 +37,12 @@ struct LossOperands {
   ir::ValueId grad_scale;   ///< f32[1], see ops::cross_entropy
   ir::ValueId acc = {};     ///< f32[1], the loss of the micro-batches before this one
   ir::ValueId random = {};  ///< i32[4]: what dropout draws from
+  bool logits = false;      ///< the logits are wanted too
 };
 
 struct Outputs {
   ir::ValueId loss;    ///< f32[1], a sum over what the loss is a mean over
-  ir::ValueId logits;  ///< a first axis of sequences
+  ir::ValueId logits;  ///< of logits_shape, where they are wanted
 };
 
 /// Const calls may come from any thread.
@@ -66,6 +68,10 @@ class Task {
   [[nodiscard]] virtual ir::Shape logits_shape(const models::Model& model, int64_t batch,
                                                int64_t length) const = 0;
 
+  /// Opens files of the run's data as sequences of these inputs. Errors: as TrainingData::open.
+  virtual Result<std::unique_ptr<SequenceSource>> open_source(const DataFiles& files,
+                                                              const TrainingDataOptions& options) const = 0;
+
   /// Whether an evaluation says more than the loss: then it keeps the logits and gives them to metrics.
   [[nodiscard]] virtual bool has_metrics() const { return false; }
   /// For at most `max_examples` examples; null without metrics.
@@ -79,6 +85,7 @@ class Task {
 
   /// A sequence at random, for benchmarks, as long as its tokens' row. A pure function of `seed`.
   virtual void draw(uint64_t seed, int64_t vocab_size, SequenceRow row) const = 0;
+  [[nodiscard]] virtual SequenceCounts drawn_counts(int64_t length) const = 0;
 
  protected:
   std::vector<Input> inputs_;

@@ -53,8 +53,8 @@ Evaluated evaluate(const Task& task, const models::Model& model, const std::vect
     interpreter.set(name, values(ir::DType::kF32, {1}, {value}));
     return b.state({name, {ir::DType::kF32, {1}}, ir::StateClass::kScalars});
   };
-  const Outputs outputs =
-      task.forward(b, model, inputs, {.grad_scale = scalar("scale", 1), .acc = scalar("acc", 10)});
+  const Outputs outputs = task.forward(
+      b, model, inputs, {.grad_scale = scalar("scale", 1), .acc = scalar("acc", 10), .logits = true});
   for (const models::Parameter& p : model.parameters()) {
     ir::RefTensor w = reference::constant({ir::DType::kF32, p.shape}, 0);
     for (size_t i = 0; i < w.data.size(); ++i) w.data[i] = std::sin(static_cast<double>(i) * 0.7 + 1) / 2;

@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cmath>
 #include <cstddef>
 #include <cstdint>
 #include <filesystem>
@@ -14,6 +15,7 @@
 #include <vector>
 
 #include "base/check.h"
+#include "data/labelled/labelled_example.h"
 #include "data/text/example_reader.h"
 #include "data/text/json_scan.h"
 #include "data/text/parse_example.h"
@@ -102,6 +104,22 @@ void compare(std::string_view line) {
   if (expected) PLIMSOLL_CHECK(example.text == text->text, "another text");
 }
 
+/// The same line as one with a label.
+void check_labelled(std::string_view line) {
+  constexpr int64_t kVocabulary = 1000;
+  plimsoll::LabelledExample example;
+  const auto bad = plimsoll::parse_labelled_example(line, {.vocab_size = kVocabulary}, example);
+  if (bad) {
+    PLIMSOLL_CHECK(!bad->error.what.empty() && !bad->error.hint.empty(), "an error without words");
+    return;
+  }
+  PLIMSOLL_CHECK(example.label.kind != plimsoll::RawLabelKind::kAbsent, "an example without a label");
+  for (const float value : example.label.values) PLIMSOLL_CHECK(std::isfinite(value), "a label beyond f32");
+  PLIMSOLL_CHECK(plimsoll::utf8_error_at(example.label.name) == -1, "a name that is no UTF-8");
+  for (const int32_t id : example.ids)
+    PLIMSOLL_CHECK(example.has_ids && id >= 0 && id < kVocabulary, "an id beyond the vocabulary");
+}
+
 void check_lines(std::string_view content) {
   Example example;
   example.line = 1;
@@ -109,6 +127,7 @@ void check_lines(std::string_view content) {
     const size_t end = std::min(content.find('\n', begin), content.size());
     const std::string_view line = content.substr(begin, end - begin);
     compare(line);
+    check_labelled(line);
     if (!plimsoll::text::parse_example(line, "", example)) check_example(example, true);
     begin = end + 1;
   }

@@ -8,14 +8,19 @@ namespace plimsoll {
 namespace {
 
 int64_t num_slots(const LoaderOptions& options) { return options.prefetch + 1; }
-int64_t num_arrays(const LoaderOptions& options) { return options.documents ? 3 : 2; }
+
+/// Of a sequence of `length`, in all tensors.
+int64_t row_bytes(const BatchLayout& layout, int64_t length) {
+  int64_t bytes = 0;
+  for (const RowTensor& tensor : layout) bytes += tensor.bytes(length);
+  return bytes;
+}
 
 }  // namespace
 
 int64_t Loader::host_bytes(const LoaderOptions& options, int64_t sequence_length) {
-  const int64_t row_bytes =
-      num_arrays(options) * sequence_length * int64_t{sizeof(int32_t)} + int64_t{sizeof(int64_t)};
-  return num_slots(options) * options.batch_size * row_bytes + options.num_threads * options.scratch_bytes;
+  const int64_t per_row = row_bytes(options.layout, sequence_length) + int64_t{sizeof(int64_t)};
+  return num_slots(options) * options.batch_size * per_row + options.num_threads * options.scratch_bytes;
 }
 
 Loader::Loader(const TrainingData& data, const LoaderOptions& options, int64_t first_position)
@@ -24,20 +29,20 @@ Loader::Loader(const TrainingData& data, const LoaderOptions& options, int64_t f
       first_position_(first_position),
       active_(options.grows ? 1 : options.num_threads) {
   PLIMSOLL_CHECK(options.scratch_bytes >= data.scratch_bytes(), "the loader's scratch is too small");
-  const auto count = static_cast<size_t>(options.batch_size * data.sequence_length());
-  values_.resize(static_cast<size_t>(num_slots(options) * num_arrays(options)) * count);
+  const int64_t length = data.sequence_length();
+  values_.resize(
+      static_cast<size_t>(num_slots(options) * options.batch_size * row_bytes(options.layout, length)));
   scratch_.resize(static_cast<size_t>(options.num_threads * options.scratch_bytes));
   slots_.resize(static_cast<size_t>(num_slots(options)));
-  std::span<int32_t> rest(values_);
-  const auto take = [&] {
-    const auto part = rest.first(count);
-    rest = rest.subspan(count);
-    return part;
-  };
+  std::span<std::byte> rest(values_);
   for (Slot& slot : slots_) {
-    slot.tokens = take();
-    slot.targets = take();
-    if (options.documents) slot.doc_start = take();
+    for (const RowTensor& tensor : options.layout) {
+      const auto bytes = static_cast<size_t>(options.batch_size * tensor.bytes(length));
+      slot.room.push_back(rest.first(bytes));
+      rest = rest.subspan(bytes);
+    }
+    slot.tensors.resize(options.layout.size());
+    slot.row.resize(options.layout.size());
     slot.positions.resize(static_cast<size_t>(options.batch_size));
   }
   for (int t = 0; t < options.num_threads; ++t) threads_.emplace_back([this, t] { work(t); });
@@ -64,9 +69,7 @@ Result<LoadedBatch> Loader::next() {
     changed_.wait(lock, [&] { return slot.ready; });
   }
   if (slot.error) return *slot.error;
-  const auto values = static_cast<size_t>(options_.batch_size * slot.length);
-  return LoadedBatch{slot.length, slot.tokens.first(values), slot.targets.first(values),
-                     slot.doc_start.first(options_.documents ? values : 0), slot.counts};
+  return LoadedBatch{slot.length, slot.tensors, slot.counts};
 }
 
 void Loader::work(int thread) {
@@ -96,14 +99,13 @@ Status Loader::fill(Slot& slot, int64_t batch, std::span<std::byte> scratch) con
   const int64_t first = first_position_ + batch * options_.batch_size;
   slot.counts = {};
   PLIMSOLL_ASSIGN(slot.length, data_.look_up(first, slot.positions, scratch));
-  const auto length = static_cast<size_t>(slot.length);
-  for (int64_t r = 0; r < options_.batch_size; ++r) {
-    const auto row = [&](std::span<int32_t> array) {
-      return array.empty() ? array : array.subspan(static_cast<size_t>(r) * length, length);
-    };
-    PLIMSOLL_ASSIGN(const SequenceCounts counts,
-                    data_.read_at(slot.positions[static_cast<size_t>(r)],
-                                  {row(slot.tokens), row(slot.targets), row(slot.doc_start)}, scratch));
+  const auto bytes_of = [&](size_t t) { return static_cast<size_t>(options_.layout[t].bytes(slot.length)); };
+  for (size_t t = 0; t < slot.room.size(); ++t)
+    slot.tensors[t] = slot.room[t].first(static_cast<size_t>(options_.batch_size) * bytes_of(t));
+  for (size_t r = 0; r < slot.positions.size(); ++r) {
+    for (size_t t = 0; t < slot.row.size(); ++t)
+      slot.row[t] = slot.tensors[t].subspan(r * bytes_of(t), bytes_of(t));
+    PLIMSOLL_ASSIGN(const SequenceCounts counts, data_.read_at(slot.positions[r], slot.row, scratch));
     slot.counts.tokens += counts.tokens;
     slot.counts.targets += counts.targets;
   }

@@ -20,18 +20,18 @@
 namespace plimsoll {
 
 struct LoaderOptions {
-  int64_t batch_size = 1;           ///< sequences of an effective batch
-  bool documents = false;           ///< doc_start is wanted
-  int64_t prefetch = 2;             ///< batches read ahead
-  int num_threads = 1;              ///< that may read at the same time
+  int64_t batch_size = 1;                                   ///< sequences of an effective batch
+  BatchLayout layout = causal_layout(/*documents=*/false);  ///< what a batch is made of
+  int64_t prefetch = 2;                                     ///< batches read ahead
+  int num_threads = 1;                                      ///< that may read at the same time
   bool grows = false;               ///< begin with one thread; each wait for a batch wakes another
   int64_t scratch_bytes = 1 << 18;  ///< a thread's, at least TrainingData::scratch_bytes
 };
 
-/// Rows of `length` values, one after the other.
+/// Tensors in the layout's order, each its sequences' parts one after the other.
 struct LoadedBatch {
   int64_t length = 0;  ///< of its bucket; TrainingData::sequence_length where there are none
-  std::span<const int32_t> tokens, targets, doc_start;
+  std::span<const std::span<std::byte>> tensors;
   SequenceCounts counts = {};  ///< of the whole batch
 };
 
@@ -53,9 +53,11 @@ class Loader {
 
  private:
   struct Slot {
-    std::span<int32_t> tokens, targets, doc_start;  ///< room for the longest rows
-    std::vector<int64_t> positions = {};            ///< where its sequences stand, see TrainingData::look_up
-    int64_t length = 0;                             ///< of the rows that they hold
+    std::vector<std::span<std::byte>> room = {};     ///< of each tensor, for the longest rows
+    std::vector<std::span<std::byte>> tensors = {};  ///< what of it is filled
+    std::vector<std::span<std::byte>> row = {};      ///< the sequence at hand
+    std::vector<int64_t> positions = {};             ///< where its sequences stand, see TrainingData::look_up
+    int64_t length = 0;                              ///< of the rows that they hold
     SequenceCounts counts = {};
     std::optional<Error> error = {};
     bool ready = false;
@@ -67,7 +69,7 @@ class Loader {
   const TrainingData& data_;
   const LoaderOptions options_;
   const int64_t first_position_;
-  std::vector<int32_t> values_;
+  std::vector<std::byte> values_;
   std::vector<std::byte> scratch_;
   std::vector<Slot> slots_;
   std::mutex mutex_;

@@ -10,6 +10,10 @@
 namespace plimsoll {
 namespace {
 
+std::span<int32_t> doc_start_of(SequenceRow row) {
+  return row.size() > kDocStartRow ? row_as<int32_t>(row[kDocStartRow]) : std::span<int32_t>();
+}
+
 /// Tokens in one stream, cut.
 class StreamSource final : public SequenceSource {
  public:
@@ -21,13 +25,14 @@ class StreamSource final : public SequenceSource {
     return dataset_.sequence_tokens(index);
   }
 
-  Result<SequenceCounts> read(int64_t index, const SequenceRows& rows,
-                              std::span<std::byte> scratch) const override {
-    PLIMSOLL_TRY(dataset_.read_sequence(index, rows.tokens, scratch));
+  Result<SequenceCounts> read(int64_t index, SequenceRow row, std::span<std::byte> scratch) const override {
+    const std::span<int32_t> tokens = row_as<int32_t>(row[kTokensRow]),
+                             targets = row_as<int32_t>(row[kTargetsRow]);
+    PLIMSOLL_TRY(dataset_.read_sequence(index, tokens, scratch));
     const int64_t valid = dataset_.sequence_tokens(index);
-    std::copy(rows.tokens.begin() + 1, rows.tokens.begin() + valid, rows.targets.begin());
-    std::fill(rows.targets.begin() + valid - 1, rows.targets.end(), kNoTarget);
-    std::fill(rows.doc_start.begin(), rows.doc_start.end(), 0);
+    std::copy(tokens.begin() + 1, tokens.begin() + valid, targets.begin());
+    std::fill(targets.begin() + valid - 1, targets.end(), kNoTarget);
+    std::ranges::fill(doc_start_of(row), 0);
     return SequenceCounts{valid, valid - 1};
   }
 
@@ -57,9 +62,9 @@ class PackedSource final : public SequenceSource {
   Result<int64_t> length(int64_t index, std::span<std::byte> scratch) const override {
     return dataset_.sequence_tokens(index, scratch);
   }
-  Result<SequenceCounts> read(int64_t index, const SequenceRows& rows,
-                              std::span<std::byte> scratch) const override {
-    return dataset_.read_sequence(index, rows.tokens, rows.targets, rows.doc_start, scratch);
+  Result<SequenceCounts> read(int64_t index, SequenceRow row, std::span<std::byte> scratch) const override {
+    return dataset_.read_sequence(index, row_as<int32_t>(row[kTokensRow]), row_as<int32_t>(row[kTargetsRow]),
+                                  doc_start_of(row), scratch);
   }
   Result<uint64_t> fingerprint(std::span<std::byte>) const override { return dataset_.fingerprint(); }
   [[nodiscard]] const PackReport* pack_report() const override { return &dataset_.report(); }
@@ -71,8 +76,17 @@ class PackedSource final : public SequenceSource {
 /// A damaged one is told by its name.
 bool is_meant_as_shard(const std::string& path) { return path.ends_with(".shard") || is_shard(path); }
 
-Result<std::unique_ptr<SequenceSource>> open_source(const DataFiles& files,
-                                                    const TrainingDataOptions& options) {
+}  // namespace
+
+BatchLayout causal_layout(bool documents) {
+  BatchLayout layout = {token_row(0), token_row(kNoTarget)};
+  // Padding is documents of one token, so that attention spends one score on each.
+  if (documents) layout.push_back(token_row(0, RowPadding::kIndex));
+  return layout;
+}
+
+Result<std::unique_ptr<SequenceSource>> open_causal_source(const DataFiles& files,
+                                                           const TrainingDataOptions& options) {
   const auto shards = std::count_if(files.paths.begin(), files.paths.end(), is_meant_as_shard);
   if (shards == 0) {
     PLIMSOLL_ASSIGN(Dataset dataset,
@@ -93,13 +107,11 @@ Result<std::unique_ptr<SequenceSource>> open_source(const DataFiles& files,
   return std::unique_ptr<SequenceSource>(std::make_unique<PackedSource>(std::move(dataset)));
 }
 
-}  // namespace
-
 Result<TrainingData> TrainingData::open(std::span<const DataFiles> sources,
                                         const TrainingDataOptions& options) {
   TrainingData data(options);
   for (const DataFiles& files : sources) {
-    PLIMSOLL_ASSIGN(auto source, open_source(files, options));
+    PLIMSOLL_ASSIGN(auto source, options.open_source(files, options));
     data.sources_.push_back(std::move(source));
   }
   PLIMSOLL_TRY(data.set_order(sources));
@@ -161,10 +173,10 @@ Result<int64_t> TrainingData::look_up(int64_t first, std::span<int64_t> position
   return sequence_length();
 }
 
-Result<SequenceCounts> TrainingData::read_at(int64_t looked_up, const SequenceRows& rows,
+Result<SequenceCounts> TrainingData::read_at(int64_t looked_up, SequenceRow row,
                                              std::span<std::byte> scratch) const {
   const MixturePlace place = place_of(looked_up);
-  return sources_[static_cast<size_t>(place.source)]->read(place.index, rows, scratch);
+  return sources_[static_cast<size_t>(place.source)]->read(place.index, row, scratch);
 }
 
 Result<uint64_t> TrainingData::fingerprint(std::span<std::byte> scratch) const {

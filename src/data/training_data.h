@@ -4,6 +4,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <span>
@@ -11,6 +12,7 @@
 #include <vector>
 
 #include "base/result.h"
+#include "data/batch_layout.h"
 #include "data/bucket_order.h"
 #include "data/length_buckets.h"
 #include "data/mixture.h"
@@ -19,11 +21,11 @@
 
 namespace plimsoll {
 
-/// Where a sequence goes: as many values each, sequence_length or fewer that hold its tokens. `doc_start` is
-/// empty where nobody asks for it.
-struct SequenceRows {
-  std::span<int32_t> tokens, targets, doc_start;
-};
+/// The order of a language model's rows, i32 each, as many values each: sequence_length, or fewer that hold
+/// the sequence's tokens. The last is there where it is asked for.
+enum CausalRow : uint8_t { kTokensRow, kTargetsRow, kDocStartRow };
+/// Its batches: tokens and targets, with `documents` where each token's document begins too.
+BatchLayout causal_layout(bool documents);
 
 /// Sequences of one kind with random access. Const calls may come from any thread, each with its own scratch.
 class SequenceSource {
@@ -35,10 +37,10 @@ class SequenceSource {
   [[nodiscard]] virtual int64_t scratch_bytes() const = 0;
   /// Tokens of a sequence, without padding. Errors: kBadData, kIo.
   virtual Result<int64_t> length(int64_t index, std::span<std::byte> scratch) const = 0;
-  /// Tokens, targets (the next token, or kNoTarget) and where each token's document begins; all of a stream
-  /// is one document. Allocates nothing. Errors: kBadData, kIo.
-  virtual Result<SequenceCounts> read(int64_t index, const SequenceRows& rows,
-                                      std::span<std::byte> scratch) const = 0;
+  /// A sequence into its part of each tensor of a batch, all of it. Of a language model: tokens, targets (the
+  /// next token, or kNoTarget) and where each token's document begins; all of a stream is one document.
+  /// Allocates nothing. Errors: kBadData, kIo.
+  virtual Result<SequenceCounts> read(int64_t index, SequenceRow row, std::span<std::byte> scratch) const = 0;
   /// A number for what would be read: another one, other data. Errors: as read.
   virtual Result<uint64_t> fingerprint(std::span<std::byte> scratch) const = 0;
   /// What packing did; null where nothing was packed.
@@ -51,7 +53,16 @@ struct DataFiles {
   double weight = 1;                    ///< its share where there are several
 };
 
+struct TrainingDataOptions;
+/// Opens files of one kind as sequences. Errors: as TrainingData::open.
+using OpenSource = std::function<Result<std::unique_ptr<SequenceSource>>(const DataFiles& files,
+                                                                         const TrainingDataOptions& options)>;
+/// Streams and shards for a language model.
+Result<std::unique_ptr<SequenceSource>> open_causal_source(const DataFiles& files,
+                                                           const TrainingDataOptions& options);
+
 struct TrainingDataOptions {
+  OpenSource open_source = open_causal_source;
   PackOptions pack = {};         ///< of shards; sequence_length and keep_tail are streams' too
   int64_t vocab_size = 0;        ///< the model's
   uint64_t vocabulary_hash = 0;  ///< the tokenizer's; 0: not checked
@@ -87,8 +98,7 @@ class TrainingData {
   Result<int64_t> look_up(int64_t first, std::span<int64_t> positions, std::span<std::byte> scratch) const;
   /// The sequence at a position that `look_up` gave. The rows are at least as long as its bucket. Errors:
   /// kBadData, kIo.
-  Result<SequenceCounts> read_at(int64_t looked_up, const SequenceRows& rows,
-                                 std::span<std::byte> scratch) const;
+  Result<SequenceCounts> read_at(int64_t looked_up, SequenceRow row, std::span<std::byte> scratch) const;
   /// Of all sources. Errors: as read_at.
   Result<uint64_t> fingerprint(std::span<std::byte> scratch) const;
 

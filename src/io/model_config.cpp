@@ -11,6 +11,9 @@
 namespace plimsoll {
 namespace {
 
+/// Room for the names of kMaxLabels labels of 200 bytes, both ways.
+constexpr TreeLimits kLimits = {.max_bytes = int64_t{32} << 20, .max_nodes = 500'000};
+
 std::string range_text(const IntegerRange& range) {
   return range.most == std::numeric_limits<int64_t>::max()
              ? fmt::format("an integer of at least {}", range.least)
@@ -135,15 +138,17 @@ Status ConfigJson::require_absent(std::initializer_list<std::string_view> fields
 
 Result<std::string> ConfigJson::model_type() const {
   constexpr std::string_view kGpt2Head = "GPT2LMHeadModel";
-  constexpr std::string_view kCausal = "ForCausalLM";
   std::string implied;
   if (const Tree* architectures = get("architectures")) {
     for (const Tree& item : architectures->items) {
       if (item.text == kGpt2Head) implied = "gpt2";
-      if (item.text.ends_with(kCausal)) implied = item.text.substr(0, item.text.size() - kCausal.size());
+      for (const std::string_view head : {"ForCausalLM", "ForSequenceClassification"})
+        if (item.text.ends_with(head)) implied = item.text.substr(0, item.text.size() - head.size());
     }
     if (implied.empty())
-      return error("architectures", "a list with a model that ends in ForCausalLM (or GPT2LMHeadModel)");
+      return error("architectures",
+                   "a list with a model that ends in ForCausalLM (or GPT2LMHeadModel) or "
+                   "ForSequenceClassification");
   }
   if (has("model_type")) return string("model_type");
   if (implied.empty()) return error("model_type", "a family's name such as llama or gpt2");
@@ -164,7 +169,7 @@ std::vector<std::string> ConfigJson::unread_fields() const {
 }
 
 Result<ConfigJson> parse_config_json(std::string_view text, std::string source) {
-  auto tree = parse_json(text);
+  auto tree = parse_json(text, kLimits);
   if (!tree) return std::move(tree).error().at(source);
   if (tree->kind != Tree::Kind::kMap)
     return Error{ErrorCode::kBadData, "a config.json is a JSON object, this is " + tree->describe(), source,
@@ -173,7 +178,7 @@ Result<ConfigJson> parse_config_json(std::string_view text, std::string source) 
 }
 
 Result<ConfigJson> read_config_json(const std::string& path) {
-  PLIMSOLL_ASSIGN(const std::string text, read_small_file(path, TreeLimits{}.max_bytes));
+  PLIMSOLL_ASSIGN(const std::string text, read_small_file(path, kLimits.max_bytes));
   return parse_config_json(text, path);
 }
 

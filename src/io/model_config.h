@@ -37,8 +37,8 @@ class ConfigJson {
 
   [[nodiscard]] const Tree& fields() const { return fields_; }
   [[nodiscard]] const std::string& source() const { return source_; }
-  /// The family: model_type, or what a causal-LM entry of architectures implies.
-  /// Errors: kBadData where neither says, or architectures names another head than a causal LM's.
+  /// The family: model_type, or what an entry of architectures implies. Errors: kBadData where neither says,
+  /// or architectures names another head than a causal LM's or a sequence classifier's.
   Result<std::string> model_type() const;
   /// Whether the field is there and not null.
   [[nodiscard]] bool has(std::string_view field) const;
@@ -80,7 +80,7 @@ class ConfigJson {
   mutable std::set<std::string, std::less<>> read_;
 };
 
-/// Reads a config.json of at most 1 MiB. Errors: kBadData (missing, no JSON, no object), kIo.
+/// Reads a config.json of at most 32 MiB. Errors: kBadData (missing, no JSON, no object), kIo.
 Result<ConfigJson> read_config_json(const std::string& path);
 /// The same from text.
 Result<ConfigJson> parse_config_json(std::string_view text, std::string source);

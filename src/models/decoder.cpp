@@ -29,14 +29,17 @@ class Decoder final : public Model {
     add_matrix(kEmbedding, c_.vocab_size, c_.hidden_size);
     for (int64_t i = 0; i < c_.num_hidden_layers; ++i) add_layer_parameters(layer_name(i));
     add_norm("model.norm.weight", c_.hidden_size);
-    if (!c_.tie_word_embeddings) add_matrix(kHead, c_.vocab_size, c_.hidden_size);
+    num_labels_ = c_.num_labels;
+    const bool tied = num_labels_ == 0 && c_.tie_word_embeddings;
+    if (num_labels_ > 0) add_matrix(kScore, num_labels_, c_.hidden_size);
+    if (num_labels_ == 0 && !tied) add_matrix(kHead, c_.vocab_size, c_.hidden_size);
     for (const Parameter& p : parameters_)
       if (p.shape.rank() == 2) num_matmul_parameters_ += p.shape.num_elements();
-    if (!c_.tie_word_embeddings) num_matmul_parameters_ -= c_.vocab_size * c_.hidden_size;
+    if (!tied) num_matmul_parameters_ -= c_.vocab_size * c_.hidden_size;  // the embedding
     constants_.push_back({kInvFreq, ir::Shape{c_.head_dim / 2}, c_.rope.inverse_frequencies(c_.head_dim)});
   }
 
-  ValueId hidden(Builder& b, const Forward& forward) const override {
+  ValueId stream(Builder& b, const Forward& forward) const override {
     ValueId x;
     {
       const auto scope = b.scope("embed_tokens");
@@ -48,19 +51,23 @@ class Decoder final : public Model {
       const auto scope = b.block(static_cast<int32_t>(i), "layers." + std::to_string(i));
       x = block(b, forward, x, table, i);
     }
-    return norm(b, x, "model.norm.weight");
+    return x;
   }
 
+  ValueId final_norm(Builder& b, ValueId x) const override { return norm(b, x, "model.norm.weight"); }
+
   ValueId head(Builder& b, ValueId hidden) const override {
+    if (num_labels_ > 0) return score(b, hidden);
     const auto scope = b.scope("lm_head");
     return linear(b, *this, {.weight = c_.tie_word_embeddings ? kEmbedding : kHead}, hidden);
   }
 
   [[nodiscard]] std::optional<TiedHead> tied_head() const override {
-    return c_.tie_word_embeddings ? std::optional(TiedHead{kHead, kEmbedding}) : std::nullopt;
+    const bool tied = num_labels_ == 0 && c_.tie_word_embeddings;
+    return tied ? std::optional(TiedHead{kHead, kEmbedding}) : std::nullopt;
   }
   [[nodiscard]] bool ignores_tensor(std::string_view name) const override {
-    return name.ends_with("rotary_emb.inv_freq");
+    return name.ends_with("rotary_emb.inv_freq") || (num_labels_ > 0 && name == kHead);
   }
 
  private:

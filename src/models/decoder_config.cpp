@@ -4,6 +4,8 @@
 
 #include <algorithm>
 
+#include "io/label_fields.h"
+
 namespace plimsoll {
 namespace {
 
@@ -95,7 +97,8 @@ int64_t DecoderConfig::num_parameters() const {
   if (o_bias) layer += hidden_size;
   if (mlp_bias) layer += 2 * intermediate_size + hidden_size;
   if (qk_norm) layer += 2 * head_dim;
-  return vocab_size * hidden_size * (tie_word_embeddings ? 1 : 2) + num_hidden_layers * layer + hidden_size;
+  const int64_t head = num_labels > 0 ? num_labels : tie_word_embeddings ? 0 : vocab_size;
+  return (vocab_size + head) * hidden_size + num_hidden_layers * layer + hidden_size;
 }
 
 Result<DecoderConfig> read_decoder_config(const ConfigJson& config, std::string_view model_type,
@@ -147,6 +150,7 @@ Status read_layer_windows(const ConfigJson& config, DecoderConfig& c) {
 
 Status finish_decoder_config(const ConfigJson& config, DecoderConfig& c) {
   PLIMSOLL_TRY(refuse_unsupported(config));
+  PLIMSOLL_ASSIGN(c.num_labels, num_classifier_labels(config));
   config.ignore({"torch_dtype", "dtype", "use_cache", "transformers_version", "_name_or_path",
                  "is_llama_config", "name_or_path", "pretraining_tp"});
   for (std::string& field : config.unread_fields()) c.unknown_fields.push_back(std::move(field));

@@ -29,6 +29,7 @@ struct DecoderConfig {
   double rms_norm_eps = 1e-6;
   double initializer_range = 0.02;
   double attention_dropout = 0;
+  int64_t num_labels = 0;  ///< of a sequence classifier's head; 0: the head is a language model's
   bool tie_word_embeddings = false;
   bool qkv_bias = false;
   bool o_bias = false;

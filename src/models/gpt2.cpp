@@ -37,14 +37,17 @@ class Gpt2 final : public Model {
       add_conv1d(layer + ".mlp.c_proj", c_.n_inner, c_.n_embd, residual_std());
     }
     add_norm("transformer.ln_f");
-    if (!c_.tie_word_embeddings) add(kHead, {c_.vocab_size, c_.n_embd}, Init::kNormal);
+    num_labels_ = c_.num_labels;
+    const bool tied = num_labels_ == 0 && c_.tie_word_embeddings;
+    if (num_labels_ > 0) add(kScore, {num_labels_, c_.n_embd}, Init::kNormal);
+    if (num_labels_ == 0 && !tied) add(kHead, {c_.vocab_size, c_.n_embd}, Init::kNormal);
     for (const Parameter& p : parameters_)
       if (p.shape.rank() == 2) num_matmul_parameters_ += p.shape.num_elements();
     num_matmul_parameters_ -= c_.n_positions * c_.n_embd;
-    if (!c_.tie_word_embeddings) num_matmul_parameters_ -= c_.vocab_size * c_.n_embd;
+    if (!tied) num_matmul_parameters_ -= c_.vocab_size * c_.n_embd;
   }
 
-  ValueId hidden(Builder& b, const Forward& forward) const override {
+  ValueId stream(Builder& b, const Forward& forward) const override {
     const ir::Shape shape = b.type(forward.tokens).shape;
     ValueId x;
     {
@@ -59,20 +62,25 @@ class Gpt2 final : public Model {
       const auto scope = b.block(static_cast<int32_t>(i), "h." + std::to_string(i));
       x = block(b, forward, x, i);
     }
-    return norm(b, x, "transformer.ln_f");
+    return x;
   }
 
+  ValueId final_norm(Builder& b, ValueId x) const override { return norm(b, x, "transformer.ln_f"); }
+
   ValueId head(Builder& b, ValueId hidden) const override {
+    if (num_labels_ > 0) return score(b, hidden);
     const auto scope = b.scope("lm_head");
     return linear(b, *this, {.weight = c_.tie_word_embeddings ? kEmbedding : kHead}, hidden);
   }
 
   [[nodiscard]] std::string_view base_prefix() const override { return "transformer."; }
   [[nodiscard]] bool ignores_tensor(std::string_view name) const override {
-    return name.ends_with(".attn.bias") || name.ends_with(".attn.masked_bias");
+    return name.ends_with(".attn.bias") || name.ends_with(".attn.masked_bias") ||
+           (num_labels_ > 0 && name == kHead);
   }
   [[nodiscard]] std::optional<TiedHead> tied_head() const override {
-    return c_.tie_word_embeddings ? std::optional(TiedHead{kHead, kEmbedding}) : std::nullopt;
+    const bool tied = num_labels_ == 0 && c_.tie_word_embeddings;
+    return tied ? std::optional(TiedHead{kHead, kEmbedding}) : std::nullopt;
   }
 
  private:

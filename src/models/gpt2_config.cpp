@@ -4,6 +4,8 @@
 
 #include <fmt/format.h>
 
+#include "io/label_fields.h"
+
 namespace plimsoll {
 namespace {
 
@@ -49,7 +51,8 @@ Status refuse_unsupported(const ConfigJson& config) {
 int64_t Gpt2Config::num_parameters() const {
   const int64_t attention = 4 * n_embd * n_embd + 4 * n_embd;
   const int64_t mlp = 2 * n_embd * n_inner + n_inner + n_embd;
-  const int64_t tables = (tie_word_embeddings ? 1 : 2) * vocab_size + n_positions;
+  const int64_t head = num_labels > 0 ? num_labels : tie_word_embeddings ? 0 : vocab_size;
+  const int64_t tables = vocab_size + head + n_positions;
   return tables * n_embd + n_layer * (attention + mlp + 4 * n_embd) + 2 * n_embd;
 }
 
@@ -73,6 +76,7 @@ Result<Gpt2Config> parse_gpt2_config(const ConfigJson& config) {
   PLIMSOLL_TRY(refuse_unsupported(config));
   PLIMSOLL_ASSIGN(c.bos_token_id, config.optional_integer("bos_token_id", {0, int64_t{1} << 24}));
   PLIMSOLL_ASSIGN(c.eos_token_ids, config.integers("eos_token_id", {0, int64_t{1} << 24}));
+  PLIMSOLL_ASSIGN(c.num_labels, num_classifier_labels(config));
   config.ignore({"torch_dtype", "dtype", "use_cache", "transformers_version", "_name_or_path", "n_ctx",
                  "task_specific_params", "summary_activation", "summary_first_dropout",
                  "summary_proj_to_labels", "summary_type", "summary_use_proj", "pad_token_id",

@@ -21,6 +21,7 @@ struct Gpt2Config {
   int64_t n_positions = 0;
   int64_t n_inner = 0;                ///< 4 * n_embd where the file says nothing
   ops::Gelu gelu = ops::Gelu::kTanh;  ///< activation_function, gelu_new where the file says nothing
+  int64_t num_labels = 0;             ///< of a sequence classifier's head; 0: the head is a language model's
   bool tie_word_embeddings = true;
   bool scale_attn_weights = true;    ///< scores by 1/sqrt(head_dim)
   bool scale_attn_by_layer = false;  ///< and by 1/(layer + 1): scale_attn_by_inverse_layer_idx

@@ -72,6 +72,20 @@ void Model::divide(std::span<const Role> roles) {
   parameters_ = std::move(divided);
 }
 
+ir::ValueId Model::pooled_logits(ir::Builder& b, const Forward& forward, ir::ValueId last) const {
+  ir::ValueId rows = stream(b, forward);
+  {
+    const auto scope = b.scope("pool");
+    rows = ops::gather_rows(b, rows, last);
+  }
+  return head(b, final_norm(b, rows));
+}
+
+ir::ValueId Model::score(ir::Builder& b, ir::ValueId rows) const {
+  const auto scope = b.scope("score");
+  return ops::linear(b, rows, read_parameter(b, kScore), {});
+}
+
 ir::ValueId Model::read_parameter(ir::Builder& b, std::string_view name) const {
   std::vector<ir::ValueId> parts;
   for (const Parameter& p : parameters_) {

@@ -92,12 +92,25 @@ class Model {
   /// Fields of the config file that were passed over, for a message.
   [[nodiscard]] const std::vector<std::string>& unknown_fields() const { return unknown_fields_; }
 
-  /// Builds the forward pass up to the head: [B, T, hidden]. With a cache, keys and values of each layer go
-  /// through states "cache.k.<layer>" and "cache.v.<layer>" f32[B, S, kv_heads, head_dim].
-  virtual ir::ValueId hidden(ir::Builder& b, const Forward& forward) const = 0;
-  /// [B, T, hidden] -> logits f32[B, T, vocab].
+  /// Labels that the head scores, where the model classifies sequences; 0: it is a language model.
+  [[nodiscard]] int64_t num_labels() const { return num_labels_; }
+
+  /// Builds the forward pass up to the final norm: the residual stream [B, T, hidden]. With a cache, keys and
+  /// values of each layer go through states "cache.k.<layer>" and "cache.v.<layer>" f32[B, S, kv_heads,
+  /// head_dim].
+  virtual ir::ValueId stream(ir::Builder& b, const Forward& forward) const = 0;
+  /// The final norm of each row of the stream, as many as there are.
+  virtual ir::ValueId final_norm(ir::Builder& b, ir::ValueId stream) const = 0;
+  /// Of normed rows [..., hidden] -> f32[..., vocab], or [..., num_labels].
   virtual ir::ValueId head(ir::Builder& b, ir::ValueId hidden) const = 0;
+  /// All of it up to the head: [B, T, hidden].
+  ir::ValueId hidden(ir::Builder& b, const Forward& forward) const {
+    return final_norm(b, stream(b, forward));
+  }
   ir::ValueId logits(ir::Builder& b, const Forward& forward) const { return head(b, hidden(b, forward)); }
+  /// The head on one row of each sequence, i32[B] `last` -> [B, 1, vocab or num_labels]. The others go no
+  /// further than the stream.
+  ir::ValueId pooled_logits(ir::Builder& b, const Forward& forward, ir::ValueId last) const;
 
   /// Declares a parameter's state and reads it; of one that was divided, its parts joined.
   [[nodiscard]] ir::ValueId read_parameter(ir::Builder& b, std::string_view name) const;
@@ -107,10 +120,15 @@ class Model {
   /// What the names of all but the head's tensors start with; checkpoints of the bare model lack it.
   [[nodiscard]] virtual std::string_view base_prefix() const { return "model."; }
   /// Whether a tensor of that name, which is no parameter, may stand in a checkpoint: buffers that older
-  /// versions of transformers saved.
+  /// versions of transformers saved, a language model's head where this one classifies.
   [[nodiscard]] virtual bool ignores_tensor(std::string_view name) const = 0;
 
+  /// A classifier's head in checkpoints; a language model's lacks it.
+  static constexpr const char* kScore = "score.weight";
+
  protected:
+  /// The classifier's head: a linear map without bias.
+  [[nodiscard]] ir::ValueId score(ir::Builder& b, ir::ValueId rows) const;
   [[nodiscard]] ir::ValueId read_constant(ir::Builder& b, std::string_view name) const;
   /// i32[B, T] positions of the tokens; absent where they are 0..T-1 in every row.
   [[nodiscard]] static ir::ValueId positions(ir::Builder& b, const Forward& forward);
@@ -126,6 +144,7 @@ class Model {
   std::vector<std::string> unknown_fields_;
   int64_t vocab_size_ = 0;
   int64_t max_positions_ = 0;
+  int64_t num_labels_ = 0;
   int64_t num_matmul_parameters_ = 0;
 };
 

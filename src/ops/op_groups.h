@@ -26,6 +26,8 @@ OpGroup attention_ops();
 OpGroup kv_cache_ops();
 OpGroup cross_entropy_ops();
 OpGroup head_loss_ops();
+OpGroup gather_rows_ops();
+OpGroup label_loss_ops();
 OpGroup optimizer_ops();
 OpGroup loss_scale_ops();
 OpGroup update_rules_ops();

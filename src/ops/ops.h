@@ -238,6 +238,29 @@ CrossEntropy cross_entropy(Builder& b, ValueId logits, ValueId targets, ValueId 
 /// dtypes; {only_dx}: the weight is frozen, no dw. Where nothing but the head learns: `head_loss_dw`, the
 /// same operands {transposed, chunk_tokens, precision?, dw?} -> loss, dw. The same bits as the unfused ops.
 
+// ---- sequences as a whole (gather_rows.cpp, label_loss.cpp)
+// ---------------------------------------------------------------------------------
+
+/// x [B, T, H], index i32[B] in [0, T) (whoever writes it has checked it) -> [B, 1, H]: row index[b] of
+/// sequence b. The axis of one row stays, so that each sequence is a granule of its own in what follows: norm
+/// and head of pooled rows keep their bits for any split into micro-batches. Op `gather_rows`;
+/// `gather_rows_grad`(dy, index) {rows}: the rows among zeros.
+ValueId gather_rows(Builder& b, ValueId x, ValueId index);
+/// Whether a row of float labels counts, by its first label: a row whose first is NaN counts nowhere.
+template <class T>
+bool has_labels(T first) {
+  return first == first;
+}
+/// Binary cross-entropy with logits: logits and labels f32[..., C], grad_scale f32[1] and acc f32[1] or
+/// absent as in cross_entropy -> f32[1] = sum over rows of the mean over C of log(1 + exp(x)) - y x; a
+/// reduction over rows. Op `bce_with_logits`(logits, labels, grad_scale, acc?);
+/// `bce_with_logits_grad`(logits, labels, grad_scale) -> (sigmoid(x) - y) * grad_scale / C, zero rows without
+/// labels. The cotangent is taken to be grad_scale.
+ValueId bce_with_logits(Builder& b, ValueId logits, ValueId labels, ValueId grad_scale, ValueId acc);
+/// The same with (x - y)^2. Op `squared_error`(prediction, labels, grad_scale, acc?);
+/// `squared_error_grad`(prediction, labels, grad_scale).
+ValueId squared_error(Builder& b, ValueId prediction, ValueId labels, ValueId grad_scale, ValueId acc);
+
 // ---- optimizer (optimizer.cpp; update_rules.h has the updates)
 // ---------------------------------------------------------------------------------
 

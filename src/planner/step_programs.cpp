@@ -22,16 +22,13 @@ using ir::Graph;
 using ir::StateClass;
 using ir::ValueId;
 
-ir::StateDecl input(std::string_view name, DType dtype, ir::Shape shape) {
-  return {std::string(name), {dtype, shape}, StateClass::kInput};
-}
-
 ir::StateDecl random_state() { return {std::string(kRandomState), {DType::kI32, {4}}, StateClass::kScalars}; }
 
 class ProgramBuilder {
  public:
   ProgramBuilder(const models::Model& model, const StepOptions& options, const runtime::Target& target)
       : model_(model), options_(options), target_(target), length_(options.sequence_length) {
+    PLIMSOLL_CHECK(options.task != nullptr, "programs without a task");
     PLIMSOLL_CHECK(options.buckets.empty() || options.buckets.back() == options.sequence_length,
                    "the last bucket is the sequence");
     for (const models::Parameter& p : model.parameters()) {
@@ -85,11 +82,20 @@ class ProgramBuilder {
   [[nodiscard]] std::string named(std::string_view name) const {
     return name_at(name, length_, options_.buckets);
   }
-  ValueId batch_input(Builder& b, std::string_view name) const {
-    return b.state(input(named(name), DType::kI32, {options_.micro_batch_size, length_}));
+  /// The task's, in its order.
+  std::vector<ValueId> inputs(Builder& b) const {
+    std::vector<ValueId> values;
+    for (const tasks::Input& input : options_.task->inputs())
+      values.push_back(b.state({named(input_state(input.name)),
+                                {input.dtype, input.shape(options_.micro_batch_size, length_)},
+                                StateClass::kInput}));
+    return values;
   }
-  ValueId doc_start(Builder& b) const {
-    return options_.documents ? batch_input(b, kDocStartState) : ValueId{};
+  /// The logits as the host reads them.
+  static void assign_logits(Graph& graph, Builder& b, ValueId logits) {
+    graph.declare_state(
+        {std::string(kLogitsState), {DType::kF32, b.type(logits).shape}, StateClass::kOutput});
+    b.assign(kLogitsState, logits);
   }
 
   /// f32[1]: what the loss is multiplied with before it is differentiated.
@@ -101,19 +107,18 @@ class ProgramBuilder {
   /// stands for the loss after them.
   Status forward(Graph& graph, passes::Pipeline& pipeline, ValueId& loss, bool training) {
     Builder b(graph, ops::find_op);
-    const ValueId tokens = batch_input(b, kTokensState);
-    const ValueId targets = batch_input(b, kTargetsState);
+    const std::vector<ValueId> values = inputs(b);
     ValueId scale = b.state({std::string(kGradScaleState), {DType::kF32, {1}}, StateClass::kScalars});
     if (training && options_.optimizer.loss_scaling) scale = ops::mul(b, scale, loss_scale(b));
     const ValueId acc = b.state({std::string(kLossState), {DType::kF32, {1}}, StateClass::kOutput});
     const ValueId random = training ? b.state(random_state()) : ValueId{};
-    const ValueId logits = model_.logits(
-        b, {.tokens = tokens, .doc_start = doc_start(b), .training = training, .random = random});
-    {
-      const auto scope = b.scope("lm_head");
-      loss = ops::cross_entropy(b, logits, targets, scale, acc).loss;
-    }
+    const bool keeps_logits = !training && options_.task->has_metrics();
+    const tasks::Outputs outputs = options_.task->forward(
+        b, model_, values,
+        {.grad_scale = scale, .acc = acc, .training = training, .random = random, .logits = keeps_logits});
+    loss = outputs.loss;
     b.assign(kLossState, loss);
+    if (keeps_logits) assign_logits(graph, b, outputs.logits);
     PLIMSOLL_TRY(b.status());
     PLIMSOLL_TRY(pipeline.forward(graph, {&loss, 1}));
     note_overrides(pipeline.precision());
@@ -213,10 +218,7 @@ class ProgramBuilder {
     graph.name = "logits";
     passes::Pipeline pipeline(pipeline_options(graph, /*grad=*/false));
     Builder b(graph, ops::find_op);
-    const ValueId values =
-        model_.logits(b, {.tokens = batch_input(b, kTokensState), .doc_start = doc_start(b)});
-    graph.declare_state({std::string(kLogitsState), b.type(values), StateClass::kOutput});
-    b.assign(kLogitsState, values);
+    assign_logits(graph, b, options_.task->logits(b, model_, inputs(b)));
     PLIMSOLL_TRY(b.status());
     PLIMSOLL_TRY(pipeline.forward(graph, {}));
     return finish(std::move(graph), pipeline);
@@ -333,6 +335,8 @@ class ProgramBuilder {
 };
 
 }  // namespace
+
+std::string input_state(std::string_view name) { return fmt::format("batch.{}", name); }
 
 std::string name_at(std::string_view name, int64_t length, std::span<const int64_t> buckets) {
   return buckets.size() < 2 ? std::string(name) : fmt::format("{}@{}", name, length);

@@ -30,23 +30,23 @@
 #include "passes/session_plan.h"
 #include "planner/precision_report.h"
 #include "runtime/target.h"
+#include "tasks/task.h"
 
 namespace plimsoll::planner {
 
 // States by which the host and the programs speak.
-inline constexpr std::string_view kTokensState = "batch.tokens";  ///< i32[micro, T]
-inline constexpr std::string_view kTargetsState =
-    "batch.targets";  ///< i32[micro, T], ops::kIgnoreTarget: masked
-/// i32[micro, T], only where sequences hold several documents: see models::Forward
-inline constexpr std::string_view kDocStartState = "batch.doc_start";
+/// An input of the task: "batch.tokens".
+std::string input_state(std::string_view name);
 inline constexpr std::string_view kGradScaleState =
-    "step.grad_scale";  ///< f32[1]: 1 / targets of the effective batch
+    "step.grad_scale";  ///< f32[1]: 1 / targets (or examples) of the effective batch
 inline constexpr std::string_view kRandomState = "step.random";  ///< i32[4], see ops.h
-/// f32[1]: the sum of the targets' losses. Programs add to it; the host sets it to kLossStart before the
-/// first one: the neutral element of addition, with which a sum begins as its first term, bit for bit.
+/// f32[1]: the sum of the targets' or examples' losses. Programs add to it; the host sets it to kLossStart
+/// before the first one: the neutral element of addition, with which a sum begins as its first term, bit for
+/// bit.
 inline constexpr std::string_view kLossState = "step.loss";
 inline constexpr float kLossStart = -0.0F;
-inline constexpr std::string_view kLogitsState = "dump.logits";  ///< f32[micro, T, V]
+/// f32, Task::logits_shape: what `logits` gives, and `eval` of a task with metrics.
+inline constexpr std::string_view kLogitsState = "dump.logits";
 
 /// The name of a program or an input of sequences of `length`: "step@128", or the plain name where `buckets`
 /// has one length or none.
@@ -57,7 +57,7 @@ struct StepOptions {
   int64_t sequence_length = 0;
   /// Lengths with programs of their own, ascending, the last sequence_length; empty: that one.
   std::vector<int64_t> buckets = {};
-  bool documents = false;   ///< sequences hold several documents, kept apart
+  const tasks::Task* task = nullptr;  ///< what is trained for; outlives the call
   bool accumulate = false;  ///< gradients have accumulators: several micro-batches, or a dump of gradients
   bool eval = false;        ///< with the eval program
   bool logits = false;      ///< with the logits program

@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <utility>
+
 #include "data/text/record_reader.h"
 #include "io/file.h"
 #include "preprocessing/data_files.h"
@@ -96,10 +98,10 @@ std::vector<std::string> packing_notes(const TrainingData& data) {
   return lines;
 }
 
-LoaderOptions loader_options(const RunConfig& config) {
+LoaderOptions loader_options(const RunConfig& config, BatchLayout layout) {
   LoaderOptions options;
   options.batch_size = config.training.global_batch_size;
-  options.documents = packs_documents(config.data);
+  options.layout = std::move(layout);
   options.prefetch = config.data.prefetch_factor;
   options.num_threads = static_cast<int>(config.data.num_workers.value_or(kMostWorkers));
   options.grows = !config.data.num_workers;

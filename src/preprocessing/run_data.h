@@ -70,6 +70,6 @@ int64_t data_scratch_bytes(const RunConfig& config);
 /// What the order of one set of data takes beside its scratch: windows of buckets.
 int64_t order_host_bytes(const RunConfig& config);
 /// How the training reads ahead; what it takes is in the plan.
-LoaderOptions loader_options(const RunConfig& config);
+LoaderOptions loader_options(const RunConfig& config, BatchLayout layout);
 
 }  // namespace plimsoll::train

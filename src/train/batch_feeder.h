@@ -10,15 +10,16 @@
 #include "data/loader.h"
 #include "data/training_data.h"
 #include "runtime/session.h"
+#include "tasks/task.h"
 
 namespace plimsoll::train {
 
-/// Tokens, targets and starts of documents of a micro-batch, and what is drawn for it, written as one block:
-/// while the device computes the last ones, the next may be written. Allocates nothing once made.
+/// The inputs of a micro-batch, and what is drawn for it, written as one block: while the device computes the
+/// last ones, the next may be written. Allocates nothing once made.
 class BatchFeeder {
  public:
-  /// `lengths`: the buckets, ascending, or the one length. The session outlives the feeder.
-  BatchFeeder(runtime::Session& session, std::span<const int64_t> lengths);
+  /// `lengths`: the buckets, ascending, or the one length. Session and task outlive the feeder.
+  BatchFeeder(runtime::Session& session, const tasks::Task& task, std::span<const int64_t> lengths);
 
   /// Which of the lengths; it is one of them.
   [[nodiscard]] size_t bucket_of(int64_t length) const;
@@ -27,34 +28,32 @@ class BatchFeeder {
   /// Rows [first, first + micro batch) of a loaded batch to the inputs of a bucket that holds them. Errors:
   /// of the device.
   Status copy(const LoadedBatch& batch, int64_t first, size_t bucket);
-  /// Tokens of no data, the same in each run: for benchmarks.
+  /// Rows of no data, the same in each run: for benchmarks.
   Status synthesise(uint64_t key, int64_t vocab_size, int64_t first, size_t bucket);
   /// The sequences at up to a micro-batch of positions that TrainingData::look_up gave, which the bucket
-  /// holds; the rows behind them are empty: all targets ignored. Errors: as TrainingData::read_at; of the
+  /// holds; the rows behind them are padding, which counts nowhere. Errors: as TrainingData::read_at; of the
   /// device.
   Result<SequenceCounts> read(const TrainingData& data, std::span<const int64_t> looked_up, size_t bucket,
                               std::span<std::byte> scratch);
+  /// A sequence's part of what was written last, until the next inputs are.
+  [[nodiscard]] SequenceRow row(size_t bucket, int64_t row);
 
  private:
   struct Inputs {
     int64_t length = 0;
     int64_t rows = 0;
     runtime::BlockId block;
-    bool documents = false, draws = false;
+    bool draws = false;
   };
-  /// A micro-batch's inputs in host memory.
-  struct Rows {
-    std::span<int32_t> tokens, targets, doc_start;
-    int64_t length = 0;
-    [[nodiscard]] std::span<int32_t> of(std::span<int32_t> all, int64_t row) const {
-      return all.empty() ? all : all.subspan(static_cast<size_t>(row * length), static_cast<size_t>(length));
-    }
-  };
-  Result<Rows> begin(size_t bucket, int64_t first);
+  /// Host memory for a bucket's next inputs. Errors: of the device.
+  Status begin(size_t bucket, int64_t first);
   Status commit(size_t bucket);
 
   runtime::Session& session_;
+  const tasks::Task& task_;
+  const BatchLayout layout_;
   std::vector<Inputs> inputs_;  ///< by bucket
+  std::vector<std::span<std::byte>> row_;
   std::array<int32_t, 4> random_{};
 };
 

@@ -39,8 +39,7 @@ Result<std::unique_ptr<Evaluator>> Evaluator::open(const RunConfig& config,
                                                    const std::vector<DataFiles>& files,
                                                    const Prepared& prepared) {
   PLIMSOLL_ASSIGN(TrainingData data,
-                  TrainingData::open(files, training_data_options(config, prepared.model->vocab_size(),
-                                                                  /*eval=*/true, prepared.buckets.lengths)));
+                  TrainingData::open(files, data_options(config, prepared, /*eval=*/true)));
   return std::unique_ptr<Evaluator>(new Evaluator(std::move(data), config.training.global_batch_size));
 }
 
@@ -53,7 +52,7 @@ void Evaluator::bind(runtime::Session& session, std::span<std::byte> scratch, co
   session_ = &session;
   scratch_ = scratch;
   micro_batch_size_ = static_cast<size_t>(prepared.split.micro_batch_size);
-  feeder_ = std::make_unique<BatchFeeder>(session, lengths);
+  feeder_ = std::make_unique<BatchFeeder>(session, *prepared.task, lengths);
   for (const int64_t length : lengths)
     programs_.push_back(session.plan().find_program(planner::name_at("eval", length, lengths)));
 }

@@ -35,14 +35,14 @@ constexpr int64_t kHeaderBytesPerTensor = 256;
 
 bool dumps_steps(const RunConfig& config) { return !config.debug.dump_dir.empty(); }
 
-planner::StepOptions step_options(const RunConfig& config, const BatchSplit& split, bool documents,
+planner::StepOptions step_options(const RunConfig& config, const BatchSplit& split, const tasks::Task& task,
                                   const std::vector<int64_t>& buckets, Purpose purpose) {
   planner::StepOptions options;
   options.training = purpose == Purpose::kTrain;
   options.micro_batch_size = split.micro_batch_size;
   options.sequence_length = config.data.sequence_length;
   options.buckets = buckets;
-  options.documents = documents;
+  options.task = &task;
   options.eval = !options.training || config.evaluates_while_training();
   if (options.training) {
     const bool dumps = dumps_steps(config);
@@ -107,11 +107,13 @@ void describe_buckets(const Buckets& buckets, planner::PlanReport& report) {
 
 /// The plan of one split.
 Result<std::pair<planner::TrainingPrograms, planner::PlanReport>> plan_split(
-    const RunConfig& config, const models::Model& model, const BatchSplit& split, const LoaderOptions& loader,
-    const runtime::Target& target, const PrepareOptions& prepare_options) {
+    const RunConfig& config, const Prepared& prepared, const BatchSplit& split, const runtime::Target& target,
+    const PrepareOptions& prepare_options) {
   const int num_threads = prepare_options.num_threads;
-  planner::StepOptions options = step_options(config, split, loader.documents,
-                                              prepare_options.buckets->lengths, prepare_options.purpose);
+  const models::Model& model = *prepared.model;
+  const LoaderOptions& loader = prepared.loader;
+  planner::StepOptions options =
+      step_options(config, split, *prepared.task, prepare_options.buckets->lengths, prepare_options.purpose);
   options.pipeline.dump_dir = prepare_options.dump_ir;
   PLIMSOLL_ASSIGN(auto programs, planner::build_training_programs(model, options, target));
   PLIMSOLL_TRY(check_overrides_used(programs, model, config.training));
@@ -172,15 +174,15 @@ struct Planned {
 
 /// The plan of the largest micro-batch that fits; where none does, of the one that needs least. The whole
 /// batch at once stands apart: it alone has no accumulators.
-Result<Planned> choose_split(const RunConfig& config, const models::Model& model, const LoaderOptions& loader,
-                             const runtime::Target& target, const PrepareOptions& options) {
+Result<Planned> choose_split(const RunConfig& config, const Prepared& prepared, const runtime::Target& target,
+                             const PrepareOptions& options) {
   const std::vector<BatchSplit> splits = candidate_splits(config.training);
   std::vector<double> sizes;
   for (const BatchSplit& split : splits) sizes.push_back(static_cast<double>(split.micro_batch_size));
   size_t last = 0;
   const auto plan = [&](size_t i) -> Result<Planned> {
     last = i;
-    PLIMSOLL_ASSIGN(auto planned, plan_split(config, model, splits[i], loader, target, options));
+    PLIMSOLL_ASSIGN(auto planned, plan_split(config, prepared, splits[i], target, options));
     return Planned{splits[i], std::move(planned.first), std::move(planned.second)};
   };
   auto best = planner::first_that_fits(sizes, budget_bytes(config.memory.budget), plan);
@@ -192,6 +194,15 @@ Result<Planned> choose_split(const RunConfig& config, const models::Model& model
 }
 
 }  // namespace
+
+TrainingDataOptions data_options(const RunConfig& config, const Prepared& prepared, bool eval) {
+  TrainingDataOptions options =
+      training_data_options(config, prepared.model->vocab_size(), eval, prepared.buckets.lengths);
+  options.open_source = [task = prepared.task.get()](const DataFiles& files, const TrainingDataOptions& how) {
+    return task->open_source(files, how);
+  };
+  return options;
+}
 
 int num_threads(const RunConfig& config) {
   return static_cast<int>(config.runtime.threads.value_or(num_available_cpus()));
@@ -220,9 +231,14 @@ Result<Prepared> prepare(const RunConfig& config, const runtime::Target& target,
   PLIMSOLL_TRY(check_against_model(config, model->max_positions()));
   PLIMSOLL_TRY(models::select(*model, selection_of(config.training)));
   model->keep_in(state_choice(config.training).weights);
-  Prepared prepared{std::move(model_config), std::move(model), {}, {}, {}, 0,
-                    loader_options(config),  *options.buckets};
-  PLIMSOLL_ASSIGN(Planned planned, choose_split(config, *prepared.model, prepared.loader, target, options));
+  auto task = tasks::make_causal_lm(packs_documents(config.data));
+  const BatchLayout layout = task->layout();
+  Prepared prepared{.model_config = std::move(model_config),
+                    .model = std::move(model),
+                    .task = std::move(task),
+                    .loader = loader_options(config, layout),
+                    .buckets = *options.buckets};
+  PLIMSOLL_ASSIGN(Planned planned, choose_split(config, prepared, target, options));
   prepared.split = planned.split;
   prepared.programs = std::move(planned.programs);
   prepared.report = std::move(planned.report);

@@ -10,6 +10,7 @@
 #include "planner/step_programs.h"
 #include "preprocessing/run_data.h"
 #include "settings/run_config.h"
+#include "tasks/task.h"
 
 namespace plimsoll::train {
 
@@ -27,9 +28,10 @@ struct PrepareOptions {
 struct Prepared {
   ConfigJson model_config;
   std::unique_ptr<models::Model> model;
-  BatchSplit split;
-  planner::TrainingPrograms programs;
-  planner::PlanReport report;
+  std::unique_ptr<tasks::Task> task;
+  BatchSplit split = {};
+  planner::TrainingPrograms programs = {};
+  planner::PlanReport report = {};
   int64_t host_scratch_bytes = 0;  ///< the one host buffer: reading data, summing dumped gradients
   LoaderOptions loader;            ///< how the training reads ahead
   Buckets buckets;                 ///< lengths of the programs
@@ -51,6 +53,9 @@ Status prepare_after_data(const RunConfig& config, const runtime::Target& target
 
 /// The error of a plan that does not fit: exit 69, with the least budget that would do.
 Error does_not_fit(const Prepared& prepared);
+
+/// How TrainingData is to read one of the two sides for the task. `prepared` outlives what it is given to.
+TrainingDataOptions data_options(const RunConfig& config, const Prepared& prepared, bool eval);
 
 /// runtime.threads, or the CPUs that the process may use.
 int num_threads(const RunConfig& config);

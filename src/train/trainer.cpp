@@ -52,8 +52,9 @@ Status Trainer::take_batch(StepEvent& event) {
   event.samples = config_.training.global_batch_size;
   bucket_ = prepared_.buckets.lengths.size() - 1;
   if (!loader_) {
-    event.tokens = event.samples * config_.data.sequence_length;
-    num_targets_ = event.tokens - event.samples;  // the last token of each predicts nothing
+    const SequenceCounts drawn = prepared_.task->drawn_counts(config_.data.sequence_length);
+    event.tokens = event.samples * drawn.tokens;
+    num_targets_ = event.samples * drawn.targets;
     return Ok{};
   }
   const double start = now_seconds();

@@ -54,8 +54,8 @@ Result<std::unique_ptr<Trainer>> Trainer::create(const RunConfig& config, Prepar
   PLIMSOLL_ASSIGN(trainer->session_,
                   runtime::Session::create(device, std::move(plan), {.poison = config.debug.poison}));
   trainer->find_programs();
-  trainer->train_feeder_ =
-      std::make_unique<BatchFeeder>(*trainer->session_, trainer->prepared_.buckets.lengths);
+  trainer->train_feeder_ = std::make_unique<BatchFeeder>(*trainer->session_, *trainer->prepared_.task,
+                                                         trainer->prepared_.buckets.lengths);
   if (trainer->evaluator_)
     trainer->evaluator_->bind(*trainer->session_, trainer->scratch_, trainer->prepared_);
   PLIMSOLL_TRY(trainer->initialise(options));
@@ -78,10 +78,8 @@ Status Trainer::open_data(const TrainerOptions& options) {
                                                     .num_threads = num_threads(config_),
                                                     .note = options.note}));
     }
-    const std::vector<int64_t>& buckets = prepared_.buckets.lengths;
-    PLIMSOLL_ASSIGN(
-        TrainingData train,
-        TrainingData::open(files.train, training_data_options(config_, vocab_size, /*eval=*/false, buckets)));
+    PLIMSOLL_ASSIGN(TrainingData train,
+                    TrainingData::open(files.train, data_options(config_, prepared_, /*eval=*/false)));
     train_data_ = std::make_unique<TrainingData>(std::move(train));
     num_sequences = train_data_->num_sequences();
     for (const std::string& line : packing_notes(*train_data_)) options.note(line);

@@ -41,7 +41,8 @@ struct Target {
   cpu::CpuDevice device{1};
   std::unique_ptr<runtime::Session> session;
   explicit Target(const models::Model& model, bool masters = false) {
-    planner::StepOptions options{.micro_batch_size = 1, .sequence_length = 8};
+    const auto task = tasks::make_causal_lm(/*documents=*/false);
+    planner::StepOptions options{.micro_batch_size = 1, .sequence_length = 8, .task = task.get()};
     options.optimizer.state.masters = masters;
     auto programs = planner::build_training_programs(model, options, device.target());
     EXPECT_TRUE(programs) << programs.error().message();

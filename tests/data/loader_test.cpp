@@ -60,15 +60,17 @@ struct Batch {
 
 std::vector<Batch> load(const TrainingData& data, LoaderOptions options, int64_t first, int count) {
   options.batch_size = 3;
-  options.documents = true;
+  options.layout = causal_layout(/*documents=*/true);
   Loader loader(data, options, first);
   std::vector<Batch> batches;
   for (int i = 0; i < count; ++i) {
     const auto loaded = loader.next();
     EXPECT_TRUE(loaded) << (loaded ? "" : loaded.error().message());
     Batch& batch = batches.emplace_back();
-    for (const auto& part : {loaded->tokens, loaded->targets, loaded->doc_start})
+    for (const auto& tensor : loaded->tensors) {
+      const auto part = row_as<int32_t>(tensor);
       batch.values.insert(batch.values.end(), part.begin(), part.end());
+    }
     batch.length = loaded->length;
     batch.tokens = loaded->counts.tokens;
     batch.targets = loaded->counts.targets;
@@ -124,11 +126,14 @@ TEST_F(LoaderTest, AMixtureKeepsItsShares) {
   int64_t of_b = 0;
   const int64_t count = 4096;  // whole blocks
   std::vector<int32_t> tokens(kLength), targets(kLength), starts(kLength);
+  const std::span<std::byte> row[] = {std::as_writable_bytes(std::span(tokens)),
+                                      std::as_writable_bytes(std::span(targets)),
+                                      std::as_writable_bytes(std::span(starts))};
   std::vector<std::byte> scratch(static_cast<size_t>(data.scratch_bytes()));
   for (int64_t p = 0; p < count; ++p) {
     int64_t at = 0;
     ASSERT_TRUE(data.look_up(p, std::span(&at, 1), scratch));
-    ASSERT_TRUE(data.read_at(at, {tokens, targets, starts}, scratch));
+    ASSERT_TRUE(data.read_at(at, row, scratch));
     of_b += tokens[0] >= 200;
   }
   EXPECT_EQ(of_b, count / 4);

@@ -64,8 +64,10 @@ TEST(ConfigJson, KnowsTheFamily) {
   EXPECT_EQ(*config(R"({"model_type": "llama"})").model_type(), "llama");
   EXPECT_EQ(*config(R"({"architectures": ["LlamaForCausalLM"]})").model_type(), "llama");
   EXPECT_EQ(*config(R"({"architectures": ["GPT2LMHeadModel"], "model_type": "gpt2"})").model_type(), "gpt2");
+  EXPECT_EQ(*config(R"({"architectures": ["Qwen2ForSequenceClassification"]})").model_type(), "qwen2");
+  EXPECT_EQ(*config(R"({"architectures": ["GPT2ForSequenceClassification"]})").model_type(), "gpt2");
   EXPECT_FALSE(
-      config(R"({"architectures": ["LlamaForSequenceClassification"], "model_type": "llama"})").model_type());
+      config(R"({"architectures": ["LlamaForTokenClassification"], "model_type": "llama"})").model_type());
   EXPECT_FALSE(config(R"({"architectures": 3})").model_type());
   EXPECT_FALSE(config(R"({"model_type": 3})").model_type());
   EXPECT_FALSE(config("{}").model_type());

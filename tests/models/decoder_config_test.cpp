@@ -104,7 +104,7 @@ TEST(LlamaConfig, RefusesByTheFieldsName) {
       {R"({"num_local_experts": 8})", "num_local_experts"},
       {R"({"model_type": "qwen2"})", "model_type is \"qwen2\", expected llama"},
       {R"({"model_type": null})", "model_type is missing"},
-      {R"({"architectures": ["LlamaForSequenceClassification"]})", "architectures"},
+      {R"({"architectures": ["LlamaForTokenClassification"]})", "architectures"},
       {R"({"rope_theta": 0})", "rope_theta"},
       {R"({"rope_theta": "big"})", "rope_theta"},
       {R"({"rope_scaling": "linear"})", "rope_scaling is \"linear\", expected an object"},

@@ -14,7 +14,9 @@ namespace plimsoll::planner {
 namespace {
 
 StepOptions options(int64_t micro, int64_t tokens) {
+  static const std::unique_ptr<tasks::Task> task = tasks::make_causal_lm(/*documents=*/false);
   StepOptions o;
+  o.task = task.get();
   o.micro_batch_size = micro;
   o.sequence_length = tokens;
   o.eval = true;

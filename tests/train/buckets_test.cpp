@@ -71,7 +71,7 @@ TEST_F(BucketsTest, LossAndGradientsDoNotDependOnPadding) {
   const auto data =
       TrainingData::open(files, training_data_options(run, kVocabulary, false, prepared->buckets.lengths));
   ASSERT_TRUE(data) << data.error().message();
-  BatchFeeder feeder(**session, prepared->buckets.lengths);
+  BatchFeeder feeder(**session, *prepared->task, prepared->buckets.lengths);
   Loader loader(*data, prepared->loader, 0);
   std::map<int64_t, int> lengths;
   for (int i = 0; i < 16; ++i) {

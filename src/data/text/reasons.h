@@ -15,6 +15,7 @@ inline constexpr std::string_view kWrongType = "wrong type";
 inline constexpr std::string_view kDuplicateKey = "a key twice";
 inline constexpr std::string_view kBadConversation = "bad conversation";
 inline constexpr std::string_view kTemplate = "chat template fails";
+inline constexpr std::string_view kBadLabel = "bad label";
 inline constexpr std::string_view kUnencodable = "no tokens for it";
 
 }  // namespace plimsoll::text::reason

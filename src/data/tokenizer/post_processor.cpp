@@ -1,7 +1,10 @@
-// All kinds become one list of pieces: ids, the text, ids.
+// All kinds become lists of pieces: ids, the text, ids; and the same of two texts.
 #include "data/tokenizer/post_processor.h"
 
 #include <fmt/format.h>
+
+#include <algorithm>
+#include <utility>
 
 namespace plimsoll::tokenizer {
 
@@ -32,48 +35,86 @@ Status PostProcessor::add(const Field& field, int depth) {
   return around ? add_around(field) : add_template(field);
 }
 
-Status PostProcessor::add_template(const Field& field) {
-  const Field single = field.member("single");
-  PLIMSOLL_TRY(single.check_list());
-  if (single.num_items() > 1000) return single.error("has more than 1000 pieces");
-  int texts = 0;
-  for (size_t i = 0; i < single.num_items(); ++i) {
-    const Field piece = single.item(i);
+namespace {
+
+using Pieces = std::vector<PostProcessor::Piece>;
+
+/// The ids of a special token of the template.
+Result<std::vector<int32_t>> special_ids(const Field& field, const Field& id) {
+  PLIMSOLL_ASSIGN(const std::string name, id.string());
+  const Field tokens = field.member("special_tokens");
+  const Field ids = tokens.member(name).member("ids");
+  if (!tokens.tree || !tokens.tree->find(name))
+    return id.error(fmt::format("names '{}', which special_tokens lacks", name.substr(0, 60)));
+  PLIMSOLL_TRY(ids.check_list());
+  std::vector<int32_t> result;
+  for (size_t k = 0; k < ids.num_items(); ++k) {
+    PLIMSOLL_ASSIGN(const int64_t value, ids.item(k).integer(0, INT32_MAX));
+    result.push_back(static_cast<int32_t>(value));
+  }
+  return result;
+}
+
+/// One of the two lists of a template, `num_texts` of which it may name: A, or A and B. Each text stands at
+/// most once.
+Result<Pieces> read_template(const Field& field, const Field& list, int num_texts) {
+  PLIMSOLL_TRY(list.check_list());
+  if (list.num_items() > 1000) return list.error("has more than 1000 pieces");
+  Pieces pieces;
+  bool seen[2] = {false, false};
+  for (size_t i = 0; i < list.num_items(); ++i) {
+    const Field piece = list.item(i);
     PLIMSOLL_TRY(piece.check_map());
-    if (const Field sequence = piece.member("Sequence"); sequence.tree) {
-      PLIMSOLL_ASSIGN(const std::string name, sequence.member("id").string());
-      if (name != "A") return sequence.member("id").expected("A, the only text there is");
-      if (++texts > 1) return sequence.error("repeats the text");
-      pieces_.push_back({.is_text = true});
+    const Field sequence = piece.member("Sequence");
+    if (!sequence.tree) {
+      PLIMSOLL_ASSIGN(auto ids, special_ids(field, piece.member("SpecialToken").member("id")));
+      pieces.push_back({.ids = std::move(ids)});
       continue;
     }
-    const Field special = piece.member("SpecialToken");
-    PLIMSOLL_ASSIGN(const std::string name, special.member("id").string());
-    const Field tokens = field.member("special_tokens");
-    const Field ids = tokens.member(name).member("ids");
-    if (!tokens.tree || !tokens.tree->find(name))
-      return special.member("id").error(
-          fmt::format("names '{}', which special_tokens lacks", name.substr(0, 60)));
-    PLIMSOLL_TRY(ids.check_list());
-    pieces_.emplace_back();
-    for (size_t k = 0; k < ids.num_items(); ++k) {
-      PLIMSOLL_ASSIGN(const int64_t id, ids.item(k).integer(0, INT32_MAX));
-      pieces_.back().ids.push_back(static_cast<int32_t>(id));
-    }
+    const auto name = sequence.member("id").string();
+    if (!name) return name.error();
+    const bool second = num_texts > 1 && *name == "B";
+    if (*name != "A" && !second)
+      return sequence.member("id").expected(num_texts > 1 ? "A or B" : "A, the only text there is");
+    if (seen[second]) return sequence.error("repeats the text");
+    seen[second] = true;
+    pieces.push_back({.is_text = true, .is_second = second});
   }
-  if (texts == 0) return single.error("has no place for the text");
+  return pieces;
+}
+
+auto count_texts(const Pieces& pieces) {
+  return std::count_if(pieces.begin(), pieces.end(), [](const auto& piece) { return piece.is_text; });
+}
+
+}  // namespace
+
+Status PostProcessor::add_template(const Field& field) {
+  const Field single = field.member("single"), pair = field.member("pair");
+  PLIMSOLL_ASSIGN(pieces_, read_template(field, single, 1));
+  if (count_texts(pieces_) == 0) return single.error("has no place for the text");
+  takes_pairs_ = false;
+  if (pair.absent()) return Ok{};
+  PLIMSOLL_ASSIGN(pair_pieces_, read_template(field, pair, 2));
+  takes_pairs_ = count_texts(pair_pieces_) == 2;
   return Ok{};
 }
 
-/// "cls": ["<s>", 0] before, "sep": ["</s>", 2] behind.
+/// "cls": ["<s>", 0] before, "sep": ["</s>", 2] behind; between two texts RoBERTa has two, BERT one.
 Status PostProcessor::add_around(const Field& field) {
+  PLIMSOLL_ASSIGN(const std::string type, field.type());
+  std::vector<Piece> tokens;
   for (const char* name : {"cls", "sep"}) {
     const Field token = field.member(name);
     PLIMSOLL_TRY(token.check_list());
     PLIMSOLL_ASSIGN(const int64_t id, token.item(1).integer(0, INT32_MAX));
-    pieces_.push_back({.ids = {static_cast<int32_t>(id)}});
+    tokens.push_back({.ids = {static_cast<int32_t>(id)}});
   }
-  pieces_.insert(pieces_.begin() + 1, {.is_text = true});
+  const Piece &cls = tokens[0], &sep = tokens[1], first{.is_text = true},
+              second{.is_text = true, .is_second = true};
+  pieces_ = {cls, first, sep};
+  pair_pieces_ = {cls, first, sep, second, sep};
+  if (type == "RobertaProcessing") pair_pieces_.insert(pair_pieces_.begin() + 2, sep);
   return Ok{};
 }
 

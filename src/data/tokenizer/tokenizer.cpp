@@ -70,9 +70,10 @@ Status check_version(const Field& root) {
 /// The model has a row for each id up to the vocabulary's end and no more.
 Status check_special_ids(const tokenizer::PostProcessor& post_processor,
                          const tokenizer::Vocabulary& vocabulary, const Field& field) {
-  for (const tokenizer::PostProcessor::Piece& piece : post_processor.pieces())
-    for (const int32_t id : piece.ids)
-      if (!vocabulary.has(id)) return field.error(fmt::format("adds the id {}, which no token has", id));
+  for (const auto* pieces : {&post_processor.pieces(), &post_processor.pair_pieces()})
+    for (const tokenizer::PostProcessor::Piece& piece : *pieces)
+      for (const int32_t id : piece.ids)
+        if (!vocabulary.has(id)) return field.error(fmt::format("adds the id {}, which no token has", id));
   return Ok{};
 }
 

@@ -38,10 +38,14 @@ class Tokenizer {
   /// whole. Errors: kBadData where the unknown token is needed and is not in the vocabulary; `ids` is then as
   /// before.
   Status encode(std::string_view text, bool add_special_tokens, std::vector<int32_t>& ids) const;
-  /// The same ids, and for each of them in `ends` the byte of `text`, as it was given, where its token ends.
-  /// A token that ends inside a character ends with that character; where normalization changed the text,
-  /// with the characters that it was made from. What is put before a text ends with its first character;
-  /// special tokens before it end at 0, those behind it at its size. Never decreases.
+  /// The same of a text and its pair (premise and hypothesis, …), each encoded by itself, as the package does
+  /// with encode(text, pair). Errors: as encode; kBadData where a template has no place for two texts.
+  Status encode_pair(std::string_view text, std::string_view pair, bool add_special_tokens,
+                     std::vector<int32_t>& ids) const;
+  /// The same ids as encode, and for each of them in `ends` the byte of `text`, as it was given, where its
+  /// token ends. A token that ends inside a character ends with that character; where normalization changed
+  /// the text, with the characters that it was made from. What is put before a text ends with its first
+  /// character; special tokens before it end at 0, those behind it at its size. Never decreases.
   Status encode_with_ends(std::string_view text, bool add_special_tokens, std::vector<int32_t>& ids,
                           std::vector<size_t>& ends) const;
   /// Appends the ids of a piece of a text that was cut by `last_safe_cut`: those of all pieces in order are

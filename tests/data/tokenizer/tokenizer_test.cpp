@@ -156,6 +156,74 @@ TEST(Tokenizer, EndsOfWhatIsPutInAndWhatVanishes) {
               ElementsAre(3, 4, 5));
 }
 
+/// A template of these pieces: "<s>" and "x" are special, A and B the texts.
+std::string pair_template(const std::vector<std::string>& pair) {
+  std::string pieces;
+  for (const std::string& piece : pair)
+    pieces +=
+        (pieces.empty() ? "" : ", ") +
+        (piece == "A" || piece == "B" ? "{\"Sequence\": {\"id\": \"" + piece + "\", \"type_id\": 0}}"
+                                      : "{\"SpecialToken\": {\"id\": \"" + piece + "\", \"type_id\": 0}}");
+  return R"({"type": "TemplateProcessing", "single": [{"Sequence": {"id": "A", "type_id": 0}}], "pair": [)" +
+         pieces + R"(], "special_tokens": {"<s>": {"id": "<s>", "ids": [10], "tokens": ["<s>"]},
+             "x": {"id": "x", "ids": [3, 2], "tokens": ["d", "c"]}}})";
+}
+std::string with_post_processor(const std::string& post_processor) {
+  return document({{"model", kModel}, {"added_tokens", kAdded}, {"post_processor", post_processor}});
+}
+
+/// As tokenizers 0.23.3 has it.
+TEST(Tokenizer, EncodesPairsAsThePostProcessorSays) {
+  struct Row {
+    std::string post_processor;
+    std::vector<int32_t> pair, with_empty, plain;
+  };
+  const Row rows[] = {
+      {"null", {6, 4, 10}, {6}, {6, 8}},
+      {R"({"type": "ByteLevel", "add_prefix_space": true, "trim_offsets": false, "use_regex": true})",
+       {6, 4, 10},
+       {6},
+       {6, 8}},
+      {pair_template({"<s>", "A", "x", "B", "<s>"}), {10, 6, 3, 2, 4, 10, 10}, {10, 6, 3, 2, 10}, {6, 8}},
+      {pair_template({"B", "<s>", "A"}), {4, 10, 10, 6}, {10, 6}, {8, 6}},
+      {R"({"type": "RobertaProcessing", "cls": ["<s>", 10], "sep": ["d", 3], "trim_offsets": true,
+           "add_prefix_space": false})",
+       {10, 6, 3, 3, 4, 10, 3},
+       {10, 6, 3, 3, 3},
+       {6, 8}},
+      {R"({"type": "BertProcessing", "cls": ["<s>", 10], "sep": ["d", 3]})",
+       {10, 6, 3, 4, 10, 3},
+       {10, 6, 3, 3},
+       {6, 8}},
+  };
+  for (const Row& row : rows) {
+    const auto tokenizer = parse(with_post_processor(row.post_processor));
+    const auto pair = [&](std::string_view text, std::string_view second, bool special) {
+      std::vector<int32_t> ids;
+      EXPECT_TRUE(tokenizer->encode_pair(text, second, special, ids));
+      return ids;
+    };
+    EXPECT_EQ(pair("abc", "ab<s>", true), row.pair) << row.post_processor;
+    EXPECT_EQ(pair("abc", "", true), row.with_empty) << row.post_processor;
+    EXPECT_EQ(pair("abc", "aa", false), row.plain) << row.post_processor;
+  }
+}
+
+TEST(Tokenizer, RefusesPairsThatHaveNoPlace) {
+  for (const std::vector<std::string>& pieces : {std::vector<std::string>{}, {"<s>", "A"}, {"B"}}) {
+    const auto tokenizer = parse(with_post_processor(pair_template(pieces)));
+    std::vector<int32_t> ids = {5};
+    const Status status = tokenizer->encode_pair("a", "b", true, ids);
+    ASSERT_FALSE(status);
+    EXPECT_EQ(status.error().message(), "post_processor.pair has no place for two texts: t.json");
+    EXPECT_THAT(ids, ElementsAre(5));
+  }
+  EXPECT_THAT(refusal(with_post_processor(pair_template({"A", "B", "A"}))),
+              HasSubstr("post_processor.pair[2].Sequence repeats the text"));
+  EXPECT_THAT(refusal(with_post_processor(pair_template({"A", "y", "B"}))),
+              HasSubstr("post_processor.pair[1].SpecialToken.id names 'y'"));
+}
+
 TEST(Tokenizer, NeedsItsUnknownTokenOnlyWhenItIsUsed) {
   const auto tokenizer = parse(with_model(R"("unk_token": "<unk>", "vocab": {"a": 0}, "merges": [])"));
   std::vector<int32_t> ids = {5};

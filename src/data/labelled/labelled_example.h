@@ -1,0 +1,38 @@
+// A line of JSON as an example with a label:
+//
+//   {"text": …, "text_pair"?: …, "label": …}       a text, or two, for a tokenizer
+//   {"input_ids": […], "label": …}                 tokens; where these stand, texts beside them are not read
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "data/labelled/raw_label.h"
+#include "data/text/example.h"
+
+namespace plimsoll {
+
+struct LabelledExample {
+  bool has_ids = false;   ///< else `text`
+  bool has_pair = false;  ///< `text_pair` too
+  std::string text = {}, text_pair = {};
+  std::vector<int32_t> ids = {};
+  RawLabel label = {};
+  std::string file = {};
+  int64_t line = 0;
+};
+
+struct LabelledFormat {
+  std::string text_key = {};  ///< the member that holds the text; empty: "text"
+  bool needs_label = true;    ///< a line without one cannot be used
+  int64_t vocab_size = 0;     ///< input_ids are below it; 0: any
+};
+
+/// `file` and `line` of `example` are set already and named in errors; the rest is overwritten.
+std::optional<BadExample> parse_labelled_example(std::string_view json, const LabelledFormat& format,
+                                                 LabelledExample& example);
+
+}  // namespace plimsoll

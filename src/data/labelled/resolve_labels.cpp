@@ -1,0 +1,239 @@
+#include "data/labelled/resolve_labels.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <map>
+#include <set>
+#include <string_view>
+
+namespace plimsoll {
+namespace {
+
+/// What the examples of a data set have been seen to be.
+struct Found {
+  bool any = false, names = false, numbers = false, lists = false;
+  bool binary = true;  ///< lists of 0 and 1
+  int64_t width = 0;
+  float largest = -1;  ///< integer
+  std::set<std::string> all_names = {};
+
+  void add(const LabelFile& file, const LabelEntry& entry) {
+    any = any || entry.kind != RawLabelKind::kAbsent;
+    numbers = numbers || entry.kind == RawLabelKind::kNumber;
+    names = names || entry.kind == RawLabelKind::kName;
+    lists = lists || entry.kind == RawLabelKind::kList;
+    width = file.width();
+    if (entry.kind == RawLabelKind::kInteger) largest = std::max(largest, entry.values[0]);
+    if (entry.kind == RawLabelKind::kList)
+      binary = binary && std::all_of(entry.values.begin(), entry.values.end(),
+                                     [](float v) { return v == 0.0F || v == 1.0F; });
+  }
+};
+
+Result<Found> look_at(std::span<const LabelFile* const> files) {
+  Found found;
+  for (const LabelFile* file : files) {
+    PLIMSOLL_TRY(file->visit([&](const LabelEntry& entry) -> Status {
+      found.add(*file, entry);
+      return Ok{};
+    }));
+    found.all_names.insert(file->names().begin(), file->names().end());
+  }
+  return found;
+}
+
+Error contradiction(std::string what, std::string hint) {
+  return {ErrorCode::kInvalidArgument, std::move(what), "classification", std::move(hint)};
+}
+
+/// How many labels are said to be; 0: nobody says.
+Result<int64_t> said_count(const LabelRequest& r) {
+  auto count = static_cast<int64_t>(r.names.size());
+  if (r.num_labels) {
+    if (count > 0 && count != *r.num_labels)
+      return contradiction(fmt::format("num_labels is {}, and label_names has {}", *r.num_labels, count),
+                           "one of the two suffices");
+    count = *r.num_labels;
+  }
+  const auto own = static_cast<int64_t>(r.config.names.size());
+  if (r.whole && count > 0 && count != own)
+    return contradiction(fmt::format("the settings have {} labels, the model's head {}", count, own),
+                         "leave classification.num_labels and label_names to the model, or begin with a "
+                         "causal model, which gets a new head");
+  return r.whole ? own : count;
+}
+
+/// The names that are said; empty where they are to be found, or are default names of a count.
+std::vector<std::string> said_names(const LabelRequest& r, int64_t count) {
+  if (!r.names.empty()) return r.names;
+  const auto own = static_cast<int64_t>(r.config.names.size());
+  const bool named = own > 0 && r.config.names != default_label_names(own);
+  if (r.whole || (named && (count == 0 || count == own))) return r.config.names;
+  return {};
+}
+
+std::optional<ProblemType> said_problem(const LabelRequest& r, int64_t count, bool named) {
+  if (r.problem) return r.problem;
+  if (r.config.problem) return r.config.problem;
+  const bool single = count == 1 || (count == 0 && named && r.config.names.size() == 1);
+  return single ? std::optional(ProblemType::kRegression) : std::nullopt;
+}
+
+ProblemType problem_of(const Found& found) {
+  if (found.lists) return found.binary ? ProblemType::kMultiLabel : ProblemType::kRegression;
+  if (found.names) return ProblemType::kSingleLabel;
+  return found.numbers ? ProblemType::kRegression : ProblemType::kSingleLabel;
+}
+
+/// How many labels the examples have, for a problem.
+int64_t count_of(const Found& found, ProblemType problem) {
+  if (problem != ProblemType::kSingleLabel) return std::max<int64_t>(1, found.width);
+  return static_cast<int64_t>(std::min(std::max(found.largest, 0.0F), static_cast<float>(kMaxLabels))) + 1;
+}
+
+Status check_count(int64_t count, ProblemType problem) {
+  if (problem == ProblemType::kSingleLabel && count < 2)
+    return Error{ErrorCode::kBadData, "all examples have one label, which leaves nothing to tell apart",
+                 "classification", "name all labels: classification.label_names, or set num_labels"};
+  if (count > kMaxLabels)
+    return Error{ErrorCode::kBadData, fmt::format("there are more than {} labels", kMaxLabels),
+                 "classification", "numbers that are no classes: classification.problem_type=regression"};
+  return Ok{};
+}
+
+}  // namespace
+
+Result<EarlyLabels> labels_without_data(const LabelRequest& request) {
+  PLIMSOLL_ASSIGN(const int64_t count, said_count(request));
+  constexpr int64_t kGuess = 2;
+  EarlyLabels early;
+  early.labels.names = said_names(request, count);
+  const auto problem = said_problem(request, count, !early.labels.names.empty());
+  early.certain = problem && !early.labels.names.empty();
+  early.labels.problem = problem.value_or(ProblemType::kSingleLabel);
+  const bool regression = early.labels.problem == ProblemType::kRegression;
+  if (early.labels.names.empty())
+    early.labels.names = default_label_names(count > 0 ? count : regression ? 1 : kGuess);
+  return early;
+}
+
+Result<Labels> resolve_labels(const LabelRequest& request, std::span<const LabelFile* const> files) {
+  PLIMSOLL_ASSIGN(const int64_t count, said_count(request));
+  PLIMSOLL_ASSIGN(const Found found, look_at(files));
+  Labels labels;
+  labels.names = said_names(request, count);
+  labels.problem = said_problem(request, count, !labels.names.empty()).value_or(problem_of(found));
+  if (labels.names.empty() && found.names && labels.problem == ProblemType::kSingleLabel) {
+    labels.names.assign(found.all_names.begin(), found.all_names.end());
+    const auto have = static_cast<int64_t>(labels.names.size());
+    if (count > 0 && count != have)
+      return Error{ErrorCode::kBadData,
+                   fmt::format("the examples have {} labels ({}), num_labels is {}", have,
+                               fmt::join(labels.names.begin(),
+                                         labels.names.begin() + std::min<int64_t>(have, 5), ", "),
+                               count),
+                   "classification", "name them all: classification.label_names"};
+  }
+  if (labels.names.empty())
+    labels.names =
+        default_label_names(count > 0 ? count : std::min(count_of(found, labels.problem), kMaxLabels + 1));
+  PLIMSOLL_TRY(check_count(labels.count(), labels.problem));
+  return labels;
+}
+
+Status check_labels(const Labels& labels, std::span<const LabelFile* const> files, bool all_occur,
+                    const std::string& setting) {
+  const bool single = labels.problem == ProblemType::kSingleLabel;
+  std::vector<float> values(single ? 1 : labels.names.size());
+  std::vector<bool> occurs(labels.names.size(), false);
+  for (const LabelFile* file : files) {
+    const LabelReader reader(labels, *file);
+    PLIMSOLL_TRY(file->visit([&](const LabelEntry& entry) -> Status {
+      Status read = reader.read(entry, values);
+      if (read && single) occurs[static_cast<size_t>(values[0])] = true;
+      return read;
+    }));
+  }
+  const auto missing = std::find(occurs.begin(), occurs.end(), false);
+  if (!single || !all_occur || missing == occurs.end()) return Ok{};
+  const auto id = static_cast<size_t>(missing - occurs.begin());
+  return Error{ErrorCode::kBadData, fmt::format("label {} ({}) has no example", labels.names[id], id),
+               setting,
+               "a class without examples cannot be learnt: add some, or leave the label away "
+               "(classification.label_names)"};
+}
+
+LabelReader::LabelReader(const Labels& labels, const LabelFile& file) : labels_(&labels), file_(&file) {
+  std::map<std::string_view, size_t> ids;
+  for (size_t id = 0; id < labels.names.size(); ++id) ids.emplace(labels.names[id], id);
+  for (const std::string& name : file.names()) {
+    const auto at = ids.find(name);
+    class_of_name_.push_back(at == ids.end() ? -1.0F : static_cast<float>(at->second));
+  }
+}
+
+Error LabelReader::bad(const LabelEntry& entry, std::string what, std::string hint) const {
+  return {ErrorCode::kBadData, std::move(what), file_->place(entry), std::move(hint)};
+}
+
+/// The labels that there are, in a few words.
+std::string LabelReader::known() const {
+  constexpr int64_t kShown = 8;
+  const auto begin = labels_->names.begin();
+  return fmt::format("{}{}", fmt::join(begin, begin + std::min(kShown, labels_->count()), ", "),
+                     labels_->count() > kShown ? ", …" : "");
+}
+
+Status LabelReader::read_class(const LabelEntry& entry, float& value) const {
+  value = entry.values[0];
+  switch (entry.kind) {
+    case RawLabelKind::kName: {
+      const std::string& name = file_->names()[static_cast<size_t>(value)];
+      value = class_of_name_[static_cast<size_t>(value)];
+      if (value >= 0) return Ok{};
+      return bad(entry, fmt::format("label is '{}', and the labels are {}", name, known()),
+                 "classification.label_names gives the labels their names, in the order of their ids");
+    }
+    case RawLabelKind::kInteger:
+      if (value >= 0 && value < static_cast<float>(labels_->count())) return Ok{};
+      return bad(entry, fmt::format("label is {}, and there are {}: {}", value, labels_->count(), known()));
+    case RawLabelKind::kNumber:
+      return not_expected(entry, fmt::format("{:#}", value));
+    case RawLabelKind::kList:
+    case RawLabelKind::kAbsent:
+      break;
+  }
+  return not_expected(entry, "a list");
+}
+
+Error LabelReader::not_expected(const LabelEntry& entry, std::string found) const {
+  const int64_t count = labels_->count();
+  const std::string expected = labels_->problem == ProblemType::kSingleLabel ? std::string("a class")
+                               : labels_->problem == ProblemType::kMultiLabel
+                                   ? fmt::format("a list of {} values 0 or 1", count)
+                               : count == 1 ? std::string("a number")
+                                            : fmt::format("a list of {} numbers", count);
+  return bad(entry, fmt::format("label is {}, expected {}", found, expected),
+             fmt::format("classification.problem_type is {}", name(labels_->problem)));
+}
+
+Status LabelReader::read(const LabelEntry& entry, std::span<float> values) const {
+  if (entry.kind == RawLabelKind::kAbsent) return bad(entry, "the line has no \"label\"");
+  if (labels_->problem == ProblemType::kSingleLabel) return read_class(entry, values[0]);
+  if (entry.kind == RawLabelKind::kName)
+    return not_expected(entry, fmt::format("'{}'", file_->names()[static_cast<size_t>(entry.values[0])]));
+  const bool multi = labels_->problem == ProblemType::kMultiLabel, list = entry.kind == RawLabelKind::kList;
+  if (static_cast<int64_t>(entry.values.size()) != labels_->count() || (multi && !list))
+    return not_expected(
+        entry, list ? fmt::format("a list of {}", entry.values.size()) : fmt::format("{}", entry.values[0]));
+  for (size_t i = 0; i < values.size(); ++i) {
+    values[i] = entry.values[i];
+    if (multi && values[i] != 0.0F && values[i] != 1.0F)
+      return not_expected(entry, fmt::format("a list with {}", values[i]));
+  }
+  return Ok{};
+}
+
+}  // namespace plimsoll

@@ -1,0 +1,98 @@
+// Lines of JSON as labelled examples, and labels of every form.
+#include "data/labelled/labelled_example.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+namespace plimsoll {
+namespace {
+
+using testing::ElementsAre;
+using testing::HasSubstr;
+
+LabelledExample parse(const std::string& json, const LabelledFormat& format = {}) {
+  LabelledExample example;
+  example.file = "x.jsonl";
+  example.line = 7;
+  const auto bad = parse_labelled_example(json, format, example);
+  EXPECT_FALSE(bad) << json << ": " << (bad ? bad->error.message() : "");
+  return example;
+}
+
+std::string refusal(const std::string& json, const LabelledFormat& format = {}) {
+  LabelledExample example;
+  example.file = "x.jsonl";
+  example.line = 7;
+  const auto bad = parse_labelled_example(json, format, example);
+  if (!bad) return "accepted: " + json;
+  EXPECT_EQ(bad->error.code, ErrorCode::kBadData);
+  EXPECT_EQ(bad->error.where, "x.jsonl: line 7");
+  return bad->error.what;
+}
+
+TEST(LabelledExample, ReadsTextsPairsAndTokens) {
+  const LabelledExample text = parse(R"({"text": "a\nb", "label": 1, "other": [NaN]})");
+  EXPECT_EQ(text.text, "a\nb");
+  EXPECT_FALSE(text.has_pair || text.has_ids);
+  const LabelledExample pair = parse(R"({"text_pair": "", "label": 1, "text": "a"})");
+  EXPECT_TRUE(pair.has_pair);
+  EXPECT_EQ(pair.text_pair, "");
+  EXPECT_FALSE(parse(R"({"text_pair": null, "label": 1, "text": "a"})").has_pair);
+  const LabelledExample ids = parse(R"({"input_ids": [3, 0, 2147483647], "text": 5, "label": 1})");
+  EXPECT_TRUE(ids.has_ids);
+  EXPECT_THAT(ids.ids, ElementsAre(3, 0, 2147483647));
+  EXPECT_EQ(parse(R"({"sentence": "x", "text": "y", "label": 1})", {.text_key = "sentence"}).text, "x");
+}
+
+TEST(LabelledExample, ReadsLabelsAsTheyStand) {
+  const auto label = [](const std::string& json) {
+    return parse("{\"text\": \"a\", \"label\": " + json + "}").label;
+  };
+  EXPECT_EQ(label("2").kind, RawLabelKind::kInteger);
+  EXPECT_THAT(label("-1").values, ElementsAre(-1));
+  EXPECT_EQ(label("2.0").kind, RawLabelKind::kNumber);
+  EXPECT_THAT(label("0.7").values, ElementsAre(0.7F));
+  EXPECT_THAT(label("1e-400").values, ElementsAre(0));
+  EXPECT_EQ(label(R"("p\u00f6s")").name, "pös");
+  EXPECT_EQ(label("\"\xff\"").name, "\xEF\xBF\xBD") << "names stand in config.json, which is UTF-8";
+  EXPECT_EQ(label("[0, 1.5]").kind, RawLabelKind::kList);
+  EXPECT_THAT(label("[0, 1.5]").values, ElementsAre(0, 1.5F));
+  EXPECT_EQ(parse(R"({"text": "a"})", {.needs_label = false}).label.kind, RawLabelKind::kAbsent);
+}
+
+TEST(LabelledExample, SaysWhatIsWrongWithALabel) {
+  const auto wrong = [](const std::string& json) {
+    return refusal("{\"text\": \"a\", \"label\": " + json + "}");
+  };
+  for (const char* json : {"true", "NaN", "-Infinity", "1e39"})
+    EXPECT_EQ(wrong(json),
+              "label is " + std::string(json) + ", expected a number, a name or a list of numbers");
+  EXPECT_THAT(wrong("{}"), HasSubstr("label is an object"));
+  EXPECT_EQ(wrong("[]"), "label is an empty list");
+  EXPECT_EQ(wrong(R"([0, "a"])"), R"(label holds "a", expected a list of numbers)");
+  EXPECT_THAT(wrong("[0, [1]]"), HasSubstr("label holds [1]"));
+  EXPECT_EQ(wrong("\"\""), "label is an empty name");
+  EXPECT_THAT(wrong("\"" + std::string(201, 'x') + "\""), HasSubstr("label is a text of 201 bytes"));
+  for (const char* line : {R"({"text": "a"})", R"({"text": "a", "label": null})"})
+    EXPECT_EQ(refusal(line), "the line has no \"label\"");
+}
+
+TEST(LabelledExample, SaysWhatIsWrongWithALine) {
+  const LabelledFormat small{.vocab_size = 4};
+  EXPECT_THAT(refusal("{\"text\": \"a\", \"label\": 1"), HasSubstr("the line is no JSON"));
+  EXPECT_EQ(refusal("[1]"), "the line is a list, expected an object");
+  EXPECT_EQ(refusal(R"({"label": 1})"), R"(the line has no "text", nor "input_ids")");
+  EXPECT_EQ(refusal(R"({"text": 3, "label": 1})"), R"("text" is a number, expected a string)");
+  EXPECT_EQ(refusal(R"({"text": "a", "text_pair": [], "label": 1})"),
+            R"("text_pair" is a list, expected a string)");
+  EXPECT_EQ(refusal(R"({"text": "a", "label": 1, "label": 2})"), R"(the line has "label" twice)");
+  EXPECT_EQ(refusal(R"({"input_ids": "a", "label": 1})"), R"("input_ids" is a string, expected a list)");
+  EXPECT_EQ(refusal(R"({"input_ids": [3, 4], "label": 1})", small),
+            R"("input_ids" holds 4, expected ids below 4)");
+  for (const char* id : {"-1", "1.5", "\"1\"", "[1]", "2147483648"})
+    EXPECT_THAT(refusal("{\"input_ids\": [" + std::string(id) + "], \"label\": 1}"),
+                HasSubstr("\"input_ids\" holds " + std::string(id)));
+}
+
+}  // namespace
+}  // namespace plimsoll

@@ -1,0 +1,110 @@
+// Sequence classifiers of every family: their parameters, and the head on one row of each sequence.
+#include "models/classifier.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "forward.h"
+
+namespace plimsoll::models {
+namespace {
+
+using testing::Contains;
+using testing::HasSubstr;
+using testing::Not;
+
+const char* const kFamilies[] = {"llama", "mistral", "qwen2", "qwen3", "gpt2"};
+
+ConfigJson config_of(const std::string& family) {
+  const std::string sizes =
+      family == "gpt2"
+          ? R"("n_positions": 64, "n_embd": 60, "n_head": 3, "n_layer": 2)"
+          : R"("max_position_embeddings": 64, "hidden_size": 60, "num_attention_heads": 3, "num_key_value_heads": 1,
+               "head_dim": 20, "intermediate_size": 77, "num_hidden_layers": 2, "tie_word_embeddings": true)";
+  return *parse_config_json(R"({"model_type": ")" + family + R"(", "vocab_size": 211, )" + sizes + "}",
+                            "config.json");
+}
+
+std::unique_ptr<Model> classifier_of(const std::string& family, std::vector<std::string> names) {
+  const auto config = as_classifier(config_of(family), {ProblemType::kSingleLabel, std::move(names)});
+  PLIMSOLL_CHECK(config.ok(), config ? "" : config.error().message());
+  return std::move(*make_model(*config));
+}
+
+TEST(Classifier, HasAHeadOfLabels) {
+  for (const char* family : kFamilies) {
+    const auto causal = make_model(config_of(family));
+    ASSERT_TRUE(causal) << family;
+    const auto model = classifier_of(family, {"a", "b", "c"});
+    EXPECT_THAT(tensor_list(*model), Contains("score.weight [3,60]")) << family;
+    EXPECT_THAT(tensor_list(*model), Not(Contains(HasSubstr("lm_head")))) << family;
+    EXPECT_EQ(model->parameters().size(), (*causal)->parameters().size() + 1) << family;
+    EXPECT_EQ(model->num_parameters(), (*causal)->num_parameters() + 3 * 60) << family;
+    EXPECT_EQ(model->num_labels(), 3) << family;
+    EXPECT_EQ((*causal)->num_labels(), 0) << family;
+    EXPECT_FALSE(model->tied_head()) << family;
+    EXPECT_TRUE(model->ignores_tensor("lm_head.weight")) << family;
+    EXPECT_FALSE((*causal)->ignores_tensor("lm_head.weight")) << family;
+    expect_views_cover(*model);
+  }
+}
+
+TEST(Classifier, IsTransformersClassOfTheFamily) {
+  const auto classed = [](const char* family) {
+    return as_classifier(config_of(family), {})->fields().find("architectures")->items[0].text;
+  };
+  EXPECT_EQ(classed("llama"), "LlamaForSequenceClassification");
+  EXPECT_EQ(classed("mistral"), "MistralForSequenceClassification");
+  EXPECT_EQ(classed("qwen2"), "Qwen2ForSequenceClassification");
+  EXPECT_EQ(classed("qwen3"), "Qwen3ForSequenceClassification");
+  EXPECT_EQ(classed("gpt2"), "GPT2ForSequenceClassification");
+  const auto unknown = as_classifier(*parse_config_json(R"({"model_type": "bert"})", "config.json"), {});
+  ASSERT_FALSE(unknown);
+  EXPECT_EQ(unknown.error().code, ErrorCode::kBadData);
+}
+
+/// Logits of every row, or with `last` of the pooled ones.
+std::vector<double> logits_of(const Model& model, const std::vector<int32_t>& tokens, int64_t batch,
+                              const std::vector<int32_t>& last) {
+  ir::Graph graph;
+  ir::Builder b(graph, ops::find_op);
+  reference::Interpreter interpreter;
+  const auto length = static_cast<int64_t>(tokens.size()) / batch;
+  const auto input = [&](const char* name, ir::Shape shape, const std::vector<int32_t>& data) {
+    interpreter.set(name, reference::tensor({ir::DType::kI32, shape}, {data.begin(), data.end()}));
+    return b.state({name, {ir::DType::kI32, shape}, ir::StateClass::kInput});
+  };
+  const Forward forward{.tokens = input("tokens", {batch, length}, tokens)};
+  const ir::ValueId values =
+      last.empty() ? model.logits(b, forward) : model.pooled_logits(b, forward, input("last", {batch}, last));
+  graph.declare_state({"logits", b.type(values), ir::StateClass::kOutput});
+  b.assign("logits", values);
+  for (const Parameter& p : model.parameters()) {
+    const std::vector<float> w = weights_of(p);
+    interpreter.set(p.name, reference::tensor({ir::DType::kF32, p.shape}, {w.begin(), w.end()}));
+  }
+  for (const Constant& c : model.constants())
+    interpreter.set(c.name, reference::tensor({ir::DType::kF32, c.shape}, {c.data.begin(), c.data.end()}));
+  for (const Status& status : {b.status(), interpreter.run(graph)})
+    PLIMSOLL_CHECK(status.ok(), status ? "" : status.error().message());
+  return interpreter.find("logits")->data;
+}
+
+TEST(Classifier, PoolsTheRowThatTheDataNames) {
+  constexpr int64_t kBatch = 3, kLength = 7;
+  const std::vector<int32_t> last = {6, 0, 3};
+  for (const char* family : kFamilies) {
+    const auto model = classifier_of(family, {"a", "b", "c", "d", "e"});
+    const std::vector<int32_t> tokens = some_tokens(*model, kBatch, kLength);
+    const std::vector<double> all = logits_of(*model, tokens, kBatch, {}),
+                              pooled = logits_of(*model, tokens, kBatch, last);
+    ASSERT_EQ(pooled.size(), 15U) << family;
+    for (size_t i = 0; i < pooled.size(); ++i) {
+      const size_t sequence = i / 5, row = sequence * kLength + static_cast<size_t>(last[sequence]);
+      EXPECT_EQ(pooled[i], all[row * 5 + i % 5]) << family;
+    }
+  }
+}
+
+}  // namespace
+}  // namespace plimsoll::models

@@ -73,6 +73,8 @@ std::vector<Component> components(DType dtype, int64_t num_elements) {
 }
 
 Bytes storage_bytes(DType dtype, int64_t num_elements) {
+  // One component, and no list of them: a training step asks, and asks the heap for nothing.
+  if (!is_block(dtype)) return Bytes(ceil_div(num_elements * bits(dtype), 8));
   const Component last = components(dtype, num_elements).back();
   return Bytes(last.offset + last.bytes.count);
 }

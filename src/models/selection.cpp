@@ -31,6 +31,22 @@ std::string plain_text(std::string_view pattern) {
   return text;
 }
 
+/// The first of the names that begins as the pattern may have meant to: with the nearest of what names have
+/// in as many parts. Empty where none is near.
+std::string nearest_beginning(std::string text, const std::vector<std::string>& names) {
+  while (text.ends_with('.')) text.pop_back();
+  const auto parts = std::count(text.begin(), text.end(), '.') + 1;
+  std::vector<std::string> beginnings;
+  for (const std::string& name : names) {
+    size_t end = 0;
+    for (auto part = parts; part > 0 && end != std::string::npos; --part) end = name.find('.', end + 1);
+    beginnings.push_back(name.substr(0, end));
+  }
+  const std::string nearest = nearest_name(text, beginnings);
+  const auto found = std::find(beginnings.begin(), beginnings.end(), nearest);
+  return found == beginnings.end() ? "" : names[static_cast<size_t>(found - beginnings.begin())];
+}
+
 std::string hint_for(const std::string& pattern, const Model& model, const std::vector<std::string>& names) {
   if (const auto tied = model.tied_head(); tied && matches_glob(pattern, tied->head))
     return fmt::format("{} is tied to {}: name that", tied->head, tied->embedding);
@@ -39,14 +55,11 @@ std::string hint_for(const std::string& pattern, const Model& model, const std::
   const std::string text = plain_text(pattern);
   for (const std::string& name : names)
     if (name.find(text) != std::string::npos && nearest.size() < 2) nearest.push_back(name);
-  // Of hundreds of long names some are always near enough to show how they are spelled.
-  if (nearest.empty())
-    nearest.push_back(*std::min_element(names.begin(), names.end(), [&](const auto& a, const auto& b) {
-      const auto begin = [&](const std::string& name) { return name.substr(0, pattern.size() + 1); };
-      return edit_distance(pattern, begin(a)) < edit_distance(pattern, begin(b));
-    }));
-  return fmt::format("the nearest is {}; patterns are of whole names: a star takes what they leave out",
-                     fmt::join(nearest, ", "));
+  if (nearest.empty()) nearest.push_back(nearest_beginning(text, names));
+  const std::string near = nearest.front().empty()
+                               ? "the first is " + names.front()
+                               : fmt::format("the nearest is {}", fmt::join(nearest, ", "));
+  return near + "; patterns are of whole names: a star takes what they leave out";
 }
 
 Status check_all_match(const std::string& setting, const std::vector<std::string>& patterns,

@@ -1,4 +1,4 @@
-// How settings.cpp writes a setting down: a function for each kind of field, and what is true of a group of
+// How the list writes a setting down: a function for each kind of field, and what is true of a group of
 // them at once.
 #pragma once
 
@@ -14,6 +14,12 @@
 #define PLIMSOLL_FIELD(member) #member, [](RunConfig & run) -> SettingField { return &run.member; }
 
 namespace plimsoll {
+
+constexpr SettingKind kWhat = SettingKind::kWhat;
+constexpr SettingKind kHow = SettingKind::kHow;
+
+constexpr double kMaxCount = 0x1p40;   // steps, intervals
+constexpr double kMaxTokens = 0x1p28;  // a sequence
 
 using Accessor = SettingField (*)(RunConfig&);
 using Words = std::vector<std::string>;
@@ -91,5 +97,8 @@ inline void takes_only(std::vector<Setting>& list, std::string_view path, const 
     setting.instead = instead;
   });
 }
+
+/// The settings of `training`.
+void add_training_settings(std::vector<Setting>& list);
 
 }  // namespace plimsoll

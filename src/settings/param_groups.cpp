@@ -57,7 +57,7 @@ Status read_member(const Place& place, const Tree& value, ParamGroup& group) {
   static const std::vector<std::string> kKeys = {"params", "learning_rate", "weight_decay", "betas"};
   if (std::find(kKeys.begin(), kKeys.end(), place.key) == kKeys.end())
     return wrong(fmt::format("{}[{}]: there is no '{}'", kPath, place.index, place.key.substr(0, 100)),
-                 fmt::format("the nearest is {}", nearest_name(place.key, kKeys)));
+                 nearest_hint(place.key, kKeys));
   if (place.key == "params") {
     PLIMSOLL_ASSIGN(group.params, patterns_of(place, value));
   } else if (value.is_null()) {

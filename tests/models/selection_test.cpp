@@ -91,6 +91,7 @@ TEST(Selection, RefusesWhatMatchesNothing) {
               testing::AllOf(HasSubstr("training.unfreeze: no parameter matches 'q_proj'"),
                              HasSubstr("model.layers.0.self_attn.q_proj.weight, "
                                        "model.layers.0.self_attn.q_proj.bias")));
+  EXPECT_THAT(refusal({.freeze = {"transformer.h.0"}}), HasSubstr("the first is model.embed_tokens.weight;"));
   EXPECT_THAT(refusal({.groups = {{"*"}, {"*.bais"}}}),
               HasSubstr("training.param_groups[1]: no parameter matches '*.bais'"));
   EXPECT_THAT(refusal({.freeze = {"lm_head.weight"}}),

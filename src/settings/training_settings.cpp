@@ -1,0 +1,176 @@
+// The settings of `training`, as settings.cpp has the others.
+#include "optimizers/optimizer.h"
+#include "settings/declare.h"
+#include "settings/schedule.h"
+
+namespace plimsoll {
+namespace {
+
+constexpr double kMaxBatch = 0x1p24;  // sequences a step
+constexpr double kLeastScale = 0x1p-100,
+                 kMostScale = 0x1p100;  // of the loss: normal in fp32, its inverse too
+
+/// The one place of the training state's dtypes.
+void add_state(std::vector<Setting>& list) {
+  const auto add = [&](Setting setting) { list.push_back(std::move(setting)); };
+  add(plain(PLIMSOLL_FIELD(training.state.weights), kWhat,
+            "what the weights are kept in: fp32, or the format of training.precision",
+            {"fp32", "bf16", "fp16"}));
+  Setting masters = plain(PLIMSOLL_FIELD(training.state.master_weights), kWhat,
+                          "fp32 masters beside 16-bit weights; auto: wherever weights have 16 bits");
+  masters.absent = "auto";
+  add(std::move(masters));
+  add(plain(PLIMSOLL_FIELD(training.state.gradients), kWhat,
+            "gradients that are not accumulated; accumulators are fp32", {"fp32", "bf16", "fp16"}));
+  add(plain(PLIMSOLL_FIELD(training.state.moments), kWhat, "the optimizer's moments", {"fp32", "bf16"}));
+  add(plain(PLIMSOLL_FIELD(training.state.rounding), kWhat,
+            "of what the update keeps in bf16 alone; auto: stochastic", {"auto", "nearest", "stochastic"}));
+}
+
+void add_training(std::vector<Setting>& list) {
+  const auto add = [&](Setting setting) { list.push_back(std::move(setting)); };
+  add(number(PLIMSOLL_FIELD(training.global_batch_size), kWhat,
+             "sequences an optimizer step, over everything", 1, kMaxBatch));
+  add(number(PLIMSOLL_FIELD(training.micro_batch_size), kHow, "sequences at once", 1, kMaxBatch, "auto"));
+  add(number(PLIMSOLL_FIELD(training.gradient_accumulation_steps), kHow,
+             "micro-batches a step; times micro_batch_size it is global_batch_size", 1, kMaxBatch, "auto"));
+  add(number(PLIMSOLL_FIELD(training.max_steps), kWhat, "optimizer steps of the run", 1, kMaxCount));
+  add(above(PLIMSOLL_FIELD(training.num_epochs), kWhat,
+            "instead of max_steps: passes over the data; neither means one", 0, 1e9));
+  add(plain(PLIMSOLL_FIELD(training.precision), kWhat, "arithmetic of the matrix products",
+            {"fp32", "tf32", "bf16", "fp16", "fp8"}));
+  add(plain(PLIMSOLL_FIELD(training.precision_overrides), kWhat,
+            "products of matching ops or layers run in another: {lm_head: fp32}; the first match wins",
+            {"fp32", "tf32", "bf16", "fp16"}));
+  add(plain(PLIMSOLL_FIELD(training.residual_in_fp32), kWhat,
+            "keep the residual stream fp32; false: in bf16 or fp16, as training.precision says"));
+  add(plain(PLIMSOLL_FIELD(training.fp8.recipe), kWhat, "how scales are chosen",
+            {"delayed", "current", "block", "mxfp8", "nvfp4"}));
+  add(number(PLIMSOLL_FIELD(training.fp8.margin), kWhat, "powers of two kept free above the largest value", 0,
+             16));
+  add(plain(PLIMSOLL_FIELD(training.fp8.fp8_format), kWhat, "E4M3 everywhere, or E5M2 for gradients",
+            {"hybrid", "e4m3"}));
+  add(number(PLIMSOLL_FIELD(training.fp8.amax_history_len), kWhat, "steps that delayed scaling looks back", 1,
+             65536));
+  add(plain(PLIMSOLL_FIELD(training.fp8.amax_compute_algo), kWhat,
+            "the largest value of the history, or the last", {"max", "most_recent"}));
+  add(above(PLIMSOLL_FIELD(training.loss_scale.fixed), kWhat,
+            "a static scale; a number in place of loss_scale's map means this", kLeastScale, kMostScale));
+  add(above(PLIMSOLL_FIELD(training.loss_scale.init_scale), kWhat, "first scale", kLeastScale, kMostScale));
+  add(above(PLIMSOLL_FIELD(training.loss_scale.growth_factor), kWhat,
+            "factor after growth_interval clean steps", 1, 1e6));
+  add(above(PLIMSOLL_FIELD(training.loss_scale.backoff_factor), kWhat, "factor after an overflow", 0, 0.999));
+  add(number(PLIMSOLL_FIELD(training.loss_scale.growth_interval), kWhat, "clean steps before the scale grows",
+             1, 0x1p24));
+  add(above(PLIMSOLL_FIELD(training.loss_scale.min_scale), kWhat,
+            "a run whose scale falls below this has diverged", kLeastScale, kMostScale));
+  add_state(list);
+  add(plain(PLIMSOLL_FIELD(training.optimizer), kWhat,
+            "the update rule; adam is adamw without decay, sgd is torch.optim.SGD",
+            {"adamw", "adam", "sgd", "adafactor", "lion", "adamw_8bit", "muon"}));
+  add(number(PLIMSOLL_FIELD(training.learning_rate), kWhat, "peak learning rate", 0, 1e6));
+  add(plain(PLIMSOLL_FIELD(training.lr_scheduler), kWhat, "course of the learning rate", schedule_names()));
+  takes_only(list, "training.precision", {"fp32", "tf32", "bf16", "fp16"});
+  const auto optimizers = optimizers::optimizer_names();
+  takes_only(list, "training.optimizer", {optimizers.begin(), optimizers.end()});
+  only_with(list, {"training.residual_in_fp32"}, {"training.precision", {"bf16", "fp16"}});
+  only_with(list, {"training.fp8."}, {"training.precision", {"fp8"}});
+  not_yet(list, {"training.fp8."}, "leave training.fp8 out; training.precision=bf16 computes in 16 bits");
+  only_with(list, {"training.loss_scale."},
+            {.path = "training.precision", .values = {"fp16"}, .or_overrides = true, .is_noted = true});
+}
+
+void needs_of_schedule_and_rule(std::vector<Setting>& list) {
+  const auto scheduled = [&](std::initializer_list<std::string> names, const Words& values) {
+    for (const std::string& name : names)
+      only_with(list, {"training.lr_scheduler_kwargs." + name}, {"training.lr_scheduler", values});
+  };
+  scheduled({"num_cycles"}, {"cosine", "cosine_with_restarts", "warmup_stable_decay", "wsd"});
+  scheduled({"power", "lr_end"}, {"polynomial"});
+  scheduled({"min_lr_ratio", "num_decay_steps", "decay_type", "warmup_type"}, {"warmup_stable_decay", "wsd"});
+  scheduled({"step_size", "gamma"}, {"step"});
+  scheduled({"pct_start", "div_factor", "final_div_factor"}, {"one_cycle"});
+  // transformers passes over these, and its users' files carry them for whatever optimizer and schedule.
+  only_with(list, {"training.warmup_"},
+            {.path = "training.lr_scheduler",
+             .values = {"constant_with_warmup", "linear", "cosine", "cosine_with_restarts", "polynomial",
+                        "warmup_stable_decay", "wsd", "step"},
+             .is_noted = true});
+  only_with(list, {"training.adam_"},
+            {.path = "training.optimizer", .values = {"adamw", "adam"}, .is_noted = true});
+  only_with(list, {"training.momentum", "training.dampening", "training.nesterov"},
+            {.path = "training.optimizer", .values = {"sgd"}, .is_noted = true});
+}
+
+void add_schedule_and_rule(std::vector<Setting>& list) {
+  const auto add = [&](Setting setting) { list.push_back(std::move(setting)); };
+  add(number(PLIMSOLL_FIELD(training.lr_scheduler_kwargs.num_cycles), kWhat, "waves", 0, 1e6));
+  add(number(PLIMSOLL_FIELD(training.lr_scheduler_kwargs.power), kWhat, "exponent", 0, 100));
+  add(number(PLIMSOLL_FIELD(training.lr_scheduler_kwargs.lr_end), kWhat, "last rate", 0, 1e6));
+  add(number(PLIMSOLL_FIELD(training.lr_scheduler_kwargs.min_lr_ratio), kWhat, "least share of the rate", 0,
+             1));
+  add(number(PLIMSOLL_FIELD(training.lr_scheduler_kwargs.num_decay_steps), kWhat,
+             "steps of decay; null: a tenth of all", 0, kMaxCount));
+  add(plain(PLIMSOLL_FIELD(training.lr_scheduler_kwargs.decay_type), kWhat, "shape of the decay",
+            {"linear", "cosine", "1-sqrt"}));
+  add(plain(PLIMSOLL_FIELD(training.lr_scheduler_kwargs.warmup_type), kWhat, "shape of the warm-up",
+            {"linear", "cosine", "1-sqrt"}));
+  add(number(PLIMSOLL_FIELD(training.lr_scheduler_kwargs.step_size), kWhat,
+             "steps between drops; null: a third of all", 1, kMaxCount));
+  add(number(PLIMSOLL_FIELD(training.lr_scheduler_kwargs.gamma), kWhat, "factor of a drop", 0, 1));
+  add(above(PLIMSOLL_FIELD(training.lr_scheduler_kwargs.pct_start), kWhat, "share of the steps that rise", 0,
+            1));
+  add(number(PLIMSOLL_FIELD(training.lr_scheduler_kwargs.div_factor), kWhat, "peak over first rate", 1,
+             1e12));
+  add(number(PLIMSOLL_FIELD(training.lr_scheduler_kwargs.final_div_factor), kWhat, "first over last rate", 1,
+             1e12));
+  add(number(PLIMSOLL_FIELD(training.warmup_steps), kWhat, "steps over which the rate rises from 0", 0,
+             kMaxCount));
+  add(number(PLIMSOLL_FIELD(training.warmup_ratio), kWhat,
+             "instead of warmup_steps: share of the steps, rounded up", 0, 1));
+  add(number(PLIMSOLL_FIELD(training.adam_beta1), kWhat, "decay of the first moment", 0, 0.999999));
+  add(number(PLIMSOLL_FIELD(training.adam_beta2), kWhat, "decay of the second moment", 0, 0.999999999));
+  add(above(PLIMSOLL_FIELD(training.adam_epsilon), kWhat, "added to the root of the second moment", 0, 1));
+  add(number(PLIMSOLL_FIELD(training.momentum), kWhat, "share of the buffer that stays; 0: no buffer", 0, 1));
+  add(number(PLIMSOLL_FIELD(training.dampening), kWhat, "share of the gradient kept from the buffer", 0, 1));
+  add(plain(PLIMSOLL_FIELD(training.nesterov), kWhat,
+            "look ahead along the buffer; takes momentum, no dampening"));
+  add(number(PLIMSOLL_FIELD(training.weight_decay), kWhat,
+             "adamw: decoupled; sgd: added to the gradient, and 0 unless given", 0, 1e3));
+  add(plain(PLIMSOLL_FIELD(training.weight_decay_scope), kWhat,
+            "matrices: no biases, no norms; all: every parameter", {"matrices", "all"}));
+  add(plain(PLIMSOLL_FIELD(training.param_groups), kWhat,
+            "parameters with hyper-parameters of their own, by patterns of names; the first match wins"));
+  add(plain(PLIMSOLL_FIELD(training.freeze), kWhat,
+            "parameters that are not trained, by patterns such as \"model.layers.[0-3].*\""));
+  add(plain(PLIMSOLL_FIELD(training.unfreeze), kWhat, "of those, parameters that are trained all the same"));
+  add(number(PLIMSOLL_FIELD(training.max_grad_norm), kWhat,
+             "clip the gradient to this norm; 0 or null: no clipping", 0, 1e12));
+  add(number(PLIMSOLL_FIELD(training.seed), kWhat, "seed of weights, order and every random op", 0, 0x1p53));
+  add(number(PLIMSOLL_FIELD(training.logging_steps), kHow, "report every so many steps", 1, kMaxCount));
+  add(plain(PLIMSOLL_FIELD(training.eval_strategy), kHow,
+            "no: not after the last step either; steps: without eval_steps as often as logging_steps",
+            {"auto", "no", "steps"}));
+  add(number(PLIMSOLL_FIELD(training.eval_steps), kHow,
+             "evaluate every so many steps and after the last; 0: only then", 0, kMaxCount));
+  add(planned("training.load_best_model_at_end", kWhat, "final/ is the model of the best evaluation",
+              "checkpoints are kept by output.save_total_limit, final/ is the last", {"false"}));
+  add(planned("training.metric_for_best_model", kWhat, "what makes an evaluation the best", "leave it out"));
+  add(planned("training.early_stopping_patience", kWhat, "evaluations to wait for progress", "leave it out"));
+  add(planned("training.report_to", kHow, "tensorboard: event files beside the run",
+              "train --json writes each step as JSON", {"none", "[]"}));
+  add(planned("training.logging_dir", kHow, "folder of the event files", "leave it out"));
+  add(planned("training.run_name", kHow, "the run's name in the event files", "name it by output.dir"));
+  add(planned("training.adafactor", kWhat, "settings of optimizer adafactor", "leave it out"));
+  add(planned("training.muon", kWhat, "settings of optimizer muon", "leave it out"));
+  needs_of_schedule_and_rule(list);
+}
+
+}  // namespace
+
+void add_training_settings(std::vector<Setting>& list) {
+  add_training(list);
+  add_schedule_and_rule(list);
+}
+
+}  // namespace plimsoll

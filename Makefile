@@ -2,7 +2,7 @@
 
 JOBS ?= $(shell nproc)
 # Rooms whose tests run several threads at once; they are what the thread sanitizer looks at.
-THREADED := runtime backends/cpu data train
+THREADED := runtime backends/cpu backends/discrete data train
 empty :=
 space := $(empty) $(empty)
 THREADED_TARGETS := $(addprefix test_,$(subst /,_,$(THREADED)))

@@ -277,7 +277,7 @@ TEST_F(TextData, SaysWhatIsWrongAndWhere) {
       {"data.train=book.txt data.eval_fraction=0.5 data.tokenizer=bytes", {2, "data.eval_fraction"}},
       {"'data.train=[chats.jsonl, book.npy]'", {2, "data.train joins"}},
       {"data.packing=dense", {2, "data.packing"}},
-      {"data.buckets=4", {2, "data.buckets is for data.packing pad"}},
+      {"data.buckets=4", {2, "data.buckets is 4, which has no effect with data.packing auto"}},
       {"data.packing=pad 'data.buckets=[32, 128]'", {2, "data.buckets has 128"}},
       {"data.packing=pad 'data.buckets=[32, 16]'", {2, "do not rise"}},
   };

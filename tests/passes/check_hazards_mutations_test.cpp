@@ -81,11 +81,18 @@ class Jury {
   std::map<std::string, Figures> table_;
 };
 
+/// A sanitizer makes simulation ten times slower: fewer programs then.
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+constexpr int kShare = 10;
+#else
+constexpr int kShare = 1;
+#endif
+
 TEST(HazardMutations, EveryHarmfulOneIsFound) {
   const char* seconds = std::getenv("PLIMSOLL_FUZZ_SECONDS");
   const char* first = std::getenv("PLIMSOLL_FUZZ_SEED");
   uint64_t seed = first != nullptr ? std::strtoull(first, nullptr, 10) : 1;
-  const uint64_t last = seed + 20;
+  const uint64_t last = seed + 20U / kShare;
   const auto end =
       std::chrono::steady_clock::now() + std::chrono::seconds(seconds != nullptr ? std::atoi(seconds) : 0);
   int64_t programs = 0;
@@ -126,7 +133,7 @@ TEST(HazardMutations, OfTinyProgramsInEveryOrder) {
     return difference;
   });
   int64_t programs = 0;
-  for (uint64_t seed = 1; seed <= 120; ++seed) {
+  for (uint64_t seed = 1; seed <= 120U / kShare; ++seed) {
     const auto p = testing::plan_program(tiny_program(seed));
     ASSERT_TRUE(p) << "seed " << seed << ": " << p.error().message();
     ++programs;

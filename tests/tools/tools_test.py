@@ -153,7 +153,7 @@ class InstallDeps(Scratch):
 class DemoReport(Scratch):
     SUMMARY = dict(event="summary", steps=2, tokens=100, seconds=1.5, tokens_per_second=66.7, startup_seconds=0.1,
                    planned_peak_bytes=3 << 20, measured_peak_bytes=2 << 20, arena_bytes=1 << 20,
-                   allocations_after_first_step=0)
+                   allocations_after_first_step=0, small_allocations_per_step=1.5)
 
     def report(self, *events):
         write(self.dir / "events", "".join(json.dumps(event) + "\n" for event in events))
@@ -164,6 +164,7 @@ class DemoReport(Scratch):
                            dict(event="eval", step=2, loss=1.0, perplexity=2.72), self.SUMMARY)
         self.assertEqual((done.returncode, done.stderr), (0, ""))
         self.assertIn("3,145,728 bytes", done.stdout)
+        self.assertRegex(done.stdout, r"small ones a step +1\.5")
         self.assertRegex(done.stdout, r"2 +1\.0000 +2\.7")
 
     def test_what_is_wrong_is_said(self):

@@ -220,5 +220,21 @@ TEST(NotesTest, NameWhatTheProcessorHasNoInstructionsFor) {
   EXPECT_EQ(folder.run("plan run.yaml", "PLIMSOLL_ISA=avx2").err, "");
 }
 
+TEST(ErrorsTogether, EachHasItsPlaceAndItsHint) {
+  Folder folder;
+  prepare(folder);
+  folder.write("bad.yaml", "modle: {preset: gpt2}\ntraining: {seed: -1}\nuse_cpu: true\n");
+  const Outcome outcome = folder.run("plan bad.yaml memory.budgett=1GiB");
+  EXPECT_EQ(outcome.exit_code, 2);
+  EXPECT_EQ(outcome.err,
+            "error: there is no setting 'modle': bad.yaml line 1\nhint: did you mean model?\n"
+            "error: there is no setting 'use_cpu': bad.yaml line 3\n"
+            "hint: plimsoll train --help lists the settings\n"
+            "error: training.seed is -1, expected an integer from 0 to 9007199254740992: bad.yaml line 2\n"
+            "hint: training.seed: seed of weights, order and every random op\n"
+            "error: there is no setting 'memory.budgett': override memory.budgett=1GiB\n"
+            "hint: did you mean memory.budget?\n");
+}
+
 }  // namespace
 }  // namespace plimsoll::e2e

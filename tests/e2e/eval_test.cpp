@@ -41,5 +41,28 @@ TEST(Eval, ALossThatIsNotFiniteIsToldApartByItsExitCode) {
   EXPECT_EQ(folder.run(command + "bf16").exit_code, 0);
 }
 
+/// eval_strategy as in transformers; without it a run with held-out data evaluates after its last step.
+TEST(EvalStrategy, SaysWhenTrainingEvaluates) {
+  const Folder folder;
+  folder.write("train.txt", some_text(5'000));
+  folder.write("eval.txt", some_text(700));
+  folder.write("run.yaml",
+               run_file() + "training: {global_batch_size: 2, max_steps: 4, learning_rate: 1.0e-3}\n");
+  const auto evaluations = [&](const std::string& overrides) {
+    const Outcome outcome = folder.run("train run.yaml --json --resume never " + overrides);
+    EXPECT_EQ(outcome.exit_code, 0) << outcome.err;
+    size_t count = 0;
+    for (size_t at = 0; (at = outcome.out.find("\"event\": \"eval\"", at)) != std::string::npos; ++at)
+      ++count;
+    return count;
+  };
+  EXPECT_EQ(evaluations(""), 1U);
+  EXPECT_EQ(evaluations("eval_strategy=no"), 0U);
+  EXPECT_EQ(evaluations("eval_strategy=steps logging_steps=2"), 2U);
+  EXPECT_EQ(evaluations("eval_strategy=steps eval_steps=1"), 4U);
+  const Outcome plan = folder.run("plan run.yaml --json eval_strategy=no");
+  EXPECT_THAT(plan.out, testing::Not(testing::HasSubstr("\"eval\"")));
+}
+
 }  // namespace
 }  // namespace plimsoll::e2e

@@ -1,6 +1,6 @@
 // The matrix products of the training steps W1 (Llama, hidden 288, 2048 tokens), W2 (SmolLM-135M shape, 512
-// tokens) and W2b (2048 tokens), fp32: ours beside oneDNN and OpenBLAS; and the 15 of W2b in bf16, operands
-// and C in memory as bf16 (gradients of weights: fp32), ours beside oneDNN's bf16 product. Threads:
+// tokens) and W2b (2048 tokens), fp32: ours beside oneDNN and OpenBLAS; and the 15 of W2 and of W2b in bf16,
+// operands and C in memory as bf16 (gradients of weights: fp32), ours beside oneDNN's bf16 product. Threads:
 // PLIMSOLL_BENCH_THREADS (default 1) for all; give oneDNN and OpenBLAS theirs as OMP_NUM_THREADS and
 // OPENBLAS_NUM_THREADS of the same value.
 #include <benchmark/benchmark.h>
@@ -65,16 +65,23 @@ constexpr Shape kShapes[] = {
     {"square_2048", 2048, 2048, 2048, kN, kN, 0},
 };
 
-// The five linear maps of W2b, forward and both gradients.
+// The five linear maps of W2 and of W2b, forward and both gradients.
 constexpr Shape kBf16Shapes[] = {
-    {"w2b_qkv", 2048, 960, 576, kN, kT, 0},           {"w2b_qkv_dx", 2048, 576, 960, kN, kN, 0},
-    {"w2b_qkv_dw", 960, 576, 2048, kT, kN, 512},      {"w2b_o", 2048, 576, 576, kN, kT, 0},
-    {"w2b_o_dx", 2048, 576, 576, kN, kN, 0},          {"w2b_o_dw", 576, 576, 2048, kT, kN, 512},
-    {"w2b_gate_up", 2048, 3072, 576, kN, kT, 0},      {"w2b_gate_up_dx", 2048, 576, 3072, kN, kN, 0},
-    {"w2b_gate_up_dw", 3072, 576, 2048, kT, kN, 512}, {"w2b_down", 2048, 576, 1536, kN, kT, 0},
-    {"w2b_down_dx", 2048, 1536, 576, kN, kN, 0},      {"w2b_down_dw", 576, 1536, 2048, kT, kN, 512},
-    {"w2b_head", 2048, 49152, 576, kN, kT, 0},        {"w2b_head_dx", 2048, 576, 49152, kN, kN, 0},
-    {"w2b_head_dw", 49152, 576, 2048, kT, kN, 512},
+    {"w2_qkv", 512, 960, 576, kN, kT, 0},           {"w2_qkv_dx", 512, 576, 960, kN, kN, 0},
+    {"w2_qkv_dw", 960, 576, 512, kT, kN, 512},      {"w2_o", 512, 576, 576, kN, kT, 0},
+    {"w2_o_dx", 512, 576, 576, kN, kN, 0},          {"w2_o_dw", 576, 576, 512, kT, kN, 512},
+    {"w2_gate_up", 512, 3072, 576, kN, kT, 0},      {"w2_gate_up_dx", 512, 576, 3072, kN, kN, 0},
+    {"w2_gate_up_dw", 3072, 576, 512, kT, kN, 512}, {"w2_down", 512, 576, 1536, kN, kT, 0},
+    {"w2_down_dx", 512, 1536, 576, kN, kN, 0},      {"w2_down_dw", 576, 1536, 512, kT, kN, 512},
+    {"w2_head", 512, 49152, 576, kN, kT, 0},        {"w2_head_dx", 512, 576, 49152, kN, kN, 0},
+    {"w2_head_dw", 49152, 576, 512, kT, kN, 512},   {"w2b_qkv", 2048, 960, 576, kN, kT, 0},
+    {"w2b_qkv_dx", 2048, 576, 960, kN, kN, 0},      {"w2b_qkv_dw", 960, 576, 2048, kT, kN, 512},
+    {"w2b_o", 2048, 576, 576, kN, kT, 0},           {"w2b_o_dx", 2048, 576, 576, kN, kN, 0},
+    {"w2b_o_dw", 576, 576, 2048, kT, kN, 512},      {"w2b_gate_up", 2048, 3072, 576, kN, kT, 0},
+    {"w2b_gate_up_dx", 2048, 576, 3072, kN, kN, 0}, {"w2b_gate_up_dw", 3072, 576, 2048, kT, kN, 512},
+    {"w2b_down", 2048, 576, 1536, kN, kT, 0},       {"w2b_down_dx", 2048, 1536, 576, kN, kN, 0},
+    {"w2b_down_dw", 576, 1536, 2048, kT, kN, 512},  {"w2b_head", 2048, 49152, 576, kN, kT, 0},
+    {"w2b_head_dx", 2048, 576, 49152, kN, kN, 0},   {"w2b_head_dw", 49152, 576, 2048, kT, kN, 512},
 };
 
 int num_threads() {

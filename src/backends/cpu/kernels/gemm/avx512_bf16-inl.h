@@ -4,6 +4,8 @@
 
 #include <cstdint>
 
+#include "ir/dtype.h"
+
 namespace plimsoll::cpu::bf16 {
 namespace {
 
@@ -17,6 +19,30 @@ constexpr __mmask16 first_16(int64_t count) {
 
 inline __m512i to_bf16(__m512 low, __m512 high) {
   return reinterpret_cast<__m512i>(_mm512_cvtne2ps_pbh(high, low));
+}
+
+inline __m512i to_f16(__m512 low, __m512 high) {
+  constexpr int kNearest = _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC;
+  return _mm512_inserti64x4(_mm512_castsi256_si512(_mm512_cvtps_ph(low, kNearest)),
+                            _mm512_cvtps_ph(high, kNearest), 1);
+}
+
+inline int64_t size_of(ir::DType dtype) { return dtype == ir::DType::kF32 ? 4 : 2; }
+
+/// 16 elements as f32.
+inline __m512 load_low(const void* p, __mmask16 mask, ir::DType dtype) {
+  if (dtype == ir::DType::kF32) return _mm512_maskz_loadu_ps(mask, p);
+  const __m256i x = _mm256_maskz_loadu_epi16(mask, p);
+  if (dtype == ir::DType::kF16) return _mm512_cvtph_ps(x);
+  return _mm512_castsi512_ps(_mm512_slli_epi32(_mm512_cvtepu16_epi32(x), 16));
+}
+
+template <bool kPast>
+inline void store_line(__m512i x, std::byte* p) {
+  if constexpr (kPast)
+    _mm512_stream_si512(reinterpret_cast<__m512i*>(p), x);
+  else
+    _mm512_storeu_si512(p, x);
 }
 
 /// Rows of 16 words become columns.

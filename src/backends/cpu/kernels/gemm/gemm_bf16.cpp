@@ -1,6 +1,7 @@
 // Cuts bf16 products into tasks; gemm_bf16.h has the picture.
 #include "backends/cpu/kernels/gemm/gemm_bf16.h"
 
+#include "backends/cpu/kernels/gemm/gemm_bf16_strips.h"
 #include "backends/cpu/kernels/isa.h"
 #include "base/check.h"
 
@@ -44,23 +45,11 @@ int64_t strip_bytes(int64_t m, int64_t n, int64_t k) {
   return std::min(kStripBytes, most_strip_lines(m, n) * line_bytes(most_steps(k)));
 }
 
-int64_t run_steps(const GemmArgs& g) {
-  const int64_t most = most_steps(g.k);
-  return even_part(Steps(g.k, g.k_segment).count(),
-                   g.c_dtype == ir::DType::kF32 ? std::min(kRun, most) : most, 1);
-}
-
 // Tasks pack rows of A and share B? A strip is of the operand with more lines; of about as many, of that
 // whose lines are rows of memory, for a strip of the other is a small part of each row.
 bool is_a_private(const GemmArgs& g) {
   const bool a_rows = g.a.col_stride == 1, b_rows = g.b.row_stride == 1;
   return a_rows != b_rows && about_the_same(g.m, g.n) ? a_rows : g.m >= g.n;
-}
-
-// Whether C's rows are cache lines that are written once.
-bool may_pass_caches(const GemmArgs& g) {
-  return in_one_run(g) && g.c_row_stride * ir::bits(g.c_dtype) / 8 % 64 == 0 &&
-         reinterpret_cast<uintptr_t>(g.c) % 64 == 0;
 }
 
 struct Rect {
@@ -98,19 +87,13 @@ class Gemm {
   }
 
  private:
-  [[nodiscard]] Lines lines(bool of_b) const {
-    const ConstMatrix& x = of_b ? g_.b : g_.a;
-    const auto* data = static_cast<const std::byte*>(x.data);
-    return of_b ? Lines{data, x.row_stride, x.col_stride, x.dtype}
-                : Lines{data, x.col_stride, x.row_stride, x.dtype};
-  }
   [[nodiscard]] int64_t panel_bytes() const { return (end_ - first_) * kPanelStepBytes; }
 
   // Steps [first, last) of lines [begin, end); `to` is where the first of these lines begins. Where lines lie
   // side by side, some steps of all of them at a time: rows of memory are far apart, so what there is to read
   // of one is read together.
   void pack(bool of_b, int64_t begin, int64_t end, int64_t first, int64_t last, std::byte* to) const {
-    const Lines x = lines(of_b);
+    const Lines x = lines_of(g_, of_b);
     const int64_t part = x.k_stride == 1 ? last - first : kPackedSteps;
     for (int64_t s = first; s < last; s += part)
       for (int64_t line = begin; line < end; line += kPanel)
@@ -122,7 +105,7 @@ class Gemm {
   // memory.
   void pack_shared(int64_t begin, int64_t end) {
     const bool of_b = plan_.private_a;
-    const bool by_steps = lines(of_b).k_stride != 1;
+    const bool by_steps = lines_of(g_, of_b).k_stride != 1;
     const int64_t size = by_steps ? end_ - first_ : end - begin, part = by_steps ? kPackedSteps : kPanel;
     pool_.run(div_up(size, part), [&](int64_t index, int) {
       const int64_t from = index * part, to = std::min(size, from + part);
@@ -192,6 +175,17 @@ class Gemm {
 
 const Kernels& current_kernels() { return current_isa() == Isa::kAmx ? kAmxKernels : kAvx512Kernels; }
 
+int64_t run_steps(const GemmArgs& g) {
+  const int64_t most = most_steps(g.k);
+  return even_part(Steps(g.k, g.k_segment).count(),
+                   g.c_dtype == ir::DType::kF32 ? std::min(kRun, most) : most, 1);
+}
+
+bool may_pass_caches(const GemmArgs& g) {
+  return in_one_run(g) && g.c_row_stride * ir::bits(g.c_dtype) / 8 % 64 == 0 &&
+         reinterpret_cast<uintptr_t>(g.c) % 64 == 0;
+}
+
 bool in_one_run(const GemmArgs& g) { return run_steps(g) >= Steps(g.k, g.k_segment).count(); }
 
 Plan plan(const GemmArgs& g, int num_threads) {
@@ -219,6 +213,7 @@ int64_t thread_bytes(int64_t m, int64_t n, int64_t k) {
 }
 
 void gemm(const GemmArgs& args, ThreadPool& pool, std::span<std::byte> workspace, const Kernels& kernels) {
+  if (kernels.multiply_into != nullptr) return multiply_strips(args, pool, workspace, kernels);
   Gemm(args, pool, workspace, kernels).run();
 }
 

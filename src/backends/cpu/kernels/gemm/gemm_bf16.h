@@ -11,7 +11,8 @@
 // The operand with fewer lines (of about as many, the one whose lines are not rows of memory) is packed once
 // and shared; a task packs a strip of the other for itself, so that most of what it reads lies in its own
 // second-level cache, and multiplies it with the shared one, a group of its panels at a time. The sums of
-// strip x group stay in the task's scratch until k is through.
+// strip x group stay in the task's scratch until k is through. Kernels that keep them in registers are served
+// otherwise: gemm_bf16_strips.h.
 #pragma once
 
 #include <algorithm>
@@ -56,6 +57,10 @@ struct Plan {
   int64_t strip_lines = 0;   ///< a task's own
 };
 Plan plan(const GemmArgs& args, int num_threads);
+/// The steps that are packed together, those of all of k if they are not too many.
+int64_t run_steps(const GemmArgs& args);
+/// Whether C's rows are cache lines that are written once.
+bool may_pass_caches(const GemmArgs& args);
 /// Whether all of k is packed together, so that C is written once.
 bool in_one_run(const GemmArgs& args);
 
@@ -68,11 +73,25 @@ struct Lines {
   const std::byte* data = nullptr;
   int64_t k_stride = 0, line_stride = 0;
   ir::DType dtype = ir::DType::kF32;
+  bool fetch_ahead = false;  ///< pack_panel asks for what it will read soon
+  /// In memory, one k after the other; packed as B they lie side by side too.
+  [[nodiscard]] bool side_by_side() const { return k_stride != 1 && line_stride == 1; }
 };
+inline Lines lines_of(const GemmArgs& g, bool of_b) {
+  const ConstMatrix& x = of_b ? g.b : g.a;
+  const auto* data = static_cast<const std::byte*>(x.data);
+  return of_b ? Lines{data, x.row_stride, x.col_stride, x.dtype}
+              : Lines{data, x.col_stride, x.row_stride, x.dtype};
+}
 
 /// Packs lines [line, line + lines) (at most a panel) of steps [first, end) from `to` on, as B or as A.
 void pack_panel(const Lines& x, int64_t line, int64_t lines, const Steps& steps, int64_t first, int64_t end,
                 bool as_b, std::byte* to);
+
+/// Packs lines [begin, end), side by side, of steps [first, last) as B: the first panel from `to` on, the
+/// next ones panel_bytes behind one another.
+void pack_rows(const Lines& x, int64_t begin, int64_t end, const Steps& steps, int64_t first, int64_t last,
+               std::byte* to, int64_t panel_bytes);
 
 /// Rows [i, i + rows) (at most a panel) and columns [j, j + columns) of C; its sums are blocks side by side.
 struct Part {
@@ -93,6 +112,19 @@ struct Block {
   int64_t steps = 0;
   bool from_zero = false;
   int row_tiles = 2, column_tiles = 2;  ///< the others hold zeros and may be left out
+  // For kernels with multiply_into alone:
+  bool a_in_pairs = false;                                   ///< A is packed as B
+  int64_t a_row_bytes = 64, a_step_bytes = kPanelStepBytes;  ///< else: from row to row, from step to step
+};
+
+/// 32 rows and columns of C, where sums go; `is_added_to`: f32, and they come from there too.
+struct Place {
+  std::byte* data = nullptr;
+  int64_t row_bytes = 0;
+  ir::DType dtype = ir::DType::kF32;
+  const std::byte* bias = nullptr;  ///< of these columns
+  ir::DType bias_dtype = ir::DType::kF32;
+  bool is_added_to = false, past_caches = false;
 };
 
 /// A thread calls begin before and end behind a series of multiply.
@@ -101,6 +133,8 @@ struct Kernels {
   void (*multiply)(const Block&);
   void (*end)();
   int64_t cached_steps;  ///< of a panel of A that stay in the first-level cache while those of B pass
+  /// As multiply, but its sums, of whole tiles, go to C; null: not for these kernels.
+  void (*multiply_into)(const Block&, const Place&) = nullptr;
 };
 extern const Kernels kAvx512Kernels, kAmxKernels;
 /// Those of the instruction set in use.

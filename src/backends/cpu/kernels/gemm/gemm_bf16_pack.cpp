@@ -21,8 +21,6 @@ namespace {
 
 using ir::DType;
 
-int64_t size_of(DType dtype) { return dtype == DType::kF32 ? 4 : 2; }
-
 // `count` elements from `p` on as bf16, zeros behind them.
 template <DType kDType>
 inline __m512i load(const std::byte* p, int64_t count) {
@@ -44,13 +42,24 @@ inline void store_rows(const __m512i (&x)[16], std::byte* to) {
   for (int i = 0; i < 16; ++i) _mm512_store_si512(to + 64 * i, x[i]);
 }
 
+// 16 lines of two steps later.
+template <DType kDType>
+inline void fetch_ahead(const std::byte* data, int64_t line_bytes) {
+  constexpr int64_t kBytes = kStep * (kDType == DType::kF32 ? 4 : 2);
+#pragma GCC unroll 16
+  for (int i = 0; i < 16; ++i)
+#pragma GCC unroll 2
+    for (int64_t c = 0; c < kBytes; c += 64) __builtin_prefetch(data + i * line_bytes + 2 * kBytes + c);
+}
+
 // A line's k side by side.
 template <DType kDType>
-void along_k(const std::byte* data, int64_t line_bytes, int64_t lines, int64_t size, bool as_b,
+void along_k(const std::byte* data, int64_t line_bytes, int64_t lines, int64_t size, bool as_b, bool fetch,
              std::byte* to) {
   for (int64_t first = 0; first < kPanel; first += 16, to += 1024) {
     __m512i x[16];
     if (lines - first >= 16) {
+      if (fetch) fetch_ahead<kDType>(data + first * line_bytes, line_bytes);
 #pragma GCC unroll 16
       for (int i = 0; i < 16; ++i) x[i] = load<kDType>(data + (first + i) * line_bytes, size);
     } else {
@@ -94,6 +103,32 @@ void across_k(const std::byte* data, int64_t k_bytes, int64_t lines, int64_t siz
   store_rows(y, to + 1024);
 }
 
+// Lines side by side, a pair of k of all of them at a time, so that rows of memory are read from end to end
+// and few at once: often they lie so that a cache keeps only a few of them. Others are fetched ahead.
+template <DType kDType>
+void across_rows(const Lines& x, int64_t begin, int64_t end, const Steps::Step& step, std::byte* to,
+                 int64_t panel_bytes) {
+  constexpr int64_t kSize = kDType == DType::kF32 ? 4 : 2, kAhead = 8;
+  const __m512i low = _mm512_load_si512(kInterleave.low), high = _mm512_load_si512(kInterleave.high);
+  const int64_t k_bytes = x.k_stride * kSize, lines = end - begin;
+  const std::byte* row = x.data + (step.begin * x.k_stride + begin) * kSize;
+  for (int64_t k = 0; k < kStep; k += 2, row += 2 * k_bytes, to += 64) {
+    const std::byte* from = row;
+    std::byte* at = to;
+    for (int64_t line = 0; line < lines; line += kPanel, from += kPanel * kSize, at += panel_bytes) {
+#pragma GCC unroll 2
+      for (int64_t c = 0; c < kPanel * kSize; c += 64) {
+        __builtin_prefetch(from + kAhead * k_bytes + c);
+        __builtin_prefetch(from + (kAhead + 1) * k_bytes + c);
+      }
+      const __m512i even = load<kDType>(from, k < step.size ? lines - line : 0);
+      const __m512i odd = load<kDType>(from + k_bytes, k + 1 < step.size ? lines - line : 0);
+      _mm512_store_si512(at, _mm512_permutex2var_epi16(even, low, odd));
+      _mm512_store_si512(at + 1024, _mm512_permutex2var_epi16(even, high, odd));
+    }
+  }
+}
+
 // Any strides: gathered first.
 template <DType kDType>
 void gathered(const Lines& x, const std::byte* data, int64_t lines, int64_t size, bool as_b, std::byte* to) {
@@ -103,7 +138,7 @@ void gathered(const Lines& x, const std::byte* data, int64_t lines, int64_t size
     for (int64_t p = 0; p < size; ++p)
       __builtin_memcpy(rows + (i * kStep + p) * kSize, data + (i * x.line_stride + p * x.k_stride) * kSize,
                        kSize);
-  along_k<kDType>(rows, kStep * kSize, lines, size, as_b, to);
+  along_k<kDType>(rows, kStep * kSize, lines, size, as_b, false, to);
 }
 
 template <DType kDType>
@@ -114,7 +149,7 @@ void pack(const Lines& x, int64_t line, int64_t lines, const Steps& steps, int64
     const Steps::Step step = steps[s];
     const std::byte* data = x.data + (step.begin * x.k_stride + line * x.line_stride) * kSize;
     if (x.k_stride == 1)
-      along_k<kDType>(data, x.line_stride * kSize, lines, step.size, as_b, to);
+      along_k<kDType>(data, x.line_stride * kSize, lines, step.size, as_b, x.fetch_ahead, to);
     else if (x.line_stride == 1)
       across_k<kDType>(data, x.k_stride * kSize, lines, step.size, as_b, to);
     else
@@ -122,18 +157,8 @@ void pack(const Lines& x, int64_t line, int64_t lines, const Steps& steps, int64
   }
 }
 
-inline __m512 load_low(const void* p, __mmask16 mask, DType dtype) {
-  if (dtype == DType::kF32) return _mm512_maskz_loadu_ps(mask, p);
-  const __m256i x = _mm256_maskz_loadu_epi16(mask, p);
-  if (dtype == DType::kF16) return _mm512_cvtph_ps(x);
-  return _mm512_castsi512_ps(_mm512_slli_epi32(_mm512_cvtepu16_epi32(x), 16));
-}
-
 inline __m512i narrowed(__m512 low, __m512 high, DType dtype) {
-  if (dtype == DType::kBf16) return to_bf16(low, high);
-  constexpr int kNearest = _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC;
-  return _mm512_inserti64x4(_mm512_castsi256_si512(_mm512_cvtps_ph(low, kNearest)),
-                            _mm512_cvtps_ph(high, kNearest), 1);
+  return dtype == DType::kBf16 ? to_bf16(low, high) : to_f16(low, high);
 }
 
 // Two vectors side by side, so that a whole cache line of bf16 is written at once.
@@ -168,6 +193,18 @@ void pack_panel(const Lines& x, int64_t line, int64_t lines, const Steps& steps,
   if (x.dtype == DType::kF32) return pack<DType::kF32>(x, line, lines, steps, first, end, as_b, to);
   if (x.dtype == DType::kBf16) return pack<DType::kBf16>(x, line, lines, steps, first, end, as_b, to);
   pack<DType::kF16>(x, line, lines, steps, first, end, as_b, to);
+}
+
+void pack_rows(const Lines& x, int64_t begin, int64_t end, const Steps& steps, int64_t first, int64_t last,
+               std::byte* to, int64_t panel_bytes) {
+  for (int64_t s = first; s < last; ++s, to += kPanelStepBytes) {
+    if (x.dtype == DType::kF32)
+      across_rows<DType::kF32>(x, begin, end, steps[s], to, panel_bytes);
+    else if (x.dtype == DType::kBf16)
+      across_rows<DType::kBf16>(x, begin, end, steps[s], to, panel_bytes);
+    else
+      across_rows<DType::kF16>(x, begin, end, steps[s], to, panel_bytes);
+  }
 }
 
 void load_blocks(const GemmArgs& args, const Part& p, float* sums) {

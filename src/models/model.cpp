@@ -4,6 +4,7 @@
 
 #include "base/check.h"
 #include "models/decoder.h"
+#include "models/linear.h"
 
 namespace plimsoll::models {
 namespace {
@@ -83,7 +84,7 @@ ir::ValueId Model::pooled_logits(ir::Builder& b, const Forward& forward, ir::Val
 
 ir::ValueId Model::score(ir::Builder& b, ir::ValueId rows) const {
   const auto scope = b.scope("score");
-  return ops::linear(b, rows, read_parameter(b, kScore), {});
+  return linear(b, *this, {.weight = std::string(kScore)}, rows);
 }
 
 ir::ValueId Model::read_parameter(ir::Builder& b, std::string_view name) const {

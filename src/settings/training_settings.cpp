@@ -13,16 +13,19 @@ constexpr double kLeastScale = 0x1p-100,
 /// The one place of the training state's dtypes.
 void add_state(std::vector<Setting>& list) {
   const auto add = [&](Setting setting) { list.push_back(std::move(setting)); };
-  add(choice(PLIMSOLL_CHOICE(training.state.weights), kWhat, "what the weights are kept in: fp32, or the format of training.precision"));
+  add(choice(PLIMSOLL_CHOICE(training.state.weights), kWhat,
+             "what the weights are kept in: fp32, or the format of training.precision"));
   Setting masters = plain(PLIMSOLL_FIELD(training.state.master_weights), kWhat,
                           "fp32 masters beside 16-bit weights; auto: wherever weights have 16 bits");
   masters.absent = "auto";
   add(std::move(masters));
-  add(choice(PLIMSOLL_CHOICE(training.state.gradients), kWhat, "gradients that are not accumulated; accumulators are fp32"));
+  add(choice(PLIMSOLL_CHOICE(training.state.gradients), kWhat,
+             "gradients that are not accumulated; accumulators are fp32"));
   Setting moments = choice(PLIMSOLL_CHOICE(training.state.moments), kWhat, "the optimizer's moments");
   moments.choices = {"fp32", "bf16"};
   add(std::move(moments));
-  add(choice(PLIMSOLL_CHOICE(training.state.rounding), kWhat, "of what the update keeps in bf16 alone; auto: stochastic"));
+  add(choice(PLIMSOLL_CHOICE(training.state.rounding), kWhat,
+             "of what the update keeps in bf16 alone; auto: stochastic"));
 }
 
 void add_training(std::vector<Setting>& list) {
@@ -132,7 +135,8 @@ void add_schedule_and_rule(std::vector<Setting>& list) {
             "look ahead along the buffer; takes momentum, no dampening"));
   add(number(PLIMSOLL_FIELD(training.weight_decay), kWhat,
              "adamw: decoupled; sgd: added to the gradient, and 0 unless given", 0, 1e3));
-  add(choice(PLIMSOLL_CHOICE(training.weight_decay_scope), kWhat, "matrices: no biases, no norms; all: every parameter"));
+  add(choice(PLIMSOLL_CHOICE(training.weight_decay_scope), kWhat,
+             "matrices: no biases, no norms; all: every parameter"));
   add(plain(PLIMSOLL_FIELD(training.param_groups), kWhat,
             "parameters with hyper-parameters of their own, by patterns of names; the first match wins"));
   add(plain(PLIMSOLL_FIELD(training.freeze), kWhat,

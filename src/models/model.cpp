@@ -43,6 +43,10 @@ int64_t Model::num_trained() const {
   return n;
 }
 
+void Model::put_in_block(size_t first, int64_t block) {
+  for (size_t p = first; p < parameters_.size(); ++p) parameters_[p].block = static_cast<int32_t>(block);
+}
+
 void Model::keep_in(ir::DType dtype) {
   for (Parameter& p : parameters_) p.dtype = dtype;
 }

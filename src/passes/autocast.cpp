@@ -184,7 +184,7 @@ class Autocast {
     const bool sums = norm.sum >= 0;
     report_.choices.push_back({std::string(op.def->name), op.layer, computes,
                                dtype(norm.y < 0 ? 0 : static_cast<size_t>(norm.y)),
-                               sums ? dtype(static_cast<size_t>(norm.sum)) : "", choice.why});
+                               sums ? dtype(static_cast<size_t>(norm.sum)) : "", choice.why, op.block});
   }
 
   ir::Graph& graph_;

@@ -33,6 +33,7 @@ struct PrecisionChoice {
   std::string stores;    ///< dtype of the result, of a norm's behind a sum: of what is normed
   std::string sum;       ///< dtype of that sum; empty: there is none
   std::string why;
+  int32_t block = ir::kNoBlock;  ///< of the op
   bool operator==(const PrecisionChoice&) const = default;
 };
 struct AutocastReport {

@@ -93,7 +93,8 @@ class Roundings {
   Roundings(const RunConfig& config, const passes::SessionPlan& session)
       : products_(planner::precisions_of_products(session)),
         streams_(in_residual_streams(session)),
-        of_products_(config.training.precision == "fp16" ? Fp16Use::kProducts : Fp16Use::kOverride) {}
+        of_products_(config.training.precision == Precision::kFp16 ? Fp16Use::kProducts
+                                                                   : Fp16Use::kOverride) {}
 
   [[nodiscard]] std::optional<Fp16Use> of(const models::Parameter& p) const {
     if (p.dtype == ir::DType::kF16) return Fp16Use::kWeight;

@@ -1,12 +1,11 @@
-// Layers differ in their number alone, so their ops make one row: layers.*.mlp, or layers.3-7.mlp where not
-// all layers are alike.
+// Blocks differ in their number alone, so their ops make one row: layers.*.mlp, or layers.3-7.mlp where not
+// all blocks are alike.
 #include "cli/explain_precision.h"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
 #include <algorithm>
-#include <charconv>
 #include <iterator>
 #include <optional>
 #include <set>
@@ -20,23 +19,17 @@
 namespace plimsoll::cli {
 namespace {
 
-/// A dotted name around its first part that is a number, if it has one.
+/// A dotted name around the number of its block, if it has one.
 struct Numbered {
   std::string before, after;
   std::optional<int> number = {};
 };
 
-Numbered numbered(const std::string& name) {
-  for (size_t begin = 0; begin < name.size();) {
-    const size_t end = std::min(name.find('.', begin), name.size());
-    const std::string_view part = std::string_view(name).substr(begin, end - begin);
-    int number = 0;
-    const auto [at, error] = std::from_chars(part.data(), part.data() + part.size(), number);
-    if (error == std::errc() && at == part.data() + part.size())
-      return {name.substr(0, begin), name.substr(end), number};
-    begin = end + 1;
-  }
-  return {name, ""};
+Numbered numbered(const std::string& name, int32_t block) {
+  const std::string number = std::to_string(block);
+  const size_t at = ("." + name + ".").find("." + number + ".");
+  if (block < 0 || at == std::string::npos) return {name, ""};
+  return {name.substr(0, at), name.substr(at + number.size()), block};
 }
 
 /// "0-3,7"
@@ -58,8 +51,8 @@ class Rows {
   /// `all`: the numbers that there are; a star stands for them.
   explicit Rows(const std::set<int>& all) : all_(all) {}
 
-  void add(const std::string& name, std::vector<std::string> cells) {
-    Numbered parts = numbered(name);
+  void add(const std::string& name, int32_t block, std::vector<std::string> cells) {
+    Numbered parts = numbered(name, block);
     auto row = std::find_if(rows_.begin(), rows_.end(), [&](const Row& r) {
       return r.before == parts.before && r.after == parts.after && r.cells == cells &&
              r.numbers.empty() != parts.number.has_value();
@@ -97,7 +90,7 @@ class Rows {
 std::set<int> layers_of(const std::vector<planner::WeightStorage>& weights) {
   std::set<int> layers;
   for (const planner::WeightStorage& w : weights)
-    if (const Numbered parts = numbered(w.name); parts.number) layers.insert(*parts.number);
+    if (w.block >= 0) layers.insert(w.block);
   return layers;
 }
 
@@ -108,7 +101,7 @@ std::string ops_table(const std::vector<passes::PrecisionChoice>& choices, const
   Rows rows(layers);
   for (const passes::PrecisionChoice& c : choices) {
     const bool apart = !c.sum.empty() && c.sum != c.stores;
-    rows.add(c.layer,
+    rows.add(c.layer, c.block,
              {c.op, c.computes, apart ? fmt::format("{}, sum {}", c.stores, c.sum) : c.stores, c.why});
   }
   return rows.text({{"op"}, {"layer"}, {"ops", kRight}, {"computes in"}, {"stores"}, {"why"}}, 1);
@@ -119,8 +112,9 @@ std::string casts_table(const std::vector<planner::CastUse>& casts, const std::s
   Rows rows(layers);
   for (const planner::CastUse& c : casts) {
     const std::string why = c.why + (c.recomputed ? " (recomputed)" : "");
-    rows.add(c.layer, {c.program, c.op, fmt::format("[{}]", fmt::join(c.shape, ", ")),
-                       fmt::format("{} to {}", c.from, c.to), std::to_string(c.uses), why});
+    rows.add(c.layer, c.block,
+             {c.program, c.op, fmt::format("[{}]", fmt::join(c.shape, ", ")),
+              fmt::format("{} to {}", c.from, c.to), std::to_string(c.uses), why});
   }
   return rows.text({{"program"},
                     {"cast of"},
@@ -145,8 +139,9 @@ std::string weights_table(const std::vector<planner::WeightStorage>& weights, co
   const auto or_none = [](const std::string& text) { return text.empty() ? std::string("-") : text; };
   Rows rows(layers);
   for (const planner::WeightStorage& w : weights)
-    rows.add(w.name, {w.stored, or_none(w.master), or_none(w.gradient), or_none(w.moments),
-                      or_none(w.rounding), products_text(w)});
+    rows.add(w.name, w.block,
+             {w.stored, or_none(w.master), or_none(w.gradient), or_none(w.moments), or_none(w.rounding),
+              products_text(w)});
   return rows.text({{"weight"},
                     {"weights", kRight},
                     {"stored"},

@@ -3,7 +3,6 @@
 
 #include <fmt/format.h>
 
-#include <array>
 #include <charconv>
 #include <limits>
 #include <optional>
@@ -16,18 +15,13 @@
 namespace plimsoll::ir {
 namespace {
 
-template <typename T, size_t N>
-std::optional<T> find_name(std::string_view text, const std::array<T, N>& all) {
-  for (const T candidate : all)
-    if (name(candidate) == text) return candidate;
+/// The value up to `last` that goes by that name.
+template <typename T>
+std::optional<T> find_name(std::string_view text, T last) {
+  for (int i = 0; i <= static_cast<int>(last); ++i)
+    if (name(static_cast<T>(i)) == text) return static_cast<T>(i);
   return std::nullopt;
 }
-
-constexpr std::array kClasses = {StateClass::kParameter,   StateClass::kGradient, StateClass::kOptimizerState,
-                                 StateClass::kScaler,      StateClass::kScalars,  StateClass::kInput,
-                                 StateClass::kOutput,      StateClass::kConstant, StateClass::kCache,
-                                 StateClass::kMasterWeight};
-constexpr std::array kQueues = {Queue::kCompute, Queue::kCopyIn, Queue::kCopyOut};
 
 class Parser {
  public:
@@ -89,7 +83,7 @@ class Parser {
     PLIMSOLL_TRY(in_.expect(':'));
     PLIMSOLL_ASSIGN(decl.type, type());
     PLIMSOLL_ASSIGN(const std::string_view word, in_.word("the state's class"));
-    const auto state_class = find_name(word, kClasses);
+    const auto state_class = find_name(word, StateClass::kMasterWeight);
     if (!state_class) return in_.error(fmt::format("unknown class '{}'", word));
     decl.state_class = *state_class;
     PLIMSOLL_ASSIGN(decl.space, space());
@@ -226,7 +220,7 @@ class Parser {
       if (word == "recomputed") {
         op.recomputed = true;
       } else if (word == "queue" && in_.take('=')) {
-        const auto queue = find_name(in_.run(is_word), kQueues);
+        const auto queue = find_name(in_.run(is_word), Queue::kCopyOut);
         if (!queue) return in_.error("unknown queue");
         op.queue = *queue;
       } else if (word == "block" && in_.take('=')) {

@@ -27,7 +27,11 @@ class Decoder final : public Model {
     max_positions_ = c_.max_position_embeddings;
     unknown_fields_ = c_.unknown_fields;
     add_matrix(kEmbedding, c_.vocab_size, c_.hidden_size);
-    for (int64_t i = 0; i < c_.num_hidden_layers; ++i) add_layer_parameters(layer_name(i));
+    for (int64_t i = 0; i < c_.num_hidden_layers; ++i) {
+      const size_t first = parameters_.size();
+      add_layer_parameters(layer_name(i));
+      put_in_block(first, i);
+    }
     add_norm("model.norm.weight", c_.hidden_size);
     num_labels_ = c_.num_labels;
     const bool tied = num_labels_ == 0 && c_.tie_word_embeddings;

@@ -29,12 +29,14 @@ class Gpt2 final : public Model {
     add("transformer.wpe.weight", {c_.n_positions, c_.n_embd}, Init::kNormal);
     for (int64_t i = 0; i < c_.n_layer; ++i) {
       const std::string layer = layer_name(i);
+      const size_t first = parameters_.size();
       add_norm(layer + ".ln_1");
       add_conv1d(layer + ".attn.c_attn", c_.n_embd, 3 * c_.n_embd, c_.initializer_range);
       add_conv1d(layer + ".attn.c_proj", c_.n_embd, c_.n_embd, residual_std());
       add_norm(layer + ".ln_2");
       add_conv1d(layer + ".mlp.c_fc", c_.n_embd, c_.n_inner, c_.initializer_range);
       add_conv1d(layer + ".mlp.c_proj", c_.n_inner, c_.n_embd, residual_std());
+      put_in_block(first, i);
     }
     add_norm("transformer.ln_f");
     num_labels_ = c_.num_labels;

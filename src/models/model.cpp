@@ -43,6 +43,10 @@ int64_t Model::num_trained() const {
   return n;
 }
 
+void Model::put_in_block(size_t first, int64_t block) {
+  for (size_t p = first; p < parameters_.size(); ++p) parameters_[p].block = static_cast<int32_t>(block);
+}
+
 void Model::keep_in(ir::DType dtype) {
   for (Parameter& p : parameters_) p.dtype = dtype;
 }
@@ -84,7 +88,7 @@ ir::ValueId Model::pooled_logits(ir::Builder& b, const Forward& forward, ir::Val
 
 ir::ValueId Model::score(ir::Builder& b, ir::ValueId rows) const {
   const auto scope = b.scope("score");
-  return linear(b, *this, {.weight = kScore}, rows);
+  return linear(b, *this, {.weight = std::string(kScore)}, rows);
 }
 
 ir::ValueId Model::read_parameter(ir::Builder& b, std::string_view name) const {

@@ -36,9 +36,10 @@ struct Parameter {
   /// What it is kept in: f32, bf16 or f16 (Model::keep_in), or a block type, whose components lie in the
   /// one storage (ir/dtype.h).
   ir::DType dtype = ir::DType::kF32;
-  bool trained = true;       ///< else it is frozen: no gradient, no master, no optimizer state
-  int32_t group = 0;         ///< 0: the run's hyper-parameters; n: those of training.param_groups[n - 1]
-  std::string part_of = {};  ///< the storage that it was divided from, whose parts follow each other
+  int32_t block = ir::kNoBlock;  ///< the repeated block that it belongs to
+  bool trained = true;           ///< else it is frozen: no gradient, no master, no optimizer state
+  int32_t group = 0;             ///< 0: the run's hyper-parameters; n: those of training.param_groups[n - 1]
+  std::string part_of = {};      ///< the storage that it was divided from, whose parts follow each other
 };
 
 /// How one tensor of the checkpoint is trained.
@@ -138,6 +139,9 @@ class Model {
   [[nodiscard]] static ir::ValueId attend(ir::Builder& b, const Forward& forward, ir::ValueId q,
                                           ir::ValueId k, ir::ValueId v, const ops::AttentionOptions& options,
                                           int64_t layer);
+
+  /// Parameters from the index `first` on are the block's.
+  void put_in_block(size_t first, int64_t block);
 
   std::vector<Parameter> parameters_;
   std::vector<Constant> constants_;

@@ -2,6 +2,7 @@
 #include "ops/rounding.h"
 
 #include <algorithm>
+#include <array>
 #include <bit>
 #include <cmath>
 #include <limits>
@@ -22,11 +23,21 @@ double round_to(double value, numerics::Format format) {
 
 }  // namespace
 
+std::string_view name(Precision precision) {
+  static constexpr std::array<std::string_view, 4> kNames = {"f32", "tf32", "bf16", "f16"};
+  return kNames[static_cast<size_t>(precision)];
+}
+
 std::optional<Precision> parse_precision(std::string_view text) {
-  if (text == "tf32") return Precision::kTf32;
-  if (text == "bf16") return Precision::kBf16;
-  if (text == "f16") return Precision::kF16;
+  for (const Precision precision : {Precision::kTf32, Precision::kBf16, Precision::kF16})
+    if (name(precision) == text) return precision;
   return std::nullopt;
+}
+
+ir::DType stored_dtype(Precision precision) {
+  return precision == Precision::kBf16  ? ir::DType::kBf16
+         : precision == Precision::kF16 ? ir::DType::kF16
+                                        : ir::DType::kF32;
 }
 
 double rounded(double value, Precision precision) {

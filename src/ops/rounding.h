@@ -13,8 +13,12 @@ namespace plimsoll::ops {
 /// tf32: f32's exponent with 10 bits of mantissa.
 enum class Precision { kF32, kTf32, kBf16, kF16 };
 
-/// "tf32", "bf16", "f16": attribute `precision` of ops with products, which those of f32 do not have.
+/// "f32", "tf32", "bf16", "f16".
+std::string_view name(Precision precision);
+/// Attribute `precision` of ops with products, which those of f32 do not have. Nothing for any other text.
 std::optional<Precision> parse_precision(std::string_view text);
+/// What results of that precision are stored in.
+ir::DType stored_dtype(Precision precision);
 
 /// To nearest, ties to even, in one rounding; beyond the range infinite. NaN and infinities are kept.
 double rounded(double value, Precision precision);

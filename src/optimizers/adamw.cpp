@@ -28,7 +28,8 @@ void write_adam(const StepHyper& hyper, double /*weight_decay*/, float* row) { w
 }  // namespace
 
 OptimizerGroup adamw_optimizers() {
-  static constexpr OptimizerDef kDefs[] = {{"adamw", rule, write_adamw}, {"adam", rule, write_adam}};
+  static constexpr OptimizerDef kDefs[] = {{"adamw", rule, write_adamw, true, 0.01, true},
+                                           {"adam", rule, write_adam, false, 0, true}};
   return kDefs;
 }
 

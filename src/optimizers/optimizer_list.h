@@ -17,6 +17,9 @@ struct OptimizerDef {
   std::string_view (*rule)(const OptimizerOptions& options) = nullptr;
   /// Writes a group's row of the table; `weight_decay` is that group's.
   void (*write_row)(const StepHyper& hyper, double weight_decay, float* row) = nullptr;
+  bool decays = true;           ///< weight decay means something
+  double default_decay = 0.01;  ///< where none is given
+  bool has_betas = false;
 };
 
 /// Null where there is none of that name.

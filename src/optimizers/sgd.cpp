@@ -19,7 +19,7 @@ void write_sgd(const StepHyper& hyper, double weight_decay, float* row) {
 }  // namespace
 
 OptimizerGroup sgd_optimizers() {
-  static constexpr OptimizerDef kDefs[] = {{"sgd", rule, write_sgd}};
+  static constexpr OptimizerDef kDefs[] = {{"sgd", rule, write_sgd, true, 0, false}};
   return kDefs;
 }
 

@@ -19,11 +19,7 @@ using ir::DType;
 using ir::Op;
 using ir::OpId;
 using ir::ValueId;
-
-/// The dtype in which results of that precision are stored.
-DType stored(std::string_view precision) {
-  return precision == "bf16" ? DType::kBf16 : precision == "f16" ? DType::kF16 : DType::kF32;
-}
+using ops::Precision;
 
 class Autocast {
  public:
@@ -33,24 +29,12 @@ class Autocast {
   }
 
   Result<AutocastReport> run() {
-    PLIMSOLL_TRY(check());
     for (const OpId id : rewriter_.order()) PLIMSOLL_TRY(visit(id));
     PLIMSOLL_ASSIGN(report_.replaced, rewriter_.finish());
     return std::move(report_);
   }
 
  private:
-  Status check() const {
-    const auto known = [](std::string_view p) {
-      return p.empty() || p == "f32" || ops::parse_precision(p).has_value();
-    };
-    bool fine = known(options_.precision);
-    for (const PrecisionOverride& o : options_.overrides) fine = fine && known(o.precision);
-    if (!fine)
-      return Error{ErrorCode::kInvalidArgument, "autocast: precision must be f32, tf32, bf16 or f16"};
-    return Ok{};
-  }
-
   Status visit(OpId id) {
     const ir::OpDef& def = *graph_.op(id).def;
     if (def.state == ir::StateAccess::kRead) return Ok{};
@@ -62,7 +46,7 @@ class Autocast {
     if (def.autocast == AutocastClass::kLowPrecision) set_precision(id, choice.precision);
     if (def.autocast == AutocastClass::kOneDtype) use_as_widest(id);
     // A table that is short itself gives its rows as they are, without a cast behind it.
-    const DType low = stored(options_.precision);
+    const DType low = ops::stored_dtype(options_.precision);
     const bool begins_short = def.begins_residual && options_.short_residual;
     if (begins_short && graph_.type(graph_.op(id).inputs[0]).dtype == low) store_as(id, 0, low);
     PLIMSOLL_TRY(infer(id));
@@ -90,7 +74,7 @@ class Autocast {
   }
 
   struct Choice {
-    std::string_view precision;  // "f32" where nothing is rounded
+    Precision precision;  // f32 where nothing is rounded
     std::string why;
   };
 
@@ -112,33 +96,33 @@ class Autocast {
       return {o->precision, fmt::format("precision_overrides: {}", o->pattern)};
     switch (op.def->autocast) {
       case AutocastClass::kLowPrecision:
-        return {options_.precision.empty() ? "f32" : options_.precision, "matrix products"};
+        return {options_.precision, "matrix products"};
       case AutocastClass::kF32:
-        return {"f32", "a norm, a reduction or a loss"};
+        return {Precision::kF32, "a norm, a reduction or a loss"};
       case AutocastClass::kWidest:
       case AutocastClass::kOneDtype:
-        return {"f32", "stored as its widest operand"};
+        return {Precision::kF32, "stored as its widest operand"};
       case AutocastClass::kAsInputs:
         break;
     }
     const bool widens =
         op.def->begins_residual && !options_.short_residual && graph_.type(op.inputs[0]).dtype != DType::kF32;
-    return {"f32", widens ? "begins the residual stream, which is f32" : "stored as its operand"};
+    return {Precision::kF32, widens ? "begins the residual stream, which is f32" : "stored as its operand"};
   }
 
   /// Products: by attribute where the op has one; else its floating operands are cast to what they are
   /// multiplied in.
-  void set_precision(OpId id, std::string_view precision) {
-    const bool plain = precision == "f32";
+  void set_precision(OpId id, Precision precision) {
+    const bool plain = precision == Precision::kF32;
     if (graph_.op(id).def->rounded_operands > 0) {
-      if (!plain) graph_.op(id).attrs.set("precision", std::string(precision));
-      store_as(id, 0, stored(precision));
+      if (!plain) graph_.op(id).attrs.set("precision", std::string(ops::name(precision)));
+      store_as(id, 0, ops::stored_dtype(precision));
       return;
     }
     const size_t inputs = graph_.op(id).inputs.size();
     for (size_t i = 0; i < inputs; ++i) {
       const ValueId v = graph_.op(id).inputs[i];
-      if (v.valid() && ir::is_floating(graph_.type(v).dtype)) use_as(id, i, stored(precision));
+      if (v.valid() && ir::is_floating(graph_.type(v).dtype)) use_as(id, i, ops::stored_dtype(precision));
     }
   }
 
@@ -174,7 +158,7 @@ class Autocast {
   /// What follows the embedding uses its rows in the low precision.
   void shorten(OpId id) {
     const ValueId rows = graph_.op(id).outputs[0];
-    const DType dtype = stored(options_.precision);
+    const DType dtype = ops::stored_dtype(options_.precision);
     const std::vector<OpId> users = rewriter_.uses(rows);  // a copy: the cast becomes one
     for (const OpId user : users)
       for (size_t i = 0; i < graph_.op(user).inputs.size(); ++i)
@@ -185,20 +169,22 @@ class Autocast {
     const Op& op = graph_.op(id);
     if (op.outputs.empty() || op.def->is_view || !ir::is_floating(graph_.type(op.outputs[0]).dtype)) return;
     // Without the attribute only what is stored is rounded, and tf32 stores f32.
-    const bool low = op.def->autocast == AutocastClass::kLowPrecision && choice.precision != "f32" &&
-                     (op.def->rounded_operands > 0 || stored(choice.precision) != DType::kF32);
-    const std::string computes =
-        !low                           ? "f32"
-        : op.def->rounded_operands > 0 ? fmt::format("{} products, f32 sums", choice.precision)
-        // Kernels multiply bf16 where the processor does (attention).
-        : choice.precision == "bf16" ? "bf16 products, f32 sums and softmax"
-                                     : fmt::format("f32, of {} operands", choice.precision);
+    const bool low = op.def->autocast == AutocastClass::kLowPrecision &&
+                     choice.precision != Precision::kF32 &&
+                     (op.def->rounded_operands > 0 || ops::stored_dtype(choice.precision) != DType::kF32);
+    const std::string computes = !low ? "f32"
+                                 : op.def->rounded_operands > 0
+                                     ? fmt::format("{} products, f32 sums", ops::name(choice.precision))
+                                 // Kernels multiply bf16 where the processor does (attention).
+                                 : choice.precision == Precision::kBf16
+                                     ? "bf16 products, f32 sums and softmax"
+                                     : fmt::format("f32, of {} operands", ops::name(choice.precision));
     const auto dtype = [&](size_t i) { return std::string(ir::name(graph_.type(op.outputs[i]).dtype)); };
     const ir::NormForm& norm = op.def->norm;
     const bool sums = norm.sum >= 0;
     report_.choices.push_back({std::string(op.def->name), op.layer, computes,
                                dtype(norm.y < 0 ? 0 : static_cast<size_t>(norm.y)),
-                               sums ? dtype(static_cast<size_t>(norm.sum)) : "", choice.why});
+                               sums ? dtype(static_cast<size_t>(norm.sum)) : "", choice.why, op.block});
   }
 
   ir::Graph& graph_;
@@ -212,8 +198,7 @@ class Autocast {
 }  // namespace
 
 Result<AutocastReport> autocast(ir::Graph& graph, const AutocastOptions& options) {
-  const bool nothing = options.precision.empty() || options.precision == "f32";
-  if (nothing && options.overrides.empty()) return AutocastReport{};
+  if (options.precision == ops::Precision::kF32 && options.overrides.empty()) return AutocastReport{};
   return Autocast(graph, options).run();
 }
 

@@ -19,7 +19,7 @@ namespace plimsoll::passes {
 
 struct AutocastOptions {
   std::span<const ir::ValueId> keep = {};
-  std::string_view precision = {};  ///< "tf32", "bf16" or "f16"; empty or "f32": nothing but the overrides
+  ops::Precision precision = ops::Precision::kF32;  ///< f32: nothing but the overrides
   /// The residual stream in the low precision as well, from the embedding on; PyTorch's autocast leaves it
   /// f32.
   bool short_residual = false;
@@ -33,6 +33,7 @@ struct PrecisionChoice {
   std::string stores;    ///< dtype of the result, of a norm's behind a sum: of what is normed
   std::string sum;       ///< dtype of that sum; empty: there is none
   std::string why;
+  int32_t block = ir::kNoBlock;  ///< of the op
   bool operator==(const PrecisionChoice&) const = default;
 };
 struct AutocastReport {
@@ -44,7 +45,7 @@ struct AutocastReport {
 
 /// Runs behind the forward fusions and before autodiff, whose derivatives take on the precision of their ops.
 /// Result types downstream follow by the ops' own rules (ops.h); a state is assigned its own dtype. The bits
-/// of f32 programs change, of course. Errors: kInvalidArgument for an unknown precision. Linear time.
+/// of f32 programs change, of course. Linear time.
 Result<AutocastReport> autocast(ir::Graph& graph, const AutocastOptions& options);
 
 }  // namespace plimsoll::passes

@@ -117,7 +117,9 @@ class Binder {
       } else if (options_.accepts_strided && options_.accepts_strided(op.def->name, i)) {
         continue;
       }
-      const OpId copy = graph_.append(Op{lookup_("copy"), {in}, {}, {}, op.layer}, {graph_.type(in)});
+      const OpId copy =
+          graph_.append(Op{.def = lookup_("copy"), .inputs = {in}, .layer = op.layer, .block = op.block},
+                        {graph_.type(in)});
       order_.push_back(copy);
       place_results(copy);
       graph_.op(id).inputs[i] = graph_.op(copy).outputs[0];
@@ -126,7 +128,7 @@ class Binder {
 
   void place_results(OpId id) {
     const Op& op = graph_.op(id);
-    if (op.def->name == "state") {
+    if (op.def->state == ir::StateAccess::kRead) {
       place(op.outputs[0]) = {state_storage_.at(op.attrs.str("name")), 0,
                               ir::dense_strides(graph_.type(op.outputs[0]).shape)};
       return;
@@ -182,7 +184,8 @@ class Binder {
   }
 
   [[nodiscard]] static bool runs_kernel(const Op& op) {
-    return !op.def->is_view && !op.def->is_copy && op.def->name != "state" && op.def->name != "state_assign";
+    return !op.def->is_view && !op.def->is_copy && op.def->state != ir::StateAccess::kRead &&
+           op.def->state != ir::StateAccess::kAssign;
   }
 
   /// That each op has a kernel, and each kernel operands that it reaches.
@@ -239,7 +242,7 @@ class Binder {
     std::map<int32_t, int32_t> moved;  // arena storage -> state storage
     for (const OpId id : order_) {
       const Op& op = graph_.op(id);
-      if (op.def->name != "state_assign") continue;
+      if (op.def->state != ir::StateAccess::kAssign) continue;
       const int32_t target = state_storage_.at(op.attrs.str("name"));
       const Place& source = place(op.inputs[0]);
       if (source.storage == target) continue;
@@ -274,7 +277,7 @@ class Binder {
                        op.layer, "this is a bug in a pass"};
       }
       for (const ValueId v : op.outputs) made[at(v)] = op.def->is_view ? made[at(op.inputs[0])] : p;
-      if (op.def->is_view || op.def->name == "state") continue;
+      if (op.def->is_view || op.def->state == ir::StateAccess::kRead) continue;
       for (const ValueId v : op.outputs) written[place(v).storage] = {order_[static_cast<size_t>(p)], p};
     }
     return Ok{};

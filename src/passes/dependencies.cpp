@@ -24,7 +24,8 @@ class Collector {
       : graph_(graph), groups_(storage_groups(graph, graph.order(), {})) {
     for (const ir::OpId id : graph.order()) {
       const ir::Op& op = graph.op(id);
-      if (op.def->name == "state_assign") assigned_[groups_.index(op.inputs[0])].push_back(&state(op));
+      if (op.def->state == ir::StateAccess::kAssign)
+        assigned_[groups_.index(op.inputs[0])].push_back(&state(op));
     }
     touches_.resize(groups_.groups.size());
     place_of_.assign(graph.num_ops(), kNone);
@@ -70,7 +71,7 @@ class Collector {
 
   void visit(size_t place) {
     const ir::Op& op = graph_.op(graph_.order()[place]);
-    if (op.def->name == "state") read(state(op), place);
+    if (op.def->state == ir::StateAccess::kRead) read(state(op), place);
     for (const ir::ValueId v : op.inputs)
       if (v.valid()) {
         deps_.before[place].push_back(place_of_[static_cast<size_t>(graph_.value(v).producer.index)]);
@@ -80,13 +81,13 @@ class Collector {
       for (const ir::Alias& a : ir::op_consumes(op))
         write(of(op.inputs[static_cast<size_t>(a.input)]), place);
     for (const ir::ValueId v : op.outputs) {
-      if (groups_.of(v).owner == v && op.def->name != "state") write(of(v), place);
+      if (groups_.of(v).owner == v && op.def->state != ir::StateAccess::kRead) write(of(v), place);
       if (op.def->is_view) read(of(v), place);
       const auto it = groups_.of(v).owner == v ? assigned_.find(groups_.index(v)) : assigned_.end();
       if (it != assigned_.end())
         for (Touches* t : it->second) write(*t, place);
     }
-    if (op.def->name == "state_assign") write(state(op), place);
+    if (op.def->state == ir::StateAccess::kAssign) write(state(op), place);
   }
 
   const ir::Graph& graph_;

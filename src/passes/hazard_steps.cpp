@@ -98,8 +98,9 @@ class Deriver {
   [[nodiscard]] bool runs(ir::OpId id) const {
     const Op& op = graph_.op(id);
     const auto& copied = binding_.copied_assigns;
-    if (op.def->name == "state_assign") return std::find(copied.begin(), copied.end(), id) != copied.end();
-    return !op.def->is_view && op.def->name != "state";
+    if (op.def->state == ir::StateAccess::kAssign)
+      return std::find(copied.begin(), copied.end(), id) != copied.end();
+    return !op.def->is_view && op.def->state != ir::StateAccess::kRead;
   }
 
   /// Makes a step of each issue, still without operands; each op that runs has one.
@@ -125,7 +126,7 @@ class Deriver {
 
   Status check_issue(const Issue& issue, ir::OpId id) const {
     const Op& op = graph_.op(id);
-    const bool is_copy = op.def->is_copy || op.def->name == "state_assign";
+    const bool is_copy = op.def->is_copy || op.def->state == ir::StateAccess::kAssign;
     if (!runs(id)) return broken(op, "is issued, and there is nothing to run");
     if (step_of_[at(issue.position)] >= 0) return broken(op, "is issued twice");
     if (issue.queue != op.queue)
@@ -188,8 +189,8 @@ class Deriver {
 
   Status visit(ir::OpId id, size_t position) {
     const Op& op = graph_.op(id);
-    if (op.def->name == "state") return read_state(op);
-    if (op.def->name == "state_assign") return assign_state(op, position);
+    if (op.def->state == ir::StateAccess::kRead) return read_state(op);
+    if (op.def->state == ir::StateAccess::kAssign) return assign_state(op, position);
     if (!op.def->is_view) return work(op, position);
     PLIMSOLL_TRY(check_view(op));
     for (const ValueId out : op.outputs) {

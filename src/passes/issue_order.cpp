@@ -70,8 +70,8 @@ class Issuer {
   void visit(int32_t position) {
     const ir::OpId id = graph_.order()[static_cast<size_t>(position)];
     const Op& op = graph_.op(id);
-    const bool is_assign = op.def->name == "state_assign";
-    if (op.def->is_view || op.def->name == "state" || (is_assign && !is_copied(id))) return;
+    const bool is_assign = op.def->state == ir::StateAccess::kAssign;
+    if (op.def->is_view || op.def->state == ir::StateAccess::kRead || (is_assign && !is_copied(id))) return;
     if (several_) {
       order_behind(op, position);
       note_uses(op, position);
@@ -88,7 +88,7 @@ class Issuer {
   [[nodiscard]] std::vector<size_t> written(const Op& op, int32_t position) const {
     std::vector<size_t> storages;
     for (const ValueId v : op.outputs) storages.push_back(storage(v));
-    if (op.def->name == "state_assign") storages.push_back(state_storage(op));
+    if (op.def->state == ir::StateAccess::kAssign) storages.push_back(state_storage(op));
     const auto p = static_cast<size_t>(position);
     if (p < binding_.workspaces.size() && binding_.workspaces[p] >= 0)
       storages.push_back(static_cast<size_t>(binding_.workspaces[p]));

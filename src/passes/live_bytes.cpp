@@ -31,12 +31,14 @@ std::vector<bool> made_in_state(const ir::Graph& graph, std::span<const ir::OpId
   std::map<std::string, size_t> last_read;
   for (size_t i = 0; i < order.size(); ++i) {
     const ir::Op& op = graph.op(order[i]);
-    if (op.def->name == "state") last_read[op.attrs.str("name")] = s.of(op.outputs[0]).last_use;
+    if (op.def->state == ir::StateAccess::kRead)
+      last_read[op.attrs.str("name")] = s.of(op.outputs[0]).last_use;
   }
   std::vector<bool> in_state(s.groups.size(), false);
   for (const ir::OpId id : order) {
     const ir::Op& op = graph.op(id);
-    if (op.def->name != "state_assign" || !s.whole[static_cast<size_t>(op.inputs[0].index)]) continue;
+    if (op.def->state != ir::StateAccess::kAssign || !s.whole[static_cast<size_t>(op.inputs[0].index)])
+      continue;
     const auto group = static_cast<size_t>(s.index(op.inputs[0]));
     const auto it = last_read.find(op.attrs.str("name"));
     if (it == last_read.end() || it->second < made[group]) in_state[group] = true;

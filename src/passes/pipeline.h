@@ -42,8 +42,7 @@ struct PipelineOptions {
   int64_t chunk_tokens = 256;  ///< tokens whose logits exist at once in head and loss; whole granules
   /// Generation: linear maps of at most so many rows become `linear_few`, which has bits of its own; 0: none.
   int64_t few_rows = 0;
-  /// What products run in, see autocast.h: "tf32", "bf16", "f16"; empty: f32, no pass.
-  std::string precision = {};
+  ops::Precision precision = ops::Precision::kF32;  ///< what products run in, see autocast.h
   bool short_residual = false;
   std::vector<PrecisionOverride> precision_overrides = {};
   bool verify = true;

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "ir/graph.h"
+#include "ops/rounding.h"
 
 namespace plimsoll::passes {
 
@@ -17,7 +18,7 @@ namespace plimsoll::passes {
 /// such a state, with or without ".weight". Of several patterns the first that matches.
 struct PrecisionOverride {
   std::string pattern;
-  std::string precision;  ///< "f32", "tf32", "bf16", "f16"
+  ops::Precision precision;
   bool operator==(const PrecisionOverride&) const = default;
 };
 

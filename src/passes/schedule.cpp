@@ -39,9 +39,10 @@ std::vector<Move> moves(const Graph& graph, const StorageGroups& s) {
       seen.push_back(s.index(v));
       freed += graph.type(s.of(v).owner).bytes().count;
     }
-    moves.push_back(op.def->has_effect || freed > made                           ? Move::kRise
-                    : op.def->is_view || op.def->name == "state" || made > freed ? Move::kSink
-                                                                                 : Move::kStay);
+    moves.push_back(op.def->has_effect || freed > made ? Move::kRise
+                    : op.def->is_view || op.def->state == ir::StateAccess::kRead || made > freed
+                        ? Move::kSink
+                        : Move::kStay);
   }
   return moves;
 }
@@ -116,7 +117,8 @@ std::vector<int64_t> workspaces(const Graph& graph, const ScheduleOptions& optio
   bytes.assign(graph.num_ops(), 0);
   for (const OpId id : graph.order()) {
     const ir::Op& op = graph.op(id);
-    if (op.def->is_view || op.def->is_copy || op.def->name == "state" || op.def->name == "state_assign")
+    if (op.def->is_view || op.def->is_copy || op.def->state == ir::StateAccess::kRead ||
+        op.def->state == ir::StateAccess::kAssign)
       continue;
     bytes[static_cast<size_t>(id.index)] = options.workspace_bytes(ir::op_types(graph, op));
   }

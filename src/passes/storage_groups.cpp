@@ -23,7 +23,7 @@ void add_results(StorageGroups& s, const ir::Op& op, size_t place) {
     } else {
       s.group_of[slot(out)] = static_cast<int32_t>(s.groups.size());
       s.whole[slot(out)] = true;
-      s.groups.push_back({out, op.def->name == "state", false, place});
+      s.groups.push_back({out, op.def->state == ir::StateAccess::kRead, false, place});
     }
     auto& group = s.groups[static_cast<size_t>(s.index(out))];
     group.last_use = std::max(group.last_use, place);
@@ -43,7 +43,7 @@ StorageGroups storage_groups(const ir::Graph& graph, std::span<const ir::OpId> o
       if (!v.valid()) continue;
       auto& group = s.groups[static_cast<size_t>(s.index(v))];
       group.last_use = place;
-      group.assigned = group.assigned || op.def->name == "state_assign";
+      group.assigned = group.assigned || op.def->state == ir::StateAccess::kAssign;
     }
     add_results(s, op, place);
   }

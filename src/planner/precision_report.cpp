@@ -64,6 +64,7 @@ std::vector<CastUse> casts_of(const Graph& graph) {
       ++cast.uses;
     }
     cast.recomputed = op.recomputed;
+    cast.block = op.block;
     const auto& others = uses[static_cast<size_t>(op.inputs[0].index)];
     const bool is_shared = std::any_of(others.begin(), others.end(),
                                        [&](OpId other) { return graph.op(other).def->name != "cast"; });
@@ -105,6 +106,7 @@ std::vector<WeightStorage> weights_of(const models::Model& model, const passes::
     if (p.trained && (w.moments == "bf16" || (w.stored == "bf16" && w.master.empty())))
       w.rounding = state.stochastic ? "stochastic" : "nearest";
     if (const auto found = products.find(p.name); found != products.end()) w.products = found->second;
+    w.block = p.block;
     weights.push_back(std::move(w));
   }
   return weights;

@@ -24,6 +24,7 @@ struct CastUse {
   int64_t uses = 0;                       ///< how many they are
   bool recomputed = false;                ///< once more, in backward
   std::string why = {};                   ///< why neither what makes it nor what reads it converts
+  int32_t block = ir::kNoBlock;           ///< of the cast
 };
 
 /// How one parameter is kept; empty: there is none.
@@ -32,6 +33,7 @@ struct WeightStorage {
   std::string stored, master, gradient, moments;
   std::string rounding = {};            ///< of an update kept in 16 bits alone: "stochastic", "nearest"
   std::set<std::string> products = {};  ///< precisions of the products that multiply with it
+  int32_t block = ir::kNoBlock;
 };
 
 struct PrecisionReport {

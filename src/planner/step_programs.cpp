@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <map>
-#include <numeric>
 
 #include "base/check.h"
 #include "ops/op_list.h"
@@ -12,6 +11,7 @@
 #include "passes/accumulate.h"
 #include "passes/store_gradients.h"
 #include "planner/finish_program.h"
+#include "planner/initial_values.h"
 
 namespace plimsoll::planner {
 namespace {
@@ -230,42 +230,9 @@ class ProgramBuilder {
     passes::Pipeline pipeline(pipeline_options(graph));
     Builder b(graph, ops::find_op);
     const ValueId random = b.state(random_state());
-    const auto& all = model_.parameters();
-    for (size_t first = 0, end = 0; first < all.size(); first = end) {
-      for (end = first + 1; end < all.size() && !all[first].part_of.empty(); ++end)
-        if (all[end].part_of != all[first].part_of) break;
-      init_storage(graph, b, random, std::span(all).subspan(first, end - first));
-    }
+    append_initial_values(b, random, model_, options_.optimizer.state.masters && options_.training);
     PLIMSOLL_TRY(b.status());
     return finish(std::move(graph), pipeline);
-  }
-
-  /// A storage, or the parts that it was divided into. The same draws whatever the weights are kept in, and
-  /// whatever of them is trained.
-  void init_storage(Graph& graph, Builder& b, ValueId random,
-                    std::span<const models::Parameter> parts) const {
-    const models::Parameter& first = parts.front();
-    std::vector<int64_t> shape(first.shape.dims().begin(), first.shape.dims().end()), rows;
-    for (const models::Parameter& p : parts) rows.push_back(p.shape.dim(0));
-    shape[0] = std::accumulate(rows.begin(), rows.end(), int64_t{0});
-    const std::string& name = first.part_of.empty() ? first.name : first.part_of;
-    const ValueId whole =
-        first.init == models::Init::kNormal
-            ? ops::random_normal(b, random, shape, 0.0, first.init_std, ops::random_key(name, "init"))
-            : ops::fill(b, shape, first.init == models::Init::kOnes ? 1.0 : 0.0);
-    if (parts.size() == 1) return init_parameter(graph, b, whole, first);
-    const std::vector<ValueId> values = ops::split_rows(b, whole, rows);
-    for (size_t i = 0; i < parts.size(); ++i) init_parameter(graph, b, values[i], parts[i]);
-  }
-  void init_parameter(Graph& graph, Builder& b, ValueId value, const models::Parameter& p) const {
-    if (options_.optimizer.state.masters && options_.training && p.trained) {
-      const std::string master = optimizers::master_name(p.name);
-      graph.declare_state({master, {DType::kF32, p.shape}, StateClass::kMasterWeight});
-      b.assign(master, value);
-    }
-    if (p.dtype != DType::kF32) value = ops::cast(b, value, p.dtype);
-    graph.declare_state({p.name, {p.dtype, p.shape}, StateClass::kParameter});
-    b.assign(p.name, value);
   }
 
   Result<passes::Program> finish(Graph graph, passes::Pipeline& pipeline) {
@@ -292,15 +259,7 @@ class ProgramBuilder {
                                                            : "step";
     const bool counts = graph.name == name_at(counted, options_.sequence_length, options_.buckets);
     if (!counts && graph.name != "update") return;
-    for (const ir::OpId id : graph.order()) {
-      const ir::Op& op = graph.op(id);
-      const ir::Cost cost = ir::op_cost(graph, op);
-      const bool is_update = op.block == ir::kUpdateBlock;
-      (op.recomputed ? result_.cost.recompute_flops
-       : is_update   ? result_.cost.update_flops
-                     : result_.cost.flops) += cost.flops;
-      (is_update ? result_.cost.update_bytes : result_.cost.bytes) += cost.bytes;
-    }
+    planner::add_cost(graph, result_.cost);
   }
 
   /// The value of each trained parameter in the program, in the model's order.

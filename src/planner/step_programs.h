@@ -29,6 +29,7 @@
 #include "passes/pipeline.h"
 #include "passes/session_plan.h"
 #include "planner/precision_report.h"
+#include "planner/step_cost.h"
 #include "runtime/target.h"
 #include "tasks/task.h"
 
@@ -74,15 +75,6 @@ struct StepOptions {
 struct GradientStates {
   std::string parameter;
   std::vector<std::string> accumulators;
-};
-
-/// Work of one micro-batch's programs, from the graphs; with buckets those of the longest.
-struct StepCost {
-  double flops = 0;  ///< of the model, forward and backward, as written (without recompute)
-  double recompute_flops = 0;
-  double bytes = 0;
-  double update_flops = 0;  ///< of norm, clip and update, once a step
-  double update_bytes = 0;
 };
 
 struct TrainingPrograms {

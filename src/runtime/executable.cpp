@@ -130,7 +130,7 @@ size_t Executable::first_update() const {
     const ir::Op& op = program_.graph.op(program_.graph.order()[at(instructions_[i].issue.position)]);
     for (const ir::ValueId v : op.outputs)
       if (updates(program_.binding.places[at(v.index)].storage)) return i;
-    if (op.def->name == "state_assign" &&
+    if (op.def->state == ir::StateAccess::kAssign &&
         ir::is_saved(session_.find_state(op.attrs.str("name"))->decl.state_class))
       return i;
   }

@@ -13,6 +13,8 @@
 // The member's spelling is the setting's path, so the two cannot disagree.
 #define PLIMSOLL_FIELD(member) #member, [](RunConfig & run) -> SettingField { return &run.member; }
 
+#define PLIMSOLL_CHOICE(member) words_of(RunConfig{}.member), PLIMSOLL_FIELD(member)
+
 namespace plimsoll {
 
 constexpr SettingKind kWhat = SettingKind::kWhat;
@@ -50,6 +52,11 @@ inline Setting above(std::string path, Accessor field, SettingKind kind, std::st
   Setting setting = number(std::move(path), field, kind, std::move(help), least, most);
   setting.above_least = true;
   return setting;
+}
+
+/// One of an enum's words; of the field's own with PLIMSOLL_CHOICE(member).
+inline Setting choice(Words words, std::string path, Accessor field, SettingKind kind, std::string help) {
+  return plain(std::move(path), field, kind, std::move(help), std::move(words));
 }
 
 /// A setting of which nothing but the name is known yet; `inert` are the values that ask for nothing.

@@ -86,8 +86,10 @@ bool has_effect(const Setting& setting, const RunConfig& config) {
   const std::string text = other_text(needs, config);
   if (needs.values.empty()) return text != "null";
   return is_one_of(text, needs.values) ||
-         (needs.or_overrides && std::any_of(needs.values.begin(), needs.values.end(),
-                                            [&](const auto& value) { return config.computes_in(value); }));
+         (needs.or_overrides && std::any_of(needs.values.begin(), needs.values.end(), [&](const auto& value) {
+            const auto precision = find_word<Precision>(value);
+            return precision && config.computes_in(*precision);
+          }));
 }
 
 void set_back(const Setting& setting, RunConfig& config) {

@@ -49,7 +49,8 @@ Result<std::string> model_directory(const ModelSettings& model) {
 }
 
 bool starts_pretrained(const ModelSettings& model) {
-  return model.init == "pretrained" || (model.init == "auto" && !model.path.empty());
+  return model.init == FirstWeights::kPretrained ||
+         (model.init == FirstWeights::kAuto && !model.path.empty());
 }
 
 Status check_overrides(const ModelSettings& model, const ConfigJson& config) {

@@ -6,6 +6,7 @@
 #include <array>
 
 #include "io/suggest.h"
+#include "optimizers/optimizer_list.h"
 
 namespace plimsoll {
 namespace {
@@ -109,15 +110,17 @@ std::string param_groups_text(const ParamGroups& groups) {
 }
 
 Status check_param_groups(const TrainingSettings& training) {
-  for (size_t i = 0; i < training.param_groups.size(); ++i) {
+  const optimizers::OptimizerDef* def = optimizers::find_optimizer(training.optimizer);
+  for (size_t i = 0; def != nullptr && i < training.param_groups.size(); ++i) {
     const ParamGroup& group = training.param_groups[i];
-    if (group.betas && training.optimizer == "sgd")
-      return wrong(fmt::format("{}[{}] has betas, and training.optimizer is sgd, which has none", kPath, i),
-                   "leave betas out, or use adamw");
-    if (group.weight_decay.value_or(0) != 0 && training.optimizer == "adam")
+    if (group.betas && !def->has_betas)
       return wrong(
-          fmt::format("training.optimizer adam has no decay, and {}[{}].weight_decay is not 0", kPath, i),
-          "use adamw, or leave the group's weight_decay out");
+          fmt::format("{}[{}] has betas, and training.optimizer is {}, which has none", kPath, i, def->name),
+          "leave betas out, or use adamw");
+    if (group.weight_decay.value_or(0) != 0 && !def->decays)
+      return wrong(fmt::format("training.optimizer {} has no decay, and {}[{}].weight_decay is not 0",
+                               def->name, kPath, i),
+                   "use adamw, or leave the group's weight_decay out");
   }
   return Ok{};
 }

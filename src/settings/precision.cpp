@@ -11,14 +11,24 @@
 #include <vector>
 
 #include "io/suggest.h"
-#include "settings/state_formats.h"
 
 namespace plimsoll::train {
 namespace {
 
 /// A precision of the run file as passes name it.
-std::string pass_precision(const std::string& precision) {
-  return precision == "tf32" ? precision : std::string(ir::name(state_format(precision).dtype));
+ops::Precision pass_precision(Precision precision) {
+  switch (precision) {
+    case Precision::kTf32:
+      return ops::Precision::kTf32;
+    case Precision::kBf16:
+      return ops::Precision::kBf16;
+    case Precision::kFp16:
+      return ops::Precision::kF16;
+    case Precision::kFp32:
+    case Precision::kFp8:  // not in this version
+      break;
+  }
+  return ops::Precision::kF32;
 }
 
 /// What a pattern without stars may be: parts in a row of a name.

@@ -188,7 +188,7 @@ bool RunConfig::dumps(std::string_view kind) const {
   return std::find(debug.dump.begin(), debug.dump.end(), kind) != debug.dump.end();
 }
 
-bool RunConfig::computes_in(std::string_view precision) const {
+bool RunConfig::computes_in(Precision precision) const {
   const PrecisionOverrides& overrides = training.precision_overrides;
   return training.precision == precision || std::any_of(overrides.begin(), overrides.end(),
                                                         [&](const auto& o) { return o.second == precision; });

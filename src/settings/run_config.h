@@ -14,6 +14,7 @@
 #include "base/result.h"
 #include "io/model_config.h"
 #include "io/tree.h"
+#include "settings/choice.h"
 
 namespace plimsoll {
 
@@ -31,11 +32,11 @@ struct Bandwidth {
 };
 
 struct ModelSettings {
-  std::string path = {};      ///< a model directory, its config.json, or a hub id in the local cache
-  std::string preset = {};    ///< a public family by name
-  Tree config = {};           ///< fields of a config.json written in the run file; null where not given
-  Tree overrides = {};        ///< fields put over any of the three; null where not given
-  std::string init = "auto";  ///< auto | pretrained | random; auto: pretrained with a path, else random
+  std::string path = {};    ///< a model directory, its config.json, or a hub id in the local cache
+  std::string preset = {};  ///< a public family by name
+  Tree config = {};         ///< fields of a config.json written in the run file; null where not given
+  Tree overrides = {};      ///< fields put over any of the three; null where not given
+  OneOf<FirstWeights> init = FirstWeights::kAuto;  ///< auto: pretrained with a path, else random
 };
 
 /// data.buckets: how many lengths the planner may choose, or which ones. Neither: one.
@@ -72,7 +73,7 @@ struct DataSettings {
 };
 
 /// training.precision_overrides: pattern and precision, in the order in which they are tried.
-using PrecisionOverrides = std::vector<std::pair<std::string, std::string>>;
+using PrecisionOverrides = std::vector<std::pair<std::string, Precision>>;
 
 struct Fp8Settings {
   std::string recipe = "delayed";
@@ -95,11 +96,11 @@ struct LossScaleSettings {
 
 /// Where the training state lives; what the words resolve to is in state_settings.h.
 struct StateSettings {
-  std::string weights = "fp32";
+  OneOf<StateWord> weights = StateWord::kFp32;
   std::optional<bool> master_weights = {};  ///< nothing: auto
-  std::string gradients = "fp32";
-  std::string moments = "fp32";
-  std::string rounding = "auto";
+  OneOf<StateWord> gradients = StateWord::kFp32;
+  OneOf<StateWord> moments = StateWord::kFp32;
+  OneOf<UpdateRounding> rounding = UpdateRounding::kAuto;
 };
 
 struct SchedulerSettings {
@@ -108,8 +109,8 @@ struct SchedulerSettings {
   double lr_end = 1e-7;
   double min_lr_ratio = 0.0;
   std::optional<int64_t> num_decay_steps = {};
-  std::string decay_type = "cosine";
-  std::string warmup_type = "linear";
+  OneOf<Ramp> decay_type = Ramp::kCosine;
+  OneOf<Ramp> warmup_type = Ramp::kLinear;
   std::optional<int64_t> step_size = {};
   double gamma = 0.1;
   double pct_start = 0.3;
@@ -132,7 +133,7 @@ struct TrainingSettings {
   std::optional<int64_t> gradient_accumulation_steps = {};  ///< nothing: auto
   std::optional<int64_t> max_steps = {};
   std::optional<double> num_epochs = {};  ///< neither this nor max_steps: one epoch
-  std::string precision = "fp32";
+  OneOf<Precision> precision = Precision::kFp32;
   PrecisionOverrides precision_overrides = {};
   bool residual_in_fp32 = true;  ///< false: the residual stream is stored in a precision of 16 bits
   Fp8Settings fp8 = {};
@@ -150,8 +151,8 @@ struct TrainingSettings {
   double momentum = 0;  ///< sgd; 0: no buffer
   double dampening = 0;
   bool nesterov = false;
-  double weight_decay = 0.01;                   ///< sgd: 0 unless given
-  std::string weight_decay_scope = "matrices";  ///< matrices | all
+  double weight_decay = 0.01;  ///< sgd: 0 unless given
+  OneOf<DecayScope> weight_decay_scope = DecayScope::kMatrices;
   ParamGroups param_groups = {};
   std::vector<std::string> freeze = {};       ///< patterns of parameters' names
   std::vector<std::string> unfreeze = {};     ///< over freeze
@@ -163,8 +164,7 @@ struct TrainingSettings {
 };
 
 struct RecomputeSettings {
-  std::string mode =
-      "auto";         ///< auto | none | full | attention | mlp | selective | every | segments | layers
+  OneOf<RecomputeMode> mode = RecomputeMode::kAuto;
   int64_t count = 0;  ///< every: n, segments: k
   std::vector<std::string> layers = {};
 };
@@ -219,7 +219,7 @@ struct DebugSettings {
   std::string dump_dir = {};
   std::vector<std::string> dump = {"loss", "gradients"};  ///< loss | gradients | logits | parameters
   bool poison = false;
-  std::string plan = "arena";  ///< arena | separate: one buffer each
+  OneOf<PlanLayout> plan = PlanLayout::kArena;
 };
 
 /// The whole run.
@@ -243,9 +243,9 @@ struct RunConfig {
   /// Whether a debug dump of this kind is asked for ("loss", "gradients", "logits", "parameters").
   [[nodiscard]] bool dumps(std::string_view kind) const;
   /// Whether some products run in that precision ("bf16"), by training.precision or an override.
-  [[nodiscard]] bool computes_in(std::string_view precision) const;
+  [[nodiscard]] bool computes_in(Precision precision) const;
   /// Whether the loss is scaled: fp16 alone needs it.
-  [[nodiscard]] bool scales_loss() const { return computes_in("fp16"); }
+  [[nodiscard]] bool scales_loss() const { return computes_in(Precision::kFp16); }
   /// The gradient norm at which to clip, nothing where clipping is off.
   [[nodiscard]] std::optional<double> clip_norm() const;
 };

@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <functional>
 
+#include "optimizers/optimizer_list.h"
 #include "settings/param_groups.h"
 #include "settings/schedule.h"
 #include "settings/state_settings.h"
@@ -55,14 +56,16 @@ Status check_device(const std::string& device) {
       "set runtime.device=cpu");
 }
 
-/// The decay of adam and sgd where none is given, and torch.optim.SGD's rules for momentum.
+/// The decay where none is given, and torch.optim.SGD's rules for momentum.
 Status check_optimizer(RunConfig& config, const GivenSettings& given) {
   TrainingSettings& t = config.training;
   const bool decay_given = given.contains("training.weight_decay");
-  if (t.optimizer == "adam" && decay_given && t.weight_decay != 0)
-    return wrong("training.optimizer adam has no decay, and training.weight_decay is not 0",
-                 "use adamw, or set training.weight_decay=0");
-  if ((t.optimizer == "adam" || t.optimizer == "sgd") && !decay_given) t.weight_decay = 0;
+  const optimizers::OptimizerDef* def = optimizers::find_optimizer(t.optimizer);
+  if (def != nullptr && !def->decays && decay_given && t.weight_decay != 0)
+    return wrong(
+        fmt::format("training.optimizer {} has no decay, and training.weight_decay is not 0", t.optimizer),
+        "use adamw, or set training.weight_decay=0");
+  if (def != nullptr && !decay_given) t.weight_decay = def->default_decay;
   if (t.nesterov && (t.momentum == 0 || t.dampening != 0))
     return wrong(
         fmt::format("training.nesterov takes a momentum and no dampening, and training.{} is {}",

@@ -55,9 +55,9 @@ double polynomial(const Point& p) {
   return ((p.o.learning_rate - p.o.lr_end) * std::pow(remaining, p.o.power) + p.o.lr_end) / p.o.learning_rate;
 }
 
-double wsd_shape(std::string_view type, double progress, double cycles, bool rising) {
-  if (type == "linear") return rising ? progress : 1.0 - progress;
-  if (type == "cosine")
+double wsd_shape(Ramp type, double progress, double cycles, bool rising) {
+  if (type == Ramp::kLinear) return rising ? progress : 1.0 - progress;
+  if (type == Ramp::kCosine)
     return rising ? 0.5 * (1.0 - std::cos(kPi * progress))
                   : 0.5 * (1.0 + std::cos(kPi * cycles * 2.0 * progress));
   return rising ? 1.0 - std::sqrt(1.0 - progress) : 1.0 - std::sqrt(progress);

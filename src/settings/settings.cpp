@@ -19,9 +19,8 @@ void add_model_and_data(std::vector<Setting>& list) {
   add(plain(PLIMSOLL_FIELD(model.config), kWhat, "instead of path: the fields of a config.json"));
   add(plain(PLIMSOLL_FIELD(model.overrides), kWhat,
             "fields put over the model's config, such as {num_hidden_layers: 4}"));
-  add(plain(PLIMSOLL_FIELD(model.init), kWhat,
-            "first weights; auto: pretrained with a path, random otherwise",
-            {"auto", "pretrained", "random"}));
+  add(choice(PLIMSOLL_CHOICE(model.init), kWhat,
+             "first weights; auto: pretrained with a path, random otherwise"));
   add(plain(PLIMSOLL_FIELD(data.train), kWhat,
             "training data: .jsonl, .txt, .npy, token shards; a file, a glob or a list of them"));
   add(plain(PLIMSOLL_FIELD(data.eval), kWhat, "held-out data, as data.train"));
@@ -120,8 +119,7 @@ void add_machine_and_output(std::vector<Setting>& list) {
   add(plain(PLIMSOLL_FIELD(debug.dump), kHow, "what a dump holds",
             {"loss", "gradients", "logits", "parameters"}));
   add(plain(PLIMSOLL_FIELD(debug.poison), kHow, "fill freed memory with signalling NaNs"));
-  add(plain(PLIMSOLL_FIELD(debug.plan), kHow, "arena: packed; separate: one buffer each",
-            {"arena", "separate"}));
+  add(choice(PLIMSOLL_CHOICE(debug.plan), kHow, "arena: packed; separate: one buffer each"));
   add(planned("debug.verify_steps", kHow, "steps to hold against the interpreter", "leave it out", {"0"}));
   takes_only(list, "runtime.device", {"cpu", "discrete"});
   only_with(list, {"runtime.discrete."},

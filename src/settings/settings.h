@@ -21,10 +21,10 @@ namespace plimsoll {
 enum class SettingKind { kWhat, kHow };
 
 /// A setting's place in a RunConfig; its type decides what YAML it takes.
-using SettingField =
-    std::variant<bool*, int64_t*, double*, std::string*, std::optional<bool>*, std::optional<int64_t>*,
-                 std::optional<double>*, std::vector<std::string>*, std::vector<double>*, PrecisionOverrides*,
-                 ParamGroups*, BucketSettings*, MemoryBudget*, Bandwidth*, RecomputeSettings*, Tree*>;
+using SettingField = std::variant<bool*, int64_t*, double*, std::string*, Choice*, std::optional<bool>*,
+                                  std::optional<int64_t>*, std::optional<double>*, std::vector<std::string>*,
+                                  std::vector<double>*, PrecisionOverrides*, ParamGroups*, BucketSettings*,
+                                  MemoryBudget*, Bandwidth*, RecomputeSettings*, Tree*>;
 
 /// Whether this version has a setting.
 enum class Availability {

@@ -84,6 +84,14 @@ Status assign(const Setting& setting, const Tree& value, std::string* field) {
   return Ok{};
 }
 
+Status assign(const Setting& setting, const Tree& value, Choice* field) {
+  std::string word;
+  PLIMSOLL_TRY(assign(setting, value, &word));
+  const auto place = std::find(setting.choices.begin(), setting.choices.end(), word);
+  field->index = static_cast<uint8_t>(place - setting.choices.begin());
+  return Ok{};
+}
+
 Status assign(const Setting& setting, const Tree& value, std::vector<std::string>* field) {
   std::vector<Tree> items = value.items;
   if (value.is_scalar() && !value.is_null()) items = {value};
@@ -120,15 +128,15 @@ Status read_overrides(const Setting& setting, const std::string& prefix, const T
       PLIMSOLL_TRY(read_overrides(setting, pattern + ".", value, overrides));
       continue;
     }
-    std::string precision;
-    auto status = assign(setting, value, &precision);
+    OneOf<Precision> precision = Precision::kFp32;
+    auto status = assign(setting, value, static_cast<Choice*>(&precision));
     if (!status) {
       Error error = std::move(status).error();
       error.what = fmt::format("{}: {} is {}, expected one of {}", setting.path, pattern.substr(0, 100),
                                value.describe(), fmt::join(setting.choices, ", "));
       return error;
     }
-    overrides.emplace_back(pattern, std::move(precision));
+    overrides.emplace_back(pattern, precision);
   }
   return Ok{};
 }
@@ -200,14 +208,17 @@ Status assign(const Setting& setting, const Tree& value, Bandwidth* field) {
 Status assign(const Setting& setting, const Tree& value, RecomputeSettings* field) {
   if (value.is_scalar()) {
     *field = {};
-    return value.is_null() ? Status(Ok{}) : assign(setting, value, &field->mode);
+    return value.is_null() ? Status(Ok{}) : assign(setting, value, static_cast<Choice*>(&field->mode));
   }
   if (value.kind != Kind::kMap || value.members.size() != 1) return wrong(setting, value);
-  const auto& [mode, argument] = value.members.front();
+  const auto& [name, argument] = value.members.front();
+  const RecomputeMode mode = find_word<RecomputeMode>(name).value_or(RecomputeMode::kAuto);
   RecomputeSettings result{.mode = mode};
-  const bool is_count = (mode == "every" || mode == "segments") && argument.kind == Kind::kInteger &&
-                        argument.integer >= 1 && argument.integer <= 4096;
-  const bool is_layers = mode == "layers" && argument.kind == Kind::kList && !argument.items.empty() &&
+  const bool counts = mode == RecomputeMode::kEvery || mode == RecomputeMode::kSegments;
+  const bool is_count =
+      counts && argument.kind == Kind::kInteger && argument.integer >= 1 && argument.integer <= 4096;
+  const bool is_layers = mode == RecomputeMode::kLayers && argument.kind == Kind::kList &&
+                         !argument.items.empty() &&
                          std::all_of(argument.items.begin(), argument.items.end(),
                                      [](const Tree& t) { return t.is_scalar() && !t.is_null(); });
   if (!is_count && !is_layers) return wrong(setting, value);

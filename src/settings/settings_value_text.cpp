@@ -17,6 +17,9 @@ std::string text_of(const Setting&, const double* field) { return number_text(*f
 std::string text_of(const Setting&, const std::string* field) {
   return field->empty() ? "null" : to_yaml_flow(Tree::of(*field));
 }
+std::string text_of(const Setting& setting, const Choice* field) {
+  return to_yaml_flow(Tree::of(setting.choices[field->index]));
+}
 template <typename T>
 std::string text_of(const Setting& setting, const std::optional<T>* field) {
   return *field ? text_of(setting, &**field) : setting.absent;
@@ -33,7 +36,7 @@ std::string text_of(const Setting&, const std::vector<double>* field) {
 }
 std::string text_of(const Setting&, const PrecisionOverrides* field) {
   Tree map = Tree::map();
-  for (const auto& [pattern, precision] : *field) map.set(pattern, Tree::of(precision));
+  for (const auto& [pattern, precision] : *field) map.set(pattern, Tree::of(std::string(word(precision))));
   return field->empty() ? "null" : to_yaml_flow(map);
 }
 std::string text_of(const Setting&, const ParamGroups* field) { return param_groups_text(*field); }
@@ -51,10 +54,11 @@ std::string text_of(const Setting&, const Bandwidth* field) {
   return field->bytes_per_second == 0 ? "null" : fmt::format("{:.0f}B/s", field->bytes_per_second);
 }
 std::string text_of(const Setting& setting, const RecomputeSettings* field) {
-  if (field->mode == "layers") return fmt::format("{{layers: {}}}", text_of(setting, &field->layers));
-  if (field->mode == "every" || field->mode == "segments")
-    return fmt::format("{{{}: {}}}", field->mode, field->count);
-  return field->mode;
+  if (field->mode == RecomputeMode::kLayers)
+    return fmt::format("{{layers: {}}}", text_of(setting, &field->layers));
+  if (field->mode == RecomputeMode::kEvery || field->mode == RecomputeMode::kSegments)
+    return fmt::format("{{{}: {}}}", word(field->mode), field->count);
+  return std::string(word(field->mode));
 }
 std::string text_of(const Setting&, const Tree* field) { return to_yaml_flow(*field); }
 
@@ -95,6 +99,7 @@ struct TypeText {
     if (setting.choices.empty()) return setting.available.empty() ? "text" : words_of(setting);
     return "one of " + words_of(setting);
   }
+  std::string operator()(Choice*) const { return "one of " + words_of(setting); }
   std::string operator()(std::vector<std::string>*) const {
     return setting.choices.empty() ? "text or a list" : "a list of " + joined(setting.choices);
   }

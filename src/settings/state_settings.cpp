@@ -7,11 +7,13 @@
 namespace plimsoll::train {
 namespace {
 
-bool keeps_masters(const StateSettings& s) { return s.master_weights.value_or(s.weights != "fp32"); }
+bool keeps_masters(const StateSettings& s) {
+  return s.master_weights.value_or(s.weights != StateWord::kFp32);
+}
 
 /// Whether the update keeps anything in bf16 that it has nowhere in fp32.
 bool keeps_bf16(const StateSettings& s) {
-  return s.moments == "bf16" || (s.weights == "bf16" && !keeps_masters(s));
+  return s.moments == StateWord::kBf16 || (s.weights == StateWord::kBf16 && !keeps_masters(s));
 }
 
 Error wrong(std::string what, std::string hint) {
@@ -19,13 +21,14 @@ Error wrong(std::string what, std::string hint) {
 }
 
 /// Weights and gradients are fp32, or what the products are computed in.
-Status check_format(const char* name, const std::string& format, const std::string& precision) {
-  if (format == "fp32" || format == precision) return Ok{};
-  return wrong(fmt::format("training.state.{} is {}, and training.precision is {}", name, format, precision),
-               fmt::format("set training.precision={}, or training.state.{}=fp32", format, name));
+Status check_format(const char* name, StateWord format, Precision precision) {
+  if (format == StateWord::kFp32 || word(format) == word(precision)) return Ok{};
+  return wrong(fmt::format("training.state.{} is {}, and training.precision is {}", name, word(format),
+                           word(precision)),
+               fmt::format("set training.precision={}, or training.state.{}=fp32", word(format), name));
 }
 
-Error inexact(const char* name, const std::string& now, const std::string& then) {
+Error inexact(const char* name, std::string_view now, std::string_view then) {
   return wrong(
       fmt::format("training.state.{} is {}, but the checkpoint was made with {}, which would have to be "
                   "rounded",
@@ -42,45 +45,48 @@ StateChoice state_choice(const TrainingSettings& training) {
           {.masters = keeps_masters(s),
            .gradients = state_format(s.gradients).dtype,
            .moments = state_format(s.moments).dtype,
-           .stochastic = s.rounding != "nearest"}};
+           .stochastic = s.rounding != UpdateRounding::kNearest}};
 }
 
 std::vector<std::pair<std::string, std::string>> state_words(const TrainingSettings& training,
                                                              bool accumulates) {
   const StateSettings& s = training.state;
-  return {{"weights", s.weights},
+  return {{"weights", std::string(word(s.weights))},
           {"master_weights", keeps_masters(s) ? "fp32" : "none"},
-          {"gradients", accumulates ? "fp32 accumulators" : s.gradients},
-          {"moments", s.moments},
-          {"rounding", keeps_bf16(s) ? (s.rounding == "nearest" ? "nearest" : "stochastic") : "none"}};
+          {"gradients", accumulates ? "fp32 accumulators" : std::string(word(s.gradients))},
+          {"moments", std::string(word(s.moments))},
+          {"rounding",
+           keeps_bf16(s) ? (s.rounding == UpdateRounding::kNearest ? "nearest" : "stochastic") : "none"}};
 }
 
 Status check_state(const TrainingSettings& training, std::vector<std::string>& notes) {
   const StateSettings& s = training.state;
   PLIMSOLL_TRY(check_format("weights", s.weights, training.precision));
   PLIMSOLL_TRY(check_format("gradients", s.gradients, training.precision));
-  if (s.weights == "fp32" && s.master_weights.value_or(false))
+  if (s.weights == StateWord::kFp32 && s.master_weights.value_or(false))
     return wrong("training.state.master_weights is true, and the weights are fp32 themselves",
                  "set training.state.weights=bf16 for masters beside 16-bit weights, or master_weights=auto");
-  if (s.weights == "fp16" && !keeps_masters(s))
+  if (s.weights == StateWord::kFp16 && !keeps_masters(s))
     return wrong("training.state.weights is fp16 without masters, whose range no update fits in",
                  "set training.state.master_weights=true, or training.state.weights=bf16");
-  if (s.rounding != "auto" && !keeps_bf16(s))
-    notes.push_back(fmt::format(
-        "training.state.rounding {} has no effect: the update keeps nothing in bf16 alone", s.rounding));
+  if (s.rounding != UpdateRounding::kAuto && !keeps_bf16(s))
+    notes.push_back(
+        fmt::format("training.state.rounding {} has no effect: the update keeps nothing in bf16 alone",
+                    word(s.rounding)));
   return Ok{};
 }
 
 Status check_conversion(const TrainingSettings& then, const TrainingSettings& now) {
   const StateSettings &a = then.state, &b = now.state;
-  if (a.moments == "fp32" && b.moments != "fp32") return inexact("moments", b.moments, a.moments);
-  const bool had_f32 = a.weights == "fp32" || keeps_masters(a),
-             has_f32 = b.weights == "fp32" || keeps_masters(b);
+  if (a.moments == StateWord::kFp32 && b.moments != StateWord::kFp32)
+    return inexact("moments", word(b.moments), word(a.moments));
+  const bool had_f32 = a.weights == StateWord::kFp32 || keeps_masters(a),
+             has_f32 = b.weights == StateWord::kFp32 || keeps_masters(b);
   // What is frozen has no master to stay exact in.
-  if (!now.freeze.empty() && a.weights == "fp32" && b.weights != "fp32")
-    return inexact("weights", b.weights, a.weights);
+  if (!now.freeze.empty() && a.weights == StateWord::kFp32 && b.weights != StateWord::kFp32)
+    return inexact("weights", word(b.weights), word(a.weights));
   if (!had_f32 || has_f32) return Ok{};
-  if (a.weights == "fp32") return inexact("weights", b.weights, a.weights);
+  if (a.weights == StateWord::kFp32) return inexact("weights", word(b.weights), word(a.weights));
   return inexact("master_weights", "false", "true");
 }
 

@@ -13,18 +13,19 @@ constexpr double kLeastScale = 0x1p-100,
 /// The one place of the training state's dtypes.
 void add_state(std::vector<Setting>& list) {
   const auto add = [&](Setting setting) { list.push_back(std::move(setting)); };
-  add(plain(PLIMSOLL_FIELD(training.state.weights), kWhat,
-            "what the weights are kept in: fp32, or the format of training.precision",
-            {"fp32", "bf16", "fp16"}));
+  add(choice(PLIMSOLL_CHOICE(training.state.weights), kWhat,
+             "what the weights are kept in: fp32, or the format of training.precision"));
   Setting masters = plain(PLIMSOLL_FIELD(training.state.master_weights), kWhat,
                           "fp32 masters beside 16-bit weights; auto: wherever weights have 16 bits");
   masters.absent = "auto";
   add(std::move(masters));
-  add(plain(PLIMSOLL_FIELD(training.state.gradients), kWhat,
-            "gradients that are not accumulated; accumulators are fp32", {"fp32", "bf16", "fp16"}));
-  add(plain(PLIMSOLL_FIELD(training.state.moments), kWhat, "the optimizer's moments", {"fp32", "bf16"}));
-  add(plain(PLIMSOLL_FIELD(training.state.rounding), kWhat,
-            "of what the update keeps in bf16 alone; auto: stochastic", {"auto", "nearest", "stochastic"}));
+  add(choice(PLIMSOLL_CHOICE(training.state.gradients), kWhat,
+             "gradients that are not accumulated; accumulators are fp32"));
+  Setting moments = choice(PLIMSOLL_CHOICE(training.state.moments), kWhat, "the optimizer's moments");
+  moments.choices = {"fp32", "bf16"};
+  add(std::move(moments));
+  add(choice(PLIMSOLL_CHOICE(training.state.rounding), kWhat,
+             "of what the update keeps in bf16 alone; auto: stochastic"));
 }
 
 void add_training(std::vector<Setting>& list) {
@@ -37,8 +38,7 @@ void add_training(std::vector<Setting>& list) {
   add(number(PLIMSOLL_FIELD(training.max_steps), kWhat, "optimizer steps of the run", 1, kMaxCount));
   add(above(PLIMSOLL_FIELD(training.num_epochs), kWhat,
             "instead of max_steps: passes over the data; neither means one", 0, 1e9));
-  add(plain(PLIMSOLL_FIELD(training.precision), kWhat, "arithmetic of the matrix products",
-            {"fp32", "tf32", "bf16", "fp16", "fp8"}));
+  add(choice(PLIMSOLL_CHOICE(training.precision), kWhat, "arithmetic of the matrix products"));
   add(plain(PLIMSOLL_FIELD(training.precision_overrides), kWhat,
             "products of matching ops or layers run in another: {lm_head: fp32}; the first match wins",
             {"fp32", "tf32", "bf16", "fp16"}));
@@ -111,10 +111,8 @@ void add_schedule_and_rule(std::vector<Setting>& list) {
              1));
   add(number(PLIMSOLL_FIELD(training.lr_scheduler_kwargs.num_decay_steps), kWhat,
              "steps of decay; null: a tenth of all", 0, kMaxCount));
-  add(plain(PLIMSOLL_FIELD(training.lr_scheduler_kwargs.decay_type), kWhat, "shape of the decay",
-            {"linear", "cosine", "1-sqrt"}));
-  add(plain(PLIMSOLL_FIELD(training.lr_scheduler_kwargs.warmup_type), kWhat, "shape of the warm-up",
-            {"linear", "cosine", "1-sqrt"}));
+  add(choice(PLIMSOLL_CHOICE(training.lr_scheduler_kwargs.decay_type), kWhat, "shape of the decay"));
+  add(choice(PLIMSOLL_CHOICE(training.lr_scheduler_kwargs.warmup_type), kWhat, "shape of the warm-up"));
   add(number(PLIMSOLL_FIELD(training.lr_scheduler_kwargs.step_size), kWhat,
              "steps between drops; null: a third of all", 1, kMaxCount));
   add(number(PLIMSOLL_FIELD(training.lr_scheduler_kwargs.gamma), kWhat, "factor of a drop", 0, 1));
@@ -137,8 +135,8 @@ void add_schedule_and_rule(std::vector<Setting>& list) {
             "look ahead along the buffer; takes momentum, no dampening"));
   add(number(PLIMSOLL_FIELD(training.weight_decay), kWhat,
              "adamw: decoupled; sgd: added to the gradient, and 0 unless given", 0, 1e3));
-  add(plain(PLIMSOLL_FIELD(training.weight_decay_scope), kWhat,
-            "matrices: no biases, no norms; all: every parameter", {"matrices", "all"}));
+  add(choice(PLIMSOLL_CHOICE(training.weight_decay_scope), kWhat,
+             "matrices: no biases, no norms; all: every parameter"));
   add(plain(PLIMSOLL_FIELD(training.param_groups), kWhat,
             "parameters with hyper-parameters of their own, by patterns of names; the first match wins"));
   add(plain(PLIMSOLL_FIELD(training.freeze), kWhat,

@@ -28,7 +28,7 @@ Status check_finite(const RunConfig& config, double loss) {
   return Error{ErrorCode::kDiverged,
                fmt::format("the loss is {}", loss),
                {},
-               config.computes_in("fp16")
+               config.computes_in(Precision::kFp16)
                    ? "fp16 ends at 65504, which activations may have left: evaluate in bf16 or fp32"
                    : "the weights may have diverged: evaluate those of an earlier step"};
 }

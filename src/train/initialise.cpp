@@ -42,7 +42,7 @@ Result<std::optional<LoadReport>> initialise(const RunConfig& config, const Prep
 }
 
 Result<bool> evaluates_weights(const ModelSettings& model) {
-  if (model.init == "pretrained") return true;
+  if (model.init == FirstWeights::kPretrained) return true;
   PLIMSOLL_ASSIGN(const std::string folder, model_directory(model));
   if (folder.empty()) return false;
   return ModelWeights::are_in(folder) || starts_pretrained(model);

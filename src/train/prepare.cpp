@@ -53,10 +53,10 @@ planner::StepOptions step_options(const RunConfig& config, const BatchSplit& spl
   options.optimizer.num_groups = static_cast<int64_t>(config.training.param_groups.size());
   options.optimizer.state = state_choice(config.training).dtypes;
   if (config.scales_loss()) options.optimizer.loss_scaling = loss_scaling(config.training.loss_scale);
-  options.decay_all = config.training.weight_decay_scope == "all";
+  options.decay_all = config.training.weight_decay_scope == DecayScope::kAll;
   set_precision(config.training, options.pipeline);
-  options.pipeline.recompute_cheap = config.memory.recompute.mode != "none";
-  options.memory.separate = config.debug.plan == "separate";
+  options.pipeline.recompute_cheap = config.memory.recompute.mode != RecomputeMode::kNone;
+  options.memory.separate = config.debug.plan == PlanLayout::kSeparate;
   return options;
 }
 
@@ -144,9 +144,9 @@ Result<std::pair<planner::TrainingPrograms, planner::PlanReport>> plan_split(
   report.recompute_flops = programs.cost.recompute_flops * static_cast<double>(accum);
   report.bytes_moved = programs.cost.bytes * static_cast<double>(accum) + programs.cost.update_bytes;
   report.tokens = split.micro_batch_size * accum * config.data.sequence_length;
-  report.seconds_estimated =
-      planner::estimate_seconds(report.flops + report.recompute_flops, report.bytes_moved, num_threads,
-                                config.computes_in("bf16") && target.has_matrix_units(ir::DType::kBf16));
+  report.seconds_estimated = planner::estimate_seconds(
+      report.flops + report.recompute_flops, report.bytes_moved, num_threads,
+      config.computes_in(Precision::kBf16) && target.has_matrix_units(ir::DType::kBf16));
   report.micro_batch_size = split.micro_batch_size;
   report.grad_accum_steps = accum;
   report.threads = num_threads;

@@ -146,8 +146,9 @@ Status Trainer::check_scale() {
                         skipped_in_a_row_, scale, skipped_, step_)
           : fmt::format("every step of the run overflowed, and the loss scale has only fallen to {:g}",
                         scale);
-  const std::string other = config_.training.precision == "fp16" ? "train with training.precision=bf16"
-                                                                 : "drop the overrides to fp16";
+  const std::string other = config_.training.precision == Precision::kFp16
+                                ? "train with training.precision=bf16"
+                                : "drop the overrides to fp16";
   PLIMSOLL_ASSIGN(const std::string tensors, overflowed());
   return Error{ErrorCode::kDiverged, fmt::format("{}: not finite are the gradients of {}", what, tensors),
                fmt::format("step {}", step_),

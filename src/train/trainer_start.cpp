@@ -161,7 +161,7 @@ Status Trainer::load(const Note& note) {
   skipped_in_a_row_ = m.skipped_in_a_row;
   evaluated_step_ = m.evaluated_step;
   note(fmt::format("going on after step {} from {}", m.step, checkpoint_->path));
-  if (!same_bits(m.isa, manifest_.isa, config_.computes_in("bf16")))
+  if (!same_bits(m.isa, manifest_.isa, config_.computes_in(Precision::kBf16)))
     note(
         fmt::format("the checkpoint was computed with {}, this machine computes with {}: the bits may differ",
                     m.isa, manifest_.isa));

@@ -23,7 +23,7 @@ int64_t num_shortened(const ir::Graph& graph) {
 
 void check_seed(uint64_t seed, bool short_residual, int64_t& shortened) {
   passes::PipelineOptions options;
-  options.precision = "bf16";
+  options.precision = ops::Precision::kBf16;
   options.short_residual = short_residual;
   options.recompute_cheap = options.short_norms = false;
   const auto plain = train_program(seed, options, Tail::kOptimizer);

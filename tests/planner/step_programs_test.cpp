@@ -80,7 +80,7 @@ TEST(StepProgramsTest, FullTrainingInFp32Holds16BytesAParameter) {
 TEST(StepProgramsTest, LowPrecisionShrinksActivations) {
   const cpu::CpuTarget target(2);
   const auto model = preset("smollm-135m");
-  const auto bytes = [&](const char* precision, bool short_residual) {
+  const auto bytes = [&](ops::Precision precision, bool short_residual) {
     StepOptions o = options(4, 512);
     o.pipeline.precision = precision;
     o.pipeline.short_residual = short_residual;
@@ -90,13 +90,13 @@ TEST(StepProgramsTest, LowPrecisionShrinksActivations) {
     describe_session(programs->session, report);
     std::map<std::string, int64_t, std::less<>> classes(report.classes.begin(), report.classes.end());
     // The tied head's gradient, alive from the loss on.
-    EXPECT_EQ(classes.at("gradients"), int64_t{4} * 49'152 * 576) << precision;
+    EXPECT_EQ(classes.at("gradients"), int64_t{4} * 49'152 * 576) << ops::name(precision);
     return static_cast<double>(classes.at("activations"));
   };
-  const double full = bytes("f32", false);
-  EXPECT_LT(bytes("bf16", false), 0.56 * full);
-  EXPECT_LT(bytes("bf16", true), 0.51 * full);
-  EXPECT_EQ(bytes("tf32", false), full);
+  const double full = bytes(ops::Precision::kF32, false);
+  EXPECT_LT(bytes(ops::Precision::kBf16, false), 0.56 * full);
+  EXPECT_LT(bytes(ops::Precision::kBf16, true), 0.51 * full);
+  EXPECT_EQ(bytes(ops::Precision::kTf32, false), full);
 }
 
 /// Bytes a parameter by class, of the programs at the ends of a step: where all gradients are there.
@@ -128,7 +128,9 @@ TEST(StepProgramsTest, EachRecipeHoldsItsBytesAParameter) {
       StepOptions o = options(1, is_small ? 8 : 32);
       o.accumulate = r.accumulate;
       const bool is_half = r.weights == ir::DType::kF16;
-      o.pipeline.precision = is_half ? "f16" : r.name == std::string_view("plain fp32") ? "" : "bf16";
+      o.pipeline.precision = is_half                                    ? ops::Precision::kF16
+                             : r.name == std::string_view("plain fp32") ? ops::Precision::kF32
+                                                                        : ops::Precision::kBf16;
       o.optimizer.state = r.state;
       const auto programs = build_training_programs(*model, o, target);
       ASSERT_TRUE(programs.ok()) << programs.error().message();
@@ -155,7 +157,7 @@ TEST(StepProgramsTest, LowPrecisionStateAddsNoSweep) {
   const auto model = preset("smollm-135m");
   model->keep_in(kBf16);
   StepOptions o = options(1, 256);
-  o.pipeline.precision = "bf16";
+  o.pipeline.precision = ops::Precision::kBf16;
   o.optimizer.state = {.masters = true, .gradients = kBf16};
   const auto programs = build_training_programs(*model, o, target);
   ASSERT_TRUE(programs.ok());

@@ -57,7 +57,7 @@ TEST(RunConfig, LaterOverridesWin) {
   EXPECT_EQ(run->training.seed, 2);
   EXPECT_EQ(run->clip_norm(), std::nullopt);
   EXPECT_EQ(run->memory.budget.bytes, 1 << 30);
-  EXPECT_EQ(run->memory.recompute.mode, "none");
+  EXPECT_EQ(run->memory.recompute.mode, RecomputeMode::kNone);
   EXPECT_EQ(to_yaml_flow(run->model.overrides), "{num_hidden_layers: 4, rope_theta: 2}");
   EXPECT_EQ(run->training.learning_rate, 1e-3);
 }
@@ -104,9 +104,9 @@ lr_scheduler_kwargs: {num_cycles: 2}
   EXPECT_EQ(run->training.optimizer, "adamw");
   EXPECT_EQ(run->training.lr_scheduler, "cosine_with_restarts");
   EXPECT_EQ(run->training.warmup_ratio, 0.1);
-  EXPECT_EQ(run->training.precision, "fp32");
+  EXPECT_EQ(run->training.precision, Precision::kFp32);
   EXPECT_EQ(run->training.logging_steps, 10);
-  EXPECT_EQ(run->memory.recompute.mode, "none");
+  EXPECT_EQ(run->memory.recompute.mode, RecomputeMode::kNone);
   EXPECT_EQ(run->output.dir, "out");
   EXPECT_EQ(run->output.save_steps, 0);
   EXPECT_EQ(run->data.sequence_length, 256);
@@ -266,11 +266,12 @@ TEST(RunConfig, PrecisionOverridesGather) {
     EXPECT_TRUE(run) << (run ? "" : run.error().message());
     return run->training.precision_overrides;
   };
-  EXPECT_EQ(overrides({}), (PrecisionOverrides{{"lm_head", "fp32"}, {"a.*", "tf32"}}));
+  EXPECT_EQ(overrides({}), (PrecisionOverrides{{"lm_head", Precision::kFp32}, {"a.*", Precision::kTf32}}));
   EXPECT_EQ(overrides({"training.precision_overrides.a.*=bf16"}),
-            (PrecisionOverrides{{"a.*", "bf16"}, {"lm_head", "fp32"}}));
+            (PrecisionOverrides{{"a.*", Precision::kBf16}, {"lm_head", Precision::kFp32}}));
   EXPECT_EQ(overrides({"precision_overrides={b: fp16, lm_head: bf16}"}),
-            (PrecisionOverrides{{"b", "fp16"}, {"lm_head", "bf16"}, {"a.*", "tf32"}}));
+            (PrecisionOverrides{
+                {"b", Precision::kFp16}, {"lm_head", Precision::kBf16}, {"a.*", Precision::kTf32}}));
   EXPECT_EQ(overrides({"training.precision_overrides=null"}), PrecisionOverrides{});
 }
 
@@ -384,17 +385,17 @@ TEST(RunConfig, NamesOfOneSettingContradictOnTheCommandLine) {
     EXPECT_THAT(result.error().what, HasSubstr("contradict"));
     EXPECT_THAT(result.error().where, HasSubstr("override " + line[1]));
   }
-  EXPECT_EQ(parse(kRun, {"precision=bf16", "training.precision=fp16"})->training.precision, "fp16");
-  EXPECT_EQ(parse(kRun, {"bf16=true", "fp16=false"})->training.precision, "bf16");
-  EXPECT_EQ(parse(std::string(kRun) + "  bf16: true\n", {"fp16=true"})->training.precision, "fp16");
+  EXPECT_EQ(parse(kRun, {"precision=bf16", "training.precision=fp16"})->training.precision, Precision::kFp16);
+  EXPECT_EQ(parse(kRun, {"bf16=true", "fp16=false"})->training.precision, Precision::kBf16);
+  EXPECT_EQ(parse(std::string(kRun) + "  bf16: true\n", {"fp16=true"})->training.precision, Precision::kFp16);
 }
 
 TEST(RunConfig, AFalseTakesAnEarlierTrueBack) {
   const std::string bf16 = std::string(kRun) + "  bf16: true\n";
-  EXPECT_EQ(parse(bf16, {"bf16=false"})->training.precision, "fp32");
-  EXPECT_EQ(parse(bf16, {"fp16=false"})->training.precision, "bf16");
-  EXPECT_EQ(parse(bf16, {"bf16=false", "fp16=true"})->training.precision, "fp16");
-  EXPECT_EQ(parse("bf16: false\nfp16: true\n")->training.precision, "fp16");
+  EXPECT_EQ(parse(bf16, {"bf16=false"})->training.precision, Precision::kFp32);
+  EXPECT_EQ(parse(bf16, {"fp16=false"})->training.precision, Precision::kBf16);
+  EXPECT_EQ(parse(bf16, {"bf16=false", "fp16=true"})->training.precision, Precision::kFp16);
+  EXPECT_EQ(parse("bf16: false\nfp16: true\n")->training.precision, Precision::kFp16);
   EXPECT_EQ(parse("assistant_only_loss: true\n", {"assistant_only_loss=false"})->data.loss, "auto");
 }
 

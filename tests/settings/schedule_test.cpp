@@ -87,7 +87,7 @@ std::vector<Row> rows() {
   {
     ScheduleOptions o = base("wsd");
     o.num_decay_steps = 4;
-    o.decay_type = "linear";
+    o.decay_type = Ramp::kLinear;
     o.min_lr_ratio = 0.1;
     add(o,
         {2.9999999999999997e-05, 0.00011999999999999999, 0.00020999999999999998, 0.0003, 0.0003, 0.0003,
@@ -96,15 +96,15 @@ std::vector<Row> rows() {
   {
     ScheduleOptions o = base("wsd");
     o.num_decay_steps = 4;
-    o.warmup_type = "cosine";
+    o.warmup_type = Ramp::kCosine;
     add(o, {0.0, 7.499999999999998e-05, 0.00022499999999999994, 0.0003, 0.0003, 0.0003, 0.0003,
             0.00025606601717798207, 0.00015, 4.3933982822017876e-05, 0.0, 0.0});
   }
   {
     ScheduleOptions o = base("wsd");
     o.num_decay_steps = 4;
-    o.warmup_type = "1-sqrt";
-    o.decay_type = "1-sqrt";
+    o.warmup_type = Ramp::kOneMinusSqrt;
+    o.decay_type = Ramp::kOneMinusSqrt;
     o.min_lr_ratio = 0.05;
     add(o, {1.4999999999999999e-05, 6.729847443559807e-05, 0.0001354551732809566, 0.0003, 0.0003, 0.0003,
             0.0003, 0.00015749999999999998, 9.847456736183393e-05, 5.318275992143499e-05,

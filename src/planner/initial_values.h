@@ -1,0 +1,14 @@
+// What a model's parameters hold where no checkpoint gives them values.
+#pragma once
+
+#include "ir/builder.h"
+#include "models/model.h"
+
+namespace plimsoll::planner {
+
+/// Declares and assigns every parameter as its family draws it, and with `masters` the f32 master of each
+/// that is trained. `random` i32[4] as in ops.h, its seed alone counts. The same numbers whatever the weights
+/// are kept in, whatever of them is trained, and however a storage was divided (Model::divide).
+void append_initial_values(ir::Builder& b, ir::ValueId random, const models::Model& model, bool masters);
+
+}  // namespace plimsoll::planner

@@ -1,0 +1,20 @@
+// What a step computes and moves, added up over its programs' ops.
+#pragma once
+
+#include "ir/graph.h"
+
+namespace plimsoll::planner {
+
+/// Work of one micro-batch's programs, from the graphs; with buckets those of the longest.
+struct StepCost {
+  double flops = 0;  ///< of the model, forward and backward, as written (without recompute)
+  double recompute_flops = 0;
+  double bytes = 0;
+  double update_flops = 0;  ///< of norm, clip and update, once a step
+  double update_bytes = 0;
+};
+
+/// Adds the ops of a program.
+void add_cost(const ir::Graph& graph, StepCost& cost);
+
+}  // namespace plimsoll::planner

@@ -6,10 +6,7 @@
 #include <vector>
 
 #include "base/result.h"
-
-namespace CLI {
-class App;
-}
+#include "cli/command_line.h"
 
 namespace plimsoll::cli {
 
@@ -21,18 +18,18 @@ struct Environment {
 using Command = std::function<Status(const Environment&)>;
 
 /// Adds the subcommand to `app`; the returned function is called where it was chosen.
-Command add_plan(CLI::App& app);
-Command add_train(CLI::App& app);
-Command add_eval(CLI::App& app);
-Command add_generate(CLI::App& app);
-Command add_inspect(CLI::App& app);
-Command add_data(CLI::App& app);
-Command add_bench(CLI::App& app);
-Command add_doctor(CLI::App& app);
+Command add_plan(Parser app);
+Command add_train(Parser app);
+Command add_eval(Parser app);
+Command add_generate(Parser app);
+Command add_inspect(Parser app);
+Command add_data(Parser app);
+Command add_bench(Parser app);
+Command add_doctor(Parser app);
 
 /// The parts of `plimsoll data`; `data` is its parser.
-Command add_data_tokenizer(CLI::App& data);
-Command add_data_tokenize(CLI::App& data);
+Command add_data_tokenizer(Parser data);
+Command add_data_tokenize(Parser data);
 
 /// Where a run is named: the file, the overrides, --json. Shared by plan, train, bench step.
 struct RunArguments {
@@ -40,7 +37,7 @@ struct RunArguments {
   std::vector<std::string> overrides;
   bool json = false;
 };
-void add_run_arguments(CLI::App& command, RunArguments& arguments);
+void add_run_arguments(Parser command, RunArguments& arguments);
 
 /// Parses and runs; prints errors as "error: what: where" and "hint: …" on stderr. Returns the exit code.
 int run(int argc, char** argv);

@@ -1,5 +1,4 @@
 // plimsoll data: from people's files to tokens. Its parts are a file each.
-#include <CLI/CLI.hpp>
 
 #include "cli/commands.h"
 #include "cli/data_inspect.h"
@@ -14,14 +13,14 @@ constexpr const char* kFooter = R"(examples:
 
 }  // namespace
 
-Command add_data(CLI::App& app) {
-  CLI::App& data = *app.add_subcommand("data", "text and conversations to tokens");
-  data.require_subcommand(1);
+Command add_data(Parser app) {
+  Parser data = app.add_subcommand("data", "text and conversations to tokens");
+  data.require_subcommand();
   data.footer(kFooter);
   const std::vector<std::pair<std::string, Command>> parts = {{"tokenizer", add_data_tokenizer(data)},
                                                               {"tokenize", add_data_tokenize(data)},
                                                               {"inspect", add_data_inspect(data)}};
-  return [&data, parts](const Environment& environment) -> Status {
+  return [data, parts](const Environment& environment) -> Status {
     for (const auto& [name, part] : parts)
       if (data.got_subcommand(name)) return part(environment);
     return Ok{};

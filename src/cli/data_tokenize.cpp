@@ -1,11 +1,10 @@
 // plimsoll data tokenize: files of text and conversations to a token shard or an .npy.
 #include <fmt/format.h>
 
-#include <CLI/CLI.hpp>
-#include <cstdio>
 #include <filesystem>
 #include <memory>
 
+#include "base/note.h"
 #include "base/process.h"
 #include "base/signals.h"
 #include "base/units.h"
@@ -49,35 +48,31 @@ struct Arguments {
   bool json = false;
 };
 
-void add_options(CLI::App& c, Arguments& a) {
+void add_options(Parser c, Arguments& a) {
   c.add_option("--tokenizer", a.tokenizer,
                "a model's folder, a tokenizer.json, or a hub id of the local cache")
-      ->required()
-      ->type_name("DIR|FILE");
-  c.add_option("--input", a.inputs, "files or patterns, in this order")->required()->type_name("FILE");
+      .required()
+      .type_name("DIR|FILE");
+  c.add_option("--input", a.inputs, "files or patterns, in this order").required().type_name("FILE");
   c.add_option("--output", a.output, "what is written; replaced where it is there")
-      ->required()
-      ->type_name("FILE");
-  c.add_option("--threads", a.threads, "threads in all (the CPUs at hand)")
-      ->type_name("N")
-      ->check(CLI::Range(1, 1024).description(""));
+      .required()
+      .type_name("FILE");
+  c.add_option("--threads", a.threads, "threads in all (the CPUs at hand)").range(1, 1024);
   c.add_flag("--append-eos", a.append_eos, "end each document with the end-of-text token");
   c.add_option("--eos-token", a.eos_token,
                "--append-eos with this token, not the one that the tokenizer's files name")
-      ->type_name("TEXT");
+      .type_name("TEXT");
   c.add_flag("--add-special-tokens", a.add_special_tokens,
              "what the tokenizer puts around a text (<s> and the like)");
   c.add_option("--loss", a.loss, "which tokens are targets")
-      ->type_name("auto|all|completions|assistant")
-      ->check(CLI::IsMember({"auto", "all", "completions", "assistant"}).description(""))
-      ->capture_default_str();
+      .one_of({"auto", "all", "completions", "assistant"})
+      .show_default();
   c.add_option("--chat-template", a.chat_template, "for conversations, in place of the model's own")
-      ->type_name("FILE");
-  c.add_option("--text-key", a.text_key, "the member of a line that holds its text")->type_name("NAME");
+      .type_name("FILE");
+  c.add_option("--text-key", a.text_key, "the member of a line that holds its text").type_name("NAME");
   c.add_option("--on-error", a.on_error, "examples that cannot be used: stop, or pass over and count")
-      ->type_name("fail|skip")
-      ->check(CLI::IsMember({"fail", "skip"}).description(""))
-      ->capture_default_str();
+      .one_of({"fail", "skip"})
+      .show_default();
   c.add_flag("--json", a.json, "one JSON object on stdout and nothing else");
 }
 
@@ -185,17 +180,15 @@ Status tokenize(const Arguments& arguments) {
       .file_bytes = static_cast<int64_t>(std::filesystem::file_size(arguments.output, code)),
       .is_npy = output.is_npy()};
   if (outcome.is_npy && outcome.counts.num_targets < outcome.counts.num_tokens - outcome.counts.num_documents)
-    std::fprintf(
-        stderr,
-        "note: an .npy cannot say which tokens are in the loss: all will be; write a shard instead\n");
+    note("an .npy cannot say which tokens are in the loss: all will be; write a shard instead");
   arguments.json ? print_json(arguments, outcome) : print_table(arguments, outcome);
   return Ok{};
 }
 
 }  // namespace
 
-Command add_data_tokenize(CLI::App& data) {
-  CLI::App& command = *data.add_subcommand("tokenize", "files to a token shard or an .npy");
+Command add_data_tokenize(Parser data) {
+  Parser command = data.add_subcommand("tokenize", "files to a token shard or an .npy");
   auto arguments = std::make_shared<Arguments>();
   add_options(command, *arguments);
   command.footer(kFooter);

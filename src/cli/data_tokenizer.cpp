@@ -2,7 +2,6 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
-#include <CLI/CLI.hpp>
 #include <filesystem>
 #include <memory>
 #include <vector>
@@ -41,36 +40,29 @@ struct Arguments {
   bool json = false;
 };
 
-void add_options(CLI::App& c, Arguments& a) {
+void add_options(Parser c, Arguments& a) {
   TokenizerTraining& t = a.training;
-  std::string kinds;
-  for (const std::string& name : tokenizer::pre_tokenizer_names()) kinds += (kinds.empty() ? "" : "|") + name;
-  c.add_option("--input", t.inputs, "files or patterns")->required()->type_name("FILE…");
+  c.add_option("--input", t.inputs, "files or patterns").required().type_name("FILE…");
   c.add_option("--vocab-size", t.vocab_size, "tokens in all: the special ones, 256 bytes, what is learnt")
-      ->required()
-      ->type_name("N");
+      .required()
+      .type_name("N");
   c.add_option("--output", a.output, "the folder for the two files; they are replaced where they are there")
-      ->required()
-      ->type_name("DIR");
+      .required()
+      .type_name("DIR");
   c.add_option("--min-frequency", t.min_frequency, "a pair that is rarer becomes no token")
-      ->type_name("N")
-      ->check(CLI::Range(int64_t{0}, int64_t{1} << 40))
-      ->capture_default_str();
+      .range(0, int64_t{1} << 40)
+      .show_default();
   c.add_option("--special-token", t.special_tokens,
                "tokens that no text is cut into, in the order of their ids")
-      ->type_name("TEXT…");
+      .type_name("TEXT…");
   c.add_option("--pre-tokenizer", t.pre_tokenizer, "whose rules cut a text into words")
-      ->type_name(kinds)
-      ->check(CLI::IsMember(tokenizer::pre_tokenizer_names()))
-      ->capture_default_str();
-  c.add_option("--threads", a.threads, "threads that count words (the CPUs at hand)")
-      ->type_name("N")
-      ->check(CLI::Range(1, 1024));
-  c.add_option("--text-key", t.text_key, "the member of a line that holds its text")->type_name("NAME");
+      .one_of(tokenizer::pre_tokenizer_names())
+      .show_default();
+  c.add_option("--threads", a.threads, "threads that count words (the CPUs at hand)").range(1, 1024);
+  c.add_option("--text-key", t.text_key, "the member of a line that holds its text").type_name("NAME");
   c.add_option("--on-error", a.on_error, "examples that cannot be used: stop, or pass over and count")
-      ->type_name("fail|skip")
-      ->check(CLI::IsMember({"fail", "skip"}))
-      ->capture_default_str();
+      .one_of({"fail", "skip"})
+      .show_default();
   c.add_flag("--json", a.json, "one JSON object on stdout and nothing else");
 }
 
@@ -182,8 +174,8 @@ Status train(const Arguments& arguments) {
 
 }  // namespace
 
-Command add_data_tokenizer(CLI::App& data) {
-  CLI::App& command = *data.add_subcommand("tokenizer", "train a tokenizer on files of text");
+Command add_data_tokenizer(Parser data) {
+  Parser command = data.add_subcommand("tokenizer", "train a tokenizer on files of text");
   auto arguments = std::make_shared<Arguments>();
   add_options(command, *arguments);
   command.footer(kFooter);

@@ -3,7 +3,6 @@
 
 #include <fmt/format.h>
 
-#include <CLI/CLI.hpp>
 #include <algorithm>
 #include <filesystem>
 #include <memory>
@@ -108,14 +107,13 @@ Status inspect(const InspectArguments& arguments) {
 
 }  // namespace
 
-Command add_inspect(CLI::App& app) {
-  CLI::App& command =
-      *app.add_subcommand("inspect", "what a safetensors file, a model or a checkpoint holds");
+Command add_inspect(Parser app) {
+  Parser command = app.add_subcommand("inspect", "what a safetensors file, a model or a checkpoint holds");
   auto arguments = std::make_shared<InspectArguments>();
   command
       .add_option("path", arguments->path,
                   "a safetensors file, a model's folder or its id in the hub's local cache, a checkpoint")
-      ->type_name("FILE|DIR");
+      .type_name("FILE|DIR");
   command.add_flag("--json", arguments->json,
                    "one JSON object a line on stdout and nothing else, sizes exact");
   command.add_flag("--tensors", arguments->tensors,
@@ -123,11 +121,11 @@ Command add_inspect(CLI::App& app) {
   command
       .add_option("--as", arguments->as,
                   "what rounding to this format does to each tensor of a safetensors file")
-      ->type_name("FORMAT");
+      .type_name("FORMAT");
   command
       .add_option("--output", arguments->output,
                   "with --as: codes, scales and the numbers that they stand for, as safetensors")
-      ->type_name("OUT.safetensors");
+      .type_name("OUT.safetensors");
   command.add_flag("--formats", arguments->formats, "the number formats: bits, range, steps");
   command.footer(
       "min, max, mean and std are of the finite numbers, std that of the population.\n"

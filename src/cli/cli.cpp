@@ -12,6 +12,7 @@
 #include "backends/cpu/kernels/isa.h"
 #include "base/process.h"
 #include "cli/commands.h"
+#include "cli/table.h"
 
 namespace plimsoll::cli {
 namespace {
@@ -32,19 +33,6 @@ int exit_code(ErrorCode code) {
       return 76;
   }
   return 2;
-}
-
-/// One line for the terminal: control characters, which a file's content may bring, are spelled out.
-std::string printable(std::string_view text) {
-  std::string line;
-  for (const char c : text) {
-    const auto byte = static_cast<unsigned char>(c);
-    if (byte >= 0x20 && byte != 0x7f)
-      line += c;
-    else
-      line += fmt::format("\\x{:02x}", byte);
-  }
-  return line;
 }
 
 int report(const Error& error) {

@@ -1,8 +1,6 @@
 // plimsoll data tokenizer: a tokenizer trained on files of text.
 #include <fmt/format.h>
-#include <unistd.h>
 
-#include <filesystem>
 #include <memory>
 #include <vector>
 
@@ -15,6 +13,7 @@
 #include "data/tokenizer/tokenizer_files.h"
 #include "data/tokenizer/train_tokenizer.h"
 #include "io/file.h"
+#include "io/new_folder.h"
 #include "io/tree.h"
 
 namespace plimsoll::cli {
@@ -127,27 +126,6 @@ class Display {
   int64_t vocab_size_;
   bool merging_ = false;
   std::unique_ptr<Progress> line_ = std::make_unique<Progress>();
-};
-
-/// A folder that was made for nothing is removed again, and what was made to hold it.
-class NewFolder {
- public:
-  explicit NewFolder(const std::string& path) {
-    std::error_code code;
-    const auto absent = [&](const std::filesystem::path& at) {
-      return std::filesystem::symlink_status(at, code).type() == std::filesystem::file_type::not_found;
-    };
-    for (std::filesystem::path at = path; !at.empty() && absent(at); at = at.parent_path())
-      absent_.push_back(at);
-  }
-  ~NewFolder() {
-    for (const std::filesystem::path& folder : absent_) ::rmdir(folder.c_str());  // only where it is empty
-  }
-  NewFolder(const NewFolder&) = delete;
-  NewFolder& operator=(const NewFolder&) = delete;
-
- private:
-  std::vector<std::filesystem::path> absent_;  // the innermost first
 };
 
 Status train(const Arguments& arguments) {

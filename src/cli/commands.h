@@ -30,6 +30,7 @@ Command add_doctor(Parser app);
 /// The parts of `plimsoll data`; `data` is its parser.
 Command add_data_tokenizer(Parser data);
 Command add_data_tokenize(Parser data);
+Command add_data_cache(Parser data);
 
 /// Where a run is named: the file, the overrides, --json. Shared by plan, train, bench step.
 struct RunArguments {

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "base/result.h"
+#include "base/units.h"
 #include "io/tree.h"
 #include "settings/run_config.h"
 
@@ -24,7 +25,8 @@ enum class SettingKind { kWhat, kHow };
 using SettingField =
     std::variant<bool*, int64_t*, double*, std::string*, std::optional<bool>*, std::optional<int64_t>*,
                  std::optional<double>*, std::vector<std::string>*, std::vector<double>*, PrecisionOverrides*,
-                 ParamGroups*, BucketSettings*, MemoryBudget*, Bandwidth*, RecomputeSettings*, Tree*>;
+                 ParamGroups*, BucketSettings*, MemoryBudget*, std::optional<Bytes>*, Bandwidth*,
+                 RecomputeSettings*, Tree*>;
 
 /// Whether this version has a setting.
 enum class Availability {

@@ -60,7 +60,7 @@ Status assign(const Setting& setting, const Tree& value, std::optional<T>* field
     field->reset();
     return Ok{};
   }
-  T number = 0;
+  T number{};
   PLIMSOLL_TRY(assign(setting, value, &number));
   *field = number;
   return Ok{};
@@ -194,6 +194,14 @@ Status assign(const Setting& setting, const Tree& value, Bandwidth* field) {
   if (!value.is_scalar() || value.kind == Kind::kBool || !bytes || bytes->count < 1)
     return wrong(setting, value);
   field->bytes_per_second = static_cast<double>(bytes->count);
+  return Ok{};
+}
+
+Status assign(const Setting& setting, const Tree& value, Bytes* field) {
+  const auto bytes =
+      value.is_scalar() && value.kind != Kind::kBool ? parse_bytes(value.text) : Result<Bytes>(Error{});
+  if (!bytes) return wrong(setting, value);
+  *field = *bytes;
   return Ok{};
 }
 

@@ -37,10 +37,9 @@ TEST(ChatLimits, CountTagsAndExpressionsThatMacrosNest) {
   struct Tag {
     std::string begin, end;
   };
-  for (const Tag& tag :
-       {Tag{"{% if true %}", "{% endif %}"}, Tag{"{% for i in [1] %}", "{% endfor %}"},
-        Tag{"{% with %}", "{% endwith %}"}, Tag{"{% set y %}", "{% endset %}"},
-        Tag{"{% filter upper %}", "{% endfilter %}"}, Tag{"{% if false %}{% else %}", "{% endif %}"}})
+  for (const Tag& tag : {Tag{"{% if true %}", "{% endif %}"}, Tag{"{% for i in [1] %}", "{% endfor %}"},
+                         Tag{"{% set y %}", "{% endset %}"}, Tag{"{% filter upper %}", "{% endfilter %}"},
+                         Tag{"{% if false %}{% else %}", "{% endif %}"}})
     EXPECT_THAT(rendered("{% macro m(a) %}" + times(57, tag.begin) + "{{ m(a) }}" + times(57, tag.end) +
                          "{% endmacro %}{{ m(1) }}"),
                 HasSubstr("nested too deep"))
@@ -55,51 +54,34 @@ TEST(ChatLimits, CountTagsAndExpressionsThatMacrosNest) {
             "endend");
 }
 
-TEST(ChatLimits, CountTheTuplesInKeys) {
-  const std::string wide = grown("()", "(ns.x, ns.x)", 60), deep = grown("()", "(ns.x,)", 99999);
-  for (const char* use : {"{% set d = {ns.x: 1} %}", "{{ {}.get(ns.x) }}", "{{ ns.x in {} }}",
-                          "{{ [ns.x] | unique | list }}", "{{ dict([(ns.x, 1)]) }}", "{{ {1: 2}[ns.x] }}"}) {
-    EXPECT_THAT(rendered(wide + use, 1'000'000), HasSubstr("error: ")) << use;
-    EXPECT_THAT(rendered(deep + use), HasSubstr("nested too deep")) << use;
-  }
-  EXPECT_EQ(rendered(grown("()", "(ns.x,)", 100) + "{{ {ns.x: 1}[ns.x] }}"), "1");
-}
-
 TEST(ChatLimits, FollowOtherValuesNoFurther) {
   const std::string wide = grown("[]", "[ns.x, ns.x]", 60) + "{% set a = ns.x %}" +
                            grown("[]", "[ns.x, ns.x]", 60),
                     deep = grown("[]", "[ns.x]", 99999) + "{% set a = ns.x %}" + grown("[]", "[ns.x]", 99999);
-  for (const char* use :
-       {"{{ ns.x }}", "{{ ns.x ~ '' }}", "{{ ns.x | tojson }}", "{{ ns.x == a }}", "{{ ns.x < a }}",
-        "{{ [ns.x, a] | sort }}", "{{ [ns.x, a] | max }}", "{{ '%r' % [ns.x] }}", "{{ '{}'.format(ns.x) }}",
-        "{{ a in [ns.x] }}", "{{ [ns.x].count(a) }}", "{{ {'k': ns.x} == {'k': a} }}"}) {
+  for (const char* use : {"{{ ns.x }}", "{{ ns.x ~ '' }}", "{{ ns.x | tojson }}", "{{ ns.x == a }}",
+                          "{{ a in [ns.x] }}", "{{ {'k': ns.x} == {'k': a} }}"}) {
     EXPECT_THAT(rendered(wide + use, 1'000'000), HasSubstr("error: ")) << use;
     EXPECT_THAT(rendered(deep + use), HasSubstr("error: ")) << use;
   }
 }
 
 TEST(ChatLimits, CountLazyFiltersInEachOther) {
-  for (const char* next : {"ns.x | map('upper')", "ns.x | select", "ns.x | batch(1)"})
+  for (const char* next : {"ns.x | map('upper')", "ns.x | select", "ns.x | unique"})
     EXPECT_THAT(rendered(grown("['a']", next, 99999) + "{{ ns.x | list }}"), HasSubstr("chained too deep"));
   EXPECT_EQ(rendered(grown("['a']", "ns.x | map('upper')", 150) + "{{ ns.x | list }}{{ ns.x | list }}"),
             "['A'][]");
 }
 
 TEST(ChatLimits, ChargeForTheTextGoneThrough) {
-  for (const char* call :
-       {"strip()",        "lstrip()",        "rstrip()",           "strip('x ')",     "rstrip(' x')",
-        "startswith(b)",  "endswith(b)",     "startswith('a', 1)", "removeprefix(b)", "removesuffix(b)",
-        "partition('x')", "rpartition('x')", "find('x')",          "rfind('x')",      "count('x')",
-        "isspace()",      "isalpha()",       "isupper()",          "islower()",       "split('x')",
-        "splitlines()"})
+  for (const char* call : {"strip()", "lstrip()", "rstrip()", "strip('x ')", "rstrip(' x')", "startswith(b)",
+                           "endswith(b)", "split('x')", "replace('x', '')", "upper()"})
     EXPECT_THAT(rendered("{% set a = ' ' * 100000 %}{% set b = ' ' * 90000 %}{% for i in range(2000) %}"
                          "{% set y = a." +
                              std::string(call) + " %}{% endfor %}",
                          1'000'000),
                 HasSubstr("more steps"))
         << call;
-  for (const char* value : {"a | trim", "a | trim('x ')", "a | truncate(200000)", "b in a", "a == c",
-                            "a | int", "a | float", "a is upper", "{a: 1}[c]"})
+  for (const char* value : {"a | trim", "b in a", "a == c", "a < c", "a | lower", "a | title", "{a: 1}[c]"})
     EXPECT_THAT(rendered("{% set a = ' ' * 100000 %}{% set b = 'x' %}{% set c = ' ' * 99999 ~ 'x' %}"
                          "{% for i in range(2000) %}{% set y = " +
                              std::string(value) + " %}{% endfor %}",
@@ -111,24 +93,20 @@ TEST(ChatLimits, ChargeForTheTextGoneThrough) {
 TEST(ChatLimits, SearchInTimeLinearInTheText) {
   const std::string texts =
       "{% set a = 'a' * 400000 %}{% set b = 'a' * 200000 ~ 'b' %}{% set c = 'b' ~ 'a' * 200000 %}";
-  EXPECT_EQ(rendered(texts + "{{ a.find(b) }},{{ a.find(c) }},{{ a.rfind(b) }},{{ a.rfind(c) }},{{ b in a }},"
-                             "{{ a.count(b) }},{{ a.replace(b, '') == a }},{{ a.split(b) | length }},"
-                             "{{ a.rsplit(c) | length }},{{ a.partition(b)[1] }},{{ a.rpartition(c)[1] }}"),
-            "-1,-1,-1,-1,False,0,True,1,1,,");
+  EXPECT_EQ(
+      rendered(texts + "{{ b in a }},{{ c in a }},{{ a.replace(b, '') == a }},{{ a.split(b) | length }}"),
+      "False,False,True,1");
 }
 
 TEST(ChatLimits, SearchFindsWhatPythonFinds) {
   const std::string texts =
       "{% set w = '0123456789abcdefghij' %}{% set t = 'x' ~ w ~ w ~ 'yy' ~ w ~ 'z' * 200 %}";
   EXPECT_EQ(
-      rendered(texts + "{{ t.find(w) }},{{ t.rfind(w) }},{{ t.count(w) }},{{ t.split(w) | length }},"
-                       "{{ t.rsplit(w, 1)[0] | length }},{{ t.rsplit(w)[:3] }},{{ t.replace(w, '-')[:6] }},"
-                       "{{ t.rpartition(w)[2] | length }},{{ t.rfind(w, 0, 60) }},{{ 'ab'.rfind('') }},"
-                       "{{ ''.find('') }},{{ ''.find('a') }},{{ '' in '' }},{{ ''.split('a') }},"
-                       "{{ 'aXbX'.split('X') }},{{ 'abc'.replace('', '-') }},{{ 'aaa'.count('aa') }},"
-                       "{{ 'aXbXc'.rsplit('X', 1) }},{{ 'abab'.replace('ab', 'c', 1) }}"),
-      "1,43,3,4,43,['x', '', 'yy'],x--yy-,200,21,2,0,-1,True,[''],['a', 'b', ''],-a-b-c-,1,"
-      "['aXb', 'c'],cab");
+      rendered(texts +
+               "{{ t.split(w) | length }},{{ t.split(w, 1)[1][:3] }},{{ t.replace(w, '-')[:6] }},"
+               "{{ '' in '' }},{{ ''.split('a') }},{{ 'aXbX'.split('X') }},{{ 'abc'.replace('', '-') }},"
+               "{{ 'abab'.replace('ab', 'c', 1) }},{{ ' a  b '.split() }},{{ ' a  b c'.split(none, 1) }}"),
+      "4,012,x--yy-,True,[''],['a', 'b', ''],-a-b-c-,cab,['a', 'b'],['a', 'b c']");
 }
 
 }  // namespace

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <functional>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -16,6 +17,16 @@ struct Environment {
 };
 
 using Command = std::function<Status(const Environment&)>;
+
+/// A command with arguments of its own: `declare(parser, arguments)` says which, `run(arguments)` has them.
+template <typename Arguments, typename Declare, typename Run>
+Command add_command(Parser parent, const std::string& name, const std::string& text, Declare declare,
+                    Run run) {
+  auto arguments = std::make_shared<Arguments>();
+  Parser command = parent.add_subcommand(name, text);
+  declare(command, *arguments);
+  return [arguments, run](const Environment&) { return run(*arguments); };
+}
 
 /// Adds the subcommand to `app`; the returned function is called where it was chosen.
 Command add_plan(Parser app);

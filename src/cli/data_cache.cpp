@@ -5,7 +5,6 @@
 
 #include <chrono>
 #include <filesystem>
-#include <memory>
 
 #include "base/duration.h"
 #include "base/units.h"
@@ -103,12 +102,7 @@ Status show(const Arguments& a) {
   return Ok{};
 }
 
-}  // namespace
-
-Command add_data_cache(Parser data) {
-  Parser command = data.add_subcommand("cache", "tokenized data that runs keep: what there is, its removal");
-  auto arguments = std::make_shared<Arguments>();
-  Arguments& a = *arguments;
+void add_options(Parser command, Arguments& a) {
   command.add_option("folder", a.folder, "a run's data.cache_dir, or its output.dir")
       .required()
       .type_name("DIR");
@@ -122,7 +116,13 @@ Command add_data_cache(Parser data) {
       "examples: plimsoll data cache runs/one\n"
       "          plimsoll data cache /data/cache --limit 50GiB\n"
       "exit codes: 0, 2 usage, 65 no such folder, 74 I/O, or a run is making its data ready there");
-  return [arguments](const Environment&) { return show(*arguments); };
+}
+
+}  // namespace
+
+Command add_data_cache(Parser data) {
+  return add_command<Arguments>(data, "cache", "tokenized data that runs keep: what there is, its removal",
+                                add_options, show);
 }
 
 }  // namespace plimsoll::cli

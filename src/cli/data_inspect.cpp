@@ -237,12 +237,7 @@ Status inspect(const Arguments& a) {
   return print_samples(files, {.count = a.samples, .tokenizer = tokenizer.get(), .json = a.json});
 }
 
-}  // namespace
-
-Command add_data_inspect(Parser data) {
-  Parser command = data.add_subcommand("inspect", "documents, lengths and samples of files of tokens");
-  auto arguments = std::make_shared<Arguments>();
-  Arguments& a = *arguments;
+void add_options(Parser command, Arguments& a) {
   command.add_option("files", a.files, "token shards, .npy arrays, .txt files read as bytes; or patterns")
       .required()
       .type_name("FILE…");
@@ -262,7 +257,13 @@ Command add_data_inspect(Parser data) {
       "examples: plimsoll data inspect train.shard --tokenizer models/smollm --samples 5\n"
       "          plimsoll data inspect \"shards/*\" --sequence-length 2048\n"
       "exit codes: 0, 2 usage, 65 where a file is damaged, 74 I/O, 75 stopped by a signal");
-  return [arguments](const Environment&) { return inspect(*arguments); };
+}
+
+}  // namespace
+
+Command add_data_inspect(Parser data) {
+  return add_command<Arguments>(data, "inspect", "documents, lengths and samples of files of tokens",
+                                add_options, inspect);
 }
 
 }  // namespace plimsoll::cli

@@ -8,6 +8,7 @@
 #include "base/signals.h"
 #include "cli/commands.h"
 #include "cli/data_json.h"
+#include "cli/data_reading.h"
 #include "cli/progress.h"
 #include "cli/table.h"
 #include "data/tokenizer/tokenizer_files.h"
@@ -34,9 +35,7 @@ exit codes: 0 done, 2 usage, 65 bad data, 74 I/O, 75 stopped by a signal; unless
 struct Arguments {
   TokenizerTraining training;
   std::string output;
-  std::string on_error = "fail";
-  int threads = 0;
-  bool json = false;
+  ReadingArguments reading;
 };
 
 void add_options(Parser c, Arguments& a) {
@@ -57,24 +56,18 @@ void add_options(Parser c, Arguments& a) {
   c.add_option("--pre-tokenizer", t.pre_tokenizer, "whose rules cut a text into words")
       .one_of(tokenizer::pre_tokenizer_names())
       .show_default();
-  c.add_option("--threads", a.threads, "threads that count words (the CPUs at hand)").range(1, 1024);
-  c.add_option("--text-key", t.text_key, "the member of a line that holds its text").type_name("NAME");
-  c.add_option("--on-error", a.on_error, "examples that cannot be used: stop, or pass over and count")
-      .one_of({"fail", "skip"})
-      .show_default();
-  c.add_flag("--json", a.json, "one JSON object on stdout and nothing else");
+  add_reading_options(c, a.reading, "threads that count words (the CPUs at hand)");
+  c.footer(kFooter);
 }
 
 void print_json(const Arguments& arguments, const TrainedTokenizer& trained, double seconds) {
-  Tree skipped = Tree::map();
-  for (const auto& [reason, count] : trained.skipped.by_reason) skipped.set(reason, Tree::of(count));
   const Tree event = Tree::map({{"event", Tree::of(std::string("tokenizer"))},
                                 {"output", json_text(arguments.output)},
                                 {"vocab_size", Tree::of(trained.vocab_size)},
                                 {"merges", Tree::of(trained.num_merges)},
                                 {"files", Tree::of(trained.num_files)},
                                 {"examples", Tree::of(trained.num_examples)},
-                                {"skipped", std::move(skipped)},
+                                {"skipped", skipped_tree(trained.skipped)},
                                 {"text_bytes", Tree::of(trained.text_bytes)},
                                 {"words", Tree::of(trained.num_words)},
                                 {"different_words", Tree::of(trained.num_different_words)},
@@ -96,9 +89,7 @@ void print_table(const Arguments& arguments, const TrainedTokenizer& trained, do
   table.add({"text", fmt::format("{:.1f} MB, {} words, {} different ones", megabytes(trained.text_bytes),
                                  grouped(trained.num_words), grouped(trained.num_different_words))});
   table.add({"time", fmt::format("{:.2f} s", seconds)});
-  for (const auto& [reason, count] : trained.skipped.by_reason)
-    table.add({&reason == &trained.skipped.by_reason.begin()->first ? "skipped" : "",
-               fmt::format("{} ({})", grouped(count), reason)});
+  add_skipped(table, trained.skipped);
   fmt::print("{}", table.text());
 }
 
@@ -135,8 +126,9 @@ Status train(const Arguments& arguments) {
   const NewFolder folder(arguments.output);
   PLIMSOLL_TRY(create_writable_directory(arguments.output));
   TokenizerTraining training = arguments.training;
-  training.num_threads = arguments.threads > 0 ? arguments.threads : num_available_cpus();
-  training.on_error = arguments.on_error == "skip" ? OnError::kSkip : OnError::kFail;
+  training.num_threads = arguments.reading.num_threads();
+  training.text_key = arguments.reading.text_key;
+  training.on_error = arguments.reading.when_unusable();
   training.stop = [] { return stop_requested() != 0; };
   Result<TrainedTokenizer> trained = [&] {
     Display display(training.vocab_size);
@@ -146,18 +138,14 @@ Status train(const Arguments& arguments) {
   PLIMSOLL_ASSIGN(const TrainedTokenizer result, std::move(trained));
   PLIMSOLL_TRY(write_tokenizer(result, arguments.output));
   const double seconds = now_seconds() - start;
-  arguments.json ? print_json(arguments, result, seconds) : print_table(arguments, result, seconds);
+  arguments.reading.json ? print_json(arguments, result, seconds) : print_table(arguments, result, seconds);
   return Ok{};
 }
 
 }  // namespace
 
 Command add_data_tokenizer(Parser data) {
-  Parser command = data.add_subcommand("tokenizer", "train a tokenizer on files of text");
-  auto arguments = std::make_shared<Arguments>();
-  add_options(command, *arguments);
-  command.footer(kFooter);
-  return [arguments](const Environment&) { return train(*arguments); };
+  return add_command<Arguments>(data, "tokenizer", "train a tokenizer on files of text", add_options, train);
 }
 
 }  // namespace plimsoll::cli

@@ -54,6 +54,14 @@ Status assign(const Setting& setting, const Tree& value, double* field) {
   return Ok{};
 }
 
+Status assign(const Setting& setting, const Tree& value, Bytes* field) {
+  const auto bytes =
+      value.is_scalar() && value.kind != Kind::kBool ? parse_bytes(value.text) : Result<Bytes>(Error{});
+  if (!bytes) return wrong(setting, value);
+  *field = *bytes;
+  return Ok{};
+}
+
 template <typename T>
 Status assign(const Setting& setting, const Tree& value, std::optional<T>* field) {
   if (value.is_null() || (value.kind == Kind::kString && value.text == setting.absent)) {
@@ -194,14 +202,6 @@ Status assign(const Setting& setting, const Tree& value, Bandwidth* field) {
   if (!value.is_scalar() || value.kind == Kind::kBool || !bytes || bytes->count < 1)
     return wrong(setting, value);
   field->bytes_per_second = static_cast<double>(bytes->count);
-  return Ok{};
-}
-
-Status assign(const Setting& setting, const Tree& value, Bytes* field) {
-  const auto bytes =
-      value.is_scalar() && value.kind != Kind::kBool ? parse_bytes(value.text) : Result<Bytes>(Error{});
-  if (!bytes) return wrong(setting, value);
-  *field = *bytes;
   return Ok{};
 }
 

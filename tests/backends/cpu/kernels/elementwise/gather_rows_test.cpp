@@ -1,6 +1,8 @@
 // What classifies a sequence as a whole: the pooled row, its head, the losses over labels; against the
 // references, and continued over micro-batches with the bits of one batch.
-#include "kernel_harness.h"
+#include "backends/cpu/kernel_harness.h"
+#include "backends/cpu/kernels/loss/loss_operands.h"
+#include "backends/cpu/sequences.h"
 
 namespace plimsoll::cpu::testing {
 namespace {
@@ -11,49 +13,6 @@ TEST(GatherRows, AgainstReference) {
     expect_op({"gather_rows", {as(dtype, normal({3, 7, 33}, 1)), index}}, 0);
     expect_op({"gather_rows_grad", {as(dtype, normal({3, 1, 33}, 1)), index}, {{"rows", int64_t{7}}}}, 0);
   }
-}
-
-/// Labels of 0, 1 or between; of every third row none.
-Tensor labels(const Shape& shape, unsigned seed) {
-  Tensor t = indices(shape, 5, seed);
-  const auto row = static_cast<size_t>(shape.dim(-1));
-  std::vector<float> values;
-  for (size_t i = 0; i < t.bits.size(); ++i)
-    values.push_back(i / row % 3 == 2 ? std::nanf("") : static_cast<float>(t.bits[i]) / 4);
-  return floats(shape, values);
-}
-
-TEST(LabelLoss, AgainstReference) {
-  for (const Shape& s : {Shape{1, 1, 1}, Shape{7, 1, 5}, Shape{40, 1, 1000}, Shape{9, 3}})
-    for (const std::string op : {"bce_with_logits", "squared_error"}) {
-      const Tensor x = normal(s, 1, 3.0F), y = labels(s, 2);
-      expect_op({op, {x, y, scalar(0.25F)}}, 1e-6);
-      expect_op({op, {x, y, scalar(0.25F), scalar(3.0F)}}, 1e-6);
-      expect_op({op + "_grad", {x, y, scalar(0.25F)}}, 1e-6);
-    }
-}
-
-TEST(LabelLoss, FarLogitsAndNan) {
-  const Tensor y = floats({1, 1, 2}, {1.0F, 0.0F}), one = scalar(1.0F);
-  for (const float far : {-2000.0F, 2000.0F}) {
-    const auto loss = run_cpu({"bce_with_logits", {floats({1, 1, 2}, {far, far}), y, one}});
-    EXPECT_EQ(loss[0].f32(0), 1000.0F);
-  }
-  for (const char* op : {"bce_with_logits", "squared_error"}) {
-    const auto loss = run_cpu({op, {floats({1, 1, 2}, {std::nanf(""), 1.0F}), y, one}});
-    EXPECT_TRUE(std::isnan(loss[0].f32(0))) << "a loss that is not a number must show";
-  }
-}
-
-// ---- any split of the batch
-// --------------------------------------------------------------------------------------------------
-
-/// Sequences [begin, end) of a tensor.
-Tensor sequences(const Tensor& t, int64_t begin, int64_t end) {
-  const auto each = static_cast<std::ptrdiff_t>(t.bits.size()) / t.type.shape.dim(0);
-  Tensor part{t.type, {t.bits.begin() + begin * each, t.bits.begin() + end * each}};
-  part.type.shape.set_dim(0, end - begin);
-  return part;
 }
 
 struct Batch {

@@ -2,7 +2,7 @@
 // zero, on every instruction set that this CPU has.
 #include "backends/cpu/kernels/targets.h"
 #undef HWY_TARGET_INCLUDE
-#define HWY_TARGET_INCLUDE "backends/cpu/vector_math_test.cpp"  // seen from tests/
+#define HWY_TARGET_INCLUDE "backends/cpu/kernels/vector_math_test.cpp"  // seen from tests/
 #include "hwy/foreach_target.h"
 #include "hwy/highway.h"
 //

@@ -1,39 +1,9 @@
-// The kernels of generation: few rows of a linear map, the cache's new rows, attention over the cache.
-#include "kernel_harness.h"
+// The cache's new rows, and attention over it.
+#include "backends/cpu/kernel_harness.h"
+#include "backends/cpu/sequences.h"
 
 namespace plimsoll::cpu::testing {
 namespace {
-
-Tensor row_of(const Tensor& t, int64_t index) {
-  const auto size = static_cast<int64_t>(t.bits.size()) / t.type.shape.dim(0);
-  Tensor row{t.type, {t.bits.begin() + index * size, t.bits.begin() + (index + 1) * size}};
-  row.type.shape.set_dim(0, 1);
-  return row;
-}
-
-TEST(LinearFew, AgainstReference) {
-  for (const bool transposed : {false, true})
-    for (const auto& [in, out] : {std::pair<int64_t, int64_t>{1, 1}, {3, 130}, {33, 5}, {64, 64}, {257, 200}})
-      for (const int64_t rows : {1, 2, 3, 5, 6, 13}) {
-        const Tensor x = normal({rows, 1, in}, 1);
-        const Tensor w = normal(transposed ? Shape{in, out} : Shape{out, in}, 2);
-        expect_op({"linear_few", {x, w}, {{"transposed", transposed}}}, 1e-6);
-        expect_op({"linear_few", {x, w, normal({out}, 3)}, {{"transposed", transposed}}}, 1e-6);
-      }
-}
-
-TEST(LinearFew, ARowsBitsDoNotDependOnTheOthers) {
-  for (const bool transposed : {false, true}) {
-    const Tensor x = normal({13, 1, 100}, 1), bias = normal({333}, 3);
-    const Tensor w = normal(transposed ? Shape{100, 333} : Shape{333, 100}, 2);
-    for_each_isa([&](const std::string& isa) {
-      const Tensor all = run_cpu({"linear_few", {x, w, bias}, {{"transposed", transposed}}})[0];
-      for (const int64_t r : {0, 1, 5, 6, 12})
-        expect_same_bits(run_cpu({"linear_few", {row_of(x, r), w, bias}, {{"transposed", transposed}}})[0],
-                         row_of(all, r), isa + " row " + std::to_string(r));
-    });
-  }
-}
 
 TEST(CacheUpdate, WritesEachRowAtItsStart) {
   const Tensor cache = normal({3, 9, 2, 5}, 1);
@@ -104,7 +74,7 @@ TEST(AttentionCached, AChunkHasTheBitsOfAttention) {
 TEST(AttentionCached, ARowsBitsDependNeitherOnBatchNorOnTheCachesSize) {
   const Tensor q = normal({3, 1, 6, 24}, 1), k = normal({3, 400, 2, 24}, 2), v = normal({3, 400, 2, 24}, 3);
   const auto shortened = [](const Tensor& t, int64_t keys) {
-    Tensor part = row_of(t, 1);
+    Tensor part = sequences(t, 1, 1 + 1);
     part.type.shape.set_dim(1, keys);
     part.bits.resize(size_of(part.type.shape));
     return part;
@@ -112,8 +82,8 @@ TEST(AttentionCached, ARowsBitsDependNeitherOnBatchNorOnTheCachesSize) {
   for_each_isa([&](const std::string& isa) {
     const Tensor all = run_cpu(cached(q, k, v, ints({3}, {399, 290, 2})))[0];
     const Tensor alone =
-        run_cpu(cached(row_of(q, 1), shortened(k, 291), shortened(v, 291), ints({1}, {290})))[0];
-    expect_same_bits(alone, row_of(all, 1), isa);
+        run_cpu(cached(sequences(q, 1, 1 + 1), shortened(k, 291), shortened(v, 291), ints({1}, {290})))[0];
+    expect_same_bits(alone, sequences(all, 1, 1 + 1), isa);
   });
 }
 

@@ -1,5 +1,7 @@
 // gemm in every precision and dtype: against an fp64 product of the rounded operands, and its contract on
 // bits; on every instruction set of this CPU.
+#include "backends/cpu/kernels/gemm/gemm_bf16.h"
+
 #include <gtest/gtest.h>
 #include <immintrin.h>
 
@@ -11,7 +13,6 @@
 #include <vector>
 
 #include "backends/cpu/kernels/gemm/gemm.h"
-#include "backends/cpu/kernels/gemm/gemm_bf16.h"
 #include "backends/cpu/kernels/isa.h"
 
 namespace plimsoll::cpu {

@@ -1,5 +1,7 @@
 // Training a tokenizer: against what the `tokenizers` package made of the same texts (record_trainer.py), on
 // any number of threads, from any kind of file.
+#include "data/tokenizer/train_tokenizer.h"
+
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <sys/resource.h>
@@ -9,7 +11,6 @@
 #include <random>
 
 #include "data/tokenizer/tokenizer.h"
-#include "data/tokenizer/train_tokenizer.h"
 #include "data/tokenizer/word_counts.h"
 #include "io/file.h"
 #include "io/json.h"
@@ -17,8 +18,6 @@
 
 namespace plimsoll {
 namespace {
-
-using testing::HasSubstr;
 
 constexpr TreeLimits kLarge{.max_bytes = 1 << 24, .max_depth = 64, .max_nodes = 1 << 24};
 

@@ -6,7 +6,7 @@
 #include <limits>
 #include <ostream>
 
-#include "kernel_harness.h"
+#include "backends/cpu/kernel_harness.h"
 
 namespace plimsoll::cpu::testing {
 namespace {

@@ -1,5 +1,7 @@
 // Programs of several lengths in one session: what a micro-batch gives does not depend on how far it is
 // padded.
+#include "train/batch_feeder.h"
+
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -8,7 +10,6 @@
 #include "data/shard_documents.h"
 #include "io/temporary_folder.h"
 #include "runtime/session_testing.h"
-#include "train/batch_feeder.h"
 #include "train/initialise.h"
 #include "train/prepare.h"
 

@@ -1,56 +1,8 @@
-// What stands around attention's products: dropout of its weights, norms and rotation of queries and keys;
-// against the references, and fused against unfused.
-#include "kernel_harness.h"
+// Norms and rotation of queries and keys: against the references, and fused against unfused.
+#include "backends/cpu/kernels/attention/packed_heads.h"
 
 namespace plimsoll::cpu::testing {
 namespace {
-
-Attrs with_heads(int64_t heads, int64_t kv_heads, int64_t head_dim) {
-  return {{"heads", heads}, {"kv_heads", kv_heads}, {"head_dim", head_dim}};
-}
-Attrs with_mask(Attrs attrs, bool causal, int64_t window) {
-  attrs.set("scale", 0.3);
-  attrs.set("causal", causal);
-  attrs.set("window", window);
-  return attrs;
-}
-Attrs dropping(Attrs attrs, double p) {
-  attrs.set("p", p);
-  attrs.set("key", int64_t{-9});
-  return attrs;
-}
-Tensor reshaped(Tensor t, const Shape& shape) { return t.type.shape = shape, t; }
-Tensor join(const std::vector<Tensor>& parts) { return run_cpu({"concat", parts})[0]; }
-
-struct DropoutCase {
-  int64_t tokens, head_dim;
-  double p;
-  bool causal;
-  int64_t window;
-};
-
-/// Beyond a tile of keys, a block of queries and a granule; no multiple of a block of words.
-TEST(AttentionDropout, AgainstReference) {
-  for (const auto& [tokens, head_dim, p, causal, window] :
-       {DropoutCase{7, 20, 0.5, true, 0}, DropoutCase{151, 9, 0.1, true, 0},
-        DropoutCase{131, 16, 0.3, false, 0}, DropoutCase{275, 8, 0.25, true, 70},
-        DropoutCase{66, 5, 0.0, true, 0}}) {
-    const Attrs attrs = dropping(with_mask(with_heads(4, 2, head_dim), causal, window), p);
-    const Tensor qkv = normal({2, tokens, 8 * head_dim}, 1), random = ints({4}, {5, -6, 7, 8});
-    const Tensor dout = normal({2, tokens, 4 * head_dim}, 4);
-    expect_op({"attention_packed", {qkv, absent(), random}, attrs}, 3e-6);
-    const auto y = run_cpu({"attention_packed", {qkv, absent(), random}, attrs});
-    expect_op({"attention_packed_grad", {qkv, y[0], y[1], dout, absent(), random}, attrs}, 1e-5);
-  }
-}
-
-TEST(AttentionDropout, OfNothingIsNone) {
-  const Attrs attrs = with_mask(with_heads(2, 1, 8), true, 0);
-  const Tensor qkv = normal({2, 100, 32}, 1);
-  expect_same_bits(
-      run_cpu({"attention_packed", {qkv, absent(), ints({4}, {1, 2, 3, 4})}, dropping(attrs, 0.0)}),
-      run_cpu({"attention_packed", {qkv}, attrs}), "p = 0");
-}
 
 struct HeadsCase {
   int64_t batch, tokens, heads, kv_heads, head_dim;

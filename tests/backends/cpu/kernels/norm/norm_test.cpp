@@ -1,5 +1,6 @@
 // Normalisations: against the references, fused against unfused, and a batch split into micro-batches.
-#include "kernel_harness.h"
+#include "backends/cpu/kernel_harness.h"
+#include "backends/cpu/sequences.h"
 
 namespace plimsoll::cpu::testing {
 namespace {
@@ -115,14 +116,6 @@ TEST(Norm, ShortSumsAreNormedAsStored) {
     });
 }
 
-// Sequences [from, to) of axis 0.
-Tensor sequences(const Tensor& t, int64_t from, int64_t to) {
-  const int64_t each = t.type.num_elements() / t.type.shape.dim(0);
-  Tensor part{t.type, {t.bits.begin() + from * each, t.bits.begin() + to * each}};
-  part.type.shape.set_dim(0, to - from);
-  return part;
-}
-
 TEST(Norm, WeightGradientDoesNotDependOnTheSplitIntoMicroBatches) {
   const Norm c{{3, 300, 20}};
   const Tensor x = c.rows(), dy = c.dy();
@@ -137,18 +130,6 @@ TEST(Norm, WeightGradientDoesNotDependOnTheSplitIntoMicroBatches) {
       acc = run_cpu({"rms_norm_grad", in})[1];
     }
     expect_same_bits(acc, whole, isa);
-  });
-}
-
-TEST(Reduce, SumRows) {
-  for (const Shape& s : {Shape{3, 5}, Shape{2, 300, 33}, Shape{2, 400, 200}}) {
-    expect_op({"sum_rows", {normal(s, 1)}}, 3e-6);
-    expect_op({"sum_rows", {normal(s, 1), normal(Shape{s.dim(-1)}, 2)}}, 3e-6);
-  }
-  const Tensor x = normal({2, 300, 33}, 1);
-  for_each_isa([&](const std::string& isa) {
-    const Tensor first = run_cpu({"sum_rows", {sequences(x, 0, 1)}})[0];
-    expect_same_bits(run_cpu({"sum_rows", {sequences(x, 1, 2), first}}), run_cpu({"sum_rows", {x}}), isa);
   });
 }
 

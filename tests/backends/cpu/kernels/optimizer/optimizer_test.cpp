@@ -1,157 +1,11 @@
-// Linear maps, cross entropy, the fused head, attention's ops and the optimizer: against the references,
-// fused against unfused, and continued over micro-batches.
-#include "kernel_harness.h"
+// The optimizers' kernels: against the references, sweeps against their parts.
+#include "backends/cpu/kernel_harness.h"
 #include "ops/philox.h"
 #include "ops/rounding.h"
 #include "ops/update_rules.h"
 
 namespace plimsoll::cpu::testing {
 namespace {
-
-TEST(Linear, AgainstReference) {
-  for (const Shape& x : {Shape{1, 5}, Shape{2, 9, 33}, Shape{2, 300, 20}}) {
-    const int64_t in = x.dim(-1), out = 37;
-    Shape y = x;
-    y.set_dim(-1, out);
-    for (const bool transposed : {false, true}) {
-      const Attrs attrs{{"transposed", transposed}};
-      const Tensor weight = normal(transposed ? Shape{in, out} : Shape{out, in}, 2);
-      expect_op({"linear", {normal(x, 1), weight}, attrs}, 3e-6);
-      expect_op({"linear", {normal(x, 1), weight, normal({out}, 3)}, attrs}, 3e-6);
-      expect_op({"linear_dw", {normal(x, 1), normal(y, 4)}, attrs}, 3e-6);
-      expect_op({"linear_dw", {normal(x, 1), normal(y, 4), weight}, attrs}, 3e-6);
-    }
-  }
-}
-
-// Every seventh target ignored.
-Tensor targets(const Shape& shape, int32_t classes) {
-  Tensor t = indices(shape, classes, 11);
-  for (size_t i = 0; i < t.bits.size(); i += 7) t.bits[i] = static_cast<uint32_t>(ops::kIgnoreTarget);
-  return t;
-}
-
-TEST(CrossEntropy, AgainstReference) {
-  for (const int32_t classes : {1, 5, 33, 1000}) {
-    const Tensor logits = normal({2, 300, classes}, 1, 3.0f), t = targets({2, 300}, classes),
-                 scale = scalar(0.25f);
-    expect_op({"cross_entropy", {logits, t, scale}}, 2e-6);
-    expect_op({"cross_entropy", {logits, t, scale, scalar(12.5f)}}, 2e-6);
-    const Tensor lse = run_cpu({"cross_entropy", {logits, t, scale}})[1];
-    if (classes > 1) expect_op({"cross_entropy_grad", {logits, t, lse, scale}}, 3e-6);
-  }
-}
-
-TEST(CrossEntropy, FarLogitsAndNan) {
-  const Tensor logits = floats({2, 3}, {1000.0f, -1000.0f, 0.0f, 0.0f, std::nanf(""), 1.0f});
-  const auto out = run_cpu({"cross_entropy", {logits, ints({2}, {0, ops::kIgnoreTarget}), scalar(1.0f)}});
-  EXPECT_EQ(out[0].f32(0), 0.0f);
-  EXPECT_EQ(out[1].f32(0), 1000.0f);
-  const auto bad = run_cpu({"cross_entropy", {logits, ints({2}, {0, 2}), scalar(1.0f)}});
-  EXPECT_TRUE(std::isnan(bad[0].f32(0))) << "a loss that is not a number must show";
-}
-
-struct Head {
-  int64_t batch, tokens, width, classes, chunk;
-  bool transposed = false;
-  Shape rows() const { return {batch, tokens}; }
-  Tensor x() const { return normal({batch, tokens, width}, 1); }
-  Tensor weight() const {
-    return normal(transposed ? Shape{width, classes} : Shape{classes, width}, 2, 0.5f);
-  }
-  Tensor labels() const { return targets(rows(), static_cast<int32_t>(classes)); }
-  Attrs attrs(bool grad = true) const {
-    return {{"grad", grad}, {"transposed", transposed}, {"chunk_tokens", chunk}};
-  }
-};
-
-const Head kHeads[] = {{2, 9, 20, 33, 256},  {5, 100, 20, 37, 256, true}, {2, 600, 8, 50, 256},
-                       {2, 600, 8, 50, 512}, {3, 300, 8, 50, 768},        {2, 600, 8, 50, 4096, true}};
-
-TEST(HeadLoss, AgainstReference) {
-  for (const Head& h : kHeads) {
-    expect_op({"head_loss", {h.x(), h.weight(), h.labels(), scalar(0.01f)}, h.attrs()}, 5e-6);
-    expect_op(
-        {"head_loss", {h.x(), h.weight(), h.labels(), scalar(0.01f), scalar(3.0f), h.weight()}, h.attrs()},
-        5e-6);
-    expect_op({"head_loss", {h.x(), h.weight(), h.labels(), scalar(0.01f), scalar(3.0f)}, h.attrs(false)},
-              5e-6);
-  }
-}
-
-TEST(HeadLoss, GivesTheBitsOfItsPartsForAnyChunk) {
-  const Tensor scale = scalar(0.01f);
-  for (const Head& h : kHeads)
-    for_each_isa([&](const std::string& isa) {
-      const Attrs layout{{"transposed", h.transposed}}, flipped{{"transposed", !h.transposed}};
-      const Tensor x = h.x(), weight = h.weight(), labels = h.labels(), acc_loss = scalar(2.0f),
-                   acc_dw = h.weight();
-      const Tensor logits = run_cpu({"linear", {x, weight}, layout})[0];
-      const auto loss = run_cpu({"cross_entropy", {logits, labels, scale, acc_loss}});
-      const Tensor d = run_cpu({"cross_entropy_grad", {logits, labels, loss[1], scale}})[0];
-      const Tensor dx = run_cpu({"linear", {d, weight}, flipped})[0];
-      const Tensor dw = run_cpu({"linear_dw", {x, d, acc_dw}, layout})[0];
-      expect_same_bits(run_cpu({"head_loss", {x, weight, labels, scale, acc_loss, acc_dw}, h.attrs()}),
-                       {loss[0], dx, dw}, isa);
-    });
-}
-
-/// What a frozen head or a frozen body leaves out changes no bit of the rest.
-TEST(HeadLoss, LeavesOutWhatNobodyWants) {
-  const Tensor scale = scalar(0.01f), acc_loss = scalar(2.0f);
-  for (const Head& h : kHeads) {
-    Attrs only_dx = h.attrs(), only_dw{{"transposed", h.transposed}, {"chunk_tokens", h.chunk}};
-    only_dx.set("only_dx", true);
-    const Tensor x = h.x(), weight = h.weight(), labels = h.labels();
-    expect_op({"head_loss", {x, weight, labels, scale}, only_dx}, 5e-6);
-    expect_op({"head_loss_dw", {x, weight, labels, scale, acc_loss, weight}, only_dw}, 5e-6);
-    for_each_isa([&](const std::string& isa) {
-      const auto both = run_cpu({"head_loss", {x, weight, labels, scale, acc_loss, weight}, h.attrs()});
-      expect_same_bits(run_cpu({"head_loss", {x, weight, labels, scale, acc_loss}, only_dx}),
-                       {both[0], both[1]}, isa + " dx");
-      expect_same_bits(run_cpu({"head_loss_dw", {x, weight, labels, scale, acc_loss, weight}, only_dw}),
-                       {both[0], both[2]}, isa + " dw");
-    });
-  }
-}
-
-TEST(Attention, AgainstReference) {
-  const Attrs plain{{"scale", 0.3}, {"causal", true}, {"window", int64_t{0}}};
-  const Tensor q = normal({2, 17, 4, 20}, 1), k = normal({2, 17, 2, 20}, 2), v = normal({2, 17, 2, 20}, 3);
-  Tensor starts = ints({2, 17}, std::vector<int32_t>(34, 0));
-  for (size_t i = 8; i < 17; ++i) starts.bits[i] = 8;
-  for (const Tensor& doc : {absent(), starts}) {
-    expect_op({"attention", {q, k, v, doc}, plain}, 3e-6);
-    const auto y = run_cpu({"attention", {q, k, v, doc}, plain});
-    expect_op({"attention_grad", {q, k, v, y[0], y[1], normal({2, 17, 4, 20}, 4), doc}, plain}, 1e-5);
-  }
-}
-
-Tensor join(const std::vector<Tensor>& parts) { return run_cpu({"concat", parts})[0]; }
-Tensor reshaped(Tensor t, const Shape& shape) { return t.type.shape = shape, t; }
-
-TEST(Attention, PackedGivesTheBitsOfItsParts) {
-  Attrs plain{{"scale", 0.3}, {"causal", true}, {"window", int64_t{5}}}, packed = plain;
-  packed.set("heads", int64_t{4});
-  packed.set("kv_heads", int64_t{2});
-  packed.set("head_dim", int64_t{20});
-  const Shape wide{2, 17, 80}, narrow{2, 17, 40}, wide4{2, 17, 4, 20}, narrow4{2, 17, 2, 20};
-  const Tensor q = normal(wide4, 1), k = normal(narrow4, 2), v = normal(narrow4, 3), dout = normal(wide4, 4);
-  const Tensor qkv = join({reshaped(q, wide), reshaped(k, narrow), reshaped(v, narrow)});
-  expect_op({"attention_packed", {qkv}, packed}, 3e-6);
-  for_each_isa([&](const std::string& isa) {
-    const auto y = run_cpu({"attention", {q, k, v}, plain});
-    const auto yp = run_cpu({"attention_packed", {qkv}, packed});
-    expect_same_bits(yp, {reshaped(y[0], wide), y[1]}, isa);
-    const auto d = run_cpu({"attention_grad", {q, k, v, y[0], y[1], dout}, plain});
-    const auto dp = run_cpu({"attention_packed_grad", {qkv, yp[0], yp[1], reshaped(dout, wide)}, packed});
-    expect_same_bits(dp[0], join({reshaped(d[0], wide), reshaped(d[1], narrow), reshaped(d[2], narrow)}),
-                     isa);
-  });
-}
-
-// ---- optimizer
-// ---------------------------------------------------------------------------------------------------
 
 /// Two groups: fields from 0.3 to 1.0, as hyper-parameters of any rule might be.
 Tensor groups(const ops::UpdateRule& rule) {
@@ -206,21 +60,6 @@ TEST(Optimizer, NormAndClipAgainstReference) {
   expect_op({"clip_scale", {scalar(3.0f)}, {{"max_norm", 1.0}}}, 1e-6);
   expect_op({"clip_scale", {scalar(0.5f)}, {{"max_norm", 1.0}}}, 1e-6);
   EXPECT_TRUE(std::isnan(run_cpu({"clip_scale", {scalar(std::nanf(""))}, {{"max_norm", 1.0}}})[0].f32(0)));
-}
-
-TEST(Optimizer, LossScaleAgainstReference) {
-  const Tensor scaler = floats({3}, {8.0f, 1.0f, 0.0f});
-  const ir::Attrs scaling{{"growth_factor", 3.0}, {"backoff_factor", 0.3}, {"growth_interval", int64_t{2}}};
-  for (const float norm : {32.0f, 1e-3f, HUGE_VALF}) {
-    const Tensor scaled = scalar(norm);
-    if (std::isfinite(norm)) {
-      expect_op({"unscale", {scaled, scaler}, {{"max_norm", 1.0}}}, 1e-6);
-      expect_op({"unscale", {scaled, scaler}}, 1e-6);
-    } else {
-      EXPECT_TRUE(std::isnan(run_cpu({"unscale", {scaled, scaler}, {{"max_norm", 1.0}}})[1].f32(0)));
-    }
-    expect_op({"next_scale", {scaler, scaled}, scaling}, 0);
-  }
 }
 
 TEST(Optimizer, AFactorThatIsNoNumberSkipsTheStep) {
@@ -364,19 +203,6 @@ TEST(StoredOptimizer, SquaresOfWhatIsStored) {
                        "rounded");
     }
   expect_op({"sum_squares_sweep", {as(kBf16, normal({3, 6000}, 1)), normal({5}, 2)}}, 1e-7);
-}
-
-/// Rows of a bf16 table into f32, gradients into bf16.
-TEST(StoredEmbedding, RowsAndSumsInAnyDtype) {
-  const Tensor ids = indices({2, 40}, 50, 1), table = as(kBf16, normal({50, 33}, 2)),
-               dy = normal({2, 40, 33}, 3);
-  const Attrs f32{{"out", std::string("f32")}}, rows{{"rows", int64_t{50}}, {"out", std::string("bf16")}};
-  expect_op({"embedding", {table, ids}}, 0);
-  expect_op({"embedding", {table, ids}, f32}, 0);
-  expect_op({"embedding_grad", {dy, ids}, rows}, 0x1p-8);
-  expect_op({"embedding_grad", {as(kBf16, dy), ids}, rows}, 0x1p-8);
-  expect_op({"embedding_grad_add", {table, dy, ids}}, 0x1p-8);
-  expect_op({"embedding_grad_add", {normal({50, 33}, 4), as(kBf16, dy), ids}}, 1e-5);
 }
 
 }  // namespace

@@ -80,6 +80,7 @@ format-check:
 
 includes:
 	tools/check_includes
+	tools/check_tests
 
 lint: build ## clang-tidy on what changed since main (ALL=1: on everything)
 	tools/lint $(if $(ALL),--all)

@@ -9,7 +9,7 @@
 #include <string_view>
 
 #include "base/check.h"
-#include "base/log.h"
+#include "base/note.h"
 #include "io/json_cursor.h"
 
 namespace {
@@ -47,7 +47,7 @@ void check_record(const plimsoll::ChatTemplate& chat, std::string_view record, b
 }  // namespace
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
-  plimsoll::log::set_level(plimsoll::log::level::off);
+  plimsoll::silence_notes();
   const std::string_view input(reinterpret_cast<const char*>(data), size);
   const size_t end = std::min(input.find('\0'), input.size());
   const auto chat = plimsoll::ChatTemplate::parse(input.substr(0, end), "template",

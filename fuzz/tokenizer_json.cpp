@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "base/check.h"
-#include "base/log.h"
+#include "base/note.h"
 #include "data/tokenizer/tokenizer.h"
 #include "data/tokenizer/unicode.h"
 
@@ -37,7 +37,7 @@ void check_text(const plimsoll::Tokenizer& tokenizer, std::string_view text) {
 }  // namespace
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
-  plimsoll::log::set_level(plimsoll::log::level::off);
+  plimsoll::silence_notes();
   const std::string_view input(reinterpret_cast<const char*>(data), size);
   const size_t end = std::min(input.find('\0'), input.size());
   const auto tokenizer = plimsoll::Tokenizer::parse(input.substr(0, end), "tokenizer.json");

@@ -2,14 +2,12 @@
 #pragma once
 
 #include <functional>
+#include <memory>
 #include <string>
 #include <vector>
 
 #include "base/result.h"
-
-namespace CLI {
-class App;
-}
+#include "cli/command_line.h"
 
 namespace plimsoll::cli {
 
@@ -20,19 +18,30 @@ struct Environment {
 
 using Command = std::function<Status(const Environment&)>;
 
+/// A command with arguments of its own: `declare(parser, arguments)` says which, `run(arguments)` has them.
+template <typename Arguments, typename Declare, typename Run>
+Command add_command(Parser parent, const std::string& name, const std::string& text, Declare declare,
+                    Run run) {
+  auto arguments = std::make_shared<Arguments>();
+  Parser command = parent.add_subcommand(name, text);
+  declare(command, *arguments);
+  return [arguments, run](const Environment&) { return run(*arguments); };
+}
+
 /// Adds the subcommand to `app`; the returned function is called where it was chosen.
-Command add_plan(CLI::App& app);
-Command add_train(CLI::App& app);
-Command add_eval(CLI::App& app);
-Command add_generate(CLI::App& app);
-Command add_inspect(CLI::App& app);
-Command add_data(CLI::App& app);
-Command add_bench(CLI::App& app);
-Command add_doctor(CLI::App& app);
+Command add_plan(Parser app);
+Command add_train(Parser app);
+Command add_eval(Parser app);
+Command add_generate(Parser app);
+Command add_inspect(Parser app);
+Command add_data(Parser app);
+Command add_bench(Parser app);
+Command add_doctor(Parser app);
 
 /// The parts of `plimsoll data`; `data` is its parser.
-Command add_data_tokenizer(CLI::App& data);
-Command add_data_tokenize(CLI::App& data);
+Command add_data_tokenizer(Parser data);
+Command add_data_tokenize(Parser data);
+Command add_data_cache(Parser data);
 
 /// Where a run is named: the file, the overrides, --json. Shared by plan, train, bench step.
 struct RunArguments {
@@ -40,7 +49,7 @@ struct RunArguments {
   std::vector<std::string> overrides;
   bool json = false;
 };
-void add_run_arguments(CLI::App& command, RunArguments& arguments);
+void add_run_arguments(Parser command, RunArguments& arguments);
 
 /// Parses and runs; prints errors as "error: what: where" and "hint: …" on stderr. Returns the exit code.
 int run(int argc, char** argv);

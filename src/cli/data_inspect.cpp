@@ -5,7 +5,6 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
-#include <CLI/CLI.hpp>
 #include <algorithm>
 #include <cerrno>
 #include <cstdlib>
@@ -238,24 +237,19 @@ Status inspect(const Arguments& a) {
   return print_samples(files, {.count = a.samples, .tokenizer = tokenizer.get(), .json = a.json});
 }
 
-}  // namespace
-
-Command add_data_inspect(CLI::App& data) {
-  CLI::App& command = *data.add_subcommand("inspect", "documents, lengths and samples of files of tokens");
-  auto arguments = std::make_shared<Arguments>();
-  Arguments& a = *arguments;
+void add_options(Parser command, Arguments& a) {
   command.add_option("files", a.files, "token shards, .npy arrays, .txt files read as bytes; or patterns")
-      ->required()
-      ->type_name("FILE…");
+      .required()
+      .type_name("FILE…");
   command
       .add_option("--tokenizer", a.tokenizer,
                   "decodes samples: a model's folder, a tokenizer.json, or a hub id of the local cache")
-      ->type_name("DIR|FILE");
+      .type_name("DIR|FILE");
   command.add_option("--samples", a.samples, "documents shown, from the whole of the data")
-      ->check(CLI::Range(int64_t{0}, int64_t{1'000'000}))
-      ->capture_default_str();
+      .range(0, 1'000'000)
+      .show_default();
   command.add_option("--sequence-length", a.sequence_length, "also what packing into such sequences gives")
-      ->check(CLI::Range(int64_t{1}, int64_t{INT32_MAX}));
+      .range(1, INT32_MAX);
   command.add_flag("--json", a.json, "one JSON object a line on stdout and nothing else");
   command.footer(
       "A text or a 1-D array is one document; of a 2-D array each row is one. Samples show 256 tokens at "
@@ -263,7 +257,13 @@ Command add_data_inspect(CLI::App& data) {
       "examples: plimsoll data inspect train.shard --tokenizer models/smollm --samples 5\n"
       "          plimsoll data inspect \"shards/*\" --sequence-length 2048\n"
       "exit codes: 0, 2 usage, 65 where a file is damaged, 74 I/O, 75 stopped by a signal");
-  return [arguments](const Environment&) { return inspect(*arguments); };
+}
+
+}  // namespace
+
+Command add_data_inspect(Parser data) {
+  return add_command<Arguments>(data, "inspect", "documents, lengths and samples of files of tokens",
+                                add_options, inspect);
 }
 
 }  // namespace plimsoll::cli

@@ -6,6 +6,6 @@
 namespace plimsoll::cli {
 
 /// Adds `inspect` to the command `data`; the returned function is called where it was chosen.
-Command add_data_inspect(CLI::App& data);
+Command add_data_inspect(Parser data);
 
 }  // namespace plimsoll::cli

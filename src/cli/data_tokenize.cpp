@@ -1,16 +1,15 @@
 // plimsoll data tokenize: files of text and conversations to a token shard or an .npy.
 #include <fmt/format.h>
 
-#include <CLI/CLI.hpp>
-#include <cstdio>
 #include <filesystem>
-#include <memory>
 
+#include "base/note.h"
 #include "base/process.h"
 #include "base/signals.h"
 #include "base/units.h"
 #include "cli/commands.h"
 #include "cli/data_json.h"
+#include "cli/data_reading.h"
 #include "cli/progress.h"
 #include "cli/table.h"
 #include "data/text/text_input.h"
@@ -40,45 +39,34 @@ struct Arguments {
   std::string output;
   std::string chat_template;
   std::string loss = "auto";
-  std::string on_error = "fail";
-  std::string text_key;
   std::string eos_token;
-  int threads = 0;
   bool append_eos = false;
   bool add_special_tokens = false;
-  bool json = false;
+  ReadingArguments reading;
 };
 
-void add_options(CLI::App& c, Arguments& a) {
+void add_options(Parser c, Arguments& a) {
   c.add_option("--tokenizer", a.tokenizer,
                "a model's folder, a tokenizer.json, or a hub id of the local cache")
-      ->required()
-      ->type_name("DIR|FILE");
-  c.add_option("--input", a.inputs, "files or patterns, in this order")->required()->type_name("FILE");
+      .required()
+      .type_name("DIR|FILE");
+  c.add_option("--input", a.inputs, "files or patterns, in this order").required().type_name("FILE");
   c.add_option("--output", a.output, "what is written; replaced where it is there")
-      ->required()
-      ->type_name("FILE");
-  c.add_option("--threads", a.threads, "threads in all (the CPUs at hand)")
-      ->type_name("N")
-      ->check(CLI::Range(1, 1024).description(""));
+      .required()
+      .type_name("FILE");
   c.add_flag("--append-eos", a.append_eos, "end each document with the end-of-text token");
   c.add_option("--eos-token", a.eos_token,
                "--append-eos with this token, not the one that the tokenizer's files name")
-      ->type_name("TEXT");
+      .type_name("TEXT");
   c.add_flag("--add-special-tokens", a.add_special_tokens,
              "what the tokenizer puts around a text (<s> and the like)");
   c.add_option("--loss", a.loss, "which tokens are targets")
-      ->type_name("auto|all|completions|assistant")
-      ->check(CLI::IsMember({"auto", "all", "completions", "assistant"}).description(""))
-      ->capture_default_str();
+      .one_of({"auto", "all", "completions", "assistant"})
+      .show_default();
   c.add_option("--chat-template", a.chat_template, "for conversations, in place of the model's own")
-      ->type_name("FILE");
-  c.add_option("--text-key", a.text_key, "the member of a line that holds its text")->type_name("NAME");
-  c.add_option("--on-error", a.on_error, "examples that cannot be used: stop, or pass over and count")
-      ->type_name("fail|skip")
-      ->check(CLI::IsMember({"fail", "skip"}).description(""))
-      ->capture_default_str();
-  c.add_flag("--json", a.json, "one JSON object on stdout and nothing else");
+      .type_name("FILE");
+  add_reading_options(c, a.reading, "threads in all (the CPUs at hand)");
+  c.footer(kFooter);
 }
 
 double ratio(double a, double b) { return b > 0 ? a / b : 0.0; }
@@ -92,8 +80,6 @@ struct Outcome {
 };
 
 void print_json(const Arguments& arguments, const Outcome& o) {
-  Tree skipped = Tree::map();
-  for (const auto& [reason, count] : o.counts.skipped.by_reason) skipped.set(reason, Tree::of(count));
   const auto bytes = static_cast<double>(o.counts.text_bytes);
   const Tree event =
       Tree::map({{"event", json_text("tokenize")},
@@ -102,7 +88,7 @@ void print_json(const Arguments& arguments, const Outcome& o) {
                  {"files", Tree::of(o.counts.num_files)},
                  {"documents", Tree::of(o.counts.num_documents)},
                  {"empty", Tree::of(o.counts.num_empty)},
-                 {"skipped", std::move(skipped)},
+                 {"skipped", skipped_tree(o.counts.skipped)},
                  {"tokens", Tree::of(o.counts.num_tokens)},
                  {"targets", Tree::of(o.counts.num_targets)},
                  {"vocab_size", Tree::of(o.vocab_size)},
@@ -135,9 +121,7 @@ void print_table(const Arguments& arguments, const Outcome& o) {
   table.add(
       {"time", fmt::format("{:.2f} s, {:.1f} MB/s", o.seconds, ratio(megabytes(c.text_bytes), o.seconds))});
   table.add({"memory", fmt::format("{} at most", to_string(Bytes(peak_resident_bytes())))});
-  for (const auto& [reason, count] : c.skipped.by_reason)
-    table.add({&reason == &c.skipped.by_reason.begin()->first ? "skipped" : "",
-               fmt::format("{} ({})", grouped(count), reason)});
+  add_skipped(table, c.skipped);
   fmt::print("{}", table.text());
 }
 
@@ -153,7 +137,7 @@ Status check_output(const std::string& output, const std::vector<std::string>& i
 Result<TokenizeCounts> write_and_show(TextInput& input, TokenOutput& output, int threads) {
   Progress progress;
   const double start = now_seconds();
-  TokenizeOptions options{.num_threads = threads > 0 ? threads : num_available_cpus()};
+  TokenizeOptions options{.num_threads = threads};
   options.stop = [] { return stop_requested() != 0; };
   options.progress = [&](const TokenizeCounts& counts) {
     progress.show(ratio(static_cast<double>(counts.bytes_read), static_cast<double>(counts.total_bytes)),
@@ -171,12 +155,12 @@ Status tokenize(const Arguments& arguments) {
                             .add_special_tokens = arguments.add_special_tokens,
                             .append_end = arguments.append_eos || !arguments.eos_token.empty(),
                             .end_token = arguments.eos_token,
-                            .on_error = arguments.on_error == "skip" ? OnError::kSkip : OnError::kFail,
-                            .text_key = arguments.text_key};
+                            .on_error = arguments.reading.when_unusable(),
+                            .text_key = arguments.reading.text_key};
   PLIMSOLL_ASSIGN(TextInput input, TextInput::open(files, arguments.inputs, options));
   PLIMSOLL_TRY(check_output(arguments.output, input.reader->files()));
   PLIMSOLL_ASSIGN(TokenOutput output, TokenOutput::create(arguments.output, input.shard));
-  PLIMSOLL_ASSIGN(TokenizeCounts counts, write_and_show(input, output, arguments.threads));
+  PLIMSOLL_ASSIGN(TokenizeCounts counts, write_and_show(input, output, arguments.reading.num_threads()));
   std::error_code code;
   const Outcome outcome{
       .counts = std::move(counts),
@@ -185,21 +169,15 @@ Status tokenize(const Arguments& arguments) {
       .file_bytes = static_cast<int64_t>(std::filesystem::file_size(arguments.output, code)),
       .is_npy = output.is_npy()};
   if (outcome.is_npy && outcome.counts.num_targets < outcome.counts.num_tokens - outcome.counts.num_documents)
-    std::fprintf(
-        stderr,
-        "note: an .npy cannot say which tokens are in the loss: all will be; write a shard instead\n");
-  arguments.json ? print_json(arguments, outcome) : print_table(arguments, outcome);
+    note("an .npy cannot say which tokens are in the loss: all will be; write a shard instead");
+  arguments.reading.json ? print_json(arguments, outcome) : print_table(arguments, outcome);
   return Ok{};
 }
 
 }  // namespace
 
-Command add_data_tokenize(CLI::App& data) {
-  CLI::App& command = *data.add_subcommand("tokenize", "files to a token shard or an .npy");
-  auto arguments = std::make_shared<Arguments>();
-  add_options(command, *arguments);
-  command.footer(kFooter);
-  return [arguments](const Environment&) { return tokenize(*arguments); };
+Command add_data_tokenize(Parser data) {
+  return add_command<Arguments>(data, "tokenize", "files to a token shard or an .npy", add_options, tokenize);
 }
 
 }  // namespace plimsoll::cli

@@ -1,9 +1,6 @@
 // plimsoll data tokenizer: a tokenizer trained on files of text.
 #include <fmt/format.h>
-#include <unistd.h>
 
-#include <CLI/CLI.hpp>
-#include <filesystem>
 #include <memory>
 #include <vector>
 
@@ -11,11 +8,13 @@
 #include "base/signals.h"
 #include "cli/commands.h"
 #include "cli/data_json.h"
+#include "cli/data_reading.h"
 #include "cli/progress.h"
 #include "cli/table.h"
 #include "data/tokenizer/tokenizer_files.h"
 #include "data/tokenizer/train_tokenizer.h"
 #include "io/file.h"
+#include "io/new_folder.h"
 #include "io/tree.h"
 
 namespace plimsoll::cli {
@@ -36,54 +35,39 @@ exit codes: 0 done, 2 usage, 65 bad data, 74 I/O, 75 stopped by a signal; unless
 struct Arguments {
   TokenizerTraining training;
   std::string output;
-  std::string on_error = "fail";
-  int threads = 0;
-  bool json = false;
+  ReadingArguments reading;
 };
 
-void add_options(CLI::App& c, Arguments& a) {
+void add_options(Parser c, Arguments& a) {
   TokenizerTraining& t = a.training;
-  std::string kinds;
-  for (const std::string& name : tokenizer::pre_tokenizer_names()) kinds += (kinds.empty() ? "" : "|") + name;
-  c.add_option("--input", t.inputs, "files or patterns")->required()->type_name("FILE…");
+  c.add_option("--input", t.inputs, "files or patterns").required().type_name("FILE…");
   c.add_option("--vocab-size", t.vocab_size, "tokens in all: the special ones, 256 bytes, what is learnt")
-      ->required()
-      ->type_name("N");
+      .required()
+      .type_name("N");
   c.add_option("--output", a.output, "the folder for the two files; they are replaced where they are there")
-      ->required()
-      ->type_name("DIR");
+      .required()
+      .type_name("DIR");
   c.add_option("--min-frequency", t.min_frequency, "a pair that is rarer becomes no token")
-      ->type_name("N")
-      ->check(CLI::Range(int64_t{0}, int64_t{1} << 40))
-      ->capture_default_str();
+      .range(0, int64_t{1} << 40)
+      .show_default();
   c.add_option("--special-token", t.special_tokens,
                "tokens that no text is cut into, in the order of their ids")
-      ->type_name("TEXT…");
+      .type_name("TEXT…");
   c.add_option("--pre-tokenizer", t.pre_tokenizer, "whose rules cut a text into words")
-      ->type_name(kinds)
-      ->check(CLI::IsMember(tokenizer::pre_tokenizer_names()))
-      ->capture_default_str();
-  c.add_option("--threads", a.threads, "threads that count words (the CPUs at hand)")
-      ->type_name("N")
-      ->check(CLI::Range(1, 1024));
-  c.add_option("--text-key", t.text_key, "the member of a line that holds its text")->type_name("NAME");
-  c.add_option("--on-error", a.on_error, "examples that cannot be used: stop, or pass over and count")
-      ->type_name("fail|skip")
-      ->check(CLI::IsMember({"fail", "skip"}))
-      ->capture_default_str();
-  c.add_flag("--json", a.json, "one JSON object on stdout and nothing else");
+      .one_of(tokenizer::pre_tokenizer_names())
+      .show_default();
+  add_reading_options(c, a.reading, "threads that count words (the CPUs at hand)");
+  c.footer(kFooter);
 }
 
 void print_json(const Arguments& arguments, const TrainedTokenizer& trained, double seconds) {
-  Tree skipped = Tree::map();
-  for (const auto& [reason, count] : trained.skipped.by_reason) skipped.set(reason, Tree::of(count));
   const Tree event = Tree::map({{"event", Tree::of(std::string("tokenizer"))},
                                 {"output", json_text(arguments.output)},
                                 {"vocab_size", Tree::of(trained.vocab_size)},
                                 {"merges", Tree::of(trained.num_merges)},
                                 {"files", Tree::of(trained.num_files)},
                                 {"examples", Tree::of(trained.num_examples)},
-                                {"skipped", std::move(skipped)},
+                                {"skipped", skipped_tree(trained.skipped)},
                                 {"text_bytes", Tree::of(trained.text_bytes)},
                                 {"words", Tree::of(trained.num_words)},
                                 {"different_words", Tree::of(trained.num_different_words)},
@@ -105,9 +89,7 @@ void print_table(const Arguments& arguments, const TrainedTokenizer& trained, do
   table.add({"text", fmt::format("{:.1f} MB, {} words, {} different ones", megabytes(trained.text_bytes),
                                  grouped(trained.num_words), grouped(trained.num_different_words))});
   table.add({"time", fmt::format("{:.2f} s", seconds)});
-  for (const auto& [reason, count] : trained.skipped.by_reason)
-    table.add({&reason == &trained.skipped.by_reason.begin()->first ? "skipped" : "",
-               fmt::format("{} ({})", grouped(count), reason)});
+  add_skipped(table, trained.skipped);
   fmt::print("{}", table.text());
 }
 
@@ -137,27 +119,6 @@ class Display {
   std::unique_ptr<Progress> line_ = std::make_unique<Progress>();
 };
 
-/// A folder that was made for nothing is removed again, and what was made to hold it.
-class NewFolder {
- public:
-  explicit NewFolder(const std::string& path) {
-    std::error_code code;
-    const auto absent = [&](const std::filesystem::path& at) {
-      return std::filesystem::symlink_status(at, code).type() == std::filesystem::file_type::not_found;
-    };
-    for (std::filesystem::path at = path; !at.empty() && absent(at); at = at.parent_path())
-      absent_.push_back(at);
-  }
-  ~NewFolder() {
-    for (const std::filesystem::path& folder : absent_) ::rmdir(folder.c_str());  // only where it is empty
-  }
-  NewFolder(const NewFolder&) = delete;
-  NewFolder& operator=(const NewFolder&) = delete;
-
- private:
-  std::vector<std::filesystem::path> absent_;  // the innermost first
-};
-
 Status train(const Arguments& arguments) {
   const double start = now_seconds();
   const StopSignals signals(false);
@@ -165,8 +126,9 @@ Status train(const Arguments& arguments) {
   const NewFolder folder(arguments.output);
   PLIMSOLL_TRY(create_writable_directory(arguments.output));
   TokenizerTraining training = arguments.training;
-  training.num_threads = arguments.threads > 0 ? arguments.threads : num_available_cpus();
-  training.on_error = arguments.on_error == "skip" ? OnError::kSkip : OnError::kFail;
+  training.num_threads = arguments.reading.num_threads();
+  training.text_key = arguments.reading.text_key;
+  training.on_error = arguments.reading.when_unusable();
   training.stop = [] { return stop_requested() != 0; };
   Result<TrainedTokenizer> trained = [&] {
     Display display(training.vocab_size);
@@ -176,18 +138,14 @@ Status train(const Arguments& arguments) {
   PLIMSOLL_ASSIGN(const TrainedTokenizer result, std::move(trained));
   PLIMSOLL_TRY(write_tokenizer(result, arguments.output));
   const double seconds = now_seconds() - start;
-  arguments.json ? print_json(arguments, result, seconds) : print_table(arguments, result, seconds);
+  arguments.reading.json ? print_json(arguments, result, seconds) : print_table(arguments, result, seconds);
   return Ok{};
 }
 
 }  // namespace
 
-Command add_data_tokenizer(CLI::App& data) {
-  CLI::App& command = *data.add_subcommand("tokenizer", "train a tokenizer on files of text");
-  auto arguments = std::make_shared<Arguments>();
-  add_options(command, *arguments);
-  command.footer(kFooter);
-  return [arguments](const Environment&) { return train(*arguments); };
+Command add_data_tokenizer(Parser data) {
+  return add_command<Arguments>(data, "tokenizer", "train a tokenizer on files of text", add_options, train);
 }
 
 }  // namespace plimsoll::cli

@@ -4,7 +4,6 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include <CLI/CLI.hpp>
 #include <algorithm>
 #include <array>
 #include <cstdio>
@@ -146,8 +145,8 @@ Status measure_overhead(const std::string& path) {
 
 }  // namespace
 
-Command add_doctor(CLI::App& app) {
-  CLI::App& command = *app.add_subcommand("doctor", "this machine, what is fast on it and what is missing");
+Command add_doctor(Parser app) {
+  Parser command = app.add_subcommand("doctor", "this machine, what is fast on it and what is missing");
   auto measure = std::make_shared<bool>(false);
   command.add_flag("--measure-overhead", *measure,
                    "measure what a process costs beyond its plan; done once by the build");

@@ -1,5 +1,4 @@
 // plimsoll eval: the loss of a model on data.eval.
-#include <CLI/CLI.hpp>
 #include <memory>
 
 #include "base/signals.h"
@@ -10,13 +9,13 @@
 
 namespace plimsoll::cli {
 
-Command add_eval(CLI::App& app) {
-  CLI::App& command = *app.add_subcommand("eval", "loss and perplexity of a model on data.eval");
+Command add_eval(Parser app) {
+  Parser command = app.add_subcommand("eval", "loss and perplexity of a model on data.eval");
   auto arguments = std::make_shared<RunArguments>();
   auto dump_ir = std::make_shared<std::string>();
   add_run_arguments(command, *arguments);
   command.add_option("--dump-ir", *dump_ir, "write each program's text after each pass under DIR")
-      ->type_name("DIR");
+      .type_name("DIR");
   command.footer(
       "examples: plimsoll eval run.yaml model.path=runs/one/final\n"
       "          plimsoll eval run.yaml data.eval=other.npy --json\n"

@@ -1,5 +1,4 @@
 // plimsoll generate: text from a model.
-#include <CLI/CLI.hpp>
 #include <csignal>
 #include <cstdio>
 #include <memory>
@@ -23,40 +22,36 @@ examples:
 exit codes: 0 done, 2 usage, 65 model or prompt files, 69 does not fit, 74 I/O; a signal ends as that signal
 does, with what was generated printed)";
 
-void add_prompt_options(CLI::App& c, generate::Request& r) {
+void add_prompt_options(Parser c, generate::Request& r) {
   c.add_option("--model", r.model, "a model directory, or a hub id of the local cache")
-      ->required()
-      ->type_name("DIR|ID");
-  c.add_option("--prompt", r.prompts, "a prompt; may be given several times")
-      ->type_name("TEXT")
-      ->expected(1)
-      ->take_all();
+      .required()
+      .type_name("DIR|ID");
+  c.add_option("--prompt", r.prompts, "a prompt; may be given several times").type_name("TEXT").repeatable();
   c.add_option("--prompts", r.prompt_files, ".txt: a prompt a line; .jsonl: \"prompt\" or \"ids\" a line")
-      ->type_name("FILE");
+      .type_name("FILE");
   c.add_option("--prompt-ids", r.prompt_ids, "a prompt as ids, 1,2,3; may be given several times")
-      ->type_name("IDS")
-      ->expected(1)
-      ->take_all();
+      .type_name("IDS")
+      .repeatable();
 }
 
-void add_sampling_options(CLI::App& c, generate::Request& r) {
-  c.add_option("--max-new-tokens", r.max_new_tokens, "stop after so many tokens (128)")->type_name("N");
-  c.add_option("--temperature", r.temperature, "0: greedy; else logits are divided by it")->type_name("T");
-  c.add_option("--top-k", r.top_k, "draw from the K likeliest; 0: from all")->type_name("K");
-  c.add_option("--top-p", r.top_p, "draw from the fewest whose probabilities reach P")->type_name("P");
+void add_sampling_options(Parser c, generate::Request& r) {
+  c.add_option("--max-new-tokens", r.max_new_tokens, "stop after so many tokens (128)").type_name("N");
+  c.add_option("--temperature", r.temperature, "0: greedy; else logits are divided by it").type_name("T");
+  c.add_option("--top-k", r.top_k, "draw from the K likeliest; 0: from all").type_name("K");
+  c.add_option("--top-p", r.top_p, "draw from the fewest whose probabilities reach P").type_name("P");
   c.add_option("--repetition-penalty", r.repetition_penalty, "above 1: tokens seen before are less likely")
-      ->type_name("X");
-  c.add_option("--seed", r.seed, "of the draws (42)")->type_name("N");
+      .type_name("X");
+  c.add_option("--seed", r.seed, "of the draws (42)").type_name("N");
   c.add_flag("--ignore-eos", r.ignore_eos, "go on after an end-of-sequence token");
 }
 
-void add_run_options(CLI::App& c, generate::Request& r) {
-  c.add_option("--batch-size", r.batch_size, "prompts side by side (up to 8)")->type_name("B");
-  c.add_option("--threads", r.threads, "threads (the CPUs at hand)")->type_name("N");
+void add_run_options(Parser c, generate::Request& r) {
+  c.add_option("--batch-size", r.batch_size, "prompts side by side (up to 8)").type_name("B");
+  c.add_option("--threads", r.threads, "threads (the CPUs at hand)").type_name("N");
   c.add_option("--memory-budget", r.memory_budget, "auto, 6GiB, 80%: what the process may take")
-      ->type_name("SIZE");
+      .type_name("SIZE");
   c.add_option("--dump-ir", r.dump_ir, "write each program's text after each pass under DIR")
-      ->type_name("DIR");
+      .type_name("DIR");
   c.add_flag("--timings", r.timings, "seconds by op of the last prefill and decode, on stderr");
   c.add_flag("--json", r.json, "one JSON object a line on stdout and nothing else");
   c.add_flag_function(
@@ -72,8 +67,8 @@ void end_as(int signal) {
 
 }  // namespace
 
-Command add_generate(CLI::App& app) {
-  CLI::App& command = *app.add_subcommand("generate", "text from a model, greedily or by drawing");
+Command add_generate(Parser app) {
+  Parser command = app.add_subcommand("generate", "text from a model, greedily or by drawing");
   auto request = std::make_shared<generate::Request>();
   add_prompt_options(command, *request);
   add_sampling_options(command, *request);

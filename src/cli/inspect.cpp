@@ -3,10 +3,8 @@
 
 #include <fmt/format.h>
 
-#include <CLI/CLI.hpp>
 #include <algorithm>
 #include <filesystem>
-#include <memory>
 
 #include "base/units.h"
 #include "checkpoints/checkpoint.h"
@@ -106,29 +104,20 @@ Status inspect(const InspectArguments& arguments) {
   return inspect_file(arguments.path, arguments.json, /*tensors=*/true);
 }
 
-}  // namespace
-
-Command add_inspect(CLI::App& app) {
-  CLI::App& command =
-      *app.add_subcommand("inspect", "what a safetensors file, a model or a checkpoint holds");
-  auto arguments = std::make_shared<InspectArguments>();
+void add_options(Parser command, InspectArguments& a) {
   command
-      .add_option("path", arguments->path,
+      .add_option("path", a.path,
                   "a safetensors file, a model's folder or its id in the hub's local cache, a checkpoint")
-      ->type_name("FILE|DIR");
-  command.add_flag("--json", arguments->json,
-                   "one JSON object a line on stdout and nothing else, sizes exact");
-  command.add_flag("--tensors", arguments->tensors,
-                   "folders: each tensor with its statistics, as files have them");
+      .type_name("FILE|DIR");
+  command.add_flag("--json", a.json, "one JSON object a line on stdout and nothing else, sizes exact");
+  command.add_flag("--tensors", a.tensors, "folders: each tensor with its statistics, as files have them");
+  command.add_option("--as", a.as, "what rounding to this format does to each tensor of a safetensors file")
+      .type_name("FORMAT");
   command
-      .add_option("--as", arguments->as,
-                  "what rounding to this format does to each tensor of a safetensors file")
-      ->type_name("FORMAT");
-  command
-      .add_option("--output", arguments->output,
+      .add_option("--output", a.output,
                   "with --as: codes, scales and the numbers that they stand for, as safetensors")
-      ->type_name("OUT.safetensors");
-  command.add_flag("--formats", arguments->formats, "the number formats: bits, range, steps");
+      .type_name("OUT.safetensors");
+  command.add_flag("--formats", a.formats, "the number formats: bits, range, steps");
   command.footer(
       "min, max, mean and std are of the finite numbers, std that of the population.\n"
       "examples: plimsoll inspect model.safetensors\n"
@@ -137,7 +126,13 @@ Command add_inspect(CLI::App& app) {
       "          plimsoll inspect --formats\n"
       "exit codes: 0, 2 for an unknown format, 65 where a file is damaged or the weights are not those of "
       "config.json");
-  return [arguments](const Environment&) { return inspect(*arguments); };
+}
+
+}  // namespace
+
+Command add_inspect(Parser app) {
+  return add_command<InspectArguments>(
+      app, "inspect", "what a safetensors file, a model or a checkpoint holds", add_options, inspect);
 }
 
 }  // namespace plimsoll::cli

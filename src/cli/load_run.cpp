@@ -1,8 +1,7 @@
 #include "cli/load_run.h"
 
-#include <cstdio>
-
 #include "backends/cpu/kernels/isa.h"
+#include "base/note.h"
 
 namespace plimsoll::cli {
 
@@ -11,7 +10,7 @@ Result<RunConfig> load_run(const RunArguments& arguments) {
   if (config.computes_in(Precision::kBf16) && cpu::current_isa() < cpu::Isa::kAvx512Bf16)
     config.notes.emplace_back(
         "neither AVX512_BF16 nor AMX is used: products of bf16 are computed in fp32 and take longer");
-  for (const std::string& note : config.notes) std::fprintf(stderr, "note: %s\n", note.c_str());
+  for (const std::string& text : config.notes) note(text);
   return config;
 }
 

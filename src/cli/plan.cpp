@@ -1,5 +1,4 @@
 // plimsoll plan: what a run needs, without data or weights; with --diff, what another run needs beside it.
-#include <CLI/CLI.hpp>
 #include <cstdio>
 #include <memory>
 
@@ -67,9 +66,9 @@ Status diff(const std::string& file_a, const RunArguments& arguments) {
 
 }  // namespace
 
-Command add_plan(CLI::App& app) {
-  CLI::App& command =
-      *app.add_subcommand("plan", "say what a run needs: bytes by class and phase, the peak, the time");
+Command add_plan(Parser app) {
+  Parser command =
+      app.add_subcommand("plan", "say what a run needs: bytes by class and phase, the peak, the time");
   auto arguments = std::make_shared<RunArguments>();
   auto dump_ir = std::make_shared<std::string>();
   auto other = std::make_shared<std::string>();
@@ -78,14 +77,13 @@ Command add_plan(CLI::App& app) {
   command
       .add_option("--explain", *explain,
                   "what ops compute in and store, and why; what is cast; how weights are kept")
-      ->type_name("precision")
-      ->check(CLI::IsMember({"precision"}));
-  CLI::Option* diff_option =
+      .one_of({"precision"});
+  const Option diff_option =
       command.add_option("--diff", *other, "compare the plan of this run file (A) with that of RUN.yaml (B)")
-          ->type_name("A.yaml");
+          .type_name("A.yaml");
   command.add_option("--dump-ir", *dump_ir, "write each program's text after each pass under DIR")
-      ->type_name("DIR")
-      ->excludes(diff_option);
+      .type_name("DIR")
+      .excludes(diff_option);
   command.footer(
       "examples: plimsoll plan run.yaml memory.budget=8GiB\n"
       "          plimsoll plan run.yaml training.precision=bf16 --explain precision\n"

@@ -4,9 +4,9 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <cmath>
 #include <cstdio>
 
+#include "base/duration.h"
 #include "base/process.h"
 
 namespace plimsoll::cli {
@@ -16,13 +16,6 @@ constexpr double kTerminalSeconds = 0.1, kFileSeconds = 10;
 constexpr double kSettledSeconds = 1;  // before, an estimate of what is left would jump about
 
 }  // namespace
-
-std::string duration_text(double seconds) {
-  const int64_t s = std::llround(seconds);
-  if (s < 60) return fmt::format("{}s", s);
-  if (s < 3600) return fmt::format("{}m{:02}s", s / 60, s % 60);
-  return fmt::format("{}h{:02}m", s / 3600, s / 60 % 60);
-}
 
 std::function<void(double, const std::string&)> shown_by(Progress& progress) {
   return [&progress](double fraction, const std::string& text) {

@@ -30,7 +30,4 @@ class Progress {
 /// What shows how far a long preparation has come; an empty text ends the line.
 std::function<void(double fraction, const std::string& text)> shown_by(Progress& progress);
 
-/// "41s", "3m07s", "2h05m".
-std::string duration_text(double seconds);
-
 }  // namespace plimsoll::cli

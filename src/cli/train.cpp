@@ -1,5 +1,4 @@
 // plimsoll train: plan, then run.
-#include <CLI/CLI.hpp>
 #include <memory>
 
 #include "cli/commands.h"
@@ -10,20 +9,20 @@
 
 namespace plimsoll::cli {
 
-Command add_train(CLI::App& app) {
-  CLI::App& command = *app.add_subcommand("train", "plan a run and train it");
+Command add_train(Parser app) {
+  Parser command = app.add_subcommand("train", "plan a run and train it");
   auto arguments = std::make_shared<RunArguments>();
   auto dump_ir = std::make_shared<std::string>();
   add_run_arguments(command, *arguments);
   command.add_option("--dump-ir", *dump_ir, "write each program's text after each pass under DIR")
-      ->type_name("DIR");
+      .type_name("DIR");
   auto resume = std::make_shared<std::string>("auto");
   command
       .add_option(
           "--resume", *resume,
           "auto: go on from the newest intact checkpoint of output.dir; never; or a checkpoint's folder")
-      ->type_name("auto|never|DIR")
-      ->capture_default_str();
+      .type_name("auto|never|DIR")
+      .show_default();
   command.footer([] {
     return "example: plimsoll train run.yaml training.learning_rate=1e-4\n"
            "exit codes: 0 done, 2 run file, 65 data or model files, 69 does not fit, 74 I/O,\n"

@@ -46,6 +46,7 @@ class PackedDataset {
   [[nodiscard]] int64_t num_tokens() const { return index_.report().num_tokens; }
   [[nodiscard]] const PackReport& report() const { return index_.report(); }
   [[nodiscard]] std::span<const Shard> shards() const { return shards_; }
+  [[nodiscard]] const std::string& index_path() const { return index_.path(); }
   /// Of the data and how they are packed: the same number, the same sequences.
   [[nodiscard]] uint64_t fingerprint() const { return index_.key(); }
   /// Bytes of scratch that read_sequence takes.

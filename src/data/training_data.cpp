@@ -68,6 +68,7 @@ class PackedSource final : public SequenceSource {
   }
   Result<uint64_t> fingerprint(std::span<std::byte>) const override { return dataset_.fingerprint(); }
   [[nodiscard]] const PackReport* pack_report() const override { return &dataset_.report(); }
+  [[nodiscard]] std::string index_path() const override { return dataset_.index_path(); }
 
  private:
   PackedDataset dataset_;

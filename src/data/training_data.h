@@ -45,6 +45,8 @@ class SequenceSource {
   virtual Result<uint64_t> fingerprint(std::span<std::byte> scratch) const = 0;
   /// What packing did; null where nothing was packed.
   [[nodiscard]] virtual const PackReport* pack_report() const { return nullptr; }
+  /// Where the index of that lies; empty where nothing was packed.
+  [[nodiscard]] virtual std::string index_path() const { return {}; }
 };
 
 /// A source of a run: files of one kind.

@@ -1,7 +1,7 @@
-// Arrays in vectors. Each format is a functor from lanes of f32 to codes; one loop takes them all, as many
-// vectors at a time as give one of codes. Random words are drawn in chunks that fit the first-level cache.
-// What is written beyond the last-level cache's size goes past it, as memcpy does it: otherwise every line
-// would be read before it is written.
+// Arrays in vectors. Each format is a functor from lanes of f32 to codes, with a second operand where it
+// rounds by random words; one loop takes them all, as many vectors at a time as give one of codes. Words are
+// drawn in chunks that fit the first-level cache. What is written beyond the last-level cache's size goes
+// past it, as memcpy does it: otherwise every line would be read before it is written.
 #include "numerics/convert.h"
 
 #include "numerics/targets.h"
@@ -31,32 +31,41 @@ namespace hn = hwy::HWY_NAMESPACE;
 // Random words are drawn so many elements at a time, few so that reading from memory does not pause; more
 // where an array does not begin with its block's first word, as each chunk then draws some words twice.
 constexpr size_t kChunk = 128, kUnevenChunk = 1024;
+// Plain code stores as it stores; the loops are not compiled a second time for it.
+constexpr bool kStreams = HWY_TARGET != HWY_SCALAR;
 
 // ---- a format's functor, handed to `run` with a number of the type that its codes are stored in
+
+/// Places by which a code is shifted up: tf32 is held as an f32.
+template <class S, class Stored>
+inline constexpr int kUp = sizeof(Stored) == 4 ? S::kShift : 0;
+
+template <class S, class Stored, class Run>
+HWY_INLINE void with_stochastic_encoder(Stored stored, const EncodeOptions& o, Run run) {
+  const F32 d;
+  const uint32_t cap = o.saturate ? S::kMax : S::kOverflow;
+  run(stored, [=](V v, VU32 word) HWY_ATTR {
+    return hn::ShiftLeft<kUp<S, Stored>>(finish_code<S>(d, v, round_stochastic<S>(d, v, word), cap));
+  });
+}
 
 template <class S, class Stored, class Run>
 HWY_INLINE void with_mini_encoder(Stored stored, const EncodeOptions& o, Run run) {
   const F32 d;
-  // tf32 is held as an f32.
-  constexpr int kUp = sizeof(Stored) == 4 ? S::kShift : 0;
+  if (o.rounding == Rounding::kStochastic) return with_stochastic_encoder<S>(stored, o, run);
   const uint32_t cap = o.saturate ? S::kMax : S::kOverflow;
-  if (o.rounding == Rounding::kStochastic)
-    run(stored, [=](V v, VU32 word) HWY_ATTR {
-      return hn::ShiftLeft<kUp>(finish_code<S>(d, v, round_stochastic<S>(d, v, word), cap));
-    });
-  else
-    run(stored, [=](V v, VU32) HWY_ATTR {
-      return hn::ShiftLeft<kUp>(finish_code<S>(d, v, round_nearest<S>(d, v), cap));
-    });
+  run(stored, [=](V v) HWY_ATTR {
+    return hn::ShiftLeft<kUp<S, Stored>>(finish_code<S>(d, v, round_nearest<S>(d, v), cap));
+  });
 }
 
 /// Of at most a byte.
 template <class S, class Stored, class Run>
 HWY_INLINE void with_small_encoder(Stored stored, const EncodeOptions& o, Run run) {
   const F32 d;
-  if (o.rounding == Rounding::kStochastic) return with_mini_encoder<S>(stored, o, run);
-  if (o.saturate) return run(stored, [=](V v, VU32) HWY_ATTR { return nearest_code<S, true>(d, v); });
-  run(stored, [=](V v, VU32) HWY_ATTR { return nearest_code<S, false>(d, v); });
+  if (o.rounding == Rounding::kStochastic) return with_stochastic_encoder<S>(stored, o, run);
+  if (o.saturate) return run(stored, [=](V v) HWY_ATTR { return nearest_code<S, true>(d, v); });
+  run(stored, [=](V v) HWY_ATTR { return nearest_code<S, false>(d, v); });
 }
 
 template <class Run>
@@ -69,9 +78,9 @@ HWY_INLINE void with_e8m0_encoder(const EncodeOptions& o, Run run) {
       return e8m0_finish(d, v, place.code, carry_of(U32(), place.fraction, word), saturate);
     });
   else if (saturate)
-    run(uint8_t{}, [=](V v, VU32) HWY_ATTR { return e8m0_nearest<true>(d, v); });
+    run(uint8_t{}, [=](V v) HWY_ATTR { return e8m0_nearest<true>(d, v); });
   else
-    run(uint8_t{}, [=](V v, VU32) HWY_ATTR { return e8m0_nearest<false>(d, v); });
+    run(uint8_t{}, [=](V v) HWY_ATTR { return e8m0_nearest<false>(d, v); });
 }
 
 template <class Run>
@@ -80,7 +89,7 @@ HWY_INLINE void with_int8_encoder(const EncodeOptions& o, Run run) {
   if (o.rounding == Rounding::kStochastic)
     run(uint8_t{}, [=](V v, VU32 word) HWY_ATTR { return int8_stochastic(d, v, word); });
   else
-    run(uint8_t{}, [=](V v, VU32) HWY_ATTR { return int8_nearest(d, v); });
+    run(uint8_t{}, [=](V v) HWY_ATTR { return int8_nearest(d, v); });
 }
 
 // Half way between NF4's neighbours, as the nearest f32.
@@ -109,15 +118,15 @@ HWY_INLINE void with_encoder(Format format, const EncodeOptions& o, Run run) {
           return hn::BitCast(U32(), round_tf32_stochastic(d, v, word));
         });
       if (!plain) return with_mini_encoder<MiniTf32>(uint32_t{}, o, run);
-      return run(uint32_t{}, [=](V v, VU32) HWY_ATTR { return hn::BitCast(U32(), round_tf32(d, v)); });
+      return run(uint32_t{}, [=](V v) HWY_ATTR { return hn::BitCast(U32(), round_tf32(d, v)); });
     case Format::kFp16:
       if (!plain) return with_mini_encoder<MiniF16>(uint16_t{}, o, run);
-      return run(uint16_t{}, [=](V v, VU32) HWY_ATTR { return f16_narrow(d, v); });
+      return run(uint16_t{}, [=](V v) HWY_ATTR { return f16_narrow(d, v); });
     case Format::kBf16:
       if (drawn)
         return run(uint16_t{}, [=](V v, VU32 word) HWY_ATTR { return bf16_bits_stochastic(d, v, word); });
       if (!plain) return with_mini_encoder<MiniBf16>(uint16_t{}, o, run);
-      return run(uint16_t{}, [=](V v, VU32) HWY_ATTR { return bf16_bits(d, v); });
+      return run(uint16_t{}, [=](V v) HWY_ATTR { return bf16_bits(d, v); });
     case Format::kE4m3:
       return with_small_encoder<MiniE4m3>(uint8_t{}, o, run);
     case Format::kE5m2:
@@ -127,11 +136,11 @@ HWY_INLINE void with_encoder(Format format, const EncodeOptions& o, Run run) {
     case Format::kE2m1:
       return with_small_encoder<MiniE2m1>(Nibble{}, o, run);
     case Format::kNf4:
-      return run(Nibble{}, [coder = Nf4Coder(kThresholds.tree)](V v, VU32) HWY_ATTR { return coder(v); });
+      return run(Nibble{}, [coder = Nf4Coder(kThresholds.tree)](V v) HWY_ATTR { return coder(v); });
     case Format::kInt8:
       return with_int8_encoder(o, run);
     case Format::kFp32:
-      return run(uint32_t{}, [=](V v, VU32) HWY_ATTR { return hn::BitCast(U32(), v); });
+      return run(uint32_t{}, [=](V v) HWY_ATTR { return hn::BitCast(U32(), v); });
   }
 }
 
@@ -166,18 +175,19 @@ HWY_INLINE void with_decoder(Format format, Run run) {
 template <class Stored, bool kStream, class F>
 HWY_INLINE void encode_chunks(const float* x, size_t n, std::byte* to, const EncodeOptions& o, uint64_t first,
                               F f) {
-  if (o.rounding == Rounding::kNearestEven)
-    return encode_vectors<Stored, kStream>(x, n, to,
-                                           [=](V v, size_t) HWY_ATTR { return f(v, hn::Zero(U32())); });
-  HWY_ALIGN uint32_t buffer[kUnevenChunk + 4 + 4 * kBlocksAtOnce] = {};  // read up to a vector's end
-  const PhiloxKeys keys(o.random.seed);
-  const size_t chunk = (o.random.first_element + first) % 4 == 0 ? kChunk : kUnevenChunk;
-  for (size_t i = 0; i < n; i += chunk) {
-    const size_t count = std::min(chunk, n - i);
-    const uint32_t* words = words_of(o.random, keys, first + i, count, buffer);
-    encode_vectors<Stored, kStream>(x + i, count, to + i * kStoredBits<Stored> / 8,
-                                    [=](V v, size_t at)
-                                        HWY_ATTR { return f(v, hn::LoadU(U32(), words + at)); });
+  if constexpr (std::is_invocable_v<F, V>) {
+    encode_vectors<Stored, kStream>(x, n, to, [=](V v, size_t) HWY_ATTR { return f(v); });
+  } else {
+    HWY_ALIGN uint32_t buffer[kUnevenChunk + 4 + 4 * kBlocksAtOnce] = {};  // read up to a vector's end
+    const PhiloxKeys keys(o.random.seed);
+    const size_t chunk = (o.random.first_element + first) % 4 == 0 ? kChunk : kUnevenChunk;
+    for (size_t i = 0; i < n; i += chunk) {
+      const size_t count = std::min(chunk, n - i);
+      const uint32_t* words = words_of(o.random, keys, first + i, count, buffer);
+      encode_vectors<Stored, kStream>(x + i, count, to + i * kStoredBits<Stored> / 8,
+                                      [=](V v, size_t at)
+                                          HWY_ATTR { return f(v, hn::LoadU(U32(), words + at)); });
+    }
   }
 }
 
@@ -196,7 +206,7 @@ void encode_piece(Format format, const float* x, int64_t count, std::byte* to, c
     constexpr size_t kBits = kStoredBits<Stored>;
     const size_t head = stream ? unaligned_elements(to, kBits, n) : n;
     encode_chunks<Stored, false>(x, head, to, o, first, f);
-    encode_chunks<Stored, true>(x + head, n - head, to + head * kBits / 8, o, first + head, f);
+    encode_chunks<Stored, kStreams>(x + head, n - head, to + head * kBits / 8, o, first + head, f);
   });
   if (stream) hwy::FlushStream();
 }
@@ -208,7 +218,7 @@ void decode_piece(Format format, const std::byte* from, int64_t count, float* x,
     const auto f = [=](VU32 code, size_t) HWY_ATTR { return number(code); };
     if (kStoredBits<Stored> == 4 && head % 2 != 0) return decode_vectors<Stored, false>(from, n, x, f);
     decode_vectors<Stored, false>(from, head, x, f);
-    decode_vectors<Stored, true>(from + head * kStoredBits<Stored> / 8, n - head, x + head, f);
+    decode_vectors<Stored, kStreams>(from + head * kStoredBits<Stored> / 8, n - head, x + head, f);
   });
   if (stream) hwy::FlushStream();
 }

@@ -7,10 +7,14 @@
 #include <utility>
 
 #include "base/child_process.h"
+#include "base/units.h"
 #include "data/shard.h"
 #include "io/file.h"
+#include "io/new_folder.h"
+#include "preprocessing/data_cache.h"
 #include "preprocessing/data_files.h"
 #include "preprocessing/run_data.h"
+#include "preprocessing/run_data_text.h"
 #include "preprocessing/token_cache.h"
 
 namespace plimsoll::train {
@@ -28,11 +32,13 @@ Result<std::string> tokenizer_path(const RunConfig& config) {
 /// Makes the data ready; runs in the child.
 class Preparation {
  public:
-  /// `tokenizer`: "bytes", or where it lies.
-  Preparation(const RunConfig& config, const PrepareDataOptions& options, const std::string& tokenizer)
+  /// `tokenizer`: "bytes", or where it lies. `lease`: of the cache folder; null: none.
+  Preparation(const RunConfig& config, const PrepareDataOptions& options, const std::string& tokenizer,
+              const CacheLease* lease = nullptr)
       : config_(config),
         options_(options),
         cache_(config, options, tokenizer),
+        lease_(lease),
         bytes_(tokenizer == "bytes") {}
 
   Result<RunData> operator()() {
@@ -137,8 +143,18 @@ class Preparation {
         options.vocabulary_hash = files->tokenizer->vocabulary_hash();
       }
       PLIMSOLL_TRY(same_vocabulary(side, options));
-      PLIMSOLL_TRY(TrainingData::open(side, options));
+      PLIMSOLL_ASSIGN(const TrainingData packed, TrainingData::open(side, options));
+      PLIMSOLL_TRY(keep(side, packed));
     }
+    return Ok{};
+  }
+
+  /// What of the cache these are stays there while the run lives.
+  [[nodiscard]] Status keep(const std::vector<DataFiles>& side, const TrainingData& packed) const {
+    if (lease_ == nullptr) return Ok{};
+    for (const DataFiles& files : side)
+      for (const std::string& path : files.paths) PLIMSOLL_TRY(lease_->use(path));
+    for (const auto& source : packed.sources()) PLIMSOLL_TRY(lease_->use(source->index_path()));
     return Ok{};
   }
 
@@ -165,60 +181,13 @@ class Preparation {
   const RunConfig& config_;
   const PrepareDataOptions& options_;
   TokenCache cache_;
+  const CacheLease* const lease_;
   const bool bytes_;
   std::string first_shard_;
   uint64_t first_hash_ = 0;
   bool tokenizes_ = true;    ///< false: only looks what is there
   bool is_missing_ = false;  ///< a text that has not been tokenized
 };
-
-// ---- what comes back from the child: numbers and paths, each behind its length, since a path may hold any
-// byte
-
-void put(std::string& text, std::string_view part) { text += fmt::format("{}:{}", part.size(), part); }
-
-std::string take(std::string_view& text) {
-  const size_t colon = text.find(':');
-  const auto size = static_cast<size_t>(std::stoull(std::string(text.substr(0, colon))));
-  std::string part(text.substr(colon + 1, size));
-  text.remove_prefix(colon + 1 + size);
-  return part;
-}
-
-void put(std::string& text, const std::vector<DataFiles>& sources) {
-  put(text, std::to_string(sources.size()));
-  for (const DataFiles& files : sources) {
-    put(text, fmt::format("{}", files.weight));
-    put(text, std::to_string(files.paths.size()));
-    for (const std::string& path : files.paths) put(text, path);
-  }
-}
-
-std::vector<DataFiles> take_sources(std::string_view& text) {
-  std::vector<DataFiles> sources(std::stoull(take(text)));
-  for (DataFiles& files : sources) {
-    files.weight = std::stod(take(text));
-    files.paths.resize(std::stoull(take(text)));
-    for (std::string& path : files.paths) path = take(text);
-  }
-  return sources;
-}
-
-void put(std::string& text, const Buckets& buckets) {
-  put(text, std::to_string(buckets.lengths.size()));
-  for (const int64_t length : buckets.lengths) put(text, std::to_string(length));
-  for (const int64_t count : {buckets.sequences, buckets.tokens, buckets.positions})
-    put(text, std::to_string(count));
-}
-
-Buckets take_buckets(std::string_view& text) {
-  Buckets buckets;
-  buckets.lengths.resize(std::stoull(take(text)));
-  for (int64_t& length : buckets.lengths) length = std::stoll(take(text));
-  for (int64_t* count : {&buckets.sequences, &buckets.tokens, &buckets.positions})
-    *count = std::stoll(take(text));
-  return buckets;
-}
 
 /// Whether every file can be read as it lies there.
 bool is_ready(const std::vector<std::string>& patterns, const std::string& tokenizer) {
@@ -227,6 +196,28 @@ bool is_ready(const std::vector<std::string>& patterns, const std::string& token
     const FileKind kind = kind_of(file);
     return kind == FileKind::kTokens || (kind == FileKind::kText && tokenizer == "bytes");
   });
+}
+
+/// Nobody removes from the cache what is found in it. It has to be held before the child is there, which
+/// cannot hand a lock on; where the folder cannot be written to, there is nothing to be held against.
+std::optional<CacheLease> lease_of(const std::string& folder) {
+  std::error_code code;
+  std::filesystem::create_directories(folder, code);
+  auto lease = CacheLease::take(folder);
+  return lease ? std::optional(std::move(*lease)) : std::nullopt;
+}
+
+void keep_within_limit(const RunConfig& config, const std::string& folder,
+                       const PrepareDataOptions& options) {
+  if (!config.output.data_cache_limit) return;
+  const auto trim = trim_data_cache(folder, config.output.data_cache_limit->count);
+  if (!options.note) return;
+  if (!trim)
+    options.note("the data cache is not cleaned: " + trim.error().message());
+  else if (trim->removed_files > 0)
+    options.note(
+        fmt::format("removed {} of tokenized data that was not used for long (output.data_cache_limit)",
+                    to_string(Bytes(trim->removed_bytes))));
 }
 
 }  // namespace
@@ -239,20 +230,18 @@ Result<RunData> prepare_data(const RunConfig& config, const PrepareDataOptions& 
   const bool ready = (!options.train || is_ready(config.data.train, tokenizer)) &&
                      is_ready(config.data.eval, tokenizer) && config.data.eval_fraction == 0;
   if (ready) return Preparation(config, options, tokenizer)();  // a few names: nothing to keep apart
-  PLIMSOLL_ASSIGN(const std::string text, in_child_process([&]() -> Result<std::string> {
-                    PLIMSOLL_ASSIGN(const RunData data, Preparation(config, options, tokenizer)());
-                    std::string packed;
-                    put(packed, data.train);
-                    put(packed, data.eval);
-                    put(packed, data.buckets);
-                    return packed;
-                  }));
-  std::string_view rest(text);
-  RunData data;
-  data.train = take_sources(rest);
-  data.eval = take_sources(rest);
-  data.buckets = take_buckets(rest);
-  return data;
+  const std::string folder = training_data_options(config, /*vocab_size=*/0, /*eval=*/false).cache_folder;
+  const NewFolder made(folder);
+  std::optional<CacheLease> lease = lease_of(folder);
+  const auto text = in_child_process([&]() -> Result<std::string> {
+    PLIMSOLL_ASSIGN(const RunData data, Preparation(config, options, tokenizer, lease ? &*lease : nullptr)());
+    return run_data_text(data);
+  });
+  if (!text && lease) std::move(*lease).give_up();
+  if (!text) return text.error();
+  lease.reset();
+  keep_within_limit(config, folder, options);
+  return run_data_of(*text);
 }
 
 Buckets find_buckets(const RunConfig& config, bool train) {

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "base/result.h"
+#include "base/units.h"
 #include "io/model_config.h"
 #include "io/tree.h"
 #include "settings/choice.h"
@@ -213,6 +214,7 @@ struct OutputSettings {
   std::string save_strategy = "auto";  ///< auto | no | steps; resolved into save_steps when a run is read
   int64_t save_steps = 0;              ///< 0: only the final model
   std::optional<int64_t> save_total_limit = {};
+  std::optional<Bytes> data_cache_limit = 100_GiB;  ///< nothing: it may grow
 };
 
 struct DebugSettings {

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "base/result.h"
+#include "base/units.h"
 #include "io/tree.h"
 #include "settings/run_config.h"
 
@@ -21,10 +22,11 @@ namespace plimsoll {
 enum class SettingKind { kWhat, kHow };
 
 /// A setting's place in a RunConfig; its type decides what YAML it takes.
-using SettingField = std::variant<bool*, int64_t*, double*, std::string*, Choice*, std::optional<bool>*,
-                                  std::optional<int64_t>*, std::optional<double>*, std::vector<std::string>*,
-                                  std::vector<double>*, PrecisionOverrides*, ParamGroups*, BucketSettings*,
-                                  MemoryBudget*, Bandwidth*, RecomputeSettings*, Tree*>;
+using SettingField =
+    std::variant<bool*, int64_t*, double*, std::string*, Choice*, std::optional<bool>*,
+                 std::optional<int64_t>*, std::optional<double>*, std::vector<std::string>*,
+                 std::vector<double>*, PrecisionOverrides*, ParamGroups*, BucketSettings*, MemoryBudget*,
+                 std::optional<Bytes>*, Bandwidth*, RecomputeSettings*, Tree*>;
 
 /// Whether this version has a setting.
 enum class Availability {

@@ -54,13 +54,21 @@ Status assign(const Setting& setting, const Tree& value, double* field) {
   return Ok{};
 }
 
+Status assign(const Setting& setting, const Tree& value, Bytes* field) {
+  const auto bytes =
+      value.is_scalar() && value.kind != Kind::kBool ? parse_bytes(value.text) : Result<Bytes>(Error{});
+  if (!bytes) return wrong(setting, value);
+  *field = *bytes;
+  return Ok{};
+}
+
 template <typename T>
 Status assign(const Setting& setting, const Tree& value, std::optional<T>* field) {
   if (value.is_null() || (value.kind == Kind::kString && value.text == setting.absent)) {
     field->reset();
     return Ok{};
   }
-  T number = 0;
+  T number{};
   PLIMSOLL_TRY(assign(setting, value, &number));
   *field = number;
   return Ok{};

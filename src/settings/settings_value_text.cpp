@@ -3,6 +3,7 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <iterator>
 
 #include "data/length_buckets.h"
 #include "settings/param_groups.h"
@@ -19,6 +20,14 @@ std::string text_of(const Setting&, const std::string* field) {
 }
 std::string text_of(const Setting& setting, const Choice* field) {
   return to_yaml_flow(Tree::of(setting.choices[field->index]));
+}
+/// In the largest binary unit that says it exactly.
+std::string text_of(const Setting&, const Bytes* field) {
+  constexpr const char* kUnits[] = {"", "KiB", "MiB", "GiB", "TiB"};
+  int64_t count = field->count;
+  size_t unit = 0;
+  for (; count != 0 && count % 1024 == 0 && unit + 1 < std::size(kUnits); ++unit) count /= 1024;
+  return fmt::format("{}{}", count, kUnits[unit]);
 }
 template <typename T>
 std::string text_of(const Setting& setting, const std::optional<T>* field) {
@@ -116,6 +125,7 @@ struct TypeText {
   }
   std::string operator()(MemoryBudget*) const { return "auto, a size such as 6GiB, or a share such as 80%"; }
   std::string operator()(Bandwidth*) const { return "bytes a second such as 12GB/s, or null"; }
+  std::string operator()(std::optional<Bytes>*) const { return "a size such as 10GiB, or " + setting.absent; }
   std::string operator()(RecomputeSettings*) const {
     return words_of(setting) + ", {every: n}, {segments: k} or {layers: [patterns]}";
   }

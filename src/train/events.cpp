@@ -6,18 +6,12 @@
 #include <cmath>
 #include <cstdio>
 
+#include "base/duration.h"
 #include "base/process.h"
 #include "base/units.h"
 
 namespace plimsoll::train {
 namespace {
-
-std::string duration(double seconds) {
-  const int64_t s = std::llround(seconds);
-  if (s < 60) return fmt::format("{}s", s);
-  if (s < 3600) return fmt::format("{}m{:02}s", s / 60, s % 60);
-  return fmt::format("{}h{:02}m", s / 3600, s / 60 % 60);
-}
 
 /// A float32 as the nine digits that give its bits back.
 Tree number(double value) { return Tree::of(value); }
@@ -92,7 +86,7 @@ void Events::step(const StepEvent& e) {
   const std::string line = fmt::format(
       "step {:>{}}/{}  loss {:.4f}  norm {:.3g}  rate {:.2e}{}  {:.0f} tok/s  ETA {}  peak {}", e.step,
       std::to_string(total_steps_).size(), total_steps_, e.loss, e.grad_norm, e.learning_rate, scale_text(e),
-      tokens_per_second(e), duration(mean_seconds_ * static_cast<double>(total_steps_ - e.step)),
+      tokens_per_second(e), duration_text(mean_seconds_ * static_cast<double>(total_steps_ - e.step)),
       to_string(Bytes(peak_resident_bytes())));
   if (terminal_)
     std::fprintf(stderr, "\r\033[K%s", line.c_str()), open_line_ = true;

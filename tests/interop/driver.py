@@ -10,7 +10,7 @@ def build_driver(build, source, folder):
     """Compiles `source` of this folder with the rooms built in `build`; returns the program's path."""
     binary = folder / "driver"
     rooms = [str(build / "src" / f"libplimsoll_{room}.a") for room in ("data", "io", "base")]
-    libraries = ["-lfmt", "-lspdlog", "-lutf8proc", "-lyaml-cpp", "-lxxhash", "-lz", "-lzstd", "-lpthread"]
+    libraries = ["-lfmt", "-lutf8proc", "-lyaml-cpp", "-lxxhash", "-lz", "-lzstd", "-lpthread"]
     subprocess.run([os.environ.get("CXX", "c++"), "-std=c++20", "-O2", f"-I{HERE.parent.parent / 'src'}",
                     str(HERE / source), *rooms, *libraries, "-o", str(binary)], check=True)
     return binary

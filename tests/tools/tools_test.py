@@ -70,6 +70,10 @@ class CheckIncludes(Scratch):
         self.assertEqual(code, 1)
         self.assertEqual(len(out.splitlines()), 2, out)
 
+    def test_what_compiles_slowest_is_included_in_one_file(self):
+        code, out = self.check(("cli/command_line.cpp", "#include <CLI/CLI.hpp>\n"), ("cli/plan.cpp", "\n#include <CLI/CLI.hpp>\n"))
+        self.assertEqual((code, out), (1, "src/cli/plan.cpp:2: CLI/CLI.hpp outside src/cli/command_line.cpp\n"))
+
     def test_a_missing_file_an_unknown_room_and_an_empty_tree(self):
         self.assertIn("no file base/gone.h", self.check(("ir/a.h", '#include "base/gone.h"\n'))[1])
         self.assertIn("odd is no room", self.check(("odd/a.h", ""))[1])
@@ -79,6 +83,28 @@ class CheckIncludes(Scratch):
         code, out = self.check(("base/a.h", ""), ("CMakeLists.txt", "plimsoll_room(io DEPS plimsoll_train)\n"))
         self.assertEqual(code, 1)
         self.assertIn("io may not link train", out)
+
+
+class CheckTests(Scratch):
+    def check(self, *files):
+        for path in files:
+            write(self.dir / path, "")
+        result = self.run_tool("check_tests", self.dir)
+        # The exceptions of this tree are not in a made-up one.
+        return result.returncode, [line for line in result.stdout.splitlines() if not line.startswith("tools/check_tests")]
+
+    def test_a_test_is_named_for_its_source(self):
+        _, out = self.check("src/io/file.cpp", "src/io/only.h", "src/numerics/convert-inl.h", "tests/io/file_test.cpp",
+                            "tests/io/only_test.cpp", "tests/numerics/convert_inl_test.cpp", "tests/e2e/anything_test.cpp")
+        self.assertEqual(out, [])
+
+    def test_one_without_its_source_is_named(self):
+        code, out = self.check("src/io/file.cpp", "tests/io/files_test.cpp", "tests/file_test.cpp")
+        self.assertEqual(code, 1)
+        self.assertEqual([line.split(":")[0] for line in out], ["tests/file_test.cpp", "tests/io/files_test.cpp"])
+
+    def test_this_tree(self):
+        self.assertEqual(self.run_tool("check_tests").stdout, "")
 
 
 class InstallDeps(Scratch):

@@ -5,6 +5,7 @@
 
 #include "data/chat/object.h"
 #include "data/chat/print.h"
+#include "data/chat/refused.h"
 #include "data/chat/rules.h"
 #include "data/chat/text.h"
 
@@ -41,13 +42,12 @@ bool element(const Value& owner, int64_t index, Value& out) {
   return true;
 }
 
-/// A method of the value by its name; false where it has none.
+/// A method of the value by its name, undefined with the reason where it is refused; false where it has none.
 bool method(Heap& heap, const Value& owner, std::string_view name, Value& out) {
   const MethodRule* rule = find_method(owner.kind, name);
-  if (rule == nullptr) return false;
-  if (rule->apply == nullptr) {  // it would change the object
-    std::string why =
-        fmt::format("'{}' of a {} is not allowed in a template, since it changes it", name, type_name(owner));
+  if (rule == nullptr) {
+    const std::string why = no_method(owner.kind, name);
+    if (why.empty()) return false;
     Value message;
     heap.text(why, message);
     out = Value::undefined_because(message.string());
@@ -131,7 +131,7 @@ bool attribute(Heap& heap, const Value& owner, std::string_view name, Value& out
 bool item(Heap& heap, const Value& owner, const Value& key, Value& out) {
   if (owner.is_undefined()) return heap.fail(undefined_message(owner));
   if (owner.is(Kind::kDict)) {
-    if (!key.is(Kind::kList) && !key.is(Kind::kDict))
+    if (!key.is_list_like() && !key.is(Kind::kDict))
       if (const Entry* entry = find_entry(heap, owner.dict_entries(), key)) {
         out = entry->value;
         return true;
@@ -149,25 +149,12 @@ bool item(Heap& heap, const Value& owner, const Value& key, Value& out) {
 bool slice(Heap& heap, const Value& owner, const Value& begin, const Value& end, const Value& step,
            Value& out) {
   if (owner.is_undefined()) return heap.fail(undefined_message(owner));
-  if (!owner.is_string() && !owner.is_list_like() && !owner.is(Kind::kRange))
+  if (!owner.is_string() && !owner.is_list_like())
     return heap.fail(fmt::format("a {} cannot be sliced", type_name(owner)));
   int64_t size = 0;
   SliceRange range;
   if (!length(heap, owner, size) || !slice_range(heap, size, begin, end, step, range)) return false;
   if (owner.is_string()) return slice_string(heap, owner, range, out);
-  if (owner.is(Kind::kRange)) {
-    auto* part = heap.array<Range>(1);
-    if (part == nullptr) return false;
-    const Range& whole = *owner.range;
-    *part = {
-        .start = whole.at(range.begin),
-        .stop = whole.at(range.stop),
-        .step = static_cast<int64_t>(static_cast<uint64_t>(whole.step) * static_cast<uint64_t>(range.step)),
-        .count = range.count};
-    out = owner;
-    out.range = part;
-    return true;
-  }
   if (range.step == 1) {
     out = Value::list(owner.items + range.begin, static_cast<size_t>(range.count), owner.kind);
     return true;

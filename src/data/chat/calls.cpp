@@ -73,39 +73,11 @@ bool Renderer::bind_macro(const Macro& macro, const CallArguments& given, Env& e
     const Value* caller = take("caller");
     env.slots[stmt.caller_slot] = caller != nullptr ? *caller : Value::undefined("caller");
   }
-  std::vector<Entry> rest;
   for (size_t i = 0; i < given.keywords.size(); ++i)
-    if (!used[i]) rest.push_back({Value::of(given.keywords[i].name), given.keywords[i].value});
-  if (stmt.kwargs_slot >= 0) {
-    auto* entries = heap_.array<Entry>(rest.size());
-    if (entries == nullptr) return false;
-    std::copy(rest.begin(), rest.end(), entries);
-    env.slots[stmt.kwargs_slot] = Value::dict(entries, rest.size());
-  } else if (!rest.empty()) {
-    return heap_.fail(fmt::format("macro '{}' has no argument '{}'", stmt.name, rest[0].key.string()));
-  }
-  const size_t excess = given.positional.size() - std::min(given.positional.size(), count);
-  if (stmt.varargs_slot >= 0)
-    return heap_.list(given.positional.last(excess), env.slots[stmt.varargs_slot], Kind::kTuple);
-  return excess == 0 ||
+    if (!used[i])
+      return heap_.fail(fmt::format("macro '{}' has no argument '{}'", stmt.name, given.keywords[i].name));
+  return given.positional.size() <= count ||
          heap_.fail(fmt::format("macro '{}' takes no more than {} arguments", stmt.name, count));
-}
-
-bool Renderer::call_loop(Loop& loop, std::string_view name, const CallArguments& given, Value& out) {
-  if (name == "cycle") {
-    if (given.positional.empty()) return heap_.fail("loop.cycle needs values");
-    out = given.positional[static_cast<size_t>(loop.index0) % given.positional.size()];
-    return true;
-  }
-  if (name != "changed") return heap_.fail(fmt::format("loop has no '{}' to call", name));
-  Value now;
-  bool same = false;
-  if (!heap_.list(given.positional, now, Kind::kTuple)) return false;
-  if (loop.has_changed && !equal(heap_, loop.changed, now, same)) return false;
-  loop.has_changed = true;
-  loop.changed = now;
-  out = Value::of(!same);
-  return true;
 }
 
 bool Renderer::call_function(Function function, const CallArguments& given, Value& out) {
@@ -176,23 +148,10 @@ bool Renderer::make_range(const CallArguments& given, Value& out) {
 }
 
 bool Renderer::make_dict(const CallArguments& given, Value& out) {
-  std::span<const Value> pairs;
-  if (given.positional.size() > 1) return heap_.fail("dict takes one positional argument");
-  if (!given.positional.empty()) {
-    const Value& from = given.positional[0];
-    if (from.is_undefined()) return heap_.fail(undefined_message(from));
-    if (!items_of(heap_, from.is(Kind::kDict) ? Value::view(from, ViewKind::kItems) : from, pairs))
-      return false;
-  }
-  auto* entries = heap_.array<Entry>(pairs.size() + given.keywords.size());
+  if (!given.positional.empty()) return heap_.fail("dict and namespace take named arguments alone");
+  auto* entries = heap_.array<Entry>(given.keywords.size());
   if (entries == nullptr) return false;
   size_t count = 0;
-  for (const Value& pair : pairs) {
-    std::span<const Value> both;
-    if (!items_of(heap_, pair, both)) return false;
-    if (both.size() != 2) return heap_.fail("dict is made of pairs");
-    if (!set_entry(heap_, entries, count, both[0], both[1])) return false;
-  }
   for (const Keyword& keyword : given.keywords)
     if (!set_entry(heap_, entries, count, Value::of(keyword.name), keyword.value)) return false;
   out = Value::dict(entries, count);

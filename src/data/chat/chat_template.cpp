@@ -31,16 +31,17 @@ using chat::Heap;
 using chat::Program;
 using chat::Value;
 
+constexpr const char* kRewrite =
+    "rewrite that line with what templates of public models use (docs/data.md lists it), or name another "
+    "template's file";
+
 Result<std::unique_ptr<const Program>> compile_named(std::string_view text, const std::string& source) {
   if (utf8_error_at(text) >= 0)
     return Error{ErrorCode::kBadData, "the chat template is no UTF-8", source, "save it as UTF-8"};
   auto program = chat::compile(text);
   if (!program) {
     Error error = std::move(program).error().at(source);
-    if (error.hint.empty())
-      error.hint =
-          "a chat template is Jinja2: that line is broken, or beyond what is supported; change it, or "
-          "name another template's file";
+    if (error.hint.empty()) error.hint = kRewrite;
     return error;
   }
   return std::unique_ptr<const Program>(std::move(program).value());
@@ -99,7 +100,9 @@ class Rendering {
     out.assistant.clear();
     if (!renderer.run(out.text, out.assistant)) {
       const std::string& source = with_tools_ ? parts_.tool_source : parts_.source;
-      return Error{ErrorCode::kBadData, heap.why(), fmt::format("{}: line {}", source, renderer.line()), {}};
+      const bool is_refused = heap.why().find("is not supported") != std::string::npos;
+      return Error{ErrorCode::kBadData, heap.why(), fmt::format("{}: line {}", source, renderer.line()),
+                   is_refused ? kRewrite : ""};
     }
     knows_spans_ = program_.has_generation && !renderer.generation_lost();
     return Ok{};

@@ -60,7 +60,7 @@ class ChatTemplate {
   /// the others). The special tokens of tokenizer_config.json or special_tokens_map.json (bos_token and so
   /// on) are its variables. `path` may also name a template's own file; then those of its folder are. Errors:
   /// kBadData that names file and line: no template, broken syntax, a tag, filter, test or function that is
-  /// not known; kIo.
+  /// not known, or is Jinja2's and no public template's; kIo.
   static Result<std::unique_ptr<ChatTemplate>> open(const std::string& path, const ChatOptions& options = {});
   /// The same from the template's text; `source` names it in errors, `special_tokens` are (name, text).
   static Result<std::unique_ptr<ChatTemplate>> parse(

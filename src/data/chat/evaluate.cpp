@@ -71,8 +71,6 @@ bool Renderer::eval_kind(const Expr& expr, Env& env, Value& out) {
       return eval_concat(expr, env, out);
     case ExprKind::kNegative:
       return eval(*expr.a, env, a) && negative(heap_, a, out);
-    case ExprKind::kPositive:
-      return eval(*expr.a, env, a) && positive(heap_, a, out);
     case ExprKind::kAttribute:
       return eval_attribute(expr, env, out);
     case ExprKind::kItem:
@@ -122,20 +120,14 @@ bool Renderer::eval_condition(const Expr& expr, Env& env, Value& out) {
 }
 
 bool Renderer::eval_compare(const Expr& expr, Env& env, Value& out) {
-  Value left;
-  if (!eval(*expr.items[0], env, left)) return false;
-  bool holds = true;
-  for (size_t i = 0; holds && i < expr.ops.size(); ++i) {
-    Value right;
-    if (!eval(*expr.items[i + 1], env, right)) return false;
-    const Op op = expr.ops[i];
-    if (op == Op::kIn || op == Op::kNotIn) {
-      if (!contains(heap_, right, left, holds)) return false;
-      holds = holds == (op == Op::kIn);
-    } else if (!compare(heap_, op, left, right, holds)) {
-      return false;
-    }
-    left = right;
+  Value left, right;
+  bool holds = false;
+  if (!eval(*expr.a, env, left) || !eval(*expr.b, env, right)) return false;
+  if (expr.op != Op::kIn && expr.op != Op::kNotIn) {
+    if (!compare(heap_, expr.op, left, right, holds)) return false;
+  } else {
+    if (!contains(heap_, right, left, holds)) return false;
+    holds = holds == (expr.op == Op::kIn);
   }
   out = Value::of(holds);
   return true;
@@ -217,31 +209,6 @@ bool Renderer::arguments(const Expr& expr, Env& env, CallArguments& out) {
   }
   out.positional = {positional, expr.items.size()};
   out.keywords = {keywords, expr.named.size()};
-  return (expr.star == nullptr && expr.double_star == nullptr) || more_arguments(expr, env, out);
-}
-
-/// f(*list, **dict).
-bool Renderer::more_arguments(const Expr& expr, Env& env, CallArguments& out) {
-  Value value;
-  if (expr.star != nullptr) {
-    std::span<const Value> items;
-    if (!eval(*expr.star, env, value) || !items_of(heap_, value, items)) return false;
-    Value* all = heap_.array<Value>(out.positional.size() + items.size());
-    if (all == nullptr || !heap_.charge(items.size())) return false;
-    std::copy(items.begin(), items.end(), std::copy(out.positional.begin(), out.positional.end(), all));
-    out.positional = {all, out.positional.size() + items.size()};
-  }
-  if (expr.double_star == nullptr) return true;
-  if (!eval(*expr.double_star, env, value)) return false;
-  if (!value.is(Kind::kDict)) return heap_.fail(fmt::format("** needs a dict, not a {}", type_name(value)));
-  auto* all = heap_.array<Keyword>(out.keywords.size() + value.size);
-  if (all == nullptr || !heap_.charge(value.size)) return false;
-  Keyword* end = std::copy(out.keywords.begin(), out.keywords.end(), all);
-  for (const Entry& entry : value.dict_entries()) {
-    if (!entry.key.is_string()) return heap_.fail("** needs a dict whose keys are texts");
-    *end++ = {.name = entry.key.string(), .value = entry.value};
-  }
-  out.keywords = {all, out.keywords.size() + value.size};
   return true;
 }
 
@@ -251,12 +218,11 @@ bool Renderer::eval_call(const Expr& expr, Env& env, Value& out) {
   if (expr.a->kind == ExprKind::kAttribute) {  // a method, without making a value of it
     Value owner;
     if (!eval(*expr.a->a, env, owner)) return false;
-    if (owner.is(Kind::kLoop))
-      return arguments(expr, env, given) && call_loop(*owner.loop, expr.a->name, given, out);
-    const MethodRule* rule = find_method(owner.kind, expr.a->name);
-    if (rule != nullptr && rule->apply != nullptr)
+    if (const MethodRule* rule = find_method(owner.kind, expr.a->name); rule != nullptr)
       return arguments(expr, env, given) && call_method(owner, *rule, given, out);
-    if (!attribute(heap_, owner, expr.a->name, callee)) return false;
+    if (owner.is(Kind::kLoop) ? !loop_attribute(*owner.loop, expr.a->name, callee)
+                              : !attribute(heap_, owner, expr.a->name, callee))
+      return false;
   } else if (!eval(*expr.a, env, callee)) {
     return false;
   }

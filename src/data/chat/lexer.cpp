@@ -6,8 +6,8 @@
 
 #include <algorithm>
 #include <charconv>
-#include <cmath>
 
+#include "data/chat/refused.h"
 #include "data/chat/text.h"
 #include "data/tokenizer/unicode.h"
 
@@ -49,7 +49,6 @@ class Lexer {
   }
 
   void text_until_tag();
-  bool raw_block(std::string_view text, size_t tag);
   void comment();
   void tag(TokenKind begin);
   bool tag_end(TokenKind begin);
@@ -105,7 +104,6 @@ void Lexer::text_until_tag() {
     if (c == '%' || c == '{' || c == '#') break;
   }
   const std::string_view text = source_.substr(at_, tag_at - at_);
-  if (raw_block(text, tag_at)) return;
   const char kind = source_[tag_at + 1];
   const char sign = tag_at + 2 < source_.size() ? source_[tag_at + 2] : '\0';
   add_data(before_tag(text, sign, kind == '{'));
@@ -124,36 +122,6 @@ void Lexer::comment() {
       return;
     }
   fail("a comment {# that is not closed by #}");
-}
-
-/// {% raw %}…{% endraw %}: everything between is text.
-bool Lexer::raw_block(std::string_view text, size_t tag_at) {
-  const auto word_end = [this](size_t at, std::string_view word) -> size_t {
-    if (!source_.substr(at).starts_with("{%")) return 0;
-    at += 2;
-    if (at < source_.size() && (source_[at] == '-' || source_[at] == '+')) ++at;
-    at += leading_blanks(source_.substr(at));
-    if (!source_.substr(at).starts_with(word)) return 0;
-    at += word.size();
-    return at + leading_blanks(source_.substr(at));
-  };
-  const size_t end = word_end(tag_at, "raw");
-  const size_t length = end == 0 ? 0 : end_length(source_.substr(end), "%}", false);
-  if (length == 0) return false;
-  add_data(before_tag(text, source_[tag_at + 2], false));
-  move(end + length - at_);
-  line_starts_ = source_[at_ - 1] == '\n';
-  for (size_t i = source_.find("{%", at_); i != std::string_view::npos; i = source_.find("{%", i + 1)) {
-    const size_t close = word_end(i, "endraw");
-    const size_t close_length = close == 0 ? 0 : end_length(source_.substr(close), "%}", true);
-    if (close_length == 0) continue;
-    add_data(before_tag(source_.substr(at_, i - at_), source_[i + 2], false));
-    move(close + close_length - at_);
-    line_starts_ = source_[at_ - 1] == '\n';
-    return true;
-  }
-  fail("a {% raw %} without its {% endraw %}");
-  return true;
 }
 
 bool Lexer::tag_end(TokenKind begin) {
@@ -187,54 +155,26 @@ void Lexer::token() {
   if (!is_letter(c)) return op();
   size_t end = at_;
   while (end < source_.size() && (is_letter(source_[end]) || is_digit(source_[end]))) ++end;
+  const bool is_tag = tokens_.back().kind == TokenKind::kBlockBegin;
   add(TokenKind::kName, source_.substr(at_, end - at_));
+  // Nothing behind it is to be read as tags.
+  if (is_tag && tokens_.back().text == "raw") return fail(no_construct(Construct::kTag, "raw"));
   move(end - at_);
 }
 
-/// Decimal integers and floats; digits may be grouped by single underscores.
+/// Decimal integers.
 void Lexer::number() {
-  const auto digits = [this](size_t at) {
-    size_t end = at;
-    while (end < source_.size() &&
-           (is_digit(source_[end]) ||
-            (source_[end] == '_' && end > at && end + 1 < source_.size() && is_digit(source_[end + 1]))))
-      ++end;
-    return end;
-  };
-  size_t end = digits(at_);
-  const bool after_dot = at_ > 0 && source_[at_ - 1] == '.';
-  bool is_float = false;
-  if (!after_dot) {
-    if (end < source_.size() && source_[end] == '.' && digits(end + 1) > end + 1) {
-      end = digits(end + 1);
-      is_float = true;
-    }
-    if (end < source_.size() && (source_[end] == 'e' || source_[end] == 'E')) {
-      const size_t sign =
-          end + 1 < source_.size() && (source_[end + 1] == '+' || source_[end + 1] == '-') ? 1 : 0;
-      if (const size_t exponent = digits(end + 1 + sign); exponent > end + 1 + sign) {
-        end = exponent;
-        is_float = true;
-      }
-    }
-  }
-  std::string spelling(source_.substr(at_, end - at_));
-  std::erase(spelling, '_');
-  if (end < source_.size() && is_letter(source_[end]) && !is_float && spelling == "0")
-    return fail("numbers are decimal here: 0x, 0o and 0b are not supported");
-  if (!is_float && spelling.size() > 1 && spelling[0] == '0' &&
-      spelling.find_first_not_of('0') != std::string::npos)
-    return fail("a number that starts with 0");
-  Token token{.kind = is_float ? TokenKind::kFloat : TokenKind::kInteger, .line = line_};
-  token.text = source_.substr(at_, end - at_);
-  if (is_float) {
-    const auto read = std::from_chars(spelling.data(), spelling.data() + spelling.size(), token.number);
-    if (read.ec == std::errc::result_out_of_range)
-      token.number = spelling.find('-') != std::string::npos ? 0.0 : HUGE_VAL;
-  } else if (std::from_chars(spelling.data(), spelling.data() + spelling.size(), token.integer).ec !=
-             std::errc()) {
+  size_t end = at_;
+  while (end < source_.size() && is_digit(source_[end])) ++end;
+  const std::string_view digits = source_.substr(at_, end - at_);
+  const char behind = end < source_.size() ? source_[end] : ' ';
+  const bool is_float = behind == '.' && end + 1 < source_.size() && is_digit(source_[end + 1]);
+  if (is_float || is_letter(behind))
+    return fail("only whole decimal numbers are supported: templates of public models do without others");
+  if (digits.size() > 1 && digits[0] == '0') return fail("a number that starts with 0");
+  Token token{.kind = TokenKind::kInteger, .line = line_, .text = digits};
+  if (std::from_chars(digits.data(), digits.data() + digits.size(), token.integer).ec != std::errc())
     return fail("an integer beyond 64 bits");
-  }
   tokens_.push_back(token);
   move(end - at_);
 }

@@ -20,7 +20,6 @@ enum class TokenKind : uint8_t {
   kName,
   kString,  ///< unescaped
   kInteger,
-  kFloat,
   kOperator,  ///< `text` is its spelling
   kEnd,
 };
@@ -30,7 +29,6 @@ struct Token {
   int line = 1;
   std::string_view text = {};  ///< into the source or into `texts`
   int64_t integer = 0;
-  double number = 0;
 
   [[nodiscard]] bool is(std::string_view op) const { return kind == TokenKind::kOperator && text == op; }
   [[nodiscard]] bool is_name(std::string_view name) const { return kind == TokenKind::kName && text == name; }

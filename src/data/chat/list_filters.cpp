@@ -4,7 +4,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <charconv>
+#include <string>
+#include <utility>
 #include <vector>
 
 #include "data/chat/object.h"
@@ -14,9 +15,8 @@
 namespace plimsoll::chat {
 namespace {
 
-/// "a.0.b" or an index, looked up step by step; nothing where it is none.
-bool at_path(Heap& heap, const Value& value, const Value* path, Value& out,
-             const Value* otherwise = nullptr) {
+/// "a.b", looked up step by step; nothing where it is none.
+bool at_path(Heap& heap, const Value& value, const Value* path, Value& out) {
   out = value;
   if (path == nullptr || path->is(Kind::kNone)) return true;
   if (!path->is_string()) return item(heap, value, *path, out);
@@ -24,22 +24,21 @@ bool at_path(Heap& heap, const Value& value, const Value* path, Value& out,
   while (true) {
     const size_t dot = std::min(rest.find('.'), rest.size());
     const std::string_view part = rest.substr(0, dot);
-    int64_t index = 0;
-    const auto read = std::from_chars(part.data(), part.data() + part.size(), index);
-    const bool is_index =
-        !part.empty() && part[0] != '-' && read.ptr == part.data() + part.size() && read.ec == std::errc();
     const Value owner = out;
-    if (!heap.charge(1 + part.size() / 16)) return false;
-    if (!item(heap, owner, is_index ? Value::of(index) : Value::of(part), out)) return false;
-    if (otherwise != nullptr && out.is_undefined()) out = *otherwise;
+    if (!heap.charge(1 + part.size() / 16) || !item(heap, owner, Value::of(part), out)) return false;
     if (dot == rest.size()) return true;
     rest.remove_prefix(dot + 1);
   }
 }
 
-bool folded(Heap& heap, bool case_sensitive, Value& key) {
-  if (case_sensitive || !key.is_string()) return true;
-  return heap.charge_bytes(4 * size_t{key.size}) && heap.text(in_case(key.string(), Case::kLower), key);
+/// What texts are sorted and told apart by: without regard to case.
+bool folded(Arguments& call, Value& key) {
+  if (!key.is_string()) return true;
+  std::string text;
+  if (!call.heap.charge_bytes(4 * size_t{key.size})) return false;
+  return append_in_case(key.string(), Case::kLower, text)
+             ? call.heap.text(text, key)
+             : call.fail("sorts no texts with letters whose lower case is another in other places (İ, Σ)");
 }
 
 bool first(const Value& value, Arguments& call, Value& out) {
@@ -82,10 +81,8 @@ bool join(const Value& value, Arguments& call, Value& out) {
   if (!items_of(call.heap, value, items)) return false;
   std::string text;
   for (size_t i = 0; i < items.size(); ++i) {
-    Value part;
     if (i > 0) text += between.string();
-    if (!at_path(call.heap, items[i], call.bound[1], part) || !append_text(call.heap, part, text))
-      return false;
+    if (!append_text(call.heap, items[i], text)) return false;
     if (!call.heap.charge(1) || !call.heap.room(text.size())) return false;
   }
   return call.heap.text(text, out);
@@ -104,83 +101,47 @@ bool items(const Value& value, Arguments& call, Value& out) {
   return items_of(call.heap, Value::view(value, ViewKind::kItems), pairs) && call.heap.list(pairs, out);
 }
 
-bool reverse(const Value& value, Arguments& call, Value& out) {
-  if (value.is(Kind::kIterator) || value.is(Kind::kNone)) {
-    std::span<const Value> all;
-    if (!items_of(call.heap, value, all) || !call.heap.list(all, out)) return false;
-    std::reverse(const_cast<Value*>(out.items), const_cast<Value*>(out.items) + out.size);  // made just now
-    return true;
-  }
-  if (value.is_string())
-    return slice(call.heap, value, Value::none(), Value::none(), Value::of(int64_t{-1}), out);
-  std::span<const Value> all;
-  Value copy;
-  if (!items_of(call.heap, value, all) || !call.heap.list(all, copy)) return false;
-  std::reverse(const_cast<Value*>(copy.items), const_cast<Value*>(copy.items) + copy.size);
-  return call.heap.iterator(copy.list_items(), out);
-}
-
-/// Sorts items by keys, stably, descending where reversed.
-bool sort_by(Heap& heap, std::vector<std::pair<Value, Value>>& keyed, bool reversed) {
+/// The items in the order of their keys, stably.
+bool sorted(Heap& heap, std::vector<std::pair<Value, Value>>& keyed, Value& out) {
   bool ok = heap.charge(keyed.size());
   std::stable_sort(keyed.begin(), keyed.end(), [&](const auto& a, const auto& b) {
     bool less = false;
-    ok = ok && compare(heap, Op::kLt, reversed ? b.first : a.first, reversed ? a.first : b.first, less);
+    ok = ok && compare(heap, Op::kLt, a.first, b.first, less);
     return ok && less;
   });
-  return ok;
-}
-
-bool list_of_seconds(Heap& heap, const std::vector<std::pair<Value, Value>>& keyed, Value& out) {
   std::vector<Value> items;
   items.reserve(keyed.size());
   for (const auto& [key, value] : keyed) items.push_back(value);
-  return heap.list(items, out);
-}
-
-/// The attributes to sort by, "a,b" being several, as a list.
-bool sort_key(Heap& heap, const Value& value, const Value* path, bool case_sensitive, Value& out) {
-  std::vector<Value> keys;
-  std::string_view rest = path != nullptr && path->is_string() ? path->string() : std::string_view();
-  do {
-    const size_t comma = std::min(rest.find(','), rest.size());
-    const Value part = Value::of(rest.substr(0, comma));
-    const bool is_text = path != nullptr && path->is_string();
-    if (!at_path(heap, value, is_text ? &part : path, keys.emplace_back()) ||
-        !folded(heap, case_sensitive, keys.back()))
-      return false;
-    rest.remove_prefix(std::min(comma + 1, rest.size()));
-  } while (!rest.empty());
-  if (keys.size() == 1) return out = keys[0], true;
-  return heap.list(keys, out);
+  return ok && heap.list(items, out);
 }
 
 bool sort(const Value& value, Arguments& call, Value& out) {
   std::span<const Value> all;
+  const Value* path = call.bound[0];
+  const bool is_several =
+      path != nullptr && path->is_string() && path->string().find(',') != std::string_view::npos;
+  if (!call.positional.empty() || is_several)
+    return call.fail("takes one attribute, by its name: sort(attribute='x')");
   if (!items_of(call.heap, value, all)) return false;
   std::vector<std::pair<Value, Value>> keyed;
   for (const Value& one : all) {
     auto& [key, kept] = keyed.emplace_back(Value(), one);
-    if (!sort_key(call.heap, one, call.bound[2], call.flag(1, false), key)) return false;
+    if (!at_path(call.heap, one, path, key) || !folded(call, key)) return false;
   }
-  return sort_by(call.heap, keyed, call.flag(0, false)) && list_of_seconds(call.heap, keyed, out);
+  return sorted(call.heap, keyed, out);
 }
 
+/// Pairs of key and value, by key.
 bool dictsort(const Value& value, Arguments& call, Value& out) {
-  std::string_view by;
   if (!value.is(Kind::kDict))
     return value.is_undefined() ? call.heap.fail(undefined_message(value))
                                 : call.fail(fmt::format("expected a dict, not {}", type_name(value)));
-  if (!call.string(1, "key", by)) return false;
-  if (by != "key" && by != "value") return call.fail("sorts by 'key' or 'value'");
   std::span<const Value> pairs;
   if (!items_of(call.heap, Value::view(value, ViewKind::kItems), pairs)) return false;
   std::vector<std::pair<Value, Value>> keyed;
-  for (const Value& pair : pairs) {
-    auto& [key, kept] = keyed.emplace_back(pair.items[by == "key" ? 0 : 1], pair);
-    if (!folded(call.heap, call.flag(0, false), key)) return false;
-  }
-  return sort_by(call.heap, keyed, call.flag(2, false)) && list_of_seconds(call.heap, keyed, out);
+  for (const Value& pair : pairs)
+    if (!folded(call, keyed.emplace_back(pair.items[0], pair).first)) return false;
+  return sorted(call.heap, keyed, out);
 }
 
 bool unique(const Value& value, Arguments& call, Value& out) {
@@ -188,10 +149,8 @@ bool unique(const Value& value, Arguments& call, Value& out) {
   if (!items_of(call.heap, value, all)) return false;
   std::vector<Value> seen, kept;
   for (const Value& one : all) {
-    Value key;
-    if (!at_path(call.heap, one, call.bound[1], key) || !folded(call.heap, call.flag(0, false), key) ||
-        !check_hashable(call.heap, key))
-      return false;
+    Value key = one;
+    if (!folded(call, key) || !check_key(call.heap, key)) return false;
     bool is_new = true;
     for (size_t i = 0; is_new && i < seen.size(); ++i) {
       bool same = false;
@@ -205,56 +164,16 @@ bool unique(const Value& value, Arguments& call, Value& out) {
   return call.heap.list(kept, out);
 }
 
-bool extreme(const Value& value, Arguments& call, Op op, Value& out) {
-  std::span<const Value> all;
-  if (!items_of(call.heap, value, all)) return false;
-  out = Value::undefined_because("the extreme of nothing");
-  Value best;
-  for (size_t i = 0; i < all.size(); ++i) {
-    Value key;
-    bool better = i == 0;
-    if (!at_path(call.heap, all[i], call.bound[1], key) || !folded(call.heap, call.flag(0, false), key))
-      return false;
-    if (i > 0 && !compare(call.heap, op, key, best, better)) return false;
-    if (!better) continue;
-    best = key;
-    out = all[i];
-  }
-  return true;
-}
-bool min(const Value& value, Arguments& call, Value& out) { return extreme(value, call, Op::kLt, out); }
-bool max(const Value& value, Arguments& call, Value& out) { return extreme(value, call, Op::kGt, out); }
-
-bool sum(const Value& value, Arguments& call, Value& out) {
-  std::span<const Value> all;
-  if (!items_of(call.heap, value, all)) return false;
-  out = call.has(1) ? *call.bound[1] : Value::of(int64_t{0});
-  if (out.is_string()) return call.fail("texts are joined, not summed");
-  for (const Value& one : all) {
-    Value part;
-    if (!at_path(call.heap, one, call.bound[0], part)) return false;
-    const Value before = out;
-    if (!binary(call.heap, Op::kAdd, before, part, out)) return false;
-  }
-  return true;
-}
-
-/// map(attribute="a.b", default=x), or map("filter", arguments…).
+/// map(attribute="a.b"), or map("filter", arguments…).
 bool map(const Value& value, Arguments& call, Value& out) {
   std::vector<Value> made;
   std::span<const Value> all;
   if (!truth(value)) return call.heap.list({}, out);
-  const Value* path = nullptr;
-  const Value* otherwise = nullptr;
   const FilterRule* filter = nullptr;
-  if (call.positional.empty()) {
-    for (const Keyword& keyword : call.keywords) {
-      if (keyword.name != "attribute" && keyword.name != "default")
-        return call.fail(fmt::format("has no argument '{}'", keyword.name));
-      if (keyword.name == "default" && keyword.value.is(Kind::kNone)) continue;
-      (keyword.name == "attribute" ? path : otherwise) = &keyword.value;
-    }
-    if (path == nullptr) return call.fail("needs a filter's name or an attribute");
+  const bool by_attribute = call.positional.empty();
+  if (by_attribute) {
+    if (call.keywords.size() != 1 || call.keywords[0].name != "attribute")
+      return call.fail("takes a filter's name or an attribute, and of an attribute no default");
   } else {
     if (call.positional[0].is_string()) filter = find_filter(call.positional[0].string());
     if (filter == nullptr) return call.fail("its first argument names no filter that is known");
@@ -262,15 +181,15 @@ bool map(const Value& value, Arguments& call, Value& out) {
   if (!items_of(call.heap, value, all)) return false;
   for (const Value& one : all) {
     Value& result = made.emplace_back();
-    if (filter != nullptr) {
-      Arguments inner{.heap = call.heap,
-                      .name = filter->name,
-                      .positional = call.positional.subspan(1),
-                      .keywords = call.keywords};
-      if (!apply_filter(*filter, one, inner, result)) return false;
-    } else if (!at_path(call.heap, one, path, result, otherwise)) {
-      return false;
+    if (by_attribute) {
+      if (!at_path(call.heap, one, &call.keywords[0].value, result)) return false;
+      continue;
     }
+    Arguments inner{.heap = call.heap,
+                    .name = filter->name,
+                    .positional = call.positional.subspan(1),
+                    .keywords = call.keywords};
+    if (!apply_filter(*filter, one, inner, result)) return false;
   }
   return call.heap.list(made, out);
 }
@@ -322,62 +241,24 @@ bool rejectattr(const Value& value, Arguments& call, Value& out) {
   return selected(value, call, {true, false}, out);
 }
 
-bool batch(const Value& value, Arguments& call, Value& out) {
-  int64_t size = 0;
-  std::span<const Value> all;
-  if (!call.integer(0, 0, size) || !items_of(call.heap, value, all)) return false;
-  if (size <= 0) return call.fail("a batch needs a positive size");
-  const Value* filler = call.has(1) && !call.bound[1]->is(Kind::kNone) ? call.bound[1] : nullptr;
-  std::vector<Value> made;
-  while (!all.empty()) {
-    const size_t count = std::min(all.size(), static_cast<size_t>(size));
-    std::vector<Value> part(all.begin(), all.begin() + static_cast<std::ptrdiff_t>(count));
-    all = all.subspan(count);
-    if (filler != nullptr) {
-      if (!call.heap.charge(static_cast<size_t>(size)) ||
-          !call.heap.room(static_cast<size_t>(size) * sizeof(Value)))
-        return false;
-      part.resize(static_cast<size_t>(size), *filler);
-    }
-    if (!call.heap.list(part, made.emplace_back())) return false;
-  }
-  return call.heap.list(made, out);
-}
-
-bool attr(const Value& value, Arguments& call, Value& out) {
-  std::string_view name;
-  if (!call.string(0, {}, name)) return false;
-  if (value.is(Kind::kDict) && find_method(Kind::kDict, name) == nullptr) {
-    out = Value::undefined_of(value.kind, name);
-    return true;
-  }
-  return attribute(call.heap, value, name, out);
-}
-
 constexpr FilterRule kRules[] = {
-    {"attr", attr, "name", 1},
-    {"batch", batch, "linecount fill_with", 1, true},
     {"count", num_items},
     {"d", default_value, "default_value boolean"},
     {"default", default_value, "default_value boolean"},
-    {"dictsort", dictsort, "case_sensitive by reverse"},
+    {"dictsort", dictsort},
     {"first", first},
     {"items", items, "", 0, true},
-    {"join", join, "d attribute"},
+    {"join", join, "d"},
     {"last", last},
     {"length", num_items},
     {"list", list},
     {"map", map, "*", 0, true},
-    {"max", max, "case_sensitive attribute"},
-    {"min", min, "case_sensitive attribute"},
     {"reject", reject, "*", 0, true},
     {"rejectattr", rejectattr, "*", 0, true},
-    {"reverse", reverse},
     {"select", select, "*", 0, true},
     {"selectattr", selectattr, "*", 0, true},
-    {"sort", sort, "reverse case_sensitive attribute"},
-    {"sum", sum, "attribute start"},
-    {"unique", unique, "case_sensitive attribute", 0, true},
+    {"sort", sort, "attribute"},
+    {"unique", unique, "", 0, true},
 };
 
 }  // namespace

@@ -58,11 +58,6 @@ bool equal_at(Heap& heap, const Value& a, const Value& b, int depth, bool& out) 
       return equal_items(heap, a.list_items(), b.list_items(), depth + 1, out);
     case Kind::kDict:
       return equal_entries(heap, a, b, depth + 1, out);
-    case Kind::kRange:
-      out = a.range->count == b.range->count &&
-            (a.range->count == 0 ||
-             (a.range->start == b.range->start && (a.range->count == 1 || a.range->step == b.range->step)));
-      return true;
     case Kind::kFunction:
       out = a.detail == b.detail;
       return true;
@@ -94,31 +89,20 @@ bool holds(Op op, int order) {
   }
 }
 
-bool order_at(Heap& heap, Op op, const Value& a, const Value& b, int depth, bool& out) {
-  if (depth > kMaxDepth) return heap.fail("values nested too deep to be compared");
+bool order(Heap& heap, Op op, const Value& a, const Value& b, bool& out) {
   if (!heap.charge(1)) return false;
-  if (a.is_number() && b.is_number()) {
-    if (a.is_integral() && b.is_integral()) {
-      out = holds(op, a.as_integer() < b.as_integer() ? -1 : a.as_integer() > b.as_integer());
-    } else {
-      const double x = a.as_number(), y = b.as_number();
-      out = op == Op::kLt ? x < y : op == Op::kLe ? x <= y : op == Op::kGt ? x > y : x >= y;
-    }
+  if (a.is_integral() && b.is_integral()) {
+    out = holds(op, a.as_integer() < b.as_integer() ? -1 : a.as_integer() > b.as_integer());
     return true;
   }
-  if (a.is_string() && b.is_string()) {  // UTF-8 sorts as its code points
-    out = holds(op, a.string().compare(b.string()));
-    return heap.charge_bytes(std::min(a.size, b.size));
+  if (a.is_number() && b.is_number()) {
+    const double x = a.as_number(), y = b.as_number();
+    out = op == Op::kLt ? x < y : op == Op::kLe ? x <= y : op == Op::kGt ? x > y : x >= y;
+    return true;
   }
-  if (!a.is_list_like() || a.kind != b.kind) return cannot_order(heap, op, a, b);
-  const uint32_t common = std::min(a.size, b.size);
-  for (uint32_t i = 0; i < common; ++i) {
-    bool same = false;
-    if (!equal_at(heap, a.items[i], b.items[i], depth + 1, same)) return false;
-    if (!same) return order_at(heap, op, a.items[i], b.items[i], depth + 1, out);
-  }
-  out = holds(op, a.size < b.size ? -1 : a.size > b.size);
-  return true;
+  if (!a.is_string() || !b.is_string()) return cannot_order(heap, op, a, b);
+  out = holds(op, a.string().compare(b.string()));  // UTF-8 sorts as its code points
+  return heap.charge_bytes(std::min(a.size, b.size));
 }
 
 bool pair(Heap& heap, const Entry& entry, Value& out) {
@@ -163,16 +147,6 @@ bool items_of_range(Heap& heap, const Range& range, std::span<const Value>& out)
   for (size_t i = 0; i < count; ++i) items[i] = Value::of(range.at(static_cast<int64_t>(i)));
   out = {items, count};
   return true;
-}
-
-bool hashable_at(Heap& heap, const Value& key, int depth) {
-  if (depth > kMaxDepth) return heap.fail("a key nested too deep");
-  if (!heap.charge(1)) return false;
-  if (key.is(Kind::kList) || key.is(Kind::kDict))
-    return heap.fail(fmt::format("a {} cannot be a key or a member of one", type_name(key)));
-  if (!key.is(Kind::kTuple)) return true;
-  return std::all_of(key.items, key.items + key.size,
-                     [&heap, depth](const Value& part) { return hashable_at(heap, part, depth + 1); });
 }
 
 bool items_of_iterator(Heap& heap, Iterator& iterator, std::span<const Value>& out) {
@@ -244,14 +218,16 @@ bool length(Heap& heap, const Value& value, int64_t& out) {
 bool equal(Heap& heap, const Value& a, const Value& b, bool& out) { return equal_at(heap, a, b, 0, out); }
 
 bool compare(Heap& heap, Op op, const Value& a, const Value& b, bool& out) {
-  if (op != Op::kEq && op != Op::kNe) return order_at(heap, op, a, b, 0, out);
+  if (op != Op::kEq && op != Op::kNe) return order(heap, op, a, b, out);
   if (!equal(heap, a, b, out)) return false;
   out = out == (op == Op::kEq);
   return true;
 }
 
-bool check_hashable(Heap& heap, const Value& key) {
-  return (!key.is(Kind::kTuple) && !key.is(Kind::kList) && !key.is(Kind::kDict)) || hashable_at(heap, key, 0);
+bool check_key(Heap& heap, const Value& key) {
+  if (key.is_undefined()) return heap.fail(undefined_message(key));
+  return key.is_string() || key.is_number() || key.is(Kind::kNone) ||
+         heap.fail(fmt::format("a {} cannot be a key here", type_name(key)));
 }
 
 const Entry* find_entry(std::span<const Entry> entries, std::string_view key) {
@@ -283,7 +259,7 @@ const Entry* find_entry(Heap& heap, std::span<const Entry> entries, const Value&
 }
 
 bool set_entry(Heap& heap, Entry* entries, size_t& count, const Value& key, const Value& value) {
-  if (!check_hashable(heap, key)) return false;
+  if (!check_key(heap, key)) return false;
   if (const Entry* there = find_entry(heap, {entries, count}, key))
     entries[there - entries].value = value;
   else
@@ -303,7 +279,7 @@ bool contains(Heap& heap, const Value& container, const Value& item, bool& out) 
     case Kind::kDict:
     case Kind::kView:
       if (container.is(Kind::kDict) || static_cast<ViewKind>(container.detail) == ViewKind::kKeys) {
-        if (!check_hashable(heap, item)) return false;
+        if (!check_key(heap, item)) return false;
         out = find_entry(heap, container.dict_entries(), item) != nullptr;
         return !heap.failed();
       }

@@ -29,8 +29,8 @@ bool is_iterable(const Value& value);
 /// The entry of a dict; null where there is none.
 const Entry* find_entry(Heap& heap, std::span<const Entry> entries, const Value& key);
 const Entry* find_entry(std::span<const Entry> entries, std::string_view key);
-/// Whether the value can be a key.
-bool check_hashable(Heap& heap, const Value& key);
+/// Whether the value can be a key: a text, a number, a bool, none.
+bool check_key(Heap& heap, const Value& key);
 /// Sets an entry in an array with room for one more.
 bool set_entry(Heap& heap, Entry* entries, size_t& count, const Value& key, const Value& value);
 
@@ -43,12 +43,9 @@ bool item(Heap& heap, const Value& owner, const Value& key, Value& out);
 bool slice(Heap& heap, const Value& owner, const Value& begin, const Value& end, const Value& step,
            Value& out);
 
-/// a + b, a - b, a * b, a / b, a // b, a % b, a ** b.
+/// a + b, a - b, a * b, a % b of integers; texts and lists joined, texts repeated.
 bool binary(Heap& heap, Op op, const Value& a, const Value& b, Value& out);
-/// -a, +a.
+/// -a.
 bool negative(Heap& heap, const Value& a, Value& out);
-bool positive(Heap& heap, const Value& a, Value& out);
-/// text % values.
-bool percent_format(Heap& heap, std::string_view text, const Value& values, Value& out);
 
 }  // namespace plimsoll::chat

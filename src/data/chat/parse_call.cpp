@@ -1,7 +1,10 @@
 // What calls, filters and tests are given, and what is assigned to.
 #include <fmt/format.h>
 
+#include <utility>
+
 #include "data/chat/parse_expr.h"
+#include "data/chat/refused.h"
 #include "data/chat/rules.h"
 
 namespace plimsoll::chat {
@@ -14,24 +17,22 @@ bool ExprParser::call_arguments(Expr& callee) {
     if (now().is(")")) break;
     first = false;
     const int line = now().line;
-    const bool is_named = now().kind == TokenKind::kName && next().is("=");
-    const bool is_star = now().is("*");
-    const bool is_double = now().is("**");
-    if (callee.double_star != nullptr || (callee.star != nullptr && !is_double && !is_named) ||
-        (!callee.named.empty() && !is_named && !is_double && !is_star))
-      return fail("a positional argument behind others", line);
+    if (now().is("*") || now().is("**"))
+      return fail("f(*list) and f(**dict) are not supported: templates of public models do without them",
+                  line);
     NamedArgument argument;
-    if (is_named) argument.name = take().text;
-    if (is_named || is_star || is_double) take();
-    Expr* value = expression();
-    if (value == nullptr) return false;
-    argument.value = value;
-    if (is_named)
-      callee.named.push_back(argument);
-    else if (is_star || is_double)
-      (is_star ? callee.star : callee.double_star) = value;
+    if (now().kind == TokenKind::kName && next().is("=")) {
+      argument.name = take().text;
+      take();
+    } else if (!callee.named.empty()) {
+      return fail("a positional argument behind others", line);
+    }
+    argument.value = expression();
+    if (argument.value == nullptr) return false;
+    if (argument.name.empty())
+      callee.items.push_back(argument.value);
     else
-      callee.items.push_back(value);
+      callee.named.push_back(argument);
   }
   return expect_op(")");
 }
@@ -62,8 +63,7 @@ Expr* ExprParser::filter(Expr* value) {
   expr->a = value;
   if (!expect_identifier(expr->name)) return nullptr;
   expr->filter = find_filter(expr->name);
-  if (expr->filter == nullptr)
-    return fail(fmt::format("unknown filter '{}'", expr->name), expr->line), nullptr;
+  if (expr->filter == nullptr) return fail(no_construct(Construct::kFilter, expr->name), expr->line), nullptr;
   if (now().is("(") && !call_arguments(*expr)) return nullptr;
   return finish(*expr) ? expr : nullptr;
 }
@@ -87,55 +87,42 @@ Expr* ExprParser::test(Expr* value) {
   const bool negated = take_name("not");
   if (!expect_identifier(expr->name)) return nullptr;
   expr->test = find_test(expr->name);
-  if (expr->test == nullptr) return fail(fmt::format("unknown test '{}'", expr->name), expr->line), nullptr;
+  if (expr->test == nullptr) return fail(no_construct(Construct::kTest, expr->name), expr->line), nullptr;
   const TokenKind kind = now().kind;
-  const bool is_operand = kind == TokenKind::kName || kind == TokenKind::kString ||
-                          kind == TokenKind::kInteger || kind == TokenKind::kFloat || now().is("[") ||
-                          now().is("{");
-  if (now().is("(")) {
-    if (!call_arguments(*expr)) return nullptr;
-  } else if (is_operand && !now().is_name("else") && !now().is_name("or") && !now().is_name("and")) {
-    if (now().is_name("is")) return fail("tests with 'is' cannot follow each other"), nullptr;
-    Expr* argument = primary();
-    if (argument != nullptr) argument = postfix(argument);
-    if (argument == nullptr) return nullptr;
-    expr->items.push_back(argument);
-  }
+  const bool is_operand = kind == TokenKind::kString || kind == TokenKind::kInteger || now().is("[") ||
+                          now().is("{") || now().is("(");
+  if (is_operand && !expr->test->parameters.empty()) return refuse("a test with an argument"), nullptr;
   if (!finish(*expr)) return nullptr;
   return negated ? pair(ExprKind::kNot, expr, nullptr, expr->line) : expr;
 }
 
-bool ExprParser::target_part(bool allow_namespace, Target& out) {
-  const Deeper deeper(depth_);
-  if (!deeper.ok()) return fail("names nested too deep");
-  if (take_op("(")) return target(allow_namespace, out) && expect_op(")");
+bool ExprParser::target_name(Expr*& out) {
   const Token& token = now();
   std::string_view name;
   if (!expect_identifier(name)) return false;
   for (const std::string_view constant : {"true", "false", "none", "True", "False", "None"})
     if (name == constant) return fail(fmt::format("'{}' cannot be assigned to", name));
   if (name == "loop" && in_loop_) return fail("'loop' cannot be assigned to in a loop");
-  Expr* expr = make(ExprKind::kName, token.line);
-  expr->name = name;
-  if (!allow_namespace || !take_op(".")) {
-    out.name = expr;
-    return true;
-  }
-  out.ns = expr;
+  out = make(ExprKind::kName, token.line);
+  out->name = name;
+  return true;
+}
+
+bool ExprParser::set_target(Target& out) {
+  if (!target_name(out.name)) return false;
+  if (now().is(","))
+    return fail("{% set %} of several names is not supported: templates of public models do without it");
+  if (!take_op(".")) return true;
+  out.ns = std::exchange(out.name, nullptr);
   return expect_identifier(out.attribute);
 }
 
-bool ExprParser::target(bool allow_namespace, Target& out) {
-  do {
-    if (now().is(")") || now().is_name("in") || now().is("=") || now().kind == TokenKind::kBlockEnd) break;
-    if (!target_part(allow_namespace, out.parts.emplace_back())) return false;
-    out.is_tuple = out.is_tuple || now().is(",");
-  } while (take_op(","));
-  if (out.parts.empty()) return fail(fmt::format("expected a name, found {}", describe()));
-  if (!out.is_tuple) {
-    Target only = std::move(out.parts[0]);
-    out = std::move(only);
-  }
+bool ExprParser::loop_target(Target& out) {
+  if (!target_name(out.name)) return false;
+  if (!now().is(",")) return true;
+  out.parts.push_back(std::exchange(out.name, nullptr));
+  while (take_op(",") && !now().is_name("in"))
+    if (!target_name(out.parts.emplace_back())) return false;
   return true;
 }
 

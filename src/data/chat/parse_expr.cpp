@@ -1,10 +1,12 @@
-// One function per level of precedence, loosest first: if-else, or, and, not, comparisons, + -, ~, * / // %,
-// **, signs, then what follows an operand: attributes, items, calls, filters, tests.
+// One function per level of precedence, loosest first: if-else, or, and, not, comparisons, + -, ~, * %, the
+// sign, then what follows an operand: attributes, items, calls, filters, tests.
 #include "data/chat/parse_expr.h"
 
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <optional>
+#include <utility>
 
 namespace plimsoll::chat {
 namespace {
@@ -19,6 +21,10 @@ bool ExprParser::fail(std::string why, int line) {
     why_line_ = line != 0 ? line : now().line;
   }
   return false;
+}
+
+bool ExprParser::refuse(std::string_view what) {
+  return fail(fmt::format("{} is not supported: templates of public models do without it", what));
 }
 
 std::string ExprParser::describe() const {
@@ -62,7 +68,7 @@ bool ExprParser::finish(Expr& expr) {
   const auto see = [&below](const Expr* child) {
     if (child != nullptr) below = std::max(below, child->height);
   };
-  for (const Expr* child : {expr.a, expr.b, expr.c, expr.star, expr.double_star}) see(child);
+  for (const Expr* child : {expr.a, expr.b, expr.c}) see(child);
   for (const Expr* child : expr.items) see(child);
   for (const NamedArgument& argument : expr.named) see(argument.value);
   expr.height = below + 1;
@@ -140,32 +146,24 @@ Expr* ExprParser::negation() {
 Expr* ExprParser::comparison() {
   constexpr std::pair<std::string_view, Op> kOps[] = {{"==", Op::kEq}, {"!=", Op::kNe}, {"<", Op::kLt},
                                                       {"<=", Op::kLe}, {">", Op::kGt},  {">=", Op::kGe}};
+  const auto next_op = [&]() -> std::optional<Op> {
+    for (const auto& [text, op] : kOps)
+      if (now().is(text)) return op;
+    if (now().is_name("in")) return Op::kIn;
+    return now().is_name("not") && next().is_name("in") ? std::optional(Op::kNotIn) : std::nullopt;
+  };
   const int line = now().line;
-  Expr* first = sum();
-  Expr* compare = nullptr;
-  while (first != nullptr) {
-    const auto* op =
-        std::find_if(std::begin(kOps), std::end(kOps), [this](const auto& o) { return now().is(o.first); });
-    Op which = Op::kIn;
-    if (op != std::end(kOps))
-      which = op->second;
-    else if (now().is_name("not") && next().is_name("in"))
-      which = Op::kNotIn;
-    else if (!now().is_name("in"))
-      break;
-    take();
-    if (which == Op::kNotIn) take();
-    if (compare == nullptr) {
-      compare = make(ExprKind::kCompare, line);
-      compare->items.push_back(first);
-    }
-    Expr* operand = sum();
-    if (operand == nullptr) return nullptr;
-    compare->items.push_back(operand);
-    compare->ops.push_back(which);
-  }
-  if (compare == nullptr) return first;
-  return finish(*compare) ? compare : nullptr;
+  Expr* left = sum();
+  const std::optional<Op> op = left == nullptr ? std::nullopt : next_op();
+  if (!op) return left;
+  take();
+  if (*op == Op::kNotIn) take();
+  Expr* right = sum();
+  if (right == nullptr) return nullptr;
+  if (next_op()) return refuse("a comparison of a comparison (a < b < c)"), nullptr;
+  Expr* compare = pair(ExprKind::kCompare, left, right, line);
+  if (compare != nullptr) compare->op = *op;
+  return compare;
 }
 
 Expr* ExprParser::sum() {
@@ -193,26 +191,14 @@ Expr* ExprParser::concatenation() {
 }
 
 Expr* ExprParser::product() {
-  constexpr std::pair<std::string_view, Op> kOps[] = {
-      {"*", Op::kMul}, {"/", Op::kDiv}, {"//", Op::kFloorDiv}, {"%", Op::kMod}};
-  Expr* left = power();
-  while (left != nullptr) {
-    const auto* op =
-        std::find_if(std::begin(kOps), std::end(kOps), [this](const auto& o) { return now().is(o.first); });
-    if (op == std::end(kOps)) break;
-    const int line = take().line;
-    Expr* right = power();
-    left = right == nullptr ? nullptr : binary(op->second, left, right, line);
-  }
-  return left;
-}
-
-Expr* ExprParser::power() {
   Expr* left = unary(true);
-  while (left != nullptr && now().is("**")) {
-    const int line = take().line;
+  while (left != nullptr) {
+    for (const std::string_view op : {"/", "//", "**"})
+      if (now().is(op)) return refuse(fmt::format("'{}'", op)), nullptr;
+    if (!now().is("*") && !now().is("%")) break;
+    const Token& op = take();
     Expr* right = unary(true);
-    left = right == nullptr ? nullptr : binary(Op::kPow, left, right, line);
+    left = right == nullptr ? nullptr : binary(op.text == "*" ? Op::kMul : Op::kMod, left, right, op.line);
   }
   return left;
 }
@@ -221,11 +207,12 @@ Expr* ExprParser::unary(bool with_filters) {
   const Deeper deeper(depth_);
   if (!deeper.ok()) return fail("an expression nested too deep"), nullptr;
   Expr* expr = nullptr;
-  if (now().is("-") || now().is("+")) {
-    const Token& sign = take();
+  if (now().is("+")) return refuse("the sign '+'"), nullptr;
+  if (now().is("-")) {
+    const int line = take().line;
     Expr* operand = unary(false);
     if (operand == nullptr) return nullptr;
-    expr = pair(sign.text == "-" ? ExprKind::kNegative : ExprKind::kPositive, operand, nullptr, sign.line);
+    expr = pair(ExprKind::kNegative, operand, nullptr, line);
   } else {
     expr = primary();
   }
@@ -261,9 +248,6 @@ Expr* ExprParser::primary() {
     case TokenKind::kInteger:
       take();
       return constant(Value::of(token.integer), token.line);
-    case TokenKind::kFloat:
-      take();
-      return constant(Value::of(token.number), token.line);
     default:
       break;
   }
@@ -344,27 +328,13 @@ Expr* ExprParser::postfix(Expr* expr) {
 Expr* ExprParser::subscript(Expr* owner) {
   const Token& token = take();
   if (token.text == ".") {
-    if (now().kind == TokenKind::kInteger) {
-      const Token& index = take();
-      return pair(ExprKind::kItem, owner, constant(Value::of(index.integer), index.line), token.line);
-    }
+    if (now().kind == TokenKind::kInteger) return refuse("an item as '.0'"), nullptr;
     Expr* expr = pair(ExprKind::kAttribute, owner, nullptr, token.line);
     return expr != nullptr && expect_identifier(expr->name) ? expr : nullptr;
   }
-  std::vector<Expr*> indices;
-  while (!now().is("]")) {
-    if (!indices.empty() && !expect_op(",")) return nullptr;
-    Expr* index = subscript_or_slice();
-    if (index == nullptr) return nullptr;
-    indices.push_back(index);
-  }
-  if (!expect_op("]")) return nullptr;
-  if (indices.size() == 1) return pair(ExprKind::kItem, owner, indices[0], token.line);
-  if (std::any_of(indices.begin(), indices.end(), [](const Expr* e) { return e->kind == ExprKind::kSlice; }))
-    return fail("a slice among several indices", token.line), nullptr;
-  Expr* several = make(ExprKind::kTuple, token.line);
-  several->items = std::move(indices);
-  return finish(*several) ? pair(ExprKind::kItem, owner, several, token.line) : nullptr;
+  Expr* index = subscript_or_slice();
+  if (index != nullptr && now().is(",")) return refuse("an item of several indices"), nullptr;
+  return index != nullptr && expect_op("]") ? pair(ExprKind::kItem, owner, index, token.line) : nullptr;
 }
 
 Expr* ExprParser::subscript_or_slice() {
@@ -375,9 +345,8 @@ Expr* ExprParser::subscript_or_slice() {
   }
   Expr* slice = make(ExprKind::kSlice, take().line);
   slice->a = begin;
-  const auto ends = [this] { return now().is("]") || now().is(","); };
-  if (!now().is(":") && !ends() && (slice->b = expression()) == nullptr) return nullptr;
-  if (take_op(":") && !ends() && (slice->c = expression()) == nullptr) return nullptr;
+  if (!now().is(":") && !now().is("]") && (slice->b = expression()) == nullptr) return nullptr;
+  if (take_op(":") && !now().is("]") && (slice->c = expression()) == nullptr) return nullptr;
   return finish(*slice) ? slice : nullptr;
 }
 

@@ -29,16 +29,14 @@ class ExprParser {
   Expr* expression(bool conditional = true);
   /// One expression, or several with commas as a tuple.
   Expr* tuple(bool conditional, bool parenthesised = false);
-  /// "|name(...)" repeated, on `value`, which may be null.
-  Expr* filters(Expr* value);
-  /// The same where a name comes first: {% filter name(...)|other %}.
+  /// name(...)|other, what {% filter %} is given.
   Expr* filters_from_name();
   /// "(…)" applied to `callee`, or to the filter or test that it is.
   bool call_arguments(Expr& callee);
-  /// What {% for %} and {% set %} assign to.
-  bool target(bool allow_namespace, Target& out);
-  /// A name alone, or names in parentheses.
-  bool target_name(Target& out) { return target_part(false, out); }
+  /// What {% set %} assigns to: a name, or a namespace's.
+  bool set_target(Target& out);
+  /// What {% for %} assigns to: names.
+  bool loop_target(Target& out);
 
   /// Whether targets stand in a loop, where `loop` is taken.
   void set_in_loop(bool value) { in_loop_ = value; }
@@ -71,7 +69,6 @@ class ExprParser {
   Expr* sum();
   Expr* concatenation();
   Expr* product();
-  Expr* power();
   Expr* unary(bool with_filters);
   Expr* primary();
   Expr* constant(const Value& value, int line);
@@ -80,6 +77,7 @@ class ExprParser {
   Expr* filters_and_tests(Expr* expr);
   Expr* test(Expr* value);
   Expr* filter(Expr* value);
+  Expr* filters(Expr* value);
   Expr* list();
   Expr* dict();
   Expr* subscript(Expr* owner);
@@ -87,7 +85,8 @@ class ExprParser {
   Expr* binary(Op op, Expr* a, Expr* b, int line);
   Expr* pair(ExprKind kind, Expr* a, Expr* b, int line);
   Expr* concat_texts(int line);
-  bool target_part(bool allow_namespace, Target& out);
+  bool target_name(Expr*& out);
+  bool refuse(std::string_view what);
   [[nodiscard]] std::string describe() const;
 
   const std::vector<Token>& tokens_;

@@ -8,6 +8,7 @@
 
 #include "data/chat/lexer.h"
 #include "data/chat/parse_expr.h"
+#include "data/chat/refused.h"
 #include "data/chat/scopes.h"
 
 namespace plimsoll::chat {
@@ -47,7 +48,6 @@ class Parser {
   bool set_statement(Stmt& stmt);
   bool macro_statement(Stmt& stmt);
   bool call_statement(Stmt& stmt);
-  bool with_statement(Stmt& stmt);
   bool filter_statement(Stmt& stmt);
   bool signature(Stmt& stmt);
   bool inner_function(Stmt& stmt, std::string_view end);
@@ -124,8 +124,6 @@ bool Parser::statement(Body& out) {
     ok = parse(StmtKind::kCallBlock, &Parser::call_statement);
   } else if (tag.text == "filter") {
     ok = parse(StmtKind::kFilterBlock, &Parser::filter_statement);
-  } else if (tag.text == "with") {
-    ok = parse(StmtKind::kWith, &Parser::with_statement);
   } else if (tag.text == "generation") {
     program_.has_generation = true;
     Stmt* stmt = make(StmtKind::kGeneration, tag.line);
@@ -136,7 +134,7 @@ bool Parser::statement(Body& out) {
     out.push_back(make(tag.text == "break" ? StmtKind::kBreak : StmtKind::kContinue, tag.line));
     ok = true;
   } else {
-    return expr_.fail(fmt::format("unknown tag '{}'", tag.text), tag.line);
+    return expr_.fail(no_construct(Construct::kTag, tag.text), tag.line);
   }
   --depth_;
   return ok && expr_.expect(TokenKind::kBlockEnd, "'%}'");
@@ -157,12 +155,13 @@ bool Parser::if_statement(Stmt& stmt) {
 
 bool Parser::for_statement(Stmt& stmt) {
   expr_.set_in_loop(true);
-  if (!expr_.target(false, stmt.target)) return false;
+  if (!expr_.loop_target(stmt.target)) return false;
   if (!expr_.take_name("in")) return expr_.fail("expected 'in' behind the name of a {% for %}");
   stmt.expr = expr_.tuple(false);
   if (stmt.expr == nullptr) return false;
   if (expr_.take_name("if") && (stmt.condition = expr_.expression()) == nullptr) return false;
-  if (expr_.now().is_name("recursive")) return expr_.fail("recursive loops are not supported");
+  if (expr_.now().is_name("recursive"))
+    return expr_.fail("a recursive loop is not supported: templates of public models do without it");
   ++loops_;
   const bool ok = block(stmt.body, {"endfor", "else"});
   --loops_;
@@ -173,13 +172,14 @@ bool Parser::for_statement(Stmt& stmt) {
 }
 
 bool Parser::set_statement(Stmt& stmt) {
-  if (!expr_.target(true, stmt.target)) return false;
+  if (!expr_.set_target(stmt.target)) return false;
   if (expr_.take_op("=")) {
     stmt.expr = expr_.tuple(true);
     return stmt.expr != nullptr;
   }
   stmt.kind = StmtKind::kSetBlock;
-  if (expr_.now().is("|") && (stmt.expr = expr_.filters(nullptr)) == nullptr) return false;
+  if (expr_.now().is("|"))
+    return expr_.fail("a {% set %} block with filters is not supported: put them where it is used");
   return closed_block(stmt.body, "endset");
 }
 
@@ -217,7 +217,9 @@ bool Parser::macro_statement(Stmt& stmt) {
 
 bool Parser::call_statement(Stmt& stmt) {
   stmt.name = "caller";
-  if (expr_.now().is("(") && !signature(stmt)) return false;
+  if (expr_.now().is("("))
+    return expr_.fail(
+        "a {% call %} with parameters is not supported: templates of public models do without it");
   stmt.expr = expr_.expression();
   if (stmt.expr == nullptr) return false;
   if (stmt.expr->kind != ExprKind::kCall) return expr_.fail("expected a call in {% call %}");
@@ -227,18 +229,6 @@ bool Parser::call_statement(Stmt& stmt) {
 bool Parser::filter_statement(Stmt& stmt) {
   stmt.expr = expr_.filters_from_name();
   return stmt.expr != nullptr && closed_block(stmt.body, "endfilter");
-}
-
-bool Parser::with_statement(Stmt& stmt) {
-  while (expr_.now().kind != TokenKind::kBlockEnd) {
-    if (!stmt.with.empty() && !expr_.expect_op(",")) return false;
-    auto& [target, value] = stmt.with.emplace_back();
-    // One name each, since commas part the assignments.
-    if (!expr_.target_name(target) || !expr_.expect_op("=")) return false;
-    value = expr_.expression();
-    if (value == nullptr) return false;
-  }
-  return closed_block(stmt.body, "endwith");
 }
 
 }  // namespace

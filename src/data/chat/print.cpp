@@ -3,9 +3,7 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <cmath>
-#include <vector>
 
 #include "data/chat/object.h"
 #include "data/chat/text.h"
@@ -37,15 +35,6 @@ bool repr_entries(Heap& heap, std::span<const Entry> entries, int depth, std::st
   return true;
 }
 
-bool repr_view(Heap& heap, const Value& view, int depth, std::string& out) {
-  constexpr std::string_view kNames[] = {"dict_keys([", "dict_values([", "dict_items(["};
-  out += kNames[view.detail];
-  std::span<const Value> items;
-  if (!items_of(heap, view, items) || !repr_items(heap, items, depth, out)) return false;
-  out += "])";
-  return true;
-}
-
 bool repr(Heap& heap, const Value& value, int depth, std::string& out) {
   if (depth > kMaxDepth) return heap.fail("a value nested too deep to be printed");
   if (!heap.charge(1) || !heap.room(out.size())) return false;
@@ -69,22 +58,9 @@ bool repr(Heap& heap, const Value& value, int depth, std::string& out) {
       return true;
     case Kind::kDict:
       return repr_entries(heap, value.dict_entries(), depth + 1, out);
-    case Kind::kView:
-      return repr_view(heap, value, depth + 1, out);
-    case Kind::kNamespace:
-      out += "<Namespace ";
-      if (!repr_entries(heap, {value.ns->entries, value.ns->size}, depth + 1, out)) return false;
-      out.push_back('>');
-      return true;
     default:
       return append_text(heap, value, out);
   }
-}
-
-void append_range(const Range& range, std::string& out) {
-  out += fmt::format("range({}, {}", range.start, range.stop);
-  if (range.step != 1) out += fmt::format(", {}", range.step);
-  out.push_back(')');
 }
 
 class JsonPrinter {
@@ -113,7 +89,7 @@ class JsonPrinter {
       case Kind::kTuple:
         return list(value.list_items(), depth);
       case Kind::kDict:
-        return dict(value, depth);
+        return dict(value.dict_entries(), depth);
       default:
         return heap_.fail(fmt::format("tojson: an object of type {} has no JSON", type_name(value)));
     }
@@ -134,9 +110,9 @@ class JsonPrinter {
       append_float(value, out_);
   }
   void new_line(int depth) {
-    if (!style_.has_indent) return;
+    if (style_.indent < 0) return;
     out_.push_back('\n');
-    for (int i = 0; i < depth; ++i) out_ += style_.indent;
+    out_.append(static_cast<size_t>(depth) * static_cast<size_t>(style_.indent), ' ');
   }
   bool list(std::span<const Value> items, int depth) {
     out_.push_back('[');
@@ -161,26 +137,14 @@ class JsonPrinter {
     out_.push_back('"');
     return true;
   }
-  bool sorted(std::vector<const Entry*>& entries) {
-    bool ok = true;
-    std::stable_sort(entries.begin(), entries.end(), [this, &ok](const Entry* a, const Entry* b) {
-      bool less = false;
-      ok = ok && compare(heap_, Op::kLt, a->key, b->key, less);
-      return ok && less;
-    });
-    return ok;
-  }
-  bool dict(const Value& value, int depth) {
-    std::vector<const Entry*> entries;
-    for (const Entry& entry : value.dict_entries()) entries.push_back(&entry);
-    if (style_.sorted_keys && !sorted(entries)) return false;
+  bool dict(std::span<const Entry> entries, int depth) {
     out_.push_back('{');
     for (size_t i = 0; i < entries.size(); ++i) {
       if (i > 0) out_ += style_.item_separator;
       new_line(depth + 1);
-      if (!key(entries[i]->key)) return false;
+      if (!key(entries[i].key)) return false;
       out_ += style_.key_separator;
-      if (!print(entries[i]->value, depth + 1)) return false;
+      if (!print(entries[i].value, depth + 1)) return false;
     }
     if (!entries.empty()) new_line(depth);
     out_.push_back('}');
@@ -228,14 +192,9 @@ bool append_text(Heap& heap, const Value& value, std::string& out) {
     case Kind::kString:
       out += value.string();
       return heap.charge_bytes(value.size) && heap.room(out.size());
-    case Kind::kRange:
-      append_range(*value.range, out);
-      return true;
     case Kind::kList:
     case Kind::kTuple:
     case Kind::kDict:
-    case Kind::kView:
-    case Kind::kNamespace:
       return repr(heap, value, 0, out);
     default:
       return heap.fail(fmt::format("a {} cannot be printed{}", type_name(value),

@@ -25,9 +25,7 @@ bool text_of(Heap& heap, const Value& value, Value& out);
 
 struct JsonStyle {
   bool ascii_only = false;
-  bool has_indent = false;
-  bool sorted_keys = false;
-  std::string_view indent = {};
+  int indent = -1;  ///< blanks a level; -1: all in one line
   std::string_view item_separator = ", ";
   std::string_view key_separator = ": ";
 };

@@ -26,36 +26,19 @@ enum class ExprKind : uint8_t {
   kOr,
   kAnd,
   kNot,
-  kCompare,  ///< items[0] ops[0] items[1] ops[1] …
+  kCompare,
   kBinary,
   kConcat,
   kNegative,
-  kPositive,
   kAttribute,  ///< a.name
   kItem,       ///< a[b]
   kSlice,      ///< [a:b:c], only as an item's b
   kCall,
-  kFilter,  ///< a is the value; null in {% filter %} and {% set | %}
+  kFilter,  ///< a is the value; null in {% filter %}
   kTest,
 };
 
-enum class Op : uint8_t {
-  kAdd,
-  kSub,
-  kMul,
-  kDiv,
-  kFloorDiv,
-  kMod,
-  kPow,
-  kEq,
-  kNe,
-  kLt,
-  kLe,
-  kGt,
-  kGe,
-  kIn,
-  kNotIn
-};
+enum class Op : uint8_t { kAdd, kSub, kMul, kMod, kEq, kNe, kLt, kLe, kGt, kGe, kIn, kNotIn };
 
 struct Expr;
 struct NamedArgument {
@@ -73,11 +56,8 @@ struct Expr {
   Expr* a = nullptr;
   Expr* b = nullptr;
   Expr* c = nullptr;
-  std::vector<Expr*> items = {};  ///< elements; operands; positional arguments
-  std::vector<Op> ops = {};
+  std::vector<Expr*> items = {};          ///< elements; operands; positional arguments
   std::vector<NamedArgument> named = {};  ///< keyword arguments
-  Expr* star = nullptr;                   ///< f(*star)
-  Expr* double_star = nullptr;            ///< f(**double_star)
   const FilterRule* filter = nullptr;
   const TestRule* test = nullptr;
   int hops = -1;  ///< kName: scopes outwards; -1: a variable from outside
@@ -94,7 +74,6 @@ enum class StmtKind : uint8_t {
   kMacro,
   kCallBlock,
   kFilterBlock,
-  kWith,
   kGeneration,
   kBreak,
   kContinue,
@@ -121,13 +100,12 @@ struct Scope {
 struct Stmt;
 using Body = std::vector<Stmt*>;
 
-/// What {% set %}, {% for %} and {% with %} assign to.
+/// What {% set %} and {% for %} assign to.
 struct Target {
   Expr* name = nullptr;  ///< a name
   Expr* ns = nullptr;    ///< or ns.attribute
   std::string_view attribute = {};
-  std::vector<Target> parts = {};  ///< or several
-  bool is_tuple = false;
+  std::vector<Expr*> parts = {};  ///< or several names
 };
 
 struct Stmt {
@@ -140,16 +118,15 @@ struct Stmt {
   Target condition_target = {};  ///< kFor: the target's names in the condition's scope
   Body body = {};
   Body orelse = {};
-  std::vector<Stmt*> branches = {};  ///< kIf: the elifs, each a kIf
-  std::vector<std::pair<Target, Expr*>> with = {};
-  std::string_view name = {};                                 ///< of a macro
-  std::vector<Expr*> parameters = {};                         ///< kMacro, kCallBlock: names
-  std::vector<Expr*> defaults = {};                           ///< of the last parameters
-  Scope scope = {};                                           ///< of the body
-  Scope else_scope = {};                                      ///< kFor
-  Scope condition_scope = {};                                 ///< kFor
-  int loop_slot = -1;                                         ///< kFor: where `loop` is, if it is used
-  int caller_slot = -1, kwargs_slot = -1, varargs_slot = -1;  ///< kMacro, kCallBlock
+  std::vector<Stmt*> branches = {};    ///< kIf: the elifs, each a kIf
+  std::string_view name = {};          ///< of a macro
+  std::vector<Expr*> parameters = {};  ///< kMacro: names
+  std::vector<Expr*> defaults = {};    ///< of the last parameters
+  Scope scope = {};                    ///< of the body
+  Scope else_scope = {};               ///< kFor
+  Scope condition_scope = {};          ///< kFor
+  int loop_slot = -1;                  ///< kFor: where `loop` is, if it is used
+  int caller_slot = -1;                ///< kMacro
 };
 
 struct Program {

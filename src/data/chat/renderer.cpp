@@ -96,8 +96,6 @@ Renderer::Flow Renderer::run_kind(const Stmt& stmt, Env& env) {
       return done(run_call_block(stmt, env) || fail({}, stmt.line));
     case StmtKind::kFilterBlock:
       return run_filter_block(stmt, env);
-    case StmtKind::kWith:
-      return run_with(stmt, env);
     case StmtKind::kGeneration:
       return done(run_generation(stmt, env));
     case StmtKind::kBreak:
@@ -199,32 +197,6 @@ bool Renderer::peek(Loop& loop) {
   return true;
 }
 
-bool Renderer::count_items(Loop& loop) {
-  if (loop.length >= 0) return true;
-  if (loop.condition_env == nullptr) {
-    loop.length = static_cast<int64_t>(loop.items.size());
-    return true;
-  }
-  const bool had_after = loop.has_after && !loop.after_is_end;
-  const Value after = loop.after;
-  loop.has_after = false;
-  std::vector<Value> rest;
-  if (had_after) rest.push_back(after);
-  for (bool is_end = false;;) {
-    Value item;
-    if (!pull(loop, item, is_end)) return false;
-    if (is_end) break;
-    rest.push_back(item);
-  }
-  Value list;
-  if (!heap_.list(rest, list)) return false;
-  loop.items = list.list_items();
-  loop.at = 0;
-  loop.condition_env = nullptr;
-  loop.length = loop.index0 + 1 + static_cast<int64_t>(rest.size());
-  return true;
-}
-
 bool Renderer::loop_attribute(Loop& loop, std::string_view name, Value& out) {
   const auto give = [&out](Value value) {
     out = value;
@@ -234,17 +206,17 @@ bool Renderer::loop_attribute(Loop& loop, std::string_view name, Value& out) {
   if (name == "index0") return give(Value::of(loop.index0));
   if (name == "first") return give(Value::of(loop.index0 == 0));
   if (name == "last") return peek(loop) && give(Value::of(loop.after_is_end));
-  if (name == "length") return count_items(loop) && give(Value::of(loop.length));
-  if (name == "revindex") return count_items(loop) && give(Value::of(loop.length - loop.index0));
-  if (name == "revindex0") return count_items(loop) && give(Value::of(loop.length - loop.index0 - 1));
-  if (name == "depth") return give(Value::of(int64_t{1}));
-  if (name == "depth0") return give(Value::of(int64_t{0}));
+  if (name == "length")
+    return loop.condition_env == nullptr
+               ? give(Value::of(static_cast<int64_t>(loop.items.size())))
+               : heap_.fail("'loop.length' is not known in a loop with a condition");
   if (name == "previtem")
     return give(loop.index0 == 0 ? Value::undefined_because("there is no previous item") : loop.before);
   if (name == "nextitem")
     return peek(loop) &&
            give(loop.after_is_end ? Value::undefined_because("there is no next item") : loop.after);
-  return give(Value::undefined_of(Kind::kLoop, name));
+  return heap_.fail(
+      fmt::format("'loop.{}' is not supported: templates of public models do without it", name));
 }
 
 bool Renderer::assign(const Target& target, const Value& value, Env& env) {
@@ -257,8 +229,7 @@ bool Renderer::assign(const Target& target, const Value& value, Env& env) {
   if (!items_of(heap_, value, items)) return false;
   if (items.size() != target.parts.size())
     return heap_.fail(fmt::format("{} values for {} names", items.size(), target.parts.size()));
-  for (size_t i = 0; i < items.size(); ++i)
-    if (!assign(target.parts[i], items[i], env)) return false;
+  for (size_t i = 0; i < items.size(); ++i) slot(*target.parts[i], env) = items[i];
   return true;
 }
 
@@ -299,10 +270,6 @@ Renderer::Flow Renderer::run_set_block(const Stmt& stmt, Env& env) {
   Value text;
   if (inner == nullptr) return Flow::kFailed;
   if (const Flow flow = capture(stmt.body, *inner, text); flow != Flow::kNext) return flow;
-  if (stmt.expr != nullptr) {
-    block_value_ = text;
-    if (!eval(*stmt.expr, env, text)) return Flow::kFailed;
-  }
   return assign(stmt.target, text, env) || fail({}, stmt.line) ? Flow::kNext : Flow::kFailed;
 }
 
@@ -342,17 +309,6 @@ bool Renderer::run_call_block(const Stmt& stmt, Env& env) {
   keywords[given.keywords.size()] = {.name = "caller", .value = caller};
   given.keywords = {keywords, given.keywords.size() + 1};
   return call(callee, given, text) && print(text);
-}
-
-Renderer::Flow Renderer::run_with(const Stmt& stmt, Env& env) {
-  Env* inner = enter(stmt.scope, &env);
-  if (inner == nullptr) return Flow::kFailed;
-  for (const auto& [target, expr] : stmt.with) {
-    Value value;
-    if (!eval(*expr, env, value)) return Flow::kFailed;
-    if (!assign(target, value, *inner)) return fail({}, stmt.line), Flow::kFailed;
-  }
-  return run(stmt.body, *inner);
 }
 
 bool Renderer::run_generation(const Stmt& stmt, Env& env) {

@@ -29,18 +29,15 @@ struct Macro {
 /// The `loop` of a {% for %}. Items that a condition leaves out are passed over only when the next is wanted.
 struct Loop {
   const Stmt* stmt = nullptr;
-  Env* condition_env = nullptr;  ///< null: no condition, or it is done with
+  Env* condition_env = nullptr;  ///< null: no condition
   std::span<const Value> items = {};
   size_t at = 0;
   int64_t index0 = -1;
-  int64_t length = -1;
   bool has_after = false;
   bool after_is_end = false;
-  bool has_changed = false;
   Value after = {};
   Value current = {};
   Value before = {};
-  Value changed = {};
 };
 
 /// One rendering. What fails returns false; the failure is the heap's, with the line in `line`.
@@ -69,7 +66,6 @@ class Renderer {
   Flow run_set_block(const Stmt& stmt, Env& env);
   Flow run_filter_block(const Stmt& stmt, Env& env);
   bool run_call_block(const Stmt& stmt, Env& env);
-  Flow run_with(const Stmt& stmt, Env& env);
   bool run_generation(const Stmt& stmt, Env& env);
   bool define_macro(const Stmt& stmt, Env& env);
   bool print(const Value& value);
@@ -86,7 +82,6 @@ class Renderer {
   /// The next item of a loop; `is_end` where there is none.
   bool pull(Loop& loop, Value& out, bool& is_end);
   bool peek(Loop& loop);
-  bool count_items(Loop& loop);
   bool loop_attribute(Loop& loop, std::string_view name, Value& out);
 
   bool eval(const Expr& expr, Env& env, Value& out);
@@ -108,13 +103,11 @@ class Renderer {
     std::span<const Value> positional = {};
     std::span<const Keyword> keywords = {};
   };
-  bool more_arguments(const Expr& expr, Env& env, CallArguments& out);
   bool arguments(const Expr& expr, Env& env, CallArguments& out);
   bool call(const Value& callee, const CallArguments& arguments, Value& out);
   bool call_method(const Value& self, const MethodRule& rule, const CallArguments& arguments, Value& out);
   bool call_macro(const Macro& macro, const CallArguments& arguments, Value& out);
   bool bind_macro(const Macro& macro, const CallArguments& arguments, Env& env);
-  bool call_loop(Loop& loop, std::string_view name, const CallArguments& arguments, Value& out);
   bool call_function(Function function, const CallArguments& arguments, Value& out);
   bool raise_exception(const CallArguments& arguments);
   bool strftime_now(const CallArguments& arguments, Value& out);
@@ -134,7 +127,7 @@ class Renderer {
   std::vector<TextSpan>* generation_ = nullptr;
   int captures_ = 0;
   int generations_ = 0;
-  Value block_value_ = {};  // what the filters of {% filter %} and {% set | %} start from
+  Value block_value_ = {};  // what the filters of {% filter %} start from
   int depth_ = 0;
   uintptr_t stack_start_ = 0;  // an address in the frame that the rendering began with
   int line_ = 0;

@@ -58,7 +58,7 @@ struct TestRule {
 struct MethodRule {
   Kind owner;
   std::string_view name;
-  bool (*apply)(const Value& self, Arguments& call, Value& out);  ///< null: changes its object, so forbidden
+  bool (*apply)(const Value& self, Arguments& call, Value& out);
   std::string_view parameters = {};
   int required = 0;
 };

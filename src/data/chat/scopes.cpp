@@ -11,6 +11,7 @@
 #include <set>
 
 #include "data/chat/lexer.h"
+#include "data/chat/refused.h"
 
 namespace plimsoll::chat {
 namespace {
@@ -73,8 +74,6 @@ void each_child(const Expr& expr, Visit visit) {
     if (child != nullptr) visit(child);
   for (Expr* child : expr.items) visit(child);
   for (const NamedArgument& argument : expr.named) visit(argument.value);
-  for (Expr* child : {expr.star, expr.double_star})
-    if (child != nullptr) visit(child);
 }
 
 template <typename Visit>
@@ -89,7 +88,7 @@ template <typename Store, typename Load>
 void each_target(Target& target, Store store, Load load) {
   if (target.name != nullptr) store(target.name);
   if (target.ns != nullptr) load(target.ns);
-  for (Target& part : target.parts) each_target(part, store, load);
+  for (Expr* part : target.parts) store(part);
 }
 
 bool reads(const Body& body, std::string_view name);
@@ -101,7 +100,6 @@ bool reads(const Stmt& stmt, std::string_view name) {
   look(stmt.expr);
   look(stmt.condition);
   for (Expr* value : stmt.defaults) look(value);
-  for (const auto& [target, value] : stmt.with) look(value);
   const auto body_reads = [&found, name](const Body& body) { found = found || reads(body, name); };
   body_reads(stmt.body);
   body_reads(stmt.orelse);
@@ -180,9 +178,6 @@ void Resolver::see(Symbols& symbols, Stmt& stmt) {
       return see_if(symbols, stmt);
     case StmtKind::kMacro:
       return symbols.store(stmt.name);
-    case StmtKind::kWith:
-      for (auto& [target, value] : stmt.with) see(symbols, value);
-      return;
     default:  // the bodies of the others are scopes of their own
       see(symbols, stmt.expr);
       if (stmt.kind == StmtKind::kSet || stmt.kind == StmtKind::kSetBlock) see_target(symbols, stmt.target);
@@ -255,7 +250,7 @@ void Resolver::resolve(Expr* expr, const Frame& frame) {
 void Resolver::check_call(const Expr& name) {
   if (std::find(std::begin(kFunctions), std::end(kFunctions), name.name) != std::end(kFunctions)) return;
   if (!tested_.contains(name.name) && error_.what.empty())
-    error_ = template_error(fmt::format("unknown function '{}'", name.name), name.line);
+    error_ = template_error(no_construct(Construct::kFunction, name.name), name.line);
 }
 
 void Resolver::resolve(const Body& body, const Frame& frame) {
@@ -285,23 +280,18 @@ void Resolver::resolve(Stmt& stmt, const Frame& frame) {
   }
   resolve(stmt.expr, frame);
   resolve_target(stmt.target, frame);
-  for (auto& [target, value] : stmt.with) resolve(value, frame);
-  if (stmt.body.empty() && stmt.with.empty()) return;
+  if (stmt.body.empty()) return;
   Symbols symbols{.outer = frame.symbols};
-  for (auto& [target, value] : stmt.with) declare(symbols, target);
   see(symbols, stmt.body);
   if (stmt.kind == StmtKind::kFilterBlock) see(symbols, stmt.expr);
-  scope(stmt.scope, symbols, &frame, [&](const Frame& inner) {
-    for (auto& [target, value] : stmt.with) resolve_target(target, inner);
-    resolve(stmt.body, inner);
-  });
+  scope(stmt.scope, symbols, &frame, [&](const Frame& inner) { resolve(stmt.body, inner); });
 }
 
 /// The same names, to be resolved to another scope's slots.
 Target Resolver::copy(const Target& target) {
   Target out = target;
   if (target.name != nullptr) out.name = &program_.exprs.emplace_back(*target.name);
-  for (Target& part : out.parts) part = copy(part);
+  for (Expr*& part : out.parts) part = &program_.exprs.emplace_back(*part);
   return out;
 }
 
@@ -337,25 +327,18 @@ void Resolver::function(Stmt& stmt, const Frame& frame) {
   frame.scope->has_closures = true;
   Symbols symbols{.outer = frame.symbols};
   for (const Expr* parameter : stmt.parameters) symbols.declare(parameter->name);
-  for (const std::string_view name : {"caller", "kwargs", "varargs"})
-    if (!symbols.knows(name) && reads(stmt.body, name)) symbols.declare(name);
+  for (const std::string_view name : {"kwargs", "varargs"})
+    if (!symbols.knows(name) && reads(stmt.body, name) && error_.what.empty())
+      error_ = template_error(
+          fmt::format("'{}' is not supported: templates of public models do without it", name), stmt.line);
+  const bool calls = !symbols.knows("caller") && reads(stmt.body, "caller");
+  if (calls) symbols.declare("caller");
   for (Expr* value : stmt.defaults) see(symbols, value);
   see(symbols, stmt.body);
   scope(stmt.scope, symbols, &frame, [&](const Frame& inner) {
     for (Expr* parameter : stmt.parameters) resolve_name(*parameter, inner);
     for (Expr* value : stmt.defaults) resolve(value, inner);
-    const auto special = [&](std::string_view name) {
-      const int slot = stmt.scope.find(name);
-      const bool is_own = std::any_of(stmt.parameters.begin(), stmt.parameters.end(),
-                                      [name](const Expr* parameter) { return parameter->name == name; });
-      return slot >= 0 && !is_own &&
-                     stmt.scope.slots[static_cast<size_t>(slot)].start == SlotStart::kParameter
-                 ? slot
-                 : -1;
-    };
-    stmt.caller_slot = special("caller");
-    stmt.kwargs_slot = special("kwargs");
-    stmt.varargs_slot = special("varargs");
+    if (calls) stmt.caller_slot = stmt.scope.find("caller");
     resolve(stmt.body, inner);
   });
 }

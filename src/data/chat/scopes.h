@@ -1,6 +1,5 @@
 // Which variable each name of a template means, decided before it runs, as Jinja2 decides it: loops, macros,
-// {% call %}, {% filter %}, {% set %} blocks, {% with %} and {% generation %} open a scope, {% if %} does
-// not.
+// {% call %}, {% filter %}, {% set %} blocks and {% generation %} open a scope, {% if %} does not.
 #pragma once
 
 #include "base/result.h"

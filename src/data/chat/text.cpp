@@ -23,64 +23,25 @@ utf8proc_category_t category(uint32_t code_point) {
   return utf8proc_category(static_cast<utf8proc_int32_t>(code_point));
 }
 
-bool is_lower(uint32_t c) { return utf8proc_islower(static_cast<utf8proc_int32_t>(c)) != 0; }
-bool is_upper(uint32_t c) { return utf8proc_isupper(static_cast<utf8proc_int32_t>(c)) != 0; }
-bool is_cased(uint32_t c) { return is_lower(c) || is_upper(c) || category(c) == UTF8PROC_CATEGORY_LT; }
-bool is_case_ignorable(uint32_t c) {
+bool is_cased(uint32_t c) {
   const utf8proc_category_t kind = category(c);
-  return kind == UTF8PROC_CATEGORY_MN || kind == UTF8PROC_CATEGORY_ME || kind == UTF8PROC_CATEGORY_CF ||
-         kind == UTF8PROC_CATEGORY_LM || kind == UTF8PROC_CATEGORY_SK || c == '\'' || c == '.' || c == ':' ||
-         c == 0xB7 || c == 0x2019;
+  return kind == UTF8PROC_CATEGORY_LU || kind == UTF8PROC_CATEGORY_LL || kind == UTF8PROC_CATEGORY_LT;
 }
-
-const CaseExpansion* expansion(uint32_t code_point) {
-  const std::span<const CaseExpansion> all = case_expansions();
-  const auto* found =
-      std::lower_bound(all.data(), all.data() + all.size(), code_point,
-                       [](const CaseExpansion& row, uint32_t wanted) { return row.code_point < wanted; });
-  return found != all.data() + all.size() && found->code_point == code_point ? found : nullptr;
-}
-
-void append_upper(uint32_t c, bool title, std::string& out) {
-  if (c < 0x80) {
-    out.push_back(static_cast<char>(c >= 'a' && c <= 'z' ? c - 32 : c));
-  } else if (const CaseExpansion* row = expansion(c)) {
-    out += title ? row->title : row->upper;
-  } else {
-    const auto code = static_cast<utf8proc_int32_t>(c);
-    append_utf8(static_cast<uint32_t>(title ? utf8proc_totitle(code) : utf8proc_toupper(code)), out);
-  }
-}
-
-/// Whether the capital sigma at `at` ends a word, where its lower case is another.
-bool is_final_sigma(std::string_view text, size_t at, size_t length) {
-  size_t before = at;
-  bool cased = false;
-  while (before > 0) {
-    const CodePoint c = decode_before(text.data() + before);
-    before -= static_cast<size_t>(c.length);
-    if (is_case_ignorable(c.value)) continue;
-    cased = is_cased(c.value);
-    break;
-  }
-  if (!cased) return false;
-  for (size_t after = at + length; after < text.size();) {
-    const CodePoint c = decode(text.data() + after);
-    after += static_cast<size_t>(c.length);
-    if (!is_case_ignorable(c.value)) return !is_cased(c.value);
-  }
+/// False where Unicode's SpecialCasing makes several letters of it, or one that has no other case.
+bool append_upper(uint32_t c, bool title, std::string& out) {
+  const auto code = static_cast<utf8proc_int32_t>(c);
+  const auto changed = static_cast<uint32_t>(title ? utf8proc_totitle(code) : utf8proc_toupper(code));
+  const bool has_iota =
+      c >= 0x1F80 && c <= 0x1FFC;  // Greek with an iota below, which stands beside a capital
+  if (c == 0xDF || has_iota || (changed == c && category(c) == UTF8PROC_CATEGORY_LL)) return false;
+  append_utf8(changed, out);
   return true;
 }
 
-void append_lower(std::string_view text, size_t at, CodePoint c, std::string& out) {
-  if (c.value < 0x80)
-    out.push_back(static_cast<char>(c.value >= 'A' && c.value <= 'Z' ? c.value + 32 : c.value));
-  else if (c.value == 0x130)
-    out += "i\u0307";
-  else if (c.value == 0x3A3)
-    out += is_final_sigma(text, at, static_cast<size_t>(c.length)) ? "\u03C2" : "\u03C3";
-  else
-    append_utf8(static_cast<uint32_t>(utf8proc_tolower(static_cast<utf8proc_int32_t>(c.value))), out);
+bool append_lower(uint32_t c, std::string& out) {
+  if (c == 0x130 || c == 0x3A3) return false;
+  append_utf8(static_cast<uint32_t>(utf8proc_tolower(static_cast<utf8proc_int32_t>(c))), out);
+  return true;
 }
 
 bool is_printable(uint32_t c) {
@@ -179,20 +140,6 @@ size_t find_first(std::string_view text, std::string_view wanted) {
                           : static_cast<size_t>(static_cast<const char*>(found) - text.data());
 }
 
-size_t find_last(std::string_view text, std::string_view wanted) {
-  constexpr size_t kShort = 16;
-  if (wanted.size() > text.size()) return std::string_view::npos;
-  if (wanted.size() <= kShort) return text.rfind(wanted);
-  // Backwards is forwards in mirrored texts; windows that double keep a match near the end cheap.
-  const std::string mirrored(wanted.rbegin(), wanted.rend());
-  for (size_t window = 4 * wanted.size();; window *= 2) {
-    const std::string_view tail = text.substr(text.size() - std::min(window, text.size()));
-    const size_t at = find_first(std::string(tail.rbegin(), tail.rend()), mirrored);
-    if (at != std::string_view::npos) return text.size() - at - wanted.size();
-    if (tail.size() == text.size()) return at;
-  }
-}
-
 size_t search_steps(std::string_view text, std::string_view wanted) {
   // Searches compare up to some hundred bytes at a place before they skip by tables.
   return (wanted.size() > text.size() ? 0 : text.size() * (wanted.size() > 8 ? 4 : 2) + wanted.size()) / 16;
@@ -202,46 +149,21 @@ size_t strip_steps(std::string_view text, std::string_view characters) {
   return text.size() * (1 + characters.size() / 16) / 4;
 }
 
-std::string in_case(std::string_view text, Case which) {
-  std::string out;
-  out.reserve(text.size());
+bool append_in_case(std::string_view text, Case which, std::string& out) {
   bool in_word = false;
   for (size_t at = 0; at < text.size();) {
     const CodePoint c = decode(text.data() + at);
     const bool first = which == Case::kCapitalize ? at == 0 : !in_word;
-    if (which == Case::kUpper)
-      append_upper(c.value, false, out);
-    else if (which != Case::kLower && first)
-      append_upper(c.value, true, out);
-    else
-      append_lower(text, at, c, out);
+    const bool raised = which == Case::kUpper || (which != Case::kLower && first);
+    if (raised ? !append_upper(c.value, which != Case::kUpper, out) : !append_lower(c.value, out))
+      return false;
     if (which == Case::kTitle) in_word = is_cased(c.value);
     at += static_cast<size_t>(c.length);
   }
-  return out;
+  return true;
 }
 
-bool is_in_case(std::string_view text, Case which) {
-  bool some = false;
-  for (size_t at = 0; at < text.size();) {
-    const CodePoint c = decode(text.data() + at);
-    at += static_cast<size_t>(c.length);
-    if (!is_cased(c.value)) continue;
-    if (which == Case::kUpper ? !is_upper(c.value) : !is_lower(c.value)) return false;
-    some = true;
-  }
-  return some;
-}
-
-bool is_alphabetic(uint32_t c) {
-  const utf8proc_category_t kind = category(c);
-  return kind == UTF8PROC_CATEGORY_LU || kind == UTF8PROC_CATEGORY_LL || kind == UTF8PROC_CATEGORY_LT ||
-         kind == UTF8PROC_CATEGORY_LM || kind == UTF8PROC_CATEGORY_LO;
-}
-
-bool is_decimal(uint32_t c) { return category(c) == UTF8PROC_CATEGORY_ND; }
-
-std::string_view next_line(std::string_view text, size_t& at, std::string_view* with_end) {
+std::string_view next_line(std::string_view text, size_t& at) {
   const size_t begin = at;
   while (at < text.size()) {
     const CodePoint c = decode(text.data() + at);
@@ -251,10 +173,8 @@ std::string_view next_line(std::string_view text, size_t& at, std::string_view* 
     at += static_cast<size_t>(c.length);
     if (!ends) continue;
     if (c.value == '\r' && at < text.size() && text[at] == '\n') ++at;
-    if (with_end != nullptr) *with_end = text.substr(begin, at - begin);
     return text.substr(begin, end - begin);
   }
-  if (with_end != nullptr) *with_end = text.substr(begin);
   return text.substr(begin);
 }
 

@@ -2,19 +2,10 @@
 #pragma once
 
 #include <cstdint>
-#include <span>
 #include <string>
 #include <string_view>
 
 namespace plimsoll::chat {
-
-struct CaseExpansion {
-  uint32_t code_point;
-  const char* upper;
-  const char* title;
-};
-/// Ascending by code point.
-std::span<const CaseExpansion> case_expansions();
 
 bool is_ascii(std::string_view text);
 /// Code points of valid UTF-8.
@@ -37,24 +28,21 @@ std::string_view stripped(std::string_view text, StripSides sides = {});
 std::string_view stripped(std::string_view text, std::string_view characters, StripSides sides = {});
 
 enum class Case { kUpper, kLower, kTitle, kCapitalize };
-/// str.upper, lower, title, capitalize.
-std::string in_case(std::string_view text, Case which);
-/// str.isupper and islower: some cased character, and none of the other case.
-bool is_in_case(std::string_view text, Case which);
-bool is_alphabetic(uint32_t code_point);
-bool is_decimal(uint32_t code_point);
+/// str.upper, lower, title, capitalize, appended to `out`. False where a letter becomes several or another
+/// one by its place in the word (ß, ŉ, İ, Σ): templates change the case of roles and types, so that is not
+/// done here.
+bool append_in_case(std::string_view text, Case which, std::string& out);
 
-/// Where `wanted` stands first in the text, and where last; npos if nowhere. The time is linear in the text.
+/// Where `wanted` stands first in the text; npos if nowhere. The time is linear in the text.
 size_t find_first(std::string_view text, std::string_view wanted);
-size_t find_last(std::string_view text, std::string_view wanted);
-/// What one of these is charged, in steps.
+/// What that is charged, in steps.
 size_t search_steps(std::string_view text, std::string_view wanted);
 /// What stripping `characters` off the text is charged, in steps.
 size_t strip_steps(std::string_view text, std::string_view characters);
 
 /// The next line of `text` from `at` on as str.splitlines cuts it, without its end; moves `at` behind the
 /// end.
-std::string_view next_line(std::string_view text, size_t& at, std::string_view* with_end = nullptr);
+std::string_view next_line(std::string_view text, size_t& at);
 
 /// repr() of a float: the shortest text that reads back to it.
 void append_float(double value, std::string& out);

@@ -5,7 +5,7 @@
 
 #include <algorithm>
 
-#include "base/log.h"
+#include "base/note.h"
 #include "data/tokenizer/unicode.h"
 
 namespace plimsoll::tokenizer {
@@ -140,8 +140,8 @@ Status AddedTokens::add(const Field& field, const Normalizer& normalizer, Vocabu
   if (!ids_.insert(token.id).second)
     return field.error(fmt::format("adds '{}' a second time", token.content.substr(0, 60)));
   if (token.id != id)
-    log::warn("{}: {} says id {}, but '{}' is {}, as with the tokenizers package", field.source, field.path,
-              id, token.content.substr(0, 60), token.id);
+    note(fmt::format("{}: {} says id {}, but '{}' is {}, as with the tokenizers package", field.source,
+                     field.path, id, token.content.substr(0, 60), token.id));
   token.pattern = token.content;
   if (token.normalized) {
     std::string out;

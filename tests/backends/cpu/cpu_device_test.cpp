@@ -9,8 +9,8 @@
 #include <set>
 
 #include "backends/cpu/kernel.h"
+#include "backends/cpu/kernel_harness.h"
 #include "base/process.h"
-#include "kernel_harness.h"
 
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
 constexpr bool kCounts = false;  // sanitizers bring their own malloc

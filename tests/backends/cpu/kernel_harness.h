@@ -16,10 +16,10 @@
 
 #include "backends/cpu/cpu_device.h"
 #include "backends/cpu/kernels/isa.h"
+#include "backends/cpu/tensors.h"
 #include "ir/op_def.h"
 #include "ops/op_list.h"
 #include "ops/ops.h"
-#include "tensors.h"
 
 namespace plimsoll::cpu::testing {
 

@@ -2,7 +2,7 @@
 // takes such operands itself or has them widened; and the casts.
 #include "backends/cpu/widened.h"
 
-#include "kernel_harness.h"
+#include "backends/cpu/kernel_harness.h"
 
 namespace plimsoll::cpu::testing {
 namespace {

@@ -1,0 +1,127 @@
+// The one file that knows CLI11: declarations handed on, and what it throws put in this program's words.
+#include "cli/command_line.h"
+
+#include <fmt/format.h>
+
+#include <CLI/CLI.hpp>
+#include <optional>
+#include <span>
+#include <string_view>
+
+#include "io/suggest.h"
+
+namespace plimsoll::cli {
+namespace {
+
+std::string join(std::span<const std::string> words, std::string_view between) {
+  std::string text;
+  for (const std::string& word : words) text += (text.empty() ? "" : std::string(between)) + word;
+  return text;
+}
+
+Error wrong(std::string what, std::string where, std::string hint) {
+  return {ErrorCode::kInvalidArgument, std::move(what), std::move(where), std::move(hint)};
+}
+
+/// What the parser throws, in this program's words. `command` begins with the program's name.
+Error usage_error(const CLI::App& app, const CLI::ParseError& thrown, std::string command,
+                  std::span<char* const> arguments) {
+  const CLI::App* at = &app;
+  size_t word = 1;
+  for (; !at->get_subcommands().empty(); ++word) {
+    at = at->get_subcommands().front();
+    command += " " + at->get_name();
+  }
+  if (at->get_require_subcommand_min() == 0) {
+    const std::string_view what = thrown.what();
+    return wrong(what == "run is required" ? "the run file is missing" : std::string(what), command,
+                 fmt::format("see {} --help", command));
+  }
+  std::vector<std::string> names;
+  for (const CLI::App* each : at->get_subcommands({})) names.push_back(each->get_name());
+  const std::string known = "the commands are " + join(names, ", ");
+  if (word >= arguments.size()) return wrong("no command is given", command, known);
+  if (arguments[word][0] == '-')
+    return wrong(fmt::format("there is no option '{}' before a command",
+                             std::string_view(arguments[word]).substr(0, 60)),
+                 command, known);
+  const std::string asked = did_you_mean(arguments[word], names);
+  return wrong(fmt::format("there is no command '{}'", std::string_view(arguments[word]).substr(0, 60)),
+               command, asked.empty() ? known : asked + " " + known);
+}
+
+}  // namespace
+
+Option Option::required() { return Option(option_->required()); }
+
+Option Option::type_name(const std::string& name) { return Option(option_->type_name(name)); }
+
+Option Option::range(int64_t least, int64_t most) {
+  return Option(option_->type_name("N")->check(CLI::Range(least, most).description("")));
+}
+
+Option Option::one_of(const std::vector<std::string>& words) {
+  return Option(option_->type_name(join(words, "|"))->check(CLI::IsMember(words).description("")));
+}
+
+Option Option::repeatable() { return Option(option_->expected(1)->take_all()); }
+
+Option Option::show_default() { return Option(option_->capture_default_str()); }
+
+Option Option::excludes(const Option& other) { return Option(option_->excludes(other.option_)); }
+
+Parser Parser::add_subcommand(const std::string& name, const std::string& text) {
+  return Parser(app_->add_subcommand(name, text));
+}
+
+void Parser::require_subcommand() { app_->require_subcommand(1); }
+
+void Parser::footer(const std::string& text) { app_->footer(text); }
+
+void Parser::footer(const std::function<std::string()>& text) { app_->footer(text); }
+
+template <class T>
+Option Parser::add_option(const std::string& name, T& to, const std::string& text) {
+  return Option(app_->add_option(name, to, text));
+}
+template Option Parser::add_option(const std::string&, std::string&, const std::string&);
+template Option Parser::add_option(const std::string&, std::vector<std::string>&, const std::string&);
+template Option Parser::add_option(const std::string&, int&, const std::string&);
+template Option Parser::add_option(const std::string&, int64_t&, const std::string&);
+template Option Parser::add_option(const std::string&, uint64_t&, const std::string&);
+template Option Parser::add_option(const std::string&, std::optional<int64_t>&, const std::string&);
+template Option Parser::add_option(const std::string&, std::optional<double>&, const std::string&);
+
+void Parser::add_flag(const std::string& name, bool& to, const std::string& text, bool value) {
+  if (value)
+    app_->add_flag(name, to, text);
+  else
+    app_->add_flag_function(
+        name, [&to](int64_t) { to = false; }, text);
+}
+
+bool Parser::parsed() const { return app_->parsed(); }
+
+bool Parser::got_subcommand(const std::string& name) const { return app_->got_subcommand(name); }
+
+CommandLine::CommandLine(const ProgramText& program)
+    : name_(program.name), app_(std::make_unique<CLI::App>(program.text)) {
+  app_->set_version_flag("--version", program.version);
+  app_->footer(program.footer);
+}
+
+CommandLine::~CommandLine() = default;
+
+Result<bool> CommandLine::parse(int argc, char** argv) {
+  try {
+    app_->parse(argc, argv);
+  } catch (const CLI::ParseError& e) {
+    // The parser's one way to report; help and version come through here too.
+    if (e.get_exit_code() != 0) return usage_error(*app_, e, name_, {argv, static_cast<size_t>(argc)});
+    app_->exit(e);
+    return false;
+  }
+  return true;
+}
+
+}  // namespace plimsoll::cli

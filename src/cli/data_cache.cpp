@@ -1,0 +1,128 @@
+// plimsoll data cache: what runs keep of tokenized data, and its removal.
+#include "preprocessing/data_cache.h"
+
+#include <fmt/format.h>
+
+#include <chrono>
+#include <filesystem>
+
+#include "base/duration.h"
+#include "base/units.h"
+#include "cli/commands.h"
+#include "cli/data_json.h"
+#include "cli/table.h"
+#include "io/tree.h"
+
+namespace plimsoll::cli {
+namespace {
+
+struct Arguments {
+  std::string folder;
+  std::string limit;
+  bool clear = false;
+  bool json = false;
+};
+
+Error wrong(ErrorCode code, const std::string& what, const std::string& where, const std::string& hint) {
+  return {code, what, where, hint};
+}
+
+/// A run's own cache is the folder `data` in its output.dir.
+Result<std::string> cache_folder(const std::string& path) {
+  std::error_code code;
+  if (!std::filesystem::is_directory(path, code))
+    return wrong(ErrorCode::kBadData, "there is no such folder", path,
+                 "name a run's data.cache_dir or its output.dir");
+  PLIMSOLL_ASSIGN(const auto entries, train::list_data_cache(path));
+  const std::string own = path + "/data";
+  return entries.empty() && std::filesystem::is_directory(own, code) ? own : path;
+}
+
+Result<train::CacheTrim> remove_entries(const Arguments& a, const std::string& folder) {
+  Bytes limit;
+  if (!a.clear) {
+    PLIMSOLL_ASSIGN(limit, parse_bytes(a.limit));
+  }
+  PLIMSOLL_ASSIGN(const train::CacheTrim trim, train::trim_data_cache(folder, limit.count));
+  if (trim.is_busy)
+    return wrong(ErrorCode::kIo, "a run is making its data ready here, so nothing is removed", folder,
+                 "try again when it trains");
+  return trim;
+}
+
+double age_seconds(const train::CacheEntry& entry) {
+  const auto now = std::chrono::system_clock::now().time_since_epoch();
+  const int64_t passed = std::chrono::duration_cast<std::chrono::nanoseconds>(now).count() - entry.used_at;
+  return static_cast<double>(passed > 0 ? passed : 0) * 1e-9;
+}
+
+void print_json(const std::string& folder, const std::vector<train::CacheEntry>& entries, int64_t bytes,
+                const train::CacheTrim& trim) {
+  Tree files = Tree::list();
+  for (const train::CacheEntry& entry : entries)
+    files.items.push_back(Tree::map({{"name", json_text(entry.name)},
+                                     {"bytes", Tree::of(entry.bytes)},
+                                     {"age_seconds", Tree::of(age_seconds(entry))},
+                                     {"in_use", Tree::of(entry.in_use)}}));
+  fmt::print("{}\n", to_json(Tree::map({{"event", json_text("data_cache")},
+                                        {"path", json_text(folder)},
+                                        {"bytes", Tree::of(bytes)},
+                                        {"removed_files", Tree::of(trim.removed_files)},
+                                        {"removed_bytes", Tree::of(trim.removed_bytes)},
+                                        {"files", std::move(files)}})));
+}
+
+void print_table(const std::string& folder, const std::vector<train::CacheEntry>& entries, int64_t bytes,
+                 const train::CacheTrim& trim) {
+  constexpr auto kRight = Table::Align::kRight;
+  Table table({{"file"}, {"size", kRight}, {"last used", kRight}, {""}});
+  for (const train::CacheEntry& entry : entries)
+    table.add({entry.name, to_string(Bytes(entry.bytes)), duration_text(age_seconds(entry)) + " ago",
+               entry.in_use ? "in use" : ""});
+  if (!entries.empty()) fmt::print("{}\n", table.text());
+  if (trim.removed_files > 0)
+    fmt::print("removed {}, {}\n", counted(trim.removed_files, "file"), to_string(Bytes(trim.removed_bytes)));
+  fmt::print("{}: {}, {}\n", printable(folder), counted(static_cast<int64_t>(entries.size()), "file"),
+             to_string(Bytes(bytes)));
+}
+
+Status show(const Arguments& a) {
+  if (a.clear && !a.limit.empty())
+    return wrong(ErrorCode::kInvalidArgument, "--clear and --limit contradict each other",
+                 "plimsoll data cache", "give one of them");
+  PLIMSOLL_ASSIGN(const std::string folder, cache_folder(a.folder));
+  train::CacheTrim trim;
+  if (a.clear || !a.limit.empty()) {
+    PLIMSOLL_ASSIGN(trim, remove_entries(a, folder));
+  }
+  PLIMSOLL_ASSIGN(const auto entries, train::list_data_cache(folder));
+  int64_t bytes = 0;
+  for (const train::CacheEntry& entry : entries) bytes += entry.bytes;
+  a.json ? print_json(folder, entries, bytes, trim) : print_table(folder, entries, bytes, trim);
+  return Ok{};
+}
+
+void add_options(Parser command, Arguments& a) {
+  command.add_option("folder", a.folder, "a run's data.cache_dir, or its output.dir")
+      .required()
+      .type_name("DIR");
+  command.add_flag("--clear", a.clear, "remove all that no live run uses");
+  command.add_option("--limit", a.limit, "remove the least recently used until the rest takes at most this")
+      .type_name("SIZE");
+  command.add_flag("--json", a.json, "one JSON object on stdout and nothing else");
+  command.footer(
+      "What is removed is tokenized and packed again by the next run that wants it. Runs do the same by\n"
+      "themselves when they have made their data ready: output.data_cache_limit.\n"
+      "examples: plimsoll data cache runs/one\n"
+      "          plimsoll data cache /data/cache --limit 50GiB\n"
+      "exit codes: 0, 2 usage, 65 no such folder, 74 I/O, or a run is making its data ready there");
+}
+
+}  // namespace
+
+Command add_data_cache(Parser data) {
+  return add_command<Arguments>(data, "cache", "tokenized data that runs keep: what there is, its removal",
+                                add_options, show);
+}
+
+}  // namespace plimsoll::cli

@@ -1,0 +1,15 @@
+// RunData as text, for the way out of the process that prepares it.
+#pragma once
+
+#include <string>
+#include <string_view>
+
+#include "preprocessing/run_data.h"
+
+namespace plimsoll::train {
+
+std::string run_data_text(const RunData& data);
+/// What run_data_text gave.
+RunData run_data_of(std::string_view text);
+
+}  // namespace plimsoll::train

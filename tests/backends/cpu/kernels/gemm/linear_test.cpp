@@ -1,0 +1,51 @@
+// Linear maps against their references.
+#include "backends/cpu/kernel_harness.h"
+
+namespace plimsoll::cpu::testing {
+namespace {
+
+TEST(Linear, AgainstReference) {
+  for (const Shape& x : {Shape{1, 5}, Shape{2, 9, 33}, Shape{2, 300, 20}}) {
+    const int64_t in = x.dim(-1), out = 37;
+    Shape y = x;
+    y.set_dim(-1, out);
+    for (const bool transposed : {false, true}) {
+      const Attrs attrs{{"transposed", transposed}};
+      const Tensor weight = normal(transposed ? Shape{in, out} : Shape{out, in}, 2);
+      expect_op({"linear", {normal(x, 1), weight}, attrs}, 3e-6);
+      expect_op({"linear", {normal(x, 1), weight, normal({out}, 3)}, attrs}, 3e-6);
+      expect_op({"linear_dw", {normal(x, 1), normal(y, 4)}, attrs}, 3e-6);
+      expect_op({"linear_dw", {normal(x, 1), normal(y, 4), weight}, attrs}, 3e-6);
+    }
+  }
+}
+
+constexpr double kSum = 2e-5, kBf16Step = 0x1p-8 + kSum, kF16Step = 0x1p-11 + kSum;
+
+Tensor bf16(const Tensor& t) { return as(DType::kBf16, t); }
+Attrs precision(const char* name, const char* out) {
+  return {{"precision", std::string(name)}, {"out", std::string(out)}};
+}
+
+TEST(Precision, LinearRoundsItsOperands) {
+  const Tensor x = normal(Shape{2, 33, 70}, 1), weight = normal(Shape{50, 70}, 2),
+               bias = normal(Shape{50}, 3);
+  for (const char* name : {"tf32", "bf16", "f16"}) {
+    expect_op({"linear", {x, weight, bias}, precision(name, "f32")}, kSum);
+    expect_op({"linear", {x, weight, bias}, precision(name, "bf16")}, kBf16Step);
+  }
+  expect_op({"linear", {bf16(x), weight}, precision("bf16", "bf16")}, kBf16Step);
+  expect_op({"linear", {bf16(x), bf16(weight), bf16(bias)}}, kBf16Step);
+  expect_op({"linear", {as(DType::kF16, x), as(DType::kF16, weight)}}, kF16Step);
+  expect_op({"linear", {bf16(x), weight}}, kBf16Step);  // mixed, as stored: f32 products
+}
+
+TEST(Precision, WeightGradients) {
+  const Tensor x = bf16(normal(Shape{2, 300, 24}, 1)), dy = normal(Shape{2, 300, 40}, 2);
+  expect_op({"linear_dw", {x, dy}, precision("bf16", "f32")}, kSum);
+  expect_op({"linear_dw", {x, dy, normal(Shape{40, 24}, 3)}, precision("bf16", "f32")}, kSum);
+  expect_op({"linear_dw", {x, bf16(dy)}, precision("bf16", "bf16")}, kBf16Step);
+}
+
+}  // namespace
+}  // namespace plimsoll::cpu::testing

@@ -25,6 +25,7 @@ Command add_plan(CLI::App& app);
 Command add_train(CLI::App& app);
 Command add_eval(CLI::App& app);
 Command add_generate(CLI::App& app);
+Command add_predict(CLI::App& app);
 Command add_inspect(CLI::App& app);
 Command add_data(CLI::App& app);
 Command add_bench(CLI::App& app);

@@ -58,7 +58,10 @@ class ProgramBuilder {
       if (options_.eval) PLIMSOLL_TRY(add(eval()));
     }
     if (options_.logits) PLIMSOLL_TRY(add(logits()));
-    PLIMSOLL_TRY(add(init()));
+    PLIMSOLL_TRY(add(init("init", [](const models::Parameter&) { return true; })));
+    if (!options_.drawn_alone.empty())
+      PLIMSOLL_TRY(
+          add(init("init_head", [&](const models::Parameter& p) { return p.name == options_.drawn_alone; })));
     PLIMSOLL_ASSIGN(result_.session, finish_session(std::move(programs), target_));
     return std::move(result_);
   }
@@ -224,9 +227,11 @@ class ProgramBuilder {
     return finish(std::move(graph), pipeline);
   }
 
-  Result<passes::Program> init() {
+  /// Draws the parameters that `drawn` picks.
+  template <typename Drawn>
+  Result<passes::Program> init(std::string_view name, Drawn drawn) {
     Graph graph;
-    graph.name = "init";
+    graph.name = name;
     passes::Pipeline pipeline(pipeline_options(graph));
     Builder b(graph, ops::find_op);
     const ValueId random = b.state(random_state());
@@ -234,7 +239,7 @@ class ProgramBuilder {
     for (size_t first = 0, end = 0; first < all.size(); first = end) {
       for (end = first + 1; end < all.size() && !all[first].part_of.empty(); ++end)
         if (all[end].part_of != all[first].part_of) break;
-      init_storage(graph, b, random, std::span(all).subspan(first, end - first));
+      if (drawn(all[first])) init_storage(graph, b, random, std::span(all).subspan(first, end - first));
     }
     PLIMSOLL_TRY(b.status());
     return finish(std::move(graph), pipeline);

@@ -10,20 +10,14 @@
 #include "data/shard.h"
 #include "io/file.h"
 #include "preprocessing/data_files.h"
+#include "preprocessing/labelled_data.h"
 #include "preprocessing/run_data.h"
+#include "preprocessing/run_data_text.h"
+#include "preprocessing/run_task.h"
 #include "preprocessing/token_cache.h"
 
 namespace plimsoll::train {
 namespace {
-
-/// "bytes", or the folder or file of the tokenizer.
-Result<std::string> tokenizer_path(const RunConfig& config) {
-  if (config.data.tokenizer != "auto") return config.data.tokenizer;
-  PLIMSOLL_ASSIGN(const std::string folder, model_directory(config.model));
-  std::error_code code;
-  return !folder.empty() && std::filesystem::exists(folder + "/tokenizer.json", code) ? folder
-                                                                                      : std::string("bytes");
-}
 
 /// Makes the data ready; runs in the child.
 class Preparation {
@@ -172,54 +166,6 @@ class Preparation {
   bool is_missing_ = false;  ///< a text that has not been tokenized
 };
 
-// ---- what comes back from the child: numbers and paths, each behind its length, since a path may hold any
-// byte
-
-void put(std::string& text, std::string_view part) { text += fmt::format("{}:{}", part.size(), part); }
-
-std::string take(std::string_view& text) {
-  const size_t colon = text.find(':');
-  const auto size = static_cast<size_t>(std::stoull(std::string(text.substr(0, colon))));
-  std::string part(text.substr(colon + 1, size));
-  text.remove_prefix(colon + 1 + size);
-  return part;
-}
-
-void put(std::string& text, const std::vector<DataFiles>& sources) {
-  put(text, std::to_string(sources.size()));
-  for (const DataFiles& files : sources) {
-    put(text, fmt::format("{}", files.weight));
-    put(text, std::to_string(files.paths.size()));
-    for (const std::string& path : files.paths) put(text, path);
-  }
-}
-
-std::vector<DataFiles> take_sources(std::string_view& text) {
-  std::vector<DataFiles> sources(std::stoull(take(text)));
-  for (DataFiles& files : sources) {
-    files.weight = std::stod(take(text));
-    files.paths.resize(std::stoull(take(text)));
-    for (std::string& path : files.paths) path = take(text);
-  }
-  return sources;
-}
-
-void put(std::string& text, const Buckets& buckets) {
-  put(text, std::to_string(buckets.lengths.size()));
-  for (const int64_t length : buckets.lengths) put(text, std::to_string(length));
-  for (const int64_t count : {buckets.sequences, buckets.tokens, buckets.positions})
-    put(text, std::to_string(count));
-}
-
-Buckets take_buckets(std::string_view& text) {
-  Buckets buckets;
-  buckets.lengths.resize(std::stoull(take(text)));
-  for (int64_t& length : buckets.lengths) length = std::stoll(take(text));
-  for (int64_t* count : {&buckets.sequences, &buckets.tokens, &buckets.positions})
-    *count = std::stoll(take(text));
-  return buckets;
-}
-
 /// Whether every file can be read as it lies there.
 bool is_ready(const std::vector<std::string>& patterns, const std::string& tokenizer) {
   const auto files = files_of(patterns);
@@ -231,34 +177,42 @@ bool is_ready(const std::vector<std::string>& patterns, const std::string& token
 
 }  // namespace
 
+Result<std::string> tokenizer_path(const RunConfig& config) {
+  if (config.data.tokenizer != "auto") return config.data.tokenizer;
+  PLIMSOLL_ASSIGN(const std::string folder, model_directory(config.model));
+  std::error_code code;
+  return !folder.empty() && std::filesystem::exists(folder + "/tokenizer.json", code) ? folder
+                                                                                      : std::string("bytes");
+}
+
 Result<RunData> prepare_data(const RunConfig& config, const PrepareDataOptions& options) {
   PLIMSOLL_ASSIGN(const std::string tokenizer, tokenizer_path(config));
+  PLIMSOLL_ASSIGN(const ConfigJson model, load_model_config(config.model));
+  PLIMSOLL_ASSIGN(const TaskKind task, task_kind(config, model));
+  const bool labelled = task == TaskKind::kSequenceClassification;
   if (options.note)
     for (const std::string& line : idle_settings(config.data, options.train, tokenizer == "bytes"))
       options.note(line);
-  const bool ready = (!options.train || is_ready(config.data.train, tokenizer)) &&
+  const bool ready = !labelled && (!options.train || is_ready(config.data.train, tokenizer)) &&
                      is_ready(config.data.eval, tokenizer) && config.data.eval_fraction == 0;
   if (ready) return Preparation(config, options, tokenizer)();  // a few names: nothing to keep apart
   PLIMSOLL_ASSIGN(const std::string text, in_child_process([&]() -> Result<std::string> {
-                    PLIMSOLL_ASSIGN(const RunData data, Preparation(config, options, tokenizer)());
-                    std::string packed;
-                    put(packed, data.train);
-                    put(packed, data.eval);
-                    put(packed, data.buckets);
-                    return packed;
+                    Result<RunData> data = labelled ? LabelledPreparation(config, options, tokenizer, model)()
+                                                    : Preparation(config, options, tokenizer)();
+                    if (!data) return std::move(data).error();
+                    return run_data_text(*data);
                   }));
-  std::string_view rest(text);
-  RunData data;
-  data.train = take_sources(rest);
-  data.eval = take_sources(rest);
-  data.buckets = take_buckets(rest);
-  return data;
+  return parse_run_data(text);
 }
 
 Buckets find_buckets(const RunConfig& config, bool train) {
   const PrepareDataOptions options{.train = train};
   const auto tokenizer = tokenizer_path(config);
-  if (config.data.buckets.given() && tokenizer) {
+  const auto model = load_model_config(config.model);
+  const auto task = model ? task_kind(config, *model) : Result<TaskKind>(TaskKind::kCausalLm);
+  if (config.data.buckets.given() && task && *task == TaskKind::kSequenceClassification) {
+    if (const auto found = find_labelled(config, *model, train)) return found->buckets;
+  } else if (config.data.buckets.given() && tokenizer) {
     const auto found = Preparation(config, options, *tokenizer).look();
     if (found && *found) return **found;
   }

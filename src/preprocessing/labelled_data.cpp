@@ -78,7 +78,7 @@ Result<RunData> LabelledPreparation::operator()() {
   PLIMSOLL_ASSIGN(const LabelRequest request, label_request(config_, model_));
   PLIMSOLL_ASSIGN(const LabelSummary found, summarize_labels(pointers(options_.train ? train : eval)));
   PLIMSOLL_ASSIGN(ready.labels, resolve_labels(request, found));
-  PLIMSOLL_TRY(check_labels(*ready.labels, pointers(train), /*all_occur=*/true, "data.train"));
+  PLIMSOLL_TRY(check_labels(*ready.labels, pointers(train), /*all_occur=*/options_.train, "data.train"));
   PLIMSOLL_TRY(check_labels(*ready.labels, pointers(eval), /*all_occur=*/false, "data.eval"));
   for (const LabelFile& file : eval) ready.num_eval += file.size();
   PLIMSOLL_ASSIGN(ready.buckets, buckets_of(config_, options_.train ? ready.train : ready.eval,
@@ -95,7 +95,9 @@ Result<std::optional<RunData>> LabelledPreparation::look() {
 std::optional<RunData> find_labelled(const RunConfig& config, const ConfigJson& model, bool train) {
   const auto tokenizer = tokenizer_path(config);
   if (!tokenizer) return std::nullopt;
-  const PrepareDataOptions options{.train = train};
+  const auto vocab_size = model.integer("vocab_size", {1});
+  if (!vocab_size) return std::nullopt;
+  const PrepareDataOptions options{.train = train, .vocab_size = *vocab_size};
   auto found = LabelledPreparation(config, options, *tokenizer, model).look();
   return found ? std::move(*found) : std::nullopt;
 }

@@ -191,7 +191,8 @@ Result<RunData> prepare_data(const RunConfig& config, const PrepareDataOptions& 
   PLIMSOLL_ASSIGN(const TaskKind task, task_kind(config, model));
   const bool labelled = task == TaskKind::kSequenceClassification;
   if (options.note)
-    for (const std::string& line : idle_settings(config.data, options.train, tokenizer == "bytes"))
+    for (const std::string& line : labelled ? idle_settings_of_examples(config.data)
+                                            : idle_settings(config.data, options.train, tokenizer == "bytes"))
       options.note(line);
   const bool ready = !labelled && (!options.train || is_ready(config.data.train, tokenizer)) &&
                      is_ready(config.data.eval, tokenizer) && config.data.eval_fraction == 0;

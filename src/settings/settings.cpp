@@ -24,11 +24,11 @@ void add_classification(std::vector<Setting>& list) {
              "labels of a sequence; auto: the model's, else those of the data", 1,
              static_cast<double>(kMaxLabels), "auto"));
   add(plain(PLIMSOLL_FIELD(classification.problem_type), kWhat,
-            "one label a sequence, several, or numbers; auto: as the model or the labels of the data say",
+            "one label a sequence, several, or numbers; auto: as the model or the data's labels say",
             {"auto", "single_label", "multi_label", "regression", "single_label_classification",
              "multi_label_classification"}));
   add(plain(PLIMSOLL_FIELD(classification.label_names), kWhat,
-            "names of the labels, in the order of their ids; empty: the model's, else the data's, sorted"));
+            "the labels' names by id; empty: the model's, else those of the data, sorted"));
   only_with(list, {"classification."}, {"task", {"auto", "sequence_classification"}});
 }
 

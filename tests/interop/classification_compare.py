@@ -33,6 +33,7 @@ from checks import Checks  # noqa: E402
 
 warnings.simplefilter("ignore")
 transformers.logging.set_verbosity_error()
+transformers.utils.logging.disable_progress_bar()
 
 CLASSIFIER = transformers.AutoModelForSequenceClassification
 TRAINING = cases.TRAINING | dict(learning_rate=1.0e-3)

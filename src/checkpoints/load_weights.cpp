@@ -189,7 +189,7 @@ Status check_tied_head(const WeightMatch& match, const ModelWeights& weights) {
 
 }  // namespace
 
-WeightMatch match_weights(const models::Model& model, const ModelWeights& weights) {
+WeightMatch match_weights(const models::Model& model, const ModelWeights& weights, std::string_view drawn) {
   WeightMatch match;
   const std::string prefix(model.base_prefix());
   const std::optional<models::TiedHead> tied = model.tied_head();
@@ -200,7 +200,7 @@ WeightMatch match_weights(const models::Model& model, const ModelWeights& weight
       // A file may hold what is tied under the head's name alone.
       if (!weight && tied && view.name == tied->embedding) weight = weights.find(tied->head);
       if (!weight) {
-        match.missing.push_back(&view);
+        if (view.name != drawn) match.missing.push_back(&view);
         continue;
       }
       used.insert(weight->tensor);
@@ -248,9 +248,9 @@ Error weights_do_not_fit(const WeightMatch& match, const ModelWeights& weights) 
 }
 
 Result<LoadReport> load_weights(const models::Model& model, const ModelWeights& weights,
-                                runtime::Session& session, int num_threads) {
+                                runtime::Session& session, int num_threads, std::string_view drawn) {
   const auto start = std::chrono::steady_clock::now();
-  const WeightMatch match = match_weights(model, weights);
+  const WeightMatch match = match_weights(model, weights, drawn);
   if (!match.fits()) return weights_do_not_fit(match, weights);
   PLIMSOLL_TRY(check_tied_head(match, weights));
   const std::vector<Piece> pieces = cut_into_pieces(match, session);

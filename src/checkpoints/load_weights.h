@@ -39,8 +39,10 @@ struct WeightMatch {
   }
 };
 
-/// A tensor may lack the family's base prefix ("model.", "transformer."), as files of base models do.
-WeightMatch match_weights(const models::Model& model, const ModelWeights& weights);
+/// A tensor may lack the family's base prefix ("model.", "transformer."), as files of base models do. A
+/// tensor `drawn` may be missing: it gets its value elsewhere.
+WeightMatch match_weights(const models::Model& model, const ModelWeights& weights,
+                          std::string_view drawn = {});
 /// The error of a match that does not fit: counts, the first few names with shapes, what to do. kBadData.
 Error weights_do_not_fit(const WeightMatch& match, const ModelWeights& weights);
 
@@ -57,6 +59,6 @@ struct LoadReport {
 /// theirs. Memory: beyond the session 96 KiB a thread; the threads end before it returns. The same bits for
 /// any number of threads. Errors: kBadData where weights and model do not match, or a file was cut; kIo.
 Result<LoadReport> load_weights(const models::Model& model, const ModelWeights& weights,
-                                runtime::Session& session, int num_threads);
+                                runtime::Session& session, int num_threads, std::string_view drawn = {});
 
 }  // namespace plimsoll::train

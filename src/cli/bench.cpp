@@ -145,25 +145,25 @@ Command add_bench(Parser app) {
   Parser offsets =
       bench.add_subcommand("offsets", "assign offsets to recorded lifetimes (CSV: id,lower,upper,size)");
   offsets
-      ->add_option("files", offset_arguments->files,
-                   "a number in a file's name is its capacity: A.1048576.csv")
+      .add_option("files", offset_arguments->files,
+                  "a number in a file's name is its capacity: A.1048576.csv")
       .required()
       .type_name("FILE.csv");
-  offsets->add_flag("--json", offset_arguments->json, "one JSON object a line");
-  offsets->footer("example: plimsoll bench offsets cases/*.csv --json");
+  offsets.add_flag("--json", offset_arguments->json, "one JSON object a line");
+  offsets.footer("example: plimsoll bench offsets cases/*.csv --json");
   auto kernels_json = std::make_shared<bool>(false);
   Parser kernels = bench.add_subcommand("kernels", "rates of the kernels that a step is made of");
-  kernels->add_flag("--json", *kernels_json, "one JSON object a line");
+  kernels.add_flag("--json", *kernels_json, "one JSON object a line");
   auto step_arguments = std::make_shared<StepArguments>();
   Parser step = bench.add_subcommand("step", "training steps on drawn tokens; data.train is not read");
-  add_run_arguments(*step, step_arguments->run);
-  step->add_option("--steps", step_arguments->steps, "steps after the first").range(1, 1'000'000);
-  step->add_flag("--interactive", step_arguments->interactive, "run N steps for each line 'go N' on stdin");
-  step->add_flag("--timings", step_arguments->timings, "seconds by op of the last step, on stderr");
-  step->footer("example: plimsoll bench step run.yaml --steps 20");
+  add_run_arguments(step, step_arguments->run);
+  step.add_option("--steps", step_arguments->steps, "steps after the first").range(1, 1'000'000);
+  step.add_flag("--interactive", step_arguments->interactive, "run N steps for each line 'go N' on stdin");
+  step.add_flag("--timings", step_arguments->timings, "seconds by op of the last step, on stderr");
+  step.footer("example: plimsoll bench step run.yaml --steps 20");
   return [=](const Environment& environment) -> Status {
-    if (offsets->parsed()) return bench_offsets(*offset_arguments);
-    if (kernels->parsed()) return bench_kernels(*kernels_json);
+    if (offsets.parsed()) return bench_offsets(*offset_arguments);
+    if (kernels.parsed()) return bench_kernels(*kernels_json);
     return bench_step(*step_arguments, environment);
   };
 }

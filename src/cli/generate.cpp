@@ -54,8 +54,7 @@ void add_run_options(Parser c, generate::Request& r) {
       .type_name("DIR");
   c.add_flag("--timings", r.timings, "seconds by op of the last prefill and decode, on stderr");
   c.add_flag("--json", r.json, "one JSON object a line on stdout and nothing else");
-  c.add_flag_function(
-      "--no-stream", [&r](int64_t) { r.stream = false; }, "print a text when it is whole");
+  c.add_flag("--no-stream", r.stream, "print a text when it is whole", /*value=*/false);
 }
 
 /// As the shell expects of a program that a signal has stopped.

@@ -84,6 +84,9 @@ class Run {
     PLIMSOLL_ASSIGN(folder_, find_model_folder(request_.model));
     PLIMSOLL_ASSIGN(ConfigJson config, read_config_json(folder_ + "/config.json"));
     PLIMSOLL_ASSIGN(model_, models::make_model(config));
+    if (model_->num_labels() > 0)
+      return config.error("architectures", "a causal language model",
+                          "this one classifies: plimsoll predict --model DIR --data FILE");
     PLIMSOLL_ASSIGN(const ConfigJson generation, generation_config(folder_));
     PLIMSOLL_ASSIGN(resolved_, resolve(request_, generation, config, model_->vocab_size()));
     for (const std::string& note : resolved_.notes) std::fprintf(stderr, "note: %s\n", note.c_str());

@@ -43,12 +43,13 @@ void append_storage(ir::Builder& b, ValueId random, std::span<const models::Para
 
 }  // namespace
 
-void append_initial_values(ir::Builder& b, ValueId random, const models::Model& model, bool masters) {
+void append_initial_values(ir::Builder& b, ValueId random, const models::Model& model, bool masters,
+                           const std::function<bool(const models::Parameter&)>& drawn) {
   const auto& all = model.parameters();
   for (size_t first = 0, end = 0; first < all.size(); first = end) {
     for (end = first + 1; end < all.size() && !all[first].part_of.empty(); ++end)
       if (all[end].part_of != all[first].part_of) break;
-    append_storage(b, random, std::span(all).subspan(first, end - first), masters);
+    if (drawn(all[first])) append_storage(b, random, std::span(all).subspan(first, end - first), masters);
   }
 }
 

@@ -58,7 +58,10 @@ class ProgramBuilder {
       if (options_.eval) PLIMSOLL_TRY(add(eval()));
     }
     if (options_.logits) PLIMSOLL_TRY(add(logits()));
-    PLIMSOLL_TRY(add(init()));
+    PLIMSOLL_TRY(add(init("init", [](const models::Parameter&) { return true; })));
+    if (!options_.drawn_alone.empty())
+      PLIMSOLL_TRY(
+          add(init("init_head", [&](const models::Parameter& p) { return p.name == options_.drawn_alone; })));
     PLIMSOLL_ASSIGN(result_.session, finish_session(std::move(programs), target_));
     return std::move(result_);
   }
@@ -224,13 +227,15 @@ class ProgramBuilder {
     return finish(std::move(graph), pipeline);
   }
 
-  Result<passes::Program> init() {
+  /// Draws the parameters that `drawn` picks.
+  Result<passes::Program> init(std::string_view name,
+                               const std::function<bool(const models::Parameter&)>& drawn) {
     Graph graph;
-    graph.name = "init";
+    graph.name = name;
     passes::Pipeline pipeline(pipeline_options(graph));
     Builder b(graph, ops::find_op);
     const ValueId random = b.state(random_state());
-    append_initial_values(b, random, model_, options_.optimizer.state.masters && options_.training);
+    append_initial_values(b, random, model_, options_.optimizer.state.masters && options_.training, drawn);
     PLIMSOLL_TRY(b.status());
     return finish(std::move(graph), pipeline);
   }

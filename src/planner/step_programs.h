@@ -5,6 +5,7 @@
 //                              micro_next   the same, added
 //                              update       norm, clip, update from the accumulators
 //   always                     init         random parameters
+//   where asked for            init_head    the random parameter of a head that the weights lack
 //   where asked for            eval         forward to the loss
 //                              logits       forward to the logits (a dump)
 //
@@ -63,6 +64,7 @@ struct StepOptions {
   bool eval = false;        ///< with the eval program
   bool logits = false;      ///< with the logits program
   bool training = true;     ///< false: neither gradients nor update
+  std::string drawn_alone = {};  ///< a parameter with a program of its own that draws it, `init_head`
   optimizers::OptimizerOptions optimizer = {};
   bool decay_all = false;  ///< weight decay on vectors too, where no group says it itself
   /// Logits of head and loss that exist at once. More tokens a chunk make its GEMMs faster.

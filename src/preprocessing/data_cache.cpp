@@ -52,10 +52,16 @@ bool is_hex(std::string_view text) {
 }
 
 bool is_entry(std::string_view name) {
-  constexpr std::string_view kTokens = "tokens-", kShard = ".shard", kPack = ".pack";
-  if (name.ends_with(kPack)) return is_hex(name.substr(0, name.size() - kPack.size()));
-  return name.starts_with(kTokens) && name.ends_with(kShard) &&
-         is_hex(name.substr(kTokens.size(), name.size() - kTokens.size() - kShard.size()));
+  struct Form {
+    std::string_view prefix, suffix;
+  };
+  constexpr Form kForms[] = {
+      {"", ".pack"}, {"tokens-", ".shard"}, {"examples-", ".shard"}, {"examples-", ".labels"}};
+  return std::any_of(std::begin(kForms), std::end(kForms), [&](const Form& form) {
+    return name.size() > form.prefix.size() + form.suffix.size() && name.starts_with(form.prefix) &&
+           name.ends_with(form.suffix) &&
+           is_hex(name.substr(form.prefix.size(), name.size() - form.prefix.size() - form.suffix.size()));
+  });
 }
 
 /// An entry that was being written, on file systems where such a file has a name (io/file.cpp).

@@ -33,7 +33,26 @@ std::vector<std::string> idle_for(const Kind& kind, const DataSettings& data) {
   return names;
 }
 
+std::string line_of(const std::vector<std::string>& names, const std::string& kind) {
+  return fmt::format("{} {} no effect on {}", fmt::join(names, ", "), names.size() == 1 ? "has" : "have",
+                     kind);
+}
+
 }  // namespace
+
+std::vector<std::string> idle_settings_of_examples(const DataSettings& data) {
+  const DataSettings usual;
+  std::vector<std::string> names;
+  const auto add = [&](const char* name, bool is_set) {
+    if (is_set) names.emplace_back(name);
+  };
+  add("data.long_documents", data.long_documents != usual.long_documents);
+  add("data.packing_window", data.packing_window != usual.packing_window);
+  add("data.chat_template", data.chat_template != usual.chat_template);
+  add("data.loss", data.loss != usual.loss);
+  add("data.append_eos", data.append_eos != usual.append_eos);
+  return names.empty() ? names : std::vector{line_of(names, "examples with labels")};
+}
 
 std::vector<std::string> idle_settings(const DataSettings& data, bool train, bool as_bytes) {
   const Kind kinds[] = {
@@ -50,9 +69,7 @@ std::vector<std::string> idle_settings(const DataSettings& data, bool train, boo
   for (const Kind& kind : kinds) {
     if (!is_there[static_cast<size_t>(kind.kind)]) continue;
     const std::vector<std::string> names = idle_for(kind, data);
-    if (!names.empty())
-      lines.push_back(fmt::format("{} {} no effect on {}", fmt::join(names, ", "),
-                                  names.size() == 1 ? "has" : "have", kind.name));
+    if (!names.empty()) lines.push_back(line_of(names, kind.name));
   }
   return lines;
 }

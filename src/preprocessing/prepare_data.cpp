@@ -13,21 +13,14 @@
 #include "io/new_folder.h"
 #include "preprocessing/data_cache.h"
 #include "preprocessing/data_files.h"
+#include "preprocessing/labelled_data.h"
 #include "preprocessing/run_data.h"
 #include "preprocessing/run_data_text.h"
+#include "preprocessing/run_task.h"
 #include "preprocessing/token_cache.h"
 
 namespace plimsoll::train {
 namespace {
-
-/// "bytes", or the folder or file of the tokenizer.
-Result<std::string> tokenizer_path(const RunConfig& config) {
-  if (config.data.tokenizer != "auto") return config.data.tokenizer;
-  PLIMSOLL_ASSIGN(const std::string folder, model_directory(config.model));
-  std::error_code code;
-  return !folder.empty() && std::filesystem::exists(folder + "/tokenizer.json", code) ? folder
-                                                                                      : std::string("bytes");
-}
 
 /// Makes the data ready; runs in the child.
 class Preparation {
@@ -222,19 +215,34 @@ void keep_within_limit(const RunConfig& config, const std::string& folder,
 
 }  // namespace
 
+Result<std::string> tokenizer_path(const RunConfig& config) {
+  if (config.data.tokenizer != "auto") return config.data.tokenizer;
+  PLIMSOLL_ASSIGN(const std::string folder, model_directory(config.model));
+  std::error_code code;
+  return !folder.empty() && std::filesystem::exists(folder + "/tokenizer.json", code) ? folder
+                                                                                      : std::string("bytes");
+}
+
 Result<RunData> prepare_data(const RunConfig& config, const PrepareDataOptions& options) {
   PLIMSOLL_ASSIGN(const std::string tokenizer, tokenizer_path(config));
+  PLIMSOLL_ASSIGN(const ConfigJson model, load_model_config(config.model));
+  PLIMSOLL_ASSIGN(const TaskKind task, task_kind(config, model));
+  const bool labelled = task == TaskKind::kSequenceClassification;
   if (options.note)
-    for (const std::string& line : idle_settings(config.data, options.train, tokenizer == "bytes"))
+    for (const std::string& line : labelled ? idle_settings_of_examples(config.data)
+                                            : idle_settings(config.data, options.train, tokenizer == "bytes"))
       options.note(line);
-  const bool ready = (!options.train || is_ready(config.data.train, tokenizer)) &&
+  const bool ready = !labelled && (!options.train || is_ready(config.data.train, tokenizer)) &&
                      is_ready(config.data.eval, tokenizer) && config.data.eval_fraction == 0;
   if (ready) return Preparation(config, options, tokenizer)();  // a few names: nothing to keep apart
   const std::string folder = training_data_options(config, /*vocab_size=*/0, /*eval=*/false).cache_folder;
   const NewFolder made(folder);
   std::optional<CacheLease> lease = lease_of(folder);
   const auto text = in_child_process([&]() -> Result<std::string> {
-    PLIMSOLL_ASSIGN(const RunData data, Preparation(config, options, tokenizer, lease ? &*lease : nullptr)());
+    const CacheLease* const held = lease ? &*lease : nullptr;
+    PLIMSOLL_ASSIGN(const RunData data, labelled
+                                            ? LabelledPreparation(config, options, tokenizer, model, held)()
+                                            : Preparation(config, options, tokenizer, held)());
     return run_data_text(data);
   });
   if (!text && lease) std::move(*lease).give_up();
@@ -247,7 +255,11 @@ Result<RunData> prepare_data(const RunConfig& config, const PrepareDataOptions& 
 Buckets find_buckets(const RunConfig& config, bool train) {
   const PrepareDataOptions options{.train = train};
   const auto tokenizer = tokenizer_path(config);
-  if (config.data.buckets.given() && tokenizer) {
+  const auto model = load_model_config(config.model);
+  const auto task = model ? task_kind(config, *model) : Result<TaskKind>(TaskKind::kCausalLm);
+  if (config.data.buckets.given() && task && *task == TaskKind::kSequenceClassification) {
+    if (const auto found = find_labelled(config, *model, train)) return found->buckets;
+  } else if (config.data.buckets.given() && tokenizer) {
     const auto found = Preparation(config, options, *tokenizer).look();
     if (found && *found) return **found;
   }

@@ -35,7 +35,8 @@ double weights_of(const std::vector<DataFiles>& files) {
 }
 
 /// Of a stream's sequences, which are whole, one stands for all.
-Result<LengthCounts> lengths_of(const DataFiles& source, const PackOptions& pack, int64_t sequence_length) {
+Result<LengthCounts> lengths_of(const DataFiles& source, const PackOptions& pack, int64_t sequence_length,
+                                bool whole_rows) {
   LengthCounts lengths(sequence_length);
   std::vector<Shard> shards;
   for (const std::string& path : source.paths) {
@@ -43,7 +44,13 @@ Result<LengthCounts> lengths_of(const DataFiles& source, const PackOptions& pack
     PLIMSOLL_ASSIGN(Shard shard, Shard::open(path));
     shards.push_back(std::move(shard));
   }
-  if (shards.empty())
+  const auto count_row = [&](const ShardDocument& document) -> Status {
+    lengths.add(std::min(document.num_tokens(), sequence_length));
+    return Ok{};
+  };
+  if (whole_rows)
+    for (const Shard& shard : shards) PLIMSOLL_TRY(shard.visit_documents(count_row));
+  else if (shards.empty())
     lengths.add(sequence_length);
   else
     PLIMSOLL_TRY(PackIndex::count_lengths(shards, pack, lengths));
@@ -52,7 +59,8 @@ Result<LengthCounts> lengths_of(const DataFiles& source, const PackOptions& pack
 
 }  // namespace
 
-Result<Buckets> buckets_of(const RunConfig& config, const std::vector<DataFiles>& files, bool eval) {
+Result<Buckets> buckets_of(const RunConfig& config, const std::vector<DataFiles>& files, bool eval,
+                           bool whole_rows) {
   const DataSettings& data = config.data;
   Buckets buckets = buckets_by_settings(data);
   if (!data.buckets.given()) return buckets;
@@ -60,7 +68,7 @@ Result<Buckets> buckets_of(const RunConfig& config, const std::vector<DataFiles>
   LengthCounts lengths(data.sequence_length);
   bool any_documents = false;
   for (const DataFiles& source : files) {
-    PLIMSOLL_ASSIGN(const LengthCounts counted, lengths_of(source, pack, data.sequence_length));
+    PLIMSOLL_ASSIGN(const LengthCounts counted, lengths_of(source, pack, data.sequence_length, whole_rows));
     // Of several sources each counts as often as it is drawn.
     const bool alone = files.size() == 1;
     const double share = alone ? 1 : source.weight / weights_of(files);

@@ -4,6 +4,7 @@
 
 #include <utility>
 
+#include "base/units.h"
 #include "data/text/record_reader.h"
 #include "io/file.h"
 #include "preprocessing/data_files.h"
@@ -98,20 +99,20 @@ std::vector<std::string> packing_notes(const TrainingData& data) {
   return lines;
 }
 
-LoaderOptions loader_options(const RunConfig& config, BatchLayout layout) {
+LoaderOptions loader_options(const RunConfig& config, BatchLayout layout, int64_t num_labels) {
   LoaderOptions options;
   options.batch_size = config.training.global_batch_size;
   options.layout = std::move(layout);
   options.prefetch = config.data.prefetch_factor;
   options.num_threads = static_cast<int>(config.data.num_workers.value_or(kMostWorkers));
   options.grows = !config.data.num_workers;
-  options.scratch_bytes = data_scratch_bytes(config);
+  options.scratch_bytes = data_scratch_bytes(config, num_labels);
   return options;
 }
 
-int64_t data_scratch_bytes(const RunConfig& config) {
-  // Of a shard: blocks around a sequence's ids, masks, entries of the index.
-  return (int64_t{64} << 10) + 16 * config.data.sequence_length;
+int64_t data_scratch_bytes(const RunConfig& config, int64_t num_labels) {
+  // Of a shard: blocks around a sequence's ids, masks, entries of the index; of labels a block.
+  return (int64_t{64} << 10) + 16 * config.data.sequence_length + round_up(4 * num_labels, int64_t{64});
 }
 
 }  // namespace plimsoll::train

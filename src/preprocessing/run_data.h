@@ -3,15 +3,21 @@
 #pragma once
 
 #include <functional>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "base/result.h"
 #include "data/loader.h"
 #include "data/training_data.h"
+#include "io/label_fields.h"
 #include "settings/run_config.h"
 
 namespace plimsoll::train {
+
+/// What tokenizing asks of a run's settings: "bytes", or the folder or file of the tokenizer. Errors:
+/// kBadData where model.path names nothing.
+Result<std::string> tokenizer_path(const RunConfig& config);
 
 /// Whether sequences hold several documents, kept apart: what the programs are built for. Looks at the
 /// settings and at the names of files, and into those that are there.
@@ -26,15 +32,19 @@ struct Buckets {
 };
 /// As far as the settings alone say: where data.buckets is a number, lengths at even distances.
 Buckets buckets_by_settings(const DataSettings& data);
-/// What they leave open follows from the lengths of the documents of one side, made ready. Errors: kBadData,
-/// kIo.
-Result<Buckets> buckets_of(const RunConfig& config, const std::vector<DataFiles>& files, bool eval);
+/// What they leave open follows from the lengths of the documents of one side, made ready; `whole_rows`: each
+/// is a sequence, cut at its end. Errors: kBadData, kIo.
+Result<Buckets> buckets_of(const RunConfig& config, const std::vector<DataFiles>& files, bool eval,
+                           bool whole_rows = false);
 
 /// Files that TrainingData opens: .npy, byte texts, shards.
 struct RunData {
   std::vector<DataFiles> train = {};
   std::vector<DataFiles> eval = {};
   Buckets buckets = {};  ///< of train; where that is not wanted, of eval
+  /// Where sequences are classified: the labels of all of it. Its files are shards with labels beside them.
+  std::optional<Labels> labels = {};
+  int64_t num_eval = 0;  ///< and how many examples are evaluated
 };
 
 /// How far the tokenizing of a set of files has come; `text` names it in a few words, and is empty at the
@@ -65,11 +75,11 @@ TrainingDataOptions training_data_options(const RunConfig& config, int64_t vocab
 std::vector<std::string> packing_notes(const TrainingData& data);
 /// The buckets in a line; empty where there are none.
 std::string bucket_note(const Buckets& buckets);
-/// Scratch through which one thread reads sequences, of whatever kind.
-int64_t data_scratch_bytes(const RunConfig& config);
+/// Scratch through which one thread reads sequences, of whatever kind; `num_labels` of an example.
+int64_t data_scratch_bytes(const RunConfig& config, int64_t num_labels = 0);
 /// What the order of one set of data takes beside its scratch: windows of buckets.
 int64_t order_host_bytes(const RunConfig& config);
 /// How the training reads ahead; what it takes is in the plan.
-LoaderOptions loader_options(const RunConfig& config, BatchLayout layout);
+LoaderOptions loader_options(const RunConfig& config, BatchLayout layout, int64_t num_labels = 0);
 
 }  // namespace plimsoll::train

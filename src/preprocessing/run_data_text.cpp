@@ -3,6 +3,8 @@
 
 #include <fmt/format.h>
 
+#include <cstdint>
+
 namespace plimsoll::train {
 namespace {
 
@@ -51,6 +53,22 @@ Buckets take_buckets(std::string_view& text) {
   return buckets;
 }
 
+void put(std::string& text, const std::optional<Labels>& labels) {
+  put(text, std::to_string(labels ? labels->names.size() : 0));
+  if (!labels) return;
+  put(text, name(labels->problem));
+  for (const std::string& label : labels->names) put(text, label);
+}
+
+std::optional<Labels> take_labels(std::string_view& text) {
+  Labels labels;
+  labels.names.resize(std::stoull(take(text)));
+  if (labels.names.empty()) return std::nullopt;
+  labels.problem = parse_problem_type(take(text)).value_or(ProblemType::kSingleLabel);
+  for (std::string& label : labels.names) label = take(text);
+  return labels;
+}
+
 }  // namespace
 
 std::string run_data_text(const RunData& data) {
@@ -58,6 +76,8 @@ std::string run_data_text(const RunData& data) {
   put(text, data.train);
   put(text, data.eval);
   put(text, data.buckets);
+  put(text, data.labels);
+  put(text, std::to_string(data.num_eval));
   return text;
 }
 
@@ -66,6 +86,8 @@ RunData run_data_of(std::string_view text) {
   data.train = take_sources(text);
   data.eval = take_sources(text);
   data.buckets = take_buckets(text);
+  data.labels = take_labels(text);
+  data.num_eval = std::stoll(take(text));
   return data;
 }
 

@@ -1,10 +1,8 @@
 #include "preprocessing/token_cache.h"
 
 #include <fmt/format.h>
-#include <sys/stat.h>
 
 #include <algorithm>
-#include <filesystem>
 #include <utility>
 
 #include "base/signals.h"
@@ -12,27 +10,13 @@
 #include "data/text/text_input.h"
 #include "io/checksum.h"
 #include "io/file.h"
+#include "preprocessing/cache_key.h"
 
 namespace plimsoll::train {
 namespace {
 
 /// Part of every cached file's name: raised when the same files and settings would give other tokens.
 constexpr std::string_view kCacheVersion = "1";
-
-/// A small file's content, so that a copy of a model's folder is as good as the folder; empty where there is
-/// none.
-std::string content_of(const std::string& path) {
-  constexpr int64_t kMostBytes = int64_t{64} << 20;
-  auto content = path.empty() ? Result<std::string>(std::string()) : read_small_file(path, kMostBytes);
-  return content ? std::move(*content) : std::string();
-}
-
-/// Size and time of the last change; empty where there is no such file.
-std::string file_state(const std::string& path) {
-  struct stat s = {};
-  if (path.empty() || ::stat(path.c_str(), &s) != 0) return {};
-  return fmt::format("{} {}.{}", s.st_size, s.st_mtim.tv_sec, s.st_mtim.tv_nsec);
-}
 
 /// A damaged one is made again.
 bool is_intact(const std::string& path) {
@@ -68,27 +52,19 @@ Result<std::optional<std::string>> TokenCache::find(const std::vector<std::strin
 /// The name says what the shard was made from, as far as it shows without reading the texts.
 Result<std::string> TokenCache::path_of(const std::vector<std::string>& texts) {
   PLIMSOLL_ASSIGN(const EncoderFiles* files, encoder_files());
-  Checksum sum;
-  const auto add = [&](std::string_view part) {
-    sum.add(part);
-    sum.add(std::string_view("\0", 1));
-  };
+  CacheKey key;
   const DataSettings& data = config_.data;
-  add(kCacheVersion);
-  add(checksum_text(files->tokenizer->vocabulary_hash()));
+  key.add(kCacheVersion);
+  key.add(checksum_text(files->tokenizer->vocabulary_hash()));
   for (const std::string& part :
        {data.loss, data.text_key, data.on_error, std::string(data.append_eos ? "eos" : "")})
-    add(part);
+    key.add(part);
   for (const std::string& name :
        {data.chat_template, files->folder + "/chat_template.jinja", files->folder + "/tokenizer_config.json",
         files->folder + "/special_tokens_map.json"})
-    add(content_of(name));
-  for (const std::string& path : texts) {
-    std::error_code code;
-    add(std::filesystem::absolute(path, code).string());
-    add(file_state(path));
-  }
-  return fmt::format("{}/tokens-{}.shard", folder(), checksum_text(sum.value()));
+    key.add(content_of(name));
+  key.add_files(texts);
+  return fmt::format("{}/tokens-{}.shard", folder(), key.text());
 }
 
 /// Before hours of work, not after.

@@ -3,7 +3,6 @@
 #include <filesystem>
 
 #include "io/hub_cache.h"
-#include "io/label_fields.h"
 #include "io/suggest.h"
 #include "models/presets.h"
 #include "settings/run_config.h"
@@ -31,8 +30,6 @@ Result<ConfigJson> base_config(const ModelSettings& model) {
 
 Result<ConfigJson> load_model_config(const ModelSettings& model) {
   PLIMSOLL_ASSIGN(const ConfigJson base, base_config(model));
-  if (is_sequence_classifier(base))
-    return base.error("architectures", "a causal language model", "classifiers are not trained yet");
   if (model.overrides.is_null()) return base;
   Tree fields = base.fields();
   fields.merge(model.overrides);

@@ -174,7 +174,9 @@ Result<RunConfig> parse(std::string_view text, const std::string& source,
     if (errors.size() >= kMostErrors) break;
   }
   if (!errors.empty()) return together(std::move(errors));
-  errors = settle_idle(config, given, idle);
+  if (auto settled = settle_task(config, given); !settled)
+    errors.push_back(std::move(settled).error().at(source));
+  for (Error& idle_setting : settle_idle(config, given, idle)) errors.push_back(std::move(idle_setting));
   auto checked = check_run(config, given);
   if (!checked) errors.push_back(std::move(checked).error().at(source));
   if (errors.empty()) errors = unavailable(config, given);

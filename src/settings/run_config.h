@@ -48,6 +48,13 @@ struct BucketSettings {
   [[nodiscard]] bool given() const { return count > 0 || !lengths.empty(); }
 };
 
+/// What examples are labelled with, where sequences are classified.
+struct ClassificationSettings {
+  std::optional<int64_t> num_labels = {};     ///< nothing: auto
+  std::string problem_type = "auto";          ///< auto, or parse_problem_type's words
+  std::vector<std::string> label_names = {};  ///< by id; none: auto
+};
+
 struct DataSettings {
   std::vector<std::string> train = {};
   std::vector<std::string> eval = {};
@@ -226,7 +233,9 @@ struct DebugSettings {
 
 /// The whole run.
 struct RunConfig {
+  std::string task = "auto";  ///< auto | causal_lm | sequence_classification
   ModelSettings model = {};
+  ClassificationSettings classification = {};
   DataSettings data = {};
   TrainingSettings training = {};
   MemorySettings memory = {};

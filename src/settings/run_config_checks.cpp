@@ -150,6 +150,16 @@ Status check_weights(const RunConfig& config) {
 
 }  // namespace
 
+Status settle_task(RunConfig& config, const GivenSettings& given) {
+  std::string& packing = config.data.packing;
+  if (config.task != "sequence_classification" || packing == "pad") return Ok{};
+  if (given.contains("data.packing") && packing != "auto")
+    return wrong(fmt::format("data.packing is {}, and a sequence that is classified is one example", packing),
+                 "leave data.packing out");
+  packing = "pad";
+  return Ok{};
+}
+
 Status check_run(RunConfig& config, const GivenSettings& given) {
   PLIMSOLL_TRY(settle_strategies(config, given));
   PLIMSOLL_TRY(check_data(config));

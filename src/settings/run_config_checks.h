@@ -7,6 +7,10 @@
 
 namespace plimsoll {
 
+/// What follows from the task before any setting is judged by another: an example that is classified has a
+/// sequence of its own. Errors: kInvalidArgument.
+Status settle_task(RunConfig& config, const GivenSettings& given);
+
 /// What must hold between settings; derives what follows from them. Errors: kInvalidArgument.
 Status check_run(RunConfig& config, const GivenSettings& given);
 

@@ -5,10 +5,32 @@
 
 #include <algorithm>
 
+#include "io/label_fields.h"
 #include "settings/declare.h"
 
 namespace plimsoll {
 namespace {
+
+/// What is trained for.
+void add_task(std::vector<Setting>& list) {
+  const auto add = [&](Setting setting) { list.push_back(std::move(setting)); };
+  add(plain(PLIMSOLL_FIELD(task), kWhat, "what is trained for; auto: what the model's architecture is for",
+            {"auto", "causal_lm", "sequence_classification"}));
+}
+
+void add_classification(std::vector<Setting>& list) {
+  const auto add = [&](Setting setting) { list.push_back(std::move(setting)); };
+  add(number(PLIMSOLL_FIELD(classification.num_labels), kWhat,
+             "labels of a sequence; auto: the model's, else those of the data", 1,
+             static_cast<double>(kMaxLabels), "auto"));
+  add(plain(PLIMSOLL_FIELD(classification.problem_type), kWhat,
+            "one label a sequence, several, or numbers; auto: as the model or the data's labels say",
+            {"auto", "single_label", "multi_label", "regression", "single_label_classification",
+             "multi_label_classification"}));
+  add(plain(PLIMSOLL_FIELD(classification.label_names), kWhat,
+            "the labels' names by id; empty: the model's, else those of the data, sorted"));
+  only_with(list, {"classification."}, {"task", {"auto", "sequence_classification"}});
+}
 
 void add_model_and_data(std::vector<Setting>& list) {
   const auto add = [&](Setting setting) { list.push_back(std::move(setting)); };
@@ -135,7 +157,9 @@ void add_machine_and_output(std::vector<Setting>& list) {
 const std::vector<Setting>& settings() {
   static const std::vector<Setting> list = [] {
     std::vector<Setting> all;
+    add_task(all);
     add_model_and_data(all);
+    add_classification(all);
     add_training_settings(all);
     add_memory_and_adapters(all);
     add_machine_and_output(all);

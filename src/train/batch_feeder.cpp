@@ -76,21 +76,28 @@ Status BatchFeeder::synthesise(uint64_t key, int64_t vocab_size, int64_t first, 
   return commit(bucket);
 }
 
-Result<SequenceCounts> BatchFeeder::read(const TrainingData& data, std::span<const int64_t> looked_up,
-                                         size_t bucket, std::span<std::byte> scratch) {
+Status BatchFeeder::fill(size_t bucket, int64_t rows,
+                         const std::function<Status(int64_t row, SequenceRow to)>& fill_row) {
   PLIMSOLL_TRY(begin(bucket, /*first=*/0));
-  SequenceCounts counts;
   for (int64_t r = 0; r < inputs_[bucket].rows; ++r) {
     const SequenceRow to = row(bucket, r);
-    if (r >= static_cast<int64_t>(looked_up.size())) {
+    if (r < rows)
+      PLIMSOLL_TRY(fill_row(r, to));
+    else
       for (size_t t = 0; t < to.size(); ++t) pad_row(layout_[t], to[t], 0);
-      continue;
-    }
+  }
+  return commit(bucket);
+}
+
+Result<SequenceCounts> BatchFeeder::read(const TrainingData& data, std::span<const int64_t> looked_up,
+                                         size_t bucket, std::span<std::byte> scratch) {
+  SequenceCounts counts;
+  PLIMSOLL_TRY(fill(bucket, static_cast<int64_t>(looked_up.size()), [&](int64_t r, SequenceRow to) -> Status {
     PLIMSOLL_ASSIGN(const SequenceCounts read, data.read_at(looked_up[static_cast<size_t>(r)], to, scratch));
     counts.tokens += read.tokens;
     counts.targets += read.targets;
-  }
-  PLIMSOLL_TRY(commit(bucket));
+    return Ok{};
+  }));
   return counts;
 }
 

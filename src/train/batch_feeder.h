@@ -3,6 +3,7 @@
 
 #include <array>
 #include <cstddef>
+#include <functional>
 #include <span>
 #include <vector>
 
@@ -35,6 +36,10 @@ class BatchFeeder {
   /// device.
   Result<SequenceCounts> read(const TrainingData& data, std::span<const int64_t> looked_up, size_t bucket,
                               std::span<std::byte> scratch);
+  /// As many rows as `fill_row` fills, from the first on; those behind them are padding. Errors: fill_row's;
+  /// of the device.
+  Status fill(size_t bucket, int64_t rows,
+              const std::function<Status(int64_t row, SequenceRow to)>& fill_row);
   /// A sequence's part of what was written last, until the next inputs are.
   [[nodiscard]] SequenceRow row(size_t bucket, int64_t row);
 

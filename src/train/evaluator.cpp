@@ -18,8 +18,8 @@ namespace {
 
 void print_for_people(const EvalEvent& event, double seconds, const planner::PlanReport& report) {
   const int64_t planned = report.process_peak_bytes(), measured = peak_resident_bytes();
-  fmt::print("loss {:.6f}, perplexity {:.6g} over {} tokens, {:.0f} tokens/s\n", event.loss,
-             std::exp(event.loss), event.tokens, static_cast<double>(event.tokens) / seconds);
+  fmt::print("{} over {} tokens, {:.0f} tokens/s\n", event.text(6), event.tokens,
+             static_cast<double>(event.tokens) / seconds);
   fmt::print("peak memory: planned {}, measured {}\n", to_string(Bytes(planned)), to_string(Bytes(measured)));
 }
 
@@ -40,11 +40,17 @@ Result<std::unique_ptr<Evaluator>> Evaluator::open(const RunConfig& config,
                                                    const Prepared& prepared) {
   PLIMSOLL_ASSIGN(TrainingData data,
                   TrainingData::open(files, data_options(config, prepared, /*eval=*/true)));
-  return std::unique_ptr<Evaluator>(new Evaluator(std::move(data), config.training.global_batch_size));
+  return std::unique_ptr<Evaluator>(
+      new Evaluator(std::move(data), *prepared.task, config.training.global_batch_size));
 }
 
-int64_t Evaluator::host_bytes(const RunConfig& config) {
-  return config.training.global_batch_size * int64_t{sizeof(int64_t)};
+int64_t Evaluator::host_bytes(const RunConfig& config, const tasks::Task& task, const models::Model& model,
+                              int64_t num_examples) {
+  const int64_t positions = config.training.global_batch_size * int64_t{sizeof(int64_t)};
+  if (!task.has_metrics()) return positions;
+  const ir::Shape outputs =
+      task.logits_shape(model, config.training.global_batch_size, config.data.sequence_length);
+  return positions + outputs.num_elements() * int64_t{sizeof(float)} + task.metrics_bytes(num_examples);
 }
 
 void Evaluator::bind(runtime::Session& session, std::span<std::byte> scratch, const Prepared& prepared) {
@@ -55,6 +61,19 @@ void Evaluator::bind(runtime::Session& session, std::span<std::byte> scratch, co
   feeder_ = std::make_unique<BatchFeeder>(session, *prepared.task, lengths);
   for (const int64_t length : lengths)
     programs_.push_back(session.plan().find_program(planner::name_at("eval", length, lengths)));
+  if (!task_.has_metrics()) return;
+  metrics_ = task_.make_metrics(data_.num_sequences());
+  outputs_.resize(static_cast<size_t>(session.type(planner::kLogitsState).num_elements()));
+}
+
+Status Evaluator::add_to_metrics(size_t bucket, int64_t sequences) {
+  if (!metrics_) return Ok{};
+  PLIMSOLL_TRY(session_->read(planner::kLogitsState, std::as_writable_bytes(std::span(outputs_))));
+  const size_t width = outputs_.size() / micro_batch_size_;
+  for (int64_t r = 0; r < sequences; ++r)
+    task_.add_to(*metrics_, std::span(outputs_).subspan(static_cast<size_t>(r) * width, width),
+                 feeder_->row(bucket, r));
+  return Ok{};
 }
 
 Result<std::optional<EvalEvent>> Evaluator::run(int64_t step, const std::function<bool()>& stopped) {
@@ -62,6 +81,7 @@ Result<std::optional<EvalEvent>> Evaluator::run(int64_t step, const std::functio
   const auto batch_size = static_cast<int64_t>(positions_.size());
   double loss = 0;
   SequenceCounts counts;
+  if (metrics_) metrics_->clear();
   for (int64_t block = 0; block < end; block += batch_size) {
     PLIMSOLL_TRY(session_->fill(planner::kLossState, std::bit_cast<uint32_t>(planner::kLossStart)));
     const std::span batch =
@@ -73,6 +93,7 @@ Result<std::optional<EvalEvent>> Evaluator::run(int64_t step, const std::functio
       const std::span micro = batch.subspan(first, std::min(micro_batch_size_, batch.size() - first));
       PLIMSOLL_ASSIGN(const SequenceCounts read, feeder_->read(data_, micro, bucket, scratch_));
       PLIMSOLL_TRY(session_->run(programs_[bucket]));
+      PLIMSOLL_TRY(add_to_metrics(bucket, static_cast<int64_t>(micro.size())));
       counts.tokens += read.tokens;
       counts.targets += read.targets;
     }
@@ -82,6 +103,9 @@ Result<std::optional<EvalEvent>> Evaluator::run(int64_t step, const std::functio
   EvalEvent event;
   event.step = step;
   event.tokens = counts.tokens;
+  event.targets = counts.targets;
+  event.has_perplexity = task_.has_perplexity();
+  if (metrics_) event.metrics = metrics_->values();
   event.loss = counts.targets > 0 ? loss / static_cast<double>(counts.targets) : 0;
   if (std::isnan(event.loss)) event.loss = std::fabs(event.loss);  // a NaN has no sign
   return std::optional(event);

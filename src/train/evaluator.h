@@ -23,8 +23,9 @@ class Evaluator {
   static Result<std::unique_ptr<Evaluator>> open(const RunConfig& config, const std::vector<DataFiles>& files,
                                                  const Prepared& prepared);
 
-  /// Bytes that an evaluator takes beside its data's.
-  static int64_t host_bytes(const RunConfig& config);
+  /// Bytes that an evaluator of `num_examples` takes beside its data's.
+  static int64_t host_bytes(const RunConfig& config, const tasks::Task& task, const models::Model& model,
+                            int64_t num_examples);
 
   [[nodiscard]] const TrainingData& data() const { return data_; }
 
@@ -32,14 +33,18 @@ class Evaluator {
   /// Called once.
   void bind(runtime::Session& session, std::span<std::byte> scratch, const Prepared& prepared);
 
-  /// Mean cross-entropy of all targets of the set. Summed in fp32 over a global batch, whose split into
-  /// micro-batches does not matter, and from there on in double. `stopped`, where given, is asked before each
-  /// micro-batch; nothing comes of an evaluation that was stopped. Errors: data (65, 74).
+  /// Mean loss over all targets or examples of the set, and the task's metrics. Summed in fp32 over a global
+  /// batch, whose split into micro-batches does not matter, and from there on in double. `stopped`, where
+  /// given, is asked before each micro-batch; nothing comes of an evaluation that was stopped. Errors: data
+  /// (65, 74).
   Result<std::optional<EvalEvent>> run(int64_t step, const std::function<bool()>& stopped = {});
 
  private:
-  Evaluator(TrainingData data, int64_t global_batch_size)
-      : data_(std::move(data)), positions_(static_cast<size_t>(global_batch_size)) {}
+  Evaluator(TrainingData data, const tasks::Task& task, int64_t global_batch_size)
+      : task_(task), data_(std::move(data)), positions_(static_cast<size_t>(global_batch_size)) {}
+  /// Adds what the last micro-batch of so many sequences came to. Errors: of the device.
+  Status add_to_metrics(size_t bucket, int64_t sequences);
+  const tasks::Task& task_;
   TrainingData data_;
   std::vector<int64_t> positions_;  ///< of a global batch, see TrainingData::look_up
   size_t micro_batch_size_ = 1;
@@ -47,6 +52,8 @@ class Evaluator {
   std::span<std::byte> scratch_;
   std::unique_ptr<BatchFeeder> feeder_;
   std::vector<int> programs_;  ///< by bucket
+  std::unique_ptr<metrics::Metrics> metrics_;
+  std::vector<float> outputs_;  ///< of a micro-batch, for metrics
 };
 
 /// The whole of `plimsoll eval`: plan, weights, one pass over data.eval, the figures. Errors: as training's;

@@ -5,6 +5,7 @@
 
 #include <cmath>
 #include <cstdio>
+#include <utility>
 
 #include "base/duration.h"
 #include "base/process.h"
@@ -42,7 +43,29 @@ std::string scale_text(const StepEvent& e) {
   return fmt::format("  scale {:g}{}", *e.loss_scale, e.skipped ? " skipped" : "");
 }
 
+/// What is not defined is null.
+Tree eval_event(const EvalEvent& e) {
+  Tree event = Tree::map(
+      {{"event", Tree::of(std::string("eval"))}, {"step", Tree::of(e.step)}, {"loss", number(e.loss)}});
+  if (e.has_perplexity) event.set("perplexity", number(std::exp(e.loss)));
+  event.set("tokens", Tree::of(e.tokens));
+  event.set("targets", Tree::of(e.targets));
+  if (e.metrics.empty()) return event;
+  Tree metrics = Tree::map();
+  for (const metrics::Value& m : e.metrics)
+    metrics.set(m.name, std::isfinite(m.value) ? number(m.value) : Tree{});
+  event.set("metrics", std::move(metrics));
+  return event;
+}
+
 }  // namespace
+
+std::string EvalEvent::text(int digits) const {
+  std::string text = fmt::format("loss {:.{}f}", loss, digits);
+  if (has_perplexity) text += fmt::format(", perplexity {:.{}g}", std::exp(loss), digits);
+  for (const metrics::Value& m : metrics) text += fmt::format(", {} {:.{}g}", m.name, m.value, digits);
+  return text;
+}
 
 Events::Events(bool json, int64_t total_steps)
     : json_(json), terminal_(isatty(STDERR_FILENO) == 1), total_steps_(total_steps) {}
@@ -97,15 +120,10 @@ void Events::step(const StepEvent& e) {
 
 void Events::eval(const EvalEvent& e) {
   finish_line();
-  if (json_)
-    print_json(Tree::map({{"event", Tree::of(std::string("eval"))},
-                          {"step", Tree::of(e.step)},
-                          {"loss", number(e.loss)},
-                          {"perplexity", number(std::exp(e.loss))},
-                          {"tokens", Tree::of(e.tokens)}}));
+  if (json_) print_json(eval_event(e));
   if (json_ && !terminal_) return;
-  std::fprintf(stderr, "eval at step %lld: loss %.4f, perplexity %.4g over %lld tokens\n",
-               static_cast<long long>(e.step), e.loss, std::exp(e.loss), static_cast<long long>(e.tokens));
+  std::fprintf(stderr, "eval at step %lld: %s over %lld tokens\n", static_cast<long long>(e.step),
+               e.text(4).c_str(), static_cast<long long>(e.tokens));
 }
 
 void Events::checkpoint(const SaveReport& saved) {

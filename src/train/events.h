@@ -5,10 +5,12 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "checkpoints/load_weights.h"
 #include "checkpoints/save_report.h"
 #include "io/tree.h"
+#include "metrics/metrics.h"
 #include "planner/report.h"
 
 namespace plimsoll::train {
@@ -25,6 +27,12 @@ struct EvalEvent {
   int64_t step = 0;
   double loss = 0;
   int64_t tokens = 0;
+  int64_t targets = 0;                       ///< or examples: what the loss is a mean over
+  bool has_perplexity = true;                ///< exp(loss) means something
+  std::vector<metrics::Value> metrics = {};  ///< of a task that has some
+
+  /// "loss 0.1234, perplexity 1.131" or "loss 0.1234, accuracy 0.95, …": with so many digits of the loss.
+  [[nodiscard]] std::string text(int digits) const;
 };
 struct Summary {
   int64_t steps = 0, tokens = 0;

@@ -25,19 +25,30 @@ Status write_random_state(runtime::Session& session, int64_t seed, int64_t step)
   return session.write(planner::kRandomState, std::as_bytes(std::span(words)));
 }
 
+namespace {
+
+/// Random parameters from training.seed.
+Status draw(const RunConfig& config, runtime::Session& session, std::string_view program) {
+  PLIMSOLL_TRY(write_random_state(session, config.training.seed, /*step=*/0));
+  return session.run(session.plan().find_program(program));
+}
+
+}  // namespace
+
 Result<std::optional<LoadReport>> initialise(const RunConfig& config, const Prepared& prepared,
                                              runtime::Session& session, bool pretrained, int num_threads) {
   PLIMSOLL_TRY(write_constants(*prepared.model, session));
   if (pretrained) {
     PLIMSOLL_ASSIGN(const std::string folder, model_directory(config.model));
     PLIMSOLL_ASSIGN(const ModelWeights weights, ModelWeights::open(folder));
-    PLIMSOLL_ASSIGN(LoadReport report, load_weights(*prepared.model, weights, session, num_threads));
+    PLIMSOLL_ASSIGN(LoadReport report, load_weights(*prepared.model, weights, session, num_threads,
+                                                    prepared.fresh_head ? models::Model::kScore : ""));
+    if (prepared.fresh_head) PLIMSOLL_TRY(draw(config, session, "init_head"));
     if (auto fits = check_fp16_range(config, *prepared.model, session, num_threads); !fits)
       return std::move(fits).error().at(weights.directory());
     return std::optional(std::move(report));
   }
-  PLIMSOLL_TRY(write_random_state(session, config.training.seed, /*step=*/0));
-  PLIMSOLL_TRY(session.run(session.plan().find_program("init")));
+  PLIMSOLL_TRY(draw(config, session, "init"));
   return std::optional<LoadReport>();
 }
 

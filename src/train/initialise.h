@@ -20,8 +20,8 @@ std::array<int32_t, 4> random_words(int64_t seed, int64_t step);
 Status write_random_state(runtime::Session& session, int64_t seed, int64_t step);
 
 /// Writes the constants; then reads the parameters from the model's folder, or draws them with the program
-/// `init` from training.seed. Errors: kBadData where folder and model do not match, or a
-/// weight is beyond the range of fp16 that it is rounded to; kIo.
+/// `init` from training.seed; a head that the folder lacks is drawn all the same. Errors: kBadData where
+/// folder and model do not match, or a weight is beyond the range of fp16 that it is rounded to; kIo.
 Result<std::optional<LoadReport>> initialise(const RunConfig& config, const Prepared& prepared,
                                              runtime::Session& session, bool pretrained, int num_threads);
 

@@ -18,6 +18,7 @@
 #include "settings/precision.h"
 #include "settings/state_settings.h"
 #include "train/evaluator.h"
+#include "train/prepare_model.h"
 
 namespace plimsoll::train {
 namespace {
@@ -60,15 +61,20 @@ planner::StepOptions step_options(const RunConfig& config, const BatchSplit& spl
   return options;
 }
 
-int64_t scratch_bytes(const RunConfig& config) { return std::max(kScratchBytes, data_scratch_bytes(config)); }
+int64_t scratch_bytes(const RunConfig& config, int64_t num_labels) {
+  return std::max(kScratchBytes, data_scratch_bytes(config, num_labels));
+}
 
-int64_t host_bytes(const models::Model& model, const RunConfig& config, int threads, Purpose purpose) {
+int64_t host_bytes(const Prepared& prepared, const RunConfig& config, const PrepareOptions& options) {
+  const models::Model& model = *prepared.model;
+  const int threads = options.num_threads;
   int64_t tensors = 0;
   for (const auto& p : model.parameters()) tensors += static_cast<int64_t>(p.views.size());
-  const bool trains = purpose == Purpose::kTrain, evaluates = !trains || config.evaluates_while_training();
-  return scratch_bytes(config) + tensors * kHeaderBytesPerTensor + threads * kReadBytesPerThread +
-         (trains && evaluates ? 2 : 1) * order_host_bytes(config) +
-         (evaluates ? Evaluator::host_bytes(config) : 0);
+  const bool trains = options.purpose == Purpose::kTrain,
+             evaluates = !trains || config.evaluates_while_training();
+  return scratch_bytes(config, model.num_labels()) + tensors * kHeaderBytesPerTensor +
+         threads * kReadBytesPerThread + (trains && evaluates ? 2 : 1) * order_host_bytes(config) +
+         (evaluates ? Evaluator::host_bytes(config, *prepared.task, model, options.num_eval) : 0);
 }
 
 int64_t num_ops(const passes::SessionPlan& session) {
@@ -115,11 +121,12 @@ Result<std::pair<planner::TrainingPrograms, planner::PlanReport>> plan_split(
   planner::StepOptions options =
       step_options(config, split, *prepared.task, prepare_options.buckets->lengths, prepare_options.purpose);
   options.pipeline.dump_dir = prepare_options.dump_ir;
+  if (prepared.fresh_head) options.drawn_alone = models::Model::kScore;
   PLIMSOLL_ASSIGN(auto programs, planner::build_training_programs(model, options, target));
   PLIMSOLL_TRY(check_overrides_used(programs, model, config.training));
   planner::PlanReport report;
   report.device_is_process = target.shares_host_memory();
-  report.host_pageable_bytes = host_bytes(model, config, num_threads, prepare_options.purpose);
+  report.host_pageable_bytes = host_bytes(prepared, config, prepare_options);
   if (options.training) {
     report.host_pageable_bytes += checkpoint_host_bytes(model, programs.session) +
                                   Loader::host_bytes(loader, config.data.sequence_length) +
@@ -224,25 +231,12 @@ Result<Prepared> prepare(const RunConfig& config, const runtime::Target& target,
                          const PrepareOptions& asked) {
   const auto start = std::chrono::steady_clock::now();
   PrepareOptions options = asked;
-  if (!options.buckets) options.buckets = find_buckets(config, options.purpose == Purpose::kTrain);
-  PLIMSOLL_ASSIGN(ConfigJson model_config, load_model_config(config.model));
-  PLIMSOLL_ASSIGN(std::unique_ptr<models::Model> model, models::make_model(model_config));
-  PLIMSOLL_TRY(check_overrides(config.model, model_config));
-  PLIMSOLL_TRY(check_against_model(config, model->max_positions()));
-  PLIMSOLL_TRY(models::select(*model, selection_of(config.training)));
-  model->keep_in(state_choice(config.training).weights);
-  auto task = tasks::make_causal_lm(packs_documents(config.data));
-  const BatchLayout layout = task->layout();
-  Prepared prepared{.model_config = std::move(model_config),
-                    .model = std::move(model),
-                    .task = std::move(task),
-                    .loader = loader_options(config, layout),
-                    .buckets = *options.buckets};
+  PLIMSOLL_ASSIGN(Prepared prepared, prepare_model(config, options));
   PLIMSOLL_ASSIGN(Planned planned, choose_split(config, prepared, target, options));
   prepared.split = planned.split;
   prepared.programs = std::move(planned.programs);
   prepared.report = std::move(planned.report);
-  prepared.host_scratch_bytes = scratch_bytes(config);
+  prepared.host_scratch_bytes = scratch_bytes(config, prepared.model->num_labels());
   prepared.report.model = model_name(config, prepared.model_config);
   prepared.report.num_parameters = prepared.model->num_parameters();
   if (options.purpose == Purpose::kTrain) prepared.report.num_trained = prepared.model->num_trained();
@@ -254,6 +248,7 @@ Result<Prepared> prepare(const RunConfig& config, const runtime::Target& target,
 
 Result<Prepared> prepare_before_data(const RunConfig& config, const runtime::Target& target,
                                      PrepareOptions options) {
+  options.looks_at_data = false;
   options.buckets = buckets_by_settings(config.data);
   // Which lengths the data will have is open. One alone is the least that any choice needs, so what does not
   // fit never will, and planning touches no more memory than the plan that is run counts.
@@ -265,15 +260,20 @@ Result<Prepared> prepare_before_data(const RunConfig& config, const runtime::Tar
 }
 
 Status prepare_after_data(const RunConfig& config, const runtime::Target& target, PrepareOptions options,
-                          const Buckets& buckets, Prepared& prepared) {
-  const bool is_same = buckets.lengths == prepared.buckets.lengths && config.data.buckets.count == 0;
+                          const RunData& data, Prepared& prepared) {
+  const bool is_same =
+      data.buckets.lengths == prepared.buckets.lengths && config.data.buckets.count == 0 &&
+      data.labels == prepared.labels &&
+      prepared.task->metrics_bytes(data.num_eval) == prepared.task->metrics_bytes(options.num_eval);
   if (is_same) {
-    prepared.buckets = buckets;
-    describe_buckets(buckets, prepared.report);
+    prepared.buckets = data.buckets;
+    describe_buckets(data.buckets, prepared.report);
     return Ok{};
   }
   prepared.programs = {};  // two plans at once would be memory that neither counts
-  options.buckets = buckets;
+  options.buckets = data.buckets;
+  options.labels = data.labels;
+  options.num_eval = data.num_eval;
   PLIMSOLL_ASSIGN(prepared, prepare(config, target, options));
   return Ok{};
 }

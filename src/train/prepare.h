@@ -23,12 +23,18 @@ struct PrepareOptions {
   Purpose purpose = Purpose::kTrain;
   /// Lengths to make programs for; nothing: as the data says where it is tokenized, else the settings.
   std::optional<Buckets> buckets = {};
+  /// Of a classifier, as the data has them; nothing: as they can be found before the data is made ready.
+  std::optional<Labels> labels = {};
+  int64_t num_eval = 0;       ///< and how many examples it is evaluated on, as far as it is known
+  bool looks_at_data = true;  ///< for what is not given here, where the data lies there
 };
 
 struct Prepared {
-  ConfigJson model_config;
+  ConfigJson model_config;  ///< a classifier's with its labels
   std::unique_ptr<models::Model> model;
   std::unique_ptr<tasks::Task> task;
+  std::optional<Labels> labels = {};  ///< of a classifier
+  bool fresh_head = false;            ///< the weights are a language model's: the classifier's head is drawn
   BatchSplit split = {};
   planner::TrainingPrograms programs = {};
   planner::PlanReport report = {};
@@ -44,12 +50,14 @@ Result<Prepared> prepare(const RunConfig& config, const runtime::Target& target,
                          const PrepareOptions& options);
 
 /// The plan before the data is made ready. Where the data decides on lengths it is that of the longest alone,
-/// which every choice needs: what does not fit now never will, what fits may not with the others.
+/// which every choice needs: what does not fit now never will, what fits may not with the others. Labels that
+/// stand in the data alone are taken to be few.
 Result<Prepared> prepare_before_data(const RunConfig& config, const runtime::Target& target,
                                      PrepareOptions options);
-/// And after it: planned again where the lengths are others. Whether that fits is for the caller to see.
+/// And after it: planned again where lengths or labels are others. Whether that fits is for the caller to
+/// see.
 Status prepare_after_data(const RunConfig& config, const runtime::Target& target, PrepareOptions options,
-                          const Buckets& buckets, Prepared& prepared);
+                          const RunData& data, Prepared& prepared);
 
 /// The error of a plan that does not fit: exit 69, with the least budget that would do.
 Error does_not_fit(const Prepared& prepared);

@@ -10,7 +10,7 @@ Result<ReadyRun> make_ready(const RunConfig& config, const PrepareOptions& plann
                             const DataProgress& progress, Events& events) {
   const std::unique_ptr<runtime::Target> target = make_target(config, planning.num_threads);
   PLIMSOLL_ASSIGN(Prepared prepared, prepare_before_data(config, *target, planning));
-  const bool follows_data = config.data.buckets.given();
+  const bool follows_data = config.data.buckets.given() || prepared.labels;
   if (!follows_data || !prepared.report.fits) events.plan(prepared.report);
   if (!prepared.report.fits) return does_not_fit(prepared);
   // No device yet: the data is prepared by a process that must have no threads.
@@ -21,7 +21,7 @@ Result<ReadyRun> make_ready(const RunConfig& config, const PrepareOptions& plann
                                         .progress = progress,
                                         .note = [&](const std::string& text) { events.note(text); }}));
   if (follows_data) {
-    PLIMSOLL_TRY(prepare_after_data(config, *target, planning, data.buckets, prepared));
+    PLIMSOLL_TRY(prepare_after_data(config, *target, planning, data, prepared));
     events.plan(prepared.report);
     if (!prepared.report.fits) return does_not_fit(prepared);
   }

@@ -45,10 +45,9 @@ Result<StepDump> StepDump::create(const RunConfig& config, const Prepared& prepa
   }
   if (!initial && config.dumps("logits")) {
     logits = entries.size();
-    entries.push_back(
-        {"logits",
-         "F32",
-         {config.training.global_batch_size, config.data.sequence_length, prepared.model->vocab_size()}});
+    const ir::Shape shape = prepared.task->logits_shape(*prepared.model, config.training.global_batch_size,
+                                                        config.data.sequence_length);
+    entries.push_back({"logits", "F32", extents_of(shape)});
   }
   if (!initial && config.dumps("gradients"))
     gradients = add_views(*prepared.model, "grad.", "F32", /*frozen_too=*/false, entries);

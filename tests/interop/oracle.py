@@ -12,11 +12,11 @@ def batch_of(case, rows, step):
     return torch.from_numpy(rows[(step - 1) * size:step * size].astype(numpy.int64))
 
 
-def build(config_dir, parameters):
+def build(config_dir, parameters, kind=transformers.AutoModelForCausalLM):
     """transformers' model of config.json with `parameters` by name (a tied head stands once)."""
     config = transformers.AutoConfig.from_pretrained(config_dir)
     config.use_cache = False
-    model = transformers.AutoModelForCausalLM.from_config(config, attn_implementation="eager").float().train()
+    model = kind.from_config(config, attn_implementation="eager").float().train()
     load(model, parameters)
     return model
 
@@ -139,10 +139,12 @@ def optimizer_of(groups, training):
 
 
 class Alongside:
-    """The same ten steps in PyTorch from the same start: torch.optim, clip_grad_norm_, the schedule."""
+    """The same ten steps in PyTorch from the same start: torch.optim, clip_grad_norm_, the schedule. `model` and
+    `gradients` where it is no language model: what is trained, and what stands for loss_and_gradients."""
 
-    def __init__(self, config_dir, parameters, training):
-        self.model = freeze(build(config_dir, parameters), training)
+    def __init__(self, config_dir, parameters, training, model=None, gradients=None):
+        self.model = freeze(build(config_dir, parameters) if model is None else model, training)
+        self.gradients = gradients or loss_and_gradients
         self.training = training
         groups = {}
         for name, parameter in self.model.named_parameters():
@@ -158,7 +160,7 @@ class Alongside:
 
     def step(self, ids, dumped_gradients):
         """Returns the loss and the norm of the gradients before clipping."""
-        loss, _, gradients = loss_and_gradients(self.model, ids)
+        loss, _, gradients = self.gradients(self.model, ids)
         self.note_meaningful(gradients, dumped_gradients)
         if self.training["max_grad_norm"]:
             torch.nn.utils.clip_grad_norm_(self.model.parameters(), self.training["max_grad_norm"])

@@ -34,14 +34,17 @@ class DataCache : public testing::Test {
     last_write_time(folder_.path(name),
                     std::filesystem::file_time_type::clock::now() - std::chrono::seconds(seconds));
   }
+  [[nodiscard]] std::vector<CacheEntry> entries() const {
+    auto listed = list_data_cache(folder_.path());
+    EXPECT_TRUE(listed) << listed.error().message();
+    return listed ? std::move(listed).value() : std::vector<CacheEntry>();
+  }
   [[nodiscard]] std::vector<std::string> names() const {
     std::vector<std::string> names;
-    const auto entries = list_data_cache(folder_.path());
-    EXPECT_TRUE(entries) << entries.error().message();
-    for (const CacheEntry& entry : *entries) names.push_back(entry.name);
+    for (const CacheEntry& entry : entries()) names.push_back(entry.name);
     return names;
   }
-  [[nodiscard]] CacheTrim trim(int64_t limit) const {
+  CacheTrim trim(int64_t limit) const {
     auto trimmed = trim_data_cache(folder_.path(), limit);
     EXPECT_TRUE(trimmed) << trimmed.error().message();
     return trimmed ? *trimmed : CacheTrim{};
@@ -84,11 +87,10 @@ class OtherProcess {
 
 TEST_F(DataCache, ListsTheMostRecentlyUsedFirst) {
   EXPECT_THAT(names(), ElementsAre(kA, kB, kC, kD));
-  const auto entries = list_data_cache(folder_.path());
-  ASSERT_TRUE(entries);
-  EXPECT_EQ(entries->front().bytes, 100);
-  EXPECT_FALSE(entries->front().in_use);
-  EXPECT_GT(entries->front().used_at, entries->back().used_at);
+  const std::vector<CacheEntry> listed = entries();
+  EXPECT_EQ(listed.front().bytes, 100);
+  EXPECT_FALSE(listed.front().in_use);
+  EXPECT_GT(listed.front().used_at, listed.back().used_at);
 }
 
 TEST_F(DataCache, OfAFolderThatIsNotThereIsEmpty) {
@@ -130,7 +132,7 @@ TEST_F(DataCache, WhatAnotherProcessUsesStaysUntilItEnds) {
   });
   EXPECT_EQ(trim(0).left_files, 2);
   EXPECT_THAT(names(), testing::UnorderedElementsAre(kC, kD));
-  for (const CacheEntry& entry : *list_data_cache(folder_.path())) EXPECT_TRUE(entry.in_use) << entry.name;
+  for (const CacheEntry& entry : entries()) EXPECT_TRUE(entry.in_use) << entry.name;
   other.kill();
   EXPECT_EQ(trim(100).left_files, 1);
   trim(0);

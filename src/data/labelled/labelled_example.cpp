@@ -62,8 +62,8 @@ class Parser {
   }
 
   std::optional<BadExample> label() {
-    const std::string_view value = find("label");
-    if (value.empty() && format_.needs_label) return bad(kMissingField, "the line has no \"label\"");
+    const std::string_view value = format_.with_label ? find("label") : std::string_view();
+    if (value.empty() && format_.with_label) return bad(kMissingField, "the line has no \"label\"");
     if (auto wrong = parse_raw_label(value, example_.label)) return bad(kBadLabel, std::move(*wrong));
     return std::nullopt;
   }

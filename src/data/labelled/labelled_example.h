@@ -27,7 +27,7 @@ struct LabelledExample {
 
 struct LabelledFormat {
   std::string text_key = {};  ///< the member that holds the text; empty: "text"
-  bool needs_label = true;    ///< a line without one cannot be used
+  bool with_label = true;     ///< a line needs one; else none is looked at
   int64_t vocab_size = 0;     ///< input_ids are below it; 0: any
 };
 

@@ -5,44 +5,10 @@
 
 #include <algorithm>
 #include <map>
-#include <set>
 #include <string_view>
 
 namespace plimsoll {
 namespace {
-
-/// What the examples of a data set have been seen to be.
-struct Found {
-  bool any = false, names = false, numbers = false, lists = false;
-  bool binary = true;  ///< lists of 0 and 1
-  int64_t width = 0;
-  float largest = -1;  ///< integer
-  std::set<std::string> all_names = {};
-
-  void add(const LabelFile& file, const LabelEntry& entry) {
-    any = any || entry.kind != RawLabelKind::kAbsent;
-    numbers = numbers || entry.kind == RawLabelKind::kNumber;
-    names = names || entry.kind == RawLabelKind::kName;
-    lists = lists || entry.kind == RawLabelKind::kList;
-    width = file.width();
-    if (entry.kind == RawLabelKind::kInteger) largest = std::max(largest, entry.values[0]);
-    if (entry.kind == RawLabelKind::kList)
-      binary = binary && std::all_of(entry.values.begin(), entry.values.end(),
-                                     [](float v) { return v == 0.0F || v == 1.0F; });
-  }
-};
-
-Result<Found> look_at(std::span<const LabelFile* const> files) {
-  Found found;
-  for (const LabelFile* file : files) {
-    PLIMSOLL_TRY(file->visit([&](const LabelEntry& entry) -> Status {
-      found.add(*file, entry);
-      return Ok{};
-    }));
-    found.all_names.insert(file->names().begin(), file->names().end());
-  }
-  return found;
-}
 
 Error contradiction(std::string what, std::string hint) {
   return {ErrorCode::kInvalidArgument, std::move(what), "classification", std::move(hint)};
@@ -81,14 +47,14 @@ std::optional<ProblemType> said_problem(const LabelRequest& r, int64_t count, bo
   return single ? std::optional(ProblemType::kRegression) : std::nullopt;
 }
 
-ProblemType problem_of(const Found& found) {
+ProblemType problem_of(const LabelSummary& found) {
   if (found.lists) return found.binary ? ProblemType::kMultiLabel : ProblemType::kRegression;
   if (found.names) return ProblemType::kSingleLabel;
   return found.numbers ? ProblemType::kRegression : ProblemType::kSingleLabel;
 }
 
 /// How many labels the examples have, for a problem.
-int64_t count_of(const Found& found, ProblemType problem) {
+int64_t count_of(const LabelSummary& found, ProblemType problem) {
   if (problem != ProblemType::kSingleLabel) return std::max<int64_t>(1, found.width);
   return static_cast<int64_t>(std::min(std::max(found.largest, 0.0F), static_cast<float>(kMaxLabels))) + 1;
 }
@@ -105,6 +71,30 @@ Status check_count(int64_t count, ProblemType problem) {
 
 }  // namespace
 
+void LabelSummary::add(RawLabelKind kind, std::span<const float> values) {
+  ++examples;
+  numbers = numbers || kind == RawLabelKind::kNumber;
+  names = names || kind == RawLabelKind::kName;
+  if (kind == RawLabelKind::kInteger) largest = std::max(largest, values[0]);
+  if (kind != RawLabelKind::kList) return;
+  lists = true;
+  width = static_cast<int64_t>(values.size());
+  binary =
+      binary && std::all_of(values.begin(), values.end(), [](float v) { return v == 0.0F || v == 1.0F; });
+}
+
+Result<LabelSummary> summarize_labels(std::span<const LabelFile* const> files) {
+  LabelSummary found;
+  for (const LabelFile* file : files) {
+    PLIMSOLL_TRY(file->visit([&](const LabelEntry& entry) -> Status {
+      found.add(entry.kind, entry.values);
+      return Ok{};
+    }));
+    found.all_names.insert(file->names().begin(), file->names().end());
+  }
+  return found;
+}
+
 Result<EarlyLabels> labels_without_data(const LabelRequest& request) {
   PLIMSOLL_ASSIGN(const int64_t count, said_count(request));
   constexpr int64_t kGuess = 2;
@@ -119,9 +109,8 @@ Result<EarlyLabels> labels_without_data(const LabelRequest& request) {
   return early;
 }
 
-Result<Labels> resolve_labels(const LabelRequest& request, std::span<const LabelFile* const> files) {
+Result<Labels> resolve_labels(const LabelRequest& request, const LabelSummary& found) {
   PLIMSOLL_ASSIGN(const int64_t count, said_count(request));
-  PLIMSOLL_ASSIGN(const Found found, look_at(files));
   Labels labels;
   labels.names = said_names(request, count);
   labels.problem = said_problem(request, count, !labels.names.empty()).value_or(problem_of(found));

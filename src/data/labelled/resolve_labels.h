@@ -4,12 +4,14 @@
 
 #include <cstdint>
 #include <optional>
+#include <set>
 #include <span>
 #include <string>
 #include <vector>
 
 #include "base/result.h"
 #include "data/labelled/label_file.h"
+#include "data/labelled/labelled_example.h"
 #include "io/label_fields.h"
 
 namespace plimsoll {
@@ -23,15 +25,32 @@ struct LabelRequest {
   std::vector<std::string> names = {};      ///< classification.label_names
 };
 
-/// The labels. `files` are those that they are found in where nothing else says: the training data's, or what
-/// is evaluated. Found names are sorted; found integers go up to the largest.
+/// What the examples of a data set have been seen to be.
+struct LabelSummary {
+  bool names = false, numbers = false, lists = false;
+  bool binary = true;  ///< lists of 0 and 1
+  int64_t width = 1;   ///< of the lists
+  float largest = -1;  ///< integer
+  std::set<std::string> all_names = {};
+  int64_t examples = 0;
+
+  void add(RawLabelKind kind, std::span<const float> values);
+};
+/// Of label files. Errors: kBadData, kIo of reading them.
+Result<LabelSummary> summarize_labels(std::span<const LabelFile* const> files);
+/// Of files of JSON lines, without making tokens of them. Errors: as tokenize_labelled's of lines and labels.
+Result<LabelSummary> scan_labels(std::span<const std::string> paths, const LabelledFormat& format,
+                                 OnError on_error);
+
+/// The labels. `found` is what they are taken from where nothing else says: the training data, or what is
+/// evaluated. Found names are sorted; found integers go up to the largest.
 ///   problem   the settings', the config's; regression with a single label; else what the examples are:
 ///             names and integers single_label, numbers regression, lists of 0 and 1 multi_label, other
 ///             lists regression
 ///   names     the settings', the config's where they are binding or more than default names; else found
 /// Errors: kInvalidArgument where settings and config contradict each other; kBadData naming the place of an
 /// example that fits none of it.
-Result<Labels> resolve_labels(const LabelRequest& request, std::span<const LabelFile* const> files);
+Result<Labels> resolve_labels(const LabelRequest& request, const LabelSummary& found);
 
 /// As far as resolve_labels needs no data; what examples would have to say is taken to be single labels, two
 /// of them.

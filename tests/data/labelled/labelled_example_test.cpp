@@ -57,7 +57,8 @@ TEST(LabelledExample, ReadsLabelsAsTheyStand) {
   EXPECT_EQ(label("\"\xff\"").name, "\xEF\xBF\xBD") << "names stand in config.json, which is UTF-8";
   EXPECT_EQ(label("[0, 1.5]").kind, RawLabelKind::kList);
   EXPECT_THAT(label("[0, 1.5]").values, ElementsAre(0, 1.5F));
-  EXPECT_EQ(parse(R"({"text": "a"})", {.needs_label = false}).label.kind, RawLabelKind::kAbsent);
+  for (const char* line : {R"({"text": "a"})", R"({"text": "a", "label": {}})"})
+    EXPECT_EQ(parse(line, {.with_label = false}).label.kind, RawLabelKind::kAbsent);
 }
 
 TEST(LabelledExample, SaysWhatIsWrongWithALabel) {

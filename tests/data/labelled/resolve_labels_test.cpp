@@ -17,7 +17,17 @@ Result<Labels> resolve(const std::vector<std::string>& labels, const LabelReques
   const TemporaryFolder folder;
   const LabelFile file = labels_of(folder, labels);
   const LabelFile* files[] = {&file};
-  return resolve_labels(request, files);
+  const auto summary = summarize_labels(files);
+  EXPECT_TRUE(summary);
+  // The same of lines that nobody has tokenized.
+  const auto scanned = scan_labels(std::vector{folder.path("x.jsonl")}, {}, OnError::kFail);
+  EXPECT_TRUE(scanned);
+  const auto result = resolve_labels(request, *summary), early = resolve_labels(request, *scanned);
+  EXPECT_EQ(result.ok(), early.ok());
+  if (result && early) {
+    EXPECT_EQ(*result, *early);
+  }
+  return result;
 }
 
 Labels found(const std::vector<std::string>& labels, const LabelRequest& request = {}) {

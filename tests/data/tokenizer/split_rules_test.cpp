@@ -11,6 +11,8 @@
 namespace plimsoll::tokenizer {
 namespace {
 
+using testing::ElementsAre;
+
 template <SplitRule R>
 std::vector<std::string> pieces(std::string_view text) {
   std::vector<std::string> out;

@@ -19,6 +19,8 @@
 namespace plimsoll {
 namespace {
 
+using testing::HasSubstr;
+
 constexpr TreeLimits kLarge{.max_bytes = 1 << 24, .max_depth = 64, .max_nodes = 1 << 24};
 
 Tree tree_of(const std::string& json) {

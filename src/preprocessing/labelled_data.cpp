@@ -1,0 +1,196 @@
+#include "preprocessing/labelled_data.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "base/signals.h"
+#include "base/units.h"
+#include "data/labelled/tokenize_labelled.h"
+#include "data/text/encoder_files.h"
+#include "data/text/record_reader.h"
+#include "io/file.h"
+#include "preprocessing/cache_key.h"
+#include "preprocessing/run_task.h"
+
+namespace plimsoll::train {
+namespace {
+
+/// Part of every cached file's name: raised when the same files and settings would give other examples.
+constexpr std::string_view kCacheVersion = "examples 1";
+
+/// A damaged pair is made again.
+bool is_intact(const std::string& path) {
+  if (!is_shard(path)) return false;
+  const auto shard = Shard::open(path);
+  const auto labels = LabelFile::open(labels_beside(path));
+  return shard && labels && labels->shard_hash() == shard->info().content_hash &&
+         labels->size() == shard->info().num_documents && shard->verify();
+}
+
+/// The label files of a side's shards.
+Result<std::vector<LabelFile>> open_labels(const std::vector<DataFiles>& sources) {
+  std::vector<LabelFile> labels;
+  for (const DataFiles& files : sources)
+    for (const std::string& path : files.paths) {
+      PLIMSOLL_ASSIGN(LabelFile file, LabelFile::open(labels_beside(path)));
+      labels.push_back(std::move(file));
+    }
+  return labels;
+}
+
+std::vector<const LabelFile*> pointers(const std::vector<LabelFile>& files) {
+  std::vector<const LabelFile*> all;
+  for (const LabelFile& file : files) all.push_back(&file);
+  return all;
+}
+
+void tell(const TokenizeCounts& counts, const PrepareDataOptions& options) {
+  if (options.progress) options.progress(1, {});
+  if (!options.note) return;
+  options.note(fmt::format("tokenized {} example{}, {} tokens, from {}", counts.num_documents,
+                           counts.num_documents == 1 ? "" : "s", counts.num_tokens,
+                           to_string(Bytes(counts.text_bytes))));
+  for (const auto& [reason, count] : counts.skipped.by_reason)
+    options.note(fmt::format("passed over {} example{}: {}", count, count == 1 ? "" : "s", reason));
+}
+
+}  // namespace
+
+Result<RunData> LabelledPreparation::operator()() {
+  const DataSettings& data = config_.data;
+  const bool splits = data.eval_fraction > 0;
+  PLIMSOLL_TRY(open_tokenizer());
+  RunData ready;
+  if (options_.train) {
+    PLIMSOLL_ASSIGN(ready.train, sources({data.train, data.weights,
+                                          splits ? SplitSide::kTrain : SplitSide::kAll, "data.train"}));
+  }
+  if (splits) {
+    PLIMSOLL_ASSIGN(ready.eval, sources({data.train, {}, SplitSide::kEval, "data.train"}));
+  } else if (!data.eval.empty()) {
+    PLIMSOLL_ASSIGN(ready.eval, sources({data.eval, {}, SplitSide::kAll, "data.eval"}));
+  }
+  if (is_missing_) return ready;
+  PLIMSOLL_ASSIGN(const std::vector<LabelFile> train, open_labels(ready.train));
+  PLIMSOLL_ASSIGN(const std::vector<LabelFile> eval, open_labels(ready.eval));
+  PLIMSOLL_ASSIGN(const LabelRequest request, label_request(config_, model_));
+  PLIMSOLL_ASSIGN(const LabelSummary found, summarize_labels(pointers(options_.train ? train : eval)));
+  PLIMSOLL_ASSIGN(ready.labels, resolve_labels(request, found));
+  PLIMSOLL_TRY(check_labels(*ready.labels, pointers(train), /*all_occur=*/options_.train, "data.train"));
+  PLIMSOLL_TRY(check_labels(*ready.labels, pointers(eval), /*all_occur=*/false, "data.eval"));
+  for (const LabelFile& file : eval) ready.num_eval += file.size();
+  PLIMSOLL_ASSIGN(ready.buckets, buckets_of(config_, options_.train ? ready.train : ready.eval,
+                                            !options_.train, /*whole_rows=*/true));
+  return ready;
+}
+
+Result<std::optional<RunData>> LabelledPreparation::look() {
+  tokenizes_ = false;
+  PLIMSOLL_ASSIGN(RunData found, (*this)());
+  return is_missing_ ? std::optional<RunData>() : std::optional(std::move(found));
+}
+
+std::optional<RunData> find_labelled(const RunConfig& config, const ConfigJson& model, bool train) {
+  const auto tokenizer = tokenizer_path(config);
+  if (!tokenizer) return std::nullopt;
+  const auto vocab_size = model.integer("vocab_size", {1});
+  if (!vocab_size) return std::nullopt;
+  const PrepareDataOptions options{.train = train, .vocab_size = *vocab_size};
+  auto found = LabelledPreparation(config, options, *tokenizer, model).look();
+  return found ? std::move(*found) : std::nullopt;
+}
+
+Result<std::vector<DataFiles>> LabelledPreparation::sources(const Side& side) {
+  const auto files_in = [&](const std::string& entry) -> Result<std::vector<std::string>> {
+    PLIMSOLL_ASSIGN(std::vector<std::string> files, expand_glob(entry));
+    for (const std::string& file : files)
+      if (!text::is_json_name(file))
+        return Error{ErrorCode::kInvalidArgument, side.setting + " holds no examples with labels", file,
+                     "classification takes .jsonl files, a line {\"text\": …, \"label\": …} each"};
+    return files;
+  };
+  std::vector<std::string> all;
+  std::vector<DataFiles> result;
+  for (size_t i = 0; i < side.entries.size(); ++i) {
+    PLIMSOLL_ASSIGN(const auto files, files_in(side.entries[i]));
+    if (side.weights.empty()) {
+      all.insert(all.end(), files.begin(), files.end());
+      continue;
+    }
+    PLIMSOLL_ASSIGN(std::string path, tokenized(files, side.split));
+    result.push_back({{std::move(path)}, side.weights[i]});
+  }
+  if (!side.weights.empty()) return result;
+  PLIMSOLL_ASSIGN(std::string path, tokenized(all, side.split));
+  result.push_back({{std::move(path)}, 1});
+  return result;
+}
+
+Status LabelledPreparation::open_tokenizer() {
+  if (tokenizer_ == "bytes") return Ok{};
+  PLIMSOLL_ASSIGN(EncoderFiles files, EncoderFiles::open(tokenizer_));
+  opened_ = std::move(files.tokenizer);
+  tokenizer_content_ = content_of(files.folder + "/tokenizer.json");
+  if (options_.vocab_size == 0 || opened_->vocab_size() <= options_.vocab_size) return Ok{};
+  return Error{
+      ErrorCode::kInvalidArgument,
+      fmt::format("the tokenizer has {} ids, the model {}", opened_->vocab_size(), options_.vocab_size),
+      tokenizer_, "set data.tokenizer to the model's own"};
+}
+
+Result<LabelledOptions> LabelledPreparation::encoding(SplitSide split) const {
+  LabelledOptions encoding;
+  encoding.tokenizer = opened_.get();
+  encoding.format = {.text_key = config_.data.text_key, .vocab_size = options_.vocab_size};
+  PLIMSOLL_ASSIGN(encoding.pad_token, read_pad_token(model_));
+  encoding.on_error = config_.data.on_error == "skip" ? OnError::kSkip : OnError::kFail;
+  encoding.side = split;
+  encoding.eval_fraction = config_.data.eval_fraction;
+  return encoding;
+}
+
+Result<std::string> LabelledPreparation::path_of(const std::vector<std::string>& files,
+                                                 SplitSide split) const {
+  PLIMSOLL_ASSIGN(const LabelledOptions how, encoding(split));
+  CacheKey key;
+  key.add(kCacheVersion);
+  key.add(opened_ == nullptr ? std::string() : checksum_text(opened_->vocabulary_hash()));
+  key.add(tokenizer_content_);
+  key.add(config_.data.text_key);
+  key.add(config_.data.on_error);
+  key.add(fmt::format("{} {} {} {}", how.format.vocab_size, how.pad_token.value_or(-1),
+                      static_cast<int>(how.side), how.side == SplitSide::kAll ? 0 : how.eval_fraction));
+  key.add_files(files);
+  const std::string folder = training_data_options(config_, /*vocab_size=*/0, /*eval=*/false).cache_folder;
+  return fmt::format("{}/examples-{}.shard", folder, key.text());
+}
+
+Result<std::string> LabelledPreparation::tokenized(const std::vector<std::string>& files, SplitSide split) {
+  PLIMSOLL_ASSIGN(std::string path, path_of(files, split));
+  if (!tokenizes_) {
+    is_missing_ = is_missing_ || !is_shard(path);
+    return path;
+  }
+  if (lease_ != nullptr) {
+    PLIMSOLL_TRY(lease_->use(path));
+    PLIMSOLL_TRY(lease_->use(labels_beside(path)));
+  }
+  if (is_intact(path)) return path;
+  PLIMSOLL_TRY(create_writable_directory(folder_of(path)));
+  PLIMSOLL_ASSIGN(const LabelledOptions how, encoding(split));
+  TokenizeOptions tokenizing{.num_threads = options_.num_threads};
+  tokenizing.stop = [] { return stop_requested() != 0; };
+  if (options_.progress)
+    tokenizing.progress = [&](const TokenizeCounts& counts) {
+      options_.progress(static_cast<double>(counts.bytes_read) /
+                            static_cast<double>(std::max<int64_t>(1, counts.total_bytes)),
+                        fmt::format("tokenizing, {} examples", counts.num_documents));
+    };
+  PLIMSOLL_ASSIGN(const TokenizeCounts counts, tokenize_labelled(files, how, path, tokenizing));
+  tell(counts, options_);
+  return path;
+}
+
+}  // namespace plimsoll::train

@@ -1,0 +1,52 @@
+#include "preprocessing/run_task.h"
+
+#include <fmt/format.h>
+
+#include "preprocessing/data_files.h"
+
+namespace plimsoll::train {
+namespace {
+
+Error contradiction(std::string what, std::string hint) {
+  return {ErrorCode::kInvalidArgument, std::move(what), {}, std::move(hint)};
+}
+
+}  // namespace
+
+Result<TaskKind> task_kind(const RunConfig& config, const ConfigJson& model) {
+  const bool classifier = is_sequence_classifier(model);
+  if (config.task == "causal_lm" && classifier)
+    return Error{ErrorCode::kInvalidArgument, "task is causal_lm, and the model has the head of a classifier",
+                 model.source(), "set task=sequence_classification, or name a causal language model"};
+  if (config.task != "sequence_classification" && !classifier) return TaskKind::kCausalLm;
+  if (config.data.packing != "auto" && config.data.packing != "pad")
+    return contradiction(fmt::format("data.packing is {}, and a sequence that is classified is one example",
+                                     config.data.packing),
+                         "leave data.packing out");
+  return TaskKind::kSequenceClassification;
+}
+
+Result<LabelRequest> label_request(const RunConfig& config, const ConfigJson& model) {
+  LabelRequest request;
+  PLIMSOLL_ASSIGN(request.config, read_label_fields(model));
+  request.whole = is_sequence_classifier(model);
+  const ClassificationSettings& said = config.classification;
+  request.problem = parse_problem_type(said.problem_type);
+  request.num_labels = said.num_labels;
+  request.names = said.label_names;
+  return request;
+}
+
+Result<EarlyLabels> find_labels(const RunConfig& config, const ConfigJson& model, bool train) {
+  PLIMSOLL_ASSIGN(const LabelRequest request, label_request(config, model));
+  PLIMSOLL_ASSIGN(EarlyLabels early, labels_without_data(request));
+  if (early.certain) return early;
+  const std::vector<std::string> files = files_of(train ? config.data.train : config.data.eval);
+  const auto found = scan_labels(files, {.text_key = config.data.text_key},
+                                 config.data.on_error == "skip" ? OnError::kSkip : OnError::kFail);
+  if (!found || found->examples == 0) return early;
+  if (auto labels = resolve_labels(request, *found)) return EarlyLabels{std::move(*labels), true};
+  return early;
+}
+
+}  // namespace plimsoll::train

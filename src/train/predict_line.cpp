@@ -1,0 +1,64 @@
+#include "train/predict_line.h"
+
+#include <algorithm>
+#include <cmath>
+#include <utility>
+#include <vector>
+
+namespace plimsoll::train {
+namespace {
+
+Tree number(double value) { return std::isfinite(value) ? Tree::of(value) : Tree{}; }
+
+Tree list_of(std::span<const float> values) {
+  std::vector<Tree> items;
+  for (const float v : values) items.push_back(number(static_cast<double>(v)));
+  return Tree::list(std::move(items));
+}
+
+double sigmoid(float logit) { return 1.0 / (1.0 + std::exp(-static_cast<double>(logit))); }
+
+/// The softmax of the largest.
+double probability(std::span<const float> logits, float largest) {
+  double sum = 0;
+  for (const float logit : logits) sum += std::exp(static_cast<double>(logit) - static_cast<double>(largest));
+  return 1.0 / sum;
+}
+
+void add_likeliest(const Labels& labels, std::span<const float> logits, Tree& line) {
+  const auto best = std::max_element(logits.begin(), logits.end());
+  line.set("label", Tree::of(labels.names[static_cast<size_t>(best - logits.begin())]));
+  line.set("score", number(probability(logits, *best)));
+}
+
+void add_likely(const Labels& labels, std::span<const float> logits, Tree& line) {
+  std::vector<Tree> names, scores;
+  for (size_t i = 0; i < logits.size(); ++i) {
+    scores.push_back(number(sigmoid(logits[i])));
+    if (logits[i] > 0) names.push_back(Tree::of(labels.names[i]));
+  }
+  line.set("label", Tree::list(std::move(names)));
+  line.set("score", Tree::list(std::move(scores)));
+}
+
+}  // namespace
+
+Tree prediction(const Labels& labels, std::span<const float> logits) {
+  Tree line = Tree::map();
+  switch (labels.problem) {
+    case ProblemType::kSingleLabel:
+      add_likeliest(labels, logits, line);
+      break;
+    case ProblemType::kMultiLabel:
+      add_likely(labels, logits, line);
+      break;
+    case ProblemType::kRegression:
+      line.set("label", Tree{});
+      line.set("score", logits.size() == 1 ? number(static_cast<double>(logits[0])) : list_of(logits));
+      break;
+  }
+  line.set("logits", list_of(logits));
+  return line;
+}
+
+}  // namespace plimsoll::train

@@ -1,0 +1,67 @@
+#include "train/prepare_model.h"
+
+#include <utility>
+
+#include "models/classifier.h"
+#include "preprocessing/labelled_data.h"
+#include "preprocessing/run_task.h"
+#include "settings/param_groups.h"
+#include "settings/state_settings.h"
+#include "tasks/sequence_classification.h"
+
+namespace plimsoll::train {
+namespace {
+
+/// What a classifier's labels are, by the data where that is ready, else as far as it can be known.
+Status settle_labels(const RunConfig& config, const ConfigJson& model, PrepareOptions& options) {
+  if (options.labels) return Ok{};
+  const bool trains = options.purpose == Purpose::kTrain;
+  if (!options.looks_at_data) {
+    PLIMSOLL_ASSIGN(const LabelRequest request, label_request(config, model));
+    PLIMSOLL_ASSIGN(EarlyLabels early, labels_without_data(request));
+    options.labels = std::move(early.labels);
+    return Ok{};
+  }
+  if (auto found = find_labelled(config, model, trains); found && found->labels) {
+    options.labels = std::move(found->labels);
+    options.num_eval = found->num_eval;
+    return Ok{};
+  }
+  PLIMSOLL_ASSIGN(EarlyLabels early, find_labels(config, model, trains));
+  options.labels = std::move(early.labels);
+  return Ok{};
+}
+
+}  // namespace
+
+Result<Prepared> prepare_model(const RunConfig& config, PrepareOptions& options) {
+  if (!options.buckets) options.buckets = find_buckets(config, options.purpose == Purpose::kTrain);
+  PLIMSOLL_ASSIGN(ConfigJson model_config, load_model_config(config.model));
+  PLIMSOLL_ASSIGN(const TaskKind kind, task_kind(config, model_config));
+  std::unique_ptr<tasks::Task> task;
+  const bool classifies = kind == TaskKind::kSequenceClassification;
+  const bool fresh_head = classifies && !is_sequence_classifier(model_config);
+  if (classifies) {
+    PLIMSOLL_TRY(settle_labels(config, model_config, options));
+    PLIMSOLL_ASSIGN(model_config, models::as_classifier(model_config, *options.labels));
+    PLIMSOLL_ASSIGN(const auto pad_token, read_pad_token(model_config));
+    task = tasks::make_sequence_classification(*options.labels, pad_token);
+  } else {
+    task = tasks::make_causal_lm(packs_documents(config.data));
+  }
+  PLIMSOLL_ASSIGN(std::unique_ptr<models::Model> model, models::make_model(model_config));
+  PLIMSOLL_TRY(check_overrides(config.model, model_config));
+  PLIMSOLL_TRY(check_against_model(config, model->max_positions()));
+  PLIMSOLL_TRY(models::select(*model, selection_of(config.training)));
+  model->keep_in(state_choice(config.training).weights);
+  LoaderOptions loader = loader_options(config, task->layout(), model->num_labels());
+  return Prepared{.model_config = std::move(model_config),
+                  .model = std::move(model),
+                  .task = std::move(task),
+                  .labels = classifies ? options.labels : std::nullopt,
+                  .fresh_head = fresh_head,
+                  .loader = std::move(loader),
+                  .buckets = *options.buckets};
+}
+
+}  // namespace plimsoll::train

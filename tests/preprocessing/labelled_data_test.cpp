@@ -1,0 +1,154 @@
+// A classifier's data made ready: what a run has of it, found again, made anew where something has changed.
+#include "preprocessing/labelled_data.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "io/temporary_folder.h"
+#include "preprocessing/run_data_text.h"
+#include "preprocessing/run_task.h"
+
+namespace plimsoll::train {
+namespace {
+
+using testing::ElementsAre;
+using testing::HasSubstr;
+
+class LabelledDataTest : public testing::Test {
+ protected:
+  [[nodiscard]] RunConfig config(const std::string& more = "") const {
+    auto parsed = parse_run_config(
+        "task: sequence_classification\nmodel: {config: {model_type: gpt2, vocab_size: 50, n_embd: 12, "
+        "n_head: 2, "
+        "n_layer: 1, n_positions: 16, pad_token_id: 7}}\noutput: {dir: " +
+            folder_.path("out") + "}\n",
+        "run.yaml",
+        std::vector<std::string>{"data.train=" + folder_.path("train.jsonl"),
+                                 "data.eval=" + folder_.path("eval.jsonl"), "data.sequence_length=8"});
+    EXPECT_TRUE(parsed) << (parsed ? "" : parsed.error().message());
+    if (more.empty()) return std::move(*parsed);
+    parsed->data.eval_fraction = 0.5;
+    parsed->data.eval.clear();
+    return std::move(*parsed);
+  }
+  [[nodiscard]] static ConfigJson model(const RunConfig& config) { return *load_model_config(config.model); }
+  [[nodiscard]] Result<RunData> prepare(const RunConfig& run, bool train = true) const {
+    return prepare_data(run, {.train = train, .vocab_size = 50});
+  }
+  void SetUp() override {
+    folder_.write("train.jsonl",
+                  "{\"input_ids\": [1, 2, 7], \"label\": \"b\"}\n{\"input_ids\": [3], \"label\": \"a\"}\n"
+                  "{\"input_ids\": [4, 5, 6], \"label\": \"b\"}\n");
+    folder_.write("eval.jsonl", "{\"input_ids\": [9], \"label\": \"a\"}\n");
+  }
+  const TemporaryFolder folder_;
+};
+
+TEST_F(LabelledDataTest, HasShardsLabelsAndCounts) {
+  const RunConfig run = config();
+  EXPECT_FALSE(find_labelled(run, model(run), true)) << "nothing is there yet";
+  const auto data = prepare(run);
+  ASSERT_TRUE(data) << data.error().message();
+  EXPECT_EQ(*data->labels, (Labels{ProblemType::kSingleLabel, {"a", "b"}}));
+  EXPECT_EQ(data->num_eval, 1);
+  ASSERT_EQ(data->train.size(), 1U);
+  const auto shard = Shard::open(data->train[0].paths[0]);
+  ASSERT_TRUE(shard);
+  EXPECT_EQ(shard->info().num_documents, 3);
+  EXPECT_EQ(shard->info().num_tokens, 2 + 1 + 3) << "padding is not kept";
+  const auto found = find_labelled(run, model(run), true);
+  ASSERT_TRUE(found);
+  EXPECT_EQ(found->train[0].paths, data->train[0].paths);
+  EXPECT_EQ(found->labels, data->labels);
+}
+
+TEST_F(LabelledDataTest, IsMadeAnewWhenTheFilesChange) {
+  const RunConfig run = config();
+  const auto before = prepare(run);
+  ASSERT_TRUE(before);
+  folder_.write("train.jsonl",
+                "{\"input_ids\": [1], \"label\": \"x\"}\n{\"input_ids\": [3], \"label\": \"a\"}\n");
+  const auto after = prepare(run);
+  ASSERT_TRUE(after);
+  EXPECT_NE(before->train[0].paths, after->train[0].paths);
+  EXPECT_THAT(after->labels->names, ElementsAre("a", "x"));
+}
+
+TEST_F(LabelledDataTest, ADamagedFileIsMadeAgain) {
+  const RunConfig run = config();
+  const auto data = prepare(run);
+  ASSERT_TRUE(data);
+  const std::string labels = labels_beside(data->train[0].paths[0]), intact = read_all(labels);
+  std::ofstream(labels, std::ios::binary) << intact.substr(0, 20);
+  ASSERT_TRUE(prepare(run));
+  EXPECT_EQ(read_all(labels), intact);
+}
+
+TEST_F(LabelledDataTest, EvaluationAloneTakesItsOwnLabels) {
+  folder_.write("eval.jsonl", "{\"input_ids\": [9], \"label\": 0.5}\n{\"input_ids\": [9], \"label\": 1}\n");
+  const auto data = prepare(config(), /*train=*/false);
+  ASSERT_TRUE(data) << data.error().message();
+  EXPECT_TRUE(data->train.empty());
+  EXPECT_EQ(data->labels->problem, ProblemType::kRegression);
+  EXPECT_EQ(data->num_eval, 2);
+  const auto both = prepare(config());
+  ASSERT_FALSE(both);
+  EXPECT_THAT(both.error().message(), HasSubstr("label is 0.5, expected a class"));
+}
+
+TEST_F(LabelledDataTest, HoldsExamplesOut) {
+  std::string lines;
+  for (int i = 0; i < 40; ++i)
+    lines += "{\"input_ids\": [" + std::to_string(i) + ", 2], \"label\": " + std::to_string(i % 2) + "}\n";
+  folder_.write("train.jsonl", lines);
+  const RunConfig run = config("held out");
+  const auto data = prepare(run);
+  ASSERT_TRUE(data) << data.error().message();
+  const int64_t trained = Shard::open(data->train[0].paths[0])->info().num_documents;
+  EXPECT_EQ(trained + data->num_eval, 40);
+  EXPECT_GT(data->num_eval, 5);
+  EXPECT_LT(data->num_eval, 35);
+}
+
+TEST_F(LabelledDataTest, LabelsAreKnownBeforeAnythingIsTokenized) {
+  const RunConfig run = config();
+  const auto early = find_labels(run, model(run), true);
+  ASSERT_TRUE(early);
+  EXPECT_TRUE(early->certain);
+  EXPECT_THAT(early->labels.names, ElementsAre("a", "b"));
+  EXPECT_FALSE(std::filesystem::exists(folder_.path("out")));
+  folder_.write("train.jsonl", "no JSON");
+  EXPECT_FALSE(find_labels(run, model(run), true)->certain) << "what is wrong is told when it is prepared";
+}
+
+TEST(RunTask, FollowsSettingsAndArchitecture) {
+  const auto kind = [](const std::string& task, const std::string& architecture) {
+    RunConfig run;
+    run.task = task;
+    return task_kind(run,
+                     *parse_config_json("{\"architectures\": [\"" + architecture + "\"]}", "config.json"));
+  };
+  EXPECT_EQ(*kind("auto", "LlamaForCausalLM"), TaskKind::kCausalLm);
+  EXPECT_EQ(*kind("auto", "LlamaForSequenceClassification"), TaskKind::kSequenceClassification);
+  EXPECT_EQ(*kind("sequence_classification", "LlamaForCausalLM"), TaskKind::kSequenceClassification);
+  EXPECT_EQ(kind("causal_lm", "LlamaForSequenceClassification").error().code, ErrorCode::kInvalidArgument);
+}
+
+TEST(RunDataText, ReadsBackWhatItHolds) {
+  const RunData data{.train = {{{"a:b\n", ""}, 2.5}},
+                     .eval = {{{"c"}, 1}},
+                     .buckets = {{8, 16}, 3, 20, 40},
+                     .labels = Labels{ProblemType::kMultiLabel, {"x", "y:1"}},
+                     .num_eval = 7};
+  const RunData back = run_data_of(run_data_text(data));
+  EXPECT_EQ(back.train[0].paths, data.train[0].paths);
+  EXPECT_EQ(back.train[0].weight, 2.5);
+  EXPECT_EQ(back.buckets.lengths, data.buckets.lengths);
+  EXPECT_EQ(back.buckets.positions, 40);
+  EXPECT_EQ(back.labels, data.labels);
+  EXPECT_EQ(back.num_eval, 7);
+  EXPECT_FALSE(run_data_of(run_data_text({})).labels);
+}
+
+}  // namespace
+}  // namespace plimsoll::train

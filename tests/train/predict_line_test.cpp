@@ -17,7 +17,7 @@ std::string line(ProblemType problem, const std::vector<float>& logits) {
 }
 
 TEST(PredictLine, OfOneLabelIsTheLikeliest) {
-  EXPECT_EQ(line(kSingleLabel, {0, 0}), R"({"label": "a", "score": 0.5, "logits": [0.0, 0.0]})");
+  EXPECT_EQ(line(kSingleLabel, {0, 0}), R"({"label": "a", "score": 0.5, "logits": [0, 0]})");
   const Tree far = prediction({kSingleLabel, {"a", "b"}}, std::vector<float>{-2000, 2000});
   EXPECT_EQ(far.find("label")->text, "b");
   EXPECT_EQ(far.find("score")->number, 1);
@@ -27,12 +27,12 @@ TEST(PredictLine, OfOneLabelIsTheLikeliest) {
 
 TEST(PredictLine, OfSeveralLabelsAreThoseAboveAHalf) {
   EXPECT_EQ(line(kMultiLabel, {0, 1000, -1000}),
-            R"({"label": ["b"], "score": [0.5, 1.0, 0.0], "logits": [0.0, 1000.0, -1000.0]})");
+            R"({"label": ["b"], "score": [0.5, 1, 0], "logits": [0, 1000, -1000]})");
 }
 
 TEST(PredictLine, OfNumbersIsTheValue) {
   EXPECT_EQ(line(kRegression, {1.5F}), R"({"label": null, "score": 1.5, "logits": [1.5]})");
-  EXPECT_EQ(line(kRegression, {1.5F, -2}), R"({"label": null, "score": [1.5, -2.0], "logits": [1.5, -2.0]})");
+  EXPECT_EQ(line(kRegression, {1.5F, -2}), R"({"label": null, "score": [1.5, -2], "logits": [1.5, -2]})");
 }
 
 TEST(PredictLine, WhatIsNotANumberIsNull) {

@@ -16,10 +16,9 @@
 #include "generate/prompts.h"
 #include "io/hub_cache.h"
 #include "io/model_weights.h"
+#include "planner/assess.h"
 #include "planner/budget.h"
 #include "planner/generation_programs.h"
-#include "planner/overhead.h"
-#include "planner/rates.h"
 #include "planner/search.h"
 #include "settings/settings.h"
 #include "train/initialise.h"
@@ -149,23 +148,16 @@ class Run {
     options.chunk_tokens = chunk_tokens(longest_, batch, options.cache_tokens);
     options.pipeline.dump_dir = request_.dump_ir;
     PLIMSOLL_ASSIGN(auto programs, planner::build_generation_programs(*model_, options, target));
-    planner::PlanReport r;
-    r.device_is_process = target.shares_host_memory();
-    r.host_pageable_bytes = host_bytes(batch, options.cache_tokens + 1);
-    planner::describe_session(programs.session, r);
-    for (const passes::Program& p : programs.session.programs)
-      r.num_ops += static_cast<int64_t>(p.graph.order().size());
-    r.overhead_bytes = planner::load_overhead().bytes(r.num_ops, num_threads());
-    planner::describe_pools(programs.session, r);
-    r.budgets = {{"--memory-budget", planner::Bounded::kProcess, budget_bytes_}};
-    r.budget_bytes = budget_bytes_;
-    r.fits = planner::exceeded(r, r.budgets) == nullptr;
-    r.flops = programs.decode_flops;
-    r.bytes_moved = programs.decode_bytes;
-    r.seconds_estimated = planner::estimate_seconds(r.flops, r.bytes_moved, num_threads());
-    r.tokens = batch;
-    r.micro_batch_size = batch;
-    r.threads = num_threads();
+    planner::PlanReport r =
+        planner::assess(programs.session, target,
+                        {.num_threads = num_threads(),
+                         .host_bytes = host_bytes(batch, options.cache_tokens + 1),
+                         .budgets = {{"--memory-budget", planner::Bounded::kProcess, budget_bytes_}}});
+    planner::describe_work({.flops = programs.decode_flops,
+                            .bytes = programs.decode_bytes,
+                            .tokens = batch,
+                            .micro_batch_size = batch},
+                           r);
     r.model = folder_;
     r.num_parameters = model_->num_parameters();
     return Planned{batch, std::move(programs.session), std::move(r)};

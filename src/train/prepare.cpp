@@ -10,9 +10,8 @@
 #include "base/check.h"
 #include "base/process.h"
 #include "checkpoints/checkpoint_files.h"
+#include "planner/assess.h"
 #include "planner/budget.h"
-#include "planner/overhead.h"
-#include "planner/rates.h"
 #include "planner/search.h"
 #include "settings/param_groups.h"
 #include "settings/precision.h"
@@ -77,12 +76,6 @@ int64_t host_bytes(const Prepared& prepared, const RunConfig& config, const Prep
          (evaluates ? Evaluator::host_bytes(config, *prepared.task, model, options.num_eval) : 0);
 }
 
-int64_t num_ops(const passes::SessionPlan& session) {
-  int64_t n = 0;
-  for (const auto& p : session.programs) n += static_cast<int64_t>(p.graph.order().size());
-  return n;
-}
-
 std::string model_name(const RunConfig& config, const ConfigJson& model) {
   return config.model.preset.empty() ? model.source() : config.model.preset;
 }
@@ -111,11 +104,24 @@ void describe_buckets(const Buckets& buckets, planner::PlanReport& report) {
   report.bucket_positions = buckets.positions;
 }
 
+/// An evaluation has no step: its figures are those of one micro-batch.
+planner::Work work_of_step(const planner::StepCost& cost, const BatchSplit& split, const RunConfig& config,
+                           const runtime::Target& target, bool training) {
+  const int64_t count = training ? split.grad_accum_steps : 1;
+  const auto times = static_cast<double>(count);
+  return {.flops = cost.flops * times + cost.update_flops,
+          .recompute_flops = cost.recompute_flops * times,
+          .bytes = cost.bytes * times + cost.update_bytes,
+          .tokens = split.micro_batch_size * count * config.data.sequence_length,
+          .micro_batch_size = split.micro_batch_size,
+          .grad_accum_steps = count,
+          .matrix_units = config.computes_in(Precision::kBf16) && target.has_matrix_units(ir::DType::kBf16)};
+}
+
 /// The plan of one split.
 Result<std::pair<planner::TrainingPrograms, planner::PlanReport>> plan_split(
     const RunConfig& config, const Prepared& prepared, const BatchSplit& split, const runtime::Target& target,
     const PrepareOptions& prepare_options) {
-  const int num_threads = prepare_options.num_threads;
   const models::Model& model = *prepared.model;
   const LoaderOptions& loader = prepared.loader;
   planner::StepOptions options =
@@ -124,39 +130,18 @@ Result<std::pair<planner::TrainingPrograms, planner::PlanReport>> plan_split(
   if (prepared.fresh_head) options.drawn_alone = models::Model::kScore;
   PLIMSOLL_ASSIGN(auto programs, planner::build_training_programs(model, options, target));
   PLIMSOLL_TRY(check_overrides_used(programs, model, config.training));
-  planner::PlanReport report;
-  report.device_is_process = target.shares_host_memory();
-  report.host_pageable_bytes = host_bytes(prepared, config, prepare_options);
+  planner::Surroundings surroundings{.num_threads = prepare_options.num_threads,
+                                     .host_bytes = host_bytes(prepared, config, prepare_options),
+                                     .budgets = budgets_of(config, target)};
   if (options.training) {
-    report.host_pageable_bytes += checkpoint_host_bytes(model, programs.session) +
-                                  Loader::host_bytes(loader, config.data.sequence_length) +
-                                  loader.num_threads * kStackBytesPerThread;
+    surroundings.host_bytes += checkpoint_host_bytes(model, programs.session) +
+                               Loader::host_bytes(loader, config.data.sequence_length) +
+                               loader.num_threads * kStackBytesPerThread;
+    surroundings.file_phases = {"save"};
+    if (dumps_steps(config)) surroundings.file_phases.emplace_back("dump");
   }
-  planner::describe_session(programs.session, report);
-  // Files are streamed from where the tensors lie, through the host buffers: nothing comes on top.
-  if (options.training)
-    for (const char* phase : {"save", "dump"})
-      if (std::string_view(phase) == "save" || dumps_steps(config))
-        report.phases.push_back(
-            {phase, report.persistent_bytes, 0, report.host_pinned_bytes + report.host_pageable_bytes});
-  report.num_ops = num_ops(programs.session);
-  report.overhead_bytes = planner::load_overhead().bytes(report.num_ops, num_threads);
-  planner::describe_pools(programs.session, report);
-  report.budgets = budgets_of(config, target);
-  report.budget_bytes = report.budgets.front().bytes;
-  report.fits = planner::exceeded(report, report.budgets) == nullptr;
-  // An evaluation has no step: its figures are those of one micro-batch.
-  const int64_t accum = options.training ? split.grad_accum_steps : 1;
-  report.flops = programs.cost.flops * static_cast<double>(accum) + programs.cost.update_flops;
-  report.recompute_flops = programs.cost.recompute_flops * static_cast<double>(accum);
-  report.bytes_moved = programs.cost.bytes * static_cast<double>(accum) + programs.cost.update_bytes;
-  report.tokens = split.micro_batch_size * accum * config.data.sequence_length;
-  report.seconds_estimated = planner::estimate_seconds(
-      report.flops + report.recompute_flops, report.bytes_moved, num_threads,
-      config.computes_in(Precision::kBf16) && target.has_matrix_units(ir::DType::kBf16));
-  report.micro_batch_size = split.micro_batch_size;
-  report.grad_accum_steps = accum;
-  report.threads = num_threads;
+  planner::PlanReport report = planner::assess(programs.session, target, surroundings);
+  planner::describe_work(work_of_step(programs.cost, split, config, target, options.training), report);
   describe_buckets(*prepare_options.buckets, report);
   if (options.training) report.state = state_words(config.training, options.accumulate);
   report.recompute = options.pipeline.recompute_cheap ? "nearly free" : "none";

@@ -1,0 +1,40 @@
+#include "planner/assess.h"
+
+#include "planner/budget.h"
+#include "planner/overhead.h"
+#include "planner/rates.h"
+
+namespace plimsoll::planner {
+
+PlanReport assess(const passes::SessionPlan& session, const runtime::Target& target,
+                  const Surroundings& surroundings) {
+  PlanReport report;
+  report.device_is_process = target.shares_host_memory();
+  report.host_pageable_bytes = surroundings.host_bytes;
+  describe_session(session, report);
+  for (const std::string& phase : surroundings.file_phases)
+    report.phases.push_back(
+        {phase, report.persistent_bytes, 0, report.host_pinned_bytes + report.host_pageable_bytes});
+  for (const passes::Program& p : session.programs)
+    report.num_ops += static_cast<int64_t>(p.graph.order().size());
+  report.threads = surroundings.num_threads;
+  report.overhead_bytes = load_overhead().bytes(report.num_ops, surroundings.num_threads);
+  describe_pools(session, report);
+  report.budgets = surroundings.budgets;
+  if (!report.budgets.empty()) report.budget_bytes = report.budgets.front().bytes;
+  report.fits = exceeded(report, report.budgets) == nullptr;
+  return report;
+}
+
+void describe_work(const Work& work, PlanReport& report) {
+  report.flops = work.flops;
+  report.recompute_flops = work.recompute_flops;
+  report.bytes_moved = work.bytes;
+  report.tokens = work.tokens;
+  report.micro_batch_size = work.micro_batch_size;
+  report.grad_accum_steps = work.grad_accum_steps;
+  report.seconds_estimated = estimate_seconds(work.flops + work.recompute_flops, work.bytes,
+                                              static_cast<int>(report.threads), work.matrix_units);
+}
+
+}  // namespace plimsoll::planner

@@ -32,14 +32,14 @@ std::byte* map(int file, Bytes bytes, int protection) {
 
 DeviceMemory::~DeviceMemory() {
   if (plain_ == nullptr) {
-    pool_.forget(*this);
+    book_->forget(*this);
     if (address_ != nullptr) munmap(address_, mapped_bytes(bytes_));
     if (reach_ != nullptr) munmap(reach_, mapped_bytes(bytes_));
   }
-  pool_.give_back(bytes_);
+  book_->give_back(bytes_);
 }
 
-Status DevicePool::take(Bytes bytes) {
+Status MemoryBook::take(Bytes bytes) {
   const std::lock_guard lock(mutex_);
   if (size_.count > 0 && bytes > size_ - taken_) {
     const Bytes least = taken_ + bytes;
@@ -55,19 +55,38 @@ Status DevicePool::take(Bytes bytes) {
   return Ok{};
 }
 
-Bytes DevicePool::peak() const {
+Bytes MemoryBook::peak() const {
   const std::lock_guard lock(mutex_);
   return peak_;
 }
 
-void DevicePool::give_back(Bytes bytes) {
+void MemoryBook::give_back(Bytes bytes) {
   const std::lock_guard lock(mutex_);
   taken_ -= bytes;
 }
 
+void MemoryBook::add(const DeviceMemory& mapped_twice) {
+  const std::lock_guard lock(mutex_);
+  mapped_twice_.push_back(&mapped_twice);
+}
+
+void MemoryBook::forget(const DeviceMemory& memory) {
+  const std::lock_guard lock(mutex_);
+  std::erase(mapped_twice_, &memory);
+}
+
+std::byte* MemoryBook::reach(const std::byte* address) const {
+  const std::lock_guard lock(mutex_);
+  for (const DeviceMemory* memory : mapped_twice_) {
+    const int64_t at = number(address) - number(memory->address());
+    if (at >= 0 && at < memory->size().count) return memory->reach() + at;
+  }
+  return nullptr;
+}
+
 Result<std::unique_ptr<DeviceMemory>> DevicePool::allocate(Bytes bytes, cpu::ThreadPool& threads) {
-  PLIMSOLL_TRY(take(bytes));
-  std::unique_ptr<DeviceMemory> memory(new DeviceMemory(*this, bytes));
+  PLIMSOLL_TRY(book_->take(bytes));
+  std::unique_ptr<DeviceMemory> memory(new DeviceMemory(book_, bytes));
   if (checks_ && bytes.count > 0) {
     PLIMSOLL_TRY(map_twice(*memory));
     return memory;
@@ -92,24 +111,16 @@ Status DevicePool::map_twice(DeviceMemory& memory) {
   }
   close(file);
   if (error != 0) return cpu::refusal_to_reserve(bytes, error);
-  const std::lock_guard lock(mutex_);
-  mapped_twice_.push_back(&memory);
+  memory.book_->add(memory);
   return Ok{};
-}
-
-void DevicePool::forget(const DeviceMemory& memory) {
-  const std::lock_guard lock(mutex_);
-  std::erase(mapped_twice_, &memory);
 }
 
 std::byte* DevicePool::reach(const std::byte* address, const ir::Op& op) const {
   if (address == nullptr) return nullptr;  // an optional operand that is absent
-  const std::lock_guard lock(mutex_);
-  for (const DeviceMemory* memory : mapped_twice_) {
-    const int64_t at = number(address) - number(memory->address());
-    if (at >= 0 && at < memory->size().count) return memory->reach() + at;
-  }
-  PLIMSOLL_FAIL("an operand is no device memory: " + std::string(op.def->name) + " (" + op.layer + ")");
+  std::byte* const reach = book_->reach(address);
+  PLIMSOLL_CHECK(reach != nullptr,
+                 "an operand is no device memory: " + std::string(op.def->name) + " (" + op.layer + ")");
+  return reach;
 }
 
 runtime::KernelCall DevicePool::reach(const runtime::KernelCall& call,

@@ -9,6 +9,7 @@
 
 #include <memory>
 #include <mutex>
+#include <utility>
 #include <vector>
 
 #include "backends/cpu/thread_pool.h"
@@ -16,7 +17,29 @@
 
 namespace plimsoll::discrete {
 
-class DevicePool;
+class DeviceMemory;
+
+/// What of a device's memory is taken and where it lies. Lives as long as the last of those who keep it, so
+/// that a memory may go after its device. Threads: any number at a time.
+class MemoryBook {
+ public:
+  explicit MemoryBook(Bytes size) : size_(size) {}
+  /// Errors: kDoesNotFit beyond the device's size.
+  Status take(Bytes bytes);
+  void give_back(Bytes bytes);
+  [[nodiscard]] Bytes peak() const;
+
+  void add(const DeviceMemory& mapped_twice);
+  void forget(const DeviceMemory& memory);
+  /// Where the device's threads find what is mapped twice; null where nothing of it holds that address.
+  [[nodiscard]] std::byte* reach(const std::byte* address) const;
+
+ private:
+  const Bytes size_;
+  mutable std::mutex mutex_;
+  Bytes taken_{}, peak_{};
+  std::vector<const DeviceMemory*> mapped_twice_;
+};
 
 class DeviceMemory final : public runtime::Memory {
  public:
@@ -33,27 +56,26 @@ class DeviceMemory final : public runtime::Memory {
 
  private:
   friend class DevicePool;
-  DeviceMemory(DevicePool& pool, Bytes bytes) : pool_(pool), bytes_(bytes) {}
+  DeviceMemory(std::shared_ptr<MemoryBook> book, Bytes bytes) : book_(std::move(book)), bytes_(bytes) {}
 
-  DevicePool& pool_;
+  std::shared_ptr<MemoryBook> book_;
   Bytes bytes_;
   std::byte* address_ = nullptr;
   std::byte* reach_ = nullptr;
   std::unique_ptr<runtime::Memory> plain_;  ///< where it is mapped once
 };
 
-/// What a device has, and what of it lies where. Goes behind its memories.
-/// Threads: any number at a time.
+/// Makes a device's memory. Threads: any number at a time.
 class DevicePool {
  public:
   /// `size` of 0 is no bound. `checks`: the host's touch faults.
-  DevicePool(Bytes size, bool checks) : size_(size), checks_(checks) {}
+  DevicePool(Bytes size, bool checks) : book_(std::make_shared<MemoryBook>(size)), checks_(checks) {}
 
   /// Touched and undefined. Errors: kDoesNotFit beyond the device's size; kIo where the system refuses.
   Result<std::unique_ptr<DeviceMemory>> allocate(Bytes bytes, cpu::ThreadPool& threads);
 
   /// The most that was taken at one time.
-  [[nodiscard]] Bytes peak() const;
+  [[nodiscard]] Bytes peak() const { return book_->peak(); }
   [[nodiscard]] bool checks() const { return checks_; }
   /// The call as the device's threads make it, its operands in `operands`. Checked to lie in this pool. Call
   /// where checks() holds.
@@ -61,18 +83,11 @@ class DevicePool {
                                           std::vector<runtime::TensorRef>& operands) const;
 
  private:
-  friend class DeviceMemory;
-  Status take(Bytes bytes);
-  void give_back(Bytes bytes);
-  Status map_twice(DeviceMemory& memory);
-  void forget(const DeviceMemory& memory);
+  static Status map_twice(DeviceMemory& memory);
   [[nodiscard]] std::byte* reach(const std::byte* address, const ir::Op& op) const;
 
-  const Bytes size_;
+  const std::shared_ptr<MemoryBook> book_;
   const bool checks_;
-  mutable std::mutex mutex_;
-  Bytes taken_{}, peak_{};
-  std::vector<const DeviceMemory*> mapped_twice_;
 };
 
 }  // namespace plimsoll::discrete

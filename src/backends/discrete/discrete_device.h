@@ -25,7 +25,7 @@ class DiscreteDevice final : public runtime::Device {
  public:
   /// Errors: kIo where the system gives no threads for the queues.
   static Result<std::unique_ptr<DiscreteDevice>> create(const DiscreteOptions& options);
-  /// Drops what is queued and has not begun.
+  /// Drops what is queued and has not begun. Its memory may go after it.
   ~DiscreteDevice() override;
 
   [[nodiscard]] const runtime::Target& target() const override { return target_; }

@@ -62,6 +62,16 @@ TEST(DeviceMemory, NoMoreThanTheDeviceHas) {
   }
 }
 
+// The address sanitizer sees what it would touch of a device that is gone.
+TEST(DeviceMemory, MayGoAfterItsDevice) {
+  for (const bool check : {false, true}) {
+    auto device = make_discrete({.memory = 1_MiB, .check = check});
+    const auto first = allocate(*device, MemorySpace::kDevice, 10'000);
+    const auto second = allocate(*device, MemorySpace::kDevice, 20'000);
+    device.reset();
+  }
+}
+
 TEST(DeviceMemoryDeathTest, AnOperandElsewhereIsABug) {
   GTEST_FLAG_SET(death_test_style, "threadsafe");
   const auto launch = [] {

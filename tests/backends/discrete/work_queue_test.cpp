@@ -157,7 +157,7 @@ TEST(DiscreteFaults, ADiskThatFailsComesWithTheOpAndTheFileSystem) {
 
 TEST(DiscreteDevice, GoesWithWorkInItsQueues) {
   for (uint64_t seed = 0; seed < 20; ++seed) {
-    auto device = make_discrete({.copy_bandwidth = 1e9, .seed = seed});
+    auto device = make_discrete({.copy_bandwidth = 1e9, .seed = seed, .check = seed % 2 == 1});
     auto rounds = std::make_unique<Rounds>(*device);
     ASSERT_OK(device->begin_capture());
     ASSERT_OK(rounds->issue());

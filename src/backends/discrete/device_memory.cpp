@@ -1,8 +1,6 @@
 #include "backends/discrete/device_memory.h"
 
-#include <fcntl.h>
 #include <sys/mman.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
@@ -23,9 +21,18 @@ int64_t number(const std::byte* address) {
   return static_cast<int64_t>(reinterpret_cast<uintptr_t>(address));
 }
 
-std::byte* map(int file, Bytes bytes, int protection) {
-  void* at = mmap(nullptr, mapped_bytes(bytes), protection, MAP_SHARED, file, 0);
-  return at == MAP_FAILED ? nullptr : static_cast<std::byte*>(at);
+/// Null where the system refuses, with errno set.
+std::byte* mapped(void* at) { return at == MAP_FAILED ? nullptr : static_cast<std::byte*>(at); }
+
+/// Gives the pages now: one that cannot be had is an error here and no signal later. Success where the system
+/// is too old to be asked.
+bool populate(std::byte* at, Bytes bytes) {
+#if defined(MADV_POPULATE_WRITE)
+  return madvise(at, mapped_bytes(bytes), MADV_POPULATE_WRITE) == 0 || errno == EINVAL;
+#else
+  (void)at, (void)bytes;
+  return true;
+#endif
 }
 
 }  // namespace
@@ -99,18 +106,15 @@ Result<std::unique_ptr<DeviceMemory>> DevicePool::allocate(Bytes bytes, cpu::Thr
 Status DevicePool::map_twice(DeviceMemory& memory) {
   const Bytes bytes = memory.bytes_;
   PLIMSOLL_TRY(cpu::check_available(bytes));
-  const int file = memfd_create("plimsoll-device", MFD_CLOEXEC);
-  if (file < 0) return cpu::refusal_to_reserve(bytes, errno);
-  // Reserved before it is mapped: a page that cannot be had is an error here and no signal later.
-  int error = ftruncate(file, static_cast<off_t>(mapped_bytes(bytes))) != 0 ? errno : 0;
-  if (error == 0) error = posix_fallocate(file, 0, static_cast<off_t>(mapped_bytes(bytes)));
-  if (error == 0) {
-    memory.address_ = map(file, bytes, PROT_NONE);
-    memory.reach_ = map(file, bytes, PROT_READ | PROT_WRITE);
-    if (memory.address_ == nullptr || memory.reach_ == nullptr) error = errno;
-  }
-  close(file);
-  if (error != 0) return cpu::refusal_to_reserve(bytes, error);
+  // No file behind it: limits of file sizes are none of the device's. A length of 0 maps the same pages
+  // again.
+  memory.reach_ =
+      mapped(mmap(nullptr, mapped_bytes(bytes), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0));
+  if (memory.reach_ == nullptr) return cpu::refusal_to_reserve(bytes, errno);
+  memory.address_ = mapped(mremap(memory.reach_, 0, mapped_bytes(bytes), MREMAP_MAYMOVE));
+  if (memory.address_ == nullptr || mprotect(memory.address_, mapped_bytes(bytes), PROT_NONE) != 0 ||
+      !populate(memory.reach_, bytes))
+    return cpu::refusal_to_reserve(bytes, errno);
   memory.book_->add(memory);
   return Ok{};
 }

@@ -1,4 +1,7 @@
 // What the host may not do to a device's memory, and how much of it there is.
+#include <sys/resource.h>
+
+#include <csignal>
 #include <cstdlib>
 
 #include "devices.h"
@@ -60,6 +63,19 @@ TEST(DeviceMemory, NoMoreThanTheDeviceHas) {
     allocate(*device, MemorySpace::kDevice, 1 << 20);
     EXPECT_TRUE(device->synchronize(Queue::kCompute).ok()) << "what does not fit does not stop the device";
   }
+}
+
+TEST(DeviceMemory, LimitsOfFileSizesAreNoneOfIts) {
+  const auto device = make_discrete({.check = true});
+  rlimit limit{};
+  ASSERT_EQ(getrlimit(RLIMIT_FSIZE, &limit), 0);
+  const rlimit small{2048, limit.rlim_max};
+  const auto previous = std::signal(SIGXFSZ, SIG_IGN);
+  ASSERT_EQ(setrlimit(RLIMIT_FSIZE, &small), 0);
+  const auto memory = device->allocate(MemorySpace::kDevice, Bytes(100'000));
+  ASSERT_EQ(setrlimit(RLIMIT_FSIZE, &limit), 0);
+  std::signal(SIGXFSZ, previous);
+  ASSERT_OK(memory);
 }
 
 // The address sanitizer sees what it would touch of a device that is gone.

@@ -20,6 +20,18 @@ int64_t bounded_bytes(const PlanReport& report, Bounded bounded) {
   return report.process_peak_bytes();
 }
 
+std::string_view of_pool(Bounded bounded) {
+  switch (bounded) {
+    case Bounded::kDevice:
+      return " of device memory";
+    case Bounded::kHost:
+      return " of host memory";
+    case Bounded::kProcess:
+      break;
+  }
+  return "";
+}
+
 const Budget* exceeded(const PlanReport& report, std::span<const Budget> budgets) {
   const auto found = std::find_if(budgets.begin(), budgets.end(), [&](const Budget& budget) {
     return bounded_bytes(report, budget.bounded) > budget.bytes;
@@ -35,7 +47,8 @@ Error does_not_fit(const PlanReport& report, const Budget& budget, std::string_v
       fmt::format("{} must be at least {} ({} bytes) for this run", budget.setting, needed, bytes);
   if (!advice.empty()) hint += fmt::format("; {}", advice);
   return Error{ErrorCode::kDoesNotFit,
-               fmt::format("{} needs {} and the budget is {}", what, needed, to_string(Bytes(budget.bytes))),
+               fmt::format("{} needs {}{} and the budget is {}", what, needed, of_pool(budget.bounded),
+                           to_string(Bytes(budget.bytes))),
                budget.setting + (budget.automatic ? ": auto (what is available now)" : ""), hint};
 }
 

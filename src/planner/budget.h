@@ -11,6 +11,8 @@
 namespace plimsoll::planner {
 
 int64_t bounded_bytes(const PlanReport& report, Bounded bounded);
+/// " of device memory", " of host memory"; nothing where the whole process is bounded.
+std::string_view of_pool(Bounded bounded);
 
 /// The first budget that the plan exceeds; null where it fits.
 const Budget* exceeded(const PlanReport& report, std::span<const Budget> budgets);

@@ -6,6 +6,7 @@
 #include <algorithm>
 
 #include "base/units.h"
+#include "planner/budget.h"
 
 namespace plimsoll::planner {
 namespace {
@@ -283,9 +284,9 @@ std::string plan_table(const PlanReport& r) {
                          ? "equals"
                          : fmt::format("is {:.2f} % above", 100 * (r.offset_lower_bound_ratio - 1)),
                      r.recompute, r.offload, 1e3 * r.planning_seconds);
-  if (!r.fits)
-    out += fmt::format("Does NOT fit: the peak is {} over the budget\n",
-                       to_string(Bytes(r.process_peak_bytes() - r.budget_bytes)));
+  if (const Budget* budget = exceeded(r, r.budgets))
+    out += fmt::format("Does NOT fit: the peak{} is {} over {}\n", of_pool(budget->bounded),
+                       to_string(Bytes(bounded_bytes(r, budget->bounded) - budget->bytes)), budget->setting);
   return out;
 }
 

@@ -55,7 +55,7 @@ TEST_P(PlannedPeak, IsNeverBelowTheMeasuredOneAndClose) {
   const std::string settings = GetParam();
   const bool writes =
       settings.find("dump_dir") != settings.npos || settings.find("save_steps") != settings.npos;
-  if (!writes && !on_discrete()) {
+  if (!writes) {
     EXPECT_EQ(number(outcome.out, "small_allocations_per_step"), 0);
   }
 }

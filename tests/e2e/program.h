@@ -39,6 +39,34 @@ inline std::string on_device(const std::string& arguments) {
   return arguments;
 }
 
+/// What a run with --json said of each step and evaluation, before the first figure of time.
+inline std::string events_of(const std::string& out) {
+  std::string events;
+  for (size_t begin = 0, end; (end = out.find('\n', begin)) != std::string::npos; begin = end + 1) {
+    const std::string line = out.substr(begin, end - begin);
+    if (line.find("\"event\": \"step\"") != std::string::npos)
+      events += line.substr(0, line.find("\"step_seconds\"")) + "\n";
+    if (line.find("\"event\": \"eval\"") != std::string::npos) events += line + "\n";
+  }
+  return events;
+}
+
+/// A line for each run, by which seeds.py compares devices, to the file that PLIMSOLL_E2E_RECORD names: the
+/// test and which of its runs it is, the exit code, and sums of what must be the same.
+inline void record(int exit_code, const std::string& out, const std::string& model) {
+  const char* path = std::getenv("PLIMSOLL_E2E_RECORD");
+  const testing::TestInfo* test = testing::UnitTest::GetInstance()->current_test_info();
+  if (path == nullptr || test == nullptr) return;
+  static std::string last;
+  static int run = 0;
+  const std::string name = std::string(test->test_suite_name()) + "." + test->name();
+  run = name == last ? run + 1 : 1;
+  last = name;
+  const std::hash<std::string> sum;
+  std::ofstream(path, std::ios::app) << name << " run " << run << ": exit " << exit_code << " events "
+                                     << sum(events_of(out)) << " model " << sum(model) << "\n";
+}
+
 /// A temporary folder, removed at the end.
 class Folder {
  public:
@@ -71,8 +99,10 @@ class Folder {
     const std::string command = "cd '" + path_ + "' && " + environment + " '" PLIMSOLL_BINARY "' " +
                                 on_device(arguments) + " >out.txt 2>err.txt </dev/null";
     const int status = std::system(command.c_str());
-    return {WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status), read("out.txt"),
-            read("err.txt")};
+    const Outcome outcome{WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status), read("out.txt"),
+                          read("err.txt")};
+    record(outcome.exit_code, outcome.out, read("out/final/model.safetensors"));
+    return outcome;
   }
 
  private:
@@ -111,14 +141,7 @@ struct Result {
 /// Of `train --json` in `folder`, which has ended with `outcome`.
 inline Result result_of(const Folder& folder, const Outcome& outcome) {
   EXPECT_EQ(outcome.exit_code, 0) << outcome.err;
-  Result result{folder.read("out/final/model.safetensors"), ""};
-  for (size_t begin = 0, end; (end = outcome.out.find('\n', begin)) != std::string::npos; begin = end + 1) {
-    const std::string line = outcome.out.substr(begin, end - begin);
-    if (line.find("\"event\": \"step\"") != std::string::npos)
-      result.events += line.substr(0, line.find("\"step_seconds\"")) + "\n";
-    if (line.find("\"event\": \"eval\"") != std::string::npos) result.events += line + "\n";
-  }
-  return result;
+  return {folder.read("out/final/model.safetensors"), events_of(outcome.out)};
 }
 
 }  // namespace plimsoll::e2e

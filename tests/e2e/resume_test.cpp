@@ -326,7 +326,6 @@ TEST_F(Finished, RefusesAFolderOfAnotherProgramInTheWayAtOnce) {
 }
 
 TEST(LastSave, ThatFailsStillLeavesTheModel) {
-  if (on_discrete()) GTEST_SKIP() << "a limit of file sizes bounds the checked device's memory too";
   const Folder folder;
   prepare(folder);
   folder.write("run.yaml", run_text(std::string(kLlama).insert(1, "torch_dtype: bfloat16, ")));
@@ -378,8 +377,8 @@ class Child {
   Child(const Folder& folder, const std::string& overrides) {
     pid_ = ::fork();
     if (pid_ != 0) return;
-    const std::string command = "cd '" + folder.path() +
-                                "' && exec '" PLIMSOLL_BINARY "' train run.yaml --json " + overrides +
+    const std::string command = "cd '" + folder.path() + "' && exec '" PLIMSOLL_BINARY "' " +
+                                on_device("train run.yaml --json " + overrides) +
                                 " >out.txt 2>err.txt </dev/null";
     ::execl("/bin/sh", "sh", "-c", command.c_str(), nullptr);
     ::_exit(127);
@@ -476,7 +475,6 @@ TEST(Signals, AKilledRunGoesOnFromItsLastCheckpoint) {
 }
 
 TEST(DiskSpace, TooLittleIsSaidBeforeTheFirstStep) {
-  if (on_discrete()) GTEST_SKIP() << "a limit of file sizes bounds the checked device's memory too";
   const Folder folder;
   prepare(folder);
   const Outcome outcome = folder.run("train run.yaml --json", "prlimit --fsize=100000");

@@ -153,8 +153,8 @@ TEST(DiscreteMemory, LessThanThePlanIsRefusedWithItsPoolAndTheLeast) {
 TEST(DiscreteMemory, BoundsTheMicroBatch) {
   const Folder folder;
   prepare(folder);
-  const Outcome outcome =
-      folder.run("train run.yaml --json " + discrete() + " output.save_steps=2 runtime.discrete.memory=3MiB");
+  const Outcome outcome = folder.run("train run.yaml --json runtime.threads=1 " + discrete() +
+                                     " output.save_steps=2 runtime.discrete.memory=3MiB");
   EXPECT_TRUE(result_of(folder, outcome).model == reference().model) << outcome.err;
   EXPECT_THAT(outcome.out, HasSubstr("\"micro_batch_size\": 1,"));
 }

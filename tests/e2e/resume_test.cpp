@@ -383,11 +383,20 @@ class Child {
     ::execl("/bin/sh", "sh", "-c", command.c_str(), nullptr);
     ::_exit(127);
   }
+  ~Child() {  // a test that has failed leaves nothing that runs
+    if (pid_ <= 0) return;
+    ::kill(pid_, SIGKILL);
+    ::waitpid(pid_, nullptr, 0);
+  }
+  Child(const Child&) = delete;
+  Child& operator=(const Child&) = delete;
+
   void send(int signal) const { ::kill(pid_, signal); }
   /// The exit code, or 128 + the signal's number.
-  [[nodiscard]] int wait() const {
+  [[nodiscard]] int wait() {
     int status = 0;
     ::waitpid(pid_, &status, 0);
+    pid_ = -1;
     return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
   }
 
@@ -396,7 +405,7 @@ class Child {
 };
 
 bool wait_for(const Folder& folder, const std::string& text, const std::string& file = "out.txt") {
-  for (int i = 0; i < 1000; ++i) {
+  for (int i = 0; i < 10'000; ++i) {  // a minute, on a machine that does other things
     if (folder.read(file).find(text) != std::string::npos) return true;
     std::this_thread::sleep_for(std::chrono::milliseconds(5));
   }
@@ -407,7 +416,7 @@ TEST(Signals, SaveAndLeaveWith75) {
   for (const auto& [signal, name] : {std::pair(SIGTERM, "SIGTERM"), std::pair(SIGINT, "SIGINT")}) {
     const Folder folder;
     prepare(folder);
-    const Child child(folder, "runtime.threads=1 training.max_steps=100000 output.save_steps=0");
+    Child child(folder, "runtime.threads=1 training.max_steps=100000 output.save_steps=0");
     ASSERT_TRUE(wait_for(folder, "\"step\": 3,")) << folder.read("err.txt");
     child.send(signal);
     EXPECT_EQ(child.wait(), 75);
@@ -427,14 +436,14 @@ TEST(Signals, EndAnEvaluationWhichIsMadeUpFor) {
   prepare(folder);
   folder.write("eval.txt", some_text(1'000'000));  // longer than it takes to look whether step 4 is done
   const std::string overrides = "runtime.threads=1 training.max_steps=4 output.save_steps=0";
-  const Child child(folder, overrides);
+  Child child(folder, overrides);
   ASSERT_TRUE(wait_for(folder, "\"step\": 4,")) << folder.read("err.txt");
   child.send(SIGTERM);
   EXPECT_EQ(child.wait(), 75);
   EXPECT_THAT(folder.read("out.txt"), Not(HasSubstr("\"event\": \"eval\"")));
   EXPECT_THAT(folder.read("err.txt"), HasSubstr("saved in out/checkpoint-4"));
   // Where the named checkpoint is all there is, auto would not find it.
-  const Child elsewhere(folder, overrides + " output.dir=other --resume out/checkpoint-4");
+  Child elsewhere(folder, overrides + " output.dir=other --resume out/checkpoint-4");
   ASSERT_TRUE(wait_for(folder, "going on after", "err.txt")) << folder.read("err.txt");
   elsewhere.send(SIGTERM);
   EXPECT_EQ(elsewhere.wait(), 75);
@@ -452,7 +461,7 @@ TEST(Signals, ASecondOneLeavesAtOnceWithoutSaving) {
   const Folder folder;
   prepare(folder);
   // Long steps, so that the second signal comes before the end of one.
-  const Child child(folder, "runtime.threads=1 training.global_batch_size=512 training.max_steps=100000");
+  Child child(folder, "runtime.threads=1 training.global_batch_size=512 training.max_steps=100000");
   ASSERT_TRUE(wait_for(folder, "\"event\": \"plan\""));
   child.send(SIGTERM);
   std::this_thread::sleep_for(std::chrono::milliseconds(50));
@@ -465,7 +474,7 @@ TEST(Signals, ASecondOneLeavesAtOnceWithoutSaving) {
 TEST(Signals, AKilledRunGoesOnFromItsLastCheckpoint) {
   const Folder folder;
   prepare(folder);
-  const Child child(folder, "runtime.threads=1");
+  Child child(folder, "runtime.threads=1");
   ASSERT_TRUE(wait_for(folder, "\"step\": 8,"));
   child.send(SIGKILL);
   EXPECT_EQ(child.wait(), 128 + SIGKILL);

@@ -93,10 +93,27 @@ def examples_of(case, count, seed):
     return rows, labels
 
 
+def names_of(case):
+    """What final/ calls the labels: config.json's names, or the data's."""
+    named = case["named"] or (case["labels"] == len(NAMES) and not case["fresh"])
+    return NAMES if named else [f"LABEL_{i}" for i in range(case["labels"])]
+
+
 def write_lines(path, case, rows, labels):
     with open(path, "w") as out:
         for row, label in zip(rows, labels):
             out.write(json.dumps({"input_ids": row, "label": NAMES[label] if case["named"] else label}) + "\n")
+
+
+def by_bucket(case, examples):
+    """The order in which buckets take an epoch of whole batches: short ones first."""
+    def bucket(i):
+        row = examples[0][i][:TOKENS]
+        while len(row) > 1 and row[-1] == case["pad"]:
+            row = row[:-1]
+        return sum(len(row) > length for length in case["settings"]["buckets"])
+    order = sorted(range(len(examples[0])), key=bucket)
+    return tuple([part[i] for i in order] for part in examples)
 
 
 def tensors_of(case, rows, labels):
@@ -201,7 +218,7 @@ def check_metrics(name, what, event, expected, checks):
 def check_lines(name, case, lines, logits, checks):
     """What predict says, from transformers' logits."""
     logits = torch.from_numpy(logits).double()
-    names = NAMES if case["labels"] == len(NAMES) else [f"LABEL_{i}" for i in range(case["labels"])]
+    names = names_of(case)
     if case["problem"] == "single":
         scores, best = torch.softmax(logits, 1).max(1)
         expected = [(names[i], score) for i, score in zip(best.tolist(), scores.tolist())]
@@ -255,8 +272,7 @@ def check_final(case, binary, folder, parameters, held_out, event, checks):
                  if key not in theirs or key not in parameters or not numpy.array_equal(theirs[key], parameters[key])]
     checks.check(name, "final: transformers opens it", not differing, f"{len(theirs)} tensors, differing {differing[:3]}")
     config = model.config
-    names = NAMES if case["labels"] == len(NAMES) else [f"LABEL_{i}" for i in range(case["labels"])]
-    fine = [config.id2label[i] for i in range(case["labels"])] == names and config.pad_token_id == case["pad"]
+    fine = [config.id2label[i] for i in range(case["labels"])] == names_of(case) and config.pad_token_id == case["pad"]
     checks.check(name, "final: config.json", fine and config.problem_type == TRANSFORMERS_WORDS[case["problem"]],
                  f"{config.problem_type}, {config.id2label}")
     batch = tensors_of(case, *held_out)
@@ -277,20 +293,17 @@ def check_final(case, binary, folder, parameters, held_out, event, checks):
 
 def compare_case(case, binary, folder, checks):
     write_model(case, folder / "model")
-    examples, held_out = examples_of(case, 23, 1), examples_of(case, 11, 2)
+    examples, held_out = examples_of(case, 24 if "buckets" in case["settings"] else 23, 1), examples_of(case, 11, 2)
     write_lines(folder / "train.jsonl", case, *examples)
     write_lines(folder / "eval.jsonl", case, *held_out)
     write_run(case, folder)
     events = plimsoll(binary, "train", folder / "run.yaml", "--json")
     steps = [event for event in events if event["event"] == "step"]
     checks.check(case["name"], "steps", len(steps) == STEPS, f"{len(steps)} of {STEPS}")
-    if "buckets" in case["settings"]:  # the order is another: losses alone cannot be told apart by step
-        examples = None
+    if "buckets" in case["settings"]:
+        examples = by_bucket(case, examples)
     event = [event for event in events if event["event"] == "eval"][-1]
-    if examples:
-        parameters = compare_steps(case, folder, steps, examples, checks)
-    else:
-        parameters = compare.dump_of(folder, STEPS)["parameters"]
+    parameters = compare_steps(case, folder, steps, examples, checks)
     check_final(case, binary, folder, parameters, held_out, event, checks)
 
 
@@ -329,7 +342,7 @@ def main():
     parser.add_argument("--only", default="", help="cases whose name contains this")
     parser.add_argument("--keep", help="leave inputs and dumps in this folder")
     args = parser.parse_args()
-    torch.set_num_threads(2)
+    torch.set_num_threads(1)  # models are small
     checks, binary = Checks(), os.path.abspath(args.binary)
     chosen = [case for case in CASES if args.only in case["name"]]
     with tempfile.TemporaryDirectory() as scratch:

@@ -152,6 +152,10 @@ Result<std::string> read_small_file(const std::string& path, int64_t max_bytes, 
 }
 
 Result<AtomicFile> AtomicFile::create(const std::string& path) {
+  // Taking its name would remove it: a device is of use to all.
+  if (struct stat there = {}; ::stat(path.c_str(), &there) == 0 && !S_ISREG(there.st_mode))
+    return Error{ErrorCode::kIo, "what has the name is no file that may be replaced", path,
+                 "name a file; a device, a pipe or a folder stays as it is"};
   // Without a name until it is whole: whatever ends the process leaves nothing. Not every file system can.
   const int nameless = ::open(folder_of(path).c_str(), O_WRONLY | O_TMPFILE | O_CLOEXEC, 0666);
   if (nameless >= 0) return AtomicFile(path, "", nameless);

@@ -52,7 +52,8 @@ Result<std::string> read_small_file(const std::string& path, int64_t max_bytes,
 /// (O_TMPFILE), neither does a process that is killed.
 class AtomicFile {
  public:
-  /// Creates the temporary in the destination's folder. Errors: kIo.
+  /// Creates the temporary in the destination's folder. Errors: kIo, also where a device, a pipe or a folder
+  /// has the name.
   static Result<AtomicFile> create(const std::string& path);
   AtomicFile(AtomicFile&& other) noexcept;
   AtomicFile& operator=(AtomicFile&& other) noexcept;

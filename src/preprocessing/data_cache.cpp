@@ -119,10 +119,25 @@ std::set<std::string> names_in_use(const std::string& folder, const std::vector<
   return names;
 }
 
+std::string_view stem_of(std::string_view name) { return name.substr(0, name.rfind('.')); }
+
+/// A shard of examples and its labels are used together, and of no use alone.
+void pair_up(std::vector<CacheEntry>& entries) {
+  std::map<std::string_view, CacheEntry*> by_stem;
+  for (CacheEntry& entry : entries) {
+    const auto [at, is_first] = by_stem.emplace(stem_of(entry.name), &entry);
+    if (is_first) continue;
+    CacheEntry& other = *at->second;
+    entry.in_use = other.in_use = entry.in_use || other.in_use;
+    entry.used_at = other.used_at = std::max(entry.used_at, other.used_at);
+  }
+}
+
 Result<Contents> read_cache(const std::string& folder, bool removes) {
   PLIMSOLL_ASSIGN(Contents contents, read_folder(folder));
   const std::set<std::string> names = names_in_use(folder, contents.in_use_files, removes);
   for (CacheEntry& entry : contents.entries) entry.in_use = names.contains(entry.name);
+  pair_up(contents.entries);
   std::sort(contents.entries.begin(), contents.entries.end(), [](const CacheEntry& a, const CacheEntry& b) {
     return std::pair(b.used_at, std::string_view(a.name)) < std::pair(a.used_at, std::string_view(b.name));
   });
@@ -212,12 +227,14 @@ Result<CacheTrim> trim_data_cache(const std::string& folder, int64_t limit_bytes
   }
   if (trim.is_busy) return trim;
   for (const std::string& name : contents.unfinished) ::unlink((folder + "/" + name).c_str());
+  std::string_view removed;  // pairs stand side by side
   for (auto entry = contents.entries.rbegin(); entry != contents.entries.rend(); ++entry) {
-    if (trim.left_bytes <= limit_bytes) break;
+    if (trim.left_bytes <= limit_bytes && stem_of(entry->name) != removed) break;
     if (entry->in_use) continue;
     const std::string path = folder + "/" + entry->name;
     if (::unlink(path.c_str()) != 0 && errno != ENOENT)
       return io_error("cannot remove a file of the cache", path, errno);
+    removed = stem_of(entry->name);
     trim.left_bytes -= entry->bytes;
     trim.removed_bytes += entry->bytes;
     --trim.left_files;

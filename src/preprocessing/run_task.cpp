@@ -45,8 +45,10 @@ Result<EarlyLabels> find_labels(const RunConfig& config, const ConfigJson& model
   const auto found = scan_labels(files, {.text_key = config.data.text_key},
                                  config.data.on_error == "skip" ? OnError::kSkip : OnError::kFail);
   if (!found || found->examples == 0) return early;
-  if (auto labels = resolve_labels(request, *found)) return EarlyLabels{std::move(*labels), true};
-  return early;
+  auto labels = resolve_labels(request, *found);
+  // One class alone: the examples contradict it, which is told when they are prepared.
+  if (!labels || (labels->problem == ProblemType::kSingleLabel && labels->count() < 2)) return early;
+  return EarlyLabels{std::move(*labels), true};
 }
 
 }  // namespace plimsoll::train

@@ -6,6 +6,8 @@
 
 #include <algorithm>
 #include <functional>
+#include <set>
+#include <string_view>
 
 #include "optimizers/optimizer_list.h"
 #include "settings/param_groups.h"
@@ -98,6 +100,17 @@ Status check_data(const RunConfig& config) {
   return check_buckets(data);
 }
 
+Status check_label_names(const std::vector<std::string>& names) {
+  std::set<std::string_view> seen;
+  for (const std::string& name : names) {
+    if (name.empty()) return wrong("classification.label_names has an empty name", "give each label a name");
+    if (!seen.insert(name).second)
+      return wrong(fmt::format("classification.label_names has '{}' twice", name),
+                   "give labels names that differ");
+  }
+  return Ok{};
+}
+
 /// A loss scale does not begin where it ends.
 Status check_loss_scale(const LossScaleSettings& scale) {
   if (scale.fixed || scale.init_scale >= scale.min_scale) return Ok{};
@@ -163,6 +176,7 @@ Status settle_task(RunConfig& config, const GivenSettings& given) {
 Status check_run(RunConfig& config, const GivenSettings& given) {
   PLIMSOLL_TRY(settle_strategies(config, given));
   PLIMSOLL_TRY(check_data(config));
+  PLIMSOLL_TRY(check_label_names(config.classification.label_names));
   PLIMSOLL_TRY(check_batch(config.training, given));
   PLIMSOLL_TRY(check_device(config.runtime.device));
   PLIMSOLL_TRY(check_optimizer(config, given));

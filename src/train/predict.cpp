@@ -102,16 +102,15 @@ class Prediction {
 
   Status operator()() {
     PLIMSOLL_TRY(open());
+    PLIMSOLL_ASSIGN(Lines lines, Lines::open(request_.output));
     PLIMSOLL_ASSIGN(const ScratchFolder folder, ScratchFolder::create());
     PLIMSOLL_TRY(tokenize(folder.file("examples.shard")));
     PLIMSOLL_ASSIGN(Shard shard, Shard::open(folder.file("examples.shard")));
     PLIMSOLL_TRY(plan(shard));
-    PLIMSOLL_ASSIGN(const auto device, make_device(config_, num_threads(config_)));
-    PLIMSOLL_ASSIGN(session_, runtime::Session::create(*device, std::move(prepared_->programs.session), {}));
+    PLIMSOLL_ASSIGN(device_, make_device(config_, num_threads(config_)));
+    PLIMSOLL_ASSIGN(session_, runtime::Session::create(*device_, std::move(prepared_->programs.session), {}));
     PLIMSOLL_TRY(initialise(config_, *prepared_, *session_, /*pretrained=*/true, num_threads(config_)));
-    PLIMSOLL_TRY(run(shard));
-    session_.reset();  // before its device
-    return Ok{};
+    return run(shard, lines);
   }
 
  private:
@@ -135,7 +134,10 @@ class Prediction {
       PLIMSOLL_TRY(write_examples(path));
       return std::string();
     });
-    return done ? Status(Ok{}) : Status(std::move(done).error());
+    if (done) return Ok{};
+    Error error = std::move(done).error();
+    if (error.code == ErrorCode::kBadData) error.hint = "correct it: each line is answered, none passed over";
+    return error;
   }
 
   Status write_examples(const std::string& path) const {
@@ -183,10 +185,9 @@ class Prediction {
     return prepared_->report.fits ? Status(Ok{}) : does_not_fit(*prepared_);
   }
 
-  Status run(const Shard& shard) {
+  Status run(const Shard& shard, Lines& lines) {
     const std::vector<int64_t>& lengths = prepared_->buckets.lengths;
     BatchFeeder feeder(*session_, *prepared_->task, lengths);
-    PLIMSOLL_ASSIGN(Lines lines, Lines::open(request_.output));
     const int64_t micro = prepared_->split.micro_batch_size, total = shard.info().num_documents;
     std::vector<float> logits(static_cast<size_t>(session_->type(planner::kLogitsState).num_elements()));
     const size_t width = logits.size() / static_cast<size_t>(micro);
@@ -240,7 +241,8 @@ class Prediction {
   std::optional<int64_t> pad_token_;
   int64_t vocab_size_ = 0;
   std::optional<Prepared> prepared_;
-  std::unique_ptr<runtime::Session> session_;
+  std::unique_ptr<runtime::Device> device_;
+  std::unique_ptr<runtime::Session> session_;  ///< goes before its device
   std::vector<std::byte> scratch_;
   std::vector<ShardDocument> documents_;
 };

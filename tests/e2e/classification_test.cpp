@@ -2,6 +2,7 @@
 // it.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sys/stat.h>
 
 #include <algorithm>
 
@@ -178,6 +179,14 @@ TEST(ClassificationErrors, SayWhatIsWrongWhere) {
        "label is 'good', expected a number: train.jsonl: line 2"},
       {"{\"input_ids\": [1], \"label\": \"a\"}\n{\"input_ids\": [1], \"label\": \"b\"}\n",
        "classification.label_names=[a,c]", 65, "label is 'b', and the labels are a, c: train.jsonl: line 2"},
+      {"{\"input_ids\": [1], \"label\": 0.5}\n{\"input_ids\": [2], \"label\": \"good\"}\n", "", 65,
+       "label is 'good', expected a number: train.jsonl: line 2"},
+      {"{\"input_ids\": [1], \"label\": [0, 1]}\n{\"input_ids\": [2], \"label\": 1}\n", "", 65,
+       "label is a single value, the first one a list of 2: train.jsonl: line 2"},
+      {two.c_str(), "classification.problem_type=multi_label", 65,
+       "label is 0, expected a list of values 0 or 1: train.jsonl: line 1"},
+      {"{\"input_ids\": [1], \"label\": [0, 1]}\n", "classification.problem_type=single_label", 65,
+       "label is a list, expected a class: train.jsonl: line 1"},
       {"{\"input_ids\": [1], \"label\": true}\n", "", 65, "label is true, expected"},
       {"{\"input_ids\": [1]}\n", "", 65, "the line has no \"label\": train.jsonl: line 1"},
       {"{\"input_ids\": [200], \"label\": 1}\n", "", 65,
@@ -186,6 +195,9 @@ TEST(ClassificationErrors, SayWhatIsWrongWhere) {
        "the line is a text, and there is no tokenizer: train.jsonl: line 1"},
       {two.c_str(), "classification.num_labels=3 classification.label_names=[a,b]", 2,
        "num_labels is 3, and label_names has 2"},
+      {two.c_str(), "classification.num_labels=1 classification.problem_type=single_label", 2,
+       "one label, which leaves nothing to tell apart"},
+      {two.c_str(), "classification.label_names=[a,a]", 2, "classification.label_names has 'a' twice"},
       {two.c_str(), "data.packing=best_fit", 2, "data.packing is best_fit"},
       {two.c_str(), "task=causal_lm classification.num_labels=2", 2, "classification.num_labels"},
       {two.c_str(), "data.eval=eval.txt", 2, "holds no examples with labels: eval.txt"},
@@ -200,6 +212,7 @@ TEST(ClassificationErrors, SayWhatIsWrongWhere) {
     EXPECT_EQ(outcome.exit_code, row.exit_code) << row.message << ": " << outcome.err;
     EXPECT_THAT(outcome.err, HasSubstr(row.message));
     EXPECT_THAT(outcome.err, HasSubstr("\nhint: ")) << row.message;
+    EXPECT_THAT(outcome.err, Not(HasSubstr("hint: see plimsoll"))) << row.message;
     EXPECT_FALSE(std::filesystem::exists(folder.path("out/final")));
   }
 }
@@ -214,6 +227,25 @@ TEST(ClassificationErrors, OfPredict) {
   EXPECT_THAT(causal.err, HasSubstr("a sequence classifier"));
   EXPECT_EQ(folder.run("predict --data x.jsonl").exit_code, 2);
   EXPECT_EQ(folder.run("predict --model absent --data x.jsonl").exit_code, 65);
+}
+
+TEST(ClassificationErrors, OfPredictOnceItRuns) {
+  const Folder folder;
+  write_data(folder, "single");
+  folder.write("run.yaml", classifier());
+  ASSERT_EQ(folder.run("train run.yaml training.max_steps=1").exit_code, 0);
+  const Outcome nowhere = folder.run("predict --model out/final --data eval.jsonl --output none/lines.jsonl");
+  EXPECT_EQ(nowhere.exit_code, 74) << nowhere.err;
+  EXPECT_THAT(nowhere.err, HasSubstr("none/lines.jsonl"));
+  ASSERT_EQ(::mkfifo(folder.path("pipe").c_str(), 0600), 0);
+  EXPECT_EQ(folder.run("predict --model out/final --data eval.jsonl --output pipe").exit_code, 74);
+  EXPECT_TRUE(std::filesystem::is_fifo(folder.path("pipe")));
+  folder.write("bad.jsonl", "{\"input_ids\": [1]}\n{\"txt\": \"a\"}\n");
+  const Outcome bad = folder.run("predict --model out/final --data bad.jsonl --output lines.jsonl");
+  EXPECT_EQ(bad.exit_code, 65);
+  EXPECT_THAT(bad.err, HasSubstr("bad.jsonl: line 2"));
+  EXPECT_THAT(bad.err, Not(HasSubstr("--on-error"))) << "predict answers every line";
+  EXPECT_FALSE(std::filesystem::exists(folder.path("lines.jsonl")));
 }
 
 }  // namespace

@@ -108,6 +108,20 @@ TEST(AtomicFile, NamesAFolderThatIsMissing) {
   EXPECT_THAT(status.error().message(), HasSubstr("none/a"));
 }
 
+TEST(AtomicFile, ReplacesFilesAlone) {
+  const TemporaryFolder folder;
+  const std::string pipe = folder.path("pipe");
+  ASSERT_EQ(::mkfifo(pipe.c_str(), 0600), 0);
+  std::filesystem::create_directory(folder.path("folder"));
+  for (const std::string& path : {pipe, folder.path("folder"), std::string("/dev/null")}) {
+    const auto file = AtomicFile::create(path);
+    ASSERT_FALSE(file) << path;
+    EXPECT_EQ(file.error().code, ErrorCode::kIo);
+    EXPECT_EQ(file.error().where, path);
+  }
+  EXPECT_TRUE(std::filesystem::is_fifo(pipe));
+}
+
 TEST(CreateWritableDirectory, MakesParentsAndRefusesFiles) {
   const TemporaryFolder folder;
   EXPECT_TRUE(create_writable_directory(folder.path("a/b/c")));

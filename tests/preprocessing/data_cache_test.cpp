@@ -123,6 +123,60 @@ TEST_F(DataCache, LeavesFilesOfOtherNamesAlone) {
     EXPECT_TRUE(std::filesystem::exists(folder_.path(name))) << name;
 }
 
+/// A shard of examples and its labels, of which one alone is of no use.
+class DataCacheOfExamples : public DataCache {
+ protected:
+  void SetUp() override {
+    DataCache::SetUp();
+    folder_.write(kShard, std::string(100, 's'));
+    folder_.write(kLabels, std::string(10, 'l'));
+    age_file(kShard, 1000);
+    age_file(kLabels, 900);
+  }
+  const std::string kShard = "examples-00000000000000ee.shard", kLabels = "examples-00000000000000ee.labels";
+};
+
+TEST_F(DataCacheOfExamples, ShardAndLabelsGoTogether) {
+  EXPECT_EQ(names().size(), 6U);
+  const CacheTrim trimmed = trim(490);
+  EXPECT_EQ(trimmed.removed_files, 2);
+  EXPECT_EQ(trimmed.removed_bytes, 110);
+  EXPECT_EQ(trimmed.left_files, 4);
+  EXPECT_EQ(trimmed.left_bytes, 400);
+  EXPECT_THAT(names(), ElementsAre(kA, kB, kC, kD));
+}
+
+TEST_F(DataCacheOfExamples, OneAloneGoesToo) {
+  for (const std::string& name : {kShard, kLabels}) {
+    std::filesystem::remove(folder_.path(name));
+    EXPECT_EQ(trim(0).removed_files, name == kShard ? 5 : 1);
+    EXPECT_THAT(names(), IsEmpty());
+    folder_.write(kShard, "again");
+  }
+}
+
+TEST_F(DataCacheOfExamples, WhereOneIsInUseBothStay) {
+  OtherProcess other([&] {
+    const auto lease = CacheLease::take(folder_.path());
+    if (!lease || !lease->use(folder_.path(kLabels))) ::_exit(1);
+  });
+  trim(0);
+  EXPECT_THAT(names(), testing::UnorderedElementsAre(kShard, kLabels));
+  other.kill();
+  trim(0);
+  EXPECT_THAT(names(), IsEmpty());
+}
+
+TEST_F(DataCacheOfExamples, OtherNamesAndUnfinishedLabels) {
+  for (const char* name : {"examples-mine.labels", "examples-.labels", "tokens-00000000000000aa.labels",
+                           "00000000000000aa.labels"})
+    folder_.write(name, "mine");
+  folder_.write(kLabels + ".tmp-123-0", "half");
+  trim(0);
+  EXPECT_FALSE(std::filesystem::exists(folder_.path(kLabels + ".tmp-123-0")));
+  EXPECT_EQ(folder_.num_files(), 4U + 1) << "the four, and the lock";
+}
+
 TEST_F(DataCache, WhatAnotherProcessUsesStaysUntilItEnds) {
   OtherProcess other([&] {
     const auto lease = CacheLease::take(folder_.path());

@@ -4,7 +4,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "io/file.h"
 #include "io/temporary_folder.h"
+#include "preprocessing/data_cache.h"
 #include "preprocessing/run_data_text.h"
 #include "preprocessing/run_task.h"
 
@@ -82,6 +84,42 @@ TEST_F(LabelledDataTest, ADamagedFileIsMadeAgain) {
   std::ofstream(labels, std::ios::binary) << intact.substr(0, 20);
   ASSERT_TRUE(prepare(run));
   EXPECT_EQ(read_all(labels), intact);
+}
+
+TEST_F(LabelledDataTest, AHalfOfAPairIsMadeAgain) {
+  const RunConfig run = config();
+  const auto data = prepare(run);
+  ASSERT_TRUE(data);
+  const std::string shard = data->train[0].paths[0], labels = labels_beside(shard);
+  const std::string shard_bytes = read_all(shard), labels_bytes = read_all(labels);
+  for (const std::string& lost : {shard, labels}) {
+    std::filesystem::remove(lost);
+    EXPECT_FALSE(find_labelled(run, model(run), true)) << "a plan does not take it for what is there";
+    const auto again = prepare(run);
+    ASSERT_TRUE(again) << again.error().message();
+    EXPECT_EQ(again->labels, data->labels);
+    EXPECT_TRUE(read_all(shard) == shard_bytes && read_all(labels) == labels_bytes);
+  }
+}
+
+TEST_F(LabelledDataTest, TheLabelsOfAnotherShardAreMadeAgain) {
+  const RunConfig run = config();
+  const auto data = prepare(run);
+  ASSERT_TRUE(data);
+  const std::string labels = labels_beside(data->train[0].paths[0]), intact = read_all(labels);
+  std::filesystem::copy_file(labels_beside(data->eval[0].paths[0]), labels,
+                             std::filesystem::copy_options::overwrite_existing);
+  ASSERT_TRUE(prepare(run));
+  EXPECT_EQ(read_all(labels), intact);
+}
+
+TEST_F(LabelledDataTest, ARunUsesShardsAndLabels) {
+  const auto data = prepare(config());
+  ASSERT_TRUE(data);
+  const auto listed = list_data_cache(folder_of(data->train[0].paths[0]));
+  ASSERT_TRUE(listed);
+  EXPECT_EQ(listed->size(), 4U) << "of training and evaluation, a shard and labels each";
+  for (const CacheEntry& entry : *listed) EXPECT_TRUE(entry.in_use) << entry.name;
 }
 
 TEST_F(LabelledDataTest, EvaluationAloneTakesItsOwnLabels) {

@@ -221,6 +221,8 @@ TEST(RunConfig, RefusesWhatTheUserGotWrong) {
       {run, {"runtime.discrete={speed: 1}"}, "runtime.discrete.speed"},
       {run, {"runtime.threads=0"}, "runtime.threads is 0"},
       {run, {"memory.budget=lots"}, "memory.budget is \"lots\""},
+      {run, {"classification.label_names=[a, b, a]"}, "classification.label_names has 'a' twice", "differ"},
+      {run, {"classification.label_names=['']"}, "classification.label_names has an empty name"},
       {run, {"data.buckets=4"}, "data.buckets is 4, which has no effect with", "data.packing=pad"},
       {run, {"data.packing=pad", "data.buckets=0"}, "data.buckets is 0, expected how many (from 1 to 16)"},
       {run, {"data.packing=pad", "data.buckets=17"}, "data.buckets is 17"},

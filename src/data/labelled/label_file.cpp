@@ -12,6 +12,7 @@
 
 #include "base/check.h"
 #include "data/text/example.h"
+#include "data/text/reasons.h"
 #include "io/checksum.h"
 #include "io/json.h"
 
@@ -67,7 +68,7 @@ int64_t width_of(const RawLabel& label) {
 }
 
 std::string shape_text(bool list, int64_t width) {
-  return list ? fmt::format("a list of {}", width) : std::string("a single one");
+  return list ? fmt::format("a list of {}", width) : std::string("a single value");
 }
 
 }  // namespace
@@ -102,7 +103,7 @@ Result<LabelFileWriter> LabelFileWriter::create(const std::string& path, std::ve
 Status LabelFileWriter::check(const RawLabel& label, uint32_t file, int64_t line) const {
   const State& s = *state_;
   const auto bad = [&](std::string what) {
-    return Error{ErrorCode::kBadData, std::move(what), place_of(s.files[file], line), {}};
+    return Error{ErrorCode::kBadData, std::move(what), place_of(s.files[file], line), text::kSkipHint};
   };
   const bool list = label.kind == RawLabelKind::kList;
   if (width_of(label) > kMaxLabels)

@@ -49,7 +49,7 @@ std::optional<ProblemType> said_problem(const LabelRequest& r, int64_t count, bo
 
 ProblemType problem_of(const LabelSummary& found) {
   if (found.lists) return found.binary ? ProblemType::kMultiLabel : ProblemType::kRegression;
-  if (found.names) return ProblemType::kSingleLabel;
+  if (found.names && (!found.numbers || found.first == RawLabelKind::kName)) return ProblemType::kSingleLabel;
   return found.numbers ? ProblemType::kRegression : ProblemType::kSingleLabel;
 }
 
@@ -59,8 +59,17 @@ int64_t count_of(const LabelSummary& found, ProblemType problem) {
   return static_cast<int64_t>(std::min(std::max(found.largest, 0.0F), static_cast<float>(kMaxLabels))) + 1;
 }
 
-Status check_count(int64_t count, ProblemType problem) {
-  if (problem == ProblemType::kSingleLabel && count < 2)
+/// What is said of the labels must leave something to learn. `count`: 0 where nobody says.
+Status check_said(std::optional<ProblemType> problem, int64_t count) {
+  if (problem != ProblemType::kSingleLabel || count != 1) return Ok{};
+  return contradiction("there is one label, which leaves nothing to tell apart",
+                       "name all labels (classification.label_names, num_labels), or set "
+                       "classification.problem_type=regression");
+}
+
+Status check_count(int64_t count, ProblemType problem, const LabelSummary& found) {
+  const bool classes = !found.lists && !found.numbers;  // else check_labels names one that is none
+  if (problem == ProblemType::kSingleLabel && count < 2 && classes)
     return Error{ErrorCode::kBadData, "all examples have one label, which leaves nothing to tell apart",
                  "classification", "name all labels: classification.label_names, or set num_labels"};
   if (count > kMaxLabels)
@@ -73,6 +82,7 @@ Status check_count(int64_t count, ProblemType problem) {
 
 void LabelSummary::add(RawLabelKind kind, std::span<const float> values) {
   ++examples;
+  if (!first) first = kind;
   numbers = numbers || kind == RawLabelKind::kNumber;
   names = names || kind == RawLabelKind::kName;
   if (kind == RawLabelKind::kInteger) largest = std::max(largest, values[0]);
@@ -101,6 +111,7 @@ Result<EarlyLabels> labels_without_data(const LabelRequest& request) {
   EarlyLabels early;
   early.labels.names = said_names(request, count);
   const auto problem = said_problem(request, count, !early.labels.names.empty());
+  PLIMSOLL_TRY(check_said(problem, count));
   early.certain = problem && !early.labels.names.empty();
   early.labels.problem = problem.value_or(ProblemType::kSingleLabel);
   const bool regression = early.labels.problem == ProblemType::kRegression;
@@ -113,7 +124,9 @@ Result<Labels> resolve_labels(const LabelRequest& request, const LabelSummary& f
   PLIMSOLL_ASSIGN(const int64_t count, said_count(request));
   Labels labels;
   labels.names = said_names(request, count);
-  labels.problem = said_problem(request, count, !labels.names.empty()).value_or(problem_of(found));
+  const auto problem = said_problem(request, count, !labels.names.empty());
+  PLIMSOLL_TRY(check_said(problem, count));
+  labels.problem = problem.value_or(problem_of(found));
   if (labels.names.empty() && found.names && labels.problem == ProblemType::kSingleLabel) {
     labels.names.assign(found.all_names.begin(), found.all_names.end());
     const auto have = static_cast<int64_t>(labels.names.size());
@@ -128,7 +141,7 @@ Result<Labels> resolve_labels(const LabelRequest& request, const LabelSummary& f
   if (labels.names.empty())
     labels.names =
         default_label_names(count > 0 ? count : std::min(count_of(found, labels.problem), kMaxLabels + 1));
-  PLIMSOLL_TRY(check_count(labels.count(), labels.problem));
+  PLIMSOLL_TRY(check_count(labels.count(), labels.problem, found));
   return labels;
 }
 
@@ -150,7 +163,7 @@ Status check_labels(const Labels& labels, std::span<const LabelFile* const> file
   const auto id = static_cast<size_t>(missing - occurs.begin());
   return Error{ErrorCode::kBadData, fmt::format("label {} ({}) has no example", labels.names[id], id),
                setting,
-               "a class without examples cannot be learnt: add some, or leave the label away "
+               "a class without examples cannot be learnt: add some; a new head can do without it "
                "(classification.label_names)"};
 }
 
@@ -187,7 +200,10 @@ Status LabelReader::read_class(const LabelEntry& entry, float& value) const {
     }
     case RawLabelKind::kInteger:
       if (value >= 0 && value < static_cast<float>(labels_->count())) return Ok{};
-      return bad(entry, fmt::format("label is {}, and there are {}: {}", value, labels_->count(), known()));
+      return bad(entry, fmt::format("label is {}, and there are {}: {}", value, labels_->count(), known()),
+                 fmt::format("correct it: ids are from 0 to {}; a new head has as many labels as "
+                             "classification.num_labels says",
+                             labels_->count() - 1));
     case RawLabelKind::kNumber:
       return not_expected(entry, fmt::format("{:#}", value));
     case RawLabelKind::kList:
@@ -201,15 +217,17 @@ Error LabelReader::not_expected(const LabelEntry& entry, std::string found) cons
   const int64_t count = labels_->count();
   const std::string expected = labels_->problem == ProblemType::kSingleLabel ? std::string("a class")
                                : labels_->problem == ProblemType::kMultiLabel
-                                   ? fmt::format("a list of {} values 0 or 1", count)
+                                   ? (count == 1 ? std::string("a list of values 0 or 1")
+                                                 : fmt::format("a list of {} values 0 or 1", count))
                                : count == 1 ? std::string("a number")
                                             : fmt::format("a list of {} numbers", count);
-  return bad(entry, fmt::format("label is {}, expected {}", found, expected),
-             fmt::format("classification.problem_type is {}", name(labels_->problem)));
+  return bad(
+      entry, fmt::format("label is {}, expected {}", found, expected),
+      fmt::format("correct it, or set another classification.problem_type than {}", name(labels_->problem)));
 }
 
 Status LabelReader::read(const LabelEntry& entry, std::span<float> values) const {
-  if (entry.kind == RawLabelKind::kAbsent) return bad(entry, "the line has no \"label\"");
+  if (entry.kind == RawLabelKind::kAbsent) return bad(entry, "the line has no \"label\"", "add it");
   if (labels_->problem == ProblemType::kSingleLabel) return read_class(entry, values[0]);
   if (entry.kind == RawLabelKind::kName)
     return not_expected(entry, fmt::format("'{}'", file_->names()[static_cast<size_t>(entry.values[0])]));

@@ -27,6 +27,7 @@ struct LabelRequest {
 
 /// What the examples of a data set have been seen to be.
 struct LabelSummary {
+  std::optional<RawLabelKind> first = {};  ///< kind of the first example
   bool names = false, numbers = false, lists = false;
   bool binary = true;  ///< lists of 0 and 1
   int64_t width = 1;   ///< of the lists
@@ -46,10 +47,11 @@ Result<LabelSummary> scan_labels(std::span<const std::string> paths, const Label
 /// evaluated. Found names are sorted; found integers go up to the largest.
 ///   problem   the settings', the config's; regression with a single label; else what the examples are:
 ///             names and integers single_label, numbers regression, lists of 0 and 1 multi_label, other
-///             lists regression
+///             lists regression; where names stand beside numbers that are no classes, the first is right
 ///   names     the settings', the config's where they are binding or more than default names; else found
-/// Errors: kInvalidArgument where settings and config contradict each other; kBadData naming the place of an
-/// example that fits none of it.
+/// Examples that contradict the problem are left to check_labels, which knows their places.
+/// Errors: kInvalidArgument where settings and config contradict each other or themselves; kBadData where the
+/// examples have too few labels or too many.
 Result<Labels> resolve_labels(const LabelRequest& request, const LabelSummary& found);
 
 /// As far as resolve_labels needs no data; what examples would have to say is taken to be single labels, two
@@ -74,7 +76,7 @@ class LabelReader {
   Status read(const LabelEntry& entry, std::span<float> values) const;
 
  private:
-  [[nodiscard]] Error bad(const LabelEntry& entry, std::string what, std::string hint = {}) const;
+  [[nodiscard]] Error bad(const LabelEntry& entry, std::string what, std::string hint) const;
   [[nodiscard]] Error not_expected(const LabelEntry& entry, std::string found) const;
   Status read_class(const LabelEntry& entry, float& value) const;
   [[nodiscard]] std::string known() const;

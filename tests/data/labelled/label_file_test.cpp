@@ -61,7 +61,7 @@ TEST(LabelFile, AllLabelsAreAsLongAsTheFirst) {
     return status ? std::string("accepted") : status.error().message();
   };
   EXPECT_EQ(refusal(list({0, 1})), "label is a list of 2, the first one a list of 3: x.jsonl: line 9");
-  EXPECT_EQ(refusal(number(1)), "label is a single one, the first one a list of 3: x.jsonl: line 9");
+  EXPECT_EQ(refusal(number(1)), "label is a single value, the first one a list of 3: x.jsonl: line 9");
   ASSERT_TRUE(writer->add(list({1, 0, 0}), 0, 2));
   ASSERT_TRUE(writer->finish(1));
   const auto file = LabelFile::open(folder.path("a.labels"));

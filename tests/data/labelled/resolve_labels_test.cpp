@@ -97,6 +97,14 @@ TEST(ResolveLabels, RefusesWhatLeavesNothingToLearn) {
               HasSubstr("the examples have 2 labels (a, b), num_labels is 3"));
   EXPECT_THAT(resolve({"100000", "0"}).error().message(), HasSubstr("more than 65536 labels"));
   EXPECT_EQ(resolve({"100000", "0"}).error().code, ErrorCode::kBadData);
+  for (const LabelRequest& request : {LabelRequest{.problem = kSingleLabel, .num_labels = 1},
+                                      LabelRequest{.config = {{"x"}, kSingleLabel}, .whole = true}}) {
+    const auto result = resolve({"0", "1"}, request);
+    ASSERT_FALSE(result);
+    EXPECT_EQ(result.error().code, ErrorCode::kInvalidArgument);
+    EXPECT_THAT(result.error().message(), HasSubstr("one label, which leaves nothing to tell apart"));
+    EXPECT_FALSE(labels_without_data(request));
+  }
 }
 
 std::string problem_with(const std::vector<std::string>& raw, const Labels& labels, bool all_occur = false) {
@@ -106,10 +114,33 @@ std::string problem_with(const std::vector<std::string>& raw, const Labels& labe
   const Status status = check_labels(labels, files, all_occur, "data.train");
   if (status) return "";
   EXPECT_EQ(status.error().code, ErrorCode::kBadData);
+  EXPECT_FALSE(status.error().hint.empty()) << status.error().message();
   const std::string folder_name = folder.path() + "/";
   std::string message = status.error().message();
   if (const size_t at = message.find(folder_name); at != message.npos) message.erase(at, folder_name.size());
   return message;
+}
+
+/// What check_labels says of what resolve_labels makes of them.
+std::string contradiction_in(const std::vector<std::string>& raw, const LabelRequest& request = {}) {
+  const auto labels = resolve(raw, request);
+  return labels ? problem_with(raw, *labels, /*all_occur=*/true) : "resolve: " + labels.error().message();
+}
+
+TEST(ResolveLabels, LeavesContradictoryExamplesToBeNamed) {
+  // The first one says what is meant where texts stand beside numbers that are no classes.
+  EXPECT_EQ(contradiction_in({"0.5", "\"good\""}), "label is 'good', expected a number: x.jsonl: line 2");
+  EXPECT_EQ(contradiction_in({"1", "\"good\"", "0.5"}),
+            "label is 'good', expected a number: x.jsonl: line 2");
+  EXPECT_EQ(contradiction_in({"\"good\"", "0.5"}), "label is 0.5, expected a class: x.jsonl: line 2");
+  EXPECT_EQ(contradiction_in({"\"good\"", "\"bad\"", "0.5"}),
+            "label is 0.5, expected a class: x.jsonl: line 3");
+  EXPECT_EQ(contradiction_in({"[0, 1]", "[1, 0]"}, {.problem = kSingleLabel}),
+            "label is a list, expected a class: x.jsonl: line 1");
+  EXPECT_EQ(contradiction_in({"0.5", "0.7"}, {.problem = kSingleLabel}),
+            "label is 0.5, expected a class: x.jsonl: line 1");
+  EXPECT_EQ(contradiction_in({"0", "1"}, {.problem = kMultiLabel}),
+            "label is 0, expected a list of values 0 or 1: x.jsonl: line 1");
 }
 
 TEST(CheckLabels, NamesTheExampleThatHasNone) {
@@ -127,6 +158,8 @@ TEST(CheckLabels, NamesTheExampleThatHasNone) {
             "label is a list with 2, expected a list of 2 values 0 or 1: x.jsonl: line 1");
   EXPECT_EQ(problem_with({"[0, 1, 1]"}, multi),
             "label is a list of 3, expected a list of 2 values 0 or 1: x.jsonl: line 1");
+  EXPECT_EQ(problem_with({"0"}, {kMultiLabel, {"a"}}),
+            "label is 0, expected a list of values 0 or 1: x.jsonl: line 1");
   EXPECT_EQ(problem_with({"1"}, multi), "label is 1, expected a list of 2 values 0 or 1: x.jsonl: line 1");
   EXPECT_EQ(problem_with({"1", "0.5"}, one), "");
   EXPECT_EQ(problem_with({"[0.5]"}, one), "");

@@ -10,7 +10,7 @@ struct MachineMemory {
   int64_t physical_bytes = 0;   ///< MemTotal; swap is not memory
   int64_t limit_bytes = 0;      ///< the least of that and of the limits of this process's groups
   int64_t available_bytes = 0;  ///< what could be taken now without swapping, in the tightest group
-  std::string limited_by;       ///< the file whose limit is limit_bytes; empty where the machine rules
+  std::string limited_by = {};  ///< the file whose limit is limit_bytes; empty where the machine rules
 };
 
 /// Reads /proc/meminfo and the files of the groups that /proc/self/cgroup names, of both versions, each with

@@ -14,7 +14,6 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
-#include <limits>
 
 namespace plimsoll {
 namespace {
@@ -36,18 +35,6 @@ struct KernelFile {
   }
   std::array<char, 8192> text{};
 };
-
-constexpr int64_t kNone = std::numeric_limits<int64_t>::max();
-
-int64_t cgroup_number(const char* v2, const char* v1) {
-  for (const char* path : {v2, v1}) {
-    const KernelFile file(path);
-    char* end = nullptr;
-    const int64_t value = std::strtoll(file.text.data(), &end, 10);
-    if (end != file.text.data()) return value;
-  }
-  return kNone;
-}
 
 /// Counters of a few threads, on a cache line of their own: threads that allocate at once do not meet in one.
 struct alignas(64) HeapCounters {
@@ -72,21 +59,6 @@ int64_t peak_resident_bytes() { return KernelFile("/proc/self/status").number_af
 int64_t virtual_bytes() {
   const KernelFile file("/proc/self/statm");
   return std::strtoll(file.text.data(), nullptr, 10) * sysconf(_SC_PAGESIZE);
-}
-
-int64_t total_memory_bytes() {
-  const int64_t physical = KernelFile("/proc/meminfo").number_after("MemTotal:") * 1024;
-  return std::min(physical,
-                  cgroup_number("/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limit_in_bytes"));
-}
-
-int64_t available_memory_bytes() {
-  const int64_t available = KernelFile("/proc/meminfo").number_after("MemAvailable:") * 1024;
-  const int64_t limit =
-      cgroup_number("/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limit_in_bytes");
-  const int64_t used =
-      cgroup_number("/sys/fs/cgroup/memory.current", "/sys/fs/cgroup/memory/memory.usage_in_bytes");
-  return limit == kNone || used == kNone ? available : std::min(available, limit - used);
 }
 
 std::string executable_path() {

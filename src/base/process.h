@@ -12,10 +12,6 @@ double now_seconds();
 int64_t peak_resident_bytes();
 /// VmSize: all mappings, the heap included. Reads without allocating.
 int64_t virtual_bytes();
-/// Memory of the machine or of the cgroup, whichever is smaller.
-int64_t total_memory_bytes();
-/// What could be taken now without swapping: the smaller of MemAvailable and the cgroup's headroom.
-int64_t available_memory_bytes();
 /// This binary's own path; "plimsoll" where the kernel does not tell.
 std::string executable_path();
 /// CPUs that this process may run on.

@@ -2,28 +2,63 @@
 
 #include <unistd.h>
 
+#include <array>
 #include <atomic>
 #include <cerrno>
 #include <csignal>
+#include <cstdint>
+#include <cstring>
+#include <ctime>
 
 namespace plimsoll {
 namespace {
 
-constexpr int kSignals[] = {SIGTERM, SIGINT};
+struct StopSignal {
+  int number;
+  const char* name;
+  const char* line;
+};
+constexpr std::array kStop = {
+    StopSignal{SIGTERM, "SIGTERM",
+               "SIGTERM: stopping as soon as that is safe; a second one leaves at once\n"},
+    StopSignal{SIGINT, "SIGINT", "SIGINT: stopping as soon as that is safe; a second one leaves at once\n"},
+    StopSignal{SIGHUP, "SIGHUP", "SIGHUP: stopping as soon as that is safe; a second one leaves at once\n"},
+    StopSignal{SIGUSR1, "SIGUSR1",
+               "SIGUSR1: stopping as soon as that is safe; a second one leaves at once\n"}};
+
+/// A terminal that goes is told by the shell and by the kernel, one after the other.
+constexpr int64_t kSameHangupNanoseconds = 1'000'000'000;
+
 std::atomic<int> requested{0};
+std::atomic<int64_t> requested_at{0};
 std::atomic<bool> quiet{false};
-static_assert(std::atomic<int>::is_always_lock_free);  // or a handler must not touch it
-struct sigaction previous[4];
+static_assert(std::atomic<int>::is_always_lock_free &&
+              std::atomic<int64_t>::is_always_lock_free);  // or a handler must not touch them
+std::array<struct sigaction, kStop.size()> previous;
+struct sigaction previous_xfsz, previous_pipe;
+
+const StopSignal& stop_signal(int number) {
+  for (const StopSignal& s : kStop)
+    if (s.number == number) return s;
+  return kStop[0];
+}
+
+int64_t now() {
+  struct timespec t = {};
+  ::clock_gettime(CLOCK_MONOTONIC, &t);
+  return int64_t{t.tv_sec} * 1'000'000'000 + t.tv_nsec;
+}
 
 extern "C" void on_stop_signal(int signal) {
   const int saved = errno;
-  int none = 0;
-  if (!requested.compare_exchange_strong(none, signal)) ::_exit(128 + signal);
-  constexpr std::string_view kTerm =
-      "SIGTERM: stopping as soon as that is safe; a second one leaves at once\n";
-  constexpr std::string_view kInt = "SIGINT: stopping as soon as that is safe; a second one leaves at once\n";
-  const std::string_view line = signal == SIGINT ? kInt : kTerm;
-  if (!quiet) (void)!::write(STDERR_FILENO, line.data(), line.size());
+  int first = 0;
+  if (requested.compare_exchange_strong(first, signal)) {
+    requested_at = now();
+    const char* line = stop_signal(signal).line;
+    if (!quiet) (void)!::write(STDERR_FILENO, line, std::strlen(line));
+  } else if (signal != SIGHUP || first != SIGHUP || now() - requested_at > kSameHangupNanoseconds) {
+    ::_exit(128 + signal);
+  }
   errno = saved;
 }
 
@@ -35,25 +70,31 @@ StopSignals::StopSignals(bool outlive_readers) : ignores_pipe_(outlive_readers) 
   action.sa_handler = on_stop_signal;
   action.sa_flags = SA_RESTART;  // a write to a slow pipe goes on
   sigemptyset(&action.sa_mask);
-  for (int i = 0; i < 2; ++i) ::sigaction(kSignals[i], &action, &previous[i]);
+  // The handler is not interrupted by another of them: what it reads of the first one is then written.
+  for (const StopSignal& s : kStop) sigaddset(&action.sa_mask, s.number);
+  for (size_t i = 0; i < kStop.size(); ++i) {
+    ::sigaction(kStop[i].number, &action, &previous[i]);
+    const bool nohup = kStop[i].number == SIGHUP && previous[i].sa_handler == SIG_IGN;
+    if (nohup) ::sigaction(SIGHUP, &previous[i], nullptr);  // who starts it so wants it to go on
+  }
   action.sa_handler = SIG_IGN;
-  ::sigaction(SIGXFSZ, &action, &previous[2]);
-  if (ignores_pipe_) ::sigaction(SIGPIPE, &action, &previous[3]);
+  ::sigaction(SIGXFSZ, &action, &previous_xfsz);
+  if (ignores_pipe_) ::sigaction(SIGPIPE, &action, &previous_pipe);
 }
 
 StopSignals::~StopSignals() {
-  for (int i = 0; i < 2; ++i) ::sigaction(kSignals[i], &previous[i], nullptr);
-  ::sigaction(SIGXFSZ, &previous[2], nullptr);
-  if (ignores_pipe_) ::sigaction(SIGPIPE, &previous[3], nullptr);
+  for (size_t i = 0; i < kStop.size(); ++i) ::sigaction(kStop[i].number, &previous[i], nullptr);
+  ::sigaction(SIGXFSZ, &previous_xfsz, nullptr);
+  if (ignores_pipe_) ::sigaction(SIGPIPE, &previous_pipe, nullptr);
 }
 
 void be_told_by_parent() {
   quiet = true;
-  ::signal(SIGINT, SIG_IGN);
+  for (const int signal : {SIGINT, SIGHUP, SIGUSR1}) ::signal(signal, SIG_IGN);
 }
 
 int stop_requested() { return requested.load(std::memory_order_relaxed); }
 
-std::string_view signal_name(int signal) { return signal == SIGINT ? "SIGINT" : "SIGTERM"; }
+std::string_view signal_name(int signal) { return stop_signal(signal).name; }
 
 }  // namespace plimsoll

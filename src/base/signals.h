@@ -1,13 +1,15 @@
-// SIGTERM and SIGINT as a request that a run answers where it can be taken up again.
+// SIGTERM, SIGINT, SIGHUP (a lost terminal) and SIGUSR1 (a job scheduler's warning) as a request that a run
+// answers where it can be taken up again.
 #pragma once
 
 #include <string_view>
 
 namespace plimsoll {
 
-/// While it lives, the first SIGTERM or SIGINT is remembered, with a line on stderr, and the second one ends
-/// the process at once with 128 + its number. SIGXFSZ is ignored: a limit on file sizes is then an error of
-/// the write. What stood before comes back at the end. One at a time.
+/// While it lives, the first of these signals is remembered, with a line on stderr, and the second one ends
+/// the process at once with 128 + its number; SIGHUP within a second of SIGHUP is the same one. Where SIGHUP
+/// was ignored (nohup) it stays so. SIGXFSZ is ignored: a limit on file sizes is then an error of the write.
+/// What stood before comes back at the end. One at a time.
 class StopSignals {
  public:
   /// `outlive_readers`: whoever reads stdout or stderr may go (Ctrl-C ends a whole pipeline) and the process
@@ -21,12 +23,12 @@ class StopSignals {
   bool ignores_pipe_;
 };
 
-/// For a process that the one which was asked forks and tells with SIGTERM: a terminal's SIGINT, which
-/// reaches both, is ignored, and no line is written again.
+/// For a process that the one which was asked forks and tells with SIGTERM: what reaches
+/// both, as a terminal's SIGINT does, is ignored, and no line is written again.
 void be_told_by_parent();
 /// The signal that asked the process to stop, 0 where none did.
 int stop_requested();
-/// "SIGTERM", "SIGINT".
+/// "SIGTERM", "SIGINT", "SIGHUP", "SIGUSR1".
 std::string_view signal_name(int signal);
 
 }  // namespace plimsoll

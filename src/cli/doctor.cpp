@@ -1,6 +1,7 @@
 // plimsoll doctor: this machine, what is fast on it, what is missing. With --measure-overhead it runs two
 // small trainings to find out what a process costs beyond its plan, and stores that beside the binary.
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -9,13 +10,17 @@
 #include <cstdio>
 #include <filesystem>
 #include <fstream>
-#include <memory>
+#include <string>
+#include <vector>
 
 #include "backends/cpu/kernels/isa.h"
+#include "base/machine_memory.h"
 #include "base/process.h"
 #include "base/units.h"
 #include "cli/commands.h"
+#include "cli/data_json.h"
 #include "io/file.h"
+#include "io/tree.h"
 #include "planner/overhead.h"
 
 namespace plimsoll::cli {
@@ -34,39 +39,84 @@ std::string first_line_after(const char* path, std::string_view key) {
 
 void print_row(const char* label, const std::string& value) { fmt::print("  {:<20}{}\n", label, value); }
 
-Status print_report() {
+struct Report {
+  std::string processor, huge_pages;
+  MachineMemory memory;
+  planner::ProcessOverhead overhead;
+  std::vector<std::string> advice;
+};
+
+Report look_at_machine() {
+  Report r{.processor = first_line_after("/proc/cpuinfo", "model name"),
+           .huge_pages = first_line_after("/sys/kernel/mm/transparent_hugepage/enabled", ""),
+           .memory = read_machine_memory(),
+           .overhead = planner::load_overhead(),
+           .advice = {}};
+  const auto advise = [&](bool bad, const char* text) {
+    if (bad) r.advice.emplace_back(text);
+  };
+  advise(cpu::current_isa() == cpu::Isa::kPortable,
+         "no AVX2: kernels run portable code, several times slower");
+  advise(
+      r.huge_pages.find("[never]") != std::string::npos,
+      "transparent huge pages are off: start-up touches memory several times slower (set them to madvise)");
+  advise(!r.overhead.measured,
+         "run 'plimsoll doctor --measure-overhead' so that plans know what the process itself costs");
+  return r;
+}
+
+std::string memory_limit(const MachineMemory& memory) {
+  if (memory.limited_by.empty()) return "none of a control group";
+  return fmt::format("{} by {}", to_string(Bytes(memory.limit_bytes)), memory.limited_by);
+}
+
+void print_text(const Report& r) {
   fmt::print("Machine\n");
-  print_row("processor", first_line_after("/proc/cpuinfo", "model name"));
+  print_row("processor", r.processor);
   print_row("threads", fmt::format("{} usable", num_available_cpus()));
-  print_row("memory", fmt::format("{} in all, {} available", to_string(Bytes(total_memory_bytes())),
-                                  to_string(Bytes(available_memory_bytes()))));
-  std::string features;
-  for (const auto& f : cpu::cpu_features()) features += (features.empty() ? "" : " ") + f;
-  print_row("features", features);
+  print_row("memory", fmt::format("{} in all, {} available", to_string(Bytes(r.memory.physical_bytes)),
+                                  to_string(Bytes(r.memory.available_bytes))));
+  print_row("memory limit", memory_limit(r.memory));
+  print_row("features", fmt::format("{}", fmt::join(cpu::cpu_features(), " ")));
   print_row("kernels", fmt::format("{} (PLIMSOLL_ISA caps it: portable, avx2, avx512, avx512_bf16, amx)",
                                    cpu::isa_name(cpu::current_isa())));
-  print_row("huge pages", first_line_after("/sys/kernel/mm/transparent_hugepage/enabled", ""));
-  const auto overhead = planner::load_overhead();
+  print_row("huge pages", r.huge_pages);
+  const planner::ProcessOverhead& overhead = r.overhead;
   fmt::print("\nPlimsoll\n");
   print_row("overhead",
             fmt::format("{} + {} a thread + {} an op ({})", to_string(Bytes(overhead.base_bytes)),
                         to_string(Bytes(overhead.per_thread_bytes)), to_string(Bytes(overhead.per_op_bytes)),
                         overhead.measured ? "measured for this build" : "built-in, not measured"));
   fmt::print("\nAdvice\n");
-  bool fine = true;
-  const auto advise = [&](bool bad, const char* text) {
-    if (bad) fmt::print("  - {}\n", text), fine = false;
+  for (const std::string& text : r.advice) fmt::print("  - {}\n", text);
+  if (r.advice.empty()) fmt::print("  nothing is missing\n");
+}
+
+void print_json(const Report& r) {
+  const auto texts = [](const std::vector<std::string>& list) {
+    Tree tree = Tree::list();
+    for (const std::string& text : list) tree.items.push_back(json_text(text));
+    return tree;
   };
-  advise(cpu::current_isa() == cpu::Isa::kPortable,
-         "no AVX2: kernels run portable code, several times slower");
-  advise(
-      first_line_after("/sys/kernel/mm/transparent_hugepage/enabled", "").find("[never]") !=
-          std::string::npos,
-      "transparent huge pages are off: start-up touches memory several times slower (set them to madvise)");
-  advise(!overhead.measured,
-         "run 'plimsoll doctor --measure-overhead' so that plans know what the process itself costs");
-  if (fine) fmt::print("  nothing is missing\n");
-  return Ok{};
+  const MachineMemory& m = r.memory;
+  fmt::print(
+      "{}\n",
+      to_json(Tree::map(
+          {{"event", Tree::of(std::string("doctor"))},
+           {"processor", json_text(r.processor)},
+           {"threads", Tree::of(int64_t{num_available_cpus()})},
+           {"memory", Tree::map({{"total_bytes", Tree::of(m.physical_bytes)},
+                                 {"available_bytes", Tree::of(m.available_bytes)},
+                                 {"limit_bytes", Tree::of(m.limit_bytes)},
+                                 {"limited_by", m.limited_by.empty() ? Tree{} : json_text(m.limited_by)}})},
+           {"features", texts(cpu::cpu_features())},
+           {"kernels", json_text(cpu::isa_name(cpu::current_isa()))},
+           {"huge_pages", json_text(r.huge_pages)},
+           {"overhead", Tree::map({{"base_bytes", Tree::of(r.overhead.base_bytes)},
+                                   {"per_thread_bytes", Tree::of(r.overhead.per_thread_bytes)},
+                                   {"per_op_bytes", Tree::of(r.overhead.per_op_bytes)},
+                                   {"measured", Tree::of(r.overhead.measured)}})},
+           {"advice", texts(r.advice)}})));
 }
 
 /// The number after `"key":` in a line of JSON that this program printed.
@@ -146,13 +196,22 @@ Status measure_overhead(const std::string& path) {
 }  // namespace
 
 Command add_doctor(Parser app) {
-  Parser command = app.add_subcommand("doctor", "this machine, what is fast on it and what is missing");
-  auto measure = std::make_shared<bool>(false);
-  command.add_flag("--measure-overhead", *measure,
-                   "measure what a process costs beyond its plan; done once by the build");
-  return [measure](const Environment&) -> Status {
-    return *measure ? measure_overhead(planner::overhead_path()) : print_report();
+  struct Arguments {
+    bool measure = false, json = false;
   };
+  return add_command<Arguments>(
+      app, "doctor", "this machine, what is fast on it and what is missing",
+      [](Parser command, Arguments& a) {
+        command.add_flag("--measure-overhead", a.measure,
+                         "measure what a process costs beyond its plan; done once by the build");
+        command.add_flag("--json", a.json, "one JSON object on stdout and nothing else");
+      },
+      [](const Arguments& a) -> Status {
+        if (a.measure) return measure_overhead(planner::overhead_path());
+        const Report report = look_at_machine();
+        a.json ? print_json(report) : print_text(report);
+        return Ok{};
+      });
 }
 
 }  // namespace plimsoll::cli

@@ -2,6 +2,7 @@
 
 #include "backends/cpu/kernels/isa.h"
 #include "base/note.h"
+#include "train/memory_budget.h"
 
 namespace plimsoll::cli {
 
@@ -11,6 +12,7 @@ Result<RunConfig> load_run(const RunArguments& arguments) {
     config.notes.emplace_back(
         "neither AVX512_BF16 nor AMX is used: products of bf16 are computed in fp32 and take longer");
   for (const std::string& text : config.notes) note(text);
+  for (const std::string& text : train::budget_notes(config, read_machine_memory())) note(text);
   return config;
 }
 

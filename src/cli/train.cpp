@@ -26,7 +26,8 @@ Command add_train(Parser app) {
   command.footer([] {
     return "example: plimsoll train run.yaml training.learning_rate=1e-4\n"
            "exit codes: 0 done, 2 run file, 65 data or model files, 69 does not fit, 74 I/O,\n"
-           "            75 stopped by a signal and saved (run it again), 76 diverged\n\n"
+           "            75 stopped by a signal (TERM, INT, HUP, USR1) and saved (run it again), 76 "
+           "diverged\n\n"
            "settings of the run file, as dotted.path=value on the command line:\n" +
            settings_help();
   });

@@ -8,6 +8,7 @@
 #include <filesystem>
 #include <map>
 
+#include "base/note.h"
 #include "base/process.h"
 #include "base/signals.h"
 #include "checkpoints/load_weights.h"
@@ -22,6 +23,7 @@
 #include "planner/search.h"
 #include "settings/settings.h"
 #include "train/initialise.h"
+#include "train/memory_budget.h"
 #include "train/prepare.h"
 #include "train/run_device.h"
 
@@ -47,7 +49,9 @@ Result<int64_t> parse_budget(const std::string& text) {
                  fmt::format("--memory-budget is '{}'", text.substr(0, 60)),
                  {},
                  "give auto, a size such as 6GiB, or a share such as 80%"};
-  return train::budget_bytes(config.memory.budget);
+  const MachineMemory memory = read_machine_memory();
+  for (const std::string& remark : train::budget_notes(config, memory)) note(remark);
+  return train::budget_bytes(config.memory.budget, memory);
 }
 
 /// generation_config.json; none is an empty one.

@@ -17,13 +17,12 @@
 #include "settings/precision.h"
 #include "settings/state_settings.h"
 #include "train/evaluator.h"
+#include "train/memory_budget.h"
 #include "train/prepare_model.h"
 
 namespace plimsoll::train {
 namespace {
 
-/// What `auto` leaves to the rest of the machine.
-constexpr int64_t kReserveBytes = int64_t{256} << 20;
 /// Through at least this much memory data is read and dumped gradients are summed.
 constexpr int64_t kScratchBytes = int64_t{256} << 10;
 /// A thread that reads weights or a checkpoint: its buffer and the stack that it touches.
@@ -82,16 +81,17 @@ std::string model_name(const RunConfig& config, const ConfigJson& model) {
 
 /// What the run is to stay within. The two pools are bounded where the user bounds them, the device where it
 /// has memory of its own.
-std::vector<planner::Budget> budgets_of(const RunConfig& config, const runtime::Target& target) {
+std::vector<planner::Budget> budgets_of(const RunConfig& config, const runtime::Target& target,
+                                        const MachineMemory& memory) {
   using planner::Bounded;
   const MemorySettings& m = config.memory;
   const auto automatic = [](const MemoryBudget& b) { return b.kind == MemoryBudget::Kind::kAuto; };
   std::vector<planner::Budget> budgets = {
-      {"memory.budget", Bounded::kProcess, budget_bytes(m.budget), automatic(m.budget)}};
+      {"memory.budget", Bounded::kProcess, budget_bytes(m.budget, memory), automatic(m.budget)}};
   if (!automatic(m.device_budget))
-    budgets.push_back({"memory.device_budget", Bounded::kDevice, budget_bytes(m.device_budget)});
+    budgets.push_back({"memory.device_budget", Bounded::kDevice, budget_bytes(m.device_budget, memory)});
   if (!automatic(m.host_budget))
-    budgets.push_back({"memory.host_budget", Bounded::kHost, budget_bytes(m.host_budget)});
+    budgets.push_back({"memory.host_budget", Bounded::kHost, budget_bytes(m.host_budget, memory)});
   if (target.memory_bytes() > 0)
     budgets.push_back({"runtime.discrete.memory", Bounded::kDevice, target.memory_bytes()});
   return budgets;
@@ -132,7 +132,7 @@ Result<std::pair<planner::TrainingPrograms, planner::PlanReport>> plan_split(
   PLIMSOLL_TRY(check_overrides_used(programs, model, config.training));
   planner::Surroundings surroundings{.num_threads = prepare_options.num_threads,
                                      .host_bytes = host_bytes(prepared, config, prepare_options),
-                                     .budgets = budgets_of(config, target)};
+                                     .budgets = budgets_of(config, target, prepared.memory)};
   if (options.training) {
     surroundings.host_bytes += checkpoint_host_bytes(model, programs.session) +
                                Loader::host_bytes(loader, config.data.sequence_length) +
@@ -177,7 +177,7 @@ Result<Planned> choose_split(const RunConfig& config, const Prepared& prepared, 
     PLIMSOLL_ASSIGN(auto planned, plan_split(config, prepared, splits[i], target, options));
     return Planned{splits[i], std::move(planned.first), std::move(planned.second)};
   };
-  auto best = planner::first_that_fits(sizes, budget_bytes(config.memory.budget), plan);
+  auto best = planner::first_that_fits(sizes, budget_bytes(config.memory.budget, prepared.memory), plan);
   // The text that --dump-ir leaves is that of the plan that is run.
   if (best && !options.dump_ir.empty() && splits[last].micro_batch_size != best->split.micro_batch_size)
     for (size_t i = 0; i < splits.size(); ++i)
@@ -200,23 +200,12 @@ int num_threads(const RunConfig& config) {
   return static_cast<int>(config.runtime.threads.value_or(num_available_cpus()));
 }
 
-int64_t budget_bytes(const MemoryBudget& budget) {
-  switch (budget.kind) {
-    case MemoryBudget::Kind::kBytes:
-      return budget.bytes;
-    case MemoryBudget::Kind::kShare:
-      return static_cast<int64_t>(budget.share * static_cast<double>(total_memory_bytes()));
-    case MemoryBudget::Kind::kAuto:
-      break;
-  }
-  return std::max<int64_t>(0, available_memory_bytes() - kReserveBytes);
-}
-
 Result<Prepared> prepare(const RunConfig& config, const runtime::Target& target,
                          const PrepareOptions& asked) {
   const auto start = std::chrono::steady_clock::now();
   PrepareOptions options = asked;
   PLIMSOLL_ASSIGN(Prepared prepared, prepare_model(config, options));
+  prepared.memory = read_machine_memory();
   PLIMSOLL_ASSIGN(Planned planned, choose_split(config, prepared, target, options));
   prepared.split = planned.split;
   prepared.programs = std::move(planned.programs);

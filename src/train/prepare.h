@@ -5,6 +5,7 @@
 #include <memory>
 #include <optional>
 
+#include "base/machine_memory.h"
 #include "models/model.h"
 #include "planner/report.h"
 #include "planner/step_programs.h"
@@ -41,6 +42,7 @@ struct Prepared {
   int64_t host_scratch_bytes = 0;  ///< the one host buffer: reading data, summing dumped gradients
   LoaderOptions loader;            ///< how the training reads ahead
   Buckets buckets;                 ///< lengths of the programs
+  MachineMemory memory = {};       ///< as budgets were read from it
 };
 
 /// Plans the run for `target`. Where micro_batch_size is auto, takes the largest divisor of the global batch
@@ -67,8 +69,5 @@ TrainingDataOptions data_options(const RunConfig& config, const Prepared& prepar
 
 /// runtime.threads, or the CPUs that the process may use.
 int num_threads(const RunConfig& config);
-
-/// memory.budget in bytes, as of now.
-int64_t budget_bytes(const MemoryBudget& budget);
 
 }  // namespace plimsoll::train

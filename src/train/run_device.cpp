@@ -1,6 +1,6 @@
 #include "train/run_device.h"
 
-#include "base/process.h"
+#include "base/machine_memory.h"
 
 namespace plimsoll::train {
 namespace {
@@ -10,7 +10,8 @@ Bytes device_memory(const MemoryBudget& memory) {
     case MemoryBudget::Kind::kBytes:
       return Bytes(memory.bytes);
     case MemoryBudget::Kind::kShare:
-      return Bytes(static_cast<int64_t>(memory.share * static_cast<double>(total_memory_bytes())));
+      return Bytes(
+          static_cast<int64_t>(memory.share * static_cast<double>(read_machine_memory().limit_bytes)));
     case MemoryBudget::Kind::kAuto:
       break;
   }

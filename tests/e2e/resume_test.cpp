@@ -413,7 +413,8 @@ bool wait_for(const Folder& folder, const std::string& text, const std::string& 
 }
 
 TEST(Signals, SaveAndLeaveWith75) {
-  for (const auto& [signal, name] : {std::pair(SIGTERM, "SIGTERM"), std::pair(SIGINT, "SIGINT")}) {
+  for (const auto& [signal, name] : {std::pair(SIGTERM, "SIGTERM"), std::pair(SIGINT, "SIGINT"),
+                                     std::pair(SIGHUP, "SIGHUP"), std::pair(SIGUSR1, "SIGUSR1")}) {
     const Folder folder;
     prepare(folder);
     Child child(folder, "runtime.threads=1 training.max_steps=100000 output.save_steps=0");
@@ -469,6 +470,31 @@ TEST(Signals, ASecondOneLeavesAtOnceWithoutSaving) {
   const int code = child.wait();
   EXPECT_TRUE(code == 128 + SIGINT || code == 75) << code;  // 75: stopped before the first step, in between
   EXPECT_FALSE(std::filesystem::exists(folder.path("out/checkpoint-1")));
+}
+
+TEST(Signals, AHangupThatComesTwiceAtOnceIsOne) {
+  const Folder folder;
+  prepare(folder);
+  const Child child(folder, "runtime.threads=1 training.max_steps=100000 output.save_steps=0");
+  ASSERT_TRUE(wait_for(folder, "\"step\": 3,")) << folder.read("err.txt");
+  child.send(SIGHUP);
+  child.send(SIGHUP);
+  EXPECT_EQ(child.wait(), 75);
+  EXPECT_THAT(folder.read("err.txt"), HasSubstr("stopped by SIGHUP after step"));
+}
+
+TEST(Signals, NohupMeansGoingOn) {
+  const Folder folder;
+  prepare(folder);
+  ::signal(SIGHUP, SIG_IGN);  // inherited by what is started
+  const Child child(folder, "runtime.threads=1 training.max_steps=100000 output.save_steps=0");
+  ::signal(SIGHUP, SIG_DFL);
+  ASSERT_TRUE(wait_for(folder, "\"step\": 3,")) << folder.read("err.txt");
+  child.send(SIGHUP);
+  std::this_thread::sleep_for(std::chrono::milliseconds(50));
+  child.send(SIGUSR1);
+  EXPECT_EQ(child.wait(), 75);
+  EXPECT_THAT(folder.read("err.txt"), HasSubstr("stopped by SIGUSR1 after step"));
 }
 
 TEST(Signals, AKilledRunGoesOnFromItsLastCheckpoint) {

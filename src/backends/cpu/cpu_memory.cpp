@@ -7,7 +7,7 @@
 #include <cstring>
 #include <string>
 
-#include "base/process.h"
+#include "base/machine_memory.h"
 
 namespace plimsoll::cpu {
 namespace {
@@ -58,7 +58,7 @@ std::byte* map_aligned(int64_t length) {
 }  // namespace
 
 Status check_available(Bytes bytes) {
-  const int64_t available = available_memory_bytes();
+  const int64_t available = read_machine_memory().available_bytes;
   if (bytes.count <= available) return Ok{};
   return refusal(bytes, "only " + to_string(Bytes(available)) + " are available");
 }

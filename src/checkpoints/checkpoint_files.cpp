@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <filesystem>
 
+#include "models/classifier.h"
 #include "settings/settings.h"
 #include "settings/state_formats.h"
 
@@ -20,17 +21,6 @@ constexpr int64_t kSlackBytes = 1 << 20;
 constexpr int64_t kFixedHostBytes = 256 << 10;
 /// A tensor's entries in a header, in the manifest and in checkpoint.json: strings of about 150 bytes each.
 constexpr int64_t kHostBytesPerTensor = 1 << 10;
-
-/// What a model directory may hold beside config and weights.
-constexpr const char* kCarriedFiles[] = {"tokenizer.json",
-                                         "tokenizer_config.json",
-                                         "special_tokens_map.json",
-                                         "added_tokens.json",
-                                         "vocab.json",
-                                         "merges.txt",
-                                         "tokenizer.model",
-                                         "chat_template.jinja",
-                                         "generation_config.json"};
 
 CheckpointFile file_entry(const std::string& name, const SafetensorsLayout& layout,
                           const std::vector<StoredTensor>& tensors) {
@@ -52,17 +42,14 @@ int64_t checkpoint_host_bytes(const models::Model& model, const passes::SessionP
   return StreamWriter::kHostBytes + kFixedHostBytes + kHostBytesPerTensor * tensors;
 }
 
-Result<std::unique_ptr<CheckpointFiles>> CheckpointFiles::create(const RunConfig& config,
-                                                                 const ConfigJson& model_config,
-                                                                 const models::Model& model,
-                                                                 runtime::Session& session,
-                                                                 CheckpointManifest manifest) {
+Result<std::unique_ptr<CheckpointFiles>> CheckpointFiles::create(
+    const RunConfig& config, const ConfigJson& model_config, const models::Model& model,
+    std::vector<ModelFile> beside, runtime::Session& session, CheckpointManifest manifest) {
   std::unique_ptr<CheckpointFiles> files(new CheckpointFiles(std::move(manifest), session));
   const passes::SessionPlan& plan = session.plan();
   PLIMSOLL_TRY(files->add_tensor_file("model.safetensors", parameter_tensors(model, plan)));
   PLIMSOLL_TRY(files->add_tensor_file("optimizer.safetensors", optimizer_tensors(model, plan)));
-  PLIMSOLL_ASSIGN(const std::string folder, model_directory(config.model));
-  files->add_small_files(config, model_config, model, folder);
+  files->add_small_files(config, model_config, model, std::move(beside));
   for (const SmallFile& small : files->small_files_) files->manifest_.files.push_back({small.name});
   write_checkpoint_text(files->manifest_, files->text_);
   files->text_.reserve(files->text_.size() + 32 * files->manifest_.files.size() + 256);  // digits grow
@@ -81,18 +68,15 @@ Status CheckpointFiles::add_tensor_file(const std::string& name, std::vector<Sto
 }
 
 void CheckpointFiles::add_small_files(const RunConfig& config, const ConfigJson& model_config,
-                                      const models::Model& model, const std::string& model_directory) {
-  Tree fields = model_config.fields();
+                                      const models::Model& model, std::vector<ModelFile> files) {
+  Tree fields = models::with_class(model_config).fields();
   std::erase_if(fields.members, [](const auto& member) { return member.first == "torch_dtype"; });
   fields.set("dtype", Tree::of(std::string(state_format(model.parameters().front().dtype).config)));
-  small_files_.push_back({"config.json", to_json(fields) + "\n", {}});
-  std::error_code ignored;
-  if (!model_directory.empty())
-    for (const char* name : kCarriedFiles)
-      if (std::filesystem::is_regular_file(model_directory + "/" + name, ignored))
-        small_files_.push_back({name, {}, model_directory + "/" + name});
+  small_files_.push_back({{"config.json", to_json(fields) + "\n"}});
+  for (ModelFile& file : files) small_files_.push_back({std::move(file)});
   num_final_files_ = small_files_.size();
-  small_files_.push_back({"run.yaml", run_config_yaml(config), {}});
+  small_files_.push_back({{"run.yaml", run_config_yaml(config)}});
+  std::error_code ignored;
   for (SmallFile& small : small_files_) {
     const uintmax_t size =
         small.source.empty() ? small.text.size() : std::filesystem::file_size(small.source, ignored);
@@ -136,11 +120,14 @@ Status CheckpointFiles::write_checkpoint(const AtomicDirectory& directory,
   return last.close();
 }
 
-Status CheckpointFiles::write_final(const AtomicDirectory& directory) {
+Status CheckpointFiles::write_final(const AtomicDirectory& directory, const std::string& card) {
   take_buffers();
   std::optional<OutputFile> model;
   PLIMSOLL_TRY(write_tensor_file(directory, 0, model));
   PLIMSOLL_TRY(model->close());
+  PLIMSOLL_ASSIGN(OutputFile readme, directory.create_file("README.md"));
+  PLIMSOLL_TRY(readme.write_at(0, std::as_bytes(std::span(card))));
+  PLIMSOLL_TRY(readme.close());
   return write_small_files(directory, /*final=*/true);
 }
 

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "checkpoints/checkpoint.h"
+#include "checkpoints/model_file.h"
 #include "checkpoints/tensor_files.h"
 #include "io/atomic_directory.h"
 #include "io/checksum.h"
@@ -20,13 +21,11 @@ namespace plimsoll::train {
 
 class CheckpointFiles {
  public:
-  /// `manifest` holds what stays the same through the run; the session outlives this. Errors: kBadData where
-  /// the model's folder has gone.
-  static Result<std::unique_ptr<CheckpointFiles>> create(const RunConfig& config,
-                                                         const ConfigJson& model_config,
-                                                         const models::Model& model,
-                                                         runtime::Session& session,
-                                                         CheckpointManifest manifest);
+  /// `files` stand beside config and weights; `manifest` holds what stays the same through the run; the
+  /// session outlives this.
+  static Result<std::unique_ptr<CheckpointFiles>> create(
+      const RunConfig& config, const ConfigJson& model_config, const models::Model& model,
+      std::vector<ModelFile> files, runtime::Session& session, CheckpointManifest manifest);
   /// On the session's thread: what is written from here on is the state that programs queued so far leave.
   /// Errors: of the device.
   Status mark() { return reader_.mark(); }
@@ -43,9 +42,10 @@ class CheckpointFiles {
   /// Writes and syncs all files, checkpoint.json last. `sources_read` is called once the session's memory is
   /// not read any more. Errors: kIo.
   Status write_checkpoint(const AtomicDirectory& directory, const std::function<void()>& sources_read);
-  /// Config, weights and what belongs to the model. Errors: kIo.
-  Status write_final(const AtomicDirectory& directory);
-  /// Whether `directory` holds what write_final would, byte for byte, by the checksums of `checkpoint`.
+  /// Config, weights, what belongs to the model, and `card` as README.md. Errors: kIo.
+  Status write_final(const AtomicDirectory& directory, const std::string& card);
+  /// Whether `directory` holds what write_final would, byte for byte, by the checksums of `checkpoint`; its
+  /// card aside.
   [[nodiscard]] bool is_final_of(const Checkpoint& checkpoint, const std::string& directory,
                                  int num_threads) const;
 
@@ -56,16 +56,14 @@ class CheckpointFiles {
     SafetensorsLayout layout;
     std::vector<StoredTensor> tensors;
   };
-  /// A small file: text, or a copy of another.
-  struct SmallFile {
-    std::string name, text, source;
+  struct SmallFile : ModelFile {
     int64_t bytes = 0;  ///< at the start
   };
   CheckpointFiles(CheckpointManifest manifest, runtime::Session& session)
       : manifest_(std::move(manifest)), reader_(session) {}
   Status add_tensor_file(const std::string& name, std::vector<StoredTensor> tensors);
   void add_small_files(const RunConfig& config, const ConfigJson& model_config, const models::Model& model,
-                       const std::string& model_directory);
+                       std::vector<ModelFile> files);
   Status write_tensor_file(const AtomicDirectory& directory, size_t index, std::optional<OutputFile>& out);
   Status write_small_files(const AtomicDirectory& directory, bool final);
   Status write_small_file(const AtomicDirectory& directory, size_t index);

@@ -11,6 +11,7 @@
 #include "checkpoints/master_weights.h"
 #include "io/file.h"
 #include "io/tensor_convert.h"
+#include "models/classifier.h"
 #include "runtime/session.h"
 #include "settings/settings.h"
 #include "settings/state_settings.h"
@@ -84,13 +85,14 @@ Status check_settings(const std::string& checkpoint, const RunConfig& now, const
 }
 
 Status check_model(const std::string& checkpoint, const ConfigJson& model) {
-  PLIMSOLL_ASSIGN(const ConfigJson then, read_config_json(checkpoint + "/config.json"));
+  PLIMSOLL_ASSIGN(const ConfigJson stored, read_config_json(checkpoint + "/config.json"));
+  const ConfigJson now = models::with_class(model), then = models::with_class(stored);
   const auto text = [](const Tree* value) { return value == nullptr ? "absent" : to_json(*value); };
   std::map<std::string, bool> fields;  // the union of both
-  for (const auto* config : {&model, &then})
+  for (const auto* config : {&now, &then})
     for (const auto& [name, value] : config->fields().members) fields[name] = true;
   for (const auto& [name, unused] : fields) {
-    const Tree *mine = model.fields().find(name), *theirs = then.fields().find(name);
+    const Tree *mine = now.fields().find(name), *theirs = then.fields().find(name);
     if (is_remark(name) || text(mine) == text(theirs)) continue;
     return changed("the model's " + name, text(mine), text(theirs), checkpoint, 0);
   }

@@ -158,13 +158,13 @@ void CheckpointWriter::rotate(int64_t step) const {
       (void)retire_directory(found.path);  // the new one is whole: no reason to fail
 }
 
-Result<SaveReport> CheckpointWriter::save_final(int64_t step) {
+Result<SaveReport> CheckpointWriter::save_final(int64_t step, const std::string& card) {
   const double start = now_seconds();
   finish();
   PLIMSOLL_TRY(check_free_space(config_.output.dir, files_->final_bytes()));
   PLIMSOLL_TRY(files_->mark());
   PLIMSOLL_ASSIGN(AtomicDirectory directory, AtomicDirectory::create(final_path()));
-  PLIMSOLL_TRY(files_->write_final(directory));
+  PLIMSOLL_TRY(files_->write_final(directory, card));
   PLIMSOLL_TRY(publish(directory));
   const double seconds = now_seconds() - start;
   return SaveReport{step, final_path(), seconds, seconds};

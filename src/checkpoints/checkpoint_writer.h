@@ -58,8 +58,9 @@ class CheckpointWriter {
   /// Waits for the save in flight.
   void finish();
 
-  /// Writes `<output.dir>/final` and waits for it. Errors: kIo; what stood there before is then still there.
-  Result<SaveReport> save_final(int64_t step);
+  /// Writes `<output.dir>/final`, `card` as its README.md, and waits for it. Errors: kIo; what stood there
+  /// before is then still there.
+  Result<SaveReport> save_final(int64_t step, const std::string& card);
   [[nodiscard]] std::string final_path() const;
   [[nodiscard]] const CheckpointFiles& files() const { return *files_; }
   /// Removes all but the newest output.save_total_limit checkpoints up to `step`, as each save does.

@@ -24,4 +24,19 @@ Result<ConfigJson> as_classifier(const ConfigJson& config, const Labels& labels)
   return config.error("model_type", "a family with a classifier: llama, mistral, qwen2, qwen3, gpt2");
 }
 
+ConfigJson with_class(const ConfigJson& config) {
+  ConfigJson named(config.fields(), config.source());
+  const auto type = config.model_type();
+  if (!type) return named;
+  if (!config.has("model_type")) named.set("model_type", Tree::of(*type));
+  const Tree* given = config.fields().find("architectures");
+  if (given != nullptr && !given->items.empty()) return named;
+  for (const auto& [family, spelling] : kSpellings)
+    if (family == *type) {
+      const std::string head = family == "gpt2" ? "LMHeadModel" : "ForCausalLM";
+      named.set("architectures", Tree::list({Tree::of(std::string(spelling) + head)}));
+    }
+  return named;
+}
+
 }  // namespace plimsoll::models

@@ -1,4 +1,5 @@
-// A language model's config.json made that of a sequence classifier.
+// transformers' classes in a config.json: a language model's made that of a sequence classifier, or its own
+// written down.
 #pragma once
 
 #include "base/result.h"
@@ -9,5 +10,9 @@ namespace plimsoll::models {
 /// `config` with transformers' class for classification of its family ("LlamaForSequenceClassification") and
 /// these labels; a classifier's keeps its class. Errors: kBadData for a family that is not known.
 Result<ConfigJson> as_classifier(const ConfigJson& config, const Labels& labels);
+
+/// `config` with model_type and architectures as transformers opens it by: what it leaves out is its family's
+/// causal language model.
+ConfigJson with_class(const ConfigJson& config);
 
 }  // namespace plimsoll::models

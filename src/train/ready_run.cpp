@@ -2,6 +2,7 @@
 
 #include <utility>
 
+#include "train/model_files.h"
 #include "train/run_device.h"
 
 namespace plimsoll::train {
@@ -25,8 +26,12 @@ Result<ReadyRun> make_ready(const RunConfig& config, const PrepareOptions& plann
     events.plan(prepared.report);
     if (!prepared.report.fits) return does_not_fit(prepared);
   }
+  std::vector<ModelFile> files;
+  if (planning.purpose == Purpose::kTrain) {
+    PLIMSOLL_ASSIGN(files, model_files_apart(config, prepared.model_config));
+  }
   PLIMSOLL_ASSIGN(auto device, make_device(config, planning.num_threads));
-  return ReadyRun{std::move(device), std::move(prepared), std::move(data)};
+  return ReadyRun{std::move(device), std::move(prepared), std::move(data), std::move(files)};
 }
 
 }  // namespace plimsoll::train

@@ -2,7 +2,9 @@
 #pragma once
 
 #include <memory>
+#include <vector>
 
+#include "checkpoints/model_file.h"
 #include "preprocessing/run_data.h"
 #include "runtime/device.h"
 #include "train/events.h"
@@ -14,6 +16,7 @@ struct ReadyRun {
   std::unique_ptr<runtime::Device> device;
   Prepared prepared;
   RunData data;
+  std::vector<ModelFile> model_files;  ///< of a training
 };
 
 /// Plans, has the data made ready by a process of its own, and plans again where the data decides on lengths.

@@ -133,6 +133,7 @@ Status run_training(const RunConfig& config, const RunOptions& options) {
                   make_ready(config, {num_threads(config), options.dump_ir}, options.data_progress, events));
   TrainerOptions trainer_options;
   trainer_options.data = std::move(ready.data);
+  trainer_options.model_files = std::move(ready.model_files);
   trainer_options.resume = options.resume;
   trainer_options.note = [&](const std::string& text) { events.note(text); };
   PLIMSOLL_ASSIGN(const std::unique_ptr<Trainer> trainer,

@@ -198,13 +198,17 @@ Result<StepEvent> Trainer::step() {
   }
   event.seconds = now_seconds() - start;
   PLIMSOLL_TRY(check_finite(event));
+  figures_.loss = event.loss;
   return event;
 }
 
 Result<std::optional<EvalEvent>> Trainer::evaluate() {
   PLIMSOLL_ASSIGN(const std::optional<EvalEvent> event,
                   evaluator_->run(step_, [] { return stop_requested() != 0; }));
-  if (event) evaluated_step_ = step_;
+  if (event) {
+    evaluated_step_ = step_;
+    figures_.eval = event;
+  }
   return event;
 }
 
@@ -236,7 +240,9 @@ std::string Trainer::checkpoint_folder() const {
 }
 
 Result<SaveReport> Trainer::save_final() {
-  auto saved = writer_->save_final(step_);
+  figures_.steps = step_;
+  figures_.tokens = tokens_;
+  auto saved = writer_->save_final(step_, model_card(config_, prepared_, figures_));
   if (!saved) return save_failed(std::move(saved).error());
   return saved;
 }

@@ -19,6 +19,7 @@
 #include "train/batch_feeder.h"
 #include "train/evaluator.h"
 #include "train/events.h"
+#include "train/model_card.h"
 #include "train/prepare.h"
 #include "train/step_dump.h"
 
@@ -31,6 +32,8 @@ struct TrainerOptions {
   std::string resume = "auto";
   /// What prepare_data found; nothing: the trainer asks itself.
   std::optional<RunData> data = {};
+  /// Likewise what stands beside config and weights in checkpoints and final/.
+  std::optional<std::vector<ModelFile>> model_files = {};
   /// Lines for people: a checkpoint that was passed over, what is gone on from.
   Note note = [](const std::string&) {};
 };
@@ -90,7 +93,7 @@ class Trainer {
   [[nodiscard]] Status check_places(int64_t step) const;
   /// Loads the chosen checkpoint, or the next that is intact.
   Status load(const Note& note);
-  Status make_writer(const Note& note);
+  Status make_writer(const TrainerOptions& options);
   /// The step's effective batch, and its targets. Errors: data.
   Status take_batch(StepEvent& event);
   /// A micro-batch's rows to the inputs of a bucket.
@@ -156,6 +159,7 @@ class Trainer {
   int64_t skipped_in_a_row_ = 0;
   int64_t saved_step_ = -1;
   int64_t evaluated_step_ = -1;
+  CardFigures figures_;  ///< of the last step and evaluation
 };
 
 /// The whole of `plimsoll train`: plan, steps, evaluations, checkpoints, the final model, the summary.

@@ -8,6 +8,7 @@
 #include "checkpoints/fp16_range.h"
 #include "settings/settings.h"
 #include "train/initialise.h"
+#include "train/model_files.h"
 #include "train/trainer.h"
 
 namespace plimsoll::train {
@@ -60,7 +61,7 @@ Result<std::unique_ptr<Trainer>> Trainer::create(const RunConfig& config, Prepar
     trainer->evaluator_->bind(*trainer->session_, trainer->scratch_, trainer->prepared_);
   PLIMSOLL_TRY(trainer->initialise(options));
   if (options.synthetic_data) return trainer;
-  PLIMSOLL_TRY(trainer->make_writer(options.note));
+  PLIMSOLL_TRY(trainer->make_writer(options));
   trainer->loader_ = std::make_unique<Loader>(*trainer->train_data_, trainer->prepared_.loader,
                                               trainer->step_ * config.training.global_batch_size);
   return trainer;
@@ -200,17 +201,23 @@ Status Trainer::initialise(const TrainerOptions& options) {
   return dump.finish();
 }
 
-Status Trainer::make_writer(const Note& note) {
-  const SaveOptions options{config_.output.save_steps > 0,
-                            stale_checkpoints(config_.output.dir, checkpoint_)};
-  if (!options.stale.empty())
-    note(fmt::format("{} earlier checkpoint{} in {} will be removed when the first new folder is whole",
-                     options.stale.size(), options.stale.size() == 1 ? "" : "s", config_.output.dir));
+Status Trainer::make_writer(const TrainerOptions& options) {
+  const SaveOptions saving{config_.output.save_steps > 0, stale_checkpoints(config_.output.dir, checkpoint_)};
+  if (!saving.stale.empty())
+    options.note(
+        fmt::format("{} earlier checkpoint{} in {} will be removed when the first new folder is whole",
+                    saving.stale.size(), saving.stale.size() == 1 ? "" : "s", config_.output.dir));
+  std::vector<ModelFile> beside;
+  if (options.model_files) {
+    beside = *options.model_files;
+  } else {
+    PLIMSOLL_ASSIGN(beside, model_files(config_, prepared_.model_config));
+  }
   PLIMSOLL_ASSIGN(auto files, CheckpointFiles::create(config_, prepared_.model_config, *prepared_.model,
-                                                      *session_, manifest_));
-  PLIMSOLL_ASSIGN(writer_, CheckpointWriter::create(config_, std::move(files), options));
+                                                      std::move(beside), *session_, manifest_));
+  PLIMSOLL_ASSIGN(writer_, CheckpointWriter::create(config_, std::move(files), saving));
   // A process that was killed after its save and before it took the old one away.
-  if (checkpoint_ && options.stale.empty()) writer_->rotate(step_);
+  if (checkpoint_ && saving.stale.empty()) writer_->rotate(step_);
   session_->set_update_gate([this] { writer_->wait_for_sources(); });
   return Ok{};
 }

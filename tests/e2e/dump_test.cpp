@@ -171,7 +171,8 @@ TEST(DumpTest, ParametersAreThoseAfterTheUpdate) {
 
 TEST(DumpTest, FinalModelIsTheLastStepsParameters) {
   const Dumped& run = everything();
-  EXPECT_THAT(files_in(run.folder.path("out/final")), ElementsAre("config.json", "model.safetensors"));
+  EXPECT_THAT(files_in(run.folder.path("out/final")),
+              ElementsAre("README.md", "config.json", "model.safetensors"));
   const Tensors model = read_tensors(run.folder.read("out/final/model.safetensors"));
   EXPECT_TRUE(model == under(run.dump(2), "param."));
   const auto config = parse_json(run.folder.read("out/final/config.json"));

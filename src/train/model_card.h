@@ -1,0 +1,23 @@
+// README.md of final/: what was trained on what, with which plan, to which loss, in the form of a model card.
+#pragma once
+
+#include <optional>
+#include <string>
+
+#include "settings/run_config.h"
+#include "train/events.h"
+#include "train/prepare.h"
+
+namespace plimsoll::train {
+
+/// What a run has come to. Times and machines stand in no card: the same run leaves the same one.
+struct CardFigures {
+  int64_t steps = 0;
+  int64_t tokens = 0;               ///< trained on
+  std::optional<double> loss = {};  ///< of the last step, where this process did it
+  std::optional<EvalEvent> eval = {};
+};
+
+std::string model_card(const RunConfig& config, const Prepared& prepared, const CardFigures& figures);
+
+}  // namespace plimsoll::train

@@ -1,0 +1,277 @@
+#include "train/model_files.h"
+
+#include <algorithm>
+#include <filesystem>
+#include <optional>
+#include <utility>
+
+#include "base/child_process.h"
+#include "data/chat/template_files.h"
+#include "data/text/encoder_files.h"
+#include "data/tokenizer/tokenizer_files.h"
+#include "io/file.h"
+#include "io/hub_cache.h"
+#include "io/json.h"
+#include "io/label_fields.h"
+#include "preprocessing/run_data.h"
+
+namespace plimsoll::train {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr TreeLimits kLimits{.max_bytes = int64_t{64} << 20, .max_nodes = 5'000'000};
+/// Copied where they are there, whatever reads them.
+constexpr const char* kCopied[] = {"added_tokens.json", "vocab.json", "merges.txt", "tokenizer.model"};
+/// What special_tokens_map.json names.
+constexpr const char* kSpecialTokens[] = {"bos_token", "eos_token", "unk_token", "sep_token",
+                                          "pad_token", "cls_token", "mask_token"};
+
+bool is_file(const std::string& path) {
+  std::error_code ignored;
+  return fs::is_regular_file(path, ignored);
+}
+
+bool is_same_folder(const std::string& a, const std::string& b) {
+  std::error_code ignored;
+  return !a.empty() && !b.empty() && fs::equivalent(a, b, ignored);
+}
+
+Result<Tree> read_object(const std::string& path) {
+  PLIMSOLL_ASSIGN(const std::string text, read_small_file(path, kLimits.max_bytes));
+  auto tree = parse_json(text, kLimits);
+  if (!tree) return std::move(tree).error().at(path);
+  if (tree->kind != Tree::Kind::kMap) return Error{ErrorCode::kBadData, "no JSON object", path};
+  return tree;
+}
+
+/// A token's text: it, or an object with its content.
+std::string token_text(const Tree& config, std::string_view name) {
+  const Tree* token = config.find(name);
+  if (token != nullptr && token->kind == Tree::Kind::kMap) token = token->find("content");
+  return token != nullptr && token->kind == Tree::Kind::kString ? token->text : std::string();
+}
+
+class Gathering {
+ public:
+  Gathering(const RunConfig& config, const ConfigJson& model) : config_(config), model_(model) {}
+
+  Result<std::vector<ModelFile>> operator()() {
+    PLIMSOLL_ASSIGN(model_folder_, model_directory(config_.model));
+    PLIMSOLL_ASSIGN(tokenizer_, tokenizer_path(config_));
+    if (config_.data.tokenizer != "bytes") PLIMSOLL_TRY(add_tokenizer());
+    PLIMSOLL_TRY(add_generation());
+    return std::move(files_);
+  }
+
+ private:
+  [[nodiscard]] std::string at(const char* name) const { return folder_ + "/" + name; }
+  void copy_where_there(const char* name) {
+    if (is_file(at(name))) files_.push_back({name, {}, at(name)});
+  }
+
+  Status add_tokenizer() {
+    PLIMSOLL_TRY(find_folder());
+    if (folder_.empty()) return Ok{};
+    for (const char* name : kCopied) copy_where_there(name);
+    if (json_.empty()) {  // one that this program does not read
+      for (const char* name : {"tokenizer_config.json", "special_tokens_map.json", "chat_template.jinja"})
+        copy_where_there(name);
+      return Ok{};
+    }
+    files_.push_back({"tokenizer.json", {}, json_});
+    PLIMSOLL_TRY(add_tokenizer_config());
+    add_special_tokens();
+    return Ok{};
+  }
+
+  Status find_folder() {
+    if (tokenizer_ == "bytes") {
+      folder_ = model_folder_;
+    } else if (is_file(tokenizer_)) {
+      json_ = tokenizer_;
+      folder_ = folder_of(tokenizer_);
+    } else {
+      PLIMSOLL_ASSIGN(folder_, find_model_folder(tokenizer_));
+      json_ = at("tokenizer.json");
+    }
+    is_replaced_ = !is_same_folder(folder_, model_folder_);
+    return Ok{};
+  }
+
+  /// The tokenizer itself, read when it is first asked for. Null where it cannot be read, which is no error
+  /// of a run that has not needed it.
+  const EncoderFiles* encoder() {
+    if (!encoder_) encoder_ = EncoderFiles::open(tokenizer_, config_.data.chat_template);
+    return encoder_->ok() ? &**encoder_ : nullptr;
+  }
+
+  Status add_tokenizer_config() {
+    auto there = read_object(at("tokenizer_config.json"));
+    bool is_new = !is_file(at("tokenizer_config.json"));
+    if (is_new)
+      PLIMSOLL_TRY(make_tokenizer_config());
+    else if (there)
+      tokenizer_config_ = std::move(*there);
+    auto used = chat::read_template_files(folder_, config_.data.chat_template);
+    if (!used && !config_.data.chat_template.empty()) return std::move(used).error();
+    if (used && (is_new || there)) is_new = set_template(*used) || is_new;
+    if (is_new)
+      files_.push_back({"tokenizer_config.json", to_json(tokenizer_config_) + "\n"});
+    else
+      copy_where_there("tokenizer_config.json");
+    return Ok{};
+  }
+
+  /// Of a tokenizer.json alone: parts by the usual spellings of its special tokens.
+  Status make_tokenizer_config() {
+    const EncoderFiles* files = encoder();
+    std::vector<std::string> special;
+    for (int64_t id = 0; files != nullptr && id < files->tokenizer->vocab_size(); ++id)
+      if (const auto token = static_cast<int32_t>(id); files->tokenizer->is_special(token))
+        special.emplace_back(files->tokenizer->token(token));
+    PLIMSOLL_ASSIGN(tokenizer_config_, parse_json(tokenizer::tokenizer_config_json(special), kLimits));
+    return Ok{};
+  }
+
+  /// As both kinds of readers find it: in a file of its own, and as a member, which old ones know alone and
+  /// which alone has room for a second one. Whether tokenizer_config.json is another now.
+  bool set_template(const chat::TemplateFiles& used) {
+    Tree member = Tree::of(used.chat.text);
+    if (!used.tool_use.source.empty()) {
+      const auto named = [](const char* name, const std::string& text) {
+        return Tree::map({{"name", Tree::of(std::string(name))}, {"template", Tree::of(text)}});
+      };
+      member = Tree::list({named("default", used.chat.text), named("tool_use", used.tool_use.text)});
+    } else if (!config_.data.chat_template.empty() || is_file(at("chat_template.jinja"))) {
+      files_.push_back({"chat_template.jinja", used.chat.text});
+    }
+    const Tree* before = tokenizer_config_.find("chat_template");
+    const bool is_list = before != nullptr && before->kind == Tree::Kind::kList;
+    if (before != nullptr && config_.data.chat_template.empty() &&
+        (is_list || to_json(*before) == to_json(member)))
+      return false;
+    tokenizer_config_.set("chat_template", std::move(member));
+    return true;
+  }
+
+  void add_special_tokens() {
+    special_tokens_ = Tree::map();
+    if (is_file(at("special_tokens_map.json"))) {
+      if (auto there = read_object(at("special_tokens_map.json"))) special_tokens_ = std::move(*there);
+      copy_where_there("special_tokens_map.json");
+      return;
+    }
+    for (const char* name : kSpecialTokens)
+      if (std::string text = token_text(tokenizer_config_, name); !text.empty())
+        special_tokens_.set(name, Tree::of(std::move(text)));
+    files_.push_back({"special_tokens_map.json", to_json(special_tokens_) + "\n"});
+  }
+
+  Status add_generation() {
+    const std::string source = model_folder_.empty() ? "" : model_folder_ + "/generation_config.json";
+    const bool is_there = !source.empty() && is_file(source);
+    const bool as_it_is = json_.empty() || is_sequence_classifier(model_) ||
+                          (is_there && !is_replaced_ && config_.data.chat_template.empty()) ||
+                          encoder() == nullptr;
+    if (as_it_is) {
+      if (is_there) files_.push_back({"generation_config.json", {}, source});
+      return Ok{};
+    }
+    Tree fields = Tree::map();
+    if (is_there) {
+      PLIMSOLL_ASSIGN(fields, read_object(source));
+    }
+    PLIMSOLL_TRY(set_ends(*encoder(), fields));
+    files_.push_back({"generation_config.json", to_json(fields) + "\n"});
+    return Ok{};
+  }
+
+  Status set_ends(const EncoderFiles& files, Tree& fields) {
+    std::vector<int64_t> ends;
+    const auto add = [&](int64_t id) {
+      if (id >= 0 && std::find(ends.begin(), ends.end(), id) == ends.end()) ends.push_back(id);
+    };
+    if (const auto end = files.end_token()) add(*end);
+    if (!is_replaced_) {
+      const ConfigJson& before = fields.find("eos_token_id") ? ConfigJson(fields, "") : model_;
+      PLIMSOLL_ASSIGN(const auto ids, before.integers("eos_token_id", {-1, INT32_MAX}));
+      for (const int64_t id : ids)
+        if (id < files.tokenizer->vocab_size()) add(id);
+    }
+    if (const auto end = end_of_turn(files)) add(*end);
+    set_id(fields, "bos_token_id", "bos_token", files, {});
+    set_id(fields, "pad_token_id", "pad_token", files,
+           ends.empty() ? std::nullopt : std::optional(ends.front()));
+    Tree list = Tree::list();
+    for (const int64_t id : ends) list.items.push_back(Tree::of(id));
+    if (!ends.empty()) fields.set("eos_token_id", ends.size() == 1 ? list.items.front() : std::move(list));
+    return Ok{};
+  }
+
+  /// The tokenizer's, else what stands there already and means the same, else `otherwise`.
+  void set_id(Tree& fields, const char* field, const char* name, const EncoderFiles& files,
+              std::optional<int64_t> otherwise) const {
+    std::string text = token_text(tokenizer_config_, name);
+    if (text.empty()) text = token_text(special_tokens_, name);
+    if (const auto id = text.empty() ? std::nullopt : files.tokenizer->id_of(text))
+      otherwise = *id;
+    else if (!is_replaced_ && fields.find(field) != nullptr)
+      return;
+    if (otherwise)
+      fields.set(field, Tree::of(*otherwise));
+    else
+      std::erase_if(fields.members, [&](const auto& member) { return member.first == field; });
+  }
+
+  /// The special token that the template ends an assistant's turn with.
+  static std::optional<int64_t> end_of_turn(const EncoderFiles& files) {
+    constexpr std::string_view kTalk =
+        R"({"messages": [{"role": "user", "content": "a"}, {"role": "assistant", "content": "b"}]})";
+    ChatText text;
+    if (!files.chat_template || !files.chat_template->render(kTalk, false, text) || text.assistant.empty())
+      return {};
+    const TextSpan turn = text.assistant.back();
+    std::vector<int32_t> ids;
+    if (!files.tokenizer->encode(std::string_view(text.text).substr(turn.begin, turn.end - turn.begin), false,
+                                 ids))
+      return {};
+    const auto last =
+        std::find_if(ids.rbegin(), ids.rend(), [&](int32_t id) { return files.tokenizer->is_special(id); });
+    return last == ids.rend() ? std::nullopt : std::optional<int64_t>(*last);
+  }
+
+  const RunConfig& config_;
+  const ConfigJson& model_;
+  std::string model_folder_, tokenizer_;
+  std::string folder_, json_;  ///< where the tokenizer's files lie; its tokenizer.json, where there is one
+  bool is_replaced_ = false;   ///< the tokenizer is not the model folder's
+  std::optional<Result<EncoderFiles>> encoder_;
+  Tree tokenizer_config_, special_tokens_;
+  std::vector<ModelFile> files_;
+};
+
+}  // namespace
+
+Result<std::vector<ModelFile>> model_files(const RunConfig& config, const ConfigJson& model) {
+  return Gathering(config, model)();
+}
+
+Result<std::vector<ModelFile>> model_files_apart(const RunConfig& config, const ConfigJson& model) {
+  PLIMSOLL_ASSIGN(const std::string tokenizer, tokenizer_path(config));
+  if (tokenizer == "bytes") return model_files(config, model);  // copies alone
+  PLIMSOLL_ASSIGN(
+      const std::string text, in_child_process([&]() -> Result<std::string> {
+        PLIMSOLL_ASSIGN(const std::vector<ModelFile> files, model_files(config, model));
+        Tree list = Tree::list();
+        for (const ModelFile& f : files)
+          list.items.push_back(Tree::list({Tree::of(f.name), Tree::of(f.text), Tree::of(f.source)}));
+        return to_json(list);
+      }));
+  PLIMSOLL_ASSIGN(const Tree list, parse_json(text, kLimits));
+  std::vector<ModelFile> files;
+  for (const Tree& f : list.items) files.push_back({f.items[0].text, f.items[1].text, f.items[2].text});
+  return files;
+}
+
+}  // namespace plimsoll::train

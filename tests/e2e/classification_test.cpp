@@ -159,6 +159,33 @@ TEST(ClassificationOutput, ThePlanKnowsTheLabelsBeforeAndAfter) {
   EXPECT_EQ(parameters(before.out), parameters(after.out));
 }
 
+/// A number of the summary, 0 where it is not there.
+int64_t number(const std::string& out, const std::string& key) {
+  const size_t at = out.rfind("\"" + key + "\": ");
+  return at == std::string::npos ? 0 : std::stoll(out.substr(at + key.size() + 4));
+}
+
+TEST(ClassificationOutput, ThePeakIsThePlanned) {
+  if (sanitized()) GTEST_SKIP();
+  for (const std::string problem : {"single", "multi", "regression"}) {
+    const Folder folder;
+    write_data(folder, problem);
+    folder.write("run.yaml", classifier());
+    const std::string discrete = "runtime.device=discrete runtime.discrete.check=true";
+    const Outcome there = folder.run("train run.yaml --json " + discrete);
+    ASSERT_EQ(there.exit_code, 0) << there.err;
+    EXPECT_GT(number(there.out, "planned_peak_bytes"), 0);
+    EXPECT_EQ(number(there.out, "measured_peak_bytes"), number(there.out, "planned_peak_bytes")) << problem;
+    EXPECT_LE(number(there.out, "host_measured_peak_bytes"), number(there.out, "host_planned_peak_bytes"));
+    const std::string on_discrete = folder.read("out/final/model.safetensors");
+    const Outcome here = folder.run("train run.yaml --json runtime.device=cpu output.dir=here");
+    ASSERT_EQ(here.exit_code, 0) << here.err;
+    EXPECT_LE(number(here.out, "measured_peak_bytes"), number(here.out, "planned_peak_bytes")) << problem;
+    EXPECT_EQ(number(here.out, "allocations_after_first_step"), 0);
+    EXPECT_TRUE(folder.read("here/final/model.safetensors") == on_discrete) << problem;
+  }
+}
+
 struct Wrong {
   const char* train;
   const char* overrides;

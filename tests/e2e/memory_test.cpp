@@ -28,15 +28,6 @@ Outcome train(const Folder& folder, const std::string& overrides) {
   return folder.run("train run.yaml --json " + overrides);
 }
 
-/// Under a sanitizer memory is not what a plan says, and a model of this size takes minutes.
-bool sanitized() {
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-  return true;
-#else
-  return false;
-#endif
-}
-
 class PlannedPeak : public testing::TestWithParam<const char*> {};
 
 TEST_P(PlannedPeak, IsNeverBelowTheMeasuredOneAndClose) {

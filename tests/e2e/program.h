@@ -29,6 +29,15 @@ inline std::string device_overrides() {
 /// Whether runs are on a device whose memory is not the process's.
 inline bool on_discrete() { return device_overrides().find("discrete") != std::string::npos; }
 
+/// Under a sanitizer memory is not what a plan says, and a model of this size takes minutes.
+inline bool sanitized() {
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+  return true;
+#else
+  return false;
+#endif
+}
+
 /// A command line with the device's overrides, where it takes any: behind the run file.
 inline std::string on_device(const std::string& arguments) {
   for (const char* command : {"train ", "eval ", "plan ", "bench step "})

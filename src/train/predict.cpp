@@ -1,4 +1,4 @@
-// Examples are tokenized once into a folder that is gone with the process, so that their lengths are known
+// Examples are tokenized once into a file that is gone with the process, so that their lengths are known
 // when the programs are made; then they go through in their order, a micro-batch at a time.
 #include "train/predict.h"
 
@@ -18,6 +18,7 @@
 #include "data/labelled/tokenize_labelled.h"
 #include "data/shard.h"
 #include "data/text/encoder_files.h"
+#include "data/text/reasons.h"
 #include "io/file.h"
 #include "io/hub_cache.h"
 #include "runtime/session.h"
@@ -33,7 +34,7 @@ namespace {
 
 constexpr int64_t kMostPrograms = 4;  ///< lengths that rows are padded to
 
-/// A folder of its own, gone at the end.
+/// A folder of its own, gone at the end of its scope.
 class ScratchFolder {
  public:
   static Result<ScratchFolder> create() {
@@ -103,9 +104,7 @@ class Prediction {
   Status operator()() {
     PLIMSOLL_TRY(open());
     PLIMSOLL_ASSIGN(Lines lines, Lines::open(request_.output));
-    PLIMSOLL_ASSIGN(const ScratchFolder folder, ScratchFolder::create());
-    PLIMSOLL_TRY(tokenize(folder.file("examples.shard")));
-    PLIMSOLL_ASSIGN(Shard shard, Shard::open(folder.file("examples.shard")));
+    PLIMSOLL_ASSIGN(const Shard shard, tokenized());
     PLIMSOLL_TRY(plan(shard));
     PLIMSOLL_ASSIGN(device_, make_device(config_, num_threads(config_)));
     PLIMSOLL_ASSIGN(session_, runtime::Session::create(*device_, std::move(prepared_->programs.session), {}));
@@ -128,6 +127,13 @@ class Prediction {
     return assign_setting(*find_setting("memory.budget"), Tree::of(request_.memory_budget), config_);
   }
 
+  /// The examples' tokens, in files without a name: whatever ends the process leaves none.
+  Result<Shard> tokenized() const {
+    PLIMSOLL_ASSIGN(const ScratchFolder folder, ScratchFolder::create());
+    PLIMSOLL_TRY(tokenize(folder.file("examples.shard")));
+    return Shard::open(folder.file("examples.shard"));
+  }
+
   /// In a process of its own, whose memory is in no plan.
   Status tokenize(const std::string& path) const {
     auto done = in_child_process([&]() -> Result<std::string> {
@@ -136,7 +142,7 @@ class Prediction {
     });
     if (done) return Ok{};
     Error error = std::move(done).error();
-    if (error.code == ErrorCode::kBadData) error.hint = "correct it: each line is answered, none passed over";
+    if (error.hint == text::kSkipHint) error.hint = "correct it: each line is answered, none passed over";
     return error;
   }
 

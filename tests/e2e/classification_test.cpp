@@ -273,6 +273,9 @@ TEST(ClassificationErrors, OfPredictOnceItRuns) {
   EXPECT_THAT(bad.err, HasSubstr("bad.jsonl: line 2"));
   EXPECT_THAT(bad.err, Not(HasSubstr("--on-error"))) << "predict answers every line";
   EXPECT_FALSE(std::filesystem::exists(folder.path("lines.jsonl")));
+  const Outcome absent = folder.run("predict --model out/final --data none.jsonl");
+  EXPECT_EQ(absent.exit_code, 65);
+  EXPECT_THAT(absent.err, HasSubstr("hint: check the path"));
 }
 
 }  // namespace

@@ -475,7 +475,7 @@ TEST(Signals, ASecondOneLeavesAtOnceWithoutSaving) {
 TEST(Signals, AHangupThatComesTwiceAtOnceIsOne) {
   const Folder folder;
   prepare(folder);
-  const Child child(folder, "runtime.threads=1 training.max_steps=100000 output.save_steps=0");
+  Child child(folder, "runtime.threads=1 training.max_steps=100000 output.save_steps=0");
   ASSERT_TRUE(wait_for(folder, "\"step\": 3,")) << folder.read("err.txt");
   child.send(SIGHUP);
   child.send(SIGHUP);
@@ -487,7 +487,7 @@ TEST(Signals, NohupMeansGoingOn) {
   const Folder folder;
   prepare(folder);
   ::signal(SIGHUP, SIG_IGN);  // inherited by what is started
-  const Child child(folder, "runtime.threads=1 training.max_steps=100000 output.save_steps=0");
+  Child child(folder, "runtime.threads=1 training.max_steps=100000 output.save_steps=0");
   ::signal(SIGHUP, SIG_DFL);
   ASSERT_TRUE(wait_for(folder, "\"step\": 3,")) << folder.read("err.txt");
   child.send(SIGHUP);

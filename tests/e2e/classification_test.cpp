@@ -276,6 +276,12 @@ TEST(ClassificationErrors, OfPredictOnceItRuns) {
   const Outcome absent = folder.run("predict --model out/final --data none.jsonl");
   EXPECT_EQ(absent.exit_code, 65);
   EXPECT_THAT(absent.err, HasSubstr("hint: check the path"));
+  // A reader that goes away ends it; no temporary stays.
+  folder.write("many.jsonl", examples(3000, "single"));
+  std::filesystem::create_directory(folder.path("tmp"));
+  (void)folder.run("predict --model out/final --data many.jsonl | head -n 1 >first.txt; true", "TMPDIR=tmp");
+  EXPECT_THAT(folder.read("first.txt"), HasSubstr("\"score\""));
+  EXPECT_TRUE(std::filesystem::is_empty(folder.path("tmp")));
 }
 
 }  // namespace

@@ -15,8 +15,6 @@ namespace {
 /// Summed and then copied while it lies in the core's cache.
 constexpr size_t kPieceBytes = 128 << 10;
 constexpr size_t kCopyBytes = 32 << 10;
-/// Room for folders, small files and the file system's own records.
-constexpr int64_t kSlackBytes = 1 << 20;
 /// Two threads' heaps and stacks, the texts.
 constexpr int64_t kFixedHostBytes = 256 << 10;
 /// A tensor's entries in a header, in the manifest and in checkpoint.json: strings of about 150 bytes each.
@@ -91,13 +89,13 @@ int64_t CheckpointFiles::small_bytes(size_t count) const {
 }
 
 int64_t CheckpointFiles::checkpoint_bytes() const {
-  int64_t bytes = kSlackBytes + static_cast<int64_t>(text_.size()) + small_bytes(small_files_.size());
+  int64_t bytes = static_cast<int64_t>(text_.size()) + small_bytes(small_files_.size());
   for (const TensorFile& file : tensor_files_) bytes += file.layout.file_bytes();
   return bytes;
 }
 
 int64_t CheckpointFiles::final_bytes() const {
-  return tensor_files_.front().layout.file_bytes() + kSlackBytes + small_bytes(num_final_files_);
+  return tensor_files_.front().layout.file_bytes() + small_bytes(num_final_files_);
 }
 
 void CheckpointFiles::take_buffers() {

@@ -32,7 +32,7 @@ class CheckpointFiles {
 
   /// Of the next checkpoint: its counters are the caller's to set.
   [[nodiscard]] CheckpointManifest& manifest() { return manifest_; }
-  /// Disk space that a checkpoint, or the final directory, takes.
+  /// Bytes of the files of a checkpoint, or of the final directory.
   [[nodiscard]] int64_t checkpoint_bytes() const;
   [[nodiscard]] int64_t final_bytes() const;
   /// Takes the buffers, if that has not been done. By the thread that will write, before the first step: the

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "base/process.h"
+#include "checkpoints/disk_need.h"
 
 namespace plimsoll::train {
 
@@ -14,7 +15,6 @@ Result<std::unique_ptr<CheckpointWriter>> CheckpointWriter::create(const RunConf
   std::unique_ptr<CheckpointWriter> writer(
       new CheckpointWriter(config, std::move(files), std::move(options)));
   if (!writer->options_.behind) return writer;
-  PLIMSOLL_TRY(check_free_space(config.output.dir, writer->files_->checkpoint_bytes()));
   writer->start_thread();
   return writer;
 }
@@ -46,7 +46,7 @@ Status CheckpointWriter::start(const RunCounters& counters) {
     results_.erase(earlier);
     return error;
   }
-  PLIMSOLL_TRY(check_free_space(config_.output.dir, files_->checkpoint_bytes()));
+  PLIMSOLL_TRY(check_free_space(config_.output.dir, files_->checkpoint_bytes() + kSaveSlackBytes));
   CheckpointManifest& manifest = files_->manifest();
   manifest.step = counters.step;
   manifest.evaluated_step = counters.evaluated_step;
@@ -161,7 +161,7 @@ void CheckpointWriter::rotate(int64_t step) const {
 Result<SaveReport> CheckpointWriter::save_final(int64_t step, const std::string& card) {
   const double start = now_seconds();
   finish();
-  PLIMSOLL_TRY(check_free_space(config_.output.dir, files_->final_bytes()));
+  PLIMSOLL_TRY(check_free_space(config_.output.dir, files_->final_bytes() + kSaveSlackBytes));
   PLIMSOLL_TRY(files_->mark());
   PLIMSOLL_ASSIGN(AtomicDirectory directory, AtomicDirectory::create(final_path()));
   PLIMSOLL_TRY(files_->write_final(directory, card));

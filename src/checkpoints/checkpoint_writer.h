@@ -38,8 +38,7 @@ struct RunCounters {
 /// Async: all but wait_for_sources belong to one thread.
 class CheckpointWriter {
  public:
-  /// Everything that a save needs is allocated here where saves are written behind. Errors: kIo where the
-  /// disk has no room for one checkpoint.
+  /// Everything that a save needs is allocated here where saves are written behind.
   static Result<std::unique_ptr<CheckpointWriter>> create(const RunConfig& config,
                                                           std::unique_ptr<CheckpointFiles> files,
                                                           SaveOptions options);

@@ -183,16 +183,21 @@ Status clean_directory(const std::string& directory, const std::function<bool(st
   return Ok{};
 }
 
-Status check_free_space(const std::string& directory, int64_t bytes) {
+std::optional<int64_t> free_space(const std::string& directory) {
   struct statvfs info = {};
-  if (::statvfs(directory.c_str(), &info) != 0) return Ok{};  // then writing will tell
+  if (::statvfs(directory.c_str(), &info) != 0) return std::nullopt;
   const auto blocks = static_cast<int64_t>(std::min<fsblkcnt_t>(info.f_bavail, INT64_MAX / 2));
   int64_t free = 0;
-  if (__builtin_mul_overflow(blocks, static_cast<int64_t>(info.f_frsize), &free) || free >= bytes)
-    return Ok{};
+  if (__builtin_mul_overflow(blocks, static_cast<int64_t>(info.f_frsize), &free)) return std::nullopt;
+  return free;
+}
+
+Status check_free_space(const std::string& directory, int64_t bytes) {
+  const std::optional<int64_t> free = free_space(directory);
+  if (!free || *free >= bytes) return Ok{};  // where it is not known writing will tell
   return Error{ErrorCode::kIo,
-               fmt::format("the disk has {} free and {} are needed ({} of {} bytes)", to_string(Bytes(free)),
-                           to_string(Bytes(bytes)), free, bytes),
+               fmt::format("the disk has {} free and {} are needed ({} of {} bytes)", to_string(Bytes(*free)),
+                           to_string(Bytes(bytes)), *free, bytes),
                directory, "free disk space or choose another folder"};
 }
 

@@ -66,6 +66,33 @@ Tree pools_event(const PlanReport& r) {
   return Tree::list(std::move(pools));
 }
 
+/// Nothing but for a training.
+std::string disk_line(const PlanReport& r) {
+  if (!r.disk) return {};
+  const DiskReport& d = *r.disk;
+  const auto text = [](int64_t bytes) { return to_string(Bytes(bytes)); };
+  std::string out = "Disk: ";
+  if (!d.checkpoints)
+    out += fmt::format("checkpoints of {}, all of them are kept, and ", text(d.checkpoint_bytes));
+  else if (*d.checkpoints > 0)
+    out += fmt::format("{} checkpoint{} of {} at once and ", *d.checkpoints, *d.checkpoints == 1 ? "" : "s",
+                       text(d.checkpoint_bytes));
+  out += fmt::format("final/ of {}", text(d.final_bytes));
+  if (d.cache_bytes > 0) out += fmt::format(", about {} of tokenized data", text(d.cache_bytes));
+  if (d.offload_bytes > 0) out += fmt::format(", {} of offload", text(d.offload_bytes));
+  return out + (d.total_bytes ? fmt::format("; at most {}\n", text(*d.total_bytes)) : "\n");
+}
+
+Tree disk_event(const DiskReport& d) {
+  const auto known = [](std::optional<int64_t> n) { return n ? Tree::of(*n) : Tree{}; };
+  return Tree::map({{"checkpoint_bytes", Tree::of(d.checkpoint_bytes)},
+                    {"checkpoints", known(d.checkpoints)},
+                    {"final_bytes", Tree::of(d.final_bytes)},
+                    {"cache_bytes", Tree::of(d.cache_bytes)},
+                    {"offload_bytes", Tree::of(d.offload_bytes)},
+                    {"total_bytes", known(d.total_bytes)}});
+}
+
 std::string phase_table(const PlanReport& r) {
   std::string out = fmt::format("\nMemory by phase\n  {:<22}{:>18}{:>18}{:>14}{:>16}\n", "phase",
                                 "persistent", "arena", "host", "process");
@@ -262,6 +289,7 @@ Tree plan_event(const PlanReport& r) {
   });
   if (r.buckets.size() > 1) event.set("buckets", bucket_event(r));
   if (!r.state.empty()) event.set("state", state_event(r));
+  if (r.disk) event.set("disk", disk_event(*r.disk));
   return event;
 }
 
@@ -284,6 +312,7 @@ std::string plan_table(const PlanReport& r) {
                          ? "equals"
                          : fmt::format("is {:.2f} % above", 100 * (r.offset_lower_bound_ratio - 1)),
                      r.recompute, r.offload, 1e3 * r.planning_seconds);
+  out += disk_line(r);
   if (const Budget* budget = exceeded(r, r.budgets))
     out += fmt::format("Does NOT fit: the peak{} is {} over {}\n", of_pool(budget->bounded),
                        to_string(Bytes(bounded_bytes(r, budget->bounded) - budget->bytes)), budget->setting);

@@ -38,6 +38,16 @@ struct Budget {
   bool automatic = false;  ///< what is available now
 };
 
+/// What a training leaves on the disk, at most at once.
+struct DiskReport {
+  int64_t checkpoint_bytes = 0, final_bytes = 0;
+  std::optional<int64_t> checkpoints =
+      {};                   ///< the one being written too; nothing: as many as the data decides
+  int64_t cache_bytes = 0;  ///< tokenized texts, a guess
+  int64_t offload_bytes = 0;
+  std::optional<int64_t> total_bytes = {};
+};
+
 struct PlanReport {
   bool fits = true;
   // Device: on the CPU the process's own memory.
@@ -49,6 +59,7 @@ struct PlanReport {
   int64_t host_pinned_bytes = 0;    ///< states and arena there, staging
   int64_t host_pageable_bytes = 0;  ///< states and arena there, buffers
   int64_t disk_bytes = 0;
+  std::optional<DiskReport> disk = {};  ///< of a training
   std::vector<PoolReport> pools;
   int64_t budget_bytes = 0;  ///< the process's
   std::vector<Budget> budgets;

@@ -133,7 +133,8 @@ void add_machine_and_output(std::vector<Setting>& list) {
             {"auto", "no", "steps"}));
   add(number(PLIMSOLL_FIELD(output.save_steps), kHow,
              "checkpoint every so many steps; 0: only where a signal stops the run", 0, kMaxCount));
-  add(number(PLIMSOLL_FIELD(output.save_total_limit), kHow, "checkpoints to keep", 1, 1e6));
+  add(number(PLIMSOLL_FIELD(output.save_total_limit), kHow,
+             "checkpoints to keep; the disk must hold one more", 1, 1e6));
   add(plain(PLIMSOLL_FIELD(output.data_cache_limit), kHow,
             "tokenized data and packing to keep in data.cache_dir, the least recently used are removed"));
   add(planned("output.dtype", kHow, "what the final model is stored in", "it is stored as it was trained",

@@ -16,6 +16,7 @@
 #include "settings/param_groups.h"
 #include "settings/precision.h"
 #include "settings/state_settings.h"
+#include "train/disk_report.h"
 #include "train/evaluator.h"
 #include "train/memory_budget.h"
 #include "train/prepare_model.h"
@@ -213,7 +214,10 @@ Result<Prepared> prepare(const RunConfig& config, const runtime::Target& target,
   prepared.host_scratch_bytes = scratch_bytes(config, prepared.model->num_labels());
   prepared.report.model = model_name(config, prepared.model_config);
   prepared.report.num_parameters = prepared.model->num_parameters();
-  if (options.purpose == Purpose::kTrain) prepared.report.num_trained = prepared.model->num_trained();
+  if (options.purpose == Purpose::kTrain) {
+    prepared.report.num_trained = prepared.model->num_trained();
+    prepared.report.disk = disk_report(config, *prepared.model, prepared.programs.session);
+  }
   malloc_trim(0);  // what planning needed and no longer needs goes back before the session takes its memory
   prepared.report.planning_seconds =
       std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();

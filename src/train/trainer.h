@@ -94,6 +94,8 @@ class Trainer {
   /// Loads the chosen checkpoint, or the next that is intact.
   Status load(const Note& note);
   Status make_writer(const TrainerOptions& options);
+  /// What saving takes of the disk until the end. Errors: kIo where there is less.
+  Status check_room(const std::vector<std::string>& stale, const Note& note) const;
   /// The step's effective batch, and its targets. Errors: data.
   Status take_batch(StepEvent& event);
   /// A micro-batch's rows to the inputs of a bucket.

@@ -5,6 +5,8 @@
 #include <cmath>
 #include <filesystem>
 
+#include "base/units.h"
+#include "checkpoints/disk_need.h"
 #include "checkpoints/fp16_range.h"
 #include "settings/settings.h"
 #include "train/initialise.h"
@@ -201,6 +203,20 @@ Status Trainer::initialise(const TrainerOptions& options) {
   return dump.finish();
 }
 
+Status Trainer::check_room(const std::vector<std::string>& stale, const Note& note) const {
+  const CheckpointFiles& files = writer_->files();
+  SaveSchedule schedule =
+      save_schedule(config_.output, total_steps_, step_, {files.checkpoint_bytes(), files.final_bytes()});
+  schedule.present = present_checkpoints(config_.output.dir, stale);
+  PLIMSOLL_TRY(check_disk(schedule, config_.output.dir));
+  const std::optional<int64_t> free = free_space(config_.output.dir);
+  if (schedule.save_steps == 0 && step_ < total_steps_ && free && *free < schedule.bytes.checkpoint)
+    note(
+        fmt::format("a checkpoint takes {} and the disk has {} free: where a signal stops the run it is lost",
+                    to_string(Bytes(schedule.bytes.checkpoint)), to_string(Bytes(*free))));
+  return Ok{};
+}
+
 Status Trainer::make_writer(const TrainerOptions& options) {
   const SaveOptions saving{config_.output.save_steps > 0, stale_checkpoints(config_.output.dir, checkpoint_)};
   if (!saving.stale.empty())
@@ -218,6 +234,7 @@ Status Trainer::make_writer(const TrainerOptions& options) {
   PLIMSOLL_ASSIGN(writer_, CheckpointWriter::create(config_, std::move(files), saving));
   // A process that was killed after its save and before it took the old one away.
   if (checkpoint_ && saving.stale.empty()) writer_->rotate(step_);
+  PLIMSOLL_TRY(check_room(saving.stale, options.note));
   session_->set_update_gate([this] { writer_->wait_for_sources(); });
   return Ok{};
 }

@@ -247,6 +247,11 @@ Error weights_do_not_fit(const WeightMatch& match, const ModelWeights& weights) 
           hint_for(match)};
 }
 
+Status check_weights(const models::Model& model, const ModelWeights& weights, std::string_view drawn) {
+  const WeightMatch match = match_weights(model, weights, drawn);
+  return match.fits() ? check_tied_head(match, weights) : weights_do_not_fit(match, weights);
+}
+
 Result<LoadReport> load_weights(const models::Model& model, const ModelWeights& weights,
                                 runtime::Session& session, int num_threads, std::string_view drawn) {
   const auto start = std::chrono::steady_clock::now();

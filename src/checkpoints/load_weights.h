@@ -46,6 +46,9 @@ WeightMatch match_weights(const models::Model& model, const ModelWeights& weight
 /// The error of a match that does not fit: counts, the first few names with shapes, what to do. kBadData.
 Error weights_do_not_fit(const WeightMatch& match, const ModelWeights& weights);
 
+/// Before anything is read of them: whether these are the model's weights. Errors: kBadData.
+Status check_weights(const models::Model& model, const ModelWeights& weights, std::string_view drawn = {});
+
 struct LoadReport {
   std::string path;
   int64_t num_tensors = 0;

@@ -9,6 +9,7 @@
 #include "base/units.h"
 #include "checkpoints/checkpoint.h"
 #include "cli/commands.h"
+#include "cli/inspect_pack.h"
 #include "cli/inspect_shard.h"
 #include "cli/table.h"
 #include "data/shard.h"
@@ -101,13 +102,15 @@ Status inspect(const InspectArguments& arguments) {
     return inspect_directory(folder, arguments);
   }
   if (is_shard(arguments.path)) return inspect_shard(arguments);
+  if (is_pack_index(arguments.path)) return inspect_pack(arguments);
   return inspect_file(arguments.path, arguments.json, /*tensors=*/true);
 }
 
 void add_options(Parser command, InspectArguments& a) {
   command
       .add_option("path", a.path,
-                  "a safetensors file, a model's folder or its id in the hub's local cache, a checkpoint")
+                  "a safetensors file, a token shard, a pack index, a model's folder or its id in the hub's "
+                  "local cache, a checkpoint")
       .type_name("FILE|DIR");
   command.add_flag("--json", a.json, "one JSON object a line on stdout and nothing else, sizes exact");
   command.add_flag("--tensors", a.tensors, "folders: each tensor with its statistics, as files have them");

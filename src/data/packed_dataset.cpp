@@ -53,13 +53,19 @@ Result<std::vector<Shard>> open_shards(std::span<const std::string> paths,
 }
 
 Error nothing_left(const PackReport& report, const std::string& setting) {
+  const int64_t rest = report.documents - report.no_target_documents - report.other_side_documents;
+  // Where no document is left for its length, length is not what is wrong.
+  const bool untaught = report.no_target_documents > 0 && rest == 0;
   return {ErrorCode::kBadData,
           fmt::format("{} gives no sequence of {}: of {} documents {} are kept, {} are too long, {} have no "
                       "target, {} are on the other side of the split",
                       setting, report.sequence_length, report.documents, report.kept_documents,
                       report.too_long_documents, report.no_target_documents, report.other_side_documents),
           {},
-          "add data, or lower data.sequence_length"};
+          untaught
+              ? "nothing in these documents is learnt: conversations need assistant's turns, prompts need "
+                "completions, and data.loss=all learns every token"
+              : "add data, or lower data.sequence_length"};
 }
 
 }  // namespace

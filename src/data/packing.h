@@ -74,6 +74,9 @@ struct PackSegment {
 bool lies_within(const PackSegment& segment, std::span<const Shard> shards);
 
 /// The index, open for reading. Const calls may come from any thread, each with its own scratch.
+/// What the file of a pack index begins with.
+inline constexpr std::string_view kPackMagic = "plm-pack";
+
 class PackIndex {
  public:
   /// What an index of these shards with these options is called: its name in a cache folder, and a
@@ -95,6 +98,9 @@ class PackIndex {
   static Result<PackIndex> open_or_build(std::span<const Shard> shards, const PackOptions& options,
                                          const std::string& cache_folder);
 
+  /// What an index says of itself, every block of it checked, without its shards. Errors: as open.
+  static Result<PackReport> read_report(const std::string& path);
+
   [[nodiscard]] const PackReport& report() const { return report_; }
   [[nodiscard]] uint64_t key() const { return key_; }
   [[nodiscard]] const std::string& path() const { return file_.path(); }
@@ -114,7 +120,9 @@ class PackIndex {
   PackIndex(ReadFile file, uint64_t key, const PackReport& report, const shard::TableLayout& segments,
             const shard::TableLayout& sequences)
       : file_(std::move(file)), key_(key), report_(report), segments_(segments), sequences_(sequences) {}
-  Status check(std::span<const Shard> shards) const;
+  static Result<PackIndex> open_unchecked(const std::string& path);
+  /// `shards`: null where they are not at hand.
+  Status check(const std::span<const Shard>* shards) const;
   ReadFile file_;
   uint64_t key_ = 0;
   PackReport report_;

@@ -13,7 +13,6 @@ namespace {
 
 using namespace shard;
 
-constexpr std::string_view kMagic = "plm-pack";
 constexpr uint32_t kVersion = 1;
 constexpr int64_t kSegmentBytes = 16, kSegmentsPerBlock = 256;
 constexpr int64_t kSequenceBytes = 8, kSequencesPerBlock = 512;
@@ -71,7 +70,7 @@ TableLayout sequences_layout(const PackReport& report) {
 
 Result<Header> parse_header(std::span<const std::byte, kHeaderBytes> bytes, int64_t file_bytes) {
   const std::byte* h = bytes.data();
-  if (std::memcmp(h, kMagic.data(), kMagic.size()) != 0 || load_u32(h + 8) != kVersion)
+  if (std::memcmp(h, kPackMagic.data(), kPackMagic.size()) != 0 || load_u32(h + 8) != kVersion)
     return bad("the file is no pack index of this version");
   if (checksum(bytes.first(kChecksumAt)) != load_u64(h + kChecksumAt))
     return bad("the pack index's header does not match its checksum");
@@ -120,7 +119,7 @@ Status IndexWriter::finish(const Header& header) {
   PLIMSOLL_TRY(spill_.append(sequences_.take()));
   PLIMSOLL_TRY(spill_.replay([&](std::span<const std::byte> bytes) { return file_.append(bytes); }));
   std::array<std::byte, kHeaderBytes> out = {};
-  std::memcpy(out.data(), kMagic.data(), kMagic.size());
+  std::memcpy(out.data(), kPackMagic.data(), kPackMagic.size());
   store_u32(out.data() + 8, kVersion);
   store_u64(out.data() + 16, header.key);
   std::byte* at = out.data() + 24;

@@ -39,21 +39,31 @@ bool lies_within(const PackSegment& segment, std::span<const Shard> shards) {
   return segment.length > 0 && segment.begin >= 0 && segment.begin <= tokens - segment.length;
 }
 
-Result<PackIndex> PackIndex::open(const std::string& path, std::span<const Shard> shards,
-                                  const PackOptions& options) {
+Result<PackIndex> PackIndex::open_unchecked(const std::string& path) {
   PLIMSOLL_ASSIGN(ReadFile file, ReadFile::open(path));
   if (file.size_bytes() < kHeaderBytes) return damaged(path, "it is shorter than its header");
   std::array<std::byte, kHeaderBytes> bytes;
   PLIMSOLL_TRY(file.read_at(0, bytes));
   auto header = parse_header(bytes, file.size_bytes());
   if (!header) return std::move(header).error().at(path);
-  if (header->key != key(shards, options))
+  return PackIndex(std::move(file), header->key, header->report, segments_layout(header->report),
+                   sequences_layout(header->report));
+}
+
+Result<PackIndex> PackIndex::open(const std::string& path, std::span<const Shard> shards,
+                                  const PackOptions& options) {
+  PLIMSOLL_ASSIGN(PackIndex index, open_unchecked(path));
+  if (index.key() != key(shards, options))
     return Error{ErrorCode::kBadData, "the pack index belongs to other shards or options", path,
                  "remove the file: it is made again"};
-  PackIndex index(std::move(file), header->key, header->report, segments_layout(header->report),
-                  sequences_layout(header->report));
-  PLIMSOLL_TRY(index.check(shards));
+  PLIMSOLL_TRY(index.check(&shards));
   return index;
+}
+
+Result<PackReport> PackIndex::read_report(const std::string& path) {
+  PLIMSOLL_ASSIGN(const PackIndex index, open_unchecked(path));
+  PLIMSOLL_TRY(index.check(nullptr));
+  return index.report();
 }
 
 Result<PackIndex> PackIndex::open_or_build(std::span<const Shard> shards, const PackOptions& options,
@@ -69,7 +79,7 @@ Result<PackIndex> PackIndex::open_or_build(std::span<const Shard> shards, const 
   return open(path, shards, options);
 }
 
-Status PackIndex::check(std::span<const Shard> shards) const {
+Status PackIndex::check(const std::span<const Shard>* shards) const {
   std::vector<std::byte> sequence_buffer(static_cast<size_t>(sequences_.block_bytes()));
   std::vector<std::byte> segment_buffer(static_cast<size_t>(segments_.block_bytes()));
   std::span<const std::byte> segments;
@@ -83,7 +93,7 @@ Status PackIndex::check(std::span<const Shard> shards) const {
             segments, read_table_block(file_, segments_, segments_.block_of(at), "segments", segment_buffer));
       }
       const PackSegment segment = segment_at(segments.data() + inside * segments_.entry_bytes);
-      if (!lies_within(segment, shards))
+      if (shards != nullptr && !lies_within(segment, *shards))
         return damaged(path(), fmt::format("segment {} lies outside of its shard", at));
       length += segment.length;
     }

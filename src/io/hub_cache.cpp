@@ -4,8 +4,11 @@
 #include <algorithm>
 #include <cstdlib>
 #include <filesystem>
+#include <optional>
+#include <vector>
 
 #include "io/file.h"
+#include "io/suggest.h"
 
 namespace plimsoll {
 namespace {
@@ -21,6 +24,21 @@ std::string cache_folder() {
   if (const std::string cache = environment("XDG_CACHE_HOME"); !cache.empty())
     return cache + "/huggingface/hub";
   return environment("HOME") + "/.cache/huggingface/hub";
+}
+
+/// A path that has the form of a hub id and whose parent is there was meant as a path.
+std::optional<Error> missing_folder(const std::string& path) {
+  const std::filesystem::path parent = std::filesystem::path(path).parent_path();
+  std::error_code code;
+  if (parent.empty() || !std::filesystem::is_directory(parent, code)) return std::nullopt;
+  std::vector<std::string> siblings;
+  for (std::filesystem::directory_iterator it(parent, code), end; !code && it != end; it.increment(code))
+    if (std::error_code ignored; it->is_directory(ignored)) siblings.push_back(it->path().string());
+  std::sort(siblings.begin(), siblings.end());
+  const std::string near = did_you_mean(path, siblings);
+  return Error{
+      ErrorCode::kBadData, "there is no such folder", path,
+      (near.empty() ? "look into " + parent.string() : near) + "; if it is a hub id: hf download " + path};
 }
 
 }  // namespace
@@ -60,7 +78,12 @@ Result<std::string> find_model_folder(const std::string& path_or_id) {
   if (std::filesystem::is_directory(path_or_id, code)) return path_or_id;
   if (std::filesystem::exists(path_or_id, code))
     return Error{ErrorCode::kBadData, "not a folder", path_or_id, "name the folder that holds config.json"};
-  if (is_hub_id(path_or_id)) return find_cached_model(path_or_id);
+  if (is_hub_id(path_or_id)) {
+    auto cached = find_cached_model(path_or_id);
+    if (cached) return cached;
+    if (auto missing = missing_folder(path_or_id)) return *std::move(missing);
+    return cached;
+  }
   return Error{ErrorCode::kBadData, "there is no such folder", path_or_id,
                "name a Hugging Face model directory, or a hub id that was downloaded"};
 }

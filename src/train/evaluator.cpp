@@ -9,6 +9,7 @@
 
 #include "base/process.h"
 #include "base/signals.h"
+#include "checkpoints/finite_weights.h"
 #include "train/initialise.h"
 #include "train/ready_run.h"
 #include "train/trainer.h"
@@ -115,8 +116,9 @@ Status run_evaluation(const RunConfig& config, const EvaluationOptions& options)
   PLIMSOLL_TRY(check_for_evaluation(config));
   const int threads = num_threads(config);
   Events events(options.json, 0);
+  PLIMSOLL_ASSIGN(const bool pretrained, evaluates_weights(config.model));
   PLIMSOLL_ASSIGN(ReadyRun ready, make_ready(config, {threads, options.dump_ir, Purpose::kEvaluate},
-                                             options.data_progress, events));
+                                             pretrained, options.data_progress, events));
   Prepared& prepared = ready.prepared;
   PLIMSOLL_ASSIGN(const auto evaluator, Evaluator::open(config, ready.data.eval, prepared));
   for (const std::string& line : packing_notes(evaluator->data())) events.note(line);
@@ -125,7 +127,6 @@ Status run_evaluation(const RunConfig& config, const EvaluationOptions& options)
                   runtime::Session::create(*ready.device, std::move(prepared.programs.session),
                                            {.poison = config.debug.poison}));
   std::vector<std::byte> scratch(static_cast<size_t>(prepared.host_scratch_bytes));
-  PLIMSOLL_ASSIGN(const bool pretrained, evaluates_weights(config.model));
   if (!pretrained) std::fputs("note: there are no weights to read: random ones are evaluated\n", stderr);
   PLIMSOLL_ASSIGN(const auto loaded, initialise(config, prepared, *session, pretrained, threads));
   if (loaded) events.load(*loaded);
@@ -143,7 +144,8 @@ Status run_evaluation(const RunConfig& config, const EvaluationOptions& options)
     events.eval(*event);
   else
     print_for_people(*event, now_seconds() - start, prepared.report);
-  return check_finite(config, event->loss);
+  Status finite = check_finite(config, event->loss);
+  return finite || !loaded ? finite : blame_weights(std::move(finite).error(), loaded->path, threads);
 }
 
 }  // namespace plimsoll::train

@@ -1,19 +1,38 @@
 #include "train/ready_run.h"
 
+#include <malloc.h>
+
 #include <utility>
 
+#include "checkpoints/load_weights.h"
 #include "train/model_files.h"
 #include "train/run_device.h"
 
 namespace plimsoll::train {
 
-Result<ReadyRun> make_ready(const RunConfig& config, const PrepareOptions& planning,
+namespace {
+
+/// Tokenizing may take hours, and this a moment.
+Status check_weights_of(const RunConfig& config, const Prepared& prepared) {
+  {
+    PLIMSOLL_ASSIGN(const std::string folder, model_directory(config.model));
+    PLIMSOLL_ASSIGN(const ModelWeights weights, ModelWeights::open(folder));
+    PLIMSOLL_TRY(check_weights(*prepared.model, weights, prepared.fresh_head ? models::Model::kScore : ""));
+  }
+  malloc_trim(0);  // headers of many tensors go back before the session takes its memory
+  return Ok{};
+}
+
+}  // namespace
+
+Result<ReadyRun> make_ready(const RunConfig& config, const PrepareOptions& planning, bool loads_weights,
                             const DataProgress& progress, Events& events) {
   const std::unique_ptr<runtime::Target> target = make_target(config, planning.num_threads);
   PLIMSOLL_ASSIGN(Prepared prepared, prepare_before_data(config, *target, planning));
   const bool follows_data = config.data.buckets.given() || prepared.labels;
   if (!follows_data || !prepared.report.fits) events.plan(prepared.report);
   if (!prepared.report.fits) return does_not_fit(prepared);
+  if (loads_weights) PLIMSOLL_TRY(check_weights_of(config, prepared));
   // No device yet: the data is prepared by a process that must have no threads.
   PLIMSOLL_ASSIGN(RunData data,
                   prepare_data(config, {.train = planning.purpose == Purpose::kTrain,

@@ -19,10 +19,11 @@ struct ReadyRun {
   std::vector<ModelFile> model_files;  ///< of a training
 };
 
-/// Plans, has the data made ready by a process of its own, and plans again where the data decides on lengths.
-/// Tells `events` of the plan that is run, or of the one that does not fit, and of the data. Call while no
-/// other thread runs. Errors: as prepare and prepare_data; kDoesNotFit.
-Result<ReadyRun> make_ready(const RunConfig& config, const PrepareOptions& planning,
+/// Plans, holds the weights that are to be loaded (`loads_weights`) against the model, has the data made
+/// ready by a process of its own, and plans again where the data decides on lengths. Tells `events` of the
+/// plan that is run, or of the one that does not fit, and of the data. Call while no other thread runs.
+/// Errors: as prepare, check_weights and prepare_data; kDoesNotFit.
+Result<ReadyRun> make_ready(const RunConfig& config, const PrepareOptions& planning, bool loads_weights,
                             const DataProgress& progress, Events& events);
 
 }  // namespace plimsoll::train

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "base/signals.h"
+#include "checkpoints/checkpoint.h"
 #include "settings/schedule.h"
 #include "train/ready_run.h"
 #include "train/run_record.h"
@@ -123,14 +124,21 @@ class Run {
   std::optional<Error> unsaved_;  ///< the first save that failed at the last step
 };
 
+/// Whether the run may go on from one, which has all that the model's folder had.
+bool has_checkpoint(const std::string& resume, const std::string& output_dir) {
+  return resume == "auto" ? !find_checkpoints(output_dir).empty() : resume != "never";
+}
+
 }  // namespace
 
 Status run_training(const RunConfig& config, const RunOptions& options) {
   const StopSignals signals(/*outlive_readers=*/true);
   PLIMSOLL_TRY(check_for_training(config));
   Events events(options.json);
-  PLIMSOLL_ASSIGN(ReadyRun ready,
-                  make_ready(config, {num_threads(config), options.dump_ir}, options.data_progress, events));
+  const bool loads_weights =
+      starts_pretrained(config.model) && !has_checkpoint(options.resume, config.output.dir);
+  PLIMSOLL_ASSIGN(ReadyRun ready, make_ready(config, {num_threads(config), options.dump_ir}, loads_weights,
+                                             options.data_progress, events));
   TrainerOptions trainer_options;
   trainer_options.data = std::move(ready.data);
   trainer_options.model_files = std::move(ready.model_files);

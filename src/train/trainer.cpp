@@ -11,6 +11,7 @@
 
 #include "base/process.h"
 #include "base/signals.h"
+#include "checkpoints/finite_weights.h"
 #include "ops/ops.h"
 #include "settings/settings.h"
 #include "train/initialise.h"
@@ -150,25 +151,28 @@ Status Trainer::check_scale() {
                                 ? "train with training.precision=bf16"
                                 : "drop the overrides to fp16";
   PLIMSOLL_ASSIGN(const std::string tensors, overflowed());
-  return Error{ErrorCode::kDiverged, fmt::format("{}: not finite are the gradients of {}", what, tensors),
-               fmt::format("step {}", step_),
-               // Checkpoints of another scale or rate are another run's.
-               fmt::format("lower training.{}, or {}",
-                           settings.fixed ? "loss_scale, with --resume never"
-                           : least        ? "learning_rate, with --resume never"
-                                          : "loss_scale.init_scale, with --resume never, raise "
-                                            "training.max_steps",
-                           other)};
+  Error overflow{ErrorCode::kDiverged, fmt::format("{}: not finite are the gradients of {}", what, tensors),
+                 fmt::format("step {}", step_),
+                 // Checkpoints of another scale or rate are another run's.
+                 fmt::format("lower training.{}, or {}",
+                             settings.fixed ? "loss_scale, with --resume never"
+                             : least        ? "learning_rate, with --resume never"
+                                            : "loss_scale.init_scale, with --resume never, raise "
+                                              "training.max_steps",
+                             other)};
+  return loaded_ ? blame_weights(std::move(overflow), loaded_->path, num_threads(config_)) : overflow;
 }
 
 Status Trainer::check_finite(const StepEvent& event) {
   if (event.skipped) return check_scale();
   skipped_in_a_row_ = 0;
   if (std::isfinite(event.loss) && std::isfinite(event.grad_norm)) return Ok{};
-  return Error{ErrorCode::kDiverged,
-               fmt::format("the loss is {} and the gradient norm {}", event.loss, event.grad_norm),
-               fmt::format("step {}", step_),
-               "lower training.learning_rate, lengthen training.warmup_steps or set training.max_grad_norm"};
+  Error diverged{
+      ErrorCode::kDiverged,
+      fmt::format("the loss is {} and the gradient norm {}", event.loss, event.grad_norm),
+      fmt::format("step {}", step_),
+      "lower training.learning_rate, lengthen training.warmup_steps or set training.max_grad_norm"};
+  return loaded_ ? blame_weights(std::move(diverged), loaded_->path, num_threads(config_)) : diverged;
 }
 
 Result<StepEvent> Trainer::step() {

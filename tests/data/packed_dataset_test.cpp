@@ -167,5 +167,22 @@ TEST(PackedDataset, DamageSinceItWasOpenedIsAnError) {
   EXPECT_THAT(counts.error().message(), HasSubstr("does not match its checksum"));
 }
 
+TEST(PackedDataset, WithoutTargetsLengthIsNotBlamed) {
+  const TemporaryFolder folder;
+  const auto hint = [&](const std::vector<Document>& documents, bool keeps_long) {
+    write_shard(folder.path("a"), documents, {300, 9, true});
+    const std::vector<std::string> paths = {folder.path("a")};
+    PackOptions pack{.sequence_length = 8};
+    if (!keeps_long) pack.long_documents = LongDocuments::kDrop;
+    const auto data = PackedDataset::open(paths, {.pack = pack}, folder.path("c"));
+    EXPECT_FALSE(data);
+    return data ? "" : data.error().hint;
+  };
+  EXPECT_THAT(hint({{{10, 11, 12}, {0, 0, 0}}, {{20, 21}, {0, 0}}}, true),
+              testing::AllOf(HasSubstr("data.loss=all"), testing::Not(HasSubstr("sequence_length"))));
+  EXPECT_THAT(hint({{std::vector<int32_t>(20, 7), std::vector<uint8_t>(20, 1)}}, false),
+              HasSubstr("data.sequence_length"));
+}
+
 }  // namespace
 }  // namespace plimsoll

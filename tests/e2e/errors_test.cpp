@@ -236,5 +236,46 @@ TEST(ErrorsTogether, EachHasItsPlaceAndItsHint) {
             "hint: did you mean memory.budget?\n");
 }
 
+/// A model's folder from a run of `folder`, which is prepared.
+void make_model(const Folder& folder) {
+  ASSERT_EQ(folder.run("train run.yaml").exit_code, 0) << folder.read("err.txt");
+  std::filesystem::rename(folder.path("out/final"), folder.path("model"));
+  folder.write(
+      "tuned.yaml",
+      "model: {path: model}\ndata: {train: train.txt, sequence_length: 300}\noutput: {dir: tuned}\n" +
+          std::string(kTraining));
+}
+
+TEST(ErrorsTest, WeightsThatAreNotFiniteAreBlamedThemselves) {
+  const Folder folder;
+  prepare(folder);
+  make_model(folder);
+  std::string weights = folder.read("model/model.safetensors");
+  weights.replace(weights.size() - 4, 4, std::string("\0\0\xc0\x7f", 4));  // a NaN in the last tensor
+  folder.write("model/model.safetensors", weights);
+  for (const char* command : {"train tuned.yaml", "eval tuned.yaml data.eval=eval.txt"}) {
+    const Outcome outcome = folder.run(command);
+    EXPECT_EQ(outcome.exit_code, 65) << outcome.err;
+    EXPECT_NE(outcome.err.find("the weights that were loaded hold NaN"), std::string::npos) << outcome.err;
+    EXPECT_EQ(outcome.err.find("learning_rate"), std::string::npos) << outcome.err;
+  }
+}
+
+TEST(ErrorsTest, WeightsAreLookedAtBeforeTheData) {
+  const Folder folder;
+  prepare(folder);
+  make_model(folder);
+  const std::string weights = folder.read("model/model.safetensors");
+  folder.write("model/model.safetensors", weights.substr(0, weights.size() / 2));
+  const std::string run = "train tuned.yaml data.train=none.txt";
+  EXPECT_NE(folder.run(run).err.find("model.safetensors"), std::string::npos) << folder.read("err.txt");
+  folder.write("model/model.safetensors", weights);
+  EXPECT_NE(folder.run(run).err.find("none.txt"), std::string::npos) << folder.read("err.txt");
+  // What goes on from a checkpoint needs no weights of the model's.
+  ASSERT_EQ(folder.run("train tuned.yaml output.save_steps=1").exit_code, 0) << folder.read("err.txt");
+  std::filesystem::remove(folder.path("model/model.safetensors"));
+  EXPECT_EQ(folder.run("train tuned.yaml training.max_steps=3").exit_code, 0) << folder.read("err.txt");
+}
+
 }  // namespace
 }  // namespace plimsoll::e2e

@@ -98,6 +98,26 @@ TEST(HubCache, FindsTheMainSnapshot) {
   EXPECT_EQ(missing.error().hint, "download it first: hf download org/other");
 }
 
+TEST(HubCache, AMissingFolderIsNoHubId) {
+  const TemporaryFolder folder;
+  std::filesystem::create_directories(folder.path("models/smollm"));
+  const std::filesystem::path before = std::filesystem::current_path();
+  std::filesystem::current_path(folder.path());
+  const auto near = find_model_folder("models/smolm"), far = find_model_folder("models/gpt2"),
+             id = find_model_folder("nobody/has-this-one");
+  std::filesystem::current_path(before);
+  for (const auto* missing : {&near, &far, &id}) {
+    ASSERT_FALSE(*missing);
+    EXPECT_EQ(missing->error().code, ErrorCode::kBadData);
+    EXPECT_THAT(missing->error().hint, HasSubstr("hf download "));
+  }
+  EXPECT_EQ(near.error().what, "there is no such folder");
+  EXPECT_THAT(near.error().hint, HasSubstr("did you mean models/smollm?"));
+  EXPECT_EQ(far.error().what, "there is no such folder");
+  EXPECT_THAT(far.error().hint, HasSubstr("look into models"));
+  EXPECT_THAT(id.error().what, HasSubstr("Hugging Face cache"));
+}
+
 TEST(HubCache, KnowsAnIdFromAPath) {
   for (const char* id : {"gpt2", "org/name", "HuggingFaceTB/SmolLM2-1.7B"}) EXPECT_TRUE(is_hub_id(id)) << id;
   for (const char* path : {"", "./gpt2", "/x/y", "a/b/c", "org/", "a b", "../x"})

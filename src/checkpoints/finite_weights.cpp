@@ -1,0 +1,30 @@
+#include "checkpoints/finite_weights.h"
+
+#include <fmt/format.h>
+
+#include <vector>
+
+#include "io/model_weights.h"
+#include "io/tensor_stats.h"
+
+namespace plimsoll::train {
+
+Error blame_weights(Error error, const std::string& directory, int num_threads) {
+  const auto weights = ModelWeights::open(directory);
+  if (!weights) return error;
+  std::vector<WeightRef> tensors;
+  for (const std::string_view name : weights->names()) tensors.push_back(*weights->find(name));
+  const auto stats = measure_tensors(tensors, num_threads);
+  if (!stats) return error;
+  for (size_t i = 0; i < tensors.size(); ++i) {
+    const TensorStats& s = (*stats)[i];
+    if (s.finite == s.elements) continue;
+    return {ErrorCode::kBadData,
+            fmt::format("{}: the weights that were loaded hold NaN or infinities, {} of {} numbers of {}",
+                        error.what, s.elements - s.finite, s.elements, tensors[i].tensor->name),
+            directory, "take weights that are whole; plimsoll inspect --tensors shows each tensor"};
+  }
+  return error;
+}
+
+}  // namespace plimsoll::train

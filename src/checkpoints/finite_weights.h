@@ -1,0 +1,14 @@
+// Whether weights hold numbers alone, looked up where a loss does not.
+#pragma once
+
+#include <string>
+
+#include "base/result.h"
+
+namespace plimsoll::train {
+
+/// Where a tensor of the weights in `directory` holds a NaN or an infinity, `error` with them named as its
+/// cause: kBadData; else `error` as it is. Reads all of them.
+Error blame_weights(Error error, const std::string& directory, int num_threads);
+
+}  // namespace plimsoll::train

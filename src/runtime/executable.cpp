@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <utility>
 
 #include "base/check.h"
 #include "ir/op_def.h"
@@ -186,8 +187,7 @@ Status Executable::issue(size_t begin, size_t end, bool waits_for_each) {
 
 /// A part ends joined, so that the next one may begin anywhere: behind the cut nothing waits for events of
 /// before.
-Result<std::unique_ptr<CapturedGraph>> Executable::capture(size_t begin, size_t end) {
-  PLIMSOLL_TRY(device_.begin_capture());
+Status Executable::issue_joined(size_t begin, size_t end) {
   PLIMSOLL_TRY(issue(begin, end, /*waits_for_each=*/false));
   for (size_t q = 1; q < ir::kNumQueues && end < instructions_.size(); ++q) {
     const auto queue = static_cast<ir::Queue>(q);
@@ -200,7 +200,17 @@ Result<std::unique_ptr<CapturedGraph>> Executable::capture(size_t begin, size_t 
     PLIMSOLL_TRY(device_.record(join, queue));
     PLIMSOLL_TRY(device_.wait(ir::Queue::kCompute, join));
   }
-  return device_.end_capture();
+  return Ok{};
+}
+
+/// A capture is ended whatever its calls return: an error of earlier work may come with any of them, and who
+/// cleans up behind it waits for the queues.
+Result<std::unique_ptr<CapturedGraph>> Executable::capture(size_t begin, size_t end) {
+  PLIMSOLL_TRY(device_.begin_capture());
+  Status issued = issue_joined(begin, end);
+  auto graph = device_.end_capture();
+  PLIMSOLL_TRY(std::move(issued));
+  return graph;
 }
 
 Status Executable::run_to_update() { return device_.replay(*before_); }

@@ -61,6 +61,7 @@ class Executable {
   Status issue(size_t begin, size_t end, bool waits_for_each);
   Status issue_one(const Instruction& instruction);
   Status poison(const std::vector<Fill>& fills, ir::Queue queue);
+  Status issue_joined(size_t begin, size_t end);
   Result<std::unique_ptr<CapturedGraph>> capture(size_t begin, size_t end);
 
   Device& device_;

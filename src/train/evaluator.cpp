@@ -18,7 +18,7 @@ namespace {
 
 void print_for_people(const EvalEvent& event, double seconds, const planner::PlanReport& report) {
   const int64_t planned = report.process_peak_bytes(), measured = peak_resident_bytes();
-  fmt::print("{} over {} tokens, {:.0f} tokens/s\n", event.text(6), event.tokens,
+  fmt::print("{} {}, {:.0f} tokens/s\n", event.text(6), event.counts(),
              static_cast<double>(event.tokens) / seconds);
   fmt::print("peak memory: planned {}, measured {}\n", to_string(Bytes(planned)), to_string(Bytes(measured)));
 }

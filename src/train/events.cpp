@@ -35,6 +35,7 @@ Tree step_event(const StepEvent& e) {
   event.set("tokens_per_second", number(tokens_per_second(e)));
   event.set("samples_per_second", number(static_cast<double>(e.samples) / e.seconds));
   event.set("data_wait_seconds", number(e.data_wait_seconds));
+  event.set("loss_mean", number(e.loss_mean));  // a resume within an interval has fewer of its steps
   return event;
 }
 
@@ -65,6 +66,10 @@ std::string EvalEvent::text(int digits) const {
   if (has_perplexity) text += fmt::format(", perplexity {:.{}g}", std::exp(loss), digits);
   for (const metrics::Value& m : metrics) text += fmt::format(", {} {:.{}g}", m.name, m.value, digits);
   return text;
+}
+
+std::string EvalEvent::counts() const {
+  return fmt::format("over {} {} of {} tokens", targets, has_perplexity ? "targets" : "examples", tokens);
 }
 
 Events::Events(bool json, int64_t total_steps)
@@ -106,11 +111,12 @@ void Events::step(const StepEvent& e) {
   mean_seconds_ = mean_seconds_ == 0 || e.step <= 2 ? e.seconds : 0.9 * mean_seconds_ + 0.1 * e.seconds;
   if (json_) print_json(step_event(e));
   if (json_ && !terminal_) return;
-  const std::string line = fmt::format(
-      "step {:>{}}/{}  loss {:.4f}  norm {:.3g}  rate {:.2e}{}  {:.0f} tok/s  ETA {}  peak {}", e.step,
-      std::to_string(total_steps_).size(), total_steps_, e.loss, e.grad_norm, e.learning_rate, scale_text(e),
-      tokens_per_second(e), duration_text(mean_seconds_ * static_cast<double>(total_steps_ - e.step)),
-      to_string(Bytes(peak_resident_bytes())));
+  const std::string line =
+      fmt::format("step {:>{}}/{}  loss {:.4f}  norm {:.3g}  rate {:.2e}{}  {:.0f} tok/s  ETA {}  peak {}",
+                  e.step, std::to_string(total_steps_).size(), total_steps_, e.loss_mean, e.grad_norm,
+                  e.learning_rate, scale_text(e), tokens_per_second(e),
+                  duration_text(mean_seconds_ * static_cast<double>(total_steps_ - e.step)),
+                  to_string(Bytes(peak_resident_bytes())));
   if (terminal_)
     std::fprintf(stderr, "\r\033[K%s", line.c_str()), open_line_ = true;
   else
@@ -122,8 +128,8 @@ void Events::eval(const EvalEvent& e) {
   finish_line();
   if (json_) print_json(eval_event(e));
   if (json_ && !terminal_) return;
-  std::fprintf(stderr, "eval at step %lld: %s over %lld tokens\n", static_cast<long long>(e.step),
-               e.text(4).c_str(), static_cast<long long>(e.tokens));
+  std::fprintf(stderr, "eval at step %lld: %s %s\n", static_cast<long long>(e.step), e.text(4).c_str(),
+               e.counts().c_str());
 }
 
 void Events::checkpoint(const SaveReport& saved) {
@@ -150,6 +156,8 @@ void Events::summary(const Summary& s) {
     Tree event = Tree::map({{"event", Tree::of(std::string("summary"))},
                             {"steps", Tree::of(s.steps)},
                             {"tokens", Tree::of(s.tokens)},
+                            {"run_steps", Tree::of(s.run_steps)},
+                            {"run_tokens", Tree::of(s.run_tokens)},
                             {"seconds", number(s.seconds)},
                             {"tokens_per_second", number(tokens_per_second)},
                             {"startup_seconds", number(s.startup_seconds)},
@@ -167,6 +175,9 @@ void Events::summary(const Summary& s) {
   std::printf("\n%lld steps, %lld tokens in %.1f s: %.0f tokens/s, start-up %.2f s\n",
               static_cast<long long>(s.steps), static_cast<long long>(s.tokens), s.seconds, tokens_per_second,
               s.startup_seconds);
+  if (s.run_steps > s.steps)
+    std::printf("the run so far: %lld steps, %lld tokens\n", static_cast<long long>(s.run_steps),
+                static_cast<long long>(s.run_tokens));
   const double ratio = static_cast<double>(s.measured_peak_bytes) / static_cast<double>(s.planned_peak_bytes);
   std::printf("peak memory%s: planned %s, measured %s (%.1f %% of the plan)\n",
               s.host_planned_peak_bytes ? " of the device" : "",

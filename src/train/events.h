@@ -18,6 +18,7 @@ namespace plimsoll::train {
 struct StepEvent {
   int64_t step = 0;
   double loss = 0, grad_norm = 0, learning_rate = 0;
+  double loss_mean = 0;  ///< over the steps since the last event, this one included
   int64_t tokens = 0, samples = 0;
   double seconds = 0, data_wait_seconds = 0;
   std::optional<double> loss_scale = {};  ///< what the loss was multiplied with; nothing: it is not scaled
@@ -33,9 +34,12 @@ struct EvalEvent {
 
   /// "loss 0.1234, perplexity 1.131" or "loss 0.1234, accuracy 0.95, …": with so many digits of the loss.
   [[nodiscard]] std::string text(int digits) const;
+  /// "over 699 targets of 700 tokens": what the loss is a mean over, and what was read.
+  [[nodiscard]] std::string counts() const;
 };
 struct Summary {
-  int64_t steps = 0, tokens = 0;
+  int64_t steps = 0, tokens = 0;          ///< of this process, as are its seconds
+  int64_t run_steps = 0, run_tokens = 0;  ///< from the first step of the run on, whichever processes did them
   double seconds = 0, startup_seconds = 0;
   int64_t planned_peak_bytes = 0, measured_peak_bytes = 0;
   /// Where the device has memory of its own, and the two above are its; else none.

@@ -76,7 +76,8 @@ Status Evaluator::add_to_metrics(size_t bucket, int64_t sequences) {
   return Ok{};
 }
 
-Result<std::optional<EvalEvent>> Evaluator::run(int64_t step, const std::function<bool()>& stopped) {
+Result<std::optional<EvalEvent>> Evaluator::run(int64_t step, const std::function<bool()>& stopped,
+                                                const EvalProgress& progress) {
   const int64_t end = data_.num_sequences();
   const auto batch_size = static_cast<int64_t>(positions_.size());
   double loss = 0;
@@ -90,6 +91,7 @@ Result<std::optional<EvalEvent>> Evaluator::run(int64_t step, const std::functio
     const size_t bucket = feeder_->bucket_of(length);
     for (size_t first = 0; first < batch.size(); first += micro_batch_size_) {
       if (stopped && stopped()) return std::optional<EvalEvent>();
+      if (progress) progress(block + static_cast<int64_t>(first), end);
       const std::span micro = batch.subspan(first, std::min(micro_batch_size_, batch.size() - first));
       PLIMSOLL_ASSIGN(const SequenceCounts read, feeder_->read(data_, micro, bucket, scratch_));
       PLIMSOLL_TRY(session_->run(programs_[bucket]));
@@ -126,13 +128,16 @@ Status run_evaluation(const RunConfig& config, const EvaluationOptions& options)
                                            {.poison = config.debug.poison}));
   std::vector<std::byte> scratch(static_cast<size_t>(prepared.host_scratch_bytes));
   PLIMSOLL_ASSIGN(const bool pretrained, evaluates_weights(config.model));
-  if (!pretrained) std::fputs("note: there are no weights to read: random ones are evaluated\n", stderr);
+  if (!pretrained) events.note("there are no weights to read: random ones are evaluated");
   PLIMSOLL_ASSIGN(const auto loaded, initialise(config, prepared, *session, pretrained, threads));
   if (loaded) events.load(*loaded);
   evaluator->bind(*session, scratch, prepared);
   const double start = now_seconds();
   PLIMSOLL_ASSIGN(const std::optional<EvalEvent> event,
-                  evaluator->run(0, [] { return stop_requested() != 0; }));
+                  evaluator->run(
+                      0, [] { return stop_requested() != 0; },
+                      [&](int64_t done, int64_t total) { events.eval_progress(done, total); }));
+  events.end_progress();
   if (!event)
     return Error{
         ErrorCode::kInterrupted,

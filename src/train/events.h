@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "base/terminal.h"
 #include "checkpoints/load_weights.h"
 #include "checkpoints/save_report.h"
 #include "io/tree.h"
@@ -52,14 +53,16 @@ struct Summary {
 class Events {
  public:
   explicit Events(bool json, int64_t total_steps = 0);
-  ~Events();
-
   /// For the lines of steps: how many there will be.
   void set_total_steps(int64_t total_steps) { total_steps_ = total_steps; }
   void plan(const planner::PlanReport& report);
   /// Weights that were read, with the rate.
   void load(const LoadReport& loaded);
   void step(const StepEvent& event);
+  /// How far an evaluation has come, in sequences. May be called often.
+  void eval_progress(int64_t done, int64_t total);
+  /// Takes that line away.
+  void end_progress();
   void eval(const EvalEvent& event);
   void checkpoint(const SaveReport& saved);
   /// A line for people alone.
@@ -68,14 +71,14 @@ class Events {
 
  private:
   void print_json(const Tree& event);
-  /// Ends a line that rewrites itself.
-  void finish_line();
+  /// Whether lines for people are shown: with --json on a terminal alone, where the objects go elsewhere.
+  [[nodiscard]] bool tells_people() const;
 
   bool json_ = false;
-  bool terminal_ = false;
-  bool open_line_ = false;
+  StatusLine line_;
   int64_t total_steps_ = 0;
   double mean_seconds_ = 0;
+  double eval_start_ = 0, eval_shown_ = 0;  ///< of the evaluation that runs; 0: none does
 };
 
 }  // namespace plimsoll::train

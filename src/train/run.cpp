@@ -98,7 +98,10 @@ class Run {
     const int64_t step = trainer_.steps_done(), every = config_.training.eval_steps;
     const bool due = step > 0 && (step == trainer_.total_steps() || (every > 0 && step % every == 0));
     if (!due || trainer_.is_evaluated() || stop_requested() != 0) return Ok{};
-    PLIMSOLL_ASSIGN(const std::optional<EvalEvent> event, trainer_.evaluate());
+    PLIMSOLL_ASSIGN(const std::optional<EvalEvent> event, trainer_.evaluate([&](int64_t done, int64_t total) {
+      events_.eval_progress(done, total);
+    }));
+    events_.end_progress();
     if (event) events_.eval(*event);
     return Ok{};
   }

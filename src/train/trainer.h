@@ -51,7 +51,7 @@ class Trainer {
   Result<StepEvent> step();
   /// Loss over the whole of data.eval; nothing where a signal asked to stop before the end. Call only where
   /// has_eval().
-  Result<std::optional<EvalEvent>> evaluate();
+  Result<std::optional<EvalEvent>> evaluate(const EvalProgress& progress = {});
   [[nodiscard]] bool has_eval() const { return evaluator_ != nullptr; }
 
   /// Begins to save a checkpoint of the last step; with output.save_steps it is written behind the next one.

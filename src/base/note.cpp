@@ -1,7 +1,8 @@
 #include "base/note.h"
 
 #include <atomic>
-#include <cstdio>
+
+#include "base/terminal.h"
 
 namespace plimsoll {
 namespace {
@@ -9,7 +10,7 @@ std::atomic<bool> silent = false;
 }
 
 void note(const std::string& text) {
-  if (!silent) std::fprintf(stderr, "note: %s\n", text.c_str());
+  if (!silent) print_message("note: " + text);
 }
 
 void silence_notes() { silent = true; }

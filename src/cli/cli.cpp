@@ -11,6 +11,7 @@
 
 #include "backends/cpu/kernels/isa.h"
 #include "base/process.h"
+#include "base/terminal.h"
 #include "cli/commands.h"
 #include "cli/table.h"
 
@@ -37,9 +38,9 @@ int exit_code(ErrorCode code) {
 
 int report(const Error& error) {
   std::fflush(stdout);
-  std::fprintf(stderr, "error: %s\n", printable(error.message()).c_str());
+  print_message("error: " + printable(error.message()));
   const std::string hint = error.hint.empty() ? "see plimsoll --help" : error.hint;
-  std::fprintf(stderr, "hint: %s\n", printable(hint).c_str());
+  print_message("hint: " + printable(hint));
   for (const Error& other : error.more) report(other);
   return exit_code(error.code);
 }

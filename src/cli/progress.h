@@ -4,6 +4,8 @@
 #include <functional>
 #include <string>
 
+#include "base/terminal.h"
+
 namespace plimsoll::cli {
 
 class Progress {
@@ -21,8 +23,7 @@ class Progress {
   void finish();
 
  private:
-  bool terminal_;
-  bool open_line_ = false;
+  StatusLine line_;
   double start_seconds_;
   double shown_seconds_;
 };

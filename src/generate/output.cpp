@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cstdio>
 
+#include "base/terminal.h"
 #include "base/units.h"
 #include "io/tree.h"
 
@@ -56,11 +57,11 @@ void Output::plan(const planner::PlanReport& r) const {
   if (options_.json) return print_line(planner::plan_event(r));
   const auto shown_bytes = [&](std::string_view name) { return to_string(Bytes(class_bytes(r, name))); };
   const std::string line = fmt::format(
-      "plan: {} of {}: parameters {}, cache {}, activations {}, host {}, process {}\n",
+      "plan: {} of {}: parameters {}, cache {}, activations {}, host {}, process {}",
       to_string(Bytes(r.process_peak_bytes())), to_string(Bytes(r.budget_bytes)), shown_bytes("parameters"),
       shown_bytes("kv_cache"), shown_bytes("activations"),
       to_string(Bytes(r.host_pinned_bytes + r.host_pageable_bytes)), to_string(Bytes(r.overhead_bytes)));
-  std::fputs(line.c_str(), stderr);
+  print_message(line);
 }
 
 void Output::write(const std::string& text) {
@@ -140,10 +141,10 @@ void Output::summary(const GenerationSummary& s) const {
                    {"allocations_after_first_token", Tree::of(s.rates.allocations_after_first_token)}}));
   const std::string line = fmt::format(
       "{} new tokens in {:.2f} s: prefill {:.0f} tok/s, decode {:.1f} tok/s; first token after {:.2f} s, "
-      "start-up {:.2f} s; peak {} of {} planned\n",
+      "start-up {:.2f} s; peak {} of {} planned",
       s.rates.new_tokens, s.seconds, prefill, decode, s.rates.first_token_seconds, s.startup_seconds,
       to_string(Bytes(s.measured_peak_bytes)), to_string(Bytes(s.planned_peak_bytes)));
-  std::fputs(line.c_str(), stderr);
+  print_message(line);
 }
 
 }  // namespace plimsoll::generate

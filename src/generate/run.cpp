@@ -11,6 +11,7 @@
 #include "base/note.h"
 #include "base/process.h"
 #include "base/signals.h"
+#include "base/terminal.h"
 #include "checkpoints/load_weights.h"
 #include "generate/generator.h"
 #include "generate/output.h"
@@ -92,7 +93,7 @@ class Run {
                           "this one classifies: plimsoll predict --model DIR --data FILE");
     PLIMSOLL_ASSIGN(const ConfigJson generation, generation_config(folder_));
     PLIMSOLL_ASSIGN(resolved_, resolve(request_, generation, config, model_->vocab_size()));
-    for (const std::string& note : resolved_.notes) std::fprintf(stderr, "note: %s\n", note.c_str());
+    for (const std::string& note : resolved_.notes) print_message("note: " + note);
     PLIMSOLL_ASSIGN(budget_bytes_, parse_budget(request_.memory_budget));
     PLIMSOLL_ASSIGN(TextCodec codec, TextCodec::open(folder_, model_->vocab_size()));
     codec_.emplace(std::move(codec));

@@ -4,11 +4,13 @@
 #include <algorithm>
 #include <filesystem>
 #include <optional>
+#include <set>
 #include <utility>
 
 #include "base/child_process.h"
 #include "base/units.h"
 #include "data/shard.h"
+#include "data/text/text_doubt.h"
 #include "io/file.h"
 #include "io/new_folder.h"
 #include "preprocessing/data_cache.h"
@@ -95,6 +97,7 @@ class Preparation {
         const FileKind kind = kind_of(file);
         const bool is_text = kind == FileKind::kJson || kind == FileKind::kText;
         (is_text ? texts : paths).push_back(file);
+        if (kind == FileKind::kText && tokenizes_) doubt(file);
       }
     }
     if (texts.empty()) return paths;
@@ -109,6 +112,12 @@ class Preparation {
     PLIMSOLL_ASSIGN(std::optional<std::string> shard, cache_.find(texts));
     is_missing_ = is_missing_ || !shard;
     return shard ? std::vector{std::move(*shard)} : paths;
+  }
+
+  void doubt(const std::string& file) {
+    if (!options_.note || !doubted_.insert(file).second) return;
+    if (const std::string why = text::doubt_of_file(file); !why.empty())
+      options_.note(fmt::format("{} is read as text and is hardly one: {}", file, why));
   }
 
   Result<std::vector<std::string>> as_bytes(std::vector<std::string> paths,
@@ -178,8 +187,9 @@ class Preparation {
   const bool bytes_;
   std::string first_shard_;
   uint64_t first_hash_ = 0;
-  bool tokenizes_ = true;    ///< false: only looks what is there
-  bool is_missing_ = false;  ///< a text that has not been tokenized
+  bool tokenizes_ = true;          ///< false: only looks what is there
+  bool is_missing_ = false;        ///< a text that has not been tokenized
+  std::set<std::string> doubted_;  ///< texts that have been looked at
 };
 
 /// Whether every file can be read as it lies there.

@@ -69,6 +69,15 @@ bool asks(const Setting& setting, const Tree& value) {
                                        to_yaml_flow(value)) == setting.available.end();
 }
 
+/// The value with what an earlier document says by another of the setting's names, where they belong
+/// together.
+Tree with_earlier(const Assignment& made, const GivenSettings& given) {
+  const auto before = given.find(made.setting->path);
+  if (before == given.end()) return made.value;
+  const Tree earlier = Tree::of(before->second.value);
+  return together(made.name, made.value, before->second.name, earlier).value_or(made.value);
+}
+
 /// Overrides that give one setting by different names and values, such as bf16=true fp16=true. A later
 /// override wins over an earlier one of the same name, and over the file.
 Status check_other_names(const Assignment& made, int number, const GivenSettings& given) {
@@ -77,6 +86,7 @@ Status check_other_names(const Assignment& made, int number, const GivenSettings
   const Given& earlier = before->second;
   const bool is_alias = find_alias(made.name) != nullptr || find_alias(earlier.name) != nullptr;
   if (earlier.name == made.name || !is_alias || earlier.value == to_yaml_flow(made.value)) return Ok{};
+  if (together(made.name, made.value, earlier.name, Tree::of(earlier.value))) return Ok{};
   return Error{ErrorCode::kInvalidArgument, fmt::format("{} and {} contradict", earlier.name, made.name),
                made.where, "keep one of them"};
 }
@@ -105,7 +115,8 @@ void apply(const Tree& document, const std::string& source, int number, RunConfi
       continue;
     }
     Status status = check_other_names(made, number, given);
-    if (status) status = assign_setting(*made.setting, made.value, config);
+    const Tree value = with_earlier(made, given);
+    if (status) status = assign_setting(*made.setting, value, config);
     if (!status) {
       Error error = std::move(status).error();
       errors.push_back(error.where.empty() ? std::move(error).at(made.where) : std::move(error));
@@ -114,8 +125,7 @@ void apply(const Tree& document, const std::string& source, int number, RunConfi
     status = take_back_others(made, assignments, config);
     if (!status) errors.push_back(std::move(status).error());
     if (made.implied) continue;
-    const Given how = {number, made.name, to_yaml_flow(made.value), made.where,
-                       asks(*made.setting, made.value)};
+    const Given how = {number, made.name, to_yaml_flow(value), made.where, asks(*made.setting, value)};
     given[made.setting->path] = given[made.name] = how;
   }
 }

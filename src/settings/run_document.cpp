@@ -126,12 +126,18 @@ class Reader {
   }
 
   void add(const Setting* setting, const std::string& name, const Tree& value, bool implied = false) {
-    for (const Assignment& other : assignments)
-      if (other.setting == setting && !other.takes_back && to_yaml_flow(other.value) != to_yaml_flow(value))
+    for (Assignment& other : assignments) {
+      if (other.setting != setting || other.takes_back || to_yaml_flow(other.value) == to_yaml_flow(value))
+        continue;
+      auto both = together(name, value, other.name, other.value);
+      if (!both)
         return wrong(value,
                      fmt::format("{} and {} contradict: {} and {}", other.name, name, other.value.describe(),
                                  value.describe()),
                      "keep one of them");
+      other.value = std::move(*both);
+      return;
+    }
     assignments.push_back(
         {.setting = setting, .name = name, .value = value, .where = place(value), .implied = implied});
   }

@@ -64,8 +64,8 @@ void add_model_and_data(std::vector<Setting>& list) {
             "auto: the model directory's tokenizer.json, else bytes; bytes; or a path"));
   add(plain(PLIMSOLL_FIELD(data.chat_template), kWhat, "a template file in place of the model's own"));
   add(plain(PLIMSOLL_FIELD(data.loss), kWhat,
-            "which tokens are targets; auto: assistant's turns, completions, all of a text",
-            {"auto", "all", "completions", "assistant"}));
+            "which tokens are targets; auto: assistant's turns, completions; trl: whole conversations",
+            {"auto", "all", "completions", "assistant", "trl"}));
   add(plain(PLIMSOLL_FIELD(data.text_key), kWhat,
             "JSON lines: the member that holds the text; empty: by the members that a line has"));
   add(plain(PLIMSOLL_FIELD(data.append_eos), kWhat, "end each document with the end-of-text token"));

@@ -85,13 +85,15 @@ Translation unless_null(std::string_view, const Tree& value) {
   return std::optional<Tree>(value);
 }
 
-/// assistant_only_loss, completion_only_loss: true names the scope, false leaves it.
+/// assistant_only_loss, completion_only_loss: true names the scope. TRL's false is all of what the name is
+/// about: of conversations, where completions alone stay targets; of everything.
 template <int kScope>
 Translation loss_scope(std::string_view name, const Tree& value) {
   if (value.is_null()) return std::optional<Tree>{};
   if (value.kind != Tree::Kind::kBool) return no_equal(name, value, "write true or false");
-  if (!value.boolean) return std::optional<Tree>{};
-  return std::optional<Tree>(Tree::of(std::string(kScope == 0 ? "assistant" : "completions")));
+  const char* const if_true = kScope == 0 ? "assistant" : "completions";
+  const char* const if_false = kScope == 0 ? "trl" : "all";
+  return std::optional<Tree>(Tree::of(std::string(value.boolean ? if_true : if_false)));
 }
 
 /// torch's 0 workers: the main process reads. A thread does so here.
@@ -124,8 +126,8 @@ constexpr std::array<Alias, 32> kAliases = {{
     {"validation_file", "data.eval", same, ""},
     {"dataset_text_field", "data.text_key", same, ""},
     {"packing", "data.packing", packing, ""},
-    {"assistant_only_loss", "data.loss", loss_scope<0>, "", "assistant"},
-    {"completion_only_loss", "data.loss", loss_scope<1>, "", "completions"},
+    {"assistant_only_loss", "data.loss", loss_scope<0>, ""},
+    {"completion_only_loss", "data.loss", loss_scope<1>, ""},
     {"dataloader_num_workers", "data.num_workers", workers, ""},
     {"dataloader_prefetch_factor", "data.prefetch_factor", unless_null, ""},
     {"dataloader_pin_memory", "", nothing,
@@ -155,6 +157,22 @@ const Alias* find_alias(std::string_view name) {
   const auto found =
       std::find_if(kAliases.begin(), kAliases.end(), [&](const Alias& a) { return a.name == name; });
   return found == kAliases.end() ? nullptr : found;
+}
+
+std::optional<Tree> together(std::string_view name, const Tree& value, std::string_view other_name,
+                             const Tree& other) {
+  const Alias *a = find_alias(name), *b = find_alias(other_name);
+  if (a == nullptr || b == nullptr || a == b || a->path != "data.loss" || b->path != "data.loss") return {};
+  struct Row {
+    std::string_view assistant, completion, both;
+  };
+  constexpr std::array<Row, 3> kBoth = {
+      {{"trl", "completions", "trl"}, {"trl", "all", "all"}, {"assistant", "all", "assistant"}}};
+  for (const Row& row : kBoth)
+    if ((row.assistant == value.text && row.completion == other.text) ||
+        (row.assistant == other.text && row.completion == value.text))
+      return Tree::of(std::string(row.both));
+  return {};
 }
 
 std::string alias_markdown() {

@@ -25,6 +25,11 @@ std::span<const Alias> aliases();
 /// The alias of that name, or null.
 const Alias* find_alias(std::string_view name);
 
+/// What two names of one setting mean together, where they say what neither says alone: TRL's
+/// assistant_only_loss: false with completion_only_loss: true. Values are in the setting's own terms.
+std::optional<Tree> together(std::string_view name, const Tree& value, std::string_view other_name,
+                             const Tree& other);
+
 /// The table of transformers' names in docs/settings.md.
 std::string alias_markdown();
 

@@ -19,7 +19,7 @@ namespace {
 
 void print_for_people(const EvalEvent& event, double seconds, const planner::PlanReport& report) {
   const int64_t planned = report.process_peak_bytes(), measured = peak_resident_bytes();
-  fmt::print("{} over {} tokens, {:.0f} tokens/s\n", event.text(6), event.tokens,
+  fmt::print("{} {}, {:.0f} tokens/s\n", event.text(6), event.counts(),
              static_cast<double>(event.tokens) / seconds);
   fmt::print("peak memory: planned {}, measured {}\n", to_string(Bytes(planned)), to_string(Bytes(measured)));
 }
@@ -77,7 +77,8 @@ Status Evaluator::add_to_metrics(size_t bucket, int64_t sequences) {
   return Ok{};
 }
 
-Result<std::optional<EvalEvent>> Evaluator::run(int64_t step, const std::function<bool()>& stopped) {
+Result<std::optional<EvalEvent>> Evaluator::run(int64_t step, const std::function<bool()>& stopped,
+                                                const EvalProgress& progress) {
   const int64_t end = data_.num_sequences();
   const auto batch_size = static_cast<int64_t>(positions_.size());
   double loss = 0;
@@ -91,6 +92,7 @@ Result<std::optional<EvalEvent>> Evaluator::run(int64_t step, const std::functio
     const size_t bucket = feeder_->bucket_of(length);
     for (size_t first = 0; first < batch.size(); first += micro_batch_size_) {
       if (stopped && stopped()) return std::optional<EvalEvent>();
+      if (progress) progress(block + static_cast<int64_t>(first), end);
       const std::span micro = batch.subspan(first, std::min(micro_batch_size_, batch.size() - first));
       PLIMSOLL_ASSIGN(const SequenceCounts read, feeder_->read(data_, micro, bucket, scratch_));
       PLIMSOLL_TRY(session_->run(programs_[bucket]));
@@ -127,13 +129,16 @@ Status run_evaluation(const RunConfig& config, const EvaluationOptions& options)
                   runtime::Session::create(*ready.device, std::move(prepared.programs.session),
                                            {.poison = config.debug.poison}));
   std::vector<std::byte> scratch(static_cast<size_t>(prepared.host_scratch_bytes));
-  if (!pretrained) std::fputs("note: there are no weights to read: random ones are evaluated\n", stderr);
+  if (!pretrained) events.note("there are no weights to read: random ones are evaluated");
   PLIMSOLL_ASSIGN(const auto loaded, initialise(config, prepared, *session, pretrained, threads));
   if (loaded) events.load(*loaded);
   evaluator->bind(*session, scratch, prepared);
   const double start = now_seconds();
   PLIMSOLL_ASSIGN(const std::optional<EvalEvent> event,
-                  evaluator->run(0, [] { return stop_requested() != 0; }));
+                  evaluator->run(
+                      0, [] { return stop_requested() != 0; },
+                      [&](int64_t done, int64_t total) { events.eval_progress(done, total); }));
+  events.end_progress();
   if (!event)
     return Error{
         ErrorCode::kInterrupted,

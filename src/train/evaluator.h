@@ -17,6 +17,9 @@
 
 namespace plimsoll::train {
 
+/// Sequences that are done, of all.
+using EvalProgress = std::function<void(int64_t done, int64_t total)>;
+
 class Evaluator {
  public:
   /// Opens what is held out; `files` are prepare_data's. Errors: data (65), settings (2).
@@ -35,9 +38,10 @@ class Evaluator {
 
   /// Mean loss over all targets or examples of the set, and the task's metrics. Summed in fp32 over a global
   /// batch, whose split into micro-batches does not matter, and from there on in double. `stopped`, where
-  /// given, is asked before each micro-batch; nothing comes of an evaluation that was stopped. Errors: data
-  /// (65, 74).
-  Result<std::optional<EvalEvent>> run(int64_t step, const std::function<bool()>& stopped = {});
+  /// given, is asked before each micro-batch; nothing comes of an evaluation that was stopped. `progress`,
+  /// where given, is told as often how many sequences of how many are done. Errors: data (65, 74).
+  Result<std::optional<EvalEvent>> run(int64_t step, const std::function<bool()>& stopped = {},
+                                       const EvalProgress& progress = {});
 
  private:
   Evaluator(TrainingData data, const tasks::Task& task, int64_t global_batch_size)

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cmath>
 #include <cstdio>
 #include <utility>
@@ -35,12 +36,13 @@ Tree step_event(const StepEvent& e) {
   event.set("tokens_per_second", number(tokens_per_second(e)));
   event.set("samples_per_second", number(static_cast<double>(e.samples) / e.seconds));
   event.set("data_wait_seconds", number(e.data_wait_seconds));
+  event.set("loss_mean", number(e.loss_mean));  // a resume within an interval has fewer of its steps
   return event;
 }
 
 std::string scale_text(const StepEvent& e) {
   if (!e.loss_scale) return "";
-  return fmt::format("  scale {:g}{}", *e.loss_scale, e.skipped ? " skipped" : "");
+  return fmt::format("scale {:g}{}", *e.loss_scale, e.skipped ? " skipped" : "");
 }
 
 /// What is not defined is null.
@@ -67,20 +69,19 @@ std::string EvalEvent::text(int digits) const {
   return text;
 }
 
-Events::Events(bool json, int64_t total_steps)
-    : json_(json), terminal_(isatty(STDERR_FILENO) == 1), total_steps_(total_steps) {}
-Events::~Events() { finish_line(); }
+std::string EvalEvent::counts() const {
+  return fmt::format("over {} {} of {} tokens", targets, has_perplexity ? "targets" : "examples", tokens);
+}
+
+Events::Events(bool json, int64_t total_steps) : json_(json), total_steps_(total_steps) {}
+
+bool Events::tells_people() const { return !json_ || (line_.is_terminal() && isatty(STDOUT_FILENO) != 1); }
 
 void Events::print_json(const Tree& event) {
   const std::string line = to_json(event);
   std::fwrite(line.data(), 1, line.size(), stdout);
   std::fputc('\n', stdout);
   std::fflush(stdout);
-}
-
-void Events::finish_line() {
-  if (open_line_) std::fputc('\n', stderr);
-  open_line_ = false;
 }
 
 void Events::plan(const planner::PlanReport& report) {
@@ -97,59 +98,76 @@ void Events::load(const LoadReport& l) {
                                  {"tensors", Tree::of(l.num_tensors)},
                                  {"bytes", Tree::of(l.file_bytes)},
                                  {"seconds", number(l.seconds)}}));
-  finish_line();
-  std::fprintf(stderr, "loaded %lld tensors, %s in %.2f s, from %s\n", static_cast<long long>(l.num_tensors),
-               to_string(Bytes(l.file_bytes)).c_str(), l.seconds, l.path.c_str());
+  print_message(fmt::format("loaded {} tensors, {} in {:.2f} s, from {}", l.num_tensors,
+                            to_string(Bytes(l.file_bytes)), l.seconds, l.path));
 }
 
 void Events::step(const StepEvent& e) {
   mean_seconds_ = mean_seconds_ == 0 || e.step <= 2 ? e.seconds : 0.9 * mean_seconds_ + 0.1 * e.seconds;
   if (json_) print_json(step_event(e));
-  if (json_ && !terminal_) return;
-  const std::string line = fmt::format(
-      "step {:>{}}/{}  loss {:.4f}  norm {:.3g}  rate {:.2e}{}  {:.0f} tok/s  ETA {}  peak {}", e.step,
-      std::to_string(total_steps_).size(), total_steps_, e.loss, e.grad_norm, e.learning_rate, scale_text(e),
-      tokens_per_second(e), duration_text(mean_seconds_ * static_cast<double>(total_steps_ - e.step)),
-      to_string(Bytes(peak_resident_bytes())));
-  if (terminal_)
-    std::fprintf(stderr, "\r\033[K%s", line.c_str()), open_line_ = true;
-  else
-    std::fprintf(stderr, "%s\n", line.c_str());
-  std::fflush(stderr);
+  if (!tells_people()) return;
+  const std::string left = duration_text(mean_seconds_ * static_cast<double>(total_steps_ - e.step));
+  line_.show({{fmt::format("step {:>{}}/{}", e.step, std::to_string(total_steps_).size(), total_steps_), 0},
+              {fmt::format("loss {:.4f}", e.loss_mean), 1},
+              {fmt::format("norm {:.3g}", e.grad_norm), 5},
+              {fmt::format("rate {:.2e}", e.learning_rate), 6},
+              {scale_text(e), e.skipped ? 2 : 7},
+              {fmt::format("{:.0f} tok/s", tokens_per_second(e)), 4},
+              {"ETA " + left, 3},
+              {"peak " + to_string(Bytes(peak_resident_bytes())), 8}});
+}
+
+void Events::eval_progress(int64_t done, int64_t total) {
+  constexpr double kTerminalSeconds = 0.1, kFileSeconds = 10;
+  if (!tells_people()) return;
+  const double now = now_seconds();
+  if (eval_start_ == 0) {
+    line_.finish();
+    eval_start_ = eval_shown_ = now;
+  }
+  if (now - eval_shown_ < (line_.rewrites() ? kTerminalSeconds : kFileSeconds)) return;
+  eval_shown_ = now;
+  const double fraction = static_cast<double>(done) / static_cast<double>(std::max<int64_t>(1, total));
+  const std::string left = duration_text((now - eval_start_) * (1 - fraction) / std::max(fraction, 1e-9));
+  line_.show({{fmt::format("eval {:3.0f}%", 100 * fraction), 0},
+              {fmt::format("{} of {} sequences", done, total), 2},
+              {left + " left", 1}});
+}
+
+void Events::end_progress() {
+  if (eval_start_ > 0) line_.clear();
+  eval_start_ = 0;
 }
 
 void Events::eval(const EvalEvent& e) {
-  finish_line();
+  end_progress();
   if (json_) print_json(eval_event(e));
-  if (json_ && !terminal_) return;
-  std::fprintf(stderr, "eval at step %lld: %s over %lld tokens\n", static_cast<long long>(e.step),
-               e.text(4).c_str(), static_cast<long long>(e.tokens));
+  if (!tells_people()) return;
+  print_message(fmt::format("eval at step {}: {} {}", e.step, e.text(4), e.counts()));
 }
 
 void Events::checkpoint(const SaveReport& saved) {
-  finish_line();
   if (json_)
     print_json(Tree::map({{"event", Tree::of(std::string("checkpoint"))},
                           {"step", Tree::of(saved.step)},
                           {"path", Tree::of(saved.path)},
                           {"seconds", number(saved.seconds)},
                           {"waited_seconds", number(saved.waited_seconds)}}));
-  if (json_ && !terminal_) return;
-  std::fprintf(stderr, "saved %s in %.2f s\n", saved.path.c_str(), saved.seconds);
+  if (!tells_people()) return;
+  print_message(fmt::format("saved {} in {:.2f} s", saved.path, saved.seconds));
 }
 
-void Events::note(const std::string& text) {
-  finish_line();
-  std::fprintf(stderr, "note: %s\n", text.c_str());
-}
+void Events::note(const std::string& text) { print_message("note: " + text); }
 
 void Events::summary(const Summary& s) {
-  finish_line();
+  line_.finish();
   const double tokens_per_second = s.seconds > 0 ? static_cast<double>(s.tokens) / s.seconds : 0.0;
   if (json_) {
     Tree event = Tree::map({{"event", Tree::of(std::string("summary"))},
                             {"steps", Tree::of(s.steps)},
                             {"tokens", Tree::of(s.tokens)},
+                            {"run_steps", Tree::of(s.run_steps)},
+                            {"run_tokens", Tree::of(s.run_tokens)},
                             {"seconds", number(s.seconds)},
                             {"tokens_per_second", number(tokens_per_second)},
                             {"startup_seconds", number(s.startup_seconds)},
@@ -167,6 +185,9 @@ void Events::summary(const Summary& s) {
   std::printf("\n%lld steps, %lld tokens in %.1f s: %.0f tokens/s, start-up %.2f s\n",
               static_cast<long long>(s.steps), static_cast<long long>(s.tokens), s.seconds, tokens_per_second,
               s.startup_seconds);
+  if (s.run_steps > s.steps)
+    std::printf("the run so far: %lld steps, %lld tokens\n", static_cast<long long>(s.run_steps),
+                static_cast<long long>(s.run_tokens));
   const double ratio = static_cast<double>(s.measured_peak_bytes) / static_cast<double>(s.planned_peak_bytes);
   std::printf("peak memory%s: planned %s, measured %s (%.1f %% of the plan)\n",
               s.host_planned_peak_bytes ? " of the device" : "",

@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "base/terminal.h"
 #include "checkpoints/load_weights.h"
 #include "checkpoints/save_report.h"
 #include "io/tree.h"
@@ -18,6 +19,7 @@ namespace plimsoll::train {
 struct StepEvent {
   int64_t step = 0;
   double loss = 0, grad_norm = 0, learning_rate = 0;
+  double loss_mean = 0;  ///< over the steps since the last event, this one included
   int64_t tokens = 0, samples = 0;
   double seconds = 0, data_wait_seconds = 0;
   std::optional<double> loss_scale = {};  ///< what the loss was multiplied with; nothing: it is not scaled
@@ -33,9 +35,12 @@ struct EvalEvent {
 
   /// "loss 0.1234, perplexity 1.131" or "loss 0.1234, accuracy 0.95, …": with so many digits of the loss.
   [[nodiscard]] std::string text(int digits) const;
+  /// "over 699 targets of 700 tokens": what the loss is a mean over, and what was read.
+  [[nodiscard]] std::string counts() const;
 };
 struct Summary {
-  int64_t steps = 0, tokens = 0;
+  int64_t steps = 0, tokens = 0;          ///< of this process, as are its seconds
+  int64_t run_steps = 0, run_tokens = 0;  ///< from the first step of the run on, whichever processes did them
   double seconds = 0, startup_seconds = 0;
   int64_t planned_peak_bytes = 0, measured_peak_bytes = 0;
   /// Where the device has memory of its own, and the two above are its; else none.
@@ -48,14 +53,16 @@ struct Summary {
 class Events {
  public:
   explicit Events(bool json, int64_t total_steps = 0);
-  ~Events();
-
   /// For the lines of steps: how many there will be.
   void set_total_steps(int64_t total_steps) { total_steps_ = total_steps; }
   void plan(const planner::PlanReport& report);
   /// Weights that were read, with the rate.
   void load(const LoadReport& loaded);
   void step(const StepEvent& event);
+  /// How far an evaluation has come, in sequences. May be called often.
+  void eval_progress(int64_t done, int64_t total);
+  /// Takes that line away.
+  void end_progress();
   void eval(const EvalEvent& event);
   void checkpoint(const SaveReport& saved);
   /// A line for people alone.
@@ -64,14 +71,14 @@ class Events {
 
  private:
   void print_json(const Tree& event);
-  /// Ends a line that rewrites itself.
-  void finish_line();
+  /// Whether lines for people are shown: with --json on a terminal alone, where the objects go elsewhere.
+  [[nodiscard]] bool tells_people() const;
 
   bool json_ = false;
-  bool terminal_ = false;
-  bool open_line_ = false;
+  StatusLine line_;
   int64_t total_steps_ = 0;
   double mean_seconds_ = 0;
+  double eval_start_ = 0, eval_shown_ = 0;  ///< of the evaluation that runs; 0: none does
 };
 
 }  // namespace plimsoll::train

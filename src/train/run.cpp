@@ -1,6 +1,7 @@
 // `plimsoll train`, from the plan to the summary.
 #include <fmt/format.h>
 
+#include <cmath>
 #include <optional>
 #include <utility>
 
@@ -13,6 +14,21 @@
 
 namespace plimsoll::train {
 namespace {
+
+/// The mean loss since the last event, as transformers logs it. What is not finite is left out where
+/// something is: a step under a loss scale that is too large trains nothing.
+class MeanLoss {
+ public:
+  double add(double loss) {
+    last_ = loss;
+    if (std::isfinite(loss)) sum_ += loss, ++count_;
+    return count_ > 0 ? sum_ / static_cast<double>(count_) : last_;
+  }
+
+ private:
+  double sum_ = 0, last_ = 0;
+  int64_t count_ = 0;
+};
 
 class Run {
  public:
@@ -61,11 +77,15 @@ class Run {
   }
 
   Status step() {
-    PLIMSOLL_ASSIGN(const StepEvent event, trainer_.step());
+    PLIMSOLL_ASSIGN(StepEvent event, trainer_.step());
     record_.add(event);
+    event.loss_mean = losses_.add(event.loss);
     const bool last = event.step == trainer_.total_steps();
     const bool due = event.step % config_.training.logging_steps == 0;
-    if (due || last || event.skipped) events_.step(event);
+    if (due || last || event.skipped) {
+      events_.step(event);
+      losses_ = {};
+    }
     PLIMSOLL_TRY(hold(report_saved(/*wait=*/false), last));
     PLIMSOLL_TRY(evaluate_if_due());
     const int64_t every = config_.output.save_steps;
@@ -79,7 +99,10 @@ class Run {
     const int64_t step = trainer_.steps_done(), every = config_.training.eval_steps;
     const bool due = step > 0 && (step == trainer_.total_steps() || (every > 0 && step % every == 0));
     if (!due || trainer_.is_evaluated() || stop_requested() != 0) return Ok{};
-    PLIMSOLL_ASSIGN(const std::optional<EvalEvent> event, trainer_.evaluate());
+    PLIMSOLL_ASSIGN(const std::optional<EvalEvent> event, trainer_.evaluate([&](int64_t done, int64_t total) {
+      events_.eval_progress(done, total);
+    }));
+    events_.end_progress();
     if (event) events_.eval(*event);
     return Ok{};
   }
@@ -120,6 +143,7 @@ class Run {
   Trainer& trainer_;
   Events& events_;
   RunRecord record_;
+  MeanLoss losses_;
   bool saved_ = false;            ///< a checkpoint, in this process
   std::optional<Error> unsaved_;  ///< the first save that failed at the last step
 };

@@ -34,8 +34,10 @@ double RunRecord::median_seconds() const {
 
 Summary RunRecord::summary(const Trainer& trainer) const {
   Summary s;
-  s.steps = trainer.steps_done();
+  s.steps = static_cast<int64_t>(seconds_.size());
   s.tokens = tokens_;
+  s.run_steps = trainer.steps_done();
+  s.run_tokens = trainer.tokens_trained();
   for (const double t : seconds_) s.seconds += t;
   s.startup_seconds = std::max(0.0, first_step_end_ - process_start_seconds_ - median_seconds());
   const planner::PlanReport& plan = trainer.prepared().report;

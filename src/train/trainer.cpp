@@ -206,9 +206,10 @@ Result<StepEvent> Trainer::step() {
   return event;
 }
 
-Result<std::optional<EvalEvent>> Trainer::evaluate() {
+Result<std::optional<EvalEvent>> Trainer::evaluate(const EvalProgress& progress) {
   PLIMSOLL_ASSIGN(const std::optional<EvalEvent> event,
-                  evaluator_->run(step_, [] { return stop_requested() != 0; }));
+                  evaluator_->run(
+                      step_, [] { return stop_requested() != 0; }, progress));
   if (event) {
     evaluated_step_ = step_;
     figures_.eval = event;

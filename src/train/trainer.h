@@ -51,7 +51,7 @@ class Trainer {
   Result<StepEvent> step();
   /// Loss over the whole of data.eval; nothing where a signal asked to stop before the end. Call only where
   /// has_eval().
-  Result<std::optional<EvalEvent>> evaluate();
+  Result<std::optional<EvalEvent>> evaluate(const EvalProgress& progress = {});
   [[nodiscard]] bool has_eval() const { return evaluator_ != nullptr; }
 
   /// Begins to save a checkpoint of the last step; with output.save_steps it is written behind the next one.
@@ -70,6 +70,8 @@ class Trainer {
 
   [[nodiscard]] int64_t total_steps() const { return total_steps_; }
   [[nodiscard]] int64_t steps_done() const { return step_; }
+  /// From the first step of the run on.
+  [[nodiscard]] int64_t tokens_trained() const { return tokens_; }
   /// Whether the last step has been evaluated, by this process or before the checkpoint, or there is no data
   /// to evaluate on.
   [[nodiscard]] bool is_evaluated() const { return !has_eval() || evaluated_step_ == step_; }

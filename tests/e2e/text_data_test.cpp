@@ -146,6 +146,27 @@ TEST_F(TextData, TextIsAStreamOfTokensBesideATokenizerAndBytesWithoutOne) {
   EXPECT_NE(weights("bytes"), weights("book"));
 }
 
+TEST_F(TextData, ATextThatIsNoneIsNamed) {
+  std::string bytes;
+  for (uint32_t i = 1; bytes.size() < 9000; i = i * 1664525U + 1013904223U)
+    bytes += static_cast<char>(i >> 24);
+  folder_->write("noise.txt", bytes);
+  for (const char* tokenizer : {"auto", "bytes"}) {
+    const Outcome run =
+        train("noise", "data.train=noise.txt --resume never training.max_steps=1 data.tokenizer=" +
+                           std::string(tokenizer));
+    EXPECT_EQ(run.exit_code, 0) << run.err;
+    EXPECT_THAT(run.err, HasSubstr("noise.txt is read as text and is hardly one"));
+  }
+  EXPECT_THAT(train("book", "data.train=book.txt").err, Not(HasSubstr("hardly")));
+}
+
+TEST_F(TextData, LossOnAllOfConversationsAsTrlHasIt) {
+  ASSERT_EQ(train("trl", "assistant_only_loss=false").exit_code, 0);
+  ASSERT_EQ(train("trl-all", "data.loss=all").exit_code, 0);
+  EXPECT_EQ(weights("trl"), weights("trl-all"));
+}
+
 TEST_F(TextData, PlanKnowsThePeak) {
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
   GTEST_SKIP() << "a sanitizer's shadow memory is in no plan";

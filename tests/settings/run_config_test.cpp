@@ -398,7 +398,27 @@ TEST(RunConfig, AFalseTakesAnEarlierTrueBack) {
   EXPECT_EQ(parse(bf16, {"fp16=false"})->training.precision, Precision::kBf16);
   EXPECT_EQ(parse(bf16, {"bf16=false", "fp16=true"})->training.precision, Precision::kFp16);
   EXPECT_EQ(parse("bf16: false\nfp16: true\n")->training.precision, Precision::kFp16);
-  EXPECT_EQ(parse("assistant_only_loss: true\n", {"assistant_only_loss=false"})->data.loss, "auto");
+}
+
+/// TRL's defaults written down: false is every token of what the name is about, null says nothing.
+TEST(RunConfig, LossOfTrlsNames) {
+  const auto loss = [](const std::string& text, const std::vector<std::string>& overrides = {}) {
+    const auto run = parse(text, overrides);
+    return run ? run->data.loss : run.error().what;
+  };
+  EXPECT_EQ(loss("assistant_only_loss: false\n"), "trl");
+  EXPECT_EQ(loss("assistant_only_loss: false\ncompletion_only_loss: null\n"), "trl");
+  EXPECT_EQ(loss("assistant_only_loss: false\ncompletion_only_loss: true\n"), "trl");
+  EXPECT_EQ(loss("assistant_only_loss: false\ncompletion_only_loss: false\n"), "all");
+  EXPECT_EQ(loss("completion_only_loss: false\n"), "all");
+  EXPECT_EQ(loss("completion_only_loss: false\nassistant_only_loss: true\n"), "assistant");
+  EXPECT_EQ(loss("completion_only_loss: true\n"), "completions");
+  EXPECT_THAT(loss("completion_only_loss: true\nassistant_only_loss: true\n"), HasSubstr("contradict"));
+  EXPECT_THAT(loss("assistant_only_loss: false\ndata: {loss: assistant}\n"), HasSubstr("contradict"));
+  EXPECT_EQ(loss("assistant_only_loss: true\n", {"assistant_only_loss=false"}), "trl");
+  EXPECT_EQ(loss("assistant_only_loss: false\n", {"completion_only_loss=true"}), "trl");
+  EXPECT_EQ(loss("", {"assistant_only_loss=false", "completion_only_loss=false"}), "all");
+  EXPECT_EQ(loss("assistant_only_loss: true\n", {"data.loss=all"}), "all");
 }
 
 TEST(RunConfig, TellsOfAWarmUpThatOutlivesTheRun) {

@@ -56,7 +56,8 @@ std::optional<LossScope> parse_loss_scope(std::string_view name) {
   constexpr std::pair<std::string_view, LossScope> kNames[] = {{"auto", LossScope::kAuto},
                                                                {"all", LossScope::kAll},
                                                                {"completions", LossScope::kCompletions},
-                                                               {"assistant", LossScope::kAssistant}};
+                                                               {"assistant", LossScope::kAssistant},
+                                                               {"trl", LossScope::kTrl}};
   for (const auto& [known, scope] : kNames)
     if (known == name) return scope;
   return std::nullopt;
@@ -119,7 +120,7 @@ std::optional<BadExample> ExampleEncoder::encode_completion(const Example& examp
 
 std::optional<BadExample> ExampleEncoder::render(const Example& example, LossScope scope,
                                                  Scratch& scratch) const {
-  const bool all = scope == LossScope::kAll;
+  const bool all = scope == LossScope::kAll || (scope == LossScope::kTrl && example.prompt_record.empty());
   const bool after_prompt = !example.prompt_record.empty() && !all;
   const bool turns = !all && (!after_prompt || scope == LossScope::kAssistant);
   ChatText& whole = scratch.chat;

@@ -23,8 +23,9 @@ enum class LossScope : uint8_t {
   kAll,          ///< all
   kCompletions,  ///< what follows the prompt; of a conversation without one the assistant's turns
   kAssistant,    ///< the assistant's turns; of a plain prompt and completion the completion
+  kTrl,          ///< as TRL by default: all of a conversation, of a prompt and completion the completion
 };
-/// "auto", "all", "completions", "assistant".
+/// "auto", "all", "completions", "assistant", "trl".
 std::optional<LossScope> parse_loss_scope(std::string_view name);
 
 struct EncoderOptions {

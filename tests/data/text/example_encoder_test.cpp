@@ -95,6 +95,7 @@ TEST_F(ExampleEncoderTest, CompletionsAreTargetsPromptsAreNot) {
   EXPECT_EQ(targets(e), "hello w") << "which is a target, for the completion starts in it";
   EXPECT_EQ(targets(encode(completion("say ", "hello"))), "hello");
   EXPECT_EQ(targets(encode(completion("say ", "hello"), {.loss = LossScope::kAll})), "say hello");
+  EXPECT_EQ(targets(encode(completion("say ", "hello"), {.loss = LossScope::kTrl})), "hello");
   EXPECT_EQ(targets(encode(completion("say ", "hello"), {.append_id = kTinyEnd})), "hello<|endoftext|>");
   EXPECT_EQ(targets(encode(completion("", "hello"))), "hello");
   EXPECT_EQ(targets(encode(completion("say", ""))), "");
@@ -126,7 +127,8 @@ TEST_F(ExampleEncoderTest, AssistantTurnsAreTargets) {
   EXPECT_EQ(targets(e), "one<|im_end|>\ntwo<|im_end|>\n");
   EXPECT_EQ(targets(encode(messages(kChat), {.loss = LossScope::kAssistant})),
             "one<|im_end|>\ntwo<|im_end|>\n");
-  EXPECT_EQ(targets(encode(messages(kChat), {.loss = LossScope::kAll})), kRendered);
+  for (const LossScope scope : {LossScope::kAll, LossScope::kTrl})
+    EXPECT_EQ(targets(encode(messages(kChat), {.loss = scope})), kRendered);
 }
 
 TEST_F(ExampleEncoderTest, AnEndThatTheTemplateWroteIsNotDoubled) {
@@ -157,7 +159,8 @@ TEST_F(ExampleEncoderTest, OfAPromptInMessagesWhatFollowsIsTheTarget) {
     {"role": "user", "content": "c"}, {"role": "assistant", "content": "d"}]})";
   const std::string prompt = R"({"messages": [{"role": "user", "content": "a"},
     {"role": "assistant", "content": "b"}, {"role": "user", "content": "c"}]})";
-  for (const LossScope scope : {LossScope::kAuto, LossScope::kCompletions, LossScope::kAssistant})
+  for (const LossScope scope :
+       {LossScope::kAuto, LossScope::kCompletions, LossScope::kAssistant, LossScope::kTrl})
     EXPECT_EQ(targets(encode(messages(all, prompt), {.loss = scope})), "d<|im_end|>\n");
   use_template("{{ messages | length }}{% for m in messages %}{{ m.content }}{% endfor %}");
   EXPECT_THAT(refusal(messages(all, prompt)).error.what, HasSubstr("writes the prompt otherwise"));

@@ -1,0 +1,60 @@
+// What people see on a terminal: its width, messages that fit it, a line that rewrites itself. No escape
+// sequence is ever written; a line is rewritten by a carriage return and blanks.
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace plimsoll {
+
+/// Columns of the terminal that `fd` leads to, now; the smaller of what it says and COLUMNS, 80 where neither
+/// says. 0: no terminal.
+int terminal_columns(int fd);
+/// Columns that a text in UTF-8 takes; characters from U+1100 on count as two.
+int columns_of(std::string_view text);
+/// `text` in lines of at most `columns`, broken at blanks, the further ones indented by two. A word that is
+/// longer stays whole. 0 columns: as it is.
+std::string wrapped(std::string_view text, int columns);
+/// Writes a message to stderr as lines of its own, that fit it; an open status line ends first. From any
+/// thread.
+void print_message(std::string_view text);
+
+/// A part of a status line; parts of a higher rank give way first where the line is too wide.
+struct StatusPart {
+  std::string text;
+  int rank = 0;
+};
+/// The parts two blanks apart, as many as fit into `columns`; what is left is cut. 0 columns: all.
+std::string fitted(const std::vector<StatusPart>& parts, int columns);
+
+/// A line on stderr that rewrites itself on a terminal, at most 30 times a second and never wider than it is;
+/// elsewhere, and on a terminal that cannot (TERM=dumb), lines one after the other.
+class StatusLine {
+ public:
+  StatusLine();
+  ~StatusLine() { finish(); }
+  StatusLine(const StatusLine&) = delete;
+  StatusLine& operator=(const StatusLine&) = delete;
+
+  [[nodiscard]] bool is_terminal() const { return terminal_; }
+  /// Whether `show` replaces what it showed before.
+  [[nodiscard]] bool rewrites() const { return rewrites_; }
+  void show(const std::vector<StatusPart>& parts);
+  /// Leaves what was shown last and ends the line; messages may follow.
+  void finish();
+  /// The same, and takes the line away.
+  void clear();
+
+ private:
+  void draw(const std::string& line);
+  void close();
+
+  bool terminal_, rewrites_;
+  bool open_ = false;
+  int shown_columns_ = 0;  ///< of the open line
+  double drawn_seconds_ = -1;
+  std::vector<StatusPart> waiting_;  ///< shown too soon after the last; drawn at the end
+};
+
+}  // namespace plimsoll

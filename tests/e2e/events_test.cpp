@@ -1,0 +1,90 @@
+// What a run tells of its steps, evaluations and its end, and that the counts are of what they say.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <sstream>
+
+#include "io/json.h"
+#include "program.h"
+
+namespace plimsoll::e2e {
+namespace {
+
+using testing::HasSubstr;
+
+std::vector<Tree> events(const std::string& out, const std::string& name) {
+  std::vector<Tree> found;
+  std::istringstream lines(out);
+  for (std::string line; std::getline(lines, line);) {
+    auto event = parse_json(line);
+    EXPECT_TRUE(event) << line;
+    if (event && event->find("event")->text == name) found.push_back(std::move(*event));
+  }
+  return found;
+}
+
+class RunEvents : public testing::Test {
+ protected:
+  RunEvents() {
+    folder_.write("train.txt", some_text(20'000));
+    folder_.write("eval.txt", some_text(700));
+    folder_.write("run.yaml",
+                  run_file("training: {global_batch_size: 2, max_steps: 7, learning_rate: 1.0e-2}\n"));
+  }
+  [[nodiscard]] Outcome train(const std::string& overrides) const {
+    Outcome outcome = folder_.run("train run.yaml " + overrides);
+    EXPECT_EQ(outcome.exit_code, 0) << outcome.err;
+    return outcome;
+  }
+  const Folder folder_;
+};
+
+TEST_F(RunEvents, AStepHasItsLossAndTheMeanSinceTheLast) {
+  const auto each = events(train("--json --resume never").out, "step"),
+             some = events(train("--json --resume never logging_steps=3").out, "step");
+  ASSERT_EQ(each.size(), 7U);
+  ASSERT_EQ(some.size(), 3U);  // 3, 6, 7
+  const auto mean = [&](size_t from, size_t to) {
+    double sum = 0;
+    for (size_t i = from; i < to; ++i) sum += each[i].find("loss")->number;
+    return sum / static_cast<double>(to - from);
+  };
+  for (const Tree& e : each) EXPECT_EQ(e.find("loss_mean")->number, e.find("loss")->number);
+  EXPECT_EQ(some[1].find("loss")->number, each[5].find("loss")->number);
+  EXPECT_DOUBLE_EQ(some[0].find("loss_mean")->number, mean(0, 3));
+  EXPECT_DOUBLE_EQ(some[1].find("loss_mean")->number, mean(3, 6));
+  EXPECT_DOUBLE_EQ(some[2].find("loss_mean")->number, mean(6, 7));
+  char line[40];
+  std::snprintf(line, sizeof(line), "step 6/7  loss %.4f", mean(3, 6));
+  EXPECT_THAT(train("--resume never logging_steps=3").err, HasSubstr(line));
+}
+
+TEST_F(RunEvents, TheSummaryIsOfOneStretch) {
+  (void)train("--resume never training.max_steps=4 output.save_steps=4");
+  const Outcome rest = train("--json");
+  const auto steps = events(rest.out, "step"), summaries = events(rest.out, "summary");
+  ASSERT_EQ(steps.size(), 3U);
+  ASSERT_EQ(summaries.size(), 1U);
+  int64_t tokens = 0;
+  for (const Tree& e : steps) tokens += e.find("tokens")->integer;
+  const Tree& s = summaries[0];
+  EXPECT_EQ(s.find("steps")->integer, 3);
+  EXPECT_EQ(s.find("tokens")->integer, tokens);
+  EXPECT_EQ(s.find("run_steps")->integer, 7);
+  EXPECT_EQ(s.find("run_tokens")->integer, 7 * tokens / 3);
+  const double rate = static_cast<double>(tokens) / s.find("seconds")->number;
+  EXPECT_NEAR(s.find("tokens_per_second")->number, rate, 1e-3 * rate);
+}
+
+TEST_F(RunEvents, AnEvaluationSaysTokensAndTargets) {
+  const auto evals = events(folder_.run("eval run.yaml --json").out, "eval");
+  ASSERT_EQ(evals.size(), 1U);
+  // Three sequences of at most 300 tokens; the first of each is no target.
+  EXPECT_EQ(evals[0].find("tokens")->integer, 700);
+  EXPECT_EQ(evals[0].find("targets")->integer, 697);
+  EXPECT_THAT(folder_.run("eval run.yaml").out, HasSubstr(" over 697 targets of 700 tokens, "));
+  EXPECT_THAT(train("--resume never").err, HasSubstr(" over 697 targets of 700 tokens\n"));
+}
+
+}  // namespace
+}  // namespace plimsoll::e2e

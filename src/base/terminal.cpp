@@ -64,11 +64,11 @@ std::string wrapped(std::string_view text, int columns) {
   if (columns <= 0) return std::string(text);
   std::string out;
   int at = 0;
+  bool starts_line = true;
   for (size_t begin = 0; begin <= text.size();) {
     const size_t end = std::min(text.find_first_of(" \n", begin), text.size());
     const std::string_view word = text.substr(begin, end - begin);
     const int width = columns_of(word);
-    const bool starts_line = out.empty() || out.back() == '\n';
     if (!starts_line && at + 1 + width > columns) {
       out += "\n  ";
       at = 2;
@@ -78,9 +78,11 @@ std::string wrapped(std::string_view text, int columns) {
     }
     out += word;
     at += width;
+    starts_line = false;
     if (end < text.size() && text[end] == '\n') {
       out += '\n';
       at = 0;
+      starts_line = true;
     }
     begin = end + 1;
   }

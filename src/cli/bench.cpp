@@ -114,7 +114,7 @@ Status bench_step(const StepArguments& arguments, const Environment& environment
                   train::prepare(config, *train::make_target(config, threads), {threads, {}}));
   if (!prepared.report.fits) return train::does_not_fit(prepared);
   train::Events events(arguments.run.json, 0);
-  events.plan(prepared.report);
+  events.plan(prepared.report, train::PlanDetail::kShort);
   PLIMSOLL_ASSIGN(const auto device, train::make_device(config, threads));
   PLIMSOLL_ASSIGN(const auto trainer,
                   train::Trainer::create(config, std::move(prepared), *device, {.synthetic_data = true}));

@@ -10,6 +10,7 @@
 #include "settings/state_settings.h"
 #include "train/events.h"
 #include "train/prepare.h"
+#include "train/remedies.h"
 #include "train/run_device.h"
 
 namespace plimsoll::cli {
@@ -17,13 +18,16 @@ namespace {
 
 Result<train::Prepared> prepare_plan(const RunConfig& config, const std::string& dump_ir) {
   const int threads = train::num_threads(config);
-  return train::prepare(config, *train::make_target(config, threads), {threads, dump_ir});
+  const auto target = train::make_target(config, threads);
+  PLIMSOLL_ASSIGN(train::Prepared prepared, train::prepare(config, *target, {threads, dump_ir}));
+  train::add_remedies(config, *target, {threads}, prepared);
+  return prepared;
 }
 
 Status plan(const RunArguments& arguments, const std::string& dump_ir, bool explain_precision) {
   PLIMSOLL_ASSIGN(const RunConfig config, load_run(arguments));
   PLIMSOLL_ASSIGN(const train::Prepared prepared, prepare_plan(config, dump_ir));
-  train::Events(arguments.json, 0).plan(prepared.report);
+  train::Events(arguments.json, 0).plan(prepared.report, train::PlanDetail::kAll);
   if (explain_precision) {
     if (!arguments.json) std::puts("");
     const planner::TrainingPrograms& programs = prepared.programs;

@@ -8,16 +8,14 @@
 #include "base/units.h"
 #include "planner/budget.h"
 #include "planner/report_disk.h"
+#include "planner/verdict.h"
 
 namespace plimsoll::planner {
 namespace {
 
-/// 12,345,678: exact bytes that can be read.
-std::string grouped(int64_t n) {
-  std::string digits = std::to_string(n < 0 ? -n : n);
-  for (auto i = static_cast<int64_t>(digits.size()) - 3; i > 0; i -= 3)
-    digits.insert(static_cast<size_t>(i), ",");
-  return (n < 0 ? "-" : "") + digits;
+/// Text of so many columns at most; of a path the end tells more.
+std::string cell(const std::string& text, size_t columns) {
+  return text.size() <= columns ? text : "~" + text.substr(text.size() - columns + 1);
 }
 
 std::string row(std::string_view label, int64_t bytes) {
@@ -46,11 +44,11 @@ std::string class_table(const PlanReport& r) {
 
 /// One line where all is the process's own.
 std::string pool_table(const PlanReport& r) {
-  std::string out = fmt::format("\nMemory by pool\n  {:<22}{:>18}{:>18}{:>14}{:>16}\n", "pool", "persistent",
+  std::string out = fmt::format("\nMemory by pool\n  {:<20}{:>14}{:>14}{:>14}{:>14}\n", "pool", "persistent",
                                 "arena", "other", "peak");
   for (const PoolReport& p : r.pools)
     if (p.peak_bytes() > 0)
-      out += fmt::format("  {:<22}{:>18}{:>18}{:>14}{:>16}\n", p.name, to_string(Bytes(p.persistent_bytes)),
+      out += fmt::format("  {:<20}{:>14}{:>14}{:>14}{:>14}\n", p.name, to_string(Bytes(p.persistent_bytes)),
                          to_string(Bytes(p.arena_bytes)), to_string(Bytes(p.other_bytes)),
                          to_string(Bytes(p.peak_bytes())));
   return out;
@@ -68,11 +66,11 @@ Tree pools_event(const PlanReport& r) {
 }
 
 std::string phase_table(const PlanReport& r) {
-  std::string out = fmt::format("\nMemory by phase\n  {:<22}{:>18}{:>18}{:>14}{:>16}\n", "phase",
+  std::string out = fmt::format("\nMemory by phase\n  {:<20}{:>14}{:>14}{:>14}{:>14}\n", "phase",
                                 "persistent", "arena", "host", "process");
   for (const PhaseBytes& p : r.phases)
     out +=
-        fmt::format("  {:<22}{:>18}{:>18}{:>14}{:>16}\n", p.name, to_string(Bytes(p.persistent_bytes)),
+        fmt::format("  {:<20}{:>14}{:>14}{:>14}{:>14}\n", p.name, to_string(Bytes(p.persistent_bytes)),
                     to_string(Bytes(p.arena_bytes)), to_string(Bytes(p.host_bytes)),
                     to_string(Bytes(p.persistent_bytes + p.arena_bytes + p.host_bytes + r.overhead_bytes)));
   return out;
@@ -80,17 +78,18 @@ std::string phase_table(const PlanReport& r) {
 
 std::string peak_table(const PlanReport& r) {
   constexpr size_t kRows = 8;
-  std::string out = fmt::format("\nPeak of the arena: program {}, op {}{}\n  {:<24}{:<30}{:<26}{:>14}\n",
+  std::string out = fmt::format("\nPeak of the arena: program {}, op {}{}\n  {:<18}{:<24}{:<20}{:>14}\n",
                                 r.peak_program, r.peak_op, r.peak_layer.empty() ? "" : " in " + r.peak_layer,
-                                "largest tensors alive", "layer", "type", "bytes");
+                                "alive at the peak", "layer", "type", "bytes");
   for (size_t i = 0; i < std::min(kRows, r.alive.size()); ++i) {
     const auto& t = r.alive[i];
-    out += fmt::format("  {:<24}{:<30}{:<26}{:>14}\n", t.op, t.layer, t.type, grouped(t.bytes));
+    out += fmt::format("  {:<18}{:<24}{:<20}{:>14}\n", cell(t.op, 17), cell(t.layer, 23), cell(t.type, 19),
+                       grouped(t.bytes));
   }
   if (r.alive.size() > kRows) {
     int64_t rest = 0;
     for (size_t i = kRows; i < r.alive.size(); ++i) rest += r.alive[i].bytes;
-    out += fmt::format("  {:<80}{:>14}\n", fmt::format("and {} more", r.alive.size() - kRows), grouped(rest));
+    out += fmt::format("  {:<62}{:>14}\n", fmt::format("and {} more", r.alive.size() - kRows), grouped(rest));
   }
   return out;
 }
@@ -139,6 +138,19 @@ std::string state_line(const PlanReport& r) {
 }
 
 }  // namespace
+
+std::string grouped(int64_t n) {
+  std::string digits = std::to_string(n < 0 ? -n : n);
+  for (auto i = static_cast<int64_t>(digits.size()) - 3; i > 0; i -= 3)
+    digits.insert(static_cast<size_t>(i), ",");
+  return (n < 0 ? "-" : "") + digits;
+}
+
+std::string Remedy::text() const {
+  std::string text;
+  for (const auto& [path, value] : settings) text += (text.empty() ? "" : " ") + path + "=" + value;
+  return text;
+}
 
 double PlanReport::padding() const { return share_of_padding(bucket_tokens, bucket_positions); }
 double PlanReport::padding_of_one_length() const {
@@ -264,17 +276,21 @@ Tree plan_event(const PlanReport& r) {
   if (r.buckets.size() > 1) event.set("buckets", bucket_event(r));
   if (!r.state.empty()) event.set("state", state_event(r));
   if (r.disk) event.set("disk", disk_event(*r.disk));
+  if (!r.fits) event.set("remedies", remedies_event(r));
   return event;
 }
 
+std::string plan_head(const PlanReport& r) {
+  const std::string trained = r.num_trained.value_or(r.num_parameters) < r.num_parameters
+                                  ? fmt::format(", {} trained", grouped(*r.num_trained))
+                                  : "";
+  return fmt::format("Plan for {}: {} parameters{}\nA step: {} x {} sequences, {} tokens, {} threads\n",
+                     r.model, grouped(r.num_parameters), trained, r.micro_batch_size, r.grad_accum_steps,
+                     grouped(r.tokens), r.threads);
+}
+
 std::string plan_table(const PlanReport& r) {
-  std::string out =
-      fmt::format("Plan for {}: {} parameters{}, {} x {} sequences a step, {} tokens, {} threads\n", r.model,
-                  grouped(r.num_parameters),
-                  r.num_trained.value_or(r.num_parameters) < r.num_parameters
-                      ? fmt::format(", {} trained", grouped(*r.num_trained))
-                      : "",
-                  r.micro_batch_size, r.grad_accum_steps, grouped(r.tokens), r.threads);
+  std::string out = verdict(r) + remedy_lines(r) + "\n" + plan_head(r);
   out += state_line(r) + class_table(r) + pool_table(r) + phase_table(r) + bucket_lines(r) + peak_table(r);
   out += fmt::format(
       "\nA step{}: {} of the model{}, about {:.3g} s ({} rates)\n",
@@ -287,9 +303,6 @@ std::string plan_table(const PlanReport& r) {
                          : fmt::format("is {:.2f} % above", 100 * (r.offset_lower_bound_ratio - 1)),
                      r.recompute, r.offload, 1e3 * r.planning_seconds);
   out += disk_line(r);
-  if (const Budget* budget = exceeded(r, r.budgets))
-    out += fmt::format("Does NOT fit: the peak{} is {} over {}\n", of_pool(budget->bounded),
-                       to_string(Bytes(bounded_bytes(r, budget->bounded) - budget->bytes)), budget->setting);
   return out;
 }
 

@@ -48,6 +48,16 @@ struct DiskReport {
   std::optional<int64_t> total_bytes = {};
 };
 
+/// Settings under which a plan that does not fit would, with what they come to.
+struct Remedy {
+  std::vector<std::pair<std::string, std::string>> settings;  ///< path and YAML value
+  int64_t peak_bytes = 0;                                     ///< of the process
+  double seconds = 0;                                         ///< a step, estimated
+  std::string note;                                           ///< what it costs
+  /// "training.precision=bf16 training.state.moments=bf16": as overrides.
+  [[nodiscard]] std::string text() const;
+};
+
 struct PlanReport {
   bool fits = true;
   // Device: on the CPU the process's own memory.
@@ -71,6 +81,8 @@ struct PlanReport {
   // Work.
   double flops = 0, recompute_flops = 0, bytes_moved = 0, seconds_estimated = 0;
   int64_t tokens = 0;
+  std::optional<int64_t> total_steps = {};  ///< of the run, where the settings say
+  std::vector<Remedy> remedies;             ///< where it does not fit
   // Buckets; sequences and positions are those of the data, where they are known.
   std::vector<int64_t> buckets;  ///< lengths, one or none: no buckets
   int64_t bucket_sequences = 0, bucket_tokens = 0, bucket_positions = 0;
@@ -101,8 +113,12 @@ struct PlanReport {
 
 /// The `plan` event of `--json`.
 Tree plan_event(const PlanReport& report);
-/// The tables for people, lines of at most 100 columns.
+/// The tables for people, lines of at most 80 columns where names allow; the verdict comes first.
 std::string plan_table(const PlanReport& report);
+/// "Plan for gpt2: 124,439,808 parameters, …": the model and a step.
+std::string plan_head(const PlanReport& report);
+/// 12,345,678: exact numbers that can be read.
+std::string grouped(int64_t n);
 
 /// Fills classes, peak and arena fields from the session, and adds what it takes of host memory and disk.
 void describe_session(const passes::SessionPlan& session, PlanReport& report);

@@ -11,6 +11,7 @@
 #include "base/duration.h"
 #include "base/process.h"
 #include "base/units.h"
+#include "planner/verdict.h"
 
 namespace plimsoll::train {
 namespace {
@@ -60,6 +61,30 @@ Tree eval_event(const EvalEvent& e) {
   return event;
 }
 
+/// Lines of results for people, on stdout.
+void print_results(std::string_view lines) {
+  const std::string text = wrapped(lines, terminal_columns(STDOUT_FILENO));
+  std::fwrite(text.data(), 1, text.size(), stdout);
+  std::fflush(stdout);
+}
+
+std::string summary_text(const Summary& s, double tokens_per_second) {
+  const auto bytes = [](int64_t n) { return to_string(Bytes(n)); };
+  std::string out = fmt::format("\n{} steps, {} tokens in {:.1f} s: {:.0f} tokens/s, start-up {:.2f} s\n",
+                                s.steps, s.tokens, s.seconds, tokens_per_second, s.startup_seconds);
+  if (s.run_steps > s.steps)
+    out += fmt::format("the run so far: {} steps, {} tokens\n", s.run_steps, s.run_tokens);
+  const double ratio = static_cast<double>(s.measured_peak_bytes) / static_cast<double>(s.planned_peak_bytes);
+  out += fmt::format("peak memory{}: planned {}, measured {} ({:.1f} % of the plan)\n",
+                     s.host_planned_peak_bytes ? " of the device" : "", bytes(s.planned_peak_bytes),
+                     bytes(s.measured_peak_bytes), 100 * ratio);
+  if (s.host_planned_peak_bytes)
+    out += fmt::format("peak memory of the host: planned {}, measured {}\n",
+                       bytes(*s.host_planned_peak_bytes), bytes(*s.host_measured_peak_bytes));
+  return out + fmt::format("arena: {} B, allocations after the first step: {}, small ones a step: {:.1f}\n",
+                           s.arena_bytes, s.allocations_after_first_step, s.small_allocations_per_step);
+}
+
 }  // namespace
 
 std::string EvalEvent::text(int digits) const {
@@ -84,11 +109,10 @@ void Events::print_json(const Tree& event) {
   std::fflush(stdout);
 }
 
-void Events::plan(const planner::PlanReport& report) {
+void Events::plan(const planner::PlanReport& report, PlanDetail detail) {
   if (json_) return print_json(planner::plan_event(report));
-  const std::string table = planner::plan_table(report);
-  std::fwrite(table.data(), 1, table.size(), stdout);
-  std::fflush(stdout);
+  line_.finish();
+  print_results(detail == PlanDetail::kAll ? planner::plan_table(report) : planner::short_plan(report));
 }
 
 void Events::load(const LoadReport& l) {
@@ -182,24 +206,7 @@ void Events::summary(const Summary& s) {
     }
     return print_json(event);
   }
-  std::printf("\n%lld steps, %lld tokens in %.1f s: %.0f tokens/s, start-up %.2f s\n",
-              static_cast<long long>(s.steps), static_cast<long long>(s.tokens), s.seconds, tokens_per_second,
-              s.startup_seconds);
-  if (s.run_steps > s.steps)
-    std::printf("the run so far: %lld steps, %lld tokens\n", static_cast<long long>(s.run_steps),
-                static_cast<long long>(s.run_tokens));
-  const double ratio = static_cast<double>(s.measured_peak_bytes) / static_cast<double>(s.planned_peak_bytes);
-  std::printf("peak memory%s: planned %s, measured %s (%.1f %% of the plan)\n",
-              s.host_planned_peak_bytes ? " of the device" : "",
-              to_string(Bytes(s.planned_peak_bytes)).c_str(), to_string(Bytes(s.measured_peak_bytes)).c_str(),
-              100 * ratio);
-  if (s.host_planned_peak_bytes)
-    std::printf("peak memory of the host: planned %s, measured %s\n",
-                to_string(Bytes(*s.host_planned_peak_bytes)).c_str(),
-                to_string(Bytes(*s.host_measured_peak_bytes)).c_str());
-  std::printf("arena: %lld B, allocations after the first step: %lld, small ones a step: %.1f\n",
-              static_cast<long long>(s.arena_bytes), static_cast<long long>(s.allocations_after_first_step),
-              s.small_allocations_per_step);
+  print_results(summary_text(s, tokens_per_second));
 }
 
 }  // namespace plimsoll::train

@@ -50,12 +50,15 @@ struct Summary {
   double small_allocations_per_step = 0;  ///< heap requests below kLargeAllocation, after the first step
 };
 
+enum class PlanDetail : uint8_t { kShort, kAll };
+
 class Events {
  public:
   explicit Events(bool json, int64_t total_steps = 0);
   /// For the lines of steps: how many there will be.
   void set_total_steps(int64_t total_steps) { total_steps_ = total_steps; }
-  void plan(const planner::PlanReport& report);
+  /// For people all of it, or what a run says before it begins.
+  void plan(const planner::PlanReport& report, PlanDetail detail);
   /// Weights that were read, with the rate.
   void load(const LoadReport& loaded);
   void step(const StepEvent& event);

@@ -217,6 +217,7 @@ Result<Prepared> prepare(const RunConfig& config, const runtime::Target& target,
   if (options.purpose == Purpose::kTrain) {
     prepared.report.num_trained = prepared.model->num_trained();
     prepared.report.disk = disk_report(config, *prepared.model, prepared.programs.session);
+    prepared.report.total_steps = config.training.max_steps;
   }
   malloc_trim(0);  // what planning needed and no longer needs goes back before the session takes its memory
   prepared.report.planning_seconds =

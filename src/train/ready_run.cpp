@@ -6,6 +6,7 @@
 
 #include "checkpoints/load_weights.h"
 #include "train/model_files.h"
+#include "train/remedies.h"
 #include "train/run_device.h"
 
 namespace plimsoll::train {
@@ -30,7 +31,8 @@ Result<ReadyRun> make_ready(const RunConfig& config, const PrepareOptions& plann
   const std::unique_ptr<runtime::Target> target = make_target(config, planning.num_threads);
   PLIMSOLL_ASSIGN(Prepared prepared, prepare_before_data(config, *target, planning));
   const bool follows_data = config.data.buckets.given() || prepared.labels;
-  if (!follows_data || !prepared.report.fits) events.plan(prepared.report);
+  add_remedies(config, *target, planning, prepared);
+  if (!follows_data || !prepared.report.fits) events.plan(prepared.report, PlanDetail::kShort);
   if (!prepared.report.fits) return does_not_fit(prepared);
   if (loads_weights) PLIMSOLL_TRY(check_weights_of(config, prepared));
   // No device yet: the data is prepared by a process that must have no threads.
@@ -42,7 +44,8 @@ Result<ReadyRun> make_ready(const RunConfig& config, const PrepareOptions& plann
                                         .note = [&](const std::string& text) { events.note(text); }}));
   if (follows_data) {
     PLIMSOLL_TRY(prepare_after_data(config, *target, planning, data, prepared));
-    events.plan(prepared.report);
+    add_remedies(config, *target, planning, prepared);
+    events.plan(prepared.report, PlanDetail::kShort);
     if (!prepared.report.fits) return does_not_fit(prepared);
   }
   std::vector<ModelFile> files;

@@ -11,6 +11,7 @@ TEST(Wrapped, BreaksAtBlanks) {
   EXPECT_EQ(wrapped("a note of some words", 20), "a note of some words");
   EXPECT_EQ(wrapped("a note of some words", 10), "a note of\n  some\n  words");
   EXPECT_EQ(wrapped("a  table  row", 40), "a  table  row");
+  EXPECT_EQ(wrapped("\n  a row of 12", 40), "\n  a row of 12");
   EXPECT_EQ(wrapped("one\ntwo three", 7), "one\ntwo\n  three");
   EXPECT_EQ(wrapped("see /a/path/that/has/no/blank now", 10), "see\n  /a/path/that/has/no/blank\n  now");
   EXPECT_EQ(wrapped("", 10), "");

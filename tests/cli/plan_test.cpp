@@ -51,6 +51,37 @@ TEST_F(PlanTest, DiffShowsWhatASettingSaves) {
   EXPECT_EQ(alone->find("process_peak_bytes")->integer, b.find("process_peak_bytes")->integer);
 }
 
+/// Each remedy's settings planned by themselves fit, with that peak.
+TEST_F(PlanTest, SaysWhatWouldMakeItFit) {
+  const auto peak = [&](const std::vector<std::string>& overrides) {
+    std::vector<std::string> arguments = {"plan", a_, "--json", "data.sequence_length=256"};
+    arguments.insert(arguments.end(), overrides.begin(), overrides.end());
+    return *parse_json(run_plimsoll(arguments).out);
+  };
+  for (const std::string micro : {"training.micro_batch_size=4", "training.micro_batch_size=1"}) {
+    const int64_t needs = peak({micro}).find("process_peak_bytes")->integer;
+    const std::string budget = "memory.budget=" + std::to_string(needs - 50'000);
+    const Tree plan = peak({micro, budget});
+    EXPECT_FALSE(plan.find("fits")->boolean);
+    const std::vector<Tree>& remedies = plan.find("remedies")->items;
+    ASSERT_FALSE(remedies.empty()) << micro;
+    EXPECT_EQ(remedies[0].find("note")->text == "the same bits", micro.back() == '4');
+    for (const Tree& remedy : remedies) {
+      std::vector<std::string> overrides = {micro, budget};
+      for (const auto& [path, value] : remedy.find("settings")->members)
+        overrides.push_back(path + "=" + value.text);
+      const Tree changed = peak(overrides);
+      ASSERT_NE(changed.find("fits"), nullptr);
+      EXPECT_TRUE(changed.find("fits")->boolean) << overrides.back();
+      EXPECT_EQ(changed.find("process_peak_bytes")->integer, remedy.find("peak_bytes")->integer)
+          << overrides.back();
+    }
+  }
+  const Outcome text = run_plimsoll({"plan", a_, "memory.budget=1MiB"});
+  EXPECT_EQ(text.code, 69);
+  EXPECT_THAT(text.out, testing::StartsWith("Does NOT fit: the peak is "));
+}
+
 TEST_F(PlanTest, ExplainsThePrecision) {
   const Outcome bf16 = run_plimsoll({"plan", a_, "training.precision=bf16", "--explain", "precision"});
   ASSERT_EQ(bf16.code, 0) << bf16.err;

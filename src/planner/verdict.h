@@ -1,0 +1,22 @@
+// What a plan comes to, in a line: whether it fits, its peak, how fast, how long; and where it does not fit,
+// what would.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "io/tree.h"
+#include "planner/report.h"
+
+namespace plimsoll::planner {
+
+/// "Fits: peak 104.1 MiB of 128.0 MiB, about 12,234 tokens/s, 60s for 720 steps, 9.77 MiB of disk": the first
+/// line of a plan.
+std::string verdict(const PlanReport& report);
+/// A line a remedy, with what each comes to; nothing where there are none.
+std::string remedy_lines(const PlanReport& report);
+Tree remedies_event(const PlanReport& report);
+/// Verdict, model and batch, remedies: what a run says before it begins. Three lines where it fits.
+std::string short_plan(const PlanReport& report);
+
+}  // namespace plimsoll::planner

@@ -279,7 +279,7 @@ bool contains(Heap& heap, const Value& container, const Value& item, bool& out) 
     case Kind::kDict:
     case Kind::kView:
       if (container.is(Kind::kDict) || static_cast<ViewKind>(container.detail) == ViewKind::kKeys) {
-        if (!check_key(heap, item)) return false;
+        if (!item.is_undefined() && !check_key(heap, item)) return false;
         out = find_entry(heap, container.dict_entries(), item) != nullptr;
         return !heap.failed();
       }

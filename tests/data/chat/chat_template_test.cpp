@@ -35,6 +35,10 @@ TEST(ChatTemplate, NamesFileLineAndWhatItDoesNotKnow) {
   EXPECT_EQ(rendered("{% if helper is defined %}{{ helper() }}{% endif %}ok"), "ok");
 }
 
+TEST(ChatTemplate, WhatIsUndefinedIsInNoMapping) {
+  EXPECT_EQ(rendered("{{ nothing in {'a': 1} }} {{ nothing not in messages[0] }}"), "False True");
+}
+
 /// What Jinja2 has and templates of public models do not use.
 TEST(ChatTemplate, RefusesByNameWhatNoPublicTemplateUses) {
   const std::string why = " is not supported: templates of public models do without it: chat.jinja: line ";

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 #include <unistd.h>
 
+#include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <string>
@@ -38,7 +39,9 @@ class Group {
     std::ofstream(limit_file_) << kLimit;
     if (!v1) std::ofstream(outer_ + "/cgroup.subtree_control") << "+memory";
     fs::create_directory(outer_ + "/inner", code);
-    if (std::strtoll(text_of(limit_file_).c_str(), nullptr, 10) <= 0) remove();
+    const bool is_limited = std::strtoll(text_of(limit_file_).c_str(), nullptr, 10) > 0;
+    const std::string probe = "(" + enter() + "grep -q " + name + " /proc/self/cgroup) 2>/dev/null";
+    if (!is_limited || std::system(probe.c_str()) != 0) remove();
   }
   ~Group() { remove(); }
   Group(const Group&) = delete;

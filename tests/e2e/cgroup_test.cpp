@@ -40,7 +40,7 @@ class Group {
     if (!v1) std::ofstream(outer_ + "/cgroup.subtree_control") << "+memory";
     fs::create_directory(outer_ + "/inner", code);
     const bool is_limited = std::strtoll(text_of(limit_file_).c_str(), nullptr, 10) > 0;
-    const std::string probe = "(" + enter() + "grep -q " + name + " /proc/self/cgroup) 2>/dev/null";
+    const std::string probe = "exec 2>/dev/null; " + enter() + "grep -q " + name + " /proc/self/cgroup";
     if (!is_limited || std::system(probe.c_str()) != 0) remove();
   }
   ~Group() { remove(); }

@@ -8,6 +8,7 @@
 #include <cstdlib>
 #include <mutex>
 
+#include "base/duration.h"
 #include "base/process.h"
 
 namespace plimsoll {
@@ -111,6 +112,22 @@ std::string fitted(const std::vector<StatusPart>& parts, int columns) {
     left.erase(std::max_element(left.begin(), left.end(),
                                 [](const auto* a, const auto* b) { return a->rank < b->rank; }));
   return cut(joined(), columns);
+}
+
+ProgressClock::ProgressClock() : start_seconds_(now_seconds()), shown_seconds_(start_seconds_) {}
+
+bool ProgressClock::is_due(const StatusLine& line) {
+  constexpr double kTerminalSeconds = 0.1, kFileSeconds = 10;
+  const double now = now_seconds();
+  if (now - shown_seconds_ < (line.rewrites() ? kTerminalSeconds : kFileSeconds)) return false;
+  shown_seconds_ = now;
+  return true;
+}
+
+double ProgressClock::passed_seconds() const { return now_seconds() - start_seconds_; }
+
+std::string ProgressClock::left(double fraction) const {
+  return duration_text(passed_seconds() * (1 - fraction) / std::max(fraction, 1e-9)) + " left";
 }
 
 StatusLine::StatusLine() : terminal_(isatty(STDERR_FILENO) == 1), rewrites_(terminal_ && can_rewrite()) {}

@@ -28,6 +28,23 @@ struct StatusPart {
 /// The parts two blanks apart, as many as fit into `columns`; what is left is cut. 0 columns: all.
 std::string fitted(const std::vector<StatusPart>& parts, int columns);
 
+class StatusLine;
+
+/// When how far something has come is worth a line, and how long the rest will take. Begins as it is made.
+class ProgressClock {
+ public:
+  ProgressClock();
+  /// Whether to show it now: ten times a second where the line rewrites itself, elsewhere once in ten
+  /// seconds. Counts as shown then.
+  bool is_due(const StatusLine& line);
+  [[nodiscard]] double passed_seconds() const;
+  /// "12s left", from how long `fraction` of the whole has taken.
+  [[nodiscard]] std::string left(double fraction) const;
+
+ private:
+  double start_seconds_, shown_seconds_;
+};
+
 /// A line on stderr that rewrites itself on a terminal, at most 30 times a second and never wider than it is;
 /// elsewhere, and on a terminal that cannot (TERM=dumb), lines one after the other.
 class StatusLine {

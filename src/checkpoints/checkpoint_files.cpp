@@ -56,10 +56,7 @@ Result<std::unique_ptr<CheckpointFiles>> CheckpointFiles::create(
 
 Status CheckpointFiles::add_tensor_file(const std::string& name, std::vector<StoredTensor> tensors) {
   if (tensors.empty()) return Ok{};  // an optimizer without state
-  std::vector<SafetensorsEntry> entries;
-  entries.reserve(tensors.size());
-  for (const StoredTensor& t : tensors) entries.push_back(t.entry);
-  PLIMSOLL_ASSIGN(SafetensorsLayout layout, SafetensorsLayout::create(entries, {{"format", "pt"}}));
+  PLIMSOLL_ASSIGN(SafetensorsLayout layout, layout_of(tensors));
   manifest_.files.push_back(file_entry(name, layout, tensors));
   tensor_files_.push_back({name, std::move(layout), std::move(tensors)});
   return Ok{};

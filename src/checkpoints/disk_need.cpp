@@ -17,10 +17,7 @@ namespace {
 
 int64_t file_bytes(const std::vector<StoredTensor>& tensors) {
   if (tensors.empty()) return 0;
-  std::vector<SafetensorsEntry> entries;
-  entries.reserve(tensors.size());
-  for (const StoredTensor& t : tensors) entries.push_back(t.entry);
-  const auto layout = SafetensorsLayout::create(entries, {{"format", "pt"}});
+  const auto layout = layout_of(tensors);
   return layout ? layout->file_bytes() : 0;  // what is wrong with it, saving says
 }
 

@@ -45,6 +45,13 @@ const models::Parameter* owner(const models::Model& model, const ir::StateDecl& 
 
 }  // namespace
 
+Result<SafetensorsLayout> layout_of(const std::vector<StoredTensor>& tensors) {
+  std::vector<SafetensorsEntry> entries;
+  entries.reserve(tensors.size());
+  for (const StoredTensor& t : tensors) entries.push_back(t.entry);
+  return SafetensorsLayout::create(entries, {{"format", "pt"}});
+}
+
 std::vector<int64_t> extents_of(const ir::Shape& shape) {
   const auto dims = shape.dims();
   return {dims.begin(), dims.end()};

@@ -31,6 +31,10 @@ bool is_optimizer_tensor(const ir::StateDecl& decl);
 /// other is stored whole under its own name.
 std::vector<StoredTensor> optimizer_tensors(const models::Model& model, const passes::SessionPlan& session);
 
+/// The safetensors file of these tensors, as transformers marks its own. Errors: as
+/// SafetensorsLayout::create.
+Result<SafetensorsLayout> layout_of(const std::vector<StoredTensor>& tensors);
+
 /// Calls visit(index of the parameter, view, the view's first element in the parameter's storage) in the
 /// model's order, until an error.
 Status for_each_view(

@@ -4,13 +4,9 @@
 
 #include <algorithm>
 
-#include "base/duration.h"
-#include "base/process.h"
-
 namespace plimsoll::cli {
 namespace {
 
-constexpr double kTerminalSeconds = 0.1, kFileSeconds = 10;
 constexpr double kSettledSeconds = 1;  // before, an estimate of what is left would jump about
 
 }  // namespace
@@ -24,21 +20,15 @@ std::function<void(double, const std::string&)> shown_by(Progress& progress) {
   };
 }
 
-Progress::Progress() : start_seconds_(now_seconds()), shown_seconds_(start_seconds_) {}
-
 Progress::~Progress() { finish(); }
 
 void Progress::finish() { line_.clear(); }
 
 void Progress::show(double fraction, const std::string& text) {
-  const double now = now_seconds();
-  if (now - shown_seconds_ < (line_.rewrites() ? kTerminalSeconds : kFileSeconds)) return;
-  shown_seconds_ = now;
+  if (!clock_.is_due(line_)) return;
   fraction = std::clamp(fraction, 0.0, 1.0);
-  const double passed = now - start_seconds_;
   std::string left;
-  if (passed > kSettledSeconds && fraction > 0)
-    left = duration_text(passed * (1 - fraction) / fraction) + " left";
+  if (clock_.passed_seconds() > kSettledSeconds && fraction > 0) left = clock_.left(fraction);
   line_.show({{fmt::format("{:3.0f}%", 100 * fraction), 0}, {text, 1}, {left, 2}});
 }
 

@@ -10,7 +10,7 @@ namespace plimsoll::cli {
 
 class Progress {
  public:
-  Progress();
+  Progress() = default;
   ~Progress();  ///< ends an open line
   Progress(const Progress&) = delete;
   Progress& operator=(const Progress&) = delete;
@@ -24,8 +24,7 @@ class Progress {
 
  private:
   StatusLine line_;
-  double start_seconds_;
-  double shown_seconds_;
+  ProgressClock clock_;
 };
 
 /// What shows how far a long preparation has come; an empty text ends the line.

@@ -218,13 +218,4 @@ Result<DirectoryLock> DirectoryLock::take(const std::string& directory) {
                directory, "wait until it has ended, or set another output.dir"};
 }
 
-DirectoryLock::DirectoryLock(DirectoryLock&& other) noexcept : fd_(std::exchange(other.fd_, -1)) {}
-DirectoryLock& DirectoryLock::operator=(DirectoryLock&& other) noexcept {
-  std::swap(fd_, other.fd_);
-  return *this;
-}
-DirectoryLock::~DirectoryLock() {
-  if (fd_ >= 0) ::close(fd_);
-}
-
 }  // namespace plimsoll

@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "base/result.h"
+#include "io/descriptor.h"
 #include "io/file.h"
 
 namespace plimsoll {
@@ -70,13 +71,10 @@ class DirectoryLock {
   /// Errors: kIo, where another process holds it with that process's number. A file system without locks is
   /// let pass.
   static Result<DirectoryLock> take(const std::string& directory);
-  DirectoryLock(DirectoryLock&& other) noexcept;
-  DirectoryLock& operator=(DirectoryLock&& other) noexcept;
-  ~DirectoryLock();
 
  private:
   explicit DirectoryLock(int fd) : fd_(fd) {}
-  int fd_ = -1;
+  Descriptor fd_;
 };
 
 }  // namespace plimsoll

@@ -71,6 +71,11 @@ std::string folder_of(const std::string& path) {
   return folder.empty() ? "." : folder;
 }
 
+bool is_file(const std::string& path) {
+  std::error_code ignored;
+  return std::filesystem::is_regular_file(path, ignored);
+}
+
 Result<ReadFile> ReadFile::open(const std::string& path, ErrorCode missing) {
   // O_NONBLOCK: opening a pipe that nobody writes to must not hang.
   const int fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);

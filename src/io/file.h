@@ -108,6 +108,8 @@ class OutputFile {
 Error io_error(std::string_view what, const std::string& path, int code);
 /// The folder that a path lies in, "." for a bare name.
 std::string folder_of(const std::string& path);
+/// A regular file, or a link to one; nothing else is, nor what cannot be looked at.
+bool is_file(const std::string& path);
 /// Makes names in a folder durable; a file system that cannot is passed over. Errors: kIo.
 Status sync_directory(const std::string& path);
 

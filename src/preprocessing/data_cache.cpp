@@ -21,23 +21,6 @@ namespace {
 constexpr std::string_view kLockFile = ".lock", kInUse = ".in-use-";
 constexpr int64_t kMostNamesBytes = int64_t{16} << 20;
 
-/// A descriptor that closes itself; a lock of it ends then.
-class Descriptor {
- public:
-  explicit Descriptor(int fd) : fd_(fd) {}
-  Descriptor(Descriptor&& other) noexcept : fd_(std::exchange(other.fd_, -1)) {}
-  Descriptor& operator=(Descriptor&&) = delete;
-  ~Descriptor() {
-    if (fd_ >= 0) ::close(fd_);
-  }
-  [[nodiscard]] int get() const { return fd_; }
-  [[nodiscard]] bool is_open() const { return fd_ >= 0; }
-  int release() { return std::exchange(fd_, -1); }
-
- private:
-  int fd_;
-};
-
 /// flock that signals do not end; false where LOCK_NB finds it taken.
 bool locks(int fd, int operation) {
   int result = 0;
@@ -246,18 +229,11 @@ Result<CacheTrim> trim_data_cache(const std::string& folder, int64_t limit_bytes
 Result<CacheLease> CacheLease::take(const std::string& folder) {
   PLIMSOLL_ASSIGN(auto lock, lock_folder(folder, LOCK_SH));
   PLIMSOLL_ASSIGN(const int names, NamesInUse::of(folder));
-  return CacheLease(folder, lock.release(), names);
-}
-
-CacheLease::CacheLease(CacheLease&& other) noexcept
-    : folder_(std::move(other.folder_)), lock_(std::exchange(other.lock_, -1)), names_(other.names_) {}
-
-CacheLease::~CacheLease() {
-  if (lock_ >= 0) ::close(lock_);
+  return CacheLease(folder, std::move(lock), names);
 }
 
 void CacheLease::give_up() && {
-  ::close(std::exchange(lock_, -1));
+  lock_.close();
   const auto alone = lock_folder(folder_, LOCK_EX | LOCK_NB);
   if (!alone || !alone->is_open()) return;
   std::error_code code;

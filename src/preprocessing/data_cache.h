@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "base/result.h"
+#include "io/descriptor.h"
 
 namespace plimsoll::train {
 
@@ -45,10 +46,6 @@ class CacheLease {
  public:
   /// Waits where somebody is removing, for moments. Errors: kIo, also where there is no such folder.
   static Result<CacheLease> take(const std::string& folder);
-  CacheLease(CacheLease&& other) noexcept;
-  CacheLease& operator=(CacheLease&&) = delete;
-  ~CacheLease();
-
   /// The file counts as used from now on; one outside of the folder is passed over. Also from a process that
   /// this one forked. Errors: kIo.
   Status use(const std::string& path) const;
@@ -56,10 +53,10 @@ class CacheLease {
   void give_up() &&;
 
  private:
-  CacheLease(std::string folder, int lock, int names)
-      : folder_(std::move(folder)), lock_(lock), names_(names) {}
+  CacheLease(std::string folder, Descriptor lock, int names)
+      : folder_(std::move(folder)), lock_(std::move(lock)), names_(names) {}
   std::string folder_;
-  int lock_ = -1;
+  Descriptor lock_;
   int names_ = -1;  // of the process, which keeps it
 };
 

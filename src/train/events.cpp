@@ -142,25 +142,21 @@ void Events::step(const StepEvent& e) {
 }
 
 void Events::eval_progress(int64_t done, int64_t total) {
-  constexpr double kTerminalSeconds = 0.1, kFileSeconds = 10;
   if (!tells_people()) return;
-  const double now = now_seconds();
-  if (eval_start_ == 0) {
+  if (!eval_clock_) {
     line_.finish();
-    eval_start_ = eval_shown_ = now;
+    eval_clock_.emplace();
   }
-  if (now - eval_shown_ < (line_.rewrites() ? kTerminalSeconds : kFileSeconds)) return;
-  eval_shown_ = now;
+  if (!eval_clock_->is_due(line_)) return;
   const double fraction = static_cast<double>(done) / static_cast<double>(std::max<int64_t>(1, total));
-  const std::string left = duration_text((now - eval_start_) * (1 - fraction) / std::max(fraction, 1e-9));
   line_.show({{fmt::format("eval {:3.0f}%", 100 * fraction), 0},
               {fmt::format("{} of {} sequences", done, total), 2},
-              {left + " left", 1}});
+              {eval_clock_->left(fraction), 1}});
 }
 
 void Events::end_progress() {
-  if (eval_start_ > 0) line_.clear();
-  eval_start_ = 0;
+  if (eval_clock_) line_.clear();
+  eval_clock_.reset();
 }
 
 void Events::eval(const EvalEvent& e) {

@@ -81,7 +81,7 @@ class Events {
   StatusLine line_;
   int64_t total_steps_ = 0;
   double mean_seconds_ = 0;
-  double eval_start_ = 0, eval_shown_ = 0;  ///< of the evaluation that runs; 0: none does
+  std::optional<ProgressClock> eval_clock_;  ///< of the evaluation that runs; nothing: none does
 };
 
 }  // namespace plimsoll::train

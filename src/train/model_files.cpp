@@ -8,6 +8,7 @@
 #include "base/child_process.h"
 #include "data/chat/template_files.h"
 #include "data/text/encoder_files.h"
+#include "data/tokenizer/config_files.h"
 #include "data/tokenizer/tokenizer_files.h"
 #include "io/file.h"
 #include "io/hub_cache.h"
@@ -20,36 +21,18 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr TreeLimits kLimits{.max_bytes = int64_t{64} << 20, .max_nodes = 5'000'000};
 /// Copied where they are there, whatever reads them.
 constexpr const char* kCopied[] = {"added_tokens.json", "vocab.json", "merges.txt", "tokenizer.model"};
-/// What special_tokens_map.json names.
-constexpr const char* kSpecialTokens[] = {"bos_token", "eos_token", "unk_token", "sep_token",
-                                          "pad_token", "cls_token", "mask_token"};
-
-bool is_file(const std::string& path) {
-  std::error_code ignored;
-  return fs::is_regular_file(path, ignored);
-}
 
 bool is_same_folder(const std::string& a, const std::string& b) {
   std::error_code ignored;
   return !a.empty() && !b.empty() && fs::equivalent(a, b, ignored);
 }
 
-Result<Tree> read_object(const std::string& path) {
-  PLIMSOLL_ASSIGN(const std::string text, read_small_file(path, kLimits.max_bytes));
-  auto tree = parse_json(text, kLimits);
-  if (!tree) return std::move(tree).error().at(path);
-  if (tree->kind != Tree::Kind::kMap) return Error{ErrorCode::kBadData, "no JSON object", path};
-  return tree;
-}
-
-/// A token's text: it, or an object with its content.
-std::string token_text(const Tree& config, std::string_view name) {
-  const Tree* token = config.find(name);
-  if (token != nullptr && token->kind == Tree::Kind::kMap) token = token->find("content");
-  return token != nullptr && token->kind == Tree::Kind::kString ? token->text : std::string();
+/// The text of the token that a field names; empty where it names none.
+std::string token_text(const Tree& config, std::string_view field) {
+  const std::string* text = tokenizer::token_text(config.find(field));
+  return text != nullptr ? *text : std::string();
 }
 
 class Gathering {
@@ -107,7 +90,7 @@ class Gathering {
   }
 
   Status add_tokenizer_config() {
-    auto there = read_object(at("tokenizer_config.json"));
+    auto there = tokenizer::read_config_object(at("tokenizer_config.json"));
     bool is_new = !is_file(at("tokenizer_config.json"));
     if (is_new)
       PLIMSOLL_TRY(make_tokenizer_config());
@@ -130,7 +113,8 @@ class Gathering {
     for (int64_t id = 0; files != nullptr && id < files->tokenizer->vocab_size(); ++id)
       if (const auto token = static_cast<int32_t>(id); files->tokenizer->is_special(token))
         special.emplace_back(files->tokenizer->token(token));
-    PLIMSOLL_ASSIGN(tokenizer_config_, parse_json(tokenizer::tokenizer_config_json(special), kLimits));
+    PLIMSOLL_ASSIGN(tokenizer_config_,
+                    parse_json(tokenizer::tokenizer_config_json(special), tokenizer::kConfigLimits));
     return Ok{};
   }
 
@@ -158,11 +142,12 @@ class Gathering {
   void add_special_tokens() {
     special_tokens_ = Tree::map();
     if (is_file(at("special_tokens_map.json"))) {
-      if (auto there = read_object(at("special_tokens_map.json"))) special_tokens_ = std::move(*there);
+      if (auto there = tokenizer::read_config_object(at("special_tokens_map.json")))
+        special_tokens_ = std::move(*there);
       copy_where_there("special_tokens_map.json");
       return;
     }
-    for (const char* name : kSpecialTokens)
+    for (const char* name : tokenizer::kSpecialTokenFields)
       if (std::string text = token_text(tokenizer_config_, name); !text.empty())
         special_tokens_.set(name, Tree::of(std::move(text)));
     files_.push_back({"special_tokens_map.json", to_json(special_tokens_) + "\n"});
@@ -180,7 +165,7 @@ class Gathering {
     }
     Tree fields = Tree::map();
     if (is_there) {
-      PLIMSOLL_ASSIGN(fields, read_object(source));
+      PLIMSOLL_ASSIGN(fields, tokenizer::read_config_object(source));
     }
     PLIMSOLL_TRY(set_ends(*encoder(), fields));
     files_.push_back({"generation_config.json", to_json(fields) + "\n"});
@@ -268,7 +253,7 @@ Result<std::vector<ModelFile>> model_files_apart(const RunConfig& config, const 
           list.items.push_back(Tree::list({Tree::of(f.name), Tree::of(f.text), Tree::of(f.source)}));
         return to_json(list);
       }));
-  PLIMSOLL_ASSIGN(const Tree list, parse_json(text, kLimits));
+  PLIMSOLL_ASSIGN(const Tree list, parse_json(text, tokenizer::kConfigLimits));
   std::vector<ModelFile> files;
   for (const Tree& f : list.items) files.push_back({f.items[0].text, f.items[1].text, f.items[2].text});
   return files;

@@ -7,8 +7,8 @@
 #include <algorithm>
 #include <filesystem>
 
+#include "data/tokenizer/config_files.h"
 #include "io/file.h"
-#include "io/json.h"
 #include "io/json_cursor.h"
 
 namespace plimsoll::chat {
@@ -17,12 +17,6 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr int64_t kMaxTemplateBytes = int64_t{1} << 20;
-constexpr TreeLimits kConfigLimits{.max_bytes = int64_t{64} << 20, .max_nodes = 5'000'000};
-
-bool is_file(const fs::path& path) {
-  std::error_code ignored;
-  return fs::is_regular_file(path, ignored);
-}
 
 Result<TemplateText> read_text(const std::string& path) {
   PLIMSOLL_ASSIGN(std::string text, read_small_file(path, kMaxTemplateBytes));
@@ -32,29 +26,21 @@ Result<TemplateText> read_text(const std::string& path) {
   return TemplateText{.text = std::move(text), .source = path};
 }
 
-/// A JSON object, or an empty one where there is no such file.
+/// An empty object where there is no such file.
 Result<Tree> read_object(const std::string& path) {
-  if (!is_file(path)) return Tree::map();
-  PLIMSOLL_ASSIGN(const std::string text, read_small_file(path, kConfigLimits.max_bytes));
-  auto tree = parse_json(text, kConfigLimits);
-  if (!tree) return std::move(tree).error().at(path);
-  if (tree->kind != Tree::Kind::kMap)
-    return Error{ErrorCode::kBadData, "no JSON object", path, "it should be as save_pretrained writes it"};
-  return tree;
+  return is_file(path) ? tokenizer::read_config_object(path) : Tree::map();
 }
 
-/// A token is its text, or an object that has it as "content".
 void add_token(const std::string& name, const Tree& value, TemplateFiles& out) {
-  const Tree* text = value.kind == Tree::Kind::kMap ? value.find("content") : &value;
-  if (text == nullptr || text->kind != Tree::Kind::kString) return;
+  const std::string* text = tokenizer::token_text(&value);
+  if (text == nullptr) return;
   const auto same = [&name](const auto& token) { return token.first == name; };
   if (std::none_of(out.special_tokens.begin(), out.special_tokens.end(), same))
-    out.special_tokens.emplace_back(name, text->text);
+    out.special_tokens.emplace_back(name, *text);
 }
 
 void add_tokens(const Tree& config, TemplateFiles& out) {
-  for (const char* name :
-       {"bos_token", "eos_token", "unk_token", "sep_token", "pad_token", "cls_token", "mask_token"})
+  for (const char* name : tokenizer::kSpecialTokenFields)
     if (const Tree* value = config.find(name)) add_token(name, *value, out);
   for (const char* section : {"extra_special_tokens", "model_specific_special_tokens"})
     if (const Tree* named = config.find(section); named != nullptr && named->kind == Tree::Kind::kMap)

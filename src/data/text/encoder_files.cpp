@@ -4,6 +4,7 @@
 
 #include <filesystem>
 
+#include "data/tokenizer/config_files.h"
 #include "io/file.h"
 #include "io/hub_cache.h"
 #include "io/json.h"
@@ -28,9 +29,8 @@ Result<std::string> configured_end(const std::string& path) {
   const TreeLimits limits{.max_bytes = kMaxConfigBytes, .max_nodes = 4'000'000};
   Result<Tree> tree = parse_json(json, limits);
   if (!tree) return std::move(tree).error().at(path);
-  const Tree* token = tree->find("eos_token");
-  if (token && token->kind == Tree::Kind::kMap) token = token->find("content");
-  return token && token->kind == Tree::Kind::kString ? token->text : std::string();
+  const std::string* token = tokenizer::token_text(tree->find("eos_token"));
+  return token != nullptr ? *token : std::string();
 }
 
 }  // namespace
@@ -39,7 +39,7 @@ Result<EncoderFiles> EncoderFiles::open(const std::string& path, const std::stri
   EncoderFiles files;
   std::error_code code;
   std::string at = path;
-  if (!std::filesystem::is_regular_file(path, code)) {
+  if (!is_file(path)) {
     PLIMSOLL_ASSIGN(at, find_model_folder(path));
   }
   files.folder = std::filesystem::is_directory(at, code) ? at : folder_of(at);

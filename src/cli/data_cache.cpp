@@ -23,16 +23,12 @@ struct Arguments {
   bool json = false;
 };
 
-Error wrong(ErrorCode code, const std::string& what, const std::string& where, const std::string& hint) {
-  return {code, what, where, hint};
-}
-
 /// A run's own cache is the folder `data` in its output.dir.
 Result<std::string> cache_folder(const std::string& path) {
   std::error_code code;
   if (!std::filesystem::is_directory(path, code))
-    return wrong(ErrorCode::kBadData, "there is no such folder", path,
-                 "name a run's data.cache_dir or its output.dir");
+    return Error{ErrorCode::kBadData, "there is no such folder", path,
+                 "name a run's data.cache_dir or its output.dir"};
   PLIMSOLL_ASSIGN(const auto entries, train::list_data_cache(path));
   const std::string own = path + "/data";
   return entries.empty() && std::filesystem::is_directory(own, code) ? own : path;
@@ -45,8 +41,8 @@ Result<train::CacheTrim> remove_entries(const Arguments& a, const std::string& f
   }
   PLIMSOLL_ASSIGN(const train::CacheTrim trim, train::trim_data_cache(folder, limit.count));
   if (trim.is_busy)
-    return wrong(ErrorCode::kIo, "a run is making its data ready here, so nothing is removed", folder,
-                 "try again when it trains");
+    return Error{ErrorCode::kIo, "a run is making its data ready here, so nothing is removed", folder,
+                 "try again when it trains"};
   return trim;
 }
 
@@ -88,8 +84,8 @@ void print_table(const std::string& folder, const std::vector<train::CacheEntry>
 
 Status show(const Arguments& a) {
   if (a.clear && !a.limit.empty())
-    return wrong(ErrorCode::kInvalidArgument, "--clear and --limit contradict each other",
-                 "plimsoll data cache", "give one of them");
+    return Error{ErrorCode::kInvalidArgument, "--clear and --limit contradict each other",
+                 "plimsoll data cache", "give one of them"};
   PLIMSOLL_ASSIGN(const std::string folder, cache_folder(a.folder));
   train::CacheTrim trim;
   if (a.clear || !a.limit.empty()) {

@@ -1,8 +1,10 @@
 #include "train/remedies.h"
 
 #include <algorithm>
+#include <string_view>
 #include <utility>
 
+#include "optimizers/optimizer_list.h"
 #include "settings/settings.h"
 #include "settings/state_settings.h"
 
@@ -13,12 +15,12 @@ using SettingTexts = std::vector<std::pair<std::string, std::string>>;
 
 struct Candidate {
   SettingTexts settings;
-  const char* note;
+  std::string_view note;
 };
 
-constexpr const char* kSameBits = "the same bits";
-constexpr const char* kNarrow = "other numbers: 16 bits in place of 32";
-constexpr const char* kShorter = "documents are cut at a shorter length";
+constexpr std::string_view kSameBits = "the same bits";
+constexpr std::string_view kNarrow = "other numbers: 16 bits in place of 32";
+constexpr std::string_view kShorter = "documents are cut at a shorter length";
 constexpr int64_t kLeastLength = 64;
 constexpr size_t kMostRemedies = 4;
 
@@ -37,7 +39,8 @@ std::vector<Candidate> candidates(const RunConfig& config, const PrepareOptions&
     list.push_back({{{"training.eval_strategy", "no"}}, "the same bits; plimsoll eval evaluates"});
   if (t.precision == Precision::kFp32 || t.precision == Precision::kTf32)
     list.push_back({{{"training.precision", "bf16"}}, kNarrow});
-  if (trains && t.state.moments == StateWord::kFp32 && t.optimizer.starts_with("adam"))
+  const optimizers::OptimizerDef* optimizer = optimizers::find_optimizer(t.optimizer);
+  if (trains && t.state.moments == StateWord::kFp32 && optimizer != nullptr && optimizer->has_betas)
     list.push_back({{{"training.state.moments", "bf16"}}, kNarrow});
   if (trains && t.state.weights == StateWord::kFp32)
     list.push_back({{{"training.precision", "bf16"},
@@ -95,7 +98,7 @@ class Search {
     return {};
   }
 
-  std::optional<planner::Remedy> plan(const SettingTexts& settings, const char* note) {
+  std::optional<planner::Remedy> plan(const SettingTexts& settings, std::string_view note) {
     RunConfig changed = config_;
     for (const auto& [path, value] : settings)
       if (!assign_setting(*find_setting(path), value_of(value), changed)) return {};
@@ -104,7 +107,7 @@ class Search {
     const auto prepared = prepare(changed, target_, options_);
     if (!prepared || !prepared->report.fits) return {};
     return planner::Remedy{settings, prepared->report.process_peak_bytes(),
-                           prepared->report.seconds_estimated, note};
+                           prepared->report.seconds_estimated, std::string(note)};
   }
 
   const RunConfig& config_;

@@ -58,7 +58,7 @@ DiscreteDevice::DiscreteDevice(const DiscreteOptions& options)
 DiscreteDevice::~DiscreteDevice() = default;
 
 Result<std::unique_ptr<runtime::Memory>> DiscreteDevice::allocate(ir::MemorySpace space, Bytes bytes) {
-  PLIMSOLL_TRY(queues_.failure.status());
+  PLIMSOLL_TRY(queues_.status());
   if (space == ir::MemorySpace::kDisk) return cpu::DiskMemory::create(bytes, queues_.options.disk_folder);
   const std::lock_guard turn(queues_.pool_turn);
   std::unique_ptr<runtime::Memory> memory;
@@ -73,7 +73,7 @@ Result<std::unique_ptr<runtime::Memory>> DiscreteDevice::allocate(ir::MemorySpac
 }
 
 Status DiscreteDevice::issue(const cpu::Work& work, Queue queue) {
-  PLIMSOLL_TRY(queues_.failure.status());
+  PLIMSOLL_TRY(queues_.status());
   if (!recording_) {
     queues_[queue].push(work, memory_);
     return Ok{};
@@ -106,7 +106,7 @@ runtime::EventId DiscreteDevice::make_event() {
 }
 
 Status DiscreteDevice::record(runtime::EventId event, Queue queue) {
-  PLIMSOLL_TRY(queues_.failure.status());
+  PLIMSOLL_TRY(queues_.status());
   const std::lock_guard turn(events_turn_);
   const auto e = static_cast<size_t>(event.index);
   PLIMSOLL_CHECK(e < events_.size(), "record of an event that was not made");
@@ -128,7 +128,7 @@ Point DiscreteDevice::point_of(runtime::EventId event) {
 }
 
 Status DiscreteDevice::wait(Queue queue, runtime::EventId event) {
-  PLIMSOLL_TRY(queues_.failure.status());
+  PLIMSOLL_TRY(queues_.status());
   const Point point = point_of(event);
   if (point.ended == 0 || point.queue == queue) return Ok{};
   if (recording_)
@@ -141,19 +141,19 @@ Status DiscreteDevice::wait(Queue queue, runtime::EventId event) {
 Status DiscreteDevice::synchronize(Queue queue) {
   PLIMSOLL_CHECK(!recording_, "synchronize while capturing");
   queues_[queue].wait_ended(queues_[queue].now().ended, false);
-  return queues_.failure.status();
+  return queues_.status();
 }
 
 Status DiscreteDevice::synchronize(runtime::EventId event) {
   PLIMSOLL_CHECK(!recording_, "synchronize while capturing");
   const Point point = point_of(event);
   queues_[point.queue].wait_ended(point.ended, false);
-  return queues_.failure.status();
+  return queues_.status();
 }
 
 Status DiscreteDevice::begin_capture() {
   PLIMSOLL_CHECK(!recording_, "begin_capture while capturing");
-  PLIMSOLL_TRY(queues_.failure.status());
+  PLIMSOLL_TRY(queues_.status());
   recording_ = std::make_unique<Recording>(queues_);
   return Ok{};
 }
@@ -161,13 +161,13 @@ Status DiscreteDevice::begin_capture() {
 Result<std::unique_ptr<runtime::CapturedGraph>> DiscreteDevice::end_capture() {
   PLIMSOLL_CHECK(recording_ != nullptr, "end_capture without begin_capture");
   std::unique_ptr<runtime::CapturedGraph> graph = std::move(recording_);
-  PLIMSOLL_TRY(queues_.failure.status());
+  PLIMSOLL_TRY(queues_.status());
   return graph;
 }
 
 Status DiscreteDevice::replay(const runtime::CapturedGraph& graph) {
   PLIMSOLL_CHECK(!recording_, "replay while capturing");
-  PLIMSOLL_TRY(queues_.failure.status());
+  PLIMSOLL_TRY(queues_.status());
   const auto& captured = static_cast<const Recording&>(graph);
   const auto is_used = [&](Queue queue) { return !captured.list(queue).empty(); };
   const Point before = queues_[Queue::kCompute].now();

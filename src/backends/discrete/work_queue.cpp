@@ -46,6 +46,12 @@ Status Queues::start() {
   return Ok{};
 }
 
+Status Queues::status() {
+  if (!failure.occurred()) return Ok{};
+  for (const auto& queue : all) queue->wait_ended(queue->now().ended, false);
+  return failure.status();
+}
+
 Queues::~Queues() {
   abandoned.store(true, std::memory_order_release);
   for (const auto& queue : all) queue->stop();

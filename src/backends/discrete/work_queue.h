@@ -116,6 +116,9 @@ struct Queues {
   /// What has not begun does not run any more; what has begun ends.
   ~Queues();
   [[nodiscard]] WorkQueue& operator[](ir::Queue queue) { return *all[static_cast<size_t>(queue)]; }
+  /// For the host: the error, or success. Behind an error nothing runs any more: what other queues were in
+  /// the midst of has ended, so that whoever leaves with it may free what the work was given.
+  [[nodiscard]] Status status();
 
   const DiscreteOptions options;
   const Adversary adversary;

@@ -3,7 +3,9 @@
 
 #include <sys/resource.h>
 
+#include <atomic>
 #include <csignal>
+#include <thread>
 
 #include "base/process.h"
 #include "devices.h"
@@ -122,6 +124,22 @@ TEST(DiscreteFaults, EveryLaterCallBringsTheError) {
   EXPECT_TRUE(same(device->begin_capture()));
   const auto memory = device->allocate(MemorySpace::kHostPinned, Bytes(1));
   EXPECT_TRUE(!memory.ok() && memory.error().message() == first.error().message());
+}
+
+TEST(DiscreteFaults, WhatHadBegunHasEndedWhenTheErrorComes) {
+  constexpr int64_t kCount = 50'000;
+  constexpr double kSeconds = 0.2;
+  const auto device =
+      make_discrete({.copy_bandwidth = 4 * kCount / kSeconds, .fault = Fault{Queue::kCompute, 2}});
+  Program program(*device);
+  const auto x = program.filled(kCount, 1), out = program.pinned(kCount, 0);
+  const auto begin = Clock::now();
+  ASSERT_OK(program.copy(out, x, Queue::kCopyOut));
+  const std::atomic_ref last(out.host().back());
+  while (last.load() == 0) std::this_thread::yield();  // it runs, and takes its time
+  Status status = program.fill(x, 2, Queue::kCompute);
+  while (status.ok()) status = device->record(device->make_event(), Queue::kCompute);
+  EXPECT_GE(seconds_since(begin), kSeconds) << "its arrays would be freed under the copy";
 }
 
 TEST(DiscreteFaults, ACopyIsCutInTheMiddle) {

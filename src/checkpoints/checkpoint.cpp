@@ -16,7 +16,7 @@ namespace plimsoll::train {
 namespace {
 
 constexpr std::string_view kFormat = "plimsoll checkpoint";
-constexpr int64_t kVersion = 2;
+constexpr int64_t kVersion = 3;
 constexpr int64_t kMaxManifestBytes = int64_t{256} << 20;
 /// What the text ends with, the digits in the middle.
 constexpr std::string_view kChecksumField = "\n\"checksum\": \"", kEnd = "\"}\n";
@@ -106,9 +106,10 @@ class ManifestReader {
     if (m.skipped > m.step || m.skipped_in_a_row > m.skipped)
       return cursor_.fail("more steps were skipped than done");
     uint64_t itself = 0;
-    return next_checksum("data", m.data) && next_checksum("plan", m.plan) && cursor_.expect(',') &&
-           string_field("isa", m.isa) && files(m.files) && next_checksum("checksum", itself) &&
-           cursor_.expect('}') && (cursor_.at_end() || cursor_.fail("text behind the end"));
+    return next_checksum("data", m.data) && next_checksum("weights", m.weights) &&
+           next_checksum("plan", m.plan) && cursor_.expect(',') && string_field("isa", m.isa) &&
+           changes(m.changes) && files(m.files) && next_checksum("checksum", itself) && cursor_.expect('}') &&
+           (cursor_.at_end() || cursor_.fail("text behind the end"));
   }
   [[nodiscard]] const std::string& error() const { return cursor_.error(); }
   /// Why reading stopped: the format is right, but its fields are those of another version.
@@ -131,6 +132,15 @@ class ManifestReader {
     if (!parsed) return cursor_.fail(fmt::format("{} is no checksum of 16 hexadecimal digits", name));
     value = *parsed;
     return true;
+  }
+
+  bool changes(std::vector<std::string>& changes) {
+    if (!cursor_.expect(',') || !key("changes") || !cursor_.expect('[')) return false;
+    if (cursor_.take(']')) return true;
+    do {
+      if (!cursor_.string(changes.emplace_back())) return false;
+    } while (cursor_.take(','));
+    return cursor_.expect(']');
   }
 
   bool files(std::vector<CheckpointFile>& files) {
@@ -224,8 +234,15 @@ void write_checkpoint_text(const CheckpointManifest& m, std::string& text) {
   for (const IntegerField& field : kIntegers)
     fmt::format_to(std::back_inserter(text), ", \"{}\": {}", field.name, m.*field.value);
   fmt::format_to(std::back_inserter(text),
-                 ", \"data\": \"{:016x}\", \"plan\": \"{:016x}\", \"isa\": ", m.data, m.plan);
+                 ", \"data\": \"{:016x}\", \"weights\": \"{:016x}\", \"plan\": \"{:016x}\", \"isa\": ",
+                 m.data, m.weights, m.plan);
   append_string(text, m.isa);
+  text += ",\n\"changes\": [";
+  for (size_t i = 0; i < m.changes.size(); ++i) {
+    text += i == 0 ? "" : ", ";
+    append_string(text, m.changes[i]);
+  }
+  text += "]";
   text += ",\n\"files\": [";
   for (size_t i = 0; i < m.files.size(); ++i) {
     text += i == 0 ? "\n " : ",\n ";

@@ -53,9 +53,12 @@ struct CheckpointManifest {
   int64_t evaluated_step = -1;   ///< the last step whose evaluation was reported
   int64_t skipped = 0;           ///< steps whose update an overflow has skipped
   int64_t skipped_in_a_row = 0;  ///< of them the last ones, without an update in between
-  uint64_t data = 0;             ///< checksum of a sample of data.train's sequences
+  uint64_t data = 0;             ///< checksum of data.train's tokens
+  uint64_t weights = 0;          ///< of the pretrained ones that the run began with; 0: there were none
   uint64_t plan = 0;             ///< checksum of the memory plan; a resume may have another
   std::string isa = {};          ///< instruction set: bits are the same for one
+  /// What --resume-with has changed on the way: "step 20: training.learning_rate is 1.0e-4, it was 3.0e-4".
+  std::vector<std::string> changes = {};
   std::vector<CheckpointFile> files = {};
 
   [[nodiscard]] const CheckpointFile* find_file(std::string_view name) const;

@@ -70,7 +70,8 @@ void CheckpointFiles::add_small_files(const RunConfig& config, const ConfigJson&
   small_files_.push_back({{"config.json", to_json(fields) + "\n"}});
   for (ModelFile& file : files) small_files_.push_back({std::move(file)});
   num_final_files_ = small_files_.size();
-  small_files_.push_back({{"run.yaml", run_config_yaml(config)}});
+  // Every checkpoint lies as deep below output.dir.
+  small_files_.push_back({{"run.yaml", run_config_yaml(config, config.output.dir + "/checkpoint")}});
   std::error_code ignored;
   for (SmallFile& small : small_files_) {
     const uintmax_t size =

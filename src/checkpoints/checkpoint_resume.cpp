@@ -39,12 +39,18 @@ std::string shortened(std::string text) {
   return text;
 }
 
+std::string hint_for(const std::string& path) {
+  const Setting* setting = find_setting(path);
+  if (setting == nullptr || !setting->is_of_rate) return kAnew;
+  return fmt::format("set it back, or go on with it: --resume-with {}=…", path);
+}
+
 Error changed(const std::string& setting, const std::string& now, const std::string& then,
               const std::string& checkpoint, size_t others) {
   std::string what =
       fmt::format("{} is {}, but the checkpoint was made with {}", setting, shortened(now), shortened(then));
   if (others > 0) what += fmt::format(" (and {} more settings differ)", others);
-  return Error{ErrorCode::kInvalidArgument, what, checkpoint, kAnew};
+  return Error{ErrorCode::kInvalidArgument, what, checkpoint, hint_for(setting)};
 }
 
 /// What says in which precision is computed and kept: it may change where the state stays exact. The loss
@@ -60,13 +66,35 @@ std::string text_of(const std::string& path, const RunConfig& run) {
   return (path == "lora" ? run.lora.enabled : run.quantization.enabled) ? "on" : "off";
 }
 
-Status check_settings(const std::string& checkpoint, const RunConfig& now, const Note& note) {
+/// The settings `with` go, and what each of them changed is returned.
+std::vector<std::string> take_asked_for(std::vector<std::string>& paths, const std::vector<std::string>& with,
+                                        const RunConfig& now, const RunConfig& then, int64_t step) {
+  std::vector<std::string> changes;
+  const auto is_named = [&](const std::string& path) {
+    return std::find(with.begin(), with.end(), path) != with.end();
+  };
+  std::erase_if(paths, [&](const std::string& path) {
+    // With another schedule its settings are others.
+    const Setting* setting = find_setting(path);
+    const bool follows = setting != nullptr && setting->is_of_rate && is_named(setting->only_with.path);
+    if (!is_named(path) && !follows) return false;
+    changes.push_back(fmt::format("step {}: {} is {}, it was {}", step, path, shortened(text_of(path, now)),
+                                  shortened(text_of(path, then))));
+    return true;
+  });
+  return changes;
+}
+
+Result<std::vector<std::string>> check_settings(const Checkpoint& from, const RunConfig& now,
+                                                const std::vector<std::string>& with, const Note& note) {
+  const std::string& checkpoint = from.path;
   const std::string path = checkpoint + "/run.yaml";
   PLIMSOLL_ASSIGN(const std::string text, read_small_file(path, TreeLimits{}.max_bytes));
   auto then = parse_recorded_run(text, path);
   if (!then) return std::move(then).error();
   std::vector<std::string> paths = changed_what(now, *then);
   paths.erase(std::remove_if(paths.begin(), paths.end(), may_grow), paths.end());
+  std::vector<std::string> changes = take_asked_for(paths, with, now, *then, from.manifest.step);
   const bool both_scale = now.scales_loss() && then->scales_loss();
   const auto others = std::stable_partition(paths.begin(), paths.end(),
                                             [&](const auto& p) { return !is_of_precision(p, both_scale); });
@@ -81,7 +109,9 @@ Status check_settings(const std::string& checkpoint, const RunConfig& now, const
     if (note)
       note(fmt::format("{} is {}, and the checkpoint was made with {}: its state is taken over exactly",
                        changed_path, text_of(changed_path, now), text_of(changed_path, *then)));
-  return Ok{};
+  for (const std::string& change : changes)
+    if (note) note("after " + change);
+  return changes;
 }
 
 Status check_model(const std::string& checkpoint, const ConfigJson& model) {
@@ -104,6 +134,9 @@ Status check_data(const Checkpoint& checkpoint, bool has_max_steps, const Checkp
   if (now.num_data_tokens != then.num_data_tokens || now.num_sequences != then.num_sequences)
     return changed("data.train", fmt::format("{} tokens", now.num_data_tokens),
                    fmt::format("{} tokens", then.num_data_tokens), checkpoint.path, 0);
+  if (now.weights != then.weights && now.weights != 0 && then.weights != 0)
+    return changed("model.path", fmt::format("a model whose weights have the checksum {:016x}", now.weights),
+                   fmt::format("{:016x}", then.weights), checkpoint.path, 0);
   if (now.data != then.data)
     return changed("data.train", fmt::format("data with the checksum {:016x}", now.data),
                    fmt::format("data with the checksum {:016x}", then.data), checkpoint.path, 0);
@@ -267,12 +300,13 @@ Result<std::optional<Checkpoint>> open_first_intact(const ResumeChoice& choice, 
   return std::optional<Checkpoint>();
 }
 
-Status check_same_run(const Checkpoint& checkpoint, const RunConfig& config, const ConfigJson& model,
-                      const CheckpointManifest& now, const Note& note) {
+Result<std::vector<std::string>> check_same_run(const Checkpoint& checkpoint, const RunConfig& config,
+                                                const ConfigJson& model, const CheckpointManifest& now,
+                                                const std::vector<std::string>& with, const Note& note) {
   // The model first: of a whole config in the run file it names the field.
   PLIMSOLL_TRY(check_model(checkpoint.path, model));
-  PLIMSOLL_TRY(check_settings(checkpoint.path, config, note));
-  return check_data(checkpoint, config.training.max_steps.has_value(), now);
+  PLIMSOLL_TRY(check_data(checkpoint, config.training.max_steps.has_value(), now));
+  return check_settings(checkpoint, config, with, note);
 }
 
 Status load_checkpoint(const Checkpoint& checkpoint, const models::Model& model, runtime::Session& session,

@@ -38,11 +38,14 @@ Result<std::optional<Checkpoint>> open_first_intact(const ResumeChoice& choice, 
                                                     const Note& note);
 
 /// Holds what the checkpoint was made with against today's run: every setting that says what is trained, the
-/// model's config, the data as `now` has it. More steps than planned then are no change; precision and
-/// training.state may change where the state stays exact, which `note` is told. Errors: kInvalidArgument
-/// naming setting, old and new value; kBadData.
-Status check_same_run(const Checkpoint& checkpoint, const RunConfig& config, const ConfigJson& model,
-                      const CheckpointManifest& now, const Note& note = {});
+/// model's config, its first weights and the data as `now` has them, wherever they lie. More steps than
+/// planned then are no change; precision and training.state may change where the state stays exact, and the
+/// settings `with` (of the rate alone) are today's: `note` is told. Returns what `with` changed, as
+/// CheckpointManifest::changes. Errors: kInvalidArgument naming setting, old and new value; kBadData.
+Result<std::vector<std::string>> check_same_run(const Checkpoint& checkpoint, const RunConfig& config,
+                                                const ConfigJson& model, const CheckpointManifest& now,
+                                                const std::vector<std::string>& with = {},
+                                                const Note& note = {});
 
 /// Reads parameters, masters and optimizer state into the session, each in its dtype: 16 bits become f32,
 /// weights their masters' nearest, where the checkpoint keeps them otherwise. Errors: kBadData for a wrong

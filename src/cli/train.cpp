@@ -9,6 +9,28 @@
 
 namespace plimsoll::cli {
 
+namespace {
+
+/// The settings that `overrides` give, which a run may change where it goes on. Errors: kInvalidArgument.
+Result<std::vector<std::string>> settings_of_rate(const std::vector<std::string>& overrides) {
+  std::vector<std::string> paths;
+  for (const std::string& text : overrides) {
+    PLIMSOLL_ASSIGN(const std::vector<std::string> given, settings_of_override(text));
+    for (const std::string& path : given) {
+      const Setting* setting = find_setting(path);
+      if (setting == nullptr || !setting->is_of_rate)
+        return Error{
+            ErrorCode::kInvalidArgument,
+            "--resume-with takes the learning rate and its schedule, not " + path, text,
+            "another value of it is another run: start anew with --resume never or another output.dir"};
+      paths.push_back(path);
+    }
+  }
+  return paths;
+}
+
+}  // namespace
+
 Command add_train(Parser app) {
   Parser command = app.add_subcommand("train", "plan a run and train it");
   auto arguments = std::make_shared<RunArguments>();
@@ -23,20 +45,31 @@ Command add_train(Parser app) {
           "auto: go on from the newest intact checkpoint of output.dir; never; or a checkpoint's folder")
       .type_name("auto|never|DIR")
       .show_default();
+  auto resume_with = std::make_shared<std::vector<std::string>>();
+  command
+      .add_option("--resume-with", *resume_with,
+                  "go on with another learning rate or schedule than the checkpoint was made with")
+      .repeatable()
+      .type_name("KEY=VALUE");
   command.footer([] {
     return "example: plimsoll train run.yaml training.learning_rate=1e-4\n"
+           "         plimsoll train run.yaml --resume-with training.learning_rate=1e-4   from the last "
+           "checkpoint on\n"
            "exit codes: 0 done, 2 run file, 65 data or model files, 69 does not fit, 74 I/O,\n"
            "            75 stopped by a signal (TERM, INT, HUP, USR1) and saved (run it again), 76 "
            "diverged\n\n"
            "settings of the run file, as dotted.path=value on the command line:\n" +
            settings_help();
   });
-  return [arguments, dump_ir, resume](const Environment& environment) -> Status {
+  return [arguments, dump_ir, resume, resume_with](const Environment& environment) -> Status {
+    PLIMSOLL_ASSIGN(const std::vector<std::string> changing, settings_of_rate(*resume_with));
+    arguments->overrides.insert(arguments->overrides.end(), resume_with->begin(), resume_with->end());
     PLIMSOLL_ASSIGN(const RunConfig config, load_run(*arguments));
     Progress progress;
     return train::run_training(config, {.json = arguments->json,
                                         .dump_ir = *dump_ir,
                                         .resume = *resume,
+                                        .resume_with = changing,
                                         .process_start_seconds = environment.process_start_seconds,
                                         .data_progress = shown_by(progress)});
   };

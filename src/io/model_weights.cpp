@@ -10,6 +10,7 @@
 #include <set>
 #include <utility>
 
+#include "io/checksum.h"
 #include "io/json_cursor.h"
 
 namespace plimsoll {
@@ -188,6 +189,23 @@ std::optional<WeightRef> ModelWeights::find(std::string_view name) const {
                                    [](const WeightRef& w, std::string_view n) { return w.tensor->name < n; });
   if (it == by_name_.end() || it->tensor->name != name) return std::nullopt;
   return *it;
+}
+
+Result<uint64_t> ModelWeights::fingerprint() const {
+  constexpr int64_t kSample = 256, kSamples = 3;
+  std::array<std::byte, kSample> bytes;
+  Checksum sum;
+  for (const WeightRef& w : by_name_) {
+    sum.add(w.tensor->name + " " + w.tensor->dtype);
+    sum.add(std::as_bytes(std::span(w.tensor->shape)));
+    const int64_t size = w.tensor->bytes, count = std::min(kSample, size);
+    for (int64_t i = 0; i < kSamples; ++i) {
+      const auto piece = std::span(bytes).first(static_cast<size_t>(count));
+      PLIMSOLL_TRY(w.file->read(*w.tensor, (size - count) * i / (kSamples - 1), piece));
+      sum.add(piece);
+    }
+  }
+  return sum.value();
 }
 
 std::vector<std::string_view> ModelWeights::names() const {

@@ -36,6 +36,10 @@ class ModelWeights {
   /// Whether `open` would find a file or an index, sound or not.
   static bool are_in(const std::string& directory);
 
+  /// A number for these weights, wherever they lie: of names, shapes and a sample of each file's bytes, so
+  /// that other weights of the same architecture are noticed without reading all of them. Errors: kIo.
+  [[nodiscard]] Result<uint64_t> fingerprint() const;
+
   /// The tensor of that name, or nothing. O(log n).
   [[nodiscard]] std::optional<WeightRef> find(std::string_view name) const;
   /// All names, sorted by bytes; valid as long as this.

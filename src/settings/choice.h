@@ -97,6 +97,11 @@ template <>
 inline constexpr std::array<std::string_view, 9> kWords<RecomputeMode> = {
     "auto", "none", "full", "attention", "mlp", "selective", "every", "segments", "layers"};
 
+/// paths: what a run file's relative paths start from.
+enum class PathBase : uint8_t { kWorkingFolder, kRunFile };
+template <>
+inline constexpr std::array<std::string_view, 2> kWords<PathBase> = {"working_folder", "run_file"};
+
 /// debug.plan: one arena, or a buffer for each storage.
 enum class PlanLayout : uint8_t { kArena, kSeparate };
 template <>

@@ -18,6 +18,7 @@
 namespace plimsoll {
 
 constexpr SettingKind kWhat = SettingKind::kWhat;
+constexpr SettingKind kContent = SettingKind::kContent;
 constexpr SettingKind kHow = SettingKind::kHow;
 
 constexpr double kMaxCount = 0x1p40;   // steps, intervals
@@ -85,6 +86,11 @@ void for_group(std::vector<Setting>& list, std::initializer_list<std::string_vie
 inline void only_with(std::vector<Setting>& list, std::initializer_list<std::string_view> names,
                       const OnlyWith& needs) {
   for_group(list, names, [&](Setting& setting) { setting.only_with = needs; });
+}
+
+/// They name files or folders.
+inline void paths(std::vector<Setting>& list, std::initializer_list<std::string_view> names) {
+  for_group(list, names, [](Setting& setting) { setting.is_path = true; });
 }
 
 /// They are declared and do nothing yet.

@@ -12,6 +12,7 @@
 #include "io/yaml.h"
 #include "settings/run_config_checks.h"
 #include "settings/run_document.h"
+#include "settings/run_paths.h"
 #include "settings/settings.h"
 #include "settings/settings_alias.h"
 
@@ -174,6 +175,8 @@ Result<RunConfig> parse(std::string_view text, const std::string& source,
   auto document = parse_yaml(text);
   if (!document) return std::move(document).error().at(source);
   apply(*document, source, 0, config, given, errors);
+  if (config.paths == PathBase::kRunFile) resolve_paths(config, folder_of(source));
+  config.paths = PathBase::kWorkingFolder;
   int number = 0;
   for (const std::string& text_of_override : overrides) {
     auto tree = override_document(text_of_override);
@@ -183,6 +186,10 @@ Result<RunConfig> parse(std::string_view text, const std::string& source,
       errors.push_back(std::move(tree).error());
     if (errors.size() >= kMostErrors) break;
   }
+  if (config.paths == PathBase::kRunFile)
+    errors.push_back({ErrorCode::kInvalidArgument, "paths is said where the paths are, in the run file",
+                      given["paths"].where,
+                      "leave it out: an override's paths start from the working folder"});
   if (!errors.empty()) return together(std::move(errors));
   if (auto settled = settle_task(config, given); !settled)
     errors.push_back(std::move(settled).error().at(source));
@@ -214,6 +221,16 @@ std::optional<double> RunConfig::clip_norm() const {
 Result<RunConfig> parse_run_config(std::string_view text, const std::string& source,
                                    std::span<const std::string> overrides) {
   return parse(text, source, overrides, Idle::kRefused);
+}
+
+Result<std::vector<std::string>> settings_of_override(const std::string& text) {
+  PLIMSOLL_ASSIGN(const Tree document, override_document(text));
+  std::vector<std::string> notes, paths;
+  std::vector<Error> errors;
+  for (const Assignment& made : read_assignments(document, "override " + text.substr(0, 100), notes, errors))
+    paths.push_back(made.setting == nullptr ? made.section : made.setting->path);
+  if (!errors.empty()) return together(std::move(errors));
+  return paths;
 }
 
 Result<RunConfig> parse_recorded_run(std::string_view text, const std::string& source) {

@@ -233,7 +233,9 @@ struct DebugSettings {
 
 /// The whole run.
 struct RunConfig {
-  std::string task = "auto";  ///< auto | causal_lm | sequence_classification
+  OneOf<PathBase> paths =
+      PathBase::kWorkingFolder;  ///< as read; paths have been resolved where it said run_file
+  std::string task = "auto";     ///< auto | causal_lm | sequence_classification
   ModelSettings model = {};
   ClassificationSettings classification = {};
   DataSettings data = {};
@@ -268,6 +270,9 @@ Result<RunConfig> load_run_config(const std::string& path, std::span<const std::
 /// The same from the file's text; `source` stands in messages.
 Result<RunConfig> parse_run_config(std::string_view text, const std::string& source,
                                    std::span<const std::string> overrides = {});
+
+/// Paths of the settings that one override gives. Errors: as parse_run_config.
+Result<std::vector<std::string>> settings_of_override(const std::string& text);
 
 /// The run.yaml of a checkpoint, of an older version too: settings without effect are passed over. Errors: as
 /// parse_run_config.

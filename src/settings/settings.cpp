@@ -11,9 +11,10 @@
 namespace plimsoll {
 namespace {
 
-/// What is trained for.
+/// The file itself, and what is trained for.
 void add_task(std::vector<Setting>& list) {
   const auto add = [&](Setting setting) { list.push_back(std::move(setting)); };
+  add(choice(PLIMSOLL_CHOICE(paths), kHow, "where paths of this file that begin with ./ or ../ start from"));
   add(plain(PLIMSOLL_FIELD(task), kWhat, "what is trained for; auto: what the model's architecture is for",
             {"auto", "causal_lm", "sequence_classification"}));
 }
@@ -34,18 +35,18 @@ void add_classification(std::vector<Setting>& list) {
 
 void add_model_and_data(std::vector<Setting>& list) {
   const auto add = [&](Setting setting) { list.push_back(std::move(setting)); };
-  add(plain(PLIMSOLL_FIELD(model.path), kWhat,
+  add(plain(PLIMSOLL_FIELD(model.path), kContent,
             "a Hugging Face model directory, its config.json, or a hub id in the local cache"));
-  add(plain(PLIMSOLL_FIELD(model.preset), kWhat,
+  add(plain(PLIMSOLL_FIELD(model.preset), kContent,
             "instead of path: a public family by name, such as llama-2-7b or gpt2"));
-  add(plain(PLIMSOLL_FIELD(model.config), kWhat, "instead of path: the fields of a config.json"));
-  add(plain(PLIMSOLL_FIELD(model.overrides), kWhat,
+  add(plain(PLIMSOLL_FIELD(model.config), kContent, "instead of path: the fields of a config.json"));
+  add(plain(PLIMSOLL_FIELD(model.overrides), kContent,
             "fields put over the model's config, such as {num_hidden_layers: 4}"));
   add(choice(PLIMSOLL_CHOICE(model.init), kWhat,
              "first weights; auto: pretrained with a path, random otherwise"));
-  add(plain(PLIMSOLL_FIELD(data.train), kWhat,
+  add(plain(PLIMSOLL_FIELD(data.train), kContent,
             "training data: .jsonl, .txt, .npy, token shards; a file, a glob or a list of them"));
-  add(plain(PLIMSOLL_FIELD(data.eval), kWhat, "held-out data, as data.train"));
+  add(plain(PLIMSOLL_FIELD(data.eval), kHow, "held-out data, as data.train"));
   add(above(PLIMSOLL_FIELD(data.weights), kWhat,
             "a mixture: one weight an entry of data.train, such as [3, 1]; none: entries are joined", 0,
             1e12));
@@ -60,9 +61,9 @@ void add_model_and_data(std::vector<Setting>& list) {
              "lengths to pad to, a program each; a number: chosen from the data's lengths", 2, kMaxTokens));
   add(plain(PLIMSOLL_FIELD(data.long_documents), kWhat, "documents longer than a sequence", {"cut", "drop"}));
   add(number(PLIMSOLL_FIELD(data.packing_window), kWhat, "documents that are packed together", 1, 0x1p24));
-  add(plain(PLIMSOLL_FIELD(data.tokenizer), kWhat,
+  add(plain(PLIMSOLL_FIELD(data.tokenizer), kContent,
             "auto: the model directory's tokenizer.json, else bytes; bytes; or a path"));
-  add(plain(PLIMSOLL_FIELD(data.chat_template), kWhat, "a template file in place of the model's own"));
+  add(plain(PLIMSOLL_FIELD(data.chat_template), kContent, "a template file in place of the model's own"));
   add(plain(PLIMSOLL_FIELD(data.loss), kWhat,
             "which tokens are targets; auto: assistant's turns, completions; trl: whole conversations",
             {"auto", "all", "completions", "assistant", "trl"}));
@@ -164,6 +165,8 @@ const std::vector<Setting>& settings() {
     add_training_settings(all);
     add_memory_and_adapters(all);
     add_machine_and_output(all);
+    paths(all, {"model.path", "data.train", "data.eval", "data.tokenizer", "data.chat_template",
+                "data.cache_dir", "lora.adapter", "output.dir", "debug.dump_dir"});
     return all;
   }();
   return list;

@@ -19,7 +19,12 @@
 namespace plimsoll {
 
 /// What the user asked for, which the planner never changes, or how it is run.
-enum class SettingKind { kWhat, kHow };
+enum class SettingKind {
+  kWhat,
+  kContent,  ///< what, by the files that it names: a resume holds their content to its checkpoint, not its
+             ///< text
+  kHow
+};
 
 /// A setting's place in a RunConfig; its type decides what YAML it takes.
 using SettingField =
@@ -58,6 +63,8 @@ struct Setting {
   std::vector<std::string> available = {};  ///< the values that this version has; empty: all
   std::string instead = {};                 ///< where one is refused: what to do
   OnlyWith only_with = {};
+  bool is_path = false;     ///< of a file or folder, or of several
+  bool is_of_rate = false;  ///< the learning rate and its course: a resume may ask for others
 };
 
 /// All settings, in the order of the run file.
@@ -77,8 +84,9 @@ std::string setting_type(const Setting& setting);
 std::string setting_help(const Setting& setting);
 
 /// The run as a YAML run file: every setting that has an effect in it, with its value. Reads back to the same
-/// RunConfig.
-std::string run_config_yaml(const RunConfig& config);
+/// RunConfig. Where `folder` is given, it is for a file in that folder that can be used from anywhere: it
+/// says `paths: run_file`, and its paths start from there.
+std::string run_config_yaml(const RunConfig& config, const std::string& folder = {});
 /// Settings of kind kWhat in which two runs differ, by path: what a resume refuses (training.max_steps and
 /// training.num_epochs may grow and are the caller's to judge).
 std::vector<std::string> changed_what(const RunConfig& a, const RunConfig& b);

@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "settings/effect.h"
+#include "settings/run_paths.h"
 #include "settings/settings.h"
 #include "settings/settings_alias.h"
 
@@ -43,7 +44,8 @@ std::string setting_help(const Setting& setting) {
   return text;
 }
 
-std::string run_config_yaml(const RunConfig& config) {
+std::string run_config_yaml(const RunConfig& given, const std::string& folder) {
+  const RunConfig config = folder.empty() ? given : with_paths_from(given, folder);
   std::string out;
   std::vector<std::string> open;  // sections whose lines are being written
   for (const Setting& setting : settings()) {
@@ -93,7 +95,7 @@ std::string settings_markdown() {
   for (const Setting& setting : settings())
     out +=
         fmt::format("| `{}` | `{}` | {} | {} | {} |\n", setting.path, setting_text(setting, defaults),
-                    escape_table(setting_type(setting)), setting.kind == SettingKind::kWhat ? "what" : "how",
+                    escape_table(setting_type(setting)), setting.kind == SettingKind::kHow ? "how" : "what",
                     escape_table(setting_help(setting)));
   out += "\n" + alias_markdown();
   return out;

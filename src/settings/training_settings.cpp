@@ -90,6 +90,10 @@ void needs_of_schedule_and_rule(std::vector<Setting>& list) {
   scheduled({"min_lr_ratio", "num_decay_steps", "decay_type", "warmup_type"}, {"warmup_stable_decay", "wsd"});
   scheduled({"step_size", "gamma"}, {"step"});
   scheduled({"pct_start", "div_factor", "final_div_factor"}, {"one_cycle"});
+  for_group(list,
+            {"training.learning_rate", "training.lr_scheduler", "training.lr_scheduler_kwargs.",
+             "training.warmup_"},
+            [](Setting& setting) { setting.is_of_rate = true; });
   // transformers passes over these, and its users' files carry them for whatever optimizer and schedule.
   only_with(list, {"training.warmup_"},
             {.path = "training.lr_scheduler",

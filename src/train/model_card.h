@@ -3,6 +3,7 @@
 
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "settings/run_config.h"
 #include "train/events.h"
@@ -16,6 +17,7 @@ struct CardFigures {
   int64_t tokens = 0;               ///< trained on
   std::optional<double> loss = {};  ///< of the last step, where this process did it
   std::optional<EvalEvent> eval = {};
+  std::vector<std::string> changes = {};  ///< CheckpointManifest::changes
 };
 
 std::string model_card(const RunConfig& config, const Prepared& prepared, const CardFigures& figures);

@@ -167,6 +167,7 @@ Status run_training(const RunConfig& config, const RunOptions& options) {
   trainer_options.data = std::move(ready.data);
   trainer_options.model_files = std::move(ready.model_files);
   trainer_options.resume = options.resume;
+  trainer_options.resume_with = options.resume_with;
   trainer_options.note = [&](const std::string& text) { events.note(text); };
   PLIMSOLL_ASSIGN(const std::unique_ptr<Trainer> trainer,
                   Trainer::create(config, std::move(ready.prepared), *ready.device, trainer_options));

@@ -247,6 +247,7 @@ std::string Trainer::checkpoint_folder() const {
 Result<SaveReport> Trainer::save_final() {
   figures_.steps = step_;
   figures_.tokens = tokens_;
+  figures_.changes = manifest_.changes;
   auto saved = writer_->save_final(step_, model_card(config_, prepared_, figures_));
   if (!saved) return save_failed(std::move(saved).error());
   return saved;

@@ -30,6 +30,8 @@ struct TrainerOptions {
   bool synthetic_data = false;
   /// auto: the newest intact checkpoint of output.dir, if there is any; never; or a checkpoint's folder.
   std::string resume = "auto";
+  /// Settings of the rate that may differ from the checkpoint's, by path.
+  std::vector<std::string> resume_with = {};
   /// What prepare_data found; nothing: the trainer asks itself.
   std::optional<RunData> data = {};
   /// Likewise what stands beside config and weights in checkpoints and final/.
@@ -89,12 +91,14 @@ class Trainer {
   Result<CheckpointManifest> describe_run();
   /// Settles from which checkpoint to go on, before any memory is taken.
   Status choose_checkpoint(const TrainerOptions& options);
+  /// Holds the chosen one against this run.
+  Status take_checkpoint(const TrainerOptions& options);
   Status take_output_folder(const TrainerOptions& options);
   Status initialise(const TrainerOptions& options);
   /// Refuses another program's folder where a checkpoint after `step` will be saved.
   [[nodiscard]] Status check_places(int64_t step) const;
   /// Loads the chosen checkpoint, or the next that is intact.
-  Status load(const Note& note);
+  Status load(const TrainerOptions& options);
   Status make_writer(const TrainerOptions& options);
   /// What saving takes of the disk until the end. Errors: kIo where there is less.
   Status check_room(const std::vector<std::string>& stale, const Note& note) const;
@@ -171,8 +175,9 @@ class Trainer {
 struct RunOptions {
   bool json = false;
   std::string dump_ir = {};
-  std::string resume = "auto";       ///< auto | never | a checkpoint's folder
-  double process_start_seconds = 0;  ///< steady clock when the process began
+  std::string resume = "auto";                ///< auto | never | a checkpoint's folder
+  std::vector<std::string> resume_with = {};  ///< as TrainerOptions
+  double process_start_seconds = 0;           ///< steady clock when the process began
   DataProgress data_progress = {};
 };
 Status run_training(const RunConfig& config, const RunOptions& options);

@@ -8,6 +8,7 @@
 #include "base/units.h"
 #include "checkpoints/disk_need.h"
 #include "checkpoints/fp16_range.h"
+#include "io/model_weights.h"
 #include "settings/settings.h"
 #include "train/initialise.h"
 #include "train/model_files.h"
@@ -49,8 +50,9 @@ Result<std::unique_ptr<Trainer>> Trainer::create(const RunConfig& config, Prepar
   if (!options.synthetic_data) {
     PLIMSOLL_TRY(trainer->take_output_folder(options));
     PLIMSOLL_TRY(trainer->choose_checkpoint(options));
-    PLIMSOLL_TRY(trainer->check_places(trainer->checkpoint_ ? trainer->checkpoint_->manifest.step : 0));
-    PLIMSOLL_TRY(write_file_atomically(config.output.dir + "/run.yaml", run_config_yaml(config)));
+    if (!trainer->checkpoint_) PLIMSOLL_TRY(trainer->check_places(0));
+    PLIMSOLL_TRY(
+        write_file_atomically(config.output.dir + "/run.yaml", run_config_yaml(config, config.output.dir)));
   }
   if (!config.debug.dump_dir.empty()) PLIMSOLL_TRY(create_writable_directory(config.debug.dump_dir));
   passes::SessionPlan plan = std::move(trainer->prepared_.programs.session);
@@ -114,6 +116,13 @@ Result<CheckpointManifest> Trainer::describe_run() {
   m.num_sequences = train_data_->num_sequences();
   m.num_data_tokens = train_data_->num_tokens();
   PLIMSOLL_ASSIGN(m.data, train_data_->fingerprint(scratch_));
+  if (starts_pretrained(config_.model)) {
+    // Weights that a resume does not need any more may be gone; what a start needs is said where it is read.
+    PLIMSOLL_ASSIGN(const std::string folder, model_directory(config_.model));
+    if (auto weights = ModelWeights::open(folder)) {
+      PLIMSOLL_ASSIGN(m.weights, weights->fingerprint());
+    }
+  }
   m.plan = plan_checksum(prepared_.programs.session);
   m.isa = isa_;
   return m;
@@ -122,8 +131,19 @@ Result<CheckpointManifest> Trainer::describe_run() {
 Status Trainer::choose_checkpoint(const TrainerOptions& options) {
   PLIMSOLL_ASSIGN(manifest_, describe_run());
   PLIMSOLL_ASSIGN(checkpoint_, open_first_intact(choice_, candidate_, options.note));
-  if (!checkpoint_) return Ok{};
-  return check_same_run(*checkpoint_, config_, prepared_.model_config, manifest_, options.note);
+  if (checkpoint_) return take_checkpoint(options);
+  if (!options.resume_with.empty())
+    options.note("there is no checkpoint to go on from: what --resume-with says holds from the first step");
+  return Ok{};
+}
+
+Status Trainer::take_checkpoint(const TrainerOptions& options) {
+  const Checkpoint& from = *checkpoint_;
+  PLIMSOLL_ASSIGN(const auto changes, check_same_run(from, config_, prepared_.model_config, manifest_,
+                                                     options.resume_with, options.note));
+  manifest_.changes = from.manifest.changes;
+  manifest_.changes.insert(manifest_.changes.end(), changes.begin(), changes.end());
+  return check_places(from.manifest.step);
 }
 
 Status Trainer::check_places(int64_t step) const {
@@ -143,7 +163,8 @@ Status Trainer::check_places(int64_t step) const {
   return Ok{};
 }
 
-Status Trainer::load(const Note& note) {
+Status Trainer::load(const TrainerOptions& options) {
+  const Note& note = options.note;
   for (;;) {
     PLIMSOLL_TRY(reset_scaler());  // what a damaged checkpoint has left of its own
     Status loaded = load_checkpoint(*checkpoint_, *prepared_.model, *session_, num_threads(config_));
@@ -151,8 +172,7 @@ Status Trainer::load(const Note& note) {
     if (loaded) break;
     PLIMSOLL_TRY(pass_over(choice_, candidate_++, std::move(loaded).error(), note));
     PLIMSOLL_ASSIGN(checkpoint_, open_first_intact(choice_, candidate_, note));
-    PLIMSOLL_TRY(check_same_run(*checkpoint_, config_, prepared_.model_config, manifest_, note));
-    PLIMSOLL_TRY(check_places(checkpoint_->manifest.step));
+    PLIMSOLL_TRY(take_checkpoint(options));
   }
   // A checkpoint of another precision may hold what fp16 does not; no older one is the answer to that.
   if (auto in_range = check_fp16_range(config_, *prepared_.model, *session_, num_threads(config_)); !in_range)
@@ -191,7 +211,7 @@ Status Trainer::initialise(const TrainerOptions& options) {
   PLIMSOLL_TRY(reset_scaler());
   if (checkpoint_) {
     PLIMSOLL_TRY(write_constants(*prepared_.model, *session_));
-    return load(options.note);
+    return load(options);
   }
   // A benchmark's weights may be any.
   const bool pretrained = !options.synthetic_data && starts_pretrained(config_.model);

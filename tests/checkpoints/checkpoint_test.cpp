@@ -94,7 +94,7 @@ TEST(CheckpointText, WhatIsWrongIsNamedEvenWithARightChecksum) {
     const char* says;
   };
   for (const Case& c :
-       {Case{"\"version\": 2", "\"version\": 0", "version is 0"}, Case{"plimsoll checkpoint", "x", "format"},
+       {Case{"\"version\": 3", "\"version\": 0", "version is 0"}, Case{"plimsoll checkpoint", "x", "format"},
         Case{"\"step\": 12", "\"step\": -1", "step is -1"},
         Case{"\"step\": 12", "\"step\": 99999999999999999999", "JSON"},
         Case{"\"skipped\": 4", "\"skipped\": 13", "more steps were skipped"},
@@ -124,9 +124,9 @@ TEST(CheckpointText, OfAnotherVersionIsNoDamage) {
   const TemporaryFolder folder;
   std::filesystem::create_directories(folder.path("checkpoint-9"));
   std::filesystem::create_directories(folder.path("checkpoint-12"));
-  for (const char* version : {"\"version\": 1", "\"version\": 3"}) {
+  for (const char* version : {"\"version\": 2", "\"version\": 4"}) {
     std::string changed = text;
-    changed.replace(changed.find("\"version\": 2"), 12, version);
+    changed.replace(changed.find("\"version\": 3"), 12, version);
     folder.write("checkpoint-12/checkpoint.json", sealed(changed));
     folder.write("checkpoint-9/checkpoint.json", text);
     const auto choice = choose_checkpoints("auto", folder.path());
@@ -136,7 +136,7 @@ TEST(CheckpointText, OfAnotherVersionIsNoDamage) {
     ASSERT_FALSE(opened);
     EXPECT_EQ(opened.error().code, ErrorCode::kInvalidArgument);
     EXPECT_THAT(opened.error().message(), HasSubstr("checkpoint-12/checkpoint.json"));
-    EXPECT_THAT(opened.error().message(), HasSubstr("this build reads 2"));
+    EXPECT_THAT(opened.error().message(), HasSubstr("this build reads 3"));
   }
 }
 

@@ -211,7 +211,7 @@ TEST_F(Finished, RefusesAnotherRun) {
                "training.learning_rate is 0.002, but the checkpoint was made with 0.001"},
         Change{"training.seed=7", "training.seed is 7, but the checkpoint was made with 42"},
         Change{"training.max_steps=9", "training.max_steps is 9 steps"},
-        Change{"data.train=eval.txt", "data.train is [eval.txt]"},
+        Change{"data.train=eval.txt", "data.train is 900 tokens"},
         Change{"model.config.rms_norm_eps=1.0e-6", "the model's rms_norm_eps is 1e-06"},
         Change{"training.optimizer=sgd", "training.optimizer is sgd"}}) {
     const Outcome outcome = again(c.override);
@@ -226,6 +226,62 @@ TEST_F(Finished, RefusesAnotherRun) {
   const Outcome other_data = again("training.max_steps=12");
   EXPECT_EQ(other_data.exit_code, 2);
   EXPECT_THAT(other_data.err, HasSubstr("data.train"));
+}
+
+TEST_F(Finished, NoticesALetterAnywhereInTheData) {
+  std::string text = folder_.read("train.txt");
+  const auto time = std::filesystem::last_write_time(folder_.path("train.txt"));
+  text[2 * 270 + 10] ^= 1;  // of a sequence that no sample of sixteen holds
+  folder_.write("train.txt", text);
+  std::filesystem::last_write_time(folder_.path("train.txt"), time);
+  const Outcome outcome = again("training.max_steps=12");
+  EXPECT_EQ(outcome.exit_code, 2);
+  EXPECT_THAT(outcome.err, HasSubstr("data.train is data with the checksum"));
+}
+
+TEST_F(Finished, GoesOnWhereFilesHaveMovedAndEvaluationIsOfOtherData) {
+  std::filesystem::create_directory(folder_.path("data"));
+  std::filesystem::rename(folder_.path("train.txt"), folder_.path("data/moved.txt"));
+  folder_.write("other.txt", some_text(700));
+  const Outcome outcome = again("training.max_steps=12 data.train=data/moved.txt data.eval=other.txt");
+  EXPECT_EQ(outcome.exit_code, 0) << outcome.err;
+  EXPECT_THAT(outcome.err, HasSubstr("going on after step 10"));
+}
+
+TEST_F(Finished, ItsRunFilesWorkFromAnywhereAndInAMovedFolder) {
+  const Folder elsewhere;
+  std::filesystem::rename(folder_.path(), elsewhere.path("moved"));
+  const Folder far_away;
+  const std::string out = elsewhere.path("moved/out");
+  const Outcome saved = far_away.run("train " + out + "/run.yaml training.max_steps=11 runtime.threads=1");
+  EXPECT_EQ(saved.exit_code, 0) << saved.err;
+  EXPECT_THAT(saved.err, HasSubstr("going on after step 10 from " + out + "/checkpoint-10"));
+  const Outcome of_checkpoint =
+      far_away.run("train " + out + "/checkpoint-11/run.yaml training.max_steps=12");
+  EXPECT_EQ(of_checkpoint.exit_code, 0) << of_checkpoint.err;
+  EXPECT_THAT(of_checkpoint.err, HasSubstr("going on after step 11 from " + out + "/checkpoint-11"));
+  EXPECT_EQ(far_away.run("train " + out + "/run.yaml paths=run_file").exit_code, 2);
+  std::filesystem::rename(elsewhere.path("moved"), folder_.path());
+}
+
+TEST_F(Finished, GoesOnWithAnotherRateWhereAskedTo) {
+  const Outcome outcome = again(
+      "training.max_steps=11 --resume-with training.learning_rate=2.0e-3 --resume-with "
+      "lr_scheduler=constant");
+  ASSERT_EQ(outcome.exit_code, 0) << outcome.err;
+  EXPECT_THAT(outcome.out, HasSubstr("\"learning_rate\": 0.002"));
+  EXPECT_THAT(outcome.err, HasSubstr("after step 10: training.learning_rate is 0.002, it was 0.001"));
+  EXPECT_THAT(folder_.read("out/final/README.md"), HasSubstr("step 10: training.lr_scheduler is constant"));
+  EXPECT_THAT(folder_.read("out/checkpoint-11/checkpoint.json"),
+              HasSubstr("step 10: training.learning_rate"));
+
+  const Outcome forgotten = again("training.max_steps=12");
+  EXPECT_EQ(forgotten.exit_code, 2);
+  EXPECT_THAT(forgotten.err, HasSubstr("--resume-with training.learning_rate="));
+  const Outcome refused = again("--resume-with training.seed=1");
+  EXPECT_EQ(refused.exit_code, 2);
+  EXPECT_THAT(refused.err,
+              HasSubstr("--resume-with takes the learning rate and its schedule, not training.seed"));
 }
 
 TEST_F(Finished, StartsAnewWhereAskedTo) {
@@ -261,13 +317,13 @@ TEST_F(Finished, PassesADamagedCheckpointOver) {
 
 TEST_F(Finished, LeavesACheckpointOfAnotherVersionAlone) {
   std::string text = folder_.read("out/checkpoint-10/checkpoint.json");
-  text.replace(text.find("\"version\": 2"), 12, "\"version\": 3");
+  text.replace(text.find("\"version\": 3"), 12, "\"version\": 4");
   const size_t digits = text.size() - 19;
   text.replace(digits, 16, checksum_text(checksum(std::string_view(text).substr(0, digits))));
   folder_.write("out/checkpoint-10/checkpoint.json", text);
   const Outcome outcome = again();
   EXPECT_EQ(outcome.exit_code, 2) << outcome.err;
-  EXPECT_THAT(outcome.err, HasSubstr("written as version 3"));
+  EXPECT_THAT(outcome.err, HasSubstr("written as version 4"));
   EXPECT_TRUE(folder_.read("out/checkpoint-10/checkpoint.json") == text);
   EXPECT_EQ(again("--resume never").exit_code, 0);
 }

@@ -55,6 +55,22 @@ TEST(ModelWeights, OpensShards) {
   EXPECT_THAT(weights.find("c")->file->path(), HasSubstr("model-1"));
 }
 
+TEST(ModelWeights, AreKnownByTheirContentWhereverItLies) {
+  const TemporaryFolder one, shards, other;
+  one.write("model.safetensors", file_with({"b", "a"}));
+  shards.write("x", file_with({"a"}));
+  shards.write("y", file_with({"b"}));
+  shards.write(kIndex, R"({"weight_map": {"a": "x", "b": "y"}})");
+  std::string changed = file_with({"b", "a"});
+  changed.back() = '5';
+  other.write("model.safetensors", changed);
+  const auto of = [](const TemporaryFolder& folder) {
+    return ModelWeights::open(folder.path())->fingerprint();
+  };
+  EXPECT_EQ(*of(one), *of(shards));
+  EXPECT_NE(*of(one), *of(other));
+}
+
 TEST(ModelWeights, FollowsLinks) {
   const TemporaryFolder folder, blobs;
   std::filesystem::create_symlink(blobs.write("0123abcd", file_with({"a"})),

@@ -2,6 +2,7 @@
 // shortened to the fields that matter, and goes through the same reader as a file.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -11,7 +12,17 @@
 
 namespace plimsoll {
 
-/// The preset's config. Errors: kInvalidArgument naming the nearest known preset.
+/// A family's size as it is published. Its licence is that of the weights, by its usual name.
+struct PresetInfo {
+  std::string_view name, hub_id, licence;
+};
+/// All, in the order of the table.
+std::vector<PresetInfo> presets();
+
+/// The name of the preset that is meant: its own, or the hub's spelling of the same architecture, with the
+/// publisher and "-hf", "-instruct" and the like ("meta-llama/Llama-3-8B", "Qwen/Qwen2.5-0.5B-Instruct").
+std::optional<std::string_view> find_preset(std::string_view spelling);
+/// The preset's config, by find_preset. Errors: kInvalidArgument naming the nearest known preset.
 Result<ConfigJson> preset_config(std::string_view name);
 /// All names, in the order of the table.
 std::vector<std::string> preset_names();

@@ -15,8 +15,14 @@ Result<ConfigJson> config_at(const std::string& path) {
   std::error_code code;
   const bool is_file = std::filesystem::exists(path, code) && !std::filesystem::is_directory(path, code);
   if (is_file) return read_config_json(path);
-  PLIMSOLL_ASSIGN(const std::string folder, find_model_folder(path));
-  return read_config_json(folder + "/config.json");
+  auto folder = find_model_folder(path);
+  if (!folder) {
+    Error error = std::move(folder).error();
+    if (const auto preset = find_preset(path))
+      error.hint += "; to plan without its files: model.preset=" + std::string(*preset);
+    return error;
+  }
+  return read_config_json(*folder + "/config.json");
 }
 
 Result<ConfigJson> base_config(const ModelSettings& model) {

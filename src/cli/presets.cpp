@@ -1,0 +1,87 @@
+// plimsoll presets: the families and sizes that are known by name.
+#include "models/presets.h"
+
+#include <cstdio>
+
+#include "cli/commands.h"
+#include "cli/table.h"
+#include "io/tree.h"
+#include "models/model.h"
+
+namespace plimsoll::cli {
+namespace {
+
+struct Arguments {
+  bool json = false;
+};
+
+struct Row {
+  PresetInfo preset;
+  std::string family;
+  int64_t parameters = 0, positions = 0;
+};
+
+Result<std::vector<Row>> rows() {
+  std::vector<Row> list;
+  for (const PresetInfo& preset : presets()) {
+    PLIMSOLL_ASSIGN(const ConfigJson config, preset_config(preset.name));
+    PLIMSOLL_ASSIGN(const auto model, models::make_model(config));
+    const auto family = config.model_type();
+    list.push_back({preset, family ? *family : "", model->num_parameters(), model->max_positions()});
+  }
+  return list;
+}
+
+void print_json(const Row& row) {
+  const auto text = [](std::string_view value) { return Tree::of(std::string(value)); };
+  const Tree event = Tree::map({{"event", text("preset")},
+                                {"name", text(row.preset.name)},
+                                {"family", text(row.family)},
+                                {"parameters", Tree::of(row.parameters)},
+                                {"max_position_embeddings", Tree::of(row.positions)},
+                                {"licence", text(row.preset.licence)},
+                                {"hub_id", text(row.preset.hub_id)}});
+  std::puts(to_json(event).c_str());
+}
+
+Status run_presets(const Arguments& arguments) {
+  PLIMSOLL_ASSIGN(const std::vector<Row> list, rows());
+  if (arguments.json) {
+    for (const Row& row : list) print_json(row);
+    return Ok{};
+  }
+  constexpr auto kRight = Table::Align::kRight;
+  Table table({{"preset"},
+               {"family"},
+               {"parameters", kRight},
+               {"positions", kRight},
+               {"weights' licence"},
+               {"on the hub"}});
+  for (const Row& row : list)
+    table.add({std::string(row.preset.name), row.family, grouped(row.parameters), grouped(row.positions),
+               std::string(row.preset.licence), std::string(row.preset.hub_id)});
+  std::fputs(table.text().c_str(), stdout);
+  std::fputs(
+      "\nA preset is an architecture, without weights: model.preset=NAME plans it, or trains it from random "
+      "weights.\n"
+      "The licence is that of the weights on the hub; read it there before you use them.\n",
+      stdout);
+  return Ok{};
+}
+
+}  // namespace
+
+Command add_presets(Parser app) {
+  return add_command<Arguments>(
+      app, "presets", "list the model families and sizes that are known by name",
+      [](Parser command, Arguments& arguments) {
+        command.add_flag("--json", arguments.json, "one JSON object a preset");
+        command.footer(
+            "examples: plimsoll presets\n"
+            "          plimsoll plan run.yaml model.preset=qwen3-4b\n"
+            "          plimsoll plan run.yaml model.preset=meta-llama/Llama-3.1-8B   the hub's spelling");
+      },
+      run_presets);
+}
+
+}  // namespace plimsoll::cli

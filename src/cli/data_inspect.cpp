@@ -13,6 +13,7 @@
 #include <system_error>
 #include <utility>
 
+#include "base/numbers.h"
 #include "base/signals.h"
 #include "base/units.h"
 #include "cli/data_files.h"

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include "base/numbers.h"
 #include "base/process.h"
 
 namespace plimsoll::cli {

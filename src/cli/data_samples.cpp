@@ -8,6 +8,7 @@
 #include <optional>
 #include <string>
 
+#include "base/numbers.h"
 #include "cli/data_json.h"
 #include "cli/masked_text.h"
 #include "cli/table.h"

@@ -4,6 +4,7 @@
 #include <filesystem>
 
 #include "base/note.h"
+#include "base/numbers.h"
 #include "base/process.h"
 #include "base/signals.h"
 #include "base/units.h"

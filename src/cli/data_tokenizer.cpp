@@ -4,6 +4,7 @@
 #include <memory>
 #include <vector>
 
+#include "base/numbers.h"
 #include "base/process.h"
 #include "base/signals.h"
 #include "cli/commands.h"

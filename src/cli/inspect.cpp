@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <filesystem>
 
+#include "base/numbers.h"
 #include "base/units.h"
 #include "checkpoints/checkpoint.h"
 #include "cli/commands.h"

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <filesystem>
 
+#include "base/numbers.h"
 #include "cli/inspect.h"
 #include "cli/inspect_rounder.h"
 #include "cli/table.h"

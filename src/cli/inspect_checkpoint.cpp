@@ -5,6 +5,7 @@
 #include <map>
 #include <set>
 
+#include "base/numbers.h"
 #include "base/process.h"
 #include "base/units.h"
 #include "checkpoints/checkpoint.h"

@@ -7,6 +7,7 @@
 #include <memory>
 #include <optional>
 
+#include "base/numbers.h"
 #include "base/units.h"
 #include "checkpoints/load_weights.h"
 #include "cli/inspect.h"

@@ -5,6 +5,7 @@
 #include <array>
 #include <string_view>
 
+#include "base/numbers.h"
 #include "base/units.h"
 #include "cli/table.h"
 #include "data/packing.h"

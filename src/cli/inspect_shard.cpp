@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include "base/numbers.h"
 #include "base/units.h"
 #include "cli/length_histogram.h"
 #include "cli/masked_text.h"

@@ -5,6 +5,7 @@
 #include <cstdio>
 #include <map>
 
+#include "base/numbers.h"
 #include "base/process.h"
 #include "base/units.h"
 #include "cli/inspect.h"

@@ -7,6 +7,7 @@
 #include <cmath>
 
 #include "base/check.h"
+#include "base/numbers.h"
 #include "cli/table.h"
 
 namespace plimsoll::cli {

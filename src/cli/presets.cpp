@@ -3,6 +3,7 @@
 
 #include <cstdio>
 
+#include "base/numbers.h"
 #include "cli/commands.h"
 #include "cli/table.h"
 #include "io/tree.h"

@@ -4,6 +4,8 @@
 
 #include <algorithm>
 
+#include "base/numbers.h"
+
 namespace plimsoll::cli {
 namespace {
 
@@ -36,13 +38,6 @@ std::string printable(std::string_view text) {
       out += fmt::format("\\x{:02x}", byte);
   }
   return out;
-}
-
-std::string grouped(int64_t number) {
-  std::string digits = std::to_string(number);
-  for (auto at = static_cast<int64_t>(digits.size()) - 3; at > (number < 0 ? 1 : 0); at -= 3)
-    digits.insert(static_cast<size_t>(at), 1, ',');
-  return digits;
 }
 
 std::string counted(int64_t number, const std::string& noun) {

@@ -11,8 +11,6 @@ namespace plimsoll::cli {
 
 /// Control characters spelled out (\x1b, \x0a); everything else as it is.
 std::string printable(std::string_view text);
-/// 134515008 as "134,515,008".
-std::string grouped(int64_t number);
 /// "1 tensor", "272 tensors".
 std::string counted(int64_t number, const std::string& noun);
 

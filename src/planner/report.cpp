@@ -5,6 +5,7 @@
 
 #include <algorithm>
 
+#include "base/numbers.h"
 #include "base/units.h"
 #include "planner/budget.h"
 #include "planner/report_disk.h"
@@ -138,13 +139,6 @@ std::string state_line(const PlanReport& r) {
 }
 
 }  // namespace
-
-std::string grouped(int64_t n) {
-  std::string digits = std::to_string(n < 0 ? -n : n);
-  for (auto i = static_cast<int64_t>(digits.size()) - 3; i > 0; i -= 3)
-    digits.insert(static_cast<size_t>(i), ",");
-  return (n < 0 ? "-" : "") + digits;
-}
 
 std::string Remedy::text() const {
   std::string text;

@@ -117,8 +117,6 @@ Tree plan_event(const PlanReport& report);
 std::string plan_table(const PlanReport& report);
 /// "Plan for gpt2: 124,439,808 parameters, …": the model and a step.
 std::string plan_head(const PlanReport& report);
-/// 12,345,678: exact numbers that can be read.
-std::string grouped(int64_t n);
 
 /// Fills classes, peak and arena fields from the session, and adds what it takes of host memory and disk.
 void describe_session(const passes::SessionPlan& session, PlanReport& report);

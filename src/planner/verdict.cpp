@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "base/duration.h"
+#include "base/numbers.h"
 #include "base/units.h"
 #include "planner/budget.h"
 

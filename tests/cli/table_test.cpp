@@ -27,12 +27,7 @@ TEST(Table, SpellsOutControlCharacters) {
   EXPECT_EQ(table.text(), "\\x1b[31mred\\x0a\n");
 }
 
-TEST(Table, GroupsNumbers) {
-  EXPECT_EQ(grouped(0), "0");
-  EXPECT_EQ(grouped(999), "999");
-  EXPECT_EQ(grouped(1000), "1,000");
-  EXPECT_EQ(grouped(-134515008), "-134,515,008");
-  EXPECT_EQ(grouped(-100), "-100");
+TEST(Table, CountsWithANoun) {
   EXPECT_EQ(counted(1, "tensor"), "1 tensor");
   EXPECT_EQ(counted(2500, "tensor"), "2,500 tensors");
 }

@@ -1,0 +1,95 @@
+// From a model and data to a run file that trains: what `init` writes, and what it refuses.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "program.h"
+
+namespace plimsoll::e2e {
+namespace {
+
+using testing::AllOf;
+using testing::HasSubstr;
+
+constexpr const char* kConfig =
+    R"({"model_type": "llama", "vocab_size": 300, "hidden_size": 24, "intermediate_size": 36, "num_hidden_layers": 2,
+        "num_attention_heads": 2, "max_position_embeddings": 256, "eos_token_id": 0})";
+
+/// Rows of that form, the number in place of `#`.
+std::string rows(int count, const std::string& form) {
+  std::string lines;
+  for (int i = 0; i < count; ++i) {
+    std::string line = form;
+    line.replace(line.find('#'), 1, std::to_string(i % 10));
+    lines += line + "\n";
+  }
+  return lines;
+}
+
+/// A folder with a config and a tokenizer, without weights.
+class Init : public testing::Test {
+ protected:
+  void SetUp() override {
+    folder_.write("corpus.txt", rows(200, "what is # and what is not, said again and again"));
+    const Outcome made = folder_.run(
+        "data tokenizer --input corpus.txt --vocab-size 290 --special-token '<|end|>' --output model");
+    ASSERT_EQ(made.exit_code, 0) << made.err;
+    folder_.write("model/config.json", kConfig);
+  }
+  Folder folder_;
+};
+
+TEST_F(Init, WritesARunFileThatIsPlannedAndTrains) {
+  folder_.write("rows.jsonl", rows(60, R"({"prompt": "what is #? ", "completion": "and what is not"})"));
+  const Outcome outcome = folder_.run("init --model model --data rows.jsonl");
+  ASSERT_EQ(outcome.exit_code, 0) << outcome.err;
+  EXPECT_THAT(outcome.out, AllOf(HasSubstr("Fits: peak"), HasSubstr("plimsoll train run.yaml")));
+  const std::string yaml = folder_.read("run.yaml");
+  EXPECT_THAT(yaml, AllOf(HasSubstr("# Fits: peak"), HasSubstr("60 prompts with completions"),
+                          HasSubstr("eval_fraction"), HasSubstr("sequence_length: 64"),
+                          HasSubstr("dir: runs/model-rows")));
+  const Outcome trained = folder_.run("train run.yaml model.init=random training.max_steps=2");
+  EXPECT_EQ(trained.exit_code, 0) << trained.err;
+  EXPECT_TRUE(std::filesystem::exists(folder_.path("runs/model-rows/final/tokenizer.json")));
+
+  const Outcome again = folder_.run("init --model model --data rows.jsonl");
+  EXPECT_EQ(again.exit_code, 2);
+  EXPECT_THAT(again.err, HasSubstr("--force"));
+  EXPECT_EQ(folder_.read("run.yaml"), yaml);
+}
+
+TEST_F(Init, SeesWhatTheDataIsFor) {
+  folder_.write("labels.jsonl", rows(60, R"({"text": "what is #", "label": "even"})"));
+  const Outcome labels = folder_.run("init --model model --data labels.jsonl --output -");
+  EXPECT_EQ(labels.exit_code, 0) << labels.err;
+  EXPECT_THAT(labels.out,
+              AllOf(HasSubstr("task: sequence_classification"), HasSubstr("60 examples with labels")));
+  EXPECT_FALSE(std::filesystem::exists(folder_.path("run.yaml")));
+
+  const Outcome preset =
+      folder_.run("init --model HuggingFaceTB/SmolLM-135M --tokenizer model --data corpus.txt --output -");
+  EXPECT_EQ(preset.exit_code, 0) << preset.err;
+  EXPECT_THAT(preset.out, AllOf(HasSubstr("preset: smollm-135m"), HasSubstr("tokenizer: model")));
+}
+
+TEST_F(Init, NamesWhatIsWrongAndWritesNothing) {
+  folder_.write(
+      "chats.jsonl",
+      rows(3, R"({"messages": [{"role": "user", "content": "#"}, {"role": "assistant", "content": "a"}]})"));
+  struct Case {
+    const char *arguments, *says;
+    int exit_code;
+  };
+  for (const Case& c :
+       {Case{"--model nowhere --data corpus.txt", "nowhere", 65},
+        Case{"--model model --data missing.jsonl", "missing.jsonl", 65},
+        Case{"--model model --data chats.jsonl", "template", 65},
+        Case{"--model gpt2 --data chats.jsonl", "--tokenizer", 65}, Case{"--model model", "--data", 2}}) {
+    const Outcome outcome = folder_.run("init " + std::string(c.arguments));
+    EXPECT_EQ(outcome.exit_code, c.exit_code) << c.arguments << outcome.err;
+    EXPECT_THAT(outcome.err, HasSubstr(c.says));
+    EXPECT_FALSE(std::filesystem::exists(folder_.path("run.yaml")));
+  }
+}
+
+}  // namespace
+}  // namespace plimsoll::e2e

@@ -9,10 +9,18 @@ THREADED_TARGETS := $(addprefix test_,$(subst /,_,$(THREADED)))
 THREADED_REGEX := ^($(subst $(space),|,$(THREADED)))$$
 
 .DEFAULT_GOAL := build
-.PHONY: build deps all test demo bench interop fuzz sanitize asan tsan format format-check includes tools-test lint clean help
+.PHONY: build install deb deps all test demo bench interop fuzz sanitize asan tsan format format-check includes tools-test lint clean help
 
 build: deps build/build.ninja ## install what is missing, build build/plimsoll (the default)
 	cmake --build build -j $(JOBS) --target plimsoll
+
+# With DESTDIR it is staged for a package.
+PREFIX ?= /usr/local
+install: build ## program, manual pages, completion and examples under PREFIX (/usr/local)
+	cmake --install build --prefix $(PREFIX) --strip
+
+deb: build ## build/plimsoll_VERSION_ARCH.deb, for Debian 12
+	tools/package-deb
 
 # DEPS=0 skips the look at the installed packages.
 deps:

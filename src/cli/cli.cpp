@@ -98,7 +98,8 @@ int run(int argc, char** argv) {
       {"plan", add_plan(app)},       {"train", add_train(app)},       {"eval", add_eval(app)},
       {"inspect", add_inspect(app)}, {"generate", add_generate(app)}, {"bench", add_bench(app)},
       {"data", add_data(app)},       {"predict", add_predict(app)},   {"doctor", add_doctor(app)},
-      {"presets", add_presets(app)}, {"init", add_init(app)}};
+      {"presets", add_presets(app)}, {"init", add_init(app)},         {"completion", add_completion(app)},
+      {"manual", add_manual(app)}};
   const Result<bool> parsed = command_line.parse(argc, argv);
   if (!parsed) return report(parsed.error());
   if (!*parsed) return finish(0);

@@ -100,6 +100,33 @@ void Parser::add_flag(const std::string& name, bool& to, const std::string& text
         name, [&to](int64_t) { to = false; }, text);
 }
 
+namespace {
+
+OptionText described(const CLI::Option& option) {
+  OptionText out;
+  for (const std::string& name : option.get_snames()) out.names.push_back("-" + name);
+  for (const std::string& name : option.get_lnames()) out.names.push_back("--" + name);
+  out.by_place = option.get_positional();
+  if (out.names.empty()) out.names.push_back(option.get_single_name());
+  if (option.get_items_expected_max() > 0) out.value = option.get_type_name();
+  out.text = option.get_description();
+  out.required = option.get_required();
+  out.several = option.get_items_expected_max() > 1;
+  return out;
+}
+
+CommandText described(const CLI::App& app) {
+  CommandText out{app.get_name(), app.get_description(), app.get_footer(), {}, {}};
+  out.footer = out.footer.substr(0, out.footer.find("\n\n"));
+  for (const CLI::Option* option : app.get_options()) out.options.push_back(described(*option));
+  for (const CLI::App* each : app.get_subcommands({})) out.commands.push_back(described(*each));
+  return out;
+}
+
+}  // namespace
+
+CommandText Parser::describe() const { return described(*app_); }
+
 bool Parser::parsed() const { return app_->parsed(); }
 
 bool Parser::got_subcommand(const std::string& name) const { return app_->got_subcommand(name); }

@@ -39,6 +39,20 @@ class Option {
   CLI::Option* option_;
 };
 
+/// What was declared, for who writes it down: manual pages, completion.
+struct OptionText {
+  std::vector<std::string> names;  ///< "--json"; of an argument by its place its name
+  std::string value;               ///< what the value is called; "a|b|c": one of these; empty: a flag
+  std::string text;
+  bool by_place = false, required = false, several = false;
+};
+struct CommandText {
+  std::string name, text;
+  std::string footer;  ///< up to the first blank line: what follows it is for a terminal
+  std::vector<OptionText> options;
+  std::vector<CommandText> commands;
+};
+
 /// A command with its options, or the program itself. A handle: copies mean the same command.
 class Parser {
  public:
@@ -57,6 +71,9 @@ class Parser {
   Option add_option(const std::string& name, T& to, const std::string& text);
   /// Without a value: where it is given, `to` becomes `value`.
   void add_flag(const std::string& name, bool& to, const std::string& text, bool value = true);
+
+  /// This command and all below it, in the order in which they were declared.
+  [[nodiscard]] CommandText describe() const;
 
   /// Whether this command, or a subcommand of it, was chosen; known once the command line is parsed.
   [[nodiscard]] bool parsed() const;

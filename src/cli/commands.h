@@ -40,6 +40,9 @@ Command add_bench(Parser app);
 Command add_doctor(Parser app);
 Command add_presets(Parser app);
 Command add_init(Parser app);
+/// Both describe all that is added to `app`.
+Command add_completion(Parser app);
+Command add_manual(Parser app);
 
 /// The parts of `plimsoll data`; `data` is its parser.
 Command add_data_tokenizer(Parser data);

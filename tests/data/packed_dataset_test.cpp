@@ -22,7 +22,7 @@ struct Sequence {
   SequenceCounts counts;
 };
 
-Sequence read(const PackedDataset& data, int64_t index) {
+Sequence read_sequence(const PackedDataset& data, int64_t index) {
   const auto length = static_cast<size_t>(data.sequence_length());
   Sequence s{std::vector<int32_t>(length, -7),
              std::vector<int32_t>(length, -7),
@@ -47,18 +47,18 @@ TEST(PackedDataset, TokensTargetsAndStarts) {
       PackedDataset::open(paths, {.pack = {.sequence_length = 8}, .pad_id = 5}, folder.path("c"));
   ASSERT_TRUE(data) << data.error().message();
   ASSERT_EQ(data->num_sequences(), 3);
-  const Sequence a = read(*data, 0);
+  const Sequence a = read_sequence(*data, 0);
   EXPECT_THAT(a.tokens, ElementsAre(10, 11, 12, 20, 21, 22, 23, 5));
   EXPECT_THAT(a.targets, ElementsAre(11, 12, kNoTarget, kNoTarget, 22, kNoTarget, kNoTarget, kNoTarget));
   EXPECT_THAT(a.doc_start, ElementsAre(0, 0, 0, 3, 3, 3, 3, 7));
   EXPECT_EQ(a.counts.tokens, 7);
   EXPECT_EQ(a.counts.targets, 3);
-  const Sequence b = read(*data, 1);
+  const Sequence b = read_sequence(*data, 1);
   EXPECT_THAT(b.tokens, ElementsAre(30, 31, 32, 33, 34, 35, 36, 37));
   EXPECT_THAT(b.targets, ElementsAre(31, 32, 33, 34, 35, 36, 37, kNoTarget))
       << "38 stands in another sequence";
   EXPECT_THAT(b.doc_start, Each(0));
-  const Sequence c = read(*data, 2);
+  const Sequence c = read_sequence(*data, 2);
   EXPECT_THAT(c.tokens, ElementsAre(38, 39, 5, 5, 5, 5, 5, 5));
   EXPECT_THAT(c.targets[0], 39);
   EXPECT_THAT(c.doc_start, ElementsAre(0, 0, 2, 3, 4, 5, 6, 7)) << "padding attends to itself alone";
@@ -92,7 +92,7 @@ TEST(PackedDataset, EveryTokenComesOnceWithItsOwnTarget) {
     std::map<int32_t, int> seen;
     int64_t tokens = 0, targets = 0;
     for (int64_t i = 0; i < data->num_sequences(); ++i) {
-      const Sequence s = read(*data, i);
+      const Sequence s = read_sequence(*data, i);
       int64_t here = 0;
       for (int64_t t = 0; t < s.counts.tokens; ++t) {
         const auto at = static_cast<size_t>(t);
@@ -121,12 +121,12 @@ TEST(PackedDataset, ThreadsReadTheSame) {
   const auto data = PackedDataset::open(paths, {.pack = {.sequence_length = 512}}, folder.path("c"));
   ASSERT_TRUE(data);
   std::vector<Sequence> alone;
-  for (int64_t i = 0; i < data->num_sequences(); ++i) alone.push_back(read(*data, i));
+  for (int64_t i = 0; i < data->num_sequences(); ++i) alone.push_back(read_sequence(*data, i));
   std::vector<std::jthread> threads;
   for (int t = 0; t < 4; ++t)
     threads.emplace_back([&] {
       for (int64_t i = 0; i < data->num_sequences(); ++i) {
-        const Sequence s = read(*data, i);
+        const Sequence s = read_sequence(*data, i);
         EXPECT_EQ(s.tokens, alone[static_cast<size_t>(i)].tokens);
         EXPECT_EQ(s.targets, alone[static_cast<size_t>(i)].targets);
       }

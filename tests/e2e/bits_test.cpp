@@ -8,33 +8,33 @@
 namespace plimsoll::e2e {
 namespace {
 
-constexpr const char* kTraining =
+constexpr const char* kThreeSteps =
     "training: {global_batch_size: 8, max_steps: 3, learning_rate: 1.0e-3, lr_scheduler: linear, "
     "warmup_steps: 1}\n";
 
 /// The final weights, and loss and norm of each step, of a run with these overrides.
-Result train(const std::string& overrides, const std::string& environment = "",
-             const std::string& model = "") {
+Result train_three_steps(const std::string& overrides, const std::string& environment = "",
+                         const std::string& model = "") {
   Folder folder;
   folder.write("train.txt", some_text(20'000));
   folder.write("eval.txt", some_text(700));
-  folder.write("run.yaml", (model.empty() ? run_file() : model) + kTraining);
+  folder.write("run.yaml", (model.empty() ? run_file() : model) + kThreeSteps);
   return result_of(folder, folder.run("train run.yaml --json " + overrides, environment));
 }
 
-const Result& reference() {
-  static const Result result = train("runtime.threads=2");
+const Result& three_steps() {
+  static const Result result = train_three_steps("runtime.threads=2");
   return result;
 }
 
 class Bits : public testing::TestWithParam<const char*> {};
 
 TEST_P(Bits, AreThoseOfThePlainRun) {
-  ASSERT_GT(reference().model.size(), 100'000U);
-  const Result result = train(GetParam());
+  ASSERT_GT(three_steps().model.size(), 100'000U);
+  const Result result = train_three_steps(GetParam());
   EXPECT_EQ(std::count(result.events.begin(), result.events.end(), '\n'), 4);  // three steps, one evaluation
-  EXPECT_EQ(result.events, reference().events);
-  EXPECT_TRUE(result.model == reference().model);
+  EXPECT_EQ(result.events, three_steps().events);
+  EXPECT_TRUE(result.model == three_steps().model);
 }
 
 INSTANTIATE_TEST_SUITE_P(Threads, Bits,
@@ -51,8 +51,9 @@ INSTANTIATE_TEST_SUITE_P(Memory, Bits,
 
 TEST(BitsTest, HoldOnEachInstructionSet) {
   for (const char* isa : {"PLIMSOLL_ISA=portable", "PLIMSOLL_ISA=avx2"}) {
-    const Result whole = train("runtime.threads=1", isa);
-    const Result split = train("runtime.threads=3 training.micro_batch_size=2 debug.poison=true", isa);
+    const Result whole = train_three_steps("runtime.threads=1", isa);
+    const Result split =
+        train_three_steps("runtime.threads=3 training.micro_batch_size=2 debug.poison=true", isa);
     EXPECT_EQ(whole.events, split.events) << isa;
     EXPECT_TRUE(whole.model == split.model) << isa;
   }
@@ -64,22 +65,23 @@ TEST(BitsTest, HoldInEachPrecision) {
                                       "training.precision=fp16 training.loss_scale.growth_interval=2",
                                       "training.precision=bf16 training.precision_overrides.lm_head=fp32 "
                                       "training.precision_overrides.model.layers.0=tf32"}) {
-    const Result whole = train("runtime.threads=1 " + precision);
-    EXPECT_FALSE(whole.model == reference().model) << precision;
+    const Result whole = train_three_steps("runtime.threads=1 " + precision);
+    EXPECT_FALSE(whole.model == three_steps().model) << precision;
     const bool scales = precision.find("fp16") != std::string::npos;
     EXPECT_EQ(whole.events.find("\"loss_scale\"") != std::string::npos, scales)
         << "the scale is compared too";
     for (const char* other :
          {"runtime.threads=3 training.micro_batch_size=2 debug.poison=true", "training.micro_batch_size=1",
           "memory.recompute=none", "debug.dump_dir=dump"}) {
-      const Result result = train(other + (" " + precision));
+      const Result result = train_three_steps(other + (" " + precision));
       EXPECT_EQ(whole.events, result.events) << precision << " " << other;
       EXPECT_TRUE(whole.model == result.model) << precision << " " << other;
     }
   }
   for (const char* isa : {"PLIMSOLL_ISA=avx2", "PLIMSOLL_ISA=avx512", "PLIMSOLL_ISA=avx512_bf16"}) {
-    const Result whole = train("runtime.threads=1 training.precision=bf16", isa);
-    const Result split = train("runtime.threads=3 training.precision=bf16 training.micro_batch_size=2", isa);
+    const Result whole = train_three_steps("runtime.threads=1 training.precision=bf16", isa);
+    const Result split =
+        train_three_steps("runtime.threads=3 training.precision=bf16 training.micro_batch_size=2", isa);
     EXPECT_EQ(whole.events, split.events) << isa;
     EXPECT_TRUE(whole.model == split.model) << isa;
   }
@@ -91,8 +93,9 @@ TEST(BitsTest, HoldForGpt2) {
       "400, resid_pdrop: 0,\n"
       "    embd_pdrop: 0, attn_pdrop: 0}\n  init: random\n"
       "data: {train: train.txt, eval: eval.txt, sequence_length: 300}\noutput: {dir: out}\n";
-  const Result whole = train("runtime.threads=1", "", model);
-  const Result split = train("runtime.threads=3 training.micro_batch_size=2 debug.poison=true", "", model);
+  const Result whole = train_three_steps("runtime.threads=1", "", model);
+  const Result split =
+      train_three_steps("runtime.threads=3 training.micro_batch_size=2 debug.poison=true", "", model);
   EXPECT_EQ(whole.events, split.events);
   EXPECT_TRUE(whole.model == split.model);
 }
@@ -105,16 +108,17 @@ TEST(BitsTest, HoldForDropout) {
            "data: {train: train.txt, eval: eval.txt, sequence_length: 300}\noutput: {dir: out}\n";
   };
   const std::string dropping = model(", resid_pdrop: 0.1, embd_pdrop: 0.1, attn_pdrop: 0.1");
-  const Result whole = train("runtime.threads=1", "", dropping);
+  const Result whole = train_three_steps("runtime.threads=1", "", dropping);
   for (const char* split : {"runtime.threads=3 training.micro_batch_size=2 debug.poison=true",
                             "training.micro_batch_size=1", "memory.recompute=none", "debug.dump_dir=dump"}) {
-    const Result other = train(split, "", dropping);
+    const Result other = train_three_steps(split, "", dropping);
     EXPECT_EQ(whole.events, other.events) << split;
     EXPECT_TRUE(whole.model == other.model) << split;
   }
-  EXPECT_FALSE(whole.model == train("", "", model(", resid_pdrop: 0, embd_pdrop: 0, attn_pdrop: 0")).model);
   EXPECT_FALSE(whole.model ==
-               train("", "", model(", resid_pdrop: 0.1, embd_pdrop: 0.1, attn_pdrop: 0")).model);
+               train_three_steps("", "", model(", resid_pdrop: 0, embd_pdrop: 0, attn_pdrop: 0")).model);
+  EXPECT_FALSE(whole.model ==
+               train_three_steps("", "", model(", resid_pdrop: 0.1, embd_pdrop: 0.1, attn_pdrop: 0")).model);
 }
 
 TEST(BitsTest, HoldForQwen3) {
@@ -125,18 +129,18 @@ TEST(BitsTest, HoldForQwen3) {
       "1, "
       "pad_token_id: 32, attention_dropout: 0.1}\n  init: random\n"
       "data: {train: train.txt, eval: eval.txt, sequence_length: 300}\noutput: {dir: out}\n";
-  const Result whole = train("runtime.threads=1", "", model);
+  const Result whole = train_three_steps("runtime.threads=1", "", model);
   for (const char* split :
        {"runtime.threads=3 training.micro_batch_size=2 debug.poison=true", "memory.recompute=none"}) {
-    const Result other = train(split, "", model);
+    const Result other = train_three_steps(split, "", model);
     EXPECT_EQ(whole.events, other.events) << split;
     EXPECT_TRUE(whole.model == other.model) << split;
   }
 }
 
 TEST(BitsTest, DifferForAnotherSeed) {
-  const Result other = train("training.seed=7");
-  EXPECT_FALSE(other.model == reference().model);
+  const Result other = train_three_steps("training.seed=7");
+  EXPECT_FALSE(other.model == three_steps().model);
 }
 
 }  // namespace

@@ -63,12 +63,6 @@ class Group {
   std::string outer_, limit_file_;
 };
 
-int64_t number(const std::string& text, const std::string& key) {
-  const size_t at = text.rfind("\"" + key + "\":");
-  EXPECT_NE(at, std::string::npos) << key;
-  return at == std::string::npos ? -1 : std::strtoll(text.c_str() + at + key.size() + 3, nullptr, 10);
-}
-
 class CgroupTest : public testing::Test {
  protected:
   void SetUp() override {

@@ -57,8 +57,8 @@ void write_data(const Folder& folder, const std::string& problem) {
   folder.write("eval.jsonl", examples(13, problem, 9));
 }
 
-Result train(const std::string& problem, const std::string& overrides, const std::string& environment = "",
-             const std::string& family = "llama") {
+Result train_classifier(const std::string& problem, const std::string& overrides,
+                        const std::string& environment = "", const std::string& family = "llama") {
   const Folder folder;
   write_data(folder, problem);
   folder.write("run.yaml", classifier(family));
@@ -68,13 +68,13 @@ Result train(const std::string& problem, const std::string& overrides, const std
 class Classification : public testing::TestWithParam<const char*> {};
 
 TEST_P(Classification, HasTheSameBitsHoweverItIsCarriedOut) {
-  const Result whole = train(GetParam(), "runtime.threads=1");
+  const Result whole = train_classifier(GetParam(), "runtime.threads=1");
   EXPECT_EQ(std::count(whole.events.begin(), whole.events.end(), '\n'), 5);
   EXPECT_THAT(whole.events, HasSubstr("\"metrics\": {"));
   for (const char* how : {"training.micro_batch_size=1", "training.micro_batch_size=4 runtime.threads=3",
                           "training.micro_batch_size=2 debug.poison=true", "memory.recompute=none",
                           "debug.dump_dir=dump", "debug.plan=separate debug.poison=true"}) {
-    const Result other = train(GetParam(), how);
+    const Result other = train_classifier(GetParam(), how);
     EXPECT_EQ(other.events, whole.events) << how;
     EXPECT_TRUE(other.model == whole.model) << how;
   }
@@ -85,12 +85,14 @@ INSTANTIATE_TEST_SUITE_P(Problems, Classification, testing::Values("single", "mu
 TEST(ClassificationBits, HoldInBf16AndWithDropout) {
   for (const std::string how :
        {"training.precision=bf16 ", "training.precision=bf16 training.state.weights=bf16 "})
-    EXPECT_TRUE(train("multi", how + "runtime.threads=1").model ==
-                train("multi", how + "runtime.threads=3 training.micro_batch_size=2 debug.poison=true").model)
+    EXPECT_TRUE(
+        train_classifier("multi", how + "runtime.threads=1").model ==
+        train_classifier("multi", how + "runtime.threads=3 training.micro_batch_size=2 debug.poison=true")
+            .model)
         << how;
-  const Result whole = train("single", "runtime.threads=1", "", "gpt2");
-  const Result split =
-      train("single", "runtime.threads=3 training.micro_batch_size=2 debug.poison=true", "", "gpt2");
+  const Result whole = train_classifier("single", "runtime.threads=1", "", "gpt2");
+  const Result split = train_classifier(
+      "single", "runtime.threads=3 training.micro_batch_size=2 debug.poison=true", "", "gpt2");
   EXPECT_EQ(whole.events, split.events);
   EXPECT_TRUE(whole.model == split.model);
 }
@@ -99,7 +101,7 @@ TEST(ClassificationBits, HoldAcrossAResume) {
   const Folder folder;
   write_data(folder, "single");
   folder.write("run.yaml", classifier());
-  const Result whole = train("single", "");
+  const Result whole = train_classifier("single", "");
   ASSERT_EQ(folder.run("train run.yaml training.max_steps=2 output.save_steps=2").exit_code, 0);
   const Result rest = result_of(folder, folder.run("train run.yaml output.save_steps=2 --json"));
   EXPECT_TRUE(rest.model == whole.model);
@@ -157,12 +159,6 @@ TEST(ClassificationOutput, ThePlanKnowsTheLabelsBeforeAndAfter) {
   EXPECT_EQ(none.exit_code, 0) << none.err;
   const auto parameters = [](const std::string& out) { return out.substr(out.find("\"parameters\""), 30); };
   EXPECT_EQ(parameters(before.out), parameters(after.out));
-}
-
-/// A number of the summary, 0 where it is not there.
-int64_t number(const std::string& out, const std::string& key) {
-  const size_t at = out.rfind("\"" + key + "\": ");
-  return at == std::string::npos ? 0 : std::stoll(out.substr(at + key.size() + 4));
 }
 
 TEST(ClassificationOutput, ThePeakIsThePlanned) {

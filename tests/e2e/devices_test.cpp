@@ -21,21 +21,21 @@ std::string discrete() {
 }
 
 /// Six steps, evaluated and saved in pairs.
-void prepare(const Folder& folder) {
+void prepare_saved(const Folder& folder) {
   folder.write("train.txt", some_text(20'000));
   folder.write("eval.txt", some_text(700));
   folder.write("run.yaml", run_file("training: {global_batch_size: 4, max_steps: 6, learning_rate: 1.0e-3, "
                                     "lr_scheduler: linear, warmup_steps: 1, eval_steps: 2}\n"));
 }
 
-Result train(const std::string& overrides) {
+Result train_saved(const std::string& overrides) {
   const Folder folder;
-  prepare(folder);
+  prepare_saved(folder);
   return result_of(folder, folder.run("train run.yaml --json output.save_steps=2 " + overrides));
 }
 
-const Result& reference() {
-  static const Result result = train("runtime.device=cpu");
+const Result& saved_on_cpu() {
+  static const Result result = train_saved("runtime.device=cpu");
   return result;
 }
 
@@ -43,7 +43,8 @@ class OnDiscrete : public testing::TestWithParam<const char*> {};
 
 TEST_P(OnDiscrete, ARunHasTheBitsOfTheCpu) {
   const std::string overrides = GetParam();
-  const Result cpu = train("runtime.device=cpu " + overrides), other = train(discrete() + " " + overrides);
+  const Result cpu = train_saved("runtime.device=cpu " + overrides),
+               other = train_saved(discrete() + " " + overrides);
   ASSERT_GT(cpu.model.size(), 100'000U);
   EXPECT_EQ(std::count(cpu.events.begin(), cpu.events.end(), '\n'), 6 + 3);
   EXPECT_EQ(other.events, cpu.events);
@@ -76,7 +77,7 @@ int fail_and_go_on(const std::string& queue, int number) {
   const std::string fault = queue + ":" + std::to_string(number);
   SCOPED_TRACE(fault);
   const Folder folder;
-  prepare(folder);
+  prepare_saved(folder);
   const std::string command = "train run.yaml --json output.save_steps=2 " + discrete();
   const Outcome outcome = folder.run(command, "PLIMSOLL_FAULT=" + fault);
   EXPECT_EQ(outcome.exit_code, 74) << outcome.err;
@@ -90,7 +91,7 @@ int fail_and_go_on(const std::string& queue, int number) {
   const size_t going_on = rest.err.find("going on after step ");
   EXPECT_EQ(going_on == rest.err.npos ? 0 : std::stoi(rest.err.substr(going_on + 20)), last);
   EXPECT_THAT(rest.err, Not(HasSubstr("passed over"))) << "what is there is whole";
-  EXPECT_TRUE(folder.read("out/final/model.safetensors") == reference().model);
+  EXPECT_TRUE(folder.read("out/final/model.safetensors") == saved_on_cpu().model);
   return last;
 }
 
@@ -111,14 +112,14 @@ TEST(Fault, OfCopyOutKeepsWhatWasSaved) {
 // copy_in is of programs that copy between spaces, and no run has one yet.
 TEST(Fault, OfCopyInHasNothingToMeet) {
   const Folder folder;
-  prepare(folder);
+  prepare_saved(folder);
   const Outcome outcome = folder.run("train run.yaml --json " + discrete(), "PLIMSOLL_FAULT=copy_in:1");
-  EXPECT_TRUE(result_of(folder, outcome).model == reference().model);
+  EXPECT_TRUE(result_of(folder, outcome).model == saved_on_cpu().model);
 }
 
 TEST(Fault, OfEvaluationIsAnErrorToo) {
   const Folder folder;
-  prepare(folder);
+  prepare_saved(folder);
   ASSERT_EQ(folder.run("train run.yaml --json " + discrete()).exit_code, 0);
   const std::string command = "eval run.yaml --json " + discrete();
   const Outcome whole = folder.run(command);
@@ -131,7 +132,7 @@ TEST(Fault, OfEvaluationIsAnErrorToo) {
 
 TEST(DiscreteMemory, LessThanThePlanIsRefusedWithItsPoolAndTheLeast) {
   const Folder folder;
-  prepare(folder);
+  prepare_saved(folder);
   const std::string device = discrete() + " training.micro_batch_size=4 runtime.discrete.memory=";
   for (const std::string command : {"plan", "train"}) {
     const Outcome refused = folder.run(command + " run.yaml " + device + "200KiB");
@@ -152,10 +153,10 @@ TEST(DiscreteMemory, LessThanThePlanIsRefusedWithItsPoolAndTheLeast) {
 
 TEST(DiscreteMemory, BoundsTheMicroBatch) {
   const Folder folder;
-  prepare(folder);
+  prepare_saved(folder);
   const Outcome outcome = folder.run("train run.yaml --json runtime.threads=1 " + discrete() +
                                      " output.save_steps=2 runtime.discrete.memory=3MiB");
-  EXPECT_TRUE(result_of(folder, outcome).model == reference().model) << outcome.err;
+  EXPECT_TRUE(result_of(folder, outcome).model == saved_on_cpu().model) << outcome.err;
   EXPECT_THAT(outcome.out, HasSubstr("\"micro_batch_size\": 1,"));
 }
 

@@ -21,12 +21,6 @@ int64_t bytes_of(const std::string& folder) {
   return bytes;
 }
 
-int64_t number(const std::string& text, const std::string& key) {
-  const size_t at = text.find("\"" + key + "\":");
-  EXPECT_NE(at, std::string::npos) << key;
-  return at == std::string::npos ? -1 : std::strtoll(text.c_str() + at + key.size() + 3, nullptr, 10);
-}
-
 /// A file system in memory with so many bytes.
 class SmallDisk {
  public:

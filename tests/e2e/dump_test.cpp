@@ -73,7 +73,7 @@ struct Dumped {
   }
 };
 
-void train(Dumped& run, const std::string& file, const std::string& overrides = "") {
+void train_dumped(Dumped& run, const std::string& file, const std::string& overrides = "") {
   run.folder.write("train.txt", some_text(kTextBytes));
   run.folder.write("eval.txt", some_text(400));
   run.folder.write("run.yaml", file);
@@ -90,7 +90,7 @@ void train(Dumped& run, const std::string& file, const std::string& overrides = 
 /// One run with everything dumped, shared by the tests that only look.
 const Dumped& everything() {
   static Dumped run;
-  if (run.steps.empty()) train(run, run_file() + training("loss, gradients, logits, parameters"));
+  if (run.steps.empty()) train_dumped(run, run_file() + training("loss, gradients, logits, parameters"));
   return run;
 }
 
@@ -111,7 +111,7 @@ TEST(DumpTest, HoldsWhatIsAskedFor) {
 
 TEST(DumpTest, HoldsLossAndGradientsUnlessAskedOtherwise) {
   Dumped run;
-  train(run, run_file() + training(""), "training.micro_batch_size=2");
+  train_dumped(run, run_file() + training(""), "training.micro_batch_size=2");
   EXPECT_THAT(files_in(run.folder.path("dump")),
               ElementsAre("step-000001.safetensors", "step-000002.safetensors"));
   std::map<std::string, std::vector<int64_t>> shapes = {{"loss", {1}}};
@@ -127,7 +127,7 @@ TEST(DumpTest, HoldsLossAndGradientsUnlessAskedOtherwise) {
 
 TEST(DumpTest, LogitsAreOfTheWholeEffectiveBatchInOrder) {
   Dumped run;
-  train(run, run_file() + training("logits"), "training.micro_batch_size=1");
+  train_dumped(run, run_file() + training("logits"), "training.micro_batch_size=1");
   const Tensors ours = run.dump(2), whole = everything().dump(2);
   EXPECT_EQ(ours.size(), 1U);
   EXPECT_TRUE(ours.at("logits") == whole.at("logits"));
@@ -186,7 +186,7 @@ TEST(DumpTest, FinalModelIsTheLastStepsParameters) {
 TEST(DumpTest, HasTheCheckpointsOwnShapes) {
   // GPT-2's projections are [in, out], and its head is the embedding.
   Dumped run;
-  train(
+  train_dumped(
       run,
       "model:\n  config: {model_type: gpt2, vocab_size: 257, n_embd: 36, n_layer: 1, n_head: 3, n_inner: 53, "
       "n_positions: 70}\n  init: random\n"

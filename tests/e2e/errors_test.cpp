@@ -9,16 +9,16 @@
 namespace plimsoll::e2e {
 namespace {
 
-constexpr const char* kTraining = "training: {global_batch_size: 2, max_steps: 2, learning_rate: 1.0e-3}\n";
+constexpr const char* kTwoSteps = "training: {global_batch_size: 2, max_steps: 2, learning_rate: 1.0e-3}\n";
 
-void prepare(const Folder& folder) {
+void prepare_two_steps(const Folder& folder) {
   folder.write("train.txt", some_text(5'000));
   folder.write("eval.txt", some_text(700));
-  folder.write("run.yaml", run_file() + kTraining);
+  folder.write("run.yaml", run_file() + kTwoSteps);
 }
 
 /// A .npy of `elements` elements of 4 bytes, each byte `fill`.
-std::string npy(const std::string& descr, int elements, char fill) {
+std::string npy_of(const std::string& descr, int elements, char fill) {
   std::string header =
       "{'descr': '" + descr + "', 'fortran_order': False, 'shape': (" + std::to_string(elements) + ",), }";
   header.resize(117, ' ');
@@ -36,7 +36,7 @@ class Errors : public testing::TestWithParam<Case> {};
 
 TEST_P(Errors, EndWithTheirCode) {
   Folder folder;
-  prepare(folder);
+  prepare_two_steps(folder);
   folder.write("empty.txt", "");
   folder.write("pickle.npy", "\x80\x02]q");
   folder.write("deep.yaml", std::string(100'000, '['));
@@ -49,9 +49,9 @@ TEST_P(Errors, EndWithTheirCode) {
   folder.write("escape.yaml", "\x1b[31mmodel: 3\n");
   folder.write("short.txt", "too short");
   folder.write("negative.csv", "id,lower,upper,size\na,0,1,-1\n");
-  folder.write("floats.npy", npy("<f4", 600, '\0'));
-  folder.write("negative.npy", npy("<i4", 600, '\xff'));
-  folder.write("cut.npy", npy("<i4", 600, '\0').substr(0, 1000));
+  folder.write("floats.npy", npy_of("<f4", 600, '\0'));
+  folder.write("negative.npy", npy_of("<i4", 600, '\xff'));
+  folder.write("cut.npy", npy_of("<i4", 600, '\0').substr(0, 1000));
   std::filesystem::create_directory(folder.path("folder"));
   ASSERT_EQ(mkfifo(folder.path("pipe").c_str(), 0600), 0);
   std::filesystem::create_symlink("pipe", folder.path("pipe.npy"));
@@ -148,7 +148,7 @@ INSTANTIATE_TEST_SUITE_P(
 
 TEST(ErrorsTest, StdoutHoldsThePlanAndNothingAfterAnError) {
   Folder folder;
-  prepare(folder);
+  prepare_two_steps(folder);
   const Outcome outcome = folder.run("plan run.yaml --json memory.budget=1MiB");
   EXPECT_NE(outcome.out.find("\"fits\": false"), std::string::npos);
   EXPECT_EQ(std::count(outcome.out.begin(), outcome.out.end(), '\n'), 1);
@@ -159,7 +159,7 @@ std::string with(const std::string& redirections) { return "sh -c '\"$0\" \"$@\"
 
 TEST(ErrorsTest, ResultsThatDoNotArriveAreAFailure) {
   Folder folder;
-  prepare(folder);
+  prepare_two_steps(folder);
   for (const char* command : {"plan run.yaml", "plan run.yaml --json", "train --help", "--version"})
     for (const char* redirections : {">/dev/full", ">&-"}) {
       const Outcome outcome = folder.run(command, with(redirections));
@@ -170,7 +170,7 @@ TEST(ErrorsTest, ResultsThatDoNotArriveAreAFailure) {
 
 TEST(ErrorsTest, ClosedStandardDescriptorsDoNotReachTheModel) {
   Folder folder;
-  prepare(folder);
+  prepare_two_steps(folder);
   const Outcome outcome = folder.run("train run.yaml --json", with("<&- >&- 2>&-"));
   EXPECT_EQ(outcome.exit_code, 74);  // the events went nowhere, the model is whole
   const std::string model = folder.read("out/final/model.safetensors");
@@ -180,7 +180,7 @@ TEST(ErrorsTest, ClosedStandardDescriptorsDoNotReachTheModel) {
 
 TEST(ErrorsTest, AKilledRunLeavesNoTemporaryFiles) {
   Folder folder;
-  prepare(folder);
+  prepare_two_steps(folder);
   const std::string command = "train run.yaml training.max_steps=1000000 debug.dump_dir=dump";
   // Killed among its dumps, however slow the machine is to the first one.
   Outcome outcome;
@@ -198,7 +198,7 @@ TEST(ErrorsTest, AKilledRunLeavesNoTemporaryFiles) {
 
 TEST(ErrorsTest, ASettingWithoutEffectIsSaid) {
   Folder folder;
-  prepare(folder);
+  prepare_two_steps(folder);
   const Outcome outcome = folder.run("train run.yaml training.momentum=0.9");
   EXPECT_EQ(outcome.exit_code, 0) << outcome.err;
   EXPECT_NE(outcome.err.find("note: training.momentum"), std::string::npos) << outcome.err;
@@ -222,7 +222,7 @@ TEST(NotesTest, NameWhatTheProcessorHasNoInstructionsFor) {
 
 TEST(ErrorsTogether, EachHasItsPlaceAndItsHint) {
   Folder folder;
-  prepare(folder);
+  prepare_two_steps(folder);
   folder.write("bad.yaml", "modle: {preset: gpt2}\ntraining: {seed: -1}\nuse_cpu: true\n");
   const Outcome outcome = folder.run("plan bad.yaml memory.budgett=1GiB");
   EXPECT_EQ(outcome.exit_code, 2);
@@ -243,12 +243,12 @@ void make_model(const Folder& folder) {
   folder.write(
       "tuned.yaml",
       "model: {path: model}\ndata: {train: train.txt, sequence_length: 300}\noutput: {dir: tuned}\n" +
-          std::string(kTraining));
+          std::string(kTwoSteps));
 }
 
 TEST(ErrorsTest, WeightsThatAreNotFiniteAreBlamedThemselves) {
   const Folder folder;
-  prepare(folder);
+  prepare_two_steps(folder);
   make_model(folder);
   std::string weights = folder.read("model/model.safetensors");
   weights.replace(weights.size() - 4, 4, std::string("\0\0\xc0\x7f", 4));  // a NaN in the last tensor
@@ -263,7 +263,7 @@ TEST(ErrorsTest, WeightsThatAreNotFiniteAreBlamedThemselves) {
 
 TEST(ErrorsTest, WeightsAreLookedAtBeforeTheData) {
   const Folder folder;
-  prepare(folder);
+  prepare_two_steps(folder);
   make_model(folder);
   const std::string weights = folder.read("model/model.safetensors");
   folder.write("model/model.safetensors", weights.substr(0, weights.size() / 2));

@@ -12,7 +12,7 @@ namespace {
 
 using testing::HasSubstr;
 
-std::vector<Tree> events(const std::string& out, const std::string& name) {
+std::vector<Tree> events_named(const std::string& out, const std::string& name) {
   std::vector<Tree> found;
   std::istringstream lines(out);
   for (std::string line; std::getline(lines, line);) {
@@ -40,8 +40,8 @@ class RunEvents : public testing::Test {
 };
 
 TEST_F(RunEvents, AStepHasItsLossAndTheMeanSinceTheLast) {
-  const auto each = events(train("--json --resume never").out, "step"),
-             some = events(train("--json --resume never logging_steps=3").out, "step");
+  const auto each = events_named(train("--json --resume never").out, "step"),
+             some = events_named(train("--json --resume never logging_steps=3").out, "step");
   ASSERT_EQ(each.size(), 7U);
   ASSERT_EQ(some.size(), 3U);  // 3, 6, 7
   const auto mean = [&](size_t from, size_t to) {
@@ -62,7 +62,7 @@ TEST_F(RunEvents, AStepHasItsLossAndTheMeanSinceTheLast) {
 TEST_F(RunEvents, TheSummaryIsOfOneStretch) {
   (void)train("--resume never training.max_steps=4 output.save_steps=4");
   const Outcome rest = train("--json");
-  const auto steps = events(rest.out, "step"), summaries = events(rest.out, "summary");
+  const auto steps = events_named(rest.out, "step"), summaries = events_named(rest.out, "summary");
   ASSERT_EQ(steps.size(), 3U);
   ASSERT_EQ(summaries.size(), 1U);
   int64_t tokens = 0;
@@ -77,7 +77,7 @@ TEST_F(RunEvents, TheSummaryIsOfOneStretch) {
 }
 
 TEST_F(RunEvents, AnEvaluationSaysTokensAndTargets) {
-  const auto evals = events(folder_.run("eval run.yaml --json").out, "eval");
+  const auto evals = events_named(folder_.run("eval run.yaml --json").out, "eval");
   ASSERT_EQ(evals.size(), 1U);
   // Three sequences of at most 300 tokens; the first of each is no target.
   EXPECT_EQ(evals[0].find("tokens")->integer, 700);

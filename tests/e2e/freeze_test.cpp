@@ -13,28 +13,28 @@ namespace {
 
 using testing::HasSubstr;
 
-constexpr const char* kTraining =
+constexpr const char* kFourSteps =
     "training: {global_batch_size: 4, max_steps: 4, learning_rate: 1.0e-3, lr_scheduler: constant}\n";
-constexpr const char* kGpt2 =
+constexpr const char* kDropoutGpt2 =
     "model: {config: {model_type: gpt2, vocab_size: 257, n_embd: 36, n_layer: 2, n_head: 3, n_inner: 53, "
     "n_positions: 300}, init: random}\n"
     "data: {train: train.txt, sequence_length: 61}\noutput: {dir: out}\n";
 
-void prepare(const Folder& folder, const std::string& file = run_file(kTraining)) {
+void prepare_four_steps(const Folder& folder, const std::string& file = run_file(kFourSteps)) {
   folder.write("train.txt", some_text(9'000));
   folder.write("eval.txt", some_text(400));
   folder.write("run.yaml", file);
 }
 
 /// Two steps with everything dumped: the first gradients, and the parameters before and after.
-struct Dumped {
+struct FrozenDump {
   Tensors gradients, before, after;
   std::string loss;
 };
 
-Dumped dump(const std::string& overrides, const std::string& file = run_file(kTraining)) {
+FrozenDump dump(const std::string& overrides, const std::string& file = run_file(kFourSteps)) {
   const Folder folder;
-  prepare(folder, file);
+  prepare_four_steps(folder, file);
   const Outcome outcome = folder.run(
       "train run.yaml training.max_steps=2 debug.dump_dir=dump debug.dump=[loss,gradients,parameters] " +
       overrides);
@@ -51,12 +51,12 @@ std::string freeze(const std::string& patterns) { return "'training.freeze=[" + 
 
 /// Against the run without: no gradient for what is frozen, each other one bit by bit, and only these change.
 void expect_frozen(const std::vector<std::string>& patterns, const std::string& always = "",
-                   const std::string& file = run_file(kTraining), const std::string& unfreeze = "") {
+                   const std::string& file = run_file(kFourSteps), const std::string& unfreeze = "") {
   std::string list;
   for (const std::string& pattern : patterns) list += (list.empty() ? "\"" : ", \"") + pattern + "\"";
   SCOPED_TRACE(list + " " + always);
   const std::string thaw = unfreeze.empty() ? "" : "'training.unfreeze=[\"" + unfreeze + "\"]' ";
-  const Dumped all = dump(always, file), some = dump(freeze(list) + thaw + always, file);
+  const FrozenDump all = dump(always, file), some = dump(freeze(list) + thaw + always, file);
   EXPECT_EQ(some.loss, all.loss);
   EXPECT_TRUE(some.before == all.before) << "other random weights";
   size_t frozen = 0;
@@ -80,15 +80,15 @@ TEST(Freeze, OtherGradientsKeepTheirBits) {
   expect_frozen({"model.layers.1.*", "model.norm.weight"});
   expect_frozen({"model.embed_tokens.weight"});  // the head as well, which is tied
   expect_frozen({"*norm*"});
-  expect_frozen({"*"}, "", run_file(kTraining), "model.layers.1.mlp.*");
-  expect_frozen({"*"}, "", run_file(kTraining), "model.norm.weight");
+  expect_frozen({"*"}, "", run_file(kFourSteps), "model.layers.1.mlp.*");
+  expect_frozen({"*"}, "", run_file(kFourSteps), "model.norm.weight");
 }
 
 /// q, k and v lie side by side, gate and up too.
 TEST(Freeze, PartsOfAStorageAreFrozenApart) {
   expect_frozen({"*.q_proj.*"});
   expect_frozen({"*.q_proj.weight", "*.k_proj.bias", "*.1.mlp.up_proj.weight"});
-  expect_frozen({"*"}, "", run_file(kTraining), "*.v_proj.weight");
+  expect_frozen({"*"}, "", run_file(kFourSteps), "*.v_proj.weight");
 }
 
 TEST(Freeze, HoweverItIsRun) {
@@ -103,7 +103,7 @@ TEST(Freeze, HoweverItIsRun) {
 }
 
 TEST(Freeze, AGpt2) {
-  const std::string file = std::string(kGpt2) + kTraining;
+  const std::string file = std::string(kDropoutGpt2) + kFourSteps;
   expect_frozen({"transformer.h.0.*", "transformer.w?e.weight"}, "", file);
   expect_frozen({"*.bias", "*.attn.*"}, "training.micro_batch_size=2", file);
 }
@@ -112,7 +112,7 @@ TEST(Freeze, AGpt2) {
 TEST(Freeze, HasTheSameBitsHoweverItIsRun) {
   const auto train = [](const std::string& overrides) {
     const Folder folder;
-    prepare(folder);
+    prepare_four_steps(folder);
     return result_of(folder, folder.run("train run.yaml --json " +
                                         freeze("\"*.q_proj.*\", \"model.layers.0.mlp.*\"") + overrides));
   };
@@ -130,8 +130,8 @@ class FreezeResume : public testing::TestWithParam<const char*> {};
 TEST_P(FreezeResume, GoesOnWithTheBitsOfARunThatWasNeverStopped) {
   const std::string all = freeze("\"*.q_proj.*\", \"model.layers.0.mlp.*\"") + GetParam();
   const Folder undisturbed, folder;
-  prepare(undisturbed);
-  prepare(folder);
+  prepare_four_steps(undisturbed);
+  prepare_four_steps(folder);
   const Result whole = result_of(undisturbed, undisturbed.run("train run.yaml --json " + all));
   ASSERT_EQ(folder.run("train run.yaml output.save_steps=2 " + all).exit_code, 0);
   // What is frozen stands in the checkpoint once: no master, no moments.
@@ -162,7 +162,7 @@ INSTANTIATE_TEST_SUITE_P(States, FreezeResume,
 
 Tree plan_of(const std::string& overrides) {
   const Folder folder;
-  prepare(folder);
+  prepare_four_steps(folder);
   const Outcome outcome = folder.run("plan run.yaml --json " + overrides);
   EXPECT_EQ(outcome.exit_code, 0) << outcome.err;
   auto event = parse_json(outcome.out);
@@ -190,7 +190,7 @@ TEST(Freeze, ThePlanHoldsNothingForIt) {
 
 std::string final_model(const std::string& overrides) {
   const Folder folder;
-  prepare(folder);
+  prepare_four_steps(folder);
   const Outcome outcome = folder.run("train run.yaml " + overrides);
   EXPECT_EQ(outcome.exit_code, 0) << outcome.err;
   return folder.read("out/final/model.safetensors");
@@ -208,7 +208,7 @@ TEST(ParamGroups, TheRunsOwnValuesAreNoOthers) {
 /// The rate of what no pattern names is the run's; the first pattern that matches wins; a rate of 0 moves
 /// nothing, of a part of a storage either.
 TEST(ParamGroups, EachHasItsRate) {
-  const Dumped run =
+  const FrozenDump run =
       dump(groups("{params: [\"*.k_proj.*\", \"*.0.*norm*\"], learning_rate: 0}, "
                   "{params: [\"*.0.*\"], learning_rate: 1.0e-2}"));
   for (const auto& [name, tensor] : run.after) {
@@ -234,7 +234,7 @@ TEST(ParamGroups, TheirDecayHoldsForAllTheyName) {
 TEST(ParamGroups, ChangedValuesAreTheSameProgram) {
   const auto program = [](const std::string& values) {
     const Folder folder;
-    prepare(folder);
+    prepare_four_steps(folder);
     EXPECT_EQ(
         folder.run("plan run.yaml --dump-ir ir " + groups("{params: [\"*.0.*\"], " + values + "}")).exit_code,
         0);

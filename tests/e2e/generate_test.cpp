@@ -31,7 +31,7 @@ Outcome generate(const std::string& arguments) {
   return trained().run("generate --model out/final " + arguments);
 }
 
-std::vector<Tree> events(const std::string& out) {
+std::vector<Tree> generated_events(const std::string& out) {
   std::vector<Tree> result;
   std::istringstream lines(out);
   for (std::string line; std::getline(lines, line);) {
@@ -67,7 +67,7 @@ TEST(Generate, ADrawIsThatOfItsSeedInAnyBatch) {
 TEST(Generate, TellsMachinesInJson) {
   const Outcome outcome = generate("--prompt 'the ship' --prompt-ids 104,105 --max-new-tokens 20 --json");
   ASSERT_EQ(outcome.exit_code, 0) << outcome.err;
-  const std::vector<Tree> lines = events(outcome.out);
+  const std::vector<Tree> lines = generated_events(outcome.out);
   ASSERT_EQ(lines.size(), 4U);
   EXPECT_EQ(lines[0].find("event")->text, "plan");
   EXPECT_GT(lines[0].find("classes")->find("kv_cache")->integer, 0);
@@ -86,7 +86,7 @@ TEST(Generate, FillsTheModelsPositionsByDefaultAndNotBeyond) {
   const std::string prompt(390, 'a');  // of 400 positions
   const Outcome by_default = generate("--json --prompt " + prompt);
   ASSERT_EQ(by_default.exit_code, 0) << by_default.err;
-  EXPECT_EQ(events(by_default.out)[1].find("new_tokens")->integer, 11);
+  EXPECT_EQ(generated_events(by_default.out)[1].find("new_tokens")->integer, 11);
   const Outcome beyond = generate("--max-new-tokens 12 --prompt " + prompt);
   EXPECT_EQ(beyond.exit_code, 2);
   EXPECT_NE(beyond.err.find("a prompt of 390 tokens and 12 new ones exceed the model's 400 positions"),
@@ -126,7 +126,7 @@ TEST(Generate, ASignalEndsItWithWhatThereIs) {
     // A signal between two batches cuts no text short.
     for (int attempt = 0; attempt < 10 && reason != "interrupted"; ++attempt) {
       EXPECT_EQ(interrupted(signal, file), 128 + signal);
-      const std::vector<Tree> lines = events(trained().read(file));
+      const std::vector<Tree> lines = generated_events(trained().read(file));
       ASSERT_GE(lines.size(), 3U);
       EXPECT_LT(lines.size(), 20'000U);
       EXPECT_EQ(lines.back().find("event")->text, "summary");

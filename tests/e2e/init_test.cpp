@@ -75,15 +75,15 @@ TEST_F(Init, NamesWhatIsWrongAndWritesNothing) {
   folder_.write(
       "chats.jsonl",
       rows(3, R"({"messages": [{"role": "user", "content": "#"}, {"role": "assistant", "content": "a"}]})"));
-  struct Case {
+  struct BadStart {
     const char *arguments, *says;
     int exit_code;
   };
-  for (const Case& c :
-       {Case{"--model nowhere --data corpus.txt", "nowhere", 65},
-        Case{"--model model --data missing.jsonl", "missing.jsonl", 65},
-        Case{"--model model --data chats.jsonl", "template", 65},
-        Case{"--model gpt2 --data chats.jsonl", "--tokenizer", 65}, Case{"--model model", "--data", 2}}) {
+  for (const BadStart& c : {BadStart{"--model nowhere --data corpus.txt", "nowhere", 65},
+                            BadStart{"--model model --data missing.jsonl", "missing.jsonl", 65},
+                            BadStart{"--model model --data chats.jsonl", "template", 65},
+                            BadStart{"--model gpt2 --data chats.jsonl", "--tokenizer", 65},
+                            BadStart{"--model model", "--data", 2}}) {
     const Outcome outcome = folder_.run("init " + std::string(c.arguments));
     EXPECT_EQ(outcome.exit_code, c.exit_code) << c.arguments << outcome.err;
     EXPECT_THAT(outcome.err, HasSubstr(c.says));

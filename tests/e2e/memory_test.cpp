@@ -8,13 +8,7 @@
 namespace plimsoll::e2e {
 namespace {
 
-int64_t number(const std::string& text, const std::string& key) {
-  const size_t at = text.rfind("\"" + key + "\":");
-  EXPECT_NE(at, std::string::npos) << key;
-  return at == std::string::npos ? -1 : std::strtoll(text.c_str() + at + key.size() + 3, nullptr, 10);
-}
-
-Outcome train(const Folder& folder, const std::string& overrides) {
+Outcome train_large(const Folder& folder, const std::string& overrides) {
   folder.write("train.txt", some_text(60'000));
   folder.write("eval.txt", some_text(2'000));
   folder.write("run.yaml",
@@ -33,7 +27,7 @@ class PlannedPeak : public testing::TestWithParam<const char*> {};
 TEST_P(PlannedPeak, IsNeverBelowTheMeasuredOneAndClose) {
   if (sanitized()) GTEST_SKIP();
   Folder folder;
-  const Outcome outcome = train(folder, GetParam());
+  const Outcome outcome = train_large(folder, GetParam());
   ASSERT_EQ(outcome.exit_code, 0) << outcome.err;
   const int64_t planned = number(outcome.out, "planned_peak_bytes"),
                 measured = number(outcome.out, "measured_peak_bytes");
@@ -63,24 +57,24 @@ INSTANTIATE_TEST_SUITE_P(Runs, PlannedPeak,
 TEST(BudgetTest, TheLeastThatIsNamedWouldDo) {
   if (sanitized()) GTEST_SKIP();
   Folder folder;
-  const Outcome refused = train(folder, "memory.budget=20MiB training.micro_batch_size=8");
+  const Outcome refused = train_large(folder, "memory.budget=20MiB training.micro_batch_size=8");
   EXPECT_EQ(refused.exit_code, 69);
   const size_t at = refused.err.find('(');
   ASSERT_NE(at, std::string::npos) << refused.err;
   const std::string least = std::to_string(std::strtoll(refused.err.c_str() + at + 1, nullptr, 10));
-  EXPECT_EQ(train(folder, "training.micro_batch_size=8 memory.budget=" + least).exit_code, 0);
+  EXPECT_EQ(train_large(folder, "training.micro_batch_size=8 memory.budget=" + least).exit_code, 0);
   const std::string less = std::to_string(std::strtoll(refused.err.c_str() + at + 1, nullptr, 10) - 1);
-  EXPECT_EQ(train(folder, "training.micro_batch_size=8 memory.budget=" + less).exit_code, 69);
+  EXPECT_EQ(train_large(folder, "training.micro_batch_size=8 memory.budget=" + less).exit_code, 69);
 }
 
 TEST(BudgetTest, AutoTakesTheLargestMicroBatchThatFits) {
   if (sanitized()) GTEST_SKIP();
   Folder folder;
-  const Outcome wide = train(folder, "memory.budget=4GiB");
+  const Outcome wide = train_large(folder, "memory.budget=4GiB");
   ASSERT_EQ(wide.exit_code, 0) << wide.err;
   EXPECT_EQ(number(wide.out, "micro_batch_size"), 8);
   const int64_t peak = number(wide.out, "planned_peak_bytes");
-  const Outcome narrow = train(folder, "memory.budget=" + std::to_string(peak - (20 << 20)));
+  const Outcome narrow = train_large(folder, "memory.budget=" + std::to_string(peak - (20 << 20)));
   ASSERT_EQ(narrow.exit_code, 0) << narrow.err;
   EXPECT_LT(number(narrow.out, "micro_batch_size"), 8);
   EXPECT_TRUE(folder.read("out/final/config.json").size() > 2);

@@ -60,6 +60,13 @@ inline std::string events_of(const std::string& out) {
   return events;
 }
 
+/// A whole number of what a run with --json said: the last that stands behind this key.
+inline int64_t number(const std::string& text, const std::string& key) {
+  const size_t at = text.rfind("\"" + key + "\":");
+  EXPECT_NE(at, std::string::npos) << key;
+  return at == std::string::npos ? -1 : std::strtoll(text.c_str() + at + key.size() + 3, nullptr, 10);
+}
+
 /// A line for each run, by which seeds.py compares devices, to the file that PLIMSOLL_E2E_RECORD names: the
 /// test and which of its runs it is, the exit code, and sums of what must be the same.
 inline void record(int exit_code, const std::string& out, const std::string& model) {

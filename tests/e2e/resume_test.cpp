@@ -42,14 +42,14 @@ std::string run_text(const std::string& model = kLlama) {
          "warmup_steps: 2, eval_steps: 4}\n";
 }
 
-void prepare(const Folder& folder, const std::string& model = kLlama) {
+void prepare_ten_steps(const Folder& folder, const std::string& model = kLlama) {
   folder.write("train.txt", some_text(8'000));
   folder.write("eval.txt", some_text(900));
   folder.write("run.yaml", run_text(model));
 }
 
 /// What each step and evaluation said, without its times, by "event step".
-std::map<std::string, std::string> events(const Outcome& outcome) {
+std::map<std::string, std::string> events_by_step(const Outcome& outcome) {
   std::map<std::string, std::string> result;
   for (size_t begin = 0, end; (end = outcome.out.find('\n', begin)) != std::string::npos; begin = end + 1) {
     const std::string line = outcome.out.substr(begin, end - begin);
@@ -66,12 +66,12 @@ struct Reference {
 
 Reference undisturbed(const std::string& model = kLlama, const std::string& overrides = "") {
   const Folder folder;
-  prepare(folder, model);
+  prepare_ten_steps(folder, model);
   const Outcome outcome =
       folder.run("train run.yaml --json runtime.threads=1 output.save_steps=0 " + overrides);
   EXPECT_EQ(outcome.exit_code, 0) << outcome.err;
   EXPECT_FALSE(std::filesystem::exists(folder.path("out/checkpoint-10")));
-  return {events(outcome), folder.read("out/final/model.safetensors")};
+  return {events_by_step(outcome), folder.read("out/final/model.safetensors")};
 }
 
 const Reference& reference() {
@@ -83,13 +83,13 @@ const Reference& reference() {
 void expect_same_bits(const Reference& expected, const std::string& model,
                       const std::vector<std::string>& overrides, const std::string& always = "") {
   const Folder folder;
-  prepare(folder, model);
+  prepare_ten_steps(folder, model);
   std::map<std::string, std::string> said;
   for (size_t part = 0; part < overrides.size(); ++part) {
     const bool last = part + 1 == overrides.size();
     const Outcome outcome = folder.run("train run.yaml --json " + overrides[part] + " " + always);
     ASSERT_EQ(outcome.exit_code, 0) << outcome.err;
-    said.merge(events(outcome));
+    said.merge(events_by_step(outcome));
     if (last) break;
     // As if it had been killed right after the save of step 3 (part + 1).
     const auto kept = static_cast<int>(3 * (part + 1));
@@ -140,7 +140,7 @@ INSTANTIATE_TEST_SUITE_P(
 class Finished : public testing::Test {
  protected:
   Finished() {
-    prepare(folder_);
+    prepare_ten_steps(folder_);
     const Outcome outcome = folder_.run("train run.yaml --json runtime.threads=1 output.save_total_limit=2");
     EXPECT_EQ(outcome.exit_code, 0) << outcome.err;
     out_ = outcome.out;
@@ -179,7 +179,7 @@ TEST_F(Finished, LeavesWithNothingToDo) {
   const auto time = std::filesystem::last_write_time(folder_.path("out/final/model.safetensors"));
   const Outcome outcome = again();
   EXPECT_EQ(outcome.exit_code, 0) << outcome.err;
-  EXPECT_TRUE(events(outcome).empty());
+  EXPECT_TRUE(events_by_step(outcome).empty());
   EXPECT_THAT(outcome.err, HasSubstr("nothing is left to do"));
   EXPECT_EQ(std::filesystem::last_write_time(folder_.path("out/final/model.safetensors")), time);
 }
@@ -197,7 +197,7 @@ TEST_F(Finished, MakesAFinalFolderThatIsDamagedWholeAgain) {
 TEST_F(Finished, GoesOnWhereTheStepsGrow) {
   const Outcome outcome = again("training.max_steps=12");
   EXPECT_EQ(outcome.exit_code, 0) << outcome.err;
-  EXPECT_EQ(events(outcome).size(), 3U);  // steps 11 and 12, and the evaluation at the end
+  EXPECT_EQ(events_by_step(outcome).size(), 3U);  // steps 11 and 12, and the evaluation at the end
   EXPECT_TRUE(exists("checkpoint-12") && exists("checkpoint-10"));
 }
 
@@ -287,7 +287,7 @@ TEST_F(Finished, GoesOnWithAnotherRateWhereAskedTo) {
 TEST_F(Finished, StartsAnewWhereAskedTo) {
   const Outcome outcome = again("--resume never training.max_steps=4");
   EXPECT_EQ(outcome.exit_code, 0) << outcome.err;
-  EXPECT_EQ(events(outcome).begin()->first, "{\"event\": \"eval\", \"step\": 4");
+  EXPECT_EQ(events_by_step(outcome).begin()->first, "{\"event\": \"eval\", \"step\": 4");
   EXPECT_THAT(outcome.err, HasSubstr("will be removed"));
   EXPECT_FALSE(exists("checkpoint-10") || exists("checkpoint-9"));
   EXPECT_TRUE(exists("checkpoint-4") && exists("checkpoint-3"));
@@ -296,7 +296,7 @@ TEST_F(Finished, StartsAnewWhereAskedTo) {
 TEST_F(Finished, GoesOnFromTheFolderThatIsNamed) {
   const Outcome outcome = again("--resume out/checkpoint-9");
   EXPECT_EQ(outcome.exit_code, 0) << outcome.err;
-  EXPECT_EQ(events(outcome).size(), 2U);  // step 10 and its evaluation
+  EXPECT_EQ(events_by_step(outcome).size(), 2U);  // step 10 and its evaluation
   EXPECT_TRUE(folder_.read("out/final/model.safetensors") == reference().model);
   const Outcome elsewhere = again("--resume out/checkpoint-9 output.dir=other");
   EXPECT_EQ(elsewhere.exit_code, 0) << elsewhere.err;
@@ -383,7 +383,7 @@ TEST_F(Finished, RefusesAFolderOfAnotherProgramInTheWayAtOnce) {
 
 TEST(LastSave, ThatFailsStillLeavesTheModel) {
   const Folder folder;
-  prepare(folder);
+  prepare_ten_steps(folder);
   folder.write("run.yaml", run_text(std::string(kLlama).insert(1, "torch_dtype: bfloat16, ")));
   const std::string overrides = "runtime.threads=1 training.max_steps=2";
   // The optimizer's file is twice the model's: this limit lies between.
@@ -472,7 +472,7 @@ TEST(Signals, SaveAndLeaveWith75) {
   for (const auto& [signal, name] : {std::pair(SIGTERM, "SIGTERM"), std::pair(SIGINT, "SIGINT"),
                                      std::pair(SIGHUP, "SIGHUP"), std::pair(SIGUSR1, "SIGUSR1")}) {
     const Folder folder;
-    prepare(folder);
+    prepare_ten_steps(folder);
     Child child(folder, "runtime.threads=1 training.max_steps=100000 output.save_steps=0");
     ASSERT_TRUE(wait_for(folder, "\"step\": 3,")) << folder.read("err.txt");
     child.send(signal);
@@ -490,7 +490,7 @@ TEST(Signals, SaveAndLeaveWith75) {
 
 TEST(Signals, EndAnEvaluationWhichIsMadeUpFor) {
   const Folder folder;
-  prepare(folder);
+  prepare_ten_steps(folder);
   folder.write("eval.txt", some_text(1'000'000));  // longer than it takes to look whether step 4 is done
   const std::string overrides = "runtime.threads=1 training.max_steps=4 output.save_steps=0";
   Child child(folder, overrides);
@@ -510,13 +510,13 @@ TEST(Signals, EndAnEvaluationWhichIsMadeUpFor) {
                some_text(1'000'000).substr(0, 900));  // a shorter wait; its content is not compared
   const Outcome outcome = folder.run("train run.yaml --json " + overrides);
   EXPECT_EQ(outcome.exit_code, 0) << outcome.err;
-  ASSERT_EQ(events(outcome).size(), 1U);
-  EXPECT_EQ(events(outcome).begin()->first, "{\"event\": \"eval\", \"step\": 4");
+  ASSERT_EQ(events_by_step(outcome).size(), 1U);
+  EXPECT_EQ(events_by_step(outcome).begin()->first, "{\"event\": \"eval\", \"step\": 4");
 }
 
 TEST(Signals, ASecondOneLeavesAtOnceWithoutSaving) {
   const Folder folder;
-  prepare(folder);
+  prepare_ten_steps(folder);
   // Long steps, so that the second signal comes before the end of one.
   Child child(folder, "runtime.threads=1 training.global_batch_size=512 training.max_steps=100000");
   ASSERT_TRUE(wait_for(folder, "\"event\": \"plan\""));
@@ -532,7 +532,7 @@ TEST(Signals, ASecondOneLeavesAtOnceWithoutSaving) {
 
 TEST(Signals, AHangupThatComesTwiceAtOnceIsOne) {
   const Folder folder;
-  prepare(folder);
+  prepare_ten_steps(folder);
   Child child(folder, "runtime.threads=1 training.max_steps=100000 output.save_steps=0");
   ASSERT_TRUE(wait_for(folder, "\"step\": 3,")) << folder.read("err.txt");
   child.send(SIGHUP);
@@ -543,7 +543,7 @@ TEST(Signals, AHangupThatComesTwiceAtOnceIsOne) {
 
 TEST(Signals, NohupMeansGoingOn) {
   const Folder folder;
-  prepare(folder);
+  prepare_ten_steps(folder);
   ::signal(SIGHUP, SIG_IGN);  // inherited by what is started
   Child child(folder, "runtime.threads=1 training.max_steps=100000 output.save_steps=0");
   ::signal(SIGHUP, SIG_DFL);
@@ -557,7 +557,7 @@ TEST(Signals, NohupMeansGoingOn) {
 
 TEST(Signals, AKilledRunGoesOnFromItsLastCheckpoint) {
   const Folder folder;
-  prepare(folder);
+  prepare_ten_steps(folder);
   Child child(folder, "runtime.threads=1");
   ASSERT_TRUE(wait_for(folder, "\"step\": 8,"));
   child.send(SIGKILL);
@@ -569,7 +569,7 @@ TEST(Signals, AKilledRunGoesOnFromItsLastCheckpoint) {
 
 TEST(DiskSpace, TooLittleIsSaidBeforeTheFirstStep) {
   const Folder folder;
-  prepare(folder);
+  prepare_ten_steps(folder);
   const Outcome outcome = folder.run("train run.yaml --json", "prlimit --fsize=100000");
   EXPECT_EQ(outcome.exit_code, 74) << outcome.err;
   EXPECT_THAT(outcome.err, HasSubstr("ulimit -f"));

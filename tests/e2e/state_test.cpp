@@ -21,7 +21,7 @@ const std::string kPure = kBf16Gradients + " training.state.master_weights=false
 const std::string kCastGradients = "training.precision=bf16 training.state.gradients=bf16";
 
 /// Six steps, saved after the third.
-void prepare(const Folder& folder) {
+void prepare_six_steps(const Folder& folder) {
   folder.write("train.txt", some_text(12'000));
   folder.write("eval.txt", some_text(700));
   folder.write("run.yaml",
@@ -29,29 +29,29 @@ void prepare(const Folder& folder) {
                         "linear, warmup_steps: 1}\n"));
 }
 
-Result train(const std::string& overrides) {
+Result train_six_steps(const std::string& overrides) {
   const Folder folder;
-  prepare(folder);
+  prepare_six_steps(folder);
   return result_of(folder, folder.run("train run.yaml --json " + overrides));
 }
 
 class Recipe : public testing::TestWithParam<std::string> {};
 
 TEST_P(Recipe, HasTheSameBitsHoweverItIsRun) {
-  const Result whole = train("runtime.threads=1 " + GetParam());
+  const Result whole = train_six_steps("runtime.threads=1 " + GetParam());
   ASSERT_GT(whole.model.size(), 50'000U);
   for (const char* how : {"runtime.threads=3 training.micro_batch_size=2 debug.poison=true",
                           "training.micro_batch_size=1", "debug.dump_dir=dump memory.recompute=none"}) {
-    const Result other = train(how + (" " + GetParam()));
+    const Result other = train_six_steps(how + (" " + GetParam()));
     EXPECT_EQ(whole.events, other.events) << how;
     EXPECT_TRUE(whole.model == other.model) << how;
   }
 }
 
 TEST_P(Recipe, GoesOnWithTheBitsOfARunThatWasNeverStopped) {
-  const Result whole = train("runtime.threads=1 " + GetParam());
+  const Result whole = train_six_steps("runtime.threads=1 " + GetParam());
   const Folder folder;
-  prepare(folder);
+  prepare_six_steps(folder);
   ASSERT_EQ(folder.run("train run.yaml output.save_steps=3 " + GetParam()).exit_code, 0);
   std::filesystem::remove_all(folder.path("out/final"));
   std::filesystem::remove_all(folder.path("out/checkpoint-6"));
@@ -79,7 +79,7 @@ void expect_rounded(const std::string& name, const Tensor& rounded, const Tensor
 
 TEST(State, AModelOf16BitsIsItsRoundedMasters) {
   const Folder folder;
-  prepare(folder);
+  prepare_six_steps(folder);
   ASSERT_EQ(folder.run("train run.yaml output.save_steps=6 " + kBf16Gradients).exit_code, 0);
   EXPECT_THAT(folder.read("out/final/config.json"), HasSubstr("\"bfloat16\""));
   EXPECT_EQ(folder.read("out/final/model.safetensors"), folder.read("out/checkpoint-6/model.safetensors"));
@@ -92,7 +92,7 @@ TEST(State, AModelOf16BitsIsItsRoundedMasters) {
 
 TEST(State, EvaluationAndGenerationTakeThatModel) {
   const Folder folder;
-  prepare(folder);
+  prepare_six_steps(folder);
   const Outcome trained = folder.run("train run.yaml --json " + kPure);
   ASSERT_EQ(trained.exit_code, 0) << trained.err;
   const auto loss_of = [](const std::string& out) {
@@ -131,7 +131,7 @@ TEST(State, OfACheckpointIsTakenOverWhereThatIsExact) {
   };
   for (const Change& c : changes) {
     const Folder folder;
-    prepare(folder);
+    prepare_six_steps(folder);
     ASSERT_EQ(folder.run("train run.yaml output.save_steps=3 training.max_steps=3 " + c.then).exit_code, 0);
     const Outcome rest = folder.run("train run.yaml output.save_steps=3 " + c.now);
     EXPECT_EQ(rest.exit_code, c.exit_code) << c.then << " -> " << c.now << ": " << rest.err;
@@ -142,7 +142,7 @@ TEST(State, OfACheckpointIsTakenOverWhereThatIsExact) {
 /// Without a step in between: weights are the checkpoint's, rounded once.
 TEST(State, TakenOverRoundsTheCheckpointsWeights) {
   const Folder folder;
-  prepare(folder);
+  prepare_six_steps(folder);
   ASSERT_EQ(folder.run("train run.yaml output.save_steps=3 training.max_steps=3").exit_code, 0);
   const std::string before = folder.read("out/final/model.safetensors");
   const Outcome there = folder.run(std::string("train run.yaml output.save_steps=3 training.max_steps=3 ") +
@@ -154,7 +154,7 @@ TEST(State, TakenOverRoundsTheCheckpointsWeights) {
 
 TEST(State, SaysWhatContradicts) {
   const Folder folder;
-  prepare(folder);
+  prepare_six_steps(folder);
   const std::pair<std::string, const char*> rows[] = {
       {"training.state.weights=bf16", "training.state.weights is bf16, and training.precision is fp32"},
       {"training.precision=bf16 training.state.gradients=fp16", "set training.precision=fp16"},
@@ -186,7 +186,7 @@ std::string with_last(std::string content, const std::string& name, float value)
 /// Of a product's operand or of a weight kept in fp16; a part of a packed weight by its own name.
 TEST(State, AWeightBeyondFp16IsRefusedByItsName) {
   const Folder folder;
-  prepare(folder);
+  prepare_six_steps(folder);
   ASSERT_EQ(folder.run("train run.yaml training.max_steps=1").exit_code, 0);
   const std::string file = "out/final/model.safetensors", model = folder.read(file),
                     from =
@@ -224,7 +224,7 @@ TEST(State, AWeightBeyondFp16IsRefusedByItsName) {
 /// The checkpoint is whole, so it is not passed over as damaged.
 TEST(State, ACheckpointBeyondFp16IsNotTakenOver) {
   const Folder folder;
-  prepare(folder);
+  prepare_six_steps(folder);
   ASSERT_EQ(folder.run("train run.yaml training.max_steps=1").exit_code, 0);
   const std::string file = "out/final/model.safetensors", name = "model.layers.0.mlp.down_proj.weight";
   folder.write(file, with_last(folder.read(file), name, 70000.0F));
@@ -245,7 +245,7 @@ TEST(State, ACheckpointBeyondFp16IsNotTakenOver) {
 TEST(State, PureBf16TrainsWhereRoundingToNearestStalls) {
   const auto last_loss = [](const std::string& overrides) {
     const Folder folder;
-    prepare(folder);
+    prepare_six_steps(folder);
     const Outcome outcome = folder.run(
         "train run.yaml --json training.max_steps=200 "
         "training.learning_rate=5.0e-5 training.lr_scheduler=constant training.warmup_steps=0 "

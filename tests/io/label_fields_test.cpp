@@ -11,11 +11,11 @@ using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::IsEmpty;
 
-ConfigJson config(std::string_view text) { return *parse_config_json(text, "config.json"); }
+ConfigJson labelled_config(std::string_view text) { return *parse_config_json(text, "config.json"); }
 const std::string kClassifier = R"("architectures": ["LlamaForSequenceClassification"])";
 
 std::vector<std::string> names_of(const std::string& fields) {
-  return read_label_fields(config("{" + fields + "}"))->names;
+  return read_label_fields(labelled_config("{" + fields + "}"))->names;
 }
 
 TEST(LabelFields, ReadsNamesById) {
@@ -31,7 +31,7 @@ TEST(LabelFields, ReadsNamesById) {
 
 TEST(LabelFields, ReadsTheProblem) {
   const auto problem = [](const char* word) {
-    return read_label_fields(config(std::string(R"({"problem_type": )") + word + "}"))->problem;
+    return read_label_fields(labelled_config(std::string(R"({"problem_type": )") + word + "}"))->problem;
   };
   EXPECT_EQ(problem("null"), std::nullopt);
   EXPECT_EQ(problem(R"("single_label_classification")"), ProblemType::kSingleLabel);
@@ -45,34 +45,36 @@ TEST(LabelFields, NamesTheFieldThatIsWrong) {
         R"({"id2label": ["a"]})", R"({"id2label": {"0": "a", "00": "b"}})",
         R"({"id2label": {"0": "a", "1": "a"}})", R"({"id2label": {"-1": "a"}})",
         R"({"id2label": {"9999999999999999999999": "a"}})"}) {
-    const auto fields = read_label_fields(config(text));
+    const auto fields = read_label_fields(labelled_config(text));
     ASSERT_FALSE(fields) << text;
     EXPECT_EQ(fields.error().code, ErrorCode::kBadData);
     EXPECT_THAT(fields.error().message(), HasSubstr("id2label is ")) << text;
   }
-  EXPECT_THAT(read_label_fields(config(R"({"label2id": {"a": 0, "b": 0}})")).error().what,
+  EXPECT_THAT(read_label_fields(labelled_config(R"({"label2id": {"a": 0, "b": 0}})")).error().what,
               HasSubstr("label2id is "));
-  EXPECT_THAT(read_label_fields(config(R"({"num_labels": 0})")).error().what, HasSubstr("num_labels is 0"));
-  EXPECT_THAT(read_label_fields(config(R"({"problem_type": "ranking"})")).error().what,
+  EXPECT_THAT(read_label_fields(labelled_config(R"({"num_labels": 0})")).error().what,
+              HasSubstr("num_labels is 0"));
+  EXPECT_THAT(read_label_fields(labelled_config(R"({"problem_type": "ranking"})")).error().what,
               HasSubstr("single_label_classification, multi_label_classification or regression"));
 }
 
 TEST(LabelFields, CountsAClassifiersRows) {
-  EXPECT_EQ(*num_classifier_labels(config("{" + kClassifier + R"(, "num_labels": 5})")), 5);
+  EXPECT_EQ(*num_classifier_labels(labelled_config("{" + kClassifier + R"(, "num_labels": 5})")), 5);
   const ConfigJson causal =
-      config(R"({"architectures": ["LlamaForCausalLM"], "num_labels": 5, "id2label": {}})");
+      labelled_config(R"({"architectures": ["LlamaForCausalLM"], "num_labels": 5, "id2label": {}})");
   EXPECT_EQ(*num_classifier_labels(causal), 0);
   EXPECT_THAT(causal.unread_fields(), ElementsAre("architectures"));
 }
 
 TEST(LabelFields, WritesWhatItReads) {
-  ConfigJson c = config(R"({"architectures": ["LlamaForCausalLM"], "num_labels": 2, "pad_token_id": -1})");
+  ConfigJson c =
+      labelled_config(R"({"architectures": ["LlamaForCausalLM"], "num_labels": 2, "pad_token_id": -1})");
   const Labels labels{ProblemType::kMultiLabel, {"b", "a", "ü"}};
   set_labels(c, "LlamaForSequenceClassification", labels);
   EXPECT_TRUE(is_sequence_classifier(c));
   EXPECT_EQ(*num_classifier_labels(c), 3);
   EXPECT_EQ(to_json(*c.fields().find("label2id")), R"({"b": 0, "a": 1, "ü": 2})");
-  const auto read = read_label_fields(config(to_json(c.fields())));
+  const auto read = read_label_fields(labelled_config(to_json(c.fields())));
   ASSERT_TRUE(read);
   EXPECT_EQ((Labels{*read->problem, read->names}), labels);
   EXPECT_EQ(*c.integer("num_labels", {}), 3) << "transformers would otherwise take the field's word";

@@ -11,10 +11,10 @@
 namespace plimsoll::memory {
 namespace {
 
-using testing::CellRead;
-using testing::QueueSimulator;
-using testing::SimulatedProgram;
-using testing::SimulatedStep;
+using fixtures::CellRead;
+using fixtures::QueueSimulator;
+using fixtures::SimulatedProgram;
+using fixtures::SimulatedStep;
 using Kind = Hazard::Kind;
 
 QueueStep record(int32_t queue, int32_t event) { return {QueueStep::Kind::kRecord, queue, event, {}, {}}; }
@@ -222,7 +222,7 @@ TEST(Hazards, AgreesWithEveryOrderOfRandomPrograms) {
   for (uint64_t seed = 0; seed < 20'000U / kShare; ++seed) {
     const QueueProgram program = random_queues(seed);
     const QueueSimulator simulator(simulated(program));
-    const testing::Difference difference = simulator.every_order();
+    const fixtures::Difference difference = simulator.every_order();
     const bool harmful = difference.changed || difference.beside;
     ASSERT_LT(difference.orders, 1'000'000) << "seed " << seed;
     ASSERT_EQ(find_hazard(program).has_value(), harmful) << "seed " << seed << ": " << check(program);

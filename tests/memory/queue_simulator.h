@@ -12,7 +12,7 @@
 #include <set>
 #include <vector>
 
-namespace plimsoll::testing {
+namespace plimsoll::fixtures {
 
 struct CellRead {
   int32_t cell = 0;
@@ -297,4 +297,4 @@ class QueueSimulator {
   std::vector<int32_t> waits_for_;            // by step: the record that a wait waits for
 };
 
-}  // namespace plimsoll::testing
+}  // namespace plimsoll::fixtures

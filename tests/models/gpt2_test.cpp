@@ -12,14 +12,14 @@ namespace {
 
 using testing::UnorderedElementsAre;
 
-std::string config(int layers = 1) {
+std::string gpt2(int layers = 1) {
   return R"({"model_type": "gpt2", "vocab_size": 211, "n_positions": 128, "n_embd": 60, "n_head": 3, "n_inner": 131,
     "initializer_range": 0.03, "n_layer": )" +
          std::to_string(layers) + "}";
 }
 
 TEST(Gpt2Graph, HasTransformersParameters) {
-  const auto model = model_of(config());
+  const auto model = model_of(gpt2());
   EXPECT_THAT(tensor_list(*model),
               UnorderedElementsAre(
                   "transformer.wte.weight [211,60]", "transformer.wpe.weight [128,60]",
@@ -37,16 +37,16 @@ TEST(Gpt2Graph, HasTransformersParameters) {
 
 /// The same with further fields.
 std::string config_with(const std::string& fields) {
-  std::string json = config(2);
+  std::string json = gpt2(2);
   return json.insert(json.size() - 1, ", " + fields);
 }
 
 TEST(Gpt2Graph, AnUntiedHeadIsAParameter) {
   const auto model = model_of(config_with(R"("tie_word_embeddings": false)"));
   EXPECT_THAT(tensor_list(*model), testing::Contains("lm_head.weight [211,60]"));
-  EXPECT_EQ(model->num_matmul_parameters(), model_of(config(2))->num_matmul_parameters());
+  EXPECT_EQ(model->num_matmul_parameters(), model_of(gpt2(2))->num_matmul_parameters());
   EXPECT_FALSE(model->tied_head());
-  EXPECT_TRUE(model_of(config(2))->tied_head());
+  EXPECT_TRUE(model_of(gpt2(2))->tied_head());
   expect_forward_agrees(*model, 2, 7);
 }
 
@@ -98,12 +98,12 @@ TEST(Gpt2Graph, DropsInTrainingAlone) {
 
 TEST(Gpt2Graph, CountsWhatEachTokenIsMultipliedWith) {
   const int64_t layer = 60 * 180 + 60 * 60 + 2 * 60 * 131, head = 211 * 60;  // positions are looked up
-  EXPECT_EQ(model_of(config(1))->num_matmul_parameters(), layer + head);
-  EXPECT_EQ(model_of(config(3))->num_matmul_parameters(), 3 * layer + head);
+  EXPECT_EQ(model_of(gpt2(1))->num_matmul_parameters(), layer + head);
+  EXPECT_EQ(model_of(gpt2(3))->num_matmul_parameters(), 3 * layer + head);
 }
 
 TEST(Gpt2Graph, InitialisesAsPublished) {
-  const auto model = model_of(config(2));
+  const auto model = model_of(gpt2(2));
   for (const Parameter& p : model->parameters()) {
     const bool norm = p.name.find(".ln_") != std::string::npos;
     const Init expected = p.name.ends_with(".bias") ? Init::kZeros : norm ? Init::kOnes : Init::kNormal;
@@ -117,7 +117,7 @@ TEST(Gpt2Graph, InitialisesAsPublished) {
 }
 
 TEST(Gpt2Graph, BuildsForOddShapes) {
-  const auto model = model_of(config(2));
+  const auto model = model_of(gpt2(2));
   for (const auto& [batch, length] : {std::pair<int64_t, int64_t>{1, 1}, {3, 37}, {3, 1}, {1, 128}}) {
     const ForwardGraph f = forward_graph(*model, batch, length);
     EXPECT_EQ(f.type, (ir::TensorType{ir::DType::kF32, ir::Shape{batch, length, 211}}));
@@ -126,14 +126,14 @@ TEST(Gpt2Graph, BuildsForOddShapes) {
 }
 
 TEST(Gpt2Graph, ForwardIsTheInterpreters) {
-  expect_forward_agrees(*model_of(config(2)), 3, 37);
-  expect_forward_agrees(*model_of(config(1)), 3, 1);
+  expect_forward_agrees(*model_of(gpt2(2)), 3, 37);
+  expect_forward_agrees(*model_of(gpt2(1)), 3, 1);
   expect_forward_agrees(*model_of(config_with(R"("activation_function": "gelu")")), 2, 9);
   expect_forward_agrees(*model_of(config_with(R"("activation_function": "quick_gelu")")), 2, 9);
 }
 
 TEST(Gpt2Graph, ATokenChangesNothingBeforeIt) {
-  const auto model = model_of(config(2));
+  const auto model = model_of(gpt2(2));
   expect_influence(*model, 2, 31, 1, 0, 31);
   expect_influence(*model, 2, 31, 0, 13, 31 - 13);
   expect_influence(*model, 2, 31, 1, 30, 1);
@@ -141,7 +141,7 @@ TEST(Gpt2Graph, ATokenChangesNothingBeforeIt) {
 
 TEST(Gpt2Graph, PositionsAreAbsolute) {
   // The same token everywhere: only its position can make logits differ.
-  const auto model = model_of(config());
+  const auto model = model_of(gpt2());
   const std::vector<float> logits = CpuForward(*model, 1, 5)(std::vector<int32_t>(5, 7));
   for (size_t t = 1; t < 5; ++t)
     EXPECT_FALSE(

@@ -14,7 +14,7 @@ namespace {
 using testing::UnorderedElementsAre;
 
 /// One KV head, head_dim 20, nothing divides anything; `extra` are further fields.
-std::string config(const std::string& extra = "", const char* type = "llama") {
+std::string llama(const std::string& extra = "", const char* type = "llama") {
   return std::string(R"({"model_type": ")") + type + R"(", "vocab_size": 211, "hidden_size": 60,
     "intermediate_size": 77, "num_attention_heads": 3, "num_key_value_heads": 1, "head_dim": 20,
     "max_position_embeddings": 512, "num_hidden_layers": )" +
@@ -27,7 +27,7 @@ constexpr const char* kSomeSlide =
 constexpr const char* kWindow = R"(2, "sliding_window": 5)";
 
 TEST(LlamaGraph, HasTransformersParameters) {
-  const auto model = model_of(config(kBiases));
+  const auto model = model_of(llama(kBiases));
   EXPECT_THAT(
       tensor_list(*model),
       UnorderedElementsAre(
@@ -46,7 +46,7 @@ TEST(LlamaGraph, HasTransformersParameters) {
 }
 
 TEST(LlamaGraph, ATiedHeadIsTheEmbedding) {
-  const auto model = model_of(config(kTied));
+  const auto model = model_of(llama(kTied));
   EXPECT_THAT(
       tensor_list(*model),
       UnorderedElementsAre(
@@ -60,7 +60,7 @@ TEST(LlamaGraph, ATiedHeadIsTheEmbedding) {
 }
 
 TEST(LlamaGraph, Qwen2HasBiasesOnQkvAlone) {
-  const auto tensors = tensor_list(*model_of(config("1", "qwen2")));
+  const auto tensors = tensor_list(*model_of(llama("1", "qwen2")));
   EXPECT_THAT(tensors, testing::IsSupersetOf({"model.layers.0.self_attn.q_proj.bias [60]",
                                               "model.layers.0.self_attn.k_proj.bias [20]",
                                               "model.layers.0.self_attn.v_proj.bias [20]"}));
@@ -68,7 +68,7 @@ TEST(LlamaGraph, Qwen2HasBiasesOnQkvAlone) {
 }
 
 TEST(LlamaGraph, Qwen3HasNormsOfQueriesAndKeys) {
-  const auto model = model_of(config("1", "qwen3"));
+  const auto model = model_of(llama("1", "qwen3"));
   const auto tensors = tensor_list(*model);
   EXPECT_THAT(tensors, testing::IsSupersetOf({"model.layers.0.self_attn.q_norm.weight [20]",
                                               "model.layers.0.self_attn.k_norm.weight [20]"}));
@@ -78,7 +78,7 @@ TEST(LlamaGraph, Qwen3HasNormsOfQueriesAndKeys) {
 }
 
 TEST(LlamaGraph, JoinsWhatOneGemmMultiplies) {
-  const auto model = model_of(config(kBiases));
+  const auto model = model_of(llama(kBiases));
   // In the order in which the graph splits the product.
   const std::map<std::string, std::vector<std::string>> joined = {
       {"self_attn.qkv_proj.weight [100,60]", {"q_proj.weight", "k_proj.weight", "v_proj.weight"}},
@@ -99,13 +99,13 @@ TEST(LlamaGraph, JoinsWhatOneGemmMultiplies) {
 
 TEST(LlamaGraph, CountsWhatEachTokenIsMultipliedWith) {
   const int64_t layer = 100 * 60 + 60 * 60 + 154 * 60 + 60 * 77, head = 211 * 60;
-  EXPECT_EQ(model_of(config())->num_matmul_parameters(), 2 * layer + head);
-  EXPECT_EQ(model_of(config(kTied))->num_matmul_parameters(), layer + head);
-  EXPECT_EQ(model_of(config(kBiases))->num_matmul_parameters(), layer + head);  // a bias is added
+  EXPECT_EQ(model_of(llama())->num_matmul_parameters(), 2 * layer + head);
+  EXPECT_EQ(model_of(llama(kTied))->num_matmul_parameters(), layer + head);
+  EXPECT_EQ(model_of(llama(kBiases))->num_matmul_parameters(), layer + head);  // a bias is added
 }
 
 TEST(LlamaGraph, InitialisesAsTransformersDoes) {
-  const auto model = model_of(config(std::string(kBiases) + R"(, "initializer_range": 0.03)"));
+  const auto model = model_of(llama(std::string(kBiases) + R"(, "initializer_range": 0.03)"));
   for (const Parameter& p : model->parameters()) {
     const Init expected = p.shape.rank() == 2         ? Init::kNormal
                           : p.name.ends_with(".bias") ? Init::kZeros
@@ -118,8 +118,8 @@ TEST(LlamaGraph, InitialisesAsTransformersDoes) {
 }
 
 TEST(LlamaGraph, BuildsForOddShapes) {
-  const std::string configs[] = {config(), config(kBiases), config(kTied), config(kWindow, "mistral"),
-                                 config(R"(1, "rope_scaling": {"rope_type": "linear", "factor": 2.5})")};
+  const std::string configs[] = {llama(), llama(kBiases), llama(kTied), llama(kWindow, "mistral"),
+                                 llama(R"(1, "rope_scaling": {"rope_type": "linear", "factor": 2.5})")};
   for (const std::string& json : configs) {
     const auto model = model_of(json);
     for (const auto& [batch, length] : {std::pair<int64_t, int64_t>{1, 1}, {3, 37}, {3, 1}, {1, 512}}) {
@@ -132,19 +132,19 @@ TEST(LlamaGraph, BuildsForOddShapes) {
 }
 
 TEST(LlamaGraph, ForwardIsTheInterpreters) {
-  expect_forward_agrees(*model_of(config()), 3, 37);
-  expect_forward_agrees(*model_of(config()), 3, 1);
-  expect_forward_agrees(*model_of(config(kBiases)), 1, 19);
-  expect_forward_agrees(*model_of(config(kTied)), 2, 7);
-  expect_forward_agrees(*model_of(config(kWindow, "mistral")), 2, 23);
-  expect_forward_agrees(*model_of(config(kSomeSlide, "qwen2")), 2, 23);
-  expect_forward_agrees(*model_of(config(kSomeSlide, "qwen3")), 2, 23);
-  expect_forward_agrees(*model_of(config(R"(2, "attention_bias": true)", "qwen3")), 3, 37);
-  expect_forward_agrees(*model_of(config(R"(1, "rope_scaling": {"rope_type": "yarn", "factor": 4})")), 2, 19);
+  expect_forward_agrees(*model_of(llama()), 3, 37);
+  expect_forward_agrees(*model_of(llama()), 3, 1);
+  expect_forward_agrees(*model_of(llama(kBiases)), 1, 19);
+  expect_forward_agrees(*model_of(llama(kTied)), 2, 7);
+  expect_forward_agrees(*model_of(llama(kWindow, "mistral")), 2, 23);
+  expect_forward_agrees(*model_of(llama(kSomeSlide, "qwen2")), 2, 23);
+  expect_forward_agrees(*model_of(llama(kSomeSlide, "qwen3")), 2, 23);
+  expect_forward_agrees(*model_of(llama(R"(2, "attention_bias": true)", "qwen3")), 3, 37);
+  expect_forward_agrees(*model_of(llama(R"(1, "rope_scaling": {"rope_type": "yarn", "factor": 4})")), 2, 19);
 }
 
 TEST(LlamaGraph, ATokenChangesNothingBeforeIt) {
-  const auto model = model_of(config());
+  const auto model = model_of(llama());
   expect_influence(*model, 2, 31, 1, 0, 31);
   expect_influence(*model, 2, 31, 0, 13, 31 - 13);
   expect_influence(*model, 2, 31, 1, 30, 1);
@@ -152,18 +152,18 @@ TEST(LlamaGraph, ATokenChangesNothingBeforeIt) {
 
 TEST(LlamaGraph, AWindowLimitsHowFarATokenReaches) {
   // Through each layer to window - 1 later positions.
-  expect_influence(*model_of(config(R"(1, "sliding_window": 5)", "mistral")), 2, 31, 0, 3, 5);
-  expect_influence(*model_of(config(kWindow, "mistral")), 2, 31, 1, 11, 9);
+  expect_influence(*model_of(llama(R"(1, "sliding_window": 5)", "mistral")), 2, 31, 0, 3, 5);
+  expect_influence(*model_of(llama(kWindow, "mistral")), 2, 31, 1, 11, 9);
   // One of two layers slides: the other reaches the end.
-  expect_influence(*model_of(config(kSomeSlide, "qwen2")), 1, 31, 0, 3, 28);
+  expect_influence(*model_of(llama(kSomeSlide, "qwen2")), 1, 31, 0, 3, 28);
   // A window as long as the sequence is none.
-  expect_influence(*model_of(config(R"(1, "sliding_window": 31)", "mistral")), 1, 31, 0, 0, 31);
+  expect_influence(*model_of(llama(R"(1, "sliding_window": 31)", "mistral")), 1, 31, 0, 0, 31);
 }
 
 TEST(LlamaGraph, PositionsAreRelative) {
   // Rotary positions: with a window, what lies before it does not matter, so a shifted text has shifted
   // logits.
-  const auto model = model_of(config(R"(1, "sliding_window": 4)", "mistral"));
+  const auto model = model_of(llama(R"(1, "sliding_window": 4)", "mistral"));
   constexpr size_t kLength = 24, kShift = 7, kVocab = 211;
   std::vector<int32_t> tokens = some_tokens(*model, 1, kLength);
   CpuForward forward(*model, 1, kLength);

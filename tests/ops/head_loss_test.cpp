@@ -10,24 +10,33 @@ Attrs head(bool grad, bool transposed) {
   return {{"grad", grad}, {"transposed", transposed}, {"chunk_tokens", int64_t{256}}};
 }
 const RefTensor kTargets = ints({2, 3}, {1, -100, 0, 4, 2, -100});
-const RefTensor kScale = values({1}, {0.3});
 
 TEST(Loss, DerivativesMatchFiniteDifferences) {
   const RefTensor x = normal({2, 3, 4});
   const std::vector<DerivativeCase> rows = {
-      {"cross_entropy", "cross_entropy", {normal({2, 3, 5}), kTargets, kScale}, {}, {0}, 2},
-      {"cross_entropy of every token", "cross_entropy", {normal({4, 5}), ids({4}, 5), kScale}, {}, {0}, 2},
-      {"cross_entropy onto", "cross_entropy", {normal({2, 3, 5}), kTargets, kScale, normal({1})}, {}, {0}, 2},
-      {"head_loss", "head_loss", {x, normal({5, 4}, 1), kTargets, kScale}, head(true, false), {0}, 3},
+      {"cross_entropy", "cross_entropy", {normal({2, 3, 5}), kTargets, kLossScale}, {}, {0}, 2},
+      {"cross_entropy of every token",
+       "cross_entropy",
+       {normal({4, 5}), ids({4}, 5), kLossScale},
+       {},
+       {0},
+       2},
+      {"cross_entropy onto",
+       "cross_entropy",
+       {normal({2, 3, 5}), kTargets, kLossScale, normal({1})},
+       {},
+       {0},
+       2},
+      {"head_loss", "head_loss", {x, normal({5, 4}, 1), kTargets, kLossScale}, head(true, false), {0}, 3},
       {"head_loss transposed",
        "head_loss",
-       {x, normal({4, 5}, 1), kTargets, kScale},
+       {x, normal({4, 5}, 1), kTargets, kLossScale},
        head(true, true),
        {0},
        3},
       {"head_loss of the head alone",
        "head_loss_dw",
-       {x, normal({5, 4}, 1), kTargets, kScale},
+       {x, normal({5, 4}, 1), kTargets, kLossScale},
        {{"chunk_tokens", int64_t{256}}},
        {0},
        3,
@@ -38,14 +47,14 @@ TEST(Loss, DerivativesMatchFiniteDifferences) {
 
 TEST(Loss, GivesKnownValues) {
   const Tensors r =
-      evaluate("cross_entropy", {values({1, 2, 2}, {0, 0, 1000, 0}), ints({1, 2}, {1, 0}), kScale});
+      evaluate("cross_entropy", {values({1, 2, 2}, {0, 0, 1000, 0}), ints({1, 2}, {1, 0}), kLossScale});
   EXPECT_LT(distance(r[0], values({1}, {std::log(2.0)})), 1e-15);
   EXPECT_LT(distance(r[1], values({1, 2}, {std::log(2.0), 1000})), 1e-15);
 }
 
 TEST(Loss, AllTargetsIgnoredGiveZero) {
   const RefTensor none = ints({1, 2}, {-100, -100});
-  const Tensors r = evaluate({normal({1, 2, 3}), none, kScale}, [](Builder& b, const auto& v) {
+  const Tensors r = evaluate({normal({1, 2, 3}), none, kLossScale}, [](Builder& b, const auto& v) {
     const auto loss = ops::cross_entropy(b, v[0], v[1], v[2], {});
     return std::vector{loss.loss, b.op("cross_entropy_grad", {v[0], v[1], loss.lse, v[2]})};
   });
@@ -55,7 +64,8 @@ TEST(Loss, AllTargetsIgnoredGiveZero) {
 
 TEST(Loss, HeadLossIsWhatItReplaces) {
   for (const bool transposed : {false, true}) {
-    const Tensors x = {normal({2, 3, 4}), normal(transposed ? Shape{4, 5} : Shape{5, 4}, 1), kTargets, kScale,
+    const Tensors x = {normal({2, 3, 4}), normal(transposed ? Shape{4, 5} : Shape{5, 4}, 1),
+                       kTargets,          kLossScale,
                        normal({1}, 2),    normal(transposed ? Shape{4, 5} : Shape{5, 4}, 3)};
     const Tensors fused = evaluate("head_loss", x, head(true, transposed));
     const Tensors apart = evaluate(x, [&](Builder& b, const auto& v) {
@@ -74,8 +84,8 @@ TEST(Loss, HeadLossIsWhatItReplaces) {
 
 /// Without dw where the head is frozen, without dx where all below it is.
 TEST(Loss, HeadLossLeavesOutWhatNobodyWants) {
-  const Tensors x = {normal({2, 3, 4}), normal({5, 4}, 1), kTargets, kScale,
-                     normal({1}, 2),    normal({5, 4}, 3)};
+  const Tensors x = {normal({2, 3, 4}), normal({5, 4}, 1), kTargets,
+                     kLossScale,        normal({1}, 2),    normal({5, 4}, 3)};
   const Tensors both = evaluate("head_loss", x, head(true, false));
   Attrs only_dx = head(true, false), only_dw{{"chunk_tokens", int64_t{256}}};
   only_dx.set("only_dx", true);

@@ -6,7 +6,6 @@
 namespace plimsoll::ops_testing {
 namespace {
 
-const RefTensor kScale = values({1}, {0.3});
 const RefTensor kLabels = values({2, 1, 3}, {0, 1, 1, 1, 0, 0.25});
 RefTensor without_second(RefTensor labels) {
   for (size_t i = 3; i < 6; ++i) labels.data[i] = NAN;
@@ -17,8 +16,8 @@ TEST(LabelLoss, DerivativesMatchFiniteDifferences) {
   const RefTensor x = normal({2, 1, 3});
   for (const char* op : {"bce_with_logits", "squared_error"}) {
     const std::vector<DerivativeCase> rows = {
-        {op, op, {x, kLabels, kScale}, {}, {0}, 2, {1}},
-        {op, op, {x, without_second(kLabels), kScale, normal({1})}, {}, {0}, 2, {1}}};
+        {op, op, {x, kLabels, kLossScale}, {}, {0}, 2, {1}},
+        {op, op, {x, without_second(kLabels), kLossScale, normal({1})}, {}, {0}, 2, {1}}};
     for (const auto& row : rows) EXPECT_LT(derivative_error(row), kDerivativeTolerance) << row.name;
   }
 }
@@ -26,22 +25,25 @@ TEST(LabelLoss, DerivativesMatchFiniteDifferences) {
 TEST(LabelLoss, GivesKnownValues) {
   const RefTensor x = values({2, 1, 2}, {0, 2000, -3, -1000}), y = values({2, 1, 2}, {1, 1, 0, 1});
   const double first = std::log(2.0) / 2, second = (std::log1p(std::exp(-3.0)) + 1000) / 2;
-  EXPECT_LT(distance(evaluate("bce_with_logits", {x, y, kScale})[0], values({1}, {first + second})), 1e-15);
-  EXPECT_LT(distance(evaluate("bce_with_logits", {x, y, kScale, values({1}, {4})})[0],
+  EXPECT_LT(distance(evaluate("bce_with_logits", {x, y, kLossScale})[0], values({1}, {first + second})),
+            1e-15);
+  EXPECT_LT(distance(evaluate("bce_with_logits", {x, y, kLossScale, values({1}, {4})})[0],
                      values({1}, {first + second + 4})),
             1e-15);
-  const Tensors square = evaluate("squared_error", {values({2, 1}, {1, 4}), values({2, 1}, {3, 1}), kScale});
+  const Tensors square =
+      evaluate("squared_error", {values({2, 1}, {1, 4}), values({2, 1}, {3, 1}), kLossScale});
   EXPECT_EQ(square[0].data[0], 4 + 9);
 }
 
 TEST(LabelLoss, RowsWithoutLabelsCountNowhere) {
   const RefTensor x = normal({2, 1, 3}), y = without_second(kLabels);
   for (const std::string op : {"bce_with_logits", "squared_error"}) {
-    const Tensors grad = evaluate(op + "_grad", {x, y, kScale});
+    const Tensors grad = evaluate(op + "_grad", {x, y, kLossScale});
     for (size_t i = 3; i < 6; ++i) EXPECT_EQ(grad[0].data[i], 0) << op;
     const RefTensor one = values({1, 1, 3}, {x.data[0], x.data[1], x.data[2]});
     const RefTensor labels = values({1, 1, 3}, {0, 1, 1});
-    EXPECT_EQ(evaluate(op, {x, y, kScale})[0].data, evaluate(op, {one, labels, kScale})[0].data) << op;
+    EXPECT_EQ(evaluate(op, {x, y, kLossScale})[0].data, evaluate(op, {one, labels, kLossScale})[0].data)
+        << op;
   }
 }
 

@@ -52,6 +52,8 @@ inline RefTensor positive(Shape shape, double least, uint32_t salt = 0) {
 inline RefTensor values(Shape shape, std::vector<double> data) {
   return reference::tensor({DType::kF32, shape}, std::move(data));
 }
+/// What losses are scaled by.
+inline const RefTensor kLossScale = values({1}, {0.3});
 inline RefTensor ints(Shape shape, std::vector<double> data) {
   return reference::tensor({DType::kI32, shape}, std::move(data));
 }

@@ -10,28 +10,26 @@
 namespace plimsoll::optimizers {
 namespace {
 
-constexpr int64_t kFields = ops::kAdamwFields;
-
 TEST(AdamwTest, TableHoldsPyTorchsFactors) {
-  float table[2 * kFields];
+  float table[2 * ops::kAdamwFields];
   write_groups(
       {.learning_rate = 0.01, .beta1 = 0.9, .beta2 = 0.99, .epsilon = 1e-8, .weight_decay = 0.1, .step = 3},
       {}, table);
   EXPECT_FLOAT_EQ(table[ops::kAdamwDecay], 0.999F);
-  EXPECT_FLOAT_EQ(table[kFields + ops::kAdamwDecay], 1.0F);
+  EXPECT_FLOAT_EQ(table[ops::kAdamwFields + ops::kAdamwDecay], 1.0F);
   EXPECT_FLOAT_EQ(table[ops::kAdamwStepSize], static_cast<float>(0.01 / (1 - std::pow(0.9, 3))));
   EXPECT_FLOAT_EQ(table[ops::kAdamwSqrtCorrection2], static_cast<float>(std::sqrt(1 - std::pow(0.99, 3))));
 }
 
 /// Two rows a group; what a group leaves out is the run's.
 TEST(AdamwTest, GroupsHaveRowsOfTheirOwn) {
-  float table[6 * kFields];
+  float table[6 * ops::kAdamwFields];
   const StepHyper hyper{.learning_rate = 0.01, .beta1 = 0.9, .weight_decay = 0.1, .schedule_factor = 0.5};
   write_groups(hyper,
                std::vector<GroupHyper>{{.learning_rate = 0.2}, {.weight_decay = 0.3, .betas = {{0.5, 0.75}}}},
                table);
   const auto at = [&](int64_t group, bool decays, int64_t field) {
-    return table[row_of(group, decays) * kFields + field];
+    return table[row_of(group, decays) * ops::kAdamwFields + field];
   };
   EXPECT_FLOAT_EQ(at(0, true, ops::kAdamwDecay), 1 - 0.01F * 0.1F);
   EXPECT_EQ(at(0, false, ops::kAdamwDecay), 1.0F);
@@ -46,7 +44,7 @@ TEST(AdamwTest, GroupsHaveRowsOfTheirOwn) {
 }
 
 TEST(AdamwTest, AdamHasNoDecay) {
-  float table[2 * kFields];
+  float table[2 * ops::kAdamwFields];
   write_groups({.learning_rate = 0.01, .weight_decay = 0.1, .optimizer = "adam"}, {}, table);
   EXPECT_EQ(table[ops::kAdamwDecay], 1.0F);
 }

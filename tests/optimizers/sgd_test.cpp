@@ -11,10 +11,8 @@
 namespace plimsoll::optimizers {
 namespace {
 
-constexpr int64_t kFields = ops::kSgdFields;
-
 TEST(SgdTest, TheFirstStepIsNotDamped) {
-  float table[2 * kFields];
+  float table[2 * ops::kSgdFields];
   StepHyper hyper{
       .learning_rate = 0.5, .weight_decay = 0.25, .momentum = 0.9, .dampening = 0.75, .optimizer = "sgd"};
   write_groups(hyper, {}, table);
@@ -24,8 +22,8 @@ TEST(SgdTest, TheFirstStepIsNotDamped) {
   EXPECT_EQ(table[ops::kSgdFresh], 0.25F);
   EXPECT_EQ(table[ops::kSgdRate], 0.5F);
   EXPECT_EQ(table[ops::kSgdWeightDecay], 0.25F);
-  EXPECT_EQ(table[kFields + ops::kSgdWeightDecay], 0.0F);
-  EXPECT_EQ(table[kFields + ops::kSgdMomentum], 0.9F);
+  EXPECT_EQ(table[ops::kSgdFields + ops::kSgdWeightDecay], 0.0F);
+  EXPECT_EQ(table[ops::kSgdFields + ops::kSgdMomentum], 0.9F);
   EXPECT_EQ(table[ops::kSgdNesterov], 0.0F);
 }
 

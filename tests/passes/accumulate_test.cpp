@@ -8,8 +8,8 @@
 namespace plimsoll {
 namespace {
 
-using testing::Bits;
-using testing::Tail;
+using fixtures::Bits;
+using fixtures::Tail;
 
 /// Sequence `index` of a state whose first axis is the batch.
 ir::RefTensor sequence(const ir::RefTensor& batch, int64_t index) {
@@ -19,7 +19,7 @@ ir::RefTensor sequence(const ir::RefTensor& batch, int64_t index) {
 }
 
 /// Gradients of the batch from micro-batches of one sequence.
-Result<Bits> one_by_one(uint64_t seed, const passes::PipelineOptions& options, const testing::Trained& whole,
+Result<Bits> one_by_one(uint64_t seed, const passes::PipelineOptions& options, const fixtures::Trained& whole,
                         int64_t batch) {
   cpu::CpuDevice device(2);
   PLIMSOLL_ASSIGN(auto first, train_program(seed, options, Tail::kFirst, 1));
@@ -38,18 +38,18 @@ Result<Bits> one_by_one(uint64_t seed, const passes::PipelineOptions& options, c
     for (const char* name : {"ids", "targets", "doc_start"})
       states[name] = sequence(whole.states.at(name), i);
     states["random"].data[3] = whole.states.at("random").data[3] + static_cast<double>(i);
-    testing::write_states(*session, states);
+    fixtures::write_states(*session, states);
     PLIMSOLL_TRY(session->run(i == 0 ? 0 : 1));
     std::erase_if(states,
                   [](const auto& entry) { return entry.first.starts_with("grad."); });  // go on from these
   }
-  return testing::read_states(*session, whole.states);
+  return fixtures::read_states(*session, whole.states);
 }
 
 TEST(Accumulate, TheSplitIntoMicroBatchesDoesNotChangeABit) {
   for (uint64_t seed = 1; seed <= 20; ++seed) {
     constexpr int64_t kBatch = 3;
-    const passes::PipelineOptions options = seed % 2 == 0 ? passes::PipelineOptions{} : testing::no_passes();
+    const passes::PipelineOptions options = seed % 2 == 0 ? passes::PipelineOptions{} : fixtures::no_passes();
     const auto whole = train_program(seed, options, Tail::kFirst, kBatch);
     ASSERT_TRUE(whole) << whole.error().message();
     const auto expected = run_on_cpu(*whole, {.threads = 3});

@@ -10,21 +10,21 @@
 namespace plimsoll {
 namespace {
 
+using fixtures::Tail;
 using passes::autodiff;
-using testing::Tail;
 
-double loss_at(const testing::Trained& t, const std::map<std::string, ir::RefTensor>& states) {
-  testing::Trained moved{t.graph, {}, states, {}};
+double loss_at(const fixtures::Trained& t, const std::map<std::string, ir::RefTensor>& states) {
+  fixtures::Trained moved{t.graph, {}, states, {}};
   return interpret(moved, reference::Precision::kF64).at("loss").data[0];
 }
 
 TEST(Autodiff, DirectionalDerivatives) {
   for (uint64_t seed = 1; seed <= 40; ++seed) {
-    if (testing::is_large(seed)) continue;
-    const auto trained = train_program(seed, testing::no_passes(), Tail::kGradients);
+    if (fixtures::is_large(seed)) continue;
+    const auto trained = train_program(seed, fixtures::no_passes(), Tail::kGradients);
     ASSERT_TRUE(trained) << "seed " << seed << ": " << trained.error().message();
     const auto after = interpret(*trained, reference::Precision::kF64);
-    testing::Dice dice(seed * 977);
+    fixtures::Dice dice(seed * 977);
     constexpr double kStep = 1e-5;
     auto plus = trained->states;
     auto minus = trained->states;
@@ -35,7 +35,7 @@ TEST(Autodiff, DirectionalDerivatives) {
       for (size_t i = 0; i < grad.data.size(); ++i) {
         const auto row = static_cast<int64_t>(i) / grad.type.shape.dim(-1);
         // The padding id's row has no gradient from the tokens, whatever the loss does.
-        const bool fixed = param == "table" && row == testing::kPaddingId;
+        const bool fixed = param == "table" && row == fixtures::kPaddingId;
         const double direction = fixed ? 0 : 2 * dice.uniform() - 1;
         expected += direction * grad.data[i];
         plus.at(param).data[i] += kStep * direction;

@@ -13,10 +13,10 @@
 namespace plimsoll::passes {
 namespace {
 
-using testing::IssueSimulator;
-using testing::Mutant;
-using testing::Planned;
-using testing::QueueSimulator;
+using fixtures::IssueSimulator;
+using fixtures::Mutant;
+using fixtures::Planned;
+using fixtures::QueueSimulator;
 
 struct Figures {
   int64_t mutants = 0, harmful = 0, found = 0, refused = 0;
@@ -25,7 +25,7 @@ struct Figures {
 /// Judges the program and its mutants, and what the simulator says to them.
 class Jury {
  public:
-  using Simulate = std::function<testing::Difference(const QueueSimulator&)>;
+  using Simulate = std::function<fixtures::Difference(const QueueSimulator&)>;
   explicit Jury(Simulate simulate) : simulate_(std::move(simulate)) {}
 
   void sit(const Planned& p, uint64_t seed, bool events_alone) {
@@ -38,7 +38,7 @@ class Jury {
            seed);
     };
     judge({"none", p.binding, p.plan, p.order});
-    testing::Mutations mutations(p, seed, judge);
+    fixtures::Mutations mutations(p, seed, judge);
     mutations.without_events();
     mutations.moved_events();
     mutations.forgotten_dependencies();
@@ -64,7 +64,7 @@ class Jury {
   }
 
  private:
-  void note(const std::string& kind, const Status& status, const testing::Difference& difference,
+  void note(const std::string& kind, const Status& status, const fixtures::Difference& difference,
             uint64_t seed) {
     Figures& row = table_[kind];
     ++row.mutants;
@@ -98,8 +98,8 @@ TEST(HazardMutations, EveryHarmfulOneIsFound) {
   int64_t programs = 0;
   Jury jury([&](const QueueSimulator& simulator) { return simulator.many_orders(10, seed); });
   for (; seed < last || std::chrono::steady_clock::now() < end; ++seed) {
-    if (testing::is_large(seed)) continue;
-    const auto p = testing::planned_program(seed, 4);
+    if (fixtures::is_large(seed)) continue;
+    const auto p = fixtures::planned_program(seed, 4);
     ASSERT_TRUE(p) << "seed " << seed << ": " << p.error().message();
     ++programs;
     jury.sit(*p, seed, false);
@@ -110,7 +110,7 @@ TEST(HazardMutations, EveryHarmfulOneIsFound) {
 
 /// Four to seven elementwise ops on some of the values before.
 ir::Graph tiny_program(uint64_t seed) {
-  testing::Dice dice(seed);
+  fixtures::Dice dice(seed);
   ir::Graph graph;
   ir::Builder b(graph, ops::find_op);
   const ir::TensorType type{ir::DType::kF32, ir::Shape{4}};
@@ -122,19 +122,19 @@ ir::Graph tiny_program(uint64_t seed) {
     values.push_back(dice.chance(40) ? ops::silu(b, any()) : ops::add(b, any(), values.back()));
   graph.declare_state({"y", type, ir::StateClass::kOutput});
   b.assign("y", values.back());
-  testing::RandomOffload(graph, seed).insert(dice.range(1, 2));
+  fixtures::RandomOffload(graph, seed).insert(dice.range(1, 2));
   return graph;
 }
 
 TEST(HazardMutations, OfTinyProgramsInEveryOrder) {
   Jury jury([](const QueueSimulator& simulator) {
-    const testing::Difference difference = simulator.every_order(200'000);
+    const fixtures::Difference difference = simulator.every_order(200'000);
     EXPECT_LT(difference.orders, 200'000);
     return difference;
   });
   int64_t programs = 0;
   for (uint64_t seed = 1; seed <= 120U / kShare; ++seed) {
-    const auto p = testing::plan_program(tiny_program(seed));
+    const auto p = fixtures::plan_program(tiny_program(seed));
     ASSERT_TRUE(p) << "seed " << seed << ": " << p.error().message();
     ++programs;
     jury.sit(*p, seed, true);
@@ -161,8 +161,8 @@ ir::Graph with_op_at(const ir::Graph& graph, size_t from, size_t to) {
 TEST(HazardMutations, ADoneMayStandAnywhereBetweenItsStartAndItsFirstUseAndNowhereElse) {
   int64_t dones = 0;
   for (uint64_t seed = 1; seed < 20; ++seed) {
-    if (testing::is_large(seed)) continue;
-    const ir::Graph graph = testing::planned_program(seed, 4)->graph;
+    if (fixtures::is_large(seed)) continue;
+    const ir::Graph graph = fixtures::planned_program(seed, 4)->graph;
     const auto uses = graph.uses();
     for (size_t p = 0; p < graph.order().size(); ++p) {
       const ir::Op& op = graph.op(graph.order()[p]);
@@ -171,7 +171,7 @@ TEST(HazardMutations, ADoneMayStandAnywhereBetweenItsStartAndItsFirstUseAndNowhe
       const ir::OpId start = graph.value(op.inputs[0]).producer;
       const auto& users = uses[static_cast<size_t>(op.outputs[0].index)];
       for (const size_t to : {place_of(graph, start) + 1, place_of(graph, users.at(0)) - 1}) {
-        const auto planned = testing::plan_program(with_op_at(graph, p, to));
+        const auto planned = fixtures::plan_program(with_op_at(graph, p, to));
         ASSERT_TRUE(planned) << planned.error().message();
         const Status status = check_hazards(planned->graph, planned->binding, planned->plan, planned->order);
         ASSERT_TRUE(status) << status.error().message();

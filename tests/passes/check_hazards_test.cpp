@@ -8,10 +8,10 @@
 namespace plimsoll::passes {
 namespace {
 
+using fixtures::Planned;
 using ir::MemorySpace;
 using ir::StateClass;
 using ir::ValueId;
-using testing::Planned;
 
 std::string check(const Planned& p) {
   const Status status = check_hazards(p.graph, p.binding, p.plan, p.order);
@@ -44,7 +44,7 @@ struct CheckHazards : ::testing::Test {
     graph.declare_state({"y", type, StateClass::kOutput});
     b.assign("y", y);
     ASSERT_TRUE(b.status());
-    auto p = testing::plan_program(std::move(graph));
+    auto p = fixtures::plan_program(std::move(graph));
     ASSERT_TRUE(p) << p.error().message();
     program = std::move(*p);
     ASSERT_EQ(check(program), "sound");
@@ -108,7 +108,7 @@ TEST_F(CheckHazards, TheEndComesBehindEveryQueue) {
   const ValueId y = ops::silu(b, b.state({"x", type, StateClass::kInput}));
   graph.declare_state({"host", type, StateClass::kOutput, MemorySpace::kHostPinned});
   b.assign("host", ops::copy_done(b, ops::copy_start(b, y, MemorySpace::kHostPinned)));
-  program = *testing::plan_program(std::move(graph));
+  program = *fixtures::plan_program(std::move(graph));
   ASSERT_EQ(check(program), "sound");
   ASSERT_EQ(program.order.issues.back().kind, Issue::Kind::kWait);
   program.order.issues.pop_back();
@@ -192,7 +192,7 @@ Planned cache_program(bool keep) {
   graph.declare_state({"y", b.type(next), StateClass::kOutput});
   b.assign("y", next);
   if (keep) b.assign("cache", ops::reshape(b, next, {2, 24}));
-  return *testing::plan_program(std::move(graph));
+  return *fixtures::plan_program(std::move(graph));
 }
 
 TEST_F(CheckHazards, AStateThatAnOpHasTakenHoldsNothingUntilItIsAssigned) {
@@ -221,15 +221,15 @@ bool same(const IssueOrder& a, const IssueOrder& b) {
 TEST(RandomHazards, ThreeHundredProgramsWithCopiesAreSoundAndPlannedAlikeTwice) {
   int64_t programs = 0, copies = 0, events = 0;
   for (uint64_t seed = 1; programs < 300; ++seed) {
-    if (testing::is_large(seed)) continue;
+    if (fixtures::is_large(seed)) continue;
     ++programs;
-    const auto p = testing::planned_program(seed, static_cast<int64_t>(seed % 8));
+    const auto p = fixtures::planned_program(seed, static_cast<int64_t>(seed % 8));
     ASSERT_TRUE(p) << "seed " << seed << ": " << p.error().message();
     ASSERT_EQ(check(*p), "sound") << "seed " << seed;
-    const auto again = testing::planned_program(seed, static_cast<int64_t>(seed % 8));
+    const auto again = fixtures::planned_program(seed, static_cast<int64_t>(seed % 8));
     ASSERT_TRUE(again->plan.offsets == p->plan.offsets && same(again->order, p->order)) << "seed " << seed;
-    const testing::IssueSimulator simulator(p->graph, p->binding, p->plan);
-    const auto difference = testing::QueueSimulator(simulator.program(p->order)).random_orders(10, seed);
+    const fixtures::IssueSimulator simulator(p->graph, p->binding, p->plan);
+    const auto difference = fixtures::QueueSimulator(simulator.program(p->order)).random_orders(10, seed);
     ASSERT_FALSE(difference.changed) << "seed " << seed << " issue " << difference.step;
     events += p->order.num_events;
     for (const Issue& i : p->order.issues) copies += i.kind == Issue::Kind::kCopy ? 1 : 0;
@@ -240,10 +240,10 @@ TEST(RandomHazards, ThreeHundredProgramsWithCopiesAreSoundAndPlannedAlikeTwice) 
 
 TEST(RandomHazards, ProgramsIssuedOneByOneAreSound) {
   for (uint64_t seed = 1; seed < 40; ++seed) {
-    if (testing::is_large(seed)) continue;
-    auto p = testing::planned_program(seed, 4);
+    if (fixtures::is_large(seed)) continue;
+    auto p = fixtures::planned_program(seed, 4);
     ASSERT_TRUE(p) << "seed " << seed << ": " << p.error().message();
-    p->order = testing::one_by_one(p->graph, p->binding);
+    p->order = fixtures::one_by_one(p->graph, p->binding);
     ASSERT_EQ(check(*p), "sound") << "seed " << seed;
   }
 }

@@ -13,8 +13,8 @@
 namespace plimsoll {
 namespace {
 
-using testing::Bits;
-using testing::Tail;
+using fixtures::Bits;
+using fixtures::Tail;
 
 /// Of a program of a dozen layers in f32, against f64: relative to the norm of the tensor.
 constexpr double kTolerance = 2e-4;
@@ -34,25 +34,25 @@ void expect_close(const std::map<std::string, ir::RefTensor>& expected, const Bi
   }
 }
 
-void check(uint64_t seed, uint64_t mask, Tail tail, const testing::CpuRun& how, const Bits& expected) {
+void check(uint64_t seed, uint64_t mask, Tail tail, const fixtures::CpuRun& how, const Bits& expected) {
   const std::string what = "seed " + std::to_string(seed) + " mask " + std::to_string(mask) + " threads " +
                            std::to_string(how.threads) + (how.poison ? " poison" : "") +
                            (how.separate ? " separate" : "");
-  const auto program = train_program(seed, testing::some_passes(mask), tail);
+  const auto program = train_program(seed, fixtures::some_passes(mask), tail);
   ASSERT_TRUE(program) << what << ": " << program.error().message();
   const auto found = run_on_cpu(*program, how);
   ASSERT_TRUE(found) << what << ": " << found.error().message();
   for (const auto& [name, words] : expected) ASSERT_EQ(words, found->at(name)) << what << ": state " << name;
 }
 
-void check_seed(uint64_t seed) {
-  testing::Dice dice(seed * 6007);
+void check_seed_on_cpu(uint64_t seed) {
+  fixtures::Dice dice(seed * 6007);
   const auto tail = static_cast<Tail>(dice.range(0, 2));
-  const auto plain = train_program(seed, testing::no_passes(), tail);
+  const auto plain = train_program(seed, fixtures::no_passes(), tail);
   ASSERT_TRUE(plain) << "seed " << seed << ": " << plain.error().message();
   const auto bits = run_on_cpu(*plain, {.threads = 1, .separate = true});
   ASSERT_TRUE(bits) << "seed " << seed << ": " << bits.error().message();
-  if (!testing::is_large(seed))
+  if (!fixtures::is_large(seed))
     expect_close(interpret(*plain, reference::Precision::kF64), *bits, "seed " + std::to_string(seed));
   constexpr int kThreads[] = {1, 2, 3, 8};
   for (const int threads : kThreads) {
@@ -71,7 +71,7 @@ TEST(CpuDifferential, TheSameBitsHoweverItRuns) {
   const auto end =
       std::chrono::steady_clock::now() + std::chrono::seconds(seconds != nullptr ? std::atoi(seconds) : 0);
   for (; seed < last || std::chrono::steady_clock::now() < end; ++seed) {
-    check_seed(seed);
+    check_seed_on_cpu(seed);
     if (::testing::Test::HasFatalFailure()) return;
   }
 }

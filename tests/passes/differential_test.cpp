@@ -12,8 +12,8 @@
 namespace plimsoll {
 namespace {
 
+using fixtures::Tail;
 using reference::Precision;
-using testing::Tail;
 
 /// Bits of some_passes' mask, in the order of the list.
 constexpr uint64_t kAllPasses = ~uint64_t{0};
@@ -40,24 +40,24 @@ void expect_close(const std::map<std::string, ir::RefTensor>& expected,
 /// Whether a mask turns on nothing that replaces ops by fused ones: then even rounded results stay the same
 /// bits.
 passes::PipelineOptions structural(uint64_t mask) {
-  passes::PipelineOptions o = testing::some_passes(mask);
+  passes::PipelineOptions o = fixtures::some_passes(mask);
   o.fuse_norms = o.fuse_activations = o.fuse_attention = o.fuse_head_loss = false;
   o.fuse_norm_grads = o.fuse_embedding_grads = false;
   return o;
 }
 
 void check_seed(uint64_t seed) {
-  if (testing::is_large(seed)) return;
-  testing::Dice dice(seed * 7919);
+  if (fixtures::is_large(seed)) return;
+  fixtures::Dice dice(seed * 7919);
   const auto tail = static_cast<Tail>(dice.range(0, 2));
-  const auto plain = train_program(seed, testing::no_passes(), tail);
+  const auto plain = train_program(seed, fixtures::no_passes(), tail);
   ASSERT_TRUE(plain) << "seed " << seed << ": " << plain.error().message();
   const auto expected = interpret(*plain, Precision::kF64);
   const auto rounded = interpret(*plain, Precision::kStored);
   for (int round = 0; round < 4; ++round) {
     const uint64_t mask = round == 0 ? kAllPasses : static_cast<uint64_t>(dice.range(0, (1 << 20) - 1));
     const std::string what = "seed " + std::to_string(seed) + " mask " + std::to_string(mask);
-    const auto fused = train_program(seed, testing::some_passes(mask), tail);
+    const auto fused = train_program(seed, fixtures::some_passes(mask), tail);
     ASSERT_TRUE(fused) << what << ": " << fused.error().message();
     expect_close(expected, interpret(*fused, Precision::kF64), 1e-11, what);
     const auto moved = train_program(seed, structural(mask), tail);

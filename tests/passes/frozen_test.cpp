@@ -19,12 +19,12 @@ using ir::ValueId;
 
 /// embedding -> `layers` of y = x + silu(x W_i) -> head -> loss, differentiated with respect to what is not
 /// `frozen`.
-struct Program {
+struct FrozenProgram {
   ir::Graph graph;
   std::map<std::string, ValueId> parameters;
   AutodiffReport derivative;
 
-  explicit Program(const std::vector<std::string>& frozen, bool joined = false) {
+  explicit FrozenProgram(const std::vector<std::string>& frozen, bool joined = false) {
     ir::Builder b(graph, ops::find_op);
     const auto state = [&](const std::string& name, DType dtype, ir::Shape shape, ir::StateClass c) {
       return b.state({name, {dtype, shape}, c});
@@ -71,7 +71,7 @@ struct Program {
 };
 
 TEST(Frozen, NothingFrozenComputesAll) {
-  const Program p({});
+  const FrozenProgram p({});
   EXPECT_EQ(p.count("linear_dw"), 2);
   EXPECT_EQ(p.count("embedding_grad"), 1);
   EXPECT_EQ(p.count("linear"), 4) << "two forward, two back";
@@ -82,7 +82,7 @@ TEST(Frozen, NothingFrozenComputesAll) {
 }
 
 TEST(Frozen, AFrozenHeadGivesDxAlone) {
-  const Program p({"head"});
+  const FrozenProgram p({"head"});
   ASSERT_EQ(p.count("head_loss"), 1);
   for (const ir::OpId id : p.graph.order())
     if (p.graph.op(id).def->name == "head_loss") {
@@ -92,21 +92,21 @@ TEST(Frozen, AFrozenHeadGivesDxAlone) {
 }
 
 TEST(Frozen, BackwardStopsBelowTheLowestThatLearns) {
-  const Program p({"table", "w0", "head"});
+  const FrozenProgram p({"table", "w0", "head"});
   EXPECT_EQ(p.count("linear_dw"), 1);
   EXPECT_EQ(p.count("embedding_grad"), 0);
   EXPECT_EQ(p.count("linear"), 2) << "no cotangent goes below w1";
 }
 
 TEST(Frozen, TheMiddleIsPassedThrough) {
-  const Program p({"w0", "w1", "head"});
+  const FrozenProgram p({"w0", "w1", "head"});
   EXPECT_EQ(p.count("linear_dw"), 0);
   EXPECT_EQ(p.count("embedding_grad"), 1);
   EXPECT_EQ(p.count("linear"), 4);
 }
 
 TEST(Frozen, TheHeadAloneTakesNoDx) {
-  const Program p({"table", "w0", "w1"});
+  const FrozenProgram p({"table", "w0", "w1"});
   EXPECT_EQ(p.count("head_loss_dw"), 1);
   EXPECT_EQ(p.count("head_loss"), 0);
   EXPECT_EQ(p.count("linear"), 2);
@@ -115,13 +115,13 @@ TEST(Frozen, TheHeadAloneTakesNoDx) {
 
 /// Of a joined storage the rows that learn have a weight gradient of their own, and no other is computed.
 TEST(Frozen, RowsOfAJoinedWeightAreComputedApart) {
-  const Program p({"table", "w0.a", "w0.b", "w1.a", "head"}, /*joined=*/true);
+  const FrozenProgram p({"table", "w0.a", "w0.b", "w1.a", "head"}, /*joined=*/true);
   ASSERT_EQ(p.count("linear_dw"), 1);
   for (const ir::OpId id : p.graph.order())
     if (p.graph.op(id).def->name == "linear_dw") {
       EXPECT_EQ(p.graph.type(p.graph.op(id).outputs[0]).shape, (ir::Shape{3, 4}));
     }
-  const Program both({}, /*joined=*/true);
+  const FrozenProgram both({}, /*joined=*/true);
   EXPECT_EQ(both.count("linear_dw"), 4);
 }
 

@@ -13,8 +13,8 @@
 namespace plimsoll::passes {
 namespace {
 
-using testing::Bits;
-using testing::Trained;
+using fixtures::Bits;
+using fixtures::Trained;
 
 /// States after two runs.
 Result<Bits> run_on(runtime::Device& device, const Program& program,
@@ -23,10 +23,10 @@ Result<Bits> run_on(runtime::Device& device, const Program& program,
   PLIMSOLL_ASSIGN(SessionPlan plan, plan_session(std::move(programs), {.transfer_bytes = 4096}));
   PLIMSOLL_ASSIGN(auto session, runtime::Session::create(device, std::move(plan), {}));
   for (int run = 0; run < 2; ++run) {
-    testing::write_states(*session, states);
+    fixtures::write_states(*session, states);
     PLIMSOLL_TRY(session->run(0));
   }
-  return testing::read_states(*session, states);
+  return fixtures::read_states(*session, states);
 }
 
 Result<std::unique_ptr<discrete::DiscreteDevice>> make_device(std::optional<uint64_t> seed) {
@@ -37,12 +37,12 @@ Result<std::unique_ptr<discrete::DiscreteDevice>> make_device(std::optional<uint
 TEST(IssueOrder, CopiesOnQueuesOfAnyPaceLeaveEveryBitAsItIs) {
   int64_t programs = 0, copies = 0;
   for (uint64_t seed = 1; seed <= 12; ++seed) {
-    if (testing::is_large(seed)) continue;
-    auto t = testing::train_program(seed, {}, static_cast<testing::Tail>(seed % 4));
+    if (fixtures::is_large(seed)) continue;
+    auto t = fixtures::train_program(seed, {}, static_cast<fixtures::Tail>(seed % 4));
     ASSERT_TRUE(t) << t.error().message();
-    const auto expected = testing::run_on_cpu(*t, {});
+    const auto expected = fixtures::run_on_cpu(*t, {});
     ASSERT_TRUE(expected) << expected.error().message();
-    copies += 2 * testing::RandomOffload(t->graph, seed).insert(6);
+    copies += 2 * fixtures::RandomOffload(t->graph, seed).insert(6);
     ++programs;
     auto in_place = passes::in_place(t->graph);
     ASSERT_TRUE(in_place) << in_place.error().message();

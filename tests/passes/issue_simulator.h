@@ -12,7 +12,7 @@
 #include "memory/queue_simulator.h"
 #include "passes/issue_order.h"
 
-namespace plimsoll::testing {
+namespace plimsoll::fixtures {
 
 /// Bytes that lie together and hold contents that follow each other.
 struct ByteRun {
@@ -230,4 +230,4 @@ class IssueSimulator {
   std::map<std::pair<int32_t, int64_t>, int32_t> cells_;  // by pool and first byte
 };
 
-}  // namespace plimsoll::testing
+}  // namespace plimsoll::fixtures

@@ -8,7 +8,7 @@
 
 #include "planned.h"
 
-namespace plimsoll::testing {
+namespace plimsoll::fixtures {
 
 struct Mutant {
   const char* kind;
@@ -175,4 +175,4 @@ class Mutations {
   Visit visit_;
 };
 
-}  // namespace plimsoll::testing
+}  // namespace plimsoll::fixtures

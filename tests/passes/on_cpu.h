@@ -9,7 +9,7 @@
 #include "runtime/session_testing.h"
 #include "training.h"
 
-namespace plimsoll::testing {
+namespace plimsoll::fixtures {
 
 struct CpuRun {
   int threads = 1;
@@ -54,4 +54,4 @@ inline Result<Bits> run_on_cpu(const Trained& t, const CpuRun& how) {
   return read_states(*session, t.states);
 }
 
-}  // namespace plimsoll::testing
+}  // namespace plimsoll::fixtures

@@ -22,10 +22,10 @@
 namespace plimsoll {
 namespace {
 
-using testing::Tail;
+using fixtures::Tail;
 namespace fs = std::filesystem;
 
-std::string read(const fs::path& path) {
+std::string text_of(const fs::path& path) {
   std::stringstream text;
   text << std::ifstream(path).rdbuf();
   return text.str();
@@ -54,7 +54,7 @@ TEST(PassList, HoldsEveryPassOfTheFolder) {
   for (const auto& file : fs::directory_iterator(std::string(PLIMSOLL_TEST_DIR) + "/../src/passes")) {
     if (file.path().extension() != ".h") continue;
     const std::string name = file.path().stem().string();
-    if (read(file.path()).find("Report> " + name + "(ir::Graph&") == std::string::npos) continue;
+    if (text_of(file.path()).find("Report> " + name + "(ir::Graph&") == std::string::npos) continue;
     EXPECT_TRUE(listed.contains(name)) << name << " is in no line of pipeline.cpp";
   }
 }
@@ -70,7 +70,7 @@ TEST(Pipeline, DumpsTheTextAfterEachPass) {
   std::set<fs::path> dumps;
   for (const auto& entry : fs::directory_iterator(folder)) dumps.insert(entry.path());
   EXPECT_EQ(dumps.size(), passes::pass_list().size());
-  const auto parsed = ir::parse(read(*dumps.rbegin()), ops::find_op);
+  const auto parsed = ir::parse(text_of(*dumps.rbegin()), ops::find_op);
   ASSERT_TRUE(parsed) << parsed.error().message();
   EXPECT_EQ(ir::print(*parsed), ir::print(trained->graph));
   fs::remove_all(folder);
@@ -93,7 +93,7 @@ TEST(Pipeline, RefusesAChunkOfNoWholeGranule) {
 }
 
 /// Bytes that the binder and the planner find alive at once, no workspaces and no copies of views counted.
-int64_t bound_peak(const testing::Trained& t) {
+int64_t bound_peak(const fixtures::Trained& t) {
   ir::Graph graph = t.graph;
   passes::BindOptions bind;
   bind.in_place = t.in_place;
@@ -105,9 +105,9 @@ int64_t bound_peak(const testing::Trained& t) {
 
 TEST(LiveBytes, IsWhatTheBinderAndThePlannerFind) {
   for (uint64_t seed = 1; seed <= 60; ++seed) {
-    testing::Dice dice(seed);
+    fixtures::Dice dice(seed);
     const auto mask = static_cast<uint64_t>(dice.range(0, (1 << 20) - 1));
-    const auto options = testing::some_passes(mask);
+    const auto options = fixtures::some_passes(mask);
     const auto trained = train_program(seed, options, static_cast<Tail>(dice.range(0, 2)));
     ASSERT_TRUE(trained);
     const auto live =

@@ -8,7 +8,7 @@
 #include "random_offload.h"
 #include "training.h"
 
-namespace plimsoll::testing {
+namespace plimsoll::fixtures {
 
 struct Planned {
   Graph graph;
@@ -69,4 +69,4 @@ inline Result<Planned> planned_program(uint64_t seed, int64_t trips) {
   return plan_program(std::move(t.graph), dice.chance(10));
 }
 
-}  // namespace plimsoll::testing
+}  // namespace plimsoll::fixtures

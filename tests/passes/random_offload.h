@@ -9,7 +9,7 @@
 #include "ops/ops.h"
 #include "random_program.h"
 
-namespace plimsoll::testing {
+namespace plimsoll::fixtures {
 
 class RandomOffload {
  public:
@@ -112,4 +112,4 @@ class RandomOffload {
   size_t taken_ = 0;
 };
 
-}  // namespace plimsoll::testing
+}  // namespace plimsoll::fixtures

@@ -13,7 +13,7 @@
 #include "ops/op_list.h"
 #include "ops/ops.h"
 
-namespace plimsoll::testing {
+namespace plimsoll::fixtures {
 
 using ir::Builder;
 using ir::DType;
@@ -283,4 +283,4 @@ inline RandomProgram random_program(uint64_t seed, int64_t batch = 0) {
   return RandomProgramMaker(seed, batch).make();
 }
 
-}  // namespace plimsoll::testing
+}  // namespace plimsoll::fixtures

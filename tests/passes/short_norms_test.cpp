@@ -12,7 +12,7 @@
 namespace plimsoll {
 namespace {
 
-using testing::Tail;
+using fixtures::Tail;
 
 int64_t num_shortened(const ir::Graph& graph) {
   return std::count_if(graph.order().begin(), graph.order().end(), [&](ir::OpId id) {

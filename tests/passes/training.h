@@ -9,7 +9,7 @@
 #include "passes/pipeline.h"
 #include "random_program.h"
 
-namespace plimsoll::testing {
+namespace plimsoll::fixtures {
 
 /// What follows backward.
 enum class Tail {
@@ -142,4 +142,4 @@ inline std::map<std::string, ir::RefTensor> interpret(const Trained& t, referenc
   return after;
 }
 
-}  // namespace plimsoll::testing
+}  // namespace plimsoll::fixtures

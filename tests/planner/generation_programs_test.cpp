@@ -8,15 +8,10 @@
 #include "backends/cpu/cpu_target.h"
 #include "models/presets.h"
 #include "planner/report.h"
+#include "preset.h"
 
 namespace plimsoll::planner {
 namespace {
-
-std::unique_ptr<models::Model> preset(const char* name) {
-  auto model = models::make_model(*preset_config(name));
-  EXPECT_TRUE(model.ok());
-  return std::move(*model);
-}
 
 GenerationPrograms programs_of(const char* name, const GenerationOptions& options) {
   const cpu::CpuTarget target(2);

@@ -9,6 +9,7 @@
 #include "models/presets.h"
 #include "planner/overhead.h"
 #include "planner/report.h"
+#include "preset.h"
 
 namespace plimsoll::planner {
 namespace {
@@ -21,12 +22,6 @@ StepOptions options(int64_t micro, int64_t tokens) {
   o.sequence_length = tokens;
   o.eval = true;
   return o;
-}
-
-std::unique_ptr<models::Model> preset(const char* name) {
-  auto model = models::make_model(*preset_config(name));
-  EXPECT_TRUE(model.ok());
-  return std::move(*model);
 }
 
 /// Parameters outweigh everything else, so that the arena's peak stands where all gradients are.

@@ -14,10 +14,10 @@ using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::IsEmpty;
 
-constexpr const char* kRun = "model: {preset: gpt2}\ndata: {train: a.npy}\ntraining: {max_steps: 20}\n";
+constexpr const char* kSmallRun = "model: {preset: gpt2}\ndata: {train: a.npy}\ntraining: {max_steps: 20}\n";
 
-Result<RunConfig> parse(std::vector<std::string> overrides, const std::string& more = "") {
-  return parse_run_config(kRun + more, "run.yaml", overrides);
+Result<RunConfig> parse_small(std::vector<std::string> overrides, const std::string& more = "") {
+  return parse_run_config(kSmallRun + more, "run.yaml", overrides);
 }
 
 struct Refusal {
@@ -49,7 +49,7 @@ TEST(Unavailable, IsRefusedByName) {
       {{"output.dtype=bf16"}, "output.dtype is not available", ""},
   };
   for (const Refusal& row : rows) {
-    const auto result = parse(row.overrides);
+    const auto result = parse_small(row.overrides);
     ASSERT_FALSE(result) << row.what;
     EXPECT_EQ(result.error().code, ErrorCode::kInvalidArgument);
     EXPECT_THAT(result.error().what, HasSubstr(row.what));
@@ -63,14 +63,15 @@ TEST(Unavailable, AsksForNothingByItsDefaults) {
   for (const char* nothing : {"lora=null", "quantization=null", "memory.offload=auto", "report_to=none",
                               "load_best_model_at_end=false", "output.dtype=auto", "debug.verify_steps=0",
                               "training.fp8={recipe: delayed, margin: 0, fp8_format: hybrid}"}) {
-    const auto run = parse({nothing});
+    const auto run = parse_small({nothing});
     EXPECT_TRUE(run) << nothing << ": " << (run ? "" : run.error().message());
   }
-  EXPECT_TRUE(parse({"lora={r: 8}", "lora=null", "report_to=tensorboard", "report_to=none"}));
+  EXPECT_TRUE(parse_small({"lora={r: 8}", "lora=null", "report_to=tensorboard", "report_to=none"}));
 }
 
 TEST(Unavailable, AllOfItIsSaidAtOnce) {
-  const auto result = parse({"runtime.device=cuda", "training.optimizer=muon", "lora={r: 8, lora_alpha: 4}"});
+  const auto result =
+      parse_small({"runtime.device=cuda", "training.optimizer=muon", "lora={r: 8, lora_alpha: 4}"});
   ASSERT_FALSE(result);
   ASSERT_EQ(result.error().more.size(), 2U);
   EXPECT_THAT(result.error().what, HasSubstr("training.optimizer is muon"));
@@ -92,7 +93,7 @@ TEST(SettleIdle, RefusesWhatWouldDoNothing) {
       {{"training.residual_in_fp32=false"}, "training.residual_in_fp32 is false", "precision=bf16"},
   };
   for (const Refusal& row : rows) {
-    const auto result = parse(row.overrides);
+    const auto result = parse_small(row.overrides);
     ASSERT_FALSE(result) << row.what;
     EXPECT_EQ(result.error().code, ErrorCode::kInvalidArgument);
     EXPECT_THAT(result.error().what, HasSubstr(row.what));
@@ -104,35 +105,38 @@ TEST(SettleIdle, RefusesWhatWouldDoNothing) {
 /// adam_beta1: 0.9 beside sgd is what transformers' own files carry: a line for each choice.
 TEST(SettleIdle, TellsOfWhatHoldsAnyway) {
   const auto run =
-      parse({"optim=sgd", "adam_beta1=0.9", "adam_beta2=0.999", "fp8={recipe: delayed, margin: 0}"});
+      parse_small({"optim=sgd", "adam_beta1=0.9", "adam_beta2=0.999", "fp8={recipe: delayed, margin: 0}"});
   ASSERT_TRUE(run) << run.error().message();
   EXPECT_THAT(
       run->notes,
       ElementsAre("training.fp8.recipe has no effect with training.precision fp32",
                   "training.adam_beta1, training.adam_beta2 have no effect with training.optimizer sgd"));
-  EXPECT_THAT(parse({"training.momentum=0", "training.nesterov=false", "lr_scheduler_kwargs.num_cycles=null",
-                     "training.lr_scheduler=constant", "warmup_steps=0"})
-                  ->notes,
-              IsEmpty());
+  EXPECT_THAT(
+      parse_small({"training.momentum=0", "training.nesterov=false", "lr_scheduler_kwargs.num_cycles=null",
+                   "training.lr_scheduler=constant", "warmup_steps=0"})
+          ->notes,
+      IsEmpty());
 }
 
 /// A later choice takes the effect away from what stands before it; the setting is as if it were not given.
 TEST(SettleIdle, TellsOfWhatALaterChoiceTookTheEffectFrom) {
   const std::string file = "lr_scheduler: wsd\nlr_scheduler_kwargs: {min_lr_ratio: 0.1}\n";
-  const auto run = parse({"adam_beta2=0.95", "training.optimizer=sgd", "training.lr_scheduler=cosine"}, file);
+  const auto run =
+      parse_small({"adam_beta2=0.95", "training.optimizer=sgd", "training.lr_scheduler=cosine"}, file);
   ASSERT_TRUE(run) << run.error().message();
   EXPECT_THAT(run->notes, ElementsAre("training.lr_scheduler_kwargs.min_lr_ratio has no effect with "
                                       "training.lr_scheduler cosine",
                                       "training.adam_beta2 has no effect with training.optimizer sgd"));
   EXPECT_EQ(run->training.lr_scheduler_kwargs.min_lr_ratio, 0);
   EXPECT_EQ(run->training.adam_beta2, 0.999);
-  EXPECT_FALSE(parse({"training.lr_scheduler=cosine", "lr_scheduler_kwargs.min_lr_ratio=0.2"}, file));
+  EXPECT_FALSE(parse_small({"training.lr_scheduler=cosine", "lr_scheduler_kwargs.min_lr_ratio=0.2"}, file));
 }
 
 TEST(SettleIdle, TellsOfWhatOneFileCarriesForSeveralRuns) {
-  const auto run = parse({"training.loss_scale=1024", "debug.dump=[logits]", "training.lr_scheduler=constant",
-                          "training.warmup_ratio=0.03", "data.packing=pad", "data.packing_window=9",
-                          "training.momentum=0.9", "training.nesterov=true"});
+  const auto run =
+      parse_small({"training.loss_scale=1024", "debug.dump=[logits]", "training.lr_scheduler=constant",
+                   "training.warmup_ratio=0.03", "data.packing=pad", "data.packing_window=9",
+                   "training.momentum=0.9", "training.nesterov=true"});
   ASSERT_TRUE(run) << run.error().message();
   EXPECT_THAT(run->notes,
               ElementsAre("data.packing_window has no effect with data.packing pad",
@@ -140,20 +144,20 @@ TEST(SettleIdle, TellsOfWhatOneFileCarriesForSeveralRuns) {
                           "training.warmup_ratio has no effect with training.lr_scheduler constant",
                           "training.momentum, training.nesterov have no effect with training.optimizer adamw",
                           "debug.dump has no effect with debug.dump_dir null"));
-  const auto sgd = parse({"optim=sgd", "adam_beta1=0.8", "adam_epsilon=1e-6"});
+  const auto sgd = parse_small({"optim=sgd", "adam_beta1=0.8", "adam_epsilon=1e-6"});
   EXPECT_THAT(sgd->notes, ElementsAre("training.adam_beta1, training.adam_epsilon have no effect with "
                                       "training.optimizer sgd"));
   EXPECT_EQ(sgd->training.adam_beta1, 0.9);
   EXPECT_EQ(run->training.loss_scale.fixed, std::nullopt);
   EXPECT_EQ(run->training.warmup_ratio, std::nullopt);
-  const auto fp16 = parse({"training.loss_scale=1024", "training.precision_overrides={lm_head: fp16}"});
+  const auto fp16 = parse_small({"training.loss_scale=1024", "training.precision_overrides={lm_head: fp16}"});
   EXPECT_THAT(fp16->notes, IsEmpty());
   EXPECT_EQ(fp16->training.loss_scale.fixed, 1024);
 }
 
 /// Checkpoints of versions that took any of them in silence, with every setting in their run.yaml.
 TEST(SettleIdle, PassesARecordedRun) {
-  const std::string old = std::string(kRun) +
+  const std::string old = std::string(kSmallRun) +
                           "momentum: 0.9\nfp8: {margin: 1}\nadam_beta1: 0.8\n"
                           "lr_scheduler_kwargs: {gamma: 0.5}\n";
   EXPECT_FALSE(parse_run_config(old, "run.yaml"));

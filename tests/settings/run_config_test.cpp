@@ -143,7 +143,7 @@ TEST(RunConfig, SgdDecaysOnlyWhereAsked) {
   EXPECT_TRUE(run->training.nesterov);
 }
 
-struct Bad {
+struct BadRun {
   std::string text;
   std::vector<std::string> overrides;
   const char* what;
@@ -152,7 +152,7 @@ struct Bad {
 
 TEST(RunConfig, RefusesWhatTheUserGotWrong) {
   const std::string run = kRun;
-  const Bad rows[] = {
+  const BadRun rows[] = {
       {"[1, 2]", {}, "a run file is a map"},
       {"just text", {}, "a run file is a map"},
       {"model: {preset: [", {}, "broken YAML"},
@@ -248,7 +248,7 @@ TEST(RunConfig, RefusesWhatTheUserGotWrong) {
       {run, {"residual_in_fp32=false"}, "training.residual_in_fp32 is false", "training.precision=bf16"},
       {run, {"training.lr_scheduler=polynomial", "training.learning_rate=1e-9"}, "lr_end"},
   };
-  for (const Bad& row : rows) {
+  for (const BadRun& row : rows) {
     const auto result = parse(row.text, row.overrides);
     const std::string which =
         row.text.substr(0, 40) + (row.overrides.empty() ? "" : " " + row.overrides.back());

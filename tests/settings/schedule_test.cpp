@@ -14,18 +14,18 @@ namespace {
 
 using testing::HasSubstr;
 
-struct Row {
+struct RatesCase {
   ScheduleOptions options;
   std::vector<double> rates;
 };
 
-std::vector<Row> rows() {
+std::vector<RatesCase> rates_cases() {
   constexpr double kRate = 3e-4;
   const auto base = [](std::string name) {
     return ScheduleOptions{
         .name = std::move(name), .learning_rate = kRate, .warmup_steps = 3, .total_steps = 10};
   };
-  std::vector<Row> table;
+  std::vector<RatesCase> table;
   const auto add = [&](ScheduleOptions options, std::vector<double> rates) {
     table.push_back({std::move(options), std::move(rates)});
   };
@@ -137,7 +137,7 @@ std::vector<Row> rows() {
 }
 
 TEST(Schedule, AgreesWithTheRecordedRates) {
-  for (const Row& row : rows()) {
+  for (const RatesCase& row : rates_cases()) {
     const auto schedule = Schedule::create(row.options);
     ASSERT_TRUE(schedule) << schedule.error().message();
     for (size_t i = 0; i < row.rates.size(); ++i)
@@ -168,17 +168,17 @@ TEST(Schedule, IsFiniteAtTheEdges) {
 }
 
 TEST(Schedule, RefusesWhatItCannotBe) {
-  struct Bad {
+  struct Refused {
     ScheduleOptions options;
     const char* what;
   };
-  const Bad table[] = {
+  const Refused table[] = {
       {{.name = "cosin"}, "there is no 'cosin'"},
       {{.name = "polynomial", .learning_rate = 1e-8}, "lr_end"},
       {{.name = "step", .step_size = 0}, "step_size"},
       {{.learning_rate = -1}, "learning rate"},
   };
-  for (const Bad& bad : table) {
+  for (const Refused& bad : table) {
     const auto schedule = Schedule::create(bad.options);
     ASSERT_FALSE(schedule);
     EXPECT_EQ(schedule.error().code, ErrorCode::kInvalidArgument);

@@ -18,7 +18,7 @@ constexpr bool kCounts = false;  // sanitizers bring their own malloc
 constexpr bool kCounts = true;
 #endif
 
-namespace plimsoll::cpu::testing {
+namespace plimsoll::cpu::fixtures {
 namespace {
 
 TEST(CpuTarget, HasAKernelForEveryOpThatRuns) {
@@ -155,4 +155,4 @@ TEST(CpuDevice, LaunchingAllocatesNothing) {
 }
 
 }  // namespace
-}  // namespace plimsoll::cpu::testing
+}  // namespace plimsoll::cpu::fixtures

@@ -21,7 +21,7 @@
 #include "ops/op_list.h"
 #include "ops/ops.h"
 
-namespace plimsoll::cpu::testing {
+namespace plimsoll::cpu::fixtures {
 
 using ir::Attrs;
 
@@ -31,6 +31,9 @@ struct OpRun {
   std::vector<Tensor> inputs;
   Attrs attrs = {};
 };
+
+/// Which GELU.
+inline Attrs approximate(const char* which) { return {{"approximate", std::string(which)}}; }
 
 inline ir::OpTypes types_of(const OpRun& run, const ir::Op& op) {
   ir::OpTypes types{op.def->name, {}, {}, op.attrs};
@@ -232,4 +235,4 @@ inline void expect_op(const OpRun& run, double tolerance) {
   });
 }
 
-}  // namespace plimsoll::cpu::testing
+}  // namespace plimsoll::cpu::fixtures

@@ -3,7 +3,7 @@
 
 #include "backends/cpu/tensors.h"
 
-namespace plimsoll::cpu::testing {
+namespace plimsoll::cpu::fixtures {
 
 /// Sequences [begin, end) of axis 0.
 inline Tensor sequences(const Tensor& t, int64_t begin, int64_t end) {
@@ -13,4 +13,4 @@ inline Tensor sequences(const Tensor& t, int64_t begin, int64_t end) {
   return part;
 }
 
-}  // namespace plimsoll::cpu::testing
+}  // namespace plimsoll::cpu::fixtures

@@ -9,7 +9,7 @@
 
 #include "ir/shape.h"
 
-namespace plimsoll::cpu::testing {
+namespace plimsoll::cpu::fixtures {
 
 using ir::DType;
 using ir::Shape;
@@ -64,6 +64,9 @@ inline Tensor as(DType dtype, Tensor t) {
   }
   return t;
 }
+inline Tensor bf16(const Tensor& t) { return as(DType::kBf16, t); }
+/// The most that rounding to bf16, or to f16, moves a value by, relative to it.
+inline constexpr double kBf16Step = 0x1p-8, kF16Step = 0x1p-11;
 inline Tensor ints(const Shape& shape, const std::vector<int32_t>& values) {
   Tensor t{{DType::kI32, shape}, {}};
   for (const int32_t v : values) t.bits.push_back(std::bit_cast<uint32_t>(v));
@@ -87,4 +90,4 @@ inline Tensor indices(const Shape& shape, int32_t end, unsigned seed) {
 inline Tensor scalar(float value) { return floats(Shape{1}, {value}); }
 inline Tensor absent() { return {}; }
 
-}  // namespace plimsoll::cpu::testing
+}  // namespace plimsoll::cpu::fixtures

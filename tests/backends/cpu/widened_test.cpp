@@ -4,12 +4,9 @@
 
 #include "backends/cpu/kernel_harness.h"
 
-namespace plimsoll::cpu::testing {
+namespace plimsoll::cpu::fixtures {
 namespace {
 
-constexpr double kBf16Step = 0x1p-8, kF16Step = 0x1p-11;
-
-Tensor bf16(const Tensor& t) { return as(DType::kBf16, t); }
 Tensor f16(const Tensor& t) { return as(DType::kF16, t); }
 
 TEST(Cast, EachWay) {
@@ -112,4 +109,4 @@ TEST(Widened, AsksForItsScratch) {
 }
 
 }  // namespace
-}  // namespace plimsoll::cpu::testing
+}  // namespace plimsoll::cpu::fixtures

@@ -8,7 +8,7 @@
 
 #include "devices.h"
 
-namespace plimsoll::discrete::testing {
+namespace plimsoll::discrete::fixtures {
 
 struct Command {
   enum class Kind { kAdd, kCopy, kFill, kHostWrite, kBeginCapture, kEndCapture } kind = Kind::kAdd;
@@ -188,4 +188,4 @@ class CommandRunner {
   int issued_ = 0;
 };
 
-}  // namespace plimsoll::discrete::testing
+}  // namespace plimsoll::discrete::fixtures

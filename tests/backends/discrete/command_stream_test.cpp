@@ -5,7 +5,7 @@
 #include <cstdlib>
 #include <functional>
 
-namespace plimsoll::discrete::testing {
+namespace plimsoll::discrete::fixtures {
 namespace {
 
 constexpr unsigned kStreams = 200, kSeeds = 20;
@@ -152,4 +152,4 @@ TEST(Adversary, FindsAHostThatWritesTooEarly) {
 }
 
 }  // namespace
-}  // namespace plimsoll::discrete::testing
+}  // namespace plimsoll::discrete::fixtures

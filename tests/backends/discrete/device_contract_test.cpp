@@ -3,7 +3,7 @@
 
 #include "devices.h"
 
-namespace plimsoll::discrete::testing {
+namespace plimsoll::discrete::fixtures {
 namespace {
 
 struct Kind {
@@ -330,4 +330,4 @@ TEST_P(DeviceContract, QueuesTakeCallsFromAThreadEach) {
 }
 
 }  // namespace
-}  // namespace plimsoll::discrete::testing
+}  // namespace plimsoll::discrete::fixtures

@@ -6,7 +6,7 @@
 
 #include "devices.h"
 
-namespace plimsoll::discrete::testing {
+namespace plimsoll::discrete::fixtures {
 namespace {
 
 constexpr uint32_t kUndefined = 0x7fa5a5a5;
@@ -112,4 +112,4 @@ TEST(DiscreteTarget, KernelsReachTheDeviceAlone) {
 }
 
 }  // namespace
-}  // namespace plimsoll::discrete::testing
+}  // namespace plimsoll::discrete::fixtures

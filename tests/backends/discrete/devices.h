@@ -15,7 +15,7 @@
 #include "io/temporary_folder.h"
 #include "ops/op_list.h"
 
-namespace plimsoll::discrete::testing {
+namespace plimsoll::discrete::fixtures {
 
 using ir::MemorySpace;
 using ir::Queue;
@@ -111,4 +111,4 @@ class Program {
   std::deque<Bound> bound_;  // outlives every launch and replay
 };
 
-}  // namespace plimsoll::discrete::testing
+}  // namespace plimsoll::discrete::fixtures

@@ -16,7 +16,7 @@ constexpr bool kCounts = false;  // sanitizers bring their own malloc
 constexpr bool kCounts = true;
 #endif
 
-namespace plimsoll::discrete::testing {
+namespace plimsoll::discrete::fixtures {
 namespace {
 
 using Clock = std::chrono::steady_clock;
@@ -127,12 +127,12 @@ TEST(DiscreteFaults, EveryLaterCallBringsTheError) {
 }
 
 TEST(DiscreteFaults, WhatHadBegunHasEndedWhenTheErrorComes) {
-  constexpr int64_t kCount = 50'000;
+  constexpr int64_t kElements = 50'000;
   constexpr double kSeconds = 0.2;
   const auto device =
-      make_discrete({.copy_bandwidth = 4 * kCount / kSeconds, .fault = Fault{Queue::kCompute, 2}});
+      make_discrete({.copy_bandwidth = 4 * kElements / kSeconds, .fault = Fault{Queue::kCompute, 2}});
   Program program(*device);
-  const auto x = program.filled(kCount, 1), out = program.pinned(kCount, 0);
+  const auto x = program.filled(kElements, 1), out = program.pinned(kElements, 0);
   const auto begin = Clock::now();
   ASSERT_OK(program.copy(out, x, Queue::kCopyOut));
   const std::atomic_ref last(out.host().back());
@@ -248,4 +248,4 @@ TEST(DiscreteDevice, ACopyTakesNoLessThanItsBandwidth) {
 }
 
 }  // namespace
-}  // namespace plimsoll::discrete::testing
+}  // namespace plimsoll::discrete::fixtures

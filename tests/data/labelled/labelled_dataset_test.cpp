@@ -13,16 +13,16 @@ using testing::ElementsAre;
 using testing::HasSubstr;
 using enum ProblemType;
 
-struct Row {
+struct ReadRow {
   std::vector<int32_t> tokens;
   int32_t last = -1;
   std::vector<float> labels;
   int64_t count = 0;
 };
 
-Row read(const LabelledDataset& data, int64_t index, size_t length, size_t labels) {
+ReadRow read_row(const LabelledDataset& data, int64_t index, size_t length, size_t labels) {
   std::vector<std::byte> scratch(static_cast<size_t>(data.scratch_bytes()));
-  Row row{std::vector<int32_t>(length, -7), -1, std::vector<float>(labels, -7), 0};
+  ReadRow row{std::vector<int32_t>(length, -7), -1, std::vector<float>(labels, -7), 0};
   const auto count = data.read(index, {row.tokens, &row.last, row.labels}, scratch);
   EXPECT_TRUE(count) << (count ? "" : count.error().message());
   row.count = count ? *count : -1;
@@ -34,7 +34,7 @@ const std::string kLines = R"({"input_ids": [1, 2, 3, 4, 5], "label": "b"}
 {"input_ids": [4, 9, 9, 5], "label": 1}
 )";
 
-LabelledDataset open(const TemporaryFolder& folder, std::optional<int64_t> pad) {
+LabelledDataset open_labelled(const TemporaryFolder& folder, std::optional<int64_t> pad) {
   const std::vector<std::string> shards = {
       labelled_shard(folder, "x", kLines),
       labelled_shard(folder, "y", "{\"input_ids\": [6], \"label\": 0}\n")};
@@ -47,23 +47,23 @@ LabelledDataset open(const TemporaryFolder& folder, std::optional<int64_t> pad) 
 
 TEST(LabelledDataset, CutsPadsAndPools) {
   const TemporaryFolder folder;
-  const LabelledDataset data = open(folder, 9);
+  const LabelledDataset data = open_labelled(folder, 9);
   EXPECT_EQ(data.size(), 4);
   EXPECT_EQ(data.num_tokens(), 12);
-  const Row cut = read(data, 0, 3, 1);
+  const ReadRow cut = read_row(data, 0, 3, 1);
   EXPECT_THAT(cut.tokens, ElementsAre(1, 2, 3));
   EXPECT_EQ(cut.last, 2);
   EXPECT_EQ(cut.count, 3);
   EXPECT_THAT(cut.labels, ElementsAre(1));
-  const Row padding = read(data, 1, 3, 1);
+  const ReadRow padding = read_row(data, 1, 3, 1);
   EXPECT_THAT(padding.tokens, ElementsAre(9, 9, 9));
   EXPECT_EQ(padding.last, 0) << "as transformers, where nothing is left";
   EXPECT_EQ(padding.count, 0);
   EXPECT_THAT(padding.labels, ElementsAre(0));
-  const Row within = read(data, 2, 3, 1);
+  const ReadRow within = read_row(data, 2, 3, 1);
   EXPECT_THAT(within.tokens, ElementsAre(4, 9, 9)) << "cut first";
   EXPECT_EQ(within.last, 0);
-  const Row second = read(data, 3, 3, 1);
+  const ReadRow second = read_row(data, 3, 3, 1);
   EXPECT_THAT(second.tokens, ElementsAre(6, 9, 9));
   EXPECT_THAT(second.labels, ElementsAre(0));
 }
@@ -71,8 +71,8 @@ TEST(LabelledDataset, CutsPadsAndPools) {
 TEST(LabelledDataset, WithoutAPaddingTokenLengthsDecide) {
   const TemporaryFolder folder;
   for (const std::optional<int64_t> pad : {std::optional<int64_t>(), std::optional<int64_t>(-1)}) {
-    const LabelledDataset data = open(folder, pad);
-    const Row nines = read(data, 1, 3, 1);
+    const LabelledDataset data = open_labelled(folder, pad);
+    const ReadRow nines = read_row(data, 1, 3, 1);
     EXPECT_THAT(nines.tokens, ElementsAre(9, 9, 0));
     EXPECT_EQ(nines.last, 1);
     EXPECT_EQ(nines.count, 2);
@@ -81,11 +81,11 @@ TEST(LabelledDataset, WithoutAPaddingTokenLengthsDecide) {
 
 TEST(LabelledDataset, ReadsRowsOfABucket) {
   const TemporaryFolder folder;
-  const LabelledDataset data = open(folder, 9);
+  const LabelledDataset data = open_labelled(folder, 9);
   std::vector<std::byte> scratch(static_cast<size_t>(data.scratch_bytes()));
   EXPECT_EQ(*data.length(0, scratch), 3);
   EXPECT_EQ(*data.length(3, scratch), 1);
-  EXPECT_THAT(read(data, 3, 1, 1).tokens, ElementsAre(6));
+  EXPECT_THAT(read_row(data, 3, 1, 1).tokens, ElementsAre(6));
 }
 
 TEST(LabelledDataset, KnowsOtherDataAndOtherLabels) {

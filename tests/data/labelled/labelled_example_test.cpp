@@ -10,7 +10,7 @@ namespace {
 using testing::ElementsAre;
 using testing::HasSubstr;
 
-LabelledExample parse(const std::string& json, const LabelledFormat& format = {}) {
+LabelledExample example_of(const std::string& json, const LabelledFormat& format = {}) {
   LabelledExample example;
   example.file = "x.jsonl";
   example.line = 7;
@@ -19,7 +19,7 @@ LabelledExample parse(const std::string& json, const LabelledFormat& format = {}
   return example;
 }
 
-std::string refusal(const std::string& json, const LabelledFormat& format = {}) {
+std::string example_refusal(const std::string& json, const LabelledFormat& format = {}) {
   LabelledExample example;
   example.file = "x.jsonl";
   example.line = 7;
@@ -31,22 +31,22 @@ std::string refusal(const std::string& json, const LabelledFormat& format = {}) 
 }
 
 TEST(LabelledExample, ReadsTextsPairsAndTokens) {
-  const LabelledExample text = parse(R"({"text": "a\nb", "label": 1, "other": [NaN]})");
+  const LabelledExample text = example_of(R"({"text": "a\nb", "label": 1, "other": [NaN]})");
   EXPECT_EQ(text.text, "a\nb");
   EXPECT_FALSE(text.has_pair || text.has_ids);
-  const LabelledExample pair = parse(R"({"text_pair": "", "label": 1, "text": "a"})");
+  const LabelledExample pair = example_of(R"({"text_pair": "", "label": 1, "text": "a"})");
   EXPECT_TRUE(pair.has_pair);
   EXPECT_EQ(pair.text_pair, "");
-  EXPECT_FALSE(parse(R"({"text_pair": null, "label": 1, "text": "a"})").has_pair);
-  const LabelledExample ids = parse(R"({"input_ids": [3, 0, 2147483647], "text": 5, "label": 1})");
+  EXPECT_FALSE(example_of(R"({"text_pair": null, "label": 1, "text": "a"})").has_pair);
+  const LabelledExample ids = example_of(R"({"input_ids": [3, 0, 2147483647], "text": 5, "label": 1})");
   EXPECT_TRUE(ids.has_ids);
   EXPECT_THAT(ids.ids, ElementsAre(3, 0, 2147483647));
-  EXPECT_EQ(parse(R"({"sentence": "x", "text": "y", "label": 1})", {.text_key = "sentence"}).text, "x");
+  EXPECT_EQ(example_of(R"({"sentence": "x", "text": "y", "label": 1})", {.text_key = "sentence"}).text, "x");
 }
 
 TEST(LabelledExample, ReadsLabelsAsTheyStand) {
   const auto label = [](const std::string& json) {
-    return parse("{\"text\": \"a\", \"label\": " + json + "}").label;
+    return example_of("{\"text\": \"a\", \"label\": " + json + "}").label;
   };
   EXPECT_EQ(label("2").kind, RawLabelKind::kInteger);
   EXPECT_THAT(label("-1").values, ElementsAre(-1));
@@ -58,12 +58,12 @@ TEST(LabelledExample, ReadsLabelsAsTheyStand) {
   EXPECT_EQ(label("[0, 1.5]").kind, RawLabelKind::kList);
   EXPECT_THAT(label("[0, 1.5]").values, ElementsAre(0, 1.5F));
   for (const char* line : {R"({"text": "a"})", R"({"text": "a", "label": {}})"})
-    EXPECT_EQ(parse(line, {.with_label = false}).label.kind, RawLabelKind::kAbsent);
+    EXPECT_EQ(example_of(line, {.with_label = false}).label.kind, RawLabelKind::kAbsent);
 }
 
 TEST(LabelledExample, SaysWhatIsWrongWithALabel) {
   const auto wrong = [](const std::string& json) {
-    return refusal("{\"text\": \"a\", \"label\": " + json + "}");
+    return example_refusal("{\"text\": \"a\", \"label\": " + json + "}");
   };
   for (const char* json : {"true", "NaN", "-Infinity", "1e39"})
     EXPECT_EQ(wrong(json),
@@ -75,23 +75,24 @@ TEST(LabelledExample, SaysWhatIsWrongWithALabel) {
   EXPECT_EQ(wrong("\"\""), "label is an empty name");
   EXPECT_THAT(wrong("\"" + std::string(201, 'x') + "\""), HasSubstr("label is a text of 201 bytes"));
   for (const char* line : {R"({"text": "a"})", R"({"text": "a", "label": null})"})
-    EXPECT_EQ(refusal(line), "the line has no \"label\"");
+    EXPECT_EQ(example_refusal(line), "the line has no \"label\"");
 }
 
 TEST(LabelledExample, SaysWhatIsWrongWithALine) {
   const LabelledFormat small{.vocab_size = 4};
-  EXPECT_THAT(refusal("{\"text\": \"a\", \"label\": 1"), HasSubstr("the line is no JSON"));
-  EXPECT_EQ(refusal("[1]"), "the line is a list, expected an object");
-  EXPECT_EQ(refusal(R"({"label": 1})"), R"(the line has no "text", nor "input_ids")");
-  EXPECT_EQ(refusal(R"({"text": 3, "label": 1})"), R"("text" is a number, expected a string)");
-  EXPECT_EQ(refusal(R"({"text": "a", "text_pair": [], "label": 1})"),
+  EXPECT_THAT(example_refusal("{\"text\": \"a\", \"label\": 1"), HasSubstr("the line is no JSON"));
+  EXPECT_EQ(example_refusal("[1]"), "the line is a list, expected an object");
+  EXPECT_EQ(example_refusal(R"({"label": 1})"), R"(the line has no "text", nor "input_ids")");
+  EXPECT_EQ(example_refusal(R"({"text": 3, "label": 1})"), R"("text" is a number, expected a string)");
+  EXPECT_EQ(example_refusal(R"({"text": "a", "text_pair": [], "label": 1})"),
             R"("text_pair" is a list, expected a string)");
-  EXPECT_EQ(refusal(R"({"text": "a", "label": 1, "label": 2})"), R"(the line has "label" twice)");
-  EXPECT_EQ(refusal(R"({"input_ids": "a", "label": 1})"), R"("input_ids" is a string, expected a list)");
-  EXPECT_EQ(refusal(R"({"input_ids": [3, 4], "label": 1})", small),
+  EXPECT_EQ(example_refusal(R"({"text": "a", "label": 1, "label": 2})"), R"(the line has "label" twice)");
+  EXPECT_EQ(example_refusal(R"({"input_ids": "a", "label": 1})"),
+            R"("input_ids" is a string, expected a list)");
+  EXPECT_EQ(example_refusal(R"({"input_ids": [3, 4], "label": 1})", small),
             R"("input_ids" holds 4, expected ids below 4)");
   for (const char* id : {"-1", "1.5", "\"1\"", "[1]", "2147483648"})
-    EXPECT_THAT(refusal("{\"input_ids\": [" + std::string(id) + "], \"label\": 1}"),
+    EXPECT_THAT(example_refusal("{\"input_ids\": [" + std::string(id) + "], \"label\": 1}"),
                 HasSubstr("\"input_ids\" holds " + std::string(id)));
 }
 

@@ -12,7 +12,7 @@ namespace {
 using testing::ElementsAre;
 using testing::HasSubstr;
 
-std::vector<int32_t> document(const Shard& shard, int64_t index) {
+std::vector<int32_t> tokens_of(const Shard& shard, int64_t index) {
   std::vector<std::byte> scratch(static_cast<size_t>(shard.block_bytes() + Shard::kDocumentScratchBytes));
   ShardDocument at;
   EXPECT_TRUE(shard.read_documents(index, {&at, 1}, scratch));
@@ -35,9 +35,9 @@ TEST(TokenizeLabelled, TextsPairsAndTokens) {
   ASSERT_TRUE(shard) << shard.error().message();
   EXPECT_EQ(shard->info().num_documents, 3);
   EXPECT_EQ(shard->info().vocab_size, 100) << "the model's, for ids that are no text's";
-  EXPECT_THAT(document(*shard, 0), ElementsAre(29, 28, 3));
-  EXPECT_THAT(document(*shard, 1), ElementsAre(29, 28, 3, 29, 28));
-  EXPECT_THAT(document(*shard, 2), ElementsAre(5, 29, 5));
+  EXPECT_THAT(tokens_of(*shard, 0), ElementsAre(29, 28, 3));
+  EXPECT_THAT(tokens_of(*shard, 1), ElementsAre(29, 28, 3, 29, 28));
+  EXPECT_THAT(tokens_of(*shard, 2), ElementsAre(5, 29, 5));
   const auto labels = LabelFile::open(labels_beside(path));
   ASSERT_TRUE(labels);
   EXPECT_EQ(labels->shard_hash(), shard->info().content_hash);
@@ -58,8 +58,8 @@ TEST(TokenizeLabelled, PaddingAtTheEndIsNotKept) {
                                           {.pad_token = 7});
   const auto shard = Shard::open(path);
   ASSERT_TRUE(shard);
-  EXPECT_THAT(document(*shard, 0), ElementsAre(7, 4));
-  EXPECT_THAT(document(*shard, 1), ElementsAre(7));
+  EXPECT_THAT(tokens_of(*shard, 0), ElementsAre(7, 4));
+  EXPECT_THAT(tokens_of(*shard, 1), ElementsAre(7));
 }
 
 TEST(TokenizeLabelled, TheNumberOfThreadsDoesNotShow) {

@@ -23,19 +23,19 @@ const std::string kAdded =
   "normalized": false, "special": true}])";
 
 /// A document of JSON texts by member.
-std::string document(std::vector<std::pair<std::string, std::string>> members) {
+std::string tokenizer_json(std::vector<std::pair<std::string, std::string>> members) {
   std::string text = R"({"version": "1.0")";
   for (const auto& [key, value] : members) text += ", \"" + key + "\": " + value;
   return text + "}";
 }
 std::string with(const std::string& key, const std::string& value) {
-  return document({{"model", kModel}, {key, value}});
+  return tokenizer_json({{"model", kModel}, {key, value}});
 }
 std::string with_model(const std::string& fields) {
-  return document({{"model", "{\"type\": \"BPE\", " + fields + "}"}});
+  return tokenizer_json({{"model", "{\"type\": \"BPE\", " + fields + "}"}});
 }
 
-std::unique_ptr<Tokenizer> parse(const std::string& json) {
+std::unique_ptr<Tokenizer> tokenizer_of(const std::string& json) {
   auto tokenizer = Tokenizer::parse(json, "t.json");
   EXPECT_TRUE(tokenizer) << tokenizer.error().message();
   return tokenizer ? std::move(tokenizer).value() : nullptr;
@@ -47,7 +47,7 @@ std::vector<int32_t> encode(const Tokenizer& tokenizer, std::string_view text, b
   return ids;
 }
 
-std::string refusal(const std::string& json) {
+std::string tokenizer_refusal(const std::string& json) {
   const auto tokenizer = Tokenizer::parse(json, "t.json");
   if (tokenizer) return "accepted: " + json;
   EXPECT_EQ(tokenizer.error().code, ErrorCode::kBadData);
@@ -55,7 +55,7 @@ std::string refusal(const std::string& json) {
 }
 
 TEST(Tokenizer, MergesByRankThenFromTheLeft) {
-  const auto tokenizer = parse(document({{"model", kModel}}));
+  const auto tokenizer = tokenizer_of(tokenizer_json({{"model", kModel}}));
   EXPECT_THAT(encode(*tokenizer, "abc"), ElementsAre(6));  // b c first, then a bc
   EXPECT_THAT(encode(*tokenizer, "abab"), ElementsAre(4, 4));
   EXPECT_THAT(encode(*tokenizer, "aaaaaaa"), ElementsAre(9, 8, 0));
@@ -65,7 +65,7 @@ TEST(Tokenizer, MergesByRankThenFromTheLeft) {
 TEST(Tokenizer, OpensAFileOrItsDirectory) {
   const TemporaryFolder folder;
   const std::string file =
-      folder.write("tokenizer.json", document({{"model", kModel}, {"added_tokens", kAdded}}));
+      folder.write("tokenizer.json", tokenizer_json({{"model", kModel}, {"added_tokens", kAdded}}));
   for (const std::string& path : {file, std::filesystem::path(file).parent_path().string()}) {
     const auto tokenizer = Tokenizer::open(path);
     ASSERT_TRUE(tokenizer) << tokenizer.error().message();
@@ -76,7 +76,7 @@ TEST(Tokenizer, OpensAFileOrItsDirectory) {
 }
 
 TEST(Tokenizer, KnowsItsTokens) {
-  const auto tokenizer = parse(document({{"model", kModel}, {"added_tokens", kAdded}}));
+  const auto tokenizer = tokenizer_of(tokenizer_json({{"model", kModel}, {"added_tokens", kAdded}}));
   EXPECT_EQ(tokenizer->id_of("abc"), 6);
   EXPECT_EQ(tokenizer->id_of("<s>"), 10);
   EXPECT_EQ(tokenizer->id_of("x"), std::nullopt);
@@ -97,13 +97,13 @@ TEST(Tokenizer, AddedTokensHaveThePackagesIds) {
   std::string added = kAdded;
   added.replace(added.find("10"), 2,
                 "50");  // the package counts on from the model's vocabulary, and so do we
-  const auto tokenizer = parse(document({{"model", kModel}, {"added_tokens", added}}));
+  const auto tokenizer = tokenizer_of(tokenizer_json({{"model", kModel}, {"added_tokens", added}}));
   EXPECT_EQ(tokenizer->id_of("<s>"), 10);
   EXPECT_EQ(tokenizer->vocab_size(), 11);
 }
 
 TEST(Tokenizer, AppendsAndLeavesTheRestAlone) {
-  const auto tokenizer = parse(document({{"model", kModel}, {"added_tokens", kAdded}}));
+  const auto tokenizer = tokenizer_of(tokenizer_json({{"model", kModel}, {"added_tokens", kAdded}}));
   std::vector<int32_t> ids = {77};
   ASSERT_TRUE(tokenizer->encode("ab<s>c", false, ids));
   EXPECT_THAT(ids, ElementsAre(77, 4, 10, 2));
@@ -111,8 +111,8 @@ TEST(Tokenizer, AppendsAndLeavesTheRestAlone) {
 
 TEST(Tokenizer, TheHashIsOfTheTokensAndTheMerges) {
   const auto hash = [](const std::string& vocab, const std::string& merges, const std::string& added = "[]") {
-    return parse(document({{"model", R"({"vocab": )" + vocab + R"(, "merges": )" + merges + "}"},
-                           {"added_tokens", added}}))
+    return tokenizer_of(tokenizer_json({{"model", R"({"vocab": )" + vocab + R"(, "merges": )" + merges + "}"},
+                                        {"added_tokens", added}}))
         ->vocabulary_hash();
   };
   const std::string vocab = R"({"a": 0, "b": 1, "ab": 2, "ba": 3})";
@@ -135,22 +135,23 @@ TEST(Tokenizer, EndsOfWhatIsPutInAndWhatVanishes) {
   const auto ends = [](const std::string& json, std::string_view text) {
     std::vector<int32_t> ids;
     std::vector<size_t> found;
-    EXPECT_TRUE(parse(json)->encode_with_ends(text, true, ids, found));
+    EXPECT_TRUE(tokenizer_of(json)->encode_with_ends(text, true, ids, found));
     EXPECT_EQ(ids.size(), found.size());
     return found;
   };
-  EXPECT_THAT(ends(document({{"model", kModel}}), "axxb c"), ElementsAre(4, 5, 6));  // ab, which x leaves
+  EXPECT_THAT(ends(tokenizer_json({{"model", kModel}}), "axxb c"),
+              ElementsAre(4, 5, 6));  // ab, which x leaves
   const std::string around =
       R"({"type": "TemplateProcessing", "single": [{"SpecialToken": {"id": "<s>", "type_id": 0}},
           {"Sequence": {"id": "A", "type_id": 0}}, {"SpecialToken": {"id": "<s>", "type_id": 0}}],
           "pair": [], "special_tokens": {"<s>": {"id": "<s>", "ids": [10], "tokens": ["<s>"]}}})";
-  EXPECT_THAT(
-      ends(document({{"model", kModel}, {"added_tokens", kAdded}, {"post_processor", around}}), "ab<s>c"),
-      ElementsAre(0, 2, 5, 6, 6));
+  EXPECT_THAT(ends(tokenizer_json({{"model", kModel}, {"added_tokens", kAdded}, {"post_processor", around}}),
+                   "ab<s>c"),
+              ElementsAre(0, 2, 5, 6, 6));
   const std::string unknown =
       R"("unk_token": "?", "fuse_unk": true, "vocab": {"a": 0, "?": 1}, "merges": [])";
   EXPECT_THAT(ends(with_model(unknown), "a\xFF\xC3\xA9za"), ElementsAre(1, 5, 6));
-  EXPECT_THAT(ends(document({{"model", "{" + unknown + "}"}, {"normalizer", R"({"type": "Strip",
+  EXPECT_THAT(ends(tokenizer_json({{"model", "{" + unknown + "}"}, {"normalizer", R"({"type": "Strip",
       "strip_left": true, "strip_right": true})"}}),
                    "  a a "),
               ElementsAre(3, 4, 5));
@@ -169,7 +170,7 @@ std::string pair_template(const std::vector<std::string>& pair) {
              "x": {"id": "x", "ids": [3, 2], "tokens": ["d", "c"]}}})";
 }
 std::string with_post_processor(const std::string& post_processor) {
-  return document({{"model", kModel}, {"added_tokens", kAdded}, {"post_processor", post_processor}});
+  return tokenizer_json({{"model", kModel}, {"added_tokens", kAdded}, {"post_processor", post_processor}});
 }
 
 /// As tokenizers 0.23.3 has it.
@@ -197,7 +198,7 @@ TEST(Tokenizer, EncodesPairsAsThePostProcessorSays) {
        {6, 8}},
   };
   for (const Row& row : rows) {
-    const auto tokenizer = parse(with_post_processor(row.post_processor));
+    const auto tokenizer = tokenizer_of(with_post_processor(row.post_processor));
     const auto pair = [&](std::string_view text, std::string_view second, bool special) {
       std::vector<int32_t> ids;
       EXPECT_TRUE(tokenizer->encode_pair(text, second, special, ids));
@@ -211,21 +212,21 @@ TEST(Tokenizer, EncodesPairsAsThePostProcessorSays) {
 
 TEST(Tokenizer, RefusesPairsThatHaveNoPlace) {
   for (const std::vector<std::string>& pieces : {std::vector<std::string>{}, {"<s>", "A"}, {"B"}}) {
-    const auto tokenizer = parse(with_post_processor(pair_template(pieces)));
+    const auto tokenizer = tokenizer_of(with_post_processor(pair_template(pieces)));
     std::vector<int32_t> ids = {5};
     const Status status = tokenizer->encode_pair("a", "b", true, ids);
     ASSERT_FALSE(status);
     EXPECT_EQ(status.error().message(), "post_processor.pair has no place for two texts: t.json");
     EXPECT_THAT(ids, ElementsAre(5));
   }
-  EXPECT_THAT(refusal(with_post_processor(pair_template({"A", "B", "A"}))),
+  EXPECT_THAT(tokenizer_refusal(with_post_processor(pair_template({"A", "B", "A"}))),
               HasSubstr("post_processor.pair[2].Sequence repeats the text"));
-  EXPECT_THAT(refusal(with_post_processor(pair_template({"A", "y", "B"}))),
+  EXPECT_THAT(tokenizer_refusal(with_post_processor(pair_template({"A", "y", "B"}))),
               HasSubstr("post_processor.pair[1].SpecialToken.id names 'y'"));
 }
 
 TEST(Tokenizer, NeedsItsUnknownTokenOnlyWhenItIsUsed) {
-  const auto tokenizer = parse(with_model(R"("unk_token": "<unk>", "vocab": {"a": 0}, "merges": [])"));
+  const auto tokenizer = tokenizer_of(with_model(R"("unk_token": "<unk>", "vocab": {"a": 0}, "merges": [])"));
   std::vector<int32_t> ids = {5};
   EXPECT_TRUE(tokenizer->encode("aa", false, ids));
   const auto status = tokenizer->encode("ab", false, ids);
@@ -237,7 +238,7 @@ TEST(Tokenizer, NeedsItsUnknownTokenOnlyWhenItIsUsed) {
 }
 
 TEST(Tokenizer, AddedTokensAreNoWordsOfTheModel) {
-  const auto tokenizer = parse(document(
+  const auto tokenizer = tokenizer_of(tokenizer_json(
       {{"model", R"({"vocab": {"a": 0, "b": 1, "_": 2, "ab": 3}, "merges": [], "ignore_merges": true})"},
        {"pre_tokenizer",
         R"({"type": "Split", "pattern": {"String": "_"}, "behavior": "Isolated", "invert": false})"},
@@ -250,14 +251,14 @@ TEST(Tokenizer, AddedTokensAreNoWordsOfTheModel) {
 }
 
 TEST(Tokenizer, HolesInTheVocabularyAreLegitimate) {
-  const auto tokenizer = parse(with_model(R"("vocab": {"a": 0, "b": 9}, "merges": [])"));
+  const auto tokenizer = tokenizer_of(with_model(R"("vocab": {"a": 0, "b": 9}, "merges": [])"));
   EXPECT_EQ(tokenizer->vocab_size(), 10);
   EXPECT_EQ(tokenizer->token(5), "");
   EXPECT_THAT(encode(*tokenizer, "ab"), ElementsAre(0, 9));
 }
 
 TEST(Tokenizer, LongRunsTakeTimeInProportion) {
-  const auto tokenizer = parse(document({{"model", kModel}}));
+  const auto tokenizer = tokenizer_of(tokenizer_json({{"model", kModel}}));
   const std::string letters(1 << 20, 'a');
   const std::string pairs = [] {
     std::string text;
@@ -273,9 +274,9 @@ TEST(Tokenizer, LongRunsTakeTimeInProportion) {
 }
 
 TEST(DecodeStream, KeepsUnfinishedCharactersUntilTheEnd) {
-  const auto tokenizer = parse(
-      document({{"model", R"({"vocab": {"<0xE4>": 0, "<0xBD>": 1, "<0xA0>": 2, "a": 3}, "merges": []})"},
-                {"decoder", R"({"type": "ByteFallback"})"}}));
+  const auto tokenizer = tokenizer_of(tokenizer_json(
+      {{"model", R"({"vocab": {"<0xE4>": 0, "<0xBD>": 1, "<0xA0>": 2, "a": 3}, "merges": []})"},
+       {"decoder", R"({"type": "ByteFallback"})"}}));
   DecodeStream stream(*tokenizer, false);
   EXPECT_EQ(stream.push(3), "a");
   EXPECT_EQ(stream.push(0), "");
@@ -367,23 +368,23 @@ TEST(BrokenTokenizer, IsRefusedWithTheFieldNamed) {
       {with("added_tokens", "[" + kAdded.substr(1, kAdded.size() - 2) + "," + kAdded.substr(1)),
        "added_tokens[1] adds '<s>' a second time"},
   };
-  for (const auto& [json, message] : cases) EXPECT_THAT(refusal(json), HasSubstr(message)) << json;
+  for (const auto& [json, message] : cases) EXPECT_THAT(tokenizer_refusal(json), HasSubstr(message)) << json;
 }
 
 TEST(BrokenTokenizer, DeepAndHugeThingsAreRefused) {
   const std::string deep(100000, '[');
-  EXPECT_THAT(refusal("{\"model\": " + deep), HasSubstr("t.json"));
+  EXPECT_THAT(tokenizer_refusal("{\"model\": " + deep), HasSubstr("t.json"));
   std::string nested = R"({"type": "NFC"})";
   for (int i = 0; i < 40; ++i) nested = R"({"type": "Sequence", "normalizers": [)" + nested + "]}";
-  EXPECT_THAT(refusal(with("normalizer", nested)), HasSubstr("nested deeper"));
+  EXPECT_THAT(tokenizer_refusal(with("normalizer", nested)), HasSubstr("nested deeper"));
   const std::string regex(1 << 20, 'a');
   const std::string error =
-      refusal(with("pre_tokenizer", R"({"type": "Split", "pattern": {"Regex": ")" + regex +
-                                        R"("}, "behavior": "Isolated", "invert": false})"));
+      tokenizer_refusal(with("pre_tokenizer", R"({"type": "Split", "pattern": {"Regex": ")" + regex +
+                                                  R"("}, "behavior": "Isolated", "invert": false})"));
   EXPECT_THAT(error, HasSubstr("pre_tokenizer.pattern.Regex"));
   EXPECT_LT(error.size(), 1000u);
-  EXPECT_THAT(refusal(with("added_tokens", R"([{"id": 10, "content": ")" + regex +
-                                               R"(", "single_word": false, "lstrip": false,
+  EXPECT_THAT(tokenizer_refusal(with("added_tokens", R"([{"id": 10, "content": ")" + regex +
+                                                         R"(", "single_word": false, "lstrip": false,
     "rstrip": false, "normalized": false, "special": true}])")),
               HasSubstr("added_tokens[0].content has 1048576 bytes"));
 }

@@ -41,7 +41,7 @@ TrainedTokenizer train(const TokenizerTraining& training) {
   return trained ? std::move(trained).value() : TrainedTokenizer();
 }
 
-Error refusal(const TokenizerTraining& training) {
+Error training_refusal(const TokenizerTraining& training) {
   auto trained = train_tokenizer(training);
   EXPECT_FALSE(trained);
   return trained ? Error{} : trained.error();
@@ -157,8 +157,8 @@ TEST(TrainTokenizer, LearnsFromConversationsAndCompletions) {
 not JSON
 )");
   TokenizerTraining training{.inputs = {file}, .vocab_size = 400};
-  EXPECT_EQ(refusal(training).code, ErrorCode::kBadData);
-  EXPECT_THAT(refusal(training).message(), HasSubstr("a.jsonl"));
+  EXPECT_EQ(training_refusal(training).code, ErrorCode::kBadData);
+  EXPECT_THAT(training_refusal(training).message(), HasSubstr("a.jsonl"));
   training.on_error = OnError::kSkip;
   const TrainedTokenizer trained = train(training);
   for (const char* word : {"zqzq", "xkxk", "vjvj", "wgwg"})
@@ -176,9 +176,9 @@ TEST(TrainTokenizer, TheFirstErrorWinsWhateverTheThreads) {
   // The reader comes to its own error first, but it stands behind the line.
   const std::string both = folder.write("both.json", "[{\"text\": \"ab\"},\n{\"text\": 1},\n{\"te");
   for (const int threads : {1, 4}) {
-    EXPECT_EQ(refusal({.inputs = {late}, .vocab_size = 300, .num_threads = threads}).where,
+    EXPECT_EQ(training_refusal({.inputs = {late}, .vocab_size = 300, .num_threads = threads}).where,
               late + ": line 7000");
-    const Error wrong = refusal({.inputs = {both}, .vocab_size = 300, .num_threads = threads});
+    const Error wrong = training_refusal({.inputs = {both}, .vocab_size = 300, .num_threads = threads});
     EXPECT_EQ(wrong.where, both + ": line 2");
     EXPECT_THAT(wrong.hint, HasSubstr("--on-error skip"));
   }
@@ -209,7 +209,7 @@ TEST(TrainTokenizer, SaysWhatIsWrong) {
   const auto with = [&good](const std::function<void(TokenizerTraining&)>& change) {
     TokenizerTraining training = good;
     change(training);
-    return refusal(training);
+    return training_refusal(training);
   };
   EXPECT_EQ(with([](auto& t) { t.vocab_size = 255; }).code, ErrorCode::kInvalidArgument);
   EXPECT_THAT(with([](auto& t) { t.vocab_size = -1; }).hint, HasSubstr("256"));

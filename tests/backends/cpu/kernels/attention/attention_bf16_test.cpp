@@ -8,15 +8,12 @@
 
 #include "backends/cpu/kernel_harness.h"
 
-namespace plimsoll::cpu::testing {
+namespace plimsoll::cpu::fixtures {
 namespace {
 
-constexpr double kBf16Step = 0x1p-8;
 // A single element may lie as far off as the rounding of a weight near 1 takes it; all of them together less
 // than the rounding of the result.
 constexpr double kElement = 10 * kBf16Step, kNorm = 0.8 * kBf16Step;
-
-Tensor bf16(const Tensor& t) { return as(DType::kBf16, t); }
 
 struct Case {
   int64_t batch, tokens, heads, kv_heads, head_dim;
@@ -202,4 +199,4 @@ TEST(AttentionBf16Numerics, OtherTypesAreWidened) {
 }
 
 }  // namespace
-}  // namespace plimsoll::cpu::testing
+}  // namespace plimsoll::cpu::fixtures

@@ -1,7 +1,7 @@
 // Attention's ops: against the references, and fused against unfused.
 #include "backends/cpu/kernels/attention/packed_heads.h"
 
-namespace plimsoll::cpu::testing {
+namespace plimsoll::cpu::fixtures {
 namespace {
 
 TEST(Attention, AgainstReference) {
@@ -67,4 +67,4 @@ TEST(AttentionDropout, OfNothingIsNone) {
 }
 
 }  // namespace
-}  // namespace plimsoll::cpu::testing
+}  // namespace plimsoll::cpu::fixtures

@@ -18,7 +18,7 @@
 namespace plimsoll::cpu {
 namespace {
 
-constexpr float kGuard = 12345.678f;
+constexpr float kOutputGuard = 12345.678f;
 constexpr size_t kGuardFloats = 64;
 
 enum class Documents { kNone, kSome };
@@ -46,7 +46,7 @@ struct Tensor {
       : rows(rows_),
         row(row_),
         stride(stride_),
-        buffer(kGuardFloats * 2 + static_cast<size_t>(rows_ * stride_), kGuard) {}
+        buffer(kGuardFloats * 2 + static_cast<size_t>(rows_ * stride_), kOutputGuard) {}
   float* data() { return buffer.data() + kGuardFloats; }
   float& at(int64_t r, int64_t c) { return data()[r * stride + c]; }
   void fill_random(std::mt19937& random, float size) {
@@ -59,13 +59,13 @@ struct Tensor {
     for (size_t i = 0; i < buffer.size(); ++i) {
       const int64_t at = static_cast<int64_t>(i) - static_cast<int64_t>(kGuardFloats);
       const bool own = at >= 0 && at < rows * stride && at % stride < row;
-      if (!own && buffer[i] != kGuard) return false;
+      if (!own && buffer[i] != kOutputGuard) return false;
     }
     return true;
   }
 };
 
-struct Problem {
+struct AttentionProblem {
   Case c;
   float scale = 1.0f;
   std::vector<int32_t> doc_start;
@@ -74,7 +74,7 @@ struct Problem {
   int64_t k_offset() const { return c.shape.num_heads * c.shape.head_dim; }
   int64_t v_offset() const { return (c.shape.num_heads + c.shape.num_kv_heads) * c.shape.head_dim; }
 
-  explicit Problem(const Case& case_, unsigned seed = 1) : c(case_) {
+  explicit AttentionProblem(const Case& case_, unsigned seed = 1) : c(case_) {
     const AttentionShape& s = c.shape;
     const int64_t rows = s.batch * s.tokens, row = (s.num_heads + 2 * s.num_kv_heads) * s.head_dim;
     scale = 1.0f / std::sqrt(static_cast<float>(s.head_dim));
@@ -155,7 +155,7 @@ struct Reference {
 };
 
 // Softmax by its definition, its gradient by the full Jacobian product.
-Reference reference(Problem& p) {
+Reference reference(AttentionProblem& p) {
   const AttentionShape& s = p.c.shape;
   Reference r;
   const int64_t row = p.qkv.row, D = s.head_dim;
@@ -243,10 +243,10 @@ void for_each_target(F body) {
 class Attention : public testing::TestWithParam<Case> {};
 
 TEST_P(Attention, AgreesWithTheReference) {
-  Problem problem(GetParam());
+  AttentionProblem problem(GetParam());
   const Reference want = reference(problem);
   for_each_target([&](const std::string& target) {
-    Problem p(GetParam());
+    AttentionProblem p(GetParam());
     p.run(2);
     EXPECT_LT(relative_error(p.out, want.out, 0, p.out.row), 2e-6) << target;
     EXPECT_LT(relative_error(p.lse, want.lse, 0, p.lse.row), 1e-6) << target;
@@ -258,10 +258,10 @@ TEST_P(Attention, AgreesWithTheReference) {
 }
 
 TEST_P(Attention, GivesTheSameBitsForAnyThreads) {
-  Problem one(GetParam());
+  AttentionProblem one(GetParam());
   one.run(1);
   for (const int threads : {2, 3, 8}) {
-    Problem many(GetParam());
+    AttentionProblem many(GetParam());
     many.run(threads);
     EXPECT_EQ(one.out.buffer, many.out.buffer) << threads;
     EXPECT_EQ(one.lse.buffer, many.lse.buffer) << threads;
@@ -270,13 +270,13 @@ TEST_P(Attention, GivesTheSameBitsForAnyThreads) {
 }
 
 TEST_P(Attention, GivesASequenceTheSameBitsAlone) {
-  Problem many(GetParam());
+  AttentionProblem many(GetParam());
   many.run(2);
   Case single = GetParam();
   single.shape.batch = 1;
   const AttentionShape& s = single.shape;
   for (int64_t b = 0; b < GetParam().shape.batch; ++b) {
-    Problem one(single);
+    AttentionProblem one(single);
     const auto copy_rows = [&](Tensor& to, Tensor& from) {
       for (int64_t t = 0; t < to.rows; ++t) std::copy_n(&from.at(b * to.rows + t, 0), to.row, &to.at(t, 0));
     };
@@ -285,7 +285,7 @@ TEST_P(Attention, GivesASequenceTheSameBitsAlone) {
     for (size_t t = 0; t < one.doc_start.size(); ++t)
       one.doc_start[t] = many.doc_start[static_cast<size_t>(b * s.tokens) + t];
     one.run(2);
-    Problem expected(single);
+    AttentionProblem expected(single);
     copy_rows(expected.out, many.out);
     copy_rows(expected.dqkv, many.dqkv);
     copy_rows(expected.lse, many.lse);
@@ -308,7 +308,7 @@ INSTANTIATE_TEST_SUITE_P(
                     Case{{1, 400, 2, 1, 64}, true, 50, Documents::kSome}));
 
 TEST(AttentionGradient, AgreesWithFiniteDifferences) {
-  Problem p(Case{{1, 9, 2, 1, 5}, true, 6, Documents::kSome});
+  AttentionProblem p(Case{{1, 9, 2, 1, 5}, true, 6, Documents::kSome});
   p.run(1);
   Tensor gradient = p.dqkv;
   const auto loss = [&] {
@@ -335,9 +335,9 @@ TEST(AttentionGradient, AgreesWithFiniteDifferences) {
 
 TEST(AttentionNumerics, KeepsWhatAMaskHidesOut) {
   // Values of other documents and of later tokens may be anything at all.
-  Problem clean(Case{{1, 150, 2, 1, 20}, true, 0, Documents::kSome});
+  AttentionProblem clean(Case{{1, 150, 2, 1, 20}, true, 0, Documents::kSome});
   for (size_t t = 0; t < clean.doc_start.size(); ++t) clean.doc_start[t] = t < 70 ? 0 : 70;
-  Problem dirty = clean;
+  AttentionProblem dirty = clean;
   for (int64_t t = 0; t < 70; ++t) dirty.qkv.at(t, dirty.v_offset()) = std::numeric_limits<float>::max();
   clean.run(2);
   dirty.run(2);
@@ -346,7 +346,7 @@ TEST(AttentionNumerics, KeepsWhatAMaskHidesOut) {
 }
 
 TEST(AttentionNumerics, StandsLargeScores) {
-  Problem p(Case{{1, 140, 1, 1, 16}});
+  AttentionProblem p(Case{{1, 140, 1, 1, 16}});
   for (int64_t t = 0; t < p.qkv.rows; ++t)
     for (int64_t c = 0; c < p.v_offset(); ++c) p.qkv.at(t, c) *= 30.0f;
   const Reference want = reference(p);

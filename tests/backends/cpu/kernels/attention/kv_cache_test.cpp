@@ -2,7 +2,7 @@
 #include "backends/cpu/kernel_harness.h"
 #include "backends/cpu/sequences.h"
 
-namespace plimsoll::cpu::testing {
+namespace plimsoll::cpu::fixtures {
 namespace {
 
 TEST(CacheUpdate, WritesEachRowAtItsStart) {
@@ -88,4 +88,4 @@ TEST(AttentionCached, ARowsBitsDependNeitherOnBatchNorOnTheCachesSize) {
 }
 
 }  // namespace
-}  // namespace plimsoll::cpu::testing
+}  // namespace plimsoll::cpu::fixtures

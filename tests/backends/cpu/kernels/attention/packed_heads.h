@@ -5,7 +5,7 @@
 
 #include "backends/cpu/kernel_harness.h"
 
-namespace plimsoll::cpu::testing {
+namespace plimsoll::cpu::fixtures {
 
 inline Attrs with_heads(int64_t heads, int64_t kv_heads, int64_t head_dim) {
   return {{"heads", heads}, {"kv_heads", kv_heads}, {"head_dim", head_dim}};
@@ -24,4 +24,4 @@ inline Attrs dropping(Attrs attrs, double p) {
 inline Tensor reshaped(Tensor t, const Shape& shape) { return t.type.shape = shape, t; }
 inline Tensor join(const std::vector<Tensor>& parts) { return run_cpu({"concat", parts})[0]; }
 
-}  // namespace plimsoll::cpu::testing
+}  // namespace plimsoll::cpu::fixtures

@@ -1,7 +1,7 @@
 // Norms and rotation of queries and keys: against the references, and fused against unfused.
 #include "backends/cpu/kernels/attention/packed_heads.h"
 
-namespace plimsoll::cpu::testing {
+namespace plimsoll::cpu::fixtures {
 namespace {
 
 struct HeadsCase {
@@ -58,4 +58,4 @@ TEST(QkNorm, GivesTheBitsOfItsParts) {
 }
 
 }  // namespace
-}  // namespace plimsoll::cpu::testing
+}  // namespace plimsoll::cpu::fixtures

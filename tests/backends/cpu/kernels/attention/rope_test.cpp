@@ -3,7 +3,7 @@
 
 #include "backends/cpu/kernel_harness.h"
 
-namespace plimsoll::cpu::testing {
+namespace plimsoll::cpu::fixtures {
 namespace {
 
 Tensor table(int64_t batch, int64_t tokens, int64_t head_dim) {
@@ -50,4 +50,4 @@ TEST(Rope, PackedGivesTheBitsOfRopeOnItsHeads) {
 }
 
 }  // namespace
-}  // namespace plimsoll::cpu::testing
+}  // namespace plimsoll::cpu::fixtures

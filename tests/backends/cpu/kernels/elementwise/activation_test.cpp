@@ -3,10 +3,8 @@
 
 #include "backends/cpu/kernel_harness.h"
 
-namespace plimsoll::cpu::testing {
+namespace plimsoll::cpu::fixtures {
 namespace {
-
-Attrs approximate(const char* which) { return {{"approximate", std::string(which)}}; }
 
 // The parts [.., from .. from + size) of the last axis.
 Tensor columns(const Tensor& t, int64_t from, int64_t size) {
@@ -61,4 +59,4 @@ TEST(Activation, BiasGeluGivesTheBitsOfItsParts) {
 }
 
 }  // namespace
-}  // namespace plimsoll::cpu::testing
+}  // namespace plimsoll::cpu::fixtures

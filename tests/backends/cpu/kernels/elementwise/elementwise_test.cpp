@@ -3,12 +3,10 @@
 
 #include "backends/cpu/kernel_harness.h"
 
-namespace plimsoll::cpu::testing {
+namespace plimsoll::cpu::fixtures {
 namespace {
 
 const Shape kShapes[] = {{1}, {3, 7}, {2, 5, 33}, {2, 3, 3, 20}, {3, 401, 64}};
-
-Attrs approximate(const char* which) { return {{"approximate", std::string(which)}}; }
 
 TEST(Elementwise, PlainOps) {
   for (const Shape& s : kShapes) {
@@ -41,4 +39,4 @@ TEST(Elementwise, FarValuesAndNanAreKept) {
 }
 
 }  // namespace
-}  // namespace plimsoll::cpu::testing
+}  // namespace plimsoll::cpu::fixtures

@@ -1,7 +1,7 @@
 // Embeddings: against the references, fused against unfused, continued over micro-batches.
 #include "backends/cpu/kernel_harness.h"
 
-namespace plimsoll::cpu::testing {
+namespace plimsoll::cpu::fixtures {
 namespace {
 
 /// Rows of a bf16 table into f32, gradients into bf16.
@@ -57,4 +57,4 @@ TEST(Embedding, GradientContinuesOverMicroBatches) {
 }
 
 }  // namespace
-}  // namespace plimsoll::cpu::testing
+}  // namespace plimsoll::cpu::fixtures

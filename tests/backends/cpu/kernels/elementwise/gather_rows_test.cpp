@@ -4,7 +4,7 @@
 #include "backends/cpu/kernels/loss/loss_operands.h"
 #include "backends/cpu/sequences.h"
 
-namespace plimsoll::cpu::testing {
+namespace plimsoll::cpu::fixtures {
 namespace {
 
 TEST(GatherRows, AgainstReference) {
@@ -72,4 +72,4 @@ TEST(PooledHead, PoolingBeforeTheNormKeepsItsBits) {
 }
 
 }  // namespace
-}  // namespace plimsoll::cpu::testing
+}  // namespace plimsoll::cpu::fixtures

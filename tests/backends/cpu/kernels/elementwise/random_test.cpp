@@ -3,7 +3,7 @@
 
 #include "backends/cpu/kernel_harness.h"
 
-namespace plimsoll::cpu::testing {
+namespace plimsoll::cpu::fixtures {
 namespace {
 
 const Tensor kRandom = ints({4}, {12345, -6789, 3, 1000});
@@ -45,4 +45,4 @@ TEST(Random, NormalsAreThoseOfTheReference) {
 }
 
 }  // namespace
-}  // namespace plimsoll::cpu::testing
+}  // namespace plimsoll::cpu::fixtures

@@ -2,7 +2,7 @@
 #include "backends/cpu/kernel_harness.h"
 #include "backends/cpu/sequences.h"
 
-namespace plimsoll::cpu::testing {
+namespace plimsoll::cpu::fixtures {
 namespace {
 
 TEST(Reduce, SumRows) {
@@ -18,4 +18,4 @@ TEST(Reduce, SumRows) {
 }
 
 }  // namespace
-}  // namespace plimsoll::cpu::testing
+}  // namespace plimsoll::cpu::fixtures

@@ -79,16 +79,18 @@ TEST(StripPlan, ThreadsEndTogether) {
 // Numbers of 8 bits, the same as bf16 and as f32.
 float value(int64_t index) { return static_cast<float>(index * 37 % 251 - 125) / 64.0f; }
 
-enum class Layout { kRows, kColumns, kStrided };
+enum class StripLayout { kRows, kColumns, kStrided };
 
 struct Matrix {
   DType dtype;
   int64_t row_stride, col_stride;
   std::vector<uint32_t> words;  // aligned
 
-  Matrix(int64_t rows, int64_t columns, DType type, Layout layout) : dtype(type) {
-    row_stride = layout == Layout::kRows ? columns + 5 : layout == Layout::kColumns ? 1 : 2 * columns;
-    col_stride = layout == Layout::kRows ? 1 : layout == Layout::kColumns ? rows + 3 : 2;
+  Matrix(int64_t rows, int64_t columns, DType type, StripLayout layout) : dtype(type) {
+    row_stride = layout == StripLayout::kRows      ? columns + 5
+                 : layout == StripLayout::kColumns ? 1
+                                                   : 2 * columns;
+    col_stride = layout == StripLayout::kRows ? 1 : layout == StripLayout::kColumns ? rows + 3 : 2;
     words.resize(static_cast<size_t>(rows * row_stride + columns * col_stride));
     for (int64_t i = 0; i < rows; ++i)
       for (int64_t j = 0; j < columns; ++j) {
@@ -103,13 +105,13 @@ struct Matrix {
   [[nodiscard]] ConstMatrix ref() const { return {words.data(), row_stride, col_stride, dtype}; }
 };
 
-struct Case {
+struct StripCase {
   int64_t m, n, k, segment = 0;
   DType c = DType::kF32;
   bool accumulate = false, has_bias = false;
 };
 
-std::vector<float> run(const Case& x, const Matrix& a, const Matrix& b, int threads) {
+std::vector<float> run(const StripCase& x, const Matrix& a, const Matrix& b, int threads) {
   std::vector<float> c(static_cast<size_t>(x.m * x.n), 0.375f), bias(static_cast<size_t>(x.n));
   for (size_t j = 0; j < bias.size(); ++j) bias[j] = value(static_cast<int64_t>(j) + 7);
   GemmArgs g = shape(x.m, x.n, x.k, x.segment);
@@ -125,7 +127,7 @@ std::vector<float> run(const Case& x, const Matrix& a, const Matrix& b, int thre
   return c;
 }
 
-constexpr Case kCases[] = {
+constexpr StripCase kStripCases[] = {
     {.m = 64, .n = 96, .k = 160},
     {.m = 64, .n = 100, .k = 4192, .accumulate = true},  // several runs, columns at the edge
     {.m = 96, .n = 64, .k = 192, .segment = 64, .c = DType::kBf16, .has_bias = true},
@@ -143,14 +145,14 @@ class StripGemm : public ::testing::Test {
 };
 
 TEST_F(StripGemm, BitsDoNotDependOnWhereOperandsLie) {
-  constexpr std::pair<DType, Layout> kPlaces[] = {{DType::kBf16, Layout::kRows},
-                                                  {DType::kF32, Layout::kRows},
-                                                  {DType::kBf16, Layout::kColumns},
-                                                  {DType::kF32, Layout::kColumns},
-                                                  {DType::kBf16, Layout::kStrided}};
-  for (const Case& x : kCases) {
-    const auto expected = run(x, Matrix(x.m, x.k, DType::kF32, Layout::kStrided),
-                              Matrix(x.k, x.n, DType::kF32, Layout::kStrided), 1);
+  constexpr std::pair<DType, StripLayout> kPlaces[] = {{DType::kBf16, StripLayout::kRows},
+                                                       {DType::kF32, StripLayout::kRows},
+                                                       {DType::kBf16, StripLayout::kColumns},
+                                                       {DType::kF32, StripLayout::kColumns},
+                                                       {DType::kBf16, StripLayout::kStrided}};
+  for (const StripCase& x : kStripCases) {
+    const auto expected = run(x, Matrix(x.m, x.k, DType::kF32, StripLayout::kStrided),
+                              Matrix(x.k, x.n, DType::kF32, StripLayout::kStrided), 1);
     for (const auto& [a_dtype, a_layout] : kPlaces)
       for (const auto& [b_dtype, b_layout] : kPlaces)
         EXPECT_EQ(expected,
@@ -161,9 +163,9 @@ TEST_F(StripGemm, BitsDoNotDependOnWhereOperandsLie) {
 }
 
 TEST_F(StripGemm, MultipliesWhatLiesInPlace) {
-  const Case x{.m = 64, .n = 96, .k = 2112, .accumulate = true, .has_bias = true};
-  const auto c =
-      run(x, Matrix(x.m, x.k, DType::kBf16, Layout::kRows), Matrix(x.k, x.n, DType::kBf16, Layout::kRows), 2);
+  const StripCase x{.m = 64, .n = 96, .k = 2112, .accumulate = true, .has_bias = true};
+  const auto c = run(x, Matrix(x.m, x.k, DType::kBf16, StripLayout::kRows),
+                     Matrix(x.k, x.n, DType::kBf16, StripLayout::kRows), 2);
   for (int64_t i = 0; i < x.m; ++i)
     for (int64_t j = 0; j < x.n; ++j) {
       double sum = 0.375 + static_cast<double>(value(j + 7));

@@ -15,7 +15,7 @@
 #include "backends/cpu/kernels/gemm/gemm.h"
 #include "backends/cpu/kernels/isa.h"
 
-namespace plimsoll::cpu {
+namespace plimsoll::cpu::bf16 {
 namespace {
 
 using ir::DType;
@@ -492,4 +492,4 @@ TEST(GemmWorkspaceOfPrecision, IsBoundedAndOneForAllInstructionSets) {
 }
 
 }  // namespace
-}  // namespace plimsoll::cpu
+}  // namespace plimsoll::cpu::bf16

@@ -2,7 +2,7 @@
 #include "backends/cpu/kernel_harness.h"
 #include "backends/cpu/sequences.h"
 
-namespace plimsoll::cpu::testing {
+namespace plimsoll::cpu::fixtures {
 namespace {
 
 TEST(LinearFew, AgainstReference) {
@@ -31,4 +31,4 @@ TEST(LinearFew, ARowsBitsDoNotDependOnTheOthers) {
 }
 
 }  // namespace
-}  // namespace plimsoll::cpu::testing
+}  // namespace plimsoll::cpu::fixtures

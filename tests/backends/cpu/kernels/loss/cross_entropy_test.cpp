@@ -2,7 +2,7 @@
 #include "backends/cpu/kernel_harness.h"
 #include "backends/cpu/kernels/loss/loss_operands.h"
 
-namespace plimsoll::cpu::testing {
+namespace plimsoll::cpu::fixtures {
 namespace {
 
 TEST(CrossEntropy, AgainstReference) {
@@ -26,4 +26,4 @@ TEST(CrossEntropy, FarLogitsAndNan) {
 }
 
 }  // namespace
-}  // namespace plimsoll::cpu::testing
+}  // namespace plimsoll::cpu::fixtures

@@ -3,7 +3,7 @@
 #include "backends/cpu/kernels/loss/loss_operands.h"
 #include "ops/rounding.h"
 
-namespace plimsoll::cpu::testing {
+namespace plimsoll::cpu::fixtures {
 namespace {
 
 struct Head {
@@ -20,11 +20,11 @@ struct Head {
   }
 };
 
-const Head kHeads[] = {{2, 9, 20, 33, 256},  {5, 100, 20, 37, 256, true}, {2, 600, 8, 50, 256},
-                       {2, 600, 8, 50, 512}, {3, 300, 8, 50, 768},        {2, 600, 8, 50, 4096, true}};
+const Head kHeadSizes[] = {{2, 9, 20, 33, 256},  {5, 100, 20, 37, 256, true}, {2, 600, 8, 50, 256},
+                           {2, 600, 8, 50, 512}, {3, 300, 8, 50, 768},        {2, 600, 8, 50, 4096, true}};
 
 TEST(HeadLoss, AgainstReference) {
-  for (const Head& h : kHeads) {
+  for (const Head& h : kHeadSizes) {
     expect_op({"head_loss", {h.x(), h.weight(), h.labels(), scalar(0.01f)}, h.attrs()}, 5e-6);
     expect_op(
         {"head_loss", {h.x(), h.weight(), h.labels(), scalar(0.01f), scalar(3.0f), h.weight()}, h.attrs()},
@@ -36,7 +36,7 @@ TEST(HeadLoss, AgainstReference) {
 
 TEST(HeadLoss, GivesTheBitsOfItsPartsForAnyChunk) {
   const Tensor scale = scalar(0.01f);
-  for (const Head& h : kHeads)
+  for (const Head& h : kHeadSizes)
     for_each_isa([&](const std::string& isa) {
       const Attrs layout{{"transposed", h.transposed}}, flipped{{"transposed", !h.transposed}};
       const Tensor x = h.x(), weight = h.weight(), labels = h.labels(), acc_loss = scalar(2.0f),
@@ -54,7 +54,7 @@ TEST(HeadLoss, GivesTheBitsOfItsPartsForAnyChunk) {
 /// What a frozen head or a frozen body leaves out changes no bit of the rest.
 TEST(HeadLoss, LeavesOutWhatNobodyWants) {
   const Tensor scale = scalar(0.01f), acc_loss = scalar(2.0f);
-  for (const Head& h : kHeads) {
+  for (const Head& h : kHeadSizes) {
     Attrs only_dx = h.attrs(), only_dw{{"transposed", h.transposed}, {"chunk_tokens", h.chunk}};
     only_dx.set("only_dx", true);
     const Tensor x = h.x(), weight = h.weight(), labels = h.labels();
@@ -70,7 +70,6 @@ TEST(HeadLoss, LeavesOutWhatNobodyWants) {
   }
 }
 
-Tensor bf16(const Tensor& t) { return as(DType::kBf16, t); }
 /// The slopes are rounded as well, so a result lies a rounding of them away from the reference's.
 TEST(Precision, HeadAndLoss) {
   const Tensor x = normal(Shape{2, 300, 24}, 1), weight = normal(Shape{70, 24}, 2);
@@ -103,4 +102,4 @@ TEST(Precision, HeadAndLoss) {
 }
 
 }  // namespace
-}  // namespace plimsoll::cpu::testing
+}  // namespace plimsoll::cpu::fixtures

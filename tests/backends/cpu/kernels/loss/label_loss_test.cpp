@@ -2,7 +2,7 @@
 #include "backends/cpu/kernel_harness.h"
 #include "backends/cpu/kernels/loss/loss_operands.h"
 
-namespace plimsoll::cpu::testing {
+namespace plimsoll::cpu::fixtures {
 namespace {
 
 TEST(LabelLoss, AgainstReference) {
@@ -28,4 +28,4 @@ TEST(LabelLoss, FarLogitsAndNan) {
 }
 
 }  // namespace
-}  // namespace plimsoll::cpu::testing
+}  // namespace plimsoll::cpu::fixtures

@@ -7,7 +7,7 @@
 #include "backends/cpu/tensors.h"
 #include "ops/ops.h"
 
-namespace plimsoll::cpu::testing {
+namespace plimsoll::cpu::fixtures {
 
 /// Every seventh target ignored.
 inline Tensor targets(const Shape& shape, int32_t classes) {
@@ -26,4 +26,4 @@ inline Tensor labels(const Shape& shape, unsigned seed) {
   return floats(shape, values);
 }
 
-}  // namespace plimsoll::cpu::testing
+}  // namespace plimsoll::cpu::fixtures

@@ -1,7 +1,7 @@
 // The loss scale against its reference.
 #include "backends/cpu/kernel_harness.h"
 
-namespace plimsoll::cpu::testing {
+namespace plimsoll::cpu::fixtures {
 namespace {
 
 TEST(Optimizer, LossScaleAgainstReference) {
@@ -20,4 +20,4 @@ TEST(Optimizer, LossScaleAgainstReference) {
 }
 
 }  // namespace
-}  // namespace plimsoll::cpu::testing
+}  // namespace plimsoll::cpu::fixtures

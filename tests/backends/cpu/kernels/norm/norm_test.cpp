@@ -2,7 +2,7 @@
 #include "backends/cpu/kernel_harness.h"
 #include "backends/cpu/sequences.h"
 
-namespace plimsoll::cpu::testing {
+namespace plimsoll::cpu::fixtures {
 namespace {
 
 const Attrs kEps{{"eps", 1e-5}};
@@ -66,8 +66,6 @@ TEST(Norm, FusedGivesTheBitsOfItsParts) {
           {run_cpu({"add", {c.residual(), dlayer[0]}})[0], dlayer[1], dlayer[2]}, isa);
     });
 }
-
-constexpr double kBf16Step = 0x1p-8, kF16Step = 0x1p-11;
 
 /// Each operand f32 or short, and y of either; the widest of x and residual is the sum's.
 TEST(Norm, ShortRows) {
@@ -134,4 +132,4 @@ TEST(Norm, WeightGradientDoesNotDependOnTheSplitIntoMicroBatches) {
 }
 
 }  // namespace
-}  // namespace plimsoll::cpu::testing
+}  // namespace plimsoll::cpu::fixtures

@@ -4,7 +4,7 @@
 #include "ops/rounding.h"
 #include "ops/update_rules.h"
 
-namespace plimsoll::cpu::testing {
+namespace plimsoll::cpu::fixtures {
 namespace {
 
 /// Two groups: fields from 0.3 to 1.0, as hyper-parameters of any rule might be.
@@ -206,4 +206,4 @@ TEST(StoredOptimizer, SquaresOfWhatIsStored) {
 }
 
 }  // namespace
-}  // namespace plimsoll::cpu::testing
+}  // namespace plimsoll::cpu::fixtures

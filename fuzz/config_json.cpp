@@ -19,8 +19,9 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   PLIMSOLL_CHECK(again.ok() && plimsoll::to_json(again->fields()) == text,
                  "JSON that reads back differently: " + text);
   (void)config->model_type();
-  for (const auto parse : {plimsoll::parse_llama_config, plimsoll::parse_mistral_config,
-                           plimsoll::parse_qwen2_config, plimsoll::parse_qwen3_config}) {
+  for (const auto parse :
+       {plimsoll::parse_llama_config, plimsoll::parse_mistral_config, plimsoll::parse_qwen2_config,
+        plimsoll::parse_qwen3_config, plimsoll::parse_smollm3_config}) {
     const auto decoder = parse(*config);
     if (!decoder) continue;
     PLIMSOLL_CHECK(decoder->num_parameters() > 0);

@@ -2,6 +2,7 @@
 // arXiv:2302.13971; names and layout of the tensors as in transformers.
 #include "models/decoder.h"
 
+#include <algorithm>
 #include <cmath>
 #include <string>
 
@@ -40,7 +41,8 @@ class Decoder final : public Model {
     for (const Parameter& p : parameters_)
       if (p.shape.rank() == 2) num_matmul_parameters_ += p.shape.num_elements();
     if (!tied) num_matmul_parameters_ -= c_.vocab_size * c_.hidden_size;  // the embedding
-    constants_.push_back({kInvFreq, ir::Shape{c_.head_dim / 2}, c_.rope.inverse_frequencies(c_.head_dim)});
+    if (rotates())
+      constants_.push_back({kInvFreq, ir::Shape{c_.head_dim / 2}, c_.rope.inverse_frequencies(c_.head_dim)});
   }
 
   ValueId stream(Builder& b, const Forward& forward) const override {
@@ -49,8 +51,10 @@ class Decoder final : public Model {
       const auto scope = b.scope("embed_tokens");
       x = ops::embedding(b, read_parameter(b, kEmbedding), forward.tokens, c_.pad_token_id);
     }
-    const ValueId table = ops::rope_table(b, read_constant(b, kInvFreq), positions(b, forward),
-                                          b.type(forward.tokens).shape.dim(1), c_.rope.attention_factor);
+    ValueId table;
+    if (rotates())
+      table = ops::rope_table(b, read_constant(b, kInvFreq), positions(b, forward),
+                              b.type(forward.tokens).shape.dim(1), c_.rope.attention_factor);
     for (int64_t i = 0; i < c_.num_hidden_layers; ++i) {
       const auto scope = b.block(static_cast<int32_t>(i), "layers." + std::to_string(i));
       x = block(b, forward, x, table, i);
@@ -75,6 +79,8 @@ class Decoder final : public Model {
   }
 
  private:
+  [[nodiscard]] bool rotates() const { return std::ranges::count(c_.rope_layers, true) > 0; }
+
   void add_matrix(const std::string& name, int64_t rows, int64_t columns) {
     const ir::Shape shape{rows, columns};
     parameters_.push_back({name, shape, Init::kNormal, c_.initializer_range, {{name, 0, shape}}});
@@ -152,10 +158,14 @@ class Decoder final : public Model {
       q = norm(b, q, prefix + "q_norm.weight");
       k = norm(b, k, prefix + "k_norm.weight");
     }
+    if (c_.rope_layers[static_cast<size_t>(index)]) {
+      q = ops::rope(b, q, table);
+      k = ops::rope(b, k, table);
+    }
     const ops::AttentionOptions options{.scale = 1.0 / std::sqrt(static_cast<double>(d)),
                                         .window = c_.windows[static_cast<size_t>(index)],
                                         .dropout = c_.attention_dropout};
-    const ValueId out = attend(b, forward, ops::rope(b, q, table), ops::rope(b, k, table), v, options, index);
+    const ValueId out = attend(b, forward, q, k, v, options, index);
     return project(b, ops::reshape(b, out, {batch, tokens, heads * d}), prefix + "o_proj", c_.o_bias);
   }
 

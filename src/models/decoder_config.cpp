@@ -81,10 +81,12 @@ Status refuse_unsupported(const ConfigJson& config) {
     if (!read_by_the_family)
       PLIMSOLL_TRY(config.require(field, Tree::of(false), "what it changes is not supported"));
   }
+  if (std::ranges::count(config.known_fields(), "no_rope_layers") == 0)
+    PLIMSOLL_TRY(config.require_absent({"no_rope_layers"}));
   return config.require_absent({"quantization_config", "clip_qkv", "attn_logit_softcapping",
                                 "final_logit_softcapping", "logits_scaling", "residual_multiplier",
-                                "embedding_multiplier", "attention_multiplier", "no_rope_layers",
-                                "num_local_experts", "num_experts", "attention_chunk_size"});
+                                "embedding_multiplier", "attention_multiplier", "num_local_experts",
+                                "num_experts", "attention_chunk_size"});
 }
 
 }  // namespace
@@ -109,13 +111,14 @@ Result<DecoderConfig> read_decoder_config(const ConfigJson& config, std::string_
   PLIMSOLL_TRY(read_sizes(config, defaults, c));
   PLIMSOLL_ASSIGN(c.rms_norm_eps, config.number("rms_norm_eps", {0.0, 1.0}, 1e-6));
   PLIMSOLL_ASSIGN(c.initializer_range, config.number("initializer_range", {0.0, 100.0}, 0.02));
-  PLIMSOLL_ASSIGN(c.tie_word_embeddings, config.boolean("tie_word_embeddings", false));
+  PLIMSOLL_ASSIGN(c.tie_word_embeddings, config.boolean("tie_word_embeddings", defaults.tied));
   PLIMSOLL_ASSIGN(c.attention_dropout, config.number("attention_dropout", {0.0, kLargestDropout}, 0.0));
-  PLIMSOLL_ASSIGN(ParsedRope rope, parse_rope(config, c.max_position_embeddings));
+  PLIMSOLL_ASSIGN(ParsedRope rope, parse_rope(config, c.max_position_embeddings, defaults.rope_theta));
   c.rope = rope.rope;
   c.unknown_fields = std::move(rope.unknown_fields);
   PLIMSOLL_TRY(read_special_tokens(config, c));
   c.windows.assign(static_cast<size_t>(c.num_hidden_layers), 0);
+  c.rope_layers.assign(static_cast<size_t>(c.num_hidden_layers), true);
   return c;
 }
 
@@ -127,15 +130,21 @@ Status read_layer_windows(const ConfigJson& config, DecoderConfig& c) {
   const int64_t window = !use ? 0 : left_out ? kDefaultWindow : given.value_or(0);
   PLIMSOLL_ASSIGN(const int64_t full_layers,
                   config.integer("max_window_layers", {0, int64_t{1} << 20}, kDefaultFullLayers));
-  const Tree* types = config.has("layer_types") ? config.fields().find("layer_types") : nullptr;
-  if (types == nullptr) {
-    for (int64_t i = full_layers; i < c.num_hidden_layers; ++i) c.windows[static_cast<size_t>(i)] = window;
-    return Ok{};
-  }
+  for (int64_t i = full_layers; i < c.num_hidden_layers; ++i) c.windows[static_cast<size_t>(i)] = window;
+  return read_layer_types(config, window, "use_sliding_window and max_window_layers", c);
+}
+
+Status read_layer_types(const ConfigJson& config, int64_t window, std::string_view otherwise,
+                        DecoderConfig& c) {
+  config.ignore({"layer_types"});
+  if (!config.has("layer_types")) return Ok{};
+  const Tree* types = config.fields().find("layer_types");
   if (types->kind != Tree::Kind::kList || static_cast<int64_t>(types->items.size()) != c.num_hidden_layers)
-    return config.error("layer_types", fmt::format("a list of {} attention types", c.num_hidden_layers),
-                        "correct layer_types, or set model.overrides.layer_types=null: then "
-                        "use_sliding_window and max_window_layers say which layers slide");
+    return config.error(
+        "layer_types", fmt::format("a list of {} attention types", c.num_hidden_layers),
+        fmt::format("correct layer_types, or set model.overrides.layer_types=null: then {} say which "
+                    "layers slide",
+                    otherwise));
   for (size_t i = 0; i < c.windows.size(); ++i) {
     const bool slides = types->items[i].text == "sliding_attention";
     if (!slides && types->items[i].text != "full_attention")

@@ -33,9 +33,10 @@ struct DecoderConfig {
   bool tie_word_embeddings = false;
   bool qkv_bias = false;
   bool o_bias = false;
-  bool mlp_bias = false;              ///< on gate, up and down
-  bool qk_norm = false;               ///< RMS norms of each query's and key's head, before the rotation
-  std::vector<int64_t> windows = {};  ///< a layer: positions that a query sees, itself included; 0: all
+  bool mlp_bias = false;               ///< on gate, up and down
+  bool qk_norm = false;                ///< RMS norms of each query's and key's head, before the rotation
+  std::vector<int64_t> windows = {};   ///< a layer: positions that a query sees, itself included; 0: all
+  std::vector<bool> rope_layers = {};  ///< a layer: whether its queries and keys are rotated
   RopeConfig rope = {};
   std::optional<int64_t> bos_token_id = {};
   /// The row of the embedding that no token trains (torch's padding_idx); a negative one counts from the end.
@@ -52,14 +53,21 @@ struct DecoderDefaults {
   int64_t max_position_embeddings = 2048;
   int64_t head_dim = 0;             ///< 0: hidden_size / num_attention_heads
   bool kv_heads_are_heads = false;  ///< num_key_value_heads may be left out
+  double rope_theta = 10000.0;
+  bool tied = false;  ///< tie_word_embeddings
 };
 
-/// Reads what all have in common; biases, norms and windows are the caller's. Errors: as the parsers below.
+/// Reads what all have in common; biases, norms, windows and layers without rotation are the caller's.
+/// Errors: as the parsers below.
 Result<DecoderConfig> read_decoder_config(const ConfigJson& config, std::string_view model_type,
                                           const DecoderDefaults& defaults);
 /// The windows of a family with use_sliding_window, sliding_window, max_window_layers and layer_types: layers
 /// from max_window_layers on slide, unless layer_types says which.
 Status read_layer_windows(const ConfigJson& config, DecoderConfig& decoder);
+/// layer_types over `decoder.windows`, which hold what `otherwise` (a field, for the message) says of the
+/// layers where it is left out; sliding layers have `window`, 0 where the config has none.
+Status read_layer_types(const ConfigJson& config, int64_t window, std::string_view otherwise,
+                        DecoderConfig& decoder);
 /// Refuses what none of them supports and lists the fields that nobody read. The last call of a parser.
 Status finish_decoder_config(const ConfigJson& config, DecoderConfig& decoder);
 
@@ -70,5 +78,6 @@ Result<DecoderConfig> parse_llama_config(const ConfigJson& config);
 Result<DecoderConfig> parse_mistral_config(const ConfigJson& config);
 Result<DecoderConfig> parse_qwen2_config(const ConfigJson& config);
 Result<DecoderConfig> parse_qwen3_config(const ConfigJson& config);
+Result<DecoderConfig> parse_smollm3_config(const ConfigJson& config);
 
 }  // namespace plimsoll

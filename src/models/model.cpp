@@ -22,11 +22,9 @@ Result<std::unique_ptr<Model>> decoder(const ConfigJson& config) {
 }
 
 constexpr Family kFamilies[] = {
-    {"llama", decoder<parse_llama_config>},
-    {"mistral", decoder<parse_mistral_config>},
-    {"qwen2", decoder<parse_qwen2_config>},
-    {"qwen3", decoder<parse_qwen3_config>},
-    {"gpt2", make_gpt2},
+    {"llama", decoder<parse_llama_config>},     {"mistral", decoder<parse_mistral_config>},
+    {"qwen2", decoder<parse_qwen2_config>},     {"qwen3", decoder<parse_qwen3_config>},
+    {"smollm3", decoder<parse_smollm3_config>}, {"gpt2", make_gpt2},
 };
 
 }  // namespace

@@ -183,10 +183,10 @@ std::vector<float> RopeConfig::inverse_frequencies(int64_t head_dim) const {
   return result;
 }
 
-Result<ParsedRope> parse_rope(const ConfigJson& config, int64_t max_position_embeddings) {
+Result<ParsedRope> parse_rope(const ConfigJson& config, int64_t max_position_embeddings, double otherwise) {
   PLIMSOLL_TRY(
       config.require("partial_rotary_factor", Tree::of(int64_t{1}), "partial rotation is not supported"));
-  PLIMSOLL_ASSIGN(const double theta, config.number("rope_theta", kThetaRange, 10000.0));
+  PLIMSOLL_ASSIGN(const double theta, config.number("rope_theta", kThetaRange, otherwise));
   PLIMSOLL_ASSIGN(const auto old_spelling, config.object("rope_scaling"));
   PLIMSOLL_ASSIGN(const auto new_spelling, config.object("rope_parameters"));
   const ConfigJson rope = new_spelling   ? *new_spelling

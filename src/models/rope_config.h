@@ -38,8 +38,10 @@ struct ParsedRope {
   std::vector<std::string> unknown_fields;  ///< "rope_scaling.<field>"
 };
 
-/// `rope_theta` + `rope_scaling` (transformers 4) or `rope_parameters` (5).
-/// Errors: kBadData for a type that is not supported, by its name, for spellings that contradict, ranges.
-Result<ParsedRope> parse_rope(const ConfigJson& config, int64_t max_position_embeddings);
+/// `rope_theta` + `rope_scaling` (transformers 4) or `rope_parameters` (5); `otherwise` is the base where
+/// none is given. Errors: kBadData for a type that is not supported, by its name, for spellings that
+/// contradict, ranges.
+Result<ParsedRope> parse_rope(const ConfigJson& config, int64_t max_position_embeddings,
+                              double otherwise = 10000.0);
 
 }  // namespace plimsoll

@@ -20,6 +20,9 @@ const std::map<std::string, std::string>& families() {
       {"mistral", R"({"model_type": "mistral", "vocab_size": 97, "hidden_size": 32, "intermediate_size": 52,
         "num_hidden_layers": 2, "num_attention_heads": 4, "num_key_value_heads": 1, "sliding_window": 9,
         "max_position_embeddings": 200})"},
+      {"smollm3", R"({"model_type": "smollm3", "vocab_size": 97, "hidden_size": 32, "intermediate_size": 52,
+        "num_hidden_layers": 3, "num_attention_heads": 4, "num_key_value_heads": 2, "no_rope_layers": [1, 0, 1],
+        "use_sliding_window": true, "sliding_window": 9, "max_position_embeddings": 200, "pad_token_id": null})"},
       {"gpt2", R"({"model_type": "gpt2", "vocab_size": 97, "n_embd": 33, "n_layer": 2, "n_head": 3,
         "n_positions": 75})"}};
   return kFamilies;

@@ -13,6 +13,12 @@ QWEN2 = dict(
     rms_norm_eps=1e-6, rope_theta=1000000.0, initializer_range=0.1, tie_word_embeddings=False, attention_dropout=0.0,
     use_sliding_window=False, sliding_window=64, max_window_layers=2)
 QWEN3 = QWEN2 | dict(architectures=["Qwen3ForCausalLM"], model_type="qwen3", head_dim=26, attention_bias=False)
+SMOLLM3 = dict(
+    architectures=["SmolLM3ForCausalLM"], model_type="smollm3", hidden_size=60, intermediate_size=77, num_hidden_layers=3,
+    num_attention_heads=3, num_key_value_heads=1, vocab_size=211, max_position_embeddings=512, hidden_act="silu",
+    rms_norm_eps=1e-6, rope_theta=1000000.0, initializer_range=0.1, tie_word_embeddings=False, attention_dropout=0.0,
+    attention_bias=False, mlp_bias=False, no_rope_layer_interval=2, use_sliding_window=False, sliding_window=None,
+    pad_token_id=None, bos_token_id=1, eos_token_id=2)
 GPT2 = dict(
     architectures=["GPT2LMHeadModel"], model_type="gpt2", vocab_size=211, n_positions=128, n_embd=60, n_layer=2, n_head=3,
     n_inner=None, activation_function="gelu_new", layer_norm_epsilon=1e-5, initializer_range=0.1, resid_pdrop=0.0,
@@ -98,6 +104,17 @@ QWEN3_CASES = [
     case("qwen3, biases, layer_types", QWEN3 | dict(attention_bias=True, use_sliding_window=True, sliding_window=9,
                                                     layer_types=["full_attention", "sliding_attention", "full_attention"]), 2, 61),
 ]
+SMOLLM3_CASES = [
+    case("smollm3, one layer without positions", SMOLLM3, 3, 37),
+    case("smollm3, tied, no_rope_layers, padding, accumulation", SMOLLM3 | dict(
+        num_attention_heads=6, num_key_value_heads=2, vocab_size=97, no_rope_layers=[0, 1, 0, 1], pad_token_id=5), 4, 300,
+        without=["tie_word_embeddings", "no_rope_layer_interval"], micro_batch_size=2),
+    case("smollm3, biases, layers without positions slide", SMOLLM3 | dict(
+        attention_bias=True, mlp_bias=True, num_hidden_layers=4, use_sliding_window=True, sliding_window=11), 2, 59),
+    case("smollm3, layer_types, its own base", SMOLLM3 | dict(use_sliding_window=True, sliding_window=9, layer_types=[
+        "sliding_attention", "sliding_attention", "full_attention"]), 2, 61, without=["rope_theta"]),
+    case("smollm3, no layer has positions", SMOLLM3 | dict(no_rope_layer_interval=1, num_hidden_layers=2), 2, 41),
+]
 GPT2_CASES = [
     case("gpt2", GPT2, 3, 37, record=True),
     case("gpt2, dropout", GPT2 | dict(resid_pdrop=0.1, embd_pdrop=0.15, attn_pdrop=0.2), 3, 37),
@@ -140,6 +157,10 @@ PRETRAINED_CASES = [
         tie_word_embeddings=True, attention_bias=True), 2, 43, pretrained=dict(dtype="float16", shard="30KB")),
     case("from transformers: qwen3, bare names", QWEN3 | dict(tie_word_embeddings=True, vocab_size=97), 2, 29,
          pretrained=dict(bare=True)),
+    case("from transformers: smollm3", SMOLLM3, 3, 37, pretrained={}),
+    case("from transformers: smollm3, tied, a window, bf16 shards", SMOLLM3 | dict(
+        tie_word_embeddings=True, use_sliding_window=True, sliding_window=13, pad_token_id=5), 2, 43,
+        pretrained=dict(dtype="bfloat16", shard="30KB")),
     case("from transformers: gpt2", GPT2, 3, 37, pretrained={}),
     case("from transformers: gpt2, bare names, fp16", GPT2 | dict(n_inner=131), 2, 31,
          pretrained=dict(dtype="float16", bare=True)),

@@ -46,6 +46,7 @@ FAMILIES = {
     "mistral": cases.MISTRAL | dict(sliding_window=11, num_key_value_heads=1),
     "qwen2": cases.QWEN2,
     "qwen3": cases.QWEN3,
+    "smollm3": cases.SMOLLM3,
     "gpt2": cases.GPT2,
 }
 NAMES = ["neg", "neu", "pos"]

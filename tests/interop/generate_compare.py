@@ -38,6 +38,9 @@ MODELS = [
     ("qwen2, windows by layer", cases.QWEN2 | WIDE | dict(use_sliding_window=True, sliding_window=11,
                                                           max_window_layers=1)),
     ("qwen3", cases.QWEN3 | WIDE),
+    ("smollm3", cases.SMOLLM3 | WIDE),
+    ("smollm3, layers without positions slide", cases.SMOLLM3 | WIDE | dict(use_sliding_window=True, sliding_window=11,
+                                                                            no_rope_layers=[0, 1, 0])),
     ("gpt2", cases.GPT2 | WIDE | dict(n_positions=300)),
     ("gpt2, to its last position", cases.GPT2 | WIDE | dict(n_positions=163)),
 ]

@@ -34,6 +34,7 @@ MODELS = {
     "mistral": cases.MISTRAL | dict(hidden_size=96, intermediate_size=160, vocab_size=300),
     "qwen2": cases.QWEN2 | dict(hidden_size=96, intermediate_size=160, vocab_size=300),
     "qwen3": cases.QWEN3 | dict(hidden_size=96, intermediate_size=160, vocab_size=300),
+    "smollm3": cases.SMOLLM3 | dict(hidden_size=96, intermediate_size=160, vocab_size=300),
     "gpt2": cases.GPT2 | dict(n_embd=96, vocab_size=300),
 }
 

@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include "forward.h"
+#include "models/presets.h"
 
 namespace plimsoll::models {
 namespace {
@@ -13,14 +14,15 @@ using testing::Contains;
 using testing::HasSubstr;
 using testing::Not;
 
-const char* const kFamilies[] = {"llama", "mistral", "qwen2", "qwen3", "gpt2"};
+const char* const kFamilies[] = {"llama", "mistral", "qwen2", "qwen3", "smollm3", "gpt2"};
 
 ConfigJson config_of(const std::string& family) {
   const std::string sizes =
       family == "gpt2"
           ? R"("n_positions": 64, "n_embd": 60, "n_head": 3, "n_layer": 2)"
           : R"("max_position_embeddings": 64, "hidden_size": 60, "num_attention_heads": 3, "num_key_value_heads": 1,
-               "head_dim": 20, "intermediate_size": 77, "num_hidden_layers": 2, "tie_word_embeddings": true)";
+               "head_dim": 20, "intermediate_size": 77, "num_hidden_layers": 2, "tie_word_embeddings": true,
+               "pad_token_id": null)";
   return *parse_config_json(R"({"model_type": ")" + family + R"(", "vocab_size": 211, )" + sizes + "}",
                             "config.json");
 }
@@ -57,10 +59,19 @@ TEST(Classifier, IsTransformersClassOfTheFamily) {
   EXPECT_EQ(classed("mistral"), "MistralForSequenceClassification");
   EXPECT_EQ(classed("qwen2"), "Qwen2ForSequenceClassification");
   EXPECT_EQ(classed("qwen3"), "Qwen3ForSequenceClassification");
+  EXPECT_EQ(classed("smollm3"), "SmolLM3ForSequenceClassification");
   EXPECT_EQ(classed("gpt2"), "GPT2ForSequenceClassification");
   const auto unknown = as_classifier(*parse_config_json(R"({"model_type": "bert"})", "config.json"), {});
   ASSERT_FALSE(unknown);
   EXPECT_EQ(unknown.error().code, ErrorCode::kBadData);
+}
+
+TEST(Classifier, KnowsTheClassesOfEveryFamily) {
+  for (const std::string& preset : preset_names()) {
+    const ConfigJson named = with_class(*preset_config(preset));
+    EXPECT_TRUE(named.has("architectures")) << preset;
+    EXPECT_TRUE(as_classifier(named, {})) << preset;
+  }
 }
 
 /// Logits of every row, or with `last` of the pooled ones.

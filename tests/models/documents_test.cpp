@@ -22,6 +22,10 @@ constexpr Case kCases[] = {
      R"({"model_type": "qwen3", "vocab_size": 97, "hidden_size": 60, "intermediate_size": 70,
          "num_hidden_layers": 2, "num_attention_heads": 3, "num_key_value_heads": 1, "head_dim": 20,
          "max_position_embeddings": 128, "rms_norm_eps": 1e-5})"},
+    {"smollm3",
+     R"({"model_type": "smollm3", "vocab_size": 97, "hidden_size": 60, "intermediate_size": 70,
+         "num_hidden_layers": 2, "num_attention_heads": 3, "num_key_value_heads": 1, "head_dim": 20,
+         "max_position_embeddings": 128, "no_rope_layer_interval": 2, "pad_token_id": null})"},
     {"gpt2", R"({"model_type": "gpt2", "vocab_size": 97, "n_positions": 128, "n_embd": 60, "n_head": 3,
                  "n_layer": 2})"},
 };

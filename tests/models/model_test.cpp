@@ -57,8 +57,9 @@ TEST(ModelTest, RefusesAnUnknownFamily) {
   const auto model = make_model(*config);
   ASSERT_FALSE(model);
   EXPECT_EQ(model.error().code, ErrorCode::kBadData);
-  EXPECT_THAT(model.error().message(),
-              HasSubstr("model_type is \"mamba\", expected one of llama, mistral, qwen2, qwen3, gpt2"));
+  EXPECT_THAT(
+      model.error().message(),
+      HasSubstr("model_type is \"mamba\", expected one of llama, mistral, qwen2, qwen3, smollm3, gpt2"));
 }
 
 TEST(ModelTest, TellsWhichFieldsItPassedOver) {

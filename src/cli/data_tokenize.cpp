@@ -153,7 +153,9 @@ Status tokenize(const Arguments& arguments) {
   PLIMSOLL_ASSIGN(const EncoderFiles files, EncoderFiles::open(arguments.tokenizer, arguments.chat_template));
   const TextOptions options{.loss = *parse_loss_scope(arguments.loss),
                             .add_special_tokens = arguments.add_special_tokens,
-                            .append_end = arguments.append_eos || !arguments.eos_token.empty(),
+                            .append_end = arguments.append_eos || !arguments.eos_token.empty()
+                                              ? AppendEnd::kAlways
+                                              : AppendEnd::kNever,
                             .end_token = arguments.eos_token,
                             .on_error = arguments.reading.when_unusable(),
                             .text_key = arguments.reading.text_key};
@@ -170,6 +172,7 @@ Status tokenize(const Arguments& arguments) {
       .is_npy = output.is_npy()};
   if (outcome.is_npy && outcome.counts.num_targets < outcome.counts.num_tokens - outcome.counts.num_documents)
     note("an .npy cannot say which tokens are in the loss: all will be; write a shard instead");
+  for (const std::string& line : remark_lines(outcome.counts.remarks)) note(line);
   arguments.reading.json ? print_json(arguments, outcome) : print_table(arguments, outcome);
   return Ok{};
 }

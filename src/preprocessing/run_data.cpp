@@ -22,7 +22,10 @@ PackOptions pack_options(const DataSettings& data, bool eval) {
               : data.packing == "stream" ? PackMode::kStream
               : packs_documents(data)    ? PackMode::kBestFit
                                          : PackMode::kStream;
-  pack.long_documents = data.long_documents == "drop" ? LongDocuments::kDrop : LongDocuments::kCut;
+  pack.long_documents = data.long_documents == "drop"       ? LongDocuments::kDrop
+                        : data.long_documents == "truncate" ? LongDocuments::kTruncate
+                                                            : LongDocuments::kCut;
+  pack.max_documents = (eval ? data.max_eval_samples : data.max_train_samples).value_or(0);
   pack.window = data.packing_window;
   pack.keep_tail = eval;
   pack.eval_fraction = data.eval_fraction;
@@ -33,7 +36,7 @@ PackOptions pack_options(const DataSettings& data, bool eval) {
 }  // namespace
 
 FileKind kind_of(const std::string& path) {
-  if (path.ends_with(".npy")) return FileKind::kTokens;
+  if (path.ends_with(".npy") || path.ends_with(".bin")) return FileKind::kTokens;
   if (text::is_json_name(path)) return FileKind::kJson;
   // A run may be planned before its shards are there.
   return path.ends_with(".shard") || is_shard(path) ? FileKind::kShard : FileKind::kText;
@@ -89,10 +92,12 @@ std::vector<std::string> packing_notes(const TrainingData& data) {
     const auto left_out = [&](int64_t count, int64_t tokens, const char* what) {
       if (tokens > 0) text += fmt::format(", {} {} ({} tokens)", count, what, tokens);
     };
+    left_out(r.truncated_documents, r.truncated_tokens, "truncated");
     left_out(r.too_long_documents, r.too_long_tokens, "left out as too long");
     left_out(r.no_target_documents, r.no_target_tokens, "left out without a target");
     left_out(r.no_target_pieces, r.no_target_piece_tokens, "pieces left out without a target");
     left_out(r.other_side_documents, r.other_side_tokens, "on the other side of the split");
+    left_out(r.beyond_documents, r.beyond_tokens, "behind the first that are wanted");
     if (r.tail_tokens > 0) text += fmt::format(", {} tokens left over at the end", r.tail_tokens);
     lines.push_back(std::move(text));
   }

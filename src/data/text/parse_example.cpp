@@ -54,8 +54,7 @@ std::string_view role_of(std::string_view from) {
 
 constexpr std::string_view kWithInput =
     "Below is an instruction that describes a task, paired with an input that provides further context. "
-    "Write "
-    "a response that appropriately completes the request.\n\n### Instruction:\n";
+    "Write a response that appropriately completes the request.\n\n### Instruction:\n";
 constexpr std::string_view kWithoutInput =
     "Below is an instruction that describes a task. Write a response that appropriately completes the "
     "request.\n\n### Instruction:\n";
@@ -77,6 +76,8 @@ class Parser {
     if (!text_key.empty()) return text(text_key);
     for (const std::string_view key : kKnown)
       if (auto twice = check_once(key)) return twice;
+    if ((has("chosen") || has("rejected")) && !has("completion") && !has("messages"))
+      return preference_pair();
     if (has("messages") || has("conversations") || is_list(get("prompt")) || is_list(get("completion"))) {
       if (repair(scanner.lone_surrogates())) return Parser(repaired_, example_).run(text_key);
       if (has("messages")) return messages();
@@ -159,9 +160,6 @@ class Parser {
   }
 
   std::optional<BadExample> prompt_and_completion() {
-    if (has("chosen") || has("rejected"))
-      return bad(reason::kMissingField,
-                 "the line is a preference pair (chosen, rejected), expected a prompt and a completion");
     if (is_list(get("prompt")) || is_list(get("completion"))) return prompt_messages();
     example_.kind = ExampleKind::kCompletion;
     if (auto wrong = string_into("prompt", example_.text)) return wrong;
@@ -249,6 +247,16 @@ class Parser {
       if (auto wrong = append_turn(item, i, list)) return wrong;
     write_record(list + "]", example_.record);
     return std::nullopt;
+  }
+
+  BadExample preference_pair() const {
+    Error error = bad(reason::kPreference,
+                      "the line is a preference pair (chosen, rejected), for which there is no task")
+                      .error;
+    error.hint =
+        "to train on what was chosen, rename it: \"chosen\" to \"completion\" beside a \"prompt\", a list of "
+        "messages without one to \"messages\"";
+    return {reason::kPreference, std::move(error)};
   }
 
   BadExample nothing_known() const {

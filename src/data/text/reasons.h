@@ -12,6 +12,7 @@ inline constexpr std::string_view kNotJson = "not JSON";
 inline constexpr std::string_view kNotAnObject = "not an object";
 inline constexpr std::string_view kMissingField = "missing field";
 inline constexpr std::string_view kWrongType = "wrong type";
+inline constexpr std::string_view kPreference = "preference pair";
 inline constexpr std::string_view kDuplicateKey = "a key twice";
 inline constexpr std::string_view kBadConversation = "bad conversation";
 inline constexpr std::string_view kTemplate = "chat template fails";

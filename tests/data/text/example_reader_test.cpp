@@ -134,7 +134,9 @@ TEST_F(ExampleReaderTest, NamesWhatIsWrongWithALine) {
   expect_bad(R"({"text": ["a"]})", "\"text\" is a list, expected a string", "wrong type");
   expect_bad(R"({"text": "a", "text": "b"})", "\"text\" twice", "a key twice");
   expect_bad(R"({"prompt": "a"})", "no \"completion\"", "missing field");
-  expect_bad(R"({"prompt": "a", "chosen": "b", "rejected": "c"})", "preference pair", "missing field");
+  for (const char* pair : {R"({"prompt": "a", "chosen": "b", "rejected": "c"})",
+                           R"({"chosen": [{"role": "user", "content": "a"}], "rejected": []})"})
+    expect_bad(pair, "preference pair (chosen, rejected), for which there is no task", "preference pair");
   expect_bad(R"({"prompt": [], "completion": "b"})", "\"prompt\" is empty", "bad conversation");
   expect_bad(R"({"prompt": [{"role": "user"}], "completion": "b"})",
              "\"completion\" is a string, expected a list", "wrong type");

@@ -28,7 +28,7 @@ Result<DataFile> DataFile::open(const std::string& path) {
   }
   PLIMSOLL_TRY(ReadFile::open(path));
   return Error{ErrorCode::kInvalidArgument,
-               "this is neither a token shard nor a .npy, .bin, .txt or .jsonl file", path,
+               "this is neither a token shard nor a .npy, .bin, .txt, .jsonl or .csv file", path,
                "make a shard of it: plimsoll data tokenize"};
 }
 

@@ -30,6 +30,11 @@ TextOptions reading_of(const DataSettings& data) {
           .text_key = data.text_key};
 }
 
+const char* kind_name(const std::string& path) {
+  if (train::kind_of(path) != FileKind::kJson) return "text";
+  return path.find(".csv") != path.npos || path.find(".tsv") != path.npos ? "CSV" : "JSON lines";
+}
+
 void add(TokenizeCounts& all, const TokenizeCounts& more) {
   all.num_examples += more.num_examples;
   all.num_empty += more.num_empty;
@@ -113,7 +118,7 @@ Result<DataFile> TextInspection::open(const std::string& path) {
   };
   PLIMSOLL_ASSIGN(const TokenizeCounts counts, write_tokens(input, output, options));
   add(counts_, counts);
-  return DataFile::open_as(shard, path, train::kind_of(path) == FileKind::kJson ? "JSON lines" : "text");
+  return DataFile::open_as(shard, path, kind_name(path));
 }
 
 }  // namespace plimsoll::cli

@@ -20,8 +20,8 @@ namespace {
 
 constexpr const char* kFooter =
     R"(inputs: .jsonl (.ndjson, .json): an example a line, or a list of objects: "text"; "messages" (with "tools");
-"conversations" as ShareGPT has them; "prompt" and "completion"; "instruction", "input" and "output". Every other
-file is one document. gzip and zstd are unpacked, by content. Names may be patterns: "corpus/*.txt".
+"conversations" as ShareGPT has them; "prompt" and "completion"; "instruction", "input" and "output". .csv, .tsv:
+the same, the first row names the columns. Every other file is one document. gzip and zstd are unpacked, by content. Names may be patterns: "corpus/*.txt".
 output: a 1-D .npy where the name ends so, otherwise a token shard, which also keeps where documents end and
 which tokens count in the loss.
 loss: auto counts the assistant's turns of a conversation, the completion behind a prompt, all of a text.

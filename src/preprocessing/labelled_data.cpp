@@ -108,9 +108,9 @@ Result<std::vector<DataFiles>> LabelledPreparation::sources(const Side& side) {
   const auto files_in = [&](const std::string& entry) -> Result<std::vector<std::string>> {
     PLIMSOLL_ASSIGN(std::vector<std::string> files, expand_glob(entry));
     for (const std::string& file : files)
-      if (!text::is_json_name(file))
+      if (!text::has_rows_by_name(file))
         return Error{ErrorCode::kInvalidArgument, side.setting + " holds no examples with labels", file,
-                     "classification takes .jsonl files, a line {\"text\": …, \"label\": …} each"};
+                     "classification takes .jsonl files, a line {\"text\": …, \"label\": …} each, or .csv"};
     return files;
   };
   std::vector<std::string> all;

@@ -37,7 +37,7 @@ PackOptions pack_options(const DataSettings& data, bool eval) {
 
 FileKind kind_of(const std::string& path) {
   if (path.ends_with(".npy") || path.ends_with(".bin")) return FileKind::kTokens;
-  if (text::is_json_name(path)) return FileKind::kJson;
+  if (text::has_rows_by_name(path)) return FileKind::kJson;
   // A run may be planned before its shards are there.
   return path.ends_with(".shard") || is_shard(path) ? FileKind::kShard : FileKind::kText;
 }

@@ -9,6 +9,7 @@ inline constexpr std::string_view kDamaged = "damaged file";
 inline constexpr std::string_view kEmptyFile = "empty file";
 inline constexpr std::string_view kTooLong = "too long";
 inline constexpr std::string_view kNotJson = "not JSON";
+inline constexpr std::string_view kNotCsv = "not CSV";
 inline constexpr std::string_view kNotAnObject = "not an object";
 inline constexpr std::string_view kMissingField = "missing field";
 inline constexpr std::string_view kWrongType = "wrong type";

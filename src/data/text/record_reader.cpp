@@ -31,11 +31,14 @@ std::string unpacked_name(const std::string& path) {
   return name;
 }
 
+/// `name` without what packs it.
+bool is_csv(std::string_view name) { return name.ends_with(".csv") || name.ends_with(".tsv"); }
+
 }  // namespace
 
-bool is_json_name(const std::string& path) {
+bool has_rows_by_name(const std::string& path) {
   const std::string name = unpacked_name(path);
-  return name.ends_with(".jsonl") || name.ends_with(".ndjson") || name.ends_with(".json");
+  return is_csv(name) || name.ends_with(".jsonl") || name.ends_with(".ndjson") || name.ends_with(".json");
 }
 
 Error interrupted() {
@@ -94,18 +97,26 @@ Status RecordReader::begin_file() {
   carry_.clear();
   reason_ = reason::kDamaged;
   PLIMSOLL_ASSIGN(stream_, InputStream::open(path));
-  mode_ = is_json_name(path) ? Mode::kLines : Mode::kText;
+  const std::string name = unpacked_name(path);
+  mode_ = is_csv(name) ? Mode::kCsv : has_rows_by_name(path) ? Mode::kLines : Mode::kText;
   if (mode_ == Mode::kText) return Ok{};
   for (size_t count = 1; count > 0 && end_ < 3; end_ += count) {
     PLIMSOLL_ASSIGN(count, stream_->read({block_.get() + end_, kBlockBytes - end_}));
   }
   if (unread().starts_with("\xEF\xBB\xBF")) at_ = 3;
   if (unread().starts_with("\xFF\xFE") || unread().starts_with("\xFE\xFF")) {
-    Error error = bad(reason::kNotJson, "the file is in UTF-16, JSON lines are UTF-8");
+    const bool is_json = mode_ == Mode::kLines;
+    Error error = bad(is_json ? reason::kNotJson : reason::kNotCsv,
+                      fmt::format("the file is in UTF-16, {} UTF-8", is_json ? "JSON lines are" : "CSV is"));
     error.hint = "convert it: iconv -f UTF-16 -t UTF-8";
     return error;
   }
-  if (!unpacked_name(path).ends_with(".json")) return Ok{};
+  if (mode_ == Mode::kCsv) {
+    csv_.emplace(name.ends_with(".tsv") ? '\t' : ',');
+    columns_.clear();
+    line_ = 1;
+  }
+  if (!name.ends_with(".json")) return Ok{};
   PLIMSOLL_ASSIGN(const bool more, skip_blanks());
   if (more && block_[at_] == '[') {
     mode_ = Mode::kList;
@@ -169,6 +180,8 @@ Result<RecordReader::Step> RecordReader::step(std::string& bytes, Record& record
       return next_line(bytes, record);
     case Mode::kList:
       return next_element(bytes, record);
+    case Mode::kCsv:
+      return next_row(bytes, record);
   }
   return Step::kEnd;
 }

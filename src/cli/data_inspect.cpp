@@ -24,6 +24,7 @@
 #include "cli/scratch_folder.h"
 #include "cli/table.h"
 #include "data/packing.h"
+#include "data/text/saved_dataset.h"
 #include "data/tokenizer/tokenizer.h"
 #include "io/checksum.h"
 #include "io/hub_cache.h"
@@ -68,7 +69,7 @@ Status check_tokenizer(const std::vector<DataFile>& files, const Tokenizer& toke
 Result<std::vector<DataFile>> open_files(const std::vector<std::string>& patterns, TextInspection& texts) {
   std::vector<DataFile> files;
   for (const std::string& pattern : patterns) {
-    PLIMSOLL_ASSIGN(const std::vector<std::string> paths, expand_glob(pattern));
+    PLIMSOLL_ASSIGN(const std::vector<std::string> paths, expand_data(pattern));
     for (const std::string& path : paths) {
       PLIMSOLL_ASSIGN(DataFile file, texts.tokenizes(path) ? texts.open(path) : DataFile::open(path));
       files.push_back(std::move(file));

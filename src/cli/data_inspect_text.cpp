@@ -32,6 +32,8 @@ TextOptions reading_of(const DataSettings& data) {
 
 const char* kind_name(const std::string& path) {
   if (train::kind_of(path) != FileKind::kJson) return "text";
+  if (path.ends_with(".parquet")) return "Parquet";
+  if (path.ends_with(".arrow")) return "Arrow";
   return path.find(".csv") != path.npos || path.find(".tsv") != path.npos ? "CSV" : "JSON lines";
 }
 

@@ -10,6 +10,7 @@
 #include "data/labelled/tokenize_labelled.h"
 #include "data/text/encoder_files.h"
 #include "data/text/record_reader.h"
+#include "data/text/saved_dataset.h"
 #include "io/file.h"
 #include "preprocessing/cache_key.h"
 #include "preprocessing/run_task.h"
@@ -106,7 +107,7 @@ std::optional<RunData> find_labelled(const RunConfig& config, const ConfigJson& 
 
 Result<std::vector<DataFiles>> LabelledPreparation::sources(const Side& side) {
   const auto files_in = [&](const std::string& entry) -> Result<std::vector<std::string>> {
-    PLIMSOLL_ASSIGN(std::vector<std::string> files, expand_glob(entry));
+    PLIMSOLL_ASSIGN(std::vector<std::string> files, expand_data(entry));
     for (const std::string& file : files)
       if (!text::has_rows_by_name(file))
         return Error{ErrorCode::kInvalidArgument, side.setting + " holds no examples with labels", file,

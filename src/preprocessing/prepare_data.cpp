@@ -10,6 +10,7 @@
 #include "base/child_process.h"
 #include "base/units.h"
 #include "data/shard.h"
+#include "data/text/saved_dataset.h"
 #include "data/text/text_doubt.h"
 #include "io/file.h"
 #include "io/new_folder.h"
@@ -101,7 +102,7 @@ class Preparation {
                                                const std::string& setting) {
     std::vector<std::string> paths, texts;
     for (const std::string& entry : entries) {
-      PLIMSOLL_ASSIGN(const auto files, expand_glob(entry));
+      PLIMSOLL_ASSIGN(const auto files, expand_data(entry));
       for (const std::string& file : files) {
         const FileKind kind = kind_of(file);
         const bool is_text = kind == FileKind::kJson || kind == FileKind::kText;

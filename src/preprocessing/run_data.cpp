@@ -6,6 +6,7 @@
 
 #include "base/units.h"
 #include "data/text/record_reader.h"
+#include "data/text/saved_dataset.h"
 #include "io/file.h"
 #include "preprocessing/data_files.h"
 
@@ -45,7 +46,7 @@ FileKind kind_of(const std::string& path) {
 std::vector<std::string> files_of(const std::vector<std::string>& patterns) {
   std::vector<std::string> files;
   for (const std::string& pattern : patterns) {
-    auto found = expand_glob(pattern);
+    auto found = expand_data(pattern);
     if (found)
       files.insert(files.end(), found->begin(), found->end());
     else

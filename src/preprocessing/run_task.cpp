@@ -2,6 +2,9 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
+#include "data/text/column_stream.h"
 #include "preprocessing/data_files.h"
 
 namespace plimsoll::train {
@@ -45,6 +48,8 @@ Result<EarlyLabels> find_labels(const RunConfig& config, const ConfigJson& model
   // Which ones the first of a side or of each source are shows when they are prepared.
   if (most > 0 && (config.data.eval_fraction > 0 || !config.data.weights.empty())) return early;
   const std::vector<std::string> files = files_of(train ? config.data.train : config.data.eval);
+  // What reads these is large, and no part of this process's plan.
+  if (std::any_of(files.begin(), files.end(), text::has_columns_by_name)) return early;
   const auto found = scan_labels(files, {.text_key = config.data.text_key},
                                  config.data.on_error == "skip" ? OnError::kSkip : OnError::kFail, most);
   if (!found || found->examples == 0) return early;

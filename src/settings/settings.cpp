@@ -45,7 +45,7 @@ void add_model_and_data(std::vector<Setting>& list) {
   add(choice(PLIMSOLL_CHOICE(model.init), kWhat,
              "first weights; auto: pretrained with a path, random otherwise"));
   add(plain(PLIMSOLL_FIELD(data.train), kContent,
-            "training data: .jsonl, .csv, .txt, .npy, .bin, token shards; a file, a glob or a list"));
+            "training data: .jsonl, .csv, .parquet, .txt, .npy, .bin, shards; a file, a glob, a list"));
   add(plain(PLIMSOLL_FIELD(data.eval), kHow, "held-out data, as data.train"));
   add(above(PLIMSOLL_FIELD(data.weights), kWhat,
             "a mixture: one weight an entry of data.train, such as [3, 1]; none: entries are joined", 0,

@@ -9,7 +9,9 @@
 #include <cstring>
 
 #include "base/units.h"
+#include "data/text/column_stream.h"
 #include "data/text/reasons.h"
+#include "data/text/saved_dataset.h"
 
 namespace plimsoll::text {
 namespace {
@@ -34,11 +36,16 @@ std::string unpacked_name(const std::string& path) {
 /// `name` without what packs it.
 bool is_csv(std::string_view name) { return name.ends_with(".csv") || name.ends_with(".tsv"); }
 
+Result<std::unique_ptr<InputStream>> open_stream(const std::string& path, const std::string& text_key) {
+  return has_columns_by_name(path) ? open_columns(path, text_key) : InputStream::open(path);
+}
+
 }  // namespace
 
 bool has_rows_by_name(const std::string& path) {
   const std::string name = unpacked_name(path);
-  return is_csv(name) || name.ends_with(".jsonl") || name.ends_with(".ndjson") || name.ends_with(".json");
+  return is_csv(name) || has_columns_by_name(path) || name.ends_with(".jsonl") || name.ends_with(".ndjson") ||
+         name.ends_with(".json");
 }
 
 Error interrupted() {
@@ -58,11 +65,11 @@ Result<std::unique_ptr<RecordReader>> RecordReader::open(std::span<const std::st
   std::vector<std::string> files;
   int64_t total_bytes = 0;
   for (const std::string& path : paths) {
-    PLIMSOLL_ASSIGN(const std::vector<std::string> expanded, expand_glob(path));
+    PLIMSOLL_ASSIGN(const std::vector<std::string> expanded, expand_data(path));
     for (const std::string& file : expanded) {
       PLIMSOLL_ASSIGN(const ReadFile probe, ReadFile::open(file));
       total_bytes += probe.size_bytes();
-      if (options.on_error == OnError::kFail) PLIMSOLL_TRY(InputStream::open(file));
+      if (options.on_error == OnError::kFail) PLIMSOLL_TRY(open_stream(file, options.text_key));
       files.push_back(file);
     }
   }
@@ -96,7 +103,7 @@ Status RecordReader::begin_file() {
   is_open_text_ = false;
   carry_.clear();
   reason_ = reason::kDamaged;
-  PLIMSOLL_ASSIGN(stream_, InputStream::open(path));
+  PLIMSOLL_ASSIGN(stream_, open_stream(path, options_.text_key));
   const std::string name = unpacked_name(path);
   mode_ = is_csv(name) ? Mode::kCsv : has_rows_by_name(path) ? Mode::kLines : Mode::kText;
   if (mode_ == Mode::kText) return Ok{};

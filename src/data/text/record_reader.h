@@ -21,7 +21,7 @@
 namespace plimsoll::text {
 
 /// Whether a file of this name holds rows, each an object of JSON: .jsonl, .ndjson, .json, .csv or .tsv,
-/// packed or not.
+/// packed or not; .parquet or .arrow.
 bool has_rows_by_name(const std::string& path);
 
 /// What ends reading, or what comes of it, where that was asked for.

@@ -25,6 +25,7 @@ void put_over(std::string& field, const std::string& text) {
 
 TextOptions reading_of(const DataSettings& data) {
   return {.loss = *parse_loss_scope(data.loss),
+          .add_special_tokens = data.add_special_tokens,
           .append_end = *parse_append_end(data.append_eos),
           .on_error = data.on_error == "skip" ? OnError::kSkip : OnError::kFail,
           .text_key = data.text_key};

@@ -30,6 +30,7 @@ std::vector<std::string> idle_for(const Kind& kind, const DataSettings& data) {
   add("data.text_key", data.text_key != usual.text_key, conversations);
   add("data.append_eos", data.append_eos != usual.append_eos,
       kind.tokenized_here && (data.append_eos != "trl" || conversations));
+  add("data.add_special_tokens", data.add_special_tokens, kind.tokenized_here);
   add("data.on_error", data.on_error != usual.on_error, kind.tokenized_here);
   return names;
 }
@@ -52,6 +53,7 @@ std::vector<std::string> idle_settings_of_examples(const DataSettings& data) {
   add("data.chat_template", data.chat_template != usual.chat_template);
   add("data.loss", data.loss != usual.loss);
   add("data.append_eos", data.append_eos != usual.append_eos);
+  add("data.add_special_tokens", data.add_special_tokens);
   return names.empty() ? names : std::vector{line_of(names, "examples with labels")};
 }
 

@@ -58,6 +58,7 @@ Result<std::string> TokenCache::path_of(const std::vector<std::string>& texts, i
   key.add(kCacheVersion);
   key.add(checksum_text(files->tokenizer->vocabulary_hash()));
   for (const std::string& part : {data.loss, data.text_key, data.on_error, data.append_eos}) key.add(part);
+  if (data.add_special_tokens) key.add("special");
   if (max_documents > 0) key.add(std::to_string(max_documents));
   for (const std::string& name :
        {data.chat_template, files->folder + "/chat_template.jinja", files->folder + "/tokenizer_config.json",
@@ -80,6 +81,7 @@ Status TokenCache::tokenize(const std::vector<std::string>& texts, const Encoder
                             const std::string& path, int64_t max_documents) const {
   const DataSettings& data = config_.data;
   const TextOptions reading{.loss = *parse_loss_scope(data.loss),
+                            .add_special_tokens = data.add_special_tokens,
                             .append_end = *parse_append_end(data.append_eos),
                             .on_error = data.on_error == "skip" ? OnError::kSkip : OnError::kFail,
                             .text_key = data.text_key};

@@ -71,6 +71,7 @@ struct DataSettings {
   std::string loss = "auto";       ///< auto | all | completions | assistant
   std::string text_key = {};
   std::string append_eos = "auto";  ///< parse_append_end's words
+  bool add_special_tokens = false;  ///< see EncoderOptions
   std::string on_error = "fail";    ///< fail | skip
   /// The first so many documents of each source, or sequences of a stream; nothing: all.
   std::optional<int64_t> max_train_samples = {}, max_eval_samples = {};

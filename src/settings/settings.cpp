@@ -74,6 +74,8 @@ void add_model_and_data(std::vector<Setting>& list) {
   add(plain(PLIMSOLL_FIELD(data.append_eos), kWhat,
             "end-of-text token: auto behind completions, trl behind JSON texts too, true always",
             {"auto", "true", "false", "trl"}));
+  add(plain(PLIMSOLL_FIELD(data.add_special_tokens), kWhat,
+            "what the tokenizer puts around texts and prompts (<s> and the like); TRL: true"));
   add(plain(PLIMSOLL_FIELD(data.on_error), kWhat,
             "examples that cannot be read: stop, or pass over and count", {"fail", "skip"}));
   add(plain(PLIMSOLL_FIELD(data.cache_dir), kHow,
@@ -83,7 +85,7 @@ void add_model_and_data(std::vector<Setting>& list) {
   add(number(PLIMSOLL_FIELD(data.prefetch_factor), kHow, "steps whose data is read ahead", 1, 64));
   add(number(PLIMSOLL_FIELD(data.max_train_samples), kWhat,
              "the first so many documents (of tokens: sequences) of each source", 1, kMaxCount));
-  add(number(PLIMSOLL_FIELD(data.max_eval_samples), kWhat, "the same of what is evaluated", 1, kMaxCount));
+  add(number(PLIMSOLL_FIELD(data.max_eval_samples), kHow, "the same of what is evaluated", 1, kMaxCount));
   only_with(list, {"data.buckets"}, {"data.packing", {"pad"}});
   only_with(list, {"data.packing_window"},
             {.path = "data.packing", .values = {"auto", "best_fit"}, .is_noted = true});

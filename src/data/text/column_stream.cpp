@@ -17,10 +17,27 @@ namespace {
 
 constexpr const char* kModuleName = "plimsoll-columns.so";
 /// What an example may have.
-constexpr std::array<const char*, 16> kWanted = {
-    "text",   "messages", "conversations", "prompt", "completion", "instruction",          "input",
-    "output", "chosen",   "rejected",      "system", "documents",  "chat_template_kwargs", "tools",
-    "label",  "input_ids"};
+constexpr std::array kWanted = {"text",
+                                "messages",
+                                "conversations",
+                                "prompt",
+                                "completion",
+                                "instruction",
+                                "input",
+                                "output",
+                                "chosen",
+                                "rejected",
+                                "system",
+                                "documents",
+                                "chat_template_kwargs",
+                                "tools",
+                                "label",
+                                "text_pair",
+                                "input_ids",
+                                "labels",
+                                "completion_mask",
+                                "assistant_masks",
+                                "attention_mask"};
 
 /// Beside the program, above it (where tests lie), or where it is installed.
 std::vector<std::string> module_places() {
@@ -67,7 +84,6 @@ class ColumnStream final : public InputStream {
 
   Status begin(const std::string& text_key) {
     std::vector<const char*> wanted(kWanted.begin(), kWanted.end());
-    wanted.push_back("text_pair");
     if (!text_key.empty()) wanted = {text_key.c_str(), "text_pair", "label", "input_ids"};
     columns_ =
         module().functions->open(path().c_str(), wanted.data(), wanted.size(), error_.data(), error_.size());

@@ -10,8 +10,9 @@
 namespace plimsoll::text {
 namespace {
 
-constexpr std::array<std::string_view, 7> kOfJson = {
-    "messages", "conversations", "tools", "documents", "chat_template_kwargs", "input_ids", "label"};
+constexpr std::array<std::string_view, 8> kOfJson = {
+    "messages",  "conversations", "tools", "documents", "chat_template_kwargs",
+    "input_ids", "labels",        "label"};
 
 /// Whether the field is a list, an object or a number of JSON.
 bool holds_json(std::string_view field) {

@@ -112,6 +112,9 @@ std::optional<BadExample> ExampleEncoder::encode(const Example& example, Scratch
     case ExampleKind::kCompletion:
       wrong = encode_completion(example, scratch, out);
       break;
+    case ExampleKind::kTokens:
+      wrong = take_tokens(example, out);
+      break;
     case ExampleKind::kMessages:
       wrong = encode_messages(example, scratch, out);
       break;
@@ -126,7 +129,8 @@ bool ExampleEncoder::appends(const Example& example, EncodedExample& out) const 
   if (options_.append == AppendEnd::kNever) return false;
   if (options_.append == AppendEnd::kAlways)
     return options_.append_id >= 0 &&
-           (example.kind != ExampleKind::kMessages || !ends_with(tokenizer_, out.ids, options_.append_id));
+           ((example.kind != ExampleKind::kMessages && example.kind != ExampleKind::kTokens) ||
+            !ends_with(tokenizer_, out.ids, options_.append_id));
   const bool is_line_of_text = example.kind == ExampleKind::kText && example.line > 0;
   if (example.kind != ExampleKind::kCompletion && !(options_.append == AppendEnd::kTrl && is_line_of_text))
     return false;
@@ -140,6 +144,21 @@ std::optional<BadExample> ExampleEncoder::encode_text(const Example& example, En
                                            options_.add_special_tokens, out.ids);
   if (encoded) return std::nullopt;
   return bad_line(example, text::reason::kUnencodable, std::move(encoded).error());
+}
+
+std::optional<BadExample> ExampleEncoder::take_tokens(const Example& example, EncodedExample& out) const {
+  const auto beyond = std::find_if(example.ids.begin(), example.ids.end(),
+                                   [this](int32_t id) { return id >= tokenizer_.vocab_size(); });
+  if (beyond != example.ids.end())
+    return bad(example, text::reason::kUnencodable,
+               {ErrorCode::kBadData,
+                fmt::format("\"input_ids\" holds {}, and the tokenizer has {} ids", *beyond,
+                            tokenizer_.vocab_size()),
+                {},
+                "tokenize the data with the model's own tokenizer"});
+  out.ids = example.ids;
+  if (options_.loss != LossScope::kAll) out.in_loss = example.in_loss;
+  return std::nullopt;
 }
 
 std::optional<BadExample> ExampleEncoder::encode_marked(const Example& example, std::string_view whole,

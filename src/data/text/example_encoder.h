@@ -88,6 +88,7 @@ class ExampleEncoder {
   ///   text          encode(text); a piece continues where the last one was cut
   ///   completion    encode(prompt + completion) as one text, so that its ids are those that the model will
   ///                 see; a token with a byte of the completion in it is a target
+  ///   tokens        as they are
   ///   conversation  encode(rendered text) without special tokens, as apply_chat_template(tokenize=True);
   ///                 a token with a byte of a turn in it is a target
   /// Returns what is wrong with it, if anything; a failure of ours is never among that.
@@ -101,6 +102,7 @@ class ExampleEncoder {
   std::optional<BadExample> encode_text(const Example& example, EncodedExample& out) const;
   std::optional<BadExample> encode_completion(const Example& example, Scratch& scratch,
                                               EncodedExample& out) const;
+  std::optional<BadExample> take_tokens(const Example& example, EncodedExample& out) const;
   std::optional<BadExample> encode_messages(const Example& example, Scratch& scratch,
                                             EncodedExample& out) const;
   /// Renders into scratch.chat, whose spans are then what is in the loss.

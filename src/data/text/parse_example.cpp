@@ -8,15 +8,32 @@
 
 #include "data/text/json_members.h"
 #include "data/text/json_scan.h"
+#include "data/text/parse_tokens.h"
 #include "data/text/reasons.h"
 #include "data/tokenizer/unicode.h"
 
 namespace plimsoll::text {
 namespace {
 
-constexpr std::string_view kLooked[] = {
-    "text",   "messages", "conversations", "prompt", "completion", "instruction", "input",
-    "output", "chosen",   "rejected",      "system", "tools",      "documents",   "chat_template_kwargs"};
+constexpr std::string_view kLooked[] = {"text",
+                                        "messages",
+                                        "conversations",
+                                        "prompt",
+                                        "completion",
+                                        "instruction",
+                                        "input",
+                                        "output",
+                                        "chosen",
+                                        "rejected",
+                                        "input_ids",
+                                        "labels",
+                                        "completion_mask",
+                                        "assistant_masks",
+                                        "attention_mask",
+                                        "system",
+                                        "tools",
+                                        "documents",
+                                        "chat_template_kwargs"};
 constexpr Keys kKnown = Keys(kLooked).first(11);
 /// Beside the messages. What else a line has may be anything that Python writes, NaN too.
 constexpr Keys kSeen = Keys(kLooked).last(3);
@@ -86,6 +103,7 @@ class Parser {
     if (has("prompt") || has("completion")) return prompt_and_completion();
     if (has("text")) return text("text");
     if (has("instruction") || has("output")) return alpaca();
+    if (has("input_ids")) return tokens();
     return nothing_known();
   }
 
@@ -144,6 +162,14 @@ class Parser {
   std::optional<BadExample> text(std::string_view key) {
     if (auto twice = check_once(key)) return twice;
     return string_into(key, example_.text);
+  }
+
+  std::optional<BadExample> tokens() {
+    example_.kind = ExampleKind::kTokens;
+    const TokenMembers members = {get("input_ids"), get("labels"), get("completion_mask"),
+                                  get("assistant_masks"), get("attention_mask")};
+    auto wrong = parse_tokens(members, example_.ids, example_.in_loss);
+    return wrong ? std::optional(bad(reason::kWrongType, std::move(*wrong))) : std::nullopt;
   }
 
   std::optional<BadExample> alpaca() {
@@ -267,7 +293,8 @@ class Parser {
                                                          names.empty() ? "no members" : "only " + names))
                       .error;
     error.hint =
-        "expected are text, messages, conversations, prompt and completion, or instruction and output; "
+        "expected are text, messages, conversations, prompt and completion, instruction and output, or "
+        "input_ids; "
         "--text-key names another member that holds the text";
     return {reason::kMissingField, std::move(error)};
   }

@@ -173,6 +173,21 @@ TEST_F(ExampleEncoderTest, AnEndGoesWhereTrlPutsIt) {
   EXPECT_EQ(encode(file, {.append = AppendEnd::kAuto}).remarks.unended, 0);
 }
 
+TEST_F(ExampleEncoderTest, TokensStayAsTheyAre) {
+  Example e = completion("", "");
+  e.kind = ExampleKind::kTokens;
+  e.ids = {104, 258, kTinyEnd};
+  e.in_loss = {0, 1, 1};
+  EXPECT_EQ(encode(e).ids, e.ids);
+  EXPECT_EQ(encode(e).in_loss, e.in_loss);
+  EXPECT_THAT(encode(e, {.loss = LossScope::kAll}).in_loss, IsEmpty());
+  EXPECT_EQ(encode(e, {.append_id = kTinyEnd}).ids, e.ids) << "it ends with it";
+  EXPECT_EQ(encode(e, {.append_id = kTinyEnd, .append = AppendEnd::kTrl}).ids, e.ids);
+  e.ids = {264};
+  EXPECT_THAT(refusal(e).error.message(),
+              HasSubstr("\"input_ids\" holds 264, and the tokenizer has 264 ids"));
+}
+
 TEST_F(ExampleEncoderTest, APromptThatEndsInsideATokenIsCounted) {
   EXPECT_EQ(encode(completion("say he", "llo w")).remarks.split_prompts, 1);
   EXPECT_EQ(encode(completion("say ", "hello w")).remarks.split_prompts, 0);

@@ -9,7 +9,7 @@ THREADED_TARGETS := $(addprefix test_,$(subst /,_,$(THREADED)))
 THREADED_REGEX := ^($(subst $(space),|,$(THREADED)))$$
 
 .DEFAULT_GOAL := build
-.PHONY: build install deb deps all test demo bench interop fuzz sanitize asan tsan format format-check includes tools-test lint clean help
+.PHONY: build columns install deb deps all test demo bench interop fuzz sanitize asan tsan format format-check includes tools-test lint clean help
 
 build: deps build/build.ninja ## install what is missing, build build/plimsoll (the default)
 	cmake --build build -j $(JOBS) --target plimsoll
@@ -36,6 +36,9 @@ build-%/build.ninja: | deps
 
 all: deps build/build.ninja
 	cmake --build build -j $(JOBS)
+
+columns: ## add what reads .parquet and .arrow files (Arrow from PyPI, makes .venv-columns)
+	tools/columns-env >/dev/null && cmake --preset release && $(MAKE) build
 
 test: all tools-test ## build everything, run every test, end to end included
 	ctest --test-dir build --output-on-failure -j $(JOBS)

@@ -153,10 +153,10 @@ void check_file(std::string_view name, std::string_view content) {
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   if (size == 0) return 0;
-  static constexpr std::string_view kNames[] = {"a.jsonl", "a.json", "a.txt", "a.json.gz"};
+  static constexpr std::string_view kNames[] = {"a.jsonl", "a.json", "a.txt", "a.json.gz", "a.csv"};
   const std::string_view content(reinterpret_cast<const char*>(data) + 1, size - 1);
   if (data[0] < 32)
-    check_file(kNames[data[0] % 4], content);
+    check_file(kNames[data[0] % 5], content);
   else
     check_lines(content);
   return 0;

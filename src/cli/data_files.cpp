@@ -21,24 +21,37 @@ Result<DataFile> DataFile::open(const std::string& path) {
     PLIMSOLL_ASSIGN(Shard shard, Shard::open(path));
     return DataFile(std::move(shard));
   }
-  if (path.ends_with(".npy") || path.ends_with(".txt")) {
+  if (path.ends_with(".npy") || path.ends_with(".bin") || path.ends_with(".txt")) {
     // Which ids a model has is not known here.
     PLIMSOLL_ASSIGN(TokenSource source, TokenSource::open(path, INT_MAX));
     return DataFile(std::move(source));
   }
   PLIMSOLL_TRY(ReadFile::open(path));
-  return Error{ErrorCode::kInvalidArgument, "this is neither a token shard nor a .npy or .txt file", path,
+  return Error{ErrorCode::kInvalidArgument,
+               "this is neither a token shard nor a .npy, .bin, .txt, .jsonl or .csv file", path,
                "make a shard of it: plimsoll data tokenize"};
 }
 
+Result<DataFile> DataFile::open_as(const std::string& shard, std::string path, const char* kind) {
+  PLIMSOLL_ASSIGN(Shard opened, Shard::open(shard));
+  DataFile file(std::move(opened));
+  file.shown_path_ = std::move(path);
+  file.shown_kind_ = kind;
+  return file;
+}
+
 const std::string& DataFile::path() const {
+  if (!shown_path_.empty()) return shown_path_;
   return std::visit([](const auto& file) -> const std::string& { return file.path(); }, file_);
 }
 
 bool DataFile::is_text() const { return shard() == nullptr && path().ends_with(".txt"); }
 
 const char* DataFile::kind() const {
-  return shard() != nullptr ? "token shard" : is_text() ? "text as bytes" : ".npy array";
+  if (shown_kind_ != nullptr) return shown_kind_;
+  if (shard() != nullptr) return "token shard";
+  if (is_text()) return "text as bytes";
+  return path().ends_with(".bin") ? ".bin tokens" : ".npy array";
 }
 
 int64_t DataFile::num_documents() const {

@@ -21,16 +21,19 @@ struct Sample {
   std::vector<uint8_t> in_loss;  ///< a byte an id
 };
 
-/// A shard; an .npy array, of which each row of a 2-D one is a document; or a text as bytes, one document.
+/// A shard; an .npy array, of which each row of a 2-D one is a document; nanoGPT's or llm.c's .bin, or a text
+/// as bytes, one document each.
 class DataFile {
  public:
   /// Errors: kBadData, kInvalidArgument for another kind of file, kIo.
   static Result<DataFile> open(const std::string& path);
+  /// The shard that was made of a file, shown under that file's name and kind. Errors: as Shard::open.
+  static Result<DataFile> open_as(const std::string& shard, std::string path, const char* kind);
 
   [[nodiscard]] const std::string& path() const;
   [[nodiscard]] const Shard* shard() const { return std::get_if<Shard>(&file_); }
   [[nodiscard]] bool is_text() const;
-  /// "token shard", ".npy array", "text as bytes".
+  /// "token shard", ".npy array", ".bin tokens", "text as bytes", or what open_as was told.
   [[nodiscard]] const char* kind() const;
   [[nodiscard]] int64_t num_documents() const;
   [[nodiscard]] int64_t num_tokens() const;
@@ -45,6 +48,8 @@ class DataFile {
  private:
   explicit DataFile(std::variant<Shard, TokenSource> file) : file_(std::move(file)) {}
   std::variant<Shard, TokenSource> file_;
+  std::string shown_path_ = {};  ///< empty: the file's own
+  const char* shown_kind_ = nullptr;
 };
 
 }  // namespace plimsoll::cli

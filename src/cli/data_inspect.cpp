@@ -1,29 +1,31 @@
-// plimsoll data inspect: counts, lengths and samples of files of tokens, and what packing would make of
-// shards.
+// plimsoll data inspect: counts, lengths, masks and samples of texts and files of tokens, and what packing
+// would make of them.
 #include "cli/data_inspect.h"
 
 #include <fmt/format.h>
-#include <unistd.h>
 
 #include <algorithm>
-#include <cerrno>
-#include <cstdlib>
 #include <filesystem>
 #include <memory>
 #include <system_error>
 #include <utility>
 
+#include "base/note.h"
 #include "base/numbers.h"
 #include "base/signals.h"
 #include "base/units.h"
 #include "cli/data_files.h"
+#include "cli/data_inspect_text.h"
 #include "cli/data_json.h"
+#include "cli/data_reading.h"
 #include "cli/data_samples.h"
 #include "cli/inspect_shard.h"
 #include "cli/length_histogram.h"
 #include "cli/masked_text.h"
+#include "cli/scratch_folder.h"
 #include "cli/table.h"
 #include "data/packing.h"
+#include "data/text/saved_dataset.h"
 #include "data/tokenizer/tokenizer.h"
 #include "io/checksum.h"
 #include "io/hub_cache.h"
@@ -33,7 +35,7 @@ namespace {
 
 struct Arguments {
   std::vector<std::string> files;
-  std::string tokenizer;
+  TextArguments text;
   int64_t samples = 3;
   int64_t sequence_length = 0;
   bool json = false;
@@ -65,12 +67,12 @@ Status check_tokenizer(const std::vector<DataFile>& files, const Tokenizer& toke
   return Ok{};
 }
 
-Result<std::vector<DataFile>> open_files(const std::vector<std::string>& patterns) {
+Result<std::vector<DataFile>> open_files(const std::vector<std::string>& patterns, TextInspection& texts) {
   std::vector<DataFile> files;
   for (const std::string& pattern : patterns) {
-    PLIMSOLL_ASSIGN(const std::vector<std::string> paths, expand_glob(pattern));
+    PLIMSOLL_ASSIGN(const std::vector<std::string> paths, expand_data(pattern));
     for (const std::string& path : paths) {
-      PLIMSOLL_ASSIGN(DataFile file, DataFile::open(path));
+      PLIMSOLL_ASSIGN(DataFile file, texts.tokenizes(path) ? texts.open(path) : DataFile::open(path));
       files.push_back(std::move(file));
     }
   }
@@ -126,29 +128,6 @@ Tree files_tree(const std::vector<DataFile>& files) {
   return list;
 }
 
-/// A folder for pack indices that nobody keeps.
-class ScratchFolder {
- public:
-  static Result<ScratchFolder> create() {
-    std::error_code code;
-    std::string path = (std::filesystem::temp_directory_path(code) / "plimsoll-inspect-XXXXXX").string();
-    if (code || ::mkdtemp(path.data()) == nullptr)
-      return io_error("cannot create a temporary folder", path, code ? code.value() : errno);
-    return ScratchFolder(path);
-  }
-  ScratchFolder(ScratchFolder&& other) noexcept : path_(std::exchange(other.path_, {})) {}
-  ScratchFolder& operator=(ScratchFolder&&) = delete;
-  ~ScratchFolder() {
-    std::error_code code;
-    if (!path_.empty()) std::filesystem::remove_all(path_, code);
-  }
-  [[nodiscard]] const std::string& path() const { return path_; }
-
- private:
-  explicit ScratchFolder(std::string path) : path_(std::move(path)) {}
-  std::string path_;
-};
-
 constexpr std::pair<PackMode, const char*> kModes[] = {
     {PackMode::kBestFit, "best_fit"}, {PackMode::kPad, "pad"}, {PackMode::kStream, "stream"}};
 
@@ -169,13 +148,12 @@ Result<Tree> try_packing(const std::vector<DataFile>& files, int64_t sequence_le
   std::vector<Shard> shards;
   for (const DataFile& file : files) {
     if (file.shard() == nullptr) continue;
-    PLIMSOLL_ASSIGN(Shard shard, Shard::open(file.path()));
+    PLIMSOLL_ASSIGN(Shard shard, Shard::open(file.shard()->path()));
     shards.push_back(std::move(shard));
   }
   if (shards.empty())
     return Error{ErrorCode::kInvalidArgument, "only token shards are packed", files.front().path(),
                  "leave out --sequence-length"};
-  const StopSignals signals(false);  // or the folder would stay
   PLIMSOLL_ASSIGN(const ScratchFolder folder, ScratchFolder::create());
   constexpr auto kRight = Table::Align::kRight;
   Table table({{"  packing"},
@@ -201,12 +179,31 @@ Result<Tree> try_packing(const std::vector<DataFile>& files, int64_t sequence_le
   return list;
 }
 
+/// What tokenizing had to say.
+void add_remarks(Facts& facts, const TokenizeCounts& counts, bool json) {
+  if (counts.num_examples == 0) return;
+  facts.add("skipped", skipped_tree(counts.skipped));
+  facts.add("empty", Tree::of(counts.num_empty));
+  facts.add("split_prompts", Tree::of(counts.remarks.split_prompts));
+  facts.add("unended", Tree::of(counts.remarks.unended));
+  if (json) return;
+  for (const auto& [reason, count] : counts.skipped.by_reason)
+    note(fmt::format("passed over {}: {}", counted(count, "example"), reason));
+  for (const std::string& line : remark_lines(counts.remarks)) note(line);
+}
+
 Status inspect(const Arguments& a) {
-  PLIMSOLL_ASSIGN(const std::vector<DataFile> files, open_files(a.files));
+  const StopSignals signals(false);  // or scratch files would stay
+  PLIMSOLL_ASSIGN(TextInspection texts, TextInspection::create(a.text));
+  PLIMSOLL_ASSIGN(const std::vector<DataFile> files,
+                  open_files(a.files.empty() ? texts.run_files() : a.files, texts));
+  if (files.empty())
+    return Error{ErrorCode::kInvalidArgument, "no file is named", "plimsoll data inspect",
+                 "name files, or a run file that does: --run"};
   std::unique_ptr<Tokenizer> tokenizer;
-  if (!a.tokenizer.empty()) {
-    PLIMSOLL_ASSIGN(tokenizer, open_tokenizer(a.tokenizer));
-    PLIMSOLL_TRY(check_tokenizer(files, *tokenizer, a.tokenizer));
+  if (!texts.tokenizer().empty() && texts.tokenizer() != "bytes") {
+    PLIMSOLL_ASSIGN(tokenizer, open_tokenizer(texts.tokenizer()));
+    PLIMSOLL_TRY(check_tokenizer(files, *tokenizer, texts.tokenizer()));
   }
   LengthHistogram lengths;
   for (const DataFile& file : files)
@@ -225,6 +222,7 @@ Status inspect(const Arguments& a) {
             fmt::format("{} ({:.1f} % of the tokens)", grouped(totals.targets),
                         percent(totals.targets, totals.tokens)));
   add_lengths(facts, lengths);
+  add_remarks(facts, texts.counts(), a.json);
   if (a.sequence_length > 0) {
     facts.add("sequence_length", Tree::of(a.sequence_length));
     facts.add("packing", packing);
@@ -239,13 +237,11 @@ Status inspect(const Arguments& a) {
 }
 
 void add_options(Parser command, Arguments& a) {
-  command.add_option("files", a.files, "token shards, .npy arrays, .txt files read as bytes; or patterns")
-      .required()
-      .type_name("FILE…");
   command
-      .add_option("--tokenizer", a.tokenizer,
-                  "decodes samples: a model's folder, a tokenizer.json, or a hub id of the local cache")
-      .type_name("DIR|FILE");
+      .add_option("files", a.files,
+                  "JSON lines, token shards, .npy and .bin tokens, .txt read as bytes; or patterns")
+      .type_name("FILE…");
+  add_text_options(command, a.text);
   command.add_option("--samples", a.samples, "documents shown, from the whole of the data")
       .range(0, 1'000'000)
       .show_default();
@@ -253,9 +249,13 @@ void add_options(Parser command, Arguments& a) {
       .range(1, INT32_MAX);
   command.add_flag("--json", a.json, "one JSON object a line on stdout and nothing else");
   command.footer(
-      "A text or a 1-D array is one document; of a 2-D array each row is one. Samples show 256 tokens at "
+      "JSON lines are tokenized as a run would do it: samples show which tokens count in the loss. A .bin, "
+      "a\n"
+      "text or a 1-D array is one document; of a 2-D array each row is one. Samples show 256 tokens at "
       "most.\n"
-      "examples: plimsoll data inspect train.shard --tokenizer models/smollm --samples 5\n"
+      "examples: plimsoll data inspect chats.jsonl --tokenizer models/smollm --samples 5\n"
+      "          plimsoll data inspect --run run.yaml\n"
+      "          plimsoll data inspect train.shard --tokenizer models/smollm\n"
       "          plimsoll data inspect \"shards/*\" --sequence-length 2048\n"
       "exit codes: 0, 2 usage, 65 where a file is damaged, 74 I/O, 75 stopped by a signal");
 }
@@ -263,8 +263,8 @@ void add_options(Parser command, Arguments& a) {
 }  // namespace
 
 Command add_data_inspect(Parser data) {
-  return add_command<Arguments>(data, "inspect", "documents, lengths and samples of files of tokens",
-                                add_options, inspect);
+  return add_command<Arguments>(data, "inspect", "documents, lengths, masks and samples of data", add_options,
+                                inspect);
 }
 
 }  // namespace plimsoll::cli

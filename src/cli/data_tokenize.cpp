@@ -21,8 +21,8 @@ namespace {
 
 constexpr const char* kFooter =
     R"(inputs: .jsonl (.ndjson, .json): an example a line, or a list of objects: "text"; "messages" (with "tools");
-"conversations" as ShareGPT has them; "prompt" and "completion"; "instruction", "input" and "output". Every other
-file is one document. gzip and zstd are unpacked, by content. Names may be patterns: "corpus/*.txt".
+"conversations" as ShareGPT has them; "prompt" and "completion"; "instruction", "input" and "output". .csv, .tsv:
+the same, the first row names the columns. Every other file is one document. gzip and zstd are unpacked, by content. Names may be patterns: "corpus/*.txt".
 output: a 1-D .npy where the name ends so, otherwise a token shard, which also keeps where documents end and
 which tokens count in the loss.
 loss: auto counts the assistant's turns of a conversation, the completion behind a prompt, all of a text.
@@ -154,7 +154,9 @@ Status tokenize(const Arguments& arguments) {
   PLIMSOLL_ASSIGN(const EncoderFiles files, EncoderFiles::open(arguments.tokenizer, arguments.chat_template));
   const TextOptions options{.loss = *parse_loss_scope(arguments.loss),
                             .add_special_tokens = arguments.add_special_tokens,
-                            .append_end = arguments.append_eos || !arguments.eos_token.empty(),
+                            .append_end = arguments.append_eos || !arguments.eos_token.empty()
+                                              ? AppendEnd::kAlways
+                                              : AppendEnd::kNever,
                             .end_token = arguments.eos_token,
                             .on_error = arguments.reading.when_unusable(),
                             .text_key = arguments.reading.text_key};
@@ -171,6 +173,7 @@ Status tokenize(const Arguments& arguments) {
       .is_npy = output.is_npy()};
   if (outcome.is_npy && outcome.counts.num_targets < outcome.counts.num_tokens - outcome.counts.num_documents)
     note("an .npy cannot say which tokens are in the loss: all will be; write a shard instead");
+  for (const std::string& line : remark_lines(outcome.counts.remarks)) note(line);
   arguments.reading.json ? print_json(arguments, outcome) : print_table(arguments, outcome);
   return Ok{};
 }

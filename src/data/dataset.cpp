@@ -29,6 +29,7 @@ Dataset::Dataset(std::vector<TokenSource> sources, std::vector<int64_t> starts, 
   num_sequences_ = num_tokens() / options_.sequence_length;
   // A tail of one token has no target.
   if (options_.keep_tail && num_tokens() % options_.sequence_length > 1) ++num_sequences_;
+  if (options_.max_sequences > 0) num_sequences_ = std::min(num_sequences_, options_.max_sequences);
 }
 
 Result<Dataset> Dataset::open(std::span<const std::string> paths, const DatasetOptions& options) {
@@ -38,7 +39,7 @@ Result<Dataset> Dataset::open(std::span<const std::string> paths, const DatasetO
     return Error{ErrorCode::kInvalidArgument,
                  options.setting + " names no file",
                  {},
-                 "set it to a .npy or .txt file, a list or a glob"};
+                 "set it to a .npy, .bin or .txt file, a list or a glob"};
   std::vector<TokenSource> sources;
   std::vector<int64_t> starts = {0};
   for (const std::string& pattern : paths) {

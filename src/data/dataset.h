@@ -16,6 +16,7 @@ namespace plimsoll {
 struct DatasetOptions {
   int64_t sequence_length = 512;
   int64_t vocab_size = 0;              ///< ids are checked against it
+  int64_t max_sequences = 0;           ///< the first of them; 0: all
   bool keep_tail = false;              ///< evaluation: the rest shorter than a sequence counts as one
   std::string setting = "data.train";  ///< named in messages
 };

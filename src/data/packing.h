@@ -25,24 +25,29 @@ enum class PackMode {
   kPad,      ///< a document (or piece) a sequence
   kStream,   ///< documents joined and cut wherever a sequence ends
 };
-enum class LongDocuments { kCut, kDrop };
+enum class LongDocuments {
+  kCut,      ///< into whole sequences and a rest that is packed
+  kDrop,     ///< left out
+  kTruncate  ///< their first T tokens stay
+};
 /// Which documents: all, or one side of the split by the document's hash.
 enum class SplitSide { kAll, kTrain, kEval };
 
 struct PackOptions {
   int64_t sequence_length = 512;  ///< T
   PackMode mode = PackMode::kBestFit;
-  /// Documents longer than T: cut into whole sequences and a rest that is packed, or left out. Not for
-  /// kStream.
+  /// Documents longer than T. Not for kStream.
   LongDocuments long_documents = LongDocuments::kCut;
   int64_t window = 65'536;  ///< pieces that are packed together (kBestFit)
   bool keep_tail = false;   ///< kStream: the rest shorter than a sequence counts as one
   SplitSide side = SplitSide::kAll;
-  double eval_fraction = 0;  ///< share of documents on the side kEval, 0 to 1
+  int64_t max_documents = 0;  ///< the first of them on this side; 0: all
+  double eval_fraction = 0;   ///< share of documents on the side kEval, 0 to 1
 };
 
 /// What packing did; everything that does not stand in a sequence is counted in one of its lines.
-/// documents = kept + too_long + no_target + other_side; tokens likewise, and less tail and piece tokens.
+/// documents = kept + too_long + no_target + other_side + beyond; tokens likewise, and less tail, piece and
+/// truncated tokens.
 struct PackReport {
   int64_t num_sequences = 0, sequence_length = 0;
   int64_t num_segments = 0;                                  ///< pieces that stand in sequences
@@ -56,6 +61,8 @@ struct PackReport {
   int64_t no_target_pieces = 0, no_target_piece_tokens = 0;  ///< the same of pieces of cut documents
   int64_t other_side_documents = 0, other_side_tokens = 0;   ///< on the other side of the split
   int64_t tail_tokens = 0;                                   ///< kStream: dropped at the end
+  int64_t truncated_documents = 0, truncated_tokens = 0;     ///< kept but for these tokens
+  int64_t beyond_documents = 0, beyond_tokens = 0;           ///< behind max_documents
   /// Share of positions that hold a token; 1 where there is no sequence.
   [[nodiscard]] double filled() const;
 };

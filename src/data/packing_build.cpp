@@ -10,7 +10,7 @@
 #include "base/check.h"
 #include "data/packing.h"
 #include "data/packing_file.h"
-#include "data/packing_window.h"
+#include "data/packing_layout.h"
 #include "io/checksum.h"
 
 namespace plimsoll {
@@ -19,106 +19,6 @@ namespace {
 using namespace packing;
 
 constexpr int64_t kMaskTokensAtOnce = 16 * kShardBlockTokens;
-
-struct Piece {
-  PackSegment segment;
-  int32_t targets = 0;
-};
-
-/// Where sequences go: into the index, or only counted by their lengths.
-class Sequences {
- public:
-  explicit Sequences(IndexWriter& writer) : writer_(&writer) {}
-  explicit Sequences(LengthCounts& lengths) : lengths_(&lengths) {}
-
-  Status add(const PackSegment& segment) {
-    tokens_ += segment.length;
-    return writer_ != nullptr ? writer_->add(segment) : Status(Ok{});
-  }
-  Status end() {
-    if (lengths_ != nullptr) lengths_->add(tokens_);
-    tokens_ = 0;
-    return writer_ != nullptr ? writer_->end_sequence() : Status(Ok{});
-  }
-
- private:
-  IndexWriter* writer_ = nullptr;
-  LengthCounts* lengths_ = nullptr;
-  int64_t tokens_ = 0;  ///< of the sequence at hand
-};
-
-/// Takes pieces and lays them into sequences, each as the mode wants it.
-class Layout {
- public:
-  Layout(const PackOptions& options, Sequences sequences, PackReport& report)
-      : options_(options), sequences_(sequences), report_(report), best_fit_(capacity()) {}
-
-  Status add(const Piece& piece) {
-    pending_.push_back(piece);
-    pending_tokens_ += piece.segment.length;
-    const bool full = options_.mode == PackMode::kBestFit
-                          ? static_cast<int64_t>(pending_.size()) >= options_.window
-                          : options_.mode == PackMode::kPad || pending_tokens_ == options_.sequence_length;
-    return full ? flush() : Status(Ok{});
-  }
-  /// How much of a stream's sequence is free.
-  [[nodiscard]] int64_t room() const { return options_.sequence_length - pending_tokens_; }
-  Status finish() {
-    if (options_.mode != PackMode::kStream || options_.keep_tail) return flush();
-    report_.tail_tokens = pending_tokens_;
-    return Ok{};
-  }
-
- private:
-  [[nodiscard]] int64_t capacity() const {
-    return options_.mode == PackMode::kBestFit ? options_.sequence_length : 0;
-  }
-  Status flush();
-  Status write(const Piece& piece);
-  const PackOptions& options_;
-  Sequences sequences_;
-  PackReport& report_;
-  BestFit best_fit_;
-  std::vector<Piece> pending_;
-  int64_t pending_tokens_ = 0;
-  std::vector<int32_t> lengths_, bins_, starts_, by_bin_;
-};
-
-Status Layout::write(const Piece& piece) {
-  report_.num_tokens += piece.segment.length;
-  report_.num_targets += piece.targets;
-  return sequences_.add(piece.segment);
-}
-
-Status Layout::flush() {
-  if (pending_.empty()) return Ok{};
-  if (options_.mode != PackMode::kBestFit) {
-    for (const Piece& piece : pending_) PLIMSOLL_TRY(write(piece));
-    pending_.clear();
-    pending_tokens_ = 0;
-    return sequences_.end();
-  }
-  lengths_.clear();
-  for (const Piece& piece : pending_) lengths_.push_back(piece.segment.length);
-  bins_.resize(pending_.size());
-  const int32_t count = best_fit_.pack(lengths_, bins_);
-  // By bin, and in a bin in the order of the data, which is the order of the file.
-  starts_.assign(static_cast<size_t>(count) + 1, 0);
-  for (const int32_t bin : bins_) ++starts_[static_cast<size_t>(bin) + 1];
-  for (size_t bin = 1; bin < starts_.size(); ++bin) starts_[bin] += starts_[bin - 1];
-  by_bin_.resize(pending_.size());
-  for (size_t i = 0; i < pending_.size(); ++i)
-    by_bin_[static_cast<size_t>(starts_[static_cast<size_t>(bins_[i])]++)] = static_cast<int32_t>(i);
-  for (size_t i = 0; i < by_bin_.size(); ++i) {
-    const auto piece = static_cast<size_t>(by_bin_[i]);
-    PLIMSOLL_TRY(write(pending_[piece]));
-    if (i + 1 == by_bin_.size() || bins_[static_cast<size_t>(by_bin_[i + 1])] != bins_[piece])
-      PLIMSOLL_TRY(sequences_.end());
-  }
-  pending_.clear();
-  pending_tokens_ = 0;
-  return Ok{};
-}
 
 /// Documents into pieces.
 class Cutter {
@@ -130,6 +30,7 @@ class Cutter {
 
  private:
   Status cut(int32_t shard, const ShardDocument& document);
+  Status truncate(int32_t shard, const ShardDocument& document);
   Result<int64_t> targets_in(int32_t shard, int64_t begin, int64_t length);
   std::span<const Shard> shards_;
   const PackOptions& options_;
@@ -138,6 +39,7 @@ class Cutter {
   std::vector<std::byte> scratch_;
   std::vector<int32_t> ids_;
   std::vector<uint8_t> in_loss_;
+  int64_t taken_ = 0;  // documents on this side
 };
 
 /// The first token of a piece has nothing before it that it could be the target of.
@@ -167,13 +69,20 @@ Status Cutter::add(int32_t shard, const ShardDocument& document) {
     report_.other_side_tokens += length;
     return Ok{};
   }
+  if (options_.max_documents > 0 && taken_ == options_.max_documents) {
+    ++report_.beyond_documents;
+    report_.beyond_tokens += length;
+    return Ok{};
+  }
+  ++taken_;
   if (document.num_targets == 0) {
     ++report_.no_target_documents;
     report_.no_target_tokens += length;
     return Ok{};
   }
-  if (length > options_.sequence_length && options_.mode != PackMode::kStream &&
-      options_.long_documents == LongDocuments::kDrop) {
+  const bool is_long = length > options_.sequence_length && options_.mode != PackMode::kStream;
+  if (is_long && options_.long_documents == LongDocuments::kTruncate) return truncate(shard, document);
+  if (is_long && options_.long_documents == LongDocuments::kDrop) {
     ++report_.too_long_documents;
     report_.too_long_tokens += length;
     return Ok{};
@@ -183,6 +92,20 @@ Status Cutter::add(int32_t shard, const ShardDocument& document) {
   ++report_.kept_documents;
   return layout_.add(
       {{document.begin, static_cast<int32_t>(length), shard}, static_cast<int32_t>(document.num_targets)});
+}
+
+Status Cutter::truncate(int32_t shard, const ShardDocument& document) {
+  const int64_t length = options_.sequence_length;
+  PLIMSOLL_ASSIGN(const int64_t targets, targets_in(shard, document.begin, length));
+  if (targets == 0) {
+    ++report_.no_target_documents;
+    report_.no_target_tokens += document.num_tokens();
+    return Ok{};
+  }
+  ++report_.kept_documents;
+  ++report_.truncated_documents;
+  report_.truncated_tokens += document.num_tokens() - length;
+  return layout_.add({{document.begin, static_cast<int32_t>(length), shard}, static_cast<int32_t>(targets)});
 }
 
 Status Cutter::cut(int32_t shard, const ShardDocument& document) {
@@ -287,6 +210,7 @@ uint64_t PackIndex::key(std::span<const Shard> shards, const PackOptions& option
                                  stream && options.keep_tail ? 1U : 0U,
                                  static_cast<uint64_t>(options.side),
                                  split ? std::bit_cast<uint64_t>(options.eval_fraction) : 0};
+  if (options.max_documents > 0) parts.push_back(static_cast<uint64_t>(options.max_documents));
   for (const Shard& shard : shards) {
     parts.push_back(shard.info().content_hash);
     parts.push_back(static_cast<uint64_t>(shard.info().file_bytes));

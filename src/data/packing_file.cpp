@@ -22,24 +22,12 @@ constexpr int64_t kMost = int64_t{1} << 48;  // of anything that is counted
 /// The report's figures in the order of the file.
 template <typename Report>
 auto figures(Report& r) {
-  return std::array{&r.num_sequences,
-                    &r.sequence_length,
-                    &r.num_segments,
-                    &r.num_tokens,
-                    &r.num_targets,
-                    &r.documents,
-                    &r.tokens,
-                    &r.kept_documents,
-                    &r.cut_documents,
-                    &r.too_long_documents,
-                    &r.too_long_tokens,
-                    &r.no_target_documents,
-                    &r.no_target_tokens,
-                    &r.no_target_pieces,
-                    &r.no_target_piece_tokens,
-                    &r.other_side_documents,
-                    &r.other_side_tokens,
-                    &r.tail_tokens};
+  return std::array{&r.num_sequences, &r.sequence_length, &r.num_segments, &r.num_tokens, &r.num_targets,
+                    &r.documents, &r.tokens, &r.kept_documents, &r.cut_documents, &r.too_long_documents,
+                    &r.too_long_tokens, &r.no_target_documents, &r.no_target_tokens, &r.no_target_pieces,
+                    &r.no_target_piece_tokens, &r.other_side_documents, &r.other_side_tokens, &r.tail_tokens,
+                    // Version 1 without these has zeros here.
+                    &r.truncated_documents, &r.truncated_tokens, &r.beyond_documents, &r.beyond_tokens};
 }
 
 Error bad(std::string what) {

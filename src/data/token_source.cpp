@@ -9,6 +9,7 @@
 #include <string_view>
 
 #include "base/check.h"
+#include "data/token_bin.h"
 
 namespace plimsoll {
 namespace {
@@ -77,14 +78,14 @@ std::string element_text(const NpyHeader& header, const std::byte* from) {
 
 Result<TokenSource> TokenSource::open(const std::string& path, int64_t vocab_size) {
   const std::string_view name = path;
-  const bool text = name.ends_with(".txt");
-  if (!text && !name.ends_with(".npy"))
-    return Error{ErrorCode::kInvalidArgument, "neither an .npy array of ids, a .txt file nor a token shard",
+  const bool text = name.ends_with(".txt"), bin = name.ends_with(".bin");
+  if (!text && !bin && !name.ends_with(".npy"))
+    return Error{ErrorCode::kInvalidArgument, "neither ids as .npy or .bin, a .txt file nor a token shard",
                  path, "tokenize texts into a shard: plimsoll data tokenize"};
   PLIMSOLL_ASSIGN(ReadFile file, ReadFile::open(path));
   NpyHeader header{.element_bytes = 1, .columns = file.size_bytes()};
   if (!text) {
-    PLIMSOLL_ASSIGN(header, read_npy_header(file));
+    PLIMSOLL_ASSIGN(header, bin ? read_token_bin(file) : read_npy_header(file));
   }
   if (header.num_elements() == 0)
     return Error{ErrorCode::kBadData, "the file holds no tokens", path, "remove it from the list"};

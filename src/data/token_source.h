@@ -1,5 +1,5 @@
-// One file of tokens: an .npy array of integers or a .txt file read as bytes. Reads go by position through
-// the caller's scratch buffer, so that the plan owns all memory.
+// One file of tokens: an .npy array of integers, nanoGPT's or llm.c's .bin, or a .txt file read as bytes.
+// Reads go by position through the caller's scratch buffer, so that the plan owns all memory.
 #pragma once
 
 #include <cstddef>

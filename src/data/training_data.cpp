@@ -89,8 +89,11 @@ Result<std::unique_ptr<SequenceSource>> open_causal_source(const DataFiles& file
   const auto shards = std::count_if(files.paths.begin(), files.paths.end(), is_meant_as_shard);
   if (shards == 0) {
     PLIMSOLL_ASSIGN(Dataset dataset,
-                    Dataset::open(files.paths, {options.pack.sequence_length, options.vocab_size,
-                                                options.pack.keep_tail, options.setting}));
+                    Dataset::open(files.paths, {.sequence_length = options.pack.sequence_length,
+                                                .vocab_size = options.vocab_size,
+                                                .max_sequences = options.pack.max_documents,
+                                                .keep_tail = options.pack.keep_tail,
+                                                .setting = options.setting}));
     return std::unique_ptr<SequenceSource>(std::make_unique<StreamSource>(std::move(dataset)));
   }
   if (shards != static_cast<std::ptrdiff_t>(files.paths.size()))

@@ -28,7 +28,9 @@ std::vector<std::string> idle_for(const Kind& kind, const DataSettings& data) {
   add("data.chat_template", data.chat_template != usual.chat_template, conversations);
   add("data.loss", data.loss != usual.loss, conversations);
   add("data.text_key", data.text_key != usual.text_key, conversations);
-  add("data.append_eos", data.append_eos != usual.append_eos, kind.tokenized_here);
+  add("data.append_eos", data.append_eos != usual.append_eos,
+      kind.tokenized_here && (data.append_eos != "trl" || conversations));
+  add("data.add_special_tokens", data.add_special_tokens, kind.tokenized_here);
   add("data.on_error", data.on_error != usual.on_error, kind.tokenized_here);
   return names;
 }
@@ -51,12 +53,13 @@ std::vector<std::string> idle_settings_of_examples(const DataSettings& data) {
   add("data.chat_template", data.chat_template != usual.chat_template);
   add("data.loss", data.loss != usual.loss);
   add("data.append_eos", data.append_eos != usual.append_eos);
+  add("data.add_special_tokens", data.add_special_tokens);
   return names.empty() ? names : std::vector{line_of(names, "examples with labels")};
 }
 
 std::vector<std::string> idle_settings(const DataSettings& data, bool train, bool as_bytes) {
   const Kind kinds[] = {
-      {".npy files", FileKind::kTokens, false, false},
+      {".npy and .bin files", FileKind::kTokens, false, false},
       {"token shards", FileKind::kShard, false, true},
       {"JSON", FileKind::kJson, true, true},
       {as_bytes ? "texts read as bytes" : "plain texts", FileKind::kText, !as_bytes, !as_bytes}};

@@ -10,6 +10,7 @@
 #include "data/labelled/tokenize_labelled.h"
 #include "data/text/encoder_files.h"
 #include "data/text/record_reader.h"
+#include "data/text/saved_dataset.h"
 #include "io/file.h"
 #include "preprocessing/cache_key.h"
 #include "preprocessing/run_task.h"
@@ -62,15 +63,17 @@ Result<RunData> LabelledPreparation::operator()() {
   const DataSettings& data = config_.data;
   const bool splits = data.eval_fraction > 0;
   PLIMSOLL_TRY(open_tokenizer());
+  const int64_t most_train = data.max_train_samples.value_or(0);
+  const int64_t most_eval = data.max_eval_samples.value_or(0);
   RunData ready;
   if (options_.train) {
-    PLIMSOLL_ASSIGN(ready.train, sources({data.train, data.weights,
-                                          splits ? SplitSide::kTrain : SplitSide::kAll, "data.train"}));
+    const Part part = {splits ? SplitSide::kTrain : SplitSide::kAll, most_train};
+    PLIMSOLL_ASSIGN(ready.train, sources({data.train, data.weights, part, "data.train"}));
   }
   if (splits) {
-    PLIMSOLL_ASSIGN(ready.eval, sources({data.train, {}, SplitSide::kEval, "data.train"}));
+    PLIMSOLL_ASSIGN(ready.eval, sources({data.train, {}, {SplitSide::kEval, most_eval}, "data.train"}));
   } else if (!data.eval.empty()) {
-    PLIMSOLL_ASSIGN(ready.eval, sources({data.eval, {}, SplitSide::kAll, "data.eval"}));
+    PLIMSOLL_ASSIGN(ready.eval, sources({data.eval, {}, {SplitSide::kAll, most_eval}, "data.eval"}));
   }
   if (is_missing_) return ready;
   PLIMSOLL_ASSIGN(const std::vector<LabelFile> train, open_labels(ready.train));
@@ -104,11 +107,11 @@ std::optional<RunData> find_labelled(const RunConfig& config, const ConfigJson& 
 
 Result<std::vector<DataFiles>> LabelledPreparation::sources(const Side& side) {
   const auto files_in = [&](const std::string& entry) -> Result<std::vector<std::string>> {
-    PLIMSOLL_ASSIGN(std::vector<std::string> files, expand_glob(entry));
+    PLIMSOLL_ASSIGN(std::vector<std::string> files, expand_data(entry));
     for (const std::string& file : files)
-      if (!text::is_json_name(file))
+      if (!text::has_rows_by_name(file))
         return Error{ErrorCode::kInvalidArgument, side.setting + " holds no examples with labels", file,
-                     "classification takes .jsonl files, a line {\"text\": …, \"label\": …} each"};
+                     "classification takes .jsonl files, a line {\"text\": …, \"label\": …} each, or .csv"};
     return files;
   };
   std::vector<std::string> all;
@@ -119,11 +122,11 @@ Result<std::vector<DataFiles>> LabelledPreparation::sources(const Side& side) {
       all.insert(all.end(), files.begin(), files.end());
       continue;
     }
-    PLIMSOLL_ASSIGN(std::string path, tokenized(files, side.split));
+    PLIMSOLL_ASSIGN(std::string path, tokenized(files, side.part));
     result.push_back({{std::move(path)}, side.weights[i]});
   }
   if (!side.weights.empty()) return result;
-  PLIMSOLL_ASSIGN(std::string path, tokenized(all, side.split));
+  PLIMSOLL_ASSIGN(std::string path, tokenized(all, side.part));
   result.push_back({{std::move(path)}, 1});
   return result;
 }
@@ -151,9 +154,8 @@ Result<LabelledOptions> LabelledPreparation::encoding(SplitSide split) const {
   return encoding;
 }
 
-Result<std::string> LabelledPreparation::path_of(const std::vector<std::string>& files,
-                                                 SplitSide split) const {
-  PLIMSOLL_ASSIGN(const LabelledOptions how, encoding(split));
+Result<std::string> LabelledPreparation::path_of(const std::vector<std::string>& files, Part part) const {
+  PLIMSOLL_ASSIGN(const LabelledOptions how, encoding(part.split));
   CacheKey key;
   key.add(kCacheVersion);
   key.add(opened_ == nullptr ? std::string() : checksum_text(opened_->vocabulary_hash()));
@@ -162,13 +164,14 @@ Result<std::string> LabelledPreparation::path_of(const std::vector<std::string>&
   key.add(config_.data.on_error);
   key.add(fmt::format("{} {} {} {}", how.format.vocab_size, how.pad_token.value_or(-1),
                       static_cast<int>(how.side), how.side == SplitSide::kAll ? 0 : how.eval_fraction));
+  if (part.most > 0) key.add(std::to_string(part.most));
   key.add_files(files);
   const std::string folder = training_data_options(config_, /*vocab_size=*/0, /*eval=*/false).cache_folder;
   return fmt::format("{}/examples-{}.shard", folder, key.text());
 }
 
-Result<std::string> LabelledPreparation::tokenized(const std::vector<std::string>& files, SplitSide split) {
-  PLIMSOLL_ASSIGN(std::string path, path_of(files, split));
+Result<std::string> LabelledPreparation::tokenized(const std::vector<std::string>& files, Part part) {
+  PLIMSOLL_ASSIGN(std::string path, path_of(files, part));
   if (!tokenizes_) {
     is_missing_ = is_missing_ || !is_shard(path);
     return path;
@@ -179,8 +182,8 @@ Result<std::string> LabelledPreparation::tokenized(const std::vector<std::string
   }
   if (is_intact(path)) return path;
   PLIMSOLL_TRY(create_writable_directory(folder_of(path)));
-  PLIMSOLL_ASSIGN(const LabelledOptions how, encoding(split));
-  TokenizeOptions tokenizing{.num_threads = options_.num_threads};
+  PLIMSOLL_ASSIGN(const LabelledOptions how, encoding(part.split));
+  TokenizeOptions tokenizing{.max_documents = part.most, .num_threads = options_.num_threads};
   tokenizing.stop = [] { return stop_requested() != 0; };
   if (options_.progress)
     tokenizing.progress = [&](const TokenizeCounts& counts) {

@@ -32,16 +32,21 @@ class LabelledPreparation {
   Result<std::optional<RunData>> look();
 
  private:
+  /// Which of the examples.
+  struct Part {
+    SplitSide split = SplitSide::kAll;
+    int64_t most = 0;  ///< the first of them; 0: all
+  };
   struct Side {
     const std::vector<std::string>& entries;
     const std::vector<double>& weights;  ///< none: the entries are one source
-    SplitSide split;
+    Part part;
     std::string setting;
   };
   Result<std::vector<DataFiles>> sources(const Side& side);
   /// The shard of these files' examples, made where it is missing or damaged.
-  Result<std::string> tokenized(const std::vector<std::string>& files, SplitSide split);
-  Result<std::string> path_of(const std::vector<std::string>& files, SplitSide split) const;
+  Result<std::string> tokenized(const std::vector<std::string>& files, Part part);
+  Result<std::string> path_of(const std::vector<std::string>& files, Part part) const;
   Result<LabelledOptions> encoding(SplitSide split) const;
   Status open_tokenizer();
 

@@ -10,6 +10,7 @@
 #include "base/child_process.h"
 #include "base/units.h"
 #include "data/shard.h"
+#include "data/text/saved_dataset.h"
 #include "data/text/text_doubt.h"
 #include "io/file.h"
 #include "io/new_folder.h"
@@ -40,7 +41,7 @@ class Preparation {
     const DataSettings& data = config_.data;
     RunData ready;
     if (options_.train || data.eval_fraction > 0) {
-      PLIMSOLL_ASSIGN(ready.train, sources(data.train, data.weights, "data.train"));
+      PLIMSOLL_ASSIGN(ready.train, train_sources());
     }
     if (data.eval_fraction > 0) {
       DataFiles& all = ready.eval.emplace_back();  // each document once, whatever the mixture
@@ -52,7 +53,7 @@ class Preparation {
                      "data.eval_fraction splits documents, and this file has none", *other,
                      "name held-out data: data.eval"};
     } else if (!data.eval.empty()) {
-      PLIMSOLL_ASSIGN(ready.eval, sources(data.eval, {}, "data.eval"));
+      PLIMSOLL_ASSIGN(ready.eval, eval_sources());
     }
     PLIMSOLL_TRY(pack(ready));
     PLIMSOLL_ASSIGN(ready.buckets,
@@ -65,14 +66,23 @@ class Preparation {
     tokenizes_ = false;
     const DataSettings& data = config_.data;
     const bool train = options_.train || data.eval_fraction > 0;
-    PLIMSOLL_ASSIGN(const auto files, train ? sources(data.train, data.weights, "data.train")
-                                            : sources(data.eval, {}, "data.eval"));
+    PLIMSOLL_ASSIGN(const auto files, train ? train_sources() : eval_sources());
     if (is_missing_) return std::optional<Buckets>();
     PLIMSOLL_ASSIGN(Buckets buckets, buckets_of(config_, files, !options_.train));
     return std::optional(std::move(buckets));
   }
 
  private:
+  /// Where documents are held out, how many of a text's are wanted is known behind the split alone.
+  Result<std::vector<DataFiles>> train_sources() {
+    most_ = config_.data.eval_fraction > 0 ? 0 : config_.data.max_train_samples.value_or(0);
+    return sources(config_.data.train, config_.data.weights, "data.train");
+  }
+  Result<std::vector<DataFiles>> eval_sources() {
+    most_ = config_.data.max_eval_samples.value_or(0);
+    return sources(config_.data.eval, {}, "data.eval");
+  }
+
   Result<std::vector<DataFiles>> sources(const std::vector<std::string>& entries,
                                          const std::vector<double>& weights, const std::string& setting) {
     std::vector<DataFiles> result;
@@ -92,7 +102,7 @@ class Preparation {
                                                const std::string& setting) {
     std::vector<std::string> paths, texts;
     for (const std::string& entry : entries) {
-      PLIMSOLL_ASSIGN(const auto files, expand_glob(entry));
+      PLIMSOLL_ASSIGN(const auto files, expand_data(entry));
       for (const std::string& file : files) {
         const FileKind kind = kind_of(file);
         const bool is_text = kind == FileKind::kJson || kind == FileKind::kText;
@@ -106,10 +116,10 @@ class Preparation {
       return Error{ErrorCode::kInvalidArgument, setting + " joins texts and files of tokens", texts.front(),
                    "tokenize the texts first (plimsoll data tokenize), or give data.weights"};
     if (tokenizes_) {
-      PLIMSOLL_ASSIGN(std::string shard, cache_.tokenized(texts));
+      PLIMSOLL_ASSIGN(std::string shard, cache_.tokenized(texts, most_));
       return std::vector{std::move(shard)};
     }
-    PLIMSOLL_ASSIGN(std::optional<std::string> shard, cache_.find(texts));
+    PLIMSOLL_ASSIGN(std::optional<std::string> shard, cache_.find(texts, most_));
     is_missing_ = is_missing_ || !shard;
     return shard ? std::vector{std::move(*shard)} : paths;
   }
@@ -187,6 +197,7 @@ class Preparation {
   const bool bytes_;
   std::string first_shard_;
   uint64_t first_hash_ = 0;
+  int64_t most_ = 0;               ///< documents of a source that are tokenized; 0: all
   bool tokenizes_ = true;          ///< false: only looks what is there
   bool is_missing_ = false;        ///< a text that has not been tokenized
   std::set<std::string> doubted_;  ///< texts that have been looked at

@@ -6,6 +6,7 @@
 
 #include "base/units.h"
 #include "data/text/record_reader.h"
+#include "data/text/saved_dataset.h"
 #include "io/file.h"
 #include "preprocessing/data_files.h"
 
@@ -22,7 +23,10 @@ PackOptions pack_options(const DataSettings& data, bool eval) {
               : data.packing == "stream" ? PackMode::kStream
               : packs_documents(data)    ? PackMode::kBestFit
                                          : PackMode::kStream;
-  pack.long_documents = data.long_documents == "drop" ? LongDocuments::kDrop : LongDocuments::kCut;
+  pack.long_documents = data.long_documents == "drop"       ? LongDocuments::kDrop
+                        : data.long_documents == "truncate" ? LongDocuments::kTruncate
+                                                            : LongDocuments::kCut;
+  pack.max_documents = (eval ? data.max_eval_samples : data.max_train_samples).value_or(0);
   pack.window = data.packing_window;
   pack.keep_tail = eval;
   pack.eval_fraction = data.eval_fraction;
@@ -33,8 +37,8 @@ PackOptions pack_options(const DataSettings& data, bool eval) {
 }  // namespace
 
 FileKind kind_of(const std::string& path) {
-  if (path.ends_with(".npy")) return FileKind::kTokens;
-  if (text::is_json_name(path)) return FileKind::kJson;
+  if (path.ends_with(".npy") || path.ends_with(".bin")) return FileKind::kTokens;
+  if (text::has_rows_by_name(path)) return FileKind::kJson;
   // A run may be planned before its shards are there.
   return path.ends_with(".shard") || is_shard(path) ? FileKind::kShard : FileKind::kText;
 }
@@ -42,7 +46,7 @@ FileKind kind_of(const std::string& path) {
 std::vector<std::string> files_of(const std::vector<std::string>& patterns) {
   std::vector<std::string> files;
   for (const std::string& pattern : patterns) {
-    auto found = expand_glob(pattern);
+    auto found = expand_data(pattern);
     if (found)
       files.insert(files.end(), found->begin(), found->end());
     else
@@ -89,10 +93,12 @@ std::vector<std::string> packing_notes(const TrainingData& data) {
     const auto left_out = [&](int64_t count, int64_t tokens, const char* what) {
       if (tokens > 0) text += fmt::format(", {} {} ({} tokens)", count, what, tokens);
     };
+    left_out(r.truncated_documents, r.truncated_tokens, "truncated");
     left_out(r.too_long_documents, r.too_long_tokens, "left out as too long");
     left_out(r.no_target_documents, r.no_target_tokens, "left out without a target");
     left_out(r.no_target_pieces, r.no_target_piece_tokens, "pieces left out without a target");
     left_out(r.other_side_documents, r.other_side_tokens, "on the other side of the split");
+    left_out(r.beyond_documents, r.beyond_tokens, "behind the first that are wanted");
     if (r.tail_tokens > 0) text += fmt::format(", {} tokens left over at the end", r.tail_tokens);
     lines.push_back(std::move(text));
   }

@@ -2,6 +2,9 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
+#include "data/text/column_stream.h"
 #include "preprocessing/data_files.h"
 
 namespace plimsoll::train {
@@ -41,9 +44,14 @@ Result<EarlyLabels> find_labels(const RunConfig& config, const ConfigJson& model
   PLIMSOLL_ASSIGN(const LabelRequest request, label_request(config, model));
   PLIMSOLL_ASSIGN(EarlyLabels early, labels_without_data(request));
   if (early.certain) return early;
+  const int64_t most = (train ? config.data.max_train_samples : config.data.max_eval_samples).value_or(0);
+  // Which ones the first of a side or of each source are shows when they are prepared.
+  if (most > 0 && (config.data.eval_fraction > 0 || !config.data.weights.empty())) return early;
   const std::vector<std::string> files = files_of(train ? config.data.train : config.data.eval);
+  // What reads these is large, and no part of this process's plan.
+  if (std::any_of(files.begin(), files.end(), text::has_columns_by_name)) return early;
   const auto found = scan_labels(files, {.text_key = config.data.text_key},
-                                 config.data.on_error == "skip" ? OnError::kSkip : OnError::kFail);
+                                 config.data.on_error == "skip" ? OnError::kSkip : OnError::kFail, most);
   if (!found || found->examples == 0) return early;
   auto labels = resolve_labels(request, *found);
   // One class alone: the examples contradict it, which is told when they are prepared.

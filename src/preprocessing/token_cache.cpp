@@ -16,7 +16,7 @@ namespace plimsoll::train {
 namespace {
 
 /// Part of every cached file's name: raised when the same files and settings would give other tokens.
-constexpr std::string_view kCacheVersion = "1";
+constexpr std::string_view kCacheVersion = "2";
 
 /// A damaged one is made again.
 bool is_intact(const std::string& path) {
@@ -35,30 +35,31 @@ Result<const EncoderFiles*> TokenCache::encoder_files() {
   return &*files_;
 }
 
-Result<std::string> TokenCache::tokenized(const std::vector<std::string>& texts) {
-  PLIMSOLL_ASSIGN(std::string path, path_of(texts));
+Result<std::string> TokenCache::tokenized(const std::vector<std::string>& texts, int64_t max_documents) {
+  PLIMSOLL_ASSIGN(std::string path, path_of(texts, max_documents));
   PLIMSOLL_TRY(check_size(*files_->tokenizer));
   if (is_intact(path)) return path;
   PLIMSOLL_TRY(create_writable_directory(folder()));
-  PLIMSOLL_TRY(tokenize(texts, *files_, path));
+  PLIMSOLL_TRY(tokenize(texts, *files_, path, max_documents));
   return path;
 }
 
-Result<std::optional<std::string>> TokenCache::find(const std::vector<std::string>& texts) {
-  PLIMSOLL_ASSIGN(std::string path, path_of(texts));
+Result<std::optional<std::string>> TokenCache::find(const std::vector<std::string>& texts,
+                                                    int64_t max_documents) {
+  PLIMSOLL_ASSIGN(std::string path, path_of(texts, max_documents));
   return is_shard(path) ? std::optional(std::move(path)) : std::nullopt;
 }
 
 /// The name says what the shard was made from, as far as it shows without reading the texts.
-Result<std::string> TokenCache::path_of(const std::vector<std::string>& texts) {
+Result<std::string> TokenCache::path_of(const std::vector<std::string>& texts, int64_t max_documents) {
   PLIMSOLL_ASSIGN(const EncoderFiles* files, encoder_files());
   CacheKey key;
   const DataSettings& data = config_.data;
   key.add(kCacheVersion);
   key.add(checksum_text(files->tokenizer->vocabulary_hash()));
-  for (const std::string& part :
-       {data.loss, data.text_key, data.on_error, std::string(data.append_eos ? "eos" : "")})
-    key.add(part);
+  for (const std::string& part : {data.loss, data.text_key, data.on_error, data.append_eos}) key.add(part);
+  if (data.add_special_tokens) key.add("special");
+  if (max_documents > 0) key.add(std::to_string(max_documents));
   for (const std::string& name :
        {data.chat_template, files->folder + "/chat_template.jinja", files->folder + "/tokenizer_config.json",
         files->folder + "/special_tokens_map.json"})
@@ -77,15 +78,16 @@ Status TokenCache::check_size(const Tokenizer& tokenizer) const {
 }
 
 Status TokenCache::tokenize(const std::vector<std::string>& texts, const EncoderFiles& files,
-                            const std::string& path) const {
+                            const std::string& path, int64_t max_documents) const {
   const DataSettings& data = config_.data;
   const TextOptions reading{.loss = *parse_loss_scope(data.loss),
-                            .append_end = data.append_eos,
+                            .add_special_tokens = data.add_special_tokens,
+                            .append_end = *parse_append_end(data.append_eos),
                             .on_error = data.on_error == "skip" ? OnError::kSkip : OnError::kFail,
                             .text_key = data.text_key};
   PLIMSOLL_ASSIGN(TextInput input, TextInput::open(files, texts, reading));
   PLIMSOLL_ASSIGN(TokenOutput output, TokenOutput::create(path, input.shard));
-  TokenizeOptions options{.num_threads = options_.num_threads};
+  TokenizeOptions options{.max_documents = max_documents, .num_threads = options_.num_threads};
   options.stop = [] { return stop_requested() != 0; };
   if (options_.progress)
     options.progress = [&](const TokenizeCounts& counts) {
@@ -106,6 +108,7 @@ void TokenCache::tell(const TokenizeCounts& counts) const {
                             to_string(Bytes(counts.text_bytes))));
   for (const auto& [reason, count] : counts.skipped.by_reason)
     options_.note(fmt::format("passed over {} example{}: {}", count, count == 1 ? "" : "s", reason));
+  for (const std::string& line : remark_lines(counts.remarks)) options_.note(line);
 }
 
 }  // namespace plimsoll::train

@@ -25,15 +25,16 @@ class TokenCache {
   Result<const EncoderFiles*> encoder_files();
   /// The shard that these texts make up, tokenized where it is missing or damaged. Errors: kBadData of the
   /// texts, kInvalidArgument where the tokenizer is not the model's, kIo, kInterrupted.
-  Result<std::string> tokenized(const std::vector<std::string>& texts);
+  /// `max_documents`: the first of them alone; 0: all.
+  Result<std::string> tokenized(const std::vector<std::string>& texts, int64_t max_documents = 0);
   /// The same where it is there already; else nothing. Errors: as encoder_files.
-  Result<std::optional<std::string>> find(const std::vector<std::string>& texts);
+  Result<std::optional<std::string>> find(const std::vector<std::string>& texts, int64_t max_documents = 0);
 
  private:
-  Result<std::string> path_of(const std::vector<std::string>& texts);
+  Result<std::string> path_of(const std::vector<std::string>& texts, int64_t max_documents);
   [[nodiscard]] Status check_size(const Tokenizer& tokenizer) const;
   [[nodiscard]] Status tokenize(const std::vector<std::string>& texts, const EncoderFiles& files,
-                                const std::string& path) const;
+                                const std::string& path, int64_t max_documents) const;
   void tell(const TokenizeCounts& counts) const;
   [[nodiscard]] std::string folder() const {
     return training_data_options(config_, /*vocab_size=*/0, /*eval=*/false).cache_folder;

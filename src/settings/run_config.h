@@ -64,15 +64,18 @@ struct DataSettings {
   bool shuffle = true;
   std::string packing = "auto";        ///< auto | best_fit | pad | stream
   BucketSettings buckets = {};         ///< pad
-  std::string long_documents = "cut";  ///< cut | drop
+  std::string long_documents = "cut";  ///< cut | drop | truncate
   int64_t packing_window = 65'536;
   std::string tokenizer = "auto";  ///< auto: the model directory's, else bytes; bytes; a path
   std::string chat_template = {};  ///< a file in place of the model's own
   std::string loss = "auto";       ///< auto | all | completions | assistant
   std::string text_key = {};
-  bool append_eos = false;
-  std::string on_error = "fail";  ///< fail | skip
-  std::string cache_dir = {};     ///< empty: <output.dir>/data
+  std::string append_eos = "auto";  ///< parse_append_end's words
+  bool add_special_tokens = false;  ///< see EncoderOptions
+  std::string on_error = "fail";    ///< fail | skip
+  /// The first so many documents of each source, or sequences of a stream; nothing: all.
+  std::optional<int64_t> max_train_samples = {}, max_eval_samples = {};
+  std::string cache_dir = {};  ///< empty: <output.dir>/data
   std::optional<int64_t> num_workers = {};
   int64_t prefetch_factor = 2;
 

@@ -200,13 +200,14 @@ Status check_run(RunConfig& config, const GivenSettings& given) {
 Status check_for_training(const RunConfig& config) {
   if (config.data.train.empty())
     return wrong("data.train names no data",
-                 "set data.train to a .jsonl, .txt or .npy file, a list or a glob");
+                 "set data.train to a .jsonl, .csv, .txt, .npy or .bin file, a list or a glob");
   return check_weights(config);
 }
 
 Status check_for_evaluation(const RunConfig& config) {
   if (!config.data.evaluates())
-    return wrong("data.eval names no data", "set data.eval to a .jsonl, .txt or .npy file, a list or a glob");
+    return wrong("data.eval names no data",
+                 "set data.eval to a .jsonl, .csv, .txt, .npy or .bin file, a list or a glob");
   return check_weights(config);
 }
 

@@ -45,7 +45,7 @@ void add_model_and_data(std::vector<Setting>& list) {
   add(choice(PLIMSOLL_CHOICE(model.init), kWhat,
              "first weights; auto: pretrained with a path, random otherwise"));
   add(plain(PLIMSOLL_FIELD(data.train), kContent,
-            "training data: .jsonl, .txt, .npy, token shards; a file, a glob or a list of them"));
+            "training data: .jsonl, .csv, .parquet, .txt, .npy, .bin, shards; a file, a glob, a list"));
   add(plain(PLIMSOLL_FIELD(data.eval), kHow, "held-out data, as data.train"));
   add(above(PLIMSOLL_FIELD(data.weights), kWhat,
             "a mixture: one weight an entry of data.train, such as [3, 1]; none: entries are joined", 0,
@@ -59,7 +59,9 @@ void add_model_and_data(std::vector<Setting>& list) {
             {"auto", "best_fit", "pad", "stream"}));
   add(number(PLIMSOLL_FIELD(data.buckets), kWhat,
              "lengths to pad to, a program each; a number: chosen from the data's lengths", 2, kMaxTokens));
-  add(plain(PLIMSOLL_FIELD(data.long_documents), kWhat, "documents longer than a sequence", {"cut", "drop"}));
+  add(plain(PLIMSOLL_FIELD(data.long_documents), kWhat,
+            "documents longer than a sequence: cut up, left out, or (TRL) their start kept",
+            {"cut", "drop", "truncate"}));
   add(number(PLIMSOLL_FIELD(data.packing_window), kWhat, "documents that are packed together", 1, 0x1p24));
   add(plain(PLIMSOLL_FIELD(data.tokenizer), kContent,
             "auto: the model directory's tokenizer.json, else bytes; bytes; or a path"));
@@ -69,7 +71,11 @@ void add_model_and_data(std::vector<Setting>& list) {
             {"auto", "all", "completions", "assistant", "trl"}));
   add(plain(PLIMSOLL_FIELD(data.text_key), kWhat,
             "JSON lines: the member that holds the text; empty: by the members that a line has"));
-  add(plain(PLIMSOLL_FIELD(data.append_eos), kWhat, "end each document with the end-of-text token"));
+  add(plain(PLIMSOLL_FIELD(data.append_eos), kWhat,
+            "end-of-text token: auto behind completions, trl behind JSON texts too, true always",
+            {"auto", "true", "false", "trl"}));
+  add(plain(PLIMSOLL_FIELD(data.add_special_tokens), kWhat,
+            "what the tokenizer puts around texts and prompts (<s> and the like); TRL: true"));
   add(plain(PLIMSOLL_FIELD(data.on_error), kWhat,
             "examples that cannot be read: stop, or pass over and count", {"fail", "skip"}));
   add(plain(PLIMSOLL_FIELD(data.cache_dir), kHow,
@@ -77,8 +83,9 @@ void add_model_and_data(std::vector<Setting>& list) {
   add(number(PLIMSOLL_FIELD(data.num_workers), kHow,
              "threads that read ahead; auto: one, and more where a step waits for data", 1, 64, "auto"));
   add(number(PLIMSOLL_FIELD(data.prefetch_factor), kHow, "steps whose data is read ahead", 1, 64));
-  add(planned("data.max_train_samples", kWhat, "documents to train on at most", "shorten the file itself"));
-  add(planned("data.max_eval_samples", kWhat, "documents to evaluate on at most", "shorten the file itself"));
+  add(number(PLIMSOLL_FIELD(data.max_train_samples), kWhat,
+             "the first so many documents (of tokens: sequences) of each source", 1, kMaxCount));
+  add(number(PLIMSOLL_FIELD(data.max_eval_samples), kHow, "the same of what is evaluated", 1, kMaxCount));
   only_with(list, {"data.buckets"}, {"data.packing", {"pad"}});
   only_with(list, {"data.packing_window"},
             {.path = "data.packing", .values = {"auto", "best_fit"}, .is_noted = true});

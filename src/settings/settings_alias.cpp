@@ -85,13 +85,15 @@ Translation unless_null(std::string_view, const Tree& value) {
   return std::optional<Tree>(value);
 }
 
-/// assistant_only_loss, completion_only_loss: true names the scope. TRL's false is all of what the name is
-/// about: of conversations, where completions alone stay targets; of everything.
+/// assistant_only_loss, completion_only_loss: each says of one kind of line what is a target. TRL looks at
+/// completion_only_loss where a line has a prompt and a completion, so true leaves conversations whole; false
+/// counts everything. assistant_only_loss: false leaves completions alone targets.
+/// Source: trl/trainer/sft_trainer.py at 00313f2, DataCollatorForLanguageModeling and tokenize_fn.
 template <int kScope>
 Translation loss_scope(std::string_view name, const Tree& value) {
   if (value.is_null()) return std::optional<Tree>{};
   if (value.kind != Tree::Kind::kBool) return no_equal(name, value, "write true or false");
-  const char* const if_true = kScope == 0 ? "assistant" : "completions";
+  const char* const if_true = kScope == 0 ? "assistant" : "trl";
   const char* const if_false = kScope == 0 ? "trl" : "all";
   return std::optional<Tree>(Tree::of(std::string(value.boolean ? if_true : if_false)));
 }
@@ -166,8 +168,10 @@ std::optional<Tree> together(std::string_view name, const Tree& value, std::stri
   struct Row {
     std::string_view assistant, completion, both;
   };
-  constexpr std::array<Row, 3> kBoth = {
-      {{"trl", "completions", "trl"}, {"trl", "all", "all"}, {"assistant", "all", "assistant"}}};
+  constexpr std::array<Row, 4> kBoth = {{{"trl", "trl", "trl"},
+                                         {"trl", "all", "all"},
+                                         {"assistant", "trl", "assistant"},
+                                         {"assistant", "all", "assistant"}}};
   for (const Row& row : kBoth)
     if ((row.assistant == value.text && row.completion == other.text) ||
         (row.assistant == other.text && row.completion == value.text))

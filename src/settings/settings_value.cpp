@@ -85,8 +85,8 @@ Status assign(const Setting& setting, const Tree& value, std::string* field) {
     return Ok{};
   }
   if (!value.is_scalar() || value.is_null() || !allowed(setting, value.text)) return wrong(setting, value);
-  // A number may name a folder; true, yes or on is a mistake for one.
-  if (value.kind == Kind::kBool) return wrong(setting, value);
+  // A number may name a folder; true, yes or on is a mistake for one, but where it is among the words.
+  if (value.kind == Kind::kBool && setting.choices.empty()) return wrong(setting, value);
   if (value.text.find('\0') != std::string::npos) return wrong(setting, value);
   *field = value.text;
   return Ok{};

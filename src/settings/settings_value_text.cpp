@@ -15,7 +15,8 @@ namespace {
 std::string text_of(const Setting&, const bool* field) { return *field ? "true" : "false"; }
 std::string text_of(const Setting&, const int64_t* field) { return std::to_string(*field); }
 std::string text_of(const Setting&, const double* field) { return number_text(*field); }
-std::string text_of(const Setting&, const std::string* field) {
+std::string text_of(const Setting& setting, const std::string* field) {
+  if (!setting.choices.empty() && (*field == "true" || *field == "false")) return *field;
   return field->empty() ? "null" : to_yaml_flow(Tree::of(*field));
 }
 std::string text_of(const Setting& setting, const Choice* field) {

@@ -10,6 +10,7 @@
 
 #include "cli/run_plimsoll.h"
 #include "data/shard.h"
+#include "data/text/tiny_tokenizer.h"
 #include "io/json.h"
 #include "io/temporary_folder.h"
 
@@ -128,12 +129,83 @@ TEST(DataInspect, ReadsTextsAsBytes) {
   EXPECT_EQ(json[1].find("text")->text, "hello\nw\xc3\xb6rld \xef\xbf\xbd");
 }
 
+/// A ChatML tokenizer with a template, and an end of text.
+std::string tokenizer_folder(const TemporaryFolder& folder) {
+  std::filesystem::create_directories(folder.path("tok"));
+  folder.write("tok/tokenizer.json", tiny_tokenizer_json());
+  folder.write("tok/tokenizer_config.json", R"({"eos_token": "<|endoftext|>"})");
+  folder.write(
+      "tok/chat_template.jinja",
+      "{% for m in messages %}{{ '<|im_start|>' + m.role + ':' + m.content + '<|im_end|>' }}{% endfor %}"
+      "{% if add_generation_prompt %}{{ '<|im_start|>assistant:' }}{% endif %}");
+  return folder.path("tok");
+}
+
+constexpr const char* kLines =
+    R"({"messages": [{"role": "user", "content": "he"}, {"role": "assistant", "content": "lo"}]}
+{"prompt": "say he", "completion": "llo w"}
+{"text": "hello"}
+)";
+
+TEST(DataInspect, ShowsWhatOfLinesIsInTheLoss) {
+  const TemporaryFolder folder;
+  const std::string tokenizer = tokenizer_folder(folder);
+  const std::string lines = folder.write("a.jsonl", kLines);
+  const std::vector<std::string> call = {"data", "inspect", lines, "--tokenizer", tokenizer};
+  const Outcome people = run_plimsoll(call);
+  EXPECT_EQ(people.code, 0) << people.err;
+  EXPECT_THAT(people.out, HasSubstr("a.jsonl"));
+  EXPECT_THAT(people.out, HasSubstr("JSON lines"));
+  EXPECT_THAT(people.out, HasSubstr("[<|im_start|>user:he<|im_end|><|im_start|>assistant:]lo<|im_end|>"));
+  EXPECT_THAT(people.out, HasSubstr("[say ]hello w<|endoftext|>"));
+  EXPECT_THAT(people.err, HasSubstr("in 1 example the prompt ends inside a token"));
+  auto with = [&](std::vector<std::string> more) {
+    more.insert(more.begin(), call.begin(), call.end());
+    more.emplace_back("--json");
+    const Outcome told = run_plimsoll(more);
+    EXPECT_EQ(told.code, 0) << told.err;
+    return objects(told.out);
+  };
+  const auto json = with({});
+  ASSERT_EQ(json.size(), 4U);
+  EXPECT_EQ(json[0].find("split_prompts")->integer, 1);
+  EXPECT_EQ(json[0].find("files")->items[0].find("path")->text, lines);
+  EXPECT_EQ(json[2].find("text")->text, "say hello w<|endoftext|>");
+  EXPECT_EQ(json[3].find("text")->text, "hello");
+  EXPECT_EQ(with({"--append-eos", "trl"})[3].find("text")->text, "hello<|endoftext|>");
+  const auto all = with({"--loss", "trl"});
+  EXPECT_EQ(all[0].find("targets")->integer - json[0].find("targets")->integer,
+            all[1].find("tokens")->integer - 1 - 2)
+      << "all of the conversation but its first token; it had two targets";
+  EXPECT_EQ(with({"--max-documents", "2"})[0].find("documents")->integer, 2);
+  EXPECT_EQ(with({"--sequence-length", "8"})[0].find("packing")->items.size(), 3U);
+}
+
+TEST(DataInspect, TakesAllOfARunFile) {
+  const TemporaryFolder folder;
+  const std::string tokenizer = tokenizer_folder(folder);
+  folder.write("b.txt", "hello");
+  const std::string run = folder.write(
+      "run.yaml", "model: {preset: gpt2}\ndata: {train: [" + folder.write("a.jsonl", kLines) + ", " +
+                      folder.path("b.txt") + "], tokenizer: " + tokenizer + ", append_eos: true}\n");
+  const auto json = objects(run_plimsoll({"data", "inspect", "--run", run, "--json"}).out);
+  ASSERT_EQ(json.size(), 4U);
+  EXPECT_EQ(json[0].find("files")->items.size(), 2U);
+  EXPECT_EQ(json[0].find("documents")->integer, 4);
+  EXPECT_EQ(json[0].find("files")->items[1].find("kind")->text, "text");
+  EXPECT_EQ(json[0].find("files")->items[1].find("tokens")->integer, 3);
+}
+
 TEST(DataInspect, Refusals) {
   const TemporaryFolder folder;
   const Outcome other = run_plimsoll({"data", "inspect", folder.write("a.md", "# text")});
   EXPECT_EQ(other.code, 2);
   EXPECT_THAT(other.err, HasSubstr("neither a token shard nor"));
   EXPECT_EQ(run_plimsoll({"data", "inspect", folder.path("none")}).code, 65);
+  EXPECT_THAT(run_plimsoll({"data", "inspect"}).err, HasSubstr("no file is named"));
+  const Outcome lines = run_plimsoll({"data", "inspect", folder.write("a.jsonl", "{}")});
+  EXPECT_EQ(lines.code, 2);
+  EXPECT_THAT(lines.err, HasSubstr("no tokenizer is named"));
   const Outcome packing =
       run_plimsoll({"data", "inspect", folder.write("a.txt", "abc"), "--sequence-length", "2"});
   EXPECT_THAT(packing.err, HasSubstr("only token shards are packed"));

@@ -168,6 +168,21 @@ TEST(Dataset, RefusesBadFilesByName) {
   }
 }
 
+TEST(Dataset, HasTheFirstSequencesAlone) {
+  const TemporaryFolder folder;
+  const std::vector<std::string> paths = {folder.write("a.txt", "abcdefghij")};
+  const auto count = [&](int64_t most, bool keep_tail) {
+    return Dataset::open(
+               paths,
+               {.sequence_length = 4, .vocab_size = 256, .max_sequences = most, .keep_tail = keep_tail})
+        ->num_sequences();
+  };
+  EXPECT_EQ(count(0, false), 2);
+  EXPECT_EQ(count(1, false), 1);
+  EXPECT_EQ(count(9, true), 3);
+  EXPECT_EQ(count(2, true), 2);
+}
+
 TEST(Dataset, NoticesAFileCutShortLater) {
   const TemporaryFolder folder;
   const std::string path = folder.write("a.txt", "abcdef");

@@ -171,15 +171,17 @@ void expect_sound(const Packed& packed, const std::vector<Shard>& shards, const 
   EXPECT_EQ(r.num_segments, segments);
   EXPECT_EQ(r.num_sequences, static_cast<int64_t>(packed.sequences.size()));
   EXPECT_EQ(r.documents, static_cast<int64_t>(documents.size()));
-  EXPECT_EQ(r.documents,
-            r.kept_documents + r.too_long_documents + r.no_target_documents + r.other_side_documents);
+  EXPECT_EQ(r.documents, r.kept_documents + r.too_long_documents + r.no_target_documents +
+                             r.other_side_documents + r.beyond_documents);
   EXPECT_EQ(r.tokens, r.num_tokens + r.too_long_tokens + r.no_target_tokens + r.no_target_piece_tokens +
-                          r.other_side_tokens + r.tail_tokens);
+                          r.other_side_tokens + r.tail_tokens + r.truncated_tokens + r.beyond_tokens);
   if (options.mode == PackMode::kStream) return;
   EXPECT_EQ(r.kept_documents, static_cast<int64_t>(covered.size()));
   for (const auto& [at, count] : covered)
     if (r.no_target_pieces == 0) {
-      EXPECT_EQ(count, documents.at(at).num_tokens());
+      const bool truncates = options.long_documents == LongDocuments::kTruncate;
+      const int64_t most = truncates ? options.sequence_length : INT64_MAX;
+      EXPECT_EQ(count, std::min(most, documents.at(at).num_tokens()));
     }
 }
 
@@ -190,7 +192,7 @@ TEST(PackIndex, EveryTokenOfEveryKeptDocumentOnce) {
   write_shard(folder.path("c"), random_documents(3, 2000, 300, 3), {300, 9, true});
   const auto shards = open_all({folder.path("a"), folder.path("b"), folder.path("c")});
   for (const PackMode mode : {PackMode::kBestFit, PackMode::kPad, PackMode::kStream})
-    for (const LongDocuments policy : {LongDocuments::kCut, LongDocuments::kDrop})
+    for (const LongDocuments policy : {LongDocuments::kCut, LongDocuments::kDrop, LongDocuments::kTruncate})
       for (const SplitSide side : {SplitSide::kAll, SplitSide::kTrain, SplitSide::kEval})
         for (const int64_t length : {1, 2, 31, 64, 300}) {
           const PackOptions options = {.sequence_length = length,
@@ -199,10 +201,11 @@ TEST(PackIndex, EveryTokenOfEveryKeptDocumentOnce) {
                                        .window = length == 31 ? 65'536 : 100,
                                        .keep_tail = side == SplitSide::kEval,
                                        .side = side,
+                                       .max_documents = length == 64 ? 100 : 0,
                                        .eval_fraction = 0.3};
           const Packed packed = pack(shards, options, folder.path("index"));
           expect_sound(packed, shards, options);
-          if (policy == LongDocuments::kCut || mode == PackMode::kStream) {
+          if (policy != LongDocuments::kDrop || mode == PackMode::kStream) {
             EXPECT_EQ(packed.report.too_long_documents, 0);
           }
         }
@@ -252,6 +255,15 @@ TEST(PackIndex, ModesLayDocumentsAsTheySay) {
   p = pack(shards, {.sequence_length = 10, .long_documents = LongDocuments::kDrop}, folder.path("i"));
   EXPECT_EQ(lengths_of(p), (Lengths{{6, 4}, {3, 7}}));
   EXPECT_EQ(p.report.too_long_tokens, 23);
+  p = pack(shards, {.sequence_length = 10, .long_documents = LongDocuments::kTruncate}, folder.path("i"));
+  EXPECT_EQ(lengths_of(p), (Lengths{{6, 4}, {10}, {3, 7}}));
+  EXPECT_EQ(p.report.truncated_documents, 1);
+  EXPECT_EQ(p.report.truncated_tokens, 13);
+  EXPECT_EQ(p.report.num_targets, 5 + 3 + 9 + 2 + 6);
+  p = pack(shards, {.sequence_length = 10, .max_documents = 2}, folder.path("i"));
+  EXPECT_EQ(lengths_of(p), (Lengths{{6, 4}}));
+  EXPECT_EQ(p.report.beyond_documents, 4);
+  EXPECT_EQ(p.report.beyond_tokens, 34);
   p = pack(shards, {.sequence_length = 10, .mode = PackMode::kPad}, folder.path("i"));
   EXPECT_EQ(lengths_of(p), (Lengths{{6}, {4}, {10}, {10}, {3}, {3}, {7}}));
   p = pack(shards, {.sequence_length = 10, .mode = PackMode::kStream}, folder.path("i"));

@@ -167,6 +167,54 @@ TEST_F(TextData, LossOnAllOfConversationsAsTrlHasIt) {
   EXPECT_EQ(weights("trl"), weights("trl-all"));
 }
 
+TEST_F(TextData, TheSameBitsFromOtherKindsOfFiles) {
+  const std::string rows = R"({"prompt": "say ", "completion": "hello"}
+{"prompt": "a", "completion": "c"}
+{"prompt": "b", "completion": "d"}
+{"prompt": "a", "completion": "c"}
+)";
+  folder_->write("rows.jsonl", rows);
+  folder_->write("rows.csv", "completion,prompt\r\nhello,\"say \"\r\nc,a\r\nd,b\r\nc,a\r\n");
+  const Outcome made = folder_->run(
+      "data tokenizer --input texts.jsonl --vocab-size 300 --special-token '<|endoftext|>' --output ends");
+  ASSERT_EQ(made.exit_code, 0) << made.err;
+  const Outcome lines = train("from_lines", "data.tokenizer=ends data.train=rows.jsonl");
+  ASSERT_EQ(lines.exit_code, 0) << lines.err;
+  ASSERT_EQ(train("from_csv", "data.tokenizer=ends data.train=rows.csv").exit_code, 0);
+  EXPECT_TRUE(weights("from_csv") == weights("from_lines"));
+  ASSERT_EQ(train("unended", "data.tokenizer=ends data.train=rows.csv data.append_eos=false").exit_code, 0);
+  EXPECT_FALSE(weights("unended") == weights("from_lines")) << "completions end with the end-of-text token";
+  EXPECT_THAT(train("nameless", "data.train=rows.csv").err,
+              HasSubstr("the completions of 4 examples have no end"));
+  const std::string saved = std::string(PLIMSOLL_TEST_DIR) + "/data/text/columns/saved";
+  const Outcome arrow = train("from_arrow", "data.tokenizer=ends data.train=" + saved);
+  if (arrow.exit_code == 2 && arrow.err.find("built without") != std::string::npos)
+    GTEST_SKIP() << "built without Arrow (tools/columns-env)";
+  ASSERT_EQ(arrow.exit_code, 0) << arrow.err;
+  EXPECT_TRUE(weights("from_arrow") == weights("from_lines"));
+}
+
+TEST_F(TextData, WithoutItsModuleColumnsAreRefusedByName) {
+  std::filesystem::copy_file(PLIMSOLL_BINARY, folder_->path("alone"));
+  const std::string saved = std::string(PLIMSOLL_TEST_DIR) + "/data/text/columns/";
+  const std::string command = "cd " + folder_->path("") + " && ./alone data inspect --tokenizer model ";
+  EXPECT_EQ(WEXITSTATUS(std::system((command + saved + "chats.parquet 2>refused.txt").c_str())), 2);
+  EXPECT_THAT(folder_->read("refused.txt"),
+              HasSubstr("Parquet files are not read here: this program was built "
+                        "without what reads them: "));
+  EXPECT_THAT(folder_->read("refused.txt"), HasSubstr("hint: convert it: python3 -c \"import datasets; "));
+}
+
+TEST_F(TextData, TakesTheFirstDocumentsAlone) {
+  const Outcome some = train("some",
+                             "data.train=texts.jsonl data.max_train_samples=7 data.eval=texts.jsonl "
+                             "data.max_eval_samples=3 data.long_documents=truncate data.sequence_length=16");
+  ASSERT_EQ(some.exit_code, 0) << some.err;
+  EXPECT_THAT(some.err, HasSubstr("tokenized 7 documents"));
+  EXPECT_THAT(some.err, HasSubstr("tokenized 3 documents"));
+  EXPECT_THAT(some.err, HasSubstr(" truncated ("));
+}
+
 TEST_F(TextData, PlanKnowsThePeak) {
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
   GTEST_SKIP() << "a sanitizer's shadow memory is in no plan";

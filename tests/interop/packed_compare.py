@@ -92,7 +92,8 @@ def documents(tokenizer, lines):
                                                 return_assistant_tokens_mask=True)
             result.append((list(out["input_ids"]), list(out["assistant_masks"])))
         else:
-            whole = tokenizer(line["prompt"] + line["completion"], add_special_tokens=False, return_offsets_mapping=True)
+            text = line["prompt"] + line["completion"] + tokenizer.eos_token  # as TRL, and append_eos: auto
+            whole = tokenizer(text, add_special_tokens=False, return_offsets_mapping=True)
             result.append((whole.input_ids, [int(end > len(line["prompt"])) for _, end in whole.offset_mapping]))
     return [(ids, mask) for ids, mask in result if len(ids) <= LENGTH and any(mask[1:])]
 

@@ -20,7 +20,7 @@ DataSettings all_given(std::vector<std::string> train) {
   data.chat_template = "chat.jinja";
   data.loss = "assistant";
   data.text_key = "body";
-  data.append_eos = true;
+  data.append_eos = "true";
   data.on_error = "skip";
   return data;
 }
@@ -29,7 +29,7 @@ TEST(IdleSettings, OfExamplesWithLabels) {
   DataSettings data;
   EXPECT_THAT(idle_settings_of_examples(data), IsEmpty());
   data.loss = "assistant";
-  data.append_eos = true;
+  data.append_eos = "true";
   data.text_key = "sentence";
   EXPECT_THAT(idle_settings_of_examples(data),
               ElementsAre("data.loss, data.append_eos have no effect on examples with labels"));
@@ -43,7 +43,8 @@ TEST(IdleSettings, EachKindHasItsOwn) {
     return idle_settings(all_given({file}), /*train=*/true, as_bytes);
   };
   EXPECT_THAT(lines("a.npy", false),
-              ElementsAre(packing + chats + reading + " have no effect on .npy files"));
+              ElementsAre(packing + chats + reading + " have no effect on .npy and .bin files"));
+  EXPECT_THAT(lines("a.bin", false).size(), 1U);
   EXPECT_THAT(lines("a.shard", false), ElementsAre(chats + reading + " have no effect on token shards"));
   EXPECT_THAT(lines("a.jsonl", false), IsEmpty());
   EXPECT_THAT(lines("a.txt", false), ElementsAre(chats + " have no effect on plain texts"));
@@ -55,7 +56,7 @@ TEST(IdleSettings, OfAMixtureEachKindIsTold) {
   DataSettings data;
   data.train = {"a.shard", "b.jsonl", "c.npy"};
   data.loss = "all";
-  EXPECT_THAT(idle_settings(data, true, false), ElementsAre("data.loss has no effect on .npy files",
+  EXPECT_THAT(idle_settings(data, true, false), ElementsAre("data.loss has no effect on .npy and .bin files",
                                                             "data.loss has no effect on token shards"));
 }
 

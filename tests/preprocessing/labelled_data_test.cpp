@@ -46,6 +46,19 @@ class LabelledDataTest : public testing::Test {
   const TemporaryFolder folder_;
 };
 
+TEST_F(LabelledDataTest, TakesTheFirstExamplesAlone) {
+  RunConfig run = config();
+  run.data.max_train_samples = 2;
+  run.data.max_eval_samples = 5;
+  const auto data = prepare(run);
+  ASSERT_TRUE(data) << data.error().message();
+  EXPECT_EQ(Shard::open(data->train[0].paths[0])->info().num_documents, 2);
+  EXPECT_EQ(data->num_eval, 1);
+  EXPECT_EQ(find_labels(run, model(run), true)->labels, *data->labels);
+  run.data.max_train_samples = {};
+  EXPECT_NE(prepare(run)->train[0].paths, data->train[0].paths) << "another name in the cache";
+}
+
 TEST_F(LabelledDataTest, HasShardsLabelsAndCounts) {
   const RunConfig run = config();
   EXPECT_FALSE(find_labelled(run, model(run), true)) << "nothing is there yet";

@@ -39,9 +39,10 @@ struct LabelSummary {
 };
 /// Of label files. Errors: kBadData, kIo of reading them.
 Result<LabelSummary> summarize_labels(std::span<const LabelFile* const> files);
-/// Of files of JSON lines, without making tokens of them. Errors: as tokenize_labelled's of lines and labels.
+/// Of files of JSON lines, of the first `most` examples (0: all), without making tokens of them. Errors: as
+/// tokenize_labelled's of lines and labels.
 Result<LabelSummary> scan_labels(std::span<const std::string> paths, const LabelledFormat& format,
-                                 OnError on_error);
+                                 OnError on_error, int64_t most = 0);
 
 /// The labels. `found` is what they are taken from where nothing else says: the training data, or what is
 /// evaluated. Found names are sorted; found integers go up to the largest.

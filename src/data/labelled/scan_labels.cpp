@@ -8,7 +8,7 @@
 namespace plimsoll {
 
 Result<LabelSummary> scan_labels(std::span<const std::string> paths, const LabelledFormat& format,
-                                 OnError on_error) {
+                                 OnError on_error, int64_t most) {
   ReaderOptions reading;
   reading.on_error = on_error;
   PLIMSOLL_ASSIGN(const auto reader, text::RecordReader::open(paths, reading));
@@ -18,7 +18,7 @@ Result<LabelSummary> scan_labels(std::span<const std::string> paths, const Label
   for (text::Record record;;) {
     bytes.clear();
     PLIMSOLL_ASSIGN(const bool more, reader->next(bytes, record));
-    if (!more) return found;
+    if (!more || (most > 0 && found.examples == most)) return found;
     example.file = reader->files()[record.file];
     example.line = record.line;
     if (auto bad = parse_labelled_example(bytes, format, example)) {

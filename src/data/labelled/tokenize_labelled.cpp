@@ -41,7 +41,7 @@ class Run {
   }
 
   Result<TokenizeCounts> operator()() {
-    for (bool more = true; more;) {
+    for (bool more = true; more && !is_full();) {
       PLIMSOLL_ASSIGN(more, read());
       PLIMSOLL_TRY(encode());
       PLIMSOLL_TRY(write());
@@ -55,6 +55,9 @@ class Run {
   }
 
  private:
+  [[nodiscard]] bool is_full() const {
+    return tokenizing_.max_documents > 0 && counts_.num_documents >= tokenizing_.max_documents;
+  }
   struct Encoded {
     LabelledExample example = {};
     std::vector<int32_t> ids = {};
@@ -113,7 +116,7 @@ class Run {
     counts_.skipped.add(reader_.take_skipped());
     counts_.bytes_read = reader_.bytes_read();
     counts_.total_bytes = reader_.total_bytes();
-    for (size_t i = 0; i < records_.size(); ++i) {
+    for (size_t i = 0; i < records_.size() && !is_full(); ++i) {
       Encoded& e = encoded_[i];
       ++counts_.num_examples;
       counts_.text_bytes += static_cast<int64_t>(records_[i].size);

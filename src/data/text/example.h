@@ -1,17 +1,18 @@
-// What the files of a data set hold, one piece at a time: a text, a prompt with its completion, or a
-// conversation. How it becomes tokens is example_encoder.h.
+// What the files of a data set hold, one piece at a time: a text, a prompt with its completion, a
+// conversation, or tokens. How it becomes tokens is example_encoder.h.
 #pragma once
 
 #include <cstdint>
 #include <map>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "base/result.h"
 
 namespace plimsoll {
 
-enum class ExampleKind : uint8_t { kText, kCompletion, kMessages };
+enum class ExampleKind : uint8_t { kText, kCompletion, kMessages, kTokens };
 
 /// One example. Strings are UTF-8 as far as the file was; what is not counts as U+FFFD when it is encoded.
 struct Example {
@@ -23,8 +24,10 @@ struct Example {
   std::string record = {};
   /// kMessages from a prompt and a completion that are lists: the same with the prompt's messages alone.
   std::string prompt_record = {};
-  bool first = true;       ///< kText: the document starts here
-  bool continues = false;  ///< kText: the next example is the same document's next piece
+  std::vector<int32_t> ids = {};      ///< kTokens, from 0 on
+  std::vector<uint8_t> in_loss = {};  ///< kTokens: 1 an id that counts as a target; empty: all do
+  bool first = true;                  ///< kText: the document starts here
+  bool continues = false;             ///< kText: the next example is the same document's next piece
   std::string file = {};
   int64_t line = 0;  ///< where it starts, from 1; 0 for a text file
 };

@@ -1,6 +1,8 @@
 // Ids are the tokenizer's; the mask follows from where each token ends in the text.
 #include "data/text/example_encoder.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <span>
 
@@ -45,6 +47,12 @@ void mark(std::span<const size_t> ends, std::span<const TextSpan> spans, std::ve
   }
 }
 
+/// Whether `border`, within the text, is within a token too.
+bool splits_token(std::span<const size_t> ends, size_t border) {
+  if (border == 0 || ends.empty() || border >= ends.back()) return false;
+  return !std::binary_search(ends.begin(), ends.end(), border);
+}
+
 /// Empty stands for "all".
 void simplify(std::vector<uint8_t>& in_loss) {
   if (std::find(in_loss.begin(), in_loss.end(), 0) == in_loss.end()) in_loss.clear();
@@ -63,10 +71,39 @@ std::optional<LossScope> parse_loss_scope(std::string_view name) {
   return std::nullopt;
 }
 
+std::optional<AppendEnd> parse_append_end(std::string_view name) {
+  constexpr std::pair<std::string_view, AppendEnd> kNames[] = {{"auto", AppendEnd::kAuto},
+                                                               {"true", AppendEnd::kAlways},
+                                                               {"false", AppendEnd::kNever},
+                                                               {"trl", AppendEnd::kTrl}};
+  for (const auto& [known, append] : kNames)
+    if (known == name) return append;
+  return std::nullopt;
+}
+
+std::vector<std::string> remark_lines(const EncodingRemarks& remarks) {
+  std::vector<std::string> lines;
+  const auto examples = [](int64_t count) {
+    return fmt::format("{} example{}", count, count == 1 ? "" : "s");
+  };
+  if (remarks.split_prompts > 0)
+    lines.push_back(
+        fmt::format("in {} the prompt ends inside a token, which counts as completion; a blank "
+                    "between the two belongs to the completion's start",
+                    examples(remarks.split_prompts)));
+  if (remarks.unended > 0)
+    lines.push_back(
+        fmt::format("the completions of {} have no end: nothing says which token ends a document; "
+                    "set eos_token in tokenizer_config.json",
+                    examples(remarks.unended)));
+  return lines;
+}
+
 std::optional<BadExample> ExampleEncoder::encode(const Example& example, Scratch& scratch,
                                                  EncodedExample& out) const {
   out.ids.clear();
   out.in_loss.clear();
+  out.remarks = {};
   std::optional<BadExample> wrong;
   switch (example.kind) {
     case ExampleKind::kText:
@@ -75,16 +112,31 @@ std::optional<BadExample> ExampleEncoder::encode(const Example& example, Scratch
     case ExampleKind::kCompletion:
       wrong = encode_completion(example, scratch, out);
       break;
+    case ExampleKind::kTokens:
+      wrong = take_tokens(example, out);
+      break;
     case ExampleKind::kMessages:
       wrong = encode_messages(example, scratch, out);
       break;
   }
-  if (wrong || example.continues || options_.append_id < 0) return wrong;
-  if (example.kind == ExampleKind::kMessages && ends_with(tokenizer_, out.ids, options_.append_id))
-    return std::nullopt;
+  if (wrong || example.continues || !appends(example, out)) return wrong;
   out.ids.push_back(options_.append_id);
   if (!out.in_loss.empty()) out.in_loss.push_back(1);
   return std::nullopt;
+}
+
+bool ExampleEncoder::appends(const Example& example, EncodedExample& out) const {
+  if (options_.append == AppendEnd::kNever) return false;
+  if (options_.append == AppendEnd::kAlways)
+    return options_.append_id >= 0 &&
+           ((example.kind != ExampleKind::kMessages && example.kind != ExampleKind::kTokens) ||
+            !ends_with(tokenizer_, out.ids, options_.append_id));
+  const bool is_line_of_text = example.kind == ExampleKind::kText && example.line > 0;
+  if (example.kind != ExampleKind::kCompletion && !(options_.append == AppendEnd::kTrl && is_line_of_text))
+    return false;
+  if (out.ids.empty()) return false;
+  if (options_.append_id < 0) out.remarks.unended = 1;
+  return options_.append_id >= 0 && out.ids.back() != options_.append_id;
 }
 
 std::optional<BadExample> ExampleEncoder::encode_text(const Example& example, EncodedExample& out) const {
@@ -92,6 +144,21 @@ std::optional<BadExample> ExampleEncoder::encode_text(const Example& example, En
                                            options_.add_special_tokens, out.ids);
   if (encoded) return std::nullopt;
   return bad_line(example, text::reason::kUnencodable, std::move(encoded).error());
+}
+
+std::optional<BadExample> ExampleEncoder::take_tokens(const Example& example, EncodedExample& out) const {
+  const auto beyond = std::find_if(example.ids.begin(), example.ids.end(),
+                                   [this](int32_t id) { return id >= tokenizer_.vocab_size(); });
+  if (beyond != example.ids.end())
+    return bad(example, text::reason::kUnencodable,
+               {ErrorCode::kBadData,
+                fmt::format("\"input_ids\" holds {}, and the tokenizer has {} ids", *beyond,
+                            tokenizer_.vocab_size()),
+                {},
+                "tokenize the data with the model's own tokenizer"});
+  out.ids = example.ids;
+  if (options_.loss != LossScope::kAll) out.in_loss = example.in_loss;
+  return std::nullopt;
 }
 
 std::optional<BadExample> ExampleEncoder::encode_marked(const Example& example, std::string_view whole,
@@ -111,8 +178,12 @@ std::optional<BadExample> ExampleEncoder::encode_completion(const Example& examp
   scratch.joined.assign(example.text).append(example.completion);
   TextSpan target{example.text.size(), scratch.joined.size()};
   if (options_.loss == LossScope::kAll) target.begin = 0;
-  if (options_.loss != LossScope::kAll)
-    return encode_marked(example, scratch.joined, options_.add_special_tokens, {&target, 1}, scratch, out);
+  if (options_.loss != LossScope::kAll) {
+    auto wrong =
+        encode_marked(example, scratch.joined, options_.add_special_tokens, {&target, 1}, scratch, out);
+    out.remarks.split_prompts = !wrong && splits_token(scratch.ends, example.text.size());
+    return wrong;
+  }
   Status encoded = tokenizer_.encode(scratch.joined, options_.add_special_tokens, out.ids);
   if (encoded) return std::nullopt;
   return bad_line(example, text::reason::kUnencodable, std::move(encoded).error());
@@ -153,8 +224,12 @@ std::optional<BadExample> ExampleEncoder::encode_messages(const Example& example
     return bad(example, text::reason::kTemplate, options_.template_error.value_or(error));
   }
   if (auto wrong = render(example, options_.loss, scratch)) return wrong;
-  if (options_.loss != LossScope::kAll)
-    return encode_marked(example, scratch.chat.text, false, scratch.chat.assistant, scratch, out);
+  if (options_.loss != LossScope::kAll) {
+    auto wrong = encode_marked(example, scratch.chat.text, false, scratch.chat.assistant, scratch, out);
+    const bool prompted = !wrong && !example.prompt_record.empty();
+    out.remarks.split_prompts = prompted && splits_token(scratch.ends, scratch.prompt_chat.text.size());
+    return wrong;
+  }
   Status encoded = tokenizer_.encode(scratch.chat.text, false, out.ids);
   if (encoded) return std::nullopt;
   return bad_line(example, text::reason::kUnencodable, std::move(encoded).error());

@@ -28,21 +28,46 @@ enum class LossScope : uint8_t {
 /// "auto", "all", "completions", "assistant", "trl".
 std::optional<LossScope> parse_loss_scope(std::string_view name);
 
+/// Behind which documents the end-of-text token is written, as a target.
+/// Source of kTrl: TRL's SFTTrainer._prepare_dataset (add_eos), trl/trainer/sft_trainer.py at 00313f2.
+enum class AppendEnd : uint8_t {
+  kAuto,    ///< a completion behind a prompt that is a text, unless it ends with it
+  kAlways,  ///< all; a conversation unless its template has written it, perhaps with blanks behind it
+  kNever,
+  kTrl,  ///< as kAuto, and lines that hold a text; conversations are their template's business
+};
+/// "auto", "true", "false", "trl".
+std::optional<AppendEnd> parse_append_end(std::string_view name);
+
 struct EncoderOptions {
   LossScope loss = LossScope::kAuto;
   /// What the tokenizer's post-processor adds (<s> and the like) around texts, prompts and completions; a
   /// chat template writes its own.
   bool add_special_tokens = false;
-  /// Appended to each document, as a target; to a conversation unless its template has written it, perhaps
-  /// with blanks behind it. -1: none.
+  /// The token that ends documents; -1: none.
   int32_t append_id = -1;
+  AppendEnd append = AppendEnd::kAlways;
   /// Why there is no chat template, for the message about a conversation.
   std::optional<Error> template_error = {};
 };
 
+/// What examples are usable in spite of and their owner should know, counted.
+struct EncodingRemarks {
+  int64_t split_prompts = 0;  ///< the prompt's end falls inside a token, which counts as completion
+  int64_t unended = 0;        ///< a completion without an end: the tokenizer names no such token
+
+  void add(const EncodingRemarks& other) {
+    split_prompts += other.split_prompts;
+    unended += other.unended;
+  }
+};
+/// A line for each that there is.
+std::vector<std::string> remark_lines(const EncodingRemarks& remarks);
+
 struct EncodedExample {
   std::vector<int32_t> ids = {};
   std::vector<uint8_t> in_loss = {};  ///< 1: counts as a target; empty: all do
+  EncodingRemarks remarks = {};
 };
 
 /// Immutable; `encode` may be called from any thread, each with its own Scratch.
@@ -63,6 +88,7 @@ class ExampleEncoder {
   ///   text          encode(text); a piece continues where the last one was cut
   ///   completion    encode(prompt + completion) as one text, so that its ids are those that the model will
   ///                 see; a token with a byte of the completion in it is a target
+  ///   tokens        as they are
   ///   conversation  encode(rendered text) without special tokens, as apply_chat_template(tokenize=True);
   ///                 a token with a byte of a turn in it is a target
   /// Returns what is wrong with it, if anything; a failure of ours is never among that.
@@ -72,9 +98,11 @@ class ExampleEncoder {
   [[nodiscard]] const EncoderOptions& options() const { return options_; }
 
  private:
+  [[nodiscard]] bool appends(const Example& example, EncodedExample& out) const;
   std::optional<BadExample> encode_text(const Example& example, EncodedExample& out) const;
   std::optional<BadExample> encode_completion(const Example& example, Scratch& scratch,
                                               EncodedExample& out) const;
+  std::optional<BadExample> take_tokens(const Example& example, EncodedExample& out) const;
   std::optional<BadExample> encode_messages(const Example& example, Scratch& scratch,
                                             EncodedExample& out) const;
   /// Renders into scratch.chat, whose spans are then what is in the loss.

@@ -60,7 +60,7 @@ Result<bool> ExampleReader::next(Example& example) {
 const std::vector<std::string>& ExampleReader::files() const { return records_->files(); }
 bool ExampleReader::has_json() const {
   return std::any_of(files().begin(), files().end(),
-                     [](const auto& file) { return text::is_json_name(file); });
+                     [](const auto& file) { return text::has_rows_by_name(file); });
 }
 int64_t ExampleReader::bytes_read() const { return records_->bytes_read(); }
 int64_t ExampleReader::total_bytes() const { return records_->total_bytes(); }

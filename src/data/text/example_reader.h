@@ -1,6 +1,6 @@
 // Files of text, one after the other, as examples: .jsonl line by line, .json (a list of objects, or lines),
-// everything else as one document a file, its bytes as they are (a byte order mark and \r\n included). Plain,
-// gzip and zstd, told apart by their first bytes.
+// .csv and .tsv row by row (the first names the members), everything else as one document a file, its bytes
+// as they are (a byte order mark and \r\n included). Plain, gzip and zstd, told apart by their first bytes.
 //
 //   files ─► InputStream ─► RecordReader (lines, elements, pieces of text) ─► parse_example ─► Example
 //
@@ -54,7 +54,7 @@ class ExampleReader {
 
   [[nodiscard]] const SkipCounts& skipped() const { return skipped_; }
   [[nodiscard]] const std::vector<std::string>& files() const;
-  /// Whether any file is one of JSON, by its name: texts alone have no loss mask.
+  /// Whether any file has rows of JSON or CSV, by its name: texts alone have no loss mask.
   [[nodiscard]] bool has_json() const;
   /// Bytes of the files read so far and in all, as they lie on the disk: for progress. May be called from
   /// any thread.

@@ -37,6 +37,8 @@ class InputStream {
   explicit InputStream(ReadFile file) : file_(std::move(file)) {}
   /// The file's next bytes, fewer only at its end.
   Result<size_t> read_file(std::span<char> out);
+  /// Of streams that do not read the file by read_file.
+  void set_bytes_read(int64_t bytes) { offset_ = bytes; }
   [[nodiscard]] bool at_file_end() const { return bytes_read() == file_.size_bytes(); }
 
  private:

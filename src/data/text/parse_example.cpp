@@ -8,15 +8,32 @@
 
 #include "data/text/json_members.h"
 #include "data/text/json_scan.h"
+#include "data/text/parse_tokens.h"
 #include "data/text/reasons.h"
 #include "data/tokenizer/unicode.h"
 
 namespace plimsoll::text {
 namespace {
 
-constexpr std::string_view kLooked[] = {
-    "text",   "messages", "conversations", "prompt", "completion", "instruction", "input",
-    "output", "chosen",   "rejected",      "system", "tools",      "documents",   "chat_template_kwargs"};
+constexpr std::string_view kLooked[] = {"text",
+                                        "messages",
+                                        "conversations",
+                                        "prompt",
+                                        "completion",
+                                        "instruction",
+                                        "input",
+                                        "output",
+                                        "chosen",
+                                        "rejected",
+                                        "input_ids",
+                                        "labels",
+                                        "completion_mask",
+                                        "assistant_masks",
+                                        "attention_mask",
+                                        "system",
+                                        "tools",
+                                        "documents",
+                                        "chat_template_kwargs"};
 constexpr Keys kKnown = Keys(kLooked).first(11);
 /// Beside the messages. What else a line has may be anything that Python writes, NaN too.
 constexpr Keys kSeen = Keys(kLooked).last(3);
@@ -54,8 +71,7 @@ std::string_view role_of(std::string_view from) {
 
 constexpr std::string_view kWithInput =
     "Below is an instruction that describes a task, paired with an input that provides further context. "
-    "Write "
-    "a response that appropriately completes the request.\n\n### Instruction:\n";
+    "Write a response that appropriately completes the request.\n\n### Instruction:\n";
 constexpr std::string_view kWithoutInput =
     "Below is an instruction that describes a task. Write a response that appropriately completes the "
     "request.\n\n### Instruction:\n";
@@ -77,6 +93,8 @@ class Parser {
     if (!text_key.empty()) return text(text_key);
     for (const std::string_view key : kKnown)
       if (auto twice = check_once(key)) return twice;
+    if ((has("chosen") || has("rejected")) && !has("completion") && !has("messages"))
+      return preference_pair();
     if (has("messages") || has("conversations") || is_list(get("prompt")) || is_list(get("completion"))) {
       if (repair(scanner.lone_surrogates())) return Parser(repaired_, example_).run(text_key);
       if (has("messages")) return messages();
@@ -85,6 +103,7 @@ class Parser {
     if (has("prompt") || has("completion")) return prompt_and_completion();
     if (has("text")) return text("text");
     if (has("instruction") || has("output")) return alpaca();
+    if (has("input_ids")) return tokens();
     return nothing_known();
   }
 
@@ -145,6 +164,14 @@ class Parser {
     return string_into(key, example_.text);
   }
 
+  std::optional<BadExample> tokens() {
+    example_.kind = ExampleKind::kTokens;
+    const TokenMembers members = {get("input_ids"), get("labels"), get("completion_mask"),
+                                  get("assistant_masks"), get("attention_mask")};
+    auto wrong = parse_tokens(members, example_.ids, example_.in_loss);
+    return wrong ? std::optional(bad(reason::kWrongType, std::move(*wrong))) : std::nullopt;
+  }
+
   std::optional<BadExample> alpaca() {
     std::string instruction, input;
     if (auto wrong = string_into("instruction", instruction)) return wrong;
@@ -159,9 +186,6 @@ class Parser {
   }
 
   std::optional<BadExample> prompt_and_completion() {
-    if (has("chosen") || has("rejected"))
-      return bad(reason::kMissingField,
-                 "the line is a preference pair (chosen, rejected), expected a prompt and a completion");
     if (is_list(get("prompt")) || is_list(get("completion"))) return prompt_messages();
     example_.kind = ExampleKind::kCompletion;
     if (auto wrong = string_into("prompt", example_.text)) return wrong;
@@ -251,6 +275,16 @@ class Parser {
     return std::nullopt;
   }
 
+  BadExample preference_pair() const {
+    Error error = bad(reason::kPreference,
+                      "the line is a preference pair (chosen, rejected), for which there is no task")
+                      .error;
+    error.hint =
+        "to train on what was chosen, rename it: \"chosen\" to \"completion\" beside a \"prompt\", a list of "
+        "messages without one to \"messages\"";
+    return {reason::kPreference, std::move(error)};
+  }
+
   BadExample nothing_known() const {
     std::string names;
     for (const std::string& key : first_keys(json_, 8))
@@ -259,7 +293,8 @@ class Parser {
                                                          names.empty() ? "no members" : "only " + names))
                       .error;
     error.hint =
-        "expected are text, messages, conversations, prompt and completion, or instruction and output; "
+        "expected are text, messages, conversations, prompt and completion, instruction and output, or "
+        "input_ids; "
         "--text-key names another member that holds the text";
     return {reason::kMissingField, std::move(error)};
   }

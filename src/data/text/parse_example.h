@@ -5,6 +5,7 @@
 //   prompt, completion            two strings, or two lists of messages
 //   text                          a document
 //   instruction, input?, output   alpaca's two prompts, then the output
+//   input_ids, labels?, …         tokens (parse_tokens.h)
 //
 // The first of these rows decides; a member that is null counts as absent.
 #pragma once

@@ -9,7 +9,9 @@
 #include <cstring>
 
 #include "base/units.h"
+#include "data/text/column_stream.h"
 #include "data/text/reasons.h"
+#include "data/text/saved_dataset.h"
 
 namespace plimsoll::text {
 namespace {
@@ -31,11 +33,19 @@ std::string unpacked_name(const std::string& path) {
   return name;
 }
 
+/// `name` without what packs it.
+bool is_csv(std::string_view name) { return name.ends_with(".csv") || name.ends_with(".tsv"); }
+
+Result<std::unique_ptr<InputStream>> open_stream(const std::string& path, const std::string& text_key) {
+  return has_columns_by_name(path) ? open_columns(path, text_key) : InputStream::open(path);
+}
+
 }  // namespace
 
-bool is_json_name(const std::string& path) {
+bool has_rows_by_name(const std::string& path) {
   const std::string name = unpacked_name(path);
-  return name.ends_with(".jsonl") || name.ends_with(".ndjson") || name.ends_with(".json");
+  return is_csv(name) || has_columns_by_name(path) || name.ends_with(".jsonl") || name.ends_with(".ndjson") ||
+         name.ends_with(".json");
 }
 
 Error interrupted() {
@@ -55,11 +65,11 @@ Result<std::unique_ptr<RecordReader>> RecordReader::open(std::span<const std::st
   std::vector<std::string> files;
   int64_t total_bytes = 0;
   for (const std::string& path : paths) {
-    PLIMSOLL_ASSIGN(const std::vector<std::string> expanded, expand_glob(path));
+    PLIMSOLL_ASSIGN(const std::vector<std::string> expanded, expand_data(path));
     for (const std::string& file : expanded) {
       PLIMSOLL_ASSIGN(const ReadFile probe, ReadFile::open(file));
       total_bytes += probe.size_bytes();
-      if (options.on_error == OnError::kFail) PLIMSOLL_TRY(InputStream::open(file));
+      if (options.on_error == OnError::kFail) PLIMSOLL_TRY(open_stream(file, options.text_key));
       files.push_back(file);
     }
   }
@@ -93,19 +103,27 @@ Status RecordReader::begin_file() {
   is_open_text_ = false;
   carry_.clear();
   reason_ = reason::kDamaged;
-  PLIMSOLL_ASSIGN(stream_, InputStream::open(path));
-  mode_ = is_json_name(path) ? Mode::kLines : Mode::kText;
+  PLIMSOLL_ASSIGN(stream_, open_stream(path, options_.text_key));
+  const std::string name = unpacked_name(path);
+  mode_ = is_csv(name) ? Mode::kCsv : has_rows_by_name(path) ? Mode::kLines : Mode::kText;
   if (mode_ == Mode::kText) return Ok{};
   for (size_t count = 1; count > 0 && end_ < 3; end_ += count) {
     PLIMSOLL_ASSIGN(count, stream_->read({block_.get() + end_, kBlockBytes - end_}));
   }
   if (unread().starts_with("\xEF\xBB\xBF")) at_ = 3;
   if (unread().starts_with("\xFF\xFE") || unread().starts_with("\xFE\xFF")) {
-    Error error = bad(reason::kNotJson, "the file is in UTF-16, JSON lines are UTF-8");
+    const bool is_json = mode_ == Mode::kLines;
+    Error error = bad(is_json ? reason::kNotJson : reason::kNotCsv,
+                      fmt::format("the file is in UTF-16, {} UTF-8", is_json ? "JSON lines are" : "CSV is"));
     error.hint = "convert it: iconv -f UTF-16 -t UTF-8";
     return error;
   }
-  if (!unpacked_name(path).ends_with(".json")) return Ok{};
+  if (mode_ == Mode::kCsv) {
+    csv_.emplace(name.ends_with(".tsv") ? '\t' : ',');
+    columns_.clear();
+    line_ = 1;
+  }
+  if (!name.ends_with(".json")) return Ok{};
   PLIMSOLL_ASSIGN(const bool more, skip_blanks());
   if (more && block_[at_] == '[') {
     mode_ = Mode::kList;
@@ -169,6 +187,8 @@ Result<RecordReader::Step> RecordReader::step(std::string& bytes, Record& record
       return next_line(bytes, record);
     case Mode::kList:
       return next_element(bytes, record);
+    case Mode::kCsv:
+      return next_row(bytes, record);
   }
   return Step::kEnd;
 }

@@ -1,4 +1,5 @@
-// Files cut into records, not yet looked into: lines of JSON, elements of a JSON list, pieces of text.
+// Files cut into records, not yet looked into: lines of JSON, elements of a JSON list, rows of CSV, pieces of
+// text.
 #pragma once
 
 #include <atomic>
@@ -13,13 +14,15 @@
 #include <vector>
 
 #include "base/result.h"
+#include "data/text/csv_row.h"
 #include "data/text/example_reader.h"
 #include "data/text/input_stream.h"
 
 namespace plimsoll::text {
 
-/// Whether a file of this name holds JSON: .jsonl, .ndjson or .json, packed or not.
-bool is_json_name(const std::string& path);
+/// Whether a file of this name holds rows, each an object of JSON: .jsonl, .ndjson, .json, .csv or .tsv,
+/// packed or not; .parquet or .arrow.
+bool has_rows_by_name(const std::string& path);
 
 /// What ends reading, or what comes of it, where that was asked for.
 Error interrupted();
@@ -59,7 +62,7 @@ class RecordReader {
   [[nodiscard]] int64_t total_bytes() const { return total_bytes_; }
 
  private:
-  enum class Mode : uint8_t { kText, kLines, kList };
+  enum class Mode : uint8_t { kText, kLines, kList, kCsv };
   /// What a step has come to: a record, nothing yet, the end of the file.
   enum class Step : uint8_t { kRecord, kAgain, kEnd };
 
@@ -71,6 +74,9 @@ class RecordReader {
   Result<Step> end_of_records();
   Result<Step> next_line(std::string& bytes, Record& record);
   Result<Step> next_element(std::string& bytes, Record& record);
+  Result<Step> next_row(std::string& bytes, Record& record);
+  Result<bool> read_row();
+  Status take_header();
   Result<Step> next_piece(std::string& bytes, Record& record);
   Result<bool> append_element(std::string& bytes);
   Result<Step> end_of_list();
@@ -96,10 +102,12 @@ class RecordReader {
   size_t at_ = 0, end_ = 0;
   std::string_view reason_;  // of the failure that a step returns
   Mode mode_ = Mode::kText;
-  int64_t line_ = 0;           // kLines: the last one read; kList: the one at hand
+  int64_t line_ = 0;           // kLines: the last one read; kList, kCsv: the one at hand
   int64_t num_records_ = 0;    // of this file
   bool is_open_text_ = false;  // kText: a piece that continues was handed out
-  std::string carry_;          // kText: what lies behind the last cut
+  std::optional<CsvRow> csv_;  // kCsv: the row at hand
+  std::vector<std::string> columns_;
+  std::string carry_;  // kText: what lies behind the last cut
 };
 
 }  // namespace plimsoll::text

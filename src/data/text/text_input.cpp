@@ -11,8 +11,11 @@ Result<TextInput> TextInput::open(const EncoderFiles& files, std::span<const std
   encoding.loss = options.loss;
   encoding.add_special_tokens = options.add_special_tokens;
   encoding.template_error = files.template_error;
-  if (options.append_end) {
-    PLIMSOLL_ASSIGN(encoding.append_id, files.end_token(options.end_token));
+  encoding.append = options.append_end;
+  if (options.append_end != AppendEnd::kNever) {
+    auto end = files.end_token(options.end_token);
+    if (!end && options.append_end == AppendEnd::kAlways) return std::move(end).error();
+    if (end) encoding.append_id = *end;
   }
   ReaderOptions reading;
   reading.on_error = options.on_error;

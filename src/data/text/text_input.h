@@ -20,9 +20,9 @@ namespace plimsoll {
 
 struct TextOptions {
   LossScope loss = LossScope::kAuto;
-  bool add_special_tokens = false;  ///< see EncoderOptions
-  bool append_end = false;          ///< end each document with a token,
-  std::string end_token = {};       ///< this one; empty: the one that the tokenizer's files name
+  bool add_special_tokens = false;           ///< see EncoderOptions
+  AppendEnd append_end = AppendEnd::kNever;  ///< end documents with a token,
+  std::string end_token = {};                ///< this one; empty: the one that the tokenizer's files name
   OnError on_error = OnError::kFail;
   std::string text_key = {};  ///< see ReaderOptions
 };
@@ -32,8 +32,8 @@ struct TextInput {
   std::unique_ptr<ExampleReader> reader;
   ShardOptions shard;  ///< of what is made of it
 
-  /// `files` outlives the input; `paths`: files or globs. Errors: as EncoderFiles::end_token and
-  /// ExampleReader::open.
+  /// `files` outlives the input; `paths`: files or globs. Errors: as EncoderFiles::end_token, where all
+  /// documents are to end with it; as ExampleReader::open.
   static Result<TextInput> open(const EncoderFiles& files, std::span<const std::string> paths,
                                 const TextOptions& options);
 };

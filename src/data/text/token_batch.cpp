@@ -22,6 +22,7 @@ void TokenBatch::reset() {
   empty(in_loss);
   empty(documents);
   skipped = {};
+  remarks = {};
   error.reset();
 }
 
@@ -56,6 +57,7 @@ void BatchEncoder::run(TokenBatch& batch) {
       if (record.is_json) continue;
       encoded_ = {};
     }
+    batch.remarks.add(encoded_.remarks);
     add(batch, record.continues);
   }
   tidy();

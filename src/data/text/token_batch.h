@@ -32,6 +32,7 @@ struct TokenBatch {
       {};  ///< empty or, up to the last document that is not all in the loss, one an id
   std::vector<Document> documents = {};
   SkipCounts skipped = {};
+  EncodingRemarks remarks = {};
   std::optional<Error> error = {};  ///< behind the documents
 
   /// Empties it; unusually much memory is given back.

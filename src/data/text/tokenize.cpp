@@ -30,15 +30,25 @@ using text::TokenBatch;
 /// Counts, and hands documents on.
 class Consumer {
  public:
-  Consumer(const TokenSink& sink, int64_t total_bytes) : sink_(sink) { counts.total_bytes = total_bytes; }
+  Consumer(const TokenSink& sink, int64_t total_bytes, int64_t max_documents)
+      : sink_(sink), max_documents_(max_documents) {
+    counts.total_bytes = total_bytes;
+  }
+
+  /// Whether there are as many documents as may be.
+  [[nodiscard]] bool is_full() const { return max_documents_ > 0 && counts.num_documents >= max_documents_; }
 
   Status take(const TokenBatch& batch) {
-    for (const TokenBatch::Document& document : batch.documents) PLIMSOLL_TRY(take(batch, document));
+    for (const TokenBatch::Document& document : batch.documents) {
+      if (is_full()) break;
+      PLIMSOLL_TRY(take(batch, document));
+    }
     counts.text_bytes += static_cast<int64_t>(batch.bytes.size());
     counts.bytes_read = batch.bytes_read;
     counts.num_files = static_cast<int64_t>(batch.num_files);
     counts.skipped.add(batch.skipped);
-    if (batch.error) return *batch.error;
+    counts.remarks.add(batch.remarks);
+    if (batch.error && !is_full()) return *batch.error;
     return Ok{};
   }
 
@@ -66,6 +76,7 @@ class Consumer {
   }
 
   const TokenSink& sink_;
+  const int64_t max_documents_;
   bool is_open_ = false;     // the sink waits for a document's next piece
   bool has_tokens_ = false;  // of the document at hand
 };
@@ -81,7 +92,7 @@ class Crew {
       : reader_(reader),
         encoder_(encoder),
         options_(options),
-        consumer_(sink, reader.total_bytes()),
+        consumer_(sink, reader.total_bytes(), options.max_documents),
         ring_(2 * static_cast<size_t>(options.num_threads) + 2) {
     counts_ = consumer_.counts;
     for (Slot& slot : ring_) slot.batch = std::make_unique<TokenBatch>();
@@ -122,7 +133,7 @@ class Crew {
   Slot& slot(size_t number) { return ring_[number % ring_.size()]; }
 
   // All of these with the mutex held.
-  bool ended() const { return stopping_ || (all_read_ && num_emptied_ == num_filled_); }
+  bool ended() const { return stopping_ || is_full_ || (all_read_ && num_emptied_ == num_filled_); }
   bool can_hand_on() { return !handing_on_ && num_emptied_ < num_filled_ && slot(num_emptied_).done; }
   bool can_read() const {
     const size_t under_way = num_filled_ - num_emptied_;
@@ -163,6 +174,7 @@ class Crew {
     ++num_emptied_;
     bytes_under_way_ -= bytes;
     counts_ = consumer_.counts;
+    is_full_ = consumer_.is_full();
     if (!taken) {
       if (!stopping_) error_ = std::move(taken).error();
       stopping_ = true;
@@ -215,7 +227,7 @@ class Crew {
   std::vector<Slot> ring_;
   size_t num_filled_ = 0, num_emptied_ = 0;
   int64_t bytes_under_way_ = 0;
-  bool reading_ = false, handing_on_ = false, all_read_ = false;
+  bool reading_ = false, handing_on_ = false, all_read_ = false, is_full_ = false;
   std::atomic<bool> stopping_ = false;  // written with the mutex held
   TokenizeCounts counts_;               // of the batches handed on
   std::optional<Error> error_;

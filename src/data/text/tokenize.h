@@ -28,6 +28,7 @@ struct TokenizeCounts {
   int64_t bytes_read = 0;   ///< of the files as they lie on the disk
   int64_t total_bytes = 0;
   SkipCounts skipped = {};
+  EncodingRemarks remarks = {};
 };
 
 /// Takes the documents in order, one call at a time, each from any of the threads. `in_loss` is empty where
@@ -37,6 +38,8 @@ using TokenSink =
     std::function<Status(std::span<const int32_t> ids, std::span<const uint8_t> in_loss, bool continues)>;
 
 struct TokenizeOptions {
+  /// Ends behind so many documents, as if the files did; 0: all. A few more examples may have been looked at.
+  int64_t max_documents = 0;
   int num_threads = 1;                                       ///< in all, the caller's among them
   std::function<void(const TokenizeCounts&)> progress = {};  ///< a few times a second, on the caller's thread
   std::function<bool()> stop = {};  ///< asked often, on the caller's thread; true ends with kInterrupted

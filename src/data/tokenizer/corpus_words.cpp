@@ -136,6 +136,8 @@ class Counter final : public WordSink {
         return count(example_.completion, true);
       case ExampleKind::kMessages:
         return take_messages();
+      case ExampleKind::kTokens:
+        return;  // there is no text in it
     }
   }
 

@@ -145,6 +145,74 @@ TEST_F(ExampleEncoderTest, AnEndThatTheTemplateWroteIsNotDoubled) {
       << "texts say it themselves";
 }
 
+TEST_F(ExampleEncoderTest, AnEndGoesWhereTrlPutsIt) {
+  const auto end_of = [&](const Example& e, AppendEnd append) {
+    const EncodedExample encoded = encode(e, {.append_id = kTinyEnd, .append = append});
+    EXPECT_TRUE(encoded.in_loss.empty() || encoded.in_loss.size() == encoded.ids.size());
+    return !encoded.ids.empty() && encoded.ids.back() == kTinyEnd;
+  };
+  const auto ends = [&](const Example& e) {
+    return std::array{end_of(e, AppendEnd::kAuto), end_of(e, AppendEnd::kTrl), end_of(e, AppendEnd::kAlways),
+                      end_of(e, AppendEnd::kNever)};
+  };
+  use_template();
+  Example file, line;
+  file.text = line.text = "hello";
+  line.line = 3;
+  EXPECT_THAT(ends(completion("a", "b")), ElementsAre(true, true, true, false));
+  EXPECT_THAT(ends(line), ElementsAre(false, true, true, false));
+  EXPECT_THAT(ends(file), ElementsAre(false, false, true, false));
+  EXPECT_THAT(ends(messages(kChat)), ElementsAre(false, false, true, false)) << "the template's business";
+  EXPECT_THAT(ends(completion("", "")), ElementsAre(false, false, true, false));
+  const EncodedExample once =
+      encode(completion("a", "b<|endoftext|>"), {.append_id = kTinyEnd, .append = AppendEnd::kAuto});
+  EXPECT_EQ(once.ids, ids("ab<|endoftext|>")) << "not doubled";
+  const EncodedExample none = encode(completion("a", "b"), {.append = AppendEnd::kAuto});
+  EXPECT_EQ(none.ids, ids("ab"));
+  EXPECT_EQ(none.remarks.unended, 1) << "nothing says which token it would be";
+  EXPECT_EQ(encode(file, {.append = AppendEnd::kAuto}).remarks.unended, 0);
+}
+
+TEST_F(ExampleEncoderTest, TokensStayAsTheyAre) {
+  Example e = completion("", "");
+  e.kind = ExampleKind::kTokens;
+  e.ids = {104, 258, kTinyEnd};
+  e.in_loss = {0, 1, 1};
+  EXPECT_EQ(encode(e).ids, e.ids);
+  EXPECT_EQ(encode(e).in_loss, e.in_loss);
+  EXPECT_THAT(encode(e, {.loss = LossScope::kAll}).in_loss, IsEmpty());
+  EXPECT_EQ(encode(e, {.append_id = kTinyEnd}).ids, e.ids) << "it ends with it";
+  EXPECT_EQ(encode(e, {.append_id = kTinyEnd, .append = AppendEnd::kTrl}).ids, e.ids);
+  e.ids = {264};
+  EXPECT_THAT(refusal(e).error.message(),
+              HasSubstr("\"input_ids\" holds 264, and the tokenizer has 264 ids"));
+}
+
+TEST_F(ExampleEncoderTest, APromptThatEndsInsideATokenIsCounted) {
+  EXPECT_EQ(encode(completion("say he", "llo w")).remarks.split_prompts, 1);
+  EXPECT_EQ(encode(completion("say ", "hello w")).remarks.split_prompts, 0);
+  EXPECT_EQ(encode(completion("hello ", "w")).remarks.split_prompts, 1) << "the blank is the next token's";
+  EXPECT_EQ(encode(completion("hello", " w")).remarks.split_prompts, 0);
+  EXPECT_EQ(encode(completion("", "hello")).remarks.split_prompts, 0);
+  EXPECT_EQ(encode(completion("hello", "")).remarks.split_prompts, 0);
+  EXPECT_EQ(encode(completion("say he", "llo"), {.loss = LossScope::kAll}).remarks.split_prompts, 0)
+      << "nothing is masked";
+  EncodingRemarks remarks{.split_prompts = 2};
+  remarks.add({.split_prompts = 1, .unended = 1});
+  const auto lines = remark_lines(remarks);
+  ASSERT_EQ(lines.size(), 2U);
+  EXPECT_THAT(lines[0], HasSubstr("in 3 examples the prompt ends inside a token"));
+  EXPECT_THAT(lines[1], HasSubstr("of 1 example have no end"));
+  use_template("{% for m in messages %}{{ m.content }}{% endfor %}");
+  EXPECT_EQ(
+      encode(
+          messages(
+              R"({"messages": [{"role": "user", "content": "he"}, {"role": "assistant", "content": "llo"}]})",
+              R"({"messages": [{"role": "user", "content": "he"}]})"))
+          .remarks.split_prompts,
+      1);
+}
+
 TEST_F(ExampleEncoderTest, GenerationBlocksDecide) {
   use_template(
       "{% for m in messages %}{% if m.role == 'user' %}{{ m.content }} {% else %}"

@@ -121,6 +121,20 @@ TEST_F(ExampleReaderTest, RepairsTextForTemplates) {
   EXPECT_EQ(e.record, "{\"messages\": [{\"role\": \"user\", \"content\": \"\\ufffdx\xEF\xBF\xBD\"}]}");
 }
 
+TEST_F(ExampleReaderTest, TokensWithTheirMasks) {
+  const Example plain = line(R"({"input_ids": [5, 0, 7]})");
+  EXPECT_EQ(plain.kind, ExampleKind::kTokens);
+  EXPECT_THAT(plain.ids, ElementsAre(5, 0, 7));
+  EXPECT_TRUE(plain.in_loss.empty());
+  const Example labels =
+      line(R"({"input_ids": [5, 0, 7], "labels": [-100, 0, 7], "attention_mask": [1, 1, 0]})");
+  EXPECT_THAT(labels.ids, ElementsAre(5, 0)) << "padding is left away";
+  EXPECT_THAT(labels.in_loss, ElementsAre(0, 1));
+  EXPECT_THAT(line(R"({"input_ids": [5, 6], "completion_mask": [0, 1], "assistant_masks": [1, 1]})").in_loss,
+              ElementsAre(0, 1));
+  EXPECT_EQ(line(R"({"text": "a", "input_ids": [5]})").kind, ExampleKind::kText) << "the text comes first";
+}
+
 TEST_F(ExampleReaderTest, NamesWhatIsWrongWithALine) {
   expect_bad("{\"text\": \"a", "no JSON: a string breaks off (byte 12)", "not JSON");
   expect_bad("{\"text\": \"a\"} x", "something follows the end", "not JSON");
@@ -134,7 +148,17 @@ TEST_F(ExampleReaderTest, NamesWhatIsWrongWithALine) {
   expect_bad(R"({"text": ["a"]})", "\"text\" is a list, expected a string", "wrong type");
   expect_bad(R"({"text": "a", "text": "b"})", "\"text\" twice", "a key twice");
   expect_bad(R"({"prompt": "a"})", "no \"completion\"", "missing field");
-  expect_bad(R"({"prompt": "a", "chosen": "b", "rejected": "c"})", "preference pair", "missing field");
+  for (const char* pair : {R"({"prompt": "a", "chosen": "b", "rejected": "c"})",
+                           R"({"chosen": [{"role": "user", "content": "a"}], "rejected": []})"})
+    expect_bad(pair, "preference pair (chosen, rejected), for which there is no task", "preference pair");
+  expect_bad(R"({"input_ids": 3})", "\"input_ids\" is a number, expected a list", "wrong type");
+  expect_bad(R"({"input_ids": [1, -2]})", "holds -2, expected ids from 0 on", "wrong type");
+  expect_bad(R"({"input_ids": [1, 2.5]})", "holds 2.5, expected integers", "wrong type");
+  expect_bad(R"({"input_ids": [99999999999]})", "holds 99999999999, expected integers", "wrong type");
+  expect_bad(R"({"input_ids": [1, 2], "labels": [1]})", "\"labels\" has 1 values, \"input_ids\" 2",
+             "wrong type");
+  expect_bad(R"({"input_ids": [1, 2], "labels": [-100, 3]})", "holds 3 where \"input_ids\" holds 2",
+             "wrong type");
   expect_bad(R"({"prompt": [], "completion": "b"})", "\"prompt\" is empty", "bad conversation");
   expect_bad(R"({"prompt": [{"role": "user"}], "completion": "b"})",
              "\"completion\" is a string, expected a list", "wrong type");

@@ -129,6 +129,29 @@ TEST_F(TokenizeTest, EndsEachDocumentWhereAsked) {
   }
 }
 
+TEST_F(TokenizeTest, EndsBehindTheDocumentsThatAreWanted) {
+  std::string lines;
+  for (int i = 0; i < 20000; ++i) lines += "{\"text\": \"line " + std::to_string(i) + "\"}\n";
+  lines += "no JSON\n";
+  const std::string path = folder_.write("a.jsonl", "{\"text\": \"\"}\n" + lines);
+  for (const int threads : {1, 3})
+    for (const int64_t most : {int64_t{1}, int64_t{7}, int64_t{19999}}) {
+      const Outcome some = run({path}, threads, OnError::kFail, {}, {.max_documents = most});
+      ASSERT_FALSE(some.error) << some.error->message();
+      ASSERT_EQ(some.documents.size(), static_cast<size_t>(most));
+      EXPECT_EQ(some.documents.back(), ids("line " + std::to_string(most - 1)));
+      EXPECT_EQ(some.counts.num_documents, most);
+    }
+  EXPECT_TRUE(run({path}, 2, OnError::kFail, {}, {.max_documents = 20001}).error)
+      << "the last line is needed";
+}
+
+TEST_F(TokenizeTest, CountsWhatExamplesAreUsableInSpiteOf) {
+  const std::string path =
+      folder_.write("a.jsonl", "{\"prompt\": \"he\", \"completion\": \"llo\"}\n{\"text\": \"b\"}\n");
+  EXPECT_EQ(run({path, path}, 2).counts.remarks.split_prompts, 2);
+}
+
 TEST_F(TokenizeTest, TheFirstErrorWinsWhateverTheThreads) {
   std::string lines;
   for (int i = 0; i < 30000; ++i)

@@ -39,6 +39,7 @@ Command add_data(Parser app);
 Command add_bench(Parser app);
 Command add_doctor(Parser app);
 Command add_presets(Parser app);
+Command add_import(Parser app);
 
 /// The parts of `plimsoll data`; `data` is its parser.
 Command add_data_tokenizer(Parser data);

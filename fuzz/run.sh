@@ -9,7 +9,7 @@ build=build-fuzz
 cmake -S fuzz -B "$build" -G Ninja -DCMAKE_BUILD_TYPE=RelWithDebInfo "-DCMAKE_CXX_FLAGS_RELWITHDEBINFO=-O1 -g1" \
   "-DCMAKE_CXX_COMPILER=$compiler" >/dev/null
 cmake --build "$build"
-for target in run_file config_json npy safetensors safetensors_index checkpoint tokenizer_json chat_template jsonl shard token_bin; do
+for target in run_file import config_json npy safetensors safetensors_index checkpoint tokenizer_json chat_template jsonl shard token_bin; do
   mkdir -p "$build/corpus/$target"
   log="$build/$target.log"
   if ! "$build/fuzz_$target" -max_total_time="$seconds" -timeout=5 -rss_limit_mb=512 -malloc_limit_mb=32 -max_len=8192 -print_final_stats=1 \

@@ -71,6 +71,7 @@ constexpr const char* kFooter = R"(examples:
   plimsoll generate --model DIR --prompt "Once"       text from a model
   plimsoll data tokenize --tokenizer DIR --input "corpus/*.txt" --output train.shard
                                                       text and conversations to tokens, once
+  plimsoll import sft.yaml --output run.yaml          transformers', TRL's, torchtune's, … configuration
   plimsoll bench offsets cases/*.csv                  the offset search on recorded lifetimes
   plimsoll doctor                                     this machine: what is fast, what is missing
 )";
@@ -99,7 +100,7 @@ int run(int argc, char** argv) {
       {"inspect", add_inspect(app)}, {"generate", add_generate(app)}, {"bench", add_bench(app)},
       {"data", add_data(app)},       {"predict", add_predict(app)},   {"doctor", add_doctor(app)},
       {"presets", add_presets(app)}, {"init", add_init(app)},         {"completion", add_completion(app)},
-      {"manual", add_manual(app)}};
+      {"manual", add_manual(app)},   {"import", add_import(app)}};
   const Result<bool> parsed = command_line.parse(argc, argv);
   if (!parsed) return report(parsed.error());
   if (!*parsed) return finish(0);

@@ -39,6 +39,7 @@ Command add_data(Parser app);
 Command add_bench(Parser app);
 Command add_doctor(Parser app);
 Command add_presets(Parser app);
+Command add_import(Parser app);
 Command add_init(Parser app);
 /// Both describe all that is added to `app`.
 Command add_completion(Parser app);

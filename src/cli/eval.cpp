@@ -22,7 +22,7 @@ Command add_eval(Parser app) {
       "exit codes: 0 done, 2 run file, 65 data or model files, 69 does not fit, 74 I/O,\n"
       "            75 stopped by a signal");
   return [arguments, dump_ir](const Environment&) -> Status {
-    PLIMSOLL_ASSIGN(const RunConfig config, load_run(*arguments));
+    PLIMSOLL_ASSIGN(const RunConfig config, load_run(*arguments, RunUse::kEvaluation));
     const StopSignals signals(/*outlive_readers=*/false);
     Progress progress;
     return train::run_evaluation(

@@ -6,8 +6,8 @@
 
 namespace plimsoll::cli {
 
-Result<RunConfig> load_run(const RunArguments& arguments) {
-  PLIMSOLL_ASSIGN(RunConfig config, load_run_config(arguments.file, arguments.overrides));
+Result<RunConfig> load_run(const RunArguments& arguments, RunUse use) {
+  PLIMSOLL_ASSIGN(RunConfig config, load_run_config(arguments.file, arguments.overrides, use));
   if (config.computes_in(Precision::kBf16) && cpu::current_isa() < cpu::Isa::kAvx512Bf16)
     config.notes.emplace_back(
         "neither AVX512_BF16 nor AMX is used: products of bf16 are computed in fp32 and take longer");

@@ -64,7 +64,7 @@ Command add_train(Parser app) {
   return [arguments, dump_ir, resume, resume_with](const Environment& environment) -> Status {
     PLIMSOLL_ASSIGN(const std::vector<std::string> changing, settings_of_rate(*resume_with));
     arguments->overrides.insert(arguments->overrides.end(), resume_with->begin(), resume_with->end());
-    PLIMSOLL_ASSIGN(const RunConfig config, load_run(*arguments));
+    PLIMSOLL_ASSIGN(const RunConfig config, load_run(*arguments, RunUse::kTraining));
     Progress progress;
     return train::run_training(config, {.json = arguments->json,
                                         .dump_ir = *dump_ir,

@@ -3,6 +3,7 @@
 #include "settings/run_config.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <array>
@@ -10,6 +11,7 @@
 #include "data/permutation.h"
 #include "io/file.h"
 #include "io/yaml.h"
+#include "settings/follow_ons.h"
 #include "settings/run_config_checks.h"
 #include "settings/run_document.h"
 #include "settings/run_paths.h"
@@ -100,10 +102,11 @@ void take_back(const Assignment& made, int number, RunConfig& config, const Give
 }
 
 /// The document `number`, the file (0) or an override, put over the config. What is wrong in it goes to
-/// `errors`.
+/// `found.errors`.
 void apply(const Tree& document, const std::string& source, int number, RunConfig& config,
-           GivenSettings& given, std::vector<Error>& errors) {
-  const auto assignments = read_assignments(document, source, config.notes, errors);
+           GivenSettings& given, Findings& found) {
+  std::vector<Error>& errors = found.errors;
+  const auto assignments = read_assignments(document, source, found);
   for (const Assignment& made : assignments) {
     if (errors.size() >= kMostErrors) return;
     if (!made.setting) {
@@ -129,13 +132,6 @@ void apply(const Tree& document, const std::string& source, int number, RunConfi
     const Given how = {number, made.name, to_yaml_flow(value), made.where, asks(*made.setting, value)};
     given[made.setting->path] = given[made.name] = how;
   }
-}
-
-/// The first error with the others beside it. There is one.
-Error together(std::vector<Error> errors) {
-  Error first = std::move(errors.front());
-  for (size_t i = 1; i < errors.size(); ++i) first.more.push_back(std::move(errors[i]));
-  return first;
 }
 
 /// "a.b=value" as the document {a: {b: value}}.
@@ -166,38 +162,60 @@ Result<Tree> override_document(const std::string& text) {
   return document;
 }
 
-/// File and overrides, checked.
-Result<RunConfig> parse(std::string_view text, const std::string& source,
-                        std::span<const std::string> overrides, Idle idle) {
-  RunConfig config;
-  GivenSettings given;
-  std::vector<Error> errors;
-  auto document = parse_yaml(text);
-  if (!document) return std::move(document).error().at(source);
-  apply(*document, source, 0, config, given, errors);
+/// One note for all harmless names: files carry dozens.
+void tell_harmless(const std::vector<std::string>& names, std::vector<std::string>& notes) {
+  if (names.empty()) return;
+  notes.push_back(fmt::format("{} {} what holds here anyway, or nothing; docs/settings.md has why",
+                              fmt::join(names, ", "), names.size() == 1 ? "says" : "say"));
+}
+
+/// All that is said, put over the defaults.
+Findings read_documents(const Tree& file, const std::string& source, std::span<const std::string> overrides,
+                        RunConfig& config, GivenSettings& given) {
+  Findings found;
+  apply(file, source, 0, config, given, found);
   if (config.paths == PathBase::kRunFile) resolve_paths(config, folder_of(source));
   config.paths = PathBase::kWorkingFolder;
   int number = 0;
   for (const std::string& text_of_override : overrides) {
+    if (found.errors.size() >= kMostErrors) break;
     auto tree = override_document(text_of_override);
     if (tree)
-      apply(*tree, "override " + text_of_override.substr(0, 100), ++number, config, given, errors);
+      apply(*tree, "override " + text_of_override.substr(0, 100), ++number, config, given, found);
     else
-      errors.push_back(std::move(tree).error());
-    if (errors.size() >= kMostErrors) break;
+      found.errors.push_back(std::move(tree).error());
   }
   if (config.paths == PathBase::kRunFile)
-    errors.push_back({ErrorCode::kInvalidArgument, "paths is said where the paths are, in the run file",
-                      given["paths"].where,
-                      "leave it out: an override's paths start from the working folder"});
-  if (!errors.empty()) return together(std::move(errors));
+    found.errors.push_back({ErrorCode::kInvalidArgument, "paths is said where the paths are, in the run file",
+                            given["paths"].where,
+                            "leave it out: an override's paths start from the working folder"});
+  config.notes.insert(config.notes.end(), found.notes.begin(), found.notes.end());
+  tell_harmless(found.harmless, config.notes);
+  return found;
+}
+
+/// Errors of checks, which do not know the file.
+std::vector<Error> all_at(const std::string& source, std::vector<Error> errors) {
+  for (Error& error : errors) error = std::move(error).at(source);
+  return errors;
+}
+
+/// File and overrides, checked. A check of what a wrong value left unsaid would mislead: RunErrors.
+Result<RunConfig> parse(std::string_view text, const std::string& source,
+                        std::span<const std::string> overrides, Idle idle, RunUse use) {
+  RunConfig config;
+  GivenSettings given;
+  auto document = parse_yaml(text);
+  if (!document) return std::move(document).error().at(source);
+  RunErrors errors;
+  errors.add(read_documents(*document, source, overrides, config, given).errors);
   if (auto settled = settle_task(config, given); !settled)
-    errors.push_back(std::move(settled).error().at(source));
-  for (Error& idle_setting : settle_idle(config, given, idle)) errors.push_back(std::move(idle_setting));
-  auto checked = check_run(config, given);
-  if (!checked) errors.push_back(std::move(checked).error().at(source));
-  if (errors.empty()) errors = unavailable(config, given);
-  if (!errors.empty()) return together(std::move(errors));
+    errors.add({std::move(settled).error().at(source)});
+  errors.add(settle_idle(config, given, idle));
+  errors.add(all_at(source, check_run(config, given)));
+  errors.add(unavailable(config, given));
+  errors.add(all_at(source, missing_for(config, use)));
+  if (!errors.empty()) return errors.take();
   return config;
 }
 
@@ -219,24 +237,28 @@ std::optional<double> RunConfig::clip_norm() const {
 }
 
 Result<RunConfig> parse_run_config(std::string_view text, const std::string& source,
-                                   std::span<const std::string> overrides) {
-  return parse(text, source, overrides, Idle::kRefused);
+                                   std::span<const std::string> overrides, RunUse use) {
+  return parse(text, source, overrides, Idle::kRefused, use);
 }
 
 Result<std::vector<std::string>> settings_of_override(const std::string& text) {
   PLIMSOLL_ASSIGN(const Tree document, override_document(text));
-  std::vector<std::string> notes, paths;
-  std::vector<Error> errors;
-  for (const Assignment& made : read_assignments(document, "override " + text.substr(0, 100), notes, errors))
+  std::vector<std::string> paths;
+  Findings found;
+  for (const Assignment& made : read_assignments(document, "override " + text.substr(0, 100), found))
     paths.push_back(made.setting == nullptr ? made.section : made.setting->path);
-  if (!errors.empty()) return together(std::move(errors));
+  RunErrors errors;
+  errors.add(std::move(found.errors));
+  if (!errors.empty()) return errors.take();
   return paths;
 }
 
 Result<RunConfig> parse_recorded_run(std::string_view text, const std::string& source) {
-  return parse(text, source, {}, Idle::kPassed);
+  return parse(text, source, {}, Idle::kPassed, RunUse::kPlan);
 }
-Result<RunConfig> load_run_config(const std::string& path, std::span<const std::string> overrides) {
+
+Result<RunConfig> load_run_config(const std::string& path, std::span<const std::string> overrides,
+                                  RunUse use) {
   auto text = read_small_file(path, TreeLimits{}.max_bytes, ErrorCode::kInvalidArgument);
   if (!text) {
     // Whatever keeps a run file from being read, it is the command line that named it.
@@ -245,7 +267,7 @@ Result<RunConfig> load_run_config(const std::string& path, std::span<const std::
     error.what = "run file: " + error.what;
     return error;
   }
-  return parse_run_config(*text, path, overrides);
+  return parse_run_config(*text, path, overrides, use);
 }
 
 std::optional<BatchSplit> fixed_batch_split(const TrainingSettings& training) {

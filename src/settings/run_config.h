@@ -266,13 +266,17 @@ struct RunConfig {
   [[nodiscard]] std::optional<double> clip_norm() const;
 };
 
+/// What a run is read for, and so what it has to say: training and evaluation need data.
+enum class RunUse { kPlan, kTraining, kEvaluation };
+
 /// Reads a run file, puts each override "dotted.path=yaml value" over it in order, and checks the whole.
-/// Errors: kInvalidArgument for everything the user wrote or named wrongly, unknown keys and bad values all
-/// together.
-Result<RunConfig> load_run_config(const std::string& path, std::span<const std::string> overrides = {});
+/// Errors: kInvalidArgument for everything the user wrote or named wrongly and for what its use lacks, all
+/// together (Error::more); what only follows from another of them is left out.
+Result<RunConfig> load_run_config(const std::string& path, std::span<const std::string> overrides = {},
+                                  RunUse use = RunUse::kPlan);
 /// The same from the file's text; `source` stands in messages.
 Result<RunConfig> parse_run_config(std::string_view text, const std::string& source,
-                                   std::span<const std::string> overrides = {});
+                                   std::span<const std::string> overrides = {}, RunUse use = RunUse::kPlan);
 
 /// Paths of the settings that one override gives. Errors: as parse_run_config.
 Result<std::vector<std::string>> settings_of_override(const std::string& text);

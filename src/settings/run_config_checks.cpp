@@ -143,12 +143,16 @@ Status settle_strategy(const Strategy& s, const GivenSettings& given, std::vecto
   return Ok{};
 }
 
-Status settle_strategies(RunConfig& config, const GivenSettings& given) {
-  constexpr int64_t kUsual = 500;  // of save_steps and logging_steps in transformers' TrainingArguments
+constexpr int64_t kUsual = 500;  // of save_steps and logging_steps in transformers' TrainingArguments
+
+Status settle_eval_strategy(RunConfig& config, const GivenSettings& given) {
   const int64_t logging = given.contains("training.logging_steps") ? config.training.logging_steps : kUsual;
-  PLIMSOLL_TRY(settle_strategy({"training.eval_strategy", config.training.eval_strategy,
-                                "training.eval_steps", config.training.eval_steps, logging},
-                               given, config.notes));
+  return settle_strategy({"training.eval_strategy", config.training.eval_strategy, "training.eval_steps",
+                          config.training.eval_steps, logging},
+                         given, config.notes);
+}
+
+Status settle_save_strategy(RunConfig& config, const GivenSettings& given) {
   return settle_strategy({"output.save_strategy", config.output.save_strategy, "output.save_steps",
                           config.output.save_steps, kUsual},
                          given, config.notes);
@@ -173,42 +177,62 @@ Status settle_task(RunConfig& config, const GivenSettings& given) {
   return Ok{};
 }
 
-Status check_run(RunConfig& config, const GivenSettings& given) {
-  PLIMSOLL_TRY(settle_strategies(config, given));
-  PLIMSOLL_TRY(check_data(config));
-  PLIMSOLL_TRY(check_label_names(config.classification.label_names));
-  PLIMSOLL_TRY(check_batch(config.training, given));
-  PLIMSOLL_TRY(check_device(config.runtime.device));
-  PLIMSOLL_TRY(check_optimizer(config, given));
-  PLIMSOLL_TRY(check_param_groups(config.training));
-  PLIMSOLL_TRY(check_loss_scale(config.training.loss_scale));
-  PLIMSOLL_TRY(train::check_state(config.training, config.notes));
+std::vector<Error> check_run(RunConfig& config, const GivenSettings& given) {
+  std::vector<Error> errors;
+  const auto add = [&](Status status) {
+    if (!status) errors.push_back(std::move(status).error());
+  };
+  add(settle_eval_strategy(config, given));
+  add(settle_save_strategy(config, given));
+  add(check_data(config));
+  add(check_label_names(config.classification.label_names));
+  add(check_batch(config.training, given));
+  add(check_device(config.runtime.device));
+  add(check_optimizer(config, given));
+  add(check_param_groups(config.training));
+  add(check_loss_scale(config.training.loss_scale));
+  add(train::check_state(config.training, config.notes));
   if (config.training.eval_steps > 0 && !config.data.evaluates())
-    return wrong("training.eval_steps is given, but data.eval names no data",
-                 "set data.eval, or training.eval_steps=0");
-  if (!config.output.dir.empty() && config.output.dir.size() > 4000)
-    return wrong("output.dir is too long for a path", "shorten it");
-  if (config.output.dir.empty()) return wrong("output.dir is empty", "name a folder");
+    add(wrong("training.eval_steps is given, but data.eval names no data",
+              "set data.eval, or training.eval_steps=0"));
+  if (config.output.dir.size() > 4000) add(wrong("output.dir is too long for a path", "shorten it"));
+  if (config.output.dir.empty()) add(wrong("output.dir is empty", "name a folder"));
   auto schedule = make_schedule(config.training, config.training.max_steps.value_or(1));
-  if (!schedule) return std::move(schedule).error();
+  if (!schedule) errors.push_back(std::move(schedule).error());
   if (config.training.max_steps)
     if (std::string note = warmup_note(config.training, *config.training.max_steps); !note.empty())
       config.notes.push_back(std::move(note));
-  return Ok{};
+  return errors;
 }
 
+std::vector<Error> missing_for(const RunConfig& config, RunUse use) {
+  std::vector<Error> errors;
+  if (use == RunUse::kPlan) return errors;
+  if (use == RunUse::kTraining && config.data.train.empty())
+    errors.push_back(wrong("data.train names no data",
+                           "set data.train to a .jsonl, .csv, .txt, .npy or .bin file, a list or a glob"));
+  if (use == RunUse::kEvaluation && !config.data.evaluates())
+    errors.push_back(wrong("data.eval names no data",
+                           "set data.eval to a .jsonl, .csv, .txt, .npy or .bin file, a list or a glob"));
+  if (auto weights = check_weights(config); !weights) errors.push_back(std::move(weights).error());
+  return errors;
+}
+
+namespace {
+
+Status first_of(std::vector<Error> errors) {
+  if (errors.empty()) return Ok{};
+  return std::move(errors.front());
+}
+
+}  // namespace
+
 Status check_for_training(const RunConfig& config) {
-  if (config.data.train.empty())
-    return wrong("data.train names no data",
-                 "set data.train to a .jsonl, .csv, .txt, .npy or .bin file, a list or a glob");
-  return check_weights(config);
+  return first_of(missing_for(config, RunUse::kTraining));
 }
 
 Status check_for_evaluation(const RunConfig& config) {
-  if (!config.data.evaluates())
-    return wrong("data.eval names no data",
-                 "set data.eval to a .jsonl, .csv, .txt, .npy or .bin file, a list or a glob");
-  return check_weights(config);
+  return first_of(missing_for(config, RunUse::kEvaluation));
 }
 
 Status check_against_model(const RunConfig& config, int64_t max_position_embeddings) {

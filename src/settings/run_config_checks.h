@@ -1,6 +1,8 @@
 // What must hold between the settings of a run file, once all have been read.
 #pragma once
 
+#include <vector>
+
 #include "base/result.h"
 #include "settings/effect.h"
 #include "settings/run_config.h"
@@ -11,7 +13,10 @@ namespace plimsoll {
 /// sequence of its own. Errors: kInvalidArgument.
 Status settle_task(RunConfig& config, const GivenSettings& given);
 
-/// What must hold between settings; derives what follows from them. Errors: kInvalidArgument.
-Status check_run(RunConfig& config, const GivenSettings& given);
+/// What must hold between settings; derives what follows from them. Errors (kInvalidArgument): all there are.
+std::vector<Error> check_run(RunConfig& config, const GivenSettings& given);
+
+/// What the run lacks for its use, an error (kInvalidArgument) each.
+std::vector<Error> missing_for(const RunConfig& config, RunUse use);
 
 }  // namespace plimsoll

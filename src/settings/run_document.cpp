@@ -8,6 +8,7 @@
 #include <algorithm>
 
 #include "io/suggest.h"
+#include "settings/harmless_keys.h"
 #include "settings/settings_alias.h"
 
 namespace plimsoll {
@@ -53,6 +54,7 @@ std::string nearest_setting(const std::string& path) {
     for (size_t dot = setting.path.find('.'); dot != std::string::npos; dot = setting.path.find('.', dot + 1))
       consider(std::string_view(setting.path).substr(0, dot));
   for (const Alias& alias : aliases()) consider(alias.name);
+  for (const HarmlessKey& key : harmless_keys()) consider(key.name);
   return best;
 }
 
@@ -63,8 +65,8 @@ std::string unknown_key_hint(const std::string& path) {
 
 class Reader {
  public:
-  Reader(const std::string& source, std::vector<std::string>& notes, std::vector<Error>& errors)
-      : source_(source), notes_(notes), errors_(errors) {}
+  Reader(const std::string& source, Findings& found)
+      : source_(source), found_(found), errors_(found.errors) {}
 
   void read(const Tree& map, const std::string& prefix) {
     for (const auto& [key, value] : map.members) {
@@ -78,6 +80,8 @@ class Reader {
  private:
   void member(const std::string& prefix, const std::string& key, const Tree& value) {
     const std::string path = prefix.empty() ? key : prefix + "." + key;
+    const HarmlessKey* harmless = prefix.empty() || prefix == "training" ? find_harmless_key(key) : nullptr;
+    if (harmless && says_nothing(*harmless, value)) return;
     // TRL's true and false, and YAML 1.1's no, stand where the setting's words do.
     if (const Alias* alias = find_alias(key); alias && alias->path == path && value.kind == Tree::Kind::kBool)
       return translated(*alias, value);
@@ -90,8 +94,21 @@ class Reader {
       if (const Setting* setting = find_setting("training." + key)) return add(setting, key, value);
       if (is_section("training." + key)) return section("training." + key, value);
     }
+    if (harmless) return errors_.push_back(asks_for_more(*harmless, value, place(value)));
     wrong(value, fmt::format("there is no setting '{}'", path.substr(0, 100)),
           missing_blank_hint(key, value, unknown_key_hint(path)));
+  }
+
+  /// Told of once for all of them. max_steps: -1 stands in files: an override asks for steps.
+  bool says_nothing(const HarmlessKey& key, const Tree& value) {
+    if (!is_one_of_values(key.values, value) || (key.name == "max_steps" && value.line == 0)) return false;
+    std::vector<std::string>& said = found_.harmless;
+    if (std::find(said.begin(), said.end(), key.name) == said.end()) said.emplace_back(key.name);
+    // report_to: none takes an earlier report_to back.
+    const Setting* setting = find_setting("training." + std::string(key.name));
+    if (setting != nullptr && !setting->available.empty())
+      add(setting, std::string(key.name), Tree::of(std::string("none")));
+    return true;
   }
 
   void section(const std::string& path, const Tree& value) {
@@ -110,7 +127,7 @@ class Reader {
   }
 
   void translated(const Alias& alias, const Tree& value) {
-    if (!alias.note.empty()) notes_.emplace_back(alias.note);
+    if (!alias.note.empty()) found_.notes.emplace_back(alias.note);
     auto result = alias.translate(alias.name, value);
     if (!result) {
       errors_.push_back(std::move(result).error().at(place(value)));
@@ -151,7 +168,7 @@ class Reader {
   }
 
   const std::string& source_;
-  std::vector<std::string>& notes_;
+  Findings& found_;
   std::vector<Error>& errors_;
 };
 
@@ -164,16 +181,15 @@ std::string missing_blank_hint(std::string_view key, const Tree& value, std::str
                      key.substr(colon + 1, 60));
 }
 
-std::vector<Assignment> read_assignments(const Tree& document, const std::string& source,
-                                         std::vector<std::string>& notes, std::vector<Error>& errors) {
+std::vector<Assignment> read_assignments(const Tree& document, const std::string& source, Findings& found) {
   if (document.is_null()) return {};
   if (document.kind != Tree::Kind::kMap) {
-    errors.push_back({ErrorCode::kInvalidArgument,
-                      "a run file is a map of settings, this is " + document.describe(), source,
-                      "start with 'model:' and 'data:'"});
+    found.errors.push_back({ErrorCode::kInvalidArgument,
+                            "a run file is a map of settings, this is " + document.describe(), source,
+                            "start with 'model:' and 'data:'"});
     return {};
   }
-  Reader reader(source, notes, errors);
+  Reader reader(source, found);
   reader.read(document, "");
   return std::move(reader.assignments);
 }

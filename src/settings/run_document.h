@@ -26,12 +26,18 @@ struct Assignment {
 /// A hostile document must not have each of its keys compared with every setting's.
 inline constexpr size_t kMostErrors = 20;
 
-/// Everything that `document` says, in its order, with transformers' names translated. Lines about names that
-/// do nothing here go to `notes`. What is wrong goes to `errors`, up to kMostErrors, and the rest is read on:
-/// a key that is no setting (with the nearest, where one is near), a value where a map should stand, a
-/// transformers value without an equal here, one setting given twice with different values.
-std::vector<Assignment> read_assignments(const Tree& document, const std::string& source,
-                                         std::vector<std::string>& notes, std::vector<Error>& errors);
+/// What reading documents found beside their assignments.
+struct Findings {
+  std::vector<std::string> notes = {};     ///< lines about names that do nothing here
+  std::vector<std::string> harmless = {};  ///< names of harmless_keys.h, each once
+  std::vector<Error> errors = {};
+};
+
+/// Everything that `document` says, in its order, with transformers' names translated. What is wrong goes to
+/// `found.errors`, up to kMostErrors, and the rest is read on: a key that is no setting (with the nearest,
+/// where one is near), a value where a map should stand, a transformers value without an equal here, one
+/// setting given twice with different values.
+std::vector<Assignment> read_assignments(const Tree& document, const std::string& source, Findings& found);
 
 /// The hint for an unknown `key`: "{r:8}" is one key to YAML, and a blank after the colon is missing;
 /// otherwise `otherwise`.

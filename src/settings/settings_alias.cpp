@@ -105,7 +105,7 @@ Translation workers(std::string_view, const Tree& value) {
   return std::optional<Tree>(value);
 }
 
-constexpr std::array<Alias, 32> kAliases = {{
+constexpr std::array<Alias, 27> kAliases = {{
     {"per_device_train_batch_size", "training.micro_batch_size", same, ""},
     {"num_train_epochs", "training.num_epochs", same, ""},
     {"bf16", "training.precision", precision, "", "bf16"},
@@ -132,21 +132,6 @@ constexpr std::array<Alias, 32> kAliases = {{
     {"completion_only_loss", "data.loss", loss_scope<1>, ""},
     {"dataloader_num_workers", "data.num_workers", workers, ""},
     {"dataloader_prefetch_factor", "data.prefetch_factor", unless_null, ""},
-    {"dataloader_pin_memory", "", nothing,
-     "dataloader_pin_memory does nothing on a CPU: the data is read into memory that the plan has already"},
-    {"pin_memory", "", nothing,
-     "pin_memory does nothing on a CPU: the data is read into memory that the plan has already"},
-    {"dataloader_persistent_workers", "", nothing,
-     "dataloader_persistent_workers does nothing: the threads that read live as long as the run"},
-    {"persistent_workers", "", nothing,
-     "persistent_workers does nothing: the threads that read live as long as the run"},
-    {"label_smoothing_factor", "",
-     [](std::string_view name, const Tree& value) -> Translation {
-       if (value.number != 0 || value.kind == Tree::Kind::kString)
-         return no_equal(name, value, "leave it at 0");
-       return std::optional<Tree>{};
-     },
-     ""},
     {"torch_empty_cache_steps", "", nothing,
      "torch_empty_cache_steps does nothing: no memory is cached here, so there is none to give back"},
 }};

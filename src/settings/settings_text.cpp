@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "settings/effect.h"
+#include "settings/harmless_keys.h"
 #include "settings/run_paths.h"
 #include "settings/settings.h"
 #include "settings/settings_alias.h"
@@ -97,7 +98,7 @@ std::string settings_markdown() {
         fmt::format("| `{}` | `{}` | {} | {} | {} |\n", setting.path, setting_text(setting, defaults),
                     escape_table(setting_type(setting)), setting.kind == SettingKind::kHow ? "how" : "what",
                     escape_table(setting_help(setting)));
-  out += "\n" + alias_markdown();
+  out += "\n" + alias_markdown() + "\n" + harmless_markdown();
   return out;
 }
 

@@ -77,7 +77,7 @@ INSTANTIATE_TEST_SUITE_P(
                     Case{"train", 2, "the run file is missing"}, Case{"train run.yaml --jsn", 2, "--jsn"},
                     Case{"train folder", 2, "folder"}, Case{"train pipe", 2, "pipe"},
                     Case{"train twice.yaml", 2, "stands twice"},
-                    Case{"train tab.yaml", 2, "blanks, not tabs"}, Case{"train escape.yaml", 2, "\\x1b"},
+                    Case{"train tab.yaml", 2, "blanks, not tabs"}, Case{"plan escape.yaml", 2, "\\x1b"},
                     Case{"train run.yaml model.overrides={num_hidden_layers:4}", 2, "num_hidden_layers: 4"},
                     Case{"train run.yaml lora={r:8}", 2, "r: 8"},
                     Case{"train run.yaml memory.budget=%", 2, "a share such as"},
@@ -223,12 +223,12 @@ TEST(NotesTest, NameWhatTheProcessorHasNoInstructionsFor) {
 TEST(ErrorsTogether, EachHasItsPlaceAndItsHint) {
   Folder folder;
   prepare_two_steps(folder);
-  folder.write("bad.yaml", "modle: {preset: gpt2}\ntraining: {seed: -1}\nuse_cpu: true\n");
+  folder.write("bad.yaml", "modle: {preset: gpt2}\ntraining: {seed: -1}\nwandb_watch: all\n");
   const Outcome outcome = folder.run("plan bad.yaml memory.budgett=1GiB");
   EXPECT_EQ(outcome.exit_code, 2);
   EXPECT_EQ(outcome.err,
             "error: there is no setting 'modle': bad.yaml line 1\nhint: did you mean model?\n"
-            "error: there is no setting 'use_cpu': bad.yaml line 3\n"
+            "error: there is no setting 'wandb_watch': bad.yaml line 3\n"
             "hint: plimsoll train --help lists the settings\n"
             "error: training.seed is -1, expected an integer from 0 to 9007199254740992: bad.yaml line 2\n"
             "hint: training.seed: seed of weights, order and every random op\n"

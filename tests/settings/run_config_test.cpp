@@ -283,10 +283,9 @@ TEST(RunConfig, TakesAGlobAsAnOverride) {
   EXPECT_THAT(result->data.train, testing::ElementsAre("*.txt"));
 }
 
-/// use_cpu is no more like training.fp8.recipe than like anything else.
+/// use_gpu is no more like training.fp8.recipe than like anything else.
 TEST(RunConfig, NamesNoSettingThatIsNotNear) {
-  for (const char* name : {"use_cpu", "hub_token", "remove_unused_columns", "push_to_hub", "ddp_backend",
-                           "training.torch_compile", "neftune_noise_alpha", "x"}) {
+  for (const char* name : {"wandb_watch", "special_tokens", "unsloth_tiled", "training.my_flag", "x"}) {
     const auto result = parse(kRun, {std::string(name) + "=1"});
     ASSERT_FALSE(result);
     EXPECT_THAT(result.error().what, HasSubstr("there is no setting '" + std::string(name) + "'"));
@@ -329,6 +328,78 @@ TEST(RunConfig, SaysAllThatIsWrongAtOnce) {
           HasSubstr("there is no setting 'output.dirr': override output.dirr=x; did you mean "
                     "output.dir?"),
           HasSubstr("'nothing' is no override")));
+}
+
+std::vector<std::string> said(const Error& error) {
+  std::vector<std::string> all = {error.message()};
+  for (const Error& other : error.more) all.push_back(other.message());
+  return all;
+}
+
+/// Unknown keys, bad values, what contradicts, what has no effect, what is not there yet and what the use
+/// lacks: one list.
+TEST(RunConfig, SaysWhatChecksFindTogetherWithBadValues) {
+  const std::string text =
+      "model: {preset: gpt2}\nsed: 1\nglobal_batch_size: 8\nmicro_batch_size: 3\nlearning_rate: fast\n"
+      "data: {buckets: 4}\noptimizer: lion\nlora: {r: 4}\n"
+      "loss_scale: {init_scale: 0.5}\nprecision: fp16\nmodel_init: 3\n";
+  const auto result = parse_run_config(text, "run.yaml", {}, RunUse::kTraining);
+  ASSERT_FALSE(result);
+  EXPECT_THAT(
+      said(result.error()),
+      testing::ElementsAre(HasSubstr("no setting 'sed'"), HasSubstr("no setting 'model_init'"),
+                           HasSubstr("training.learning_rate is \"fast\""),
+                           HasSubstr("data.buckets is 4, which has no effect"),
+                           HasSubstr("(3) does not divide training.global_batch_size (8)"),
+                           HasSubstr("init_scale (0.5) is below its min_scale"),
+                           HasSubstr("training.optimizer is lion, which is not available"),
+                           HasSubstr("lora is not available"), HasSubstr("data.train names no data")));
+}
+
+/// What a mistyped line left unsaid is not wrong as well.
+TEST(RunConfig, LeavesOutWhatOnlyFollows) {
+  const auto only = [](const char* text, const char* what) {
+    const auto result = parse_run_config(text, "run.yaml", {}, RunUse::kTraining);
+    ASSERT_FALSE(result) << text;
+    EXPECT_THAT(said(result.error()), ElementsAre(HasSubstr(what))) << text;
+  };
+  only("data: {train: x, evl: y}\ntraining: {eval_steps: 3}\n", "no setting 'data.evl'");
+  only("data: {trian: x}\n", "no setting 'data.trian'");
+  only("data: 7\n", "data is 7");
+  only("data: {train: x}\nglobal_batch_size: many\nmicro_batch_size: 3\n", "global_batch_size is \"many\"");
+  only("data: {train: x}\noptim: sdg\nmomentum: 0.9\nnesterov: true\n", "optim is \"sdg\"");
+  only("data: {train: x}\nruntime: {device: gpu}\n", "runtime.device is \"gpu\", expected");
+}
+
+TEST(RunConfig, AcceptsHarmlessNamesWithOneNote) {
+  const auto run = parse(
+      "model_name_or_path: x\nreport_to: none\npush_to_hub: false\nremove_unused_columns: true\n"
+      "max_steps: -1\nnum_train_epochs: 3\ndataloader_num_workers: 4\ndataloader_pin_memory: true\n"
+      "logging_dir: logs\nddp_find_unused_parameters: null\nuse_cpu: true\noverwrite_output_dir: true\n"
+      "save_safetensors: true\ngroup_by_length: false\nlabel_smoothing_factor: 0.0\n"
+      "training: {do_train: true, disable_tqdm: false, report_to: []}\n",
+      {"push_to_hub=false"});
+  ASSERT_TRUE(run) << run.error().message();
+  EXPECT_EQ(run->training.num_epochs, 3);
+  EXPECT_EQ(run->data.num_workers, 4);
+  EXPECT_THAT(run->notes,
+              ElementsAre(testing::AllOf(
+                  testing::StartsWith("report_to, push_to_hub, remove_unused_columns, max_steps, "),
+                  HasSubstr("do_train, disable_tqdm say what holds here anyway"))));
+}
+
+TEST(RunConfig, RefusesTheSameNamesWhereTheyAskForSomething) {
+  const auto result = parse(
+      "push_to_hub: true\nreport_to: wandb\ngroup_by_length: true\nlabel_smoothing_factor: 0.1\n"
+      "neftune_noise_alpha: 5\nsave_safetensors: false\nfsdp: full_shard\n");
+  ASSERT_FALSE(result);
+  EXPECT_THAT(said(result.error()),
+              ElementsAre("push_to_hub is true, which has no equal here: run.yaml line 1",
+                          HasSubstr("group_by_length is true"), HasSubstr("label_smoothing_factor is 0.1"),
+                          HasSubstr("neftune_noise_alpha is 5"), HasSubstr("save_safetensors is false"),
+                          HasSubstr("fsdp is \"full_shard\""), HasSubstr("report_to is not available")));
+  EXPECT_THAT(result.error().hint, HasSubstr("hf upload"));
+  EXPECT_FALSE(parse(kRun, {"training.max_steps=-1"})) << "an override asks for steps";
 }
 
 /// A hostile file costs no more than a mistyped one.

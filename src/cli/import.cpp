@@ -1,0 +1,100 @@
+// plimsoll import: the configuration of another program as a run file.
+#include "importing/import.h"
+
+#include <fmt/format.h>
+
+#include <cstdio>
+#include <filesystem>
+
+#include "base/note.h"
+#include "base/terminal.h"
+#include "cli/commands.h"
+#include "cli/table.h"
+#include "io/file.h"
+
+namespace plimsoll::cli {
+namespace {
+
+struct Arguments {
+  std::vector<std::string> files;
+  std::string from, output;
+  bool json = false;
+};
+
+Result<std::vector<importing::InputFile>> read_files(const std::vector<std::string>& paths) {
+  std::vector<importing::InputFile> files;
+  for (const std::string& path : paths) {
+    auto text = read_small_file(path, TreeLimits{}.max_bytes, ErrorCode::kInvalidArgument);
+    if (!text) {
+      Error error = std::move(text).error();
+      error.code = ErrorCode::kInvalidArgument;
+      return error;
+    }
+    files.push_back({path, std::move(*text)});
+  }
+  return files;
+}
+
+/// What a reader of the run file has to know, on stderr: keys without an equal, what is still to say, counts.
+void tell(const importing::Imported& imported) {
+  using importing::Fate;
+  for (const auto& report : imported.keys)
+    if (report.fate == Fate::kNoEqual)
+      print_message(printable(fmt::format("no equal: {}: {}: {}", report.key.name,
+                                          to_yaml_flow(importing::shown_value(report.key)), report.note)));
+  for (const auto& [setting, line] : imported.defaults)
+    if (line.is_other)
+      print_message(
+          printable(fmt::format("no equal: {} {}: {}", setting, to_yaml_flow(line.value), line.comment)));
+  for (const auto& [setting, why] : imported.fill_in)
+    print_message(printable(fmt::format("fill in: {}: {}", setting, why)));
+  print_message(fmt::format("{} mapped, {} harmless, {} without an equal, {} defaults written down",
+                            imported.count(Fate::kMapped), imported.count(Fate::kHarmless),
+                            imported.count(Fate::kNoEqual), imported.defaults.size()));
+}
+
+Status import(const Arguments& a) {
+  PLIMSOLL_ASSIGN(const auto files, read_files(a.files));
+  PLIMSOLL_ASSIGN(const importing::Imported imported, importing::import_run(files, a.from));
+  if (!a.output.empty()) PLIMSOLL_TRY(write_file_atomically(a.output, imported.run_file));
+  if (a.json) {
+    Tree event = importing::import_event(imported);
+    event.set("output", a.output.empty() ? Tree{} : Tree::of(a.output));
+    fmt::print("{}\n", to_json(event));
+  } else if (a.output.empty()) {
+    fmt::print("{}", imported.run_file);
+  }
+  tell(imported);
+  return Ok{};
+}
+
+void add_options(Parser command, Arguments& a) {
+  command.add_option("files", a.files, "YAML or JSON; with a DeepSpeed configuration beside it two files")
+      .required()
+      .type_name("FILE…");
+  command.add_option("--from", a.from, "whose it is; told by its keys where this is not given")
+      .one_of({"transformers", "trl", "torchtune", "axolotl", "deepspeed"});
+  command.add_option("--output", a.output, "the run file to write; without it, stdout").type_name("RUN.yaml");
+  command.add_flag("--json", a.json,
+                   "what became of each key as one JSON object on stdout, and nothing else");
+  command.footer(
+      "Each setting of the run file says which key it comes from; keys that are harmless or have no equal "
+      "here\n"
+      "stand below as comments. stderr names the latter, what is still to say, and counts.\n"
+      "examples: plimsoll import training_args.json --output run.yaml\n"
+      "          plimsoll import sft.yaml --from trl | less\n"
+      "          plimsoll import args.yaml ds_config.json --output run.yaml      DeepSpeed's \"auto\" is of "
+      "args.yaml\n"
+      "          plimsoll plan run.yaml\n"
+      "exit codes: 0 done, 2 a file that is no configuration, bad values (no file is written), 74 I/O");
+}
+
+}  // namespace
+
+Command add_import(Parser app) {
+  return add_command<Arguments>(app, "import",
+                                "a run file from transformers, TRL, torchtune, axolotl or DeepSpeed",
+                                add_options, import);
+}
+
+}  // namespace plimsoll::cli

@@ -1,0 +1,203 @@
+// axolotl's configuration (0.19). Its trainer is transformers': keys that are TrainingArguments by another
+// name are known by theirs, and the rows of TRL and transformers hold as well.
+#include <algorithm>
+#include <array>
+
+#include "importing/dialects.h"
+
+namespace plimsoll::importing {
+namespace {
+
+struct Name {
+  std::string_view axolotl, transformers;
+};
+constexpr Name kNames[] = {
+    {"base_model", "model_name_or_path"},
+    {"micro_batch_size", "per_device_train_batch_size"},
+    {"eval_batch_size", "per_device_eval_batch_size"},
+    {"num_epochs", "num_train_epochs"},
+    {"optimizer", "optim"},
+    {"lr_scheduler", "lr_scheduler_type"},
+    {"sequence_len", "max_length"},
+    {"sample_packing", "packing"},
+    {"eval_sample_packing", "eval_packing"},
+    {"bfloat16", "bf16"},
+    {"float16", "fp16"},
+    {"dataset_processes", "dataset_num_proc"},
+    {"val_set_size", "test_split_size"},
+    {"chat_template_jinja", "chat_template_path"},
+};
+
+constexpr std::string_view kKernels = "it chooses kernels";
+constexpr std::string_view kReport = "nothing is reported elsewhere; train --json writes each step";
+constexpr std::string_view kFields = "the columns of an example are known by their names, see docs/data.md";
+constexpr std::string_view kTokenizer = "tokenizer.json of the model's folder is read";
+constexpr std::string_view kOther = "it is another way of training than the next token's";
+constexpr std::string_view kAdapters = "adapters differ from those of LoRA in this";
+
+constexpr Row kRows[] = {
+    {"train_on_inputs", "data.loss", Rule::kLater},
+    {"adapter", "lora.r", Rule::kLater},
+    {"excess_length_strategy", "data.long_documents", Rule::kLater},
+    {"evals_per_epoch", "training.eval_steps", Rule::kNoEqual, "",
+     "an epoch's steps follow from the data: set training.eval_steps"},
+    {"saves_per_epoch", "output.save_steps", Rule::kNoEqual, "",
+     "an epoch's steps follow from the data: set output.save_steps"},
+    {"batch_size", "training.global_batch_size", Rule::kLater},
+    {"datasets[].type", "data.train", Rule::kHarmless,
+     "chat_template|alpaca|completion|pretrain|sharegpt|input_output|\"\"|null",
+     "an example is known by the names of its columns", kFields},
+    {"datasets[].ds_type", "", Rule::kHarmless, "*", "a file is known by its name"},
+    {"datasets[].field", "data.text_key", Rule::kLater},
+    {"datasets[].field_messages", "", Rule::kHarmless, "messages|conversations|null", kFields, kFields},
+    {"datasets[].message_property_mappings.*", "", Rule::kHarmless, "role|content|from|value", kFields,
+     kFields},
+    {"datasets[].message_field_role", "", Rule::kHarmless, "role|from|null", kFields, kFields},
+    {"datasets[].message_field_content", "", Rule::kHarmless, "content|value|null", kFields, kFields},
+    {"datasets[].roles_to_train", "data.loss", Rule::kHarmless, "[assistant]|[gpt]|[assistant, gpt]|null",
+     "the assistant's turns are targets", "the assistant's turns are targets; data.loss: all is everything"},
+    {"datasets[].train_on_eos", "", Rule::kHarmless, "turn|null", "what ends a turn is a target",
+     "what ends an assistant's turn is a target"},
+    {"datasets[].chat_template", "", Rule::kHarmless, "tokenizer_default|null", "it is the model's own",
+     "the model's own template is used; set data.chat_template"},
+    {"datasets[].shards", "", Rule::kNoEqual, "", "all of a file is read; set data.max_train_samples"},
+    {"datasets[].*", "", Rule::kNoEqual, "", kFields},
+    {"test_datasets[].path", "data.eval", Rule::kLater},
+    {"test_datasets[].data_files", "data.eval", Rule::kLater},
+    {"test_datasets[].*", "", Rule::kHarmless, "*", "evaluation data is read as data.train is"},
+    {"pretraining_dataset[].path", "data.train", Rule::kLater},
+    {"pretraining_dataset[].*", "", Rule::kHarmless, "*", "data is tokenized once, then read from disk"},
+    {"dataset_prepared_path", "data.cache_dir"},
+    {"shuffle_merged_datasets", "", Rule::kHarmless, "*", "data.shuffle draws the order of an epoch"},
+    {"shuffle_before_merging_datasets", "", Rule::kHarmless, "*", "data.shuffle draws the order of an epoch"},
+    {"dataset_exact_deduplication", "", Rule::kNoEqual, "", "remove what stands twice from the data itself"},
+    {"dataset_keep_in_memory", "", Rule::kHarmless, "*", "it is how data is read"},
+    {"skip_prepare_dataset", "", Rule::kHarmless, "*", "tokens are known by their format"},
+    {"max_prompt_len", "", Rule::kNoEqual, "", "an example is cut at data.sequence_length alone"},
+    {"min_sample_len", "", Rule::kNoEqual, "", "short documents are kept"},
+    {"pad_to_sequence_len", "", Rule::kHarmless, "*", "padding is no target"},
+    {"sample_packing_group_size", "", Rule::kHarmless, "*", "data.packing_window says it"},
+    {"sample_packing_bin_size", "", Rule::kHarmless, "*", "a sequence takes what fits"},
+    {"sample_packing_sequentially", "", Rule::kHarmless, "*", "packing is best-fit decreasing"},
+    {"sample_packing_eff_est", "", Rule::kHarmless, "*", "packing is computed, not estimated"},
+    {"multipack_real_batches", "", Rule::kHarmless, "*", "the targets are the same"},
+    {"batch_flattening", "", Rule::kHarmless, "*", "the targets are the same"},
+    {"curriculum_sampling", "data.shuffle", Rule::kWords, "true=false|false=true"},
+    {"chat_template", "data.chat_template", Rule::kHarmless, "tokenizer_default|null",
+     "it is the model's own", "the model's own template is used; set data.chat_template to a file"},
+    {"default_system_message", "", Rule::kNoEqual, "", "write the system prompt into the data"},
+    {"special_tokens.*", "", Rule::kNoEqual, "", "the tokenizer's own special tokens are used"},
+    {"tokens", "", Rule::kNoEqual, "", "no token is added to the vocabulary"},
+    {"added_tokens_overrides.*", "", Rule::kNoEqual, "", "no token is added to the vocabulary"},
+    {"eot_tokens", "", Rule::kNoEqual, "", "the template's own end of a turn is used"},
+    {"resize_token_embeddings_to_32x", "", Rule::kNoEqual, "", "the vocabulary is the model's"},
+    {"model_type", "", Rule::kHarmless, "*", "config.json says it"},
+    {"tokenizer_type", "", Rule::kHarmless, "*", kTokenizer},
+    {"tokenizer_use_fast", "", Rule::kHarmless, "*", kTokenizer},
+    {"tokenizer_legacy", "", Rule::kHarmless, "*", kTokenizer},
+    {"tokenizer_config", "data.tokenizer"},
+    {"base_model_config", "", Rule::kNoEqual, "", "model.path is read"},
+    {"revision_of_model", "", Rule::kNoEqual, "",
+     "download that revision, and give its folder as model.path"},
+    {"is_falcon_derived_model", "", Rule::kHarmless, "*", "config.json says it"},
+    {"is_llama_derived_model", "", Rule::kHarmless, "*", "config.json says it"},
+    {"is_mistral_derived_model", "", Rule::kHarmless, "*", "config.json says it"},
+    {"is_qwen_derived_model", "", Rule::kHarmless, "*", "config.json says it"},
+    {"strict", "", Rule::kHarmless, "*", "unknown keys are told of"},
+    {"rl", "", Rule::kNoEqual, "", kOther},
+    {"reward_model", "", Rule::kNoEqual, "", kOther},
+    {"plugins", "", Rule::kHarmless,
+     "[axolotl.integrations.liger.ligerplugin]|"
+     "[axolotl.integrations.cut_cross_entropy.cutcrossentropyplugin]|[]|null",
+     kKernels, "plugins are not loaded: what they change is not changed"},
+    {"liger_rope", "", Rule::kHarmless, "*", kKernels},
+    {"liger_rms_norm", "", Rule::kHarmless, "*", kKernels},
+    {"liger_glu_activation", "", Rule::kHarmless, "*", kKernels},
+    {"liger_layer_norm", "", Rule::kHarmless, "*", kKernels},
+    {"liger_fused_linear_cross_entropy", "", Rule::kHarmless, "*", kKernels},
+    {"cut_cross_entropy", "", Rule::kHarmless, "*", kKernels},
+    {"chunked_cross_entropy", "", Rule::kHarmless, "*", kKernels},
+    {"flash_attention", "", Rule::kHarmless, "*", kKernels},
+    {"flex_attention", "", Rule::kHarmless, "*", kKernels},
+    {"sdp_attention", "", Rule::kHarmless, "*", kKernels},
+    {"xformers_attention", "", Rule::kHarmless, "*", kKernels},
+    {"eager_attention", "", Rule::kHarmless, "*", kKernels},
+    {"s2_attention", "", Rule::kNoEqual, "", "attention sees the whole sequence"},
+    {"flash_attn_cross_entropy", "", Rule::kHarmless, "*", kKernels},
+    {"flash_attn_rms_norm", "", Rule::kHarmless, "*", kKernels},
+    {"flash_attn_fuse_mlp", "", Rule::kHarmless, "*", kKernels},
+    {"lora_mlp_kernel", "", Rule::kHarmless, "*", kKernels},
+    {"lora_qkv_kernel", "", Rule::kHarmless, "*", kKernels},
+    {"lora_o_kernel", "", Rule::kHarmless, "*", kKernels},
+    {"lora_target_linear", "lora.target_modules", Rule::kNoEqual, "",
+     "name the linears in lora.target_modules"},
+    {"lora_model_dir", "lora.adapter", Rule::kNoEqual, "", "adapters are not available in this version"},
+    {"lora_fan_in_fan_out", "", Rule::kHarmless, "*", "config.json says it"},
+    {"lora_on_cpu", "", Rule::kHarmless, "*", "memory is the planner's"},
+    {"peft_use_dora", "", Rule::kNoEqual, "", kAdapters},
+    {"peft_use_rslora", "", Rule::kNoEqual, "", kAdapters},
+    {"loraplus_lr_ratio", "", Rule::kNoEqual, "", kAdapters},
+    {"relora", "", Rule::kNoEqual, "", kAdapters},
+    {"gptq", "", Rule::kNoEqual, "", "weights are not quantised so"},
+    {"unfrozen_parameters", "training.unfreeze", Rule::kLater},
+    {"embedding_lr", "training.param_groups", Rule::kNoEqual, "", "set training.param_groups"},
+    {"embedding_lr_scale", "training.param_groups", Rule::kNoEqual, "", "set training.param_groups"},
+    {"lr_groups", "training.param_groups", Rule::kNoEqual, "", "set training.param_groups"},
+    {"cosine_min_lr_ratio", "", Rule::kNoEqual, "", "the rate falls to 0 at the end"},
+    {"cosine_constant_lr_ratio", "", Rule::kNoEqual, "", "the rate falls until the end"},
+    {"lr_quadratic_warmup", "", Rule::kNoEqual, "", "the warm-up is linear"},
+    {"loss_watchdog_threshold", "", Rule::kNoEqual, "",
+     "a loss that is not finite stops the run, a large one does not"},
+    {"loss_watchdog_patience", "", Rule::kNoEqual, "", "a loss that is not finite stops the run"},
+    {"early_stopping_patience", "training.early_stopping_patience"},
+    {"gc_steps", "", Rule::kHarmless, "*", "no memory is cached here"},
+    {"fp8", "training.precision", Rule::kNoEqual, "", "fp8 is not available in this version"},
+    {"float32", "", Rule::kHarmless, "*", "fp32 is the default"},
+    {"selective_checkpointing", "", Rule::kHarmless, "*", "the planner decides it within memory.budget"},
+    {"layer_offloading", "", Rule::kHarmless, "*", "the planner decides it within memory.budget"},
+    {"sequence_parallel_degree", "", Rule::kHarmless, "*", "a run is one process"},
+    {"context_parallel_size", "", Rule::kHarmless, "*", "a run is one process"},
+    {"tensor_parallel_size", "", Rule::kHarmless, "*", "a run is one process"},
+    {"fsdp_version", "", Rule::kHarmless, "*", "a run is one process"},
+    {"ddp", "", Rule::kHarmless, "*", "a run is one process"},
+    {"world_size", "", Rule::kHarmless, "*", "a run is one process"},
+    {"device", "", Rule::kHarmless, "*", "runtime.device names what computes"},
+    {"device_map", "", Rule::kHarmless, "*", "runtime.device names what computes"},
+    {"max_memory.*", "", Rule::kHarmless, "*", "memory.budget bounds a run"},
+    {"gpu_memory_limit", "", Rule::kHarmless, "*", "memory.budget bounds a run"},
+    {"auto_resume_from_checkpoints", "", Rule::kHarmless, "*", "--resume says it"},
+    {"wandb_project", "", Rule::kHarmless, "*", kReport},
+    {"wandb_entity", "", Rule::kHarmless, "*", kReport},
+    {"wandb_watch", "", Rule::kHarmless, "*", kReport},
+    {"wandb_name", "", Rule::kHarmless, "*", kReport},
+    {"wandb_run_id", "", Rule::kHarmless, "*", kReport},
+    {"wandb_log_model", "", Rule::kHarmless, "*", kReport},
+    {"wandb_mode", "", Rule::kHarmless, "*", kReport},
+    {"use_wandb", "", Rule::kHarmless, "*", kReport},
+    {"use_tensorboard", "", Rule::kHarmless, "*", kReport},
+    {"use_mlflow", "", Rule::kHarmless, "*", kReport},
+    {"mlflow_experiment_name", "", Rule::kHarmless, "*", kReport},
+    {"use_comet", "", Rule::kHarmless, "*", kReport},
+    {"profiler_steps", "", Rule::kHarmless, "*", "it measures and changes nothing"},
+    {"push_dataset_to_hub", "", Rule::kHarmless, "*", "nothing is uploaded"},
+    {"hf_use_auth_token", "", Rule::kHarmless, "*", "nothing is downloaded"},
+    {"do_bench_eval", "", Rule::kHarmless, "*", "loss and perplexity are evaluated"},
+    {"do_causal_lm_eval", "", Rule::kHarmless, "*", "loss and perplexity are evaluated"},
+    {"eval_causal_lm_metrics", "", Rule::kHarmless, "*", "loss and perplexity are evaluated"},
+    {"eval_table_size", "", Rule::kHarmless, "*", "no table of predictions is made"},
+    {"eval_max_new_tokens", "", Rule::kHarmless, "*", "no table of predictions is made"},
+    {"debug", "", Rule::kHarmless, "*", "what is printed is decided here"},
+};
+
+}  // namespace
+
+std::span<const Row> axolotl_rows() { return kRows; }
+
+std::string canonical(Dialect dialect, const std::string& pattern) {
+  if (dialect != Dialect::kAxolotl) return pattern;
+  const auto found =
+      std::find_if(std::begin(kNames), std::end(kNames), [&](const Name& n) { return n.axolotl == pattern; });
+  return found == std::end(kNames) ? pattern : std::string(found->transformers);
+}
+
+}  // namespace plimsoll::importing

@@ -1,0 +1,219 @@
+// The data of TRL, axolotl and of transformers' example scripts: lengths, packing, targets; and adapters.
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "importing/settle.h"
+
+namespace plimsoll::importing {
+namespace {
+
+const SourceKey* raw(const Draft& draft, Dialect dialect, std::string_view pattern) {
+  for (const Source& source : draft.sources())
+    for (const SourceKey& key : source.keys)
+      if (source.dialect == dialect && key.pattern == pattern) return &key;
+  return nullptr;
+}
+
+Tree word(const char* text) { return Tree::of(std::string(text)); }
+
+void settle_files(Draft& draft, Dialect dialect) {
+  for (const Source& source : draft.sources())
+    for (const SourceKey& key : source.keys) {
+      const std::string& p = key.pattern;
+      if (source.dialect != dialect) continue;
+      if (p == "datasets[].path") {
+        // "json" with data_files beside it names the format.
+        const std::string files = key.name.substr(0, key.name.size() - 4) + "data_files";
+        const bool has_files = std::any_of(
+            source.keys.begin(), source.keys.end(),
+            [&](const SourceKey& other) { return other.name == files && !other.value.is_null(); });
+        if (has_files && (key.value.text == "json" || key.value.text == "text" ||
+                          key.value.text == "parquet" || key.value.text == "csv"))
+          draft.harmless(key, "a file is known by its name");
+        else
+          settle_data_file(draft, key, "data.train");
+      } else if (p == "datasets[].data_files" || p == "dataset_name" || p == "pretraining_dataset[].path") {
+        settle_data_file(draft, key, "data.train");
+      } else if (p == "test_datasets[].path" || p == "test_datasets[].data_files") {
+        settle_data_file(draft, key, "data.eval");
+      } else if (p == "dataset_train_split" || p == "datasets[].split") {
+        if (key.value.text == "train" || key.value.is_null())
+          draft.harmless(key, "all of data.train is trained on");
+        else
+          draft.no_equal(key, "all of data.train is trained on: save that split as the file", "data.train");
+      } else if (p == "dataset_test_split") {
+        draft.harmless(key, "data.eval names what is evaluated on");
+      } else if (p == "dataset_config" || p == "dataset_config_name" || p == "datasets[].name" ||
+                 p == "datasets[].data_dir") {
+        if (key.value.is_null())
+          draft.harmless(key, "null says nothing");
+        else
+          draft.no_equal(key, "it is of a data set of the hub: save that part as the file", "data.train");
+      }
+    }
+}
+
+void settle_sequences(Draft& draft, Dialect dialect, bool is_sft) {
+  const SourceKey* length = raw(draft, dialect, "max_length");
+  if (length == nullptr) length = raw(draft, dialect, "max_seq_length");
+  if (length == nullptr) length = raw(draft, dialect, "block_size");
+  if (length != nullptr && length->value.is_null()) {
+    draft.no_equal(*length, "null keeps examples whole: set data.sequence_length to the longest",
+                   "data.sequence_length");
+    draft.fill_in("data.sequence_length", "the longest example's tokens");
+    draft.leave_out("data.sequence_length");
+  } else if (length != nullptr) {
+    draft.map(*length, "data.sequence_length", length->value);
+    if (length->pattern == "block_size")
+      draft.set_default("data.packing", "stream", "run_clm joins texts and cuts them");
+  } else if (is_sft) {
+    const bool is_trl = dialect == Dialect::kTrl;
+    draft.set_default("data.sequence_length", is_trl ? "1024" : "512",
+                      is_trl ? "TRL's default" : "axolotl's default");
+  }
+  const char* const name = dialect == Dialect::kAxolotl ? "axolotl" : "TRL";
+  if (is_sft && dialect == Dialect::kTrl && !draft.has("data.long_documents"))
+    draft.set_default("data.long_documents", "truncate,!cut", "TRL keeps the start of what is longer");
+  if (dialect == Dialect::kAxolotl) draft.set_default("data.long_documents", "drop", "axolotl's default");
+  if (is_sft) draft.set_default("data.packing", "pad", fmt::format("{}'s default", name));
+}
+
+void settle_packing(Draft& draft, Dialect dialect) {
+  const SourceKey* packing = draft.find(dialect, "packing");
+  const SourceKey* strategy = draft.find(dialect, "packing_strategy");
+  const bool on = packing != nullptr && switch_of(draft, packing).value_or(false);
+  if (packing != nullptr && !on) draft.map(*packing, "data.packing", word("pad"), "one example a row");
+  if (!on && strategy != nullptr) draft.harmless(*strategy, "packing is off");
+  if (on) {
+    const std::string how = strategy == nullptr ? "bfd" : strategy->value.text;
+    if (how == "wrapped") {
+      draft.map(*packing, "data.packing", word("stream"));
+      draft.joined(*strategy, "data.packing", "examples are joined and cut");
+    } else if (how == "bfd" || how == "bfd_split" || how == "bfd-requeue" || how == "ffd") {
+      draft.map(*packing, "data.packing", word("best_fit"));
+      if (strategy != nullptr)
+        draft.joined(*strategy, "data.packing", "best-fit decreasing, examples are kept apart");
+      if (how == "bfd_split" || how == "bfd-requeue")
+        draft.set_default("data.long_documents", "cut", "bfd_split cuts what is longer");
+    } else {
+      draft.map(*packing, "data.packing", word("best_fit"));
+      draft.wrong(*strategy, "bfd, bfd_split or wrapped");
+    }
+  }
+  if (const SourceKey* eval = draft.find(dialect, "eval_packing")) {
+    if (bool_in(eval->value) == on)
+      draft.harmless(*eval, "it is as packing");
+    else
+      draft.no_equal(*eval, "evaluation data is packed as training data is", "data.packing");
+  }
+}
+
+/// TRL's two switches: assistant_only_loss is about conversations, completion_only_loss about prompts.
+void settle_targets(Draft& draft) {
+  const SourceKey* assistant = draft.find(Dialect::kTrl, "assistant_only_loss");
+  const SourceKey* completion = draft.find(Dialect::kTrl, "completion_only_loss");
+  const auto a = switch_of(draft, assistant), c = switch_of(draft, completion);
+  const char* const loss = a.value_or(false) ? "assistant" : c.value_or(true) ? "trl" : "all";
+  for (const SourceKey* key : {assistant, completion})
+    if (key != nullptr) draft.map(*key, "data.loss", word(loss));
+  draft.set_default("data.loss", loss, "TRL's default: all of conversations, completions of prompts");
+  draft.set_default("data.append_eos", "trl,!true", "TRL ends texts and completions so");
+}
+
+void settle_axolotl_targets(Draft& draft) {
+  if (const SourceKey* all = draft.find(Dialect::kAxolotl, "train_on_inputs"))
+    if (const auto on = switch_of(draft, all))
+      draft.map(*all, "data.loss", word(*on ? "all" : "auto"),
+                *on ? "" : "the assistant's turns and completions");
+  draft.set_default("data.append_eos", "auto,!true", "axolotl ends completions so");
+  if (const SourceKey* patterns = draft.find(Dialect::kAxolotl, "unfrozen_parameters"))
+    draft.no_equal(*patterns,
+                   "its patterns are regular expressions: set training.freeze: \"*\" and training.unfreeze",
+                   "training.unfreeze");
+}
+
+void settle_text_key(Draft& draft, Dialect dialect) {
+  for (const char* name : {"dataset_text_field", "datasets[].field"})
+    if (const SourceKey* key = draft.find(dialect, name)) {
+      if (key->value.text == "text")
+        draft.harmless(*key, "text is where a document is looked for anyway");
+      else
+        draft.map(*key, "data.text_key", key->value);
+    }
+  const SourceKey* percentage = draft.find(dialect, "validation_split_percentage");
+  if (percentage == nullptr) return;
+  const auto share = number_in(percentage->value);
+  if (draft.has("data.eval"))
+    draft.harmless(*percentage, "validation_file goes before it");
+  else if (!share || *share < 0 || *share > 90)
+    draft.wrong(*percentage, "a number from 0 to 90");
+  else
+    draft.map(*percentage, "data.eval_fraction", Tree::of(*share / 100),
+              "by the documents' hash, not the first ones");
+}
+
+struct AdapterKey {
+  const char* pattern;
+  const char* setting;
+};
+constexpr AdapterKey kLora[] = {{"lora_r", "lora.r"},
+                                {"lora_alpha", "lora.lora_alpha"},
+                                {"lora_dropout", "lora.lora_dropout"},
+                                {"lora_target_modules", "lora.target_modules"}};
+constexpr AdapterKey kQuantization[] = {{"load_in_4bit", "quantization.load_in_4bit"},
+                                        {"bnb_4bit_quant_type", "quantization.bnb_4bit_quant_type"},
+                                        {"use_bnb_nested_quant", "quantization.bnb_4bit_use_double_quant"}};
+
+}  // namespace
+
+void settle_adapters(Draft& draft, Dialect dialect) {
+  const SourceKey* use = draft.find(dialect, "use_peft");
+  const SourceKey* adapter = draft.find(dialect, "adapter");
+  const bool is_on = (use != nullptr && bool_in(use->value).value_or(false)) ||
+                     (adapter != nullptr && !adapter->value.text.empty());
+  for (const AdapterKey& row : kLora)
+    if (const SourceKey* key = draft.find(dialect, row.pattern)) {
+      if (is_on)
+        draft.map(*key, row.setting, key->value);
+      else
+        draft.harmless(*key, "no adapter is asked for: all parameters are trained");
+    }
+  if (use != nullptr && !is_on) draft.harmless(*use, "all parameters are trained");
+  for (const SourceKey* key : {use, adapter})
+    if (key != nullptr && is_on) {
+      if (draft.has("lora.r"))
+        draft.joined(*key, "lora.r", "");
+      else
+        draft.map_words(*key, "lora.r", dialect == Dialect::kAxolotl ? "8" : "16",
+                        "adapters are not available in this version: ALL parameters are trained");
+    }
+  for (const AdapterKey& row : kQuantization)
+    if (const SourceKey* key = draft.find(dialect, row.pattern)) {
+      const SourceKey* bits = draft.find(dialect, "load_in_4bit");
+      if (bits != nullptr && bool_in(bits->value).value_or(true))
+        draft.map(*key, row.setting, key->value);
+      else
+        draft.harmless(*key, "weights are kept as they are");
+    }
+}
+
+void settle_sft(Draft& draft, Dialect dialect) {
+  const bool is_sft = dialect != Dialect::kTransformers;
+  settle_files(draft, dialect);
+  settle_text_key(draft, dialect);
+  if (is_sft) settle_packing(draft, dialect);
+  if (const SourceKey* excess = draft.find(dialect, "excess_length_strategy")) {
+    const std::string& how = excess->value.text;
+    draft.map_words(*excess, "data.long_documents",
+                    how == "truncate" ? "truncate,!cut"
+                    : how == "drop"   ? "drop"
+                                      : "!drop",
+                    how == "raise" ? "documents that are too long are no error" : "");
+  }
+  settle_sequences(draft, dialect, is_sft);
+  if (dialect == Dialect::kTrl) settle_targets(draft);
+  if (dialect == Dialect::kAxolotl) settle_axolotl_targets(draft);
+}
+
+}  // namespace plimsoll::importing

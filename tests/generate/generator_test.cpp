@@ -53,16 +53,18 @@ class Rig {
     Generator generator(*session_, options);
     std::vector<Sequence> sequences;
     for (const Ids& p : prompts)
-      sequences.push_back({p, static_cast<int64_t>(p.size()),
-                           first_index + static_cast<uint32_t>(sequences.size()), Finish::kNone});
+      sequences.push_back({.ids = p,
+                           .prompt_tokens = static_cast<int64_t>(p.size()),
+                           .index = first_index + static_cast<uint32_t>(sequences.size())});
     logits_.assign(prompts.size(), {});
     const auto keep_logits = [&](const Sequence& s, int32_t id) {
-      if (id < 0) return;
+      if (id < 0) return true;
       const auto row = static_cast<size_t>(s.index - first_index);
       const auto all = session_testing::on_cpu<float>(*session_, planner::kNextLogitsState);
       const auto vocab = static_cast<size_t>(session_->type(planner::kNextLogitsState).shape.dim(-1));
       const float* mine = all.data() + row * vocab;
       logits_[row].insert(logits_[row].end(), mine, mine + vocab);
+      return true;
     };
     const Status status = generator.run(sequences, keep_logits, [] { return false; });
     PLIMSOLL_CHECK(status.ok(), status ? "" : status.error().message());
@@ -186,14 +188,53 @@ TEST(Generator, IsInterruptedBetweenTokens) {
   Rig rig(*model, {});
   const Ids all = rig.generate(some_prompt(20), {.max_new_tokens = 12});
   Generator generator(const_cast<runtime::Session&>(rig.session()), {.max_new_tokens = 12});
-  std::vector<Sequence> sequences{{some_prompt(20), 20, 0, Finish::kNone}};
+  std::vector<Sequence> sequences{{.ids = some_prompt(20), .prompt_tokens = 20}};
   int tokens = 0, ends = 0;
-  const auto count = [&](const Sequence&, int32_t id) { id < 0 ? ++ends : ++tokens; };
+  const auto count = [&](const Sequence&, int32_t id) {
+    id < 0 ? ++ends : ++tokens;
+    return true;
+  };
   ASSERT_TRUE(generator.run(sequences, count, [&] { return tokens == 5; }).ok());
   EXPECT_EQ(sequences[0].finish, Finish::kInterrupted);
   EXPECT_EQ(ends, 1);
   const auto got = sequences[0].new_ids();
   EXPECT_TRUE(std::equal(got.begin(), got.end(), all.begin(), all.begin() + 5));
+}
+
+TEST(Generator, TheCallerEndsASequenceAndTheOthersGoOn) {
+  const auto model = models::model_of(families().at("llama"));
+  Rig rig(*model, {.batch = 2});
+  const auto all = rig.generate({some_prompt(20), some_prompt(5)}, {.max_new_tokens = 12});
+  Generator generator(const_cast<runtime::Session&>(rig.session()), {.max_new_tokens = 12});
+  std::vector<Sequence> sequences{{.ids = some_prompt(20), .prompt_tokens = 20},
+                                  {.ids = some_prompt(5), .prompt_tokens = 5, .room_tokens = 9, .index = 1}};
+  const auto until = [](const Sequence& s, int32_t) { return s.index == 1 || s.new_ids().size() < 4; };
+  ASSERT_TRUE(generator.run(sequences, until, [] { return false; }).ok());
+  EXPECT_EQ(sequences[0].finish, Finish::kStop);
+  EXPECT_EQ(sequences[1].finish, Finish::kLength);
+  EXPECT_TRUE(std::ranges::equal(sequences[0].new_ids(), std::span(all[0]).first(4)));
+  EXPECT_TRUE(std::ranges::equal(sequences[1].new_ids(), std::span(all[1]).first(9)));
+}
+
+// A conversation's next turn: what an earlier prefill has left in the cache is not computed again, and the
+// bits are those of a cache that was empty.
+TEST(Generator, GoesOnFromWhatTheCacheHolds) {
+  for (const auto& [name, json] : families()) {
+    const auto model = models::model_of(json);
+    const Ids longer = some_prompt(45);
+    Rig first(*model, {});
+    const Ids expected = first.generate(longer, {.max_new_tokens = 10});
+    Rig rig(*model, {});
+    rig.generate(Ids(longer.begin(), longer.begin() + 30), {.max_new_tokens = 12});
+    Generator generator(const_cast<runtime::Session&>(rig.session()), {.max_new_tokens = 10});
+    std::vector<Sequence> sequences{{.ids = longer, .prompt_tokens = 45, .cached_tokens = 29}};
+    ASSERT_TRUE(generator
+                    .run(
+                        sequences, [](auto&&...) { return true; }, [] { return false; })
+                    .ok());
+    EXPECT_TRUE(std::ranges::equal(sequences[0].new_ids(), expected)) << name;
+    EXPECT_EQ(generator.rates().prefill_tokens, 45 - 1 - 29);
+  }
 }
 
 TEST(Generator, ARepetitionPenaltyKeepsFromRepeating) {

@@ -75,6 +75,8 @@ void add_sampling_options(Parser c, generate::Request& r) {
 }
 
 void add_run_options(Parser c, generate::Request& r) {
+  c.add_option("--dtype", r.dtype, "of weights, cache and products; bf16: half the memory (fp32)")
+      .one_of({"fp32", "bf16"});
   c.add_option("--batch-size", r.batch_size, "prompts side by side (up to 8)").type_name("B");
   c.add_option("--threads", r.threads, "threads (the CPUs at hand)").type_name("N");
   c.add_option("--memory-budget", r.memory_budget, "auto, 6GiB, 80%: what the process may take")

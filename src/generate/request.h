@@ -30,6 +30,7 @@ struct Request {
   std::optional<double> temperature = {}, top_p = {}, min_p = {}, repetition_penalty = {};
   std::optional<int64_t> top_k = {};
   uint64_t seed = 42;
+  std::string dtype = "fp32";  ///< fp32, bf16: of weights, cache and products
   std::optional<int64_t> batch_size = {};
   std::optional<int64_t> threads = {};
   std::string memory_budget = "auto";

@@ -96,6 +96,7 @@ class Run {
     if (model_->num_labels() > 0)
       return config.error("architectures", "a causal language model",
                           "this one classifies: plimsoll predict --model DIR --data FILE");
+    if (request_.dtype == "bf16") model_->keep_in(ir::DType::kBf16);
     PLIMSOLL_ASSIGN(const ConfigJson generation, generation_config(folder_));
     PLIMSOLL_ASSIGN(resolved_, resolve(request_, generation, config, model_->vocab_size()));
     for (const std::string& note : resolved_.notes) print_message("note: " + note);
@@ -199,6 +200,7 @@ class Run {
     options.chunk_tokens =
         is_interactive(request_) ? std::min(kChatChunk, cache) : chunk_tokens(longest_, batch, cache);
     options.pipeline.dump_dir = request_.dump_ir;
+    if (request_.dtype == "bf16") options.pipeline.precision = ops::Precision::kBf16;
     PLIMSOLL_ASSIGN(auto programs, planner::build_generation_programs(*model_, options, target));
     planner::PlanReport r =
         planner::assess(programs.session, target,

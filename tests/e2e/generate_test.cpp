@@ -84,6 +84,20 @@ TEST(Generate, TellsMachinesInJson) {
   EXPECT_LE(summary.find("measured_peak_bytes")->integer, summary.find("planned_peak_bytes")->integer);
 }
 
+TEST(Generate, InBf16TakesHalfTheMemory) {
+  const std::string arguments = "--prompt 'the ship is' --prompt is --max-new-tokens 30 --json";
+  const std::vector<Tree> fp32 = events(generate(arguments).out);
+  const Outcome outcome = generate(arguments + " --dtype bf16");
+  ASSERT_EQ(outcome.exit_code, 0) << outcome.err;
+  const std::vector<Tree> bf16 = events(outcome.out);
+  for (const char* name : {"parameters", "kv_cache"})
+    EXPECT_EQ(2 * bf16[0].find("classes")->find(name)->integer, fp32[0].find("classes")->find(name)->integer);
+  EXPECT_LE(bf16[3].find("measured_peak_bytes")->integer, bf16[3].find("planned_peak_bytes")->integer);
+  const auto again = events(generate(arguments + " --dtype bf16 --batch-size 1 --threads 1").out);
+  for (const size_t i : {1, 2})
+    EXPECT_EQ(to_json(*again[i].find("tokens")), to_json(*bf16[i].find("tokens")));
+}
+
 TEST(Generate, FillsTheModelsPositionsByDefaultAndNotBeyond) {
   const std::string prompt(390, 'a');  // of 400 positions
   const Outcome by_default = generate("--json --prompt " + prompt);
@@ -206,6 +220,8 @@ TEST(Generate, RefusesWithCodeAndHint) {
       {"--model out/final --prompt ''", {2, "the prompt is empty"}},
       {"--model out/final --prompt a --memory-budget 1MiB", {69, "--memory-budget"}},
       {"--model out/final --prompt a --memory-budget some", {2, "--memory-budget is 'some'"}},
+      {"--model out/final --prompt a --dtype fp8", {2, "--dtype"}},
+      {"--model out/final --chat --chat-template t.jinja --memory-budget 1MiB", {69, "--context"}},
       {"--model out/final --prompt a --temperature -1", {2, "--temperature is -1"}},
       {"--model out/final --prompt-ids 259", {2, "the id 259 is not in the model's vocabulary"}},
       {"--model out/final --prompts none.txt", {65, "none.txt"}},
@@ -215,6 +231,7 @@ TEST(Generate, RefusesWithCodeAndHint) {
       {"--model bare --prompt a", {65, "bare"}},
       {"--prompt a", {2, "--model"}},
   };
+  trained().write("t.jinja", "{% for m in messages %}{{ m.content }}{% endfor %}");
   std::filesystem::create_directories(trained().path("bare"));
   std::filesystem::create_directories(trained().path("stopped/checkpoint-20"));
   trained().write("stopped/checkpoint-20/config.json", "{}");

@@ -223,6 +223,26 @@ def compare_chats(binary, folder):
     yield "a text that stops", good and cut["finish_reason"] == "stop", f"{stop!r} after {len(cut['tokens'])} tokens"
 
 
+def agreement(all_ids, expected):
+    """The mean share of ids up to the first that differs."""
+    return numpy.mean([first_difference(a, b) / len(b) for a, b in zip(all_ids, expected)])
+
+
+def compare_bf16(binary, count, folder):
+    """How far texts in bf16 stay those of fp32: ours no less than transformers', but for chance."""
+    config = cases.LLAMA | WIDE
+    model = save(config, folder)
+    prompts = prompts_of("bf16", config["vocab_size"], 2 * count)
+    exact = [theirs(model, ids)[0] for ids in prompts]
+    mine = ours(binary, folder, prompts, "--dtype", "bf16")
+    alone = ours(binary, folder, prompts, "--dtype", "bf16", "--batch-size", "1", "--threads", "1")
+    yield "one by one as in batches", mine == alone, f"{len(alone)} prompts"
+    model.to(torch.bfloat16)
+    peer = agreement([theirs(model, ids)[0] for ids in prompts], exact)
+    own = agreement(mine, exact)
+    yield "ids as in fp32", own >= peer - 0.1, f"{own:.2f} of them, transformers' bf16 {peer:.2f}"
+
+
 def compare_controls(binary, count, folder):
     config = cases.LLAMA | WIDE
     model = save(config, folder)
@@ -237,6 +257,7 @@ def groups(arguments, folder_of):
     for name, config in MODELS:
         yield name, lambda: compare(name, arguments.binary, config, arguments.prompts, folder_of(name))
     yield "controls", lambda: compare_controls(arguments.binary, arguments.prompts, folder_of("controls"))
+    yield "bf16", lambda: compare_bf16(arguments.binary, arguments.prompts, folder_of("bf16"))
     yield "conversations", lambda: compare_chats(arguments.binary, folder_of("conversations"))
 
 

@@ -16,8 +16,9 @@ import transformers  # noqa: E402
 
 def main():
     directory, prompt, threads = sys.argv[1], [int(word) for word in sys.argv[2].split(",")], int(sys.argv[3])
+    dtype = torch.bfloat16 if sys.argv[4:] == ["bf16"] else torch.float32
     torch.set_num_threads(threads)
-    model = transformers.AutoModelForCausalLM.from_pretrained(directory, dtype=torch.float32).eval()
+    model = transformers.AutoModelForCausalLM.from_pretrained(directory, dtype=dtype).eval()
     ids = torch.tensor([prompt])
 
     def generate(count):

@@ -95,6 +95,8 @@ void be_told_by_parent() {
 
 int stop_requested() { return requested.load(std::memory_order_relaxed); }
 
+void forget_stop_request() { requested = 0; }
+
 std::string_view signal_name(int signal) { return stop_signal(signal).name; }
 
 }  // namespace plimsoll

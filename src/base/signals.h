@@ -28,6 +28,8 @@ class StopSignals {
 void be_told_by_parent();
 /// The signal that asked the process to stop, 0 where none did.
 int stop_requested();
+/// Takes back a request that ended something smaller than the process; the next signal is a first one again.
+void forget_stop_request();
 /// "SIGTERM", "SIGINT", "SIGHUP", "SIGUSR1".
 std::string_view signal_name(int signal);
 

@@ -11,13 +11,18 @@ namespace {
 
 constexpr const char* kFooter =
     R"(defaults: what is not given comes from the model's generation_config.json (do_sample, temperature, top_k,
-top_p, repetition_penalty, max_new_tokens, eos_token_id); a model without one is greedy. --top-k and --top-p
-sample at temperature 1 unless --temperature says otherwise; --temperature 0 is greedy. The same seed gives a
-prompt the same text in any batch, for a number of threads as for another.
+top_p, min_p, repetition_penalty, max_new_tokens, eos_token_id); a model without one is greedy. --top-k, --top-p
+and --min-p sample at temperature 1 unless --temperature says otherwise; --temperature 0 is greedy. The same seed
+gives a prompt the same text in any batch, for a number of threads as for another.
+chat: where the model's folder has a chat template, a prompt is a user's message in it, unless --raw. The folder of
+a run means its final/. --stop texts are not printed.
 
 examples:
   plimsoll generate --model runs/one/final --prompt "Once upon a time"
   plimsoll generate --model HuggingFaceTB/SmolLM-135M --prompt "The sea" --temperature 0.8 --top-p 0.95
+  plimsoll generate --model runs/one --chat --system "Answer in one sentence."
+  plimsoll generate --model DIR --messages chats.jsonl --json > answers.jsonl
+  git diff | plimsoll generate --model DIR --system "Write a commit message." --prompt - --stop "\n\n"
   plimsoll generate --model DIR --prompts prompts.txt --batch-size 8 --json > out.jsonl
 exit codes: 0 done, 2 usage, 65 model or prompt files, 69 does not fit, 74 I/O; a signal ends as that signal
 does, with what was generated printed)";
@@ -26,19 +31,43 @@ void add_prompt_options(Parser c, generate::Request& r) {
   c.add_option("--model", r.model, "a model directory, or a hub id of the local cache")
       .required()
       .type_name("DIR|ID");
-  c.add_option("--prompt", r.prompts, "a prompt; may be given several times").type_name("TEXT").repeatable();
-  c.add_option("--prompts", r.prompt_files, ".txt: a prompt a line; .jsonl: \"prompt\" or \"ids\" a line")
+  c.add_option("--prompt", r.prompts, "a prompt, or - for standard input; may be given several times")
+      .type_name("TEXT|-")
+      .repeatable();
+  c.add_option("--prompt-file", r.text_files, "a file as one prompt; may be given several times")
+      .type_name("FILE")
+      .repeatable();
+  c.add_option("--prompts", r.prompt_files, "several: .txt: a prompt a line; .jsonl: as --messages")
       .type_name("FILE");
+  c.add_option("--messages", r.messages_files,
+               "JSON lines with \"messages\", a \"prompt\" or \"ids\", or - for standard input")
+      .type_name("FILE|-");
   c.add_option("--prompt-ids", r.prompt_ids, "a prompt as ids, 1,2,3; may be given several times")
       .type_name("IDS")
       .repeatable();
 }
 
+void add_chat_options(Parser c, generate::Request& r) {
+  c.add_flag("--chat", r.chat, "a conversation: turns from the terminal or standard input, without prompts");
+  c.add_option("--system", r.system, "the system message of conversations that have none").type_name("TEXT");
+  c.add_flag("--raw", r.raw, "prompts as they are, without the model's chat template");
+  c.add_flag("--no-chat", r.raw, "the same as --raw");
+  c.add_option("--chat-template", r.chat_template, "a template in place of the model's").type_name("FILE");
+  c.add_option("--context", r.context, "tokens of a chat (the model's positions, at most 4096)")
+      .type_name("N");
+  c.add_option("--stop", r.stops, "a text that ends an answer; may be given several times")
+      .type_name("TEXT")
+      .repeatable();
+}
+
 void add_sampling_options(Parser c, generate::Request& r) {
-  c.add_option("--max-new-tokens", r.max_new_tokens, "stop after so many tokens (128)").type_name("N");
+  c.add_option("--max-new-tokens", r.max_new_tokens, "stop after so many tokens (128; chats: 512)")
+      .type_name("N");
   c.add_option("--temperature", r.temperature, "0: greedy; else logits are divided by it").type_name("T");
   c.add_option("--top-k", r.top_k, "draw from the K likeliest; 0: from all").type_name("K");
   c.add_option("--top-p", r.top_p, "draw from the fewest whose probabilities reach P").type_name("P");
+  c.add_option("--min-p", r.min_p, "draw from what is at least P times as likely as the likeliest")
+      .type_name("P");
   c.add_option("--repetition-penalty", r.repetition_penalty, "above 1: tokens seen before are less likely")
       .type_name("X");
   c.add_option("--seed", r.seed, "of the draws (42)").type_name("N");
@@ -46,6 +75,8 @@ void add_sampling_options(Parser c, generate::Request& r) {
 }
 
 void add_run_options(Parser c, generate::Request& r) {
+  c.add_option("--dtype", r.dtype, "of weights, cache and products; bf16: half the memory (fp32)")
+      .one_of({"fp32", "bf16"});
   c.add_option("--batch-size", r.batch_size, "prompts side by side (up to 8)").type_name("B");
   c.add_option("--threads", r.threads, "threads (the CPUs at hand)").type_name("N");
   c.add_option("--memory-budget", r.memory_budget, "auto, 6GiB, 80%: what the process may take")
@@ -70,6 +101,7 @@ Command add_generate(Parser app) {
   Parser command = app.add_subcommand("generate", "text from a model, greedily or by drawing");
   auto request = std::make_shared<generate::Request>();
   add_prompt_options(command, *request);
+  add_chat_options(command, *request);
   add_sampling_options(command, *request);
   add_run_options(command, *request);
   command.footer(kFooter);

@@ -60,11 +60,6 @@ Status inspect_files(const std::vector<std::string>& files, const InspectArgumen
 }
 
 Error nothing_known(const std::string& directory) {
-  const auto checkpoints = train::find_checkpoints(directory);
-  if (!checkpoints.empty())
-    return {ErrorCode::kBadData,
-            fmt::format("this is a run's folder with {} checkpoints", checkpoints.size()), directory,
-            "name one of them, or final: the newest is " + checkpoints.front().path};
   return {ErrorCode::kBadData, "there is nothing here that can be inspected", directory,
           "name a safetensors file, a model's folder (with config.json) or a checkpoint"};
 }
@@ -96,8 +91,10 @@ Status inspect(const InspectArguments& arguments) {
   if (!arguments.output.empty())
     return usage("--output goes with --as", "name the format: --as bf16, or another of --formats");
   std::error_code code;
-  if (std::filesystem::is_directory(arguments.path, code))
-    return inspect_directory(arguments.path, arguments);
+  if (std::filesystem::is_directory(arguments.path, code)) {
+    PLIMSOLL_ASSIGN(const std::string folder, find_model_folder(arguments.path));
+    return inspect_directory(folder, arguments);
+  }
   if (!exists(arguments.path) && is_hub_id(arguments.path) && !arguments.path.ends_with(".safetensors")) {
     PLIMSOLL_ASSIGN(const std::string folder, find_model_folder(arguments.path));
     return inspect_directory(folder, arguments);
@@ -111,7 +108,7 @@ void add_options(Parser command, InspectArguments& a) {
   command
       .add_option("path", a.path,
                   "a safetensors file, a token shard, a pack index, a model's folder or its id in the hub's "
-                  "local cache, a checkpoint")
+                  "local cache, a run's folder (its final/), a checkpoint")
       .type_name("FILE|DIR");
   command.add_flag("--json", a.json, "one JSON object a line on stdout and nothing else, sizes exact");
   command.add_flag("--tensors", a.tensors, "folders: each tensor with its statistics, as files have them");

@@ -10,6 +10,8 @@ std::string_view name(Finish finish) {
   switch (finish) {
     case Finish::kEos:
       return "eos";
+    case Finish::kStop:
+      return "stop";
     case Finish::kLength:
       return "length";
     case Finish::kInterrupted:
@@ -76,9 +78,12 @@ Status Generator::feed_chunk(std::span<const Sequence> sequences, int64_t start)
 
 /// The last chunk is moved back so that it ends with the cache: what it writes once more are the same bits.
 Status Generator::prefill(std::span<const Sequence> sequences, const std::function<bool()>& stop) {
-  int64_t longest = 0;
-  for (const Sequence& s : sequences) longest = std::max(longest, s.prompt_tokens - 1);
-  for (int64_t done = 0; done < longest && !stop();) {
+  int64_t longest = 0, cached = cache_tokens_;
+  for (const Sequence& s : sequences) {
+    longest = std::max(longest, s.prompt_tokens - 1);
+    cached = std::min(cached, s.cached_tokens);
+  }
+  for (int64_t done = cached; done < longest && !stop();) {
     PLIMSOLL_TRY(feed_chunk(sequences, std::min(done, cache_tokens_ - chunk_columns_)));
     PLIMSOLL_TRY(session_.run(prefill_program_));
     done += chunk_columns_;
@@ -112,9 +117,9 @@ Status Generator::take_token(Sequence& s, size_t row, const OnToken& on_token) {
   const auto& eos = options_.eos_ids;
   if (std::find(eos.begin(), eos.end(), id) != eos.end())
     s.finish = Finish::kEos;
-  else if (static_cast<int64_t>(s.new_ids().size()) >= options_.max_new_tokens)
+  else if (static_cast<int64_t>(s.new_ids().size()) >= std::min(options_.max_new_tokens, s.room_tokens))
     s.finish = Finish::kLength;
-  on_token(s, id);
+  if (!on_token(s, id) && s.finish != Finish::kEos) s.finish = Finish::kStop;
   if (s.finish != Finish::kNone) on_token(s, -1);
   return Ok{};
 }
@@ -133,7 +138,7 @@ Status Generator::run(std::span<Sequence> sequences, const OnToken& on_token,
   for (size_t row = 0; row < sequences.size(); ++row) {
     const Sequence& s = sequences[row];
     rates_.prompt_tokens += s.prompt_tokens;
-    rates_.prefill_tokens += s.prompt_tokens - 1;
+    rates_.prefill_tokens += s.prompt_tokens - 1 - s.cached_tokens;
     if (seen_.empty()) continue;
     seen_[row].clear();
     for (const int32_t id : s.ids) seen_[row].add(id);

@@ -20,6 +20,7 @@ namespace plimsoll::generate {
 enum class Finish : uint8_t {
   kNone,        ///< not finished
   kEos,         ///< an end-of-sequence token came; it is the last of the ids
+  kStop,        ///< by the caller, who has seen a text that ends it
   kLength,      ///< max_new_tokens
   kInterrupted  ///< by the caller
 };
@@ -29,7 +30,10 @@ std::string_view name(Finish finish);
 struct Sequence {
   std::vector<int32_t> ids;  ///< the prompt, then the new tokens
   int64_t prompt_tokens = 0;
-  uint32_t index = 0;  ///< among all prompts of the run: what its draws are keyed by
+  /// Of the prompt's beginning: the row's cache holds them already, as an earlier prefill has left them.
+  int64_t cached_tokens = 0;
+  int64_t room_tokens = INT64_MAX;  ///< new tokens that there is room for, beside max_new_tokens
+  uint32_t index = 0;               ///< among all prompts of the run: what its draws are keyed by
   Finish finish = Finish::kNone;
 
   [[nodiscard]] std::span<const int32_t> new_ids() const {
@@ -62,8 +66,9 @@ int64_t chunk_tokens(int64_t longest_prompt, int64_t batch_size, int64_t cache_t
 /// sequences have reserved their ids.
 class Generator {
  public:
-  /// Called with each new token, and once more per sequence when it has finished (`id` -1).
-  using OnToken = std::function<void(const Sequence& sequence, int32_t id)>;
+  /// Called with each new token, and once more per sequence when it has finished (`id` -1). False ends the
+  /// sequence with that token.
+  using OnToken = std::function<bool(const Sequence& sequence, int32_t id)>;
 
   /// The session must outlive the generator and have its weights.
   Generator(runtime::Session& session, const GeneratorOptions& options);

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cstdio>
 
+#include "base/process.h"
 #include "base/terminal.h"
 #include "base/units.h"
 #include "io/tree.h"
@@ -39,22 +40,22 @@ int64_t class_bytes(const planner::PlanReport& report, std::string_view name) {
 /// The first line of a prompt, cut to what a terminal shows; whole characters.
 std::string shown(const Prompt& prompt) {
   constexpr size_t kMost = 60;
-  if (prompt.text.empty()) return fmt::format("{} ids", prompt.ids.size());
-  size_t end = std::min(prompt.text.find('\n'), prompt.text.size());
-  const bool cut = end > kMost || end < prompt.text.size();
+  const std::string& text = prompt.title.empty() ? prompt.text : prompt.title;
+  if (text.empty()) return fmt::format("{} ids", prompt.ids.size());
+  size_t end = std::min(text.find('\n'), text.size());
+  const bool cut = end > kMost || end < text.size();
   end = std::min(end, kMost);
-  while (end > 0 && end < prompt.text.size() && (static_cast<unsigned char>(prompt.text[end]) & 0xC0) == 0x80)
-    --end;
-  return prompt.text.substr(0, end) + (cut ? "…" : "");
+  while (end > 0 && end < text.size() && (static_cast<unsigned char>(text[end]) & 0xC0) == 0x80) --end;
+  return text.substr(0, end) + (cut ? "…" : "");
 }
+
+/// "stop", "length" or "interrupted", as chat APIs have it, whatever it was that said stop.
+std::string_view finish_reason(Finish finish) { return finish == Finish::kEos ? "stop" : name(finish); }
 
 }  // namespace
 
-Output::Output(const TextCodec& codec, const std::vector<Prompt>& prompts, Options options)
-    : codec_(codec), prompts_(prompts), options_(options) {}
-
-void Output::plan(const planner::PlanReport& r) const {
-  if (options_.json) return print_line(planner::plan_event(r));
+void tell_plan(const planner::PlanReport& r, bool json) {
+  if (json) return print_line(planner::plan_event(r));
   const auto shown_bytes = [&](std::string_view name) { return to_string(Bytes(class_bytes(r, name))); };
   const std::string line = fmt::format(
       "plan: {} of {}: parameters {}, cache {}, activations {}, host {}, process {}",
@@ -64,6 +65,11 @@ void Output::plan(const planner::PlanReport& r) const {
   print_message(line);
 }
 
+int64_t Output::memory_bytes(int64_t batch_size, int64_t new_tokens) {
+  const auto listed = 2 * static_cast<int64_t>(sizeof(Tree));  // an id, in either list
+  return batch_size * AnswerText::memory_bytes(new_tokens) + new_tokens * listed;
+}
+
 void Output::write(const std::string& text) {
   if (text.empty()) return;
   std::fwrite(text.data(), 1, text.size(), stdout);
@@ -71,61 +77,68 @@ void Output::write(const std::string& text) {
   line_open_ = text.back() != '\n';
 }
 
-void Output::header(size_t index) const {
-  if (prompts_.size() == 1) return;
-  fmt::print("{}==> {}: {} <==\n", index > 0 ? "\n" : "", index + 1, shown(prompts_[index]));
+void Output::title(uint32_t index) const {
+  if (!options_.titles) return;
+  fmt::print("{}==> {}: {} <==\n", index > 0 ? "\n" : "", index + 1, shown(prompt_of(index)));
 }
 
-void Output::begin_batch(size_t size) {
-  streaming_ = options_.stream && !options_.json && size == 1;
-  stream_.reset();
+void Output::begin_batch(std::span<const Prompt> prompts, uint32_t first) {
+  prompts_ = prompts;
+  first_ = first;
+  streaming_ = options_.stream && !options_.json && prompts.size() == 1;
+  begun_seconds_ = now_seconds();
+  answers_.clear();
+  answers_.reserve(prompts.size());
+  for (size_t i = 0; i < prompts.size(); ++i) answers_.push_back({AnswerText(codec_, options_.stops)});
+  if (streaming_) title(first);
 }
 
-void Output::token(const Sequence& sequence, int32_t id) {
-  if (!streaming_) return;
-  if (!stream_) {
-    header(sequence.index);
-    stream_.emplace(codec_);
-  }
-  write(id >= 0 ? stream_->push(id) : stream_->finish());
-}
-
-void Output::print_text(const Sequence& sequence) {
-  header(sequence.index);
-  TextCodec::Stream stream(codec_);
-  std::string text;
-  for (const int32_t id : sequence.new_ids()) text += stream.push(id);
-  write(text + stream.finish());
+bool Output::token(const Sequence& sequence, int32_t id) {
+  Answer& answer = answers_[sequence.index - first_];
+  const std::string piece = id >= 0 ? answer.text.push(id) : answer.text.finish();
+  if (streaming_) write(piece);
+  if (id < 0) answer.seconds = now_seconds() - begun_seconds_;
+  return !answer.text.stopped();
 }
 
 void Output::print_json(const Sequence& s) const {
-  const Prompt& prompt = prompts_[s.index];
-  print_line(
+  const Prompt& prompt = prompt_of(s.index);
+  const Answer& answer = answers_[s.index - first_];
+  const auto new_tokens = static_cast<int64_t>(s.new_ids().size());
+  Tree line =
       Tree::map({{"event", text_node("generation")},
                  {"index", Tree::of(static_cast<int64_t>(s.index))},
                  {"prompt", codec_.has_text() && !prompt.text.empty() ? text_node(prompt.text)
                                                                       : text_node(codec_.decode(prompt.ids))},
                  {"prompt_tokens", Tree::of(s.prompt_tokens)},
+                 {"text", text_node(codec_.has_text() ? answer.text.text() : "")},
+                 {"tokens", id_list(s.new_ids())},
                  {"ids", id_list(s.new_ids())},
-                 {"text", text_node(codec_.decode(s.new_ids()))},
-                 {"new_tokens", Tree::of(static_cast<int64_t>(s.new_ids().size()))},
-                 {"finish_reason", text_node(name(s.finish))}}));
+                 {"new_tokens", Tree::of(new_tokens)},
+                 {"finish_reason", text_node(finish_reason(s.finish))},
+                 {"seconds", Tree::of(answer.seconds)},
+                 {"tokens_per_second", Tree::of(rate(new_tokens, answer.seconds))}});
+  if (s.finish == Finish::kEos || s.finish == Finish::kStop)
+    line.set("stopped_by", text_node(s.finish == Finish::kEos ? "eos" : "text"));
+  print_line(line);
 }
 
 void Output::end_batch(std::span<const Sequence> sequences) {
   for (const Sequence& s : sequences) {
-    if (options_.json)
+    if (options_.json) {
       print_json(s);
-    else if (!streaming_)
-      print_text(s);
+    } else if (!streaming_) {
+      title(s.index);
+      write(answers_[s.index - first_].text.text());
+    }
     if (line_open_) write("\n");
   }
 }
 
-void Output::summary(const GenerationSummary& s) const {
+void tell_summary(const GenerationSummary& s, bool json) {
   const double prefill = rate(s.rates.prefill_tokens, s.rates.prefill_seconds),
                decode = rate(s.rates.new_tokens, s.rates.decode_seconds);
-  if (options_.json)
+  if (json)
     return print_line(
         Tree::map({{"event", text_node("summary")},
                    {"prompts", Tree::of(s.prompts)},

@@ -2,11 +2,11 @@
 // people on stderr.
 #pragma once
 
-#include <memory>
-#include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
+#include "generate/answer_text.h"
 #include "generate/generator.h"
 #include "generate/prompts.h"
 #include "generate/text_codec.h"
@@ -22,37 +22,54 @@ struct GenerationSummary {
   int64_t planned_peak_bytes = 0, measured_peak_bytes = 0;
 };
 
-/// With one prompt its text streams to stdout alone. With several each stands under a line that names it; one
-/// at a time streams too, those of a batch come when the batch is done, in order.
+struct OutputOptions {
+  bool json = false;
+  bool stream = true;
+  bool titles = false;                      ///< a line above each text that names its prompt
+  std::span<const std::string> stops = {};  ///< texts that end an answer
+};
+
+/// The plan on a line of stderr, or as an event.
+void tell_plan(const planner::PlanReport& report, bool json);
+/// The same of the figures.
+void tell_summary(const GenerationSummary& summary, bool json);
+
+/// The texts of a batch. One text streams to stdout alone; with several each stands under a line that names
+/// it; one at a time streams too, those of a batch come when the batch is done, in order.
 class Output {
  public:
-  struct Options {
-    bool json = false;
-    bool stream = true;
-  };
-  Output(const TextCodec& codec, const std::vector<Prompt>& prompts, Options options);
+  /// The codec and the stop texts outlive it.
+  Output(const TextCodec& codec, const OutputOptions& options) : codec_(codec), options_(options) {}
 
-  void plan(const planner::PlanReport& report) const;
-  /// A batch of `size` prompts begins.
-  void begin_batch(size_t size);
+  /// Host memory that texts of so many tokens take, and one result's event.
+  static int64_t memory_bytes(int64_t batch_size, int64_t new_tokens);
+  /// A batch of sequences, consecutive from the index `first` on, begins; the prompts outlive it.
+  void begin_batch(std::span<const Prompt> prompts, uint32_t first);
   /// As Generator::OnToken.
-  void token(const Sequence& sequence, int32_t id);
+  bool token(const Sequence& sequence, int32_t id);
   /// A batch has come to its end; the texts that have not been streamed follow.
   void end_batch(std::span<const Sequence> sequences);
-  void summary(const GenerationSummary& summary) const;
+  /// The text of the batch's first sequence so far.
+  [[nodiscard]] const std::string& text() const { return answers_.front().text.text(); }
 
  private:
-  void header(size_t index) const;
+  struct Answer {
+    AnswerText text;
+    double seconds = 0;  ///< from the batch's beginning to the answer's end
+  };
+  void title(uint32_t index) const;
   void print_json(const Sequence& sequence) const;
-  void print_text(const Sequence& sequence);
   void write(const std::string& text);
+  [[nodiscard]] const Prompt& prompt_of(uint32_t index) const { return prompts_[index - first_]; }
 
   const TextCodec& codec_;
-  const std::vector<Prompt>& prompts_;
-  Options options_;
+  OutputOptions options_;
+  std::span<const Prompt> prompts_;
+  uint32_t first_ = 0;
+  std::vector<Answer> answers_;
+  double begun_seconds_ = 0;
   bool streaming_ = false;  ///< this batch
   bool line_open_ = false;
-  std::optional<TextCodec::Stream> stream_;
 };
 
 }  // namespace plimsoll::generate

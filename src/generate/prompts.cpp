@@ -1,8 +1,12 @@
 #include "generate/prompts.h"
 
 #include <fmt/format.h>
+#include <unistd.h>
 
+#include <array>
+#include <cerrno>
 #include <charconv>
+#include <cstring>
 
 #include "io/file.h"
 #include "io/json.h"
@@ -14,13 +18,33 @@ constexpr int64_t kMostFileBytes = int64_t{64} << 20;
 
 class Reader {
  public:
-  Reader(const TextCodec& codec, const Resolved& resolved, int64_t vocab_size)
-      : codec_(codec), resolved_(resolved), vocab_size_(vocab_size) {}
+  explicit Reader(const PromptReading& reading) : reading_(reading) {}
 
   Status add_text(std::string text, const std::string& where) {
     Prompt prompt{.text = std::move(text)};
-    if (Status encoded = codec_.encode(prompt.text, prompt.ids); !encoded) return encoded;
-    if (prompt.ids.empty() && resolved_.bos_id) prompt.ids.push_back(*resolved_.bos_id);
+    if (reading_.format.applies()) {
+      PLIMSOLL_ASSIGN(const std::string rendered, reading_.format.render_prompt(prompt.text));
+      PLIMSOLL_TRY(reading_.codec.encode_rendered(rendered, prompt.ids));
+      return add(std::move(prompt), where);
+    }
+    PLIMSOLL_TRY(reading_.codec.encode(prompt.text, prompt.ids));
+    if (prompt.ids.empty() && reading_.bos_id) prompt.ids.push_back(*reading_.bos_id);
+    return add(std::move(prompt), where);
+  }
+
+  /// A record with "messages".
+  Status add_conversation(Tree record, const std::string& where) {
+    Prompt prompt;
+    const Tree* last = &record.find("messages")->items.back();
+    if (const Tree* content = last->find("content"); content != nullptr) prompt.title = content->text;
+    auto rendered = reading_.format.render(std::move(record));
+    if (!rendered) return std::move(rendered).error().at(where);
+    prompt.text = std::move(*rendered);
+    PLIMSOLL_TRY(reading_.codec.encode_rendered(prompt.text, prompt.ids));
+    return add(std::move(prompt), where);
+  }
+
+  Status add(Prompt prompt, const std::string& where) {
     if (prompt.ids.empty())
       return Error{ErrorCode::kInvalidArgument, "the prompt is empty", where,
                    "give it a text; the model has no bos_token_id to begin from"};
@@ -31,9 +55,9 @@ class Reader {
   Status add_ids(std::vector<int64_t> ids, const std::string& where, ErrorCode code) {
     Prompt prompt;
     for (const int64_t id : ids) {
-      if (id < 0 || id >= vocab_size_)
+      if (id < 0 || id >= reading_.vocab_size)
         return Error{code, fmt::format("the id {} is not in the model's vocabulary", id), where,
-                     fmt::format("ids go from 0 to {}", vocab_size_ - 1)};
+                     fmt::format("ids go from 0 to {}", reading_.vocab_size - 1)};
       prompt.ids.push_back(static_cast<int32_t>(id));
     }
     if (prompt.ids.empty())
@@ -57,12 +81,30 @@ class Reader {
     return add_ids(std::move(ids), "--prompt-ids", ErrorCode::kInvalidArgument);
   }
 
-  Status add_file(const std::string& path) {
+  Status add_prompt_file(const std::string& path) {
     const bool json = path.ends_with(".jsonl");
     if (!json && !path.ends_with(".txt"))
       return Error{ErrorCode::kInvalidArgument, "a file of prompts ends in .txt or .jsonl", path,
-                   "a .txt has a prompt a line, a .jsonl an object with \"prompt\" or \"ids\" a line"};
+                   "a .txt has a prompt a line, a .jsonl an object with \"messages\", \"prompt\" or "
+                   "\"ids\" a line"};
     PLIMSOLL_ASSIGN(const std::string content, read_small_file(path, kMostFileBytes));
+    return add_lines(content, path, json);
+  }
+
+  /// A file, or standard input for "-", as one prompt. A text file's last newline is no part of it.
+  Status add_whole(const std::string& path) {
+    PLIMSOLL_ASSIGN(std::string text, content_of(path));
+    if (text.ends_with('\n')) text.pop_back();
+    if (text.ends_with('\r')) text.pop_back();
+    return add_text(std::move(text), path == "-" ? "standard input" : path);
+  }
+
+  Status add_messages_file(const std::string& path) {
+    PLIMSOLL_ASSIGN(const std::string content, content_of(path));
+    return add_lines(content, path == "-" ? "standard input" : path, /*json=*/true);
+  }
+
+  Status add_lines(const std::string& content, const std::string& path, bool json) {
     const size_t before = prompts_.size();
     size_t line_number = 0;
     for (size_t begin = 0; begin < content.size();) {
@@ -82,10 +124,20 @@ class Reader {
   std::vector<Prompt> take() { return std::move(prompts_); }
 
  private:
+  static Result<std::string> content_of(const std::string& path) {
+    return path == "-" ? read_standard_input() : read_small_file(path, kMostFileBytes);
+  }
+
   Status add_json(const std::string& line, const std::string& where) {
     auto tree = parse_json(line, {.max_bytes = kMostFileBytes, .max_nodes = 1 << 21});
     if (!tree) return std::move(tree).error().at(where);
-    const Tree *text = tree->find("prompt"), *ids = tree->find("ids");
+    const Tree *messages = tree->find("messages"), *text = tree->find("prompt"), *ids = tree->find("ids");
+    // As TRL writes it, the prompt of a conversation is a list of messages as well.
+    const Tree* list = messages != nullptr ? messages : text;
+    if (list != nullptr && list->kind == Tree::Kind::kList && !list->items.empty()) {
+      tree->set("messages", Tree(*list));
+      return add_conversation(*std::move(tree), where);
+    }
     if (text != nullptr && text->kind == Tree::Kind::kString) return add_text(text->text, where);
     if (ids != nullptr && ids->kind == Tree::Kind::kList) {
       std::vector<int64_t> values;
@@ -96,28 +148,45 @@ class Reader {
       }
       return add_ids(std::move(values), where, ErrorCode::kBadData);
     }
-    return Error{ErrorCode::kBadData, "the line has neither a \"prompt\" nor \"ids\"", where,
-                 R"(write {"prompt": "text"} or {"ids": [1, 2, 3]})"};
+    return Error{
+        ErrorCode::kBadData, "the line has neither \"messages\" nor a \"prompt\" nor \"ids\"", where,
+        R"(write {"messages": [{"role": "user", "content": "text"}]}, {"prompt": "text"} or {"ids": [1, 2]})"};
   }
 
-  const TextCodec& codec_;
-  const Resolved& resolved_;
-  int64_t vocab_size_;
+  const PromptReading& reading_;
   std::vector<Prompt> prompts_;
 };
 
 }  // namespace
 
-Result<std::vector<Prompt>> read_prompts(const Request& request, const TextCodec& codec,
-                                         const Resolved& resolved, int64_t vocab_size) {
-  Reader reader(codec, resolved, vocab_size);
-  for (const std::string& text : request.prompts) PLIMSOLL_TRY(reader.add_text(text, "--prompt"));
+Result<std::string> read_standard_input() {
+  std::string text;
+  std::array<char, 1 << 16> buffer;
+  while (true) {
+    const ssize_t got = ::read(STDIN_FILENO, buffer.data(), buffer.size());
+    if (got < 0 && errno == EINTR) continue;
+    if (got < 0)
+      return Error{ErrorCode::kIo, fmt::format("cannot be read: {}", std::strerror(errno)), "standard input"};
+    if (got == 0) return text;
+    text.append(buffer.data(), static_cast<size_t>(got));
+    if (static_cast<int64_t>(text.size()) > kMostFileBytes)
+      return Error{ErrorCode::kBadData, "is larger than 64 MiB", "standard input",
+                   "give the prompts in parts"};
+  }
+}
+
+Result<std::vector<Prompt>> read_prompts(const Request& request, const PromptReading& reading) {
+  Reader reader(reading);
+  for (const std::string& text : request.prompts)
+    PLIMSOLL_TRY(text == "-" ? reader.add_whole(text) : reader.add_text(text, "--prompt"));
   for (const std::string& ids : request.prompt_ids) PLIMSOLL_TRY(reader.add_id_list(ids));
-  for (const std::string& path : request.prompt_files) PLIMSOLL_TRY(reader.add_file(path));
+  for (const std::string& path : request.text_files) PLIMSOLL_TRY(reader.add_whole(path));
+  for (const std::string& path : request.prompt_files) PLIMSOLL_TRY(reader.add_prompt_file(path));
+  for (const std::string& path : request.messages_files) PLIMSOLL_TRY(reader.add_messages_file(path));
   std::vector<Prompt> prompts = reader.take();
   if (prompts.empty())
     return Error{ErrorCode::kInvalidArgument, "there is no prompt", "plimsoll generate",
-                 "give --prompt TEXT, --prompts FILE or --prompt-ids 1,2,3"};
+                 "give --prompt TEXT, --prompt-file, --prompts or --messages FILE, or --chat"};
   return prompts;
 }
 

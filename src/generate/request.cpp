@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cmath>
 
 namespace plimsoll::generate {
@@ -32,11 +33,32 @@ Status check_flags(const Request& r) {
   constexpr double kMost = 1e9;
   PLIMSOLL_TRY(check_flag(r.temperature, {"--temperature", 0, kMost}));
   PLIMSOLL_TRY(check_flag(r.top_p, {"--top-p", 0, 1, true}));
+  PLIMSOLL_TRY(check_flag(r.min_p, {"--min-p", 0, 1}));
   PLIMSOLL_TRY(check_flag(r.repetition_penalty, {"--repetition-penalty", 0, kMost, true}));
   PLIMSOLL_TRY(check_flag(as_number(r.top_k), {"--top-k", 0, kMost}));
   PLIMSOLL_TRY(check_flag(as_number(r.max_new_tokens), {"--max-new-tokens", 1, kMost}));
   PLIMSOLL_TRY(check_flag(as_number(r.batch_size), {"--batch-size", 1, 65536}));
+  PLIMSOLL_TRY(check_flag(as_number(r.context), {"--context", 2, kMost}));
   return check_flag(as_number(r.threads), {"--threads", 1, 1024});
+}
+
+Error usage(std::string what, std::string hint) {
+  return {ErrorCode::kInvalidArgument, std::move(what), "plimsoll generate", std::move(hint)};
+}
+
+/// Flags that contradict each other.
+Status check_together(const Request& r) {
+  if (r.raw && (r.chat || !r.system.empty() || !r.chat_template.empty()))
+    return usage("--raw leaves the chat template away, which --chat, --system and --chat-template need",
+                 "give one or the other");
+  if (r.context && !is_interactive(r))
+    return usage("--context is of a chat from standard input",
+                 "prompts take the memory that they and --max-new-tokens need");
+  for (const std::string& stop : r.stops)
+    if (stop.empty()) return usage("a --stop text is empty", "name the text that ends an answer");
+  const auto from_stdin = std::ranges::count(r.prompts, "-") + std::ranges::count(r.messages_files, "-");
+  if (from_stdin > 1) return usage("standard input is named twice", "it can be read once: give one '-'");
+  return Ok{};
 }
 
 /// What transformers takes where a model samples and its file does not say (GenerationConfig).
@@ -51,12 +73,14 @@ Result<SamplingOptions> sampling(const Request& r, const ConfigJson& file) {
   PLIMSOLL_ASSIGN(const int64_t top_k,
                   file.integer("top_k", {0, int64_t{1} << 30}, samples ? kTopKOfTransformers : 0));
   PLIMSOLL_ASSIGN(const double top_p, file.number("top_p", {0, 1}, 1.0));
+  PLIMSOLL_ASSIGN(const double min_p, file.number("min_p", {0, 1}, 0.0));
   PLIMSOLL_ASSIGN(const double penalty, file.number("repetition_penalty", {1e-6, 1e9}, 1.0));
-  const bool asked = (r.top_k && *r.top_k > 0) || (r.top_p && *r.top_p < 1);
+  const bool asked = (r.top_k && *r.top_k > 0) || (r.top_p && *r.top_p < 1) || (r.min_p && *r.min_p > 0);
   s.temperature = r.temperature.value_or(samples || asked ? temperature : 0.0);
   if (s.temperature < kLeastTemperature) s.temperature = 0;
   s.top_k = r.top_k.value_or(top_k);
   s.top_p = r.top_p.value_or(top_p);
+  s.min_p = r.min_p.value_or(min_p);
   s.repetition_penalty = r.repetition_penalty.value_or(penalty);
   return s;
 }
@@ -64,10 +88,10 @@ Result<SamplingOptions> sampling(const Request& r, const ConfigJson& file) {
 /// Fields that change what transformers generates, with the value that changes nothing.
 Status note_unused(const ConfigJson& file, Resolved& resolved) {
   constexpr std::pair<const char*, double> kNeutral[] = {
-      {"num_beams", 1},        {"num_beam_groups", 1}, {"no_repeat_ngram_size", 0}, {"min_p", 0},
-      {"typical_p", 1},        {"epsilon_cutoff", 0},  {"eta_cutoff", 0},           {"min_length", 0},
-      {"min_new_tokens", 0},   {"penalty_alpha", 0},   {"guidance_scale", 1},       {"top_h", 0},
-      {"diversity_penalty", 0}};
+      {"num_beams", 1},      {"num_beam_groups", 1}, {"no_repeat_ngram_size", 0},
+      {"typical_p", 1},      {"epsilon_cutoff", 0},  {"eta_cutoff", 0},
+      {"min_length", 0},     {"min_new_tokens", 0},  {"penalty_alpha", 0},
+      {"guidance_scale", 1}, {"top_h", 0},           {"diversity_penalty", 0}};
   for (const auto& [field, neutral] : kNeutral) {
     const Tree* value = file.fields().find(field);
     const bool acts = value != nullptr && !value->is_null() && value->number != neutral;
@@ -94,14 +118,21 @@ Result<std::vector<int32_t>> token_ids(const char* field, const ConfigJson& gene
 
 }  // namespace
 
+bool is_interactive(const Request& r) {
+  return r.chat && r.prompts.empty() && r.text_files.empty() && r.prompt_files.empty() &&
+         r.messages_files.empty() && r.prompt_ids.empty();
+}
+
 Result<Resolved> resolve(const Request& request, const ConfigJson& generation, const ConfigJson& config,
                          int64_t vocab_size) {
   PLIMSOLL_TRY(check_flags(request));
+  PLIMSOLL_TRY(check_together(request));
   Resolved resolved;
   PLIMSOLL_ASSIGN(resolved.sampling, sampling(request, generation));
   PLIMSOLL_ASSIGN(const auto in_file, generation.optional_integer("max_new_tokens", {1, 1'000'000'000}));
   const std::optional<int64_t> given = request.max_new_tokens ? request.max_new_tokens : in_file;
-  resolved.max_new_tokens = given.value_or(kDefaultNewTokens);
+  resolved.max_new_tokens =
+      given.value_or(is_interactive(request) ? kDefaultAnswerTokens : kDefaultNewTokens);
   resolved.max_new_tokens_given = given.has_value();
   if (!request.ignore_eos) {
     PLIMSOLL_ASSIGN(resolved.eos_ids, token_ids("eos_token_id", generation, config, vocab_size));

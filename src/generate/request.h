@@ -14,15 +14,23 @@ namespace plimsoll::generate {
 
 /// Flags of `plimsoll generate`. Nothing: not given.
 struct Request {
-  std::string model = {};                 ///< a folder or a hub id of the local cache
-  std::vector<std::string> prompts = {};  ///< texts
-  std::vector<std::string> prompt_files =
-      {};                                    ///< .txt: a prompt a line; .jsonl: {"prompt"} or {"ids"} a line
-  std::vector<std::string> prompt_ids = {};  ///< "1,2,3"
+  std::string model = {};                        ///< a folder or a hub id of the local cache
+  std::vector<std::string> prompts = {};         ///< texts; "-": standard input, to its end
+  std::vector<std::string> text_files = {};      ///< a prompt each, whole
+  std::vector<std::string> prompt_files = {};    ///< .txt: a prompt a line; .jsonl: as messages_files
+  std::vector<std::string> messages_files = {};  ///< {"messages"}, {"prompt"} or {"ids"} a line; "-" as above
+  std::vector<std::string> prompt_ids = {};      ///< "1,2,3"
+  bool chat = false;                             ///< turns from standard input, unless there are prompts
+  bool raw = false;                              ///< prompts go to the model as they are
+  std::string system = {};                       ///< the first message of conversations without such a one
+  std::string chat_template = {};                ///< a file; empty: the model's
+  std::vector<std::string> stops = {};           ///< texts that end an answer and are no part of it
   std::optional<int64_t> max_new_tokens = {};
-  std::optional<double> temperature = {}, top_p = {}, repetition_penalty = {};
+  std::optional<int64_t> context = {};  ///< positions of a chat
+  std::optional<double> temperature = {}, top_p = {}, min_p = {}, repetition_penalty = {};
   std::optional<int64_t> top_k = {};
   uint64_t seed = 42;
+  std::string dtype = "fp32";  ///< fp32, bf16: of weights, cache and products
   std::optional<int64_t> batch_size = {};
   std::optional<int64_t> threads = {};
   std::string memory_budget = "auto";
@@ -34,7 +42,11 @@ struct Request {
   double process_start_seconds = 0;  ///< steady clock when the process began
 };
 
+/// Whether turns come from standard input, one after the other.
+bool is_interactive(const Request& request);
+
 inline constexpr int64_t kDefaultNewTokens = 128;
+inline constexpr int64_t kDefaultAnswerTokens = 512;  ///< of a turn of a chat
 
 /// A request with the model's defaults.
 struct Resolved {
@@ -48,8 +60,8 @@ struct Resolved {
 
 /// Flags win; then generation_config.json (`generation`); then config.json (`config`: bos and eos). As in
 /// transformers the model samples by itself where do_sample is true; a temperature above 0, or top_k or
-/// top_p, asks for sampling as well, and --temperature 0 for none. top_k and top_p are off unless given.
-/// Errors: kInvalidArgument for flags, kBadData for files out of range.
+/// top_p, asks for sampling as well, and --temperature 0 for none. top_k, top_p and min_p are off unless
+/// given. Errors: kInvalidArgument for flags, kBadData for files out of range.
 Result<Resolved> resolve(const Request& request, const ConfigJson& generation, const ConfigJson& config,
                          int64_t vocab_size);
 

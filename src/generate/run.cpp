@@ -13,6 +13,7 @@
 #include "base/signals.h"
 #include "base/terminal.h"
 #include "checkpoints/load_weights.h"
+#include "generate/chat.h"
 #include "generate/generator.h"
 #include "generate/output.h"
 #include "generate/prompts.h"
@@ -33,6 +34,10 @@ namespace {
 
 /// Prompts side by side where the user does not say: decoding that many costs little more than decoding one.
 constexpr int64_t kDefaultBatch = 8;
+/// Positions of a chat where neither user nor memory say otherwise.
+constexpr int64_t kDefaultContext = 4096;
+/// Tokens of a chat's prefill chunk: turns are short, and attention's tiles are 64.
+constexpr int64_t kChatChunk = 64;
 /// Buffers of load_weights.
 constexpr int64_t kLoadBytesPerThread = 64 << 10;
 
@@ -76,7 +81,7 @@ class Run {
     if (!report_.fits) return does_not_fit();
     PLIMSOLL_ASSIGN(device_, train::make_device({}, num_threads()));
     PLIMSOLL_TRY(start());
-    return generate();
+    return is_interactive(request_) ? chat() : generate();
   }
 
  private:
@@ -91,18 +96,55 @@ class Run {
     if (model_->num_labels() > 0)
       return config.error("architectures", "a causal language model",
                           "this one classifies: plimsoll predict --model DIR --data FILE");
+    if (request_.dtype == "bf16") model_->keep_in(ir::DType::kBf16);
     PLIMSOLL_ASSIGN(const ConfigJson generation, generation_config(folder_));
     PLIMSOLL_ASSIGN(resolved_, resolve(request_, generation, config, model_->vocab_size()));
     for (const std::string& note : resolved_.notes) print_message("note: " + note);
     PLIMSOLL_ASSIGN(budget_bytes_, parse_budget(request_.memory_budget));
     PLIMSOLL_ASSIGN(TextCodec codec, TextCodec::open(folder_, model_->vocab_size()));
     codec_.emplace(std::move(codec));
-    PLIMSOLL_ASSIGN(prompts_, read_prompts(request_, *codec_, resolved_, model_->vocab_size()));
-    PLIMSOLL_TRY(fit_positions());
+    PLIMSOLL_ASSIGN(ChatFormat format, ChatFormat::open(folder_, request_));
+    format_.emplace(std::move(format));
+    PLIMSOLL_TRY(resolve_stops());
+    PLIMSOLL_TRY(is_interactive(request_) ? choose_context() : open_prompts());
     PLIMSOLL_ASSIGN(ModelWeights weights, ModelWeights::open(folder_));
     weights_.emplace(std::move(weights));
-    batch_ = std::min(request_.batch_size.value_or(kDefaultBatch), static_cast<int64_t>(prompts_.size()));
     return Ok{};
+  }
+
+  /// A special token that is a stop text ends an answer as an id, since it has no text; so does in a chat
+  /// what the template writes behind an answer, whether or not the model's files name it.
+  Status resolve_stops() {
+    if (!request_.stops.empty() && !codec_->has_text())
+      return Error{ErrorCode::kInvalidArgument, "--stop is a text, and the model has none", folder_,
+                   "its files lack tokenizer.json"};
+    for (const std::string& stop : request_.stops)
+      if (const auto id = codec_->special_token(stop)) resolved_.eos_ids.push_back(*id);
+    if (!request_.chat || request_.ignore_eos) return Ok{};
+    std::vector<int32_t> behind;
+    const std::string text = format_->behind_answer();
+    if (!text.empty()) PLIMSOLL_TRY(codec_->encode_rendered(text, behind));
+    if (!behind.empty() && codec_->is_special(behind.front())) resolved_.eos_ids.push_back(behind.front());
+    return Ok{};
+  }
+
+  Status open_prompts() {
+    PLIMSOLL_ASSIGN(prompts_,
+                    read_prompts(request_, {*codec_, *format_, resolved_.bos_id, model_->vocab_size()}));
+    PLIMSOLL_TRY(fit_positions());
+    batch_ = std::min(request_.batch_size.value_or(kDefaultBatch), static_cast<int64_t>(prompts_.size()));
+    cache_tokens_ = cache_tokens(longest_, resolved_.max_new_tokens);
+    return Ok{};
+  }
+
+  Status choose_context() {
+    const int64_t most = model_->max_positions();
+    cache_tokens_ = request_.context.value_or(std::min(most, kDefaultContext));
+    if (cache_tokens_ <= most) return Ok{};
+    return Error{ErrorCode::kInvalidArgument,
+                 fmt::format("--context {} exceeds the model's {} positions", cache_tokens_, most),
+                 {},
+                 fmt::format("give at most {}", most)};
   }
 
   /// Prompt and new tokens within the model's positions. A default number of new tokens is cut to what is
@@ -125,38 +167,45 @@ class Run {
   }
 
   struct Planned {
-    int64_t batch = 1;
+    int64_t batch = 1, cache_tokens = 0;
     passes::SessionPlan session;
     planner::PlanReport report;
   };
 
-  /// The batch that was asked for; where it is ours to choose, the largest that fits of its halves.
+  /// The batch, of a chat the context, that was asked for; where it is ours to choose, the largest that fits
+  /// of its halves.
   Status plan(const runtime::Target& target) {
     const double start = now_seconds();
-    std::vector<double> sizes = {static_cast<double>(batch_)};
-    while (!request_.batch_size && sizes.back() > 1) sizes.push_back(std::floor(sizes.back() / 2));
+    const bool is_chat = is_interactive(request_),
+               chosen = !(is_chat ? request_.context : request_.batch_size);
+    std::vector<double> sizes = {static_cast<double>(is_chat ? cache_tokens_ : batch_)};
+    const double least = is_chat ? kChatChunk : 1;
+    while (chosen && sizes.back() > least) sizes.push_back(std::floor(sizes.back() / 2));
     PLIMSOLL_ASSIGN(Planned planned, planner::first_that_fits(sizes, budget_bytes_, [&](size_t i) {
-                      return plan_batch(target, static_cast<int64_t>(sizes[i]));
+                      const auto size = static_cast<int64_t>(sizes[i]);
+                      return is_chat ? plan_batch(target, 1, size) : plan_batch(target, size, cache_tokens_);
                     }));
     batch_ = planned.batch;
+    cache_tokens_ = planned.cache_tokens;
     session_plan_ = std::move(planned.session);
     report_ = std::move(planned.report);
     malloc_trim(0);
     report_.planning_seconds = now_seconds() - start;
-    Output(*codec_, prompts_, {request_.json, request_.stream}).plan(report_);
+    tell_plan(report_, request_.json);
     return Ok{};
   }
 
-  Result<Planned> plan_batch(const runtime::Target& target, int64_t batch) {
-    planner::GenerationOptions options{.batch_size = batch,
-                                       .cache_tokens = cache_tokens(longest_, resolved_.max_new_tokens)};
-    options.chunk_tokens = chunk_tokens(longest_, batch, options.cache_tokens);
+  Result<Planned> plan_batch(const runtime::Target& target, int64_t batch, int64_t cache) {
+    planner::GenerationOptions options{.batch_size = batch, .cache_tokens = cache};
+    options.chunk_tokens =
+        is_interactive(request_) ? std::min(kChatChunk, cache) : chunk_tokens(longest_, batch, cache);
     options.pipeline.dump_dir = request_.dump_ir;
+    if (request_.dtype == "bf16") options.pipeline.precision = ops::Precision::kBf16;
     PLIMSOLL_ASSIGN(auto programs, planner::build_generation_programs(*model_, options, target));
     planner::PlanReport r =
         planner::assess(programs.session, target,
                         {.num_threads = num_threads(),
-                         .host_bytes = host_bytes(batch, options.cache_tokens + 1),
+                         .host_bytes = host_bytes(batch, cache + 1),
                          .budgets = {{"--memory-budget", planner::Bounded::kProcess, budget_bytes_}}});
     planner::describe_work({.flops = programs.decode_flops,
                             .bytes = programs.decode_bytes,
@@ -165,20 +214,25 @@ class Run {
                            r);
     r.model = folder_;
     r.num_parameters = model_->num_parameters();
-    return Planned{batch, std::move(programs.session), std::move(r)};
+    return Planned{batch, cache, std::move(programs.session), std::move(r)};
   }
 
-  /// What the heap holds beside the graph: tokenizer, prompts, headers; sampler; ids; buffers of reading.
+  /// What the heap holds beside the graph: tokenizer, prompts, headers; sampler; ids, texts; buffers of
+  /// reading.
   [[nodiscard]] int64_t host_bytes(int64_t batch, int64_t tokens) const {
     const int64_t ids = batch * tokens * static_cast<int64_t>(sizeof(int32_t));
-    return held_bytes_ + Generator::memory_bytes(batch, model_->vocab_size()) + ids +
+    const int64_t texts = Output::memory_bytes(batch, std::min(tokens, resolved_.max_new_tokens)) +
+                          (is_interactive(request_) ? Chat::memory_bytes(tokens) : 0);
+    return held_bytes_ + Generator::memory_bytes(batch, model_->vocab_size()) + ids + texts +
            num_threads() * kLoadBytesPerThread;
   }
 
   [[nodiscard]] Error does_not_fit() const {
-    return planner::does_not_fit(
-        report_, report_.budgets.front(), "generation",
-        fmt::format("{}fewer --max-new-tokens need less", batch_ > 1 ? "a smaller --batch-size or " : ""));
+    return planner::does_not_fit(report_, report_.budgets.front(), "generation",
+                                 is_interactive(request_)
+                                     ? "a smaller --context needs less"
+                                     : fmt::format("{}fewer --max-new-tokens need less",
+                                                   batch_ > 1 ? "a smaller --batch-size or " : ""));
   }
 
   Status start() {
@@ -189,34 +243,59 @@ class Run {
     return Ok{};
   }
 
+  [[nodiscard]] GeneratorOptions generator_options() const {
+    return {.max_new_tokens = resolved_.max_new_tokens,
+            .sampling = resolved_.sampling,
+            .eos_ids = resolved_.eos_ids};
+  }
+  [[nodiscard]] OutputOptions output_options() const {
+    return {.json = request_.json,
+            .stream = request_.stream,
+            .titles = prompts_.size() > 1,
+            .stops = request_.stops};
+  }
+
+  Status chat() {
+    Chat chat(
+        *codec_, *format_, *session_,
+        {.generator = generator_options(), .output = output_options(), .context_tokens = cache_tokens_});
+    const double start = now_seconds();
+    PLIMSOLL_TRY(chat.run());
+    const double seconds = chat.rates().prefill_seconds + chat.rates().decode_seconds;  // not of typing
+    tell_figures(chat.num_turns(), chat.rates(), start, seconds);
+    return Ok{};
+  }
+
   Status generate() {
-    Generator generator(*session_, {.max_new_tokens = resolved_.max_new_tokens,
-                                    .sampling = resolved_.sampling,
-                                    .eos_ids = resolved_.eos_ids});
-    Output output(*codec_, prompts_, {request_.json, request_.stream});
+    Generator generator(*session_, generator_options());
+    Output output(*codec_, output_options());
     std::vector<Sequence> sequences(static_cast<size_t>(batch_));
-    for (Sequence& s : sequences)
-      s.ids.reserve(static_cast<size_t>(cache_tokens(longest_, resolved_.max_new_tokens) + 1));
+    for (Sequence& s : sequences) s.ids.reserve(static_cast<size_t>(cache_tokens_ + 1));
     const double start = now_seconds();
     int64_t done = 0;
     for (const auto total = static_cast<int64_t>(prompts_.size()); done < total && stop_requested() == 0;) {
       const auto batch = std::span(sequences).first(static_cast<size_t>(std::min(batch_, total - done)));
+      output.begin_batch(std::span(prompts_).subspan(static_cast<size_t>(done), batch.size()),
+                         static_cast<uint32_t>(done));
       for (Sequence& s : batch) begin(s, done++);
-      output.begin_batch(batch.size());
       PLIMSOLL_TRY(generator.run(
-          batch, [&](const Sequence& s, int32_t id) { output.token(s, id); },
+          batch, [&](const Sequence& s, int32_t id) { return output.token(s, id); },
           [] { return stop_requested() != 0; }));
       output.end_batch(batch);
     }
-    const double end = now_seconds();
-    output.summary({.prompts = done,
-                    .rates = generator.rates(),
-                    .seconds = end - start,
-                    .startup_seconds = start - request_.process_start_seconds,
-                    .planned_peak_bytes = report_.process_peak_bytes(),
-                    .measured_peak_bytes = peak_resident_bytes()});
-    if (request_.timings) print_timings();
+    tell_figures(done, generator.rates(), start, now_seconds() - start);
     return Ok{};
+  }
+
+  void tell_figures(int64_t prompts, const GenerationRates& rates, double start, double seconds) const {
+    tell_summary({.prompts = prompts,
+                  .rates = rates,
+                  .seconds = seconds,
+                  .startup_seconds = start - request_.process_start_seconds,
+                  .planned_peak_bytes = report_.process_peak_bytes(),
+                  .measured_peak_bytes = peak_resident_bytes()},
+                 request_.json);
+    if (request_.timings) print_timings();
   }
 
   void begin(Sequence& s, int64_t index) const {
@@ -250,6 +329,7 @@ class Run {
   std::unique_ptr<models::Model> model_;
   Resolved resolved_;
   std::optional<TextCodec> codec_;
+  std::optional<ChatFormat> format_;
   std::vector<Prompt> prompts_;
   std::optional<ModelWeights> weights_;
   passes::SessionPlan session_plan_;
@@ -257,6 +337,7 @@ class Run {
   std::unique_ptr<runtime::Device> device_;
   std::unique_ptr<runtime::Session> session_;
   int64_t budget_bytes_ = 0, held_bytes_ = 0, longest_ = 0, batch_ = 1;
+  int64_t cache_tokens_ = 0;  ///< of each row
 };
 
 }  // namespace

@@ -85,6 +85,8 @@ std::span<const Candidate> Sampler::candidates(std::span<const float> logits) {
   for (Candidate& c : candidates_)
     c.weight = std::exp(static_cast<double>(c.logit) - static_cast<double>(most));
   keep_top_p(candidates_, options_.top_p);
+  if (options_.min_p > 0)  // the likeliest one's weight is 1
+    std::erase_if(candidates_, [&](const Candidate& c) { return c.weight < options_.min_p; });
   if (options_.top_k > 0 || options_.top_p < 1)  // else nothing has moved
     std::sort(candidates_.begin(), candidates_.end(),
               [](const Candidate& a, const Candidate& b) { return a.id < b.id; });

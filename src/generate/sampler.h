@@ -13,6 +13,7 @@ struct SamplingOptions {
   double temperature = 0;         ///< 0: the largest logit wins, the first where several are alike
   int64_t top_k = 0;              ///< only the k largest are drawn from, and those like the k-th; 0: all
   double top_p = 1;               ///< only the fewest whose probabilities reach p; 1: all
+  double min_p = 0;               ///< only what is at least p times as likely as the likeliest; 0: all
   double repetition_penalty = 1;  ///< logits of tokens that a row has seen: x/penalty, or x*penalty below 0
   uint64_t seed = 42;
 };
@@ -30,9 +31,10 @@ class Sampler {
     float logit = 0;
     double weight = 0;
   };
-  /// Temperature, then top-k, then top-p: what may be drawn, by rising id; valid until the next call.
-  /// Semantics of transformers' TemperatureLogitsWarper, TopKLogitsWarper, TopPLogitsWarper, in their order;
-  /// logits divided in f32, probabilities in double. `options.temperature` must be positive.
+  /// Temperature, then top-k, top-p, min-p: what may be drawn, by rising id; valid until the next call.
+  /// Semantics of transformers' TemperatureLogitsWarper, TopKLogitsWarper, TopPLogitsWarper,
+  /// MinPLogitsWarper, in their order; logits divided in f32, probabilities in double. `options.temperature`
+  /// must be positive.
   std::span<const Candidate> candidates(std::span<const float> logits);
 
   /// The next token of row `row` at `position`. A draw depends on (seed, row, position) and the logits

@@ -49,7 +49,7 @@ Result<TextCodec> TextCodec::open(const std::string& folder, int64_t vocab_size)
   return codec;
 }
 
-Status TextCodec::encode(std::string_view text, std::vector<int32_t>& ids) const {
+Status TextCodec::encode(std::string_view text, bool add_special_tokens, std::vector<int32_t>& ids) const {
   if (bytes_) {
     for (const char c : text) ids.push_back(static_cast<unsigned char>(c));
     return Ok{};
@@ -60,7 +60,7 @@ Status TextCodec::encode(std::string_view text, std::vector<int32_t>& ids) const
                  "give --prompt-ids, or put tokenizer.json into the folder (transformers' "
                  "AutoTokenizer(...).save_pretrained writes it)"};
   const size_t before = ids.size();
-  PLIMSOLL_TRY(tokenizer_->encode(text, true, ids));
+  PLIMSOLL_TRY(tokenizer_->encode(text, add_special_tokens, ids));
   for (size_t i = before; i < ids.size(); ++i)
     if (ids[i] < 0 || ids[i] >= vocab_size_)
       return Error{ErrorCode::kBadData,
@@ -68,6 +68,16 @@ Status TextCodec::encode(std::string_view text, std::vector<int32_t>& ids) const
                                vocab_size_),
                    folder_, "do tokenizer.json and config.json belong together?"};
   return Ok{};
+}
+
+std::optional<int32_t> TextCodec::special_token(std::string_view name) const {
+  if (tokenizer_ == nullptr) return std::nullopt;
+  const auto id = tokenizer_->id_of(name);
+  return id && *id < vocab_size_ && tokenizer_->is_special(*id) ? id : std::nullopt;
+}
+
+bool TextCodec::is_special(int32_t id) const {
+  return bytes_ ? !is_byte(id) : tokenizer_ != nullptr && tokenizer_->is_special(id);
 }
 
 std::string TextCodec::decode(std::span<const int32_t> ids) const {

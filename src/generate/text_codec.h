@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -32,7 +33,14 @@ class TextCodec {
   [[nodiscard]] bool has_text() const { return tokenizer_ != nullptr || bytes_; }
   /// Appends the ids of `text`, the tokenizer's special tokens (a first <s>) included. Errors:
   /// kInvalidArgument where the model has no text; kBadData where an id is beyond the model's vocabulary.
-  Status encode(std::string_view text, std::vector<int32_t>& ids) const;
+  Status encode(std::string_view text, std::vector<int32_t>& ids) const { return encode(text, true, ids); }
+  /// The same of what a chat template has rendered, which holds its special tokens as text.
+  Status encode_rendered(std::string_view text, std::vector<int32_t>& ids) const {
+    return encode(text, false, ids);
+  }
+  /// The special token of that name, as "<|im_end|>".
+  [[nodiscard]] std::optional<int32_t> special_token(std::string_view name) const;
+  [[nodiscard]] bool is_special(int32_t id) const;
   /// Special tokens are left out; empty where the model has no text.
   [[nodiscard]] std::string decode(std::span<const int32_t> ids) const;
 
@@ -54,6 +62,7 @@ class TextCodec {
 
  private:
   TextCodec(std::string folder, int64_t vocab_size);
+  Status encode(std::string_view text, bool add_special_tokens, std::vector<int32_t>& ids) const;
   std::string folder_;
   int64_t vocab_size_ = 0;
   std::unique_ptr<Tokenizer> tokenizer_;

@@ -2,6 +2,7 @@
 #include "io/hub_cache.h"
 
 #include <algorithm>
+#include <charconv>
 #include <cstdlib>
 #include <filesystem>
 #include <optional>
@@ -41,6 +42,32 @@ std::optional<Error> missing_folder(const std::string& path) {
       (near.empty() ? "look into " + parent.string() : near) + "; if it is a hub id: hf download " + path};
 }
 
+bool has_config(const std::filesystem::path& folder) {
+  std::error_code code;
+  return std::filesystem::exists(folder / "config.json", code);
+}
+
+/// The model of a folder that may be a run's, which holds final/ and checkpoint-<step>/.
+Result<std::string> within_run(const std::string& folder) {
+  namespace fs = std::filesystem;
+  if (has_config(folder)) return folder;
+  if (has_config(fs::path(folder) / "final")) return (fs::path(folder) / "final").string();
+  std::error_code code;
+  int64_t last = -1;
+  for (fs::directory_iterator it(folder, code), end; !code && it != end; it.increment(code)) {
+    constexpr std::string_view kPrefix = "checkpoint-";
+    const std::string name = it->path().filename().string();
+    int64_t step = -1;
+    if (name.starts_with(kPrefix) && has_config(it->path()))
+      std::from_chars(name.data() + kPrefix.size(), name.data() + name.size(), step);
+    last = std::max(last, step);
+  }
+  if (last < 0) return folder;
+  return Error{ErrorCode::kBadData, "a run's folder without final/", folder,
+               "the run has not come to its end; its last checkpoint: " +
+                   (fs::path(folder) / ("checkpoint-" + std::to_string(last))).string()};
+}
+
 }  // namespace
 
 bool is_hub_id(const std::string& text) {
@@ -75,7 +102,7 @@ Result<std::string> find_cached_model(const std::string& id) {
 
 Result<std::string> find_model_folder(const std::string& path_or_id) {
   std::error_code code;
-  if (std::filesystem::is_directory(path_or_id, code)) return path_or_id;
+  if (std::filesystem::is_directory(path_or_id, code)) return within_run(path_or_id);
   if (std::filesystem::exists(path_or_id, code))
     return Error{ErrorCode::kBadData, "not a folder", path_or_id, "name the folder that holds config.json"};
   if (is_hub_id(path_or_id)) {

@@ -126,6 +126,7 @@ ir::ValueId Model::attend(ir::Builder& b, const Forward& forward, ir::ValueId q,
   const auto through_cache = [&](const char* kind, ir::ValueId x) {
     ir::TensorType type = b.type(x);
     type.shape.set_dim(1, forward.cache_tokens);
+    type.dtype = forward.cache_dtype;
     const std::string name = "cache." + std::string(kind) + "." + std::to_string(layer);
     const ir::ValueId updated =
         ops::cache_update(b, b.state({name, type, ir::StateClass::kCache}), x, forward.start);

@@ -66,6 +66,7 @@ struct Forward {
   ir::ValueId random = {};   ///< i32[4], see ops.h: what dropout draws from; needed in training
   ir::ValueId start = {};    ///< generation: i32[B], the position of column 0 of each row; absent: 0
   int64_t cache_tokens = 0;  ///< generation: positions that the cache holds, S; 0: there is none
+  ir::DType cache_dtype = ir::DType::kF32;  ///< what it holds them in
 };
 
 /// A head that is the embedding: its name in checkpoints that store it all the same, and the parameter's.
@@ -97,8 +98,8 @@ class Model {
   [[nodiscard]] int64_t num_labels() const { return num_labels_; }
 
   /// Builds the forward pass up to the final norm: the residual stream [B, T, hidden]. With a cache, keys and
-  /// values of each layer go through states "cache.k.<layer>" and "cache.v.<layer>" f32[B, S, kv_heads,
-  /// head_dim].
+  /// values of each layer go through states "cache.k.<layer>" and "cache.v.<layer>" [B, S, kv_heads,
+  /// head_dim] of its dtype.
   virtual ir::ValueId stream(ir::Builder& b, const Forward& forward) const = 0;
   /// The final norm of each row of the stream, as many as there are.
   virtual ir::ValueId final_norm(ir::Builder& b, ir::ValueId stream) const = 0;

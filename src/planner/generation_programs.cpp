@@ -2,6 +2,7 @@
 
 #include "ops/op_list.h"
 #include "ops/ops.h"
+#include "ops/rounding.h"
 #include "planner/finish_program.h"
 
 namespace plimsoll::planner {
@@ -45,7 +46,8 @@ class GenerationBuilder {
     const models::Forward forward{
         .tokens = decodes ? input(kNextState, {rows, 1}) : input(kChunkState, {rows, options_.chunk_tokens}),
         .start = input(kStartState, {rows}),
-        .cache_tokens = options_.cache_tokens};
+        .cache_tokens = options_.cache_tokens,
+        .cache_dtype = ops::stored_dtype(options_.pipeline.precision)};
     const ValueId hidden = model_.hidden(b, forward);
     if (decodes) {
       const ValueId logits = model_.head(b, hidden);

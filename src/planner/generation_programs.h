@@ -4,9 +4,9 @@
 //            nothing but its keys and values, for nothing else is assigned
 //   decode   [B, 1] tokens: into the cache as well, and on to the logits
 //
-// The cache is state of the session, f32[B, S, kv_heads, head_dim] twice a layer. A row's position `start` is
-// data, so rows of different lengths run side by side. Columns behind a row's end write garbage behind it,
-// which is overwritten before anything sees it.
+// The cache is state of the session, [B, S, kv_heads, head_dim] twice a layer, in what pipeline.precision
+// stores. A row's position `start` is data, so rows of different lengths run side by side. Columns behind a
+// row's end write garbage behind it, which is overwritten before anything sees it.
 #pragma once
 
 #include <string_view>

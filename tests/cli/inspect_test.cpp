@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <cstring>
+#include <filesystem>
 #include <functional>
 
 #include "cli/float_tensors.h"
@@ -232,10 +233,14 @@ TEST_F(InspectCheckpoint, FindsADamagedByte) {
   EXPECT_THAT(outcome.err, HasSubstr("optimizer.safetensors"));
 }
 
-TEST_F(InspectCheckpoint, ARunsFolderNamesItsCheckpoints) {
+TEST_F(InspectCheckpoint, ARunsFolderMeansItsFinalModelOrNamesItsLastCheckpoint) {
   const Outcome outcome = run_plimsoll({"inspect", folder_.path("out")});
-  EXPECT_EQ(outcome.code, 65);
-  EXPECT_THAT(outcome.err, HasSubstr("checkpoint-4"));
+  EXPECT_EQ(outcome.code, 0) << outcome.err;
+  EXPECT_EQ(outcome.out, run_plimsoll({"inspect", folder_.path("out/final")}).out);
+  std::filesystem::rename(folder_.path("out/final"), folder_.path("elsewhere"));
+  const Outcome stopped = run_plimsoll({"inspect", folder_.path("out")});
+  EXPECT_EQ(stopped.code, 65);
+  EXPECT_THAT(stopped.err, HasSubstr("checkpoint-4"));
 }
 
 }  // namespace

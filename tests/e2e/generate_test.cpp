@@ -75,11 +75,27 @@ TEST(Generate, TellsMachinesInJson) {
   EXPECT_EQ(lines[2].find("prompt")->text, "hi");
   EXPECT_EQ(lines[1].find("ids")->items.size(), 20U);
   EXPECT_EQ(lines[1].find("new_tokens")->integer, 20);
+  EXPECT_EQ(to_json(*lines[1].find("tokens")), to_json(*lines[1].find("ids")));
   EXPECT_EQ(lines[1].find("finish_reason")->text, "length");
+  EXPECT_GT(lines[1].find("tokens_per_second")->number, 0);
   const Tree& summary = lines[3];
   EXPECT_EQ(summary.find("new_tokens")->integer, 40);
   EXPECT_EQ(summary.find("allocations_after_first_token")->integer, 0);
   EXPECT_LE(summary.find("measured_peak_bytes")->integer, summary.find("planned_peak_bytes")->integer);
+}
+
+TEST(Generate, InBf16TakesHalfTheMemory) {
+  const std::string arguments = "--prompt 'the ship is' --prompt is --max-new-tokens 30 --json";
+  const std::vector<Tree> fp32 = events(generate(arguments).out);
+  const Outcome outcome = generate(arguments + " --dtype bf16");
+  ASSERT_EQ(outcome.exit_code, 0) << outcome.err;
+  const std::vector<Tree> bf16 = events(outcome.out);
+  for (const char* name : {"parameters", "kv_cache"})
+    EXPECT_EQ(2 * bf16[0].find("classes")->find(name)->integer, fp32[0].find("classes")->find(name)->integer);
+  EXPECT_LE(bf16[3].find("measured_peak_bytes")->integer, bf16[3].find("planned_peak_bytes")->integer);
+  const auto again = events(generate(arguments + " --dtype bf16 --batch-size 1 --threads 1").out);
+  for (const size_t i : {1, 2})
+    EXPECT_EQ(to_json(*again[i].find("tokens")), to_json(*bf16[i].find("tokens")));
 }
 
 TEST(Generate, FillsTheModelsPositionsByDefaultAndNotBeyond) {
@@ -93,6 +109,68 @@ TEST(Generate, FillsTheModelsPositionsByDefaultAndNotBeyond) {
             std::string::npos)
       << beyond.err;
   EXPECT_EQ(generate("--prompt " + prompt + prompt).exit_code, 2);
+}
+
+// The model of bytes with a template of its own: what a chat says is what its messages say at once.
+TEST(Generate, Chats) {
+  trained().write("t.jinja",
+                  "{% for m in messages %}{{ m.role[0] }}: {{ m.content }}\n{% endfor %}"
+                  "{% if add_generation_prompt %}a: {% endif %}");
+  const std::string chat = "--chat-template t.jinja --system 'the ship' --max-new-tokens 12 --json";
+  trained().write("turns.txt", "is it loaded\n\nto \\\nher line\n/clear\nx\n/exit\nnever\n");
+  const Outcome outcome = trained().run("generate --model out --chat --context 200 " + chat, "", "turns.txt");
+  ASSERT_EQ(outcome.exit_code, 0) << outcome.err;
+  const std::vector<Tree> turns = events(outcome.out);
+  ASSERT_EQ(turns.size(), 5U);
+  EXPECT_EQ(turns[2].find("prompt")->text, "to \nher line");
+  EXPECT_LE(turns[4].find("measured_peak_bytes")->integer, turns[4].find("planned_peak_bytes")->integer);
+  const auto user = [](const std::string& text) {
+    return Tree::map({{"role", Tree::of(std::string("user"))}, {"content", Tree::of(text)}});
+  };
+  std::vector<Tree> messages{
+      user("is it loaded"),
+      Tree::map({{"role", Tree::of(std::string("assistant"))}, {"content", *turns[1].find("text")}}),
+      user("to \nher line")};
+  trained().write("m.jsonl", to_json(Tree::map({{"messages", Tree::list({messages[0]})}})) + "\n" +
+                                 to_json(Tree::map({{"messages", Tree::list(messages)}})) + "\n" +
+                                 R"({"prompt": "x"})");
+  const Outcome at_once = trained().run("generate --model out --messages - " + chat, "", "m.jsonl");
+  ASSERT_EQ(at_once.exit_code, 0) << at_once.err;
+  const std::vector<Tree> answers = events(at_once.out);
+  ASSERT_EQ(answers.size(), 5U);
+  for (size_t i = 1; i < 4; ++i) {
+    EXPECT_EQ(to_json(*turns[i].find("tokens")), to_json(*answers[i].find("tokens"))) << i;
+    EXPECT_EQ(turns[i].find("prompt_tokens")->integer, answers[i].find("prompt_tokens")->integer) << i;
+  }
+}
+
+TEST(Generate, AnOverlongChatLeavesItsBeginningOut) {
+  trained().write("t.jinja", "{% for m in messages %}{{ m.content }}\n{% endfor %}");
+  trained().write("turns.txt", "one\ntwo\nthree\nfour\n" + std::string(90, 'x') + "\n");
+  const Outcome outcome =
+      trained().run("generate --model out --chat --chat-template t.jinja --context 60 --max-new-tokens 15",
+                    "", "turns.txt");
+  EXPECT_EQ(outcome.exit_code, 2);
+  EXPECT_NE(outcome.err.find("left out"), std::string::npos) << outcome.err;
+  EXPECT_NE(outcome.err.find("a turn of 91 tokens leaves no room"), std::string::npos) << outcome.err;
+}
+
+TEST(Generate, StopsAtTexts) {
+  const std::string arguments =
+      "--prompt 'the ship ' --max-new-tokens 40 --ignore-eos --top-k 5 --temperature 2";
+  const std::string all = generate(arguments).out;
+  size_t at = 1;  // of three letters that come for the first time, behind others
+  while (all.find(all.substr(at, 3)) < at) ++at;
+  const std::string stop = all.substr(at, 3), text = all.substr(0, at);
+  const std::string stopping = arguments + " --stop nowhere --stop '" + stop + "'";
+  const Outcome streamed = generate(stopping), json = generate(stopping + " --json");
+  EXPECT_EQ(streamed.out, text + "\n") << streamed.err;
+  const std::vector<Tree> lines = events(json.out);
+  ASSERT_EQ(lines.size(), 3U);
+  EXPECT_EQ(lines[1].find("text")->text, text);
+  EXPECT_EQ(lines[1].find("finish_reason")->text, "stop");
+  EXPECT_EQ(lines[1].find("stopped_by")->text, "text");
+  EXPECT_EQ(lines[1].find("tokens")->items.size(), text.size() + 3);
 }
 
 /// Starts generating for many prompts, sends `signal` once the plan and a batch have been told; the exit code
@@ -142,15 +220,21 @@ TEST(Generate, RefusesWithCodeAndHint) {
       {"--model out/final --prompt ''", {2, "the prompt is empty"}},
       {"--model out/final --prompt a --memory-budget 1MiB", {69, "--memory-budget"}},
       {"--model out/final --prompt a --memory-budget some", {2, "--memory-budget is 'some'"}},
+      {"--model out/final --prompt a --dtype fp8", {2, "--dtype"}},
+      {"--model out/final --chat --chat-template t.jinja --memory-budget 1MiB", {69, "--context"}},
       {"--model out/final --prompt a --temperature -1", {2, "--temperature is -1"}},
       {"--model out/final --prompt-ids 259", {2, "the id 259 is not in the model's vocabulary"}},
       {"--model out/final --prompts none.txt", {65, "none.txt"}},
-      {"--model out --prompt a", {65, "config.json"}},
+      {"--model out/final --chat", {2, "the model has no chat template"}},
+      {"--model stopped --prompt a", {65, "a run's folder without final/"}},
       {"--model nowhere/at/all --prompt a", {65, "nowhere/at/all"}},
       {"--model bare --prompt a", {65, "bare"}},
       {"--prompt a", {2, "--model"}},
   };
-  std::filesystem::create_directory(trained().path("bare"));
+  trained().write("t.jinja", "{% for m in messages %}{{ m.content }}{% endfor %}");
+  std::filesystem::create_directories(trained().path("bare"));
+  std::filesystem::create_directories(trained().path("stopped/checkpoint-20"));
+  trained().write("stopped/checkpoint-20/config.json", "{}");
   trained().write("bare/config.json", trained().read("out/final/config.json"));
   for (const auto& [arguments, expected] : cases) {
     const Outcome outcome = trained().run(std::string("generate ") + arguments);

@@ -110,10 +110,11 @@ class Folder {
     return text.str();
   }
 
-  /// Runs `plimsoll <arguments>` here, with `environment` ("NAME=value") set.
-  [[nodiscard]] Outcome run(const std::string& arguments, const std::string& environment = "") const {
+  /// Runs `plimsoll <arguments>` here, with `environment` ("NAME=value") set and standard input from `input`.
+  [[nodiscard]] Outcome run(const std::string& arguments, const std::string& environment = "",
+                            const std::string& input = "/dev/null") const {
     const std::string command = "cd '" + path_ + "' && " + environment + " '" PLIMSOLL_BINARY "' " +
-                                on_device(arguments) + " >out.txt 2>err.txt </dev/null";
+                                on_device(arguments) + " >out.txt 2>err.txt <" + input;
     const int status = std::system(command.c_str());
     const Outcome outcome{WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status), read("out.txt"),
                           read("err.txt")};

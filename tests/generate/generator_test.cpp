@@ -2,6 +2,9 @@
 // depend on batch, chunks, cache or threads.
 #include "generate/generator.h"
 
+#include <bit>
+#include <cmath>
+
 #include "models/forward.h"
 #include "planner/generation_programs.h"
 #include "runtime/session_testing.h"
@@ -31,7 +34,20 @@ const std::map<std::string, std::string>& families() {
 struct Shape {
   int64_t batch = 1, cache = 64, chunk = 16;
   int threads = 2;
+  ops::Precision precision = ops::Precision::kF32;
 };
+
+/// Those weights in what the state keeps, to nearest even.
+void write_weights(runtime::Session& session, const std::string& name, const std::vector<float>& data) {
+  if (session.plan().find_state(name) == nullptr) return;
+  if (session.type(name).dtype == ir::DType::kF32) return session_testing::write_state(session, name, data);
+  std::vector<uint16_t> halves;
+  for (const float x : data) {
+    const auto bits = std::bit_cast<uint32_t>(x);
+    halves.push_back(static_cast<uint16_t>((bits + 0x7FFF + (bits >> 16 & 1)) >> 16));
+  }
+  session_testing::write_state(session, name, halves);
+}
 
 /// A model's programs on a session of their own, with the weights of tests/models/forward.h.
 class Rig {
@@ -39,13 +55,15 @@ class Rig {
   Rig(const Model& model, const Shape& shape) : device_(shape.threads) {
     planner::GenerationOptions options{
         .batch_size = shape.batch, .cache_tokens = shape.cache, .chunk_tokens = shape.chunk};
+    options.pipeline.precision = shape.precision;
     auto programs = planner::build_generation_programs(model, options, device_.target());
     PLIMSOLL_CHECK(programs.ok(), programs ? "" : programs.error().message());
     auto session = runtime::Session::create(device_, std::move(programs->session), {.poison = true});
     PLIMSOLL_CHECK(session.ok());
     session_ = std::move(*session);
-    for (const models::Parameter& p : model.parameters()) write(p.name, models::weights_of(p));
-    for (const models::Constant& c : model.constants()) write(c.name, c.data);
+    for (const models::Parameter& p : model.parameters())
+      write_weights(*session_, p.name, models::weights_of(p));
+    for (const models::Constant& c : model.constants()) write_weights(*session_, c.name, c.data);
   }
 
   Ids generate(const Ids& prompt, const GeneratorOptions& options) {
@@ -56,16 +74,18 @@ class Rig {
     Generator generator(*session_, options);
     std::vector<Sequence> sequences;
     for (const Ids& p : prompts)
-      sequences.push_back({p, static_cast<int64_t>(p.size()),
-                           first_index + static_cast<uint32_t>(sequences.size()), Finish::kNone});
+      sequences.push_back({.ids = p,
+                           .prompt_tokens = static_cast<int64_t>(p.size()),
+                           .index = first_index + static_cast<uint32_t>(sequences.size())});
     logits_.assign(prompts.size(), {});
     const auto keep_logits = [&](const Sequence& s, int32_t id) {
-      if (id < 0) return;
+      if (id < 0) return true;
       const auto row = static_cast<size_t>(s.index - first_index);
       const auto all = session_testing::on_cpu<float>(*session_, planner::kNextLogitsState);
       const auto vocab = static_cast<size_t>(session_->type(planner::kNextLogitsState).shape.dim(-1));
       const float* mine = all.data() + row * vocab;
       logits_[row].insert(logits_[row].end(), mine, mine + vocab);
+      return true;
     };
     const Status status = generator.run(sequences, keep_logits, [] { return false; });
     PLIMSOLL_CHECK(status.ok(), status ? "" : status.error().message());
@@ -83,11 +103,6 @@ class Rig {
   [[nodiscard]] const runtime::Session& session() const { return *session_; }
 
  private:
-  void write(const std::string& name, const std::vector<float>& data) {
-    if (session_->plan().find_state(name) == nullptr) return;
-    session_testing::write_state(*session_, name, data);
-  }
-
   cpu::CpuDevice device_;
   std::unique_ptr<runtime::Session> session_;
   std::vector<std::vector<float>> logits_;
@@ -160,6 +175,42 @@ TEST(Generator, ChunksAndThreadsChangeNoBit) {
   }
 }
 
+/// Distance of two rows of logits, against the size of the first.
+double distance(const std::vector<float>& a, const std::vector<float>& b) {
+  double squares = 0, difference = 0;
+  for (size_t i = 0; i < a.size(); ++i) {
+    const auto x = static_cast<double>(a[i]), d = x - static_cast<double>(b[i]);
+    squares += x * x;
+    difference += d * d;
+  }
+  return std::sqrt(difference / squares);
+}
+
+// In bf16: half the bytes, the same independence of batch, chunks and threads, logits of bf16's accuracy.
+TEST(Generator, InBf16) {
+  for (const auto& [name, json] : families()) {
+    const auto model = models::model_of(json), whole = models::model_of(json);
+    model->keep_in(ir::DType::kBf16);
+    constexpr auto kBf16 = ops::Precision::kBf16;
+    const Ids prompt = some_prompt(50);
+    Rig rig(*model, {.cache = 70, .chunk = 64, .threads = 1, .precision = kBf16});
+    const Ids ids = rig.generate(prompt, {.max_new_tokens = 20});
+    for (const Shape& shape :
+         {Shape{.cache = 75, .chunk = 17, .precision = kBf16},
+          Shape{.batch = 3, .cache = 69, .chunk = 50, .threads = 3, .precision = kBf16}}) {
+      Rig other(*model, shape);
+      EXPECT_EQ(other.generate(prompt, {.max_new_tokens = 20}), ids) << name << shape.chunk;
+      EXPECT_EQ(other.logits(), rig.logits()) << name << shape.chunk;
+    }
+    Rig fp32(*whole, {.cache = 70, .chunk = 64});
+    fp32.generate(prompt, {.max_new_tokens = 1});
+    const std::vector<float> first(rig.logits()[0].begin(), rig.logits()[0].begin() + 97);
+    EXPECT_LT(distance(fp32.logits()[0], first), 0.02) << name;
+    for (const auto c : {ir::StateClass::kParameter, ir::StateClass::kCache})
+      EXPECT_EQ(2 * rig.session().plan().class_bytes(c), fp32.session().plan().class_bytes(c)) << name;
+  }
+}
+
 // A session goes on from batch to batch: what the last one left in the cache must not be seen.
 TEST(Generator, ASessionServesBatchAfterBatch) {
   const auto model = models::model_of(families().at("llama"));
@@ -189,14 +240,53 @@ TEST(Generator, IsInterruptedBetweenTokens) {
   Rig rig(*model, {});
   const Ids all = rig.generate(some_prompt(20), {.max_new_tokens = 12});
   Generator generator(const_cast<runtime::Session&>(rig.session()), {.max_new_tokens = 12});
-  std::vector<Sequence> sequences{{some_prompt(20), 20, 0, Finish::kNone}};
+  std::vector<Sequence> sequences{{.ids = some_prompt(20), .prompt_tokens = 20}};
   int tokens = 0, ends = 0;
-  const auto count = [&](const Sequence&, int32_t id) { id < 0 ? ++ends : ++tokens; };
+  const auto count = [&](const Sequence&, int32_t id) {
+    id < 0 ? ++ends : ++tokens;
+    return true;
+  };
   ASSERT_TRUE(generator.run(sequences, count, [&] { return tokens == 5; }).ok());
   EXPECT_EQ(sequences[0].finish, Finish::kInterrupted);
   EXPECT_EQ(ends, 1);
   const auto got = sequences[0].new_ids();
   EXPECT_TRUE(std::equal(got.begin(), got.end(), all.begin(), all.begin() + 5));
+}
+
+TEST(Generator, TheCallerEndsASequenceAndTheOthersGoOn) {
+  const auto model = models::model_of(families().at("llama"));
+  Rig rig(*model, {.batch = 2});
+  const auto all = rig.generate({some_prompt(20), some_prompt(5)}, {.max_new_tokens = 12});
+  Generator generator(const_cast<runtime::Session&>(rig.session()), {.max_new_tokens = 12});
+  std::vector<Sequence> sequences{{.ids = some_prompt(20), .prompt_tokens = 20},
+                                  {.ids = some_prompt(5), .prompt_tokens = 5, .room_tokens = 9, .index = 1}};
+  const auto until = [](const Sequence& s, int32_t) { return s.index == 1 || s.new_ids().size() < 4; };
+  ASSERT_TRUE(generator.run(sequences, until, [] { return false; }).ok());
+  EXPECT_EQ(sequences[0].finish, Finish::kStop);
+  EXPECT_EQ(sequences[1].finish, Finish::kLength);
+  EXPECT_TRUE(std::ranges::equal(sequences[0].new_ids(), std::span(all[0]).first(4)));
+  EXPECT_TRUE(std::ranges::equal(sequences[1].new_ids(), std::span(all[1]).first(9)));
+}
+
+// A conversation's next turn: what an earlier prefill has left in the cache is not computed again, and the
+// bits are those of a cache that was empty.
+TEST(Generator, GoesOnFromWhatTheCacheHolds) {
+  for (const auto& [name, json] : families()) {
+    const auto model = models::model_of(json);
+    const Ids longer = some_prompt(45);
+    Rig first(*model, {});
+    const Ids expected = first.generate(longer, {.max_new_tokens = 10});
+    Rig rig(*model, {});
+    rig.generate(Ids(longer.begin(), longer.begin() + 30), {.max_new_tokens = 12});
+    Generator generator(const_cast<runtime::Session&>(rig.session()), {.max_new_tokens = 10});
+    std::vector<Sequence> sequences{{.ids = longer, .prompt_tokens = 45, .cached_tokens = 29}};
+    ASSERT_TRUE(generator
+                    .run(
+                        sequences, [](auto&&...) { return true; }, [] { return false; })
+                    .ok());
+    EXPECT_TRUE(std::ranges::equal(sequences[0].new_ids(), expected)) << name;
+    EXPECT_EQ(generator.rates().prefill_tokens, 45 - 1 - 29);
+  }
 }
 
 TEST(Generator, ARepetitionPenaltyKeepsFromRepeating) {

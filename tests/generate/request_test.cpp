@@ -31,6 +31,8 @@ TEST(Resolve, IsGreedyUnlessTheModelOrAFlagSays) {
   EXPECT_EQ(resolved({.temperature = 0}, R"({"do_sample": true})").sampling.temperature, 0);
   EXPECT_EQ(resolved({}, R"({"do_sample": true})").sampling.temperature, 1);
   EXPECT_EQ(resolved({.top_p = 0.5}, "{}").sampling.temperature, 1);
+  EXPECT_EQ(resolved({.min_p = 0.1}, "{}").sampling.temperature, 1);
+  EXPECT_EQ(resolved({}, R"({"do_sample": true, "min_p": 0.2})").sampling.min_p, 0.2);
   EXPECT_EQ(resolved({.top_k = 5}, R"({"temperature": 0.7})").sampling.temperature, 0.7);
   EXPECT_EQ(resolved({.temperature = 2}, R"({"do_sample": true, "temperature": 0.6})").sampling.temperature,
             2);
@@ -49,6 +51,8 @@ TEST(Resolve, TakesTheNumberOfTokensFromFlagThenFile) {
   EXPECT_EQ(resolved({}, "{}").max_new_tokens, 128);
   EXPECT_FALSE(resolved({}, "{}").max_new_tokens_given);
   EXPECT_EQ(resolved({}, R"({"max_new_tokens": 9})").max_new_tokens, 9);
+  EXPECT_EQ(resolved({.chat = true}, "{}").max_new_tokens, 512);
+  EXPECT_EQ(resolved({.prompts = {"a"}, .chat = true}, "{}").max_new_tokens, 128);
   EXPECT_EQ(resolved({.max_new_tokens = 3}, R"({"max_new_tokens": 9})").max_new_tokens, 3);
 }
 
@@ -66,6 +70,10 @@ TEST(Resolve, RefusesFlagsOutOfRange) {
         {{.top_p = 0}, "--top-p is 0"},
         {{.top_p = 1.5}, "--top-p is 1.5"},
         {{.top_k = -1}, "--top-k is -1"},
+        {{.min_p = 2}, "--min-p is 2"},
+        {{.stops = {""}}, "a --stop text is empty"},
+        {{.prompts = {"-"}, .messages_files = {"-"}}, "standard input is named twice"},
+        {{.prompts = {"a"}, .context = 9}, "--context is of a chat from standard input"},
         {{.max_new_tokens = 0}, "--max-new-tokens is 0"},
         {{.batch_size = 0}, "--batch-size is 0"},
         {{.repetition_penalty = 0}, "--repetition-penalty is 0"}}) {
@@ -84,10 +92,12 @@ class Prompts : public ::testing::Test {
   Result<std::vector<Prompt>> read(const Request& request, int64_t vocab_size = 300) {
     auto codec = TextCodec::open(folder_.path(), vocab_size);
     PLIMSOLL_CHECK(codec.ok());
-    return read_prompts(request, *codec, resolved_, vocab_size);
+    auto format = ChatFormat::open(folder_.path(), request);
+    if (!format) return std::move(format).error();
+    return read_prompts(request, {*codec, *format, bos_id_, vocab_size});
   }
   TemporaryFolder folder_;
-  Resolved resolved_;
+  std::optional<int32_t> bos_id_;
 };
 
 using Ids = std::vector<int32_t>;
@@ -110,7 +120,7 @@ TEST_F(Prompts, ComeFromFlagsAndFilesInOrder) {
 
 TEST_F(Prompts, AnEmptyOneBeginsASequenceWhereThereIsAToken) {
   EXPECT_EQ(read({.prompts = {""}}).error().what, "the prompt is empty");
-  resolved_.bos_id = 17;
+  bos_id_ = 17;
   EXPECT_EQ((*read({.prompts = {""}}))[0].ids, Ids{17});
 }
 
@@ -138,6 +148,67 @@ TEST_F(Prompts, RefusesWhatIsNone) {
     EXPECT_EQ(error.code, ErrorCode::kBadData) << line;
     EXPECT_NE(error.where.find("bad.jsonl:1"), std::string::npos) << error.message();
   }
+}
+
+constexpr const char* kTemplate =
+    "{% for m in messages %}[{{ m.role }}: {{ m.content }}]{% endfor %}"
+    "{% if add_generation_prompt %}[assistant: {% endif %}";
+
+/// The ids of a model of bytes as text.
+std::string text_of(const Prompt& prompt) { return {prompt.ids.begin(), prompt.ids.end()}; }
+
+TEST_F(Prompts, AreAUsersMessageWhereThereIsATemplate) {
+  folder_.write("chat_template.jinja", kTemplate);
+  const std::string lines = folder_.write("m.jsonl", R"({"messages": [{"role": "user", "content": "a"},
+)");
+  const std::string good =
+      folder_.write("c.jsonl",
+                    R"({"messages": [{"role": "system", "content": "s"}, {"role": "user", "content": "last"}]}
+{"prompt": [{"role": "user", "content": "trl"}]}
+{"prompt": "plain"}
+{"ids": [65]}
+)");
+  const auto prompts = read({.prompts = {"hi"}, .messages_files = {good}, .system = "be brief"});
+  ASSERT_TRUE(prompts.ok()) << prompts.error().message();
+  ASSERT_EQ(prompts->size(), 5U);
+  EXPECT_EQ(text_of((*prompts)[0]), "[system: be brief][user: hi][assistant: ");
+  EXPECT_EQ((*prompts)[0].text, "hi");
+  EXPECT_EQ(text_of((*prompts)[1]), "[system: s][user: last][assistant: ");
+  EXPECT_EQ((*prompts)[1].title, "last");
+  EXPECT_EQ(text_of((*prompts)[2]), "[system: be brief][user: trl][assistant: ");
+  EXPECT_EQ(text_of((*prompts)[3]), "[system: be brief][user: plain][assistant: ");
+  EXPECT_EQ(text_of((*prompts)[4]), "A");
+  EXPECT_EQ(text_of((*read({.prompts = {"hi"}, .raw = true}))[0]), "hi");
+  EXPECT_EQ(read({.messages_files = {lines}}).error().code, ErrorCode::kBadData);
+  EXPECT_EQ(read({.messages_files = {good}, .raw = true}).error().code, ErrorCode::kInvalidArgument);
+}
+
+TEST_F(Prompts, NeedATemplateForMessages) {
+  const std::string file = folder_.write("m.jsonl", R"({"messages": [{"role": "user", "content": "a"}]})");
+  for (const Request& request : {Request{.messages_files = {file}},
+                                 {.prompts = {"a"}, .chat = true},
+                                 {.prompts = {"a"}, .system = "s"}}) {
+    const auto prompts = read(request);
+    ASSERT_FALSE(prompts.ok());
+    EXPECT_EQ(prompts.error().code, ErrorCode::kInvalidArgument);
+    EXPECT_NE(prompts.error().hint.find("--chat-template"), std::string::npos);
+  }
+  const std::string other = folder_.write("other.jinja", kTemplate);
+  const auto prompts = read({.messages_files = {file}, .chat_template = other});
+  ASSERT_TRUE(prompts.ok()) << prompts.error().message();
+  EXPECT_EQ(text_of((*prompts)[0]), "[user: a][assistant: ");
+}
+
+TEST_F(Prompts, AFileIsOnePrompt) {
+  const std::string file = folder_.write("whole.md", "one\n\ntwo\n");
+  EXPECT_EQ((*read({.text_files = {file}}))[0].text, "one\n\ntwo");
+}
+
+TEST_F(Prompts, ATemplateTellsWhatEndsAnAnswer) {
+  folder_.write("chat_template.jinja", kTemplate);
+  const auto format = ChatFormat::open(folder_.path(), {});
+  ASSERT_TRUE(format.ok());
+  EXPECT_EQ(format->behind_answer(), "]");
 }
 
 TEST_F(Prompts, BytesStreamInWholeCharacters) {

@@ -32,7 +32,9 @@ std::set<int32_t> naive_filter(const std::vector<float>& logits, const SamplingO
   const size_t k = o.top_k > 0 ? std::min(x.size(), static_cast<size_t>(o.top_k)) : x.size();
   for (size_t i = 0; i < x.size(); ++i)
     if (x[i] >= falling[k - 1]) kept.insert(static_cast<int32_t>(i));
-  if (o.top_p >= 1) return kept;
+  const auto weight = [&](int32_t id) { return std::exp(x[static_cast<size_t>(id)] - falling[0]); };
+  const auto min_p = [&] { std::erase_if(kept, [&](int32_t id) { return weight(id) < o.min_p; }); };
+  if (o.top_p >= 1) return min_p(), kept;
   std::vector<int32_t> rising(kept.begin(), kept.end());
   std::stable_sort(rising.begin(), rising.end(), [&](int32_t a, int32_t b) {
     return x[static_cast<size_t>(a)] < x[static_cast<size_t>(b)];
@@ -44,7 +46,7 @@ std::set<int32_t> naive_filter(const std::vector<float>& logits, const SamplingO
     below += std::exp(x[static_cast<size_t>(rising[i])] - falling[0]) / total;
     if (below <= 1 - o.top_p) kept.erase(rising[i]);
   }
-  return kept;
+  return min_p(), kept;
 }
 
 TEST(Sampler, FiltersAsTransformersDoes) {
@@ -52,15 +54,16 @@ TEST(Sampler, FiltersAsTransformersDoes) {
     for (const bool coarse : {false, true})
       for (const double temperature : {0.5, 1.0, 2.0})
         for (const int64_t k : {0, 1, 7, 500})
-          for (const double p : {1.0, 0.95, 0.5, 0.01}) {
-            const SamplingOptions o{.temperature = temperature, .top_k = k, .top_p = p};
+          for (const auto& [p, min_p] :
+               {std::pair(1.0, 0.0), {0.95, 0.0}, {0.5, 0.3}, {0.01, 1.0}, {1.0, 0.1}}) {
+            const SamplingOptions o{.temperature = temperature, .top_k = k, .top_p = p, .min_p = min_p};
             const std::vector<float> logits = some_logits(200, seed, coarse);
             Sampler sampler(o, 200);
             std::vector<int32_t> ids;
             for (const auto& c : sampler.candidates(logits)) ids.push_back(c.id);
             EXPECT_TRUE(std::is_sorted(ids.begin(), ids.end()));
             EXPECT_EQ(std::set(ids.begin(), ids.end()), naive_filter(logits, o))
-                << seed << " T " << temperature << " k " << k << " p " << p;
+                << seed << " T " << temperature << " k " << k << " p " << p << " min-p " << min_p;
           }
 }
 

@@ -1,4 +1,5 @@
-"""Holds `plimsoll generate` against transformers' generate: greedy, token for token.
+"""Holds `plimsoll generate` against transformers' generate: greedy, token for token; chats, penalties and ends of
+sequences too. The filters of sampling are held against transformers' processors by what may be drawn.
 
     python generate_compare.py --binary build/plimsoll [--only TEXT] [--prompts N] [--keep DIR]
 
@@ -64,25 +65,31 @@ def save(config, folder):
     return model
 
 
-def ours(binary, folder, prompts, *flags):
+def generations(binary, folder, lines, *flags):
+    """The events of the lines' results."""
     file = folder / "prompts.jsonl"
-    file.write_text("".join(json.dumps({"ids": ids}) + "\n" for ids in prompts))
-    command = [binary, "generate", "--model", str(folder), "--prompts", str(file), "--max-new-tokens", str(NEW_TOKENS),
-               "--json", *flags]
+    file.write_text("".join(json.dumps(line) + "\n" for line in lines))
+    command = [binary, "generate", "--model", str(folder), "--messages", str(file), "--json", *flags]
+    if "--max-new-tokens" not in flags:
+        command += ["--max-new-tokens", str(NEW_TOKENS)]
     done = subprocess.run(command, text=True, stdin=subprocess.DEVNULL, capture_output=True, timeout=600)
     if done.returncode != 0:
         raise RuntimeError(f"exit code {done.returncode}: {done.stderr.strip()[-600:]}")
     events = [json.loads(line) for line in done.stdout.splitlines()]
-    return [event["ids"] for event in events if event["event"] == "generation"]
+    return [event for event in events if event["event"] == "generation"]
 
 
-def theirs(model, ids):
+def ours(binary, folder, prompts, *flags):
+    return [event["tokens"] for event in generations(binary, folder, [{"ids": ids} for ids in prompts], *flags)]
+
+
+def theirs(model, ids, **generation):
     """The new ids, and at each step how far the largest logit is above the next."""
     with torch.inference_mode():
         out = model.generate(torch.tensor([ids]), attention_mask=torch.ones(1, len(ids), dtype=torch.long), do_sample=False,
-                             max_new_tokens=NEW_TOKENS, output_logits=True, return_dict_in_generate=True,
-                             pad_token_id=0)
-    gaps = [float(-torch.diff(torch.topk(step[0], 2).values)) for step in out.logits]
+                             max_new_tokens=NEW_TOKENS, output_scores=True, return_dict_in_generate=True,
+                             pad_token_id=0, **generation)
+    gaps = [float(-torch.diff(torch.topk(step[0], 2).values)) for step in out.scores]
     return out.sequences[0, len(ids):].tolist(), gaps
 
 
@@ -96,16 +103,165 @@ def compare(name, binary, config, count, folder):
     together = ours(binary, folder, prompts, "--batch-size", "7")
     alone = ours(binary, folder, prompts, "--batch-size", "1", "--threads", "1")
     results = [("one by one as in batches", together == alone, f"{len(alone)} prompts")]
-    tokens, wrong = 0, []
-    for i, ids in enumerate(prompts):
-        expected, gaps = theirs(model, ids)
-        tokens += len(expected)
-        if together[i] != expected:
-            at = first_difference(together[i], expected)
-            gap = f"{gaps[at]:.1e}" if at < len(gaps) else "none"
-            wrong.append(f"prompt {i} of {len(ids)} tokens differs at {at}, gap {gap}")
+    wrong = differences(model, prompts, together)
+    tokens = sum(map(len, together))
     results.append(("greedy ids", not wrong, "; ".join(wrong) or f"{len(prompts)} prompts, {tokens} tokens"))
     return results
+
+
+def differences(model, prompts, got, **generation):
+    """What of the ids is not transformers', as texts."""
+    wrong = []
+    for i, ids in enumerate(prompts):
+        expected, gaps = theirs(model, ids, **generation)
+        if got[i] != expected:
+            at = first_difference(got[i], expected)
+            wrong.append(f"prompt {i} differs at {at}, gap {f'{gaps[at]:.1e}' if at < len(gaps) else 'none'}")
+    return wrong
+
+
+def compare_ends(binary, model, folder, prompts):
+    """Two ends of sequences in generation_config.json, which come in the middle of what the model says."""
+    free = ours(binary, folder, prompts)
+    ends = [free[0][20], free[1][30]]
+    path = folder / "generation_config.json"
+    before = path.read_text()
+    path.write_text(json.dumps(json.loads(before) | {"eos_token_id": ends}))
+    lines = generations(binary, folder, [{"ids": ids} for ids in prompts])
+    path.write_text(before)
+    wrong = differences(model, prompts, [line["tokens"] for line in lines], eos_token_id=ends)
+    reasons = [line["finish_reason"] for line in lines]
+    wrong += [f"prompt {i} ends with {r}" for i, (r, line) in enumerate(zip(reasons, lines))
+              if (r == "stop") != (line["tokens"][-1] in ends)]
+    return "ends of sequences", not wrong, "; ".join(wrong) or f"{reasons.count('stop')} of {len(prompts)} stopped"
+
+
+def compare_penalty(binary, model, folder, prompts):
+    wrong = []
+    for penalty in (1.3, 0.8):
+        got = ours(binary, folder, prompts, "--repetition-penalty", str(penalty))
+        wrong += differences(model, prompts, got, repetition_penalty=penalty)
+    return "repetition penalty", not wrong, "; ".join(wrong) or f"{len(prompts)} prompts, 2 penalties"
+
+
+def allowed(model, ids, flags):
+    """The ids that transformers' processors leave after a prompt."""
+    with torch.inference_mode():
+        scores = model(torch.tensor([ids])).logits[:, -1].float()
+    config = transformers.GenerationConfig(**dict(do_sample=True, top_k=0) | flags)
+    config._pad_token_tensor = None
+    processors = model._get_logits_processor(config, input_ids_seq_length=len(ids), device="cpu",
+                                             logits_processor=transformers.LogitsProcessorList())
+    left = processors(torch.tensor([ids]), scores)[0]
+    return set(torch.nonzero(torch.isfinite(left)).flatten().tolist())
+
+
+def compare_filters(binary, model, folder, prompts):
+    """First tokens drawn with many seeds: all of what transformers leaves comes, and nothing else."""
+    settings = [dict(top_k=5), dict(top_p=0.6), dict(min_p=0.2), dict(top_k=8, top_p=0.8, min_p=0.1, temperature=2.0),
+                dict(repetition_penalty=1.5, min_p=0.3)]
+    wrong, draws = [], 0
+    for flags in settings:
+        given = [text for name, value in flags.items() for text in ("--" + name.replace("_", "-"), str(value))]
+        if "top_k" not in flags:
+            given += ["--top-k", "0"]
+        if "temperature" not in flags:
+            given += ["--temperature", "1"]
+        expected = allowed(model, prompts[0], flags)
+        got = ours(binary, folder, [prompts[0]] * 400, "--max-new-tokens", "1", *given)
+        drawn = {ids[0] for ids in got}
+        draws += len(got)
+        if not drawn <= expected or len(drawn) < min(len(expected), 3):
+            wrong.append(f"{flags}: drew {sorted(drawn)}, transformers leaves {sorted(expected)}")
+    return "filters", not wrong, "; ".join(wrong) or f"{len(settings)} settings, {draws} draws"
+
+
+CHATML = ("{% for m in messages %}{{ '<|im_start|>' + m['role'] + '\n' + m['content'] + '<|im_end|>' + '\n' }}{% endfor %}"
+          "{% if add_generation_prompt %}{{ '<|im_start|>assistant\n' }}{% endif %}")
+CHATS = [
+    [{"role": "user", "content": "How deep does she lie?"}],
+    [{"role": "system", "content": "Answer in one line."}, {"role": "user", "content": "Façade – or é?"}],
+    [{"role": "user", "content": "One."}, {"role": "assistant", "content": "Two."}, {"role": "user", "content": "Three?"}],
+]
+
+
+def save_tokenizer(folder):
+    """A byte-level BPE trained on these scripts, with ChatML."""
+    from tokenizers import Tokenizer, decoders, models, pre_tokenizers, trainers
+    bpe = Tokenizer(models.BPE())
+    bpe.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
+    bpe.decoder = decoders.ByteLevel()
+    texts = [path.read_text() for path in sorted(pathlib.Path(__file__).parent.glob("*.py"))]
+    bpe.train_from_iterator(texts, trainers.BpeTrainer(
+        vocab_size=700, special_tokens=["<|endoftext|>", "<|im_start|>", "<|im_end|>"],
+        initial_alphabet=pre_tokenizers.ByteLevel.alphabet(), show_progress=False))
+    tokenizer = transformers.PreTrainedTokenizerFast(tokenizer_object=bpe, eos_token="<|im_end|>",
+                                                     bos_token="<|endoftext|>")
+    tokenizer.chat_template = CHATML
+    tokenizer.save_pretrained(folder)
+    return tokenizer
+
+
+def compare_chats(binary, folder):
+    tokenizer = save_tokenizer(folder)
+    model = save(cases.LLAMA | WIDE | dict(vocab_size=len(tokenizer), eos_token_id=2), folder)
+    lines = generations(binary, folder, [{"messages": chat} for chat in CHATS])
+    prompts = [tokenizer.apply_chat_template(chat, add_generation_prompt=True, tokenize=False) for chat in CHATS]
+    ids = [tokenizer.encode(prompt, add_special_tokens=False) for prompt in prompts]
+    wrong = [f"chat {i} is rendered as {line['prompt']!r}" for i, line in enumerate(lines) if line["prompt"] != prompts[i]]
+    wrong += differences(model, ids, [line["tokens"] for line in lines])
+    wrong += [f"chat {i}: text {line['text']!r}" for i, line in enumerate(lines)
+              if line["text"] != tokenizer.decode(line["tokens"], skip_special_tokens=True)]
+    yield "chats", not wrong, "; ".join(wrong) or f"{len(CHATS)} conversations, texts alike"
+    plain = generations(binary, folder, [{"prompt": CHATS[0][0]["content"]}, {"prompt": "x"}], "--system", "Be brief.")
+    asked = tokenizer.apply_chat_template([{"role": "system", "content": "Be brief."}, *CHATS[0]], tokenize=False,
+                                          add_generation_prompt=True)
+    wrong = differences(model, [tokenizer.encode(asked)], [plain[0]["tokens"]])
+    raw = generations(binary, folder, [{"prompt": "One two"}], "--raw")
+    wrong += differences(model, [tokenizer.encode("One two")], [raw[0]["tokens"]])
+    yield "a prompt with --system, and --raw", not wrong, "; ".join(wrong) or "alike"
+    stop = lines[0]["text"][5:8]
+    cut = generations(binary, folder, [{"messages": CHATS[0]}], "--stop", stop)[0]
+    good = cut["text"] == lines[0]["text"].split(stop)[0] and cut["tokens"] == lines[0]["tokens"][:len(cut["tokens"])]
+    yield "a text that stops", good and cut["finish_reason"] == "stop", f"{stop!r} after {len(cut['tokens'])} tokens"
+
+
+def agreement(all_ids, expected):
+    """The mean share of ids up to the first that differs."""
+    return numpy.mean([first_difference(a, b) / len(b) for a, b in zip(all_ids, expected)])
+
+
+def compare_bf16(binary, count, folder):
+    """How far texts in bf16 stay those of fp32: ours no less than transformers', but for chance."""
+    config = cases.LLAMA | WIDE
+    model = save(config, folder)
+    prompts = prompts_of("bf16", config["vocab_size"], 2 * count)
+    exact = [theirs(model, ids)[0] for ids in prompts]
+    mine = ours(binary, folder, prompts, "--dtype", "bf16")
+    alone = ours(binary, folder, prompts, "--dtype", "bf16", "--batch-size", "1", "--threads", "1")
+    yield "one by one as in batches", mine == alone, f"{len(alone)} prompts"
+    model.to(torch.bfloat16)
+    peer = agreement([theirs(model, ids)[0] for ids in prompts], exact)
+    own = agreement(mine, exact)
+    yield "ids as in fp32", own >= peer - 0.1, f"{own:.2f} of them, transformers' bf16 {peer:.2f}"
+
+
+def compare_controls(binary, count, folder):
+    config = cases.LLAMA | WIDE
+    model = save(config, folder)
+    prompts = prompts_of("controls", config["vocab_size"], count)
+    yield compare_ends(binary, model, folder, prompts)
+    yield compare_penalty(binary, model, folder, prompts)
+    yield compare_filters(binary, model, folder, prompts)
+
+
+def groups(arguments, folder_of):
+    """(name, results) of each group of checks."""
+    for name, config in MODELS:
+        yield name, lambda: compare(name, arguments.binary, config, arguments.prompts, folder_of(name))
+    yield "controls", lambda: compare_controls(arguments.binary, arguments.prompts, folder_of("controls"))
+    yield "bf16", lambda: compare_bf16(arguments.binary, arguments.prompts, folder_of("bf16"))
+    yield "conversations", lambda: compare_chats(arguments.binary, folder_of("conversations"))
 
 
 def main():
@@ -119,12 +275,16 @@ def main():
     failed = 0
     with tempfile.TemporaryDirectory() as temporary:
         root = pathlib.Path(arguments.keep or temporary)
-        for name, config in MODELS:
-            if arguments.only not in name:
-                continue
+
+        def folder_of(name):
             folder = root / name.replace(", ", "-").replace(" ", "-")
             folder.mkdir(parents=True, exist_ok=True)
-            for what, ok, detail in compare(name, arguments.binary, config, arguments.prompts, folder):
+            return folder
+
+        for name, results in groups(arguments, folder_of):
+            if arguments.only not in name:
+                continue
+            for what, ok, detail in results():
                 failed += not ok
                 print(f"{'PASS' if ok else 'FAIL'} {name}: {what}: {detail}", flush=True)
     print(f"{failed} failed")

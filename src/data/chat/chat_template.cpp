@@ -146,6 +146,14 @@ Result<std::unique_ptr<ChatTemplate>> ChatTemplate::open(const std::string& path
   return std::unique_ptr<ChatTemplate>(new ChatTemplate(std::move(parts)));
 }
 
+Result<std::unique_ptr<ChatTemplate>> ChatTemplate::open_if_any(const std::string& path,
+                                                                const ChatOptions& options) {
+  PLIMSOLL_ASSIGN(auto files, chat::find_template_files(path, options.template_file));
+  if (!files) return std::unique_ptr<ChatTemplate>();
+  PLIMSOLL_ASSIGN(auto parts, make_parts(*std::move(files), options));
+  return std::unique_ptr<ChatTemplate>(new ChatTemplate(std::move(parts)));
+}
+
 Result<std::unique_ptr<ChatTemplate>> ChatTemplate::parse(
     std::string_view text, const std::string& source,
     const std::vector<std::pair<std::string, std::string>>& special_tokens, const ChatOptions& options) {

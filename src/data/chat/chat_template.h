@@ -62,6 +62,9 @@ class ChatTemplate {
   /// kBadData that names file and line: no template, broken syntax, a tag, filter, test or function that is
   /// not known, or is Jinja2's and no public template's; kIo.
   static Result<std::unique_ptr<ChatTemplate>> open(const std::string& path, const ChatOptions& options = {});
+  /// The same; null where a directory has none.
+  static Result<std::unique_ptr<ChatTemplate>> open_if_any(const std::string& path,
+                                                           const ChatOptions& options = {});
   /// The same from the template's text; `source` names it in errors, `special_tokens` are (name, text).
   static Result<std::unique_ptr<ChatTemplate>> parse(
       std::string_view text, const std::string& source,

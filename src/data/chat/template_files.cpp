@@ -80,7 +80,8 @@ Status read_member(const Tree& config, const std::string& file, TemplateFiles& o
 
 }  // namespace
 
-Result<TemplateFiles> read_template_files(const std::string& path, const std::string& template_file) {
+Result<std::optional<TemplateFiles>> find_template_files(const std::string& path,
+                                                         const std::string& template_file) {
   TemplateFiles out;
   std::error_code ignored;
   const bool is_directory = fs::is_directory(path, ignored);
@@ -94,22 +95,27 @@ Result<TemplateFiles> read_template_files(const std::string& path, const std::st
   const fs::path tool_jinja = folder / "additional_chat_templates" / "tool_use.jinja";
   if (!template_file.empty() || !is_directory) {
     PLIMSOLL_ASSIGN(out.chat, read_text(template_file.empty() ? path : template_file));
-    return out;
+    return std::optional(std::move(out));
   }
   if (is_file(jinja)) {
     PLIMSOLL_ASSIGN(out.chat, read_text(jinja.string()));
     if (is_file(tool_jinja)) {
       PLIMSOLL_ASSIGN(out.tool_use, read_text(tool_jinja.string()));
     }
-    return out;
+    return std::optional(std::move(out));
   }
   PLIMSOLL_TRY(read_member(config, config_file, out));
-  if (out.chat.source.empty())
-    return Error{
-        ErrorCode::kBadData, "no chat template", path,
-        "chat_template.jinja or tokenizer_config.json's chat_template holds it in an instruction-tuned "
-        "model's directory; for a base model, name a template's file"};
-  return out;
+  if (out.chat.source.empty()) return std::optional<TemplateFiles>();
+  return std::optional(std::move(out));
+}
+
+Result<TemplateFiles> read_template_files(const std::string& path, const std::string& template_file) {
+  PLIMSOLL_ASSIGN(std::optional<TemplateFiles> found, find_template_files(path, template_file));
+  if (found) return *std::move(found);
+  return Error{
+      ErrorCode::kBadData, "no chat template", path,
+      "chat_template.jinja or tokenizer_config.json's chat_template holds it in an instruction-tuned "
+      "model's directory; for a base model, name a template's file"};
 }
 
 }  // namespace plimsoll::chat

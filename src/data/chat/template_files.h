@@ -1,6 +1,7 @@
 // The files of a model directory that say how it chats.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -23,5 +24,8 @@ struct TemplateFiles {
 /// where not empty, replaces the directory's template. Errors: kBadData that names the file: none there,
 /// broken JSON, no template; kIo.
 Result<TemplateFiles> read_template_files(const std::string& path, const std::string& template_file);
+/// The same; nothing where a directory has none.
+Result<std::optional<TemplateFiles>> find_template_files(const std::string& path,
+                                                         const std::string& template_file);
 
 }  // namespace plimsoll::chat

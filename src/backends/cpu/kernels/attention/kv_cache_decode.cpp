@@ -13,6 +13,7 @@
 
 #include "backends/cpu/kernels/attention/attention_layout.h"
 #include "backends/cpu/kernels/attention/kv_cache.h"
+#include "backends/cpu/kernels/stored-inl.h"
 #include "backends/cpu/kernels/vector_math-inl.h"
 #include "backends/cpu/kernels/vectors-inl.h"
 
@@ -27,8 +28,8 @@ inline constexpr int64_t kPartialHead = 2;
 struct DecodeTask {
   const float* q = nullptr;
   int64_t heads = 0, head_dim = 0;
-  const float *k = nullptr, *v = nullptr;  ///< of position 0
-  int64_t stride = 0;                      ///< floats between positions
+  StoredCache cache = {};  ///< from position 0 on
+  int64_t stride = 0;      ///< elements between positions
   int64_t begin = 0, end = 0;
   float scale = 1;           ///< of scores in base 2
   float* partial = nullptr;  ///< [heads][kPartialHead + head_dim]
@@ -54,15 +55,15 @@ inline constexpr int kHeads = 4;
 inline constexpr int kVectors = kWidth >= 16 ? 4 : 2;
 
 // scores[h][j - begin] = scale * q_h · k_j for heads [h, h + H).
-template <int H>
+template <class Element, int H>
 HWY_INLINE void score_keys(const DecodeTask& t, int64_t h, float (*scores)[kDecodeChunk]) {
   for (int64_t j = t.begin; j < t.end; ++j) {
-    const float* k = t.k + j * t.stride;
+    const Element* k = reinterpret_cast<const Element*>(t.cache.k) + j * t.stride;
     V sum[H];
 #pragma GCC unroll 4
     for (V& s : sum) s = vectors::zero();
     vectors::for_vectors(t.head_dim, [&](int64_t i, auto part) HWY_ATTR {
-      const V key = load(k + i, part);
+      const V key = stored::load(k + i, part);
       for (int n = 0; n < H; ++n)
         sum[n] = hn::MulAdd(key, load(t.q + (h + n) * t.head_dim + i, part), sum[n]);
     });
@@ -91,7 +92,7 @@ HWY_INLINE void exponentiate(float* scores, int64_t count, float* partial) {
 }
 
 // N vectors, each of them `part`, of the outputs of heads [h, h + H) from element c on.
-template <int H, int N, class Part>
+template <class Element, int H, int N, class Part>
 HWY_INLINE void weigh_values(const DecodeTask& t, int64_t h, int64_t c, Part part,
                              const float (*weights)[kDecodeChunk]) {
   V sum[H][N];
@@ -100,10 +101,10 @@ HWY_INLINE void weigh_values(const DecodeTask& t, int64_t h, int64_t c, Part par
 #pragma GCC unroll 4
     for (V& s : of_head) s = vectors::zero();
   for (int64_t j = t.begin; j < t.end; ++j) {
-    const float* v = t.v + j * t.stride + c;
+    const Element* v = reinterpret_cast<const Element*>(t.cache.v) + j * t.stride + c;
     V value[N];
 #pragma GCC unroll 4
-    for (int n = 0; n < N; ++n) value[n] = load(v + n * kWidth, part);
+    for (int n = 0; n < N; ++n) value[n] = stored::load(v + n * kWidth, part);
 #pragma GCC unroll 4
     for (int m = 0; m < H; ++m) {
       const V w = vectors::set(weights[m][j - t.begin]);
@@ -119,32 +120,37 @@ HWY_INLINE void weigh_values(const DecodeTask& t, int64_t h, int64_t c, Part par
   }
 }
 
-template <int H>
+template <class Element, int H>
 HWY_INLINE void decode_heads(const DecodeTask& t, int64_t h) {
   alignas(64) float scores[H][kDecodeChunk];
-  score_keys<H>(t, h, scores);
+  score_keys<Element, H>(t, h, scores);
   for (int n = 0; n < H; ++n)
     exponentiate(scores[n], t.end - t.begin, t.partial + (h + n) * (kPartialHead + t.head_dim));
   int64_t c = 0;
   for (; c + kVectors * kWidth <= t.head_dim; c += kVectors * kWidth)
-    weigh_values<H, kVectors>(t, h, c, Full{}, scores);
-  for (; c + kWidth <= t.head_dim; c += kWidth) weigh_values<H, 1>(t, h, c, Full{}, scores);
-  if (c < t.head_dim) weigh_values<H, 1>(t, h, c, Tail{static_cast<size_t>(t.head_dim - c)}, scores);
+    weigh_values<Element, H, kVectors>(t, h, c, Full{}, scores);
+  for (; c + kWidth <= t.head_dim; c += kWidth) weigh_values<Element, H, 1>(t, h, c, Full{}, scores);
+  if (c < t.head_dim) weigh_values<Element, H, 1>(t, h, c, Tail{static_cast<size_t>(t.head_dim - c)}, scores);
 }
 
-void decode_task(const DecodeTask& t) {
+template <class Element>
+HWY_INLINE void decode_all_heads(const DecodeTask& t) {
   int64_t h = 0;
-  for (; h + kHeads <= t.heads; h += kHeads) decode_heads<kHeads>(t, h);
+  for (; h + kHeads <= t.heads; h += kHeads) decode_heads<Element, kHeads>(t, h);
   switch (t.heads - h) {
     case 1:
-      return decode_heads<1>(t, h);
+      return decode_heads<Element, 1>(t, h);
     case 2:
-      return decode_heads<2>(t, h);
+      return decode_heads<Element, 2>(t, h);
     case 3:
-      return decode_heads<3>(t, h);
+      return decode_heads<Element, 3>(t, h);
     default:
       return;
   }
+}
+
+void decode_task(const DecodeTask& t) {
+  stored::with_element(t.cache.dtype, [&](auto element) HWY_ATTR { decode_all_heads<decltype(element)>(t); });
 }
 
 // One query head's output from the partial results of `count` chunks, `stride` floats apart.
@@ -202,7 +208,8 @@ int64_t attention_decode_workspace_bytes(const AttentionShape& shape, int64_t ca
          (kPartialHead + shape.head_dim) * int64_t{sizeof(float)};
 }
 
-void attention_decode(const AttentionArgs& a, ThreadPool& pool, std::span<std::byte> workspace) {
+void attention_decode(const AttentionArgs& a, const StoredCache& cache, ThreadPool& pool,
+                      std::span<std::byte> workspace) {
   check_attention(a);
   const AttentionShape& s = a.shape;
   const int64_t group = s.num_heads / s.num_kv_heads, partial_floats = kPartialHead + s.head_dim;
@@ -216,6 +223,7 @@ void attention_decode(const AttentionArgs& a, ThreadPool& pool, std::span<std::b
   for (int64_t b = 0; b < s.batch; ++b) most_chunks = std::max(most_chunks, seen_by(a, b).num_chunks());
   const float scale = a.scale * HWY_DYNAMIC_DISPATCH(log2_e)();
   const auto decode = HWY_DYNAMIC_DISPATCH(decode_task);
+  const int64_t element_bytes = ir::bits(cache.dtype) / 8;
   const int64_t pairs = s.batch * s.num_kv_heads;
   pool.run(pairs * most_chunks, [&](int64_t tile, int) {
     const int64_t b = tile % pairs / s.num_kv_heads, kv = tile % s.num_kv_heads, chunk = tile / pairs;
@@ -225,8 +233,9 @@ void attention_decode(const AttentionArgs& a, ThreadPool& pool, std::span<std::b
     decode({.q = a.q + head_offset(s, b, kv * group, a.q_token_stride),
             .heads = group,
             .head_dim = s.head_dim,
-            .k = a.k + key_head_offset(a, b, kv, a.k_token_stride),
-            .v = a.v + key_head_offset(a, b, kv, a.v_token_stride),
+            .cache = {.k = cache.k + key_head_offset(a, b, kv, a.k_token_stride) * element_bytes,
+                      .v = cache.v + key_head_offset(a, b, kv, a.v_token_stride) * element_bytes,
+                      .dtype = cache.dtype},
             .stride = a.k_token_stride,
             .begin = std::max(begin, seen.first),
             .end = std::min(begin + kDecodeChunk, seen.last + 1),

@@ -8,7 +8,8 @@
 //   └──────────────┘                         └───┴───┴───┴───┘
 //
 // Each sum has one order, whatever tile, group of rows and number of rows of x it is computed in. So a row's
-// bits depend on that row alone.
+// bits depend on that row alone. Weights of 16 bits are widened on their way into registers, so that half the
+// bytes cross memory; products and sums are those of f32.
 #include "backends/cpu/kernels/targets.h"
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "backends/cpu/kernels/gemm/linear_few.cpp"
@@ -18,7 +19,9 @@
 #include <algorithm>
 
 #include "backends/cpu/kernels/operands.h"
+#include "backends/cpu/kernels/stored-inl.h"
 #include "backends/cpu/kernels/vectors-inl.h"
+#include "ops/rounding.h"
 
 #ifndef PLIMSOLL_BACKENDS_CPU_KERNELS_LINEAR_FEW_ARGS_
 #define PLIMSOLL_BACKENDS_CPU_KERNELS_LINEAR_FEW_ARGS_
@@ -28,7 +31,8 @@ namespace plimsoll::cpu {
 struct LinearFew {
   RowsOf<const float> x = {};
   RowsOf<float> y = {};
-  const float* weight = nullptr;
+  const std::byte* weight = nullptr;
+  ir::DType dtype = ir::DType::kF32;  ///< of the weight
   int64_t weight_stride = 0;
   const float* bias = nullptr;
 };
@@ -61,16 +65,18 @@ inline constexpr int kFeatures = M < 3    ? 2
 // pages; measured best between 512 and 1,536 bytes.
 inline constexpr int64_t kAhead = 1024;
 
-HWY_INLINE void prefetch(const float* p) {
-  __builtin_prefetch(reinterpret_cast<const char*>(p) + kAhead, 0, 3);
+HWY_INLINE void prefetch(const void* p) { __builtin_prefetch(static_cast<const char*>(p) + kAhead, 0, 3); }
+
+template <class W>
+HWY_INLINE const W* weight_at(const LinearFew& l, int64_t element) {
+  return reinterpret_cast<const W*>(l.weight) + element;
 }
 
-template <int M, int R, class Part>
-HWY_INLINE void multiply_add(const float* const* x, const float* const* w, int64_t i, Part part,
-                             V (&sum)[M][R]) {
+template <int M, int R, class W, class Part>
+HWY_INLINE void multiply_add(const float* const* x, const W* const* w, int64_t i, Part part, V (&sum)[M][R]) {
   V a[R];
 #pragma GCC unroll 4
-  for (int r = 0; r < R; ++r) a[r] = load(w[r] + i, part);
+  for (int r = 0; r < R; ++r) a[r] = stored::load(w[r] + i, part);
 #pragma GCC unroll 8
   for (int m = 0; m < M; ++m) {
     const V b = load(x[m] + i, part);
@@ -80,23 +86,28 @@ HWY_INLINE void multiply_add(const float* const* x, const float* const* w, int64
 }
 
 // Features [f, f + R) of rows [row, row + M).
-template <int M, int R>
+template <class W, int M, int R>
 HWY_INLINE void dot_products(const LinearFew& l, int64_t row, int64_t f) {
-  const float *x[M], *w[R];
+  const float* x[M];
+  const W* w[R];
   for (int m = 0; m < M; ++m) x[m] = l.x.row(row + m);
-  for (int r = 0; r < R; ++r) w[r] = l.weight + (f + r) * l.weight_stride;
+  for (int r = 0; r < R; ++r) w[r] = weight_at<W>(l, (f + r) * l.weight_stride);
   V sum[M][R];
 #pragma GCC unroll 8
   for (auto& of_row : sum)
 #pragma GCC unroll 4
     for (V& s : of_row) s = vectors::zero();
   const int64_t n = l.x.cols;
+  // A line of weights is asked for once.
+  constexpr int64_t kStep = sizeof(W) == sizeof(float) ? kWidth : 2 * kWidth;
   int64_t i = 0;
-  for (; i + kWidth <= n; i += kWidth) {
+  for (; i + kStep <= n; i += kStep) {
 #pragma GCC unroll 4
     for (int r = 0; r < R; ++r) prefetch(w[r] + i);
     multiply_add<M, R>(x, w, i, Full{}, sum);
+    if constexpr (kStep > kWidth) multiply_add<M, R>(x, w, i + kWidth, Full{}, sum);
   }
+  for (; i + kWidth <= n; i += kWidth) multiply_add<M, R>(x, w, i, Full{}, sum);
   if (i < n) multiply_add<M, R>(x, w, i, Tail{static_cast<size_t>(n - i)}, sum);
 #pragma GCC unroll 8
   for (int m = 0; m < M; ++m)
@@ -107,15 +118,15 @@ HWY_INLINE void dot_products(const LinearFew& l, int64_t row, int64_t f) {
     }
 }
 
-template <int M>
+template <class W, int M>
 HWY_INLINE void rows_of_weights(const LinearFew& l, int64_t row, int64_t begin, int64_t end) {
   int64_t f = begin;
-  for (; f + kFeatures<M> <= end; f += kFeatures<M>) dot_products<M, kFeatures<M>>(l, row, f);
-  for (; f < end; ++f) dot_products<M, 1>(l, row, f);
+  for (; f + kFeatures<M> <= end; f += kFeatures<M>) dot_products<W, M, kFeatures<M>>(l, row, f);
+  for (; f < end; ++f) dot_products<W, M, 1>(l, row, f);
 }
 
 // N vectors of outputs, each of them `part`, from column `c` on, of rows [row, row + M).
-template <int M, int N, class Part>
+template <class W, int M, int N, class Part>
 HWY_INLINE void scaled_rows(const LinearFew& l, int64_t row, int64_t c, Part part) {
   const float* x[M];
   for (int m = 0; m < M; ++m) x[m] = l.x.row(row + m);
@@ -124,13 +135,13 @@ HWY_INLINE void scaled_rows(const LinearFew& l, int64_t row, int64_t c, Part par
   for (auto& of_row : sum)
 #pragma GCC unroll 8
     for (V& s : of_row) s = vectors::zero();
-  const float* w = l.weight + c;
+  const W* w = weight_at<W>(l, c);
   // Rows are far apart: each line is asked for some rows ahead; measured best between 8 and 32.
   const int64_t ahead = 10 * l.weight_stride;
   for (int64_t i = 0; i < l.x.cols; ++i, w += l.weight_stride) {
     V a[N];
 #pragma GCC unroll 8
-    for (int n = 0; n < N; ++n) a[n] = load(w + n * kWidth, part);
+    for (int n = 0; n < N; ++n) a[n] = stored::load(w + n * kWidth, part);
 #pragma GCC unroll 8
     for (int n = 0; n < N; ++n) __builtin_prefetch(w + ahead + n * kWidth, 0, 3);
 #pragma GCC unroll 8
@@ -150,29 +161,29 @@ HWY_INLINE void scaled_rows(const LinearFew& l, int64_t row, int64_t c, Part par
     }
 }
 
-template <int M>
+template <class W, int M>
 HWY_INLINE void columns_of_weights(const LinearFew& l, int64_t row, int64_t begin, int64_t end) {
   constexpr int kVectors = M == 1 ? 8 : 4;  // as many bytes of a row at a time as registers allow
   int64_t c = begin;
-  for (; c + kVectors * kWidth <= end; c += kVectors * kWidth) scaled_rows<M, kVectors>(l, row, c, Full{});
-  for (; c + kWidth <= end; c += kWidth) scaled_rows<M, 1>(l, row, c, Full{});
-  if (c < end) scaled_rows<M, 1>(l, row, c, Tail{static_cast<size_t>(end - c)});
+  for (; c + kVectors * kWidth <= end; c += kVectors * kWidth) scaled_rows<W, M, kVectors>(l, row, c, Full{});
+  for (; c + kWidth <= end; c += kWidth) scaled_rows<W, M, 1>(l, row, c, Full{});
+  if (c < end) scaled_rows<W, M, 1>(l, row, c, Tail{static_cast<size_t>(end - c)});
 }
 
-template <int M>
+template <class W, int M>
 HWY_INLINE void tile_of_rows(const LinearFew& l, bool transposed, int64_t row, int64_t begin, int64_t end) {
   if (transposed)
-    columns_of_weights<M>(l, row, begin, end);
+    columns_of_weights<W, M>(l, row, begin, end);
   else
-    rows_of_weights<M>(l, row, begin, end);
+    rows_of_weights<W, M>(l, row, begin, end);
 }
 
-template <int M>
+template <class W, int M>
 HWY_INLINE void tile_of_up_to(const LinearFew& l, bool transposed, int64_t row, int64_t rows, int64_t begin,
                               int64_t end) {
   if constexpr (M > 0) {
-    if (rows == M) return tile_of_rows<M>(l, transposed, row, begin, end);
-    tile_of_up_to<M - 1>(l, transposed, row, rows, begin, end);
+    if (rows == M) return tile_of_rows<W, M>(l, transposed, row, begin, end);
+    tile_of_up_to<W, M - 1>(l, transposed, row, rows, begin, end);
   }
 }
 
@@ -182,9 +193,19 @@ void linear_few_tile(const LinearFew& l, bool transposed, int64_t begin, int64_t
   int64_t left = l.x.rows <= kMostRows ? 1 : (l.x.rows + kBestRows - 1) / kBestRows;
   for (int64_t row = 0; left > 0; --left) {
     const int64_t rows = (l.x.rows - row + left - 1) / left;
-    tile_of_up_to<kMostRows>(l, transposed, row, rows, begin, end);
+    stored::with_element(l.dtype, [&](auto element) HWY_ATTR {
+      tile_of_up_to<decltype(element), kMostRows>(l, transposed, row, rows, begin, end);
+    });
     row += rows;
   }
+}
+
+// x as products of `dtype` take it.
+void rounded_rows(const RowsOf<const float>& x, ir::DType dtype, float* out) {
+  for (int64_t r = 0; r < x.rows; ++r, out += x.cols)
+    vectors::for_vectors(x.cols, [&](int64_t i, auto part) HWY_ATTR {
+      vectors::store(stored::rounded(F32(), load(x.row(r) + i, part), dtype), out + i, part);
+    });
 }
 
 }  // namespace
@@ -196,6 +217,7 @@ namespace plimsoll::cpu {
 namespace {
 
 HWY_EXPORT(linear_few_tile);
+HWY_EXPORT(rounded_rows);
 
 // Elements of a tile of weights: 128 KiB take several microseconds to come, long against claiming a tile,
 // and leave the smallest layers some ten tiles. Rows come in multiples of 2, 3 and 4, of columns 512 bytes of
@@ -206,14 +228,34 @@ int64_t features_per_tile(int64_t in, bool transposed) {
   return std::clamp(kTileElements / in / unit * unit, unit, 16 * unit);
 }
 
+/// What x is rounded to before it is multiplied; f32: it is not.
+ir::DType rounded_to(const ir::Attrs& attrs) {
+  return attrs.find("precision") == nullptr
+             ? ir::DType::kF32
+             : ops::stored_dtype(*ops::parse_precision(attrs.str("precision")));
+}
+
+int64_t linear_few_workspace_bytes(const ir::OpTypes& types, int) {
+  return rounded_to(types.attrs) == ir::DType::kF32
+             ? 0
+             : types.inputs[0].shape.num_elements() * static_cast<int64_t>(sizeof(float));
+}
+
 void linear_few(const KernelCall& call, ThreadPool& pool) {
   const bool transposed = call.op->attrs.flag("transposed");
   LinearFew l;
   l.x = matrix_of<const float>(call.inputs[0]);
   l.y = matrix_of<float>(call.outputs[0]);
-  l.weight = call.inputs[1].as<const float>();
+  l.weight = call.inputs[1].data;
+  l.dtype = call.inputs[1].type.dtype;
   l.weight_stride = call.inputs[1].strides[0];
   l.bias = input_or_none(call, 2).as<const float>();
+  if (const ir::DType rounded = rounded_to(call.op->attrs); rounded != ir::DType::kF32) {
+    PLIMSOLL_CHECK(l.dtype == rounded, "weights of few rows are kept in what multiplies them");
+    auto* x = reinterpret_cast<float*>(call.workspace.data());
+    HWY_DYNAMIC_DISPATCH(rounded_rows)(l.x, rounded, x);
+    l.x = {.data = x, .rows = l.x.rows, .cols = l.x.cols, .stride = l.x.cols};
+  }
   const auto tile = HWY_DYNAMIC_DISPATCH(linear_few_tile);
   for_blocks(pool, l.y.cols, features_per_tile(l.x.cols, transposed),
              [&](int64_t begin, int64_t end) { tile(l, transposed, begin, end); });
@@ -222,7 +264,11 @@ void linear_few(const KernelCall& call, ThreadPool& pool) {
 }  // namespace
 
 std::span<const Kernel> linear_few_kernels() {
-  static constexpr Kernel kernels[] = {{.op = "linear_few", .run = linear_few, .strided_inputs = 0b1}};
+  static constexpr Kernel kernels[] = {{.op = "linear_few",
+                                        .run = linear_few,
+                                        .workspace_bytes = linear_few_workspace_bytes,
+                                        .strided_inputs = 0b1,
+                                        .stored_inputs = 0b10}};
   return kernels;
 }
 

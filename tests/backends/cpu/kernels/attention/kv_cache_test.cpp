@@ -16,6 +16,14 @@ TEST(CacheUpdate, DropsRowsBehindTheEnd) {
   expect_op({"cache_update", {cache, normal({2, 6, 1, 5}, 2), ints({2}, {7, 9})}}, 0.0);
 }
 
+TEST(CacheUpdate, KeepsRowsInTheCachesDtype) {
+  for (const DType dtype : {DType::kBf16, DType::kF16}) {
+    const Tensor cache = as(dtype, normal({3, 9, 2, 5}, 1)), x = normal({3, 4, 2, 5}, 2);
+    expect_op({"cache_update", {cache, as(dtype, x), ints({3}, {0, 7, 2})}}, 0.0);
+    expect_op({"cache_update", {cache, x, ints({3}, {0, 7, 9})}}, dtype == DType::kBf16 ? 0x1p-8 : 0x1p-11);
+  }
+}
+
 OpRun cached(const Tensor& q, const Tensor& k, const Tensor& v, const Tensor& start, int64_t window = 0) {
   return {"attention_cached", {q, k, v, start}, {{"scale", 0.3}, {"window", window}}};
 }
@@ -36,6 +44,17 @@ TEST(AttentionCached, AChunkAgainstReference) {
         const Tensor k = normal({3, 300, kv_heads, 20}, 2), v = normal({3, 300, kv_heads, 20}, 3);
         expect_op(cached(normal({3, tokens, heads, 20}, 1), k, v, ints({3}, {0, 37, 170}), window), 3e-6);
       }
+}
+
+// A cache of 16 bits is what it stands for, whoever reads it.
+TEST(AttentionCached, WidensTheCache) {
+  for (const DType dtype : {DType::kBf16, DType::kF16})
+    for (const int64_t tokens : {1, 70}) {
+      const Tensor k = as(dtype, normal({3, 300, 2, 20}, 2)), v = as(dtype, normal({3, 300, 2, 20}, 3));
+      const Tensor q = normal({3, tokens, 6, 20}, 1), start = ints({3}, {0, 131, 250});
+      expect_op(cached(q, k, v, start), 3e-6);
+      expect_op(cached(as(dtype, q), k, v, start), dtype == DType::kBf16 ? 0x1p-8 : 0x1p-11);
+    }
 }
 
 TEST(AttentionCached, PositionsBehindTheCacheAreFinite) {

@@ -1,0 +1,42 @@
+// The model's chat template at work: conversations to the text that the model goes on from.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <string_view>
+
+#include "base/result.h"
+#include "data/chat/chat_template.h"
+#include "generate/request.h"
+#include "io/tree.h"
+
+namespace plimsoll::generate {
+
+/// {"role", "content"}.
+Tree message(std::string_view role, std::string_view content);
+
+/// Whether and how prompts become conversations. The template applies where the model's folder has one
+/// (transformers, vLLM and llama.cpp's server take that for a model that converses), unless --raw.
+class ChatFormat {
+ public:
+  /// Errors: as ChatTemplate::open; kInvalidArgument where there is none and --chat or --system need one.
+  static Result<ChatFormat> open(const std::string& folder, const Request& request);
+
+  /// Whether plain prompts are a user's message.
+  [[nodiscard]] bool applies() const { return template_ != nullptr; }
+  /// A record with "messages", and what else ChatTemplate::render reads, as apply_chat_template does with
+  /// add_generation_prompt; --system becomes the first message where the record has no such one.
+  /// Errors: as ChatTemplate::render; kInvalidArgument where there is no template.
+  [[nodiscard]] Result<std::string> render(Tree record) const;
+  /// The same of one user's message.
+  [[nodiscard]] Result<std::string> render_prompt(std::string_view text) const;
+  /// What the template writes behind an answer; empty where that cannot be told.
+  [[nodiscard]] std::string behind_answer() const;
+
+ private:
+  std::string folder_, system_;
+  bool raw_ = false;
+  std::unique_ptr<ChatTemplate> template_;
+};
+
+}  // namespace plimsoll::generate

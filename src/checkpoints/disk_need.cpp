@@ -109,9 +109,11 @@ int64_t folder_bytes(const std::string& path) {
 
 }  // namespace
 
-SavedBytes saved_bytes(const models::Model& model, const passes::SessionPlan& session) {
+SavedBytes saved_bytes(const models::Model& model, const passes::SessionPlan& session,
+                       const FinalFormat& format) {
   const int64_t weights = file_bytes(parameter_tensors(model, session));
-  return {weights + file_bytes(optimizer_tensors(model, session)), weights};
+  const auto final = FinalWeights::create(model, session, format);
+  return {weights + file_bytes(optimizer_tensors(model, session)), final ? final->bytes() : weights};
 }
 
 SaveSchedule save_schedule(const OutputSettings& output, std::optional<int64_t> total_steps, int64_t step,

@@ -188,6 +188,8 @@ Status check_run(RunConfig& config, const GivenSettings& given) {
                  "set data.eval, or training.eval_steps=0");
   if (!config.output.dir.empty() && config.output.dir.size() > 4000)
     return wrong("output.dir is too long for a path", "shorten it");
+  if (config.output.max_shard_size && config.output.max_shard_size->count <= 0)
+    return wrong("output.max_shard_size is 0", "set a size such as 5GB, or null for one file");
   if (config.output.dir.empty()) return wrong("output.dir is empty", "name a folder");
   auto schedule = make_schedule(config.training, config.training.max_steps.value_or(1));
   if (!schedule) return std::move(schedule).error();

@@ -135,9 +135,9 @@ Result<std::pair<planner::TrainingPrograms, planner::PlanReport>> plan_split(
                                      .host_bytes = host_bytes(prepared, config, prepare_options),
                                      .budgets = budgets_of(config, target, prepared.memory)};
   if (options.training) {
-    surroundings.host_bytes += checkpoint_host_bytes(model, programs.session) +
-                               Loader::host_bytes(loader, config.data.sequence_length) +
-                               loader.num_threads * kStackBytesPerThread;
+    surroundings.host_bytes +=
+        checkpoint_host_bytes(model, programs.session, final_format(config, prepared.model_config, model)) +
+        Loader::host_bytes(loader, config.data.sequence_length) + loader.num_threads * kStackBytesPerThread;
     surroundings.file_phases = {"save"};
     if (dumps_steps(config)) surroundings.file_phases.emplace_back("dump");
   }
@@ -216,7 +216,8 @@ Result<Prepared> prepare(const RunConfig& config, const runtime::Target& target,
   prepared.report.num_parameters = prepared.model->num_parameters();
   if (options.purpose == Purpose::kTrain) {
     prepared.report.num_trained = prepared.model->num_trained();
-    prepared.report.disk = disk_report(config, *prepared.model, prepared.programs.session);
+    prepared.report.disk =
+        disk_report(config, prepared.model_config, *prepared.model, prepared.programs.session);
     prepared.report.total_steps = config.training.max_steps;
   }
   malloc_trim(0);  // what planning needed and no longer needs goes back before the session takes its memory

@@ -71,6 +71,11 @@ class Run {
   Status save_final() {
     const Result<SaveReport> saved = trainer_.save_final();
     if (saved) events_.checkpoint(*saved);
+    // Weights that output.dtype cannot hold are not lost for that.
+    if (!saved && saved.error().code == ErrorCode::kBadData && !trainer_.is_checkpointed()) {
+      PLIMSOLL_TRY(trainer_.start_checkpoint());
+      PLIMSOLL_TRY(report_saved(/*wait=*/true));
+    }
     if (unsaved_) return *unsaved_;
     if (!saved) return saved.error();
     return Ok{};

@@ -46,7 +46,6 @@ TEST(Unavailable, IsRefusedByName) {
       {{"report_to=tensorboard"}, "training.report_to is not available", "--json"},
       {{"load_best_model_at_end=true"}, "training.load_best_model_at_end is not available", "final/"},
       {{"training.adafactor={relative_step: true}"}, "training.adafactor is not available", ""},
-      {{"output.dtype=bf16"}, "output.dtype is not available", ""},
   };
   for (const Refusal& row : rows) {
     const auto result = parse(row.overrides);

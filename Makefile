@@ -52,6 +52,7 @@ interop: build ## training, evaluation, generation and tokenizers against transf
 	  "$$python" tests/interop/evaluate_compare.py --binary build/plimsoll && \
 	  "$$python" tests/interop/classification_compare.py --binary build/plimsoll && \
 	  "$$python" tests/interop/final_compare.py --binary build/plimsoll && \
+	  "$$python" tests/interop/gguf_compare.py --binary build/plimsoll && \
 	  "$$python" tests/interop/packed_compare.py --binary build/plimsoll && \
 	  "$$python" tests/interop/tokenizers_compare.py --build build && \
 	  "$$python" tests/interop/chat_compare.py --build build && \

@@ -40,7 +40,7 @@ struct SaveSchedule {
   std::vector<PresentCheckpoint> present = {};  ///< oldest first
 };
 /// Of this run; `step` are done.
-SaveSchedule save_schedule(const OutputSettings& output, std::optional<int64_t> total_steps, int64_t step,
+SaveSchedule save_schedule(const RunConfig& config, std::optional<int64_t> total_steps, int64_t step,
                            const SavedBytes& bytes);
 
 struct DiskNeed {

@@ -169,6 +169,11 @@ struct TrainingSettings {
   int64_t logging_steps = 1;
   std::string eval_strategy = "auto";  ///< auto | no | steps; resolved into eval_steps when a run is read
   int64_t eval_steps = 0;              ///< 0: only after the last step
+  bool load_best_model_at_end = false;
+  std::string metric_for_best_model = {};      ///< empty: the loss
+  std::optional<bool> greater_is_better = {};  ///< nothing: as the metric is
+  std::optional<int64_t> early_stopping_patience = {};
+  double early_stopping_threshold = 0;
 };
 
 struct RecomputeSettings {

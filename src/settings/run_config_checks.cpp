@@ -10,6 +10,7 @@
 #include <string_view>
 
 #include "optimizers/optimizer_list.h"
+#include "settings/best_model.h"
 #include "settings/param_groups.h"
 #include "settings/schedule.h"
 #include "settings/state_settings.h"
@@ -186,6 +187,7 @@ Status check_run(RunConfig& config, const GivenSettings& given) {
   if (config.training.eval_steps > 0 && !config.data.evaluates())
     return wrong("training.eval_steps is given, but data.eval names no data",
                  "set data.eval, or training.eval_steps=0");
+  PLIMSOLL_TRY(check_best_model(config));
   if (!config.output.dir.empty() && config.output.dir.size() > 4000)
     return wrong("output.dir is too long for a path", "shorten it");
   if (config.output.max_shard_size && config.output.max_shard_size->count <= 0)

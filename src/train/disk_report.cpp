@@ -36,7 +36,7 @@ planner::DiskReport disk_report(const RunConfig& config, const ConfigJson& model
                              .final_bytes = saved.final,
                              .cache_bytes = text_bytes(config) / kTextBytesPerToken * token_bytes,
                              .offload_bytes = session.pool(ir::MemorySpace::kDisk).total()};
-  const auto need = disk_need(save_schedule(config.output, config.training.max_steps, 0, saved));
+  const auto need = disk_need(save_schedule(config, config.training.max_steps, 0, saved));
   if (!need) return report;
   report.checkpoints = need->checkpoints;
   report.total_bytes = need->bytes + report.cache_bytes + report.offload_bytes;

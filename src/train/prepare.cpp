@@ -30,6 +30,9 @@ constexpr int64_t kScratchBytes = int64_t{256} << 10;
 constexpr int64_t kReadBytesPerThread = int64_t{320} << 10;
 /// What a thread that reads ahead touches of its stack and of its allocator's.
 constexpr int64_t kStackBytesPerThread = int64_t{48} << 10;
+/// Going back to the best checkpoint in the end: the buffers that it is read through (checkpoint_read.cpp),
+/// while those of saving are still there.
+constexpr int64_t kCheckpointReadBytes = int64_t{3} << 20;
 /// Headers of files to be written: name, type, shape and offsets of a tensor.
 constexpr int64_t kHeaderBytesPerTensor = 256;
 
@@ -138,6 +141,7 @@ Result<std::pair<planner::TrainingPrograms, planner::PlanReport>> plan_split(
     surroundings.host_bytes +=
         checkpoint_host_bytes(model, programs.session, final_format(config, prepared.model_config, model)) +
         Loader::host_bytes(loader, config.data.sequence_length) + loader.num_threads * kStackBytesPerThread;
+    if (config.training.load_best_model_at_end) surroundings.host_bytes += kCheckpointReadBytes;
     surroundings.file_phases = {"save"};
     if (dumps_steps(config)) surroundings.file_phases.emplace_back("dump");
   }

@@ -62,6 +62,8 @@ interop: build ## training, evaluation, generation and tokenizers against transf
 	  "$$python" tests/interop/formats_compare.py --binary build/plimsoll && \
 	  "$$python" tests/interop/evaluate_compare.py --binary build/plimsoll && \
 	  "$$python" tests/interop/classification_compare.py --binary build/plimsoll && \
+	  "$$python" tests/interop/final_compare.py --binary build/plimsoll && \
+	  "$$python" tests/interop/gguf_compare.py --binary build/plimsoll && \
 	  "$$python" tests/interop/packed_compare.py --binary build/plimsoll && \
 	  "$$python" tests/interop/import_compare.py --binary build/plimsoll && \
 	  "$$python" tests/interop/tokenizers_compare.py --build build && \

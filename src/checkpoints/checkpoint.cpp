@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <array>
+#include <bit>
 #include <set>
 
 #include "io/checksum.h"
@@ -16,7 +17,7 @@ namespace plimsoll::train {
 namespace {
 
 constexpr std::string_view kFormat = "plimsoll checkpoint";
-constexpr int64_t kVersion = 3;
+constexpr int64_t kVersion = 3, kVersionWithBest = 4;
 constexpr int64_t kMaxManifestBytes = int64_t{256} << 20;
 /// What the text ends with, the digits in the middle.
 constexpr std::string_view kChecksumField = "\n\"checksum\": \"", kEnd = "\"}\n";
@@ -49,6 +50,16 @@ void append_integers(std::string& text, const std::vector<int64_t>& values) {
   text += ']';
 }
 
+void append_best(std::string& text, const BestState& b) {
+  text += ", \"best\": {\"metric\": ";
+  append_string(text, b.metric);
+  fmt::format_to(std::back_inserter(text),
+                 ", \"step\": {}, \"value\": \"{:016x}\", \"saved_step\": {}, \"saved_value\": \"{:016x}\", "
+                 "\"waited\": {}}}",
+                 b.step, std::bit_cast<uint64_t>(b.value), b.saved_step,
+                 std::bit_cast<uint64_t>(b.saved_value), b.waited);
+}
+
 void append_file(std::string& text, const CheckpointFile& file) {
   text += "{\"name\": ";
   append_string(text, file.name);
@@ -77,10 +88,11 @@ Error broken(std::string what) {
 
 /// Not kBadData: what another build wrote is whole, and must not be passed over for an older one.
 Error of_another_version(int64_t version) {
-  return Error{ErrorCode::kInvalidArgument,
-               fmt::format("written as version {}, this build reads {}", version, kVersion),
-               {},
-               "go on with the build that wrote it, or start anew with --resume never or another output.dir"};
+  return Error{
+      ErrorCode::kInvalidArgument,
+      fmt::format("written as version {}, this build reads {} and {}", version, kVersion, kVersionWithBest),
+      {},
+      "go on with the build that wrote it, or start anew with --resume never or another output.dir"};
 }
 
 bool has_twins(const std::vector<CheckpointTensor>& tensors) {
@@ -99,12 +111,13 @@ class ManifestReader {
     if (!cursor_.expect('{') || !string_field("format", format)) return false;
     if (format != kFormat) return cursor_.fail("the format is not '" + std::string(kFormat) + "'");
     if (!next_integer("version", m.version, 1)) return false;
-    other_version_ = m.version != kVersion;
+    other_version_ = m.version != kVersion && m.version != kVersionWithBest;
     if (other_version_) return false;
     for (const IntegerField& field : kIntegers)
       if (!next_integer(field.name, m.*field.value, field.least)) return false;
     if (m.skipped > m.step || m.skipped_in_a_row > m.skipped)
       return cursor_.fail("more steps were skipped than done");
+    if (m.version == kVersionWithBest && !best(m.best.emplace(), m.step)) return false;
     uint64_t itself = 0;
     return next_checksum("data", m.data) && next_checksum("weights", m.weights) &&
            next_checksum("plan", m.plan) && cursor_.expect(',') && string_field("isa", m.isa) &&
@@ -141,6 +154,22 @@ class ManifestReader {
       if (!cursor_.string(changes.emplace_back())) return false;
     } while (cursor_.take(','));
     return cursor_.expect(']');
+  }
+
+  bool best(BestState& b, int64_t step) {
+    if (!cursor_.expect(',') || !key("best") || !cursor_.expect('{') || !string_field("metric", b.metric) ||
+        !next_integer("step", b.step, -1) || !next_number("value", b.value) ||
+        !next_integer("saved_step", b.saved_step, -1) || !next_number("saved_value", b.saved_value) ||
+        !next_integer("waited", b.waited, 0) || !cursor_.expect('}'))
+      return false;
+    return (b.step <= step && b.saved_step <= step) || cursor_.fail("the best step is not done yet");
+  }
+  /// Its bits: every number reads back as it was, infinities too.
+  bool next_number(std::string_view name, double& value) {
+    uint64_t bits = 0;
+    if (!next_checksum(name, bits)) return false;
+    value = std::bit_cast<double>(bits);
+    return true;
   }
 
   bool files(std::vector<CheckpointFile>& files) {
@@ -230,9 +259,11 @@ const CheckpointFile* CheckpointManifest::find_file(std::string_view name) const
 
 void write_checkpoint_text(const CheckpointManifest& m, std::string& text) {
   text.clear();
-  fmt::format_to(std::back_inserter(text), "{{\"format\": \"{}\", \"version\": {}", kFormat, kVersion);
+  fmt::format_to(std::back_inserter(text), "{{\"format\": \"{}\", \"version\": {}", kFormat,
+                 m.best ? kVersionWithBest : kVersion);
   for (const IntegerField& field : kIntegers)
     fmt::format_to(std::back_inserter(text), ", \"{}\": {}", field.name, m.*field.value);
+  if (m.best) append_best(text, *m.best);
   fmt::format_to(std::back_inserter(text),
                  ", \"data\": \"{:016x}\", \"weights\": \"{:016x}\", \"plan\": \"{:016x}\", \"isa\": ",
                  m.data, m.weights, m.plan);

@@ -40,23 +40,35 @@ struct CheckpointFile {
   std::vector<CheckpointTensor> tensors = {};
 };
 
-/// What checkpoint.json says.
+/// The best evaluations so far, of a run that keeps the best model or stops early.
+struct BestState {
+  std::string metric = {};  ///< which figure of an evaluation is compared: "loss"
+  int64_t step = -1;        ///< of the best evaluation; -1: none yet
+  double value = 0;
+  int64_t saved_step = -1;  ///< of the best one whose step has a checkpoint
+  double saved_value = 0;
+  int64_t waited = 0;  ///< evaluations in a row without progress
+  bool operator==(const BestState&) const = default;
+};
+
+/// What checkpoint.json says. Version 4 is version 3 with `best`.
 struct CheckpointManifest {
   int64_t version = 1;
   int64_t step = 0;         ///< updates done
   int64_t total_steps = 0;  ///< of the run, as it was planned
   int64_t tokens = 0;       ///< trained on
   int64_t seed = 0;
-  int64_t position = 0;          ///< sequences consumed, over all epochs
-  int64_t num_sequences = 0;     ///< in an epoch
-  int64_t num_data_tokens = 0;   ///< in data.train
-  int64_t evaluated_step = -1;   ///< the last step whose evaluation was reported
-  int64_t skipped = 0;           ///< steps whose update an overflow has skipped
-  int64_t skipped_in_a_row = 0;  ///< of them the last ones, without an update in between
-  uint64_t data = 0;             ///< checksum of data.train's tokens
-  uint64_t weights = 0;          ///< of the pretrained ones that the run began with; 0: there were none
-  uint64_t plan = 0;             ///< checksum of the memory plan; a resume may have another
-  std::string isa = {};          ///< instruction set: bits are the same for one
+  int64_t position = 0;                ///< sequences consumed, over all epochs
+  int64_t num_sequences = 0;           ///< in an epoch
+  int64_t num_data_tokens = 0;         ///< in data.train
+  int64_t evaluated_step = -1;         ///< the last step whose evaluation was reported
+  int64_t skipped = 0;                 ///< steps whose update an overflow has skipped
+  int64_t skipped_in_a_row = 0;        ///< of them the last ones, without an update in between
+  std::optional<BestState> best = {};  ///< nothing: not looked for
+  uint64_t data = 0;                   ///< checksum of data.train's tokens
+  uint64_t weights = 0;                ///< of the pretrained ones that the run began with; 0: there were none
+  uint64_t plan = 0;                   ///< checksum of the memory plan; a resume may have another
+  std::string isa = {};                ///< instruction set: bits are the same for one
   /// What --resume-with has changed on the way: "step 20: training.learning_rate is 1.0e-4, it was 3.0e-4".
   std::vector<std::string> changes = {};
   std::vector<CheckpointFile> files = {};

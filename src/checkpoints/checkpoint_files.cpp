@@ -29,14 +29,28 @@ CheckpointFile file_entry(const std::string& name, const SafetensorsLayout& layo
   return file;
 }
 
+/// config.json beside weights of that dtype.
+std::string config_text(const ConfigJson& model_config, ir::DType dtype) {
+  Tree fields = models::with_class(model_config).fields();
+  std::erase_if(fields.members, [](const auto& member) { return member.first == "torch_dtype"; });
+  fields.set("dtype", Tree::of(std::string(state_format(dtype).config)));
+  return to_json(fields) + "\n";
+}
+
 }  // namespace
 
-int64_t checkpoint_host_bytes(const models::Model& model, const passes::SessionPlan& session) {
-  int64_t views = 0, states = 0;
-  for (const models::Parameter& p : model.parameters()) views += static_cast<int64_t>(p.views.size());
+int64_t checkpoint_host_bytes(const models::Model& model, const passes::SessionPlan& session,
+                              const FinalFormat& final) {
+  int64_t views = 0, states = 0, parameter_bytes = 0;
+  for (const models::Parameter& p : model.parameters()) {
+    views += static_cast<int64_t>(p.views.size());
+    parameter_bytes += p.shape.num_elements() * ir::bits(final.dtype) / 8;
+  }
   for (const passes::SessionState& s : session.states) states += is_optimizer_tensor(s.decl) ? 1 : 0;
   const auto parameters = std::max<int64_t>(1, static_cast<int64_t>(model.parameters().size()));
-  const int64_t tensors = views * (1 + ceil_div(states, parameters));
+  const bool is_plain = final.dtype == model.parameters().front().dtype &&
+                        parameter_bytes <= final.max_shard_bytes.value_or(INT64_MAX);
+  const int64_t tensors = views * ((is_plain ? 1 : 2) + ceil_div(states, parameters));
   return StreamWriter::kHostBytes + kFixedHostBytes + kHostBytesPerTensor * tensors;
 }
 
@@ -47,7 +61,11 @@ Result<std::unique_ptr<CheckpointFiles>> CheckpointFiles::create(
   const passes::SessionPlan& plan = session.plan();
   PLIMSOLL_TRY(files->add_tensor_file("model.safetensors", parameter_tensors(model, plan)));
   PLIMSOLL_TRY(files->add_tensor_file("optimizer.safetensors", optimizer_tensors(model, plan)));
+  const FinalFormat format = final_format(config, model_config, model);
+  PLIMSOLL_ASSIGN(FinalWeights final, FinalWeights::create(model, plan, format));
+  if (!final.is_plain()) files->final_weights_ = std::move(final);
   files->add_small_files(config, model_config, model, std::move(beside));
+  files->final_config_ = config_text(model_config, format.dtype);
   for (const SmallFile& small : files->small_files_) files->manifest_.files.push_back({small.name});
   write_checkpoint_text(files->manifest_, files->text_);
   files->text_.reserve(files->text_.size() + 32 * files->manifest_.files.size() + 256);  // digits grow
@@ -64,10 +82,7 @@ Status CheckpointFiles::add_tensor_file(const std::string& name, std::vector<Sto
 
 void CheckpointFiles::add_small_files(const RunConfig& config, const ConfigJson& model_config,
                                       const models::Model& model, std::vector<ModelFile> files) {
-  Tree fields = models::with_class(model_config).fields();
-  std::erase_if(fields.members, [](const auto& member) { return member.first == "torch_dtype"; });
-  fields.set("dtype", Tree::of(std::string(state_format(model.parameters().front().dtype).config)));
-  small_files_.push_back({{"config.json", to_json(fields) + "\n"}});
+  small_files_.push_back({{"config.json", config_text(model_config, model.parameters().front().dtype)}});
   for (ModelFile& file : files) small_files_.push_back({std::move(file)});
   num_final_files_ = small_files_.size();
   // Every checkpoint lies as deep below output.dir.
@@ -93,7 +108,8 @@ int64_t CheckpointFiles::checkpoint_bytes() const {
 }
 
 int64_t CheckpointFiles::final_bytes() const {
-  return tensor_files_.front().layout.file_bytes() + small_bytes(num_final_files_);
+  return (final_weights_ ? final_weights_->bytes() : tensor_files_.front().layout.file_bytes()) +
+         small_bytes(num_final_files_);
 }
 
 void CheckpointFiles::take_buffers() {
@@ -118,13 +134,35 @@ Status CheckpointFiles::write_checkpoint(const AtomicDirectory& directory,
 
 Status CheckpointFiles::write_final(const AtomicDirectory& directory, const std::string& card) {
   take_buffers();
-  std::optional<OutputFile> model;
-  PLIMSOLL_TRY(write_tensor_file(directory, 0, model));
-  PLIMSOLL_TRY(model->close());
+  PLIMSOLL_TRY(write_final_weights(directory));
   PLIMSOLL_ASSIGN(OutputFile readme, directory.create_file("README.md"));
   PLIMSOLL_TRY(readme.write_at(0, std::as_bytes(std::span(card))));
   PLIMSOLL_TRY(readme.close());
   return write_small_files(directory, /*final=*/true);
+}
+
+Status CheckpointFiles::write_final_weights(const AtomicDirectory& directory) {
+  if (!final_weights_) {
+    std::optional<OutputFile> model;
+    PLIMSOLL_TRY(write_tensor_file(directory, 0, model));
+    return model->close();
+  }
+  for (size_t i = 0; i < final_weights_->num_shards(); ++i) {
+    PLIMSOLL_ASSIGN(OutputFile out, directory.create_file(final_weights_->name(i)));
+    PLIMSOLL_TRY(out.reserve(final_weights_->shard_bytes(i)));
+    stream_->begin(out);
+    // A piece that cannot be had ends the file: what is on its way to it has to arrive before it goes.
+    Status read = final_weights_->read(
+        i, reader_, buffer_, [this](std::span<const std::byte> piece) { return stream_->append(piece); });
+    Status flushed = stream_->flush();
+    PLIMSOLL_TRY(read);
+    PLIMSOLL_TRY(flushed);
+    PLIMSOLL_TRY(out.close());
+  }
+  if (final_weights_->index().empty()) return Ok{};
+  PLIMSOLL_ASSIGN(OutputFile index, directory.create_file("model.safetensors.index.json"));
+  PLIMSOLL_TRY(index.write_at(0, std::as_bytes(std::span(final_weights_->index()))));
+  return index.close();
 }
 
 Status CheckpointFiles::write_tensor_file(const AtomicDirectory& directory, size_t index,
@@ -167,18 +205,19 @@ void CheckpointFiles::drop_vanished_files() {
 Status CheckpointFiles::write_small_files(const AtomicDirectory& directory, bool final) {
   drop_vanished_files();
   for (size_t i = 0; i < (final ? num_final_files_ : small_files_.size()); ++i)
-    PLIMSOLL_TRY(write_small_file(directory, i));
+    PLIMSOLL_TRY(write_small_file(directory, i, final));
   return Ok{};
 }
 
-Status CheckpointFiles::write_small_file(const AtomicDirectory& directory, size_t index) {
+Status CheckpointFiles::write_small_file(const AtomicDirectory& directory, size_t index, bool final) {
   const SmallFile& small = small_files_[index];
+  const std::string& text = final && index == 0 ? final_config_ : small.text;
   PLIMSOLL_ASSIGN(OutputFile out, directory.create_file(small.name));
   sum_.reset();
-  auto size = static_cast<int64_t>(small.text.size());
+  auto size = static_cast<int64_t>(text.size());
   if (small.source.empty()) {
-    PLIMSOLL_TRY(out.write_at(0, std::as_bytes(std::span(small.text))));
-    sum_.add(small.text);
+    PLIMSOLL_TRY(out.write_at(0, std::as_bytes(std::span(text))));
+    sum_.add(text);
   } else {
     PLIMSOLL_ASSIGN(const ReadFile source, ReadFile::open(small.source, ErrorCode::kIo));
     size = source.size_bytes();
@@ -195,16 +234,23 @@ Status CheckpointFiles::write_small_file(const AtomicDirectory& directory, size_
   return out.close();
 }
 
+bool CheckpointFiles::holds_final_weights(const std::string& directory) const {
+  const auto config = read_small_file(directory + "/config.json", INT32_MAX);
+  return config && *config == final_config_ && final_weights_->are_in(directory, session_);
+}
+
 bool CheckpointFiles::is_final_of(const Checkpoint& checkpoint, const std::string& directory,
                                   int num_threads) const {
   Checkpoint final{directory, checkpoint.manifest};
-  std::vector<std::string> names = {tensor_files_.front().name};
-  for (size_t i = 0; i < num_final_files_; ++i) names.push_back(small_files_[i].name);
+  // Of another dtype or layout than the checkpoint's, weights and config.json are held against the session.
+  std::vector<std::string> names;
+  if (!final_weights_) names = {tensor_files_.front().name, "config.json"};
+  for (size_t i = 1; i < num_final_files_; ++i) names.push_back(small_files_[i].name);
   std::erase_if(final.manifest.files, [&](const CheckpointFile& file) {
     return std::find(names.begin(), names.end(), file.name) == names.end();
   });
   return final.manifest.files.size() == names.size() && check_small_files(final) &&
-         verify_checkpoint(final, num_threads);
+         verify_checkpoint(final, num_threads) && (!final_weights_ || holds_final_weights(directory));
 }
 
 }  // namespace plimsoll::train

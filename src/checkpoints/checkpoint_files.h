@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "checkpoints/checkpoint.h"
+#include "checkpoints/final_weights.h"
 #include "checkpoints/model_file.h"
 #include "checkpoints/tensor_files.h"
 #include "io/atomic_directory.h"
@@ -42,7 +43,8 @@ class CheckpointFiles {
   /// Writes and syncs all files, checkpoint.json last. `sources_read` is called once the session's memory is
   /// not read any more. Errors: kIo.
   Status write_checkpoint(const AtomicDirectory& directory, const std::function<void()>& sources_read);
-  /// Config, weights, what belongs to the model, and `card` as README.md. Errors: kIo.
+  /// Config, weights in the run's final_format, what belongs to the model, and `card` as README.md. Errors:
+  /// kIo; kBadData as FinalWeights::read.
   Status write_final(const AtomicDirectory& directory, const std::string& card);
   /// Whether `directory` holds what write_final would, byte for byte, by the checksums of `checkpoint`; its
   /// card aside.
@@ -60,28 +62,35 @@ class CheckpointFiles {
     int64_t bytes = 0;  ///< at the start
   };
   CheckpointFiles(CheckpointManifest manifest, runtime::Session& session)
-      : manifest_(std::move(manifest)), reader_(session) {}
+      : manifest_(std::move(manifest)), session_(session), reader_(session) {}
   Status add_tensor_file(const std::string& name, std::vector<StoredTensor> tensors);
   void add_small_files(const RunConfig& config, const ConfigJson& model_config, const models::Model& model,
                        std::vector<ModelFile> files);
   Status write_tensor_file(const AtomicDirectory& directory, size_t index, std::optional<OutputFile>& out);
+  /// The weights of final/ where they are not the checkpoint's file.
+  Status write_final_weights(const AtomicDirectory& directory);
+  [[nodiscard]] bool holds_final_weights(const std::string& directory) const;
   Status write_small_files(const AtomicDirectory& directory, bool final);
-  Status write_small_file(const AtomicDirectory& directory, size_t index);
+  Status write_small_file(const AtomicDirectory& directory, size_t index, bool final);
   void drop_vanished_files();
   [[nodiscard]] int64_t small_bytes(size_t count) const;
 
   CheckpointManifest manifest_;           ///< files: those of tensor_files_, then of small_files_
   std::vector<TensorFile> tensor_files_;  ///< model.safetensors first
   std::vector<SmallFile> small_files_;
-  size_t num_final_files_ = 0;  ///< of small_files_: what final/ has too
-  std::string text_;            ///< checkpoint.json
+  size_t num_final_files_ = 0;                 ///< of small_files_: what final/ has too
+  std::optional<FinalWeights> final_weights_;  ///< nothing: the checkpoint's model.safetensors
+  std::string final_config_;                   ///< config.json with them
+  std::string text_;                           ///< checkpoint.json
   std::vector<std::byte> buffer_;
   Checksum sum_;
   std::optional<StreamWriter> stream_;
+  runtime::Session& session_;
   runtime::BackgroundReader reader_;
 };
 
 /// Host memory that saving takes, for the plan: buffers, layouts, names.
-int64_t checkpoint_host_bytes(const models::Model& model, const passes::SessionPlan& session);
+int64_t checkpoint_host_bytes(const models::Model& model, const passes::SessionPlan& session,
+                              const FinalFormat& final);
 
 }  // namespace plimsoll::train

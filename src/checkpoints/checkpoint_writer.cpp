@@ -1,5 +1,6 @@
 #include "checkpoints/checkpoint_writer.h"
 
+#include <algorithm>
 #include <cerrno>
 #include <filesystem>
 #include <utility>
@@ -54,6 +55,7 @@ Status CheckpointWriter::start(const RunCounters& counters) {
   manifest.tokens = counters.tokens;
   manifest.skipped = counters.skipped;
   manifest.skipped_in_a_row = counters.skipped_in_a_row;
+  manifest.best = counters.best;
   started_ = now;
   PLIMSOLL_TRY(files_->mark());
   if (!thread_.joinable()) {
@@ -152,10 +154,19 @@ Status CheckpointWriter::publish(AtomicDirectory& directory) {
 
 void CheckpointWriter::rotate(int64_t step) const {
   if (!config_.output.save_total_limit) return;
-  int64_t kept = 0;
-  for (const FoundCheckpoint& found : find_checkpoints(config_.output.dir))
-    if (found.step <= step && ++kept > *config_.output.save_total_limit)
-      (void)retire_directory(found.path);  // the new one is whole: no reason to fail
+  std::vector<FoundCheckpoint> found = find_checkpoints(config_.output.dir);
+  std::erase_if(found, [&](const FoundCheckpoint& f) { return f.step > step; });
+  const auto& best_state = files_->manifest().best;
+  const auto best = std::find_if(found.begin(), found.end(), [&](const FoundCheckpoint& f) {
+    return best_state && f.step == best_state->saved_step;
+  });
+  int64_t left = *config_.output.save_total_limit;
+  if (best != found.end()) {
+    left = best == found.begin() ? left - 1 : std::max<int64_t>(1, left - 1);
+    found.erase(best);
+  }
+  for (const FoundCheckpoint& other : found)
+    if (--left < 0) (void)retire_directory(other.path);  // the new one is whole: no reason to fail
 }
 
 Result<SaveReport> CheckpointWriter::save_final(int64_t step, const std::string& card) {

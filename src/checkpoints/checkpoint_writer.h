@@ -33,6 +33,7 @@ struct RunCounters {
   int64_t tokens = 0;           ///< trained on
   int64_t skipped = 0;          ///< steps whose update an overflow has skipped
   int64_t skipped_in_a_row = 0;
+  std::optional<BestState> best = {};  ///< nothing: not looked for
 };
 
 /// Async: all but wait_for_sources belong to one thread.
@@ -62,7 +63,8 @@ class CheckpointWriter {
   Result<SaveReport> save_final(int64_t step, const std::string& card);
   [[nodiscard]] std::string final_path() const;
   [[nodiscard]] const CheckpointFiles& files() const { return *files_; }
-  /// Removes all but the newest output.save_total_limit checkpoints up to `step`, as each save does.
+  /// Removes all but the newest output.save_total_limit checkpoints up to `step`, as each save does. The best
+  /// one is among those that stay; with a limit of 1 it stays beside the newest.
   /// What cannot be removed stays until the next time.
   void rotate(int64_t step) const;
 

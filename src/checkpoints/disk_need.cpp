@@ -11,6 +11,7 @@
 #include "checkpoints/checkpoint.h"
 #include "checkpoints/tensor_files.h"
 #include "io/atomic_directory.h"
+#include "settings/best_model.h"
 
 namespace plimsoll::train {
 namespace {
@@ -109,17 +110,22 @@ int64_t folder_bytes(const std::string& path) {
 
 }  // namespace
 
-SavedBytes saved_bytes(const models::Model& model, const passes::SessionPlan& session) {
+SavedBytes saved_bytes(const models::Model& model, const passes::SessionPlan& session,
+                       const FinalFormat& format) {
   const int64_t weights = file_bytes(parameter_tensors(model, session));
-  return {weights + file_bytes(optimizer_tensors(model, session)), weights};
+  const auto final = FinalWeights::create(model, session, format);
+  return {weights + file_bytes(optimizer_tensors(model, session)), final ? final->bytes() : weights};
 }
 
-SaveSchedule save_schedule(const OutputSettings& output, std::optional<int64_t> total_steps, int64_t step,
+SaveSchedule save_schedule(const RunConfig& config, std::optional<int64_t> total_steps, int64_t step,
                            const SavedBytes& bytes) {
+  const OutputSettings& output = config.output;
+  std::optional<int64_t> limit = output.save_total_limit;
+  if (limit && best_metric(config.training)) limit = std::max<int64_t>(2, *limit);  // the best and the newest
   return {.step = step,
           .total_steps = total_steps,
           .save_steps = output.save_steps,
-          .total_limit = output.save_total_limit,
+          .total_limit = limit,
           .bytes = bytes};
 }
 

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "base/result.h"
+#include "checkpoints/final_weights.h"
 #include "models/model.h"
 #include "passes/session_plan.h"
 #include "settings/run_config.h"
@@ -21,7 +22,8 @@ struct SavedBytes {
   int64_t checkpoint = 0, final = 0;
 };
 /// Of the files with tensors: the small ones are found when the run begins.
-SavedBytes saved_bytes(const models::Model& model, const passes::SessionPlan& session);
+SavedBytes saved_bytes(const models::Model& model, const passes::SessionPlan& session,
+                       const FinalFormat& final);
 
 /// A checkpoint that lies there.
 struct PresentCheckpoint {
@@ -38,7 +40,7 @@ struct SaveSchedule {
   std::vector<PresentCheckpoint> present = {};  ///< oldest first
 };
 /// Of this run; `step` are done.
-SaveSchedule save_schedule(const OutputSettings& output, std::optional<int64_t> total_steps, int64_t step,
+SaveSchedule save_schedule(const RunConfig& config, std::optional<int64_t> total_steps, int64_t step,
                            const SavedBytes& bytes);
 
 struct DiskNeed {

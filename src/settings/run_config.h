@@ -172,6 +172,11 @@ struct TrainingSettings {
   int64_t logging_steps = 1;
   std::string eval_strategy = "auto";  ///< auto | no | steps; resolved into eval_steps when a run is read
   int64_t eval_steps = 0;              ///< 0: only after the last step
+  bool load_best_model_at_end = false;
+  std::string metric_for_best_model = {};      ///< empty: the loss
+  std::optional<bool> greater_is_better = {};  ///< nothing: as the metric is
+  std::optional<int64_t> early_stopping_patience = {};
+  double early_stopping_threshold = 0;
 };
 
 struct RecomputeSettings {
@@ -224,7 +229,9 @@ struct OutputSettings {
   std::string save_strategy = "auto";  ///< auto | no | steps; resolved into save_steps when a run is read
   int64_t save_steps = 0;              ///< 0: only the final model
   std::optional<int64_t> save_total_limit = {};
-  std::optional<Bytes> data_cache_limit = 100_GiB;  ///< nothing: it may grow
+  std::optional<Bytes> data_cache_limit = 100_GiB;             ///< nothing: it may grow
+  std::string dtype = "auto";                                  ///< of final/: auto | bf16 | fp16 | fp32
+  std::optional<Bytes> max_shard_size = Bytes(5'000'000'000);  ///< of final/; nothing: one file
 };
 
 struct DebugSettings {

@@ -10,6 +10,7 @@
 #include <string_view>
 
 #include "optimizers/optimizer_list.h"
+#include "settings/best_model.h"
 #include "settings/param_groups.h"
 #include "settings/schedule.h"
 #include "settings/state_settings.h"
@@ -195,6 +196,9 @@ std::vector<Error> check_run(RunConfig& config, const GivenSettings& given) {
   if (config.training.eval_steps > 0 && !config.data.evaluates())
     add(wrong("training.eval_steps is given, but data.eval names no data",
               "set data.eval, or training.eval_steps=0"));
+  add(check_best_model(config));
+  if (config.output.max_shard_size && config.output.max_shard_size->count <= 0)
+    add(wrong("output.max_shard_size is 0", "set a size such as 5GB, or null for one file"));
   if (config.output.dir.size() > 4000) add(wrong("output.dir is too long for a path", "shorten it"));
   if (config.output.dir.empty()) add(wrong("output.dir is empty", "name a folder"));
   auto schedule = make_schedule(config.training, config.training.max_steps.value_or(1));

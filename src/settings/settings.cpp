@@ -145,9 +145,11 @@ void add_machine_and_output(std::vector<Setting>& list) {
              "checkpoints to keep; the disk must hold one more", 1, 1e6));
   add(plain(PLIMSOLL_FIELD(output.data_cache_limit), kHow,
             "tokenized data and packing to keep in data.cache_dir, the least recently used are removed"));
-  add(planned("output.dtype", kHow, "what the final model is stored in", "it is stored as it was trained",
-              {"auto"}));
-  add(planned("output.max_shard_size", kHow, "the final model in files of at most this", "leave it out"));
+  add(plain(PLIMSOLL_FIELD(output.dtype), kHow,
+            "what final/ is stored in; auto: as the model came, random weights as they are kept",
+            {"auto", "bf16", "fp16", "fp32"}));
+  add(plain(PLIMSOLL_FIELD(output.max_shard_size), kHow,
+            "the final model in files of at most this, with an index; null: one file"));
   add(plain(PLIMSOLL_FIELD(debug.dump_dir), kHow, "write step-%06d.safetensors of every step here"));
   add(plain(PLIMSOLL_FIELD(debug.dump), kHow, "what a dump holds",
             {"loss", "gradients", "logits", "parameters"}));

@@ -22,13 +22,19 @@ std::string text_of(const Setting& setting, const std::string* field) {
 std::string text_of(const Setting& setting, const Choice* field) {
   return to_yaml_flow(Tree::of(setting.choices[field->index]));
 }
-/// In the largest binary unit that says it exactly.
+/// In the unit, binary or decimal, that says it exactly in the smallest number.
 std::string text_of(const Setting&, const Bytes* field) {
-  constexpr const char* kUnits[] = {"", "KiB", "MiB", "GiB", "TiB"};
-  int64_t count = field->count;
-  size_t unit = 0;
-  for (; count != 0 && count % 1024 == 0 && unit + 1 < std::size(kUnits); ++unit) count /= 1024;
-  return fmt::format("{}{}", count, kUnits[unit]);
+  constexpr const char* kBinary[] = {"", "KiB", "MiB", "GiB", "TiB"};
+  constexpr const char* kDecimal[] = {"", "KB", "MB", "GB", "TB"};
+  const auto in_units = [&](int64_t base) {
+    std::pair<int64_t, size_t> text{field->count, 0};
+    for (; text.first != 0 && text.first % base == 0 && text.second + 1 < std::size(kBinary); ++text.second)
+      text.first /= base;
+    return text;
+  };
+  const auto binary = in_units(1024), decimal = in_units(1000);
+  return decimal.first < binary.first ? fmt::format("{}{}", decimal.first, kDecimal[decimal.second])
+                                      : fmt::format("{}{}", binary.first, kBinary[binary.second]);
 }
 template <typename T>
 std::string text_of(const Setting& setting, const std::optional<T>* field) {

@@ -7,6 +7,12 @@ namespace plimsoll {
 namespace {
 
 constexpr double kMaxBatch = 0x1p24;  // sequences a step
+/// Nothing is the word auto.
+Setting automatic(Setting setting) {
+  setting.absent = "auto";
+  return setting;
+}
+
 constexpr double kLeastScale = 0x1p-100,
                  kMostScale = 0x1p100;  // of the loss: normal in fp32, its inverse too
 
@@ -155,10 +161,18 @@ void add_schedule_and_rule(std::vector<Setting>& list) {
             {"auto", "no", "steps"}));
   add(number(PLIMSOLL_FIELD(training.eval_steps), kHow,
              "evaluate every so many steps and after the last; 0: only then", 0, kMaxCount));
-  add(planned("training.load_best_model_at_end", kWhat, "final/ is the model of the best evaluation",
-              "checkpoints are kept by output.save_total_limit, final/ is the last", {"false"}));
-  add(planned("training.metric_for_best_model", kWhat, "what makes an evaluation the best", "leave it out"));
-  add(planned("training.early_stopping_patience", kWhat, "evaluations to wait for progress", "leave it out"));
+  add(plain(PLIMSOLL_FIELD(training.load_best_model_at_end), kHow,
+            "final/ is the best checkpoint's model; save_steps is a multiple of eval_steps"));
+  add(plain(PLIMSOLL_FIELD(training.metric_for_best_model), kHow,
+            "what makes an evaluation the best: loss (null), accuracy, f1, eval_<set>_loss"));
+  add(automatic(plain(PLIMSOLL_FIELD(training.greater_is_better), kHow,
+                      "auto: as the metric is; losses, perplexity and mse are better when less")));
+  add(number(PLIMSOLL_FIELD(training.early_stopping_patience), kHow,
+             "end the run after so many evaluations in a row without progress", 1, kMaxCount));
+  add(number(PLIMSOLL_FIELD(training.early_stopping_threshold), kHow,
+             "what is no more than this is no progress", 0, 1e9));
+  only_with(list, {"training.early_stopping_threshold"},
+            {.path = "training.early_stopping_patience", .is_noted = true});
   add(planned("training.report_to", kHow, "tensorboard: event files beside the run",
               "train --json writes each step as JSON", {"none", "[]"}));
   add(planned("training.logging_dir", kHow, "folder of the event files", "leave it out"));

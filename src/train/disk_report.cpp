@@ -27,16 +27,16 @@ int64_t text_bytes(const RunConfig& config) {
 
 }  // namespace
 
-planner::DiskReport disk_report(const RunConfig& config, const models::Model& model,
-                                const passes::SessionPlan& session) {
+planner::DiskReport disk_report(const RunConfig& config, const ConfigJson& model_config,
+                                const models::Model& model, const passes::SessionPlan& session) {
   constexpr int64_t kTextBytesPerToken = 4;
   const int64_t token_bytes = model.vocab_size() <= 1 << 16 ? 2 : 4;
-  const SavedBytes saved = saved_bytes(model, session);
+  const SavedBytes saved = saved_bytes(model, session, final_format(config, model_config, model));
   planner::DiskReport report{.checkpoint_bytes = saved.checkpoint,
                              .final_bytes = saved.final,
                              .cache_bytes = text_bytes(config) / kTextBytesPerToken * token_bytes,
                              .offload_bytes = session.pool(ir::MemorySpace::kDisk).total()};
-  const auto need = disk_need(save_schedule(config.output, config.training.max_steps, 0, saved));
+  const auto need = disk_need(save_schedule(config, config.training.max_steps, 0, saved));
   if (!need) return report;
   report.checkpoints = need->checkpoints;
   report.total_bytes = need->bytes + report.cache_bytes + report.offload_bytes;

@@ -9,7 +9,7 @@
 namespace plimsoll::train {
 
 /// Of a training. Tokenized data is a guess from the sizes of texts that lie there: a token for four bytes.
-planner::DiskReport disk_report(const RunConfig& config, const models::Model& model,
-                                const passes::SessionPlan& session);
+planner::DiskReport disk_report(const RunConfig& config, const ConfigJson& model_config,
+                                const models::Model& model, const passes::SessionPlan& session);
 
 }  // namespace plimsoll::train

@@ -74,6 +74,7 @@ std::string summary_text(const Summary& s, double tokens_per_second) {
                                 s.steps, s.tokens, s.seconds, tokens_per_second, s.startup_seconds);
   if (s.run_steps > s.steps)
     out += fmt::format("the run so far: {} steps, {} tokens\n", s.run_steps, s.run_tokens);
+  if (s.best) out += fmt::format("best: {} {:.6g} at step {}\n", s.best->metric, s.best->value, s.best->step);
   const double ratio = static_cast<double>(s.measured_peak_bytes) / static_cast<double>(s.planned_peak_bytes);
   out += fmt::format("peak memory{}: planned {}, measured {} ({:.1f} % of the plan)\n",
                      s.host_planned_peak_bytes ? " of the device" : "", bytes(s.planned_peak_bytes),
@@ -199,6 +200,12 @@ void Events::summary(const Summary& s) {
     if (s.host_planned_peak_bytes) {
       event.set("host_planned_peak_bytes", Tree::of(*s.host_planned_peak_bytes));
       event.set("host_measured_peak_bytes", Tree::of(*s.host_measured_peak_bytes));
+    }
+    if (s.best) {
+      event.set("best_metric", Tree::of(s.best->metric));
+      event.set("best_value", number(s.best->value));
+      event.set("best_step", Tree::of(s.best->step));
+      event.set("stopped_early", Tree::of(s.best->stopped_early));
     }
     return print_json(event);
   }

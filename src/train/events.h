@@ -48,6 +48,14 @@ struct Summary {
   int64_t arena_bytes = 0;
   int64_t allocations_after_first_step = 0;
   double small_allocations_per_step = 0;  ///< heap requests below kLargeAllocation, after the first step
+  /// Of a run that compares evaluations: the best one's step and metric, and whether patience ended the run.
+  struct Best {
+    std::string metric;
+    int64_t step = 0;
+    double value = 0;
+    bool stopped_early = false;
+  };
+  std::optional<Best> best = {};
 };
 
 enum class PlanDetail : uint8_t { kShort, kAll };

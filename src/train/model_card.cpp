@@ -57,6 +57,7 @@ std::string training_rows(const RunConfig& config, const Prepared& prepared, con
   if (figures.eval)
     rows += row("evaluation", fmt::format("{} at step {}", figures.eval->text(4), figures.eval->step));
   for (const std::string& change : figures.changes) rows += row("changed after", change);
+  if (!figures.best.empty()) rows += row("this model", "the best evaluation's: " + figures.best);
   const planner::PlanReport& plan = prepared.report;
   return rows + row("plan", fmt::format("peak {}; {} x {} sequences a step, recompute {}, offload {}",
                                         to_string(Bytes(plan.process_peak_bytes())), plan.micro_batch_size,

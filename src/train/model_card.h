@@ -18,6 +18,7 @@ struct CardFigures {
   std::optional<double> loss = {};  ///< of the last step, where this process did it
   std::optional<EvalEvent> eval = {};
   std::vector<std::string> changes = {};  ///< CheckpointManifest::changes
+  std::string best = {};  ///< of the evaluations, where the model is that one's; empty: it is the last step's
 };
 
 std::string model_card(const RunConfig& config, const Prepared& prepared, const CardFigures& figures);

@@ -30,6 +30,9 @@ constexpr int64_t kScratchBytes = int64_t{256} << 10;
 constexpr int64_t kReadBytesPerThread = int64_t{320} << 10;
 /// What a thread that reads ahead touches of its stack and of its allocator's.
 constexpr int64_t kStackBytesPerThread = int64_t{48} << 10;
+/// Going back to the best checkpoint in the end: the buffers that it is read through (checkpoint_read.cpp),
+/// while those of saving are still there.
+constexpr int64_t kCheckpointReadBytes = int64_t{3} << 20;
 /// Headers of files to be written: name, type, shape and offsets of a tensor.
 constexpr int64_t kHeaderBytesPerTensor = 256;
 
@@ -135,9 +138,10 @@ Result<std::pair<planner::TrainingPrograms, planner::PlanReport>> plan_split(
                                      .host_bytes = host_bytes(prepared, config, prepare_options),
                                      .budgets = budgets_of(config, target, prepared.memory)};
   if (options.training) {
-    surroundings.host_bytes += checkpoint_host_bytes(model, programs.session) +
-                               Loader::host_bytes(loader, config.data.sequence_length) +
-                               loader.num_threads * kStackBytesPerThread;
+    surroundings.host_bytes +=
+        checkpoint_host_bytes(model, programs.session, final_format(config, prepared.model_config, model)) +
+        Loader::host_bytes(loader, config.data.sequence_length) + loader.num_threads * kStackBytesPerThread;
+    if (config.training.load_best_model_at_end) surroundings.host_bytes += kCheckpointReadBytes;
     surroundings.file_phases = {"save"};
     if (dumps_steps(config)) surroundings.file_phases.emplace_back("dump");
   }
@@ -216,7 +220,8 @@ Result<Prepared> prepare(const RunConfig& config, const runtime::Target& target,
   prepared.report.num_parameters = prepared.model->num_parameters();
   if (options.purpose == Purpose::kTrain) {
     prepared.report.num_trained = prepared.model->num_trained();
-    prepared.report.disk = disk_report(config, *prepared.model, prepared.programs.session);
+    prepared.report.disk =
+        disk_report(config, prepared.model_config, *prepared.model, prepared.programs.session);
     prepared.report.total_steps = config.training.max_steps;
   }
   malloc_trim(0);  // what planning needed and no longer needs goes back before the session takes its memory

@@ -40,18 +40,20 @@ class Run {
         record_(options.process_start_seconds) {}
 
   Status operator()() {
-    const bool finished = trainer_.steps_done() >= trainer_.total_steps();
+    const bool finished = trainer_.is_finished();
     PLIMSOLL_TRY(
         evaluate_if_due());  // where a signal came before the evaluation of the step it stopped after
-    while (trainer_.steps_done() < trainer_.total_steps()) {
+    while (!trainer_.is_finished()) {
       if (stop_requested() != 0) return stop();
       PLIMSOLL_TRY(step());
     }
     if (stop_requested() != 0 && !trainer_.is_evaluated()) return stop();
     PLIMSOLL_TRY(hold(report_saved(/*wait=*/true), /*last=*/true));
+    if (trainer_.steps_done() < trainer_.total_steps()) tell_early_stop();
+    PLIMSOLL_TRY(trainer_.restore_best());
     if (finished && trainer_.final_is_right()) {
       events_.note(fmt::format("nothing is left to do: all {} steps are done and {}/final is whole",
-                               trainer_.total_steps(), config_.output.dir));
+                               trainer_.steps_done(), config_.output.dir));
     } else {
       PLIMSOLL_TRY(save_final());
     }
@@ -68,9 +70,22 @@ class Run {
     return Ok{};
   }
 
+  void tell_early_stop() {
+    const BestState best = *trainer_.best().state();
+    events_.note(
+        fmt::format("stopped early after step {}: eval_{} is no better than {:.6g} (step {}) for {} "
+                    "evaluations in a row",
+                    trainer_.steps_done(), best.metric, best.value, best.step, best.waited));
+  }
+
   Status save_final() {
     const Result<SaveReport> saved = trainer_.save_final();
     if (saved) events_.checkpoint(*saved);
+    // Weights that output.dtype cannot hold are not lost for that.
+    if (!saved && saved.error().code == ErrorCode::kBadData && !trainer_.is_checkpointed()) {
+      PLIMSOLL_TRY(trainer_.start_checkpoint());
+      PLIMSOLL_TRY(report_saved(/*wait=*/true));
+    }
     if (unsaved_) return *unsaved_;
     if (!saved) return saved.error();
     return Ok{};
@@ -89,7 +104,8 @@ class Run {
     PLIMSOLL_TRY(hold(report_saved(/*wait=*/false), last));
     PLIMSOLL_TRY(evaluate_if_due());
     const int64_t every = config_.output.save_steps;
-    if (every > 0 && (event.step % every == 0 || last)) PLIMSOLL_TRY(hold(trainer_.start_checkpoint(), last));
+    const bool ends = trainer_.is_finished();
+    if (every > 0 && (event.step % every == 0 || ends)) PLIMSOLL_TRY(hold(trainer_.start_checkpoint(), ends));
     record_.resume();
     return Ok{};
   }

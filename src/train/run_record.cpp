@@ -55,6 +55,9 @@ Summary RunRecord::summary(const Trainer& trainer) const {
   if (seconds_.size() > 1)
     s.small_allocations_per_step =
         static_cast<double>(small_allocations_) / static_cast<double>(seconds_.size() - 1);
+  if (const auto best = trainer.best().state(); best && best->step >= 0)
+    s.best = {"eval_" + best->metric, best->step, best->value,
+              trainer.steps_done() < trainer.total_steps() && trainer.best().stops()};
   return s;
 }
 

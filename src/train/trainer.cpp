@@ -213,6 +213,7 @@ Result<std::optional<EvalEvent>> Trainer::evaluate(const EvalProgress& progress)
   if (event) {
     evaluated_step_ = step_;
     figures_.eval = event;
+    PLIMSOLL_TRY(judge(*event));
   }
   return event;
 }
@@ -225,7 +226,8 @@ Error Trainer::save_failed(Error error) const {
 }
 
 Status Trainer::start_checkpoint() {
-  auto started = writer_->start({step_, evaluated_step_, tokens_, skipped_, skipped_in_a_row_});
+  auto started =
+      writer_->start({step_, evaluated_step_, tokens_, skipped_, skipped_in_a_row_, best_.state()});
   if (!started) return save_failed(std::move(started).error());
   saved_step_ = step_;
   return Ok{};
@@ -254,8 +256,9 @@ Result<SaveReport> Trainer::save_final() {
 }
 
 bool Trainer::final_is_right() const {
+  const std::optional<Checkpoint>& held = restored_ ? restored_ : checkpoint_;
   return checkpoint_ && checkpoint_->manifest.step == step_ &&
-         writer_->files().is_final_of(*checkpoint_, writer_->final_path(), num_threads(config_));
+         writer_->files().is_final_of(*held, writer_->final_path(), num_threads(config_));
 }
 
 }  // namespace plimsoll::train

@@ -17,6 +17,7 @@
 #include "settings/param_groups.h"
 #include "settings/schedule.h"
 #include "train/batch_feeder.h"
+#include "train/best_model.h"
 #include "train/evaluator.h"
 #include "train/events.h"
 #include "train/model_card.h"
@@ -65,6 +66,10 @@ class Trainer {
   [[nodiscard]] bool is_checkpointed() const { return saved_step_ == step_; }
   /// The folder that holds the last saved step.
   [[nodiscard]] std::string checkpoint_folder() const;
+  /// With training.load_best_model_at_end: the session holds the best checkpoint's model from here on, and no
+  /// step follows. Call when no save is in flight. Errors: kBadData, kIo of that checkpoint.
+  Status restore_best();
+  [[nodiscard]] const BestModel& best() const { return best_; }
   /// Writes `<output.dir>/final`. Errors: kIo.
   Result<SaveReport> save_final();
   /// Whether final/ holds the checkpoint that was gone on from, and nothing has been trained since.
@@ -72,6 +77,8 @@ class Trainer {
 
   [[nodiscard]] int64_t total_steps() const { return total_steps_; }
   [[nodiscard]] int64_t steps_done() const { return step_; }
+  /// No step is left, or training.early_stopping_patience is at its end.
+  [[nodiscard]] bool is_finished() const { return step_ >= total_steps_ || best_.stops(); }
   /// From the first step of the run on.
   [[nodiscard]] int64_t tokens_trained() const { return tokens_; }
   /// Whether the last step has been evaluated, by this process or before the checkpoint, or there is no data
@@ -85,7 +92,10 @@ class Trainer {
 
  private:
   Trainer(const RunConfig& config, Prepared prepared)
-      : config_(config), prepared_(std::move(prepared)), groups_(group_hypers(config.training)) {}
+      : config_(config),
+        prepared_(std::move(prepared)),
+        groups_(group_hypers(config.training)),
+        best_(config.training) {}
   Status open_data(const TrainerOptions& options);
   /// What a checkpoint says of this run: everything but counters and files.
   Result<CheckpointManifest> describe_run();
@@ -114,6 +124,8 @@ class Trainer {
   void find_programs();
   /// Writes what the step's programs are told, as one block, and resets the sum of its losses.
   Status write_scalars();
+  /// Compares the last evaluation with those before. Errors: as BestModel::add.
+  Status judge(const EvalEvent& event);
   /// The error with where the run can go on from.
   [[nodiscard]] Error save_failed(Error error) const;
   Status run_micro_batches(StepEvent& event);
@@ -168,6 +180,8 @@ class Trainer {
   int64_t saved_step_ = -1;
   int64_t evaluated_step_ = -1;
   CardFigures figures_;  ///< of the last step and evaluation
+  BestModel best_;
+  std::optional<Checkpoint> restored_;  ///< whose model the session holds in the end
 };
 
 /// The whole of `plimsoll train`: plan, steps, evaluations, checkpoints, the final model, the summary.

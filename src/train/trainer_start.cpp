@@ -183,6 +183,8 @@ Status Trainer::load(const TrainerOptions& options) {
   skipped_ = m.skipped;
   skipped_in_a_row_ = m.skipped_in_a_row;
   evaluated_step_ = m.evaluated_step;
+  if (!best_.resume(m.best))
+    note(fmt::format("the best evaluation so far was one of eval_{}: it is looked for anew", m.best->metric));
   note(fmt::format("going on after step {} from {}", m.step, checkpoint_->path));
   if (!same_bits(m.isa, manifest_.isa, config_.computes_in(Precision::kBf16)))
     note(
@@ -226,7 +228,7 @@ Status Trainer::initialise(const TrainerOptions& options) {
 Status Trainer::check_room(const std::vector<std::string>& stale, const Note& note) const {
   const CheckpointFiles& files = writer_->files();
   SaveSchedule schedule =
-      save_schedule(config_.output, total_steps_, step_, {files.checkpoint_bytes(), files.final_bytes()});
+      save_schedule(config_, total_steps_, step_, {files.checkpoint_bytes(), files.final_bytes()});
   schedule.present = present_checkpoints(config_.output.dir, stale);
   PLIMSOLL_TRY(check_disk(schedule, config_.output.dir));
   const std::optional<int64_t> free = free_space(config_.output.dir);
@@ -249,6 +251,7 @@ Status Trainer::make_writer(const TrainerOptions& options) {
   } else {
     PLIMSOLL_ASSIGN(beside, model_files(config_, prepared_.model_config));
   }
+  manifest_.best = best_.state();
   PLIMSOLL_ASSIGN(auto files, CheckpointFiles::create(config_, prepared_.model_config, *prepared_.model,
                                                       std::move(beside), *session_, manifest_));
   PLIMSOLL_ASSIGN(writer_, CheckpointWriter::create(config_, std::move(files), saving));

@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <limits>
 
 #include "checkpoints/checkpoint_resume.h"
 #include "io/checksum.h"
@@ -71,6 +72,21 @@ TEST(CheckpointText, ReadsBack) {
   EXPECT_EQ(again, text);
 }
 
+/// The best evaluation is a version of its own, so that runs without one are read by older builds.
+TEST(CheckpointText, KeepsTheBestEvaluationToTheBit) {
+  CheckpointManifest m = some_manifest();
+  m.best = BestState{"loss", 10, 0.1, -1, -std::numeric_limits<double>::infinity(), 3};
+  std::string text;
+  write_checkpoint_text(m, text);
+  EXPECT_THAT(text, HasSubstr("\"version\": 4"));
+  const auto read = parse_checkpoint(text);
+  ASSERT_TRUE(read) << read.error().message();
+  EXPECT_EQ(read->best, m.best);
+  const auto future = parse_checkpoint(sealed(text.replace(text.find("\"step\": 10"), 10, "\"step\": 13")));
+  ASSERT_FALSE(future);
+  EXPECT_THAT(future.error().message(), HasSubstr("the best step is not done yet"));
+}
+
 TEST(CheckpointText, EveryChangedByteIsFound) {
   std::string text;
   write_checkpoint_text(some_manifest(), text);
@@ -124,7 +140,7 @@ TEST(CheckpointText, OfAnotherVersionIsNoDamage) {
   const TemporaryFolder folder;
   std::filesystem::create_directories(folder.path("checkpoint-9"));
   std::filesystem::create_directories(folder.path("checkpoint-12"));
-  for (const char* version : {"\"version\": 2", "\"version\": 4"}) {
+  for (const char* version : {"\"version\": 2", "\"version\": 5"}) {
     std::string changed = text;
     changed.replace(changed.find("\"version\": 3"), 12, version);
     folder.write("checkpoint-12/checkpoint.json", sealed(changed));

@@ -2,9 +2,11 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <cstring>
 #include <filesystem>
 
 #include "program.h"
+#include "tensors.h"
 
 namespace plimsoll::e2e {
 namespace {
@@ -68,6 +70,76 @@ TEST(Final, HasACardOfWhatWasTrained) {
       0);
   const std::string again = folder.read("runs/one/final/README.md");
   EXPECT_EQ(card.substr(0, card.find("| plan")), again.substr(0, again.find("| plan"))) << "figures repeat";
+}
+
+/// The tensors of all files that an index names; each must be where it says.
+Tensors read_shards(const Folder& folder, const std::string& directory) {
+  const auto index = parse_json(folder.read(directory + "/model.safetensors.index.json"));
+  EXPECT_TRUE(index);
+  Tensors all;
+  int64_t bytes = 0;
+  for (const auto& [name, file] : index->find("weight_map")->members) {
+    const Tensors shard = read_tensors(folder.read(directory + "/" + file.text));
+    all[name] = shard.at(name);
+    bytes += static_cast<int64_t>(all[name].bytes.size());
+  }
+  EXPECT_EQ(index->find("metadata")->find("total_size")->integer, bytes);
+  return all;
+}
+
+TEST(Final, IsStoredAsOutputSaysInFilesOfThatSize) {
+  const Folder folder;
+  folder.write("train.txt", some_text(6000));
+  folder.write("run.yaml", run_file("training: {global_batch_size: 2, max_steps: 2, eval_strategy: no}\n"));
+  const std::string command = "train run.yaml output.save_steps=2 data.eval=[]";
+  ASSERT_EQ(folder.run(command).exit_code, 0);
+  const std::string exact = folder.read("out/final/model.safetensors");
+  EXPECT_EQ(exact, folder.read("out/checkpoint-2/model.safetensors"))
+      << "random weights are kept as they are";
+
+  const std::string in_shards = command + " output.dtype=bf16 output.max_shard_size=30KB";
+  const Outcome again = folder.run(in_shards);
+  ASSERT_EQ(again.exit_code, 0) << again.err;
+  EXPECT_THAT(folder.read("out/final/config.json"), HasSubstr("\"dtype\": \"bfloat16\""));
+  EXPECT_THAT(folder.read("out/checkpoint-2/config.json"), HasSubstr("\"dtype\": \"float32\""));
+  EXPECT_FALSE(std::filesystem::exists(folder.path("out/final/model.safetensors")));
+  const Tensors wide = read_tensors(exact), rounded = read_shards(folder, "out/final");
+  ASSERT_EQ(wide.size(), rounded.size());
+  for (const auto& [name, tensor] : rounded) {
+    ASSERT_EQ(tensor.dtype, "BF16");
+    for (size_t i = 0; i < tensor.bytes.size() / 2; ++i) {
+      uint32_t bits = 0;
+      uint16_t brief = 0;
+      std::memcpy(&bits, wide.at(name).bytes.data() + 4 * i, 4);
+      std::memcpy(&brief, tensor.bytes.data() + 2 * i, 2);
+      ASSERT_EQ(brief, (bits + 0x7FFFU + (bits >> 16 & 1U)) >> 16) << name << " " << i;
+    }
+  }
+  EXPECT_THAT(folder.run(in_shards).err, HasSubstr("nothing is left to do"));
+  EXPECT_EQ(folder.run("generate --model out/final --prompt the --max-new-tokens 2").exit_code, 0);
+}
+
+/// auto: the dtype that the model came in; a value that it cannot hold is named, and the run is not lost.
+TEST(Final, AutoIsTheDtypeThatTheModelCameIn) {
+  const Folder folder;
+  folder.write("train.txt", some_text(6000));
+  folder.write("run.yaml", run_file("training: {global_batch_size: 2, max_steps: 2, eval_strategy: no}\n"));
+  ASSERT_EQ(folder.run("train run.yaml data.eval=[] output.dtype=fp16 output.dir=first").exit_code, 0);
+  const std::string tune =
+      "train run.yaml data.eval=[] model.config=null model.init=auto model.path=first/final ";
+  const Outcome tuned = folder.run(tune);
+  ASSERT_EQ(tuned.exit_code, 0) << tuned.err;
+  EXPECT_EQ(read_tensors(folder.read("out/final/model.safetensors")).begin()->second.dtype, "F16");
+  const std::string flies = tune +
+                            "output.dir=far training.optimizer=sgd training.weight_decay=0 "
+                            "training.max_grad_norm=0 training.learning_rate=1000000 training.max_steps=1 "
+                            "training.lr_scheduler=constant ";
+  const Outcome far = folder.run(flies);
+  ASSERT_EQ(far.exit_code, 65) << far.err;
+  EXPECT_THAT(far.err, HasSubstr("beyond fp16's 65504"));
+  const Outcome wide = folder.run(flies + "output.dtype=bf16");
+  EXPECT_EQ(wide.exit_code, 0) << wide.err;
+  EXPECT_THAT(wide.err, HasSubstr("going on after step 1"));
 }
 
 }  // namespace

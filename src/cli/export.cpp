@@ -1,0 +1,70 @@
+// plimsoll export: a model for other programs.
+#include <fmt/format.h>
+
+#include <cstdio>
+#include <memory>
+
+#include "base/terminal.h"
+#include "base/units.h"
+#include "cli/commands.h"
+#include "gguf/export_model.h"
+#include "io/tree.h"
+
+namespace plimsoll::cli {
+namespace {
+
+constexpr const char* kFooter =
+    R"(gguf is llama.cpp's format: one file with weights, tokenizer and chat template. Norms, biases and positions
+are f32 whatever --dtype says; q8_0 is f16 where a row is no multiple of 32. Families: gpt2, llama, mistral,
+qwen2, qwen3.
+
+examples:
+  plimsoll export --model runs/one/final --format gguf --output one.gguf
+  plimsoll export --model DIR --format gguf --dtype q8_0 --output small.gguf
+exit codes: 0 done, 2 usage, or a model that the format has no place for, 65 model files, 74 I/O)";
+
+struct Arguments {
+  gguf::ExportRequest request;
+  std::string format, dtype;
+  bool json = false;
+};
+
+Status run_export(Arguments& a) {
+  using gguf::TensorType;
+  for (const TensorType type : {TensorType::kF32, TensorType::kF16, TensorType::kBf16, TensorType::kQ8_0})
+    if (gguf::name(type) == a.dtype) a.request.type = type;
+  PLIMSOLL_ASSIGN(const gguf::ExportReport report, gguf::export_model(a.request));
+  for (const std::string& note : report.notes) print_message("note: " + note);
+  if (a.json) {
+    fmt::print("{}\n", to_json(Tree::map({{"event", Tree::of(std::string("export"))},
+                                          {"path", Tree::of(a.request.output)},
+                                          {"architecture", Tree::of(report.architecture)},
+                                          {"dtype", Tree::of(std::string(gguf::name(report.type)))},
+                                          {"tensors", Tree::of(report.num_tensors)},
+                                          {"bytes", Tree::of(report.bytes)},
+                                          {"seconds", Tree::of(report.seconds)}})));
+    return Ok{};
+  }
+  fmt::print("{}: {} in {}, {} tensors, {} in {:.2f} s\n", a.request.output, report.architecture,
+             gguf::name(report.type), report.num_tensors, to_string(Bytes(report.bytes)), report.seconds);
+  return Ok{};
+}
+
+}  // namespace
+
+Command add_export(Parser app) {
+  const auto declare = [](Parser c, Arguments& a) {
+    c.add_option("--model", a.request.model, "a model directory, or a hub id of the local cache")
+        .required()
+        .type_name("DIR|ID");
+    c.add_option("--format", a.format, "what to write").required().one_of({"gguf"});
+    c.add_option("--output", a.request.output, "the file").required().type_name("FILE");
+    c.add_option("--dtype,--type", a.dtype, "of the matrices (as they are stored)")
+        .one_of({"f32", "f16", "bf16", "q8_0"});
+    c.add_flag("--json", a.json, "one JSON object on stdout and nothing else");
+    c.footer(kFooter);
+  };
+  return add_command<Arguments>(app, "export", "a model for other programs: GGUF", declare, run_export);
+}
+
+}  // namespace plimsoll::cli

@@ -1,0 +1,26 @@
+// Which evaluation is the best: the settings of transformers' load_best_model_at_end and
+// EarlyStoppingCallback.
+#pragma once
+
+#include <optional>
+#include <string>
+
+#include "base/result.h"
+#include "settings/run_config.h"
+
+namespace plimsoll {
+
+/// A figure of an evaluation, by which it is compared.
+struct BestMetric {
+  std::string name = "loss";  ///< without "eval_"; "f1" is f1_macro; "<set>_loss" of a named set
+  bool greater_is_better = false;
+};
+/// Nothing where no setting asks which evaluation is the best.
+std::optional<BestMetric> best_metric(const TrainingSettings& training);
+
+/// Whether evaluations and checkpoints are there when these settings need them. Called when eval_steps and
+/// save_steps are settled. Errors: kInvalidArgument, as TrainingArguments and EarlyStoppingCallback raise
+/// them.
+Status check_best_model(const RunConfig& config);
+
+}  // namespace plimsoll

@@ -4,6 +4,7 @@
 
 #include <utility>
 
+#include "base/numbers.h"
 #include "base/process.h"
 #include "base/signals.h"
 #include "cli/progress.h"

@@ -37,6 +37,8 @@ DataKind kind_of_example(ExampleKind kind) {
       return DataKind::kCompletions;
     case ExampleKind::kMessages:
       return DataKind::kConversations;
+    case ExampleKind::kTokens:
+      return DataKind::kTokens;
     case ExampleKind::kText:
       break;
   }

@@ -22,7 +22,7 @@ examples:
   plimsoll generate --model HuggingFaceTB/SmolLM-135M --prompt "The sea" --temperature 0.8 --top-p 0.95
   plimsoll generate --model runs/one --chat --system "Answer in one sentence."
   plimsoll generate --model DIR --messages chats.jsonl --json > answers.jsonl
-  git diff | plimsoll generate --model DIR --system "Write a commit message." --prompt - --stop "\n\n"
+  git diff | plimsoll generate --model DIR --system "Write a commit message." --prompt - --stop $'\n\n'
   plimsoll generate --model DIR --prompts prompts.txt --batch-size 8 --json > out.jsonl
 exit codes: 0 done, 2 usage, 65 model or prompt files, 69 does not fit, 74 I/O; a signal ends as that signal
 does, with what was generated printed)";

@@ -4,11 +4,13 @@
 
 #include <algorithm>
 #include <cstdio>
+#include <map>
 
 #include "base/process.h"
 #include "base/terminal.h"
 #include "base/units.h"
 #include "io/tree.h"
+#include "planner/generation_programs.h"
 
 namespace plimsoll::generate {
 namespace {
@@ -158,6 +160,23 @@ void tell_summary(const GenerationSummary& s, bool json) {
       s.rates.new_tokens, s.seconds, prefill, decode, s.rates.first_token_seconds, s.startup_seconds,
       to_string(Bytes(s.measured_peak_bytes)), to_string(Bytes(s.planned_peak_bytes)));
   print_message(line);
+}
+
+void tell_timings(const runtime::Session& session) {
+  for (const std::string_view program : {planner::kPrefillProgram, planner::kDecodeProgram}) {
+    const int index = session.plan().find_program(program);
+    if (index < 0) continue;
+    std::map<std::string_view, std::pair<int64_t, double>> by_op;
+    double total = 0;
+    for (const auto& [op, seconds] : session.timed_ops(index)) {
+      ++by_op[op->def->name].first;
+      by_op[op->def->name].second += seconds;
+      total += seconds;
+    }
+    fmt::print(stderr, "{}: {:.3f} ms\n", program, 1e3 * total);
+    for (const auto& [op, figures] : by_op)
+      fmt::print(stderr, "  {:<20}{:>6} times{:>10.3f} ms\n", op, figures.first, 1e3 * figures.second);
+  }
 }
 
 }  // namespace plimsoll::generate

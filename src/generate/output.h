@@ -34,6 +34,9 @@ void tell_plan(const planner::PlanReport& report, bool json);
 /// The same of the figures.
 void tell_summary(const GenerationSummary& summary, bool json);
 
+/// Seconds by op of the last run of each program, on stderr, where the session was timed.
+void tell_timings(const runtime::Session& session);
+
 /// The texts of a batch. One text streams to stdout alone; with several each stands under a line that names
 /// it; one at a time streams too, those of a batch come when the batch is done, in order.
 class Output {

@@ -6,7 +6,6 @@
 #include <algorithm>
 #include <cmath>
 #include <filesystem>
-#include <map>
 
 #include "base/note.h"
 #include "base/process.h"
@@ -15,10 +14,9 @@
 #include "checkpoints/load_weights.h"
 #include "generate/chat.h"
 #include "generate/generator.h"
+#include "generate/open_model.h"
 #include "generate/output.h"
 #include "generate/prompts.h"
-#include "io/hub_cache.h"
-#include "io/model_weights.h"
 #include "planner/assess.h"
 #include "planner/budget.h"
 #include "planner/generation_programs.h"
@@ -60,14 +58,6 @@ Result<int64_t> parse_budget(const std::string& text) {
   return train::budget_bytes(config.memory.budget, memory);
 }
 
-/// generation_config.json; none is an empty one.
-Result<ConfigJson> generation_config(const std::string& folder) {
-  const std::string path = folder + "/generation_config.json";
-  std::error_code code;
-  if (!std::filesystem::exists(path, code)) return ConfigJson(Tree::map(), path);
-  return read_config_json(path);
-}
-
 class Run {
  public:
   explicit Run(const Request& request) : request_(request) {}
@@ -90,55 +80,24 @@ class Run {
   }
 
   Status open() {
-    PLIMSOLL_ASSIGN(folder_, find_model_folder(request_.model));
-    PLIMSOLL_ASSIGN(ConfigJson config, read_config_json(folder_ + "/config.json"));
-    PLIMSOLL_ASSIGN(model_, models::make_model(config));
-    if (model_->num_labels() > 0)
-      return config.error("architectures", "a causal language model",
-                          "this one classifies: plimsoll predict --model DIR --data FILE");
-    if (request_.dtype == "bf16") model_->keep_in(ir::DType::kBf16);
-    PLIMSOLL_ASSIGN(const ConfigJson generation, generation_config(folder_));
-    PLIMSOLL_ASSIGN(resolved_, resolve(request_, generation, config, model_->vocab_size()));
-    for (const std::string& note : resolved_.notes) print_message("note: " + note);
+    PLIMSOLL_ASSIGN(OpenModel opened, open_model(request_));
+    opened_.emplace(std::move(opened));
     PLIMSOLL_ASSIGN(budget_bytes_, parse_budget(request_.memory_budget));
-    PLIMSOLL_ASSIGN(TextCodec codec, TextCodec::open(folder_, model_->vocab_size()));
-    codec_.emplace(std::move(codec));
-    PLIMSOLL_ASSIGN(ChatFormat format, ChatFormat::open(folder_, request_));
-    format_.emplace(std::move(format));
-    PLIMSOLL_TRY(resolve_stops());
-    PLIMSOLL_TRY(is_interactive(request_) ? choose_context() : open_prompts());
-    PLIMSOLL_ASSIGN(ModelWeights weights, ModelWeights::open(folder_));
-    weights_.emplace(std::move(weights));
-    return Ok{};
-  }
-
-  /// A special token that is a stop text ends an answer as an id, since it has no text; so does in a chat
-  /// what the template writes behind an answer, whether or not the model's files name it.
-  Status resolve_stops() {
-    if (!request_.stops.empty() && !codec_->has_text())
-      return Error{ErrorCode::kInvalidArgument, "--stop is a text, and the model has none", folder_,
-                   "its files lack tokenizer.json"};
-    for (const std::string& stop : request_.stops)
-      if (const auto id = codec_->special_token(stop)) resolved_.eos_ids.push_back(*id);
-    if (!request_.chat || request_.ignore_eos) return Ok{};
-    std::vector<int32_t> behind;
-    const std::string text = format_->behind_answer();
-    if (!text.empty()) PLIMSOLL_TRY(codec_->encode_rendered(text, behind));
-    if (!behind.empty() && codec_->is_special(behind.front())) resolved_.eos_ids.push_back(behind.front());
-    return Ok{};
+    return is_interactive(request_) ? choose_context() : open_prompts();
   }
 
   Status open_prompts() {
     PLIMSOLL_ASSIGN(prompts_,
-                    read_prompts(request_, {*codec_, *format_, resolved_.bos_id, model_->vocab_size()}));
+                    read_prompts(request_, {opened_->codec, opened_->format, opened_->resolved.bos_id,
+                                            opened_->model->vocab_size()}));
     PLIMSOLL_TRY(fit_positions());
     batch_ = std::min(request_.batch_size.value_or(kDefaultBatch), static_cast<int64_t>(prompts_.size()));
-    cache_tokens_ = cache_tokens(longest_, resolved_.max_new_tokens);
+    cache_tokens_ = cache_tokens(longest_, opened_->resolved.max_new_tokens);
     return Ok{};
   }
 
   Status choose_context() {
-    const int64_t most = model_->max_positions();
+    const int64_t most = opened_->model->max_positions();
     cache_tokens_ = request_.context.value_or(std::min(most, kDefaultContext));
     if (cache_tokens_ <= most) return Ok{};
     return Error{ErrorCode::kInvalidArgument,
@@ -154,15 +113,15 @@ class Run {
         std::max_element(prompts_.begin(), prompts_.end(),
                          [](const Prompt& a, const Prompt& b) { return a.ids.size() < b.ids.size(); });
     longest_ = static_cast<int64_t>(longest->ids.size());
-    const int64_t most = model_->max_positions(), room = most - longest_ + 1;
-    if (!resolved_.max_new_tokens_given)
-      resolved_.max_new_tokens = std::clamp<int64_t>(room, 1, resolved_.max_new_tokens);
-    if (resolved_.max_new_tokens <= room) return Ok{};
+    const int64_t most = opened_->model->max_positions(), room = most - longest_ + 1;
+    if (!opened_->resolved.max_new_tokens_given)
+      opened_->resolved.max_new_tokens = std::clamp<int64_t>(room, 1, opened_->resolved.max_new_tokens);
+    if (opened_->resolved.max_new_tokens <= room) return Ok{};
     const std::string hint =
         room < 1 ? "shorten the prompt" : fmt::format("at most --max-new-tokens {} fits after it", room);
     return Error{ErrorCode::kInvalidArgument,
                  fmt::format("a prompt of {} tokens and {} new ones exceed the model's {} positions",
-                             longest_, resolved_.max_new_tokens, most),
+                             longest_, opened_->resolved.max_new_tokens, most),
                  fmt::format("prompt {}", longest - prompts_.begin() + 1), hint};
   }
 
@@ -201,7 +160,7 @@ class Run {
         is_interactive(request_) ? std::min(kChatChunk, cache) : chunk_tokens(longest_, batch, cache);
     options.pipeline.dump_dir = request_.dump_ir;
     if (request_.dtype == "bf16") options.pipeline.precision = ops::Precision::kBf16;
-    PLIMSOLL_ASSIGN(auto programs, planner::build_generation_programs(*model_, options, target));
+    PLIMSOLL_ASSIGN(auto programs, planner::build_generation_programs(*opened_->model, options, target));
     planner::PlanReport r =
         planner::assess(programs.session, target,
                         {.num_threads = num_threads(),
@@ -212,8 +171,8 @@ class Run {
                             .tokens = batch,
                             .micro_batch_size = batch},
                            r);
-    r.model = folder_;
-    r.num_parameters = model_->num_parameters();
+    r.model = opened_->folder;
+    r.num_parameters = opened_->model->num_parameters();
     return Planned{batch, cache, std::move(programs.session), std::move(r)};
   }
 
@@ -221,9 +180,9 @@ class Run {
   /// reading.
   [[nodiscard]] int64_t host_bytes(int64_t batch, int64_t tokens) const {
     const int64_t ids = batch * tokens * static_cast<int64_t>(sizeof(int32_t));
-    const int64_t texts = Output::memory_bytes(batch, std::min(tokens, resolved_.max_new_tokens)) +
+    const int64_t texts = Output::memory_bytes(batch, std::min(tokens, opened_->resolved.max_new_tokens)) +
                           (is_interactive(request_) ? Chat::memory_bytes(tokens) : 0);
-    return held_bytes_ + Generator::memory_bytes(batch, model_->vocab_size()) + ids + texts +
+    return held_bytes_ + Generator::memory_bytes(batch, opened_->model->vocab_size()) + ids + texts +
            num_threads() * kLoadBytesPerThread;
   }
 
@@ -237,16 +196,16 @@ class Run {
 
   Status start() {
     PLIMSOLL_ASSIGN(session_, runtime::Session::create(*device_, std::move(session_plan_), {}));
-    PLIMSOLL_TRY(train::write_constants(*model_, *session_));
-    PLIMSOLL_TRY(train::load_weights(*model_, *weights_, *session_, num_threads()));
+    PLIMSOLL_TRY(train::write_constants(*opened_->model, *session_));
+    PLIMSOLL_TRY(train::load_weights(*opened_->model, opened_->weights, *session_, num_threads()));
     session_->enable_timing(request_.timings);
     return Ok{};
   }
 
   [[nodiscard]] GeneratorOptions generator_options() const {
-    return {.max_new_tokens = resolved_.max_new_tokens,
-            .sampling = resolved_.sampling,
-            .eos_ids = resolved_.eos_ids};
+    return {.max_new_tokens = opened_->resolved.max_new_tokens,
+            .sampling = opened_->resolved.sampling,
+            .eos_ids = opened_->resolved.eos_ids};
   }
   [[nodiscard]] OutputOptions output_options() const {
     return {.json = request_.json,
@@ -257,7 +216,7 @@ class Run {
 
   Status chat() {
     Chat chat(
-        *codec_, *format_, *session_,
+        opened_->codec, opened_->format, *session_,
         {.generator = generator_options(), .output = output_options(), .context_tokens = cache_tokens_});
     const double start = now_seconds();
     PLIMSOLL_TRY(chat.run());
@@ -268,7 +227,7 @@ class Run {
 
   Status generate() {
     Generator generator(*session_, generator_options());
-    Output output(*codec_, output_options());
+    Output output(opened_->codec, output_options());
     std::vector<Sequence> sequences(static_cast<size_t>(batch_));
     for (Sequence& s : sequences) s.ids.reserve(static_cast<size_t>(cache_tokens_ + 1));
     const double start = now_seconds();
@@ -295,7 +254,7 @@ class Run {
                   .planned_peak_bytes = report_.process_peak_bytes(),
                   .measured_peak_bytes = peak_resident_bytes()},
                  request_.json);
-    if (request_.timings) print_timings();
+    if (request_.timings) tell_timings(*session_);
   }
 
   void begin(Sequence& s, int64_t index) const {
@@ -306,32 +265,9 @@ class Run {
     s.finish = Finish::kNone;
   }
 
-  /// Seconds by op of the last run of each program, on stderr.
-  void print_timings() const {
-    for (const std::string_view program : {planner::kPrefillProgram, planner::kDecodeProgram}) {
-      const int index = session_->plan().find_program(program);
-      if (index < 0) continue;
-      std::map<std::string_view, std::pair<int64_t, double>> by_op;
-      double total = 0;
-      for (const auto& [op, seconds] : session_->timed_ops(index)) {
-        ++by_op[op->def->name].first;
-        by_op[op->def->name].second += seconds;
-        total += seconds;
-      }
-      fmt::print(stderr, "{}: {:.3f} ms\n", program, 1e3 * total);
-      for (const auto& [op, figures] : by_op)
-        fmt::print(stderr, "  {:<20}{:>6} times{:>10.3f} ms\n", op, figures.first, 1e3 * figures.second);
-    }
-  }
-
   const Request& request_;
-  std::string folder_;
-  std::unique_ptr<models::Model> model_;
-  Resolved resolved_;
-  std::optional<TextCodec> codec_;
-  std::optional<ChatFormat> format_;
+  std::optional<OpenModel> opened_;
   std::vector<Prompt> prompts_;
-  std::optional<ModelWeights> weights_;
   passes::SessionPlan session_plan_;
   planner::PlanReport report_;
   std::unique_ptr<runtime::Device> device_;

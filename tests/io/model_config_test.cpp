@@ -118,6 +118,22 @@ TEST(HubCache, AMissingFolderIsNoHubId) {
   EXPECT_THAT(id.error().what, HasSubstr("Hugging Face cache"));
 }
 
+TEST(HubCache, ARunsFolderMeansItsFinalModel) {
+  const TemporaryFolder folder;
+  for (const char* name : {"run/checkpoint-9", "run/checkpoint-20", "run/final", "tokenizer"})
+    std::filesystem::create_directories(folder.path(name));
+  for (const char* name : {"run/checkpoint-9/config.json", "run/checkpoint-20/config.json"})
+    folder.write(name, "{}");
+  const auto stopped = find_model_folder(folder.path("run"));
+  ASSERT_FALSE(stopped);
+  EXPECT_EQ(stopped.error().code, ErrorCode::kBadData);
+  EXPECT_THAT(stopped.error().hint, HasSubstr("checkpoint-20"));
+  folder.write("run/final/config.json", "{}");
+  EXPECT_EQ(*find_model_folder(folder.path("run")), folder.path("run/final"));
+  EXPECT_EQ(*find_model_folder(folder.path("run/checkpoint-9")), folder.path("run/checkpoint-9"));
+  EXPECT_EQ(*find_model_folder(folder.path("tokenizer")), folder.path("tokenizer"));
+}
+
 TEST(HubCache, KnowsAnIdFromAPath) {
   for (const char* id : {"gpt2", "org/name", "HuggingFaceTB/SmolLM2-1.7B"}) EXPECT_TRUE(is_hub_id(id)) << id;
   for (const char* path : {"", "./gpt2", "/x/y", "a/b/c", "org/", "a b", "../x"})

@@ -1,0 +1,64 @@
+#include "generate/open_model.h"
+
+#include <filesystem>
+#include <utility>
+
+#include "base/terminal.h"
+#include "io/hub_cache.h"
+
+namespace plimsoll::generate {
+namespace {
+
+/// generation_config.json; none is an empty one.
+Result<ConfigJson> generation_config(const std::string& folder) {
+  const std::string path = folder + "/generation_config.json";
+  std::error_code code;
+  if (!std::filesystem::exists(path, code)) return ConfigJson(Tree::map(), path);
+  return read_config_json(path);
+}
+
+Result<std::unique_ptr<models::Model>> language_model(const ConfigJson& config, const Request& request) {
+  PLIMSOLL_ASSIGN(auto model, models::make_model(config));
+  if (model->num_labels() > 0)
+    return config.error("architectures", "a causal language model",
+                        "this one classifies: plimsoll predict --model DIR --data FILE");
+  if (request.dtype == "bf16") model->keep_in(ir::DType::kBf16);
+  return model;
+}
+
+/// A special token that is a stop text ends an answer as an id, since it has no text; so does in a chat what
+/// the template writes behind an answer, whether or not the model's files name it.
+Status add_stops(const Request& request, OpenModel& opened) {
+  const TextCodec& codec = opened.codec;
+  if (!request.stops.empty() && !codec.has_text())
+    return Error{ErrorCode::kInvalidArgument, "--stop is a text, and the model has none", opened.folder,
+                 "its files lack tokenizer.json"};
+  for (const std::string& stop : request.stops)
+    if (const auto id = codec.special_token(stop)) opened.resolved.eos_ids.push_back(*id);
+  if (!request.chat || request.ignore_eos) return Ok{};
+  std::vector<int32_t> behind;
+  const std::string text = opened.format.behind_answer();
+  if (!text.empty()) PLIMSOLL_TRY(codec.encode_rendered(text, behind));
+  if (!behind.empty() && codec.is_special(behind.front())) opened.resolved.eos_ids.push_back(behind.front());
+  return Ok{};
+}
+
+}  // namespace
+
+Result<OpenModel> open_model(const Request& request) {
+  PLIMSOLL_ASSIGN(std::string folder, find_model_folder(request.model));
+  PLIMSOLL_ASSIGN(const ConfigJson config, read_config_json(folder + "/config.json"));
+  PLIMSOLL_ASSIGN(auto model, language_model(config, request));
+  PLIMSOLL_ASSIGN(const ConfigJson generation, generation_config(folder));
+  PLIMSOLL_ASSIGN(Resolved resolved, resolve(request, generation, config, model->vocab_size()));
+  for (const std::string& note : resolved.notes) print_message("note: " + note);
+  PLIMSOLL_ASSIGN(TextCodec codec, TextCodec::open(folder, model->vocab_size()));
+  PLIMSOLL_ASSIGN(ChatFormat format, ChatFormat::open(folder, request));
+  PLIMSOLL_ASSIGN(ModelWeights weights, ModelWeights::open(folder));
+  OpenModel opened{std::move(folder), std::move(model),  std::move(resolved),
+                   std::move(codec),  std::move(format), std::move(weights)};
+  PLIMSOLL_TRY(add_stops(request, opened));
+  return opened;
+}
+
+}  // namespace plimsoll::generate

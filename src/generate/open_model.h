@@ -1,0 +1,30 @@
+// What a model's folder gives to a generation: the model, how it samples and ends, its text, its template,
+// its weights' files.
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include "base/result.h"
+#include "generate/chat_format.h"
+#include "generate/request.h"
+#include "generate/text_codec.h"
+#include "io/model_weights.h"
+#include "models/model.h"
+
+namespace plimsoll::generate {
+
+struct OpenModel {
+  std::string folder;
+  std::unique_ptr<models::Model> model;
+  Resolved resolved;
+  TextCodec codec;
+  ChatFormat format;
+  ModelWeights weights;  ///< none read yet
+};
+
+/// Of request.model, in request.dtype; with notes on what of its files is not used. Errors: kInvalidArgument
+/// for flags, and for what the model has not (a template, a text); kBadData for its files.
+Result<OpenModel> open_model(const Request& request);
+
+}  // namespace plimsoll::generate

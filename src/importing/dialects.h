@@ -18,6 +18,7 @@ enum class Rule {
   kWords,     ///< `words`: "theirs=ours|both|theirs=": the last has no equal; others are bad values
   kHarmless,  ///< for the values in `words` ("*": any), else it has no equal
   kNoEqual,   ///< but for null, false, 0, "", [] and {}, which are harmless
+  kIfThere,   ///< kSame where this version has the setting, else kNoEqual
   kLater,     ///< computed with others, by the dialect's `settle`
 };
 

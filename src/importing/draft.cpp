@@ -166,6 +166,14 @@ void Draft::map(const SourceKey& key, const std::string& setting_path, const Tre
   write(key, setting_path, *as_taken, note, Fate::kMapped);
 }
 
+bool Draft::can_take(const std::string& setting_path, const Tree& value) const {
+  const Setting* setting = find_setting(setting_path);
+  RunConfig scratch;
+  if (setting->field == nullptr) return false;
+  const auto as_taken = taken(*setting, value, scratch);
+  return as_taken && is_available(*setting, *as_taken, scratch);
+}
+
 std::optional<Draft::Choice> Draft::first_available(const std::string& setting_path,
                                                     std::string_view words) const {
   const Setting* setting = find_setting(setting_path);

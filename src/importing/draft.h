@@ -58,6 +58,8 @@ class Draft {
                  const std::string& note = {});
   void harmless(const SourceKey& key, std::string note);
   void no_equal(const SourceKey& key, std::string note, const std::string& setting = {});
+  /// Whether this version has the setting, and with that value.
+  [[nodiscard]] bool can_take(const std::string& setting, const Tree& value) const;
   void wrong(const SourceKey& key, std::string_view expected, std::string hint = {});
   [[nodiscard]] bool is_accounted(const SourceKey& key) const;
   /// For a key that goes into a line which another wrote.

@@ -1,8 +1,8 @@
 // DeepSpeed's file, alone or beside the TrainingArguments that its "auto" stands for.
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <cmath>
+#include <optional>
 
 #include "importing/settle.h"
 
@@ -66,59 +66,69 @@ void settle_rule(Draft& draft, bool is_alone) {
   }
 }
 
+/// The rate that the schedule rises to; it goes before the optimizer's.
+void settle_peak(Draft& draft, bool has_default) {
+  const SourceKey* peak = key_of(draft, "scheduler.params.warmup_max_lr");
+  const SourceKey* rate = key_of(draft, "optimizer.params.lr");
+  if (peak != nullptr) {
+    draft.map(*peak, "training.learning_rate", peak->value);
+    if (rate != nullptr && number_in(rate->value) != number_in(peak->value))
+      draft.harmless(*rate, "warmup_max_lr goes before it");
+  } else if (has_default) {
+    draft.set("training.learning_rate", Tree::of(1e-3), "warmup_max_lr's default");
+    if (rate != nullptr) draft.harmless(*rate, "warmup_max_lr goes before it, 0.001 by default");
+  }
+}
+
+void settle_total(Draft& draft) {
+  const SourceKey* total = key_of(draft, "scheduler.params.total_num_steps");
+  const Line* steps = draft.line("training.max_steps");
+  if (total == nullptr) return;
+  if (steps == nullptr || to_yaml_flow(steps->value) == to_yaml_flow(total->value))
+    draft.map(*total, "training.max_steps", total->value);
+  else
+    draft.no_equal(*total, "the schedule ends with the run", "training.max_steps");
+}
+
+/// Ours for DeepSpeed's schedule; nothing where it has no like.
+std::optional<std::string> schedule_like(const std::string& name) {
+  if (name == "WarmupLR") return "constant_with_warmup";
+  if (name == "WarmupDecayLR") return "linear";
+  if (name == "WarmupCosineLR") return "cosine";
+  return {};
+}
+
+void settle_shape(Draft& draft, const SourceKey& type) {
+  const std::string& name = type.value.text;
+  const auto ours = schedule_like(name);
+  const SourceKey* shape = key_of(draft, "scheduler.params.warmup_type");
+  const bool is_linear = shape != nullptr && shape->value.text == "linear";
+  if (!ours && name != "OneCycle" && name != "LRRangeTest")
+    return draft.wrong(type, "WarmupLR, WarmupDecayLR, WarmupCosineLR, OneCycle or LRRangeTest");
+  if (!ours)
+    draft.map_words(type, "training.lr_scheduler", "!constant", "it has no equal");
+  else if (is_linear)
+    draft.map(type, "training.lr_scheduler", Tree::of(*ours), "its rate comes a step later");
+  else
+    draft.map_words(type, "training.lr_scheduler", "!" + *ours,
+                    "it warms up by the logarithm, the rate is another until then");
+  if (shape != nullptr && is_linear) draft.joined(*shape, "training.lr_scheduler", "");
+  if (shape != nullptr) draft.no_equal(*shape, "the warm-up is linear", "training.lr_scheduler");
+}
+
 void settle_schedule(Draft& draft, bool is_alone) {
   const SourceKey* type = key_of(draft, "scheduler.type");
-  const SourceKey* warmup = key_of(draft, "scheduler.params.warmup_num_steps");
-  const SourceKey* shape = key_of(draft, "scheduler.params.warmup_type");
-  const SourceKey* peak = key_of(draft, "scheduler.params.warmup_max_lr");
-  const SourceKey* total = key_of(draft, "scheduler.params.total_num_steps");
   if (type == nullptr) {
     if (is_alone) draft.set_default("training.lr_scheduler", "constant", "DeepSpeed has none by default");
     return;
   }
-  const std::string name = type->value.text;
-  const bool is_linear = shape != nullptr && shape->value.text == "linear";
-  const char* const ours = name == "WarmupLR"         ? "constant_with_warmup"
-                           : name == "WarmupDecayLR"  ? "linear"
-                           : name == "WarmupCosineLR" ? "cosine"
-                                                      : nullptr;
-  if (ours == nullptr && name != "OneCycle" && name != "LRRangeTest")
-    return draft.wrong(*type, "WarmupLR, WarmupDecayLR, WarmupCosineLR, OneCycle or LRRangeTest");
-  if (ours == nullptr)
-    draft.map_words(*type, "training.lr_scheduler", "!constant", "it has no equal");
-  else if (is_linear)
-    draft.map(*type, "training.lr_scheduler", word(ours), "its rate comes a step later");
-  else
-    draft.map_words(*type, "training.lr_scheduler", std::string("!") + ours,
-                    "it warms up by the logarithm, the rate is another until then");
-  if (shape != nullptr) {
-    if (is_linear)
-      draft.joined(*shape, "training.lr_scheduler", "");
-    else
-      draft.no_equal(*shape, "the warm-up is linear", "training.lr_scheduler");
-  }
-  if (warmup != nullptr)
+  settle_shape(draft, *type);
+  if (const SourceKey* warmup = key_of(draft, "scheduler.params.warmup_num_steps"))
     draft.map(*warmup, "training.warmup_steps", warmup->value);
-  else if (ours != nullptr && is_alone)
+  else if (is_alone && schedule_like(type->value.text))
     draft.set_default("training.warmup_steps", "1000", "DeepSpeed's default");
-  if (peak != nullptr) {
-    draft.map(*peak, "training.learning_rate", peak->value);
-    const SourceKey* rate = key_of(draft, "optimizer.params.lr");
-    if (rate != nullptr && number_in(rate->value) != number_in(peak->value))
-      draft.harmless(*rate, "warmup_max_lr goes before it");
-  } else if (name == "WarmupDecayLR" && is_alone) {
-    draft.set("training.learning_rate", Tree::of(1e-3),
-              "warmup_max_lr's default, which goes before optimizer.params.lr");
-    if (const SourceKey* rate = key_of(draft, "optimizer.params.lr"))
-      draft.harmless(*rate, "warmup_max_lr goes before it, 0.001 by default");
-  }
-  if (total != nullptr) {
-    const Line* steps = draft.line("training.max_steps");
-    if (steps == nullptr || to_yaml_flow(steps->value) == to_yaml_flow(total->value))
-      draft.map(*total, "training.max_steps", total->value);
-    else
-      draft.no_equal(*total, "the schedule ends with the run", "training.max_steps");
-  }
+  settle_peak(draft, is_alone && type->value.text == "WarmupDecayLR");
+  settle_total(draft);
 }
 
 void settle_loss_scale(Draft& draft) {

@@ -162,6 +162,22 @@ void settle_precision(Draft& draft, Dialect dialect) {
     draft.set_default("training.precision", "bf16", "TRL's default, unless fp16 is set");
 }
 
+/// The 16 bits of an "auto" of DeepSpeed's are those of all weights, with masters, as without "auto".
+void keep_as_deepspeed_does(Draft& draft) {
+  const Line* precision = draft.line("training.precision");
+  if (precision == nullptr || draft.has("training.state.weights")) return;
+  const std::string format = precision->value.text;
+  if (format != "bf16" && format != "fp16") return;
+  for (const Source& source : draft.sources())
+    for (const SourceKey& key : source.keys)
+      if (source.dialect == Dialect::kDeepspeed && key.pattern == format + ".enabled" &&
+          key.value.text == "auto") {
+        draft.set("training.state.weights", precision->value,
+                  "DeepSpeed keeps weights so, with fp32 masters");
+        draft.set("training.residual_in_fp32", Tree::of(false), "as the weights");
+      }
+}
+
 /// DeepSpeed's schedule goes before the Trainer's own.
 void leave_to_deepspeed(Draft& draft, Dialect dialect) {
   if (draft.find(Dialect::kDeepspeed, "scheduler.type") != nullptr)
@@ -203,6 +219,7 @@ void settle_trainer(Draft& draft, Dialect dialect) {
   settle_length(draft, dialect);
   settle_warmup(draft, dialect);
   settle_precision(draft, dialect);
+  keep_as_deepspeed_does(draft);
   settle_recompute(draft, dialect);
   settle_sft(draft, dialect);
   settle_adapters(draft, dialect);

@@ -79,6 +79,20 @@ void read_maps_in_text(Tree& tree) {
   }
 }
 
+/// "IntervalStrategy.STEPS": how older dumps print an enum's member, whose value is in lower case.
+void read_enums(Tree& tree) {
+  for (auto& [key, value] : tree.members) {
+    if (value.kind != Tree::Kind::kString) continue;
+    for (const std::string_view name :
+         {"IntervalStrategy.", "SaveStrategy.", "SchedulerType.", "OptimizerNames.", "HubStrategy."}) {
+      if (!value.text.starts_with(name)) continue;
+      value.text.erase(0, name.size());
+      for (char& c : value.text)
+        if (c >= 'A' && c <= 'Z') c = static_cast<char>(c - 'A' + 'a');
+    }
+  }
+}
+
 /// ${output_dir}: OmegaConf's reference to a key of the same file, in torchtune's.
 std::string interpolated(std::string text, const Tree& root) {
   for (int rounds = 0; rounds < 20; ++rounds) {
@@ -139,6 +153,7 @@ Result<std::vector<Source>> read_source(std::string_view text, const std::string
                  "give the YAML or JSON file of the arguments");
   PLIMSOLL_ASSIGN(const Dialect dialect, dialect_of(tree, file, from));
   read_maps_in_text(tree);
+  read_enums(tree);
   if (dialect == Dialect::kTorchtune) {
     const Tree root = tree;
     interpolate(tree, root);

@@ -54,6 +54,10 @@ void apply(const Row& row, const SourceKey& key, Draft& draft) {
     case Rule::kHarmless:
       if (is_one_of_values(row.words, key.value)) return draft.harmless(key, note);
       return draft.no_equal(key, std::string(row.without.empty() ? row.note : row.without));
+    case Rule::kIfThere:
+      if (draft.can_take(std::string(row.setting), key.value))
+        return draft.map(key, std::string(row.setting), key.value, note);
+      [[fallthrough]];
     case Rule::kNoEqual:
       if (is_one_of_values(kOff, key.value)) return draft.harmless(key, "it is off");
       return draft.no_equal(key, note, std::string(row.setting));

@@ -58,6 +58,8 @@ constexpr Row kRows[] = {
     {"dataset.conversation_style", "", Rule::kHarmless, "sharegpt|openai", kFields, kFields},
     {"dataset.column_map.*", "", Rule::kNoEqual, "", kFields},
     {"dataset.*", "", Rule::kNoEqual, "", "give the data as docs/data.md says"},
+    {"dataset[].*", "data.train", Rule::kNoEqual, "",
+     "give the data as docs/data.md says, as a list in data.train"},
     {"dataset_val.*", "data.eval", Rule::kNoEqual, "", "set data.eval"},
     {"run_val_every_n_steps", "training.eval_steps"},
     {"batch_size_val", "", Rule::kHarmless, "*", "how evaluation runs is decided here"},

@@ -164,6 +164,8 @@ TEST(Import, MindsWhatDiffersInSilence) {
   EXPECT_EQ(says("output_dir: x\nper_device_train_batch_size: 2\ngradient_accumulation_steps: 8\n",
                  "training.global_batch_size"),
             "16");
+  EXPECT_EQ(says("output_dir: x\nlr_scheduler_type: SchedulerType.COSINE\n", "training.lr_scheduler"),
+            "cosine");
   EXPECT_EQ(says("model: {_component_: m}\nclip_grad_norm: null\n", "training.max_grad_norm"), "null");
   EXPECT_EQ(says("model: {_component_: m}\n", "training.max_grad_norm"), "null");
   EXPECT_EQ(says("model: {_component_: m}\n", "training.weight_decay_scope"), "all");

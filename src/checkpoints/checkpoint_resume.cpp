@@ -305,8 +305,10 @@ Result<std::vector<std::string>> check_same_run(const Checkpoint& checkpoint, co
                                                 const std::vector<std::string>& with, const Note& note) {
   // The model first: of a whole config in the run file it names the field.
   PLIMSOLL_TRY(check_model(checkpoint.path, model));
+  // Settings before the data, which they change: packing is packing, and no other text.
+  PLIMSOLL_ASSIGN(auto changes, check_settings(checkpoint, config, with, note));
   PLIMSOLL_TRY(check_data(checkpoint, config.training.max_steps.has_value(), now));
-  return check_settings(checkpoint, config, with, note);
+  return changes;
 }
 
 Status load_checkpoint(const Checkpoint& checkpoint, const models::Model& model, runtime::Session& session,

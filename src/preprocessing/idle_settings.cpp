@@ -64,7 +64,7 @@ std::vector<std::string> idle_settings(const DataSettings& data, bool train, boo
       {"JSON", FileKind::kJson, true, true},
       {as_bytes ? "texts read as bytes" : "plain texts", FileKind::kText, !as_bytes, !as_bytes}};
   std::vector<bool> is_there(std::size(kinds));
-  for (const auto* patterns : {&data.train, &data.eval}) {
+  for (const auto* patterns : {&data.train, &data.eval.files}) {
     if (patterns == &data.train && !train && data.eval_fraction == 0) continue;
     for (const std::string& file : files_of(*patterns)) is_there[static_cast<size_t>(kind_of(file))] = true;
   }

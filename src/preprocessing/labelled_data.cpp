@@ -71,9 +71,20 @@ Result<RunData> LabelledPreparation::operator()() {
     PLIMSOLL_ASSIGN(ready.train, sources({data.train, data.weights, part, "data.train"}));
   }
   if (splits) {
-    PLIMSOLL_ASSIGN(ready.eval, sources({data.train, {}, {SplitSide::kEval, most_eval}, "data.train"}));
-  } else if (!data.eval.empty()) {
-    PLIMSOLL_ASSIGN(ready.eval, sources({data.eval, {}, {SplitSide::kAll, most_eval}, "data.eval"}));
+    // Of all together where so many are wanted of all together.
+    const bool apart = !data.weights.empty() && most_eval == 0;
+    const std::vector<double> none;
+    PLIMSOLL_ASSIGN(
+        ready.eval,
+        sources({data.train, apart ? data.weights : none, {SplitSide::kEval, most_eval}, "data.train"}));
+    for (DataFiles& files : ready.eval) files.weight = 1;  // each example once, whatever the mixture
+    if (apart) ready.eval_names = data.train;
+  } else {
+    for (const EvalFiles::Set& set : data.eval.sets()) {
+      PLIMSOLL_ASSIGN(auto files, sources({set.files, {}, {SplitSide::kAll, most_eval}, "data.eval"}));
+      ready.eval.push_back(std::move(files.front()));
+      if (!set.name.empty()) ready.eval_names.push_back(set.name);
+    }
   }
   if (is_missing_) return ready;
   PLIMSOLL_ASSIGN(const std::vector<LabelFile> train, open_labels(ready.train));

@@ -44,16 +44,11 @@ class Preparation {
       PLIMSOLL_ASSIGN(ready.train, train_sources());
     }
     if (data.eval_fraction > 0) {
-      DataFiles& all = ready.eval.emplace_back();  // each document once, whatever the mixture
-      for (const DataFiles& files : ready.train)
-        all.paths.insert(all.paths.end(), files.paths.begin(), files.paths.end());
-      const auto other = std::find_if_not(all.paths.begin(), all.paths.end(), is_shard);
-      if (other != all.paths.end())
-        return Error{ErrorCode::kInvalidArgument,
-                     "data.eval_fraction splits documents, and this file has none", *other,
-                     "name held-out data: data.eval"};
+      PLIMSOLL_TRY(hold_out(ready));
     } else if (!data.eval.empty()) {
       PLIMSOLL_ASSIGN(ready.eval, eval_sources());
+      if (!data.eval.names.empty())
+        for (const EvalFiles::Set& set : data.eval.sets()) ready.eval_names.push_back(set.name);
     }
     PLIMSOLL_TRY(pack(ready));
     PLIMSOLL_ASSIGN(ready.buckets,
@@ -78,9 +73,33 @@ class Preparation {
     most_ = config_.data.eval_fraction > 0 ? 0 : config_.data.max_train_samples.value_or(0);
     return sources(config_.data.train, config_.data.weights, "data.train");
   }
+  /// One for each set.
   Result<std::vector<DataFiles>> eval_sources() {
     most_ = config_.data.max_eval_samples.value_or(0);
-    return sources(config_.data.eval, {}, "data.eval");
+    std::vector<DataFiles> result;
+    for (const EvalFiles::Set& set : config_.data.eval.sets()) {
+      PLIMSOLL_ASSIGN(auto files, sources(set.files, {}, "data.eval"));
+      result.push_back(std::move(files.front()));
+    }
+    return result;
+  }
+
+  /// A part of each source where they mix, each document once, whatever the mixture; of all together where so
+  /// many are wanted of all together.
+  Status hold_out(RunData& ready) const {
+    const bool apart = !config_.data.weights.empty() && !config_.data.max_eval_samples;
+    for (size_t i = 0; i < ready.train.size(); ++i) {
+      const std::vector<std::string>& paths = ready.train[i].paths;
+      const auto other = std::find_if_not(paths.begin(), paths.end(), is_shard);
+      if (other != paths.end())
+        return Error{ErrorCode::kInvalidArgument,
+                     "data.eval_fraction splits documents, and this file has none", *other,
+                     "name held-out data: data.eval"};
+      if (apart || i == 0) ready.eval.push_back({{}, 1});
+      ready.eval.back().paths.insert(ready.eval.back().paths.end(), paths.begin(), paths.end());
+      if (apart) ready.eval_names.push_back(config_.data.train[i]);
+    }
+    return Ok{};
   }
 
   Result<std::vector<DataFiles>> sources(const std::vector<std::string>& entries,

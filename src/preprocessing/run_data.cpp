@@ -57,7 +57,7 @@ std::vector<std::string> files_of(const std::vector<std::string>& patterns) {
 
 bool packs_documents(const DataSettings& data) {
   if (data.packing != "auto") return data.packing != "stream";
-  for (const auto* patterns : {&data.train, &data.eval})
+  for (const auto* patterns : {&data.train, &data.eval.files})
     for (const std::string& file : files_of(*patterns))
       if (const FileKind kind = kind_of(file); kind == FileKind::kJson || kind == FileKind::kShard)
         return true;

@@ -41,6 +41,8 @@ Result<Buckets> buckets_of(const RunConfig& config, const std::vector<DataFiles>
 struct RunData {
   std::vector<DataFiles> train = {};
   std::vector<DataFiles> eval = {};
+  /// A name for each of eval: its set's, or the entry of data.train that it is held out of; none: it is one.
+  std::vector<std::string> eval_names = {};
   Buckets buckets = {};  ///< of train; where that is not wanted, of eval
   /// Where sequences are classified: the labels of all of it. Its files are shards with labels beside them.
   std::optional<Labels> labels = {};

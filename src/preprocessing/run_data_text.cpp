@@ -75,6 +75,8 @@ std::string run_data_text(const RunData& data) {
   std::string text;
   put(text, data.train);
   put(text, data.eval);
+  put(text, std::to_string(data.eval_names.size()));
+  for (const std::string& name : data.eval_names) put(text, name);
   put(text, data.buckets);
   put(text, data.labels);
   put(text, std::to_string(data.num_eval));
@@ -85,6 +87,8 @@ RunData run_data_of(std::string_view text) {
   RunData data;
   data.train = take_sources(text);
   data.eval = take_sources(text);
+  data.eval_names.resize(std::stoull(take(text)));
+  for (std::string& name : data.eval_names) name = take(text);
   data.buckets = take_buckets(text);
   data.labels = take_labels(text);
   data.num_eval = std::stoll(take(text));

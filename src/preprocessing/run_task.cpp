@@ -47,7 +47,7 @@ Result<EarlyLabels> find_labels(const RunConfig& config, const ConfigJson& model
   const int64_t most = (train ? config.data.max_train_samples : config.data.max_eval_samples).value_or(0);
   // Which ones the first of a side or of each source are shows when they are prepared.
   if (most > 0 && (config.data.eval_fraction > 0 || !config.data.weights.empty())) return early;
-  const std::vector<std::string> files = files_of(train ? config.data.train : config.data.eval);
+  const std::vector<std::string> files = files_of(train ? config.data.train : config.data.eval.files);
   // What reads these is large, and no part of this process's plan.
   if (std::any_of(files.begin(), files.end(), text::has_columns_by_name)) return early;
   const auto found = scan_labels(files, {.text_key = config.data.text_key},

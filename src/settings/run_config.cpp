@@ -221,6 +221,21 @@ Result<RunConfig> parse(std::string_view text, const std::string& source,
 
 }  // namespace
 
+std::vector<EvalFiles::Set> EvalFiles::sets() const {
+  std::vector<Set> sets;
+  for (size_t i = 0; i < files.size(); ++i) {
+    const std::string& name = names.empty() ? std::string() : names[i];
+    if (sets.empty() || sets.back().name != name) sets.push_back({name});
+    sets.back().files.push_back(files[i]);
+  }
+  return sets;
+}
+
+size_t DataSettings::num_eval_parts() const {
+  if (eval_fraction > 0) return std::max<size_t>(1, weights.size());
+  return std::max<size_t>(1, eval.sets().size());
+}
+
 bool RunConfig::dumps(std::string_view kind) const {
   return std::find(debug.dump.begin(), debug.dump.end(), kind) != debug.dump.end();
 }

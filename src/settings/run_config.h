@@ -5,6 +5,7 @@
 
 #include <array>
 #include <cstdint>
+#include <initializer_list>
 #include <optional>
 #include <span>
 #include <string>
@@ -55,9 +56,27 @@ struct ClassificationSettings {
   std::vector<std::string> label_names = {};  ///< by id; none: auto
 };
 
+/// data.eval: files, and where they are sets by name, the name of each one's set.
+struct EvalFiles {
+  struct Set {
+    std::string name = {};
+    std::vector<std::string> files = {};
+  };
+  std::vector<std::string> files = {};
+  std::vector<std::string> names = {};  ///< one a file; none: all are one set without a name
+
+  EvalFiles() = default;
+  EvalFiles(std::initializer_list<std::string> list) : files(list) {}
+  operator const std::vector<std::string>&() const { return files; }
+  [[nodiscard]] bool empty() const { return files.empty(); }
+  void clear() { *this = {}; }
+  /// In the order of the run file.
+  [[nodiscard]] std::vector<Set> sets() const;
+};
+
 struct DataSettings {
   std::vector<std::string> train = {};
-  std::vector<std::string> eval = {};
+  EvalFiles eval = {};
   std::vector<double> weights = {};  ///< one an entry of train; none: all entries are one source
   double eval_fraction = 0;          ///< in place of eval: this share of train's documents, by their hash
   int64_t sequence_length = 512;
@@ -81,6 +100,8 @@ struct DataSettings {
 
   /// Whether there is data to evaluate on.
   [[nodiscard]] bool evaluates() const { return !eval.empty() || eval_fraction > 0; }
+  /// Parts of that data whose losses are told apart: named sets, or what is held out of a mixture's sources.
+  [[nodiscard]] size_t num_eval_parts() const;
 };
 
 /// training.precision_overrides: pattern and precision, in the order in which they are tried.

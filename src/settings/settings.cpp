@@ -46,7 +46,8 @@ void add_model_and_data(std::vector<Setting>& list) {
              "first weights; auto: pretrained with a path, random otherwise"));
   add(plain(PLIMSOLL_FIELD(data.train), kContent,
             "training data: .jsonl, .csv, .parquet, .txt, .npy, .bin, shards; a file, a glob, a list"));
-  add(plain(PLIMSOLL_FIELD(data.eval), kHow, "held-out data, as data.train"));
+  add(plain(PLIMSOLL_FIELD(data.eval), kHow,
+            "held-out data, as data.train; sets by name, one loss each: {news: a.jsonl, code: b.txt}"));
   add(above(PLIMSOLL_FIELD(data.weights), kWhat,
             "a mixture: one weight an entry of data.train, such as [3, 1]; none: entries are joined", 0,
             1e12));

@@ -30,8 +30,8 @@ enum class SettingKind {
 using SettingField =
     std::variant<bool*, int64_t*, double*, std::string*, Choice*, std::optional<bool>*,
                  std::optional<int64_t>*, std::optional<double>*, std::vector<std::string>*,
-                 std::vector<double>*, PrecisionOverrides*, ParamGroups*, BucketSettings*, MemoryBudget*,
-                 std::optional<Bytes>*, Bandwidth*, RecomputeSettings*, Tree*>;
+                 std::vector<double>*, EvalFiles*, PrecisionOverrides*, ParamGroups*, BucketSettings*,
+                 MemoryBudget*, std::optional<Bytes>*, Bandwidth*, RecomputeSettings*, Tree*>;
 
 /// Whether this version has a setting.
 enum class Availability {

@@ -127,6 +127,38 @@ Status assign(const Setting& setting, const Tree& value, std::vector<double>* fi
   return Ok{};
 }
 
+/// What stands in an event beside figures of its own, and in training.metric_for_best_model.
+bool is_set_name(std::string_view name) {
+  return !name.empty() && name.size() <= 60 && std::all_of(name.begin(), name.end(), [](char c) {
+    return (c >= '0' && c <= '9') || (c >= 'A' && c <= 'Z') || (c >= 'a' && c <= 'z') || c == '_' || c == '-';
+  });
+}
+
+Status assign(const Setting& setting, const Tree& value, EvalFiles* field) {
+  EvalFiles result;
+  if (value.kind != Kind::kMap) {
+    PLIMSOLL_TRY(assign(setting, value, &result.files));
+    *field = std::move(result);
+    return Ok{};
+  }
+  for (const auto& [name, entry] : value.members) {
+    std::vector<std::string> files;
+    auto read = assign(setting, entry, &files);
+    if (!is_set_name(name) || !read || files.empty())
+      return Error{
+          ErrorCode::kInvalidArgument,
+          fmt::format("{}: '{}' is no set of evaluation data", setting.path, name.substr(0, 60)),
+          {},
+          "write a name of letters, digits, _ and -, and its files: {news: news.jsonl, code: [a.txt]}"};
+    for (std::string& file : files) {
+      result.files.push_back(std::move(file));
+      result.names.push_back(name);
+    }
+  }
+  *field = std::move(result);
+  return Ok{};
+}
+
 /// A path of the command line is cut at its dots, a pattern's own as well: nested maps are joined again.
 Status read_overrides(const Setting& setting, const std::string& prefix, const Tree& map,
                       PrecisionOverrides& overrides) {

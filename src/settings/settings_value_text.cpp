@@ -45,6 +45,16 @@ std::string text_of(const Setting&, const std::vector<std::string>* field) {
   for (const std::string& word : *field) list.items.push_back(Tree::of(word));
   return to_yaml_flow(list);
 }
+std::string text_of(const Setting& setting, const EvalFiles* field) {
+  if (field->names.empty()) return text_of(setting, &field->files);
+  Tree map = Tree::map();
+  for (const EvalFiles::Set& set : field->sets()) {
+    Tree list = Tree::list();
+    for (const std::string& file : set.files) list.items.push_back(Tree::of(file));
+    map.set(set.name, std::move(list));
+  }
+  return to_yaml_flow(map);
+}
 std::string text_of(const Setting&, const std::vector<double>* field) {
   std::string text;
   for (const double number : *field) text += (text.empty() ? "" : ", ") + number_text(number);
@@ -118,6 +128,9 @@ struct TypeText {
   std::string operator()(Choice*) const { return "one of " + words_of(setting); }
   std::string operator()(std::vector<std::string>*) const {
     return setting.choices.empty() ? "text or a list" : "a list of " + joined(setting.choices);
+  }
+  std::string operator()(EvalFiles*) const {
+    return "text, a list, or either by a set's name: {news: a.jsonl}";
   }
   std::string operator()(std::vector<double>*) const { return "a list of numbers " + range_of(setting); }
   std::string operator()(PrecisionOverrides*) const {

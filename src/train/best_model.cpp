@@ -20,6 +20,7 @@ void add_figures(const EvalEvent& event, const std::string& prefix,
 std::vector<std::pair<std::string, double>> figures_of(const EvalEvent& event) {
   std::vector<std::pair<std::string, double>> figures;
   add_figures(event, "", figures);
+  for (const EvalEvent& part : event.parts) add_figures(part, part.name + "_", figures);
   return figures;
 }
 

@@ -14,7 +14,7 @@ int64_t text_bytes(const RunConfig& config) {
   const auto tokenizer = tokenizer_path(config);
   if (!tokenizer || *tokenizer == "bytes") return 0;
   int64_t bytes = 0;
-  for (const auto* patterns : {&config.data.train, &config.data.eval})
+  for (const auto* patterns : {&config.data.train, &config.data.eval.files})
     for (const std::string& file : files_of(*patterns)) {
       std::error_code code;
       const uintmax_t size = std::filesystem::file_size(file, code);

@@ -22,42 +22,59 @@ using EvalProgress = std::function<void(int64_t done, int64_t total)>;
 
 class Evaluator {
  public:
-  /// Opens what is held out; `files` are prepare_data's. Errors: data (65), settings (2).
-  static Result<std::unique_ptr<Evaluator>> open(const RunConfig& config, const std::vector<DataFiles>& files,
+  /// Opens what is held out, as prepare_data made it ready. Errors: data (65), settings (2).
+  static Result<std::unique_ptr<Evaluator>> open(const RunConfig& config, const RunData& data,
                                                  const Prepared& prepared);
 
   /// Bytes that an evaluator of `num_examples` takes beside its data's.
   static int64_t host_bytes(const RunConfig& config, const tasks::Task& task, const models::Model& model,
                             int64_t num_examples);
 
-  [[nodiscard]] const TrainingData& data() const { return data_; }
+  /// As packing_notes, of each part.
+  [[nodiscard]] std::vector<std::string> notes() const;
 
   /// Where it runs: a session with the programs `eval` of the plan, and a host buffer to read data through.
   /// Called once.
   void bind(runtime::Session& session, std::span<std::byte> scratch, const Prepared& prepared);
 
-  /// Mean loss over all targets or examples of the set, and the task's metrics. Summed in fp32 over a global
-  /// batch, whose split into micro-batches does not matter, and from there on in double. `stopped`, where
-  /// given, is asked before each micro-batch; nothing comes of an evaluation that was stopped. `progress`,
-  /// where given, is told as often how many sequences of how many are done. Errors: data (65, 74).
+  /// Mean loss over all targets or examples, and the task's metrics; of named parts each one's as well.
+  /// Summed in fp32 over a global batch, whose split into micro-batches does not matter, and from there on in
+  /// double. `stopped`, where given, is asked before each micro-batch; nothing comes of an evaluation that
+  /// was stopped. `progress`, where given, is told as often how many sequences of how many are done. Errors:
+  /// data (65, 74).
   Result<std::optional<EvalEvent>> run(int64_t step, const std::function<bool()>& stopped = {},
                                        const EvalProgress& progress = {});
 
  private:
-  Evaluator(TrainingData data, const tasks::Task& task, int64_t global_batch_size)
-      : task_(task), data_(std::move(data)), positions_(static_cast<size_t>(global_batch_size)) {}
+  struct Part {
+    std::string name;  ///< empty: there is this one alone
+    TrainingData data;
+    std::unique_ptr<metrics::Metrics> metrics = {};  ///< its own, where there are others
+  };
+  /// What is added up over a part.
+  struct Sum {
+    double loss = 0;
+    SequenceCounts counts = {};
+  };
+  Evaluator(std::vector<Part> parts, const tasks::Task& task, int64_t global_batch_size)
+      : task_(task), parts_(std::move(parts)), positions_(static_cast<size_t>(global_batch_size)) {}
+  /// Nothing where it was stopped. `before`: sequences of the parts before it, `progress` is told of all.
+  Result<std::optional<Sum>> run_part(Part& part, int64_t before, const std::function<bool()>& stopped,
+                                      const EvalProgress& progress);
+  [[nodiscard]] int64_t num_sequences() const;
+  [[nodiscard]] EvalEvent event_of(int64_t step, const Sum& sum, metrics::Metrics* metrics) const;
   /// Adds what the last micro-batch of so many sequences came to. Errors: of the device.
-  Status add_to_metrics(size_t bucket, int64_t sequences);
+  Status add_to_metrics(Part& part, size_t bucket, int64_t sequences);
   const tasks::Task& task_;
-  TrainingData data_;
+  std::vector<Part> parts_;
   std::vector<int64_t> positions_;  ///< of a global batch, see TrainingData::look_up
   size_t micro_batch_size_ = 1;
   runtime::Session* session_ = nullptr;
   std::span<std::byte> scratch_;
   std::unique_ptr<BatchFeeder> feeder_;
-  std::vector<int> programs_;  ///< by bucket
-  std::unique_ptr<metrics::Metrics> metrics_;
-  std::vector<float> outputs_;  ///< of a micro-batch, for metrics
+  std::vector<int> programs_;                  ///< by bucket
+  std::unique_ptr<metrics::Metrics> metrics_;  ///< over all parts
+  std::vector<float> outputs_;                 ///< of a micro-batch, for metrics
 };
 
 /// The whole of `plimsoll eval`: plan, weights, one pass over data.eval, the figures. Errors: as training's;

@@ -47,17 +47,31 @@ std::string scale_text(const StepEvent& e) {
 }
 
 /// What is not defined is null.
-Tree eval_event(const EvalEvent& e) {
-  Tree event = Tree::map(
-      {{"event", Tree::of(std::string("eval"))}, {"step", Tree::of(e.step)}, {"loss", number(e.loss)}});
+void set_figures(Tree& event, const EvalEvent& e) {
+  event.set("loss", number(e.loss));
   if (e.has_perplexity) event.set("perplexity", number(std::exp(e.loss)));
   event.set("tokens", Tree::of(e.tokens));
   event.set("targets", Tree::of(e.targets));
-  if (e.metrics.empty()) return event;
+  if (e.metrics.empty()) return;
   Tree metrics = Tree::map();
   for (const metrics::Value& m : e.metrics)
     metrics.set(m.name, std::isfinite(m.value) ? number(m.value) : Tree{});
   event.set("metrics", std::move(metrics));
+}
+
+Tree eval_event(const EvalEvent& e) {
+  Tree event = Tree::map({{"event", Tree::of(std::string("eval"))}});
+  if (!e.name.empty()) event.set("name", Tree::of(e.name));
+  event.set("step", Tree::of(e.step));
+  set_figures(event, e);
+  if (e.parts.empty()) return event;
+  Tree sources = Tree::map();
+  for (const EvalEvent& part : e.parts) {
+    Tree figures = Tree::map();
+    set_figures(figures, part);
+    sources.set(part.name, std::move(figures));
+  }
+  event.set("sources", std::move(sources));
   return event;
 }
 
@@ -162,9 +176,11 @@ void Events::end_progress() {
 
 void Events::eval(const EvalEvent& e) {
   end_progress();
+  for (const EvalEvent& part : e.parts) eval(part);
   if (json_) print_json(eval_event(e));
   if (!tells_people()) return;
-  print_message(fmt::format("eval at step {}: {} {}", e.step, e.text(4), e.counts()));
+  print_message(fmt::format("eval{} at step {}: {} {}", e.name.empty() ? "" : " of " + e.name, e.step,
+                            e.text(4), e.counts()));
 }
 
 void Events::checkpoint(const SaveReport& saved) {

@@ -26,12 +26,14 @@ struct StepEvent {
   bool skipped = false;                   ///< a gradient overflowed, nothing was updated
 };
 struct EvalEvent {
+  std::string name = {};  ///< of the set or source; empty: of all there is
   int64_t step = 0;
   double loss = 0;
   int64_t tokens = 0;
   int64_t targets = 0;                       ///< or examples: what the loss is a mean over
   bool has_perplexity = true;                ///< exp(loss) means something
   std::vector<metrics::Value> metrics = {};  ///< of a task that has some
+  std::vector<EvalEvent> parts = {};         ///< named sets, or what is held out of a mixture's sources
 
   /// "loss 0.1234, perplexity 1.131" or "loss 0.1234, accuracy 0.95, …": with so many digits of the loss.
   [[nodiscard]] std::string text(int digits) const;

@@ -75,7 +75,9 @@ int64_t host_bytes(const Prepared& prepared, const RunConfig& config, const Prep
   const bool trains = options.purpose == Purpose::kTrain,
              evaluates = !trains || config.evaluates_while_training();
   return scratch_bytes(config, model.num_labels()) + tensors * kHeaderBytesPerTensor +
-         threads * kReadBytesPerThread + (trains && evaluates ? 2 : 1) * order_host_bytes(config) +
+         threads * kReadBytesPerThread +
+         ((trains ? 1 : 0) + (evaluates ? static_cast<int64_t>(config.data.num_eval_parts()) : 0)) *
+             order_host_bytes(config) +
          (evaluates ? Evaluator::host_bytes(config, *prepared.task, model, options.num_eval) : 0);
 }
 

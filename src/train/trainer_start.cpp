@@ -90,8 +90,8 @@ Status Trainer::open_data(const TrainerOptions& options) {
     for (const std::string& line : packing_notes(*train_data_)) options.note(line);
     if (config_.data.buckets.given()) options.note(bucket_note(prepared_.buckets));
     if (config_.evaluates_while_training()) {
-      PLIMSOLL_ASSIGN(evaluator_, Evaluator::open(config_, files.eval, prepared_));
-      for (const std::string& line : packing_notes(evaluator_->data())) options.note("evaluation: " + line);
+      PLIMSOLL_ASSIGN(evaluator_, Evaluator::open(config_, files, prepared_));
+      for (const std::string& line : evaluator_->notes()) options.note("evaluation: " + line);
     }
   }
   total_steps_ = plimsoll::total_steps(config_.training, num_sequences);

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "e2e/program.h"
+#include "io/json.h"
 
 namespace plimsoll::e2e {
 namespace {
@@ -62,6 +63,83 @@ TEST(EvalStrategy, SaysWhenTrainingEvaluates) {
   EXPECT_EQ(evaluations("eval_strategy=steps eval_steps=1"), 4U);
   const Outcome plan = folder.run("plan run.yaml --json eval_strategy=no");
   EXPECT_THAT(plan.out, testing::Not(testing::HasSubstr("\"eval\"")));
+}
+
+/// Events of a kind, in order.
+std::vector<Tree> eval_events(const std::string& out) {
+  std::vector<Tree> events;
+  for (size_t begin = 0, end; (end = out.find('\n', begin)) != std::string::npos; begin = end + 1) {
+    auto event = parse_json(std::string_view(out).substr(begin, end - begin));
+    if (event && event->find("event")->text == "eval") events.push_back(std::move(*event));
+  }
+  return events;
+}
+
+/// Each set's loss is that of the set alone; all of them together weigh by their targets.
+TEST(EvalSets, AreEvaluatedEach) {
+  const Folder folder;
+  folder.write("train.txt", some_text(5'000));
+  folder.write("a.txt", some_text(900));
+  folder.write("b.txt", "other words entirely, of which there are not so many: " + some_text(300));
+  folder.write("run.yaml", run_file("training: {global_batch_size: 2, max_steps: 2, eval_steps: 1}\n"));
+  const std::string sets = "'data.eval={first: a.txt, second: [b.txt]}' ";
+  const std::string best =
+      "output.save_steps=1 load_best_model_at_end=true metric_for_best_model=eval_second_loss ";
+  const Outcome run = folder.run("train run.yaml --json " + best + sets);
+  ASSERT_EQ(run.exit_code, 0) << run.err;
+  const std::vector<Tree> events = eval_events(run.out);
+  ASSERT_EQ(events.size(), 6U) << run.out;
+  EXPECT_EQ(events[3].find("name")->text, "first");
+  EXPECT_EQ(events[4].find("name")->text, "second");
+  EXPECT_EQ(events[5].find("name"), nullptr);
+  const Tree* sources = events[5].find("sources");
+  ASSERT_NE(sources, nullptr);
+  double sum = 0;
+  for (const size_t i : {3U, 4U}) {
+    const Tree* part = sources->find(events[i].find("name")->text);
+    ASSERT_NE(part, nullptr);
+    EXPECT_EQ(part->find("loss")->number, events[i].find("loss")->number);
+    sum += part->find("loss")->number * static_cast<double>(part->find("targets")->integer);
+  }
+  EXPECT_NEAR(events[5].find("loss")->number, sum / static_cast<double>(events[5].find("targets")->integer),
+              1e-12);
+  EXPECT_THAT(run.out, testing::HasSubstr("\"best_metric\": \"eval_second_loss\""));
+  const std::string model = "model.config=null model.init=auto model.path=out/checkpoint-2 ";
+  for (const auto& [file, index] : {std::pair{"a.txt", 3U}, {"b.txt", 4U}}) {
+    const Outcome alone = folder.run("eval run.yaml --json " + model + "data.eval=" + file);
+    ASSERT_EQ(alone.exit_code, 0) << alone.err;
+    EXPECT_EQ(eval_events(alone.out).at(0).find("loss")->number, events[index].find("loss")->number);
+  }
+  const Outcome both = folder.run("eval run.yaml " + model + sets);
+  EXPECT_THAT(both.out, testing::HasSubstr("second: loss "));
+}
+
+/// What is held out of a mixture is told by source.
+TEST(EvalSets, OfAMixtureAreItsSources) {
+  const Folder folder;
+  std::string a, b;
+  for (int i = 0; i < 60; ++i) {
+    a += R"({"text": ")" + some_text(40 + i) + "\"}\n";
+    b += R"({"text": "quite other words, )" + some_text(20 + i) + "\"}\n";
+  }
+  folder.write("a.jsonl", a);
+  folder.write("b.jsonl", b);
+  folder.write("book.txt", some_text(4000));
+  ASSERT_EQ(
+      folder
+          .run(
+              "data tokenizer --input book.txt --vocab-size 257 --special-token '<|endoftext|>' --output tok")
+          .exit_code,
+      0);
+  folder.write("run.yaml", run_file("training: {global_batch_size: 2, max_steps: 1}\n"));
+  const Outcome run = folder.run(
+      "train run.yaml --json data.eval=[] 'data.train=[a.jsonl, b.jsonl]' 'data.weights=[3, 1]' "
+      "data.eval_fraction=0.3 data.tokenizer=tok");
+  ASSERT_EQ(run.exit_code, 0) << run.err;
+  const std::vector<Tree> events = eval_events(run.out);
+  ASSERT_EQ(events.size(), 3U);
+  EXPECT_EQ(events[0].find("name")->text, "a.jsonl");
+  EXPECT_NE(events[2].find("sources")->find("b.jsonl"), nullptr);
 }
 
 }  // namespace

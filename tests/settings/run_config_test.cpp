@@ -614,5 +614,30 @@ TEST(CheckOverrides, NamesAMistypedField) {
   EXPECT_TRUE(check_overrides({.preset = "smollm-135m"}, *config));
 }
 
+TEST(EvalSets, AreFilesByName) {
+  const auto run = parse_run_config(
+      "{model: {preset: gpt2}, data: {eval: {news: [a.npy, b.npy], code: c.npy}}}", "run.yaml", {});
+  ASSERT_TRUE(run) << run.error().message();
+  const std::vector<EvalFiles::Set> sets = run->data.eval.sets();
+  ASSERT_EQ(sets.size(), 2U);
+  EXPECT_EQ(sets[0].name, "news");
+  EXPECT_EQ(sets[0].files, (std::vector<std::string>{"a.npy", "b.npy"}));
+  EXPECT_EQ(sets[1].files, std::vector<std::string>{"c.npy"});
+  EXPECT_EQ(run->data.num_eval_parts(), 2U);
+  const auto again = parse_run_config(run_config_yaml(*run), "run.yaml", {});
+  ASSERT_TRUE(again) << again.error().message();
+  EXPECT_EQ(again->data.eval.names, run->data.eval.names);
+  const std::vector<std::string> replaced = {"data.eval=[d.npy, e.npy]"};
+  const auto plain = parse_run_config("{data: {eval: {news: a.npy}}}", "run.yaml", replaced);
+  ASSERT_TRUE(plain);
+  EXPECT_EQ(plain->data.eval.sets().size(), 1U);
+  EXPECT_EQ(plain->data.eval.sets()[0].name, "");
+  for (const char* wrong : {"{\"a b\": c.npy}", "{news: []}", "{news: {deep: a.npy}}"}) {
+    const auto refused = parse_run_config(std::string("{data: {eval: ") + wrong + "}}", "run.yaml", {});
+    ASSERT_FALSE(refused) << wrong;
+    EXPECT_THAT(refused.error().what, HasSubstr("no set of evaluation data"));
+  }
+}
+
 }  // namespace
 }  // namespace plimsoll

@@ -8,7 +8,6 @@
 #include "base/process.h"
 #include "base/signals.h"
 #include "cli/progress.h"
-#include "cli/table.h"
 #include "data/text/text_input.h"
 #include "preprocessing/data_files.h"
 #include "preprocessing/run_data.h"

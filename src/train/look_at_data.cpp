@@ -8,6 +8,7 @@
 #include "base/glob.h"
 #include "base/numbers.h"
 #include "base/units.h"
+#include "data/text/saved_dataset.h"
 #include "data/text/text_input.h"
 #include "io/file.h"
 #include "io/json.h"
@@ -40,6 +41,7 @@ DataKind kind_of_example(ExampleKind kind) {
     case ExampleKind::kTokens:
       return DataKind::kTokens;
     case ExampleKind::kText:
+    case ExampleKind::kTokens:
       break;
   }
   return DataKind::kTexts;
@@ -95,7 +97,7 @@ Result<DataLook> look_at_data(const RunConfig& config) {
   DataLook look;
   std::vector<std::string> files;
   for (const std::string& pattern : config.data.train) {
-    PLIMSOLL_ASSIGN(const std::vector<std::string> found, expand_glob(pattern));
+    PLIMSOLL_ASSIGN(const std::vector<std::string> found, expand_data(pattern));
     files.insert(files.end(), found.begin(), found.end());
   }
   const auto is_tokens = [](const std::string& path) {

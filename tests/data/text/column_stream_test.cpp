@@ -19,17 +19,17 @@ namespace {
 using testing::ElementsAre;
 using testing::HasSubstr;
 
-const std::string kFolder = std::string(PLIMSOLL_TEST_DIR) + "/data/text/columns";
+const std::string kColumnFolder = std::string(PLIMSOLL_TEST_DIR) + "/data/text/columns";
 
-struct Read {
+struct ColumnRead {
   std::vector<Example> examples;
   std::string error;
   SkipCounts skipped;
   int64_t bytes_read = 0, total_bytes = 0;
 };
 
-Read read(const std::string& path, ReaderOptions options = {}) {
-  Read result;
+ColumnRead read_columns(const std::string& path, ReaderOptions options = {}) {
+  ColumnRead result;
   auto reader = ExampleReader::open(std::vector{path}, std::move(options));
   if (!reader) return result.error = reader.error().message(), result;
   for (Example example;;) {
@@ -48,13 +48,13 @@ Read read(const std::string& path, ReaderOptions options = {}) {
 class ColumnStreamTest : public testing::Test {
  protected:
   void SetUp() override {
-    if (!text::open_columns(kFolder + "/chats.parquet", ""))
+    if (!text::open_columns(kColumnFolder + "/chats.parquet", ""))
       GTEST_SKIP() << "built without Arrow (tools/columns-env)";
   }
 };
 
 TEST_F(ColumnStreamTest, ConversationsOfParquet) {
-  const Read chats = read(kFolder + "/chats.parquet");
+  const ColumnRead chats = read_columns(kColumnFolder + "/chats.parquet");
   EXPECT_EQ(chats.error, "");
   ASSERT_EQ(chats.examples.size(), 2U);
   EXPECT_EQ(chats.examples[0].record,
@@ -67,63 +67,67 @@ TEST_F(ColumnStreamTest, ConversationsOfParquet) {
 }
 
 TEST_F(ColumnStreamTest, RowGroupsInTheirOrder) {
-  const Read many = read(kFolder + "/many.parquet", {.on_error = OnError::kSkip});
+  const ColumnRead many = read_columns(kColumnFolder + "/many.parquet", {.on_error = OnError::kSkip});
   EXPECT_EQ(many.error, "");
   ASSERT_EQ(many.examples.size(), 720U);
   EXPECT_EQ(many.skipped.by_reason.at("missing field"), 180) << "texts that are null";
   EXPECT_EQ(many.examples[0].text, "line 1 1");
   EXPECT_EQ(many.examples[719].text, "line 3 899");
   EXPECT_EQ(many.examples[719].line, 900);
-  EXPECT_THAT(read(kFolder + "/many.parquet").error, HasSubstr("it has only \"text\", \"label\""));
-  EXPECT_EQ(read(kFolder + "/many.parquet", {.on_error = OnError::kSkip, .text_key = "text"}).examples.size(),
+  EXPECT_THAT(read_columns(kColumnFolder + "/many.parquet").error,
+              HasSubstr("it has only \"text\", \"label\""));
+  EXPECT_EQ(read_columns(kColumnFolder + "/many.parquet", {.on_error = OnError::kSkip, .text_key = "text"})
+                .examples.size(),
             720U);
 }
 
 TEST_F(ColumnStreamTest, ArrowAsStreamFileAndFolder) {
   for (const char* name : {"/saved", "/file.arrow"}) {
-    const Read rows = read(kFolder + name);
+    const ColumnRead rows = read_columns(kColumnFolder + name);
     EXPECT_EQ(rows.error, "");
     ASSERT_GE(rows.examples.size(), 3U);
     EXPECT_EQ(rows.examples[0].text, "say ");
     EXPECT_EQ(rows.examples[0].completion, "hello");
     EXPECT_EQ(rows.examples[2].completion, "d");
   }
-  EXPECT_EQ(read(kFolder + "/saved").examples.size(), 4U) << "of both files";
-  EXPECT_EQ(read(kFolder + "/saved", {.text_key = "kind"}).examples[1].text, "y") << "of a dictionary";
+  EXPECT_EQ(read_columns(kColumnFolder + "/saved").examples.size(), 4U) << "of both files";
+  EXPECT_EQ(read_columns(kColumnFolder + "/saved", {.text_key = "kind"}).examples[1].text, "y")
+      << "of a dictionary";
 }
 
 TEST_F(ColumnStreamTest, DamageIsAnErrorOfTheFile) {
   const TemporaryFolder folder;
   for (const char* name : {"/many.parquet", "/file.arrow", "/saved/data-00000-of-00002.arrow"}) {
-    const auto content = read_small_file(kFolder + name, 1 << 20);
+    const auto content = read_small_file(kColumnFolder + name, 1 << 20);
     ASSERT_TRUE(content);
     const std::string ending = std::filesystem::path(name).extension();
     size_t failures = 0;
     for (size_t at = 0; at < content->size(); at += 61) {
       std::string broken = *content;
       broken[at] = static_cast<char>(broken[at] ^ 0x55);
-      const Read result = read(folder.write("x" + ending, broken));
+      const ColumnRead result = read_columns(folder.write("x" + ending, broken));
       failures += !result.error.empty();
       for (const Example& example : result.examples) EXPECT_LT(example.text.size(), 1000U);
     }
     EXPECT_GT(failures, 0U) << name;
     for (const size_t size : {size_t{0}, size_t{5}, content->size() / 2}) {
-      const Read cut = read(folder.write("x" + ending, content->substr(0, size)));
+      const ColumnRead cut = read_columns(folder.write("x" + ending, content->substr(0, size)));
       EXPECT_THAT(cut.error, HasSubstr("x" + ending)) << size;
     }
   }
 }
 
 TEST(SavedDataset, ListsItsFiles) {
-  EXPECT_THAT(expand_data(kFolder + "/saved/").value(),
-              ElementsAre(kFolder + "/saved/data-00000-of-00002.arrow",
-                          kFolder + "/saved/data-00001-of-00002.arrow"));
-  EXPECT_THAT(expand_data(kFolder + "/chats.parquet").value(), ElementsAre(kFolder + "/chats.parquet"));
-  const auto splits = expand_data(kFolder + "/splits");
+  EXPECT_THAT(expand_data(kColumnFolder + "/saved/").value(),
+              ElementsAre(kColumnFolder + "/saved/data-00000-of-00002.arrow",
+                          kColumnFolder + "/saved/data-00001-of-00002.arrow"));
+  EXPECT_THAT(expand_data(kColumnFolder + "/chats.parquet").value(),
+              ElementsAre(kColumnFolder + "/chats.parquet"));
+  const auto splits = expand_data(kColumnFolder + "/splits");
   ASSERT_FALSE(splits);
   EXPECT_THAT(splits.error().message(), HasSubstr("holds the splits train, test"));
   EXPECT_THAT(splits.error().hint, HasSubstr("/splits/train"));
-  const auto other = expand_data(kFolder);
+  const auto other = expand_data(kColumnFolder);
   ASSERT_FALSE(other);
   EXPECT_THAT(other.error().message(), HasSubstr("this is a folder"));
 }

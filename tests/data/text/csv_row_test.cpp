@@ -15,7 +15,7 @@ using testing::HasSubstr;
 using text::CsvRow;
 
 /// The rows of a file that comes in pieces of `step` bytes; the error behind them where there is one.
-std::vector<std::vector<std::string>> rows_of(std::string_view file, size_t step) {
+std::vector<std::vector<std::string>> csv_rows_of(std::string_view file, size_t step) {
   std::vector<std::vector<std::string>> rows;
   CsvRow row(',');
   int64_t lines = 0;
@@ -42,19 +42,19 @@ std::vector<std::vector<std::string>> rows_of(std::string_view file, size_t step
 TEST(CsvRow, ReadsWhatTheRfcAllows) {
   const std::string_view file = "a,b\r\n\"x, \"\"y\"\"\nz\",\r\n,\"\"\n\"1\",2";
   for (const size_t step : {size_t{1}, size_t{2}, size_t{5}, size_t{100}})
-    EXPECT_THAT(rows_of(file, step), ElementsAre(ElementsAre("a", "b"), ElementsAre("x, \"y\"\nz", ""),
-                                                 ElementsAre("", ""), ElementsAre("1", "2")))
+    EXPECT_THAT(csv_rows_of(file, step), ElementsAre(ElementsAre("a", "b"), ElementsAre("x, \"y\"\nz", ""),
+                                                     ElementsAre("", ""), ElementsAre("1", "2")))
         << step;
 }
 
 TEST(CsvRow, RefusesTheRest) {
   for (const size_t step : {size_t{1}, size_t{100}}) {
-    EXPECT_THAT(rows_of("a\"b\n", step),
+    EXPECT_THAT(csv_rows_of("a\"b\n", step),
                 ElementsAre(ElementsAre("a quote stands in a field that is not quoted")));
-    EXPECT_THAT(rows_of("\"a\"b\n", step), ElementsAre(ElementsAre("something follows a closing quote")));
-    EXPECT_THAT(rows_of("a\rb\n", step), ElementsAre(ElementsAre("a carriage return stands alone")));
-    EXPECT_THAT(rows_of("a\r", step), ElementsAre(ElementsAre("a carriage return stands alone")));
-    EXPECT_THAT(rows_of("a\n\"b\n", step),
+    EXPECT_THAT(csv_rows_of("\"a\"b\n", step), ElementsAre(ElementsAre("something follows a closing quote")));
+    EXPECT_THAT(csv_rows_of("a\rb\n", step), ElementsAre(ElementsAre("a carriage return stands alone")));
+    EXPECT_THAT(csv_rows_of("a\r", step), ElementsAre(ElementsAre("a carriage return stands alone")));
+    EXPECT_THAT(csv_rows_of("a\n\"b\n", step),
                 ElementsAre(ElementsAre("a"), ElementsAre("the file ends within quotes")));
   }
 }
@@ -79,14 +79,14 @@ TEST(CsvRow, BecomesAnObject) {
       << "Python's spelling is no JSON, which whoever reads it says";
 }
 
-struct Read {
+struct CsvRead {
   std::vector<Example> examples;
   std::string error;
   SkipCounts skipped;
 };
 
-Read read(const std::string& path, OnError on_error = OnError::kFail) {
-  Read result;
+CsvRead read_csv(const std::string& path, OnError on_error = OnError::kFail) {
+  CsvRead result;
   auto reader = ExampleReader::open(std::vector{path}, {.on_error = on_error, .max_record_bytes = 2000});
   EXPECT_TRUE(reader) << reader.error().message();
   for (Example example; reader;) {
@@ -101,7 +101,7 @@ Read read(const std::string& path, OnError on_error = OnError::kFail) {
 
 TEST(CsvRow, OfAFileAreExamples) {
   const TemporaryFolder folder;
-  const Read rows = read(folder.write(
+  const CsvRead rows = read_csv(folder.write(
       "a.csv", "\xEF\xBB\xBFprompt,completion,id\r\n\r\n\"two\nlines\",done,1\r\nq,\"a, b\",2\r\n"));
   EXPECT_EQ(rows.error, "");
   ASSERT_EQ(rows.examples.size(), 2U);
@@ -109,18 +109,18 @@ TEST(CsvRow, OfAFileAreExamples) {
   EXPECT_EQ(rows.examples[0].line, 3);
   EXPECT_EQ(rows.examples[1].completion, "a, b");
   EXPECT_EQ(rows.examples[1].line, 5);
-  EXPECT_EQ(read(folder.write("a.tsv", "text\tid\nx, y\t1\n")).examples[0].text, "x, y");
+  EXPECT_EQ(read_csv(folder.write("a.tsv", "text\tid\nx, y\t1\n")).examples[0].text, "x, y");
 }
 
 TEST(CsvRow, ErrorsNameTheLine) {
   const TemporaryFolder folder;
   const std::string few = folder.write("a.csv", "text,id\na,1\nb\nc,3\n");
-  EXPECT_THAT(read(few).error, HasSubstr("the row has 1 fields, the first row 2: " + few + ": line 3"));
-  const Read lenient = read(few, OnError::kSkip);
+  EXPECT_THAT(read_csv(few).error, HasSubstr("the row has 1 fields, the first row 2: " + few + ": line 3"));
+  const CsvRead lenient = read_csv(few, OnError::kSkip);
   EXPECT_EQ(lenient.examples.size(), 2U);
   EXPECT_EQ(lenient.skipped.by_reason.at("not CSV"), 1);
   const auto refused = [&](const std::string& content, const char* what) {
-    EXPECT_THAT(read(folder.write("b.csv", content)).error, HasSubstr(what)) << content;
+    EXPECT_THAT(read_csv(folder.write("b.csv", content)).error, HasSubstr(what)) << content;
   };
   refused("text,text\na,b\n", "has \"text\" twice");
   refused("text,\na,b\n", "column 2 has no name");

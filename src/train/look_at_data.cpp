@@ -41,7 +41,6 @@ DataKind kind_of_example(ExampleKind kind) {
     case ExampleKind::kTokens:
       return DataKind::kTokens;
     case ExampleKind::kText:
-    case ExampleKind::kTokens:
       break;
   }
   return DataKind::kTexts;

@@ -230,6 +230,18 @@ void Draft::drop(const std::string& setting, const std::string& note) {
   lines_.erase(setting);
 }
 
+void Draft::wait(Line& line, const std::string& for_what) {
+  if (!line.is_waiting) line.comment += "; needs " + for_what;
+  line.is_waiting = true;
+}
+
+void Draft::leave_the_best_model() {
+  for (const char* path : {"training.load_best_model_at_end", "training.metric_for_best_model",
+                           "training.early_stopping_patience"})
+    if (const auto at = lines_.find(path); at != lines_.end())
+      wait(at->second, "evaluations, and checkpoints at the same steps");
+}
+
 void Draft::settle() {
   RunConfig config;
   for (const auto& [path, line] : lines_) (void)!assign_setting(*find_setting(path), line.value, config);
@@ -243,7 +255,7 @@ void Draft::settle() {
   for (const char* path : {"training.eval_steps", "training.eval_strategy"})
     if (const auto at = lines_.find(path); at != lines_.end() && to_yaml_flow(at->second.value) != "\"no\"" &&
                                            to_yaml_flow(at->second.value) != "no") {
-      at->second.is_waiting = true;
+      wait(at->second, "data.eval");
       fill_in("data.eval", "held-out data, then the lines of evaluation below hold");
     }
 }

@@ -78,6 +78,9 @@ class Draft {
   /// Lines that have no effect beside the others are harmless and go; those of evaluation wait for its data.
   void settle();
 
+  /// The lines of the best model wait: what they compare or go back to is not there.
+  void leave_the_best_model();
+
   [[nodiscard]] const std::map<std::string, Line>& lines() const { return lines_; }
   [[nodiscard]] const std::vector<KeyReport>& reports() const { return reports_; }
   [[nodiscard]] const std::map<std::string, std::string>& to_fill_in() const { return fill_in_; }
@@ -93,6 +96,7 @@ class Draft {
   KeyReport* report(const SourceKey& key, Fate fate, const std::string& setting, std::string note);
   void write(const SourceKey& key, const std::string& setting, const Tree& value, const std::string& note,
              Fate fate);
+  static void wait(Line& line, const std::string& for_what);
   void drop(const std::string& setting, const std::string& note);
 
   std::vector<Source> sources_;

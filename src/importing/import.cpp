@@ -125,6 +125,10 @@ Result<Imported> import_run(std::span<const InputFile> files, const std::string&
   Imported imported;
   imported.keys = in_order(draft, files);
   imported.run_file = run_file_text(draft, imported.keys);
+  if (!parse_run_config(imported.run_file, "")) {
+    draft.leave_the_best_model();
+    imported.run_file = run_file_text(draft, imported.keys);
+  }
   for (const auto& [path, line] : draft.lines())
     if (line.keys.empty()) imported.defaults.emplace_back(path, line);
   imported.fill_in = {draft.to_fill_in().begin(), draft.to_fill_in().end()};

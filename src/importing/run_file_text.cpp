@@ -63,8 +63,7 @@ void add_settings(const Draft& draft, std::string& out) {
   Writer writer(out);
   for (const Setting& setting : settings()) {
     if (const Line* line = draft.line(setting.path)) {
-      writer.line(setting.path, to_yaml_flow(line->value),
-                  line->is_waiting ? line->comment + "; needs data.eval" : line->comment, line->is_waiting);
+      writer.line(setting.path, to_yaml_flow(line->value), line->comment, line->is_waiting);
     } else if (const auto why = draft.to_fill_in().find(setting.path); why != draft.to_fill_in().end()) {
       const std::string section = setting.path.substr(0, setting.path.find('.'));
       if (has_line(draft, section))

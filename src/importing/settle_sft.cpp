@@ -119,6 +119,7 @@ void settle_targets(Draft& draft) {
     if (key != nullptr) draft.map(*key, "data.loss", word(loss));
   draft.set_default("data.loss", loss, "TRL's default: all of conversations, completions of prompts");
   draft.set_default("data.append_eos", "trl,!true", "TRL ends texts and completions so");
+  draft.set_default("data.add_special_tokens", "true", "TRL has the tokenizer add what it puts around texts");
 }
 
 void settle_axolotl_targets(Draft& draft) {

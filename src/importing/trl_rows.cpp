@@ -43,7 +43,7 @@ constexpr Row kRows[] = {
     {"dataset_kwargs", "", Rule::kHarmless, "null|{}", "it is empty"},
     {"dataset_kwargs.skip_prepare_dataset", "", Rule::kHarmless, "false",
      "rows of input_ids are read as they are", "give tokens as .npy or a token shard, see docs/data.md"},
-    {"dataset_kwargs.add_special_tokens", "", Rule::kNoEqual, "", "no special token is added to a text"},
+    {"dataset_kwargs.add_special_tokens", "data.add_special_tokens"},
     {"dataset_kwargs.append_concat_token", "data.append_eos", Rule::kNoEqual, "",
      "set data.append_eos: true"},
     {"router_aux_loss_coef", "", Rule::kNoEqual, "", "there is no loss of routers"},

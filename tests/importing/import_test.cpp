@@ -136,6 +136,9 @@ TEST(Import, WritesTransformersDefaults) {
 TEST(Import, WritesTrlsDefaults) {
   const auto imported = import_text("max_length: 99\n");
   const std::pair<const char*, const char*> rows[] = {{"data.loss", "trl"},
+                                                      {"data.append_eos", "trl"},
+                                                      {"data.long_documents", "truncate"},
+                                                      {"data.add_special_tokens", "true"},
                                                       {"data.sequence_length", "99"},
                                                       {"training.precision", "bf16"},
                                                       {"data.packing", "pad"},

@@ -285,7 +285,7 @@ TEST(RunConfig, TakesAGlobAsAnOverride) {
 
 /// use_gpu is no more like training.fp8.recipe than like anything else.
 TEST(RunConfig, NamesNoSettingThatIsNotNear) {
-  for (const char* name : {"wandb_watch", "torchao_flag", "unsloth_tiled", "training.my_flag", "x"}) {
+  for (const char* name : {"wandb_watch", "unsloth_tiled", "training.my_flag", "x"}) {
     const auto result = parse(kRun, {std::string(name) + "=1"});
     ASSERT_FALSE(result);
     EXPECT_THAT(result.error().what, HasSubstr("there is no setting '" + std::string(name) + "'"));

@@ -89,7 +89,7 @@ Result<TextInspection> TextInspection::create(const TextArguments& a) {
 std::vector<std::string> TextInspection::run_files() const {
   std::vector<std::string> files;
   if (!has_run_) return files;
-  for (const auto* patterns : {&data_.train, &data_.eval})
+  for (const auto* patterns : {&data_.train, &data_.eval.files})
     files.insert(files.end(), patterns->begin(), patterns->end());
   return files;
 }

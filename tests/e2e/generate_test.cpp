@@ -86,14 +86,14 @@ TEST(Generate, TellsMachinesInJson) {
 
 TEST(Generate, InBf16TakesHalfTheMemory) {
   const std::string arguments = "--prompt 'the ship is' --prompt is --max-new-tokens 30 --json";
-  const std::vector<Tree> fp32 = events(generate(arguments).out);
+  const std::vector<Tree> fp32 = generated_events(generate(arguments).out);
   const Outcome outcome = generate(arguments + " --dtype bf16");
   ASSERT_EQ(outcome.exit_code, 0) << outcome.err;
-  const std::vector<Tree> bf16 = events(outcome.out);
+  const std::vector<Tree> bf16 = generated_events(outcome.out);
   for (const char* name : {"parameters", "kv_cache"})
     EXPECT_EQ(2 * bf16[0].find("classes")->find(name)->integer, fp32[0].find("classes")->find(name)->integer);
   EXPECT_LE(bf16[3].find("measured_peak_bytes")->integer, bf16[3].find("planned_peak_bytes")->integer);
-  const auto again = events(generate(arguments + " --dtype bf16 --batch-size 1 --threads 1").out);
+  const auto again = generated_events(generate(arguments + " --dtype bf16 --batch-size 1 --threads 1").out);
   for (const size_t i : {1, 2})
     EXPECT_EQ(to_json(*again[i].find("tokens")), to_json(*bf16[i].find("tokens")));
 }
@@ -120,7 +120,7 @@ TEST(Generate, Chats) {
   trained().write("turns.txt", "is it loaded\n\nto \\\nher line\n/clear\nx\n/exit\nnever\n");
   const Outcome outcome = trained().run("generate --model out --chat --context 200 " + chat, "", "turns.txt");
   ASSERT_EQ(outcome.exit_code, 0) << outcome.err;
-  const std::vector<Tree> turns = events(outcome.out);
+  const std::vector<Tree> turns = generated_events(outcome.out);
   ASSERT_EQ(turns.size(), 5U);
   EXPECT_EQ(turns[2].find("prompt")->text, "to \nher line");
   EXPECT_LE(turns[4].find("measured_peak_bytes")->integer, turns[4].find("planned_peak_bytes")->integer);
@@ -136,7 +136,7 @@ TEST(Generate, Chats) {
                                  R"({"prompt": "x"})");
   const Outcome at_once = trained().run("generate --model out --messages - " + chat, "", "m.jsonl");
   ASSERT_EQ(at_once.exit_code, 0) << at_once.err;
-  const std::vector<Tree> answers = events(at_once.out);
+  const std::vector<Tree> answers = generated_events(at_once.out);
   ASSERT_EQ(answers.size(), 5U);
   for (size_t i = 1; i < 4; ++i) {
     EXPECT_EQ(to_json(*turns[i].find("tokens")), to_json(*answers[i].find("tokens"))) << i;
@@ -165,7 +165,7 @@ TEST(Generate, StopsAtTexts) {
   const std::string stopping = arguments + " --stop nowhere --stop '" + stop + "'";
   const Outcome streamed = generate(stopping), json = generate(stopping + " --json");
   EXPECT_EQ(streamed.out, text + "\n") << streamed.err;
-  const std::vector<Tree> lines = events(json.out);
+  const std::vector<Tree> lines = generated_events(json.out);
   ASSERT_EQ(lines.size(), 3U);
   EXPECT_EQ(lines[1].find("text")->text, text);
   EXPECT_EQ(lines[1].find("finish_reason")->text, "stop");

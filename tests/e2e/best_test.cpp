@@ -14,10 +14,10 @@ namespace {
 using testing::HasSubstr;
 
 /// Learns fast and then far too far: the best evaluation lies before the end.
-const std::string kRun =
+const std::string kBestRun =
     "train run.yaml --json training.eval_steps=1 output.save_steps=1 training.load_best_model_at_end=true ";
 
-void prepare(const Folder& folder) {
+void prepare_best(const Folder& folder) {
   folder.write("train.txt", some_text(12'000));
   folder.write("eval.txt", some_text(700) + " and quite other words, such as stand in no other text\n");
   folder.write(
@@ -41,7 +41,7 @@ Evaluated evaluated(const std::string& out) {
   }
   return result;
 }
-std::set<std::string> checkpoints(const Folder& folder) {
+std::set<std::string> folders_of_checkpoints(const Folder& folder) {
   std::set<std::string> names;
   for (const auto& entry : std::filesystem::directory_iterator(folder.path("out")))
     if (entry.path().filename().string().starts_with("checkpoint-")) names.insert(entry.path().filename());
@@ -50,35 +50,35 @@ std::set<std::string> checkpoints(const Folder& folder) {
 
 TEST(Best, IsKeptWhateverTheLimitAndLeavesAsFinal) {
   const Folder folder;
-  prepare(folder);
-  const Outcome run = folder.run(kRun + "output.save_total_limit=1");
+  prepare_best(folder);
+  const Outcome run = folder.run(kBestRun + "output.save_total_limit=1");
   ASSERT_EQ(run.exit_code, 0) << run.err;
   const Evaluated seen = evaluated(run.out);
   ASSERT_EQ(seen.losses.size(), 9U);
   ASSERT_LT(seen.best, 9) << "the run is to get worse in the end";
   const std::string best = "checkpoint-" + std::to_string(seen.best);
-  EXPECT_EQ(checkpoints(folder), (std::set<std::string>{best, "checkpoint-9"}));
+  EXPECT_EQ(folders_of_checkpoints(folder), (std::set<std::string>{best, "checkpoint-9"}));
   const std::string final = folder.read("out/final/model.safetensors");
   EXPECT_TRUE(final == folder.read("out/" + best + "/model.safetensors"));
   EXPECT_FALSE(final == folder.read("out/checkpoint-9/model.safetensors"));
   EXPECT_THAT(folder.read("out/final/README.md"), HasSubstr("at step " + std::to_string(seen.best)));
-  const Outcome again = folder.run(kRun + "output.save_total_limit=1");
+  const Outcome again = folder.run(kBestRun + "output.save_total_limit=1");
   EXPECT_THAT(again.err, HasSubstr("nothing is left to do"));
   std::filesystem::remove_all(folder.path("out/final"));
-  ASSERT_EQ(folder.run(kRun + "output.save_total_limit=1").exit_code, 0);
+  ASSERT_EQ(folder.run(kBestRun + "output.save_total_limit=1").exit_code, 0);
   EXPECT_TRUE(final == folder.read("out/final/model.safetensors"));
   std::filesystem::remove_all(folder.path("out/final"));
   std::filesystem::remove_all(folder.path("out/" + best));
-  const Outcome lost = folder.run(kRun);
+  const Outcome lost = folder.run(kBestRun);
   EXPECT_EQ(lost.exit_code, 65);
   EXPECT_THAT(lost.err, HasSubstr("load_best_model_at_end=false"));
 }
 
 TEST(Best, StopsWhereARunThatWasNeverInterruptedStops) {
-  const std::string stopping = kRun + "training.early_stopping_patience=2 ";
+  const std::string stopping = kBestRun + "training.early_stopping_patience=2 ";
   const Folder whole, parts;
-  prepare(whole);
-  prepare(parts);
+  prepare_best(whole);
+  prepare_best(parts);
   const Outcome once = whole.run(stopping);
   ASSERT_EQ(once.exit_code, 0) << once.err;
   const Evaluated seen = evaluated(once.out);
@@ -94,7 +94,7 @@ TEST(Best, StopsWhereARunThatWasNeverInterruptedStops) {
   EXPECT_TRUE(whole.read("out/final/model.safetensors") == parts.read("out/final/model.safetensors"));
   // It stays stopped; with more patience it goes on.
   EXPECT_THAT(parts.run(stopping).err, HasSubstr("nothing is left to do"));
-  const Outcome more = parts.run(kRun + "training.early_stopping_patience=8");
+  const Outcome more = parts.run(kBestRun + "training.early_stopping_patience=8");
   EXPECT_EQ(evaluated(more.out).losses.size(), 9 - seen.losses.size());
 }
 

@@ -64,7 +64,7 @@ Option Option::one_of(const std::vector<std::string>& words) {
   return Option(option_->type_name(join(words, "|"))->check(CLI::IsMember(words).description("")));
 }
 
-Option Option::repeatable() { return Option(option_->expected(1)->take_all()); }
+Option Option::repeatable() { return Option(option_->expected(1)->take_all()->allow_extra_args(false)); }
 
 Option Option::show_default() { return Option(option_->capture_default_str()); }
 

@@ -317,13 +317,13 @@ TEST_F(Finished, PassesADamagedCheckpointOver) {
 
 TEST_F(Finished, LeavesACheckpointOfAnotherVersionAlone) {
   std::string text = folder_.read("out/checkpoint-10/checkpoint.json");
-  text.replace(text.find("\"version\": 3"), 12, "\"version\": 4");
+  text.replace(text.find("\"version\": 3"), 12, "\"version\": 5");
   const size_t digits = text.size() - 19;
   text.replace(digits, 16, checksum_text(checksum(std::string_view(text).substr(0, digits))));
   folder_.write("out/checkpoint-10/checkpoint.json", text);
   const Outcome outcome = again();
   EXPECT_EQ(outcome.exit_code, 2) << outcome.err;
-  EXPECT_THAT(outcome.err, HasSubstr("written as version 4"));
+  EXPECT_THAT(outcome.err, HasSubstr("written as version 5"));
   EXPECT_TRUE(folder_.read("out/checkpoint-10/checkpoint.json") == text);
   EXPECT_EQ(again("--resume never").exit_code, 0);
 }

@@ -20,6 +20,8 @@ void for_paths(RunConfig& config, Change change) {
     if (auto* const* text = std::get_if<std::string*>(&field)) change(setting, **text);
     if (auto* const* list = std::get_if<std::vector<std::string>*>(&field))
       for (std::string& text : **list) change(setting, text);
+    if (auto* const* sets = std::get_if<EvalFiles*>(&field))
+      for (std::string& text : (*sets)->files) change(setting, text);
   }
 }
 

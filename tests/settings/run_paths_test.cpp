@@ -18,6 +18,7 @@ RunConfig with_paths() {
   RunConfig run;
   run.model.path = "org/name";  // of the hub: no such folder
   run.data.train = {"data/a.txt", "/absolute/b.txt", "../c/*.txt"};
+  run.data.eval = {"held/out.txt"};
   run.output.dir = "runs/one";
   return run;
 }
@@ -30,6 +31,7 @@ TEST(RunPaths, GoOutAndComeBack) {
   EXPECT_EQ(saved.output.dir, ".");
   EXPECT_EQ(saved.data.train.front(), "../../data/a.txt");
   EXPECT_EQ(saved.data.train.back(), "../../../c/*.txt");
+  EXPECT_EQ(saved.data.eval.files.front(), "../../held/out.txt");
 
   RunConfig read = saved;
   resolve_paths(read, "runs/one");

@@ -35,7 +35,9 @@ std::string list(const std::vector<std::string>& items) {
 
 std::string stem(const std::string& path) {
   std::string name = std::filesystem::path(path).lexically_normal().filename().string();
-  if (name.empty()) name = std::filesystem::path(path).parent_path().filename().string();
+  const std::filesystem::path parent = std::filesystem::path(path).lexically_normal().parent_path();
+  if (name.empty()) name = parent.filename().string();  // "folder/"
+  if (name == "final") name = parent.filename().string();  // of a run
   name = name.substr(0, name.find('.'));
   std::erase_if(name, [](char c) { return c == '*' || c == '?' || c == '[' || c == ']' || c == '/'; });
   return name.empty() ? "data" : name;
@@ -126,8 +128,11 @@ void add_training(Draft& draft, const RunConfig& config, const DataLook& look, i
   draft.add("training.global_batch_size", small ? "8" : "16",
             "sequences a step; how many at once follows from memory");
   draft.add("training.num_epochs", pretrained && small ? "3" : "1", "times over the data; or max_steps");
-  const char* rate = pretrained ? (parameters < 1'000'000'000 ? "5.0e-5" : "2.0e-5")
-                                : (parameters < 1'000'000'000 ? "6.0e-4" : "3.0e-4");
+  const bool tiny = parameters < 50'000'000, large = parameters >= 1'000'000'000;
+  const char* rate = pretrained ? (tiny    ? "1.0e-3"
+                                   : large ? "2.0e-5"
+                                           : "5.0e-5")
+                                : (large ? "3.0e-4" : "6.0e-4");
   draft.add("training.learning_rate", rate,
             pretrained ? "usual for all weights of a trained model" : "usual for random weights");
   draft.add("training.lr_scheduler", "cosine", "");

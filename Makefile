@@ -6,7 +6,8 @@ THREADED := runtime backends/cpu backends/discrete data train
 empty :=
 space := $(empty) $(empty)
 THREADED_TARGETS := $(addprefix test_,$(subst /,_,$(THREADED)))
-THREADED_REGEX := ^($(subst $(space),|,$(THREADED)))$$
+THREADED_NAMES := $(subst /,_,$(THREADED))
+THREADED_REGEX := ^($(subst $(space),|,$(THREADED_NAMES)))$$
 
 .DEFAULT_GOAL := build
 .PHONY: build columns install deb deps all test demo bench interop fuzz sanitize asan tsan format format-check includes tools-test lint clean help

@@ -36,7 +36,7 @@ std::string list(const std::vector<std::string>& items) {
 std::string stem(const std::string& path) {
   std::string name = std::filesystem::path(path).lexically_normal().filename().string();
   const std::filesystem::path parent = std::filesystem::path(path).lexically_normal().parent_path();
-  if (name.empty()) name = parent.filename().string();  // "folder/"
+  if (name.empty()) name = parent.filename().string();     // "folder/"
   if (name == "final") name = parent.filename().string();  // of a run
   name = name.substr(0, name.find('.'));
   std::erase_if(name, [](char c) { return c == '*' || c == '?' || c == '[' || c == ']' || c == '/'; });

@@ -57,9 +57,11 @@ def write_inputs(case, folder):
         "data": {"train": str(folder / "tokens.npy"), "sequence_length": case["tokens"], "shuffle": False},
         "training": {"global_batch_size": case["batch"], **training_of(case)},
         "runtime": {"device": "cpu", "threads": 2},
-        "output": {"dir": str(folder / "out"), "dtype": "fp32"},  # what was dumped, to the last bit
+        "output": {"dir": str(folder / "out")},
         "debug": {"dump_dir": str(folder / "dump"), "dump": ["loss", "gradients", "logits", "parameters"]},
     }
+    if case["pretrained"] is not None:
+        run["output"]["dtype"] = "fp32"  # as it is dumped, to the last bit, not as the model came
     (folder / "run.yaml").write_text(json.dumps(run, indent=2))  # JSON is YAML
 
 

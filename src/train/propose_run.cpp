@@ -143,6 +143,7 @@ void add_training(Draft& draft, const RunConfig& config, const DataLook& look, i
   draft.add("training.precision", fast_bf16 ? "bf16" : "fp32",
             fast_bf16 ? "this machine multiplies bf16 faster; weights stay fp32"
                       : "bf16 is no faster on this machine");
+  draft.add("training.logging_steps", "20", "a line every so many steps");
   draft.add("memory.budget", "auto", "what is free now, less a reserve; or 8GiB, 80%");
 }
 

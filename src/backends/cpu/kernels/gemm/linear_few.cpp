@@ -65,7 +65,9 @@ inline constexpr int kFeatures = M < 3    ? 2
 // pages; measured best between 512 and 1,536 bytes.
 inline constexpr int64_t kAhead = 1024;
 
-HWY_INLINE void prefetch(const void* p) { __builtin_prefetch(static_cast<const char*>(p) + kAhead, 0, 3); }
+HWY_INLINE void prefetch(const void* p, int64_t ahead) {
+  __builtin_prefetch(static_cast<const char*>(p) + ahead, 0, 3);
+}
 
 template <class W>
 HWY_INLINE const W* weight_at(const LinearFew& l, int64_t element) {
@@ -100,10 +102,14 @@ HWY_INLINE void dot_products(const LinearFew& l, int64_t row, int64_t f) {
   const int64_t n = l.x.cols;
   // A line of weights is asked for once.
   constexpr int64_t kStep = sizeof(W) == sizeof(float) ? kWidth : 2 * kWidth;
+  // Short rows end before that distance, where the next row of this group is being read by then: theirs are
+  // the lines of the next group.
+  const int64_t row_bytes = l.weight_stride * static_cast<int64_t>(sizeof(W));
+  const int64_t ahead = row_bytes >= 2 * kAhead ? kAhead : R * row_bytes;
   int64_t i = 0;
   for (; i + kStep <= n; i += kStep) {
 #pragma GCC unroll 4
-    for (int r = 0; r < R; ++r) prefetch(w[r] + i);
+    for (int r = 0; r < R; ++r) prefetch(w[r] + i, ahead);
     multiply_add<M, R>(x, w, i, Full{}, sum);
     if constexpr (kStep > kWidth) multiply_add<M, R>(x, w, i + kWidth, Full{}, sum);
   }

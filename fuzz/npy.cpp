@@ -2,47 +2,27 @@
 // its ids.
 #include "io/npy.h"
 
-#include <sys/mman.h>
-#include <unistd.h>
-
 #include <array>
 #include <cstddef>
 #include <cstdint>
-#include <filesystem>
 #include <span>
 #include <string>
 #include <vector>
 
 #include "base/check.h"
 #include "data/dataset.h"
-
-namespace {
-
-/// A file in memory under a name that ends in .npy.
-struct MemoryFile {
-  int fd = ::memfd_create("fuzz", 0);
-  std::string path =
-      std::filesystem::temp_directory_path() / ("plimsoll-fuzz-" + std::to_string(::getpid()) + ".npy");
-  MemoryFile() {
-    ::unlink(path.c_str());
-    PLIMSOLL_CHECK(fd >= 0 && ::symlink(("/proc/self/fd/" + std::to_string(fd)).c_str(), path.c_str()) == 0);
-  }
-  ~MemoryFile() { ::unlink(path.c_str()); }
-};
-
-}  // namespace
+#include "memory_file.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
-  static const MemoryFile file;
+  static const MemoryFile file(".npy");
   const auto header =
       plimsoll::parse_npy_header(std::as_bytes(std::span(data, size)), static_cast<int64_t>(size));
   if (header)
     PLIMSOLL_CHECK(header->data_offset >= 0 && header->num_elements() >= 0 &&
                    header->data_offset + header->num_elements() * header->element_bytes <=
                        static_cast<int64_t>(size));
-  PLIMSOLL_CHECK(::ftruncate(file.fd, 0) == 0 &&
-                 ::pwrite(file.fd, data, size, 0) == static_cast<ssize_t>(size));
-  const std::vector<std::string> paths = {file.path};
+  file.hold(std::as_bytes(std::span(data, size)));
+  const std::vector<std::string> paths = {file.path()};
   const int64_t length =
       header && header->rank == 2 && header->columns > 0 && header->columns < 4096 ? header->columns : 3;
   const auto dataset =

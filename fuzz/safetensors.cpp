@@ -1,9 +1,6 @@
 // safetensors files: a header is accepted exactly when a slow reading of the same rules accepts it, with the
 // same tensors; what is accepted opens as a file and its payloads are the input's bytes; no allocation
 // follows what a header merely claims.
-#include <sys/mman.h>
-#include <unistd.h>
-
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
@@ -21,6 +18,7 @@
 #include "io/foreign_format.h"
 #include "io/json.h"
 #include "io/safetensors_reader.h"
+#include "memory_file.h"
 
 namespace {
 
@@ -111,17 +109,10 @@ std::optional<ExpectedTensors> read_slowly(std::string_view json, int64_t payloa
   return tensors;
 }
 
-/// The input as a file that can be opened by name.
-struct MemoryFile {
-  int fd = ::memfd_create("fuzz", 0);
-  std::string path = "/proc/self/fd/" + std::to_string(fd);
-};
-
 void open_as_file(const uint8_t* data, size_t size, size_t num_tensors) {
   static const MemoryFile memory;
-  PLIMSOLL_CHECK(::ftruncate(memory.fd, 0) == 0 &&
-                 ::pwrite(memory.fd, data, size, 0) == static_cast<ssize_t>(size));
-  const auto file = plimsoll::SafetensorsFile::open(memory.path);
+  memory.hold(std::as_bytes(std::span(data, size)));
+  const auto file = plimsoll::SafetensorsFile::open(memory.path());
   PLIMSOLL_CHECK(file.ok(), "a header that is accepted in a file that is not");
   PLIMSOLL_CHECK(file->tensors().size() == num_tensors);
   std::vector<std::byte> payload;

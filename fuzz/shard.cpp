@@ -3,7 +3,6 @@
 // reads as a slow decoder reads it; one that verifies is written again with the same documents.
 #include "data/shard.h"
 
-#include <sys/mman.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -22,22 +21,13 @@
 #include "data/packing_file.h"
 #include "data/shard_header.h"
 #include "io/checksum.h"
+#include "memory_file.h"
 
 namespace {
 
 using namespace plimsoll;
 
 constexpr uint8_t kFitHeader = 1, kFitBlocks = 2, kIsIndex = 4;
-
-/// A file in memory, by a name under which it can be opened.
-struct MemoryFile {
-  int fd = ::memfd_create("fuzz", 0);
-  std::string path = "/proc/self/fd/" + std::to_string(fd);
-  void hold(std::span<const std::byte> bytes) const {
-    PLIMSOLL_CHECK(::ftruncate(fd, 0) == 0 &&
-                   ::pwrite(fd, bytes.data(), bytes.size(), 0) == static_cast<ssize_t>(bytes.size()));
-  }
-};
 
 /// Sets the checksum of the block [begin, begin + bytes) where that lies within the file.
 void fit_block(std::span<std::byte> file, int64_t begin, int64_t bytes) {
@@ -129,7 +119,7 @@ void write_again(const Shard& shard, const Tokens& tokens) {
 void run_shard(const MemoryFile& memory, std::span<const std::byte> file) {
   memory.hold(file);
   const AllocationBound bound;
-  const auto shard = Shard::open(memory.path);
+  const auto shard = Shard::open(memory.path());
   bound.check(file.size(), static_cast<size_t>(Shard::kDocumentScratchBytes));
   if (!shard) {
     PLIMSOLL_CHECK(shard.error().code == ErrorCode::kBadData && !shard.error().what.empty());
@@ -176,7 +166,7 @@ void run_index(const MemoryFile& memory, std::span<std::byte> file, uint8_t mode
   }
   memory.hold(file);
   const AllocationBound bound;
-  const auto index = PackIndex::open(memory.path, shards, options);
+  const auto index = PackIndex::open(memory.path(), shards, options);
   bound.check(file.size(), static_cast<size_t>(2 * PackIndex::kScratchBytes));
   if (!index) return;
   std::array<std::byte, PackIndex::kScratchBytes> scratch;

@@ -11,6 +11,7 @@
 #include "data/text/text_input.h"
 #include "preprocessing/data_files.h"
 #include "preprocessing/run_data.h"
+#include "preprocessing/token_cache.h"
 #include "settings/settings.h"
 
 namespace plimsoll::cli {
@@ -21,14 +22,6 @@ using train::FileKind;
 /// `text` where it was given.
 void put_over(std::string& field, const std::string& text) {
   if (!text.empty()) field = text;
-}
-
-TextOptions reading_of(const DataSettings& data) {
-  return {.loss = *parse_loss_scope(data.loss),
-          .add_special_tokens = data.add_special_tokens,
-          .append_end = *parse_append_end(data.append_eos),
-          .on_error = data.on_error == "skip" ? OnError::kSkip : OnError::kFail,
-          .text_key = data.text_key};
 }
 
 const char* kind_name(const std::string& path) {
@@ -108,7 +101,7 @@ Result<DataFile> TextInspection::open(const std::string& path) {
     PLIMSOLL_ASSIGN(ScratchFolder folder, ScratchFolder::create());
     folder_.emplace(std::move(folder));
   }
-  PLIMSOLL_ASSIGN(TextInput input, TextInput::open(*files_, {&path, 1}, reading_of(data_)));
+  PLIMSOLL_ASSIGN(TextInput input, TextInput::open(*files_, {&path, 1}, train::text_options(data_)));
   const std::string shard = fmt::format("{}/{}.shard", folder_->path(), num_shards_++);
   PLIMSOLL_ASSIGN(TokenOutput output, TokenOutput::create(shard, input.shard));
   Progress progress;

@@ -27,6 +27,14 @@ bool is_intact(const std::string& path) {
 
 }  // namespace
 
+TextOptions text_options(const DataSettings& data) {
+  return {.loss = *parse_loss_scope(data.loss),
+          .add_special_tokens = data.add_special_tokens,
+          .append_end = *parse_append_end(data.append_eos),
+          .on_error = data.on_error == "skip" ? OnError::kSkip : OnError::kFail,
+          .text_key = data.text_key};
+}
+
 Result<const EncoderFiles*> TokenCache::encoder_files() {
   if (!files_) {
     PLIMSOLL_ASSIGN(EncoderFiles opened, EncoderFiles::open(tokenizer_, config_.data.chat_template));
@@ -79,13 +87,7 @@ Status TokenCache::check_size(const Tokenizer& tokenizer) const {
 
 Status TokenCache::tokenize(const std::vector<std::string>& texts, const EncoderFiles& files,
                             const std::string& path, int64_t max_documents) const {
-  const DataSettings& data = config_.data;
-  const TextOptions reading{.loss = *parse_loss_scope(data.loss),
-                            .add_special_tokens = data.add_special_tokens,
-                            .append_end = *parse_append_end(data.append_eos),
-                            .on_error = data.on_error == "skip" ? OnError::kSkip : OnError::kFail,
-                            .text_key = data.text_key};
-  PLIMSOLL_ASSIGN(TextInput input, TextInput::open(files, texts, reading));
+  PLIMSOLL_ASSIGN(TextInput input, TextInput::open(files, texts, text_options(config_.data)));
   PLIMSOLL_ASSIGN(TokenOutput output, TokenOutput::create(path, input.shard));
   TokenizeOptions options{.max_documents = max_documents, .num_threads = options_.num_threads};
   options.stop = [] { return stop_requested() != 0; };

@@ -7,12 +7,14 @@
 #include <vector>
 
 #include "base/result.h"
-#include "data/text/encoder_files.h"
-#include "data/text/tokenize.h"
+#include "data/text/text_input.h"
 #include "preprocessing/run_data.h"
 #include "settings/run_config.h"
 
 namespace plimsoll::train {
+
+/// How a run's texts become tokens.
+TextOptions text_options(const DataSettings& data);
 
 class TokenCache {
  public:

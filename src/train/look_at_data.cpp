@@ -14,6 +14,7 @@
 #include "io/json.h"
 #include "preprocessing/data_files.h"
 #include "preprocessing/run_data.h"
+#include "preprocessing/token_cache.h"
 
 namespace plimsoll::train {
 namespace {
@@ -57,7 +58,7 @@ Status read_examples(const RunConfig& config, const std::vector<std::string>& fi
                  "name a model's folder that has one, or give --tokenizer"};
   }
   PLIMSOLL_ASSIGN(const EncoderFiles encoder, EncoderFiles::open(tokenizer, config.data.chat_template));
-  PLIMSOLL_ASSIGN(TextInput input, TextInput::open(encoder, files, {.text_key = config.data.text_key}));
+  PLIMSOLL_ASSIGN(TextInput input, TextInput::open(encoder, files, text_options(config.data)));
   Example example;
   EncodedExample encoded;
   ExampleEncoder::Scratch scratch;

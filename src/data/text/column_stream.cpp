@@ -11,33 +11,14 @@
 #include <vector>
 
 #include "data/text/column_module.h"
+#include "data/text/parse_example.h"
 
 namespace plimsoll::text {
 namespace {
 
 constexpr const char* kModuleName = "plimsoll-columns.so";
-/// What an example may have.
-constexpr std::array kWanted = {"text",
-                                "messages",
-                                "conversations",
-                                "prompt",
-                                "completion",
-                                "instruction",
-                                "input",
-                                "output",
-                                "chosen",
-                                "rejected",
-                                "system",
-                                "documents",
-                                "chat_template_kwargs",
-                                "tools",
-                                "label",
-                                "text_pair",
-                                "input_ids",
-                                "labels",
-                                "completion_mask",
-                                "assistant_masks",
-                                "attention_mask"};
+/// Of an example with a label, beside its text or tokens.
+constexpr const char* kOfLabels[] = {"text_pair", "label"};
 
 /// Beside the program, above it (where tests lie), or where it is installed.
 std::vector<std::string> module_places() {
@@ -83,8 +64,11 @@ class ColumnStream final : public InputStream {
   }
 
   Status begin(const std::string& text_key) {
-    std::vector<const char*> wanted(kWanted.begin(), kWanted.end());
-    if (!text_key.empty()) wanted = {text_key.c_str(), "text_pair", "label", "input_ids"};
+    std::vector<const char*> wanted(std::begin(kOfLabels), std::end(kOfLabels));
+    if (text_key.empty())
+      for (const std::string_view name : kExampleMembers) wanted.push_back(name.data());
+    else
+      wanted.insert(wanted.end(), {text_key.c_str(), "input_ids"});
     columns_ =
         module().functions->open(path().c_str(), wanted.data(), wanted.size(), error_.data(), error_.size());
     return columns_ != nullptr ? Status(Ok{}) : damaged();

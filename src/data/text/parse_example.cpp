@@ -15,28 +15,9 @@
 namespace plimsoll::text {
 namespace {
 
-constexpr std::string_view kLooked[] = {"text",
-                                        "messages",
-                                        "conversations",
-                                        "prompt",
-                                        "completion",
-                                        "instruction",
-                                        "input",
-                                        "output",
-                                        "chosen",
-                                        "rejected",
-                                        "input_ids",
-                                        "labels",
-                                        "completion_mask",
-                                        "assistant_masks",
-                                        "attention_mask",
-                                        "system",
-                                        "tools",
-                                        "documents",
-                                        "chat_template_kwargs"};
-constexpr Keys kKnown = Keys(kLooked).first(11);
+constexpr Keys kKnown = Keys(kExampleMembers).first(11);
 /// Beside the messages. What else a line has may be anything that Python writes, NaN too.
-constexpr Keys kSeen = Keys(kLooked).last(3);
+constexpr Keys kSeen = Keys(kExampleMembers).last(3);
 constexpr std::string_view kOfMessages[] = {"role", "from", "value"};
 
 void append_member(std::string& out, std::string_view key, std::string_view value) {
@@ -87,7 +68,7 @@ class Parser {
     if (!json_.empty() && json_.find_first_not_of(" \t\r\n") != json_.npos && !scanner.take('{'))
       return no_object();
     scanner = JsonScanner(json_);
-    const Keys keys = text_key.empty() ? Keys(kLooked) : Keys(&text_key, 1);
+    const Keys keys = text_key.empty() ? Keys(kExampleMembers) : Keys(&text_key, 1);
     if (!scan_object(scanner, keys, members_) || !scanner.expect_end())
       return bad(reason::kNotJson, "the line is no JSON: " + scanner.error());
     if (!text_key.empty()) return text(text_key);

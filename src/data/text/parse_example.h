@@ -20,6 +20,28 @@
 
 namespace plimsoll::text {
 
+/// The members that an example may have; what decides on its kind first, then what comes with tokens, then
+/// what a chat template sees beside the messages.
+inline constexpr std::string_view kExampleMembers[] = {"text",
+                                                       "messages",
+                                                       "conversations",
+                                                       "prompt",
+                                                       "completion",
+                                                       "instruction",
+                                                       "input",
+                                                       "output",
+                                                       "chosen",
+                                                       "rejected",
+                                                       "input_ids",
+                                                       "labels",
+                                                       "completion_mask",
+                                                       "assistant_masks",
+                                                       "attention_mask",
+                                                       "system",
+                                                       "tools",
+                                                       "documents",
+                                                       "chat_template_kwargs"};
+
 /// `text_key`: the only member that is looked at, a document; empty: as above. `file` and `line` of `example`
 /// are set already and named in errors; the rest is overwritten.
 std::optional<BadExample> parse_example(std::string_view json, std::string_view text_key, Example& example);

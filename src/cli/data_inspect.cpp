@@ -22,13 +22,13 @@
 #include "cli/inspect_shard.h"
 #include "cli/length_histogram.h"
 #include "cli/masked_text.h"
-#include "cli/scratch_folder.h"
 #include "cli/table.h"
 #include "data/packing.h"
 #include "data/text/saved_dataset.h"
 #include "data/tokenizer/tokenizer.h"
 #include "io/checksum.h"
 #include "io/hub_cache.h"
+#include "io/scratch_folder.h"
 
 namespace plimsoll::cli {
 namespace {
@@ -154,7 +154,7 @@ Result<Tree> try_packing(const std::vector<DataFile>& files, int64_t sequence_le
   if (shards.empty())
     return Error{ErrorCode::kInvalidArgument, "only token shards are packed", files.front().path(),
                  "leave out --sequence-length"};
-  PLIMSOLL_ASSIGN(const ScratchFolder folder, ScratchFolder::create());
+  PLIMSOLL_ASSIGN(const ScratchFolder folder, ScratchFolder::create("inspect"));
   constexpr auto kRight = Table::Align::kRight;
   Table table({{"  packing"},
                {"sequences", kRight},

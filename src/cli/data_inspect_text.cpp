@@ -98,7 +98,7 @@ Result<DataFile> TextInspection::open(const std::string& path) {
   if (!files_) {
     PLIMSOLL_ASSIGN(EncoderFiles files, EncoderFiles::open(tokenizer_, data_.chat_template));
     files_.emplace(std::move(files));
-    PLIMSOLL_ASSIGN(ScratchFolder folder, ScratchFolder::create());
+    PLIMSOLL_ASSIGN(ScratchFolder folder, ScratchFolder::create("inspect"));
     folder_.emplace(std::move(folder));
   }
   PLIMSOLL_ASSIGN(TextInput input, TextInput::open(*files_, {&path, 1}, train::text_options(data_)));

@@ -10,9 +10,9 @@
 #include "base/result.h"
 #include "cli/command_line.h"
 #include "cli/data_files.h"
-#include "cli/scratch_folder.h"
 #include "data/text/encoder_files.h"
 #include "data/text/tokenize.h"
+#include "io/scratch_folder.h"
 #include "settings/run_config.h"
 
 namespace plimsoll::cli {

@@ -20,6 +20,7 @@
 #include "cli/commands.h"
 #include "cli/data_json.h"
 #include "io/file.h"
+#include "io/scratch_folder.h"
 #include "io/tree.h"
 #include "planner/overhead.h"
 
@@ -161,15 +162,8 @@ Result<Probe> probe(const std::string& folder, int layers, int threads) {
 Status measure_overhead(const std::string& path) {
   constexpr int kRuns = 3;
   constexpr int64_t kSlackBytes = 2 << 20;
-  std::string folder = (std::filesystem::temp_directory_path() / "plimsoll-XXXXXX").string();
-  if (mkdtemp(folder.data()) == nullptr) return Error{ErrorCode::kIo, "cannot make a folder", folder};
-  struct Remover {
-    std::string folder;
-    ~Remover() {
-      std::error_code ignored;
-      std::filesystem::remove_all(folder, ignored);
-    }
-  } remover{folder};
+  PLIMSOLL_ASSIGN(const ScratchFolder scratch, ScratchFolder::create("doctor"));
+  const std::string& folder = scratch.path();
   PLIMSOLL_TRY(write_file_atomically(folder + "/tokens.txt", std::string(4096, 'a')));
   const auto most = [&](int layers, int threads) -> Result<Probe> {
     Probe worst;

@@ -7,7 +7,6 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstdio>
-#include <cstdlib>
 #include <filesystem>
 #include <memory>
 #include <span>
@@ -21,6 +20,7 @@
 #include "data/text/reasons.h"
 #include "io/file.h"
 #include "io/hub_cache.h"
+#include "io/scratch_folder.h"
 #include "runtime/session.h"
 #include "settings/settings.h"
 #include "train/batch_feeder.h"
@@ -33,29 +33,6 @@ namespace plimsoll::train {
 namespace {
 
 constexpr int64_t kMostPrograms = 4;  ///< lengths that rows are padded to
-
-/// A folder of its own, gone at the end of its scope.
-class ScratchFolder {
- public:
-  static Result<ScratchFolder> create() {
-    std::error_code code;
-    std::string path = (std::filesystem::temp_directory_path(code) / "plimsoll-predict-XXXXXX").string();
-    if (code || ::mkdtemp(path.data()) == nullptr)
-      return io_error("cannot create a temporary folder", path, errno);
-    return ScratchFolder(std::move(path));
-  }
-  ScratchFolder(ScratchFolder&& other) noexcept : path_(std::exchange(other.path_, {})) {}
-  ScratchFolder& operator=(ScratchFolder&&) = delete;
-  ~ScratchFolder() {
-    std::error_code ignored;
-    if (!path_.empty()) std::filesystem::remove_all(path_, ignored);
-  }
-  [[nodiscard]] std::string file(const char* name) const { return path_ + "/" + name; }
-
- private:
-  explicit ScratchFolder(std::string path) : path_(std::move(path)) {}
-  std::string path_;
-};
 
 /// Lines on their way to stdout or to a file that is there whole or not at all.
 class Lines {
@@ -129,9 +106,10 @@ class Prediction {
 
   /// The examples' tokens, in files without a name: whatever ends the process leaves none.
   Result<Shard> tokenized() const {
-    PLIMSOLL_ASSIGN(const ScratchFolder folder, ScratchFolder::create());
-    PLIMSOLL_TRY(tokenize(folder.file("examples.shard")));
-    return Shard::open(folder.file("examples.shard"));
+    PLIMSOLL_ASSIGN(const ScratchFolder folder, ScratchFolder::create("predict"));
+    const std::string path = folder.path() + "/examples.shard";
+    PLIMSOLL_TRY(tokenize(path));
+    return Shard::open(path);
   }
 
   /// In a process of its own, whose memory is in no plan.

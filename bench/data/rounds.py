@@ -6,7 +6,6 @@ large input, and how long a step of W1 waits for its data.
 The text is this machine's own: C and C++ headers, Python, notes, shuffled, a document a file.
 """
 import argparse
-import datetime
 import glob
 import json
 import os
@@ -17,15 +16,14 @@ import shutil
 import statistics
 import subprocess
 import sys
-import tempfile
 
 HERE = pathlib.Path(__file__).resolve().parent
 ROOT = HERE.parent.parent
 sys.path.insert(0, str(HERE.parent / "step"))
 
 import machine  # noqa: E402
-from processes import Log  # noqa: E402
 from report import against, table  # noqa: E402
+from workplace import Workplace, add_arguments, progress  # noqa: E402
 
 PATTERNS = ("/usr/include/**/*", "/usr/lib/python3*/**/*.py", "/usr/share/doc/**/*",
             os.path.join(os.path.dirname(os.__file__), "**", "*.py"), os.path.join(sys.prefix, "lib", "**", "*.py"))
@@ -45,10 +43,6 @@ theirs = json.loads(tokenizer.to_str())["model"]
 pairs = lambda model: [tuple(m.split(" ")) if isinstance(m, str) else tuple(m) for m in model["merges"]]
 print(json.dumps({"seconds": seconds, "same": ours["vocab"] == theirs["vocab"] and pairs(ours) == pairs(theirs)}))
 """
-
-
-def progress(text):
-    print(f"bench: {text}", file=sys.stderr, flush=True)
 
 
 def run(args, log, command):
@@ -200,40 +194,22 @@ def main():
     parser.add_argument("--megabytes", type=float, default=100, help="of text")
     parser.add_argument("--gigabytes", type=float, default=10, help="of the input whose memory is measured")
     parser.add_argument("--rounds", type=int, default=3)
-    parser.add_argument("--binary", default="build/plimsoll")
-    parser.add_argument("--results", default="bench/results", help="the folder to write to")
-    parser.add_argument("--work", type=pathlib.Path, help="a folder for 7 GB; a temporary one by default")
+    add_arguments(parser, gigabytes=7)
     args = parser.parse_args()
-    os.chdir(ROOT)
-    made = args.work is None
-    args.work = pathlib.Path(tempfile.mkdtemp(prefix="plimsoll-bench-")) if made else args.work
-    args.work.mkdir(parents=True, exist_ok=True)
-    folder = pathlib.Path(args.results)
-    folder.mkdir(parents=True, exist_ok=True)
-    date, cpu, commit = datetime.date.today().isoformat(), machine.cpu(), machine.commit()
-    name = f"{date}-data-{machine.slug(cpu)}"
-    load = " ".join(f"{value:.2f}" for value in os.getloadavg())
-    log = Log(folder / f"{name}.log")
-    try:
+    with Workplace(args, "data", "bench/run-data") as work:
         progress("gathering text")
         size = write_texts(args)
         progress("training tokenizers")
-        training, same = measure_training(args, log)
+        training, same = measure_training(args, work.log)
         progress("tokenizing")
-        rates, worst, memory = measure_commands(args, log), measure_worst(args, log), measure_memory(args, log, size)
+        rates, worst = measure_commands(args, work.log), measure_worst(args, work.log)
+        memory = measure_memory(args, work.log, size)
         progress("encoding beside the package")
-        encoder = measure_encoder(args, log)
+        encoder = measure_encoder(args, work.log)
         progress("W1 on text")
-        waits = measure_waits(args, log)
-    finally:
-        log.close()
-        if made:
-            shutil.rmtree(args.work, ignore_errors=True)
-    text = page(dict(date=date, commit=commit, cpu=cpu, memory_bytes=machine.memory_bytes("MemTotal"), load=load, size=size,
-                     command=" ".join(["bench/run-data", *sys.argv[1:]]), log_name=f"{name}.log", training=training, same=same,
-                     rates=rates, worst=worst, memory=memory, encoder=encoder, waits=waits))
-    (folder / f"{name}.md").write_text(text)
-    print(text)
+        waits = measure_waits(args, work.log)
+    work.publish(page(work.about | dict(memory_bytes=machine.memory_bytes("MemTotal"), size=size, training=training, same=same,
+                                        rates=rates, worst=worst, memory=memory, encoder=encoder, waits=waits)))
 
 
 if __name__ == "__main__":

@@ -6,21 +6,18 @@ One prompt of 32 tokens, greedy; figures are of the decode alone, prefill taken 
 round's figures. The floor is the weights' bytes over the memory's read rate.
 """
 import argparse
-import datetime
-import os
 import pathlib
-import shutil
 import statistics
 import sys
-import tempfile
 
 HERE = pathlib.Path(__file__).resolve().parent
 sys.path.insert(1, str(HERE.parent / "step"))  # behind this folder: both have rounds.py
 
 import machine  # noqa: E402
-from processes import Log, Side  # noqa: E402
+from processes import Side  # noqa: E402
 from report import against, table  # noqa: E402
-from rounds import PROMPT, ROOT, make_model, pick, plimsoll, progress, read_rate  # noqa: E402
+from rounds import PROMPT, make_model, pick, plimsoll, read_rate  # noqa: E402
+from workplace import Workplace, add_arguments, progress  # noqa: E402
 
 DTYPES = ("fp32", "bf16")
 
@@ -100,37 +97,18 @@ def main():
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--tokens", type=int, default=128, help="new tokens of a round")
     parser.add_argument("--threads", type=int, default=2)
-    parser.add_argument("--binary", default="build/plimsoll")
-    parser.add_argument("--results", default="bench/results", help="the folder to write to")
-    parser.add_argument("--work", type=pathlib.Path, help="a folder for 2 GB; a temporary one by default")
+    add_arguments(parser, gigabytes=2)
     args = parser.parse_args()
     if args.rounds < 1 or args.tokens < 2:
         parser.error("--rounds must be 1 or more, --tokens 2 or more")
-    os.chdir(ROOT)
-    made = args.work is None
-    args.work = pathlib.Path(tempfile.mkdtemp(prefix="plimsoll-bench-")) if made else args.work
-    args.work.mkdir(parents=True, exist_ok=True)
-    folder = pathlib.Path(args.results)
-    folder.mkdir(parents=True, exist_ok=True)
-    date, cpu, commit = datetime.date.today().isoformat(), machine.cpu(), machine.commit()
-    name = f"{date}-generate-{machine.slug(cpu)}"
-    load = " ".join(f"{value:.2f}" for value in os.getloadavg())
-    log = Log(folder / f"{name}.log")
-    try:
+    with Workplace(args, "generate", "bench/run-generate") as work:
         progress("making the model")
-        model = make_model(args, log)
+        model = make_model(args, work.log)
         parameters = (model / "model.safetensors").stat().st_size // 4
         progress("decoding")
         rate = read_rate(args.threads)
-        rows = measure(args, model, log)
-    finally:
-        log.close()
-        if made:
-            shutil.rmtree(args.work, ignore_errors=True)
-    text = page(dict(date=date, commit=commit, cpu=cpu, load=load, threads=args.threads, rows=rows, read_rate=rate,
-                     parameters=parameters, command=" ".join(["bench/run-generate", *sys.argv[1:]]), log_name=f"{name}.log"))
-    (folder / f"{name}.md").write_text(text)
-    print(text)
+        rows = measure(args, model, work.log)
+    work.publish(page(work.about | dict(threads=args.threads, rows=rows, read_rate=rate, parameters=parameters)))
 
 
 if __name__ == "__main__":

@@ -7,30 +7,23 @@ saving    a checkpoint (weights and Adam's moments, 1.6 GB) beside `dd bs=8M con
 decode    one prompt, greedy, beside transformers; the floor is the weights' bytes over the memory's read rate
 """
 import argparse
-import datetime
 import json
-import os
 import pathlib
 import shutil
 import statistics
 import subprocess
 import sys
-import tempfile
 import time
 
 HERE = pathlib.Path(__file__).resolve().parent
-ROOT = HERE.parent.parent
 sys.path.insert(0, str(HERE.parent / "step"))
 
 import machine  # noqa: E402
-from processes import Log, Side  # noqa: E402
+from processes import Side  # noqa: E402
 from report import against, table  # noqa: E402
+from workplace import Workplace, add_arguments, progress  # noqa: E402
 
 PROMPT = ",".join(str(100 + 7 * i) for i in range(32))
-
-
-def progress(text):
-    print(f"bench: {text}", file=sys.stderr, flush=True)
 
 
 def plimsoll(args, log, *words):
@@ -185,41 +178,22 @@ def main():
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--tokens", type=int, default=128, help="new tokens of a decode round")
     parser.add_argument("--threads", type=int, default=2)
-    parser.add_argument("--binary", default="build/plimsoll")
-    parser.add_argument("--results", default="bench/results", help="the folder to write to")
-    parser.add_argument("--work", type=pathlib.Path, help="a folder for 10 GB; a temporary one by default")
+    add_arguments(parser, gigabytes=10)
     args = parser.parse_args()
     if args.rounds < 1 or args.tokens < 2:
         parser.error("--rounds must be 1 or more, --tokens 2 or more")
-    os.chdir(ROOT)
-    made = args.work is None
-    args.work = pathlib.Path(tempfile.mkdtemp(prefix="plimsoll-bench-")) if made else args.work
-    args.work.mkdir(parents=True, exist_ok=True)
-    folder = pathlib.Path(args.results)
-    folder.mkdir(parents=True, exist_ok=True)
-    date, cpu, commit = datetime.date.today().isoformat(), machine.cpu(), machine.commit()
-    name = f"{date}-models-{machine.slug(cpu)}"
-    load = " ".join(f"{value:.2f}" for value in os.getloadavg())
-    log = Log(folder / f"{name}.log")
-    try:
+    with Workplace(args, "models", "bench/run-models") as work:
         progress("making the model")
-        model = make_model(args, log)
+        model = make_model(args, work.log)
         progress("decoding")
         rate = read_rate(args.threads)
-        decode, same = measure_decode(args, model, log)
+        decode, same = measure_decode(args, model, work.log)
         progress("loading")
-        loading = measure_loading(args, model, log)
+        loading = measure_loading(args, model, work.log)
         progress("saving")
-        saving = measure_saving(args, model, log)
-    finally:
-        log.close()
-        if made:
-            shutil.rmtree(args.work, ignore_errors=True)
-    text = page(dict(date=date, commit=commit, cpu=cpu, memory_bytes=machine.memory_bytes("MemTotal"), load=load,
-                     threads=args.threads, command=" ".join(["bench/run-models", *sys.argv[1:]]), log_name=f"{name}.log",
-                     loading=loading, saving=saving, decode=decode, same=same, read_rate=rate))
-    (folder / f"{name}.md").write_text(text)
-    print(text)
+        saving = measure_saving(args, model, work.log)
+    work.publish(page(work.about | dict(memory_bytes=machine.memory_bytes("MemTotal"), threads=args.threads, loading=loading,
+                                        saving=saving, decode=decode, same=same, read_rate=rate)))
 
 
 if __name__ == "__main__":

@@ -23,6 +23,7 @@ import torch  # noqa: E402
 import transformers  # noqa: E402
 
 import cases  # noqa: E402
+from checks import Checks  # noqa: E402
 
 NEW_TOKENS = 64
 WIDE = dict(initializer_range=0.2)  # logits far apart, so that ties are rare
@@ -272,7 +273,7 @@ def main():
     parser.add_argument("--keep", help="write models and prompts under this directory")
     arguments = parser.parse_args()
     torch.set_num_threads(2)
-    failed = 0
+    checks = Checks()
     with tempfile.TemporaryDirectory() as temporary:
         root = pathlib.Path(arguments.keep or temporary)
 
@@ -285,10 +286,9 @@ def main():
             if arguments.only not in name:
                 continue
             for what, ok, detail in results():
-                failed += not ok
-                print(f"{'PASS' if ok else 'FAIL'} {name}: {what}: {detail}", flush=True)
-    print(f"{failed} failed")
-    return 1 if failed else 0
+                checks.check(name, what, ok, detail)
+    print(f"{checks.failed} failed")
+    return 1 if checks.failed else 0
 
 
 if __name__ == "__main__":

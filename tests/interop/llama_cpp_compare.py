@@ -18,6 +18,8 @@ import tempfile
 import llama_cpp
 import numpy
 
+from checks import Checks
+
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 DECODER = dict(hidden_size=64, intermediate_size=160, num_hidden_layers=2, num_attention_heads=4, num_key_value_heads=2,
                vocab_size=640, max_position_embeddings=512, rms_norm_eps=1e-5, hidden_act="silu", initializer_range=0.08)
@@ -113,7 +115,7 @@ def main():
     parser.add_argument("--threads", type=int, default=2)
     parser.add_argument("--keep", help="write models under this directory")
     arguments = parser.parse_args()
-    failed = 0
+    checks = Checks()
     with tempfile.TemporaryDirectory() as temporary:
         for name, config, pre in FAMILIES:
             if arguments.only not in name:
@@ -121,10 +123,9 @@ def main():
             folder = pathlib.Path(arguments.keep or temporary) / name.replace(", ", "-").replace(" ", "-")
             folder.mkdir(parents=True, exist_ok=True)
             for what, ok, detail in compare(arguments.binary, name, config, pre, arguments.threads, folder):
-                failed += not ok
-                print(f"{'PASS' if ok else 'FAIL'} {name}: {what}: {detail}", flush=True)
-    print(f"{failed} failed")
-    return 1 if failed else 0
+                checks.check(name, what, ok, detail)
+    print(f"{checks.failed} failed")
+    return 1 if checks.failed else 0
 
 
 if __name__ == "__main__":

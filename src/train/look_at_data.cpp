@@ -10,6 +10,7 @@
 #include "base/units.h"
 #include "data/text/saved_dataset.h"
 #include "data/text/text_input.h"
+#include "io/checksum.h"
 #include "io/file.h"
 #include "io/json.h"
 #include "preprocessing/data_files.h"
@@ -62,14 +63,21 @@ Status read_examples(const RunConfig& config, const std::vector<std::string>& fi
   Example example;
   EncodedExample encoded;
   ExampleEncoder::Scratch scratch;
+  Checksum document;
   int64_t read = 0;
   bool more = true;
   while (read < kMostExamples) {
     PLIMSOLL_ASSIGN(more, input.reader->next(example));
     if (!more) break;
     if (auto bad = input.encoder.encode(example, scratch, encoded)) return std::move(bad->error);
-    if (example.first || look.lengths.empty()) look.lengths.push_back(0);
+    if (example.first || look.lengths.empty()) {
+      look.lengths.push_back(0);
+      look.hashes.push_back(0);
+      document.reset();
+    }
+    document.add(std::as_bytes(std::span(encoded.ids)));
     look.lengths.back() += static_cast<int64_t>(encoded.ids.size());
+    look.hashes.back() = document.value();
     look.kind = kind_of_example(example.kind);
     read += example.continues ? 0 : 1;
   }

@@ -19,6 +19,7 @@ struct DataLook {
   bool is_estimate = false;
   std::vector<int64_t> lengths =
       {};  ///< tokens of each example that was read, ascending; none of token files
+  std::vector<uint64_t> hashes = {};  ///< of each, by which data.eval_fraction divides
 
   /// "about 12,000 conversations".
   [[nodiscard]] std::string text() const;

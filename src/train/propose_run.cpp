@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <filesystem>
 
+#include "data/packing.h"
 #include "io/hub_cache.h"
 #include "io/yaml.h"
 #include "models/presets.h"
@@ -94,6 +95,16 @@ int64_t sequence_length(const DataLook& look, int64_t positions) {
   return std::clamp<int64_t>((wanted + 63) / 64 * 64, std::min<int64_t>(64, most), most);
 }
 
+/// The least share that leaves two of the examples seen to evaluate on: which are held out goes by their
+/// hashes, and of a few it may be none. Empty where nothing is held out.
+std::string held_out(const DataLook& look) {
+  if (look.examples < 50) return {};
+  for (const auto& [share, text] : {std::pair(0.05, "0.05"), std::pair(0.1, "0.1"), std::pair(0.2, "0.2")})
+    if (std::ranges::count_if(look.hashes, [&](uint64_t hash) { return on_eval_side(hash, share); }) >= 2)
+      return text;
+  return {};
+}
+
 void add_model(Draft& draft, const RunRequest& request) {
   std::error_code ignored;
   const auto preset = find_preset(request.model);
@@ -108,8 +119,8 @@ void add_model(Draft& draft, const RunRequest& request) {
 void add_data(Draft& draft, const RunRequest& request, const DataLook& look, int64_t positions) {
   draft.add("data.train", list(request.data), look.text());
   if (!request.tokenizer.empty()) draft.add("data.tokenizer", text_of(request.tokenizer), "");
-  if (look.examples >= 50 && look.kind != DataKind::kTokens)
-    draft.add("data.eval_fraction", "0.05", "held out, by each example's hash; or give data.eval a file");
+  if (const std::string share = held_out(look); !share.empty())
+    draft.add("data.eval_fraction", share, "held out, by each example's hash; or give data.eval a file");
   const int64_t length = sequence_length(look, positions);
   std::string why =
       look.lengths.empty() || look.kind == DataKind::kTexts

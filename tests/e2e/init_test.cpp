@@ -57,6 +57,19 @@ TEST_F(Init, WritesARunFileThatIsPlannedAndTrains) {
   EXPECT_EQ(folder_.read("run.yaml"), yaml);
 }
 
+TEST_F(Init, HoldsOutSomeOfAnyData) {
+  for (const char* form :
+       {R"({"prompt": "what is #? ", "completion": "again"})", R"({"prompt": "# is ", "completion": "said"})",
+        R"({"prompt": "again # and ", "completion": "not"})",
+        R"({"prompt": "not # ", "completion": "what"})"}) {
+    folder_.write("few.jsonl", rows(60, form));
+    ASSERT_EQ(folder_.run("init --model model --data few.jsonl --force").exit_code, 0);
+    const Outcome trained =
+        folder_.run("train run.yaml model.init=random training.max_steps=1 --resume never");
+    EXPECT_EQ(trained.exit_code, 0) << form << trained.err;
+  }
+}
+
 TEST_F(Init, SeesWhatTheDataIsFor) {
   folder_.write("labels.jsonl", rows(60, R"({"text": "what is #", "label": "even"})"));
   const Outcome labels = folder_.run("init --model model --data labels.jsonl --output -");

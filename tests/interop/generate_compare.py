@@ -122,9 +122,10 @@ def differences(model, prompts, got, **generation):
 
 
 def compare_ends(binary, model, folder, prompts):
-    """Two ends of sequences in generation_config.json, which come in the middle of what the model says."""
-    free = ours(binary, folder, prompts)
-    ends = [free[0][20], free[1][30]]
+    """Two ends of sequences in generation_config.json, from the middle of the two longest texts: how long a text
+    gets depends on the machine, whose torch draws the weights."""
+    longest = sorted(ours(binary, folder, prompts), key=len)[-2:]
+    ends = [ids[len(ids) // 2] for ids in longest]
     path = folder / "generation_config.json"
     before = path.read_text()
     path.write_text(json.dumps(json.loads(before) | {"eos_token_id": ends}))
@@ -221,9 +222,11 @@ def compare_chats(binary, folder):
     raw = generations(binary, folder, [{"prompt": "One two"}], "--raw")
     wrong += differences(model, [tokenizer.encode("One two")], [raw[0]["tokens"]])
     yield "a prompt with --system, and --raw", not wrong, "; ".join(wrong) or "alike"
-    stop = lines[0]["text"][5:8]
-    cut = generations(binary, folder, [{"messages": CHATS[0]}], "--stop", stop)[0]
-    good = cut["text"] == lines[0]["text"].split(stop)[0] and cut["tokens"] == lines[0]["tokens"][:len(cut["tokens"])]
+    chat, longest = max(zip(CHATS, lines), key=lambda pair: len(pair[1]["text"]))
+    middle = len(longest["text"]) // 2
+    stop = longest["text"][middle:middle + 3]
+    cut = generations(binary, folder, [{"messages": chat}], "--stop", stop)[0]
+    good = cut["text"] == longest["text"].split(stop)[0] and cut["tokens"] == longest["tokens"][:len(cut["tokens"])]
     yield "a text that stops", good and cut["finish_reason"] == "stop", f"{stop!r} after {len(cut['tokens'])} tokens"
 
 

@@ -22,6 +22,7 @@
 #include "passes/fuse_norm_grads.h"
 #include "passes/fuse_norms.h"
 #include "passes/fuse_optimizer.h"
+#include "passes/recompute.h"
 #include "passes/recompute_cheap.h"
 #include "passes/schedule.h"
 
@@ -75,6 +76,15 @@ Status run_autocast(PassState& s) {
 
 Status run_autodiff(PassState& s) {
   PLIMSOLL_ASSIGN(s.derivative, autodiff(s.graph, s.request));
+  return Ok{};
+}
+
+Status run_recompute(PassState& s) {
+  if (!s.last_forward_op.valid() || s.options.recompute.kind == RecomputePolicy::Kind::kNone) return Ok{};
+  PLIMSOLL_ASSIGN(s.recomputed, recompute_units(s.graph, s.last_forward_op, s.options.recompute));
+  RecomputeOptions values = recompute_values(s.graph, s.last_forward_op, s.recomputed);
+  values.keep = s.keep;
+  PLIMSOLL_TRY(recompute(s.graph, values));
   return Ok{};
 }
 
@@ -133,6 +143,8 @@ constexpr std::array kPasses = std::to_array<PassEntry>({
      &Options::common_subexpressions, run_common_subexpressions},
     {"dead-code-2", kBackward, "Derivatives that no state takes go before anything looks at lifetimes.",
      &Options::dead_code, run_dead_code},
+    {"recompute", kBackward, "What the policy does not keep of forward is computed again, block by block.",
+     nullptr, run_recompute},
     {"recompute-cheap", kBackward,
      "Norm outputs and activations are rebuilt in backward, as their operands are kept anyway.",
      &Options::recompute_cheap, run_recompute_cheap},
@@ -226,6 +238,7 @@ Status Pipeline::backward(ir::Graph& graph, std::span<ir::ValueId> keep) {
   PassState state{graph, options_};
   PLIMSOLL_TRY(run_keeping(Phase::kBackward, state, keep));
   note_short_norms(graph, state.short_norms);
+  recomputed_ = std::move(state.recomputed);
   return Ok{};
 }
 

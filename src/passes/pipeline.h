@@ -17,6 +17,7 @@
 #include "passes/autocast.h"
 #include "passes/autodiff.h"
 #include "passes/in_place.h"
+#include "passes/recompute_policy.h"
 #include "passes/short_norms.h"
 
 namespace plimsoll::passes {
@@ -44,6 +45,7 @@ struct PipelineOptions {
   int64_t few_rows = 0;
   ops::Precision precision = ops::Precision::kF32;  ///< what products run in, see autocast.h
   bool short_residual = false;
+  RecomputePolicy recompute = {};
   std::vector<PrecisionOverride> precision_overrides = {};
   bool verify = true;
   /// Scratch of an op's kernel, for schedule's reckoning; empty: none.
@@ -72,6 +74,7 @@ struct PassState {
   InPlaceReport in_place = {};
   AutocastReport precision = {};
   ShortNormsReport short_norms = {};
+  std::vector<RecomputeUnit> recomputed = {};
 };
 
 /// One line of the ordered list.
@@ -105,6 +108,8 @@ class Pipeline {
   [[nodiscard]] const PipelineOptions& options() const { return options_; }
   /// What each op of the forward graph runs in; empty where no pass has changed it. Complete behind backward.
   [[nodiscard]] const AutocastReport& precision() const { return precision_; }
+  /// What `recompute` has come to. Complete behind backward.
+  [[nodiscard]] const std::vector<RecomputeUnit>& recomputed() const { return recomputed_; }
 
  private:
   Status run(Phase phase, PassState& state);
@@ -117,6 +122,7 @@ class Pipeline {
   std::vector<PassTiming> timings_;
   ir::OpId last_forward_op_;
   AutocastReport precision_;
+  std::vector<RecomputeUnit> recomputed_;
 };
 
 }  // namespace plimsoll::passes

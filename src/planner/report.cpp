@@ -233,6 +233,8 @@ Tree plan_event(const PlanReport& r) {
                                {"bytes", i(r.alive[k].bytes)}}));
   Tree model = Tree::map({{"name", Tree::of(r.model)}, {"parameters", i(r.num_parameters)}});
   if (r.num_trained) model.set("trained", i(*r.num_trained));
+  std::vector<Tree> recomputed;
+  for (const std::string& layer : r.recompute_set) recomputed.push_back(Tree::of(layer));
   Tree event = Tree::map({
       {"event", Tree::of(std::string("plan"))},
       {"fits", Tree::of(r.fits)},
@@ -261,6 +263,7 @@ Tree plan_event(const PlanReport& r) {
       {"choices", Tree::map({{"micro_batch_size", i(r.micro_batch_size)},
                              {"grad_accum_steps", i(r.grad_accum_steps)},
                              {"recompute", Tree::of(r.recompute)},
+                             {"recompute_set", Tree::list(std::move(recomputed))},
                              {"offload", Tree::of(r.offload)},
                              {"threads", i(r.threads)},
                              {"rates", Tree::of(r.rates)}})},

@@ -89,6 +89,7 @@ struct PlanReport {
   // Choices.
   int64_t micro_batch_size = 1, grad_accum_steps = 1, threads = 1;
   std::string recompute = "none", offload = "none", rates = "uncalibrated";
+  std::vector<std::string> recompute_set;  ///< layers that are computed again, beside what is nearly free
   /// Where the training state lives, and in which dtype: weights, master_weights, gradients, moments,
   /// rounding. None: nothing is trained.
   std::vector<std::pair<std::string, std::string>> state;

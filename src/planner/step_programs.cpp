@@ -244,6 +244,8 @@ class ProgramBuilder {
     PLIMSOLL_ASSIGN(passes::Program program,
                     finish_program(std::move(graph), pipeline, options_.memory, target_));
     note_precision(program.graph, pipeline.precision());
+    if (result_.recomputed.empty())
+      for (const passes::RecomputeUnit& unit : pipeline.recomputed()) result_.recomputed.push_back(unit.name);
     add_cost(program.graph);
     result_.timings.insert(result_.timings.end(), pipeline.timings().begin(), pipeline.timings().end());
     return program;

@@ -86,6 +86,7 @@ struct TrainingPrograms {
   StepCost cost;
   std::vector<passes::PassTiming> timings;
   PrecisionReport precision;
+  std::vector<std::string> recomputed;   ///< layers, as RecomputePolicy names them
   std::vector<bool> overrides_used;      ///< by precision override: whether it matched in any program
   std::vector<std::string> overridable;  ///< with overrides: names that they could match, see autocast.h
 };

@@ -81,7 +81,7 @@ enum class Ramp : uint8_t { kLinear, kCosine, kOneMinusSqrt };
 template <>
 inline constexpr std::array<std::string_view, 3> kWords<Ramp> = {"linear", "cosine", "1-sqrt"};
 
-/// memory.recompute; the last three take an argument and are no words of their own.
+/// memory.recompute; the last three take an argument, which segments may do without.
 enum class RecomputeMode : uint8_t {
   kAuto,
   kNone,

@@ -202,7 +202,7 @@ struct TrainingSettings {
 
 struct RecomputeSettings {
   OneOf<RecomputeMode> mode = RecomputeMode::kAuto;
-  int64_t count = 0;  ///< every: n, segments: k
+  int64_t count = 0;  ///< every: n, segments: k; 0: as many segments as the root of the blocks
   std::vector<std::string> layers = {};
 };
 

@@ -99,7 +99,7 @@ void add_memory_and_adapters(std::vector<Setting>& list) {
   add(plain(PLIMSOLL_FIELD(memory.device_budget), kHow, "bound of the device's pool alone"));
   add(plain(PLIMSOLL_FIELD(memory.host_budget), kHow, "bound of the host's pool alone"));
   add(plain(PLIMSOLL_FIELD(memory.recompute), kHow, "what is computed again in backward instead of kept",
-            {"auto", "none", "full", "attention", "mlp", "selective"}));
+            {"auto", "none", "full", "attention", "mlp", "selective", "segments"}));
   add(plain(PLIMSOLL_FIELD(memory.offload), kHow,
             "what lies elsewhere than on the device: {activations: host, optimizer: disk}",
             {"auto", "none"}));
@@ -113,7 +113,6 @@ void add_memory_and_adapters(std::vector<Setting>& list) {
   add(plain(PLIMSOLL_FIELD(quantization.bnb_4bit_quant_type), kWhat, "code of the 4 bits", {"nf4", "fp4"}));
   add(plain(PLIMSOLL_FIELD(quantization.bnb_4bit_use_double_quant), kWhat,
             "quantise the block scales as well"));
-  takes_only(list, "memory.recompute", {"auto", "none"});
   takes_only(list, "memory.offload", {"auto", "none"});
   add(planned("memory.offload_dir", kHow, "folder of what is offloaded to disk", "leave it out"));
   add(planned("memory.disk_budget", kHow, "bound of what is offloaded to disk", "leave it out"));

@@ -248,7 +248,10 @@ Status assign(const Setting& setting, const Tree& value, Bandwidth* field) {
 Status assign(const Setting& setting, const Tree& value, RecomputeSettings* field) {
   if (value.is_scalar()) {
     *field = {};
-    return value.is_null() ? Status(Ok{}) : assign(setting, value, static_cast<Choice*>(&field->mode));
+    std::string text(word(field->mode));
+    if (!value.is_null()) PLIMSOLL_TRY(assign(setting, value, &text));
+    field->mode = find_word<RecomputeMode>(text).value_or(RecomputeMode::kAuto);
+    return Ok{};
   }
   if (value.kind != Kind::kMap || value.members.size() != 1) return wrong(setting, value);
   const auto& [name, argument] = value.members.front();
@@ -257,6 +260,10 @@ Status assign(const Setting& setting, const Tree& value, RecomputeSettings* fiel
   const bool counts = mode == RecomputeMode::kEvery || mode == RecomputeMode::kSegments;
   const bool is_count =
       counts && argument.kind == Kind::kInteger && argument.integer >= 1 && argument.integer <= 4096;
+  if (mode == RecomputeMode::kSegments && argument.is_null()) {
+    *field = std::move(result);
+    return Ok{};
+  }
   const bool is_layers = mode == RecomputeMode::kLayers && argument.kind == Kind::kList &&
                          !argument.items.empty() &&
                          std::all_of(argument.items.begin(), argument.items.end(),

@@ -82,6 +82,7 @@ std::string text_of(const Setting&, const Bandwidth* field) {
 std::string text_of(const Setting& setting, const RecomputeSettings* field) {
   if (field->mode == RecomputeMode::kLayers)
     return fmt::format("{{layers: {}}}", text_of(setting, &field->layers));
+  if (field->mode == RecomputeMode::kSegments && field->count == 0) return "segments";
   if (field->mode == RecomputeMode::kEvery || field->mode == RecomputeMode::kSegments)
     return fmt::format("{{{}: {}}}", word(field->mode), field->count);
   return std::string(word(field->mode));

@@ -15,6 +15,7 @@
 #include "planner/search.h"
 #include "settings/param_groups.h"
 #include "settings/precision.h"
+#include "settings/recompute.h"
 #include "settings/state_settings.h"
 #include "train/disk_report.h"
 #include "train/evaluator.h"
@@ -58,7 +59,7 @@ planner::StepOptions step_options(const RunConfig& config, const BatchSplit& spl
   if (config.scales_loss()) options.optimizer.loss_scaling = loss_scaling(config.training.loss_scale);
   options.decay_all = config.training.weight_decay_scope == DecayScope::kAll;
   set_precision(config.training, options.pipeline);
-  options.pipeline.recompute_cheap = config.memory.recompute.mode != RecomputeMode::kNone;
+  set_recompute(config.memory.recompute, options.pipeline);
   options.memory.separate = config.debug.plan == PlanLayout::kSeparate;
   return options;
 }
@@ -151,7 +152,10 @@ Result<std::pair<planner::TrainingPrograms, planner::PlanReport>> plan_split(
   planner::describe_work(work_of_step(programs.cost, split, config, target, options.training), report);
   describe_buckets(*prepare_options.buckets, report);
   if (options.training) report.state = state_words(config.training, options.accumulate);
-  report.recompute = options.pipeline.recompute_cheap ? "nearly free" : "none";
+  if (options.training) {
+    report.recompute = recompute_text(config.memory.recompute);
+    report.recompute_set = programs.recomputed;
+  }
   return std::pair{std::move(programs), std::move(report)};
 }
 

@@ -48,6 +48,15 @@ INSTANTIATE_TEST_SUITE_P(Memory, Bits,
                                          "debug.plan=separate debug.poison=true",
                                          "debug.poison=true training.micro_batch_size=2 runtime.threads=3",
                                          "memory.recompute=none", "debug.dump_dir=dump"));
+INSTANTIATE_TEST_SUITE_P(Recompute, Bits,
+                         testing::Values("memory.recompute=full",
+                                         "memory.recompute=segments debug.poison=true",
+                                         "'memory.recompute={segments: 1}' training.micro_batch_size=2",
+                                         "'memory.recompute={every: 2}' runtime.threads=3",
+                                         "memory.recompute=attention training.micro_batch_size=4",
+                                         "memory.recompute=mlp debug.plan=separate debug.poison=true",
+                                         "memory.recompute=selective",
+                                         "'memory.recompute={layers: [layers.1, layers.0.mlp]}'"));
 
 TEST(BitsTest, HoldOnEachInstructionSet) {
   for (const char* isa : {"PLIMSOLL_ISA=portable", "PLIMSOLL_ISA=avx2"}) {
@@ -72,7 +81,7 @@ TEST(BitsTest, HoldInEachPrecision) {
         << "the scale is compared too";
     for (const char* other :
          {"runtime.threads=3 training.micro_batch_size=2 debug.poison=true", "training.micro_batch_size=1",
-          "memory.recompute=none", "debug.dump_dir=dump"}) {
+          "memory.recompute=none", "memory.recompute=full", "debug.dump_dir=dump"}) {
       const Result result = train_three_steps(other + (" " + precision));
       EXPECT_EQ(whole.events, result.events) << precision << " " << other;
       EXPECT_TRUE(whole.model == result.model) << precision << " " << other;
@@ -110,7 +119,9 @@ TEST(BitsTest, HoldForDropout) {
   const std::string dropping = model(", resid_pdrop: 0.1, embd_pdrop: 0.1, attn_pdrop: 0.1");
   const Result whole = train_three_steps("runtime.threads=1", "", dropping);
   for (const char* split : {"runtime.threads=3 training.micro_batch_size=2 debug.poison=true",
-                            "training.micro_batch_size=1", "memory.recompute=none", "debug.dump_dir=dump"}) {
+                            "training.micro_batch_size=1", "memory.recompute=none", "memory.recompute=full",
+                            "'memory.recompute={segments: 1}' training.micro_batch_size=2",
+                            "memory.recompute=attention", "debug.dump_dir=dump"}) {
     const Result other = train_three_steps(split, "", dropping);
     EXPECT_EQ(whole.events, other.events) << split;
     EXPECT_TRUE(whole.model == other.model) << split;

@@ -469,6 +469,7 @@ bool wait_for(const Folder& folder, const std::string& text, const std::string& 
 }
 
 TEST(Signals, SaveAndLeaveWith75) {
+  ::signal(SIGHUP, SIG_DFL);  // these tests may themselves be run under nohup, which is inherited
   for (const auto& [signal, name] : {std::pair(SIGTERM, "SIGTERM"), std::pair(SIGINT, "SIGINT"),
                                      std::pair(SIGHUP, "SIGHUP"), std::pair(SIGUSR1, "SIGUSR1")}) {
     const Folder folder;
@@ -531,6 +532,7 @@ TEST(Signals, ASecondOneLeavesAtOnceWithoutSaving) {
 }
 
 TEST(Signals, AHangupThatComesTwiceAtOnceIsOne) {
+  ::signal(SIGHUP, SIG_DFL);
   const Folder folder;
   prepare_ten_steps(folder);
   Child child(folder, "runtime.threads=1 training.max_steps=100000 output.save_steps=0");

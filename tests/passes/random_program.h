@@ -81,7 +81,7 @@ class RandomProgramMaker {
     ValueId x = ops::embedding(b_, table, ids_, dice_.chance(30) ? std::optional(kPaddingId) : std::nullopt);
     const int64_t layers = dice_.range(1, 4);
     for (int64_t i = 0; i < layers; ++i) {
-      auto scope = b_.scope("layers." + std::to_string(i));
+      auto scope = b_.block(static_cast<int32_t>(i), "layers." + std::to_string(i));
       x = layer(x);
     }
     auto scope = b_.scope("head");

@@ -119,6 +119,25 @@ inline passes::PipelineOptions no_passes() {
   return o;
 }
 
+/// What is computed again, of any network of random_program.h: it has at least one block.
+inline passes::RecomputePolicy some_policy(uint64_t number) {
+  using Kind = passes::RecomputePolicy::Kind;
+  switch (number % 6) {
+    case 0:
+      return {};
+    case 1:
+      return {.kind = Kind::kFull};
+    case 2:
+      return {.kind = Kind::kSegments, .count = 1};
+    case 3:
+      return {.kind = Kind::kEvery, .count = 1};
+    case 4:
+      return {.kind = Kind::kLayers, .layers = {"layers.0"}};
+    default:
+      return {.kind = Kind::kLayers, .layers = {"layers.?.?*"}};
+  }
+}
+
 /// Each pass on or off by a bit of `mask`.
 inline passes::PipelineOptions some_passes(uint64_t mask) {
   passes::PipelineOptions o;
@@ -128,6 +147,7 @@ inline passes::PipelineOptions some_passes(uint64_t mask) {
     o.*entry.enabled = (mask & bit) != 0;
     bit <<= 1;
   }
+  o.recompute = some_policy(mask >> 7);
   return o;
 }
 

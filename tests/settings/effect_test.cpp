@@ -33,8 +33,6 @@ TEST(Unavailable, IsRefusedByName) {
        "training.precision takes fp32, tf32, bf16, fp16 today"},
       {{"training.optimizer=lion"}, "training.optimizer is lion", "takes adamw, adam, sgd today"},
       {{"training.optim=adamw_bnb_8bit"}, "training.optimizer is adamw_8bit", "adamw"},
-      {{"gradient_checkpointing=true"}, "memory.recompute is full", "auto, none"},
-      {{"memory.recompute={segments: 4}"}, "memory.recompute is {segments: 4}", "auto, none"},
       {{"memory.offload={activations: host}"}, "memory.offload is {activations: host}", "auto, none"},
       {{"runtime.device=cuda:1"}, "runtime.device is \"cuda:1\"", "takes cpu, discrete today"},
       {{"runtime.profile=h100"}, "runtime.profile is h100", "takes auto today"},

@@ -235,15 +235,16 @@ TEST(AssignSetting, TakesAndRefuses) {
       {"memory.recompute", "none", "none"},
       {"memory.recompute", "{every: 2}", "{every: 2}"},
       {"memory.recompute", "{segments: 4}", "{segments: 4}"},
+      {"memory.recompute", "{segments: null}", "segments"},
+      {"memory.recompute", "segments", "segments"},
+      {"memory.recompute", "null", "auto"},
       {"memory.recompute", "{layers: [\"*.mlp\"]}", "{layers: [\"*.mlp\"]}"},
       {"memory.recompute", "{every: 0}",
-       "memory.recompute is a map, expected auto, none; planned: full, attention, mlp, selective, {every: "
-       "n}, "
-       "{segments: k} or {layers: [patterns]}"},
+       "memory.recompute is a map, expected auto, none, full, attention, mlp, selective, segments, "
+       "{every: n}, {segments: k} or {layers: [patterns]}"},
       {"memory.recompute", "some",
-       "memory.recompute is \"some\", expected auto, none; planned: full, attention, mlp, selective, {every: "
-       "n}, "
-       "{segments: k} or {layers: [patterns]}"},
+       "memory.recompute is \"some\", expected auto, none, full, attention, mlp, selective, segments, "
+       "{every: n}, {segments: k} or {layers: [patterns]}"},
       {"memory.offload", "{activations: host}", "{activations: host}"},
       {"memory.offload", "all", "memory.offload is \"all\", expected auto, none; planned: a map"},
       {"model.overrides", "{num_hidden_layers: 4}", "{num_hidden_layers: 4}"},

@@ -81,8 +81,9 @@ Status run_autodiff(PassState& s) {
 
 Status run_recompute(PassState& s) {
   if (!s.last_forward_op.valid() || s.options.recompute.kind == RecomputePolicy::Kind::kNone) return Ok{};
-  PLIMSOLL_ASSIGN(s.recomputed, recompute_units(s.graph, s.last_forward_op, s.options.recompute));
-  RecomputeOptions values = recompute_values(s.graph, s.last_forward_op, s.recomputed);
+  const RecomputeAnalysis program(s.graph, s.last_forward_op);
+  PLIMSOLL_ASSIGN(s.recomputed, recompute_units(program, s.options.recompute));
+  RecomputeOptions values = program.values(s.recomputed);
   values.keep = s.keep;
   PLIMSOLL_TRY(recompute(s.graph, values));
   return Ok{};

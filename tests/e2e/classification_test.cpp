@@ -71,9 +71,10 @@ TEST_P(Classification, HasTheSameBitsHoweverItIsCarriedOut) {
   const Result whole = train_classifier(GetParam(), "runtime.threads=1");
   EXPECT_EQ(std::count(whole.events.begin(), whole.events.end(), '\n'), 5);
   EXPECT_THAT(whole.events, HasSubstr("\"metrics\": {"));
-  for (const char* how : {"training.micro_batch_size=1", "training.micro_batch_size=4 runtime.threads=3",
-                          "training.micro_batch_size=2 debug.poison=true", "memory.recompute=none", "memory.recompute=full",
-                          "debug.dump_dir=dump", "debug.plan=separate debug.poison=true"}) {
+  for (const char* how :
+       {"training.micro_batch_size=1", "training.micro_batch_size=4 runtime.threads=3",
+        "training.micro_batch_size=2 debug.poison=true", "memory.recompute=none", "memory.recompute=full",
+        "debug.dump_dir=dump", "debug.plan=separate debug.poison=true"}) {
     const Result other = train_classifier(GetParam(), how);
     EXPECT_EQ(other.events, whole.events) << how;
     EXPECT_TRUE(other.model == whole.model) << how;

@@ -117,8 +117,9 @@ TEST(Freeze, HasTheSameBitsHoweverItIsRun) {
                                         freeze("\"*.q_proj.*\", \"model.layers.0.mlp.*\"") + overrides));
   };
   const Result whole = train("runtime.threads=1");
-  for (const char* how : {"runtime.threads=3 training.micro_batch_size=2 debug.poison=true",
-                          "training.micro_batch_size=1", "debug.dump_dir=dump memory.recompute=none", "memory.recompute=full"}) {
+  for (const char* how :
+       {"runtime.threads=3 training.micro_batch_size=2 debug.poison=true", "training.micro_batch_size=1",
+        "debug.dump_dir=dump memory.recompute=none", "memory.recompute=full"}) {
     const Result other = train(how);
     EXPECT_EQ(whole.events, other.events) << how;
     EXPECT_TRUE(whole.model == other.model) << how;

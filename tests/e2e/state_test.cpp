@@ -40,8 +40,9 @@ class Recipe : public testing::TestWithParam<std::string> {};
 TEST_P(Recipe, HasTheSameBitsHoweverItIsRun) {
   const Result whole = train_six_steps("runtime.threads=1 " + GetParam());
   ASSERT_GT(whole.model.size(), 50'000U);
-  for (const char* how : {"runtime.threads=3 training.micro_batch_size=2 debug.poison=true",
-                          "training.micro_batch_size=1", "debug.dump_dir=dump memory.recompute=none", "memory.recompute=full"}) {
+  for (const char* how :
+       {"runtime.threads=3 training.micro_batch_size=2 debug.poison=true", "training.micro_batch_size=1",
+        "debug.dump_dir=dump memory.recompute=none", "memory.recompute=full"}) {
     const Result other = train_six_steps(how + (" " + GetParam()));
     EXPECT_EQ(whole.events, other.events) << how;
     EXPECT_TRUE(whole.model == other.model) << how;

@@ -80,8 +80,11 @@ Status run_autodiff(PassState& s) {
 }
 
 Status run_recompute(PassState& s) {
-  if (!s.last_forward_op.valid() || s.options.recompute.kind == RecomputePolicy::Kind::kNone) return Ok{};
+  const bool does_nothing = s.options.recompute.kind == RecomputePolicy::Kind::kNone;
+  if (!s.last_forward_op.valid() || (does_nothing && !s.options.look_at_blocks)) return Ok{};
   const RecomputeAnalysis program(s.graph, s.last_forward_op);
+  if (s.options.look_at_blocks) s.options.look_at_blocks(program);
+  if (does_nothing) return Ok{};
   PLIMSOLL_ASSIGN(s.recomputed, recompute_units(program, s.options.recompute));
   RecomputeOptions values = program.values(s.recomputed);
   values.keep = s.keep;

@@ -46,6 +46,8 @@ struct PipelineOptions {
   ops::Precision precision = ops::Precision::kF32;  ///< what products run in, see autocast.h
   bool short_residual = false;
   RecomputePolicy recompute = {};
+  /// Shown each differentiated program before anything is computed again.
+  std::function<void(const RecomputeAnalysis&)> look_at_blocks = {};
   std::vector<PrecisionOverride> precision_overrides = {};
   bool verify = true;
   /// Scratch of an op's kernel, for schedule's reckoning; empty: none.

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <limits>
 
 #include "base/units.h"
 
@@ -37,6 +38,13 @@ const Budget* exceeded(const PlanReport& report, std::span<const Budget> budgets
     return bounded_bytes(report, budget.bounded) > budget.bytes;
   });
   return found == budgets.end() ? nullptr : &*found;
+}
+
+int64_t excess_bytes(const PlanReport& report) {
+  int64_t excess = std::numeric_limits<int64_t>::min();
+  for (const Budget& budget : report.budgets)
+    excess = std::max(excess, bounded_bytes(report, budget.bounded) - budget.bytes);
+  return report.budgets.empty() ? 0 : excess;
 }
 
 Error does_not_fit(const PlanReport& report, const Budget& budget, std::string_view what,

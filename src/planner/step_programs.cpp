@@ -68,11 +68,15 @@ class ProgramBuilder {
 
  private:
   /// The caller's options, with a folder of its own for each program's text.
-  [[nodiscard]] passes::PipelineOptions pipeline_options(const Graph& graph, bool grad = true) const {
+  [[nodiscard]] passes::PipelineOptions pipeline_options(const Graph& graph, bool grad = true) {
     passes::PipelineOptions options = options_.pipeline;
     options.grad = grad;
     options.chunk_tokens = chunk_tokens();
     options.frozen = frozen_;
+    if (options_.finds_gains && length_ == options_.sequence_length)
+      options.look_at_blocks = [this](const passes::RecomputeAnalysis& program) {
+        if (result_.gains.empty()) result_.gains = layer_gains(program);
+      };
     return program_options(std::move(options), graph, target_);
   }
   /// Whole granules, at least one, at most the micro-batch.

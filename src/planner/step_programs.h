@@ -30,6 +30,7 @@
 #include "passes/pipeline.h"
 #include "passes/session_plan.h"
 #include "planner/precision_report.h"
+#include "planner/recompute_chain.h"
 #include "planner/step_cost.h"
 #include "runtime/target.h"
 #include "tasks/task.h"
@@ -69,6 +70,7 @@ struct StepOptions {
   bool decay_all = false;  ///< weight decay on vectors too, where no group says it itself
   /// Logits of head and loss that exist at once. More tokens a chunk make its GEMMs faster.
   int64_t logits_bytes = int64_t{128} << 20;
+  bool finds_gains = false;  ///< what computing layers again would gain
   passes::PipelineOptions pipeline = {};
   passes::MemoryPlanOptions memory = {};
 };
@@ -86,6 +88,7 @@ struct TrainingPrograms {
   StepCost cost;
   std::vector<passes::PassTiming> timings;
   PrecisionReport precision;
+  std::vector<LayerGain> gains;          ///< of the longest sequence's program with backward, where asked for
   std::vector<std::string> recomputed;   ///< layers, as RecomputePolicy names them
   std::vector<bool> overrides_used;      ///< by precision override: whether it matched in any program
   std::vector<std::string> overridable;  ///< with overrides: names that they could match, see autocast.h

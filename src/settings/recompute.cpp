@@ -34,10 +34,10 @@ void set_recompute(const RecomputeSettings& settings, passes::PipelineOptions& o
   options.recompute = {kind_of(settings.mode), settings.count, settings.layers};
 }
 
-std::string recompute_text(const RecomputeSettings& settings) {
+std::string recompute_text(const RecomputeSettings& settings, const std::vector<std::string>& chosen) {
   switch (static_cast<RecomputeMode>(settings.mode)) {
     case RecomputeMode::kAuto:
-      return "nearly free";
+      return chosen.empty() ? "nearly free" : std::to_string(chosen.size()) + " layers";
     case RecomputeMode::kEvery:
       return "every " + std::to_string(settings.count);
     case RecomputeMode::kSegments:

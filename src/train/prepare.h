@@ -27,6 +27,7 @@ struct PrepareOptions {
   /// Of a classifier, as the data has them; nothing: as they can be found before the data is made ready.
   std::optional<Labels> labels = {};
   int64_t num_eval = 0;       ///< and how many examples it is evaluated on, as far as it is known
+  bool finds_least = true;    ///< where nothing fits: the plan that needs least, not just one that does not
   bool looks_at_data = true;  ///< for what is not given here, where the data lies there
 };
 

@@ -67,6 +67,7 @@ class Search {
   Search(const RunConfig& config, const runtime::Target& target, const PrepareOptions& options)
       : config_(config), target_(target), options_(options) {
     options_.dump_ir.clear();
+    options_.finds_least = false;
   }
 
   std::vector<planner::Remedy> operator()() {

@@ -69,6 +69,44 @@ TEST(BudgetTest, TheLeastThatIsNamedWouldDo) {
   EXPECT_EQ(train_large(folder, "training.micro_batch_size=8 memory.budget=" + less).exit_code, 69);
 }
 
+/// Loss and norm of each step.
+std::string numbers(const std::string& events) {
+  std::string out;
+  for (const char* key : {"\"loss\": ", "\"grad_norm\": "})
+    for (size_t at = events.find(key); at != std::string::npos; at = events.find(key, at + 1))
+      out += events.substr(at, events.find(',', at) - at) + "\n";
+  return out;
+}
+
+/// From the least budget that is named to one that is enough: nothing is exceeded, the bits stay, and what
+/// is computed again falls.
+TEST(BudgetTest, IsMetByComputingAgain) {
+  if (sanitized()) GTEST_SKIP();
+  Folder folder;
+  const std::string whole = "training.micro_batch_size=8 training.max_steps=2 training.eval_strategy=no ";
+  const Outcome plain = train_large(folder, whole + "memory.budget=4GiB");
+  ASSERT_EQ(plain.exit_code, 0) << plain.err;
+  const int64_t most = number(plain.out, "planned_peak_bytes");
+  const Outcome refused = train_large(folder, whole + "memory.budget=20MiB");
+  ASSERT_EQ(refused.exit_code, 69);
+  const int64_t least = std::strtoll(refused.err.c_str() + refused.err.find('(') + 1, nullptr, 10);
+  EXPECT_LT(least, most - (int64_t{8} << 20));
+  double last = 1e30;
+  for (int i = 0; i <= 3; ++i) {
+    const int64_t budget = least + (most - least) * i / 3;
+    const Outcome run = train_large(folder, whole + "memory.budget=" + std::to_string(budget));
+    ASSERT_EQ(run.exit_code, 0) << budget << run.err;
+    EXPECT_LE(number(run.out, "measured_peak_bytes"), budget);
+    EXPECT_LE(number(run.out, "planned_peak_bytes"), budget);
+    EXPECT_EQ(number(run.out, "allocations_after_first_step"), 0);
+    EXPECT_EQ(numbers(run.out), numbers(plain.out)) << budget;
+    const auto again = static_cast<double>(number(run.out, "recompute_flops"));
+    EXPECT_LE(again, last) << budget;
+    last = again;
+  }
+  EXPECT_EQ(last, static_cast<double>(number(plain.out, "recompute_flops")));
+}
+
 TEST(BudgetTest, AutoTakesTheLargestMicroBatchThatFits) {
   if (sanitized()) GTEST_SKIP();
   Folder folder;

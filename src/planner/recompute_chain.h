@@ -1,0 +1,25 @@
+// A step's program as the search for what to compute again takes it.
+#pragma once
+
+#include <functional>
+#include <vector>
+
+#include "passes/recompute_values.h"
+#include "passes/session_plan.h"
+#include "planner/recompute_search.h"
+
+namespace plimsoll::planner {
+
+/// What a layer, or two blocks one after the other, would gain; of a program that computes nothing again.
+struct LayerGain {
+  passes::RecomputeUnit unit;
+  passes::RecomputeGain gain;
+};
+std::vector<LayerGain> layer_gains(const passes::RecomputeAnalysis& program);
+
+/// `program` computes nothing again, `gains` are its own; `seconds` gives the time of some work. What is
+/// alive is that of the device's arena, from the lifetimes that are planned.
+RecomputeChain recompute_chain(const passes::Program& program, const std::vector<LayerGain>& gains,
+                               const std::function<double(const ir::Cost&)>& seconds);
+
+}  // namespace plimsoll::planner

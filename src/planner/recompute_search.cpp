@@ -1,0 +1,137 @@
+#include "planner/recompute_search.h"
+
+#include <algorithm>
+#include <numeric>
+
+namespace plimsoll::planner {
+namespace {
+
+/// A choice for the blocks before some block.
+struct Point {
+  int64_t saved = 0;
+  double seconds = 0;
+  size_t from = 0;    ///< the block at which the last step began
+  size_t parent = 0;  ///< the point there
+  size_t option = 0;  ///< 0: kept; k: the block's option k - 1; beyond them: a run
+};
+
+class Search {
+ public:
+  Search(const RecomputeChain& chain, int64_t arena_bytes)
+      : chain_(in_units(chain)), arena_(arena_bytes), at_(chain.blocks.size() + 1) {}
+
+  std::optional<RecomputeChoice> operator()() {
+    const size_t n = chain_.blocks.size();
+    at_[0].push_back({});
+    for (size_t i = 0; i < n; ++i) {
+      prune(at_[i], chain_.blocks[i].needed_bytes - arena_);
+      step_over_block(i);
+      step_over_runs(i);
+    }
+    prune(at_[n], chain_.needed_bytes - arena_);
+    const auto best = std::ranges::min_element(at_[n], {}, &Point::seconds);
+    if (best == at_[n].end()) return std::nullopt;
+    return choice(*best);
+  }
+
+ private:
+  /// What saves enough, and of that what nothing cheaper saves as much as; sorted by both.
+  static void prune(std::vector<Point>& points, int64_t least_saved) {
+    std::erase_if(points, [&](const Point& p) { return p.saved < least_saved; });
+    std::ranges::stable_sort(points, [](const Point& a, const Point& b) {
+      return std::pair(-a.saved, a.seconds) < std::pair(-b.saved, b.seconds);
+    });
+    std::vector<Point> kept;
+    for (const Point& p : points)
+      if (kept.empty() || p.seconds < kept.back().seconds) kept.push_back(p);
+    points = std::move(kept);
+  }
+
+  void step_over_block(size_t i) {
+    const RecomputeBlock& block = chain_.blocks[i];
+    for (size_t p = 0; p < at_[i].size(); ++p) {
+      const Point point = at_[i][p];
+      at_[i + 1].push_back({point.saved, point.seconds, i, p, 0});
+      for (size_t k = 0; k < block.options.size(); ++k)
+        at_[i + 1].push_back({point.saved + block.options[k].saved_bytes,
+                              point.seconds + block.options[k].seconds, i, p, k + 1});
+    }
+  }
+
+  /// Runs that begin with block i: what they save counts behind them, for as long as they run themselves what
+  /// was saved before must do.
+  void step_over_runs(size_t i) {
+    int64_t saved = chain_.blocks[i].saved_bytes;
+    double seconds = chain_.blocks[i].seconds;
+    int64_t least = chain_.blocks[i].needed_bytes - arena_;
+    for (size_t j = i + 1; j < chain_.blocks.size(); ++j) {
+      const RecomputeBlock& block = chain_.blocks[j];
+      saved += block.saved_bytes + block.input_bytes;
+      seconds += block.seconds + chain_.blocks[j - 1].tail_seconds;
+      least = std::max(least, block.needed_bytes - arena_);
+      for (size_t p = 0; p < at_[i].size() && at_[i][p].saved >= least; ++p)
+        at_[j + 1].push_back({at_[i][p].saved + saved, at_[i][p].seconds + seconds, i, p, kRun});
+      if (at_[j + 1].size() > static_cast<size_t>(8 * kLeastUnits)) prune(at_[j + 1], 0);
+    }
+  }
+
+  /// What is saved, rounded down to whole units.
+  static RecomputeChain in_units(RecomputeChain chain) {
+    const auto n = static_cast<int64_t>(chain.blocks.size());
+    const int64_t most_units = std::max(kLeastUnits, (int64_t{1} << 20) / std::max<int64_t>(1, n * n));
+    int64_t all = 0, divisor = 0;
+    for (const RecomputeBlock& block : chain.blocks) all += block.saved_bytes + block.input_bytes;
+    const auto each = [&](auto&& visit) {
+      for (RecomputeBlock& block : chain.blocks) {
+        visit(block.saved_bytes);
+        visit(block.input_bytes);
+        for (RecomputeOption& option : block.options) visit(option.saved_bytes);
+      }
+    };
+    each([&](int64_t& bytes) { divisor = std::gcd(divisor, bytes); });
+    const int64_t unit = std::max(divisor, all / most_units);
+    if (unit > divisor) each([&](int64_t& bytes) { bytes -= bytes % unit; });
+    return chain;
+  }
+
+  [[nodiscard]] RecomputeChoice choice(Point point) const {
+    RecomputeChoice result{{}, point.seconds};
+    std::vector<std::vector<std::string>> steps;
+    for (size_t end = chain_.blocks.size(); end > 0;) {
+      const RecomputeBlock& first = chain_.blocks[point.from];
+      if (point.option == kRun)
+        steps.push_back({first.name + ".." + chain_.blocks[end - 1].name});
+      else if (point.option > 0)
+        steps.push_back(first.options[point.option - 1].layers);
+      end = point.from;
+      if (end > 0) point = at_[end][point.parent];
+    }
+    for (auto step = steps.rbegin(); step != steps.rend(); ++step)
+      result.layers.insert(result.layers.end(), step->begin(), step->end());
+    return result;
+  }
+
+  static constexpr size_t kRun = SIZE_MAX;
+  static constexpr int64_t kLeastUnits = 4096;
+  const RecomputeChain chain_;
+  int64_t arena_;
+  std::vector<std::vector<Point>> at_;  // by block: choices for those before it
+};
+
+}  // namespace
+
+std::optional<RecomputeChoice> cheapest_recompute(const RecomputeChain& chain, int64_t arena_bytes) {
+  return Search(chain, arena_bytes)();
+}
+
+int64_t least_arena(const RecomputeChain& chain) {
+  int64_t low = 0, high = chain.needed_bytes;  // low does not do, high does
+  for (const RecomputeBlock& block : chain.blocks) high = std::max(high, block.needed_bytes);
+  while (high - low > 1) {
+    const int64_t middle = low + (high - low) / 2;
+    (cheapest_recompute(chain, middle) ? high : low) = middle;
+  }
+  return high;
+}
+
+}  // namespace plimsoll::planner

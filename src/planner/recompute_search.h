@@ -1,0 +1,53 @@
+// Which layers to compute again so that a step fits its arena, at the least cost.
+//
+// A chain of blocks: block i keeps values from its forward to its backward, one within the other. What is
+// alive at most while block i runs, forward or backward, falls by what the blocks before it have saved; at
+// the loss by what all have. So the cheapest choice is a knapsack with a constraint at each block, solved
+// exactly over (bytes saved so far, seconds); a run of blocks kept by its first input alone is one step over
+// several blocks. That is every persistent schedule of one level: none in which a clone is dropped and made a
+// third time (Beaumont et al., Rotor, ACM TOMS 2024, have those as well).
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace plimsoll::planner {
+
+struct RecomputeOption {
+  std::vector<std::string> layers;  ///< names, as RecomputePolicy takes them
+  int64_t saved_bytes = 0;
+  double seconds = 0;
+};
+
+struct RecomputeBlock {
+  std::string name;
+  int64_t needed_bytes = 0;  ///< alive at most while it runs, where nothing is computed again
+  std::vector<RecomputeOption> options = {};  ///< beside keeping all
+  int64_t saved_bytes = 0;                    ///< of the whole block, as a part of a run
+  double seconds = 0;
+  int64_t input_bytes = 0;  ///< what a run saves beside, where the block is not its first
+  double tail_seconds = 0;  ///< what a run costs beside, where the block is not its last
+};
+
+struct RecomputeChain {
+  std::vector<RecomputeBlock> blocks;
+  int64_t needed_bytes = 0;  ///< alive at most between the last block's forward and its backward
+};
+
+struct RecomputeChoice {
+  std::vector<std::string> layers;
+  double seconds = 0;
+};
+
+/// The least seconds under which no more than `arena_bytes` are alive; nothing where no choice does that.
+/// Bytes saved are counted in units, rounded down: their greatest common divisor, which is exact, where the
+/// whole is no more than 4,096 of it (of few blocks: 2^20 over their square), else the whole over that.
+/// Deterministic; more memory is never slower.
+std::optional<RecomputeChoice> cheapest_recompute(const RecomputeChain& chain, int64_t arena_bytes);
+
+/// The least arena for which there is a choice.
+int64_t least_arena(const RecomputeChain& chain);
+
+}  // namespace plimsoll::planner

@@ -299,7 +299,7 @@ std::string plan_table(const PlanReport& r) {
                          ? "equals"
                          : fmt::format("is {:.2f} % above", 100 * (r.offset_lower_bound_ratio - 1)),
                      r.recompute, r.offload, 1e3 * r.planning_seconds);
-  out += disk_line(r);
+  out += recompute_line(r) + disk_line(r);
   return out;
 }
 

@@ -47,6 +47,15 @@ std::string verdict(const PlanReport& r) {
   return line + "\n";
 }
 
+std::string recompute_line(const PlanReport& r) {
+  constexpr size_t kNamed = 3;
+  if (r.recompute_set.empty()) return {};
+  std::string out = "Computed again in backward: " + r.recompute_set.front();
+  for (size_t i = 1; i < std::min(kNamed, r.recompute_set.size()); ++i) out += ", " + r.recompute_set[i];
+  if (r.recompute_set.size() > kNamed) out += fmt::format(" and {} more", r.recompute_set.size() - kNamed);
+  return out + "\n";
+}
+
 std::string remedy_lines(const PlanReport& r) {
   if (r.remedies.empty()) return {};
   std::string out = "What would make it fit, planned, the cheapest first:\n";

@@ -13,6 +13,8 @@ namespace plimsoll::planner {
 /// "Fits: peak 104.1 MiB of 128.0 MiB, about 12,234 tokens/s, 60s for 720 steps, 9.77 MiB of disk": the first
 /// line of a plan.
 std::string verdict(const PlanReport& report);
+/// The layers that are computed again, the first of them by name; nothing where there are none.
+std::string recompute_line(const PlanReport& report);
 /// A line a remedy, with what each comes to; nothing where there are none.
 std::string remedy_lines(const PlanReport& report);
 Tree remedies_event(const PlanReport& report);

@@ -33,7 +33,7 @@ std::vector<Candidate> candidates(const RunConfig& config, const PrepareOptions&
   if (fixed && fixed->micro_batch_size > 1)
     list.push_back({{{"training.gradient_accumulation_steps", "auto"}, {"training.micro_batch_size", "auto"}},
                     kSameBits});
-  if (config.memory.recompute.mode == RecomputeMode::kNone)
+  if (config.memory.recompute.mode != RecomputeMode::kAuto)
     list.push_back({{{"memory.recompute", "auto"}}, kSameBits});
   if (trains && config.evaluates_while_training())
     list.push_back({{{"training.eval_strategy", "no"}}, "the same bits; plimsoll eval evaluates"});

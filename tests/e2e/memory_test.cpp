@@ -107,6 +107,26 @@ TEST(BudgetTest, IsMetByComputingAgain) {
   EXPECT_EQ(last, static_cast<double>(number(plain.out, "recompute_flops")));
 }
 
+/// What auto has chosen, given by hand, is the same plan.
+TEST(BudgetTest, ComputesAgainWhatItSays) {
+  if (sanitized()) GTEST_SKIP();
+  Folder folder;
+  folder.write(
+      "run.yaml",
+      "model: {preset: smollm-135m, init: random, overrides: {num_hidden_layers: 6}}\n"
+      "data: {train: x.txt, sequence_length: 512, tokenizer: bytes}\n"
+      "training: {global_batch_size: 4, micro_batch_size: 4, max_steps: 3}\nmemory: {budget: 1000MiB}\n");
+  const Outcome chosen = folder.run("plan run.yaml --json");
+  ASSERT_EQ(chosen.exit_code, 0) << chosen.err << chosen.out;
+  const size_t at = chosen.out.find("\"recompute_set\": [") + 17;
+  const std::string layers = chosen.out.substr(at, chosen.out.find(']', at) + 1 - at);
+  ASSERT_GT(layers.size(), 10U) << chosen.out;
+  const Outcome given = folder.run("plan run.yaml --json 'memory.recompute={layers: " + layers + "}'");
+  ASSERT_EQ(given.exit_code, 0) << given.err;
+  for (const char* key : {"process_peak_bytes", "recompute_flops", "arena_bytes"})
+    EXPECT_EQ(number(given.out, key), number(chosen.out, key)) << key;
+}
+
 TEST(BudgetTest, AutoTakesTheLargestMicroBatchThatFits) {
   if (sanitized()) GTEST_SKIP();
   Folder folder;

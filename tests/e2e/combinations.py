@@ -1,0 +1,151 @@
+#!/usr/bin/env python3
+"""Random ways to run random trainings, each against the plain run of the same training.
+
+    combinations.py [--binary build/plimsoll] [--count 200] [--seed 1] [--keep DIR]
+
+What is trained: model (three families, one with dropout, one a classifier), precision, optimizer, packing. How: what
+is computed again, micro-batch, threads, device. Of each run: losses, norms and final weights are the plain run's, bit
+for bit; the process's peak is never above the planned one, and no more than 3 % or 32 MiB below it; nothing is allocated
+behind the first step. Prints a line a failure and a summary; exits with 1 where anything failed.
+"""
+import argparse
+import hashlib
+import json
+import pathlib
+import random
+import subprocess
+import sys
+import tempfile
+
+LLAMA = ("{model_type: llama, vocab_size: 300, hidden_size: 64, intermediate_size: 150, num_hidden_layers: 4, "
+         "num_attention_heads: 4, num_key_value_heads: 2, max_position_embeddings: 256, rms_norm_eps: 1.0e-5}")
+QWEN3 = ("{model_type: qwen3, vocab_size: 300, hidden_size: 48, intermediate_size: 112, num_hidden_layers: 3, head_dim: 16, "
+         "num_attention_heads: 4, num_key_value_heads: 1, max_position_embeddings: 256, rms_norm_eps: 1.0e-6, "
+         "tie_word_embeddings: true}")
+GPT2 = ("{model_type: gpt2, vocab_size: 300, n_embd: 48, n_layer: 4, n_head: 3, n_positions: 256, resid_pdrop: 0.1, "
+        "embd_pdrop: 0.1, attn_pdrop: 0.1}")
+MODELS = {"llama": (LLAMA, 4, "layers"), "qwen3": (QWEN3, 3, "layers"), "gpt2": (GPT2, 4, "h")}
+LABELS = "classification: {num_labels: 3, problem_type: single_label}\n"
+PACKING = ["stream", "best_fit", "pad"]
+PRECISION = ["fp32", "tf32", "bf16", "fp16", "bf16 training.state.weights=bf16 training.state.gradients=bf16"]
+
+
+def optimizers(binary, folder):
+    """What this build offers."""
+    (folder / "run.yaml").write_text("model: {preset: gpt2}\n")
+    refused = subprocess.run([binary, "plan", "run.yaml", "training.optimizer=none-such"], cwd=folder,
+                             capture_output=True, text=True).stderr
+    words = refused.split("expected one of", 1)[-1].split(":")[0].split(";")[0]
+    return [word.strip() for word in words.replace(" or ", ", ").split(",") if word.strip()]
+
+
+def what_of(dice, binary_optimizers):
+    name = dice.choice(list(MODELS))
+    task = "sequence_classification" if dice.random() < 0.2 else "causal_lm"
+    settings = [f"training.precision={dice.choice(PRECISION)}", f"training.optimizer={dice.choice(binary_optimizers)}"]
+    if task == "causal_lm":
+        settings.append(f"data.packing={dice.choice(PACKING)}")
+    return name, task, " ".join(settings)
+
+
+def how_of(dice, name):
+    _, blocks, prefix = MODELS[name]
+    part = "attn" if name == "gpt2" else "self_attn"
+    policies = ["auto", "none", "full", "attention", "mlp", "selective", "segments",
+                "{every: %d}" % dice.randint(1, blocks), "{segments: %d}" % dice.randint(1, blocks),
+                "{layers: [%s.%d, \"*.mlp\"]}" % (prefix, dice.randrange(blocks)),
+                "{layers: [%s.0..%s.%d, %s.%d.%s]}" % (prefix, prefix, blocks - 2, prefix, blocks - 1, part)]
+    settings = ["memory.recompute=" + dice.choice(policies), f"training.micro_batch_size={dice.choice([1, 2, 4, 8])}",
+                f"runtime.threads={dice.randint(1, 3)}"]
+    if dice.random() < 0.4:
+        settings.append("runtime.device=discrete")
+        if dice.random() < 0.5:
+            settings.append(f"runtime.discrete.seed={dice.randrange(1000)}")
+    if dice.random() < 0.2:
+        settings.append("debug.poison=true")
+    return settings
+
+
+def write_data(folder, dice):
+    words = ["".join(dice.choice("abcdefghij") for _ in range(dice.randint(2, 8))) for _ in range(60)]
+    lines = [" ".join(dice.choice(words) for _ in range(dice.randint(5, 60))) for _ in range(160)]
+    (folder / "text.jsonl").write_text("".join(json.dumps({"text": line}) + "\n" for line in lines))
+    (folder / "labels.jsonl").write_text(
+        "".join(json.dumps({"text": line, "label": i % 3}) + "\n" for i, line in enumerate(lines)))
+
+
+def train(binary, folder, what, how):
+    """Events, and the digest of the final weights."""
+    name, task, settings = what
+    file = "labels.jsonl" if task == "sequence_classification" else "text.jsonl"
+    (folder / "run.yaml").write_text(
+        f"task: {task}\nmodel: {{config: {MODELS[name][0]}, init: random}}\n"
+        f"data: {{train: {file}, sequence_length: 128, tokenizer: bytes}}\n" +
+        (LABELS if task == "sequence_classification" else "") +
+        "training: {global_batch_size: 8, max_steps: 4, learning_rate: 1.0e-3}\noutput: {dir: out}\n")
+    subprocess.run(["rm", "-rf", str(folder / "out")], check=True)
+    done = subprocess.run([binary, "train", "run.yaml", "--json", *settings.split(), *how], cwd=folder, text=True,
+                          stdin=subprocess.DEVNULL, capture_output=True, timeout=600)
+    if done.returncode != 0:
+        raise RuntimeError(f"exit code {done.returncode}: {done.stderr.strip()[-500:]}")
+    digest = hashlib.sha256((folder / "out/final/model.safetensors").read_bytes()).hexdigest()
+    return [json.loads(line) for line in done.stdout.splitlines()], digest
+
+
+def numbers(events):
+    return [(e["step"], e["loss"], e["grad_norm"], e.get("loss_scale")) for e in events if e["event"] == "step"]
+
+
+def troubles(events, digest, plain, how):
+    found = []
+    if numbers(events) != numbers(plain[0]):
+        found.append("losses or norms differ")
+    if digest != plain[1]:
+        found.append("final weights differ")
+    summary = next(e for e in events if e["event"] == "summary")
+    pairs = [("planned_peak_bytes", "measured_peak_bytes")]
+    if "host_planned_peak_bytes" in summary:
+        pairs.append(("host_planned_peak_bytes", "host_measured_peak_bytes"))
+    for planned, measured in pairs:
+        a, b = summary[planned], summary[measured]
+        if b > a or a - b > max(32 << 20, 0.03 * b):
+            found.append(f"{planned} {a}, {measured} {b}")
+    if summary["allocations_after_first_step"] != 0:
+        found.append(f"{summary['allocations_after_first_step']} allocations")
+    return found
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--binary", default="build/plimsoll")
+    parser.add_argument("--count", type=int, default=200)
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--keep", help="work in this folder and leave it")
+    arguments = parser.parse_args()
+    binary = str(pathlib.Path(arguments.binary).resolve())
+    dice = random.Random(arguments.seed)
+    plain, failed = {}, 0
+    with tempfile.TemporaryDirectory() as temporary:
+        folder = pathlib.Path(arguments.keep or temporary)
+        folder.mkdir(parents=True, exist_ok=True)
+        write_data(folder, dice)
+        rules = optimizers(binary, folder)
+        for number in range(arguments.count):
+            what = what_of(dice, rules)
+            how = how_of(dice, what[0])
+            try:
+                if what not in plain:
+                    plain[what] = train(binary, folder, what, ["memory.recompute=none", "runtime.threads=1",
+                                                               "training.micro_batch_size=8"])
+                found = troubles(*train(binary, folder, what, how), plain[what], how)
+            except (RuntimeError, subprocess.TimeoutExpired) as error:
+                found = [str(error)]
+            if found:
+                failed += 1
+                print(f"{number}: {' '.join(what)} | {' '.join(how)}: {'; '.join(found)}", flush=True)
+    print(f"{arguments.count} combinations over {len(plain)} trainings ({', '.join(rules)}), {failed} failed")
+    return 1 if failed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -56,20 +56,7 @@ bench: build ## PyTorch and Plimsoll in turn, fp32 and bf16, written to bench/re
 
 INTEROP_ARGS ?= --all
 interop: build ## training, evaluation, generation and tokenizers against transformers (makes .venv-bench)
-	python="$$(tools/python-env)" && "$$python" tests/interop/compare.py --binary build/plimsoll $(INTEROP_ARGS) && \
-	  "$$python" tests/interop/precision_compare.py --binary build/plimsoll && \
-	  "$$python" tests/interop/loss_scale_compare.py --binary build/plimsoll && \
-	  "$$python" tests/interop/state_compare.py --binary build/plimsoll && \
-	  "$$python" tests/interop/formats_compare.py --binary build/plimsoll && \
-	  "$$python" tests/interop/evaluate_compare.py --binary build/plimsoll && \
-	  "$$python" tests/interop/classification_compare.py --binary build/plimsoll && \
-	  "$$python" tests/interop/final_compare.py --binary build/plimsoll && \
-	  "$$python" tests/interop/gguf_compare.py --binary build/plimsoll && \
-	  "$$python" tests/interop/packed_compare.py --binary build/plimsoll && \
-	  "$$python" tests/interop/import_compare.py --binary build/plimsoll && \
-	  "$$python" tests/interop/tokenizers_compare.py --build build && \
-	  "$$python" tests/interop/chat_compare.py --build build && \
-	  "$$python" tests/interop/generate_compare.py --binary build/plimsoll
+	"$$(tools/python-env)" tests/interop/run_all.py --build build $(INTEROP_ARGS)
 
 FUZZ_SECONDS ?= 30
 fuzz: deps ## fuzz the parsers for FUZZ_SECONDS each
@@ -86,7 +73,7 @@ FIXED_ADDRESSES := $(shell setarch -R true 2>/dev/null && echo setarch -R)
 tsan: deps build-tsan/build.ninja
 	cmake --build build-tsan -j $(JOBS) --target $(THREADED_TARGETS)
 	TSAN_OPTIONS=halt_on_error=1:second_deadlock_stack=1 \
-	  $(FIXED_ADDRESSES) ctest --test-dir build-tsan --output-on-failure -R '$(THREADED_REGEX)'
+	  $(FIXED_ADDRESSES) ctest --test-dir build-tsan --output-on-failure -j $(JOBS) -R '$(THREADED_REGEX)'
 
 format: ## clang-format every source
 	tools/format

@@ -154,11 +154,11 @@ std::vector<Shard> known_shards() {
 void run_index(const MemoryFile& memory, std::span<std::byte> file, uint8_t mode) {
   static const std::vector<Shard> shards = known_shards();
   static const PackOptions options = {.sequence_length = 64};
-  if (file.size() >= packing::kHeaderBytes && (mode & kFitHeader) != 0) {
+  if (file.size() >= packing::kPackHeaderBytes && (mode & kFitHeader) != 0) {
     shard::store_u64(file.data() + 16, PackIndex::key(shards, options));
-    fit_header(file, packing::kHeaderBytes);
+    fit_header(file, packing::kPackHeaderBytes);
     const auto header =
-        packing::parse_header(file.first<packing::kHeaderBytes>(), static_cast<int64_t>(file.size()));
+        packing::parse_header(file.first<packing::kPackHeaderBytes>(), static_cast<int64_t>(file.size()));
     if (header && (mode & kFitBlocks) != 0) {
       fit_table(file, packing::segments_layout(header->report));
       fit_table(file, packing::sequences_layout(header->report));

@@ -22,7 +22,7 @@ namespace plimsoll::train {
 namespace {
 
 constexpr uint32_t kTooLarge = std::bit_cast<uint32_t>(65520.0F), kInfinite = 0x7F800000;
-constexpr size_t kBlock = 4096;
+constexpr size_t kRangeBlock = 4096;
 constexpr int64_t kPieceElements = int64_t{1} << 20;
 
 bool is_beyond(float value) {
@@ -37,8 +37,8 @@ bool is_bf16_beyond(uint16_t bits) {
 
 template <typename T, typename Beyond>
 std::optional<size_t> first_that(std::span<const T> values, Beyond beyond) {
-  for (size_t begin = 0; begin < values.size(); begin += kBlock) {
-    const auto block = values.subspan(begin, std::min(kBlock, values.size() - begin));
+  for (size_t begin = 0; begin < values.size(); begin += kRangeBlock) {
+    const auto block = values.subspan(begin, std::min(kRangeBlock, values.size() - begin));
     uint32_t any = 0;  // without a branch an element
     for (const T value : block) any |= beyond(value) ? 1U : 0U;
     if (any == 0) continue;
@@ -48,7 +48,7 @@ std::optional<size_t> first_that(std::span<const T> values, Beyond beyond) {
 }
 
 /// Elements [first, first + count) of a parameter, which `state` holds as f32 or bf16.
-struct Piece {
+struct CheckedPiece {
   const models::Parameter* parameter;
   Fp16Use use;
   std::string state;
@@ -128,7 +128,7 @@ std::optional<Found> beyond_in(std::span<const std::byte> bytes, ir::DType dtype
                std::bit_cast<float>(static_cast<uint32_t>(values[*at]) << 16)};
 }
 
-Status check_piece(const runtime::Session& session, const Piece& piece) {
+Status check_piece(const runtime::Session& session, const CheckedPiece& piece) {
   const int64_t width = ir::bits(piece.dtype) / 8;
   return session.read_pieces(piece.state, piece.first * width, piece.count * width,
                              [&](std::span<const std::byte> bytes, int64_t at) -> Status {
@@ -172,7 +172,7 @@ Error beyond_fp16(const std::string& tensor, float value, Fp16Use use) {
 Status check_fp16_range(const RunConfig& config, const models::Model& model, const runtime::Session& session,
                         int num_threads) {
   const Roundings roundings(config, session.plan());
-  std::vector<Piece> pieces;
+  std::vector<CheckedPiece> pieces;
   for (const models::Parameter& p : model.parameters()) {
     const std::optional<Fp16Use> use = roundings.of(p);
     const bool is_f16 = p.dtype == ir::DType::kF16;

@@ -26,14 +26,14 @@ namespace plimsoll::train {
 namespace {
 
 /// What a thread claims at once, in bytes of f32: small enough to balance, large enough for long reads.
-constexpr int64_t kPieceBytes = int64_t{8} << 20;
+constexpr int64_t kLoadBytes = int64_t{8} << 20;
 /// What is read and converted at once, in elements: 256 KiB of f32 stay in a core's second-level cache.
 constexpr int64_t kBlockElements = int64_t{64} << 10;
-constexpr int64_t kBufferBytes = int64_t{64} << 10;
+constexpr int64_t kRowBytes = int64_t{64} << 10;
 constexpr size_t kShown = 3;
 
 /// Elements [first, first + count) of a source.
-struct Piece {
+struct LoadPiece {
   const WeightSource* source;
   std::string state;
   int64_t to;  ///< the byte of the state where the first of them goes
@@ -74,10 +74,10 @@ std::string hint_for(const WeightMatch& match) {
 bool is_same(FloatFormat format, ir::DType dtype) { return format == float_format(safetensors_name(dtype)); }
 
 /// Reads elements of a piece from `first` on into 16 bits, by way of f32.
-Status read_rounded(const Piece& piece, FloatFormat format, int64_t first, std::span<std::byte> place) {
+Status read_rounded(const LoadPiece& piece, FloatFormat format, int64_t first, std::span<std::byte> place) {
   const int64_t stored = element_bytes(format);
-  alignas(64) std::array<std::byte, kBufferBytes> buffer;
-  alignas(64) std::array<float, kBufferBytes / 8> values;
+  alignas(64) std::array<std::byte, kRowBytes> buffer;
+  alignas(64) std::array<float, kRowBytes / 8> values;
   const auto block = static_cast<int64_t>(values.size());
   const numerics::Format to = state_format(piece.dtype).encoding;
   const auto elements = static_cast<int64_t>(place.size()) / 2;
@@ -98,15 +98,15 @@ Status read_rounded(const Piece& piece, FloatFormat format, int64_t first, std::
 }
 
 /// Reads elements of a piece from `first` on and converts them into their place.
-Status read_into(const Piece& piece, FloatFormat format, int64_t first, std::span<std::byte> place) {
+Status read_into(const LoadPiece& piece, FloatFormat format, int64_t first, std::span<std::byte> place) {
   const SafetensorsFile& file = *piece.source->weight.file;
   const SafetensorsTensor& tensor = *piece.source->weight.tensor;
   const int64_t stored = element_bytes(format);
   if (is_same(format, piece.dtype)) return file.read(tensor, first * stored, place);
   if (piece.dtype != ir::DType::kF32) return read_rounded(piece, format, first, place);
-  alignas(64) std::array<std::byte, kBufferBytes> buffer;  // F64 alone, which is wider than its place
+  alignas(64) std::array<std::byte, kRowBytes> buffer;  // F64 alone, which is wider than its place
   const bool wider = stored > 4;
-  const int64_t block = wider ? kBufferBytes / stored : kBlockElements;
+  const int64_t block = wider ? kRowBytes / stored : kBlockElements;
   const auto elements = static_cast<int64_t>(place.size()) / 4;
   for (int64_t i = 0; i < elements; i += block) {
     const int64_t count = std::min(block, elements - i);
@@ -118,7 +118,7 @@ Status read_into(const Piece& piece, FloatFormat format, int64_t first, std::spa
   return Ok{};
 }
 
-Status read_piece(const Piece& piece, runtime::Session& session) {
+Status read_piece(const LoadPiece& piece, runtime::Session& session) {
   const FloatFormat format = *float_format(piece.source->weight.tensor->dtype);
   const int64_t width = ir::bits(piece.dtype) / 8;
   return session.write_pieces(piece.state, piece.to, piece.count * width,
@@ -127,8 +127,8 @@ Status read_piece(const Piece& piece, runtime::Session& session) {
                               });
 }
 
-std::vector<Piece> cut_into_pieces(const WeightMatch& match, const runtime::Session& session) {
-  std::vector<Piece> pieces;
+std::vector<LoadPiece> cut_into_pieces(const WeightMatch& match, const runtime::Session& session) {
+  std::vector<LoadPiece> pieces;
   for (const WeightSource& source : match.sources) {
     const std::string& name = source.parameter->name;
     const std::string state = has_master(*source.parameter, session) ? optimizers::master_name(name) : name;
@@ -137,12 +137,12 @@ std::vector<Piece> cut_into_pieces(const WeightMatch& match, const runtime::Sess
     const int64_t bytes = ir::bits(dtype) / 8, row = shape.num_elements() / shape.dim(0);
     const int64_t view = source.view->row * row * bytes;
     const int64_t elements = source.view->shape.num_elements();
-    for (int64_t first = 0; first < elements; first += kPieceBytes / 4)
+    for (int64_t first = 0; first < elements; first += kLoadBytes / 4)
       pieces.push_back(
-          {&source, state, view + first * bytes, dtype, first, std::min(kPieceBytes / 4, elements - first)});
+          {&source, state, view + first * bytes, dtype, first, std::min(kLoadBytes / 4, elements - first)});
   }
   // In the files' order, so that a cold disk reads ahead.
-  std::stable_sort(pieces.begin(), pieces.end(), [](const Piece& a, const Piece& b) {
+  std::stable_sort(pieces.begin(), pieces.end(), [](const LoadPiece& a, const LoadPiece& b) {
     const WeightRef &x = a.source->weight, &y = b.source->weight;
     return x.file != y.file ? x.file < y.file : x.tensor->offset < y.tensor->offset;
   });
@@ -160,7 +160,7 @@ std::optional<WeightRef> find_weight(const ModelWeights& weights, std::string_vi
 /// Two tensors of the same type, shape and bytes.
 Result<bool> equal_tensors(const WeightRef& a, const WeightRef& b) {
   if (a.tensor->dtype != b.tensor->dtype || a.tensor->shape != b.tensor->shape) return false;
-  std::array<std::byte, kBufferBytes / 2> x, y;
+  std::array<std::byte, kRowBytes / 2> x, y;
   for (int64_t at = 0; at < a.tensor->bytes; at += static_cast<int64_t>(x.size())) {
     const auto count = static_cast<size_t>(std::min<int64_t>(x.size(), a.tensor->bytes - at));
     PLIMSOLL_TRY(a.file->read(*a.tensor, at, std::span(x).first(count)));
@@ -258,7 +258,7 @@ Result<LoadReport> load_weights(const models::Model& model, const ModelWeights& 
   const WeightMatch match = match_weights(model, weights, drawn);
   if (!match.fits()) return weights_do_not_fit(match, weights);
   PLIMSOLL_TRY(check_tied_head(match, weights));
-  const std::vector<Piece> pieces = cut_into_pieces(match, session);
+  const std::vector<LoadPiece> pieces = cut_into_pieces(match, session);
   PLIMSOLL_TRY(in_parallel(pieces.size(), num_threads,
                            [&](size_t i, size_t) { return read_piece(pieces[i], session); }));
   PLIMSOLL_TRY(round_masters(model, session, num_threads));

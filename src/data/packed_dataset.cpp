@@ -18,7 +18,6 @@ namespace plimsoll {
 namespace {
 
 constexpr int64_t kAlignment = 64;
-constexpr int64_t kMostBlocks = 16;  // of a shard in one read
 constexpr size_t kSegmentsAtOnce = 64;
 constexpr int64_t kIndexBytes = (PackIndex::kScratchBytes + kAlignment - 1) / kAlignment * kAlignment;
 
@@ -76,7 +75,7 @@ PackedDataset::PackedDataset(std::vector<Shard> shards, PackIndex index, PackedD
   for (const Shard& shard : shards_) {
     if (shard.info().has_mask) mask_bytes_ = round_up(length, kAlignment);
     // Tokens that do not begin with a block touch one more.
-    const int64_t blocks = std::min(ceil_div(length, kShardBlockTokens) + 1, kMostBlocks);
+    const int64_t blocks = std::min(ceil_div(length, kShardBlockTokens) + 1, kMostBlocksOfARead);
     block_bytes_ = std::max(block_bytes_, round_up(blocks * shard.block_bytes(), kAlignment));
   }
 }

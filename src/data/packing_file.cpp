@@ -16,7 +16,7 @@ using namespace shard;
 constexpr uint32_t kVersion = 1;
 constexpr int64_t kSegmentBytes = 16, kSegmentsPerBlock = 256;
 constexpr int64_t kSequenceBytes = 8, kSequencesPerBlock = 512;
-constexpr size_t kChecksumAt = kHeaderBytes - 8;
+constexpr size_t kChecksumAt = kPackHeaderBytes - 8;
 constexpr int64_t kMost = int64_t{1} << 48;  // of anything that is counted
 
 /// The report's figures in the order of the file.
@@ -30,7 +30,7 @@ auto figures(Report& r) {
                     &r.truncated_documents, &r.truncated_tokens, &r.beyond_documents, &r.beyond_tokens};
 }
 
-Error bad(std::string what) {
+Error bad_packing(std::string what) {
   return {ErrorCode::kBadData, std::move(what), {}, "remove the file: it is made again"};
 }
 
@@ -42,7 +42,7 @@ int64_t file_size(const PackReport& report) {
 }  // namespace
 
 TableLayout segments_layout(const PackReport& report) {
-  return {.offset = kHeaderBytes,
+  return {.offset = kPackHeaderBytes,
           .num_entries = report.num_segments,
           .entry_bytes = kSegmentBytes,
           .entries_per_block = kSegmentsPerBlock};
@@ -56,29 +56,29 @@ TableLayout sequences_layout(const PackReport& report) {
           .entries_per_block = kSequencesPerBlock};
 }
 
-Result<Header> parse_header(std::span<const std::byte, kHeaderBytes> bytes, int64_t file_bytes) {
+Result<Header> parse_header(std::span<const std::byte, kPackHeaderBytes> bytes, int64_t file_bytes) {
   const std::byte* h = bytes.data();
   if (std::memcmp(h, kPackMagic.data(), kPackMagic.size()) != 0 || load_u32(h + 8) != kVersion)
-    return bad("the file is no pack index of this version");
+    return bad_packing("the file is no pack index of this version");
   if (checksum(bytes.first(kChecksumAt)) != load_u64(h + kChecksumAt))
-    return bad("the pack index's header does not match its checksum");
+    return bad_packing("the pack index's header does not match its checksum");
   Header header;
   header.key = load_u64(h + 16);
   const std::byte* at = h + 24;
   for (int64_t* figure : figures(header.report)) {
     const uint64_t value = load_u64(at);
-    if (value > static_cast<uint64_t>(kMost)) return bad("the pack index's counts are impossible");
+    if (value > static_cast<uint64_t>(kMost)) return bad_packing("the pack index's counts are impossible");
     *figure = static_cast<int64_t>(value);
     at += 8;
   }
   if (file_bytes != file_size(header.report))
-    return bad(fmt::format("the pack index has {} bytes where its header says {}", file_bytes,
-                           file_size(header.report)));
+    return bad_packing(fmt::format("the pack index has {} bytes where its header says {}", file_bytes,
+                                   file_size(header.report)));
   return header;
 }
 
 Result<IndexWriter> IndexWriter::create(const std::string& path) {
-  PLIMSOLL_ASSIGN(SequentialFile file, SequentialFile::create(path, kHeaderBytes));
+  PLIMSOLL_ASSIGN(SequentialFile file, SequentialFile::create(path, kPackHeaderBytes));
   PLIMSOLL_ASSIGN(SpillFile spill, SpillFile::create(path));
   return IndexWriter(std::move(file), std::move(spill));
 }
@@ -106,7 +106,7 @@ Status IndexWriter::finish(const Header& header) {
   PLIMSOLL_TRY(file_.append(segments_.take()));
   PLIMSOLL_TRY(spill_.append(sequences_.take()));
   PLIMSOLL_TRY(spill_.replay([&](std::span<const std::byte> bytes) { return file_.append(bytes); }));
-  std::array<std::byte, kHeaderBytes> out = {};
+  std::array<std::byte, kPackHeaderBytes> out = {};
   std::memcpy(out.data(), kPackMagic.data(), kPackMagic.size());
   store_u32(out.data() + 8, kVersion);
   store_u64(out.data() + 16, header.key);

@@ -17,7 +17,7 @@
 
 namespace plimsoll::packing {
 
-inline constexpr int64_t kHeaderBytes = 256;
+inline constexpr int64_t kPackHeaderBytes = 256;
 
 struct Header {
   uint64_t key = 0;
@@ -28,7 +28,7 @@ shard::TableLayout segments_layout(const PackReport& report);
 shard::TableLayout sequences_layout(const PackReport& report);
 /// Errors: kBadData for anything but an index of this version that is as long as its header says. `where` is
 /// left to the caller.
-Result<Header> parse_header(std::span<const std::byte, kHeaderBytes> bytes, int64_t file_bytes);
+Result<Header> parse_header(std::span<const std::byte, kPackHeaderBytes> bytes, int64_t file_bytes);
 
 /// Memory: 1 MiB and two blocks.
 class IndexWriter {

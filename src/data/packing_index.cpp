@@ -20,7 +20,7 @@ using shard::load_u32;
 using shard::load_u64;
 using shard::read_table_block;
 
-Error damaged(const std::string& path, std::string_view what) {
+Error damaged_index(const std::string& path, std::string_view what) {
   return {ErrorCode::kBadData, fmt::format("the pack index is damaged: {}", what), path,
           "remove the file: it is made again"};
 }
@@ -41,8 +41,8 @@ bool lies_within(const PackSegment& segment, std::span<const Shard> shards) {
 
 Result<PackIndex> PackIndex::open_unchecked(const std::string& path) {
   PLIMSOLL_ASSIGN(ReadFile file, ReadFile::open(path));
-  if (file.size_bytes() < kHeaderBytes) return damaged(path, "it is shorter than its header");
-  std::array<std::byte, kHeaderBytes> bytes;
+  if (file.size_bytes() < kPackHeaderBytes) return damaged_index(path, "it is shorter than its header");
+  std::array<std::byte, kPackHeaderBytes> bytes;
   PLIMSOLL_TRY(file.read_at(0, bytes));
   auto header = parse_header(bytes, file.size_bytes());
   if (!header) return std::move(header).error().at(path);
@@ -94,11 +94,11 @@ Status PackIndex::check(const std::span<const Shard>* shards) const {
       }
       const PackSegment segment = segment_at(segments.data() + inside * segments_.entry_bytes);
       if (shards != nullptr && !lies_within(segment, *shards))
-        return damaged(path(), fmt::format("segment {} lies outside of its shard", at));
+        return damaged_index(path(), fmt::format("segment {} lies outside of its shard", at));
       length += segment.length;
     }
     tokens += length;
-    return length <= report_.sequence_length ? Status(Ok{}) : damaged(path(), "a sequence is too long");
+    return length <= report_.sequence_length ? Status(Ok{}) : damaged_index(path(), "a sequence is too long");
   };
   for (int64_t block = 0; block < sequences_.num_blocks(); ++block) {
     PLIMSOLL_ASSIGN(const auto ends,
@@ -106,12 +106,12 @@ Status PackIndex::check(const std::span<const Shard>* shards) const {
     for (size_t s = 0; s < ends.size(); s += static_cast<size_t>(sequences_.entry_bytes)) {
       const uint64_t end = load_u64(ends.data() + s);
       if (end <= static_cast<uint64_t>(at) || end > static_cast<uint64_t>(report_.num_segments))
-        return damaged(path(), "its sequences are out of order");
+        return damaged_index(path(), "its sequences are out of order");
       PLIMSOLL_TRY(check_sequence(static_cast<int64_t>(end)));
     }
   }
   if (at != report_.num_segments || tokens != report_.num_tokens)
-    return damaged(path(), "its sequences do not add up to its counts");
+    return damaged_index(path(), "its sequences do not add up to its counts");
   return Ok{};
 }
 

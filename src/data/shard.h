@@ -21,6 +21,8 @@
 namespace plimsoll {
 
 inline constexpr int64_t kShardBlockTokens = 4096;
+/// Blocks that a dataset reads of a shard at once, at most.
+inline constexpr int64_t kMostBlocksOfARead = 16;
 inline constexpr std::string_view kShardMagic = "plmshard";  ///< a shard's first 8 bytes
 
 /// What the header says.

@@ -15,7 +15,7 @@ namespace {
 
 using namespace std::string_view_literals;
 
-constexpr int64_t kHeaderBytes = 1024;
+constexpr int64_t kBinHeaderBytes = 1024;
 constexpr const char* kHint =
     "expected are nanoGPT's (u16 alone) and llm.c's (u16, or u32 for Llama 3) files of tokens";
 
@@ -37,7 +37,7 @@ constexpr std::array<Other, 5> kOthers = {{{"PK\x03\x04"sv, "a PyTorch checkpoin
                                            {"\x93NUMPY"sv, "an .npy array; name it so"},
                                            {"plmshard"sv, "a token shard"}}};
 
-Error bad(std::string what) { return {ErrorCode::kBadData, std::move(what), {}, kHint}; }
+Error bad_token_bin(std::string what) { return {ErrorCode::kBadData, std::move(what), {}, kHint}; }
 
 int32_t word_at(std::span<const std::byte> bytes, size_t number) {
   int32_t word = 0;
@@ -46,15 +46,16 @@ int32_t word_at(std::span<const std::byte> bytes, size_t number) {
 }
 
 Result<NpyHeader> with_header(const Kind& kind, std::span<const std::byte> prefix, int64_t file_bytes) {
-  if (file_bytes < kHeaderBytes) return bad("the file ends within llm.c's header of 1024 bytes");
+  if (file_bytes < kBinHeaderBytes) return bad_token_bin("the file ends within llm.c's header of 1024 bytes");
   if (word_at(prefix, 1) != kind.version)
-    return bad(fmt::format("llm.c's header says version {}, known is {}", word_at(prefix, 1), kind.version));
+    return bad_token_bin(
+        fmt::format("llm.c's header says version {}, known is {}", word_at(prefix, 1), kind.version));
   const int64_t count = word_at(prefix, 2);
-  const int64_t held = file_bytes - kHeaderBytes;
+  const int64_t held = file_bytes - kBinHeaderBytes;
   if (count < 0 || held != count * kind.element_bytes)
-    return bad(fmt::format("llm.c's header says {} tokens of {} bytes, and {} bytes follow it", count,
-                           kind.element_bytes, held));
-  return NpyHeader{.data_offset = kHeaderBytes, .element_bytes = kind.element_bytes, .columns = count};
+    return bad_token_bin(fmt::format("llm.c's header says {} tokens of {} bytes, and {} bytes follow it",
+                                     count, kind.element_bytes, held));
+  return NpyHeader{.data_offset = kBinHeaderBytes, .element_bytes = kind.element_bytes, .columns = count};
 }
 
 }  // namespace
@@ -65,12 +66,14 @@ Result<NpyHeader> parse_token_bin(std::span<const std::byte> prefix, int64_t fil
     const int32_t magic = word_at(prefix, 0);
     for (const Kind& kind : kKinds)
       if (magic == kind.magic) return with_header(kind, prefix, file_bytes);
-    if (magic == kEvalMagic) return bad("the file is one of llm.c's multiple-choice evaluations, no stream");
+    if (magic == kEvalMagic)
+      return bad_token_bin("the file is one of llm.c's multiple-choice evaluations, no stream");
   }
   for (const Other& other : kOthers)
-    if (text.starts_with(other.begins)) return bad(fmt::format("the file is {}, no tokens", other.what));
+    if (text.starts_with(other.begins))
+      return bad_token_bin(fmt::format("the file is {}, no tokens", other.what));
   if (file_bytes % 2 != 0)
-    return bad(fmt::format("the file has {} bytes, which is no whole number of u16", file_bytes));
+    return bad_token_bin(fmt::format("the file has {} bytes, which is no whole number of u16", file_bytes));
   return NpyHeader{.element_bytes = 2, .columns = file_bytes / 2};
 }
 

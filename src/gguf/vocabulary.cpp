@@ -31,7 +31,7 @@ enum TokenKind : int32_t {
 
 constexpr float kNoScore = -10000.0F, kAddedScore = -1000.0F;
 constexpr int64_t kMostBytes = int64_t{1} << 30;
-constexpr std::string_view kBlock = "\xE2\x96\x81";  // U+2581, the space of sentencepiece
+constexpr std::string_view kSpaceMark = "\xE2\x96\x81";  // U+2581, the space of sentencepiece
 
 /// "<0x0A>".
 bool is_byte(std::string_view token) {
@@ -193,7 +193,7 @@ class Vocabulary {
       const auto at = static_cast<size_t>(*id);
       const bool control = tokenizer_->is_special(*id) || looks_special(content->text);
       if (kinds_[at] != kUnknown) kinds_[at] = control ? kControl : kUserDefined;
-      tokens_[at] = control ? content->text : replaced(content->text, kBlock, " ");
+      tokens_[at] = control ? content->text : replaced(content->text, kSpaceMark, " ");
       added_.push_back(at);
     }
   }

@@ -30,12 +30,10 @@ constexpr Name kNames[] = {
 
 constexpr std::string_view kKernels = "it chooses kernels";
 constexpr std::string_view kReport = "nothing is reported elsewhere; train --json writes each step";
-constexpr std::string_view kFields = "the columns of an example are known by their names, see docs/data.md";
 constexpr std::string_view kTokenizer = "tokenizer.json of the model's folder is read";
 constexpr std::string_view kOther = "it is another way of training than the next token's";
-constexpr std::string_view kAdapters = "adapters differ from those of LoRA in this";
 
-constexpr Row kRows[] = {
+constexpr Row kAxolotlRows[] = {
     {"train_on_inputs", "data.loss", Rule::kLater},
     {"adapter", "lora.r", Rule::kLater},
     {"excess_length_strategy", "data.long_documents", Rule::kLater},
@@ -192,7 +190,7 @@ constexpr Row kRows[] = {
 
 }  // namespace
 
-std::span<const Row> axolotl_rows() { return kRows; }
+std::span<const Row> axolotl_rows() { return kAxolotlRows; }
 
 std::string canonical(Dialect dialect, const std::string& pattern) {
   if (dialect != Dialect::kAxolotl) return pattern;

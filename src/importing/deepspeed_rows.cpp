@@ -8,7 +8,7 @@ constexpr std::string_view kZero = "a run is one process: nothing is sharded, me
 constexpr std::string_view kLog = "what is printed and logged is decided here";
 constexpr std::string_view kMachine = "it is how several processes and their disks work together";
 
-constexpr Row kRows[] = {
+constexpr Row kDeepspeedRows[] = {
     {"train_batch_size", "training.global_batch_size", Rule::kLater},
     {"train_micro_batch_size_per_gpu", "training.micro_batch_size", Rule::kLater},
     {"gradient_accumulation_steps", "training.global_batch_size", Rule::kLater},
@@ -118,6 +118,6 @@ constexpr Row kRows[] = {
 
 }  // namespace
 
-std::span<const Row> deepspeed_rows() { return kRows; }
+std::span<const Row> deepspeed_rows() { return kDeepspeedRows; }
 
 }  // namespace plimsoll::importing

@@ -39,6 +39,11 @@ struct Default {
   std::string_view comment;
 };
 
+// Notes of several dialects' rows.
+inline constexpr std::string_view kFields =
+    "the columns of an example are known by their names, see docs/data.md";
+inline constexpr std::string_view kAdapters = "adapters differ from those of LoRA in this";
+
 std::span<const Row> transformers_rows();
 std::span<const Row> trl_rows();
 std::span<const Row> torchtune_rows();

@@ -15,6 +15,9 @@ std::optional<int64_t> count_of(Draft& draft, const SourceKey* key, int64_t leas
 /// The key's value as true or false; what is neither is an error of the key.
 std::optional<bool> switch_of(Draft& draft, const SourceKey* key);
 
+/// A value that is a word.
+inline Tree word(const char* text) { return Tree::of(std::string(text)); }
+
 /// A batch: sequences at once times accumulation. Either key may be absent.
 struct BatchKeys {
   const SourceKey* micro = nullptr;

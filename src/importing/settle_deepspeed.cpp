@@ -15,8 +15,6 @@ const SourceKey* key_of(const Draft& draft, std::string_view pattern) {
   return draft.find(kDeepspeed, pattern);
 }
 
-Tree word(const char* text) { return Tree::of(std::string(text)); }
-
 std::string lower(std::string text) {
   for (char& c : text)
     if (c >= 'A' && c <= 'Z') c = static_cast<char>(c - 'A' + 'a');

@@ -15,8 +15,6 @@ const SourceKey* raw(const Draft& draft, Dialect dialect, std::string_view patte
   return nullptr;
 }
 
-Tree word(const char* text) { return Tree::of(std::string(text)); }
-
 void settle_files(Draft& draft, Dialect dialect) {
   for (const Source& source : draft.sources())
     for (const SourceKey& key : source.keys) {

@@ -11,8 +11,6 @@ namespace {
 
 constexpr Dialect kTorchtune = Dialect::kTorchtune;
 
-Tree word(const char* text) { return Tree::of(std::string(text)); }
-
 void settle_length(Draft& draft) {
   const SourceKey* epochs = draft.find(kTorchtune, "epochs");
   const SourceKey* per_epoch = draft.find(kTorchtune, "max_steps_per_epoch");

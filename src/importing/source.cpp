@@ -16,17 +16,17 @@
 namespace plimsoll::importing {
 namespace {
 
-constexpr std::array<std::string_view, 5> kNames = {"transformers", "trl", "torchtune", "axolotl",
-                                                    "deepspeed"};
+constexpr std::array<std::string_view, 5> kDialects = {"transformers", "trl", "torchtune", "axolotl",
+                                                       "deepspeed"};
 constexpr size_t kMostKeys = 5000;
 
-Error wrong(std::string what, const std::string& where, std::string hint) {
+Error wrong_source(std::string what, const std::string& where, std::string hint) {
   return {ErrorCode::kInvalidArgument, std::move(what), where, std::move(hint)};
 }
 
 Result<Tree> parse(std::string_view text, const std::string& file) {
   if (const int64_t at = utf8_error_at(text); at >= 0)
-    return wrong(fmt::format("byte {} is not UTF-8", at), file, "save it as UTF-8 text");
+    return wrong_source(fmt::format("byte {} is not UTF-8", at), file, "save it as UTF-8 text");
   const size_t first = text.find_first_not_of(" \t\r\n");
   const bool is_json = first != std::string_view::npos && text[first] == '{';
   auto tree = is_json ? parse_json(text) : parse_yaml(text);
@@ -124,22 +124,22 @@ Result<Dialect> dialect_of(const Tree& tree, const std::string& file, const std:
   if (!from.empty()) {
     const auto found = std::find(names.begin(), names.end(), from);
     if (found != names.end()) return static_cast<Dialect>(found - names.begin());
-    return wrong(fmt::format("'{}' is no configuration that can be imported", from.substr(0, 60)), "--from",
-                 nearest_hint(from, names));
+    return wrong_source(fmt::format("'{}' is no configuration that can be imported", from.substr(0, 60)),
+                        "--from", nearest_hint(from, names));
   }
   if (const auto dialect = recognised(tree)) return *dialect;
   if (tree.find("model") != nullptr && tree.find("model")->kind == Tree::Kind::kMap)
-    return wrong("this looks like a run file of Plimsoll, which needs no import", file,
-                 "run: plimsoll plan " + file);
-  return wrong("no key says whose configuration this is", file,
-               fmt::format("name it: --from {}", fmt::join(names, "|")));
+    return wrong_source("this looks like a run file of Plimsoll, which needs no import", file,
+                        "run: plimsoll plan " + file);
+  return wrong_source("no key says whose configuration this is", file,
+                      fmt::format("name it: --from {}", fmt::join(names, "|")));
 }
 
 }  // namespace
 
-std::string_view name_of(Dialect dialect) { return kNames[static_cast<size_t>(dialect)]; }
+std::string_view name_of(Dialect dialect) { return kDialects[static_cast<size_t>(dialect)]; }
 
-std::vector<std::string> dialect_names() { return {kNames.begin(), kNames.end()}; }
+std::vector<std::string> dialect_names() { return {kDialects.begin(), kDialects.end()}; }
 
 std::string SourceKey::place() const {
   return value.line > 0 ? fmt::format("{} line {}", file, value.line) : file;
@@ -149,8 +149,8 @@ Result<std::vector<Source>> read_source(std::string_view text, const std::string
                                         const std::string& from) {
   PLIMSOLL_ASSIGN(Tree tree, parse(text, file));
   if (tree.kind != Tree::Kind::kMap)
-    return wrong("a configuration is a map of settings, this is " + tree.describe(), file,
-                 "give the YAML or JSON file of the arguments");
+    return wrong_source("a configuration is a map of settings, this is " + tree.describe(), file,
+                        "give the YAML or JSON file of the arguments");
   PLIMSOLL_ASSIGN(const Dialect dialect, dialect_of(tree, file, from));
   read_maps_in_text(tree);
   read_enums(tree);
@@ -169,8 +169,8 @@ Result<std::vector<Source>> read_source(std::string_view text, const std::string
     if (&value != nested || sources.size() == 1) Flattener(sources.front()).add(key, key, value);
   for (const Source& source : sources)
     if (source.keys.size() > kMostKeys)
-      return wrong(fmt::format("more than {} keys", kMostKeys), file,
-                   "check that this is the file you meant");
+      return wrong_source(fmt::format("more than {} keys", kMostKeys), file,
+                          "check that this is the file you meant");
   return sources;
 }
 

@@ -4,11 +4,10 @@
 namespace plimsoll::importing {
 namespace {
 
-constexpr std::string_view kFields = "the columns of an example are known by their names, see docs/data.md";
 constexpr std::string_view kProcess = "a run is one process";
 constexpr std::string_view kMemory = "the planner decides it within memory.budget; the result is the same";
 
-constexpr Row kRows[] = {
+constexpr Row kTorchtuneRows[] = {
     {"output_dir", "output.dir"},
     {"batch_size", "training.micro_batch_size", Rule::kLater},
     {"gradient_accumulation_steps", "training.global_batch_size", Rule::kLater},
@@ -128,6 +127,6 @@ constexpr Row kRows[] = {
 
 }  // namespace
 
-std::span<const Row> torchtune_rows() { return kRows; }
+std::span<const Row> torchtune_rows() { return kTorchtuneRows; }
 
 }  // namespace plimsoll::importing

@@ -5,7 +5,7 @@
 namespace plimsoll::importing {
 namespace {
 
-constexpr Row kRows[] = {
+constexpr Row kTransformersRows[] = {
     {"output_dir", "output.dir"},
     {"learning_rate", "training.learning_rate"},
     {"weight_decay", "training.weight_decay"},
@@ -125,6 +125,6 @@ constexpr Row kRows[] = {
 
 }  // namespace
 
-std::span<const Row> transformers_rows() { return kRows; }
+std::span<const Row> transformers_rows() { return kTransformersRows; }
 
 }  // namespace plimsoll::importing

@@ -5,9 +5,7 @@
 namespace plimsoll::importing {
 namespace {
 
-constexpr std::string_view kAdapters = "adapters differ from those of LoRA in this";
-
-constexpr Row kRows[] = {
+constexpr Row kTrlRows[] = {
     {"max_length", "data.sequence_length", Rule::kLater},
     {"max_seq_length", "data.sequence_length", Rule::kLater},
     {"packing", "data.packing", Rule::kLater},
@@ -79,6 +77,6 @@ constexpr Row kRows[] = {
 
 }  // namespace
 
-std::span<const Row> trl_rows() { return kRows; }
+std::span<const Row> trl_rows() { return kTrlRows; }
 
 }  // namespace plimsoll::importing

@@ -33,7 +33,7 @@ std::string hidden_name(const std::string& path, std::string_view suffix) {
   return (p.parent_path() / fmt::format(".{}{}", p.filename().string(), suffix)).string();
 }
 
-bool exists(const std::string& path) {
+bool is_there(const std::string& path) {
   struct stat info = {};
   return ::lstat(path.c_str(), &info) == 0;
 }
@@ -70,7 +70,7 @@ Result<AtomicDirectory> AtomicDirectory::create(const std::string& given) {
   if (::stat(path.c_str(), &info) == 0 && !S_ISDIR(info.st_mode))
     return io_error("cannot write the folder", path, ENOTDIR);
   const std::string hidden = hidden_name(path, kTemporary);
-  if (exists(hidden)) PLIMSOLL_TRY(remove_tree(hidden));
+  if (is_there(hidden)) PLIMSOLL_TRY(remove_tree(hidden));
   if (::mkdir(hidden.c_str(), 0777) != 0) return io_error("cannot create the folder", hidden, errno);
   return AtomicDirectory(path, hidden);
 }
@@ -94,7 +94,7 @@ Result<OutputFile> AtomicDirectory::create_file(std::string_view name) const {
 
 /// The hidden folder's name becomes path_; what stood there is hidden_ afterwards, where anything did.
 bool AtomicDirectory::take_place() {
-  if (!exists(path_)) {
+  if (!is_there(path_)) {
     if (::rename(hidden_.c_str(), path_.c_str()) != 0) return false;
     hidden_.clear();
     return true;
@@ -127,9 +127,9 @@ Status hide_directories(const std::vector<std::string>& paths, std::vector<std::
   std::vector<std::string> folders;
   for (const std::string& given : paths) {
     const std::string path = without_slash(given);
-    if (!exists(path)) continue;
+    if (!is_there(path)) continue;
     const std::string name = hidden_name(path, kOld);
-    if (exists(name)) PLIMSOLL_TRY(remove_tree(name));
+    if (is_there(name)) PLIMSOLL_TRY(remove_tree(name));
     PLIMSOLL_TRY(rename_path(path, name));
     hidden.push_back(name);
     if (const std::string folder = folder_of(path);
@@ -149,7 +149,7 @@ void show_hidden(const std::vector<std::string>& hidden) {
     const std::string entry = std::filesystem::path(path).filename().string();
     const std::string name = entry.substr(1, entry.size() - 1 - kOld.size());
     const std::string place = folder_of(path) + "/" + name;
-    if (!exists(place)) (void)::rename(path.c_str(), place.c_str());
+    if (!is_there(place)) (void)::rename(path.c_str(), place.c_str());
   }
 }
 
@@ -174,7 +174,7 @@ Status clean_directory(const std::string& directory, const std::function<bool(st
   for (const Remnant& r : remnants) {
     const std::string place = directory + "/" + r.name, hidden = hidden_name(place, r.suffix);
     const bool wanted = r.suffix == kPrevious || (r.suffix == kOld && none_left && unpublished);
-    if (wanted && !exists(place))
+    if (wanted && !is_there(place))
       PLIMSOLL_TRY(rename_path(hidden, place));
     else
       given_up.push_back(hidden);

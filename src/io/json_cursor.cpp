@@ -5,10 +5,10 @@
 
 #include <array>
 
+#include "io/scalar.h"
+
 namespace plimsoll {
 namespace {
-
-bool is_digit(char c) { return c >= '0' && c <= '9'; }
 
 void append_utf8(std::string& text, uint32_t code) {
   const auto tail = [&](int shift) { text += static_cast<char>(0x80 | (code >> shift & 0x3f)); };

@@ -18,7 +18,7 @@ namespace {
 constexpr int64_t kMaxPrefixBytes = 64 * 1024;
 constexpr std::string_view kMagic = "\x93NUMPY";
 
-Error broken(std::string what) {
+Error broken_npy(std::string what) {
   return {ErrorCode::kBadData, "npy: " + std::move(what), {}, "write it with numpy.save"};
 }
 
@@ -104,19 +104,19 @@ bool read_value(Scanner& scan, std::string_view key, Fields& fields) {
 Result<Fields> read_fields(std::string_view text) {
   Scanner scan(text);
   Fields fields;
-  if (!scan.take('{')) return broken("the header is no dictionary");
+  if (!scan.take('{')) return broken_npy("the header is no dictionary");
   while (!scan.take('}')) {
     std::string_view key;
     if (!scan.quoted(key) || !scan.take(':') || !read_value(scan, key, fields))
-      return broken("the header is not one of a plain array");
+      return broken_npy("the header is not one of a plain array");
     if (!scan.take(',')) {
-      if (!scan.take('}')) return broken("the header's dictionary does not end");
+      if (!scan.take('}')) return broken_npy("the header's dictionary does not end");
       break;
     }
   }
-  if (!scan.at_end()) return broken("something follows the header's dictionary");
+  if (!scan.at_end()) return broken_npy("something follows the header's dictionary");
   if (fields.descr.empty() || fields.fortran_order < 0 || !fields.has_shape)
-    return broken("the header lacks descr, fortran_order or shape");
+    return broken_npy("the header lacks descr, fortran_order or shape");
   return fields;
 }
 
@@ -143,34 +143,34 @@ Status set_element(std::string_view descr, NpyHeader& header) {
 
 Result<NpyHeader> parse_npy_header(std::span<const std::byte> prefix, int64_t file_bytes) {
   const std::string_view text(reinterpret_cast<const char*>(prefix.data()), prefix.size());
-  if (text.size() < 10 || !text.starts_with(kMagic)) return broken("this is no .npy file");
+  if (text.size() < 10 || !text.starts_with(kMagic)) return broken_npy("this is no .npy file");
   const auto byte = [&](size_t i) { return static_cast<int64_t>(static_cast<unsigned char>(text[i])); };
   const int64_t major = byte(6);
-  if (major < 1 || major > 3) return broken(fmt::format("version {} of the format is not known", major));
+  if (major < 1 || major > 3) return broken_npy(fmt::format("version {} of the format is not known", major));
   const size_t lead = major == 1 ? 10 : 12;
-  if (text.size() < lead) return broken("the file breaks off in its header");
+  if (text.size() < lead) return broken_npy("the file breaks off in its header");
   int64_t header_bytes = byte(8) | byte(9) << 8;
   if (major > 1) header_bytes |= byte(10) << 16 | byte(11) << 24;
   if (header_bytes > static_cast<int64_t>(text.size() - lead))
-    return broken(header_bytes > kMaxPrefixBytes - 12 ? "the header is too large"
-                                                      : "the file breaks off in its header");
+    return broken_npy(header_bytes > kMaxPrefixBytes - 12 ? "the header is too large"
+                                                          : "the file breaks off in its header");
   PLIMSOLL_ASSIGN(const Fields fields, read_fields(text.substr(lead, static_cast<size_t>(header_bytes))));
 
   NpyHeader header;
   header.data_offset = static_cast<int64_t>(lead) + header_bytes;
   PLIMSOLL_TRY(set_element(fields.descr, header));
   if (fields.fortran_order == 1)
-    return broken("the array is in Fortran order; save numpy.ascontiguousarray of it");
+    return broken_npy("the array is in Fortran order; save numpy.ascontiguousarray of it");
   if (fields.shape.size() != 1 && fields.shape.size() != 2)
-    return broken(fmt::format("the array has {} dimensions, tokens have 1 or 2", fields.shape.size()));
+    return broken_npy(fmt::format("the array has {} dimensions, tokens have 1 or 2", fields.shape.size()));
   header.rank = static_cast<int>(fields.shape.size());
   header.rows = header.rank == 2 ? fields.shape[0] : 1;
   header.columns = fields.shape.back();
   int64_t bytes = 0;
   if (__builtin_mul_overflow(header.rows, header.columns, &bytes) ||
       __builtin_mul_overflow(bytes, header.element_bytes, &bytes) || bytes > file_bytes - header.data_offset)
-    return broken(fmt::format("the file holds {} bytes of data, fewer than its header says",
-                              file_bytes - header.data_offset));
+    return broken_npy(fmt::format("the file holds {} bytes of data, fewer than its header says",
+                                  file_bytes - header.data_offset));
   return header;
 }
 

@@ -17,7 +17,6 @@ namespace plimsoll {
 namespace {
 
 constexpr int64_t kLengthBytes = 8;
-constexpr int64_t kMaxHeaderBytes = 100'000'000;
 /// Bounds of what costs more memory than its text does; files have a handful of each.
 constexpr size_t kMaxRank = 64;
 constexpr size_t kMaxMetadata = 65'536;
@@ -254,10 +253,10 @@ Result<int64_t> safetensors_header_bytes(std::span<const std::byte> prefix, int6
     return broken(fmt::format("a file of {} bytes cannot hold a header", file_bytes));
   uint64_t length = 0;
   for (size_t i = 0; i < kLengthBytes; ++i) length |= std::to_integer<uint64_t>(prefix[i]) << (8 * i);
-  if (length > kMaxHeaderBytes)
+  if (length > kMaxSafetensorsHeader)
     return broken(
         fmt::format("the file is of another kind or damaged: a header of {} bytes, more than the {} allowed",
-                    length, kMaxHeaderBytes));
+                    length, kMaxSafetensorsHeader));
   const auto bytes = static_cast<int64_t>(length);
   if (bytes > file_bytes - kLengthBytes)
     return broken(fmt::format("the header has {} bytes, the file ends after {} of them", bytes,

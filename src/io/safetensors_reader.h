@@ -19,6 +19,9 @@
 
 namespace plimsoll {
 
+/// Longer headers are refused, here and by the other readers.
+inline constexpr int64_t kMaxSafetensorsHeader = 100'000'000;
+
 /// One tensor of a file. The shape's product times the dtype's size is `bytes`; [] is a scalar.
 struct SafetensorsTensor {
   std::string name;

@@ -13,8 +13,6 @@
 namespace plimsoll {
 namespace {
 
-constexpr int64_t kMaxHeaderBytes = 100'000'000;  // readers refuse more
-
 Result<int64_t> tensor_bytes(const SafetensorsEntry& entry) {
   int64_t bytes = safetensors_dtype_bytes(entry.dtype);
   if (bytes == 0)
@@ -63,7 +61,7 @@ Result<SafetensorsLayout> SafetensorsLayout::create(
   }
   std::string text = to_json(header);
   text.resize(static_cast<size_t>(round_up(static_cast<int64_t>(text.size()), 8)), ' ');
-  if (static_cast<int64_t>(text.size()) > kMaxHeaderBytes)
+  if (static_cast<int64_t>(text.size()) > kMaxSafetensorsHeader)
     return Error{ErrorCode::kInvalidArgument,
                  fmt::format("safetensors: a header of {} bytes is too large", text.size())};
   for (size_t i = 0; i < 8; ++i) layout.header += static_cast<char>(text.size() >> (8 * i));

@@ -9,8 +9,6 @@
 namespace plimsoll {
 namespace {
 
-bool is_digit(char c) { return c >= '0' && c <= '9'; }
-
 /// [-+]? ( \. [0-9]+ | [0-9]+ ( \. [0-9]* )? ) ( [eE] [-+]? [0-9]+ )?   `integer` tells whether it has
 /// neither . nor e.
 bool is_number(std::string_view text, bool& integer) {

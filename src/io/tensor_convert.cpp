@@ -12,7 +12,7 @@ namespace {
 static_assert(std::endian::native == std::endian::little,
               "payloads are little-endian, as this code's target");
 
-constexpr int64_t kBlock = 512;
+constexpr int64_t kConvertBlock = 512;
 
 /// bf16 is the upper half of an f32.
 float from_bf16(uint16_t h) { return std::bit_cast<float>(static_cast<uint32_t>(h) << 16); }
@@ -38,13 +38,13 @@ float from_f64(double d) { return static_cast<float>(d); }
 
 template <typename Stored, float (*kConvert)(Stored)>
 void convert_blocks(const std::byte* from, float* to, int64_t n) {
-  Stored stored[kBlock];
-  float converted[kBlock];
-  for (int64_t i = 0; i < n; i += kBlock) {
-    const auto count = static_cast<size_t>(std::min(kBlock, n - i));
+  Stored stored[kConvertBlock];
+  float converted[kConvertBlock];
+  for (int64_t i = 0; i < n; i += kConvertBlock) {
+    const auto count = static_cast<size_t>(std::min(kConvertBlock, n - i));
     std::memcpy(stored, from + i * static_cast<int64_t>(sizeof(Stored)), count * sizeof(Stored));
-    if (count < kBlock) std::fill(stored + count, stored + kBlock, Stored{});
-    for (int64_t k = 0; k < kBlock; ++k) converted[k] = kConvert(stored[k]);
+    if (count < kConvertBlock) std::fill(stored + count, stored + kConvertBlock, Stored{});
+    for (int64_t k = 0; k < kConvertBlock; ++k) converted[k] = kConvert(stored[k]);
     std::memcpy(to + i, converted, count * sizeof(float));
   }
 }

@@ -14,7 +14,7 @@ namespace plimsoll {
 namespace {
 
 /// Elements at once: a block is gone over three times, in the first-level cache.
-constexpr int64_t kBlock = 2048;
+constexpr int64_t kStatsBlock = 2048;
 constexpr int64_t kBufferBytes = int64_t{64} << 10;
 constexpr size_t kLanes = 8;
 
@@ -46,7 +46,7 @@ double sum(std::span<const T> values, F&& f) {
 
 template <typename T>
 void add_block(std::span<const T> block, TensorStats& stats, Moments& moments) {
-  std::array<T, kBlock> finite;
+  std::array<T, kStatsBlock> finite;
   size_t count = 0;
   for (const T x : block) {
     finite[count] = x;
@@ -88,7 +88,7 @@ void widen(std::string_view dtype, const std::byte* from, float* to, int64_t n) 
     for (int64_t i = 0; i < n; ++i) to[i] = from_e4m3(std::to_integer<uint8_t>(from[i]));
     return;
   }
-  std::array<uint16_t, kBlock> halves;  // E5M2 is the upper byte of an f16
+  std::array<uint16_t, kStatsBlock> halves;  // E5M2 is the upper byte of an f16
   for (int64_t i = 0; i < n; ++i)
     halves[static_cast<size_t>(i)] = static_cast<uint16_t>(std::to_integer<int>(from[i]) << 8);
   convert_to_f32(FloatFormat::kF16, reinterpret_cast<const std::byte*>(halves.data()), to, n);
@@ -101,14 +101,14 @@ void add_piece(std::string_view dtype, std::span<const std::byte> piece, TensorS
                                            : dtype == "F32"          ? 4
                                            : dtype.starts_with("F8") ? 1
                                                                      : 2);
-  for (size_t at = 0; at < piece.size(); at += kBlock * element) {
-    const size_t count = std::min<size_t>(kBlock, (piece.size() - at) / element);
+  for (size_t at = 0; at < piece.size(); at += kStatsBlock * element) {
+    const size_t count = std::min<size_t>(kStatsBlock, (piece.size() - at) / element);
     if (dtype == "F64") {
-      std::array<double, kBlock> values;
+      std::array<double, kStatsBlock> values;
       std::memcpy(values.data(), piece.data() + at, count * element);
       add_block(std::span<const double>(values.data(), count), stats, moments);
     } else {
-      std::array<float, kBlock> values;
+      std::array<float, kStatsBlock> values;
       widen(dtype, piece.data() + at, values.data(), static_cast<int64_t>(count));
       add_block(std::span<const float>(values.data(), count), stats, moments);
     }

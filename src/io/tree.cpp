@@ -12,7 +12,7 @@ namespace plimsoll {
 namespace {
 
 /// A string between double quotes, escaped so that both JSON and YAML read it back.
-std::string quoted(std::string_view text) {
+std::string in_quotes(std::string_view text) {
   std::string out = "\"";
   for (const char c : text) {
     const auto byte = static_cast<unsigned char>(c);
@@ -53,7 +53,7 @@ std::string print(const Tree& tree, bool yaml) {
     case Tree::Kind::kNumber:
       return yaml || std::isfinite(tree.number) ? number_text(tree.number) : "null";
     case Tree::Kind::kString:
-      return yaml && is_plain_yaml(tree.text) ? tree.text : quoted(tree.text);
+      return yaml && is_plain_yaml(tree.text) ? tree.text : in_quotes(tree.text);
     case Tree::Kind::kList: {
       std::string out = "[";
       for (const Tree& item : tree.items) out += (out.size() > 1 ? ", " : "") + print(item, yaml);
@@ -63,7 +63,7 @@ std::string print(const Tree& tree, bool yaml) {
       std::string out = "{";
       for (const auto& [key, value] : tree.members) {
         const bool bare = yaml && is_plain_yaml(key);
-        out += (out.size() > 1 ? ", " : "") + (bare ? key : quoted(key)) + ": " + print(value, yaml);
+        out += (out.size() > 1 ? ", " : "") + (bare ? key : in_quotes(key)) + ": " + print(value, yaml);
       }
       return out + "}";
     }
@@ -130,7 +130,7 @@ std::string Tree::describe() const {
     case Kind::kMap:
       return "a map";
     case Kind::kString:
-      return text.size() > kShown ? quoted(text.substr(0, kShown)) + "…" : quoted(text);
+      return text.size() > kShown ? in_quotes(text.substr(0, kShown)) + "…" : in_quotes(text);
     case Kind::kBool:
     case Kind::kInteger:
     case Kind::kNumber:

@@ -10,7 +10,7 @@
 namespace plimsoll::metrics {
 namespace {
 
-constexpr double kNaN = std::numeric_limits<double>::quiet_NaN();
+constexpr double kUndefined = std::numeric_limits<double>::quiet_NaN();
 
 double mean(std::span<const double> x) {
   return std::accumulate(x.begin(), x.end(), 0.0) / static_cast<double>(x.size());
@@ -21,7 +21,7 @@ double correlation(std::span<const double> x, std::span<const double> y) {
   const auto constant = [](std::span<const double> v) {
     return std::all_of(v.begin(), v.end(), [&](double e) { return e == v[0]; });
   };
-  if (x.size() < 2 || constant(x) || constant(y)) return kNaN;
+  if (x.size() < 2 || constant(x) || constant(y)) return kUndefined;
   const double mean_x = mean(x), mean_y = mean(y);
   double xx = 0, yy = 0, xy = 0;
   for (size_t i = 0; i < x.size(); ++i) {
@@ -31,7 +31,7 @@ double correlation(std::span<const double> x, std::span<const double> y) {
     xy += dx * dy;
   }
   const double r = xy / (std::sqrt(xx) * std::sqrt(yy));
-  return std::isnan(r) ? kNaN : std::clamp(r, -1.0, 1.0);
+  return std::isnan(r) ? kUndefined : std::clamp(r, -1.0, 1.0);
 }
 
 class Regression final : public Metrics {
@@ -64,7 +64,7 @@ class Regression final : public Metrics {
   }
 
   std::vector<Value> values() override {
-    const double mse = examples_ == 0 ? kNaN : squares_ / static_cast<double>(examples_ * outputs_);
+    const double mse = examples_ == 0 ? kUndefined : squares_ / static_cast<double>(examples_ * outputs_);
     if (outputs_ != 1) return {{"mse", mse}};
     return {{"pearson", correlation(held(predicted_.values), held(truth_.values))},
             {"spearman", spearman()},
@@ -80,7 +80,7 @@ class Regression final : public Metrics {
   }
 
   double spearman() {
-    if (!rank(predicted_) || !rank(truth_)) return kNaN;
+    if (!rank(predicted_) || !rank(truth_)) return kUndefined;
     return correlation(held(predicted_.ranks), held(truth_.ranks));
   }
 

@@ -15,7 +15,6 @@ constexpr IntegerRange kWidthRange = {1, int64_t{1} << 20};
 constexpr IntegerRange kInnerRange = {1, int64_t{1} << 22};
 constexpr IntegerRange kLayersRange = {1, 512};
 constexpr IntegerRange kHeadsRange = {1, 1 << 16};
-constexpr IntegerRange kPositionsRange = {1, int64_t{1} << 28};
 constexpr double kLargestDropout = 0.999;
 
 Status read_kv_heads(const ConfigJson& config, const DecoderDefaults& defaults, DecoderConfig& c) {

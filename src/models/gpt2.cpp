@@ -14,10 +14,10 @@ namespace {
 using ir::Builder;
 using ir::ValueId;
 
-constexpr const char* kEmbedding = "transformer.wte.weight";
-constexpr const char* kHead = "lm_head.weight";
+constexpr const char* kGpt2Embedding = "transformer.wte.weight";
+constexpr const char* kGpt2Head = "lm_head.weight";
 
-std::string layer_name(int64_t layer) { return "transformer.h." + std::to_string(layer); }
+std::string gpt2_layer_name(int64_t layer) { return "transformer.h." + std::to_string(layer); }
 
 class Gpt2 final : public Model {
  public:
@@ -25,10 +25,10 @@ class Gpt2 final : public Model {
     vocab_size_ = c_.vocab_size;
     max_positions_ = c_.n_positions;
     unknown_fields_ = c_.unknown_fields;
-    add(kEmbedding, {c_.vocab_size, c_.n_embd}, Init::kNormal);
+    add(kGpt2Embedding, {c_.vocab_size, c_.n_embd}, Init::kNormal);
     add("transformer.wpe.weight", {c_.n_positions, c_.n_embd}, Init::kNormal);
     for (int64_t i = 0; i < c_.n_layer; ++i) {
-      const std::string layer = layer_name(i);
+      const std::string layer = gpt2_layer_name(i);
       const size_t first = parameters_.size();
       add_norm(layer + ".ln_1");
       add_conv1d(layer + ".attn.c_attn", c_.n_embd, 3 * c_.n_embd, c_.initializer_range);
@@ -42,7 +42,7 @@ class Gpt2 final : public Model {
     num_labels_ = c_.num_labels;
     const bool tied = num_labels_ == 0 && c_.tie_word_embeddings;
     if (num_labels_ > 0) add(kScore, {num_labels_, c_.n_embd}, Init::kNormal);
-    if (num_labels_ == 0 && !tied) add(kHead, {c_.vocab_size, c_.n_embd}, Init::kNormal);
+    if (num_labels_ == 0 && !tied) add(kGpt2Head, {c_.vocab_size, c_.n_embd}, Init::kNormal);
     for (const Parameter& p : parameters_)
       if (p.shape.rank() == 2) num_matmul_parameters_ += p.shape.num_elements();
     num_matmul_parameters_ -= c_.n_positions * c_.n_embd;
@@ -56,7 +56,7 @@ class Gpt2 final : public Model {
       const auto scope = b.scope("embeddings");
       ValueId places = positions(b, forward);
       if (!places.valid()) places = ops::positions(b, shape.dim(0), shape.dim(1));
-      x = ops::add(b, ops::embedding(b, read_parameter(b, kEmbedding), forward.tokens),
+      x = ops::add(b, ops::embedding(b, read_parameter(b, kGpt2Embedding), forward.tokens),
                    ops::embedding(b, read_parameter(b, "transformer.wpe.weight"), places));
       x = dropout(b, forward, x, c_.embd_pdrop);
     }
@@ -72,17 +72,17 @@ class Gpt2 final : public Model {
   ValueId head(Builder& b, ValueId hidden) const override {
     if (num_labels_ > 0) return score(b, hidden);
     const auto scope = b.scope("lm_head");
-    return linear(b, *this, {.weight = c_.tie_word_embeddings ? kEmbedding : kHead}, hidden);
+    return linear(b, *this, {.weight = c_.tie_word_embeddings ? kGpt2Embedding : kGpt2Head}, hidden);
   }
 
   [[nodiscard]] std::string_view base_prefix() const override { return "transformer."; }
   [[nodiscard]] bool ignores_tensor(std::string_view name) const override {
     return name.ends_with(".attn.bias") || name.ends_with(".attn.masked_bias") ||
-           (num_labels_ > 0 && name == kHead);
+           (num_labels_ > 0 && name == kGpt2Head);
   }
   [[nodiscard]] std::optional<TiedHead> tied_head() const override {
     const bool tied = num_labels_ == 0 && c_.tie_word_embeddings;
-    return tied ? std::optional(TiedHead{kHead, kEmbedding}) : std::nullopt;
+    return tied ? std::optional(TiedHead{kGpt2Head, kGpt2Embedding}) : std::nullopt;
   }
 
  private:
@@ -119,7 +119,7 @@ class Gpt2 final : public Model {
   }
 
   ValueId block(Builder& b, const Forward& forward, ValueId x, int64_t index) const {
-    const std::string layer = layer_name(index);
+    const std::string layer = gpt2_layer_name(index);
     {
       const auto scope = b.scope("attn");
       x = ops::add(b, x, attention(b, forward, norm(b, x, layer + ".ln_1"), index));
@@ -130,7 +130,7 @@ class Gpt2 final : public Model {
   }
 
   ValueId attention(Builder& b, const Forward& forward, ValueId x, int64_t index) const {
-    const std::string prefix = layer_name(index) + ".attn";
+    const std::string prefix = gpt2_layer_name(index) + ".attn";
     const ir::Shape shape = b.type(x).shape;
     const int64_t batch = shape.dim(0), tokens = shape.dim(1), d = c_.head_dim();
     const auto parts = ops::split(b, conv1d(b, x, prefix + ".c_attn"), {c_.n_embd, c_.n_embd, c_.n_embd});

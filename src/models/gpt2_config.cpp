@@ -40,7 +40,7 @@ Status read_switches(const ConfigJson& config, Gpt2Config& c) {
   return Ok{};
 }
 
-Status refuse_unsupported(const ConfigJson& config) {
+Status refuse_unsupported_gpt2(const ConfigJson& config) {
   for (const std::string_view field : {"add_cross_attention", "is_encoder_decoder"})
     PLIMSOLL_TRY(config.require(field, Tree::of(false), "what it changes is not supported"));
   return config.require_absent({"quantization_config"});
@@ -73,7 +73,7 @@ Result<Gpt2Config> parse_gpt2_config(const ConfigJson& config) {
   PLIMSOLL_ASSIGN(c.initializer_range, config.number("initializer_range", {0.0, 100.0}, 0.02));
   PLIMSOLL_TRY(read_activation(config, c));
   PLIMSOLL_TRY(read_switches(config, c));
-  PLIMSOLL_TRY(refuse_unsupported(config));
+  PLIMSOLL_TRY(refuse_unsupported_gpt2(config));
   PLIMSOLL_ASSIGN(c.bos_token_id, config.optional_integer("bos_token_id", {0, int64_t{1} << 24}));
   PLIMSOLL_ASSIGN(c.eos_token_ids, config.integers("eos_token_id", {0, int64_t{1} << 24}));
   PLIMSOLL_ASSIGN(c.num_labels, num_classifier_labels(config));

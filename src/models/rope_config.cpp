@@ -11,7 +11,6 @@
 namespace plimsoll {
 namespace {
 
-constexpr IntegerRange kPositionsRange = {1, int64_t{1} << 28};
 constexpr NumberRange kThetaRange = {1.0, 1e12};
 constexpr NumberRange kFactorRange = {1.0, 1e6};
 constexpr NumberRange kBetaRange = {0.0, 1e6};

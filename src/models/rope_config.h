@@ -32,6 +32,9 @@ struct RopeConfig {
   [[nodiscard]] std::vector<float> inverse_frequencies(int64_t head_dim) const;
 };
 
+/// max_position_embeddings and other counts of positions.
+inline constexpr IntegerRange kPositionsRange = {1, int64_t{1} << 28};
+
 /// A config's rotary settings, and the fields among them that mean nothing here.
 struct ParsedRope {
   RopeConfig rope;

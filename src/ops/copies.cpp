@@ -26,8 +26,6 @@ Result<Types> infer_copy_done(const OpTypes& t) {
   return in.results({t.inputs[0]});
 }
 
-void reference_copy(RefContext& ctx) { ctx.outputs[0]->data = ctx.inputs[0]->data; }
-
 }  // namespace
 
 OpGroup copy_ops() {

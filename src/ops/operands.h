@@ -31,6 +31,9 @@ using Types = std::vector<TensorType>;
 /// An index of a vector.
 inline size_t at(int64_t i) { return static_cast<size_t>(i); }
 
+/// The reference of ops whose result holds the bytes of their first input.
+inline void reference_copy(RefContext& ctx) { ctx.outputs[0]->data = ctx.inputs[0]->data; }
+
 using ir::kMaxElements;
 
 /// Checks of an op's operands by name. The first failure sticks and later checks are skipped. After

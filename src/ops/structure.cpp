@@ -50,8 +50,6 @@ void vjp_reshape(VjpContext& ctx) {
   ctx.add(0, reshape(ctx.builder(), dy, std::move(shape)));
 }
 
-void reference_copy(RefContext& ctx) { ctx.outputs[0]->data = ctx.inputs[0]->data; }
-
 // ---- split and concat
 // ------------------------------------------------------------------------------------------
 

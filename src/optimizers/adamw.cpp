@@ -8,7 +8,7 @@
 namespace plimsoll::optimizers {
 namespace {
 
-std::string_view rule(const OptimizerOptions& /*options*/) { return "adamw"; }
+std::string_view adamw_rule(const OptimizerOptions& /*options*/) { return "adamw"; }
 
 void write_adamw(const StepHyper& hyper, double weight_decay, float* row) {
   const double correction1 = 1.0 - std::pow(hyper.beta1, static_cast<double>(hyper.step));
@@ -28,8 +28,8 @@ void write_adam(const StepHyper& hyper, double /*weight_decay*/, float* row) { w
 }  // namespace
 
 OptimizerGroup adamw_optimizers() {
-  static constexpr OptimizerDef kDefs[] = {{"adamw", rule, write_adamw, true, 0.01, true},
-                                           {"adam", rule, write_adam, false, 0, true}};
+  static constexpr OptimizerDef kDefs[] = {{"adamw", adamw_rule, write_adamw, true, 0.01, true},
+                                           {"adam", adamw_rule, write_adam, false, 0, true}};
   return kDefs;
 }
 

@@ -6,7 +6,9 @@
 namespace plimsoll::optimizers {
 namespace {
 
-std::string_view rule(const OptimizerOptions& options) { return options.momentum ? "sgd_momentum" : "sgd"; }
+std::string_view sgd_rule(const OptimizerOptions& options) {
+  return options.momentum ? "sgd_momentum" : "sgd";
+}
 
 void write_sgd(const StepHyper& hyper, double weight_decay, float* row) {
   row[ops::kSgdRate] = static_cast<float>(hyper.learning_rate);
@@ -19,7 +21,7 @@ void write_sgd(const StepHyper& hyper, double weight_decay, float* row) {
 }  // namespace
 
 OptimizerGroup sgd_optimizers() {
-  static constexpr OptimizerDef kDefs[] = {{"sgd", rule, write_sgd, true, 0, false}};
+  static constexpr OptimizerDef kDefs[] = {{"sgd", sgd_rule, write_sgd, true, 0, false}};
   return kDefs;
 }
 

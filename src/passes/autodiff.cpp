@@ -11,6 +11,7 @@
 #include "ir/op_query.h"
 #include "ops/op_list.h"
 #include "ops/ops.h"
+#include "passes/slot.h"
 
 namespace plimsoll::passes {
 namespace {
@@ -61,8 +62,6 @@ class Walk final : public ir::VjpContext {
   }
 
  private:
-  static size_t slot(ValueId v) { return static_cast<size_t>(v.index); }
-
   /// The loss is fit to start from.
   Status check_start() {
     const OpId producer = graph_.value(options_.loss).producer;

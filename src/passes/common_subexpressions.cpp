@@ -10,6 +10,7 @@
 #include <unordered_map>
 
 #include "ir/op_def.h"
+#include "passes/slot.h"
 
 namespace plimsoll::passes {
 namespace {
@@ -18,8 +19,6 @@ using ir::Graph;
 using ir::Op;
 using ir::OpId;
 using ir::ValueId;
-
-size_t slot(ValueId v) { return static_cast<size_t>(v.index); }
 
 void put(std::string& key, uint64_t word) { key.append(std::bit_cast<std::array<char, 8>>(word).data(), 8); }
 void put(std::string& key, const std::string& text) {

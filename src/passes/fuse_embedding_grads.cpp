@@ -9,7 +9,7 @@ namespace {
 using ir::OpId;
 using ir::ValueId;
 
-bool fuse(Rewriter& rw, OpId id) {
+bool fuse_table(Rewriter& rw, OpId id) {
   const ir::Op add = rw.op(id);
   if (add.def->name != "add") return false;
   for (const size_t side : {size_t{1}, size_t{0}}) {
@@ -39,7 +39,7 @@ Result<FuseEmbeddingGradsReport> fuse_embedding_grads(ir::Graph& graph,
                                                       const FuseEmbeddingGradsOptions& options) {
   Rewriter rw(graph, options.keep);
   FuseEmbeddingGradsReport report;
-  for (const OpId id : rw.order()) report.fused += fuse(rw, id) ? 1 : 0;
+  for (const OpId id : rw.order()) report.fused += fuse_table(rw, id) ? 1 : 0;
   PLIMSOLL_ASSIGN(report.replaced, rw.finish());
   return report;
 }

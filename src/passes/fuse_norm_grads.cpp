@@ -22,7 +22,7 @@ OpId anchor(const Rewriter& rw, OpId grad, OpId add, ValueId other) {
   return late ? add : OpId{};
 }
 
-bool fuse(Rewriter& rw, OpId id) {
+bool fuse_backward(Rewriter& rw, OpId id) {
   const ir::Op add = rw.op(id);
   if (add.def->name != "add") return false;
   for (const size_t side : {size_t{0}, size_t{1}}) {
@@ -52,7 +52,7 @@ bool fuse(Rewriter& rw, OpId id) {
 Result<FuseNormGradsReport> fuse_norm_grads(ir::Graph& graph, const FuseNormGradsOptions& options) {
   Rewriter rw(graph, options.keep);
   FuseNormGradsReport report;
-  for (const OpId id : rw.order()) report.fused += fuse(rw, id) ? 1 : 0;
+  for (const OpId id : rw.order()) report.fused += fuse_backward(rw, id) ? 1 : 0;
   PLIMSOLL_ASSIGN(report.replaced, rw.finish());
   return report;
 }

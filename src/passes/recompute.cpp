@@ -10,6 +10,7 @@
 #include "ir/builder.h"
 #include "ir/op_def.h"
 #include "ops/op_list.h"
+#include "passes/slot.h"
 
 namespace plimsoll::passes {
 namespace {
@@ -20,8 +21,6 @@ using ir::OpId;
 using ir::ValueId;
 
 constexpr size_t kNever = std::numeric_limits<size_t>::max();
-
-size_t slot(ValueId v) { return static_cast<size_t>(v.index); }
 
 class Recompute {
  public:

@@ -11,6 +11,7 @@
 #include "ir/builder.h"
 #include "ir/op_def.h"
 #include "ops/op_list.h"
+#include "passes/slot.h"
 
 namespace plimsoll::passes {
 namespace {
@@ -28,9 +29,6 @@ constexpr double kMaxFlopsPerElement = 24;
 constexpr int64_t kMinShareOfResults = 2;
 constexpr int64_t kMinShareOfOperands = 8;
 constexpr size_t kNever = std::numeric_limits<size_t>::max();
-
-size_t slot(ValueId v) { return static_cast<size_t>(v.index); }
-size_t slot(OpId id) { return static_cast<size_t>(id.index); }
 
 /// A value rebuilt in backward: its ops go before the op at `place`.
 struct Clone {

@@ -5,6 +5,7 @@
 #include <set>
 
 #include "base/check.h"
+#include "passes/slot.h"
 
 namespace plimsoll::passes {
 namespace {
@@ -15,8 +16,6 @@ using ir::OpId;
 using ir::ValueId;
 
 constexpr int32_t kAnyBlock = std::numeric_limits<int32_t>::max();
-
-size_t slot(ValueId v) { return static_cast<size_t>(v.index); }
 
 /// "layers.3" of "layers.3.mlp" for block 3; the whole name where the number is no part of it.
 std::string block_name(const Op& op) {

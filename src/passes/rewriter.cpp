@@ -5,15 +5,13 @@
 
 #include "ir/op_def.h"
 #include "ops/op_list.h"
+#include "passes/slot.h"
 
 namespace plimsoll::passes {
 namespace {
 
 using ir::OpId;
 using ir::ValueId;
-
-size_t slot(ValueId v) { return static_cast<size_t>(v.index); }
-size_t slot(OpId id) { return static_cast<size_t>(id.index); }
 
 }  // namespace
 

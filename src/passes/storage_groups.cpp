@@ -4,11 +4,10 @@
 #include <algorithm>
 
 #include "ir/op_def.h"
+#include "passes/slot.h"
 
 namespace plimsoll::passes {
 namespace {
-
-size_t slot(ir::ValueId v) { return static_cast<size_t>(v.index); }
 
 void add_results(StorageGroups& s, const ir::Op& op, size_t place) {
   const auto consumes = op.def->is_view ? std::vector<ir::Alias>{} : ir::op_consumes(op);

@@ -88,7 +88,7 @@ std::vector<SettingDifference> choices(const PlanDiff& d) {
 }
 
 /// 12,345,678 with a sign where asked; exact up to 2^53, beyond which no count of bytes goes.
-std::string grouped(double value, bool sign) {
+std::string grouped_change(double value, bool sign) {
   std::string digits = fmt::format("{:.0f}", std::abs(value));
   for (auto i = static_cast<std::ptrdiff_t>(digits.size()) - 3; i > 0; i -= 3)
     digits.insert(static_cast<size_t>(i), 1, ',');
@@ -97,7 +97,7 @@ std::string grouped(double value, bool sign) {
 
 std::string figure(const Row& row, std::optional<double> value, bool sign = false) {
   if (!value) return "-";
-  if (row.whole && std::abs(*value) < 1e15) return grouped(*value, sign);
+  if (row.whole && std::abs(*value) < 1e15) return grouped_change(*value, sign);
   return sign ? fmt::format("{:+.4g}", *value) : fmt::format("{:.4g}", *value);
 }
 
@@ -172,8 +172,8 @@ Tree plan_diff_event(const PlanDiff& diff) {
 std::string plan_diff_table(const PlanDiff& diff) {
   std::string out =
       fmt::format("A: {} ({}, {} parameters)\nB: {} ({}, {} parameters)\n", diff.name_a, diff.a.model,
-                  grouped(static_cast<double>(diff.a.num_parameters), false), diff.name_b, diff.b.model,
-                  grouped(static_cast<double>(diff.b.num_parameters), false));
+                  grouped_change(static_cast<double>(diff.a.num_parameters), false), diff.name_b,
+                  diff.b.model, grouped_change(static_cast<double>(diff.b.num_parameters), false));
   out +=
       diff.settings.empty() ? "\nNo setting differs\n" : words_table("Settings that differ", diff.settings);
   constexpr std::pair<std::string_view, std::string_view> kSections[] = {{"classes", "Bytes by class"},

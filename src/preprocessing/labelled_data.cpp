@@ -19,10 +19,10 @@ namespace plimsoll::train {
 namespace {
 
 /// Part of every cached file's name: raised when the same files and settings would give other examples.
-constexpr std::string_view kCacheVersion = "examples 1";
+constexpr std::string_view kLabelledVersion = "examples 1";
 
 /// A damaged pair is made again.
-bool is_intact(const std::string& path) {
+bool is_intact_labelled(const std::string& path) {
   if (!is_shard(path)) return false;
   const auto shard = Shard::open(path);
   const auto labels = LabelFile::open(labels_beside(path));
@@ -168,7 +168,7 @@ Result<LabelledOptions> LabelledPreparation::encoding(SplitSide split) const {
 Result<std::string> LabelledPreparation::path_of(const std::vector<std::string>& files, Part part) const {
   PLIMSOLL_ASSIGN(const LabelledOptions how, encoding(part.split));
   CacheKey key;
-  key.add(kCacheVersion);
+  key.add(kLabelledVersion);
   key.add(opened_ == nullptr ? std::string() : checksum_text(opened_->vocabulary_hash()));
   key.add(tokenizer_content_);
   key.add(config_.data.text_key);
@@ -191,7 +191,7 @@ Result<std::string> LabelledPreparation::tokenized(const std::vector<std::string
     PLIMSOLL_TRY(lease_->use(path));
     PLIMSOLL_TRY(lease_->use(labels_beside(path)));
   }
-  if (is_intact(path)) return path;
+  if (is_intact_labelled(path)) return path;
   PLIMSOLL_TRY(create_writable_directory(folder_of(path)));
   PLIMSOLL_ASSIGN(const LabelledOptions how, encoding(part.split));
   TokenizeOptions tokenizing{.max_documents = part.most, .num_threads = options_.num_threads};

@@ -10,9 +10,6 @@
 namespace plimsoll::runtime {
 namespace {
 
-/// A signalling NaN of f32, repeated; as an i32 it is no token either.
-constexpr uint32_t kPoison = 0x7fa5a5a5;
-
 using Kind = passes::Issue::Kind;
 
 size_t at(int32_t index) { return static_cast<size_t>(index); }

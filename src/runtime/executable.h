@@ -3,6 +3,7 @@
 #pragma once
 
 #include <array>
+#include <cstdint>
 #include <memory>
 #include <optional>
 #include <utility>
@@ -12,6 +13,9 @@
 #include "runtime/device.h"
 
 namespace plimsoll::runtime {
+
+/// A signalling NaN of f32, repeated; as an i32 it is no token either.
+inline constexpr uint32_t kPoison = 0x7fa5a5a5;
 
 /// The allocations of a session, by memory space; null where a space has none.
 struct SessionMemory {

@@ -7,8 +7,6 @@
 namespace plimsoll::runtime {
 namespace {
 
-constexpr uint32_t kPoison = 0x7fa5a5a5;
-
 /// Which a program may read before it has written them.
 bool starts_at_zero(ir::StateClass c) {
   return c == ir::StateClass::kOptimizerState || c == ir::StateClass::kCache || c == ir::StateClass::kOutput;

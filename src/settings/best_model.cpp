@@ -5,12 +5,10 @@
 #include <algorithm>
 #include <array>
 
+#include "settings/wrong.h"
+
 namespace plimsoll {
 namespace {
-
-Error wrong(std::string what, std::string hint) {
-  return {ErrorCode::kInvalidArgument, std::move(what), {}, std::move(hint)};
-}
 
 /// transformers goes by "loss" alone; an error is none the better for being large either.
 bool is_better_when_less(std::string_view metric) {
@@ -41,21 +39,22 @@ Status check_best_model(const RunConfig& config) {
   const std::string setting =
       t.load_best_model_at_end ? "training.load_best_model_at_end" : "training.early_stopping_patience";
   if (!config.evaluates_while_training())
-    return wrong(setting + " compares evaluations, and nothing is evaluated",
-                 config.data.evaluates() ? "set training.eval_strategy=steps" : "set data.eval");
+    return wrong_setting(setting + " compares evaluations, and nothing is evaluated",
+                         config.data.evaluates() ? "set training.eval_strategy=steps" : "set data.eval");
   if (t.eval_steps == 0)
-    return wrong(setting + " compares evaluations, and there is one alone, after the last step",
-                 "set training.eval_steps");
+    return wrong_setting(setting + " compares evaluations, and there is one alone, after the last step",
+                         "set training.eval_steps");
   if (!t.load_best_model_at_end) return Ok{};
   const int64_t every = config.output.save_steps;
   if (every == 0)
-    return wrong("training.load_best_model_at_end goes back to a checkpoint, and none is saved",
-                 fmt::format("set output.save_steps={}", t.eval_steps));
+    return wrong_setting("training.load_best_model_at_end goes back to a checkpoint, and none is saved",
+                         fmt::format("set output.save_steps={}", t.eval_steps));
   if (every % t.eval_steps != 0)
-    return wrong(fmt::format("training.load_best_model_at_end: output.save_steps ({}) is no multiple of "
-                             "training.eval_steps ({}), so checkpoints are saved that nothing is known of",
-                             every, t.eval_steps),
-                 fmt::format("set output.save_steps={}", (every / t.eval_steps + 1) * t.eval_steps));
+    return wrong_setting(
+        fmt::format("training.load_best_model_at_end: output.save_steps ({}) is no multiple of "
+                    "training.eval_steps ({}), so checkpoints are saved that nothing is known of",
+                    every, t.eval_steps),
+        fmt::format("set output.save_steps={}", (every / t.eval_steps + 1) * t.eval_steps));
   return Ok{};
 }
 

@@ -7,24 +7,22 @@
 
 #include "io/suggest.h"
 #include "optimizers/optimizer_list.h"
+#include "settings/wrong.h"
 
 namespace plimsoll {
 namespace {
 
 constexpr const char* kPath = "training.param_groups";
 
-Error wrong(std::string what, std::string hint) {
-  return {ErrorCode::kInvalidArgument, std::move(what), {}, std::move(hint)};
-}
-
 /// The member `key` of group `index`, for messages.
 struct Place {
   size_t index;
   std::string_view key;
   [[nodiscard]] Error expected(const Tree& value, std::string_view what) const {
-    return wrong(fmt::format("{}[{}].{} is {}, expected {}", kPath, index, key, value.describe(), what),
-                 "a group is {params: [patterns], learning_rate: 1.0e-3, weight_decay: 0.0, betas: [0.9, "
-                 "0.999]}; what it leaves out is the run's");
+    return wrong_setting(
+        fmt::format("{}[{}].{} is {}, expected {}", kPath, index, key, value.describe(), what),
+        "a group is {params: [patterns], learning_rate: 1.0e-3, weight_decay: 0.0, betas: [0.9, "
+        "0.999]}; what it leaves out is the run's");
   }
 };
 
@@ -55,10 +53,11 @@ Result<std::array<double, 2>> betas_of(const Place& place, const Tree& value) {
 }
 
 Status read_member(const Place& place, const Tree& value, ParamGroup& group) {
-  static const std::vector<std::string> kKeys = {"params", "learning_rate", "weight_decay", "betas"};
-  if (std::find(kKeys.begin(), kKeys.end(), place.key) == kKeys.end())
-    return wrong(fmt::format("{}[{}]: there is no '{}'", kPath, place.index, place.key.substr(0, 100)),
-                 nearest_hint(place.key, kKeys));
+  static const std::vector<std::string> kMembers = {"params", "learning_rate", "weight_decay", "betas"};
+  if (std::find(kMembers.begin(), kMembers.end(), place.key) == kMembers.end())
+    return wrong_setting(
+        fmt::format("{}[{}]: there is no '{}'", kPath, place.index, place.key.substr(0, 100)),
+        nearest_hint(place.key, kMembers));
   if (place.key == "params") {
     PLIMSOLL_ASSIGN(group.params, patterns_of(place, value));
   } else if (value.is_null()) {
@@ -79,17 +78,17 @@ Result<ParamGroups> parse_param_groups(const Tree& value) {
   ParamGroups groups;
   if (value.is_null()) return groups;
   if (value.kind != Tree::Kind::kList)
-    return wrong(fmt::format("{} is {}, expected a list of groups", kPath, value.describe()),
-                 "write [{params: [\"*.bias\"], learning_rate: 1.0e-3}]");
+    return wrong_setting(fmt::format("{} is {}, expected a list of groups", kPath, value.describe()),
+                         "write [{params: [\"*.bias\"], learning_rate: 1.0e-3}]");
   for (size_t i = 0; i < value.items.size(); ++i) {
     const Tree& item = value.items[i];
     if (item.kind != Tree::Kind::kMap)
-      return wrong(fmt::format("{}[{}] is {}, expected a map", kPath, i, item.describe()),
-                   "write {params: [\"*.bias\"], learning_rate: 1.0e-3}");
+      return wrong_setting(fmt::format("{}[{}] is {}, expected a map", kPath, i, item.describe()),
+                           "write {params: [\"*.bias\"], learning_rate: 1.0e-3}");
     ParamGroup& group = groups.emplace_back();
     for (const auto& [key, member] : item.members) PLIMSOLL_TRY(read_member({i, key}, member, group));
     if (group.params.empty())
-      return wrong(fmt::format("{}[{}] has no params", kPath, i), "name parameters by patterns");
+      return wrong_setting(fmt::format("{}[{}] has no params", kPath, i), "name parameters by patterns");
   }
   return groups;
 }
@@ -114,13 +113,13 @@ Status check_param_groups(const TrainingSettings& training) {
   for (size_t i = 0; def != nullptr && i < training.param_groups.size(); ++i) {
     const ParamGroup& group = training.param_groups[i];
     if (group.betas && !def->has_betas)
-      return wrong(
+      return wrong_setting(
           fmt::format("{}[{}] has betas, and training.optimizer is {}, which has none", kPath, i, def->name),
           "leave betas out, or use adamw");
     if (group.weight_decay.value_or(0) != 0 && !def->decays)
-      return wrong(fmt::format("training.optimizer {} has no decay, and {}[{}].weight_decay is not 0",
-                               def->name, kPath, i),
-                   "use adamw, or leave the group's weight_decay out");
+      return wrong_setting(fmt::format("training.optimizer {} has no decay, and {}[{}].weight_decay is not 0",
+                                       def->name, kPath, i),
+                           "use adamw, or leave the group's weight_decay out");
   }
   return Ok{};
 }

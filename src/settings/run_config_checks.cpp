@@ -14,13 +14,10 @@
 #include "settings/param_groups.h"
 #include "settings/schedule.h"
 #include "settings/state_settings.h"
+#include "settings/wrong.h"
 
 namespace plimsoll {
 namespace {
-
-Error wrong(std::string what, std::string hint) {
-  return {ErrorCode::kInvalidArgument, std::move(what), {}, std::move(hint)};
-}
 
 Status check_batch(TrainingSettings& training, const GivenSettings& given) {
   const auto& micro = training.micro_batch_size;
@@ -30,18 +27,21 @@ Status check_batch(TrainingSettings& training, const GivenSettings& given) {
   if (from_product) training.global_batch_size = *micro * accum.value_or(1);
   const int64_t global = training.global_batch_size;
   if (global > 1 << 24)
-    return wrong(fmt::format("a global batch of {} sequences is too large", global), "lower the batch");
+    return wrong_setting(fmt::format("a global batch of {} sequences is too large", global),
+                         "lower the batch");
   if (micro && accum && *micro * *accum != global)
-    return wrong(fmt::format("training.micro_batch_size ({}) times training.gradient_accumulation_steps ({}) "
-                             "is not training.global_batch_size ({})",
-                             *micro, *accum, global),
-                 "leave one of them auto");
+    return wrong_setting(
+        fmt::format("training.micro_batch_size ({}) times training.gradient_accumulation_steps ({}) "
+                    "is not training.global_batch_size ({})",
+                    *micro, *accum, global),
+        "leave one of them auto");
   if (micro && global % *micro != 0)
-    return wrong(fmt::format("training.micro_batch_size ({}) does not divide training.global_batch_size ({})",
-                             *micro, global),
-                 "choose a divisor, or auto");
+    return wrong_setting(
+        fmt::format("training.micro_batch_size ({}) does not divide training.global_batch_size ({})", *micro,
+                    global),
+        "choose a divisor, or auto");
   if (accum && global % *accum != 0)
-    return wrong(
+    return wrong_setting(
         fmt::format(
             "training.gradient_accumulation_steps ({}) does not divide training.global_batch_size ({})",
             *accum, global),
@@ -54,7 +54,7 @@ Status check_device(const std::string& device) {
       device.starts_with("cuda:") && device.size() > 5 && device.size() <= 8 &&
       std::all_of(device.begin() + 5, device.end(), [](char c) { return c >= '0' && c <= '9'; });
   if (device == "cpu" || device == "discrete" || device == "cuda" || numbered) return Ok{};
-  return wrong(
+  return wrong_setting(
       "runtime.device is " + Tree::of(device).describe() + ", expected cpu, discrete, cuda or cuda:1",
       "set runtime.device=cpu");
 }
@@ -65,12 +65,12 @@ Status check_optimizer(RunConfig& config, const GivenSettings& given) {
   const bool decay_given = given.contains("training.weight_decay");
   const optimizers::OptimizerDef* def = optimizers::find_optimizer(t.optimizer);
   if (def != nullptr && !def->decays && decay_given && t.weight_decay != 0)
-    return wrong(
+    return wrong_setting(
         fmt::format("training.optimizer {} has no decay, and training.weight_decay is not 0", t.optimizer),
         "use adamw, or set training.weight_decay=0");
   if (def != nullptr && !decay_given) t.weight_decay = def->default_decay;
   if (t.nesterov && (t.momentum == 0 || t.dampening != 0))
-    return wrong(
+    return wrong_setting(
         fmt::format("training.nesterov takes a momentum and no dampening, and training.{} is {}",
                     t.momentum == 0 ? "momentum" : "dampening", t.momentum == 0 ? t.momentum : t.dampening),
         "set training.momentum=0.9 training.dampening=0, or training.nesterov=false");
@@ -81,33 +81,36 @@ Status check_buckets(const DataSettings& data) {
   if (!data.buckets.given()) return Ok{};
   const auto& lengths = data.buckets.lengths;
   if (std::adjacent_find(lengths.begin(), lengths.end(), std::greater_equal<>()) != lengths.end())
-    return wrong(fmt::format("data.buckets is [{}], and its lengths do not rise", fmt::join(lengths, ", ")),
-                 "write each length once, the shortest first");
+    return wrong_setting(
+        fmt::format("data.buckets is [{}], and its lengths do not rise", fmt::join(lengths, ", ")),
+        "write each length once, the shortest first");
   if (!lengths.empty() && lengths.back() > data.sequence_length)
-    return wrong(fmt::format("data.buckets has {}, and data.sequence_length is {}", lengths.back(),
-                             data.sequence_length),
-                 fmt::format("set data.sequence_length={}, or leave that length out", lengths.back()));
+    return wrong_setting(
+        fmt::format("data.buckets has {}, and data.sequence_length is {}", lengths.back(),
+                    data.sequence_length),
+        fmt::format("set data.sequence_length={}, or leave that length out", lengths.back()));
   return Ok{};
 }
 
 Status check_data(const RunConfig& config) {
   const DataSettings& data = config.data;
   if (!data.weights.empty() && data.weights.size() != data.train.size())
-    return wrong(fmt::format("data.weights has {} numbers and data.train {} entries", data.weights.size(),
-                             data.train.size()),
-                 "give one weight an entry of data.train");
+    return wrong_setting(fmt::format("data.weights has {} numbers and data.train {} entries",
+                                     data.weights.size(), data.train.size()),
+                         "give one weight an entry of data.train");
   if (data.eval_fraction > 0 && !data.eval.empty())
-    return wrong("data.eval and data.eval_fraction contradict", "keep one of them");
+    return wrong_setting("data.eval and data.eval_fraction contradict", "keep one of them");
   return check_buckets(data);
 }
 
 Status check_label_names(const std::vector<std::string>& names) {
   std::set<std::string_view> seen;
   for (const std::string& name : names) {
-    if (name.empty()) return wrong("classification.label_names has an empty name", "give each label a name");
+    if (name.empty())
+      return wrong_setting("classification.label_names has an empty name", "give each label a name");
     if (!seen.insert(name).second)
-      return wrong(fmt::format("classification.label_names has '{}' twice", name),
-                   "give labels names that differ");
+      return wrong_setting(fmt::format("classification.label_names has '{}' twice", name),
+                           "give labels names that differ");
   }
   return Ok{};
 }
@@ -115,9 +118,9 @@ Status check_label_names(const std::vector<std::string>& names) {
 /// A loss scale does not begin where it ends.
 Status check_loss_scale(const LossScaleSettings& scale) {
   if (scale.fixed || scale.init_scale >= scale.min_scale) return Ok{};
-  return wrong(fmt::format("training.loss_scale.init_scale ({:g}) is below its min_scale ({:g})",
-                           scale.init_scale, scale.min_scale),
-               "raise init_scale, or lower min_scale");
+  return wrong_setting(fmt::format("training.loss_scale.init_scale ({:g}) is below its min_scale ({:g})",
+                                   scale.init_scale, scale.min_scale),
+                       "raise init_scale, or lower min_scale");
 }
 
 /// eval_strategy or save_strategy with the count that it goes by; given without one it takes `usual`.
@@ -133,7 +136,8 @@ Status settle_strategy(const Strategy& s, const GivenSettings& given, std::vecto
   const auto strategy = given.find(s.path), steps = given.find(s.steps_path);
   if (s.strategy == "no" && steps != given.end() && s.steps > 0) {
     if (strategy->second.document == steps->second.document)
-      return wrong(fmt::format("{} is no, and {} is {}", s.path, s.steps_path, s.steps), "keep one of them");
+      return wrong_setting(fmt::format("{} is no, and {} is {}", s.path, s.steps_path, s.steps),
+                           "keep one of them");
     if (strategy->second.document < steps->second.document) s.strategy = "auto";
   }
   if (s.strategy == "no") s.steps = 0;
@@ -162,8 +166,8 @@ Status settle_save_strategy(RunConfig& config, const GivenSettings& given) {
 /// Pretrained weights need a folder to lie in.
 Status check_weights(const RunConfig& config) {
   if (!starts_pretrained(config.model) || !config.model.path.empty()) return Ok{};
-  return wrong("model.init is pretrained, and no model.path says where the weights are",
-               "set model.path to a Hugging Face model directory, or model.init=random");
+  return wrong_setting("model.init is pretrained, and no model.path says where the weights are",
+                       "set model.path to a Hugging Face model directory, or model.init=random");
 }
 
 }  // namespace
@@ -172,8 +176,9 @@ Status settle_task(RunConfig& config, const GivenSettings& given) {
   std::string& packing = config.data.packing;
   if (config.task != "sequence_classification" || packing == "pad") return Ok{};
   if (given.contains("data.packing") && packing != "auto")
-    return wrong(fmt::format("data.packing is {}, and a sequence that is classified is one example", packing),
-                 "leave data.packing out");
+    return wrong_setting(
+        fmt::format("data.packing is {}, and a sequence that is classified is one example", packing),
+        "leave data.packing out");
   packing = "pad";
   return Ok{};
 }
@@ -194,13 +199,13 @@ std::vector<Error> check_run(RunConfig& config, const GivenSettings& given) {
   add(check_loss_scale(config.training.loss_scale));
   add(train::check_state(config.training, config.notes));
   if (config.training.eval_steps > 0 && !config.data.evaluates())
-    add(wrong("training.eval_steps is given, but data.eval names no data",
-              "set data.eval, or training.eval_steps=0"));
+    add(wrong_setting("training.eval_steps is given, but data.eval names no data",
+                      "set data.eval, or training.eval_steps=0"));
   add(check_best_model(config));
   if (config.output.max_shard_size && config.output.max_shard_size->count <= 0)
-    add(wrong("output.max_shard_size is 0", "set a size such as 5GB, or null for one file"));
-  if (config.output.dir.size() > 4000) add(wrong("output.dir is too long for a path", "shorten it"));
-  if (config.output.dir.empty()) add(wrong("output.dir is empty", "name a folder"));
+    add(wrong_setting("output.max_shard_size is 0", "set a size such as 5GB, or null for one file"));
+  if (config.output.dir.size() > 4000) add(wrong_setting("output.dir is too long for a path", "shorten it"));
+  if (config.output.dir.empty()) add(wrong_setting("output.dir is empty", "name a folder"));
   auto schedule = make_schedule(config.training, config.training.max_steps.value_or(1));
   if (!schedule) errors.push_back(std::move(schedule).error());
   if (config.training.max_steps)
@@ -213,11 +218,13 @@ std::vector<Error> missing_for(const RunConfig& config, RunUse use) {
   std::vector<Error> errors;
   if (use == RunUse::kPlan) return errors;
   if (use == RunUse::kTraining && config.data.train.empty())
-    errors.push_back(wrong("data.train names no data",
-                           "set data.train to a .jsonl, .csv, .txt, .npy or .bin file, a list or a glob"));
+    errors.push_back(
+        wrong_setting("data.train names no data",
+                      "set data.train to a .jsonl, .csv, .txt, .npy or .bin file, a list or a glob"));
   if (use == RunUse::kEvaluation && !config.data.evaluates())
-    errors.push_back(wrong("data.eval names no data",
-                           "set data.eval to a .jsonl, .csv, .txt, .npy or .bin file, a list or a glob"));
+    errors.push_back(
+        wrong_setting("data.eval names no data",
+                      "set data.eval to a .jsonl, .csv, .txt, .npy or .bin file, a list or a glob"));
   if (auto weights = check_weights(config); !weights) errors.push_back(std::move(weights).error());
   return errors;
 }
@@ -241,9 +248,9 @@ Status check_for_evaluation(const RunConfig& config) {
 
 Status check_against_model(const RunConfig& config, int64_t max_position_embeddings) {
   if (config.data.sequence_length <= max_position_embeddings) return Ok{};
-  return wrong(fmt::format("data.sequence_length ({}) exceeds the model's {} positions",
-                           config.data.sequence_length, max_position_embeddings),
-               fmt::format("set data.sequence_length={}", max_position_embeddings));
+  return wrong_setting(fmt::format("data.sequence_length ({}) exceeds the model's {} positions",
+                                   config.data.sequence_length, max_position_embeddings),
+                       fmt::format("set data.sequence_length={}", max_position_embeddings));
 }
 
 }  // namespace plimsoll

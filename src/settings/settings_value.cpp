@@ -14,14 +14,12 @@
 namespace plimsoll {
 namespace {
 
-using Kind = Tree::Kind;
-
 Error wrong(const Setting& setting, const Tree& value) {
   Error error{ErrorCode::kInvalidArgument,
               fmt::format("{} is {}, expected {}", setting.path, value.describe(), setting_type(setting)),
               {},
               fmt::format("{}: {}", setting.path, setting.help)};
-  if (!setting.choices.empty() && value.kind == Kind::kString)
+  if (!setting.choices.empty() && value.kind == Tree::Kind::kString)
     error.hint = nearest_hint(value.text, setting.choices);
   return error;
 }
@@ -30,19 +28,21 @@ bool in_range(const Setting& setting, double value) {
   return value <= setting.most && (setting.above_least ? value > setting.least : value >= setting.least);
 }
 
-bool is_number(const Tree& value) { return value.kind == Kind::kInteger || value.kind == Kind::kNumber; }
+bool is_number(const Tree& value) {
+  return value.kind == Tree::Kind::kInteger || value.kind == Tree::Kind::kNumber;
+}
 
 Status assign(const Setting& setting, const Tree& value, bool* field) {
-  if (value.kind != Kind::kBool) return wrong(setting, value);
+  if (value.kind != Tree::Kind::kBool) return wrong(setting, value);
   *field = value.boolean;
   return Ok{};
 }
 
 Status assign(const Setting& setting, const Tree& value, int64_t* field) {
   // 1e3 is a number to YAML and a count to its writer.
-  const bool whole = value.kind == Kind::kNumber && std::abs(value.number) <= 0x1p53 &&
+  const bool whole = value.kind == Tree::Kind::kNumber && std::abs(value.number) <= 0x1p53 &&
                      std::trunc(value.number) == value.number;
-  if ((value.kind != Kind::kInteger && !whole) || !in_range(setting, value.number))
+  if ((value.kind != Tree::Kind::kInteger && !whole) || !in_range(setting, value.number))
     return wrong(setting, value);
   *field = whole ? static_cast<int64_t>(value.number) : value.integer;
   return Ok{};
@@ -56,7 +56,7 @@ Status assign(const Setting& setting, const Tree& value, double* field) {
 
 Status assign(const Setting& setting, const Tree& value, Bytes* field) {
   const auto bytes =
-      value.is_scalar() && value.kind != Kind::kBool ? parse_bytes(value.text) : Result<Bytes>(Error{});
+      value.is_scalar() && value.kind != Tree::Kind::kBool ? parse_bytes(value.text) : Result<Bytes>(Error{});
   if (!bytes) return wrong(setting, value);
   *field = *bytes;
   return Ok{};
@@ -64,7 +64,7 @@ Status assign(const Setting& setting, const Tree& value, Bytes* field) {
 
 template <typename T>
 Status assign(const Setting& setting, const Tree& value, std::optional<T>* field) {
-  if (value.is_null() || (value.kind == Kind::kString && value.text == setting.absent)) {
+  if (value.is_null() || (value.kind == Tree::Kind::kString && value.text == setting.absent)) {
     field->reset();
     return Ok{};
   }
@@ -86,7 +86,7 @@ Status assign(const Setting& setting, const Tree& value, std::string* field) {
   }
   if (!value.is_scalar() || value.is_null() || !allowed(setting, value.text)) return wrong(setting, value);
   // A number may name a folder; true, yes or on is a mistake for one, but where it is among the words.
-  if (value.kind == Kind::kBool && setting.choices.empty()) return wrong(setting, value);
+  if (value.kind == Tree::Kind::kBool && setting.choices.empty()) return wrong(setting, value);
   if (value.text.find('\0') != std::string::npos) return wrong(setting, value);
   *field = value.text;
   return Ok{};
@@ -103,7 +103,7 @@ Status assign(const Setting& setting, const Tree& value, Choice* field) {
 Status assign(const Setting& setting, const Tree& value, std::vector<std::string>* field) {
   std::vector<Tree> items = value.items;
   if (value.is_scalar() && !value.is_null()) items = {value};
-  if (value.kind == Kind::kMap) return wrong(setting, value);
+  if (value.kind == Tree::Kind::kMap) return wrong(setting, value);
   std::vector<std::string> words;
   for (const Tree& item : items) {
     std::string word;
@@ -116,7 +116,7 @@ Status assign(const Setting& setting, const Tree& value, std::vector<std::string
 }
 
 Status assign(const Setting& setting, const Tree& value, std::vector<double>* field) {
-  if (value.kind != Kind::kList && !value.is_null()) return wrong(setting, value);
+  if (value.kind != Tree::Kind::kList && !value.is_null()) return wrong(setting, value);
   std::vector<double> numbers;
   for (const Tree& item : value.items) {
     double number = 0;
@@ -136,7 +136,7 @@ bool is_set_name(std::string_view name) {
 
 Status assign(const Setting& setting, const Tree& value, EvalFiles* field) {
   EvalFiles result;
-  if (value.kind != Kind::kMap) {
+  if (value.kind != Tree::Kind::kMap) {
     PLIMSOLL_TRY(assign(setting, value, &result.files));
     *field = std::move(result);
     return Ok{};
@@ -164,7 +164,7 @@ Status read_overrides(const Setting& setting, const std::string& prefix, const T
                       PrecisionOverrides& overrides) {
   for (const auto& [key, value] : map.members) {
     const std::string pattern = prefix + key;
-    if (value.kind == Kind::kMap) {
+    if (value.kind == Tree::Kind::kMap) {
       PLIMSOLL_TRY(read_overrides(setting, pattern + ".", value, overrides));
       continue;
     }
@@ -183,7 +183,7 @@ Status read_overrides(const Setting& setting, const std::string& prefix, const T
 
 /// What is given later is tried before what was there, and replaces it where the pattern is the same.
 Status assign(const Setting& setting, const Tree& value, PrecisionOverrides* field) {
-  if (value.kind != Kind::kMap && !value.is_null()) return wrong(setting, value);
+  if (value.kind != Tree::Kind::kMap && !value.is_null()) return wrong(setting, value);
   PrecisionOverrides overrides;
   PLIMSOLL_TRY(read_overrides(setting, "", value, overrides));
   for (auto& before : *field) {
@@ -203,12 +203,12 @@ Status assign(const Setting&, const Tree& value, ParamGroups* field) {
 
 Status assign(const Setting& setting, const Tree& value, BucketSettings* field) {
   BucketSettings buckets;
-  if (value.kind == Kind::kInteger) {
+  if (value.kind == Tree::Kind::kInteger) {
     if (value.integer < 1 || value.integer > kMostBucketLengths) return wrong(setting, value);
     buckets.count = value.integer;
   } else if (!value.is_null()) {
     const auto most = static_cast<size_t>(kMostBucketLengths);
-    if (value.kind != Kind::kList || value.items.empty() || value.items.size() > most)
+    if (value.kind != Tree::Kind::kList || value.items.empty() || value.items.size() > most)
       return wrong(setting, value);
     for (const Tree& item : value.items) PLIMSOLL_TRY(assign(setting, item, &buckets.lengths.emplace_back()));
   }
@@ -218,8 +218,8 @@ Status assign(const Setting& setting, const Tree& value, BucketSettings* field) 
 
 Status assign(const Setting& setting, const Tree& value, MemoryBudget* field) {
   *field = {};
-  if (value.is_null() || (value.kind == Kind::kString && value.text == "auto")) return Ok{};
-  if (!value.is_scalar() || value.kind == Kind::kBool) return wrong(setting, value);
+  if (value.is_null() || (value.kind == Tree::Kind::kString && value.text == "auto")) return Ok{};
+  if (!value.is_scalar() || value.kind == Tree::Kind::kBool) return wrong(setting, value);
   if (value.text.ends_with('%')) {
     const auto share = parse_bytes(std::string_view(value.text).substr(0, value.text.size() - 1));
     // Whole percents only: a share of a machine's memory is no finer thing.
@@ -239,7 +239,7 @@ Status assign(const Setting& setting, const Tree& value, Bandwidth* field) {
   std::string_view text = value.text;
   if (text.ends_with("/s")) text.remove_suffix(2);
   const auto bytes = parse_bytes(text);
-  if (!value.is_scalar() || value.kind == Kind::kBool || !bytes || bytes->count < 1)
+  if (!value.is_scalar() || value.kind == Tree::Kind::kBool || !bytes || bytes->count < 1)
     return wrong(setting, value);
   field->bytes_per_second = static_cast<double>(bytes->count);
   return Ok{};
@@ -253,18 +253,18 @@ Status assign(const Setting& setting, const Tree& value, RecomputeSettings* fiel
     field->mode = find_word<RecomputeMode>(text).value_or(RecomputeMode::kAuto);
     return Ok{};
   }
-  if (value.kind != Kind::kMap || value.members.size() != 1) return wrong(setting, value);
+  if (value.kind != Tree::Kind::kMap || value.members.size() != 1) return wrong(setting, value);
   const auto& [name, argument] = value.members.front();
   const RecomputeMode mode = find_word<RecomputeMode>(name).value_or(RecomputeMode::kAuto);
   RecomputeSettings result{.mode = mode};
   const bool counts = mode == RecomputeMode::kEvery || mode == RecomputeMode::kSegments;
   const bool is_count =
-      counts && argument.kind == Kind::kInteger && argument.integer >= 1 && argument.integer <= 4096;
+      counts && argument.kind == Tree::Kind::kInteger && argument.integer >= 1 && argument.integer <= 4096;
   if (mode == RecomputeMode::kSegments && argument.is_null()) {
     *field = std::move(result);
     return Ok{};
   }
-  const bool is_layers = mode == RecomputeMode::kLayers && argument.kind == Kind::kList &&
+  const bool is_layers = mode == RecomputeMode::kLayers && argument.kind == Tree::Kind::kList &&
                          !argument.items.empty() &&
                          std::all_of(argument.items.begin(), argument.items.end(),
                                      [](const Tree& t) { return t.is_scalar() && !t.is_null(); });
@@ -277,8 +277,8 @@ Status assign(const Setting& setting, const Tree& value, RecomputeSettings* fiel
 
 Status assign(const Setting& setting, const Tree& value, Tree* field) {
   const bool is_word =
-      value.kind == Kind::kString && !setting.choices.empty() && allowed(setting, value.text);
-  if (value.kind != Kind::kMap && !value.is_null() && !is_word) return wrong(setting, value);
+      value.kind == Tree::Kind::kString && !setting.choices.empty() && allowed(setting, value.text);
+  if (value.kind != Tree::Kind::kMap && !value.is_null() && !is_word) return wrong(setting, value);
   if (value.is_null() && !setting.choices.empty())
     *field = Tree::of(setting.choices.front());
   else if (setting.choices.empty())

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include "settings/state_formats.h"
+#include "settings/wrong.h"
 
 namespace plimsoll::train {
 namespace {
@@ -16,20 +17,17 @@ bool keeps_bf16(const StateSettings& s) {
   return s.moments == StateWord::kBf16 || (s.weights == StateWord::kBf16 && !keeps_masters(s));
 }
 
-Error wrong(std::string what, std::string hint) {
-  return Error{ErrorCode::kInvalidArgument, std::move(what), {}, std::move(hint)};
-}
-
 /// Weights and gradients are fp32, or what the products are computed in.
 Status check_format(const char* name, StateWord format, Precision precision) {
   if (format == StateWord::kFp32 || word(format) == word(precision)) return Ok{};
-  return wrong(fmt::format("training.state.{} is {}, and training.precision is {}", name, word(format),
-                           word(precision)),
-               fmt::format("set training.precision={}, or training.state.{}=fp32", word(format), name));
+  return wrong_setting(
+      fmt::format("training.state.{} is {}, and training.precision is {}", name, word(format),
+                  word(precision)),
+      fmt::format("set training.precision={}, or training.state.{}=fp32", word(format), name));
 }
 
 Error inexact(const char* name, std::string_view now, std::string_view then) {
-  return wrong(
+  return wrong_setting(
       fmt::format("training.state.{} is {}, but the checkpoint was made with {}, which would have to be "
                   "rounded",
                   name, now, then),
@@ -64,11 +62,12 @@ Status check_state(const TrainingSettings& training, std::vector<std::string>& n
   PLIMSOLL_TRY(check_format("weights", s.weights, training.precision));
   PLIMSOLL_TRY(check_format("gradients", s.gradients, training.precision));
   if (s.weights == StateWord::kFp32 && s.master_weights.value_or(false))
-    return wrong("training.state.master_weights is true, and the weights are fp32 themselves",
-                 "set training.state.weights=bf16 for masters beside 16-bit weights, or master_weights=auto");
+    return wrong_setting(
+        "training.state.master_weights is true, and the weights are fp32 themselves",
+        "set training.state.weights=bf16 for masters beside 16-bit weights, or master_weights=auto");
   if (s.weights == StateWord::kFp16 && !keeps_masters(s))
-    return wrong("training.state.weights is fp16 without masters, whose range no update fits in",
-                 "set training.state.master_weights=true, or training.state.weights=bf16");
+    return wrong_setting("training.state.weights is fp16 without masters, whose range no update fits in",
+                         "set training.state.master_weights=true, or training.state.weights=bf16");
   if (s.rounding != UpdateRounding::kAuto && !keeps_bf16(s))
     notes.push_back(
         fmt::format("training.state.rounding {} has no effect: the update keeps nothing in bf16 alone",

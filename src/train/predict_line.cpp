@@ -8,11 +8,11 @@
 namespace plimsoll::train {
 namespace {
 
-Tree number(double value) { return std::isfinite(value) ? Tree::of(value) : Tree{}; }
+Tree finite(double value) { return std::isfinite(value) ? Tree::of(value) : Tree{}; }
 
 Tree list_of(std::span<const float> values) {
   std::vector<Tree> items;
-  for (const float v : values) items.push_back(number(static_cast<double>(v)));
+  for (const float v : values) items.push_back(finite(static_cast<double>(v)));
   return Tree::list(std::move(items));
 }
 
@@ -28,13 +28,13 @@ double probability(std::span<const float> logits, float largest) {
 void add_likeliest(const Labels& labels, std::span<const float> logits, Tree& line) {
   const auto best = std::max_element(logits.begin(), logits.end());
   line.set("label", Tree::of(labels.names[static_cast<size_t>(best - logits.begin())]));
-  line.set("score", number(probability(logits, *best)));
+  line.set("score", finite(probability(logits, *best)));
 }
 
 void add_likely(const Labels& labels, std::span<const float> logits, Tree& line) {
   std::vector<Tree> names, scores;
   for (size_t i = 0; i < logits.size(); ++i) {
-    scores.push_back(number(sigmoid(logits[i])));
+    scores.push_back(finite(sigmoid(logits[i])));
     if (logits[i] > 0) names.push_back(Tree::of(labels.names[i]));
   }
   line.set("label", Tree::list(std::move(names)));
@@ -54,7 +54,7 @@ Tree prediction(const Labels& labels, std::span<const float> logits) {
       break;
     case ProblemType::kRegression:
       line.set("label", Tree{});
-      line.set("score", logits.size() == 1 ? number(static_cast<double>(logits[0])) : list_of(logits));
+      line.set("score", logits.size() == 1 ? finite(static_cast<double>(logits[0])) : list_of(logits));
       break;
   }
   line.set("logits", list_of(logits));

@@ -67,6 +67,14 @@ def how_of(dice, name):
 
 
 def write_data(folder, dice):
+    """Texts of ten letters, and a tokenizer of bytes for them."""
+    vocab = {chr(c): c - 32 for c in range(33, 127)} | {"\u0120": 0}
+    (folder / "tokenizer.json").write_text(json.dumps({
+        "version": "1.0", "added_tokens": [], "normalizer": None, "post_processor": None,
+        "pre_tokenizer": {"type": "ByteLevel", "add_prefix_space": False, "trim_offsets": True, "use_regex": True},
+        "decoder": {"type": "ByteLevel", "add_prefix_space": True, "trim_offsets": True, "use_regex": True},
+        "model": {"type": "BPE", "dropout": None, "unk_token": None, "continuing_subword_prefix": None,
+                  "end_of_word_suffix": None, "fuse_unk": False, "vocab": vocab, "merges": []}}))
     words = ["".join(dice.choice("abcdefghij") for _ in range(dice.randint(2, 8))) for _ in range(60)]
     lines = [" ".join(dice.choice(words) for _ in range(dice.randint(5, 60))) for _ in range(160)]
     (folder / "text.jsonl").write_text("".join(json.dumps({"text": line}) + "\n" for line in lines))
@@ -80,7 +88,7 @@ def train(binary, folder, what, how):
     file = "labels.jsonl" if task == "sequence_classification" else "text.jsonl"
     (folder / "run.yaml").write_text(
         f"task: {task}\nmodel: {{config: {MODELS[name][0]}, init: random}}\n"
-        f"data: {{train: {file}, sequence_length: 128, tokenizer: bytes}}\n" +
+        f"data: {{train: {file}, sequence_length: 128, tokenizer: tokenizer.json}}\n" +
         (LABELS if task == "sequence_classification" else "") +
         "training: {global_batch_size: 8, max_steps: 4, learning_rate: 1.0e-3}\noutput: {dir: out}\n")
     subprocess.run(["rm", "-rf", str(folder / "out")], check=True)

@@ -19,7 +19,6 @@ os.environ.setdefault("HF_HUB_OFFLINE", "1")
 
 import numpy  # noqa: E402
 import safetensors.numpy  # noqa: E402
-import torch  # noqa: E402
 
 import cases  # noqa: E402
 import dropout  # noqa: E402
@@ -203,7 +202,6 @@ def main():
     args = parse_arguments()
     for choice in ("gpt2", "mistral", "qwen", "smollm3", "pretrained"):
         setattr(args, choice, args.all or args.only != "" or getattr(args, choice))
-    torch.set_num_threads(2)
     chosen = cases.LLAMA_CASES + cases.OPTIMIZER_CASES + cases.SELECTION_CASES + args.gpt2 * cases.GPT2_CASES + args.mistral * cases.MISTRAL_CASES
     chosen = chosen + args.qwen * (cases.QWEN2_CASES + cases.QWEN3_CASES) + args.smollm3 * cases.SMOLLM3_CASES + args.pretrained * cases.PRETRAINED_CASES
     chosen = [case for case in chosen if args.only in case["name"]]

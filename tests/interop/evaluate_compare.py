@@ -79,7 +79,6 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--binary", required=True)
     args = parser.parse_args()
-    torch.set_num_threads(2)
     failed = 0
     for name, (config, save) in MODELS.items():
         with tempfile.TemporaryDirectory(prefix="plimsoll-eval-") as folder:

@@ -275,7 +275,6 @@ def main():
     parser.add_argument("--prompts", type=int, default=20)
     parser.add_argument("--keep", help="write models and prompts under this directory")
     arguments = parser.parse_args()
-    torch.set_num_threads(2)
     checks = Checks()
     with tempfile.TemporaryDirectory() as temporary:
         root = pathlib.Path(arguments.keep or temporary)

@@ -277,7 +277,6 @@ def main():
     parser.add_argument("--binary", required=True)
     parser.add_argument("--only", default="")
     given = parser.parse_args()
-    torch.set_num_threads(2)
     transformers.logging.set_verbosity_error()
     transformers.utils.logging.disable_progress_bar()
     datasets.disable_progress_bars()

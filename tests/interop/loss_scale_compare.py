@@ -117,7 +117,6 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--binary", default="build/plimsoll")
     args = parser.parse_args()
-    torch.set_num_threads(2)
     checks = Checks()
     with tempfile.TemporaryDirectory() as scratch:
         for number, (name, case) in enumerate(CASES.items()):

@@ -118,7 +118,6 @@ def main():
     parser.add_argument("--binary", default="build/plimsoll")
     parser.add_argument("--only", default="", help="cases whose name contains this")
     args = parser.parse_args()
-    torch.set_num_threads(2)
     checks = Checks()
     chosen = [(name, precision) for name in MODELS for precision in PRECISIONS if args.only in f"{name}, {precision}"]
     with tempfile.TemporaryDirectory() as scratch:

@@ -123,7 +123,6 @@ def main():
     parser.add_argument("--binary", default="build/plimsoll")
     parser.add_argument("--only", default="", help="cases whose name contains this")
     args = parser.parse_args()
-    torch.set_num_threads(2)
     checks = Checks()
     chosen = [(name, state) for name in ("llama", "llama, tied", "qwen3", "gpt2") for state in STATES if args.only in f"{name}, {state}"]
     with tempfile.TemporaryDirectory() as scratch:

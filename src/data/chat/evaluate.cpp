@@ -12,7 +12,7 @@ namespace {
 
 /// Of expressions and statements inside of each other, through macros that call each other as well; Python's
 /// own limit is near.
-constexpr int kMaxDepth = 900;
+constexpr int kMaxCalls = 900;
 /// Frames differ much between builds (sanitizers); a thread's stack is usually 8 MiB.
 constexpr uintptr_t kMaxStackBytes = uintptr_t{4} << 20;
 
@@ -21,7 +21,7 @@ constexpr uintptr_t kMaxStackBytes = uintptr_t{4} << 20;
 bool Renderer::descend(int line) {
   const auto here = reinterpret_cast<uintptr_t>(__builtin_frame_address(0));
   const uintptr_t used = std::max(here, stack_start_) - std::min(here, stack_start_);
-  if (depth_ >= kMaxDepth || used > kMaxStackBytes)
+  if (depth_ >= kMaxCalls || used > kMaxStackBytes)
     return fail("nested too deep: do macros call each other without end?", line);
   ++depth_;
   return true;

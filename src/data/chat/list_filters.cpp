@@ -241,7 +241,7 @@ bool rejectattr(const Value& value, Arguments& call, Value& out) {
   return selected(value, call, {true, false}, out);
 }
 
-constexpr FilterRule kRules[] = {
+constexpr FilterRule kListFilters[] = {
     {"count", num_items},
     {"d", default_value, "default_value boolean"},
     {"default", default_value, "default_value boolean"},
@@ -263,6 +263,6 @@ constexpr FilterRule kRules[] = {
 
 }  // namespace
 
-std::span<const FilterRule> list_filters() { return kRules; }
+std::span<const FilterRule> list_filters() { return kListFilters; }
 
 }  // namespace plimsoll::chat

@@ -13,7 +13,7 @@
 namespace plimsoll::chat {
 namespace {
 
-constexpr int kMaxDepth = 200;
+constexpr int kMaxNesting = 200;
 
 bool equal_at(Heap& heap, const Value& a, const Value& b, int depth, bool& out);
 
@@ -35,7 +35,7 @@ bool equal_entries(Heap& heap, const Value& a, const Value& b, int depth, bool& 
 }
 
 bool equal_at(Heap& heap, const Value& a, const Value& b, int depth, bool& out) {
-  if (depth > kMaxDepth) return heap.fail("values nested too deep to be compared");
+  if (depth > kMaxNesting) return heap.fail("values nested too deep to be compared");
   if (!heap.charge(1)) return false;
   out = false;
   if (a.is_number() && b.is_number()) {
@@ -70,10 +70,10 @@ bool equal_at(Heap& heap, const Value& a, const Value& b, int depth, bool& out) 
 bool cannot_order(Heap& heap, Op op, const Value& a, const Value& b) {
   for (const Value* value : {&a, &b})
     if (value->is_undefined()) return heap.fail(undefined_message(*value));
-  constexpr std::string_view kSigns[] = {"<", "<=", ">", ">="};
+  constexpr std::string_view kComparisons[] = {"<", "<=", ">", ">="};
   return heap.fail(fmt::format("'{}' is not possible between {} and {}",
-                               kSigns[static_cast<size_t>(op) - static_cast<size_t>(Op::kLt)], type_name(a),
-                               type_name(b)));
+                               kComparisons[static_cast<size_t>(op) - static_cast<size_t>(Op::kLt)],
+                               type_name(a), type_name(b)));
 }
 
 bool holds(Op op, int order) {

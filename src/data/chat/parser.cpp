@@ -14,7 +14,7 @@
 namespace plimsoll::chat {
 namespace {
 
-constexpr int kMaxDepth = 60;  // of statements in statements
+constexpr int kMaxStatements = 60;  // of statements in statements
 
 using Words = std::initializer_list<std::string_view>;
 
@@ -104,7 +104,7 @@ bool Parser::block(Body& out, Words ends) {
 bool Parser::statement(Body& out) {
   const Token& tag = expr_.now();
   if (tag.kind != TokenKind::kName) return expr_.fail("a tag without a name");
-  if (++depth_ > kMaxDepth) return expr_.fail("tags nested too deep");
+  if (++depth_ > kMaxStatements) return expr_.fail("tags nested too deep");
   expr_.take();
   const auto parse = [&](StmtKind kind, auto rest) {
     Stmt* stmt = make(kind, tag.line);

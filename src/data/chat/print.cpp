@@ -11,7 +11,7 @@
 namespace plimsoll::chat {
 namespace {
 
-constexpr int kMaxDepth = 200;
+constexpr int kMaxPrinted = 200;
 
 bool repr(Heap& heap, const Value& value, int depth, std::string& out);
 
@@ -36,7 +36,7 @@ bool repr_entries(Heap& heap, std::span<const Entry> entries, int depth, std::st
 }
 
 bool repr(Heap& heap, const Value& value, int depth, std::string& out) {
-  if (depth > kMaxDepth) return heap.fail("a value nested too deep to be printed");
+  if (depth > kMaxPrinted) return heap.fail("a value nested too deep to be printed");
   if (!heap.charge(1) || !heap.room(out.size())) return false;
   switch (value.kind) {
     case Kind::kUndefined:
@@ -68,7 +68,7 @@ class JsonPrinter {
   JsonPrinter(Heap& heap, const JsonStyle& style, std::string& out) : heap_(heap), style_(style), out_(out) {}
 
   bool print(const Value& value, int depth) {
-    if (depth > kMaxDepth) return heap_.fail("tojson: a value nested too deep");
+    if (depth > kMaxPrinted) return heap_.fail("tojson: a value nested too deep");
     if (!heap_.charge(1) || !heap_.room(out_.size())) return false;
     switch (value.kind) {
       case Kind::kNone:

@@ -19,12 +19,12 @@ constexpr std::string_view kFilters[] = {
     "float",     "forceescape", "format",    "groupby",  "max",       "min",    "pprint",
     "random",    "reverse",     "round",     "slice",    "striptags", "sum",    "truncate",
     "urlencode", "urlize",      "wordcount", "wordwrap", "xmlattr"};
-constexpr std::string_view kTests[] = {
+constexpr std::string_view kRefusedTests[] = {
     "<",           "<=", ">",  ">=",       "callable", "divisibleby", "escaped", "even",   "filter", "ge",
     "greaterthan", "gt", "le", "lessthan", "lower",    "lt",          "odd",     "sameas", "test",   "upper"};
 constexpr std::string_view kTags[] = {"autoescape", "block",   "do",  "extends", "from",
                                       "import",     "include", "raw", "trans",   "with"};
-constexpr std::string_view kFunctions[] = {"cycler", "joiner", "lipsum"};
+constexpr std::string_view kRefusedFunctions[] = {"cycler", "joiner", "lipsum"};
 
 constexpr std::string_view kText[] = {
     "casefold",   "center",       "count",        "encode",   "expandtabs", "find",
@@ -50,11 +50,11 @@ Names names_of(Construct construct) {
     case Construct::kFilter:
       return kFilters;
     case Construct::kTest:
-      return kTests;
+      return kRefusedTests;
     case Construct::kTag:
       return kTags;
     case Construct::kFunction:
-      return kFunctions;
+      return kRefusedFunctions;
   }
   return {};
 }

@@ -75,7 +75,7 @@ bool trim(const Value& value, Arguments& call, Value& out) {
 
 bool string(const Value& value, Arguments& call, Value& out) { return text_of(call.heap, value, out); }
 
-bool replace(const Value& value, Arguments& call, Value& out) {
+bool replace_in_text(const Value& value, Arguments& call, Value& out) {
   Value text, old, with;
   int64_t count = -1;
   if (call.has(2) && !call.bound[2]->is(Kind::kNone) && !call.integer(2, -1, count)) return false;
@@ -151,12 +151,12 @@ bool to_int(const Value& value, Arguments& call, Value& out) {
   return out = Value::of(integer), true;
 }
 
-constexpr FilterRule kRules[] = {
+constexpr FilterRule kTextFilters[] = {
     {"capitalize", capitalize},
     {"indent", indent, "width first"},
     {"int", to_int},
     {"lower", lower},
-    {"replace", replace, "old new count", 2},
+    {"replace", replace_in_text, "old new count", 2},
     {"safe", string},
     {"string", string},
     {"title", title},
@@ -167,7 +167,7 @@ constexpr FilterRule kRules[] = {
 
 }  // namespace
 
-std::span<const FilterRule> text_filters() { return kRules; }
+std::span<const FilterRule> text_filters() { return kTextFilters; }
 
 bool replaced(Heap& heap, std::string_view text, std::string_view old, std::string_view with, int64_t count,
               Value& out) {

@@ -30,7 +30,7 @@ constexpr int64_t kMaxTextBytes = int64_t{64} << 20;
 
 // Offsets in the header.
 constexpr size_t kAtVersion = 8, kAtWidth = 12, kAtEntries = 16, kAtTextBytes = 24, kAtShardHash = 32,
-                 kAtContentHash = 40, kAtChecksum = 48, kHeaderBytes = 56;
+                 kAtContentHash = 40, kAtChecksum = 48, kLabelHeaderBytes = 56;
 
 int64_t entry_bytes(int64_t width) { return 16 + 4 * width; }
 /// Blocks of about 16 KiB.
@@ -39,7 +39,7 @@ int64_t entries_per_block(int64_t width) {
 }
 
 shard::TableLayout layout_of(int64_t width, int64_t entries) {
-  return {.offset = static_cast<int64_t>(kHeaderBytes),
+  return {.offset = static_cast<int64_t>(kLabelHeaderBytes),
           .num_entries = entries,
           .entry_bytes = entry_bytes(width),
           .entries_per_block = entries_per_block(width)};
@@ -58,7 +58,7 @@ std::vector<std::string> texts_of(const Tree* list) {
   return texts;
 }
 
-Error damaged(const std::string& path, std::string_view what) {
+Error damaged_labels(const std::string& path, std::string_view what) {
   return {ErrorCode::kBadData, fmt::format("the file of labels is damaged: {}", what), path,
           "remove the file: it is made again"};
 }
@@ -96,7 +96,7 @@ LabelFileWriter& LabelFileWriter::operator=(LabelFileWriter&&) noexcept = defaul
 LabelFileWriter::~LabelFileWriter() = default;
 
 Result<LabelFileWriter> LabelFileWriter::create(const std::string& path, std::vector<std::string> files) {
-  PLIMSOLL_ASSIGN(auto file, shard::SequentialFile::create(path, static_cast<int64_t>(kHeaderBytes)));
+  PLIMSOLL_ASSIGN(auto file, shard::SequentialFile::create(path, static_cast<int64_t>(kLabelHeaderBytes)));
   return LabelFileWriter(std::make_unique<State>(State{std::move(file), std::move(files)}));
 }
 
@@ -151,7 +151,7 @@ Status LabelFileWriter::finish(uint64_t shard_hash) {
   const std::string text = to_json(Tree::map({{"files", list_of(s.files)}, {"names", list_of(s.names)}}));
   s.content.add(text);
   PLIMSOLL_TRY(s.file.append(std::as_bytes(std::span(text))));
-  std::array<std::byte, kHeaderBytes> header{};
+  std::array<std::byte, kLabelHeaderBytes> header{};
   std::memcpy(header.data(), kMagic.data(), kMagic.size());
   store_u32(header.data() + kAtVersion, kVersion);
   store_u32(header.data() + kAtWidth, static_cast<uint32_t>(s.width));
@@ -165,32 +165,32 @@ Status LabelFileWriter::finish(uint64_t shard_hash) {
 
 Result<LabelFile> LabelFile::open(const std::string& path) {
   PLIMSOLL_ASSIGN(ReadFile file, ReadFile::open(path));
-  std::array<std::byte, kHeaderBytes> header{};
-  if (file.size_bytes() < static_cast<int64_t>(kHeaderBytes))
-    return damaged(path, "it is shorter than its header");
+  std::array<std::byte, kLabelHeaderBytes> header{};
+  if (file.size_bytes() < static_cast<int64_t>(kLabelHeaderBytes))
+    return damaged_labels(path, "it is shorter than its header");
   PLIMSOLL_TRY(file.read_at(0, header));
   if (std::memcmp(header.data(), kMagic.data(), kMagic.size()) != 0 ||
       load_u32(header.data() + kAtVersion) != kVersion)
-    return damaged(path, "it is none, or of another version");
+    return damaged_labels(path, "it is none, or of another version");
   if (checksum(std::span(header).first(kAtChecksum)) != load_u64(header.data() + kAtChecksum))
-    return damaged(path, "its header does not match its checksum");
+    return damaged_labels(path, "its header does not match its checksum");
   const auto width = static_cast<int64_t>(load_u32(header.data() + kAtWidth));
   const uint64_t entries = load_u64(header.data() + kAtEntries),
                  text_bytes = load_u64(header.data() + kAtTextBytes);
   constexpr uint64_t kMost = uint64_t{1} << 40;
   if (width < 1 || width > kMaxLabels || entries > kMost || text_bytes > static_cast<uint64_t>(kMaxTextBytes))
-    return damaged(path, "its counts are none");
+    return damaged_labels(path, "its counts are none");
   const shard::TableLayout table = layout_of(width, static_cast<int64_t>(entries));
   const int64_t text_at = table.offset + table.size_bytes();
   if (text_at + static_cast<int64_t>(text_bytes) != file.size_bytes())
-    return damaged(path, "it is not as long as its header says");
+    return damaged_labels(path, "it is not as long as its header says");
   std::string text(text_bytes, '\0');
   PLIMSOLL_TRY(file.read_at(text_at, std::as_writable_bytes(std::span(text))));
   LabelFile labels(std::move(file), table, width);
   labels.shard_hash_ = load_u64(header.data() + kAtShardHash);
   labels.content_hash_ = load_u64(header.data() + kAtContentHash);
   const auto tree = parse_json(text, {.max_bytes = kMaxTextBytes, .max_nodes = 4 * kMaxLabels});
-  if (!tree) return damaged(path, "its names do not read");
+  if (!tree) return damaged_labels(path, "its names do not read");
   labels.files_ = texts_of(tree->find("files"));
   labels.names_ = texts_of(tree->find("names"));
   return labels;
@@ -206,7 +206,7 @@ Result<LabelEntry> LabelFile::parse(const std::byte* from) const {
   const bool named = entry.kind != RawLabelKind::kName ||
                      (entry.values[0] >= 0 && entry.values[0] < static_cast<float>(names_.size()));
   if (kind > static_cast<uint32_t>(RawLabelKind::kList) || entry.file >= files_.size() || !named)
-    return damaged(path(), "an entry is none");
+    return damaged_labels(path(), "an entry is none");
   return entry;
 }
 

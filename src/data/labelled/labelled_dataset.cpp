@@ -13,8 +13,6 @@
 namespace plimsoll {
 namespace {
 
-constexpr int64_t kMostBlocks = 16;  // of a shard in one read
-
 Status check_pair(const Shard& shard, const LabelFile& labels, const LabelledDatasetOptions& options) {
   if (labels.shard_hash() != shard.info().content_hash || labels.size() != shard.info().num_documents)
     return Error{ErrorCode::kBadData, "the labels belong to another shard", labels.path(),
@@ -48,7 +46,8 @@ struct LabelledDataset::State {
     PLIMSOLL_ASSIGN(Shard shard, Shard::open(path));
     PLIMSOLL_ASSIGN(LabelFile labels, LabelFile::open(labels_beside(path)));
     PLIMSOLL_TRY(check_pair(shard, labels, options));
-    const int64_t blocks = std::min(ceil_div(options.sequence_length, kShardBlockTokens) + 1, kMostBlocks);
+    const int64_t blocks =
+        std::min(ceil_div(options.sequence_length, kShardBlockTokens) + 1, kMostBlocksOfARead);
     scratch_bytes = std::max(
         {scratch_bytes, blocks * shard.block_bytes(), labels.scratch_bytes(), Shard::kDocumentScratchBytes});
     first.push_back(first.back() + labels.size());

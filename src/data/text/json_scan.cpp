@@ -55,7 +55,7 @@ int32_t code_unit(std::string_view text, size_t at) {
 bool is_high(int32_t code) { return code >= 0xD800 && code < 0xDC00; }
 bool is_low(int32_t code) { return code >= 0xDC00 && code < 0xE000; }
 
-char unescaped(char c) {
+char escaped_char(char c) {
   switch (c) {
     case 'b':
       return '\b';
@@ -201,7 +201,7 @@ void append_unescaped(std::string_view string, std::string& out) {
     at = escape;
     if (at == text.size()) break;
     if (text[at + 1] != 'u') {
-      out += unescaped(text[at + 1]);
+      out += escaped_char(text[at + 1]);
       at += 2;
       continue;
     }

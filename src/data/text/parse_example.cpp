@@ -27,7 +27,7 @@ void append_member(std::string& out, std::string_view key, std::string_view valu
 }
 
 /// The role that a speaker's name in ShareGPT files stands for; empty where it is not known.
-std::string_view role_of(std::string_view from) {
+std::string_view role_of_speaker(std::string_view from) {
   constexpr std::array<std::pair<std::string_view, std::string_view>, 15> kRoles = {{
       {"human", "user"},
       {"user", "user"},
@@ -232,7 +232,7 @@ class Parser {
       return bad(reason::kBadConversation,
                  fmt::format("conversations[{}] has no \"from\" and \"value\" that are strings", index));
     const std::string speaker = unescaped(from);
-    const std::string_view role = role_of(speaker);
+    const std::string_view role = role_of_speaker(speaker);
     if (role.empty())
       return bad(reason::kBadConversation,
                  fmt::format("conversations[{}] is from '{}', which is no known speaker", index,

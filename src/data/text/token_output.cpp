@@ -10,16 +10,16 @@
 namespace plimsoll {
 namespace {
 
-constexpr int64_t kHeaderBytes = 128;  // a multiple of 64, as NumPy writes it
+constexpr int64_t kNpyHeaderBytes = 128;  // a multiple of 64, as NumPy writes it
 constexpr size_t kBufferBytes = size_t{1} << 20;
 
 std::string npy_header(int id_bytes, int64_t num_tokens) {
   std::string header("\x93NUMPY\x01\x00", 8);
-  header += static_cast<char>(kHeaderBytes - 10);
+  header += static_cast<char>(kNpyHeaderBytes - 10);
   header += '\0';
   header += fmt::format("{{'descr': '{}', 'fortran_order': False, 'shape': ({},), }}",
                         id_bytes == 2 ? "<u2" : "<i4", num_tokens);
-  header.resize(kHeaderBytes - 1, ' ');
+  header.resize(kNpyHeaderBytes - 1, ' ');
   return header + '\n';
 }
 
@@ -28,7 +28,7 @@ std::string npy_header(int id_bytes, int64_t num_tokens) {
 Result<NpyWriter> NpyWriter::create(const std::string& path, int64_t vocab_size) {
   PLIMSOLL_ASSIGN(AtomicFile file, AtomicFile::create(path));
   NpyWriter writer(std::move(file), vocab_size <= 65536 ? 2 : 4);
-  writer.offset_ = kHeaderBytes;
+  writer.offset_ = kNpyHeaderBytes;
   writer.buffer_.reserve(kBufferBytes);
   return writer;
 }

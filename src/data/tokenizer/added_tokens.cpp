@@ -14,7 +14,6 @@ namespace {
 constexpr size_t kMaxTokenBytes = 1024;  // bounds the walk from one byte
 
 bool is_word(CodePoint c) { return (properties()[c.value] & kWordBit) != 0; }
-bool is_space(CodePoint c) { return (properties()[c.value] & kClassBits) == kSpace; }
 
 /// Whether no letter, digit or the like touches text[begin, end).
 bool stands_alone(std::string_view text, size_t begin, size_t end) {

@@ -9,8 +9,6 @@
 namespace plimsoll::tokenizer {
 namespace {
 
-bool is_space(CodePoint c) { return (properties()[c.value] & kClassBits) == kSpace; }
-
 bool replace_all(std::string_view text, std::string_view pattern, std::string_view content, std::string& out,
                  bool& first) {
   size_t found = text.find(pattern);

@@ -47,21 +47,21 @@ Status check(const TokenizerTraining& training) {
 }
 
 /// A tokenizer that knows no merges but cuts words as the trained one will.
-struct Cutter {
+struct WordCutter {
   Document document;
   Normalizer normalizer;
   PreTokenizer pre_tokenizer;
   std::unique_ptr<Tokenizer> tokenizer;
 };
 
-Result<Cutter> make_cutter(const std::string& name) {
+Result<WordCutter> make_cutter(const std::string& name) {
   PLIMSOLL_ASSIGN(const std::string json, tokenizer_json({}, {}, name));
   PLIMSOLL_ASSIGN(Document document, read_document(json, "tokenizer.json"));
   const Field root{&document.root, "", "tokenizer.json"};
   PLIMSOLL_ASSIGN(auto normalizer, Normalizer::build(root.member("normalizer")));
   PLIMSOLL_ASSIGN(auto pre_tokenizer, PreTokenizer::build(root.member("pre_tokenizer")));
   PLIMSOLL_ASSIGN(auto whole, Tokenizer::parse(json, "tokenizer.json"));
-  return Cutter{std::move(document), std::move(normalizer), std::move(pre_tokenizer), std::move(whole)};
+  return WordCutter{std::move(document), std::move(normalizer), std::move(pre_tokenizer), std::move(whole)};
 }
 
 /// Reports and asks whether to go on.
@@ -103,7 +103,7 @@ Result<AtomicFile> written(const std::string& path, std::string_view content) {
 
 Result<TrainedTokenizer> train_tokenizer(const TokenizerTraining& training) {
   PLIMSOLL_TRY(check(training));
-  PLIMSOLL_ASSIGN(const Cutter cutter, make_cutter(training.pre_tokenizer));
+  PLIMSOLL_ASSIGN(const WordCutter cutter, make_cutter(training.pre_tokenizer));
   ReaderOptions reading{.on_error = training.on_error, .text_key = training.text_key};
   reading.cut = [&cutter](std::string_view text) { return cutter.tokenizer->last_safe_cut(text); };
   PLIMSOLL_ASSIGN(const auto reader, ExampleReader::open(training.inputs, reading));

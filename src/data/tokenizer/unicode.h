@@ -43,6 +43,7 @@ inline CodePoint decode_before(const char* end) {
   while ((static_cast<unsigned char>(*p) & 0xC0) == 0x80) --p;
   return decode(p);
 }
+inline bool is_space(CodePoint c) { return (properties()[c.value] & kClassBits) == kSpace; }
 void append_utf8(uint32_t code_point, std::string& out);
 
 /// Bytes from the start of `text` that are valid UTF-8.

@@ -102,13 +102,13 @@ void run_granule(const KeyGranule& g, const SharedQueries& shared) {
   store_keys(g);
 }
 
-int64_t scratch_bytes(int64_t head_dim) { return BackwardScratch(Carver(nullptr), head_dim).bytes; }
+int64_t backward_scratch_bytes(int64_t head_dim) { return BackwardScratch(Carver(nullptr), head_dim).bytes; }
 
 }  // namespace
 }  // namespace bf16
 
 int64_t attention_bf16_backward_workspace_bytes(const AttentionShape& shape, int num_threads) {
-  return bf16::shared_sum_bytes(shape) + num_threads * bf16::scratch_bytes(shape.head_dim) +
+  return bf16::shared_sum_bytes(shape) + num_threads * bf16::backward_scratch_bytes(shape.head_dim) +
          Turns::bytes(shape);
 }
 
@@ -119,7 +119,7 @@ void attention_bf16_backward(const AttentionBackwardArgsOf<Bf16>& args, ThreadPo
   PLIMSOLL_CHECK(static_cast<int64_t>(workspace.size()) >=
                      attention_bf16_backward_workspace_bytes(s, pool.num_threads()),
                  "attention_bf16_backward: workspace");
-  const int64_t own_bytes = bf16::scratch_bytes(s.head_dim), heads = s.batch * s.num_kv_heads;
+  const int64_t own_bytes = bf16::backward_scratch_bytes(s.head_dim), heads = s.batch * s.num_kv_heads;
   std::byte* own = workspace.data() + bf16::shared_sum_bytes(s);
   const bf16::SharedQueries shared{.turns = Turns(s, own + pool.num_threads() * own_bytes),
                                    .sums = reinterpret_cast<float*>(workspace.data())};

@@ -165,7 +165,7 @@ void pack_keys(const AttentionArgsOf<Bf16>& a, const PackedKeys& keys, ThreadPoo
   });
 }
 
-int64_t scratch_bytes(int64_t head_dim) { return Scratch(Carver(nullptr), head_dim).bytes; }
+int64_t forward_scratch_bytes(int64_t head_dim) { return Scratch(Carver(nullptr), head_dim).bytes; }
 
 }  // namespace
 }  // namespace bf16
@@ -173,7 +173,7 @@ int64_t scratch_bytes(int64_t head_dim) { return Scratch(Carver(nullptr), head_d
 bool attention_has_bf16() { return current_isa() >= Isa::kAvx512Bf16; }
 
 int64_t attention_bf16_forward_workspace_bytes(const AttentionShape& shape, int num_threads) {
-  return bf16::PackedKeys::bytes(shape) + num_threads * bf16::scratch_bytes(shape.head_dim);
+  return bf16::PackedKeys::bytes(shape) + num_threads * bf16::forward_scratch_bytes(shape.head_dim);
 }
 
 void attention_bf16_forward(const AttentionArgsOf<Bf16>& args, ThreadPool& pool,
@@ -187,7 +187,7 @@ void attention_bf16_forward(const AttentionArgsOf<Bf16>& args, ThreadPool& pool,
   const bf16::Kernels& kernels = bf16::current_kernels();
   const bf16::PackedKeys keys(s, workspace.data());
   std::byte* own = workspace.data() + bf16::PackedKeys::bytes(s);
-  const int64_t own_bytes = bf16::scratch_bytes(s.head_dim), granules = num_granules(s.tokens);
+  const int64_t own_bytes = bf16::forward_scratch_bytes(s.head_dim), granules = num_granules(s.tokens);
   const int64_t heads = s.batch * s.num_heads;
   bf16::pack_keys(args, keys, pool);
   // The last granule of queries sees the most keys, so it goes first.

@@ -19,11 +19,11 @@ void run_document_positions(const KernelCall& call, ThreadPool&) {
     out.as<int32_t>()[i] = static_cast<int32_t>(i % tokens) - start[i];
 }
 
-constexpr Kernel kKernels[] = {{.op = "positions", .run = run_positions},
-                               {.op = "document_positions", .run = run_document_positions}};
+constexpr Kernel kPositionsKernels[] = {{.op = "positions", .run = run_positions},
+                                        {.op = "document_positions", .run = run_document_positions}};
 
 }  // namespace
 
-std::span<const Kernel> positions_kernels() { return kKernels; }
+std::span<const Kernel> positions_kernels() { return kPositionsKernels; }
 
 }  // namespace plimsoll::cpu

@@ -28,12 +28,12 @@ void gather_rows_grad(const KernelCall& call, ThreadPool& pool) {
   });
 }
 
-constexpr Kernel kKernels[] = {
+constexpr Kernel kGatherRowsKernels[] = {
     {.op = "gather_rows", .run = gather_rows, .strided_inputs = 0b1, .stored_dtypes = true},
     {.op = "gather_rows_grad", .run = gather_rows_grad, .strided_inputs = 0b1, .stored_dtypes = true}};
 
 }  // namespace
 
-std::span<const Kernel> gather_rows_kernels() { return kKernels; }
+std::span<const Kernel> gather_rows_kernels() { return kGatherRowsKernels; }
 
 }  // namespace plimsoll::cpu

@@ -22,7 +22,7 @@ constexpr int64_t kStripRows = 6 * kGemmRowUnit, kStripColumns = kGemmColumnUnit
 // The sums of a low C whose k does not pass in one go: 1 MiB.
 constexpr int64_t kSumFloats = 256 << 10, kSumColumns = 1024, kSumRowUnit = 32;
 
-int64_t div_up(int64_t a, int64_t b) { return Granules::div_up(a, b); }
+int64_t div_up(int64_t a, int64_t b) { return GemmGranules::div_up(a, b); }
 int64_t size_of(DType dtype) { return dtype == DType::kF32 ? kFloat : 2; }
 
 const void* offset(const void* p, DType dtype, int64_t elements) {
@@ -111,7 +111,7 @@ void multiply(const GemmBlock& block, const GemmPlan& plan, ThreadPool& pool) {
 // C and bias are f32.
 void multiply_in_f32(const GemmArgs& args, ThreadPool& pool, std::span<std::byte> workspace) {
   const GemmPlan plan = plan_gemm(args.m, args.n, args.k, args.k_segment);
-  const int64_t granules = Granules(args.k, args.k_segment).count();
+  const int64_t granules = GemmGranules(args.k, args.k_segment).count();
   GemmBlock block{.args = &args, .padded_rows = plan.block_rows, .padded_columns = plan.block_columns};
   block.a = reinterpret_cast<float*>(workspace.data());
   block.b = block.a + packed_a_floats(args.m, args.k);

@@ -23,11 +23,11 @@ namespace {
 
 using ir::DType;
 
-constexpr int64_t kStripPanels = 8, kStripBytes = 512 << 10;
+constexpr int64_t kStripPanels = 8, kPartBytes = 512 << 10;
 // So that threads end at about the same time, even if one is held up.
-constexpr int64_t kTasksOfAThread = 4;
+constexpr int64_t kPartsOfAThread = 4;
 // What a task packs of a shared operand whose lines lie side by side.
-constexpr int64_t kPackedSteps = 4;
+constexpr int64_t kPartSteps = 4;
 
 class StripGemm {
  public:
@@ -83,9 +83,9 @@ class StripGemm {
     const bool of_b = plan_.private_a;
     const Lines& x = of_b ? b_ : a_;
     if (x.side_by_side())
-      pool_.run(div_up(end_ - first_, kPackedSteps), [&](int64_t index, int) {
-        const int64_t done = index * kPackedSteps, s = first_ + done;
-        pack_rows(x, r.begin, r.end, steps_, s, std::min(end_, s + kPackedSteps),
+      pool_.run(div_up(end_ - first_, kPartSteps), [&](int64_t index, int) {
+        const int64_t done = index * kPartSteps, s = first_ + done;
+        pack_rows(x, r.begin, r.end, steps_, s, std::min(end_, s + kPartSteps),
                   shared_ + done * kPanelStepBytes, panel_bytes());
       });
     else
@@ -186,7 +186,7 @@ StripPlan strip_plan(const GemmArgs& g, int num_threads) {
                 own = div_up(p.private_a ? g.m : g.n, kPanel), bytes = p.run_steps * kPanelStepBytes;
   const int64_t room = p.a_in_place ? shared : shared_bytes(g.m, g.n, g.k) / bytes;
   p.shared_lines = div_up(shared, div_up(shared, room)) * kPanel;
-  const int64_t most = std::min({kStripPanels, kStripBytes / bytes, own / (kTasksOfAThread * num_threads)});
+  const int64_t most = std::min({kStripPanels, kPartBytes / bytes, own / (kPartsOfAThread * num_threads)});
   p.strip_lines = strip_panels(own, std::max<int64_t>(1, most), num_threads) * kPanel;
   return p;
 }

@@ -12,13 +12,13 @@ constexpr int64_t kFloatsOfA = 512 << 10, kFloatsOfB = 1 << 20;
 constexpr int64_t kRunLength = 1024;
 constexpr int64_t kMaxTileRows = 192, kMaxTileColumns = 288;
 
-int64_t round_up(int64_t a, int64_t b) { return Granules::div_up(a, b) * b; }
+int64_t round_up(int64_t a, int64_t b) { return GemmGranules::div_up(a, b) * b; }
 
 // Cuts `size` into the least number of nearly equal parts, in whole units and of at most `most`.
 int64_t even_part(int64_t size, int64_t most, int64_t unit) {
-  const int64_t units = Granules::div_up(size, unit),
-                parts = Granules::div_up(units, std::max<int64_t>(1, most / unit));
-  return Granules::div_up(units, parts) * unit;
+  const int64_t units = GemmGranules::div_up(size, unit),
+                parts = GemmGranules::div_up(units, std::max<int64_t>(1, most / unit));
+  return GemmGranules::div_up(units, parts) * unit;
 }
 
 // Shortens the longer side until there are enough tiles to share out, or until they are too small to be worth
@@ -29,7 +29,8 @@ void cut_tiles(GemmPlan& p) {
   for (;;) {
     p.tile_rows = even_part(p.block_rows, rows, kGemmRowUnit);
     p.tile_columns = even_part(p.block_columns, columns, kGemmColumnUnit);
-    if (Granules::div_up(p.block_rows, p.tile_rows) * Granules::div_up(p.block_columns, p.tile_columns) >=
+    if (GemmGranules::div_up(p.block_rows, p.tile_rows) *
+            GemmGranules::div_up(p.block_columns, p.tile_columns) >=
         kEnough)
       return;
     if (rows <= kMinRows && columns <= kMinColumns) return;
@@ -47,7 +48,7 @@ int64_t packed_b_floats(int64_t n, int64_t k) {
 }
 
 GemmPlan plan_gemm(int64_t m, int64_t n, int64_t k, int64_t k_segment) {
-  const Granules granules(k, k_segment);
+  const GemmGranules granules(k, k_segment);
   GemmPlan p;
   p.block_columns = even_part(n, kFloatsOfB / std::min(k, kRunLength), kGemmColumnUnit);
   const int64_t fit = k * p.block_columns <= kFloatsOfB ? granules.count()

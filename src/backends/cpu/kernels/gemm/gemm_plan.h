@@ -24,9 +24,9 @@ struct Granule {
 };
 
 /// The granules of k; they restart with each segment.
-class Granules {
+class GemmGranules {
  public:
-  Granules(int64_t k, int64_t k_segment)
+  GemmGranules(int64_t k, int64_t k_segment)
       : k_(k),
         segment_(k_segment > 0 ? std::min(k_segment, k) : k),
         per_segment_(div_up(segment_, kGemmGranule)) {}

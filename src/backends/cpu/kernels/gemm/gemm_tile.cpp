@@ -27,7 +27,7 @@ namespace plimsoll::cpu {
 namespace HWY_NAMESPACE {
 
 HWY_INLINE Granule granule_at(const GemmBlock& k, int64_t index) {
-  return Granules(k.args->k, k.args->k_segment)[index];
+  return GemmGranules(k.args->k, k.args->k_segment)[index];
 }
 HWY_INLINE int64_t first_k(const GemmBlock& k) { return granule_at(k, k.first_granule).begin; }
 

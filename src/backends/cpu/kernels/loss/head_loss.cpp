@@ -60,15 +60,15 @@ struct Layout {
   int64_t logits, losses, dw, gemm;
   Layout(const ir::TensorType& x, const ir::TensorType& weight, ir::DType dx, const Dw& dw_as,
          int64_t classes, int64_t chunk_rows, const ir::Attrs& attrs, GradientsOf grads, int num_threads) {
-    constexpr auto kFloat = static_cast<int64_t>(sizeof(float));
+    constexpr auto kF32Bytes = static_cast<int64_t>(sizeof(float));
     const int64_t width = x.shape.dim(-1), rows = x.shape.num_rows();
     const Precision precision = precision_of(attrs, x.dtype, weight.dtype);
     const bool direct = dw_as.is_direct(chunk_rows, rows);
     const GemmTypes sums{precision, ir::DType::kF32},
         gradient{precision, grads.weight && direct ? dw_as.dtype : ir::DType::kF32};
-    logits = round_up(chunk_rows * classes * kFloat, runtime::kAlignment);
-    losses = round_up(rows * kFloat, runtime::kAlignment);
-    dw = grads.weight && !direct ? round_up(width * classes * kFloat, runtime::kAlignment) : 0;
+    logits = round_up(chunk_rows * classes * kF32Bytes, runtime::kAlignment);
+    losses = round_up(rows * kF32Bytes, runtime::kAlignment);
+    dw = grads.weight && !direct ? round_up(width * classes * kF32Bytes, runtime::kAlignment) : 0;
     gemm = gemm_workspace_bytes(chunk_rows, classes, width, num_threads, sums);
     if (grads.x)
       gemm = std::max(gemm, gemm_workspace_bytes(chunk_rows, width, classes, num_threads, {precision, dx}));

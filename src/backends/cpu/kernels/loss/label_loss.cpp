@@ -75,12 +75,12 @@ constexpr Kernel grad_kernel(std::string_view op) {
   return {.op = op, .run = loss_grad<Loss>, .strided_inputs = 0b11};
 }
 
-constexpr Kernel kKernels[] = {loss_kernel<Bce>("bce_with_logits"), grad_kernel<Bce>("bce_with_logits_grad"),
-                               loss_kernel<SquaredError>("squared_error"),
-                               grad_kernel<SquaredError>("squared_error_grad")};
+constexpr Kernel kLabelLossesKernels[] = {
+    loss_kernel<Bce>("bce_with_logits"), grad_kernel<Bce>("bce_with_logits_grad"),
+    loss_kernel<SquaredError>("squared_error"), grad_kernel<SquaredError>("squared_error_grad")};
 
 }  // namespace
 
-std::span<const Kernel> label_loss_kernels() { return kKernels; }
+std::span<const Kernel> label_loss_kernels() { return kLabelLossesKernels; }
 
 }  // namespace plimsoll::cpu

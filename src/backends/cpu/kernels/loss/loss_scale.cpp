@@ -29,10 +29,11 @@ void next_scale(const KernelCall& call, ThreadPool& /*pool*/) {
   std::copy(scaler.begin(), scaler.end(), call.outputs[0].as<float>());
 }
 
-constexpr Kernel kKernels[] = {{.op = "unscale", .run = unscale}, {.op = "next_scale", .run = next_scale}};
+constexpr Kernel kLossScaleKernels[] = {{.op = "unscale", .run = unscale},
+                                        {.op = "next_scale", .run = next_scale}};
 
 }  // namespace
 
-std::span<const Kernel> loss_scale_kernels() { return kKernels; }
+std::span<const Kernel> loss_scale_kernels() { return kLossScaleKernels; }
 
 }  // namespace plimsoll::cpu

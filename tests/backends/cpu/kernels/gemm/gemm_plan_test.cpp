@@ -9,10 +9,10 @@
 namespace plimsoll::cpu {
 namespace {
 
-TEST(Granules, CoverKInOrderAndRestartAtSegments) {
+TEST(GemmGranules, CoverKInOrderAndRestartAtSegments) {
   for (const int64_t k : {1, 16, 255, 256, 257, 1000, 2048})
     for (const int64_t segment : {0, 1, 17, 256, 300, 512, 5000}) {
-      const Granules granules(k, segment);
+      const GemmGranules granules(k, segment);
       const int64_t length = segment == 0 ? k : segment;
       int64_t at = 0;
       for (int64_t i = 0; i < granules.count(); ++i) {
@@ -34,7 +34,7 @@ TEST(GemmPlan, PackedOperandsFitWhatIsPlanned) {
       for (const int64_t k : sizes)
         for (const int64_t segment : {0, 1, 17, 300, 512}) {
           const GemmPlan p = plan_gemm(m, n, k, segment);
-          const Granules granules(k, segment);
+          const GemmGranules granules(k, segment);
           ASSERT_GT(p.run_granules, 0);
           for (int64_t first = 0; first < granules.count(); first += p.run_granules) {
             const int64_t last = std::min(granules.count(), first + p.run_granules) - 1;
@@ -56,8 +56,8 @@ TEST(GemmPlan, LargeProductsHaveTilesForEveryThread) {
   for (const auto& [m, n, k] :
        {std::array<int64_t, 3>{512, 576, 576}, {2048, 288, 288}, {256, 576, 49152}, {49152, 576, 256}}) {
     const GemmPlan p = plan_gemm(m, n, k, 0);
-    const int64_t down = Granules::div_up(std::min(m, p.block_rows), p.tile_rows);
-    const int64_t across = Granules::div_up(std::min(n, p.block_columns), p.tile_columns);
+    const int64_t down = GemmGranules::div_up(std::min(m, p.block_rows), p.tile_rows);
+    const int64_t across = GemmGranules::div_up(std::min(n, p.block_columns), p.tile_columns);
     EXPECT_GE(down * across, 16) << m << " " << n << " " << k;
   }
 }

@@ -63,7 +63,7 @@ void add_options(Parser c, Arguments& a) {
   c.add_flag("--add-special-tokens", a.add_special_tokens,
              "what the tokenizer puts around a text (<s> and the like)");
   c.add_option("--loss", a.loss, "which tokens are targets")
-      .one_of({"auto", "all", "completions", "assistant", "trl"})
+      .one_of({"auto", "all", "completions", "assistant", "all_assistant", "trl"})
       .show_default();
   c.add_option("--chat-template", a.chat_template, "for conversations, in place of the model's own")
       .type_name("FILE");

@@ -87,8 +87,9 @@ Translation unless_null(std::string_view, const Tree& value) {
 
 /// assistant_only_loss, completion_only_loss: each says of one kind of line what is a target. TRL looks at
 /// completion_only_loss where a line has a prompt and a completion, so true leaves conversations whole; false
-/// counts everything. assistant_only_loss: false leaves completions alone targets.
-/// Source: trl/trainer/sft_trainer.py at 00313f2, DataCollatorForLanguageModeling and tokenize_fn.
+/// counts everything. assistant_only_loss: false leaves completions alone targets. True with both, a target
+/// is in an assistant's turn and in the completion; with completion_only_loss: false, in any assistant's
+/// turn. Source: trl/trainer/sft_trainer.py at 00313f2, tokenize_fn and build_labels.
 template <int kScope>
 Translation loss_scope(std::string_view name, const Tree& value) {
   if (value.is_null()) return std::optional<Tree>{};
@@ -156,7 +157,7 @@ std::optional<Tree> together(std::string_view name, const Tree& value, std::stri
   constexpr std::array<Row, 4> kBoth = {{{"trl", "trl", "trl"},
                                          {"trl", "all", "all"},
                                          {"assistant", "trl", "assistant"},
-                                         {"assistant", "all", "assistant"}}};
+                                         {"assistant", "all", "all_assistant"}}};
   for (const Row& row : kBoth)
     if ((row.assistant == value.text && row.completion == other.text) ||
         (row.assistant == other.text && row.completion == value.text))

@@ -482,7 +482,8 @@ TEST(RunConfig, LossOfTrlsNames) {
   EXPECT_EQ(loss("assistant_only_loss: false\ncompletion_only_loss: true\n"), "trl");
   EXPECT_EQ(loss("assistant_only_loss: false\ncompletion_only_loss: false\n"), "all");
   EXPECT_EQ(loss("completion_only_loss: false\n"), "all");
-  EXPECT_EQ(loss("completion_only_loss: false\nassistant_only_loss: true\n"), "assistant");
+  EXPECT_EQ(loss("completion_only_loss: false\nassistant_only_loss: true\n"), "all_assistant")
+      << "TRL: an assistant's turn within a prompt too";
   EXPECT_EQ(loss("completion_only_loss: true\n"), "trl") << "TRL: says nothing of conversations";
   EXPECT_EQ(loss("completion_only_loss: true\nassistant_only_loss: true\n"), "assistant");
   EXPECT_THAT(loss("assistant_only_loss: false\ndata: {loss: assistant}\n"), HasSubstr("contradict"));

@@ -41,7 +41,7 @@ Translation optimizer(std::string_view name, const Tree& value) {
     std::string_view theirs;
     std::string_view ours;
   };
-  static constexpr std::array<Row, 14> kTable = {{{"adamw_torch", "adamw"},
+  static constexpr std::array<Row, 15> kTable = {{{"adamw_torch", "adamw"},
                                                   {"adamw_torch_fused", "adamw"},
                                                   {"adamw_hf", "adamw"},
                                                   {"adamw", "adamw"},
@@ -54,6 +54,7 @@ Translation optimizer(std::string_view name, const Tree& value) {
                                                   {"lion_32bit", "lion"},
                                                   {"muon", "muon"},
                                                   {"adam", "adam"},
+                                                  {"paged_adamw", "adamw"},
                                                   {"paged_adamw_32bit", "adamw"}}};
   std::vector<std::string> known;
   for (const Row& row : kTable) {

@@ -300,7 +300,12 @@ TEST(RunConfig, NamesTheNearestByItsLastNameFirst) {
                                                       {"trainig.seed", "training"},
                                                       {"training.fp9", "training.fp8"},
                                                       {"data.weight", "data.weights"},
-                                                      {"memry", "memory"}};
+                                                      {"memry", "memory"},
+                                                      {"lr", "training.learning_rate"},
+                                                      {"data.seq_length", "data.sequence_length"},
+                                                      {"dataset", "data.train"},
+                                                      {"training.batch_size", "training.global_batch_size"},
+                                                      {"remove_unused_column", "remove_unused_columns"}};
   for (const auto& [name, nearest] : rows) {
     const auto result = parse(kRun, {std::string(name) + "=1"});
     ASSERT_FALSE(result);

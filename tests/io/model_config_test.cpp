@@ -36,7 +36,8 @@ TEST(ConfigJson, NamesFieldValueAndRange) {
   EXPECT_EQ(c.integer("a", {1, 10}).error().code, ErrorCode::kBadData);
   EXPECT_THAT(c.integer("a", {1, 10}).error().hint, HasSubstr("model.overrides.a"));
   const ConfigJson outer = *parse_config_json(R"({"rope": {"b": "x"}})", "config.json");
-  EXPECT_THAT((*outer.object("rope"))->integer("b", {1, 10}).error().hint, HasSubstr("model.overrides.rope.b"));
+  EXPECT_THAT((*outer.object("rope"))->integer("b", {1, 10}).error().hint,
+              HasSubstr("model.overrides.rope.b"));
 }
 
 TEST(ConfigJson, TakesDefaultsForMissingAndNull) {

@@ -119,6 +119,7 @@ TEST(HubCache, AMissingFolderIsNoHubId) {
   EXPECT_EQ(far.error().what, "there is no such folder");
   EXPECT_THAT(far.error().hint, HasSubstr("look into models"));
   EXPECT_THAT(id.error().what, HasSubstr("Hugging Face cache"));
+  EXPECT_EQ(find_model_folder("run.yaml").error().what, "there is no such file");
 }
 
 TEST(HubCache, ARunsFolderMeansItsFinalModel) {

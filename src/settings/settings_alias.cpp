@@ -151,7 +151,11 @@ const Alias* find_alias(std::string_view name) {
 std::optional<Tree> together(std::string_view name, const Tree& value, std::string_view other_name,
                              const Tree& other) {
   const Alias *a = find_alias(name), *b = find_alias(other_name);
-  if (a == nullptr || b == nullptr || a == b || a->path != "data.loss" || b->path != "data.loss") return {};
+  if (a == nullptr || b == nullptr || a == b || a->path != b->path) return {};
+  // tf32 is for the products that stay in fp32, and beside 16 bits there are none.
+  if (a->path == "training.precision" && (value.text == "tf32" || other.text == "tf32"))
+    return value.text == "tf32" ? other : value;
+  if (a->path != "data.loss") return {};
   struct Row {
     std::string_view assistant, completion, both;
   };

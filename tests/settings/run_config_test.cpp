@@ -393,6 +393,24 @@ TEST(RunConfig, AcceptsHarmlessNamesWithOneNote) {
                   HasSubstr("do_train, disable_tqdm say what holds here anyway"))));
 }
 
+TEST(RunConfig, OfAnotherProgramsFileItNamesImport) {
+  const auto result = parse(
+      "remove_unused_columns: true\npush_to_hub: false\ndo_train: true\nblock_size: 3\neval_on_start: "
+      "true\n");
+  ASSERT_FALSE(result);
+  ASSERT_FALSE(result.error().more.empty());
+  EXPECT_THAT(result.error().more.back().hint, HasSubstr("plimsoll import makes a run file"));
+}
+
+TEST(RunConfig, Tf32SaysNothingBeside16Bits) {
+  for (const char* text :
+       {"data: {train: x}\nbf16: true\ntf32: true\n", "data: {train: x}\ntf32: true\nbf16: true\n"}) {
+    const auto run = parse(text);
+    ASSERT_TRUE(run) << run.error().message();
+    EXPECT_EQ(run->training.precision, Precision::kBf16);
+  }
+}
+
 TEST(RunConfig, RefusesTheSameNamesWhereTheyAskForSomething) {
   const auto result = parse(
       "push_to_hub: true\nreport_to: wandb\ngroup_by_length: true\nlabel_smoothing_factor: 0.1\n"

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <fstream>
 #include <initializer_list>
-#include <iterator>
 #include <limits>
 #include <optional>
 #include <sstream>
@@ -36,9 +35,12 @@ const Version kV2{"cgroup2",        {"memory.max", "memory.high"},
                   "memory.current", {"active_file", "inactive_file", "slab_reclaimable"},
                   "file_mapped",    ""};
 
+/// As much as can be read. An iterator over the buffer would throw where reading fails.
 std::string content(const std::string& path) {
   std::ifstream file(path);
-  return {std::istreambuf_iterator<char>(file), {}};
+  std::ostringstream text;
+  text << file.rdbuf();
+  return text.str();
 }
 
 /// The first number of `text`; nothing for "max" or where there is none.

@@ -11,11 +11,19 @@ namespace plimsoll {
 /// Columns of the terminal that `fd` leads to, now; the smaller of what it says and COLUMNS, 80 where neither
 /// says. 0: no terminal.
 int terminal_columns(int fd);
-/// Columns that a text in UTF-8 takes; characters from U+1100 on count as two.
+/// Columns that a text in UTF-8 takes; characters from U+1000 on count as two, but for
+/// U+2000 to U+2FFF (punctuation, arrows, boxes).
 int columns_of(std::string_view text);
-/// `text` in lines of at most `columns`, broken at blanks, the further ones indented by two. A word that is
-/// longer stays whole. 0 columns: as it is.
+/// `text` in lines of at most `columns`. A line that is longer breaks at blanks; what follows stands below
+/// its last field (behind two blanks or more) where that leaves room to read, else columns give way: fields
+/// two blanks apart, further lines indented by two more than the first. A word that is longer stays whole, so
+/// that it can be copied. 0 columns: as it is.
 std::string wrapped(std::string_view text, int columns);
+/// Results for people, on stdout: as they are where it is no terminal, else `wrapped` to its width.
+void print_text(std::string_view text);
+/// Text of a model or a file as it may go to a terminal: controls but for line feeds and tabs spelled out
+/// ("\x1b"), those of two bytes (U+0080 to U+009F) too. Everything else as it is.
+std::string harmless(std::string_view text);
 /// Writes a message to stderr as lines of its own, that fit it; an open status line ends first. From any
 /// thread.
 void print_message(std::string_view text);

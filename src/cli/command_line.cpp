@@ -6,8 +6,10 @@
 #include <CLI/CLI.hpp>
 #include <optional>
 #include <span>
+#include <sstream>
 #include <string_view>
 
+#include "base/terminal.h"
 #include "io/suggest.h"
 
 namespace plimsoll::cli {
@@ -145,7 +147,9 @@ Result<bool> CommandLine::parse(int argc, char** argv) {
   } catch (const CLI::ParseError& e) {
     // The parser's one way to report; help and version come through here too.
     if (e.get_exit_code() != 0) return usage_error(*app_, e, name_, {argv, static_cast<size_t>(argc)});
-    app_->exit(e);
+    std::ostringstream text, unused;
+    app_->exit(e, text, unused);
+    print_text(text.str());
     return false;
   }
   return true;

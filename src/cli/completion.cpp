@@ -9,11 +9,10 @@
 namespace plimsoll::cli {
 namespace {
 
-/// The words that a value is one of: "auto|never|DIR" has two.
+/// The words that a value is one of: "auto|never|DIR" has two, "gguf" is one, "FILE" none.
 std::vector<std::string> words_of(const OptionText& option) {
   std::vector<std::string> words;
   std::string_view rest = option.value;
-  if (rest.find('|') == std::string_view::npos) return words;
   while (!rest.empty()) {
     const size_t bar = std::min(rest.find('|'), rest.size());
     const std::string_view word = rest.substr(0, bar);
@@ -78,14 +77,14 @@ std::string explained(std::string text) {
 }
 
 std::string zsh_argument(const OptionText& option) {
+  const auto words = words_of(option);
+  const std::string values = words.empty() ? "_files" : "(" + joined(words) + ")";
   if (option.by_place)
     return quoted(fmt::format("{}:{}:{}", option.several ? "*" : "", explained(option.names.front()),
-                              option.value == "key=value" ? "_plimsoll_settings" : "_files"));
+                              option.value == "key=value" ? "_plimsoll_settings" : values));
   std::string spec = (option.several ? "*" : "") + option.names.back() + "[" + explained(option.text) + "]";
   if (option.value.empty()) return quoted(spec);
-  const auto words = words_of(option);
-  spec += ":" + explained(option.value) + ":";
-  return quoted(spec + (words.empty() ? "_files" : "(" + joined(words) + ")"));
+  return quoted(spec + ":" + explained(option.value) + ":" + values);
 }
 
 }  // namespace
@@ -173,8 +172,10 @@ std::string zsh_completion(const CommandText& program) {
 )",
                              list, arguments, cases);
   });
-  return "#compdef plimsoll\n\n_plimsoll_settings() {\n  local -a keys=(\n" + settings_list +
-         "  )\n  _describe -o setting keys -S ''\n}\n\n" + functions + "_plimsoll \"$@\"\n";
+  return "#compdef plimsoll\n\n_plimsoll_settings() {\n"
+         "  if compset -P '*='; then\n    _files\n    return\n  fi\n  local -a keys=(\n" +
+         settings_list + "  )\n  _describe -t settings setting keys -S ''\n}\n\n" + functions +
+         "_plimsoll \"$@\"\n";
 }
 
 }  // namespace plimsoll::cli

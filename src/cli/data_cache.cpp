@@ -7,6 +7,7 @@
 #include <filesystem>
 
 #include "base/duration.h"
+#include "base/terminal.h"
 #include "base/units.h"
 #include "cli/commands.h"
 #include "cli/data_json.h"
@@ -75,11 +76,12 @@ void print_table(const std::string& folder, const std::vector<train::CacheEntry>
   for (const train::CacheEntry& entry : entries)
     table.add({entry.name, to_string(Bytes(entry.bytes)), duration_text(age_seconds(entry)) + " ago",
                entry.in_use ? "in use" : ""});
-  if (!entries.empty()) fmt::print("{}\n", table.text());
+  if (!entries.empty()) print_text(table.text() + "\n");
   if (trim.removed_files > 0)
-    fmt::print("removed {}, {}\n", counted(trim.removed_files, "file"), to_string(Bytes(trim.removed_bytes)));
-  fmt::print("{}: {}, {}\n", printable(folder), counted(static_cast<int64_t>(entries.size()), "file"),
-             to_string(Bytes(bytes)));
+    print_text(fmt::format("removed {}, {}\n", counted(trim.removed_files, "file"),
+                           to_string(Bytes(trim.removed_bytes))));
+  print_text(fmt::format("{}: {}, {}\n", printable(folder),
+                         counted(static_cast<int64_t>(entries.size()), "file"), to_string(Bytes(bytes))));
 }
 
 Status show(const Arguments& a) {

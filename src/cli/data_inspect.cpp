@@ -13,6 +13,7 @@
 #include "base/note.h"
 #include "base/numbers.h"
 #include "base/signals.h"
+#include "base/terminal.h"
 #include "base/units.h"
 #include "cli/data_files.h"
 #include "cli/data_inspect_text.h"
@@ -108,7 +109,7 @@ void print_files(const std::vector<DataFile>& files) {
     table.add({file.path(), file.kind(), grouped(file.num_documents()), grouped(file.num_tokens()),
                fmt::format("{:.1f} %", percent(file.num_targets(), file.num_tokens())),
                vocabulary_text(file)});
-  fmt::print("{}\n", table.text());
+  print_text(table.text() + "\n");
 }
 
 Tree files_tree(const std::vector<DataFile>& files) {
@@ -230,9 +231,9 @@ Status inspect(const Arguments& a) {
   if (!a.json) print_files(files);
   facts.print(a.json);
   if (!a.json && lengths.num_documents() > 0)
-    fmt::print("\ndocuments by length in tokens\n{}", lengths.picture(std::min(stdout_width(), 120)));
+    print_text("\ndocuments by length in tokens\n" + lengths.picture(std::min(stdout_width(), 120)));
   if (!a.json && a.sequence_length > 0)
-    fmt::print("\nin sequences of {} tokens\n{}", grouped(a.sequence_length), packing_text);
+    print_text(fmt::format("\nin sequences of {} tokens\n{}", grouped(a.sequence_length), packing_text));
   return print_samples(files, {.count = a.samples, .tokenizer = tokenizer.get(), .json = a.json});
 }
 

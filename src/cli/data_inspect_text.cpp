@@ -50,7 +50,7 @@ void add_text_options(Parser c, TextArguments& a) {
   c.add_option("--chat-template", a.chat_template, "for conversations, in place of the model's own")
       .type_name("FILE");
   c.add_option("--loss", a.loss, "which tokens are targets (auto)")
-      .one_of({"auto", "all", "completions", "assistant", "trl"});
+      .one_of({"auto", "all", "completions", "assistant", "all_assistant", "trl"});
   c.add_option("--append-eos", a.append_eos, "behind what the end-of-text token goes (auto)")
       .one_of({"auto", "true", "false", "trl"});
   c.add_option("--text-key", a.text_key, "the member of a line that holds its text").type_name("NAME");

@@ -9,6 +9,7 @@
 #include <string>
 
 #include "base/numbers.h"
+#include "base/terminal.h"
 #include "cli/data_json.h"
 #include "cli/masked_text.h"
 #include "cli/table.h"
@@ -71,10 +72,11 @@ void print_sample(const DataFile& file, const Sample& sample, const SampleOption
   decoder.decode(sample, file.is_text(),
                  [&](const std::string& part, bool in_loss) { lines.add(part, in_loss); });
   const auto shown = static_cast<int64_t>(sample.ids.size());
+  print_text(fmt::format("\n  ┌ document {} of {}, {} ({})\n", grouped(sample.document + 1),
+                         grouped(file.num_documents()), printable(file.path()),
+                         counted(sample.num_tokens, "token")));
   fmt::print(
-      "\n  ┌ document {} of {}, {} ({})\n{}  └ {}\n", grouped(sample.document + 1),
-      grouped(file.num_documents()), printable(file.path()), counted(sample.num_tokens, "token"),
-      lines.finish(),
+      "{}  └ {}\n", lines.finish(),
       shown < sample.num_tokens ? counted(sample.num_tokens - shown, "more token") : "end of the document");
 }
 

@@ -7,6 +7,7 @@
 #include "base/numbers.h"
 #include "base/process.h"
 #include "base/signals.h"
+#include "base/terminal.h"
 #include "base/units.h"
 #include "cli/commands.h"
 #include "cli/data_json.h"
@@ -62,7 +63,7 @@ void add_options(Parser c, Arguments& a) {
   c.add_flag("--add-special-tokens", a.add_special_tokens,
              "what the tokenizer puts around a text (<s> and the like)");
   c.add_option("--loss", a.loss, "which tokens are targets")
-      .one_of({"auto", "all", "completions", "assistant", "trl"})
+      .one_of({"auto", "all", "completions", "assistant", "all_assistant", "trl"})
       .show_default();
   c.add_option("--chat-template", a.chat_template, "for conversations, in place of the model's own")
       .type_name("FILE");
@@ -123,7 +124,7 @@ void print_table(const Arguments& arguments, const Outcome& o) {
       {"time", fmt::format("{:.2f} s, {:.1f} MB/s", o.seconds, ratio(megabytes(c.text_bytes), o.seconds))});
   table.add({"memory", fmt::format("{} at most", to_string(Bytes(peak_resident_bytes())))});
   add_skipped(table, c.skipped);
-  fmt::print("{}", table.text());
+  print_text(table.text());
 }
 
 Status check_output(const std::string& output, const std::vector<std::string>& inputs) {

@@ -7,6 +7,7 @@
 #include "base/numbers.h"
 #include "base/process.h"
 #include "base/signals.h"
+#include "base/terminal.h"
 #include "cli/commands.h"
 #include "cli/data_json.h"
 #include "cli/data_reading.h"
@@ -91,7 +92,7 @@ void print_table(const Arguments& arguments, const TrainedTokenizer& trained, do
                                  grouped(trained.num_words), grouped(trained.num_different_words))});
   table.add({"time", fmt::format("{:.2f} s", seconds)});
   add_skipped(table, trained.skipped);
-  fmt::print("{}", table.text());
+  print_text(table.text());
 }
 
 /// Reading takes most of the time for large files, merging for small ones; each has its own estimate.

@@ -16,6 +16,7 @@
 #include "backends/cpu/kernels/isa.h"
 #include "base/machine_memory.h"
 #include "base/process.h"
+#include "base/terminal.h"
 #include "base/units.h"
 #include "cli/commands.h"
 #include "cli/data_json.h"
@@ -38,7 +39,9 @@ std::string first_line_after(const char* path, std::string_view key) {
   return "unknown";
 }
 
-void print_row(const char* label, const std::string& value) { fmt::print("  {:<20}{}\n", label, value); }
+void print_row(const char* label, const std::string& value) {
+  print_text(fmt::format("  {:<20}{}\n", label, value));
+}
 
 struct Report {
   std::string processor, huge_pages;
@@ -71,8 +74,8 @@ std::string memory_limit(const MachineMemory& memory) {
   return fmt::format("{} by {}", to_string(Bytes(memory.limit_bytes)), memory.limited_by);
 }
 
-void print_text(const Report& r) {
-  fmt::print("Machine\n");
+void print_report(const Report& r) {
+  print_text("Machine\n");
   print_row("processor", r.processor);
   print_row("threads", fmt::format("{} usable", num_available_cpus()));
   print_row("memory", fmt::format("{} in all, {} available", to_string(Bytes(r.memory.physical_bytes)),
@@ -83,14 +86,14 @@ void print_text(const Report& r) {
                                    cpu::isa_name(cpu::current_isa())));
   print_row("huge pages", r.huge_pages);
   const planner::ProcessOverhead& overhead = r.overhead;
-  fmt::print("\nPlimsoll\n");
+  print_text("\nPlimsoll\n");
   print_row("overhead",
             fmt::format("{} + {} a thread + {} an op ({})", to_string(Bytes(overhead.base_bytes)),
                         to_string(Bytes(overhead.per_thread_bytes)), to_string(Bytes(overhead.per_op_bytes)),
                         overhead.measured ? "measured for this build" : "built-in, not measured"));
-  fmt::print("\nAdvice\n");
-  for (const std::string& text : r.advice) fmt::print("  - {}\n", text);
-  if (r.advice.empty()) fmt::print("  nothing is missing\n");
+  print_text("\nAdvice\n");
+  for (const std::string& text : r.advice) print_text(fmt::format("  - {}\n", text));
+  if (r.advice.empty()) print_text("  nothing is missing\n");
 }
 
 void print_json(const Report& r) {
@@ -182,8 +185,9 @@ Status measure_overhead(const std::string& path) {
   o.per_thread_bytes = std::max<int64_t>(0, (threaded.overhead_bytes - small.overhead_bytes) / 4);
   o.base_bytes = small.overhead_bytes - o.per_op_bytes * small.num_ops - o.per_thread_bytes + kSlackBytes;
   PLIMSOLL_TRY(planner::store_overhead(o, path));
-  fmt::print("overhead: {} + {} a thread + {} an op, stored in {}\n", to_string(Bytes(o.base_bytes)),
-             to_string(Bytes(o.per_thread_bytes)), to_string(Bytes(o.per_op_bytes)), path);
+  print_text(fmt::format("overhead: {} + {} a thread + {} an op, stored in {}\n",
+                         to_string(Bytes(o.base_bytes)), to_string(Bytes(o.per_thread_bytes)),
+                         to_string(Bytes(o.per_op_bytes)), path));
   return Ok{};
 }
 
@@ -203,7 +207,7 @@ Command add_doctor(Parser app) {
       [](const Arguments& a) -> Status {
         if (a.measure) return measure_overhead(planner::overhead_path());
         const Report report = look_at_machine();
-        a.json ? print_json(report) : print_text(report);
+        a.json ? print_json(report) : print_report(report);
         return Ok{};
       });
 }

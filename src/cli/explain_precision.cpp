@@ -13,6 +13,7 @@
 #include <string_view>
 #include <vector>
 
+#include "base/terminal.h"
 #include "cli/table.h"
 #include "io/json.h"
 
@@ -210,8 +211,8 @@ void print_precision(const planner::PrecisionReport& report,
   if (!json) {
     const std::set<int> layers = layers_of(weights);
     const bool has_casts = !report.ops.empty() || !report.casts.empty();
-    fmt::print("{}\n{}{}", ops_table(report.ops, layers),
-               has_casts ? casts_table(report.casts, layers) + "\n" : "", weights_table(weights, layers));
+    print_text(ops_table(report.ops, layers) + "\n" +
+               (has_casts ? casts_table(report.casts, layers) + "\n" : "") + weights_table(weights, layers));
     return;
   }
   lines(report.ops);

@@ -45,8 +45,9 @@ Status run_export(Arguments& a) {
                                           {"seconds", Tree::of(report.seconds)}})));
     return Ok{};
   }
-  fmt::print("{}: {} in {}, {} tensors, {} in {:.2f} s\n", a.request.output, report.architecture,
-             gguf::name(report.type), report.num_tensors, to_string(Bytes(report.bytes)), report.seconds);
+  print_text(fmt::format("{}: {} in {}, {} tensors, {} in {:.2f} s\n", a.request.output, report.architecture,
+                         gguf::name(report.type), report.num_tensors, to_string(Bytes(report.bytes)),
+                         report.seconds));
   return Ok{};
 }
 

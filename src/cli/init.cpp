@@ -60,7 +60,7 @@ Status run_init(const Arguments& a) {
   std::string text = planner::verdict(proposal.report);
   text += fmt::format("wrote {}; next:\n  plimsoll plan {}     what is used where\n  plimsoll train {}\n",
                       a.output, a.output, a.output);
-  std::fputs(text.c_str(), stdout);
+  print_text(text);
   return Ok{};
 }
 

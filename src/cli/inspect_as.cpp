@@ -5,6 +5,7 @@
 #include <filesystem>
 
 #include "base/numbers.h"
+#include "base/terminal.h"
 #include "cli/inspect.h"
 #include "cli/inspect_rounder.h"
 #include "cli/table.h"
@@ -125,20 +126,20 @@ void print_json(const std::vector<RoundedTensor>& subjects,
   fmt::print("{}\n", to_json(object));
 }
 
-void print_text(const InspectArguments& arguments, const std::vector<RoundedTensor>& subjects,
-                const std::vector<const SafetensorsTensor*>& passed_over, const RoundingError& total,
-                Scheme scheme) {
-  fmt::print("{} as {}, {:.4g} bits a number\n\n", printable(arguments.path), numerics::info(scheme).name,
-             numerics::bits_per_value(scheme));
+void print_table(const InspectArguments& arguments, const std::vector<RoundedTensor>& subjects,
+                 const std::vector<const SafetensorsTensor*>& passed_over, const RoundingError& total,
+                 Scheme scheme) {
+  print_text(fmt::format("{} as {}, {:.4g} bits a number\n\n", printable(arguments.path),
+                         numerics::info(scheme).name, numerics::bits_per_value(scheme)));
   Table table = new_table();
   for (const RoundedTensor& s : subjects)
     table.add(row_of(s.tensor->name, s.tensor->dtype, shape_text(*s.tensor), s.error));
   table.add(row_of("total", "", counted(static_cast<int64_t>(subjects.size()), "tensor"), total));
-  fmt::print("{}\n{}", table.text(), kLegend);
+  print_text(table.text() + "\n" + kLegend);
   for (const SafetensorsTensor* tensor : passed_over)
-    fmt::print("passed over, no floating-point numbers: {} {} {}\n", printable(tensor->name), tensor->dtype,
-               shape_text(*tensor));
-  if (!arguments.output.empty()) fmt::print("written: {}\n", printable(arguments.output));
+    print_text(fmt::format("passed over, no floating-point numbers: {} {} {}\n", printable(tensor->name),
+                           tensor->dtype, shape_text(*tensor)));
+  if (!arguments.output.empty()) print_text("written: " + printable(arguments.output) + "\n");
 }
 
 Error unknown_format(const std::string& name) {
@@ -187,7 +188,7 @@ Status inspect_as(const InspectArguments& arguments) {
   if (arguments.json)
     print_json(rounder.subjects(), passed_over, total, *scheme);
   else
-    print_text(arguments, rounder.subjects(), passed_over, total, *scheme);
+    print_table(arguments, rounder.subjects(), passed_over, total, *scheme);
   return Ok{};
 }
 

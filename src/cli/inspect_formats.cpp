@@ -1,6 +1,7 @@
 // plimsoll inspect --formats: what the number formats are, and the schemes that share scales over them.
 #include <fmt/format.h>
 
+#include "base/terminal.h"
 #include "cli/inspect.h"
 #include "cli/table.h"
 #include "numerics/blocks.h"
@@ -48,7 +49,7 @@ void print_format_table() {
                f.exponent_bits > 0 ? std::to_string(f.bias) : "-", number(f.max), number(f.smallest_normal),
                number(f.smallest_subnormal), number(f.epsilon), yes(f.has_infinity), yes(f.has_nan),
                std::string(f.source)});
-  fmt::print("{}", table.text());
+  print_text(table.text());
 }
 
 void print_scheme_table() {
@@ -57,7 +58,7 @@ void print_scheme_table() {
   for (const SchemeInfo& s : numerics::schemes())
     table.add({std::string(s.name), std::string(numerics::info(s.codes).name), block_text(s), scale_text(s),
                fmt::format("{:.6g}", numerics::bits_per_value(s.scheme)), std::string(s.rule)});
-  fmt::print("\n{}", table.text());
+  print_text("\n" + table.text());
 }
 
 Tree json_of(const FormatInfo& f) {

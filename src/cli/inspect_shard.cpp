@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include "base/numbers.h"
+#include "base/terminal.h"
 #include "base/units.h"
 #include "cli/length_histogram.h"
 #include "cli/masked_text.h"
@@ -63,7 +64,7 @@ Status inspect_shard(const InspectArguments& arguments) {
   facts.add("sound", Tree::of(sound.ok()), "checked", sound ? "every byte" : "damaged, see below");
   facts.print(arguments.json);
   if (!arguments.json && lengths.num_documents() > 0)
-    fmt::print("\ndocuments by length in tokens\n{}", lengths.picture(stdout_width()));
+    print_text("\ndocuments by length in tokens\n" + lengths.picture(stdout_width()));
   return sound;
 }
 

@@ -7,6 +7,7 @@
 
 #include "base/numbers.h"
 #include "base/process.h"
+#include "base/terminal.h"
 #include "base/units.h"
 #include "cli/inspect.h"
 #include "cli/table.h"
@@ -126,7 +127,7 @@ void Facts::print(bool json) const {
   }
   Table table({{""}, {""}});
   for (const auto& [label, text] : lines_) table.add({label, text});
-  fmt::print("{}", table.text());
+  print_text(table.text());
 }
 
 std::string dtypes_text(const std::vector<WeightRef>& tensors) {
@@ -183,8 +184,8 @@ Status print_tensors(std::vector<WeightRef> tensors, bool json) {
   }
   if (json) return Ok{};
   const Totals all = sum_of(tensors);
-  fmt::print("\n{}\n{}, {}, {}\n", table.text(), counted(all.tensors, "tensor"),
-             counted(all.elements, "element"), to_string(Bytes(all.bytes)));
+  print_text(fmt::format("\n{}\n{}, {}, {}\n", table.text(), counted(all.tensors, "tensor"),
+                         counted(all.elements, "element"), to_string(Bytes(all.bytes))));
   return Ok{};
 }
 

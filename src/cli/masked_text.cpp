@@ -56,7 +56,7 @@ MaskStyle stdout_mask_style() {
 int stdout_width() {
   winsize size = {};
   if (::ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) != 0 || size.ws_col == 0) return 100;
-  return std::max<int>(size.ws_col, 60);
+  return std::max<int>(size.ws_col, 24);
 }
 
 void MaskedText::set_masked(bool masked) {

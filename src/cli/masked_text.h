@@ -13,7 +13,7 @@ enum class MaskStyle {
 };
 /// kDim where stdout is a terminal that shows it (and NO_COLOR is not set).
 MaskStyle stdout_mask_style();
-/// Columns of the terminal that stdout is, 60 at least; 100 where it is none.
+/// Columns of the terminal that stdout is, 24 at least; 100 where it is none.
 int stdout_width();
 
 /// Collects parts of a text and breaks them into lines, at blanks where it can, behind a gutter. Control

@@ -2,6 +2,7 @@
 #include <cstdio>
 #include <memory>
 
+#include "base/terminal.h"
 #include "cli/commands.h"
 #include "cli/explain_precision.h"
 #include "cli/load_run.h"
@@ -64,7 +65,10 @@ Status diff(const std::string& file_a, const RunArguments& arguments) {
   if (setting_text(budget, a) == setting_text(budget, b)) diff.b.budget_bytes = diff.a.budget_bytes;
   const std::string text =
       arguments.json ? to_json(plan_diff_event(diff)) + "\n" : planner::plan_diff_table(diff);
-  std::fwrite(text.data(), 1, text.size(), stdout);
+  if (arguments.json)
+    std::fwrite(text.data(), 1, text.size(), stdout);
+  else
+    print_text(text);
   return Ok{};
 }
 

@@ -4,6 +4,7 @@
 #include <cstdio>
 
 #include "base/numbers.h"
+#include "base/terminal.h"
 #include "cli/commands.h"
 #include "cli/table.h"
 #include "io/tree.h"
@@ -61,12 +62,11 @@ Status run_presets(const Arguments& arguments) {
   for (const Row& row : list)
     table.add({std::string(row.preset.name), row.family, grouped(row.parameters), grouped(row.positions),
                std::string(row.preset.licence), std::string(row.preset.hub_id)});
-  std::fputs(table.text().c_str(), stdout);
-  std::fputs(
+  print_text(table.text());
+  print_text(
       "\nA preset is an architecture, without weights: model.preset=NAME plans it, or trains it from random "
       "weights.\n"
-      "The licence is that of the weights on the hub; read it there before you use them.\n",
-      stdout);
+      "The licence is that of the weights on the hub; read it there before you use them.\n");
   return Ok{};
 }
 

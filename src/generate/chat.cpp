@@ -18,12 +18,15 @@ namespace {
 /// No vocabulary's tokens are as long on average; a line beyond that is not worth reading.
 constexpr int64_t kLineBytesPerToken = 32;
 
-/// A line, and those that follow where it ends in a backslash.
+/// A line, and those that follow where it ends in a backslash. What was typed while an answer came stands
+/// behind its prompt once more: on the terminal it stands within the answer.
 Result<std::optional<std::string>> read_turn(LineReader& lines, bool prompts) {
   std::string turn;
   for (const char* prompt = "> ";; prompt = "… ") {
+    const bool repeats = prompts && lines.is_ahead();
     if (prompts) fmt::print(stderr, "{}", prompt);
     PLIMSOLL_ASSIGN(auto line, lines.next());
+    if (repeats && line) fmt::print(stderr, "{}\n", harmless(*line));
     if (!line) return turn.empty() ? std::nullopt : std::optional(std::move(turn));
     const bool goes_on = line->ends_with('\\');
     if (goes_on) line->back() = '\n';

@@ -32,6 +32,11 @@ Status LineReader::fill() {
   return Ok{};
 }
 
+bool LineReader::is_ahead() const {
+  struct pollfd input = {.fd = STDIN_FILENO, .events = POLLIN, .revents = 0};
+  return !held_.empty() || ::poll(&input, 1, 0) > 0;
+}
+
 Result<std::optional<std::string>> LineReader::next() {
   size_t end = held_.find('\n');
   while (end == std::string::npos && !at_end_) {

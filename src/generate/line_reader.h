@@ -17,6 +17,8 @@ class LineReader {
   /// The next line without its end; the last one may have none. Nothing at the end of the input, and once a
   /// signal has asked the process to stop. Errors: kBadData for a line beyond the bound; kIo.
   Result<std::optional<std::string>> next();
+  /// Whether something was there before it was asked for: typed ahead, and shown by the terminal already.
+  [[nodiscard]] bool is_ahead() const;
 
  private:
   Status fill();

@@ -1,6 +1,7 @@
 #include "generate/output.h"
 
 #include <fmt/format.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <cstdio>
@@ -72,8 +73,12 @@ int64_t Output::memory_bytes(int64_t batch_size, int64_t new_tokens) {
   return batch_size * AnswerText::memory_bytes(new_tokens) + new_tokens * listed;
 }
 
-void Output::write(const std::string& text) {
-  if (text.empty()) return;
+Output::Output(const TextCodec& codec, const OutputOptions& options)
+    : codec_(codec), options_(options), to_terminal_(isatty(STDOUT_FILENO) == 1) {}
+
+void Output::write(const std::string& raw) {
+  if (raw.empty()) return;
+  const std::string& text = to_terminal_ ? harmless(raw) : raw;
   std::fwrite(text.data(), 1, text.size(), stdout);
   std::fflush(stdout);
   line_open_ = text.back() != '\n';
@@ -81,7 +86,8 @@ void Output::write(const std::string& text) {
 
 void Output::title(uint32_t index) const {
   if (!options_.titles) return;
-  fmt::print("{}==> {}: {} <==\n", index > 0 ? "\n" : "", index + 1, shown(prompt_of(index)));
+  const std::string line = fmt::format("==> {}: {} <==\n", index + 1, shown(prompt_of(index)));
+  print_text((index > 0 ? "\n" : "") + (to_terminal_ ? harmless(line) : line));
 }
 
 void Output::begin_batch(std::span<const Prompt> prompts, uint32_t first) {

@@ -42,7 +42,7 @@ void tell_timings(const runtime::Session& session);
 class Output {
  public:
   /// The codec and the stop texts outlive it.
-  Output(const TextCodec& codec, const OutputOptions& options) : codec_(codec), options_(options) {}
+  Output(const TextCodec& codec, const OutputOptions& options);
 
   /// Host memory that texts of so many tokens take, and one result's event.
   static int64_t memory_bytes(int64_t batch_size, int64_t new_tokens);
@@ -67,6 +67,7 @@ class Output {
 
   const TextCodec& codec_;
   OutputOptions options_;
+  bool to_terminal_;  ///< controls of a text are spelled out then
   std::span<const Prompt> prompts_;
   uint32_t first_ = 0;
   std::vector<Answer> answers_;

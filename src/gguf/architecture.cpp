@@ -56,6 +56,30 @@ std::string_view find(std::span<const Pair> pairs, std::string_view name) {
   return {};
 }
 
+Result<DecoderConfig> parse_decoder_config(const ConfigJson& config, const std::string& model_type) {
+  if (model_type == "llama") return parse_llama_config(config);
+  if (model_type == "mistral") return parse_mistral_config(config);
+  if (model_type == "qwen2") return parse_qwen2_config(config);
+  if (model_type == "qwen3") return parse_qwen3_config(config);
+  return parse_smollm3_config(config);
+}
+
+/// What the files have no key for: their programs go by what the published models are.
+Status check_fixed(const DecoderConfig& c, const std::string& model_type) {
+  if (c.qk_norm && c.qkv_bias)
+    return no_place("llama.cpp has no qwen3 with attention_bias", "export a model without these biases");
+  if (model_type != "smollm3") return Ok{};
+  if (c.qkv_bias || c.mlp_bias)
+    return no_place("llama.cpp has no smollm3 with attention_bias or mlp_bias",
+                    "export a model without these biases");
+  for (size_t i = 0; i < c.rope_layers.size(); ++i)
+    if (c.rope_layers[i] != ((i + 1) % 4 != 0))
+      return no_place(
+          "llama.cpp's smollm3 leaves positions out in each fourth layer",
+          "no_rope_layers or no_rope_layer_interval says otherwise: it would compute another model");
+  return Ok{};
+}
+
 /// The factor of each pair's wavelength, in fp32 step by step as llama.cpp's converter computes it.
 std::vector<float> llama3_factors(const RopeConfig& rope, int64_t head_dim) {
   RopeConfig plain;
@@ -79,10 +103,10 @@ std::vector<float> llama3_factors(const RopeConfig& rope, int64_t head_dim) {
 Result<Architecture> Architecture::create(const ConfigJson& config) {
   PLIMSOLL_ASSIGN(const std::string type, config.model_type());
   if (type == "gpt2") return of_gpt2(config);
-  if (type == "llama" || type == "mistral" || type == "qwen2" || type == "qwen3")
+  if (type == "llama" || type == "mistral" || type == "qwen2" || type == "qwen3" || type == "smollm3")
     return of_decoder(config, type);
   return no_place("the family " + type + " cannot be exported",
-                  "families that can: gpt2, llama, mistral, qwen2, qwen3");
+                  "families that can: gpt2, llama, mistral, qwen2, qwen3, smollm3");
 }
 
 void Architecture::u32(std::string_view key, int64_t value) {
@@ -137,15 +161,11 @@ Status Architecture::add_rope(const RopeConfig& rope, int64_t head_dim) {
 }
 
 Result<Architecture> Architecture::of_decoder(const ConfigJson& config, const std::string& model_type) {
-  const bool is_llama = model_type == "llama" || model_type == "mistral";
-  PLIMSOLL_ASSIGN(const DecoderConfig c, model_type == "llama"     ? parse_llama_config(config)
-                                         : model_type == "mistral" ? parse_mistral_config(config)
-                                         : model_type == "qwen2"   ? parse_qwen2_config(config)
-                                                                   : parse_qwen3_config(config));
-  if (c.qk_norm && c.qkv_bias)
-    return no_place("llama.cpp has no qwen3 with attention_bias", "export a model without these biases");
+  const bool is_llama = model_type == "llama" || model_type == "mistral" || model_type == "smollm3";
+  PLIMSOLL_ASSIGN(const DecoderConfig c, parse_decoder_config(config, model_type));
+  PLIMSOLL_TRY(check_fixed(c, model_type));
   Architecture a;
-  a.name_ = is_llama ? "llama" : model_type;
+  a.name_ = model_type == "mistral" ? "llama" : model_type;
   a.vocab_size_ = c.vocab_size;
   a.rotary_head_ = is_llama ? c.head_dim : 0;
   a.u32("block_count", c.num_hidden_layers);

@@ -34,7 +34,7 @@ class Architecture {
   /// the setting that llama.cpp has no place for.
   static Result<Architecture> create(const ConfigJson& config);
 
-  [[nodiscard]] const std::string& name() const { return name_; }  ///< "llama", "qwen2", "gpt2"
+  [[nodiscard]] const std::string& name() const { return name_; }  ///< "llama", "qwen2", "gpt2", …
   [[nodiscard]] int64_t vocab_size() const { return vocab_size_; }
   /// Sizes, under the architecture's name.
   void describe(Metadata& metadata) const;

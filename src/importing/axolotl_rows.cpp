@@ -141,7 +141,9 @@ constexpr Row kAxolotlRows[] = {
     {"embedding_lr", "training.param_groups", Rule::kNoEqual, "", "set training.param_groups"},
     {"embedding_lr_scale", "training.param_groups", Rule::kNoEqual, "", "set training.param_groups"},
     {"lr_groups", "training.param_groups", Rule::kNoEqual, "", "set training.param_groups"},
-    {"cosine_min_lr_ratio", "", Rule::kNoEqual, "", "the rate falls to 0 at the end"},
+    {"cosine_min_lr_ratio", "", Rule::kNoEqual, "",
+     "the rate falls to 0 at the end; training.lr_scheduler: wsd keeps a share (min_lr_ratio), given "
+     "num_decay_steps"},
     {"cosine_constant_lr_ratio", "", Rule::kNoEqual, "", "the rate falls until the end"},
     {"lr_quadratic_warmup", "", Rule::kNoEqual, "", "the warm-up is linear"},
     {"loss_watchdog_threshold", "", Rule::kNoEqual, "",

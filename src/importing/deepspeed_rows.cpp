@@ -42,7 +42,9 @@ constexpr Row kDeepspeedRows[] = {
     {"scheduler.params.warmup_max_lr", "training.learning_rate", Rule::kLater},
     {"scheduler.params.warmup_min_lr", "", Rule::kNoEqual, "", "a warm-up begins at 0"},
     {"scheduler.params.warmup_min_ratio", "", Rule::kNoEqual, "", "a warm-up begins at 0"},
-    {"scheduler.params.cos_min_ratio", "", Rule::kNoEqual, "", "the rate falls to 0 at the end"},
+    {"scheduler.params.cos_min_ratio", "", Rule::kNoEqual, "",
+     "the rate falls to 0 at the end; training.lr_scheduler: wsd keeps a share (min_lr_ratio), given "
+     "num_decay_steps"},
     {"scheduler.params.warmup_num_steps", "training.warmup_steps", Rule::kLater},
     {"scheduler.params.total_num_steps", "training.max_steps", Rule::kLater},
     {"scheduler.params.*", "", Rule::kNoEqual, "", "it is of a schedule that has no equal"},

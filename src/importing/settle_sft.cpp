@@ -112,7 +112,9 @@ void settle_targets(Draft& draft) {
   const SourceKey* assistant = draft.find(Dialect::kTrl, "assistant_only_loss");
   const SourceKey* completion = draft.find(Dialect::kTrl, "completion_only_loss");
   const auto a = switch_of(draft, assistant), c = switch_of(draft, completion);
-  const char* const loss = a.value_or(false) ? "assistant" : c.value_or(true) ? "trl" : "all";
+  const bool within_prompts = !c.value_or(true);
+  const char* const loss =
+      a.value_or(false) ? (within_prompts ? "all_assistant" : "assistant") : (within_prompts ? "all" : "trl");
   for (const SourceKey* key : {assistant, completion})
     if (key != nullptr) draft.map(*key, "data.loss", word(loss));
   draft.set_default("data.loss", loss, "TRL's default: all of conversations, completions of prompts");

@@ -41,8 +41,12 @@ constexpr Row kTransformersRows[] = {
     {"lr_scheduler_kwargs.warmup_type", "training.lr_scheduler_kwargs.warmup_type"},
     {"lr_scheduler_kwargs.num_stable_steps", "", Rule::kNoEqual, "",
      "what decay and warm-up leave is stable"},
-    {"lr_scheduler_kwargs.min_lr", "", Rule::kNoEqual, "", "the rate falls to 0 at the end"},
-    {"lr_scheduler_kwargs.min_lr_rate", "", Rule::kNoEqual, "", "the rate falls to 0 at the end"},
+    {"lr_scheduler_kwargs.min_lr", "", Rule::kNoEqual, "",
+     "the rate falls to 0 at the end; training.lr_scheduler: wsd keeps a share (min_lr_ratio), given "
+     "num_decay_steps"},
+    {"lr_scheduler_kwargs.min_lr_rate", "", Rule::kNoEqual, "",
+     "the rate falls to 0 at the end; training.lr_scheduler: wsd keeps a share (min_lr_ratio), given "
+     "num_decay_steps"},
     {"lr_scheduler_kwargs.timescale", "", Rule::kNoEqual, "", "the schedule that takes it has no equal"},
     // Computed together: settle_trainer.
     {"per_device_train_batch_size", "training.micro_batch_size", Rule::kLater},

@@ -185,7 +185,11 @@ Status clean_directory(const std::string& directory, const std::function<bool(st
 
 std::optional<int64_t> free_space(const std::string& directory) {
   struct statvfs info = {};
-  if (::statvfs(directory.c_str(), &info) != 0) return std::nullopt;
+  std::filesystem::path at = std::filesystem::path(directory).lexically_normal();
+  while (::statvfs(at.empty() ? "." : at.c_str(), &info) != 0) {
+    if (errno != ENOENT || at.empty() || at == at.parent_path()) return std::nullopt;
+    at = at.parent_path();
+  }
   const auto blocks = static_cast<int64_t>(std::min<fsblkcnt_t>(info.f_bavail, INT64_MAX / 2));
   int64_t free = 0;
   if (__builtin_mul_overflow(blocks, static_cast<int64_t>(info.f_frsize), &free)) return std::nullopt;

@@ -60,7 +60,8 @@ void show_hidden(const std::vector<std::string>& hidden);
 Status clean_directory(const std::string& directory, const std::function<bool(std::string_view)>& is_ours,
                        bool none_left = false);
 
-/// What the disk that `directory` lies on has to give; nothing where that cannot be known.
+/// What the disk that `directory` lies on, or would where it is not there yet, has to give; nothing where
+/// that cannot be known.
 std::optional<int64_t> free_space(const std::string& directory);
 /// Errors: kIo naming both figures where the disk that `directory` lies on has fewer bytes to give.
 Status check_free_space(const std::string& directory, int64_t bytes);

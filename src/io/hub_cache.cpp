@@ -5,7 +5,9 @@
 #include <charconv>
 #include <cstdlib>
 #include <filesystem>
+#include <iterator>
 #include <optional>
+#include <string_view>
 #include <vector>
 
 #include "io/file.h"
@@ -68,6 +70,14 @@ Result<std::string> within_run(const std::string& folder) {
                    (fs::path(folder) / ("checkpoint-" + std::to_string(last))).string()};
 }
 
+/// Named as files are and no model is: nothing to be downloaded.
+bool is_file_name(const std::string& path) {
+  constexpr std::string_view kEndings[] = {".yaml", ".yml", ".json", ".jsonl", ".safetensors", ".gguf",
+                                           ".txt",  ".npy", ".csv",  ".shard", ".pack",        ".jinja"};
+  return std::any_of(std::begin(kEndings), std::end(kEndings),
+                     [&](std::string_view ending) { return path.ends_with(ending); });
+}
+
 }  // namespace
 
 bool is_hub_id(const std::string& text) {
@@ -105,6 +115,8 @@ Result<std::string> find_model_folder(const std::string& path_or_id) {
   if (std::filesystem::is_directory(path_or_id, code)) return within_run(path_or_id);
   if (std::filesystem::exists(path_or_id, code))
     return Error{ErrorCode::kBadData, "not a folder", path_or_id, "name the folder that holds config.json"};
+  if (is_file_name(path_or_id))
+    return Error{ErrorCode::kBadData, "there is no such file", path_or_id, "check the path"};
   if (is_hub_id(path_or_id)) {
     auto cached = find_cached_model(path_or_id);
     if (cached) return cached;

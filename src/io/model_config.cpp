@@ -49,7 +49,8 @@ Error ConfigJson::error(std::string_view field, std::string_view expected, std::
   const Tree* value = get(field);
   const std::string what = value ? fmt::format("{} is {}, expected {}", field, value->describe(), expected)
                                  : fmt::format("{} is missing, expected {}", field, expected);
-  if (hint.empty()) hint = fmt::format("correct {}, or set model.overrides.{} in the run file", field, field);
+  if (hint.empty())
+    hint = fmt::format("correct {}, or set model.overrides.{}{} in the run file", field, within_, field);
   return {ErrorCode::kBadData, what, source_, std::move(hint)};
 }
 
@@ -121,7 +122,9 @@ Result<std::optional<ConfigJson>> ConfigJson::object(std::string_view field) con
   const Tree* value = get(field);
   if (!value) return std::optional<ConfigJson>{};
   if (value->kind != Tree::Kind::kMap) return error(field, "an object");
-  return std::optional<ConfigJson>(ConfigJson(*value, source_ + ": " + std::string(field)));
+  ConfigJson object(*value, source_ + ": " + std::string(field));
+  object.within_ = within_ + std::string(field) + ".";
+  return std::optional<ConfigJson>(std::move(object));
 }
 
 Status ConfigJson::require(std::string_view field, const Tree& value, std::string_view why) const {

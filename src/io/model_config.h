@@ -77,6 +77,7 @@ class ConfigJson {
   const Tree* get(std::string_view field) const;
   Tree fields_;
   std::string source_;
+  std::string within_;  ///< "rope_scaling." for what lies in that object: where an override reaches it
   mutable std::set<std::string, std::less<>> read_;
 };
 

@@ -57,7 +57,11 @@ std::string recompute_line(const PlanReport& r) {
 }
 
 std::string remedy_lines(const PlanReport& r) {
-  if (r.remedies.empty()) return {};
+  if (r.fits) return {};
+  if (r.remedies.empty())
+    return "No setting was found that makes it fit: what was tried, 16 bits and shorter sequences together, "
+           "needs "
+           "more\n";
   std::string out = "What would make it fit, planned, the cheapest first:\n";
   for (const Remedy& remedy : r.remedies)
     out += fmt::format("  {}\n      peak {}, {} a step; {}\n", remedy.text(), bytes_text(remedy.peak_bytes),

@@ -208,15 +208,22 @@ Result<RunConfig> parse(std::string_view text, const std::string& source,
   auto document = parse_yaml(text);
   if (!document) return std::move(document).error().at(source);
   RunErrors errors;
-  errors.add(read_documents(*document, source, overrides, config, given).errors);
+  Findings found = read_documents(*document, source, overrides, config, given);
+  constexpr size_t kNamesOfAnother = 3;  // by accident a file has none
+  const bool is_another_programs = found.harmless.size() >= kNamesOfAnother;
+  errors.add(std::move(found.errors));
   if (auto settled = settle_task(config, given); !settled)
     errors.add({std::move(settled).error().at(source)});
   errors.add(settle_idle(config, given, idle));
   errors.add(all_at(source, check_run(config, given)));
   errors.add(unavailable(config, given));
   errors.add(all_at(source, missing_for(config, use)));
-  if (!errors.empty()) return errors.take();
-  return config;
+  if (errors.empty()) return config;
+  Error error = errors.take();
+  if (is_another_programs && !error.more.empty())
+    error.more.back().hint +=
+        "; the file reads like transformers' arguments: plimsoll import makes a run file of such";
+  return error;
 }
 
 }  // namespace

@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <utility>
 
 #include "io/suggest.h"
 #include "settings/harmless_keys.h"
@@ -30,6 +31,41 @@ struct DottedName {
   std::string_view section, last;
 };
 
+/// What other programs and scripts call a setting, where that is not near its name.
+constexpr std::pair<std::string_view, std::string_view> kOtherNames[] = {
+    {"lr", "training.learning_rate"},
+    {"batch_size", "training.global_batch_size"},
+    {"bs", "training.global_batch_size"},
+    {"seq_len", "data.sequence_length"},
+    {"seq_length", "data.sequence_length"},
+    {"max_seq_len", "data.sequence_length"},
+    {"block_size", "data.sequence_length"},
+    {"context_length", "data.sequence_length"},
+    {"dataset", "data.train"},
+    {"dataset_path", "data.train"},
+    {"data_path", "data.train"},
+    {"val_data", "data.eval"},
+    {"grad_accum", "training.gradient_accumulation_steps"},
+    {"grad_accum_steps", "training.gradient_accumulation_steps"},
+    {"accumulate_grad_batches", "training.gradient_accumulation_steps"},
+    {"grad_clip", "training.max_grad_norm"},
+    {"clip_grad_norm", "training.max_grad_norm"},
+    {"steps", "training.max_steps"},
+    {"num_steps", "training.max_steps"},
+    {"max_iters", "training.max_steps"},
+    {"scheduler", "training.lr_scheduler"},
+    {"wd", "training.weight_decay"},
+    {"mixed_precision", "training.precision"},
+    {"dtype", "training.precision"},
+    {"torch_dtype", "training.precision"},
+    {"model_name", "model.path"},
+    {"model_id", "model.path"},
+    {"base_model", "model.path"},
+    {"out_dir", "output.dir"},
+    {"save_dir", "output.dir"},
+    {"num_threads", "runtime.threads"},
+    {"max_memory", "memory.budget"}};
+
 /// The setting, section or transformers' name that `path` may have meant, by its last name first and its
 /// section then, a name at the top meaning the nearest to it; empty where none is near.
 std::string nearest_setting(const std::string& path) {
@@ -37,6 +73,8 @@ std::string nearest_setting(const std::string& path) {
   std::string best;
   int least = 1 << 20;
   const DottedName wanted(path);
+  for (const auto& [theirs, ours] : kOtherNames)
+    if (theirs == wanted.last) return std::string(ours);
   const auto consider = [&](std::string_view candidate) {
     const DottedName known(candidate);
     if (!is_near(wanted.last, known.last)) return;
@@ -54,7 +92,9 @@ std::string nearest_setting(const std::string& path) {
     for (size_t dot = setting.path.find('.'); dot != std::string::npos; dot = setting.path.find('.', dot + 1))
       consider(std::string_view(setting.path).substr(0, dot));
   for (const Alias& alias : aliases()) consider(alias.name);
-  for (const HarmlessKey& key : harmless_keys()) consider(key.name);
+  constexpr int kTypingErrors = 3;  // a key that says nothing is not what was meant, unless it is mistyped
+  for (const HarmlessKey& key : harmless_keys())
+    if (edit_distance(path, key.name, kTypingErrors) < kTypingErrors) consider(key.name);
   return best;
 }
 

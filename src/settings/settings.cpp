@@ -69,7 +69,7 @@ void add_model_and_data(std::vector<Setting>& list) {
   add(plain(PLIMSOLL_FIELD(data.chat_template), kContent, "a template file in place of the model's own"));
   add(plain(PLIMSOLL_FIELD(data.loss), kWhat,
             "which tokens are targets; auto: assistant's turns, completions; trl: whole conversations",
-            {"auto", "all", "completions", "assistant", "trl"}));
+            {"auto", "all", "completions", "assistant", "all_assistant", "trl"}));
   add(plain(PLIMSOLL_FIELD(data.text_key), kWhat,
             "JSON lines: the member that holds the text; empty: by the members that a line has"));
   add(plain(PLIMSOLL_FIELD(data.append_eos), kWhat,

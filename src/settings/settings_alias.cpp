@@ -41,7 +41,7 @@ Translation optimizer(std::string_view name, const Tree& value) {
     std::string_view theirs;
     std::string_view ours;
   };
-  static constexpr std::array<Row, 14> kTable = {{{"adamw_torch", "adamw"},
+  static constexpr std::array<Row, 15> kTable = {{{"adamw_torch", "adamw"},
                                                   {"adamw_torch_fused", "adamw"},
                                                   {"adamw_hf", "adamw"},
                                                   {"adamw", "adamw"},
@@ -54,6 +54,7 @@ Translation optimizer(std::string_view name, const Tree& value) {
                                                   {"lion_32bit", "lion"},
                                                   {"muon", "muon"},
                                                   {"adam", "adam"},
+                                                  {"paged_adamw", "adamw"},
                                                   {"paged_adamw_32bit", "adamw"}}};
   std::vector<std::string> known;
   for (const Row& row : kTable) {
@@ -87,8 +88,9 @@ Translation unless_null(std::string_view, const Tree& value) {
 
 /// assistant_only_loss, completion_only_loss: each says of one kind of line what is a target. TRL looks at
 /// completion_only_loss where a line has a prompt and a completion, so true leaves conversations whole; false
-/// counts everything. assistant_only_loss: false leaves completions alone targets.
-/// Source: trl/trainer/sft_trainer.py at 00313f2, DataCollatorForLanguageModeling and tokenize_fn.
+/// counts everything. assistant_only_loss: false leaves completions alone targets. True with both, a target
+/// is in an assistant's turn and in the completion; with completion_only_loss: false, in any assistant's
+/// turn. Source: trl/trainer/sft_trainer.py at 00313f2, tokenize_fn and build_labels.
 template <int kScope>
 Translation loss_scope(std::string_view name, const Tree& value) {
   if (value.is_null()) return std::optional<Tree>{};
@@ -149,14 +151,18 @@ const Alias* find_alias(std::string_view name) {
 std::optional<Tree> together(std::string_view name, const Tree& value, std::string_view other_name,
                              const Tree& other) {
   const Alias *a = find_alias(name), *b = find_alias(other_name);
-  if (a == nullptr || b == nullptr || a == b || a->path != "data.loss" || b->path != "data.loss") return {};
+  if (a == nullptr || b == nullptr || a == b || a->path != b->path) return {};
+  // tf32 is for the products that stay in fp32, and beside 16 bits there are none.
+  if (a->path == "training.precision" && (value.text == "tf32" || other.text == "tf32"))
+    return value.text == "tf32" ? other : value;
+  if (a->path != "data.loss") return {};
   struct Row {
     std::string_view assistant, completion, both;
   };
   constexpr std::array<Row, 4> kBoth = {{{"trl", "trl", "trl"},
                                          {"trl", "all", "all"},
                                          {"assistant", "trl", "assistant"},
-                                         {"assistant", "all", "assistant"}}};
+                                         {"assistant", "all", "all_assistant"}}};
   for (const Row& row : kBoth)
     if ((row.assistant == value.text && row.completion == other.text) ||
         (row.assistant == other.text && row.completion == value.text))

@@ -9,6 +9,7 @@
 
 #include "base/process.h"
 #include "base/signals.h"
+#include "base/terminal.h"
 #include "checkpoints/finite_weights.h"
 #include "train/initialise.h"
 #include "train/ready_run.h"
@@ -19,10 +20,12 @@ namespace {
 
 void print_for_people(const EvalEvent& event, double seconds, const planner::PlanReport& report) {
   const int64_t planned = report.process_peak_bytes(), measured = peak_resident_bytes();
-  for (const EvalEvent& part : event.parts) fmt::print("{}: {} {}\n", part.name, part.text(6), part.counts());
-  fmt::print("{} {}, {:.0f} tokens/s\n", event.text(6), event.counts(),
-             static_cast<double>(event.tokens) / seconds);
-  fmt::print("peak memory: planned {}, measured {}\n", to_string(Bytes(planned)), to_string(Bytes(measured)));
+  for (const EvalEvent& part : event.parts)
+    print_text(fmt::format("{}: {} {}\n", part.name, part.text(6), part.counts()));
+  print_text(fmt::format("{} {}, {:.0f} tokens/s\n", event.text(6), event.counts(),
+                         static_cast<double>(event.tokens) / seconds));
+  print_text(fmt::format("peak memory: planned {}, measured {}\n", to_string(Bytes(planned)),
+                         to_string(Bytes(measured))));
 }
 
 Status check_finite(const RunConfig& config, double loss) {

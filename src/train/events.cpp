@@ -10,6 +10,7 @@
 
 #include "base/duration.h"
 #include "base/process.h"
+#include "base/terminal.h"
 #include "base/units.h"
 #include "planner/verdict.h"
 
@@ -75,13 +76,6 @@ Tree eval_event(const EvalEvent& e) {
   return event;
 }
 
-/// Lines of results for people, on stdout.
-void print_results(std::string_view lines) {
-  const std::string text = wrapped(lines, terminal_columns(STDOUT_FILENO));
-  std::fwrite(text.data(), 1, text.size(), stdout);
-  std::fflush(stdout);
-}
-
 std::string summary_text(const Summary& s, double tokens_per_second) {
   const auto bytes = [](int64_t n) { return to_string(Bytes(n)); };
   std::string out = fmt::format("\n{} steps, {} tokens in {:.1f} s: {:.0f} tokens/s, start-up {:.2f} s\n",
@@ -127,7 +121,7 @@ void Events::print_json(const Tree& event) {
 void Events::plan(const planner::PlanReport& report, PlanDetail detail) {
   if (json_) return print_json(planner::plan_event(report));
   line_.finish();
-  print_results(detail == PlanDetail::kAll ? planner::plan_table(report) : planner::short_plan(report));
+  print_text(detail == PlanDetail::kAll ? planner::plan_table(report) : planner::short_plan(report));
 }
 
 void Events::load(const LoadReport& l) {
@@ -225,7 +219,7 @@ void Events::summary(const Summary& s) {
     }
     return print_json(event);
   }
-  print_results(summary_text(s, tokens_per_second));
+  print_text(summary_text(s, tokens_per_second));
 }
 
 }  // namespace plimsoll::train

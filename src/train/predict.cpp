@@ -13,6 +13,7 @@
 #include <utility>
 
 #include "base/child_process.h"
+#include "base/note.h"
 #include "base/signals.h"
 #include "data/labelled/tokenize_labelled.h"
 #include "data/shard.h"
@@ -25,6 +26,7 @@
 #include "settings/settings.h"
 #include "train/batch_feeder.h"
 #include "train/initialise.h"
+#include "train/memory_budget.h"
 #include "train/predict_line.h"
 #include "train/prepare.h"
 #include "train/run_device.h"
@@ -101,7 +103,9 @@ class Prediction {
     config_.data.packing = "pad";
     config_.training.global_batch_size = request_.batch_size;
     config_.runtime.threads = request_.threads;
-    return assign_setting(*find_setting("memory.budget"), Tree::of(request_.memory_budget), config_);
+    PLIMSOLL_TRY(assign_setting(*find_setting("memory.budget"), Tree::of(request_.memory_budget), config_));
+    for (const std::string& remark : budget_notes(config_, read_machine_memory())) note(remark);
+    return Ok{};
   }
 
   /// The examples' tokens, in files without a name: whatever ends the process leaves none.

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <filesystem>
 
+#include "base/note.h"
 #include "data/packing.h"
 #include "io/hub_cache.h"
 #include "io/yaml.h"
@@ -110,10 +111,15 @@ void add_model(Draft& draft, const RunRequest& request) {
   const auto preset = find_preset(request.model);
   const bool has_weights =
       std::filesystem::exists(request.model, ignored) || find_cached_model(request.model).ok();
-  if (preset && !has_weights)
-    draft.add("model.preset", std::string(*preset), "the architecture alone: it begins with random weights");
-  else
-    draft.add("model.path", text_of(request.model), "goes on from its weights");
+  if (!preset || has_weights)
+    return draft.add("model.path", text_of(request.model), "goes on from its weights");
+  draft.add("model.preset", std::string(*preset), "the architecture alone: it begins with random weights");
+  const auto known = presets();
+  const auto info = std::ranges::find(known, *preset, &PresetInfo::name);
+  note(fmt::format(
+      "{} is neither a folder nor in the local Hugging Face cache: its architecture is taken, with random "
+      "weights and without a tokenizer; hf download {} brings both",
+      request.model, request.model.find('/') != std::string::npos ? request.model : info->hub_id));
 }
 
 void add_data(Draft& draft, const RunRequest& request, const DataLook& look, int64_t positions) {

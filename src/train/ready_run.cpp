@@ -2,9 +2,13 @@
 
 #include <malloc.h>
 
+#include <filesystem>
 #include <utility>
 
+#include "checkpoints/checkpoint.h"
+#include "checkpoints/disk_need.h"
 #include "checkpoints/load_weights.h"
+#include "preprocessing/run_data.h"
 #include "train/model_files.h"
 #include "train/remedies.h"
 #include "train/run_device.h"
@@ -24,6 +28,24 @@ Status check_weights_of(const RunConfig& config, const Prepared& prepared) {
   return Ok{};
 }
 
+/// The same where the run begins; where it goes on, what lies there is counted when it is known from where.
+Status check_disk_of(const RunConfig& config, const planner::PlanReport& report) {
+  if (!report.disk || !find_checkpoints(config.output.dir).empty()) return Ok{};
+  SavedBytes saved{report.disk->checkpoint_bytes, report.disk->final_bytes};
+  const auto enough = [&] {
+    return check_disk(save_schedule(config, config.training.max_steps, 0, saved), config.output.dir);
+  };
+  if (enough()) return Ok{};
+  // With the small files that are beside the tensors, so that the limit which is named holds.
+  constexpr int64_t kTexts = 64 << 10;
+  std::error_code none;
+  const auto tokenizer = tokenizer_path(config);
+  const uintmax_t bytes = tokenizer ? std::filesystem::file_size(*tokenizer, none) : 0;
+  const int64_t beside = kTexts + (none ? 0 : static_cast<int64_t>(bytes));
+  saved = {saved.checkpoint + beside, saved.final + beside};
+  return enough();
+}
+
 }  // namespace
 
 Result<ReadyRun> make_ready(const RunConfig& config, const PrepareOptions& planning, bool loads_weights,
@@ -34,6 +56,8 @@ Result<ReadyRun> make_ready(const RunConfig& config, const PrepareOptions& plann
   add_remedies(config, *target, planning, prepared);
   if (!follows_data || !prepared.report.fits) events.plan(prepared.report, PlanDetail::kShort);
   if (!prepared.report.fits) return does_not_fit(prepared);
+  if (planning.purpose == Purpose::kTrain && !follows_data)
+    PLIMSOLL_TRY(check_disk_of(config, prepared.report));
   if (loads_weights) PLIMSOLL_TRY(check_weights_of(config, prepared));
   // No device yet: the data is prepared by a process that must have no threads.
   PLIMSOLL_ASSIGN(RunData data,

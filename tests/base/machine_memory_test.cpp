@@ -40,6 +40,14 @@ class MachineMemoryTest : public testing::Test {
           "30 22 0:26 / /sys/fs/cgroup rw,nosuid shared:9 - cgroup2 cgroup2 "
           "rw,nsdelegate,memory_recursiveprot\n");
   }
+  /// A group of version 2 in which so much is used, by its path.
+  void group2(const std::string& group, const std::string& max, const std::string& high, int64_t used) const {
+    const std::string folder = "/sys/fs/cgroup" + group + "/";
+    write(folder + "memory.max", max);
+    write(folder + "memory.high", high);
+    write(folder + "memory.current", mib(used));
+    write(folder + "memory.stat", "anon " + mib(used) + "inactive_file 0\nactive_file 0\n");
+  }
   void version1(const std::string& group, const std::string& mounted = "/") const {
     write("/proc/self/cgroup",
           "9:cpu,cpuacct:/elsewhere\n4:memory:" + group + "\n1:name=systemd:/x\n0::/none\n");
@@ -172,6 +180,94 @@ TEST_F(MachineMemoryTest, MountedWhereNobodyWouldLook) {
   write("/run/my groups/with:colon/memory.max", mib(64));
   EXPECT_EQ(read().limited_by, "/run/my groups/with:colon/memory.max");
   EXPECT_EQ(read().available_bytes, 64 * kMiB) << "no usage is known";
+}
+
+TEST_F(MachineMemoryTest, AScopeOfSystemdRun) {
+  const std::string app = "/user.slice/user-1000.slice/user@1000.service/app.slice";
+  version2(app + "/run-u17.scope");
+  group2("/user.slice", "max\n", "max\n", 3000);
+  group2("/user.slice/user-1000.slice", "max\n", mib(400), 300);
+  group2("/user.slice/user-1000.slice/user@1000.service", "max\n", "max\n", 290);
+  group2(app, "max\n", "max\n", 120);
+  group2(app + "/run-u17.scope", mib(500), "max\n", 20);
+  const MachineMemory memory = read();
+  EXPECT_EQ(memory.limit_bytes, 400 * kMiB);
+  EXPECT_EQ(memory.limited_by, "/sys/fs/cgroup/user.slice/user-1000.slice/memory.high");
+  EXPECT_EQ(memory.available_bytes, 100 * kMiB) << "others of that user took 280";
+}
+
+TEST_F(MachineMemoryTest, AStepOfSlurm) {
+  const std::string job = "/system.slice/slurmstepd.scope/job_12";
+  version2(job + "/step_0/user/task_0");
+  group2("/system.slice", "max\n", "max\n", 900);
+  group2("/system.slice/slurmstepd.scope", "max\n", "max\n", 800);
+  group2(job, mib(1024), "max\n", 100);
+  group2(job + "/step_0", mib(1024), "max\n", 90);
+  group2(job + "/step_0/user", "max\n", "max\n", 80);
+  group2(job + "/step_0/user/task_0", "max\n", "max\n", 80);
+  const MachineMemory memory = read();
+  EXPECT_EQ(memory.limit_bytes, 1024 * kMiB);
+  EXPECT_EQ(memory.limited_by, "/sys/fs/cgroup" + job + "/memory.max") << "the highest of two that are equal";
+  EXPECT_EQ(memory.available_bytes, 924 * kMiB);
+}
+
+TEST_F(MachineMemoryTest, ANamespaceOfVersion2) {
+  // The process's own group is the root that it sees; the files there are the group's.
+  version2("/");
+  group2("", mib(256), "max\n", 56);
+  EXPECT_EQ(read().limited_by, "/sys/fs/cgroup/memory.max");
+  EXPECT_EQ(read().available_bytes, 200 * kMiB);
+  version2("/inner");
+  group2("/inner", mib(128), "max\n", 8);
+  EXPECT_EQ(read().limited_by, "/sys/fs/cgroup/inner/memory.max");
+  for (const char* outside : {"/../..", "/../beside/it"}) {
+    version2(outside);
+    EXPECT_EQ(read().limited_by, "/sys/fs/cgroup/memory.max")
+        << outside << ": what is mounted is all that is seen";
+  }
+  // A mount that was made outside of the namespace: its root lies above the namespace's.
+  version2("/");
+  write("/proc/self/mountinfo", "30 22 0:26 /../.. /sys/fs/cgroup ro - cgroup2 cgroup2 rw\n");
+  EXPECT_EQ(read().limit_bytes, 256 * kMiB);
+}
+
+TEST_F(MachineMemoryTest, BothVersionsAtOnceEachWithItsLimit) {
+  version1("/slurm/job_1");
+  write("/proc/self/cgroup", "4:memory:/slurm/job_1\n1:name=systemd:/x\n0::/x.scope\n");
+  write("/sys/fs/cgroup/memory/slurm/job_1/memory.limit_in_bytes", mib(300));
+  write("/sys/fs/cgroup/memory/slurm/job_1/memory.usage_in_bytes", mib(10));
+  EXPECT_EQ(read().limit_bytes, 300 * kMiB) << "version 2 has no controller here, and so no files";
+  write("/sys/fs/cgroup/unified/x.scope/memory.max", mib(200));
+  write("/sys/fs/cgroup/unified/x.scope/memory.current", mib(150));
+  EXPECT_EQ(read().limited_by, "/sys/fs/cgroup/unified/x.scope/memory.max");
+  EXPECT_EQ(read().available_bytes, 50 * kMiB);
+  // The same with the memory controller in version 2 and others in version 1.
+  write("/proc/self/cgroup", "9:cpu,cpuacct:/elsewhere\n0::/x.scope\n");
+  EXPECT_EQ(read().limit_bytes, 200 * kMiB);
+}
+
+TEST_F(MachineMemoryTest, WhatCannotBeReadBoundsNothingAndHidesNothing) {
+  version2("/a/b");
+  for (const char* file : {"memory.max", "memory.high", "memory.current", "memory.stat"})
+    std::filesystem::create_directories(root_ + "/sys/fs/cgroup/a/b/" + file);  // opened, never read
+  EXPECT_EQ(read().limited_by, "");
+  group2("/a", mib(64), "max\n", 4);
+  EXPECT_EQ(read().limited_by, "/sys/fs/cgroup/a/memory.max");
+  EXPECT_EQ(read().available_bytes, 60 * kMiB);
+  for (const char* text : {"", "garbage\n", "-1\n", "99999999999999999999999\n"}) {
+    write("/sys/fs/cgroup/a/memory.max", text);
+    EXPECT_EQ(read().limited_by, "") << text;
+  }
+  std::filesystem::remove(root_ + "/proc/self/mountinfo");
+  EXPECT_EQ(read().limit_bytes, 16384 * kMiB);
+  std::filesystem::remove(root_ + "/proc/self/cgroup");
+  EXPECT_EQ(read().limit_bytes, 16384 * kMiB);
+}
+
+TEST_F(MachineMemoryTest, AGroupThatIsGoneStillHasThoseAbove) {
+  version2("/a/b (deleted)");
+  group2("/a", mib(64), "max\n", 4);
+  EXPECT_EQ(read().limited_by, "/sys/fs/cgroup/a/memory.max");
 }
 
 TEST(MachineMemory, OfThisMachine) {

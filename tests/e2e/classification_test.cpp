@@ -142,6 +142,8 @@ TEST(ClassificationOutput, FinalIsAClassifierThatEvaluatesAndPredicts) {
   EXPECT_THAT(event, Not(HasSubstr("perplexity")));
   const Outcome predicted = folder.run("predict --model out/final --data train.jsonl --output lines.jsonl");
   ASSERT_EQ(predicted.exit_code, 0) << predicted.err;
+  EXPECT_THAT(folder.run("predict --model out/final --data train.jsonl --memory-budget 900TiB").err,
+              HasSubstr("memory.budget is 900.0 TiB, and "));
   const std::string lines = folder.read("lines.jsonl");
   EXPECT_EQ(std::count(lines.begin(), lines.end(), '\n'), 2);
   EXPECT_THAT(lines, HasSubstr("{\"label\": \"pos\", \"score\": 0."));

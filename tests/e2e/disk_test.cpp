@@ -69,6 +69,7 @@ TEST(SmallDiskTest, IsRefusedBeforeStepOneOrSuffices) {
     EXPECT_THAT(refused.err, testing::HasSubstr(" are needed ("));
     EXPECT_THAT(refused.err, testing::HasSubstr(std::to_string(limit + 1) + " checkpoints of "));
     EXPECT_THAT(refused.out, testing::Not(testing::HasSubstr("\"event\": \"step\"")));
+    EXPECT_FALSE(fs::exists(folder.path("disk/out"))) << "before anything was tokenized or packed";
   }
   // Without a limit all are counted, and the hint says which would do.
   const SmallDisk disk(folder, 4 * checkpoint + (1 << 20));

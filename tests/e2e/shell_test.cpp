@@ -32,6 +32,7 @@ TEST(Completion, KnowsCommandsOptionsWordsFilesAndSettings) {
   EXPECT_EQ(completed(folder, "train run.yaml --resume n"), " never \n");
   EXPECT_THAT(completed(folder, "plan run"), AllOf(HasSubstr(" run.yaml "), HasSubstr(" runtime.threads= ")));
   EXPECT_EQ(completed(folder, "plan run.yaml memory.bud"), " memory.budget= \n");
+  EXPECT_EQ(completed(folder, "export --format g"), " gguf \n");
   EXPECT_EQ(folder.run("completion fish").exit_code, 2);
 }
 
@@ -42,6 +43,53 @@ TEST(Completion, OfZshNamesEveryCommand) {
   EXPECT_THAT(outcome.out,
               AllOf(testing::StartsWith("#compdef plimsoll\n"), HasSubstr("_plimsoll_data_inspect() {"),
                     HasSubstr("'memory.budget=:"), HasSubstr("'train:")));
+}
+
+/// Types into an interactive zsh on a terminal of its own, "line|what a tab makes of it" each; says what
+/// never came.
+constexpr const char* kZshDriver = R"(
+zmodload zsh/zpty || exit 3
+zpty shell zsh -f -i
+zpty -w shell "PS1=; fpath=($PWD \$fpath); autoload -Uz compinit; compinit -u -d ./dump; unsetopt beep; stty cols 200"
+zpty -w shell "echo rea''dy"
+zpty -r -m shell seen '*ready*'
+for pair in "${(@f)$(<lines)}"; do
+  zpty -w -n shell "${pair%%|*}"$'\t'
+  for i in {1..100}; do
+    zpty -r -t shell part && seen+=$part
+    [[ $seen == *"${pair##*|}"* ]] && break
+    sleep 0.05
+  done
+  [[ $seen == *"${pair##*|}"* ]] || print -r -- "never came: ${pair}"
+  zpty -w -n shell $'\025'
+  zpty -w shell "echo agai''n"
+  zpty -r -m shell seen '*again*'
+  seen=''
+done
+zpty -d shell
+)";
+
+TEST(Completion, OfZshCompletesInZsh) {
+  if (std::system("command -v zsh >/dev/null") != 0) GTEST_SKIP() << "zsh is not installed";
+  const Folder folder;
+  folder.write("_plimsoll", folder.run("completion zsh").out);
+  folder.write("drive.zsh", kZshDriver);
+  folder.write("chats.jsonl", "");
+  folder.write("lines",
+               "plimsoll tr|train\n"
+               "plimsoll data |tokenizer\n"
+               "plimsoll train --res|--resume\n"
+               "plimsoll train run.yaml --resume n|never\n"
+               "plimsoll export --format |gguf\n"
+               "plimsoll generate --dtype |bf16\n"
+               "plimsoll completion z|zsh\n"
+               "plimsoll predict --data ch|chats.jsonl\n"
+               "plimsoll plan run.yaml memory.bud|memory.budget=\n"
+               "plimsoll plan run.yaml data.train=ch|data.train=chats.jsonl\n");
+  const std::string command =
+      "cd '" + folder.path() + "' && TERM=xterm timeout 60 zsh -f drive.zsh >found.txt 2>&1";
+  EXPECT_EQ(std::system(command.c_str()), 0);
+  EXPECT_EQ(folder.read("found.txt"), "");
 }
 
 TEST(Manual, HasAPageForEachCommandAndOneForRunFiles) {

@@ -21,7 +21,7 @@ using testing::Not;
 /// Runs a command with stderr, and stdout where asked, on a terminal of so many columns; what comes out of
 /// it.
 std::string on_terminal(const Folder& folder, int columns, const std::string& environment,
-                        const std::string& arguments, bool out_too = false) {
+                        const std::string& arguments, bool out_too = false, const std::string& typed = "") {
   int master = -1;
   winsize size = {};
   size.ws_row = 24;
@@ -30,10 +30,11 @@ std::string on_terminal(const Folder& folder, int columns, const std::string& en
   if (child == 0) {
     const std::string command = "cd '" + folder.path() + "' && unset COLUMNS; export TERM=xterm " +
                                 environment + "; exec '" PLIMSOLL_BINARY "' " + on_device(arguments) +
-                                (out_too ? "" : " >out.txt") + " </dev/null";
+                                (out_too ? "" : " >out.txt") + (typed.empty() ? " </dev/null" : "");
     ::execl("/bin/sh", "sh", "-c", command.c_str(), nullptr);
     ::_exit(127);
   }
+  EXPECT_EQ(::write(master, typed.data(), typed.size()), static_cast<ssize_t>(typed.size()));
   std::string seen;
   char buffer[4096];
   for (ssize_t n; (n = ::read(master, buffer, sizeof(buffer))) > 0;)
@@ -127,6 +128,16 @@ TEST_F(Terminal, AnEvaluationShowsHowFarItIs) {
     EXPECT_THAT(seen, testing::ContainsRegex("eval +[0-9]+%  [0-9]+ of 1334 sequences  .* left")) << command;
     EXPECT_LE(widest(seen), 80);
   }
+}
+
+TEST_F(Terminal, WhatWasTypedAheadStandsBehindItsPrompt) {
+  folder_.write("t.jinja", "{% for m in messages %}{{ m.content }}\n{% endfor %}");
+  const std::string chat =
+      "generate --model out --chat --chat-template t.jinja --max-new-tokens 3 --context 200";
+  ASSERT_EQ(folder_.run("train run.yaml max_steps=1 eval_strategy=no --resume never").exit_code, 0);
+  const std::string seen = on_terminal(folder_, 80, "", chat, /*out_too=*/false, "to her line\n/exit\n");
+  EXPECT_THAT(seen, HasSubstr("\n> to her line\r\n"));
+  EXPECT_THAT(seen, HasSubstr("> /exit\r\n3 new tokens in"));
 }
 
 }  // namespace

@@ -45,6 +45,23 @@ TEST(Architecture, NamesTensorsAndRowsAsLlamaCppDoes) {
   EXPECT_FALSE(gpt2->place("transformer.wpe.weight").rows.transposed);
 }
 
+TEST(Architecture, OfSmolLm3IsLlamasUnderItsOwnName) {
+  const std::string pad = ", \"pad_token_id\": null";
+  const auto smollm3 = architecture(decoder("smollm3", pad));
+  ASSERT_TRUE(smollm3) << smollm3.error().message();
+  EXPECT_EQ(smollm3->name(), "smollm3");
+  EXPECT_EQ(smollm3->place("model.layers.1.self_attn.q_proj.weight").name, "blk.1.attn_q.weight");
+  EXPECT_EQ(smollm3->place("model.layers.1.self_attn.q_proj.weight").rows.rotary_head, 8);
+  EXPECT_TRUE(architecture(decoder("smollm3", pad + R"(, "no_rope_layers": [1, 1])")));
+  for (const auto& [more, says] : {std::pair(R"(, "no_rope_layers": [1, 0])", "fourth layer"),
+                                   std::pair(R"(, "no_rope_layer_interval": 2)", "fourth layer"),
+                                   std::pair(R"(, "attention_bias": true)", "attention_bias")}) {
+    const auto refused = architecture(decoder("smollm3", pad + more));
+    ASSERT_FALSE(refused) << more;
+    EXPECT_THAT(refused.error().what, HasSubstr(says));
+  }
+}
+
 /// Short wavelengths stay, long ones are stretched, those between lie between.
 TEST(Architecture, HasLlama3sFactors) {
   const auto llama = architecture(decoder(

@@ -27,7 +27,8 @@ import tokenizer_kinds as kinds  # noqa: E402
 
 TYPES = {"f32": gguf.LlamaFileType.ALL_F32, "f16": gguf.LlamaFileType.MOSTLY_F16, "bf16": gguf.LlamaFileType.MOSTLY_BF16,
          "q8_0": gguf.LlamaFileType.MOSTLY_Q8_0}
-ARCHITECTURES = {"llama": "LLAMA", "mistral": "LLAMA", "qwen2": "QWEN2", "qwen3": "QWEN3", "gpt2": "GPT2"}
+ARCHITECTURES = {"llama": "LLAMA", "mistral": "LLAMA", "qwen2": "QWEN2", "qwen3": "QWEN3", "smollm3": "SMOLLM3", "gpt2": "GPT2"}
+PAIRED = (gguf.MODEL_ARCH.LLAMA, gguf.MODEL_ARCH.SMOLLM3)  # whose rotary pairs stand side by side
 WIDE = dict(hidden_size=64, intermediate_size=96, num_attention_heads=4, num_key_value_heads=2, head_dim=16, vocab_size=600)
 ODD = dict(vocab_size=600)  # rows of 60 and 77: no multiple of a block
 LLAMA3_ROPE = cases.LLAMA3_ROPE | dict(original_max_position_embeddings=8192)
@@ -46,6 +47,7 @@ MODELS = [
     ("qwen2, yarn", cases.QWEN2 | dict(vocab_size=600, rope_scaling=dict(
         rope_type="yarn", factor=4.0, original_max_position_embeddings=64)), torch.float32, "qwen2", "qwen2"),
     ("qwen3", cases.QWEN3 | ODD, torch.bfloat16, "qwen2", "qwen2"),
+    ("smollm3", cases.SMOLLM3 | WIDE | dict(no_rope_layer_interval=4, num_hidden_layers=5), torch.bfloat16, "llama3", "llama-bpe"),
     ("gpt2", cases.GPT2 | dict(vocab_size=600, n_embd=64, n_head=4), torch.float32, "gpt2", "gpt-2"),
     ("gpt2, head of its own", cases.GPT2 | dict(vocab_size=600, tie_word_embeddings=False), torch.float32, "gpt2", "gpt-2"),
 ]
@@ -100,9 +102,9 @@ def expected_tensors(model, config, kind):
     result = {}
     for name, parameter in model.named_parameters():
         value = parameter.detach().float().numpy()
-        if arch == gguf.MODEL_ARCH.LLAMA and ".q_proj." in name:
+        if arch in PAIRED and ".q_proj." in name:
             value = rotated(value, settings.num_attention_heads)
-        if arch == gguf.MODEL_ARCH.LLAMA and ".k_proj." in name:
+        if arch in PAIRED and ".k_proj." in name:
             value = rotated(value, settings.num_key_value_heads)
         if arch == gguf.MODEL_ARCH.GPT2 and name.endswith(".weight") and ".c_" in name:
             value = numpy.ascontiguousarray(value.T)
@@ -191,9 +193,9 @@ def expected_metadata(model, config, folder, fast, dtype, pre, tensors):
         if (head := getattr(settings, "head_dim", None)) is not None:
             writer.add_key_length(head)
             writer.add_value_length(head)
-    if arch == gguf.MODEL_ARCH.LLAMA:
+    if arch in PAIRED:
         writer.add_vocab_size(settings.vocab_size)
-        writer.add_rope_dimension_count(settings.head_dim)
+        writer.add_rope_dimension_count(settings.hidden_size // settings.num_attention_heads if family == "smollm3" else settings.head_dim)
     writer.add_file_type(TYPES[dtype])
     writer.add_quantization_version(gguf.GGML_QUANT_VERSION)
     if fast is None:

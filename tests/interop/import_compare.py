@@ -205,6 +205,16 @@ def case_sft(random, folder):
     return {"data.train": folder / "chats.jsonl"}, lambda: train_trl(folder, kept, folder / "chats.jsonl")
 
 
+def case_prompts(random, folder):
+    """TRL's two masks at once: every answer is a target, those within the prompts too."""
+    def turns(*roles):
+        return [{"role": role, "content": sentence(random, 6)} for role in roles]
+    write_lines(folder / "dialogues.jsonl", [{"prompt": turns("user", "assistant", "user"), "completion": turns("assistant")}
+                                             for _ in range(16)])
+    kept = arguments_of("trl_prompts.yaml", trl.SFTConfig, folder)
+    return {"data.train": folder / "dialogues.jsonl"}, lambda: train_trl(folder, kept, folder / "dialogues.jsonl")
+
+
 def case_text(random, folder):
     """TRL's SFTTrainer on texts of another field, cosine with restarts, decay, an epoch; some are too long."""
     write_lines(folder / "texts.jsonl", texts(random, 20, 30))
@@ -256,7 +266,7 @@ def case_axolotl(random, folder):
 
 
 CASES = {"transformers_dump.json": case_dump, "transformers_script.yaml": case_script, "transformers_sgd.yaml": case_sgd,
-         "trl_sft.yaml": case_sft, "trl_completion.json": case_text, "torchtune_full.yaml": case_torchtune,
+         "trl_sft.yaml": case_sft, "trl_completion.json": case_text, "trl_prompts.yaml": case_prompts, "torchtune_full.yaml": case_torchtune,
          "axolotl_full.yaml": case_axolotl}
 
 

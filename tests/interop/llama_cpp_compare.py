@@ -35,6 +35,7 @@ FAMILIES = [
     ("qwen2, yarn", DECODER | dict(model_type="qwen2", tie_word_embeddings=False, rope_scaling=dict(
         rope_type="yarn", factor=4.0, original_max_position_embeddings=128)), "qwen2"),
     ("qwen3", DECODER | dict(model_type="qwen3", head_dim=32, tie_word_embeddings=False), "qwen2"),
+    ("smollm3", DECODER | dict(model_type="smollm3", num_hidden_layers=5, tie_word_embeddings=True, pad_token_id=None), "llama3"),
     ("gpt2", dict(model_type="gpt2", vocab_size=640, n_positions=512, n_embd=64, n_layer=2, n_head=4, resid_pdrop=0.0,
                   embd_pdrop=0.0, attn_pdrop=0.0), "gpt2"),
 ]

@@ -35,6 +35,9 @@ TEST(ConfigJson, NamesFieldValueAndRange) {
   EXPECT_FALSE(c.require("a", Tree::of(int64_t{3}), ""));
   EXPECT_EQ(c.integer("a", {1, 10}).error().code, ErrorCode::kBadData);
   EXPECT_THAT(c.integer("a", {1, 10}).error().hint, HasSubstr("model.overrides.a"));
+  const ConfigJson outer = *parse_config_json(R"({"rope": {"b": "x"}})", "config.json");
+  EXPECT_THAT((*outer.object("rope"))->integer("b", {1, 10}).error().hint,
+              HasSubstr("model.overrides.rope.b"));
 }
 
 TEST(ConfigJson, TakesDefaultsForMissingAndNull) {
@@ -116,6 +119,7 @@ TEST(HubCache, AMissingFolderIsNoHubId) {
   EXPECT_EQ(far.error().what, "there is no such folder");
   EXPECT_THAT(far.error().hint, HasSubstr("look into models"));
   EXPECT_THAT(id.error().what, HasSubstr("Hugging Face cache"));
+  EXPECT_EQ(find_model_folder("run.yaml").error().what, "there is no such file");
 }
 
 TEST(HubCache, ARunsFolderMeansItsFinalModel) {

@@ -42,6 +42,8 @@ TEST(Verdict, IsTheFirstLineOfEveryPlan) {
 
 TEST(Remedies, AreLinesWithTheirCost) {
   PlanReport r = report(2 << 20);
+  EXPECT_THAT(remedy_lines(r), HasSubstr("No setting was found that makes it fit"));
+  EXPECT_EQ(remedy_lines(report(8 << 20)), "");
   r.remedies = {
       {{{"training.precision", "bf16"}, {"data.sequence_length", "64"}}, 1 << 20, 0.25, "other numbers"}};
   EXPECT_THAT(remedy_lines(r),

@@ -300,7 +300,12 @@ TEST(RunConfig, NamesTheNearestByItsLastNameFirst) {
                                                       {"trainig.seed", "training"},
                                                       {"training.fp9", "training.fp8"},
                                                       {"data.weight", "data.weights"},
-                                                      {"memry", "memory"}};
+                                                      {"memry", "memory"},
+                                                      {"lr", "training.learning_rate"},
+                                                      {"data.seq_length", "data.sequence_length"},
+                                                      {"dataset", "data.train"},
+                                                      {"training.batch_size", "training.global_batch_size"},
+                                                      {"remove_unused_column", "remove_unused_columns"}};
   for (const auto& [name, nearest] : rows) {
     const auto result = parse(kRun, {std::string(name) + "=1"});
     ASSERT_FALSE(result);
@@ -386,6 +391,24 @@ TEST(RunConfig, AcceptsHarmlessNamesWithOneNote) {
               ElementsAre(testing::AllOf(
                   testing::StartsWith("report_to, push_to_hub, remove_unused_columns, max_steps, "),
                   HasSubstr("do_train, disable_tqdm say what holds here anyway"))));
+}
+
+TEST(RunConfig, OfAnotherProgramsFileItNamesImport) {
+  const auto result = parse(
+      "remove_unused_columns: true\npush_to_hub: false\ndo_train: true\nblock_size: 3\neval_on_start: "
+      "true\n");
+  ASSERT_FALSE(result);
+  ASSERT_FALSE(result.error().more.empty());
+  EXPECT_THAT(result.error().more.back().hint, HasSubstr("plimsoll import makes a run file"));
+}
+
+TEST(RunConfig, Tf32SaysNothingBeside16Bits) {
+  for (const char* text :
+       {"data: {train: x}\nbf16: true\ntf32: true\n", "data: {train: x}\ntf32: true\nbf16: true\n"}) {
+    const auto run = parse(text);
+    ASSERT_TRUE(run) << run.error().message();
+    EXPECT_EQ(run->training.precision, Precision::kBf16);
+  }
 }
 
 TEST(RunConfig, RefusesTheSameNamesWhereTheyAskForSomething) {
@@ -482,7 +505,8 @@ TEST(RunConfig, LossOfTrlsNames) {
   EXPECT_EQ(loss("assistant_only_loss: false\ncompletion_only_loss: true\n"), "trl");
   EXPECT_EQ(loss("assistant_only_loss: false\ncompletion_only_loss: false\n"), "all");
   EXPECT_EQ(loss("completion_only_loss: false\n"), "all");
-  EXPECT_EQ(loss("completion_only_loss: false\nassistant_only_loss: true\n"), "assistant");
+  EXPECT_EQ(loss("completion_only_loss: false\nassistant_only_loss: true\n"), "all_assistant")
+      << "TRL: an assistant's turn within a prompt too";
   EXPECT_EQ(loss("completion_only_loss: true\n"), "trl") << "TRL: says nothing of conversations";
   EXPECT_EQ(loss("completion_only_loss: true\nassistant_only_loss: true\n"), "assistant");
   EXPECT_THAT(loss("assistant_only_loss: false\ndata: {loss: assistant}\n"), HasSubstr("contradict"));

@@ -65,6 +65,7 @@ std::optional<LossScope> parse_loss_scope(std::string_view name) {
                                                                {"all", LossScope::kAll},
                                                                {"completions", LossScope::kCompletions},
                                                                {"assistant", LossScope::kAssistant},
+                                                               {"all_assistant", LossScope::kAllAssistant},
                                                                {"trl", LossScope::kTrl}};
   for (const auto& [known, scope] : kNames)
     if (known == name) return scope;
@@ -176,9 +177,8 @@ std::optional<BadExample> ExampleEncoder::encode_marked(const Example& example, 
 std::optional<BadExample> ExampleEncoder::encode_completion(const Example& example, Scratch& scratch,
                                                             EncodedExample& out) const {
   scratch.joined.assign(example.text).append(example.completion);
-  TextSpan target{example.text.size(), scratch.joined.size()};
-  if (options_.loss == LossScope::kAll) target.begin = 0;
-  if (options_.loss != LossScope::kAll) {
+  const TextSpan target{example.text.size(), scratch.joined.size()};
+  if (options_.loss != LossScope::kAll && options_.loss != LossScope::kAllAssistant) {
     auto wrong =
         encode_marked(example, scratch.joined, options_.add_special_tokens, {&target, 1}, scratch, out);
     out.remarks.split_prompts = !wrong && splits_token(scratch.ends, example.text.size());
@@ -192,8 +192,9 @@ std::optional<BadExample> ExampleEncoder::encode_completion(const Example& examp
 std::optional<BadExample> ExampleEncoder::render(const Example& example, LossScope scope,
                                                  Scratch& scratch) const {
   const bool all = scope == LossScope::kAll || (scope == LossScope::kTrl && example.prompt_record.empty());
-  const bool after_prompt = !example.prompt_record.empty() && !all;
+  const bool after_prompt = !example.prompt_record.empty() && !all && scope != LossScope::kAllAssistant;
   const bool turns = !all && (!after_prompt || scope == LossScope::kAssistant);
+  scratch.prompt_chat.text.clear();
   ChatText& whole = scratch.chat;
   Status rendered =
       template_->render(example.record, false, whole, turns ? AssistantSpans::kFind : AssistantSpans::kSkip);
@@ -226,8 +227,7 @@ std::optional<BadExample> ExampleEncoder::encode_messages(const Example& example
   if (auto wrong = render(example, options_.loss, scratch)) return wrong;
   if (options_.loss != LossScope::kAll) {
     auto wrong = encode_marked(example, scratch.chat.text, false, scratch.chat.assistant, scratch, out);
-    const bool prompted = !wrong && !example.prompt_record.empty();
-    out.remarks.split_prompts = prompted && splits_token(scratch.ends, scratch.prompt_chat.text.size());
+    out.remarks.split_prompts = !wrong && splits_token(scratch.ends, scratch.prompt_chat.text.size());
     return wrong;
   }
   Status encoded = tokenizer_.encode(scratch.chat.text, false, out.ids);

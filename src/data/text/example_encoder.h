@@ -19,13 +19,14 @@ namespace plimsoll {
 
 /// Which tokens are targets of the loss. A text's all are, in every scope.
 enum class LossScope : uint8_t {
-  kAuto,         ///< of a conversation the assistant's turns, of a prompt and completion the completion
-  kAll,          ///< all
-  kCompletions,  ///< what follows the prompt; of a conversation without one the assistant's turns
-  kAssistant,    ///< the assistant's turns; of a plain prompt and completion the completion
-  kTrl,          ///< as TRL by default: all of a conversation, of a prompt and completion the completion
+  kAuto,          ///< of a conversation the assistant's turns, of a prompt and completion the completion
+  kAll,           ///< all
+  kCompletions,   ///< what follows the prompt; of a conversation without one the assistant's turns
+  kAssistant,     ///< the assistant's turns; of a plain prompt and completion the completion
+  kAllAssistant,  ///< the assistant's turns, those within a prompt too; of a plain prompt and completion all
+  kTrl,           ///< as TRL by default: all of a conversation, of a prompt and completion the completion
 };
-/// "auto", "all", "completions", "assistant", "trl".
+/// "auto", "all", "completions", "assistant", "all_assistant", "trl".
 std::optional<LossScope> parse_loss_scope(std::string_view name);
 
 /// Behind which documents the end-of-text token is written, as a target.

@@ -96,6 +96,7 @@ TEST_F(ExampleEncoderTest, CompletionsAreTargetsPromptsAreNot) {
   EXPECT_EQ(targets(encode(completion("say ", "hello"))), "hello");
   EXPECT_EQ(targets(encode(completion("say ", "hello"), {.loss = LossScope::kAll})), "say hello");
   EXPECT_EQ(targets(encode(completion("say ", "hello"), {.loss = LossScope::kTrl})), "hello");
+  EXPECT_EQ(targets(encode(completion("say ", "hello"), {.loss = LossScope::kAllAssistant})), "say hello");
   EXPECT_EQ(targets(encode(completion("say ", "hello"), {.append_id = kTinyEnd})), "hello<|endoftext|>");
   EXPECT_EQ(targets(encode(completion("", "hello"))), "hello");
   EXPECT_EQ(targets(encode(completion("say", ""))), "");
@@ -230,6 +231,8 @@ TEST_F(ExampleEncoderTest, OfAPromptInMessagesWhatFollowsIsTheTarget) {
   for (const LossScope scope :
        {LossScope::kAuto, LossScope::kCompletions, LossScope::kAssistant, LossScope::kTrl})
     EXPECT_EQ(targets(encode(messages(all, prompt), {.loss = scope})), "d<|im_end|>\n");
+  EXPECT_EQ(targets(encode(messages(all, prompt), {.loss = LossScope::kAllAssistant})),
+            "b<|im_end|>\nd<|im_end|>\n");
   use_template("{{ messages | length }}{% for m in messages %}{{ m.content }}{% endfor %}");
   EXPECT_THAT(refusal(messages(all, prompt)).error.what, HasSubstr("writes the prompt otherwise"));
 }

@@ -21,6 +21,13 @@ void adamw(double g, const double* group, double* element) {
   p -= group[kAdamwStepSize] * (m / (std::sqrt(v) / group[kAdamwSqrtCorrection2] + group[kAdamwEpsilon]));
 }
 
+void lion(double g, const double* group, double* element) {
+  double &p = element[0], &m = element[1];
+  const double c = m * group[kLionBeta1] + group[kLionOneMinusBeta1] * g;
+  p = p * group[kLionDecay] - group[kLionRate] * static_cast<double>((c > 0) - (c < 0));
+  m = m * group[kLionBeta2] + group[kLionOneMinusBeta2] * g;
+}
+
 void sgd(double g, const double* group, double* element) {
   element[0] -= group[kSgdRate] * (g + group[kSgdWeightDecay] * element[0]);
 }
@@ -246,6 +253,7 @@ std::span<const UpdateRule> update_rules() {
        kSgdFields,
        8,
        sgd_momentum},
+      {"lion", "lion_sweep", "sign of the interpolated momentum", {"m"}, kLionFields, 10, lion},
   };
   return kRules;
 }

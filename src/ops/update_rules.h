@@ -57,6 +57,18 @@ enum SgdField : int64_t {
   kSgdFields = 5,
 };
 
+/// Columns of `groups` for `lion` and `lion_sweep`; state m. Chen et al. 2023, arXiv:2302.06675:
+///   p = p * decay; p = p - rate * sign(m * beta1 + (1 - beta1) * g); m = m * beta2 + (1 - beta2) * g.
+enum LionField : int64_t {
+  kLionDecay = 0,  ///< 1 - rate * weight_decay
+  kLionRate = 1,
+  kLionBeta1 = 2,
+  kLionOneMinusBeta1 = 3,
+  kLionBeta2 = 4,
+  kLionOneMinusBeta2 = 5,
+  kLionFields = 6,
+};
+
 struct UpdateRule {
   std::string_view name;   ///< of the op for one tensor
   std::string_view sweep;  ///< of the op for many

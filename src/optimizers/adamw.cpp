@@ -28,8 +28,15 @@ void write_adam(const StepHyper& hyper, double /*weight_decay*/, float* row) { w
 }  // namespace
 
 OptimizerGroup adamw_optimizers() {
-  static constexpr OptimizerDef kDefs[] = {{"adamw", rule, write_adamw, true, 0.01, true},
-                                           {"adam", rule, write_adam, false, 0, true}};
+  static constexpr std::string_view kSettings[] = {"adam_beta1", "adam_beta2", "adam_epsilon"};
+  static constexpr OptimizerDef kDefs[] = {
+      {.name = "adamw", .rule = rule, .write_row = write_adamw, .settings = kSettings},
+      {.name = "adam",
+       .rule = rule,
+       .write_row = write_adam,
+       .decays = false,
+       .default_decay = 0,
+       .settings = kSettings}};
   return kDefs;
 }
 

@@ -2,6 +2,7 @@
 // header.
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <span>
 #include <string_view>
@@ -19,7 +20,14 @@ struct OptimizerDef {
   void (*write_row)(const StepHyper& hyper, double weight_decay, float* row) = nullptr;
   bool decays = true;           ///< weight decay means something
   double default_decay = 0.01;  ///< where none is given
-  bool has_betas = false;
+  /// What it reads of training.*, beside the rate and the decay, which is nobody else's without a note. A
+  /// name that ends in a dot is a section of its own: there a setting is refused with another optimizer.
+  std::span<const std::string_view> settings = {};
+
+  [[nodiscard]] bool reads(std::string_view setting) const {
+    return std::find(settings.begin(), settings.end(), setting) != settings.end();
+  }
+  [[nodiscard]] bool has_betas() const { return reads("adam_beta1"); }
 };
 
 /// Null where there is none of that name.
@@ -28,7 +36,15 @@ const OptimizerDef* find_optimizer(std::string_view name);
 // Each file <name>.cpp exports its definitions through <name>_optimizers().
 using OptimizerGroup = std::span<const OptimizerDef>;
 OptimizerGroup adamw_optimizers();
+OptimizerGroup lion_optimizers();
 OptimizerGroup sgd_optimizers();
-inline constexpr std::array kOptimizerFiles = {adamw_optimizers, sgd_optimizers};
+inline constexpr std::array kOptimizerFiles = {adamw_optimizers, sgd_optimizers, lion_optimizers};
+
+/// Every definition, in the order of the list.
+template <typename Visit>
+void for_each_optimizer(Visit visit) {
+  for (const auto file : kOptimizerFiles)
+    for (const OptimizerDef& def : file()) visit(def);
+}
 
 }  // namespace plimsoll::optimizers

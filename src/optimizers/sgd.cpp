@@ -19,7 +19,9 @@ void write_sgd(const StepHyper& hyper, double weight_decay, float* row) {
 }  // namespace
 
 OptimizerGroup sgd_optimizers() {
-  static constexpr OptimizerDef kDefs[] = {{"sgd", rule, write_sgd, true, 0, false}};
+  static constexpr std::string_view kSettings[] = {"momentum", "dampening", "nesterov"};
+  static constexpr OptimizerDef kDefs[] = {
+      {.name = "sgd", .rule = rule, .write_row = write_sgd, .default_decay = 0, .settings = kSettings}};
   return kDefs;
 }
 

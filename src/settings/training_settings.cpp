@@ -1,5 +1,9 @@
 // The settings of `training`, as settings.cpp has the others.
-#include "optimizers/optimizer.h"
+#include <fmt/format.h>
+
+#include <map>
+
+#include "optimizers/optimizer_list.h"
 #include "settings/declare.h"
 #include "settings/schedule.h"
 
@@ -73,7 +77,7 @@ void add_training(std::vector<Setting>& list) {
   add_state(list);
   add(plain(PLIMSOLL_FIELD(training.optimizer), kWhat,
             "the update rule; adam is adamw without decay, sgd is torch.optim.SGD",
-            {"adamw", "adam", "sgd", "adafactor", "lion", "adamw_8bit", "muon"}));
+            {"adamw", "adam", "sgd", "lion", "adafactor", "adamw_8bit", "muon"}));
   add(number(PLIMSOLL_FIELD(training.learning_rate), kWhat, "peak learning rate", 0, 1e6));
   add(plain(PLIMSOLL_FIELD(training.lr_scheduler), kWhat, "course of the learning rate", schedule_names()));
   takes_only(list, "training.precision", {"fp32", "tf32", "bf16", "fp16"});
@@ -84,6 +88,18 @@ void add_training(std::vector<Setting>& list) {
   not_yet(list, {"training.fp8."}, "leave training.fp8 out; training.precision=bf16 computes in 16 bits");
   only_with(list, {"training.loss_scale."},
             {.path = "training.precision", .values = {"fp16"}, .or_overrides = true, .is_noted = true});
+}
+
+/// What each optimizer's file says that it reads, with the optimizers that do.
+void needs_of_optimizers(std::vector<Setting>& list) {
+  std::map<std::string, Words> readers;
+  optimizers::for_each_optimizer([&](const optimizers::OptimizerDef& def) {
+    for (const std::string_view setting : def.settings)
+      readers[fmt::format("training.{}", setting)].emplace_back(def.name);
+  });
+  for (const auto& [name, values] : readers)
+    only_with(list, {name},
+              {.path = "training.optimizer", .values = values, .is_noted = !name.ends_with('.')});
 }
 
 void needs_of_schedule_and_rule(std::vector<Setting>& list) {
@@ -106,10 +122,7 @@ void needs_of_schedule_and_rule(std::vector<Setting>& list) {
              .values = {"constant_with_warmup", "linear", "cosine", "cosine_with_restarts", "polynomial",
                         "warmup_stable_decay", "wsd", "step"},
              .is_noted = true});
-  only_with(list, {"training.adam_"},
-            {.path = "training.optimizer", .values = {"adamw", "adam"}, .is_noted = true});
-  only_with(list, {"training.momentum", "training.dampening", "training.nesterov"},
-            {.path = "training.optimizer", .values = {"sgd"}, .is_noted = true});
+  needs_of_optimizers(list);
 }
 
 void add_schedule_and_rule(std::vector<Setting>& list) {

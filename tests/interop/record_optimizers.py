@@ -1,4 +1,4 @@
-"""Prints the rows of tests/optimizers/torch_test.cpp: where torch.optim leaves two parameters after five steps.
+"""Prints the rows of tests/optimizers/torch_test.cpp: where torch.optim leaves two parameters after twenty steps.
 
 Needs torch. The matrix decays, the vector does not; both are four numbers, their gradients are sines of the step, and
 clip_grad_norm_ comes before the optimizer, as in the HF Trainer. In float64, so that only the rule itself is recorded.
@@ -7,7 +7,7 @@ import math
 
 import torch
 
-STEPS, START = 5, [1.0, -2.0, 0.5, 3.0]
+STEPS, START = 20, [1.0, -2.0, 0.5, 3.0]
 
 
 def gradient(parameter, step):
@@ -32,6 +32,22 @@ def row(name, make, clip=0.0, weight_decay=0.0, **fields):
     print(f'    {{{{{given}.optimizer = "{name}"}}, {clip}, {{{values}}}}},')
 
 
+class Lion(torch.optim.Optimizer):
+    """Algorithm 2 of Chen et al. 2023, arXiv:2302.06675; torch.optim has none."""
+
+    def __init__(self, groups):
+        super().__init__(groups, dict(lr=0.1, betas=(0.8, 0.95)))
+
+    @torch.no_grad()
+    def step(self):
+        for group in self.param_groups:
+            (b1, b2), rate = group["betas"], group["lr"]
+            for p in group["params"]:
+                m = self.state[p].setdefault("m", torch.zeros_like(p))
+                p.mul_(1 - rate * group["weight_decay"]).sub_(rate * torch.sign(b1 * m + (1 - b1) * p.grad))
+                m.mul_(b2).add_((1 - b2) * p.grad)
+
+
 def adam(kind):
     return lambda groups: kind(groups, lr=0.1, betas=(0.8, 0.95), eps=1e-3)
 
@@ -49,3 +65,5 @@ row("sgd", sgd(), clip=0.5, weight_decay=0.1)
 for options in (dict(momentum=0.9), dict(momentum=0.9, dampening=0.4), dict(momentum=0.9, nesterov=True)):
     row("sgd", sgd(**options), **options)
     row("sgd", sgd(**options), clip=0.5, weight_decay=0.1, **options)
+row("lion", Lion, beta1=0.8, beta2=0.95)
+row("lion", Lion, clip=0.5, weight_decay=0.1, beta1=0.8, beta2=0.95)

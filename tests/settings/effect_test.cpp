@@ -31,7 +31,7 @@ TEST(Unavailable, IsRefusedByName) {
       {{"training.precision=fp8"},
        "training.precision is fp8, which is not available in this version",
        "training.precision takes fp32, tf32, bf16, fp16 today"},
-      {{"training.optimizer=lion"}, "training.optimizer is lion", "takes adamw, adam, sgd today"},
+      {{"training.optimizer=muon"}, "training.optimizer is muon", "takes adamw, adam, sgd, lion today"},
       {{"training.optim=adamw_bnb_8bit"}, "training.optimizer is adamw_8bit", "adamw"},
       {{"gradient_checkpointing=true"}, "memory.recompute is full", "auto, none"},
       {{"memory.recompute={segments: 4}"}, "memory.recompute is {segments: 4}", "auto, none"},

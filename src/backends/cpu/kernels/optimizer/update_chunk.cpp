@@ -157,6 +157,20 @@ void sgd_momentum_chunk(const UpdateChunk& a, int64_t n) {
   });
 }
 
+void lion_chunk(const UpdateChunk& a, int64_t n) {
+  const auto field = [&](ops::LionField f) HWY_ATTR { return set(a.group[f]); };
+  const V decay = field(ops::kLionDecay), rate = field(ops::kLionRate);
+  const V beta1 = field(ops::kLionBeta1), one_minus_beta1 = field(ops::kLionOneMinusBeta1);
+  const V beta2 = field(ops::kLionBeta2), one_minus_beta2 = field(ops::kLionOneMinusBeta2);
+  for_elements<1>(a, n, [&](V g, V& p, V* states) HWY_ATTR {
+    V& m = states[0];
+    const V c = hn::MulAdd(one_minus_beta1, g, hn::Mul(m, beta1));
+    const V step = hn::IfThenElseZero(hn::Ne(c, vectors::zero()), hn::CopySign(rate, c));
+    p = hn::Sub(hn::Mul(p, decay), step);
+    m = hn::MulAdd(one_minus_beta2, g, hn::Mul(m, beta2));
+  });
+}
+
 }  // namespace
 }  // namespace plimsoll::cpu::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();
@@ -166,6 +180,7 @@ namespace plimsoll::cpu {
 namespace {
 
 HWY_EXPORT(adamw_chunk);
+HWY_EXPORT(lion_chunk);
 HWY_EXPORT(sgd_chunk);
 HWY_EXPORT(sgd_momentum_chunk);
 
@@ -176,6 +191,7 @@ struct RuleKernel {
 };
 constexpr RuleKernel kRules[] = {
     {"adamw", [] { return &HWY_DYNAMIC_DISPATCH(adamw_chunk); }},
+    {"lion", [] { return &HWY_DYNAMIC_DISPATCH(lion_chunk); }},
     {"sgd", [] { return &HWY_DYNAMIC_DISPATCH(sgd_chunk); }},
     {"sgd_momentum", [] { return &HWY_DYNAMIC_DISPATCH(sgd_momentum_chunk); }},
 };

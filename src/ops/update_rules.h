@@ -5,9 +5,9 @@
 //   <rule>_sweep(clip, groups, param, grad, state…, param, …) {group: ints} -> param, state…, param, …
 //
 // One tensor, and many at once. Everything but gradient, clip and groups is consumed. `groups` f32[n,
-// num_fields] holds the hyper-parameters of a step, a row a group, written by the host; g below is grad *
-// clip. A clip that is not a number skips the step: parameter and states stay as they are. Arithmetic is
-// f32; parameter, gradient and states are f32, bf16 or f16, each as it comes. Optional attributes say how
+// num_fields or more] holds the hyper-parameters of a step, a row a group, written by the host; g below is
+// grad * clip. A clip that is not a number skips the step: parameter and states stay as they are. Arithmetic
+// is f32; parameter, gradient and states are f32, bf16 or f16, each as it comes. Optional attributes say how
 // they are kept:
 //
 //   rounded  the gradient is rounded to this dtype before anything else: an f32 sum for what would be bf16

@@ -5,7 +5,7 @@
 namespace plimsoll::optimizers {
 namespace {
 
-std::string_view rule(const OptimizerOptions& /*options*/) { return "lion"; }
+std::string_view rule(const Ruled& /*parameter*/) { return "lion"; }
 
 void write_lion(const StepHyper& hyper, double weight_decay, float* row) {
   row[ops::kLionDecay] = static_cast<float>(1.0 - hyper.learning_rate * weight_decay);
@@ -20,8 +20,12 @@ void write_lion(const StepHyper& hyper, double weight_decay, float* row) {
 
 OptimizerGroup lion_optimizers() {
   static constexpr std::string_view kSettings[] = {"adam_beta1", "adam_beta2"};
-  static constexpr OptimizerDef kDefs[] = {
-      {.name = "lion", .rule = rule, .write_row = write_lion, .default_decay = 0, .settings = kSettings}};
+  static constexpr OptimizerDef kDefs[] = {{.name = "lion",
+                                            .rule = rule,
+                                            .num_fields = ops::kLionFields,
+                                            .write_row = write_lion,
+                                            .default_decay = 0,
+                                            .settings = kSettings}};
   return kDefs;
 }
 

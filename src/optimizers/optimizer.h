@@ -30,6 +30,9 @@ struct Update {
   std::string parameter;
   ir::ValueId gradient;
   int64_t row = row_of(0, true);
+  /// Rows of each of the checkpoint's tensors that lie in it; empty: it is one.
+  std::vector<int64_t> parts = {};
+  bool is_hidden = false;  ///< of a repeated block: no embedding, no head
 };
 
 /// How the training state is kept, beside the parameters, whose states say it themselves. Arithmetic is f32.

@@ -11,11 +11,19 @@
 
 namespace plimsoll::optimizers {
 
-/// A name of training.optimizer. The arithmetic is an update rule of ops/update_rules.h.
+/// What an optimizer chooses a parameter's rule by.
+struct Ruled {
+  ir::Shape shape;
+  bool is_hidden = false;  ///< of a repeated block
+  bool momentum = false;   ///< as OptimizerOptions has it
+};
+
+/// A name of training.optimizer. The arithmetic is a rule of ops/update_rules.h or ops/tensor_rules.h.
 struct OptimizerDef {
   std::string_view name;
-  /// The rule to apply, by name. All rules that it may name share their columns of the table.
-  std::string_view (*rule)(const OptimizerOptions& options) = nullptr;
+  /// The rule of a parameter, by name. All rules that it may name find their columns in the one table.
+  std::string_view (*rule)(const Ruled& parameter) = nullptr;
+  int64_t num_fields = 0;  ///< columns of the table
   /// Writes a group's row of the table; `weight_decay` is that group's.
   void (*write_row)(const StepHyper& hyper, double weight_decay, float* row) = nullptr;
   bool decays = true;           ///< weight decay means something
@@ -35,10 +43,12 @@ const OptimizerDef* find_optimizer(std::string_view name);
 
 // Each file <name>.cpp exports its definitions through <name>_optimizers().
 using OptimizerGroup = std::span<const OptimizerDef>;
+OptimizerGroup adamw_8bit_optimizers();
 OptimizerGroup adamw_optimizers();
 OptimizerGroup lion_optimizers();
 OptimizerGroup sgd_optimizers();
-inline constexpr std::array kOptimizerFiles = {adamw_optimizers, sgd_optimizers, lion_optimizers};
+inline constexpr std::array kOptimizerFiles = {adamw_optimizers, sgd_optimizers, lion_optimizers,
+                                               adamw_8bit_optimizers};
 
 /// Every definition, in the order of the list.
 template <typename Visit>

@@ -6,7 +6,7 @@
 namespace plimsoll::optimizers {
 namespace {
 
-std::string_view rule(const OptimizerOptions& options) { return options.momentum ? "sgd_momentum" : "sgd"; }
+std::string_view rule(const Ruled& parameter) { return parameter.momentum ? "sgd_momentum" : "sgd"; }
 
 void write_sgd(const StepHyper& hyper, double weight_decay, float* row) {
   row[ops::kSgdRate] = static_cast<float>(hyper.learning_rate);
@@ -20,8 +20,12 @@ void write_sgd(const StepHyper& hyper, double weight_decay, float* row) {
 
 OptimizerGroup sgd_optimizers() {
   static constexpr std::string_view kSettings[] = {"momentum", "dampening", "nesterov"};
-  static constexpr OptimizerDef kDefs[] = {
-      {.name = "sgd", .rule = rule, .write_row = write_sgd, .default_decay = 0, .settings = kSettings}};
+  static constexpr OptimizerDef kDefs[] = {{.name = "sgd",
+                                            .rule = rule,
+                                            .num_fields = ops::kSgdFields,
+                                            .write_row = write_sgd,
+                                            .default_decay = 0,
+                                            .settings = kSettings}};
   return kDefs;
 }
 

@@ -77,7 +77,7 @@ void add_training(std::vector<Setting>& list) {
   add_state(list);
   add(plain(PLIMSOLL_FIELD(training.optimizer), kWhat,
             "the update rule; adam is adamw without decay, sgd is torch.optim.SGD",
-            {"adamw", "adam", "sgd", "lion", "adafactor", "adamw_8bit", "muon"}));
+            {"adamw", "adam", "sgd", "lion", "adamw_8bit", "adafactor", "muon"}));
   add(number(PLIMSOLL_FIELD(training.learning_rate), kWhat, "peak learning rate", 0, 1e6));
   add(plain(PLIMSOLL_FIELD(training.lr_scheduler), kWhat, "course of the learning rate", schedule_names()));
   takes_only(list, "training.precision", {"fp32", "tf32", "bf16", "fp16"});

@@ -135,7 +135,7 @@ INSTANTIATE_TEST_SUITE_P(
     testing::Values("training.optimizer=adam training.max_grad_norm=null", "training.optimizer=sgd",
                     "training.optimizer=sgd training.momentum=0.9 training.dampening=0.2",
                     "training.optimizer=sgd training.momentum=0.9 training.nesterov=true",
-                    "training.optimizer=lion"));
+                    "training.optimizer=lion", "training.optimizer=adamw_8bit"));
 
 /// A finished run, for tests that look at its folder.
 class Finished : public testing::Test {

@@ -60,6 +60,7 @@ BETAS = dict(beta1=0.8, beta2=0.95, epsilon=1e-3)
 row("adamw", adam(torch.optim.AdamW), weight_decay=0.1, **BETAS)
 row("adamw", adam(torch.optim.AdamW), clip=0.5, weight_decay=0.1, **BETAS)
 row("adam", adam(torch.optim.Adam), **BETAS)
+row("adamw_8bit", adam(torch.optim.AdamW), weight_decay=0.1, **BETAS)  # as small as that it is AdamW; record_8bit.py
 row("sgd", sgd())
 row("sgd", sgd(), clip=0.5, weight_decay=0.1)
 for options in (dict(momentum=0.9), dict(momentum=0.9, dampening=0.4), dict(momentum=0.9, nesterov=True)):

@@ -1,0 +1,83 @@
+// Update rules that look beyond one element: at blocks, rows, columns or the whole of a tensor. A rule is a
+// row in tensor_rules.cpp, and one op follows from it:
+//
+//   <rule>(param, grad, state…, clip f32[1], groups) {group, parts: ints} -> param, state…
+//
+// Everything is as update_rules.h has it, `rounded`, `copy`, `key` and `random` too, but the states: each has
+// a shape and a dtype of its own. `parts` are the rows of the checkpoint's tensors that lie one after the
+// other in the parameter's storage (q, k and v): where a rule looks at a matrix, each of them is one.
+#pragma once
+
+#include <optional>
+#include <span>
+#include <string_view>
+#include <vector>
+
+#include "ops/update_rules.h"
+
+namespace plimsoll::ops {
+
+/// A parameter as a rule sees it.
+struct RuledTensor {
+  ir::Shape shape;
+  std::vector<int64_t> parts;  ///< rows each; their sum is shape[0]
+};
+
+struct RuleState {
+  std::string_view name;
+  ir::Shape (*shape)(const RuledTensor& tensor) = nullptr;  ///< null: the parameter's
+  /// Nothing: f32, bf16 or f16, as the run keeps moments.
+  std::optional<ir::DType> dtype = {};
+
+  [[nodiscard]] ir::Shape shape_of(const RuledTensor& tensor) const {
+    return shape == nullptr ? tensor.shape : shape(tensor);
+  }
+};
+
+/// What a rule's definition is given, in double; parameter and states are replaced by their successors.
+struct TensorUpdate {
+  const RuledTensor& tensor;
+  const double* group;
+  const std::vector<double>& gradient;  ///< clipped
+  std::vector<double>& param;
+  std::vector<std::vector<double>>& states;
+};
+
+struct TensorRule {
+  std::string_view name;  ///< of the op
+  std::string_view summary;
+  std::vector<RuleState> states;  ///< zero before the first step
+  int64_t num_fields = 0;         ///< that it reads; the table may be wider
+  double (*flops)(const RuledTensor& tensor) = nullptr;
+  void (*apply)(TensorUpdate& update) = nullptr;
+
+  [[nodiscard]] size_t num_results() const { return 1 + states.size(); }   ///< param, states
+  [[nodiscard]] size_t num_operands() const { return 2 + states.size(); }  ///< param, grad, states
+};
+
+std::span<const TensorRule> tensor_rules();
+/// Null where there is none of that name.
+const TensorRule* find_tensor_rule(std::string_view op);
+
+/// `adamw_8bit`, Dettmers et al. 2022, arXiv:2110.02861, as bitsandbytes computes it: AdamW whose states are
+/// codes of 8 bits of the dynamic maps (numerics/dynamic_map.h), signed for m and unsigned for v, relative to
+/// the largest magnitude of each kCodeBlock elements. Its columns are AdamW's. States: m and v u8[as the
+/// parameter], m_absmax and v_absmax f32[blocks].
+inline constexpr int64_t kCodeBlock = 256;
+TensorRule adamw_8bit_rule();
+
+/// What the attributes of an op say.
+struct TensorForm {
+  const TensorRule* rule = nullptr;
+  std::optional<ir::DType> rounded = {}, copy = {};
+  bool draws = false;
+};
+TensorForm tensor_form(std::string_view op, const ir::Attrs& attrs);
+
+/// Appends the op; returns as update() does.
+std::vector<ir::ValueId> update_tensor(ir::Builder& b, const TensorRule& rule, ir::ValueId param,
+                                       ir::ValueId grad, std::span<const ir::ValueId> states,
+                                       ir::ValueId clip, ir::ValueId groups, int64_t group,
+                                       const std::vector<int64_t>& parts, const UpdateStorage& storage = {});
+
+}  // namespace plimsoll::ops

@@ -140,7 +140,11 @@ OpDef op_of(const TensorRule& rule) {
 }  // namespace
 
 std::span<const TensorRule> tensor_rules() {
-  static const std::vector<TensorRule> kRules = {adamw_8bit_rule()};
+  static const std::vector<TensorRule> kRules = [] {
+    std::vector<TensorRule> rules = {adamw_8bit_rule()};
+    for (TensorRule& rule : adafactor_rules()) rules.push_back(std::move(rule));
+    return rules;
+  }();
   return kRules;
 }
 

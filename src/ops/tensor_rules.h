@@ -66,6 +66,29 @@ const TensorRule* find_tensor_rule(std::string_view op);
 inline constexpr int64_t kCodeBlock = 256;
 TensorRule adamw_8bit_rule();
 
+/// Columns of `groups` for `adafactor`, of matrices, with states row f32[rows] and col f32[parts, cols],
+/// `adafactor_vector`, with state v f32[as the parameter], and, with a state m beside them,
+/// `adafactor_moment` and `adafactor_vector_moment`. Shazeer & Stern 2018, arXiv:1804.04235, each part for
+/// itself:
+///   s = g * g + epsilon1; row = row * beta2 + (1 - beta2) * mean of s over columns, col the same over rows;
+///   u = g / sqrt(row / mean(row)) / sqrt(col); u = u / max(1, rms(u) / threshold);
+///   a = rate * (scale ? max(epsilon2, rms(p)) : 1); p = p * (1 - a * decay) - a * u,
+/// with m = m * beta1 + (1 - beta1) * a * u in place of a * u where there is one. Of a vector v is the mean.
+enum AdafactorField : int64_t {
+  kAdafactorRate = 0,
+  kAdafactorDecay = 1,  ///< weight decay
+  kAdafactorBeta2 = 2,
+  kAdafactorOneMinusBeta2 = 3,
+  kAdafactorEpsilon1 = 4,
+  kAdafactorEpsilon2 = 5,
+  kAdafactorThreshold = 6,
+  kAdafactorScale = 7,  ///< 1 or 0
+  kAdafactorBeta1 = 8,
+  kAdafactorOneMinusBeta1 = 9,
+  kAdafactorFields = 10,
+};
+std::vector<TensorRule> adafactor_rules();
+
 /// What the attributes of an op say.
 struct TensorForm {
   const TensorRule* rule = nullptr;

@@ -15,7 +15,7 @@ namespace plimsoll::optimizers {
 struct Ruled {
   ir::Shape shape;
   bool is_hidden = false;  ///< of a repeated block
-  bool momentum = false;   ///< as OptimizerOptions has it
+  bool momentum = false;   ///< as OptimizerOptions::momentum
 };
 
 /// A name of training.optimizer. The arithmetic is a rule of ops/update_rules.h or ops/tensor_rules.h.
@@ -43,12 +43,13 @@ const OptimizerDef* find_optimizer(std::string_view name);
 
 // Each file <name>.cpp exports its definitions through <name>_optimizers().
 using OptimizerGroup = std::span<const OptimizerDef>;
+OptimizerGroup adafactor_optimizers();
 OptimizerGroup adamw_8bit_optimizers();
 OptimizerGroup adamw_optimizers();
 OptimizerGroup lion_optimizers();
 OptimizerGroup sgd_optimizers();
 inline constexpr std::array kOptimizerFiles = {adamw_optimizers, sgd_optimizers, lion_optimizers,
-                                               adamw_8bit_optimizers};
+                                               adamw_8bit_optimizers, adafactor_optimizers};
 
 /// Every definition, in the order of the list.
 template <typename Visit>

@@ -125,6 +125,25 @@ void needs_of_schedule_and_rule(std::vector<Setting>& list) {
   needs_of_optimizers(list);
 }
 
+void add_adafactor(std::vector<Setting>& list) {
+  const auto add = [&](Setting setting) { list.push_back(std::move(setting)); };
+  add(plain(PLIMSOLL_FIELD(training.adafactor.scale_parameter), kWhat,
+            "the rate is relative to each tensor's root mean square"));
+  add(plain(PLIMSOLL_FIELD(training.adafactor.relative_step), kWhat,
+            "the rate is 1/sqrt(step), at most 0.01, in place of learning_rate and schedule"));
+  add(plain(PLIMSOLL_FIELD(training.adafactor.warmup_init), kWhat,
+            "with relative_step: at most 1e-6 times the step"));
+  add(above(PLIMSOLL_FIELD(training.adafactor.clip_threshold), kWhat, "most root mean square of an update", 0,
+            1e6));
+  add(number(PLIMSOLL_FIELD(training.adafactor.decay_rate), kWhat,
+             "the second moment's decay is 1 - step^decay_rate", -1, 0));
+  add(number(PLIMSOLL_FIELD(training.adafactor.beta1), kWhat, "decay of a first moment; null: there is none",
+             0, 0.999999));
+  add(above(PLIMSOLL_FIELD(training.adafactor.epsilon1), kWhat, "added to each squared gradient", 0, 1));
+  add(number(PLIMSOLL_FIELD(training.adafactor.epsilon2), kWhat,
+             "with scale_parameter: least root mean square", 0, 1));
+}
+
 void add_schedule_and_rule(std::vector<Setting>& list) {
   const auto add = [&](Setting setting) { list.push_back(std::move(setting)); };
   add(number(PLIMSOLL_FIELD(training.lr_scheduler_kwargs.num_cycles), kWhat, "waves", 0, 1e6));
@@ -156,6 +175,7 @@ void add_schedule_and_rule(std::vector<Setting>& list) {
   add(number(PLIMSOLL_FIELD(training.dampening), kWhat, "share of the gradient kept from the buffer", 0, 1));
   add(plain(PLIMSOLL_FIELD(training.nesterov), kWhat,
             "look ahead along the buffer; takes momentum, no dampening"));
+  add_adafactor(list);
   add(number(PLIMSOLL_FIELD(training.weight_decay), kWhat,
              "adamw: decoupled; sgd: added to the gradient, and 0 unless given", 0, 1e3));
   add(choice(PLIMSOLL_CHOICE(training.weight_decay_scope), kWhat,
@@ -190,7 +210,6 @@ void add_schedule_and_rule(std::vector<Setting>& list) {
               "train --json writes each step as JSON", {"none", "[]"}));
   add(planned("training.logging_dir", kHow, "folder of the event files", "leave it out"));
   add(planned("training.run_name", kHow, "the run's name in the event files", "name it by output.dir"));
-  add(planned("training.adafactor", kWhat, "settings of optimizer adafactor", "leave it out"));
   add(planned("training.muon", kWhat, "settings of optimizer muon", "leave it out"));
   needs_of_schedule_and_rule(list);
 }

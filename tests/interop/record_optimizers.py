@@ -1,11 +1,12 @@
 """Prints the rows of tests/optimizers/torch_test.cpp: where torch.optim leaves two parameters after twenty steps.
 
-Needs torch. The matrix decays, the vector does not; both are four numbers, their gradients are sines of the step, and
+Needs torch and transformers. The matrix decays, the vector does not; both are four numbers, their gradients are sines of the step, and
 clip_grad_norm_ comes before the optimizer, as in the HF Trainer. In float64, so that only the rule itself is recorded.
 """
 import math
 
 import torch
+from transformers.optimization import Adafactor
 
 STEPS, START = 20, [1.0, -2.0, 0.5, 3.0]
 
@@ -14,7 +15,7 @@ def gradient(parameter, step):
     return torch.tensor([math.sin(step + 2 * i + 5 * parameter) for i in range(4)], dtype=torch.float64)
 
 
-def row(name, make, clip=0.0, weight_decay=0.0, **fields):
+def row(name, make, clip=0.0, weight_decay=0.0, section=None, **fields):
     matrix = torch.nn.Parameter(torch.tensor(START, dtype=torch.float64).reshape(2, 2))
     vector = torch.nn.Parameter(torch.tensor(START, dtype=torch.float64))
     optimizer = make([dict(params=[matrix], weight_decay=weight_decay), dict(params=[vector], weight_decay=0.0)])
@@ -28,8 +29,10 @@ def row(name, make, clip=0.0, weight_decay=0.0, **fields):
     hyper = dict(fields, weight_decay=weight_decay)
     given = "".join(f".{key} = {str(hyper[key]).lower()}, " for key in
                     ("beta1", "beta2", "epsilon", "weight_decay", "momentum", "dampening", "nesterov") if key in hyper)
+    inner = ", ".join(f".{key} = {str(value).lower()}" for key, value in (section or {}).items())
+    behind = f", .{name} = {{{inner}}}" if section else ""
     values = ", ".join(f"{float(v):.12g}" for v in [*matrix.detach().flatten(), *vector.detach()])
-    print(f'    {{{{{given}.optimizer = "{name}"}}, {clip}, {{{values}}}}},')
+    print(f'    {{{{{given}.optimizer = "{name}"{behind}}}, {clip}, {{{values}}}}},')
 
 
 class Lion(torch.optim.Optimizer):
@@ -68,3 +71,8 @@ for options in (dict(momentum=0.9), dict(momentum=0.9, dampening=0.4), dict(mome
     row("sgd", sgd(**options), clip=0.5, weight_decay=0.1, **options)
 row("lion", Lion, beta1=0.8, beta2=0.95)
 row("lion", Lion, clip=0.5, weight_decay=0.1, beta1=0.8, beta2=0.95)
+for options in (dict(), dict(scale_parameter=True), dict(scale_parameter=True, relative_step=True),
+                dict(relative_step=True, warmup_init=True), dict(clip_threshold=0.5, decay_rate=-0.5, beta1=0.9)):
+    given = dict(dict(scale_parameter=False, relative_step=False), **options)
+    row("adafactor", lambda groups: Adafactor(groups, lr=None if given["relative_step"] else 0.1, **given),
+        weight_decay=0.1, section=options, clip=0.5 if options else 0.0)

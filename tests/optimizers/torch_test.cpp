@@ -78,6 +78,32 @@ const std::vector<Row> kRows = {
      0.5,
      {0.809484133001, -1.95220080378, 0.586905329993, 2.72930798842, 1.00581950514, -2.09066077498,
       0.652805399365, 2.98010521943}},
+    {{.weight_decay = 0.1, .optimizer = "adafactor"},
+     0.0,
+     {0.82891704142, -1.89758860101, 0.545441945244, 2.73306271278, 1.02011393339, -2.08481305192,
+      0.64295803713, 3.02670145688}},
+    {{.weight_decay = 0.1, .optimizer = "adafactor", .adafactor = {.scale_parameter = true}},
+     0.5,
+     {0.686887980874, -1.82667321939, 0.595845557773, 2.52126678019, 1.01964220631, -2.15835410693,
+      0.781393679476, 3.03725273223}},
+    {{.weight_decay = 0.1,
+      .optimizer = "adafactor",
+      .adafactor = {.scale_parameter = true, .relative_step = true}},
+     0.5,
+     {0.938663401912, -1.93273286001, 0.503180685688, 2.86540945776, 1.01070465334, -2.02247218506,
+      0.521473002088, 3.01270031202}},
+    {{.weight_decay = 0.1,
+      .optimizer = "adafactor",
+      .adafactor = {.relative_step = true, .warmup_init = true}},
+     0.5,
+     {0.999975124292, -1.99998200419, 0.500012505034, 2.99994062505, 1.00002518175, -2.00002024133,
+      0.499993026875, 3.00002697567}},
+    {{.weight_decay = 0.1,
+      .optimizer = "adafactor",
+      .adafactor = {.clip_threshold = 0.5, .decay_rate = -0.5, .beta1 = 0.9}},
+     0.5,
+     {0.901906213693, -1.91353721825, 0.507530056975, 2.8199127445, 1.00840309322, -2.03475997461,
+      0.561857986281, 3.00904556333}},
 };
 
 constexpr int kSteps = 20;
@@ -101,7 +127,8 @@ std::vector<double> train(const Row& row) {
     b.state({name, types[p], ir::StateClass::kParameter});
     updates.push_back({name, b.state({"grad." + name, types[p], ir::StateClass::kInput}), row_of(0, p == 0)});
   }
-  OptimizerOptions options{std::string(row.hyper.optimizer), {}, row.hyper.momentum > 0};
+  OptimizerOptions options{
+      std::string(row.hyper.optimizer), {}, row.hyper.momentum > 0 || row.hyper.adafactor.beta1};
   if (row.clip > 0) options.max_grad_norm = row.clip;
   EXPECT_TRUE(append_update(b, updates, options).ok());
   reference::Interpreter interpreter;

@@ -33,7 +33,7 @@ TEST(Unavailable, IsRefusedByName) {
        "training.precision takes fp32, tf32, bf16, fp16 today"},
       {{"training.optimizer=muon"},
        "training.optimizer is muon",
-       "takes adamw, adam, sgd, lion, adamw_8bit today"},
+       "takes adamw, adam, sgd, lion, adamw_8bit, adafactor today"},
       {{"gradient_checkpointing=true"}, "memory.recompute is full", "auto, none"},
       {{"memory.recompute={segments: 4}"}, "memory.recompute is {segments: 4}", "auto, none"},
       {{"memory.offload={activations: host}"}, "memory.offload is {activations: host}", "auto, none"},
@@ -45,7 +45,6 @@ TEST(Unavailable, IsRefusedByName) {
       {{"training.fp8.margin=1"}, "training.fp8.margin is not available", "training.precision=bf16"},
       {{"training.fp8={recipe: mxfp8}"}, "training.fp8.recipe is not available", "training.precision=bf16"},
       {{"report_to=tensorboard"}, "training.report_to is not available", "--json"},
-      {{"training.adafactor={relative_step: true}"}, "training.adafactor is not available", ""},
   };
   for (const Refusal& row : rows) {
     const auto result = parse_small(row.overrides);
@@ -89,6 +88,9 @@ TEST(SettleIdle, RefusesWhatWouldDoNothing) {
       {{"lr_scheduler_kwargs.min_lr_ratio=0.1"}, "min_lr_ratio is 0.1", "warmup_stable_decay"},
       {{"lr_scheduler_kwargs.pct_start=0.1"}, "pct_start is 0.1", "training.lr_scheduler=one_cycle"},
       {{"data.buckets=4"}, "data.buckets is 4", "data.packing=pad"},
+      {{"training.adafactor.relative_step=true"},
+       "training.adafactor.relative_step is true, which has no effect with training.optimizer adamw",
+       "set training.optimizer=adafactor"},
       {{"training.residual_in_fp32=false"}, "training.residual_in_fp32 is false", "precision=bf16"},
   };
   for (const Refusal& row : rows) {

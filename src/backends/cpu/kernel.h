@@ -30,6 +30,7 @@ struct Kernel {
   uint32_t stored_inputs = 0, stored_outputs = 0;
 };
 
+std::span<const Kernel> adafactor_kernels();
 std::span<const Kernel> adamw_8bit_kernels();
 std::span<const Kernel> attention_kernels();
 std::span<const Kernel> activation_kernels();

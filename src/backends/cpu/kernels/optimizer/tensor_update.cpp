@@ -29,22 +29,56 @@ HWY_INLINE stored::Any any(const TensorRef& ref, int64_t i) {
   return stored::Any{ref.data, ref.type.dtype} + i;
 }
 
+// The words of a range of elements, which begins anywhere.
+class RangeDraws {
+ public:
+  HWY_INLINE RangeDraws(const TensorUpdateCall& call, const TensorRef& out, int64_t first)
+      : stream_(call.stream), draws_(call.form.draws && out.type.dtype == DType::kBf16), first_(first) {}
+  // v, of element i of the range, as result `result` stores it.
+  HWY_INLINE V stored(V v, int64_t i, int result) {
+    if (!draws_) return v;
+    HWY_ALIGN uint32_t words[vectors::kWidth];
+    const bool is_aligned = (first_ + i) % vectors::kWidth == 0;
+    if (is_aligned) word(first_ + i);
+    for (int64_t lane = 0; lane < vectors::kWidth && !is_aligned; ++lane)
+      words[lane] = word(first_ + i + lane);
+    const auto bits = hn::Load(philox::U32(), is_aligned ? words_.words + (first_ + i) % kGroup : words);
+    const auto lower = hn::ShiftLeft<16>(bits);
+    return draws::round_by(v, result == 0 ? bits : result == 1 ? lower : hn::Xor(bits, lower));
+  }
+
+ private:
+  static constexpr int64_t kGroup = 4 * vectors::kWidth;
+  HWY_INLINE uint32_t word(int64_t element) {
+    if (element / kGroup != group_) {
+      group_ = element / kGroup;
+      words_.draw(stream_, static_cast<uint32_t>(group_ * vectors::kWidth));
+    }
+    return words_.words[element % kGroup];
+  }
+
+  const ops::RandomStream& stream_;
+  bool draws_;
+  int64_t first_, group_ = -1;
+  draws::Draws words_;
+};
+
 void step_vectors(const TensorUpdateCall& call, int64_t first, int64_t n, float decay, const float* step) {
   const V factor = vectors::set(decay);
-  const bool draws = call.form.draws && call.new_param.type.dtype == DType::kBf16;
-  draws::Draws words;
-  int64_t drawn = -1;  // of which four vectors
+  RangeDraws draws(call, call.new_param, first);
   vectors::for_vectors(n, [&](int64_t i, auto part) HWY_ATTR {
     const V p = stored::load(any(call.param, first + i), part);
     const V next = hn::Sub(hn::Mul(p, factor), vectors::load(step + i, part));
-    const int64_t vector = i / vectors::kWidth;
-    if (draws && vector / 4 != drawn) {
-      drawn = vector / 4;
-      words.draw(call.stream, static_cast<uint32_t>((first + 4 * drawn * vectors::kWidth) / 4));
-    }
-    stored::store(draws ? draws::round_by(next, words.bits(0, vector % 4)) : next,
-                  any(call.new_param, first + i), part);
+    stored::store(draws.stored(next, i, 0), any(call.new_param, first + i), part);
     if (call.copy != nullptr) stored::store(next, any(*call.copy, first + i), part);
+  });
+}
+
+void state_vectors(const TensorUpdateCall& call, size_t s, int64_t first, int64_t n, const float* values) {
+  RangeDraws draws(call, call.new_states[s], first);
+  vectors::for_vectors(n, [&](int64_t i, auto part) HWY_ATTR {
+    const V v = draws.stored(vectors::load(values + i, part), i, static_cast<int>(1 + s));
+    stored::store(v, any(call.new_states[s], first + i), part);
   });
 }
 
@@ -76,6 +110,7 @@ HWY_AFTER_NAMESPACE();
 namespace plimsoll::cpu {
 namespace {
 
+HWY_EXPORT(state_vectors);
 HWY_EXPORT(step_vectors);
 HWY_EXPORT(gradient_vectors);
 HWY_EXPORT(widen_vectors);
@@ -116,6 +151,14 @@ void TensorUpdateCall::keep(ThreadPool& pool) const {
 
 void step_param(const TensorUpdateCall& call, int64_t first, int64_t n, float decay, const float* step) {
   HWY_DYNAMIC_DISPATCH(step_vectors)(call, first, n, decay, step);
+}
+
+void load_state(const TensorUpdateCall& call, size_t s, int64_t first, int64_t n, float* values) {
+  HWY_DYNAMIC_DISPATCH(widen_vectors)(call.states[s], first, n, values);
+}
+
+void store_state(const TensorUpdateCall& call, size_t s, int64_t first, int64_t n, const float* values) {
+  HWY_DYNAMIC_DISPATCH(state_vectors)(call, s, first, n, values);
 }
 
 void load_gradient(const TensorUpdateCall& call, int64_t first, int64_t n, float* values) {

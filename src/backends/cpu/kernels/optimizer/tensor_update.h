@@ -30,8 +30,12 @@ struct TensorUpdateCall {
 };
 
 /// One element range of a parameter: p = p * decay - step, stored, drawn for and copied as the op says.
-/// `first` is a multiple of 4; `step` holds n values.
+/// Any range; `step` holds n values.
 void step_param(const TensorUpdateCall& call, int64_t first, int64_t n, float decay, const float* step);
+/// n values of state `s`, of whichever floating dtype, as f32.
+void load_state(const TensorUpdateCall& call, size_t s, int64_t first, int64_t n, float* values);
+/// Values of a state, stored and drawn for as the op says; Any range.
+void store_state(const TensorUpdateCall& call, size_t s, int64_t first, int64_t n, const float* values);
 /// n values of the clipped gradient, from element `first` on.
 void load_gradient(const TensorUpdateCall& call, int64_t first, int64_t n, float* values);
 /// n values of the parameter as f32.

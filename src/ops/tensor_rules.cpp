@@ -141,7 +141,7 @@ OpDef op_of(const TensorRule& rule) {
 
 std::span<const TensorRule> tensor_rules() {
   static const std::vector<TensorRule> kRules = [] {
-    std::vector<TensorRule> rules = {adamw_8bit_rule()};
+    std::vector<TensorRule> rules = {adamw_8bit_rule(), muon_rule()};
     for (TensorRule& rule : adafactor_rules()) rules.push_back(std::move(rule));
     return rules;
   }();

@@ -89,6 +89,28 @@ enum AdafactorField : int64_t {
 };
 std::vector<TensorRule> adafactor_rules();
 
+/// Columns of `groups` for `muon`, behind AdamW's; state momentum. Jordan 2024,
+/// kellerjordan.github.io/posts/muon, as torch.optim.Muon computes it, in f32, each part for itself:
+///   m = m + (g - m) * (1 - momentum); u = nesterov ? g + (m - g) * momentum : m; x = u / max(|u|, epsilon);
+///   five times x = a x + (b A + c A A) x with A = x x^T, the shorter axis first;
+///   p = p * decay - rate * adjustment * x.
+enum MuonField : int64_t {
+  kMuonRate = kAdamwFields,
+  kMuonDecay,  ///< 1 - rate * weight_decay
+  kMuonMomentum,
+  kMuonOneMinusMomentum,
+  kMuonNesterov,    ///< 1 or 0
+  kMuonMatchesRms,  ///< 1 or 0, see muon_adjustment()
+  kMuonFields,
+};
+inline constexpr double kMuonCoefficients[] = {3.4445, -4.7750, 2.0315};
+inline constexpr int kMuonSteps = 5;
+inline constexpr double kMuonEpsilon = 1e-7;
+/// What a matrix's rate is multiplied with: sqrt(max(1, rows / cols)), or, so that an update is about as
+/// large as AdamW's, 0.2 sqrt(max(rows, cols)) (Liu et al. 2025, arXiv:2502.16982).
+double muon_adjustment(int64_t rows, int64_t cols, bool matches_rms);
+TensorRule muon_rule();
+
 /// What the attributes of an op say.
 struct TensorForm {
   const TensorRule* rule = nullptr;

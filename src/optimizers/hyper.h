@@ -2,6 +2,7 @@
 #pragma once
 
 #include <optional>
+#include <string>
 
 namespace plimsoll::optimizers {
 
@@ -15,6 +16,14 @@ struct AdafactorHyper {
   double decay_rate = -0.8;      ///< beta2 is 1 - step^decay_rate
   std::optional<double> beta1 = {};
   double epsilon1 = 1e-30, epsilon2 = 1e-3;
+};
+
+/// training.muon, as torch.optim.Muon names them.
+struct MuonHyper {
+  double momentum = 0.95;
+  bool nesterov = true;
+  /// "original" or "match_rms_adamw", at which one rate serves AdamW's parameters too
+  std::string adjust_lr_fn = "match_rms_adamw";
 };
 
 }  // namespace plimsoll::optimizers

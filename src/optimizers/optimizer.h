@@ -75,6 +75,7 @@ struct StepHyper {
   double schedule_factor = 1;  ///< learning_rate over its peak: what a group's own peak is multiplied with
   std::string_view optimizer = "adamw";  ///< as OptimizerOptions::name
   AdafactorHyper adafactor = {};
+  MuonHyper muon = {};
 };
 
 /// What a group says itself; the rest is the run's.

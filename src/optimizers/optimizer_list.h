@@ -47,9 +47,10 @@ OptimizerGroup adafactor_optimizers();
 OptimizerGroup adamw_8bit_optimizers();
 OptimizerGroup adamw_optimizers();
 OptimizerGroup lion_optimizers();
+OptimizerGroup muon_optimizers();
 OptimizerGroup sgd_optimizers();
-inline constexpr std::array kOptimizerFiles = {adamw_optimizers, sgd_optimizers, lion_optimizers,
-                                               adamw_8bit_optimizers, adafactor_optimizers};
+inline constexpr std::array kOptimizerFiles = {adamw_optimizers,      sgd_optimizers,       lion_optimizers,
+                                               adamw_8bit_optimizers, adafactor_optimizers, muon_optimizers};
 
 /// Every definition, in the order of the list.
 template <typename Visit>

@@ -185,6 +185,7 @@ struct TrainingSettings {
   double dampening = 0;
   bool nesterov = false;
   optimizers::AdafactorHyper adafactor = {};
+  optimizers::MuonHyper muon = {};
   double weight_decay = 0.01;  ///< sgd: 0 unless given
   OneOf<DecayScope> weight_decay_scope = DecayScope::kMatrices;
   ParamGroups param_groups = {};

@@ -144,6 +144,15 @@ void add_adafactor(std::vector<Setting>& list) {
              "with scale_parameter: least root mean square", 0, 1));
 }
 
+void add_muon(std::vector<Setting>& list) {
+  list.push_back(
+      number(PLIMSOLL_FIELD(training.muon.momentum), kWhat, "share of the momentum that stays", 0, 0.999999));
+  list.push_back(plain(PLIMSOLL_FIELD(training.muon.nesterov), kWhat, "look ahead along the momentum"));
+  list.push_back(plain(PLIMSOLL_FIELD(training.muon.adjust_lr_fn), kWhat,
+                       "a matrix's factor of the rate; match_rms_adamw suits AdamW's rates",
+                       {"original", "match_rms_adamw"}));
+}
+
 void add_schedule_and_rule(std::vector<Setting>& list) {
   const auto add = [&](Setting setting) { list.push_back(std::move(setting)); };
   add(number(PLIMSOLL_FIELD(training.lr_scheduler_kwargs.num_cycles), kWhat, "waves", 0, 1e6));
@@ -176,6 +185,7 @@ void add_schedule_and_rule(std::vector<Setting>& list) {
   add(plain(PLIMSOLL_FIELD(training.nesterov), kWhat,
             "look ahead along the buffer; takes momentum, no dampening"));
   add_adafactor(list);
+  add_muon(list);
   add(number(PLIMSOLL_FIELD(training.weight_decay), kWhat,
              "adamw: decoupled; sgd: added to the gradient, and 0 unless given", 0, 1e3));
   add(choice(PLIMSOLL_CHOICE(training.weight_decay_scope), kWhat,
@@ -210,7 +220,6 @@ void add_schedule_and_rule(std::vector<Setting>& list) {
               "train --json writes each step as JSON", {"none", "[]"}));
   add(planned("training.logging_dir", kHow, "folder of the event files", "leave it out"));
   add(planned("training.run_name", kHow, "the run's name in the event files", "name it by output.dir"));
-  add(planned("training.muon", kWhat, "settings of optimizer muon", "leave it out"));
   needs_of_schedule_and_rule(list);
 }
 

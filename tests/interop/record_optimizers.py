@@ -29,7 +29,8 @@ def row(name, make, clip=0.0, weight_decay=0.0, section=None, **fields):
     hyper = dict(fields, weight_decay=weight_decay)
     given = "".join(f".{key} = {str(hyper[key]).lower()}, " for key in
                     ("beta1", "beta2", "epsilon", "weight_decay", "momentum", "dampening", "nesterov") if key in hyper)
-    inner = ", ".join(f".{key} = {str(value).lower()}" for key, value in (section or {}).items())
+    inner = ", ".join(f'.{key} = "{value}"' if isinstance(value, str) else f".{key} = {str(value).lower()}"
+                      for key, value in (section or {}).items())
     behind = f", .{name} = {{{inner}}}" if section else ""
     values = ", ".join(f"{float(v):.12g}" for v in [*matrix.detach().flatten(), *vector.detach()])
     print(f'    {{{{{given}.optimizer = "{name}"{behind}}}, {clip}, {{{values}}}}},')
@@ -76,3 +77,22 @@ for options in (dict(), dict(scale_parameter=True), dict(scale_parameter=True, r
     given = dict(dict(scale_parameter=False, relative_step=False), **options)
     row("adafactor", lambda groups: Adafactor(groups, lr=None if given["relative_step"] else 0.1, **given),
         weight_decay=0.1, section=options, clip=0.5 if options else 0.0)
+
+
+class Muon:
+    """torch.optim.Muon of the matrix, AdamW of the vector."""
+
+    def __init__(self, groups, **options):
+        self.parts = [torch.optim.Muon(groups[:1], lr=0.1, **options), torch.optim.AdamW(groups[1:], **ADAMW)]
+        self.param_groups = [group for part in self.parts for group in part.param_groups]
+
+    def step(self):
+        for part in self.parts:
+            part.step()
+
+
+ADAMW = dict(lr=0.1, betas=(0.8, 0.95), eps=1e-3)
+torch.bfloat16 = torch.float64  # Newton-Schulz without its rounding
+for section in (dict(adjust_lr_fn="original"), dict(adjust_lr_fn="match_rms_adamw"),
+                dict(momentum=0.8, nesterov=False, adjust_lr_fn="original")):
+    row("muon", lambda groups: Muon(groups, **section), clip=0.5, weight_decay=0.1, section=section, **BETAS)

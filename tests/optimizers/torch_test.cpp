@@ -104,6 +104,33 @@ const std::vector<Row> kRows = {
      0.5,
      {0.901906213693, -1.91353721825, 0.507530056975, 2.8199127445, 1.00840309322, -2.03475997461,
       0.561857986281, 3.00904556333}},
+    {{.beta1 = 0.8,
+      .beta2 = 0.95,
+      .epsilon = 0.001,
+      .weight_decay = 0.1,
+      .optimizer = "muon",
+      .muon = {.adjust_lr_fn = "original"}},
+     0.5,
+     {0.826542316934, -1.96679149956, 0.47838759079, 2.74443942239, 1.03034986052, -2.13983705424,
+      0.688540461922, 3.06236017875}},
+    {{.beta1 = 0.8,
+      .beta2 = 0.95,
+      .epsilon = 0.001,
+      .weight_decay = 0.1,
+      .optimizer = "muon",
+      .muon = {.adjust_lr_fn = "match_rms_adamw"}},
+     0.5,
+     {0.925540435384, -1.93981057158, 0.481187926037, 2.85152158391, 1.03034986052, -2.13983705424,
+      0.688540461922, 3.06236017875}},
+    {{.beta1 = 0.8,
+      .beta2 = 0.95,
+      .epsilon = 0.001,
+      .weight_decay = 0.1,
+      .optimizer = "muon",
+      .muon = {.momentum = 0.8, .nesterov = false, .adjust_lr_fn = "original"}},
+     0.5,
+     {0.828404381982, -1.97916611511, 0.486533667924, 2.76074990097, 1.03034986052, -2.13983705424,
+      0.688540461922, 3.06236017875}},
 };
 
 constexpr int kSteps = 20;
@@ -125,7 +152,8 @@ std::vector<double> train(const Row& row) {
   for (const int p : {0, 1}) {
     const std::string name = p == 0 ? "matrix" : "vector";
     b.state({name, types[p], ir::StateClass::kParameter});
-    updates.push_back({name, b.state({"grad." + name, types[p], ir::StateClass::kInput}), row_of(0, p == 0)});
+    updates.push_back(
+        {name, b.state({"grad." + name, types[p], ir::StateClass::kInput}), row_of(0, p == 0), {}, true});
   }
   OptimizerOptions options{
       std::string(row.hyper.optimizer), {}, row.hyper.momentum > 0 || row.hyper.adafactor.beta1};

@@ -46,6 +46,7 @@ std::span<const Kernel> label_loss_kernels();
 std::span<const Kernel> linear_few_kernels();
 std::span<const Kernel> linear_kernels();
 std::span<const Kernel> loss_scale_kernels();
+std::span<const Kernel> muon_kernels();
 std::span<const Kernel> norm_kernels();
 std::span<const Kernel> optimizer_kernels();
 std::span<const Kernel> positions_kernels();

@@ -6,187 +6,20 @@
 //   columns   partial sums ─► col ─► 1 / sqrt(col)
 //   tiles     g, row, col ─► squares' sum of the update
 //   blocks    g, row, col ─► step ─► p
-#include "backends/cpu/kernels/targets.h"
-#undef HWY_TARGET_INCLUDE
-#define HWY_TARGET_INCLUDE "backends/cpu/kernels/optimizer/adafactor.cpp"
-#include "hwy/foreach_target.h"
-#include "hwy/highway.h"
-//
 #include <algorithm>
 #include <cmath>
 
 #include "backends/cpu/kernels/operands.h"
+#include "backends/cpu/kernels/optimizer/adafactor_tiles.h"
+#include "backends/cpu/kernels/optimizer/adafactor_vectors.h"
 #include "backends/cpu/kernels/optimizer/tensor_update.h"
-#include "backends/cpu/kernels/vectors-inl.h"
 
-HWY_BEFORE_NAMESPACE();
-namespace plimsoll::cpu::HWY_NAMESPACE {
-namespace {
-
-namespace hn = hwy::HWY_NAMESPACE;
-using vectors::load;
-using vectors::set;
-using vectors::store;
-using vectors::V;
-
-// Adds the squares of g to `columns`; returns their sum.
-float add_squares(const float* g, float* columns, int64_t n) {
-  return vectors::sum_of(n, [&](int64_t i, auto part) HWY_ATTR {
-    const V x = load(g + i, part), square = hn::Mul(x, x);
-    store(hn::Add(load(columns + i, part), square), columns + i, part);
-    return square;
-  });
-}
-
-float sum_of_squares(const float* x, int64_t n) {
-  return vectors::sum_of(n, [&](int64_t i, auto part) HWY_ATTR {
-    const V v = load(x + i, part);
-    return hn::Mul(v, v);
-  });
-}
-
-// The squares' sum of g * factors.
-float sum_of_scaled(const float* g, const float* factors, int64_t n) {
-  return vectors::sum_of(n, [&](int64_t i, auto part) HWY_ATTR {
-    const V v = hn::Mul(load(g + i, part), load(factors + i, part));
-    return hn::Mul(v, v);
-  });
-}
-
-// g = g * factors * factor.
-void scale(float* g, const float* factors, float factor, int64_t n) {
-  const V f = set(factor);
-  vectors::for_vectors(n, [&](int64_t i, auto part) HWY_ATTR {
-    store(hn::Mul(hn::Mul(load(g + i, part), load(factors + i, part)), f), g + i, part);
-  });
-}
-
-// moment = moment * beta2 + one_minus * (sums * share + eps); factors = 1 / sqrt(moment).
-void next_moment(float* moment, const float* before, const float* sums, float share, const float* group,
-                 float* factors, int64_t n) {
-  const V beta2 = set(group[ops::kAdafactorBeta2]), rest = set(group[ops::kAdafactorOneMinusBeta2]);
-  const V eps = set(group[ops::kAdafactorEpsilon1]), part_of = set(share), one = set(1.0F);
-  vectors::for_vectors(n, [&](int64_t i, auto part) HWY_ATTR {
-    const V mean = hn::MulAdd(load(sums + i, part), part_of, eps);
-    const V next = hn::MulAdd(load(before + i, part), beta2, hn::Mul(rest, mean));
-    store(next, moment + i, part);
-    store(hn::Div(one, hn::Sqrt(next)), factors + i, part);
-  });
-}
-
-void square(const float* g, float* squares, int64_t n) {
-  vectors::for_vectors(n, [&](int64_t i, auto part) HWY_ATTR {
-    const V v = load(g + i, part);
-    store(hn::Mul(v, v), squares + i, part);
-  });
-}
-
-void inverse_root(const float* x, float* factors, int64_t n) {
-  const V one = set(1.0F);
-  vectors::for_vectors(n, [&](int64_t i, auto part) HWY_ATTR {
-    store(hn::Div(one, hn::Sqrt(load(x + i, part))), factors + i, part);
-  });
-}
-
-void add(const float* x, float* sum, int64_t n) {
-  vectors::for_vectors(n, [&](int64_t i, auto part) HWY_ATTR {
-    store(hn::Add(load(sum + i, part), load(x + i, part)), sum + i, part);
-  });
-}
-
-// The first moment takes the steps in; they become its new values.
-void take_in(const float* moment, float beta1, float rest, float* step, int64_t n) {
-  const V keep = set(beta1), take = set(rest);
-  vectors::for_vectors(n, [&](int64_t i, auto part) HWY_ATTR {
-    store(hn::MulAdd(load(moment + i, part), keep, hn::Mul(take, load(step + i, part))), step + i, part);
-  });
-}
-
-}  // namespace
-}  // namespace plimsoll::cpu::HWY_NAMESPACE
-HWY_AFTER_NAMESPACE();
-
-#if HWY_ONCE
 namespace plimsoll::cpu {
 namespace {
 
-HWY_EXPORT(add);
-HWY_EXPORT(add_squares);
-HWY_EXPORT(inverse_root);
-HWY_EXPORT(next_moment);
-HWY_EXPORT(scale);
-HWY_EXPORT(square);
-HWY_EXPORT(sum_of_scaled);
-HWY_EXPORT(sum_of_squares);
-HWY_EXPORT(take_in);
-
 using ops::AdafactorField;
 
-constexpr int64_t kMostTiles = 32;       // of a part; each has sums over its columns
-constexpr int64_t kPiece = 1024;         // elements on the stack
-constexpr int64_t kLeastTile = 1 << 14;  // elements
-
-/// How a tensor is cut: its parts, each in tiles of as many rows; where everything lies in the workspace.
-class Tiles {
- public:
-  struct Part {
-    int64_t row, rows, tile_rows, first_tile, tiles;
-  };
-
-  Tiles(const ir::Shape& shape, const std::vector<int64_t>& parts, bool is_factored)
-      : cols_(shape.num_elements() / shape.dim(0)),
-        num_parts_(static_cast<int64_t>(parts.size())),
-        parts_(parts),
-        is_factored_(is_factored) {
-    for (int64_t p = 0; p < num_parts_; ++p) num_tiles_ += part(p).tiles;
-  }
-  /// In time that grows with the parts, which are few.
-  [[nodiscard]] Part part(int64_t index) const {
-    Part p{0, 0, 0, 0, 0};
-    for (int64_t i = 0; i <= index; ++i) {
-      p.row += p.rows;
-      p.first_tile += p.tiles;
-      p.rows = parts_[static_cast<size_t>(i)];
-      p.tile_rows = std::max(ceil_div(p.rows, kMostTiles), ceil_div(kLeastTile, cols_));
-      p.tiles = ceil_div(p.rows, p.tile_rows);
-    }
-    return p;
-  }
-  [[nodiscard]] int64_t part_of_tile(int64_t tile) const {
-    int64_t p = 0;
-    for (Part at = part(0); tile >= at.first_tile + at.tiles; at = part(p)) ++p;
-    return p;
-  }
-  [[nodiscard]] int64_t cols() const { return cols_; }
-  [[nodiscard]] int64_t num_parts() const { return num_parts_; }
-  [[nodiscard]] int64_t num_tiles() const { return num_tiles_; }
-
-  // A tile's sums: of its rows' moments, of the parameter's squares, of the update's.
-  enum Sum : uint8_t { kRows, kParam, kUpdate, kSums };
-  /// A part's: mean of its rows' moments, rate, rate over the clip.
-  enum Scalar : uint8_t { kRowMean, kRate, kStepRate, kScalars };
-  [[nodiscard]] double* sums(std::byte* workspace, int64_t tile) const {
-    return reinterpret_cast<double*>(workspace) + tile * kSums;
-  }
-  [[nodiscard]] double* scalars(std::byte* workspace, int64_t p) const {
-    return sums(workspace, num_tiles_) + p * kScalars;
-  }
-  [[nodiscard]] float* col_factors(std::byte* workspace, int64_t p) const {
-    return reinterpret_cast<float*>(scalars(workspace, num_parts_)) + p * cols_;
-  }
-  [[nodiscard]] float* col_sums(std::byte* workspace, int64_t tile) const {
-    return col_factors(workspace, num_parts_) + tile * cols_;
-  }
-  [[nodiscard]] int64_t bytes() const {
-    const int64_t doubles = num_tiles_ * kSums + num_parts_ * kScalars;
-    return doubles * 8 + (is_factored_ ? (num_parts_ + num_tiles_) * cols_ * 4 : 0);
-  }
-
- private:
-  int64_t cols_, num_parts_, num_tiles_ = 0;
-  const std::vector<int64_t>& parts_;
-  bool is_factored_;
-};
+constexpr int64_t kPiece = 1024;  // elements on the stack
 
 bool is_factored(const ops::TensorRule& rule) { return rule.states[0].name == "row"; }
 
@@ -242,7 +75,7 @@ class Adafactor {
       const int64_t n = std::min(kPiece, cols - c);
       load_gradient(call_, row * cols + c, n, values);
       squares += static_cast<double>(
-          HWY_DYNAMIC_DISPATCH(add_squares)(values, tiles_.col_sums(workspace_, tile) + c, n));
+          adafactor_vectors::add_squares(values, tiles_.col_sums(workspace_, tile) + c, n));
       measure_param(row * cols + c, n, values, sums);
     }
     const auto mean =
@@ -266,18 +99,18 @@ class Adafactor {
   void measure_param(int64_t first, int64_t n, float* values, double* sums) const {
     if (!scales()) return;
     load_param(call_, first, n, values);
-    sums[Tiles::kParam] += static_cast<double>(HWY_DYNAMIC_DISPATCH(sum_of_squares)(values, n));
+    sums[Tiles::kParam] += static_cast<double>(adafactor_vectors::sum_of_squares(values, n));
   }
 
   /// The next moment of n elements; the update's squares' sum.
   [[nodiscard]] double vector_moment(int64_t first, int64_t n, const float* g) const {
     alignas(64) float squares[kPiece];
     alignas(64) float factors[kPiece];
-    HWY_DYNAMIC_DISPATCH(square)(g, squares, n);
-    HWY_DYNAMIC_DISPATCH(next_moment)
-    (call_.new_states[0].as<float>() + first, call_.states[0].as<const float>() + first, squares, 1.0F,
-     call_.group, factors, n);
-    return static_cast<double>(HWY_DYNAMIC_DISPATCH(sum_of_scaled)(g, factors, n));
+    adafactor_vectors::square(g, squares, n);
+    adafactor_vectors::next_moment(call_.new_states[0].as<float>() + first,
+                                   call_.states[0].as<const float>() + first, squares, 1.0F, call_.group,
+                                   factors, n);
+    return static_cast<double>(adafactor_vectors::sum_of_scaled(g, factors, n));
   }
 
   /// The columns' moments of a part, from `c` on, and their factors.
@@ -286,10 +119,10 @@ class Adafactor {
     const int64_t n = std::min(kPiece, tiles_.cols() - c), at = p * tiles_.cols() + c;
     float* sums = tiles_.col_sums(workspace_, part.first_tile) + c;
     for (int64_t t = 1; t < part.tiles; ++t)
-      HWY_DYNAMIC_DISPATCH(add)(tiles_.col_sums(workspace_, part.first_tile + t) + c, sums, n);
-    HWY_DYNAMIC_DISPATCH(next_moment)
-    (call_.new_states[1].as<float>() + at, call_.states[1].as<const float>() + at, sums,
-     1.0F / static_cast<float>(part.rows), call_.group, tiles_.col_factors(workspace_, p) + c, n);
+      adafactor_vectors::add(tiles_.col_sums(workspace_, part.first_tile + t) + c, sums, n);
+    adafactor_vectors::next_moment(
+        call_.new_states[1].as<float>() + at, call_.states[1].as<const float>() + at, sums,
+        1.0F / static_cast<float>(part.rows), call_.group, tiles_.col_factors(workspace_, p) + c, n);
   }
 
   /// Mean of a part's rows' moments.
@@ -320,7 +153,7 @@ class Adafactor {
         load_gradient(call_, row * tiles_.cols() + c, n, g);
         sum += factor * factor *
                static_cast<double>(
-                   HWY_DYNAMIC_DISPATCH(sum_of_scaled)(g, tiles_.col_factors(workspace_, p) + c, n));
+                   adafactor_vectors::sum_of_scaled(g, tiles_.col_factors(workspace_, p) + c, n));
       }
     }
   }
@@ -358,17 +191,16 @@ class Adafactor {
     const double* scalars = tiles_.scalars(workspace_, p);
     if (!factored_) {
       alignas(64) float factors[kPiece];
-      HWY_DYNAMIC_DISPATCH(inverse_root)(call_.new_states[0].as<const float>() + at, factors, n);
-      HWY_DYNAMIC_DISPATCH(scale)(values, factors, static_cast<float>(scalars[Tiles::kStepRate]), n);
+      adafactor_vectors::inverse_root(call_.new_states[0].as<const float>() + at, factors, n);
+      adafactor_vectors::scale(values, factors, static_cast<float>(scalars[Tiles::kStepRate]), n);
       return;
     }
     for (int64_t i = 0, count = 0; i < n; i += count) {
       const int64_t row = (at + i) / tiles_.cols(), col = (at + i) % tiles_.cols();
       count = std::min(n - i, tiles_.cols() - col);
       const double factor = static_cast<double>(row_factor(row, scalars[Tiles::kRowMean]));
-      HWY_DYNAMIC_DISPATCH(scale)
-      (values + i, tiles_.col_factors(workspace_, p) + col,
-       static_cast<float>(factor * scalars[Tiles::kStepRate]), count);
+      adafactor_vectors::scale(values + i, tiles_.col_factors(workspace_, p) + col,
+                               static_cast<float>(factor * scalars[Tiles::kStepRate]), count);
     }
   }
 
@@ -376,8 +208,8 @@ class Adafactor {
     if (const size_t m = call_.states.size() - 1; call_.form.rule->states[m].name == "m") {
       alignas(64) float moment[kPiece];
       load_state(call_, m, at, n, moment);
-      HWY_DYNAMIC_DISPATCH(take_in)
-      (moment, field(ops::kAdafactorBeta1), field(ops::kAdafactorOneMinusBeta1), values, n);
+      adafactor_vectors::take_in(moment, field(ops::kAdafactorBeta1), field(ops::kAdafactorOneMinusBeta1),
+                                 values, n);
       store_state(call_, m, at, n, values);
     }
     const double rate = tiles_.scalars(workspace_, p)[Tiles::kRate];
@@ -416,4 +248,3 @@ constexpr Kernel kKernels[] = {adafactor_kernel("adafactor"), adafactor_kernel("
 std::span<const Kernel> adafactor_kernels() { return kKernels; }
 
 }  // namespace plimsoll::cpu
-#endif

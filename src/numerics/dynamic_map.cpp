@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <bit>
 #include <cmath>
-#include <limits>
 #include <vector>
 
 namespace plimsoll::numerics {
@@ -36,13 +35,15 @@ DynamicMap make_map(bool is_signed) {
   std::copy(values.begin(), values.end(), map.values.begin());
   map.zero = static_cast<uint8_t>(std::find(values.begin(), values.end(), 0.0F) - values.begin());
   const size_t count = values.size() - map.zero;
-  map.bounds.fill(std::numeric_limits<float>::infinity());
+  std::vector<float> bounds;  // magnitude k + 1 begins behind bound k
   for (size_t k = 0; k + 1 < count; ++k)
-    map.bounds[k] = (map.values[map.zero + k] + map.values[map.zero + k + 1]) / 2.0F;
+    bounds.push_back((map.values[map.zero + k] + map.values[map.zero + k + 1]) / 2.0F);
   for (int32_t half = 0; half < DynamicMap::kHalves; ++half) {
-    const auto least = std::bit_cast<float>((half + DynamicMap::kFirstHalf) << 16);
-    map.magnitudes[static_cast<size_t>(half)] = static_cast<uint8_t>(
-        std::lower_bound(map.bounds.begin(), map.bounds.end(), least) - map.bounds.begin());
+    const int32_t least = (half + DynamicMap::kFirstHalf) << 16;
+    const auto next = std::lower_bound(bounds.begin(), bounds.end(), std::bit_cast<float>(least));
+    const int32_t bound = next == bounds.end() ? 0 : std::bit_cast<int32_t>(*next);
+    const int32_t lower = bound >> 16 == least >> 16 ? bound & 0xFFFF : 0xFFFF;
+    map.halves[static_cast<size_t>(half)] = static_cast<int32_t>(next - bounds.begin()) | lower << 8;
   }
   return map;
 }
@@ -50,11 +51,11 @@ DynamicMap make_map(bool is_signed) {
 }  // namespace
 
 uint8_t DynamicMap::code(float x) const {
-  const float magnitude = std::abs(x);
-  const int32_t half = std::clamp((std::bit_cast<int32_t>(magnitude) >> 16) - kFirstHalf, 0, kHalves - 1);
-  int k = magnitudes[static_cast<size_t>(half)];
-  k += magnitude > bounds[static_cast<size_t>(k)] ? 1 : 0;
-  return static_cast<uint8_t>(is_signed && x < 0 ? zero - std::min<int>(k, zero) : zero + k);
+  const auto magnitude = std::bit_cast<int32_t>(std::abs(x));
+  const int32_t half = std::clamp((magnitude >> 16) - kFirstHalf, 0, kHalves - 1);
+  const int32_t entry = halves[static_cast<size_t>(half)];
+  const int32_t k = (entry & 0xFF) + ((magnitude & 0xFFFF) > entry >> 8 ? 1 : 0);
+  return static_cast<uint8_t>(is_signed && x < 0 ? zero - std::min<int32_t>(k, zero) : zero + k);
 }
 
 const DynamicMap& signed_dynamic_map() {

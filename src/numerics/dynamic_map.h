@@ -10,17 +10,17 @@
 
 namespace plimsoll::numerics {
 
-/// A map, and what finds the nearest value of a magnitude without a search: the magnitudes of the map in
-/// order (its values from 0 on), the bounds between neighbours, and for each value that the upper half of an
-/// f32 can have the magnitudes below. No two bounds share such a half.
+/// A map, and what finds the nearest value of a magnitude without a search: for each value that the upper
+/// half of an f32 can have, the number of the map's magnitudes (its values from 0 on) that end below, and in
+/// the bits from 8 on the lower half of the bound to the next; all ones where none lies in between. No two
+/// bounds share an upper half.
 struct DynamicMap {
   static constexpr int32_t kFirstHalf = (127 - 23) << 7;  ///< of 2^-23, below every bound
   static constexpr int32_t kHalves = (127 << 7) - kFirstHalf + 1;
 
-  alignas(64) std::array<float, 256> values = {};    ///< ascending, by code
-  alignas(64) std::array<float, 256> bounds = {};    ///< magnitude k + 1 begins behind bound k; then infinity
-  std::array<uint8_t, kHalves + 3> magnitudes = {};  ///< by half; readable as four bytes from each
-  uint8_t zero = 0;                                  ///< the code of 0; magnitude k has the code zero + k
+  alignas(64) std::array<float, 256> values = {};  ///< ascending, by code
+  alignas(64) std::array<int32_t, kHalves> halves = {};
+  uint8_t zero = 0;  ///< the code of 0; magnitude k has the code zero + k
   bool is_signed = false;
 
   /// The code of the nearest value. |x| is 1 at most, to rounding; halfway it is the smaller magnitude.

@@ -55,15 +55,14 @@ HWY_INLINE V values(const DynamicMap& map, const uint8_t* codes) {
 // DynamicMap::code of each lane.
 template <bool kSigned>
 HWY_INLINE VI codes(const DynamicMap& map, V x) {
-  const V magnitude = hn::Abs(x);
-  const VI half =
-      hn::Sub(hn::ShiftRight<16>(hn::BitCast(I32(), magnitude)), hn::Set(I32(), DynamicMap::kFirstHalf));
+  const VI magnitude = hn::BitCast(I32(), hn::Abs(x));
+  const VI half = hn::Sub(hn::ShiftRight<16>(magnitude), hn::Set(I32(), DynamicMap::kFirstHalf));
   const VI slot = hn::Min(hn::Max(half, hn::Zero(I32())), hn::Set(I32(), DynamicMap::kHalves - 1));
-  const auto* table = reinterpret_cast<const int32_t*>(map.magnitudes.data());
-  const VI below = hn::And(hn::GatherOffset(I32(), table, slot), hn::Set(I32(), 0xFF));
-  const V bound = hn::GatherIndex(F32(), map.bounds.data(), below);
+  const VI entry = hn::GatherIndex(I32(), map.halves.data(), slot);
+  const VI lower = hn::And(magnitude, hn::Set(I32(), 0xFFFF));
   // A mask is -1 as an integer.
-  const VI k = hn::Sub(below, hn::VecFromMask(I32(), hn::RebindMask(I32(), hn::Gt(magnitude, bound))));
+  const VI above = hn::VecFromMask(I32(), hn::Gt(lower, hn::ShiftRight<8>(entry)));
+  const VI k = hn::Sub(hn::And(entry, hn::Set(I32(), 0xFF)), above);
   if constexpr (!kSigned) return k;
   const VI zero = hn::Set(I32(), map.zero);
   const auto negative = hn::RebindMask(I32(), hn::Lt(x, vectors::zero()));

@@ -1,6 +1,6 @@
 """Prints what tests/optimizers/adamw_8bit_test.cpp holds: bitsandbytes' AdamW8bit on the CPU, twenty steps in fp32.
 
-Needs torch and bitsandbytes (bench/requirements.txt). A vector of 4,100 elements: seventeen blocks, the last of four.
+Needs torch (bench/requirements.txt) and bitsandbytes==0.50.2. A vector of 4,100 elements: seventeen blocks, the last of four.
 Codes are the nearest of the map, as bitsandbytes' torch implementation (backends/default) and its CUDA kernel find them: its
 CPU kernel searches a table that misses the nearest (0.50.2: 0.2 % of signed, 3 % of unsigned codes of normal numbers).
 """

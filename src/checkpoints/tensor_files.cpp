@@ -17,16 +17,36 @@ StoredTensor whole(const ir::StateDecl& decl) {
   return {{decl.name, plain ? dtype : "U8", shape}, {decl.name, 0, bytes}};
 }
 
+/// How a state follows the views of its parameter: as the parameter itself, a value a row (Adafactor's rows),
+/// or a row a view (its columns).
+enum class Cut : uint8_t { kNone, kAlike, kByRow, kByView };
+
+Cut cut_of(const models::Parameter& parameter, const ir::TensorType& state) {
+  if (ir::bits(state.dtype) % 8 != 0) return Cut::kNone;
+  if (state.shape == parameter.shape) return Cut::kAlike;
+  if (parameter.shape.rank() < 2) return Cut::kNone;
+  const ir::Shape by_row{parameter.shape.dim(0)};
+  const ir::Shape by_view{static_cast<int64_t>(parameter.views.size()),
+                          parameter.shape.num_elements() / parameter.shape.dim(0)};
+  return state.shape == by_row ? Cut::kByRow : state.shape == by_view ? Cut::kByView : Cut::kNone;
+}
+
 void add_cut(const models::Parameter& parameter, const std::string& prefix, const ir::StateDecl& state,
              std::vector<StoredTensor>& tensors) {
-  const int64_t row_bytes = state.type.bytes().count / parameter.shape.dim(0);
-  const int64_t element_bytes = state.type.bytes().count / parameter.shape.num_elements();
+  const Cut cut = cut_of(parameter, state.type);
+  const int64_t element_bytes = state.type.bytes().count / state.type.num_elements();
+  const int64_t row_bytes = state.type.bytes().count / state.type.shape.dim(0);
   int64_t covered = 0;
-  for (const models::ParameterView& view : parameter.views) {
-    const int64_t bytes = view.shape.num_elements() * element_bytes;
+  for (size_t v = 0; v < parameter.views.size(); ++v) {
+    const models::ParameterView& view = parameter.views[v];
+    const ir::Shape shape = cut == Cut::kAlike   ? view.shape
+                            : cut == Cut::kByRow ? ir::Shape{view.shape.dim(0)}
+                                                 : ir::Shape{state.type.shape.dim(1)};
+    const int64_t row = cut == Cut::kByView ? static_cast<int64_t>(v) : view.row;
+    const int64_t bytes = shape.num_elements() * element_bytes;
     covered += bytes;
-    tensors.push_back({{prefix + view.name, safetensors_name(state.type.dtype), extents_of(view.shape)},
-                       {state.name, view.row * row_bytes, bytes}});
+    tensors.push_back({{prefix + view.name, safetensors_name(state.type.dtype), extents_of(shape)},
+                       {state.name, row * row_bytes, bytes}});
   }
   PLIMSOLL_CHECK(covered == state.type.bytes().count, "the views leave rows out: " + parameter.name);
 }
@@ -37,8 +57,8 @@ const models::Parameter* owner(const models::Model& model, const ir::StateDecl& 
   const std::string_view name = decl.name;
   for (const models::Parameter& p : model.parameters())
     if (name.ends_with(p.name) && name.size() > p.name.size() + 1 &&
-        name[name.size() - p.name.size() - 1] == '.' && decl.type.shape == p.shape &&
-        ir::bits(decl.type.dtype) % 8 == 0 && (longest == nullptr || p.name.size() > longest->name.size()))
+        name[name.size() - p.name.size() - 1] == '.' && cut_of(p, decl.type) != Cut::kNone &&
+        (longest == nullptr || p.name.size() > longest->name.size()))
       longest = &p;
   return longest;
 }

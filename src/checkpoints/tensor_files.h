@@ -26,9 +26,9 @@ std::vector<StoredTensor> parameter_tensors(const models::Model& model, const pa
 std::string safetensors_name(ir::DType dtype);
 /// Whether a state is saved beside the model: masters, the optimizer's states, the loss scale.
 bool is_optimizer_tensor(const ir::StateDecl& decl);
-/// The masters, the optimizer's states and the loss scale: one that belongs to a parameter and has its shape
-/// is cut as the parameter is, `master.lm_head.weight`, `adamw.m.model.layers.0.self_attn.q_proj.weight`; any
-/// other is stored whole under its own name.
+/// The masters, the optimizer's states and the loss scale: one that belongs to a parameter and follows its
+/// rows or its views is cut as the parameter is, `master.lm_head.weight`,
+/// `adamw.m.model.layers.0.self_attn.q_proj.weight`; any other is stored whole under its own name.
 std::vector<StoredTensor> optimizer_tensors(const models::Model& model, const passes::SessionPlan& session);
 
 /// The safetensors file of these tensors, as transformers marks its own. Errors: as

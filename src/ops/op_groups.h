@@ -30,6 +30,7 @@ OpGroup gather_rows_ops();
 OpGroup label_loss_ops();
 OpGroup optimizer_ops();
 OpGroup loss_scale_ops();
+OpGroup tensor_rules_ops();
 OpGroup update_rules_ops();
 
 }  // namespace plimsoll::ops

@@ -21,6 +21,13 @@ void adamw(double g, const double* group, double* element) {
   p -= group[kAdamwStepSize] * (m / (std::sqrt(v) / group[kAdamwSqrtCorrection2] + group[kAdamwEpsilon]));
 }
 
+void lion(double g, const double* group, double* element) {
+  double &p = element[0], &m = element[1];
+  const double c = m * group[kLionBeta1] + group[kLionOneMinusBeta1] * g;
+  p = p * group[kLionDecay] - group[kLionRate] * static_cast<double>((c > 0) - (c < 0));
+  m = m * group[kLionBeta2] + group[kLionOneMinusBeta2] * g;
+}
+
 void sgd(double g, const double* group, double* element) {
   element[0] -= group[kSgdRate] * (g + group[kSgdWeightDecay] * element[0]);
 }
@@ -56,9 +63,9 @@ void check_shared(Operands& in, const UpdateForm& form, const OpTypes& t, size_t
   for (const std::string_view name : {"rounded", "copy"}) check_short(in, t, name);
 }
 
-/// The table has the rule's columns and a row for `group`.
+/// The table has the rule's columns, perhaps others behind them, and a row for `group`.
 void check_group(Operands& in, const UpdateRule& rule, const Shape& groups, int64_t group, size_t operand) {
-  in.require(groups.rank() == 2 && groups.dim(1) == rule.num_fields,
+  in.require(groups.rank() == 2 && groups.dim(1) >= rule.num_fields,
              fmt::format("groups must be [n,{}]", rule.num_fields), {operand});
   in.require(group >= 0 && group < groups.dim(0), fmt::format("group {} is not in the table", group),
              {operand});
@@ -178,7 +185,7 @@ void reference_one(RefContext& ctx) {
   const size_t clip = form.rule->num_operands();
   apply(ctx, form,
         {0, 0, ctx.inputs[clip]->data[0],
-         &ctx.inputs[clip + 1]->data[at(ctx.op.attrs.i64("group") * form.rule->num_fields)],
+         &ctx.inputs[clip + 1]->data[at(ctx.op.attrs.i64("group") * ctx.inputs[clip + 1]->type.shape.dim(1))],
          stream_of(ctx, form, clip + 2, form.draws ? ctx.op.attrs.i64("key") : 0)});
 }
 
@@ -188,7 +195,7 @@ void reference_sweep(RefContext& ctx) {
   for (size_t k = 0; k < group.size(); ++k)
     apply(ctx, form,
           {form.num_shared() + form.rule->num_operands() * k, form.num_results() * k, ctx.inputs[0]->data[0],
-           &ctx.inputs[1]->data[at(group[k] * form.rule->num_fields)],
+           &ctx.inputs[1]->data[at(group[k] * ctx.inputs[1]->type.shape.dim(1))],
            stream_of(ctx, form, 2, form.draws ? ctx.op.attrs.ints("key")[k] : 0)});
 }
 
@@ -246,6 +253,7 @@ std::span<const UpdateRule> update_rules() {
        kSgdFields,
        8,
        sgd_momentum},
+      {"lion", "lion_sweep", "sign of the interpolated momentum", {"m"}, kLionFields, 10, lion},
   };
   return kRules;
 }

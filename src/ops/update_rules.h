@@ -5,9 +5,9 @@
 //   <rule>_sweep(clip, groups, param, grad, state…, param, …) {group: ints} -> param, state…, param, …
 //
 // One tensor, and many at once. Everything but gradient, clip and groups is consumed. `groups` f32[n,
-// num_fields] holds the hyper-parameters of a step, a row a group, written by the host; g below is grad *
-// clip. A clip that is not a number skips the step: parameter and states stay as they are. Arithmetic is
-// f32; parameter, gradient and states are f32, bf16 or f16, each as it comes. Optional attributes say how
+// num_fields or more] holds the hyper-parameters of a step, a row a group, written by the host; g below is
+// grad * clip. A clip that is not a number skips the step: parameter and states stay as they are. Arithmetic
+// is f32; parameter, gradient and states are f32, bf16 or f16, each as it comes. Optional attributes say how
 // they are kept:
 //
 //   rounded  the gradient is rounded to this dtype before anything else: an f32 sum for what would be bf16
@@ -55,6 +55,18 @@ enum SgdField : int64_t {
   kSgdFresh = 3,     ///< 1 - dampening; 1 at the first step, which makes the buffer the gradient
   kSgdNesterov = 4,  ///< 1 or 0
   kSgdFields = 5,
+};
+
+/// Columns of `groups` for `lion` and `lion_sweep`; state m. Chen et al. 2023, arXiv:2302.06675:
+///   p = p * decay; p = p - rate * sign(m * beta1 + (1 - beta1) * g); m = m * beta2 + (1 - beta2) * g.
+enum LionField : int64_t {
+  kLionDecay = 0,  ///< 1 - rate * weight_decay
+  kLionRate = 1,
+  kLionBeta1 = 2,
+  kLionOneMinusBeta1 = 3,
+  kLionBeta2 = 4,
+  kLionOneMinusBeta2 = 5,
+  kLionFields = 6,
 };
 
 struct UpdateRule {

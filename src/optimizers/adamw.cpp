@@ -3,14 +3,21 @@
 #include <cmath>
 
 #include "ops/update_rules.h"
+#include "optimizers/adamw_row.h"
 #include "optimizers/optimizer_list.h"
 
 namespace plimsoll::optimizers {
 namespace {
 
-std::string_view adamw_rule(const OptimizerOptions& /*options*/) { return "adamw"; }
+std::string_view adamw_rule(const Ruled& /*parameter*/) { return "adamw"; }
 
-void write_adamw(const StepHyper& hyper, double weight_decay, float* row) {
+void write_adam(const StepHyper& hyper, double /*weight_decay*/, float* row) {
+  write_adamw_row(hyper, 0.0, row);
+}
+
+}  // namespace
+
+void write_adamw_row(const StepHyper& hyper, double weight_decay, float* row) {
   const double correction1 = 1.0 - std::pow(hyper.beta1, static_cast<double>(hyper.step));
   const double correction2 = 1.0 - std::pow(hyper.beta2, static_cast<double>(hyper.step));
   row[ops::kAdamwDecay] = static_cast<float>(1.0 - hyper.learning_rate * weight_decay);
@@ -23,13 +30,20 @@ void write_adamw(const StepHyper& hyper, double weight_decay, float* row) {
   row[ops::kAdamwSqrtCorrection2] = static_cast<float>(std::sqrt(correction2));
 }
 
-void write_adam(const StepHyper& hyper, double /*weight_decay*/, float* row) { write_adamw(hyper, 0.0, row); }
-
-}  // namespace
-
 OptimizerGroup adamw_optimizers() {
-  static constexpr OptimizerDef kDefs[] = {{"adamw", adamw_rule, write_adamw, true, 0.01, true},
-                                           {"adam", adamw_rule, write_adam, false, 0, true}};
+  static constexpr std::string_view kSettings[] = {"adam_beta1", "adam_beta2", "adam_epsilon"};
+  static constexpr OptimizerDef kDefs[] = {{.name = "adamw",
+                                            .rule = adamw_rule,
+                                            .num_fields = ops::kAdamwFields,
+                                            .write_row = write_adamw_row,
+                                            .settings = kSettings},
+                                           {.name = "adam",
+                                            .rule = adamw_rule,
+                                            .num_fields = ops::kAdamwFields,
+                                            .write_row = write_adam,
+                                            .decays = false,
+                                            .default_decay = 0,
+                                            .settings = kSettings}};
   return kDefs;
 }
 

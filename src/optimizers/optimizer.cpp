@@ -6,7 +6,7 @@
 
 #include "base/check.h"
 #include "ops/ops.h"
-#include "ops/update_rules.h"
+#include "ops/tensor_rules.h"
 #include "optimizers/optimizer_list.h"
 
 namespace plimsoll::optimizers {
@@ -49,33 +49,71 @@ ValueId append_clip(ir::Builder& b, const std::vector<Update>& updates, const Op
 
 /// What every update of a program reads.
 struct Shared {
-  const ops::UpdateRule& rule;
-  const StateDtypes& state;
+  const OptimizerDef& def;
+  const OptimizerOptions& options;
   ValueId clip, groups, random;
 };
 
+/// A state of a rule, of whichever kind the rule is.
+struct StateForm {
+  std::string_view name;
+  ir::TensorType type;
+};
+
+/// A parameter's rule, of one kind or the other.
+struct Rule {
+  const ops::UpdateRule* elementwise = nullptr;
+  const ops::TensorRule* of_tensor = nullptr;
+
+  explicit Rule(std::string_view name)
+      : elementwise(ops::find_update_rule(name)), of_tensor(ops::find_tensor_rule(name)) {
+    PLIMSOLL_CHECK(elementwise != nullptr || of_tensor != nullptr, std::string(name));
+  }
+  [[nodiscard]] std::string_view name() const {
+    return elementwise != nullptr ? elementwise->name : of_tensor->name;
+  }
+  [[nodiscard]] std::vector<StateForm> states(const ops::RuledTensor& tensor, ir::DType moments) const {
+    std::vector<StateForm> forms;
+    if (elementwise != nullptr) {
+      for (const std::string_view name : elementwise->states)
+        forms.push_back({name, {moments, tensor.shape}});
+    } else {
+      for (const ops::RuleState& s : of_tensor->states)
+        forms.push_back({s.name, {s.dtype.value_or(moments), s.shape_of(tensor)}});
+    }
+    return forms;
+  }
+};
+
 void append_rule(ir::Builder& b, const Shared& shared, const Update& u) {
-  const auto& [rule, state, clip, groups, random] = shared;
+  const StateDtypes& state = shared.options.state;
   const ir::TensorType weight = b.graph().find_state(u.parameter)->type;
+  const Rule rule(shared.def.rule({weight.shape, u.is_hidden, shared.options.momentum}));
+  ops::RuledTensor tensor{weight.shape, u.parts};
+  if (tensor.parts.empty()) tensor.parts = {weight.shape.dim(0)};
   const std::string kept = state.masters ? master_name(u.parameter) : u.parameter;
   const ir::TensorType wide{ir::DType::kF32, weight.shape};
   const ValueId param =
       state.masters ? b.state({kept, wide, ir::StateClass::kMasterWeight}) : b.read(u.parameter);
   std::vector<std::string> names;
   std::vector<ValueId> states;
-  for (const std::string_view name : rule.states) {
-    names.push_back(fmt::format("{}.{}.{}", rule.name, name, u.parameter));
-    states.push_back(b.state({names.back(), {state.moments, weight.shape}, ir::StateClass::kOptimizerState}));
+  bool is_brief = !state.masters && weight.dtype == ir::DType::kBf16;
+  for (const StateForm& form : rule.states(tensor, state.moments)) {
+    names.push_back(fmt::format("{}.{}.{}", rule.name(), form.name, u.parameter));
+    states.push_back(b.state({names.back(), form.type, ir::StateClass::kOptimizerState}));
+    is_brief = is_brief || form.type.dtype == ir::DType::kBf16;
   }
   ops::UpdateStorage storage{.gradient = state.gradients};
   if (state.masters) storage.copy = weight.dtype;
-  const bool is_brief = (!state.masters && weight.dtype == ir::DType::kBf16) ||
-                        (!states.empty() && state.moments == ir::DType::kBf16);
   if (state.stochastic && is_brief) {
-    storage.random = random;
+    storage.random = shared.random;
     storage.key = ops::random_key(u.parameter, "update");
   }
-  const auto next = ops::update(b, rule, param, u.gradient, states, clip, groups, u.row, storage);
+  const auto next = rule.elementwise != nullptr
+                        ? ops::update(b, *rule.elementwise, param, u.gradient, states, shared.clip,
+                                      shared.groups, u.row, storage)
+                        : ops::update_tensor(b, *rule.of_tensor, param, u.gradient, states, shared.clip,
+                                             shared.groups, u.row, tensor.parts, storage);
   b.assign(kept, next[0]);
   for (size_t s = 0; s < names.size(); ++s) b.assign(names[s], next[1 + s]);
   if (state.masters) b.assign(u.parameter, next.back());
@@ -95,24 +133,21 @@ Status append_update(ir::Builder& b, const std::vector<Update>& updates, const O
   if (def == nullptr)
     return Error{ErrorCode::kInvalidArgument, fmt::format("unknown optimizer '{}'", options.name),
                  "training.optimizer", fmt::format("choose {}", fmt::join(optimizer_names(), ", "))};
-  const ops::UpdateRule* rule = ops::find_update_rule(def->rule(options));
-  PLIMSOLL_CHECK(rule != nullptr, options.name);
   const auto scope = b.block(ir::kUpdateBlock, "optimizer");
   const ValueId clip = append_clip(b, updates, options);
   const ValueId groups = b.state({std::string(kGroupsState),
-                                  {ir::DType::kF32, {row_of(1 + options.num_groups, true), rule->num_fields}},
+                                  {ir::DType::kF32, {row_of(1 + options.num_groups, true), def->num_fields}},
                                   ir::StateClass::kScalars});
-  for (const Update& u : updates) append_rule(b, {*rule, options.state, clip, groups, random}, u);
+  for (const Update& u : updates) append_rule(b, {*def, options, clip, groups, random}, u);
   return b.status();
 }
 
 void write_groups(const StepHyper& hyper, std::span<const GroupHyper> groups, float* table) {
   const OptimizerDef* def = find_optimizer(hyper.optimizer);
   PLIMSOLL_CHECK(def != nullptr, std::string(hyper.optimizer));
-  const ops::UpdateRule* rule = ops::find_update_rule(def->rule({}));
   const auto write = [&](int64_t group, const StepHyper& of, double not_decaying) {
-    def->write_row(of, of.weight_decay, table + row_of(group, true) * rule->num_fields);
-    def->write_row(of, not_decaying, table + row_of(group, false) * rule->num_fields);
+    def->write_row(of, of.weight_decay, table + row_of(group, true) * def->num_fields);
+    def->write_row(of, not_decaying, table + row_of(group, false) * def->num_fields);
   };
   write(0, hyper, 0.0);
   for (size_t g = 0; g < groups.size(); ++g) {

@@ -11,6 +11,7 @@
 #include "base/result.h"
 #include "ir/builder.h"
 #include "ops/loss_scale.h"
+#include "optimizers/hyper.h"
 
 namespace plimsoll::optimizers {
 
@@ -30,6 +31,9 @@ struct Update {
   std::string parameter;
   ir::ValueId gradient;
   int64_t row = row_of(0, true);
+  /// Rows of each of the checkpoint's tensors that lie in it; empty: it is one.
+  std::vector<int64_t> parts = {};
+  bool is_hidden = false;  ///< of a repeated block: no embedding, no head
 };
 
 /// How the training state is kept, beside the parameters, whose states say it themselves. Arithmetic is f32.
@@ -50,7 +54,7 @@ std::string master_name(std::string_view parameter);
 struct OptimizerOptions {
   std::string name = "adamw";                 ///< one of optimizer_names()
   std::optional<double> max_grad_norm = 1.0;  ///< clipping by the global norm
-  bool momentum = false;                      ///< sgd: with a momentum buffer
+  bool momentum = false;                      ///< sgd: with a momentum buffer; adafactor: with a first moment
   /// The gradients are those of a scaled loss; nothing: of the loss itself
   std::optional<ops::LossScaling> loss_scaling = {};
   StateDtypes state = {};
@@ -70,6 +74,8 @@ struct StepHyper {
   bool nesterov = false;
   double schedule_factor = 1;  ///< learning_rate over its peak: what a group's own peak is multiplied with
   std::string_view optimizer = "adamw";  ///< as OptimizerOptions::name
+  AdafactorHyper adafactor = {};
+  MuonHyper muon = {};
 };
 
 /// What a group says itself; the rest is the run's.

@@ -2,6 +2,7 @@
 // header.
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <span>
 #include <string_view>
@@ -10,16 +11,31 @@
 
 namespace plimsoll::optimizers {
 
-/// A name of training.optimizer. The arithmetic is an update rule of ops/update_rules.h.
+/// What an optimizer chooses a parameter's rule by.
+struct Ruled {
+  ir::Shape shape;
+  bool is_hidden = false;  ///< of a repeated block
+  bool momentum = false;   ///< as OptimizerOptions::momentum
+};
+
+/// A name of training.optimizer. The arithmetic is a rule of ops/update_rules.h or ops/tensor_rules.h.
 struct OptimizerDef {
   std::string_view name;
-  /// The rule to apply, by name. All rules that it may name share their columns of the table.
-  std::string_view (*rule)(const OptimizerOptions& options) = nullptr;
+  /// The rule of a parameter, by name. All rules that it may name find their columns in the one table.
+  std::string_view (*rule)(const Ruled& parameter) = nullptr;
+  int64_t num_fields = 0;  ///< columns of the table
   /// Writes a group's row of the table; `weight_decay` is that group's.
   void (*write_row)(const StepHyper& hyper, double weight_decay, float* row) = nullptr;
   bool decays = true;           ///< weight decay means something
   double default_decay = 0.01;  ///< where none is given
-  bool has_betas = false;
+  /// What it reads of training.*, beside the rate and the decay, which is nobody else's without a note. A
+  /// name that ends in a dot is a section of its own: there a setting is refused with another optimizer.
+  std::span<const std::string_view> settings = {};
+
+  [[nodiscard]] bool reads(std::string_view setting) const {
+    return std::find(settings.begin(), settings.end(), setting) != settings.end();
+  }
+  [[nodiscard]] bool has_betas() const { return reads("adam_beta1"); }
 };
 
 /// Null where there is none of that name.
@@ -27,8 +43,20 @@ const OptimizerDef* find_optimizer(std::string_view name);
 
 // Each file <name>.cpp exports its definitions through <name>_optimizers().
 using OptimizerGroup = std::span<const OptimizerDef>;
+OptimizerGroup adafactor_optimizers();
+OptimizerGroup adamw_8bit_optimizers();
 OptimizerGroup adamw_optimizers();
+OptimizerGroup lion_optimizers();
+OptimizerGroup muon_optimizers();
 OptimizerGroup sgd_optimizers();
-inline constexpr std::array kOptimizerFiles = {adamw_optimizers, sgd_optimizers};
+inline constexpr std::array kOptimizerFiles = {adamw_optimizers,      sgd_optimizers,       lion_optimizers,
+                                               adamw_8bit_optimizers, adafactor_optimizers, muon_optimizers};
+
+/// Every definition, in the order of the list.
+template <typename Visit>
+void for_each_optimizer(Visit visit) {
+  for (const auto file : kOptimizerFiles)
+    for (const OptimizerDef& def : file()) visit(def);
+}
 
 }  // namespace plimsoll::optimizers

@@ -6,9 +6,7 @@
 namespace plimsoll::optimizers {
 namespace {
 
-std::string_view sgd_rule(const OptimizerOptions& options) {
-  return options.momentum ? "sgd_momentum" : "sgd";
-}
+std::string_view sgd_rule(const Ruled& parameter) { return parameter.momentum ? "sgd_momentum" : "sgd"; }
 
 void write_sgd(const StepHyper& hyper, double weight_decay, float* row) {
   row[ops::kSgdRate] = static_cast<float>(hyper.learning_rate);
@@ -21,7 +19,13 @@ void write_sgd(const StepHyper& hyper, double weight_decay, float* row) {
 }  // namespace
 
 OptimizerGroup sgd_optimizers() {
-  static constexpr OptimizerDef kDefs[] = {{"sgd", sgd_rule, write_sgd, true, 0, false}};
+  static constexpr std::string_view kSettings[] = {"momentum", "dampening", "nesterov"};
+  static constexpr OptimizerDef kDefs[] = {{.name = "sgd",
+                                            .rule = sgd_rule,
+                                            .num_fields = ops::kSgdFields,
+                                            .write_row = write_sgd,
+                                            .default_decay = 0,
+                                            .settings = kSettings}};
   return kDefs;
 }
 

@@ -112,7 +112,7 @@ Status check_param_groups(const TrainingSettings& training) {
   const optimizers::OptimizerDef* def = optimizers::find_optimizer(training.optimizer);
   for (size_t i = 0; def != nullptr && i < training.param_groups.size(); ++i) {
     const ParamGroup& group = training.param_groups[i];
-    if (group.betas && !def->has_betas)
+    if (group.betas && !def->has_betas())
       return wrong_setting(
           fmt::format("{}[{}] has betas, and training.optimizer is {}, which has none", kPath, i, def->name),
           "leave betas out, or use adamw");

@@ -16,6 +16,7 @@
 #include "base/units.h"
 #include "io/model_config.h"
 #include "io/tree.h"
+#include "optimizers/hyper.h"
 #include "settings/choice.h"
 
 namespace plimsoll {
@@ -183,6 +184,8 @@ struct TrainingSettings {
   double momentum = 0;  ///< sgd; 0: no buffer
   double dampening = 0;
   bool nesterov = false;
+  optimizers::AdafactorHyper adafactor = {};
+  optimizers::MuonHyper muon = {};
   double weight_decay = 0.01;  ///< sgd: 0 unless given
   OneOf<DecayScope> weight_decay_scope = DecayScope::kMatrices;
   ParamGroups param_groups = {};

@@ -69,6 +69,15 @@ Status check_optimizer(RunConfig& config, const GivenSettings& given) {
         fmt::format("training.optimizer {} has no decay, and training.weight_decay is not 0", t.optimizer),
         "use adamw, or set training.weight_decay=0");
   if (def != nullptr && !decay_given) t.weight_decay = def->default_decay;
+  const auto& adafactor = t.adafactor;
+  if (adafactor.warmup_init && !adafactor.relative_step)
+    return wrong_setting(
+        "training.adafactor.warmup_init is true, and training.adafactor.relative_step is not",
+        "set training.adafactor.relative_step=true, or leave warmup_init out");
+  if (adafactor.relative_step && given.contains("training.learning_rate"))
+    return wrong_setting(
+        "training.adafactor.relative_step takes the rate from the step, and training.learning_rate is given",
+        "leave training.learning_rate out, or set training.adafactor.relative_step=false");
   if (t.nesterov && (t.momentum == 0 || t.dampening != 0))
     return wrong_setting(
         fmt::format("training.nesterov takes a momentum and no dampening, and training.{} is {}",

@@ -1,5 +1,9 @@
 // The settings of `training`, as settings.cpp has the others.
-#include "optimizers/optimizer.h"
+#include <fmt/format.h>
+
+#include <map>
+
+#include "optimizers/optimizer_list.h"
 #include "settings/declare.h"
 #include "settings/schedule.h"
 
@@ -73,7 +77,7 @@ void add_training(std::vector<Setting>& list) {
   add_state(list);
   add(plain(PLIMSOLL_FIELD(training.optimizer), kWhat,
             "the update rule; adam is adamw without decay, sgd is torch.optim.SGD",
-            {"adamw", "adam", "sgd", "adafactor", "lion", "adamw_8bit", "muon"}));
+            {"adamw", "adam", "sgd", "lion", "adamw_8bit", "adafactor", "muon"}));
   add(number(PLIMSOLL_FIELD(training.learning_rate), kWhat, "peak learning rate", 0, 1e6));
   add(plain(PLIMSOLL_FIELD(training.lr_scheduler), kWhat, "course of the learning rate", schedule_names()));
   takes_only(list, "training.precision", {"fp32", "tf32", "bf16", "fp16"});
@@ -84,6 +88,18 @@ void add_training(std::vector<Setting>& list) {
   not_yet(list, {"training.fp8."}, "leave training.fp8 out; training.precision=bf16 computes in 16 bits");
   only_with(list, {"training.loss_scale."},
             {.path = "training.precision", .values = {"fp16"}, .or_overrides = true, .is_noted = true});
+}
+
+/// What each optimizer's file says that it reads, with the optimizers that do.
+void needs_of_optimizers(std::vector<Setting>& list) {
+  std::map<std::string, Words> readers;
+  optimizers::for_each_optimizer([&](const optimizers::OptimizerDef& def) {
+    for (const std::string_view setting : def.settings)
+      readers[fmt::format("training.{}", setting)].emplace_back(def.name);
+  });
+  for (const auto& [name, values] : readers)
+    only_with(list, {name},
+              {.path = "training.optimizer", .values = values, .is_noted = !name.ends_with('.')});
 }
 
 void needs_of_schedule_and_rule(std::vector<Setting>& list) {
@@ -106,10 +122,35 @@ void needs_of_schedule_and_rule(std::vector<Setting>& list) {
              .values = {"constant_with_warmup", "linear", "cosine", "cosine_with_restarts", "polynomial",
                         "warmup_stable_decay", "wsd", "step"},
              .is_noted = true});
-  only_with(list, {"training.adam_"},
-            {.path = "training.optimizer", .values = {"adamw", "adam"}, .is_noted = true});
-  only_with(list, {"training.momentum", "training.dampening", "training.nesterov"},
-            {.path = "training.optimizer", .values = {"sgd"}, .is_noted = true});
+  needs_of_optimizers(list);
+}
+
+void add_adafactor(std::vector<Setting>& list) {
+  const auto add = [&](Setting setting) { list.push_back(std::move(setting)); };
+  add(plain(PLIMSOLL_FIELD(training.adafactor.scale_parameter), kWhat,
+            "the rate is relative to each tensor's root mean square"));
+  add(plain(PLIMSOLL_FIELD(training.adafactor.relative_step), kWhat,
+            "the rate is 1/sqrt(step), at most 0.01, in place of learning_rate and schedule"));
+  add(plain(PLIMSOLL_FIELD(training.adafactor.warmup_init), kWhat,
+            "with relative_step: at most 1e-6 times the step"));
+  add(above(PLIMSOLL_FIELD(training.adafactor.clip_threshold), kWhat, "most root mean square of an update", 0,
+            1e6));
+  add(number(PLIMSOLL_FIELD(training.adafactor.decay_rate), kWhat,
+             "the second moment's decay is 1 - step^decay_rate", -1, 0));
+  add(number(PLIMSOLL_FIELD(training.adafactor.beta1), kWhat, "decay of a first moment; null: there is none",
+             0, 0.999999));
+  add(above(PLIMSOLL_FIELD(training.adafactor.epsilon1), kWhat, "added to each squared gradient", 0, 1));
+  add(number(PLIMSOLL_FIELD(training.adafactor.epsilon2), kWhat,
+             "with scale_parameter: least root mean square", 0, 1));
+}
+
+void add_muon(std::vector<Setting>& list) {
+  list.push_back(
+      number(PLIMSOLL_FIELD(training.muon.momentum), kWhat, "share of the momentum that stays", 0, 0.999999));
+  list.push_back(plain(PLIMSOLL_FIELD(training.muon.nesterov), kWhat, "look ahead along the momentum"));
+  list.push_back(plain(PLIMSOLL_FIELD(training.muon.adjust_lr_fn), kWhat,
+                       "a matrix's factor of the rate; match_rms_adamw suits AdamW's rates",
+                       {"original", "match_rms_adamw"}));
 }
 
 void add_schedule_and_rule(std::vector<Setting>& list) {
@@ -143,6 +184,8 @@ void add_schedule_and_rule(std::vector<Setting>& list) {
   add(number(PLIMSOLL_FIELD(training.dampening), kWhat, "share of the gradient kept from the buffer", 0, 1));
   add(plain(PLIMSOLL_FIELD(training.nesterov), kWhat,
             "look ahead along the buffer; takes momentum, no dampening"));
+  add_adafactor(list);
+  add_muon(list);
   add(number(PLIMSOLL_FIELD(training.weight_decay), kWhat,
              "adamw: decoupled; sgd: added to the gradient, and 0 unless given", 0, 1e3));
   add(choice(PLIMSOLL_CHOICE(training.weight_decay_scope), kWhat,
@@ -177,8 +220,6 @@ void add_schedule_and_rule(std::vector<Setting>& list) {
               "train --json writes each step as JSON", {"none", "[]"}));
   add(planned("training.logging_dir", kHow, "folder of the event files", "leave it out"));
   add(planned("training.run_name", kHow, "the run's name in the event files", "name it by output.dir"));
-  add(planned("training.adafactor", kWhat, "settings of optimizer adafactor", "leave it out"));
-  add(planned("training.muon", kWhat, "settings of optimizer muon", "leave it out"));
   needs_of_schedule_and_rule(list);
 }
 

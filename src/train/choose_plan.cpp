@@ -46,7 +46,8 @@ planner::StepOptions step_options(const RunConfig& config, const BatchSplit& spl
     options.accumulate = split.grad_accum_steps > 1 || (dumps && config.dumps("gradients"));
     options.logits = dumps && config.dumps("logits");
   }
-  options.optimizer = {config.training.optimizer, config.clip_norm(), config.training.momentum > 0};
+  options.optimizer = {config.training.optimizer, config.clip_norm(),
+                       config.training.momentum > 0 || config.training.adafactor.beta1.has_value()};
   options.optimizer.num_groups = static_cast<int64_t>(config.training.param_groups.size());
   options.optimizer.state = state_choice(config.training).dtypes;
   if (config.scales_loss()) options.optimizer.loss_scaling = loss_scaling(config.training.loss_scale);

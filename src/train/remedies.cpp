@@ -40,7 +40,7 @@ std::vector<Candidate> candidates(const RunConfig& config, const PrepareOptions&
   if (t.precision == Precision::kFp32 || t.precision == Precision::kTf32)
     list.push_back({{{"training.precision", "bf16"}}, kNarrow});
   const optimizers::OptimizerDef* optimizer = optimizers::find_optimizer(t.optimizer);
-  if (trains && t.state.moments == StateWord::kFp32 && optimizer != nullptr && optimizer->has_betas)
+  if (trains && t.state.moments == StateWord::kFp32 && optimizer != nullptr && optimizer->has_betas())
     list.push_back({{{"training.state.moments", "bf16"}}, kNarrow});
   if (trains && t.state.weights == StateWord::kFp32)
     list.push_back({{{"training.precision", "bf16"},

@@ -134,7 +134,9 @@ INSTANTIATE_TEST_SUITE_P(
     All, Optimizers,
     testing::Values("training.optimizer=adam training.max_grad_norm=null", "training.optimizer=sgd",
                     "training.optimizer=sgd training.momentum=0.9 training.dampening=0.2",
-                    "training.optimizer=sgd training.momentum=0.9 training.nesterov=true"));
+                    "training.optimizer=sgd training.momentum=0.9 training.nesterov=true",
+                    "training.optimizer=lion", "training.optimizer=adamw_8bit",
+                    "training.optimizer=adafactor training.adafactor.beta1=0.9", "training.optimizer=muon"));
 
 /// A finished run, for tests that look at its folder.
 class Finished : public testing::Test {

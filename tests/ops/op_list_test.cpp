@@ -9,7 +9,7 @@
 #include <set>
 #include <sstream>
 
-#include "ops/update_rules.h"
+#include "ops/tensor_rules.h"
 
 namespace plimsoll::ops {
 namespace {
@@ -97,7 +97,7 @@ TEST(OpList, EveryForwardOpHasADerivative) {
   for (const ir::OpDef* def : all_ops()) {
     const bool grad = def->name.find("_grad") != std::string_view::npos;
     const bool none = grad || constants.contains(def->name) || backward.contains(def->name) ||
-                      find_update_rule(def->name) != nullptr;
+                      find_update_rule(def->name) != nullptr || find_tensor_rule(def->name) != nullptr;
     EXPECT_EQ(def->vjp == nullptr, none) << def->name;
   }
 }
@@ -117,8 +117,8 @@ TEST(OpList, NamesEveryFileThatExportsAGroup) {
 
 /// The headers promise each op by a wrapper or by name.
 TEST(OpList, EveryOpIsDescribedInTheHeader) {
-  const std::string header =
-      read(kFolder / "ops.h") + read(kFolder / "update_rules.h") + read(kFolder / "loss_scale.h");
+  const std::string header = read(kFolder / "ops.h") + read(kFolder / "update_rules.h") +
+                             read(kFolder / "tensor_rules.h") + read(kFolder / "loss_scale.h");
   for (const ir::OpDef* def : all_ops())
     EXPECT_NE(header.find("`" + std::string(def->name) + "`"), std::string::npos) << def->name;
 }

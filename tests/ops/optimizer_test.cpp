@@ -221,7 +221,7 @@ TEST(Optimizer, SaysWhatDoesNotFit) {
        {one, groups, p, p, p, one},
        {{"group", Ints{0}}},
        "adamw_sweep: v must be [2], is [1]"},
-      {"sgd", {p, p, one, groups}, first, "sgd: groups must be [n,5]: groups [2,8]"},
+      {"sgd", {p, p, one, f32({2, 4})}, first, "sgd: groups must be [n,5]: groups [2,4]"},
       {"sgd_momentum", {p, p, one, one, f32({2, 5})}, first, "sgd_momentum: buffer must be [2], is [1]"},
       {"sgd_sweep",
        {one, f32({2, 5}), p, p, p},

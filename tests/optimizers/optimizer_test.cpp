@@ -10,7 +10,7 @@
 
 #include "ops/op_list.h"
 #include "ops/ops.h"
-#include "ops/update_rules.h"
+#include "ops/tensor_rules.h"
 #include "optimizers/optimizer_list.h"
 
 namespace plimsoll::optimizers {
@@ -60,10 +60,15 @@ TEST(OptimizerTest, EveryOptimizerHasARuleAndItsOwnName) {
   for (const std::string_view name : optimizer_names()) {
     EXPECT_TRUE(names.insert(name).second) << name;
     const OptimizerDef& def = *find_optimizer(name);
-    const ops::UpdateRule* rules[] = {ops::find_update_rule(def.rule({})),
-                                      ops::find_update_rule(def.rule({.momentum = true}))};
-    ASSERT_TRUE(rules[0] != nullptr && rules[1] != nullptr) << name;
-    EXPECT_EQ(rules[0]->num_fields, rules[1]->num_fields) << name;
+    for (const ir::Shape& shape : {ir::Shape{8}, ir::Shape{80, 80}})
+      for (const bool flag : {false, true}) {
+        const std::string_view rule = def.rule({shape, flag, flag});
+        const ops::UpdateRule* elementwise = ops::find_update_rule(rule);
+        const ops::TensorRule* of_tensor = ops::find_tensor_rule(rule);
+        ASSERT_TRUE(elementwise != nullptr || of_tensor != nullptr) << name << " " << rule;
+        EXPECT_LE(elementwise != nullptr ? elementwise->num_fields : of_tensor->num_fields, def.num_fields)
+            << name;
+      }
   }
 }
 

@@ -30,6 +30,8 @@ struct Kernel {
   uint32_t stored_inputs = 0, stored_outputs = 0;
 };
 
+std::span<const Kernel> adafactor_kernels();
+std::span<const Kernel> adamw_8bit_kernels();
 std::span<const Kernel> attention_kernels();
 std::span<const Kernel> activation_kernels();
 std::span<const Kernel> cast_kernels();
@@ -44,6 +46,7 @@ std::span<const Kernel> label_loss_kernels();
 std::span<const Kernel> linear_few_kernels();
 std::span<const Kernel> linear_kernels();
 std::span<const Kernel> loss_scale_kernels();
+std::span<const Kernel> muon_kernels();
 std::span<const Kernel> norm_kernels();
 std::span<const Kernel> optimizer_kernels();
 std::span<const Kernel> positions_kernels();

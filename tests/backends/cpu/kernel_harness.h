@@ -118,12 +118,14 @@ inline runtime::TensorRef place(const Tensor& t, bool strided, Memories& memory)
   size_t cols = 1;
   for (int a = lead; a < rank; ++a) cols *= static_cast<size_t>(shape.dim(a));
   const size_t pitch = cols + (strided ? 5 : 0), rows = size_of(shape) / cols;
-  const bool is_short = ir::bits(t.type.dtype) == 16;
-  memory.push_back(std::make_unique<Guarded>(is_short ? (rows * pitch + 1) / 2 : rows * pitch));
+  const auto bytes = static_cast<size_t>(ir::bits(t.type.dtype) / 8);
+  memory.push_back(std::make_unique<Guarded>((rows * pitch * bytes + 3) / 4));
   uint32_t* data = memory.back()->data();
   for (size_t r = 0; r < rows && !t.bits.empty(); ++r) {
     const uint32_t* row = t.bits.data() + r * cols;
-    if (is_short)
+    if (bytes == 1)
+      std::copy_n(row, cols, reinterpret_cast<uint8_t*>(data) + r * pitch);
+    else if (bytes == 2)
       std::copy_n(row, cols, reinterpret_cast<uint16_t*>(data) + r * pitch);
     else
       std::copy_n(row, cols, data + r * pitch);
@@ -170,7 +172,9 @@ inline std::vector<Tensor> run_cpu(const OpRun& run, const RunOptions& options =
   for (const auto& o : out) {
     const auto count = static_cast<size_t>(o.num_elements());
     Tensor result{o.type, std::vector<uint32_t>(count)};
-    if (ir::bits(o.type.dtype) == 16)
+    if (ir::bits(o.type.dtype) == 8)
+      std::copy_n(o.as<uint8_t>(), count, result.bits.begin());
+    else if (ir::bits(o.type.dtype) == 16)
       std::copy_n(o.as<uint16_t>(), count, result.bits.begin());
     else
       std::copy_n(o.as<uint32_t>(), count, result.bits.begin());

@@ -14,7 +14,7 @@ namespace plimsoll::cpu::fixtures {
 using ir::DType;
 using ir::Shape;
 
-/// A dense tensor by the bits of its elements, of 32 or 16 bits each. Rank 0 stands for an absent operand.
+/// A dense tensor by the bits of its elements, of 32, 16 or 8 bits each. Rank 0 stands for an absent operand.
 struct Tensor {
   ir::TensorType type;
   std::vector<uint32_t> bits;
@@ -24,6 +24,8 @@ struct Tensor {
     switch (type.dtype) {
       case DType::kI32:
         return static_cast<double>(std::bit_cast<int32_t>(bits[i]));
+      case DType::kU8:
+        return static_cast<double>(bits[i]);
       case DType::kBf16:
         return static_cast<double>(std::bit_cast<float>(bits[i] << 16));
       case DType::kF16:

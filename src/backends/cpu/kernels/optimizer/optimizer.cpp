@@ -33,7 +33,7 @@ void update_chunk(const UpdateCall& call, std::span<const TensorRef> in, std::sp
                   int64_t group, int64_t key, int64_t chunk) {
   const int64_t at = chunk * kChunk, n = std::min(kChunk, in[0].num_elements() - at);
   UpdateChunk a{};
-  a.group = call.shared[1].as<const float>() + group * call.form.rule->num_fields;
+  a.group = call.shared[1].as<const float>() + group * call.shared[1].type.shape.dim(1);
   a.clip = *call.shared[0].as<const float>();
   a.rounded = call.form.rounded.value_or(DType::kF32);
   a.is_plain = !call.form.copy && !call.form.rounded;

@@ -8,8 +8,8 @@
 #include <algorithm>
 #include <cmath>
 
+#include "backends/cpu/kernels/optimizer/draws-inl.h"
 #include "backends/cpu/kernels/optimizer/update_chunk.h"
-#include "backends/cpu/kernels/philox-inl.h"
 #include "backends/cpu/kernels/stored-inl.h"
 #include "backends/cpu/kernels/vectors-inl.h"
 #include "base/check.h"
@@ -19,6 +19,8 @@ namespace plimsoll::cpu::HWY_NAMESPACE {
 namespace {
 
 namespace hn = hwy::HWY_NAMESPACE;
+using draws::Draws;
+using draws::round_by;
 using ir::DType;
 using vectors::F32;
 using vectors::load;
@@ -32,27 +34,6 @@ HWY_INLINE stored::Any in_at(const UpdateChunk& a, int k, int64_t i) {
 }
 HWY_INLINE stored::Any out_at(const UpdateChunk& a, int k, int64_t i) {
   return stored::Any{a.out[k], a.out_dtype[k]} + i;
-}
-
-// The random words of 4 * kWidth elements.
-struct Draws {
-  HWY_ALIGN uint32_t words[4 * vectors::kWidth];
-
-  HWY_INLINE void draw(const UpdateChunk& a, int64_t i) {
-    const auto w = philox::random_vectors(a.stream, a.block + static_cast<uint32_t>(i / 4));
-    hn::StoreInterleaved4(w.word[0], w.word[1], w.word[2], w.word[3], philox::U32(), words);
-  }
-  // ops::update_bits, in the upper half of each lane.
-  HWY_INLINE philox::VU bits(int result, int64_t vector) const {
-    const auto word = hn::Load(philox::U32(), words + vector * vectors::kWidth),
-               lower = hn::ShiftLeft<16>(word);
-    return result == 0 ? word : result == 1 ? lower : hn::Xor(word, lower);
-  }
-};
-
-// Bf16 by the random bits. What is stored as a multiple of bf16's spacing is rounded no further.
-HWY_INLINE V round_by(V v, philox::VU bits) {
-  return hn::BitCast(F32(), hn::ShiftLeft<16>(stored::convert::bf16_bits_stochastic(F32(), v, bits)));
 }
 
 // ---- updates
@@ -79,7 +60,7 @@ template <int States, class Rule>
 HWY_INLINE void for_stored(const UpdateChunk& a, int64_t n, const Rule& rule) {
   Draws draws;
   for (int64_t i = 0; i < n;) {
-    if (a.draws) draws.draw(a, i);
+    if (a.draws) draws.draw(a.stream, a.block + static_cast<uint32_t>(i / 4));
     for (int64_t vector = 0; vector < 4 && i < n; ++vector, i += vectors::kWidth) {
       if (i + vectors::kWidth <= n)
         update_stored<States>(a, i, vectors::Full{}, draws, vector, rule);
@@ -157,6 +138,20 @@ void sgd_momentum_chunk(const UpdateChunk& a, int64_t n) {
   });
 }
 
+void lion_chunk(const UpdateChunk& a, int64_t n) {
+  const auto field = [&](ops::LionField f) HWY_ATTR { return set(a.group[f]); };
+  const V decay = field(ops::kLionDecay), rate = field(ops::kLionRate);
+  const V beta1 = field(ops::kLionBeta1), one_minus_beta1 = field(ops::kLionOneMinusBeta1);
+  const V beta2 = field(ops::kLionBeta2), one_minus_beta2 = field(ops::kLionOneMinusBeta2);
+  for_elements<1>(a, n, [&](V g, V& p, V* states) HWY_ATTR {
+    V& m = states[0];
+    const V c = hn::MulAdd(one_minus_beta1, g, hn::Mul(m, beta1));
+    const V step = hn::IfThenElseZero(hn::Ne(c, vectors::zero()), hn::CopySign(rate, c));
+    p = hn::Sub(hn::Mul(p, decay), step);
+    m = hn::MulAdd(one_minus_beta2, g, hn::Mul(m, beta2));
+  });
+}
+
 }  // namespace
 }  // namespace plimsoll::cpu::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();
@@ -166,6 +161,7 @@ namespace plimsoll::cpu {
 namespace {
 
 HWY_EXPORT(adamw_chunk);
+HWY_EXPORT(lion_chunk);
 HWY_EXPORT(sgd_chunk);
 HWY_EXPORT(sgd_momentum_chunk);
 
@@ -176,6 +172,7 @@ struct RuleKernel {
 };
 constexpr RuleKernel kRules[] = {
     {"adamw", [] { return &HWY_DYNAMIC_DISPATCH(adamw_chunk); }},
+    {"lion", [] { return &HWY_DYNAMIC_DISPATCH(lion_chunk); }},
     {"sgd", [] { return &HWY_DYNAMIC_DISPATCH(sgd_chunk); }},
     {"sgd_momentum", [] { return &HWY_DYNAMIC_DISPATCH(sgd_momentum_chunk); }},
 };

@@ -121,6 +121,14 @@ Attrs form(const char* copy, const char* rounded, bool draws) {
 constexpr DType kF32 = DType::kF32, kBf16 = DType::kBf16, kF16 = DType::kF16;
 Tensor as_f32_or(DType dtype, const Tensor& t) { return dtype == kF32 ? t : as(dtype, t); }
 
+/// Operands at which no rule jumps: a sign is of two that agree, however they are rounded.
+std::vector<Tensor> smooth_operands(const ops::UpdateRule& rule, const Shape& s) {
+  std::vector<Tensor> in = operands(rule, s, 1);
+  for (size_t i = 0; rule.name == "lion" && i < in[1].bits.size(); ++i)
+    in[2].bits[i] = std::bit_cast<uint32_t>(std::copysign(in[2].f32(i), in[1].f32(i)));
+  return in;
+}
+
 /// Each mixture of dtypes: the reference's values to a rounding of what is stored, the same bits for threads.
 TEST(StoredOptimizer, EveryMixtureAgainstItsReference) {
   struct Row {
@@ -134,7 +142,7 @@ TEST(StoredOptimizer, EveryMixtureAgainstItsReference) {
         Row{kBf16, kF32, kBf16, "", "f16", false}, Row{kF16, kBf16, kF32, "", "", false}})
     for (const ops::UpdateRule& rule : ops::update_rules())
       for (const Shape& s : {Shape{1}, Shape{33}, Shape{3, 6000}}) {
-        std::vector<Tensor> in = operands(rule, s, 1);
+        std::vector<Tensor> in = smooth_operands(rule, s);
         for (size_t i = 0; i < in.size(); ++i)
           in[i] = as_f32_or(i == 0 ? r.param : i == 1 ? r.grad : r.states, in[i]);
         in.insert(in.end(), {scalar(0.7f), groups(rule)});

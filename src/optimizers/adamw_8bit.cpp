@@ -1,0 +1,29 @@
+// AdamW with moments of 8 bits, Dettmers et al. 2022, arXiv:2110.02861, as bitsandbytes' AdamW8bit: tensors
+// of fewer than 4,096 elements keep theirs as adamw does. Embeddings are no exception.
+#include "ops/tensor_rules.h"
+#include "optimizers/adamw_row.h"
+#include "optimizers/optimizer_list.h"
+
+namespace plimsoll::optimizers {
+namespace {
+
+/// bitsandbytes' min_8bit_size.
+constexpr int64_t kLeastElements = 4096;
+
+std::string_view adamw_8bit_rule(const Ruled& parameter) {
+  return parameter.shape.num_elements() < kLeastElements ? "adamw" : "adamw_8bit";
+}
+
+}  // namespace
+
+OptimizerGroup adamw_8bit_optimizers() {
+  static constexpr std::string_view kSettings[] = {"adam_beta1", "adam_beta2", "adam_epsilon"};
+  static constexpr OptimizerDef kDefs[] = {{.name = "adamw_8bit",
+                                            .rule = adamw_8bit_rule,
+                                            .num_fields = ops::kAdamwFields,
+                                            .write_row = write_adamw_row,
+                                            .settings = kSettings}};
+  return kDefs;
+}
+
+}  // namespace plimsoll::optimizers

@@ -1,0 +1,93 @@
+// The kernels of the rules that look beyond one element, against their references.
+#include "ops/tensor_rules.h"
+
+#include "backends/cpu/kernel_harness.h"
+
+namespace plimsoll::cpu::fixtures {
+namespace {
+
+/// Hyper-parameters of a step that any rule makes sense of; two groups.
+Tensor table_of(const ops::TensorRule& rule) {
+  std::vector<float> row(static_cast<size_t>(rule.num_fields), 0.5F);
+  const float adamw[] = {0.99F, 0.9F, 0.1F, 0.99F, 0.01F, 1e-3F, 0.02F, 0.3F};
+  std::copy(std::begin(adamw), std::end(adamw), row.begin());
+  std::vector<float> both(row.begin(), row.end());
+  both.insert(both.end(), row.begin(), row.end());
+  both.back() = 0.4F;
+  return floats({2, rule.num_fields}, both);
+}
+
+Tensor state_of(const ops::RuleState& state, const ops::RuledTensor& tensor, unsigned seed) {
+  Tensor t = normal(state.shape_of(tensor), seed);
+  std::mt19937 random(seed);
+  for (uint32_t& bits : t.bits)
+    bits = state.dtype == DType::kU8 ? random() % 256
+                                     : std::bit_cast<uint32_t>(std::abs(std::bit_cast<float>(bits)));
+  if (state.dtype) t.type.dtype = *state.dtype;
+  return t;
+}
+
+/// Parameter, gradient, states, clip, groups.
+std::vector<Tensor> operands_of(const ops::TensorRule& rule, const ops::RuledTensor& tensor,
+                                float clip = 0.7F) {
+  std::vector<Tensor> in = {normal(tensor.shape, 1), normal(tensor.shape, 2)};
+  for (const ops::RuleState& state : rule.states)
+    in.push_back(state_of(state, tensor, static_cast<unsigned>(in.size() + 1)));
+  in.insert(in.end(), {scalar(clip), table_of(rule)});
+  return in;
+}
+
+Attrs attrs_of(const ops::RuledTensor& tensor, int64_t group = 1) {
+  return {{"group", group}, {"parts", tensor.parts}};
+}
+
+const ops::RuledTensor kTensors[] = {
+    {{1, 1}, {1}}, {{257, 1}, {257}}, {{33, 70}, {20, 5, 8}}, {{70, 33}, {70}}, {{3, 17000}, {2, 1}}};
+
+TEST(TensorRules, AgainstTheirReferences) {
+  for (const ops::TensorRule& rule : ops::tensor_rules())
+    for (const ops::RuledTensor& tensor : kTensors)
+      expect_op({std::string(rule.name), operands_of(rule, tensor), attrs_of(tensor)}, 2e-6);
+}
+
+TEST(TensorRules, AFactorThatIsNoNumberSkipsTheStep) {
+  for_each_isa([&](const std::string& isa) {
+    for (const ops::TensorRule& rule : ops::tensor_rules()) {
+      const auto in = operands_of(rule, kTensors[2], std::nanf(""));
+      Attrs attrs = attrs_of(kTensors[2]);
+      attrs.set("copy", std::string("bf16"));
+      const auto out = run_cpu({std::string(rule.name), in, attrs});
+      expect_same_bits(out[0], in[0], isa);
+      for (size_t s = 0; s < rule.states.size(); ++s) expect_same_bits(out[1 + s], in[2 + s], isa);
+      expect_same_bits(out.back(), bf16(in[0]), isa);
+    }
+  });
+}
+
+/// Gradients and parameters of 16 bits, a master's copy, draws: the reference's to a rounding.
+TEST(TensorRules, AsTheyAreStored) {
+  struct Row {
+    DType param, grad;
+    const char *copy, *rounded;
+    bool draws;
+  };
+  for (const Row& r :
+       {Row{DType::kF32, DType::kBf16, "bf16", "", false}, Row{DType::kF32, DType::kF32, "f16", "f16", false},
+        Row{DType::kBf16, DType::kBf16, "", "", true}, Row{DType::kBf16, DType::kF16, "", "", false}})
+    for (const ops::TensorRule& rule : ops::tensor_rules()) {
+      auto in = operands_of(rule, kTensors[2]);
+      if (r.param != DType::kF32) in[0] = as(r.param, in[0]);
+      if (r.grad != DType::kF32) in[1] = as(r.grad, in[1]);
+      Attrs attrs = attrs_of(kTensors[2]);
+      if (*r.copy != '\0') attrs.set("copy", std::string(r.copy));
+      if (*r.rounded != '\0') attrs.set("rounded", std::string(r.rounded));
+      if (r.draws) {
+        attrs.set("key", int64_t{0x1234567});
+        in.push_back(ints({4}, {11, -3, 7, 0}));
+      }
+      expect_op({std::string(rule.name), in, attrs}, r.draws ? 0x1p-7 : 0x1p-8);
+    }
+}
+
+}  // namespace
+}  // namespace plimsoll::cpu::fixtures

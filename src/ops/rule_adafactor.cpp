@@ -59,7 +59,7 @@ std::vector<double> plain_update(TensorUpdate& u, const Part& part) {
 }
 
 template <bool kFactored, bool kMoment>
-void apply(TensorUpdate& u) {
+void apply_adafactor(TensorUpdate& u) {
   const double* field = u.group;
   const auto rows = static_cast<size_t>(u.tensor.shape.dim(0));
   Part part{0, 0, 0, u.param.size() / rows};
@@ -97,7 +97,7 @@ TensorRule rule(std::string_view name, std::string_view summary) {
     rule.states = {{"v", nullptr, ir::DType::kF32}};
   if (kMoment) rule.states.push_back({"m"});
   rule.flops = [](const RuledTensor& t) { return 15.0 * static_cast<double>(t.shape.num_elements()); };
-  rule.apply = apply<kFactored, kMoment>;
+  rule.apply = apply_adafactor<kFactored, kMoment>;
   return rule;
 }
 

@@ -30,7 +30,7 @@ struct Codes {
   }
 };
 
-void apply(TensorUpdate& u) {
+void apply_8bit(TensorUpdate& u) {
   const auto field = [&](AdamwField f) { return static_cast<float>(u.group[f]); };
   const Codes m{u.states[0], u.states[2], numerics::signed_dynamic_map()};
   const Codes v{u.states[1], u.states[3], numerics::unsigned_dynamic_map()};
@@ -66,7 +66,7 @@ TensorRule adamw_8bit_rule() {
                      {"v_absmax", blocks, ir::DType::kF32}},
           .num_fields = kAdamwFields,
           .flops = [](const RuledTensor& t) { return 30.0 * static_cast<double>(t.shape.num_elements()); },
-          .apply = apply};
+          .apply = apply_8bit};
 }
 
 }  // namespace plimsoll::ops

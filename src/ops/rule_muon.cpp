@@ -37,7 +37,7 @@ void orthogonalise(std::vector<double>& x, size_t rows, size_t cols) {
   }
 }
 
-void apply(TensorUpdate& u) {
+void apply_muon(TensorUpdate& u) {
   const double* field = u.group;
   const double momentum = field[kMuonMomentum];
   const size_t cols = u.param.size() / static_cast<size_t>(u.tensor.shape.dim(0));
@@ -84,7 +84,7 @@ TensorRule muon_rule() {
           .states = {{"momentum"}},
           .num_fields = kMuonFields,
           .flops = flops,
-          .apply = apply};
+          .apply = apply_muon};
 }
 
 }  // namespace plimsoll::ops

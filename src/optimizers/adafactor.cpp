@@ -21,7 +21,7 @@ double rate_of(const StepHyper& hyper) {
   return std::min(a.warmup_init ? 1e-6 * step : 1e-2, 1.0 / std::sqrt(step));
 }
 
-void write_row(const StepHyper& hyper, double weight_decay, float* row) {
+void write_adafactor_row(const StepHyper& hyper, double weight_decay, float* row) {
   const AdafactorHyper& a = hyper.adafactor;
   const double one_minus_beta2 = std::pow(static_cast<double>(hyper.step), a.decay_rate);
   row[ops::kAdafactorRate] = static_cast<float>(rate_of(hyper));
@@ -43,7 +43,7 @@ OptimizerGroup adafactor_optimizers() {
   static constexpr OptimizerDef kDefs[] = {{.name = "adafactor",
                                             .rule = adafactor_rule,
                                             .num_fields = ops::kAdafactorFields,
-                                            .write_row = write_row,
+                                            .write_row = write_adafactor_row,
                                             .default_decay = 0,
                                             .settings = kSettings}};
   return kDefs;

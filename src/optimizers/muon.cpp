@@ -11,7 +11,7 @@ std::string_view muon_rule(const Ruled& parameter) {
   return parameter.is_hidden && parameter.shape.rank() == 2 ? "muon" : "adamw";
 }
 
-void write_row(const StepHyper& hyper, double weight_decay, float* row) {
+void write_muon_row(const StepHyper& hyper, double weight_decay, float* row) {
   write_adamw_row(hyper, weight_decay, row);
   row[ops::kMuonRate] = static_cast<float>(hyper.learning_rate);
   row[ops::kMuonDecay] = static_cast<float>(1.0 - hyper.learning_rate * weight_decay);
@@ -28,7 +28,7 @@ OptimizerGroup muon_optimizers() {
   static constexpr OptimizerDef kDefs[] = {{.name = "muon",
                                             .rule = muon_rule,
                                             .num_fields = ops::kMuonFields,
-                                            .write_row = write_row,
+                                            .write_row = write_muon_row,
                                             .settings = kSettings}};
   return kDefs;
 }

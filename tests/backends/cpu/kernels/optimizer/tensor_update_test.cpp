@@ -1,7 +1,6 @@
 // The kernels of the rules that look beyond one element, against their references.
-#include "ops/tensor_rules.h"
-
 #include "backends/cpu/kernel_harness.h"
+#include "ops/tensor_rules.h"
 
 namespace plimsoll::cpu::fixtures {
 namespace {

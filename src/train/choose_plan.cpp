@@ -210,10 +210,13 @@ Result<Planned> search(const RunConfig& config, const Prepared& prepared, const 
   }
   if (splits.size() == 1) return best;
   // The whole batch at once has no accumulators and reads weights once, the smallest part the least to keep.
-  const size_t other = is_whole ? splits.size() - 1 : 0;
-  PLIMSOLL_ASSIGN(Planned plain, plan(other));
-  PLIMSOLL_ASSIGN(Planned second, recompute_to_fit(config, prepared, target, options, std::move(plain)));
-  if (is_better(second.report, best->report)) best = std::move(second);
+  auto second = plan(is_whole ? splits.size() - 1 : 0);
+  PrepareOptions how = options;
+  how.finds_least = options.finds_least && !best->report.fits;
+  if (second && !second->report.fits)
+    second = recompute_to_fit(config, prepared, target, how, std::move(*second));
+  if (second && is_better(second->report, best->report))
+    return second;  // what cannot be planned does not fit
   return best;
 }
 

@@ -11,6 +11,7 @@
 #include "ir/op_def.h"
 #include "ops/op_list.h"
 #include "passes/slot.h"
+#include "passes/storage_groups.h"
 
 namespace plimsoll::passes {
 namespace {
@@ -57,10 +58,7 @@ class Recompute {
 
  private:
   [[nodiscard]] const Op& producer(ValueId v) const { return graph_.op(graph_.value(v).producer); }
-  [[nodiscard]] ValueId root(ValueId v) const {
-    while (producer(v).def->is_view) v = producer(v).inputs[0];
-    return v;
-  }
+  [[nodiscard]] ValueId root(ValueId v) const { return view_root(graph_, v); }
 
   /// Storages that are consumed or become a state's hold something else by the time backward asks.
   void keep_what_must_be() {

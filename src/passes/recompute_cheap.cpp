@@ -12,6 +12,7 @@
 #include "ir/op_def.h"
 #include "ops/op_list.h"
 #include "passes/slot.h"
+#include "passes/storage_groups.h"
 
 namespace plimsoll::passes {
 namespace {
@@ -66,10 +67,7 @@ class Recompute {
   }
 
  private:
-  [[nodiscard]] ValueId root(ValueId v) const {
-    while (producer(v).def->is_view) v = producer(v).inputs[0];
-    return v;
-  }
+  [[nodiscard]] ValueId root(ValueId v) const { return view_root(graph_, v); }
   [[nodiscard]] const Op& producer(ValueId v) const { return graph_.op(graph_.value(v).producer); }
 
   [[nodiscard]] bool is_state(ValueId v) const { return producer(v).def->state == ir::StateAccess::kRead; }

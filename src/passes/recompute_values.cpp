@@ -6,6 +6,7 @@
 
 #include "base/check.h"
 #include "passes/slot.h"
+#include "passes/storage_groups.h"
 
 namespace plimsoll::passes {
 namespace {
@@ -69,10 +70,7 @@ RecomputeAnalysis::RecomputeAnalysis(const Graph& graph, OpId last_forward_op)
   }
 }
 
-ValueId RecomputeAnalysis::root(ValueId v) const {
-  while (producer(v).def->is_view) v = producer(v).inputs[0];
-  return v;
-}
+ValueId RecomputeAnalysis::root(ValueId v) const { return view_root(graph_, v); }
 
 /// Whether backward reads a storage, in a block before that one.
 bool RecomputeAnalysis::is_read(ValueId owner, int32_t before_block) const {

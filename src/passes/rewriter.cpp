@@ -6,6 +6,7 @@
 #include "ir/op_def.h"
 #include "ops/op_list.h"
 #include "passes/slot.h"
+#include "passes/storage_groups.h"
 
 namespace plimsoll::passes {
 namespace {
@@ -39,10 +40,7 @@ Rewriter::Rewriter(ir::Graph& graph, std::span<const ValueId> wanted)
   }
 }
 
-ValueId Rewriter::root(ValueId v) const {
-  while (producer(v).def->is_view) v = producer(v).inputs[0];
-  return v;
-}
+ValueId Rewriter::root(ValueId v) const { return view_root(graph_, v); }
 
 bool Rewriter::only_use(ValueId v, OpId user) const {
   return !wanted(v) && uses(v).size() == 1 && uses(v).front() == user;

@@ -31,6 +31,11 @@ void add_results(StorageGroups& s, const ir::Op& op, size_t place) {
 
 }  // namespace
 
+ir::ValueId view_root(const ir::Graph& graph, ir::ValueId v) {
+  while (graph.op(graph.value(v).producer).def->is_view) v = graph.op(graph.value(v).producer).inputs[0];
+  return v;
+}
+
 StorageGroups storage_groups(const ir::Graph& graph, std::span<const ir::OpId> order,
                              std::span<const ir::ValueId> keep) {
   StorageGroups s;

@@ -9,6 +9,9 @@
 
 namespace plimsoll::passes {
 
+/// The value whose storage `v` shows: itself, or what it is a view of.
+ir::ValueId view_root(const ir::Graph& graph, ir::ValueId v);
+
 /// Values of one content: a result, its views, and what is written over it by an op that consumes it.
 struct StorageGroup {
   ir::ValueId owner;      ///< the value that made the storage

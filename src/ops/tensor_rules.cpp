@@ -172,18 +172,8 @@ std::vector<ValueId> update_tensor(Builder& b, const TensorRule& rule, ValueId p
                                    std::span<const ValueId> states, ValueId clip, ValueId groups,
                                    int64_t group, const std::vector<int64_t>& parts,
                                    const UpdateStorage& storage) {
-  std::vector<ValueId> operands = {param, grad};
-  operands.insert(operands.end(), states.begin(), states.end());
-  operands.insert(operands.end(), {clip, groups});
-  ir::Attrs attrs{{"group", group}, {"parts", parts}};
-  if (storage.gradient != DType::kF32 && b.type(grad).dtype != storage.gradient)
-    attrs.set("rounded", std::string(ir::name(storage.gradient)));
-  if (storage.copy) attrs.set("copy", std::string(ir::name(*storage.copy)));
-  if (storage.random.valid()) {
-    attrs.set("key", storage.key);
-    operands.push_back(storage.random);
-  }
-  return b.ops(rule.name, std::move(operands), std::move(attrs));
+  return update_op(b, rule.name, {{"group", group}, {"parts", parts}}, param, grad, states, clip, groups,
+                   storage);
 }
 
 }  // namespace plimsoll::ops

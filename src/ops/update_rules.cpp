@@ -278,13 +278,12 @@ UpdateForm update_form(std::string_view op, const ir::Attrs& attrs) {
           attrs.find("key") != nullptr};
 }
 
-std::vector<ValueId> update(Builder& b, const UpdateRule& rule, ValueId param, ValueId grad,
-                            std::span<const ValueId> states, ValueId clip, ValueId groups, int64_t group,
-                            const UpdateStorage& storage) {
+std::vector<ValueId> update_op(Builder& b, std::string_view name, ir::Attrs attrs, ValueId param,
+                               ValueId grad, std::span<const ValueId> states, ValueId clip, ValueId groups,
+                               const UpdateStorage& storage) {
   std::vector<ValueId> operands = {param, grad};
   operands.insert(operands.end(), states.begin(), states.end());
   operands.insert(operands.end(), {clip, groups});
-  ir::Attrs attrs{{"group", group}};
   if (storage.gradient != DType::kF32 && b.type(grad).dtype != storage.gradient)
     attrs.set("rounded", std::string(ir::name(storage.gradient)));
   if (storage.copy) attrs.set("copy", std::string(ir::name(*storage.copy)));
@@ -292,7 +291,13 @@ std::vector<ValueId> update(Builder& b, const UpdateRule& rule, ValueId param, V
     attrs.set("key", storage.key);
     operands.push_back(storage.random);
   }
-  return b.ops(rule.name, std::move(operands), std::move(attrs));
+  return b.ops(name, std::move(operands), std::move(attrs));
+}
+
+std::vector<ValueId> update(Builder& b, const UpdateRule& rule, ValueId param, ValueId grad,
+                            std::span<const ValueId> states, ValueId clip, ValueId groups, int64_t group,
+                            const UpdateStorage& storage) {
+  return update_op(b, rule.name, {{"group", group}}, param, grad, states, clip, groups, storage);
 }
 
 }  // namespace plimsoll::ops

@@ -114,6 +114,11 @@ struct UpdateStorage {
   ir::ValueId random = {};  ///< absent: to nearest
   int64_t key = 0;
 };
+/// Appends the op `name` of a rule, of whichever kind, for one tensor: `attrs` and what `storage` adds to
+/// them.
+std::vector<ir::ValueId> update_op(ir::Builder& b, std::string_view name, ir::Attrs attrs, ir::ValueId param,
+                                   ir::ValueId grad, std::span<const ir::ValueId> states, ir::ValueId clip,
+                                   ir::ValueId groups, const UpdateStorage& storage);
 /// Appends the op for one tensor; returns the parameter and its states afterwards, and the copy behind them.
 std::vector<ir::ValueId> update(ir::Builder& b, const UpdateRule& rule, ir::ValueId param, ir::ValueId grad,
                                 std::span<const ir::ValueId> states, ir::ValueId clip, ir::ValueId groups,

@@ -13,6 +13,7 @@
 
 #include "io/suggest.h"
 #include "settings/run_config.h"
+#include "settings/wrong.h"
 
 namespace plimsoll {
 namespace {
@@ -143,22 +144,19 @@ std::vector<std::string> schedule_names() {
 }
 
 Result<Schedule> Schedule::create(const ScheduleOptions& options) {
-  const auto wrong = [](std::string what, std::string hint) {
-    return Error{ErrorCode::kInvalidArgument, std::move(what), {}, std::move(hint)};
-  };
   if (!find_kind(options.name))
-    return wrong("training.lr_scheduler: there is no '" + options.name + "'",
-                 nearest_hint(options.name, schedule_names()));
+    return wrong_setting("training.lr_scheduler: there is no '" + options.name + "'",
+                         nearest_hint(options.name, schedule_names()));
   if (!(options.learning_rate >= 0) || options.total_steps < 1 || options.warmup_steps < 0)
-    return wrong("a schedule needs a learning rate, steps and warm-up of at least 0, 1 and 0",
-                 "check training.learning_rate");
+    return wrong_setting("a schedule needs a learning rate, steps and warm-up of at least 0, 1 and 0",
+                         "check training.learning_rate");
   if (options.name == "polynomial" && !(options.learning_rate > options.lr_end))
-    return wrong(
+    return wrong_setting(
         fmt::format("training.lr_scheduler_kwargs.lr_end ({}) is not below training.learning_rate ({})",
                     options.lr_end, options.learning_rate),
         "lower lr_end");
   if (options.step_size == 0)
-    return wrong("training.lr_scheduler_kwargs.step_size is 0", "give the steps between two drops");
+    return wrong_setting("training.lr_scheduler_kwargs.step_size is 0", "give the steps between two drops");
   return Schedule(options);
 }
 

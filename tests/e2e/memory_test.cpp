@@ -69,15 +69,6 @@ TEST(BudgetTest, TheLeastThatIsNamedWouldDo) {
   EXPECT_EQ(train_large(folder, "training.micro_batch_size=8 memory.budget=" + less).exit_code, 69);
 }
 
-/// Loss and norm of each step.
-std::string numbers(const std::string& events) {
-  std::string out;
-  for (const char* key : {"\"loss\": ", "\"grad_norm\": "})
-    for (size_t at = events.find(key); at != std::string::npos; at = events.find(key, at + 1))
-      out += events.substr(at, events.find(',', at) - at) + "\n";
-  return out;
-}
-
 /// From the least budget that is named to one that is enough: nothing is exceeded, the bits stay, and what
 /// is computed again falls.
 TEST(BudgetTest, IsMetByComputingAgain) {
@@ -99,7 +90,7 @@ TEST(BudgetTest, IsMetByComputingAgain) {
     EXPECT_LE(number(run.out, "measured_peak_bytes"), budget);
     EXPECT_LE(number(run.out, "planned_peak_bytes"), budget);
     EXPECT_EQ(number(run.out, "allocations_after_first_step"), 0);
-    EXPECT_EQ(numbers(run.out), numbers(plain.out)) << budget;
+    EXPECT_EQ(events_of(run.out), events_of(plain.out)) << budget;
     const auto again = static_cast<double>(number(run.out, "recompute_flops"));
     EXPECT_LE(again, last) << budget;
     last = again;

@@ -10,6 +10,7 @@
 #include "settings/settings.h"
 #include "settings/state_settings.h"
 #include "train/events.h"
+#include "train/explain_choice.h"
 #include "train/prepare.h"
 #include "train/remedies.h"
 #include "train/run_device.h"
@@ -22,6 +23,7 @@ Result<train::Prepared> prepare_plan(const RunConfig& config, const std::string&
   const auto target = train::make_target(config, threads);
   PLIMSOLL_ASSIGN(train::Prepared prepared, train::prepare(config, *target, {threads, dump_ir}));
   train::add_remedies(config, *target, {threads}, prepared);
+  train::add_why(config, *target, {threads}, prepared);
   return prepared;
 }
 

@@ -61,7 +61,12 @@ Cost cost_head_loss(const OpTypes& t) {
   const int64_t classes = t.inputs[1].shape.dim(t.attrs.flag("transposed") ? 1 : 0);
   const GradientsOf gradients(t.op, t.attrs);
   const double products = 1 + (gradients.x ? 1 : 0) + (gradients.weight ? 1 : 0);
-  return cost_of(t, 2 * products * rows * weight + 20 * rows * static_cast<double>(classes));
+  Cost cost = cost_of(t, 2 * products * rows * weight + 20 * rows * static_cast<double>(classes));
+  // Each further chunk reads the weight again, and goes on with dw.
+  const int64_t chunks = ceil_div(t.inputs[0].shape.num_rows(), t.attrs.i64("chunk_tokens"));
+  const double sweeps = (gradients.x ? 2 : 1) + (gradients.weight ? 2 : 0);
+  cost.bytes += static_cast<double>(chunks - 1) * sweeps * static_cast<double>(t.inputs[1].bytes().count);
+  return cost;
 }
 
 /// Operands and results of the reference, by name.

@@ -2,44 +2,37 @@
 
 #include <algorithm>
 
-#include "passes/memory_plan.h"
-
 namespace plimsoll::planner {
 namespace {
 
 using passes::RecomputeUnit;
 
-/// Bytes of the device's arena that are alive at each place of the order.
-std::vector<int64_t> alive_bytes(const passes::Program& program) {
-  std::vector<int64_t> change(program.graph.order().size() + 1, 0);
-  for (const memory::Buffer& b : arena_buffers(program.binding, ir::MemorySpace::kDevice, nullptr)) {
-    change[static_cast<size_t>(b.lower)] += b.size;
-    change[static_cast<size_t>(b.upper)] -= b.size;
-  }
-  for (size_t i = 1; i < change.size(); ++i) change[i] += change[i - 1];
-  return change;
-}
+struct Between {
+  int64_t at_loss = 0, beside_it = 0;
+};
 
 /// The most that is alive while each block runs, and between the last one's forward and its backward.
-void measure(const passes::Program& program, RecomputeChain& chain) {
+Between measure(const passes::Program& program, RecomputeChain& chain) {
   const std::vector<int64_t> alive = alive_bytes(program);
   const auto& order = program.graph.order();
   const auto block_of = [&](size_t i) { return program.graph.op(order[i]).block; };
-  const auto is_loss = [&](ir::OpId id) { return program.graph.op(id).def->is_loss; };
-  const auto loss = static_cast<size_t>(std::ranges::find_if(order, is_loss) - order.begin());
+  const size_t loss = place_of_loss(program.graph);
   size_t last_forward = 0, first_backward = order.size();
   for (size_t i = 0; i < order.size(); ++i) {
     if (block_of(i) < 0) continue;
     if (i < loss) last_forward = i;
     if (i > loss) first_backward = std::min(first_backward, i);
   }
+  int64_t beside_loss = 0;
   int32_t block = 0;  // what runs before the first block, and behind its backward, saves nothing either
   for (size_t i = 0; i < order.size(); ++i) {
     const bool is_between = i > last_forward && i < first_backward;
     if (block_of(i) >= 0) block = block_of(i);
     int64_t& needed = is_between ? chain.needed_bytes : chain.blocks[static_cast<size_t>(block)].needed_bytes;
     needed = std::max(needed, alive[i]);
+    if (is_between && i != loss) beside_loss = std::max(beside_loss, alive[i]);
   }
+  return {alive[loss], beside_loss};
 }
 
 /// All that parts of a block can do together, and the block by itself.
@@ -80,6 +73,7 @@ std::vector<LayerGain> layer_gains(const passes::RecomputeAnalysis& program) {
 }
 
 RecomputeChain recompute_chain(const passes::Program& program, const std::vector<LayerGain>& gains,
+                               const std::vector<LossChunk>& chunks,
                                const std::function<double(const ir::Cost&)>& seconds) {
   RecomputeChain chain;
   for (const LayerGain& g : gains)
@@ -110,7 +104,12 @@ RecomputeChain recompute_chain(const passes::Program& program, const std::vector
     const RecomputeBlock& block = chain.blocks[i];
     chain.blocks[i].options = options_of(parts[i], {{block.name}, block.saved_bytes, block.seconds});
   }
-  measure(program, chain);
+  const Between between = measure(program, chain);
+  for (const LossChunk& c : chunks) {
+    const int64_t needed = std::max(between.beside_it, between.at_loss - c.saved_bytes);
+    if (needed < chain.needed_bytes)
+      chain.chunks.push_back({c.tokens, chain.needed_bytes - needed, seconds(c.more)});
+  }
   return chain;
 }
 

@@ -6,6 +6,7 @@
 
 #include "passes/recompute_values.h"
 #include "passes/session_plan.h"
+#include "planner/loss_chunks.h"
 #include "planner/recompute_search.h"
 
 namespace plimsoll::planner {
@@ -17,9 +18,10 @@ struct LayerGain {
 };
 std::vector<LayerGain> layer_gains(const passes::RecomputeAnalysis& program);
 
-/// `program` computes nothing again, `gains` are its own; `seconds` gives the time of some work. What is
-/// alive is that of the device's arena, from the lifetimes that are planned.
+/// `program` computes nothing again, `gains` and `chunks` are its own; `seconds` gives the time of some work.
+/// What is alive is that of the device's arena, from the lifetimes that are planned.
 RecomputeChain recompute_chain(const passes::Program& program, const std::vector<LayerGain>& gains,
+                               const std::vector<LossChunk>& chunks,
                                const std::function<double(const ir::Cost&)>& seconds);
 
 }  // namespace plimsoll::planner

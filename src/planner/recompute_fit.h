@@ -12,7 +12,7 @@
 namespace plimsoll::planner {
 
 /// The plan that computes least again of those that fit, else the one that needs least. `plain` computes
-/// nothing again, does not fit, and `chain` is of its program, whose arena has `arena_bytes`. `plan(layers)`
+/// nothing again, does not fit, and `chain` is of its program, whose arena has `arena_bytes`. `plan(choice)`
 /// gives a Result of anything with a `report`; it is asked a few times, more often where nothing fits, so
 /// that the least that is named is what a search with that budget finds; `finds_least` false: then any plan
 /// that does not fit will do. Deterministic.
@@ -30,7 +30,7 @@ Result<Planned> fit_by_recompute(const PlanReport& plain, const RecomputeChain& 
     for (int i = 0; i < kMostAttempts && arena > 0; ++i) {
       const auto choice = cheapest_recompute(chain, arena);
       if (!choice || (found && choice->seconds >= seconds)) break;
-      PLIMSOLL_ASSIGN(Planned planned, plan(choice->layers));
+      PLIMSOLL_ASSIGN(Planned planned, plan(*choice));
       const int64_t over = excess_bytes(planned.report) - goal;
       if (over > 0 && found) break;
       arena -= over;
@@ -49,11 +49,11 @@ Result<Planned> fit_by_recompute(const PlanReport& plain, const RecomputeChain& 
     if (excess_bytes(planned.report) < excess_bytes(least.report)) least = std::move(planned);
   };
   const auto choice = cheapest_recompute(chain, least_arena(chain));
-  PLIMSOLL_ASSIGN(Planned thrifty, plan(choice->layers));
+  PLIMSOLL_ASSIGN(Planned thrifty, plan(*choice));
   take(std::move(thrifty));
-  std::vector<std::string> blocks;
+  std::vector<std::string> blocks;  // what the runs of the thriftiest hold at once may be more
   for (const RecomputeBlock& block : chain.blocks) blocks.push_back(block.name);
-  PLIMSOLL_ASSIGN(Planned full, plan(blocks));
+  PLIMSOLL_ASSIGN(Planned full, plan({blocks, 0, choice->chunk_tokens}));
   take(std::move(full));
   for (int i = 0; i < kMostAttempts && excess_bytes(least.report) > 0; ++i) {
     PLIMSOLL_ASSIGN(std::optional<Planned> less, attempt(excess_bytes(least.report) - 1));

@@ -28,10 +28,8 @@ class Search {
       step_over_block(i);
       step_over_runs(i);
     }
-    prune(at_[n], chain_.needed_bytes - arena_);
-    const auto best = std::ranges::min_element(at_[n], {}, &Point::seconds);
-    if (best == at_[n].end()) return std::nullopt;
-    return choice(*best);
+    prune(at_[n], 0);
+    return best_end();
   }
 
  private:
@@ -73,6 +71,25 @@ class Search {
         at_[j + 1].push_back({at_[i][p].saved + saved, at_[i][p].seconds + seconds, i, p, kRun});
       if (at_[j + 1].size() > static_cast<size_t>(8 * kLeastUnits)) prune(at_[j + 1], 0);
     }
+  }
+
+  /// What costs least together with the chunks of the loss that it needs.
+  [[nodiscard]] std::optional<RecomputeChoice> best_end() const {
+    const std::vector<Point>& ends = at_.back();
+    std::optional<RecomputeChoice> best;
+    const auto consider = [&](const ChunkOption& chunk) {
+      const int64_t least = chain_.needed_bytes - chunk.saved_bytes - arena_;
+      const Point* cheapest = nullptr;
+      for (const Point& p : ends)
+        if (p.saved >= least && (cheapest == nullptr || p.seconds < cheapest->seconds)) cheapest = &p;
+      if (cheapest == nullptr || (best && cheapest->seconds + chunk.seconds >= best->seconds)) return;
+      best = choice(*cheapest);
+      best->seconds += chunk.seconds;
+      best->chunk_tokens = chunk.tokens;
+    };
+    consider({});
+    for (const ChunkOption& chunk : chain_.chunks) consider(chunk);
+    return best;
   }
 
   /// What is saved, rounded down to whole units.

@@ -2,10 +2,10 @@
 //
 // A chain of blocks: block i keeps values from its forward to its backward, one within the other. What is
 // alive at most while block i runs, forward or backward, falls by what the blocks before it have saved; at
-// the loss by what all have. So the cheapest choice is a knapsack with a constraint at each block, solved
-// exactly over (bytes saved so far, seconds); a run of blocks kept by its first input alone is one step over
-// several blocks. That is every persistent schedule of one level: none in which a clone is dropped and made a
-// third time (Beaumont et al., Rotor, ACM TOMS 2024, have those as well).
+// the loss by what all have, and by smaller chunks of it. So the cheapest choice is a knapsack with a
+// constraint at each block, solved exactly over (bytes saved so far, seconds); a run of blocks kept by its
+// first input alone is one step over several blocks. That is every persistent schedule of one level: none in
+// which a clone is dropped and made a third time (Beaumont et al., Rotor, ACM TOMS 2024, have those as well).
 #pragma once
 
 #include <cstdint>
@@ -31,17 +31,27 @@ struct RecomputeBlock {
   double tail_seconds = 0;  ///< what a run costs beside, where the block is not its last
 };
 
+/// Head and loss in smaller chunks of tokens than the program's.
+struct ChunkOption {
+  int64_t tokens = 0;
+  int64_t saved_bytes = 0;  ///< of what is alive at most between the last block's forward and its backward
+  double seconds = 0;       ///< more than with the program's chunks
+};
+
 struct RecomputeChain {
   std::vector<RecomputeBlock> blocks;
-  int64_t needed_bytes = 0;  ///< alive at most between the last block's forward and its backward
+  int64_t needed_bytes = 0;              ///< alive at most between the last block's forward and its backward
+  std::vector<ChunkOption> chunks = {};  ///< beside the program's own
 };
 
 struct RecomputeChoice {
   std::vector<std::string> layers;
   double seconds = 0;
+  int64_t chunk_tokens = 0;  ///< of head and loss; 0: the program's
 };
 
 /// The least seconds under which no more than `arena_bytes` are alive; nothing where no choice does that.
+/// Between two choices that take equally long the one with larger chunks.
 /// Bytes saved are counted in units, rounded down: their greatest common divisor, which is exact, where the
 /// whole is no more than 4,096 of it (of few blocks: 2^20 over their square), else the whole over that.
 /// Deterministic; more memory is never slower.

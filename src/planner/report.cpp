@@ -10,6 +10,7 @@
 #include "planner/budget.h"
 #include "planner/report_disk.h"
 #include "planner/verdict.h"
+#include "planner/why.h"
 
 namespace plimsoll::planner {
 namespace {
@@ -264,6 +265,7 @@ Tree plan_event(const PlanReport& r) {
                              {"grad_accum_steps", i(r.grad_accum_steps)},
                              {"recompute", Tree::of(r.recompute)},
                              {"recompute_set", Tree::list(std::move(recomputed))},
+                             {"loss_chunk_tokens", i(r.loss_chunk_tokens)},
                              {"offload", Tree::of(r.offload)},
                              {"threads", i(r.threads)},
                              {"rates", Tree::of(r.rates)}})},
@@ -273,6 +275,7 @@ Tree plan_event(const PlanReport& r) {
   if (r.buckets.size() > 1) event.set("buckets", bucket_event(r));
   if (!r.state.empty()) event.set("state", state_event(r));
   if (r.disk) event.set("disk", disk_event(*r.disk));
+  if (!r.why.budget.empty()) event.set("why", why_event(r));
   if (!r.fits) event.set("remedies", remedies_event(r));
   return event;
 }
@@ -299,7 +302,7 @@ std::string plan_table(const PlanReport& r) {
                          ? "equals"
                          : fmt::format("is {:.2f} % above", 100 * (r.offset_lower_bound_ratio - 1)),
                      r.recompute, r.offload, 1e3 * r.planning_seconds);
-  out += recompute_line(r) + disk_line(r);
+  out += recompute_line(r) + disk_line(r) + why_lines(r);
   return out;
 }
 

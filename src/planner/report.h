@@ -58,6 +58,26 @@ struct Remedy {
   [[nodiscard]] std::string text() const;
 };
 
+/// A way to run a step that was planned: what it takes.
+struct Alternative {
+  int64_t micro_batch_size = 1, grad_accum_steps = 1;
+  std::string recompute = {};
+  int64_t loss_chunk_tokens = 0;
+  int64_t peak_bytes = 0;    ///< of the process
+  int64_t excess_bytes = 0;  ///< over the budget that it exceeds most; negative: what is left
+  double seconds = 0;        ///< a step, estimated
+  bool operator==(const Alternative&) const = default;
+};
+
+/// Why a step is run as it is.
+struct Why {
+  std::string budget = {};  ///< the setting that binds, or would first; empty: nothing was chosen
+  std::optional<Alternative> faster = {};     ///< the fastest that was planned; it does not fit
+  std::optional<Alternative> runner_up = {};  ///< the fastest that fits, beside the one that is run
+  int64_t more_bytes = 0;                     ///< 0: more memory buys nothing
+  std::optional<Alternative> with_more = {};  ///< what would be run with so much more
+};
+
 struct PlanReport {
   bool fits = true;
   // Device: on the CPU the process's own memory.
@@ -89,6 +109,8 @@ struct PlanReport {
   // Choices.
   int64_t micro_batch_size = 1, grad_accum_steps = 1, threads = 1;
   std::string recompute = "none", offload = "none", rates = "uncalibrated";
+  int64_t loss_chunk_tokens = 0;           ///< tokens whose logits exist at once; 0: head and loss are apart
+  Why why = {};                            ///< of a training's choices
   std::vector<std::string> recompute_set;  ///< layers that are computed again, beside what is nearly free
   /// Where the training state lives, and in which dtype: weights, master_weights, gradients, moments,
   /// rounding. None: nothing is trained.

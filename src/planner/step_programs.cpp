@@ -81,7 +81,9 @@ class ProgramBuilder {
   }
   /// Whole granules, at least one, at most the micro-batch.
   [[nodiscard]] int64_t chunk_tokens() const {
-    const int64_t granules = options_.logits_bytes / (4 * model_.vocab_size() * ops::kGranule);
+    const int64_t granules = options_.chunk_tokens > 0
+                                 ? options_.chunk_tokens / ops::kGranule
+                                 : options_.logits_bytes / (4 * model_.vocab_size() * ops::kGranule);
     const int64_t most = ceil_div(options_.micro_batch_size * length_, ops::kGranule);
     return std::clamp<int64_t>(granules, 1, most) * ops::kGranule;
   }

@@ -41,8 +41,8 @@ Result<Prepared> prepare(const RunConfig& config, const runtime::Target& target,
   PrepareOptions options = asked;
   PLIMSOLL_ASSIGN(Prepared prepared, prepare_model(config, options));
   prepared.memory = read_machine_memory();
-  PLIMSOLL_ASSIGN(Planned planned, choose_plan(config, prepared, target, options));
-  prepared.split = planned.split;
+  PLIMSOLL_ASSIGN(Planned planned, choose_plan(config, prepared, target, options, prepared.considered));
+  prepared.split = planned.way.split;
   prepared.programs = std::move(planned.programs);
   prepared.report = std::move(planned.report);
   prepared.host_scratch_bytes = scratch_bytes(config, prepared.model->num_labels());

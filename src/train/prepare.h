@@ -28,6 +28,7 @@ struct PrepareOptions {
   std::optional<Labels> labels = {};
   int64_t num_eval = 0;       ///< and how many examples it is evaluated on, as far as it is known
   bool finds_least = true;    ///< where nothing fits: the plan that needs least, not just one that does not
+  int64_t more_bytes = 0;     ///< as if each budget had so much more
   bool looks_at_data = true;  ///< for what is not given here, where the data lies there
 };
 
@@ -40,6 +41,8 @@ struct Prepared {
   BatchSplit split = {};
   planner::TrainingPrograms programs = {};
   planner::PlanReport report = {};
+  std::vector<planner::Alternative> considered =
+      {};                          ///< ways that were planned, the one that is run among them
   int64_t host_scratch_bytes = 0;  ///< the one host buffer: reading data, summing dumped gradients
   LoaderOptions loader;            ///< how the training reads ahead
   Buckets buckets;                 ///< lengths of the programs

@@ -39,6 +39,8 @@ RecomputeChain random_chain(uint64_t seed, size_t num_blocks, int64_t largest) {
     block.needed_bytes = before + draw(0, largest);
   }
   chain.needed_bytes = before + draw(0, 3 * largest);
+  for (int64_t i = draw(0, 2); i > 0; --i)
+    chain.chunks.push_back({256 * i, draw(1, 2 * largest), static_cast<double>(draw(1, 60))});
   return chain;
 }
 
@@ -47,7 +49,12 @@ std::optional<double> exhaustive(const RecomputeChain& chain, int64_t arena) {
   std::optional<double> best;
   const std::function<void(size_t, int64_t, double)> go = [&](size_t i, int64_t saved, double seconds) {
     if (i == chain.blocks.size()) {
-      if (chain.needed_bytes - saved <= arena && (!best || seconds < *best)) best = seconds;
+      const auto end = [&](int64_t less, double more) {
+        if (chain.needed_bytes - saved - less <= arena && (!best || seconds + more < *best))
+          best = seconds + more;
+      };
+      end(0, 0);
+      for (const ChunkOption& chunk : chain.chunks) end(chunk.saved_bytes, chunk.seconds);
       return;
     }
     if (chain.blocks[i].needed_bytes - saved > arena) return;
@@ -128,6 +135,26 @@ TEST(RecomputeSearch, NamesWhatItTook) {
   EXPECT_THAT(cheapest_recompute(chain, 140)->layers, testing::ElementsAre("layers.0.mlp", "layers.1.mlp"));
   EXPECT_THAT(cheapest_recompute(chain, 110)->layers, testing::ElementsAre("layers.0..layers.1"));
   EXPECT_FALSE(cheapest_recompute(chain, 80).has_value());
+}
+
+TEST(RecomputeSearch, TakesSmallerChunksOfTheLossWhereTheyCostLess) {
+  RecomputeChain chain;
+  chain.blocks.push_back({.name = "layers.0",
+                          .needed_bytes = 20,
+                          .options = {{{"layers.0"}, 50, 3}},
+                          .saved_bytes = 50,
+                          .seconds = 3});
+  chain.needed_bytes = 100;
+  chain.chunks = {{512, 20, 1}, {256, 30, 4}};
+  EXPECT_EQ(cheapest_recompute(chain, 100)->chunk_tokens, 0);
+  const auto smaller = cheapest_recompute(chain, 80);
+  EXPECT_EQ(smaller->chunk_tokens, 512);
+  EXPECT_THAT(smaller->layers, testing::IsEmpty());
+  const auto cheaper = cheapest_recompute(chain, 70);
+  EXPECT_EQ(cheaper->chunk_tokens, 0) << "computing the layer again costs less than the smallest chunks";
+  EXPECT_THAT(cheaper->layers, testing::ElementsAre("layers.0"));
+  EXPECT_DOUBLE_EQ(cheapest_recompute(chain, 30)->seconds, 4);
+  EXPECT_EQ(least_arena(chain), 20);
 }
 
 }  // namespace

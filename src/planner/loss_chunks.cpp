@@ -1,0 +1,68 @@
+#include "planner/loss_chunks.h"
+
+#include <algorithm>
+
+#include "base/units.h"
+#include "ops/ops.h"
+#include "passes/memory_plan.h"
+
+namespace plimsoll::planner {
+namespace {
+
+constexpr std::string_view kChunk = "chunk_tokens";
+
+}  // namespace
+
+size_t place_of_loss(const ir::Graph& graph) {
+  const auto is_loss = [&](ir::OpId id) { return graph.op(id).def->is_loss; };
+  return static_cast<size_t>(std::ranges::find_if(graph.order(), is_loss) - graph.order().begin());
+}
+
+std::vector<int64_t> alive_bytes(const passes::Program& program) {
+  std::vector<int64_t> change(program.graph.order().size() + 1, 0);
+  for (const memory::Buffer& b : arena_buffers(program.binding, ir::MemorySpace::kDevice, nullptr)) {
+    change[static_cast<size_t>(b.lower)] += b.size;
+    change[static_cast<size_t>(b.upper)] -= b.size;
+  }
+  for (size_t i = 1; i < change.size(); ++i) change[i] += change[i - 1];
+  return change;
+}
+
+int64_t chunk_tokens_of(const passes::Program& program) {
+  const auto& order = program.graph.order();
+  const size_t place = place_of_loss(program.graph);
+  if (place == order.size()) return 0;
+  const ir::Attrs& attrs = program.graph.op(order[place]).attrs;
+  return attrs.find(kChunk) == nullptr ? 0 : attrs.i64(kChunk);
+}
+
+std::vector<LossChunk> smaller_chunks(const passes::Program& program, const runtime::Target& target) {
+  if (chunk_tokens_of(program) == 0) return {};
+  const ir::Graph& graph = program.graph;
+  const ir::Op& op = graph.op(graph.order()[place_of_loss(graph)]);
+  const ir::OpTypes own = ir::op_types(graph, op);
+  const int64_t bytes = target.workspace_bytes(own);
+  const ir::Cost cost = op.def->cost(own);
+  std::vector<LossChunk> chunks;
+  for (int64_t tokens = op.attrs.i64(kChunk); tokens > ops::kGranule;) {
+    tokens = round_up(ceil_div(tokens, 2), ops::kGranule);
+    ir::Attrs attrs = op.attrs;
+    attrs.set(kChunk, tokens);
+    const ir::OpTypes types{own.op, own.inputs, own.outputs, attrs};
+    const ir::Cost less = op.def->cost(types);
+    const LossChunk chunk{tokens,
+                          bytes - target.workspace_bytes(types),
+                          {.flops = less.flops - cost.flops, .bytes = less.bytes - cost.bytes}};
+    if (chunk.saved_bytes > (chunks.empty() ? 0 : chunks.back().saved_bytes)) chunks.push_back(chunk);
+  }
+  return chunks;
+}
+
+int64_t most_alive(const passes::Program& program, const LossChunk& chunk) {
+  std::vector<int64_t> alive = alive_bytes(program);
+  const size_t loss = place_of_loss(program.graph);
+  if (loss < alive.size()) alive[loss] -= chunk.saved_bytes;
+  return std::ranges::max(alive);
+}
+
+}  // namespace plimsoll::planner

@@ -1,0 +1,66 @@
+#include "planner/why.h"
+
+#include <fmt/format.h>
+
+#include "base/units.h"
+
+namespace plimsoll::planner {
+namespace {
+
+Tree alternative_event(const std::optional<Alternative>& a) {
+  if (!a) return {};
+  return Tree::map({{"micro_batch_size", Tree::of(a->micro_batch_size)},
+                    {"grad_accum_steps", Tree::of(a->grad_accum_steps)},
+                    {"recompute", Tree::of(a->recompute)},
+                    {"loss_chunk_tokens", Tree::of(a->loss_chunk_tokens)},
+                    {"peak_bytes", Tree::of(a->peak_bytes)},
+                    {"excess_bytes", Tree::of(a->excess_bytes)},
+                    {"seconds", Tree::of(a->seconds)}});
+}
+
+std::string way_text(const Alternative& a) {
+  std::string text =
+      fmt::format("{} x {} sequences, recompute {}", a.micro_batch_size, a.grad_accum_steps, a.recompute);
+  if (a.loss_chunk_tokens > 0) text += fmt::format(", loss by {} tokens", a.loss_chunk_tokens);
+  return text;
+}
+
+std::string line(std::string_view name, const std::string& what, const std::string& costs) {
+  return fmt::format("  {:<17}{}\n  {:<17}{}\n", name, what, "", costs);
+}
+
+}  // namespace
+
+Tree why_event(const PlanReport& r) {
+  return Tree::map({{"budget", Tree::of(r.why.budget)},
+                    {"faster", alternative_event(r.why.faster)},
+                    {"runner_up", alternative_event(r.why.runner_up)},
+                    {"more_bytes", Tree::of(r.why.more_bytes)},
+                    {"with_more", alternative_event(r.why.with_more)}});
+}
+
+std::string why_lines(const PlanReport& r) {
+  if (r.why.budget.empty()) return {};
+  const Why& why = r.why;
+  const auto bytes = [](int64_t n) { return to_string(Bytes(n)); };
+  std::string out = "\nWhy this way\n";
+  if (why.faster)
+    out += line("faster", way_text(*why.faster),
+                fmt::format("about {:.3g} s, but {} over {}", why.faster->seconds,
+                            bytes(why.faster->excess_bytes), why.budget));
+  else
+    out += "  Nothing that was planned is faster: nothing is given up for memory.\n";
+  if (why.runner_up)
+    out += line(
+        "runner-up", way_text(*why.runner_up),
+        fmt::format("about {:.3g} s, peak {}", why.runner_up->seconds, bytes(why.runner_up->peak_bytes)));
+  if (why.more_bytes == 0) return out;
+  const std::string name = bytes(why.more_bytes) + " more";
+  if (!why.with_more) return out + fmt::format("  {:<17}would buy nothing\n", name);
+  return out + line(name, way_text(*why.with_more),
+                    fmt::format("about {:.3g} s: {:.2g} s a step less ({:.1f} %)", why.with_more->seconds,
+                                r.seconds_estimated - why.with_more->seconds,
+                                100 * (1 - why.with_more->seconds / r.seconds_estimated)));
+}
+
+}  // namespace plimsoll::planner

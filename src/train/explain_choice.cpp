@@ -1,0 +1,60 @@
+#include "train/explain_choice.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "planner/budget.h"
+#include "train/plan_way.h"
+
+namespace plimsoll::train {
+namespace {
+
+using planner::Alternative;
+
+Alternative chosen_of(const planner::PlanReport& r) {
+  return {r.micro_batch_size,     r.grad_accum_steps,       r.recompute,        r.loss_chunk_tokens,
+          r.process_peak_bytes(), planner::excess_bytes(r), r.seconds_estimated};
+}
+
+/// The budget that leaves least.
+std::string tightest(const planner::PlanReport& r) {
+  const auto left = [&](const planner::Budget& b) { return b.bytes - bounded_bytes(r, b.bounded); };
+  return std::ranges::min_element(r.budgets, {}, left)->setting;
+}
+
+template <typename Keep>
+std::optional<Alternative> fastest(const std::vector<Alternative>& list, Keep keep) {
+  std::optional<Alternative> best;
+  for (const Alternative& a : list)
+    if (keep(a) && (!best || a.seconds < best->seconds)) best = a;
+  return best;
+}
+
+}  // namespace
+
+void add_why(const RunConfig& config, const runtime::Target& target, const PrepareOptions& options,
+             Prepared& prepared) {
+  constexpr int64_t kMoreBytes = int64_t{100} << 20;
+  planner::PlanReport& report = prepared.report;
+  const bool chooses = chooses_recompute(config, options) || !fixed_batch_split(config.training);
+  if (options.purpose != Purpose::kTrain || !report.fits || report.budgets.empty() || !chooses) return;
+  const Alternative chosen = chosen_of(report);
+  planner::Why why{.budget = tightest(report)};
+  why.faster = fastest(prepared.considered, [&](const Alternative& a) {
+    return a.excess_bytes > 0 && a.seconds < chosen.seconds;
+  });
+  why.runner_up = fastest(prepared.considered,
+                          [&](const Alternative& a) { return a.excess_bytes <= 0 && !(a == chosen); });
+  if (why.faster) {
+    PrepareOptions more = options;
+    more.dump_ir.clear();
+    more.more_bytes += kMoreBytes;
+    const auto with_more = prepare(config, target, more);
+    why.more_bytes = kMoreBytes;
+    if (with_more && with_more->report.fits && with_more->report.seconds_estimated < chosen.seconds)
+      why.with_more = chosen_of(with_more->report);
+  }
+  report.why = std::move(why);
+}
+
+}  // namespace plimsoll::train

@@ -1,0 +1,163 @@
+#include "train/plan_way.h"
+
+#include <algorithm>
+
+#include "checkpoints/checkpoint_files.h"
+#include "planner/assess.h"
+#include "planner/largest_backward.h"
+#include "planner/loss_chunks.h"
+#include "settings/precision.h"
+#include "settings/recompute.h"
+#include "settings/state_settings.h"
+#include "train/evaluator.h"
+#include "train/memory_budget.h"
+
+namespace plimsoll::train {
+namespace {
+
+/// Through at least this much memory data is read and dumped gradients are summed.
+constexpr int64_t kScratchBytes = int64_t{256} << 10;
+/// A thread that reads weights or a checkpoint: its buffer and the stack that it touches.
+constexpr int64_t kReadBytesPerThread = int64_t{320} << 10;
+/// What a thread that reads ahead touches of its stack and of its allocator's.
+constexpr int64_t kStackBytesPerThread = int64_t{48} << 10;
+/// Going back to the best checkpoint in the end: the buffers that it is read through (checkpoint_read.cpp),
+/// while those of saving are still there.
+constexpr int64_t kCheckpointReadBytes = int64_t{3} << 20;
+/// Headers of files to be written: name, type, shape and offsets of a tensor.
+constexpr int64_t kHeaderBytesPerTensor = 256;
+
+bool dumps_steps(const RunConfig& config) { return !config.debug.dump_dir.empty(); }
+
+planner::StepOptions step_options(const RunConfig& config, const BatchSplit& split, const tasks::Task& task,
+                                  const std::vector<int64_t>& buckets, Purpose purpose) {
+  planner::StepOptions options;
+  options.training = purpose == Purpose::kTrain;
+  options.micro_batch_size = split.micro_batch_size;
+  options.sequence_length = config.data.sequence_length;
+  options.buckets = buckets;
+  options.task = &task;
+  options.eval = !options.training || config.evaluates_while_training();
+  if (options.training) {
+    const bool dumps = dumps_steps(config);
+    options.accumulate = split.grad_accum_steps > 1 || (dumps && config.dumps("gradients"));
+    options.logits = dumps && config.dumps("logits");
+  }
+  options.optimizer = {config.training.optimizer, config.clip_norm(),
+                       config.training.momentum > 0 || config.training.adafactor.beta1.has_value()};
+  options.optimizer.num_groups = static_cast<int64_t>(config.training.param_groups.size());
+  options.optimizer.state = state_choice(config.training).dtypes;
+  if (config.scales_loss()) options.optimizer.loss_scaling = loss_scaling(config.training.loss_scale);
+  options.decay_all = config.training.weight_decay_scope == DecayScope::kAll;
+  set_precision(config.training, options.pipeline);
+  set_recompute(config.memory.recompute, options.pipeline);
+  options.memory.separate = config.debug.plan == PlanLayout::kSeparate;
+  return options;
+}
+
+int64_t host_bytes(const Prepared& prepared, const RunConfig& config, const PrepareOptions& options) {
+  const models::Model& model = *prepared.model;
+  const int threads = options.num_threads;
+  int64_t tensors = 0;
+  for (const auto& p : model.parameters()) tensors += static_cast<int64_t>(p.views.size());
+  const bool trains = options.purpose == Purpose::kTrain,
+             evaluates = !trains || config.evaluates_while_training();
+  return scratch_bytes(config, model.num_labels()) + tensors * kHeaderBytesPerTensor +
+         threads * kReadBytesPerThread +
+         ((trains ? 1 : 0) + (evaluates ? static_cast<int64_t>(config.data.num_eval_parts()) : 0)) *
+             order_host_bytes(config) +
+         (evaluates ? Evaluator::host_bytes(config, *prepared.task, model, options.num_eval) : 0);
+}
+
+/// What the run is to stay within. The two pools are bounded where the user bounds them, the device where it
+/// has memory of its own.
+std::vector<planner::Budget> budgets_of(const RunConfig& config, const runtime::Target& target,
+                                        const MachineMemory& memory, int64_t more_bytes) {
+  using planner::Bounded;
+  const MemorySettings& m = config.memory;
+  const auto automatic = [](const MemoryBudget& b) { return b.kind == MemoryBudget::Kind::kAuto; };
+  std::vector<planner::Budget> budgets = {
+      {"memory.budget", Bounded::kProcess, budget_bytes(m.budget, memory), automatic(m.budget)}};
+  if (!automatic(m.device_budget))
+    budgets.push_back({"memory.device_budget", Bounded::kDevice, budget_bytes(m.device_budget, memory)});
+  if (!automatic(m.host_budget))
+    budgets.push_back({"memory.host_budget", Bounded::kHost, budget_bytes(m.host_budget, memory)});
+  if (target.memory_bytes() > 0)
+    budgets.push_back({"runtime.discrete.memory", Bounded::kDevice, target.memory_bytes()});
+  for (planner::Budget& budget : budgets) budget.bytes += more_bytes;
+  return budgets;
+}
+
+/// An evaluation has no step: its figures are those of one micro-batch.
+planner::Work work_of_step(const planner::StepCost& cost, const BatchSplit& split, const RunConfig& config,
+                           const runtime::Target& target, bool training) {
+  const int64_t count = training ? split.grad_accum_steps : 1;
+  const auto times = static_cast<double>(count);
+  return {.flops = cost.flops * times + cost.update_flops,
+          .recompute_flops = cost.recompute_flops * times,
+          .bytes = cost.bytes * times + cost.update_bytes,
+          .tokens = split.micro_batch_size * count * config.data.sequence_length,
+          .micro_batch_size = split.micro_batch_size,
+          .grad_accum_steps = count,
+          .matrix_units = config.computes_in(Precision::kBf16) && target.has_matrix_units(ir::DType::kBf16)};
+}
+
+}  // namespace
+
+bool chooses_recompute(const RunConfig& config, const PrepareOptions& options) {
+  return options.purpose == Purpose::kTrain && config.memory.recompute.mode == RecomputeMode::kAuto;
+}
+
+Result<Planned> plan_way(const RunConfig& config, const Prepared& prepared, const Way& way,
+                         const runtime::Target& target, const PrepareOptions& prepare_options) {
+  const BatchSplit& split = way.split;
+  const std::vector<std::string>& recomputed = way.recomputed;
+  const models::Model& model = *prepared.model;
+  const LoaderOptions& loader = prepared.loader;
+  planner::StepOptions options =
+      step_options(config, split, *prepared.task, prepare_options.buckets->lengths, prepare_options.purpose);
+  options.chunk_tokens = way.chunk_tokens;
+  options.pipeline.dump_dir = prepare_options.dump_ir;
+  options.finds_gains = chooses_recompute(config, prepare_options) && recomputed.empty();
+  if (!recomputed.empty())
+    options.pipeline.recompute = {passes::RecomputePolicy::Kind::kLayers, 0, recomputed};
+  if (prepared.fresh_head) options.drawn_alone = models::Model::kScore;
+  PLIMSOLL_ASSIGN(auto programs, planner::build_training_programs(model, options, target));
+  PLIMSOLL_TRY(check_overrides_used(programs, model, config.training));
+  planner::Surroundings surroundings{
+      .num_threads = prepare_options.num_threads,
+      .host_bytes = host_bytes(prepared, config, prepare_options),
+      .budgets = budgets_of(config, target, prepared.memory, prepare_options.more_bytes)};
+  if (options.training) {
+    surroundings.host_bytes +=
+        checkpoint_host_bytes(model, programs.session, final_format(config, prepared.model_config, model)) +
+        Loader::host_bytes(loader, config.data.sequence_length) + loader.num_threads * kStackBytesPerThread;
+    if (config.training.load_best_model_at_end) surroundings.host_bytes += kCheckpointReadBytes;
+    surroundings.file_phases = {"save"};
+    if (dumps_steps(config)) surroundings.file_phases.emplace_back("dump");
+  }
+  planner::PlanReport report = planner::assess(programs.session, target, surroundings);
+  planner::describe_work(work_of_step(programs.cost, split, config, target, options.training), report);
+  describe_buckets(*prepare_options.buckets, report);
+  if (options.training) report.state = state_words(config.training, options.accumulate);
+  if (options.training) {
+    report.recompute_set = programs.recomputed;
+    report.recompute = recompute_text(config.memory.recompute, report.recompute_set);
+    if (const passes::Program* program = planner::largest_backward(programs.session))
+      report.loss_chunk_tokens = planner::chunk_tokens_of(*program);
+  }
+  return Planned{way, std::move(programs), std::move(report)};
+}
+
+int64_t scratch_bytes(const RunConfig& config, int64_t num_labels) {
+  return std::max(kScratchBytes, data_scratch_bytes(config, num_labels));
+}
+
+void describe_buckets(const Buckets& buckets, planner::PlanReport& report) {
+  report.buckets = buckets.lengths;
+  report.bucket_sequences = buckets.sequences;
+  report.bucket_tokens = buckets.tokens;
+  report.bucket_positions = buckets.positions;
+}
+
+}  // namespace plimsoll::train

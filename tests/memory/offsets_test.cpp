@@ -181,5 +181,21 @@ TEST(Offsets, WhatCannotBeAssignedIsNamed) {
   EXPECT_DEATH((void)assign_offsets(std::vector<Buffer>{{4, 4, 1}}), "is empty: buffer 0");
 }
 
+/// Sizes and lifetimes over many orders of magnitude, too many for a search and for orders that learn slowly.
+TEST(Offsets, VeryDifferentSizesAndLifetimesComeWithinAHundredthOfTheBound) {
+  std::mt19937_64 random(3);
+  std::vector<Buffer> buffers;
+  for (int i = 0; i < 18'100; ++i) {
+    const int64_t length = pick(random, 1, int64_t{1} << pick(random, 0, 14));
+    const int64_t lower = pick(random, 0, 17'999);
+    buffers.push_back({.lower = lower,
+                       .upper = std::min<int64_t>(18'000, lower + length),
+                       .size = 64 * pick(random, 1, int64_t{1} << pick(random, 0, 20))});
+  }
+  const Placement placement = assign_offsets(buffers);
+  EXPECT_EQ(placement.method, "first fit size, promoted");
+  EXPECT_LE(placement.height, placement.lower_bound + placement.lower_bound / 100);
+}
+
 }  // namespace
 }  // namespace plimsoll::memory

@@ -16,13 +16,21 @@ namespace {
 /// Threads that read ahead where the run file does not say; the first usually suffices.
 constexpr int64_t kMostWorkers = 4;
 
+/// Whether a side's files say where documents begin and end; what is held out is held out by documents.
+bool side_has_documents(const DataSettings& data, bool eval) {
+  if (data.eval_fraction > 0) return true;
+  return std::ranges::any_of(files_of(eval ? data.eval.files : data.train), [](const std::string& file) {
+    return kind_of(file) == FileKind::kJson || kind_of(file) == FileKind::kShard;
+  });
+}
+
 PackOptions pack_options(const DataSettings& data, bool eval) {
   PackOptions pack;
   pack.sequence_length = data.sequence_length;
-  pack.mode = data.packing == "pad"      ? PackMode::kPad
-              : data.packing == "stream" ? PackMode::kStream
-              : packs_documents(data)    ? PackMode::kBestFit
-                                         : PackMode::kStream;
+  pack.mode = data.packing == "pad"            ? PackMode::kPad
+              : data.packing == "stream"       ? PackMode::kStream
+              : side_has_documents(data, eval) ? PackMode::kBestFit
+                                               : PackMode::kStream;
   pack.long_documents = data.long_documents == "drop"       ? LongDocuments::kDrop
                         : data.long_documents == "truncate" ? LongDocuments::kTruncate
                                                             : LongDocuments::kCut;
@@ -57,11 +65,7 @@ std::vector<std::string> files_of(const std::vector<std::string>& patterns) {
 
 bool packs_documents(const DataSettings& data) {
   if (data.packing != "auto") return data.packing != "stream";
-  for (const auto* patterns : {&data.train, &data.eval.files})
-    for (const std::string& file : files_of(*patterns))
-      if (const FileKind kind = kind_of(file); kind == FileKind::kJson || kind == FileKind::kShard)
-        return true;
-  return data.eval_fraction > 0;
+  return side_has_documents(data, false) || side_has_documents(data, true);
 }
 
 TrainingDataOptions training_data_options(const RunConfig& config, int64_t vocab_size, bool eval,

@@ -1,0 +1,31 @@
+#include "preprocessing/run_data.h"
+
+#include <gtest/gtest.h>
+
+namespace plimsoll::train {
+namespace {
+
+/// data.packing: auto: a side is packed where its own files say where documents end.
+TEST(RunData, PackingIsChosenForEachSideApart) {
+  RunConfig config;
+  config.data.train = {"a.txt"};
+  config.data.eval.files = {"b.jsonl"};
+  const auto mode = [&](bool eval) { return training_data_options(config, 300, eval).pack.mode; };
+  EXPECT_EQ(mode(false), PackMode::kStream);
+  EXPECT_EQ(mode(true), PackMode::kBestFit);
+  EXPECT_TRUE(packs_documents(config.data)) << "programs serve both sides";
+  config.data.train = {"a.jsonl"};
+  config.data.eval.files = {"b.txt"};
+  EXPECT_EQ(mode(false), PackMode::kBestFit);
+  EXPECT_EQ(mode(true), PackMode::kStream);
+  config.data.packing = "pad";
+  EXPECT_EQ(mode(true), PackMode::kPad) << "what is given holds for both";
+  config.data = {};
+  config.data.train = {"a.txt"};
+  EXPECT_FALSE(packs_documents(config.data));
+  config.data.eval_fraction = 0.1;
+  EXPECT_EQ(mode(false), PackMode::kBestFit) << "documents are held out whole";
+}
+
+}  // namespace
+}  // namespace plimsoll::train

@@ -47,6 +47,11 @@ int64_t excess_bytes(const PlanReport& report) {
   return report.budgets.empty() ? 0 : excess;
 }
 
+bool is_better(const PlanReport& a, const PlanReport& b) {
+  if (a.fits != b.fits) return a.fits;
+  return a.fits ? a.seconds_estimated < b.seconds_estimated : excess_bytes(a) < excess_bytes(b);
+}
+
 Error does_not_fit(const PlanReport& report, const Budget& budget, std::string_view what,
                    std::string_view advice) {
   const int64_t bytes = bounded_bytes(report, budget.bounded);

@@ -20,6 +20,9 @@ const Budget* exceeded(const PlanReport& report, std::span<const Budget> budgets
 /// By how much the plan exceeds the budget that it exceeds most; negative: what is left of the tightest.
 int64_t excess_bytes(const PlanReport& report);
 
+/// What fits before what does not, then what is faster, or exceeds less.
+bool is_better(const PlanReport& a, const PlanReport& b);
+
 /// Exit 69: what is needed against what there is, and the least budget, to the byte, that would do. `what`
 /// needs it ("the plan"); `advice`, where there is any, says what would need less.
 Error does_not_fit(const PlanReport& report, const Budget& budget, std::string_view what,

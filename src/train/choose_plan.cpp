@@ -24,13 +24,6 @@ std::vector<BatchSplit> candidate_splits(const TrainingSettings& training) {
   return splits;
 }
 
-/// What fits before what does not, then what is faster, or exceeds less.
-bool is_better(const planner::PlanReport& a, const planner::PlanReport& b) {
-  if (a.fits != b.fits) return a.fits;
-  return a.fits ? a.seconds_estimated < b.seconds_estimated
-                : planner::excess_bytes(a) < planner::excess_bytes(b);
-}
-
 class Chooser {
  public:
   Chooser(const RunConfig& config, const Prepared& prepared, const runtime::Target& target,
@@ -52,9 +45,10 @@ class Chooser {
     if (!chooses_recompute(config_, options_))
       return best->report.fits ? std::move(best) : with_least_chunks(std::move(*best));
     const bool is_whole = best->way.split.grad_accum_steps == splits[0].grad_accum_steps;
-    if (best->report.fits && is_whole) return best;
-    if (!best->report.fits) {
-      PLIMSOLL_ASSIGN(best, recompute_to_fit(std::move(*best)));
+    const bool is_plain = best->way.chunk_tokens == 0;
+    if (best->report.fits && is_whole && is_plain) return best;
+    if (!best->report.fits || !is_plain) {
+      PLIMSOLL_ASSIGN(best, with_recompute(std::move(*best)));
     }
     if (splits.size() == 1) return best;
     // The whole batch at once has no accumulators and reads weights once, the smallest part the least to
@@ -111,6 +105,14 @@ class Chooser {
     return plan(way);
   }
 
+  /// The better of that, where it fits because of its chunks, and the same split with layers computed again.
+  Result<Planned> with_recompute(Planned planned) {
+    if (!planned.report.fits) return recompute_to_fit(std::move(planned));
+    PLIMSOLL_ASSIGN(Planned plain, plan({planned.way.split}));
+    PLIMSOLL_ASSIGN(Planned again, recompute_to_fit(std::move(plain)));
+    return is_better(again.report, planned.report) ? std::move(again) : std::move(planned);
+  }
+
   /// The same split with as much computed again as it takes to fit, or to need least.
   Result<Planned> recompute_to_fit(Planned plain) {
     const passes::Program* program = planner::largest_backward(plain.programs.session);
@@ -128,8 +130,8 @@ class Chooser {
       return plan(
           {way.split, choice.layers, choice.chunk_tokens > 0 ? choice.chunk_tokens : way.chunk_tokens});
     };
-    PLIMSOLL_ASSIGN(Planned chosen, planner::fit_by_recompute<Planned>(plain.report, chain, arena,
-                                                                       options_.finds_least, plan_choice));
+    planner::RecomputeFit<Planned, decltype(plan_choice)> fit(plain.report, chain, arena, plan_choice);
+    PLIMSOLL_ASSIGN(Planned chosen, fit(options_.finds_least));
     // The same layers given by hand lead to the same plan: with the largest chunks that fit.
     if (chosen.way.chunk_tokens == 0 || !chosen.report.fits) return chosen;
     const Way smaller = chosen.way;

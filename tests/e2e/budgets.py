@@ -1,0 +1,190 @@
+#!/usr/bin/env python3
+"""Budgets from the least to five times the least: whether runs stay within them, and what they cost.
+
+    budgets.py [--binary build/plimsoll] [--budgets 12] [--steps 4] [--by-hand 150] [--rounds 3] [--only llama,classifier]
+
+For each of four models (one a classifier) the program names the least budget; between it and five times as much there
+are `budgets`, at which the run is planned and run: nothing is refused, VmHWM is within the budget, the estimated time
+falls with memory, losses stay, and no setting made by hand needs less than the least.
+
+With --by-hand that many settings made by hand are run for real beside what the program chooses at each budget, in turns,
+`rounds` times; the least time of a step counts. Prints for each budget the chosen time over that of the best setting
+that fits. Exits with 1 where a run leaves its budget, is refused, or the bits differ.
+"""
+import argparse
+import itertools
+import json
+import pathlib
+import random
+import re
+import subprocess
+import sys
+import tempfile
+
+from combinations import LABELS, write_data
+
+LLAMA = ("{model_type: llama, vocab_size: 2000, hidden_size: 192, intermediate_size: 512, num_hidden_layers: 8, "
+         "num_attention_heads: 6, num_key_value_heads: 2, max_position_embeddings: 512, rms_norm_eps: 1.0e-5}")
+QWEN3 = ("{model_type: qwen3, vocab_size: 8000, hidden_size: 128, intermediate_size: 384, num_hidden_layers: 6, head_dim: 32, "
+         "num_attention_heads: 4, num_key_value_heads: 2, max_position_embeddings: 512, rms_norm_eps: 1.0e-6, "
+         "tie_word_embeddings: true}")
+GPT2 = ("{model_type: gpt2, vocab_size: 4000, n_embd: 192, n_layer: 8, n_head: 6, n_positions: 512, resid_pdrop: 0.1, "
+        "embd_pdrop: 0.1, attn_pdrop: 0.1}")
+MODELS = {"llama": (LLAMA, "causal_lm", 8, "layers", "self_attn"), "qwen3": (QWEN3, "causal_lm", 6, "layers", "self_attn"),
+          "gpt2": (GPT2, "causal_lm", 8, "h", "attn"), "classifier": (LLAMA, "sequence_classification", 8, "layers", "self_attn")}
+BATCH, LENGTH = 8, 256
+
+
+class Work:
+    def __init__(self, binary, folder, name, steps):
+        self.binary, self.folder, self.name = binary, folder, name
+        config, task, self.blocks, self.prefix, self.attention = MODELS[name]
+        file = "labels.jsonl" if task == "sequence_classification" else "text.jsonl"
+        (folder / f"{name}.yaml").write_text(
+            f"task: {task}\nmodel: {{config: {config}, init: random}}\n"
+            f"data: {{train: {file}, sequence_length: {LENGTH}, tokenizer: tokenizer.json}}\n" +
+            (LABELS if task == "sequence_classification" else "") +
+            f"training: {{global_batch_size: {BATCH}, max_steps: {steps}, learning_rate: 1.0e-3, logging_steps: 1}}\n"
+            "output: {dir: out, save_strategy: \"no\"}\n")
+
+    def call(self, command, settings):
+        subprocess.run(["rm", "-rf", str(self.folder / "out/checkpoints"), str(self.folder / "out/final")], check=True)
+        return subprocess.run([self.binary, command, f"{self.name}.yaml", "--json", *settings], cwd=self.folder, text=True,
+                              stdin=subprocess.DEVNULL, capture_output=True, timeout=600)
+
+    def plan(self, settings):
+        done = self.call("plan", settings)
+        events = [json.loads(line) for line in done.stdout.splitlines()]
+        return next((e for e in events if e["event"] == "plan"), None), done
+
+    def train(self, settings):
+        """Losses, seconds of the quickest step but the first, the summary; or what went wrong."""
+        done = self.call("train", settings)
+        if done.returncode != 0:
+            return None, None, f"exit code {done.returncode}: {done.stderr.strip()[-300:]}"
+        events = [json.loads(line) for line in done.stdout.splitlines()]
+        steps = [e for e in events if e["event"] == "step"]
+        summary = next(e for e in events if e["event"] == "summary")
+        return [(e["loss"], e["grad_norm"]) for e in steps], min(e["step_seconds"] for e in steps[1:]), summary
+
+    def least(self):
+        _, done = self.plan(["memory.budget=1MiB", "training.micro_batch_size=auto"])
+        return int(re.search(r"\((\d+) bytes\)", done.stderr).group(1))
+
+    def by_hand(self, count, dice):
+        """Settings that a person might try, and then some."""
+        layers = [f"{self.prefix}.{i}" for i in range(self.blocks)]
+        policies = ["none", "full", "attention", "mlp", "selective", "segments"]
+        policies += ["{every: %d}" % n for n in range(2, self.blocks)] + ["{segments: %d}" % n for n in range(1, self.blocks)]
+        policies += ["{layers: [%s]}" % ", ".join(layers[:n]) for n in range(1, self.blocks)]
+        policies += ["{layers: [%s]}" % ", ".join(f"{name}.mlp" for name in layers[:n]) for n in range(1, self.blocks)]
+        policies += ["{layers: [%s]}" % ", ".join(f"{name}.{self.attention}" for name in layers[:n])
+                     for n in range(1, self.blocks)]
+        everything = list(itertools.product(policies, [8, 4, 2, 1], ["auto", "false"]))
+        dice.shuffle(everything)
+        # First what everybody tries.
+        everything.sort(key=lambda s: s[0] not in policies[:6])
+        return [[f"memory.recompute={p}", f"training.micro_batch_size={m}", f"memory.optimizer_in_backward={o}"]
+                for p, m, o in everything][:count]
+
+
+def budgets_of(work, count):
+    least = work.least()
+    return [round(least * 5 ** (i / (count + 1))) for i in range(count + 2)]
+
+
+def check_budgets(work, budgets):
+    """Whether runs stay within them; a line of each."""
+    plain, _, _ = work.train(["memory.budget=8GiB"])
+    failed, last = 0, 1e30
+    for budget in budgets:
+        settings = [f"memory.budget={budget}"]
+        plan, _ = work.plan(settings)
+        losses, seconds, summary = work.train(settings)
+        if losses is None:
+            print(f"{work.name} {budget}: {summary}", flush=True)
+            failed += 1
+            continue
+        estimated, choices = plan["step"]["seconds_estimated"], plan["choices"]
+        troubles = [text for wrong, text in [
+            (summary["measured_peak_bytes"] > budget, f"peak {summary['measured_peak_bytes']}"),
+            (losses != plain, "other losses"), (estimated > last * 1.0000001, f"slower than with less, by the estimate {last}"),
+            (summary["allocations_after_first_step"] != 0, "allocations")] if wrong]
+        last = min(last, estimated)
+        failed += len(troubles)
+        print(f"{work.name:10} budget {budget / 2**20:7.1f} MiB, measured peak {summary['measured_peak_bytes'] / 2**20:7.1f}, "
+              f"{choices['micro_batch_size']} x {choices['grad_accum_steps']}, chunk {choices['loss_chunk_tokens']}, "
+              f"recompute {choices['recompute']}: {seconds * 1e3:.1f} ms a step, estimated {estimated * 1e3:.1f} "
+              f"{' '.join(troubles)}", flush=True)
+    return failed
+
+
+def compare(work, budgets, count, rounds, dice):
+    """Chosen against made by hand, by the least time of a step; returns the ratios and what failed."""
+    hand = []
+    for settings in work.by_hand(count, dice):
+        plan, done = work.plan([*settings, "memory.budget=8GiB"])
+        if plan is None:
+            print(f"{work.name} {settings}: {done.stderr.strip()[-200:]}")
+            continue
+        hand.append({"settings": [*settings, "memory.budget=8GiB"], "peak": plan["process_peak_bytes"], "seconds": 1e30})
+    least = min(h["peak"] for h in hand)
+    failed = 0
+    if least < budgets[0]:
+        print(f"{work.name}: a setting by hand needs {least}, less than the least {budgets[0]}")
+        failed += 1
+    chosen = []
+    for budget in budgets:  # as settings, lest planning be a part of it
+        chosen.append({"settings": [f"memory.budget={budget}"], "budget": budget, "seconds": 1e30})
+    for _ in range(rounds):
+        for entry in random.Random(3).sample(hand + chosen, len(hand) + len(chosen)):
+            _, seconds, problem = work.train(entry["settings"])
+            if seconds is None:
+                print(f"{work.name} {entry['settings']}: {problem}")
+                failed += 1
+            else:
+                entry["seconds"] = min(entry["seconds"], seconds)
+    ratios = []
+    for entry in chosen:
+        best = min((h for h in hand if h["peak"] <= entry["budget"]), key=lambda h: h["seconds"], default=None)
+        if best is None:
+            print(f"{work.name} {entry['budget'] / 2**20:.1f} MiB: no setting by hand fits, {entry['seconds'] * 1e3:.1f} ms")
+            continue
+        ratios.append(entry["seconds"] / best["seconds"])
+        print(f"{work.name} {entry['budget'] / 2**20:.1f} MiB: chosen {entry['seconds'] * 1e3:.1f} ms, best by hand "
+              f"{best['seconds'] * 1e3:.1f} ({' '.join(best['settings'][:3])}), ratio {ratios[-1]:.3f}", flush=True)
+    return ratios, failed
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--binary", default="build/plimsoll")
+    parser.add_argument("--budgets", type=int, default=12, help="between the least and five times as much")
+    parser.add_argument("--steps", type=int, default=4)
+    parser.add_argument("--by-hand", type=int, default=0)
+    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--only", default=",".join(MODELS))
+    arguments = parser.parse_args()
+    binary = str(pathlib.Path(arguments.binary).resolve())
+    dice = random.Random(11)
+    failed, ratios = 0, []
+    with tempfile.TemporaryDirectory() as temporary:
+        folder = pathlib.Path(temporary)
+        write_data(folder, dice)
+        for name in arguments.only.split(","):
+            work = Work(binary, folder, name, arguments.steps)
+            budgets = budgets_of(work, arguments.budgets)
+            if arguments.by_hand == 0:
+                failed += check_budgets(work, budgets)
+                continue
+            found, wrong = compare(work, budgets, arguments.by_hand, arguments.rounds, dice)
+            ratios, failed = ratios + found, failed + wrong
+    if ratios:
+        within = sum(r <= 1.03 for r in ratios)
+        print(f"chosen within 3 % of the best by hand at {within} of {len(ratios)} budgets; worst {max(ratios):.3f}")
+    print(f"{failed} failed")
+    return 1 if failed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -50,6 +50,8 @@ class Stepper:
         torch.manual_seed(args.seed)
         self.torch = torch
         model = build_model(args.config)
+        if args.checkpointing:
+            model.gradient_checkpointing_enable()
         self.num_parameters = sum(p.numel() for p in model.parameters())
         self.parameters = list(model.parameters())
         self.optimizer, self.optimizer_kind = build_optimizer(torch, model)
@@ -89,6 +91,7 @@ def main():
     parser.add_argument("--tokens", type=int, required=True, help="tokens a sequence")
     parser.add_argument("--mode", choices=["eager", "compiled"], default="eager")
     parser.add_argument("--precision", choices=["fp32", "bf16"], default="fp32")
+    parser.add_argument("--checkpointing", action="store_true", help="gradient checkpointing of every block")
     parser.add_argument("--threads", type=int, default=2)
     parser.add_argument("--seed", type=int, default=42)
     args = parser.parse_args()

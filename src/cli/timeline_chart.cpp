@@ -70,8 +70,9 @@ std::string timeline_chart(const MemoryTimeline& timeline, int columns) {
   const double row_bytes = static_cast<double>(most) / kRows;
   const planner::BytesAxis axis = planner::bytes_axis(most, 4);
   const std::string margin(kLabel + 2, ' ');
-  std::string out = marked(fmt::format("{} at {}", to_string(Bytes(most)), place_of(timeline.at_peak())),
-                           peak, width, margin);
+  const std::string bytes = to_string(Bytes(most));
+  const std::string place = fmt::format("{} at {}", bytes, place_of(timeline.at_peak()));
+  std::string out = marked(place.size() <= width ? place : bytes, peak, width, margin);
   for (int row = kRows - 1; row >= 0; --row) {
     std::string line;
     for (const size_t point : shown)

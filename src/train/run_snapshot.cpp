@@ -8,9 +8,9 @@
 
 namespace plimsoll::train {
 
-Result<std::unique_ptr<RunSnapshot>> RunSnapshot::create(const std::string& path) {
+Result<std::unique_ptr<RunSnapshot>> RunSnapshot::create(const std::string& path, int64_t most_entries) {
   PLIMSOLL_ASSIGN(AtomicFile file, AtomicFile::create(path));
-  return std::unique_ptr<RunSnapshot>(new RunSnapshot(std::move(file)));
+  return std::unique_ptr<RunSnapshot>(new RunSnapshot(std::move(file), most_entries));
 }
 
 void RunSnapshot::begin(const passes::SessionPlan& session) {
@@ -19,14 +19,14 @@ void RunSnapshot::begin(const passes::SessionPlan& session) {
   // Programs that make no entries count as one, so that runs of them are bounded too.
   for (int64_t& entries : entries_) entries = std::max<int64_t>(1, entries);
   const int64_t least = entries_.empty() ? 1 : *std::min_element(entries_.begin(), entries_.end());
-  runs_.reserve(static_cast<size_t>(kMostEntries / least + 1));
+  runs_.reserve(static_cast<size_t>(most_entries_ / least + 1));
 }
 
 void RunSnapshot::ran(int program) {
   ++num_ran_;
   const int64_t entries = entries_[static_cast<size_t>(program)];
   // The first that does not fit ends it: a run with holes would be no run.
-  if (num_ran_ - 1 > static_cast<int64_t>(runs_.size()) || num_entries_ + entries > kMostEntries) return;
+  if (num_ran_ - 1 > static_cast<int64_t>(runs_.size()) || num_entries_ + entries > most_entries_) return;
   num_entries_ += entries;
   runs_.push_back({program, static_cast<int64_t>((now_seconds() - start_seconds_) * 1e6)});
 }

@@ -14,11 +14,12 @@ namespace plimsoll::train {
 
 class RunSnapshot {
  public:
-  /// Entries of the trace at most: what comes behind them is left out. About 40 MB.
+  /// Entries of the trace at most: what comes behind them is left out. About 30 MB.
   static constexpr int64_t kMostEntries = 100'000;
 
   /// Makes the file, which has no name yet. Errors: kIo.
-  static Result<std::unique_ptr<RunSnapshot>> create(const std::string& path);
+  static Result<std::unique_ptr<RunSnapshot>> create(const std::string& path,
+                                                     int64_t most_entries = kMostEntries);
   /// Before the first program runs. Allocates for all that will be kept.
   void begin(const passes::SessionPlan& session);
   /// A program is queued. Allocates nothing.
@@ -29,9 +30,10 @@ class RunSnapshot {
   [[nodiscard]] std::string left_out() const;
 
  private:
-  explicit RunSnapshot(AtomicFile file) : file_(std::move(file)) {}
+  RunSnapshot(AtomicFile file, int64_t most_entries) : file_(std::move(file)), most_entries_(most_entries) {}
 
   AtomicFile file_;
+  int64_t most_entries_;
   double start_seconds_ = 0;
   std::vector<int64_t> entries_;  ///< by program
   std::vector<planner::ProgramRun> runs_;

@@ -25,7 +25,8 @@ planner::MemoryTimeline mountain(int32_t num_ops) {
                                      : StepPhase::kBackward;
     const int64_t up = std::min(i, num_ops - 1 - i);
     point.bytes[static_cast<size_t>(MemoryClass::kParameters)] = int64_t{64} << 20;
-    point.bytes[static_cast<size_t>(MemoryClass::kActivations)] = (int64_t{64} << 20) * up / (num_ops / 2);
+    point.bytes[static_cast<size_t>(MemoryClass::kActivations)] =
+        (int64_t{64} << 20) * up / std::max(1, num_ops / 2);
     point.total_bytes = planner::total(point.bytes);
     if (timeline.points.empty() || point.total_bytes > timeline.at_peak().total_bytes)
       timeline.peak = timeline.points.size();

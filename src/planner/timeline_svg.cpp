@@ -48,7 +48,7 @@ class Picture {
         "<style>text{{font:12px sans-serif;fill:#24292f}}.title{{font-weight:bold;font-size:14px}}"
         ".page{{fill:#fff}}.grid{{stroke:#8886;stroke-width:1}}.mark{{stroke:#24292f;stroke-width:1.2;fill:"
         "none}}"
-        ".phase{{stroke:#888;stroke-dasharray:3 3}}@media(prefers-color-scheme:dark){{text{{fill:#e6edf3}}"
+        ".phase{{stroke:#8888;stroke-dasharray:3 3}}@media(prefers-color-scheme:dark){{text{{fill:#e6edf3}}"
         ".page{{fill:#0d1117}}.mark{{stroke:#e6edf3}}}}</style>\n"
         "<rect class=\"page\" width=\"{0}\" height=\"{1}\"/>\n",
         kWidth, kHeight, escaped(title));
@@ -136,7 +136,7 @@ class Picture {
       text(kLeft - 6, at + 4, "end", axis.labels[i]);
     }
     out_ += fmt::format(
-        "<text transform=\"translate(14 {:.0f}) rotate(-90)\" text-anchor=\"middle\">alive"
+        "<text transform=\"translate(14 {:.0f}) rotate(-90)\" text-anchor=\"middle\">bytes alive"
         "</text>\n",
         (kTop + kBottom) / 2);
   }

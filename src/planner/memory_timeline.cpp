@@ -10,6 +10,7 @@
 
 #include "base/check.h"
 #include "ir/op_def.h"
+#include "optimizers/optimizer.h"
 
 namespace plimsoll::planner {
 namespace {
@@ -101,6 +102,31 @@ std::vector<std::string> types_of(const passes::Program& program) {
   return types;
 }
 
+/// Names of gradients in the arena, by storage, as accumulators have them: an update takes a parameter, or
+/// its master, and behind it the gradient.
+std::vector<std::string> gradient_names(const passes::Program& program) {
+  std::vector<std::string> names(program.binding.storages.size());
+  const auto storage_of = [&](ir::ValueId v) {
+    return v.valid() ? program.binding.places[static_cast<size_t>(v.index)].storage : -1;
+  };
+  for (const ir::OpId id : program.graph.order()) {
+    const ir::Op& op = program.graph.op(id);
+    for (size_t i = 0; op.block == ir::kUpdateBlock && i + 1 < op.inputs.size(); ++i) {
+      const int32_t updated = storage_of(op.inputs[i]), gradient = storage_of(op.inputs[i + 1]);
+      if (updated < 0 || gradient < 0) continue;
+      const passes::Storage& g = program.binding.storages[static_cast<size_t>(gradient)];
+      const int state = program.binding.storages[static_cast<size_t>(updated)].state;
+      if (state < 0 || g.state >= 0 || g.category != passes::Category::kGradients) continue;
+      const ir::StateDecl& decl = program.graph.states()[static_cast<size_t>(state)];
+      if (decl.state_class == ir::StateClass::kParameter)
+        names[static_cast<size_t>(gradient)] = "grad." + decl.name;
+      else if (decl.state_class == ir::StateClass::kMasterWeight)
+        names[static_cast<size_t>(gradient)] = "grad." + decl.name.substr(optimizers::master_name("").size());
+    }
+  }
+  return names;
+}
+
 std::vector<TimelineTensor> alive_at(const passes::SessionPlan& session, const passes::Program& program,
                                      int32_t position) {
   std::vector<TimelineTensor> alive;
@@ -108,13 +134,14 @@ std::vector<TimelineTensor> alive_at(const passes::SessionPlan& session, const p
     if (s.decl.space == MemorySpace::kDevice)
       alive.push_back(
           {s.decl.name, ir::to_string(s.decl.type), class_of(s.decl.state_class), s.decl.type.bytes().count});
-  const std::vector<std::string> types = types_of(program);
+  const std::vector<std::string> types = types_of(program), gradients = gradient_names(program);
   for (size_t i = 0; i < program.binding.storages.size(); ++i) {
     const passes::Storage& s = program.binding.storages[i];
     if (!is_in_arena(s) || s.first > position || s.last < position) continue;
     const ir::Op& op = program.graph.op(s.producer);
-    alive.push_back({fmt::format("{}{}{}", op.layer, op.layer.empty() ? "" : " ", op.def->name), types[i],
-                     class_of(s.category), s.bytes, s.first, s.last});
+    const std::string made_by = fmt::format("{}{}{}", op.layer, op.layer.empty() ? "" : " ", op.def->name);
+    alive.push_back({gradients[i].empty() ? made_by : gradients[i], types[i], class_of(s.category), s.bytes,
+                     s.first, s.last});
   }
   std::stable_sort(alive.begin(), alive.end(),
                    [](const auto& a, const auto& b) { return a.bytes > b.bytes; });

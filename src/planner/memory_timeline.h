@@ -63,7 +63,7 @@ struct TimelinePoint {
 
 /// A tensor alive at the peak: a storage of the arena, or a state.
 struct TimelineTensor {
-  std::string name;  ///< a state's, or "layers.3.mlp linear": what made it
+  std::string name;  ///< a state's, "grad.<parameter>", or "layers.3.mlp linear": what made it
   std::string type;  ///< "f32[4,512,576]"; empty: a workspace
   MemoryClass memory_class = MemoryClass::kActivations;
   int64_t bytes = 0;

@@ -210,7 +210,9 @@ Status run_training(const RunConfig& config, const RunOptions& options) {
   Status ended = Run(config, options, *trainer, events)();
   if (!snapshot) return ended;
   Status written = write_snapshot(*snapshot, *trainer, options.snapshot, events);
-  return ended ? written : ended;
+  if (ended) return written;
+  if (!written) events.note("the snapshot is not written: " + written.error().message());
+  return ended;
 }
 
 }  // namespace plimsoll::train

@@ -85,6 +85,18 @@ TEST(MemoryTimelineTest, WhatIsAliveAtThePeakAddsUp) {
   EXPECT_EQ(table->last, -1) << "always";
 }
 
+TEST(MemoryTimelineTest, GradientsHaveTheNamesOfTheirParameters) {
+  const TrainingPrograms programs = planned_small({});
+  const MemoryTimeline timeline = memory_timeline(programs.session, peak_program(programs.session));
+  std::vector<std::string> gradients, parameters;
+  for (const TimelineTensor& tensor : timeline.alive) {
+    if (tensor.memory_class == MemoryClass::kGradients) gradients.push_back(tensor.name);
+    if (tensor.memory_class == MemoryClass::kParameters) parameters.push_back("grad." + tensor.name);
+  }
+  EXPECT_THAT(gradients, testing::Contains("grad.model.embed_tokens.weight"));
+  EXPECT_THAT(gradients, testing::IsSubsetOf(parameters));
+}
+
 std::vector<std::string> phase_names(const MemoryTimeline& timeline) {
   std::vector<std::string> names;
   for (const TimelinePhase& p : timeline.phases)

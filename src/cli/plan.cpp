@@ -104,15 +104,16 @@ Command add_plan(Parser app) {
   auto other = std::make_shared<std::string>();
   auto output = std::make_shared<PlanOutput>();
   add_run_arguments(command, *arguments);
+  const Option diff_option =
+      command.add_option("--diff", *other, "compare the plan of this run file (A) with that of RUN.yaml (B)")
+          .type_name("A.yaml");
   command
       .add_option(
           "--explain", output->explain,
           "precision: what ops compute in and store, and why, what is cast, how weights are kept; memory: "
           "what is alive while the ops run, the peak and its tensors, the phases")
-      .one_of({"precision", "memory"});
-  const Option diff_option =
-      command.add_option("--diff", *other, "compare the plan of this run file (A) with that of RUN.yaml (B)")
-          .type_name("A.yaml");
+      .one_of({"precision", "memory"})
+      .excludes(diff_option);
   command.add_option("--svg", output->svg, "with --explain memory: the same as a picture")
       .type_name("FILE")
       .excludes(diff_option);

@@ -250,6 +250,7 @@ TEST_F(PlanTest, AFileThatCannotBeWrittenIsAnErrorOfIo) {
   }
   EXPECT_EQ(run_plimsoll({"plan", a_, "--svg", nowhere}).code, 2) << "without --explain memory";
   EXPECT_EQ(run_plimsoll({"plan", "--diff", a_, b_, "--snapshot", nowhere}).code, 2);
+  EXPECT_EQ(run_plimsoll({"plan", "--diff", a_, b_, "--explain", "memory"}).code, 2);
 }
 
 TEST_F(PlanTest, ExplainsHowWeightsAreKept) {

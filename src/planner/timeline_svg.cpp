@@ -180,7 +180,8 @@ class Picture {
 
   void legend_cell(size_t i, std::string_view colour, std::string_view label, int64_t bytes) {
     const double at_x = kLeft + 207 * static_cast<double>(i % 4);
-    const double at_y = kBottom + 60 + 18 * static_cast<double>(i / 4);
+    const size_t row = i / 4;
+    const double at_y = kBottom + 60 + 18 * static_cast<double>(row);
     out_ += fmt::format("<rect x=\"{:.0f}\" y=\"{:.0f}\" width=\"11\" height=\"11\" fill=\"{}\"/>\n", at_x,
                         at_y - 10, colour);
     text(at_x + 17, at_y, "start", fmt::format("{} {}", label, to_string(Bytes(bytes))));

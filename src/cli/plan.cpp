@@ -1,11 +1,14 @@
 // plimsoll plan: what a run needs, without data or weights; with --diff, what another run needs beside it.
 #include <cstdio>
 #include <memory>
+#include <optional>
 
 #include "base/terminal.h"
 #include "cli/commands.h"
+#include "cli/explain_memory.h"
 #include "cli/explain_precision.h"
 #include "cli/load_run.h"
+#include "planner/memory_snapshot.h"
 #include "planner/report_diff.h"
 #include "settings/settings.h"
 #include "settings/state_settings.h"
@@ -27,11 +30,29 @@ Result<train::Prepared> prepare_plan(const RunConfig& config, const std::string&
   return prepared;
 }
 
-Status plan(const RunArguments& arguments, const std::string& dump_ir, bool explain_precision) {
+/// What else `plan` says and writes.
+struct PlanOutput {
+  std::string dump_ir, explain, svg, snapshot;
+};
+
+/// Files come first: where one cannot be written, nothing is printed.
+Status plan(const RunArguments& arguments, const PlanOutput& output) {
+  if (!output.svg.empty() && output.explain != "memory")
+    return Error{ErrorCode::kInvalidArgument, "--svg draws what --explain memory tells", output.svg,
+                 "give --explain memory too"};
   PLIMSOLL_ASSIGN(const RunConfig config, load_run(arguments));
-  PLIMSOLL_ASSIGN(const train::Prepared prepared, prepare_plan(config, dump_ir));
+  PLIMSOLL_ASSIGN(const train::Prepared prepared, prepare_plan(config, output.dump_ir));
+  std::optional<MemoryExplanation> memory;
+  if (output.explain == "memory") memory.emplace(prepared);
+  if (!output.svg.empty()) PLIMSOLL_TRY(memory->write_svg(output.svg));
+  if (!output.snapshot.empty()) {
+    const passes::SessionPlan& session = prepared.programs.session;
+    PLIMSOLL_ASSIGN(AtomicFile file, AtomicFile::create(output.snapshot));
+    PLIMSOLL_TRY(planner::save_memory_snapshot(session, planner::planned_runs(session), file));
+  }
   train::Events(arguments.json, 0).plan(prepared.report, train::PlanDetail::kAll);
-  if (explain_precision) {
+  if (memory) memory->print(arguments.json);
+  if (output.explain == "precision") {
     if (!arguments.json) std::puts("");
     const planner::TrainingPrograms& programs = prepared.programs;
     print_precision(
@@ -80,27 +101,39 @@ Command add_plan(Parser app) {
   Parser command =
       app.add_subcommand("plan", "say what a run needs: bytes by class and phase, the peak, the time");
   auto arguments = std::make_shared<RunArguments>();
-  auto dump_ir = std::make_shared<std::string>();
   auto other = std::make_shared<std::string>();
-  auto explain = std::make_shared<std::string>();
+  auto output = std::make_shared<PlanOutput>();
   add_run_arguments(command, *arguments);
-  command
-      .add_option("--explain", *explain,
-                  "what ops compute in and store, and why; what is cast; how weights are kept")
-      .one_of({"precision"});
   const Option diff_option =
       command.add_option("--diff", *other, "compare the plan of this run file (A) with that of RUN.yaml (B)")
           .type_name("A.yaml");
-  command.add_option("--dump-ir", *dump_ir, "write each program's text after each pass under DIR")
+  command
+      .add_option(
+          "--explain", output->explain,
+          "precision: what ops compute in and store, and why, what is cast, how weights are kept; memory: "
+          "what is alive while the ops run, the peak and its tensors, the phases")
+      .one_of({"precision", "memory"})
+      .excludes(diff_option);
+  command.add_option("--svg", output->svg, "with --explain memory: the same as a picture")
+      .type_name("FILE")
+      .excludes(diff_option);
+  command
+      .add_option("--snapshot", output->snapshot,
+                  "write what each program will allocate, as a memory snapshot for pytorch.org/memory_viz")
+      .type_name("FILE")
+      .excludes(diff_option);
+  command.add_option("--dump-ir", output->dump_ir, "write each program's text after each pass under DIR")
       .type_name("DIR")
       .excludes(diff_option);
   command.footer(
       "examples: plimsoll plan run.yaml memory.budget=8GiB\n"
       "          plimsoll plan run.yaml training.precision=bf16 --explain precision\n"
+      "          plimsoll plan run.yaml --explain memory --svg memory.svg     the peak explained, with a "
+      "picture\n"
       "          plimsoll plan --diff a.yaml b.yaml          two plans side by side, overrides go over both\n"
-      "exit codes: 0 fits (--diff: whatever fits), 2 run file, 65 model files, 69 does not fit");
-  return [arguments, dump_ir, other, explain](const Environment&) -> Status {
-    return other->empty() ? plan(*arguments, *dump_ir, !explain->empty()) : diff(*other, *arguments);
+      "exit codes: 0 fits (--diff: whatever fits), 2 run file, 65 model files, 69 does not fit, 74 I/O");
+  return [arguments, other, output](const Environment&) -> Status {
+    return other->empty() ? plan(*arguments, *output) : diff(*other, *arguments);
   };
 }
 

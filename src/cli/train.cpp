@@ -38,6 +38,11 @@ Command add_train(Parser app) {
   add_run_arguments(command, *arguments);
   command.add_option("--dump-ir", *dump_ir, "write each program's text after each pass under DIR")
       .type_name("DIR");
+  auto snapshot = std::make_shared<std::string>();
+  command
+      .add_option("--snapshot", *snapshot,
+                  "write what ran and what it allocated, as a memory snapshot for pytorch.org/memory_viz")
+      .type_name("FILE");
   auto resume = std::make_shared<std::string>("auto");
   command
       .add_option(
@@ -61,7 +66,7 @@ Command add_train(Parser app) {
            "settings of the run file, as dotted.path=value on the command line:\n" +
            settings_help();
   });
-  return [arguments, dump_ir, resume, resume_with](const Environment& environment) -> Status {
+  return [arguments, dump_ir, snapshot, resume, resume_with](const Environment& environment) -> Status {
     PLIMSOLL_ASSIGN(const std::vector<std::string> changing, settings_of_rate(*resume_with));
     arguments->overrides.insert(arguments->overrides.end(), resume_with->begin(), resume_with->end());
     PLIMSOLL_ASSIGN(const RunConfig config, load_run(*arguments, RunUse::kTraining));
@@ -70,6 +75,7 @@ Command add_train(Parser app) {
                                         .dump_ir = *dump_ir,
                                         .resume = *resume,
                                         .resume_with = changing,
+                                        .snapshot = *snapshot,
                                         .process_start_seconds = environment.process_start_seconds,
                                         .data_progress = shown_by(progress)});
   };

@@ -86,6 +86,7 @@ Status Session::fill_states(bool poison) {
 
 Status Session::run(int program) {
   Executable& executable = *executables_[static_cast<size_t>(program)];
+  if (run_observer_) run_observer_(program);
   if (timing_) return executable.run_timed();
   PLIMSOLL_TRY(executable.run_to_update());
   if (!executable.updates()) return Ok{};

@@ -54,6 +54,9 @@ class Session {
   /// another thread may read them. Set it between runs; null takes it away.
   void set_update_gate(std::function<void()> gate) { update_gate_ = std::move(gate); }
 
+  /// `observer` is told each program as it is queued; null takes it away.
+  void set_run_observer(std::function<void(int program)> observer) { run_observer_ = std::move(observer); }
+
   [[nodiscard]] const passes::SessionPlan& plan() const { return plan_; }
   [[nodiscard]] Device& device() const { return device_; }
   /// Checked to exist.
@@ -115,6 +118,7 @@ class Session {
   passes::SessionPlan plan_;
   bool timing_ = false;
   std::function<void()> update_gate_;
+  std::function<void(int)> run_observer_;
   SessionMemory memory_;
   std::unique_ptr<Memory> staging_;
   int64_t staged_bytes_ = 0;  ///< of one of the two copies of scalars and inputs

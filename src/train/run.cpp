@@ -169,12 +169,26 @@ bool has_checkpoint(const std::string& resume, const std::string& output_dir) {
   return resume == "auto" ? !find_checkpoints(output_dir).empty() : resume != "never";
 }
 
+/// Whatever the run ended with; what ended it is told first.
+Status write_snapshot(RunSnapshot& snapshot, const Trainer& trainer, const std::string& path,
+                      Events& events) {
+  PLIMSOLL_TRY(snapshot.write(trainer.session().plan()));
+  const std::string left_out = snapshot.left_out();
+  events.note(fmt::format("wrote {}{}: open it at pytorch.org/memory_viz", path,
+                          left_out.empty() ? "" : ", " + left_out));
+  return Ok{};
+}
+
 }  // namespace
 
 Status run_training(const RunConfig& config, const RunOptions& options) {
   const StopSignals signals(/*outlive_readers=*/true);
   PLIMSOLL_TRY(check_for_training(config));
   Events events(options.json);
+  std::unique_ptr<RunSnapshot> snapshot;
+  if (!options.snapshot.empty()) {
+    PLIMSOLL_ASSIGN(snapshot, RunSnapshot::create(options.snapshot));
+  }
   const bool loads_weights =
       starts_pretrained(config.model) && !has_checkpoint(options.resume, config.output.dir);
   PLIMSOLL_ASSIGN(ReadyRun ready, make_ready(config, {num_threads(config), options.dump_ir}, loads_weights,
@@ -184,6 +198,7 @@ Status run_training(const RunConfig& config, const RunOptions& options) {
   trainer_options.model_files = std::move(ready.model_files);
   trainer_options.resume = options.resume;
   trainer_options.resume_with = options.resume_with;
+  trainer_options.snapshot = snapshot.get();
   trainer_options.note = [&](const std::string& text) { events.note(text); };
   PLIMSOLL_ASSIGN(const std::unique_ptr<Trainer> trainer,
                   Trainer::create(config, std::move(ready.prepared), *ready.device, trainer_options));
@@ -192,7 +207,12 @@ Status run_training(const RunConfig& config, const RunOptions& options) {
       !config.training.max_steps && !note.empty())
     events.note(note);
   if (trainer->loaded()) events.load(*trainer->loaded());
-  return Run(config, options, *trainer, events)();
+  Status ended = Run(config, options, *trainer, events)();
+  if (!snapshot) return ended;
+  Status written = write_snapshot(*snapshot, *trainer, options.snapshot, events);
+  if (ended) return written;
+  if (!written) events.note("the snapshot is not written: " + written.error().message());
+  return ended;
 }
 
 }  // namespace plimsoll::train

@@ -22,6 +22,7 @@
 #include "train/events.h"
 #include "train/model_card.h"
 #include "train/prepare.h"
+#include "train/run_snapshot.h"
 #include "train/step_dump.h"
 
 namespace plimsoll::train {
@@ -37,6 +38,8 @@ struct TrainerOptions {
   std::optional<RunData> data = {};
   /// Likewise what stands beside config and weights in checkpoints and final/.
   std::optional<std::vector<ModelFile>> model_files = {};
+  /// Is told what runs, from the first program on; outlives the trainer.
+  RunSnapshot* snapshot = nullptr;
   /// Lines for people: a checkpoint that was passed over, what is gone on from.
   Note note = [](const std::string&) {};
 };
@@ -191,6 +194,7 @@ struct RunOptions {
   std::string dump_ir = {};
   std::string resume = "auto";                ///< auto | never | a checkpoint's folder
   std::vector<std::string> resume_with = {};  ///< as TrainerOptions
+  std::string snapshot = {};                  ///< a file for what has run, see run_snapshot.h; empty: none
   double process_start_seconds = 0;           ///< steady clock when the process began
   DataProgress data_progress = {};
 };

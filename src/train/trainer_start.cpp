@@ -58,6 +58,10 @@ Result<std::unique_ptr<Trainer>> Trainer::create(const RunConfig& config, Prepar
   passes::SessionPlan plan = std::move(trainer->prepared_.programs.session);
   PLIMSOLL_ASSIGN(trainer->session_,
                   runtime::Session::create(device, std::move(plan), {.poison = config.debug.poison}));
+  if (options.snapshot != nullptr) {
+    options.snapshot->begin(trainer->session_->plan());
+    trainer->session_->set_run_observer([to = options.snapshot](int program) { to->ran(program); });
+  }
   trainer->find_programs();
   trainer->train_feeder_ = std::make_unique<BatchFeeder>(*trainer->session_, *trainer->prepared_.task,
                                                          trainer->prepared_.buckets.lengths);

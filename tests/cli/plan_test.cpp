@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <sstream>
 
 #include "cli/run_plimsoll.h"
 #include "io/file.h"
@@ -193,6 +194,63 @@ TEST_F(PlanTest, ExplainsCasts) {
   std::vector<std::string> readers;  // in the order of the schedule
   for (const Tree& reader : gradient.find("readers")->items) readers.push_back(reader.text);
   EXPECT_THAT(readers, testing::UnorderedElementsAre("sum_rows", "linear", "linear_dw"));
+}
+
+TEST_F(PlanTest, ExplainsTheMemoryOnAnyDevice) {
+  for (const std::string device : {"cpu", "discrete"})
+    for (const std::string micro : {"4", "2"}) {
+      const std::vector<std::string> arguments = {
+          "plan",   a_,      "runtime.device=" + device, "training.micro_batch_size=" + micro, "--explain",
+          "memory", "--json"};
+      const Outcome outcome = run_plimsoll(arguments);
+      ASSERT_EQ(outcome.code, 0) << outcome.err;
+      const Tree plan = events_of(outcome.out, "plan").at(0),
+                 timeline = events_of(outcome.out, "memory_timeline").at(0);
+      const Tree& bytes = *plan.find("device");
+      const int64_t peak = bytes.find("persistent_bytes")->integer + bytes.find("arena_bytes")->integer;
+      EXPECT_EQ(timeline.find("peak")->find("total_bytes")->integer, peak);
+      EXPECT_EQ(timeline.find("program")->text, plan.find("peak")->find("program")->text);
+      for (const auto& [label, at_peak] : timeline.find("peak")->find("bytes")->members)
+        EXPECT_EQ(at_peak.integer, plan.find("classes")->find(label)->integer) << label;
+      EXPECT_EQ(timeline.find("formula")->find("plan_bytes")->integer,
+                bytes.find("peak_bytes")->integer +
+                    (device == "cpu" ? plan.find("host")->find("peak_bytes")->integer : 0));
+    }
+}
+
+TEST_F(PlanTest, TheExplainedMemoryFitsItsColumnsAndIsAPictureToo) {
+  const std::string svg = folder_.path() + "/memory.svg";
+  const Outcome outcome = run_plimsoll({"plan", a_, "--explain", "memory", "--svg", svg});
+  ASSERT_EQ(outcome.code, 0) << outcome.err;
+  const std::string text = outcome.out.substr(outcome.out.find("Memory while "));
+  for (const char* word :
+       {" v\n", "- forward -", "largest tensors", "wpe", "P x D_param", "the plan", "update"})
+    EXPECT_THAT(text, HasSubstr(word));
+  std::istringstream lines(text);
+  for (std::string line; std::getline(lines, line);) {
+    EXPECT_LE(line.size(), 80U) << line;
+    EXPECT_TRUE(std::all_of(line.begin(), line.end(), [](char c) { return c >= ' ' && c <= '~'; })) << line;
+  }
+  const auto picture = read_small_file(svg, 1 << 20);
+  ASSERT_TRUE(picture);
+  EXPECT_THAT(*picture, testing::StartsWith("<svg "));
+}
+
+/// And says nothing on stdout then.
+TEST_F(PlanTest, AFileThatCannotBeWrittenIsAnErrorOfIo) {
+  const std::string nowhere = folder_.path() + "/no/such/folder/file";
+  for (const std::vector<std::string>& output :
+       {std::vector<std::string>{"--explain", "memory", "--svg", nowhere}, {"--snapshot", nowhere}}) {
+    std::vector<std::string> arguments = {"plan", a_};
+    arguments.insert(arguments.end(), output.begin(), output.end());
+    const Outcome outcome = run_plimsoll(arguments);
+    EXPECT_EQ(outcome.code, 74);
+    EXPECT_THAT(outcome.out, IsEmpty());
+    EXPECT_THAT(outcome.err, HasSubstr(nowhere));
+  }
+  EXPECT_EQ(run_plimsoll({"plan", a_, "--svg", nowhere}).code, 2) << "without --explain memory";
+  EXPECT_EQ(run_plimsoll({"plan", "--diff", a_, b_, "--snapshot", nowhere}).code, 2);
+  EXPECT_EQ(run_plimsoll({"plan", "--diff", a_, b_, "--explain", "memory"}).code, 2);
 }
 
 TEST_F(PlanTest, ExplainsHowWeightsAreKept) {

@@ -86,5 +86,24 @@ TEST_F(RunEvents, AnEvaluationSaysTokensAndTargets) {
   EXPECT_THAT(train("--resume never").err, HasSubstr(" over 697 targets of 700 tokens\n"));
 }
 
+/// Also of a run that diverges, and before anything else where it cannot be written.
+TEST_F(RunEvents, ASnapshotCostsARunNothing) {
+  const Outcome plain = train("--json --resume never"),
+                with = train("--json --resume never --snapshot ran.pickle");
+  EXPECT_EQ(events_of(plain.out), events_of(with.out));
+  EXPECT_EQ(events_named(with.out, "summary").at(0).find("allocations_after_first_step")->integer, 0);
+  EXPECT_THAT(with.err, HasSubstr("wrote ran.pickle: open it at pytorch.org/memory_viz"));
+  EXPECT_GT(folder_.read("ran.pickle").size(), 10'000U);
+  const Outcome diverged = folder_.run(
+      "train run.yaml --resume never --snapshot bad.pickle learning_rate=1e6 lr_scheduler=constant "
+      "max_steps=20 "
+      "max_grad_norm=null");
+  EXPECT_EQ(diverged.exit_code, 76) << diverged.err;
+  EXPECT_GT(folder_.read("bad.pickle").size(), 10'000U);
+  const Outcome nowhere = folder_.run("train run.yaml --resume never --snapshot no/such/folder.pickle");
+  EXPECT_EQ(nowhere.exit_code, 74);
+  EXPECT_EQ(nowhere.out, "");
+}
+
 }  // namespace
 }  // namespace plimsoll::e2e

@@ -36,6 +36,7 @@ COMMANDS = (
     ("inspect data", "data inspect c.shard --tokenizer tok --sequence-length 64"),
     ("plan", "plan run.yaml"), ("plan that does not fit", "plan run.yaml memory.budget=18MiB"),
     ("explain", "plan run.yaml training.precision=bf16 --explain precision"),
+    ("explain memory", "plan run.yaml --explain memory"),
     ("diff", "plan --diff run.yaml run.yaml memory.budget=1GiB"),
     ("train", "train run.yaml --resume never"), ("eval", "eval run.yaml model.path=out"),
     ("inspect", "inspect out --tensors"), ("init", "init --model out --data chats.jsonl --output new.yaml --force"),

@@ -1,0 +1,30 @@
+// `plan --explain memory`: what is alive while the ops of the largest program run, the peak and its tensors,
+// the phases, the guides' formula beside the plan; `--svg`: the same as a picture.
+#pragma once
+
+#include <string>
+
+#include "base/result.h"
+#include "planner/memory_timeline.h"
+#include "train/prepare.h"
+
+namespace plimsoll::cli {
+
+class MemoryExplanation {
+ public:
+  explicit MemoryExplanation(const train::Prepared& prepared);
+
+  /// Errors: kIo.
+  [[nodiscard]] Status write_svg(const std::string& path) const;
+  /// For people on stdout, or one object {"event":"memory_timeline", …}.
+  void print(bool json) const;
+  /// What `print` tells people, in lines of at most `columns`.
+  [[nodiscard]] std::string text(int columns) const;
+
+ private:
+  std::string model_;
+  planner::MemoryTimeline timeline_;
+  planner::MemoryFormula formula_;
+};
+
+}  // namespace plimsoll::cli

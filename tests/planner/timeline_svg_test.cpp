@@ -1,0 +1,26 @@
+#include "planner/timeline_svg.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+
+#include "small_plan.h"
+
+namespace plimsoll::planner {
+namespace {
+
+TEST(TimelineSvgTest, ThePictureMarksPeakAndPhasesAndStandsAlone) {
+  const TrainingPrograms programs = planned_small({.vocab_size = 3000});
+  const MemoryTimeline timeline = memory_timeline(programs.session, peak_program(programs.session));
+  const std::string svg = timeline_svg(timeline, "a <model> & its step");
+  for (const char* text :
+       {"a &lt;model&gt; &amp; its step", "peak ", "head_loss in lm_head", ">forward<", ">loss<",
+        ">backward<", ">update<", "activations ", "parameters ", "prefers-color-scheme:dark", ">0<"})
+    EXPECT_NE(svg.find(text), std::string::npos) << text;
+  EXPECT_EQ(svg.find("href"), std::string::npos);
+  EXPECT_EQ(std::count(svg.begin(), svg.end(), '<'), std::count(svg.begin(), svg.end(), '>'));
+  EXPECT_TRUE(svg.ends_with("</svg>\n"));
+}
+
+}  // namespace
+}  // namespace plimsoll::planner

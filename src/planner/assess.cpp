@@ -33,8 +33,9 @@ void describe_work(const Work& work, PlanReport& report) {
   report.tokens = work.tokens;
   report.micro_batch_size = work.micro_batch_size;
   report.grad_accum_steps = work.grad_accum_steps;
-  report.seconds_estimated = estimate_seconds(work.flops + work.recompute_flops, work.bytes,
-                                              static_cast<int>(report.threads), work.matrix_units);
+  report.seconds_estimated =
+      estimate_seconds(work.flops + work.recompute_flops - work.nearly_free_flops, work.bytes,
+                       static_cast<int>(report.threads), work.matrix_units);
 }
 
 }  // namespace plimsoll::planner

@@ -32,7 +32,7 @@ class RecomputeFit {
   }
 
  private:
-  static constexpr int kMostAttempts = 6, kMostFixed = 3;
+  static constexpr int kMostAttempts = 6, kMostFixed = 5;
   /// Room that is left over and not worth another plan: this part of the arena.
   static constexpr int64_t kSmallPart = 64;
 

@@ -9,12 +9,15 @@ namespace plimsoll::planner {
 struct StepCost {
   double flops = 0;  ///< of the model, forward and backward, as written (without recompute)
   double recompute_flops = 0;
+  double nearly_free_flops = 0;  ///< of those, what takes no time that could be measured: see add_cost
   double bytes = 0;
   double update_flops = 0;  ///< of norm, clip and update, once a step
   double update_bytes = 0;
 };
 
-/// Adds the ops of a program.
+/// Adds the ops of a program. A norm or an activation that is computed again from kept values moves no bytes
+/// of its own: it reads what the op behind it reads as well, and leaves its result in the cache. (W1 and W2
+/// take as long without: bench/run-versus --other memory.recompute=none.)
 void add_cost(const ir::Graph& graph, StepCost& cost);
 
 }  // namespace plimsoll::planner

@@ -96,6 +96,7 @@ planner::Work work_of_step(const planner::StepCost& cost, const BatchSplit& spli
   return {.flops = cost.flops * times + cost.update_flops,
           .recompute_flops = cost.recompute_flops * times,
           .bytes = cost.bytes * times + cost.update_bytes,
+          .nearly_free_flops = cost.nearly_free_flops * times,
           .tokens = split.micro_batch_size * count * config.data.sequence_length,
           .micro_batch_size = split.micro_batch_size,
           .grad_accum_steps = count,

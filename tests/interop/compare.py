@@ -30,6 +30,7 @@ import recording  # noqa: E402
 LOSS_TOLERANCE = 1e-5       # relative
 TENSOR_TOLERANCE = 1e-4     # of the reference's norm …
 FLOOR_TOLERANCE = 1e-6      # … and of the norm of all tensors of the kind
+ABSENT = "absent"           # a setting that the run file leaves out
 
 
 def training_of(case):
@@ -54,7 +55,7 @@ def write_inputs(case, folder):
     run = {
         "model": {"path": str(folder / "model"), "init": "random" if case["pretrained"] is None else "pretrained"},
         "data": {"train": str(folder / "tokens.npy"), "sequence_length": case["tokens"], "shuffle": False},
-        "training": {"global_batch_size": case["batch"], **training_of(case)},
+        "training": {"global_batch_size": case["batch"], **{k: v for k, v in training_of(case).items() if v != ABSENT}},
         "runtime": {"device": "cpu", "threads": 2},
         "output": {"dir": str(folder / "out")},
         "debug": {"dump_dir": str(folder / "dump"), "dump": ["loss", "gradients", "logits", "parameters"]},

@@ -15,8 +15,8 @@ import traceback
 HERE = pathlib.Path(__file__).resolve().parent
 # The longest first, so that none is left alone at the end.
 SCRIPTS = ["compare", "generate_compare", "gguf_compare", "classification_compare", "import_compare",
-           "precision_compare", "state_compare", "formats_compare", "packed_compare", "tokenizers_compare",
-           "chat_compare", "evaluate_compare", "loss_scale_compare", "snapshot_compare", "final_compare"]
+           "precision_compare", "state_compare", "optimizer_compare", "formats_compare", "packed_compare",
+           "tokenizers_compare", "chat_compare", "evaluate_compare", "loss_scale_compare", "snapshot_compare", "final_compare"]
 WITH_BUILD = {"tokenizers_compare", "chat_compare"}
 
 
@@ -29,6 +29,7 @@ def import_peers():
     """Before any of their threads is started: a fork has none but its own."""
     import torch  # noqa: F401
     import transformers
+    from transformers.optimization import Adafactor  # noqa: F401
     for name in ("AutoConfig", "AutoModelForCausalLM", "AutoTokenizer", "GPT2LMHeadModel", "LlamaForCausalLM"):
         getattr(transformers, name)
 

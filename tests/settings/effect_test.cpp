@@ -89,6 +89,13 @@ TEST(SettleIdle, RefusesWhatWouldDoNothing) {
       {{"training.optimizer=lion", "training.muon={momentum: 0.9}"},
        "training.muon.momentum is 0.9, which has no effect with training.optimizer lion",
        "set training.optimizer=muon"},
+      {{"training.muon.nesterov=false"}, "no effect with training.optimizer adamw", "optimizer=muon"},
+      {{"training.optimizer=muon", "training.adafactor.beta1=0.9"},
+       "training.adafactor.beta1 is 0.9, which has no effect with training.optimizer muon",
+       "set training.optimizer=adafactor"},
+      {{"training.optimizer=adamw_8bit", "training.adafactor={decay_rate: -0.5}"},
+       "training.adafactor.decay_rate is -0.5, which has no effect with training.optimizer adamw_8bit",
+       "set training.optimizer=adafactor"},
       {{"training.residual_in_fp32=false"}, "training.residual_in_fp32 is false", "precision=bf16"},
   };
   for (const Refusal& row : rows) {

@@ -1,5 +1,6 @@
 // The kernels of the rules that look beyond one element, against their references.
 #include "backends/cpu/kernel_harness.h"
+#include "numerics/dynamic_map.h"
 #include "ops/tensor_rules.h"
 
 namespace plimsoll::cpu::fixtures {
@@ -86,6 +87,31 @@ TEST(TensorRules, AsTheyAreStored) {
       }
       expect_op({std::string(rule.name), in, attrs}, r.draws ? 0x1p-7 : 0x1p-8);
     }
+}
+
+/// Gradients on, beside and between the bounds of both maps; the moments are the gradients and their squares.
+TEST(TensorRules, Adamw8bitsCodesAreTheMapsOwn) {
+  std::vector<float> g;
+  for (const auto* map : {&numerics::signed_dynamic_map(), &numerics::unsigned_dynamic_map()})
+    for (size_t i = 0; i + 1 < 256; ++i) {
+      const float value = map->values[i], bound = (value + map->values[i + 1]) / 2;
+      for (const float x : {bound, map->is_signed ? bound : std::sqrt(bound), value})
+        g.insert(g.end(), {std::nextafter(x, -1.0F), x, std::nextafter(x, 1.0F)});
+    }
+  for (size_t i = 0; i < g.size(); i += 256) g[i] = 1;  // the largest of its block
+  const auto n = static_cast<int64_t>(g.size());
+  const ops::TensorRule& rule = *ops::find_tensor_rule("adamw_8bit");
+  const ops::RuledTensor tensor{{n}, {n}};
+  auto in = operands_of(rule, tensor, 1.0F);
+  in[1] = floats({n}, g);
+  in.back() = floats({1, ops::kAdamwFields}, {1, 0, 1, 0, 1, 1e-3F, 0.02F, 1});
+  for_each_isa([&](const std::string& isa) {
+    const auto out = run_cpu({"adamw_8bit", in, attrs_of(tensor, 0)});
+    for (size_t i = 0; i < g.size(); ++i) {
+      ASSERT_EQ(out[1].bits[i], numerics::signed_dynamic_map().code(g[i])) << isa << ", " << g[i];
+      ASSERT_EQ(out[2].bits[i], numerics::unsigned_dynamic_map().code(g[i] * g[i])) << isa << ", " << g[i];
+    }
+  });
 }
 
 }  // namespace

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <bit>
 #include <cmath>
+#include <limits>
 #include <vector>
 
 namespace plimsoll::numerics {
@@ -16,6 +17,32 @@ float point(int i, int n) {
   const float first = 0.1F, step = (1.0F - first) / static_cast<float>(n - 1);
   return i < n / 2 ? std::fma(step, static_cast<float>(i), first)
                    : std::fma(-step, static_cast<float>(n - 1 - i), 1.0F);
+}
+
+/// `bounds`: of DynamicMap::halves.
+DynamicMap::Pieces make_pieces(bool is_signed, const std::vector<float>& bounds) {
+  DynamicMap::Pieces pieces;
+  pieces.end.fill(std::numeric_limits<float>::infinity());
+  int first = 1;  // magnitude of the piece
+  for (int decade = 0; decade < kDecades; ++decade) {
+    const auto at = static_cast<size_t>(decade + 1);
+    const int count = 1 << (decade + (is_signed ? 0 : 1));
+    const double scale = std::pow(10.0, decade - (kDecades - 1)), slope = count / (0.9 * scale);
+    pieces.end[at - 1] = bounds[static_cast<size_t>(first - 1)];
+    pieces.slope[at] = static_cast<float>(slope);
+    pieces.offset[at] = static_cast<float>(first - 0.1 * scale * slope);
+    first += count;
+    pieces.last[at] = static_cast<float>(first) - 0.5F;
+  }
+  pieces.end[kDecades] = bounds.back();
+  pieces.offset[0] = pieces.last[0] = 0.5F;
+  pieces.offset[kDecades + 1] = pieces.last[kDecades + 1] = static_cast<float>(first) + 0.5F;
+  for (int octave = -23; octave <= 0; ++octave) {
+    const float least = std::ldexp(1.0F, octave);
+    const auto piece = std::lower_bound(pieces.end.begin(), pieces.end.end(), least) - pieces.end.begin();
+    pieces.of_octave[static_cast<size_t>((octave + 127) % 32)] = static_cast<int32_t>(piece);
+  }
+  return pieces;
 }
 
 DynamicMap make_map(bool is_signed) {
@@ -38,6 +65,7 @@ DynamicMap make_map(bool is_signed) {
   std::vector<float> bounds;  // magnitude k + 1 begins behind bound k
   for (size_t k = 0; k + 1 < count; ++k)
     bounds.push_back((map.values[map.zero + k] + map.values[map.zero + k + 1]) / 2.0F);
+  map.pieces = make_pieces(is_signed, bounds);
   for (int32_t half = 0; half < DynamicMap::kHalves; ++half) {
     const int32_t least = (half + DynamicMap::kFirstHalf) << 16;
     const auto next = std::lower_bound(bounds.begin(), bounds.end(), std::bit_cast<float>(least));

@@ -18,10 +18,22 @@ struct DynamicMap {
   static constexpr int32_t kFirstHalf = (127 - 23) << 7;  ///< of 2^-23, below every bound
   static constexpr int32_t kHalves = (127 << 7) - kFirstHalf + 1;
 
+  /// The magnitudes as pieces of equal spacing, which tell the code without a table of all bounds: 0, the
+  /// seven decades and 1. Within one, magnitude floor(x * slope + offset), at most `last`, is the nearest,
+  /// unless that lies within kMargin of a whole number, where rounding decides.
+  struct Pieces {
+    static constexpr int32_t kLeast = (127 - 23) << 23;  ///< of 2^-23, as which smaller ones count
+    static constexpr float kMargin = 0x1p-11F;
+    alignas(64) std::array<int32_t, 32> of_octave = {};  ///< by exponent modulo 32: the piece of its least
+    alignas(64) std::array<float, 16> end = {};          ///< the last x of a piece
+    alignas(64) std::array<float, 16> slope = {}, offset = {}, last = {};
+  };
+
   alignas(64) std::array<float, 256> values = {};  ///< ascending, by code
   alignas(64) std::array<int32_t, kHalves> halves = {};
   uint8_t zero = 0;  ///< the code of 0; magnitude k has the code zero + k
   bool is_signed = false;
+  Pieces pieces = {};
 
   /// The code of the nearest value. |x| is 1 at most, to rounding; halfway it is the smaller magnitude.
   [[nodiscard]] uint8_t code(float x) const;

@@ -1,7 +1,7 @@
 // AdamW with moments of 8 bits, block by block: codes are read through their map, the block's new moments
 // wait on the stack until their largest magnitude is known, then each becomes the nearest code. A code is
-// found by the upper half of its magnitude and one comparison (numerics/dynamic_map.h). Memory moves 16 bytes
-// an element in fp32, AdamW's 28.
+// found by the upper half of its magnitude and one comparison (numerics/dynamic_map.h); vectors of sixteen
+// values compute it (map_vectors-inl.h). Memory moves 16 bytes an element in fp32, AdamW's 28.
 #include "backends/cpu/kernels/targets.h"
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "backends/cpu/kernels/optimizer/adamw_8bit.cpp"
@@ -11,6 +11,7 @@
 #include <algorithm>
 
 #include "backends/cpu/kernels/operands.h"
+#include "backends/cpu/kernels/optimizer/map_vectors-inl.h"
 #include "backends/cpu/kernels/optimizer/tensor_update.h"
 #include "backends/cpu/kernels/sweep.h"
 #include "backends/cpu/kernels/vectors-inl.h"
@@ -34,40 +35,16 @@ namespace plimsoll::cpu::HWY_NAMESPACE {
 namespace {
 
 namespace hn = hwy::HWY_NAMESPACE;
+using map_vectors::Bytes8;
 using numerics::DynamicMap;
 using vectors::F32;
 using vectors::kWidth;
 using vectors::set;
 using vectors::V;
-using I32 = hn::RebindToSigned<F32>;
-using VI = hn::Vec<I32>;
-using Bytes8 = hn::Rebind<uint8_t, F32>;
 
 // Whole vectors: a block's end lies within its padding.
 constexpr int64_t kPadded = ops::kCodeBlock;
 static_assert(kPadded % kWidth == 0);
-
-HWY_INLINE V values(const DynamicMap& map, const uint8_t* codes) {
-  const VI index = hn::PromoteTo(I32(), hn::LoadU(Bytes8(), codes));
-  return hn::GatherIndex(F32(), map.values.data(), index);
-}
-
-// DynamicMap::code of each lane.
-template <bool kSigned>
-HWY_INLINE VI codes(const DynamicMap& map, V x) {
-  const VI magnitude = hn::BitCast(I32(), hn::Abs(x));
-  const VI half = hn::Sub(hn::ShiftRight<16>(magnitude), hn::Set(I32(), DynamicMap::kFirstHalf));
-  const VI slot = hn::Min(hn::Max(half, hn::Zero(I32())), hn::Set(I32(), DynamicMap::kHalves - 1));
-  const VI entry = hn::GatherIndex(I32(), map.halves.data(), slot);
-  const VI lower = hn::And(magnitude, hn::Set(I32(), 0xFFFF));
-  // A mask is -1 as an integer.
-  const VI above = hn::VecFromMask(I32(), hn::Gt(lower, hn::ShiftRight<8>(entry)));
-  const VI k = hn::Sub(hn::And(entry, hn::Set(I32(), 0xFF)), above);
-  if constexpr (!kSigned) return k;
-  const VI zero = hn::Set(I32(), map.zero);
-  const auto negative = hn::RebindMask(I32(), hn::Lt(x, vectors::zero()));
-  return hn::IfThenElse(negative, hn::Sub(zero, hn::Min(k, zero)), hn::Add(zero, k));
-}
 
 template <bool kSigned>
 HWY_INLINE void encode(const DynamicMap& map, const CodeBlock& block, const float* x, V largest, int64_t n) {
@@ -77,8 +54,9 @@ HWY_INLINE void encode(const DynamicMap& map, const CodeBlock& block, const floa
   HWY_ALIGN uint8_t padded[kPadded];
   uint8_t* to = n == kPadded ? block.new_codes : padded;
   for (int64_t i = 0; i < n; i += kWidth)
-    hn::StoreU(hn::DemoteTo(Bytes8(), codes<kSigned>(map, hn::Mul(hn::Load(F32(), x + i), scale))), Bytes8(),
-               to + i);
+    hn::StoreU(
+        hn::DemoteTo(Bytes8(), map_vectors::codes<kSigned>(map, hn::Mul(hn::Load(F32(), x + i), scale))),
+        Bytes8(), to + i);
   if (to == padded) std::copy_n(padded, n, block.new_codes);
 }
 
@@ -107,9 +85,9 @@ void adamw_8bit_block(const float* group, const CodeBlock& first, const CodeBloc
   V largest_mean = vectors::zero(), largest_square = vectors::zero();
   for (int64_t i = 0; i < n; i += kWidth) {
     const V g = hn::Load(F32(), gradient + i);
-    V m = hn::Add(hn::Mul(hn::Mul(values(signed_map, m_codes + i), m_scale), beta1),
+    V m = hn::Add(hn::Mul(hn::Mul(map_vectors::values(signed_map, m_codes + i), m_scale), beta1),
                   hn::Mul(g, one_minus_beta1));
-    V v = hn::Add(hn::Mul(hn::Mul(values(unsigned_map, v_codes + i), v_scale), beta2),
+    V v = hn::Add(hn::Mul(hn::Mul(map_vectors::values(unsigned_map, v_codes + i), v_scale), beta2),
                   hn::Mul(hn::Mul(g, one_minus_beta2), g));
     if (i + kWidth > n) {
       const auto real = hn::FirstN(F32(), static_cast<size_t>(n - i));

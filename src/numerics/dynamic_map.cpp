@@ -30,13 +30,12 @@ DynamicMap::Pieces make_pieces(bool is_signed, const std::vector<float>& bounds)
     const double scale = std::pow(10.0, decade - (kDecades - 1)), slope = count / (0.9 * scale);
     pieces.end[at - 1] = bounds[static_cast<size_t>(first - 1)];
     pieces.slope[at] = static_cast<float>(slope);
-    pieces.offset[at] = static_cast<float>(first - 0.1 * scale * slope);
+    pieces.offset[at] = static_cast<float>(first - 0.5 - 0.1 * scale * slope);
     first += count;
-    pieces.last[at] = static_cast<float>(first) - 0.5F;
+    pieces.last[at] = static_cast<float>(first - 1);
   }
   pieces.end[kDecades] = bounds.back();
-  pieces.offset[0] = pieces.last[0] = 0.5F;
-  pieces.offset[kDecades + 1] = pieces.last[kDecades + 1] = static_cast<float>(first) + 0.5F;
+  pieces.offset[kDecades + 1] = pieces.last[kDecades + 1] = static_cast<float>(first);
   for (int octave = -23; octave <= 0; ++octave) {
     const float least = std::ldexp(1.0F, octave);
     const auto piece = std::lower_bound(pieces.end.begin(), pieces.end.end(), least) - pieces.end.begin();

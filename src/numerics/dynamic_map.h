@@ -19,8 +19,8 @@ struct DynamicMap {
   static constexpr int32_t kHalves = (127 << 7) - kFirstHalf + 1;
 
   /// The magnitudes as pieces of equal spacing, which tell the code without a table of all bounds: 0, the
-  /// seven decades and 1. Within one, magnitude floor(x * slope + offset), at most `last`, is the nearest,
-  /// unless that lies within kMargin of a whole number, where rounding decides.
+  /// seven decades and 1. Within one, x * slope + offset, at most `last`, rounds to the nearest magnitude,
+  /// unless it lies within kMargin of a half, where the rounding of the map's own values decides.
   struct Pieces {
     static constexpr int32_t kLeast = (127 - 23) << 23;  ///< of 2^-23, as which smaller ones count
     static constexpr float kMargin = 0x1p-11F;

@@ -27,6 +27,12 @@ struct CodeBlock {
   float absmax;
   float* new_absmax;
 };
+/// A whole block's gradient and parameter where both are f32 and the parameter has no copy.
+struct PlainBlock {
+  const float *gradient, *param;
+  float* new_param;
+  float clip;
+};
 }  // namespace plimsoll::cpu
 #endif
 
@@ -67,9 +73,10 @@ HWY_INLINE const uint8_t* padded_codes(const uint8_t* codes, int64_t n, uint8_t*
   return padded;
 }
 
-// `gradient` of kPadded values, zeros behind the n; the steps take its place.
-void adamw_8bit_block(const float* group, const CodeBlock& first, const CodeBlock& second, float* gradient,
-                      int64_t n) {
+// `gradient(i)` is a vector of elements from i on, zeros behind the n; `take_step(i, step)` takes theirs.
+template <class Gradient, class Step>
+HWY_INLINE void block_of(const float* group, const CodeBlock& first, const CodeBlock& second, int64_t n,
+                         const Gradient& gradient, const Step& take_step) {
   const auto field = [&](ops::AdamwField f) HWY_ATTR { return set(group[f]); };
   const V beta1 = field(ops::kAdamwBeta1), one_minus_beta1 = field(ops::kAdamwOneMinusBeta1);
   const V beta2 = field(ops::kAdamwBeta2), one_minus_beta2 = field(ops::kAdamwOneMinusBeta2);
@@ -84,17 +91,17 @@ void adamw_8bit_block(const float* group, const CodeBlock& first, const CodeBloc
   const V m_scale = set(first.absmax), v_scale = set(second.absmax);
   V largest_mean = vectors::zero(), largest_square = vectors::zero();
   for (int64_t i = 0; i < n; i += kWidth) {
-    const V g = hn::Load(F32(), gradient + i);
-    V m = hn::Add(hn::Mul(hn::Mul(map_vectors::values(signed_map, m_codes + i), m_scale), beta1),
+    const V g = gradient(i);
+    V m = hn::Add(hn::Mul(hn::Mul(map_vectors::values<true>(signed_map, m_codes + i), m_scale), beta1),
                   hn::Mul(g, one_minus_beta1));
-    V v = hn::Add(hn::Mul(hn::Mul(map_vectors::values(unsigned_map, v_codes + i), v_scale), beta2),
+    V v = hn::Add(hn::Mul(hn::Mul(map_vectors::values<false>(unsigned_map, v_codes + i), v_scale), beta2),
                   hn::Mul(hn::Mul(g, one_minus_beta2), g));
     if (i + kWidth > n) {
       const auto real = hn::FirstN(F32(), static_cast<size_t>(n - i));
       m = hn::IfThenElseZero(real, m), v = hn::IfThenElseZero(real, v);
     }
     const V denominator = hn::Add(hn::Div(hn::Sqrt(v), correction), eps);
-    hn::Store(hn::Mul(step_size, hn::Div(m, denominator)), F32(), gradient + i);
+    take_step(i, hn::Mul(step_size, hn::Div(m, denominator)));
     hn::Store(m, F32(), means + i);
     hn::Store(v, F32(), squares + i);
     largest_mean = hn::Max(largest_mean, hn::Abs(m));
@@ -102,6 +109,27 @@ void adamw_8bit_block(const float* group, const CodeBlock& first, const CodeBloc
   }
   encode<true>(signed_map, first, means, largest_mean, n);
   encode<false>(unsigned_map, second, squares, largest_square, n);
+}
+
+// `gradient` of kPadded values, zeros behind the n; the steps take its place.
+void stored_block(const float* group, const CodeBlock& first, const CodeBlock& second, float* gradient,
+                  int64_t n) {
+  block_of(
+      group, first, second, n, [&](int64_t i) HWY_ATTR { return hn::Load(F32(), gradient + i); },
+      [&](int64_t i, V step) HWY_ATTR { hn::Store(step, F32(), gradient + i); });
+}
+
+// As load_gradient, stored_block and step_param, in one pass.
+void plain_block(const float* group, const CodeBlock& first, const CodeBlock& second,
+                 const PlainBlock& block) {
+  const V clip = set(block.clip), decay = set(group[ops::kAdamwDecay]);
+  block_of(
+      group, first, second, kPadded,
+      [&](int64_t i) HWY_ATTR { return hn::Mul(hn::LoadU(F32(), block.gradient + i), clip); },
+      [&](int64_t i, V step) HWY_ATTR {
+        const V p = hn::LoadU(F32(), block.param + i);
+        hn::StoreU(hn::Sub(hn::Mul(p, decay), step), F32(), block.new_param + i);
+      });
 }
 
 }  // namespace
@@ -112,7 +140,8 @@ HWY_AFTER_NAMESPACE();
 namespace plimsoll::cpu {
 namespace {
 
-HWY_EXPORT(adamw_8bit_block);
+HWY_EXPORT(plain_block);
+HWY_EXPORT(stored_block);
 
 CodeBlock code_block(const TensorUpdateCall& call, size_t codes, size_t absmax, int64_t block) {
   return {call.states[codes].as<const uint8_t>() + block * ops::kCodeBlock,
@@ -124,14 +153,22 @@ void adamw_8bit(const KernelCall& kernel_call, ThreadPool& pool) {
   const TensorUpdateCall call(kernel_call);
   if (call.is_skipped) return call.keep(pool);
   static_assert(kChunk % ops::kCodeBlock == 0);
+  const bool is_plain = call.param.type.dtype == ir::DType::kF32 && call.grad.type.dtype == ir::DType::kF32 &&
+                        call.rounded == ir::DType::kF32 && call.copy == nullptr;
   for_blocks(pool, call.param.num_elements(), kChunk, [&](int64_t begin, int64_t end) {
     alignas(64) float values[ops::kCodeBlock];
     for (int64_t at = begin; at < end; at += ops::kCodeBlock) {
       const int64_t n = std::min(ops::kCodeBlock, end - at), block = at / ops::kCodeBlock;
+      const CodeBlock first = code_block(call, 0, 2, block), second = code_block(call, 1, 3, block);
+      if (is_plain && n == ops::kCodeBlock) {
+        const PlainBlock plain{call.grad.as<const float>() + at, call.param.as<const float>() + at,
+                               call.new_param.as<float>() + at, call.clip};
+        HWY_DYNAMIC_DISPATCH(plain_block)(call.group, first, second, plain);
+        continue;
+      }
       if (n < ops::kCodeBlock) std::fill(values + n, values + ops::kCodeBlock, 0.0F);
       load_gradient(call, at, n, values);
-      HWY_DYNAMIC_DISPATCH(adamw_8bit_block)
-      (call.group, code_block(call, 0, 2, block), code_block(call, 1, 3, block), values, n);
+      HWY_DYNAMIC_DISPATCH(stored_block)(call.group, first, second, values, n);
       step_param(call, at, n, call.group[ops::kAdamwDecay], values);
     }
   });

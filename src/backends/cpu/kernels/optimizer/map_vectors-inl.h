@@ -44,24 +44,34 @@ HWY_INLINE VI found(const DynamicMap& map, VI magnitude) {
 // Entry `index` modulo 32 of 32 values; Highway 1.0.3 has no such permutation.
 HWY_INLINE V pick32(const float* table, VI index) {
   return V{
-      _mm512_permutex2var_ps(hn::Load(F32(), table).raw, index.raw, hn::Load(F32(), table + kWidth).raw)};
+      _mm512_permutex2var_ps(hn::LoadU(F32(), table).raw, index.raw, hn::LoadU(F32(), table + kWidth).raw)};
 }
 HWY_INLINE V pick16(const std::array<float, 16>& table, VI index) {
   return hn::TableLookupLanes(hn::Load(F32(), table.data()), hn::IndicesFromVec(F32(), index));
 }
 
-// The values of kWidth codes.
-HWY_INLINE V values(const DynamicMap& map, const uint8_t* codes) {
-  const VI index = hn::PromoteTo(I32(), hn::LoadU(Bytes8(), codes));
+// Entry `index` modulo 128 of 128 values.
+HWY_INLINE V pick128(const float* table, VI index) {
   const auto bit = [&](int b)
                        HWY_ATTR { return hn::RebindMask(F32(), hn::TestBit(index, hn::Set(I32(), b))); };
-  const auto of_bit5 = bit(32), of_bit6 = bit(64), of_bit7 = bit(128);
-  const auto half = [&](const float* table) HWY_ATTR {
-    return hn::IfThenElse(of_bit6,
-                          hn::IfThenElse(of_bit5, pick32(table + 96, index), pick32(table + 64, index)),
-                          hn::IfThenElse(of_bit5, pick32(table + 32, index), pick32(table, index)));
-  };
-  return hn::IfThenElse(of_bit7, half(map.values.data() + 128), half(map.values.data()));
+  const auto of_bit5 = bit(32), of_bit6 = bit(64);
+  return hn::IfThenElse(of_bit6,
+                        hn::IfThenElse(of_bit5, pick32(table + 96, index), pick32(table + 64, index)),
+                        hn::IfThenElse(of_bit5, pick32(table + 32, index), pick32(table, index)));
+}
+
+// The values of kWidth codes.
+template <bool kSigned>
+HWY_INLINE V values(const DynamicMap& map, const uint8_t* codes) {
+  const VI index = hn::PromoteTo(I32(), hn::LoadU(Bytes8(), codes));
+  if constexpr (kSigned) {  // as far below 0 as above it, but for 1
+    const VI place = hn::Sub(index, hn::Set(I32(), map.zero)), magnitude = hn::Abs(place);
+    const auto is_one = hn::RebindMask(F32(), hn::Eq(magnitude, hn::Set(I32(), 128)));
+    const V value = hn::IfThenElse(is_one, set(1.0F), pick128(map.values.data() + map.zero, magnitude));
+    return hn::CopySignToAbs(value, hn::BitCast(F32(), place));
+  }
+  const auto upper = hn::RebindMask(F32(), hn::TestBit(index, hn::Set(I32(), 128)));
+  return hn::IfThenElse(upper, pick128(map.values.data() + 128, index), pick128(map.values.data(), index));
 }
 
 // DynamicMap's magnitude of each lane: from the pieces, by the table where one is too near to a bound.
@@ -74,15 +84,16 @@ HWY_INLINE VI magnitudes(const DynamicMap& map, V x) {
   const VI piece = hn::Sub(low, hn::VecFromMask(I32(), above));
   const V place =
       hn::Min(hn::MulAdd(x, pick16(p.slope, piece), pick16(p.offset, piece)), pick16(p.last, piece));
-  const V whole = hn::Floor(place);
-  const V from_middle = hn::Abs(hn::Sub(hn::Sub(place, whole), set(0.5F)));
-  if (HWY_LIKELY(hn::AllTrue(F32(), hn::Lt(from_middle, set(0.5F - DynamicMap::Pieces::kMargin)))))
+  const V whole = hn::Round(place);
+  const V apart = hn::Abs(hn::Sub(place, whole));
+  if (HWY_LIKELY(hn::AllTrue(F32(), hn::Lt(apart, set(0.5F - DynamicMap::Pieces::kMargin)))))
     return hn::ConvertTo(I32(), whole);
   return found(map, hn::BitCast(I32(), x));
 }
 
 #else
 
+template <bool kSigned>
 HWY_INLINE V values(const DynamicMap& map, const uint8_t* codes) {
   return hn::GatherIndex(F32(), map.values.data(), hn::PromoteTo(I32(), hn::LoadU(Bytes8(), codes)));
 }

@@ -41,7 +41,6 @@ namespace plimsoll::cpu::HWY_NAMESPACE {
 namespace {
 
 namespace hn = hwy::HWY_NAMESPACE;
-using map_vectors::Bytes8;
 using numerics::DynamicMap;
 using vectors::F32;
 using vectors::kWidth;
@@ -60,9 +59,8 @@ HWY_INLINE void encode(const DynamicMap& map, const CodeBlock& block, const floa
   HWY_ALIGN uint8_t padded[kPadded];
   uint8_t* to = n == kPadded ? block.new_codes : padded;
   for (int64_t i = 0; i < n; i += kWidth)
-    hn::StoreU(
-        hn::DemoteTo(Bytes8(), map_vectors::codes<kSigned>(map, hn::Mul(hn::Load(F32(), x + i), scale))),
-        Bytes8(), to + i);
+    map_vectors::store_codes(map_vectors::codes<kSigned>(map, hn::Mul(hn::Load(F32(), x + i), scale)),
+                             to + i);
   if (to == padded) std::copy_n(padded, n, block.new_codes);
 }
 

@@ -91,7 +91,16 @@ HWY_INLINE VI magnitudes(const DynamicMap& map, V x) {
   return found(map, hn::BitCast(I32(), x));
 }
 
+// Codes, each of one byte.
+HWY_INLINE void store_codes(VI codes, uint8_t* to) {
+  _mm_storeu_si128(reinterpret_cast<__m128i*>(to), _mm512_cvtepi32_epi8(codes.raw));
+}
+
 #else
+
+HWY_INLINE void store_codes(VI codes, uint8_t* to) {
+  hn::StoreU(hn::DemoteTo(Bytes8(), codes), Bytes8(), to);
+}
 
 template <bool kSigned>
 HWY_INLINE V values(const DynamicMap& map, const uint8_t* codes) {

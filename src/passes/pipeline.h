@@ -33,6 +33,7 @@ struct PipelineOptions {
   bool fuse_norm_grads = true;
   bool fuse_embedding_grads = true;
   bool fuse_optimizer = true;
+  bool optimizer_in_backward = false;  ///< each update where its gradient is complete; none is fused then
   bool recompute_cheap = true;
   bool short_norms = true;
   bool schedule = true;

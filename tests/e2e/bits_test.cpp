@@ -58,6 +58,24 @@ INSTANTIATE_TEST_SUITE_P(Recompute, Bits,
                                          "memory.recompute=selective",
                                          "'memory.recompute={layers: [layers.1, layers.0.mlp]}'"));
 
+/// By every rule, in every format of the state.
+TEST(BitsTest, HoldWithTheOptimizerInBackward) {
+  const std::string unclipped = "training.max_grad_norm=0 ";
+  for (const std::string how :
+       {"training.optimizer=sgd training.momentum=0.9", "training.optimizer=adamw",
+        "training.optimizer=adamw_8bit", "training.optimizer=adafactor", "training.optimizer=muon",
+        "training.optimizer=lion training.precision=bf16 training.state.weights=bf16",
+        "training.precision=bf16 training.state.weights=bf16 training.state.master_weights=false "
+        "training.state.gradients=bf16 training.state.moments=bf16"}) {
+    const Result behind = train_three_steps(unclipped + how + " memory.optimizer_in_backward=false");
+    const Result in = train_three_steps(
+        unclipped + how +
+        " memory.optimizer_in_backward=true memory.recompute=full runtime.threads=3 debug.poison=true");
+    EXPECT_EQ(in.events, behind.events) << how;
+    EXPECT_TRUE(in.model == behind.model) << how;
+  }
+}
+
 TEST(BitsTest, HoldOnEachInstructionSet) {
   for (const char* isa : {"PLIMSOLL_ISA=portable", "PLIMSOLL_ISA=avx2"}) {
     const Result whole = train_three_steps("runtime.threads=1", isa);

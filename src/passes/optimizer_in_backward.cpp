@@ -15,7 +15,7 @@ namespace {
 enum class Kind : uint8_t {
   kOwn,     ///< where it was
   kUpdate,  ///< behind the last op that it waits for
-  kAtHand,  ///< an update's that waits for no op of these: a state's value, a constant; before its first use
+  kAtHand,  ///< waits for none of these: a state's value, an update's constant; before its first use
 };
 
 class OptimizerInBackward {
@@ -27,8 +27,12 @@ class OptimizerInBackward {
       const auto& before = deps_.before[i];
       const auto waits = std::ranges::count_if(before, [&](size_t b) { return kinds_[b] != Kind::kAtHand; });
       waits_for_.push_back(static_cast<size_t>(waits));
-      const bool is_update = graph.op(graph.order()[i]).block == ir::kUpdateBlock;
-      kinds_.push_back(!is_update ? Kind::kOwn : waits > 0 ? Kind::kUpdate : Kind::kAtHand);
+      const ir::Op& op = graph.op(graph.order()[i]);
+      const bool is_update = op.block == ir::kUpdateBlock;
+      const bool is_read = op.def->state == ir::StateAccess::kRead;
+      kinds_.push_back(waits == 0 && (is_update || is_read) ? Kind::kAtHand
+                       : is_update                          ? Kind::kUpdate
+                                                            : Kind::kOwn);
     }
   }
 

@@ -26,6 +26,7 @@
 #include "passes/recompute.h"
 #include "passes/recompute_cheap.h"
 #include "passes/schedule.h"
+#include "passes/second_backward.h"
 
 namespace plimsoll::passes {
 namespace {
@@ -109,6 +110,12 @@ Status run_fuse_optimizer(PassState& s) {
   return s.options.optimizer_in_backward ? Status(Ok{}) : run_fusion<fuse_optimizer>(s);
 }
 
+Status run_second_backward(PassState& s) {
+  if (!s.last_forward_op.valid()) return Ok{};  // a program without backward
+  PLIMSOLL_TRY(second_backward(s.graph, {.last_forward_op = s.last_forward_op}));
+  return Ok{};
+}
+
 Status run_optimizer_in_backward(PassState& s) {
   PLIMSOLL_TRY(optimizer_in_backward(s.graph));
   return Ok{};
@@ -173,6 +180,9 @@ constexpr std::array kPasses = std::to_array<PassEntry>({
     {"fuse-optimizer", kBackward,
      "All squares in one sweep, all updates in another: two launches instead of hundreds.",
      &Options::fuse_optimizer, run_fuse_optimizer},
+    {"second-backward", kBackward,
+     "A norm to clip by takes a backward of its own, where the updates' is to hold few gradients at once.",
+     &Options::second_backward, run_second_backward},
     {"optimizer-in-backward", kBackward,
      "Each update stands where its gradient is complete, which is gone behind it.",
      &Options::optimizer_in_backward, run_optimizer_in_backward},

@@ -267,6 +267,7 @@ Tree plan_event(const PlanReport& r) {
                              {"recompute_set", Tree::list(std::move(recomputed))},
                              {"loss_chunk_tokens", i(r.loss_chunk_tokens)},
                              {"optimizer_in_backward", Tree::of(r.optimizer_in_backward)},
+                             {"second_backward", Tree::of(r.second_backward)},
                              {"offload", Tree::of(r.offload)},
                              {"threads", i(r.threads)},
                              {"rates", Tree::of(r.rates)}})},

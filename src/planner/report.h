@@ -112,7 +112,7 @@ struct PlanReport {
   std::string recompute = "none", offload = "none", rates = "uncalibrated";
   int64_t loss_chunk_tokens = 0;  ///< tokens whose logits exist at once; 0: head and loss are apart
   Why why = {};                   ///< of a training's choices
-  bool optimizer_in_backward = false;
+  bool optimizer_in_backward = false, second_backward = false;
   std::string no_optimizer_in_backward;    ///< why not; empty where it is, and where nothing is trained
   std::vector<std::string> recompute_set;  ///< layers that are computed again, beside what is nearly free
   /// Where the training state lives, and in which dtype: weights, master_weights, gradients, moments,

@@ -74,6 +74,7 @@ class ProgramBuilder {
     passes::PipelineOptions options = options_.pipeline;
     options.grad = grad;
     options.optimizer_in_backward = options_.optimizer_in_backward;
+    options.second_backward = options_.second_backward;
     options.chunk_tokens = chunk_tokens();
     options.frozen = frozen_;
     if (options_.finds_gains && length_ == options_.sequence_length)

@@ -57,7 +57,9 @@ std::string recompute_line(const PlanReport& r) {
 }
 
 std::string optimizer_in_backward_line(const PlanReport& r) {
-  if (r.optimizer_in_backward) return "Optimizer in backward: on\n";
+  if (r.optimizer_in_backward)
+    return fmt::format("Optimizer in backward: on{}\n",
+                       r.second_backward ? ", which runs twice: for the norm, then for the updates" : "");
   if (r.no_optimizer_in_backward.empty()) return {};
   return fmt::format("Optimizer in backward: off, because {}\n", r.no_optimizer_in_backward);
 }

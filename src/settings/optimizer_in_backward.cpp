@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <utility>
+
 #include "settings/wrong.h"
 
 namespace plimsoll::train {
@@ -25,17 +27,25 @@ Obstacle obstacle(const RunConfig& config, int64_t grad_accum_steps) {
         "a step whose fp16 gradients overflow is skipped, which is known once all are there "
         "(training.precision, precision_overrides)",
         "use bf16"};
-  if (config.clip_norm())
-    return {fmt::format("clipping to training.max_grad_norm={} needs the norm of all gradients first",
-                        *config.clip_norm()),
-            "set training.max_grad_norm=0"};
   return {};
+}
+
+std::string clipping(const RunConfig& config) {
+  return fmt::format("clipping to training.max_grad_norm={} needs the norm of all gradients first",
+                     *config.clip_norm());
+}
+
+/// Only where it is asked for, not where auto would take it.
+bool may_run_twice(const RunConfig& config) {
+  return config.memory.second_backward && config.memory.optimizer_in_backward == OptimizerInBackward::kTrue;
 }
 
 }  // namespace
 
 std::string against_optimizer_in_backward(const RunConfig& config, int64_t grad_accum_steps) {
-  return obstacle(config, grad_accum_steps).why;
+  Obstacle found = obstacle(config, grad_accum_steps);
+  if (found.why.empty() && config.clip_norm() && !may_run_twice(config)) return clipping(config);
+  return std::move(found.why);
 }
 
 Status check_optimizer_in_backward(const RunConfig& config) {
@@ -45,6 +55,19 @@ Status check_optimizer_in_backward(const RunConfig& config) {
   if (found.why.empty()) return Ok{};
   return wrong_setting("memory.optimizer_in_backward is true, and " + found.why,
                        found.remedy + ", or memory.optimizer_in_backward=auto");
+}
+
+bool clipping_contradicts(const RunConfig& config) {
+  return config.memory.optimizer_in_backward == OptimizerInBackward::kTrue && config.clip_norm() &&
+         !config.memory.second_backward;
+}
+
+Error clipping_error(const RunConfig& config, double cost) {
+  return wrong_setting("memory.optimizer_in_backward is true, and " + clipping(config),
+                       fmt::format("set training.max_grad_norm=0; or memory.second_backward=true, which "
+                                   "would take about {:.0f} % more time; or "
+                                   "memory.optimizer_in_backward=auto",
+                                   100 * cost));
 }
 
 }  // namespace plimsoll::train

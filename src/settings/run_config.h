@@ -215,6 +215,7 @@ struct MemorySettings {
   MemoryBudget host_budget = {};
   RecomputeSettings recompute = {};
   OneOf<OptimizerInBackward> optimizer_in_backward = OptimizerInBackward::kAuto;
+  bool second_backward = false;
   Tree offload = Tree::of(std::string("auto"));  ///< the word auto or none, or a map from class to place
 };
 

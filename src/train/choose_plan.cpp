@@ -39,6 +39,7 @@ class Chooser {
   /// The way of the micro-batch that is largest of those that fit; where none does, with as much computed
   /// again as it takes.
   Result<Planned> operator()() {
+    if (updates_are(OptimizerInBackward::kTrue) && clipping_contradicts(config_)) return refuse_clipping();
     const std::vector<BatchSplit> splits =
         candidate_splits(config_.training, updates_are(OptimizerInBackward::kTrue));
     std::vector<double> sizes;
@@ -79,6 +80,15 @@ class Chooser {
   /// Whether the run trains, and the setting is that word.
   [[nodiscard]] bool updates_are(OptimizerInBackward word) const {
     return options_.purpose == Purpose::kTrain && config_.memory.optimizer_in_backward == word;
+  }
+
+  /// Says what a second backward would cost.
+  Result<Planned> refuse_clipping() {
+    Way way{candidate_splits(config_.training, true).front()};
+    PLIMSOLL_ASSIGN(const Planned once, plan(way));
+    way.optimizer_in_backward = true;
+    PLIMSOLL_ASSIGN(const Planned twice, plan(way));
+    return clipping_error(config_, twice.report.seconds_estimated / once.report.seconds_estimated - 1);
   }
 
   /// That way, with the updates where memory.optimizer_in_backward has them.

@@ -110,7 +110,7 @@ std::string why_behind_backward(const RunConfig& config, const BatchSplit& split
     return "memory.optimizer_in_backward is false";
   std::string against = against_optimizer_in_backward(config, split.grad_accum_steps);
   if (!against.empty()) return against;
-  return fits ? "the plan fits without" : "the plan needs more with it";
+  return fits ? "the plan fits without" : "its arena would be larger";
 }
 
 }  // namespace
@@ -129,6 +129,7 @@ Result<Planned> plan_way(const RunConfig& config, const Prepared& prepared, cons
       step_options(config, split, *prepared.task, prepare_options.buckets->lengths, prepare_options.purpose);
   options.chunk_tokens = way.chunk_tokens;
   options.optimizer_in_backward = way.optimizer_in_backward;
+  options.second_backward = way.optimizer_in_backward && config.clip_norm();
   options.pipeline.dump_dir = prepare_options.dump_ir;
   options.finds_gains = chooses_recompute(config, prepare_options) && recomputed.empty();
   if (!recomputed.empty())
@@ -156,6 +157,7 @@ Result<Planned> plan_way(const RunConfig& config, const Prepared& prepared, cons
     report.recompute_set = programs.recomputed;
     report.recompute = recompute_text(config.memory.recompute, report.recompute_set);
     report.optimizer_in_backward = way.optimizer_in_backward;
+    report.second_backward = options.second_backward;
     if (!way.optimizer_in_backward)
       report.no_optimizer_in_backward = why_behind_backward(config, split, report.fits);
     if (const passes::Program* program = planner::largest_backward(programs.session))

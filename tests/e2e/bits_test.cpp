@@ -60,7 +60,7 @@ INSTANTIATE_TEST_SUITE_P(Recompute, Bits,
 
 /// By every rule, in every format of the state.
 TEST(BitsTest, HoldWithTheOptimizerInBackward) {
-  const std::string unclipped = "training.max_grad_norm=0 ";
+  const std::string unclipped = "training.max_grad_norm=0 ", clipped = "training.max_grad_norm=0.5 ";
   for (const std::string how :
        {"training.optimizer=sgd training.momentum=0.9", "training.optimizer=adamw",
         "training.optimizer=adamw_8bit", "training.optimizer=adafactor", "training.optimizer=muon",
@@ -74,6 +74,24 @@ TEST(BitsTest, HoldWithTheOptimizerInBackward) {
     EXPECT_EQ(in.events, behind.events) << how;
     EXPECT_TRUE(in.model == behind.model) << how;
   }
+  const Result behind = train_three_steps(clipped);
+  EXPECT_FALSE(behind.model == train_three_steps(unclipped).model);
+  for (const char* how : {"memory.recompute=segments debug.poison=true", "memory.recompute=none"}) {
+    const Result twice = train_three_steps(
+        clipped + "memory.optimizer_in_backward=true memory.second_backward=true runtime.threads=3 " + how);
+    EXPECT_EQ(twice.events, behind.events) << how;
+    EXPECT_TRUE(twice.model == behind.model) << how;
+  }
+}
+
+/// Its cost is the planner's to say.
+TEST(BitsTest, ClippingIsNamedWithTheCostOfASecondBackward) {
+  Folder folder;
+  folder.write("run.yaml", run_file() + kThreeSteps);
+  const Outcome refused = folder.run("plan run.yaml memory.optimizer_in_backward=true");
+  EXPECT_EQ(refused.exit_code, 2);
+  EXPECT_NE(refused.err.find("training.max_grad_norm=1 needs the norm"), std::string::npos) << refused.err;
+  EXPECT_NE(refused.err.find("memory.second_backward=true, which would take about 6"), std::string::npos);
 }
 
 TEST(BitsTest, HoldOnEachInstructionSet) {

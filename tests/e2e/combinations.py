@@ -59,8 +59,10 @@ def how_of(dice, name, what_settings):
                 "{layers: [%s.0..%s.%d, %s.%d.%s]}" % (prefix, prefix, blocks - 2, prefix, blocks - 1, part)]
     settings = ["memory.recompute=" + dice.choice(policies), f"training.micro_batch_size={dice.choice([1, 2, 4, 8])}",
                 f"runtime.threads={dice.randint(1, 3)}"]
-    if "training.micro_batch_size=8" in settings and "max_grad_norm" in what_settings and "fp16" not in what_settings:
-        settings.append(f"memory.optimizer_in_backward={dice.choice(['auto', 'true'])}")
+    if "training.micro_batch_size=8" in settings and "fp16" not in what_settings and dice.random() < 0.7:
+        settings.append("memory.optimizer_in_backward=true")
+        if "max_grad_norm" not in what_settings:
+            settings.append("memory.second_backward=true")
     if dice.random() < 0.4:
         settings.append("runtime.device=discrete")
         if dice.random() < 0.5:

@@ -30,6 +30,7 @@
 #include "passes/optimizer_in_backward.h"
 #include "passes/recompute_cheap.h"
 #include "passes/schedule.h"
+#include "passes/second_backward.h"
 #include "passes/short_norms.h"
 
 namespace plimsoll {
@@ -110,6 +111,11 @@ Result<std::string> run_schedule(Graph& graph) {
          std::to_string(report.peak_bytes_after) + "\n";
 }
 
+Result<std::string> run_second_backward(Graph& graph) {
+  PLIMSOLL_TRY(passes::second_backward(graph, {.last_forward_op = loss_op(graph)}));
+  return std::string();
+}
+
 const std::map<std::string, RunPass>& runs() {
   static const std::map<std::string, RunPass> kRuns = {
       {"accumulate", run_accumulate},
@@ -128,6 +134,7 @@ const std::map<std::string, RunPass>& runs() {
       {"optimizer_in_backward", run_optimizer_in_backward},
       {"recompute_cheap", run_recompute_cheap},
       {"schedule", run_schedule},
+      {"second_backward", run_second_backward},
       {"short_norms", plain<passes::short_norms>},
   };
   return kRuns;

@@ -20,7 +20,6 @@ bool in_backward(int64_t behind, int64_t in, int64_t budget) {
     if (bytes < 0) return Error{ErrorCode::kInvalidArgument, "cannot be planned"};
     Placed plan{in_backward};
     plan.report.arena_bytes = bytes;
-    plan.report.budgets = {{"memory.budget", Bounded::kProcess, budget}};
     plan.report.fits = bytes <= budget;
     return plan;
   });

@@ -86,6 +86,10 @@ TEST(StepProgramsTest, InBackwardTheOptimizerLeavesFewGradientsAlive) {
   const int64_t behind = arena(false), in = arena(true);
   EXPECT_GT(behind, 4 * model->num_parameters());
   EXPECT_LT(in, behind / 4);
+  o.optimizer.max_grad_norm = 1.0;
+  EXPECT_GT(arena(true), behind / 2) << "the norm to clip by wants all gradients";
+  o.second_backward = true;
+  EXPECT_LT(arena(true), behind / 4);
 }
 
 /// bf16 halves what a block keeps but the residual stream; of that it keeps every other sum.

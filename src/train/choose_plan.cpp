@@ -141,7 +141,7 @@ class Chooser {
   /// The better of that, where it fits because of its chunks, and the same split with layers computed again.
   Result<Planned> with_recompute(Planned planned) {
     if (!planned.report.fits) return recompute_to_fit(std::move(planned));
-    PLIMSOLL_ASSIGN(Planned plain, plan({planned.way.split}));
+    PLIMSOLL_ASSIGN(Planned plain, plan({planned.way.split, {}, 0, planned.way.optimizer_in_backward}));
     PLIMSOLL_ASSIGN(Planned again, recompute_to_fit(std::move(plain)));
     return is_better(again.report, planned.report) ? std::move(again) : std::move(planned);
   }

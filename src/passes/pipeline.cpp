@@ -22,9 +22,11 @@
 #include "passes/fuse_norm_grads.h"
 #include "passes/fuse_norms.h"
 #include "passes/fuse_optimizer.h"
+#include "passes/optimizer_in_backward.h"
 #include "passes/recompute.h"
 #include "passes/recompute_cheap.h"
 #include "passes/schedule.h"
+#include "passes/second_backward.h"
 
 namespace plimsoll::passes {
 namespace {
@@ -103,10 +105,27 @@ Status run_short_norms(PassState& s) {
   return Ok{};
 }
 
+/// One sweep over all needs all gradients.
+Status run_fuse_optimizer(PassState& s) {
+  return s.options.optimizer_in_backward ? Status(Ok{}) : run_fusion<fuse_optimizer>(s);
+}
+
+Status run_second_backward(PassState& s) {
+  if (!s.last_forward_op.valid()) return Ok{};  // a program without backward
+  PLIMSOLL_TRY(second_backward(s.graph, {.last_forward_op = s.last_forward_op}));
+  return Ok{};
+}
+
+Status run_optimizer_in_backward(PassState& s) {
+  PLIMSOLL_TRY(optimizer_in_backward(s.graph));
+  return Ok{};
+}
+
 Status run_schedule(PassState& s) {
-  PLIMSOLL_TRY(schedule(
-      s.graph,
-      {.keep = s.keep, .in_place = s.options.in_place, .workspace_bytes = s.options.workspace_bytes}));
+  PLIMSOLL_TRY(schedule(s.graph, {.keep = s.keep,
+                                  .in_place = s.options.in_place,
+                                  .updates_stay = s.options.optimizer_in_backward,
+                                  .workspace_bytes = s.options.workspace_bytes}));
   return Ok{};
 }
 
@@ -160,7 +179,13 @@ constexpr std::array kPasses = std::to_array<PassEntry>({
      &Options::fuse_embedding_grads, run_fusion<fuse_embedding_grads>},
     {"fuse-optimizer", kBackward,
      "All squares in one sweep, all updates in another: two launches instead of hundreds.",
-     &Options::fuse_optimizer, run_fusion<fuse_optimizer>},
+     &Options::fuse_optimizer, run_fuse_optimizer},
+    {"second-backward", kBackward,
+     "A norm to clip by takes a backward of its own, where the updates' is to hold few gradients at once.",
+     &Options::second_backward, run_second_backward},
+    {"optimizer-in-backward", kBackward,
+     "Each update stands where its gradient is complete, which is gone behind it.",
+     &Options::optimizer_in_backward, run_optimizer_in_backward},
     {"dead-code-3", kBackward, "Ops whose results recompute and fusion have taken over go.",
      &Options::dead_code, run_dead_code},
     {"short-norms", kBackward, "What products alone read, and round, is stored in their precision at once.",

@@ -33,6 +33,10 @@ struct PipelineOptions {
   bool fuse_norm_grads = true;
   bool fuse_embedding_grads = true;
   bool fuse_optimizer = true;
+  bool optimizer_in_backward = false;  ///< each update where its gradient is complete; none is fused then
+  /// Backward twice, for a norm and for the updates: before optimizer_in_backward, where something wants all
+  /// gradients first.
+  bool second_backward = false;
   bool recompute_cheap = true;
   bool short_norms = true;
   bool schedule = true;

@@ -19,12 +19,13 @@ enum class Move : uint8_t { kStay, kSink, kRise };
 
 /// What each op of the order should do, by its place: the bytes that it makes against the bytes that die with
 /// it.
-std::vector<Move> moves(const Graph& graph, const StorageGroups& s) {
+std::vector<Move> moves(const Graph& graph, const StorageGroups& s, bool updates_stay) {
   std::vector<Move> moves;
   for (size_t place = 0; place < graph.order().size(); ++place) {
     const ir::Op& op = graph.op(graph.order()[place]);
+    const bool is_update = updates_stay && op.block == ir::kUpdateBlock && !op.inputs.empty();
     // Where copies begin and end is their pass's to say.
-    if (op.def->is_copy || op.def->name == "copy_done") {
+    if (op.def->is_copy || op.def->name == "copy_done" || is_update) {
       moves.push_back(Move::kStay);
       continue;
     }
@@ -136,7 +137,8 @@ Result<ScheduleReport> schedule(Graph& graph, const ScheduleOptions& options) {
   constexpr int kRounds = 2;  // what an op frees depends on the order, so a better order may find more
   for (int round = 0; round < kRounds; ++round) {
     const Dependencies deps = dependencies(graph);
-    const auto wanted = moves(graph, storage_groups(graph, graph.order(), options.keep));
+    const auto wanted =
+        moves(graph, storage_groups(graph, graph.order(), options.keep), options.updates_stay);
     std::vector<OpId> best;
     for (const auto& candidate : {wanted, without(wanted, Move::kSink), without(wanted, Move::kRise)}) {
       std::vector<OpId> order = ordered(graph, deps, candidate);

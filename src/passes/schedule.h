@@ -14,6 +14,8 @@ namespace plimsoll::passes {
 struct ScheduleOptions {
   std::span<const ir::ValueId> keep = {};
   bool in_place = true;  ///< whether results will take operands' places
+  /// Ops of the update stay among backward's, where optimizer_in_backward has put them.
+  bool updates_stay = false;
   /// Scratch of an op's kernel; empty: none.
   std::function<int64_t(const ir::OpTypes&)> workspace_bytes = {};
 };

@@ -266,6 +266,8 @@ Tree plan_event(const PlanReport& r) {
                              {"recompute", Tree::of(r.recompute)},
                              {"recompute_set", Tree::list(std::move(recomputed))},
                              {"loss_chunk_tokens", i(r.loss_chunk_tokens)},
+                             {"optimizer_in_backward", Tree::of(r.optimizer_in_backward)},
+                             {"second_backward", Tree::of(r.second_backward)},
                              {"offload", Tree::of(r.offload)},
                              {"threads", i(r.threads)},
                              {"rates", Tree::of(r.rates)}})},
@@ -274,6 +276,8 @@ Tree plan_event(const PlanReport& r) {
   });
   if (r.buckets.size() > 1) event.set("buckets", bucket_event(r));
   if (!r.state.empty()) event.set("state", state_event(r));
+  if (!r.no_optimizer_in_backward.empty())
+    event.set("no_optimizer_in_backward", Tree::of(r.no_optimizer_in_backward));
   if (r.disk) event.set("disk", disk_event(*r.disk));
   if (!r.why.budget.empty()) event.set("why", why_event(r));
   if (!r.fits) event.set("remedies", remedies_event(r));
@@ -302,7 +306,7 @@ std::string plan_table(const PlanReport& r) {
                          ? "equals"
                          : fmt::format("is {:.2f} % above", 100 * (r.offset_lower_bound_ratio - 1)),
                      r.recompute, r.offload, 1e3 * r.planning_seconds);
-  out += recompute_line(r) + disk_line(r) + why_lines(r);
+  out += recompute_line(r) + optimizer_in_backward_line(r) + disk_line(r) + why_lines(r);
   return out;
 }
 

@@ -66,6 +66,7 @@ struct Alternative {
   int64_t peak_bytes = 0;    ///< of the process
   int64_t excess_bytes = 0;  ///< over the budget that it exceeds most; negative: what is left
   double seconds = 0;        ///< a step, estimated
+  bool optimizer_in_backward = false;
   bool operator==(const Alternative&) const = default;
 };
 
@@ -109,8 +110,10 @@ struct PlanReport {
   // Choices.
   int64_t micro_batch_size = 1, grad_accum_steps = 1, threads = 1;
   std::string recompute = "none", offload = "none", rates = "uncalibrated";
-  int64_t loss_chunk_tokens = 0;           ///< tokens whose logits exist at once; 0: head and loss are apart
-  Why why = {};                            ///< of a training's choices
+  int64_t loss_chunk_tokens = 0;  ///< tokens whose logits exist at once; 0: head and loss are apart
+  Why why = {};                   ///< of a training's choices
+  bool optimizer_in_backward = false, second_backward = false;
+  std::string no_optimizer_in_backward;    ///< why not; empty where it is, and where nothing is trained
   std::vector<std::string> recompute_set;  ///< layers that are computed again, beside what is nearly free
   /// Where the training state lives, and in which dtype: weights, master_weights, gradients, moments,
   /// rounding. None: nothing is trained.

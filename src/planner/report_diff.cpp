@@ -81,6 +81,7 @@ std::vector<SettingDifference> choices(const PlanDiff& d) {
   add("micro_batch_size", [](R r) { return std::to_string(r.micro_batch_size); });
   add("grad_accum_steps", [](R r) { return std::to_string(r.grad_accum_steps); });
   add("recompute", [](R r) { return r.recompute; });
+  add("optimizer_in_backward", [](R r) { return std::string(r.optimizer_in_backward ? "on" : "off"); });
   add("offload", [](R r) { return r.offload; });
   add("threads", [](R r) { return std::to_string(r.threads); });
   add("fits", [](R r) { return std::string(r.fits ? "yes" : "no"); });

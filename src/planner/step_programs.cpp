@@ -31,6 +31,8 @@ class ProgramBuilder {
     PLIMSOLL_CHECK(options.task != nullptr, "programs without a task");
     PLIMSOLL_CHECK(options.buckets.empty() || options.buckets.back() == options.sequence_length,
                    "the last bucket is the sequence");
+    PLIMSOLL_CHECK(!options.optimizer_in_backward || !options.accumulate,
+                   "an optimizer in backward, and accumulators");
     for (const models::Parameter& p : model.parameters()) {
       if (p.trained) trained_.push_back(&p);
       if (!p.trained) frozen_.push_back(p.name);
@@ -71,6 +73,8 @@ class ProgramBuilder {
   [[nodiscard]] passes::PipelineOptions pipeline_options(const Graph& graph, bool grad = true) {
     passes::PipelineOptions options = options_.pipeline;
     options.grad = grad;
+    options.optimizer_in_backward = options_.optimizer_in_backward;
+    options.second_backward = options_.second_backward;
     options.chunk_tokens = chunk_tokens();
     options.frozen = frozen_;
     if (options_.finds_gains && length_ == options_.sequence_length)

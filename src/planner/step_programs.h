@@ -67,6 +67,9 @@ struct StepOptions {
   bool training = true;     ///< false: neither gradients nor update
   std::string drawn_alone = {};  ///< a parameter with a program of its own that draws it, `init_head`
   optimizers::OptimizerOptions optimizer = {};
+  /// Each update where its gradient is complete: without accumulation and loss scaling, which want all
+  /// gradients first, and with clipping by a second backward alone.
+  bool optimizer_in_backward = false, second_backward = false;
   bool decay_all = false;  ///< weight decay on vectors too, where no group says it itself
   /// Logits of head and loss that exist at once. More tokens a chunk make its GEMMs faster.
   int64_t logits_bytes = int64_t{128} << 20;

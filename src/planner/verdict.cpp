@@ -56,6 +56,14 @@ std::string recompute_line(const PlanReport& r) {
   return out + "\n";
 }
 
+std::string optimizer_in_backward_line(const PlanReport& r) {
+  if (r.optimizer_in_backward)
+    return fmt::format("Optimizer in backward: on{}\n",
+                       r.second_backward ? ", which runs twice: for the norm, then for the updates" : "");
+  if (r.no_optimizer_in_backward.empty()) return {};
+  return fmt::format("Optimizer in backward: off, because {}\n", r.no_optimizer_in_backward);
+}
+
 std::string remedy_lines(const PlanReport& r) {
   if (r.fits) return {};
   if (r.remedies.empty())

@@ -15,6 +15,8 @@ namespace plimsoll::planner {
 std::string verdict(const PlanReport& report);
 /// The layers that are computed again, the first of them by name; nothing where there are none.
 std::string recompute_line(const PlanReport& report);
+/// Whether the optimizer's updates stand in backward, and if not, why; nothing where nothing is trained.
+std::string optimizer_in_backward_line(const PlanReport& report);
 /// A line a remedy, with what each comes to; nothing where there are none.
 std::string remedy_lines(const PlanReport& report);
 Tree remedies_event(const PlanReport& report);

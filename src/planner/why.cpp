@@ -13,6 +13,7 @@ Tree alternative_event(const std::optional<Alternative>& a) {
                     {"grad_accum_steps", Tree::of(a->grad_accum_steps)},
                     {"recompute", Tree::of(a->recompute)},
                     {"loss_chunk_tokens", Tree::of(a->loss_chunk_tokens)},
+                    {"optimizer_in_backward", Tree::of(a->optimizer_in_backward)},
                     {"peak_bytes", Tree::of(a->peak_bytes)},
                     {"excess_bytes", Tree::of(a->excess_bytes)},
                     {"seconds", Tree::of(a->seconds)}});
@@ -22,6 +23,7 @@ std::string way_text(const Alternative& a) {
   std::string text =
       fmt::format("{} x {} sequences, recompute {}", a.micro_batch_size, a.grad_accum_steps, a.recompute);
   if (a.loss_chunk_tokens > 0) text += fmt::format(", loss by {} tokens", a.loss_chunk_tokens);
+  if (a.optimizer_in_backward) text += ", optimizer in backward";
   return text;
 }
 

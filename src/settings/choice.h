@@ -97,6 +97,11 @@ template <>
 inline constexpr std::array<std::string_view, 9> kWords<RecomputeMode> = {
     "auto", "none", "full", "attention", "mlp", "selective", "every", "segments", "layers"};
 
+/// memory.optimizer_in_backward.
+enum class OptimizerInBackward : uint8_t { kAuto, kTrue, kFalse };
+template <>
+inline constexpr std::array<std::string_view, 3> kWords<OptimizerInBackward> = {"auto", "true", "false"};
+
 /// paths: what a run file's relative paths start from.
 enum class PathBase : uint8_t { kWorkingFolder, kRunFile };
 template <>

@@ -214,6 +214,8 @@ struct MemorySettings {
   MemoryBudget device_budget = {};
   MemoryBudget host_budget = {};
   RecomputeSettings recompute = {};
+  OneOf<OptimizerInBackward> optimizer_in_backward = OptimizerInBackward::kAuto;
+  bool second_backward = false;
   Tree offload = Tree::of(std::string("auto"));  ///< the word auto or none, or a map from class to place
 };
 

@@ -100,6 +100,10 @@ void add_memory_and_adapters(std::vector<Setting>& list) {
   add(plain(PLIMSOLL_FIELD(memory.host_budget), kHow, "bound of the host's pool alone"));
   add(plain(PLIMSOLL_FIELD(memory.recompute), kHow, "what is computed again in backward instead of kept",
             {"auto", "none", "full", "attention", "mlp", "selective", "segments"}));
+  add(choice(PLIMSOLL_CHOICE(memory.optimizer_in_backward), kHow,
+             "update each parameter where its gradient is complete; auto: where it takes that to fit"));
+  add(plain(PLIMSOLL_FIELD(memory.second_backward), kHow,
+            "where clipping keeps the optimizer out of backward: run backward twice"));
   add(plain(PLIMSOLL_FIELD(memory.offload), kHow,
             "what lies elsewhere than on the device: {activations: host, optimizer: disk}",
             {"auto", "none"}));
@@ -113,11 +117,11 @@ void add_memory_and_adapters(std::vector<Setting>& list) {
   add(plain(PLIMSOLL_FIELD(quantization.bnb_4bit_quant_type), kWhat, "code of the 4 bits", {"nf4", "fp4"}));
   add(plain(PLIMSOLL_FIELD(quantization.bnb_4bit_use_double_quant), kWhat,
             "quantise the block scales as well"));
+  only_with(list, {"memory.second_backward"},
+            {.path = "memory.optimizer_in_backward", .values = {"true"}, .is_noted = true});
   takes_only(list, "memory.offload", {"auto", "none"});
   add(planned("memory.offload_dir", kHow, "folder of what is offloaded to disk", "leave it out"));
   add(planned("memory.disk_budget", kHow, "bound of what is offloaded to disk", "leave it out"));
-  add(planned("memory.optimizer_in_backward", kHow, "update each parameter as its gradient is ready",
-              "leave it out", {"auto", "false"}));
   not_yet(list, {"lora."}, "set lora=null: all parameters are trained");
   not_yet(list, {"quantization."}, "set quantization=null");
 }

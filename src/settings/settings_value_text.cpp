@@ -15,12 +15,14 @@ namespace {
 std::string text_of(const Setting&, const bool* field) { return *field ? "true" : "false"; }
 std::string text_of(const Setting&, const int64_t* field) { return std::to_string(*field); }
 std::string text_of(const Setting&, const double* field) { return number_text(*field); }
+bool is_bool(std::string_view word) { return word == "true" || word == "false"; }
 std::string text_of(const Setting& setting, const std::string* field) {
-  if (!setting.choices.empty() && (*field == "true" || *field == "false")) return *field;
+  if (!setting.choices.empty() && is_bool(*field)) return *field;
   return field->empty() ? "null" : to_yaml_flow(Tree::of(*field));
 }
 std::string text_of(const Setting& setting, const Choice* field) {
-  return to_yaml_flow(Tree::of(setting.choices[field->index]));
+  const std::string& word = setting.choices[field->index];
+  return is_bool(word) ? word : to_yaml_flow(Tree::of(word));
 }
 /// In the unit, binary or decimal, that says it exactly in the smallest number.
 std::string text_of(const Setting&, const Bytes* field) {

@@ -6,17 +6,21 @@
 #include "planner/budget.h"
 #include "planner/largest_backward.h"
 #include "planner/loss_chunks.h"
+#include "planner/place_updates.h"
 #include "planner/rates.h"
 #include "planner/recompute_fit.h"
 #include "planner/search.h"
+#include "settings/optimizer_in_backward.h"
 #include "train/memory_budget.h"
 
 namespace plimsoll::train {
 namespace {
 
-/// Divisors of the global batch, the largest first; the one that is given where one is.
-std::vector<BatchSplit> candidate_splits(const TrainingSettings& training) {
+/// Divisors of the global batch, the largest first; the one that is given where one is. With `whole` the
+/// whole batch at once alone.
+std::vector<BatchSplit> candidate_splits(const TrainingSettings& training, bool whole) {
   if (const auto fixed = fixed_batch_split(training)) return {*fixed};
+  if (whole) return {{training.global_batch_size, 1}};
   std::vector<BatchSplit> splits;
   for (int64_t micro = training.global_batch_size; micro >= 1; --micro)
     if (training.global_batch_size % micro == 0)
@@ -35,7 +39,9 @@ class Chooser {
   /// The way of the micro-batch that is largest of those that fit; where none does, with as much computed
   /// again as it takes.
   Result<Planned> operator()() {
-    const std::vector<BatchSplit> splits = candidate_splits(config_.training);
+    if (updates_are(OptimizerInBackward::kTrue) && clipping_contradicts(config_)) return refuse_clipping();
+    const std::vector<BatchSplit> splits =
+        candidate_splits(config_.training, updates_are(OptimizerInBackward::kTrue));
     std::vector<double> sizes;
     for (const BatchSplit& split : splits) sizes.push_back(static_cast<double>(split.micro_batch_size));
     const auto plan = [&](size_t i) { return plan_fitting({splits[i]}); };
@@ -67,13 +73,40 @@ class Chooser {
     const planner::PlanReport& r = planned.report;
     considered_.push_back({way.split.micro_batch_size, way.split.grad_accum_steps, r.recompute,
                            r.loss_chunk_tokens, r.process_peak_bytes(), planner::excess_bytes(r),
-                           r.seconds_estimated});
+                           r.seconds_estimated, r.optimizer_in_backward});
     return planned;
+  }
+
+  /// Whether the run trains, and the setting is that word.
+  [[nodiscard]] bool updates_are(OptimizerInBackward word) const {
+    return options_.purpose == Purpose::kTrain && config_.memory.optimizer_in_backward == word;
+  }
+
+  /// Says what a second backward would cost.
+  Result<Planned> refuse_clipping() {
+    Way way{candidate_splits(config_.training, true).front()};
+    PLIMSOLL_ASSIGN(const Planned once, plan(way));
+    way.optimizer_in_backward = true;
+    PLIMSOLL_ASSIGN(const Planned twice, plan(way));
+    return clipping_error(config_, twice.report.seconds_estimated / once.report.seconds_estimated - 1);
+  }
+
+  /// That way, with the updates where memory.optimizer_in_backward has them.
+  Result<Planned> plan_placed(Way way) {
+    const auto plan_in = [&](bool in_backward) {
+      way.optimizer_in_backward = in_backward;
+      return plan(way);
+    };
+    if (updates_are(OptimizerInBackward::kTrue)) return plan_in(true);
+    const bool may = updates_are(OptimizerInBackward::kAuto) &&
+                     against_optimizer_in_backward(config_, way.split.grad_accum_steps).empty();
+    return may ? planner::place_updates(plan_in) : plan_in(false);
   }
 
   /// That way, with chunks of head and loss as much smaller as it takes to fit, as far as they can help.
   Result<Planned> plan_fitting(Way way) {
-    PLIMSOLL_ASSIGN(Planned planned, plan(way));
+    PLIMSOLL_ASSIGN(Planned planned, plan_placed(way));
+    way = planned.way;
     while (!planned.report.fits) {
       const passes::Program* program = planner::largest_backward(planned.programs.session);
       if (program == nullptr) break;
@@ -108,7 +141,7 @@ class Chooser {
   /// The better of that, where it fits because of its chunks, and the same split with layers computed again.
   Result<Planned> with_recompute(Planned planned) {
     if (!planned.report.fits) return recompute_to_fit(std::move(planned));
-    PLIMSOLL_ASSIGN(Planned plain, plan({planned.way.split}));
+    PLIMSOLL_ASSIGN(Planned plain, plan({planned.way.split, {}, 0, planned.way.optimizer_in_backward}));
     PLIMSOLL_ASSIGN(Planned again, recompute_to_fit(std::move(plain)));
     return is_better(again.report, planned.report) ? std::move(again) : std::move(planned);
   }
@@ -127,8 +160,8 @@ class Chooser {
     const Way way = plain.way;
     plain.programs = {};
     const auto plan_choice = [&](const planner::RecomputeChoice& choice) {
-      return plan(
-          {way.split, choice.layers, choice.chunk_tokens > 0 ? choice.chunk_tokens : way.chunk_tokens});
+      const int64_t chunk_tokens = choice.chunk_tokens > 0 ? choice.chunk_tokens : way.chunk_tokens;
+      return plan({way.split, choice.layers, chunk_tokens, way.optimizer_in_backward});
     };
     planner::RecomputeFit<Planned, decltype(plan_choice)> fit(plain.report, chain, arena, plan_choice);
     PLIMSOLL_ASSIGN(Planned chosen, fit(options_.finds_least));

@@ -12,8 +12,8 @@ namespace {
 using planner::Alternative;
 
 Alternative chosen_of(const planner::PlanReport& r) {
-  return {r.micro_batch_size,     r.grad_accum_steps,       r.recompute,        r.loss_chunk_tokens,
-          r.process_peak_bytes(), planner::excess_bytes(r), r.seconds_estimated};
+  return {r.micro_batch_size,     r.grad_accum_steps,       r.recompute,         r.loss_chunk_tokens,
+          r.process_peak_bytes(), planner::excess_bytes(r), r.seconds_estimated, r.optimizer_in_backward};
 }
 
 /// The budget that leaves least.

@@ -6,6 +6,7 @@
 #include "planner/assess.h"
 #include "planner/largest_backward.h"
 #include "planner/loss_chunks.h"
+#include "settings/optimizer_in_backward.h"
 #include "settings/precision.h"
 #include "settings/recompute.h"
 #include "settings/state_settings.h"
@@ -103,6 +104,15 @@ planner::Work work_of_step(const planner::StepCost& cost, const BatchSplit& spli
           .matrix_units = config.computes_in(Precision::kBf16) && target.has_matrix_units(ir::DType::kBf16)};
 }
 
+/// Why the updates stand behind backward: for the plan to say.
+std::string why_behind_backward(const RunConfig& config, const BatchSplit& split, bool fits) {
+  if (config.memory.optimizer_in_backward == OptimizerInBackward::kFalse)
+    return "memory.optimizer_in_backward is false";
+  std::string against = against_optimizer_in_backward(config, split.grad_accum_steps);
+  if (!against.empty()) return against;
+  return fits ? "the plan fits without" : "its arena would be larger";
+}
+
 }  // namespace
 
 bool chooses_recompute(const RunConfig& config, const PrepareOptions& options) {
@@ -118,6 +128,8 @@ Result<Planned> plan_way(const RunConfig& config, const Prepared& prepared, cons
   planner::StepOptions options =
       step_options(config, split, *prepared.task, prepare_options.buckets->lengths, prepare_options.purpose);
   options.chunk_tokens = way.chunk_tokens;
+  options.optimizer_in_backward = way.optimizer_in_backward;
+  options.second_backward = way.optimizer_in_backward && config.clip_norm();
   options.pipeline.dump_dir = prepare_options.dump_ir;
   options.finds_gains = chooses_recompute(config, prepare_options) && recomputed.empty();
   if (!recomputed.empty())
@@ -144,6 +156,10 @@ Result<Planned> plan_way(const RunConfig& config, const Prepared& prepared, cons
   if (options.training) {
     report.recompute_set = programs.recomputed;
     report.recompute = recompute_text(config.memory.recompute, report.recompute_set);
+    report.optimizer_in_backward = way.optimizer_in_backward;
+    report.second_backward = options.second_backward;
+    if (!way.optimizer_in_backward)
+      report.no_optimizer_in_backward = why_behind_backward(config, split, report.fits);
     if (const passes::Program* program = planner::largest_backward(programs.session))
       report.loss_chunk_tokens = planner::chunk_tokens_of(*program);
   }

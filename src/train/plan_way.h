@@ -14,6 +14,7 @@ struct Way {
   BatchSplit split;
   std::vector<std::string> recomputed = {};  ///< layers; none: as memory.recompute says
   int64_t chunk_tokens = 0;                  ///< of head and loss; 0: as large as they are without need
+  bool optimizer_in_backward = false;        ///< each update where its gradient is complete
 };
 
 struct Planned {

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "optimizers/optimizer_list.h"
+#include "settings/optimizer_in_backward.h"
 #include "settings/settings.h"
 #include "settings/state_settings.h"
 
@@ -35,6 +36,11 @@ std::vector<Candidate> candidates(const RunConfig& config, const PrepareOptions&
                     kSameBits});
   if (config.memory.recompute.mode != RecomputeMode::kAuto)
     list.push_back({{{"memory.recompute", "auto"}}, kSameBits});
+  if (trains && config.memory.optimizer_in_backward == OptimizerInBackward::kFalse)
+    list.push_back({{{"memory.optimizer_in_backward", "auto"}}, kSameBits});
+  if (trains && config.clip_norm() && !config.memory.second_backward)
+    list.push_back({{{"memory.optimizer_in_backward", "true"}, {"memory.second_backward", "true"}},
+                    "the same bits; backward runs twice"});
   if (trains && config.evaluates_while_training())
     list.push_back({{{"training.eval_strategy", "no"}}, "the same bits; plimsoll eval evaluates"});
   if (t.precision == Precision::kFp32 || t.precision == Precision::kTf32)
@@ -104,7 +110,7 @@ class Search {
     for (const auto& [path, value] : settings)
       if (!assign_setting(*find_setting(path), value_of(value), changed)) return {};
     std::vector<std::string> notes;
-    if (!check_state(changed.training, notes)) return {};
+    if (!check_state(changed.training, notes) || !check_optimizer_in_backward(changed)) return {};
     const auto prepared = prepare(changed, target_, options_);
     if (!prepared || !prepared->report.fits) return {};
     return planner::Remedy{settings, prepared->report.process_peak_bytes(),

@@ -58,6 +58,42 @@ INSTANTIATE_TEST_SUITE_P(Recompute, Bits,
                                          "memory.recompute=selective",
                                          "'memory.recompute={layers: [layers.1, layers.0.mlp]}'"));
 
+/// By every rule, in every format of the state.
+TEST(BitsTest, HoldWithTheOptimizerInBackward) {
+  const std::string unclipped = "training.max_grad_norm=0 ", clipped = "training.max_grad_norm=0.5 ";
+  for (const std::string how :
+       {"training.optimizer=sgd training.momentum=0.9", "training.optimizer=adamw",
+        "training.optimizer=adamw_8bit", "training.optimizer=adafactor", "training.optimizer=muon",
+        "training.optimizer=lion training.precision=bf16 training.state.weights=bf16",
+        "training.precision=bf16 training.state.weights=bf16 training.state.master_weights=false "
+        "training.state.gradients=bf16 training.state.moments=bf16"}) {
+    const Result behind = train_three_steps(unclipped + how + " memory.optimizer_in_backward=false");
+    const Result in = train_three_steps(
+        unclipped + how +
+        " memory.optimizer_in_backward=true memory.recompute=full runtime.threads=3 debug.poison=true");
+    EXPECT_EQ(in.events, behind.events) << how;
+    EXPECT_TRUE(in.model == behind.model) << how;
+  }
+  const Result behind = train_three_steps(clipped);
+  EXPECT_FALSE(behind.model == train_three_steps(unclipped).model);
+  for (const char* how : {"memory.recompute=segments debug.poison=true", "memory.recompute=none"}) {
+    const Result twice = train_three_steps(
+        clipped + "memory.optimizer_in_backward=true memory.second_backward=true runtime.threads=3 " + how);
+    EXPECT_EQ(twice.events, behind.events) << how;
+    EXPECT_TRUE(twice.model == behind.model) << how;
+  }
+}
+
+/// Its cost is the planner's to say.
+TEST(BitsTest, ClippingIsNamedWithTheCostOfASecondBackward) {
+  Folder folder;
+  folder.write("run.yaml", run_file() + kThreeSteps);
+  const Outcome refused = folder.run("plan run.yaml memory.optimizer_in_backward=true");
+  EXPECT_EQ(refused.exit_code, 2);
+  EXPECT_NE(refused.err.find("training.max_grad_norm=1 needs the norm"), std::string::npos) << refused.err;
+  EXPECT_NE(refused.err.find("memory.second_backward=true, which would take about 6"), std::string::npos);
+}
+
 TEST(BitsTest, HoldOnEachInstructionSet) {
   for (const char* isa : {"PLIMSOLL_ISA=portable", "PLIMSOLL_ISA=avx2"}) {
     const Result whole = train_three_steps("runtime.threads=1", isa);

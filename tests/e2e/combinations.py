@@ -4,7 +4,7 @@
     combinations.py [--binary build/plimsoll] [--count 200] [--seed 1] [--keep DIR]
 
 What is trained: model (three families, one with dropout, one a classifier), precision, optimizer, packing. How: what
-is computed again, micro-batch, threads, device. Of each run: losses, norms and final weights are the plain run's, bit
+is computed again, where the optimizer updates, micro-batch, threads, device. Of each run: losses, norms and final weights are the plain run's, bit
 for bit; the process's peak is never above the planned one, and no more than 3 % or 32 MiB below it; nothing is allocated
 behind the first step. Prints a line a failure and a summary; exits with 1 where anything failed.
 """
@@ -43,12 +43,14 @@ def what_of(dice, binary_optimizers):
     name = dice.choice(list(MODELS))
     task = "sequence_classification" if dice.random() < 0.2 else "causal_lm"
     settings = [f"training.precision={dice.choice(PRECISION)}", f"training.optimizer={dice.choice(binary_optimizers)}"]
+    if dice.random() < 0.5:
+        settings.append("training.max_grad_norm=0")
     if task == "causal_lm":
         settings.append(f"data.packing={dice.choice(PACKING)}")
     return name, task, " ".join(settings)
 
 
-def how_of(dice, name):
+def how_of(dice, name, what_settings):
     _, blocks, prefix = MODELS[name]
     part = "attn" if name == "gpt2" else "self_attn"
     policies = ["auto", "none", "full", "attention", "mlp", "selective", "segments",
@@ -57,6 +59,10 @@ def how_of(dice, name):
                 "{layers: [%s.0..%s.%d, %s.%d.%s]}" % (prefix, prefix, blocks - 2, prefix, blocks - 1, part)]
     settings = ["memory.recompute=" + dice.choice(policies), f"training.micro_batch_size={dice.choice([1, 2, 4, 8])}",
                 f"runtime.threads={dice.randint(1, 3)}"]
+    if "training.micro_batch_size=8" in settings and "fp16" not in what_settings and dice.random() < 0.7:
+        settings.append("memory.optimizer_in_backward=true")
+        if "max_grad_norm" not in what_settings:
+            settings.append("memory.second_backward=true")
     if dice.random() < 0.4:
         settings.append("runtime.device=discrete")
         if dice.random() < 0.5:
@@ -140,7 +146,7 @@ def main():
         rules = optimizers(binary, folder)
         for number in range(arguments.count):
             what = what_of(dice, rules)
-            how = how_of(dice, what[0])
+            how = how_of(dice, what[0], what[2])
             try:
                 if what not in plain:
                     plain[what] = train(binary, folder, what, ["memory.recompute=none", "runtime.threads=1",

@@ -50,6 +50,8 @@ INSTANTIATE_TEST_SUITE_P(Runs, PlannedPeak,
                                          "training.micro_batch_size=2", "debug.dump_dir=dump",
                                          "memory.recompute=full", "memory.recompute=segments",
                                          "memory.recompute=mlp training.micro_batch_size=2",
+                                         "memory.recompute=full training.max_grad_norm=0 "
+                                         "memory.optimizer_in_backward=true output.save_steps=2",
                                          "training.precision=bf16 training.state.weights=bf16 "
                                          "training.state.gradients=bf16 output.save_steps=2",
                                          "training.precision=bf16 training.state.weights=bf16 "
@@ -116,6 +118,28 @@ TEST(BudgetTest, ComputesAgainWhatItSays) {
   ASSERT_EQ(given.exit_code, 0) << given.err;
   for (const char* key : {"process_peak_bytes", "recompute_flops", "arena_bytes"})
     EXPECT_EQ(number(given.out, key), number(chosen.out, key)) << key;
+}
+
+/// auto: where the plan does not fit otherwise; true: whatever else is chosen beside it.
+TEST(BudgetTest, PutsTheOptimizerInBackwardWhereItIsNeeded) {
+  if (sanitized()) GTEST_SKIP();
+  Folder folder;
+  folder.write("run.yaml",
+               "model: {preset: smollm-135m, init: random, overrides: {num_hidden_layers: 6}}\n"
+               "data: {train: x.txt, sequence_length: 512, tokenizer: bytes}\n"
+               "training: {global_batch_size: 4, micro_batch_size: 4, max_steps: 3, max_grad_norm: 0}\n");
+  for (const auto& [how, is_in] : {std::pair("auto memory.budget=4GiB", false),
+                                   {"auto memory.budget=850MiB", true},
+                                   {"true memory.budget=4GiB", true},
+                                   {"true memory.budget=1050MiB", true},
+                                   {"false memory.budget=1050MiB", false}}) {
+    const Outcome plan = folder.run("plan run.yaml --json memory.optimizer_in_backward=" + std::string(how));
+    ASSERT_EQ(plan.exit_code, 0) << how << plan.err;
+    const std::string choices = plan.out.substr(plan.out.find("\"choices\""));
+    EXPECT_TRUE(choices.find(is_in ? "\"optimizer_in_backward\": true" : "\"optimizer_in_backward\": false") <
+                choices.find("\"why\""))
+        << how << plan.out;
+  }
 }
 
 TEST(BudgetTest, AutoTakesTheLargestMicroBatchThatFits) {

@@ -120,6 +120,14 @@ TEST(Resume, GivesThemWithPoisonAndSeparateBuffers) {
       {"debug.poison=true training.micro_batch_size=2", "debug.plan=separate debug.poison=true"});
 }
 
+/// States are read for the save of a step until the next one begins to update, which is early in it.
+TEST(Resume, GivesThemWithTheOptimizerInBackward) {
+  const std::string unclipped = "training.max_grad_norm=0 output.save_steps=1 ";
+  expect_same_bits(undisturbed(kLlama, "training.max_grad_norm=0"), kLlama,
+                   {"memory.optimizer_in_backward=true output.save_total_limit=9", "runtime.threads=2"},
+                   unclipped);
+}
+
 TEST(Resume, GivesThemForGpt2) {
   expect_same_bits(undisturbed(kGpt2), kGpt2,
                    {"runtime.threads=2", "training.micro_batch_size=2", "runtime.threads=3"});

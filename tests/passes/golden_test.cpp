@@ -27,8 +27,10 @@
 #include "passes/fuse_norms.h"
 #include "passes/fuse_optimizer.h"
 #include "passes/in_place.h"
+#include "passes/optimizer_in_backward.h"
 #include "passes/recompute_cheap.h"
 #include "passes/schedule.h"
+#include "passes/second_backward.h"
 #include "passes/short_norms.h"
 
 namespace plimsoll {
@@ -98,10 +100,20 @@ Result<std::string> run_in_place(Graph& graph) {
   return text;
 }
 
+Result<std::string> run_optimizer_in_backward(Graph& graph) {
+  PLIMSOLL_ASSIGN(const auto report, passes::optimizer_in_backward(graph));
+  return "// moved " + std::to_string(report.moved) + "\n";
+}
+
 Result<std::string> run_schedule(Graph& graph) {
   PLIMSOLL_ASSIGN(const auto report, passes::schedule(graph));
   return "// peak " + std::to_string(report.peak_bytes_before) + " -> " +
          std::to_string(report.peak_bytes_after) + "\n";
+}
+
+Result<std::string> run_second_backward(Graph& graph) {
+  PLIMSOLL_TRY(passes::second_backward(graph, {.last_forward_op = loss_op(graph)}));
+  return std::string();
 }
 
 const std::map<std::string, RunPass>& runs() {
@@ -119,8 +131,10 @@ const std::map<std::string, RunPass>& runs() {
       {"fuse_norms", plain<passes::fuse_norms>},
       {"fuse_optimizer", plain<passes::fuse_optimizer>},
       {"in_place", run_in_place},
+      {"optimizer_in_backward", run_optimizer_in_backward},
       {"recompute_cheap", run_recompute_cheap},
       {"schedule", run_schedule},
+      {"second_backward", run_second_backward},
       {"short_norms", plain<passes::short_norms>},
   };
   return kRuns;

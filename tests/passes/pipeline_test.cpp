@@ -62,6 +62,7 @@ TEST(PassList, HoldsEveryPassOfTheFolder) {
 TEST(Pipeline, DumpsTheTextAfterEachPass) {
   const fs::path folder = fs::temp_directory_path() / ("plimsoll_dump_" + std::to_string(::getpid()));
   passes::PipelineOptions options;
+  options.optimizer_in_backward = options.second_backward = true;
   options.dump_dir = folder.string();
   const auto trained = train_program(3, options, Tail::kGradients);
   ASSERT_TRUE(trained);

@@ -71,6 +71,27 @@ TEST(StepProgramsTest, FullTrainingInFp32Holds16BytesAParameter) {
   EXPECT_EQ(programs->session.class_bytes(ir::StateClass::kGradient), 4 * (n + 49'152 * 576));
 }
 
+/// Of 32 blocks' gradients that of the block at hand is left, and of a head what it is with the loss.
+TEST(StepProgramsTest, InBackwardTheOptimizerLeavesFewGradientsAlive) {
+  const cpu::CpuTarget target(2);
+  const auto model = tiny_llama();
+  StepOptions o = options(1, 8);
+  o.optimizer.max_grad_norm = {};
+  const auto arena = [&](bool in_backward) {
+    o.optimizer_in_backward = in_backward;
+    const auto programs = build_training_programs(*model, o, target);
+    EXPECT_TRUE(programs.ok());
+    return programs->session.device().arena;
+  };
+  const int64_t behind = arena(false), in = arena(true);
+  EXPECT_GT(behind, 4 * model->num_parameters());
+  EXPECT_LT(in, behind / 4);
+  o.optimizer.max_grad_norm = 1.0;
+  EXPECT_GT(arena(true), behind / 2) << "the norm to clip by wants all gradients";
+  o.second_backward = true;
+  EXPECT_LT(arena(true), behind / 4);
+}
+
 /// bf16 halves what a block keeps but the residual stream; of that it keeps every other sum.
 TEST(StepProgramsTest, LowPrecisionShrinksActivations) {
   const cpu::CpuTarget target(2);

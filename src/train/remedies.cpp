@@ -133,6 +133,10 @@ class Search {
   bool take(const Report& report, const SettingTexts& settings, std::string_view note,
             std::vector<planner::Remedy>& found) const {
     if (!report || !report->fits) return false;
+    // Behind a lower budget that does by itself, what changes nothing more is no other way.
+    if (!found.empty() && !base_.empty() && peak_of(*report) == found.front().peak_bytes &&
+        report->seconds_estimated == found.front().seconds)
+      return false;
     found.push_back({settings, peak_of(*report), report->seconds_estimated, std::string(note)});
     return true;
   }

@@ -5,12 +5,15 @@
 #include <cmath>
 
 #include "base/numbers.h"
+#include "base/terminal.h"
 #include "base/units.h"
 #include "train/dimensions.h"
 #include "train/techniques.h"
 
 namespace plimsoll::train {
 namespace {
+
+constexpr int kColumns = 80;
 
 const char* heading_of(TechniqueGroup group) {
   switch (group) {
@@ -80,7 +83,7 @@ std::string techniques_table(const std::vector<TechniqueRow>& rows, const planne
     out += line_of(row, base);
     before = &row;
   }
-  return out;
+  return wrapped(out, kColumns);
 }
 
 std::string dimensions_table(const std::vector<DimensionRow>& rows, const planner::PlanReport& base) {
@@ -97,9 +100,10 @@ std::string dimensions_table(const std::vector<DimensionRow>& rows, const planne
       rows.begin(), rows.end(),
       [&](const DimensionRow& a, const DimensionRow& b) { return per_share(a) < per_share(b); });
   const double percent = per_share(*most) / 100;
-  return out + fmt::format("The {} dominates: a percent more of it adds {}, {:.2f} % of the peak\n",
-                           most->dimension, to_string(Bytes(static_cast<int64_t>(percent))),
-                           100 * percent / static_cast<double>(main_peak_bytes(base)));
+  out += fmt::format("The {} dominates: a percent more of it adds {}, {:.2f} % of the peak\n",
+                     most->dimension, to_string(Bytes(static_cast<int64_t>(percent))),
+                     100 * percent / static_cast<double>(main_peak_bytes(base)));
+  return wrapped(out, kColumns);
 }
 
 }  // namespace plimsoll::train

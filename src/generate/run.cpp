@@ -199,7 +199,7 @@ class Run {
     };
     const int64_t fewer = opened_->resolved.max_new_tokens / 2;
     if (is_interactive(request_)) {
-      if (cache_tokens_ > kChatChunk) add("--context", cache_tokens_ / 2, 1, cache_tokens_ / 2);
+      if (cache_tokens_ > 1) add("--context", cache_tokens_ / 2, 1, cache_tokens_ / 2);
     } else {
       if (batch_ > 1) add("--batch-size", 1, 1, cache_tokens_);
       if (fewer > 0) add("--max-new-tokens", fewer, batch_, cache_tokens(longest_, fewer));

@@ -38,16 +38,20 @@ Result<Bytes> parse_bytes(std::string_view text) {
     const char* name;
     double scale;
   };
-  static constexpr std::array<Unit, 14> kUnits = {{{"", 1},
+  static constexpr std::array<Unit, 18> kUnits = {{{"", 1},
                                                    {"b", 1},
                                                    {"kib", 0x1p10},
                                                    {"mib", 0x1p20},
                                                    {"gib", 0x1p30},
                                                    {"tib", 0x1p40},
+                                                   {"pib", 0x1p50},
+                                                   {"eib", 0x1p60},
                                                    {"kb", 1e3},
                                                    {"mb", 1e6},
                                                    {"gb", 1e9},
                                                    {"tb", 1e12},
+                                                   {"pb", 1e15},
+                                                   {"eb", 1e18},
                                                    {"k", 0x1p10},
                                                    {"m", 0x1p20},
                                                    {"g", 0x1p30},

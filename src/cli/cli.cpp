@@ -116,6 +116,11 @@ int run(int argc, char** argv) {
                    "the operating system refused memory",
                    {},
                    "close other programs or lower memory.budget"});
+  } catch (const std::system_error& refused) {
+    return report({ErrorCode::kIo,
+                   fmt::format("the operating system refused a thread: {}", refused.what()),
+                   {},
+                   "raise the limits on memory and processes (ulimit -v, -u), or lower runtime.threads"});
   }
   return 2;
 }

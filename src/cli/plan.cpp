@@ -6,6 +6,7 @@
 #include "base/terminal.h"
 #include "cli/commands.h"
 #include "cli/explain_memory.h"
+#include "cli/explain_memory_rows.h"
 #include "cli/explain_precision.h"
 #include "cli/load_run.h"
 #include "planner/memory_snapshot.h"
@@ -51,7 +52,10 @@ Status plan(const RunArguments& arguments, const PlanOutput& output) {
     PLIMSOLL_TRY(planner::save_memory_snapshot(session, planner::planned_runs(session), file));
   }
   train::Events(arguments.json, 0).plan(prepared.report, train::PlanDetail::kAll);
-  if (memory) memory->print(arguments.json);
+  if (memory) {
+    memory->print(arguments.json);
+    print_techniques(config, prepared, arguments.json);
+  }
   if (output.explain == "precision") {
     if (!arguments.json) std::puts("");
     const planner::TrainingPrograms& programs = prepared.programs;
@@ -111,7 +115,8 @@ Command add_plan(Parser app) {
       .add_option(
           "--explain", output->explain,
           "precision: what ops compute in and store, and why, what is cast, how weights are kept; memory: "
-          "what is alive while the ops run, the peak and its tensors, the phases")
+          "what is alive while the ops run, the peak and its tensors, the phases, what each technique "
+          "would save and cost, which dimension dominates")
       .one_of({"precision", "memory"})
       .excludes(diff_option);
   command.add_option("--svg", output->svg, "with --explain memory: the same as a picture")

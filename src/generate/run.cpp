@@ -1,6 +1,7 @@
 #include "generate/run.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <malloc.h>
 
 #include <algorithm>
@@ -11,6 +12,7 @@
 #include "base/process.h"
 #include "base/signals.h"
 #include "base/terminal.h"
+#include "base/units.h"
 #include "checkpoints/load_weights.h"
 #include "generate/chat.h"
 #include "generate/generator.h"
@@ -186,12 +188,24 @@ class Run {
            num_threads() * kLoadBytesPerThread;
   }
 
-  [[nodiscard]] Error does_not_fit() const {
+  /// With what would need less of what was asked for, each planned.
+  Error does_not_fit() {
+    const auto target = train::make_target({}, num_threads());
+    std::vector<std::string> ways;
+    const auto add = [&](const char* flag, int64_t value, int64_t batch, int64_t cache) {
+      if (const auto planned = plan_batch(*target, batch, cache))
+        ways.push_back(fmt::format("{} {} needs {}", flag, value,
+                                   to_string(Bytes(planned->report.process_peak_bytes()))));
+    };
+    const int64_t fewer = opened_->resolved.max_new_tokens / 2;
+    if (is_interactive(request_)) {
+      if (cache_tokens_ > 1) add("--context", cache_tokens_ / 2, 1, cache_tokens_ / 2);
+    } else {
+      if (batch_ > 1) add("--batch-size", 1, 1, cache_tokens_);
+      if (fewer > 0) add("--max-new-tokens", fewer, batch_, cache_tokens(longest_, fewer));
+    }
     return planner::does_not_fit(report_, report_.budgets.front(), "generation",
-                                 is_interactive(request_)
-                                     ? "a smaller --context needs less"
-                                     : fmt::format("{}fewer --max-new-tokens need less",
-                                                   batch_ > 1 ? "a smaller --batch-size or " : ""));
+                                 fmt::to_string(fmt::join(ways, ", ")));
   }
 
   Status start() {

@@ -260,7 +260,17 @@ std::optional<double> RunConfig::clip_norm() const {
 
 Result<RunConfig> parse_run_config(std::string_view text, const std::string& source,
                                    std::span<const std::string> overrides, RunUse use) {
-  return parse(text, source, overrides, Idle::kRefused, use);
+  PLIMSOLL_ASSIGN(RunConfig config, parse(text, source, overrides, Idle::kRefused, use));
+  config.source = std::make_shared<const RunSource>(
+      RunSource{std::string(text), source, {overrides.begin(), overrides.end()}});
+  return config;
+}
+
+Result<RunConfig> with_overrides(const RunConfig& config, std::span<const std::string> more) {
+  if (!config.source) return parse_run_config(run_config_yaml(config), "run.yaml", more);
+  std::vector<std::string> overrides = config.source->overrides;
+  overrides.insert(overrides.end(), more.begin(), more.end());
+  return parse_run_config(config.source->text, config.source->name, overrides);
 }
 
 Result<std::vector<std::string>> settings_of_override(const std::string& text) {

@@ -6,6 +6,7 @@
 #include <array>
 #include <cstdint>
 #include <initializer_list>
+#include <memory>
 #include <optional>
 #include <span>
 #include <string>
@@ -267,6 +268,12 @@ struct DebugSettings {
   OneOf<PlanLayout> plan = PlanLayout::kArena;
 };
 
+/// What a run was read from, so that it can be read again with more overrides.
+struct RunSource {
+  std::string text = {}, name = {};
+  std::vector<std::string> overrides = {};
+};
+
 /// The whole run.
 struct RunConfig {
   OneOf<PathBase> paths =
@@ -284,6 +291,8 @@ struct RunConfig {
   DebugSettings debug = {};
   /// Lines for the user: names that were accepted but do nothing here. Not a setting.
   std::vector<std::string> notes = {};
+  /// Null where it was not read from a text. Not a setting.
+  std::shared_ptr<const RunSource> source = {};
 
   /// Whether training evaluates: there is data for it, and eval_strategy does not say no.
   [[nodiscard]] bool evaluates_while_training() const {
@@ -310,6 +319,10 @@ Result<RunConfig> load_run_config(const std::string& path, std::span<const std::
 /// The same from the file's text; `source` stands in messages.
 Result<RunConfig> parse_run_config(std::string_view text, const std::string& source,
                                    std::span<const std::string> overrides = {}, RunUse use = RunUse::kPlan);
+
+/// The run with `more` overrides behind those that it was read with: what the command line would make of
+/// them. One that was put together is first written as a run file. Errors: as parse_run_config.
+Result<RunConfig> with_overrides(const RunConfig& config, std::span<const std::string> more);
 
 /// Paths of the settings that one override gives. Errors: as parse_run_config.
 Result<std::vector<std::string>> settings_of_override(const std::string& text);

@@ -10,6 +10,7 @@
 #include "io/suggest.h"
 #include "settings/param_groups.h"
 #include "settings/settings.h"
+#include "settings/wrong.h"
 
 namespace plimsoll {
 namespace {
@@ -268,6 +269,13 @@ Status assign(const Setting& setting, const Tree& value, RecomputeSettings* fiel
                          !argument.items.empty() &&
                          std::all_of(argument.items.begin(), argument.items.end(),
                                      [](const Tree& t) { return t.is_scalar() && !t.is_null(); });
+  if (counts && !is_count)
+    return wrong_setting(
+        fmt::format("{}: {} is {}, expected a count from 1", setting.path, name, argument.describe()),
+        "it can be no more than the model has blocks");
+  if (mode == RecomputeMode::kLayers && !is_layers)
+    return wrong_setting(fmt::format("{}: layers names none", setting.path),
+                         "name some as the plan prints them, such as [layers.0, \"layers.*.mlp\"]");
   if (!is_count && !is_layers) return wrong(setting, value);
   result.count = argument.integer;
   for (const Tree& layer : argument.items) result.layers.push_back(layer.text);

@@ -188,6 +188,21 @@ void Events::checkpoint(const SaveReport& saved) {
   print_message(fmt::format("saved {} in {:.2f} s", saved.path, saved.seconds));
 }
 
+void Events::swapping(int64_t step, int64_t bytes) {
+  const std::string text = fmt::format(
+      "{} of this run have been moved to swap: steps wait for the disk. Free memory on this machine, or "
+      "stop the run and set memory.budget to what is there (plimsoll plan RUN --explain memory: what would "
+      "need less)",
+      to_string(Bytes(bytes)));
+  if (json_)
+    print_json(Tree::map({{"event", Tree::of(std::string("warning"))},
+                          {"kind", Tree::of(std::string("swap"))},
+                          {"step", Tree::of(step)},
+                          {"swapped_bytes", Tree::of(bytes)},
+                          {"message", Tree::of(text)}}));
+  print_message("warning: " + text);
+}
+
 void Events::note(const std::string& text) { print_message("note: " + text); }
 
 void Events::summary(const Summary& s) {

@@ -78,6 +78,8 @@ class Events {
   void end_progress();
   void eval(const EvalEvent& event);
   void checkpoint(const SaveReport& saved);
+  /// The system moves the run's memory out: a warning.
+  void swapping(int64_t step, int64_t bytes);
   /// A line for people alone.
   void note(const std::string& text);
   void summary(const Summary& summary);

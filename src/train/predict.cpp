@@ -15,6 +15,7 @@
 #include "base/child_process.h"
 #include "base/note.h"
 #include "base/signals.h"
+#include "base/units.h"
 #include "data/labelled/tokenize_labelled.h"
 #include "data/shard.h"
 #include "data/text/encoder_files.h"
@@ -170,7 +171,24 @@ class Prediction {
     options.labels = labels_;
     PLIMSOLL_ASSIGN(Prepared prepared, prepare(config_, *make_target(config_, options.num_threads), options));
     prepared_.emplace(std::move(prepared));
-    return prepared_->report.fits ? Status(Ok{}) : does_not_fit(*prepared_);
+    return prepared_->report.fits ? Status(Ok{}) : too_large(options, longest);
+  }
+
+  /// With what shorter rows would need, planned.
+  Error too_large(PrepareOptions options, int64_t longest) {
+    Error error = does_not_fit(*prepared_);
+    prepared_->programs = {};
+    options.finds_least = false;
+    for (int64_t length = longest / 2; length > 0; length /= 2) {
+      config_.data.sequence_length = length;
+      options.buckets = Buckets{.lengths = {length}};
+      const auto shorter = prepare(config_, *make_target(config_, options.num_threads), options);
+      if (!shorter || !shorter->report.fits) continue;
+      error.hint += fmt::format("; --max-length {} needs {}", length,
+                                to_string(Bytes(shorter->report.process_peak_bytes())));
+      break;
+    }
+    return error;
   }
 
   Status run(const Shard& shard, Lines& lines) {

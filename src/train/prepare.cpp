@@ -40,7 +40,7 @@ Result<Prepared> prepare(const RunConfig& config, const runtime::Target& target,
   const auto start = std::chrono::steady_clock::now();
   PrepareOptions options = asked;
   PLIMSOLL_ASSIGN(Prepared prepared, prepare_model(config, options));
-  prepared.memory = read_machine_memory();
+  prepared.memory = options.memory ? *options.memory : read_machine_memory();
   PLIMSOLL_ASSIGN(Planned planned, choose_plan(config, prepared, target, options, prepared.considered));
   prepared.split = planned.way.split;
   prepared.programs = std::move(planned.programs);

@@ -30,6 +30,7 @@ struct PrepareOptions {
   bool finds_least = true;    ///< where nothing fits: the plan that needs least, not just one that does not
   int64_t more_bytes = 0;     ///< as if each budget had so much more
   bool looks_at_data = true;  ///< for what is not given here, where the data lies there
+  std::optional<MachineMemory> memory = {};  ///< what budgets are read from; nothing: as it is now
 };
 
 struct Prepared {

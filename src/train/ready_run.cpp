@@ -9,6 +9,7 @@
 #include "checkpoints/disk_need.h"
 #include "checkpoints/load_weights.h"
 #include "preprocessing/run_data.h"
+#include "train/memory_at_start.h"
 #include "train/model_files.h"
 #include "train/remedies.h"
 #include "train/run_device.h"
@@ -76,6 +77,8 @@ Result<ReadyRun> make_ready(const RunConfig& config, const PrepareOptions& plann
   if (planning.purpose == Purpose::kTrain) {
     PLIMSOLL_ASSIGN(files, model_files_apart(config, prepared.model_config));
   }
+  PLIMSOLL_TRY(
+      check_memory_at_start(config, *target, planning, memory_now(prepared.report), prepared, events));
   PLIMSOLL_ASSIGN(auto device, make_device(config, planning.num_threads));
   return ReadyRun{std::move(device), std::move(prepared), std::move(data), std::move(files)};
 }

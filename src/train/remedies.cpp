@@ -1,18 +1,16 @@
 #include "train/remedies.h"
 
 #include <algorithm>
+#include <cmath>
+#include <optional>
 #include <string_view>
 #include <utility>
 
-#include "optimizers/optimizer_list.h"
-#include "settings/optimizer_in_backward.h"
+#include "planner/budget.h"
 #include "settings/settings.h"
-#include "settings/state_settings.h"
 
 namespace plimsoll::train {
 namespace {
-
-using SettingTexts = std::vector<std::pair<std::string, std::string>>;
 
 struct Candidate {
   SettingTexts settings;
@@ -24,110 +22,194 @@ constexpr std::string_view kNarrow = "other numbers: 16 bits in place of 32";
 constexpr std::string_view kShorter = "documents are cut at a shorter length";
 constexpr int64_t kLeastLength = 64;
 constexpr size_t kMostRemedies = 4;
+/// What changes a peak by less does nothing for it.
+constexpr double kNoticed = 1e-3;
 
-/// In order of cost.
-std::vector<Candidate> candidates(const RunConfig& config, const PrepareOptions& options) {
-  std::vector<Candidate> list;
-  const TrainingSettings& t = config.training;
-  const bool trains = options.purpose == Purpose::kTrain;
-  const auto fixed = fixed_batch_split(t);
+/// What leaves every bit.
+void add_same_bits(const RunConfig& config, bool trains, std::vector<Candidate>& list) {
+  const auto fixed = fixed_batch_split(config.training);
   if (fixed && fixed->micro_batch_size > 1)
     list.push_back({{{"training.gradient_accumulation_steps", "auto"}, {"training.micro_batch_size", "auto"}},
                     kSameBits});
+  if (!trains) return;
   if (config.memory.recompute.mode != RecomputeMode::kAuto)
     list.push_back({{{"memory.recompute", "auto"}}, kSameBits});
-  if (trains && config.memory.optimizer_in_backward == OptimizerInBackward::kFalse)
+  if (config.memory.optimizer_in_backward == OptimizerInBackward::kFalse)
     list.push_back({{{"memory.optimizer_in_backward", "auto"}}, kSameBits});
-  if (trains && config.clip_norm() && !config.memory.second_backward)
+  if (config.clip_norm() && !config.memory.second_backward)
     list.push_back({{{"memory.optimizer_in_backward", "true"}, {"memory.second_backward", "true"}},
                     "the same bits; backward runs twice"});
-  if (trains && config.evaluates_while_training())
+  if (config.evaluates_while_training())
     list.push_back({{{"training.eval_strategy", "no"}}, "the same bits; plimsoll eval evaluates"});
+}
+
+/// Narrower numbers. What turns out to change nothing, such as moments where there are none, is not offered.
+void add_narrower(const TrainingSettings& t, bool trains, std::vector<Candidate>& list) {
   if (t.precision == Precision::kFp32 || t.precision == Precision::kTf32)
     list.push_back({{{"training.precision", "bf16"}}, kNarrow});
-  const optimizers::OptimizerDef* optimizer = optimizers::find_optimizer(t.optimizer);
-  if (trains && t.state.moments == StateWord::kFp32 && optimizer != nullptr && optimizer->has_betas())
+  if (!trains) {
+    if (t.state.weights == StateWord::kFp32)
+      list.push_back({{{"training.precision", "bf16"}, {"training.state.weights", "bf16"}}, kNarrow});
+    return;
+  }
+  const bool has_codes = t.optimizer == "adamw_8bit";  // moments of 8 bits, whatever state.moments says
+  if (t.state.moments == StateWord::kFp32 && !has_codes)
     list.push_back({{{"training.state.moments", "bf16"}}, kNarrow});
-  if (trains && t.state.weights == StateWord::kFp32)
-    list.push_back({{{"training.precision", "bf16"},
-                     {"training.state.weights", "bf16"},
-                     {"training.state.master_weights", "false"},
-                     {"training.state.gradients", "bf16"},
-                     {"training.state.moments", "bf16"}},
-                    "other numbers: 8 bytes a parameter, rounded stochastically"});
+  if (t.optimizer == "adamw")
+    list.push_back({{{"training.optimizer", "adamw_8bit"}}, "other numbers: moments of 8 bits"});
+  if (t.state.weights == StateWord::kFp32) {
+    SettingTexts all = {{"training.precision", "bf16"},
+                        {"training.state.weights", "bf16"},
+                        {"training.state.master_weights", "false"},
+                        {"training.state.gradients", "bf16"}};
+    if (!has_codes) all.emplace_back("training.state.moments", "bf16");
+    list.push_back(
+        {std::move(all), has_codes ? "other numbers: weights and gradients of 16 bits, rounded stochastically"
+                                   : "other numbers: 8 bytes a parameter, rounded stochastically"});
+  }
+  if (t.optimizer != "adafactor" && t.optimizer != "sgd")
+    list.push_back(
+        {{{"training.optimizer", "adafactor"}}, "another update: no first moment, the second factored"});
+}
+
+/// In the order to try them.
+std::vector<Candidate> candidates(const RunConfig& config, Purpose purpose) {
+  const bool trains = purpose == Purpose::kTrain;
+  std::vector<Candidate> list;
+  add_same_bits(config, trains, list);
+  add_narrower(config.training, trains, list);
   for (int64_t length = config.data.sequence_length / 2; length >= kLeastLength; length /= 2)
     list.push_back({{{"data.sequence_length", std::to_string(length)}}, kShorter});
   return list;
 }
 
-/// A value as the command line has it.
-Tree value_of(const std::string& text) {
-  if (text == "true" || text == "false") return Tree::of(text == "true");
-  if (!text.empty() && text.find_first_not_of("0123456789") == std::string::npos)
-    return Tree::of(static_cast<int64_t>(std::stoll(text)));
-  return Tree::of(text);
+/// `over` on top of `settings`.
+SettingTexts with(SettingTexts settings, const SettingTexts& over) {
+  for (const auto& [path, value] : over) {
+    std::erase_if(settings, [&, &name = path](const auto& setting) { return setting.first == name; });
+    settings.emplace_back(path, value);
+  }
+  return settings;
 }
 
 class Search {
  public:
-  Search(const RunConfig& config, const runtime::Target& target, const PrepareOptions& options)
-      : config_(config), target_(target), options_(options) {
-    options_.dump_ir.clear();
-    options_.finds_least = false;
-  }
+  /// `base`: what all remedies say beside their own; `bounded`: what the plan has too much of.
+  Search(const Variants& variants, SettingTexts base, planner::Bounded bounded, Purpose purpose)
+      : variants_(variants),
+        base_(std::move(base)),
+        bounded_(bounded),
+        list_(candidates(variants.config(), purpose)) {}
 
   std::vector<planner::Remedy> operator()() {
     std::vector<planner::Remedy> found;
-    const std::vector<Candidate> list = candidates(config_, options_);
-    for (const Candidate& c : list) {
+    bool has_length = false;
+    if (!base_.empty()) take(plan(base_), base_, kSameBits, found);
+    for (const Candidate& c : list_) {
       const bool is_length = c.note == kShorter;
-      if (found.size() == kMostRemedies || (is_length && has_length_)) continue;
-      if (auto remedy = plan(c.settings, c.note)) {
-        has_length_ = has_length_ || is_length;
-        found.push_back(std::move(*remedy));
-      }
+      if (found.size() == kMostRemedies || (is_length && has_length)) continue;
+      const SettingTexts settings = with(base_, c.settings);
+      if (take(plan(settings), settings, c.note, found)) has_length = has_length || is_length;
     }
-    return found.empty() ? together(list) : found;
+    return found.empty() ? together() : found;
   }
 
  private:
-  /// Each on top of those before it, until it fits.
-  std::vector<planner::Remedy> together(const std::vector<Candidate>& list) {
-    SettingTexts all;
-    for (const Candidate& c : list) {
-      for (const auto& [path, value] : c.settings) {
-        std::erase_if(all, [&, &name = path](const auto& setting) { return setting.first == name; });
-        all.emplace_back(path, value);
-      }
-      if (auto remedy = plan(all, "all of it together; nothing of it does alone"))
-        return {std::move(*remedy)};
+  using Report = std::optional<planner::PlanReport>;
+
+  /// Nothing where it contradicts the run.
+  [[nodiscard]] Report plan(const SettingTexts& settings) const {
+    auto report = variants_.plan(settings, /*finds_least=*/false);
+    if (!report) return {};
+    return std::move(*report);
+  }
+  [[nodiscard]] int64_t peak_of(const planner::PlanReport& report) const {
+    return planner::bounded_bytes(report, bounded_);
+  }
+
+  bool take(const Report& report, const SettingTexts& settings, std::string_view note,
+            std::vector<planner::Remedy>& found) const {
+    if (!report || !report->fits) return false;
+    // Behind a lower budget that does by itself, what changes nothing more is no other way.
+    if (!found.empty() && !base_.empty() && peak_of(*report) == found.front().peak_bytes &&
+        report->seconds_estimated == found.front().seconds)
+      return false;
+    found.push_back({settings, peak_of(*report), report->seconds_estimated, std::string(note)});
+    return true;
+  }
+
+  [[nodiscard]] SettingTexts all_of(const std::vector<const Candidate*>& chosen) const {
+    SettingTexts all = base_;
+    for (const Candidate* c : chosen) all = with(std::move(all), c->settings);
+    return all;
+  }
+
+  /// Each on top of those before it that do something, until it fits; then without what is not needed for
+  /// that, the dearest first.
+  [[nodiscard]] std::vector<planner::Remedy> together() const {
+    std::vector<const Candidate*> chosen;
+    double before = 0;
+    bool fits = false;
+    for (const Candidate& c : list_) {
+      chosen.push_back(&c);
+      const Report report = plan(all_of(chosen));
+      fits = report && report->fits;
+      if (fits) break;
+      const double peak = report ? static_cast<double>(peak_of(*report)) : before;
+      const bool searches = c.note == kSameBits;  // what it does shows where the rest nearly fits
+      if (!report || (!searches && std::abs(peak - before) < kNoticed * before)) chosen.pop_back();
+      before = peak;
     }
-    return {};
+    if (!fits) return {};
+    for (size_t i = chosen.size() - 1; i-- > 0;) {
+      std::vector<const Candidate*> fewer = chosen;
+      fewer.erase(fewer.begin() + static_cast<std::ptrdiff_t>(i));
+      if (const Report report = plan(all_of(fewer)); report && report->fits) chosen = std::move(fewer);
+    }
+    const SettingTexts all = without_idle(all_of(chosen));
+    std::vector<planner::Remedy> found;
+    take(plan(all), all, "all of it together; nothing of it does alone", found);
+    return found;
   }
 
-  std::optional<planner::Remedy> plan(const SettingTexts& settings, std::string_view note) {
-    RunConfig changed = config_;
-    for (const auto& [path, value] : settings)
-      if (!assign_setting(*find_setting(path), value_of(value), changed)) return {};
-    std::vector<std::string> notes;
-    if (!check_state(changed.training, notes) || !check_optimizer_in_backward(changed)) return {};
-    const auto prepared = prepare(changed, target_, options_);
-    if (!prepared || !prepared->report.fits) return {};
-    return planner::Remedy{settings, prepared->report.process_peak_bytes(),
-                           prepared->report.seconds_estimated, std::string(note)};
+  /// Without each setting that is not needed beside the others, such as bf16 moments where they have 8 bits.
+  [[nodiscard]] SettingTexts without_idle(SettingTexts settings) const {
+    for (size_t i = settings.size(); i-- > base_.size();) {
+      SettingTexts fewer = settings;
+      fewer.erase(fewer.begin() + static_cast<std::ptrdiff_t>(i));
+      if (const Report report = plan(fewer); report && report->fits) settings = std::move(fewer);
+    }
+    return settings;
   }
 
-  const RunConfig& config_;
-  const runtime::Target& target_;
-  PrepareOptions options_;
-  bool has_length_ = false;
+  const Variants& variants_;
+  SettingTexts base_;
+  planner::Bounded bounded_;
+  std::vector<Candidate> list_;
 };
 
 }  // namespace
 
 void add_remedies(const RunConfig& config, const runtime::Target& target, const PrepareOptions& options,
                   Prepared& prepared) {
-  if (!prepared.report.fits) prepared.report.remedies = Search(config, target, options)();
+  const planner::Budget* over = planner::exceeded(prepared.report, prepared.report.budgets);
+  if (prepared.report.fits || over == nullptr) return;
+  PrepareOptions planning = options;
+  planning.memory = prepared.memory;
+  const Variants variants(config, target, planning);
+  prepared.report.remedies = Search(variants, {}, over->bounded, options.purpose)();
+}
+
+void add_remedies_within(int64_t budget_bytes, const RunConfig& config, const runtime::Target& target,
+                         const PrepareOptions& options, Prepared& prepared) {
+  planner::PlanReport& report = prepared.report;
+  report.fits = false;
+  report.budget_bytes = budget_bytes;
+  report.budgets = {{"memory.budget", planner::Bounded::kProcess, budget_bytes, true}};
+  report.why = {};
+  const Variants variants(config, target, options);
+  report.remedies = Search(variants, {{"memory.budget", std::to_string(budget_bytes)}},
+                           planner::Bounded::kProcess, options.purpose)();
 }
 
 }  // namespace plimsoll::train

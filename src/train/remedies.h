@@ -1,14 +1,22 @@
-// Where a plan does not fit: the settings under which it would, found by planning them.
+// Where a plan does not fit, or what it needs is no longer there: what to try for this run, in order, each
+// planned.
 #pragma once
 
 #include "train/prepare.h"
+#include "train/variants.h"
 
 namespace plimsoll::train {
 
 /// Fills prepared.report.remedies, the cheapest first: what leaves the bits, then narrower numbers, then
-/// shorter sequences; each that does by itself, and where none does, the first of them together that do.
+/// shorter sequences; each that does by itself, and where none does, the first of them together that do,
+/// without those that are not needed then. A remedy's peak is that of the pool whose budget the plan exceeds.
 /// Nothing where the plan fits, or where no setting that is known helps.
 void add_remedies(const RunConfig& config, const runtime::Target& target, const PrepareOptions& options,
                   Prepared& prepared);
+
+/// The same for a plan that fits its budget, where only `budget_bytes` are there for the process: the plan is
+/// one that does not fit, memory.budget is what there is, and each remedy says so.
+void add_remedies_within(int64_t budget_bytes, const RunConfig& config, const runtime::Target& target,
+                         const PrepareOptions& options, Prepared& prepared);
 
 }  // namespace plimsoll::train

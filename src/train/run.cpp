@@ -5,11 +5,13 @@
 #include <optional>
 #include <utility>
 
+#include "base/process_memory.h"
 #include "base/signals.h"
 #include "checkpoints/checkpoint.h"
 #include "settings/schedule.h"
 #include "train/ready_run.h"
 #include "train/run_record.h"
+#include "train/swap_watch.h"
 #include "train/trainer.h"
 
 namespace plimsoll::train {
@@ -100,6 +102,7 @@ class Run {
     if (due || last || event.skipped) {
       events_.step(event);
       losses_ = {};
+      if (const auto bytes = swap_.look()) events_.swapping(event.step, *bytes);
     }
     PLIMSOLL_TRY(hold(report_saved(/*wait=*/false), last));
     PLIMSOLL_TRY(evaluate_if_due());
@@ -160,6 +163,7 @@ class Run {
   Events& events_;
   RunRecord record_;
   MeanLoss losses_;
+  SwapWatch swap_{swapped_bytes};
   bool saved_ = false;            ///< a checkpoint, in this process
   std::optional<Error> unsaved_;  ///< the first save that failed at the last step
 };

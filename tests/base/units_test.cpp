@@ -10,10 +10,12 @@ TEST(UnitsTest, ParseBytesReadsBinaryAndDecimalUnits) {
   EXPECT_EQ(parse_bytes("1.5 kb")->count, 1500);
   EXPECT_EQ(parse_bytes("512 MiB")->count, 512 << 20);
   EXPECT_EQ(parse_bytes("17")->count, 17);
+  EXPECT_EQ(parse_bytes("1EB")->count, 1'000'000'000'000'000'000);
+  EXPECT_EQ(parse_bytes("2PiB")->count, int64_t{2} << 50);
 }
 
 TEST(UnitsTest, ParseBytesRefusesWhatIsNoSize) {
-  for (const char* text : {"", "GiB", "-1GiB", "1 parsec", "nan", "inf", "1e30GiB", "1GiB2"})
+  for (const char* text : {"", "GiB", "-1GiB", "1 parsec", "nan", "inf", "1e30GiB", "5EB", "1GiB2"})
     EXPECT_FALSE(parse_bytes(text)) << text;
 }
 

@@ -107,6 +107,14 @@ TEST_F(CgroupTest, AShareIsOfTheLimitAndMoreIsWarnedOf) {
   EXPECT_THAT(more.err, testing::HasSubstr("memory.budget is 1.00 GiB, and " + group_.limit_file()));
 }
 
+TEST_F(CgroupTest, ABudgetAboveTheGroupsEndsInWhatFits) {
+  const Outcome outcome =
+      run("train run.yaml --json memory.budget=1GiB training.micro_batch_size=16 memory.recompute=none");
+  EXPECT_EQ(outcome.exit_code, 69) << outcome.err;
+  EXPECT_THAT(outcome.err, testing::HasSubstr("are left now: " + group_.limit_file()));
+  EXPECT_THAT(outcome.err, testing::HasSubstr("free memory, or set memory.budget="));
+}
+
 TEST_F(CgroupTest, DoctorNamesTheFileThatRules) {
   const Outcome outcome = run("doctor --json");
   EXPECT_THAT(outcome.out, testing::HasSubstr("\"limited_by\": \"" + group_.limit_file() + "\""));

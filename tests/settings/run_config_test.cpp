@@ -672,5 +672,26 @@ TEST(EvalSets, AreFilesByName) {
   }
 }
 
+TEST(WithOverrides, IsWhatTheCommandLineWouldRead) {
+  const std::vector<std::string> given = {"training.precision=bf16"}, more = {"training.optimizer=sgd"};
+  const std::string text =
+      "model: {preset: gpt2}\ntraining: {optimizer: adafactor, adafactor: {beta1: 0.9}}\n";
+  const auto run = parse_run_config(text, "run.yaml", given);
+  ASSERT_TRUE(run);
+  const auto changed = with_overrides(*run, more);
+  ASSERT_TRUE(changed) << changed.error().what;
+  std::vector<std::string> all = given;
+  all.insert(all.end(), more.begin(), more.end());
+  EXPECT_EQ(run_config_yaml(*changed), run_config_yaml(*parse_run_config(text, "run.yaml", all)));
+  // A run that was put together is read as it would be recorded.
+  RunConfig made;
+  made.model.preset = "gpt2";
+  const auto again = with_overrides(made, more);
+  ASSERT_TRUE(again) << again.error().what;
+  EXPECT_EQ(again->training.optimizer, "sgd");
+  const std::vector<std::string> wrong = {"training.optimizer=none"};
+  EXPECT_FALSE(with_overrides(*run, wrong));
+}
+
 }  // namespace
 }  // namespace plimsoll

@@ -239,9 +239,10 @@ TEST(AssignSetting, TakesAndRefuses) {
       {"memory.recompute", "segments", "segments"},
       {"memory.recompute", "null", "auto"},
       {"memory.recompute", "{layers: [\"*.mlp\"]}", "{layers: [\"*.mlp\"]}"},
-      {"memory.recompute", "{every: 0}",
-       "memory.recompute is a map, expected auto, none, full, attention, mlp, selective, segments, "
-       "{every: n}, {segments: k} or {layers: [patterns]}"},
+      {"memory.recompute", "{every: 0}", "memory.recompute: every is 0, expected a count from 1"},
+      {"memory.recompute", "{segments: many}",
+       "memory.recompute: segments is \"many\", expected a count from 1"},
+      {"memory.recompute", "{layers: []}", "memory.recompute: layers names none"},
       {"memory.recompute", "some",
        "memory.recompute is \"some\", expected auto, none, full, attention, mlp, selective, segments, "
        "{every: n}, {segments: k} or {layers: [patterns]}"},

@@ -1,0 +1,65 @@
+// What each technique of the field would save of this run's memory, and cost or gain in time: each planned,
+// none guessed.
+#pragma once
+
+#include <functional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "io/tree.h"
+#include "train/variants.h"
+
+namespace plimsoll::train {
+
+/// In the order of the table. The first three leave every bit of the result; of the last nothing is planned.
+enum class TechniqueGroup : uint8_t {
+  kBatch,
+  kRecompute,
+  kStep,
+  kPrecision,
+  kState,
+  kOptimizer,
+  kFrozen,
+  kData,
+  kIdle
+};
+constexpr bool keeps_bits(TechniqueGroup group) { return group <= TechniqueGroup::kStep; }
+
+/// A technique that may be tried: the settings that ask for it.
+struct Technique {
+  TechniqueGroup group = TechniqueGroup::kIdle;
+  std::string name;
+  SettingTexts settings = {};
+  std::string note = {};
+};
+
+struct TechniqueRow : Technique {
+  int64_t peak_bytes = 0;   ///< of the process on the CPU, else of the device
+  int64_t saved_bytes = 0;  ///< the run's peak less that; negative: it costs
+  double seconds = 0;       ///< a step, estimated
+};
+
+/// What techniques and dimensions are measured by: the process's peak on the CPU, else the device's.
+int64_t main_peak_bytes(const planner::PlanReport& report);
+
+/// How many of all are planned.
+using PlanProgress = std::function<void(size_t done, size_t total)>;
+
+/// What this version can be asked for that is not what the run does already; `base` is the run's plan.
+std::vector<Technique> known_techniques(const RunConfig& config, const Prepared& base);
+/// What others do and there is nothing to do for here, with why: kIdle.
+std::vector<Technique> idle_techniques(const RunConfig& config, const Prepared& base);
+
+/// The table: groups in their order, within a group what saves most first. Settings planned by themselves
+/// over the run's give a row's figures. What changes nothing or contradicts the run has none, and its note
+/// says why. Plans some thirty variants, one at a time.
+std::vector<TechniqueRow> plan_techniques(const Variants& variants, const Prepared& base,
+                                          const PlanProgress& progress = {});
+
+/// {"event": "techniques", "rows": […]}
+Tree techniques_event(const std::vector<TechniqueRow>& rows);
+/// The table for people; `base` is the run's plan.
+std::string techniques_table(const std::vector<TechniqueRow>& rows, const planner::PlanReport& base);
+
+}  // namespace plimsoll::train

@@ -87,6 +87,9 @@ class List {
     constexpr const char* kSetting = "memory.optimizer_in_backward";
     if (!takes(kSetting, "true") || now(kSetting) == "true") return;
     add(kStep, "optimizer in backward", {{kSetting, "true"}});
+    if (config_.clip_norm() && !config_.memory.second_backward)
+      add(kStep, "optimizer in backward, backward twice",
+          {{kSetting, "true"}, {"memory.second_backward", "true"}});
     if (config_.clip_norm())
       add(kOptimizer, "optimizer in backward, no clipping",
           {{kSetting, "true"}, {"training.max_grad_norm", "0"}});

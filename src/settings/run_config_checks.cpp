@@ -11,6 +11,7 @@
 
 #include "optimizers/optimizer_list.h"
 #include "settings/best_model.h"
+#include "settings/lora_settings.h"
 #include "settings/param_groups.h"
 #include "settings/schedule.h"
 #include "settings/state_settings.h"
@@ -207,6 +208,7 @@ std::vector<Error> check_run(RunConfig& config, const GivenSettings& given) {
   add(check_param_groups(config.training));
   add(check_loss_scale(config.training.loss_scale));
   add(train::check_state(config.training, config.notes));
+  add(check_lora(config));
   if (config.training.eval_steps > 0 && !config.data.evaluates())
     add(wrong_setting("training.eval_steps is given, but data.eval names no data",
                       "set data.eval, or training.eval_steps=0"));

@@ -76,14 +76,6 @@ class Misfits {
   std::map<std::string, std::vector<std::string>> kinds_;
 };
 
-/// Older versions of PEFT and its wrappers say some names otherwise.
-const SafetensorsTensor* find_tensor(const SafetensorsFile& file, const std::string& name) {
-  if (const auto* tensor = file.find(name)) return tensor;
-  if (name.ends_with(".base_layer.bias"))
-    return file.find(name.substr(0, name.size() - std::string_view(".base_layer.bias").size()) + ".bias");
-  return nullptr;
-}
-
 Status read_tensor(const SafetensorsFile& file, const SafetensorsTensor& tensor, const StoredTensor& to,
                    runtime::Session& session) {
   const FloatFormat format = *float_format(tensor.dtype);
@@ -103,6 +95,13 @@ Status read_tensor(const SafetensorsFile& file, const SafetensorsTensor& tensor,
 
 }  // namespace
 
+const SafetensorsTensor* find_adapter_tensor(const SafetensorsFile& file, const std::string& name) {
+  if (const auto* tensor = file.find(name)) return tensor;
+  constexpr std::string_view kBase = ".base_layer.bias";
+  if (name.ends_with(kBase)) return file.find(name.substr(0, name.size() - kBase.size()) + ".bias");
+  return nullptr;
+}
+
 Status draw_adapters(const models::Model& model, int64_t seed, runtime::Session& session) {
   return for_each_view(model, [&](size_t p, const models::ParameterView& view, int64_t first) -> Status {
     const models::Parameter& parameter = model.parameters()[p];
@@ -110,29 +109,35 @@ Status draw_adapters(const models::Model& model, int64_t seed, runtime::Session&
   });
 }
 
-Status load_adapter(const models::Model& model, const std::string& directory, runtime::Session& session) {
-  const std::string path = directory + "/" + weights_file(model);
-  PLIMSOLL_ASSIGN(const SafetensorsFile file, SafetensorsFile::open(path));
-  const std::vector<StoredTensor> wanted = parameter_tensors(model, session.plan());
+Status check_adapter(const models::Model& model, const SafetensorsFile& file) {
   std::set<const SafetensorsTensor*> used;
   Misfits misfits;
-  for (const StoredTensor& to : wanted) {
-    const SafetensorsTensor* tensor = find_tensor(file, to.entry.name);
+  PLIMSOLL_TRY(for_each_view(model, [&](size_t, const models::ParameterView& view, int64_t) -> Status {
+    const std::string name = model.saved_name(view.name);
+    if (name.empty()) return Ok{};
+    const std::vector<int64_t> shape = extents_of(view.shape);
+    const SafetensorsTensor* tensor = find_adapter_tensor(file, name);
     used.insert(tensor);
     if (tensor == nullptr)
-      misfits.add("missing", fmt::format("{} {}", to.entry.name, shape_text(to.entry.shape)));
-    else if (tensor->shape != to.entry.shape)
+      misfits.add("missing", fmt::format("{} {}", name, shape_text(shape)));
+    else if (tensor->shape != shape)
       misfits.add("of another shape", fmt::format("{} {}, expected {}", shown_name(tensor->name),
-                                                  to_string(*tensor), shape_text(to.entry.shape)));
+                                                  to_string(*tensor), shape_text(shape)));
     else if (!float_format(tensor->dtype))
       misfits.add("of a type that is not read",
                   fmt::format("{} {}", shown_name(tensor->name), to_string(*tensor)));
-  }
+    return Ok{};
+  }));
   for (const SafetensorsTensor& tensor : file.tensors())
     if (!used.contains(&tensor)) misfits.add("that the model does not have", shown_name(tensor.name));
-  PLIMSOLL_TRY(misfits.result(path));
-  for (const StoredTensor& to : wanted)
-    PLIMSOLL_TRY(read_tensor(file, *find_tensor(file, to.entry.name), to, session));
+  return misfits.result(file.path());
+}
+
+Status load_adapter(const models::Model& model, const std::string& directory, runtime::Session& session) {
+  PLIMSOLL_ASSIGN(const SafetensorsFile file, SafetensorsFile::open(directory + "/" + weights_file(model)));
+  PLIMSOLL_TRY(check_adapter(model, file));
+  for (const StoredTensor& to : parameter_tensors(model, session.plan()))
+    PLIMSOLL_TRY(read_tensor(file, *find_adapter_tensor(file, to.entry.name), to, session));
   return Ok{};
 }
 

@@ -104,6 +104,46 @@ TEST(Lora, GoesOnWithWhatItWrote) {
   EXPECT_THAT(misfit.err, HasSubstr("base_model.model.model.layers.0.self_attn.q_proj.lora_A.weight"));
 }
 
+/// Of a base in a folder: the merged model is what was evaluated with the adapter beside it.
+TEST(Lora, MergesAndGenerates) {
+  const Folder folder;
+  prepare_lora(folder, "training: {global_batch_size: 4, max_steps: 1}\noutput: {max_shard_size: 60KB}\n");
+  ASSERT_EQ(folder.run("train run.yaml output.dir=base").exit_code, 0);
+  folder.write("lora.yaml",
+               "model: {path: base/final}\ndata: {train: train.txt, eval: eval.txt, sequence_length: "
+               "300}\noutput: {dir: out}\n" +
+                   std::string(kLora));
+  const Outcome trained = folder.run("train lora.yaml --json");
+  ASSERT_EQ(trained.exit_code, 0) << trained.err;
+  const std::string merge = "merge --model base/final --adapter out/final --output ";
+  const Outcome merged = folder.run(merge + "merged --json");
+  ASSERT_EQ(merged.exit_code, 0) << merged.err;
+  EXPECT_EQ(number(merged.out, "changed"), 14);
+  EXPECT_EQ(number(merged.out, "proven_rows"), 14 * 8);
+  const std::string loss = trained.out.substr(trained.out.rfind("\"loss\": ")).substr(0, 14);
+  const Outcome beside = folder.run("eval lora.yaml --json --adapter out/final");
+  EXPECT_THAT(beside.out, HasSubstr(loss)) << beside.err;
+  const Outcome within = folder.run("eval lora.yaml --json lora=null model.path=merged");
+  EXPECT_THAT(within.out, HasSubstr(loss)) << within.err;
+  const std::string prompt = " --prompt-ids 3,4,5 --max-new-tokens 8 --temperature 0 --json";
+  const Outcome one = folder.run("generate --model base/final --adapter out/final" + prompt);
+  const Outcome two = folder.run("generate --model merged" + prompt);
+  ASSERT_EQ(one.exit_code, 0) << one.err;
+  const auto ids = [](const std::string& out) { return out.substr(out.find("\"ids\""), 60); };
+  EXPECT_EQ(ids(one.out), ids(two.out));
+  const Outcome again = folder.run(merge + "merged");
+  EXPECT_EQ(again.exit_code, 2);
+  EXPECT_THAT(again.err, HasSubstr("there already"));
+  const Outcome source = folder.run(merge + "base/../base/final");
+  EXPECT_EQ(source.exit_code, 2);
+  EXPECT_THAT(source.err, HasSubstr("would overwrite its source"));
+  folder.write("out/final/adapter_config.json", R"({"peft_type": "VERA", "r": 4})");
+  const Outcome other = folder.run(merge + "three");
+  EXPECT_EQ(other.exit_code, 65);
+  EXPECT_THAT(other.err, HasSubstr("VERA"));
+  EXPECT_FALSE(std::filesystem::exists(folder.path("three")));
+}
+
 TEST(Lora, ThePlanHasStateForTheAdaptersAlone) {
   const Folder folder;
   prepare_lora(folder,

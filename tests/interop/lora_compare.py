@@ -223,6 +223,31 @@ def compare_final(case, folder, checks, model):
     return opened
 
 
+def compare_merged(case, binary, folder, checks, opened, rows):
+    """plimsoll merge of final/ alone, and of two adapters by weights, against PEFT's merges."""
+    def merge(output, *adapters):
+        flags = [word for adapter in adapters for word in ("--adapter", adapter)]
+        done = subprocess.run([binary, "merge", "--model", str(folder / "base"), "--output", str(folder / output), *flags],
+                              text=True, capture_output=True, timeout=60)
+        if done.returncode != 0:
+            raise RuntimeError(f"merge: {done.stderr.strip()[-400:]}")
+        return auto_class(case).from_pretrained(folder / output, dtype=torch.float32, attn_implementation="eager").eval()
+
+    final, first = str(folder / "out" / "final"), str(folder / "peft")
+    ids = torch.from_numpy(rows[:BATCH]).long()
+    with torch.no_grad():
+        theirs = opened(input_ids=ids).logits.numpy()
+        ours = merge("merged", final)(input_ids=ids).logits.numpy()
+    checks.worst(case["name"], "merged", [(compare.difference(ours, theirs), MERGED * compare.norm(theirs), "logits")])
+    single, both = merge("first", first).state_dict(), merge("both", f"{final}:0.7", f"{first}:0.3").state_dict()
+    last = auto_class(case).from_pretrained(folder / "merged", dtype=torch.float32).state_dict()
+    measures = []
+    for name, tensor in both.items():
+        theirs = (0.7 * last[name].double() + 0.3 * single[name].double()).numpy()
+        measures.append((compare.difference(tensor.numpy(), theirs), MERGED * compare.norm(theirs), name))
+    checks.worst(case["name"], "two merged by weights", measures)
+
+
 def train(binary, folder):
     done = subprocess.run([binary, "train", str(folder / "run.yaml"), "--json"], text=True, stdin=subprocess.DEVNULL,
                           capture_output=True, timeout=600)
@@ -250,7 +275,8 @@ def compare_case(case, binary, folder, checks):
         same = all(numpy.array_equal(initial[key], p.detach().numpy()) for key, p in saved(model).items())
         checks.check(case["name"], "PEFT's adapter is read", same, f"{len(saved(model))} tensors")
     compare_steps(case, folder, checks, events, rows, labels, model)
-    compare_final(case, folder, checks, model)
+    opened = compare_final(case, folder, checks, model)
+    compare_merged(case, binary, folder, checks, opened, rows)
 
 
 def main():

@@ -69,6 +69,7 @@ constexpr const char* kFooter = R"(examples:
   plimsoll train run.yaml training.max_steps=100      later key=value win over the file
   plimsoll train run.yaml --json > events.jsonl       one JSON object a line
   plimsoll generate --model DIR --prompt "Once"       text from a model
+  plimsoll merge --model DIR --adapter runs/lora/final --output merged    a LoRA into its model
   plimsoll export --model DIR --format gguf --output model.gguf      for llama.cpp
   plimsoll data tokenize --tokenizer DIR --input "corpus/*.txt" --output train.shard
                                                       text and conversations to tokens, once

@@ -107,8 +107,8 @@ TEST(Lora, GoesOnWithWhatItWrote) {
 /// Of a base in a folder: the merged model is what was evaluated with the adapter beside it.
 TEST(Lora, MergesAndGenerates) {
   const Folder folder;
-  prepare_lora(folder, "training: {global_batch_size: 4, max_steps: 1}\noutput: {max_shard_size: 60KB}\n");
-  ASSERT_EQ(folder.run("train run.yaml output.dir=base").exit_code, 0);
+  prepare_lora(folder, "training: {global_batch_size: 4, max_steps: 1}\n");
+  ASSERT_EQ(folder.run("train run.yaml output.dir=base output.max_shard_size=60KB").exit_code, 0);
   folder.write("lora.yaml",
                "model: {path: base/final}\ndata: {train: train.txt, eval: eval.txt, sequence_length: "
                "300}\noutput: {dir: out}\n" +

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <filesystem>
 
+#include "checkpoints/adapter_files.h"
 #include "models/classifier.h"
 #include "settings/settings.h"
 #include "settings/state_formats.h"
@@ -59,13 +60,16 @@ Result<std::unique_ptr<CheckpointFiles>> CheckpointFiles::create(
     std::vector<ModelFile> beside, runtime::Session& session, CheckpointManifest manifest) {
   std::unique_ptr<CheckpointFiles> files(new CheckpointFiles(std::move(manifest), session));
   const passes::SessionPlan& plan = session.plan();
-  PLIMSOLL_TRY(files->add_tensor_file("model.safetensors", parameter_tensors(model, plan)));
+  PLIMSOLL_TRY(files->add_tensor_file(weights_file(model), parameter_tensors(model, plan)));
   PLIMSOLL_TRY(files->add_tensor_file("optimizer.safetensors", optimizer_tensors(model, plan)));
   const FinalFormat format = final_format(config, model_config, model);
-  PLIMSOLL_ASSIGN(FinalWeights final, FinalWeights::create(model, plan, format));
-  if (!final.is_plain()) files->final_weights_ = std::move(final);
-  files->add_small_files(config, model_config, model, std::move(beside));
-  files->final_config_ = config_text(model_config, format.dtype);
+  if (!model.adapters()) {
+    PLIMSOLL_ASSIGN(FinalWeights final, FinalWeights::create(model, plan, format));
+    if (!final.is_plain()) files->final_weights_ = std::move(final);
+  }
+  PLIMSOLL_TRY(files->add_small_files(config, model_config, model, std::move(beside)));
+  files->final_config_ =
+      model.adapters() ? files->small_files_.front().text : config_text(model_config, format.dtype);
   for (const SmallFile& small : files->small_files_) files->manifest_.files.push_back({small.name});
   write_checkpoint_text(files->manifest_, files->text_);
   files->text_.reserve(files->text_.size() + 32 * files->manifest_.files.size() + 256);  // digits grow
@@ -80,11 +84,19 @@ Status CheckpointFiles::add_tensor_file(const std::string& name, std::vector<Sto
   return Ok{};
 }
 
-void CheckpointFiles::add_small_files(const RunConfig& config, const ConfigJson& model_config,
-                                      const models::Model& model, std::vector<ModelFile> files) {
-  small_files_.push_back({{"config.json", config_text(model_config, model.parameters().front().dtype)}});
+Status CheckpointFiles::add_small_files(const RunConfig& config, const ConfigJson& model_config,
+                                        const models::Model& model, std::vector<ModelFile> files) {
+  SmallFile config_file{{"config.json", config_text(model_config, model.parameters().front().dtype)}};
+  if (model.adapters()) {
+    PLIMSOLL_ASSIGN(std::string text, adapter_config_of(config, model));
+    small_files_.push_back({{"adapter_config.json", std::move(text)}});
+  } else {
+    small_files_.push_back(config_file);
+  }
   for (ModelFile& file : files) small_files_.push_back({std::move(file)});
   num_final_files_ = small_files_.size();
+  // An adapter's directory has none; a resume asks a checkpoint's.
+  if (model.adapters()) small_files_.push_back(std::move(config_file));
   // Every checkpoint lies as deep below output.dir.
   small_files_.push_back({{"run.yaml", run_config_yaml(config, config.output.dir + "/checkpoint")}});
   std::error_code ignored;
@@ -93,6 +105,7 @@ void CheckpointFiles::add_small_files(const RunConfig& config, const ConfigJson&
         small.source.empty() ? small.text.size() : std::filesystem::file_size(small.source, ignored);
     if (size != static_cast<uintmax_t>(-1)) small.bytes = static_cast<int64_t>(size);
   }
+  return Ok{};
 }
 
 int64_t CheckpointFiles::small_bytes(size_t count) const {
@@ -244,7 +257,7 @@ bool CheckpointFiles::is_final_of(const Checkpoint& checkpoint, const std::strin
   Checkpoint final{directory, checkpoint.manifest};
   // Of another dtype or layout than the checkpoint's, weights and config.json are held against the session.
   std::vector<std::string> names;
-  if (!final_weights_) names = {tensor_files_.front().name, "config.json"};
+  if (!final_weights_) names = {tensor_files_.front().name, small_files_.front().name};
   for (size_t i = 1; i < num_final_files_; ++i) names.push_back(small_files_[i].name);
   std::erase_if(final.manifest.files, [&](const CheckpointFile& file) {
     return std::find(names.begin(), names.end(), file.name) == names.end();

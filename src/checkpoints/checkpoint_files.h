@@ -64,8 +64,8 @@ class CheckpointFiles {
   CheckpointFiles(CheckpointManifest manifest, runtime::Session& session)
       : manifest_(std::move(manifest)), session_(session), reader_(session) {}
   Status add_tensor_file(const std::string& name, std::vector<StoredTensor> tensors);
-  void add_small_files(const RunConfig& config, const ConfigJson& model_config, const models::Model& model,
-                       std::vector<ModelFile> files);
+  Status add_small_files(const RunConfig& config, const ConfigJson& model_config, const models::Model& model,
+                         std::vector<ModelFile> files);
   Status write_tensor_file(const AtomicDirectory& directory, size_t index, std::optional<OutputFile>& out);
   /// The weights of final/ where they are not the checkpoint's file.
   Status write_final_weights(const AtomicDirectory& directory);

@@ -61,6 +61,11 @@ bool is_of_precision(const std::string& path, bool both_scale) {
          (path.starts_with("training.loss_scale.") && !both_scale);
 }
 
+/// The frozen weights beside adapters are no part of a checkpoint: they are read anew, and must be the same.
+bool may_convert(const std::string& path, const RunConfig& now, bool both_scale) {
+  return is_of_precision(path, both_scale) && !(now.lora.enabled && path == "training.state.weights");
+}
+
 std::string text_of(const std::string& path, const RunConfig& run) {
   if (const Setting* setting = find_setting(path)) return setting_text(*setting, run);
   return (path == "lora" ? run.lora.enabled : run.quantization.enabled) ? "on" : "off";
@@ -97,7 +102,7 @@ Result<std::vector<std::string>> check_settings(const Checkpoint& from, const Ru
   std::vector<std::string> changes = take_asked_for(paths, with, now, *then, from.manifest.step);
   const bool both_scale = now.scales_loss() && then->scales_loss();
   const auto others = std::stable_partition(paths.begin(), paths.end(),
-                                            [&](const auto& p) { return !is_of_precision(p, both_scale); });
+                                            [&](const auto& p) { return !may_convert(p, now, both_scale); });
   if (others != paths.begin()) {
     const auto more = static_cast<size_t>(others - paths.begin()) - 1;
     return changed(paths.front(), text_of(paths.front(), now), text_of(paths.front(), *then), checkpoint,
@@ -174,8 +179,7 @@ Status put(runtime::Session& session, const CheckpointTensor& stored, const Stor
                               });
 }
 
-constexpr std::string_view kMaster = "master.", kModelFile = "model.safetensors",
-                           kOptimizerFile = "optimizer.safetensors";
+constexpr std::string_view kMaster = "master.", kOptimizerFile = "optimizer.safetensors";
 
 /// Which tensors of a checkpoint go where. Where weights or masters were kept otherwise than they are now,
 /// the f32 ones take the checkpoint's masters, or its weights where it has none, and 16-bit weights follow
@@ -184,7 +188,7 @@ constexpr std::string_view kMaster = "master.", kModelFile = "model.safetensors"
 class Places {
  public:
   Places(const Checkpoint& checkpoint, const models::Model& model, const runtime::Session& session)
-      : tensors_(parameter_tensors(model, session.plan())) {
+      : model_file_(weights_file(model)), tensors_(parameter_tensors(model, session.plan())) {
     const CheckpointFile* file = checkpoint.manifest.find_file(kOptimizerFile);
     const bool had_masters = file != nullptr && std::any_of(file->tensors.begin(), file->tensors.end(),
                                                             [](const auto& t) { return is_master(t.name); });
@@ -203,9 +207,9 @@ class Places {
       if (is_weight && !masters && holds(file, std::string(kMaster) + name))
         places_[kOptimizerFile][std::string(kMaster) + name] = &tensors_[i];
       else if (!is_weight && is_master(name) && !had_masters)
-        places_[kModelFile][name.substr(kMaster.size())] = &tensors_[i];
+        places_[model_file_][name.substr(kMaster.size())] = &tensors_[i];
       else
-        places_[is_weight ? kModelFile : kOptimizerFile][name] = &tensors_[i];
+        places_[is_weight ? std::string_view(model_file_) : kOptimizerFile][name] = &tensors_[i];
     }
   }
   using ByName = std::map<std::string, const StoredTensor*, std::less<>>;
@@ -219,12 +223,13 @@ class Places {
     return file != nullptr && std::any_of(file->tensors.begin(), file->tensors.end(),
                                           [&](const auto& t) { return t.name == name; });
   }
-  static bool stores(const Checkpoint& checkpoint, const StoredTensor& weight) {
-    const CheckpointFile* file = checkpoint.manifest.find_file(kModelFile);
+  [[nodiscard]] bool stores(const Checkpoint& checkpoint, const StoredTensor& weight) const {
+    const CheckpointFile* file = checkpoint.manifest.find_file(model_file_);
     return file != nullptr && std::any_of(file->tensors.begin(), file->tensors.end(), [&](const auto& t) {
              return t.name == weight.entry.name && t.dtype == weight.entry.dtype;
            });
   }
+  std::string model_file_;
   std::vector<StoredTensor> tensors_;
   std::map<std::string_view, ByName> places_;
   bool follows_ = false;

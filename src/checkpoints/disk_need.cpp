@@ -113,8 +113,10 @@ int64_t folder_bytes(const std::string& path) {
 SavedBytes saved_bytes(const models::Model& model, const passes::SessionPlan& session,
                        const FinalFormat& format) {
   const int64_t weights = file_bytes(parameter_tensors(model, session));
+  const int64_t checkpoint = weights + file_bytes(optimizer_tensors(model, session));
+  if (model.adapters()) return {checkpoint, weights};
   const auto final = FinalWeights::create(model, session, format);
-  return {weights + file_bytes(optimizer_tensors(model, session)), final ? final->bytes() : weights};
+  return {checkpoint, final ? final->bytes() : weights};
 }
 
 SaveSchedule save_schedule(const RunConfig& config, std::optional<int64_t> total_steps, int64_t step,

@@ -196,6 +196,7 @@ WeightMatch match_weights(const models::Model& model, const ModelWeights& weight
   std::set<const SafetensorsTensor*> used;
   for (const models::Parameter& parameter : model.parameters())
     for (const models::ParameterView& view : parameter.views) {
+      if (parameter.is_adapter) continue;
       auto weight = find_weight(weights, view.name, prefix);
       // A file may hold what is tied under the head's name alone.
       if (!weight && tied && view.name == tied->embedding) weight = weights.find(tied->head);

@@ -92,7 +92,14 @@ std::vector<StoredTensor> parameter_tensors(const models::Model& model, const pa
   std::vector<StoredTensor> tensors;
   for (const models::Parameter& p : model.parameters())
     add_cut(p, "", session.find_state(p.name)->decl, tensors);
+  if (!model.adapters()) return tensors;
+  for (StoredTensor& t : tensors) t.entry.name = model.saved_name(t.entry.name);
+  std::erase_if(tensors, [](const StoredTensor& t) { return t.entry.name.empty(); });
   return tensors;
+}
+
+std::string weights_file(const models::Model& model) {
+  return model.adapters() ? "adapter_model.safetensors" : "model.safetensors";
 }
 
 std::string safetensors_name(ir::DType dtype) {

@@ -20,8 +20,11 @@ struct StoredTensor {
   SafetensorsEntry entry;
   runtime::StateRange range;
 };
-/// The parameters by the checkpoint's names, in the model's order.
+/// The parameters by the checkpoint's names, in the model's order; of a model with adapters, what learns, by
+/// the names of PEFT's file.
 std::vector<StoredTensor> parameter_tensors(const models::Model& model, const passes::SessionPlan& session);
+/// The file of a checkpoint that they stand in: model.safetensors, adapter_model.safetensors.
+std::string weights_file(const models::Model& model);
 /// The dtype's name in a safetensors file, "BF16"; block types are bytes there: "U8".
 std::string safetensors_name(ir::DType dtype);
 /// Whether a state is saved beside the model: masters, the optimizer's states, the loss scale.

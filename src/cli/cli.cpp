@@ -69,6 +69,7 @@ constexpr const char* kFooter = R"(examples:
   plimsoll train run.yaml training.max_steps=100      later key=value win over the file
   plimsoll train run.yaml --json > events.jsonl       one JSON object a line
   plimsoll generate --model DIR --prompt "Once"       text from a model
+  plimsoll merge --model DIR --adapter runs/lora/final --output merged    a LoRA into its model
   plimsoll export --model DIR --format gguf --output model.gguf      for llama.cpp
   plimsoll data tokenize --tokenizer DIR --input "corpus/*.txt" --output train.shard
                                                       text and conversations to tokens, once
@@ -101,7 +102,8 @@ int run(int argc, char** argv) {
       {"inspect", add_inspect(app)}, {"generate", add_generate(app)}, {"bench", add_bench(app)},
       {"data", add_data(app)},       {"predict", add_predict(app)},   {"doctor", add_doctor(app)},
       {"presets", add_presets(app)}, {"init", add_init(app)},         {"completion", add_completion(app)},
-      {"manual", add_manual(app)},   {"import", add_import(app)},     {"export", add_export(app)}};
+      {"manual", add_manual(app)},   {"import", add_import(app)},     {"export", add_export(app)},
+      {"merge", add_merge(app)}};
   const Result<bool> parsed = command_line.parse(argc, argv);
   if (!parsed) return report(parsed.error());
   if (!*parsed) return finish(0);

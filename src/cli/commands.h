@@ -35,6 +35,7 @@ Command add_eval(Parser app);
 Command add_generate(Parser app);
 Command add_predict(Parser app);
 Command add_export(Parser app);
+Command add_merge(Parser app);
 Command add_inspect(Parser app);
 Command add_data(Parser app);
 Command add_bench(Parser app);

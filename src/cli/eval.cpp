@@ -5,6 +5,7 @@
 #include "cli/commands.h"
 #include "cli/load_run.h"
 #include "cli/progress.h"
+#include "io/tree.h"
 #include "train/evaluator.h"
 
 namespace plimsoll::cli {
@@ -16,12 +17,20 @@ Command add_eval(Parser app) {
   add_run_arguments(command, *arguments);
   command.add_option("--dump-ir", *dump_ir, "write each program's text after each pass under DIR")
       .type_name("DIR");
+  auto adapter = std::make_shared<std::string>();
+  command.add_option("--adapter", *adapter, "a LoRA of the model: PEFT's directory, as lora.adapter")
+      .type_name("DIR");
   command.footer(
       "examples: plimsoll eval run.yaml model.path=runs/one/final\n"
+      "          plimsoll eval run.yaml --adapter runs/lora/final\n"
       "          plimsoll eval run.yaml data.eval=other.npy --json\n"
       "exit codes: 0 done, 2 run file, 65 data or model files, 69 does not fit, 74 I/O,\n"
       "            75 stopped by a signal");
-  return [arguments, dump_ir](const Environment&) -> Status {
+  return [arguments, dump_ir, adapter](const Environment&) -> Status {
+    if (!adapter->empty())  // in place of what the file says of adapters
+      for (const std::string& lora :
+           {std::string("lora=null"), "lora.adapter=" + to_json(Tree::of(*adapter))})
+        arguments->overrides.push_back(lora);
     PLIMSOLL_ASSIGN(const RunConfig config, load_run(*arguments, RunUse::kEvaluation));
     const StopSignals signals(/*outlive_readers=*/false);
     Progress progress;

@@ -21,6 +21,7 @@ examples:
   plimsoll generate --model runs/one/final --prompt "Once upon a time"
   plimsoll generate --model HuggingFaceTB/SmolLM-135M --prompt "The sea" --temperature 0.8 --top-p 0.95
   plimsoll generate --model runs/one --chat --system "Answer in one sentence."
+  plimsoll generate --model DIR --adapter runs/lora/final --prompt "The sea"
   plimsoll generate --model DIR --messages chats.jsonl --json > answers.jsonl
   git diff | plimsoll generate --model DIR --system "Write a commit message." --prompt - --stop $'\n\n'
   plimsoll generate --model DIR --prompts prompts.txt --batch-size 8 --json > out.jsonl
@@ -31,6 +32,7 @@ void add_prompt_options(Parser c, generate::Request& r) {
   c.add_option("--model", r.model, "a model directory, or a hub id of the local cache")
       .required()
       .type_name("DIR|ID");
+  c.add_option("--adapter", r.adapter, "a LoRA of the model: PEFT's directory").type_name("DIR");
   c.add_option("--prompt", r.prompts, "a prompt, or - for standard input; may be given several times")
       .type_name("TEXT|-")
       .repeatable();

@@ -59,11 +59,11 @@ Status plan(const RunArguments& arguments, const PlanOutput& output) {
   if (output.explain == "precision") {
     if (!arguments.json) std::puts("");
     const planner::TrainingPrograms& programs = prepared.programs;
-    print_precision(
-        programs.precision,
-        planner::weights_of(*prepared.model, programs.session, train::state_choice(config.training).dtypes,
-                            /*accumulates=*/!programs.gradients.empty()),
-        arguments.json);
+    print_precision(programs.precision,
+                    planner::weights_of(*prepared.model, programs.session,
+                                        train::state_choice(config.training, config.lora.enabled).dtypes,
+                                        /*accumulates=*/!programs.gradients.empty()),
+                    arguments.json);
   }
   if (!prepared.report.fits) return train::does_not_fit(prepared);
   return Ok{};

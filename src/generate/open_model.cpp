@@ -5,6 +5,8 @@
 
 #include "base/terminal.h"
 #include "io/hub_cache.h"
+#include "models/lora.h"
+#include "models/lora_config.h"
 
 namespace plimsoll::generate {
 namespace {
@@ -22,6 +24,13 @@ Result<std::unique_ptr<models::Model>> language_model(const ConfigJson& config, 
   if (model->num_labels() > 0)
     return config.error("architectures", "a causal language model",
                         "this one classifies: plimsoll predict --model DIR --data FILE");
+  if (!request.adapter.empty()) {
+    PLIMSOLL_ASSIGN(models::LoraSpec spec, models::read_adapter_config(request.adapter));
+    spec.lora_dropout = 0;  // generation does not train
+    PLIMSOLL_ASSIGN(const std::string type, config.model_type());
+    if (auto added = models::add_adapters(*model, spec, type, /*strict=*/false); !added)
+      return std::move(added).error().at(request.adapter);
+  }
   if (request.dtype == "bf16") model->keep_in(ir::DType::kBf16);
   return model;
 }

@@ -15,6 +15,7 @@ namespace plimsoll::generate {
 /// Flags of `plimsoll generate`. Nothing: not given.
 struct Request {
   std::string model = {};                        ///< a folder or a hub id of the local cache
+  std::string adapter = {};                      ///< PEFT's directory of a LoRA; empty: none
   std::vector<std::string> prompts = {};         ///< texts; "-": standard input, to its end
   std::vector<std::string> text_files = {};      ///< a prompt each, whole
   std::vector<std::string> prompt_files = {};    ///< .txt: a prompt a line; .jsonl: as messages_files

@@ -129,7 +129,7 @@ constexpr Row kAxolotlRows[] = {
     {"lora_o_kernel", "", Rule::kHarmless, "*", kKernels},
     {"lora_target_linear", "lora.target_modules", Rule::kNoEqual, "",
      "name the linears in lora.target_modules"},
-    {"lora_model_dir", "lora.adapter", Rule::kNoEqual, "", "adapters are not available in this version"},
+    {"lora_model_dir", "lora.adapter", Rule::kNoEqual, "", "set lora.adapter to its folder"},
     {"lora_fan_in_fan_out", "", Rule::kHarmless, "*", "config.json says it"},
     {"lora_on_cpu", "", Rule::kHarmless, "*", "memory is the planner's"},
     {"peft_use_dora", "", Rule::kNoEqual, "", kAdapters},

@@ -187,7 +187,7 @@ void settle_adapters(Draft& draft, Dialect dialect) {
         draft.joined(*key, "lora.r", "");
       else
         draft.map_words(*key, "lora.r", dialect == Dialect::kAxolotl ? "8" : "16",
-                        "adapters are not available in this version: ALL parameters are trained");
+                        "the rank where none is given");
     }
   for (const AdapterKey& row : kQuantization)
     if (const SourceKey* key = draft.find(dialect, row.pattern)) {

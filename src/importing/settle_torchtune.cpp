@@ -138,8 +138,8 @@ void settle_torchtune(Draft& draft) {
   if (const SourceKey* model = draft.find(kTorchtune, "model._component_")) {
     const bool has_adapters = model->value.text.find(".lora_") != std::string::npos ||
                               model->value.text.find(".qlora_") != std::string::npos;
-    if (has_adapters && !draft.has("lora.r"))
-      draft.no_equal(*model, "adapters are not available in this version: ALL parameters are trained",
+    if (has_adapters && draft.find(kTorchtune, "model.lora_rank") == nullptr)
+      draft.no_equal(*model, "adapters without a rank: ALL parameters are trained unless lora.r is set",
                      "lora.r");
     else
       draft.harmless(*model, "config.json of model.path says which model it is");

@@ -32,6 +32,8 @@ class AtomicDirectory {
   [[nodiscard]] Result<OutputFile> create_file(std::string_view name) const;
   /// Where it will be.
   [[nodiscard]] const std::string& path() const { return path_; }
+  /// Where it is until then; empty once published.
+  [[nodiscard]] const std::string& hidden_path() const { return hidden_; }
   /// Makes the folder durable and gives it its name. What stood there is replaced in one step and then
   /// removed; what of it cannot be removed stays hidden, no error. Errors: kIo; the old folder is then still
   /// there, by its hidden name where only the parent could not be synced.

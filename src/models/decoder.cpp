@@ -28,6 +28,7 @@ class Decoder final : public Model {
     max_positions_ = c_.max_position_embeddings;
     unknown_fields_ = c_.unknown_fields;
     add_matrix(kEmbedding, c_.vocab_size, c_.hidden_size);
+    parameters_.back().is_table = true;
     for (int64_t i = 0; i < c_.num_hidden_layers; ++i) {
       const size_t first = parameters_.size();
       add_layer_parameters(layer_name(i));
@@ -130,8 +131,8 @@ class Decoder final : public Model {
   ValueId norm(Builder& b, ValueId x, const std::string& weight) const {
     return ops::rms_norm(b, x, read_parameter(b, weight), c_.rms_norm_eps).y;
   }
-  ValueId project(Builder& b, ValueId x, const std::string& name, bool bias) const {
-    return linear(b, *this, {.weight = name + ".weight", .bias = bias ? name + ".bias" : ""}, x);
+  ValueId project(Builder& b, const Forward& forward, ValueId x, const std::string& name, bool bias) const {
+    return linear(b, *this, {.weight = name + ".weight", .bias = bias ? name + ".bias" : ""}, x, &forward);
   }
 
   ValueId block(Builder& b, const Forward& forward, ValueId x, ValueId table, int64_t index) const {
@@ -141,7 +142,8 @@ class Decoder final : public Model {
       x = ops::add(b, x, attention(b, forward, norm(b, x, layer + ".input_layernorm.weight"), table, index));
     }
     const auto scope = b.scope("mlp");
-    return ops::add(b, x, mlp(b, norm(b, x, layer + ".post_attention_layernorm.weight"), layer + ".mlp."));
+    return ops::add(b, x,
+                    mlp(b, forward, norm(b, x, layer + ".post_attention_layernorm.weight"), layer + ".mlp."));
   }
 
   ValueId attention(Builder& b, const Forward& forward, ValueId x, ValueId table, int64_t index) const {
@@ -149,7 +151,7 @@ class Decoder final : public Model {
     const ir::Shape shape = b.type(x).shape;
     const int64_t batch = shape.dim(0), tokens = shape.dim(1), d = c_.head_dim;
     const int64_t heads = c_.num_attention_heads, kv_heads = c_.num_key_value_heads;
-    const ValueId qkv = project(b, x, prefix + "qkv_proj", c_.qkv_bias);
+    const ValueId qkv = project(b, forward, x, prefix + "qkv_proj", c_.qkv_bias);
     const auto parts = ops::split(b, qkv, {heads * d, kv_heads * d, kv_heads * d});
     ValueId q = ops::reshape(b, parts[0], {batch, tokens, heads, d});
     ValueId k = ops::reshape(b, parts[1], {batch, tokens, kv_heads, d});
@@ -166,13 +168,15 @@ class Decoder final : public Model {
                                         .window = c_.windows[static_cast<size_t>(index)],
                                         .dropout = c_.attention_dropout};
     const ValueId out = attend(b, forward, q, k, v, options, index);
-    return project(b, ops::reshape(b, out, {batch, tokens, heads * d}), prefix + "o_proj", c_.o_bias);
+    return project(b, forward, ops::reshape(b, out, {batch, tokens, heads * d}), prefix + "o_proj",
+                   c_.o_bias);
   }
 
-  ValueId mlp(Builder& b, ValueId x, const std::string& prefix) const {
-    const ValueId gate_up = project(b, x, prefix + "gate_up_proj", c_.mlp_bias);
+  ValueId mlp(Builder& b, const Forward& forward, ValueId x, const std::string& prefix) const {
+    const ValueId gate_up = project(b, forward, x, prefix + "gate_up_proj", c_.mlp_bias);
     const auto parts = ops::split(b, gate_up, {c_.intermediate_size, c_.intermediate_size});
-    return project(b, ops::mul(b, ops::silu(b, parts[0]), parts[1]), prefix + "down_proj", c_.mlp_bias);
+    return project(b, forward, ops::mul(b, ops::silu(b, parts[0]), parts[1]), prefix + "down_proj",
+                   c_.mlp_bias);
   }
 
   DecoderConfig c_;

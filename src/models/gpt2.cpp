@@ -27,6 +27,7 @@ class Gpt2 final : public Model {
     unknown_fields_ = c_.unknown_fields;
     add(kGpt2Embedding, {c_.vocab_size, c_.n_embd}, Init::kNormal);
     add("transformer.wpe.weight", {c_.n_positions, c_.n_embd}, Init::kNormal);
+    for (Parameter& table : parameters_) table.is_table = true;
     for (int64_t i = 0; i < c_.n_layer; ++i) {
       const std::string layer = gpt2_layer_name(i);
       const size_t first = parameters_.size();
@@ -100,6 +101,7 @@ class Gpt2 final : public Model {
   }
   void add_conv1d(const std::string& name, int64_t in, int64_t out, double std) {
     add(name + ".weight", {in, out}, Init::kNormal, std);
+    parameters_.back().transposed = true;
     add(name + ".bias", {out}, Init::kZeros);
   }
 
@@ -108,8 +110,9 @@ class Gpt2 final : public Model {
                            c_.layer_norm_epsilon)
         .y;
   }
-  ValueId conv1d(Builder& b, ValueId x, const std::string& name) const {
-    return linear(b, *this, {.weight = name + ".weight", .bias = name + ".bias", .transposed = true}, x);
+  ValueId conv1d(Builder& b, const Forward& forward, ValueId x, const std::string& name) const {
+    return linear(b, *this, {.weight = name + ".weight", .bias = name + ".bias", .transposed = true}, x,
+                  &forward);
   }
 
   /// In training alone; the layer's scope is the key.
@@ -125,15 +128,18 @@ class Gpt2 final : public Model {
       x = ops::add(b, x, attention(b, forward, norm(b, x, layer + ".ln_1"), index));
     }
     const auto scope = b.scope("mlp");
-    const ValueId hidden = ops::gelu(b, conv1d(b, norm(b, x, layer + ".ln_2"), layer + ".mlp.c_fc"), c_.gelu);
-    return ops::add(b, x, dropout(b, forward, conv1d(b, hidden, layer + ".mlp.c_proj"), c_.resid_pdrop));
+    const ValueId hidden =
+        ops::gelu(b, conv1d(b, forward, norm(b, x, layer + ".ln_2"), layer + ".mlp.c_fc"), c_.gelu);
+    return ops::add(b, x,
+                    dropout(b, forward, conv1d(b, forward, hidden, layer + ".mlp.c_proj"), c_.resid_pdrop));
   }
 
   ValueId attention(Builder& b, const Forward& forward, ValueId x, int64_t index) const {
     const std::string prefix = gpt2_layer_name(index) + ".attn";
     const ir::Shape shape = b.type(x).shape;
     const int64_t batch = shape.dim(0), tokens = shape.dim(1), d = c_.head_dim();
-    const auto parts = ops::split(b, conv1d(b, x, prefix + ".c_attn"), {c_.n_embd, c_.n_embd, c_.n_embd});
+    const auto parts =
+        ops::split(b, conv1d(b, forward, x, prefix + ".c_attn"), {c_.n_embd, c_.n_embd, c_.n_embd});
     std::vector<ValueId> heads;
     for (size_t i = 0; i < 3; ++i) heads.push_back(ops::reshape(b, parts[i], {batch, tokens, c_.n_head, d}));
     const double scale = (c_.scale_attn_weights ? 1.0 / std::sqrt(static_cast<double>(d)) : 1.0) /
@@ -141,7 +147,7 @@ class Gpt2 final : public Model {
     const ops::AttentionOptions options{.scale = scale, .dropout = c_.attn_pdrop};
     const ValueId out = attend(b, forward, heads[0], heads[1], heads[2], options, index);
     const ValueId flat = ops::reshape(b, out, {batch, tokens, c_.n_embd});
-    return dropout(b, forward, conv1d(b, flat, prefix + ".c_proj"), c_.resid_pdrop);
+    return dropout(b, forward, conv1d(b, forward, flat, prefix + ".c_proj"), c_.resid_pdrop);
   }
 
   Gpt2Config c_;

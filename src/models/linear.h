@@ -16,7 +16,9 @@ struct LinearSpec {
   bool transposed = false;
 };
 
-/// x [..., in] -> [..., out], out being the rows of all views together. Dtypes: as ops::linear.
-[[nodiscard]] ir::ValueId linear(ir::Builder& b, const Model& model, const LinearSpec& spec, ir::ValueId x);
+/// x [..., in] -> [..., out], out being the rows of all views together, with what the model's adapters add.
+/// Dtypes: as ops::linear. `forward`: what dropout before an adapter draws from; absent: there is none.
+[[nodiscard]] ir::ValueId linear(ir::Builder& b, const Model& model, const LinearSpec& spec, ir::ValueId x,
+                                 const Forward* forward = nullptr);
 
 }  // namespace plimsoll::models

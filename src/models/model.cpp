@@ -46,7 +46,33 @@ void Model::put_in_block(size_t first, int64_t block) {
 }
 
 void Model::keep_in(ir::DType dtype) {
-  for (Parameter& p : parameters_) p.dtype = dtype;
+  for (Parameter& p : parameters_) {
+    const bool is_saved = adapters_ && !p.views.empty() && adapters_->keys.contains(p.views.front().name);
+    p.dtype = is_saved ? ir::DType::kF32 : dtype;
+  }
+}
+
+void Model::adapt(Adapters adapters, std::vector<Parameter> parameters) {
+  PLIMSOLL_CHECK(!adapters_, "adapters upon adapters");
+  for (Parameter& p : parameters) {
+    num_matmul_parameters_ += p.shape.num_elements();
+    parameters_.push_back(std::move(p));
+  }
+  adapters_ = std::move(adapters);
+}
+
+const Adapter* Model::adapter_of(std::string_view weight) const {
+  if (!adapters_) return nullptr;
+  const auto& all = adapters_->linears;
+  const auto found =
+      std::find_if(all.begin(), all.end(), [&](const Adapter& a) { return a.weight == weight; });
+  return found == all.end() ? nullptr : &*found;
+}
+
+std::string Model::saved_name(std::string_view view) const {
+  if (!adapters_) return std::string(view);
+  const auto key = adapters_->keys.find(view);
+  return key == adapters_->keys.end() ? "" : key->second;
 }
 
 void Model::divide(std::span<const Role> roles) {
@@ -97,6 +123,12 @@ ir::ValueId Model::read_parameter(ir::Builder& b, std::string_view name) const {
     if (p.part_of.empty()) return parts.front();
   }
   PLIMSOLL_CHECK(!parts.empty(), std::string(name));
+  // Beside adapters a part that learns is f32, whatever the frozen ones are kept in.
+  for (const ir::ValueId& part : parts)
+    if (b.type(part).dtype != b.type(parts.front()).dtype) {
+      for (ir::ValueId& each : parts) each = ops::cast(b, each, ir::DType::kF32);
+      break;
+    }
   return ops::concat_rows(b, std::move(parts), std::string(name));
 }
 

@@ -2,6 +2,7 @@
 // forward graph. Nothing below this room knows of tokens, heads or layers.
 #pragma once
 
+#include <map>
 #include <memory>
 #include <optional>
 #include <span>
@@ -23,7 +24,7 @@ struct ParameterView {
   ir::Shape shape;
 };
 
-enum class Init : uint8_t { kNormal, kOnes, kZeros };
+enum class Init : uint8_t { kNormal, kOnes, kZeros, kUniform };
 
 /// One storage of weights. What one GEMM multiplies lies in one storage: q, k and v; gate and up. Where the
 /// tensors of such a storage are not trained alike it is divided, a storage each (Model::divide).
@@ -40,6 +41,33 @@ struct Parameter {
   bool trained = true;           ///< else it is frozen: no gradient, no master, no optimizer state
   int32_t group = 0;             ///< 0: the run's hyper-parameters; n: those of training.param_groups[n - 1]
   std::string part_of = {};      ///< the storage that it was divided from, whose parts follow each other
+  bool is_table = false;         ///< rows are looked up; no linear map, although a tied head reads it as one
+  bool transposed = false;       ///< [in, out], as GPT-2's Conv1D
+  /// Of an adapter: not in the base's files. Its first values are uniform in ±`init_std` (kUniform), drawn
+  /// by the host.
+  bool is_adapter = false;
+};
+
+/// Adapters of the linear maps that lie in one storage, y_i += scale_i B_i A_i x: their A's are rows of one
+/// storage, so that one GEMM makes what all of them project from.
+struct Adapter {
+  struct Part {
+    int64_t out = 0;   ///< rows of the base's tensor, in the order of its views
+    int64_t rank = 0;  ///< 0: this tensor has none
+    double scale = 1;
+    std::string b = {};  ///< the parameter [out, rank]
+  };
+  std::string weight;  ///< the storage of the base
+  std::string a;       ///< the parameter [sum of ranks, in]
+  std::vector<Part> parts;
+};
+
+/// What models/lora.h adds to a model.
+struct Adapters {
+  std::vector<Adapter> linears;
+  double dropout = 0;  ///< of what enters the A's, in training
+  /// By the names of parameters' views: those that learn and are saved, and what PEFT's file calls them.
+  std::map<std::string, std::string, std::less<>> keys;
 };
 
 /// How one tensor of the checkpoint is trained.
@@ -83,8 +111,17 @@ class Model {
   [[nodiscard]] int64_t max_positions() const { return max_positions_; }
   [[nodiscard]] int64_t num_parameters() const;
   [[nodiscard]] int64_t num_trained() const;  ///< of them
-  /// All parameters become states of that dtype, in graphs built from now on.
+  /// All parameters become states of that dtype, in graphs built from now on; where there are adapters, what
+  /// is saved with them stays f32.
   void keep_in(ir::DType dtype);
+  /// Adds adapters and their parameters; once.
+  void adapt(Adapters adapters, std::vector<Parameter> parameters);
+  /// Nothing where the whole model is trained and saved.
+  [[nodiscard]] const std::optional<Adapters>& adapters() const { return adapters_; }
+  /// The adapter of a storage's linear maps, or null.
+  [[nodiscard]] const Adapter* adapter_of(std::string_view weight) const;
+  /// What a view is called in the files that training writes; empty where it is not in them.
+  [[nodiscard]] std::string saved_name(std::string_view view) const;
   /// Gives each tensor its role, in the order of parameters and views. A storage whose tensors have one role
   /// takes it; any other becomes one storage a tensor, named as that is.
   void divide(std::span<const Role> roles);
@@ -146,6 +183,7 @@ class Model {
 
   std::vector<Parameter> parameters_;
   std::vector<Constant> constants_;
+  std::optional<Adapters> adapters_;
   std::vector<std::string> unknown_fields_;
   int64_t vocab_size_ = 0;
   int64_t max_positions_ = 0;

@@ -74,9 +74,11 @@ Status check_all_match(const std::string& setting, const std::vector<std::string
   return Ok{};
 }
 
-Role role_of(const std::string& name, const Selection& selection) {
+Role role_of(const Model& model, const std::string& name, const Selection& selection) {
   Role role;
   role.trained = !matches_any(selection.freeze, name) || matches_any(selection.unfreeze, name);
+  // Beside adapters the base stays as it is.
+  if (model.adapters()) role.trained = role.trained && model.adapters()->keys.contains(name);
   for (size_t g = 0; g < selection.groups.size() && role.group == 0; ++g)
     if (matches_any(selection.groups[g], name)) role.group = static_cast<int32_t>(g) + 1;
   return role;
@@ -92,7 +94,7 @@ Status select(Model& model, const Selection& selection) {
     PLIMSOLL_TRY(
         check_all_match(fmt::format("training.param_groups[{}]", g), selection.groups[g], model, names));
   std::vector<Role> roles;
-  for (const std::string& name : names) roles.push_back(role_of(name, selection));
+  for (const std::string& name : names) roles.push_back(role_of(model, name, selection));
   if (std::none_of(roles.begin(), roles.end(), [](const Role& r) { return r.trained; }))
     return Error{
         ErrorCode::kInvalidArgument,

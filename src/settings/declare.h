@@ -113,5 +113,7 @@ inline void takes_only(std::vector<Setting>& list, std::string_view path, const 
 
 /// The settings of `training`.
 void add_training_settings(std::vector<Setting>& list);
+/// Those of `lora`.
+void add_lora_settings(std::vector<Setting>& list);
 
 }  // namespace plimsoll

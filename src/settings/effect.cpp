@@ -129,7 +129,8 @@ std::vector<Error> unavailable(const RunConfig& config, const GivenSettings& giv
     const std::string where = place_of(given, setting.path);
     const auto section = std::find_if(sections.begin(), sections.end(),
                                       [&](const Section& s) { return is_in(setting, s.name); });
-    if (setting.availability == Availability::kPlanned && section != sections.end()) {
+    if (setting.availability == Availability::kPlanned && setting.field != nullptr &&
+        section != sections.end()) {
       const bool is_said = !errors.empty() && errors.back().what.starts_with(section->name);
       if (section->is_on && !is_said)
         refuse(fmt::format("{} is {}", section->name, kNotYet), place_of(given, section->name),

@@ -17,6 +17,7 @@
 #include "base/units.h"
 #include "io/model_config.h"
 #include "io/tree.h"
+#include "models/lora.h"
 #include "optimizers/hyper.h"
 #include "settings/choice.h"
 
@@ -222,11 +223,21 @@ struct MemorySettings {
 
 struct LoraSettings {
   bool enabled = false;  ///< the section stands in the run file and is not null
-  int64_t r = 16;
-  double lora_alpha = 32;
-  double lora_dropout = 0.0;
-  std::vector<std::string> target_modules = {};
   std::string adapter = {};
+  // Nothing: PEFT's default, or the adapter's own; see settings/lora_settings.h.
+  std::optional<int64_t> r = {};
+  std::optional<double> lora_alpha = {};
+  std::optional<double> lora_dropout = {};
+  models::ModuleNames target_modules = {};
+  models::ModuleNames exclude_modules = {};
+  std::vector<std::string> layers_to_transform = {};
+  std::vector<std::string> layers_pattern = {};
+  std::optional<bool> use_rslora = {};
+  std::string bias = "auto";  ///< auto | none | all | lora_only
+  std::vector<std::string> modules_to_save = {};
+  Tree rank_pattern = {};
+  Tree alpha_pattern = {};
+  std::string init_lora_weights = "true";  ///< true | false | gaussian
 };
 
 struct QuantizationSettings {

@@ -11,6 +11,7 @@
 
 #include "optimizers/optimizer_list.h"
 #include "settings/best_model.h"
+#include "settings/lora_settings.h"
 #include "settings/optimizer_in_backward.h"
 #include "settings/param_groups.h"
 #include "settings/schedule.h"
@@ -209,6 +210,7 @@ std::vector<Error> check_run(RunConfig& config, const GivenSettings& given) {
   add(check_loss_scale(config.training.loss_scale));
   add(train::check_state(config.training, config.notes));
   add(train::check_optimizer_in_backward(config));
+  add(check_lora(config));
   if (config.training.eval_steps > 0 && !config.data.evaluates())
     add(wrong_setting("training.eval_steps is given, but data.eval names no data",
                       "set data.eval, or training.eval_steps=0"));

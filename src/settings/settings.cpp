@@ -92,7 +92,7 @@ void add_model_and_data(std::vector<Setting>& list) {
             {.path = "data.packing", .values = {"auto", "best_fit"}, .is_noted = true});
 }
 
-void add_memory_and_adapters(std::vector<Setting>& list) {
+void add_memory_and_quantization(std::vector<Setting>& list) {
   const auto add = [&](Setting setting) { list.push_back(std::move(setting)); };
   add(plain(PLIMSOLL_FIELD(memory.budget), kHow,
             "most memory of the process (CPU) or the device: auto, 6GiB, 80%"));
@@ -107,12 +107,7 @@ void add_memory_and_adapters(std::vector<Setting>& list) {
   add(plain(PLIMSOLL_FIELD(memory.offload), kHow,
             "what lies elsewhere than on the device: {activations: host, optimizer: disk}",
             {"auto", "none"}));
-  add(number(PLIMSOLL_FIELD(lora.r), kWhat, "rank of the adapters", 1, 65536));
-  add(above(PLIMSOLL_FIELD(lora.lora_alpha), kWhat, "adapters are scaled by lora_alpha / r", 0, 1e6));
-  add(number(PLIMSOLL_FIELD(lora.lora_dropout), kWhat, "dropout before an adapter", 0, 0.999));
-  add(plain(PLIMSOLL_FIELD(lora.target_modules), kWhat,
-            "names of the linears that get one, such as [q_proj, v_proj]"));
-  add(plain(PLIMSOLL_FIELD(lora.adapter), kWhat, "go on with the adapter of this directory"));
+  add_lora_settings(list);
   add(plain(PLIMSOLL_FIELD(quantization.load_in_4bit), kWhat, "keep the frozen weights in 4 bits"));
   add(plain(PLIMSOLL_FIELD(quantization.bnb_4bit_quant_type), kWhat, "code of the 4 bits", {"nf4", "fp4"}));
   add(plain(PLIMSOLL_FIELD(quantization.bnb_4bit_use_double_quant), kWhat,
@@ -122,7 +117,6 @@ void add_memory_and_adapters(std::vector<Setting>& list) {
   takes_only(list, "memory.offload", {"auto", "none"});
   add(planned("memory.offload_dir", kHow, "folder of what is offloaded to disk", "leave it out"));
   add(planned("memory.disk_budget", kHow, "bound of what is offloaded to disk", "leave it out"));
-  not_yet(list, {"lora."}, "set lora=null: all parameters are trained");
   not_yet(list, {"quantization."}, "set quantization=null");
 }
 
@@ -176,7 +170,7 @@ const std::vector<Setting>& settings() {
     add_model_and_data(all);
     add_classification(all);
     add_training_settings(all);
-    add_memory_and_adapters(all);
+    add_memory_and_quantization(all);
     add_machine_and_output(all);
     paths(all, {"model.path", "data.train", "data.eval", "data.tokenizer", "data.chat_template",
                 "data.cache_dir", "lora.adapter", "output.dir", "debug.dump_dir"});

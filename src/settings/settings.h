@@ -27,11 +27,11 @@ enum class SettingKind {
 };
 
 /// A setting's place in a RunConfig; its type decides what YAML it takes.
-using SettingField =
-    std::variant<bool*, int64_t*, double*, std::string*, Choice*, std::optional<bool>*,
-                 std::optional<int64_t>*, std::optional<double>*, std::vector<std::string>*,
-                 std::vector<double>*, EvalFiles*, PrecisionOverrides*, ParamGroups*, BucketSettings*,
-                 MemoryBudget*, std::optional<Bytes>*, Bandwidth*, RecomputeSettings*, Tree*>;
+using SettingField = std::variant<bool*, int64_t*, double*, std::string*, Choice*, std::optional<bool>*,
+                                  std::optional<int64_t>*, std::optional<double>*, std::vector<std::string>*,
+                                  std::vector<double>*, EvalFiles*, PrecisionOverrides*, ParamGroups*,
+                                  BucketSettings*, MemoryBudget*, std::optional<Bytes>*, Bandwidth*,
+                                  RecomputeSettings*, models::ModuleNames*, Tree*>;
 
 /// Whether this version has a setting.
 enum class Availability {

@@ -116,6 +116,17 @@ Status assign(const Setting& setting, const Tree& value, std::vector<std::string
   return Ok{};
 }
 
+/// A plain string is a pattern, but for PEFT's word for all of them; a list has names.
+Status assign(const Setting& setting, const Tree& value, models::ModuleNames* field) {
+  models::ModuleNames result;
+  PLIMSOLL_TRY(assign(setting, value, &result.names));
+  result.is_pattern = value.is_scalar() && !value.is_null();
+  if (std::any_of(result.names.begin(), result.names.end(), [](const auto& name) { return name.empty(); }))
+    return wrong(setting, value);
+  *field = std::move(result);
+  return Ok{};
+}
+
 Status assign(const Setting& setting, const Tree& value, std::vector<double>* field) {
   if (value.kind != Tree::Kind::kList && !value.is_null()) return wrong(setting, value);
   std::vector<double> numbers;

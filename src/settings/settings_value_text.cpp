@@ -47,6 +47,10 @@ std::string text_of(const Setting&, const std::vector<std::string>* field) {
   for (const std::string& word : *field) list.items.push_back(Tree::of(word));
   return to_yaml_flow(list);
 }
+std::string text_of(const Setting& setting, const models::ModuleNames* field) {
+  if (!field->given()) return "null";
+  return field->is_pattern ? to_yaml_flow(Tree::of(field->names.front())) : text_of(setting, &field->names);
+}
 std::string text_of(const Setting& setting, const EvalFiles* field) {
   if (field->names.empty()) return text_of(setting, &field->files);
   Tree map = Tree::map();
@@ -132,6 +136,7 @@ struct TypeText {
   std::string operator()(std::vector<std::string>*) const {
     return setting.choices.empty() ? "text or a list" : "a list of " + joined(setting.choices);
   }
+  std::string operator()(models::ModuleNames*) const { return "a list of names, a pattern, or null"; }
   std::string operator()(EvalFiles*) const {
     return "text, a list, or either by a set's name: {news: a.jsonl}";
   }

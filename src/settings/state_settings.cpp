@@ -37,20 +37,20 @@ Error inexact(const char* name, std::string_view now, std::string_view then) {
 
 }  // namespace
 
-StateChoice state_choice(const TrainingSettings& training) {
+StateChoice state_choice(const TrainingSettings& training, bool adapters) {
   const StateSettings& s = training.state;
   return {state_format(s.weights).dtype,
-          {.masters = keeps_masters(s),
+          {.masters = keeps_masters(s) && !adapters,
            .gradients = state_format(s.gradients).dtype,
            .moments = state_format(s.moments).dtype,
            .stochastic = s.rounding != UpdateRounding::kNearest}};
 }
 
 std::vector<std::pair<std::string, std::string>> state_words(const TrainingSettings& training,
-                                                             bool accumulates) {
+                                                             bool accumulates, bool adapters) {
   const StateSettings& s = training.state;
   return {{"weights", std::string(word(s.weights))},
-          {"master_weights", keeps_masters(s) ? "fp32" : "none"},
+          {"master_weights", keeps_masters(s) && !adapters ? "fp32" : "none"},
           {"gradients", accumulates ? "fp32 accumulators" : std::string(word(s.gradients))},
           {"moments", std::string(word(s.moments))},
           {"rounding",

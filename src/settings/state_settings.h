@@ -22,10 +22,11 @@ struct StateChoice {
   ir::DType weights = ir::DType::kF32;
   optimizers::StateDtypes dtypes = {};
 };
-StateChoice state_choice(const TrainingSettings& training);
+/// `adapters`: they are fp32 themselves, and what they adapt is frozen: there are no masters.
+StateChoice state_choice(const TrainingSettings& training, bool adapters = false);
 /// The same for people, by class: {"weights", "bf16"}, {"gradients", "fp32 accumulators"}, …
 std::vector<std::pair<std::string, std::string>> state_words(const TrainingSettings& training,
-                                                             bool accumulates);
+                                                             bool accumulates, bool adapters = false);
 
 /// What contradicts: formats that training.precision is not, masters of fp32 weights, fp16 weights without
 /// masters. Lines about settings without effect go to `notes`. Errors: kInvalidArgument.

@@ -2,6 +2,7 @@
 
 #include <span>
 
+#include "checkpoints/adapter_files.h"
 #include "checkpoints/fp16_range.h"
 #include "checkpoints/load_weights.h"
 
@@ -33,22 +34,31 @@ Status draw(const RunConfig& config, runtime::Session& session, std::string_view
   return session.run(session.plan().find_program(program));
 }
 
+/// What lora.adapter names, over what was drawn.
+Status load_adapter_of(const RunConfig& config, const Prepared& prepared, runtime::Session& session) {
+  if (!config.lora.enabled || config.lora.adapter.empty()) return Ok{};
+  return load_adapter(*prepared.model, config.lora.adapter, session);
+}
+
 }  // namespace
 
 Result<std::optional<LoadReport>> initialise(const RunConfig& config, const Prepared& prepared,
                                              runtime::Session& session, bool pretrained, int num_threads) {
   PLIMSOLL_TRY(write_constants(*prepared.model, session));
+  PLIMSOLL_TRY(draw_adapters(*prepared.model, config.training.seed, session));
   if (pretrained) {
     PLIMSOLL_ASSIGN(const std::string folder, model_directory(config.model));
     PLIMSOLL_ASSIGN(const ModelWeights weights, ModelWeights::open(folder));
     PLIMSOLL_ASSIGN(LoadReport report, load_weights(*prepared.model, weights, session, num_threads,
                                                     prepared.fresh_head ? models::Model::kScore : ""));
     if (prepared.fresh_head) PLIMSOLL_TRY(draw(config, session, "init_head"));
+    PLIMSOLL_TRY(load_adapter_of(config, prepared, session));
     if (auto fits = check_fp16_range(config, *prepared.model, session, num_threads); !fits)
       return std::move(fits).error().at(weights.directory());
     return std::optional(std::move(report));
   }
   PLIMSOLL_TRY(draw(config, session, "init"));
+  PLIMSOLL_TRY(load_adapter_of(config, prepared, session));
   return std::optional<LoadReport>();
 }
 

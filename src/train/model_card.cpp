@@ -34,7 +34,7 @@ std::string first_weights(const RunConfig& config, const Prepared& prepared) {
 
 /// What the hub reads: a base model only by an id that it knows.
 std::string front_matter(const RunConfig& config, bool classifies) {
-  std::string text = "---\nlibrary_name: transformers\n";
+  std::string text = config.lora.enabled ? "---\nlibrary_name: peft\n" : "---\nlibrary_name: transformers\n";
   text += classifies ? "pipeline_tag: text-classification\n" : "pipeline_tag: text-generation\n";
   std::error_code ignored;
   const std::string& path = config.model.path;

@@ -47,7 +47,7 @@ planner::StepOptions step_options(const RunConfig& config, const BatchSplit& spl
   options.optimizer = {config.training.optimizer, config.clip_norm(),
                        config.training.momentum > 0 || config.training.adafactor.beta1.has_value()};
   options.optimizer.num_groups = static_cast<int64_t>(config.training.param_groups.size());
-  options.optimizer.state = state_choice(config.training).dtypes;
+  options.optimizer.state = state_choice(config.training, config.lora.enabled).dtypes;
   if (config.scales_loss()) options.optimizer.loss_scaling = loss_scaling(config.training.loss_scale);
   options.decay_all = config.training.weight_decay_scope == DecayScope::kAll;
   set_precision(config.training, options.pipeline);
@@ -152,7 +152,7 @@ Result<Planned> plan_way(const RunConfig& config, const Prepared& prepared, cons
   planner::PlanReport report = planner::assess(programs.session, target, surroundings);
   planner::describe_work(work_of_step(programs.cost, split, config, target, options.training), report);
   describe_buckets(*prepare_options.buckets, report);
-  if (options.training) report.state = state_words(config.training, options.accumulate);
+  if (options.training) report.state = state_words(config.training, options.accumulate, config.lora.enabled);
   if (options.training) {
     report.recompute_set = programs.recomputed;
     report.recompute = recompute_text(config.memory.recompute, report.recompute_set);

@@ -3,8 +3,11 @@
 #include <utility>
 
 #include "models/classifier.h"
+#include "models/lora.h"
+#include "models/lora_config.h"
 #include "preprocessing/labelled_data.h"
 #include "preprocessing/run_task.h"
+#include "settings/lora_settings.h"
 #include "settings/param_groups.h"
 #include "settings/state_settings.h"
 #include "tasks/sequence_classification.h"
@@ -32,6 +35,21 @@ Status settle_labels(const RunConfig& config, const ConfigJson& model, PrepareOp
   return Ok{};
 }
 
+/// By the settings, or by the adapter that the run goes on with.
+Status add_adapters_of(const LoraSettings& lora, const ConfigJson& model_config, models::Model& model) {
+  PLIMSOLL_ASSIGN(const std::string type, model_config.model_type());
+  if (lora.adapter.empty()) {
+    PLIMSOLL_ASSIGN(const models::LoraSpec spec, lora_spec(lora));
+    return models::add_adapters(model, spec, type);
+  }
+  PLIMSOLL_ASSIGN(models::LoraSpec spec, models::read_adapter_config(lora.adapter));
+  PLIMSOLL_TRY(check_adapter_agrees(lora, spec, lora.adapter));
+  if (lora.lora_dropout) spec.lora_dropout = *lora.lora_dropout;
+  auto added = models::add_adapters(model, spec, type, /*strict=*/false);
+  if (!added) return std::move(added).error().at(lora.adapter);
+  return Ok{};
+}
+
 }  // namespace
 
 Result<Prepared> prepare_model(const RunConfig& config, PrepareOptions& options) {
@@ -52,6 +70,7 @@ Result<Prepared> prepare_model(const RunConfig& config, PrepareOptions& options)
   PLIMSOLL_ASSIGN(std::unique_ptr<models::Model> model, models::make_model(model_config));
   PLIMSOLL_TRY(check_overrides(config.model, model_config));
   PLIMSOLL_TRY(check_against_model(config, model->max_positions()));
+  if (config.lora.enabled) PLIMSOLL_TRY(add_adapters_of(config.lora, model_config, *model));
   PLIMSOLL_TRY(models::select(*model, selection_of(config.training)));
   model->keep_in(state_choice(config.training).weights);
   LoaderOptions loader = loader_options(config, task->layout(), model->num_labels());

@@ -193,8 +193,8 @@ Status run_training(const RunConfig& config, const RunOptions& options) {
   if (!options.snapshot.empty()) {
     PLIMSOLL_ASSIGN(snapshot, RunSnapshot::create(options.snapshot));
   }
-  const bool loads_weights =
-      starts_pretrained(config.model) && !has_checkpoint(options.resume, config.output.dir);
+  const bool loads_weights = starts_pretrained(config.model) &&
+                             (config.lora.enabled || !has_checkpoint(options.resume, config.output.dir));
   PLIMSOLL_ASSIGN(ReadyRun ready, make_ready(config, {num_threads(config), options.dump_ir}, loads_weights,
                                              options.data_progress, events));
   TrainerOptions trainer_options;

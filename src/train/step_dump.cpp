@@ -10,14 +10,18 @@
 namespace plimsoll::train {
 namespace {
 
-/// Of all parameters, or of those alone that are trained.
-size_t add_views(const models::Model& model, const std::string& prefix, const std::string& dtype,
-                 bool frozen_too, std::vector<SafetensorsEntry>& entries) {
+/// The gradients, f32, of what is trained; or all parameters as they are kept. What is saved with adapters
+/// goes by its name there.
+size_t add_views(const models::Model& model, const std::string& prefix, bool frozen_too,
+                 std::vector<SafetensorsEntry>& entries) {
   const size_t first = entries.size();
   for (const auto& parameter : model.parameters())
     for (const auto& view : parameter.views)
-      if (parameter.trained || frozen_too)
-        entries.push_back({prefix + view.name, dtype, extents_of(view.shape)});
+      if (parameter.trained || frozen_too) {
+        const std::string saved = model.saved_name(view.name);
+        entries.push_back({prefix + (saved.empty() ? view.name : saved),
+                           frozen_too ? safetensors_name(parameter.dtype) : "F32", extents_of(view.shape)});
+      }
   return first;
 }
 
@@ -50,11 +54,9 @@ Result<StepDump> StepDump::create(const RunConfig& config, const Prepared& prepa
     entries.push_back({"logits", "F32", extents_of(shape)});
   }
   if (!initial && config.dumps("gradients"))
-    gradients = add_views(*prepared.model, "grad.", "F32", /*frozen_too=*/false, entries);
+    gradients = add_views(*prepared.model, "grad.", /*frozen_too=*/false, entries);
   if (config.dumps("parameters"))
-    parameters =
-        add_views(*prepared.model, "param.", safetensors_name(prepared.model->parameters().front().dtype),
-                  /*frozen_too=*/true, entries);
+    parameters = add_views(*prepared.model, "param.", /*frozen_too=*/true, entries);
   PLIMSOLL_ASSIGN(
       SafetensorsWriter writer,
       SafetensorsWriter::create(fmt::format("{}/step-{:06}.safetensors", config.debug.dump_dir, step),

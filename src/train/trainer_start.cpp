@@ -215,12 +215,15 @@ Status Trainer::check_scaler() {
 
 Status Trainer::initialise(const TrainerOptions& options) {
   PLIMSOLL_TRY(reset_scaler());
-  if (checkpoint_) {
-    PLIMSOLL_TRY(write_constants(*prepared_.model, *session_));
-    return load(options);
-  }
   // A benchmark's weights may be any.
   const bool pretrained = !options.synthetic_data && starts_pretrained(config_.model);
+  if (checkpoint_) {
+    PLIMSOLL_TRY(write_constants(*prepared_.model, *session_));
+    // The base of adapters is in no checkpoint.
+    if (prepared_.model->adapters())
+      PLIMSOLL_TRY(train::initialise(config_, prepared_, *session_, pretrained, num_threads(config_)));
+    return load(options);
+  }
   PLIMSOLL_ASSIGN(loaded_,
                   train::initialise(config_, prepared_, *session_, pretrained, num_threads(config_)));
   if (config_.debug.dump_dir.empty() || !config_.dumps("parameters")) return Ok{};

@@ -34,8 +34,8 @@ TEST(Unavailable, IsRefusedByName) {
       {{"memory.offload={activations: host}"}, "memory.offload is {activations: host}", "auto, none"},
       {{"runtime.device=cuda:1"}, "runtime.device is \"cuda:1\"", "takes cpu, discrete today"},
       {{"runtime.profile=h100"}, "runtime.profile is h100", "takes auto today"},
-      {{"lora={r: 8}"}, "lora is not available in this version", "lora=null"},
-      {{"lora={}"}, "lora is not available", "lora=null"},
+      {{"lora={use_dora: true}"}, "lora.use_dora is not available in this version", "leave it out"},
+      {{"lora={init_lora_weights: pissa}"}, "lora.init_lora_weights is pissa", "true, false, gaussian"},
       {{"quantization.load_in_4bit=true"}, "quantization is not available", "quantization=null"},
       {{"training.fp8.margin=1"}, "training.fp8.margin is not available", "training.precision=bf16"},
       {{"training.fp8={recipe: mxfp8}"}, "training.fp8.recipe is not available", "training.precision=bf16"},
@@ -59,16 +59,18 @@ TEST(Unavailable, AsksForNothingByItsDefaults) {
     const auto run = parse_small({nothing});
     EXPECT_TRUE(run) << nothing << ": " << (run ? "" : run.error().message());
   }
-  EXPECT_TRUE(parse_small({"lora={r: 8}", "lora=null", "report_to=tensorboard", "report_to=none"}));
+  EXPECT_TRUE(parse_small({"lora={use_dora: false, trainable_token_indices: null}"}));
+  EXPECT_TRUE(
+      parse_small({"quantization={}", "quantization=null", "report_to=tensorboard", "report_to=none"}));
 }
 
 TEST(Unavailable, AllOfItIsSaidAtOnce) {
   const auto result =
-      parse_small({"runtime.device=cuda", "training.report_to=tensorboard", "lora={r: 8, lora_alpha: 4}"});
+      parse_small({"runtime.device=cuda", "training.report_to=tensorboard", "quantization={}"});
   ASSERT_FALSE(result);
   ASSERT_EQ(result.error().more.size(), 2U);
   EXPECT_THAT(result.error().what, HasSubstr("training.report_to is not available"));
-  EXPECT_THAT(result.error().more[0].what, HasSubstr("lora is not available"));
+  EXPECT_THAT(result.error().more[0].what, HasSubstr("quantization is not available"));
   EXPECT_THAT(result.error().more[1].what, HasSubstr("runtime.device is cuda"));
 }
 

@@ -1,0 +1,157 @@
+#include "checkpoints/adapter_files.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <map>
+#include <set>
+#include <span>
+
+#include "checkpoints/tensor_files.h"
+#include "io/safetensors_reader.h"
+#include "io/tensor_convert.h"
+#include "models/lora_config.h"
+#include "numerics/convert.h"
+#include "ops/ops.h"
+#include "ops/philox.h"
+#include "runtime/session.h"
+#include "settings/lora_settings.h"
+
+namespace plimsoll::train {
+namespace {
+
+constexpr int64_t kBlock = 4096;  // values at once, a multiple of Philox' four
+constexpr size_t kShown = 3;
+
+double drawn(const models::Parameter& p, const ops::PhiloxCounter& words, size_t i) {
+  if (p.init == models::Init::kUniform) return p.init_std * (2.0 * ops::uniform(words[i]) - 1.0);
+  if (p.init == models::Init::kNormal)
+    return p.init_std * ops::normal_pair(words[i / 2 * 2], words[i / 2 * 2 + 1])[i % 2];
+  return 0.0;
+}
+
+Status draw_view(const models::Parameter& p, const models::ParameterView& view, int64_t first, int64_t seed,
+                 runtime::Session& session) {
+  const auto bits = static_cast<uint64_t>(seed);
+  const ops::RandomStream stream{static_cast<uint32_t>(bits), static_cast<uint32_t>(bits >> 32), 0, 0,
+                                 static_cast<uint32_t>(ops::random_key(view.name, "init"))};
+  std::array<float, kBlock> values;
+  const int64_t count = view.shape.num_elements();
+  for (int64_t at = 0; at < count; at += kBlock) {
+    const auto n = static_cast<size_t>(std::min(kBlock, count - at));
+    for (size_t i = 0; i < n; ++i)
+      values[i] = static_cast<float>(
+          drawn(p, ops::random_words(stream, static_cast<uint64_t>(at) / 4 + i / 4), i % 4));
+    PLIMSOLL_TRY(session.write(p.name, std::as_bytes(std::span(values).first(n)), (first + at) * 4));
+  }
+  return Ok{};
+}
+
+std::string shape_text(const std::vector<int64_t>& shape) {
+  std::string text;
+  for (const int64_t extent : shape) text += (text.empty() ? "" : ", ") + std::to_string(extent);
+  return "[" + text + "]";
+}
+
+/// What does not fit, counted, the first few by name.
+class Misfits {
+ public:
+  void add(const char* kind, std::string text) { kinds_[kind].push_back(std::move(text)); }
+  [[nodiscard]] Status result(const std::string& file) const {
+    if (kinds_.empty()) return Ok{};
+    std::string text;
+    for (const auto& [kind, names] : kinds_) {
+      text += fmt::format("{}{} {} (", text.empty() ? "" : "; ", names.size(), kind);
+      for (size_t i = 0; i < std::min(names.size(), kShown); ++i) text += (i == 0 ? "" : ", ") + names[i];
+      text += names.size() > kShown ? ", …)" : ")";
+    }
+    return Error{ErrorCode::kBadData, "the adapter does not fit the model: " + text, file,
+                 "an adapter belongs to the base that it was trained on: adapter_config.json's "
+                 "base_model_name_or_path"};
+  }
+
+ private:
+  std::map<std::string, std::vector<std::string>> kinds_;
+};
+
+Status read_tensor(const SafetensorsFile& file, const SafetensorsTensor& tensor, const StoredTensor& to,
+                   runtime::Session& session) {
+  const FloatFormat format = *float_format(tensor.dtype);
+  const int64_t stored = element_bytes(format), count = tensor.num_elements();
+  std::array<std::byte, static_cast<size_t>(kBlock) * 8> raw;
+  std::array<float, kBlock> values;
+  for (int64_t at = 0; at < count; at += kBlock) {
+    const auto n = static_cast<size_t>(std::min(kBlock, count - at));
+    const auto bytes = std::span(raw).first(n * static_cast<size_t>(stored));
+    PLIMSOLL_TRY(file.read(tensor, at * stored, bytes));
+    convert_to_f32(format, bytes.data(), values.data(), static_cast<int64_t>(n));
+    PLIMSOLL_TRY(
+        session.write(to.range.state, std::as_bytes(std::span(values).first(n)), to.range.offset + at * 4));
+  }
+  return Ok{};
+}
+
+}  // namespace
+
+const SafetensorsTensor* find_adapter_tensor(const SafetensorsFile& file, const std::string& name) {
+  if (const auto* tensor = file.find(name)) return tensor;
+  constexpr std::string_view kBase = ".base_layer.bias";
+  if (name.ends_with(kBase)) return file.find(name.substr(0, name.size() - kBase.size()) + ".bias");
+  return nullptr;
+}
+
+Status draw_adapters(const models::Model& model, int64_t seed, runtime::Session& session) {
+  return for_each_view(model, [&](size_t p, const models::ParameterView& view, int64_t first) -> Status {
+    const models::Parameter& parameter = model.parameters()[p];
+    return parameter.is_adapter ? draw_view(parameter, view, first, seed, session) : Status(Ok{});
+  });
+}
+
+Status check_adapter(const models::Model& model, const SafetensorsFile& file) {
+  std::set<const SafetensorsTensor*> used;
+  Misfits misfits;
+  PLIMSOLL_TRY(for_each_view(model, [&](size_t, const models::ParameterView& view, int64_t) -> Status {
+    const std::string name = model.saved_name(view.name);
+    if (name.empty()) return Ok{};
+    const std::vector<int64_t> shape = extents_of(view.shape);
+    const SafetensorsTensor* tensor = find_adapter_tensor(file, name);
+    used.insert(tensor);
+    if (tensor == nullptr)
+      misfits.add("missing", fmt::format("{} {}", name, shape_text(shape)));
+    else if (tensor->shape != shape)
+      misfits.add("of another shape", fmt::format("{} {}, expected {}", shown_name(tensor->name),
+                                                  to_string(*tensor), shape_text(shape)));
+    else if (!float_format(tensor->dtype))
+      misfits.add("of a type that is not read",
+                  fmt::format("{} {}", shown_name(tensor->name), to_string(*tensor)));
+    return Ok{};
+  }));
+  for (const SafetensorsTensor& tensor : file.tensors())
+    if (!used.contains(&tensor)) misfits.add("that the model does not have", shown_name(tensor.name));
+  return misfits.result(file.path());
+}
+
+Status load_adapter(const models::Model& model, const std::string& directory, runtime::Session& session) {
+  PLIMSOLL_ASSIGN(const SafetensorsFile file, SafetensorsFile::open(directory + "/" + weights_file(model)));
+  PLIMSOLL_TRY(check_adapter(model, file));
+  for (const StoredTensor& to : parameter_tensors(model, session.plan()))
+    PLIMSOLL_TRY(read_tensor(file, *find_adapter_tensor(file, to.entry.name), to, session));
+  return Ok{};
+}
+
+Result<std::string> adapter_config_of(const RunConfig& config, const models::Model& model) {
+  models::LoraSpec base;
+  if (!config.lora.adapter.empty()) {
+    PLIMSOLL_ASSIGN(base, models::read_adapter_config(config.lora.adapter));
+  }
+  PLIMSOLL_ASSIGN(const models::LoraSpec spec, lora_spec(config.lora, base));
+  models::AdapterOf of{.base = config.model.path, .classifies = model.num_labels() > 0};
+  PLIMSOLL_ASSIGN(const ConfigJson model_config, load_model_config(config.model));
+  PLIMSOLL_ASSIGN(of.model_type, model_config.model_type());
+  for (const models::Parameter& p : model.parameters()) of.transposed = of.transposed || p.transposed;
+  return models::adapter_config_text(spec, of);
+}
+
+}  // namespace plimsoll::train

@@ -1,0 +1,81 @@
+// plimsoll merge: a model and adapters of it as one model.
+#include <fmt/format.h>
+
+#include <cmath>
+#include <cstdlib>
+
+#include "base/process.h"
+#include "base/terminal.h"
+#include "base/units.h"
+#include "checkpoints/merge_adapter.h"
+#include "cli/commands.h"
+#include "io/tree.h"
+
+namespace plimsoll::cli {
+namespace {
+
+constexpr const char* kFooter =
+    R"(each adapted matrix becomes W + scale B A in the dtype that it is stored in; files and names stay the model's. Rows
+of every changed matrix are read again and held against model and adapter before the folder has its name.
+
+examples:
+  plimsoll merge --model DIR --adapter runs/lora/final --output merged
+  plimsoll merge --model DIR --adapter A:0.7 --adapter B:0.3 --output both
+exit codes: 0 done, 2 usage, 65 model or adapter files, 74 I/O)";
+
+struct Arguments {
+  train::MergeRequest request;
+  std::vector<std::string> adapters;
+  bool json = false;
+};
+
+/// "DIR" or "DIR:0.7".
+std::pair<std::string, double> adapter_of(const std::string& text) {
+  const size_t colon = text.rfind(':');
+  if (colon == std::string::npos || colon + 1 == text.size()) return {text, 1.0};
+  char* end = nullptr;
+  const double weight = std::strtod(text.c_str() + colon + 1, &end);
+  if (*end != '\0' || !std::isfinite(weight)) return {text, 1.0};
+  return {text.substr(0, colon), weight};
+}
+
+Status run_merge(Arguments& a) {
+  a.request.num_threads = num_available_cpus();
+  for (const std::string& text : a.adapters) a.request.adapters.push_back(adapter_of(text));
+  PLIMSOLL_ASSIGN(const train::MergeReport report, train::merge_adapters(a.request));
+  if (a.json) {
+    fmt::print("{}\n", to_json(Tree::map({{"event", Tree::of(std::string("merge"))},
+                                          {"path", Tree::of(a.request.output)},
+                                          {"tensors", Tree::of(report.num_tensors)},
+                                          {"changed", Tree::of(report.num_changed)},
+                                          {"proven_rows", Tree::of(report.num_proven)},
+                                          {"bytes", Tree::of(report.bytes)},
+                                          {"seconds", Tree::of(report.seconds)}})));
+    return Ok{};
+  }
+  print_text(fmt::format("{}: {} tensors, {} of them changed, {} rows proven, {} in {:.2f} s\n",
+                         a.request.output, report.num_tensors, report.num_changed, report.num_proven,
+                         to_string(Bytes(report.bytes)), report.seconds));
+  return Ok{};
+}
+
+}  // namespace
+
+Command add_merge(Parser app) {
+  const auto declare = [](Parser c, Arguments& a) {
+    c.add_option("--model", a.request.model, "the base: a model directory, or a hub id of the local cache")
+        .required()
+        .type_name("DIR|ID");
+    c.add_option("--adapter", a.adapters,
+                 "a LoRA, PEFT's directory, with a weight (1); may be given several times")
+        .required()
+        .type_name("DIR[:W]")
+        .repeatable();
+    c.add_option("--output", a.request.output, "the folder to make").required().type_name("DIR");
+    c.add_flag("--json", a.json, "one JSON object on stdout and nothing else");
+    c.footer(kFooter);
+  };
+  return add_command<Arguments>(app, "merge", "a model and adapters of it as one model", declare, run_merge);
+}
+
+}  // namespace plimsoll::cli

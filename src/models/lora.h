@@ -1,0 +1,57 @@
+// Low-rank adapters of a model's linear maps, as PEFT's LoraConfig describes them: which modules get one, of
+// which rank and scale, and what else learns beside them. Hu et al. 2021, arXiv:2106.09685; rank-stabilised
+// scales: Kalajdzievski 2023, arXiv:2312.03732.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "base/result.h"
+#include "models/model.h"
+
+namespace plimsoll::models {
+
+/// Modules as PEFT names them: a list of names, each a module's or what it ends with behind a dot; or one
+/// pattern, a regular expression (ECMAScript's) of whole names.
+struct ModuleNames {
+  std::vector<std::string> names = {};
+  bool is_pattern = false;  ///< names has one entry, written as a plain string
+  [[nodiscard]] bool given() const { return !names.empty(); }
+  bool operator==(const ModuleNames&) const = default;
+};
+
+enum class LoraBias : uint8_t { kNone, kAll, kLoraOnly };
+/// kTrue: A uniform in ±1/sqrt(in), B zero; kGaussian: A normal with deviation 1/r, B zero; kFalse: both
+/// uniform in ±1/sqrt(columns).
+enum class LoraInit : uint8_t { kTrue, kFalse, kGaussian };
+
+/// PEFT's names, meanings and defaults.
+struct LoraSpec {
+  int64_t r = 8;
+  double lora_alpha = 8;
+  double lora_dropout = 0;
+  ModuleNames target_modules = {};  ///< not given: PEFT's for the family
+  ModuleNames exclude_modules = {};
+  std::vector<int64_t> layers_to_transform = {};
+  std::vector<std::string> layers_pattern = {};
+  bool use_rslora = false;
+  LoraBias bias = LoraBias::kNone;
+  std::vector<std::string> modules_to_save = {};
+  std::vector<std::pair<std::string, int64_t>> rank_pattern = {};  ///< by pattern of a name's end
+  std::vector<std::pair<std::string, double>> alpha_pattern = {};
+  LoraInit init_lora_weights = LoraInit::kTrue;
+};
+
+/// target_modules where none are given: PEFT's for the model_type. Empty for a family that it has none for.
+std::vector<std::string> default_target_modules(std::string_view model_type);
+
+/// Adds the adapters to the model. A classifier's head learns too, as PEFT's task type SEQ_CLS has it. Of all
+/// names must match something where `strict`; else one is enough. Errors: kInvalidArgument naming the setting
+/// and the nearest names: names that match no linear map, a rank above its matrix, a pattern that is none, a
+/// tied head.
+Status add_adapters(Model& model, const LoraSpec& spec, std::string_view model_type, bool strict = true);
+
+}  // namespace plimsoll::models

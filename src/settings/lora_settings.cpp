@@ -1,0 +1,165 @@
+#include "settings/lora_settings.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <charconv>
+
+#include "settings/declare.h"
+#include "settings/wrong.h"
+
+namespace plimsoll {
+namespace {
+
+constexpr double kMaxRank = 65536;
+
+/// A path of the command line is cut at its dots, a pattern's own as well: nested maps are joined again.
+template <typename T>
+Status read_pattern(const char* setting, const std::string& prefix, const Tree& map,
+                    std::vector<std::pair<std::string, T>>& out) {
+  for (const auto& [key, value] : map.members) {
+    const std::string pattern = prefix + key;
+    if (value.kind == Tree::Kind::kMap) {
+      PLIMSOLL_TRY(read_pattern(setting, pattern + ".", value, out));
+      continue;
+    }
+    const bool whole = value.kind == Tree::Kind::kInteger;
+    const bool is_number = whole || (std::is_same_v<T, double> && value.kind == Tree::Kind::kNumber);
+    if (!is_number || !(value.number > 0) || value.number > 1e6)
+      return wrong_setting(fmt::format("{}: {} is {}, expected a number above 0", setting,
+                                       pattern.substr(0, 100), value.describe()),
+                           "write {q_proj: 16}, or a pattern of a name's end in place of q_proj");
+    out.emplace_back(pattern, whole ? static_cast<T>(value.integer) : static_cast<T>(value.number));
+  }
+  return Ok{};
+}
+
+Result<std::vector<int64_t>> layer_numbers(const std::vector<std::string>& words) {
+  std::vector<int64_t> layers;
+  for (const std::string& text : words) {
+    int64_t layer = -1;
+    const auto [end, code] = std::from_chars(text.data(), text.data() + text.size(), layer);
+    if (code != std::errc() || end != text.data() + text.size() || layer < 0)
+      return wrong_setting(fmt::format("lora.layers_to_transform: '{}' is no layer", text.substr(0, 100)),
+                           "write the numbers of layers, from 0: [0, 1, 2]");
+    layers.push_back(layer);
+  }
+  return layers;
+}
+
+models::LoraBias bias_of(const std::string& word) {
+  return word == "all"         ? models::LoraBias::kAll
+         : word == "lora_only" ? models::LoraBias::kLoraOnly
+                               : models::LoraBias::kNone;
+}
+
+}  // namespace
+
+Result<models::LoraSpec> lora_spec(const LoraSettings& s, models::LoraSpec spec) {
+  if (s.r) spec.r = *s.r;
+  if (s.lora_alpha) spec.lora_alpha = *s.lora_alpha;
+  if (s.lora_dropout) spec.lora_dropout = *s.lora_dropout;
+  if (s.target_modules.given()) spec.target_modules = s.target_modules;
+  if (s.exclude_modules.given()) spec.exclude_modules = s.exclude_modules;
+  if (s.use_rslora) spec.use_rslora = *s.use_rslora;
+  if (s.bias != "auto") spec.bias = bias_of(s.bias);
+  if (!s.modules_to_save.empty()) spec.modules_to_save = s.modules_to_save;
+  if (!s.layers_pattern.empty()) spec.layers_pattern = s.layers_pattern;
+  if (!s.layers_to_transform.empty()) {
+    PLIMSOLL_ASSIGN(spec.layers_to_transform, layer_numbers(s.layers_to_transform));
+    if (spec.target_modules.is_pattern)
+      return wrong_setting("lora.layers_to_transform has no effect with a pattern in lora.target_modules",
+                           "say the layers in the pattern, or name the modules in a list");
+  }
+  if (!s.rank_pattern.is_null()) {
+    spec.rank_pattern.clear();
+    PLIMSOLL_TRY(read_pattern("lora.rank_pattern", "", s.rank_pattern, spec.rank_pattern));
+  }
+  if (!s.alpha_pattern.is_null()) {
+    spec.alpha_pattern.clear();
+    PLIMSOLL_TRY(read_pattern("lora.alpha_pattern", "", s.alpha_pattern, spec.alpha_pattern));
+  }
+  spec.init_lora_weights = s.init_lora_weights == "gaussian" ? models::LoraInit::kGaussian
+                           : s.init_lora_weights == "false"  ? models::LoraInit::kFalse
+                                                             : models::LoraInit::kTrue;
+  return spec;
+}
+
+Status check_adapter_agrees(const LoraSettings& s, const models::LoraSpec& adapter,
+                            const std::string& directory) {
+  PLIMSOLL_ASSIGN(const models::LoraSpec asked, lora_spec(s, adapter));
+  const char* setting = asked.r != adapter.r                                       ? "r"
+                        : asked.lora_alpha != adapter.lora_alpha                   ? "lora_alpha"
+                        : !(asked.target_modules == adapter.target_modules)        ? "target_modules"
+                        : !(asked.exclude_modules == adapter.exclude_modules)      ? "exclude_modules"
+                        : asked.layers_to_transform != adapter.layers_to_transform ? "layers_to_transform"
+                        : asked.layers_pattern != adapter.layers_pattern           ? "layers_pattern"
+                        : asked.use_rslora != adapter.use_rslora                   ? "use_rslora"
+                        : asked.bias != adapter.bias                               ? "bias"
+                        : asked.modules_to_save != adapter.modules_to_save         ? "modules_to_save"
+                        : asked.rank_pattern != adapter.rank_pattern               ? "rank_pattern"
+                        : asked.alpha_pattern != adapter.alpha_pattern             ? "alpha_pattern"
+                                                                                   : nullptr;
+  if (setting == nullptr) return Ok{};
+  Error error =
+      wrong_setting(fmt::format("lora.{} is {}, and the adapter of lora.adapter has another", setting,
+                                setting_text(*find_setting(fmt::format("lora.{}", setting)),
+                                             [&] {
+                                               RunConfig run;
+                                               run.lora = s;
+                                               return run;
+                                             }())),
+                    "leave it out: an adapter keeps its shape and scale");
+  error.where = directory;
+  return error;
+}
+
+Status check_lora(const RunConfig& config) {
+  if (!config.lora.enabled) return Ok{};
+  PLIMSOLL_TRY(lora_spec(config.lora));
+  if (!config.training.unfreeze.empty() && config.training.freeze.empty())
+    return wrong_setting("training.unfreeze has no effect with lora: the base model stays as it is",
+                         "name what is to learn beside the adapters in lora.modules_to_save");
+  const std::string& dtype = config.output.dtype;
+  if (dtype != "auto" && dtype != "fp32")
+    return wrong_setting(fmt::format("output.dtype is {}, and adapters are stored in fp32", dtype),
+                         "leave it out; plimsoll merge writes a whole model in its own dtype");
+  if (config.training.state.master_weights.value_or(false))
+    return wrong_setting("training.state.master_weights is true, and adapters are fp32 themselves",
+                         "leave it out");
+  return Ok{};
+}
+
+void add_lora_settings(std::vector<Setting>& list) {
+  const auto add = [&](Setting setting) { list.push_back(std::move(setting)); };
+  const char* const kLeave = "leave it out";
+  add(plain(PLIMSOLL_FIELD(lora.adapter), kWhat,
+            "go on with the adapter of this directory, with what it says of itself"));
+  add(number(PLIMSOLL_FIELD(lora.r), kWhat, "rank of the adapters; null: 8", 1, kMaxRank));
+  add(above(PLIMSOLL_FIELD(lora.lora_alpha), kWhat, "adapters are scaled by lora_alpha / r; null: 8", 0,
+            1e6));
+  add(number(PLIMSOLL_FIELD(lora.lora_dropout), kWhat, "dropout before an adapter; null: 0", 0, 0.999));
+  add(plain(PLIMSOLL_FIELD(lora.target_modules), kWhat,
+            "what gets one: names, [q_proj, v_proj]; a pattern as a string; all-linear; null: PEFT's"));
+  add(plain(PLIMSOLL_FIELD(lora.exclude_modules), kWhat, "what gets none, names or a pattern"));
+  add(plain(PLIMSOLL_FIELD(lora.layers_to_transform), kWhat, "numbers of the layers alone that get some"));
+  add(plain(PLIMSOLL_FIELD(lora.layers_pattern), kWhat, "what stands before a layer's number: layers, h"));
+  add(plain(PLIMSOLL_FIELD(lora.use_rslora), kWhat, "scale by lora_alpha / sqrt(r); null: false"));
+  add(plain(PLIMSOLL_FIELD(lora.bias), kWhat, "biases that learn too; auto: none, or the adapter's",
+            {"auto", "none", "all", "lora_only"}));
+  add(plain(PLIMSOLL_FIELD(lora.modules_to_save), kWhat, "modules that are trained and saved whole"));
+  add(plain(PLIMSOLL_FIELD(lora.rank_pattern), kWhat,
+            "other ranks by pattern of a name's end: {q_proj: 16}"));
+  add(plain(PLIMSOLL_FIELD(lora.alpha_pattern), kWhat, "other alphas in the same way"));
+  add(plain(PLIMSOLL_FIELD(lora.init_lora_weights), kWhat,
+            "first values; true: B is zero; false: it is random too; gaussian: A is normal",
+            {"true", "false", "gaussian", "pissa", "olora", "loftq", "eva", "orthogonal"}));
+  takes_only(list, "lora.init_lora_weights", {"true", "false", "gaussian"});
+  const Words off = {"false", "null"};
+  add(planned("lora.use_dora", kWhat, "weights by direction and magnitude", kLeave, off));
+  add(planned("lora.trainable_token_indices", kWhat, "rows of the embedding that learn", kLeave));
+  add(planned("lora.target_parameters", kWhat, "adapters of parameters that are no linear map", kLeave));
+  add(planned("lora.lora_bias", kWhat, "a bias for B", kLeave, off));
+}
+
+}  // namespace plimsoll

@@ -1,0 +1,162 @@
+// LoRA end to end: the same bits however it is run, PEFT's directory out and in, runs that go on, what is
+// refused.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "io/json.h"
+#include "program.h"
+#include "tensors.h"
+
+namespace plimsoll::e2e {
+namespace {
+
+using testing::HasSubstr;
+
+constexpr const char* kLora =
+    "lora: {r: 4, lora_alpha: 16, lora_dropout: 0.1, target_modules: all-linear, init_lora_weights: false}\n"
+    "training: {global_batch_size: 4, max_steps: 4, learning_rate: 1.0e-3, lr_scheduler: constant}\n";
+
+void prepare_lora(const Folder& folder, const std::string& extra = kLora) {
+  folder.write("train.txt", some_text(9'000));
+  folder.write("eval.txt", some_text(400));
+  folder.write("run.yaml", run_file(extra));
+}
+
+Result adapter_of(const Folder& folder, const Outcome& outcome) {
+  EXPECT_EQ(outcome.exit_code, 0) << outcome.err;
+  return {folder.read("out/final/adapter_model.safetensors"), events_of(outcome.out)};
+}
+
+TEST(Lora, HasTheSameBitsHoweverItIsRun) {
+  const auto train = [](const std::string& how) {
+    const Folder folder;
+    prepare_lora(folder);
+    return adapter_of(folder, folder.run("train run.yaml --json " + how));
+  };
+  const Result whole = train("runtime.threads=1");
+  EXPECT_FALSE(whole.model.empty());
+  for (const char* how :
+       {"runtime.threads=3 training.micro_batch_size=2 debug.poison=true", "training.micro_batch_size=1",
+        "debug.dump_dir=dump memory.recompute=none", "memory.recompute=full",
+        "runtime.device=discrete runtime.discrete.seed=5 runtime.discrete.check=true"}) {
+    const Result other = train(how);
+    EXPECT_EQ(whole.events, other.events) << how;
+    EXPECT_TRUE(whole.model == other.model) << how;
+  }
+}
+
+class LoraResume : public testing::TestWithParam<const char*> {};
+
+TEST_P(LoraResume, GoesOnWithTheBitsOfARunThatWasNeverStopped) {
+  const std::string all = GetParam();
+  const Folder undisturbed, folder;
+  prepare_lora(undisturbed);
+  prepare_lora(folder);
+  const Result whole = adapter_of(undisturbed, undisturbed.run("train run.yaml --json " + all));
+  ASSERT_EQ(folder.run("train run.yaml output.save_steps=2 " + all).exit_code, 0);
+  std::filesystem::remove_all(folder.path("out/final"));
+  std::filesystem::remove_all(folder.path("out/checkpoint-4"));
+  EXPECT_FALSE(std::filesystem::exists(folder.path("out/checkpoint-2/model.safetensors")));
+  const Result rest =
+      adapter_of(folder, folder.run("train run.yaml --json training.micro_batch_size=2 " + all));
+  EXPECT_TRUE(whole.events.ends_with(rest.events));
+  EXPECT_TRUE(whole.model == rest.model);
+  std::filesystem::remove_all(folder.path("out/final"));
+  const Outcome other = folder.run("train run.yaml lora.r=3 " + all);
+  EXPECT_EQ(other.exit_code, 2);
+  EXPECT_THAT(other.err, HasSubstr("lora.r is 3, but the checkpoint was made with 4"));
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    States, LoraResume,
+    testing::Values("", "training.precision=bf16 training.state.weights=bf16 lora.bias=all"));
+
+/// final/ is PEFT's, and a run and an evaluation go on from it.
+TEST(Lora, GoesOnWithWhatItWrote) {
+  const Folder folder;
+  prepare_lora(folder);
+  const Outcome first = folder.run("train run.yaml --json");
+  ASSERT_EQ(first.exit_code, 0) << first.err;
+  const Tensors adapter = read_tensors(folder.read("out/final/adapter_model.safetensors"));
+  EXPECT_EQ(adapter.size(), 28U);
+  EXPECT_TRUE(adapter.contains("base_model.model.model.layers.1.mlp.down_proj.lora_B.weight"));
+  const auto config = parse_json(folder.read("out/final/adapter_config.json"));
+  ASSERT_TRUE(config);
+  EXPECT_EQ(config->find("target_modules")->text, "all-linear");
+  EXPECT_FALSE(std::filesystem::exists(folder.path("out/final/config.json")));
+  const std::string from = " 'lora={adapter: out/final}'";
+  const Outcome eval = folder.run("eval run.yaml --json lora=null" + from);
+  ASSERT_EQ(eval.exit_code, 0) << eval.err;
+  // The last evaluation of the training, of the same weights.
+  const std::string loss = first.out.substr(first.out.rfind("\"loss\": "));
+  EXPECT_THAT(eval.out, HasSubstr(loss.substr(0, loss.find(','))));
+  const Outcome other = folder.run("train run.yaml output.dir=two training.max_steps=1 lora=null" + from +
+                                   " debug.dump_dir=dump debug.dump=[parameters]");
+  ASSERT_EQ(other.exit_code, 0) << other.err;
+  const Tensors begun = under(read_tensors(folder.read("dump/step-000000.safetensors")), "param.");
+  for (const auto& [name, tensor] : adapter) EXPECT_TRUE(begun.at(name) == tensor) << name;
+  const Outcome disagrees = folder.run("train run.yaml lora=null 'lora={adapter: out/final, r: 7}'");
+  EXPECT_EQ(disagrees.exit_code, 2);
+  EXPECT_THAT(disagrees.err, HasSubstr("lora.r is 7"));
+  const Outcome misfit =
+      folder.run("train run.yaml output.dir=three model.config.hidden_size=48 lora=null" + from);
+  EXPECT_EQ(misfit.exit_code, 65) << misfit.err;
+  EXPECT_THAT(misfit.err, HasSubstr("base_model.model.model.layers.0.self_attn.q_proj.lora_A.weight"));
+}
+
+/// Of a base in a folder: the merged model is what was evaluated with the adapter beside it.
+TEST(Lora, MergesAndGenerates) {
+  const Folder folder;
+  prepare_lora(folder, "training: {global_batch_size: 4, max_steps: 1}\n");
+  ASSERT_EQ(folder.run("train run.yaml output.dir=base output.max_shard_size=60KB").exit_code, 0);
+  folder.write("lora.yaml",
+               "model: {path: base/final}\ndata: {train: train.txt, eval: eval.txt, sequence_length: "
+               "300}\noutput: {dir: out}\n" +
+                   std::string(kLora));
+  const Outcome trained = folder.run("train lora.yaml --json");
+  ASSERT_EQ(trained.exit_code, 0) << trained.err;
+  const std::string merge = "merge --model base/final --adapter out/final --output ";
+  const Outcome merged = folder.run(merge + "merged --json");
+  ASSERT_EQ(merged.exit_code, 0) << merged.err;
+  EXPECT_EQ(number(merged.out, "changed"), 14);
+  EXPECT_EQ(number(merged.out, "proven_rows"), 14 * 8);
+  const std::string loss = trained.out.substr(trained.out.rfind("\"loss\": ")).substr(0, 14);
+  const Outcome beside = folder.run("eval lora.yaml --json --adapter out/final");
+  EXPECT_THAT(beside.out, HasSubstr(loss)) << beside.err;
+  const Outcome within = folder.run("eval lora.yaml --json lora=null model.path=merged");
+  EXPECT_THAT(within.out, HasSubstr(loss)) << within.err;
+  const std::string prompt = " --prompt-ids 3,4,5 --max-new-tokens 8 --temperature 0 --json";
+  const Outcome one = folder.run("generate --model base/final --adapter out/final" + prompt);
+  const Outcome two = folder.run("generate --model merged" + prompt);
+  ASSERT_EQ(one.exit_code, 0) << one.err;
+  const auto ids = [](const std::string& out) { return out.substr(out.find("\"ids\""), 60); };
+  EXPECT_EQ(ids(one.out), ids(two.out));
+  const Outcome again = folder.run(merge + "merged");
+  EXPECT_EQ(again.exit_code, 2);
+  EXPECT_THAT(again.err, HasSubstr("there already"));
+  const Outcome source = folder.run(merge + "base/../base/final");
+  EXPECT_EQ(source.exit_code, 2);
+  EXPECT_THAT(source.err, HasSubstr("would overwrite its source"));
+  folder.write("out/final/adapter_config.json", R"({"peft_type": "VERA", "r": 4})");
+  const Outcome other = folder.run(merge + "three");
+  EXPECT_EQ(other.exit_code, 65);
+  EXPECT_THAT(other.err, HasSubstr("VERA"));
+  EXPECT_FALSE(std::filesystem::exists(folder.path("three")));
+}
+
+TEST(Lora, ThePlanHasStateForTheAdaptersAlone) {
+  const Folder folder;
+  prepare_lora(folder,
+               "lora: {r: 2, target_modules: [q_proj]}\ntraining: {global_batch_size: 2, max_steps: 2}\n");
+  const Outcome outcome = folder.run("plan run.yaml --json training.micro_batch_size=1");
+  ASSERT_EQ(outcome.exit_code, 0) << outcome.err;
+  const auto plan = parse_json(outcome.out);
+  ASSERT_TRUE(plan);
+  const int64_t trained = 2 * 2 * (60 + 60);  // two layers
+  EXPECT_EQ(plan->find("model")->find("trained")->integer, trained);
+  EXPECT_EQ(plan->find("classes")->find("gradients")->integer, 4 * trained);
+  EXPECT_EQ(plan->find("classes")->find("optimizer_state")->integer, 8 * trained);
+}
+
+}  // namespace
+}  // namespace plimsoll::e2e

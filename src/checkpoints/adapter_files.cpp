@@ -22,8 +22,8 @@
 namespace plimsoll::train {
 namespace {
 
-constexpr int64_t kBlock = 4096;  // values at once, a multiple of Philox' four
-constexpr size_t kShown = 3;
+constexpr int64_t kValuesAtOnce = 4096;  // values at once, a multiple of Philox' four
+constexpr size_t kShownNames = 3;
 
 double drawn(const models::Parameter& p, const ops::PhiloxCounter& words, size_t i) {
   if (p.init == models::Init::kUniform) return p.init_std * (2.0 * ops::uniform(words[i]) - 1.0);
@@ -37,10 +37,10 @@ Status draw_view(const models::Parameter& p, const models::ParameterView& view, 
   const auto bits = static_cast<uint64_t>(seed);
   const ops::RandomStream stream{static_cast<uint32_t>(bits), static_cast<uint32_t>(bits >> 32), 0, 0,
                                  static_cast<uint32_t>(ops::random_key(view.name, "init"))};
-  std::array<float, kBlock> values;
+  std::array<float, kValuesAtOnce> values;
   const int64_t count = view.shape.num_elements();
-  for (int64_t at = 0; at < count; at += kBlock) {
-    const auto n = static_cast<size_t>(std::min(kBlock, count - at));
+  for (int64_t at = 0; at < count; at += kValuesAtOnce) {
+    const auto n = static_cast<size_t>(std::min(kValuesAtOnce, count - at));
     for (size_t i = 0; i < n; ++i)
       values[i] = static_cast<float>(
           drawn(p, ops::random_words(stream, static_cast<uint64_t>(at) / 4 + i / 4), i % 4));
@@ -64,8 +64,9 @@ class Misfits {
     std::string text;
     for (const auto& [kind, names] : kinds_) {
       text += fmt::format("{}{} {} (", text.empty() ? "" : "; ", names.size(), kind);
-      for (size_t i = 0; i < std::min(names.size(), kShown); ++i) text += (i == 0 ? "" : ", ") + names[i];
-      text += names.size() > kShown ? ", …)" : ")";
+      for (size_t i = 0; i < std::min(names.size(), kShownNames); ++i)
+        text += (i == 0 ? "" : ", ") + names[i];
+      text += names.size() > kShownNames ? ", …)" : ")";
     }
     return Error{ErrorCode::kBadData, "the adapter does not fit the model: " + text, file,
                  "an adapter belongs to the base that it was trained on: adapter_config.json's "
@@ -80,10 +81,10 @@ Status read_tensor(const SafetensorsFile& file, const SafetensorsTensor& tensor,
                    runtime::Session& session) {
   const FloatFormat format = *float_format(tensor.dtype);
   const int64_t stored = element_bytes(format), count = tensor.num_elements();
-  std::array<std::byte, static_cast<size_t>(kBlock) * 8> raw;
-  std::array<float, kBlock> values;
-  for (int64_t at = 0; at < count; at += kBlock) {
-    const auto n = static_cast<size_t>(std::min(kBlock, count - at));
+  std::array<std::byte, static_cast<size_t>(kValuesAtOnce) * 8> raw;
+  std::array<float, kValuesAtOnce> values;
+  for (int64_t at = 0; at < count; at += kValuesAtOnce) {
+    const auto n = static_cast<size_t>(std::min(kValuesAtOnce, count - at));
     const auto bytes = std::span(raw).first(n * static_cast<size_t>(stored));
     PLIMSOLL_TRY(file.read(tensor, at * stored, bytes));
     convert_to_f32(format, bytes.data(), values.data(), static_cast<int64_t>(n));

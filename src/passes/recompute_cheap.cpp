@@ -29,7 +29,7 @@ constexpr double kMaxFlopsPerElement = 24;
 /// rstd is a row's, not an element's.
 constexpr int64_t kMinShareOfResults = 2;
 constexpr int64_t kMinShareOfOperands = 8;
-constexpr size_t kNever = std::numeric_limits<size_t>::max();
+constexpr size_t kNowhere = std::numeric_limits<size_t>::max();
 
 /// A value rebuilt in backward: its ops go before the op at `place`.
 struct Clone {
@@ -39,16 +39,16 @@ struct Clone {
   std::vector<size_t> depends = {};  ///< on other clones
 };
 
-class Recompute {
+class RecomputeCheap {
  public:
-  Recompute(Graph& graph, const RecomputeCheapOptions& options)
+  RecomputeCheap(Graph& graph, const RecomputeCheapOptions& options)
       : graph_(graph), order_(graph.order()), builder_(graph, ops::find_op), num_values_(graph.num_values()) {
-    position_.assign(graph.num_ops(), kNever);
+    position_.assign(graph.num_ops(), kNowhere);
     for (size_t i = 0; i < order_.size(); ++i) position_[slot(order_[i])] = i;
     boundary_ = position_[slot(options.last_forward_op)];
-    PLIMSOLL_CHECK(boundary_ != kNever, "recompute_cheap: the op that gives the loss is gone");
+    PLIMSOLL_CHECK(boundary_ != kNowhere, "recompute_cheap: the op that gives the loss is gone");
     uses_ = graph.uses();
-    clone_of_.assign(num_values_, kNever);
+    clone_of_.assign(num_values_, kNowhere);
     pinned_.assign(num_values_, false);
     for (const ValueId v : options.keep)
       if (v.valid()) pinned_[slot(root(v))] = true;
@@ -74,7 +74,7 @@ class Recompute {
 
   void find_lifetimes() {
     last_use_.assign(num_values_, 0);
-    overwritten_.assign(num_values_, kNever);
+    overwritten_.assign(num_values_, kNowhere);
     for (size_t i = 0; i < order_.size(); ++i) {
       const Op& op = graph_.op(order_[i]);
       for (const ValueId v : op.inputs)
@@ -98,9 +98,9 @@ class Recompute {
            ir::op_consumes(op).empty();
   }
 
-  /// The first use behind forward, seen through views; kNever where there is none.
+  /// The first use behind forward, seen through views; kNowhere where there is none.
   [[nodiscard]] size_t first_backward_use(ValueId v) const {
-    size_t first = kNever;
+    size_t first = kNowhere;
     for (const OpId user : uses_[slot(v)]) {
       if (position_[slot(user)] > boundary_) {
         first = std::min(first, position_[slot(user)]);
@@ -118,15 +118,15 @@ class Recompute {
       const auto it = state_written_.find(producer(owner).attrs.str("name"));
       return it == state_written_.end() || place <= it->second;
     }
-    return clone_of_[slot(owner)] == kNever && last_use_[slot(owner)] >= place &&
+    return clone_of_[slot(owner)] == kNowhere && last_use_[slot(owner)] >= place &&
            overwritten_[slot(owner)] >= place;
   }
 
   void consider(const Op& op, size_t output) {
     const ValueId v = op.outputs[output];
-    if (pinned_[slot(v)] || clone_of_[slot(v)] != kNever) return;
+    if (pinned_[slot(v)] || clone_of_[slot(v)] != kNowhere) return;
     const size_t place = first_backward_use(v);
-    if (place == kNever || !worth_it(op, v)) return;
+    if (place == kNowhere || !worth_it(op, v)) return;
     std::optional<Clone> clone = build(op, output, place);
     if (!clone) clone = build_from_smaller(op, output, place);
     if (!clone) return;
@@ -155,7 +155,7 @@ class Recompute {
     for (const ValueId in : op.inputs) {
       if (!in.valid() || available(in, place)) continue;
       const ValueId owner = root(in);
-      const bool may = !found.valid() && clone_of_[slot(owner)] == kNever &&
+      const bool may = !found.valid() && clone_of_[slot(owner)] == kNowhere &&
                        overwritten_[slot(owner)] >= place &&
                        graph_.type(owner).bytes() < graph_.type(v).bytes();
       if (!may) return {};
@@ -204,7 +204,7 @@ class Recompute {
 
   /// What stands in backward for `v`, a rebuilt value or a view of one; invalid if it is neither.
   ValueId rebuilt(ValueId v, Clone& clone, std::vector<OpId>& views) {
-    if (const size_t other = clone_of_[slot(v)]; other != kNever) {
+    if (const size_t other = clone_of_[slot(v)]; other != kNowhere) {
       clone.depends.push_back(other);
       return clones_[other].value;
     }
@@ -237,7 +237,7 @@ class Recompute {
       const Op view = graph_.op(user);
       std::vector<ValueId> again;
       for (size_t i = 0; i < view.outputs.size(); ++i) {
-        if (first_backward_use(view.outputs[i]) == kNever) continue;
+        if (first_backward_use(view.outputs[i]) == kNowhere) continue;
         if (again.empty()) again = clone_view(view, to, clone.ops);
         redirect(view.outputs[i], again[i], clone);
       }
@@ -286,7 +286,7 @@ class Recompute {
 }  // namespace
 
 Result<RecomputeCheapReport> recompute_cheap(Graph& graph, const RecomputeCheapOptions& options) {
-  return Recompute(graph, options).run();
+  return RecomputeCheap(graph, options).run();
 }
 
 }  // namespace plimsoll::passes

@@ -39,7 +39,7 @@ class RecomputeFit {
   /// The best plan of an attempt so far.
   struct Found {
     std::optional<Planned> plan = {};
-    double seconds = 0;
+    double seconds = 0;  ///< that the search reckons with
   };
 
   /// Plans `choice`; returns by how much it exceeds the budget. One that exceeds it by at most `goal` and
@@ -47,7 +47,8 @@ class RecomputeFit {
   Result<int64_t> try_plan(const RecomputeChoice& choice, int64_t goal, Found& found) {
     PLIMSOLL_ASSIGN(Planned planned, plan_(choice));
     const int64_t excess = excess_bytes(planned.report);
-    if (excess <= goal && (!found.plan || choice.seconds < found.seconds)) {
+    const auto seconds = [](const Planned& p) { return p.report.seconds_estimated; };
+    if (excess <= goal && (!found.plan || seconds(planned) < seconds(*found.plan))) {
       found.plan = std::move(planned);
       found.seconds = choice.seconds;
     }

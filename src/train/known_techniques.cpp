@@ -44,6 +44,7 @@ class List {
     add_state();
     add_optimizers();
     add_freezing();
+    add_lora();
     add_data();
     return std::move(list_);
   }
@@ -197,6 +198,14 @@ class List {
       freeze(blocks.size() == 1 ? "first block frozen" : fmt::format("first {} blocks frozen", blocks.size()),
              blocks);
     if (!config_.training.freeze.empty()) add(kFrozen, "everything trained", {{"training.freeze", "[]"}});
+  }
+
+  void add_lora() {
+    if (config_.lora.enabled) {
+      add(kFrozen, "all of the model trained, no adapters", {{"lora", "null"}});
+      return;
+    }
+    add(kFrozen, "LoRA, r 8, on all linear maps", {{"lora.r", "8"}, {"lora.target_modules", "all-linear"}});
   }
 
   void add_data() {

@@ -23,7 +23,7 @@ constexpr std::string_view kShorter = "documents are cut at a shorter length";
 constexpr int64_t kLeastLength = 64;
 constexpr size_t kMostRemedies = 4;
 /// What changes a peak by less does nothing for it.
-constexpr double kNoticed = 1e-3;
+constexpr double kNoticedShare = 1e-3;
 
 /// What leaves every bit.
 void add_same_bits(const RunConfig& config, bool trains, std::vector<Candidate>& list) {
@@ -157,7 +157,7 @@ class Search {
       if (fits) break;
       const double peak = report ? static_cast<double>(peak_of(*report)) : before;
       const bool searches = c.note == kSameBits;  // what it does shows where the rest nearly fits
-      if (!report || (!searches && std::abs(peak - before) < kNoticed * before)) chosen.pop_back();
+      if (!report || (!searches && std::abs(peak - before) < kNoticedShare * before)) chosen.pop_back();
       before = peak;
     }
     if (!fits) return {};

@@ -6,7 +6,7 @@ namespace plimsoll::train {
 namespace {
 
 /// A few idle pages of libraries may go at any time.
-constexpr int64_t kNoticed = int64_t{1} << 20;
+constexpr int64_t kNoticedBytes = int64_t{1} << 20;
 
 }  // namespace
 
@@ -15,7 +15,7 @@ SwapWatch::SwapWatch(std::function<int64_t()> swapped) : swapped_(std::move(swap
 std::optional<int64_t> SwapWatch::look() {
   if (told_) return {};
   const int64_t out = swapped_() - first_;
-  told_ = out >= kNoticed;
+  told_ = out >= kNoticedBytes;
   return told_ ? std::optional(out) : std::nullopt;
 }
 

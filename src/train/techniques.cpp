@@ -10,7 +10,7 @@ namespace plimsoll::train {
 namespace {
 
 /// Less than this share of the time is none.
-constexpr double kNoticed = 5e-4;
+constexpr double kNoticedTime = 5e-4;
 
 /// The setting that bounds what main_peak_bytes measures.
 const char* main_budget(const planner::PlanReport& report) {
@@ -30,9 +30,10 @@ class Table {
   TechniqueRow plan(const Technique& technique) const {
     const auto report = variants_.plan(technique.settings);
     if (!report) return idle(technique, "not in this run: " + report.error().what);
-    const bool changes =
-        main_peak_bytes(*report) != peak_ || report->process_peak_bytes() != base_.process_peak_bytes() ||
-        std::abs(report->seconds_estimated - base_.seconds_estimated) > kNoticed * base_.seconds_estimated;
+    const bool changes = main_peak_bytes(*report) != peak_ ||
+                         report->process_peak_bytes() != base_.process_peak_bytes() ||
+                         std::abs(report->seconds_estimated - base_.seconds_estimated) >
+                             kNoticedTime * base_.seconds_estimated;
     if (!changes) return idle(technique, "planned: neither bytes nor time change here");
     TechniqueRow row{technique};
     row.peak_bytes = main_peak_bytes(*report);

@@ -97,11 +97,11 @@ def rows_of(measured):
 
 
 def page(run):
-    text = (f"# A step in little memory, {run['date']}\n\n{run['cpu']}, {run['threads']} threads, commit {run['commit']}, load before {run['load']}. "
+    text = (f"# A step in little memory, {run['date']}\n\n{run['cpu']['model']}, {run['threads']} threads, commit {run['commit']}, load before {run['load']}. "
             f"`{run['command']}`; raw log: {run['log_name']}.\n\nThe least is the budget that `plimsoll plan` names. PyTorch is eager fp32 "
             "with fused AdamW; each side takes its turn in every round. Peaks are the kernel's VmHWM.\n")
     for name, measured in run["results"].items():
-        text += f"\n## {name}\n\n" + table(["", "tokens/s", "of eager", "peak, MiB", "planned", "of eager's peak", "goal"], list(rows_of(measured)), left=1)
+        text += f"\n## {name}\n\n" + table(["", "tokens/s", "of eager", "peak, MiB", "planned", "of eager's peak", "goal"], list(rows_of(measured)), left=1) + "\n"
     return text
 
 

@@ -70,7 +70,7 @@ std::string remedy_lines(const PlanReport& r) {
     return "No setting was found that makes it fit: what was tried, 16 bits and shorter sequences together, "
            "needs "
            "more\n";
-  std::string out = "What would make it fit, planned, the cheapest first:\n";
+  std::string out = "What would make it fit, planned, in the order to try:\n";
   for (const Remedy& remedy : r.remedies)
     out += fmt::format("  {}\n      peak {}, {} a step; {}\n", remedy.text(), bytes_text(remedy.peak_bytes),
                        step_seconds(remedy.seconds), remedy.note);

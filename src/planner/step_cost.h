@@ -16,8 +16,8 @@ struct StepCost {
 };
 
 /// Adds the ops of a program. A norm or an activation that is computed again from kept values moves no bytes
-/// of its own: it reads what the op behind it reads as well, and leaves its result in the cache. (W1 and W2
-/// take as long without: bench/run-versus --other memory.recompute=none.)
+/// of its own: it reads what the op behind it reads as well, and leaves its result in the cache. (Measured,
+/// it is 2 % of W1's step and nothing that shows of W2's: bench/run-versus --other memory.recompute=none.)
 void add_cost(const ir::Graph& graph, StepCost& cost);
 
 }  // namespace plimsoll::planner

@@ -10,15 +10,6 @@
 #include "train/techniques.h"
 
 namespace plimsoll::cli {
-namespace {
-
-void print_event(const Tree& event) {
-  const std::string line = to_json(event) + "\n";
-  std::fwrite(line.data(), 1, line.size(), stdout);
-}
-
-}  // namespace
-
 void print_techniques(const RunConfig& config, const train::Prepared& prepared, bool json) {
   const int threads = train::num_threads(config);
   const auto target = train::make_target(config, threads);
@@ -30,8 +21,8 @@ void print_techniques(const RunConfig& config, const train::Prepared& prepared, 
   line.clear();
   const auto dimensions = train::plan_dimensions(variants, prepared);
   if (json) {
-    print_event(train::techniques_event(rows));
-    print_event(train::dimensions_event(dimensions));
+    std::puts(to_json(train::techniques_event(rows)).c_str());
+    std::puts(to_json(train::dimensions_event(dimensions)).c_str());
     return;
   }
   print_text("\n" + train::techniques_table(rows, prepared.report) + "\n" +

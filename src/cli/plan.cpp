@@ -24,11 +24,15 @@ namespace {
 
 Result<train::Prepared> prepare_plan(const RunConfig& config, const std::string& dump_ir) {
   const int threads = train::num_threads(config);
+  return train::prepare(config, *train::make_target(config, threads), {threads, dump_ir});
+}
+
+/// What else would fit, and why the step is run as it is: more plans, which two that are compared do without.
+void explain(const RunConfig& config, train::Prepared& prepared) {
+  const int threads = train::num_threads(config);
   const auto target = train::make_target(config, threads);
-  PLIMSOLL_ASSIGN(train::Prepared prepared, train::prepare(config, *target, {threads, dump_ir}));
   train::add_remedies(config, *target, {threads}, prepared);
   train::add_why(config, *target, {threads}, prepared);
-  return prepared;
 }
 
 /// What else `plan` says and writes.
@@ -42,7 +46,8 @@ Status plan(const RunArguments& arguments, const PlanOutput& output) {
     return Error{ErrorCode::kInvalidArgument, "--svg draws what --explain memory tells", output.svg,
                  "give --explain memory too"};
   PLIMSOLL_ASSIGN(const RunConfig config, load_run(arguments));
-  PLIMSOLL_ASSIGN(const train::Prepared prepared, prepare_plan(config, output.dump_ir));
+  PLIMSOLL_ASSIGN(train::Prepared prepared, prepare_plan(config, output.dump_ir));
+  explain(config, prepared);
   std::optional<MemoryExplanation> memory;
   if (output.explain == "memory") memory.emplace(prepared);
   if (!output.svg.empty()) PLIMSOLL_TRY(memory->write_svg(output.svg));

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include "base/units.h"
+#include "planner/budget.h"
 
 namespace plimsoll::planner {
 namespace {
@@ -32,6 +33,11 @@ std::string line(std::string_view name, const std::string& what, const std::stri
 }
 
 }  // namespace
+
+Alternative alternative_of(const PlanReport& r) {
+  return {r.micro_batch_size,     r.grad_accum_steps, r.recompute,         r.loss_chunk_tokens,
+          r.process_peak_bytes(), excess_bytes(r),    r.seconds_estimated, r.optimizer_in_backward};
+}
 
 Tree why_event(const PlanReport& r) {
   return Tree::map({{"budget", Tree::of(r.why.budget)},

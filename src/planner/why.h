@@ -8,6 +8,9 @@
 
 namespace plimsoll::planner {
 
+/// The way of a planned step, as others are held against it.
+Alternative alternative_of(const PlanReport& report);
+
 /// The `why` of the plan event.
 Tree why_event(const PlanReport& report);
 /// Lines below the table; empty where nothing was chosen.

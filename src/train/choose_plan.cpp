@@ -10,6 +10,7 @@
 #include "planner/rates.h"
 #include "planner/recompute_fit.h"
 #include "planner/search.h"
+#include "planner/why.h"
 #include "settings/optimizer_in_backward.h"
 #include "train/memory_budget.h"
 
@@ -70,10 +71,7 @@ class Chooser {
  private:
   Result<Planned> plan(const Way& way) {
     PLIMSOLL_ASSIGN(Planned planned, plan_way(config_, prepared_, way, target_, options_));
-    const planner::PlanReport& r = planned.report;
-    considered_.push_back({way.split.micro_batch_size, way.split.grad_accum_steps, r.recompute,
-                           r.loss_chunk_tokens, r.process_peak_bytes(), planner::excess_bytes(r),
-                           r.seconds_estimated, r.optimizer_in_backward});
+    considered_.push_back(planner::alternative_of(planned.report));
     return planned;
   }
 

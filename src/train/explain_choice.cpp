@@ -4,17 +4,13 @@
 #include <utility>
 
 #include "planner/budget.h"
+#include "planner/why.h"
 #include "train/plan_way.h"
 
 namespace plimsoll::train {
 namespace {
 
 using planner::Alternative;
-
-Alternative chosen_of(const planner::PlanReport& r) {
-  return {r.micro_batch_size,     r.grad_accum_steps,       r.recompute,         r.loss_chunk_tokens,
-          r.process_peak_bytes(), planner::excess_bytes(r), r.seconds_estimated, r.optimizer_in_backward};
-}
 
 /// The budget that leaves least.
 std::string tightest(const planner::PlanReport& r) {
@@ -38,7 +34,7 @@ void add_why(const RunConfig& config, const runtime::Target& target, const Prepa
   planner::PlanReport& report = prepared.report;
   const bool chooses = chooses_recompute(config, options) || !fixed_batch_split(config.training);
   if (options.purpose != Purpose::kTrain || !report.fits || report.budgets.empty() || !chooses) return;
-  const Alternative chosen = chosen_of(report);
+  const Alternative chosen = planner::alternative_of(report);
   planner::Why why{.budget = tightest(report)};
   why.faster = fastest(prepared.considered, [&](const Alternative& a) {
     return a.excess_bytes > 0 && a.seconds < chosen.seconds;
@@ -52,7 +48,7 @@ void add_why(const RunConfig& config, const runtime::Target& target, const Prepa
     const auto with_more = prepare(config, target, more);
     why.more_bytes = kMoreBytes;
     if (with_more && with_more->report.fits && with_more->report.seconds_estimated < chosen.seconds)
-      why.with_more = chosen_of(with_more->report);
+      why.with_more = planner::alternative_of(with_more->report);
   }
   report.why = std::move(why);
 }

@@ -9,6 +9,7 @@
 #include <set>
 #include <span>
 
+#include "checkpoints/misfits.h"
 #include "checkpoints/tensor_files.h"
 #include "io/safetensors_reader.h"
 #include "io/tensor_convert.h"
@@ -23,7 +24,6 @@ namespace plimsoll::train {
 namespace {
 
 constexpr int64_t kValuesAtOnce = 4096;  // values at once, a multiple of Philox' four
-constexpr size_t kShownNames = 3;
 
 double drawn(const models::Parameter& p, const ops::PhiloxCounter& words, size_t i) {
   if (p.init == models::Init::kUniform) return p.init_std * (2.0 * ops::uniform(words[i]) - 1.0);
@@ -49,12 +49,6 @@ Status draw_view(const models::Parameter& p, const models::ParameterView& view, 
   return Ok{};
 }
 
-std::string shape_text(const std::vector<int64_t>& shape) {
-  std::string text;
-  for (const int64_t extent : shape) text += (text.empty() ? "" : ", ") + std::to_string(extent);
-  return "[" + text + "]";
-}
-
 /// What does not fit, counted, the first few by name.
 class Misfits {
  public:
@@ -62,12 +56,8 @@ class Misfits {
   [[nodiscard]] Status result(const std::string& file) const {
     if (kinds_.empty()) return Ok{};
     std::string text;
-    for (const auto& [kind, names] : kinds_) {
-      text += fmt::format("{}{} {} (", text.empty() ? "" : "; ", names.size(), kind);
-      for (size_t i = 0; i < std::min(names.size(), kShownNames); ++i)
-        text += (i == 0 ? "" : ", ") + names[i];
-      text += names.size() > kShownNames ? ", …)" : ")";
-    }
+    for (const auto& [kind, names] : kinds_)
+      add_misfits(text, names, kind, [](const std::string& name) { return name; });
     return Error{ErrorCode::kBadData, "the adapter does not fit the model: " + text, file,
                  "an adapter belongs to the base that it was trained on: adapter_config.json's "
                  "base_model_name_or_path"};
@@ -120,10 +110,10 @@ Status check_adapter(const models::Model& model, const SafetensorsFile& file) {
     const SafetensorsTensor* tensor = find_adapter_tensor(file, name);
     used.insert(tensor);
     if (tensor == nullptr)
-      misfits.add("missing", fmt::format("{} {}", name, shape_text(shape)));
+      misfits.add("missing", fmt::format("{} {}", name, extents_text(shape)));
     else if (tensor->shape != shape)
       misfits.add("of another shape", fmt::format("{} {}, expected {}", shown_name(tensor->name),
-                                                  to_string(*tensor), shape_text(shape)));
+                                                  to_string(*tensor), extents_text(shape)));
     else if (!float_format(tensor->dtype))
       misfits.add("of a type that is not read",
                   fmt::format("{} {}", shown_name(tensor->name), to_string(*tensor)));

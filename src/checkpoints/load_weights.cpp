@@ -14,6 +14,7 @@
 #include "base/check.h"
 #include "checkpoints/fp16_range.h"
 #include "checkpoints/master_weights.h"
+#include "checkpoints/misfits.h"
 #include "checkpoints/tensor_files.h"
 #include "io/parallel.h"
 #include "io/tensor_convert.h"
@@ -30,7 +31,6 @@ constexpr int64_t kLoadBytes = int64_t{8} << 20;
 /// What is read and converted at once, in elements: 256 KiB of f32 stay in a core's second-level cache.
 constexpr int64_t kBlockElements = int64_t{64} << 10;
 constexpr int64_t kRowBytes = int64_t{64} << 10;
-constexpr size_t kShown = 3;
 
 /// Elements [first, first + count) of a source.
 struct LoadPiece {
@@ -43,22 +43,6 @@ struct LoadPiece {
 
 bool same_shape(const ir::Shape& shape, const SafetensorsTensor& tensor) {
   return std::ranges::equal(shape.dims(), tensor.shape);
-}
-
-std::string extents(const ir::Shape& shape) {
-  std::string text;
-  for (const int64_t extent : shape.dims()) text += (text.empty() ? "" : ", ") + std::to_string(extent);
-  return "[" + text + "]";
-}
-
-/// "3 missing (a [2, 3], b [4], …)", appended to a list of such.
-template <typename Items, typename Describe>
-void add_kind(std::string& text, const Items& items, const char* kind, Describe&& describe) {
-  if (items.empty()) return;
-  text += fmt::format("{}{} {} (", text.empty() ? "" : "; ", items.size(), kind);
-  for (size_t i = 0; i < std::min(items.size(), kShown); ++i)
-    text += (i == 0 ? "" : ", ") + describe(items[i]);
-  text += items.size() > kShown ? ", …)" : ")";
 }
 
 std::string hint_for(const WeightMatch& match) {
@@ -231,17 +215,17 @@ WeightMatch match_weights(const models::Model& model, const ModelWeights& weight
 
 Error weights_do_not_fit(const WeightMatch& match, const ModelWeights& weights) {
   std::string text;
-  add_kind(text, match.missing, "missing", [](const models::ParameterView* view) {
-    return fmt::format("{} {}", view->name, extents(view->shape));
+  add_misfits(text, match.missing, "missing", [](const models::ParameterView* view) {
+    return fmt::format("{} {}", view->name, extents_text(extents_of(view->shape)));
   });
-  add_kind(text, match.misshaped, "of another shape", [](const WeightSource& s) {
+  add_misfits(text, match.misshaped, "of another shape", [](const WeightSource& s) {
     return fmt::format("{} {}, expected {}", shown_name(s.weight.tensor->name), to_string(*s.weight.tensor),
-                       extents(s.view->shape));
+                       extents_text(extents_of(s.view->shape)));
   });
-  add_kind(text, match.unreadable, "of a type that is not read", [](const WeightSource& s) {
+  add_misfits(text, match.unreadable, "of a type that is not read", [](const WeightSource& s) {
     return fmt::format("{} {}", shown_name(s.weight.tensor->name), to_string(*s.weight.tensor));
   });
-  add_kind(text, match.extra, "that the model does not have", [](const WeightRef& w) {
+  add_misfits(text, match.extra, "that the model does not have", [](const WeightRef& w) {
     return fmt::format("{} {}", shown_name(w.tensor->name), to_string(*w.tensor));
   });
   return {ErrorCode::kBadData, "the tensors are not those of the model: " + text, weights.directory(),

@@ -124,14 +124,16 @@ class Chooser {
   Result<Planned> with_least_chunks(Planned planned) {
     const passes::Program* program = planner::largest_backward(planned.programs.session);
     if (program == nullptr || !options_.finds_least) return planned;
-    int64_t least = planner::most_alive(*program, {});
+    const int64_t before = planner::most_alive(*program, {});
+    int64_t least = before;
+    Way way = planned.way;
     for (const planner::LossChunk& chunk : planner::smaller_chunks(*program, target_)) {
-      if (planner::most_alive(*program, chunk) >= least) continue;
-      least = planner::most_alive(*program, chunk);
-      planned.way.chunk_tokens = chunk.tokens;
+      const int64_t alive = planner::most_alive(*program, chunk);
+      if (alive >= least) continue;
+      least = alive;
+      way.chunk_tokens = chunk.tokens;
     }
-    const Way way = planned.way;
-    if (least == planner::most_alive(*program, {})) return planned;
+    if (least == before) return planned;
     planned.programs = {};
     return plan(way);
   }

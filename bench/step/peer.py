@@ -49,7 +49,8 @@ class Stepper:
     def __init__(self, torch, args):
         torch.manual_seed(args.seed)
         self.torch = torch
-        model = build_model(args.config)
+        self.device = args.device
+        model = build_model(args.config).to(args.device)
         if args.checkpointing:
             model.gradient_checkpointing_enable()
         self.num_parameters = sum(p.numel() for p in model.parameters())
@@ -61,10 +62,10 @@ class Stepper:
         self.model = torch.compile(model) if args.mode == "compiled" else model
 
     def batch(self):
-        return self.torch.randint(0, self.vocab_size, self.shape)
+        return self.torch.randint(0, self.vocab_size, self.shape, device=self.device)
 
     def step(self, ids):
-        with self.torch.autocast("cpu", dtype=self.torch.bfloat16, enabled=self.autocast):
+        with self.torch.autocast(self.device, dtype=self.torch.bfloat16, enabled=self.autocast):
             loss = self.model(input_ids=ids, labels=ids).loss
         loss.backward()
         self.torch.nn.utils.clip_grad_norm_(self.parameters, 1.0)
@@ -92,6 +93,7 @@ def main():
     parser.add_argument("--mode", choices=["eager", "compiled"], default="eager")
     parser.add_argument("--precision", choices=["fp32", "bf16"], default="fp32")
     parser.add_argument("--checkpointing", action="store_true", help="gradient checkpointing of every block")
+    parser.add_argument("--device", choices=["cpu", "cuda"], default="cpu")
     parser.add_argument("--threads", type=int, default=2)
     parser.add_argument("--seed", type=int, default=42)
     args = parser.parse_args()
@@ -113,7 +115,10 @@ def main():
             sys.exit(f"peer.py: expected `go N`, got {line!r}")
         run_round(stepper, int(words[1]), steps + 1)
         steps += int(words[1])
-    say("summary", steps=steps, measured_peak_bytes=peak_rss_bytes())
+    card = {}
+    if args.device == "cuda":
+        card = dict(device_allocated_bytes=torch.cuda.max_memory_allocated(), device_reserved_bytes=torch.cuda.max_memory_reserved())
+    say("summary", steps=steps, measured_peak_bytes=peak_rss_bytes(), **card)
 
 
 if __name__ == "__main__":

@@ -1,9 +1,11 @@
 #include "devices/devices.h"
 
+#include <algorithm>
 #include <cstdlib>
 #include <utility>
 
 #include "backends/cpu/cpu_device.h"
+#include "backends/cuda/cuda_device.h"
 #include "backends/discrete/discrete_device.h"
 
 namespace plimsoll::devices {
@@ -21,15 +23,36 @@ Result<std::unique_ptr<runtime::Device>> make_discrete(const DeviceSpec& spec) {
   return std::unique_ptr<runtime::Device>(std::move(device));
 }
 
+/// Of a card's memory what no plan owns: context, kernels, graphs (docs/devices.md has what was measured).
+constexpr int64_t kCardReserve = int64_t{1} << 30;
+
+Bytes memory_of(const cuda::CardInfo& card) {
+  return Bytes(std::max<int64_t>(0, card.memory.count - kCardReserve));
+}
+
+std::unique_ptr<runtime::Target> make_cuda_target(int ordinal) {
+  const auto card = cuda::card_info(ordinal);
+  if (!card) return std::make_unique<cuda::CudaTarget>(0, Bytes(0));
+  return std::make_unique<cuda::CudaTarget>(card->capability, memory_of(*card));
+}
+
+Result<std::unique_ptr<runtime::Device>> make_cuda(int ordinal) {
+  PLIMSOLL_ASSIGN(const cuda::CardInfo card, cuda::card_info(ordinal));
+  PLIMSOLL_ASSIGN(auto device, cuda::CudaDevice::create({.ordinal = ordinal, .memory = memory_of(card)}));
+  return std::unique_ptr<runtime::Device>(std::move(device));
+}
+
 }  // namespace
 
 std::unique_ptr<runtime::Target> make_target(const DeviceSpec& spec) {
+  if (spec.kind == DeviceKind::kCuda) return make_cuda_target(spec.cuda.ordinal);
   if (spec.kind == DeviceKind::kDiscrete)
     return std::make_unique<discrete::DiscreteTarget>(spec.num_threads, spec.discrete.memory);
   return std::make_unique<cpu::CpuTarget>(spec.num_threads);
 }
 
 Result<std::unique_ptr<runtime::Device>> make_device(const DeviceSpec& spec) {
+  if (spec.kind == DeviceKind::kCuda) return make_cuda(spec.cuda.ordinal);
   if (spec.kind == DeviceKind::kDiscrete) return make_discrete(spec);
   return std::unique_ptr<runtime::Device>(
       std::make_unique<cpu::CpuDevice>(spec.num_threads, spec.disk_folder));

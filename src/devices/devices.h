@@ -14,7 +14,8 @@ namespace plimsoll::devices {
 
 enum class DeviceKind : uint8_t {
   kCpu,
-  kDiscrete  ///< the CPU's kernels behind asynchronous queues, with memory of its own
+  kDiscrete,  ///< the CPU's kernels behind asynchronous queues, with memory of its own
+  kCuda       ///< an NVIDIA card
 };
 
 /// Of kDiscrete.
@@ -25,19 +26,27 @@ struct DiscreteSpec {
   bool check = false;                 ///< device memory faults when the host touches it
 };
 
+/// Of kCuda.
+struct CudaSpec {
+  int ordinal = 0;  ///< which card, as the driver counts
+};
+
 struct DeviceSpec {
   DeviceKind kind = DeviceKind::kCpu;
   int num_threads = 1;  ///< that compute
   DiscreteSpec discrete = {};
+  CudaSpec cuda = {};
   std::string disk_folder = {};  ///< of memory on the disk; empty: there is none
 };
 
-/// What planning asks. Starts no thread and takes no memory.
+/// What planning asks. Starts no thread and takes no memory. Of a card that is not here neither kind nor
+/// memory is known: the plan is the same but for its bound.
 std::unique_ptr<runtime::Target> make_target(const DeviceSpec& spec);
 
 /// What runs; its target() answers as make_target's. The environment's PLIMSOLL_FAULT=copy_in:17 lets the
 /// 17th piece of work of that queue (compute, copy_in, copy_out) of a discrete device fail, for tests of what
-/// follows. Errors: kInvalidArgument for another text there; kIo where the system gives no threads.
+/// follows. Errors: kInvalidArgument for another text there; kIo where the system gives no threads, or there
+/// is no card, driver, compiler or cuBLASLt.
 Result<std::unique_ptr<runtime::Device>> make_device(const DeviceSpec& spec);
 
 }  // namespace plimsoll::devices

@@ -10,6 +10,7 @@ PlanReport assess(const passes::SessionPlan& session, const runtime::Target& tar
                   const Surroundings& surroundings) {
   PlanReport report;
   report.device_is_process = target.shares_host_memory();
+  report.device_in_process = target.is_in_process();
   report.host_pageable_bytes = surroundings.host_bytes;
   describe_session(session, report);
   for (const std::string& phase : surroundings.file_phases)
@@ -18,7 +19,8 @@ PlanReport assess(const passes::SessionPlan& session, const runtime::Target& tar
   for (const passes::Program& p : session.programs)
     report.num_ops += static_cast<int64_t>(p.graph.order().size());
   report.threads = surroundings.num_threads;
-  report.overhead_bytes = load_overhead().bytes(report.num_ops, surroundings.num_threads);
+  report.overhead_bytes =
+      load_overhead().bytes(report.num_ops, surroundings.num_threads) + target.library_bytes();
   describe_pools(session, report);
   report.budgets = surroundings.budgets;
   if (!report.budgets.empty()) report.budget_bytes = report.budgets.front().bytes;

@@ -39,7 +39,10 @@ std::string class_table(const PlanReport& r) {
   if (r.host_pinned_bytes > 0) out += row("host staging", r.host_pinned_bytes);
   out += row("host buffers", r.host_pageable_bytes);
   out += row("process (binary, libraries, stacks)", r.overhead_bytes);
-  out += row("peak", r.process_peak_bytes());
+  if (r.device_in_process)
+    out += row("peak", r.process_peak_bytes());
+  else
+    out += row("peak on the card", r.device_peak_bytes()) + row("peak of the host", r.host_peak_bytes());
   if (r.budget_bytes > 0) out += row("budget", r.budget_bytes);
   return out;
 }

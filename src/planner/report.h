@@ -87,6 +87,7 @@ struct PlanReport {
   /// Of the process: binary, libraries, stacks. On the CPU a part of the device's peak, else of the host's.
   int64_t overhead_bytes = 0;
   bool device_is_process = true;
+  bool device_in_process = true;    ///< a card's memory is not
   int64_t host_pinned_bytes = 0;    ///< states and arena there, staging
   int64_t host_pageable_bytes = 0;  ///< states and arena there, buffers
   int64_t disk_bytes = 0;
@@ -134,7 +135,9 @@ struct PlanReport {
   [[nodiscard]] int64_t host_peak_bytes() const {
     return host_pinned_bytes + host_pageable_bytes + (device_is_process ? 0 : overhead_bytes);
   }
-  [[nodiscard]] int64_t process_peak_bytes() const { return device_peak_bytes() + host_peak_bytes(); }
+  [[nodiscard]] int64_t process_peak_bytes() const {
+    return (device_in_process ? device_peak_bytes() : 0) + host_peak_bytes();
+  }
 };
 
 /// The `plan` event of `--json`.

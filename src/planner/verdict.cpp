@@ -21,6 +21,13 @@ std::string memory_text(const PlanReport& r) {
                        bytes_text(needed - over->bytes), over->setting, bytes_text(needed),
                        bytes_text(over->bytes));
   }
+  if (!r.device_in_process) {
+    const auto card = std::find_if(r.budgets.begin(), r.budgets.end(),
+                                   [](const Budget& b) { return b.bounded == Bounded::kDevice; });
+    const std::string has = card == r.budgets.end() ? "" : " of " + bytes_text(card->bytes);
+    return fmt::format("Fits: peak {}{} on the card, {} of the host", bytes_text(r.device_peak_bytes()), has,
+                       bytes_text(r.host_peak_bytes()));
+  }
   const std::string of = r.budget_bytes > 0 ? " of " + bytes_text(r.budget_bytes) : "";
   return fmt::format("Fits: peak {}{}", bytes_text(r.process_peak_bytes()), of);
 }

@@ -27,6 +27,10 @@ class Target {
   [[nodiscard]] virtual bool reaches(ir::MemorySpace space) const = 0;
   /// Whether the device's memory is the process's own, which the host reads and writes as well.
   [[nodiscard]] virtual bool shares_host_memory() const = 0;
+  /// Whether the operating system counts the device's memory as the process's: not where it is a card's.
+  [[nodiscard]] virtual bool is_in_process() const { return true; }
+  /// Host memory that the device's libraries take, which no plan owns. Bytes.
+  [[nodiscard]] virtual int64_t library_bytes() const { return 0; }
   /// Bytes that the device has for a plan; 0: as much as the process is given.
   [[nodiscard]] virtual int64_t memory_bytes() const = 0;
   /// Threads that compute.

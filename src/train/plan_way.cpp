@@ -84,7 +84,8 @@ std::vector<planner::Budget> budgets_of(const RunConfig& config, const runtime::
   if (!automatic(m.host_budget))
     budgets.push_back({"memory.host_budget", Bounded::kHost, budget_bytes(m.host_budget, memory)});
   if (target.memory_bytes() > 0)
-    budgets.push_back({"runtime.discrete.memory", Bounded::kDevice, target.memory_bytes()});
+    budgets.push_back({config.runtime.device == "discrete" ? "runtime.discrete.memory" : "memory of the card",
+                       Bounded::kDevice, target.memory_bytes()});
   for (planner::Budget& budget : budgets) budget.bytes += more_bytes;
   return budgets;
 }

@@ -22,6 +22,12 @@ Bytes device_memory(const MemoryBudget& memory) {
 
 devices::DeviceSpec device_spec(const RunConfig& config, int num_threads) {
   devices::DeviceSpec spec{.num_threads = num_threads, .disk_folder = config.output.dir};
+  if (config.runtime.device.starts_with("cuda")) {
+    spec.kind = devices::DeviceKind::kCuda;
+    if (const size_t colon = config.runtime.device.find(':'); colon != std::string::npos)
+      spec.cuda.ordinal = std::stoi(config.runtime.device.substr(colon + 1));
+    return spec;
+  }
   if (config.runtime.device != "discrete") return spec;
   const DiscreteSettings& discrete = config.runtime.discrete;
   spec.kind = devices::DeviceKind::kDiscrete;

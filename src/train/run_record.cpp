@@ -46,7 +46,7 @@ Summary RunRecord::summary(const Trainer& trainer) const {
   if (!plan.device_is_process) {
     const int64_t device = trainer.session().device().peak_memory().count;
     s.host_planned_peak_bytes = plan.host_peak_bytes();
-    s.host_measured_peak_bytes = s.measured_peak_bytes - device;
+    s.host_measured_peak_bytes = s.measured_peak_bytes - (plan.device_in_process ? device : 0);
     s.planned_peak_bytes = plan.device_peak_bytes();
     s.measured_peak_bytes = device;
   }

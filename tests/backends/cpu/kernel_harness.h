@@ -1,22 +1,26 @@
 // Runs one op on the CPU and holds it against the op's own `reference` in double: on every
 // instruction set of this CPU, with 1, 2, 3 and 8 threads, dense and strided operands, guard zones around
-// everything that is written.
+// everything that is written. And on this machine's card, where it has one.
 #pragma once
 
 #include <gtest/gtest.h>
 
 #include <algorithm>
 #include <cmath>
+#include <cstdio>
 #include <cstring>
 #include <map>
 #include <memory>
 #include <string>
+#include <tuple>
 #include <utility>
 #include <vector>
 
 #include "backends/cpu/cpu_device.h"
 #include "backends/cpu/kernels/isa.h"
 #include "backends/cpu/tensors.h"
+#include "backends/cuda/card.h"
+#include "backends/cuda/kernel.h"
 #include "ir/op_def.h"
 #include "ops/op_list.h"
 #include "ops/ops.h"
@@ -212,6 +216,94 @@ inline void expect_close(const Tensor& got, const ir::RefTensor& expected, doubl
   }
 }
 
+/// Results of the kernel of this machine's card, operands of the host copied to it and results back; a guard
+/// behind each result.
+inline std::vector<Tensor> run_on_card(cuda::CudaDevice& card, const OpRun& run) {
+  constexpr int64_t kGuard = 256;
+  const ir::Op op = make_op(run);
+  const ir::OpTypes types = types_of(run, op);
+  std::vector<std::unique_ptr<runtime::Memory>> memory;
+  const auto take = [&](ir::MemorySpace space, int64_t bytes) -> runtime::Memory& {
+    auto taken = card.allocate(space, Bytes(bytes));
+    PLIMSOLL_CHECK(taken.ok(), taken ? "" : taken.error().message());
+    memory.push_back(std::move(*taken));
+    return *memory.back();
+  };
+  const auto place_there = [&](const ir::TensorType& type) {
+    const int64_t bytes = round_up(std::max<int64_t>(type.bytes().count, 4), 4);
+    auto& there = take(ir::MemorySpace::kDevice, bytes + kGuard);
+    EXPECT_TRUE(card.fill({&there, 0}, Bytes(bytes + kGuard), 0x7FA5A5A5, ir::Queue::kCompute).ok());
+    return std::pair<runtime::Memory*, runtime::TensorRef>(
+        &there, {there.address(), type, ir::dense_strides(type.shape)});
+  };
+  Memories host;
+  std::vector<runtime::Memory*> owners(run.inputs.size() + types.outputs.size());
+  std::vector<runtime::TensorRef> in(run.inputs.size()), out;
+  for (size_t i = 0; i < in.size(); ++i) {
+    if (!op.inputs[i].valid()) continue;
+    const runtime::TensorRef here = place(run.inputs[i], false, host);
+    std::tie(owners[i], in[i]) = place_there(run.inputs[i].type);
+    const int64_t bytes = here.type.bytes().count;
+    auto& staging = take(ir::MemorySpace::kHostPinned, bytes);
+    if (bytes > 0) std::memcpy(staging.host().data(), here.data, static_cast<size_t>(bytes));
+    EXPECT_TRUE(card.copy({owners[i], 0}, {&staging, 0}, Bytes(bytes), ir::Queue::kCompute).ok());
+  }
+  for (size_t i = 0; i < types.outputs.size(); ++i) {
+    out.emplace_back();
+    std::tie(owners[in.size() + i], out.back()) = place_there(types.outputs[i]);
+  }
+  for (const ir::Alias& a : ir::op_consumes(op)) {
+    out[static_cast<size_t>(a.output)].data = in[static_cast<size_t>(a.input)].data;
+    owners[in.size() + static_cast<size_t>(a.output)] = owners[static_cast<size_t>(a.input)];
+  }
+  const int64_t scratch = card.target().workspace_bytes(types);
+  std::span<std::byte> workspace;
+  if (scratch > 0)
+    workspace = {take(ir::MemorySpace::kDevice, scratch).address(), static_cast<size_t>(scratch)};
+  const Status status = card.launch({&op, in, out, workspace}, ir::Queue::kCompute);
+  EXPECT_TRUE(status.ok()) << (status.ok() ? "" : status.error().message());
+  std::vector<Tensor> results;
+  for (size_t i = 0; i < out.size(); ++i) {
+    const auto count = static_cast<size_t>(out[i].num_elements());
+    const int64_t bytes = out[i].type.bytes().count, all = round_up(std::max<int64_t>(bytes, 4), 4) + kGuard;
+    auto& back = take(ir::MemorySpace::kHostPinned, all);
+    EXPECT_TRUE(card.copy({&back, 0}, {owners[in.size() + i], 0}, Bytes(all), ir::Queue::kCompute).ok());
+    const Status done = card.synchronize(ir::Queue::kCompute);
+    PLIMSOLL_CHECK(done.ok(), run.op + ": " + (done.ok() ? "" : done.error().message()));
+    for (int64_t g = all - kGuard; g < all; g += 4)
+      if (std::memcmp(back.host().data() + g, "\xA5\xA5\xA5\x7F", 4) != 0) {
+        ADD_FAILURE() << run.op << ": the card wrote beyond result " << i;
+        break;
+      }
+    Tensor result{out[i].type, std::vector<uint32_t>(count)};
+    const std::byte* data = back.host().data();
+    if (ir::bits(out[i].type.dtype) == 8)
+      std::copy_n(reinterpret_cast<const uint8_t*>(data), count, result.bits.begin());
+    else if (ir::bits(out[i].type.dtype) == 16)
+      std::copy_n(reinterpret_cast<const uint16_t*>(data), count, result.bits.begin());
+    else
+      std::copy_n(reinterpret_cast<const uint32_t*>(data), count, result.bits.begin());
+    results.push_back(std::move(result));
+  }
+  return results;
+}
+
+/// On the card too, where there is one and it has a kernel: close to the definition, the same bits twice.
+inline void expect_op_on_card(const OpRun& run, const std::vector<ir::RefTensor>& expected,
+                              double tolerance) {
+  if (cuda::find_kernel(run.op) == nullptr || cuda::fixtures::card() == nullptr) return;
+  static struct Count {
+    int runs = 0;
+    ~Count() { std::printf("%d runs of ops were held to their definition on the card\n", runs); }
+  } count;
+  ++count.runs;
+  const std::string what = run.op + " (card)";
+  const auto got = run_on_card(*cuda::fixtures::card(), run);
+  for (size_t i = 0; i < got.size(); ++i)
+    expect_close(got[i], expected[i], 2 * tolerance + 2e-6, what + ", result " + std::to_string(i));
+  expect_same_bits(got, run_on_card(*cuda::fixtures::card(), run), what + ", again");
+}
+
 /// body(name) on every instruction set of this CPU.
 template <typename F>
 void for_each_isa(F body) {
@@ -237,6 +329,7 @@ inline void expect_op(const OpRun& run, double tolerance) {
     expect_same_bits(got, run_cpu(run, {.strided = true}), what + ", strided");
     expect_same_bits(got, run_cpu(run, {.in_place = true}), what + ", in place");
   });
+  expect_op_on_card(run, expected, tolerance);
 }
 
 }  // namespace plimsoll::cpu::fixtures

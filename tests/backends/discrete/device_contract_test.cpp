@@ -1,6 +1,8 @@
-// Each line of runtime/device.h, on the CPU and on discrete devices: plain, checking, and under adversaries.
+// Each line of runtime/device.h, on the CPU, on discrete devices - plain, checking, and under adversaries -
+// and on this machine's card, where it has one.
 #include <algorithm>
 
+#include "backends/cuda/card.h"
 #include "devices.h"
 
 namespace plimsoll::discrete::fixtures {
@@ -11,13 +13,19 @@ struct Kind {
   bool discrete = false;
   bool check = false;
   std::optional<uint64_t> seed = {};
+  bool card = false;
 };
 
 class DeviceContract : public ::testing::TestWithParam<Kind> {
  protected:
   void SetUp() override {
     const Kind& kind = GetParam();
-    if (kind.discrete)
+    if (kind.card && !cuda::card_info(0)) GTEST_SKIP() << "no card";
+    if (kind.card) {
+      auto made = cuda::CudaDevice::create({.compiles_within = true});
+      ASSERT_OK(made);
+      device_ = std::move(*made);
+    } else if (kind.discrete)
       device_ = make_discrete(
           {.num_threads = 2, .seed = kind.seed, .check = kind.check, .disk_folder = folder_.path()});
     else
@@ -25,6 +33,12 @@ class DeviceContract : public ::testing::TestWithParam<Kind> {
     program_ = std::make_unique<Program>(*device_);
   }
   Device& device() { return *device_; }
+  /// Those that the device has: beside a card there is no disk.
+  static std::vector<MemorySpace> spaces() {
+    std::vector<MemorySpace> all(std::begin(kSpaces), std::end(kSpaces));
+    if (GetParam().card) all.pop_back();
+    return all;
+  }
   Program& program() { return *program_; }
   Program::Array on_device(int64_t count) { return program().array(MemorySpace::kDevice, count); }
 
@@ -36,11 +50,12 @@ class DeviceContract : public ::testing::TestWithParam<Kind> {
 INSTANTIATE_TEST_SUITE_P(Devices, DeviceContract,
                          ::testing::Values(Kind{"cpu"}, Kind{"discrete", true}, Kind{"check", true, true},
                                            Kind{"seed1", true, false, 1}, Kind{"seed2", true, true, 2},
-                                           Kind{"seed3", true, true, 3}),
+                                           Kind{"seed3", true, true, 3},
+                                           Kind{"card", false, false, {}, true}),
                          [](const auto& kind) { return std::string(kind.param.name); });
 
 TEST_P(DeviceContract, MemoryHasItsSpaceSizeAndAddress) {
-  for (const MemorySpace space : kSpaces)
+  for (const MemorySpace space : spaces())
     for (const int64_t bytes : {0, 1, 5000, (5 << 20) + 17}) {
       const auto memory = allocate(device(), space, bytes);
       EXPECT_EQ(memory->space(), space);
@@ -163,8 +178,8 @@ TEST_P(DeviceContract, CopiesBetweenAnyTwoSpaces) {
   const auto result = allocate(device(), MemorySpace::kHostPageable, kBytes + 64);
   for (size_t i = 0; i < source->host().size(); ++i)
     source->host()[i] = static_cast<std::byte>(i * 13 + i / 253);
-  for (const MemorySpace a : kSpaces)
-    for (const MemorySpace b : kSpaces)
+  for (const MemorySpace a : spaces())
+    for (const MemorySpace b : spaces())
       for (const Queue queue : kQueues) {
         const auto from = allocate(device(), a, kBytes + 64), to = allocate(device(), b, kBytes + 64);
         std::fill(result->host().begin(), result->host().end(), std::byte{0});
@@ -184,7 +199,7 @@ TEST_P(DeviceContract, CopiesBetweenAnyTwoSpaces) {
 TEST_P(DeviceContract, FillsEverySpaceAndCutsTheLastWord) {
   const uint32_t pattern = std::bit_cast<uint32_t>(-1.5F);
   const auto result = allocate(device(), MemorySpace::kHostPageable, 100);
-  for (const MemorySpace space : kSpaces)
+  for (const MemorySpace space : spaces())
     for (const Queue queue : kQueues) {
       const auto memory = allocate(device(), space, 100);
       ASSERT_OK(device().fill({memory.get(), 0}, Bytes(100), 0, queue));

@@ -1,0 +1,337 @@
+#include "backends/cuda/cuda_device.h"
+
+#include <cstdlib>
+#include <utility>
+
+#include "backends/cuda/cuda_memory.h"
+#include "backends/cuda/kernel.h"
+#include "base/check.h"
+
+namespace plimsoll::cuda {
+namespace {
+
+constexpr ir::Queue kCopyQueues[] = {ir::Queue::kCopyIn, ir::Queue::kCopyOut};
+
+DevicePointer address(const runtime::Location& place) {
+  return reinterpret_cast<DevicePointer>(place.memory->address() + place.offset);
+}
+
+class Graph final : public runtime::CapturedGraph {
+ public:
+  Graph(const Driver& driver, Handle context, Handle stream, Handle executable)
+      : driver_(driver), context_(context), stream_(stream), executable_(executable) {}
+  ~Graph() override {
+    driver_.context_set(context_);
+    driver_.stream_synchronize(stream_);
+    driver_.graph_executable_destroy(executable_);
+  }
+  Graph(const Graph&) = delete;
+  Graph& operator=(const Graph&) = delete;
+  [[nodiscard]] Handle executable() const { return executable_; }
+
+ private:
+  const Driver& driver_;
+  Handle context_, stream_, executable_;
+};
+
+Status started(const Driver& driver) {
+  const int error = driver.init(0);
+  if (error == 0) return Ok{};
+  return Error{ErrorCode::kIo, error_text(driver, error), "NVIDIA's driver",
+               "see whether nvidia-smi shows a card, or set runtime.device=cpu"};
+}
+
+Result<int> device_of(const Driver& driver, int ordinal) {
+  PLIMSOLL_TRY(started(driver));
+  int count = 0, device = 0;
+  driver.device_count(&count);
+  if (ordinal < 0 || ordinal >= count || driver.device_get(&device, ordinal) != 0)
+    return Error{
+        ErrorCode::kInvalidArgument,
+        "there is no card " + std::to_string(ordinal) + ", this machine has " + std::to_string(count),
+        "runtime.device", count == 0 ? "set runtime.device=cpu" : "set runtime.device=cuda"};
+  return device;
+}
+
+CardInfo describe(const Driver& driver, int device) {
+  CardInfo card;
+  char name[256] = {};
+  driver.device_name(name, sizeof name - 1, device);
+  int major = 0, minor = 0;
+  driver.device_attribute(&major, kComputeMajor, device);
+  driver.device_attribute(&minor, kComputeMinor, device);
+  size_t bytes = 0;
+  driver.device_total_memory(&bytes, device);
+  card.name = name;
+  card.capability = 10 * major + minor;
+  card.memory = Bytes(static_cast<int64_t>(bytes));
+  return card;
+}
+
+}  // namespace
+
+Result<CardInfo> card_info(int ordinal) {
+  PLIMSOLL_ASSIGN(const Driver* driver, load_driver());
+  PLIMSOLL_ASSIGN(const int device, device_of(*driver, ordinal));
+  return describe(*driver, device);
+}
+
+/// What a kernel's work is queued on.
+class CudaDevice::Queued final : public Stream {
+ public:
+  Queued(CudaDevice& device, Handle stream) : device_(device), stream_(stream) {}
+
+  Status multiply(const Product& product) override { return device_.products_->multiply(product, stream_); }
+  Status fill(void* data, int64_t bytes, uint32_t pattern) override {
+    const auto at = reinterpret_cast<DevicePointer>(data);
+    const auto words = static_cast<size_t>(bytes / 4);
+    if (words > 0)
+      PLIMSOLL_TRY(device_.checked(device_.driver_.set32(at, pattern, words, stream_), "filling memory"));
+    for (int64_t i = 4 * static_cast<int64_t>(words); i < bytes; ++i) {
+      const auto value = static_cast<unsigned char>(pattern >> (8 * (i % 4)));
+      PLIMSOLL_TRY(device_.checked(
+          device_.driver_.set8(at + static_cast<DevicePointer>(i), value, 1, stream_), "filling memory"));
+    }
+    return Ok{};
+  }
+  Status copy(void* to, const void* from, int64_t bytes) override {
+    if (bytes == 0) return Ok{};
+    return device_.checked(
+        device_.driver_.copy(reinterpret_cast<DevicePointer>(to), reinterpret_cast<DevicePointer>(from),
+                             static_cast<size_t>(bytes), stream_),
+        "copying");
+  }
+
+ protected:
+  Status launch_raw(const char* function, Dim grid, Dim block, uint32_t shared_bytes,
+                    void** arguments) override {
+    PLIMSOLL_ASSIGN(Handle handle, device_.module_->function(function, shared_bytes));
+    return device_.checked(device_.driver_.launch(handle, grid.x, grid.y, grid.z, block.x, block.y, block.z,
+                                                  shared_bytes, stream_, arguments, nullptr),
+                           function);
+  }
+
+ private:
+  CudaDevice& device_;
+  Handle stream_;
+};
+
+CudaDevice::CudaDevice(const Api& api, const CardInfo& card, const CudaOptions& options)
+    : api_(api),
+      driver_(api.driver),
+      card_(card),
+      target_(card.capability, options.memory),
+      synchronous_(std::getenv("PLIMSOLL_CUDA_SYNCHRONOUS") != nullptr),
+      count_(std::make_shared<DeviceMemoryCount>()) {}
+
+Result<std::unique_ptr<CudaDevice>> CudaDevice::create(const CudaOptions& options) {
+  PLIMSOLL_ASSIGN(const Api* api, load_api());
+  PLIMSOLL_ASSIGN(const int device, device_of(api->driver, options.ordinal));
+  std::unique_ptr<CudaDevice> made(new CudaDevice(*api, describe(api->driver, device), options));
+  made->device_ = device;
+  PLIMSOLL_TRY(made->start(options));
+  return made;
+}
+
+Status CudaDevice::start(const CudaOptions& options) {
+  // Before there is a context, because it may be done in a child process.
+  PLIMSOLL_ASSIGN(const std::string image, options.compiles_within
+                                               ? compile_kernels(api_.compiler, card_.capability)
+                                               : load_image(api_.compiler, card_.capability));
+  PLIMSOLL_TRY(checked(driver_.context_retain(&context_, device_), "making a context"));
+  PLIMSOLL_TRY(use_context());
+  for (Handle& queue : streams_)
+    PLIMSOLL_TRY(checked(driver_.stream_create(&queue, kNonBlocking), "making a queue"));
+  PLIMSOLL_TRY(checked(driver_.event_create(&fork_, kNoTiming), "making an event"));
+  for (Handle& join : joins_)
+    PLIMSOLL_TRY(checked(driver_.event_create(&join, kNoTiming), "making an event"));
+  PLIMSOLL_ASSIGN(Module module, Module::load(driver_, image));
+  module_.emplace(std::move(module));
+  PLIMSOLL_ASSIGN(Products products, Products::create(api_.blas));
+  products_.emplace(std::move(products));
+  return Ok{};
+}
+
+CudaDevice::~CudaDevice() {
+  if (context_ == nullptr) return;
+  driver_.context_set(context_);
+  for (const Handle queue : streams_)
+    if (queue != nullptr) driver_.stream_synchronize(queue);
+  products_.reset();
+  module_.reset();
+  for (const Event& event : events_) {
+    driver_.event_destroy(event.outside);
+    driver_.event_destroy(event.within);
+  }
+  if (fork_ != nullptr) driver_.event_destroy(fork_);
+  for (const Handle join : joins_)
+    if (join != nullptr) driver_.event_destroy(join);
+  for (const Handle queue : streams_)
+    if (queue != nullptr) driver_.stream_destroy(queue);
+  driver_.context_release(device_);
+}
+
+Status CudaDevice::checked(int error, std::string_view what, const ir::Op* op) const {
+  if (error == 0) return Ok{};
+  std::string where = op == nullptr ? std::string(what) : std::string(op->def->name);
+  if (op != nullptr && !op->layer.empty()) where += " of " + op->layer;
+  return Error{ErrorCode::kIo, error_text(driver_, error), where + " on " + card_.name};
+}
+
+Status CudaDevice::use_context() const { return checked(driver_.context_set(context_), "using the context"); }
+
+Bytes CudaDevice::peak_memory() const {
+  const std::lock_guard lock(count_->turn);
+  return Bytes(count_->peak);
+}
+
+Result<Bytes> CudaDevice::memory_in_use() {
+  PLIMSOLL_TRY(use_context());
+  size_t free = 0, total = 0;
+  PLIMSOLL_TRY(checked(driver_.memory_info(&free, &total), "asking for free memory"));
+  return Bytes(static_cast<int64_t>(total - free));
+}
+
+Result<std::unique_ptr<runtime::Memory>> CudaDevice::allocate(ir::MemorySpace space, Bytes bytes) {
+  PLIMSOLL_TRY(use_context());
+  return allocate_memory(driver_, context_, space, bytes, count_);
+}
+
+Status CudaDevice::launch(const runtime::KernelCall& call, ir::Queue queue) {
+  PLIMSOLL_TRY(use_context());
+  const Kernel* kernel = find_kernel(call.op->def->name);
+  PLIMSOLL_CHECK(kernel != nullptr, "no CUDA kernel for " + std::string(call.op->def->name));
+  Queued stream(*this, this->stream(queue));
+  Status status = kernel->run(call, stream);
+  if (status.ok() && synchronous_ && !capturing_)
+    status = checked(driver_.stream_synchronize(this->stream(queue)), "", call.op);
+  if (status.ok()) return Ok{};
+  Error error = std::move(status).error();
+  const std::string name(call.op->def->name);
+  return std::move(error).at(call.op->layer.empty() ? name : name + " of " + call.op->layer);
+}
+
+Status CudaDevice::copy(runtime::Location destination, runtime::Location source, Bytes bytes, ir::Queue queue,
+                        const ir::Op* op) {
+  if (bytes.count == 0) return Ok{};
+  PLIMSOLL_TRY(use_context());
+  return checked(
+      driver_.copy(address(destination), address(source), static_cast<size_t>(bytes.count), stream(queue)),
+      "copying", op);
+}
+
+Status CudaDevice::fill(runtime::Location destination, Bytes bytes, uint32_t pattern, ir::Queue queue) {
+  if (bytes.count == 0) return Ok{};
+  PLIMSOLL_TRY(use_context());
+  std::byte* begin = destination.memory->address() + destination.offset;
+  if (destination.memory->space() != ir::MemorySpace::kHostPageable)
+    return Queued(*this, stream(queue)).fill(begin, bytes.count, pattern);
+  HostFill* fill = nullptr;
+  {
+    const std::lock_guard lock(fills_turn_);
+    fill = &fills_.emplace_back(HostFill{begin, bytes.count, pattern});
+  }
+  const auto run = [](void* data) {
+    const auto& f = *static_cast<const HostFill*>(data);
+    for (int64_t i = 0; i < f.bytes; ++i) f.at[i] = static_cast<std::byte>(f.pattern >> (8 * (i % 4)));
+  };
+  return checked(driver_.host_function(stream(queue), run, fill), "filling host memory");
+}
+
+runtime::EventId CudaDevice::make_event() {
+  PLIMSOLL_CHECK(!capturing_, "make_event while capturing");
+  Event event;
+  driver_.context_set(context_);
+  for (Handle* handle : {&event.outside, &event.within}) {
+    const int error = driver_.event_create(handle, kNoTiming);
+    PLIMSOLL_CHECK(error == 0, error_text(driver_, error));
+  }
+  const std::lock_guard lock(events_turn_);
+  events_.push_back(event);
+  return {static_cast<int32_t>(events_.size()) - 1};
+}
+
+Status CudaDevice::record(runtime::EventId event, ir::Queue queue) {
+  PLIMSOLL_TRY(use_context());
+  const std::lock_guard lock(events_turn_);
+  Event& e = events_[static_cast<size_t>(event.index)];
+  if (capturing_)
+    e.capture = captures_;
+  else
+    e.recorded = true;
+  return checked(driver_.event_record(capturing_ ? e.within : e.outside, stream(queue)),
+                 "recording an event");
+}
+
+Status CudaDevice::wait(ir::Queue queue, runtime::EventId event) {
+  PLIMSOLL_TRY(use_context());
+  const std::lock_guard lock(events_turn_);
+  const Event& e = events_[static_cast<size_t>(event.index)];
+  const bool stands = capturing_ ? e.capture == captures_ : e.recorded;
+  if (!stands) return Ok{};
+  return checked(driver_.stream_wait(stream(queue), capturing_ ? e.within : e.outside, 0),
+                 "waiting for an event");
+}
+
+Status CudaDevice::synchronize(ir::Queue queue) {
+  PLIMSOLL_CHECK(!capturing_, "synchronize while capturing");
+  PLIMSOLL_TRY(use_context());
+  constexpr std::string_view kNames[] = {"the queue compute", "the queue copy_in", "the queue copy_out"};
+  return checked(driver_.stream_synchronize(stream(queue)), kNames[static_cast<size_t>(queue)]);
+}
+
+Status CudaDevice::synchronize(runtime::EventId event) {
+  PLIMSOLL_CHECK(!capturing_, "synchronize while capturing");
+  PLIMSOLL_TRY(use_context());
+  Handle handle = nullptr;
+  {
+    const std::lock_guard lock(events_turn_);
+    const Event& e = events_[static_cast<size_t>(event.index)];
+    if (!e.recorded) return Ok{};
+    handle = e.outside;
+  }
+  return checked(driver_.event_synchronize(handle), "waiting for an event");
+}
+
+/// Every queue is a part of what is captured, from its begin to its end.
+Status CudaDevice::begin_capture() {
+  PLIMSOLL_CHECK(!capturing_, "begin_capture while capturing");
+  PLIMSOLL_TRY(use_context());
+  PLIMSOLL_TRY(checked(driver_.capture_begin(stream(ir::Queue::kCompute), kCaptureRelaxed), "capturing"));
+  capturing_ = true;
+  ++captures_;
+  PLIMSOLL_TRY(checked(driver_.event_record(fork_, stream(ir::Queue::kCompute)), "capturing"));
+  for (const ir::Queue queue : kCopyQueues)
+    PLIMSOLL_TRY(checked(driver_.stream_wait(stream(queue), fork_, 0), "capturing"));
+  return Ok{};
+}
+
+Result<std::unique_ptr<runtime::CapturedGraph>> CudaDevice::end_capture() {
+  PLIMSOLL_CHECK(capturing_, "end_capture without begin_capture");
+  PLIMSOLL_TRY(use_context());
+  int error = 0;
+  for (const ir::Queue queue : kCopyQueues) {
+    const Handle join = joins_[static_cast<size_t>(queue)];
+    if (error == 0) error = driver_.event_record(join, stream(queue));
+    if (error == 0) error = driver_.stream_wait(stream(ir::Queue::kCompute), join, 0);
+  }
+  Handle graph = nullptr, executable = nullptr;
+  const int ended = driver_.capture_end(stream(ir::Queue::kCompute), &graph);
+  capturing_ = false;
+  if (error == 0) error = ended;
+  if (error == 0) error = driver_.graph_instantiate(&executable, graph, 0);
+  if (graph != nullptr) driver_.graph_destroy(graph);
+  PLIMSOLL_TRY(checked(error, "capturing"));
+  return std::unique_ptr<runtime::CapturedGraph>(
+      std::make_unique<Graph>(driver_, context_, stream(ir::Queue::kCompute), executable));
+}
+
+Status CudaDevice::replay(const runtime::CapturedGraph& graph) {
+  PLIMSOLL_CHECK(!capturing_, "replay while capturing");
+  PLIMSOLL_TRY(use_context());
+  return checked(
+      driver_.graph_launch(static_cast<const Graph&>(graph).executable(), stream(ir::Queue::kCompute)),
+      "replaying");
+}
+
+}  // namespace plimsoll::cuda

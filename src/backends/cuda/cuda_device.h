@@ -1,0 +1,114 @@
+// An NVIDIA card: streams for queues, CUDA's graphs for what is captured.
+#pragma once
+
+#include <array>
+#include <deque>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "backends/cuda/api.h"
+#include "backends/cuda/cuda_target.h"
+#include "backends/cuda/module.h"
+#include "backends/cuda/products.h"
+#include "runtime/device.h"
+
+namespace plimsoll::cuda {
+
+/// What is known of a card before it is used.
+struct CardInfo {
+  std::string name;    ///< "NVIDIA H100 80GB HBM3"
+  int capability = 0;  ///< 90
+  Bytes memory = {};   ///< all of it, the driver's share included
+};
+/// Errors: kInvalidArgument where there is no such card, with how many there are; kIo without a driver.
+Result<CardInfo> card_info(int ordinal);
+
+struct CudaOptions {
+  int ordinal = 0;
+  Bytes memory = {};             ///< what plans may take; 0: what the card has
+  bool compiles_within = false;  ///< kernels that are not cached are compiled in this process: for tests
+};
+
+/// Async: launches, copies, fills and replays return at once. Memory on the disk there is none.
+/// Memory: an allocation is the driver's, in units of 2 MiB; the context's own, and that of graphs, is not
+/// counted (peak_memory) and measured apart.
+/// Determinism: the same bits in each run on one kind of card with one version of cuBLASLt.
+/// Errors: the first one stops the device for good, as the driver has it; a late one names the queue, for
+/// CUDA does not say which work it was. With PLIMSOLL_CUDA_SYNCHRONOUS=1 in the environment each launch
+/// outside a capture is waited for, and an error names its op.
+struct DeviceMemoryCount;
+
+class CudaDevice final : public runtime::Device {
+ public:
+  /// Errors: kIo where driver, compiler or cuBLASLt are not there, or refuse; kInvalidArgument as card_info.
+  static Result<std::unique_ptr<CudaDevice>> create(const CudaOptions& options);
+  ~CudaDevice() override;
+
+  [[nodiscard]] const runtime::Target& target() const override { return target_; }
+  Result<std::unique_ptr<runtime::Memory>> allocate(ir::MemorySpace space, Bytes bytes) override;
+  [[nodiscard]] Bytes peak_memory() const override;
+
+  Status launch(const runtime::KernelCall& call, ir::Queue queue) override;
+  Status copy(runtime::Location destination, runtime::Location source, Bytes bytes, ir::Queue queue,
+              const ir::Op* op = nullptr) override;
+  Status fill(runtime::Location destination, Bytes bytes, uint32_t pattern, ir::Queue queue) override;
+
+  runtime::EventId make_event() override;
+  Status record(runtime::EventId event, ir::Queue queue) override;
+  Status wait(ir::Queue queue, runtime::EventId event) override;
+  Status synchronize(ir::Queue queue) override;
+  Status synchronize(runtime::EventId event) override;
+
+  Status begin_capture() override;
+  Result<std::unique_ptr<runtime::CapturedGraph>> end_capture() override;
+  Status replay(const runtime::CapturedGraph& graph) override;
+
+  [[nodiscard]] const CardInfo& card() const { return card_; }
+  /// Bytes of the card that are taken by anybody, as the driver counts.
+  Result<Bytes> memory_in_use();
+
+ private:
+  /// What is recorded within a capture leaves what was recorded outside as it is.
+  struct Event {
+    Handle outside = nullptr, within = nullptr;
+    bool recorded = false;  ///< outside
+    int capture = 0;        ///< the number of the last capture within which it was recorded
+  };
+  class Queued;
+  /// A fill of memory that the card does not reach: the host's part of a queue's work.
+  struct HostFill {
+    std::byte* at = nullptr;
+    int64_t bytes = 0;
+    uint32_t pattern = 0;
+  };
+  CudaDevice(const Api& api, const CardInfo& card, const CudaOptions& options);
+  Status start(const CudaOptions& options);
+  Status checked(int error, std::string_view what, const ir::Op* op = nullptr) const;
+  Status use_context() const;
+  [[nodiscard]] Handle stream(ir::Queue queue) const { return streams_[static_cast<size_t>(queue)]; }
+
+  const Api& api_;
+  const Driver& driver_;
+  CardInfo card_;
+  CudaTarget target_;
+  int device_ = 0;
+  bool synchronous_ = false;
+  Handle context_ = nullptr;
+  std::array<Handle, ir::kNumQueues> streams_{};
+  std::optional<Module> module_;
+  std::optional<Products> products_;
+  std::mutex events_turn_;
+  std::vector<Event> events_;
+  std::mutex fills_turn_;
+  std::deque<HostFill> fills_;  ///< kept, because what is captured may be replayed
+  Handle fork_ = nullptr;       ///< by which queues join a capture and its end
+  std::array<Handle, ir::kNumQueues> joins_{};
+  bool capturing_ = false;
+  int captures_ = 0;
+  std::shared_ptr<DeviceMemoryCount> count_;
+};
+
+}  // namespace plimsoll::cuda

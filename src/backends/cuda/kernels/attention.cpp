@@ -1,0 +1,185 @@
+// Attention on separate q, k, v and on packed rows q | k | v.
+#include <vector>
+
+#include "backends/cuda/kernels/operands.h"
+#include "backends/cuda/kernels/sequences.h"
+#include "ops/philox.h"
+
+namespace plimsoll::cuda {
+namespace {
+
+/// As attention.cu has it.
+struct AttentionCall {
+  Operand q, k, v, out, dout, dq, dk, dv;
+  int64_t q_stride = 0, kv_stride = 0, out_stride = 0;
+  float *lse = nullptr, *delta = nullptr;
+  const int32_t* doc_start = nullptr;
+  const uint32_t* random = nullptr;
+  int64_t tokens = 0, window = 0;
+  uint64_t threshold = 0;
+  float scale = 1, kept = 1;
+  int32_t heads = 0, kv_heads = 0, head_dim = 0, causal = 0;
+  uint32_t key = 0;
+};
+
+/// The kernels that take a head size: a block's tile of tokens, forward and backward, and the width that
+/// heads are filled up to.
+struct Size {
+  int64_t width, forward_tile, backward_tile;
+  const char *forward, *dq, *dkv;
+  [[nodiscard]] uint32_t forward_bytes() const { return bytes(2, forward_tile, 1, 0); }
+  [[nodiscard]] uint32_t dq_bytes() const { return bytes(4, backward_tile, 1, 0); }
+  [[nodiscard]] uint32_t dkv_bytes() const { return bytes(4, backward_tile, 2, 2); }
+
+ private:
+  /// Of tiles of tokens, tiles of scores and rows of statistics.
+  [[nodiscard]] uint32_t bytes(int64_t tokens, int64_t tile, int64_t scores, int64_t rows) const {
+    return static_cast<uint32_t>(4 *
+                                 (tokens * tile * (width + 4) + scores * tile * (tile + 1) + rows * tile));
+  }
+};
+constexpr Size kSizes[] = {
+    {64, 64, 64, "attention_64", "attention_dq_64", "attention_dkv_64"},
+    {128, 64, 32, "attention_128", "attention_dq_128", "attention_dkv_128"},
+    {256, 32, 32, "attention_256", "attention_dq_256", "attention_dkv_256"},
+};
+const Size* size_of(int64_t head_dim) {
+  for (const Size& size : kSizes)
+    if (head_dim <= size.width) return &size;
+  return nullptr;
+}
+
+Operand shifted(const TensorRef& ref, int64_t elements) {
+  return {ref.data + elements * (ir::bits(ref.type.dtype) / 8), static_cast<int32_t>(ref.type.dtype), 0};
+}
+
+/// Mask and dropout; documents are operand `doc`, what is drawn from the one behind it.
+void bind_masks(AttentionCall& a, const KernelCall& call, size_t doc) {
+  const ir::Attrs& attrs = call.op->attrs;
+  a.scale = static_cast<float>(attrs.f64("scale"));
+  a.causal = attrs.flag("causal") ? 1 : 0;
+  a.window = attrs.i64("window");
+  a.doc_start = data_or_null<const int32_t>(input_or_none(call, doc));
+  a.random = data_or_null<const uint32_t>(input_or_none(call, doc + 1));
+  a.out_stride = int64_t{a.heads} * a.head_dim;
+  if (a.random == nullptr) return;
+  const double p = attrs.f64("p");
+  a.threshold = ops::dropout_threshold(p);
+  a.kept = static_cast<float>(1.0 / (1.0 - p));
+  a.key = static_cast<uint32_t>(attrs.i64("key"));
+}
+
+AttentionCall separate(const KernelCall& call, size_t doc) {
+  const ir::Shape &q = call.inputs[0].shape(), &k = call.inputs[1].shape();
+  AttentionCall a;
+  a.q = operand(call.inputs[0]);
+  a.k = operand(call.inputs[1]);
+  a.v = operand(call.inputs[2]);
+  a.tokens = q.dim(1);
+  a.heads = static_cast<int32_t>(q.dim(2));
+  a.kv_heads = static_cast<int32_t>(k.dim(2));
+  a.head_dim = static_cast<int32_t>(q.dim(3));
+  a.q_stride = q.dim(2) * q.dim(3);
+  a.kv_stride = k.dim(2) * k.dim(3);
+  bind_masks(a, call, doc);
+  return a;
+}
+
+AttentionCall packed(const KernelCall& call, size_t doc) {
+  const ir::Attrs& attrs = call.op->attrs;
+  const TensorRef& qkv = call.inputs[0];
+  AttentionCall a;
+  a.tokens = qkv.shape().dim(1);
+  a.heads = static_cast<int32_t>(attrs.i64("heads"));
+  a.kv_heads = static_cast<int32_t>(attrs.i64("kv_heads"));
+  a.head_dim = static_cast<int32_t>(attrs.i64("head_dim"));
+  a.q = operand(qkv);
+  a.k = shifted(qkv, int64_t{a.heads} * a.head_dim);
+  a.v = shifted(qkv, int64_t{a.heads + a.kv_heads} * a.head_dim);
+  a.q_stride = a.kv_stride = row_stride(qkv);
+  bind_masks(a, call, doc);
+  return a;
+}
+
+Status queue_forward(const KernelCall& call, AttentionCall& a, Stream& stream) {
+  const Size* size = size_of(a.head_dim);
+  if (size == nullptr) return cannot(call, "heads of more than 256 elements");
+  const int64_t batch = call.inputs[0].shape().dim(0);
+  if (batch > 65535) return cannot(call, "more than 65535 sequences");
+  a.out = operand(call.outputs[0]);
+  a.lse = call.outputs[1].as<float>();
+  const Dim grid{static_cast<uint32_t>(ceil_div(a.tokens, size->forward_tile)),
+                 static_cast<uint32_t>(a.heads), static_cast<uint32_t>(batch)};
+  return stream.launch(size->forward, grid, {256}, size->forward_bytes(), a);
+}
+
+/// `saved`: the operand out; lse and dout follow it.
+Status queue_backward(const KernelCall& call, AttentionCall& a, size_t saved, Stream& stream) {
+  const Size* size = size_of(a.head_dim);
+  if (size == nullptr) return cannot(call, "heads of more than 256 elements");
+  const int64_t batch = call.inputs[0].shape().dim(0), heads = batch * a.tokens * a.heads;
+  if (batch > 65535) return cannot(call, "more than 65535 sequences");
+  a.out = operand(call.inputs[saved]);
+  a.lse = call.inputs[saved + 1].as<float>();
+  a.dout = operand(call.inputs[saved + 2]);
+  a.delta = Scratch(call).take<float>(heads);
+  PLIMSOLL_TRY(stream.launch("attention_delta", blocks(heads, 8), {256}, 0, a, heads));
+  const auto tiles = static_cast<uint32_t>(ceil_div(a.tokens, size->backward_tile));
+  PLIMSOLL_TRY(stream.launch(size->dq, {tiles, static_cast<uint32_t>(a.heads), static_cast<uint32_t>(batch)},
+                             {256}, size->dq_bytes(), a));
+  return stream.launch(size->dkv, {tiles, static_cast<uint32_t>(a.kv_heads), static_cast<uint32_t>(batch)},
+                       {256}, size->dkv_bytes(), a);
+}
+
+/// delta: a number for each head of a token, as lse.
+template <size_t kLse>
+int64_t backward_bytes(const ir::OpTypes& types) {
+  Scratch scratch;
+  scratch.take<float>(types.inputs[kLse].num_elements());
+  return scratch.bytes();
+}
+
+Status attention(const KernelCall& call, Stream& stream) {
+  AttentionCall a = separate(call, 3);
+  return queue_forward(call, a, stream);
+}
+
+Status attention_grad(const KernelCall& call, Stream& stream) {
+  AttentionCall a = separate(call, 6);
+  a.dq = operand(call.outputs[0]);
+  a.dk = operand(call.outputs[1]);
+  a.dv = operand(call.outputs[2]);
+  return queue_backward(call, a, 3, stream);
+}
+
+Status attention_packed(const KernelCall& call, Stream& stream) {
+  AttentionCall a = packed(call, 1);
+  return queue_forward(call, a, stream);
+}
+
+Status attention_packed_grad(const KernelCall& call, Stream& stream) {
+  AttentionCall a = packed(call, 4);
+  const TensorRef& dqkv = call.outputs[0];
+  a.dq = operand(dqkv);
+  a.dk = shifted(dqkv, int64_t{a.heads} * a.head_dim);
+  a.dv = shifted(dqkv, int64_t{a.heads + a.kv_heads} * a.head_dim);
+  return queue_backward(call, a, 1, stream);
+}
+
+}  // namespace
+
+std::span<const Kernel> attention_kernels() {
+  static const std::vector<Kernel> kernels = [] {
+    std::vector<Kernel> list = {
+        {.op = "attention", .run = attention},
+        {.op = "attention_grad", .run = attention_grad, .workspace_bytes = backward_bytes<4>},
+        {.op = "attention_packed", .run = attention_packed},
+        {.op = "attention_packed_grad", .run = attention_packed_grad, .workspace_bytes = backward_bytes<2>},
+    };
+    for (const Kernel& kernel : kv_cache_kernels()) list.push_back(kernel);
+    return list;
+  }();
+  return kernels;
+}
+
+}  // namespace plimsoll::cuda

@@ -1,0 +1,141 @@
+// Linear maps: operands and layouts put into terms of the one product.
+#include "backends/cuda/kernels/copies.h"
+#include "backends/cuda/kernels/matrices.h"
+#include "base/check.h"
+
+namespace plimsoll::cuda {
+namespace {
+
+/// Scratch of a map: what cuBLASLt wants, the operands rounded, the product in f32.
+struct LinearScratch {
+  std::byte *product, *a, *b;
+  float* sums;
+  LinearScratch(Scratch& scratch, const ir::TensorType& x, const ir::TensorType& y, int64_t sums_elements,
+                Precision precision)
+      : product(scratch.take<std::byte>(kProductWorkspace)),
+        a(scratch.take<std::byte>(rounded_bytes(x.dtype, x.num_elements(), precision))),
+        b(scratch.take<std::byte>(rounded_bytes(y.dtype, y.num_elements(), precision))),
+        sums(scratch.take<float>(sums_elements)) {}
+};
+
+/// Whether the product is stored as f32 before it is the result; `bias` dtype where there is one.
+bool needs_sums(ir::DType out, const ir::DType* bias, Precision precision) {
+  if (!is_direct(out, precision)) return true;
+  return bias != nullptr && out != ir::DType::kF32 && *bias != out;
+}
+
+int64_t linear_bytes(const ir::OpTypes& types) {
+  const ir::TensorType &x = types.inputs[0], &weight = types.inputs[1], &out = types.outputs[0];
+  const Precision precision = precision_of(types.attrs, x.dtype, weight.dtype);
+  Scratch scratch;
+  LinearScratch(scratch, x, weight,
+                needs_sums(out.dtype, types.has(2) ? &types.inputs[2].dtype : nullptr, precision)
+                    ? out.num_elements()
+                    : 0,
+                precision);
+  return scratch.bytes();
+}
+
+/// A bias lies in the result before the product is added to it, or is added to the product in f32.
+Status linear(const KernelCall& call, Stream& stream) {
+  const TensorRef &x = call.inputs[0], &weight = call.inputs[1], &out = call.outputs[0];
+  const TensorRef bias = input_or_none(call, 2);
+  const Precision precision = precision_of(call.op->attrs, x.type.dtype, weight.type.dtype);
+  const bool sums_first = needs_sums(out.type.dtype, bias ? &bias.type.dtype : nullptr, precision);
+  const int64_t n = out.num_elements();
+  Scratch memory(call);
+  const LinearScratch scratch(memory, x.type, weight.type, sums_first ? n : 0, precision);
+  PLIMSOLL_ASSIGN(const Matrix a, rounded_for(matrix_of(x), precision, scratch.a, stream));
+  PLIMSOLL_ASSIGN(const Matrix b, rounded_for(matrix_of(weight), precision, scratch.b, stream));
+  Matrix d = matrix_of(out);
+  if (sums_first) d = {reinterpret_cast<std::byte*>(scratch.sums), ir::DType::kF32, d.rows, d.cols, d.cols};
+  const Dim grid = blocks(n, kEach * kThreads);
+  if (bias && !sums_first)
+    PLIMSOLL_TRY(stream.launch("broadcast_row", grid, {kThreads}, 0, operand(bias), operand(out), n, d.cols));
+  PLIMSOLL_TRY(multiply(a, false, b, !call.op->attrs.flag("transposed"), d, bias && !sums_first, precision,
+                        scratch.product, stream));
+  if (!sums_first) return Ok{};
+  const Operand sums{scratch.sums, static_cast<int32_t>(ir::DType::kF32), 0};
+  if (!bias) return cast_elements(sums, operand(out), n, stream);
+  return stream.launch("bias_add_rows", grid, {kThreads}, 0, sums, operand(bias), operand(out), n, d.cols);
+}
+
+int64_t linear_dw_bytes(const ir::OpTypes& types) {
+  const ir::TensorType &x = types.inputs[0], &dy = types.inputs[1], &out = types.outputs[0];
+  const Precision precision = precision_of(types.attrs, x.dtype, dy.dtype);
+  Scratch scratch;
+  LinearScratch(scratch, x, dy, is_direct(out.dtype, precision) ? 0 : out.num_elements(), precision);
+  return scratch.bytes();
+}
+
+Status linear_dw(const KernelCall& call, Stream& stream) {
+  const TensorRef &x = call.inputs[0], &dy = call.inputs[1], &out = call.outputs[0];
+  const TensorRef acc = input_or_none(call, 2);
+  const Precision precision = precision_of(call.op->attrs, x.type.dtype, dy.type.dtype);
+  const bool direct = is_direct(out.type.dtype, precision), transposed = call.op->attrs.flag("transposed");
+  Scratch memory(call);
+  const LinearScratch scratch(memory, x.type, dy.type, direct ? 0 : out.num_elements(), precision);
+  if (acc && acc.data != out.data) PLIMSOLL_TRY(stream.copy(out.data, acc.data, out.type.bytes().count));
+  PLIMSOLL_ASSIGN(const Matrix a, rounded_for(matrix_of(x), precision, scratch.a, stream));
+  PLIMSOLL_ASSIGN(const Matrix b, rounded_for(matrix_of(dy), precision, scratch.b, stream));
+  Matrix d = matrix_of(out);
+  if (!direct) d = {reinterpret_cast<std::byte*>(scratch.sums), ir::DType::kF32, d.rows, d.cols, d.cols};
+  const Matrix &left = transposed ? a : b, &right = transposed ? b : a;
+  PLIMSOLL_TRY(
+      multiply(left, true, right, false, d, static_cast<bool>(acc), precision, scratch.product, stream));
+  if (direct) return Ok{};
+  return cast_elements({scratch.sums, static_cast<int32_t>(ir::DType::kF32), 0}, operand(out),
+                       out.num_elements(), stream);
+}
+
+}  // namespace
+
+Precision precision_of(const ir::Attrs& attrs, ir::DType a, ir::DType b) {
+  if (attrs.find("precision") != nullptr) {
+    const auto precision = ops::parse_precision(attrs.str("precision"));
+    PLIMSOLL_CHECK(precision.has_value(), attrs.str("precision"));
+    return *precision;
+  }
+  if (a != b || a == ir::DType::kF32) return Precision::kF32;
+  return a == ir::DType::kBf16 ? Precision::kBf16 : Precision::kF16;
+}
+
+Result<Matrix> rounded_for(const Matrix& x, Precision precision, std::byte* scratch, Stream& stream) {
+  if (!is_rounded_for(x.dtype, precision)) return x;
+  const Matrix to{scratch, ops::stored_dtype(precision), x.rows, x.cols, x.cols};
+  PLIMSOLL_TRY(cast_to_rows({x.data, static_cast<int32_t>(x.dtype), 0}, x.stride,
+                            {to.data, static_cast<int32_t>(to.dtype), 0}, x.rows, x.cols,
+                            precision == Precision::kTf32, stream));
+  return to;
+}
+
+Status multiply(const Matrix& a, bool a_transposed, const Matrix& b, bool b_transposed, const Matrix& d,
+                bool adds, Precision precision, void* workspace, Stream& stream) {
+  return stream.multiply({.a = a.data,
+                          .b = b.data,
+                          .d = d.data,
+                          .in = a.dtype,
+                          .out = d.dtype,
+                          .m = d.rows,
+                          .n = d.cols,
+                          .k = a_transposed ? a.rows : a.cols,
+                          .a_transposed = a_transposed,
+                          .b_transposed = b_transposed,
+                          .lda = a.stride,
+                          .ldb = b.stride,
+                          .ldd = d.stride,
+                          .adds = adds,
+                          .tf32 = precision == Precision::kTf32,
+                          .workspace = workspace});
+}
+
+std::span<const Kernel> linear_kernels() {
+  static constexpr Kernel kernels[] = {
+      {.op = "linear", .run = linear, .workspace_bytes = linear_bytes, .strided_inputs = 0b11},
+      {.op = "linear_dw", .run = linear_dw, .workspace_bytes = linear_dw_bytes, .strided_inputs = 0b11},
+      {.op = "linear_few", .run = linear, .workspace_bytes = linear_bytes, .strided_inputs = 0b11},
+  };
+  return kernels;
+}
+
+}  // namespace plimsoll::cuda

@@ -123,8 +123,7 @@ void add_memory_and_quantization(std::vector<Setting>& list) {
 void add_machine_and_output(std::vector<Setting>& list) {
   const auto add = [&](Setting setting) { list.push_back(std::move(setting)); };
   add(plain(PLIMSOLL_FIELD(runtime.device), kHow,
-            "what computes: cpu, cuda (an NVIDIA card; cuda:1 the second), discrete (the CPU as if it were a "
-            "card)"));
+            "what computes; cuda: an NVIDIA card, cuda:1 the second; discrete: as if on one"));
   add(plain(PLIMSOLL_FIELD(runtime.discrete.memory), kHow,
             "what the device has; auto: as much as the process is given"));
   add(plain(PLIMSOLL_FIELD(runtime.discrete.copy_bandwidth), kHow,
@@ -155,6 +154,9 @@ void add_machine_and_output(std::vector<Setting>& list) {
   add(plain(PLIMSOLL_FIELD(debug.poison), kHow, "fill freed memory with signalling NaNs"));
   add(choice(PLIMSOLL_CHOICE(debug.plan), kHow, "arena: packed; separate: one buffer each"));
   add(planned("debug.verify_steps", kHow, "steps to hold against the interpreter", "leave it out", {"0"}));
+  takes_only(list, "runtime.device",
+             {"cpu", "discrete", "cuda", "cuda:0", "cuda:1", "cuda:2", "cuda:3", "cuda:4", "cuda:5", "cuda:6",
+              "cuda:7"});
   only_with(list, {"runtime.discrete."},
             {.path = "runtime.device", .values = {"discrete"}, .is_noted = true});
   takes_only(list, "runtime.profile", {"auto"});

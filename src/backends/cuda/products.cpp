@@ -22,10 +22,11 @@ struct Choice {
   int reserved[4];
 };
 
-/// Of an address, as far as algorithms ask: at most 256.
+/// Of an address, at most 16: more than that depends on where the plan put a storage, and the algorithm that
+/// is chosen, and with it the bits, must not.
 uint32_t alignment(const void* at) {
   const auto address = reinterpret_cast<uintptr_t>(at);
-  uint32_t bytes = 256;
+  uint32_t bytes = 16;
   while (address % bytes != 0) bytes /= 2;
   return bytes;
 }

@@ -15,6 +15,7 @@
 #include "settings/state_settings.h"
 #include "train/events.h"
 #include "train/explain_choice.h"
+#include "train/known_ways.h"
 #include "train/prepare.h"
 #include "train/remedies.h"
 #include "train/run_device.h"
@@ -22,17 +23,15 @@
 namespace plimsoll::cli {
 namespace {
 
-Result<train::Prepared> prepare_plan(const RunConfig& config, const std::string& dump_ir) {
-  const int threads = train::num_threads(config);
-  return train::prepare(config, *train::make_target(config, threads), {threads, dump_ir});
+Result<train::Prepared> prepare_plan(const RunConfig& config, const train::PrepareOptions& options) {
+  return train::prepare(config, *train::make_target(config, options.num_threads), options);
 }
 
 /// What else would fit, and why the step is run as it is: more plans, which two that are compared do without.
-void explain(const RunConfig& config, train::Prepared& prepared) {
-  const int threads = train::num_threads(config);
-  const auto target = train::make_target(config, threads);
-  train::add_remedies(config, *target, {threads}, prepared);
-  train::add_why(config, *target, {threads}, prepared);
+void explain(const RunConfig& config, const train::PrepareOptions& options, train::Prepared& prepared) {
+  const auto target = train::make_target(config, options.num_threads);
+  train::add_remedies(config, *target, options, prepared);
+  train::add_why(config, *target, options, prepared);
 }
 
 /// What else `plan` says and writes.
@@ -46,8 +45,11 @@ Status plan(const RunArguments& arguments, const PlanOutput& output) {
     return Error{ErrorCode::kInvalidArgument, "--svg draws what --explain memory tells", output.svg,
                  "give --explain memory too"};
   PLIMSOLL_ASSIGN(const RunConfig config, load_run(arguments));
-  PLIMSOLL_ASSIGN(train::Prepared prepared, prepare_plan(config, output.dump_ir));
-  explain(config, prepared);
+  const train::PrepareOptions options{.num_threads = train::num_threads(config),
+                                      .dump_ir = output.dump_ir,
+                                      .known = std::make_shared<train::KnownWays>()};
+  PLIMSOLL_ASSIGN(train::Prepared prepared, prepare_plan(config, options));
+  explain(config, options, prepared);
   std::optional<MemoryExplanation> memory;
   if (output.explain == "memory") memory.emplace(prepared);
   if (!output.svg.empty()) PLIMSOLL_TRY(memory->write_svg(output.svg));
@@ -88,8 +90,8 @@ Status diff(const std::string& file_a, const RunArguments& arguments) {
   PLIMSOLL_ASSIGN(const RunConfig a, load_run_config(file_a, arguments.overrides));
   PLIMSOLL_ASSIGN(const RunConfig b, load_run_config(arguments.file, arguments.overrides));
   planner::PlanDiff diff{file_a, arguments.file, {}, {}, differing_settings(a, b)};
-  PLIMSOLL_ASSIGN(const train::Prepared prepared_a, prepare_plan(a, {}));
-  PLIMSOLL_ASSIGN(const train::Prepared prepared_b, prepare_plan(b, {}));
+  PLIMSOLL_ASSIGN(const train::Prepared prepared_a, prepare_plan(a, {train::num_threads(a)}));
+  PLIMSOLL_ASSIGN(const train::Prepared prepared_b, prepare_plan(b, {train::num_threads(b)}));
   diff.a = prepared_a.report;
   diff.b = prepared_b.report;
   // What is available moves between the two looks at it; that is no difference of the runs.

@@ -9,6 +9,7 @@
 #include "cli/explain_memory_rows.h"
 #include "cli/explain_precision.h"
 #include "cli/load_run.h"
+#include "cli/plan_frontier.h"
 #include "planner/memory_snapshot.h"
 #include "planner/report_diff.h"
 #include "settings/settings.h"
@@ -37,14 +38,16 @@ void explain(const RunConfig& config, const train::PrepareOptions& options, trai
 /// What else `plan` says and writes.
 struct PlanOutput {
   std::string dump_ir, explain, svg, snapshot;
+  bool frontier = false;
 };
 
 /// Files come first: where one cannot be written, nothing is printed.
 Status plan(const RunArguments& arguments, const PlanOutput& output) {
-  if (!output.svg.empty() && output.explain != "memory")
-    return Error{ErrorCode::kInvalidArgument, "--svg draws what --explain memory tells", output.svg,
-                 "give --explain memory too"};
+  if (!output.svg.empty() && output.explain != "memory" && !output.frontier)
+    return Error{ErrorCode::kInvalidArgument, "--svg draws what --explain memory or --frontier tells",
+                 output.svg, "give one of them too"};
   PLIMSOLL_ASSIGN(const RunConfig config, load_run(arguments));
+  if (output.frontier) return plan_frontier(config, output.svg, arguments.json);
   const train::PrepareOptions options{.num_threads = train::num_threads(config),
                                       .dump_ir = output.dump_ir,
                                       .known = std::make_shared<train::KnownWays>()};
@@ -126,7 +129,9 @@ Command add_plan(Parser app) {
           "would save and cost, which dimension dominates")
       .one_of({"precision", "memory"})
       .excludes(diff_option);
-  command.add_option("--svg", output->svg, "with --explain memory: the same as a picture")
+  command.add_flag("--frontier", output->frontier,
+                   "step time against memory, from the least budget to the most useful one");
+  command.add_option("--svg", output->svg, "with --explain memory or --frontier: the same as a picture")
       .type_name("FILE")
       .excludes(diff_option);
   command
@@ -142,6 +147,7 @@ Command add_plan(Parser app) {
       "          plimsoll plan run.yaml training.precision=bf16 --explain precision\n"
       "          plimsoll plan run.yaml --explain memory --svg memory.svg     the peak explained, with a "
       "picture\n"
+      "          plimsoll plan run.yaml --frontier --svg frontier.svg         what more memory buys in time\n"
       "          plimsoll plan --diff a.yaml b.yaml          two plans side by side, overrides go over both\n"
       "exit codes: 0 fits (--diff: whatever fits), 2 run file, 65 model files, 69 does not fit, 74 I/O");
   return [arguments, other, output](const Environment&) -> Status {

@@ -9,7 +9,7 @@
 #include "cli/explain_memory_rows.h"
 #include "cli/explain_precision.h"
 #include "cli/load_run.h"
-#include "cli/plan_frontier.h"
+#include "cli/plan_more.h"
 #include "planner/memory_snapshot.h"
 #include "planner/report_diff.h"
 #include "settings/settings.h"
@@ -39,6 +39,7 @@ void explain(const RunConfig& config, const train::PrepareOptions& options, trai
 struct PlanOutput {
   std::string dump_ir, explain, svg, snapshot;
   bool frontier = false;
+  std::vector<std::string> sweep;
 };
 
 /// Files come first: where one cannot be written, nothing is printed.
@@ -48,6 +49,7 @@ Status plan(const RunArguments& arguments, const PlanOutput& output) {
                  output.svg, "give one of them too"};
   PLIMSOLL_ASSIGN(const RunConfig config, load_run(arguments));
   if (output.frontier) return plan_frontier(config, output.svg, arguments.json);
+  if (!output.sweep.empty()) return plan_sweep(config, output.sweep, arguments.json);
   const train::PrepareOptions options{.num_threads = train::num_threads(config),
                                       .dump_ir = output.dump_ir,
                                       .known = std::make_shared<train::KnownWays>()};
@@ -131,6 +133,13 @@ Command add_plan(Parser app) {
       .excludes(diff_option);
   command.add_flag("--frontier", output->frontier,
                    "step time against memory, from the least budget to the most useful one");
+  command
+      .add_option("--sweep", output->sweep,
+                  "plan each of these values, of several settings each combination: what fits, from which "
+                  "budget on, how fast; KEY=max finds the largest that fits, KEY=all takes every one")
+      .repeatable()
+      .type_name("KEY=V1,V2")
+      .excludes(diff_option);
   command.add_option("--svg", output->svg, "with --explain memory or --frontier: the same as a picture")
       .type_name("FILE")
       .excludes(diff_option);
@@ -148,6 +157,9 @@ Command add_plan(Parser app) {
       "          plimsoll plan run.yaml --explain memory --svg memory.svg     the peak explained, with a "
       "picture\n"
       "          plimsoll plan run.yaml --frontier --svg frontier.svg         what more memory buys in time\n"
+      "          plimsoll plan run.yaml --sweep data.sequence_length=512,1024,2048   which of them fit\n"
+      "          plimsoll plan run.yaml --sweep data.sequence_length=max      the longest that fits\n"
+      "          plimsoll plan run.yaml --sweep model.preset=max --sweep lora.r=8,64    the largest model\n"
       "          plimsoll plan --diff a.yaml b.yaml          two plans side by side, overrides go over both\n"
       "exit codes: 0 fits (--diff: whatever fits), 2 run file, 65 model files, 69 does not fit, 74 I/O");
   return [arguments, other, output](const Environment&) -> Status {

@@ -22,7 +22,7 @@ class Search {
  public:
   Search(const Variants& variants, const Prepared& base, const PlanProgress& progress)
       : variants_(variants), base_(base), progress_(progress) {
-    frontier_.budget = base.report.device_is_process ? "memory.budget" : "memory.device_budget";
+    frontier_.budget = main_budget(base.report);
     frontier_.model = base.report.model;
   }
 
@@ -42,21 +42,13 @@ class Search {
       PLIMSOLL_TRY(plan_at(peak));
     }
     keep_what_nothing_beats();
-    if (base_.report.fits) frontier_.chosen = {own_budget(), main_peak_bytes(base_.report), base_.report};
+    if (base_.report.fits)
+      frontier_.chosen = {main_budget_bytes(base_.report), main_peak_bytes(base_.report), base_.report};
     plan_policies();
     return std::move(frontier_);
   }
 
  private:
-  /// What bounds the run's own plan.
-  [[nodiscard]] int64_t own_budget() const {
-    int64_t bytes = base_.report.budget_bytes;
-    for (const planner::Budget& budget : base_.report.budgets)
-      if (!base_.report.device_is_process && budget.bounded == planner::Bounded::kDevice)
-        bytes = std::min(bytes, budget.bytes);
-    return bytes;
-  }
-
   void tell(int64_t done) const {
     if (progress_) progress_(static_cast<size_t>(done), static_cast<size_t>(kEven) + kMostProbes);
   }
@@ -136,10 +128,6 @@ class Search {
   std::map<int64_t, int64_t> peaks_;  // by budget
   std::vector<planner::Alternative> ways_;
 };
-
-double tokens_per_second(const planner::PlanReport& r) {
-  return r.seconds_estimated > 0 ? static_cast<double>(r.tokens) / r.seconds_estimated : 0;
-}
 
 Tree point_event(const FrontierPoint& point) {
   return Tree::map({{"budget_bytes", Tree::of(point.budget_bytes)},

@@ -14,8 +14,7 @@ constexpr int kColumns = 80;
 std::string seconds_text(double seconds) { return fmt::format("{:.4g}", seconds); }
 
 std::string tokens_text(const planner::PlanReport& r) {
-  if (r.seconds_estimated <= 0) return "";
-  return grouped(static_cast<int64_t>(static_cast<double>(r.tokens) / r.seconds_estimated));
+  return grouped(static_cast<int64_t>(tokens_per_second(r)));
 }
 
 std::string point_line(const FrontierPoint& point, bool is_chosen) {

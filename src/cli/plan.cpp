@@ -38,12 +38,16 @@ void explain(const RunConfig& config, const train::PrepareOptions& options, trai
 /// What else `plan` says and writes.
 struct PlanOutput {
   std::string dump_ir, explain, svg, snapshot;
-  bool frontier = false;
+  bool frontier = false, table = false;
   std::vector<std::string> sweep;
 };
 
 /// Files come first: where one cannot be written, nothing is printed.
 Status plan(const RunArguments& arguments, const PlanOutput& output) {
+  if (output.table) return plan_cards(arguments);
+  if (arguments.file.empty())
+    return Error{ErrorCode::kInvalidArgument, "the run file is missing", "plimsoll plan",
+                 "see plimsoll plan --help"};
   if (!output.svg.empty() && output.explain != "memory" && !output.frontier)
     return Error{ErrorCode::kInvalidArgument, "--svg draws what --explain memory or --frontier tells",
                  output.svg, "give one of them too"};
@@ -119,7 +123,7 @@ Command add_plan(Parser app) {
   auto arguments = std::make_shared<RunArguments>();
   auto other = std::make_shared<std::string>();
   auto output = std::make_shared<PlanOutput>();
-  add_run_arguments(command, *arguments);
+  add_run_arguments(command, *arguments, /*required=*/false);
   const Option diff_option =
       command.add_option("--diff", *other, "compare the plan of this run file (A) with that of RUN.yaml (B)")
           .type_name("A.yaml");
@@ -133,6 +137,9 @@ Command add_plan(Parser app) {
       .excludes(diff_option);
   command.add_flag("--frontier", output->frontier,
                    "step time against memory, from the least budget to the most useful one");
+  command.add_flag("--table", output->table,
+                   "which model fits which card, of the table that guides give; without a run file, of 8 "
+                   "sequences of 2,048 tokens");
   command
       .add_option("--sweep", output->sweep,
                   "plan each of these values, of several settings each combination: what fits, from which "
@@ -160,6 +167,7 @@ Command add_plan(Parser app) {
       "          plimsoll plan run.yaml --sweep data.sequence_length=512,1024,2048   which of them fit\n"
       "          plimsoll plan run.yaml --sweep data.sequence_length=max      the longest that fits\n"
       "          plimsoll plan run.yaml --sweep model.preset=max --sweep lora.r=8,64    the largest model\n"
+      "          plimsoll plan --table                       which model fits which card\n"
       "          plimsoll plan --diff a.yaml b.yaml          two plans side by side, overrides go over both\n"
       "exit codes: 0 fits (--diff: whatever fits), 2 run file, 65 model files, 69 does not fit, 74 I/O");
   return [arguments, other, output](const Environment&) -> Status {

@@ -6,6 +6,7 @@
 
 #include "base/terminal.h"
 #include "io/file.h"
+#include "train/card_table.h"
 #include "train/frontier.h"
 #include "train/known_ways.h"
 #include "train/run_device.h"
@@ -74,6 +75,22 @@ Status plan_sweep(const RunConfig& config, const std::vector<std::string>& texts
                                                               std::move(axes), progress.teller()));
   progress.end();
   print(train::sweep_event(sweep), train::sweep_table(sweep), json);
+  return Ok{};
+}
+
+Status plan_cards(const RunArguments& arguments) {
+  // Without a run file the first override stands in its place.
+  std::vector<std::string> overrides = arguments.overrides;
+  const bool has_file = !arguments.file.empty() && arguments.file.find('=') == std::string::npos;
+  if (!has_file && !arguments.file.empty()) overrides.insert(overrides.begin(), arguments.file);
+  PLIMSOLL_ASSIGN(const RunConfig config,
+                  has_file ? load_run_config(arguments.file, overrides)
+                           : parse_run_config(train::card_table_run(), "the table's run", overrides));
+  Progress progress("cards");
+  PLIMSOLL_ASSIGN(const std::vector<train::CardRow> rows,
+                  train::plan_cards(config, planning(config), progress.teller()));
+  progress.end();
+  print(train::card_event(rows), train::card_table(rows), arguments.json);
   return Ok{};
 }
 

@@ -9,6 +9,7 @@
 #include "planner/search.h"
 #include "planner/why.h"
 #include "settings/optimizer_in_backward.h"
+#include "settings/settings.h"
 #include "train/known_ways.h"
 #include "train/memory_budget.h"
 
@@ -46,6 +47,10 @@ class Chooser {
     for (const BatchSplit& split : splits) sizes.push_back(static_cast<double>(split.micro_batch_size));
     const auto plan = [&](size_t i) { return plan_fitting({splits[i]}); };
     const int64_t budget = budget_bytes(config_.memory.budget, prepared_.memory) + options_.more_bytes;
+    if (!options_.finds_least) {
+      auto first = plan_fitting({splits[0]});
+      if (first && states_exceed(first->report)) return first;
+    }
     auto best = planner::first_that_fits(sizes, budget, plan);
     if (!best) return best;
     if (!chooses_recompute(config_, options_))
@@ -83,6 +88,19 @@ class Chooser {
     options_.known->add(planned);
     considered_.push_back(planner::alternative_of(planned.report));
     return planned;
+  }
+
+  /// Whether no way can fit, because what every one of them keeps does not.
+  [[nodiscard]] bool states_exceed(const planner::PlanReport& report) const {
+    const auto& places = find_setting("memory.offload")->available;
+    const auto stays = [](const std::string& word) { return word == "auto" || word == "none"; };
+    if (places.empty() || !std::ranges::all_of(places, stays)) return false;  // they may lie elsewhere
+    int64_t bytes = 0;
+    for (const auto& [name, of_class] : report.classes)
+      if (name == "parameters" || name == "master_weights" || name == "optimizer_state") bytes += of_class;
+    return std::ranges::any_of(report.budgets, [&](const planner::Budget& budget) {
+      return budget.bounded != planner::Bounded::kHost && bytes > budget.bytes;
+    });
   }
 
   /// Whether the run trains, and the setting is that word.

@@ -14,9 +14,10 @@ namespace {
 
 /// More than any machine has.
 constexpr int64_t kEndless = int64_t{1} << 50;
-/// Budgets from the least to the most useful, evenly, and at peaks that the searches came by.
-constexpr int64_t kEven = 24;
-constexpr size_t kMostProbes = 24;
+/// Budgets from the least to the most useful: evenly, at peaks that the searches came by, and where most is
+/// open between two points.
+constexpr int64_t kEven = 8;
+constexpr size_t kMostProbes = 12, kHalvings = 20, kMostBudgets = 48;
 
 class Search {
  public:
@@ -27,30 +28,55 @@ class Search {
   }
 
   Result<Frontier> operator()() {
+    plan_policies();
     PLIMSOLL_ASSIGN(const int64_t least, plan_at(1, /*finds_least=*/true));
     PLIMSOLL_ASSIGN(const int64_t most, plan_at(kEndless));
     PLIMSOLL_TRY(plan_at(least));
     PLIMSOLL_TRY(plan_at(most));
-    for (int64_t i = 1; i < kEven; ++i) {
-      tell(i);
-      PLIMSOLL_ASSIGN(const int64_t peak, plan_at(least + (most - least) / kEven * i));
-      PLIMSOLL_TRY(plan_at(peak));
-    }
-    int64_t done = kEven;
-    for (const int64_t peak : promising(least, most)) {
-      tell(done++);
-      PLIMSOLL_TRY(plan_at(peak));
+    std::vector<int64_t> budgets;
+    for (int64_t i = 1; i < kEven; ++i) budgets.push_back(least + (most - least) / kEven * i);
+    for (const FixedPolicy& policy : frontier_.policies) budgets.push_back(policy.peak_bytes);
+    for (const int64_t budget : budgets)
+      if (budget > least && budget < most) PLIMSOLL_TRY(plan_around(budget));
+    for (const int64_t peak : promising(least, most)) PLIMSOLL_TRY(plan_around(peak));
+    for (size_t i = 0; i < kHalvings; ++i) {
+      const int64_t budget = widest_gap();
+      if (budget == 0) break;
+      PLIMSOLL_TRY(plan_around(budget));
     }
     keep_what_nothing_beats();
     if (base_.report.fits)
       frontier_.chosen = {main_budget_bytes(base_.report), main_peak_bytes(base_.report), base_.report};
-    plan_policies();
     return std::move(frontier_);
   }
 
  private:
-  void tell(int64_t done) const {
-    if (progress_) progress_(static_cast<size_t>(done), static_cast<size_t>(kEven) + kMostProbes);
+  /// That budget's plan, and what the least budget for it gives.
+  Status plan_around(int64_t budget) {
+    if (progress_) progress_(std::min(done_++, kMostBudgets), kMostBudgets);
+    PLIMSOLL_ASSIGN(const int64_t peak, plan_at(budget));
+    PLIMSOLL_TRY(plan_at(peak));
+    return Ok{};
+  }
+
+  /// A budget between the two points between which most is open, memory times seconds; 0: nothing is.
+  int64_t widest_gap() {
+    keep_what_nothing_beats();
+    double widest = 0;
+    int64_t budget = 0;
+    for (size_t i = 1; i < frontier_.points.size(); ++i) {
+      const FrontierPoint &less = frontier_.points[i - 1], &more = frontier_.points[i];
+      // Below a budget that gave the lower one's plan nothing is open.
+      int64_t from = less.peak_bytes;
+      for (auto tried = peaks_.upper_bound(from); tried != peaks_.end() && tried->first < more.peak_bytes;
+           ++tried)
+        from = tried->first;
+      const int64_t middle = from + (more.peak_bytes - from) / 2;
+      const double gap = static_cast<double>(more.peak_bytes - from) *
+                         (less.report.seconds_estimated - more.report.seconds_estimated);
+      if (middle > from && gap > widest) widest = gap, budget = middle;
+    }
+    return budget;
   }
 
   /// The peak of what that budget gives; it is a point where it fits.
@@ -127,6 +153,7 @@ class Search {
   Frontier frontier_;
   std::map<int64_t, int64_t> peaks_;  // by budget
   std::vector<planner::Alternative> ways_;
+  size_t done_ = 0;
 };
 
 Tree point_event(const FrontierPoint& point) {

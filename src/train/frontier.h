@@ -36,8 +36,9 @@ struct Frontier {
   int64_t num_plans = 0;  ///< budgets that were tried
 };
 
-/// Plans the run under some forty budgets: evenly from the least to the most useful one, and at the peaks of
-/// what the searches came by. `base` is the run's own plan. What is beaten, in time by what needs no more or
+/// Plans the run under some eighty budgets: evenly from the least to the most useful one, at the peaks of
+/// what people set by hand and of what the searches came by, and where the gap between two points is widest.
+/// `base` is the run's own plan. What is beaten, in time by what needs no more or
 /// in memory by what takes no longer, is left out; so is a plan that a lower budget beats. The least is
 /// exact, to the byte; between two points there may be others. Deterministic. Errors: as Variants::plan.
 Result<Frontier> plan_frontier(const Variants& variants, const Prepared& base,

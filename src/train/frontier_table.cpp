@@ -1,6 +1,8 @@
 // The frontier for people.
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "base/numbers.h"
 #include "base/terminal.h"
 #include "base/units.h"
@@ -31,17 +33,25 @@ bool is_same(const FrontierPoint& a, const FrontierPoint& b) {
   return a.peak_bytes == b.peak_bytes && a.report.seconds_estimated == b.report.seconds_estimated;
 }
 
-/// The first, the last, and of the rest as many as make steps of equal memory.
-std::vector<const FrontierPoint*> shown(const std::vector<FrontierPoint>& points) {
-  constexpr int64_t kRows = 16;
+/// The first, the last and the run's own, and of the rest those that stand apart in memory or time.
+std::vector<const FrontierPoint*> shown(const Frontier& frontier) {
+  constexpr double kRows = 16;
   std::vector<const FrontierPoint*> list;
-  if (points.empty()) return list;
-  const int64_t least = points.front().peak_bytes, range = points.back().peak_bytes - least;
-  for (const FrontierPoint& point : points) {
-    const bool is_end = &point == &points.front() || &point == &points.back();
-    const auto row = static_cast<int64_t>(list.size());
-    if (is_end || points.size() <= kRows || point.peak_bytes - least >= range / (kRows - 1) * row)
-      list.push_back(&point);
+  if (frontier.points.empty()) return list;
+  const FrontierPoint &least = frontier.points.front(), &most = frontier.points.back();
+  const auto share = [](double part, double whole) { return whole > 0 ? part / whole : 0; };
+  const auto way_along = [&](const FrontierPoint& p) {
+    return share(static_cast<double>(p.peak_bytes - least.peak_bytes),
+                 static_cast<double>(most.peak_bytes - least.peak_bytes)) +
+           share(least.report.seconds_estimated - p.report.seconds_estimated,
+                 least.report.seconds_estimated - most.report.seconds_estimated);
+  };
+  double next = 0;
+  for (const FrontierPoint& point : frontier.points) {
+    const bool is_chosen = frontier.chosen && is_same(point, *frontier.chosen);
+    if (way_along(point) < next && &point != &most && !is_chosen) continue;
+    list.push_back(&point);
+    next = std::max(next, way_along(point) + 2 / kRows);
   }
   return list;
 }
@@ -54,7 +64,7 @@ std::string frontier_table(const Frontier& frontier) {
   out += fmt::format("  {:>17} {:>10} {:>8} {:>9}  {:<8} {}\n", frontier.budget, "peak", "seconds",
                      "tokens/s", "batch", "recompute");
   bool marked = false;
-  const std::vector<const FrontierPoint*> rows = shown(frontier.points);
+  const std::vector<const FrontierPoint*> rows = shown(frontier);
   for (const FrontierPoint* point : rows) {
     const bool is_chosen = frontier.chosen && is_same(*point, *frontier.chosen);
     marked = marked || is_chosen;

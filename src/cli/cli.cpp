@@ -80,8 +80,9 @@ constexpr const char* kFooter = R"(examples:
 
 }  // namespace
 
-void add_run_arguments(Parser command, RunArguments& arguments) {
-  command.add_option("run", arguments.file, "the run file (YAML)").required().type_name("RUN.yaml");
+void add_run_arguments(Parser command, RunArguments& arguments, bool required) {
+  const Option run = command.add_option("run", arguments.file, "the run file (YAML)").type_name("RUN.yaml");
+  if (required) Option(run).required();
   command.add_option("overrides", arguments.overrides, "settings over the file: dotted.path=yaml value")
       .type_name("key=value");
   command.add_flag("--json", arguments.json, "one JSON object a line on stdout and nothing else");

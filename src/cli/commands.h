@@ -58,7 +58,7 @@ struct RunArguments {
   std::vector<std::string> overrides;
   bool json = false;
 };
-void add_run_arguments(Parser command, RunArguments& arguments);
+void add_run_arguments(Parser command, RunArguments& arguments, bool required = true);
 
 /// Parses and runs; prints errors as "error: what: where" and "hint: …" on stderr. Returns the exit code.
 int run(int argc, char** argv);

@@ -9,12 +9,14 @@
 #include "cli/explain_memory_rows.h"
 #include "cli/explain_precision.h"
 #include "cli/load_run.h"
+#include "cli/plan_more.h"
 #include "planner/memory_snapshot.h"
 #include "planner/report_diff.h"
 #include "settings/settings.h"
 #include "settings/state_settings.h"
 #include "train/events.h"
 #include "train/explain_choice.h"
+#include "train/known_ways.h"
 #include "train/prepare.h"
 #include "train/remedies.h"
 #include "train/run_device.h"
@@ -22,32 +24,41 @@
 namespace plimsoll::cli {
 namespace {
 
-Result<train::Prepared> prepare_plan(const RunConfig& config, const std::string& dump_ir) {
-  const int threads = train::num_threads(config);
-  return train::prepare(config, *train::make_target(config, threads), {threads, dump_ir});
+Result<train::Prepared> prepare_plan(const RunConfig& config, const train::PrepareOptions& options) {
+  return train::prepare(config, *train::make_target(config, options.num_threads), options);
 }
 
 /// What else would fit, and why the step is run as it is: more plans, which two that are compared do without.
-void explain(const RunConfig& config, train::Prepared& prepared) {
-  const int threads = train::num_threads(config);
-  const auto target = train::make_target(config, threads);
-  train::add_remedies(config, *target, {threads}, prepared);
-  train::add_why(config, *target, {threads}, prepared);
+void explain(const RunConfig& config, const train::PrepareOptions& options, train::Prepared& prepared) {
+  const auto target = train::make_target(config, options.num_threads);
+  train::add_remedies(config, *target, options, prepared);
+  train::add_why(config, *target, options, prepared);
 }
 
 /// What else `plan` says and writes.
 struct PlanOutput {
   std::string dump_ir, explain, svg, snapshot;
+  bool frontier = false, table = false;
+  std::vector<std::string> sweep;
 };
 
 /// Files come first: where one cannot be written, nothing is printed.
 Status plan(const RunArguments& arguments, const PlanOutput& output) {
-  if (!output.svg.empty() && output.explain != "memory")
-    return Error{ErrorCode::kInvalidArgument, "--svg draws what --explain memory tells", output.svg,
-                 "give --explain memory too"};
+  if (output.table) return plan_cards(arguments);
+  if (arguments.file.empty())
+    return Error{ErrorCode::kInvalidArgument, "the run file is missing", "plimsoll plan",
+                 "see plimsoll plan --help"};
+  if (!output.svg.empty() && output.explain != "memory" && !output.frontier)
+    return Error{ErrorCode::kInvalidArgument, "--svg draws what --explain memory or --frontier tells",
+                 output.svg, "give one of them too"};
   PLIMSOLL_ASSIGN(const RunConfig config, load_run(arguments));
-  PLIMSOLL_ASSIGN(train::Prepared prepared, prepare_plan(config, output.dump_ir));
-  explain(config, prepared);
+  if (output.frontier) return plan_frontier(config, output.svg, arguments.json);
+  if (!output.sweep.empty()) return plan_sweep(config, output.sweep, arguments.json);
+  const train::PrepareOptions options{.num_threads = train::num_threads(config),
+                                      .dump_ir = output.dump_ir,
+                                      .known = std::make_shared<train::KnownWays>()};
+  PLIMSOLL_ASSIGN(train::Prepared prepared, prepare_plan(config, options));
+  explain(config, options, prepared);
   std::optional<MemoryExplanation> memory;
   if (output.explain == "memory") memory.emplace(prepared);
   if (!output.svg.empty()) PLIMSOLL_TRY(memory->write_svg(output.svg));
@@ -88,8 +99,8 @@ Status diff(const std::string& file_a, const RunArguments& arguments) {
   PLIMSOLL_ASSIGN(const RunConfig a, load_run_config(file_a, arguments.overrides));
   PLIMSOLL_ASSIGN(const RunConfig b, load_run_config(arguments.file, arguments.overrides));
   planner::PlanDiff diff{file_a, arguments.file, {}, {}, differing_settings(a, b)};
-  PLIMSOLL_ASSIGN(const train::Prepared prepared_a, prepare_plan(a, {}));
-  PLIMSOLL_ASSIGN(const train::Prepared prepared_b, prepare_plan(b, {}));
+  PLIMSOLL_ASSIGN(const train::Prepared prepared_a, prepare_plan(a, {train::num_threads(a)}));
+  PLIMSOLL_ASSIGN(const train::Prepared prepared_b, prepare_plan(b, {train::num_threads(b)}));
   diff.a = prepared_a.report;
   diff.b = prepared_b.report;
   // What is available moves between the two looks at it; that is no difference of the runs.
@@ -112,7 +123,7 @@ Command add_plan(Parser app) {
   auto arguments = std::make_shared<RunArguments>();
   auto other = std::make_shared<std::string>();
   auto output = std::make_shared<PlanOutput>();
-  add_run_arguments(command, *arguments);
+  add_run_arguments(command, *arguments, /*required=*/false);
   const Option diff_option =
       command.add_option("--diff", *other, "compare the plan of this run file (A) with that of RUN.yaml (B)")
           .type_name("A.yaml");
@@ -124,7 +135,19 @@ Command add_plan(Parser app) {
           "would save and cost, which dimension dominates")
       .one_of({"precision", "memory"})
       .excludes(diff_option);
-  command.add_option("--svg", output->svg, "with --explain memory: the same as a picture")
+  command.add_flag("--frontier", output->frontier,
+                   "step time against memory, from the least budget to the most useful one");
+  command.add_flag("--table", output->table,
+                   "which model fits which card, of the table that guides give; without a run file, of 8 "
+                   "sequences of 2,048 tokens");
+  command
+      .add_option("--sweep", output->sweep,
+                  "plan each of these values, of several settings each combination: what fits, from which "
+                  "budget on, how fast; KEY=max finds the largest that fits, KEY=all takes every one")
+      .repeatable()
+      .type_name("KEY=V1,V2")
+      .excludes(diff_option);
+  command.add_option("--svg", output->svg, "with --explain memory or --frontier: the same as a picture")
       .type_name("FILE")
       .excludes(diff_option);
   command
@@ -140,6 +163,11 @@ Command add_plan(Parser app) {
       "          plimsoll plan run.yaml training.precision=bf16 --explain precision\n"
       "          plimsoll plan run.yaml --explain memory --svg memory.svg     the peak explained, with a "
       "picture\n"
+      "          plimsoll plan run.yaml --frontier --svg frontier.svg         what more memory buys in time\n"
+      "          plimsoll plan run.yaml --sweep data.sequence_length=512,1024,2048   which of them fit\n"
+      "          plimsoll plan run.yaml --sweep data.sequence_length=max      the longest that fits\n"
+      "          plimsoll plan run.yaml --sweep model.preset=max --sweep lora.r=8,64    the largest model\n"
+      "          plimsoll plan --table                       which model fits which card\n"
       "          plimsoll plan --diff a.yaml b.yaml          two plans side by side, overrides go over both\n"
       "exit codes: 0 fits (--diff: whatever fits), 2 run file, 65 model files, 69 does not fit, 74 I/O");
   return [arguments, other, output](const Environment&) -> Status {

@@ -59,7 +59,8 @@ class RecomputeFit {
   /// least that is named fits, and a byte less does not.
   Result<Planned> least() {
     PLIMSOLL_ASSIGN(Planned least, plan_({}));
-    for (const RecomputeChoice& choice : {thriftiest(), every_block()}) {
+    const RecomputeChoice thrifty = thriftiest();
+    for (const RecomputeChoice& choice : {thrifty, every_block(thrifty.chunk_tokens)}) {
       PLIMSOLL_ASSIGN(Planned planned, plan_(choice));
       if (excess_bytes(planned.report) < excess_bytes(least.report)) least = std::move(planned);
     }
@@ -133,9 +134,9 @@ class RecomputeFit {
     return *cheapest_recompute(chain_, least_arena(chain_));
   }
   /// What the runs of the thriftiest hold at once may be more.
-  [[nodiscard]] RecomputeChoice every_block() const {
+  [[nodiscard]] RecomputeChoice every_block(int64_t chunk_tokens) const {
     RecomputeChoice choice;
-    choice.chunk_tokens = thriftiest().chunk_tokens;
+    choice.chunk_tokens = chunk_tokens;
     for (const RecomputeBlock& block : chain_.blocks) choice.layers.push_back(block.name);
     return choice;
   }

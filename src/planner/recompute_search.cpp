@@ -1,6 +1,7 @@
 #include "planner/recompute_search.h"
 
 #include <algorithm>
+#include <limits>
 #include <numeric>
 
 namespace plimsoll::planner {
@@ -30,6 +31,51 @@ class Search {
     }
     prune(at_[n], 0);
     return best_end();
+  }
+
+  /// Whether there is a choice at all: the same walk with the most that can be saved before each block, which
+  /// is as good as anything that saves less.
+  static bool is_feasible(const RecomputeChain& in_units, int64_t arena) {
+    const std::vector<RecomputeBlock>& blocks = in_units.blocks;
+    constexpr int64_t kNone = std::numeric_limits<int64_t>::min();
+    std::vector<int64_t> most(blocks.size() + 1, kNone);
+    most[0] = 0;
+    for (size_t i = 0; i < blocks.size(); ++i) {
+      int64_t least = blocks[i].needed_bytes - arena;
+      if (most[i] == kNone || most[i] < least) continue;
+      int64_t saved = 0;
+      for (const RecomputeOption& option : blocks[i].options) saved = std::max(saved, option.saved_bytes);
+      most[i + 1] = std::max(most[i + 1], most[i] + saved);
+      saved = blocks[i].saved_bytes;
+      for (size_t j = i + 1; j < blocks.size(); ++j) {
+        saved += blocks[j].saved_bytes + blocks[j].input_bytes;
+        least = std::max(least, blocks[j].needed_bytes - arena);
+        if (most[i] < least) break;
+        most[j + 1] = std::max(most[j + 1], most[i] + saved);
+      }
+    }
+    int64_t chunk = 0;
+    for (const ChunkOption& option : in_units.chunks) chunk = std::max(chunk, option.saved_bytes);
+    return most.back() != kNone && most.back() >= in_units.needed_bytes - chunk - arena;
+  }
+
+  /// What is saved, rounded down to whole units.
+  static RecomputeChain in_units(RecomputeChain chain) {
+    const auto n = static_cast<int64_t>(chain.blocks.size());
+    const int64_t most_units = std::max(kLeastUnits, (int64_t{1} << 20) / std::max<int64_t>(1, n * n));
+    int64_t all = 0, divisor = 0;
+    for (const RecomputeBlock& block : chain.blocks) all += block.saved_bytes + block.input_bytes;
+    const auto each = [&](auto&& visit) {
+      for (RecomputeBlock& block : chain.blocks) {
+        visit(block.saved_bytes);
+        visit(block.input_bytes);
+        for (RecomputeOption& option : block.options) visit(option.saved_bytes);
+      }
+    };
+    each([&](int64_t& bytes) { divisor = std::gcd(divisor, bytes); });
+    const int64_t unit = std::max(divisor, all / most_units);
+    if (unit > divisor) each([&](int64_t& bytes) { bytes -= bytes % unit; });
+    return chain;
   }
 
  private:
@@ -92,25 +138,6 @@ class Search {
     return best;
   }
 
-  /// What is saved, rounded down to whole units.
-  static RecomputeChain in_units(RecomputeChain chain) {
-    const auto n = static_cast<int64_t>(chain.blocks.size());
-    const int64_t most_units = std::max(kLeastUnits, (int64_t{1} << 20) / std::max<int64_t>(1, n * n));
-    int64_t all = 0, divisor = 0;
-    for (const RecomputeBlock& block : chain.blocks) all += block.saved_bytes + block.input_bytes;
-    const auto each = [&](auto&& visit) {
-      for (RecomputeBlock& block : chain.blocks) {
-        visit(block.saved_bytes);
-        visit(block.input_bytes);
-        for (RecomputeOption& option : block.options) visit(option.saved_bytes);
-      }
-    };
-    each([&](int64_t& bytes) { divisor = std::gcd(divisor, bytes); });
-    const int64_t unit = std::max(divisor, all / most_units);
-    if (unit > divisor) each([&](int64_t& bytes) { bytes -= bytes % unit; });
-    return chain;
-  }
-
   [[nodiscard]] RecomputeChoice choice(Point point) const {
     RecomputeChoice result{{}, point.seconds};
     std::vector<std::vector<std::string>> steps;
@@ -141,12 +168,13 @@ std::optional<RecomputeChoice> cheapest_recompute(const RecomputeChain& chain, i
   return Search(chain, arena_bytes)();
 }
 
-int64_t least_arena(const RecomputeChain& chain) {
+int64_t least_arena(const RecomputeChain& bytes) {
+  const RecomputeChain chain = Search::in_units(bytes);
   int64_t low = 0, high = chain.needed_bytes;  // low does not do, high does
   for (const RecomputeBlock& block : chain.blocks) high = std::max(high, block.needed_bytes);
   while (high - low > 1) {
     const int64_t middle = low + (high - low) / 2;
-    (cheapest_recompute(chain, middle) ? high : low) = middle;
+    (Search::is_feasible(chain, middle) ? high : low) = middle;
   }
   return high;
 }

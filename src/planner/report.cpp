@@ -220,6 +220,21 @@ void describe_pools(const passes::SessionPlan& session, PlanReport& report) {
   }
 }
 
+Tree choices_event(const PlanReport& r) {
+  std::vector<Tree> recomputed;
+  for (const std::string& layer : r.recompute_set) recomputed.push_back(Tree::of(layer));
+  return Tree::map({{"micro_batch_size", Tree::of(r.micro_batch_size)},
+                    {"grad_accum_steps", Tree::of(r.grad_accum_steps)},
+                    {"recompute", Tree::of(r.recompute)},
+                    {"recompute_set", Tree::list(std::move(recomputed))},
+                    {"loss_chunk_tokens", Tree::of(r.loss_chunk_tokens)},
+                    {"optimizer_in_backward", Tree::of(r.optimizer_in_backward)},
+                    {"second_backward", Tree::of(r.second_backward)},
+                    {"offload", Tree::of(r.offload)},
+                    {"threads", Tree::of(r.threads)},
+                    {"rates", Tree::of(r.rates)}});
+}
+
 Tree plan_event(const PlanReport& r) {
   const auto i = [](int64_t v) { return Tree::of(v); };
   std::vector<std::pair<std::string, Tree>> classes;
@@ -237,8 +252,6 @@ Tree plan_event(const PlanReport& r) {
                                {"bytes", i(r.alive[k].bytes)}}));
   Tree model = Tree::map({{"name", Tree::of(r.model)}, {"parameters", i(r.num_parameters)}});
   if (r.num_trained) model.set("trained", i(*r.num_trained));
-  std::vector<Tree> recomputed;
-  for (const std::string& layer : r.recompute_set) recomputed.push_back(Tree::of(layer));
   Tree event = Tree::map({
       {"event", Tree::of(std::string("plan"))},
       {"fits", Tree::of(r.fits)},
@@ -264,16 +277,7 @@ Tree plan_event(const PlanReport& r) {
                           {"recompute_flops", Tree::of(r.recompute_flops)},
                           {"seconds_estimated", Tree::of(r.seconds_estimated)},
                           {"tokens", i(r.tokens)}})},
-      {"choices", Tree::map({{"micro_batch_size", i(r.micro_batch_size)},
-                             {"grad_accum_steps", i(r.grad_accum_steps)},
-                             {"recompute", Tree::of(r.recompute)},
-                             {"recompute_set", Tree::list(std::move(recomputed))},
-                             {"loss_chunk_tokens", i(r.loss_chunk_tokens)},
-                             {"optimizer_in_backward", Tree::of(r.optimizer_in_backward)},
-                             {"second_backward", Tree::of(r.second_backward)},
-                             {"offload", Tree::of(r.offload)},
-                             {"threads", i(r.threads)},
-                             {"rates", Tree::of(r.rates)}})},
+      {"choices", choices_event(r)},
       {"num_ops", i(r.num_ops)},
       {"planning_seconds", Tree::of(r.planning_seconds)},
   });

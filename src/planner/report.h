@@ -142,6 +142,8 @@ struct PlanReport {
 
 /// The `plan` event of `--json`.
 Tree plan_event(const PlanReport& report);
+/// Its `choices`: how the step is run.
+Tree choices_event(const PlanReport& report);
 /// The tables for people, lines of at most 80 columns where names allow; the verdict comes first.
 std::string plan_table(const PlanReport& report);
 /// "Plan for gpt2: 124,439,808 parameters, …": the model and a step.

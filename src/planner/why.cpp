@@ -20,6 +20,12 @@ Tree alternative_event(const std::optional<Alternative>& a) {
                     {"seconds", Tree::of(a->seconds)}});
 }
 
+std::string line(std::string_view name, const std::string& what, const std::string& costs) {
+  return fmt::format("  {:<17}{}\n  {:<17}{}\n", name, what, "", costs);
+}
+
+}  // namespace
+
 std::string way_text(const Alternative& a) {
   std::string text =
       fmt::format("{} x {} sequences, recompute {}", a.micro_batch_size, a.grad_accum_steps, a.recompute);
@@ -27,12 +33,6 @@ std::string way_text(const Alternative& a) {
   if (a.optimizer_in_backward) text += ", optimizer in backward";
   return text;
 }
-
-std::string line(std::string_view name, const std::string& what, const std::string& costs) {
-  return fmt::format("  {:<17}{}\n  {:<17}{}\n", name, what, "", costs);
-}
-
-}  // namespace
 
 Alternative alternative_of(const PlanReport& r) {
   return {r.micro_batch_size,     r.grad_accum_steps, r.recompute,         r.loss_chunk_tokens,

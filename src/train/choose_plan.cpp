@@ -4,14 +4,13 @@
 #include <optional>
 
 #include "planner/budget.h"
-#include "planner/largest_backward.h"
-#include "planner/loss_chunks.h"
 #include "planner/place_updates.h"
-#include "planner/rates.h"
 #include "planner/recompute_fit.h"
 #include "planner/search.h"
 #include "planner/why.h"
 #include "settings/optimizer_in_backward.h"
+#include "settings/settings.h"
+#include "train/known_ways.h"
 #include "train/memory_budget.h"
 
 namespace plimsoll::train {
@@ -35,6 +34,7 @@ class Chooser {
           const PrepareOptions& options, std::vector<planner::Alternative>& considered)
       : config_(config), prepared_(prepared), target_(target), options_(options), considered_(considered) {
     options_.dump_ir.clear();
+    if (options_.known == nullptr) options_.known = std::make_shared<KnownWays>();
   }
 
   /// The way of the micro-batch that is largest of those that fit; where none does, with as much computed
@@ -47,6 +47,10 @@ class Chooser {
     for (const BatchSplit& split : splits) sizes.push_back(static_cast<double>(split.micro_batch_size));
     const auto plan = [&](size_t i) { return plan_fitting({splits[i]}); };
     const int64_t budget = budget_bytes(config_.memory.budget, prepared_.memory) + options_.more_bytes;
+    if (!options_.finds_least) {
+      auto first = plan_fitting({splits[0]});
+      if (first && states_exceed(first->report)) return first;
+    }
     auto best = planner::first_that_fits(sizes, budget, plan);
     if (!best) return best;
     if (!chooses_recompute(config_, options_))
@@ -69,10 +73,34 @@ class Chooser {
   }
 
  private:
+  /// Each way once; one that was planned before comes without its programs. The first may be the one that is
+  /// run; what the search tries behind it is verified where it is chosen.
   Result<Planned> plan(const Way& way) {
+    if (const Planned* known = options_.known->find(way)) {
+      Planned planned{way, {}, known->report, known->facts};
+      hold_against_budgets(config_, prepared_, way, target_, options_, planned.report);
+      considered_.push_back(planner::alternative_of(planned.report));
+      return planned;
+    }
     PLIMSOLL_ASSIGN(Planned planned, plan_way(config_, prepared_, way, target_, options_));
+    options_.verify = false;
+    planned.facts = facts_of(planned, config_, target_, options_);
+    options_.known->add(planned);
     considered_.push_back(planner::alternative_of(planned.report));
     return planned;
+  }
+
+  /// Whether no way can fit, because what every one of them keeps does not.
+  [[nodiscard]] bool states_exceed(const planner::PlanReport& report) const {
+    const auto& places = find_setting("memory.offload")->available;
+    const auto stays = [](const std::string& word) { return word == "auto" || word == "none"; };
+    if (places.empty() || !std::ranges::all_of(places, stays)) return false;  // they may lie elsewhere
+    int64_t bytes = 0;
+    for (const auto& [name, of_class] : report.classes)
+      if (name == "parameters" || name == "master_weights" || name == "optimizer_state") bytes += of_class;
+    return std::ranges::any_of(report.budgets, [&](const planner::Budget& budget) {
+      return budget.bounded != planner::Bounded::kHost && bytes > budget.bytes;
+    });
   }
 
   /// Whether the run trains, and the setting is that word.
@@ -106,13 +134,11 @@ class Chooser {
     PLIMSOLL_ASSIGN(Planned planned, plan_placed(way));
     way = planned.way;
     while (!planned.report.fits) {
-      const passes::Program* program = planner::largest_backward(planned.programs.session);
-      if (program == nullptr) break;
-      const int64_t room = program->plan.device().arena_bytes - planner::excess_bytes(planned.report);
-      const auto chunks = planner::smaller_chunks(*program, target_);
-      const auto fits = [&](const planner::LossChunk& c) { return planner::most_alive(*program, c) <= room; };
-      const auto chunk = std::ranges::find_if(chunks, fits);
-      if (chunk == chunks.end()) break;
+      if (planned.facts == nullptr) break;
+      const int64_t room = planned.facts->arena_bytes - planner::excess_bytes(planned.report);
+      const auto fits = [&](const WayFacts::Chunk& chunk) { return chunk.alive_bytes <= room; };
+      const auto chunk = std::ranges::find_if(planned.facts->chunks, fits);
+      if (chunk == planned.facts->chunks.end()) break;
       way.chunk_tokens = chunk->tokens;
       planned.programs = {};  // several plans at once would be memory that none of them counts
       PLIMSOLL_ASSIGN(planned, plan(way));
@@ -122,18 +148,15 @@ class Chooser {
 
   /// The chunks with which least is alive.
   Result<Planned> with_least_chunks(Planned planned) {
-    const passes::Program* program = planner::largest_backward(planned.programs.session);
-    if (program == nullptr || !options_.finds_least) return planned;
-    const int64_t before = planner::most_alive(*program, {});
-    int64_t least = before;
+    if (planned.facts == nullptr || !options_.finds_least) return planned;
+    int64_t least = planned.facts->alive_bytes;
     Way way = planned.way;
-    for (const planner::LossChunk& chunk : planner::smaller_chunks(*program, target_)) {
-      const int64_t alive = planner::most_alive(*program, chunk);
-      if (alive >= least) continue;
-      least = alive;
+    for (const WayFacts::Chunk& chunk : planned.facts->chunks) {
+      if (chunk.alive_bytes >= least) continue;
+      least = chunk.alive_bytes;
       way.chunk_tokens = chunk.tokens;
     }
-    if (least == before) return planned;
+    if (way == planned.way) return planned;
     planned.programs = {};
     return plan(way);
   }
@@ -148,22 +171,16 @@ class Chooser {
 
   /// The same split with as much computed again as it takes to fit, or to need least.
   Result<Planned> recompute_to_fit(Planned plain) {
-    const passes::Program* program = planner::largest_backward(plain.programs.session);
-    if (program == nullptr || plain.programs.gains.empty()) return plain;
-    const bool tiles = config_.computes_in(Precision::kBf16) && target_.has_matrix_units(ir::DType::kBf16);
-    const planner::RecomputeChain chain = planner::recompute_chain(
-        *program, plain.programs.gains, planner::smaller_chunks(*program, target_),
-        [&](const ir::Cost& cost) {
-          return planner::estimate_seconds(cost.flops, cost.bytes, options_.num_threads, tiles);
-        });
-    const int64_t arena = program->plan.device().arena_bytes;
+    if (plain.facts == nullptr || plain.facts->chain.blocks.empty()) return plain;
+    const std::shared_ptr<const WayFacts> facts = plain.facts;
     const Way way = plain.way;
     plain.programs = {};
     const auto plan_choice = [&](const planner::RecomputeChoice& choice) {
       const int64_t chunk_tokens = choice.chunk_tokens > 0 ? choice.chunk_tokens : way.chunk_tokens;
       return plan({way.split, choice.layers, chunk_tokens, way.optimizer_in_backward});
     };
-    planner::RecomputeFit<Planned, decltype(plan_choice)> fit(plain.report, chain, arena, plan_choice);
+    planner::RecomputeFit<Planned, decltype(plan_choice)> fit(plain.report, facts->chain, facts->arena_bytes,
+                                                              plan_choice);
     PLIMSOLL_ASSIGN(Planned chosen, fit(options_.finds_least));
     // The same layers given by hand lead to the same plan: with the largest chunks that fit.
     if (chosen.way.chunk_tokens == 0 || !chosen.report.fits) return chosen;
@@ -187,11 +204,15 @@ class Chooser {
 Result<Planned> choose_plan(const RunConfig& config, const Prepared& prepared, const runtime::Target& target,
                             const PrepareOptions& options, std::vector<planner::Alternative>& considered) {
   PLIMSOLL_ASSIGN(Planned planned, Chooser(config, prepared, target, options, considered)());
-  if (options.dump_ir.empty()) return planned;
-  // The text that --dump-ir leaves is that of the plan that is run.
+  const bool has_programs = !planned.programs.session.programs.empty();
+  const bool verified = !options.verify || considered.size() == 1;
+  if (!options.runs || (options.dump_ir.empty() && has_programs && verified)) return planned;
+  // The text that --dump-ir leaves is that of the plan that is run; its programs pass the verifier.
   Way way = planned.way;
-  way.recomputed = planned.report.recompute_set;
-  return plan_way(config, prepared, way, target, options);
+  if (!options.dump_ir.empty()) way.recomputed = planned.report.recompute_set;
+  planned = {};
+  PLIMSOLL_ASSIGN(planned, plan_way(config, prepared, way, target, options));
+  return planned;
 }
 
 }  // namespace plimsoll::train

@@ -45,6 +45,7 @@ void add_why(const RunConfig& config, const runtime::Target& target, const Prepa
     PrepareOptions more = options;
     more.dump_ir.clear();
     more.more_bytes += kMoreBytes;
+    more.runs = more.verify = false;
     const auto with_more = prepare(config, target, more);
     why.more_bytes = kMoreBytes;
     if (with_more && with_more->report.fits && with_more->report.seconds_estimated < chosen.seconds)

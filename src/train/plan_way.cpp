@@ -4,14 +4,22 @@
 
 #include "checkpoints/checkpoint_files.h"
 #include "planner/assess.h"
+#include "planner/budget.h"
 #include "planner/largest_backward.h"
 #include "planner/loss_chunks.h"
+#include "planner/rates.h"
 #include "settings/optimizer_in_backward.h"
 #include "settings/precision.h"
 #include "settings/recompute.h"
 #include "settings/state_settings.h"
 #include "train/evaluator.h"
 #include "train/memory_budget.h"
+
+namespace plimsoll {
+bool operator==(const BatchSplit& a, const BatchSplit& b) {
+  return a.micro_batch_size == b.micro_batch_size && a.grad_accum_steps == b.grad_accum_steps;
+}
+}  // namespace plimsoll
 
 namespace plimsoll::train {
 namespace {
@@ -132,16 +140,15 @@ Result<Planned> plan_way(const RunConfig& config, const Prepared& prepared, cons
   options.optimizer_in_backward = way.optimizer_in_backward;
   options.second_backward = way.optimizer_in_backward && config.clip_norm();
   options.pipeline.dump_dir = prepare_options.dump_ir;
+  options.pipeline.verify = prepare_options.verify;
   options.finds_gains = chooses_recompute(config, prepare_options) && recomputed.empty();
   if (!recomputed.empty())
     options.pipeline.recompute = {passes::RecomputePolicy::Kind::kLayers, 0, recomputed};
   if (prepared.fresh_head) options.drawn_alone = models::Model::kScore;
   PLIMSOLL_ASSIGN(auto programs, planner::build_training_programs(model, options, target));
   PLIMSOLL_TRY(check_overrides_used(programs, model, config.training));
-  planner::Surroundings surroundings{
-      .num_threads = prepare_options.num_threads,
-      .host_bytes = host_bytes(prepared, config, prepare_options),
-      .budgets = budgets_of(config, target, prepared.memory, prepare_options.more_bytes)};
+  planner::Surroundings surroundings{.num_threads = prepare_options.num_threads,
+                                     .host_bytes = host_bytes(prepared, config, prepare_options)};
   if (options.training) {
     surroundings.host_bytes +=
         checkpoint_host_bytes(model, programs.session, final_format(config, prepared.model_config, model)) +
@@ -159,12 +166,40 @@ Result<Planned> plan_way(const RunConfig& config, const Prepared& prepared, cons
     report.recompute = recompute_text(config.memory.recompute, report.recompute_set);
     report.optimizer_in_backward = way.optimizer_in_backward;
     report.second_backward = options.second_backward;
-    if (!way.optimizer_in_backward)
-      report.no_optimizer_in_backward = why_behind_backward(config, split, report.fits);
     if (const passes::Program* program = planner::largest_backward(programs.session))
       report.loss_chunk_tokens = planner::chunk_tokens_of(*program);
   }
+  hold_against_budgets(config, prepared, way, target, prepare_options, report);
   return Planned{way, std::move(programs), std::move(report)};
+}
+
+std::shared_ptr<const WayFacts> facts_of(const Planned& planned, const RunConfig& config,
+                                         const runtime::Target& target, const PrepareOptions& options) {
+  const passes::Program* program = planner::largest_backward(planned.programs.session);
+  if (program == nullptr) return {};
+  auto facts = std::make_shared<WayFacts>();
+  facts->arena_bytes = program->plan.device().arena_bytes;
+  facts->alive_bytes = planner::most_alive(*program, {});
+  const std::vector<planner::LossChunk> chunks = planner::smaller_chunks(*program, target);
+  for (const planner::LossChunk& chunk : chunks)
+    facts->chunks.push_back({chunk.tokens, planner::most_alive(*program, chunk)});
+  if (planned.programs.gains.empty()) return facts;
+  const bool tiles = config.computes_in(Precision::kBf16) && target.has_matrix_units(ir::DType::kBf16);
+  facts->chain =
+      planner::recompute_chain(*program, planned.programs.gains, chunks, [&](const ir::Cost& cost) {
+        return planner::estimate_seconds(cost.flops, cost.bytes, options.num_threads, tiles);
+      });
+  return facts;
+}
+
+void hold_against_budgets(const RunConfig& config, const Prepared& prepared, const Way& way,
+                          const runtime::Target& target, const PrepareOptions& options,
+                          planner::PlanReport& report) {
+  report.budgets = budgets_of(config, target, prepared.memory, options.more_bytes);
+  report.budget_bytes = report.budgets.front().bytes;
+  report.fits = planner::exceeded(report, report.budgets) == nullptr;
+  if (options.purpose == Purpose::kTrain && !way.optimizer_in_backward)
+    report.no_optimizer_in_backward = why_behind_backward(config, way.split, report.fits);
 }
 
 int64_t scratch_bytes(const RunConfig& config, int64_t num_labels) {

@@ -2,10 +2,16 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <string>
 #include <vector>
 
+#include "planner/recompute_search.h"
 #include "train/prepare.h"
+
+namespace plimsoll {
+bool operator==(const BatchSplit& a, const BatchSplit& b);
+}
 
 namespace plimsoll::train {
 
@@ -15,12 +21,24 @@ struct Way {
   std::vector<std::string> recomputed = {};  ///< layers; none: as memory.recompute says
   int64_t chunk_tokens = 0;                  ///< of head and loss; 0: as large as they are without need
   bool optimizer_in_backward = false;        ///< each update where its gradient is complete
+  bool operator==(const Way&) const = default;
+};
+
+/// What the search for a way asks of the programs of one, and keeps when they are gone.
+struct WayFacts {
+  struct Chunk {
+    int64_t tokens = 0, alive_bytes = 0;
+  };
+  int64_t arena_bytes = 0, alive_bytes = 0;  ///< of the largest program with a backward pass
+  std::vector<Chunk> chunks = {};            ///< smaller ones of the loss, and what is alive with them
+  planner::RecomputeChain chain = {};        ///< without blocks where there is nothing to compute again
 };
 
 struct Planned {
   Way way;
   planner::TrainingPrograms programs;
   planner::PlanReport report;
+  std::shared_ptr<const WayFacts> facts = {};  ///< null: as they have no backward pass, or nobody asked
 };
 
 /// Whether what is computed again is the planner's to say.
@@ -30,6 +48,15 @@ bool chooses_recompute(const RunConfig& config, const PrepareOptions& options);
 /// memory are read. Errors: of the settings' patterns and the passes.
 Result<Planned> plan_way(const RunConfig& config, const Prepared& prepared, const Way& way,
                          const runtime::Target& target, const PrepareOptions& options);
+
+/// The facts of that plan; null where no program has a backward pass.
+std::shared_ptr<const WayFacts> facts_of(const Planned& planned, const RunConfig& config,
+                                         const runtime::Target& target, const PrepareOptions& options);
+
+/// Holds a report of that way against the budgets as they are now.
+void hold_against_budgets(const RunConfig& config, const Prepared& prepared, const Way& way,
+                          const runtime::Target& target, const PrepareOptions& options,
+                          planner::PlanReport& report);
 
 /// Of the one host buffer: reading data, summing dumped gradients.
 int64_t scratch_bytes(const RunConfig& config, int64_t num_labels);

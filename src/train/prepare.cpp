@@ -50,8 +50,9 @@ Result<Prepared> prepare(const RunConfig& config, const runtime::Target& target,
   prepared.report.num_parameters = prepared.model->num_parameters();
   if (options.purpose == Purpose::kTrain) {
     prepared.report.num_trained = prepared.model->num_trained();
-    prepared.report.disk =
-        disk_report(config, prepared.model_config, *prepared.model, prepared.programs.session);
+    if (options.runs)
+      prepared.report.disk =
+          disk_report(config, prepared.model_config, *prepared.model, prepared.programs.session);
     prepared.report.total_steps = config.training.max_steps;
   }
   malloc_trim(0);  // what planning needed and no longer needs goes back before the session takes its memory

@@ -15,6 +15,8 @@
 
 namespace plimsoll::train {
 
+class KnownWays;
+
 /// What the programs are for: all of training, or the loss alone.
 enum class Purpose : uint8_t { kTrain, kEvaluate };
 
@@ -31,6 +33,10 @@ struct PrepareOptions {
   int64_t more_bytes = 0;     ///< as if each budget had so much more
   bool looks_at_data = true;  ///< for what is not given here, where the data lies there
   std::optional<MachineMemory> memory = {};  ///< what budgets are read from; nothing: as it is now
+  bool verify = true;  ///< run the verifier after each pass; the plan is the same without
+  bool runs = true;    ///< programs are wanted; false: the report alone, without the disk
+  /// What plans of the same run under other budgets have found; null: nothing.
+  std::shared_ptr<KnownWays> known = {};
 };
 
 struct Prepared {

@@ -12,11 +12,6 @@ namespace {
 /// Less than this share of the time is none.
 constexpr double kNoticedTime = 5e-4;
 
-/// The setting that bounds what main_peak_bytes measures.
-const char* main_budget(const planner::PlanReport& report) {
-  return report.device_is_process ? "memory.budget" : "memory.device_budget";
-}
-
 std::string joined(std::string a, const std::string& b) {
   return a.empty() || b.empty() ? a + b : a + "; " + b;
 }
@@ -90,6 +85,22 @@ class Table {
 
 int64_t main_peak_bytes(const planner::PlanReport& report) {
   return report.device_is_process ? report.process_peak_bytes() : report.device_peak_bytes();
+}
+
+const char* main_budget(const planner::PlanReport& report) {
+  return report.device_is_process ? "memory.budget" : "memory.device_budget";
+}
+
+int64_t main_budget_bytes(const planner::PlanReport& report) {
+  int64_t bytes = report.budget_bytes;
+  for (const planner::Budget& budget : report.budgets)
+    if (!report.device_is_process && budget.bounded == planner::Bounded::kDevice)
+      bytes = std::min(bytes, budget.bytes);
+  return bytes;
+}
+
+double tokens_per_second(const planner::PlanReport& report) {
+  return report.seconds_estimated > 0 ? static_cast<double>(report.tokens) / report.seconds_estimated : 0;
 }
 
 std::vector<TechniqueRow> plan_techniques(const Variants& variants, const Prepared& base,

@@ -17,6 +17,12 @@ using SettingTexts = std::vector<std::pair<std::string, std::string>>;
 /// parse_run_config.
 Result<RunConfig> with_settings(const RunConfig& config, const SettingTexts& settings);
 
+/// A variant as it was planned.
+struct Variant {
+  planner::PlanReport report;
+  std::vector<planner::Alternative> considered;
+};
+
 /// Plans variants of one run, one at a time, all against the memory that the machine had when this was made.
 class Variants {
  public:
@@ -26,6 +32,8 @@ class Variants {
   /// The same as a plan of the run with those settings by itself. `finds_least` false: where nothing fits,
   /// any plan that does not. Errors: as with_settings and prepare.
   [[nodiscard]] Result<planner::PlanReport> plan(const SettingTexts& settings, bool finds_least = true) const;
+  /// The same with the ways that were planned for it. `finds_least` true: where nothing fits, the least.
+  [[nodiscard]] Result<Variant> look(const SettingTexts& settings, bool finds_least) const;
   /// What is in force in the run itself.
   [[nodiscard]] const RunConfig& config() const { return config_; }
 
@@ -33,6 +41,9 @@ class Variants {
   const RunConfig& config_;
   const runtime::Target& target_;
   PrepareOptions options_;
+  // Ways of the variant that was planned last, whatever its budgets: they are often asked for again.
+  mutable SettingTexts last_;
+  mutable std::shared_ptr<KnownWays> known_;
 };
 
 }  // namespace plimsoll::train

@@ -1,0 +1,88 @@
+// The frontier for people.
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "base/numbers.h"
+#include "base/terminal.h"
+#include "base/units.h"
+#include "train/frontier.h"
+
+namespace plimsoll::train {
+namespace {
+
+constexpr int kColumns = 80;
+
+std::string seconds_text(double seconds) { return fmt::format("{:.4g}", seconds); }
+
+std::string tokens_text(const planner::PlanReport& r) {
+  return grouped(static_cast<int64_t>(tokens_per_second(r)));
+}
+
+std::string point_line(const FrontierPoint& point, bool is_chosen) {
+  const planner::PlanReport& r = point.report;
+  std::string how = r.recompute;
+  if (r.optimizer_in_backward) how += ", update in backward";
+  return fmt::format("{} {:>17} {:>10} {:>8} {:>9}  {:<8} {}\n", is_chosen ? '>' : ' ',
+                     grouped(point.budget_bytes), to_string(Bytes(point.peak_bytes)),
+                     seconds_text(r.seconds_estimated), tokens_text(r),
+                     fmt::format("{} x {}", r.micro_batch_size, r.grad_accum_steps), how);
+}
+
+bool is_same(const FrontierPoint& a, const FrontierPoint& b) {
+  return a.peak_bytes == b.peak_bytes && a.report.seconds_estimated == b.report.seconds_estimated;
+}
+
+/// The first, the last and the run's own, and of the rest those that stand apart in memory or time.
+std::vector<const FrontierPoint*> shown(const Frontier& frontier) {
+  constexpr double kRows = 16;
+  std::vector<const FrontierPoint*> list;
+  if (frontier.points.empty()) return list;
+  const FrontierPoint &least = frontier.points.front(), &most = frontier.points.back();
+  const auto share = [](double part, double whole) { return whole > 0 ? part / whole : 0; };
+  const auto way_along = [&](const FrontierPoint& p) {
+    return share(static_cast<double>(p.peak_bytes - least.peak_bytes),
+                 static_cast<double>(most.peak_bytes - least.peak_bytes)) +
+           share(least.report.seconds_estimated - p.report.seconds_estimated,
+                 least.report.seconds_estimated - most.report.seconds_estimated);
+  };
+  double next = 0;
+  for (const FrontierPoint& point : frontier.points) {
+    const bool is_chosen = frontier.chosen && is_same(point, *frontier.chosen);
+    if (way_along(point) < next && &point != &most && !is_chosen) continue;
+    list.push_back(&point);
+    next = std::max(next, way_along(point) + 2 / kRows);
+  }
+  return list;
+}
+
+}  // namespace
+
+std::string frontier_table(const Frontier& frontier) {
+  std::string out = fmt::format("Step time against memory: {}, planned under {} budgets\n", frontier.model,
+                                frontier.num_plans);
+  out += fmt::format("  {:>17} {:>10} {:>8} {:>9}  {:<8} {}\n", frontier.budget, "peak", "seconds",
+                     "tokens/s", "batch", "recompute");
+  bool marked = false;
+  const std::vector<const FrontierPoint*> rows = shown(frontier);
+  for (const FrontierPoint* point : rows) {
+    const bool is_chosen = frontier.chosen && is_same(*point, *frontier.chosen);
+    marked = marked || is_chosen;
+    out += point_line(*point, is_chosen);
+  }
+  if (frontier.chosen && !marked) out += point_line(*frontier.chosen, true);
+  if (rows.size() < frontier.points.size())
+    out += fmt::format("  {} of {} points; --json has all\n", rows.size(), frontier.points.size());
+  if (frontier.chosen)
+    out += fmt::format("> is this run, with its budget of {}\n",
+                       to_string(Bytes(frontier.chosen->budget_bytes)));
+  else
+    out += "This run's own budget is below all of them: it does not fit.\n";
+  out += "\nWhat people set by hand, for comparison\n";
+  for (const FixedPolicy& policy : frontier.policies)
+    out += fmt::format("  {:<34} {:>10} {:>8}\n", policy.name, to_string(Bytes(policy.peak_bytes)),
+                       seconds_text(policy.seconds));
+  return wrapped(out, kColumns);
+}
+
+}  // namespace plimsoll::train

@@ -1,0 +1,75 @@
+// Sweeps for people.
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "base/numbers.h"
+#include "base/terminal.h"
+#include "base/units.h"
+#include "train/sweep.h"
+
+namespace plimsoll::train {
+namespace {
+
+constexpr int kColumns = 80;
+constexpr size_t kMostOfValue = 24;
+
+std::string last_word(const std::string& path) { return path.substr(path.rfind('.') + 1); }
+
+/// Of a long value, a path, the end tells more.
+std::string cut(const std::string& text) {
+  return text.size() <= kMostOfValue ? text : "~" + text.substr(text.size() - kMostOfValue + 1);
+}
+
+std::string line_of(const SweepRow& row, const std::vector<size_t>& widths) {
+  std::string line;
+  for (size_t a = 0; a < widths.size(); ++a) line += fmt::format("  {:>{}}", cut(row.values[a]), widths[a]);
+  if (!row.report) return line + "  " + row.note + "\n";
+  const auto bytes = [](int64_t n) { return to_string(Bytes(n)); };
+  return line +
+         fmt::format("  {:>10} {:>10}  {:<4} {:>9} {:>10}{}\n", bytes(row.least_bytes),
+                     row.report->fits ? bytes(row.peak_bytes) : "", row.report->fits ? "yes" : "NO",
+                     row.report->fits ? fmt::format("{:.4g}", row.report->seconds_estimated) : "",
+                     row.report->fits ? grouped(static_cast<int64_t>(tokens_per_second(*row.report))) : "",
+                     row.note.empty() ? "" : "  " + row.note);
+}
+
+/// "The longest sequence that fits: 5312".
+std::string answer(const Sweep& sweep) {
+  const SweepRow* largest = largest_row(sweep);
+  const SweepAxis& axis = sweep.axes[0];
+  if (sweep.axes.size() != 1) return {};
+  const std::string what = axis.setting == "data.sequence_length"         ? "longest sequence"
+                           : axis.setting == "training.global_batch_size" ? "largest batch"
+                           : axis.setting == "training.micro_batch_size"  ? "largest micro-batch"
+                           : axis.setting.starts_with("model.")           ? "largest model"
+                                                                          : "largest " + axis.path;
+  const std::string of = axis.finds_largest ? "" : " of these";
+  if (largest != nullptr) return fmt::format("The {}{} that fits: {}\n", what, of, largest->values[0]);
+  const auto fits = [](const SweepRow& row) { return row.report && row.report->fits; };
+  return std::ranges::any_of(sweep.rows, fits) ? "" : "None of these fits.\n";
+}
+
+}  // namespace
+
+std::string sweep_table(const Sweep& sweep) {
+  std::vector<size_t> widths;
+  std::string out, head;
+  for (size_t a = 0; a < sweep.axes.size(); ++a) {
+    const std::string title = last_word(sweep.axes[a].path);
+    size_t width = title.size();
+    for (const SweepRow& row : sweep.rows) width = std::max(width, cut(row.values[a]).size());
+    widths.push_back(width);
+    head += fmt::format("  {:>{}}", title, width);
+  }
+  const auto planned =
+      std::ranges::find_if(sweep.rows, [](const SweepRow& row) { return row.report.has_value(); });
+  if (planned != sweep.rows.end())
+    out += fmt::format("Planned within {} = {}\n", sweep.budget, to_string(Bytes(planned->budget_bytes)));
+  out += head +
+         fmt::format("  {:>10} {:>10}  {:<4} {:>9} {:>10}\n", "least", "peak", "fits", "seconds", "tokens/s");
+  for (const SweepRow& row : sweep.rows) out += line_of(row, widths);
+  return wrapped(out + answer(sweep), kColumns);
+}
+
+}  // namespace plimsoll::train

@@ -35,12 +35,19 @@ def build_model(config_path):
     return model.float().train()
 
 
-def build_optimizer(torch, model):
+def with_adapters(model, settings):
+    """PEFT's LoRA by the settings of a run file, which are PEFT's own."""
+    import peft
+    lora = peft.LoraConfig(task_type="CAUSAL_LM", **json.loads(settings))
+    return peft.get_peft_model(model, lora, autocast_adapter_dtype=False)
+
+
+def build_optimizer(torch, parameters):
     options = dict(lr=3e-4, betas=(0.9, 0.999), eps=1e-8, weight_decay=0.01)
     try:
-        return torch.optim.AdamW(model.parameters(), fused=True, **options), "fused"
+        return torch.optim.AdamW(parameters, fused=True, **options), "fused"
     except (RuntimeError, ValueError):
-        return torch.optim.AdamW(model.parameters(), foreach=True, **options), "foreach"
+        return torch.optim.AdamW(parameters, foreach=True, **options), "foreach"
 
 
 class Stepper:
@@ -51,11 +58,13 @@ class Stepper:
         self.torch = torch
         self.device = args.device
         model = build_model(args.config).to(args.device)
+        if args.lora:
+            model = with_adapters(model, args.lora)
         if args.checkpointing:
             model.gradient_checkpointing_enable()
         self.num_parameters = sum(p.numel() for p in model.parameters())
-        self.parameters = list(model.parameters())
-        self.optimizer, self.optimizer_kind = build_optimizer(torch, model)
+        self.parameters = [p for p in model.parameters() if p.requires_grad]
+        self.optimizer, self.optimizer_kind = build_optimizer(torch, self.parameters)
         self.vocab_size = model.config.vocab_size
         self.shape = (args.batch, args.tokens)
         self.autocast = args.precision == "bf16"
@@ -94,6 +103,7 @@ def main():
     parser.add_argument("--precision", choices=["fp32", "bf16"], default="fp32")
     parser.add_argument("--checkpointing", action="store_true", help="gradient checkpointing of every block")
     parser.add_argument("--device", choices=["cpu", "cuda"], default="cpu")
+    parser.add_argument("--lora", help="a LoraConfig's arguments as JSON: PEFT's adapters alone learn")
     parser.add_argument("--threads", type=int, default=2)
     parser.add_argument("--seed", type=int, default=42)
     args = parser.parse_args()

@@ -27,7 +27,7 @@ def command_of(side, work, args):
                 f"training.precision={args.precision}", "--json", "--interactive"]
     return [sys.executable, str(catalogue.HERE / "peer.py"), "--config", str(folder / "config.json"), "--batch",
             str(work["batch"]), "--tokens", str(work["tokens"]), "--threads", str(args.threads), "--mode", side,
-            "--precision", args.precision]
+            "--precision", args.precision, *catalogue.peer_options(work)]
 
 
 def start(side, work, args, log):
@@ -94,7 +94,7 @@ def free_name(folder, stem):
 
 def parse_arguments():
     parser = argparse.ArgumentParser(prog="bench/run", description=__doc__.splitlines()[0])
-    parser.add_argument("--only", default="W1,W2,W2b", help="works, with commas: W1, W2, W2b, W3 (GPT-2)")
+    parser.add_argument("--only", default="W1,W2,W2b", help="works, with commas: W1, W2, W2b, W3 (GPT-2), W4 (LoRA)")
     parser.add_argument("--rounds", type=int, default=7)
     parser.add_argument("--peers", default="eager,compiled", help="eager, compiled, or both")
     parser.add_argument("--precision", choices=["fp32", "bf16"], default="fp32", help="bf16: PyTorch's autocast")

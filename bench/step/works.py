@@ -4,6 +4,9 @@ import pathlib
 
 HERE = pathlib.Path(__file__).resolve().parent
 
+# W4's adapters, as its run file has them.
+LORA = dict(r=16, lora_alpha=32, target_modules=["q_proj", "k_proj", "v_proj", "o_proj"])
+
 # steps: optimizer steps a round, so that a round takes a few seconds.
 # Goals: factors of PyTorch's tokens/s where its GEMM is about half of the best and the machine has
 # AVX-512 ("strict"), elsewhere ("plain"); the share of PyTorch's peak memory; the share of the best GEMM rate. "bf16": the
@@ -21,11 +24,20 @@ WORKS = {
     "W3": dict(folder="w3", batch=4, tokens=64, steps=2, memory=0.66, share=None,
                strict=dict(eager=3.0, compiled=2.5), plain=dict(eager=1.3, compiled=1.3),
                bf16=dict(eager=1.9, memory=None, share=None)),
+    # Adapters alone learn: against PEFT, within the memory that its run file grants.
+    "W4": dict(folder="w4", batch=1, tokens=512, steps=1, memory=0.45, share=None, peft=True,
+               strict=dict(eager=2.4), plain=dict(eager=1.5),
+               bf16=dict(eager=2.2, memory=0.45, share=None)),
 }
 
 
 def config_of(work):
     return json.loads((HERE / work["folder"] / "config.json").read_text())
+
+
+def peer_options(work):
+    """What the peer is told of a work beside its shape."""
+    return ["--lora", json.dumps(LORA)] if work.get("peft") else []
 
 
 def matmul_parameters_and_attention_width(config):
@@ -43,8 +55,9 @@ def matmul_parameters_and_attention_width(config):
 
 
 def step_flops(work):
-    """6 x matmul parameters x tokens + 3.5 x the forward of attention, halved for the causal mask."""
+    """6 x matmul parameters x tokens (4 where they are frozen: there is no weight gradient) + 3.5 x the forward of attention, halved
+    for the causal mask. Adapters' own products are left out."""
     matmul, width, layers = matmul_parameters_and_attention_width(config_of(work))
     batch, tokens = work["batch"], work["tokens"]
     attention_forward = layers * batch * 2 * tokens * tokens * width
-    return 6 * matmul * batch * tokens + 3.5 * attention_forward
+    return (4 if work.get("peft") else 6) * matmul * batch * tokens + 3.5 * attention_forward

@@ -84,6 +84,16 @@ Status read_tensor(const SafetensorsFile& file, const SafetensorsTensor& tensor,
   return Ok{};
 }
 
+/// PEFT saves an adapted embedding's or head's own weight beside the adapter; it does not learn.
+bool is_copy_of_base(const models::Model& model, const SafetensorsTensor& tensor) {
+  constexpr std::string_view kRoot = "base_model.model.", kCopy = ".base_layer.weight";
+  if (!tensor.name.starts_with(kRoot) || !tensor.name.ends_with(kCopy)) return false;
+  const std::string module =
+      tensor.name.substr(kRoot.size(), tensor.name.size() - kRoot.size() - kCopy.size());
+  return model.adapters()->keys.contains(module + ".lora_A.weight") ||
+         model.adapters()->keys.contains(module + ".lora_embedding_A");
+}
+
 }  // namespace
 
 const SafetensorsTensor* find_adapter_tensor(const SafetensorsFile& file, const std::string& name) {
@@ -120,7 +130,8 @@ Status check_adapter(const models::Model& model, const SafetensorsFile& file) {
     return Ok{};
   }));
   for (const SafetensorsTensor& tensor : file.tensors())
-    if (!used.contains(&tensor)) misfits.add("that the model does not have", shown_name(tensor.name));
+    if (!used.contains(&tensor) && !is_copy_of_base(model, tensor))
+      misfits.add("that the model does not have", shown_name(tensor.name));
   return misfits.result(file.path());
 }
 

@@ -3,14 +3,13 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <atomic>
 #include <chrono>
 #include <cmath>
 #include <filesystem>
 #include <map>
 #include <memory>
-#include <set>
 
+#include "checkpoints/adapter_change.h"
 #include "checkpoints/adapter_files.h"
 #include "checkpoints/tensor_files.h"
 #include "io/atomic_directory.h"
@@ -27,72 +26,9 @@ namespace plimsoll::train {
 namespace {
 
 namespace fs = std::filesystem;
-using Values = std::vector<float>;
 
 constexpr int64_t kBlockValues = 1 << 18;
 constexpr int64_t kProvenRows = 8;
-
-/// A tensor of a file as f32.
-Result<Values> read_values(const SafetensorsFile& file, const SafetensorsTensor& tensor, int64_t first,
-                           int64_t count) {
-  const FloatFormat format = *float_format(tensor.dtype);
-  std::vector<std::byte> raw(static_cast<size_t>(count * element_bytes(format)));
-  PLIMSOLL_TRY(file.read(tensor, first * element_bytes(format), raw));
-  Values values(static_cast<size_t>(count));
-  convert_to_f32(format, raw.data(), values.data(), count);
-  return values;
-}
-Result<Values> read_values(const SafetensorsFile& file, const SafetensorsTensor& tensor) {
-  return read_values(file, tensor, 0, tensor.num_elements());
-}
-
-/// What one adapter does to one tensor of the base.
-struct Change {
-  const SafetensorsFile* file = nullptr;
-  const SafetensorsTensor *a = nullptr, *b = nullptr;  ///< or
-  const SafetensorsTensor* whole = nullptr;
-  double factor = 1;  ///< weight, times the scale
-  int64_t rank = 0;
-  bool transposed = false;
-};
-
-/// The same with its matrices in memory.
-struct LoadedChange {
-  Change change;
-  Values a, b;
-
-  static Result<LoadedChange> load(const Change& change) {
-    LoadedChange loaded{change, {}, {}};
-    if (change.whole != nullptr) return loaded;
-    PLIMSOLL_ASSIGN(loaded.a, read_values(*change.file, *change.a));
-    PLIMSOLL_ASSIGN(loaded.b, read_values(*change.file, *change.b));
-    return loaded;
-  }
-
-  /// Adds to `rows` [count, columns] from row `first` on, of which `base` are the values before.
-  Status add_to(int64_t first, int64_t columns, const Values& base, Values& rows) const {
-    if (change.whole != nullptr) {
-      PLIMSOLL_ASSIGN(const Values saved, read_values(*change.file, *change.whole, first * columns,
-                                                      static_cast<int64_t>(rows.size())));
-      const auto factor = static_cast<float>(change.factor);
-      for (size_t i = 0; i < rows.size(); ++i)
-        rows[i] = factor == 1.0F && rows[i] == base[i] ? saved[i] : rows[i] + factor * (saved[i] - base[i]);
-      return Ok{};
-    }
-    const auto rank = static_cast<size_t>(change.rank), width = static_cast<size_t>(columns);
-    const auto in = a.size() / rank;
-    for (size_t row = 0; row < rows.size() / width; ++row)
-      for (size_t k = 0; k < rank; ++k) {
-        const size_t at = static_cast<size_t>(first) + row;
-        const float left = change.transposed ? a[k * in + at] : b[at * rank + k];
-        const auto factor = static_cast<float>(change.factor * static_cast<double>(left));
-        float* const to = rows.data() + row * width;
-        for (size_t i = 0; i < width; ++i)
-          to[i] += factor * (change.transposed ? b[i * rank + k] : a[k * in + i]);
-      }
-    return Ok{};
-  }
-};
 
 Error refused(std::string what, std::string where, std::string hint) {
   return {ErrorCode::kInvalidArgument, std::move(what), std::move(where), std::move(hint)};
@@ -142,33 +78,64 @@ class Merger {
   }
 
   Status add_changes(const models::Model& model, const SafetensorsFile& file, double weight) {
+    PLIMSOLL_TRY(check_parts(model));
     const auto tensor = [&](const std::string& view) {
-      return find_adapter_tensor(file, model.saved_name(view));
+      return view.empty() ? nullptr : find_adapter_tensor(file, model.saved_name(view));
     };
+    const models::TokenRows& rows = model.adapters()->token_rows;
     for (const models::Parameter& p : model.parameters()) {
-      const models::Adapter* adapter = p.is_adapter ? nullptr : model.adapter_of(p.name);
+      if (p.is_adapter) continue;
+      const models::Adapter* adapter = model.adapter_of(p.name);
       for (size_t i = 0; i < p.views.size(); ++i) {
         const std::string& name = p.views[i].name;
-        if (p.is_adapter) continue;
+        const std::string module = name.substr(0, name.rfind('.'));
         if (!model.saved_name(name).empty())
-          PLIMSOLL_TRY(add_change(model, name, {.file = &file, .whole = tensor(name), .factor = weight}));
+          PLIMSOLL_TRY(add_change(model, name, {.file = &file, .whole = tensor(name), .weight = weight}));
+        if (p.is_table && rows.rows.starts_with(module + ".token"))
+          PLIMSOLL_TRY(add_change(
+              model, name,
+              {.file = &file, .rows = tensor(rows.rows), .tokens = rows.tokens, .weight = weight}));
         if (adapter == nullptr || adapter->parts[i].rank == 0) continue;
         const models::Adapter::Part& part = adapter->parts[i];
-        const std::string module = name.substr(0, name.rfind('.'));
-        PLIMSOLL_TRY(add_change(model, name,
-                                {.file = &file,
-                                 .a = tensor(module + ".lora_A.weight"),
-                                 .b = tensor(part.b),
-                                 .factor = weight * part.scale,
-                                 .rank = part.rank,
-                                 .transposed = p.transposed}));
+        AdapterChange change{.file = &file, .weight = weight, .scale = part.scale, .rank = part.rank};
+        if (!part.b_bias.empty()) {
+          change.b_bias = tensor(part.b_bias);
+          PLIMSOLL_TRY(add_change(model, module + ".bias", change));
+          change.b_bias = nullptr;
+        }
+        change.a = tensor(p.is_table ? adapter->a : module + ".lora_A.weight");
+        change.b = tensor(part.b);
+        change.magnitude = tensor(part.magnitude);
+        change.transposed = p.transposed || p.is_table;
+        change.factors = p.is_table ? models::Factors::kNone : model.adapters()->factors;
+        PLIMSOLL_TRY(add_change(model, name, change));
       }
     }
     return Ok{};
   }
 
+  /// What is one tensor in the base and would be two behind it.
+  [[nodiscard]] Status check_parts(const models::Model& model) const {
+    const auto tied = model.tied_head();
+    if (!tied || (model.adapter_of(tied->head) == nullptr && model.adapter_of(tied->embedding) == nullptr))
+      return Ok{};
+    return refused(
+        fmt::format("{} is {}, and the adapter changes one of the two", tied->head, tied->embedding), folder_,
+        "go on with the adapter beside its base: --adapter of eval, predict and generate");
+  }
+
+  /// As many as the tensor must have that is changed.
+  static int64_t elements_of(const AdapterChange& c, const SafetensorsTensor& base) {
+    if (c.whole != nullptr) return c.whole->num_elements();
+    if (c.b_bias != nullptr) return c.b_bias->num_elements();
+    if (c.rows == nullptr) return c.b->shape[0] * c.a->shape[1];
+    const bool fits =
+        base.shape.size() == 2 && base.shape[1] == c.rows->shape[1] && c.tokens.back() < base.shape[0];
+    return fits ? base.num_elements() : 0;
+  }
+
   /// By the name that the base's files have for it.
-  Status add_change(const models::Model& model, const std::string& view, const Change& change) {
+  Status add_change(const models::Model& model, const std::string& view, const AdapterChange& change) {
     auto base = weights_->find(view);
     const std::string_view prefix = model.base_prefix();
     if (!base && view.starts_with(prefix))
@@ -180,9 +147,7 @@ class Merger {
       return Error{ErrorCode::kBadData,
                    fmt::format("{} is {}, which is not merged into", view, to_string(*base->tensor)), folder_,
                    "the base's weights must be F32, BF16 or F16"};
-    const Change& c = change;
-    const int64_t elements = c.whole != nullptr ? c.whole->num_elements() : c.b->shape[0] * c.a->shape[1];
-    if (elements != base->tensor->num_elements())
+    if (const int64_t elements = elements_of(change, *base->tensor); elements != base->tensor->num_elements())
       return Error{
           ErrorCode::kBadData,
           fmt::format("{} is {}, and the adapter is for another shape", view, to_string(*base->tensor)),
@@ -205,16 +170,22 @@ class Merger {
     return out.close();
   }
 
+  static Result<std::vector<LoadedChange>> load_all(const std::vector<AdapterChange>& changes,
+                                                    const WeightRef& base) {
+    std::vector<LoadedChange> loaded;
+    for (const AdapterChange& change : changes) {
+      PLIMSOLL_ASSIGN(LoadedChange each, LoadedChange::load(change, base));
+      loaded.push_back(std::move(each));
+    }
+    return loaded;
+  }
+
   Status write_tensor(const SafetensorsFile& file, const SafetensorsTensor& tensor, int64_t at,
                       OutputFile& out) {
     const auto changes = changes_.find(&tensor);
     if (changes == changes_.end()) return copy_tensor(file, tensor, at, out);
     ++report_.num_changed;
-    std::vector<LoadedChange> loaded;
-    for (const Change& change : changes->second) {
-      PLIMSOLL_ASSIGN(LoadedChange each, LoadedChange::load(change));
-      loaded.push_back(std::move(each));
-    }
+    PLIMSOLL_ASSIGN(const auto loaded, load_all(changes->second, {&file, &tensor}));
     const int64_t rows = tensor.shape[0], columns = tensor.num_elements() / rows;
     const int64_t block = std::max<int64_t>(1, kBlockValues / columns);
     const auto count = static_cast<size_t>((rows + block - 1) / block);
@@ -273,11 +244,7 @@ class Merger {
     for (const auto& [tensor, changes] : changes_) {
       const auto base = weights_->find(tensor->name), made = merged.find(tensor->name);
       if (!made) return Error{ErrorCode::kIo, "the merged file lacks " + tensor->name, written, ""};
-      std::vector<LoadedChange> loaded;
-      for (const Change& change : changes) {
-        PLIMSOLL_ASSIGN(LoadedChange each, LoadedChange::load(change));
-        loaded.push_back(std::move(each));
-      }
+      PLIMSOLL_ASSIGN(const auto loaded, load_all(changes, *base));
       const int64_t rows = tensor->shape[0];
       for (int64_t i = 0; i < std::min(kProvenRows, rows); ++i) {
         const int64_t row = rows <= kProvenRows ? i : i * (rows - 1) / (kProvenRows - 1);
@@ -294,18 +261,19 @@ class Merger {
     const int64_t columns = base.tensor->num_elements() / base.tensor->shape[0];
     PLIMSOLL_ASSIGN(const Values before, read_values(*base.file, *base.tensor, row * columns, columns));
     PLIMSOLL_ASSIGN(const Values after, read_values(*made.file, *made.tensor, row * columns, columns));
-    const auto input = [](size_t i) { return ((i * 2654435761U) >> 16 & 1U) != 0 ? 1.0 : -1.0; };
+    std::vector<double> input(before.size());
+    for (size_t i = 0; i < input.size(); ++i) input[i] = ((i * 2654435761U) >> 16 & 1U) != 0 ? 1.0 : -1.0;
     const double epsilon = base.tensor->dtype == "F32"   ? 0x1p-20
                            : base.tensor->dtype == "F16" ? 0x1p-10
                                                          : 0x1p-8;
     double expected = 0, got = 0, size = 0;
     for (size_t i = 0; i < before.size(); ++i) {
-      expected += static_cast<double>(before[i]) * input(i);
-      got += static_cast<double>(after[i]) * input(i);
+      expected += static_cast<double>(before[i]) * input[i];
+      got += static_cast<double>(after[i]) * input[i];
       size += std::abs(static_cast<double>(before[i])) + std::abs(static_cast<double>(after[i]));
     }
     for (const LoadedChange& each : changes) {
-      PLIMSOLL_ASSIGN(const double part, product(each, row, columns, before, input));
+      PLIMSOLL_ASSIGN(const double part, each.product(row, before, input));
       expected += part;
     }
     ++report_.num_proven;
@@ -316,33 +284,11 @@ class Merger {
                  request_.output, "nothing was kept; does the disk or the memory fail?"};
   }
 
-  template <typename Input>
-  static Result<double> product(const LoadedChange& each, int64_t row, int64_t columns, const Values& before,
-                                const Input& input) {
-    const Change& c = each.change;
-    double sum = 0;
-    if (c.whole != nullptr) {
-      PLIMSOLL_ASSIGN(const Values saved, read_values(*c.file, *c.whole, row * columns, columns));
-      for (size_t i = 0; i < saved.size(); ++i)
-        sum += (static_cast<double>(saved[i]) - static_cast<double>(before[i])) * input(i);
-      return c.factor * sum;
-    }
-    const auto rank = static_cast<size_t>(c.rank), at = static_cast<size_t>(row);
-    const size_t in = each.a.size() / rank;
-    for (size_t k = 0; k < rank; ++k) {
-      double inner = 0;
-      for (size_t i = 0; i < static_cast<size_t>(columns); ++i)
-        inner += input(i) * static_cast<double>(c.transposed ? each.b[i * rank + k] : each.a[k * in + i]);
-      sum += inner * static_cast<double>(c.transposed ? each.a[k * in + at] : each.b[at * rank + k]);
-    }
-    return c.factor * sum;
-  }
-
   const MergeRequest& request_;
   std::string folder_;
   std::optional<ModelWeights> weights_;
   std::vector<std::unique_ptr<SafetensorsFile>> files_;  ///< the adapters', where changes_ points
-  std::map<const SafetensorsTensor*, std::vector<Change>> changes_;
+  std::map<const SafetensorsTensor*, std::vector<AdapterChange>> changes_;
   MergeReport report_;
 };
 

@@ -60,13 +60,15 @@ Status inspect_files(const std::vector<std::string>& files, const InspectArgumen
 }
 
 Error nothing_known(const std::string& directory) {
-  return {ErrorCode::kBadData, "there is nothing here that can be inspected", directory,
-          "name a safetensors file, a model's folder (with config.json) or a checkpoint"};
+  return {
+      ErrorCode::kBadData, "there is nothing here that can be inspected", directory,
+      "name a safetensors file, a model's folder (with config.json), a checkpoint or an adapter's folder"};
 }
 
 Status inspect_directory(const std::string& directory, const InspectArguments& arguments) {
   if (exists(directory + "/" + std::string(train::kCheckpointFile)))
     return inspect_checkpoint(directory, arguments);
+  if (exists(directory + "/adapter_config.json")) return inspect_adapter(directory, arguments);
   if (exists(directory + "/config.json")) return inspect_model(directory, arguments);
   std::vector<std::string> files;
   std::error_code code;
@@ -108,7 +110,7 @@ void add_options(Parser command, InspectArguments& a) {
   command
       .add_option("path", a.path,
                   "a safetensors file, a token shard, a pack index, a model's folder or its id in the hub's "
-                  "local cache, a run's folder (its final/), a checkpoint")
+                  "local cache, a run's folder (its final/), a checkpoint, an adapter's folder")
       .type_name("FILE|DIR");
   command.add_flag("--json", a.json, "one JSON object a line on stdout and nothing else, sizes exact");
   command.add_flag("--tensors", a.tensors, "folders: each tensor with its statistics, as files have them");

@@ -52,6 +52,9 @@ std::vector<WeightRef> tensors_of(const SafetensorsFile& file);
 /// A folder with config.json. Errors: kBadData for files that cannot be read, and, after everything is
 /// printed, for weights that are not the config's.
 Status inspect_model(const std::string& directory, const InspectArguments& arguments);
+/// A folder with adapter_config.json: its base, what it adapts and saves whole. Errors: kBadData for adapters
+/// that are not available, by name.
+Status inspect_adapter(const std::string& directory, const InspectArguments& arguments);
 /// A folder with checkpoint.json; reads every byte. Errors: kBadData where it is damaged.
 Status inspect_checkpoint(const std::string& directory, const InspectArguments& arguments);
 /// A safetensors file's tensors rounded to `arguments.as`: prints what that does to each, writes codes,

@@ -19,6 +19,7 @@ a line of the result, in the same order:
 examples:
   plimsoll predict --model runs/one/final --data test.jsonl
   plimsoll predict --model DIR --data a.jsonl --data b.jsonl --output predictions.jsonl
+  plimsoll predict --model BASE --adapter runs/lora/final --data test.jsonl
 exit codes: 0 done, 2 usage, 65 model or data, 69 does not fit, 74 I/O, 75 stopped by a signal)";
 
 }  // namespace
@@ -30,6 +31,7 @@ Command add_predict(Parser app) {
   c.add_option("--model", r.model, "a classifier's directory, or a hub id of the local cache")
       .required()
       .type_name("DIR|ID");
+  c.add_option("--adapter", r.adapter, "a LoRA over it, PEFT's directory").type_name("DIR");
   c.add_option("--data", r.data, "JSON lines; a file or a glob, may be given several times")
       .required()
       .type_name("FILE")

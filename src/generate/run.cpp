@@ -14,6 +14,7 @@
 #include "base/terminal.h"
 #include "base/units.h"
 #include "checkpoints/adapter_files.h"
+#include "checkpoints/adapter_start.h"
 #include "checkpoints/load_weights.h"
 #include "generate/chat.h"
 #include "generate/generator.h"
@@ -213,6 +214,7 @@ class Run {
     PLIMSOLL_ASSIGN(session_, runtime::Session::create(*device_, std::move(session_plan_), {}));
     PLIMSOLL_TRY(train::write_constants(*opened_->model, *session_));
     PLIMSOLL_TRY(train::load_weights(*opened_->model, opened_->weights, *session_, num_threads()));
+    PLIMSOLL_TRY(train::start_adapters(*opened_->model, *session_));
     if (!request_.adapter.empty())
       PLIMSOLL_TRY(train::load_adapter(*opened_->model, request_.adapter, *session_));
     session_->enable_timing(request_.timings);

@@ -50,7 +50,7 @@ class Decoder final : public Model {
     ValueId x;
     {
       const auto scope = b.scope("embed_tokens");
-      x = ops::embedding(b, read_parameter(b, kEmbedding), forward.tokens, c_.pad_token_id);
+      x = embed(b, *this, kEmbedding, forward.tokens, c_.pad_token_id);
     }
     ValueId table;
     if (rotates())
@@ -68,7 +68,8 @@ class Decoder final : public Model {
   ValueId head(Builder& b, ValueId hidden) const override {
     if (num_labels_ > 0) return score(b, hidden);
     const auto scope = b.scope("lm_head");
-    return linear(b, *this, {.weight = c_.tie_word_embeddings ? kEmbedding : kHead}, hidden);
+    return linear(b, *this, {.weight = c_.tie_word_embeddings ? kEmbedding : kHead, .adapted = kHead},
+                  hidden);
   }
 
   [[nodiscard]] std::optional<TiedHead> tied_head() const override {

@@ -57,8 +57,8 @@ class Gpt2 final : public Model {
       const auto scope = b.scope("embeddings");
       ValueId places = positions(b, forward);
       if (!places.valid()) places = ops::positions(b, shape.dim(0), shape.dim(1));
-      x = ops::add(b, ops::embedding(b, read_parameter(b, kGpt2Embedding), forward.tokens),
-                   ops::embedding(b, read_parameter(b, "transformer.wpe.weight"), places));
+      x = ops::add(b, embed(b, *this, kGpt2Embedding, forward.tokens),
+                   embed(b, *this, "transformer.wpe.weight", places));
       x = dropout(b, forward, x, c_.embd_pdrop);
     }
     for (int64_t i = 0; i < c_.n_layer; ++i) {
@@ -73,7 +73,9 @@ class Gpt2 final : public Model {
   ValueId head(Builder& b, ValueId hidden) const override {
     if (num_labels_ > 0) return score(b, hidden);
     const auto scope = b.scope("lm_head");
-    return linear(b, *this, {.weight = c_.tie_word_embeddings ? kGpt2Embedding : kGpt2Head}, hidden);
+    return linear(b, *this,
+                  {.weight = c_.tie_word_embeddings ? kGpt2Embedding : kGpt2Head, .adapted = kGpt2Head},
+                  hidden);
   }
 
   [[nodiscard]] std::string_view base_prefix() const override { return "transformer."; }

@@ -1,5 +1,7 @@
 #include "models/linear.h"
 
+#include <algorithm>
+
 namespace plimsoll::models {
 namespace {
 
@@ -9,25 +11,65 @@ ir::ValueId dropped(ir::Builder& b, const Adapter& adapter, double p, ir::ValueI
   return ops::dropout(b, x, forward->random, p, ops::random_key(adapter.a, "lora_dropout"));
 }
 
-/// base + scale B (A x). The scale is applied to A x, the smallest of the three.
-ir::ValueId add_adapter(ir::Builder& b, const Model& model, const Adapter& adapter, ir::ValueId x,
-                        ir::ValueId base, const Forward* forward) {
+/// scale B (A x), the scale applied to A x, the smallest of the three; before it B's bias, behind which there
+/// is no smaller place.
+ir::ValueId up(ir::Builder& b, const Model& model, const Adapter::Part& part, ir::ValueId down) {
+  const ir::ValueId scale = ops::fill(b, {1}, part.scale);
+  const ir::ValueId weight = model.read_parameter(b, part.b);
+  if (part.b_bias.empty()) return ops::linear(b, ops::scale(b, down, scale), weight, {});
+  return ops::scale(b, ops::linear(b, down, weight, model.read_parameter(b, part.b_bias)), scale);
+}
+
+/// Parts of the last axis by their extents.
+std::vector<ir::ValueId> parts_of(ir::Builder& b, ir::ValueId x, std::vector<int64_t> extents) {
+  return extents.size() == 1 ? std::vector{x} : ops::split(b, x, std::move(extents));
+}
+
+bool is_dora(const Adapter& adapter) {
+  return std::any_of(adapter.parts.begin(), adapter.parts.end(),
+                     [](const Adapter::Part& part) { return !part.magnitude.empty(); });
+}
+
+/// DoRA's (W x + scale B A x) magnitude / norm. `again` is W x' where dropout made x' of x, else absent: then
+/// the result is W x + (g - 1) W x' + g scale B A x', as in PEFT.
+ir::ValueId by_magnitude(ir::Builder& b, const Model& model, const Adapter::Part& part, ir::ValueId norm,
+                         ir::ValueId base, ir::ValueId again, ir::ValueId adapted) {
+  const ir::ValueId magnitude = model.read_parameter(b, part.magnitude);
+  if (!again.valid()) return ops::dora_scale(b, ops::add(b, base, adapted), magnitude, norm);
+  const ir::ValueId rest = ops::add(b, base, ops::scale(b, again, ops::fill(b, {1}, -1.0)));
+  return ops::add(b, rest, ops::dora_scale(b, ops::add(b, again, adapted), magnitude, norm));
+}
+
+/// What the adapters make of the base's W x.
+ir::ValueId add_adapter(ir::Builder& b, const Model& model, const LinearSpec& spec, const Adapter& adapter,
+                        ir::ValueId x, ir::ValueId base, const Forward* forward) {
   const auto scope = b.scope("lora");
   const ir::ValueId in = dropped(b, adapter, model.adapters()->dropout, x, forward);
-  const ir::ValueId down = ops::linear(b, in, model.read_parameter(b, adapter.a), {});
+  const ir::ValueId a = model.read_parameter(b, adapter.a);
   std::vector<int64_t> ranks, outs;
   for (const Adapter::Part& part : adapter.parts) {
     if (part.rank > 0) ranks.push_back(part.rank);
     outs.push_back(part.out);
   }
-  const auto downs = ranks.size() == 1 ? std::vector{down} : ops::split(b, down, std::move(ranks));
-  std::vector<ir::ValueId> parts =
-      outs.size() == 1 ? std::vector{base} : ops::split(b, base, std::move(outs));
+  const auto downs = parts_of(b, ops::linear(b, in, a, {}), std::move(ranks));
+  std::vector<ir::ValueId> parts = parts_of(b, base, outs), again(parts.size());
+  const bool has_dora = is_dora(adapter);
+  const ir::ValueId weight = has_dora ? model.read_parameter(b, spec.weight) : ir::ValueId{};
+  if (has_dora && in != x)
+    again = parts_of(b, ops::linear(b, in, weight, {}, spec.transposed), std::move(outs));
+  ops::DoraRows rows{.transposed = spec.transposed};
   for (size_t i = 0, next = 0; i < parts.size(); ++i) {
     const Adapter::Part& part = adapter.parts[i];
-    if (part.rank == 0) continue;
-    const ir::ValueId scaled = ops::scale(b, downs[next++], ops::fill(b, {1}, part.scale));
-    parts[i] = ops::add(b, parts[i], ops::linear(b, scaled, model.read_parameter(b, part.b), {}));
+    if (part.rank > 0) {
+      const ir::ValueId adapted = up(b, model, part, downs[next++]);
+      rows.scale = part.scale;
+      parts[i] = has_dora ? by_magnitude(b, model, part,
+                                         ops::dora_norm(b, weight, a, model.read_parameter(b, part.b), rows),
+                                         parts[i], again[i], adapted)
+                          : ops::add(b, parts[i], adapted);
+      rows.rank_row += part.rank;
+    }
+    rows.row += part.out;
   }
   return parts.size() == 1 ? parts[0] : ops::concat(b, std::move(parts));
 }
@@ -36,11 +78,29 @@ ir::ValueId add_adapter(ir::Builder& b, const Model& model, const Adapter& adapt
 
 ir::ValueId linear(ir::Builder& b, const Model& model, const LinearSpec& spec, ir::ValueId x,
                    const Forward* forward) {
+  const Adapter* adapter = model.adapter_of(spec.adapted.empty() ? spec.weight : spec.adapted);
   const ir::ValueId weight = model.read_parameter(b, spec.weight);
   const ir::ValueId bias = spec.bias.empty() ? ir::ValueId{} : model.read_parameter(b, spec.bias);
-  const ir::ValueId base = ops::linear(b, x, weight, bias, spec.transposed);
-  const Adapter* adapter = model.adapter_of(spec.weight);
-  return adapter == nullptr ? base : add_adapter(b, model, *adapter, x, base, forward);
+  if (adapter == nullptr) return ops::linear(b, x, weight, bias, spec.transposed);
+  // DoRA scales what is before the bias.
+  const bool bias_last = bias.valid() && is_dora(*adapter);
+  const ir::ValueId base = ops::linear(b, x, weight, bias_last ? ir::ValueId{} : bias, spec.transposed);
+  const ir::ValueId adapted = add_adapter(b, model, spec, *adapter, x, base, forward);
+  return bias_last ? ops::bias_add(b, adapted, bias) : adapted;
+}
+
+ir::ValueId embed(ir::Builder& b, const Model& model, const std::string& table, ir::ValueId ids,
+                  std::optional<int64_t> padding) {
+  ir::ValueId x = ops::embedding(b, model.read_parameter(b, table), ids, padding);
+  if (!model.adapters()) return x;
+  if (const Adapter* adapter = model.adapter_of(table)) {
+    const auto scope = b.scope("lora");
+    const ir::ValueId down = ops::embedding_columns(b, model.read_parameter(b, adapter->a), ids, padding);
+    x = ops::add(b, x, up(b, model, adapter->parts.front(), down));
+  }
+  const TokenRows& rows = model.adapters()->token_rows;
+  if (rows.rows.empty() || !rows.rows.starts_with(table.substr(0, table.rfind('.')) + ".token")) return x;
+  return ops::token_rows(b, x, model.read_parameter(b, rows.rows), ids, rows.tokens);
 }
 
 }  // namespace plimsoll::models

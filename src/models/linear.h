@@ -2,6 +2,7 @@
 // change here.
 #pragma once
 
+#include <optional>
 #include <string>
 
 #include "models/model.h"
@@ -14,11 +15,16 @@ struct LinearSpec {
   std::string weight;
   std::string bias = {};  ///< empty: none
   bool transposed = false;
+  std::string adapted = {};  ///< what adapters name it by; empty: as the weight
 };
 
 /// x [..., in] -> [..., out], out being the rows of all views together, with what the model's adapters add.
 /// Dtypes: as ops::linear. `forward`: what dropout before an adapter draws from; absent: there is none.
 [[nodiscard]] ir::ValueId linear(ir::Builder& b, const Model& model, const LinearSpec& spec, ir::ValueId x,
                                  const Forward* forward = nullptr);
+
+/// Rows of the table by ids, as ops::embedding, with what the model's adapters add.
+[[nodiscard]] ir::ValueId embed(ir::Builder& b, const Model& model, const std::string& table, ir::ValueId ids,
+                                std::optional<int64_t> padding = {});
 
 }  // namespace plimsoll::models

@@ -1,191 +1,241 @@
 #include "models/lora.h"
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <cmath>
-#include <optional>
 #include <set>
 
-#include "io/suggest.h"
+#include "models/lora_targets.h"
 #include "models/module_names.h"
 
 namespace plimsoll::models {
 namespace {
 
 constexpr std::string_view kBias = ".bias";
-constexpr const char* kAllLinear = "all-linear";
-
-/// "a.b.weight" -> "a.b".
-std::string module_of(std::string_view tensor) { return std::string(tensor.substr(0, tensor.rfind('.'))); }
 
 Error refused(std::string what, std::string hint) {
   return {ErrorCode::kInvalidArgument, std::move(what), {}, std::move(hint)};
 }
 
+/// One map of the base: what an adapter of it is made by.
+struct BaseMap {
+  LoraModule module;
+  int64_t in = 0, out = 0;
+  int32_t block = ir::kNoBlock;
+};
+
 class AdapterBuilder {
  public:
   AdapterBuilder(Model& model, const LoraSpec& spec, std::string_view model_type, bool strict)
-      : model_(model), spec_(spec), strict_(strict), targets_(spec.target_modules) {
-    if (!targets_.given()) targets_.names = default_target_modules(model_type);
-    all_linear_ = targets_.names.size() == 1 && targets_.names.front() == kAllLinear;
-    saved_ = spec.modules_to_save;
-    if (model.num_labels() > 0 && std::find(saved_.begin(), saved_.end(), "score") == saved_.end())
-      saved_.emplace_back("score");
-  }
+      : model_(model), spec_(spec), strict_(strict), targets_(model, spec, model_type) {}
 
   Status operator()() {
-    if (!targets_.given())
-      return refused("lora.target_modules names no modules, and PEFT has no defaults for this family",
-                     "set lora.target_modules to a list of names, or to all-linear");
-    PLIMSOLL_TRY(check_patterns());
-    collect();
+    PLIMSOLL_TRY(targets_.check());
+    PLIMSOLL_TRY(check_together());
     PLIMSOLL_TRY(save_modules());
-    for (const Parameter& p : model_.parameters()) PLIMSOLL_TRY(adapt_storage(p));
-    PLIMSOLL_TRY(check_matched());
+    for (const Parameter& p : model_.parameters())
+      PLIMSOLL_TRY(p.is_table ? adapt_table(p) : adapt_storage(p));
+    PLIMSOLL_TRY(adapt_tied_head());
+    PLIMSOLL_TRY(targets_.check_matched(strict_, !adapters_.linears.empty()));
+    PLIMSOLL_TRY(add_token_rows());
     save_biases();
     adapters_.dropout = spec_.lora_dropout;
+    adapters_.factors = spec_.init_lora_weights == LoraInit::kPissa   ? Factors::kSvd
+                        : spec_.init_lora_weights == LoraInit::kOlora ? Factors::kQr
+                                                                      : Factors::kNone;
     model_.adapt(std::move(adapters_), std::move(parameters_));
     return Ok{};
   }
 
  private:
-  struct Linear {
-    std::string module;
-    bool is_head = false;  ///< of the vocabulary or of labels: all-linear leaves it out
-  };
-
-  static bool is_linear(const Parameter& p) { return p.shape.rank() == 2 && !p.is_table; }
-  [[nodiscard]] static bool is_head(const Parameter& p) { return p.block == ir::kNoBlock; }
-
-  Status check_patterns() const {
-    if (targets_.is_pattern && !all_linear_)
-      PLIMSOLL_TRY(check_pattern("lora.target_modules", targets_.names.front()));
-    if (spec_.exclude_modules.is_pattern)
-      PLIMSOLL_TRY(check_pattern("lora.exclude_modules", spec_.exclude_modules.names.front()));
-    for (const auto& [pattern, rank] : spec_.rank_pattern)
-      PLIMSOLL_TRY(check_pattern("lora.rank_pattern", pattern));
-    for (const auto& [pattern, alpha] : spec_.alpha_pattern)
-      PLIMSOLL_TRY(check_pattern("lora.alpha_pattern", pattern));
-    for (const std::string& pattern : spec_.layers_pattern)
-      PLIMSOLL_TRY(check_pattern("lora.layers_pattern", pattern));
+  /// lora_bias as PEFT refuses it.
+  Status check_together() const {
+    if (spec_.use_dora &&
+        (spec_.init_lora_weights == LoraInit::kPissa || spec_.init_lora_weights == LoraInit::kOlora))
+      return refused("lora.use_dora with pissa or olora is not available in this version",
+                     "leave lora.init_lora_weights out");
+    if (!spec_.lora_bias) return Ok{};
+    if (spec_.use_dora)
+      return refused("lora.lora_bias is not available with lora.use_dora, as in PEFT", "set one of them");
+    if (spec_.init_lora_weights != LoraInit::kTrue && spec_.init_lora_weights != LoraInit::kFalse)
+      return refused("lora.lora_bias goes with lora.init_lora_weights true or false alone, as in PEFT",
+                     "leave one of them out");
     return Ok{};
   }
 
-  void collect() {
-    for (const Parameter& p : model_.parameters())
-      for (const ParameterView& view : p.views)
-        if (is_linear(p)) linears_.push_back({module_of(view.name), is_head(p)});
-  }
-
   Status save_modules() {
-    for (const std::string& name : saved_) {
+    for (const std::string& name : targets_.saved()) {
       bool found = false;
+      const auto tied = model_.tied_head();
       for (const Parameter& p : model_.parameters())
         for (const ParameterView& view : p.views)
           if (is_within(module_of(view.name), name)) {
             found = true;
-            if (const auto tied = model_.tied_head(); tied && view.name == tied->embedding)
-              return tied_head(name);
+            if (tied && view.name == tied->embedding) return targets_.tied(name);
             adapters_.keys[view.name] = "base_model.model." + view.name;
           }
-      if (const auto tied = model_.tied_head(); !found && tied && is_within(module_of(tied->head), name))
-        return tied_head(name);
-      if (!found && strict_) return unmatched("lora.modules_to_save", name, saved_candidates());
+      if (!found && tied && is_within(module_of(tied->head), name)) return targets_.tied(name);
+      if (!found && strict_) return targets_.unknown_saved(name);
     }
     return Ok{};
   }
 
-  [[nodiscard]] Error tied_head(const std::string& name) const {
-    const auto tied = *model_.tied_head();
-    return refused(
-        fmt::format("'{}' is tied ({} is {}): adapters cannot part the two", name, tied.head, tied.embedding),
-        "leave it out, or untie them: model.overrides.tie_word_embeddings=false with a model whose weights "
-        "have both");
-  }
-
-  [[nodiscard]] std::vector<std::string> saved_candidates() const {
-    std::set<std::string> names;
-    for (const Parameter& p : model_.parameters())
-      for (const ParameterView& view : p.views) names.insert(last_part(module_of(view.name)));
-    return {names.begin(), names.end()};
-  }
-
-  [[nodiscard]] bool is_target(const Linear& linear) {
-    if (matches(spec_.exclude_modules, linear.module)) return false;
-    for (const std::string& saved : saved_)
-      if (is_within(linear.module, saved)) return false;
-    if (all_linear_) return !linear.is_head;
-    if (!note_match(linear.module)) return false;
-    if (targets_.is_pattern || spec_.layers_to_transform.empty()) return true;
-    const auto layer = layer_index(linear.module, spec_.layers_pattern);
-    return layer && std::find(spec_.layers_to_transform.begin(), spec_.layers_to_transform.end(), *layer) !=
-                        spec_.layers_to_transform.end();
-  }
-
-  bool note_match(const std::string& module) {
-    if (targets_.is_pattern) return matches(targets_, module);
-    bool any = false;
-    for (const std::string& name : targets_.names)
-      if (names_module(name, module)) matched_.insert(name), any = true;
-    return any;
-  }
-
+  /// The maps of one storage, q, k and v say: their A's are rows of one.
   Status adapt_storage(const Parameter& p) {
-    if (!is_linear(p)) return Ok{};
+    if (p.shape.rank() != 2) return Ok{};
     Adapter adapter{.weight = p.name, .a = {}, .parts = {}};
-    Parameter a;
-    const int64_t in = p.shape.dim(p.transposed ? 0 : 1);
+    Parameter a{.name = module_of(p.name) + ".lora_A.weight", .shape = {}, .views = {}};
+    std::vector<Parameter> ups;
     for (const ParameterView& view : p.views) {
-      const Linear linear{module_of(view.name), is_head(p)};
-      Adapter::Part part{.out = view.shape.dim(p.transposed ? 1 : 0)};
-      if (is_target(linear)) PLIMSOLL_TRY(add_part(p, linear, in, part, a));
+      const BaseMap map{{module_of(view.name), p.block == ir::kNoBlock},
+                        p.shape.dim(p.transposed ? 0 : 1),
+                        view.shape.dim(p.transposed ? 1 : 0),
+                        p.block};
+      Adapter::Part part{.out = map.out};
+      if (targets_.takes(map.module)) PLIMSOLL_TRY(add_part(map, part, a, ups));
       adapter.parts.push_back(std::move(part));
     }
-    if (a.views.empty()) return Ok{};
-    if (spec_.lora_dropout > 0 && p.block == ir::kNoBlock)
-      return refused(fmt::format("lora.lora_dropout before {}, which is in no layer, is not available in "
-                                 "this version",
-                                 p.name),
-                     "set lora.lora_dropout=0, or name it in lora.modules_to_save instead");
-    a.name = adapter.a = module_of(p.name) + ".lora_A.weight";
-    a.shape = {a.views.back().row + a.views.back().shape.dim(0), in};
-    parameters_.insert(parameters_.end() - static_cast<std::ptrdiff_t>(a.views.size()), std::move(a));
-    adapters_.linears.push_back(std::move(adapter));
+    if (!a.views.empty()) add(std::move(adapter), std::move(a), std::move(ups));
     return Ok{};
   }
 
-  /// Rows of `a` for a module, its B, and the part that says so.
-  Status add_part(const Parameter& p, const Linear& linear, int64_t in, Adapter::Part& part, Parameter& a) {
-    const auto rank = by_pattern(spec_.rank_pattern, linear.module).value_or(spec_.r);
-    const double alpha = by_pattern(spec_.alpha_pattern, linear.module).value_or(spec_.lora_alpha);
-    if (rank < 1 || rank > std::min(in, part.out))
-      return refused(
-          fmt::format("a rank of {} for {}, a matrix of {} x {}", rank, linear.module, part.out, in),
-          fmt::format("set lora.r, or lora.rank_pattern for it, to 1 to {}", std::min(in, part.out)));
-    part.rank = rank;
-    part.scale =
-        alpha / (spec_.use_rslora ? std::sqrt(static_cast<double>(rank)) : static_cast<double>(rank));
-    part.b = linear.module + ".lora_B.weight";
-    const bool gaussian = spec_.init_lora_weights == LoraInit::kGaussian;
-    const auto row = a.views.empty() ? 0 : a.views.back().row + a.views.back().shape.dim(0);
-    a.views.push_back({linear.module + ".lora_A.weight", row, {rank, in}});
-    a.init = gaussian ? Init::kNormal : Init::kUniform;
-    a.init_std = 1.0 / (gaussian ? static_cast<double>(spec_.r) : std::sqrt(static_cast<double>(in)));
-    a.block = p.block;
-    a.is_adapter = true;
-    Parameter b{.name = part.b, .shape = {part.out, rank}, .views = {{part.b, 0, {part.out, rank}}}};
-    b.init = spec_.init_lora_weights == LoraInit::kFalse ? Init::kUniform : Init::kZeros;
-    b.init_std = 1.0 / std::sqrt(static_cast<double>(rank));
-    b.block = p.block;
-    b.is_adapter = true;
-    parameters_.push_back(std::move(b));
-    for (const std::string& name : {a.views.back().name, part.b})
-      adapters_.keys[name] = "base_model.model." + name;
-    adapted_.insert(linear.module);
+  Status adapt_tied_head() {
+    const auto tied = model_.tied_head();
+    if (!tied) return Ok{};
+    const auto& all = model_.parameters();
+    const auto table =
+        std::find_if(all.begin(), all.end(), [&](const Parameter& p) { return p.name == tied->embedding; });
+    const BaseMap map{{module_of(tied->head), true}, table->shape.dim(1), table->shape.dim(0)};
+    if (!targets_.takes(map.module)) return Ok{};
+    if (begins_with_the_base()) return plain_alone(map);
+    Adapter adapter{.weight = std::string(tied->head), .a = {}, .parts = {{.out = map.out}}};
+    Parameter a{.name = map.module.name + ".lora_A.weight", .shape = {}, .views = {}};
+    std::vector<Parameter> ups;
+    PLIMSOLL_TRY(add_part(map, adapter.parts.front(), a, ups));
+    add(std::move(adapter), std::move(a), std::move(ups));
     return Ok{};
   }
+
+  void add(Adapter adapter, Parameter a, std::vector<Parameter> ups) {
+    adapter.a = a.name;
+    a.shape = {a.views.back().row + a.views.back().shape.dim(0), a.views.back().shape.dim(1)};
+    parameters_.push_back(std::move(a));
+    for (Parameter& up : ups) parameters_.push_back(std::move(up));
+    adapters_.linears.push_back(std::move(adapter));
+  }
+
+  Status settle_rank(const BaseMap& map, Adapter::Part& part) const {
+    part.rank = by_pattern(spec_.rank_pattern, map.module.name).value_or(spec_.r);
+    const double alpha = by_pattern(spec_.alpha_pattern, map.module.name).value_or(spec_.lora_alpha);
+    if (part.rank < 1 || part.rank > std::min(map.in, map.out))
+      return refused(
+          fmt::format("a rank of {} for {}, a matrix of {} x {}", part.rank, map.module.name, map.out,
+                      map.in),
+          fmt::format("set lora.r, or lora.rank_pattern for it, to 1 to {}", std::min(map.in, map.out)));
+    const auto rank = static_cast<double>(part.rank);
+    part.scale = alpha / (spec_.use_rslora ? std::sqrt(rank) : rank);
+    return Ok{};
+  }
+
+  /// Rows of `a` for a module, its B and what goes with that, and the part that says so.
+  Status add_part(const BaseMap& map, Adapter::Part& part, Parameter& a, std::vector<Parameter>& ups) {
+    if (spec_.lora_dropout > 0 && map.block == ir::kNoBlock)
+      return refused(fmt::format("lora.lora_dropout before {}, which is in no layer, is not available in "
+                                 "this version",
+                                 map.module.name),
+                     "set lora.lora_dropout=0, or name it in lora.modules_to_save instead");
+    PLIMSOLL_TRY(settle_rank(map, part));
+    const std::string& module = map.module.name;
+    const bool gaussian = spec_.init_lora_weights == LoraInit::kGaussian;
+    const auto row = a.views.empty() ? 0 : a.views.back().row + a.views.back().shape.dim(0);
+    a.views.push_back({module + ".lora_A.weight", row, {part.rank, map.in}});
+    a.init = gaussian ? Init::kNormal : Init::kUniform;
+    a.init_std = 1.0 / (gaussian ? static_cast<double>(spec_.r) : std::sqrt(static_cast<double>(map.in)));
+    a.block = map.block;
+    a.is_adapter = true;
+    keep(a.views.back().name);
+    const auto up = [&](std::string& name, const char* suffix, ir::Shape shape) {
+      name = module + suffix;
+      ups.push_back(learned(name, shape, map.block));
+      ups.back().init_std = 1.0 / std::sqrt(static_cast<double>(part.rank));
+      if (spec_.init_lora_weights == LoraInit::kFalse) ups.back().init = Init::kUniform;
+    };
+    up(part.b, ".lora_B.weight", {map.out, part.rank});
+    if (spec_.lora_bias) up(part.b_bias, ".lora_B.bias", {map.out});
+    if (spec_.use_dora) up(part.magnitude, ".lora_magnitude_vector", {map.out});
+    adapted_.insert(module);
+    return Ok{};
+  }
+
+  [[nodiscard]] bool begins_with_the_base() const {
+    return spec_.use_dora || spec_.init_lora_weights == LoraInit::kPissa ||
+           spec_.init_lora_weights == LoraInit::kOlora;
+  }
+  static Error plain_alone(const BaseMap& map) {
+    return refused(
+        fmt::format("{} is {}: no use_dora, lora_bias, pissa or olora for one in this version",
+                    map.module.name, map.module.is_table ? "an embedding" : "tied to the embedding"),
+        "name it in lora.modules_to_save, or leave it out of lora.target_modules");
+  }
+
+  /// Beside an embedding: A [rank, rows of the table] is looked up by columns, B [width, rank].
+  Status adapt_table(const Parameter& p) {
+    const BaseMap map{{module_of(p.name), false, true}, p.shape.dim(0), p.shape.dim(1)};
+    if (!targets_.takes(map.module)) return Ok{};
+    if (spec_.lora_bias || begins_with_the_base()) return plain_alone(map);
+    Adapter adapter{.weight = p.name, .a = {}, .parts = {{.out = map.out}}};
+    Adapter::Part& part = adapter.parts.front();
+    PLIMSOLL_TRY(settle_rank(map, part));
+    part.b = map.module.name + ".lora_embedding_B";
+    const bool both = spec_.init_lora_weights == LoraInit::kFalse;
+    Parameter a = learned(map.module.name + ".lora_embedding_A", {part.rank, map.in},
+                          both ? Init::kNormal : Init::kZeros);
+    Parameter b = learned(part.b, {map.out, part.rank}, Init::kNormal);
+    a.init_std = b.init_std = 1;
+    add(std::move(adapter), std::move(a), {std::move(b)});
+    return Ok{};
+  }
+
+  Status add_token_rows() {
+    const TrainableTokens& asked = spec_.trainable_token_indices;
+    if (asked.tokens.empty()) return Ok{};
+    const auto& all = model_.parameters();
+    const auto table = std::find_if(all.begin(), all.end(), [&](const Parameter& p) {
+      return p.is_table && (asked.module.empty() || names_module(asked.module, module_of(p.name)));
+    });
+    if (table == all.end())
+      return refused(
+          fmt::format("lora.trainable_token_indices: no embedding matches '{}'", asked.module.substr(0, 100)),
+          "write a list of tokens, or {embed_tokens: [...]}");
+    if (const auto tied = model_.tied_head(); tied && table->name == tied->embedding)
+      return refused(fmt::format("lora.trainable_token_indices: {} is the head as well, whose rows are not "
+                                 "available in this version",
+                                 table->name),
+                     "name the embedding in lora.target_modules instead: it gets an adapter");
+    if (adapters_.keys.contains(table->name) || asked.tokens.back() >= table->shape.dim(0))
+      return refused(fmt::format("lora.trainable_token_indices: {} has {} rows, and learns whole or lacks {}",
+                                 table->name, table->shape.dim(0), asked.tokens.back()),
+                     "name tokens of the vocabulary, of an embedding that is not in lora.modules_to_save");
+    const auto count = static_cast<int64_t>(asked.tokens.size());
+    adapters_.token_rows = {module_of(table->name) + ".token_adapter.trainable_tokens_delta", asked.tokens};
+    parameters_.push_back(learned(adapters_.token_rows.rows, {count, table->shape.dim(1)}, Init::kZeros));
+    return Ok{};
+  }
+
+  /// A parameter of one tensor that is saved by its own name.
+  Parameter learned(std::string name, ir::Shape shape, Init init) {
+    Parameter p{.name = name, .shape = shape, .init = init, .views = {{name, 0, shape}}};
+    p.is_adapter = true;
+    keep(name);
+    return p;
+  }
+  Parameter learned(std::string name, ir::Shape shape, int32_t block) {
+    Parameter p = learned(std::move(name), shape, Init::kZeros);
+    p.block = block;
+    return p;
+  }
+  void keep(const std::string& name) { adapters_.keys[name] = "base_model.model." + name; }
 
   /// PEFT saves the bias of an adapted module as its base layer's.
   void save_biases() {
@@ -201,52 +251,11 @@ class AdapterBuilder {
       }
   }
 
-  [[nodiscard]] Status check_matched() const {
-    if (strict_ && !targets_.is_pattern && !all_linear_)
-      for (const std::string& name : targets_.names)
-        if (!matched_.contains(name)) return unmatched_target(name);
-    if (!adapters_.linears.empty()) return Ok{};
-    if (targets_.is_pattern) return unmatched_target(targets_.names.front());
-    return refused(
-        "lora gives no module an adapter: what target_modules names is left out by exclude_modules, "
-        "modules_to_save or layers_to_transform",
-        fmt::format("the linear maps are {}", fmt::join(target_candidates(), ", ")));
-  }
-
-  [[nodiscard]] std::vector<std::string> target_candidates() const {
-    std::vector<std::string> names;
-    for (const Linear& linear : linears_)
-      if (std::string last = last_part(linear.module);
-          std::find(names.begin(), names.end(), last) == names.end())
-        names.push_back(std::move(last));
-    return names;
-  }
-  [[nodiscard]] Error unmatched_target(const std::string& name) const {
-    if (const auto tied = model_.tied_head(); tied && names_module(name, module_of(tied->head)))
-      return tied_head(name);
-    for (const Parameter& p : model_.parameters())
-      if (p.is_table && names_module(name, module_of(p.name)))
-        return refused(fmt::format("lora.target_modules: '{}' is an embedding, whose adapters are not "
-                                   "available in this version",
-                                   name),
-                       "name it in lora.modules_to_save: it is trained whole");
-    return unmatched("lora.target_modules", name, target_candidates());
-  }
-  static Error unmatched(const char* setting, const std::string& name,
-                         const std::vector<std::string>& known) {
-    return refused(fmt::format("{}: no {} matches '{}'", setting,
-                               std::string_view(setting).ends_with("save") ? "module" : "linear map",
-                               name.substr(0, 100)),
-                   nearest_hint(name, known));
-  }
-
   Model& model_;
   const LoraSpec& spec_;
-  bool strict_, all_linear_ = false;
-  ModuleNames targets_;
-  std::vector<std::string> saved_;
-  std::vector<Linear> linears_;
-  std::set<std::string> matched_, adapted_;
+  bool strict_;
+  LoraTargets targets_;
+  std::set<std::string> adapted_;
   Adapters adapters_;
   std::vector<Parameter> parameters_;
 };

@@ -1,6 +1,6 @@
-// Low-rank adapters of a model's linear maps, as PEFT's LoraConfig describes them: which modules get one, of
-// which rank and scale, and what else learns beside them. Hu et al. 2021, arXiv:2106.09685; rank-stabilised
-// scales: Kalajdzievski 2023, arXiv:2312.03732.
+// Low-rank adapters of a model's linear maps and embeddings, as PEFT's LoraConfig describes them: which
+// modules get one, of which rank and scale, and what else learns beside them. Hu et al. 2021,
+// arXiv:2106.09685; rank-stabilised scales: Kalajdzievski 2023, arXiv:2312.03732.
 #pragma once
 
 #include <cstdint>
@@ -25,8 +25,15 @@ struct ModuleNames {
 
 enum class LoraBias : uint8_t { kNone, kAll, kLoraOnly };
 /// kTrue: A uniform in ±1/sqrt(in), B zero; kGaussian: A normal with deviation 1/r, B zero; kFalse: both
-/// uniform in ±1/sqrt(columns).
-enum class LoraInit : uint8_t { kTrue, kFalse, kGaussian };
+/// uniform in ±1/sqrt(columns). kPissa, kOlora: what Factors take from the base.
+enum class LoraInit : uint8_t { kTrue, kFalse, kGaussian, kPissa, kOlora };
+
+/// Rows of an embedding that learn.
+struct TrainableTokens {
+  std::string module = {};           ///< empty: the input embedding
+  std::vector<int64_t> tokens = {};  ///< ascending
+  bool operator==(const TrainableTokens&) const = default;
+};
 
 /// PEFT's names, meanings and defaults.
 struct LoraSpec {
@@ -43,6 +50,9 @@ struct LoraSpec {
   std::vector<std::pair<std::string, int64_t>> rank_pattern = {};  ///< by pattern of a name's end
   std::vector<std::pair<std::string, double>> alpha_pattern = {};
   LoraInit init_lora_weights = LoraInit::kTrue;
+  bool use_dora = false;
+  bool lora_bias = false;  ///< B has one
+  TrainableTokens trainable_token_indices = {};
 };
 
 /// target_modules where none are given: PEFT's for the model_type. Empty for a family that it has none for.
@@ -51,7 +61,7 @@ std::vector<std::string> default_target_modules(std::string_view model_type);
 /// Adds the adapters to the model. A classifier's head learns too, as PEFT's task type SEQ_CLS has it. Of all
 /// names must match something where `strict`; else one is enough. Errors: kInvalidArgument naming the setting
 /// and the nearest names: names that match no linear map, a rank above its matrix, a pattern that is none, a
-/// tied head.
+/// tied head that would learn whole.
 Status add_adapters(Model& model, const LoraSpec& spec, std::string_view model_type, bool strict = true);
 
 }  // namespace plimsoll::models

@@ -55,7 +55,7 @@ Status read_patterns(const ConfigJson& config, std::string_view field,
   return Ok{};
 }
 
-/// PiSSA, OLoRA and their kin are trained upon another base than the one in the model's files.
+/// What these take from the base is the same whenever it is taken; CorDA's and EVA's depend on data.
 Status read_init(const ConfigJson& config, LoraSpec& spec) {
   const Tree* value = config.fields().find("init_lora_weights");
   config.ignore({"init_lora_weights"});
@@ -64,12 +64,42 @@ Status read_init(const ConfigJson& config, LoraSpec& spec) {
     spec.init_lora_weights = value->boolean ? LoraInit::kTrue : LoraInit::kFalse;
     return Ok{};
   }
-  if (value->text == "gaussian") spec.init_lora_weights = LoraInit::kGaussian;
-  for (const std::string_view same : {"gaussian", "eva", "orthogonal"})
-    if (value->text == same) return Ok{};
-  return config.error("init_lora_weights", "true, false or gaussian",
-                      "such an adapter belongs to a base whose weights it has changed; in PEFT, "
-                      "save_pretrained(path_initial_model_for_weight_conversion=…) makes a plain one of it");
+  constexpr std::pair<std::string_view, LoraInit> kKnown[] = {{"gaussian", LoraInit::kGaussian},
+                                                              {"pissa", LoraInit::kPissa},
+                                                              {"olora", LoraInit::kOlora},
+                                                              {"eva", LoraInit::kTrue},
+                                                              {"orthogonal", LoraInit::kTrue}};
+  for (const auto& [word, init] : kKnown)
+    if (value->text == word) {
+      spec.init_lora_weights = init;
+      return Ok{};
+    }
+  return config.error(
+      "init_lora_weights", "true, false, gaussian, pissa or olora",
+      "such an adapter belongs to a base whose weights it has changed by chance or by data; in "
+      "PEFT, save_pretrained(path_initial_model_for_weight_conversion=…) makes a plain one");
+}
+
+/// Tokens, or a map from the embedding's name to them.
+Status read_tokens(const ConfigJson& config, TrainableTokens& out) {
+  constexpr const char* kField = "trainable_token_indices";
+  const Tree* value = config.fields().find(kField);
+  config.ignore({kField});
+  if (value == nullptr || value->is_null()) return Ok{};
+  const Tree* list = value;
+  if (value->kind == Tree::Kind::kMap && value->members.size() == 1) {
+    out.module = value->members.front().first;
+    list = &value->members.front().second;
+  }
+  if (list->kind != Tree::Kind::kList) return config.error(kField, "a list of tokens, or of one embedding");
+  for (const Tree& item : list->items) {
+    if (item.kind != Tree::Kind::kInteger || item.integer < 0 || item.integer > 1 << 30)
+      return config.error(kField, "tokens from 0 on");
+    if (!out.tokens.empty() && item.integer <= out.tokens.back())
+      return config.error(kField, "tokens that ascend", "this version keeps their rows in that order");
+    out.tokens.push_back(item.integer);
+  }
+  return Ok{};
 }
 
 /// What is off in every shape that JSON has for it.
@@ -84,7 +114,7 @@ Status refuse_the_rest(const ConfigJson& config) {
   for (const std::string& field : config.unread_fields()) {
     if (std::find(kRemarks.begin(), kRemarks.end(), field) != kRemarks.end()) continue;
     const Tree* value = config.fields().find(field);
-    if (is_off(*value) || (field == "qalora_group_size")) continue;
+    if (is_off(*value) || field == "qalora_group_size") continue;
     return config.error(field, "none", "this version has no adapters with it");
   }
   return Ok{};
@@ -111,8 +141,17 @@ Result<LoraSpec> read_fields(const ConfigJson& config) {
   PLIMSOLL_TRY(read_patterns(config, "rank_pattern", spec.rank_pattern));
   PLIMSOLL_TRY(read_patterns(config, "alpha_pattern", spec.alpha_pattern));
   PLIMSOLL_TRY(read_init(config, spec));
+  PLIMSOLL_ASSIGN(spec.use_dora, config.boolean("use_dora", false));
+  PLIMSOLL_ASSIGN(spec.lora_bias, config.boolean("lora_bias", false));
+  PLIMSOLL_TRY(read_tokens(config, spec.trainable_token_indices));
   PLIMSOLL_TRY(refuse_the_rest(config));
   return spec;
+}
+
+Tree integers(const std::vector<int64_t>& values) {
+  Tree list = Tree::list();
+  for (const int64_t value : values) list.items.push_back(Tree::of(value));
+  return list;
 }
 
 Tree tree_of(const std::vector<std::string>& names) {
@@ -131,6 +170,25 @@ Tree tree_of(const std::vector<std::pair<std::string, T>>& patterns) {
   Tree map = Tree::map();
   for (const auto& [pattern, value] : patterns) map.set(pattern, Tree::of(value));
   return map;
+}
+
+Tree tree_of(LoraInit init) {
+  switch (init) {
+    case LoraInit::kGaussian:
+      return Tree::of(std::string("gaussian"));
+    case LoraInit::kPissa:
+      return Tree::of(std::string("pissa"));
+    case LoraInit::kOlora:
+      return Tree::of(std::string("olora"));
+    default:
+      return Tree::of(init == LoraInit::kTrue);
+  }
+}
+
+Tree tree_of(const TrainableTokens& trained) {
+  if (trained.tokens.empty()) return {};
+  Tree tokens = integers(trained.tokens);
+  return trained.module.empty() ? tokens : Tree::map({{trained.module, std::move(tokens)}});
 }
 
 /// 16 rather than 16.0, as PEFT's users write it.
@@ -157,9 +215,6 @@ std::string adapter_config_text(const LoraSpec& spec, const AdapterOf& of) {
   std::vector<std::string> saved = spec.modules_to_save;
   if (of.classifies && std::find(saved.begin(), saved.end(), "score") == saved.end())
     saved.emplace_back("score");
-  Tree layers = Tree::list();
-  for (const int64_t layer : spec.layers_to_transform) layers.items.push_back(Tree::of(layer));
-  const LoraInit init = spec.init_lora_weights;
   const char* const bias = spec.bias == LoraBias::kAll    ? "all"
                            : spec.bias == LoraBias::kNone ? "none"
                                                           : "lora_only";
@@ -174,17 +229,18 @@ std::string adapter_config_text(const LoraSpec& spec, const AdapterOf& of) {
       {"lora_dropout", number(spec.lora_dropout)},
       {"target_modules", tree_of(targets)},
       {"exclude_modules", tree_of(spec.exclude_modules)},
-      {"layers_to_transform", spec.layers_to_transform.empty() ? Tree() : std::move(layers)},
+      {"layers_to_transform", spec.layers_to_transform.empty() ? Tree() : integers(spec.layers_to_transform)},
       {"layers_pattern", or_null(spec.layers_pattern)},
       {"bias", Tree::of(std::string(bias))},
       {"fan_in_fan_out", Tree::of(of.transposed)},
       {"use_rslora", Tree::of(spec.use_rslora)},
-      {"use_dora", Tree::of(false)},
+      {"use_dora", Tree::of(spec.use_dora)},
+      {"lora_bias", Tree::of(spec.lora_bias)},
+      {"trainable_token_indices", tree_of(spec.trainable_token_indices)},
       {"modules_to_save", or_null(saved)},
       {"rank_pattern", tree_of(spec.rank_pattern)},
       {"alpha_pattern", tree_of(spec.alpha_pattern)},
-      {"init_lora_weights",
-       init == LoraInit::kGaussian ? Tree::of(std::string("gaussian")) : Tree::of(init == LoraInit::kTrue)},
+      {"init_lora_weights", tree_of(spec.init_lora_weights)},
   });
   return to_json(fields) + "\n";
 }

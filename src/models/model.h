@@ -55,17 +55,31 @@ struct Adapter {
     int64_t out = 0;   ///< rows of the base's tensor, in the order of its views
     int64_t rank = 0;  ///< 0: this tensor has none
     double scale = 1;
-    std::string b = {};  ///< the parameter [out, rank]
+    std::string b = {};          ///< the parameter [out, rank]
+    std::string b_bias = {};     ///< B's bias [out]; empty: it has none
+    std::string magnitude = {};  ///< DoRA's [out]; empty: plain
   };
-  std::string weight;  ///< the storage of the base
-  std::string a;       ///< the parameter [sum of ranks, in]
+  std::string weight;  ///< the storage of the base; of a tied head the name that it has in checkpoints
+  std::string a;       ///< the parameter [sum of ranks, in]; of a table's adapter [rank, rows of the table]
   std::vector<Part> parts;
 };
+
+/// Rows of a table that learn, in place of those of their tokens.
+struct TokenRows {
+  std::string rows = {};             ///< the parameter [tokens, width]; empty: there are none
+  std::vector<int64_t> tokens = {};  ///< ascending
+};
+
+/// What adapters begin as where that is taken from the base, which loses it: the largest r of the singular
+/// value decomposition (PiSSA, arXiv:2404.02948), or the first r of Q R (OLoRA, arXiv:2406.01775).
+enum class Factors : uint8_t { kNone, kSvd, kQr };
 
 /// What models/lora.h adds to a model.
 struct Adapters {
   std::vector<Adapter> linears;
   double dropout = 0;  ///< of what enters the A's, in training
+  TokenRows token_rows = {};
+  Factors factors = Factors::kNone;
   /// By the names of parameters' views: those that learn and are saved, and what PEFT's file calls them.
   std::map<std::string, std::string, std::less<>> keys;
 };

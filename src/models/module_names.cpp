@@ -4,40 +4,40 @@
 
 #include <algorithm>
 #include <charconv>
-#include <regex>
+#include <utility>
+
+#include "base/pattern.h"
 
 namespace plimsoll::models {
 namespace {
 
-/// Longer ones are nobody's; std::regex recurses over its text.
-constexpr size_t kMaxPattern = 2000;
-
-/// std::regex throws for what is none; here it matches nothing, after check_pattern has said so.
-std::optional<std::regex> regex_of(const std::string& pattern) {
-  if (pattern.size() > kMaxPattern) return std::nullopt;
-  try {
-    return std::regex(pattern, std::regex::ECMAScript);
-  } catch (const std::regex_error&) {
-    return std::nullopt;
-  }
+/// A pattern that is none matches nothing, after check_pattern has said so.
+bool matches_whole(const std::string& pattern, std::string_view name) {
+  const auto parsed = Pattern::parse(pattern);
+  return parsed && parsed->matches(name);
 }
 
-bool matches_whole(const std::string& pattern, const std::string& name, std::smatch* parts = nullptr) {
-  const auto regex = regex_of(pattern);
-  std::smatch own;
-  try {
-    return regex && std::regex_match(name, parts != nullptr ? *parts : own, *regex);
-  } catch (const std::regex_error&) {  // too complex for this name
-    return false;
+/// The numbers between dots of a module's name, each with what stands before its dot.
+std::vector<std::pair<std::string_view, int64_t>> numbers_in(std::string_view module) {
+  std::vector<std::pair<std::string_view, int64_t>> numbers;
+  for (size_t dot = module.find('.'); dot != std::string_view::npos; dot = module.find('.', dot + 1)) {
+    const std::string_view rest = module.substr(dot + 1);
+    int64_t number = 0;
+    const auto [end, code] = std::from_chars(rest.data(), rest.data() + rest.size(), number);
+    if (code == std::errc() && end != rest.data() + rest.size() && *end == '.' && rest[0] != '-')
+      numbers.emplace_back(module.substr(0, dot), number);
   }
+  return numbers;
 }
 
 }  // namespace
 
 Status check_pattern(std::string_view setting, const std::string& pattern) {
-  if (regex_of(pattern)) return Ok{};
+  const auto parsed = Pattern::parse(pattern);
+  if (parsed) return Ok{};
   return Error{ErrorCode::kInvalidArgument,
-               fmt::format("{}: '{}' is no regular expression", setting, pattern.substr(0, 100)),
+               fmt::format("{}: '{}' is no regular expression: {}", setting, pattern.substr(0, 100),
+                           parsed.error().what),
                {},
                "a plain string is a pattern of whole names, such as .*\\.(q|v)_proj; names go in a list"};
 }
@@ -65,18 +65,14 @@ bool is_within(std::string_view module, std::string_view name) {
 }
 
 std::optional<int64_t> layer_index(const std::string& module, const std::vector<std::string>& layers) {
-  std::smatch parts;
-  if (layers.empty()) {
-    if (!matches_whole(R"(.*?\.[^.]*\.(\d{1,9})\..*)", module, &parts)) return std::nullopt;
-  } else if (std::none_of(layers.begin(), layers.end(), [&](const std::string& layer) {
-               return matches_whole("(?:|.*?\\.)" + layer + R"(\.(\d{1,9})\..*)", module, &parts);
-             })) {
-    return std::nullopt;
+  const auto numbers = numbers_in(module);
+  for (const auto& [before, number] : numbers) {
+    // Without names the first number that has two parts before it.
+    if (layers.empty() && before.find('.') != std::string_view::npos) return number;
+    for (const std::string& layer : layers)
+      if (matches_end(layer, std::string(before))) return number;
   }
-  const std::string digits = parts[parts.size() - 1].str();
-  int64_t index = 0;
-  std::from_chars(digits.data(), digits.data() + digits.size(), index);
-  return index;
+  return std::nullopt;
 }
 
 bool matches_end(const std::string& pattern, const std::string& module) {

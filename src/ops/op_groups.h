@@ -18,6 +18,8 @@ OpGroup random_ops();
 OpGroup rms_norm_ops();
 OpGroup layer_norm_ops();
 OpGroup linear_ops();
+OpGroup dora_ops();
+OpGroup embedding_adapters_ops();
 OpGroup embedding_ops();
 OpGroup positions_ops();
 OpGroup rope_ops();

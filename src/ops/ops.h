@@ -139,6 +139,24 @@ LayerNorm layer_norm(Builder& b, ValueId x, ValueId weight, ValueId bias, double
 /// derivative. Pass few_rows brings it in.
 ValueId linear(Builder& b, ValueId x, ValueId weight, ValueId bias, bool transposed = false);
 
+// ---- weights by direction and magnitude (dora.cpp)
+// -------------------------------------------------------------
+
+/// Where a matrix lies in storages that hold several.
+struct DoraRows {
+  int64_t row = 0;       ///< first row of the weight
+  int64_t rank_row = 0;  ///< first row of A
+  double scale = 1;
+  bool transposed = false;  ///< the weight is [in, out]: `row` is a column
+};
+/// |W_o + scale sum over k of B[o,k] A_k| of each row o: weight W [.., in] (f32, bf16 or f16), a [.., in], up
+/// [out, rank] -> f32[out]. A constant to the gradient. Liu et al. 2024, arXiv:2402.09353, 4.3. Op
+/// `dora_norm`(weight, a, b) {row, rank_row, scale, transposed}.
+ValueId dora_norm(Builder& b, ValueId weight, ValueId a, ValueId up, const DoraRows& rows);
+/// x times magnitude / norm over the last axis; magnitude and norm f32[out]. Op `dora_scale`;
+/// `dora_scale_grad`(dy, x, norm) = dy x / norm, whose `sum_rows` is the magnitude's gradient.
+ValueId dora_scale(Builder& b, ValueId x, ValueId magnitude, ValueId norm);
+
 // ---- embedding (embedding.cpp)
 // ---------------------------------------------------------------------------------
 
@@ -148,6 +166,17 @@ ValueId linear(Builder& b, ValueId x, ValueId weight, ValueId bias, bool transpo
 /// ids) = total + embedding_grad(dy, ids), touching the rows of `ids` alone; consumes total. All three take
 /// {padding}, absent for none: tokens of that id add nothing to the gradient (torch's padding_idx).
 ValueId embedding(Builder& b, ValueId table, ValueId ids, std::optional<int64_t> padding = {});
+
+// ---- beside an embedding (embedding_adapters.cpp)
+// -------------------------------------------------------------
+
+/// Columns: table f32[r, V], ids i32[B, T] -> f32[B, T, r]. Op `embedding_columns` {padding};
+/// `embedding_columns_grad`(dy, ids, acc?) {columns, padding, out?} sums as embedding_grad does.
+ValueId embedding_columns(Builder& b, ValueId table, ValueId ids, std::optional<int64_t> padding = {});
+/// x f32[B, T, H], with rows f32[n, H] in place of what stands where ids i32[B, T] are `tokens`, which
+/// ascend. Op `token_rows`(x, rows, ids) {tokens}; `token_rows_grad`(dy, ids, acc?) {tokens, out?} is the
+/// gradient of the rows, summed as embedding_grad's.
+ValueId token_rows(Builder& b, ValueId x, ValueId rows, ValueId ids, std::vector<int64_t> tokens);
 
 // ---- positions (positions.cpp)
 // ---------------------------------------------------------------------------------

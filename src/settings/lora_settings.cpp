@@ -34,17 +34,27 @@ Status read_pattern(const char* setting, const std::string& prefix, const Tree& 
   return Ok{};
 }
 
-Result<std::vector<int64_t>> layer_numbers(const std::vector<std::string>& words) {
-  std::vector<int64_t> layers;
+/// Numbers from 0 of a list of words; `what` is what each is the number of.
+Result<std::vector<int64_t>> numbers_of(const char* setting, const char* what,
+                                        const std::vector<std::string>& words) {
+  std::vector<int64_t> numbers;
   for (const std::string& text : words) {
-    int64_t layer = -1;
-    const auto [end, code] = std::from_chars(text.data(), text.data() + text.size(), layer);
-    if (code != std::errc() || end != text.data() + text.size() || layer < 0)
-      return wrong_setting(fmt::format("lora.layers_to_transform: '{}' is no layer", text.substr(0, 100)),
-                           "write the numbers of layers, from 0: [0, 1, 2]");
-    layers.push_back(layer);
+    int64_t number = -1;
+    const auto [end, code] = std::from_chars(text.data(), text.data() + text.size(), number);
+    if (code != std::errc() || end != text.data() + text.size() || number < 0)
+      return wrong_setting(fmt::format("{}: '{}' is no {}", setting, text.substr(0, 100), what),
+                           fmt::format("write the numbers of {}s, from 0: [0, 1, 2]", what));
+    numbers.push_back(number);
   }
-  return layers;
+  return numbers;
+}
+
+models::LoraInit init_of(const std::string& word) {
+  return word == "gaussian"          ? models::LoraInit::kGaussian
+         : word == "false"           ? models::LoraInit::kFalse
+         : word == "olora"           ? models::LoraInit::kOlora
+         : word.starts_with("pissa") ? models::LoraInit::kPissa
+                                     : models::LoraInit::kTrue;
 }
 
 models::LoraBias bias_of(const std::string& word) {
@@ -66,7 +76,8 @@ Result<models::LoraSpec> lora_spec(const LoraSettings& s, models::LoraSpec spec)
   if (!s.modules_to_save.empty()) spec.modules_to_save = s.modules_to_save;
   if (!s.layers_pattern.empty()) spec.layers_pattern = s.layers_pattern;
   if (!s.layers_to_transform.empty()) {
-    PLIMSOLL_ASSIGN(spec.layers_to_transform, layer_numbers(s.layers_to_transform));
+    PLIMSOLL_ASSIGN(spec.layers_to_transform,
+                    numbers_of("lora.layers_to_transform", "layer", s.layers_to_transform));
     if (spec.target_modules.is_pattern)
       return wrong_setting("lora.layers_to_transform has no effect with a pattern in lora.target_modules",
                            "say the layers in the pattern, or name the modules in a list");
@@ -79,9 +90,16 @@ Result<models::LoraSpec> lora_spec(const LoraSettings& s, models::LoraSpec spec)
     spec.alpha_pattern.clear();
     PLIMSOLL_TRY(read_pattern("lora.alpha_pattern", "", s.alpha_pattern, spec.alpha_pattern));
   }
-  spec.init_lora_weights = s.init_lora_weights == "gaussian" ? models::LoraInit::kGaussian
-                           : s.init_lora_weights == "false"  ? models::LoraInit::kFalse
-                                                             : models::LoraInit::kTrue;
+  if (s.use_dora) spec.use_dora = *s.use_dora;
+  if (s.lora_bias) spec.lora_bias = *s.lora_bias;
+  if (!s.trainable_token_indices.empty()) {
+    std::vector<int64_t>& tokens = spec.trainable_token_indices.tokens;
+    PLIMSOLL_ASSIGN(tokens, numbers_of("lora.trainable_token_indices", "token", s.trainable_token_indices));
+    std::sort(tokens.begin(), tokens.end());
+    tokens.erase(std::unique(tokens.begin(), tokens.end()), tokens.end());
+  }
+  // How an adapter began is what its own files say.
+  if (s.adapter.empty()) spec.init_lora_weights = init_of(s.init_lora_weights);
   return spec;
 }
 
@@ -99,7 +117,11 @@ Status check_adapter_agrees(const LoraSettings& s, const models::LoraSpec& adapt
                         : asked.modules_to_save != adapter.modules_to_save         ? "modules_to_save"
                         : asked.rank_pattern != adapter.rank_pattern               ? "rank_pattern"
                         : asked.alpha_pattern != adapter.alpha_pattern             ? "alpha_pattern"
-                                                                                   : nullptr;
+                        : asked.use_dora != adapter.use_dora                       ? "use_dora"
+                        : asked.lora_bias != adapter.lora_bias                     ? "lora_bias"
+                        : !(asked.trainable_token_indices == adapter.trainable_token_indices)
+                            ? "trainable_token_indices"
+                            : nullptr;
   if (setting == nullptr) return Ok{};
   Error error =
       wrong_setting(fmt::format("lora.{} is {}, and the adapter of lora.adapter has another", setting,
@@ -152,14 +174,15 @@ void add_lora_settings(std::vector<Setting>& list) {
             "other ranks by pattern of a name's end: {q_proj: 16}"));
   add(plain(PLIMSOLL_FIELD(lora.alpha_pattern), kWhat, "other alphas in the same way"));
   add(plain(PLIMSOLL_FIELD(lora.init_lora_weights), kWhat,
-            "first values; true: B is zero; false: it is random too; gaussian: A is normal",
-            {"true", "false", "gaussian", "pissa", "olora", "loftq", "eva", "orthogonal"}));
-  takes_only(list, "lora.init_lora_weights", {"true", "false", "gaussian"});
-  const Words off = {"false", "null"};
-  add(planned("lora.use_dora", kWhat, "weights by direction and magnitude", kLeave, off));
-  add(planned("lora.trainable_token_indices", kWhat, "rows of the embedding that learn", kLeave));
+            "first values; true: B is zero; pissa, olora: taken from the base, which loses them",
+            {"true", "false", "gaussian", "pissa", "pissa_niter_4", "pissa_niter_16", "olora", "loftq", "eva",
+             "orthogonal"}));
+  takes_only(list, "lora.init_lora_weights",
+             {"true", "false", "gaussian", "pissa", "pissa_niter_4", "pissa_niter_16", "olora"});
+  add(plain(PLIMSOLL_FIELD(lora.use_dora), kWhat, "weights by direction and magnitude (DoRA); null: false"));
+  add(plain(PLIMSOLL_FIELD(lora.lora_bias), kWhat, "a bias for B; null: false"));
+  add(plain(PLIMSOLL_FIELD(lora.trainable_token_indices), kWhat, "tokens whose rows of the embedding learn"));
   add(planned("lora.target_parameters", kWhat, "adapters of parameters that are no linear map", kLeave));
-  add(planned("lora.lora_bias", kWhat, "a bias for B", kLeave, off));
 }
 
 }  // namespace plimsoll

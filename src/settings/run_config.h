@@ -237,7 +237,10 @@ struct LoraSettings {
   std::vector<std::string> modules_to_save = {};
   Tree rank_pattern = {};
   Tree alpha_pattern = {};
-  std::string init_lora_weights = "true";  ///< true | false | gaussian
+  std::string init_lora_weights = "true";  ///< true | false | gaussian | pissa… | olora
+  std::optional<bool> use_dora = {};
+  std::optional<bool> lora_bias = {};
+  std::vector<std::string> trainable_token_indices = {};
 };
 
 struct QuantizationSettings {

@@ -3,6 +3,7 @@
 #include <span>
 
 #include "checkpoints/adapter_files.h"
+#include "checkpoints/adapter_start.h"
 #include "checkpoints/fp16_range.h"
 #include "checkpoints/load_weights.h"
 
@@ -34,8 +35,9 @@ Status draw(const RunConfig& config, runtime::Session& session, std::string_view
   return session.run(session.plan().find_program(program));
 }
 
-/// What lora.adapter names, over what was drawn.
-Status load_adapter_of(const RunConfig& config, const Prepared& prepared, runtime::Session& session) {
+/// What adapters begin as beside this base, and over that what lora.adapter names.
+Status begin_adapters(const RunConfig& config, const Prepared& prepared, runtime::Session& session) {
+  PLIMSOLL_TRY(start_adapters(*prepared.model, session));
   if (!config.lora.enabled || config.lora.adapter.empty()) return Ok{};
   return load_adapter(*prepared.model, config.lora.adapter, session);
 }
@@ -52,13 +54,13 @@ Result<std::optional<LoadReport>> initialise(const RunConfig& config, const Prep
     PLIMSOLL_ASSIGN(LoadReport report, load_weights(*prepared.model, weights, session, num_threads,
                                                     prepared.fresh_head ? models::Model::kScore : ""));
     if (prepared.fresh_head) PLIMSOLL_TRY(draw(config, session, "init_head"));
-    PLIMSOLL_TRY(load_adapter_of(config, prepared, session));
+    PLIMSOLL_TRY(begin_adapters(config, prepared, session));
     if (auto fits = check_fp16_range(config, *prepared.model, session, num_threads); !fits)
       return std::move(fits).error().at(weights.directory());
     return std::optional(std::move(report));
   }
   PLIMSOLL_TRY(draw(config, session, "init"));
-  PLIMSOLL_TRY(load_adapter_of(config, prepared, session));
+  PLIMSOLL_TRY(begin_adapters(config, prepared, session));
   return std::optional<LoadReport>();
 }
 

@@ -22,6 +22,7 @@
 #include "data/text/reasons.h"
 #include "io/file.h"
 #include "io/hub_cache.h"
+#include "io/safetensors_reader.h"
 #include "io/scratch_folder.h"
 #include "runtime/session.h"
 #include "settings/settings.h"
@@ -77,6 +78,18 @@ Result<Labels> labels_of(const ConfigJson& config) {
   return Labels{fields.problem.value_or(otherwise), std::move(fields.names)};
 }
 
+/// Of a base that is no classifier the adapter's head says how many labels there are; none says their names.
+Result<Labels> labels_of_adapter(const std::string& adapter) {
+  PLIMSOLL_ASSIGN(const SafetensorsFile file, SafetensorsFile::open(adapter + "/adapter_model.safetensors"));
+  const SafetensorsTensor* head = file.find("base_model.model." + std::string(models::Model::kScore));
+  if (head == nullptr || head->shape.size() != 2)
+    return Error{ErrorCode::kBadData, "neither model nor adapter has a classifier's head", adapter,
+                 "train one: task=sequence_classification"};
+  Labels labels{head->shape[0] == 1 ? ProblemType::kRegression : ProblemType::kSingleLabel, {}};
+  for (int64_t i = 0; i < head->shape[0]; ++i) labels.names.push_back(fmt::format("LABEL_{}", i));
+  return labels;
+}
+
 class Prediction {
  public:
   explicit Prediction(const PredictRequest& request) : request_(request) {}
@@ -96,11 +109,17 @@ class Prediction {
   Status open() {
     PLIMSOLL_ASSIGN(const std::string folder, find_model_folder(request_.model));
     PLIMSOLL_ASSIGN(const ConfigJson model, read_config_json(folder + "/config.json"));
-    PLIMSOLL_ASSIGN(labels_, labels_of(model));
+    if (!request_.adapter.empty() && !is_sequence_classifier(model)) {
+      PLIMSOLL_ASSIGN(labels_, labels_of_adapter(request_.adapter));
+    } else {
+      PLIMSOLL_ASSIGN(labels_, labels_of(model));
+    }
     PLIMSOLL_ASSIGN(pad_token_, read_pad_token(model));
     PLIMSOLL_ASSIGN(vocab_size_, model.integer("vocab_size", {1}));
     config_.task = "sequence_classification";
     config_.model.path = folder;
+    config_.lora.enabled = !request_.adapter.empty();
+    config_.lora.adapter = request_.adapter;
     config_.data.packing = "pad";
     config_.training.global_batch_size = request_.batch_size;
     config_.runtime.threads = request_.threads;

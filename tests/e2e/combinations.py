@@ -3,7 +3,8 @@
 
     combinations.py [--binary build/plimsoll] [--count 200] [--seed 1] [--keep DIR]
 
-What is trained: model (three families, one with dropout, one a classifier), precision, optimizer, packing. How: what
+What is trained: model (three families, one with dropout, one a classifier), precision, optimizer, packing or buckets, all of it
+or adapters (--lora: nothing else). How: what
 is computed again, where the optimizer updates, micro-batch, threads, device. Of each run: losses, norms and final weights are the plain run's, bit
 for bit; the process's peak is never above the planned one, and no more than 3 % or 32 MiB below it; nothing is allocated
 behind the first step. Prints a line a failure and a summary; exits with 1 where anything failed.
@@ -13,6 +14,7 @@ import hashlib
 import json
 import pathlib
 import random
+import shlex
 import subprocess
 import sys
 import tempfile
@@ -39,14 +41,36 @@ def optimizers(binary, folder):
     return [word.strip() for word in words.replace(" or ", ", ").split(",") if word.strip()]
 
 
-def what_of(dice, binary_optimizers):
+def lora_of(dice, name):
+    """The adapters' settings, as a run file has them."""
+    targets = ["all-linear", "[c_attn]" if name == "gpt2" else "[q_proj, v_proj, down_proj]"]
+    if name == "llama":
+        targets.append("[q_proj, embed_tokens]")
+    target = dice.choice(targets)
+    parts = [f"r: {dice.randint(1, 6)}", f"target_modules: {target}"]
+    if dice.random() < 0.3 and "embed" not in target:
+        parts.append(dice.choice(["use_dora: true", "lora_bias: true", "init_lora_weights: pissa", "init_lora_weights: olora"]))
+    if dice.random() < 0.3 and "embed" not in target:
+        parts.append("lora_dropout: 0.1")
+    if dice.random() < 0.2:
+        parts.append("bias: all")
+    if "init_lora_weights" not in " ".join(parts) and "lora_bias" not in " ".join(parts):
+        parts.append("init_lora_weights: " + dice.choice(["false", "gaussian"]))
+    return "lora={" + ", ".join(parts) + "}"
+
+
+def what_of(dice, binary_optimizers, lora):
     name = dice.choice(list(MODELS))
     task = "sequence_classification" if dice.random() < 0.2 else "causal_lm"
     settings = [f"training.precision={dice.choice(PRECISION)}", f"training.optimizer={dice.choice(binary_optimizers)}"]
     if dice.random() < 0.5:
         settings.append("training.max_grad_norm=0")
+    if lora:
+        settings.append(shlex.quote(lora_of(dice, name)))
     if task == "causal_lm":
         settings.append(f"data.packing={dice.choice(PACKING)}")
+        if lora and settings[-1].endswith("pad") and dice.random() < 0.5:
+            settings.append("data.buckets=2")
     return name, task, " ".join(settings)
 
 
@@ -98,11 +122,12 @@ def train(binary, folder, what, how):
         (LABELS if task == "sequence_classification" else "") +
         "training: {global_batch_size: 8, max_steps: 4, learning_rate: 1.0e-3}\noutput: {dir: out}\n")
     subprocess.run(["rm", "-rf", str(folder / "out")], check=True)
-    done = subprocess.run([binary, "train", "run.yaml", "--json", *settings.split(), *how], cwd=folder, text=True,
+    done = subprocess.run([binary, "train", "run.yaml", "--json", *shlex.split(settings), *how], cwd=folder, text=True,
                           stdin=subprocess.DEVNULL, capture_output=True, timeout=600)
     if done.returncode != 0:
         raise RuntimeError(f"exit code {done.returncode}: {done.stderr.strip()[-500:]}")
-    digest = hashlib.sha256((folder / "out/final/model.safetensors").read_bytes()).hexdigest()
+    final = next(path for path in (folder / "out/final").glob("*model.safetensors"))
+    digest = hashlib.sha256(final.read_bytes()).hexdigest()
     return [json.loads(line) for line in done.stdout.splitlines()], digest
 
 
@@ -134,6 +159,7 @@ def main():
     parser.add_argument("--binary", default="build/plimsoll")
     parser.add_argument("--count", type=int, default=200)
     parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--lora", action="store_true", help="adapters learn, of a random kind")
     parser.add_argument("--keep", help="work in this folder and leave it")
     arguments = parser.parse_args()
     binary = str(pathlib.Path(arguments.binary).resolve())
@@ -145,7 +171,7 @@ def main():
         write_data(folder, dice)
         rules = optimizers(binary, folder)
         for number in range(arguments.count):
-            what = what_of(dice, rules)
+            what = what_of(dice, rules, arguments.lora)
             how = how_of(dice, what[0], what[2])
             try:
                 if what not in plain:

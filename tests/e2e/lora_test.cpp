@@ -45,6 +45,25 @@ TEST(Lora, HasTheSameBitsHoweverItIsRun) {
   }
 }
 
+/// The kinds of adapters, each with its own sums over tokens.
+TEST(Lora, KindsHaveTheSameBitsHoweverTheyAreRun) {
+  for (const char* kind :
+       {"use_dora: true", "lora_bias: true", "init_lora_weights: pissa", "init_lora_weights: olora",
+        "target_modules: [embed_tokens, v_proj], trainable_token_indices: [3, 5]"}) {
+    const auto train = [&](const std::string& how) {
+      const Folder folder;
+      prepare_lora(folder, "lora: {r: 2, " + std::string(kind) +
+                               "}\ntraining: {global_batch_size: 4, max_steps: 2, learning_rate: 1.0e-3}\n");
+      return adapter_of(folder,
+                        folder.run("train run.yaml --json model.config.tie_word_embeddings=false " + how));
+    };
+    const Result whole = train("runtime.threads=1");
+    const Result other = train("runtime.threads=3 training.micro_batch_size=1 memory.recompute=full");
+    EXPECT_EQ(whole.events, other.events) << kind;
+    EXPECT_TRUE(whole.model == other.model) << kind;
+  }
+}
+
 class LoraResume : public testing::TestWithParam<const char*> {};
 
 TEST_P(LoraResume, GoesOnWithTheBitsOfARunThatWasNeverStopped) {

@@ -42,9 +42,10 @@ FAMILIES = {
 }
 
 
-def case(name, family, lora, classifies=False, own=False, **settings):
-    """`lora`: LoraConfig's arguments. `own`: Plimsoll makes the adapter by them, instead of PEFT."""
-    return dict(name=name, family=family, lora=lora, classifies=classifies, own=own, settings=settings)
+def case(name, family, lora, classifies=False, own=False, merges=True, logits=LOGITS, **settings):
+    """`lora`: LoraConfig's arguments. `own`: Plimsoll makes the adapter by them, instead of PEFT. `logits`: their bound."""
+    return dict(name=name, family=family, lora=lora, classifies=classifies, own=own, merges=merges, logits=logits,
+                settings=settings)
 
 
 CASES = [
@@ -66,6 +67,26 @@ CASES = [
     case("llama classifies", "llama", dict(r=4, modules_to_save=["score"]), classifies=True),
     case("gpt2 classifies, all linear", "gpt2", dict(r=4, target_modules="all-linear", fan_in_fan_out=True), classifies=True),
     case("qwen2, our own, classifies", "qwen2", dict(r=4, target_modules="all-linear"), classifies=True, own=True),
+    case("DoRA", "llama", dict(r=4, lora_alpha=6, target_modules=["q_proj", "v_proj", "down_proj"], use_dora=True)),
+    case("DoRA, all linear maps, with biases, accumulation", "biases", dict(r=3, target_modules="all-linear", use_dora=True),
+         micro_batch_size=1),
+    case("DoRA, gpt2", "gpt2", dict(r=4, target_modules=["c_attn", "c_proj"], fan_in_fan_out=True, use_dora=True)),
+    case("DoRA, our own, recomputed", "qwen3", dict(r=4, target_modules="all-linear", use_dora=True), own=True, recompute="full"),
+    case("a bias for B", "biases", dict(r=4, lora_alpha=6, target_modules=["q_proj", "up_proj"], lora_bias=True),
+         micro_batch_size=1),
+    case("an embedding", "llama", dict(r=4, lora_alpha=6, target_modules=["q_proj", "embed_tokens"]), micro_batch_size=1),
+    case("an embedding, our own", "qwen2", dict(r=4, target_modules=["v_proj", "embed_tokens"]), own=True),
+    case("gpt2, positions", "gpt2", dict(r=4, target_modules=["c_attn", "wpe"], fan_in_fan_out=True)),
+    case("tied, embedding and head", "tied", dict(r=4, target_modules=["q_proj", "embed_tokens", "lm_head"]), merges=False),
+    case("rows of tokens", "llama", dict(r=4, target_modules=["q_proj"], trainable_token_indices=[3, 7, 50]), micro_batch_size=1),
+    case("rows of tokens, our own", "llama", dict(r=4, target_modules=["q_proj"], trainable_token_indices=[5, 9]), own=True),
+    # PyTorch's fp32 decomposition of a 60 x 60 matrix is 5e-6 off the exact one, which the base has lost here.
+    case("PiSSA", "llama", dict(r=4, lora_alpha=6, target_modules=["q_proj", "v_proj", "down_proj"], init_lora_weights="pissa"),
+         logits=5e-5),
+    case("PiSSA, our own, gpt2", "gpt2", dict(r=4, target_modules=["c_attn", "c_fc"], fan_in_fan_out=True,
+                                              init_lora_weights="pissa"), own=True),
+    case("OLoRA", "qwen2", dict(r=4, lora_alpha=6, target_modules=["q_proj", "up_proj"], init_lora_weights="olora")),
+    case("OLoRA, our own", "qwen3", dict(r=4, target_modules="all-linear", init_lora_weights="olora"), own=True),
 ]
 
 
@@ -93,7 +114,7 @@ def write_base(case, folder):
 
 def lora_config(case):
     task = "SEQ_CLS" if case["classifies"] else "CAUSAL_LM"
-    return peft.LoraConfig(task_type=task, init_lora_weights=False, **case["lora"])
+    return peft.LoraConfig(task_type=task, **dict(init_lora_weights=False) | case["lora"])
 
 
 def data_of(case, folder):
@@ -113,7 +134,7 @@ def write_run(case, folder, data):
     settings = dict(case["settings"])
     lora = {"adapter": str(folder / "peft")}
     if case["own"]:
-        lora = {k: v for k, v in case["lora"].items() if k != "fan_in_fan_out"} | {"init_lora_weights": "false"}
+        lora = dict(init_lora_weights="false") | {k: v for k, v in case["lora"].items() if k != "fan_in_fan_out"}
     run = {
         "model": {"path": str(folder / "base")},
         "data": {"train": str(folder / data), "sequence_length": TOKENS, "shuffle": False},
@@ -143,7 +164,7 @@ def saved(model):
     keys = set(peft.get_peft_model_state_dict(model, save_embedding_layers=False))
     by_key = {}
     for name, parameter in model.named_parameters():
-        key = name.replace(".default", "").replace(".modules_to_save", "")
+        key = name.replace(".default", "").replace(".modules_to_save", "").replace("magnitude_vector.weight", "magnitude_vector")
         if key in keys and "original_module" not in name:
             by_key[key] = parameter
     assert by_key.keys() == keys, keys ^ by_key.keys()
@@ -198,7 +219,7 @@ def compare_steps(case, folder, checks, events, rows, labels, model):
         dump = dumped["parameters"]
         losses.append(compare.relative(event["loss"], float(loss), LOSS, f"step {step}"))
         ours, theirs = dumped["logits"].reshape(out.shape), out.detach().numpy()
-        logits.append((compare.difference(ours, theirs), LOGITS * compare.norm(theirs), f"step {step}"))
+        logits.append((compare.difference(ours, theirs), case["logits"] * compare.norm(theirs), f"step {step}"))
         reference = {key: p.grad.numpy() for key, p in parameters.items()}
         floor = 1e-6 * max(compare.norm(g) for g in reference.values())
         for key, theirs in reference.items():
@@ -238,7 +259,7 @@ def compare_merged(case, binary, folder, checks, opened, rows):
     with torch.no_grad():
         theirs = opened(input_ids=ids).logits.numpy()
         ours = merge("merged", final)(input_ids=ids).logits.numpy()
-    checks.worst(case["name"], "merged", [(compare.difference(ours, theirs), MERGED * compare.norm(theirs), "logits")])
+    checks.worst(case["name"], "merged", [(compare.difference(ours, theirs), max(MERGED, case["logits"]) * compare.norm(theirs), "logits")])
     single, both = merge("first", first).state_dict(), merge("both", f"{final}:0.7", f"{first}:0.3").state_dict()
     last = auto_class(case).from_pretrained(folder / "merged", dtype=torch.float32).state_dict()
     measures = []
@@ -263,9 +284,10 @@ def compare_case(case, binary, folder, checks):
     model = peft.get_peft_model(base_model(case, folder), lora_config(case)).eval()
     with torch.no_grad():  # what is saved whole is not what the base has
         for key, parameter in saved(model).items():
-            if "lora_" not in key:
+            if "lora_" not in key and "token_adapter" not in key:
                 parameter.add_(0.05 * torch.randn(parameter.shape))
-    model.save_pretrained(folder / "peft", save_embedding_layers=False)
+    # With an adapted embedding or head PEFT saves the base's weight too.
+    model.save_pretrained(folder / "peft", save_embedding_layers=False if case["lora"].get("modules_to_save") else "auto")
     data, rows, labels = data_of(case, folder)
     write_run(case, folder, data)
     events = train(binary, folder)
@@ -276,7 +298,8 @@ def compare_case(case, binary, folder, checks):
         checks.check(case["name"], "PEFT's adapter is read", same, f"{len(saved(model))} tensors")
     compare_steps(case, folder, checks, events, rows, labels, model)
     opened = compare_final(case, folder, checks, model)
-    compare_merged(case, binary, folder, checks, opened, rows)
+    if case["merges"]:
+        compare_merged(case, binary, folder, checks, opened, rows)
 
 
 def main():

@@ -23,7 +23,10 @@ TEST(AdapterConfig, ReadsWhatItWrites) {
   spec.modules_to_save = {"norm"};
   spec.rank_pattern = {{"q_proj", 3}};
   spec.alpha_pattern = {{"q_proj", 1.5}};
-  spec.init_lora_weights = LoraInit::kGaussian;
+  spec.init_lora_weights = LoraInit::kOlora;
+  spec.use_dora = true;
+  spec.lora_bias = true;
+  spec.trainable_token_indices = {"embed_tokens", {3, 7}};
   const std::string text = adapter_config_text(spec, {.base = "dir", .model_type = "llama"});
   const auto again = parse_adapter_config(text, "adapter_config.json");
   ASSERT_TRUE(again) << again.error().message();
@@ -50,9 +53,11 @@ TEST(AdapterConfig, RefusesByName) {
   const std::pair<const char*, const char*> rows[] = {
       {R"({"peft_type": "IA3"})", "adapters of type IA3 are not available"},
       {R"({"target_modules": ["q_proj"]})", "peft_type"},
-      {R"({"peft_type": "LORA", "use_dora": true})", "use_dora"},
-      {R"({"peft_type": "LORA", "trainable_token_indices": [1]})", "trainable_token_indices"},
-      {R"({"peft_type": "LORA", "init_lora_weights": "pissa"})", "init_lora_weights"},
+      {R"({"peft_type": "LORA", "use_dora": 3})", "use_dora"},
+      {R"({"peft_type": "LORA", "trainable_token_indices": [2, 1]})", "trainable_token_indices"},
+      {R"({"peft_type": "LORA", "target_parameters": ["up_proj"]})", "target_parameters"},
+      {R"({"peft_type": "LORA", "init_lora_weights": "pissa_niter_4"})", "init_lora_weights"},
+      {R"({"peft_type": "LORA", "init_lora_weights": "loftq"})", "init_lora_weights"},
       {R"({"peft_type": "LORA", "r": 0})", "r is 0"},
       {R"({"peft_type": "LORA", "rank_pattern": {"q": -1}})", "rank_pattern"},
       {R"({"peft_type": "LORA", "bias": "some"})", "bias"},

@@ -123,11 +123,41 @@ TEST(Lora, AddsNothingAtFirst) {
   EXPECT_NEAR(a->init_std, 1 / std::sqrt(20.0), 1e-12);
 }
 
+/// Beside B: its bias, a magnitude a row; beside an embedding both factors; rows that learn; a tied head's.
+TEST(Lora, KindsOfAdapters) {
+  const auto saved = [](const char* config, LoraSpec spec, const char* type) {
+    std::vector<std::string> names;
+    const auto model = adapted(config, spec, type);
+    for (const auto& [view, key] : model->adapters()->keys) names.push_back(view);
+    expect_views_cover(*model);
+    return names;
+  };
+  const std::string q = "model.layers.0.self_attn.q_proj.";
+  const ModuleNames one = {{q.substr(0, q.size() - 1)}};
+  EXPECT_THAT(saved(kAdaptedLlama, {.target_modules = one, .use_dora = true}, "llama"),
+              ElementsAre(q + "lora_A.weight", q + "lora_B.weight", q + "lora_magnitude_vector"));
+  EXPECT_THAT(saved(kAdaptedLlama, {.target_modules = one, .lora_bias = true}, "llama"),
+              ElementsAre(q + "lora_A.weight", q + "lora_B.bias", q + "lora_B.weight"));
+  EXPECT_THAT(saved(kAdaptedLlama,
+                    {.target_modules = {{"embed_tokens"}}, .trainable_token_indices = {"", {3, 5}}}, "llama"),
+              ElementsAre("model.embed_tokens.lora_embedding_A", "model.embed_tokens.lora_embedding_B",
+                          "model.embed_tokens.token_adapter.trainable_tokens_delta"));
+  EXPECT_THAT(saved(kGpt2Small, {.target_modules = {{"lm_head", "wpe"}}}, "gpt2"),
+              ElementsAre("lm_head.lora_A.weight", "lm_head.lora_B.weight",
+                          "transformer.wpe.lora_embedding_A", "transformer.wpe.lora_embedding_B"));
+}
+
 TEST(Lora, RefusesWithTheNearestNames) {
   EXPECT_THAT(lora_refusal({.target_modules = {{"q_prj"}}}), HasSubstr("'q_prj' | the nearest is q_proj"));
   EXPECT_THAT(lora_refusal({.target_modules = {{"x.*"}, true}}), HasSubstr("no linear map matches 'x.*'"));
   EXPECT_THAT(lora_refusal({.target_modules = {{"(q"}, true}}), HasSubstr("'(q' is no regular expression"));
-  EXPECT_THAT(lora_refusal({.target_modules = {{"embed_tokens"}}}), HasSubstr("an embedding"));
+  EXPECT_THAT(lora_refusal({.target_modules = {{"embed_tokens"}}, .use_dora = true}),
+              HasSubstr("an embedding"));
+  EXPECT_THAT(lora_refusal({.use_dora = true, .lora_bias = true}),
+              HasSubstr("not available with lora.use_dora"));
+  EXPECT_THAT(lora_refusal({.trainable_token_indices = {"", {31}}}), HasSubstr("has 31 rows"));
+  EXPECT_THAT(lora_refusal({.trainable_token_indices = {"", {3}}}, kGpt2Small, "gpt2"),
+              HasSubstr("the head as well"));
   EXPECT_THAT(lora_refusal({.modules_to_save = {"scores"}}),
               HasSubstr("lora.modules_to_save: no module matches"));
   EXPECT_THAT(lora_refusal({.r = 11}),

@@ -71,13 +71,24 @@ TEST(LoraSettings, RefuseWhatContradicts) {
       {"{target_modules: 'a.*', layers_to_transform: [1]}", "no effect with a pattern"},
       {"{}\noutput: {dtype: bf16}", "adapters are stored in fp32"},
       {"{}\ntraining: {unfreeze: [lm_head.weight]}", "unfreeze has no effect with lora"},
-      {"{init_lora_weights: olora}", "which is not available in this version"},
+      {"{init_lora_weights: loftq}", "which is not available in this version"},
+      {"{trainable_token_indices: [x]}", "'x' is no token"},
   };
   for (const auto& [lora, what] : rows) {
     const auto run = parse_lora(lora);
     ASSERT_FALSE(run) << lora;
     EXPECT_THAT(run.error().what, HasSubstr(what));
   }
+}
+
+TEST(LoraSettings, KindsOfAdapters) {
+  const models::LoraSpec spec =
+      spec_of("{use_dora: true, init_lora_weights: pissa_niter_4, trainable_token_indices: [9, 3, 9]}");
+  EXPECT_TRUE(spec.use_dora);
+  EXPECT_EQ(spec.init_lora_weights, models::LoraInit::kPissa);
+  EXPECT_THAT(spec.trainable_token_indices.tokens, ElementsAre(3, 9));
+  EXPECT_EQ(spec_of("{init_lora_weights: olora}").init_lora_weights, models::LoraInit::kOlora);
+  EXPECT_TRUE(spec_of("{lora_bias: true}").lora_bias);
 }
 
 TEST(LoraSettings, AnAdapterIsWhatItIs) {

@@ -1,0 +1,35 @@
+// What adapters begin as where the base says it: DoRA's magnitudes, the rows of tokens that learn, the
+// factors that PiSSA and OLoRA take from the base.
+#pragma once
+
+#include <cstdint>
+#include <span>
+
+#include "base/result.h"
+#include "models/model.h"
+#include "numerics/low_rank.h"
+
+namespace plimsoll::runtime {
+class Session;
+}
+
+namespace plimsoll::train {
+
+/// Behind the base's weights and what is drawn, before an adapter's own tensors. Magnitudes become the norms
+/// of the rows of W + s B A; rows their tokens' rows of the table; with factors A and B become these and W
+/// loses s B A, rounded once to the dtype that it is kept in. Memory: a few rows; with factors a matrix in
+/// f32 and twice its Krylov space (numerics/low_rank.h), gone behind it. Errors: kInvalidArgument for a base
+/// that is not kept in f32, bf16 or f16; of the device.
+Status start_adapters(const models::Model& model, runtime::Session& session);
+
+struct AdaptedShape {
+  int64_t outs = 0, in = 0, rank = 0;
+  double scale = 1;
+};
+/// B (left) and A (right) that `kind` takes from W [outs, in].
+numerics::LowRankFactors low_rank_factors(std::span<const float> w, const AdaptedShape& shape,
+                                          models::Factors kind);
+/// W - scale B A, each element rounded once.
+void subtract_factors(const numerics::LowRankFactors& f, const AdaptedShape& shape, std::span<float> w);
+
+}  // namespace plimsoll::train

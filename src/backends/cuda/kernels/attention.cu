@@ -273,7 +273,7 @@ __device__ __forceinline__ void attn_dkv(const Attention& a) {
   extern __shared__ float attn_shared[];
   constexpr int R = B / 16;
   float *k = attn_shared, *v = k + B * (D + 4), *q = v + B * (D + 4), *dout = q + B * (D + 4);
-  float *p = dout + B * (D + 4), *ds = p + B * (B + 1), *lse = ds + B * (B + 1), *delta = lse + B;
+  float *p = dout + B * (D + 4), *lse = p + B * (B + 1), *delta = lse + B;  // p: weights, then slopes
   const int tx = threadIdx.x % 16, ty = threadIdx.x / 16;
   const i64 k0 = (i64)blockIdx.x * B, group = blockIdx.y, batch = blockIdx.z, row0 = batch * a.tokens;
   const int* start = a.doc_start != nullptr ? a.doc_start + row0 : nullptr;
@@ -315,11 +315,17 @@ __device__ __forceinline__ void attn_dkv(const Attention& a) {
             slope = w * (kept * dp[r][c] - delta[column]) * a.scale;
           }
           p[(ty + 16 * r) * (B + 1) + column] = weight;
-          ds[(ty + 16 * r) * (B + 1) + column] = slope;
+          s[r][c] = slope;
         }
       __syncthreads();
       attn_add<B, D>(p, dout, dv);
-      attn_add<B, D>(ds, q, dk);
+      __syncthreads();
+#pragma unroll
+      for (int r = 0; r < R; ++r)
+#pragma unroll
+        for (int c = 0; c < R; ++c) p[(ty + 16 * r) * (B + 1) + tx + 16 * c] = s[r][c];
+      __syncthreads();
+      attn_add<B, D>(p, q, dk);
     }
   }
   attn_store<B, D>(a.dk, kv_first, a.kv_stride, k0, a.tokens, a.head_dim, dk);
@@ -331,7 +337,7 @@ extern "C" __global__ void __launch_bounds__(256) attention_128(Attention a) { a
 extern "C" __global__ void __launch_bounds__(256) attention_256(Attention a) { attn_forward<32, 256>(a); }
 extern "C" __global__ void __launch_bounds__(256) attention_dq_64(Attention a) { attn_dq<64, 64>(a); }
 extern "C" __global__ void __launch_bounds__(256) attention_dq_128(Attention a) { attn_dq<32, 128>(a); }
-extern "C" __global__ void __launch_bounds__(256) attention_dq_256(Attention a) { attn_dq<32, 256>(a); }
+extern "C" __global__ void __launch_bounds__(256) attention_dq_256(Attention a) { attn_dq<16, 256>(a); }
 extern "C" __global__ void __launch_bounds__(256) attention_dkv_64(Attention a) { attn_dkv<64, 64>(a); }
 extern "C" __global__ void __launch_bounds__(256) attention_dkv_128(Attention a) { attn_dkv<32, 128>(a); }
-extern "C" __global__ void __launch_bounds__(256) attention_dkv_256(Attention a) { attn_dkv<32, 256>(a); }
+extern "C" __global__ void __launch_bounds__(256) attention_dkv_256(Attention a) { attn_dkv<16, 256>(a); }

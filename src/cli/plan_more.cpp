@@ -88,7 +88,7 @@ Status plan_cards(const RunArguments& arguments) {
                            : parse_run_config(train::card_table_run(), "the table's run", overrides));
   Progress progress("cards");
   PLIMSOLL_ASSIGN(const std::vector<train::CardRow> rows,
-                  train::plan_cards(config, planning(config), progress.teller()));
+                  train::plan_cards(config, planning(config), train::cards(), progress.teller()));
   progress.end();
   print(train::card_event(rows), train::card_table(rows), arguments.json);
   return Ok{};

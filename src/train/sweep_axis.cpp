@@ -1,5 +1,7 @@
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "io/suggest.h"
 #include "models/presets.h"
 #include "settings/settings.h"
@@ -64,7 +66,8 @@ Result<SweepAxis> parse_sweep(const std::string& text, const RunConfig& config) 
   SweepAxis axis{text.substr(0, equals), split_values(std::string_view(text).substr(equals + 1))};
   PLIMSOLL_ASSIGN(const std::vector<std::string> paths,
                   settings_of_override(axis.path + "=" + axis.values.front()));
-  axis.setting = paths.empty() ? axis.path : paths.front();
+  const bool is_own_name = paths.empty() || std::ranges::find(paths, axis.path) != paths.end();
+  axis.setting = is_own_name ? axis.path : paths.front();
   const Setting* setting = find_setting(axis.setting);
   if (axis.values == std::vector<std::string>{"max"}) {
     if (setting == nullptr || setting->field == nullptr ||
@@ -80,7 +83,10 @@ Result<SweepAxis> parse_sweep(const std::string& text, const RunConfig& config) 
                    "give values: --sweep " + axis.path + "=V1,V2");
   }
   for (const std::string& value : axis.values)
-    if (value.empty()) return wrong("a value is missing", text, "values stand between commas: A,B,C");
+    if (value == "max" || value == "all")
+      return wrong("'" + value + "' stands alone", text, "--sweep " + axis.path + "=" + value);
+    else if (value.empty())
+      return wrong("a value is missing", text, "values stand between commas: A,B,C");
   return axis;
 }
 

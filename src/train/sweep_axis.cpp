@@ -43,6 +43,7 @@ std::vector<std::string> divisors(int64_t number) {
 std::vector<std::string> all_values(const Setting& setting, const RunConfig& config) {
   if (setting.path == "training.micro_batch_size") return divisors(config.training.global_batch_size);
   if (setting.path == "model.preset") return preset_names();
+  if (setting.path == "training.global_batch_size") return batches_at_once().values;
   return setting.available.empty() ? setting.choices : setting.available;
 }
 
@@ -57,6 +58,14 @@ Error wrong(std::string what, const std::string& text, std::string hint) {
 }
 
 }  // namespace
+
+SweepAxis batches_at_once() {
+  constexpr int64_t kMost = 1 << 14;
+  const std::string name = "training.global_batch_size";
+  SweepAxis axis{.path = name, .setting = name, .at_once = true};
+  for (int64_t n = 1; n <= kMost; n *= 2) axis.values.push_back(std::to_string(n));
+  return axis;
+}
 
 Result<SweepAxis> parse_sweep(const std::string& text, const RunConfig& config) {
   const size_t equals = text.find('=');
@@ -81,6 +90,7 @@ Result<SweepAxis> parse_sweep(const std::string& text, const RunConfig& config) 
     if (axis.values.empty())
       return wrong("there is no list of all values of " + axis.path, text,
                    "give values: --sweep " + axis.path + "=V1,V2");
+    axis.at_once = axis.setting == batches_at_once().setting;
   }
   for (const std::string& value : axis.values)
     if (value == "max" || value == "all")

@@ -51,7 +51,11 @@ Status plan(const RunArguments& arguments, const PlanOutput& output) {
   if (!output.svg.empty() && output.explain != "memory" && !output.frontier)
     return Error{ErrorCode::kInvalidArgument, "--svg draws what --explain memory or --frontier tells",
                  output.svg, "give one of them too"};
-  PLIMSOLL_ASSIGN(const RunConfig config, load_run(arguments));
+  PLIMSOLL_ASSIGN(RunConfig config, load_run(arguments));
+  const bool alone = !output.frontier && output.sweep.empty();
+  if (output.sweep.empty()) {
+    PLIMSOLL_ASSIGN(config, with_chosen_batch(config, alone, arguments.json));
+  }
   if (output.frontier) return plan_frontier(config, output.svg, arguments.json);
   if (!output.sweep.empty()) return plan_sweep(config, output.sweep, arguments.json);
   const train::PrepareOptions options{.num_threads = train::num_threads(config),

@@ -4,9 +4,11 @@
 
 #include <cstdio>
 
+#include "base/note.h"
 #include "base/terminal.h"
 #include "io/file.h"
 #include "train/card_table.h"
+#include "train/choose_batch.h"
 #include "train/frontier.h"
 #include "train/known_ways.h"
 #include "train/run_device.h"
@@ -78,6 +80,21 @@ Status plan_sweep(const RunConfig& config, const std::vector<std::string>& texts
   return Ok{};
 }
 
+Result<RunConfig> with_chosen_batch(const RunConfig& config, bool shows, bool json) {
+  if (!config.training.chooses_global_batch_size) return config;
+  const train::PrepareOptions options = planning(config);
+  const auto target = train::make_target(config, options.num_threads);
+  PLIMSOLL_ASSIGN(const train::BatchChoice choice,
+                  train::choose_batch(train::Variants(config, *target, options)));
+  if (shows) {
+    print(train::batches_event(choice), train::batches_table(choice), json);
+    if (!json) std::puts("");
+  }
+  const std::string& batch = choice.curve.rows[choice.chosen].values[0];
+  note("training.global_batch_size: auto is " + batch);
+  return train::with_settings(config, {{"training.global_batch_size", batch}});
+}
+
 Status plan_cards(const RunArguments& arguments) {
   // Without a run file the first override stands in its place.
   std::vector<std::string> overrides = arguments.overrides;
@@ -88,7 +105,7 @@ Status plan_cards(const RunArguments& arguments) {
                            : parse_run_config(train::card_table_run(), "the table's run", overrides));
   Progress progress("cards");
   PLIMSOLL_ASSIGN(const std::vector<train::CardRow> rows,
-                  train::plan_cards(config, planning(config), progress.teller()));
+                  train::plan_cards(config, planning(config), train::cards(), progress.teller()));
   progress.end();
   print(train::card_event(rows), train::card_table(rows), arguments.json);
   return Ok{};

@@ -18,6 +18,10 @@ Status plan_frontier(const RunConfig& config, const std::string& svg, bool json)
 /// Errors: as parse_sweep and plan_sweep.
 Status plan_sweep(const RunConfig& config, const std::vector<std::string>& texts, bool json);
 
+/// Where training.global_batch_size is auto: the throughput curve, on stdout where `shows` says so, and the
+/// run with the batch that is chosen; else the run as it is. Errors: as choose_batch.
+Result<RunConfig> with_chosen_batch(const RunConfig& config, bool shows, bool json);
+
 /// Prints which model fits which card; the run file may be left out. Errors: as plan_cards of train/.
 Status plan_cards(const RunArguments& arguments);
 

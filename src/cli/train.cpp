@@ -3,6 +3,7 @@
 
 #include "cli/commands.h"
 #include "cli/load_run.h"
+#include "cli/plan_more.h"
 #include "cli/progress.h"
 #include "settings/settings.h"
 #include "train/trainer.h"
@@ -69,7 +70,8 @@ Command add_train(Parser app) {
   return [arguments, dump_ir, snapshot, resume, resume_with](const Environment& environment) -> Status {
     PLIMSOLL_ASSIGN(const std::vector<std::string> changing, settings_of_rate(*resume_with));
     arguments->overrides.insert(arguments->overrides.end(), resume_with->begin(), resume_with->end());
-    PLIMSOLL_ASSIGN(const RunConfig config, load_run(*arguments, RunUse::kTraining));
+    PLIMSOLL_ASSIGN(RunConfig config, load_run(*arguments, RunUse::kTraining));
+    PLIMSOLL_ASSIGN(config, with_chosen_batch(config, /*shows=*/false, arguments->json));
     Progress progress;
     return train::run_training(config, {.json = arguments->json,
                                         .dump_ir = *dump_ir,

@@ -164,7 +164,8 @@ using ParamGroups = std::vector<ParamGroup>;
 
 struct TrainingSettings {
   int64_t global_batch_size = 32;
-  std::optional<int64_t> micro_batch_size = {};             ///< nothing: auto
+  bool chooses_global_batch_size = false;        ///< it says auto, and is 1 until it is chosen. Not a setting
+  std::optional<int64_t> micro_batch_size = {};  ///< nothing: auto
   std::optional<int64_t> gradient_accumulation_steps = {};  ///< nothing: auto
   std::optional<int64_t> max_steps = {};
   std::optional<double> num_epochs = {};  ///< neither this nor max_steps: one epoch

@@ -27,6 +27,13 @@ Status check_batch(TrainingSettings& training, const GivenSettings& given) {
   const bool from_product = !given.contains("training.global_batch_size") && micro &&
                             (accum || given.contains("per_device_train_batch_size"));
   if (from_product) training.global_batch_size = *micro * accum.value_or(1);
+  training.chooses_global_batch_size = training.global_batch_size == 0;
+  if (training.chooses_global_batch_size) {
+    if (micro || accum)
+      return wrong_setting("training.global_batch_size is auto, and how it is run is given",
+                           "leave training.micro_batch_size and gradient_accumulation_steps auto");
+    training.global_batch_size = 1;
+  }
   const int64_t global = training.global_batch_size;
   if (global > 1 << 24)
     return wrong_setting(fmt::format("a global batch of {} sequences is too large", global),

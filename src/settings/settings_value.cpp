@@ -40,6 +40,10 @@ Status assign(const Setting& setting, const Tree& value, bool* field) {
 }
 
 Status assign(const Setting& setting, const Tree& value, int64_t* field) {
+  if (setting.absent == "auto" && value.kind == Tree::Kind::kString && value.text == "auto") {
+    *field = 0;
+    return Ok{};
+  }
   // 1e3 is a number to YAML and a count to its writer.
   const bool whole = value.kind == Tree::Kind::kNumber && std::abs(value.number) <= 0x1p53 &&
                      std::trunc(value.number) == value.number;

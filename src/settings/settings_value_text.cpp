@@ -119,7 +119,9 @@ std::string range_of(const Setting& setting) {
 struct TypeText {
   const Setting& setting;
   std::string operator()(bool*) const { return "true or false"; }
-  std::string operator()(int64_t*) const { return "an integer " + range_of(setting); }
+  std::string operator()(int64_t*) const {
+    return "an integer " + range_of(setting) + (setting.absent == "auto" ? ", or auto" : "");
+  }
   std::string operator()(double*) const { return "a number " + range_of(setting); }
   std::string operator()(std::optional<bool>*) const { return "true, false, or " + setting.absent; }
   std::string operator()(std::optional<int64_t>*) const {

@@ -41,7 +41,8 @@ void add_state(std::vector<Setting>& list) {
 void add_training(std::vector<Setting>& list) {
   const auto add = [&](Setting setting) { list.push_back(std::move(setting)); };
   add(number(PLIMSOLL_FIELD(training.global_batch_size), kWhat,
-             "sequences an optimizer step, over everything", 1, kMaxBatch));
+             "sequences an optimizer step, over everything; auto: the fastest that is run at once", 1,
+             kMaxBatch, "auto"));
   add(number(PLIMSOLL_FIELD(training.micro_batch_size), kHow, "sequences at once", 1, kMaxBatch, "auto"));
   add(number(PLIMSOLL_FIELD(training.gradient_accumulation_steps), kHow,
              "micro-batches a step; times micro_batch_size it is global_batch_size", 1, kMaxBatch, "auto"));

@@ -139,10 +139,10 @@ std::string card_table_run() {
 }
 
 Result<std::vector<CardRow>> plan_cards(const RunConfig& config, const PrepareOptions& options,
-                                        const PlanProgress& progress) {
+                                        const std::vector<Card>& list, const PlanProgress& progress) {
   std::vector<CardRow> rows;
-  for (const Card& card : cards()) {
-    if (progress) progress(rows.size(), cards().size());
+  for (const Card& card : list) {
+    if (progress) progress(rows.size(), list.size());
     PLIMSOLL_ASSIGN(CardRow row, plan_card(config, card, options));
     rows.push_back(std::move(row));
   }

@@ -38,7 +38,7 @@ std::string card_table_run();
 /// the 16 bytes a parameter of mixed precision (weights and gradients bf16, master weights and moments fp32:
 /// Rajbhandari et al. 2020, arXiv:1910.02054). Data, batch and all else are the run's. Errors: as prepare.
 Result<std::vector<CardRow>> plan_cards(const RunConfig& config, const PrepareOptions& options,
-                                        const PlanProgress& progress = {});
+                                        const std::vector<Card>& list, const PlanProgress& progress = {});
 
 /// {"event": "table", "rows": [{"card", "card_bytes", "model", "parameters", "learns", "settings", "fits",
 /// "peak_bytes", "least_bytes", "classes", "choices", "seconds", "tokens_per_second", "remedies"}]}; the time

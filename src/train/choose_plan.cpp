@@ -199,20 +199,29 @@ class Chooser {
   std::vector<planner::Alternative>& considered_;
 };
 
+/// With the programs of the plan, where they are wanted, which have passed the verifier: the search keeps no
+/// programs of ways that it knows, and does not verify what it tries.
+Result<Planned> with_programs(Planned planned, const RunConfig& config, const Prepared& prepared,
+                              const runtime::Target& target, const PrepareOptions& options, bool verified) {
+  const bool has_programs = !planned.programs.session.programs.empty();
+  if (!options.runs || !options.dump_ir.empty() || (has_programs && verified)) return planned;
+  const Way way = planned.way;
+  planned = {};
+  return plan_way(config, prepared, way, target, options);
+}
+
 }  // namespace
 
 Result<Planned> choose_plan(const RunConfig& config, const Prepared& prepared, const runtime::Target& target,
                             const PrepareOptions& options, std::vector<planner::Alternative>& considered) {
   PLIMSOLL_ASSIGN(Planned planned, Chooser(config, prepared, target, options, considered)());
-  const bool has_programs = !planned.programs.session.programs.empty();
   const bool verified = !options.verify || considered.size() == 1;
-  if (!options.runs || (options.dump_ir.empty() && has_programs && verified)) return planned;
-  // The text that --dump-ir leaves is that of the plan that is run; its programs pass the verifier.
+  PLIMSOLL_ASSIGN(planned, with_programs(std::move(planned), config, prepared, target, options, verified));
+  if (options.dump_ir.empty()) return planned;
+  // The text that --dump-ir leaves is that of the plan that is run.
   Way way = planned.way;
-  if (!options.dump_ir.empty()) way.recomputed = planned.report.recompute_set;
-  planned = {};
-  PLIMSOLL_ASSIGN(planned, plan_way(config, prepared, way, target, options));
-  return planned;
+  way.recomputed = planned.report.recompute_set;
+  return plan_way(config, prepared, way, target, options);
 }
 
 }  // namespace plimsoll::train

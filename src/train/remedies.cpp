@@ -19,9 +19,10 @@ struct Candidate {
 
 constexpr std::string_view kSameBits = "the same bits";
 constexpr std::string_view kNarrow = "other numbers: 16 bits in place of 32";
+constexpr std::string_view kAdapters = "adapters learn, the model stays as it is";
 constexpr std::string_view kShorter = "documents are cut at a shorter length";
 constexpr int64_t kLeastLength = 64;
-constexpr size_t kMostRemedies = 4;
+constexpr size_t kMostRemedies = 6;
 /// What changes a peak by less does nothing for it.
 constexpr double kNoticedShare = 1e-3;
 
@@ -72,12 +73,36 @@ void add_narrower(const TrainingSettings& t, bool trains, std::vector<Candidate>
         {{{"training.optimizer", "adafactor"}}, "another update: no first moment, the second factored"});
 }
 
+bool is_available(std::string_view path) {
+  const Setting* setting = find_setting(path);
+  return setting != nullptr && setting->field != nullptr && setting->availability == Availability::kAvailable;
+}
+
+/// Adapters in place of the model: beside weights as they are, of 16 bits and of 4.
+void add_adapters(const RunConfig& config, std::vector<Candidate>& list) {
+  SettingTexts lora;
+  if (!config.lora.enabled) {
+    lora = {{"lora.r", "8"}, {"lora.target_modules", "all-linear"}};
+    list.push_back({lora, kAdapters});
+    if (config.training.state.weights == StateWord::kFp32) {
+      SettingTexts narrow = lora;
+      narrow.emplace_back("training.precision", "bf16");
+      narrow.emplace_back("training.state.weights", "bf16");
+      list.push_back({std::move(narrow), "adapters learn beside weights of 16 bits"});
+    }
+  }
+  if (config.quantization.enabled || !is_available("quantization.load_in_4bit")) return;
+  lora.emplace_back("quantization.load_in_4bit", "true");
+  list.push_back({std::move(lora), "adapters learn beside weights of 4 bits"});
+}
+
 /// In the order to try them.
 std::vector<Candidate> candidates(const RunConfig& config, Purpose purpose) {
   const bool trains = purpose == Purpose::kTrain;
   std::vector<Candidate> list;
   add_same_bits(config, trains, list);
   add_narrower(config.training, trains, list);
+  if (trains) add_adapters(config, list);
   for (int64_t length = config.data.sequence_length / 2; length >= kLeastLength; length /= 2)
     list.push_back({{{"data.sequence_length", std::to_string(length)}}, kShorter});
   return list;

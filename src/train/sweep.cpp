@@ -60,6 +60,7 @@ class Search {
       sweep_.rows.push_back(row(i));
       SweepRow& row = sweep_.rows.back();
       if (!row.report && error_ && !first) first = error_;
+      if (sweep_.axes.front().at_once && !(row.report && row.report->fits)) break;
     }
     const auto planned = [](const SweepRow& row) { return row.report.has_value(); };
     if (first && std::ranges::none_of(sweep_.rows, planned)) return *first;
@@ -72,11 +73,14 @@ class Search {
     SettingTexts settings;
     std::vector<std::string> values(sweep_.axes.size());
     for (size_t a = sweep_.axes.size(); a-- > 0;) {
+      if (sweep_.axes[a].finds_largest) continue;
+      values[a] = sweep_.axes[a].values[index % sweep_.axes[a].values.size()];
+      index /= sweep_.axes[a].values.size();
+    }
+    for (size_t a = 0; a < sweep_.axes.size(); ++a) {
       const SweepAxis& axis = sweep_.axes[a];
       if (axis.finds_largest) continue;
-      values[a] = axis.values[index % axis.values.size()];
-      index /= axis.values.size();
-      settings.insert(settings.begin(), {axis.path, values[a]});
+      settings = with(std::move(settings), axis, values[a]);
     }
     SweepRow row{settings, values};
     for (size_t a = 0; a < sweep_.axes.size(); ++a)
@@ -88,7 +92,7 @@ class Search {
   [[nodiscard]] SettingTexts with(SettingTexts settings, const SweepAxis& axis,
                                   const std::string& value) const {
     settings.emplace_back(axis.path, value);
-    if (axis.setting != kBatch) return settings;
+    if (!axis.at_once && (axis.setting != kBatch || !axis.finds_largest)) return settings;
     settings.emplace_back(kMicro, value);
     settings.emplace_back(kAccum, "1");
     return settings;

@@ -17,13 +17,17 @@ struct SweepAxis {
   std::vector<std::string> values = {};  ///< as YAML
   std::string setting = {};              ///< what it means: `path` may be another program's name
   bool finds_largest = false;            ///< in place of values: the largest that fits
+  bool at_once = false;                  ///< batches, not in parts: rows end with the first that does not fit
 };
 
 /// "data.sequence_length=512,1024": commas within brackets, braces or quotes are part of a value. "max" alone
 /// asks for the largest value that fits, of an integer setting or of model.preset; "all" for each word that a
-/// setting takes, each preset, each micro-batch that divides the batch. Errors: kInvalidArgument, of an
-/// unknown setting with the nearest known one.
+/// setting takes, each preset, each micro-batch that divides the batch, batches of powers of two at once.
+/// Errors: kInvalidArgument, of an unknown setting with the nearest known one.
 Result<SweepAxis> parse_sweep(const std::string& text, const RunConfig& config);
+
+/// training.global_batch_size=1,2,4,… at once.
+SweepAxis batches_at_once();
 
 struct SweepRow {
   SettingTexts settings;                 ///< over the run's; planned by themselves they give this row

@@ -1,5 +1,7 @@
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "io/suggest.h"
 #include "models/presets.h"
 #include "settings/settings.h"
@@ -41,6 +43,7 @@ std::vector<std::string> divisors(int64_t number) {
 std::vector<std::string> all_values(const Setting& setting, const RunConfig& config) {
   if (setting.path == "training.micro_batch_size") return divisors(config.training.global_batch_size);
   if (setting.path == "model.preset") return preset_names();
+  if (setting.path == "training.global_batch_size") return batches_at_once().values;
   return setting.available.empty() ? setting.choices : setting.available;
 }
 
@@ -56,6 +59,14 @@ Error wrong(std::string what, const std::string& text, std::string hint) {
 
 }  // namespace
 
+SweepAxis batches_at_once() {
+  constexpr int64_t kMost = 1 << 14;
+  const std::string name = "training.global_batch_size";
+  SweepAxis axis{.path = name, .setting = name, .at_once = true};
+  for (int64_t n = 1; n <= kMost; n *= 2) axis.values.push_back(std::to_string(n));
+  return axis;
+}
+
 Result<SweepAxis> parse_sweep(const std::string& text, const RunConfig& config) {
   const size_t equals = text.find('=');
   if (equals == std::string::npos || equals == 0 || equals + 1 == text.size())
@@ -64,7 +75,8 @@ Result<SweepAxis> parse_sweep(const std::string& text, const RunConfig& config) 
   SweepAxis axis{text.substr(0, equals), split_values(std::string_view(text).substr(equals + 1))};
   PLIMSOLL_ASSIGN(const std::vector<std::string> paths,
                   settings_of_override(axis.path + "=" + axis.values.front()));
-  axis.setting = paths.empty() ? axis.path : paths.front();
+  const bool is_own_name = paths.empty() || std::ranges::find(paths, axis.path) != paths.end();
+  axis.setting = is_own_name ? axis.path : paths.front();
   const Setting* setting = find_setting(axis.setting);
   if (axis.values == std::vector<std::string>{"max"}) {
     if (setting == nullptr || setting->field == nullptr ||
@@ -78,9 +90,13 @@ Result<SweepAxis> parse_sweep(const std::string& text, const RunConfig& config) 
     if (axis.values.empty())
       return wrong("there is no list of all values of " + axis.path, text,
                    "give values: --sweep " + axis.path + "=V1,V2");
+    axis.at_once = axis.setting == batches_at_once().setting;
   }
   for (const std::string& value : axis.values)
-    if (value.empty()) return wrong("a value is missing", text, "values stand between commas: A,B,C");
+    if (value == "max" || value == "all")
+      return wrong("'" + value + "' stands alone", text, "--sweep " + axis.path + "=" + value);
+    else if (value.empty())
+      return wrong("a value is missing", text, "values stand between commas: A,B,C");
   return axis;
 }
 

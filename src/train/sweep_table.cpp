@@ -26,12 +26,12 @@ std::string line_of(const SweepRow& row, const std::vector<size_t>& widths) {
   for (size_t a = 0; a < widths.size(); ++a) line += fmt::format("  {:>{}}", cut(row.values[a]), widths[a]);
   if (!row.report) return line + "  " + row.note + "\n";
   const auto bytes = [](int64_t n) { return to_string(Bytes(n)); };
-  return line +
-         fmt::format("  {:>10} {:>10}  {:<4} {:>9} {:>10}{}\n", bytes(row.least_bytes),
-                     row.report->fits ? bytes(row.peak_bytes) : "", row.report->fits ? "yes" : "NO",
-                     row.report->fits ? fmt::format("{:.4g}", row.report->seconds_estimated) : "",
-                     row.report->fits ? grouped(static_cast<int64_t>(tokens_per_second(*row.report))) : "",
-                     row.note.empty() ? "" : "  " + row.note);
+  const planner::PlanReport& r = *row.report;
+  line += fmt::format("  {:>10} {:>10}  {:<4} {:>9} {:>10}\n", bytes(row.least_bytes),
+                      r.fits ? bytes(row.peak_bytes) : "", r.fits ? "yes" : "NO",
+                      r.fits ? fmt::format("{:.4g}", r.seconds_estimated) : "",
+                      r.fits ? grouped(static_cast<int64_t>(tokens_per_second(r))) : "");
+  return row.note.empty() ? line : line + "      " + row.note + "\n";
 }
 
 /// "The longest sequence that fits: 5312".

@@ -331,5 +331,36 @@ TEST_F(PlanTest, SaysWhichFileIsMissing) {
   EXPECT_EQ(run_plimsoll({"plan", "--diff", a_}).code, 2);
 }
 
+/// The points of the frontier are plans that its budgets give; the run's own budget does not matter to it.
+TEST_F(PlanTest, FrontierOfARunThatDoesNotFit) {
+  const std::string svg = folder_.path() + "/frontier.svg";
+  const Outcome outcome =
+      run_plimsoll({"plan", a_, "--frontier", "--svg", svg, "--json", "memory.budget=1MiB"});
+  ASSERT_EQ(outcome.code, 0) << outcome.err;
+  const std::vector<Tree> events = objects(outcome.out);
+  ASSERT_EQ(events.size(), 1u);
+  EXPECT_EQ(events[0].find("event")->text, "frontier");
+  ASSERT_FALSE(events[0].find("points")->items.empty());
+  const Tree& point = events[0].find("points")->items.front();
+  const std::string budget = "memory.budget=" + std::to_string(point.find("budget_bytes")->integer);
+  const auto alone = parse_json(run_plimsoll({"plan", a_, "--json", budget}).out);
+  ASSERT_TRUE(alone);
+  EXPECT_EQ(alone->find("process_peak_bytes")->integer, point.find("peak_bytes")->integer);
+  EXPECT_EQ(to_json(*alone->find("choices")), to_json(*point.find("choices")));
+  EXPECT_THAT(*read_small_file(svg, 1 << 20), HasSubstr("</svg>"));
+  EXPECT_EQ(run_plimsoll({"plan", a_, "--frontier", "--svg", folder_.path() + "/no/such.svg"}).code, 74);
+}
+
+TEST_F(PlanTest, SweepsSettings) {
+  const Outcome outcome =
+      run_plimsoll({"plan", a_, "--sweep", "data.sequence_length=16,32", "--sweep", "lora.r=max",
+                    "memory.budget=64MiB", "lora.target_modules=all-linear", "--json"});
+  ASSERT_EQ(outcome.code, 0) << outcome.err;
+  const std::vector<Tree> events = objects(outcome.out);
+  ASSERT_EQ(events.size(), 1u);
+  EXPECT_EQ(events[0].find("rows")->items.size(), 2u);
+  EXPECT_EQ(run_plimsoll({"plan", a_, "--sweep", "data.sequence_lenght=1,2"}).code, 2);
+}
+
 }  // namespace
 }  // namespace plimsoll::cli

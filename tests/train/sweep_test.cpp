@@ -114,6 +114,7 @@ TEST(Sweep, RefusesWhatIsNoSweep) {
                                                         {"data.sequence_lenght=1,2", "sequence_lenght"},
                                                         {"training.learning_rate=max", "whole numbers"},
                                                         {"training.learning_rate=all", "no list"},
+                                                        {"data.sequence_length=64,max", "stands alone"},
                                                         {"data.sequence_length=64,,128", "missing"}}) {
     const auto axis = parse_sweep(text, c.config);
     ASSERT_FALSE(axis) << text;

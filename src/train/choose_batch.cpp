@@ -1,0 +1,44 @@
+#include "train/choose_batch.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "planner/budget.h"
+
+namespace plimsoll::train {
+
+Result<BatchChoice> choose_batch(const Variants& variants) {
+  constexpr double kNearlyFastest = 0.98;
+  PLIMSOLL_ASSIGN(Sweep curve, plan_sweep(variants, {batches_at_once()}));
+  const auto fits = [](const SweepRow& row) { return row.report && row.report->fits; };
+  if (!fits(curve.rows.front())) {
+    const planner::PlanReport& report = *curve.rows.front().report;
+    return planner::does_not_fit(report, *planner::exceeded(report, report.budgets), "a sequence by itself");
+  }
+  if (!fits(curve.rows.back())) curve.rows.pop_back();
+  double fastest = 0;
+  for (const SweepRow& row : curve.rows) fastest = std::max(fastest, tokens_per_second(*row.report));
+  const auto chosen = std::ranges::find_if(curve.rows, [&](const SweepRow& row) {
+    return tokens_per_second(*row.report) >= kNearlyFastest * fastest;
+  });
+  const auto place = static_cast<size_t>(chosen - curve.rows.begin());
+  return BatchChoice{std::move(curve), place};
+}
+
+Tree batches_event(const BatchChoice& choice) {
+  const Tree sweep = sweep_event(choice.curve);
+  return Tree::map({{"event", Tree::of(std::string("batches"))},
+                    {"rows", *sweep.find("rows")},
+                    {"chosen", Tree::of(choice.curve.rows[choice.chosen].values[0])}});
+}
+
+std::string batches_table(const BatchChoice& choice) {
+  const SweepRow& row = choice.curve.rows[choice.chosen];
+  return sweep_table(choice.curve) +
+         fmt::format("training.global_batch_size: auto is {}, the least within 2 % of the fastest\n",
+                     row.values[0]);
+}
+
+}  // namespace plimsoll::train

@@ -180,6 +180,24 @@ void subtract_factors(const numerics::LowRankFactors& f, const AdaptedShape& sha
   }
 }
 
+int64_t start_adapters_bytes(const models::Model& model) {
+  if (!model.adapters() || model.adapters()->factors == models::Factors::kNone) return 0;
+  int64_t most = 0;
+  for (const models::Parameter& p : model.parameters()) {
+    const models::Adapter* adapter = p.is_adapter ? nullptr : model.adapter_of(p.name);
+    for (size_t i = 0; adapter != nullptr && i < p.views.size(); ++i) {
+      const models::Adapter::Part& part = adapter->parts[i];
+      if (part.rank == 0) continue;
+      const int64_t elements = p.views[i].shape.num_elements(), in = elements / part.out;
+      const bool by_qr = model.adapters()->factors == models::Factors::kQr;
+      most = std::max(most, (p.transposed ? 12 : 8) * elements + 8 * part.rank * (in + part.out) +
+                                (by_qr ? 8 * part.rank * part.out
+                                       : numerics::largest_singular_bytes(part.out, in, part.rank)));
+    }
+  }
+  return most;
+}
+
 Status start_adapters(const models::Model& model, runtime::Session& session) {
   if (!model.adapters()) return Ok{};
   for (const models::Adapter& adapter : model.adapters()->linears)

@@ -17,10 +17,12 @@ namespace plimsoll::train {
 
 /// Behind the base's weights and what is drawn, before an adapter's own tensors. Magnitudes become the norms
 /// of the rows of W + s B A; rows their tokens' rows of the table; with factors A and B become these and W
-/// loses s B A, rounded once to the dtype that it is kept in. Memory: a few rows; with factors a matrix in
-/// f32 and twice its Krylov space (numerics/low_rank.h), gone behind it. Errors: kInvalidArgument for a base
-/// that is not kept in f32, bf16 or f16; of the device.
+/// loses s B A, rounded once to the dtype that it is kept in. Memory: start_adapters_bytes(), gone behind it.
+/// Errors: kInvalidArgument for a base that is not kept in f32, bf16 or f16; of the device.
 Status start_adapters(const models::Model& model, runtime::Session& session);
+
+/// Host memory that it takes: with factors a matrix twice, what it is decomposed through, and the factors.
+int64_t start_adapters_bytes(const models::Model& model);
 
 struct AdaptedShape {
   int64_t outs = 0, in = 0, rank = 0;

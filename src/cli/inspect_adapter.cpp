@@ -66,8 +66,10 @@ void add_spec(Facts& facts, const models::LoraSpec& spec) {
     facts.line("", fmt::format("other ranks for {}",
                                counted(static_cast<int64_t>(spec.rank_pattern.size()), "pattern")));
   const auto& names = spec.target_modules.names;
-  facts.add("target_modules", Tree::of(fmt::format("{}", fmt::join(names, ", "))), "targets",
-            fmt::format("{}{}", spec.target_modules.is_pattern ? "pattern " : "", fmt::join(names, ", ")));
+  facts.add(
+      "target_modules", Tree::of(fmt::format("{}", fmt::join(names, ", "))), "targets",
+      fmt::format("{}{}", spec.target_modules.is_pattern && names.front() != "all-linear" ? "pattern " : "",
+                  fmt::join(names, ", ")));
 }
 
 Result<std::string> base_of(const std::string& directory) {

@@ -187,7 +187,7 @@ class Run {
     const int64_t texts = Output::memory_bytes(batch, std::min(tokens, opened_->resolved.max_new_tokens)) +
                           (is_interactive(request_) ? Chat::memory_bytes(tokens) : 0);
     return held_bytes_ + Generator::memory_bytes(batch, opened_->model->vocab_size()) + ids + texts +
-           num_threads() * kLoadBytesPerThread;
+           num_threads() * kLoadBytesPerThread + train::start_adapters_bytes(*opened_->model);
   }
 
   /// With what would need less of what was asked for, each planned.

@@ -131,7 +131,7 @@ Packing settle(const Problem& problem, const Packing& packing) {
   return first_fit(problem, ranks_of(packing.offsets));
 }
 
-void try_greedy(const Problem& problem, Best& best) {
+void try_greedy(const Problem& problem, bool first_alone, Best& best) {
   const auto items = static_cast<int64_t>(problem.items.size());
   int64_t steps = 0;
   int64_t left = std::max(kGreedyItems, 2 * items);
@@ -141,7 +141,7 @@ void try_greedy(const Problem& problem, Best& best) {
     const Packing packing = order.fill == Fill::kSkyline ? skyline(problem, rank) : first_fit(problem, rank);
     steps += packing.steps;
     best.offer(packing, order.name);
-    if (best.good_enough()) return;
+    if (best.good_enough() || first_alone) return;
     best.offer(settle(problem, packing), std::string(order.name) + ", settled");
     if (best.good_enough()) return;
   }
@@ -230,6 +230,13 @@ int64_t try_search(const Problem& problem, const OffsetOptions& options, Best& b
   return refuted;
 }
 
+/// What is left to try until it is good enough; what is refuted.
+int64_t improve(const Problem& problem, const OffsetOptions& options, Best& best) {
+  if (!best.good_enough()) try_promoting(problem, best);
+  if (!best.within_a_hundredth() && num_members(problem) > kMaxMembers) try_promoting_by_size(problem, best);
+  return best.good_enough() ? 0 : try_search(problem, options, best);
+}
+
 }  // namespace
 
 Placement assign_offsets(std::span<const Buffer> buffers, const OffsetOptions& options) {
@@ -240,11 +247,8 @@ Placement assign_offsets(std::span<const Buffer> buffers, const OffsetOptions& o
     return {.offsets = std::vector<int64_t>(buffers.size(), 0), .optimal = true, .method = "empty"};
 
   Best best(buffers, problem, options.capacity);
-  try_greedy(problem, best);
-  if (!best.good_enough()) try_promoting(problem, best);
-  if (!best.within_a_hundredth() && num_members(problem) > kMaxMembers) try_promoting_by_size(problem, best);
-  const int64_t refuted = best.good_enough() ? 0 : try_search(problem, options, best);
-  Placement placement = best.take(refuted);
+  try_greedy(problem, options.first_alone, best);
+  Placement placement = best.take(options.first_alone ? 0 : improve(problem, options, best));
   const Status valid = validate(buffers, placement);
   PLIMSOLL_CHECK(valid.ok(), valid.error().message());
   return placement;

@@ -21,12 +21,14 @@ struct OffsetOptions {
   int num_threads = 1;
   /// Good enough: stop at this height even though the lower bound is below it.
   std::optional<int64_t> capacity = std::nullopt;
+  /// The first greedy order and nothing else: for what will not be used.
+  bool first_alone = false;
 };
 
 /// Assigns an offset to each buffer. The result has passed `validate`.
 /// lower_bound: the largest live sum, sizes rounded up to the alignment that all share (but for the topmost).
 /// Precondition: check_buffers(buffers); it is checked.
-/// Determinism: a pure function of buffers, max_nodes and capacity.
+/// Determinism: a pure function of buffers, max_nodes, capacity and first_alone.
 /// Cost: O(n log n) per order in practice; memory O(n).
 Placement assign_offsets(std::span<const Buffer> buffers, const OffsetOptions& options = {});
 

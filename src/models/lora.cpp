@@ -262,13 +262,6 @@ class AdapterBuilder {
 
 }  // namespace
 
-std::vector<std::string> default_target_modules(std::string_view model_type) {
-  if (model_type == "gpt2") return {"c_attn"};
-  for (const std::string_view known : {"llama", "mistral", "qwen2", "qwen3"})
-    if (model_type == known) return {"q_proj", "v_proj"};
-  return {};
-}
-
 Status add_adapters(Model& model, const LoraSpec& spec, std::string_view model_type, bool strict) {
   return AdapterBuilder(model, spec, model_type, strict)();
 }

@@ -55,9 +55,6 @@ struct LoraSpec {
   TrainableTokens trainable_token_indices = {};
 };
 
-/// target_modules where none are given: PEFT's for the model_type. Empty for a family that it has none for.
-std::vector<std::string> default_target_modules(std::string_view model_type);
-
 /// Adds the adapters to the model. A classifier's head learns too, as PEFT's task type SEQ_CLS has it. Of all
 /// names must match something where `strict`; else one is enough. Errors: kInvalidArgument naming the setting
 /// and the nearest names: names that match no linear map, a rank above its matrix, a pattern that is none, a

@@ -6,6 +6,7 @@
 #include <array>
 
 #include "io/model_config.h"
+#include "models/module_names.h"
 
 namespace plimsoll::models {
 namespace {

@@ -42,6 +42,13 @@ Status check_pattern(std::string_view setting, const std::string& pattern) {
                "a plain string is a pattern of whole names, such as .*\\.(q|v)_proj; names go in a list"};
 }
 
+std::vector<std::string> default_target_modules(std::string_view model_type) {
+  if (model_type == "gpt2") return {"c_attn"};
+  for (const std::string_view known : {"llama", "mistral", "qwen2", "qwen3"})
+    if (model_type == known) return {"q_proj", "v_proj"};
+  return {};
+}
+
 std::string last_part(std::string_view name) { return std::string(name.substr(name.rfind('.') + 1)); }
 
 bool names_module(std::string_view name, std::string_view module) {

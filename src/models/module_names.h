@@ -15,6 +15,9 @@ namespace plimsoll::models {
 /// Errors: kInvalidArgument for a text that is no regular expression, as that of `setting`.
 Status check_pattern(std::string_view setting, const std::string& pattern);
 
+/// target_modules where none are given: PEFT's for the model_type. Empty for a family that it has none for.
+std::vector<std::string> default_target_modules(std::string_view model_type);
+
 /// "a.b.c" -> "c".
 std::string last_part(std::string_view name);
 /// Whether `name` is the module or what it ends with behind a dot.

@@ -256,11 +256,21 @@ class Reflections {
   std::vector<Vector> v_;
 };
 
+/// Steps that are taken at most; what is random takes some hundreds.
+int64_t most_steps(int64_t rows, int64_t columns, int64_t rank) {
+  return std::min({rows, columns, 32 * rank + 512});
+}
+
 }  // namespace
+
+int64_t largest_singular_bytes(int64_t rows, int64_t columns, int64_t rank) {
+  const int64_t k = most_steps(rows, columns, rank);
+  return 8 * k * (rows + columns + k);
+}
 
 LowRankFactors largest_singular(std::span<const float> matrix, int64_t rows, int64_t columns, int64_t rank) {
   PLIMSOLL_CHECK(rank >= 1 && rank <= std::min(rows, columns), "rank");
-  const auto r = static_cast<size_t>(rank), most = static_cast<size_t>(std::min(rows, columns));
+  const auto r = static_cast<size_t>(rank), most = static_cast<size_t>(most_steps(rows, columns, rank));
   Bidiagonal b(matrix, rows, columns);
   for (size_t k = std::min(most, 2 * r + 16);; k = std::min(most, k + k / 2)) {
     b.grow(k);

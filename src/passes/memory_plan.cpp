@@ -77,8 +77,10 @@ PoolPlan plan_pool(const ir::Graph& graph, const Binding& binding, ir::MemorySpa
     const auto enough =
         static_cast<int64_t>(static_cast<double>(profile.peak_bytes) * (1 + options.tolerance));
     // Which has passed the validator.
-    const memory::Placement placement =
-        memory::assign_offsets(buffers, {.max_nodes = options.max_nodes, .capacity = enough});
+    const bool hopeless = space == ir::MemorySpace::kDevice &&
+                          profile.peak_bytes > options.room_bytes.value_or(profile.peak_bytes);
+    const memory::Placement placement = memory::assign_offsets(
+        buffers, {.max_nodes = options.max_nodes, .capacity = enough, .first_alone = hopeless});
     for (size_t i = 0; i < buffers.size(); ++i)
       offsets[static_cast<size_t>(storage_of[i])] = placement.offsets[i];
     plan.arena_bytes = placement.height;

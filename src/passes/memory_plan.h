@@ -3,6 +3,7 @@
 
 #include <array>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -22,6 +23,8 @@ struct MemoryPlanOptions {
   /// The search ends this close above the lower bound, as a share of it: a 256th costs a MiB of a 256 MiB
   /// arena, and what would take it away is most of a plan's time. 0: the least that can be found.
   double tolerance = 1.0 / 256;
+  /// A device arena that cannot be lower than this is packed once and not improved: such a plan is not taken.
+  std::optional<int64_t> room_bytes = {};
   bool separate = false;  ///< no sharing: every storage gets bytes of its own (the oracle of tests)
 };
 

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "checkpoints/adapter_start.h"
 #include "checkpoints/checkpoint_files.h"
 #include "planner/assess.h"
 #include "planner/budget.h"
@@ -71,8 +72,8 @@ int64_t host_bytes(const Prepared& prepared, const RunConfig& config, const Prep
   for (const auto& p : model.parameters()) tensors += static_cast<int64_t>(p.views.size());
   const bool trains = options.purpose == Purpose::kTrain,
              evaluates = !trains || config.evaluates_while_training();
-  return scratch_bytes(config, model.num_labels()) + tensors * kHeaderBytesPerTensor +
-         threads * kReadBytesPerThread +
+  return start_adapters_bytes(model) + scratch_bytes(config, model.num_labels()) +
+         tensors * kHeaderBytesPerTensor + threads * kReadBytesPerThread +
          ((trains ? 1 : 0) + (evaluates ? static_cast<int64_t>(config.data.num_eval_parts()) : 0)) *
              order_host_bytes(config) +
          (evaluates ? Evaluator::host_bytes(config, *prepared.task, model, options.num_eval) : 0);
@@ -96,6 +97,13 @@ std::vector<planner::Budget> budgets_of(const RunConfig& config, const runtime::
                        Bounded::kDevice, target.memory_bytes()});
   for (planner::Budget& budget : budgets) budget.bytes += more_bytes;
   return budgets;
+}
+
+int64_t parameter_bytes(const models::Model& model) {
+  int64_t bytes = 0;
+  for (const models::Parameter& p : model.parameters())
+    bytes += ir::TensorType{p.dtype, p.shape}.bytes().count;
+  return bytes;
 }
 
 /// An evaluation has no step: its figures are those of one micro-batch.
@@ -137,6 +145,9 @@ Result<Planned> plan_way(const RunConfig& config, const Prepared& prepared, cons
   planner::StepOptions options =
       step_options(config, split, *prepared.task, prepare_options.buckets->lengths, prepare_options.purpose);
   options.chunk_tokens = way.chunk_tokens;
+  if (!prepare_options.finds_least && target.shares_host_memory())
+    options.memory.room_bytes = budget_bytes(config.memory.budget, prepared.memory) +
+                                prepare_options.more_bytes - parameter_bytes(model);
   options.optimizer_in_backward = way.optimizer_in_backward;
   options.second_backward = way.optimizer_in_backward && config.clip_norm();
   options.pipeline.dump_dir = prepare_options.dump_ir;

@@ -4,8 +4,8 @@
     combinations.py [--binary build/plimsoll] [--count 200] [--seed 1] [--keep DIR]
 
 What is trained: model (three families, one with dropout, one a classifier), precision, optimizer, packing or buckets, all of it
-or adapters (--lora: nothing else). How: what
-is computed again, where the optimizer updates, micro-batch, threads, device. Of each run: losses, norms and final weights are the plain run's, bit
+or adapters (--lora: nothing else). How: what is computed again, under the least budget too, where the optimizer updates, micro-batch,
+threads, device. Of each run: losses, norms and final weights are the plain run's, bit
 for bit; the process's peak is never above the planned one, and no more than 3 % or 32 MiB below it; nothing is allocated
 behind the first step. Prints a line a failure and a summary; exits with 1 where anything failed.
 """
@@ -14,6 +14,7 @@ import hashlib
 import json
 import pathlib
 import random
+import re
 import shlex
 import subprocess
 import sys
@@ -131,6 +132,14 @@ def train(binary, folder, what, how):
     return [json.loads(line) for line in done.stdout.splitlines()], digest
 
 
+def least_budget(binary, folder, what, how):
+    """The bytes that the program names for that training, run that way. The folder holds its run file."""
+    refused = subprocess.run([binary, "plan", "run.yaml", *shlex.split(what[2]), *how, "memory.budget=1MiB"], cwd=folder, text=True,
+                             stdin=subprocess.DEVNULL, capture_output=True).stderr
+    found = re.search(r"\((\d+) bytes\)", refused)
+    return int(found.group(1)) if found else None
+
+
 def numbers(events):
     return [(e["step"], e["loss"], e["grad_norm"], e.get("loss_scale")) for e in events if e["event"] == "step"]
 
@@ -177,6 +186,9 @@ def main():
                 if what not in plain:
                     plain[what] = train(binary, folder, what, ["memory.recompute=none", "runtime.threads=1",
                                                                "training.micro_batch_size=8"])
+                if how[0].endswith("=auto") and dice.random() < 0.5:
+                    least = least_budget(binary, folder, what, how)
+                    how += [f"memory.budget={least}"] if least else []
                 found = troubles(*train(binary, folder, what, how), plain[what], how)
             except (RuntimeError, subprocess.TimeoutExpired) as error:
                 found = [str(error)]

@@ -163,6 +163,33 @@ TEST(Lora, MergesAndGenerates) {
   EXPECT_FALSE(std::filesystem::exists(folder.path("three")));
 }
 
+/// Over a base that is a language model: how many labels there are is what the adapter's head says.
+TEST(Lora, AClassifiersAdapterPredictsAndIsLookedAt) {
+  const Folder folder;
+  prepare_lora(folder, "training: {global_batch_size: 2, max_steps: 1}\n");
+  ASSERT_EQ(folder.run("train run.yaml output.dir=base").exit_code, 0);
+  std::string labels;
+  for (const char* label : {"0", "1", "2", "1"})
+    labels += "{\"input_ids\": [3, 4, 5], \"label\": " + std::string(label) + "}\n";
+  folder.write("labels.jsonl", labels);
+  folder.write(
+      "lora.yaml",
+      "task: sequence_classification\nmodel: {path: base/final}\ndata: {train: labels.jsonl, "
+      "sequence_length: 8}\nclassification: {num_labels: 3, problem_type: single_label}\nlora: {r: 2}\n"
+      "training: {global_batch_size: 2, max_steps: 1}\noutput: {dir: out}\n");
+  const Outcome trained = folder.run("train lora.yaml");
+  ASSERT_EQ(trained.exit_code, 0) << trained.err;
+  const Outcome predicted = folder.run("predict --model base/final --adapter out/final --data labels.jsonl");
+  EXPECT_EQ(predicted.exit_code, 0) << predicted.err;
+  EXPECT_EQ(std::count(predicted.out.begin(), predicted.out.end(), '\n'), 4);
+  EXPECT_THAT(predicted.out, HasSubstr("\"label\": \"LABEL_"));
+  const Outcome looked = folder.run("inspect out/final --json");
+  EXPECT_THAT(looked.out, HasSubstr("\"base\": \"base/final\"")) << looked.err;
+  EXPECT_THAT(looked.out, HasSubstr("\"whole\": [\"score.weight\"]"));
+  folder.write("out/final/adapter_config.json", R"({"peft_type": "IA3"})");
+  EXPECT_THAT(folder.run("inspect out/final").err, HasSubstr("IA3"));
+}
+
 TEST(Lora, ThePlanHasStateForTheAdaptersAlone) {
   const Folder folder;
   prepare_lora(folder,
@@ -175,6 +202,35 @@ TEST(Lora, ThePlanHasStateForTheAdaptersAlone) {
   EXPECT_EQ(plan->find("model")->find("trained")->integer, trained);
   EXPECT_EQ(plan->find("classes")->find("gradients")->integer, 4 * trained);
   EXPECT_EQ(plan->find("classes")->find("optimizer_state")->integer, 8 * trained);
+}
+
+/// The bytes that every guide begins with: 16 a parameter of Llama-2-7B, or 2 and the adapters' 16.
+TEST(Lora, ThePlanTellsTheStoryOfSevenBillionParameters) {
+  const Folder folder;
+  const auto state_bytes = [&](const std::string& settings) {
+    folder.write(
+        "7b.yaml",
+        "model:\n  init: random\n  config: {model_type: llama, vocab_size: 32000, hidden_size: 4096, "
+        "intermediate_size: 11008, num_hidden_layers: 32, num_attention_heads: 32, "
+        "num_key_value_heads: 32, max_position_embeddings: 4096, rms_norm_eps: 1.0e-5, "
+        "tie_word_embeddings: false}\n"
+        "data: {sequence_length: 64}\nmemory: {budget: 300GiB}\n" +
+            settings);
+    const Outcome outcome = folder.run("plan 7b.yaml --json training.micro_batch_size=1");
+    EXPECT_EQ(outcome.exit_code, 0) << outcome.err;
+    const auto plan = parse_json(outcome.out);
+    int64_t bytes = 0;
+    for (const char* kind : {"parameters", "gradients", "optimizer_state"})
+      if (const auto* of_class = plan->find("classes")->find(kind)) bytes += of_class->integer;
+    return bytes;
+  };
+  const int64_t base = 6'738'415'616, adapters = 32 * 4 * 16 * (4096 + 4096);
+  EXPECT_EQ(state_bytes("training: {global_batch_size: 1, max_steps: 1}\n"), 16 * base);
+  EXPECT_EQ(
+      state_bytes("lora: {r: 16, target_modules: [q_proj, k_proj, v_proj, o_proj]}\n"
+                  "training: {global_batch_size: 2, max_steps: 1, precision: bf16, state: {weights: bf16, "
+                  "master_weights: false}}\n"),
+      2 * base + 16 * adapters);
 }
 
 }  // namespace

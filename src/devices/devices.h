@@ -30,6 +30,8 @@ struct DeviceSpec {
   int num_threads = 1;  ///< that compute
   DiscreteSpec discrete = {};
   std::string disk_folder = {};  ///< of memory on the disk; empty: there is none
+  /// What is moved goes beside what computes, by threads of its own: where programs use the disk.
+  bool has_queues = false;
 };
 
 /// What planning asks. Starts no thread and takes no memory.

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <optional>
 
+#include "ops/ops.h"
 #include "planner/budget.h"
 #include "planner/largest_backward.h"
 #include "planner/loss_chunks.h"
@@ -11,7 +12,9 @@
 #include "planner/recompute_fit.h"
 #include "planner/search.h"
 #include "planner/why.h"
+#include "settings/offload.h"
 #include "settings/optimizer_in_backward.h"
+#include "train/choose_offload.h"
 #include "train/memory_budget.h"
 
 namespace plimsoll::train {
@@ -182,11 +185,32 @@ class Chooser {
   std::vector<planner::Alternative>& considered_;
 };
 
+/// The plan of a run that has something elsewhere.
+Result<Planned> plan_offloaded(const RunConfig& config, const Prepared& prepared,
+                               const OffloadCandidate& candidate, const runtime::Target& target,
+                               PrepareOptions options) {
+  RunConfig moved = config;
+  moved.memory.offload = candidate.offload;
+  if (candidate.thrifty) moved.memory.recompute.mode = RecomputeMode::kFull;
+  options.dump_ir.clear();
+  Way way{.split = candidate.split, .chunk_tokens = candidate.thrifty ? ops::kGranule : 0};
+  way.optimizer_in_backward = config.memory.optimizer_in_backward == OptimizerInBackward::kTrue;
+  way.offload = offload_options(moved);
+  return plan_way(moved, prepared, way, target, options);
+}
+
 }  // namespace
 
 Result<Planned> choose_plan(const RunConfig& config, const Prepared& prepared, const runtime::Target& target,
                             const PrepareOptions& options, std::vector<planner::Alternative>& considered) {
   PLIMSOLL_ASSIGN(Planned planned, Chooser(config, prepared, target, options, considered)());
+  const bool in_backward = config.memory.optimizer_in_backward == OptimizerInBackward::kTrue;
+  const auto candidates = offload_candidates(config, options, candidate_splits(config.training, in_backward));
+  PLIMSOLL_ASSIGN(planned,
+                  choose_offload(std::move(planned), candidates, [&](const OffloadCandidate& candidate) {
+                    return plan_offloaded(config, prepared, candidate, target, options);
+                  }));
+  if (planned.way.offload.any()) considered.push_back(planner::alternative_of(planned.report));
   if (options.dump_ir.empty()) return planned;
   // The text that --dump-ir leaves is that of the plan that is run.
   Way way = planned.way;

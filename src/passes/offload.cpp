@@ -11,6 +11,7 @@
 #include "passes/memory_plan.h"
 #include "passes/offload_emit.h"
 #include "passes/offload_items.h"
+#include "passes/offload_scratch.h"
 
 namespace plimsoll::passes {
 namespace {
@@ -21,11 +22,28 @@ using ir::StateClass;
 /// A copy is under way beside at most so many ops: what is earlier only holds memory.
 constexpr int32_t kMostAhead = 512;
 
+using WorkspaceBytes = std::function<int64_t(const ir::OpTypes&)>;
+
+/// By op; empty: none.
+std::vector<int64_t> scratch_of(const ir::Graph& graph, const WorkspaceBytes& workspace) {
+  std::vector<int64_t> bytes;
+  if (!workspace) return bytes;
+  bytes.resize(graph.num_ops(), 0);
+  for (const ir::OpId id : graph.order()) {
+    const ir::Op& op = graph.op(id);
+    if (op.def->is_view || op.def->is_copy || op.def->state != ir::StateAccess::kNone) continue;
+    bytes[static_cast<size_t>(id.index)] = workspace(ir::op_types(graph, op));
+  }
+  return bytes;
+}
+
 /// Bytes of the device that are free at each op of the old order.
 class Room {
  public:
-  Room(const OffloadedGraph& plain, size_t num_ops, int64_t slack_part) : free_(num_ops, 0) {
-    const LiveBytes live = live_bytes(plain.graph, plain.graph.order(), {});
+  Room(const OffloadedGraph& plain, size_t num_ops, int64_t slack_part, const WorkspaceBytes& workspace)
+      : free_(num_ops, 0) {
+    const std::vector<int64_t> scratch = scratch_of(plain.graph, workspace);
+    const LiveBytes live = live_bytes(plain.graph, plain.graph.order(), {.workspace_bytes = scratch});
     std::vector<int64_t> at(num_ops, 0);
     for (size_t i = 0; i < live.at.size(); ++i) {
       int64_t& most = at[static_cast<size_t>(plain.origin[i])];
@@ -100,14 +118,21 @@ MemorySpace offloaded_space(const OffloadOptions& options, const ir::StateDecl& 
 }
 
 Status offload(ir::Graph& graph, const OffloadOptions& options, const OffloadContext& context) {
+  return offload(graph, options, context, {});
+}
+
+Status offload(ir::Graph& graph, const OffloadOptions& options, const OffloadContext& context,
+               const WorkspaceBytes& workspace_bytes) {
   if (!options.any()) return Ok{};
   OffloadItems items = find_offload_items(graph, options, context.last_forward_op);
   OffloadedGraph result = emit_offloaded(graph, options, items);
   const size_t num_ops = graph.order().size();
-  Room room(result, num_ops, options.slack_part);
-  start_early(items, room);
-  end_late(items, room, static_cast<int32_t>(num_ops));
-  result = emit_offloaded(graph, options, items);
+  if (options.slack_part >= 0) {
+    Room room(result, num_ops, options.slack_part, workspace_bytes);
+    start_early(items, room);
+    end_late(items, room, static_cast<int32_t>(num_ops));
+    result = emit_offloaded(graph, options, items);
+  }
   for (ir::ValueId& v : context.keep) v = result.replaced[static_cast<size_t>(v.index)];
   graph = std::move(result.graph);
   return Ok{};

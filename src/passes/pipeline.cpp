@@ -22,6 +22,7 @@
 #include "passes/fuse_norm_grads.h"
 #include "passes/fuse_norms.h"
 #include "passes/fuse_optimizer.h"
+#include "passes/offload_scratch.h"
 #include "passes/optimizer_in_backward.h"
 #include "passes/recompute.h"
 #include "passes/recompute_cheap.h"
@@ -131,7 +132,8 @@ Status run_schedule(PassState& s) {
 }
 
 Status run_offload(PassState& s) {
-  return offload(s.graph, s.options.offload, {.last_forward_op = s.last_forward_op, .keep = s.keep});
+  return offload(s.graph, s.options.offload, {.last_forward_op = s.last_forward_op, .keep = s.keep},
+                 s.options.workspace_bytes);
 }
 
 Status run_in_place(PassState& s) {

@@ -40,6 +40,8 @@ std::vector<OffloadCandidate> offload_candidates(const RunConfig& config, const 
       candidates.push_back({rung, split, false});
       if (chooses_recompute(config, options)) candidates.push_back({rung, split, true});
     }
+    if (rung.members.size() == passes::kNumOffloadClasses && !splits.empty())
+      candidates.push_back({rung, splits.back(), chooses_recompute(config, options), true});
   }
   return candidates;
 }

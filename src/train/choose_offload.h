@@ -12,7 +12,8 @@ namespace plimsoll::train {
 struct OffloadCandidate {
   Tree offload = {};  ///< as memory.offload takes it
   BatchSplit split = {};
-  bool thrifty = false;  ///< every layer computed again, the smallest chunks of the loss
+  bool thrifty = false;    ///< every layer computed again, least chunks of the loss, copies take no room
+  bool on_demand = false;  ///< and none is early or late
 };
 
 /// In the order to try: what moves less before what moves more, the host's memory before the disk; then the

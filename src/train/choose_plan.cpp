@@ -196,6 +196,8 @@ Result<Planned> plan_offloaded(const RunConfig& config, const Prepared& prepared
   Way way{.split = candidate.split, .chunk_tokens = candidate.thrifty ? ops::kGranule : 0};
   way.optimizer_in_backward = config.memory.optimizer_in_backward == OptimizerInBackward::kTrue;
   way.offload = offload_options(moved);
+  if (candidate.thrifty) way.offload.slack_part = 0;
+  if (candidate.on_demand) way.offload.slack_part = -1;
   return plan_way(moved, prepared, way, target, options);
 }
 

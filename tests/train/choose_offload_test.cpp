@@ -25,9 +25,9 @@ std::vector<OffloadCandidate> candidates(const char* device) {
 }
 
 TEST(OffloadCandidates, GoToTheHostFirstWhereThereIsOne) {
-  EXPECT_EQ(candidates("cpu").size(), 4U * 4U * 2U);
+  EXPECT_EQ(candidates("cpu").size(), 4U * 4U * 2U + 1);
   const auto list = candidates("discrete");
-  ASSERT_EQ(list.size(), 8U * 4U * 2U);
+  ASSERT_EQ(list.size(), 8U * 4U * 2U + 2);
   EXPECT_EQ(to_yaml_flow(list.front().offload), "{optimizer: host, masters: host}");
   EXPECT_EQ(list.front().split.micro_batch_size, 8);
   EXPECT_FALSE(list.front().thrifty);
@@ -35,6 +35,7 @@ TEST(OffloadCandidates, GoToTheHostFirstWhereThereIsOne) {
             "{optimizer: disk, masters: disk, activations: disk, gradients: disk, parameters: disk}");
   EXPECT_EQ(list.back().split.micro_batch_size, 1);
   EXPECT_TRUE(list.back().thrifty);
+  EXPECT_TRUE(list.back().on_demand);
 }
 
 TEST(OffloadCandidates, AreNoneWhereItIsNotThePlanners) {

@@ -115,7 +115,7 @@ Status bench_step(const StepArguments& arguments, const Environment& environment
   if (!prepared.report.fits) return train::does_not_fit(prepared);
   train::Events events(arguments.run.json, 0);
   events.plan(prepared.report, train::PlanDetail::kShort);
-  PLIMSOLL_ASSIGN(const auto device, train::make_device(config, threads));
+  PLIMSOLL_ASSIGN(const auto device, train::make_device(config, threads, prepared.report.disk_bytes));
   PLIMSOLL_ASSIGN(const auto trainer,
                   train::Trainer::create(config, std::move(prepared), *device, {.synthetic_data = true}));
   const int64_t tokens = config.training.global_batch_size * config.data.sequence_length;

@@ -17,6 +17,7 @@ Result<std::unique_ptr<runtime::Device>> make_discrete(const DeviceSpec& spec) {
                                     .copy_bandwidth = spec.discrete.copy_bandwidth,
                                     .seed = spec.discrete.seed,
                                     .check = spec.discrete.check,
+                                    .shares_host = spec.kind == DeviceKind::kCpu,
                                     .disk_folder = spec.disk_folder};
   PLIMSOLL_ASSIGN(options.fault, discrete::parse_fault(std::getenv("PLIMSOLL_FAULT")));
   PLIMSOLL_ASSIGN(auto device, discrete::DiscreteDevice::create(options));
@@ -53,7 +54,7 @@ std::unique_ptr<runtime::Target> make_target(const DeviceSpec& spec) {
 
 Result<std::unique_ptr<runtime::Device>> make_device(const DeviceSpec& spec) {
   if (spec.kind == DeviceKind::kCuda) return make_cuda(spec.cuda.ordinal);
-  if (spec.kind == DeviceKind::kDiscrete) return make_discrete(spec);
+  if (spec.kind == DeviceKind::kDiscrete || spec.has_queues) return make_discrete(spec);
   return std::unique_ptr<runtime::Device>(
       std::make_unique<cpu::CpuDevice>(spec.num_threads, spec.disk_folder));
 }

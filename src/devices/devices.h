@@ -37,6 +37,8 @@ struct DeviceSpec {
   DiscreteSpec discrete = {};
   CudaSpec cuda = {};
   std::string disk_folder = {};  ///< of memory on the disk; empty: there is none
+  /// What is moved goes beside what computes, by threads of its own: where programs use the disk.
+  bool has_queues = false;
 };
 
 /// What planning asks. Starts no thread and takes no memory. Of a card that is not here neither kind nor

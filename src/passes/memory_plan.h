@@ -18,6 +18,11 @@ inline constexpr int64_t kStorageAlignment = 64;
 /// The arena and the persistent block are whole pages.
 inline constexpr int64_t kPageBytes = 4096;
 
+/// A disk is read and written past the system's cache in whole pages alone.
+inline constexpr int64_t alignment_of(ir::MemorySpace space) {
+  return space == ir::MemorySpace::kDisk ? kPageBytes : kStorageAlignment;
+}
+
 struct MemoryPlanOptions {
   int64_t max_nodes = 20'000;  ///< bounds the offset search
   /// The search ends this close above the lower bound, as a share of it: a 256th costs a MiB of a 256 MiB

@@ -22,6 +22,7 @@
 #include "passes/fuse_norm_grads.h"
 #include "passes/fuse_norms.h"
 #include "passes/fuse_optimizer.h"
+#include "passes/offload_scratch.h"
 #include "passes/optimizer_in_backward.h"
 #include "passes/recompute.h"
 #include "passes/recompute_cheap.h"
@@ -105,9 +106,10 @@ Status run_short_norms(PassState& s) {
   return Ok{};
 }
 
-/// One sweep over all needs all gradients.
+/// One sweep over all needs all gradients, and all states on the device.
 Status run_fuse_optimizer(PassState& s) {
-  return s.options.optimizer_in_backward ? Status(Ok{}) : run_fusion<fuse_optimizer>(s);
+  const bool one_by_one = s.options.optimizer_in_backward || s.options.offload.streams_updates();
+  return one_by_one ? Status(Ok{}) : run_fusion<fuse_optimizer>(s);
 }
 
 Status run_second_backward(PassState& s) {
@@ -127,6 +129,11 @@ Status run_schedule(PassState& s) {
                                   .updates_stay = s.options.optimizer_in_backward,
                                   .workspace_bytes = s.options.workspace_bytes}));
   return Ok{};
+}
+
+Status run_offload(PassState& s) {
+  return offload(s.graph, s.options.offload, {.last_forward_op = s.last_forward_op, .keep = s.keep},
+                 s.options.workspace_bytes);
 }
 
 Status run_in_place(PassState& s) {
@@ -192,6 +199,9 @@ constexpr std::array kPasses = std::to_array<PassEntry>({
      &Options::short_norms, run_short_norms},
     {"schedule", kArrange, "Reorders so that less is alive at once; the last word on order.",
      &Options::schedule, run_schedule},
+    {"offload", kArrange,
+     "Copies to and from the host's memory or a disk, as early and as late as the final order has room for.",
+     nullptr, run_offload},
     {"in-place", kArrange, "Results take the place of operands that die; needs the final order.",
      &Options::in_place, run_in_place},
 });

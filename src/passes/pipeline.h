@@ -17,6 +17,7 @@
 #include "passes/autocast.h"
 #include "passes/autodiff.h"
 #include "passes/in_place.h"
+#include "passes/offload.h"
 #include "passes/recompute_policy.h"
 #include "passes/short_norms.h"
 
@@ -53,6 +54,7 @@ struct PipelineOptions {
   /// Shown each differentiated program before anything is computed again.
   std::function<void(const RecomputeAnalysis&)> look_at_blocks = {};
   std::vector<PrecisionOverride> precision_overrides = {};
+  OffloadOptions offload = {};  ///< what lies elsewhere than on the device
   bool verify = true;
   /// Scratch of an op's kernel, for schedule's reckoning; empty: none.
   std::function<int64_t(const ir::OpTypes&)> workspace_bytes = {};

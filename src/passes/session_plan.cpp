@@ -41,7 +41,7 @@ void lay_out(SessionPlan& session) {
                    [](const auto& a, const auto& b) { return layout_rank(a.decl) < layout_rank(b.decl); });
   for (SessionState& s : session.states) {
     int64_t& end = session.pools[static_cast<size_t>(s.decl.space)].persistent;
-    const int64_t bytes = round_up(s.decl.type.bytes().count, kStorageAlignment);
+    const int64_t bytes = round_up(s.decl.type.bytes().count, alignment_of(s.decl.space));
     s.offset = end;
     end += bytes;
     if (is_staged(s.decl)) session.staging_bytes += 2 * bytes;

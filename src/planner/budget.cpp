@@ -15,6 +15,8 @@ int64_t bounded_bytes(const PlanReport& report, Bounded bounded) {
       return report.device_peak_bytes();
     case Bounded::kHost:
       return report.host_peak_bytes();
+    case Bounded::kDisk:
+      return report.disk_bytes;
     case Bounded::kProcess:
       break;
   }
@@ -27,6 +29,8 @@ std::string_view of_pool(Bounded bounded) {
       return " of device memory";
     case Bounded::kHost:
       return " of host memory";
+    case Bounded::kDisk:
+      return " of disk";
     case Bounded::kProcess:
       break;
   }

@@ -1,5 +1,6 @@
 #include "planner/finish_program.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "ir/op_def.h"
@@ -58,8 +59,12 @@ Result<passes::SessionPlan> finish_session(std::vector<passes::Program> programs
                                            const runtime::Target& target) {
   // Long enough that a copy's cost is its bytes, short enough that four of them do not show.
   constexpr int64_t kTransferBytes = int64_t{1} << 20;
-  return passes::plan_session(std::move(programs),
-                              {.transfer_bytes = target.shares_host_memory() ? 0 : kTransferBytes});
+  const auto out_of_reach = [](const passes::Program& program) {
+    return std::ranges::any_of(program.graph.states(),
+                               [](const ir::StateDecl& s) { return s.space == ir::MemorySpace::kDisk; });
+  };
+  const bool stages = !target.shares_host_memory() || std::ranges::any_of(programs, out_of_reach);
+  return passes::plan_session(std::move(programs), {.transfer_bytes = stages ? kTransferBytes : 0});
 }
 
 }  // namespace plimsoll::planner

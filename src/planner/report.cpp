@@ -155,6 +155,19 @@ double PlanReport::padding_of_one_length() const {
   return buckets.empty() ? 0 : share_of_padding(bucket_tokens, bucket_sequences * buckets.back());
 }
 
+namespace {
+
+/// Logical bytes of the states of a class that lie on the device.
+int64_t on_device(const passes::SessionPlan& session, ir::StateClass state_class) {
+  int64_t total = 0;
+  for (const passes::SessionState& s : session.states)
+    if (s.decl.state_class == state_class && s.decl.space == ir::MemorySpace::kDevice)
+      total += s.decl.type.bytes().count;
+  return total;
+}
+
+}  // namespace
+
 void describe_session(const passes::SessionPlan& session, PlanReport& report) {
   using ir::MemorySpace;
   using ir::StateClass;
@@ -173,7 +186,7 @@ void describe_session(const passes::SessionPlan& session, PlanReport& report) {
   for (const auto c : {StateClass::kParameter, StateClass::kMasterWeight, StateClass::kGradient,
                        StateClass::kOptimizerState, StateClass::kScaler, StateClass::kScalars,
                        StateClass::kInput, StateClass::kOutput, StateClass::kConstant, StateClass::kCache})
-    states += session.class_bytes(c);
+    states += on_device(session, c);
   int64_t activations = 0, gradients = 0, workspace = 0, padding = session.device().persistent - states,
           fragmentation = 0;
   if (peak != nullptr) {
@@ -191,18 +204,18 @@ void describe_session(const passes::SessionPlan& session, PlanReport& report) {
       report.offset_lower_bound_ratio =
           static_cast<double>(plan.arena_bytes) / static_cast<double>(plan.lower_bound_bytes);
   }
-  report.classes = {{"parameters", session.class_bytes(StateClass::kParameter)},
-                    {"master_weights", session.class_bytes(StateClass::kMasterWeight)},
-                    {"gradients", session.class_bytes(StateClass::kGradient) + gradients},
-                    {"optimizer_state", session.class_bytes(StateClass::kOptimizerState)},
-                    {"scaler", session.class_bytes(StateClass::kScaler)},
+  report.classes = {{"parameters", on_device(session, StateClass::kParameter)},
+                    {"master_weights", on_device(session, StateClass::kMasterWeight)},
+                    {"gradients", on_device(session, StateClass::kGradient) + gradients},
+                    {"optimizer_state", on_device(session, StateClass::kOptimizerState)},
+                    {"scaler", on_device(session, StateClass::kScaler)},
                     {"activations", activations},
                     {"workspace", workspace},
-                    {"inputs", session.class_bytes(StateClass::kInput)},
-                    {"outputs", session.class_bytes(StateClass::kOutput)},
-                    {"scalars", session.class_bytes(StateClass::kScalars)},
-                    {"constants", session.class_bytes(StateClass::kConstant)},
-                    {"kv_cache", session.class_bytes(StateClass::kCache)},
+                    {"inputs", on_device(session, StateClass::kInput)},
+                    {"outputs", on_device(session, StateClass::kOutput)},
+                    {"scalars", on_device(session, StateClass::kScalars)},
+                    {"constants", on_device(session, StateClass::kConstant)},
+                    {"kv_cache", on_device(session, StateClass::kCache)},
                     {"padding", padding},
                     {"fragmentation", fragmentation}};
 }
@@ -231,6 +244,8 @@ Tree choices_event(const PlanReport& r) {
                     {"optimizer_in_backward", Tree::of(r.optimizer_in_backward)},
                     {"second_backward", Tree::of(r.second_backward)},
                     {"offload", Tree::of(r.offload)},
+                    {"offload_out_bytes", Tree::of(r.offload_out_bytes)},
+                    {"offload_in_bytes", Tree::of(r.offload_in_bytes)},
                     {"threads", Tree::of(r.threads)},
                     {"rates", Tree::of(r.rates)}});
 }
@@ -313,6 +328,9 @@ std::string plan_table(const PlanReport& r) {
                          ? "equals"
                          : fmt::format("is {:.2f} % above", 100 * (r.offset_lower_bound_ratio - 1)),
                      r.recompute, r.offload, 1e3 * r.planning_seconds);
+  if (r.offload_out_bytes + r.offload_in_bytes > 0)
+    out += fmt::format("Offload moves {} out and {} in a step\n", to_string(Bytes(r.offload_out_bytes)),
+                       to_string(Bytes(r.offload_in_bytes)));
   out += recompute_line(r) + optimizer_in_backward_line(r) + disk_line(r) + why_lines(r);
   return out;
 }

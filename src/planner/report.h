@@ -30,7 +30,7 @@ struct PoolReport {
 };
 
 /// What of a plan is bounded. On the CPU the process's peak is the device's and the host's.
-enum class Bounded : uint8_t { kProcess, kDevice, kHost };
+enum class Bounded : uint8_t { kProcess, kDevice, kHost, kDisk };
 struct Budget {
   std::string setting;  ///< that gives it, "memory.budget"
   Bounded bounded = Bounded::kProcess;
@@ -110,6 +110,7 @@ struct PlanReport {
   int64_t bucket_sequences = 0, bucket_tokens = 0, bucket_positions = 0;
   // Choices.
   int64_t micro_batch_size = 1, grad_accum_steps = 1, threads = 1;
+  int64_t offload_out_bytes = 0, offload_in_bytes = 0;  ///< a step, out of the device and into it
   std::string recompute = "none", offload = "none", rates = "uncalibrated";
   int64_t loss_chunk_tokens = 0;  ///< tokens whose logits exist at once; 0: head and loss are apart
   Why why = {};                   ///< of a training's choices

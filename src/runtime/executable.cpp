@@ -146,7 +146,8 @@ Status Executable::issue_one(const Instruction& instruction) {
     case Kind::kLaunch:
       return device_.launch(instruction.call, issue.queue);
     case Kind::kCopy:
-      return device_.copy(instruction.to, instruction.from, instruction.bytes, issue.queue);
+      return device_.copy(instruction.to, instruction.from, instruction.bytes, issue.queue,
+                          &program_.graph.op(program_.graph.order()[at(issue.position)]));
     case Kind::kRecord:
       return device_.record(events_[at(issue.event)], issue.queue);
     case Kind::kWait:

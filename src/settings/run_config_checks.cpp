@@ -12,6 +12,7 @@
 #include "optimizers/optimizer_list.h"
 #include "settings/best_model.h"
 #include "settings/lora_settings.h"
+#include "settings/offload.h"
 #include "settings/optimizer_in_backward.h"
 #include "settings/param_groups.h"
 #include "settings/schedule.h"
@@ -217,6 +218,8 @@ std::vector<Error> check_run(RunConfig& config, const GivenSettings& given) {
   add(check_loss_scale(config.training.loss_scale));
   add(train::check_state(config.training, config.notes));
   add(train::check_optimizer_in_backward(config));
+  add(train::check_offload(config));
+  for (std::string& note : train::offload_notes(config)) config.notes.push_back(std::move(note));
   add(check_lora(config));
   if (config.training.eval_steps > 0 && !config.data.evaluates())
     add(wrong_setting("training.eval_steps is given, but data.eval names no data",

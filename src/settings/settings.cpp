@@ -107,6 +107,9 @@ void add_memory_and_quantization(std::vector<Setting>& list) {
   add(plain(PLIMSOLL_FIELD(memory.offload), kHow,
             "what lies elsewhere than on the device: {activations: host, optimizer: disk}",
             {"auto", "none"}));
+  add(plain(PLIMSOLL_FIELD(memory.offload_dir), kHow,
+            "folder of what is offloaded to disk, in a file without a name; empty: output.dir"));
+  add(plain(PLIMSOLL_FIELD(memory.disk_budget), kHow, "bound of what is offloaded to disk: auto, 20GiB"));
   add_lora_settings(list);
   add(plain(PLIMSOLL_FIELD(quantization.load_in_4bit), kWhat, "keep the frozen weights in 4 bits"));
   add(plain(PLIMSOLL_FIELD(quantization.bnb_4bit_quant_type), kWhat, "code of the 4 bits", {"nf4", "fp4"}));
@@ -114,9 +117,6 @@ void add_memory_and_quantization(std::vector<Setting>& list) {
             "quantise the block scales as well"));
   only_with(list, {"memory.second_backward"},
             {.path = "memory.optimizer_in_backward", .values = {"true"}, .is_noted = true});
-  takes_only(list, "memory.offload", {"auto", "none"});
-  add(planned("memory.offload_dir", kHow, "folder of what is offloaded to disk", "leave it out"));
-  add(planned("memory.disk_budget", kHow, "bound of what is offloaded to disk", "leave it out"));
   not_yet(list, {"quantization."}, "set quantization=null");
 }
 
@@ -175,7 +175,7 @@ const std::vector<Setting>& settings() {
     add_memory_and_quantization(all);
     add_machine_and_output(all);
     paths(all, {"model.path", "data.train", "data.eval", "data.tokenizer", "data.chat_template",
-                "data.cache_dir", "lora.adapter", "output.dir", "debug.dump_dir"});
+                "data.cache_dir", "lora.adapter", "memory.offload_dir", "output.dir", "debug.dump_dir"});
     return all;
   }();
   return list;

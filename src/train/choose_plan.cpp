@@ -3,13 +3,15 @@
 #include <algorithm>
 #include <optional>
 
+#include "ops/ops.h"
 #include "planner/budget.h"
 #include "planner/place_updates.h"
 #include "planner/recompute_fit.h"
 #include "planner/search.h"
 #include "planner/why.h"
+#include "settings/offload.h"
 #include "settings/optimizer_in_backward.h"
-#include "settings/settings.h"
+#include "train/choose_offload.h"
 #include "train/known_ways.h"
 #include "train/memory_budget.h"
 
@@ -92,9 +94,7 @@ class Chooser {
 
   /// Whether no way can fit, because what every one of them keeps does not.
   [[nodiscard]] bool states_exceed(const planner::PlanReport& report) const {
-    const auto& places = find_setting("memory.offload")->available;
-    const auto stays = [](const std::string& word) { return word == "auto" || word == "none"; };
-    if (places.empty() || !std::ranges::all_of(places, stays)) return false;  // they may lie elsewhere
+    if (offload_options(config_).any()) return false;  // they lie elsewhere, some of them
     int64_t bytes = 0;
     for (const auto& [name, of_class] : report.classes)
       if (name == "parameters" || name == "master_weights" || name == "optimizer_state") bytes += of_class;
@@ -210,6 +210,22 @@ Result<Planned> with_programs(Planned planned, const RunConfig& config, const Pr
   return plan_way(config, prepared, way, target, options);
 }
 
+/// The plan of a run that has something elsewhere.
+Result<Planned> plan_offloaded(const RunConfig& config, const Prepared& prepared,
+                               const OffloadCandidate& candidate, const runtime::Target& target,
+                               PrepareOptions options) {
+  RunConfig moved = config;
+  moved.memory.offload = candidate.offload;
+  if (candidate.thrifty) moved.memory.recompute.mode = RecomputeMode::kFull;
+  options.dump_ir.clear();
+  Way way{.split = candidate.split, .chunk_tokens = candidate.thrifty ? ops::kGranule : 0};
+  way.optimizer_in_backward = config.memory.optimizer_in_backward == OptimizerInBackward::kTrue;
+  way.offload = offload_options(moved);
+  if (candidate.thrifty) way.offload.slack_part = 0;
+  if (candidate.on_demand) way.offload.slack_part = -1;
+  return plan_way(moved, prepared, way, target, options);
+}
+
 }  // namespace
 
 Result<Planned> choose_plan(const RunConfig& config, const Prepared& prepared, const runtime::Target& target,
@@ -217,6 +233,13 @@ Result<Planned> choose_plan(const RunConfig& config, const Prepared& prepared, c
   PLIMSOLL_ASSIGN(Planned planned, Chooser(config, prepared, target, options, considered)());
   const bool verified = !options.verify || considered.size() == 1;
   PLIMSOLL_ASSIGN(planned, with_programs(std::move(planned), config, prepared, target, options, verified));
+  const bool in_backward = config.memory.optimizer_in_backward == OptimizerInBackward::kTrue;
+  const auto candidates = offload_candidates(config, options, candidate_splits(config.training, in_backward));
+  PLIMSOLL_ASSIGN(planned,
+                  choose_offload(std::move(planned), candidates, [&](const OffloadCandidate& candidate) {
+                    return plan_offloaded(config, prepared, candidate, target, options);
+                  }));
+  if (planned.way.offload.any()) considered.push_back(planner::alternative_of(planned.report));
   if (options.dump_ir.empty()) return planned;
   // The text that --dump-ir leaves is that of the plan that is run.
   Way way = planned.way;

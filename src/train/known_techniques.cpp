@@ -39,6 +39,7 @@ class List {
     add_splits();
     add_recompute();
     add_optimizer_in_backward();
+    add_offload();
     add_evaluation();
     add_precisions();
     add_state();
@@ -94,6 +95,22 @@ class List {
     if (config_.clip_norm())
       add(kOptimizer, "optimizer in backward, no clipping",
           {{kSetting, "true"}, {"training.max_grad_norm", "0"}});
+  }
+
+  /// To the nearest place that is not the device's memory.
+  void add_offload() {
+    if (now("memory.offload") != "auto" && now("memory.offload") != "none") return;
+    const bool is_process = base_.report.device_is_process;
+    const std::string place = is_process ? "disk" : "host";
+    const std::string where = is_process ? " on the disk" : " in the host's memory";
+    std::string all;
+    for (const char* part : {"optimizer", "masters", "activations", "gradients", "parameters"})
+      all += fmt::format("{}{}: {}", all.empty() ? "" : ", ", part, place);
+    const std::string note = "seconds are without the copies";
+    add(kStep, "optimizer states" + where,
+        {{"memory.offload", fmt::format("{{optimizer: {0}, masters: {0}}}", place)}}, note);
+    add(kStep, "activations" + where, {{"memory.offload", fmt::format("{{activations: {}}}", place)}}, note);
+    add(kStep, "everything" + where, {{"memory.offload", "{" + all + "}"}}, note);
   }
 
   void add_evaluation() {

@@ -1,6 +1,8 @@
 #include "train/plan_way.h"
 
 #include <algorithm>
+#include <map>
+#include <utility>
 
 #include "checkpoints/adapter_start.h"
 #include "checkpoints/checkpoint_files.h"
@@ -9,6 +11,7 @@
 #include "planner/largest_backward.h"
 #include "planner/loss_chunks.h"
 #include "planner/rates.h"
+#include "settings/offload.h"
 #include "settings/optimizer_in_backward.h"
 #include "settings/precision.h"
 #include "settings/recompute.h"
@@ -31,6 +34,8 @@ constexpr int64_t kScratchBytes = int64_t{256} << 10;
 constexpr int64_t kReadBytesPerThread = int64_t{320} << 10;
 /// What a thread that reads ahead touches of its stack and of its allocator's.
 constexpr int64_t kStackBytesPerThread = int64_t{48} << 10;
+/// The queues of what lies on the disk: three threads, and the pages that each moves through.
+constexpr int64_t kDiskQueueBytes = 3 * (int64_t{320} << 10);
 /// Going back to the best checkpoint in the end: the buffers that it is read through (checkpoint_read.cpp),
 /// while those of saving are still there.
 constexpr int64_t kCheckpointReadBytes = int64_t{3} << 20;
@@ -92,6 +97,8 @@ std::vector<planner::Budget> budgets_of(const RunConfig& config, const runtime::
     budgets.push_back({"memory.device_budget", Bounded::kDevice, budget_bytes(m.device_budget, memory)});
   if (!automatic(m.host_budget))
     budgets.push_back({"memory.host_budget", Bounded::kHost, budget_bytes(m.host_budget, memory)});
+  if (!automatic(m.disk_budget))
+    budgets.push_back({"memory.disk_budget", Bounded::kDisk, m.disk_budget.bytes});
   if (target.memory_bytes() > 0)
     budgets.push_back({config.runtime.device == "discrete" ? "runtime.discrete.memory" : "memory of the card",
                        Bounded::kDevice, target.memory_bytes()});
@@ -119,6 +126,20 @@ planner::Work work_of_step(const planner::StepCost& cost, const BatchSplit& spli
           .micro_batch_size = split.micro_batch_size,
           .grad_accum_steps = count,
           .matrix_units = config.computes_in(Precision::kBf16) && target.has_matrix_units(ir::DType::kBf16)};
+}
+
+/// Between the device and elsewhere, by the programs of one step; with buckets of the longest.
+void add_moved(const passes::SessionPlan& session, int64_t num_micro_batches, planner::PlanReport& report) {
+  std::map<std::string, passes::BytesMoved> by_name;
+  for (const passes::Program& program : session.programs)
+    by_name[program.graph.name.substr(0, program.graph.name.find('@'))] = passes::bytes_moved(program.graph);
+  for (const auto& [name, times] : {std::pair<std::string, int64_t>{"step", 1},
+                                    {"micro_first", 1},
+                                    {"micro_next", num_micro_batches - 1},
+                                    {"update", 1}}) {
+    report.offload_out_bytes += by_name[name].out * times;
+    report.offload_in_bytes += by_name[name].in * times;
+  }
 }
 
 /// Why the updates stand behind backward: for the plan to say.
@@ -150,6 +171,7 @@ Result<Planned> plan_way(const RunConfig& config, const Prepared& prepared, cons
                                 prepare_options.more_bytes - parameter_bytes(model);
   options.optimizer_in_backward = way.optimizer_in_backward;
   options.second_backward = way.optimizer_in_backward && config.clip_norm();
+  options.pipeline.offload = way.offload.any() ? way.offload : offload_options(config);
   options.pipeline.dump_dir = prepare_options.dump_ir;
   options.pipeline.verify = prepare_options.verify;
   options.finds_gains = chooses_recompute(config, prepare_options) && recomputed.empty();
@@ -168,9 +190,12 @@ Result<Planned> plan_way(const RunConfig& config, const Prepared& prepared, cons
     surroundings.file_phases = {"save"};
     if (dumps_steps(config)) surroundings.file_phases.emplace_back("dump");
   }
+  if (programs.session.pool(ir::MemorySpace::kDisk).total() > 0) surroundings.host_bytes += kDiskQueueBytes;
   planner::PlanReport report = planner::assess(programs.session, target, surroundings);
   planner::describe_work(work_of_step(programs.cost, split, config, target, options.training), report);
   describe_buckets(*prepare_options.buckets, report);
+  report.offload = offload_text(options.pipeline.offload);
+  add_moved(programs.session, split.grad_accum_steps, report);
   if (options.training) report.state = state_words(config.training, options.accumulate, config.lora.enabled);
   if (options.training) {
     report.recompute_set = programs.recomputed;

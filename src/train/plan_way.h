@@ -21,6 +21,7 @@ struct Way {
   std::vector<std::string> recomputed = {};  ///< layers; none: as memory.recompute says
   int64_t chunk_tokens = 0;                  ///< of head and loss; 0: as large as they are without need
   bool optimizer_in_backward = false;        ///< each update where its gradient is complete
+  passes::OffloadOptions offload = {};       ///< what lies elsewhere; nothing: as memory.offload says
   bool operator==(const Way&) const = default;
 };
 

@@ -99,7 +99,7 @@ class Prediction {
     PLIMSOLL_ASSIGN(Lines lines, Lines::open(request_.output));
     PLIMSOLL_ASSIGN(const Shard shard, tokenized());
     PLIMSOLL_TRY(plan(shard));
-    PLIMSOLL_ASSIGN(device_, make_device(config_, num_threads(config_)));
+    PLIMSOLL_ASSIGN(device_, make_device(config_, num_threads(config_), prepared_->report.disk_bytes));
     PLIMSOLL_ASSIGN(session_, runtime::Session::create(*device_, std::move(prepared_->programs.session), {}));
     PLIMSOLL_TRY(initialise(config_, *prepared_, *session_, /*pretrained=*/true, num_threads(config_)));
     return run(shard, lines);

@@ -79,7 +79,7 @@ Result<ReadyRun> make_ready(const RunConfig& config, const PrepareOptions& plann
   }
   PLIMSOLL_TRY(
       check_memory_at_start(config, *target, planning, memory_now(prepared.report), prepared, events));
-  PLIMSOLL_ASSIGN(auto device, make_device(config, planning.num_threads));
+  PLIMSOLL_ASSIGN(auto device, make_device(config, planning.num_threads, prepared.report.disk_bytes));
   return ReadyRun{std::move(device), std::move(prepared), std::move(data), std::move(files)};
 }
 

@@ -1,6 +1,8 @@
 #include "train/run_device.h"
 
 #include "base/machine_memory.h"
+#include "io/file.h"
+#include "settings/offload.h"
 
 namespace plimsoll::train {
 namespace {
@@ -21,7 +23,7 @@ Bytes device_memory(const MemoryBudget& memory) {
 }  // namespace
 
 devices::DeviceSpec device_spec(const RunConfig& config, int num_threads) {
-  devices::DeviceSpec spec{.num_threads = num_threads, .disk_folder = config.output.dir};
+  devices::DeviceSpec spec{.num_threads = num_threads, .disk_folder = offload_folder(config)};
   if (config.runtime.device.starts_with("cuda")) {
     spec.kind = devices::DeviceKind::kCuda;
     if (const size_t colon = config.runtime.device.find(':'); colon != std::string::npos)
@@ -42,8 +44,14 @@ std::unique_ptr<runtime::Target> make_target(const RunConfig& config, int num_th
   return devices::make_target(device_spec(config, num_threads));
 }
 
-Result<std::unique_ptr<runtime::Device>> make_device(const RunConfig& config, int num_threads) {
-  return devices::make_device(device_spec(config, num_threads));
+Result<std::unique_ptr<runtime::Device>> make_device(const RunConfig& config, int num_threads,
+                                                     int64_t disk_bytes) {
+  devices::DeviceSpec spec = device_spec(config, num_threads);
+  if (disk_bytes > 0) {
+    PLIMSOLL_TRY(create_writable_directory(spec.disk_folder));
+    spec.has_queues = true;
+  }
+  return devices::make_device(spec);
 }
 
 }  // namespace plimsoll::train

@@ -42,7 +42,8 @@ class Table {
   std::optional<TechniqueRow> plan_least() const {
     const char* budget = main_budget(base_);
     const std::string word = "auto";
-    const auto least = variants_.plan({{"memory.recompute", word}, {budget, "1"}});
+    const auto least =
+        variants_.plan({{"memory.recompute", word}, {"memory.offload", "none"}, {budget, "1"}});
     if (!least) return {};
     const int64_t bytes = main_peak_bytes(*least);
     return plan({TechniqueGroup::kRecompute,

@@ -4,7 +4,7 @@
     combinations.py [--binary build/plimsoll] [--count 200] [--seed 1] [--keep DIR]
 
 What is trained: model (three families, one with dropout, one a classifier), precision, optimizer, packing or buckets, all of it
-or adapters (--lora: nothing else). How: what is computed again, under the least budget too, where the optimizer updates, micro-batch,
+or adapters (--lora: nothing else). How: what is computed again, under the least budget too, what is offloaded where, where the optimizer updates, micro-batch,
 threads, device. Of each run: losses, norms and final weights are the plain run's, bit
 for bit; the process's peak is never above the planned one, and no more than 3 % or 32 MiB below it; nothing is allocated
 behind the first step. Prints a line a failure and a summary; exits with 1 where anything failed.
@@ -92,6 +92,9 @@ def how_of(dice, name, what_settings):
         settings.append("runtime.device=discrete")
         if dice.random() < 0.5:
             settings.append(f"runtime.discrete.seed={dice.randrange(1000)}")
+    if dice.random() < 0.5:
+        classes = dice.sample(["activations", "optimizer", "masters", "gradients", "parameters"], dice.randint(1, 5))
+        settings.append("memory.offload={%s}" % ", ".join(f"{c}: {dice.choice(['host', 'disk'])}" for c in classes))
     if dice.random() < 0.2:
         settings.append("debug.poison=true")
     return settings

@@ -76,7 +76,9 @@ TEST(BudgetTest, TheLeastThatIsNamedWouldDo) {
 TEST(BudgetTest, IsMetByComputingAgain) {
   if (sanitized()) GTEST_SKIP();
   Folder folder;
-  const std::string whole = "training.micro_batch_size=8 training.max_steps=2 training.eval_strategy=no ";
+  const std::string whole =
+      "training.micro_batch_size=8 training.max_steps=2 training.eval_strategy=no "
+      "memory.offload=none ";
   const Outcome plain = train_large(folder, whole + "memory.budget=4GiB");
   ASSERT_EQ(plain.exit_code, 0) << plain.err;
   const int64_t most = number(plain.out, "process_peak_bytes");

@@ -247,7 +247,7 @@ TEST(AssignSetting, TakesAndRefuses) {
        "memory.recompute is \"some\", expected auto, none, full, attention, mlp, selective, segments, "
        "{every: n}, {segments: k} or {layers: [patterns]}"},
       {"memory.offload", "{activations: host}", "{activations: host}"},
-      {"memory.offload", "all", "memory.offload is \"all\", expected auto, none; planned: a map"},
+      {"memory.offload", "all", "memory.offload is \"all\", expected auto, none or a map"},
       {"model.overrides", "{num_hidden_layers: 4}", "{num_hidden_layers: 4}"},
       {"model.overrides", "4", "model.overrides is 4, expected a map"},
       {"training.freeze", "[\"model.layers.[0-3].*\"]", "[\"model.layers.[0-3].*\"]"},

@@ -88,7 +88,8 @@ TEST(Remedies, PutTogetherNothingIsLeftInThatDoesNothing) {
 }
 
 TEST(Remedies, PeaksAreThoseOfThePoolThatIsBound) {
-  const std::vector<std::string> run = {"runtime.device=discrete", "memory.budget=4GiB"};
+  const std::vector<std::string> run = {"runtime.device=discrete", "memory.budget=4GiB",
+                                        "memory.offload=none"};
   const int64_t device = Case(run).prepared().report.device_peak_bytes();
   std::vector<std::string> tight = run;
   tight.push_back("memory.recompute=none");

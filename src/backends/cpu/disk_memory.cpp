@@ -6,6 +6,8 @@
 #include <sys/statvfs.h>
 #include <unistd.h>
 
+#include <algorithm>
+#include <array>
 #include <cerrno>
 #include <cstdio>
 #include <cstring>
@@ -14,6 +16,14 @@
 
 namespace plimsoll::cpu {
 namespace {
+
+constexpr int64_t kPage = 4096;
+constexpr int64_t kBounce = 256 << 10;  // on the stack
+
+/// One transfer of whole pages around bytes of a file.
+struct Window {
+  alignas(kPage) std::array<std::byte, kBounce> pages;
+};
 
 constexpr const char* kHint = "free space there, name another folder, or move less to the disk";
 
@@ -35,11 +45,11 @@ std::string describe(const std::string& folder) {
 }
 
 // Where the file system knows no file without a name, one that loses its name at once.
-int open_nameless(const std::string& folder) {
-  const int file = open(folder.c_str(), O_TMPFILE | O_EXCL | O_RDWR | O_CLOEXEC, 0600);
+int open_nameless(const std::string& folder, int direct) {
+  const int file = open(folder.c_str(), O_TMPFILE | O_EXCL | O_RDWR | O_CLOEXEC | direct, 0600);
   if (file >= 0 || (errno != EOPNOTSUPP && errno != EISDIR && errno != EINVAL)) return file;
   std::string path = folder + "/.plimsoll-XXXXXX";
-  const int named = mkostemp(path.data(), O_CLOEXEC);
+  const int named = mkostemp(path.data(), O_CLOEXEC | direct);
   if (named >= 0) unlink(path.c_str());
   return named;
 }
@@ -65,10 +75,13 @@ Result<std::unique_ptr<runtime::Memory>> DiskMemory::create(Bytes bytes, const s
     return Error{ErrorCode::kIo, "cannot reserve " + to_string(bytes) + " of disk: " + std::strerror(error),
                  describe(folder), kHint};
   };
-  const int file = open_nameless(folder);
+  int file = open_nameless(folder, O_DIRECT);
+  const bool direct = file >= 0;
+  if (!direct && errno == EINVAL) file = open_nameless(folder, 0);  // as memory file systems say
   if (file < 0) return refusal(errno);
-  std::unique_ptr<runtime::Memory> memory(new DiskMemory(file, bytes, describe(folder)));
-  if (const int error = bytes.count > 0 ? reserve(file, bytes.count) : 0; error != 0) return refusal(error);
+  std::unique_ptr<runtime::Memory> memory(new DiskMemory(file, direct, bytes, describe(folder)));
+  const int64_t pages = round_up(bytes.count, kPage);
+  if (const int error = bytes.count > 0 ? reserve(file, pages) : 0; error != 0) return refusal(error);
   return memory;
 }
 
@@ -81,7 +94,7 @@ Error DiskMemory::failure(const char* what, int64_t bytes, int error) const {
           place_, "the disk or its file system fails; name another folder"};
 }
 
-Status DiskMemory::read(int64_t offset, std::span<std::byte> to) const {
+Status DiskMemory::read_file(int64_t offset, std::span<std::byte> to) const {
   for (size_t done = 0; done < to.size();) {
     const ssize_t n = pread(file_, to.data() + done, to.size() - done, offset + static_cast<int64_t>(done));
     if (n < 0 && errno == EINTR) continue;
@@ -91,13 +104,56 @@ Status DiskMemory::read(int64_t offset, std::span<std::byte> to) const {
   return Ok{};
 }
 
-Status DiskMemory::write(int64_t offset, std::span<const std::byte> from) const {
+Status DiskMemory::write_file(int64_t offset, std::span<const std::byte> from) const {
   for (size_t done = 0; done < from.size();) {
     const ssize_t n =
         pwrite(file_, from.data() + done, from.size() - done, offset + static_cast<int64_t>(done));
     if (n < 0 && errno == EINTR) continue;
     if (n <= 0) return failure("write", static_cast<int64_t>(from.size()), n < 0 ? errno : ENOSPC);
     done += static_cast<size_t>(n);
+  }
+  return Ok{};
+}
+
+Status DiskMemory::read(int64_t offset, std::span<std::byte> to) const {
+  if (!direct_) {
+    PLIMSOLL_TRY(read_file(offset, to));
+    (void)posix_fadvise(file_, offset, static_cast<off_t>(to.size()), POSIX_FADV_DONTNEED);
+    return Ok{};
+  }
+  Window window;
+  const int64_t end = offset + static_cast<int64_t>(to.size());
+  for (int64_t begin = offset / kPage * kPage; begin < end; begin += kBounce) {
+    const int64_t stop = std::min(begin + kBounce, round_up(end, kPage));
+    PLIMSOLL_TRY(read_file(begin, {window.pages.data(), static_cast<size_t>(stop - begin)}));
+    const int64_t from = std::max(begin, offset), until = std::min(stop, end);
+    std::memcpy(to.data() + (from - offset), window.pages.data() + (from - begin),
+                static_cast<size_t>(until - from));
+  }
+  return Ok{};
+}
+
+Status DiskMemory::write(int64_t offset, std::span<const std::byte> from) const {
+  if (!direct_) {
+    PLIMSOLL_TRY(write_file(offset, from));
+    (void)posix_fadvise(file_, offset, static_cast<off_t>(from.size()), POSIX_FADV_DONTNEED);
+    return Ok{};
+  }
+  Window window;
+  const auto page = [&](int64_t begin, int64_t at) -> Status {
+    return read_file(at, {window.pages.data() + (at - begin), kPage});
+  };
+  const int64_t end = offset + static_cast<int64_t>(from.size());
+  for (int64_t begin = offset / kPage * kPage; begin < end; begin += kBounce) {
+    const int64_t stop = std::min(begin + kBounce, round_up(end, kPage));
+    const int64_t first = std::max(begin, offset), until = std::min(stop, end);
+    std::unique_lock turn(edges_, std::defer_lock);
+    if (first > begin || until < stop) turn.lock();
+    if (first > begin) PLIMSOLL_TRY(page(begin, begin));
+    if (until < stop && (first == begin || stop - begin > kPage)) PLIMSOLL_TRY(page(begin, stop - kPage));
+    std::memcpy(window.pages.data() + (first - begin), from.data() + (first - offset),
+                static_cast<size_t>(until - first));
+    PLIMSOLL_TRY(write_file(begin, {window.pages.data(), static_cast<size_t>(stop - begin)}));
   }
   return Ok{};
 }

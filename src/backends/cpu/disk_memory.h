@@ -2,13 +2,16 @@
 #pragma once
 
 #include <memory>
+#include <mutex>
 #include <string>
 
 #include "runtime/device.h"
 
 namespace plimsoll::cpu {
 
-/// Read and written at any offset by any number of threads.
+/// Read and written at any offset by any number of threads, past the system's cache where the file system
+/// can: through a page-aligned buffer on the stack, whole pages of the file at a time; a page that is written
+/// in part is read first. Elsewhere through the cache, which is told to let go.
 class DiskMemory final : public runtime::Memory {
  public:
   /// A file in `folder` whose blocks are all reserved, so that a disk that is full says so here and not in
@@ -28,11 +31,15 @@ class DiskMemory final : public runtime::Memory {
   [[nodiscard]] Status write(int64_t offset, std::span<const std::byte> from) const;
 
  private:
-  DiskMemory(int file, Bytes bytes, std::string place)
-      : file_(file), bytes_(bytes), place_(std::move(place)) {}
+  DiskMemory(int file, bool direct, Bytes bytes, std::string place)
+      : file_(file), direct_(direct), bytes_(bytes), place_(std::move(place)) {}
+  Status read_file(int64_t offset, std::span<std::byte> to) const;
+  Status write_file(int64_t offset, std::span<const std::byte> from) const;
   [[nodiscard]] Error failure(const char* what, int64_t bytes, int error) const;
 
   int file_;
+  bool direct_;
+  mutable std::mutex edges_;  ///< of pages that are written in part
   Bytes bytes_;
   std::string place_;  ///< the file system, as errors name it
 };

@@ -17,11 +17,9 @@ size_t index(Queue queue) { return static_cast<size_t>(queue); }
 /// A signalling NaN as f32, no token as i32: what a program reads before it is written shows in its numbers.
 constexpr uint32_t kUndefined = 0x7fa5a5a5;
 
-cpu::Place place_of(runtime::Location location, Bytes bytes) {
-  cpu::Place place = cpu::place_of(location, bytes);
-  if (place.space == ir::MemorySpace::kDevice)
-    place.data = static_cast<const DeviceMemory*>(location.memory)->reach() + location.offset;
-  return place;
+std::unique_ptr<const runtime::Target> make_target(const DiscreteOptions& options) {
+  if (options.shares_host) return std::make_unique<cpu::CpuTarget>(options.num_threads);
+  return std::make_unique<DiscreteTarget>(options.num_threads, options.memory);
 }
 
 }  // namespace
@@ -52,7 +50,7 @@ Result<std::unique_ptr<DiscreteDevice>> DiscreteDevice::create(const DiscreteOpt
 }
 
 DiscreteDevice::DiscreteDevice(const DiscreteOptions& options)
-    : target_(options.num_threads, options.memory), memory_(options.memory, options.check), queues_(options) {
+    : target_(make_target(options)), memory_(options.memory, options.check), queues_(options) {
   cpu::all_kernels();  // built here, so that no launch allocates it
 }
 DiscreteDevice::~DiscreteDevice() = default;
@@ -62,7 +60,7 @@ Result<std::unique_ptr<runtime::Memory>> DiscreteDevice::allocate(ir::MemorySpac
   if (space == ir::MemorySpace::kDisk) return cpu::DiskMemory::create(bytes, queues_.options.disk_folder);
   const std::lock_guard turn(queues_.pool_turn);
   std::unique_ptr<runtime::Memory> memory;
-  if (space == ir::MemorySpace::kDevice) {
+  if (space == ir::MemorySpace::kDevice && !queues_.options.shares_host) {
     PLIMSOLL_ASSIGN(memory, memory_.allocate(bytes, queues_.pool));
   } else {
     PLIMSOLL_ASSIGN(memory, cpu::allocate_memory(space, bytes, queues_.pool));
@@ -72,9 +70,17 @@ Result<std::unique_ptr<runtime::Memory>> DiscreteDevice::allocate(ir::MemorySpac
   return memory;
 }
 
+cpu::Place DiscreteDevice::place_of(runtime::Location location, Bytes bytes) const {
+  cpu::Place place = cpu::place_of(location, bytes);
+  if (place.space == ir::MemorySpace::kDevice && !queues_.options.shares_host)
+    place.data = static_cast<const DeviceMemory*>(location.memory)->reach() + location.offset;
+  return place;
+}
+
 Status DiscreteDevice::issue(const cpu::Work& work, Queue queue) {
   PLIMSOLL_TRY(queues_.status());
   if (!recording_) {
+    const std::lock_guard turn(issue_turn_);
     queues_[queue].push(work, memory_);
     return Ok{};
   }
@@ -131,10 +137,12 @@ Status DiscreteDevice::wait(Queue queue, runtime::EventId event) {
   PLIMSOLL_TRY(queues_.status());
   const Point point = point_of(event);
   if (point.ended == 0 || point.queue == queue) return Ok{};
-  if (recording_)
+  if (recording_) {
     recording_->list(queue).push_back({.is_wait = true, .wait = point});
-  else
-    queues_[queue].push_wait(point);
+    return Ok{};
+  }
+  const std::lock_guard turn(issue_turn_);
+  queues_[queue].push_wait(point);
   return Ok{};
 }
 
@@ -170,6 +178,7 @@ Status DiscreteDevice::replay(const runtime::CapturedGraph& graph) {
   PLIMSOLL_TRY(queues_.status());
   const auto& captured = static_cast<const Recording&>(graph);
   const auto is_used = [&](Queue queue) { return !captured.list(queue).empty(); };
+  const std::lock_guard turn(issue_turn_);  // points count from where every queue stands now
   const Point before = queues_[Queue::kCompute].now();
   for (const Queue queue : {Queue::kCopyIn, Queue::kCopyOut})
     if (is_used(queue) && before.ended > 0) queues_[queue].push_wait(before);

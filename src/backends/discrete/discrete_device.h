@@ -28,7 +28,7 @@ class DiscreteDevice final : public runtime::Device {
   /// Drops what is queued and has not begun. Its memory may go after it.
   ~DiscreteDevice() override;
 
-  [[nodiscard]] const runtime::Target& target() const override { return target_; }
+  [[nodiscard]] const runtime::Target& target() const override { return *target_; }
   Result<std::unique_ptr<runtime::Memory>> allocate(ir::MemorySpace space, Bytes bytes) override;
 
   [[nodiscard]] Bytes peak_memory() const override { return memory_.peak(); }
@@ -53,10 +53,12 @@ class DiscreteDevice final : public runtime::Device {
   explicit DiscreteDevice(const DiscreteOptions& options);
   Status issue(const cpu::Work& work, ir::Queue queue);
   [[nodiscard]] Point point_of(runtime::EventId event);
+  [[nodiscard]] cpu::Place place_of(runtime::Location location, Bytes bytes) const;
 
-  DiscreteTarget target_;
+  const std::unique_ptr<const runtime::Target> target_;
   DevicePool memory_;
   Queues queues_;
+  std::mutex issue_turn_;  ///< a checkpoint is read on kCopyOut beside programs that store there
   std::mutex events_turn_;
   std::vector<Point> events_;             ///< ended == 0: never recorded
   std::unique_ptr<Recording> recording_;  ///< while capturing

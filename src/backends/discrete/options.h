@@ -28,6 +28,8 @@ struct DiscreteOptions {
   std::optional<uint64_t> seed = {};
   /// Device memory faults when the host touches it.
   bool check = false;
+  /// The CPU with queues: device memory is the process's, which the host reaches, the target is the CPU's.
+  bool shares_host = false;
   std::string disk_folder = {};  ///< of memory on the disk; empty: there is none
   std::optional<Fault> fault = {};
 };

@@ -1,0 +1,98 @@
+#!/usr/bin/env python3
+"""W2's shape (SmolLM-135M, 1 x 512, fp32, AdamW) with everything on the disk, beside the plain run.
+
+    offload-w2.py [--binary build/plimsoll] [--steps 4] [--dir DIR] [KEY=VALUE…]
+
+DIR, on the disk to measure, takes about 3 GiB. Three runs in turn: plain; all classes on the disk; the same at the least
+budget that the planner names. Of each: planned and measured peak of the process, the median step, bytes moved a step and,
+from direct reads and writes of 256 KiB beforehand, the seconds that the disk alone takes for them. Losses must be equal.
+"""
+import argparse
+import json
+import mmap
+import os
+import pathlib
+import re
+import statistics
+import struct
+import subprocess
+import tempfile
+import time
+
+ALL = "{optimizer: disk, parameters: disk, gradients: disk, activations: disk}"
+
+
+def bandwidth(folder, mib=512):
+    """Bytes a second of direct writes and of direct reads."""
+    block = mmap.mmap(-1, 256 << 10)
+    path = folder / "bandwidth"
+    rates = []
+    for flags in (os.O_WRONLY | os.O_CREAT, os.O_RDONLY):
+        file = os.open(path, flags | os.O_DIRECT)
+        begin = time.monotonic()
+        for _ in range(mib * 4):
+            os.write(file, block) if flags & os.O_WRONLY else os.readv(file, [block])
+        rates.append((mib << 20) / (time.monotonic() - begin))
+        os.close(file)
+    path.unlink()
+    return rates
+
+
+def npy(path, count):
+    header = "{'descr': '<u2', 'fortran_order': False, 'shape': (%d,), }" % count
+    header += " " * (63 - (10 + len(header)) % 64) + "\n"
+    values = b"".join(struct.pack("<H", i * 7919 % 49152) for i in range(count))
+    path.write_bytes(b"\x93NUMPY\x01\x00" + struct.pack("<H", len(header)) + header.encode() + values)
+
+
+def train(binary, folder, steps, settings):
+    done = subprocess.run([binary, "train", "run.yaml", "--json", "--resume=never", f"training.max_steps={steps}", *settings], cwd=folder,
+                          text=True, capture_output=True)
+    if done.returncode != 0:
+        raise SystemExit(f"{settings}: exit code {done.returncode}: {done.stderr[-500:]}")
+    return [json.loads(line) for line in done.stdout.splitlines()]
+
+
+def report(name, events, rates):
+    plan = next(e for e in events if e["event"] == "plan")
+    summary = next(e for e in events if e["event"] == "summary")
+    steps = [e for e in events if e["event"] == "step"]
+    seconds = statistics.median(e["step_seconds"] for e in steps[1:])
+    choices = plan["choices"]
+    out, back = choices["offload_out_bytes"], choices["offload_in_bytes"]
+    print(f"{name}: peak {summary['measured_peak_bytes'] / 2**20:.1f} MiB of {summary['planned_peak_bytes'] / 2**20:.1f} planned, "
+          f"{summary['measured_peak_bytes'] / (3773 * 2**20):.3f} of 3,773 MiB; step {seconds:.2f} s; out {out / 2**20:.0f} MiB, "
+          f"in {back / 2**20:.0f} MiB a step: the disk alone {max(out / rates[0], back / rates[1]):.2f} s (both ways at once), "
+          f"{out / rates[0] + back / rates[1]:.2f} s (one after the other); "
+          f"allocations {summary['allocations_after_first_step']}; offload {choices['offload']}", flush=True)
+    return [e["loss"] for e in steps]
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--binary", default="build/plimsoll")
+    parser.add_argument("--steps", type=int, default=4)
+    parser.add_argument("--dir")
+    parser.add_argument("settings", nargs="*")
+    given = parser.parse_args()
+    binary = str(pathlib.Path(given.binary).resolve())
+    with tempfile.TemporaryDirectory(dir=given.dir) as name:
+        folder = pathlib.Path(name)
+        npy(folder / "data.npy", 512 * (given.steps + 2))
+        (folder / "run.yaml").write_text(
+            "model: {preset: smollm-135m, init: random}\ndata: {train: data.npy, sequence_length: 512}\n"
+            "training: {global_batch_size: 1, learning_rate: 1.0e-4}\noutput: {dir: out}\n")
+        rates = bandwidth(folder)
+        print(f"disk: {rates[0] / 1e9:.2f} GB/s written, {rates[1] / 1e9:.2f} GB/s read", flush=True)
+        refused = subprocess.run([binary, "plan", "run.yaml", "memory.budget=100MiB", *given.settings], cwd=folder, text=True,
+                                 capture_output=True).stderr
+        least = re.search(r"\((\d+) bytes\)", refused).group(1)
+        losses = [report(what, train(binary, folder, given.steps, [*settings, *given.settings]), rates)
+                  for what, settings in (("plain", []), ("all on the disk", ["memory.offload=" + ALL]),
+                                         ("least budget", [f"memory.budget={least}"]))]
+        if losses.count(losses[0]) != len(losses):
+            raise SystemExit("losses differ")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,151 @@
+// Twice: first with every load at its first use and every store ended at once, which says how many bytes of
+// the device are alive at each op; then with loads as early, and ends of stores as late, as there is room.
+#include "passes/offload.h"
+
+#include <algorithm>
+#include <utility>
+#include <vector>
+
+#include "ir/op_def.h"
+#include "passes/live_bytes.h"
+#include "passes/memory_plan.h"
+#include "passes/offload_emit.h"
+#include "passes/offload_items.h"
+#include "passes/offload_scratch.h"
+
+namespace plimsoll::passes {
+namespace {
+
+using ir::MemorySpace;
+using ir::StateClass;
+
+/// A copy is under way beside at most so many ops: what is earlier only holds memory.
+constexpr int32_t kMostAhead = 512;
+
+using WorkspaceBytes = std::function<int64_t(const ir::OpTypes&)>;
+
+/// By op; empty: none.
+std::vector<int64_t> scratch_of(const ir::Graph& graph, const WorkspaceBytes& workspace) {
+  std::vector<int64_t> bytes;
+  if (!workspace) return bytes;
+  bytes.resize(graph.num_ops(), 0);
+  for (const ir::OpId id : graph.order()) {
+    const ir::Op& op = graph.op(id);
+    if (op.def->is_view || op.def->is_copy || op.def->state != ir::StateAccess::kNone) continue;
+    bytes[static_cast<size_t>(id.index)] = workspace(ir::op_types(graph, op));
+  }
+  return bytes;
+}
+
+/// Bytes of the device that are free at each op of the old order.
+class Room {
+ public:
+  Room(const OffloadedGraph& plain, size_t num_ops, int64_t slack_part, const WorkspaceBytes& workspace)
+      : free_(num_ops, 0) {
+    const std::vector<int64_t> scratch = scratch_of(plain.graph, workspace);
+    const LiveBytes live = live_bytes(plain.graph, plain.graph.order(), {.workspace_bytes = scratch});
+    std::vector<int64_t> at(num_ops, 0);
+    for (size_t i = 0; i < live.at.size(); ++i) {
+      int64_t& most = at[static_cast<size_t>(plain.origin[i])];
+      most = std::max(most, live.at[i]);
+    }
+    const int64_t limit = live.peak_bytes + (slack_part > 0 ? live.peak_bytes / slack_part : 0);
+    for (size_t i = 0; i < num_ops; ++i) free_[i] = limit - at[i];
+  }
+  bool take(int32_t place, int64_t bytes) {
+    if (free_[static_cast<size_t>(place)] < bytes) return false;
+    free_[static_cast<size_t>(place)] -= bytes;
+    return true;
+  }
+
+ private:
+  std::vector<int64_t> free_;
+};
+
+/// In the order of first uses, which is the queue's.
+void start_early(OffloadItems& items, Room& room) {
+  int32_t before = 0;
+  for (OffloadLoad& load : items.loads) {
+    const int32_t earliest =
+        std::max({before, items.items[static_cast<size_t>(load.item)].earliest, load.first - kMostAhead});
+    const int64_t bytes = round_up(load.bytes, kStorageAlignment);
+    while (load.start > earliest && room.take(load.start - 1, bytes)) --load.start;
+    before = load.start;
+  }
+}
+
+void end_late(OffloadItems& items, Room& room, int32_t num_ops) {
+  for (OffloadStore& store : items.stores) {
+    const int32_t latest = std::min(store.at + kMostAhead, num_ops);
+    const int64_t bytes = round_up(store.bytes, kStorageAlignment);
+    while (store.done < latest && room.take(store.done, bytes)) ++store.done;
+  }
+}
+
+}  // namespace
+
+std::string_view name(OffloadClass c) {
+  static constexpr std::array<std::string_view, kNumOffloadClasses> kNames = {
+      "activations", "optimizer", "masters", "gradients", "parameters"};
+  return kNames[static_cast<size_t>(c)];
+}
+
+bool OffloadOptions::any() const {
+  return std::ranges::any_of(spaces, [](MemorySpace space) { return space != MemorySpace::kDevice; });
+}
+
+bool OffloadOptions::streams_updates() const {
+  for (size_t c = 0; c < kNumOffloadClasses; ++c)
+    if (static_cast<OffloadClass>(c) != OffloadClass::kActivations && spaces[c] != MemorySpace::kDevice)
+      return true;
+  return false;
+}
+
+MemorySpace offloaded_space(const OffloadOptions& options, const ir::StateDecl& decl) {
+  if (decl.type.bytes().count < options.least_bytes) return MemorySpace::kDevice;
+  switch (decl.state_class) {
+    case StateClass::kParameter:
+      return options.space(OffloadClass::kParameters);
+    case StateClass::kMasterWeight:
+      return options.space(OffloadClass::kMasters);
+    case StateClass::kGradient:
+      return options.space(OffloadClass::kGradients);
+    case StateClass::kOptimizerState:
+      return options.space(OffloadClass::kOptimizer);
+    default:
+      return MemorySpace::kDevice;
+  }
+}
+
+Status offload(ir::Graph& graph, const OffloadOptions& options, const OffloadContext& context) {
+  return offload(graph, options, context, {});
+}
+
+Status offload(ir::Graph& graph, const OffloadOptions& options, const OffloadContext& context,
+               const WorkspaceBytes& workspace_bytes) {
+  if (!options.any()) return Ok{};
+  OffloadItems items = find_offload_items(graph, options, context.last_forward_op);
+  OffloadedGraph result = emit_offloaded(graph, options, items);
+  const size_t num_ops = graph.order().size();
+  if (options.slack_part >= 0) {
+    Room room(result, num_ops, options.slack_part, workspace_bytes);
+    start_early(items, room);
+    end_late(items, room, static_cast<int32_t>(num_ops));
+    result = emit_offloaded(graph, options, items);
+  }
+  for (ir::ValueId& v : context.keep) v = result.replaced[static_cast<size_t>(v.index)];
+  graph = std::move(result.graph);
+  return Ok{};
+}
+
+BytesMoved bytes_moved(const ir::Graph& graph) {
+  BytesMoved moved;
+  for (const ir::OpId id : graph.order()) {
+    const ir::Op& op = graph.op(id);
+    if (!op.def->is_copy) continue;
+    (op.queue == ir::Queue::kCopyIn ? moved.in : moved.out) += graph.type(op.outputs[0]).bytes().count;
+  }
+  return moved;
+}
+
+}  // namespace plimsoll::passes

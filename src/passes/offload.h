@@ -1,0 +1,65 @@
+// Has states and values lie in the host's memory or on a disk while nothing computes with them. What kernels
+// read is loaded before it, what they have made is stored behind it, by queues that run beside them:
+//
+//   %4 = state {name="w"} : f32[64,64] host_pinned                  the state itself lies there
+//   %5 = copy_start(%4) {to="device"} queue=copy_in                 as early as there is room
+//   …                                                               kernels
+//   %6 = copy_done(%5, %4)                                          before the first of the ops that read it
+//   …
+//   %8 = copy_start(%7) {to="host_pinned"} queue=copy_out           written where the state lies
+//   …                                                               the device's bytes live until here
+//   %9 = copy_done(%8, %7)
+//   state_assign(%9) {name="w"}
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <span>
+
+#include "base/result.h"
+#include "ir/graph.h"
+
+namespace plimsoll::passes {
+
+/// What can lie elsewhere, by what it is for.
+enum class OffloadClass : uint8_t { kActivations, kOptimizer, kMasters, kGradients, kParameters };
+inline constexpr size_t kNumOffloadClasses = 5;
+/// "activations", "optimizer", "masters", "gradients", "parameters".
+std::string_view name(OffloadClass c);
+
+struct OffloadOptions {
+  std::array<ir::MemorySpace, kNumOffloadClasses> spaces{};  ///< kDevice: stays there
+  /// Loads ahead and stores behind raise the peak of the device by at most this part of it.
+  int64_t slack_part = 8;
+
+  int64_t least_bytes = 4096;  ///< what is less stays where it is
+
+  [[nodiscard]] ir::MemorySpace space(OffloadClass c) const { return spaces[static_cast<size_t>(c)]; }
+  /// Whether anything lies elsewhere.
+  [[nodiscard]] bool any() const;
+  /// Whether updates are to go parameter by parameter: a sweep over all would hold all at once.
+  [[nodiscard]] bool streams_updates() const;
+  bool operator==(const OffloadOptions&) const = default;
+};
+
+/// Where a state of that class and size lies.
+ir::MemorySpace offloaded_space(const OffloadOptions& options, const ir::StateDecl& decl);
+
+struct OffloadContext {
+  /// The op that gives the loss: activations are what stands before it and is read behind it. Invalid: there
+  /// are none.
+  ir::OpId last_forward_op = {};
+  std::span<ir::ValueId> keep = {};  ///< values of outside holders, replaced by what stands for them
+};
+
+/// Writes the graph anew, in the order that it has. Values, and states' declarations, keep their bits; ids do
+/// not last. Deterministic. Errors: none yet.
+Status offload(ir::Graph& graph, const OffloadOptions& options, const OffloadContext& context);
+
+/// Bytes that a run of the program moves out of the device and into it, over its copy queues.
+struct BytesMoved {
+  int64_t out = 0, in = 0;
+};
+BytesMoved bytes_moved(const ir::Graph& graph);
+
+}  // namespace plimsoll::passes

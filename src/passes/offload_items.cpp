@@ -1,0 +1,153 @@
+#include "passes/offload_items.h"
+
+#include <algorithm>
+#include <map>
+#include <string>
+
+#include "ir/op_def.h"
+
+namespace plimsoll::passes {
+namespace {
+
+using ir::MemorySpace;
+using ir::Op;
+using ir::ValueId;
+
+/// Uses so close, or of one block and so close, are served by one load.
+constexpr int32_t kClose = 8, kCloseInBlock = 48;
+
+size_t at(ValueId v) { return static_cast<size_t>(v.index); }
+
+class Finder {
+ public:
+  Finder(const ir::Graph& graph, const OffloadOptions& options, ir::OpId last_forward_op)
+      : graph_(graph), options_(options), made_(graph.num_values(), -1), uses_(graph.num_values()) {
+    found_.item_of.assign(graph.num_values(), -1);
+    found_.roots.resize(graph.num_values());
+    for (int32_t p = 0; p < size(); ++p) {
+      if (graph.order()[static_cast<size_t>(p)] == last_forward_op) boundary_ = p;
+      look_at(p);
+    }
+  }
+
+  OffloadItems run() {
+    for (int32_t p = 0; p < size(); ++p)
+      for (const ValueId v : op(p).outputs) {
+        if (op(p).def->is_view) continue;
+        if (op(p).def->state == ir::StateAccess::kRead)
+          add_state(v, p);
+        else
+          add_value(v);
+      }
+    for (int32_t p = 0; p < size(); ++p) add_assigned(p);
+    for (size_t v = 0; v < found_.roots.size(); ++v)
+      if (const ValueId root = found_.roots[v]; root.valid()) found_.item_of[v] = found_.item_of[at(root)];
+    std::stable_sort(found_.loads.begin(), found_.loads.end(),
+                     [](const auto& a, const auto& b) { return a.first < b.first; });
+    return std::move(found_);
+  }
+
+ private:
+  [[nodiscard]] int32_t size() const { return static_cast<int32_t>(graph_.order().size()); }
+  [[nodiscard]] const Op& op(int32_t p) const { return graph_.op(graph_.order()[static_cast<size_t>(p)]); }
+
+  void look_at(int32_t p) {
+    const Op& o = op(p);
+    for (const ValueId v : o.outputs) {
+      found_.roots[at(v)] = o.def->is_view ? found_.roots[at(o.inputs[0])] : v;
+      made_[at(v)] = p;
+    }
+    if (o.def->state == ir::StateAccess::kAssign) {
+      assigned_[o.attrs.str("name")] = p;
+      in_state_.push_back(found_.roots[at(o.inputs[0])]);
+    }
+    if (o.def->reads_gradients)
+      for (const ValueId v : o.inputs)
+        if (v.valid()) gradients_.push_back(found_.roots[at(v)]);
+    if (o.def->is_view) return;
+    for (const ValueId v : o.inputs)
+      if (v.valid())
+        if (auto& uses = uses_[at(found_.roots[at(v)])]; uses.empty() || uses.back() != p) uses.push_back(p);
+  }
+
+  [[nodiscard]] int64_t bytes(ValueId v) const { return graph_.type(v).bytes().count; }
+
+  void add_state(ValueId v, int32_t position) {
+    const ir::StateDecl* decl = graph_.find_state(op(position).attrs.str("name"));
+    const MemorySpace space = offloaded_space(options_, *decl);
+    if (space == MemorySpace::kDevice || uses_[at(v)].empty()) return;
+    OffloadItem item{.value = v, .space = space, .is_state = true};
+    if (const auto it = assigned_.find(decl->name); it != assigned_.end() && it->second < position)
+      item.earliest = it->second + 1;
+    add_item(item, uses_[at(v)]);
+  }
+
+  /// A value that the program makes: out behind its last use before the gap, back for those behind it.
+  void add_value(ValueId v) {
+    const bool is_gradient = std::ranges::count(gradients_, v) > 0;
+    const MemorySpace space =
+        options_.space(is_gradient ? OffloadClass::kGradients : OffloadClass::kActivations);
+    if (space == MemorySpace::kDevice || bytes(v) < options_.least_bytes ||
+        std::ranges::count(in_state_, v) > 0 || graph_.value(v).space != MemorySpace::kDevice)
+      return;
+    int32_t out = made_[at(v)];
+    const std::vector<int32_t>& uses = uses_[at(v)];
+    auto use = uses.begin();
+    if (is_gradient) {
+      for (; use != uses.end() && *use - out <= kClose; ++use) out = *use;
+    } else {
+      if (out >= boundary_) return;
+      for (; use != uses.end() && *use <= boundary_; ++use) out = *use;
+      if (use != uses.end() && *use - out <= kClose) return;
+    }
+    if (use == uses.end()) return;
+    OffloadItem item{.value = v, .space = space, .earliest = out + 1};
+    item.store = static_cast<int32_t>(found_.stores.size());
+    found_.stores.push_back(
+        {.item = static_cast<int32_t>(found_.items.size()), .bytes = bytes(v), .at = out, .done = out + 1});
+    add_item(item, {use, uses.end()});
+  }
+
+  void add_item(const OffloadItem& item, const std::vector<int32_t>& uses) {
+    const auto index = static_cast<int32_t>(found_.items.size());
+    found_.item_of[at(item.value)] = index;
+    found_.items.push_back(item);
+    for (size_t i = 0; i < uses.size(); ++i) {
+      const bool joins =
+          i > 0 && (uses[i] - uses[i - 1] <= kClose ||
+                    (uses[i] - uses[i - 1] <= kCloseInBlock && op(uses[i]).block == op(uses[i - 1]).block));
+      if (joins)
+        found_.loads.back().last = uses[i];
+      else
+        found_.loads.push_back({index, bytes(item.value), uses[i], uses[i], uses[i]});
+    }
+  }
+
+  void add_assigned(int32_t p) {
+    const Op& o = op(p);
+    if (o.def->state != ir::StateAccess::kAssign) return;
+    if (offloaded_space(options_, *graph_.find_state(o.attrs.str("name"))) == MemorySpace::kDevice) return;
+    found_.stores.push_back({.assign = graph_.order()[static_cast<size_t>(p)],
+                             .bytes = bytes(o.inputs[0]),
+                             .at = p,
+                             .done = p + 1});
+  }
+
+  const ir::Graph& graph_;
+  const OffloadOptions& options_;
+  int32_t boundary_ = -1;                   // of the op that gives the loss
+  std::vector<int32_t> made_;               // by value: place in the order
+  std::vector<std::vector<int32_t>> uses_;  // by root: places of ops that compute with it
+  std::map<std::string, int32_t> assigned_;
+  std::vector<ValueId> in_state_, gradients_;
+  OffloadItems found_;
+};
+
+}  // namespace
+
+OffloadItems find_offload_items(const ir::Graph& graph, const OffloadOptions& options,
+                                ir::OpId last_forward_op) {
+  return Finder(graph, options, last_forward_op).run();
+}
+
+}  // namespace plimsoll::passes

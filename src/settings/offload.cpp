@@ -1,0 +1,94 @@
+#include "settings/offload.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <optional>
+
+#include "settings/wrong.h"
+
+namespace plimsoll::train {
+namespace {
+
+using ir::MemorySpace;
+using passes::OffloadClass;
+
+std::optional<OffloadClass> parse_class(std::string_view word) {
+  for (size_t c = 0; c < passes::kNumOffloadClasses; ++c)
+    if (passes::name(static_cast<OffloadClass>(c)) == word) return static_cast<OffloadClass>(c);
+  return std::nullopt;
+}
+
+bool is_map(const Tree& offload) { return offload.kind == Tree::Kind::kMap; }
+
+bool names_host(const Tree& offload) {
+  return is_map(offload) &&
+         std::ranges::any_of(offload.members, [](const auto& entry) { return entry.second.text == "host"; });
+}
+
+}  // namespace
+
+Status check_offload(const RunConfig& config) {
+  const Tree& offload = config.memory.offload;
+  if (config.memory.disk_budget.kind == MemoryBudget::Kind::kShare)
+    return wrong_setting("memory.disk_budget is a share, expected auto or a size such as 20GiB",
+                         "give it in bytes");
+  if (!is_map(offload)) {
+    if (offload.text == "auto" || offload.text == "none") return Ok{};
+    return wrong_setting(
+        fmt::format("memory.offload is {}, expected auto, none or a map", offload.describe()),
+        "write it as {optimizer: host, activations: disk}");
+  }
+  for (const auto& [key, value] : offload.members) {
+    if (!parse_class(key))
+      return wrong_setting(fmt::format("memory.offload has {}, expected activations, optimizer, masters, "
+                                       "gradients, parameters",
+                                       key),
+                           "name one of these classes");
+    const std::string& place = value.text;
+    if (!value.is_scalar() || (place != "host" && place != "disk" && place != "none"))
+      return wrong_setting(
+          fmt::format("memory.offload.{} is {}, expected host, disk, none", key, value.describe()),
+          "choose one of these places");
+  }
+  return Ok{};
+}
+
+passes::OffloadOptions offload_options(const RunConfig& config) {
+  passes::OffloadOptions options;
+  if (!is_map(config.memory.offload)) return options;
+  const bool has_host = config.runtime.device != "cpu";
+  for (const auto& [key, value] : config.memory.offload.members) {
+    const auto c = parse_class(key);
+    if (!c) continue;
+    const std::string& place = value.text;
+    options.spaces[static_cast<size_t>(*c)] = place == "disk"               ? MemorySpace::kDisk
+                                              : place == "host" && has_host ? MemorySpace::kHostPinned
+                                                                            : MemorySpace::kDevice;
+  }
+  return options;
+}
+
+bool chooses_offload(const RunConfig& config) { return config.memory.offload.text == "auto"; }
+
+std::vector<std::string> offload_notes(const RunConfig& config) {
+  if (config.runtime.device != "cpu" || !names_host(config.memory.offload)) return {};
+  return {"memory.offload: host has no effect with runtime.device cpu, whose memory is the host's"};
+}
+
+std::string offload_text(const passes::OffloadOptions& options) {
+  std::string text;
+  for (size_t c = 0; c < passes::kNumOffloadClasses; ++c) {
+    const MemorySpace space = options.spaces[c];
+    if (space != MemorySpace::kDevice)
+      text += fmt::format("{}{} {}", text.empty() ? "" : ", ", passes::name(static_cast<OffloadClass>(c)),
+                          space == MemorySpace::kDisk ? "disk" : "host");
+  }
+  return text.empty() ? "none" : text;
+}
+
+const std::string& offload_folder(const RunConfig& config) {
+  return config.memory.offload_dir.empty() ? config.output.dir : config.memory.offload_dir;
+}
+
+}  // namespace plimsoll::train

@@ -1,0 +1,139 @@
+// Random programs with random classes elsewhere: the bits of the plain program, on queues that an adversary
+// delays and splits, and no more memory of the device than on-demand copies take and an eighth.
+#include "passes/offload.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <filesystem>
+
+#include "backends/discrete/discrete_device.h"
+#include "ir/verifier.h"
+#include "on_cpu.h"
+#include "passes/check_hazards.h"
+#include "passes/live_bytes.h"
+#include "passes/offload_items.h"
+
+namespace plimsoll {
+namespace {
+
+using fixtures::Bits;
+using fixtures::Tail;
+using ir::MemorySpace;
+using passes::OffloadClass;
+
+passes::OffloadOptions some_offload(fixtures::Dice& dice) {
+  constexpr MemorySpace kSpaces[] = {MemorySpace::kDevice, MemorySpace::kHostPinned,
+                                     MemorySpace::kHostPageable, MemorySpace::kDisk};
+  passes::OffloadOptions options;
+  for (MemorySpace& space : options.spaces) space = kSpaces[dice.range(0, 3)];
+  options.slack_part = dice.range(0, 2) * 8;
+  options.least_bytes = dice.chance(50) ? 1 : 64;
+  return options;
+}
+
+Result<Bits> run_on(const fixtures::Trained& t, runtime::Device& device) {
+  PLIMSOLL_ASSIGN(auto program, fixtures::bind_program(t, device, false));
+  PLIMSOLL_TRY(passes::check_hazards(program.graph, program.binding, program.plan, program.issue));
+  std::vector<passes::Program> programs;
+  programs.push_back(std::move(program));
+  PLIMSOLL_ASSIGN(passes::SessionPlan plan,
+                  passes::plan_session(std::move(programs), {.transfer_bytes = 4096}));
+  PLIMSOLL_ASSIGN(auto session, runtime::Session::create(device, std::move(plan), {}));
+  for (int run = 0; run < 2; ++run) {
+    fixtures::write_states(*session, t.states);
+    PLIMSOLL_TRY(session->run(0));
+  }
+  return fixtures::read_states(*session, t.states);
+}
+
+size_t num_copies(const ir::Graph& graph) {
+  return static_cast<size_t>(
+      std::ranges::count_if(graph.order(), [&](ir::OpId id) { return graph.op(id).def->is_copy; }));
+}
+
+/// Returns how many copies the program came to have.
+size_t check_seed(uint64_t seed, bool shares_host) {
+  fixtures::Dice dice(seed * 7919);
+  const auto tail = static_cast<Tail>(dice.range(0, 3));
+  const auto mask = static_cast<uint64_t>(dice.range(0, (1 << 20) - 1));
+  passes::PipelineOptions options = fixtures::some_passes(mask);
+  const auto plain = train_program(seed, options, tail);
+  options.offload = some_offload(dice);
+  const auto offloaded = train_program(seed, options, tail);
+  EXPECT_TRUE(plain && offloaded) << seed << (offloaded ? "" : offloaded.error().message());
+  if (!plain || !offloaded) return 0;
+  const auto expected = fixtures::run_on_cpu(*plain, {});
+  const auto device = discrete::DiscreteDevice::create({.num_threads = 2,
+                                                        .seed = seed,
+                                                        .check = !shares_host,
+                                                        .shares_host = shares_host,
+                                                        .disk_folder = testing::TempDir()});
+  EXPECT_TRUE(device);
+  const auto found = run_on(*offloaded, **device);
+  EXPECT_TRUE(found) << seed << ": " << (found ? "" : found.error().message());
+  if (!found || !expected) return 0;
+  for (const auto& [name, words] : *expected) EXPECT_EQ(words, found->at(name)) << seed << ": " << name;
+  return num_copies(offloaded->graph);
+}
+
+TEST(Offload, KeepsTheBitsOfRandomPrograms) {
+  size_t copies = 0;
+  for (uint64_t seed = 1; seed <= 24; ++seed) copies += check_seed(seed, /*shares_host=*/false);
+  EXPECT_GT(copies, 100U);
+}
+
+TEST(Offload, KeepsTheBitsOnTheProcessesOwnMemory) {
+  size_t copies = 0;
+  for (uint64_t seed = 30; seed <= 40; ++seed) copies += check_seed(seed, /*shares_host=*/true);
+  EXPECT_GT(copies, 40U);
+}
+
+passes::PipelineOptions all_passes() { return fixtures::some_passes(~uint64_t{0}); }
+
+TEST(Offload, LoadsEarlierOnlyWhereThereIsRoom) {
+  for (const uint64_t seed : {3, 5, 9}) {
+    passes::PipelineOptions options = all_passes();
+    options.offload.least_bytes = 64;
+    options.offload.spaces.fill(MemorySpace::kHostPinned);
+    options.offload.slack_part = 1 << 30;  // none to speak of
+    const auto none = train_program(seed, options, Tail::kOptimizer);
+    options.offload.slack_part = 8;
+    const auto some = train_program(seed, options, Tail::kOptimizer);
+    ASSERT_TRUE(none && some);
+    const auto peak = [](const ir::Graph& g) { return passes::live_bytes(g, g.order(), {}).peak_bytes; };
+    EXPECT_LE(peak(some->graph), peak(none->graph) + peak(none->graph) / 8) << seed;
+  }
+}
+
+TEST(Offload, CountsWhatItMoves) {
+  passes::PipelineOptions options = all_passes();
+  options.offload.least_bytes = 1;
+  options.offload.spaces[static_cast<size_t>(OffloadClass::kOptimizer)] = MemorySpace::kDisk;
+  const auto t = train_program(4, options, Tail::kOptimizer);
+  ASSERT_TRUE(t);
+  int64_t states = 0;
+  for (const ir::StateDecl& s : t->graph.states())
+    if (s.state_class == ir::StateClass::kOptimizerState) {
+      EXPECT_EQ(s.space, MemorySpace::kDisk) << s.name;
+      states += s.type.bytes().count;
+    }
+  const passes::BytesMoved moved = passes::bytes_moved(t->graph);
+  EXPECT_EQ(moved.in, states);
+  EXPECT_EQ(moved.out, states);
+}
+
+TEST(Offload, LeavesWhatIsSmall) {
+  passes::OffloadOptions options;
+  options.spaces.fill(MemorySpace::kDisk);
+  const auto space = [&](int64_t n, ir::StateClass c) {
+    return passes::offloaded_space(options, {"s", {ir::DType::kF32, ir::Shape{n}}, c});
+  };
+  EXPECT_EQ(space(1023, ir::StateClass::kParameter), MemorySpace::kDevice);
+  EXPECT_EQ(space(1024, ir::StateClass::kParameter), MemorySpace::kDisk);
+  EXPECT_EQ(space(1024, ir::StateClass::kInput), MemorySpace::kDevice);
+  EXPECT_EQ(space(1024, ir::StateClass::kScalars), MemorySpace::kDevice);
+}
+
+}  // namespace
+}  // namespace plimsoll

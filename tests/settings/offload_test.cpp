@@ -1,0 +1,72 @@
+// memory.offload: what it takes, and where each class comes to lie on which device.
+#include "settings/offload.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+namespace plimsoll {
+namespace {
+
+using ir::MemorySpace;
+using passes::OffloadClass;
+using testing::HasSubstr;
+using testing::IsEmpty;
+
+constexpr const char* kOffloadRun =
+    "model: {preset: gpt2}\ndata: {train: a.npy}\ntraining: {max_steps: 20}\n";
+
+Result<RunConfig> parse_offload(const std::vector<std::string>& overrides) {
+  return parse_run_config(kOffloadRun, "run.yaml", overrides);
+}
+
+RunConfig run_with(const std::vector<std::string>& overrides) {
+  auto run = parse_offload(overrides);
+  EXPECT_TRUE(run) << (run ? "" : run.error().message());
+  return run ? std::move(*run) : RunConfig{};
+}
+
+TEST(OffloadSetting, PutsEachClassWhereItSays) {
+  const RunConfig run = run_with(
+      {"runtime.device=discrete", "memory.offload={activations: host, optimizer: disk, masters: none}"});
+  const passes::OffloadOptions options = train::offload_options(run);
+  EXPECT_EQ(options.space(OffloadClass::kActivations), MemorySpace::kHostPinned);
+  EXPECT_EQ(options.space(OffloadClass::kOptimizer), MemorySpace::kDisk);
+  EXPECT_EQ(options.space(OffloadClass::kMasters), MemorySpace::kDevice);
+  EXPECT_EQ(train::offload_text(options), "activations host, optimizer disk");
+  EXPECT_FALSE(train::chooses_offload(run));
+  EXPECT_THAT(train::offload_notes(run), IsEmpty());
+}
+
+TEST(OffloadSetting, HostMeansNothingOnTheCpuAndSaysSo) {
+  const RunConfig run = run_with({"memory.offload={activations: host, optimizer: disk}"});
+  EXPECT_EQ(train::offload_text(train::offload_options(run)), "optimizer disk");
+  EXPECT_THAT(run.notes, testing::Contains(HasSubstr("memory.offload: host has no effect")));
+}
+
+TEST(OffloadSetting, NoneAndAutoAskForNothing) {
+  EXPECT_FALSE(train::offload_options(run_with({"memory.offload=none"})).any());
+  EXPECT_TRUE(train::chooses_offload(run_with({"memory.offload=auto"})));
+  EXPECT_FALSE(train::chooses_offload(run_with({"memory.offload=none"})));
+}
+
+TEST(OffloadSetting, FolderIsTheOutputsUnlessGiven) {
+  EXPECT_EQ(train::offload_folder(run_with({"output.dir=somewhere"})),
+            run_with({"output.dir=somewhere"}).output.dir);
+  EXPECT_THAT(train::offload_folder(run_with({"memory.offload_dir=fast"})), HasSubstr("fast"));
+}
+
+TEST(OffloadSetting, RefusesOtherWords) {
+  for (const auto& [override, what] :
+       {std::pair{"memory.offload={weights: host}", "memory.offload has weights, expected activations"},
+        {"memory.offload={optimizer: nvme}",
+         "memory.offload.optimizer is \"nvme\", expected host, disk, none"},
+        {"memory.disk_budget=50%", "memory.disk_budget is a share"}}) {
+    const auto run = parse_offload({override});
+    ASSERT_FALSE(run) << override;
+    EXPECT_EQ(run.error().code, ErrorCode::kInvalidArgument);
+    EXPECT_THAT(run.error().what, HasSubstr(what));
+  }
+}
+
+}  // namespace
+}  // namespace plimsoll

@@ -29,7 +29,8 @@ std::string_view name(OffloadClass c);
 
 struct OffloadOptions {
   std::array<ir::MemorySpace, kNumOffloadClasses> spaces{};  ///< kDevice: stays there
-  /// Loads ahead and stores behind raise the peak of the device by at most this part of it.
+  /// Loads ahead and stores behind raise the peak of the device by at most this part of it; 0: not at all;
+  /// negative: none is ahead or behind.
   int64_t slack_part = 8;
 
   int64_t least_bytes = 4096;  ///< what is less stays where it is

@@ -109,7 +109,7 @@ TEST(Fault, OfCopyOutKeepsWhatWasSaved) {
 }
 
 // What is read into the device goes in order with what computes (docs/architecture.md, pools and queues);
-// copy_in is of programs that copy between spaces, and no run has one yet.
+// copy_in is of programs that copy between spaces, which a run has where something is offloaded.
 TEST(Fault, OfCopyInHasNothingToMeet) {
   const Folder folder;
   prepare_saved(folder);

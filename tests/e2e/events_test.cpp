@@ -135,5 +135,35 @@ TEST_F(RunEvents, ALogThatCannotBeWrittenEndsNoRun) {
   EXPECT_EQ(outcome.err.find("warning: ", warning + 1), std::string::npos) << outcome.err;
 }
 
+/// Its operations are the plan's, its ops make up its steps, and the run's folder is left alone.
+TEST_F(RunEvents, AProfileIsOfThePlansWork) {
+  const Outcome outcome = folder_.run("profile run.yaml --json --active 2 --output profile");
+  ASSERT_EQ(outcome.exit_code, 0) << outcome.err;
+  EXPECT_FALSE(std::filesystem::exists(folder_.path("out")));
+  const auto ops = parse_json(folder_.read("profile/ops.json")),
+             trace = parse_json(folder_.read("profile/trace.json"));
+  ASSERT_TRUE(ops && trace);
+  double flops = 0, op_time = 0, step_time = 0;
+  for (const Tree& row : ops->items) flops += row.find("flops")->number;
+  for (const Tree& e : trace->find("traceEvents")->items) {
+    const Tree* category = e.find("cat");
+    if (category != nullptr && category->text != "user_annotation") op_time += e.find("dur")->number;
+    if (e.find("name")->text.starts_with("ProfilerStep#")) step_time += e.find("dur")->number;
+  }
+  const auto plans = events_named(outcome.out, "plan");
+  ASSERT_EQ(plans.size(), 1U);
+  const Tree* step = plans[0].find("step");
+  ASSERT_NE(step, nullptr);
+  EXPECT_DOUBLE_EQ(flops, step->find("flops")->number + step->find("recompute_flops")->number);
+  EXPECT_LE(op_time, step_time);
+  const auto verdicts = events_named(outcome.out, "verdict");
+  ASSERT_EQ(verdicts.size(), 1U);
+  double share = 0;
+  for (const Tree& finding : verdicts[0].find("findings")->items) share += finding.find("share")->number;
+  EXPECT_NEAR(share, 1, 1e-6);
+  EXPECT_EQ(folder_.run("profile run.yaml --active 0").exit_code, 2);
+  EXPECT_EQ(folder_.run("profile run.yaml --output run.yaml").exit_code, 74);
+}
+
 }  // namespace
 }  // namespace plimsoll::e2e

@@ -20,6 +20,8 @@ constexpr size_t kCopyBytes = 32 << 10;
 constexpr int64_t kFixedHostBytes = 256 << 10;
 /// A tensor's entries in a header, in the manifest and in checkpoint.json: strings of about 150 bytes each.
 constexpr int64_t kHostBytesPerTensor = 1 << 10;
+/// Epoch, norm, rate, loss and step, as text.
+constexpr int64_t kBytesPerLogEntry = 192;
 
 CheckpointFile file_entry(const std::string& name, const SafetensorsLayout& layout,
                           const std::vector<StoredTensor>& tensors) {
@@ -99,8 +101,13 @@ Status CheckpointFiles::add_small_files(const RunConfig& config, const ConfigJso
   if (model.adapters()) small_files_.push_back(std::move(config_file));
   // Every checkpoint lies as deep below output.dir.
   small_files_.push_back({{"run.yaml", run_config_yaml(config, config.output.dir + "/checkpoint")}});
+  // As it is when a save begins; its size is guessed from the steps that it will tell of.
+  SmallFile state{{std::string(kTrainerState), {}, config.output.dir + "/" + std::string(kTrainerState)}};
+  state.bytes = kBytesPerLogEntry * (8 + manifest_.total_steps / config.training.logging_steps);
+  small_files_.push_back(std::move(state));
   std::error_code ignored;
   for (SmallFile& small : small_files_) {
+    if (small.bytes > 0) continue;
     const uintmax_t size =
         small.source.empty() ? small.text.size() : std::filesystem::file_size(small.source, ignored);
     if (size != static_cast<uintmax_t>(-1)) small.bytes = static_cast<int64_t>(size);
@@ -211,7 +218,7 @@ void CheckpointFiles::drop_vanished_files() {
     if (small.source.empty() || std::filesystem::exists(small.source, ignored)) continue;
     manifest_.files.erase(manifest_.files.begin() + static_cast<std::ptrdiff_t>(tensor_files_.size() + i));
     small_files_.erase(small_files_.begin() + static_cast<std::ptrdiff_t>(i));
-    --num_final_files_;
+    if (i < num_final_files_) --num_final_files_;
   }
 }
 

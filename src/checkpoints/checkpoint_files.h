@@ -20,6 +20,9 @@
 
 namespace plimsoll::train {
 
+/// The history of the run's losses as it lies in output.dir when a save begins, and in the checkpoint.
+inline constexpr std::string_view kTrainerState = "trainer_state.json";
+
 class CheckpointFiles {
  public:
   /// `files` stand beside config and weights; `manifest` holds what stays the same through the run; the

@@ -13,6 +13,7 @@
 #include "base/process.h"
 #include "base/terminal.h"
 #include "cli/commands.h"
+#include "cli/profile.h"
 #include "cli/table.h"
 
 namespace plimsoll::cli {
@@ -104,7 +105,7 @@ int run(int argc, char** argv) {
       {"data", add_data(app)},       {"predict", add_predict(app)},   {"doctor", add_doctor(app)},
       {"presets", add_presets(app)}, {"init", add_init(app)},         {"completion", add_completion(app)},
       {"manual", add_manual(app)},   {"import", add_import(app)},     {"export", add_export(app)},
-      {"merge", add_merge(app)}};
+      {"merge", add_merge(app)},     {"profile", add_profile(app)}};
   const Result<bool> parsed = command_line.parse(argc, argv);
   if (!parsed) return report(parsed.error());
   if (!*parsed) return finish(0);

@@ -253,6 +253,11 @@ bool RunConfig::computes_in(Precision precision) const {
                                                         [&](const auto& o) { return o.second == precision; });
 }
 
+std::string RunConfig::event_folder() const {
+  const std::string folder = training.logging_dir.empty() ? output.dir + "/runs" : training.logging_dir;
+  return training.run_name.empty() ? folder : folder + "/" + training.run_name;
+}
+
 std::optional<double> RunConfig::clip_norm() const {
   if (training.max_grad_norm.value_or(0) > 0) return training.max_grad_norm;
   return {};

@@ -3,6 +3,7 @@
 // settings.cpp.
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <cstdint>
 #include <initializer_list>
@@ -197,6 +198,15 @@ struct TrainingSettings {
   std::optional<double> max_grad_norm = 1.0;  ///< 0 or nothing: no clipping; see clip_norm()
   int64_t seed = 42;
   int64_t logging_steps = 1;
+  bool logging_first_step = false;
+  bool logging_nan_inf_filter = true;       ///< what is not finite is left out of the mean loss
+  std::vector<std::string> report_to = {};  ///< tensorboard
+  std::string logging_dir = {};             ///< empty: <output.dir>/runs
+  std::string run_name = {};                ///< a folder below logging_dir; empty: none
+  /// Whether report_to names it.
+  [[nodiscard]] bool reports_to(std::string_view where) const {
+    return std::find(report_to.begin(), report_to.end(), where) != report_to.end();
+  }
   std::string eval_strategy = "auto";  ///< auto | no | steps; resolved into eval_steps when a run is read
   int64_t eval_steps = 0;              ///< 0: only after the last step
   bool load_best_model_at_end = false;
@@ -321,6 +331,8 @@ struct RunConfig {
   [[nodiscard]] bool computes_in(Precision precision) const;
   /// Whether the loss is scaled: fp16 alone needs it.
   [[nodiscard]] bool scales_loss() const { return computes_in(Precision::kFp16); }
+  /// Where the event files of report_to: tensorboard go.
+  [[nodiscard]] std::string event_folder() const;
   /// The gradient norm at which to clip, nothing where clipping is off.
   [[nodiscard]] std::optional<double> clip_norm() const;
 };

@@ -144,10 +144,6 @@ class Reader {
     if (!is_one_of_values(key.values, value) || (key.name == "max_steps" && value.line == 0)) return false;
     std::vector<std::string>& said = found_.harmless;
     if (std::find(said.begin(), said.end(), key.name) == said.end()) said.emplace_back(key.name);
-    // report_to: none takes an earlier report_to back.
-    const Setting* setting = find_setting("training." + std::string(key.name));
-    if (setting != nullptr && !setting->available.empty())
-      add(setting, std::string(key.name), Tree::of(std::string("none")));
     return true;
   }
 

@@ -175,7 +175,8 @@ const std::vector<Setting>& settings() {
     add_memory_and_quantization(all);
     add_machine_and_output(all);
     paths(all, {"model.path", "data.train", "data.eval", "data.tokenizer", "data.chat_template",
-                "data.cache_dir", "lora.adapter", "memory.offload_dir", "output.dir", "debug.dump_dir"});
+                "data.cache_dir", "lora.adapter", "memory.offload_dir", "training.logging_dir", "output.dir",
+                "debug.dump_dir"});
     return all;
   }();
   return list;

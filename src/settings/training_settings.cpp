@@ -91,6 +91,23 @@ void add_training(std::vector<Setting>& list) {
             {.path = "training.precision", .values = {"fp16"}, .or_overrides = true, .is_noted = true});
 }
 
+void add_reporting(std::vector<Setting>& list) {
+  const auto add = [&](Setting setting) { list.push_back(std::move(setting)); };
+  add(plain(PLIMSOLL_FIELD(training.logging_first_step), kHow, "report the first step too"));
+  add(plain(PLIMSOLL_FIELD(training.logging_nan_inf_filter), kHow,
+            "leave losses that are not finite out of the mean that is reported"));
+  add(plain(PLIMSOLL_FIELD(training.report_to), kHow, "tensorboard: event files beside the run"));
+  add(plain(PLIMSOLL_FIELD(training.logging_dir), kHow,
+            "folder of the event files; null: runs in output.dir"));
+  add(plain(PLIMSOLL_FIELD(training.run_name), kHow,
+            "the run's name in TensorBoard: a folder in logging_dir; null: none"));
+  takes_only(list, "training.report_to", {"[]", "[none]", "[tensorboard]"},
+             "report_to: tensorboard writes event files, which others take in: wandb sync, "
+             "mlflow's and trackio's import of TensorBoard");
+  only_with(list, {"training.logging_dir", "training.run_name"},
+            {.path = "training.report_to", .values = {"[tensorboard]"}, .is_noted = true});
+}
+
 /// What each optimizer's file says that it reads, with the optimizers that do.
 void needs_of_optimizers(std::vector<Setting>& list) {
   std::map<std::string, Words> readers;
@@ -217,10 +234,7 @@ void add_schedule_and_rule(std::vector<Setting>& list) {
              "what is no more than this is no progress", 0, 1e9));
   only_with(list, {"training.early_stopping_threshold"},
             {.path = "training.early_stopping_patience", .is_noted = true});
-  add(planned("training.report_to", kHow, "tensorboard: event files beside the run",
-              "train --json writes each step as JSON", {"none", "[]"}));
-  add(planned("training.logging_dir", kHow, "folder of the event files", "leave it out"));
-  add(planned("training.run_name", kHow, "the run's name in the event files", "name it by output.dir"));
+  add_reporting(list);
   needs_of_schedule_and_rule(list);
 }
 

@@ -94,6 +94,34 @@ std::string summary_text(const Summary& s, double tokens_per_second) {
                            s.arena_bytes, s.allocations_after_first_step, s.small_allocations_per_step);
 }
 
+/// Of a run's end.
+Tree summary_event(const Summary& s, double tokens_per_second) {
+  Tree event = Tree::map({{"event", Tree::of(std::string("summary"))},
+                          {"steps", Tree::of(s.steps)},
+                          {"tokens", Tree::of(s.tokens)},
+                          {"run_steps", Tree::of(s.run_steps)},
+                          {"run_tokens", Tree::of(s.run_tokens)},
+                          {"seconds", number(s.seconds)},
+                          {"tokens_per_second", number(tokens_per_second)},
+                          {"startup_seconds", number(s.startup_seconds)},
+                          {"planned_peak_bytes", Tree::of(s.planned_peak_bytes)},
+                          {"measured_peak_bytes", Tree::of(s.measured_peak_bytes)},
+                          {"arena_bytes", Tree::of(s.arena_bytes)},
+                          {"allocations_after_first_step", Tree::of(s.allocations_after_first_step)},
+                          {"small_allocations_per_step", number(s.small_allocations_per_step)}});
+  if (s.host_planned_peak_bytes) {
+    event.set("host_planned_peak_bytes", Tree::of(*s.host_planned_peak_bytes));
+    event.set("host_measured_peak_bytes", Tree::of(*s.host_measured_peak_bytes));
+  }
+  if (s.best) {
+    event.set("best_metric", Tree::of(s.best->metric));
+    event.set("best_value", number(s.best->value));
+    event.set("best_step", Tree::of(s.best->step));
+    event.set("stopped_early", Tree::of(s.best->stopped_early));
+  }
+  return event;
+}
+
 }  // namespace
 
 std::string EvalEvent::text(int digits) const {
@@ -112,32 +140,46 @@ Events::Events(bool json, int64_t total_steps) : json_(json), total_steps_(total
 bool Events::tells_people() const { return !json_ || (line_.is_terminal() && isatty(STDOUT_FILENO) != 1); }
 
 void Events::print_json(const Tree& event) {
+  if (!json_ && !keeps_lines_ && !log_) return;
   const std::string line = to_json(event);
+  if (log_)
+    log_(line);
+  else if (keeps_lines_)
+    kept_.push_back(line);
+  if (!json_) return;
   std::fwrite(line.data(), 1, line.size(), stdout);
   std::fputc('\n', stdout);
   std::fflush(stdout);
 }
 
+void Events::log_to(std::function<void(const std::string&)> log) {
+  log_ = std::move(log);
+  if (!log_) return;
+  for (const std::string& line : kept_) log_(line);
+  kept_ = {};
+}
+
 void Events::plan(const planner::PlanReport& report, PlanDetail detail) {
-  if (json_) return print_json(planner::plan_event(report));
+  print_json(planner::plan_event(report));
+  if (json_) return;
   line_.finish();
   print_text(detail == PlanDetail::kAll ? planner::plan_table(report) : planner::short_plan(report));
 }
 
 void Events::load(const LoadReport& l) {
-  if (json_)
-    return print_json(Tree::map({{"event", Tree::of(std::string("load"))},
-                                 {"path", Tree::of(l.path)},
-                                 {"tensors", Tree::of(l.num_tensors)},
-                                 {"bytes", Tree::of(l.file_bytes)},
-                                 {"seconds", number(l.seconds)}}));
+  print_json(Tree::map({{"event", Tree::of(std::string("load"))},
+                        {"path", Tree::of(l.path)},
+                        {"tensors", Tree::of(l.num_tensors)},
+                        {"bytes", Tree::of(l.file_bytes)},
+                        {"seconds", number(l.seconds)}}));
+  if (json_) return;
   print_message(fmt::format("loaded {} tensors, {} in {:.2f} s, from {}", l.num_tensors,
                             to_string(Bytes(l.file_bytes)), l.seconds, l.path));
 }
 
 void Events::step(const StepEvent& e) {
   mean_seconds_ = mean_seconds_ == 0 || e.step <= 2 ? e.seconds : 0.9 * mean_seconds_ + 0.1 * e.seconds;
-  if (json_) print_json(step_event(e));
+  print_json(step_event(e));
   if (!tells_people()) return;
   const std::string left = duration_text(mean_seconds_ * static_cast<double>(total_steps_ - e.step));
   line_.show({{fmt::format("step {:>{}}/{}", e.step, std::to_string(total_steps_).size(), total_steps_), 0},
@@ -171,19 +213,18 @@ void Events::end_progress() {
 void Events::eval(const EvalEvent& e) {
   end_progress();
   for (const EvalEvent& part : e.parts) eval(part);
-  if (json_) print_json(eval_event(e));
+  print_json(eval_event(e));
   if (!tells_people()) return;
   print_message(fmt::format("eval{} at step {}: {} {}", e.name.empty() ? "" : " of " + e.name, e.step,
                             e.text(4), e.counts()));
 }
 
 void Events::checkpoint(const SaveReport& saved) {
-  if (json_)
-    print_json(Tree::map({{"event", Tree::of(std::string("checkpoint"))},
-                          {"step", Tree::of(saved.step)},
-                          {"path", Tree::of(saved.path)},
-                          {"seconds", number(saved.seconds)},
-                          {"waited_seconds", number(saved.waited_seconds)}}));
+  print_json(Tree::map({{"event", Tree::of(std::string("checkpoint"))},
+                        {"step", Tree::of(saved.step)},
+                        {"path", Tree::of(saved.path)},
+                        {"seconds", number(saved.seconds)},
+                        {"waited_seconds", number(saved.waited_seconds)}}));
   if (!tells_people()) return;
   print_message(fmt::format("saved {} in {:.2f} s", saved.path, saved.seconds));
 }
@@ -194,47 +235,23 @@ void Events::swapping(int64_t step, int64_t bytes) {
       "stop the run and set memory.budget to what is there (plimsoll plan RUN --explain memory: what would "
       "need less)",
       to_string(Bytes(bytes)));
-  if (json_)
-    print_json(Tree::map({{"event", Tree::of(std::string("warning"))},
-                          {"kind", Tree::of(std::string("swap"))},
-                          {"step", Tree::of(step)},
-                          {"swapped_bytes", Tree::of(bytes)},
-                          {"message", Tree::of(text)}}));
+  print_json(Tree::map({{"event", Tree::of(std::string("warning"))},
+                        {"kind", Tree::of(std::string("swap"))},
+                        {"step", Tree::of(step)},
+                        {"swapped_bytes", Tree::of(bytes)},
+                        {"message", Tree::of(text)}}));
   print_message("warning: " + text);
 }
+
+void Events::warning(const std::string& text) { print_message("warning: " + text); }
 
 void Events::note(const std::string& text) { print_message("note: " + text); }
 
 void Events::summary(const Summary& s) {
   line_.finish();
   const double tokens_per_second = s.seconds > 0 ? static_cast<double>(s.tokens) / s.seconds : 0.0;
-  if (json_) {
-    Tree event = Tree::map({{"event", Tree::of(std::string("summary"))},
-                            {"steps", Tree::of(s.steps)},
-                            {"tokens", Tree::of(s.tokens)},
-                            {"run_steps", Tree::of(s.run_steps)},
-                            {"run_tokens", Tree::of(s.run_tokens)},
-                            {"seconds", number(s.seconds)},
-                            {"tokens_per_second", number(tokens_per_second)},
-                            {"startup_seconds", number(s.startup_seconds)},
-                            {"planned_peak_bytes", Tree::of(s.planned_peak_bytes)},
-                            {"measured_peak_bytes", Tree::of(s.measured_peak_bytes)},
-                            {"arena_bytes", Tree::of(s.arena_bytes)},
-                            {"allocations_after_first_step", Tree::of(s.allocations_after_first_step)},
-                            {"small_allocations_per_step", number(s.small_allocations_per_step)}});
-    if (s.host_planned_peak_bytes) {
-      event.set("host_planned_peak_bytes", Tree::of(*s.host_planned_peak_bytes));
-      event.set("host_measured_peak_bytes", Tree::of(*s.host_measured_peak_bytes));
-    }
-    if (s.best) {
-      event.set("best_metric", Tree::of(s.best->metric));
-      event.set("best_value", number(s.best->value));
-      event.set("best_step", Tree::of(s.best->step));
-      event.set("stopped_early", Tree::of(s.best->stopped_early));
-    }
-    return print_json(event);
-  }
-  print_text(summary_text(s, tokens_per_second));
+  print_json(summary_event(s, tokens_per_second));
+  if (!json_) print_text(summary_text(s, tokens_per_second));
 }
 
 }  // namespace plimsoll::train

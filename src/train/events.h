@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <string>
 #include <vector>
@@ -80,16 +81,26 @@ class Events {
   void checkpoint(const SaveReport& saved);
   /// The system moves the run's memory out: a warning.
   void swapping(int64_t step, int64_t bytes);
+  /// What the run goes on without. For people alone.
+  void warning(const std::string& text);
   /// A line for people alone.
   void note(const std::string& text);
   void summary(const Summary& summary);
 
+  /// Of a run that is logged: keeps the objects' lines until `log_to` says where they go from then on.
+  void keep_lines() { keeps_lines_ = true; }
+  void log_to(std::function<void(const std::string& line)> log);
+
  private:
+  /// To the log, and with --json to stdout.
   void print_json(const Tree& event);
   /// Whether lines for people are shown: with --json on a terminal alone, where the objects go elsewhere.
   [[nodiscard]] bool tells_people() const;
 
   bool json_ = false;
+  bool keeps_lines_ = false;
+  std::vector<std::string> kept_;
+  std::function<void(const std::string&)> log_;
   StatusLine line_;
   int64_t total_steps_ = 0;
   double mean_seconds_ = 0;

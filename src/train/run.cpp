@@ -10,6 +10,7 @@
 #include "checkpoints/checkpoint.h"
 #include "settings/schedule.h"
 #include "train/ready_run.h"
+#include "train/run_folder.h"
 #include "train/run_record.h"
 #include "train/swap_watch.h"
 #include "train/trainer.h"
@@ -21,13 +22,15 @@ namespace {
 /// something is: a step under a loss scale that is too large trains nothing.
 class MeanLoss {
  public:
+  explicit MeanLoss(bool leaves_out) : leaves_out_(leaves_out) {}
   double add(double loss) {
     last_ = loss;
-    if (std::isfinite(loss)) sum_ += loss, ++count_;
+    if (std::isfinite(loss) || !leaves_out_) sum_ += loss, ++count_;
     return count_ > 0 ? sum_ / static_cast<double>(count_) : last_;
   }
 
  private:
+  bool leaves_out_;
   double sum_ = 0, last_ = 0;
   int64_t count_ = 0;
 };
@@ -39,7 +42,14 @@ class Run {
         options_(options),
         trainer_(trainer),
         events_(events),
-        record_(options.process_start_seconds) {}
+        folder_(config, trainer, [&events](const std::string& text) { events.warning(text); }),
+        record_(options.process_start_seconds),
+        losses_(config.training.logging_nan_inf_filter) {
+    events.log_to([this](const std::string& line) { folder_.line(line); });
+  }
+  ~Run() { events_.log_to({}); }
+  Run(const Run&) = delete;
+  Run& operator=(const Run&) = delete;
 
   Status operator()() {
     const bool finished = trainer_.is_finished();
@@ -59,7 +69,9 @@ class Run {
     } else {
       PLIMSOLL_TRY(save_final());
     }
-    events_.summary(record_.summary(trainer_));
+    const Summary summary = record_.summary(trainer_);
+    events_.summary(summary);
+    folder_.write_state(&summary);
     return Ok{};
   }
 
@@ -85,7 +97,7 @@ class Run {
     if (saved) events_.checkpoint(*saved);
     // Weights that output.dtype cannot hold are not lost for that.
     if (!saved && saved.error().code == ErrorCode::kBadData && !trainer_.is_checkpointed()) {
-      PLIMSOLL_TRY(trainer_.start_checkpoint());
+      PLIMSOLL_TRY(start_checkpoint());
       PLIMSOLL_TRY(report_saved(/*wait=*/true));
     }
     if (unsaved_) return *unsaved_;
@@ -98,17 +110,19 @@ class Run {
     record_.add(event);
     event.loss_mean = losses_.add(event.loss);
     const bool last = event.step == trainer_.total_steps();
-    const bool due = event.step % config_.training.logging_steps == 0;
+    const bool due = event.step % config_.training.logging_steps == 0 ||
+                     (event.step == 1 && config_.training.logging_first_step);
     if (due || last || event.skipped) {
       events_.step(event);
-      losses_ = {};
+      folder_.step(event);
+      losses_ = MeanLoss(config_.training.logging_nan_inf_filter);
       if (const auto bytes = swap_.look()) events_.swapping(event.step, *bytes);
     }
     PLIMSOLL_TRY(hold(report_saved(/*wait=*/false), last));
     PLIMSOLL_TRY(evaluate_if_due());
     const int64_t every = config_.output.save_steps;
     const bool ends = trainer_.is_finished();
-    if (every > 0 && (event.step % every == 0 || ends)) PLIMSOLL_TRY(hold(trainer_.start_checkpoint(), ends));
+    if (every > 0 && (event.step % every == 0 || ends)) PLIMSOLL_TRY(hold(start_checkpoint(), ends));
     record_.resume();
     return Ok{};
   }
@@ -122,8 +136,17 @@ class Run {
       events_.eval_progress(done, total);
     }));
     events_.end_progress();
-    if (event) events_.eval(*event);
+    if (!event) return Ok{};
+    events_.eval(*event);
+    folder_.eval(*event);
     return Ok{};
+  }
+
+  /// With the history up to here: what is in flight copies the one before, so it ends first.
+  Status start_checkpoint() {
+    PLIMSOLL_TRY(report_saved(/*wait=*/true));
+    folder_.write_state();
+    return trainer_.start_checkpoint();
   }
 
   Status report_saved(bool wait) {
@@ -138,7 +161,7 @@ class Run {
   /// What a signal ends with: the steps done are saved.
   Status stop() {
     const int64_t step = trainer_.steps_done();
-    if (step > 0 && !trainer_.is_checkpointed()) PLIMSOLL_TRY(trainer_.start_checkpoint());
+    if (step > 0 && !trainer_.is_checkpointed()) PLIMSOLL_TRY(start_checkpoint());
     PLIMSOLL_TRY(report_saved(/*wait=*/true));
     const std::string_view signal = signal_name(stop_requested());
     // Auto finds only what this process has saved, not the folder that --resume named.
@@ -161,6 +184,7 @@ class Run {
   const RunOptions& options_;
   Trainer& trainer_;
   Events& events_;
+  RunFolder folder_;
   RunRecord record_;
   MeanLoss losses_;
   SwapWatch swap_{swapped_bytes};
@@ -189,6 +213,7 @@ Status run_training(const RunConfig& config, const RunOptions& options) {
   const StopSignals signals(/*outlive_readers=*/true);
   PLIMSOLL_TRY(check_for_training(config));
   Events events(options.json);
+  events.keep_lines();
   std::unique_ptr<RunSnapshot> snapshot;
   if (!options.snapshot.empty()) {
     PLIMSOLL_ASSIGN(snapshot, RunSnapshot::create(options.snapshot));

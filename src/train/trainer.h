@@ -80,6 +80,10 @@ class Trainer {
 
   [[nodiscard]] int64_t total_steps() const { return total_steps_; }
   [[nodiscard]] int64_t steps_done() const { return step_; }
+  /// Of an epoch; without files that of one step.
+  [[nodiscard]] int64_t sequences_per_epoch() const {
+    return train_data_ ? train_data_->num_sequences() : config_.training.global_batch_size;
+  }
   /// No step is left, or training.early_stopping_patience is at its end.
   [[nodiscard]] bool is_finished() const { return step_ >= total_steps_ || best_.stops(); }
   /// From the first step of the run on.

@@ -105,5 +105,65 @@ TEST_F(RunEvents, ASnapshotCostsARunNothing) {
   EXPECT_EQ(nowhere.out, "");
 }
 
+/// What the folder holds is what stdout said, also where a run goes on and where a line was torn.
+TEST_F(RunEvents, TheFolderHasThemWholeOverAResume) {
+  const Outcome first = train("--json --resume never output.save_steps=2 report_to=tensorboard");
+  EXPECT_EQ(folder_.read("out/events.jsonl"), first.out);
+  for (const char* later : {"final", "checkpoint-6", "checkpoint-7"})
+    std::filesystem::remove_all(folder_.path(std::string("out/") + later));
+  folder_.write("out/events.jsonl", first.out + "{\"event\": \"st");
+  const Outcome second = train("--json output.save_steps=2 report_to=tensorboard");
+  const std::string whole = folder_.read("out/events.jsonl");
+  EXPECT_TRUE(whole.ends_with(second.out));
+  EXPECT_EQ(events_of(whole), events_of(first.out));
+  const auto state = parse_json(folder_.read("out/trainer_state.json")),
+             early = parse_json(folder_.read("out/checkpoint-4/trainer_state.json"));
+  ASSERT_TRUE(state && early);
+  EXPECT_EQ(state->find("log_history")->items.size(), 9U);  // seven steps, an evaluation, the end
+  EXPECT_EQ(early->find("log_history")->items.size(), 4U);
+  EXPECT_EQ(std::distance(std::filesystem::directory_iterator(folder_.path("out/runs")), {}), 2);
+  EXPECT_TRUE(parse_json(folder_.read("out/environment.json")));
+}
+
+/// A log that cannot be written is told once and costs nothing else.
+TEST_F(RunEvents, ALogThatCannotBeWrittenEndsNoRun) {
+  std::filesystem::create_directories(folder_.path("out/events.jsonl"));
+  const Outcome outcome = train("--json --resume never logging_first_step=true logging_steps=5");
+  EXPECT_EQ(events_named(outcome.out, "step").size(), 3U);  // 1, 5, 7
+  const size_t warning = outcome.err.find("warning: ");
+  EXPECT_NE(warning, std::string::npos) << outcome.err;
+  EXPECT_EQ(outcome.err.find("warning: ", warning + 1), std::string::npos) << outcome.err;
+}
+
+/// Its operations are the plan's, its ops make up its steps, and the run's folder is left alone.
+TEST_F(RunEvents, AProfileIsOfThePlansWork) {
+  const Outcome outcome = folder_.run("profile run.yaml --json --active 2 --output profile");
+  ASSERT_EQ(outcome.exit_code, 0) << outcome.err;
+  EXPECT_FALSE(std::filesystem::exists(folder_.path("out")));
+  const auto ops = parse_json(folder_.read("profile/ops.json")),
+             trace = parse_json(folder_.read("profile/trace.json"));
+  ASSERT_TRUE(ops && trace);
+  double flops = 0, op_time = 0, step_time = 0;
+  for (const Tree& row : ops->items) flops += row.find("flops")->number;
+  for (const Tree& e : trace->find("traceEvents")->items) {
+    const Tree* category = e.find("cat");
+    if (category != nullptr && category->text != "user_annotation") op_time += e.find("dur")->number;
+    if (e.find("name")->text.starts_with("ProfilerStep#")) step_time += e.find("dur")->number;
+  }
+  const auto plans = events_named(outcome.out, "plan");
+  ASSERT_EQ(plans.size(), 1U);
+  const Tree* step = plans[0].find("step");
+  ASSERT_NE(step, nullptr);
+  EXPECT_DOUBLE_EQ(flops, step->find("flops")->number + step->find("recompute_flops")->number);
+  EXPECT_LE(op_time, step_time);
+  const auto verdicts = events_named(outcome.out, "verdict");
+  ASSERT_EQ(verdicts.size(), 1U);
+  double share = 0;
+  for (const Tree& finding : verdicts[0].find("findings")->items) share += finding.find("share")->number;
+  EXPECT_NEAR(share, 1, 1e-6);
+  EXPECT_EQ(folder_.run("profile run.yaml --active 0").exit_code, 2);
+  EXPECT_EQ(folder_.run("profile run.yaml --output run.yaml").exit_code, 74);
+}
+
 }  // namespace
 }  // namespace plimsoll::e2e

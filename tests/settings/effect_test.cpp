@@ -39,7 +39,7 @@ TEST(Unavailable, IsRefusedByName) {
       {{"quantization.load_in_4bit=true"}, "quantization is not available", "quantization=null"},
       {{"training.fp8.margin=1"}, "training.fp8.margin is not available", "training.precision=bf16"},
       {{"training.fp8={recipe: mxfp8}"}, "training.fp8.recipe is not available", "training.precision=bf16"},
-      {{"report_to=tensorboard"}, "training.report_to is not available", "--json"},
+      {{"report_to=wandb"}, "training.report_to is [wandb]", "wandb sync"},
   };
   for (const Refusal& row : rows) {
     const auto result = parse_small(row.overrides);
@@ -65,11 +65,10 @@ TEST(Unavailable, AsksForNothingByItsDefaults) {
 }
 
 TEST(Unavailable, AllOfItIsSaidAtOnce) {
-  const auto result =
-      parse_small({"debug.verify_steps=3", "training.report_to=tensorboard", "quantization={}"});
+  const auto result = parse_small({"debug.verify_steps=3", "training.report_to=wandb", "quantization={}"});
   ASSERT_FALSE(result);
   ASSERT_EQ(result.error().more.size(), 2U);
-  EXPECT_THAT(result.error().what, HasSubstr("training.report_to is not available"));
+  EXPECT_THAT(result.error().what, HasSubstr("training.report_to is [wandb]"));
   EXPECT_THAT(result.error().more[0].what, HasSubstr("quantization is not available"));
   EXPECT_THAT(result.error().more[1].what, HasSubstr("debug.verify_steps is"));
 }

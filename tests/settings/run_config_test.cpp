@@ -355,7 +355,7 @@ std::vector<std::string> said(const Error& error) {
 TEST(RunConfig, SaysWhatChecksFindTogetherWithBadValues) {
   const std::string text =
       "model: {preset: gpt2}\nsed: 1\nglobal_batch_size: 8\nmicro_batch_size: 3\nlearning_rate: fast\n"
-      "data: {buckets: 4}\nreport_to: tensorboard\nquantization: {load_in_4bit: true}\n"
+      "data: {buckets: 4}\nreport_to: wandb\nquantization: {load_in_4bit: true}\n"
       "loss_scale: {init_scale: 0.5}\nprecision: fp16\nmodel_init: 3\n";
   const auto result = parse_run_config(text, "run.yaml", {}, RunUse::kTraining);
   ASSERT_FALSE(result);
@@ -365,7 +365,7 @@ TEST(RunConfig, SaysWhatChecksFindTogetherWithBadValues) {
                                    HasSubstr("data.buckets is 4, which has no effect"),
                                    HasSubstr("(3) does not divide training.global_batch_size (8)"),
                                    HasSubstr("init_scale (0.5) is below its min_scale"),
-                                   HasSubstr("training.report_to is not available"),
+                                   HasSubstr("training.report_to is [wandb], which is not available"),
                                    HasSubstr("quantization is not available"),
                                    HasSubstr("data.train names no data")));
 }
@@ -389,17 +389,16 @@ TEST(RunConfig, AcceptsHarmlessNamesWithOneNote) {
   const auto run = parse(
       "model_name_or_path: x\nreport_to: none\npush_to_hub: false\nremove_unused_columns: true\n"
       "max_steps: -1\nnum_train_epochs: 3\ndataloader_num_workers: 4\ndataloader_pin_memory: true\n"
-      "logging_dir: logs\nddp_find_unused_parameters: null\nuse_cpu: true\noverwrite_output_dir: true\n"
+      "ddp_find_unused_parameters: null\nuse_cpu: true\noverwrite_output_dir: true\n"
       "save_safetensors: true\ngroup_by_length: false\nlabel_smoothing_factor: 0.0\n"
-      "training: {do_train: true, disable_tqdm: false, report_to: []}\n",
+      "training: {do_train: true, disable_tqdm: false}\n",
       {"push_to_hub=false"});
   ASSERT_TRUE(run) << run.error().message();
   EXPECT_EQ(run->training.num_epochs, 3);
   EXPECT_EQ(run->data.num_workers, 4);
-  EXPECT_THAT(run->notes,
-              ElementsAre(testing::AllOf(
-                  testing::StartsWith("report_to, push_to_hub, remove_unused_columns, max_steps, "),
-                  HasSubstr("do_train, disable_tqdm say what holds here anyway"))));
+  EXPECT_THAT(run->notes, ElementsAre(testing::AllOf(
+                              testing::StartsWith("push_to_hub, remove_unused_columns, max_steps, "),
+                              HasSubstr("do_train, disable_tqdm say what holds here anyway"))));
 }
 
 TEST(RunConfig, OfAnotherProgramsFileItNamesImport) {
@@ -429,7 +428,8 @@ TEST(RunConfig, RefusesTheSameNamesWhereTheyAskForSomething) {
               ElementsAre("push_to_hub is true, which has no equal here: run.yaml line 1",
                           HasSubstr("group_by_length is true"), HasSubstr("label_smoothing_factor is 0.1"),
                           HasSubstr("neftune_noise_alpha is 5"), HasSubstr("save_safetensors is false"),
-                          HasSubstr("fsdp is \"full_shard\""), HasSubstr("report_to is not available")));
+                          HasSubstr("fsdp is \"full_shard\""),
+                          HasSubstr("report_to is [wandb], which is not available")));
   EXPECT_THAT(result.error().hint, HasSubstr("hf upload"));
   EXPECT_FALSE(parse(kRun, {"training.max_steps=-1"})) << "an override asks for steps";
 }

@@ -1,0 +1,140 @@
+#include "train/run_folder.h"
+
+#include <fmt/format.h>
+#include <sys/utsname.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <fstream>
+
+#include "base/machine_memory.h"
+#include "base/process.h"
+#include "io/file.h"
+#include "settings/settings.h"
+#include "train/run_log.h"
+#include "train/trainer.h"
+#include "train/trainer_state.h"
+
+namespace plimsoll::train {
+namespace {
+
+constexpr std::string_view kEnvironment = "environment.json";
+
+/// "model name : …" of a file of the kernel.
+std::string processor_name() {
+  std::ifstream file("/proc/cpuinfo");
+  for (std::string line; std::getline(file, line);)
+    if (line.starts_with("model name"))
+      if (const size_t at = line.find(": "); at != std::string::npos) return line.substr(at + 2);
+  return "unknown";
+}
+
+Tree text(std::string value) { return Tree::of(std::move(value)); }
+
+void set_figures(Scalars& scalars, const EvalEvent& e) {
+  const std::string prefix = e.name.empty() ? "eval/" : "eval/" + e.name + "_";
+  scalars.emplace_back(prefix + "loss", e.loss);
+  for (const metrics::Value& m : e.metrics) scalars.emplace_back(prefix + std::string(m.name), m.value);
+  for (const EvalEvent& part : e.parts) set_figures(scalars, part);
+}
+
+}  // namespace
+
+RunFolder::RunFolder(const RunConfig& config, const Trainer& trainer, Warn warn)
+    : config_(config), trainer_(trainer), warn_(std::move(warn)) {
+  const std::string events = path(kEventsFile);
+  Status cut = cut_events(events, trainer.steps_done());
+  check(cut, events);
+  if (cut) {
+    if (auto log = AppendFile::open(events))
+      log_ = std::move(*log);
+    else
+      check(std::move(log).error(), events);
+  }
+  write_environment();
+  if (!config.training.reports_to("tensorboard")) return;
+  const std::string folder = config.event_folder();
+  if (auto file = EventFile::create(folder, trainer.steps_done() + 1))
+    event_file_ = std::move(*file);
+  else
+    check(std::move(file).error(), folder);
+}
+
+std::string RunFolder::path(std::string_view name) const {
+  return fmt::format("{}/{}", config_.output.dir, name);
+}
+
+double RunFolder::epoch(int64_t step) const {
+  return static_cast<double>(step * config_.training.global_batch_size) /
+         static_cast<double>(std::max<int64_t>(1, trainer_.sequences_per_epoch()));
+}
+
+void RunFolder::check(const Status& status, const std::string& file) {
+  if (!status && told_.insert(file).second)
+    warn_(fmt::format("{}: the run goes on without", status.error().message()));
+}
+
+void RunFolder::line(std::string_view text) {
+  if (log_) check(log_->add(fmt::format("{}\n", text)), log_->path());
+}
+
+void RunFolder::step(const StepEvent& e) {
+  if (!event_file_) return;
+  Scalars scalars = {{"train/loss", e.loss_mean},
+                     {"train/grad_norm", e.grad_norm},
+                     {"train/learning_rate", e.learning_rate},
+                     {"train/epoch", epoch(e.step)},
+                     {"train/tokens_per_second", static_cast<double>(e.tokens) / e.seconds},
+                     {"train/data_wait_seconds", e.data_wait_seconds}};
+  if (e.loss_scale) scalars.emplace_back("train/loss_scale", *e.loss_scale);
+  check(event_file_->add(e.step, scalars), "event files");
+}
+
+void RunFolder::eval(const EvalEvent& e) {
+  if (!event_file_) return;
+  Scalars scalars;
+  set_figures(scalars, e);
+  check(event_file_->add(e.step, scalars), "event files");
+}
+
+void RunFolder::write_state(const Summary* end) {
+  if (!log_) return;
+  log_->flush();
+  RunState state;
+  state.step = trainer_.steps_done(), state.total_steps = trainer_.total_steps();
+  state.tokens = trainer_.tokens_trained();
+  state.sequences_per_epoch = trainer_.sequences_per_epoch();
+  state.micro_batch_size = trainer_.prepared().split.micro_batch_size;
+  state.flops_per_step = trainer_.prepared().report.flops;
+  state.best = trainer_.best().state();
+  if (end != nullptr) state.seconds = end->seconds, state.seconds_steps = end->steps;
+  Status written = write_trainer_state(path(kTrainerState), log_->path(), config_, state);
+  // An older step's would go into this one's checkpoint.
+  if (!written) ::unlink(path(kTrainerState).c_str());
+  check(written, path(kTrainerState));
+}
+
+void RunFolder::write_environment() {
+  utsname system = {};
+  ::uname(&system);
+  const planner::PlanReport& plan = trainer_.prepared().report;
+  const Tree environment = Tree::map(
+      {{"version", text(PLIMSOLL_VERSION)},
+       {"commit", text(PLIMSOLL_COMMIT)},
+       {"host", text(system.nodename)},
+       {"system", text(fmt::format("{} {} {}", system.sysname, system.release, system.machine))},
+       {"processor", text(processor_name())},
+       {"cpus", Tree::of(int64_t{num_available_cpus()})},
+       {"memory_bytes", Tree::of(read_machine_memory().physical_bytes)},
+       {"device", text(config_.runtime.device)},
+       {"instruction_set", text(std::string(trainer_.session().device().target().instruction_set()))},
+       {"threads", Tree::of(plan.threads)},
+       {"profile", text(plan.rates)},
+       {"planned_peak_bytes", Tree::of(plan.process_peak_bytes())},
+       {"estimated_step_seconds", Tree::of(plan.seconds_estimated)},
+       {"process", Tree::of(int64_t{::getpid()})},
+       {"first_step", Tree::of(trainer_.steps_done() + 1)}});
+  check(write_file_atomically(path(kEnvironment), to_json(environment) + "\n"), path(kEnvironment));
+}
+
+}  // namespace plimsoll::train

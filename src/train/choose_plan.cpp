@@ -7,7 +7,6 @@
 #include "planner/largest_backward.h"
 #include "planner/loss_chunks.h"
 #include "planner/place_updates.h"
-#include "planner/rates.h"
 #include "planner/recompute_fit.h"
 #include "planner/search.h"
 #include "planner/why.h"
@@ -150,12 +149,11 @@ class Chooser {
   Result<Planned> recompute_to_fit(Planned plain) {
     const passes::Program* program = planner::largest_backward(plain.programs.session);
     if (program == nullptr || plain.programs.gains.empty()) return plain;
-    const bool tiles = config_.computes_in(Precision::kBf16) && target_.has_matrix_units(ir::DType::kBf16);
-    const planner::RecomputeChain chain = planner::recompute_chain(
-        *program, plain.programs.gains, planner::smaller_chunks(*program, target_),
-        [&](const ir::Cost& cost) {
-          return planner::estimate_seconds(cost.flops, cost.bytes, options_.num_threads, tiles);
-        });
+    using planner::ProductType;
+    const ProductType type = config_.computes_in(Precision::kBf16) ? ProductType::kBf16 : ProductType::kF32;
+    const planner::RecomputeChain chain =
+        planner::recompute_chain(*program, plain.programs.gains, planner::smaller_chunks(*program, target_),
+                                 [&](const ir::Cost& cost) { return prepared_.costs->seconds(cost, type); });
     const int64_t arena = program->plan.device().arena_bytes;
     const Way way = plain.way;
     plain.programs = {};

@@ -77,31 +77,37 @@ std::vector<planner::Budget> budgets_of(const RunConfig& config, const runtime::
   using planner::Bounded;
   const MemorySettings& m = config.memory;
   const auto automatic = [](const MemoryBudget& b) { return b.kind == MemoryBudget::Kind::kAuto; };
+  const bool is_elsewhere = config.runtime.device == "cpu" && !target.shares_host_memory();
   std::vector<planner::Budget> budgets = {
       {"memory.budget", Bounded::kProcess, budget_bytes(m.budget, memory), automatic(m.budget)}};
+  // The process is taken to have the card's memory beside what this machine gives it.
+  if (is_elsewhere && automatic(m.budget)) budgets.front().bytes += target.memory_bytes();
   if (!automatic(m.device_budget))
     budgets.push_back({"memory.device_budget", Bounded::kDevice, budget_bytes(m.device_budget, memory)});
   if (!automatic(m.host_budget))
     budgets.push_back({"memory.host_budget", Bounded::kHost, budget_bytes(m.host_budget, memory)});
   if (target.memory_bytes() > 0)
-    budgets.push_back({"runtime.discrete.memory", Bounded::kDevice, target.memory_bytes()});
+    budgets.push_back({is_elsewhere ? "runtime.profile" : "runtime.discrete.memory", Bounded::kDevice,
+                       target.memory_bytes()});
   for (planner::Budget& budget : budgets) budget.bytes += more_bytes;
   return budgets;
 }
 
 /// An evaluation has no step: its figures are those of one micro-batch.
 planner::Work work_of_step(const planner::StepCost& cost, const BatchSplit& split, const RunConfig& config,
-                           const runtime::Target& target, bool training) {
+                           const planner::CostModel& costs, bool training) {
   const int64_t count = training ? split.grad_accum_steps : 1;
   const auto times = static_cast<double>(count);
+  planner::StepSeconds seconds = cost.update_seconds;
+  seconds.add(cost.seconds, times);
   return {.flops = cost.flops * times + cost.update_flops,
           .recompute_flops = cost.recompute_flops * times,
           .bytes = cost.bytes * times + cost.update_bytes,
-          .nearly_free_flops = cost.nearly_free_flops * times,
           .tokens = split.micro_batch_size * count * config.data.sequence_length,
           .micro_batch_size = split.micro_batch_size,
           .grad_accum_steps = count,
-          .matrix_units = config.computes_in(Precision::kBf16) && target.has_matrix_units(ir::DType::kBf16)};
+          .seconds = seconds,
+          .rates = costs.profile().rates};
 }
 
 /// Why the updates stand behind backward: for the plan to say.
@@ -127,6 +133,7 @@ Result<Planned> plan_way(const RunConfig& config, const Prepared& prepared, cons
   const LoaderOptions& loader = prepared.loader;
   planner::StepOptions options =
       step_options(config, split, *prepared.task, prepare_options.buckets->lengths, prepare_options.purpose);
+  options.costs = prepared.costs.get();
   options.chunk_tokens = way.chunk_tokens;
   options.optimizer_in_backward = way.optimizer_in_backward;
   options.second_backward = way.optimizer_in_backward && config.clip_norm();
@@ -150,7 +157,8 @@ Result<Planned> plan_way(const RunConfig& config, const Prepared& prepared, cons
     if (dumps_steps(config)) surroundings.file_phases.emplace_back("dump");
   }
   planner::PlanReport report = planner::assess(programs.session, target, surroundings);
-  planner::describe_work(work_of_step(programs.cost, split, config, target, options.training), report);
+  planner::describe_work(work_of_step(programs.cost, split, config, *prepared.costs, options.training),
+                         report);
   describe_buckets(*prepare_options.buckets, report);
   if (options.training) report.state = state_words(config.training, options.accumulate, config.lora.enabled);
   if (options.training) {

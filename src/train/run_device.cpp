@@ -1,6 +1,7 @@
 #include "train/run_device.h"
 
 #include "base/machine_memory.h"
+#include "train/run_profile.h"
 
 namespace plimsoll::train {
 namespace {
@@ -22,6 +23,14 @@ Bytes device_memory(const MemoryBudget& memory) {
 
 devices::DeviceSpec device_spec(const RunConfig& config, int num_threads) {
   devices::DeviceSpec spec{.num_threads = num_threads, .disk_folder = config.output.dir};
+  if (config.runtime.device == "cpu" && config.runtime.profile != "auto") {
+    // Planned as for a device with memory of its own; what is wrong with the profile prepare() says.
+    const auto profile = named_profile(config.runtime.profile);
+    if (!profile || profile->memory_bytes == 0) return spec;
+    spec.kind = devices::DeviceKind::kDiscrete;
+    spec.discrete.memory = Bytes(profile->memory_bytes - profile->context_bytes);
+    return spec;
+  }
   if (config.runtime.device != "discrete") return spec;
   const DiscreteSettings& discrete = config.runtime.discrete;
   spec.kind = devices::DeviceKind::kDiscrete;
@@ -37,6 +46,12 @@ std::unique_ptr<runtime::Target> make_target(const RunConfig& config, int num_th
 }
 
 Result<std::unique_ptr<runtime::Device>> make_device(const RunConfig& config, int num_threads) {
+  if (config.runtime.device == "cpu" && config.runtime.profile != "auto") {
+    PLIMSOLL_ASSIGN(const planner::MachineProfile profile, named_profile(config.runtime.profile));
+    if (profile.memory_bytes > 0)
+      return Error{ErrorCode::kInvalidArgument, "a card's profile is for plans, there is no such card here",
+                   "runtime.profile", "set runtime.profile=auto, or use 'plimsoll plan'"};
+  }
   return devices::make_device(device_spec(config, num_threads));
 }
 

@@ -33,7 +33,6 @@ TEST(Unavailable, IsRefusedByName) {
        "training.precision takes fp32, tf32, bf16, fp16 today"},
       {{"memory.offload={activations: host}"}, "memory.offload is {activations: host}", "auto, none"},
       {{"runtime.device=cuda:1"}, "runtime.device is \"cuda:1\"", "takes cpu, discrete today"},
-      {{"runtime.profile=h100"}, "runtime.profile is h100", "takes auto today"},
       {{"lora={use_dora: true}"}, "lora.use_dora is not available in this version", "leave it out"},
       {{"lora={init_lora_weights: pissa}"}, "lora.init_lora_weights is pissa", "true, false, gaussian"},
       {{"quantization.load_in_4bit=true"}, "quantization is not available", "quantization=null"},

@@ -131,10 +131,8 @@ void add_machine_and_output(std::vector<Setting>& list) {
   add(number(PLIMSOLL_FIELD(runtime.discrete.seed), kHow,
              "of what delays, splits and starves the queues; null: nothing does", 0, 0x1p53));
   add(plain(PLIMSOLL_FIELD(runtime.discrete.check), kHow, "device memory faults when the host touches it"));
-  add(plain(
-      PLIMSOLL_FIELD(runtime.profile), kHow,
-      "auto: this machine; a file of calibrate, or a card to plan for: t4, l4, a10g, a100-40, a100-80, h100, "
-      "h200, b200, rtx3090, rtx4090, rtx5090, rtx-pro-6000, mi300x"));
+  add(plain(PLIMSOLL_FIELD(runtime.profile), kHow,
+            "auto: this machine; a card to plan for, such as h100, or a profile's file"));
   add(number(PLIMSOLL_FIELD(runtime.threads), kHow, "CPU threads", 1, 4096, "auto"));
   add(plain(PLIMSOLL_FIELD(output.dir), kHow, "folder of checkpoints and the final model"));
   add(plain(PLIMSOLL_FIELD(output.save_strategy), kHow, "steps: without save_steps every 500",

@@ -40,6 +40,7 @@ Command add_inspect(Parser app);
 Command add_data(Parser app);
 Command add_bench(Parser app);
 Command add_doctor(Parser app);
+Command add_calibrate(Parser app);
 Command add_presets(Parser app);
 Command add_import(Parser app);
 Command add_init(Parser app);

@@ -24,6 +24,7 @@
 #include "io/scratch_folder.h"
 #include "io/tree.h"
 #include "planner/overhead.h"
+#include "train/run_profile.h"
 
 namespace plimsoll::cli {
 namespace {
@@ -47,15 +48,35 @@ struct Report {
   std::string processor, huge_pages;
   MachineMemory memory;
   planner::ProcessOverhead overhead;
+  std::string rates;  ///< where plans take seconds from
   std::vector<std::string> advice;
 };
+
+/// The calibrated profile, or what is to be done about there being none.
+void look_at_rates(Report& r) {
+  const std::string path = train::calibrated_path();
+  std::error_code ignored;
+  if (path.empty() || !std::filesystem::exists(path, ignored)) {
+    r.advice.emplace_back("run 'plimsoll calibrate' so that plans know how fast this machine is");
+    return;
+  }
+  const auto profile = planner::load_profile(path);
+  if (!profile)
+    r.advice.push_back("run 'plimsoll calibrate' again: " + profile.error().message());
+  else if (profile->instruction_set != cpu::isa_name(cpu::current_isa()))
+    r.advice.push_back("run 'plimsoll calibrate' again: it was measured with " + profile->instruction_set);
+  else
+    r.rates = "calibrated, " + path;
+}
 
 Report look_at_machine() {
   Report r{.processor = first_line_after("/proc/cpuinfo", "model name"),
            .huge_pages = first_line_after("/sys/kernel/mm/transparent_hugepage/enabled", ""),
            .memory = read_machine_memory(),
            .overhead = planner::load_overhead(),
+           .rates = "built in, not measured",
            .advice = {}};
+  look_at_rates(r);
   const auto advise = [&](bool bad, const char* text) {
     if (bad) r.advice.emplace_back(text);
   };
@@ -91,6 +112,7 @@ void print_report(const Report& r) {
             fmt::format("{} + {} a thread + {} an op ({})", to_string(Bytes(overhead.base_bytes)),
                         to_string(Bytes(overhead.per_thread_bytes)), to_string(Bytes(overhead.per_op_bytes)),
                         overhead.measured ? "measured for this build" : "built-in, not measured"));
+  print_row("rates", r.rates);
   print_text("\nAdvice\n");
   for (const std::string& text : r.advice) print_text(fmt::format("  - {}\n", text));
   if (r.advice.empty()) print_text("  nothing is missing\n");
@@ -120,6 +142,7 @@ void print_json(const Report& r) {
                                    {"per_thread_bytes", Tree::of(r.overhead.per_thread_bytes)},
                                    {"per_op_bytes", Tree::of(r.overhead.per_op_bytes)},
                                    {"measured", Tree::of(r.overhead.measured)}})},
+           {"rates", json_text(r.rates)},
            {"advice", texts(r.advice)}})));
 }
 

@@ -2,7 +2,6 @@
 
 #include "planner/budget.h"
 #include "planner/overhead.h"
-#include "planner/rates.h"
 
 namespace plimsoll::planner {
 
@@ -35,9 +34,9 @@ void describe_work(const Work& work, PlanReport& report) {
   report.tokens = work.tokens;
   report.micro_batch_size = work.micro_batch_size;
   report.grad_accum_steps = work.grad_accum_steps;
-  report.seconds_estimated =
-      estimate_seconds(work.flops + work.recompute_flops - work.nearly_free_flops, work.bytes,
-                       static_cast<int>(report.threads), work.matrix_units);
+  report.parts = work.seconds;
+  report.seconds_estimated = work.seconds.total();
+  report.rates = work.rates;
 }
 
 }  // namespace plimsoll::planner

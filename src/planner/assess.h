@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "passes/session_plan.h"
+#include "planner/cost_model.h"
 #include "planner/report.h"
 #include "runtime/target.h"
 
@@ -28,13 +29,13 @@ PlanReport assess(const passes::SessionPlan& session, const runtime::Target& tar
 /// One step: what its micro-batches compute and move together.
 struct Work {
   double flops = 0, recompute_flops = 0, bytes = 0;
-  double nearly_free_flops = 0;  ///< of recompute_flops, what takes no time
   int64_t tokens = 0;
   int64_t micro_batch_size = 1, grad_accum_steps = 1;
-  bool matrix_units = false;  ///< products run on tiles
+  StepSeconds seconds = {};
+  std::string rates = "uncalibrated";  ///< where the seconds come from: choices.rates
 };
 
-/// Fills the figures of a step, its seconds with the built-in rates.
+/// Fills the figures of a step.
 void describe_work(const Work& work, PlanReport& report);
 
 }  // namespace plimsoll::planner

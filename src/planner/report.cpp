@@ -9,6 +9,7 @@
 #include "base/units.h"
 #include "planner/budget.h"
 #include "planner/report_disk.h"
+#include "planner/report_parts.h"
 #include "planner/verdict.h"
 #include "planner/why.h"
 
@@ -291,6 +292,7 @@ Tree plan_event(const PlanReport& r) {
       {"step", Tree::map({{"flops", Tree::of(r.flops)},
                           {"recompute_flops", Tree::of(r.recompute_flops)},
                           {"seconds_estimated", Tree::of(r.seconds_estimated)},
+                          {"parts", parts_event(r.parts)},
                           {"tokens", i(r.tokens)}})},
       {"choices", choices_event(r)},
       {"num_ops", i(r.num_ops)},
@@ -319,10 +321,11 @@ std::string plan_table(const PlanReport& r) {
   std::string out = verdict(r) + remedy_lines(r) + "\n" + plan_head(r);
   out += state_line(r) + class_table(r) + pool_table(r) + phase_table(r) + bucket_lines(r) + peak_table(r);
   out += fmt::format(
-      "\nA step{}: {} of the model{}, about {:.3g} s ({} rates)\n",
-      r.buckets.size() > 1 ? " of the longest" : "", scaled(r.flops, "FLOP"),
+      "\nA step{}: {} of the model{}, about {:.3g} s ({})\n", r.buckets.size() > 1 ? " of the longest" : "",
+      scaled(r.flops, "FLOP"),
       r.recompute_flops > 0 ? fmt::format(" + {} recomputed", scaled(r.recompute_flops, "FLOP")) : "",
-      r.seconds_estimated, r.rates);
+      r.seconds_estimated, rates_text(r));
+  out += parts_lines(r.parts);
   out += fmt::format("Arena {} its lower bound; recompute {}, offload {}; planned in {:.0f} ms\n",
                      r.offset_lower_bound_ratio <= 1.0
                          ? "equals"

@@ -9,6 +9,7 @@
 
 #include "io/tree.h"
 #include "passes/session_plan.h"
+#include "planner/cost_model.h"
 
 namespace plimsoll::planner {
 
@@ -102,6 +103,7 @@ struct PlanReport {
   double offset_lower_bound_ratio = 1.0;   ///< arena / its lower bound
   // Work.
   double flops = 0, recompute_flops = 0, bytes_moved = 0, seconds_estimated = 0;
+  StepSeconds parts = {};  ///< of seconds_estimated
   int64_t tokens = 0;
   std::optional<int64_t> total_steps = {};  ///< of the run, where the settings say
   std::vector<Remedy> remedies;             ///< where it does not fit

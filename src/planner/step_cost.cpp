@@ -21,7 +21,7 @@ bool is_nearly_free(const ir::Graph& graph, const ir::Op& op, const std::set<ir:
 
 }  // namespace
 
-void add_cost(const ir::Graph& graph, StepCost& cost) {
+void add_cost(const ir::Graph& graph, const CostModel& model, StepCost& cost) {
   std::set<ir::OpId> nearly_free;
   for (const ir::OpId id : graph.order()) {
     const ir::Op& op = graph.op(id);
@@ -30,11 +30,11 @@ void add_cost(const ir::Graph& graph, StepCost& cost) {
     if (is_nearly_free(graph, op, nearly_free)) {
       nearly_free.insert(id);
       cost.recompute_flops += of.flops;
-      cost.nearly_free_flops += of.flops;
       continue;
     }
     (op.recomputed ? cost.recompute_flops : is_update ? cost.update_flops : cost.flops) += of.flops;
     (is_update ? cost.update_bytes : cost.bytes) += of.bytes;
+    model.add(graph, op, is_update ? cost.update_seconds : cost.seconds);
   }
 }
 

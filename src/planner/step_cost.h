@@ -2,6 +2,7 @@
 #pragma once
 
 #include "ir/graph.h"
+#include "planner/cost_model.h"
 
 namespace plimsoll::planner {
 
@@ -9,15 +10,16 @@ namespace plimsoll::planner {
 struct StepCost {
   double flops = 0;  ///< of the model, forward and backward, as written (without recompute)
   double recompute_flops = 0;
-  double nearly_free_flops = 0;  ///< of those, what takes no time that could be measured: see add_cost
+  StepSeconds seconds = {};  ///< of those, by the model; what is nearly free takes none: see add_cost
   double bytes = 0;
   double update_flops = 0;  ///< of norm, clip and update, once a step
   double update_bytes = 0;
+  StepSeconds update_seconds = {};
 };
 
 /// Adds the ops of a program. A norm or an activation that is computed again from kept values moves no bytes
 /// of its own: it reads what the op behind it reads as well, and leaves its result in the cache. (Measured,
 /// it is 2 % of W1's step and nothing that shows of W2's: bench/run-versus --other memory.recompute=none.)
-void add_cost(const ir::Graph& graph, StepCost& cost);
+void add_cost(const ir::Graph& graph, const CostModel& model, StepCost& cost);
 
 }  // namespace plimsoll::planner

@@ -12,6 +12,7 @@
 #include "passes/store_gradients.h"
 #include "planner/finish_program.h"
 #include "planner/initial_values.h"
+#include "planner/known_profiles.h"
 
 namespace plimsoll::planner {
 namespace {
@@ -27,7 +28,13 @@ ir::StateDecl random_state() { return {std::string(kRandomState), {DType::kI32, 
 class ProgramBuilder {
  public:
   ProgramBuilder(const models::Model& model, const StepOptions& options, const runtime::Target& target)
-      : model_(model), options_(options), target_(target), length_(options.sequence_length) {
+      : model_(model),
+        options_(options),
+        target_(target),
+        costs_(options.costs != nullptr
+                   ? *options.costs
+                   : CostModel(generic_cpu(target.instruction_set()), target.num_threads())),
+        length_(options.sequence_length) {
     PLIMSOLL_CHECK(options.task != nullptr, "programs without a task");
     PLIMSOLL_CHECK(options.buckets.empty() || options.buckets.back() == options.sequence_length,
                    "the last bucket is the sequence");
@@ -276,7 +283,7 @@ class ProgramBuilder {
                                                            : "step";
     const bool counts = graph.name == name_at(counted, options_.sequence_length, options_.buckets);
     if (!counts && graph.name != "update") return;
-    planner::add_cost(graph, result_.cost);
+    planner::add_cost(graph, costs_, result_.cost);
   }
 
   /// The value of each trained parameter in the program, in the model's order.
@@ -306,6 +313,7 @@ class ProgramBuilder {
   const models::Model& model_;
   const StepOptions& options_;
   const runtime::Target& target_;
+  const CostModel costs_;
   std::vector<const models::Parameter*> trained_;
   std::vector<std::string> frozen_;
   int64_t length_;  ///< of the program at hand; behind the buckets' the longest

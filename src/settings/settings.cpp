@@ -132,7 +132,7 @@ void add_machine_and_output(std::vector<Setting>& list) {
              "of what delays, splits and starves the queues; null: nothing does", 0, 0x1p53));
   add(plain(PLIMSOLL_FIELD(runtime.discrete.check), kHow, "device memory faults when the host touches it"));
   add(plain(PLIMSOLL_FIELD(runtime.profile), kHow,
-            "auto: this machine; planned: a device profile to plan for, by name or file"));
+            "auto: this machine; a card to plan for, such as h100, or a profile's file"));
   add(number(PLIMSOLL_FIELD(runtime.threads), kHow, "CPU threads", 1, 4096, "auto"));
   add(plain(PLIMSOLL_FIELD(output.dir), kHow, "folder of checkpoints and the final model"));
   add(plain(PLIMSOLL_FIELD(output.save_strategy), kHow, "steps: without save_steps every 500",
@@ -159,7 +159,6 @@ void add_machine_and_output(std::vector<Setting>& list) {
               "cuda:7"});
   only_with(list, {"runtime.discrete."},
             {.path = "runtime.device", .values = {"discrete"}, .is_noted = true});
-  takes_only(list, "runtime.profile", {"auto"});
   only_with(list, {"debug.dump"}, {.path = "debug.dump_dir", .is_noted = true});
 }
 
@@ -174,9 +173,9 @@ const std::vector<Setting>& settings() {
     add_training_settings(all);
     add_memory_and_quantization(all);
     add_machine_and_output(all);
-    paths(all, {"model.path", "data.train", "data.eval", "data.tokenizer", "data.chat_template",
-                "data.cache_dir", "lora.adapter", "memory.offload_dir", "training.logging_dir", "output.dir",
-                "debug.dump_dir"});
+    paths(all,
+          {"model.path", "data.train", "data.eval", "data.tokenizer", "data.chat_template", "data.cache_dir",
+           "lora.adapter", "memory.offload_dir", "training.logging_dir", "output.dir", "debug.dump_dir"});
     return all;
   }();
   return list;

@@ -86,7 +86,7 @@ class Chooser {
     }
     PLIMSOLL_ASSIGN(Planned planned, plan_way(config_, prepared_, way, target_, options_));
     options_.verify = false;
-    planned.facts = facts_of(planned, config_, target_, options_);
+    planned.facts = facts_of(planned, config_, prepared_, target_);
     options_.known->add(planned);
     considered_.push_back(planner::alternative_of(planned.report));
     return planned;

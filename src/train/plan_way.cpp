@@ -10,7 +10,6 @@
 #include "planner/budget.h"
 #include "planner/largest_backward.h"
 #include "planner/loss_chunks.h"
-#include "planner/rates.h"
 #include "settings/offload.h"
 #include "settings/optimizer_in_backward.h"
 #include "settings/precision.h"
@@ -91,8 +90,11 @@ std::vector<planner::Budget> budgets_of(const RunConfig& config, const runtime::
   using planner::Bounded;
   const MemorySettings& m = config.memory;
   const auto automatic = [](const MemoryBudget& b) { return b.kind == MemoryBudget::Kind::kAuto; };
+  const bool is_elsewhere = config.runtime.device == "cpu" && !target.shares_host_memory();
   std::vector<planner::Budget> budgets = {
       {"memory.budget", Bounded::kProcess, budget_bytes(m.budget, memory), automatic(m.budget)}};
+  // The process is taken to have the card's memory beside what this machine gives it.
+  if (is_elsewhere && automatic(m.budget)) budgets.front().bytes += target.memory_bytes();
   if (!automatic(m.device_budget))
     budgets.push_back({"memory.device_budget", Bounded::kDevice, budget_bytes(m.device_budget, memory)});
   if (!automatic(m.host_budget))
@@ -100,7 +102,9 @@ std::vector<planner::Budget> budgets_of(const RunConfig& config, const runtime::
   if (!automatic(m.disk_budget))
     budgets.push_back({"memory.disk_budget", Bounded::kDisk, m.disk_budget.bytes});
   if (target.memory_bytes() > 0)
-    budgets.push_back({config.runtime.device == "discrete" ? "runtime.discrete.memory" : "memory of the card",
+    budgets.push_back({is_elsewhere                          ? "runtime.profile"
+                       : config.runtime.device == "discrete" ? "runtime.discrete.memory"
+                                                             : "memory of the card",
                        Bounded::kDevice, target.memory_bytes()});
   for (planner::Budget& budget : budgets) budget.bytes += more_bytes;
   return budgets;
@@ -115,17 +119,19 @@ int64_t parameter_bytes(const models::Model& model) {
 
 /// An evaluation has no step: its figures are those of one micro-batch.
 planner::Work work_of_step(const planner::StepCost& cost, const BatchSplit& split, const RunConfig& config,
-                           const runtime::Target& target, bool training) {
+                           const planner::CostModel& costs, bool training) {
   const int64_t count = training ? split.grad_accum_steps : 1;
   const auto times = static_cast<double>(count);
+  planner::StepSeconds seconds = cost.update_seconds;
+  seconds.add(cost.seconds, times);
   return {.flops = cost.flops * times + cost.update_flops,
           .recompute_flops = cost.recompute_flops * times,
           .bytes = cost.bytes * times + cost.update_bytes,
-          .nearly_free_flops = cost.nearly_free_flops * times,
           .tokens = split.micro_batch_size * count * config.data.sequence_length,
           .micro_batch_size = split.micro_batch_size,
           .grad_accum_steps = count,
-          .matrix_units = config.computes_in(Precision::kBf16) && target.has_matrix_units(ir::DType::kBf16)};
+          .seconds = seconds,
+          .rates = costs.profile().rates};
 }
 
 /// Between the device and elsewhere, by the programs of one step; with buckets of the longest.
@@ -165,6 +171,7 @@ Result<Planned> plan_way(const RunConfig& config, const Prepared& prepared, cons
   const LoaderOptions& loader = prepared.loader;
   planner::StepOptions options =
       step_options(config, split, *prepared.task, prepare_options.buckets->lengths, prepare_options.purpose);
+  options.costs = prepared.costs.get();
   options.chunk_tokens = way.chunk_tokens;
   if (!prepare_options.finds_least && target.shares_host_memory())
     options.memory.room_bytes = budget_bytes(config.memory.budget, prepared.memory) +
@@ -192,7 +199,8 @@ Result<Planned> plan_way(const RunConfig& config, const Prepared& prepared, cons
   }
   if (programs.session.pool(ir::MemorySpace::kDisk).total() > 0) surroundings.host_bytes += kDiskQueueBytes;
   planner::PlanReport report = planner::assess(programs.session, target, surroundings);
-  planner::describe_work(work_of_step(programs.cost, split, config, target, options.training), report);
+  planner::describe_work(work_of_step(programs.cost, split, config, *prepared.costs, options.training),
+                         report);
   describe_buckets(*prepare_options.buckets, report);
   report.offload = offload_text(options.pipeline.offload);
   add_moved(programs.session, split.grad_accum_steps, report);
@@ -210,7 +218,7 @@ Result<Planned> plan_way(const RunConfig& config, const Prepared& prepared, cons
 }
 
 std::shared_ptr<const WayFacts> facts_of(const Planned& planned, const RunConfig& config,
-                                         const runtime::Target& target, const PrepareOptions& options) {
+                                         const Prepared& prepared, const runtime::Target& target) {
   const passes::Program* program = planner::largest_backward(planned.programs.session);
   if (program == nullptr) return {};
   auto facts = std::make_shared<WayFacts>();
@@ -220,11 +228,11 @@ std::shared_ptr<const WayFacts> facts_of(const Planned& planned, const RunConfig
   for (const planner::LossChunk& chunk : chunks)
     facts->chunks.push_back({chunk.tokens, planner::most_alive(*program, chunk)});
   if (planned.programs.gains.empty()) return facts;
-  const bool tiles = config.computes_in(Precision::kBf16) && target.has_matrix_units(ir::DType::kBf16);
+  using planner::ProductType;
+  const ProductType type = config.computes_in(Precision::kBf16) ? ProductType::kBf16 : ProductType::kF32;
   facts->chain =
-      planner::recompute_chain(*program, planned.programs.gains, chunks, [&](const ir::Cost& cost) {
-        return planner::estimate_seconds(cost.flops, cost.bytes, options.num_threads, tiles);
-      });
+      planner::recompute_chain(*program, planned.programs.gains, chunks,
+                               [&](const ir::Cost& cost) { return prepared.costs->seconds(cost, type); });
   return facts;
 }
 

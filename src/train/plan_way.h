@@ -52,7 +52,7 @@ Result<Planned> plan_way(const RunConfig& config, const Prepared& prepared, cons
 
 /// The facts of that plan; null where no program has a backward pass.
 std::shared_ptr<const WayFacts> facts_of(const Planned& planned, const RunConfig& config,
-                                         const runtime::Target& target, const PrepareOptions& options);
+                                         const Prepared& prepared, const runtime::Target& target);
 
 /// Holds a report of that way against the budgets as they are now.
 void hold_against_budgets(const RunConfig& config, const Prepared& prepared, const Way& way,

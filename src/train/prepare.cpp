@@ -12,6 +12,7 @@
 #include "train/choose_plan.h"
 #include "train/disk_report.h"
 #include "train/prepare_model.h"
+#include "train/run_profile.h"
 
 namespace plimsoll::train {
 namespace {
@@ -41,6 +42,8 @@ Result<Prepared> prepare(const RunConfig& config, const runtime::Target& target,
   PrepareOptions options = asked;
   PLIMSOLL_ASSIGN(Prepared prepared, prepare_model(config, options));
   prepared.memory = options.memory ? *options.memory : read_machine_memory();
+  PLIMSOLL_ASSIGN(const planner::MachineProfile profile, run_profile(config, target));
+  prepared.costs = std::make_shared<planner::CostModel>(profile, options.num_threads);
   PLIMSOLL_ASSIGN(Planned planned, choose_plan(config, prepared, target, options, prepared.considered));
   prepared.split = planned.way.split;
   prepared.programs = std::move(planned.programs);

@@ -54,6 +54,7 @@ struct Prepared {
   LoaderOptions loader;            ///< how the training reads ahead
   Buckets buckets;                 ///< lengths of the programs
   MachineMemory memory = {};       ///< as budgets were read from it
+  std::shared_ptr<const planner::CostModel> costs = {};  ///< of runtime.profile
 };
 
 /// Plans the run for `target`. Where micro_batch_size is auto, takes the largest divisor of the global batch

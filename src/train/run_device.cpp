@@ -3,6 +3,7 @@
 #include "base/machine_memory.h"
 #include "io/file.h"
 #include "settings/offload.h"
+#include "train/run_profile.h"
 
 namespace plimsoll::train {
 namespace {
@@ -30,6 +31,14 @@ devices::DeviceSpec device_spec(const RunConfig& config, int num_threads) {
       spec.cuda.ordinal = std::stoi(config.runtime.device.substr(colon + 1));
     return spec;
   }
+  if (config.runtime.device == "cpu" && config.runtime.profile != "auto") {
+    // Planned as for a device with memory of its own; what is wrong with the profile prepare() says.
+    const auto profile = named_profile(config.runtime.profile);
+    if (!profile || profile->memory_bytes == 0) return spec;
+    spec.kind = devices::DeviceKind::kDiscrete;
+    spec.discrete.memory = Bytes(profile->memory_bytes - profile->context_bytes);
+    return spec;
+  }
   if (config.runtime.device != "discrete") return spec;
   const DiscreteSettings& discrete = config.runtime.discrete;
   spec.kind = devices::DeviceKind::kDiscrete;
@@ -46,6 +55,12 @@ std::unique_ptr<runtime::Target> make_target(const RunConfig& config, int num_th
 
 Result<std::unique_ptr<runtime::Device>> make_device(const RunConfig& config, int num_threads,
                                                      int64_t disk_bytes) {
+  if (config.runtime.device == "cpu" && config.runtime.profile != "auto") {
+    PLIMSOLL_ASSIGN(const planner::MachineProfile profile, named_profile(config.runtime.profile));
+    if (profile.memory_bytes > 0)
+      return Error{ErrorCode::kInvalidArgument, "a card's profile is for plans, there is no such card here",
+                   "runtime.profile", "set runtime.profile=auto, or use 'plimsoll plan'"};
+  }
   devices::DeviceSpec spec = device_spec(config, num_threads);
   if (disk_bytes > 0) {
     PLIMSOLL_TRY(create_writable_directory(spec.disk_folder));

@@ -52,6 +52,32 @@ TEST_F(PlanTest, DiffShowsWhatASettingSaves) {
   EXPECT_EQ(alone->find("process_peak_bytes")->integer, b.find("process_peak_bytes")->integer);
 }
 
+/// A card is planned for without being here, within its memory.
+TEST_F(PlanTest, PlansForACardFromItsDataSheet) {
+  const Outcome outcome = run_plimsoll({"plan", a_, "--json", "runtime.profile=RTX-4090"});
+  ASSERT_EQ(outcome.code, 0) << outcome.err;
+  const auto event = parse_json(outcome.out);
+  ASSERT_TRUE(event);
+  EXPECT_EQ(event->find("choices")->find("rates")->text, "data sheet");
+  EXPECT_GT(event->find("host")->find("peak_bytes")->integer, 0);
+  EXPECT_FALSE(event->find("step")->find("parts")->members.empty());
+  EXPECT_THAT(run_plimsoll({"plan", a_, "runtime.profile=t4"}).out,
+              HasSubstr("from data sheets, not measured"));
+  const Outcome large = run_plimsoll(
+      {"plan", a_, "runtime.profile=t4", "memory.budget=900GiB", "model.overrides.n_embd=48000"});
+  EXPECT_EQ(large.code, 69);
+  EXPECT_THAT(large.err, HasSubstr("runtime.profile"));
+}
+
+TEST_F(PlanTest, RefusesProfilesThatAreUnknownOrDamaged) {
+  const Outcome unknown = run_plimsoll({"plan", a_, "runtime.profile=h10"});
+  EXPECT_EQ(unknown.code, 2);
+  EXPECT_THAT(unknown.err, HasSubstr("h100"));
+  const std::string file = folder_.path() + "/p.json";
+  ASSERT_TRUE(write_file_atomically(file, "{\"plimsoll_machine_profile\": 9}"));
+  EXPECT_EQ(run_plimsoll({"plan", a_, "runtime.profile=" + file}).code, 65);
+}
+
 /// Each remedy's settings planned by themselves fit, with that peak.
 TEST_F(PlanTest, SaysWhatWouldMakeItFit) {
   const auto peak = [&](const std::vector<std::string>& overrides) {

@@ -19,6 +19,9 @@ struct Outcome {
   std::string out, err;
 };
 
+/// Plans of the tests must not depend on what somebody calibrated: the programs look for a profile here.
+inline const bool has_no_profile = setenv("XDG_CACHE_HOME", "/nonexistent", /*overwrite=*/1) == 0;
+
 /// Overrides that put every run of a test program on another device, with the CPU's bits: the environment's
 /// PLIMSOLL_E2E_DEVICE, "runtime.device=discrete runtime.discrete.seed=3". Empty: the CPU.
 inline std::string device_overrides() {

@@ -54,15 +54,14 @@ TEST(Assess, FilesAreWrittenFromWhereTensorsLie) {
   EXPECT_EQ(save.host_bytes, report.host_peak_bytes());
 }
 
-TEST(DescribeWork, SecondsFallWithThreads) {
-  PlanReport one, two;
-  one.threads = 1;
-  two.threads = 2;
-  for (PlanReport* report : {&one, &two})
-    describe_work({.flops = 1e12, .recompute_flops = 1e11, .bytes = 1e9, .tokens = 64}, *report);
-  EXPECT_GT(one.seconds_estimated, two.seconds_estimated);
-  EXPECT_GT(two.seconds_estimated, 0);
-  EXPECT_EQ(one.tokens, 64);
+TEST(DescribeWork, SecondsAreTheSumOfTheParts) {
+  PlanReport report;
+  Work work{.flops = 1e12, .tokens = 64, .rates = "calibrated"};
+  work.seconds.parts = {1, 2, 0, 0.5};
+  describe_work(work, report);
+  EXPECT_EQ(report.seconds_estimated, 3.5);
+  EXPECT_EQ(report.tokens, 64);
+  EXPECT_EQ(report.rates, "calibrated");
 }
 
 }  // namespace

@@ -31,7 +31,6 @@ TEST(Unavailable, IsRefusedByName) {
       {{"training.precision=fp8"},
        "training.precision is fp8, which is not available in this version",
        "training.precision takes fp32, tf32, bf16, fp16 today"},
-      {{"runtime.profile=h100"}, "runtime.profile is h100", "takes auto today"},
       {{"lora={target_parameters: [x]}"},
        "lora.target_parameters is not available in this version",
        "leave it out"},

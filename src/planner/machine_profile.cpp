@@ -1,0 +1,200 @@
+#include "planner/machine_profile.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <utility>
+
+#include "io/file.h"
+#include "io/json.h"
+#include "io/tree.h"
+
+namespace plimsoll::planner {
+namespace {
+
+constexpr std::string_view kTypeNames[kNumProductTypes] = {"f32", "tf32", "bf16", "f16"};
+constexpr int64_t kMostBytes = 1 << 18;
+constexpr double kMostRate = 1e19;
+constexpr size_t kMostPoints = 1024;
+
+/// Applies `visit(key, field)` to every plain field, so that reading and writing cannot differ.
+template <typename Profile, typename Visit>
+void each_number(Profile& p, Visit&& visit) {
+  visit("half_extent", p.half_extent);
+  visit("vector_flops", p.vector_flops);
+  visit("cache_bytes", p.cache_bytes);
+  visit("cache_bandwidth", p.cache_bandwidth);
+  visit("memory_bandwidth", p.memory_bandwidth);
+  visit("optimizer_bandwidth", p.optimizer_bandwidth);
+  visit("launch_seconds", p.launch_seconds);
+  visit("copy_in_bandwidth", p.copy_in_bandwidth);
+  visit("copy_out_bandwidth", p.copy_out_bandwidth);
+  visit("disk_read_bandwidth", p.disk_read_bandwidth);
+  visit("disk_write_bandwidth", p.disk_write_bandwidth);
+}
+template <typename Profile, typename Visit>
+void each_count(Profile& p, Visit&& visit) {
+  visit("threads", p.threads);
+  visit("memory_bytes", p.memory_bytes);
+  visit("context_bytes", p.context_bytes);
+}
+template <typename Profile, typename Visit>
+void each_text(Profile& p, Visit&& visit) {
+  visit("name", p.name);
+  visit("source", p.source);
+  visit("rates", p.rates);
+  visit("instruction_set", p.instruction_set);
+}
+
+Error bad(std::string what) { return {ErrorCode::kBadData, "damaged machine profile: " + std::move(what)}; }
+
+/// Reads members of a map by name and notices what is missing, wrong or left over.
+class Reader {
+ public:
+  explicit Reader(const Tree& map) : map_(map) {
+    if (map.kind != Tree::Kind::kMap) fail("it is no object");
+  }
+
+  const Tree* member(std::string_view key) {
+    ++read_;
+    const Tree* tree = map_.find(key);
+    if (tree == nullptr) fail(fmt::format("{} is missing", key));
+    return tree;
+  }
+  void number(std::string_view key, double& value) {
+    const Tree* t = member(key);
+    if (t == nullptr) return;
+    const bool is_number = t->kind == Tree::Kind::kNumber || t->kind == Tree::Kind::kInteger;
+    if (!is_number || !std::isfinite(t->number) || t->number < 0 || t->number > kMostRate)
+      return fail(fmt::format("{} is {}", key, t->describe()));
+    value = t->number;
+  }
+  void count(std::string_view key, int64_t& value) {
+    const Tree* t = member(key);
+    if (t == nullptr) return;
+    if (t->kind != Tree::Kind::kInteger || t->integer < 0 || t->integer > (int64_t{1} << 50))
+      return fail(fmt::format("{} is {}", key, t->describe()));
+    value = t->integer;
+  }
+  void text(std::string_view key, std::string& value) {
+    const Tree* t = member(key);
+    if (t == nullptr) return;
+    if (t->kind != Tree::Kind::kString || t->text.size() > 1000)
+      return fail(fmt::format("{} is {}", key, t->describe()));
+    value = t->text;
+  }
+  void by_type(std::string_view key, std::array<double, kNumProductTypes>& values) {
+    const Tree* t = member(key);
+    if (t == nullptr) return;
+    Reader reader(*t);
+    for (size_t i = 0; i < kNumProductTypes; ++i) reader.number(kTypeNames[i], values[i]);
+    if (const Status s = reader.done(); !s) fail(fmt::format("{}: {}", key, s.error().what));
+  }
+  void fail(std::string why) {
+    if (error_.empty()) error_ = std::move(why);
+  }
+  [[nodiscard]] Status done() {
+    if (error_.empty() && read_ != map_.members.size()) fail("it has keys that are not known");
+    if (!error_.empty()) return Error{ErrorCode::kBadData, error_};
+    return Ok{};
+  }
+
+ private:
+  const Tree& map_;
+  size_t read_ = 0;
+  std::string error_;
+};
+
+void read_points(const Tree* list, Reader& reader, std::vector<ProductPoint>& points) {
+  if (list == nullptr) return;
+  if (list->kind != Tree::Kind::kList || list->items.size() > kMostPoints)
+    return reader.fail("points is no list, or too long");
+  for (const Tree& item : list->items) {
+    Reader of(item);
+    ProductPoint point;
+    std::string type;
+    of.text("type", type);
+    of.count("m", point.m);
+    of.count("n", point.n);
+    of.count("k", point.k);
+    of.number("flops_per_second", point.flops_per_second);
+    const auto* const found = std::ranges::find(kTypeNames, type);
+    if (!of.done() || found == std::end(kTypeNames) || point.m < 1 || point.n < 1 || point.k < 1 ||
+        point.flops_per_second <= 0)
+      return reader.fail("a point is damaged");
+    point.type = static_cast<ProductType>(found - std::begin(kTypeNames));
+    points.push_back(point);
+  }
+}
+
+Tree by_type(const std::array<double, kNumProductTypes>& values) {
+  Tree map = Tree::map();
+  for (size_t i = 0; i < kNumProductTypes; ++i) map.set(kTypeNames[i], Tree::of(values[i]));
+  return map;
+}
+
+/// What an estimate divides by.
+bool is_usable(const MachineProfile& p) {
+  const auto is_positive = [](double v) { return v > 0; };
+  return p.threads >= 1 && p.threads <= 4096 && p.context_bytes <= p.memory_bytes &&
+         std::ranges::all_of(p.product_flops, is_positive) &&
+         std::ranges::all_of(p.attention_flops, is_positive) && p.vector_flops > 0 && p.cache_bandwidth > 0 &&
+         p.memory_bandwidth > 0 && p.optimizer_bandwidth > 0 && p.launch_seconds < 1;
+}
+
+}  // namespace
+
+std::string profile_json(const MachineProfile& p) {
+  Tree tree = Tree::map({{"plimsoll_machine_profile", Tree::of(kProfileVersion)}});
+  const auto set = [&](std::string_view key, const auto& value) { tree.set(key, Tree::of(value)); };
+  each_text(p, set);
+  each_count(p, set);
+  tree.set("product_flops", by_type(p.product_flops));
+  tree.set("attention_flops", by_type(p.attention_flops));
+  each_number(p, set);
+  Tree points = Tree::list();
+  for (const ProductPoint& point : p.points)
+    points.items.push_back(
+        Tree::map({{"type", Tree::of(std::string(kTypeNames[static_cast<size_t>(point.type)]))},
+                   {"m", Tree::of(point.m)},
+                   {"n", Tree::of(point.n)},
+                   {"k", Tree::of(point.k)},
+                   {"flops_per_second", Tree::of(point.flops_per_second)}}));
+  tree.set("points", std::move(points));
+  return to_json(tree) + "\n";
+}
+
+Result<MachineProfile> parse_profile(std::string_view text) {
+  PLIMSOLL_ASSIGN(const Tree tree, parse_json(text, {.max_bytes = kMostBytes, .max_depth = 8}));
+  const Tree* version = tree.find("plimsoll_machine_profile");
+  if (version == nullptr || version->kind != Tree::Kind::kInteger) return bad("it has no version");
+  if (version->integer != kProfileVersion)
+    return Error{ErrorCode::kBadData,
+                 fmt::format("a machine profile of version {}, this program reads {}", version->integer,
+                             kProfileVersion),
+                 "", "run 'plimsoll calibrate' again"};
+  MachineProfile p;
+  Reader reader(tree);
+  reader.member("plimsoll_machine_profile");
+  each_text(p, [&](std::string_view key, std::string& value) { reader.text(key, value); });
+  each_count(p, [&](std::string_view key, int64_t& value) { reader.count(key, value); });
+  reader.by_type("product_flops", p.product_flops);
+  reader.by_type("attention_flops", p.attention_flops);
+  each_number(p, [&](std::string_view key, double& value) { reader.number(key, value); });
+  read_points(reader.member("points"), reader, p.points);
+  if (const Status done = reader.done(); !done) return bad(done.error().what);
+  constexpr std::string_view kRates[] = {"calibrated", "measured", "uncalibrated", "data sheet"};
+  if (std::ranges::find(kRates, p.rates) == std::end(kRates)) return bad("rates is " + p.rates);
+  if (!is_usable(p)) return bad("a rate that every plan needs is 0, or out of range");
+  return p;
+}
+
+Result<MachineProfile> load_profile(const std::string& path) {
+  PLIMSOLL_ASSIGN(const std::string text, read_small_file(path, kMostBytes));
+  auto profile = parse_profile(text);
+  if (profile) return profile;
+  return Error{profile.error().code, profile.error().what, path, "run 'plimsoll calibrate' again"};
+}
+
+}  // namespace plimsoll::planner

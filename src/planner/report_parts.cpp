@@ -1,0 +1,39 @@
+#include "planner/report_parts.h"
+
+#include <fmt/format.h>
+
+namespace plimsoll::planner {
+namespace {
+
+/// What bounds most of a part's time.
+std::string_view bound_by(const StepSeconds& seconds, size_t part) {
+  if (static_cast<Part>(part) == Part::kCopies) return "link";
+  return seconds.by_memory[part] > 0.5 * seconds.parts[part] ? "memory" : "arithmetic";
+}
+
+}  // namespace
+
+Tree parts_event(const StepSeconds& seconds) {
+  Tree parts = Tree::map();
+  for (size_t i = 0; i < kNumParts; ++i)
+    if (seconds.parts[i] > 0)
+      parts.set(name(static_cast<Part>(i)),
+                Tree::map({{"seconds", Tree::of(seconds.parts[i])},
+                           {"bound_by", Tree::of(std::string(bound_by(seconds, i)))}}));
+  return parts;
+}
+
+std::string parts_lines(const StepSeconds& seconds) {
+  std::string out;
+  for (size_t i = 0; i < kNumParts; ++i)
+    if (seconds.parts[i] > 0)
+      out += fmt::format("  {:<18}{:>10.3g} s{:>6.0f} %  bound by {}\n", name(static_cast<Part>(i)),
+                         seconds.parts[i], 100 * seconds.parts[i] / seconds.total(), bound_by(seconds, i));
+  return out;
+}
+
+std::string rates_text(const PlanReport& report) {
+  return report.rates == "data sheet" ? "from data sheets, not measured" : report.rates + " rates";
+}
+
+}  // namespace plimsoll::planner

@@ -1,0 +1,68 @@
+#include "planner/cost_model.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+#include "ir/builder.h"
+#include "ops/op_list.h"
+#include "planner/known_profiles.h"
+
+namespace plimsoll::planner {
+namespace {
+
+/// Of one product of x [rows, 256] with a weight [512, 256], both of that dtype.
+StepSeconds of_linear(const CostModel& model, int64_t rows, ir::DType dtype) {
+  ir::Graph graph;
+  ir::Builder b(graph, ops::find_op);
+  const ir::ValueId x = b.state({"x", {dtype, {rows, 256}}, ir::StateClass::kInput});
+  const ir::ValueId w = b.state({"w", {dtype, {512, 256}}, ir::StateClass::kParameter});
+  b.op("linear", {x, w}, {{"transposed", false}});
+  EXPECT_TRUE(b.status().ok());
+  StepSeconds seconds;
+  for (const ir::OpId id : graph.order()) model.add(graph, graph.op(id), seconds);
+  return seconds;
+}
+
+TEST(CostModel, ProductsGainByThreadsAndByShortTypesWithUnits) {
+  const MachineProfile amx = generic_cpu("amx"), avx2 = generic_cpu("avx2");
+  const CostModel one(amx, 1), two(amx, 2), plain(avx2, 1);
+  const double f32 = of_linear(one, 512, ir::DType::kF32).total();
+  EXPECT_GT(f32, 1.5 * of_linear(two, 512, ir::DType::kF32).total());
+  EXPECT_GT(f32, 2 * of_linear(one, 512, ir::DType::kBf16).total());
+  const double plain_f32 = of_linear(plain, 512, ir::DType::kF32).total();
+  EXPECT_LT(plain_f32, 1.1 * of_linear(plain, 512, ir::DType::kBf16).total()) << "no units, no gain";
+}
+
+TEST(CostModel, AProductOfFewRowsWaitsForMemory) {
+  MachineProfile p = generic_cpu("avx512");
+  p.half_extent = 0;
+  p.memory_bandwidth = p.cache_bandwidth = 20e9;
+  const CostModel model(p, 1);
+  const auto products = static_cast<size_t>(Part::kProducts);
+  EXPECT_GT(of_linear(model, 1, ir::DType::kF32).by_memory[products], 0);
+  EXPECT_EQ(of_linear(model, 4096, ir::DType::kF32).by_memory[products], 0);
+}
+
+TEST(CostModel, SecondsGrowWithRows) {
+  const CostModel model(generic_cpu("avx512"), 2);
+  double before = 0;
+  for (int64_t rows = 1; rows <= 8192; rows *= 2) {
+    const double seconds = of_linear(model, rows, ir::DType::kF32).total();
+    EXPECT_GT(seconds, before) << rows;
+    before = seconds;
+  }
+}
+
+TEST(CostModel, GoesThroughItsPoints) {
+  MachineProfile p = generic_cpu("avx512");
+  p.points = {{ProductType::kF32, 64, 64, 64, 1e10}, {ProductType::kF32, 1024, 1024, 1024, 1e11}};
+  const CostModel model(p, 1);
+  EXPECT_NEAR(model.product_rate(ProductType::kF32, 64, 64, 64), 1e10, 1e8);
+  EXPECT_NEAR(model.product_rate(ProductType::kF32, 1024, 1024, 1024), 1e11, 1e9);
+  const double between = model.product_rate(ProductType::kF32, 256, 256, 256);
+  EXPECT_NEAR(between, std::sqrt(1e10 * 1e11), 1e9);
+}
+
+}  // namespace
+}  // namespace plimsoll::planner

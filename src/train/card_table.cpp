@@ -24,6 +24,7 @@ SettingTexts settings_of(const Card& card) {
                            {"runtime.device", "discrete"},
                            {"runtime.discrete.memory", std::to_string(card.bytes)},
                            {"memory.budget", std::to_string(kEndless)},
+                           {"memory.offload", "none"},  // what the card itself holds
                            {"training.precision", "bf16"},
                            {"training.state.weights", "bf16"}};
   if (card.rank > 0) {

@@ -50,8 +50,9 @@ TEST(SmallDiskTest, IsRefusedBeforeStepOneOrSuffices) {
   const Outcome free = folder.run(std::string(kRun) + "output.save_total_limit=2");
   ASSERT_EQ(free.exit_code, 0) << free.err;
   const int64_t checkpoint = bytes_of(folder.path("out/checkpoint-5"));
+  // Blocks of small files; trainer_state.json, which grows with the run, is not in the plan.
   EXPECT_NEAR(static_cast<double>(number(free.out, "checkpoint_bytes")), static_cast<double>(checkpoint),
-              16'384);
+              24'576);
   EXPECT_EQ(number(free.out, "checkpoints"), 3);
 
   for (const auto& [limit, room] : {std::pair(2, 3 * checkpoint), std::pair(1, 2 * checkpoint)}) {

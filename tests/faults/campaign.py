@@ -122,7 +122,8 @@ class Calls:
         failures.check(done.returncode == 0, f"{what}: going on ended with {done.returncode}: {done.stderr[-300:]}")
         failures.check("damaged" not in done.stderr, f"{what}: a checkpoint was damaged: {done.stderr[-300:]}")
         failures.check(model_of(self.folder) == self.new_model, f"{what}: the final model is another one")
-        left = sorted(p.name for p in (self.folder / "out").iterdir() if p.name != ".lock")
+        log = {".lock", "events.jsonl", "trainer_state.json", "environment.json"}
+        left = sorted(p.name for p in (self.folder / "out").iterdir() if p.name not in log)
         failures.check(left == ["checkpoint-4", "final", "run.yaml"] or any(".tmp-" in name for name in left),
                        f"{what}: left behind: {left}")
 

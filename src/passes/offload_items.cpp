@@ -16,7 +16,7 @@ using ir::ValueId;
 /// Uses so close, or of one block and so close, are served by one load.
 constexpr int32_t kClose = 8, kCloseInBlock = 48;
 
-size_t at(ValueId v) { return static_cast<size_t>(v.index); }
+size_t index_of(ValueId v) { return static_cast<size_t>(v.index); }
 
 class Finder {
  public:
@@ -41,7 +41,8 @@ class Finder {
       }
     for (int32_t p = 0; p < size(); ++p) add_assigned(p);
     for (size_t v = 0; v < found_.roots.size(); ++v)
-      if (const ValueId root = found_.roots[v]; root.valid()) found_.item_of[v] = found_.item_of[at(root)];
+      if (const ValueId root = found_.roots[v]; root.valid())
+        found_.item_of[v] = found_.item_of[index_of(root)];
     std::stable_sort(found_.loads.begin(), found_.loads.end(),
                      [](const auto& a, const auto& b) { return a.first < b.first; });
     return std::move(found_);
@@ -54,20 +55,21 @@ class Finder {
   void look_at(int32_t p) {
     const Op& o = op(p);
     for (const ValueId v : o.outputs) {
-      found_.roots[at(v)] = o.def->is_view ? found_.roots[at(o.inputs[0])] : v;
-      made_[at(v)] = p;
+      found_.roots[index_of(v)] = o.def->is_view ? found_.roots[index_of(o.inputs[0])] : v;
+      made_[index_of(v)] = p;
     }
     if (o.def->state == ir::StateAccess::kAssign) {
       assigned_[o.attrs.str("name")] = p;
-      in_state_.push_back(found_.roots[at(o.inputs[0])]);
+      in_state_.push_back(found_.roots[index_of(o.inputs[0])]);
     }
     if (o.def->reads_gradients)
       for (const ValueId v : o.inputs)
-        if (v.valid()) gradients_.push_back(found_.roots[at(v)]);
+        if (v.valid()) gradients_.push_back(found_.roots[index_of(v)]);
     if (o.def->is_view) return;
     for (const ValueId v : o.inputs)
       if (v.valid())
-        if (auto& uses = uses_[at(found_.roots[at(v)])]; uses.empty() || uses.back() != p) uses.push_back(p);
+        if (auto& uses = uses_[index_of(found_.roots[index_of(v)])]; uses.empty() || uses.back() != p)
+          uses.push_back(p);
   }
 
   [[nodiscard]] int64_t bytes(ValueId v) const { return graph_.type(v).bytes().count; }
@@ -75,11 +77,11 @@ class Finder {
   void add_state(ValueId v, int32_t position) {
     const ir::StateDecl* decl = graph_.find_state(op(position).attrs.str("name"));
     const MemorySpace space = offloaded_space(options_, *decl);
-    if (space == MemorySpace::kDevice || uses_[at(v)].empty()) return;
+    if (space == MemorySpace::kDevice || uses_[index_of(v)].empty()) return;
     OffloadItem item{.value = v, .space = space, .is_state = true};
     if (const auto it = assigned_.find(decl->name); it != assigned_.end() && it->second < position)
       item.earliest = it->second + 1;
-    add_item(item, uses_[at(v)]);
+    add_item(item, uses_[index_of(v)]);
   }
 
   /// A value that the program makes: out behind its last use before the gap, back for those behind it.
@@ -90,8 +92,8 @@ class Finder {
     if (space == MemorySpace::kDevice || bytes(v) < options_.least_bytes ||
         std::ranges::count(in_state_, v) > 0 || graph_.value(v).space != MemorySpace::kDevice)
       return;
-    int32_t out = made_[at(v)];
-    const std::vector<int32_t>& uses = uses_[at(v)];
+    int32_t out = made_[index_of(v)];
+    const std::vector<int32_t>& uses = uses_[index_of(v)];
     auto use = uses.begin();
     if (is_gradient) {
       for (; use != uses.end() && *use - out <= kClose; ++use) out = *use;
@@ -110,7 +112,7 @@ class Finder {
 
   void add_item(const OffloadItem& item, const std::vector<int32_t>& uses) {
     const auto index = static_cast<int32_t>(found_.items.size());
-    found_.item_of[at(item.value)] = index;
+    found_.item_of[index_of(item.value)] = index;
     found_.items.push_back(item);
     for (size_t i = 0; i < uses.size(); ++i) {
       const bool joins =

@@ -35,8 +35,14 @@ std::string way_text(const Alternative& a) {
 }
 
 Alternative alternative_of(const PlanReport& r) {
-  return {r.micro_batch_size,     r.grad_accum_steps, r.recompute,         r.loss_chunk_tokens,
-          r.process_peak_bytes(), excess_bytes(r),    r.seconds_estimated, r.optimizer_in_backward};
+  return {r.micro_batch_size,
+          r.grad_accum_steps,
+          r.recompute,
+          r.loss_chunk_tokens,
+          r.device_in_process ? r.process_peak_bytes() : r.device_peak_bytes(),
+          excess_bytes(r),
+          r.seconds_estimated,
+          r.optimizer_in_backward};
 }
 
 Tree why_event(const PlanReport& r) {

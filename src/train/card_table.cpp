@@ -17,7 +17,7 @@ namespace {
 constexpr int64_t kGigabyte = 1'000'000'000;
 /// More than any host has.
 constexpr int64_t kEndless = int64_t{1} << 50;
-constexpr int kColumns = 80;
+constexpr int kCardColumns = 80;
 
 SettingTexts settings_of(const Card& card) {
   SettingTexts settings = {{"model.preset", card.preset},
@@ -166,7 +166,7 @@ std::string card_table(const std::vector<CardRow>& rows) {
   out += fmt::format("  {:<8} {:<12} {:<9} {:>7} {:>6} {:>6} {:>6} {:>6} {:>6}\n", "card", "model", "learns",
                      "weights", "states", "grads", "rest", "peak", "least");
   for (const CardRow& row : rows) out += lines_of(row);
-  return wrapped(out, kColumns);
+  return wrapped(out, kCardColumns);
 }
 
 }  // namespace plimsoll::train

@@ -20,7 +20,7 @@ namespace {
 /// A float32 as the nine digits that give its bits back.
 Tree number(double value) { return Tree::of(value); }
 
-double tokens_per_second(const StepEvent& e) { return static_cast<double>(e.tokens) / e.seconds; }
+double rate_of(const StepEvent& e) { return static_cast<double>(e.tokens) / e.seconds; }
 
 /// What a run repeats stands before what its clock says.
 Tree step_event(const StepEvent& e) {
@@ -35,7 +35,7 @@ Tree step_event(const StepEvent& e) {
     event.set("skipped", Tree::of(e.skipped));
   }
   event.set("step_seconds", number(e.seconds));
-  event.set("tokens_per_second", number(tokens_per_second(e)));
+  event.set("tokens_per_second", number(rate_of(e)));
   event.set("samples_per_second", number(static_cast<double>(e.samples) / e.seconds));
   event.set("data_wait_seconds", number(e.data_wait_seconds));
   event.set("loss_mean", number(e.loss_mean));  // a resume within an interval has fewer of its steps
@@ -187,7 +187,7 @@ void Events::step(const StepEvent& e) {
               {fmt::format("norm {:.3g}", e.grad_norm), 5},
               {fmt::format("rate {:.2e}", e.learning_rate), 6},
               {scale_text(e), e.skipped ? 2 : 7},
-              {fmt::format("{:.0f} tok/s", tokens_per_second(e)), 4},
+              {fmt::format("{:.0f} tok/s", rate_of(e)), 4},
               {"ETA " + left, 3},
               {"peak " + to_string(Bytes(peak_resident_bytes())), 8}});
 }

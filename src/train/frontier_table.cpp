@@ -11,7 +11,7 @@
 namespace plimsoll::train {
 namespace {
 
-constexpr int kColumns = 80;
+constexpr int kFrontierColumns = 80;
 
 std::string seconds_text(double seconds) { return fmt::format("{:.4g}", seconds); }
 
@@ -82,7 +82,7 @@ std::string frontier_table(const Frontier& frontier) {
   for (const FixedPolicy& policy : frontier.policies)
     out += fmt::format("  {:<34} {:>10} {:>8}\n", policy.name, to_string(Bytes(policy.peak_bytes)),
                        seconds_text(policy.seconds));
-  return wrapped(out, kColumns);
+  return wrapped(out, kFrontierColumns);
 }
 
 }  // namespace plimsoll::train

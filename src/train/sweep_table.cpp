@@ -11,7 +11,7 @@
 namespace plimsoll::train {
 namespace {
 
-constexpr int kColumns = 80;
+constexpr int kSweepColumns = 80;
 constexpr size_t kMostOfValue = 24;
 
 std::string last_word(const std::string& path) { return path.substr(path.rfind('.') + 1); }
@@ -69,7 +69,7 @@ std::string sweep_table(const Sweep& sweep) {
   out += head +
          fmt::format("  {:>10} {:>10}  {:<4} {:>9} {:>10}\n", "least", "peak", "fits", "seconds", "tokens/s");
   for (const SweepRow& row : sweep.rows) out += line_of(row, widths);
-  return wrapped(out + answer(sweep), kColumns);
+  return wrapped(out + answer(sweep), kSweepColumns);
 }
 
 }  // namespace plimsoll::train

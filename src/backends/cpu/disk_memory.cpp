@@ -17,12 +17,12 @@
 namespace plimsoll::cpu {
 namespace {
 
-constexpr int64_t kPage = 4096;
+constexpr int64_t kDiskPage = 4096;
 constexpr int64_t kBounce = 256 << 10;  // on the stack
 
 /// One transfer of whole pages around bytes of a file.
 struct Window {
-  alignas(kPage) std::array<std::byte, kBounce> pages;
+  alignas(kDiskPage) std::array<std::byte, kBounce> pages;
 };
 
 constexpr const char* kHint = "free space there, name another folder, or move less to the disk";
@@ -80,7 +80,7 @@ Result<std::unique_ptr<runtime::Memory>> DiskMemory::create(Bytes bytes, const s
   if (!direct && errno == EINVAL) file = open_nameless(folder, 0);  // as memory file systems say
   if (file < 0) return refusal(errno);
   std::unique_ptr<runtime::Memory> memory(new DiskMemory(file, direct, bytes, describe(folder)));
-  const int64_t pages = round_up(bytes.count, kPage);
+  const int64_t pages = round_up(bytes.count, kDiskPage);
   if (const int error = bytes.count > 0 ? reserve(file, pages) : 0; error != 0) return refusal(error);
   return memory;
 }
@@ -123,8 +123,8 @@ Status DiskMemory::read(int64_t offset, std::span<std::byte> to) const {
   }
   Window window;
   const int64_t end = offset + static_cast<int64_t>(to.size());
-  for (int64_t begin = offset / kPage * kPage; begin < end; begin += kBounce) {
-    const int64_t stop = std::min(begin + kBounce, round_up(end, kPage));
+  for (int64_t begin = offset / kDiskPage * kDiskPage; begin < end; begin += kBounce) {
+    const int64_t stop = std::min(begin + kBounce, round_up(end, kDiskPage));
     PLIMSOLL_TRY(read_file(begin, {window.pages.data(), static_cast<size_t>(stop - begin)}));
     const int64_t from = std::max(begin, offset), until = std::min(stop, end);
     std::memcpy(to.data() + (from - offset), window.pages.data() + (from - begin),
@@ -141,16 +141,17 @@ Status DiskMemory::write(int64_t offset, std::span<const std::byte> from) const 
   }
   Window window;
   const auto page = [&](int64_t begin, int64_t at) -> Status {
-    return read_file(at, {window.pages.data() + (at - begin), kPage});
+    return read_file(at, {window.pages.data() + (at - begin), kDiskPage});
   };
   const int64_t end = offset + static_cast<int64_t>(from.size());
-  for (int64_t begin = offset / kPage * kPage; begin < end; begin += kBounce) {
-    const int64_t stop = std::min(begin + kBounce, round_up(end, kPage));
+  for (int64_t begin = offset / kDiskPage * kDiskPage; begin < end; begin += kBounce) {
+    const int64_t stop = std::min(begin + kBounce, round_up(end, kDiskPage));
     const int64_t first = std::max(begin, offset), until = std::min(stop, end);
     std::unique_lock turn(edges_, std::defer_lock);
     if (first > begin || until < stop) turn.lock();
     if (first > begin) PLIMSOLL_TRY(page(begin, begin));
-    if (until < stop && (first == begin || stop - begin > kPage)) PLIMSOLL_TRY(page(begin, stop - kPage));
+    if (until < stop && (first == begin || stop - begin > kDiskPage))
+      PLIMSOLL_TRY(page(begin, stop - kDiskPage));
     std::memcpy(window.pages.data() + (first - begin), from.data() + (first - offset),
                 static_cast<size_t>(until - first));
     PLIMSOLL_TRY(write_file(begin, {window.pages.data(), static_cast<size_t>(stop - begin)}));

@@ -116,6 +116,7 @@ Status DiskMemory::write_file(int64_t offset, std::span<const std::byte> from) c
 }
 
 Status DiskMemory::read(int64_t offset, std::span<std::byte> to) const {
+  if (to.empty()) return Ok{};
   if (!direct_) {
     PLIMSOLL_TRY(read_file(offset, to));
     (void)posix_fadvise(file_, offset, static_cast<off_t>(to.size()), POSIX_FADV_DONTNEED);
@@ -134,6 +135,7 @@ Status DiskMemory::read(int64_t offset, std::span<std::byte> to) const {
 }
 
 Status DiskMemory::write(int64_t offset, std::span<const std::byte> from) const {
+  if (from.empty()) return Ok{};
   if (!direct_) {
     PLIMSOLL_TRY(write_file(offset, from));
     (void)posix_fadvise(file_, offset, static_cast<off_t>(from.size()), POSIX_FADV_DONTNEED);

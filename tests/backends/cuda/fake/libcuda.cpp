@@ -5,6 +5,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <functional>
+#include <memory>
 #include <mutex>
 #include <set>
 #include <string>
@@ -199,7 +200,8 @@ int cuStreamBeginCapture_v2(Handle handle, int) {
   const std::lock_guard lock(turn);
   auto* stream = static_cast<Stream*>(handle);
   if (stream->capture != nullptr) return kCaptureInvalid;
-  stream->capture = new Capture;
+  static std::vector<std::unique_ptr<Capture>> all;  // events point to them
+  stream->capture = all.emplace_back(std::make_unique<Capture>()).get();
   return kOk;
 }
 int cuStreamEndCapture(Handle handle, Handle* made) {
@@ -212,7 +214,7 @@ int cuStreamEndCapture(Handle handle, Handle* made) {
   stream->capture = nullptr;
   for (Stream* other : capture->streams) other->capture = nullptr;
   if (joined) *made = new Graph{capture->work};
-  return joined ? kOk : kUnjoined;  // events point to the capture: it stays
+  return joined ? kOk : kUnjoined;
 }
 int cuGraphInstantiateWithFlags(Handle* made, Handle graph, unsigned long long) {
   return *made = new Graph(*static_cast<Graph*>(graph)), kOk;

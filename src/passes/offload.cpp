@@ -84,23 +84,6 @@ void end_late(OffloadItems& items, Room& room, int32_t num_ops) {
 
 }  // namespace
 
-std::string_view name(OffloadClass c) {
-  static constexpr std::array<std::string_view, kNumOffloadClasses> kNames = {
-      "activations", "optimizer", "masters", "gradients", "parameters"};
-  return kNames[static_cast<size_t>(c)];
-}
-
-bool OffloadOptions::any() const {
-  return std::ranges::any_of(spaces, [](MemorySpace space) { return space != MemorySpace::kDevice; });
-}
-
-bool OffloadOptions::streams_updates() const {
-  for (size_t c = 0; c < kNumOffloadClasses; ++c)
-    if (static_cast<OffloadClass>(c) != OffloadClass::kActivations && spaces[c] != MemorySpace::kDevice)
-      return true;
-  return false;
-}
-
 MemorySpace offloaded_space(const OffloadOptions& options, const ir::StateDecl& decl) {
   if (decl.type.bytes().count < options.least_bytes) return MemorySpace::kDevice;
   switch (decl.state_class) {

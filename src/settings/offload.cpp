@@ -28,6 +28,12 @@ bool names_host(const Tree& offload) {
 
 }  // namespace
 
+std::vector<std::string> offload_places(const RunConfig& config) {
+  if (config.runtime.device == "cpu") return {"disk"};
+  if (config.runtime.device == "discrete") return {"host", "disk"};
+  return {"host"};
+}
+
 Status check_offload(const RunConfig& config) {
   const Tree& offload = config.memory.offload;
   if (config.memory.disk_budget.kind == MemoryBudget::Kind::kShare)
@@ -50,6 +56,10 @@ Status check_offload(const RunConfig& config) {
       return wrong_setting(
           fmt::format("memory.offload.{} is {}, expected host, disk, none", key, value.describe()),
           "choose one of these places");
+    if (place == "disk" && !std::ranges::count(offload_places(config), place))
+      return wrong_setting(fmt::format("memory.offload.{} is disk, and runtime.device {} has no memory there",
+                                       key, config.runtime.device),
+                           fmt::format("set memory.offload={{{}: host}}", key));
   }
   return Ok{};
 }

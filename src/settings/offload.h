@@ -10,12 +10,15 @@
 
 namespace plimsoll::train {
 
-/// That the setting is auto, none, or a map from classes to host, disk or none, and that the disk's budget is
-/// no share. Errors: kInvalidArgument.
+/// That the setting is auto, none, or a map from classes to host, disk or none, that the device can have a
+/// disk where one is named, and that the disk's budget is no share. Errors: kInvalidArgument.
 Status check_offload(const RunConfig& config);
 /// Where the run has its classes lie; auto and none: on the device. On the CPU the host's memory is the
 /// device's.
 passes::OffloadOptions offload_options(const RunConfig& config);
+/// Where things can lie on the run's device, the quickest to reach first: on the CPU "disk", whose host's
+/// memory is the device's; beside a card "host".
+std::vector<std::string> offload_places(const RunConfig& config);
 /// Whether what is offloaded is the planner's to say.
 bool chooses_offload(const RunConfig& config);
 /// A line where a place that is asked for means nothing on the run's device.

@@ -11,10 +11,8 @@ namespace plimsoll::train {
 namespace {
 
 std::vector<Tree> ladder(const RunConfig& config) {
-  std::vector<std::string> places = {"disk"};
-  if (config.runtime.device != "cpu") places.insert(places.begin(), "host");
   std::vector<Tree> rungs;
-  for (const std::string& place : places) {
+  for (const std::string& place : offload_places(config)) {
     Tree classes = Tree::map();
     // What moves once a step first, what each layer waits for last; masters move with the optimizer's states.
     for (const std::string added : {"optimizer", "activations", "gradients", "parameters"}) {

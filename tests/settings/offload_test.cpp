@@ -43,6 +43,14 @@ TEST(OffloadSetting, HostMeansNothingOnTheCpuAndSaysSo) {
   EXPECT_THAT(run.notes, testing::Contains(HasSubstr("memory.offload: host has no effect")));
 }
 
+TEST(OffloadSetting, ACardHasNoDiskBesideIt) {
+  const auto run = parse_offload({"runtime.device=cuda", "memory.offload={optimizer: disk}"});
+  ASSERT_FALSE(run);
+  EXPECT_THAT(run.error().what, HasSubstr("memory.offload.optimizer is disk, and runtime.device cuda"));
+  EXPECT_THAT(run.error().hint, HasSubstr("{optimizer: host}"));
+  EXPECT_TRUE(parse_offload({"runtime.device=cuda", "memory.offload={optimizer: host}"}));
+}
+
 TEST(OffloadSetting, NoneAndAutoAskForNothing) {
   EXPECT_FALSE(train::offload_options(run_with({"memory.offload=none"})).any());
   EXPECT_TRUE(train::chooses_offload(run_with({"memory.offload=auto"})));

@@ -38,6 +38,13 @@ TEST(OffloadCandidates, GoToTheHostFirstWhereThereIsOne) {
   EXPECT_TRUE(list.back().on_demand);
 }
 
+TEST(OffloadCandidates, BesideACardAreOfTheHostAlone) {
+  const auto list = candidates("cuda:1");
+  ASSERT_EQ(list.size(), 4U * 4U * 2U + 1);
+  for (const OffloadCandidate& c : list)
+    for (const auto& [name, place] : c.offload.members) EXPECT_EQ(place.text, "host") << name;
+}
+
 TEST(OffloadCandidates, AreNoneWhereItIsNotThePlanners) {
   RunConfig config = automatic("cpu");
   EXPECT_TRUE(offload_candidates(config, {.purpose = Purpose::kEvaluate}, {{1, 1}}).empty());

@@ -14,6 +14,10 @@ int64_t peak_resident_bytes();
 int64_t virtual_bytes();
 /// This binary's own path; "plimsoll" where the kernel does not tell.
 std::string executable_path();
+/// Of /proc/cpuinfo; empty where the kernel does not tell.
+std::string processor_name();
+/// $XDG_CACHE_HOME, else ~/.cache; empty where neither it nor $HOME is set.
+std::string user_cache_folder();
 /// CPUs that this process may run on.
 int num_available_cpus();
 

@@ -70,7 +70,8 @@ void look_at_rates(Report& r) {
 }
 
 Report look_at_machine() {
-  Report r{.processor = first_line_after("/proc/cpuinfo", "model name"),
+  const std::string processor = processor_name();
+  Report r{.processor = processor.empty() ? "unknown" : processor,
            .huge_pages = first_line_after("/sys/kernel/mm/transparent_hugepage/enabled", ""),
            .memory = read_machine_memory(),
            .overhead = planner::load_overhead(),

@@ -10,6 +10,7 @@
 #include <string_view>
 #include <vector>
 
+#include "base/process.h"
 #include "io/file.h"
 #include "io/suggest.h"
 
@@ -24,9 +25,8 @@ std::string environment(const char* name) {
 std::string cache_folder() {
   if (const std::string cache = environment("HF_HUB_CACHE"); !cache.empty()) return cache;
   if (const std::string home = environment("HF_HOME"); !home.empty()) return home + "/hub";
-  if (const std::string cache = environment("XDG_CACHE_HOME"); !cache.empty())
-    return cache + "/huggingface/hub";
-  return environment("HOME") + "/.cache/huggingface/hub";
+  const std::string cache = user_cache_folder();
+  return (cache.empty() ? "/.cache" : cache) + "/huggingface/hub";
 }
 
 /// A path that has the form of a hub id and whose parent is there was meant as a path.

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "base/markup.h"
 #include "base/numbers.h"
 #include "base/units.h"
 #include "planner/timeline_columns.h"
@@ -21,23 +22,6 @@ constexpr std::array<const char*, kNumMemoryClasses> kColours = {
     "#4477aa", "#66aacc", "#7e6bb0", "#999944", "#8c8c8c", "#a0a0a0", "#777777",
     "#666666", "#b0b0b0", "#cc6677", "#e0a030", "#44a080", "#9a9aa8", "#c4bcb0"};
 
-std::string escaped(std::string_view text) {
-  std::string out;
-  for (const char c : text) {
-    if (c == '&')
-      out += "&amp;";
-    else if (c == '<')
-      out += "&lt;";
-    else if (c == '>')
-      out += "&gt;";
-    else if (c == '"')
-      out += "&quot;";
-    else
-      out += c;
-  }
-  return out;
-}
-
 class Picture {
  public:
   Picture(const MemoryTimeline& timeline, const std::string& title)
@@ -51,7 +35,7 @@ class Picture {
         ".phase{{stroke:#8888;stroke-dasharray:3 3}}@media(prefers-color-scheme:dark){{text{{fill:#e6edf3}}"
         ".page{{fill:#0d1117}}.mark{{stroke:#e6edf3}}}}</style>\n"
         "<rect class=\"page\" width=\"{0}\" height=\"{1}\"/>\n",
-        kWidth, kHeight, escaped(title));
+        kWidth, kHeight, escaped_markup(title));
     text(kLeft, 24, "start", title, "title");
   }
 
@@ -75,8 +59,9 @@ class Picture {
 
   void text(double at_x, double at_y, std::string_view anchor, std::string_view what,
             std::string_view style = {}) {
-    out_ += fmt::format("<text x=\"{:.1f}\" y=\"{:.1f}\" text-anchor=\"{}\"{}>{}</text>\n", at_x, at_y,
-                        anchor, style.empty() ? "" : fmt::format(" class=\"{}\"", style), escaped(what));
+    out_ +=
+        fmt::format("<text x=\"{:.1f}\" y=\"{:.1f}\" text-anchor=\"{}\"{}>{}</text>\n", at_x, at_y, anchor,
+                    style.empty() ? "" : fmt::format(" class=\"{}\"", style), escaped_markup(what));
   }
   void line(double x1, double y1, double x2, double y2, std::string_view style) {
     out_ += fmt::format("<line x1=\"{:.1f}\" y1=\"{:.1f}\" x2=\"{:.1f}\" y2=\"{:.1f}\" class=\"{}\"/>\n", x1,

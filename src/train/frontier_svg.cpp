@@ -5,6 +5,7 @@
 #include <cmath>
 #include <limits>
 
+#include "base/markup.h"
 #include "base/units.h"
 #include "train/frontier.h"
 
@@ -14,21 +15,6 @@ namespace {
 constexpr int kWidth = 920;
 constexpr double kLeft = 84, kRight = 880, kTop = 56, kBottom = 400;
 constexpr double kRowHeight = 18;
-
-std::string escaped(std::string_view text) {
-  std::string out;
-  for (const char c : text) {
-    if (c == '&')
-      out += "&amp;";
-    else if (c == '<')
-      out += "&lt;";
-    else if (c == '>')
-      out += "&gt;";
-    else
-      out += c;
-  }
-  return out;
-}
 
 /// 1, 2 or 5 times a power of ten, so that about `count` of them make the range.
 double nice_step(double range, int count) {
@@ -104,14 +90,15 @@ class Picture {
         "@media(prefers-color-scheme:dark){{text{{fill:#e6edf3}}.letter{{fill:#e08895}}.page{{fill:#0d1117}}"
         ".steps{{stroke:#79a8dd}}.point{{fill:#79a8dd}}.policy{{stroke:#e08895}}.chosen{{stroke:#e6edf3}}}}"
         "</style>\n<rect class=\"page\" width=\"{0}\" height=\"{1}\"/>\n",
-        kWidth, height, escaped(title));
+        kWidth, height, escaped_markup(title));
     text(kLeft, 24, "start", title, "title");
   }
 
   void text(double at_x, double at_y, std::string_view anchor, std::string_view what,
             std::string_view style = {}) {
-    out_ += fmt::format("<text x=\"{:.1f}\" y=\"{:.1f}\" text-anchor=\"{}\"{}>{}</text>\n", at_x, at_y,
-                        anchor, style.empty() ? "" : fmt::format(" class=\"{}\"", style), escaped(what));
+    out_ +=
+        fmt::format("<text x=\"{:.1f}\" y=\"{:.1f}\" text-anchor=\"{}\"{}>{}</text>\n", at_x, at_y, anchor,
+                    style.empty() ? "" : fmt::format(" class=\"{}\"", style), escaped_markup(what));
   }
   void dot(std::string_view style, double at_x, double at_y, double radius) {
     out_ += fmt::format("<circle class=\"{}\" cx=\"{:.1f}\" cy=\"{:.1f}\" r=\"{}\"/>\n", style, at_x, at_y,

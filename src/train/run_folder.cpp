@@ -20,15 +20,6 @@ namespace {
 
 constexpr std::string_view kEnvironment = "environment.json";
 
-/// "model name : …" of a file of the kernel.
-std::string processor_name() {
-  std::ifstream file("/proc/cpuinfo");
-  for (std::string line; std::getline(file, line);)
-    if (line.starts_with("model name"))
-      if (const size_t at = line.find(": "); at != std::string::npos) return line.substr(at + 2);
-  return "unknown";
-}
-
 Tree text(std::string value) { return Tree::of(std::move(value)); }
 
 void set_figures(Scalars& scalars, const EvalEvent& e) {
@@ -118,12 +109,13 @@ void RunFolder::write_environment() {
   utsname system = {};
   ::uname(&system);
   const planner::PlanReport& plan = trainer_.prepared().report;
+  const std::string processor = processor_name();
   const Tree environment = Tree::map(
       {{"version", text(PLIMSOLL_VERSION)},
        {"commit", text(PLIMSOLL_COMMIT)},
        {"host", text(system.nodename)},
        {"system", text(fmt::format("{} {} {}", system.sysname, system.release, system.machine))},
-       {"processor", text(processor_name())},
+       {"processor", text(processor.empty() ? "unknown" : processor)},
        {"cpus", Tree::of(int64_t{num_available_cpus()})},
        {"memory_bytes", Tree::of(read_machine_memory().physical_bytes)},
        {"device", text(config_.runtime.device)},

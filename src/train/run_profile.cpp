@@ -4,9 +4,7 @@
 
 #include <cctype>
 #include <cmath>
-#include <cstdlib>
 #include <filesystem>
-#include <fstream>
 #include <optional>
 
 #include "base/process.h"
@@ -14,21 +12,6 @@
 
 namespace plimsoll::train {
 namespace {
-
-std::string processor() {
-  std::ifstream file("/proc/cpuinfo");
-  for (std::string line; std::getline(file, line);)
-    if (line.starts_with("model name"))
-      if (const size_t colon = line.find(':'); colon != std::string::npos) return line.substr(colon + 1);
-  return "cpu";
-}
-
-std::string cache_folder() {
-  if (const char* cache = std::getenv("XDG_CACHE_HOME"); cache != nullptr && *cache != '\0') return cache;
-  if (const char* home = std::getenv("HOME"); home != nullptr && *home != '\0')
-    return std::string(home) + "/.cache";
-  return {};
-}
 
 /// The card whose memory is nearest, for one that is here and was not measured.
 planner::MachineProfile like_card(int64_t memory_bytes) {
@@ -64,8 +47,9 @@ Result<planner::MachineProfile> run_profile(const RunConfig& config, const runti
 }
 
 std::string machine_name() {
+  const std::string processor = processor_name();
   std::string name;
-  for (const char c : processor()) {
+  for (const char c : processor.empty() ? "cpu" : processor) {
     if (std::isalnum(static_cast<unsigned char>(c)) != 0)
       name += static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
     else if (!name.empty() && name.back() != '-')
@@ -76,7 +60,7 @@ std::string machine_name() {
 }
 
 std::string calibrated_path() {
-  const std::string folder = cache_folder();
+  const std::string folder = user_cache_folder();
   return folder.empty() ? folder : fmt::format("{}/plimsoll/machine-{}.json", folder, machine_name());
 }
 

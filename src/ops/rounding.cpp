@@ -7,6 +7,7 @@
 #include <cmath>
 #include <limits>
 
+#include "base/check.h"
 #include "numerics/formats.h"
 
 namespace plimsoll::ops {
@@ -32,6 +33,16 @@ std::optional<Precision> parse_precision(std::string_view text) {
   for (const Precision precision : {Precision::kTf32, Precision::kBf16, Precision::kF16})
     if (name(precision) == text) return precision;
   return std::nullopt;
+}
+
+Precision precision_of(const ir::Attrs& attrs, ir::DType a, ir::DType b) {
+  if (attrs.find("precision") != nullptr) {
+    const auto precision = parse_precision(attrs.str("precision"));
+    PLIMSOLL_CHECK(precision.has_value(), attrs.str("precision"));
+    return *precision;
+  }
+  if (a != b || a == ir::DType::kF32) return Precision::kF32;
+  return a == ir::DType::kBf16 ? Precision::kBf16 : Precision::kF16;
 }
 
 ir::DType stored_dtype(Precision precision) {

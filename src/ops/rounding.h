@@ -5,6 +5,7 @@
 #include <optional>
 #include <string_view>
 
+#include "ir/attrs.h"
 #include "ir/dtype.h"
 
 namespace plimsoll::ops {
@@ -17,6 +18,9 @@ enum class Precision { kF32, kTf32, kBf16, kF16 };
 std::string_view name(Precision precision);
 /// Attribute `precision` of ops with products, which those of f32 do not have. Nothing for any other text.
 std::optional<Precision> parse_precision(std::string_view text);
+/// What a product's operands, of dtypes a and b, are rounded to: that attribute, which inference has checked;
+/// without it as they are stored.
+Precision precision_of(const ir::Attrs& attrs, ir::DType a, ir::DType b);
 /// What results of that precision are stored in.
 ir::DType stored_dtype(Precision precision);
 

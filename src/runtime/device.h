@@ -52,8 +52,8 @@ class CapturedGraph {
 /// Errors: a call may fail by itself, and any later call may bring the error of work that was queued before:
 /// kIo with the op's name and layer. After such a late error a device runs nothing more of what is queued,
 /// and every call returns it, once all that had begun has ended: what the work was given may then be freed.
-/// Threads: calls that concern one queue come from one thread at a time; capture
-/// from one alone.
+/// Threads: launches, replays and captures come from one; copies, fills, records, waits and synchronize from
+/// any, on one queue too (a checkpoint is read beside programs that store), in the order in which they come.
 class Device {
  public:
   virtual ~Device() = default;

@@ -18,7 +18,6 @@ using Handle = void*;                      // CUcontext, CUstream, CUevent, CUmo
 /// libcuda.so.1, which comes with the driver. Each returns a CUresult, 0 where all is well.
 struct Driver {
   int (*init)(unsigned flags) = nullptr;
-  int (*driver_version)(int* version) = nullptr;
   int (*error_name)(int error, const char** name) = nullptr;
   int (*error_text)(int error, const char** text) = nullptr;
   int (*device_count)(int* count) = nullptr;
@@ -29,7 +28,6 @@ struct Driver {
   int (*context_retain)(Handle* context, int device) = nullptr;
   int (*context_release)(int device) = nullptr;
   int (*context_set)(Handle context) = nullptr;
-  int (*memory_info)(size_t* free, size_t* total) = nullptr;
   int (*memory_allocate)(DevicePointer* at, size_t bytes) = nullptr;
   int (*memory_free)(DevicePointer at) = nullptr;
   int (*host_allocate)(void** at, size_t bytes, unsigned flags) = nullptr;
@@ -46,7 +44,6 @@ struct Driver {
   int (*event_destroy)(Handle event) = nullptr;
   int (*event_record)(Handle event, Handle stream) = nullptr;
   int (*event_synchronize)(Handle event) = nullptr;
-  int (*event_elapsed)(float* milliseconds, Handle begin, Handle end) = nullptr;
   int (*capture_begin)(Handle stream, int mode) = nullptr;
   int (*capture_end)(Handle stream, Handle* graph) = nullptr;
   int (*graph_instantiate)(Handle* executable, Handle graph, unsigned long long flags) = nullptr;
@@ -85,7 +82,6 @@ struct Compiler {
 struct Blas {
   int (*create)(Handle* handle) = nullptr;
   int (*destroy)(Handle handle) = nullptr;
-  size_t (*version)() = nullptr;
   int (*product_create)(Handle* product, int compute_type, int scale_type) = nullptr;
   int (*product_destroy)(Handle product) = nullptr;
   int (*product_set)(Handle product, int attribute, const void* value, size_t bytes) = nullptr;

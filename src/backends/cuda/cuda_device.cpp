@@ -185,13 +185,6 @@ Bytes CudaDevice::peak_memory() const {
   return Bytes(count_->peak);
 }
 
-Result<Bytes> CudaDevice::memory_in_use() {
-  PLIMSOLL_TRY(use_context());
-  size_t free = 0, total = 0;
-  PLIMSOLL_TRY(checked(driver_.memory_info(&free, &total), "asking for free memory"));
-  return Bytes(static_cast<int64_t>(total - free));
-}
-
 Result<std::unique_ptr<runtime::Memory>> CudaDevice::allocate(ir::MemorySpace space, Bytes bytes) {
   PLIMSOLL_TRY(use_context());
   return allocate_memory(driver_, context_, space, bytes, count_);

@@ -66,10 +66,6 @@ class CudaDevice final : public runtime::Device {
   Result<std::unique_ptr<runtime::CapturedGraph>> end_capture() override;
   Status replay(const runtime::CapturedGraph& graph) override;
 
-  [[nodiscard]] const CardInfo& card() const { return card_; }
-  /// Bytes of the card that are taken by anybody, as the driver counts.
-  Result<Bytes> memory_in_use();
-
  private:
   /// What is recorded within a capture leaves what was recorded outside as it is.
   struct Event {

@@ -1,10 +1,10 @@
 #include "backends/cuda/module.h"
 
-#include <cstdlib>
 #include <filesystem>
 #include <utility>
 
 #include "base/child_process.h"
+#include "base/process.h"
 #include "io/checksum.h"
 #include "io/file.h"
 
@@ -57,13 +57,6 @@ class Program {
   int status_ = 0;
 };
 
-std::string cache_folder() {
-  const char* cache = std::getenv("XDG_CACHE_HOME");
-  const char* home = std::getenv("HOME");
-  if (cache != nullptr && *cache != '\0') return std::string(cache) + "/plimsoll/cuda";
-  return std::string(home == nullptr ? "." : home) + "/.cache/plimsoll/cuda";
-}
-
 std::string cache_path(const Compiler& compiler, int capability, const std::string& source) {
   int major = 0, minor = 0;
   compiler.version(&major, &minor);
@@ -71,7 +64,8 @@ std::string cache_path(const Compiler& compiler, int capability, const std::stri
   sum.add(source);
   sum.add(" sm_" + std::to_string(capability) + " nvrtc " + std::to_string(major) + "." +
           std::to_string(minor));
-  return cache_folder() + "/" + checksum_text(sum.value()) + ".cubin";
+  const std::string folder = user_cache_folder();
+  return (folder.empty() ? "./.cache" : folder) + "/plimsoll/cuda/" + checksum_text(sum.value()) + ".cubin";
 }
 
 /// An image as the file holds it: a checksum, then the code.

@@ -9,9 +9,12 @@
 #include "backends/cpu/kernel.h"
 #include "base/check.h"
 #include "base/units.h"
+#include "ops/granules.h"
 #include "ops/ops.h"
 
 namespace plimsoll::cpu {
+
+using ops::Granules;
 
 /// Elements that a tile of an elementwise kernel works on: large against the cost of claiming it, small
 /// against the second-level cache.
@@ -89,29 +92,6 @@ RowsOf<T> matrix_of(const TensorRef& ref, int row_axes = 1) {
 inline TensorRef input_or_none(const KernelCall& call, size_t i) {
   return i < call.inputs.size() ? call.inputs[i] : TensorRef{};
 }
-
-/// The granules of a reduction over the rows of an operand of that shape (ops.h): kGranule rows each,
-/// restarting at each index of axis 0 where the rank is 3 or more.
-class Granules {
- public:
-  explicit Granules(const ir::Shape& shape)
-      : rows_(shape.num_rows()), segment_(shape.rank() >= 3 && rows_ > 0 ? rows_ / shape.dim(0) : rows_) {}
-  [[nodiscard]] int64_t rows() const { return rows_; }
-  /// Rows between restarts.
-  [[nodiscard]] int64_t segment() const { return segment_; }
-  [[nodiscard]] int64_t per_segment() const { return ceil_div(segment_, ops::kGranule); }
-  [[nodiscard]] int64_t count() const { return segment_ == 0 ? 0 : rows_ / segment_ * per_segment(); }
-  [[nodiscard]] int64_t begin(int64_t g) const {
-    return g / per_segment() * segment_ + g % per_segment() * ops::kGranule;
-  }
-  [[nodiscard]] int64_t end(int64_t g) const {
-    return std::min(begin(g) + ops::kGranule, (g / per_segment() + 1) * segment_);
-  }
-
- private:
-  int64_t rows_;
-  int64_t segment_;
-};
 
 /// body(begin, end) over blocks of [0, count), in parallel where there is more than one.
 template <typename Body>

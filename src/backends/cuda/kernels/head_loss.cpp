@@ -10,28 +10,9 @@ namespace {
 
 using ir::DType;
 
-/// Runs of whole sequences, or parts of one in whole granules.
-class Chunks {
- public:
-  Chunks(const ir::Shape& x, int64_t chunk_tokens)
-      : rows_(x.num_rows()), sequence_(GranulesOf(x).segment), whole_(sequence_ <= chunk_tokens) {
-    step_ = whole_ ? chunk_tokens / sequence_ * sequence_
-                   : std::max(ops::kGranule, chunk_tokens / ops::kGranule * ops::kGranule);
-  }
-  [[nodiscard]] int64_t end(int64_t begin) const {
-    const int64_t limit = whole_ ? rows_ : (begin / sequence_ + 1) * sequence_;
-    return std::min(limit, begin + step_);
-  }
-  [[nodiscard]] int64_t max_rows() const { return end(0); }
-
- private:
-  int64_t rows_, sequence_, step_ = 1;
-  bool whole_;
-};
-
 /// All that follows from the types.
 struct Form {
-  Chunks chunks;
+  ops::LossChunks chunks;
   Precision precision;
   bool transposed, has_dx, has_dw, adds_dw;
   int64_t rows, width, classes;

@@ -90,16 +90,6 @@ Status linear_dw(const KernelCall& call, Stream& stream) {
 
 }  // namespace
 
-Precision precision_of(const ir::Attrs& attrs, ir::DType a, ir::DType b) {
-  if (attrs.find("precision") != nullptr) {
-    const auto precision = ops::parse_precision(attrs.str("precision"));
-    PLIMSOLL_CHECK(precision.has_value(), attrs.str("precision"));
-    return *precision;
-  }
-  if (a != b || a == ir::DType::kF32) return Precision::kF32;
-  return a == ir::DType::kBf16 ? Precision::kBf16 : Precision::kF16;
-}
-
 Result<Matrix> rounded_for(const Matrix& x, Precision precision, std::byte* scratch, Stream& stream) {
   if (!is_rounded_for(x.dtype, precision)) return x;
   const Matrix to{scratch, ops::stored_dtype(precision), x.rows, x.cols, x.cols};

@@ -66,10 +66,11 @@ Status loss_rows(const LossRows& rows, int64_t count, Stream& stream) {
 
 Status sum_losses(const float* losses, const ir::Shape& x, const TensorRef& acc, const TensorRef& out,
                   Stream& stream) {
-  const GranulesOf granules(x);
+  const Granules granules(x);
   static_assert(ops::kGranule == 256, "a thread a row");
-  return stream.launch("sum_losses", {}, {static_cast<uint32_t>(ops::kGranule)}, 0, losses, granules.device(),
-                       granules.count, data_or_null<const float>(acc), out.as<float>());
+  return stream.launch("sum_losses", {}, {static_cast<uint32_t>(ops::kGranule)}, 0, losses,
+                       DeviceGranules(granules), granules.count(), data_or_null<const float>(acc),
+                       out.as<float>());
 }
 
 std::span<const Kernel> loss_kernels() {

@@ -22,8 +22,8 @@ inline Matrix matrix_of(const TensorRef& ref) {
   return {ref.data, ref.type.dtype, ref.shape().num_rows(), ref.shape().dim(-1), row_stride(ref)};
 }
 
-/// What an op's products take operands of dtypes a and b as.
-Precision precision_of(const ir::Attrs& attrs, ir::DType a, ir::DType b);
+using ops::precision_of;
+
 /// Whether an operand is to be written anew for products of that precision.
 inline bool is_rounded_for(ir::DType dtype, Precision precision) {
   return dtype != ops::stored_dtype(precision) || precision == Precision::kTf32;

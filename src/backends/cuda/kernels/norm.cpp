@@ -96,7 +96,7 @@ Status sum_rows(const KernelCall& call, Stream& stream) {
 
 Status sum_columns(const ColumnSum& sum, float* partial, const TensorRef& acc, const TensorRef& out,
                    Stream& stream) {
-  const GranulesOf granules(sum.dy.shape());
+  const Granules granules(sum.dy.shape());
   const int64_t cols = sum.dy.shape().dim(-1);
   ColumnSums a;
   a.dy = operand(sum.dy);
@@ -108,14 +108,14 @@ Status sum_columns(const ColumnSum& sum, float* partial, const TensorRef& acc, c
   a.mean = sum.mean;
   a.rstd = sum.rstd;
   a.partial = partial;
-  a.granules = granules.device();
+  a.granules = DeviceGranules(granules);
   a.cols = cols;
-  if (granules.count > 65535)
+  if (granules.count() > 65535)
     return Error{ErrorCode::kInvalidArgument, "cuda: a sum over more than 65535 granules of 256 rows"};
-  const Dim grid{static_cast<uint32_t>(ceil_div(cols, 32)), static_cast<uint32_t>(granules.count)};
+  const Dim grid{static_cast<uint32_t>(ceil_div(cols, 32)), static_cast<uint32_t>(granules.count())};
   PLIMSOLL_TRY(stream.launch("sum_columns", grid, {32, 8}, 0, a));
   return stream.launch("add_partials", blocks(cols, 64), {64}, 0, static_cast<const float*>(partial),
-                       granules.count, cols, operand(acc), operand(out));
+                       granules.count(), cols, operand(acc), operand(out));
 }
 
 std::span<const Kernel> norm_kernels() {

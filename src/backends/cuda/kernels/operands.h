@@ -7,6 +7,7 @@
 
 #include "backends/cuda/kernel.h"
 #include "base/units.h"
+#include "ops/granules.h"
 #include "ops/ops.h"
 
 namespace plimsoll::cuda {
@@ -42,19 +43,13 @@ inline Dim blocks(int64_t count, int64_t each) {
   return {static_cast<uint32_t>(std::max<int64_t>(1, ceil_div(count, each)))};
 }
 
+using ops::Granules;
+
 /// As common.cuh has them.
 struct DeviceGranules {
   int64_t segment = 1, per_segment = 1;
-};
-/// The granules of a reduction over the rows of an operand of that shape (ops.h).
-struct GranulesOf {
-  int64_t rows, segment, per_segment, count;
-  explicit GranulesOf(const ir::Shape& shape)
-      : rows(shape.num_rows()),
-        segment(shape.rank() >= 3 ? rows / shape.dim(0) : rows),
-        per_segment(ceil_div(segment, ops::kGranule)),
-        count(rows / segment * per_segment) {}
-  [[nodiscard]] DeviceGranules device() const { return {segment, per_segment}; }
+  explicit DeviceGranules(const Granules& g) : segment(g.segment()), per_segment(g.per_segment()) {}
+  DeviceGranules() = default;
 };
 
 inline constexpr int64_t kScratchAlignment = 256;

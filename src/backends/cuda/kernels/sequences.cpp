@@ -130,13 +130,13 @@ Status qk_norm_rope(const KernelCall& call, Stream& stream) {
 }
 
 /// Rows of heads of a sequence.
-GranulesOf head_granules(const ir::Shape& qkv, int64_t heads) {
-  return GranulesOf(ir::Shape{qkv.dim(0), qkv.dim(1) * heads, 1});
+Granules head_granules(const ir::Shape& qkv, int64_t heads) {
+  return Granules(ir::Shape{qkv.dim(0), qkv.dim(1) * heads, 1});
 }
 int64_t qk_norm_bytes(const ir::OpTypes& types) {
   Scratch scratch;
   const int64_t heads = std::max(types.attrs.i64("heads"), types.attrs.i64("kv_heads"));
-  scratch.take<float>(head_granules(types.inputs[1].shape, heads).count * types.attrs.i64("head_dim"));
+  scratch.take<float>(head_granules(types.inputs[1].shape, heads).count() * types.attrs.i64("head_dim"));
   return scratch.bytes();
 }
 
@@ -151,14 +151,14 @@ Status qk_norm_rope_grad(const KernelCall& call, Stream& stream) {
   Scratch scratch(call);
   const ir::Shape& qkv = call.inputs[1].shape();
   auto* partial =
-      scratch.take<float>(head_granules(qkv, std::max(a.heads, a.kv_heads)).count * int64_t{a.head_dim});
+      scratch.take<float>(head_granules(qkv, std::max(a.heads, a.kv_heads)).count() * int64_t{a.head_dim});
   for (size_t keys = 0; keys < 2; ++keys) {
-    const GranulesOf granules = head_granules(qkv, keys == 1 ? a.kv_heads : a.heads);
+    const Granules granules = head_granules(qkv, keys == 1 ? a.kv_heads : a.heads);
     const auto threads = static_cast<uint32_t>(std::min<int64_t>(round_up(a.head_dim, 32), 256));
-    PLIMSOLL_TRY(stream.launch("qk_norm_rope_weight", blocks(granules.count, 1), {threads}, 0, a,
-                               static_cast<int32_t>(keys), granules.device(), partial));
+    PLIMSOLL_TRY(stream.launch("qk_norm_rope_weight", blocks(granules.count(), 1), {threads}, 0, a,
+                               static_cast<int32_t>(keys), DeviceGranules(granules), partial));
     PLIMSOLL_TRY(stream.launch("add_partials", blocks(a.head_dim, 64), {64}, 0,
-                               static_cast<const float*>(partial), granules.count, int64_t{a.head_dim},
+                               static_cast<const float*>(partial), granules.count(), int64_t{a.head_dim},
                                operand(input_or_none(call, 7 + keys)), operand(call.outputs[1 + keys])));
   }
   return stream.launch("qk_norm_rope_heads_grad", head_blocks(a), {kThreads}, 0, a);

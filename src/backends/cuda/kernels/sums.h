@@ -11,7 +11,7 @@ struct ColumnSum {
   const float *mean = nullptr, *rstd = nullptr;
 };
 /// [granules, cols] of f32.
-inline int64_t column_sum_elements(const ir::Shape& dy) { return GranulesOf(dy).count * dy.dim(-1); }
+inline int64_t column_sum_elements(const ir::Shape& dy) { return Granules(dy).count() * dy.dim(-1); }
 /// out [cols] = acc, where that is given, and the granules' sums in order. `partial`: column_sum_elements().
 Status sum_columns(const ColumnSum& sum, float* partial, const TensorRef& acc, const TensorRef& out,
                    Stream& stream);

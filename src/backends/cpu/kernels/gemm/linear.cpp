@@ -66,16 +66,6 @@ StoredRows stored_rows(const TensorRef& ref) {
   return {ref.data, ref.type.dtype, rows.rows, rows.cols, rows.stride};
 }
 
-Precision precision_of(const ir::Attrs& attrs, ir::DType a, ir::DType b) {
-  if (attrs.find("precision") != nullptr) {
-    const auto precision = ops::parse_precision(attrs.str("precision"));
-    PLIMSOLL_CHECK(precision.has_value(), attrs.str("precision"));
-    return *precision;
-  }
-  if (a != b || a == ir::DType::kF32) return Precision::kF32;
-  return a == ir::DType::kBf16 ? Precision::kBf16 : Precision::kF16;
-}
-
 ConstMatrix weight_as_b(const TensorRef& weight, bool transposed) {
   const int64_t rows = weight.strides[0], cols = weight.strides[1];
   return transposed ? ConstMatrix{weight.data, rows, cols, weight.type.dtype}

@@ -20,8 +20,7 @@ struct StoredRows {
 };
 StoredRows stored_rows(const TensorRef& ref);
 
-/// What a product's operands are rounded to: attribute `precision`; without it as they are stored.
-Precision precision_of(const ir::Attrs& attrs, ir::DType a, ir::DType b);
+using ops::precision_of;
 
 /// The right operand [in, out] of x · W from a weight [out, in], or [in, out] where `transposed`.
 ConstMatrix weight_as_b(const TensorRef& weight, bool transposed);

@@ -17,24 +17,6 @@
 namespace plimsoll::cpu {
 namespace {
 
-class Chunks {
- public:
-  Chunks(const ir::Shape& x, int64_t chunk_tokens) : rows_(x.num_rows()), sequence_(Granules(x).segment()) {
-    whole_ = sequence_ <= chunk_tokens;
-    step_ = whole_ ? chunk_tokens / sequence_ * sequence_
-                   : std::max(ops::kGranule, chunk_tokens / ops::kGranule * ops::kGranule);
-  }
-  [[nodiscard]] int64_t end(int64_t begin) const {
-    const int64_t limit = whole_ ? rows_ : (begin / sequence_ + 1) * sequence_;
-    return std::min(limit, begin + step_);
-  }
-  [[nodiscard]] int64_t max_rows() const { return end(0); }
-
- private:
-  int64_t rows_, sequence_, step_;
-  bool whole_;
-};
-
 // Which gradients there are, by the op's results.
 struct GradientsOf {
   bool x = false, weight = false;
@@ -88,7 +70,7 @@ int64_t num_classes(const ir::Shape& weight, bool transposed) { return weight.di
 
 int64_t workspace_bytes(const ir::OpTypes& types, int num_threads) {
   const ir::TensorType &x = types.inputs[0], &weight = types.inputs[1];
-  const Chunks chunks(x.shape, types.attrs.i64("chunk_tokens"));
+  const ops::LossChunks chunks(x.shape, types.attrs.i64("chunk_tokens"));
   const int64_t classes = num_classes(weight.shape, types.attrs.flag("transposed"));
   const Dw dw{types.outputs.back().dtype, types.has(5)};
   const GradientsOf grads(types.op, types.attrs, types.outputs.size());
@@ -182,7 +164,7 @@ void head_loss(const KernelCall& call, ThreadPool& pool) {
   const ir::TensorType &type = call.inputs[0].type, &weight = call.inputs[1].type;
   const ir::Shape& shape = type.shape;
   const ir::Attrs& attrs = call.op->attrs;
-  const Chunks chunks(shape, attrs.i64("chunk_tokens"));
+  const ops::LossChunks chunks(shape, attrs.i64("chunk_tokens"));
   HeadLoss h{};
   h.grads = GradientsOf(call.op->def->name, attrs, call.outputs.size());
   h.x = stored_rows(call.inputs[0]);

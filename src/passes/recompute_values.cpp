@@ -173,6 +173,8 @@ RecomputeGain RecomputeAnalysis::gain(const RecomputeUnit& unit) const {
     for (const ValueId in : op.inputs)
       if (in.valid()) asked.push_back(root(in));
   }
+  std::ranges::copy_if(ops_of(unit), std::back_inserter(gain.cloned),
+                       [&](OpId id) { return done.contains(id); });
   return gain;
 }
 

@@ -23,6 +23,7 @@ struct RecomputeUnit {
 struct RecomputeGain {
   int64_t bytes = 0;
   ir::Cost cost = {};
+  std::vector<ir::OpId> cloned = {};  ///< in the graph's order
 };
 
 /// A differentiated program as recomputation sees it: what stands before the loss, and who reads it behind.
@@ -37,6 +38,7 @@ class RecomputeAnalysis {
   /// For `recompute`. A unit's input stays: the values that enter it, or, where they enter a norm that adds
   /// them, their sum. So a chain of units is kept by one value each. Units do not overlap.
   [[nodiscard]] RecomputeOptions values(const std::vector<RecomputeUnit>& units) const;
+  [[nodiscard]] const ir::Graph& graph() const { return graph_; }
   /// Of one unit by itself.
   [[nodiscard]] RecomputeGain gain(const RecomputeUnit& unit) const;
 

@@ -2,10 +2,29 @@
 
 #include <algorithm>
 
+#include "planner/step_cost.h"
+
 namespace plimsoll::planner {
 namespace {
 
 using passes::RecomputeUnit;
+
+/// The block that runs at each op: what is shared by several is hoisted away from its own, and ops of none
+/// run beside a block. So the least of those to come as long as blocks go forward, the last block at the
+/// loss, the largest of those to come behind it; what runs before the first block, and behind its backward,
+/// is the first's, as it saves nothing either.
+std::vector<int32_t> running_blocks(const ir::Graph& graph, size_t loss, int32_t num_blocks) {
+  const auto& order = graph.order();
+  std::vector<int32_t> running(order.size());
+  int32_t block = loss < order.size() ? 0 : num_blocks - 1;
+  for (size_t i = order.size(); i-- > 0;) {
+    const int32_t own = graph.op(order[i]).block;
+    if (i == loss) block = num_blocks - 1;
+    if (own >= 0) block = i > loss ? std::max(block, own) : std::min(block, own);
+    running[i] = block;
+  }
+  return running;
+}
 
 struct Between {
   int64_t at_loss = 0, beside_it = 0;
@@ -15,20 +34,21 @@ struct Between {
 Between measure(const passes::Program& program, RecomputeChain& chain) {
   const std::vector<int64_t> alive = alive_bytes(program);
   const auto& order = program.graph.order();
-  const auto block_of = [&](size_t i) { return program.graph.op(order[i]).block; };
+  const auto last = static_cast<int32_t>(chain.blocks.size()) - 1;
+  const auto is_last = [&](size_t i) { return program.graph.op(order[i]).block == last; };
   const size_t loss = place_of_loss(program.graph);
   size_t last_forward = 0, first_backward = order.size();
   for (size_t i = 0; i < order.size(); ++i) {
-    if (block_of(i) < 0) continue;
+    if (!is_last(i)) continue;
     if (i < loss) last_forward = i;
     if (i > loss) first_backward = std::min(first_backward, i);
   }
   int64_t beside_loss = 0;
-  int32_t block = 0;  // what runs before the first block, and behind its backward, saves nothing either
+  const std::vector<int32_t> running = running_blocks(program.graph, loss, last + 1);
   for (size_t i = 0; i < order.size(); ++i) {
     const bool is_between = i > last_forward && i < first_backward;
-    if (block_of(i) >= 0) block = block_of(i);
-    int64_t& needed = is_between ? chain.needed_bytes : chain.blocks[static_cast<size_t>(block)].needed_bytes;
+    int64_t& needed =
+        is_between ? chain.needed_bytes : chain.blocks[static_cast<size_t>(running[i])].needed_bytes;
     needed = std::max(needed, alive[i]);
     if (is_between && i != loss) beside_loss = std::max(beside_loss, alive[i]);
   }
@@ -57,16 +77,17 @@ std::vector<RecomputeOption> options_of(const std::vector<RecomputeOption>& part
 
 }  // namespace
 
-std::vector<LayerGain> layer_gains(const passes::RecomputeAnalysis& program) {
+std::vector<LayerGain> layer_gains(const passes::RecomputeAnalysis& program, const CostModel& model) {
   std::vector<LayerGain> gains;
+  const auto add = [&](const RecomputeUnit& unit) {
+    const passes::RecomputeGain gain = program.gain(unit);
+    gains.push_back({unit, gain.bytes, seconds_again(program.graph(), gain.cloned, model)});
+  };
   const RecomputeUnit* before = nullptr;
   for (const RecomputeUnit& layer : program.layers()) {
-    gains.push_back({layer, program.gain(layer)});
+    add(layer);
     if (!layer.part.empty()) continue;
-    if (before != nullptr) {
-      const RecomputeUnit pair{before->first, layer.last, {}, before->name + ".." + layer.name};
-      gains.push_back({pair, program.gain(pair)});
-    }
+    if (before != nullptr) add({before->first, layer.last, {}, before->name + ".." + layer.name});
     before = &layer;
   }
   return gains;
@@ -82,7 +103,7 @@ RecomputeChain recompute_chain(const passes::Program& program, const std::vector
   std::vector<std::vector<RecomputeOption>> parts(chain.blocks.size());
   for (const LayerGain& g : gains) {
     const auto index = static_cast<size_t>(g.unit.first);
-    const RecomputeOption option{{g.unit.name}, g.gain.bytes, seconds(g.gain.cost)};
+    const RecomputeOption option{{g.unit.name}, g.bytes, g.seconds};
     RecomputeBlock& block = chain.blocks[index];
     if (g.unit.first != g.unit.last) continue;
     if (!g.unit.part.empty()) {
@@ -97,8 +118,8 @@ RecomputeChain recompute_chain(const passes::Program& program, const std::vector
     if (g.unit.first == g.unit.last) continue;
     RecomputeBlock& first = chain.blocks[static_cast<size_t>(g.unit.first)];
     RecomputeBlock& second = chain.blocks[static_cast<size_t>(g.unit.last)];
-    second.input_bytes = std::max<int64_t>(0, g.gain.bytes - first.saved_bytes - second.saved_bytes);
-    first.tail_seconds = std::max(0.0, seconds(g.gain.cost) - first.seconds - second.seconds);
+    second.input_bytes = std::max<int64_t>(0, g.bytes - first.saved_bytes - second.saved_bytes);
+    first.tail_seconds = std::max(0.0, g.seconds - first.seconds - second.seconds);
   }
   for (size_t i = 0; i < chain.blocks.size(); ++i) {
     const RecomputeBlock& block = chain.blocks[i];

@@ -6,6 +6,7 @@
 
 #include "passes/recompute_values.h"
 #include "passes/session_plan.h"
+#include "planner/cost_model.h"
 #include "planner/loss_chunks.h"
 #include "planner/recompute_search.h"
 
@@ -14,11 +15,13 @@ namespace plimsoll::planner {
 /// What a layer, or two blocks one after the other, would gain; of a program that computes nothing again.
 struct LayerGain {
   passes::RecomputeUnit unit;
-  passes::RecomputeGain gain;
+  int64_t bytes = 0;
+  double seconds = 0;
 };
-std::vector<LayerGain> layer_gains(const passes::RecomputeAnalysis& program);
+std::vector<LayerGain> layer_gains(const passes::RecomputeAnalysis& program, const CostModel& model);
 
-/// `program` computes nothing again, `gains` and `chunks` are its own; `seconds` gives the time of some work.
+/// `program` computes nothing again, `gains` and `chunks` are its own; `seconds` gives the time of a
+/// chunk's further work.
 /// What is alive is that of the device's arena, from the lifetimes that are planned.
 RecomputeChain recompute_chain(const passes::Program& program, const std::vector<LayerGain>& gains,
                                const std::vector<LossChunk>& chunks,

@@ -9,26 +9,40 @@ namespace plimsoll::planner {
 
 namespace {
 
-/// A clone of a cheap op from values that are kept, or from such clones.
-bool is_nearly_free(const ir::Graph& graph, const ir::Op& op, const std::set<ir::OpId>& nearly_free) {
-  if (!op.recomputed || op.def->recompute != ir::RecomputeClass::kNearlyFree) return false;
-  return std::ranges::none_of(op.inputs, [&](ir::ValueId v) {
-    if (!v.valid()) return false;
-    const ir::OpId producer = graph.value(v).producer;
-    return graph.op(producer).recomputed && !nearly_free.contains(producer);
-  });
-}
+/// Clones that are nearly free: of cheap ops from values that are kept, or from such clones.
+class NearlyFree {
+ public:
+  explicit NearlyFree(const ir::Graph& graph) : graph_(graph) {}
+
+  /// Clones are asked in the graph's order, each once; `is_clone` says of any op whether it is one.
+  template <typename IsClone>
+  bool operator()(ir::OpId id, const IsClone& is_clone) {
+    const ir::Op& op = graph_.op(id);
+    if (op.def->recompute != ir::RecomputeClass::kNearlyFree) return false;
+    const bool is = std::ranges::none_of(op.inputs, [&](ir::ValueId v) {
+      if (!v.valid()) return false;
+      const ir::OpId producer = graph_.value(v).producer;
+      return is_clone(producer) && !found_.contains(producer);
+    });
+    if (is) found_.insert(id);
+    return is;
+  }
+
+ private:
+  const ir::Graph& graph_;
+  std::set<ir::OpId> found_;
+};
 
 }  // namespace
 
 void add_cost(const ir::Graph& graph, const CostModel& model, StepCost& cost) {
-  std::set<ir::OpId> nearly_free;
+  NearlyFree is_nearly_free(graph);
+  const auto is_clone = [&](ir::OpId id) { return graph.op(id).recomputed; };
   for (const ir::OpId id : graph.order()) {
     const ir::Op& op = graph.op(id);
     const ir::Cost of = ir::op_cost(graph, op);
     const bool is_update = op.block == ir::kUpdateBlock;
-    if (is_nearly_free(graph, op, nearly_free)) {
-      nearly_free.insert(id);
+    if (op.recomputed && is_nearly_free(id, is_clone)) {
       cost.recompute_flops += of.flops;
       continue;
     }
@@ -36,6 +50,16 @@ void add_cost(const ir::Graph& graph, const CostModel& model, StepCost& cost) {
     (is_update ? cost.update_bytes : cost.bytes) += of.bytes;
     model.add(graph, op, is_update ? cost.update_seconds : cost.seconds);
   }
+}
+
+double seconds_again(const ir::Graph& graph, std::span<const ir::OpId> ops, const CostModel& model) {
+  NearlyFree is_nearly_free(graph);
+  const std::set<ir::OpId> clones(ops.begin(), ops.end());
+  const auto is_clone = [&](ir::OpId id) { return clones.contains(id); };
+  StepSeconds seconds;
+  for (const ir::OpId id : ops)
+    if (!is_nearly_free(id, is_clone)) model.add(graph, graph.op(id), seconds);
+  return seconds.total();
 }
 
 }  // namespace plimsoll::planner

@@ -1,6 +1,8 @@
 // What a step computes and moves, added up over its programs' ops.
 #pragma once
 
+#include <span>
+
 #include "ir/graph.h"
 #include "planner/cost_model.h"
 
@@ -21,5 +23,8 @@ struct StepCost {
 /// of its own: it reads what the op behind it reads as well, and leaves its result in the cache. (Measured,
 /// it is 2 % of W1's step and nothing that shows of W2's: bench/run-versus --other memory.recompute=none.)
 void add_cost(const ir::Graph& graph, const CostModel& model, StepCost& cost);
+
+/// Seconds of computing these ops, in the graph's order, again, as add_cost has it of their clones.
+double seconds_again(const ir::Graph& graph, std::span<const ir::OpId> ops, const CostModel& model);
 
 }  // namespace plimsoll::planner

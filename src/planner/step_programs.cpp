@@ -86,7 +86,7 @@ class ProgramBuilder {
     options.frozen = frozen_;
     if (options_.finds_gains && length_ == options_.sequence_length)
       options.look_at_blocks = [this](const passes::RecomputeAnalysis& program) {
-        if (result_.gains.empty()) result_.gains = layer_gains(program);
+        if (result_.gains.empty()) result_.gains = layer_gains(program, costs_);
       };
     return program_options(std::move(options), graph, target_);
   }

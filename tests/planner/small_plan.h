@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "backends/cpu/cpu_target.h"
+#include "models/lora.h"
 #include "models/model.h"
 #include "planner/step_programs.h"
 
@@ -12,6 +13,7 @@ namespace plimsoll::planner {
 struct SmallPlan {
   int64_t micro_batch_size = 2, sequence_length = 48, num_layers = 3, vocab_size = 211;
   bool accumulate = false;
+  bool lora = false, finds_gains = false;
   passes::RecomputePolicy recompute = {};
 };
 
@@ -26,12 +28,16 @@ inline TrainingPrograms planned_small(const SmallPlan& s) {
   EXPECT_TRUE(config.ok());
   const auto model = models::make_model(*config);
   EXPECT_TRUE(model.ok());
+  if (s.lora) {
+    EXPECT_TRUE(models::add_adapters(**model, {.r = 4}, "llama").ok());
+  }
   StepOptions options;
   options.task = task.get();
   options.micro_batch_size = s.micro_batch_size;
   options.sequence_length = s.sequence_length;
   options.accumulate = s.accumulate;
   options.eval = true;
+  options.finds_gains = s.finds_gains;
   options.pipeline.recompute = s.recompute;
   auto programs = build_training_programs(**model, options, cpu::CpuTarget(2));
   EXPECT_TRUE(programs.ok());

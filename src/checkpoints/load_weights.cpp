@@ -15,6 +15,7 @@
 #include "checkpoints/fp16_range.h"
 #include "checkpoints/master_weights.h"
 #include "checkpoints/misfits.h"
+#include "checkpoints/quantize_weights.h"
 #include "checkpoints/tensor_files.h"
 #include "io/parallel.h"
 #include "io/tensor_convert.h"
@@ -103,6 +104,7 @@ Status read_into(const LoadPiece& piece, FloatFormat format, int64_t first, std:
 }
 
 Status read_piece(const LoadPiece& piece, runtime::Session& session) {
+  if (ir::is_block(piece.dtype)) return read_quantized(*piece.source, session);
   const FloatFormat format = *float_format(piece.source->weight.tensor->dtype);
   const int64_t width = ir::bits(piece.dtype) / 8;
   return session.write_pieces(piece.state, piece.to, piece.count * width,
@@ -118,6 +120,10 @@ std::vector<LoadPiece> cut_into_pieces(const WeightMatch& match, const runtime::
     const std::string state = has_master(*source.parameter, session) ? optimizers::master_name(name) : name;
     const ir::DType dtype = session.type(state).dtype;
     const ir::Shape& shape = source.parameter->shape;
+    if (ir::is_block(dtype)) {  // whole: its scales are scaled together
+      pieces.push_back({&source, state, 0, dtype, 0, shape.num_elements()});
+      continue;
+    }
     const int64_t bytes = ir::bits(dtype) / 8, row = shape.num_elements() / shape.dim(0);
     const int64_t view = source.view->row * row * bytes;
     const int64_t elements = source.view->shape.num_elements();
@@ -252,9 +258,8 @@ Result<LoadReport> load_weights(const models::Model& model, const ModelWeights& 
   report.num_tensors = static_cast<int64_t>(match.sources.size());
   for (const WeightSource& source : match.sources) {
     report.file_bytes += source.weight.tensor->bytes;
-    report.memory_bytes +=
-        source.view->shape.num_elements() *
-        (ir::bits(source.parameter->dtype) / 8 + (has_master(*source.parameter, session) ? 4 : 0));
+    report.memory_bytes += ir::TensorType{source.parameter->dtype, source.view->shape}.bytes().count;
+    if (has_master(*source.parameter, session)) report.memory_bytes += 4 * source.view->shape.num_elements();
   }
   for (const WeightRef& weight : match.ignored) report.ignored.push_back(weight.tensor->name);
   report.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();

@@ -91,7 +91,8 @@ Status for_each_view(
 std::vector<StoredTensor> parameter_tensors(const models::Model& model, const passes::SessionPlan& session) {
   std::vector<StoredTensor> tensors;
   for (const models::Parameter& p : model.parameters())
-    add_cut(p, "", session.find_state(p.name)->decl, tensors);
+    if (!ir::is_block(p.dtype))  // frozen beside adapters: in no file of ours
+      add_cut(p, "", session.find_state(p.name)->decl, tensors);
   if (!model.adapters()) return tensors;
   for (StoredTensor& t : tensors) t.entry.name = model.saved_name(t.entry.name);
   std::erase_if(tensors, [](const StoredTensor& t) { return t.entry.name.empty(); });
@@ -122,6 +123,9 @@ std::string safetensors_name(ir::DType dtype) {
     case ir::DType::kU8:
     case ir::DType::kNf4:
     case ir::DType::kNf4Double:
+    case ir::DType::kFp4:
+    case ir::DType::kFp4Double:
+    case ir::DType::kI8Rows:
       break;
   }
   return "U8";

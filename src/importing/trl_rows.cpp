@@ -69,7 +69,7 @@ constexpr Row kTrlRows[] = {
     {"use_rslora", "", Rule::kNoEqual, "", kAdapters},
     {"use_dora", "", Rule::kNoEqual, "", kAdapters},
     {"load_in_4bit", "quantization.load_in_4bit", Rule::kLater},
-    {"load_in_8bit", "", Rule::kNoEqual, "", "weights are not kept in 8 bits"},
+    {"load_in_8bit", "quantization.load_in_8bit"},
     {"bnb_4bit_quant_type", "quantization.bnb_4bit_quant_type", Rule::kLater},
     {"use_bnb_nested_quant", "quantization.bnb_4bit_use_double_quant", Rule::kLater},
     {"bnb_4bit_quant_storage", "", Rule::kHarmless, "*", "it is how the codes are laid out"},

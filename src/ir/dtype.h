@@ -1,10 +1,10 @@
 // Element types, what they occupy, and of which component storages a logical value of each consists.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <optional>
 #include <string_view>
-#include <vector>
 
 #include "base/units.h"
 
@@ -12,8 +12,23 @@ namespace plimsoll::ir {
 
 /// Element types that the graph knows. Ops compute on f32, bf16, f16 and i32; the 8- and 4-bit types are
 /// declared so that sizes, printing and planning hold for them from the start.
-enum class DType : uint8_t { kF32, kBf16, kF16, kE4m3, kE5m2, kE8m0, kI8, kU8, kI32, kNf4, kNf4Double };
-inline constexpr int kNumDTypes = 11;
+enum class DType : uint8_t {
+  kF32,
+  kBf16,
+  kF16,
+  kE4m3,
+  kE5m2,
+  kE8m0,
+  kI8,
+  kU8,
+  kI32,
+  kNf4,
+  kNf4Double,
+  kFp4,
+  kFp4Double,
+  kI8Rows
+};
+inline constexpr int kNumDTypes = 14;
 
 /// "f32", "bf16", …, the spelling in the textual IR.
 std::string_view name(DType dtype);
@@ -41,14 +56,33 @@ struct Component {
 };
 inline constexpr int64_t kComponentAlignment = 64;
 
-/// The components of a dense value of `num_elements`, in their order in its storage. Blocks run over the
-/// elements in order, across rows.
-///   nf4         "data", two codes a byte; "scales", one f32 for each block of 64 elements
+/// A few, without the heap, which a training step asks for nothing.
+class Components {
+ public:
+  void push_back(const Component& component) { all_[size_++] = component; }
+  [[nodiscard]] size_t size() const { return size_; }
+  [[nodiscard]] const Component& operator[](size_t i) const { return all_[i]; }
+  [[nodiscard]] const Component& back() const { return all_[size_ - 1]; }
+  [[nodiscard]] const Component* begin() const { return all_.data(); }
+  [[nodiscard]] const Component* end() const { return all_.data() + size_; }
+
+ private:
+  std::array<Component, 4> all_ = {};
+  size_t size_ = 0;
+};
+
+/// The components of a dense value of `num_elements` in rows of `row` elements, in their order in its
+/// storage. Blocks run over the elements in order, across rows.
+///   nf4         "data", two codes a byte, the first in its upper half; "scales", one f32 for each block of
+///   64
+///               elements
 ///   nf4_double  the same codes; "scales", a code of 8 bits for each block; "second", one f32 for each 256 of
 ///               these; "offset", one f32 that all scales are relative to
-/// Source: Dettmers et al. 2023, arXiv:2305.14314.
-std::vector<Component> components(DType dtype, int64_t num_elements);
+///   fp4, fp4_double  the same with other codes
+///   i8_rows     "data", a code of a byte; "scales", one f32 for each row
+/// Source: Dettmers et al. 2023, arXiv:2305.14314; of i8_rows 2022, arXiv:2208.07339.
+Components components(DType dtype, int64_t num_elements, int64_t row);
 /// Of all `components`, with what lies between them.
-Bytes storage_bytes(DType dtype, int64_t num_elements);
+Bytes storage_bytes(DType dtype, int64_t num_elements, int64_t row);
 
 }  // namespace plimsoll::ir

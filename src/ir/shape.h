@@ -45,7 +45,9 @@ struct TensorType {
   Shape shape;
   bool operator==(const TensorType&) const = default;
   [[nodiscard]] int64_t num_elements() const { return shape.num_elements(); }
-  [[nodiscard]] Bytes bytes() const { return storage_bytes(dtype, shape.num_elements()); }
+  [[nodiscard]] Bytes bytes() const {
+    return storage_bytes(dtype, shape.num_elements(), shape.rank() == 0 ? 1 : shape.dim(-1));
+  }
 };
 
 /// "f32[8,256,288]"

@@ -40,9 +40,29 @@ ir::ValueId by_magnitude(ir::Builder& b, const Model& model, const Adapter::Part
   return ops::add(b, rest, ops::dora_scale(b, ops::add(b, again, adapted), magnitude, norm));
 }
 
+/// W x as the parts that the base consists of where adapters or quantised storages want them apart, else
+/// whole.
+std::vector<ir::ValueId> base_of(ir::Builder& b, const Model& model, const LinearSpec& spec, ir::ValueId x,
+                                 ir::ValueId bias) {
+  const auto parts = model.quantized_parts(spec.weight);
+  if (parts.empty()) return {ops::linear(b, x, model.read_parameter(b, spec.weight), bias, spec.transposed)};
+  std::vector<int64_t> outs;
+  for (const Parameter* part : parts) outs.push_back(part->shape.dim(spec.transposed ? 1 : 0));
+  const std::vector<ir::ValueId> biases =
+      bias.valid() ? parts_of(b, bias, std::move(outs)) : std::vector<ir::ValueId>(parts.size());
+  std::vector<ir::ValueId> results;
+  for (size_t i = 0; i < parts.size(); ++i)
+    results.push_back(ops::linear(b, x, model.read_parameter(b, parts[i]->name), biases[i], spec.transposed));
+  return results;
+}
+
+ir::ValueId joined(ir::Builder& b, std::vector<ir::ValueId> parts) {
+  return parts.size() == 1 ? parts[0] : ops::concat(b, std::move(parts));
+}
+
 /// What the adapters make of the base's W x.
 ir::ValueId add_adapter(ir::Builder& b, const Model& model, const LinearSpec& spec, const Adapter& adapter,
-                        ir::ValueId x, ir::ValueId base, const Forward* forward) {
+                        ir::ValueId x, std::vector<ir::ValueId> base, const Forward* forward) {
   const auto scope = b.scope("lora");
   const ir::ValueId in = dropped(b, adapter, model.adapters()->dropout, x, forward);
   const ir::ValueId a = model.read_parameter(b, adapter.a);
@@ -52,7 +72,9 @@ ir::ValueId add_adapter(ir::Builder& b, const Model& model, const LinearSpec& sp
     outs.push_back(part.out);
   }
   const auto downs = parts_of(b, ops::linear(b, in, a, {}), std::move(ranks));
-  std::vector<ir::ValueId> parts = parts_of(b, base, outs), again(parts.size());
+  std::vector<ir::ValueId> parts =
+      base.size() == adapter.parts.size() ? std::move(base) : parts_of(b, joined(b, std::move(base)), outs);
+  std::vector<ir::ValueId> again(parts.size());
   const bool has_dora = is_dora(adapter);
   const ir::ValueId weight = has_dora ? model.read_parameter(b, spec.weight) : ir::ValueId{};
   if (has_dora && in != x)
@@ -71,7 +93,7 @@ ir::ValueId add_adapter(ir::Builder& b, const Model& model, const LinearSpec& sp
     }
     rows.row += part.out;
   }
-  return parts.size() == 1 ? parts[0] : ops::concat(b, std::move(parts));
+  return joined(b, std::move(parts));
 }
 
 }  // namespace
@@ -79,13 +101,12 @@ ir::ValueId add_adapter(ir::Builder& b, const Model& model, const LinearSpec& sp
 ir::ValueId linear(ir::Builder& b, const Model& model, const LinearSpec& spec, ir::ValueId x,
                    const Forward* forward) {
   const Adapter* adapter = model.adapter_of(spec.adapted.empty() ? spec.weight : spec.adapted);
-  const ir::ValueId weight = model.read_parameter(b, spec.weight);
   const ir::ValueId bias = spec.bias.empty() ? ir::ValueId{} : model.read_parameter(b, spec.bias);
-  if (adapter == nullptr) return ops::linear(b, x, weight, bias, spec.transposed);
+  if (adapter == nullptr) return joined(b, base_of(b, model, spec, x, bias));
   // DoRA scales what is before the bias.
   const bool bias_last = bias.valid() && is_dora(*adapter);
-  const ir::ValueId base = ops::linear(b, x, weight, bias_last ? ir::ValueId{} : bias, spec.transposed);
-  const ir::ValueId adapted = add_adapter(b, model, spec, *adapter, x, base, forward);
+  std::vector<ir::ValueId> base = base_of(b, model, spec, x, bias_last ? ir::ValueId{} : bias);
+  const ir::ValueId adapted = add_adapter(b, model, spec, *adapter, x, std::move(base), forward);
   return bias_last ? ops::bias_add(b, adapted, bias) : adapted;
 }
 

@@ -75,6 +75,42 @@ std::string Model::saved_name(std::string_view view) const {
   return key == adapters_->keys.end() ? "" : key->second;
 }
 
+namespace {
+
+/// One of the tensors of a storage as a storage of its own.
+Parameter part_of(const Parameter& p, const ParameterView& view) {
+  Parameter part = p;
+  part.name = view.name;
+  part.shape = view.shape;
+  part.views = {{part.name, 0, part.shape}};
+  part.part_of = p.name;
+  return part;
+}
+
+}  // namespace
+
+int64_t Model::quantize(ir::DType dtype, const std::function<bool(const ParameterView&)>& takes) {
+  PLIMSOLL_CHECK(ir::is_block(dtype), std::string(ir::name(dtype)));
+  std::vector<Parameter> all;
+  int64_t count = 0;
+  for (Parameter& p : parameters_) {
+    const bool may = !p.trained && !p.is_adapter && !p.is_table && p.block >= 0 && p.shape.rank() == 2;
+    const int64_t taken = may ? std::count_if(p.views.begin(), p.views.end(), takes) : 0;
+    count += taken;
+    if (taken > 0 && p.views.size() > 1) {
+      for (const ParameterView& view : p.views) {
+        all.push_back(part_of(p, view));
+        if (takes(view)) all.back().dtype = dtype;
+      }
+      continue;
+    }
+    if (taken > 0) p.dtype = dtype;
+    all.push_back(std::move(p));
+  }
+  parameters_ = std::move(all);
+  return count;
+}
+
 void Model::divide(std::span<const Role> roles) {
   std::vector<Parameter> divided;
   for (Parameter& p : parameters_) {
@@ -88,13 +124,9 @@ void Model::divide(std::span<const Role> roles) {
       continue;
     }
     for (size_t i = 0; i < own.size(); ++i) {
-      Parameter part = p;
-      part.name = p.views[i].name;
-      part.shape = p.views[i].shape;
-      part.views = {{part.name, 0, part.shape}};
+      Parameter part = part_of(p, p.views[i]);
       part.trained = own[i].trained;
       part.group = own[i].group;
-      part.part_of = p.name;
       divided.push_back(std::move(part));
     }
   }
@@ -113,6 +145,15 @@ ir::ValueId Model::pooled_logits(ir::Builder& b, const Forward& forward, ir::Val
 ir::ValueId Model::score(ir::Builder& b, ir::ValueId rows) const {
   const auto scope = b.scope("score");
   return linear(b, *this, {.weight = std::string(kScore)}, rows);
+}
+
+std::vector<const Parameter*> Model::quantized_parts(std::string_view name) const {
+  std::vector<const Parameter*> parts;
+  for (const Parameter& p : parameters_)
+    if (p.name == name || p.part_of == name) parts.push_back(&p);
+  const bool is =
+      std::any_of(parts.begin(), parts.end(), [](const Parameter* p) { return ir::is_block(p->dtype); });
+  return is ? parts : std::vector<const Parameter*>{};
 }
 
 ir::ValueId Model::read_parameter(ir::Builder& b, std::string_view name) const {

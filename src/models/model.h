@@ -2,6 +2,7 @@
 // forward graph. Nothing below this room knows of tokens, heads or layers.
 #pragma once
 
+#include <functional>
 #include <map>
 #include <memory>
 #include <optional>
@@ -136,6 +137,9 @@ class Model {
   [[nodiscard]] const Adapter* adapter_of(std::string_view weight) const;
   /// What a view is called in the files that training writes; empty where it is not in them.
   [[nodiscard]] std::string saved_name(std::string_view view) const;
+  /// Keeps the frozen linear maps of blocks that `takes` says of in a block type. Each tensor of such a
+  /// storage becomes a storage of its own, as scales are a tensor's. Returns how many tensors there are.
+  int64_t quantize(ir::DType dtype, const std::function<bool(const ParameterView&)>& takes);
   /// Gives each tensor its role, in the order of parameters and views. A storage whose tensors have one role
   /// takes it; any other becomes one storage a tensor, named as that is.
   void divide(std::span<const Role> roles);
@@ -167,6 +171,8 @@ class Model {
 
   /// Declares a parameter's state and reads it; of one that was divided, its parts joined.
   [[nodiscard]] ir::ValueId read_parameter(ir::Builder& b, std::string_view name) const;
+  /// The parts of a parameter that is kept in a block type, in its order; empty of any other.
+  [[nodiscard]] std::vector<const Parameter*> quantized_parts(std::string_view name) const;
 
   /// Nothing where the head has weights of its own.
   [[nodiscard]] virtual std::optional<TiedHead> tied_head() const = 0;

@@ -17,7 +17,7 @@ Result<Types> infer_linear(const OpTypes& t) {
   const Shape& x = t.inputs[0].shape;
   const Shape& weight = t.inputs[1].shape;
   const bool transposed = t.attrs.flag("transposed");
-  in.floating().require(weight.rank() == 2, "weight must have two axes", {1});
+  in.floating({}, {}, {1}).require(weight.rank() == 2, "weight must have two axes", {1});
   const int64_t inner = weight.dim(transposed ? 0 : 1);
   const int64_t outer = weight.dim(transposed ? 1 : 0);
   in.require(x.dim(-1) == inner, "inner dimensions differ", {0, 1}).shaped(2, Shape{outer});

@@ -41,7 +41,8 @@ Operands& Operands::dtypes(DType dtype, std::initializer_list<size_t> integers) 
   return *this;
 }
 
-Operands& Operands::floating(std::initializer_list<size_t> singles, std::initializer_list<size_t> integers) {
+Operands& Operands::floating(std::initializer_list<size_t> singles, std::initializer_list<size_t> integers,
+                             std::initializer_list<size_t> blocks) {
   for (size_t i = 0; i < types_.inputs.size(); ++i) {
     if (!types_.has(i)) continue;
     const DType dtype = types_.inputs[i].dtype;
@@ -49,7 +50,7 @@ Operands& Operands::floating(std::initializer_list<size_t> singles, std::initial
       expect(i, dtype == DType::kI32, "i32");
     else if (is_in(singles, i))
       expect(i, dtype == DType::kF32, "f32");
-    else
+    else if (!is_in(blocks, i) || !ir::is_block(dtype))
       expect(i, ir::is_computable(dtype), "f32, bf16 or f16");
   }
   return *this;

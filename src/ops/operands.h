@@ -49,7 +49,8 @@ class Operands {
   /// All operands of that dtype, those in `integers` i32 instead.
   Operands& dtypes(DType dtype, std::initializer_list<size_t> integers = {});
   /// All operands f32, bf16 or f16, each as it comes, but those in `singles` f32 and those in `integers` i32.
-  Operands& floating(std::initializer_list<size_t> singles = {}, std::initializer_list<size_t> integers = {});
+  Operands& floating(std::initializer_list<size_t> singles = {}, std::initializer_list<size_t> integers = {},
+                     std::initializer_list<size_t> blocks = {});
   /// Operand `i`, if present, has that dtype: an accumulator is of its result's.
   Operands& same_dtype(size_t i, DType dtype);
   /// `condition`, or "<op>: <what>: <the shown operands>".

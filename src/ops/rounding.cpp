@@ -41,6 +41,7 @@ Precision precision_of(const ir::Attrs& attrs, ir::DType a, ir::DType b) {
     PLIMSOLL_CHECK(precision.has_value(), attrs.str("precision"));
     return *precision;
   }
+  if (ir::is_block(b)) b = a;  // its numbers are rounded from f32
   if (a != b || a == ir::DType::kF32) return Precision::kF32;
   return a == ir::DType::kBf16 ? Precision::kBf16 : Precision::kF16;
 }

@@ -10,7 +10,8 @@ Result<FewRowsReport> few_rows(ir::Graph& graph, const FewRowsOptions& options) 
   Rewriter rw(graph, options.keep);
   for (const ir::OpId id : rw.order()) {
     const ir::Op linear = rw.op(id);
-    if (linear.def->name != "linear" || rw.type(linear.inputs[0]).shape.num_rows() > options.most_rows)
+    if (linear.def->name != "linear" || ir::is_block(rw.type(linear.inputs[1]).dtype) ||
+        rw.type(linear.inputs[0]).shape.num_rows() > options.most_rows)
       continue;
     const auto few = rw.before(id, "linear_few", linear.inputs, linear.attrs);
     rw.remove(id);

@@ -45,7 +45,9 @@ std::vector<std::pair<int64_t, int64_t>> path(const ir::Shape& shape, const ir::
 int64_t span_bytes(const ir::TensorType& type, const ir::Strides& strides) {
   int64_t last = 0;
   for (int i = 0; i < type.shape.rank(); ++i) last += (type.shape.dim(i) - 1) * strides[slot(i)];
-  return ir::storage_bytes(type.dtype, last + 1).count;
+  // Values of block types, which no stride goes through, are dense.
+  return ir::is_block(type.dtype) ? type.bytes().count
+                                  : ir::storage_bytes(type.dtype, last + 1, last + 1).count;
 }
 
 class Deriver {

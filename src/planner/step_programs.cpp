@@ -67,7 +67,8 @@ class ProgramBuilder {
       if (options_.eval) PLIMSOLL_TRY(add(eval()));
     }
     if (options_.logits) PLIMSOLL_TRY(add(logits()));
-    PLIMSOLL_TRY(add(init("init", [](const models::Parameter& p) { return !p.is_adapter; })));
+    PLIMSOLL_TRY(add(
+        init("init", [](const models::Parameter& p) { return !p.is_adapter && !ir::is_block(p.dtype); })));
     if (!options_.drawn_alone.empty())
       PLIMSOLL_TRY(
           add(init("init_head", [&](const models::Parameter& p) { return p.name == options_.drawn_alone; })));

@@ -10,7 +10,7 @@ namespace plimsoll::runtime {
 /// TensorRef: where the value lies, and its type.
 template <typename Ref>
 Ref component(const Ref& value, size_t index) {
-  const auto all = ir::components(value.type.dtype, value.num_elements());
+  const auto all = ir::components(value.type.dtype, value.num_elements(), value.type.shape.dim(-1));
   PLIMSOLL_CHECK(index < all.size() && value.is_dense(), ir::to_string(value.type));
   const ir::Component& part = all[index];
   const ir::Shape shape{part.num_elements};

@@ -259,8 +259,14 @@ struct LoraSettings {
 struct QuantizationSettings {
   bool enabled = false;
   bool load_in_4bit = false;
+  bool load_in_8bit = false;
   std::string bnb_4bit_quant_type = "nf4";
   bool bnb_4bit_use_double_quant = false;
+  std::string bnb_4bit_compute_dtype = "auto";  ///< auto: training.precision's
+  std::vector<std::string> llm_int8_skip_modules = {};
+
+  /// Whether weights are quantised at all.
+  [[nodiscard]] bool quantizes() const { return enabled && (load_in_4bit || load_in_8bit); }
 };
 
 /// The device that runtime.device: discrete makes.

@@ -15,6 +15,7 @@
 #include "settings/offload.h"
 #include "settings/optimizer_in_backward.h"
 #include "settings/param_groups.h"
+#include "settings/quantization.h"
 #include "settings/schedule.h"
 #include "settings/state_settings.h"
 #include "settings/wrong.h"
@@ -221,6 +222,7 @@ std::vector<Error> check_run(RunConfig& config, const GivenSettings& given) {
   add(train::check_offload(config));
   for (std::string& note : train::offload_notes(config)) config.notes.push_back(std::move(note));
   add(check_lora(config));
+  add(check_quantization(config));
   if (config.training.eval_steps > 0 && !config.data.evaluates())
     add(wrong_setting("training.eval_steps is given, but data.eval names no data",
                       "set data.eval, or training.eval_steps=0"));
@@ -248,6 +250,8 @@ std::vector<Error> missing_for(const RunConfig& config, RunUse use) {
     errors.push_back(
         wrong_setting("data.eval names no data",
                       "set data.eval to a .jsonl, .csv, .txt, .npy or .bin file, a list or a glob"));
+  if (auto quantized = check_quantized_use(config, use); !quantized)
+    errors.push_back(std::move(quantized).error());
   if (auto weights = check_weights(config); !weights) errors.push_back(std::move(weights).error());
   return errors;
 }

@@ -115,9 +115,15 @@ void add_memory_and_quantization(std::vector<Setting>& list) {
   add(plain(PLIMSOLL_FIELD(quantization.bnb_4bit_quant_type), kWhat, "code of the 4 bits", {"nf4", "fp4"}));
   add(plain(PLIMSOLL_FIELD(quantization.bnb_4bit_use_double_quant), kWhat,
             "quantise the block scales as well"));
+  add(plain(PLIMSOLL_FIELD(quantization.load_in_8bit), kWhat,
+            "keep them in 8 bits, a scale for each row (LLM.int8's, without its outlier columns)"));
+  add(plain(PLIMSOLL_FIELD(quantization.bnb_4bit_compute_dtype), kWhat,
+            "what products round to; auto: training.precision, which it must agree with",
+            {"auto", "float32", "bfloat16", "float16"}));
+  add(plain(PLIMSOLL_FIELD(quantization.llm_int8_skip_modules), kWhat,
+            "linear maps that stay as they are, by name"));
   only_with(list, {"memory.second_backward"},
             {.path = "memory.optimizer_in_backward", .values = {"true"}, .is_noted = true});
-  not_yet(list, {"quantization."}, "set quantization=null");
 }
 
 void add_machine_and_output(std::vector<Setting>& list) {

@@ -9,6 +9,7 @@
 #include "preprocessing/run_task.h"
 #include "settings/lora_settings.h"
 #include "settings/param_groups.h"
+#include "settings/quantization.h"
 #include "settings/state_settings.h"
 #include "tasks/sequence_classification.h"
 
@@ -73,6 +74,7 @@ Result<Prepared> prepare_model(const RunConfig& config, PrepareOptions& options)
   if (config.lora.enabled) PLIMSOLL_TRY(add_adapters_of(config.lora, model_config, *model));
   PLIMSOLL_TRY(models::select(*model, selection_of(config.training)));
   model->keep_in(state_choice(config.training).weights);
+  if (const auto spec = quantize_spec(config.quantization)) PLIMSOLL_TRY(models::quantize(*model, *spec));
   LoaderOptions loader = loader_options(config, task->layout(), model->num_labels());
   return Prepared{.model_config = std::move(model_config),
                   .model = std::move(model),

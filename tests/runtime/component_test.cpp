@@ -16,10 +16,10 @@ namespace {
 using ir::DType;
 
 TEST(Component, LieInTheValuesStorage) {
-  const auto plain = ir::components(DType::kBf16, 100);
+  const auto plain = ir::components(DType::kBf16, 100, 100);
   ASSERT_EQ(plain.size(), 1U);
   EXPECT_EQ(plain[0].bytes.count, 200);
-  const auto parts = ir::components(DType::kNf4Double, 64 * 300);
+  const auto parts = ir::components(DType::kNf4Double, 64 * 300, 300);
   ASSERT_EQ(parts.size(), 4U);
   EXPECT_EQ(parts[0].num_elements, 64 * 150);
   EXPECT_EQ(parts[1].num_elements, 300);
@@ -31,7 +31,7 @@ TEST(Component, LieInTheValuesStorage) {
     EXPECT_EQ(part.offset % ir::kComponentAlignment, 0) << part.name;
     end = part.offset + part.bytes.count;
   }
-  EXPECT_EQ(ir::storage_bytes(DType::kNf4Double, 64 * 300).count, end);
+  EXPECT_EQ(ir::storage_bytes(DType::kNf4Double, 64 * 300, 300).count, end);
 }
 
 /// A parameter of such a type is declared, bound, planned and given memory as any other.

@@ -4,6 +4,7 @@
 #include <cstring>
 
 #include "backends/cpu/kernels/gemm/gemm.h"
+#include "backends/cpu/kernels/gemm/linear_quantized.h"
 #include "backends/cpu/kernels/operands.h"
 #include "base/check.h"
 
@@ -15,11 +16,13 @@ GemmTypes gemm_types(const ir::OpTypes& types) {
 }
 
 int64_t linear_workspace_bytes(const ir::OpTypes& types, int num_threads) {
+  if (ir::is_block(types.inputs[1].dtype)) return quantized_workspace_bytes(types, num_threads);
   const ir::Shape &x = types.inputs[0].shape, &y = types.outputs[0].shape;
   return gemm_workspace_bytes(x.num_rows(), y.dim(-1), x.dim(-1), num_threads, gemm_types(types));
 }
 
 void linear(const KernelCall& call, ThreadPool& pool) {
+  if (ir::is_block(call.inputs[1].type.dtype)) return quantized_linear(call, pool);
   const StoredRows x = stored_rows(call.inputs[0]), y = stored_rows(call.outputs[0]);
   const TensorRef bias = input_or_none(call, 2);
   gemm({.m = y.rows,

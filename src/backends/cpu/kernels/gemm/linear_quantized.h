@@ -1,0 +1,15 @@
+// Linear maps with a weight of a block type, which is never there as numbers but for a band of its columns.
+#pragma once
+
+#include "backends/cpu/kernel.h"
+#include "backends/cpu/thread_pool.h"
+
+namespace plimsoll::cpu {
+
+/// Of a `linear` whose weight has a block type: the numbers of a band beside the product's own.
+int64_t quantized_workspace_bytes(const ir::OpTypes& types, int num_threads);
+/// The same bits as `linear` with the weight as f32 numbers: each column of the result depends on its own
+/// column of the weight alone.
+void quantized_linear(const KernelCall& call, ThreadPool& pool);
+
+}  // namespace plimsoll::cpu

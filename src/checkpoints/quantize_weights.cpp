@@ -1,0 +1,89 @@
+#include "checkpoints/quantize_weights.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+#include <vector>
+
+#include "base/check.h"
+#include "io/tensor_convert.h"
+#include "ops/block_values.h"
+#include "runtime/session.h"
+
+namespace plimsoll::train {
+namespace {
+
+/// What is read and quantised at once, in elements: in the second-level cache.
+constexpr int64_t kRunElements = int64_t{32} << 10;
+
+/// Whole blocks.
+int64_t run_elements(const ir::TensorType& type) {
+  const int64_t block = ops::quantized_block(type);
+  return std::max<int64_t>(1, kRunElements / block) * block;
+}
+
+int64_t scratch_of(const ir::TensorType& type) {
+  const int64_t blocks = ceil_div(type.num_elements(), ops::quantized_block(type));
+  return run_elements(type) * (8 + 4 + 1) + 2 * blocks * 4 + 4096;
+}
+
+Status write_bytes(runtime::Session& session, const std::string& state, int64_t at,
+                   std::span<const std::byte> bytes) {
+  return session.write_pieces(state, at, static_cast<int64_t>(bytes.size()),
+                              [&](std::span<std::byte> place, int64_t from) -> Status {
+                                std::memcpy(place.data(), bytes.data() + from, place.size());
+                                return Ok{};
+                              });
+}
+
+Status not_finite(const WeightSource& source, int64_t element) {
+  return Error{ErrorCode::kBadData,
+               fmt::format("{} has a value that is not finite, at element {}", source.view->name, element),
+               source.weight.file->path(), "such a weight cannot be quantised: mend the model's files"};
+}
+
+}  // namespace
+
+Status read_quantized(const WeightSource& source, runtime::Session& session) {
+  const std::string& state = source.parameter->name;
+  const ir::TensorType& type = session.type(state);
+  const FloatFormat format = *float_format(source.weight.tensor->dtype);
+  const int64_t elements = type.num_elements(), block = ops::quantized_block(type), run = run_elements(type);
+  const int64_t stored = element_bytes(format);
+  PLIMSOLL_CHECK(elements == source.view->shape.num_elements(), state);
+  std::vector<std::byte> raw(static_cast<size_t>(run * stored)), codes(static_cast<size_t>(run));
+  std::vector<float> values(static_cast<size_t>(run)), scales(static_cast<size_t>(ceil_div(elements, block)));
+  for (int64_t first = 0; first < elements; first += run) {
+    const int64_t count = std::min(run, elements - first);
+    const std::span<std::byte> from(raw.data(), static_cast<size_t>(count * stored));
+    PLIMSOLL_TRY(source.weight.file->read(*source.weight.tensor, first * stored, from));
+    const std::span<float> x(values.data(), static_cast<size_t>(count));
+    if (format == FloatFormat::kF32)
+      std::memcpy(x.data(), from.data(), from.size());
+    else
+      convert_to_f32(format, from.data(), x.data(), count);
+    const auto bad = std::ranges::find_if(x, [](float v) { return !std::isfinite(v); });
+    if (bad != x.end()) return not_finite(source, first + (bad - x.begin()));
+    const int64_t bytes = ceil_div(count * ir::bits(type.dtype), int64_t{8});
+    const std::span<std::byte> to(codes.data(), static_cast<size_t>(bytes));
+    ops::quantize(type, x, to,
+                  std::span(scales).subspan(static_cast<size_t>(first / block),
+                                            static_cast<size_t>(ceil_div(count, block))));
+    PLIMSOLL_TRY(write_bytes(session, state, first * ir::bits(type.dtype) / 8, to));
+  }
+  return write_bytes(session, state, ops::scales_offset(type), ops::stored_scales(type, scales));
+}
+
+int64_t quantize_scratch(const models::Model& model, int num_threads) {
+  std::vector<int64_t> needs;
+  for (const models::Parameter& p : model.parameters())
+    if (ir::is_block(p.dtype)) needs.push_back(scratch_of({p.dtype, p.shape}));
+  std::ranges::sort(needs, std::greater<>());
+  int64_t bytes = 0;
+  for (size_t i = 0; i < std::min(needs.size(), static_cast<size_t>(num_threads)); ++i) bytes += needs[i];
+  return bytes;
+}
+
+}  // namespace plimsoll::train

@@ -1,0 +1,18 @@
+// Weights of a model directory into a parameter that is kept in few bits, quantised while they are read.
+#pragma once
+
+#include <cstdint>
+
+#include "base/result.h"
+#include "checkpoints/load_weights.h"
+
+namespace plimsoll::train {
+
+/// Reads the source's tensor, all of it, into its parameter's state of a block type. Memory:
+/// quantize_scratch. From any thread. Errors: kBadData naming a tensor with a value that is not finite; kIo.
+Status read_quantized(const WeightSource& source, runtime::Session& session);
+
+/// Most bytes that reading the model's parameters needs beside them, with a tensor a thread.
+int64_t quantize_scratch(const models::Model& model, int num_threads);
+
+}  // namespace plimsoll::train

@@ -1,0 +1,59 @@
+#include "models/quantize.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "io/suggest.h"
+#include "models/lora_targets.h"
+#include "models/module_names.h"
+
+namespace plimsoll::models {
+namespace {
+
+Error wrong(std::string what, std::string hint) {
+  return {ErrorCode::kInvalidArgument, std::move(what), {}, std::move(hint)};
+}
+
+/// Adapters that read the weights as numbers.
+Status check_adapters(const Adapters& adapters) {
+  if (adapters.factors != Factors::kNone)
+    return wrong(
+        "lora.init_lora_weights takes the adapters from the weights, which quantization has in few bits",
+        "set lora.init_lora_weights=true, or quantization=null");
+  for (const Adapter& adapter : adapters.linears)
+    for (const Adapter::Part& part : adapter.parts)
+      if (!part.magnitude.empty())
+        return wrong("lora.use_dora takes norms of the weights, which quantization has in few bits",
+                     "set lora.use_dora=false, or quantization=null");
+  return Ok{};
+}
+
+}  // namespace
+
+Status quantize(Model& model, const QuantizeSpec& spec) {
+  if (model.adapters()) PLIMSOLL_TRY(check_adapters(*model.adapters()));
+  std::vector<std::string> modules;
+  for (const Parameter& p : model.parameters())
+    for (const ParameterView& view : p.views)
+      if (!p.is_adapter && p.shape.rank() == 2) modules.push_back(module_of(view.name));
+  for (const std::string& name : spec.skip_modules)
+    if (std::ranges::none_of(modules, [&](const std::string& m) { return is_within(m, name); })) {
+      const std::string near = nearest_name(name, modules);
+      return wrong(
+          fmt::format("quantization.llm_int8_skip_modules: no linear map is named {}", name.substr(0, 100)),
+          near.empty() ? "name modules as the model has them, like layers.0.mlp.down_proj"
+                       : "the nearest is " + near);
+    }
+  const auto takes = [&](const ParameterView& view) {
+    const std::string module = module_of(view.name);
+    return std::ranges::none_of(spec.skip_modules,
+                                [&](const std::string& name) { return is_within(module, name); });
+  };
+  if (model.quantize(spec.dtype, takes) == 0)
+    return wrong("quantization has nothing to quantise: no linear map of the model is frozen",
+                 "train adapters beside them (lora: {r: 16}), or leave quantization out");
+  return Ok{};
+}
+
+}  // namespace plimsoll::models

@@ -1,0 +1,24 @@
+// Frozen weights in few bits: which of a model's linear maps, and what stands against it.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "base/result.h"
+#include "models/model.h"
+
+namespace plimsoll::models {
+
+/// transformers' BitsAndBytesConfig, as far as it says what is stored.
+struct QuantizeSpec {
+  ir::DType dtype = ir::DType::kNf4;           ///< a block type
+  std::vector<std::string> skip_modules = {};  ///< llm_int8_skip_modules: names, or what they end with
+};
+
+/// Keeps the frozen linear maps of the model's blocks in the spec's type; tables, heads, norms, biases and
+/// what is trained stay as they are, as in transformers. Behind Model::keep_in. Errors: kInvalidArgument
+/// naming the setting: a module to skip that there is none of, no map to quantise, adapters that are made of
+/// their weights (DoRA, PiSSA, OLoRA).
+Status quantize(Model& model, const QuantizeSpec& spec);
+
+}  // namespace plimsoll::models

@@ -1,0 +1,62 @@
+#include "settings/quantization.h"
+
+#include <fmt/format.h>
+
+#include "settings/wrong.h"
+
+namespace plimsoll {
+namespace {
+
+/// The words that BitsAndBytesConfig has for what products are computed in, against training.precision's.
+bool agrees(const std::string& word, const RunConfig& config) {
+  if (word == "auto") return true;
+  const Precision precision = config.training.precision;
+  if (word == "bfloat16") return precision == Precision::kBf16;
+  if (word == "float16") return precision == Precision::kFp16;
+  return precision != Precision::kBf16 && precision != Precision::kFp16;
+}
+
+}  // namespace
+
+std::optional<models::QuantizeSpec> quantize_spec(const QuantizationSettings& s) {
+  if (!s.quantizes()) return std::nullopt;
+  const bool is_fp4 = s.bnb_4bit_quant_type == "fp4";
+  const ir::DType single = is_fp4 ? ir::DType::kFp4 : ir::DType::kNf4;
+  const ir::DType twice = is_fp4 ? ir::DType::kFp4Double : ir::DType::kNf4Double;
+  return models::QuantizeSpec{s.load_in_8bit                ? ir::DType::kI8Rows
+                              : s.bnb_4bit_use_double_quant ? twice
+                                                            : single,
+                              s.llm_int8_skip_modules};
+}
+
+Status check_quantization(const RunConfig& config) {
+  const QuantizationSettings& s = config.quantization;
+  if (!s.quantizes()) return Ok{};
+  if (s.load_in_4bit && s.load_in_8bit)
+    return wrong_setting(
+        "quantization.load_in_4bit and load_in_8bit are both true, and weights are kept once",
+        "leave one of them out");
+  if (s.load_in_4bit && !agrees(s.bnb_4bit_compute_dtype, config))
+    return wrong_setting(
+        fmt::format("quantization.bnb_4bit_compute_dtype is {}, and training.precision is another",
+                    s.bnb_4bit_compute_dtype),
+        "leave it out: products are computed in training.precision");
+  if (config.runtime.device.starts_with("cuda"))
+    return wrong_setting(
+        "quantization is set, and runtime.device cuda has no products with quantised weights",
+        "set quantization=null, or runtime.device=cpu");
+  return Ok{};
+}
+
+Status check_quantized_use(const RunConfig& config, RunUse use) {
+  if (!config.quantization.quantizes() || use == RunUse::kPlan) return Ok{};
+  if (use == RunUse::kTraining && !config.lora.enabled)
+    return wrong_setting("quantization is set without lora: weights in few bits cannot be trained themselves",
+                         "train adapters beside them: lora: {r: 16, target_modules: all-linear}");
+  if (!starts_pretrained(config.model))
+    return wrong_setting("quantization is set, and weights are drawn at random: there are none to quantise",
+                         "write such a model with plimsoll init, and name its folder in model.path");
+  return Ok{};
+}
+
+}  // namespace plimsoll

@@ -1,0 +1,61 @@
+// Which tensors are kept in few bits, and what the model computes with them.
+#include "models/quantize.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "forward.h"
+#include "models/lora.h"
+
+namespace plimsoll::models {
+namespace {
+
+using testing::HasSubstr;
+
+constexpr const char* kQuantizable = R"({"model_type": "qwen2", "vocab_size": 31, "hidden_size": 24,
+  "intermediate_size": 28, "num_hidden_layers": 2, "num_attention_heads": 2, "num_key_value_heads": 1,
+  "max_position_embeddings": 64, "rms_norm_eps": 1e-6, "tie_word_embeddings": false})";
+
+std::string dtypes_of(const Model& model, std::string_view within) {
+  std::string text;
+  for (const Parameter& p : model.parameters())
+    if (p.name.find(within) != std::string::npos)
+      text += p.name + " " + std::string(ir::name(p.dtype)) + (p.part_of.empty() ? "" : " of " + p.part_of) +
+              "\n";
+  return text;
+}
+
+TEST(Quantize, LinearMapsOfBlocksATensorEach) {
+  const auto model = model_of(kQuantizable);
+  ASSERT_TRUE(add_adapters(*model, {.r = 2}, "qwen2").ok());
+  ASSERT_TRUE(quantize(*model, {ir::DType::kNf4Double, {"down_proj", "layers.1.self_attn.k_proj"}}).ok());
+  const std::string first = dtypes_of(*model, "layers.0.");
+  EXPECT_THAT(first, HasSubstr("model.layers.0.self_attn.q_proj.weight nf4_double of "));
+  EXPECT_THAT(first, HasSubstr("model.layers.0.self_attn.k_proj.weight nf4_double of "));
+  EXPECT_THAT(first, HasSubstr("model.layers.0.mlp.up_proj.weight nf4_double of "));
+  EXPECT_THAT(first, HasSubstr("model.layers.0.mlp.down_proj.weight f32\n"));
+  EXPECT_THAT(dtypes_of(*model, "layers.1."), HasSubstr("model.layers.1.self_attn.k_proj.weight f32 of "));
+  for (const char* whole : {"embed_tokens", "norm", "lm_head", "lora_", "bias"})
+    EXPECT_EQ(dtypes_of(*model, whole).find("nf4"), std::string::npos) << whole;
+}
+
+TEST(Quantize, SaysWhatStandsAgainstIt) {
+  const auto refusal = [](const LoraSpec& lora, bool adapts, const QuantizeSpec& spec) {
+    const auto model = model_of(kQuantizable);
+    if (adapts) {
+      EXPECT_TRUE(add_adapters(*model, lora, "qwen2").ok());
+    }
+    const Status status = quantize(*model, spec);
+    EXPECT_FALSE(status.ok());
+    return status ? std::string() : status.error().what + " | " + status.error().hint;
+  };
+  EXPECT_THAT(refusal({}, false, {}), HasSubstr("no linear map of the model is frozen"));
+  EXPECT_THAT(refusal({.use_dora = true}, true, {}), HasSubstr("lora.use_dora"));
+  EXPECT_THAT(refusal({.init_lora_weights = LoraInit::kPissa}, true, {}),
+              HasSubstr("lora.init_lora_weights"));
+  EXPECT_THAT(refusal({}, true, {ir::DType::kNf4, {"gate_prj"}}),
+              HasSubstr("no linear map is named gate_prj"));
+}
+
+}  // namespace
+}  // namespace plimsoll::models

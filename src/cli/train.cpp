@@ -63,7 +63,8 @@ Command add_train(Parser app) {
            "checkpoint on\n"
            "exit codes: 0 done, 2 run file, 65 data or model files, 69 does not fit, 74 I/O,\n"
            "            75 stopped by a signal (TERM, INT, HUP, USR1) and saved (run it again), 76 "
-           "diverged\n\n"
+           "diverged\n"
+           "            or, with debug.verify_steps, computed wrongly\n\n"
            "settings of the run file, as dotted.path=value on the command line:\n" +
            settings_help();
   });

@@ -293,6 +293,7 @@ struct DebugSettings {
   std::vector<std::string> dump = {"loss", "gradients"};  ///< loss | gradients | logits | parameters
   bool poison = false;
   OneOf<PlanLayout> plan = PlanLayout::kArena;
+  int64_t verify_steps = 0;  ///< 0: never
 };
 
 /// What a run was read from, so that it can be read again with more overrides.

@@ -64,12 +64,13 @@ TEST(Unavailable, AsksForNothingByItsDefaults) {
 }
 
 TEST(Unavailable, AllOfItIsSaidAtOnce) {
-  const auto result = parse_small({"debug.verify_steps=3", "training.report_to=wandb", "quantization={}"});
+  const auto result =
+      parse_small({"lora.target_parameters=[x]", "training.report_to=wandb", "quantization={}"});
   ASSERT_FALSE(result);
   ASSERT_EQ(result.error().more.size(), 2U);
   EXPECT_THAT(result.error().what, HasSubstr("training.report_to is [wandb]"));
-  EXPECT_THAT(result.error().more[0].what, HasSubstr("quantization is not available"));
-  EXPECT_THAT(result.error().more[1].what, HasSubstr("debug.verify_steps is"));
+  EXPECT_THAT(result.error().more[1].what, HasSubstr("quantization is not available"));
+  EXPECT_THAT(result.error().more[0].what, HasSubstr("lora.target_parameters is"));
 }
 
 TEST(SettleIdle, RefusesWhatWouldDoNothing) {

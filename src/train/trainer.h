@@ -202,6 +202,7 @@ struct RunOptions {
   std::string dump_ir = {};
   std::string resume = "auto";                ///< auto | never | a checkpoint's folder
   std::vector<std::string> resume_with = {};  ///< as TrainerOptions
+  int64_t memory_summary = 0;                 ///< a table of the memory every so many steps; 0: none
   std::string snapshot = {};                  ///< a file for what has run, see run_snapshot.h; empty: none
   double process_start_seconds = 0;           ///< steady clock when the process began
   DataProgress data_progress = {};

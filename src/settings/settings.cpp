@@ -148,6 +148,8 @@ void add_machine_and_output(std::vector<Setting>& list) {
             {"auto", "bf16", "fp16", "fp32"}));
   add(plain(PLIMSOLL_FIELD(output.max_shard_size), kHow,
             "the final model in files of at most this, with an index; null: one file"));
+  add(number(PLIMSOLL_FIELD(output.monitor_seconds), kHow,
+             "the machine beside the run in events.jsonl every so many seconds; 0: not", 0, kMaxCount));
   add(plain(PLIMSOLL_FIELD(debug.dump_dir), kHow, "write step-%06d.safetensors of every step here"));
   add(plain(PLIMSOLL_FIELD(debug.dump), kHow, "what a dump holds",
             {"loss", "gradients", "logits", "parameters"}));

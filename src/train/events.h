@@ -86,6 +86,8 @@ class Events {
   void swapping(int64_t step, int64_t bytes);
   void memory_warning(int64_t step, const MemoryWarning& warning);
   void memory_summary(const MemorySummary& summary);
+  /// An object for machines alone.
+  void event(const Tree& event) { print_json(event); }
   /// What the run goes on without. For people alone.
   void warning(const std::string& text);
   /// A line for people alone.

@@ -12,6 +12,7 @@
 #include "train/ready_run.h"
 #include "train/run_folder.h"
 #include "train/run_memory.h"
+#include "train/run_monitor.h"
 #include "train/run_record.h"
 #include "train/swap_watch.h"
 #include "train/trainer.h"
@@ -46,7 +47,8 @@ class Run {
         folder_(config, trainer, [&events](const std::string& text) { events.warning(text); }),
         record_(options.process_start_seconds),
         losses_(config.training.logging_nan_inf_filter),
-        memory_(trainer, events, options.memory_summary) {
+        memory_(trainer, events, options.memory_summary),
+        monitor_(config) {
     events.log_to([this](const std::string& line) { folder_.line(line); });
   }
   ~Run() { events_.log_to({}); }
@@ -74,6 +76,8 @@ class Run {
     Summary summary = record_.summary(trainer_);
     summary.phase_peak_bytes = memory_.phases();
     events_.summary(summary);
+    for (const MachineFinding& finding : monitor_.findings())
+      events_.note(finding.what + ": " + finding.hint);
     folder_.write_state(&summary);
     return Ok{};
   }
@@ -122,6 +126,7 @@ class Run {
       if (const auto bytes = swap_.look()) events_.swapping(event.step, *bytes);
     }
     memory_.after("step", event.step);
+    if (const Tree machine = monitor_.after(event.step); !machine.is_null()) events_.event(machine);
     PLIMSOLL_TRY(hold(report_saved(/*wait=*/false), last));
     PLIMSOLL_TRY(evaluate_if_due());
     const int64_t every = config_.output.save_steps;
@@ -194,6 +199,7 @@ class Run {
   RunRecord record_;
   MeanLoss losses_;
   RunMemory memory_;
+  RunMonitor monitor_;
   SwapWatch swap_{swapped_bytes};
   bool saved_ = false;            ///< a checkpoint, in this process
   std::optional<Error> unsaved_;  ///< the first save that failed at the last step

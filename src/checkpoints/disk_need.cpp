@@ -44,15 +44,17 @@ class Simulation {
       for (saves = std::min(saves, settled); saves > 0; --saves) save();
     } else if (saves > 0) {
       save();
-      taken_ += (saves - 1) * s_.bytes.checkpoint;
+      taken_ += (saves - 1) * checkpoint_bytes();
       need_.bytes = std::max(need_.bytes, taken_);
       need_.checkpoints = std::max(need_.checkpoints, static_cast<int64_t>(there_.size()) + saves - 1);
     }
     need_.bytes = std::max(need_.bytes, taken_ + s_.bytes.final);  // what stood there goes afterwards
+    need_.bytes += 2 * s_.state_bytes + s_.events_bytes;           // the state is written beside its old one
     return need_;
   }
 
  private:
+  [[nodiscard]] int64_t checkpoint_bytes() const { return s_.bytes.checkpoint + s_.state_bytes; }
   void add(int64_t bytes) {
     there_.push_back({bytes});
     taken_ += bytes;
@@ -60,7 +62,7 @@ class Simulation {
     need_.checkpoints = std::max(need_.checkpoints, static_cast<int64_t>(there_.size()));
   }
   void save() {
-    add(s_.bytes.checkpoint);
+    add(checkpoint_bytes());
     if (!std::exchange(has_saved_, true))
       std::erase_if(there_, [&](const PresentCheckpoint& p) {
         if (p.stale) taken_ -= p.bytes;
@@ -108,6 +110,17 @@ int64_t folder_bytes(const std::string& path) {
   return bytes;
 }
 
+/// Nobody waits for more.
+constexpr int64_t kMostLines = 1 << 20;
+
+/// Lines of steps and evaluations that a run tells.
+int64_t num_lines(const RunConfig& config, int64_t total_steps) {
+  const TrainingSettings& t = config.training;
+  const int64_t evaluations = t.eval_steps > 0 ? total_steps / t.eval_steps : 0;
+  const int64_t lines = total_steps / std::max<int64_t>(1, t.logging_steps) + evaluations + 2;
+  return std::min(lines, kMostLines);
+}
+
 }  // namespace
 
 SavedBytes saved_bytes(const models::Model& model, const passes::SessionPlan& session,
@@ -124,11 +137,16 @@ SaveSchedule save_schedule(const RunConfig& config, std::optional<int64_t> total
   const OutputSettings& output = config.output;
   std::optional<int64_t> limit = output.save_total_limit;
   if (limit && best_metric(config.training)) limit = std::max<int64_t>(2, *limit);  // the best and the newest
+  // As they are: 150 and 330 bytes a step, an evaluation's more; the rest of the state about 500.
+  constexpr int64_t kStateBytes = 1024, kStateBytesPerLine = 192, kEventBytesPerLine = 400;
+  const int64_t lines = num_lines(config, total_steps.value_or(0));
   return {.step = step,
           .total_steps = total_steps,
           .save_steps = output.save_steps,
           .total_limit = limit,
-          .bytes = bytes};
+          .bytes = bytes,
+          .state_bytes = kStateBytes + lines * kStateBytesPerLine,
+          .events_bytes = lines * kEventBytesPerLine};
 }
 
 std::optional<DiskNeed> disk_need(const SaveSchedule& schedule) {

@@ -1,5 +1,5 @@
 // plimsoll bench: offsets (the offset search on recorded lifetimes), kernels, step (training steps on drawn
-// tokens).
+// tokens), data (a run's data without the training).
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -8,6 +8,7 @@
 #include <memory>
 
 #include "base/process.h"
+#include "cli/bench_data.h"
 #include "cli/bench_kernels.h"
 #include "cli/commands.h"
 #include "io/tree.h"
@@ -139,7 +140,7 @@ Status bench_step(const StepArguments& arguments, const Environment& environment
 }  // namespace
 
 Command add_bench(Parser app) {
-  Parser bench = app.add_subcommand("bench", "measure a part: offsets, kernels, step");
+  Parser bench = app.add_subcommand("bench", "measure a part: offsets, kernels, step, data");
   bench.require_subcommand();
   auto offset_arguments = std::make_shared<OffsetArguments>();
   Parser offsets =
@@ -161,7 +162,14 @@ Command add_bench(Parser app) {
   step.add_flag("--interactive", step_arguments->interactive, "run N steps for each line 'go N' on stdin");
   step.add_flag("--timings", step_arguments->timings, "seconds by op of the last step, on stderr");
   step.footer("example: plimsoll bench step run.yaml --steps 20");
+  auto data_arguments = std::make_shared<BenchDataArguments>();
+  Parser data =
+      bench.add_subcommand("data", "how fast a run's data comes, by workers, prefetch, packing, cache");
+  add_run_arguments(data, data_arguments->run);
+  data.add_option("--milliseconds", data_arguments->milliseconds, "of each rung").range(10, 3'600'000);
+  data.footer("example: plimsoll bench data run.yaml --milliseconds 2000");
   return [=](const Environment& environment) -> Status {
+    if (data.parsed()) return bench_data(*data_arguments);
     if (offsets.parsed()) return bench_offsets(*offset_arguments);
     if (kernels.parsed()) return bench_kernels(*kernels_json);
     return bench_step(*step_arguments, environment);

@@ -44,6 +44,12 @@ Command add_train(Parser app) {
       .add_option("--snapshot", *snapshot,
                   "write what ran and what it allocated, as a memory snapshot for pytorch.org/memory_viz")
       .type_name("FILE");
+  auto memory_summary = std::make_shared<int64_t>(0);
+  command
+      .add_option("--memory-summary", *memory_summary,
+                  "a table of the memory, planned and taken, every N steps; SIGUSR2 prints one at any time")
+      .type_name("N")
+      .range(1, int64_t{1} << 40);
   auto resume = std::make_shared<std::string>("auto");
   command
       .add_option(
@@ -63,11 +69,13 @@ Command add_train(Parser app) {
            "checkpoint on\n"
            "exit codes: 0 done, 2 run file, 65 data or model files, 69 does not fit, 74 I/O,\n"
            "            75 stopped by a signal (TERM, INT, HUP, USR1) and saved (run it again), 76 "
-           "diverged\n\n"
+           "diverged\n"
+           "            or, with debug.verify_steps, computed wrongly\n\n"
            "settings of the run file, as dotted.path=value on the command line:\n" +
            settings_help();
   });
-  return [arguments, dump_ir, snapshot, resume, resume_with](const Environment& environment) -> Status {
+  return [arguments, dump_ir, snapshot, memory_summary, resume,
+          resume_with](const Environment& environment) -> Status {
     PLIMSOLL_ASSIGN(const std::vector<std::string> changing, settings_of_rate(*resume_with));
     arguments->overrides.insert(arguments->overrides.end(), resume_with->begin(), resume_with->end());
     PLIMSOLL_ASSIGN(RunConfig config, load_run(*arguments, RunUse::kTraining));
@@ -77,6 +85,7 @@ Command add_train(Parser app) {
                                         .dump_ir = *dump_ir,
                                         .resume = *resume,
                                         .resume_with = changing,
+                                        .memory_summary = *memory_summary,
                                         .snapshot = *snapshot,
                                         .process_start_seconds = environment.process_start_seconds,
                                         .data_progress = shown_by(progress)});

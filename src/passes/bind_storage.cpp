@@ -8,6 +8,7 @@
 #include <optional>
 
 #include "base/check.h"
+#include "passes/overwritten.h"
 
 namespace plimsoll::passes {
 namespace {
@@ -80,6 +81,7 @@ class Binder {
     bind_assigns();
     PLIMSOLL_TRY(check_consumed());
     add_workspaces();
+    if (options_.rehearses) add_rehearsals();
     return std::move(binding_);
   }
 
@@ -293,6 +295,20 @@ class Binder {
       if (bytes == 0) continue;
       const auto position = static_cast<int32_t>(p);
       binding_.workspaces[p] = static_cast<int32_t>(binding_.storages.size());
+      binding_.storages.push_back(
+          {-1, bytes, position, position, Category::kWorkspace, ir::MemorySpace::kDevice, order_[p]});
+    }
+  }
+
+  void add_rehearsals() {
+    binding_.rehearsals.assign(order_.size(), -1);
+    for (size_t p = 0; p < order_.size(); ++p) {
+      const Op& op = graph_.op(order_[p]);
+      if (!runs_kernel(op)) continue;
+      const int64_t bytes = rehearsal_bytes(overwritten(graph_, binding_, op));
+      if (bytes == 0) continue;
+      const auto position = static_cast<int32_t>(p);
+      binding_.rehearsals[p] = static_cast<int32_t>(binding_.storages.size());
       binding_.storages.push_back(
           {-1, bytes, position, position, Category::kWorkspace, ir::MemorySpace::kDevice, order_[p]});
     }

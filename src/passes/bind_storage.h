@@ -41,6 +41,9 @@ struct Binding {
   std::vector<Place> places;             ///< by ValueId::index; storage -1 for values out of the order
   std::vector<int32_t> workspaces;       ///< by position in the order: storage or -1
   std::vector<ir::OpId> copied_assigns;  ///< state_assign ops that really move bytes
+  /// By position: the storage in which a first run of the op leaves what it overwrites, or -1. Empty: no op
+  /// is run twice.
+  std::vector<int32_t> rehearsals = {};
 };
 
 struct BindOptions {
@@ -56,6 +59,8 @@ struct BindOptions {
   std::function<bool(std::string_view op)> supports;
   /// Whether kernels read and write memory of that space; empty: all.
   std::function<bool(ir::MemorySpace)> reaches;
+  /// Every op can be run twice: what it overwrites has a second place.
+  bool rehearses = false;
 };
 
 /// Inserts `copy` ops where a kernel needs a dense operand, then binds. A state_assign whose value can be

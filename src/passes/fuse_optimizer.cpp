@@ -20,7 +20,8 @@ constexpr size_t kAnywhere = static_cast<size_t>(-1);
 
 class FuseOptimizer {
  public:
-  FuseOptimizer(ir::Graph& graph, const FuseOptimizerOptions& options) : rw_(graph, options.keep) {
+  FuseOptimizer(ir::Graph& graph, const FuseOptimizerOptions& options)
+      : rw_(graph, options.keep), updates_(options.updates) {
     for (size_t i = 0; i < rw_.order().size(); ++i) {
       const ir::Op& op = rw_.op(rw_.order()[i]);
       if (op.def->state != ir::StateAccess::kNone) touched_[op.attrs.str("name")].push_back(i);
@@ -31,7 +32,7 @@ class FuseOptimizer {
     for (const OpId id : rw_.order()) {
       if (rw_.op(id).def->name == "global_norm") fuse_squares(id);
       const ops::UpdateRule* rule = ops::find_update_rule(rw_.op(id).def->name);
-      if (rule != nullptr && rule->name == rw_.op(id).def->name) take_update(id, *rule);
+      if (updates_ && rule != nullptr && rule->name == rw_.op(id).def->name) take_update(id, *rule);
     }
     flush();
     PLIMSOLL_ASSIGN(report_.replaced, rw_.finish());
@@ -148,6 +149,7 @@ class FuseOptimizer {
   }
 
   Rewriter rw_;
+  bool updates_;
   std::map<std::string, std::vector<size_t>> touched_;  // by state: places of its reads and assignments
   const ops::UpdateRule* rule_ = nullptr;               ///< of the run
   std::vector<OpId> run_;

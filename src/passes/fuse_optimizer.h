@@ -14,6 +14,7 @@ namespace plimsoll::passes {
 
 struct FuseOptimizerOptions {
   std::span<const ir::ValueId> keep = {};
+  bool updates = true;  ///< false: the squares alone
 };
 struct FuseOptimizerReport {
   Replaced replaced = {};

@@ -109,7 +109,10 @@ Status run_short_norms(PassState& s) {
 /// One sweep over all needs all gradients, and all states on the device.
 Status run_fuse_optimizer(PassState& s) {
   const bool one_by_one = s.options.optimizer_in_backward || s.options.offload.streams_updates();
-  return one_by_one ? Status(Ok{}) : run_fusion<fuse_optimizer>(s);
+  if (one_by_one) return Ok{};
+  PLIMSOLL_ASSIGN(const auto report,
+                  fuse_optimizer(s.graph, {.keep = s.keep, .updates = !s.options.rehearses}));
+  return follow_report(s, report.replaced);
 }
 
 Status run_second_backward(PassState& s) {

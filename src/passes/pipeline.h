@@ -55,6 +55,9 @@ struct PipelineOptions {
   std::function<void(const RecomputeAnalysis&)> look_at_blocks = {};
   std::vector<PrecisionOverride> precision_overrides = {};
   OffloadOptions offload = {};  ///< what lies elsewhere than on the device
+  /// Programs can be run op by op, each op twice: updates stay apart, as a sweep would need all of the
+  /// optimizer's states a second time.
+  bool rehearses = false;
   bool verify = true;
   /// Scratch of an op's kernel, for schedule's reckoning; empty: none.
   std::function<int64_t(const ir::OpTypes&)> workspace_bytes = {};

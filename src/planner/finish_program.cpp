@@ -48,6 +48,7 @@ Result<passes::Program> finish_program(ir::Graph graph, passes::Pipeline& pipeli
   bind.workspace_bytes = [&](const ir::OpTypes& types) { return target.workspace_bytes(types); };
   bind.supports = [&](std::string_view op) { return target.supports(op); };
   bind.reaches = [&](ir::MemorySpace space) { return target.reaches(space); };
+  bind.rehearses = pipeline.options().rehearses;
   PLIMSOLL_ASSIGN(passes::Binding binding, passes::bind_storage(graph, bind, ops::find_op));
   passes::MemoryPlan plan = passes::plan_memory(graph, binding, memory);
   passes::IssueOrder issue = passes::issue_order(graph, binding, plan);

@@ -5,6 +5,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <span>
 
@@ -73,6 +74,12 @@ class Device {
                       const ir::Op* op = nullptr) = 0;
   /// Repeats a 32-bit pattern, in the byte order of an f32; the last word may be cut.
   virtual Status fill(Location destination, Bytes bytes, uint32_t pattern, ir::Queue queue) = 0;
+
+  /// Calls part(0) … part(parts - 1) on threads of the host, those that it computes with where they are its;
+  /// returns when all are done. `part` uses nothing of the device. Not while capturing.
+  virtual void run_parts(int64_t parts, const std::function<void(int64_t)>& part) {
+    for (int64_t i = 0; i < parts; ++i) part(i);
+  }
 
   /// An event that lasts as long as the device. Not while capturing.
   virtual EventId make_event() = 0;

@@ -162,20 +162,21 @@ size_t Executable::next_position(size_t from) const {
   return found == instructions_.end() ? program_.graph.order().size() : at(found->issue.position);
 }
 
-Status Executable::issue(size_t begin, size_t end, bool waits_for_each) {
+Status Executable::issue(size_t begin, size_t end, Pace pace) {
   size_t poisoned = begin == 0 ? 0 : next_position(begin);
   for (size_t i = begin; i < end; ++i) {
     const Instruction& instruction = instructions_[i];
     const int32_t position = instruction.issue.position;
     const auto start = std::chrono::steady_clock::now();
     if (!born_.empty() && position >= 0) PLIMSOLL_TRY(poison(born_[at(position)], instruction.issue.queue));
-    PLIMSOLL_TRY(issue_one(instruction));
+    const bool twice = pace == Pace::kTwice && position >= 0;
+    PLIMSOLL_TRY(twice ? issue_twice(instruction) : issue_one(instruction));
     if (!dead_.empty() && position >= 0) {
       // Positions without an instruction (views, reads) end lifetimes too.
       for (const size_t stop = next_position(i + 1); poisoned < stop; ++poisoned)
         PLIMSOLL_TRY(poison(dead_[poisoned], ir::Queue::kCompute));
     }
-    if (!waits_for_each || position < 0) continue;
+    if (pace != Pace::kTimed || position < 0) continue;
     PLIMSOLL_TRY(device_.synchronize(instruction.issue.queue));
     const std::chrono::duration<double> seconds = std::chrono::steady_clock::now() - start;
     timed_.emplace_back(&program_.graph.op(program_.graph.order()[at(position)]), seconds.count());
@@ -186,7 +187,7 @@ Status Executable::issue(size_t begin, size_t end, bool waits_for_each) {
 /// A part ends joined, so that the next one may begin anywhere: behind the cut nothing waits for events of
 /// before.
 Status Executable::issue_joined(size_t begin, size_t end) {
-  PLIMSOLL_TRY(issue(begin, end, /*waits_for_each=*/false));
+  PLIMSOLL_TRY(issue(begin, end, Pace::kQueued));
   for (size_t q = 1; q < ir::kNumQueues && end < instructions_.size(); ++q) {
     const auto queue = static_cast<ir::Queue>(q);
     const bool used =
@@ -218,7 +219,7 @@ Status Executable::run_update() { return update_ ? device_.replay(*update_) : St
 Status Executable::run_timed() {
   timed_.clear();
   timed_.reserve(instructions_.size());
-  return issue(0, instructions_.size(), /*waits_for_each=*/true);
+  return issue(0, instructions_.size(), Pace::kTimed);
 }
 
 }  // namespace plimsoll::runtime

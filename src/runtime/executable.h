@@ -4,13 +4,16 @@
 
 #include <array>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <utility>
 #include <vector>
 
 #include "passes/session_plan.h"
+#include "runtime/bit_sum.h"
 #include "runtime/device.h"
+#include "runtime/transfer.h"
 
 namespace plimsoll::runtime {
 
@@ -34,6 +37,12 @@ class Executable {
   Status run_update();
   [[nodiscard]] bool updates() const { return update_ != nullptr; }
 
+  /// Runs each op twice from the same state, where the plan has a second place for what it overwrites, and
+  /// compares the bits of its results; `gate` as in Session::set_update_gate. Results are read through
+  /// `transfer`, of kCompute.
+  /// Errors: kDiverged with the first op whose runs differ, its layer and its result. Async: no.
+  Status run_twice(Transfer& transfer, const std::function<void()>& gate);
+
   /// Runs op by op, waiting for each. Seconds of wall time by op, in the order of issue, without waits for
   /// events.
   Status run_timed();
@@ -50,6 +59,16 @@ class Executable {
     Location at;
     int64_t bytes = 0;
   };
+  /// The first of an op's two runs: of a kernel that overwrites operands, on copies of them.
+  struct Rehearsal {
+    struct Kept {
+      Location copy, original;
+      Bytes bytes;
+    };
+    std::vector<TensorRef> operands;
+    KernelCall call;
+    std::vector<Kept> kept;
+  };
 
   Executable(Device& device, const passes::SessionPlan& session, size_t program, const SessionMemory& memory);
   void bind();
@@ -62,8 +81,19 @@ class Executable {
   [[nodiscard]] size_t first_update() const;
   /// Of the first op at or behind that issue; the order's length where there is none.
   [[nodiscard]] size_t next_position(size_t from) const;
-  Status issue(size_t begin, size_t end, bool waits_for_each);
+  enum class Pace : uint8_t { kQueued, kTimed, kTwice };
+  Status issue(size_t begin, size_t end, Pace pace);
   Status issue_one(const Instruction& instruction);
+  [[nodiscard]] Rehearsal rehearsal_of(const Instruction& instruction) const;
+  Status issue_twice(const Instruction& instruction);
+  /// Of a part of a result.
+  struct ResultSum {
+    size_t result = 0;
+    BitSum::Value sum = {};
+  };
+  /// Of an op's results, or of what a copy wrote; of those of the rehearsal where one is given.
+  Result<std::vector<ResultSum>> sums(const Instruction& instruction, const Rehearsal* rehearsal);
+  Status add_sums(Location at, int64_t bytes, size_t result, std::vector<ResultSum>& sums);
   Status poison(const std::vector<Fill>& fills, ir::Queue queue);
   Status issue_joined(size_t begin, size_t end);
   Result<std::unique_ptr<CapturedGraph>> capture(size_t begin, size_t end);
@@ -78,6 +108,7 @@ class Executable {
   std::vector<std::vector<Fill>> born_, dead_;  ///< by position in the order; empty: no poison
   std::unique_ptr<CapturedGraph> before_, update_;
   std::vector<std::pair<const ir::Op*, double>> timed_;
+  Transfer* transfer_ = nullptr;  ///< of run_twice
 };
 
 }  // namespace plimsoll::runtime

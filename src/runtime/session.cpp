@@ -94,6 +94,11 @@ Status Session::run(int program) {
   return executable.run_update();
 }
 
+Status Session::run_twice(int program) {
+  if (run_observer_) run_observer_(program);
+  return executables_[static_cast<size_t>(program)]->run_twice(*transfer_, update_gate_);
+}
+
 Status Session::synchronize() { return device_.synchronize(ir::Queue::kCompute); }
 
 const ir::TensorType& Session::type(std::string_view state) const {

@@ -47,6 +47,8 @@ class Session {
 
   /// Async: queues a program behind all that was queued before. Errors: of the device, of earlier work too.
   Status run(int program);
+  /// The same op by op, each op twice: errors as Executable::run_twice. For programs that are planned so.
+  Status run_twice(int program);
   /// Waits for all that was queued. Errors: what went wrong since the last look.
   Status synchronize();
   /// `gate` is called in every run of a program with an update, when all before the first instruction that

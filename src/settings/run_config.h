@@ -289,8 +289,9 @@ struct OutputSettings {
   std::string save_strategy = "auto";  ///< auto | no | steps; resolved into save_steps when a run is read
   int64_t save_steps = 0;              ///< 0: only the final model
   std::optional<int64_t> save_total_limit = {};
-  std::optional<Bytes> data_cache_limit = 100_GiB;             ///< nothing: it may grow
-  std::string dtype = "auto";                                  ///< of final/: auto | bf16 | fp16 | fp32
+  std::optional<Bytes> data_cache_limit = 100_GiB;  ///< nothing: it may grow
+  std::string dtype = "auto";                       ///< of final/: auto | bf16 | fp16 | fp32
+  double monitor_seconds = 5;  ///< between two events of the machine beside the run; 0: none
   std::optional<Bytes> max_shard_size = Bytes(5'000'000'000);  ///< of final/; nothing: one file
 };
 
@@ -299,6 +300,7 @@ struct DebugSettings {
   std::vector<std::string> dump = {"loss", "gradients"};  ///< loss | gradients | logits | parameters
   bool poison = false;
   OneOf<PlanLayout> plan = PlanLayout::kArena;
+  int64_t verify_steps = 0;  ///< 0: never
 };
 
 /// What a run was read from, so that it can be read again with more overrides.

@@ -154,12 +154,16 @@ void add_machine_and_output(std::vector<Setting>& list) {
             {"auto", "bf16", "fp16", "fp32"}));
   add(plain(PLIMSOLL_FIELD(output.max_shard_size), kHow,
             "the final model in files of at most this, with an index; null: one file"));
+  add(number(PLIMSOLL_FIELD(output.monitor_seconds), kHow,
+             "the machine beside the run in events.jsonl every so many seconds; 0: not", 0, kMaxCount));
   add(plain(PLIMSOLL_FIELD(debug.dump_dir), kHow, "write step-%06d.safetensors of every step here"));
   add(plain(PLIMSOLL_FIELD(debug.dump), kHow, "what a dump holds",
             {"loss", "gradients", "logits", "parameters"}));
   add(plain(PLIMSOLL_FIELD(debug.poison), kHow, "fill freed memory with signalling NaNs"));
   add(choice(PLIMSOLL_CHOICE(debug.plan), kHow, "arena: packed; separate: one buffer each"));
-  add(planned("debug.verify_steps", kHow, "steps to hold against the interpreter", "leave it out", {"0"}));
+  add(number(PLIMSOLL_FIELD(debug.verify_steps), kHow,
+             "every so many steps each op runs twice and its results are compared bit by bit; 0: never", 0,
+             kMaxCount));
   takes_only(list, "runtime.device",
              {"cpu", "discrete", "cuda", "cuda:0", "cuda:1", "cuda:2", "cuda:3", "cuda:4", "cuda:5", "cuda:6",
               "cuda:7"});

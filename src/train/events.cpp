@@ -113,6 +113,11 @@ Tree summary_event(const Summary& s, double tokens_per_second) {
     event.set("host_planned_peak_bytes", Tree::of(*s.host_planned_peak_bytes));
     event.set("host_measured_peak_bytes", Tree::of(*s.host_measured_peak_bytes));
   }
+  if (!s.phase_peak_bytes.empty()) {
+    Tree phases = Tree::map();
+    for (const auto& [name, bytes] : s.phase_peak_bytes) phases.set(name, Tree::of(bytes));
+    event.set("phase_peak_bytes", std::move(phases));
+  }
   if (s.best) {
     event.set("best_metric", Tree::of(s.best->metric));
     event.set("best_value", number(s.best->value));
@@ -241,6 +246,23 @@ void Events::swapping(int64_t step, int64_t bytes) {
                         {"swapped_bytes", Tree::of(bytes)},
                         {"message", Tree::of(text)}}));
   print_message("warning: " + text);
+}
+
+void Events::memory_warning(int64_t step, const MemoryWarning& warning) {
+  Tree event = Tree::map({{"event", Tree::of(std::string("warning"))},
+                          {"kind", Tree::of(warning.kind)},
+                          {"step", Tree::of(step)}});
+  for (const auto& [name, bytes] : warning.figures) event.set(name, Tree::of(bytes));
+  event.set("message", Tree::of(warning.text));
+  print_json(event);
+  print_message("warning: " + warning.text);
+}
+
+void Events::memory_summary(const MemorySummary& summary) {
+  print_json(memory_event(summary));
+  if (!tells_people()) return;
+  line_.finish();
+  print_message(memory_table(summary));
 }
 
 void Events::warning(const std::string& text) { print_message("warning: " + text); }

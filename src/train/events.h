@@ -14,6 +14,8 @@
 #include "io/tree.h"
 #include "metrics/metrics.h"
 #include "planner/report.h"
+#include "train/memory_summary.h"
+#include "train/memory_watch.h"
 
 namespace plimsoll::train {
 
@@ -50,6 +52,7 @@ struct Summary {
   std::optional<int64_t> host_planned_peak_bytes = {}, host_measured_peak_bytes = {};
   int64_t arena_bytes = 0;
   int64_t allocations_after_first_step = 0;
+  std::vector<std::pair<std::string, int64_t>> phase_peak_bytes = {};  ///< of the process, as measured
   double small_allocations_per_step = 0;  ///< heap requests below kLargeAllocation, after the first step
   /// Of a run that compares evaluations: the best one's step and metric, and whether patience ended the run.
   struct Best {
@@ -81,6 +84,10 @@ class Events {
   void checkpoint(const SaveReport& saved);
   /// The system moves the run's memory out: a warning.
   void swapping(int64_t step, int64_t bytes);
+  void memory_warning(int64_t step, const MemoryWarning& warning);
+  void memory_summary(const MemorySummary& summary);
+  /// An object for machines alone.
+  void event(const Tree& event) { print_json(event); }
   /// What the run goes on without. For people alone.
   void warning(const std::string& text);
   /// A line for people alone.

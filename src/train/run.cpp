@@ -11,6 +11,8 @@
 #include "settings/schedule.h"
 #include "train/ready_run.h"
 #include "train/run_folder.h"
+#include "train/run_memory.h"
+#include "train/run_monitor.h"
 #include "train/run_record.h"
 #include "train/swap_watch.h"
 #include "train/trainer.h"
@@ -44,7 +46,9 @@ class Run {
         events_(events),
         folder_(config, trainer, [&events](const std::string& text) { events.warning(text); }),
         record_(options.process_start_seconds),
-        losses_(config.training.logging_nan_inf_filter) {
+        losses_(config.training.logging_nan_inf_filter),
+        memory_(trainer, events, options.memory_summary),
+        monitor_(config) {
     events.log_to([this](const std::string& line) { folder_.line(line); });
   }
   ~Run() { events_.log_to({}); }
@@ -69,8 +73,11 @@ class Run {
     } else {
       PLIMSOLL_TRY(save_final());
     }
-    const Summary summary = record_.summary(trainer_);
+    Summary summary = record_.summary(trainer_);
+    summary.phase_peak_bytes = memory_.phases();
     events_.summary(summary);
+    for (const MachineFinding& finding : monitor_.findings())
+      events_.note(finding.what + ": " + finding.hint);
     folder_.write_state(&summary);
     return Ok{};
   }
@@ -118,6 +125,8 @@ class Run {
       losses_ = MeanLoss(config_.training.logging_nan_inf_filter);
       if (const auto bytes = swap_.look()) events_.swapping(event.step, *bytes);
     }
+    memory_.after("step", event.step);
+    if (const Tree machine = monitor_.after(event.step); !machine.is_null()) events_.event(machine);
     PLIMSOLL_TRY(hold(report_saved(/*wait=*/false), last));
     PLIMSOLL_TRY(evaluate_if_due());
     const int64_t every = config_.output.save_steps;
@@ -136,6 +145,7 @@ class Run {
       events_.eval_progress(done, total);
     }));
     events_.end_progress();
+    memory_.after("eval", step);
     if (!event) return Ok{};
     events_.eval(*event);
     folder_.eval(*event);
@@ -154,6 +164,7 @@ class Run {
       PLIMSOLL_ASSIGN(const std::optional<SaveReport> saved, trainer_.next_saved(wait));
       if (!saved) return Ok{};
       events_.checkpoint(*saved);
+      memory_.after("checkpoint", saved->step);
       saved_ = true;
     }
   }
@@ -187,6 +198,8 @@ class Run {
   RunFolder folder_;
   RunRecord record_;
   MeanLoss losses_;
+  RunMemory memory_;
+  RunMonitor monitor_;
   SwapWatch swap_{swapped_bytes};
   bool saved_ = false;            ///< a checkpoint, in this process
   std::optional<Error> unsaved_;  ///< the first save that failed at the last step
@@ -211,6 +224,7 @@ Status write_snapshot(RunSnapshot& snapshot, const Trainer& trainer, const std::
 
 Status run_training(const RunConfig& config, const RunOptions& options) {
   const StopSignals signals(/*outlive_readers=*/true);
+  const ReportSignal report_signal;
   PLIMSOLL_TRY(check_for_training(config));
   Events events(options.json);
   events.keep_lines();

@@ -86,6 +86,15 @@ void Trainer::find_programs() {
                                find(name_at("micro_next", bucket))});
 }
 
+Status Trainer::run_program(int program) {
+  const int64_t every = config_.debug.verify_steps;
+  if (every <= 0 || step_ % every != 0) return session_->run(program);
+  Status ran = session_->run_twice(program);
+  if (ran || ran.error().code != ErrorCode::kDiverged) return ran;
+  if (writer_) (void)next_saved(/*wait=*/true);  // of a step before this one
+  return save_failed(std::move(ran).error().at(fmt::format("step {}", step_)));
+}
+
 Status Trainer::run_micro_batches(StepEvent& event) {
   const MicroPrograms& programs = micro_programs_[bucket_];
   for (int64_t m = 0; m < prepared_.split.grad_accum_steps; ++m) {
@@ -96,10 +105,10 @@ Status Trainer::run_micro_batches(StepEvent& event) {
       PLIMSOLL_TRY(session_->run(logits_program_));
       PLIMSOLL_TRY(dump_->write_logits(*session_, m));
     }
-    PLIMSOLL_TRY(session_->run(m == 0 ? programs.first : programs.next));
+    PLIMSOLL_TRY(run_program(m == 0 ? programs.first : programs.next));
   }
   if (dump_) PLIMSOLL_TRY(dump_->write_gradients(*session_, scratch_));
-  if (update_program_ >= 0) PLIMSOLL_TRY(session_->run(update_program_));
+  if (update_program_ >= 0) PLIMSOLL_TRY(run_program(update_program_));
   PLIMSOLL_ASSIGN(const float loss, session_->value<float>(planner::kLossState));
   event.loss =
       static_cast<float>(static_cast<double>(loss) / static_cast<double>(std::max<int64_t>(1, num_targets_)));

@@ -53,7 +53,8 @@ class Trainer {
   static Result<std::unique_ptr<Trainer>> create(const RunConfig& config, Prepared prepared,
                                                  runtime::Device& device, const TrainerOptions& options = {});
 
-  /// The next step. Errors: kDiverged for a loss that is not finite; data; dump.
+  /// The next step. Errors: kDiverged for a loss that is not finite, or an op that gave other bits when it
+  /// was run again; data; dump.
   Result<StepEvent> step();
   /// Loss over the whole of data.eval; nothing where a signal asked to stop before the end. Call only where
   /// has_eval().
@@ -136,6 +137,9 @@ class Trainer {
   /// The error with where the run can go on from.
   [[nodiscard]] Error save_failed(Error error) const;
   Status run_micro_batches(StepEvent& event);
+  /// One of the step's; each op twice where debug.verify_steps says so. Errors: kDiverged where two runs of
+  /// an op differ.
+  Status run_program(int program);
   /// Reads the loss scale's state into scaler_, where the loss is scaled.
   Status read_scaler();
   /// The loss scale at its first value.
@@ -198,6 +202,7 @@ struct RunOptions {
   std::string dump_ir = {};
   std::string resume = "auto";                ///< auto | never | a checkpoint's folder
   std::vector<std::string> resume_with = {};  ///< as TrainerOptions
+  int64_t memory_summary = 0;                 ///< a table of the memory every so many steps; 0: none
   std::string snapshot = {};                  ///< a file for what has run, see run_snapshot.h; empty: none
   double process_start_seconds = 0;           ///< steady clock when the process began
   DataProgress data_progress = {};

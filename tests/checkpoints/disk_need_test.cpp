@@ -42,6 +42,24 @@ TEST(DiskNeedTest, WhatLiesThereIsNotCountedAgain) {
   EXPECT_EQ(disk_need(s)->bytes, 130);
 }
 
+TEST(DiskNeedTest, CountsTheLogsAndTheirCopies) {
+  SaveSchedule s = schedule(100, 10, 2);
+  s.state_bytes = 7, s.events_bytes = 11;
+  EXPECT_EQ(disk_need(s)->bytes, 3 * (100 + 7) + 2 * 7 + 11);
+  s.save_steps = 0;
+  EXPECT_EQ(disk_need(s)->bytes, 30 + 2 * 7 + 11);
+}
+
+TEST(DiskNeedTest, TheLogsGrowWithTheLinesThatAreTold) {
+  RunConfig config;
+  const SaveSchedule each = save_schedule(config, 10'000, 0, {});
+  EXPECT_GT(each.state_bytes, 10'000 * 160);
+  EXPECT_GT(each.events_bytes, 10'000 * 340);
+  config.training.logging_steps = 100;
+  EXPECT_LT(save_schedule(config, 10'000, 0, {}).state_bytes, each.state_bytes / 50);
+  EXPECT_LT(save_schedule(config, {}, 0, {}).state_bytes, 2000);
+}
+
 TEST(DiskNeedTest, UnknownWhereTheDataDecides) {
   SaveSchedule s = schedule(0, 10, {});
   s.total_steps.reset();

@@ -52,6 +52,11 @@ Status CpuDevice::run(const Work& work) {
   return cpu::run(work, &pool_);
 }
 
+void CpuDevice::run_parts(int64_t parts, const std::function<void(int64_t)>& part) {
+  const std::lock_guard turn(pool_turn_);
+  pool_.run(parts, [&](int64_t i, int /*thread*/) { part(i); });
+}
+
 runtime::EventId CpuDevice::make_event() {
   PLIMSOLL_CHECK(!recording_, "make_event while capturing");
   return {num_events_++};

@@ -35,6 +35,8 @@ class CpuDevice final : public runtime::Device {
               const ir::Op* op = nullptr) override;
   Status fill(runtime::Location destination, Bytes bytes, uint32_t pattern, ir::Queue queue) override;
 
+  void run_parts(int64_t parts, const std::function<void(int64_t)>& part) override;
+
   runtime::EventId make_event() override;
   Status record(runtime::EventId event, ir::Queue queue) override;
   Status wait(ir::Queue queue, runtime::EventId event) override;

@@ -7,9 +7,7 @@
 #include <string_view>
 
 namespace plimsoll::cuda {
-namespace {
 
-/// Opens one of `names`: in the folders of the environment, then as the linker finds it.
 void* open_library(std::initializer_list<const char*> names) {
   const char* text = std::getenv("PLIMSOLL_CUDA_LIBRARIES");
   std::string_view folders = text == nullptr ? "" : text;
@@ -24,6 +22,8 @@ void* open_library(std::initializer_list<const char*> names) {
     if (void* library = dlopen(name, RTLD_NOW)) return library;
   return nullptr;
 }
+
+namespace {
 
 /// Looks functions up and keeps the first that is missing.
 class Lookup {

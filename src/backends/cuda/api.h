@@ -6,6 +6,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <initializer_list>
 #include <string>
 
 #include "base/result.h"
@@ -14,6 +15,10 @@ namespace plimsoll::cuda {
 
 using DevicePointer = unsigned long long;  // CUdeviceptr
 using Handle = void*;                      // CUcontext, CUstream, CUevent, CUmodule, CUfunction, CUgraph, …
+
+/// Opens one of `names`: in the folders of PLIMSOLL_CUDA_LIBRARIES, then as the linker finds it. Null where
+/// there is none.
+void* open_library(std::initializer_list<const char*> names);
 
 /// libcuda.so.1, which comes with the driver. Each returns a CUresult, 0 where all is well.
 struct Driver {

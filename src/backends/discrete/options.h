@@ -15,8 +15,9 @@ namespace plimsoll::discrete {
 struct Fault {
   ir::Queue queue = ir::Queue::kCompute;
   uint64_t number = 0;
+  bool flips = false;  ///< it is done, and nobody is told that a bit of a kernel's first result is wrong
 };
-/// Reads "copy_in:17"; null or empty: none. Errors: kInvalidArgument.
+/// Reads "copy_in:17", "compute:17:flip"; null or empty: none. Errors: kInvalidArgument.
 Result<std::optional<Fault>> parse_fault(const char* text);
 
 struct DiscreteOptions {

@@ -186,7 +186,10 @@ Status WorkQueue::run_now(const cpu::Work& work) {
   const auto& fault = queues_.options.fault;
   const bool breaks = fault && fault->queue == queue_ && fault->number == work_number_;
   const bool is_copy = work.kind == cpu::Work::Kind::kCopy;
-  if (!breaks) return is_copy ? copy(work) : execute(work);
+  if (!breaks || fault->flips) PLIMSOLL_TRY(is_copy ? copy(work) : execute(work));
+  if (breaks && fault->flips && !work.call.outputs.empty())
+    work.call.outputs[0].data[0] ^= std::byte{1};  // of an f32 the least
+  if (!breaks || fault->flips) return Ok{};
   if (is_copy) PLIMSOLL_TRY(copy(part_of(work, 0, work.bytes / 2)));
   return injected(work, queue_, work_number_);
 }

@@ -1,0 +1,205 @@
+#include "cli/bench_data.h"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cstdio>
+#include <thread>
+
+#include "base/process.h"
+#include "io/scratch_folder.h"
+#include "io/tree.h"
+#include "train/prepare.h"
+#include "train/run_device.h"
+
+namespace plimsoll::cli {
+namespace {
+
+/// A step that takes longer than this waits for no loader worth measuring.
+constexpr double kLongestStep = 0.05;
+constexpr int kStepsWaited = 12;
+/// CPU time by which a rung counts as bounded by its threads.
+constexpr double kBusy = 0.75;
+
+struct Rung {
+  std::string name = {}, settings = {};
+  double samples_per_second = 0, tokens_per_second = 0;
+  double per_core = 0;  ///< samples by second of CPU time
+  double wait_seconds = 0, step_seconds = 0;
+  std::string bound_by = {};
+};
+
+/// Of this process and, where it made any, of its children.
+double cpu_seconds() {
+  double sum = 0;
+  for (const int who : {RUSAGE_SELF, RUSAGE_CHILDREN}) {
+    rusage usage = {};
+    ::getrusage(who, &usage);
+    for (const timeval& t : {usage.ru_utime, usage.ru_stime})
+      sum += static_cast<double>(t.tv_sec) + 1e-6 * static_cast<double>(t.tv_usec);
+  }
+  return sum;
+}
+
+/// What of the files the system holds goes, as far as it is on the disk already.
+void drop_from_cache(const std::vector<DataFiles>& files) {
+  for (const DataFiles& source : files)
+    for (const std::string& path : source.paths) {
+      const int fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
+      if (fd < 0) continue;
+      (void)::fsync(fd);
+      (void)::posix_fadvise(fd, 0, 0, POSIX_FADV_DONTNEED);
+      ::close(fd);
+    }
+}
+
+/// A run whose data is ready.
+struct ReadyData {
+  RunConfig config;
+  train::Prepared prepared;
+  train::RunData files;
+};
+
+Result<std::unique_ptr<ReadyData>> make_ready(const RunConfig& config) {
+  const int threads = train::num_threads(config);
+  PLIMSOLL_ASSIGN(train::Prepared prepared,
+                  train::prepare(config, *train::make_target(config, threads), {.num_threads = threads}));
+  PLIMSOLL_ASSIGN(
+      train::RunData files,
+      train::prepare_data(config, {.vocab_size = prepared.model->vocab_size(), .num_threads = threads}));
+  return std::unique_ptr<ReadyData>(new ReadyData{config, std::move(prepared), std::move(files)});
+}
+
+struct How {
+  int workers = 1;
+  int64_t prefetch = 1;
+  bool cold = false;
+};
+
+/// Reads for so long as fast as it comes, then at the pace of a step.
+Result<Rung> climb(const ReadyData& ready, const How& how, double seconds) {
+  if (how.cold) drop_from_cache(ready.files.train);
+  PLIMSOLL_ASSIGN(const TrainingData data,
+                  TrainingData::open(ready.files.train,
+                                     train::data_options(ready.config, ready.prepared, /*eval=*/false)));
+  LoaderOptions options = ready.prepared.loader;
+  options.num_threads = how.workers, options.prefetch = how.prefetch, options.grows = false;
+  Rung rung;
+  rung.step_seconds = std::min(kLongestStep, ready.prepared.report.seconds_estimated);
+  int64_t batches = 0, tokens = 0, next = 0;
+  double wall = 0, cpu = 0;
+  {
+    const double cpu_before = cpu_seconds(), start = now_seconds();
+    Loader loader(data, options, 0);
+    while (wall < seconds || batches < 2) {
+      PLIMSOLL_ASSIGN(const LoadedBatch batch, loader.next());
+      tokens += batch.counts.tokens, ++batches, next += options.batch_size;
+      wall = now_seconds() - start;
+      if (how.cold && next >= data.num_sequences()) break;  // what comes now is warm
+    }
+    cpu = cpu_seconds() - cpu_before;
+  }
+  const auto samples = static_cast<double>(batches * options.batch_size);
+  rung.samples_per_second = samples / wall, rung.tokens_per_second = static_cast<double>(tokens) / wall;
+  rung.per_core = samples / std::max(cpu, 1e-6);
+  rung.bound_by = cpu > kBusy * wall * how.workers ? "processor" : how.cold ? "disk" : "handing over";
+  Loader loader(data, options, next);
+  for (int step = 0; step < kStepsWaited; ++step) {
+    const double start = now_seconds();
+    PLIMSOLL_TRY(loader.next());
+    if (step > 0) rung.wait_seconds += (now_seconds() - start) / (kStepsWaited - 1);
+    std::this_thread::sleep_for(std::chrono::duration<double>(rung.step_seconds));
+  }
+  return rung;
+}
+
+/// From the files that the run names to batches, with an empty cache: what a first run does.
+Result<Rung> tokenize_on_the_way(const RunConfig& config) {
+  PLIMSOLL_ASSIGN(const ScratchFolder folder, ScratchFolder::create("bench-data"));
+  RunConfig fresh = config;
+  fresh.data.cache_dir = folder.path();
+  const double cpu_before = cpu_seconds(), start = now_seconds();
+  PLIMSOLL_ASSIGN(const std::unique_ptr<ReadyData> ready, make_ready(fresh));
+  PLIMSOLL_ASSIGN(const TrainingData data,
+                  TrainingData::open(ready->files.train,
+                                     train::data_options(ready->config, ready->prepared, /*eval=*/false)));
+  const double wall = now_seconds() - start, cpu = cpu_seconds() - cpu_before;
+  const auto samples = static_cast<double>(data.num_sequences());
+  Rung rung;
+  rung.name = "made ready on the way";
+  rung.samples_per_second = samples / wall, rung.per_core = samples / std::max(cpu, 1e-6);
+  rung.tokens_per_second = static_cast<double>(data.num_tokens()) / wall;
+  rung.bound_by = cpu > kBusy * wall ? "processor" : "disk";
+  return rung;
+}
+
+void print(const Rung& r, bool json) {
+  if (json)
+    fmt::print("{}\n", to_json(Tree::map({{"event", Tree::of(std::string("rung"))},
+                                          {"name", Tree::of(r.name)},
+                                          {"settings", Tree::of(r.settings)},
+                                          {"samples_per_second", Tree::of(r.samples_per_second)},
+                                          {"tokens_per_second", Tree::of(r.tokens_per_second)},
+                                          {"samples_per_cpu_second", Tree::of(r.per_core)},
+                                          {"wait_seconds", Tree::of(r.wait_seconds)},
+                                          {"step_seconds", Tree::of(r.step_seconds)},
+                                          {"bound_by", Tree::of(r.bound_by)}})));
+  else
+    fmt::print("{:<26}{:>13.0f}{:>14.0f}{:>13.0f}{:>9.3f}  {}\n", r.name, r.samples_per_second,
+               r.tokens_per_second, r.per_core, 1e3 * r.wait_seconds, r.bound_by);
+  std::fflush(stdout);
+}
+
+/// The rungs that read what is ready, by `how`.
+Status climb_all(const ReadyData& ready, const BenchDataArguments& arguments, bool json) {
+  const auto rung = [&](std::string name, std::string settings, const How& how) -> Status {
+    PLIMSOLL_ASSIGN(Rung r, climb(ready, how, 1e-3 * static_cast<double>(arguments.milliseconds)));
+    r.name = std::move(name), r.settings = std::move(settings);
+    print(r, json);
+    return Ok{};
+  };
+  PLIMSOLL_TRY(rung("ready, cold cache", "data.num_workers=1 data.prefetch_factor=1", {1, 1, true}));
+  PLIMSOLL_TRY(rung("ready, warm cache", "data.num_workers=1 data.prefetch_factor=1", {1, 1}));
+  for (const int64_t prefetch : {2, 4})
+    PLIMSOLL_TRY(rung(fmt::format("prefetch {}", prefetch),
+                      fmt::format("data.num_workers=1 data.prefetch_factor={}", prefetch), {1, prefetch}));
+  const int most = std::max(2, train::num_threads(ready.config));
+  for (int workers = 2; workers <= most; workers *= 2)
+    PLIMSOLL_TRY(rung(fmt::format("workers {}", workers),
+                      fmt::format("data.num_workers={} data.prefetch_factor=4", workers),
+                      {workers, std::max<int64_t>(4, workers)}));
+  return Ok{};
+}
+
+}  // namespace
+
+Status bench_data(const BenchDataArguments& arguments) {
+  const bool json = arguments.run.json;
+  PLIMSOLL_ASSIGN(const RunConfig config, load_run_config(arguments.run.file, arguments.run.overrides));
+  if (!json)
+    fmt::print("{:<26}{:>13}{:>14}{:>13}{:>9}  bound by\n", "", "samples/s", "tokens/s", "a core",
+               "wait, ms");
+  PLIMSOLL_ASSIGN(Rung first, tokenize_on_the_way(config));
+  print(first, json);
+  PLIMSOLL_ASSIGN(const std::unique_ptr<ReadyData> ready, make_ready(config));
+  PLIMSOLL_TRY(climb_all(*ready, arguments, json));
+  for (const char* packing : {"best_fit", "pad", "stream"}) {
+    std::vector<std::string> overrides = arguments.run.overrides;
+    overrides.push_back(fmt::format("data.packing={}", packing));
+    const auto other = load_run_config(arguments.run.file, overrides);
+    if (!other) continue;  // not of this data
+    const auto packed = make_ready(*other);
+    if (!packed) continue;
+    PLIMSOLL_ASSIGN(Rung rung, climb(**packed, {1, 2}, 1e-3 * static_cast<double>(arguments.milliseconds)));
+    rung.name = fmt::format("packing {}", packing);
+    rung.settings = overrides.back() + " data.num_workers=1 data.prefetch_factor=2";
+    print(rung, json);
+  }
+  return Ok{};
+}
+
+}  // namespace plimsoll::cli

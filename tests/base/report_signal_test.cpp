@@ -1,0 +1,26 @@
+#include "base/report_signal.h"
+
+#include <gtest/gtest.h>
+
+#include <csignal>
+
+namespace plimsoll {
+namespace {
+
+TEST(ReportSignal, IsAQuestionAskedOnce) {
+  const ReportSignal signal;
+  EXPECT_FALSE(ReportSignal::take());
+  std::raise(SIGUSR2);
+  std::raise(SIGUSR2);
+  EXPECT_TRUE(ReportSignal::take());
+  EXPECT_FALSE(ReportSignal::take());
+}
+
+TEST(ReportSignal, GivesBackWhatStoodBefore) {
+  std::signal(SIGUSR2, SIG_IGN);
+  { const ReportSignal signal; }
+  EXPECT_EQ(std::signal(SIGUSR2, SIG_DFL), SIG_IGN);
+}
+
+}  // namespace
+}  // namespace plimsoll

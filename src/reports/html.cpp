@@ -34,7 +34,7 @@ std::string script_string(std::string_view text) {
 }
 
 std::string script_number(double value) {
-  return std::isfinite(value) ? fmt::format("{:.9g}", value) : "null";
+  return std::isfinite(value) ? fmt::format("{:.{}g}", value, value == std::floor(value) ? 17 : 9) : "null";
 }
 
 void HtmlTable::add(std::vector<std::string> cells, std::string_view css_class) {

@@ -11,7 +11,7 @@ namespace plimsoll::reports {
 std::string html_text(std::string_view text);
 /// A string of JSON that may stand within a script element: no "<" in it.
 std::string script_string(std::string_view text);
-/// A number of JSON with nine digits; null where it is not finite.
+/// A number of JSON with nine digits, whole ones with all; null where it is not finite.
 std::string script_number(double value);
 
 /// A table as rows of cells. Cells are markup.

@@ -75,8 +75,11 @@ std::string timeline_data(const ReportedRun& run) {
   if (!run.plan || run.plan->timeline.points.empty()) return "null";
   const planner::MemoryTimeline& timeline = run.plan->timeline;
   const auto columns = planner::timeline_columns(timeline, std::min(kColumns, timeline.points.size()));
-  const planner::PlanReport& plan = run.plan->report;
-  const int64_t whole = plan.device_is_process ? plan.process_peak_bytes() : plan.device_peak_bytes();
+  const double states = static_cast<double>(timeline.at_peak().total_bytes);
+  // As the run itself said: the process's part moves with each build.
+  double whole = member(run.events.plan,
+                        run.plan->report.device_is_process ? "process_peak_bytes" : "device.peak_bytes");
+  if (!(whole >= states)) whole = states;
   std::string positions, ops, phases, classes;
   for (const size_t at : columns) {
     const planner::TimelinePoint& point = timeline.points[at];
@@ -99,7 +102,7 @@ std::string timeline_data(const ReportedRun& run) {
   return fmt::format(
       "{{\"program\":{},\"beside\":{},\"planned\":{},\"measured\":{},\"x\":[{}],\"ops\":[{}],\"phases\":[{}],"
       "\"classes\":[{}]}}",
-      script_string(timeline.program), std::max<int64_t>(0, whole - timeline.at_peak().total_bytes), whole,
+      script_string(timeline.program), script_number(whole - states), script_number(whole),
       script_number(measured), positions, ops, phases, classes);
 }
 

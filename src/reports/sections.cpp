@@ -26,6 +26,12 @@ std::string bytes_text(int64_t bytes) {
   return bytes < 0 ? "-" + to_string(Bytes(-bytes)) : to_string(Bytes(bytes));
 }
 
+/// "optimizer_state" as people write it.
+std::string spaced(std::string text) {
+  std::replace(text.begin(), text.end(), '_', ' ');
+  return text;
+}
+
 struct OpRow {
   std::string op, layer;
   double seconds = 0, flops = 0, bytes = 0;
@@ -93,14 +99,18 @@ std::string parts_table(const RunEvents& events) {
 std::string bytes_of_plan(const Tree& plan) {
   const Tree* classes = plan.find("classes");
   if (classes == nullptr) return "";
+  std::vector<std::pair<double, std::string>> rows;
   double all = 0;
-  for (const auto& [name, value] : classes->members)
-    all += std::max<double>(0, static_cast<double>(value.integer));
+  for (const auto& [name, value] : classes->members) {
+    if (value.kind != Tree::Kind::kInteger || value.integer <= 0) continue;
+    rows.emplace_back(static_cast<double>(value.integer), name);
+    all += rows.back().first;
+  }
+  std::stable_sort(rows.begin(), rows.end(), [](const auto& a, const auto& b) { return a.first > b.first; });
   HtmlTable table({"class", "bytes", "share"});
-  for (const auto& [name, value] : classes->members)
-    if (value.kind == Tree::Kind::kInteger && value.integer > 0)
-      table.add(
-          {html_text(name), grouped(value.integer), share_cell(static_cast<double>(value.integer) / all)});
+  for (const auto& [bytes, name] : rows)
+    table.add({html_text(spaced(name)), grouped(static_cast<int64_t>(std::min(bytes, 9e18))),
+               share_cell(bytes / all)});
   return table.empty() ? "" : "<p>States and arena of the plan, by class:</p>\n" + table.text();
 }
 
@@ -133,13 +143,13 @@ std::string memory_section(const ReportedRun& run, size_t index) {
               index, html_text(run.plan->timeline.program), grouped(peak.total_bytes), peak.position,
               html_text(std::string(planner::name(peak.phase)))) +
           out;
-    const double planned = member(run.events.plan, "process_peak_bytes");
-    const int64_t again = run.plan->report.process_peak_bytes();
-    if (std::isfinite(planned) && std::abs(planned - static_cast<double>(again)) >= 1)
+    const double planned =
+        member(run.events.plan, "device.persistent_bytes") + member(run.events.plan, "device.arena_bytes");
+    if (std::isfinite(planned) && planned != static_cast<double>(peak.total_bytes))
       out += fmt::format(
-          "<p>Planned here the process comes to {} bytes; the run's own plan said {:.0f}: another "
-          "machine, version or choice.</p>\n",
-          grouped(again), planned);
+          "<p>The run's own plan said {:.0f} bytes: planned here by another version, for another machine, or "
+          "with another choice.</p>\n",
+          planned);
   }
   return out.empty() ? "" : "<h3>Memory</h3>\n" + out;
 }

@@ -109,21 +109,34 @@
     parameters: "#4477aa", master_weights: "#66aacc", optimizer_state: "#7e6bb0", kv_cache: "#999944", gradients: "#cc6677",
     activations: "#e0a030", workspace: "#44a080", padding: "#9a9aa8", fragmentation: "#c4bcb0",
   };
-  function timeline(of, place) {
+  function timeline(of, place, asked) {
     // dygraphs stacks the last series lowest.
-    const stack = of.classes.map(([name, column]) => ({ name: name, column: column, colour: classColours[name] || "#8c8c8c" }));
-    if (of.beside > 0)
-      stack.unshift({ name: "process and host", column: of.x.map(() => of.beside), colour: "#777777" });
-    const most = Math.max(of.planned, of.measured || 0);
+    const stack = of.classes.map(([name, column]) => ({ name: name.replaceAll("_", " "), column: column, colour: classColours[name] || "#8c8c8c" }));
+    // Of a small model the process is most of it: then it is shown when asked for.
+    const whole = of.beside > 0 && (asked === undefined ? of.beside < of.planned / 2 : asked);
+    if (whole) stack.unshift({ name: "process and host", column: of.x.map(() => of.beside), colour: "#777777" });
+    const most = whole ? Math.max(of.planned, of.measured || 0) : of.planned - of.beside;
     const visible = stack.filter((each) => Math.max(...each.column) >= most / 1000).reverse();
     const rows = of.x.map((x, i) => [x].concat(visible.map((each) => each.column[i])));
     if (rows.length === 1) rows.push([rows[0][0] + 1].concat(rows[0].slice(1)));
     const values = element("div", "values");
+    const label = element("label", "values"), check = element("input");
+    check.type = "checkbox";
+    check.checked = whole;
+    label.append(check, " with what the process and the host need beside it, planned and measured peak");
+    check.addEventListener("change", () => {
+      charts.splice(charts.indexOf(chart), 1);
+      chart.destroy();
+      values.remove();
+      label.remove();
+      timeline(of, place, check.checked);
+    });
     place.after(values);
+    if (of.beside > 0) values.after(label);
     const legend = () => values.replaceChildren(...visible.slice().reverse().map((each) => key(each.colour, each.name)),
       element("span", "key", "planned peak " + bytes(of.planned)),
       of.measured === null ? "" : key("#d62728", "measured peak " + bytes(of.measured)));
-    charts.push(new Dygraph(place, rows, {
+    const chart = new Dygraph(place, rows, {
       labels: ["op"].concat(visible.map((each) => each.name)), colors: visible.map((each) => each.colour),
       stackedGraph: true, stepPlot: true, fillAlpha: 0.75, strokeWidth: 0.6, legend: "never",
       gridLineColor: grid, axisLineColor: grid, valueRange: [0, most * 1.05], highlightCircleSize: 2,
@@ -140,6 +153,7 @@
           canvas.stroke();
           canvas.restore();
         };
+        if (!whole) return;
         draw(of.planned, "#888888", [6, 4]);
         if (of.measured !== null) draw(of.measured, "#d62728", []);
       },
@@ -147,7 +161,8 @@
         element("span", "key", "op " + x + ", " + of.ops[Math.min(row, of.ops.length - 1)] + " (" + of.phases[Math.min(row, of.phases.length - 1)] + ")"),
         ...visible.slice().reverse().map((each) => key(each.colour, each.name + " " + bytes(each.column[Math.min(row, each.column.length - 1)])))),
       unhighlightCallback: legend,
-    }));
+    });
+    charts.push(chart);
     legend();
   }
 

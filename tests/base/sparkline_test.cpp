@@ -2,7 +2,9 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
+#include <cstdlib>
 #include <limits>
 #include <vector>
 
@@ -29,6 +31,30 @@ TEST(Sparkline, LeavesOutWhatIsNoNumber) {
   EXPECT_EQ(sparkline(std::vector<double>{-kMost, kMost}, 8), "▁█");
   EXPECT_EQ(sparkline(std::vector<double>{NAN}, 8), "");
   EXPECT_EQ(sparkline({}, 8), "");
+}
+
+TEST(Course, KeepsTheShapeOfAnyLength) {
+  Course course;
+  double sum = 0;
+  for (int i = 0; i < 100'000; ++i) course.add(i);
+  course.add(NAN);
+  ASSERT_GE(course.means().size(), 64U);
+  EXPECT_LE(course.means().size(), 128U);
+  EXPECT_TRUE(std::is_sorted(course.means().begin(), course.means().end()));
+  for (const double mean : course.means()) sum += mean;
+  EXPECT_NEAR(sum / static_cast<double>(course.means().size()), 50'000, 1000);
+}
+
+TEST(Sparkline, WantsUtf8) {
+  const auto shows = [](const char* term, const char* locale) {
+    setenv("TERM", term, 1);
+    setenv("LC_ALL", locale, 1);
+    return shows_sparklines();
+  };
+  EXPECT_TRUE(shows("xterm", "C.UTF-8"));
+  EXPECT_FALSE(shows("dumb", "C.UTF-8"));
+  EXPECT_FALSE(shows("xterm", "C"));
+  unsetenv("LC_ALL");
 }
 
 }  // namespace

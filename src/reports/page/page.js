@@ -171,4 +171,9 @@
     const place = document.getElementById("timeline" + i);
     if (of && place) timeline(of, place);
   });
+  // For who tests the page: what was drawn, when, and by how much it is wider than the window.
+  const root = document.documentElement;
+  root.dataset.charts = charts.length;
+  root.dataset.drawn = performance.now().toFixed(0);
+  root.dataset.overflow = root.scrollWidth - root.clientWidth;
 })();

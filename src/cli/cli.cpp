@@ -76,6 +76,8 @@ constexpr const char* kFooter = R"(examples:
                                                       text and conversations to tokens, once
   plimsoll import sft.yaml --output run.yaml          transformers', TRL's, torchtune's, … configuration
   plimsoll bench offsets cases/*.csv                  the offset search on recorded lifetimes
+  plimsoll report runs/one                            a run as a page to look at
+  plimsoll watch runs/one                             how far a run of another process is
   plimsoll doctor                                     this machine: what is fast, what is missing
 )";
 
@@ -99,24 +101,14 @@ int run(int argc, char** argv) {
        "plimsoll " PLIMSOLL_VERSION, kFooter});
   Parser app = command_line.parser();
   app.require_subcommand();
-  const std::pair<const char*, Command> commands[] = {{"plan", add_plan(app)},
-                                                      {"train", add_train(app)},
-                                                      {"eval", add_eval(app)},
-                                                      {"inspect", add_inspect(app)},
-                                                      {"generate", add_generate(app)},
-                                                      {"bench", add_bench(app)},
-                                                      {"data", add_data(app)},
-                                                      {"predict", add_predict(app)},
-                                                      {"doctor", add_doctor(app)},
-                                                      {"calibrate", add_calibrate(app)},
-                                                      {"presets", add_presets(app)},
-                                                      {"init", add_init(app)},
-                                                      {"completion", add_completion(app)},
-                                                      {"manual", add_manual(app)},
-                                                      {"import", add_import(app)},
-                                                      {"export", add_export(app)},
-                                                      {"merge", add_merge(app)},
-                                                      {"profile", add_profile(app)}};
+  const std::pair<const char*, Command> commands[] = {
+      {"plan", add_plan(app)},           {"train", add_train(app)},       {"eval", add_eval(app)},
+      {"inspect", add_inspect(app)},     {"generate", add_generate(app)}, {"bench", add_bench(app)},
+      {"data", add_data(app)},           {"predict", add_predict(app)},   {"doctor", add_doctor(app)},
+      {"calibrate", add_calibrate(app)}, {"presets", add_presets(app)},   {"report", add_report(app)},
+      {"watch", add_watch(app)},         {"init", add_init(app)},         {"completion", add_completion(app)},
+      {"manual", add_manual(app)},       {"import", add_import(app)},     {"export", add_export(app)},
+      {"merge", add_merge(app)},         {"profile", add_profile(app)}};
   const Result<bool> parsed = command_line.parse(argc, argv);
   if (!parsed) return report(parsed.error());
   if (!*parsed) return finish(0);

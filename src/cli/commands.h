@@ -42,6 +42,8 @@ Command add_bench(Parser app);
 Command add_doctor(Parser app);
 Command add_calibrate(Parser app);
 Command add_presets(Parser app);
+Command add_report(Parser app);
+Command add_watch(Parser app);
 Command add_import(Parser app);
 Command add_init(Parser app);
 /// Both describe all that is added to `app`.

@@ -42,6 +42,15 @@ Tree step_event(const StepEvent& e) {
   return event;
 }
 
+/// Ten columns of how far it is.
+std::string bar(int64_t done, int64_t total) {
+  constexpr int64_t kColumns = 8;
+  if (total <= 0) return "";
+  const int64_t full = std::clamp<int64_t>(done * kColumns / total, 0, kColumns);
+  return "[" + std::string(static_cast<size_t>(full), '#') +
+         std::string(static_cast<size_t>(kColumns - full), '.') + "]";
+}
+
 std::string scale_text(const StepEvent& e) {
   if (!e.loss_scale) return "";
   return fmt::format("scale {:g}{}", *e.loss_scale, e.skipped ? " skipped" : "");
@@ -76,10 +85,11 @@ Tree eval_event(const EvalEvent& e) {
   return event;
 }
 
-std::string summary_text(const Summary& s, double tokens_per_second) {
+std::string summary_text(const Summary& s, double tokens_per_second, const std::string& course) {
   const auto bytes = [](int64_t n) { return to_string(Bytes(n)); };
   std::string out = fmt::format("\n{} steps, {} tokens in {:.1f} s: {:.0f} tokens/s, start-up {:.2f} s\n",
                                 s.steps, s.tokens, s.seconds, tokens_per_second, s.startup_seconds);
+  out += course;
   if (s.run_steps > s.steps)
     out += fmt::format("the run so far: {} steps, {} tokens\n", s.run_steps, s.run_tokens);
   if (s.best) out += fmt::format("best: {} {:.6g} at step {}\n", s.best->metric, s.best->value, s.best->step);
@@ -165,6 +175,7 @@ void Events::log_to(std::function<void(const std::string&)> log) {
 }
 
 void Events::plan(const planner::PlanReport& report, PlanDetail detail) {
+  budget_bytes_ = report.budget_bytes;
   print_json(planner::plan_event(report));
   if (json_) return;
   line_.finish();
@@ -183,18 +194,24 @@ void Events::load(const LoadReport& l) {
 }
 
 void Events::step(const StepEvent& e) {
+  losses_.add(e.loss_mean);
+  if (first_step_ == 0) first_step_ = e.step, first_loss_ = e.loss_mean;
+  last_step_ = e.step, last_loss_ = e.loss_mean;
   mean_seconds_ = mean_seconds_ == 0 || e.step <= 2 ? e.seconds : 0.9 * mean_seconds_ + 0.1 * e.seconds;
   print_json(step_event(e));
   if (!tells_people()) return;
   const std::string left = duration_text(mean_seconds_ * static_cast<double>(total_steps_ - e.step));
-  line_.show({{fmt::format("step {:>{}}/{}", e.step, std::to_string(total_steps_).size(), total_steps_), 0},
+  const std::string budget = budget_bytes_ > 0 ? " of " + to_string(Bytes(budget_bytes_)) : "";
+  line_.show({{line_.rewrites() ? bar(e.step, total_steps_) : "", 5},
+              {fmt::format("step {:>{}}/{}", e.step, std::to_string(total_steps_).size(), total_steps_), 0},
               {fmt::format("loss {:.4f}", e.loss_mean), 1},
-              {fmt::format("norm {:.3g}", e.grad_norm), 5},
-              {fmt::format("rate {:.2e}", e.learning_rate), 6},
-              {scale_text(e), e.skipped ? 2 : 7},
+              {fmt::format("norm {:.3g}", e.grad_norm), 8},
+              {fmt::format("rate {:.2e}", e.learning_rate), 9},
+              {scale_text(e), e.skipped ? 2 : 10},
               {fmt::format("{:.0f} tok/s", rate_of(e)), 4},
               {"ETA " + left, 3},
-              {"peak " + to_string(Bytes(peak_resident_bytes())), 8}});
+              {fmt::format("wait {:.1f}%", 100 * e.data_wait_seconds / std::max(e.seconds, 1e-9)), 6},
+              {"peak " + to_string(Bytes(peak_resident_bytes())) + budget, 7}});
 }
 
 void Events::eval_progress(int64_t done, int64_t total) {
@@ -265,6 +282,17 @@ void Events::memory_summary(const MemorySummary& summary) {
   print_message(memory_table(summary));
 }
 
+std::string Events::course_text() const {
+  constexpr size_t kColumns = 24;
+  if (first_step_ == 0) return "";
+  const bool shows = isatty(STDOUT_FILENO) == 1 && shows_sparklines();
+  const std::string line = shows ? sparkline(losses_.means(), kColumns) + "  " : "";
+  if (first_step_ == last_step_)
+    return fmt::format("loss: {}{:.4f} at step {}\n", line, last_loss_, last_step_);
+  return fmt::format("loss: {}{:.4f} at step {}, {:.4f} at step {}\n", line, first_loss_, first_step_,
+                     last_loss_, last_step_);
+}
+
 void Events::warning(const std::string& text) { print_message("warning: " + text); }
 
 void Events::note(const std::string& text) { print_message("note: " + text); }
@@ -273,7 +301,7 @@ void Events::summary(const Summary& s) {
   line_.finish();
   const double tokens_per_second = s.seconds > 0 ? static_cast<double>(s.tokens) / s.seconds : 0.0;
   print_json(summary_event(s, tokens_per_second));
-  if (!json_) print_text(summary_text(s, tokens_per_second));
+  if (!json_) print_text(summary_text(s, tokens_per_second, course_text()));
 }
 
 }  // namespace plimsoll::train

@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "base/sparkline.h"
 #include "base/terminal.h"
 #include "checkpoints/load_weights.h"
 #include "checkpoints/save_report.h"
@@ -103,6 +104,8 @@ class Events {
   void print_json(const Tree& event);
   /// Whether lines for people are shown: with --json on a terminal alone, where the objects go elsewhere.
   [[nodiscard]] bool tells_people() const;
+  /// "loss ▇▅▃▁ 5.5571 at step 1, 3.8787 at step 60", with a line's end; empty without steps.
+  [[nodiscard]] std::string course_text() const;
 
   bool json_ = false;
   bool keeps_lines_ = false;
@@ -111,6 +114,10 @@ class Events {
   StatusLine line_;
   int64_t total_steps_ = 0;
   double mean_seconds_ = 0;
+  int64_t budget_bytes_ = 0;  ///< the process's; 0: not told
+  Course losses_;
+  double first_loss_ = 0, last_loss_ = 0;
+  int64_t first_step_ = 0, last_step_ = 0;   ///< that were told; 0: none
   std::optional<ProgressClock> eval_clock_;  ///< of the evaluation that runs; nothing: none does
 };
 

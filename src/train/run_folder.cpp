@@ -125,7 +125,8 @@ void RunFolder::write_environment() {
        {"planned_peak_bytes", Tree::of(plan.process_peak_bytes())},
        {"estimated_step_seconds", Tree::of(plan.seconds_estimated)},
        {"process", Tree::of(int64_t{::getpid()})},
-       {"first_step", Tree::of(trainer_.steps_done() + 1)}});
+       {"first_step", Tree::of(trainer_.steps_done() + 1)},
+       {"total_steps", Tree::of(trainer_.total_steps())}});
   check(write_file_atomically(path(kEnvironment), to_json(environment) + "\n"), path(kEnvironment));
 }
 

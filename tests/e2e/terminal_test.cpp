@@ -112,6 +112,27 @@ TEST_F(Terminal, ThatCannotRewriteGetsPlainLines) {
               Not(HasSubstr("\x1b")));
 }
 
+TEST_F(Terminal, WatchesARunByItsFolder) {
+  ASSERT_EQ(folder_.run("train run.yaml eval_strategy=no --resume never").exit_code, 0);
+  for (const int columns : {40, 80}) {
+    const std::string seen = on_terminal(folder_, columns, "LC_ALL=C.UTF-8", "watch out", /*out_too=*/true);
+    EXPECT_LE(widest(seen), columns) << seen;
+    EXPECT_THAT(seen, HasSubstr("step 30/30"));
+    EXPECT_THAT(seen, HasSubstr("ended after"));
+    EXPECT_THAT(seen, Not(HasSubstr("\x1b")));
+  }
+  EXPECT_THAT(on_terminal(folder_, 80, "LC_ALL=C.UTF-8", "watch out", /*out_too=*/true), HasSubstr("▁"));
+  EXPECT_THAT(on_terminal(folder_, 80, "LC_ALL=C", "watch out", /*out_too=*/true), Not(HasSubstr("▁")));
+  const Outcome piped = folder_.run("watch out --once");
+  EXPECT_EQ(piped.exit_code, 0);
+  EXPECT_THAT(piped.out, HasSubstr("step 30/30  100%  loss "));
+  // Without its last word the run was stopped: its process is gone.
+  const std::string events = folder_.read("out/events.jsonl");
+  folder_.write("out/events.jsonl", events.substr(0, events.find("{\"event\": \"summary\"")));
+  EXPECT_EQ(folder_.run("watch out").exit_code, 75);
+  EXPECT_EQ(folder_.run("watch nowhere").exit_code, 65);
+}
+
 TEST_F(Terminal, AFileGetsWholeLines) {
   const Outcome run = folder_.run("train run.yaml eval_strategy=no --resume never", "TERM=xterm COLUMNS=40");
   EXPECT_THAT(run.err, Not(HasSubstr("\r")));

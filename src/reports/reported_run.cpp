@@ -1,0 +1,122 @@
+#include "reports/reported_run.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <filesystem>
+
+#include "io/file.h"
+#include "io/json.h"
+#include "settings/settings.h"
+#include "train/prepare.h"
+#include "train/run_device.h"
+#include "train/run_log.h"
+
+namespace plimsoll::reports {
+namespace {
+
+constexpr int64_t kMostFileBytes = 8 << 20;
+
+/// A small file of the folder; nothing where there is none.
+std::optional<std::string> text_in(const std::string& path, std::vector<std::string>& notes) {
+  if (!is_file(path)) return std::nullopt;
+  auto text = read_small_file(path, kMostFileBytes);
+  if (text) return std::move(*text);
+  notes.push_back(text.error().message());
+  return std::nullopt;
+}
+
+Tree json_in(const std::string& path, std::vector<std::string>& notes) {
+  const auto text = text_in(path, notes);
+  if (!text) return {};
+  auto tree = parse_json(*text, {.max_bytes = kMostFileBytes, .max_nodes = 400'000});
+  if (tree) return std::move(*tree);
+  notes.push_back(std::move(tree.error()).at(path).message());
+  return {};
+}
+
+std::vector<SettingRow> setting_rows(const RunConfig& config) {
+  const RunConfig usual;
+  std::vector<SettingRow> rows;
+  for (const Setting& setting : settings())
+    if (setting.field != nullptr)
+      rows.push_back({setting.path, setting_text(setting, config), setting_text(setting, usual)});
+  return rows;
+}
+
+/// As the run was split and on as many threads: its plan depends on both.
+RunConfig as_it_ran(RunConfig config, const ReportedRun& run) {
+  const Tree* choices = run.events.plan.find("choices");
+  const Tree* micro = choices == nullptr ? nullptr : choices->find("micro_batch_size");
+  if (micro != nullptr && micro->kind == Tree::Kind::kInteger && micro->integer > 0 &&
+      config.training.global_batch_size % micro->integer == 0) {
+    config.training.micro_batch_size = micro->integer;
+    config.training.gradient_accumulation_steps.reset();
+  }
+  const Tree* threads = run.environment.find("threads");
+  if (threads != nullptr && threads->integer > 0 && threads->integer <= 1024)
+    config.runtime.threads = threads->integer;
+  return config;
+}
+
+Result<Replanned> plan_again(const RunConfig& config, Planning planning) {
+  const int threads = train::num_threads(config);
+  const auto target = train::make_target(config, threads);
+  const train::PrepareOptions options{.num_threads = threads, .looks_at_data = false};
+  PLIMSOLL_ASSIGN(const train::Prepared prepared, train::prepare(config, *target, options));
+  const passes::SessionPlan& session = prepared.programs.session;
+  Replanned plan{prepared.report, planner::memory_timeline(session, planner::peak_program(session)), {}};
+  if (planning == Planning::kAll || prepared.report.planning_seconds <= kQuickPlanSeconds)
+    plan.techniques = train::plan_techniques(train::Variants(config, *target, options), prepared);
+  return plan;
+}
+
+void read_settings(ReportedRun& run, Planning planning) {
+  const std::string path = run.folder + "/run.yaml";
+  const auto text = text_in(path, run.notes);
+  if (!text) {
+    run.notes.push_back("there is no run.yaml, so settings, memory over a step and techniques are left out");
+    return;
+  }
+  const auto config = parse_recorded_run(*text, path);
+  if (!config) {
+    run.notes.push_back("run.yaml: " + config.error().message());
+    return;
+  }
+  run.settings = setting_rows(*config);
+  if (planning == Planning::kNone) return;
+  auto plan = plan_again(as_it_ran(*config, run), planning);
+  if (plan)
+    run.plan = std::move(*plan);
+  else
+    run.notes.push_back("planning the run again failed, so memory over a step is left out: " +
+                        plan.error().message());
+}
+
+/// "runs/one" of runs/one/ as of runs/one.
+std::string tidy(const std::string& folder) {
+  const std::string path = std::filesystem::path(folder).lexically_normal().string();
+  return path.size() > 1 && path.ends_with('/') ? path.substr(0, path.size() - 1) : path;
+}
+
+}  // namespace
+
+Result<ReportedRun> read_run(const std::string& folder, Planning planning) {
+  ReportedRun run;
+  run.folder = tidy(folder), run.name = run.folder;
+  const std::string events = fmt::format("{}/{}", run.folder, train::kEventsFile);
+  if (!is_file(events))
+    return Error{ErrorCode::kBadData, "this is no folder of a run: it has no events.jsonl", folder,
+                 "name a run's output.dir; plimsoll train writes events.jsonl there"};
+  PLIMSOLL_ASSIGN(run.events, read_run_events(events));
+  if (run.events.steps.empty() && run.events.plan.is_null() && run.events.bad_lines > 0)
+    return Error{ErrorCode::kBadData, "none of its lines is an event of a run", events,
+                 "name a run's output.dir; plimsoll train writes events.jsonl there"};
+  run.environment = json_in(run.folder + "/environment.json", run.notes);
+  for (const char* name : {"/ops.json", "/profile/ops.json"})
+    if (run.ops.is_null()) run.ops = json_in(run.folder + name, run.notes);
+  read_settings(run, planning);
+  return run;
+}
+
+}  // namespace plimsoll::reports

@@ -1,0 +1,49 @@
+// All that a report says of a run, from its folder. Only events.jsonl has to be there; what else is missing
+// or cannot be read is left out, with a note that says so.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "io/tree.h"
+#include "planner/memory_timeline.h"
+#include "planner/report.h"
+#include "reports/run_events.h"
+#include "train/techniques.h"
+
+namespace plimsoll::reports {
+
+struct SettingRow {
+  std::string path, value, usual;  ///< as YAML; `usual`: the default
+};
+
+/// The run planned again from its run.yaml.
+struct Replanned {
+  planner::PlanReport report;
+  planner::MemoryTimeline timeline;
+  std::vector<train::TechniqueRow> techniques;
+};
+
+struct ReportedRun {
+  std::string folder, name;
+  RunEvents events;
+  Tree environment, ops;  ///< environment.json, a profile's ops.json; null: none
+  std::vector<SettingRow> settings;
+  std::optional<Replanned> plan;
+  std::vector<std::string> notes;  ///< what is left out, and why
+};
+
+/// Which plans are made of run.yaml: what they tell is in no file of the folder.
+enum class Planning : uint8_t {
+  kNone,
+  kQuick,  ///< the run's own; the techniques' where that one took no longer than kQuickPlanSeconds
+  kAll
+};
+inline constexpr double kQuickPlanSeconds = 0.015;  ///< some thirty of them stay below half a second
+
+/// Errors: kBadData where the folder is no run's; kIo.
+Result<ReportedRun> read_run(const std::string& folder, Planning planning);
+
+}  // namespace plimsoll::reports

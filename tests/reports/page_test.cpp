@@ -1,0 +1,84 @@
+#include "reports/page.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "io/json.h"
+#include "reports/html.h"
+
+namespace plimsoll::reports {
+namespace {
+
+using testing::HasSubstr;
+using testing::Not;
+
+ReportedRun run_of(std::string name, int64_t num_steps) {
+  ReportedRun run;
+  run.name = std::move(name);
+  for (int64_t s = 1; s <= num_steps; ++s) {
+    StepRow row;
+    row.step = s;
+    row.values[static_cast<size_t>(Figure::kLoss)] = 1.0 / static_cast<double>(s);
+    run.events.steps.push_back(row);
+  }
+  return run;
+}
+
+/// What scripts of the page read.
+Tree data_of(const std::string& page) {
+  const std::string begin = "id=\"data\">";
+  const size_t at = page.find(begin) + begin.size();
+  auto tree = parse_json(page.substr(at, page.find("</script>", at) - at), {.max_bytes = 4 << 20});
+  EXPECT_TRUE(tree);
+  return tree ? *tree : Tree{};
+}
+
+TEST(ReportPage, HoldsTheFiguresOfTheEvents) {
+  const ReportedRun run = run_of("one", 3);
+  const std::string page = report_page(std::span(&run, 1));
+  EXPECT_THAT(page, HasSubstr("data-figure=\"last_loss\" data-value=\"0.333333333\">0.333333 at step 3"));
+  const Tree data = data_of(page);
+  const Tree& loss = *data.find("runs")->items[0].find("curves")->find("loss");
+  EXPECT_EQ(to_json(*loss.find("x")), "[1, 2, 3]");
+  EXPECT_EQ(loss.find("y")->items[1].number, 0.5);
+  EXPECT_THAT(page, Not(HasSubstr("id=\"downsampled\"")));
+}
+
+TEST(ReportPage, SaysThatLongCurvesAreDownsampled) {
+  const ReportedRun run = run_of("long", 20'000);
+  const std::string page = report_page(std::span(&run, 1));
+  EXPECT_THAT(page, HasSubstr("id=\"downsampled\""));
+  EXPECT_LT(page.size(), 400'000U);
+}
+
+TEST(ReportPage, NoTextOfARunEndsUpAsMarkup) {
+  ReportedRun run = run_of("</script><script>alert(1)</script>\xff", 1);
+  run.events.warnings = {"<x-warning>"};
+  run.events.evals = {{"</script>", 1, 2.0, {{"<x-metric>", 1.0}}}};
+  run.events.checkpoints = {{1, "\x1b[2J\"><x-path>", 0.5}};
+  run.environment = Tree::map({{"<x-key>", Tree::of(std::string("<x-value>"))}});
+  const std::string page = report_page(std::span(&run, 1));
+  for (const char* markup : {"<script>alert", "<x-", "\x1b["})
+    EXPECT_THAT(page, Not(HasSubstr(markup))) << markup;
+  EXPECT_EQ(data_of(page).find("runs")->items[0].find("name")->text, "</script><script>alert(1)</script>?");
+}
+
+TEST(ReportPage, ComparesTheSettingsOfRuns) {
+  ReportedRun runs[] = {run_of("a", 1), run_of("b", 1)};
+  runs[0].settings = {
+      {"training.seed", "1", "42"}, {"training.max_steps", "5", "null"}, {"data.shuffle", "true", "true"}};
+  runs[1].settings = {
+      {"training.seed", "2", "42"}, {"training.max_steps", "5", "null"}, {"data.shuffle", "true", "true"}};
+  const std::string text = settings_section(runs);
+  EXPECT_LT(text.find("training.seed"), text.find("id=\"changed\""));
+  EXPECT_GT(text.find("training.max_steps"), text.find("id=\"changed\""));
+  EXPECT_THAT(text, Not(HasSubstr("data.shuffle")));
+}
+
+TEST(ReportPage, OpensOnNothingToDraw) {
+  const ReportedRun run = run_of("empty", 0);
+  EXPECT_THAT(report_page(std::span(&run, 1)), HasSubstr("no summary"));
+}
+
+}  // namespace
+}  // namespace plimsoll::reports

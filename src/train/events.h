@@ -14,6 +14,7 @@
 #include "io/tree.h"
 #include "metrics/metrics.h"
 #include "planner/report.h"
+#include "planner/step_times.h"
 
 namespace plimsoll::train {
 
@@ -81,6 +82,8 @@ class Events {
   void checkpoint(const SaveReport& saved);
   /// The system moves the run's memory out: a warning.
   void swapping(int64_t step, int64_t bytes);
+  /// What the first steps took beside the plan's estimate; for people a warning where it is far off.
+  void estimate(const planner::StepTimes& times);
   /// What the run goes on without. For people alone.
   void warning(const std::string& text);
   /// A line for people alone.

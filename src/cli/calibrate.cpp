@@ -3,29 +3,35 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <array>
+#include <cmath>
 #include <filesystem>
 #include <vector>
 
 #include "backends/cpu/kernels/isa.h"
 #include "base/process.h"
 #include "base/terminal.h"
+#include "cli/calibration_samples.h"
 #include "cli/commands.h"
+#include "cli/measured_runs.h"
 #include "cli/op_timer.h"
 #include "cli/progress.h"
 #include "io/file.h"
 #include "io/json.h"
 #include "planner/known_profiles.h"
+#include "planner/op_work.h"
 #include "train/run_profile.h"
 
 namespace plimsoll::cli {
 namespace {
 
-using ir::DType;
-using ir::Shape;
 using planner::ProductType;
 
-constexpr double kSecondsPerOp = 0.12;
+/// Of each op and round. The better of two rounds: whatever else runs for a while only ever adds.
+constexpr double kSecondsPerOp = 0.02;
+constexpr int kRounds = 2;
+constexpr double kMostSecondsBefore = 25;  ///< another round is begun
+/// Operands take turns over so much: a step finds weights and what backward reads in memory, not in caches.
+constexpr int64_t kSpreadBytes = int64_t{32} << 20;
 
 /// The rates of one machine, a measurement after the other.
 class Calibration {
@@ -36,79 +42,62 @@ class Calibration {
     profile_.source = "measured by plimsoll calibrate";
     profile_.rates = "calibrated";
     profile_.threads = num_available_cpus();
+    const long l2 = sysconf(_SC_LEVEL2_CACHE_SIZE);
+    profile_.cache_bytes = static_cast<double>(l2 > 0 ? l2 : 1 << 20) * static_cast<double>(profile_.threads);
   }
 
   planner::MachineProfile run(Progress& progress) {
-    struct Part {
-      const char* text;
-      void (Calibration::*measure)();
-    };
-    const Part parts[] = {{"matrix products in fp32", &Calibration::products_f32},
-                          {"matrix products in bf16", &Calibration::products_bf16},
-                          {"attention", &Calibration::attention},
-                          {"memory and caches", &Calibration::memory}};
+    const std::vector<SampleGroup> groups = calibration_samples();
+    std::vector<std::vector<planner::OpPoint>> rounds(kRounds);
     double done = 0;
-    for (const Part& part : parts) {
-      progress.show(done / std::size(parts), part.text);
-      (this->*part.measure)();
-      ++done;
+    const double start = now_seconds();
+    for (auto& points : rounds) {
+      if (now_seconds() - start > kMostSecondsBefore) points = rounds[0];
+      if (!points.empty()) continue;
+      for (const SampleGroup& group : groups) {
+        progress.show(done++ / static_cast<double>(kRounds * groups.size()), group.what);
+        for (const OpSample& sample : group.samples) points.push_back(measure(sample));
+      }
     }
+    profile_.points = rounds[0];
+    for (size_t i = 0; i < profile_.points.size(); ++i)
+      profile_.points[i].rate = std::max(rounds[0][i].rate, rounds[1][i].rate);
+    summarise();
+    memory();
     progress.finish();
     return profile_;
   }
 
  private:
-  double seconds(const OpSample& sample, ir::Cost* cost = nullptr) {
-    OpTimer timer(device_, sample);
-    if (cost != nullptr) *cost = timer.cost();
-    return timer.seconds(kSecondsPerOp);
+  planner::OpPoint measure(const OpSample& sample) {
+    OpTimer timer(device_, sample, kSpreadBytes);
+    const planner::OpWork of = planner::op_work(timer.types(), timer.cost());
+    planner::OpPoint point{.kind = std::string(of.kind), .type = of.type};
+    std::ranges::transform(of.extents, point.extents.begin(), [](double e) { return std::llround(e); });
+    point.rate = of.work / timer.typical_seconds(kSecondsPerOp);
+    return point;
   }
 
-  /// Rows by inputs and outputs as models have them, small, wide and deep.
-  void products(DType dtype, std::initializer_list<ProductType> types) {
-    constexpr std::array<std::array<int64_t, 2>, 6> kWeights = {
-        {{64, 64}, {256, 256}, {960, 576}, {576, 1536}, {3072, 576}, {16384, 576}}};
-    double best = 0;
-    for (const int64_t rows : {128, 512, 2048})
-      for (const auto& [out, in] : kWeights) {
-        ir::Cost cost;
-        const double s = seconds({"linear",
-                                  {{dtype, Shape{1, rows, in}}, {dtype, Shape{out, in}}},
-                                  attrs(dtype, {{"transposed", false}})},
-                                 &cost);
-        const double rate = cost.flops / s;
-        best = std::max(best, rate);
-        for (const ProductType type : types) profile_.points.push_back({type, rows, out, in, rate});
+  /// Rates for what no point is near: the best of products, the mean of attention.
+  void summarise() {
+    for (size_t type = 0; type < planner::kNumProductTypes; ++type) {
+      double best = 0, logs = 0, count = 0;
+      for (const planner::OpPoint& p : profile_.points) {
+        if (static_cast<size_t>(p.type) != type) continue;
+        if (p.kind.starts_with("linear")) best = std::max(best, p.rate);
+        if (p.kind.starts_with("attention")) logs += std::log(p.rate), ++count;
       }
-    for (const ProductType type : types) profile_.product_flops[static_cast<size_t>(type)] = best;
-  }
-  void products_f32() { products(DType::kF32, {ProductType::kF32, ProductType::kTf32, ProductType::kF16}); }
-  void products_bf16() { products(DType::kBf16, {ProductType::kBf16}); }
-
-  void attention() {
-    for (const DType dtype : {DType::kF32, DType::kBf16}) {
-      const ir::Attrs how = attrs(dtype, {{"heads", int64_t{9}},
-                                          {"kv_heads", int64_t{3}},
-                                          {"head_dim", int64_t{64}},
-                                          {"scale", 0.125},
-                                          {"causal", true},
-                                          {"window", int64_t{0}}});
-      const ir::TensorType qkv{dtype, {2, 512, 960}}, x{dtype, {2, 512, 576}};
-      ir::Cost forward, backward;
-      double s = seconds({"attention_packed", {qkv}, how}, &forward);
-      s += seconds({"attention_packed_grad", {qkv, x, {DType::kF32, {2, 9, 512}}, x}, how}, &backward);
-      const double rate = (forward.flops + backward.flops) / s;
-      if (dtype == DType::kBf16)
-        profile_.attention_flops[static_cast<size_t>(ProductType::kBf16)] = rate;
-      else
-        profile_.attention_flops.fill(rate);
+      if (best > 0) profile_.product_flops[type] = best;
+      if (count > 0) profile_.attention_flops[type] = std::exp(logs / count);
     }
+    const auto tf32 = static_cast<size_t>(ProductType::kTf32);
+    profile_.product_flops[tf32] = profile_.product_flops[0];
+    profile_.attention_flops[tf32] = profile_.attention_flops[0];
   }
 
+  /// Of sweeps that have no points.
   void memory() {
     constexpr int64_t kLarge = int64_t{8} << 20;
-    const long l2 = sysconf(_SC_LEVEL2_CACHE_SIZE);
-    profile_.cache_bytes = static_cast<double>(l2 > 0 ? l2 : 1 << 20) * static_cast<double>(profile_.threads);
     const auto small = static_cast<int64_t>(profile_.cache_bytes / 24);
     profile_.cache_bandwidth = bandwidth({"add", {f32({small}), f32({small})}, {}});
     profile_.memory_bandwidth =
@@ -117,32 +106,46 @@ class Calibration {
         bandwidth({"adamw",
                    {f32({kLarge}), f32({kLarge}), f32({kLarge}), f32({kLarge}), f32({1}), f32({2, 8})},
                    {{"group", int64_t{0}}}});
-    ir::Cost swiglu;
-    const double s = seconds({"swiglu", {f32({1, 64, 3072})}, {}}, &swiglu);
-    profile_.vector_flops = swiglu.flops / s;
-    profile_.launch_seconds = seconds({"add", {f32({16}), f32({16})}, {}});
+    OpTimer swiglu(device_, {"swiglu", {f32({1, 64, 3072})}, {}});
+    profile_.vector_flops = swiglu.cost().flops / swiglu.typical_seconds(kSecondsPerOp);
+    profile_.launch_seconds =
+        OpTimer(device_, {"add", {f32({16}), f32({16})}, {}}).typical_seconds(kSecondsPerOp);
     profile_.copy_in_bandwidth = profile_.copy_out_bandwidth = profile_.memory_bandwidth / 2;
   }
   double bandwidth(const OpSample& sample) {
-    ir::Cost cost;
-    const double s = seconds(sample, &cost);
-    return cost.bytes / s;
+    OpTimer timer(device_, sample);
+    return timer.cost().bytes / timer.typical_seconds(kSecondsPerOp);
   }
 
-  static ir::TensorType f32(Shape shape) { return {DType::kF32, shape}; }
-  static ir::Attrs attrs(DType dtype, ir::Attrs a) {
-    if (dtype == DType::kBf16) a.set("precision", std::string("bf16"));
-    return a;
-  }
+  static ir::TensorType f32(ir::Shape shape) { return {ir::DType::kF32, shape}; }
 
   cpu::CpuDevice device_;
   planner::MachineProfile profile_;
 };
 
 struct Arguments {
+  std::vector<std::string> from;
   std::string output;
   bool json = false;
 };
+
+/// The profile in use, with what those runs took.
+Result<planner::MachineProfile> corrected(const std::vector<std::string>& folders) {
+  const std::string path = train::calibrated_path();
+  if (path.empty() || access(path.c_str(), F_OK) != 0)
+    return Error{ErrorCode::kInvalidArgument, "there is no profile to correct", "--from",
+                 "run 'plimsoll calibrate' first, then the runs, then this"};
+  PLIMSOLL_ASSIGN(planner::MachineProfile profile, planner::load_profile(path));
+  std::vector<planner::StepTimes> runs;
+  for (const std::string& folder : folders) {
+    PLIMSOLL_ASSIGN(planner::StepTimes times, read_measured_run(folder));
+    const std::vector<planner::StepTimes> one = {times};
+    if (const auto checked = planner::with_measured(profile, one); !checked)
+      return Error{checked.error().code, checked.error().what, folder, checked.error().hint};
+    runs.push_back(std::move(times));
+  }
+  return planner::with_measured(std::move(profile), runs);
+}
 
 Status calibrate(const Arguments& arguments) {
   std::string path = arguments.output.empty() ? train::calibrated_path() : arguments.output;
@@ -150,8 +153,13 @@ Status calibrate(const Arguments& arguments) {
     return Error{ErrorCode::kIo, "there is no cache folder to keep the profile in", "",
                  "set XDG_CACHE_HOME or HOME, or give --output FILE"};
   const double start = now_seconds();
-  Progress progress;
-  const planner::MachineProfile profile = Calibration().run(progress);
+  planner::MachineProfile profile;
+  if (arguments.from.empty()) {
+    Progress progress;
+    profile = Calibration().run(progress);
+  } else {
+    PLIMSOLL_ASSIGN(profile, corrected(arguments.from));
+  }
   if (arguments.output.empty()) {
     std::error_code error;
     std::filesystem::create_directories(std::filesystem::path(path).parent_path(), error);
@@ -167,18 +175,27 @@ Status calibrate(const Arguments& arguments) {
                                           {"profile", std::move(tree)}})));
     return Ok{};
   }
+  if (!arguments.from.empty()) {
+    std::string lines =
+        fmt::format("{}: seconds by kind of op, against what was measured alone\n", profile.name);
+    for (const planner::OpFactor& f : profile.factors)
+      lines += fmt::format("  {:<28}{:<6}{:>8.3f}\n", f.kind, name(f.type), f.factor);
+    print_text(lines + fmt::format("Kept in {}\n", path));
+    return Ok{};
+  }
   const auto giga = [](double rate) { return rate * 1e-9; };
   print_text(fmt::format(
       "{}, {} threads, {}: measured in {:.0f} s\n"
-      "  products      {:.0f} GFLOP/s in fp32, {:.0f} in bf16\n"
-      "  attention     {:.0f} GFLOP/s in fp32, {:.0f} in bf16\n"
+      "  products      {:.0f} GFLOP/s in fp32, {:.0f} in bf16, {:.0f} in fp16\n"
+      "  attention     {:.0f} GFLOP/s in fp32, {:.0f} in bf16, {:.0f} in fp16\n"
       "  memory        {:.1f} GB/s, in the cache {:.1f}, updates {:.1f}\n"
       "  an op         {:.2g} us\n"
       "Kept in {}\n",
       profile.name, profile.threads, profile.instruction_set, now_seconds() - start,
-      giga(profile.product_flops[0]), giga(profile.product_flops[2]), giga(profile.attention_flops[0]),
-      giga(profile.attention_flops[2]), giga(profile.memory_bandwidth), giga(profile.cache_bandwidth),
-      giga(profile.optimizer_bandwidth), 1e6 * profile.launch_seconds, path));
+      giga(profile.product_flops[0]), giga(profile.product_flops[2]), giga(profile.product_flops[3]),
+      giga(profile.attention_flops[0]), giga(profile.attention_flops[2]), giga(profile.attention_flops[3]),
+      giga(profile.memory_bandwidth), giga(profile.cache_bandwidth), giga(profile.optimizer_bandwidth),
+      1e6 * profile.launch_seconds, path));
   return Ok{};
 }
 
@@ -189,14 +206,19 @@ Command add_calibrate(Parser app) {
       app, "calibrate", "measure this machine, so that plans know how long a step takes",
       [](Parser command, Arguments& a) {
         command
+            .add_option("--from", a.from,
+                        "measure nothing: correct the profile by what the run or profile in this folder took")
+            .type_name("DIR");
+        command
             .add_option("--output", a.output,
                         "write the profile here and nowhere else; runtime.profile=FILE uses it")
             .type_name("FILE");
         command.add_flag("--json", a.json, "one JSON object on stdout and nothing else");
         command.footer(
-            "Takes a few seconds, on a quiet machine. Without --output the profile is kept in\n"
+            "Takes half a minute, on a quiet machine. Without --output the profile is kept in\n"
             "$XDG_CACHE_HOME/plimsoll (or ~/.cache/plimsoll) and used by plan, train and eval from then on.\n"
-            "exit codes: 0, 74 I/O");
+            "--from may be given several times; runs count that were estimated by the profile in use.\n"
+            "exit codes: 0, 2 for a run of another machine or profile, 65 damaged, 74 I/O");
       },
       calibrate);
 }

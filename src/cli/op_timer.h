@@ -18,25 +18,39 @@ struct OpSample {
 };
 
 /// Memory of a sample: operands, results, scratch, one after the other. Floats are filled with values of both
-/// signs, integers with 0.
+/// signs, integers with numbers below 1000.
 class OpTimer {
  public:
   /// The op must exist and take those operands.
-  OpTimer(cpu::CpuDevice& device, const OpSample& sample);
+  /// With `spread_bytes`, so many operands of the same types that they take about that, used in turn: what a
+  /// step finds in its caches is rarely the op's own.
+  OpTimer(cpu::CpuDevice& device, const OpSample& sample, int64_t spread_bytes = 0);
 
   /// The least of several runs, in seconds: at least three, then as many as `budget_seconds` has room for.
   double seconds(double budget_seconds = 0.4);
+  /// The lower quartile of several, of those that nothing else interrupted where there are three: what else
+  /// runs on the machine only ever adds.
+  double typical_seconds(double budget_seconds);
+  [[nodiscard]] ir::OpTypes types() const;
   [[nodiscard]] const ir::Cost& cost() const { return cost_; }
 
  private:
-  std::span<std::byte> allocate(int64_t bytes);
-  void add(const ir::TensorType& type, std::vector<runtime::TensorRef>& refs);
+  struct Operands {
+    std::vector<runtime::TensorRef> inputs, outputs;
+  };
+  Operands make_operands();
+  /// Seconds of one run on the next operands.
+  double run();
+  std::span<std::byte> take(int64_t bytes);
 
   cpu::CpuDevice& device_;
   ir::Op op_;
   ir::Cost cost_;
-  std::vector<std::unique_ptr<runtime::Memory>> memory_;
-  std::vector<runtime::TensorRef> inputs_, outputs_;
+  std::unique_ptr<runtime::Memory> memory_;
+  int64_t taken_ = 0;
+  std::vector<ir::TensorType> input_types_, output_types_;
+  std::vector<Operands> operands_;
+  size_t next_ = 0;
   std::span<std::byte> workspace_;
 };
 

@@ -12,6 +12,7 @@
 #include "cli/load_run.h"
 #include "cli/progress.h"
 #include "io/file.h"
+#include "train/estimate_check.h"
 #include "train/profile.h"
 #include "train/ready_run.h"
 #include "train/run_device.h"
@@ -75,6 +76,11 @@ Result<train::Profile> take_profile(const ProfileArguments& arguments, const Run
   }
   PLIMSOLL_ASSIGN(const auto trainer, train::Trainer::create(config, std::move(*prepared), *device, options));
   PLIMSOLL_ASSIGN(train::Profile profile, train::profile_steps(*trainer, arguments.schedule));
+  train::LeastTimes last;
+  last.add(trainer->session());
+  PLIMSOLL_TRY(
+      write_file_atomically(arguments.output + "/estimate.json",
+                            to_json(planner::step_times_event(train::step_times(*trainer, last))) + "\n"));
   profile.padded_tokens = config.training.global_batch_size * config.data.sequence_length;
   return profile;
 }

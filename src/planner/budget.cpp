@@ -6,6 +6,7 @@
 #include <limits>
 
 #include "base/units.h"
+#include "planner/known_profiles.h"
 
 namespace plimsoll::planner {
 
@@ -56,12 +57,34 @@ bool is_better(const PlanReport& a, const PlanReport& b) {
   return a.fits ? a.seconds_estimated < b.seconds_estimated : excess_bytes(a) < excess_bytes(b);
 }
 
+namespace {
+
+/// What can be set so that `bytes` fit: a budget's value, or another card.
+std::string advice_for(const Budget& budget, int64_t bytes) {
+  const std::string needed = fmt::format("at least {} ({} bytes)", to_string(Bytes(bytes)), bytes);
+  if (budget.setting == kCardOfProfile) {
+    const auto cards = cards_with(bytes);
+    return cards.empty() ? fmt::format(
+                               "no card that is built in has {}; runtime.profile takes a file too, "
+                               "'plimsoll plan' lists settings that need less",
+                               needed)
+                         : fmt::format("it takes a card with {}: runtime.profile={}", needed, cards.front());
+  }
+  if (budget.setting == kCardHere)
+    return fmt::format(
+        "it takes a card with {}; 'plimsoll plan' lists settings that need less, "
+        "memory.offload=auto keeps more in the host's memory",
+        needed);
+  return fmt::format("{} must be {} for this run", budget.setting, needed);
+}
+
+}  // namespace
+
 Error does_not_fit(const PlanReport& report, const Budget& budget, std::string_view what,
                    std::string_view advice) {
   const int64_t bytes = bounded_bytes(report, budget.bounded);
   const std::string needed = to_string(Bytes(bytes));
-  std::string hint =
-      fmt::format("{} must be at least {} ({} bytes) for this run", budget.setting, needed, bytes);
+  std::string hint = advice_for(budget, bytes);
   if (!advice.empty()) hint += fmt::format("; {}", advice);
   return Error{ErrorCode::kDoesNotFit,
                fmt::format("{} needs {}{} and the budget is {}", what, needed, of_pool(budget.bounded),

@@ -10,6 +10,10 @@
 
 namespace plimsoll::planner {
 
+/// Settings of budgets that are no settings: the card that runtime.profile names, and the one that is here.
+inline constexpr const char* kCardOfProfile = "runtime.profile";
+inline constexpr const char* kCardHere = "memory of the card";
+
 int64_t bounded_bytes(const PlanReport& report, Bounded bounded);
 /// " of device memory", " of host memory"; nothing where the whole process is bounded.
 std::string_view of_pool(Bounded bounded);

@@ -40,91 +40,91 @@ void StepSeconds::add(const StepSeconds& other, double times) {
 }
 
 CostModel::CostModel(const MachineProfile& profile, int num_threads) : profile_(profile) {
-  if (profile.memory_bytes > 0 || num_threads < 1) return;  // a card
-  const double times = static_cast<double>(num_threads) / static_cast<double>(profile.threads);
-  for (double& rate : profile_.product_flops) rate *= times;
-  for (double& rate : profile_.attention_flops) rate *= times;
-  for (ProductPoint& point : profile_.points) point.flops_per_second *= times;
-  for (double* rate : {&profile_.vector_flops, &profile_.cache_bandwidth, &profile_.memory_bandwidth,
-                       &profile_.optimizer_bandwidth})
-    *rate *= times;
-}
-
-ProductType product_type(const ir::OpTypes& types) {
-  if (const ir::Attr* precision = types.attrs.find("precision"); precision != nullptr) {
-    const std::string& word = types.attrs.str("precision");
-    if (word == "bf16") return ProductType::kBf16;
-    if (word == "fp16" || word == "f16") return ProductType::kF16;
-    if (word == "tf32") return ProductType::kTf32;
+  if (profile.memory_bytes == 0 && num_threads >= 1) {  // no card
+    const double times = static_cast<double>(num_threads) / static_cast<double>(profile.threads);
+    for (double& rate : profile_.product_flops) rate *= times;
+    for (double& rate : profile_.attention_flops) rate *= times;
+    for (OpPoint& point : profile_.points) point.rate *= times;
+    for (double* rate : {&profile_.vector_flops, &profile_.cache_bandwidth, &profile_.memory_bandwidth,
+                         &profile_.optimizer_bandwidth})
+      *rate *= times;
   }
-  if (types.inputs.empty()) return ProductType::kF32;
-  const ir::DType dtype = types.inputs.front().dtype;
-  return dtype == ir::DType::kBf16  ? ProductType::kBf16
-         : dtype == ir::DType::kF16 ? ProductType::kF16
-                                    : ProductType::kF32;
+  for (const OpPoint& point : profile_.points) {
+    auto at = std::ranges::find_if(
+        known_, [&](const Known& k) { return k.kind == point.kind && k.type == point.type; });
+    if (at == known_.end()) at = known_.insert(at, {point.kind, point.type, {}});
+    Known::Point logs{{}, std::log(point.rate)};
+    std::ranges::transform(point.extents, logs.log_extents.begin(),
+                           [](int64_t extent) { return std::log2(static_cast<double>(extent)); });
+    at->points.push_back(logs);
+  }
 }
 
-double CostModel::product_rate(ProductType type, double m, double n, double k) const {
-  const double half = profile_.half_extent;
-  const double saturating =
-      profile_.product_flops[static_cast<size_t>(type)] * extent(m, half) * extent(n, half) * extent(k, half);
-  double weights = 0, logs = 0;
-  for (const ProductPoint& p : profile_.points) {
-    if (p.type != type) continue;
-    const double dm = std::log2(m / static_cast<double>(p.m)), dn = std::log2(n / static_cast<double>(p.n)),
-                 dk = std::log2(k / static_cast<double>(p.k));
-    const double distance = dm * dm + dn * dn + dk * dk + 0.01;
+const CostModel::Known* CostModel::known(const OpWork& of) const {
+  const auto find = [&](std::string_view kind, ProductType type) -> const Known* {
+    const auto at =
+        std::ranges::find_if(known_, [&](const Known& k) { return k.type == type && k.kind == kind; });
+    return at == known_.end() ? nullptr : &*at;
+  };
+  if (const Known* exact = find(of.kind, of.type); exact != nullptr) return exact;
+  if (of.type == ProductType::kTf32) return find(of.kind, ProductType::kF32);
+  // What a sweep moves counts, not what it computes in.
+  if (of.extents[1] == 1 && of.type == ProductType::kF16) return find(of.kind, ProductType::kBf16);
+  return nullptr;
+}
+
+double CostModel::measured_rate(const OpWork& of) const {
+  const Known* measured = known(of);
+  if (measured == nullptr) return 0;
+  double logs[3];
+  for (size_t i = 0; i < 3; ++i) logs[i] = std::log2(of.extents[i]);
+  double weights = 0, sum = 0;
+  for (const Known::Point& p : measured->points) {
+    double distance = 0.01;
+    for (size_t i = 0; i < 3; ++i) distance += (logs[i] - p.log_extents[i]) * (logs[i] - p.log_extents[i]);
     const double weight = 1 / (distance * distance);
     weights += weight;
-    logs += weight * std::log(p.flops_per_second);
+    sum += weight * p.log_rate;
   }
-  return weights > 0 ? std::exp(logs / weights) : saturating;
+  return std::exp(sum / weights);
 }
 
-double CostModel::product_seconds(const ir::OpTypes& t, double flops) const {
-  const ir::Shape& out = t.outputs.front().shape;
-  const auto n = static_cast<double>(out.dim(-1));
-  const double m = static_cast<double>(out.num_elements()) / n;
-  const double k = std::max(1.0, flops / (2 * m * n));
-  return flops / product_rate(product_type(t), m, n, k);
+double CostModel::factor_of(const OpWork& of) const {
+  const auto at = std::ranges::find_if(
+      profile_.factors, [&](const OpFactor& f) { return f.type == of.type && f.kind == of.kind; });
+  return at == profile_.factors.end() ? 1 : at->factor;
+}
+
+double CostModel::arithmetic_seconds(Part part, const OpWork& of, const ir::OpTypes& t,
+                                     const ir::Cost& cost) const {
+  const auto type = static_cast<size_t>(of.type);
+  const double half = profile_.half_extent;
+  const double products = profile_.product_flops[type] * extent(of.extents[0], half) *
+                          extent(of.extents[1], half) * extent(of.extents[2], half);
+  if (part == Part::kProducts) return cost.flops / products;
+  if (part == Part::kAttention) return cost.flops / profile_.attention_flops[type];
+  if (part == Part::kCopies) return 0;
+  if (part != Part::kLoss || of.extents[1] == 1) return cost.flops / profile_.vector_flops;
+  const double softmax = kSoftmaxFlops * static_cast<double>(t.inputs[0].shape.num_rows()) * of.extents[1];
+  return std::max(0.0, cost.flops - softmax) / products + softmax / profile_.vector_flops;
 }
 
 CostModel::Time CostModel::time_of(Part part, const ir::OpTypes& t, const ir::Cost& cost) const {
+  const OpWork of = op_work(t, cost);
   const bool is_cached = cost.bytes <= profile_.cache_bytes;
-  Time time{0, cost.bytes / (is_cached ? profile_.cache_bandwidth : profile_.memory_bandwidth)};
-  switch (part) {
-    case Part::kProducts:
-      time.arithmetic = product_seconds(t, cost.flops);
-      break;
-    case Part::kAttention:
-      time.arithmetic = cost.flops / profile_.attention_flops[static_cast<size_t>(product_type(t))];
-      break;
-    case Part::kLoss: {
-      if (t.inputs.size() < 2 || t.inputs[1].shape.rank() != 2 || t.attrs.find("chunk_tokens") == nullptr) {
-        time.arithmetic = cost.flops / profile_.vector_flops;
-        break;
-      }
-      const auto rows = static_cast<double>(t.inputs[0].shape.num_rows());
-      const auto hidden = static_cast<double>(t.inputs[0].shape.dim(-1));
-      const double classes = static_cast<double>(t.inputs[1].num_elements()) / hidden;
-      const double softmax = kSoftmaxFlops * rows * classes;
-      const double chunk = std::clamp(static_cast<double>(t.attrs.i64("chunk_tokens")), 1.0, rows);
-      time.arithmetic =
-          std::max(0.0, cost.flops - softmax) / product_rate(product_type(t), chunk, classes, hidden) +
-          softmax / profile_.vector_flops;
-      break;
-    }
-    case Part::kOptimizer:
-      time = {cost.flops / profile_.vector_flops, cost.bytes / profile_.optimizer_bandwidth};
-      break;
-    case Part::kCopies:
-      time.memory = cost.bytes / 2 / std::max(1.0, profile_.copy_in_bandwidth);  // one side of the link
-      break;
-    case Part::kMemory:
-      time.arithmetic = cost.flops / profile_.vector_flops;
-      break;
+  const double bandwidth = part == Part::kOptimizer ? profile_.optimizer_bandwidth
+                           : is_cached              ? profile_.cache_bandwidth
+                                                    : profile_.memory_bandwidth;
+  Time time{arithmetic_seconds(part, of, t, cost), cost.bytes / bandwidth};
+  if (part == Part::kCopies)  // one side of the link
+    time.memory = cost.bytes / 2 / std::max(1.0, profile_.copy_in_bandwidth);
+  if (const double rate = measured_rate(of); rate > 0) {
+    double& bound = of.extents[1] == 1 && time.memory > time.arithmetic ? time.memory : time.arithmetic;
+    if (of.extents[1] == 1) time = {};
+    bound = of.work / rate;
   }
-  return time;
+  const double factor = profile_.factors.empty() ? 1 : factor_of(of);
+  return {time.arithmetic * factor, time.memory * factor};
 }
 
 void CostModel::add(const ir::Graph& graph, const ir::Op& op, StepSeconds& seconds) const {

@@ -2,11 +2,14 @@
 #pragma once
 
 #include <array>
+#include <string>
 #include <string_view>
+#include <vector>
 
 #include "ir/graph.h"
 #include "ir/op_def.h"
 #include "planner/machine_profile.h"
+#include "planner/op_work.h"
 
 namespace plimsoll::planner {
 
@@ -35,9 +38,9 @@ class CostModel {
   void add(const ir::Graph& graph, const ir::Op& op, StepSeconds& seconds) const;
   /// Of work of which the shapes are not known, products in that type: linear, so that parts add up.
   [[nodiscard]] double seconds(const ir::Cost& cost, ProductType type) const;
-  /// Operations a second of a product [m, k] x [k, n]: between the points that were measured by the distance
-  /// of their extents' logarithms, else saturating with each extent.
-  [[nodiscard]] double product_rate(ProductType type, double m, double n, double k) const;
+  /// Work a second: between the points that were measured of that kind and type by the distance of their
+  /// extents' logarithms. 0 where none was.
+  [[nodiscard]] double measured_rate(const OpWork& of) const;
   [[nodiscard]] const MachineProfile& profile() const { return profile_; }
 
  private:
@@ -45,12 +48,25 @@ class CostModel {
     double arithmetic = 0, memory = 0;
   };
   [[nodiscard]] Time time_of(Part part, const ir::OpTypes& types, const ir::Cost& cost) const;
-  [[nodiscard]] double product_seconds(const ir::OpTypes& types, double flops) const;
+  /// By the large rates alone, where nothing was measured of the kind.
+  [[nodiscard]] double arithmetic_seconds(Part part, const OpWork& of, const ir::OpTypes& types,
+                                          const ir::Cost& cost) const;
+  [[nodiscard]] double factor_of(const OpWork& of) const;
+
+  /// What was measured of one kind in one type.
+  struct Known {
+    struct Point {
+      std::array<double, 3> log_extents;
+      double log_rate;
+    };
+    std::string kind;
+    ProductType type;
+    std::vector<Point> points;
+  };
+  [[nodiscard]] const Known* known(const OpWork& of) const;
 
   MachineProfile profile_;  ///< with the rates of all threads
+  std::vector<Known> known_;
 };
-
-/// What the op's products compute in.
-ProductType product_type(const ir::OpTypes& types);
 
 }  // namespace plimsoll::planner

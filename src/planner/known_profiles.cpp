@@ -87,6 +87,17 @@ const std::vector<std::string>& card_names() {
   return names;
 }
 
+std::vector<std::string> cards_with(int64_t bytes) {
+  std::vector<MachineProfile> cards;
+  for (const Card& card : kCards)
+    if (MachineProfile profile = profile_of(card); profile.memory_bytes - profile.context_bytes >= bytes)
+      cards.push_back(std::move(profile));
+  std::ranges::stable_sort(cards, {}, &MachineProfile::memory_bytes);
+  std::vector<std::string> names;
+  for (const MachineProfile& card : cards) names.push_back(card.name);
+  return names;
+}
+
 Result<MachineProfile> find_card(std::string_view name) {
   for (const Card& card : kCards)
     if (plain(card.name) == plain(name)) return profile_of(card);

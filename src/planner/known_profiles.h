@@ -12,6 +12,8 @@ namespace plimsoll::planner {
 
 /// "t4", "l4", … in the order of the list.
 const std::vector<std::string>& card_names();
+/// Of those, what can hold a plan of so many bytes, the smallest first.
+std::vector<std::string> cards_with(int64_t bytes);
 /// Upper and lower case, '-', '_' and blanks are the same. Errors: kInvalidArgument with the nearest name.
 Result<MachineProfile> find_card(std::string_view name);
 /// One thread of a server processor with those kernels ("avx2", "amx", …): good to a factor of two.

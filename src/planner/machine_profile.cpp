@@ -106,25 +106,51 @@ class Reader {
   std::string error_;
 };
 
-void read_points(const Tree* list, Reader& reader, std::vector<ProductPoint>& points) {
+const Tree* list_of(std::string_view key, Reader& reader) {
+  const Tree* list = reader.member(key);
+  if (list != nullptr && list->kind == Tree::Kind::kList && list->items.size() <= kMostPoints) return list;
+  if (list != nullptr) reader.fail(fmt::format("{} is no list, or too long", key));
+  return nullptr;
+}
+
+/// Whether `of` had "op" and "type".
+bool read_kind(Reader& of, std::string& kind, ProductType& type) {
+  std::string word;
+  of.text("op", kind);
+  of.text("type", word);
+  const auto found = parse_product_type(word);
+  if (found) type = *found;
+  return found && !kind.empty();
+}
+
+void read_points(Reader& reader, std::vector<OpPoint>& points) {
+  const Tree* list = list_of("points", reader);
   if (list == nullptr) return;
-  if (list->kind != Tree::Kind::kList || list->items.size() > kMostPoints)
-    return reader.fail("points is no list, or too long");
   for (const Tree& item : list->items) {
     Reader of(item);
-    ProductPoint point;
-    std::string type;
-    of.text("type", type);
-    of.count("m", point.m);
-    of.count("n", point.n);
-    of.count("k", point.k);
-    of.number("flops_per_second", point.flops_per_second);
-    const auto* const found = std::ranges::find(kTypeNames, type);
-    if (!of.done() || found == std::end(kTypeNames) || point.m < 1 || point.n < 1 || point.k < 1 ||
-        point.flops_per_second <= 0)
+    OpPoint point;
+    const bool is_known = read_kind(of, point.kind, point.type);
+    of.count("m", point.extents[0]);
+    of.count("n", point.extents[1]);
+    of.count("k", point.extents[2]);
+    of.number("rate", point.rate);
+    if (!of.done() || !is_known || std::ranges::min(point.extents) < 1 || point.rate <= 0)
       return reader.fail("a point is damaged");
-    point.type = static_cast<ProductType>(found - std::begin(kTypeNames));
-    points.push_back(point);
+    points.push_back(std::move(point));
+  }
+}
+
+void read_factors(Reader& reader, std::vector<OpFactor>& factors) {
+  const Tree* list = list_of("factors", reader);
+  if (list == nullptr) return;
+  for (const Tree& item : list->items) {
+    Reader of(item);
+    OpFactor factor;
+    const bool is_known = read_kind(of, factor.kind, factor.type);
+    of.number("factor", factor.factor);
+    if (!of.done() || !is_known || factor.factor < kLeastFactor || factor.factor > 1 / kLeastFactor)
+      return reader.fail("a factor is damaged");
+    factors.push_back(std::move(factor));
   }
 }
 
@@ -145,6 +171,14 @@ bool is_usable(const MachineProfile& p) {
 
 }  // namespace
 
+std::string_view name(ProductType type) { return kTypeNames[static_cast<size_t>(type)]; }
+
+std::optional<ProductType> parse_product_type(std::string_view name) {
+  const auto* const found = std::ranges::find(kTypeNames, name);
+  if (found == std::end(kTypeNames)) return std::nullopt;
+  return static_cast<ProductType>(found - std::begin(kTypeNames));
+}
+
 std::string profile_json(const MachineProfile& p) {
   Tree tree = Tree::map({{"plimsoll_machine_profile", Tree::of(kProfileVersion)}});
   const auto set = [&](std::string_view key, const auto& value) { tree.set(key, Tree::of(value)); };
@@ -154,14 +188,20 @@ std::string profile_json(const MachineProfile& p) {
   tree.set("attention_flops", by_type(p.attention_flops));
   each_number(p, set);
   Tree points = Tree::list();
-  for (const ProductPoint& point : p.points)
-    points.items.push_back(
-        Tree::map({{"type", Tree::of(std::string(kTypeNames[static_cast<size_t>(point.type)]))},
-                   {"m", Tree::of(point.m)},
-                   {"n", Tree::of(point.n)},
-                   {"k", Tree::of(point.k)},
-                   {"flops_per_second", Tree::of(point.flops_per_second)}}));
+  for (const OpPoint& point : p.points)
+    points.items.push_back(Tree::map({{"op", Tree::of(point.kind)},
+                                      {"type", Tree::of(std::string(name(point.type)))},
+                                      {"m", Tree::of(point.extents[0])},
+                                      {"n", Tree::of(point.extents[1])},
+                                      {"k", Tree::of(point.extents[2])},
+                                      {"rate", Tree::of(point.rate)}}));
   tree.set("points", std::move(points));
+  Tree factors = Tree::list();
+  for (const OpFactor& factor : p.factors)
+    factors.items.push_back(Tree::map({{"op", Tree::of(factor.kind)},
+                                       {"type", Tree::of(std::string(name(factor.type)))},
+                                       {"factor", Tree::of(factor.factor)}}));
+  tree.set("factors", std::move(factors));
   return to_json(tree) + "\n";
 }
 
@@ -182,7 +222,8 @@ Result<MachineProfile> parse_profile(std::string_view text) {
   reader.by_type("product_flops", p.product_flops);
   reader.by_type("attention_flops", p.attention_flops);
   each_number(p, [&](std::string_view key, double& value) { reader.number(key, value); });
-  read_points(reader.member("points"), reader, p.points);
+  read_points(reader, p.points);
+  read_factors(reader, p.factors);
   if (const Status done = reader.done(); !done) return bad(done.error().what);
   constexpr std::string_view kRates[] = {"calibrated", "measured", "uncalibrated", "data sheet"};
   if (std::ranges::find(kRates, p.rates) == std::end(kRates)) return bad("rates is " + p.rates);

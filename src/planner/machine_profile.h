@@ -4,6 +4,7 @@
 
 #include <array>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -15,12 +16,26 @@ namespace plimsoll::planner {
 /// How a product computes.
 enum class ProductType : uint8_t { kF32, kTf32, kBf16, kF16 };
 inline constexpr size_t kNumProductTypes = 4;
+/// "f32", "tf32", "bf16", "f16".
+std::string_view name(ProductType type);
+/// Errors: nothing where no type is called so.
+std::optional<ProductType> parse_product_type(std::string_view name);
 
-/// A measured product [m, k] x [k, n].
-struct ProductPoint {
+/// A measured op, as `op_work` describes it.
+struct OpPoint {
+  std::string kind;
   ProductType type = ProductType::kF32;
-  int64_t m = 0, n = 0, k = 0;
-  double flops_per_second = 0;
+  std::array<int64_t, 3> extents = {1, 1, 1};
+  double rate = 0;  ///< work a second: operations of products, attention and the loss head, else bytes
+};
+
+/// Factors beyond this and its inverse are no measurement.
+inline constexpr double kLeastFactor = 1.0 / 64;
+/// What runs took of ops of one kind, against what the points say: `calibrate --from`.
+struct OpFactor {
+  std::string kind;
+  ProductType type = ProductType::kF32;
+  double factor = 1;  ///< on seconds
 };
 
 /// Rates are per second, of the whole machine with `threads` threads.
@@ -32,7 +47,8 @@ struct MachineProfile {
   std::array<double, kNumProductTypes> product_flops = {};    ///< of large products, by ProductType
   std::array<double, kNumProductTypes> attention_flops = {};  ///< forward and backward
   double half_extent = 0;  ///< an extent at which a product has half its rate, where no point says
-  std::vector<ProductPoint> points;
+  std::vector<OpPoint> points;
+  std::vector<OpFactor> factors;
   double vector_flops = 0;  ///< arithmetic outside products
   double cache_bytes = 0;   ///< working sets up to this stay in the cache
   double cache_bandwidth = 0, memory_bandwidth = 0;
@@ -45,7 +61,7 @@ struct MachineProfile {
 };
 
 /// The version of the file format; others are refused.
-inline constexpr int64_t kProfileVersion = 1;
+inline constexpr int64_t kProfileVersion = 2;
 
 std::string profile_json(const MachineProfile& profile);
 /// Strict: every field once, none unknown, rates finite and within reason. Errors: kBadData.

@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <cmath>
 #include <utility>
 
 #include "base/numbers.h"
@@ -17,7 +19,7 @@ namespace {
 constexpr int64_t kGigabyte = 1'000'000'000;
 /// More than any host has.
 constexpr int64_t kEndless = int64_t{1} << 50;
-constexpr int kCardColumns = 80;
+constexpr int kCardColumns = 80, kSpeedColumns = 10;
 
 SettingTexts settings_of(const Card& card) {
   SettingTexts settings = {{"model.preset", card.preset},
@@ -57,21 +59,19 @@ bool has_time(const planner::PlanReport& report) { return report.rates != "uncal
 
 std::string lines_of(const CardRow& row) {
   const planner::PlanReport& r = row.report;
+  const std::string speed =
+      !has_time(r) ? "" : fmt::format(" {:>9}", r.fits ? grouped(std::llround(tokens_per_second(r))) : "-");
   const int64_t weights = class_bytes(r, {"parameters"});
   const int64_t states = class_bytes(r, {"master_weights", "optimizer_state"});
   const int64_t gradients = class_bytes(r, {"gradients"});
   std::string out =
-      fmt::format("  {:<8} {:<12} {:<9} {:>7} {:>6} {:>6} {:>6} {:>6} {:>6}\n", row.card.name,
+      fmt::format("  {:<8} {:<12} {:<9} {:>7} {:>6} {:>6} {:>6} {:>6} {:>6}{}\n", row.card.name,
                   row.card.preset, learns(row.card), gigabytes(weights), gigabytes(states),
                   gigabytes(gradients), gigabytes(main_peak_bytes(r) - weights - states - gradients),
-                  gigabytes(main_peak_bytes(r)), gigabytes(row.least_bytes));
-  if (r.fits) {
-    out += fmt::format("      fits: {} x {} sequences, recompute {}", r.micro_batch_size, r.grad_accum_steps,
-                       r.recompute);
-    if (has_time(r))
-      out += fmt::format(", about {} tokens/s", grouped(static_cast<int64_t>(tokens_per_second(r))));
-    return out + "\n";
-  }
+                  gigabytes(main_peak_bytes(r)), gigabytes(row.least_bytes), speed);
+  if (r.fits)
+    return out + fmt::format("      fits: {} x {} sequences, recompute {}\n", r.micro_batch_size,
+                             r.grad_accum_steps, r.recompute);
   out += fmt::format("      does NOT fit: {} GB too much, {:.1f} bytes a parameter\n",
                      gigabytes(main_peak_bytes(r) - row.card.bytes),
                      static_cast<double>(main_peak_bytes(r)) / static_cast<double>(row.num_parameters));
@@ -163,10 +163,12 @@ std::string card_table(const std::vector<CardRow>& rows) {
       "What guides say fits a card, planned: {} tokens a step, products in bf16\n"
       "In GB of 10^9 bytes; a card of N GB counts as N x 10^9, the rest is the driver's\n\n",
       grouped(r.tokens));
-  out += fmt::format("  {:<8} {:<12} {:<9} {:>7} {:>6} {:>6} {:>6} {:>6} {:>6}\n", "card", "model", "learns",
-                     "weights", "states", "grads", "rest", "peak", "least");
+  const bool timed = std::ranges::any_of(rows, [](const CardRow& row) { return has_time(row.report); });
+  out +=
+      fmt::format("  {:<8} {:<12} {:<9} {:>7} {:>6} {:>6} {:>6} {:>6} {:>6}{}\n", "card", "model", "learns",
+                  "weights", "states", "grads", "rest", "peak", "least", timed ? "  tokens/s" : "");
   for (const CardRow& row : rows) out += lines_of(row);
-  return wrapped(out, kCardColumns);
+  return wrapped(out, kCardColumns + (timed ? kSpeedColumns : 0));
 }
 
 }  // namespace plimsoll::train

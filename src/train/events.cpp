@@ -293,6 +293,11 @@ std::string Events::course_text() const {
                      last_loss_, last_step_);
 }
 
+void Events::estimate(const planner::StepTimes& times) {
+  print_json(planner::step_times_event(times));
+  if (const std::string text = planner::difference_text(times); !text.empty()) warning(text);
+}
+
 void Events::warning(const std::string& text) { print_message("warning: " + text); }
 
 void Events::note(const std::string& text) { print_message("note: " + text); }

@@ -15,6 +15,7 @@
 #include "io/tree.h"
 #include "metrics/metrics.h"
 #include "planner/report.h"
+#include "planner/step_times.h"
 #include "train/memory_summary.h"
 #include "train/memory_watch.h"
 
@@ -89,6 +90,8 @@ class Events {
   void memory_summary(const MemorySummary& summary);
   /// An object for machines alone.
   void event(const Tree& event) { print_json(event); }
+  /// What the first steps took beside the plan's estimate; for people a warning where it is far off.
+  void estimate(const planner::StepTimes& times);
   /// What the run goes on without. For people alone.
   void warning(const std::string& text);
   /// A line for people alone.

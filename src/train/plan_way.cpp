@@ -105,9 +105,9 @@ std::vector<planner::Budget> budgets_of(const RunConfig& config, const runtime::
   if (!automatic(m.disk_budget))
     budgets.push_back({"memory.disk_budget", Bounded::kDisk, m.disk_budget.bytes});
   if (target.memory_bytes() > 0)
-    budgets.push_back({is_elsewhere                          ? "runtime.profile"
+    budgets.push_back({is_elsewhere                          ? planner::kCardOfProfile
                        : config.runtime.device == "discrete" ? "runtime.discrete.memory"
-                                                             : "memory of the card",
+                                                             : planner::kCardHere,
                        Bounded::kDevice, target.memory_bytes()});
   for (planner::Budget& budget : budgets) budget.bytes += more_bytes;
   return budgets;

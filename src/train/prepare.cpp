@@ -9,6 +9,7 @@
 #include "base/check.h"
 #include "base/process.h"
 #include "planner/budget.h"
+#include "planner/step_times.h"
 #include "train/choose_plan.h"
 #include "train/disk_report.h"
 #include "train/prepare_model.h"
@@ -44,6 +45,8 @@ Result<Prepared> prepare(const RunConfig& config, const runtime::Target& target,
   prepared.memory = options.memory ? *options.memory : read_machine_memory();
   PLIMSOLL_ASSIGN(const planner::MachineProfile profile, run_profile(config, target));
   prepared.costs = std::make_shared<planner::CostModel>(profile, options.num_threads);
+  if (profile.rates == "calibrated") prepared.profile_identity = planner::profile_identity(profile);
+  prepared.is_cpu = target.name() == "cpu";
   PLIMSOLL_ASSIGN(Planned planned, choose_plan(config, prepared, target, options, prepared.considered));
   prepared.split = planned.way.split;
   prepared.programs = std::move(planned.programs);

@@ -55,6 +55,8 @@ struct Prepared {
   Buckets buckets;                 ///< lengths of the programs
   MachineMemory memory = {};       ///< as budgets were read from it
   std::shared_ptr<const planner::CostModel> costs = {};  ///< of runtime.profile
+  std::string profile_identity = {};                     ///< of a calibrated one
+  bool is_cpu = false;                                   ///< the device that the plan is for
 };
 
 /// Plans the run for `target`. Where micro_batch_size is auto, takes the largest divisor of the global batch

@@ -9,6 +9,7 @@
 #include "base/signals.h"
 #include "checkpoints/checkpoint.h"
 #include "settings/schedule.h"
+#include "train/estimate_check.h"
 #include "train/ready_run.h"
 #include "train/run_folder.h"
 #include "train/run_memory.h"
@@ -113,8 +114,10 @@ class Run {
   }
 
   Status step() {
+    check_.begin_step();
     PLIMSOLL_ASSIGN(StepEvent event, trainer_.step());
     record_.add(event);
+    if (const auto times = check_.end_step(event)) events_.estimate(*times);
     event.loss_mean = losses_.add(event.loss);
     const bool last = event.step == trainer_.total_steps();
     const bool due = event.step % config_.training.logging_steps == 0 ||
@@ -201,6 +204,7 @@ class Run {
   RunMemory memory_;
   RunMonitor monitor_;
   SwapWatch swap_{swapped_bytes};
+  EstimateCheck check_{trainer_};
   bool saved_ = false;            ///< a checkpoint, in this process
   std::optional<Error> unsaved_;  ///< the first save that failed at the last step
 };

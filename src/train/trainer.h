@@ -94,6 +94,7 @@ class Trainer {
   [[nodiscard]] bool is_evaluated() const { return !has_eval() || evaluated_step_ == step_; }
   /// What was read of the model's folder; nothing where the weights are random or a checkpoint's.
   [[nodiscard]] const std::optional<LoadReport>& loaded() const { return loaded_; }
+  [[nodiscard]] const RunConfig& config() const { return config_; }
   [[nodiscard]] const Prepared& prepared() const { return prepared_; }
   [[nodiscard]] runtime::Session& session() { return *session_; }
   [[nodiscard]] const runtime::Session& session() const { return *session_; }

@@ -63,10 +63,12 @@ TEST_F(PlanTest, PlansForACardFromItsDataSheet) {
   EXPECT_FALSE(event->find("step")->find("parts")->members.empty());
   EXPECT_THAT(run_plimsoll({"plan", a_, "runtime.profile=t4"}).out,
               HasSubstr("from data sheets, not measured"));
-  const Outcome large = run_plimsoll(
-      {"plan", a_, "runtime.profile=t4", "memory.budget=900GiB", "model.overrides.n_embd=48000"});
-  EXPECT_EQ(large.code, 69);
-  EXPECT_THAT(large.err, HasSubstr("runtime.profile"));
+  const Outcome small =
+      run_plimsoll({"plan", a_, "runtime.profile=t4", "memory.budget=900GiB", "memory.offload=none",
+                    "model.overrides.n_embd=12000", "model.overrides.vocab_size=9700"});
+  EXPECT_EQ(small.code, 69);
+  EXPECT_THAT(small.err, HasSubstr("it takes a card with at least")) << "and which one";
+  EXPECT_THAT(small.err, HasSubstr("runtime.profile=rtx5090"));
 }
 
 TEST_F(PlanTest, RefusesProfilesThatAreUnknownOrDamaged) {

@@ -1,10 +1,11 @@
 #!/usr/bin/env python3
 """Estimated against measured step times, after calibrate, over models, settings and precisions.
 
-    tests/e2e/estimates.py BINARY [--only WORD] [--steps N]
+    tests/e2e/estimates.py BINARY [--only WORD] [--steps N] [--rounds N] [--profile FILE]
 
 Calibrates into a temporary cache, then takes each pair's plan and its median step of a short run. Prints a line a
-pair, then the median and the worst error. For a quiet machine: what else runs is an error of the estimate here.
+pair, then the median and the worst error. For a quiet machine: what else runs is an error of the estimate here, so
+each pair may be measured in several rounds, of which the quickest counts.
 """
 import argparse
 import json
@@ -50,32 +51,51 @@ def median_step(binary, env, run, steps):
     return statistics.median(seconds[1:])
 
 
+def pairs(folder, only, profile):
+    """Run files by name."""
+    runs = {}
+    for l, h, f, a, v in MODELS:
+        for b, t in SETTINGS:
+            for p in PRECISIONS:
+                name = f"{l}x{h} vocabulary {v}, {b} x {t}, {p}"
+                if only not in name:
+                    continue
+                runs[name] = os.path.join(folder, f"run-{len(runs)}.yaml")
+                with open(runs[name], "w") as file:
+                    file.write(RUN.format(l=l, h=h, f=f, a=a, v=v, b=b, t=t, p=p))
+                    file.write(f"runtime: {{profile: {profile}}}\n")
+    return runs
+
+
+def compare(binary, env, name, run, measured):
+    plan = events(binary, env, "plan", run)[0]
+    assert plan["choices"]["rates"] == "calibrated"
+    estimated = plan["step"]["seconds_estimated"]
+    print(f"{name:44} estimated {estimated:9.4f} s  measured {measured:9.4f} s  "
+          f"{100 * (estimated / measured - 1):+6.1f} %", flush=True)
+    return abs(estimated / measured - 1)
+
+
 def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("binary")
     parser.add_argument("--only", default="")
     parser.add_argument("--steps", type=int, default=6)
+    parser.add_argument("--rounds", type=int, default=1)
+    parser.add_argument("--profile", help="instead of calibrating")
     arguments = parser.parse_args()
-    binary, errors = os.path.abspath(arguments.binary), []
+    binary = os.path.abspath(arguments.binary)
     with tempfile.TemporaryDirectory() as folder:
         env = dict(os.environ, XDG_CACHE_HOME=folder)
-        events(binary, env, "calibrate")
-        run = os.path.join(folder, "run.yaml")
-        for l, h, f, a, v in MODELS:
-            for b, t in SETTINGS:
-                for p in PRECISIONS:
-                    name = f"{l}x{h} vocabulary {v}, {b} x {t}, {p}"
-                    if arguments.only not in name:
-                        continue
-                    with open(run, "w") as file:
-                        file.write(RUN.format(l=l, h=h, f=f, a=a, v=v, b=b, t=t, p=p))
-                    plan = events(binary, env, "plan", run)[0]
-                    assert plan["choices"]["rates"] == "calibrated"
-                    estimated = plan["step"]["seconds_estimated"]
-                    measured = median_step(binary, env, run, arguments.steps)
-                    errors.append(abs(estimated / measured - 1))
-                    print(f"{name:44} estimated {estimated:9.4f} s  measured {measured:9.4f} s  "
-                          f"{100 * (estimated / measured - 1):+6.1f} %", flush=True)
+        profile = os.path.abspath(arguments.profile) if arguments.profile else os.path.join(folder, "profile.json")
+        if not arguments.profile:
+            events(binary, env, "calibrate", "--output", profile)
+        runs = pairs(folder, arguments.only, profile)
+        measured = {name: [] for name in runs}
+        for _ in range(arguments.rounds):
+            for name, run in runs.items():
+                measured[name].append(median_step(binary, env, run, arguments.steps))
+        errors = [compare(binary, env, name, run, min(measured[name])) for name, run in runs.items()]
     print(f"{len(errors)} pairs: median error {100 * statistics.median(errors):.1f} %, "
           f"worst {100 * max(errors):.1f} %")
 

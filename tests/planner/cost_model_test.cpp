@@ -54,14 +54,29 @@ TEST(CostModel, SecondsGrowWithRows) {
   }
 }
 
+OpWork work(std::string_view kind, double m, double n, double k) {
+  return {.kind = kind, .type = ProductType::kF32, .extents = {m, n, k}, .work = 2 * m * n * k};
+}
+
 TEST(CostModel, GoesThroughItsPoints) {
   MachineProfile p = generic_cpu("avx512");
-  p.points = {{ProductType::kF32, 64, 64, 64, 1e10}, {ProductType::kF32, 1024, 1024, 1024, 1e11}};
+  p.points = {{"linear", ProductType::kF32, {64, 64, 64}, 1e10},
+              {"linear", ProductType::kF32, {1024, 1024, 1024}, 1e11},
+              {"linear_dw", ProductType::kF32, {64, 64, 64}, 3e10}};
   const CostModel model(p, 1);
-  EXPECT_NEAR(model.product_rate(ProductType::kF32, 64, 64, 64), 1e10, 1e8);
-  EXPECT_NEAR(model.product_rate(ProductType::kF32, 1024, 1024, 1024), 1e11, 1e9);
-  const double between = model.product_rate(ProductType::kF32, 256, 256, 256);
+  EXPECT_NEAR(model.measured_rate(work("linear", 64, 64, 64)), 1e10, 1e8);
+  EXPECT_NEAR(model.measured_rate(work("linear", 1024, 1024, 1024)), 1e11, 1e9);
+  const double between = model.measured_rate(work("linear", 256, 256, 256));
   EXPECT_NEAR(between, std::sqrt(1e10 * 1e11), 1e9);
+  EXPECT_NEAR(model.measured_rate(work("linear_dw", 64, 64, 64)), 3e10, 1e8) << "of its own kind";
+  EXPECT_EQ(model.measured_rate(work("attention", 64, 64, 64)), 0) << "nothing was measured";
+}
+
+TEST(CostModel, WhatRunsTookCorrectsOneKind) {
+  MachineProfile p = generic_cpu("avx512");
+  const double before = of_linear(CostModel(p, 1), 4096, ir::DType::kF32).total();
+  p.factors = {{"linear", ProductType::kF32, 2.0}, {"linear_dw", ProductType::kF32, 8.0}};
+  EXPECT_NEAR(of_linear(CostModel(p, 1), 4096, ir::DType::kF32).total() / before, 2.0, 0.01);
 }
 
 }  // namespace

@@ -13,7 +13,8 @@ MachineProfile sample() {
   p.name = "box";
   p.rates = "calibrated";
   p.threads = 8;
-  p.points = {{ProductType::kBf16, 64, 128, 256, 1.25e11}};
+  p.points = {{"linear", ProductType::kBf16, {64, 128, 256}, 1.25e11}};
+  p.factors = {{"adamw", ProductType::kF32, 1.5}};
   return p;
 }
 
@@ -30,6 +31,7 @@ TEST(MachineProfile, ReadsBackWhatWasWritten) {
   EXPECT_EQ(profile_json(*back), profile_json(p));
   EXPECT_EQ(back->points.size(), 1u);
   EXPECT_EQ(back->points[0].type, ProductType::kBf16);
+  EXPECT_EQ(back->factors.at(0).factor, 1.5);
 }
 
 TEST(MachineProfile, WhatIsDamagedOrOfAnotherVersionIsRefused) {
@@ -39,7 +41,7 @@ TEST(MachineProfile, WhatIsDamagedOrOfAnotherVersionIsRefused) {
       "[]",
       "{}",
       text.substr(0, text.size() / 2),
-      with(text, "\"plimsoll_machine_profile\": 1", "\"plimsoll_machine_profile\": 2"),
+      with(text, "\"plimsoll_machine_profile\": 2", "\"plimsoll_machine_profile\": 1"),
       with(text, "\"threads\": 8", "\"threads\": 0"),
       with(text, "\"threads\": 8", "\"threads\": -8"),
       with(text, "\"threads\": 8", "\"threads\": \"8\""),
@@ -49,6 +51,8 @@ TEST(MachineProfile, WhatIsDamagedOrOfAnotherVersionIsRefused) {
       with(text, "\"bf16\"", "\"bf17\""),
       with(text, "\"m\": 64", "\"m\": 0"),
       with(text, "\"points\": [", "\"points\": [7, "),
+      with(text, "\"factors\": [", "\"factors\": [7, "),
+      with(text, "\"factor\": 1.5", "\"factor\": 0"),
       with(text, "\"launch_seconds\": 2e-06", "\"launch_seconds\": -1"),
       with(text, "\"launch_seconds\": 2e-06", "\"launch_seconds\": 1e300"),
   };
@@ -70,6 +74,8 @@ TEST(KnownProfiles, EveryCardCanBePlannedForAndNamesItsSource) {
     EXPECT_TRUE(parse_profile(profile_json(*card)).ok()) << name;
   }
   EXPECT_EQ(find_card("RTX-4090")->name, "rtx4090");
+  EXPECT_EQ(cards_with(int64_t{30} << 30).front(), "a100-40") << "the smallest with room";
+  EXPECT_TRUE(cards_with(int64_t{1} << 50).empty());
   const auto unknown = find_card("h10");
   ASSERT_FALSE(unknown.ok());
   EXPECT_EQ(unknown.error().code, ErrorCode::kInvalidArgument);

@@ -1,0 +1,45 @@
+// Holds the first steps of a run against the plan's estimate.
+#pragma once
+
+#include <optional>
+#include <vector>
+
+#include "planner/step_times.h"
+#include "train/trainer.h"
+
+namespace plimsoll::train {
+
+/// Of each program's ops, in the order of Session::timed_ops, the least of the steps that were timed: what
+/// else runs on the machine only ever adds.
+class LeastTimes {
+ public:
+  /// Takes the last step's in.
+  void add(const runtime::Session& session);
+  [[nodiscard]] double of(size_t program, size_t op) const { return seconds_[program][op]; }
+
+ private:
+  std::vector<std::vector<double>> seconds_;
+};
+
+/// A step's ops beside their estimates; those of `micro_next` as often as a step runs it.
+planner::StepTimes step_times(const Trainer& trainer, const LeastTimes& least);
+
+/// Watches a handful of steps op by op, which costs a reading of the clock each. Only where this machine was
+/// calibrated, the CPU computes and every step is as long as the plan's: else there is nothing to hold
+/// against. No bit depends on it.
+class EstimateCheck {
+ public:
+  explicit EstimateCheck(Trainer& trainer);
+
+  /// Before and after each step. The second gives what was found, once.
+  void begin_step();
+  std::optional<planner::StepTimes> end_step(const StepEvent& event);
+
+ private:
+  Trainer& trainer_;
+  bool watches_ = false;
+  std::vector<double> seconds_;
+  LeastTimes least_;
+};
+
+}  // namespace plimsoll::train

@@ -89,12 +89,14 @@ Parameter part_of(const Parameter& p, const ParameterView& view) {
 
 }  // namespace
 
-int64_t Model::quantize(ir::DType dtype, const std::function<bool(const ParameterView&)>& takes) {
+int64_t Model::quantize(ir::DType dtype, const std::function<bool(const ParameterView&)>& takes,
+                        bool learns) {
   PLIMSOLL_CHECK(ir::is_block(dtype), std::string(ir::name(dtype)));
   std::vector<Parameter> all;
   int64_t count = 0;
   for (Parameter& p : parameters_) {
-    const bool may = !p.trained && !p.is_adapter && !p.is_table && p.block >= 0 && p.shape.rank() == 2;
+    const bool may =
+        !(learns && p.trained) && !p.is_adapter && !p.is_table && p.block >= 0 && p.shape.rank() == 2;
     const int64_t taken = may ? std::count_if(p.views.begin(), p.views.end(), takes) : 0;
     count += taken;
     if (taken > 0 && p.views.size() > 1) {

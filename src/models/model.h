@@ -137,9 +137,10 @@ class Model {
   [[nodiscard]] const Adapter* adapter_of(std::string_view weight) const;
   /// What a view is called in the files that training writes; empty where it is not in them.
   [[nodiscard]] std::string saved_name(std::string_view view) const;
-  /// Keeps the frozen linear maps of blocks that `takes` says of in a block type. Each tensor of such a
-  /// storage becomes a storage of its own, as scales are a tensor's. Returns how many tensors there are.
-  int64_t quantize(ir::DType dtype, const std::function<bool(const ParameterView&)>& takes);
+  /// Keeps the linear maps of blocks that `takes` says of in a block type, of those that learn none. Each
+  /// tensor of such a storage becomes a storage of its own, as scales are a tensor's. Returns how many
+  /// tensors there are.
+  int64_t quantize(ir::DType dtype, const std::function<bool(const ParameterView&)>& takes, bool learns);
   /// Gives each tensor its role, in the order of parameters and views. A storage whose tensors have one role
   /// takes it; any other becomes one storage a tensor, named as that is.
   void divide(std::span<const Role> roles);

@@ -50,7 +50,7 @@ Status quantize(Model& model, const QuantizeSpec& spec) {
     return std::ranges::none_of(spec.skip_modules,
                                 [&](const std::string& name) { return is_within(module, name); });
   };
-  if (model.quantize(spec.dtype, takes) == 0)
+  if (model.quantize(spec.dtype, takes, spec.learns || model.adapters()) == 0)
     return wrong("quantization has nothing to quantise: no linear map of the model is frozen",
                  "train adapters beside them (lora: {r: 16}), or leave quantization out");
   return Ok{};

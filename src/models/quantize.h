@@ -11,7 +11,8 @@ namespace plimsoll::models {
 
 /// transformers' BitsAndBytesConfig, as far as it says what is stored.
 struct QuantizeSpec {
-  ir::DType dtype = ir::DType::kNf4;           ///< a block type
+  ir::DType dtype = ir::DType::kNf4;  ///< a block type
+  bool learns = true;                 ///< the model is trained, and what of it learns is left as it is
   std::vector<std::string> skip_modules = {};  ///< llm_int8_skip_modules: names, or what they end with
 };
 

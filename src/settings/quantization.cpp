@@ -26,7 +26,7 @@ std::optional<models::QuantizeSpec> quantize_spec(const QuantizationSettings& s)
   return models::QuantizeSpec{s.load_in_8bit                ? ir::DType::kI8Rows
                               : s.bnb_4bit_use_double_quant ? twice
                                                             : single,
-                              s.llm_int8_skip_modules};
+                              /*learns=*/true, s.llm_int8_skip_modules};
 }
 
 Status check_quantization(const RunConfig& config) {

@@ -74,7 +74,10 @@ Result<Prepared> prepare_model(const RunConfig& config, PrepareOptions& options)
   if (config.lora.enabled) PLIMSOLL_TRY(add_adapters_of(config.lora, model_config, *model));
   PLIMSOLL_TRY(models::select(*model, selection_of(config.training)));
   model->keep_in(state_choice(config.training).weights);
-  if (const auto spec = quantize_spec(config.quantization)) PLIMSOLL_TRY(models::quantize(*model, *spec));
+  if (auto spec = quantize_spec(config.quantization)) {
+    spec->learns = options.purpose == Purpose::kTrain;
+    PLIMSOLL_TRY(models::quantize(*model, *spec));
+  }
   LoaderOptions loader = loader_options(config, task->layout(), model->num_labels());
   return Prepared{.model_config = std::move(model_config),
                   .model = std::move(model),

@@ -6,6 +6,7 @@
 
 #include "forward.h"
 #include "models/lora.h"
+#include "models/selection.h"
 
 namespace plimsoll::models {
 namespace {
@@ -28,7 +29,9 @@ std::string dtypes_of(const Model& model, std::string_view within) {
 TEST(Quantize, LinearMapsOfBlocksATensorEach) {
   const auto model = model_of(kQuantizable);
   ASSERT_TRUE(add_adapters(*model, {.r = 2}, "qwen2").ok());
-  ASSERT_TRUE(quantize(*model, {ir::DType::kNf4Double, {"down_proj", "layers.1.self_attn.k_proj"}}).ok());
+  ASSERT_TRUE(select(*model, {}).ok());
+  ASSERT_TRUE(
+      quantize(*model, {ir::DType::kNf4Double, true, {"down_proj", "layers.1.self_attn.k_proj"}}).ok());
   const std::string first = dtypes_of(*model, "layers.0.");
   EXPECT_THAT(first, HasSubstr("model.layers.0.self_attn.q_proj.weight nf4_double of "));
   EXPECT_THAT(first, HasSubstr("model.layers.0.self_attn.k_proj.weight nf4_double of "));
@@ -53,7 +56,7 @@ TEST(Quantize, SaysWhatStandsAgainstIt) {
   EXPECT_THAT(refusal({.use_dora = true}, true, {}), HasSubstr("lora.use_dora"));
   EXPECT_THAT(refusal({.init_lora_weights = LoraInit::kPissa}, true, {}),
               HasSubstr("lora.init_lora_weights"));
-  EXPECT_THAT(refusal({}, true, {ir::DType::kNf4, {"gate_prj"}}),
+  EXPECT_THAT(refusal({}, true, {ir::DType::kNf4, true, {"gate_prj"}}),
               HasSubstr("no linear map is named gate_prj"));
 }
 

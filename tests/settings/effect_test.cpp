@@ -68,12 +68,10 @@ TEST(Unavailable, AllOfItIsSaidAtOnce) {
   ASSERT_FALSE(result);
   ASSERT_EQ(result.error().more.size(), 2U);
   std::string all = result.error().what;
-  for (const Error& more : result.error().more)
-    all +=
-        "
-        " + more.what;
-        for (const char* said : {"training.report_to is [wandb]", "training.fp8.recipe is",
-                                 "lora.target_parameters is"}) EXPECT_THAT(all, HasSubstr(said));
+  for (const Error& more : result.error().more) all += more.what;
+  for (const char* said :
+       {"training.report_to is [wandb]", "training.fp8.recipe is", "lora.target_parameters is"})
+    EXPECT_THAT(all, HasSubstr(said));
 }
 
 TEST(SettleIdle, RefusesWhatWouldDoNothing) {

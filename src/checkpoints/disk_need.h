@@ -37,7 +37,8 @@ struct SaveSchedule {
   int64_t save_steps = 0;  ///< 0: none, unless a signal stops the run, which is not counted
   std::optional<int64_t> total_limit = {};
   SavedBytes bytes = {};
-  /// trainer_state.json at the run's end, of which each checkpoint has a copy, and events.jsonl, at a guess.
+  /// trainer_state.json at the run's end, of which each checkpoint has a copy (counted for each where their
+  /// number is limited), and events.jsonl, at a guess.
   int64_t state_bytes = 0, events_bytes = 0;
   std::vector<PresentCheckpoint> present = {};  ///< oldest first
 };

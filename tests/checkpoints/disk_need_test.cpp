@@ -46,6 +46,8 @@ TEST(DiskNeedTest, CountsTheLogsAndTheirCopies) {
   SaveSchedule s = schedule(100, 10, 2);
   s.state_bytes = 7, s.events_bytes = 11;
   EXPECT_EQ(disk_need(s)->bytes, 3 * (100 + 7) + 2 * 7 + 11);
+  s.total_limit.reset();
+  EXPECT_EQ(disk_need(s)->bytes, 10 * 100 + 30 + 2 * 7 + 11);
   s.save_steps = 0;
   EXPECT_EQ(disk_need(s)->bytes, 30 + 2 * 7 + 11);
 }

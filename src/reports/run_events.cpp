@@ -193,7 +193,8 @@ void EventsReader::take_machine(const Tree& event) {
     const double number = key == "step" ? std::nan("") : number_of(event, key);
     if (!std::isfinite(number) || !value.is_scalar()) continue;
     auto& list = events_.machine;
-    auto at = std::find_if(list.begin(), list.end(), [&](const auto& each) { return each.first == key; });
+    auto at = std::find_if(list.begin(), list.end(),
+                           [&, &wanted = key](const auto& each) { return each.first == wanted; });
     if (at == list.end()) {
       if (list.size() == RunEvents::kMostMachineFigures) continue;
       at = list.insert(list.end(), {key, {}});

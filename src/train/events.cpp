@@ -202,7 +202,10 @@ void Events::step(const StepEvent& e) {
   if (!tells_people()) return;
   const std::string left = duration_text(mean_seconds_ * static_cast<double>(total_steps_ - e.step));
   const std::string budget = budget_bytes_ > 0 ? " of " + to_string(Bytes(budget_bytes_)) : "";
-  line_.show({{line_.rewrites() ? bar(e.step, total_steps_) : "", 5},
+  const bool rewrites = line_.rewrites();  // what moves from step to step is for who looks on
+  const std::string wait =
+      rewrites ? fmt::format("wait {:.1f}%", 100 * e.data_wait_seconds / std::max(e.seconds, 1e-9)) : "";
+  line_.show({{rewrites ? bar(e.step, total_steps_) : "", 5},
               {fmt::format("step {:>{}}/{}", e.step, std::to_string(total_steps_).size(), total_steps_), 0},
               {fmt::format("loss {:.4f}", e.loss_mean), 1},
               {fmt::format("norm {:.3g}", e.grad_norm), 8},
@@ -210,7 +213,7 @@ void Events::step(const StepEvent& e) {
               {scale_text(e), e.skipped ? 2 : 10},
               {fmt::format("{:.0f} tok/s", rate_of(e)), 4},
               {"ETA " + left, 3},
-              {fmt::format("wait {:.1f}%", 100 * e.data_wait_seconds / std::max(e.seconds, 1e-9)), 6},
+              {wait, 6},
               {"peak " + to_string(Bytes(peak_resident_bytes())) + budget, 7}});
 }
 

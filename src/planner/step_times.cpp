@@ -75,6 +75,8 @@ Result<StepTimes> parse_step_times(const Tree& event) {
   const Tree *ops = event.find("ops"), *threads = event.find("threads");
   if (threads == nullptr || threads->kind != Tree::Kind::kInteger) return bad("threads is missing");
   times.threads = threads->integer;
+  if (const Tree* profile = event.find("profile"); profile != nullptr && profile->text.empty())
+    return bad("its estimates are by no calibrated profile; 'plimsoll calibrate' makes one");
   if (times.machine.empty() || times.profile.empty() || times.seconds < 0 || times.estimated < 0)
     return bad("machine, profile, seconds or seconds_estimated is missing or damaged");
   if (ops == nullptr || ops->kind != Tree::Kind::kList || ops->items.size() > kMostKinds)

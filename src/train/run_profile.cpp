@@ -61,7 +61,10 @@ std::string machine_name() {
 
 std::string calibrated_path() {
   const std::string folder = user_cache_folder();
-  return folder.empty() ? folder : fmt::format("{}/plimsoll/machine-{}.json", folder, machine_name());
+  // Of a version: another program's profile is not in the way.
+  return folder.empty() ? folder
+                        : fmt::format("{}/plimsoll/machine-{}.v{}.json", folder, machine_name(),
+                                      planner::kProfileVersion);
 }
 
 }  // namespace plimsoll::train

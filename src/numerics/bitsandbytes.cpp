@@ -120,7 +120,7 @@ float quantize_int8_row(std::span<const float> x, std::span<int8_t> codes) {
   decode(Format::kFp16, halves, row);
   const float most = largest(row);
   PLIMSOLL_CHECK(std::isfinite(most), "a row that fp16 does not hold");
-  const float scale = most == 0 ? 0.0F : 127.0F / most;
+  const float scale = most == 0 ? 0.0F : 1.0F / most * 127.0F;  // PyTorch divides a number by a tensor so
   for (size_t i = 0; i < row.size(); ++i) codes[i] = static_cast<int8_t>(std::nearbyint(row[i] * scale));
   return most;
 }

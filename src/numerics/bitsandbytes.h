@@ -49,7 +49,7 @@ Nested quantize_absmax(std::span<const float> absmax, float offset);
 /// map[code] * absmax + offset, each rounded to f32.
 std::vector<float> dequantize_absmax(const Nested& nested);
 
-/// One row, rounded to fp16 first: round(x * (127 / absmax)), half to even; a row of zeros has codes 0.
+/// One row, rounded to fp16 first: round(x * ((1 / absmax) * 127)), half to even; a row of zeros has codes 0.
 /// Returns the row's absmax (bitsandbytes' SCB). The values must be finite in fp16.
 float quantize_int8_row(std::span<const float> x, std::span<int8_t> codes);
 

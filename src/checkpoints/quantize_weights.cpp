@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstring>
+#include <limits>
 #include <vector>
 
 #include "base/check.h"
@@ -40,7 +41,8 @@ Status write_bytes(runtime::Session& session, const std::string& state, int64_t 
 
 Status not_finite(const WeightSource& source, int64_t element) {
   return Error{ErrorCode::kBadData,
-               fmt::format("{} has a value that is not finite, at element {}", source.view->name, element),
+               fmt::format("{} has a value that is not finite or too large, at element {}", source.view->name,
+                           element),
                source.weight.file->path(), "such a weight cannot be quantised: mend the model's files"};
 }
 
@@ -64,7 +66,9 @@ Status read_quantized(const WeightSource& source, runtime::Session& session) {
       std::memcpy(x.data(), from.data(), from.size());
     else
       convert_to_f32(format, from.data(), x.data(), count);
-    const auto bad = std::ranges::find_if(x, [](float v) { return !std::isfinite(v); });
+    // int8 goes by way of fp16, as transformers does it.
+    const float most = type.dtype == ir::DType::kI8Rows ? 65504.0F : std::numeric_limits<float>::max();
+    const auto bad = std::ranges::find_if(x, [&](float v) { return !(std::fabs(v) <= most); });
     if (bad != x.end()) return not_finite(source, first + (bad - x.begin()));
     const int64_t bytes = ceil_div(count * ir::bits(type.dtype), int64_t{8});
     const std::span<std::byte> to(codes.data(), static_cast<size_t>(bytes));

@@ -71,6 +71,7 @@ constexpr const char* kFooter = R"(examples:
   plimsoll train run.yaml --json > events.jsonl       one JSON object a line
   plimsoll generate --model DIR --prompt "Once"       text from a model
   plimsoll merge --model DIR --adapter runs/lora/final --output merged    a LoRA into its model
+  plimsoll quantize --model DIR --format nf4 --output model-nf4      4 or 8 bits, for transformers too
   plimsoll export --model DIR --format gguf --output model.gguf      for llama.cpp
   plimsoll data tokenize --tokenizer DIR --input "corpus/*.txt" --output train.shard
                                                       text and conversations to tokens, once
@@ -108,7 +109,7 @@ int run(int argc, char** argv) {
       {"calibrate", add_calibrate(app)}, {"presets", add_presets(app)},   {"report", add_report(app)},
       {"watch", add_watch(app)},         {"init", add_init(app)},         {"completion", add_completion(app)},
       {"manual", add_manual(app)},       {"import", add_import(app)},     {"export", add_export(app)},
-      {"merge", add_merge(app)},         {"profile", add_profile(app)}};
+      {"merge", add_merge(app)},         {"quantize", add_quantize(app)}, {"profile", add_profile(app)}};
   const Result<bool> parsed = command_line.parse(argc, argv);
   if (!parsed) return report(parsed.error());
   if (!*parsed) return finish(0);

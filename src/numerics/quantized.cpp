@@ -52,7 +52,7 @@ HWY_ATTR float count_block(const float* bounds, const float* x, size_t count, in
     above[i] = 0;
     for (size_t b = 0; b < 15; ++b) above[i] += s > bounds[b] ? 1 : 0;
   }
-  return scale;
+  return full ? scale : least;
 }
 
 #if HWY_TARGET == HWY_SCALAR
@@ -168,24 +168,6 @@ HWY_EXPORT(count_block);
 HWY_EXPORT(decode_to_f32);
 HWY_EXPORT(decode_to_bf16);
 
-/// FP4's by code: sign, then 0, 1/192, 2/3, 1, 1/3, 1/2, 1/6, 1/4. Both zeros are +0.
-constexpr float kFp4Values[16] = {0.0F,
-                                  0.0052083334885537624F,
-                                  0.6666666865348816F,
-                                  1.0F,
-                                  0.3333333432674408F,
-                                  0.5F,
-                                  0.1666666716337204F,
-                                  0.25F,
-                                  0.0F,
-                                  -0.0052083334885537624F,
-                                  -0.6666666865348816F,
-                                  -1.0F,
-                                  -0.3333333432674408F,
-                                  -0.5F,
-                                  -0.1666666716337204F,
-                                  -0.25F};
-
 /// Codes in the order of their values, and the bounds between them. Of FP4's two zeros the one of code 0
 /// comes first, which takes 0 and what is below.
 struct FourBitTable {
@@ -194,7 +176,7 @@ struct FourBitTable {
 };
 FourBitTable table_of(FourBit format) {
   FourBitTable table;
-  const auto values = values_of(format);
+  const std::array<float, 16>& values = bitsandbytes::values_of(format);
   for (uint8_t i = 0; i < 16; ++i) table.ascending[i] = i;
   std::stable_sort(table.ascending.begin(), table.ascending.end(),
                    [&](uint8_t a, uint8_t b) { return values[a] < values[b]; });
@@ -213,22 +195,23 @@ void put(float v, uint16_t& to) { to = bf16_of(v); }
 template <typename T, typename Blocks>
 void dequantize(FourBit format, const std::byte* codes, int64_t first, const float* scales, std::span<T> out,
                 Blocks&& whole_blocks) {
-  const auto values = values_of(format);
+  const std::array<float, 16>& values = bitsandbytes::values_of(format);
   const auto n = static_cast<int64_t>(out.size());
-  const int64_t origin = first / kFourBitBlock;
+  const int64_t origin = first / bitsandbytes::kBlock;
   const auto one_by_one = [&](int64_t begin, int64_t end) {
     for (int64_t i = begin; i < end; ++i) {
       const auto pair = std::to_integer<uint8_t>(codes[(first + i) / 2]);
-      const float scale = scales[(first + i) / kFourBitBlock - origin];
+      const float scale = scales[(first + i) / bitsandbytes::kBlock - origin];
       put(values[(first + i) % 2 == 0 ? pair >> 4 : pair & 15] * scale, out[static_cast<size_t>(i)]);
     }
   };
-  const int64_t head = std::min(n, (kFourBitBlock - first % kFourBitBlock) % kFourBitBlock);
-  const int64_t blocks = (n - head) / kFourBitBlock, end = head + blocks * kFourBitBlock;
+  const int64_t head =
+      std::min(n, (bitsandbytes::kBlock - first % bitsandbytes::kBlock) % bitsandbytes::kBlock);
+  const int64_t blocks = (n - head) / bitsandbytes::kBlock, end = head + blocks * bitsandbytes::kBlock;
   one_by_one(0, head);
   if (blocks > 0)
     whole_blocks(values.data(), reinterpret_cast<const uint8_t*>(codes) + (first + head) / 2,
-                 scales + (first + head) / kFourBitBlock - origin, blocks, out.data() + head);
+                 scales + (first + head) / bitsandbytes::kBlock - origin, blocks, out.data() + head);
   one_by_one(end, n);
 }
 
@@ -240,16 +223,11 @@ void dequantize_codes(const std::byte* codes, float scale, std::span<T> out) {
 
 }  // namespace
 
-std::span<const float, 16> values_of(FourBit format) {
-  return format == FourBit::kNf4 ? std::span<const float, 16>(kNf4Values)
-                                 : std::span<const float, 16>(kFp4Values);
-}
-
 void quantize_four_bit(FourBit format, std::span<const float> x, std::span<std::byte> codes,
                        std::span<float> scales) {
   static const FourBitTable kTables[] = {table_of(FourBit::kNf4), table_of(FourBit::kFp4)};
   const FourBitTable& table = kTables[static_cast<size_t>(format)];
-  constexpr auto kBlock = static_cast<size_t>(kFourBitBlock);
+  constexpr auto kBlock = static_cast<size_t>(bitsandbytes::kBlock);
   PLIMSOLL_CHECK(codes.size() == (x.size() + 1) / 2 && scales.size() == (x.size() + kBlock - 1) / kBlock,
                  "quantize: sizes differ");
   std::array<int32_t, kBlock + 1> above;
@@ -265,32 +243,12 @@ void quantize_four_bit(FourBit format, std::span<const float> x, std::span<std::
   }
 }
 
-void quantize_scales(std::span<const float> scales, std::span<std::byte> codes, std::span<float> second,
-                     float& offset) {
-  constexpr auto kBlock = static_cast<size_t>(kSecondBlock);
-  PLIMSOLL_CHECK(codes.size() == scales.size() && second.size() == (scales.size() + kBlock - 1) / kBlock,
-                 "quantize scales: sizes differ");
-  double sum = 0;
-  for (const float scale : scales) sum += scale;
-  offset = static_cast<float>(sum / static_cast<double>(std::max<size_t>(1, scales.size())));
-  const DynamicMap& map = signed_dynamic_map();
-  for (size_t begin = 0; begin < scales.size(); begin += kBlock) {
-    const size_t end = std::min(begin + kBlock, scales.size());
-    float most = 0;
-    for (size_t i = begin; i < end; ++i) most = std::max(most, std::fabs(scales[i] - offset));
-    second[begin / kBlock] = most;
-    const float inverse = 1.0F / std::max(most, 1e-38F);
-    for (size_t i = begin; i < end; ++i)
-      codes[i] = static_cast<std::byte>(map.code(std::clamp((scales[i] - offset) * inverse, -1.0F, 1.0F)));
-  }
-}
-
 void dequantize_scales(const std::byte* codes, const float* second, float offset, int64_t first,
                        std::span<float> out) {
   const auto& values = signed_dynamic_map().values;
   for (size_t i = 0; i < out.size(); ++i) {
     const int64_t at = first + static_cast<int64_t>(i);
-    out[i] = values[std::to_integer<size_t>(codes[at])] * second[at / kSecondBlock] + offset;
+    out[i] = values[std::to_integer<size_t>(codes[at])] * second[at / bitsandbytes::kNestedBlock] + offset;
   }
 }
 
@@ -306,16 +264,6 @@ void dequantize_four_bit(FourBit format, const std::byte* codes, int64_t first, 
   dequantize(format, codes, first, scales, out, [](auto... arguments) {
     HWY_DYNAMIC_DISPATCH(decode_to_bf16)(arguments...);
   });
-}
-
-float quantize_row(std::span<const float> x, std::span<std::byte> codes) {
-  PLIMSOLL_CHECK(codes.size() == x.size(), "quantize row: sizes differ");
-  float most = 0;
-  for (const float v : x) most = std::max(most, std::fabs(v));
-  const float factor = most > 0 ? 127.0F / most : 0.0F;
-  for (size_t i = 0; i < x.size(); ++i)
-    codes[i] = static_cast<std::byte>(static_cast<int8_t>(std::nearbyint(x[i] * factor)));
-  return most;
 }
 
 void dequantize_row(const std::byte* codes, float scale, std::span<float> out) {

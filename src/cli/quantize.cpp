@@ -1,0 +1,98 @@
+// plimsoll quantize: a model directory with its linear maps in 4 or 8 bits.
+#include <fmt/format.h>
+
+#include "base/process.h"
+#include "base/terminal.h"
+#include "base/units.h"
+#include "checkpoints/quantize_model.h"
+#include "cli/commands.h"
+#include "cli/table.h"
+#include "io/tree.h"
+
+namespace plimsoll::cli {
+namespace {
+
+constexpr const char* kQuantizeFooter =
+    R"(the matrices of the model's layers become codes and scales, with bitsandbytes' rounding and in its layout, so that
+transformers opens the result; embeddings, head, norms and biases stay. int8: rows, without outlier columns.
+
+examples:
+  plimsoll quantize --model DIR --format nf4 --output model-nf4
+  plimsoll quantize --model DIR --format nf4 --double-quant false --output model-nf4
+  plimsoll quantize --model DIR --format int8 --output model-int8
+exit codes: 0 done, 2 usage, 65 model files, 74 I/O)";
+
+struct QuantizeArguments {
+  train::QuantizeRequest request;
+  std::string format;
+  std::string double_quant = "true";
+  bool json = false;
+};
+
+Status read_choices(QuantizeArguments& a) {
+  if (a.format == "nf4")
+    a.request.format = train::QuantizedFormat::kNf4;
+  else if (a.format == "fp4")
+    a.request.format = train::QuantizedFormat::kFp4;
+  else if (a.format == "int8")
+    a.request.format = train::QuantizedFormat::kInt8Rows;
+  else
+    return Error{ErrorCode::kInvalidArgument, "no such format", a.format, "one of nf4, fp4, int8"};
+  if (a.double_quant != "true" && a.double_quant != "false")
+    return Error{ErrorCode::kInvalidArgument, "--double-quant is true or false", a.double_quant, ""};
+  a.request.double_quant = a.double_quant == "true";
+  return Ok{};
+}
+
+void print_report(const QuantizeArguments& a, const train::QuantizeReport& report) {
+  Table table({{"", Table::Align::kLeft}, {"", Table::Align::kRight}});
+  table.add({"tensors", fmt::format("{}, {} of them quantised", report.num_tensors, report.num_quantized)});
+  table.add({"before", to_string(Bytes(report.bytes_before))});
+  table.add({"after", to_string(Bytes(report.bytes))});
+  table.add(
+      {"largest rounding error", fmt::format("{:.3g}, in {}", report.largest_error, report.largest_in)});
+  print_text(fmt::format("{}: {} in {:.2f} s\n{}", a.request.output, a.format, report.seconds, table.text()));
+}
+
+Status run_quantize(QuantizeArguments& a) {
+  PLIMSOLL_TRY(read_choices(a));
+  a.request.num_threads = num_available_cpus();
+  PLIMSOLL_ASSIGN(const train::QuantizeReport report, train::quantize_model(a.request));
+  if (!a.json) {
+    print_report(a, report);
+    return Ok{};
+  }
+  fmt::print("{}\n", to_json(Tree::map({{"event", Tree::of(std::string("quantize"))},
+                                        {"path", Tree::of(a.request.output)},
+                                        {"format", Tree::of(a.format)},
+                                        {"tensors", Tree::of(report.num_tensors)},
+                                        {"quantized", Tree::of(report.num_quantized)},
+                                        {"bytes_before", Tree::of(report.bytes_before)},
+                                        {"bytes", Tree::of(report.bytes)},
+                                        {"largest_error", Tree::of(report.largest_error)},
+                                        {"largest_in", Tree::of(report.largest_in)},
+                                        {"seconds", Tree::of(report.seconds)}})));
+  return Ok{};
+}
+
+}  // namespace
+
+Command add_quantize(Parser app) {
+  const auto declare = [](Parser c, QuantizeArguments& a) {
+    c.add_option("--model", a.request.model, "a model directory, or a hub id of the local cache")
+        .required()
+        .type_name("DIR|ID");
+    c.add_option("--format", a.format, "4 bits in blocks of 64 (nf4, fp4), or 8 bits by rows (int8)")
+        .required()
+        .type_name("nf4|fp4|int8");
+    c.add_option("--double-quant", a.double_quant, "4 bits: quantise the blocks' scales too (true)")
+        .type_name("true|false");
+    c.add_option("--output", a.request.output, "the folder to make").required().type_name("DIR");
+    c.add_flag("--json", a.json, "one JSON object on stdout and nothing else");
+    c.footer(kQuantizeFooter);
+  };
+  return add_command<QuantizeArguments>(app, "quantize", "a model with its linear maps in 4 or 8 bits",
+                                        declare, run_quantize);
+}
+
+}  // namespace plimsoll::cli

@@ -4,16 +4,13 @@
 
 #include <algorithm>
 #include <map>
-#include <numeric>
 
 #include "base/process.h"
 #include "ir/op_def.h"
+#include "train/step_waits.h"
 
 namespace plimsoll::train {
 namespace {
-
-/// Operations a byte from which an op is bound by arithmetic on processors of today.
-constexpr double kIntense = 8;
 
 /// Takes down what the session's programs did, each when the next begins.
 class Recorder {
@@ -89,25 +86,6 @@ double mean(double sum, const Profile& profile) {
   return sum / static_cast<double>(std::max<size_t>(1, profile.steps.size()));
 }
 
-enum Place : uint8_t { kData, kHost, kCopies, kProducts, kSweeps, kOptimizer, kRecompute, kPadding, kPlaces };
-
-Place place_of(const OpFacts& f) {
-  if (f.copies) return kCopies;
-  if (f.updates) return kOptimizer;
-  if (f.recomputed) return kRecompute;
-  return f.flops >= kIntense * f.bytes && f.flops > 0 ? kProducts : kSweeps;
-}
-
-constexpr std::pair<const char*, const char*> kFindings[kPlaces] = {
-    {"waiting for data", "data.num_workers and data.prefetch_factor read further ahead"},
-    {"host work between ops", "training.micro_batch_size: larger micro-batches have fewer, larger ops"},
-    {"copies between memories", "memory.offload=none keeps tensors where they are used"},
-    {"matrix products and attention", "training.precision=bf16 where the processor has instructions for it"},
-    {"sweeps over memory", "training.precision=bf16 halves what products read and write"},
-    {"optimizer", "training.global_batch_size: the update is once a step, whatever the batch"},
-    {"recompute", "memory.recompute=none, where memory.budget has room for it"},
-    {"padding", "data.packing=best_fit, or data.buckets"}};
-
 }  // namespace
 
 bool ProfileSchedule::is_active(int64_t step) const {
@@ -121,12 +99,16 @@ Result<Profile> profile_steps(Trainer& trainer, const ProfileSchedule& schedule)
   for (int64_t i = 0; i < schedule.num_steps(); ++i) {
     recorder.begin();
     ProfiledStep step;
+    const StepWaits before = step_waits();
     step.start = recorder.now();
     PLIMSOLL_ASSIGN(const StepEvent event, trainer.step());
     step.seconds = recorder.now() - step.start;
     step.ops = recorder.end();
     step.data_wait_seconds = event.data_wait_seconds;
     step.tokens = event.tokens;
+    const StepWaits after = step_waits();
+    step.taken_seconds = after.taken_seconds - before.taken_seconds;
+    step.read_bytes = after.read_bytes - before.read_bytes;
     if (schedule.is_active(i)) profile.steps.push_back(std::move(step));
   }
   return profile;
@@ -190,36 +172,6 @@ std::string profile_trace(const Profile& profile) {
     }
   }
   return out + "\n]}\n";
-}
-
-std::vector<Finding> verdict_of(const Profile& profile) {
-  double seconds[kPlaces] = {}, total = 0, tokens = 0;
-  for (const ProfiledStep& step : profile.steps) {
-    total += step.seconds, tokens += static_cast<double>(step.tokens);
-    seconds[kData] += step.data_wait_seconds;
-    double ops = 0;
-    for (const OpRun& run : step.ops) {
-      seconds[place_of(profile.facts[run.op])] += run.seconds;
-      ops += run.seconds;
-    }
-    seconds[kHost] += std::max(0.0, step.seconds - step.data_wait_seconds - ops);
-  }
-  // Of a padded batch that share of all work which grows with the tokens.
-  const double computed =
-      static_cast<double>(profile.padded_tokens) * static_cast<double>(profile.steps.size());
-  const double padding = computed > tokens ? 1 - tokens / computed : 0;
-  for (const Place place : {kProducts, kSweeps, kRecompute}) {
-    seconds[kPadding] += padding * seconds[place];
-    seconds[place] *= 1 - padding;
-  }
-  std::vector<Finding> findings;
-  for (size_t i = 0; i < kPlaces; ++i)
-    if (seconds[i] > 0)
-      findings.push_back(
-          {kFindings[i].first, mean(seconds[i], profile), seconds[i] / total, kFindings[i].second});
-  std::sort(findings.begin(), findings.end(),
-            [](const Finding& a, const Finding& b) { return a.seconds > b.seconds; });
-  return findings;
 }
 
 }  // namespace plimsoll::train

@@ -21,10 +21,10 @@ struct ProfileSchedule {
 
 /// What is the same each time an op runs.
 struct OpFacts {
-  std::string op, layer;
+  std::string op = {}, layer = {};
   bool copies = false, updates = false, recomputed = false;
   double flops = 0, bytes = 0;
-  std::string dims, types;  ///< of the inputs, as JSON lists
+  std::string dims = {}, types = {};  ///< of the inputs, as JSON lists
 };
 struct OpRun {
   size_t op = 0;                  ///< of facts
@@ -34,6 +34,8 @@ struct ProfiledStep {
   double start = 0, seconds = 0, data_wait_seconds = 0;
   int64_t tokens = 0;  ///< that are not padding
   std::vector<OpRun> ops = {};
+  double taken_seconds = 0;  ///< that the thread of the steps could have run and another had its CPU
+  int64_t read_bytes = 0;    ///< from storage, by the process
 };
 struct Profile {
   std::vector<OpFacts> facts = {};
@@ -55,7 +57,7 @@ struct Finding {
   double seconds = 0, share = 0;
   std::string hint;  ///< the setting that would help; empty: none does
 };
-/// Where a step's time goes, all of it, the largest first.
+/// Where a step's time goes, all of it, the largest first. Of the measured parts alone.
 std::vector<Finding> verdict_of(const Profile& profile);
 
 }  // namespace plimsoll::train

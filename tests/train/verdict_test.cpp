@@ -1,0 +1,114 @@
+#include <gtest/gtest.h>
+
+#include "train/profile.h"
+#include "train/step_waits.h"
+
+namespace plimsoll::train {
+namespace {
+
+/// Ops by what they are, in the order of `Planted::seconds`.
+enum : size_t { kProduct, kOddProduct, kFewRows, kSweep, kCopy, kAdamw, kRecomputed };
+
+/// Four steps in which nothing stands out: 1 s of products at 1000 operations a second and little else.
+struct Planted {
+  double seconds[7] = {1, 0.1, 0.1, 0.2, 0.1, 0.1, 0.1};
+  double host = 0.1, taken = 0.05;
+  double waits[4] = {0.1, 0.1, 0.1, 0.1};
+  int64_t tokens = 100, read_bytes = 0;
+
+  [[nodiscard]] Profile profile() const {
+    Profile p;
+    p.padded_tokens = 100;
+    p.facts = {{.op = "linear", .flops = 1000, .bytes = 10, .dims = "[[64, 64]]"},
+               {.op = "linear_dw", .flops = 60, .bytes = 1, .dims = "[[17, 1003]]"},
+               {.op = "linear_few", .flops = 10, .bytes = 10},
+               {.op = "rms_norm", .flops = 10, .bytes = 10},
+               {.op = "copy_start", .copies = true, .bytes = 10},
+               {.op = "adamw", .updates = true},
+               {.op = "linear", .recomputed = true, .flops = 1000, .bytes = 10}};
+    for (const double wait : waits) {
+      ProfiledStep step{.seconds = wait + host, .data_wait_seconds = wait, .tokens = tokens};
+      for (size_t op = 0; op < p.facts.size(); ++op) {
+        step.ops.push_back({op, 0, seconds[op]});
+        step.seconds += seconds[op];
+      }
+      step.taken_seconds = taken, step.read_bytes = read_bytes;
+      p.steps.push_back(step);
+    }
+    return p;
+  }
+};
+
+/// The first finding, once it is seen that all of a step is somewhere.
+Finding first(const Planted& planted) {
+  const auto findings = verdict_of(planted.profile());
+  double share = 0;
+  for (const Finding& f : findings) {
+    share += f.share;
+    EXPECT_FALSE(f.hint.empty()) << f.what;
+  }
+  EXPECT_NEAR(share, 1, 1e-9);
+  return findings.front();
+}
+
+TEST(Verdict, WithoutABottleneckTheProductsComeFirst) {
+  EXPECT_EQ(first({}).what, "matrix products and attention");
+}
+
+TEST(Verdict, ASlowDisk) {
+  const Finding f = first({.waits = {2, 2, 2, 2}, .read_bytes = 400});
+  EXPECT_EQ(f.what, "waiting for data: storage");
+  EXPECT_NEAR(f.seconds, 2, 1e-9);
+}
+
+TEST(Verdict, OneWorkerWithASlowTemplate) {
+  // A stray page from storage does not make it the disk's fault.
+  const Finding f = first({.waits = {2, 2, 2, 2}, .read_bytes = 5});
+  EXPECT_EQ(f.what, "waiting for data: preparing it");
+  EXPECT_NE(f.hint.find("data.num_workers"), std::string::npos);
+}
+
+TEST(Verdict, AColdCache) {
+  const Finding f = first({.waits = {8, 4, 0.1, 0.1}, .read_bytes = 400});
+  EXPECT_EQ(f.what, "waiting for data: cold cache");
+  EXPECT_NEAR(f.seconds, (7.9 + 3.9) / 4, 1e-9);
+}
+
+TEST(Verdict, ABusyNeighbour) { EXPECT_EQ(first({.taken = 1}).what, "CPUs taken by others"); }
+
+TEST(Verdict, HostWorkBetweenLaunches) { EXPECT_EQ(first({.host = 2}).what, "host work between ops"); }
+
+TEST(Verdict, ASlowLink) {
+  EXPECT_EQ(first({.seconds = {1, 0.1, 0.1, 0.2, 2, 0.1, 0.1}}).what, "copies between memories");
+}
+
+TEST(Verdict, ATinyBatch) {
+  EXPECT_EQ(first({.seconds = {1, 0.1, 2, 0.2, 0.1, 0.1, 0.1}}).what, "products of too few rows");
+}
+
+TEST(Verdict, OddShapesAreNamed) {
+  const Finding f = first({.seconds = {1, 2, 0.1, 0.2, 0.1, 0.1, 0.1}});
+  EXPECT_EQ(f.what, "products below their rate");
+  EXPECT_NE(f.hint.find("[[17, 1003]]"), std::string::npos) << f.hint;
+}
+
+TEST(Verdict, MemoryBoundSweeps) {
+  EXPECT_EQ(first({.seconds = {1, 0.1, 0.1, 2, 0.1, 0.1, 0.1}}).what, "sweeps over memory");
+}
+
+TEST(Verdict, AnOptimizerThatDominates) {
+  EXPECT_EQ(first({.seconds = {1, 0.1, 0.1, 0.2, 0.1, 2, 0.1}}).what, "optimizer");
+}
+
+TEST(Verdict, Recompute) { EXPECT_EQ(first({.seconds = {1, 0.1, 0.1, 0.2, 0.1, 0.1, 2}}).what, "recompute"); }
+
+TEST(Verdict, FullPadding) { EXPECT_EQ(first({.tokens = 20}).what, "padding"); }
+
+TEST(Verdict, WaitsNeverFall) {
+  const StepWaits before = step_waits(), after = step_waits();
+  EXPECT_GE(after.taken_seconds, before.taken_seconds);
+  EXPECT_GE(after.read_bytes, before.read_bytes);
+}
+
+}  // namespace
+}  // namespace plimsoll::train

@@ -17,14 +17,14 @@ namespace {
 /// Of what a thread sums at a time.
 constexpr size_t kPartBytes = size_t{256} << 10;
 
-size_t at(int32_t index) { return static_cast<size_t>(index); }
+size_t slot_of(int32_t index) { return static_cast<size_t>(index); }
 
 }  // namespace
 
 Executable::Rehearsal Executable::rehearsal_of(const Instruction& instruction) const {
   Rehearsal rehearsal;
   rehearsal.call = instruction.call;
-  const int32_t storage = program_.binding.rehearsals[at(instruction.issue.position)];
+  const int32_t storage = program_.binding.rehearsals[slot_of(instruction.issue.position)];
   if (storage < 0) return rehearsal;
   rehearsal.operands.assign(instruction.call.inputs.begin(), instruction.call.inputs.end());
   rehearsal.operands.insert(rehearsal.operands.end(), instruction.call.outputs.begin(),
@@ -104,7 +104,7 @@ Status Executable::issue_twice(const Instruction& instruction) {
   PLIMSOLL_ASSIGN(const std::vector<ResultSum> second, sums(instruction, nullptr));
   const auto [one, other] = std::ranges::mismatch(first, second, {}, &ResultSum::sum, &ResultSum::sum);
   if (one == first.end()) return Ok{};
-  const ir::Op& op = program_.graph.op(program_.graph.order()[at(instruction.issue.position)]);
+  const ir::Op& op = program_.graph.op(program_.graph.order()[slot_of(instruction.issue.position)]);
   const std::string type = copies ? "" : ", " + ir::to_string(program_.graph.type(op.outputs[one->result]));
   return Error{ErrorCode::kDiverged,
                fmt::format("{} gave other bits when it was run again on the same operands (result {}{})",

@@ -14,7 +14,7 @@ constexpr int64_t kMostProduct = int64_t{5} << 30;
 
 constexpr DType kTypes[] = {DType::kF32, DType::kBf16, DType::kF16};
 
-TensorType f32(Shape shape) { return {DType::kF32, shape}; }
+TensorType single(Shape shape) { return {DType::kF32, shape}; }
 
 /// What autocast gives a product of that type: activations are stored in it, weights are not.
 ir::Attrs with_precision(ir::Attrs attrs, DType type) {
@@ -34,7 +34,7 @@ void add_products(DType type, std::vector<OpSample>& samples) {
   for (const int64_t rows : {128, 512, 2048})
     for (const auto& [out, in] : kWeights) {
       if (rows * out * in > kMostProduct) continue;
-      const TensorType x{type, {1, rows, in}}, y{type, {1, rows, out}}, w = f32({out, in});
+      const TensorType x{type, {1, rows, in}}, y{type, {1, rows, out}}, w = single({out, in});
       samples.push_back({"linear", {x, w}, with_precision({{"transposed", false}}, type)});
       samples.push_back(
           {"linear", {y, w}, with_out(with_precision({{"transposed", true}}, type), DType::kF32)});
@@ -53,7 +53,7 @@ void add_attention(DType type, std::vector<OpSample>& samples) {
     const TensorType qkv{type, {1, tokens, (kHeads + 2 * kKvHeads) * head_dim}};
     const TensorType x{type, {1, tokens, kHeads * head_dim}};
     samples.push_back({"attention_packed", {qkv}, how});
-    samples.push_back({"attention_packed_grad", {qkv, x, f32({1, kHeads, tokens}), x}, how});
+    samples.push_back({"attention_packed_grad", {qkv, x, single({1, kHeads, tokens}), x}, how});
   }
 }
 
@@ -63,7 +63,7 @@ void add_loss(DType type, std::vector<OpSample>& samples) {
   for (const auto& [rows, classes, hidden] : kShapes)
     samples.push_back(
         {"head_loss",
-         {{type, {1, rows, hidden}}, f32({classes, hidden}), {DType::kI32, {1, rows}}, f32({1})},
+         {{type, {1, rows, hidden}}, single({classes, hidden}), {DType::kI32, {1, rows}}, single({1})},
          with_precision({{"grad", true}, {"transposed", false}, {"chunk_tokens", int64_t{256}}}, type)});
 }
 
@@ -74,25 +74,25 @@ void add_sweeps(DType type, std::vector<OpSample>& samples) {
   constexpr std::array<std::array<int64_t, 2>, 3> kShapes = {{{128, 256}, {1024, 512}, {4096, 768}}};
   for (const auto& [rows, hidden] : kShapes) {
     const Shape shape{1, rows, hidden}, wide{1, rows, 3 * hidden};
-    const TensorType x = f32(shape), y{type, shape}, w = f32({hidden}), row = f32({1, rows});
+    const TensorType x = single(shape), y{type, shape}, w = single({hidden}), row = single({1, rows});
     const TensorType up{type, {1, rows, 6 * hidden}}, inner{type, wide};
     samples.push_back({"swiglu", {up}, {}});
     samples.push_back({"swiglu_grad", {inner, up}, {}});
-    samples.push_back({"bias_gelu", {inner, f32({3 * hidden})}, {{"approximate", std::string("none")}}});
+    samples.push_back({"bias_gelu", {inner, single({3 * hidden})}, {{"approximate", std::string("none")}}});
     samples.push_back(
-        {"bias_gelu_grad", {inner, inner, f32({3 * hidden})}, {{"approximate", std::string("none")}}});
+        {"bias_gelu_grad", {inner, inner, single({3 * hidden})}, {{"approximate", std::string("none")}}});
     samples.push_back({"rms_norm", {x, w}, out(eps)});
     samples.push_back({"add_rms_norm", {x, y, w}, out(eps)});
     samples.push_back({"layer_norm", {x, w, w}, out(eps)});
     samples.push_back({"add_layer_norm", {x, y, w, w}, out(eps)});
     samples.push_back({"add", {x, y}, {}});
     samples.push_back({"rope_packed",
-                       {{type, wide}, f32({1, rows, 64})},
+                       {{type, wide}, single({1, rows, 64})},
                        {{"heads", 2 * hidden / 64}, {"head_dim", int64_t{64}}}});
     if (type != DType::kF32) continue;
     samples.push_back({"rms_norm_grad", {x, x, w, row}, {}});
     samples.push_back({"rms_norm_grad_add", {x, x, w, row, x}, {}});
-    samples.push_back({"embedding", {f32({32 * hidden, hidden}), {DType::kI32, {1, rows}}}, {}});
+    samples.push_back({"embedding", {single({32 * hidden, hidden}), {DType::kI32, {1, rows}}}, {}});
     samples.push_back({"embedding_grad", {x, {DType::kI32, {1, rows}}}, {{"rows", 32 * hidden}}});
   }
 }
@@ -101,11 +101,11 @@ void add_sweeps(DType type, std::vector<OpSample>& samples) {
 void add_updates(std::vector<OpSample>& samples) {
   for (const int64_t size : {int64_t{1} << 14, int64_t{1} << 18, int64_t{1} << 20}) {
     OpSample squares{"sum_squares_sweep", {}, {}};
-    OpSample update{"adamw_sweep", {f32({1}), f32({2, 8})}, {}};
+    OpSample update{"adamw_sweep", {single({1}), single({2, 8})}, {}};
     std::vector<int64_t> groups;
     for (int i = 0; i < 8; ++i) {
-      squares.inputs.push_back(f32({size}));
-      for (int operand = 0; operand < 4; ++operand) update.inputs.push_back(f32({size}));
+      squares.inputs.push_back(single({size}));
+      for (int operand = 0; operand < 4; ++operand) update.inputs.push_back(single({size}));
       groups.push_back(0);
     }
     update.attrs.set("group", groups);

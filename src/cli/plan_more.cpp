@@ -34,9 +34,9 @@ void print(const Tree& event, const std::string& text, bool json) {
 }
 
 /// A line that says how far planning has come, where it can be rewritten.
-class Progress {
+class PlannedSoFar {
  public:
-  explicit Progress(const char* what) : what_(what) {}
+  explicit PlannedSoFar(const char* what) : what_(what) {}
   train::PlanProgress teller() {
     return [this](size_t done, size_t total) {
       if (line_.rewrites()) line_.show({{fmt::format("planned {} of {} {}", done, total, what_), 0}});
@@ -55,7 +55,7 @@ Status plan_frontier(const RunConfig& config, const std::string& svg, bool json)
   const train::PrepareOptions options = planning(config);
   const auto target = train::make_target(config, options.num_threads);
   PLIMSOLL_ASSIGN(const train::Prepared base, train::prepare(config, *target, options));
-  Progress progress("budgets");
+  PlannedSoFar progress("budgets");
   PLIMSOLL_ASSIGN(const train::Frontier frontier,
                   train::plan_frontier(train::Variants(config, *target, options), base, progress.teller()));
   progress.end();
@@ -72,7 +72,7 @@ Status plan_sweep(const RunConfig& config, const std::vector<std::string>& texts
   }
   const train::PrepareOptions options = planning(config);
   const auto target = train::make_target(config, options.num_threads);
-  Progress progress("rows");
+  PlannedSoFar progress("rows");
   PLIMSOLL_ASSIGN(const train::Sweep sweep, train::plan_sweep(train::Variants(config, *target, options),
                                                               std::move(axes), progress.teller()));
   progress.end();
@@ -103,7 +103,7 @@ Status plan_cards(const RunArguments& arguments) {
   PLIMSOLL_ASSIGN(const RunConfig config,
                   has_file ? load_run_config(arguments.file, overrides)
                            : parse_run_config(train::card_table_run(), "the table's run", overrides));
-  Progress progress("cards");
+  PlannedSoFar progress("cards");
   PLIMSOLL_ASSIGN(const std::vector<train::CardRow> rows,
                   train::plan_cards(config, planning(config), train::cards(), progress.teller()));
   progress.end();

@@ -78,7 +78,8 @@ def main():
     binary = str(parser.parse_args().binary.resolve())
     chromium = shutil.which("chromium")
     if chromium is None:
-        sys.exit("error: there is no chromium: PLIMSOLL_UNPINNED=1 PLIMSOLL_PACKAGES=tools/interop-packages.txt tools/install-deps")
+        print("SKIP there is no chromium: PLIMSOLL_UNPINNED=1 PLIMSOLL_PACKAGES=tools/interop-packages.txt tools/install-deps")
+        return
     failed = 0
 
     def check(name, holds):

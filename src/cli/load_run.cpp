@@ -8,7 +8,10 @@ namespace plimsoll::cli {
 
 Result<RunConfig> load_run(const RunArguments& arguments, RunUse use) {
   PLIMSOLL_ASSIGN(RunConfig config, load_run_config(arguments.file, arguments.overrides, use));
-  if (config.computes_in(Precision::kBf16) && cpu::current_isa() < cpu::Isa::kAvx512Bf16)
+  // Where a CPU has the instruction and is faster without, nothing is missing.
+  const cpu::Isa isa = cpu::current_isa();
+  if (config.computes_in(Precision::kBf16) && isa < cpu::Isa::kAvx512Bf16 &&
+      (isa < cpu::fastest_isa() || isa == cpu::best_isa()))
     config.notes.emplace_back(
         "neither AVX512_BF16 nor AMX is used: products of bf16 are computed in fp32 and take longer");
   for (const std::string& text : config.notes) note(text);

@@ -99,9 +99,10 @@ ValueId bias_gelu(Builder& b, ValueId x, ValueId bias, Gelu form);
 /// derivative.
 ValueId dropout(Builder& b, ValueId x, ValueId random, double p, int64_t key);
 /// Independent normals, Box-Muller on pairs; sequence and step are 0 here, so a value depends on (seed, key,
-/// element) alone. Op `random_normal`(random) {shape, mean, std, key}.
+/// element) alone; another dtype rounds what f32 gives. Op `random_normal`(random) {shape, mean, std, key,
+/// out?}.
 ValueId random_normal(Builder& b, ValueId random, std::vector<int64_t> shape, double mean, double std,
-                      int64_t key);
+                      int64_t key, ir::DType dtype = ir::DType::kF32);
 /// A key for a named op of a layer: FNV-1a of "layer/name", 63 bits... of which the generator uses 32.
 int64_t random_key(std::string_view layer, std::string_view name);
 

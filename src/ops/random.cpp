@@ -52,7 +52,7 @@ Result<Types> infer_random_normal(const OpTypes& t) {
   const auto shape = shape_of(t.attrs.ints("shape"));
   in.dtypes(DType::kI32).shaped(0, Shape{4});
   in.require(shape.has_value(), "shape must be of 1 to 6 positive extents");
-  return in.results({{DType::kF32, shape.value_or(Shape{1})}});
+  return in.results({{out_dtype(in, t, DType::kF32), shape.value_or(Shape{1})}});
 }
 
 void reference_random_normal(RefContext& ctx) {
@@ -87,11 +87,12 @@ OpGroup random_ops() {
        .summary = "independent normals",
        .min_inputs = 1,
        .max_inputs = 1,
-       .attrs = {ints_attr("shape"), float_attr("mean"), float_attr("std"), int_attr("key")},
+       .attrs = {ints_attr("shape"), float_attr("mean"), float_attr("std"), int_attr("key"), out_attr()},
        .infer = infer_random_normal,
        .cost = elementwise_cost<60>,
        .reference = reference_random_normal,
        .recompute = kNearlyFree,
+       .output_dtypes = {{0, "out"}},
        .random = 0},
   };
   return kOps;
@@ -102,9 +103,10 @@ ValueId dropout(Builder& b, ValueId x, ValueId random, double p, int64_t key) {
 }
 
 ValueId random_normal(Builder& b, ValueId random, std::vector<int64_t> shape, double mean, double std,
-                      int64_t key) {
-  return b.op("random_normal", {random},
-              {{"shape", std::move(shape)}, {"mean", mean}, {"std", std}, {"key", key}});
+                      int64_t key, DType dtype) {
+  ir::Attrs attrs{{"shape", std::move(shape)}, {"mean", mean}, {"std", std}, {"key", key}};
+  if (dtype != DType::kF32) attrs = with_out(std::move(attrs), dtype);
+  return b.op("random_normal", {random}, std::move(attrs));
 }
 
 int64_t random_key(std::string_view layer, std::string_view name) {

@@ -20,7 +20,7 @@ void assign(ir::Builder& b, ValueId value, const models::Parameter& p, bool mast
     b.graph().declare_state({master, {DType::kF32, p.shape}, ir::StateClass::kMasterWeight});
     b.assign(master, value);
   }
-  if (p.dtype != DType::kF32) value = ops::cast(b, value, p.dtype);
+  value = ops::cast(b, value, p.dtype);
   b.graph().declare_state({p.name, {p.dtype, p.shape}, ir::StateClass::kParameter});
   b.assign(p.name, value);
 }
@@ -32,9 +32,11 @@ void append_storage(ir::Builder& b, ValueId random, std::span<const models::Para
   for (const models::Parameter& p : parts) rows.push_back(p.shape.dim(0));
   shape[0] = std::accumulate(rows.begin(), rows.end(), int64_t{0});
   const std::string& name = first.part_of.empty() ? first.name : first.part_of;
+  // Where nothing keeps f32, a table of that size never exists.
+  const DType drawn = masters && first.trained ? DType::kF32 : first.dtype;
   const ValueId whole =
       first.init == models::Init::kNormal
-          ? ops::random_normal(b, random, shape, 0.0, first.init_std, ops::random_key(name, "init"))
+          ? ops::random_normal(b, random, shape, 0.0, first.init_std, ops::random_key(name, "init"), drawn)
           : ops::fill(b, shape, first.init == models::Init::kOnes ? 1.0 : 0.0);
   if (parts.size() == 1) return assign(b, whole, first, masters);
   const std::vector<ValueId> values = ops::split_rows(b, whole, rows);

@@ -104,6 +104,10 @@ TEST(Random, SaysWhatDoesNotFit) {
        {i32({4})},
        {{"shape", Ints{0}}, {"mean", 0.0}, {"std", 1.0}, {"key", int64_t{0}}},
        "random_normal: shape must be of 1 to 6 positive extents"},
+      {"random_normal",
+       {i32({4})},
+       {{"shape", Ints{2}}, {"mean", 0.0}, {"std", 1.0}, {"key", int64_t{0}}, {"out", std::string("i32")}},
+       "random_normal: out must be f32, bf16 or f16"},
   };
   for (const auto& row : rows) EXPECT_EQ(operand_error(row), row.what);
 }

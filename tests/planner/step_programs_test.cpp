@@ -192,6 +192,20 @@ TEST(StepProgramsTest, LowPrecisionStateAddsNoSweep) {
   for (const char* none : {"cast", "copy", "adamw", "add"}) EXPECT_EQ(count[none], 0) << none;
 }
 
+/// Parameters of 16 bits are drawn as they are kept: no table exists in f32.
+TEST(StepProgramsTest, WeightsAreDrawnInTheirDtype) {
+  const cpu::CpuTarget target(2);
+  const auto model = preset("smollm-135m");
+  model->keep_in(kBf16);
+  StepOptions o = options(1, 32);
+  o.optimizer.state = {.gradients = kBf16, .moments = kBf16};
+  const auto programs = build_training_programs(*model, o, target);
+  ASSERT_TRUE(programs.ok());
+  const passes::Program& init =
+      programs->session.programs[static_cast<size_t>(programs->session.find_program("init"))];
+  EXPECT_LT(init.plan.device().arena_bytes, 4 * model->num_parameters() / 1000);
+}
+
 TEST(StepProgramsTest, TheSameInputGivesTheSamePlan) {
   const cpu::CpuTarget target(2);
   const auto model = preset("smollm-135m");

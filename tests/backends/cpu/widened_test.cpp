@@ -61,6 +61,44 @@ TEST(Stored, ActivationsRotationAndSums) {
   }
 }
 
+/// To the bit what f32 gives of the same values, rounded once; rows longer than what is widened at a time.
+TEST(Stored, ElementwiseIsF32RoundedOnce) {
+  const Attrs drops{{"p", 0.3}, {"key", int64_t{4}}};
+  const Tensor random = ints({4}, {12345, -6789, 3, 1000});
+  const auto rounded = [](const Tensor& f32, DType dtype) {
+    return run_cpu({"cast", {f32}, {{"out", std::string(ir::name(dtype))}}})[0];
+  };
+  const auto widened = [](const Tensor& t) {
+    return t.type.dtype == DType::kF32 || t.type.dtype == DType::kI32 ? t : run_cpu({"cast", {t}})[0];
+  };
+  for (const Shape& s : {Shape{3, 7}, Shape{2, 3, 2501}})
+    for (const DType dtype : {DType::kBf16, DType::kF16}) {
+      const Tensor x = as(dtype, normal(s, 1)), y = as(dtype, normal(s, 2)), b = normal(Shape{s.dim(-1)}, 3);
+      const Attrs tanh{{"approximate", std::string("tanh")}};
+      const std::vector<OpRun> runs = {{"add", {x, y}},
+                                       {"mul", {x, y}},
+                                       {"silu", {x}},
+                                       {"silu_grad", {y, x}},
+                                       {"gelu", {x}, tanh},
+                                       {"gelu_grad", {y, x}, tanh},
+                                       {"scale", {x, scalar(0.3F)}},
+                                       {"bias_add", {x, b}},
+                                       {"bias_add", {x, as(dtype, b)}},
+                                       {"dropout", {x, random}, drops}};
+      for (const OpRun& run : runs) {
+        OpRun wide = run;
+        for (Tensor& t : wide.inputs) t = widened(t);
+        for_each_isa([&](const std::string& isa) {
+          const Tensor expected = rounded(run_cpu(wide, {.threads = 1})[0], dtype);
+          expect_same_bits(run_cpu(run, {.threads = 1})[0], expected, run.op + " " + isa);
+          expect_same_bits(run_cpu(run, {.threads = 3})[0], expected, run.op + " " + isa);
+        });
+      }
+      expect_same_bits(run_cpu({"add", {x, widened(y)}})[0], run_cpu({"add", {widened(x), widened(y)}})[0],
+                       "a mixture");
+    }
+}
+
 TEST(Widened, AccumulatorsAreConsumed) {
   const Tensor x = bf16(normal(Shape{2, 300, 16}, 1)), dy = bf16(normal(Shape{2, 300, 24}, 2));
   expect_op({"linear_dw", {x, dy}}, 1e-5);

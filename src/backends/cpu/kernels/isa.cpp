@@ -16,8 +16,9 @@ namespace plimsoll::cpu {
 namespace {
 
 constexpr Isa kAll[] = {Isa::kPortable, Isa::kAvx2, Isa::kAvx512, Isa::kAvx512Bf16, Isa::kAmx};
-// What select_isa allows beyond Highway's targets.
-std::atomic<Isa> g_cap = Isa::kAmx;
+// What select_isa allows beyond Highway's targets: a cap that was named, or what is fastest.
+constexpr Isa kFastest{-1};
+std::atomic<Isa> g_cap = kFastest;
 
 // Everything better than `isa`: lower bits are better targets, the highest one is the fallback.
 constexpr int64_t disabled_above(Isa isa) {
@@ -58,6 +59,25 @@ Isa best_extension() {
   return best;
 }
 
+bool is_intel() {
+  const Registers l0 = cpuid(0, 0);
+  return l0.ebx == 0x756e6547 && l0.edx == 0x49656e69 && l0.ecx == 0x6c65746e;  // "GenuineIntel"
+}
+
+// Intel's cores are made to multiply bf16 in tiles: vdpbf16ps does half the operations of fp32's fma there
+// (87 against 178 GFLOP/s a core of family 6, model 207; on AMD's Zen 5 twice as many). Where the tiles are
+// not to be had the kernels of fp32 are the faster ones.
+Isa fastest_extension() {
+  static const bool has_slow_bf16 = is_intel();
+  const Isa best = best_extension();
+  return best == Isa::kAvx512Bf16 && has_slow_bf16 ? Isa::kAvx512 : best;
+}
+
+Isa allowed_extension() {
+  const Isa cap = g_cap.load(std::memory_order_relaxed);
+  return cap == kFastest ? fastest_extension() : std::min(best_extension(), cap);
+}
+
 // The row of every dispatch table that is called now.
 Isa current_target() {
   if (!hwy::GetChosenTarget().IsInitialized()) choose_again();
@@ -88,9 +108,7 @@ std::string_view isa_name(Isa isa) {
 
 Isa current_isa() {
   const Isa target = current_target();
-  return target < Isa::kAvx512
-             ? target
-             : std::max(target, std::min(best_extension(), g_cap.load(std::memory_order_relaxed)));
+  return target < Isa::kAvx512 ? target : std::max(target, allowed_extension());
 }
 
 Isa best_isa() {
@@ -106,8 +124,10 @@ Isa best_isa() {
   return best;
 }
 
+Isa fastest_isa() { return best_isa() < Isa::kAvx512 ? best_isa() : fastest_extension(); }
+
 Result<Isa> select_isa(const char* env) {
-  Isa cap = Isa::kAmx;
+  Isa cap = kFastest;
   if (env != nullptr && *env != '\0') {
     bool known = false;
     for (const Isa isa : kAll)
@@ -119,7 +139,7 @@ Result<Isa> select_isa(const char* env) {
                    .hint = "use portable, avx2, avx512, avx512_bf16 or amx, or unset it"};
   }
   g_cap.store(cap, std::memory_order_relaxed);
-  hwy::DisableTargets(disabled_above(cap));
+  hwy::DisableTargets(disabled_above(cap == kFastest ? Isa::kAmx : cap));
   choose_again();
   return current_isa();
 }

@@ -22,7 +22,7 @@ Status random_normal(const KernelCall& call, Stream& stream) {
   const ir::Attrs& attrs = call.op->attrs;
   const int64_t n = call.outputs[0].num_elements();
   return stream.launch("random_normal", blocks(n, kQuad * kThreads), {kThreads}, 0,
-                       call.inputs[0].as<const uint32_t>(), call.outputs[0].as<float>(), n, attrs.f64("mean"),
+                       call.inputs[0].as<const uint32_t>(), operand(call.outputs[0]), n, attrs.f64("mean"),
                        attrs.f64("std"), key_of(call));
 }
 

@@ -13,7 +13,7 @@ extern "C" __global__ void dropout(Operand x, const u32* random, Operand out, i6
   }
 }
 
-extern "C" __global__ void random_normal(const u32* random, float* out, i64 n, double mean, double std,
+extern "C" __global__ void random_normal(const u32* random, Operand out, i64 n, double mean, double std,
                                          u32 key) {
   const i64 quad = blockIdx.x * (i64)blockDim.x + threadIdx.x;
   if (4 * quad >= n) return;
@@ -23,7 +23,7 @@ extern "C" __global__ void random_normal(const u32* random, float* out, i64 n, d
     const double angle = 6.283185307179586 * (((double)word_of(words, 2 * pair + 1) + 0.5) * 0x1p-32);
     const double radius = sqrt(-2.0 * log(u));
     const i64 i = 4 * quad + 2 * pair;
-    if (i < n) out[i] = (float)(mean + std * (radius * cos(angle)));
-    if (i + 1 < n) out[i + 1] = (float)(mean + std * (radius * sin(angle)));
+    if (i < n) store(out, i, (float)(mean + std * (radius * cos(angle))));
+    if (i + 1 < n) store(out, i + 1, (float)(mean + std * (radius * sin(angle))));
   }
 }

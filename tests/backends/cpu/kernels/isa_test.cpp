@@ -15,12 +15,17 @@ class IsaTest : public ::testing::Test {
   void TearDown() override { (void)select_isa(nullptr); }
 };
 
-TEST_F(IsaTest, NoCapTakesTheBest) {
+TEST_F(IsaTest, NoCapTakesTheFastest) {
   for (const char* env : {static_cast<const char*>(nullptr), ""}) {
     const auto isa = select_isa(env);
     ASSERT_TRUE(isa.ok());
-    EXPECT_EQ(*isa, best_isa());
-    EXPECT_EQ(current_isa(), best_isa());
+    EXPECT_EQ(*isa, fastest_isa());
+    EXPECT_EQ(current_isa(), *isa);
+    if (best_isa() != Isa::kAvx512Bf16) {
+      EXPECT_EQ(*isa, best_isa());
+    } else {  // whose vdpbf16ps is slower than fp32's fma on some
+      EXPECT_TRUE(*isa == Isa::kAvx512 || *isa == Isa::kAvx512Bf16);
+    }
   }
 }
 

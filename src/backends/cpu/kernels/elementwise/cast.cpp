@@ -81,6 +81,13 @@ void cast(const TensorRef& from, const TensorRef& to, ThreadPool& pool) {
   });
 }
 
+void widen(const void* from, ir::DType dtype, float* to, int64_t n) {
+  cast_of(dtype, ir::DType::kF32)(from, to, n);
+}
+void round_to(const float* from, void* to, ir::DType dtype, int64_t n) {
+  cast_of(ir::DType::kF32, dtype)(from, to, n);
+}
+
 namespace {
 void cast_kernel(const KernelCall& call, ThreadPool& pool) { cast(call.inputs[0], call.outputs[0], pool); }
 }  // namespace

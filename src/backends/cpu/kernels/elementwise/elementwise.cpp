@@ -6,6 +6,7 @@
 #include "hwy/highway.h"
 //
 #include "backends/cpu/kernels/elementwise/activation-inl.h"
+#include "backends/cpu/kernels/elementwise/stored_runs.h"
 #include "backends/cpu/kernels/operands.h"
 
 HWY_BEFORE_NAMESPACE();
@@ -73,61 +74,52 @@ HWY_EXPORT(silu_grad_run);
 HWY_EXPORT(gelu_run);
 HWY_EXPORT(gelu_grad_run);
 
-/// run(x, y, n)
-template <class F>
-void unary(const KernelCall& call, ThreadPool& pool, F run) {
-  const Walk<2> walk({&call.inputs[0], &call.outputs[0]});
-  const float* x = call.inputs[0].as<const float>();
-  float* y = call.outputs[0].as<float>();
-  for_blocks(pool, walk.total(), kBlockElements, [&](int64_t begin, int64_t end) {
-    walk.for_runs(begin, end, [&](const auto& at, int64_t n) { run(x + at[0], y + at[1], n); });
-  });
+/// run(x..., y, n)
+template <size_t kInputs, class F>
+void map(const KernelCall& call, ThreadPool& pool, F run) {
+  const StoredRuns<kInputs> runs(call);
+  for_blocks(pool, runs.total(), kBlockElements,
+             [&](int64_t begin, int64_t end) { runs.for_runs(begin, end, run); });
 }
 
-/// run(a, b, y, n)
-template <class F>
-void binary(const KernelCall& call, ThreadPool& pool, F run) {
-  const Walk<3> walk({&call.inputs[0], &call.inputs[1], &call.outputs[0]});
-  const float *a = call.inputs[0].as<const float>(), *b = call.inputs[1].as<const float>();
-  float* y = call.outputs[0].as<float>();
-  for_blocks(pool, walk.total(), kBlockElements, [&](int64_t begin, int64_t end) {
-    walk.for_runs(begin, end, [&](const auto& at, int64_t n) { run(a + at[0], b + at[1], y + at[2], n); });
-  });
-}
-
-void add(const KernelCall& call, ThreadPool& pool) { binary(call, pool, &HWY_DYNAMIC_DISPATCH(add_run)); }
-void mul(const KernelCall& call, ThreadPool& pool) { binary(call, pool, &HWY_DYNAMIC_DISPATCH(mul_run)); }
-void silu(const KernelCall& call, ThreadPool& pool) { unary(call, pool, &HWY_DYNAMIC_DISPATCH(silu_run)); }
+void add(const KernelCall& call, ThreadPool& pool) { map<2>(call, pool, &HWY_DYNAMIC_DISPATCH(add_run)); }
+void mul(const KernelCall& call, ThreadPool& pool) { map<2>(call, pool, &HWY_DYNAMIC_DISPATCH(mul_run)); }
+void silu(const KernelCall& call, ThreadPool& pool) { map<1>(call, pool, &HWY_DYNAMIC_DISPATCH(silu_run)); }
 void silu_grad(const KernelCall& call, ThreadPool& pool) {
-  binary(call, pool, &HWY_DYNAMIC_DISPATCH(silu_grad_run));
+  map<2>(call, pool, &HWY_DYNAMIC_DISPATCH(silu_grad_run));
 }
 void gelu(const KernelCall& call, ThreadPool& pool) {
   const ops::Gelu form = ops::gelu_form(call.op->attrs).form;
-  unary(call, pool, [form, run = &HWY_DYNAMIC_DISPATCH(gelu_run)](auto... at) { run(form, at...); });
+  map<1>(call, pool, [form, run = &HWY_DYNAMIC_DISPATCH(gelu_run)](auto... at) { run(form, at...); });
 }
 void gelu_grad(const KernelCall& call, ThreadPool& pool) {
   const ops::Gelu form = ops::gelu_form(call.op->attrs).form;
-  binary(call, pool, [form, run = &HWY_DYNAMIC_DISPATCH(gelu_grad_run)](auto... at) { run(form, at...); });
+  map<2>(call, pool, [form, run = &HWY_DYNAMIC_DISPATCH(gelu_grad_run)](auto... at) { run(form, at...); });
 }
 
 void scale(const KernelCall& call, ThreadPool& pool) {
-  const Walk<2> walk({&call.inputs[0], &call.outputs[0]});
-  const float* x = call.inputs[0].as<const float>();
   const float s = *call.inputs[1].as<const float>();
-  float* y = call.outputs[0].as<float>();
-  for_blocks(pool, walk.total(), kBlockElements, [&](int64_t begin, int64_t end) {
-    walk.for_runs(begin, end, [&](const auto& at, int64_t n) {
-      HWY_DYNAMIC_DISPATCH(scale_run)(x + at[0], s, y + at[1], n);
-    });
+  map<1>(call, pool, [s, run = &HWY_DYNAMIC_DISPATCH(scale_run)](const float* x, float* y, int64_t n) {
+    run(x, s, y, n);
   });
 }
 
 void bias_add(const KernelCall& call, ThreadPool& pool) {
-  const auto x = rows_of<const float>(call.inputs[0]);
-  const auto y = rows_of<float>(call.outputs[0]);
-  const float* bias = call.inputs[1].as<const float>();
-  for_row_blocks(pool, x.rows, x.cols, [&](int64_t begin, int64_t end) {
-    for (int64_t r = begin; r < end; ++r) HWY_DYNAMIC_DISPATCH(add_run)(x.row(r), bias, y.row(r), x.cols);
+  const TensorRef &x = call.inputs[0], &bias = call.inputs[1], &y = call.outputs[0];
+  const ir::DType dtype = x.type.dtype;
+  const RowsOfAny from(x), to(y), columns(bias);
+  const auto add_part = [&](int64_t row, int64_t j, int64_t n) {
+    alignas(64) std::array<std::array<float, kWidenedElements>, 3> wide;
+    float* const sum = as_f32(to.row(row, j), dtype, 0, wide[2].data());
+    HWY_DYNAMIC_DISPATCH(add_run)
+    (as_f32(from.row(row, j), dtype, n, wide[0].data()),
+     as_f32(columns.row(0, j), bias.type.dtype, n, wide[1].data()), sum, n);
+    if (dtype != ir::DType::kF32) round_to(sum, to.row(row, j), dtype, n);
+  };
+  for_row_blocks(pool, from.rows(), from.cols(), [&](int64_t begin, int64_t end) {
+    for (int64_t r = begin; r < end; ++r)
+      for (int64_t j = 0; j < from.cols(); j += kWidenedElements)
+        add_part(r, j, std::min(kWidenedElements, from.cols() - j));
   });
 }
 
@@ -135,14 +127,14 @@ void bias_add(const KernelCall& call, ThreadPool& pool) {
 
 std::span<const Kernel> elementwise_kernels() {
   static constexpr Kernel kernels[] = {
-      {.op = "add", .run = add, .strided_inputs = 0b11},
-      {.op = "bias_add", .run = bias_add, .strided_inputs = 0b1},
-      {.op = "gelu", .run = gelu, .strided_inputs = 0b1},
-      {.op = "gelu_grad", .run = gelu_grad, .strided_inputs = 0b11},
-      {.op = "mul", .run = mul, .strided_inputs = 0b11},
-      {.op = "scale", .run = scale, .strided_inputs = 0b1},
-      {.op = "silu", .run = silu, .strided_inputs = 0b1},
-      {.op = "silu_grad", .run = silu_grad, .strided_inputs = 0b11},
+      {.op = "add", .run = add, .strided_inputs = 0b11, .stored_dtypes = true},
+      {.op = "bias_add", .run = bias_add, .strided_inputs = 0b1, .stored_dtypes = true},
+      {.op = "gelu", .run = gelu, .strided_inputs = 0b1, .stored_dtypes = true},
+      {.op = "gelu_grad", .run = gelu_grad, .strided_inputs = 0b11, .stored_dtypes = true},
+      {.op = "mul", .run = mul, .strided_inputs = 0b11, .stored_dtypes = true},
+      {.op = "scale", .run = scale, .strided_inputs = 0b1, .stored_dtypes = true},
+      {.op = "silu", .run = silu, .strided_inputs = 0b1, .stored_dtypes = true},
+      {.op = "silu_grad", .run = silu_grad, .strided_inputs = 0b11, .stored_dtypes = true},
   };
   return kernels;
 }

@@ -7,10 +7,13 @@
 #include "hwy/highway.h"
 //
 #include <algorithm>
+#include <array>
 #include <cstring>
 
+#include "backends/cpu/kernels/elementwise/stored_runs.h"
 #include "backends/cpu/kernels/operands.h"
 #include "backends/cpu/kernels/philox-inl.h"
+#include "backends/cpu/kernels/stored-inl.h"
 #include "backends/cpu/kernels/vector_math-inl.h"
 #include "backends/cpu/kernels/vectors-inl.h"
 #include "ops/philox.h"
@@ -117,7 +120,34 @@ void normals(const ops::RandomStream& s, uint32_t block, float mean, float std, 
   }
 }
 
+// Rounded on the way from a block that stays in the first cache.
+template <class To>
+void stored_normals(const ops::RandomStream& s, uint32_t block, float mean, float std, void* to, int64_t n) {
+  constexpr int64_t kDrawn = 1024;
+  alignas(64) std::array<float, kDrawn> drawn;
+  auto* y = static_cast<To*>(to);
+  for (int64_t i = 0; i < n; i += kDrawn) {
+    const int64_t count = std::min(kDrawn, n - i);
+    normals(s, block + static_cast<uint32_t>(i / 4), mean, std, drawn.data(), count);
+    vectors::for_vectors(count, [&](int64_t j, auto part) HWY_ATTR {
+      stored::store(stored::load(drawn.data() + j, part), y + i + j, part);
+    });
+  }
+}
+
 }  // namespace
+
+// Non-template names for the dispatch table.
+void normals_f32(const ops::RandomStream& s, uint32_t block, float mean, float std, void* y, int64_t n) {
+  normals(s, block, mean, std, static_cast<float*>(y), n);
+}
+void normals_bf16(const ops::RandomStream& s, uint32_t block, float mean, float std, void* y, int64_t n) {
+  stored_normals<stored::Bf16>(s, block, mean, std, y, n);
+}
+void normals_f16(const ops::RandomStream& s, uint32_t block, float mean, float std, void* y, int64_t n) {
+  stored_normals<stored::F16>(s, block, mean, std, y, n);
+}
+
 }  // namespace plimsoll::cpu::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();
 
@@ -127,7 +157,9 @@ namespace {
 
 HWY_EXPORT(keep_mask);
 HWY_EXPORT(apply_mask);
-HWY_EXPORT(normals);
+HWY_EXPORT(normals_f32);
+HWY_EXPORT(normals_bf16);
+HWY_EXPORT(normals_f16);
 
 ops::RandomStream stream_of(const KernelCall& call, const TensorRef& random) {
   const auto* r = random.as<const int32_t>();
@@ -141,7 +173,8 @@ ops::RandomStream stream_of(const KernelCall& call, const TensorRef& random) {
 // Sequence by sequence in blocks; a block's mask lies on the stack.
 void dropout(const KernelCall& call, ThreadPool& pool) {
   constexpr int64_t kBlock = 4096;
-  const TensorRef &x = call.inputs[0], &y = call.outputs[0];
+  const TensorRef& x = call.inputs[0];
+  const StoredRuns<1> runs(call);
   const int32_t* random = call.inputs[1].as<const int32_t>();
   const ops::RandomStream base = stream_of(call, call.inputs[1]);
   const double p = call.op->attrs.f64("p");
@@ -160,8 +193,12 @@ void dropout(const KernelCall& call, ThreadPool& pool) {
     else
       HWY_DYNAMIC_DISPATCH(keep_mask)
     (s, static_cast<uint32_t>(begin / 4), static_cast<uint32_t>(threshold), mask.data(), n);
-    const int64_t at = sequence * per_sequence + begin;
-    HWY_DYNAMIC_DISPATCH(apply_mask)(x.as<const float>() + at, mask.data(), keep, y.as<float>() + at, n);
+    const int64_t from = sequence * per_sequence + begin;
+    int64_t drawn = 0;
+    runs.for_runs(from, from + n, [&](const float* values, float* kept, int64_t count) {
+      HWY_DYNAMIC_DISPATCH(apply_mask)(values, mask.data() + drawn, keep, kept, count);
+      drawn += count;
+    });
   });
 }
 
@@ -169,9 +206,13 @@ void random_normal(const KernelCall& call, ThreadPool& pool) {
   const ops::RandomStream s = stream_of(call, call.inputs[0]);
   const auto mean = static_cast<float>(call.op->attrs.f64("mean")),
              std = static_cast<float>(call.op->attrs.f64("std"));
-  float* y = call.outputs[0].as<float>();
-  for_blocks(pool, call.outputs[0].num_elements(), kBlockElements, [&](int64_t begin, int64_t end) {
-    HWY_DYNAMIC_DISPATCH(normals)(s, static_cast<uint32_t>(begin / 4), mean, std, y + begin, end - begin);
+  const TensorRef& y = call.outputs[0];
+  const int64_t element_bytes = ir::bits(y.type.dtype) / 8;
+  const auto run = y.type.dtype == ir::DType::kF32    ? HWY_DYNAMIC_DISPATCH(normals_f32)
+                   : y.type.dtype == ir::DType::kBf16 ? HWY_DYNAMIC_DISPATCH(normals_bf16)
+                                                      : HWY_DYNAMIC_DISPATCH(normals_f16);
+  for_blocks(pool, y.num_elements(), kBlockElements, [&](int64_t begin, int64_t end) {
+    run(s, static_cast<uint32_t>(begin / 4), mean, std, y.data + begin * element_bytes, end - begin);
   });
 }
 
@@ -179,8 +220,8 @@ void random_normal(const KernelCall& call, ThreadPool& pool) {
 
 std::span<const Kernel> random_kernels() {
   static constexpr Kernel kernels[] = {
-      {.op = "dropout", .run = dropout},
-      {.op = "random_normal", .run = random_normal},
+      {.op = "dropout", .run = dropout, .stored_dtypes = true},
+      {.op = "random_normal", .run = random_normal, .stored_dtypes = true},
   };
   return kernels;
 }

@@ -44,5 +44,20 @@ TEST(Random, NormalsAreThoseOfTheReference) {
   }
 }
 
+TEST(Random, NormalsOfAnotherDtypeAreThoseOfF32Rounded) {
+  for (const int64_t n : {1, 97, 5003, 40001})
+    for (const char* dtype : {"bf16", "f16"}) {
+      Attrs attrs{{"shape", std::vector<int64_t>{n}}, {"mean", 0.5}, {"std", 2.0}, {"key", int64_t{99}}};
+      const OpRun whole{"random_normal", {kRandom}, attrs};
+      attrs.set("out", std::string(dtype));
+      const OpRun rounded{"random_normal", {kRandom}, attrs};
+      for_each_isa([&](const std::string& isa) {
+        const Tensor f32 = run_cpu(whole, {.threads = 1})[0];
+        const Tensor expected = run_cpu({"cast", {f32}, {{"out", std::string(dtype)}}}, {.threads = 1})[0];
+        expect_same_bits(run_cpu(rounded, {.threads = 3})[0], expected, isa + " " + dtype);
+      });
+    }
+}
+
 }  // namespace
 }  // namespace plimsoll::cpu::fixtures

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "base/process.h"
+#include "base/span_log.h"
 #include "checkpoints/disk_need.h"
 
 namespace plimsoll::train {
@@ -74,6 +75,7 @@ Status CheckpointWriter::start(const RunCounters& counters) {
 void CheckpointWriter::wait_for_sources() {
   std::unique_lock lock(mutex_);
   if (!reading_) return;
+  const ScopedSpan span(SpanLane::kStep, "wait for a checkpoint");
   const double start = now_seconds();
   changed_.wait(lock, [&] { return !reading_; });
   waited_ += now_seconds() - start;
@@ -125,6 +127,7 @@ void CheckpointWriter::end_save(Result<SaveReport> result) {
 }
 
 Result<SaveReport> CheckpointWriter::save() {
+  const ScopedSpan span(thread_.joinable() ? SpanLane::kCheckpoint : SpanLane::kStep, "write a checkpoint");
   const int64_t step = files_->manifest().step;
   const std::string path = checkpoint_path(config_.output.dir, step);
   std::error_code ignored;

@@ -60,14 +60,14 @@ void print_timings(train::Trainer& trainer) {
   const auto& programs = trainer.session().plan().programs;
   for (size_t p = 0; p < programs.size(); ++p) {
     std::vector<std::pair<std::string, double>> by_op;
-    for (const auto& [op, seconds] : trainer.session().timed_ops(static_cast<int>(p))) {
-      const std::string_view name = op->def->name;
+    for (const runtime::TimedOp& timed : trainer.session().timed_ops(static_cast<int>(p))) {
+      const std::string_view name = timed.op->def->name;
       const auto it =
           std::find_if(by_op.begin(), by_op.end(), [&](const auto& e) { return e.first == name; });
       if (it == by_op.end())
-        by_op.emplace_back(name, seconds);
+        by_op.emplace_back(name, timed.seconds);
       else
-        it->second += seconds;
+        it->second += timed.seconds;
     }
     std::sort(by_op.begin(), by_op.end(), [](const auto& a, const auto& b) { return a.second > b.second; });
     for (const auto& [op, seconds] : by_op)

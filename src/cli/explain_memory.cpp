@@ -34,20 +34,6 @@ std::string cut(const std::string& text, size_t columns) {
   return text.size() <= columns ? text : "~" + text.substr(text.size() - columns + 1);
 }
 
-std::string legend(const MemoryTimeline& timeline) {
-  Table table({{""}, {""}, {"", kRight}, {"", kRight}});
-  const int64_t most = timeline.at_peak().total_bytes;
-  for (size_t i = 0; i < planner::kNumMemoryClasses; ++i) {
-    const auto c = static_cast<planner::MemoryClass>(i);
-    const int64_t bytes = of(timeline.at_peak().bytes, c);
-    if (bytes == 0) continue;
-    const double share = 100 * static_cast<double>(bytes) / static_cast<double>(most);
-    table.add({fmt::format("  {}", letter_of(c)), std::string(name(c)), bytes_text(bytes),
-               fmt::format("{:.1f} %", share)});
-  }
-  return table.text();
-}
-
 std::string tensors(const MemoryTimeline& timeline) {
   Table table({{"  largest tensors there"}, {"type"}, {""}, {"bytes", kRight}, {"ops", kRight}});
   for (size_t i = 0; i < std::min(kTensors, timeline.alive.size()); ++i) {
@@ -95,22 +81,21 @@ std::string formula_table(const MemoryFormula& f) {
   return table.text();
 }
 
-/// What the plan's peak has beside the device's states and arena.
-std::vector<std::pair<std::string, int64_t>> beside(const planner::PlanReport& r) {
+}  // namespace
+
+std::vector<std::pair<std::string, int64_t>> bytes_beside(const planner::PlanReport& r) {
   if (!r.device_is_process) return {};
   return {{"host staging", r.host_pinned_bytes},
           {"host buffers", r.host_pageable_bytes},
           {"process", r.overhead_bytes}};
 }
 
-}  // namespace
-
 MemoryExplanation::MemoryExplanation(const train::Prepared& prepared)
     : model_(prepared.report.model),
       timeline_(planner::memory_timeline(prepared.programs.session,
                                          planner::peak_program(prepared.programs.session))),
       formula_(planner::memory_formula(prepared.programs.session, timeline_, prepared.split.micro_batch_size,
-                                       beside(prepared.report))) {}
+                                       bytes_beside(prepared.report))) {}
 
 Status MemoryExplanation::write_svg(const std::string& path) const {
   return write_file_atomically(
@@ -121,7 +106,7 @@ std::string MemoryExplanation::text(int columns) const {
   if (timeline_.points.empty()) return "Nothing runs on the device.\n";
   const planner::TimelinePoint& peak = timeline_.at_peak();
   std::string out = fmt::format("Memory while {} runs, by class\n\n", timeline_.program);
-  out += timeline_chart(timeline_, columns) + "\n" + legend(timeline_);
+  out += timeline_chart(timeline_, columns) + "\n" + timeline_legend(timeline_);
   out += fmt::format("\nPeak: {} bytes of states and arena, in {},\n      at op {}, {}\n",
                      grouped(peak.total_bytes), name(peak.phase), peak.position, place_of(peak));
   out += tensors(timeline_) + "\n" + phases(timeline_);

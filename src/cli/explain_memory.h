@@ -3,12 +3,18 @@
 #pragma once
 
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "base/result.h"
 #include "planner/memory_timeline.h"
 #include "train/prepare.h"
 
 namespace plimsoll::cli {
+
+/// What the plan's peak has beside the device's states and arena, by name; nothing where the device's memory
+/// is no part of the process.
+std::vector<std::pair<std::string, int64_t>> bytes_beside(const planner::PlanReport& report);
 
 class MemoryExplanation {
  public:

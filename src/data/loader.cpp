@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "base/check.h"
+#include "base/span_log.h"
 
 namespace plimsoll {
 namespace {
@@ -86,7 +87,10 @@ void Loader::work(int thread) {
     const int64_t batch = claimed_++;
     Slot& slot = slot_of(batch);
     lock.unlock();
-    Status filled = fill(slot, batch, scratch);
+    Status filled = [&] {
+      const ScopedSpan span(SpanLane::kLoader, "load a batch", thread);
+      return fill(slot, batch, scratch);
+    }();
     lock.lock();
     slot.error.reset();
     if (!filled) slot.error = std::move(filled).error();

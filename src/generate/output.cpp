@@ -174,10 +174,10 @@ void tell_timings(const runtime::Session& session) {
     if (index < 0) continue;
     std::map<std::string_view, std::pair<int64_t, double>> by_op;
     double total = 0;
-    for (const auto& [op, seconds] : session.timed_ops(index)) {
-      ++by_op[op->def->name].first;
-      by_op[op->def->name].second += seconds;
-      total += seconds;
+    for (const runtime::TimedOp& timed : session.timed_ops(index)) {
+      ++by_op[timed.op->def->name].first;
+      by_op[timed.op->def->name].second += timed.seconds;
+      total += timed.seconds;
     }
     fmt::print(stderr, "{}: {:.3f} ms\n", program, 1e3 * total);
     for (const auto& [op, figures] : by_op)

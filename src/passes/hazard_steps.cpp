@@ -11,6 +11,7 @@
 #include <utility>
 
 #include "ir/op_def.h"
+#include "ir/span.h"
 #include "memory/hazards.h"
 #include "passes/slot.h"
 
@@ -39,15 +40,6 @@ std::vector<std::pair<int64_t, int64_t>> path(const ir::Shape& shape, const ir::
       runs.emplace_back(shape.dim(i), stride);
   }
   return runs;
-}
-
-/// From the first element's byte to behind the last's.
-int64_t span_bytes(const ir::TensorType& type, const ir::Strides& strides) {
-  int64_t last = 0;
-  for (int i = 0; i < type.shape.rank(); ++i) last += (type.shape.dim(i) - 1) * strides[slot(i)];
-  // Values of block types, which no stride goes through, are dense.
-  return ir::is_block(type.dtype) ? type.bytes().count
-                                  : ir::storage_bytes(type.dtype, last + 1, last + 1).count;
 }
 
 class Deriver {
@@ -157,7 +149,8 @@ class Deriver {
 
   Result<PoolRange> range(const Op& op, ValueId v) const {
     const Place& p = place(v);
-    return range(op, p.storage, p.offset_bytes, span_bytes(graph_.type(v), p.strides), graph_.value(v).space);
+    return range(op, p.storage, p.offset_bytes, ir::span_bytes(graph_.type(v), p.strides),
+                 graph_.value(v).space);
   }
 
   [[nodiscard]] bool lies_as(ValueId v, const Place& expected, const ir::Shape& shape) const {

@@ -4,6 +4,7 @@
 #include <tuple>
 
 #include "ir/op_def.h"
+#include "ir/span.h"
 #include "passes/memory_plan.h"
 
 namespace plimsoll::passes {
@@ -32,15 +33,8 @@ void join(std::vector<StorageRange>& ranges, StorageRange range) {
 
 StorageRange range_of(const ir::Graph& graph, const Binding& binding, ir::ValueId v) {
   const Place& place = binding.places[static_cast<size_t>(v.index)];
-  const ir::TensorType& type = graph.type(v);
-  int64_t bytes = type.bytes().count;
-  if (place.strides != ir::dense_strides(type.shape)) {
-    int64_t last = 0;
-    for (int i = 0; i < type.shape.rank(); ++i)
-      last += (type.shape.dim(i) - 1) * place.strides[static_cast<size_t>(i)];
-    bytes = (last + 1) * ir::bits(type.dtype) / 8;
-  }
-  return {place.storage, place.offset_bytes, place.offset_bytes + bytes};
+  return {place.storage, place.offset_bytes,
+          place.offset_bytes + ir::span_bytes(graph.type(v), place.strides)};
 }
 
 std::vector<StorageRange> overwritten(const ir::Graph& graph, const Binding& binding, const ir::Op& op) {

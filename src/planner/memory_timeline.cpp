@@ -21,16 +21,6 @@ bool runs_something(const ir::Op& op) { return !op.def->is_view && op.def->state
 
 void add(ClassBytes& bytes, MemoryClass c, int64_t count) { bytes[static_cast<size_t>(c)] += count; }
 
-/// The states' part of each point, with the padding of their block.
-ClassBytes state_bytes(const passes::SessionPlan& session) {
-  ClassBytes bytes{};
-  for (const passes::SessionState& s : session.states)
-    if (s.decl.space == MemorySpace::kDevice)
-      add(bytes, class_of(s.decl.state_class), s.decl.type.bytes().count);
-  add(bytes, MemoryClass::kPadding, session.device().persistent - total(bytes));
-  return bytes;
-}
-
 bool is_in_arena(const passes::Storage& s) {
   return s.space == MemorySpace::kDevice && s.state < 0 && s.bytes > 0 && s.first >= 0;
 }
@@ -209,6 +199,21 @@ std::string_view name(StepPhase phase) {
   static constexpr std::array<std::string_view, kNumStepPhases> kNames = {"forward", "loss", "backward",
                                                                           "update"};
   return kNames[static_cast<size_t>(phase)];
+}
+
+ClassBytes state_bytes(const passes::SessionPlan& session) {
+  ClassBytes bytes{};
+  for (const passes::SessionState& s : session.states)
+    if (s.decl.space == MemorySpace::kDevice)
+      add(bytes, class_of(s.decl.state_class), s.decl.type.bytes().count);
+  add(bytes, MemoryClass::kPadding, session.device().persistent - total(bytes));
+  return bytes;
+}
+
+int64_t MemoryTimeline::most_bytes() const {
+  int64_t most = at_peak().total_bytes;
+  for (size_t i = 0; i < measured.bytes.size(); ++i) most = std::max(most, measured.at(i));
+  return most;
 }
 
 size_t peak_program(const passes::SessionPlan& session) {

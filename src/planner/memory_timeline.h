@@ -44,6 +44,8 @@ MemoryClass class_of(ir::StateClass c);
 MemoryClass class_of(passes::Category c);
 
 using ClassBytes = std::array<int64_t, kNumMemoryClasses>;
+/// Of the device's states, with the padding of their block: what is alive whatever runs.
+ClassBytes state_bytes(const passes::SessionPlan& session);
 int64_t total(const ClassBytes& bytes);
 inline int64_t of(const ClassBytes& bytes, MemoryClass c) { return bytes[static_cast<size_t>(c)]; }
 
@@ -79,6 +81,17 @@ struct TimelinePhase {
   TimelinePoint peak;
 };
 
+/// What was measured while the program ran: resident of the process, or taken of the device's own memory.
+struct MeasuredBytes {
+  int64_t beside_bytes = 0;         ///< of these, what the plan has beside states and arena
+  std::vector<int64_t> bytes = {};  ///< by point of the timeline, behind its op; empty: nothing was measured
+
+  /// Of states and arena, as far as the plan is right about the rest; never negative.
+  [[nodiscard]] int64_t at(size_t point) const {
+    return bytes[point] > beside_bytes ? bytes[point] - beside_bytes : 0;
+  }
+};
+
 /// Persistent and arena bytes are the device's. With the largest arena of the session the peak's total is
 /// persistent_bytes + arena_bytes, and no point has more.
 struct MemoryTimeline {
@@ -89,8 +102,11 @@ struct MemoryTimeline {
   std::vector<TimelineTensor> alive;  ///< there, largest first
   /// Of this program, in order; and the update's, where that is a program of its own.
   std::vector<TimelinePhase> phases;
+  MeasuredBytes measured;
 
   [[nodiscard]] const TimelinePoint& at_peak() const { return points[peak]; }
+  /// The most that a picture has to show, planned or measured.
+  [[nodiscard]] int64_t most_bytes() const;
 };
 
 /// Index of the program whose arena is the session's, the first of several.

@@ -73,6 +73,8 @@ Tree timeline_event(const MemoryTimeline& timeline, const MemoryFormula& formula
   const std::vector<MemoryClass> classes = classes_of(timeline);
   std::vector<Tree> points, tensors, phases;
   for (const TimelinePoint& point : timeline.points) points.push_back(point_tree(point, classes));
+  for (size_t i = 0; i < timeline.measured.bytes.size(); ++i)
+    points[i].set("measured_bytes", Tree::of(timeline.measured.bytes[i]));
   for (size_t i = 0; i < std::min(kTensors, timeline.alive.size()); ++i)
     tensors.push_back(tensor_tree(timeline.alive[i]));
   for (const TimelinePhase& phase : timeline.phases) phases.push_back(phase_tree(phase));

@@ -32,6 +32,7 @@ class Picture {
         "<style>text{{font:12px sans-serif;fill:#24292f}}.title{{font-weight:bold;font-size:14px}}"
         ".page{{fill:#fff}}.grid{{stroke:#8886;stroke-width:1}}.mark{{stroke:#24292f;stroke-width:1.2;fill:"
         "none}}"
+        ".measured{{stroke:#d1242f;stroke-width:1.6;stroke-dasharray:6 3;fill:none}}"
         ".phase{{stroke:#8888;stroke-dasharray:3 3}}@media(prefers-color-scheme:dark){{text{{fill:#e6edf3}}"
         ".page{{fill:#0d1117}}.mark{{stroke:#e6edf3}}}}</style>\n"
         "<rect class=\"page\" width=\"{0}\" height=\"{1}\"/>\n",
@@ -41,11 +42,12 @@ class Picture {
 
   std::string draw() {
     if (!timeline_.points.empty()) {
-      most_ = timeline_.at_peak().total_bytes;
+      most_ = timeline_.most_bytes();
       areas();
       grid();
       phases();
       peak();
+      measured();
       legend();
     }
     return std::move(out_) + "</svg>\n";
@@ -141,12 +143,27 @@ class Picture {
 
   void peak() {
     const auto column = std::find(columns_.begin(), columns_.end(), timeline_.peak) - columns_.begin();
-    const double at = x(static_cast<size_t>(column)) + 0.5, top = y(most_);
+    const int64_t bytes = timeline_.at_peak().total_bytes;
+    const double at = x(static_cast<size_t>(column)) + 0.5, top = y(bytes);
     line(at, kTop - 14, at, top, "mark");
     out_ += fmt::format("<circle class=\"mark\" cx=\"{:.1f}\" cy=\"{:.1f}\" r=\"3.5\"/>\n", at, top);
     const bool right = at < (kLeft + kRight) / 2;
     text(right ? at + 6 : at - 6, kTop - 14, right ? "start" : "end",
-         fmt::format("peak {} at {}", to_string(Bytes(most_)), place_of(timeline_.at_peak())));
+         fmt::format("peak {} at {}", to_string(Bytes(bytes)), place_of(timeline_.at_peak())));
+  }
+
+  /// What was measured, as a line over the areas.
+  void measured() {
+    if (timeline_.measured.bytes.empty()) return;
+    out_ += "<polyline class=\"measured\" points=\"";
+    int64_t most = 0;
+    for (size_t i = 0; i < columns_.size(); ++i) {
+      const int64_t bytes = timeline_.measured.at(columns_[i]);
+      most = std::max(most, bytes);
+      out_ += fmt::format("{:.0f},{:.1f} {:.0f},{:.1f} ", x(i), y(bytes), x(i) + 1, y(bytes));
+    }
+    out_ += "\"/>\n";
+    text(kRight, kBottom + 60 + 36, "end", fmt::format("line: measured, at most {}", to_string(Bytes(most))));
   }
 
   /// Classes with their bytes at the peak, four in a row; what is too thin to be seen is one.

@@ -99,6 +99,17 @@ std::string seconds_cell(const RunEvents& events) {
   return cell("seconds", seconds, seconds < 60 ? fmt::format("{:.3g} s", seconds) : duration_text(seconds));
 }
 
+/// The plan's operations at the run's rate, of those that the machine gives at best.
+std::string mfu_cell(const ReportedRun& run) {
+  const double best = member(run.environment, "best_flops"), flops = member(run.events.plan, "step.flops");
+  double seconds = 0, steps = 0;
+  for (const StepRow& row : run.events.steps)
+    if (std::isfinite(row[Figure::kStepSeconds])) seconds += row[Figure::kStepSeconds], steps += 1;
+  if (!(best > 0) || seconds <= 0) return "–";
+  const double mfu = steps * flops / (seconds * best);
+  return cell("mfu", mfu, fmt::format("{:.1f} %", 100 * mfu));
+}
+
 using Cell = std::function<std::string(const RunEvents&)>;
 struct Line {
   const char* title;
@@ -154,6 +165,9 @@ std::string overview_section(std::span<const ReportedRun> runs) {
     for (const ReportedRun& run : runs) cells.push_back(line.cell(run.events));
     table.add(std::move(cells));
   }
+  std::vector<std::string> mfu = {"operations of the model, of the machine's best rate (MFU)"};
+  for (const ReportedRun& run : runs) mfu.push_back(mfu_cell(run));
+  table.add(std::move(mfu));
   return table.text("overview");
 }
 

@@ -77,8 +77,8 @@ std::string timeline_data(const ReportedRun& run) {
   const auto columns = planner::timeline_columns(timeline, std::min(kColumns, timeline.points.size()));
   const double states = static_cast<double>(timeline.at_peak().total_bytes);
   // As the run itself said: the process's part moves with each build.
-  double whole = member(run.events.plan,
-                        run.plan->report.device_is_process ? "process_peak_bytes" : "device.peak_bytes");
+  double whole =
+      member(run.events.plan, run.plan->device_is_process ? "process_peak_bytes" : "device.peak_bytes");
   if (!(whole >= states)) whole = states;
   std::string positions, ops, phases, classes;
   for (const size_t at : columns) {

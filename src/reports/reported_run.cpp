@@ -11,6 +11,7 @@
 #include "train/prepare.h"
 #include "train/run_device.h"
 #include "train/run_log.h"
+#include "train/run_plan.h"
 
 namespace plimsoll::reports {
 namespace {
@@ -59,23 +60,39 @@ RunConfig as_it_ran(RunConfig config, const ReportedRun& run) {
   return config;
 }
 
-Result<Replanned> plan_again(const RunConfig& config, Planning planning) {
+Result<ReportedPlan> plan_again(const RunConfig& config, Planning planning) {
   const int threads = train::num_threads(config);
   const auto target = train::make_target(config, threads);
   const train::PrepareOptions options{.num_threads = threads, .looks_at_data = false};
   PLIMSOLL_ASSIGN(const train::Prepared prepared, train::prepare(config, *target, options));
   const passes::SessionPlan& session = prepared.programs.session;
-  Replanned plan{prepared.report, planner::memory_timeline(session, planner::peak_program(session)), {}};
+  ReportedPlan plan{prepared.report.device_is_process,
+                    false,
+                    planner::memory_timeline(session, planner::peak_program(session)),
+                    {}};
   if (planning == Planning::kAll || prepared.report.planning_seconds <= kQuickPlanSeconds)
     plan.techniques = train::plan_techniques(train::Variants(config, *target, options), prepared);
   return plan;
 }
 
+/// As the run has written it down; nothing where it has not, or somebody else has.
+std::optional<train::RunPlan> kept_plan(ReportedRun& run) {
+  const auto text = text_in(fmt::format("{}/{}", run.folder, train::kPlanFile), run.notes);
+  if (!text) return std::nullopt;
+  auto plan = train::parse_run_plan(*text);
+  if (plan) return std::move(*plan);
+  run.notes.push_back(plan.error().message());
+  return std::nullopt;
+}
+
 void read_settings(ReportedRun& run, Planning planning) {
+  auto kept = kept_plan(run);
+  if (kept) run.plan = ReportedPlan{kept->device_is_process, true, std::move(kept->timeline), {}};
   const std::string path = run.folder + "/run.yaml";
   const auto text = text_in(path, run.notes);
   if (!text) {
-    run.notes.push_back("there is no run.yaml, so settings, memory over a step and techniques are left out");
+    run.notes.push_back(fmt::format("there is no run.yaml, so settings{} and techniques are left out",
+                                    kept ? "" : ", memory over a step"));
     return;
   }
   const auto config = parse_recorded_run(*text, path);
@@ -85,12 +102,16 @@ void read_settings(ReportedRun& run, Planning planning) {
   }
   run.settings = setting_rows(*config);
   if (planning == Planning::kNone) return;
+  if (planning == Planning::kQuick && kept && kept->planning_seconds > kQuickPlanSeconds) return;
   auto plan = plan_again(as_it_ran(*config, run), planning);
-  if (plan)
-    run.plan = std::move(*plan);
+  if (!plan)
+    run.notes.push_back(fmt::format("planning the run again failed, so {} left out: {}",
+                                    kept ? "techniques are" : "memory over a step is",
+                                    plan.error().message()));
+  else if (kept)
+    run.plan->techniques = std::move(plan->techniques);
   else
-    run.notes.push_back("planning the run again failed, so memory over a step is left out: " +
-                        plan.error().message());
+    run.plan = std::move(*plan);
 }
 
 /// "runs/one" of runs/one/ as of runs/one.
@@ -113,8 +134,11 @@ Result<ReportedRun> read_run(const std::string& folder, Planning planning) {
     return Error{ErrorCode::kBadData, "none of its lines is an event of a run", events,
                  "name a run's output.dir; plimsoll train writes events.jsonl there"};
   run.environment = json_in(run.folder + "/environment.json", run.notes);
-  for (const char* name : {"/ops.json", "/profile/ops.json"})
-    if (run.ops.is_null()) run.ops = json_in(run.folder + name, run.notes);
+  for (const char* within : {"", "/profile"}) {
+    if (!run.ops.is_null()) break;
+    run.ops = json_in(fmt::format("{}{}/ops.json", run.folder, within), run.notes);
+    run.verdict = json_in(fmt::format("{}{}/verdict.json", run.folder, within), run.notes);
+  }
   read_settings(run, planning);
   return run;
 }

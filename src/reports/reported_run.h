@@ -9,7 +9,6 @@
 
 #include "io/tree.h"
 #include "planner/memory_timeline.h"
-#include "planner/report.h"
 #include "reports/run_events.h"
 #include "train/techniques.h"
 
@@ -19,9 +18,10 @@ struct SettingRow {
   std::string path, value, usual;  ///< as YAML; `usual`: the default
 };
 
-/// The run planned again from its run.yaml.
-struct Replanned {
-  planner::PlanReport report;
+/// The run's plan: as its plan.json has it, else planned again from its run.yaml.
+struct ReportedPlan {
+  bool device_is_process = true;
+  bool kept = false;  ///< from plan.json
   planner::MemoryTimeline timeline;
   std::vector<train::TechniqueRow> techniques;
 };
@@ -29,16 +29,17 @@ struct Replanned {
 struct ReportedRun {
   std::string folder, name;
   RunEvents events;
-  Tree environment, ops;  ///< environment.json, a profile's ops.json; null: none
+  Tree environment, ops, verdict;  ///< environment.json, a profile's ops.json and verdict.json; null: none
   std::vector<SettingRow> settings;
-  std::optional<Replanned> plan;
+  std::optional<ReportedPlan> plan;
   std::vector<std::string> notes;  ///< what is left out, and why
 };
 
-/// Which plans are made of run.yaml: what they tell is in no file of the folder.
+/// Which plans are made of run.yaml.
 enum class Planning : uint8_t {
   kNone,
-  kQuick,  ///< the run's own; the techniques' where that one took no longer than kQuickPlanSeconds
+  kQuick,  ///< the run's own where there is no plan.json; the techniques' where that one took no longer than
+           ///< kQuickPlanSeconds
   kAll
 };
 inline constexpr double kQuickPlanSeconds = 0.015;  ///< some thirty of them stay below half a second

@@ -73,6 +73,29 @@ std::string ops_table(const std::vector<OpRow>& rows) {
   return "<p>From the profile in the folder (ops.json), means of a step.</p>\n" + table.text();
 }
 
+/// The profile's verdict: where a step goes and what would help, and what of it was put to use.
+std::string verdict_table(const Tree& verdict) {
+  const Tree* findings = verdict.find("findings");
+  if (findings == nullptr || findings->items.empty()) return "";
+  HtmlTable table({"where a step goes", "ms a step", "share", "what would help"}, 1);
+  for (size_t i = 0; i < std::min(kMostRows, findings->items.size()); ++i) {
+    const Tree& finding = findings->items[i];
+    const Tree *what = finding.find("what"), *hint = finding.find("hint");
+    const double seconds = member(finding, "seconds"), share = member(finding, "share");
+    if (what == nullptr || hint == nullptr || !std::isfinite(seconds) || !std::isfinite(share)) continue;
+    table.add({html_text(what->text), milliseconds(seconds), share_cell(share), html_text(hint->text)});
+  }
+  std::string used;
+  for (const auto& [key, text] :
+       {std::pair("utilisation", "of the threads' time computes"),
+        std::pair("necessary", "of a step goes to necessary operations"),
+        std::pair("mfu", "of the machine's best rate goes into the model's operations (MFU)")})
+    if (const double share = member(verdict, key); std::isfinite(share))
+      used += fmt::format("{}{:.1f} % {}", used.empty() ? "" : ", ", 100 * share, text);
+  return "<p>The profile's verdict (verdict.json).</p>\n" + table.text("verdict") +
+         (used.empty() ? "" : "<p>" + used + ".</p>\n");
+}
+
 std::string parts_table(const RunEvents& events) {
   double seconds = 0, wait = 0, saving = 0;
   int64_t steps = 0;
@@ -137,11 +160,11 @@ std::string memory_section(const ReportedRun& run, size_t index) {
     const planner::TimelinePoint& peak = run.plan->timeline.at_peak();
     out = fmt::format(
               "<div class=\"chart tall\" id=\"timeline{}\"></div>\n<p>Bytes alive while <code>{}</code> "
-              "runs, op by op: "
-              "the run planned again from its run.yaml. States and arena have most, {} bytes, at op {}, "
+              "runs, op by op{}. States and arena have most, {} bytes, at op {}, "
               "in {}.</p>\n",
-              index, html_text(run.plan->timeline.program), grouped(peak.total_bytes), peak.position,
-              html_text(std::string(planner::name(peak.phase)))) +
+              index, html_text(run.plan->timeline.program),
+              run.plan->kept ? "" : ": the run planned again from its run.yaml", grouped(peak.total_bytes),
+              peak.position, html_text(std::string(planner::name(peak.phase)))) +
           out;
     const double planned =
         member(run.events.plan, "device.persistent_bytes") + member(run.events.plan, "device.arena_bytes");
@@ -177,7 +200,8 @@ std::string techniques_section(const ReportedRun& run) {
 
 std::string time_section(const ReportedRun& run) {
   const auto rows = op_rows(run.ops);
-  const std::string out = rows.empty() ? parts_table(run.events) : ops_table(rows) + parts_table(run.events);
+  const std::string out =
+      verdict_table(run.verdict) + (rows.empty() ? "" : ops_table(rows)) + parts_table(run.events);
   return out.empty() ? "" : "<h3>Where the time goes</h3>\n" + out;
 }
 

@@ -81,6 +81,12 @@ class Device {
     for (int64_t i = 0; i < parts; ++i) part(i);
   }
 
+  /// Begins, from zero, or ends to count how long each of the threads that kernels run on computes, in
+  /// seconds. Call both while nothing is queued.
+  virtual void count_thread_seconds(bool /*on*/) {}
+  /// Those since it was last asked, by thread; empty where none are counted. Valid until the next call.
+  virtual std::span<const double> take_thread_seconds() { return {}; }
+
   /// An event that lasts as long as the device. Not while capturing.
   virtual EventId make_event() = 0;
   /// The event stands for all that is queued on `queue` so far, waits included, and no longer for what it

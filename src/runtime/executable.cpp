@@ -1,10 +1,12 @@
 #include "runtime/executable.h"
 
 #include <algorithm>
-#include <chrono>
+#include <numeric>
 #include <utility>
 
 #include "base/check.h"
+#include "base/process.h"
+#include "base/process_memory.h"
 #include "ir/op_def.h"
 
 namespace plimsoll::runtime {
@@ -167,7 +169,7 @@ Status Executable::issue(size_t begin, size_t end, Pace pace) {
   for (size_t i = begin; i < end; ++i) {
     const Instruction& instruction = instructions_[i];
     const int32_t position = instruction.issue.position;
-    const auto start = std::chrono::steady_clock::now();
+    const double start = pace == Pace::kTimed ? now_seconds() : 0;
     if (!born_.empty() && position >= 0) PLIMSOLL_TRY(poison(born_[at(position)], instruction.issue.queue));
     const bool twice = pace == Pace::kTwice && position >= 0;
     PLIMSOLL_TRY(twice ? issue_twice(instruction) : issue_one(instruction));
@@ -178,8 +180,17 @@ Status Executable::issue(size_t begin, size_t end, Pace pace) {
     }
     if (pace != Pace::kTimed || position < 0) continue;
     PLIMSOLL_TRY(device_.synchronize(instruction.issue.queue));
-    const std::chrono::duration<double> seconds = std::chrono::steady_clock::now() - start;
-    timed_.emplace_back(&program_.graph.op(program_.graph.order()[at(position)]), seconds.count());
+    TimedOp& timed = timed_.emplace_back();
+    timed = {&program_.graph.op(program_.graph.order()[at(position)]), start, now_seconds() - start};
+    if (measures_memory_) {
+      const int64_t own = device_.peak_memory().count;
+      timed.measured_bytes = own > 0 ? own : resident_bytes();
+    }
+    const std::span<const double> threads = device_.take_thread_seconds();
+    if (threads.empty()) continue;
+    timed.busiest_seconds = std::ranges::max(threads);
+    timed.mean_seconds =
+        std::accumulate(threads.begin(), threads.end(), 0.0) / static_cast<double>(threads.size());
   }
   return Ok{};
 }
@@ -216,9 +227,11 @@ Status Executable::run_to_update() { return device_.replay(*before_); }
 
 Status Executable::run_update() { return update_ ? device_.replay(*update_) : Status(Ok{}); }
 
-Status Executable::run_timed() {
+Status Executable::run_timed(bool memory) {
+  measures_memory_ = memory;
   timed_.clear();
   timed_.reserve(instructions_.size());
+  (void)device_.take_thread_seconds();  // what ran before
   return issue(0, instructions_.size(), Pace::kTimed);
 }
 

@@ -25,6 +25,17 @@ struct SessionMemory {
   std::array<std::unique_ptr<Memory>, ir::kNumSpaces> persistent, arena;
 };
 
+/// An op's last run with the clock.
+struct TimedOp {
+  const ir::Op* op = nullptr;
+  double start = 0, seconds = 0;  ///< by now_seconds; of wall time, without waits for events
+  /// Of the threads that it computed on: the longest and the mean. 0: not counted, or by none of them.
+  double busiest_seconds = 0, mean_seconds = 0;
+  /// Behind it, where asked for: of the device's own memory the most so far, else what is resident of the
+  /// process.
+  int64_t measured_bytes = 0;
+};
+
 class Executable {
  public:
   /// Binds and captures. `poison`: as SessionOptions. Errors: of the device.
@@ -43,10 +54,9 @@ class Executable {
   /// Errors: kDiverged with the first op whose runs differ, its layer and its result. Async: no.
   Status run_twice(Transfer& transfer, const std::function<void()>& gate);
 
-  /// Runs op by op, waiting for each. Seconds of wall time by op, in the order of issue, without waits for
-  /// events.
-  Status run_timed();
-  [[nodiscard]] const std::vector<std::pair<const ir::Op*, double>>& timed_ops() const { return timed_; }
+  /// Runs op by op, waiting for each. In the order of issue.
+  Status run_timed(bool memory);
+  [[nodiscard]] const std::vector<TimedOp>& timed_ops() const { return timed_; }
 
  private:
   struct Instruction {
@@ -107,7 +117,8 @@ class Executable {
   std::vector<EventId> events_;                 ///< by event of the order; then one a queue for joins
   std::vector<std::vector<Fill>> born_, dead_;  ///< by position in the order; empty: no poison
   std::unique_ptr<CapturedGraph> before_, update_;
-  std::vector<std::pair<const ir::Op*, double>> timed_;
+  std::vector<TimedOp> timed_;
+  bool measures_memory_ = false;  ///< of run_timed
   Transfer* transfer_ = nullptr;  ///< of run_twice
 };
 

@@ -87,7 +87,7 @@ Status Session::fill_states(bool poison) {
 Status Session::run(int program) {
   Executable& executable = *executables_[static_cast<size_t>(program)];
   if (run_observer_) run_observer_(program);
-  if (timing_) return executable.run_timed();
+  if (timing_) return executable.run_timed(measures_memory_);
   PLIMSOLL_TRY(executable.run_to_update());
   if (!executable.updates()) return Ok{};
   if (update_gate_) update_gate_();
@@ -206,7 +206,7 @@ Status Session::fill(std::string_view state, uint32_t pattern) {
   return device_.fill(place(state), type(state).bytes(), pattern, ir::Queue::kCompute);
 }
 
-const std::vector<std::pair<const ir::Op*, double>>& Session::timed_ops(int program) const {
+const std::vector<TimedOp>& Session::timed_ops(int program) const {
   return executables_[static_cast<size_t>(program)]->timed_ops();
 }
 

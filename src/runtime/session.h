@@ -102,8 +102,9 @@ class Session {
   Status write_pieces(std::string_view state, int64_t offset, int64_t bytes, const FillPiece& fill);
 
   /// Op by op with the clock, for benchmarks; then wall seconds of each op of a program's last run.
-  void enable_timing(bool on) { timing_ = on; }
-  [[nodiscard]] const std::vector<std::pair<const ir::Op*, double>>& timed_ops(int program) const;
+  /// With `memory` the ops' measured_bytes too, which cost some 20 us each.
+  void enable_timing(bool on, bool memory = false) { timing_ = on, measures_memory_ = memory; }
+  [[nodiscard]] const std::vector<TimedOp>& timed_ops(int program) const;
 
  private:
   friend class BackgroundReader;
@@ -118,7 +119,7 @@ class Session {
 
   Device& device_;
   passes::SessionPlan plan_;
-  bool timing_ = false;
+  bool timing_ = false, measures_memory_ = false;
   std::function<void()> update_gate_;
   std::function<void(int)> run_observer_;
   SessionMemory memory_;

@@ -16,7 +16,7 @@ void LeastTimes::add(const runtime::Session& session) {
   for (size_t p = 0; p < seconds_.size(); ++p) {
     const auto& timed = session.timed_ops(static_cast<int>(p));
     seconds_[p].resize(timed.size(), std::numeric_limits<double>::infinity());
-    for (size_t i = 0; i < timed.size(); ++i) seconds_[p][i] = std::min(seconds_[p][i], timed[i].second);
+    for (size_t i = 0; i < timed.size(); ++i) seconds_[p][i] = std::min(seconds_[p][i], timed[i].seconds);
   }
 }
 
@@ -32,7 +32,7 @@ planner::StepTimes step_times(const Trainer& trainer, const LeastTimes& least) {
     const int64_t runs = graph.name.starts_with("micro_next") ? prepared.split.grad_accum_steps - 1 : 1;
     const auto& timed = trainer.session().timed_ops(static_cast<int>(p));
     for (size_t i = 0; i < timed.size(); ++i) {
-      const ir::Op* op = timed[i].first;
+      const ir::Op* op = timed[i].op;
       planner::StepSeconds estimated;
       prepared.costs->add(graph, *op, estimated);
       if (estimated.total() == 0) continue;

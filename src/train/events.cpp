@@ -176,6 +176,7 @@ void Events::log_to(std::function<void(const std::string&)> log) {
 
 void Events::plan(const planner::PlanReport& report, PlanDetail detail) {
   budget_bytes_ = report.budget_bytes;
+  if (muted_) return;
   print_json(planner::plan_event(report));
   if (json_) return;
   line_.finish();
@@ -303,7 +304,9 @@ void Events::estimate(const planner::StepTimes& times) {
 
 void Events::warning(const std::string& text) { print_message("warning: " + text); }
 
-void Events::note(const std::string& text) { print_message("note: " + text); }
+void Events::note(const std::string& text) {
+  if (!muted_) print_message("note: " + text);
+}
 
 void Events::summary(const Summary& s) {
   line_.finish();

@@ -71,6 +71,8 @@ enum class PlanDetail : uint8_t { kShort, kAll };
 class Events {
  public:
   explicit Events(bool json, int64_t total_steps = 0);
+  /// Tells nobody of plans and notes from here on.
+  void mute() { muted_ = true; }
   /// For the lines of steps: how many there will be.
   void set_total_steps(int64_t total_steps) { total_steps_ = total_steps; }
   /// For people all of it, or what a run says before it begins.
@@ -110,7 +112,7 @@ class Events {
   /// "loss ▇▅▃▁ 5.5571 at step 1, 3.8787 at step 60", with a line's end; empty without steps.
   [[nodiscard]] std::string course_text() const;
 
-  bool json_ = false;
+  bool json_ = false, muted_ = false;
   bool keeps_lines_ = false;
   std::vector<std::string> kept_;
   std::function<void(const std::string&)> log_;

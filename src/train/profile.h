@@ -1,12 +1,14 @@
-// Steps of a run taken apart: when each op ran and how long, and what follows from that. Ops run one by one
-// with the clock, so nothing is hidden behind anything; a run that is not profiled pays nothing.
+// Steps of a run taken apart: when each op ran and how long, what the host did beside, and what follows from
+// that. Ops run one by one with the clock, so nothing is hidden behind anything; a run that is not profiled
+// pays nothing.
 #pragma once
 
 #include <cstdint>
 #include <string>
 #include <vector>
 
-#include "io/tree.h"
+#include "base/span_log.h"
+#include "planner/memory_timeline.h"
 #include "train/trainer.h"
 
 namespace plimsoll::train {
@@ -22,34 +24,63 @@ struct ProfileSchedule {
 /// What is the same each time an op runs.
 struct OpFacts {
   std::string op = {}, layer = {};
+  size_t program = 0;
+  int32_t position = 0;  ///< in the order of the program
   bool copies = false, updates = false, recomputed = false;
   double flops = 0, bytes = 0;
+  int64_t rows = 0;                   ///< of the first input: tokens, mostly
   std::string dims = {}, types = {};  ///< of the inputs, as JSON lists
+  double estimated_seconds = 0;       ///< by the machine's profile; 0: nothing is known of it
+  double peak_seconds = 0;            ///< of its operations at the machine's best rate for their type
+  planner::ClassBytes live = {};      ///< on the device while it runs
 };
 struct OpRun {
   size_t op = 0;                  ///< of facts
   double start = 0, seconds = 0;  ///< from the profile's start
+  /// Of the threads that it computed on: the longest and the mean. 0: not known.
+  double busiest_seconds = 0, mean_seconds = 0;
+  int64_t measured_bytes = 0;  ///< as runtime::TimedOp
 };
 struct ProfiledStep {
   double start = 0, seconds = 0, data_wait_seconds = 0;
   int64_t tokens = 0;  ///< that are not padding
   std::vector<OpRun> ops = {};
-  double taken_seconds = 0;  ///< that the thread of the steps could have run and another had its CPU
-  int64_t read_bytes = 0;    ///< from storage, by the process
+  std::vector<Span> spans = {};  ///< of the host, from the profile's start; in the order of their ends
+  double taken_seconds = 0;      ///< that a computing thread could have run and another had its CPU
+  int64_t read_bytes = 0;        ///< from storage, by the process
 };
 struct Profile {
   std::vector<OpFacts> facts = {};
   std::vector<ProfiledStep> steps = {};  ///< of the active ones
   int64_t padded_tokens = 0;             ///< of a step, as computed
+  planner::ClassBytes live = {};         ///< on the device between programs
+  std::string rates = "uncalibrated";    ///< of the estimates, as choices.rates
 };
 
-/// Runs the schedule's steps. Errors: as Trainer::step.
-Result<Profile> profile_steps(Trainer& trainer, const ProfileSchedule& schedule);
+struct ProfileOptions {
+  ProfileSchedule schedule = {};
+  bool memory = false;  ///< what is resident behind each op, which costs some 20 us an op
+  bool saves = false;   ///< checkpoints, as often as the run does
+};
+/// Runs the schedule's steps. Errors: as Trainer::step, and those of saving.
+Result<Profile> profile_steps(Trainer& trainer, const ProfileOptions& options);
 
-/// ops.json: by op and layer, means a step.
-Tree profile_ops(const Profile& profile);
-/// trace.json, in Kineto's form of Chrome's.
-std::string profile_trace(const Profile& profile);
+/// The timeline of the program with the largest arena of those that ran, with what was measured behind its
+/// ops: the most of all steps. `beside_bytes` as planner::MeasuredBytes.
+planner::MemoryTimeline measured_timeline(const Profile& profile, const passes::SessionPlan& session,
+                                          int64_t beside_bytes);
+
+/// Where the steps' wall time is in the trace, in seconds a step: ops, copies, then what the host did by
+/// name, without what ops within it took; "in no event" comes last.
+std::vector<std::pair<std::string, double>> parts_of_steps(const Profile& profile);
+
+/// What of a step's time was put to use, as shares.
+struct Efficiency {
+  double utilisation = 0;  ///< threads computing; where they are not known, ops running
+  double necessary = 0;    ///< ops that are neither recompute nor copies, on tokens that are no padding
+  double mfu = 0;          ///< the operations of the latter at the machine's best rate
+};
+Efficiency efficiency_of(const Profile& profile);
 
 /// One place that a step's time goes, in seconds a step.
 struct Finding {

@@ -12,6 +12,7 @@
 #include "io/file.h"
 #include "settings/settings.h"
 #include "train/run_log.h"
+#include "train/run_plan.h"
 #include "train/trainer.h"
 #include "train/trainer_state.h"
 
@@ -21,6 +22,16 @@ namespace {
 constexpr std::string_view kEnvironment = "environment.json";
 
 Tree text(std::string value) { return Tree::of(std::move(value)); }
+
+/// Of products in the run's precision; 0 where nobody has measured.
+double best_flops(const planner::MachineProfile& profile, Precision precision) {
+  if (profile.rates == "uncalibrated") return 0;
+  const planner::ProductType type = precision == Precision::kFp32   ? planner::ProductType::kF32
+                                    : precision == Precision::kTf32 ? planner::ProductType::kTf32
+                                    : precision == Precision::kFp16 ? planner::ProductType::kF16
+                                                                    : planner::ProductType::kBf16;
+  return profile.product_flops[static_cast<size_t>(type)];
+}
 
 void set_figures(Scalars& scalars, const EvalEvent& e) {
   const std::string prefix = e.name.empty() ? "eval/" : "eval/" + e.name + "_";
@@ -110,6 +121,7 @@ void RunFolder::write_environment() {
   ::uname(&system);
   const planner::PlanReport& plan = trainer_.prepared().report;
   const std::string processor = processor_name();
+  const double best = best_flops(trainer_.prepared().costs->profile(), config_.training.precision);
   const Tree environment = Tree::map(
       {{"version", text(PLIMSOLL_VERSION)},
        {"commit", text(PLIMSOLL_COMMIT)},
@@ -123,11 +135,15 @@ void RunFolder::write_environment() {
        {"threads", Tree::of(plan.threads)},
        {"profile", text(plan.rates)},
        {"planned_peak_bytes", Tree::of(plan.process_peak_bytes())},
+       {"best_flops", best > 0 ? Tree::of(best) : Tree{}},
        {"estimated_step_seconds", Tree::of(plan.seconds_estimated)},
        {"process", Tree::of(int64_t{::getpid()})},
        {"first_step", Tree::of(trainer_.steps_done() + 1)},
        {"total_steps", Tree::of(trainer_.total_steps())}});
   check(write_file_atomically(path(kEnvironment), to_json(environment) + "\n"), path(kEnvironment));
+  check(
+      write_file_atomically(path(kPlanFile), run_plan_json(run_plan(plan, trainer_.session().plan())) + "\n"),
+      path(kPlanFile));
 }
 
 }  // namespace plimsoll::train

@@ -1,20 +1,55 @@
 #include "train/step_waits.h"
 
+#include <algorithm>
+#include <charconv>
+#include <filesystem>
 #include <fstream>
 #include <string>
 
 namespace plimsoll::train {
+namespace {
+
+/// As backends/cpu/thread_pool.cpp calls its threads.
+constexpr std::string_view kComputing = "compute";
+
+double taken_of(const std::string& folder) {
+  // Nanoseconds that it ran, nanoseconds that it waited for a CPU, slices.
+  double ran = 0, waited = 0;
+  if (std::ifstream(folder + "/schedstat") >> ran >> waited) return 1e-9 * waited;
+  return 0;
+}
+
+}  // namespace
 
 StepWaits step_waits() {
   StepWaits waits;
-  // Nanoseconds that it ran, nanoseconds that it waited for a CPU, slices.
-  double ran = 0, waited = 0;
-  if (std::ifstream("/proc/thread-self/schedstat") >> ran >> waited) waits.taken_seconds = 1e-9 * waited;
+  waits.taken_seconds[0] = taken_of("/proc/thread-self");
+  std::error_code code;
+  for (std::filesystem::directory_iterator it("/proc/self/task", code), end; !code && it != end;
+       it.increment(code)) {
+    std::string name;
+    if (!(std::ifstream(it->path() / "comm") >> name) || name != kComputing) continue;
+    const std::string id = it->path().filename().string();
+    int64_t thread = 0;
+    std::from_chars(id.data(), id.data() + id.size(), thread);
+    waits.taken_seconds[thread] = taken_of(it->path().string());
+  }
   std::ifstream io("/proc/self/io");
   std::string key;
   for (int64_t bytes = 0; io >> key >> bytes;)
     if (key == "read_bytes:") waits.read_bytes = bytes;
   return waits;
+}
+
+double StepWaits::taken_seconds_since(const StepWaits& before) const {
+  double own = 0, sum = 0;
+  for (const auto& [thread, seconds] : taken_seconds) {
+    const auto then = before.taken_seconds.find(thread);
+    if (then == before.taken_seconds.end()) continue;
+    sum += seconds - then->second;
+    if (thread == 0) own = seconds - then->second;
+  }
+  return taken_seconds.empty() ? 0 : std::max(own, sum / static_cast<double>(taken_seconds.size()));
 }
 
 }  // namespace plimsoll::train

@@ -2,13 +2,20 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 
 namespace plimsoll::train {
 
 /// Since the start; differences over a step mean something. 0 where the kernel does not tell.
 struct StepWaits {
-  double taken_seconds = 0;  ///< this thread could have run and another had its CPU
-  int64_t read_bytes = 0;    ///< from storage, by the process; what a cache held does not count
+  /// By thread, of the caller's and of those that kernels run on: seconds that it could have run and another
+  /// had its CPU.
+  std::map<int64_t, double> taken_seconds = {};  ///< the caller's is at 0
+  int64_t read_bytes = 0;  ///< from storage, by the process; what a cache held does not count
+
+  /// Of the caller, or of all threads in the mean, whichever lost more: what one does not get done of an op
+  /// the others do, or wait for.
+  [[nodiscard]] double taken_seconds_since(const StepWaits& before) const;
 };
 StepWaits step_waits();
 

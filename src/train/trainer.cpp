@@ -11,6 +11,7 @@
 
 #include "base/process.h"
 #include "base/signals.h"
+#include "base/span_log.h"
 #include "checkpoints/finite_weights.h"
 #include "ops/ops.h"
 #include "settings/settings.h"
@@ -29,6 +30,7 @@ constexpr size_t kTensorsNamed = 4;
 }  // namespace
 
 Status Trainer::write_scalars() {
+  const ScopedSpan span(SpanLane::kStep, "scalars of the step");
   const TrainingSettings& t = config_.training;
   optimizers::StepHyper hyper{schedule_->rate(schedule_step()),
                               t.adam_beta1,
@@ -59,6 +61,7 @@ Status Trainer::take_batch(StepEvent& event) {
     num_targets_ = event.samples * drawn.targets;
     return Ok{};
   }
+  const ScopedSpan span(SpanLane::kStep, "wait for data");
   const double start = now_seconds();
   PLIMSOLL_ASSIGN(batch_, loader_->next());
   event.data_wait_seconds = now_seconds() - start;
@@ -69,6 +72,7 @@ Status Trainer::take_batch(StepEvent& event) {
 }
 
 Status Trainer::feed(int64_t micro_batch, size_t bucket) {
+  const ScopedSpan span(SpanLane::kStep, "inputs to the device");
   const int64_t first = micro_batch * prepared_.split.micro_batch_size;
   if (loader_) return train_feeder_->copy(batch_, first, bucket);
   const uint64_t key =
@@ -87,6 +91,7 @@ void Trainer::find_programs() {
 }
 
 Status Trainer::run_program(int program) {
+  const ScopedSpan span(SpanLane::kStep, "issue of ops");
   const int64_t every = config_.debug.verify_steps;
   if (every <= 0 || step_ % every != 0) return session_->run(program);
   Status ran = session_->run_twice(program);
@@ -109,6 +114,7 @@ Status Trainer::run_micro_batches(StepEvent& event) {
   }
   if (dump_) PLIMSOLL_TRY(dump_->write_gradients(*session_, scratch_));
   if (update_program_ >= 0) PLIMSOLL_TRY(run_program(update_program_));
+  const ScopedSpan span(SpanLane::kStep, "loss and norm to the host");
   PLIMSOLL_ASSIGN(const float loss, session_->value<float>(planner::kLossState));
   event.loss =
       static_cast<float>(static_cast<double>(loss) / static_cast<double>(std::max<int64_t>(1, num_targets_)));

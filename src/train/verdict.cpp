@@ -13,6 +13,8 @@ namespace {
 constexpr double kIntense = 8;
 /// Below this share of the run's best rate a product's shape is held to be at fault.
 constexpr double kSlowShare = 0.5;
+/// Products of fewer rows than this are bound by reading their weights.
+constexpr int64_t kFewRowsMost = 64;
 /// Waits that fall to this share of the first are those of a cold cache.
 constexpr double kWarmShare = 0.25;
 /// Bytes a token from which a step's data came from storage and not from a cache.
@@ -23,6 +25,7 @@ enum Place : uint8_t {
   kCold,
   kPrepare,
   kTaken,
+  kIdle,
   kHostWork,
   kCopies,
   kFewRows,
@@ -41,6 +44,7 @@ constexpr std::pair<const char*, const char*> kFindings[kPlaces] = {
     {"waiting for data: cold cache", "--warmup 5 passes over it; data.cache_dir=DIR keeps what was prepared"},
     {"waiting for data: preparing it", "data.num_workers=4, or plimsoll data tokenize ahead of the run"},
     {"CPUs taken by others", "runtime.threads=1 leaves them one, or let nothing run beside it"},
+    {"threads idle", "a larger training.micro_batch_size gives each op's threads more to share"},
     {"host work between ops", "a larger training.micro_batch_size has fewer, larger ops"},
     {"copies between memories", "memory.offload=none keeps tensors where they are used"},
     {"products of too few rows", "a larger training.micro_batch_size reads weights once for more rows"},
@@ -59,12 +63,13 @@ Place place_of(const OpFacts& f) {
   if (f.updates) return kOptimizer;
   if (f.recomputed) return kRecompute;
   if (is_intense(f)) return kProducts;
-  return is_linear(f) ? kFewRows : kSweeps;
+  return is_linear(f) && f.rows < kFewRowsMost ? kFewRows : kSweeps;
 }
 
-/// PlaceSeconds and operations of each op's runs over all steps.
+/// Seconds and operations of each op's runs over all steps.
 struct OpSums {
   double seconds = 0, flops = 0;
+  double idle = 0;  ///< of the seconds, as the mean of its threads did nothing
   [[nodiscard]] double rate() const { return seconds > 0 ? flops / seconds : 0; }
 };
 
@@ -74,28 +79,37 @@ std::vector<OpSums> sums_of(const Profile& profile) {
     for (const OpRun& run : step.ops) {
       sums[run.op].seconds += run.seconds;
       sums[run.op].flops += profile.facts[run.op].flops;
+      if (run.mean_seconds > 0) sums[run.op].idle += std::max(0.0, run.seconds - run.mean_seconds);
     }
   return sums;
 }
 
-/// Puts each op's seconds where they belong; returns the inputs of the product that lost most to its shape.
-std::string add_ops(const Profile& profile, PlaceSeconds& seconds) {
+/// What a hint names.
+struct Named {
+  std::string shapes;  ///< the inputs of the product that lost most to them
+  std::string idle;    ///< the op with whose threads most was idle
+};
+
+/// Puts each op's seconds where they belong.
+Named add_ops(const Profile& profile, PlaceSeconds& seconds) {
   const std::vector<OpSums> sums = sums_of(profile);
-  double best = 0, most = 0;
+  double best = 0, most = 0, most_idle = 0;
   for (size_t i = 0; i < sums.size(); ++i)
     if (place_of(profile.facts[i]) == kProducts && is_linear(profile.facts[i]))
       best = std::max(best, sums[i].rate());
-  std::string worst;
+  Named named;
   for (size_t i = 0; i < sums.size(); ++i) {
     const OpFacts& f = profile.facts[i];
     const Place place = place_of(f);
-    seconds[place] += sums[i].seconds;
+    const double worked = sums[i].seconds - sums[i].idle;
+    seconds[place] += worked, seconds[kIdle] += sums[i].idle;
+    if (sums[i].idle > most_idle) most_idle = sums[i].idle, named.idle = f.op;
     if (place != kProducts || !is_linear(f) || sums[i].rate() >= kSlowShare * best) continue;
-    const double lost = sums[i].seconds - sums[i].flops / best;
+    const double lost = std::max(0.0, worked - sums[i].flops / best);
     seconds[kProducts] -= lost, seconds[kBelowRate] += lost;
-    if (lost > most) most = lost, worst = f.dims;
+    if (lost > most) most = lost, named.shapes = f.dims;
   }
-  return worst;
+  return named;
 }
 
 /// What the waits of later steps do not have is a cold cache's; the rest is storage's where it was read.
@@ -124,8 +138,11 @@ void move_share(PlaceSeconds& seconds, Place from, Place to, double share) {
   seconds[from] -= moved, seconds[to] += moved;
 }
 
-/// A thread that is kept from running is so in whatever it does; only waiting for data is none of it.
+/// A thread that is kept from running is so in whatever it does; only waiting for data is none of it. What
+/// the others do meanwhile, waiting for its part of an op, comes first.
 void move_taken(double taken, PlaceSeconds& seconds) {
+  const double waited_for = std::min(taken, seconds[kIdle]);
+  seconds[kIdle] -= waited_for, seconds[kTaken] += waited_for, taken -= waited_for;
   double busy = 0;
   for (size_t p = kHostWork; p < kPlaces; ++p) busy += seconds[p];
   if (busy <= 0) return;
@@ -146,7 +163,7 @@ void move_padding(const Profile& profile, double tokens, PlaceSeconds& seconds) 
 
 std::vector<Finding> verdict_of(const Profile& profile) {
   PlaceSeconds seconds = {};
-  const std::string worst = add_ops(profile, seconds);
+  const Named named = add_ops(profile, seconds);
   double total = 0, tokens = 0, taken = 0;
   for (const ProfiledStep& step : profile.steps) {
     double ops = 0;
@@ -162,7 +179,8 @@ std::vector<Finding> verdict_of(const Profile& profile) {
   for (size_t p = 0; p < kPlaces; ++p) {
     if (seconds[p] <= 0) continue;
     findings.push_back({kFindings[p].first, seconds[p] / steps, seconds[p] / total, kFindings[p].second});
-    if (p == kBelowRate) findings.back().hint += fmt::format("; most is lost in {}", worst);
+    if (p == kBelowRate) findings.back().hint += fmt::format("; most is lost in {}", named.shapes);
+    if (p == kIdle) findings.back().hint += fmt::format("; most are in {}", named.idle);
   }
   std::sort(findings.begin(), findings.end(),
             [](const Finding& a, const Finding& b) { return a.seconds > b.seconds; });

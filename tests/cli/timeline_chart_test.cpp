@@ -42,6 +42,23 @@ std::vector<std::string> lines_of(const std::string& text) {
   return lines;
 }
 
+TEST(TimelineChartTest, WhatWasMeasuredLiesOverIt) {
+  planner::MemoryTimeline timeline = mountain(101);
+  timeline.measured.beside_bytes = int64_t{8} << 20;
+  timeline.measured.bytes.assign(101, int64_t{8 + 96} << 20);
+  const std::vector<std::string> lines = lines_of(timeline_chart(timeline, 80));
+  ASSERT_EQ(lines.size(), 18U);
+  for (size_t row = 1; row <= 16; ++row)  // 8 MiB each, from above
+    EXPECT_EQ(std::count(lines[row].begin(), lines[row].end(), '*'), row == 4 ? 68 : 0) << lines[row];
+  EXPECT_NE(timeline_legend(timeline).find("*  measured     96.0 MiB  75.0 %"), std::string::npos)
+      << timeline_legend(timeline);
+  // More than was planned is shown, to scale.
+  timeline.measured.bytes.assign(101, int64_t{8 + 256} << 20);
+  const std::vector<std::string> over = lines_of(timeline_chart(timeline, 80));
+  EXPECT_EQ(std::count(over[1].begin(), over[1].end(), '*'), 68) << over[1];
+  EXPECT_NE(over[0].find("v 128.0 MiB at loss in lm_head"), std::string::npos) << over[0];
+}
+
 TEST(TimelineChartTest, StacksClassesToScale) {
   const std::vector<std::string> lines = lines_of(timeline_chart(mountain(101), 80));
   ASSERT_EQ(lines.size(), 18U);  // the mark, 16 rows, the phases

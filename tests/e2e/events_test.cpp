@@ -156,6 +156,15 @@ TEST_F(RunEvents, AProfileIsOfThePlansWork) {
   ASSERT_NE(step, nullptr);
   EXPECT_DOUBLE_EQ(flops, step->find("flops")->number + step->find("recompute_flops")->number);
   EXPECT_LE(op_time, step_time);
+  // What no event explains is what a machine that does other things beside takes away.
+  const Tree verdict = events_named(outcome.out, "verdict").at(0);
+  const Tree* parts = verdict.find("parts");
+  ASSERT_NE(parts, nullptr);
+  double parts_seconds = 0;
+  for (const auto& [name, seconds] : parts->members) parts_seconds += seconds.number;
+  EXPECT_NEAR(parts_seconds, verdict.find("step_seconds")->number, 1e-9);
+  EXPECT_NEAR(parts->find("ops")->number, 1e-6 * op_time / 2, 1e-6);
+  EXPECT_LT(parts->find("in no event")->number, 0.1 * parts_seconds);
   const auto verdicts = events_named(outcome.out, "verdict");
   ASSERT_EQ(verdicts.size(), 1U);
   double share = 0;
@@ -163,6 +172,58 @@ TEST_F(RunEvents, AProfileIsOfThePlansWork) {
   EXPECT_NEAR(share, 1, 1e-6);
   EXPECT_EQ(folder_.run("profile run.yaml --active 0").exit_code, 2);
   EXPECT_EQ(folder_.run("profile run.yaml --output run.yaml").exit_code, 74);
+}
+
+TEST_F(RunEvents, AProfileLaysWhatWasMeasuredOverThePlan) {
+  const Outcome outcome =
+      folder_.run("profile run.yaml --memory --json --output profile output.save_steps=2");
+  ASSERT_EQ(outcome.exit_code, 0) << outcome.err;
+  const auto memory = parse_json(folder_.read("profile/memory.json"));
+  ASSERT_TRUE(memory);
+  const auto plans = events_named(outcome.out, "plan");
+  ASSERT_EQ(plans.size(), 1U);
+  const auto& points = memory->find("points")->items;
+  EXPECT_GT(points.size(), 10U);
+  for (const Tree& point : points) {
+    EXPECT_GT(point.find("measured_bytes")->integer, 0);
+    EXPECT_LE(point.find("measured_bytes")->integer, plans[0].find("process_peak_bytes")->integer);
+  }
+  EXPECT_THAT(folder_.read("profile/memory.svg"), HasSubstr("class=\"measured\""));
+  const std::string trace = folder_.read("profile/trace.json");
+  for (const char* event : {"write a checkpoint", "load a batch", "wait for data", "\"ph\": \"C\""})
+    EXPECT_THAT(trace, HasSubstr(event));
+}
+
+TEST_F(RunEvents, ALadderMeasuresEachRungAndHoldsItsNumbers) {
+  const Outcome outcome = folder_.run("profile run.yaml --ladder --json --active 2 --output profile");
+  ASSERT_EQ(outcome.exit_code, 0) << outcome.err;
+  EXPECT_FALSE(std::filesystem::exists(folder_.path("out")));
+  const auto ladders = events_named(outcome.out, "ladder");
+  ASSERT_EQ(ladders.size(), 1U);
+  const auto& rungs = ladders[0].find("rungs")->items;
+  ASSERT_GT(rungs.size(), 2U);
+  EXPECT_TRUE(rungs[0].find("settings")->items.empty());
+  size_t measured = 0;
+  for (size_t i = 1; i < rungs.size(); ++i) {
+    EXPECT_FALSE(rungs[i].find("settings")->items.empty());
+    if (rungs[i].find("refused") != nullptr) continue;
+    ++measured;
+    EXPECT_GT(rungs[i].find("step_seconds")->number, 0);
+    EXPECT_EQ(rungs[i].find("numbers")->text, "same bits") << to_json(rungs[i]);
+  }
+  EXPECT_GT(measured, 0U);
+}
+
+/// What the run left of its plan is drawn without planning, run.yaml or not.
+TEST_F(RunEvents, AReportDrawsThePlanThatTheRunLeft) {
+  ASSERT_EQ(train("").exit_code, 0);
+  EXPECT_TRUE(parse_json(folder_.read("out/plan.json")));
+  std::filesystem::remove(folder_.path("out/run.yaml"));
+  ASSERT_EQ(folder_.run("report out --output page.html").exit_code, 0);
+  EXPECT_THAT(folder_.read("page.html"), HasSubstr("id=\"timeline0\""));
+  folder_.write("out/plan.json", "{\"points\": 3}");
+  ASSERT_EQ(folder_.run("report out --output page.html").exit_code, 0);
+  EXPECT_THAT(folder_.read("page.html"), HasSubstr("this is no plan of a run"));
 }
 
 }  // namespace

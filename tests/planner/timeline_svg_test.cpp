@@ -22,5 +22,17 @@ TEST(TimelineSvgTest, ThePictureMarksPeakAndPhasesAndStandsAlone) {
   EXPECT_TRUE(svg.ends_with("</svg>\n"));
 }
 
+TEST(TimelineSvgTest, WhatWasMeasuredIsALineOverIt) {
+  const TrainingPrograms programs = planned_small({.vocab_size = 3000});
+  MemoryTimeline timeline = memory_timeline(programs.session, peak_program(programs.session));
+  EXPECT_EQ(timeline_svg(timeline, "plan").find("<polyline"), std::string::npos);
+  timeline.measured = {.beside_bytes = 1000, .bytes = {}};
+  timeline.measured.bytes.assign(timeline.points.size(), (int64_t{3} << 20) + 1000);
+  const std::string svg = timeline_svg(timeline, "plan");
+  EXPECT_NE(svg.find("<polyline class=\"measured\""), std::string::npos);
+  EXPECT_NE(svg.find("measured, at most 3.00 MiB"), std::string::npos);
+  EXPECT_EQ(std::count(svg.begin(), svg.end(), '<'), std::count(svg.begin(), svg.end(), '>'));
+}
+
 }  // namespace
 }  // namespace plimsoll::planner

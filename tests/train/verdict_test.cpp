@@ -106,8 +106,35 @@ TEST(Verdict, FullPadding) { EXPECT_EQ(first({.tokens = 20}).what, "padding"); }
 
 TEST(Verdict, WaitsNeverFall) {
   const StepWaits before = step_waits(), after = step_waits();
-  EXPECT_GE(after.taken_seconds, before.taken_seconds);
+  EXPECT_GE(after.taken_seconds_since(before), 0);
   EXPECT_GE(after.read_bytes, before.read_bytes);
+}
+
+TEST(Verdict, WaitsAreTheCallersOrTheMean) {
+  const StepWaits before{.taken_seconds = {{0, 1}, {7, 1}}};
+  EXPECT_DOUBLE_EQ((StepWaits{.taken_seconds = {{0, 1}, {7, 3}}}).taken_seconds_since(before), 1);
+  EXPECT_DOUBLE_EQ((StepWaits{.taken_seconds = {{0, 3}, {7, 1}}}).taken_seconds_since(before), 2);
+  EXPECT_DOUBLE_EQ((StepWaits{.taken_seconds = {{0, 1}, {9, 3}}}).taken_seconds_since(before), 0)
+      << "a thread that began since";
+}
+
+TEST(Verdict, ThreadsIdle) {
+  Profile profile = Planted{.taken = 0}.profile();
+  for (ProfiledStep& step : profile.steps) {
+    step.ops[kProduct].mean_seconds = 0.3, step.ops[kProduct].busiest_seconds = 0.5;
+  }
+  const auto findings = verdict_of(profile);
+  EXPECT_EQ(findings.front().what, "threads idle");
+  EXPECT_NEAR(findings.front().seconds, 0.7, 1e-9);
+  EXPECT_NE(findings.front().hint.find("linear"), std::string::npos) << findings.front().hint;
+}
+
+TEST(Verdict, WhoWaitsForAThreadWithoutACpuIsNotIdle) {
+  Profile profile = Planted{.taken = 0.6}.profile();
+  for (ProfiledStep& step : profile.steps) step.ops[kProduct].mean_seconds = 0.3;
+  const auto findings = verdict_of(profile);
+  EXPECT_EQ(findings.front().what, "CPUs taken by others");
+  EXPECT_NEAR(findings.front().seconds, 0.6, 1e-9);
 }
 
 }  // namespace

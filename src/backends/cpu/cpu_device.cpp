@@ -57,6 +57,15 @@ void CpuDevice::run_parts(int64_t parts, const std::function<void(int64_t)>& par
   pool_.run(parts, [&](int64_t i, int /*thread*/) { part(i); });
 }
 
+void CpuDevice::count_thread_seconds(bool on) {
+  const std::lock_guard turn(pool_turn_);
+  pool_.count_seconds(on);
+}
+std::span<const double> CpuDevice::take_thread_seconds() {
+  const std::lock_guard turn(pool_turn_);  // a checkpoint's thread may be filling it
+  return pool_.take_seconds();
+}
+
 runtime::EventId CpuDevice::make_event() {
   PLIMSOLL_CHECK(!recording_, "make_event while capturing");
   return {num_events_++};

@@ -37,6 +37,9 @@ class CpuDevice final : public runtime::Device {
 
   void run_parts(int64_t parts, const std::function<void(int64_t)>& part) override;
 
+  void count_thread_seconds(bool on) override;
+  std::span<const double> take_thread_seconds() override;
+
   runtime::EventId make_event() override;
   Status record(runtime::EventId event, ir::Queue queue) override;
   Status wait(ir::Queue queue, runtime::EventId event) override;

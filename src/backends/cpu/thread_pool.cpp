@@ -8,13 +8,17 @@
 // it comes, fails to claim: the epoch has moved on.
 #include "backends/cpu/thread_pool.h"
 
+#include <pthread.h>
+
 #include <atomic>
 #include <chrono>
 #include <system_error>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include "base/check.h"
+#include "base/process.h"
 
 #if defined(__x86_64__)
 #include <immintrin.h>
@@ -51,7 +55,16 @@ void wait_while(const std::atomic<T>& value, T old) {
 }  // namespace
 
 struct ThreadPool::State {
-  explicit State(int threads) : num_threads(threads) {}
+  explicit State(int threads)
+      : num_threads(threads), busy(static_cast<size_t>(threads)), taken(static_cast<size_t>(threads)) {}
+
+  // What a tile takes is added before the tile counts as done: whoever waits for the last one sees all.
+  void run_tile(const TileBody& job, int64_t tile, int thread) {
+    if (!counts.load(std::memory_order_relaxed)) return job(tile, thread);
+    const double start = now_seconds();
+    job(tile, thread);
+    busy[static_cast<size_t>(thread)].seconds += now_seconds() - start;
+  }
 
   // Claims and runs tiles of the current job until none is left.
   void work(int thread) {
@@ -65,13 +78,14 @@ struct ThreadPool::State {
       if (!next.compare_exchange_weak(ticket, ticket + 1, std::memory_order_acq_rel,
                                       std::memory_order_acquire))
         continue;
-      (*job)(tile, thread);
+      run_tile(*job, tile, thread);
       if (left.fetch_sub(1, std::memory_order_acq_rel) == 1) left.notify_one();
       ticket = next.load(std::memory_order_acquire);
     }
   }
 
   void worker(int thread) {
+    pthread_setname_np(pthread_self(), "compute");  // train/step_waits looks for it
     for (uint32_t seen = 0; !stop.load(std::memory_order_acquire);) {
       work(thread);
       wait_while(calls, seen);
@@ -92,6 +106,12 @@ struct ThreadPool::State {
   alignas(64) std::atomic<int32_t> left{0};    // tiles not yet done
   alignas(64) std::atomic<uint32_t> calls{0};  // what sleeping workers watch
   std::atomic<bool> stop{false};
+  std::atomic<bool> counts{false};  // seconds in tiles
+  struct alignas(64) Busy {
+    double seconds = 0;
+  };
+  std::vector<Busy> busy;  // by thread
+  std::vector<double> taken;
 };
 
 ThreadPool::ThreadPool(int num_threads) : state_(std::make_unique<State>(num_threads)) {
@@ -115,7 +135,7 @@ int ThreadPool::num_threads() const { return state_->num_threads; }
 void ThreadPool::run(int64_t num_tiles, TileBody body) {
   State& s = *state_;
   if (s.num_threads == 1 || num_tiles <= 1) {
-    for (int64_t tile = 0; tile < num_tiles; ++tile) body(tile, 0);
+    for (int64_t tile = 0; tile < num_tiles; ++tile) s.run_tile(body, tile, 0);
     return;
   }
   PLIMSOLL_CHECK(num_tiles < INT32_MAX);
@@ -128,6 +148,18 @@ void ThreadPool::run(int64_t num_tiles, TileBody body) {
   s.wake();
   s.work(0);
   for (int32_t left; (left = s.left.load(std::memory_order_acquire)) != 0;) wait_while(s.left, left);
+}
+
+void ThreadPool::count_seconds(bool on) {
+  for (State::Busy& busy : state_->busy) busy.seconds = 0;
+  state_->counts = on;
+}
+
+std::span<const double> ThreadPool::take_seconds() {
+  State& s = *state_;
+  if (!s.counts.load(std::memory_order_relaxed)) return {};
+  for (size_t t = 0; t < s.busy.size(); ++t) s.taken[t] = std::exchange(s.busy[t].seconds, 0);
+  return s.taken;
 }
 
 }  // namespace plimsoll::cpu

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <span>
 #include <type_traits>
 
 namespace plimsoll::cpu {
@@ -40,6 +41,11 @@ class ThreadPool {
   /// Determinism: callers let no result depend on the grid or on `thread`.
   /// Not reentrant: a body never calls run. Allocates nothing.
   void run(int64_t num_tiles, TileBody body);
+
+  /// Begins, from zero, or ends to count the seconds that each thread spends in tiles. Between calls of run.
+  void count_seconds(bool on);
+  /// Those since it was last asked, by thread; empty while nothing is counted. Valid until the next call.
+  std::span<const double> take_seconds();
 
  private:
   struct State;

@@ -104,6 +104,15 @@ Status DiscreteDevice::fill(runtime::Location destination, Bytes bytes, uint32_t
   return issue(cpu::Work::fill(place_of(destination, bytes), bytes, pattern), queue);
 }
 
+void DiscreteDevice::count_thread_seconds(bool on) {
+  const std::lock_guard turn(queues_.pool_turn);
+  queues_.pool.count_seconds(on);
+}
+std::span<const double> DiscreteDevice::take_thread_seconds() {
+  const std::lock_guard turn(queues_.pool_turn);
+  return queues_.pool.take_seconds();
+}
+
 runtime::EventId DiscreteDevice::make_event() {
   PLIMSOLL_CHECK(!recording_, "make_event while capturing");
   const std::lock_guard turn(events_turn_);

@@ -38,6 +38,9 @@ class DiscreteDevice final : public runtime::Device {
               const ir::Op* op = nullptr) override;
   Status fill(runtime::Location destination, Bytes bytes, uint32_t pattern, ir::Queue queue) override;
 
+  void count_thread_seconds(bool on) override;
+  std::span<const double> take_thread_seconds() override;
+
   runtime::EventId make_event() override;
   Status record(runtime::EventId event, ir::Queue queue) override;
   Status wait(ir::Queue queue, runtime::EventId event) override;

@@ -80,6 +80,27 @@ TEST(ThreadPool, TilesAreClaimedInRisingOrder) {
   EXPECT_FALSE(fell);
 }
 
+TEST(ThreadPool, CountsEachThreadsSecondsInTiles) {
+  for (const int threads : {1, 2, 3}) {
+    ThreadPool pool(threads);
+    const auto nap = [](int64_t, int) { std::this_thread::sleep_for(std::chrono::milliseconds(2)); };
+    pool.run(4, nap);
+    EXPECT_TRUE(pool.take_seconds().empty());
+    pool.count_seconds(true);
+    pool.run(6, nap);
+    double sum = 0;
+    for (const double seconds : pool.take_seconds()) sum += seconds;
+    EXPECT_EQ(pool.take_seconds().size(), static_cast<size_t>(threads));
+    EXPECT_GE(sum, 6 * 0.002);
+    for (const double seconds : pool.take_seconds()) EXPECT_EQ(seconds, 0);
+    pool.run(1, nap);
+    EXPECT_GE(pool.take_seconds()[0], 0.002) << "a single tile is the caller's";
+    pool.count_seconds(false);
+    pool.run(2, nap);
+    EXPECT_TRUE(pool.take_seconds().empty());
+  }
+}
+
 TEST(ThreadPool, ComesAndGoes) {
   for (int i = 0; i < 50; ++i) {
     ThreadPool pool(3);

@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "checkpoints/adapter_start.h"
+#include "checkpoints/base_tensor.h"
 #include "io/tensor_convert.h"
 
 namespace plimsoll::train {
@@ -31,7 +32,7 @@ Result<Values> read_values(const SafetensorsFile& file, const SafetensorsTensor&
   return read_values(file, tensor, 0, tensor.num_elements());
 }
 
-Result<LoadedChange> LoadedChange::load(const AdapterChange& change, const WeightRef& base) {
+Result<LoadedChange> LoadedChange::load(const AdapterChange& change, const BaseTensor& base) {
   LoadedChange loaded;
   loaded.change_ = change;
   if (change.b_bias != nullptr) {
@@ -45,12 +46,12 @@ Result<LoadedChange> LoadedChange::load(const AdapterChange& change, const Weigh
   return loaded;
 }
 
-Status LoadedChange::load_norms(const WeightRef& base) {
+Status LoadedChange::load_norms(const BaseTensor& base) {
   PLIMSOLL_ASSIGN(const Values magnitude, read_values(*change_.file, *change_.magnitude));
-  const int64_t rows = base.tensor->shape[0], columns = base.tensor->num_elements() / rows;
+  const int64_t rows = base.shape()[0], columns = base.num_columns();
   gains_.assign(magnitude.size(), 0.0);
   for (int64_t r = 0; r < rows; ++r) {
-    PLIMSOLL_ASSIGN(Values row, read_values(*base.file, *base.tensor, r * columns, columns));
+    PLIMSOLL_ASSIGN(Values row, base.read(r * columns, columns));
     add_low_rank(pair_, change_.scale, r, row.size(), row);
     for (size_t c = 0; c < row.size(); ++c)
       gains_[change_.transposed ? c : static_cast<size_t>(r)] +=
@@ -61,8 +62,8 @@ Status LoadedChange::load_norms(const WeightRef& base) {
   return Ok{};
 }
 
-Status LoadedChange::load_factors(const WeightRef& base) {
-  PLIMSOLL_ASSIGN(Values w, read_values(*base.file, *base.tensor));
+Status LoadedChange::load_factors(const BaseTensor& base) {
+  PLIMSOLL_ASSIGN(Values w, base.read());
   const size_t in = pair_.a.size() / static_cast<size_t>(change_.rank), outs = w.size() / in;
   if (change_.transposed) w = transpose(w, in, outs);
   numerics::LowRankFactors f =

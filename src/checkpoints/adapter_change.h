@@ -10,6 +10,8 @@
 
 namespace plimsoll::train {
 
+class BaseTensor;
+
 using Values = std::vector<float>;
 
 /// Elements of a tensor of a file as f32.
@@ -36,7 +38,7 @@ struct AdapterChange {
 /// The same with its matrices in memory; the base's tensor is read once where norms or factors ask for it.
 class LoadedChange {
  public:
-  static Result<LoadedChange> load(const AdapterChange& change, const WeightRef& base);
+  static Result<LoadedChange> load(const AdapterChange& change, const BaseTensor& base);
 
   /// Adds weight times the change to `rows` [count, columns] from row `first` on, of which `base` are the
   /// values before.
@@ -50,8 +52,8 @@ class LoadedChange {
   struct Pair {
     Values a, b;
   };
-  [[nodiscard]] Status load_norms(const WeightRef& base);
-  [[nodiscard]] Status load_factors(const WeightRef& base);
+  [[nodiscard]] Status load_norms(const BaseTensor& base);
+  [[nodiscard]] Status load_factors(const BaseTensor& base);
   void add_low_rank(const Pair& pair, double factor, int64_t first, size_t width, Values& rows) const;
   [[nodiscard]] double low_rank_product(const Pair& pair, size_t row, const std::vector<double>& input) const;
   /// magnitude / norm of the element at (row, column).

@@ -9,16 +9,19 @@
 #include <array>
 #include <chrono>
 #include <cstring>
+#include <map>
 #include <set>
 
 #include "base/check.h"
 #include "checkpoints/fp16_range.h"
+#include "checkpoints/load_quantized.h"
 #include "checkpoints/master_weights.h"
 #include "checkpoints/misfits.h"
 #include "checkpoints/quantize_weights.h"
 #include "checkpoints/tensor_files.h"
 #include "io/parallel.h"
 #include "io/tensor_convert.h"
+#include "models/quantization_config.h"
 #include "numerics/convert.h"
 #include "optimizers/optimizer.h"
 #include "runtime/session.h"
@@ -42,11 +45,17 @@ struct LoadPiece {
   int64_t first, count;
 };
 
-bool same_shape(const ir::Shape& shape, const SafetensorsTensor& tensor) {
-  return std::ranges::equal(shape.dims(), tensor.shape);
+bool is_of_bitsandbytes(const WeightRef& ref) {
+  const std::string& name = ref.tensor->name;
+  return name.ends_with(".SCB") || name.find(".quant_state.bitsandbytes__") != std::string::npos;
 }
 
 std::string hint_for(const WeightMatch& match) {
+  if (!match.otherwise.empty())
+    return "quantization_config in config.json must be that of these weights: take both from the same place";
+  if (std::ranges::any_of(match.extra, is_of_bitsandbytes))
+    return "bitsandbytes quantised these weights, and config.json has no quantization_config: take both from "
+           "the same place";
   if (!match.unreadable.empty())
     return "weights are read from F32, F16, BF16 and F64: save the model in one of these";
   if (match.missing.empty() && match.misshaped.empty())
@@ -104,6 +113,7 @@ Status read_into(const LoadPiece& piece, FloatFormat format, int64_t first, std:
 }
 
 Status read_piece(const LoadPiece& piece, runtime::Session& session) {
+  if (piece.source->quantized) return load_quantized(*piece.source, session);
   if (ir::is_block(piece.dtype)) return read_quantized(*piece.source, session);
   const FloatFormat format = *float_format(piece.source->weight.tensor->dtype);
   const int64_t width = ir::bits(piece.dtype) / 8;
@@ -147,6 +157,20 @@ std::optional<WeightRef> find_weight(const ModelWeights& weights, std::string_vi
   return weight;
 }
 
+/// Under what is right or wrong with it.
+void add_source(WeightSource source, WeightMatch& match) {
+  const models::Parameter& parameter = *source.parameter;
+  const auto& quantized = source.quantized;
+  const std::vector<int64_t>& shape = quantized ? quantized->shape : source.weight.tensor->shape;
+  const bool is_alike =
+      parameter.is_stored ? quantized && block_type(*quantized) == parameter.dtype : !quantized.has_value();
+  auto& list = !is_alike                                                  ? match.otherwise
+               : !std::ranges::equal(source.view->shape.dims(), shape)    ? match.misshaped
+               : !quantized && !float_format(source.weight.tensor->dtype) ? match.unreadable
+                                                                          : match.sources;
+  list.push_back(std::move(source));
+}
+
 /// Two tensors of the same type, shape and bytes.
 Result<bool> equal_tensors(const WeightRef& a, const WeightRef& b) {
   if (a.tensor->dtype != b.tensor->dtype || a.tensor->shape != b.tensor->shape) return false;
@@ -179,10 +203,15 @@ Status check_tied_head(const WeightMatch& match, const ModelWeights& weights) {
 
 }  // namespace
 
-WeightMatch match_weights(const models::Model& model, const ModelWeights& weights, std::string_view drawn) {
+Result<WeightMatch> match_weights(const models::Model& model, const ModelWeights& weights,
+                                  std::string_view drawn) {
   WeightMatch match;
   const std::string prefix(model.base_prefix());
   const std::optional<models::TiedHead> tied = model.tied_head();
+  std::map<std::string, QuantizedTensor> quantized;
+  if (std::ranges::any_of(model.parameters(), &models::Parameter::is_stored)) {
+    PLIMSOLL_ASSIGN(quantized, find_quantized(weights));
+  }
   std::set<const SafetensorsTensor*> used;
   for (const models::Parameter& parameter : model.parameters())
     for (const models::ParameterView& view : parameter.views) {
@@ -194,14 +223,13 @@ WeightMatch match_weights(const models::Model& model, const ModelWeights& weight
         if (view.name != drawn) match.missing.push_back(&view);
         continue;
       }
+      WeightSource source{&parameter, &view, *weight};
       used.insert(weight->tensor);
-      const WeightSource source{&parameter, &view, *weight};
-      if (!same_shape(view.shape, *weight->tensor))
-        match.misshaped.push_back(source);
-      else if (!float_format(weight->tensor->dtype))
-        match.unreadable.push_back(source);
-      else
-        match.sources.push_back(source);
+      if (const auto found = quantized.find(weight->tensor->name); found != quantized.end()) {
+        used.insert(found->second.parts.begin(), found->second.parts.end());
+        source.quantized = std::move(found->second);
+      }
+      add_source(std::move(source), match);
     }
   for (const std::string_view name : weights.names()) {
     const WeightRef weight = *weights.find(name);
@@ -225,11 +253,19 @@ Error weights_do_not_fit(const WeightMatch& match, const ModelWeights& weights) 
     return fmt::format("{} {}", view->name, extents_text(extents_of(view->shape)));
   });
   add_misfits(text, match.misshaped, "of another shape", [](const WeightSource& s) {
-    return fmt::format("{} {}, expected {}", shown_name(s.weight.tensor->name), to_string(*s.weight.tensor),
+    return fmt::format("{} {}, expected {}", shown_name(s.weight.tensor->name),
+                       s.quantized ? extents_text(s.quantized->shape) : to_string(*s.weight.tensor),
                        extents_text(extents_of(s.view->shape)));
   });
   add_misfits(text, match.unreadable, "of a type that is not read", [](const WeightSource& s) {
     return fmt::format("{} {}", shown_name(s.weight.tensor->name), to_string(*s.weight.tensor));
+  });
+  add_misfits(text, match.otherwise, "not in the bits that config.json says", [](const WeightSource& s) {
+    return fmt::format(
+        "{} {}, expected {}", shown_name(s.weight.tensor->name),
+        s.quantized ? std::string(models::quantized_name(block_type(*s.quantized)))
+                    : to_string(*s.weight.tensor),
+        s.parameter->is_stored ? std::string(models::quantized_name(s.parameter->dtype)) : "plain numbers");
   });
   add_misfits(text, match.extra, "that the model does not have", [](const WeightRef& w) {
     return fmt::format("{} {}", shown_name(w.tensor->name), to_string(*w.tensor));
@@ -239,14 +275,14 @@ Error weights_do_not_fit(const WeightMatch& match, const ModelWeights& weights) 
 }
 
 Status check_weights(const models::Model& model, const ModelWeights& weights, std::string_view drawn) {
-  const WeightMatch match = match_weights(model, weights, drawn);
+  PLIMSOLL_ASSIGN(const WeightMatch match, match_weights(model, weights, drawn));
   return match.fits() ? check_tied_head(match, weights) : weights_do_not_fit(match, weights);
 }
 
 Result<LoadReport> load_weights(const models::Model& model, const ModelWeights& weights,
                                 runtime::Session& session, int num_threads, std::string_view drawn) {
   const auto start = std::chrono::steady_clock::now();
-  const WeightMatch match = match_weights(model, weights, drawn);
+  PLIMSOLL_ASSIGN(const WeightMatch match, match_weights(model, weights, drawn));
   if (!match.fits()) return weights_do_not_fit(match, weights);
   PLIMSOLL_TRY(check_tied_head(match, weights));
   const std::vector<LoadPiece> pieces = cut_into_pieces(match, session);
@@ -258,6 +294,7 @@ Result<LoadReport> load_weights(const models::Model& model, const ModelWeights& 
   report.num_tensors = static_cast<int64_t>(match.sources.size());
   for (const WeightSource& source : match.sources) {
     report.file_bytes += source.weight.tensor->bytes;
+    if (source.quantized) report.file_bytes += source.quantized->absmax.tensor->bytes;
     report.memory_bytes += ir::TensorType{source.parameter->dtype, source.view->shape}.bytes().count;
     if (has_master(*source.parameter, session)) report.memory_bytes += 4 * source.view->shape.num_elements();
   }

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "base/result.h"
+#include "checkpoints/quantized_tensors.h"
 #include "io/model_weights.h"
 #include "models/model.h"
 
@@ -22,6 +23,7 @@ struct WeightSource {
   const models::Parameter* parameter = nullptr;
   const models::ParameterView* view = nullptr;
   WeightRef weight;
+  std::optional<QuantizedTensor> quantized = {};  ///< the files have it in few bits; `weight` is its codes
 };
 
 /// A model's parameters held against a directory's tensors.
@@ -30,19 +32,21 @@ struct WeightMatch {
   std::vector<const models::ParameterView*> missing;  ///< no tensor of that name
   std::vector<WeightSource> misshaped;                ///< another shape
   std::vector<WeightSource> unreadable;               ///< a dtype that is no plain float (F8_E4M3, I8, …)
+  std::vector<WeightSource> otherwise;                ///< in few bits or not, against what config.json says
   std::vector<WeightRef> extra;                       ///< of no parameter, and not to be ignored
   std::vector<WeightRef> ignored;              ///< buffers, and a tied head that is stored all the same
   std::optional<WeightSource> tied_head = {};  ///< that head, and the embedding that it must equal
 
   [[nodiscard]] bool fits() const {
-    return missing.empty() && misshaped.empty() && unreadable.empty() && extra.empty();
+    return missing.empty() && misshaped.empty() && unreadable.empty() && otherwise.empty() && extra.empty();
   }
 };
 
 /// A tensor may lack the family's base prefix ("model.", "transformer."), as files of base models do. A
-/// tensor `drawn` may be missing: it gets its value elsewhere.
-WeightMatch match_weights(const models::Model& model, const ModelWeights& weights,
-                          std::string_view drawn = {});
+/// tensor `drawn` may be missing: it gets its value elsewhere. Of a model that is stored in few bits quant
+/// states are read. Errors: kBadData for codes and scales that do not belong together; kIo.
+Result<WeightMatch> match_weights(const models::Model& model, const ModelWeights& weights,
+                                  std::string_view drawn = {});
 /// The error of a match that does not fit: counts, the first few names with shapes, what to do. kBadData.
 Error weights_do_not_fit(const WeightMatch& match, const ModelWeights& weights);
 

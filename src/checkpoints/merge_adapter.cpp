@@ -5,14 +5,15 @@
 #include <algorithm>
 #include <chrono>
 #include <cmath>
-#include <filesystem>
 #include <map>
 #include <memory>
+#include <set>
 
 #include "checkpoints/adapter_change.h"
 #include "checkpoints/adapter_files.h"
+#include "checkpoints/base_tensor.h"
+#include "checkpoints/rewrite_model.h"
 #include "checkpoints/tensor_files.h"
-#include "io/atomic_directory.h"
 #include "io/hub_cache.h"
 #include "io/model_weights.h"
 #include "io/parallel.h"
@@ -20,12 +21,11 @@
 #include "io/tensor_convert.h"
 #include "models/lora.h"
 #include "models/lora_config.h"
+#include "models/quantization_config.h"
 #include "numerics/convert.h"
 
 namespace plimsoll::train {
 namespace {
-
-namespace fs = std::filesystem;
 
 constexpr int64_t kBlockValues = 1 << 18;
 constexpr int64_t kProvenRows = 8;
@@ -34,41 +34,123 @@ Error refused(std::string what, std::string where, std::string hint) {
   return {ErrorCode::kInvalidArgument, std::move(what), std::move(where), std::move(hint)};
 }
 
-class Merger {
+class Merger : public TensorRewrite {
  public:
   explicit Merger(const MergeRequest& request) : request_(request) {}
 
   Result<MergeReport> operator()() {
     const auto start = std::chrono::steady_clock::now();
     PLIMSOLL_ASSIGN(folder_, find_model_folder(request_.model));
-    PLIMSOLL_TRY(check_output());
+    PLIMSOLL_TRY(check_rewrite_output(folder_, request_.output, "merged model"));
     PLIMSOLL_ASSIGN(ModelWeights weights, ModelWeights::open(folder_));
     weights_.emplace(std::move(weights));
+    PLIMSOLL_TRY(find_bases());
     for (const auto& [directory, weight] : request_.adapters) PLIMSOLL_TRY(add_adapter(directory, weight));
-    PLIMSOLL_ASSIGN(AtomicDirectory output, AtomicDirectory::create(request_.output));
-    for (const SafetensorsFile& file : weights_->files()) PLIMSOLL_TRY(write_file(file, output));
-    PLIMSOLL_TRY(copy_other_files(output));
-    PLIMSOLL_TRY(prove(output.hidden_path()));
-    PLIMSOLL_TRY(output.publish());
+    PLIMSOLL_ASSIGN(const RewriteReport written, rewrite_model(*weights_, request_.output, *this));
+    report_.num_tensors = written.num_written;
+    report_.bytes = written.bytes;
     report_.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
     return report_;
   }
 
+  [[nodiscard]] std::vector<SafetensorsEntry> entries(const WeightRef& ref) const override {
+    const auto found = part_of_.find(ref.tensor);
+    if (found != part_of_.end() && found->second->weight.tensor != ref.tensor) return {};
+    return {entry_of(ref)};
+  }
+
+  Status write(const WeightRef& ref, std::span<const int64_t> at, OutputFile& out) override {
+    if (at.empty()) return Ok{};
+    const bool is_changed = changes_.contains(ref.tensor);
+    if (!is_changed && !part_of_.contains(ref.tensor)) return TensorRewrite::write(ref, at, out);
+    report_.num_changed += is_changed ? 1 : 0;
+    PLIMSOLL_ASSIGN(const BaseTensor base, base_of(ref));
+    PLIMSOLL_ASSIGN(const auto loaded, load_all(changes_of(ref.tensor), base));
+    const int64_t rows = base.shape()[0], block = std::max<int64_t>(1, kBlockValues / base.num_columns());
+    return in_parallel(static_cast<size_t>((rows + block - 1) / block), request_.num_threads,
+                       [&](size_t i, size_t) -> Status {
+                         const int64_t first = static_cast<int64_t>(i) * block;
+                         return write_rows(base, loaded, first, std::min(block, rows - first), at[0], out);
+                       });
+  }
+
+  [[nodiscard]] Result<std::string> config(const ConfigJson& config, std::string text) const override {
+    return quantized_.empty() ? text : with_quantization(config, std::move(text), {});
+  }
+
+  Status prove(const std::string& written) override {
+    PLIMSOLL_ASSIGN(const ModelWeights merged, ModelWeights::open(written));
+    std::set<const SafetensorsTensor*> all;
+    for (const auto& [tensor, changes] : changes_) all.insert(tensor);
+    for (const auto& [name, tensor] : quantized_) all.insert(tensor.weight.tensor);
+    for (const SafetensorsTensor* tensor : all) {
+      const auto made = merged.find(tensor->name);
+      if (!made) return Error{ErrorCode::kIo, "the merged file lacks " + tensor->name, written, ""};
+      PLIMSOLL_ASSIGN(const BaseTensor base, base_of(*weights_->find(tensor->name)));
+      PLIMSOLL_ASSIGN(const auto loaded, load_all(changes_of(tensor), base));
+      const int64_t rows = base.shape()[0];
+      for (int64_t i = 0; i < std::min(kProvenRows, rows); ++i) {
+        const int64_t row = rows <= kProvenRows ? i : i * (rows - 1) / (kProvenRows - 1);
+        PLIMSOLL_TRY(prove_row(base, *made, loaded, row));
+      }
+    }
+    return Ok{};
+  }
+
  private:
-  Status check_output() const {
-    std::error_code code;
-    if (!fs::exists(request_.output, code)) return Ok{};
-    if (fs::equivalent(request_.output, folder_, code))
-      return refused("the merged model would overwrite its source", request_.output, "name another --output");
-    return refused("the output is there already", request_.output, "name another --output, or move it away");
+  /// What the base has in few bits, and what each matrix of it is written as.
+  Status find_bases() {
+    PLIMSOLL_ASSIGN(config_, read_config_json(folder_ + "/config.json"));
+    PLIMSOLL_ASSIGN(const auto stored, models::read_quantization_config(config_));
+    if (!stored) return Ok{};
+    PLIMSOLL_ASSIGN(quantized_, find_quantized(*weights_));
+    PLIMSOLL_ASSIGN(const auto model, models::make_model(config_));
+    for (const models::Parameter& p : model->parameters())
+      for (const models::ParameterView& view : p.views)
+        if (const auto ref = find(*model, view.name); ref && p.transposed) turned_.insert(ref->tensor);
+    for (const auto& [name, tensor] : quantized_)
+      for (const SafetensorsTensor* part : tensor.parts) part_of_.emplace(part, &tensor);
+    report_.dequantized_from = models::quantized_name(stored->dtype);
+    report_.num_dequantized = static_cast<int64_t>(quantized_.size());
+    return Ok{};
+  }
+
+  /// Of a matrix in few bits, the dtype that it was made from, as far as that is said.
+  [[nodiscard]] std::string plain_dtype(const QuantizedTensor& tensor) const {
+    std::string name = tensor.source_dtype;
+    for (const char* field : {"dtype", "torch_dtype"})
+      if (const Tree* value = config_.fields().find(field); name.empty() && value != nullptr)
+        name = value->text;
+    return name == "bfloat16" ? "BF16" : name == "float16" ? "F16" : "F32";
+  }
+
+  /// The tensor without its values: of one in few bits what it becomes.
+  [[nodiscard]] SafetensorsEntry entry_of(const WeightRef& ref) const {
+    const auto found = part_of_.find(ref.tensor);
+    if (found == part_of_.end()) return {ref.tensor->name, ref.tensor->dtype, ref.tensor->shape};
+    SafetensorsEntry entry{ref.tensor->name, plain_dtype(*found->second), found->second->shape};
+    if (turned_.contains(ref.tensor)) std::swap(entry.shape[0], entry.shape[1]);
+    return entry;
+  }
+
+  [[nodiscard]] Result<BaseTensor> base_of(const WeightRef& ref) const {
+    const auto found = part_of_.find(ref.tensor);
+    if (found == part_of_.end()) return BaseTensor::plain(ref);
+    return BaseTensor::dequantised(*found->second, plain_dtype(*found->second), turned_.contains(ref.tensor));
+  }
+
+  [[nodiscard]] std::optional<WeightRef> find(const models::Model& model, std::string_view view) const {
+    auto ref = weights_->find(view);
+    const std::string_view prefix = model.base_prefix();
+    if (!ref && view.starts_with(prefix)) ref = weights_->find(view.substr(prefix.size()));
+    return ref;
   }
 
   Status add_adapter(const std::string& directory, double weight) {
-    PLIMSOLL_ASSIGN(const ConfigJson config, read_config_json(folder_ + "/config.json"));
-    PLIMSOLL_ASSIGN(const auto model, models::make_model(config));
+    PLIMSOLL_ASSIGN(const auto model, models::make_model(config_));
     PLIMSOLL_ASSIGN(models::LoraSpec spec, models::read_adapter_config(directory));
     spec.lora_dropout = 0;
-    PLIMSOLL_ASSIGN(const std::string type, config.model_type());
+    PLIMSOLL_ASSIGN(const std::string type, config_.model_type());
     if (auto added = models::add_adapters(*model, spec, type, /*strict=*/false); !added)
       return std::move(added).error().at(directory);
     PLIMSOLL_ASSIGN(SafetensorsFile file, SafetensorsFile::open(directory + "/" + weights_file(*model)));
@@ -124,30 +206,34 @@ class Merger {
         "go on with the adapter beside its base: --adapter of eval, predict and generate");
   }
 
+  static int64_t num_elements(const SafetensorsEntry& entry) {
+    int64_t n = 1;
+    for (const int64_t extent : entry.shape) n *= extent;
+    return n;
+  }
+
   /// As many as the tensor must have that is changed.
-  static int64_t elements_of(const AdapterChange& c, const SafetensorsTensor& base) {
+  static int64_t elements_of(const AdapterChange& c, const SafetensorsEntry& base) {
     if (c.whole != nullptr) return c.whole->num_elements();
     if (c.b_bias != nullptr) return c.b_bias->num_elements();
     if (c.rows == nullptr) return c.b->shape[0] * c.a->shape[1];
     const bool fits =
         base.shape.size() == 2 && base.shape[1] == c.rows->shape[1] && c.tokens.back() < base.shape[0];
-    return fits ? base.num_elements() : 0;
+    return fits ? num_elements(base) : 0;
   }
 
   /// By the name that the base's files have for it.
   Status add_change(const models::Model& model, const std::string& view, const AdapterChange& change) {
-    auto base = weights_->find(view);
-    const std::string_view prefix = model.base_prefix();
-    if (!base && view.starts_with(prefix))
-      base = weights_->find(std::string_view(view).substr(prefix.size()));
+    const auto base = find(model, view);
     if (!base)
       return Error{ErrorCode::kBadData, "the base has no tensor " + view, folder_,
                    "is it the adapter's base, and of the same task?"};
-    if (!float_format(base->tensor->dtype) || base->tensor->dtype == "F64")
+    const SafetensorsEntry whole = entry_of(*base);
+    if (!float_format(whole.dtype) || whole.dtype == "F64")
       return Error{ErrorCode::kBadData,
                    fmt::format("{} is {}, which is not merged into", view, to_string(*base->tensor)), folder_,
-                   "the base's weights must be F32, BF16 or F16"};
-    if (const int64_t elements = elements_of(change, *base->tensor); elements != base->tensor->num_elements())
+                   "the base's weights must be F32, BF16 or F16, or bitsandbytes' with quantization_config"};
+    if (elements_of(change, whole) != num_elements(whole))
       return Error{
           ErrorCode::kBadData,
           fmt::format("{} is {}, and the adapter is for another shape", view, to_string(*base->tensor)),
@@ -156,22 +242,8 @@ class Merger {
     return Ok{};
   }
 
-  Status write_file(const SafetensorsFile& file, const AtomicDirectory& directory) {
-    std::vector<SafetensorsEntry> entries;
-    for (const SafetensorsTensor& t : file.tensors()) entries.push_back({t.name, t.dtype, t.shape});
-    PLIMSOLL_ASSIGN(const SafetensorsLayout layout, SafetensorsLayout::create(entries, {{"format", "pt"}}));
-    PLIMSOLL_ASSIGN(OutputFile out, directory.create_file(fs::path(file.path()).filename().string()));
-    PLIMSOLL_TRY(out.reserve(layout.file_bytes()));
-    PLIMSOLL_TRY(out.write_at(0, std::as_bytes(std::span(layout.header))));
-    for (size_t i = 0; i < entries.size(); ++i)
-      PLIMSOLL_TRY(write_tensor(file, file.tensors()[i], layout.header_bytes() + layout.ends[i], out));
-    report_.num_tensors += static_cast<int64_t>(entries.size());
-    report_.bytes += layout.file_bytes();
-    return out.close();
-  }
-
   static Result<std::vector<LoadedChange>> load_all(const std::vector<AdapterChange>& changes,
-                                                    const WeightRef& base) {
+                                                    const BaseTensor& base) {
     std::vector<LoadedChange> loaded;
     for (const AdapterChange& change : changes) {
       PLIMSOLL_ASSIGN(LoadedChange each, LoadedChange::load(change, base));
@@ -180,92 +252,36 @@ class Merger {
     return loaded;
   }
 
-  Status write_tensor(const SafetensorsFile& file, const SafetensorsTensor& tensor, int64_t at,
-                      OutputFile& out) {
-    const auto changes = changes_.find(&tensor);
-    if (changes == changes_.end()) return copy_tensor(file, tensor, at, out);
-    ++report_.num_changed;
-    PLIMSOLL_ASSIGN(const auto loaded, load_all(changes->second, {&file, &tensor}));
-    const int64_t rows = tensor.shape[0], columns = tensor.num_elements() / rows;
-    const int64_t block = std::max<int64_t>(1, kBlockValues / columns);
-    const auto count = static_cast<size_t>((rows + block - 1) / block);
-    return in_parallel(count, request_.num_threads, [&](size_t i, size_t) -> Status {
-      const int64_t first = static_cast<int64_t>(i) * block;
-      return write_rows(file, tensor, loaded, first, std::min(block, rows - first), at, out);
-    });
+  /// Adapters' changes of a tensor; none of one that is dequantised alone.
+  [[nodiscard]] std::vector<AdapterChange> changes_of(const SafetensorsTensor* tensor) const {
+    const auto found = changes_.find(tensor);
+    return found == changes_.end() ? std::vector<AdapterChange>{} : found->second;
   }
 
-  static Status write_rows(const SafetensorsFile& file, const SafetensorsTensor& tensor,
-                           const std::vector<LoadedChange>& changes, int64_t first, int64_t count, int64_t at,
-                           OutputFile& out) {
-    const int64_t columns = tensor.num_elements() / tensor.shape[0];
-    PLIMSOLL_ASSIGN(const Values base, read_values(file, tensor, first * columns, count * columns));
+  static Status write_rows(const BaseTensor& tensor, const std::vector<LoadedChange>& changes, int64_t first,
+                           int64_t count, int64_t at, OutputFile& out) {
+    const int64_t columns = tensor.num_columns();
+    PLIMSOLL_ASSIGN(const Values base, tensor.read(first * columns, count * columns));
     Values rows = base;
     for (const LoadedChange& change : changes) PLIMSOLL_TRY(change.add_to(first, columns, base, rows));
-    const numerics::Format format = tensor.dtype == "F32"    ? numerics::Format::kFp32
-                                    : tensor.dtype == "BF16" ? numerics::Format::kBf16
-                                                             : numerics::Format::kFp16;
+    const numerics::Format format = tensor.dtype() == "F32"    ? numerics::Format::kFp32
+                                    : tensor.dtype() == "BF16" ? numerics::Format::kBf16
+                                                               : numerics::Format::kFp16;
     std::vector<std::byte> codes(static_cast<size_t>(numerics::encoded_bytes(format, count * columns)));
     numerics::encode(format, rows, codes);
-    return out.write_at(at + first * columns * tensor.bytes / tensor.num_elements(), codes);
-  }
-
-  static Status copy_tensor(const SafetensorsFile& file, const SafetensorsTensor& tensor, int64_t at,
-                            OutputFile& out) {
-    std::vector<std::byte> buffer(static_cast<size_t>(std::min<int64_t>(tensor.bytes, 4 * kBlockValues)));
-    for (int64_t done = 0; done < tensor.bytes; done += static_cast<int64_t>(buffer.size())) {
-      const auto piece =
-          std::span(buffer).first(std::min(buffer.size(), static_cast<size_t>(tensor.bytes - done)));
-      PLIMSOLL_TRY(file.read(tensor, done, piece));
-      PLIMSOLL_TRY(out.write_at(at + done, piece));
-    }
-    return Ok{};
-  }
-
-  /// Everything but weights: config, tokenizer, the index of the shards, which keep their names.
-  Status copy_other_files(const AtomicDirectory& directory) {
-    std::error_code code;
-    for (fs::directory_iterator it(folder_, code), end; !code && it != end; it.increment(code)) {
-      const std::string name = it->path().filename().string(), suffix = it->path().extension().string();
-      const bool is_index = name.ends_with(".index.json");
-      if (name.starts_with('.') || !it->is_regular_file() || (is_index && weights_->files().size() == 1))
-        continue;
-      if (suffix != ".json" && suffix != ".model" && suffix != ".txt" && suffix != ".jinja") continue;
-      PLIMSOLL_ASSIGN(const std::string text, read_small_file(it->path().string(), int64_t{256} << 20));
-      PLIMSOLL_ASSIGN(OutputFile out, directory.create_file(name));
-      PLIMSOLL_TRY(out.write_at(0, std::as_bytes(std::span(text))));
-      PLIMSOLL_TRY(out.close());
-    }
-    return Ok{};
-  }
-
-  Status prove(const std::string& written) {
-    PLIMSOLL_ASSIGN(const ModelWeights merged, ModelWeights::open(written));
-    for (const auto& [tensor, changes] : changes_) {
-      const auto base = weights_->find(tensor->name), made = merged.find(tensor->name);
-      if (!made) return Error{ErrorCode::kIo, "the merged file lacks " + tensor->name, written, ""};
-      PLIMSOLL_ASSIGN(const auto loaded, load_all(changes, *base));
-      const int64_t rows = tensor->shape[0];
-      for (int64_t i = 0; i < std::min(kProvenRows, rows); ++i) {
-        const int64_t row = rows <= kProvenRows ? i : i * (rows - 1) / (kProvenRows - 1);
-        PLIMSOLL_TRY(prove_row(*base, *made, loaded, row));
-      }
-    }
-    return Ok{};
+    return out.write_at(at + first * columns * safetensors_dtype_bytes(tensor.dtype()), codes);
   }
 
   /// The row's product with an input of changing signs: of what was written, and of base and adapter, in
   /// double; they may differ by the rounding of each element.
-  Status prove_row(const WeightRef& base, const WeightRef& made, const std::vector<LoadedChange>& changes,
+  Status prove_row(const BaseTensor& base, const WeightRef& made, const std::vector<LoadedChange>& changes,
                    int64_t row) {
-    const int64_t columns = base.tensor->num_elements() / base.tensor->shape[0];
-    PLIMSOLL_ASSIGN(const Values before, read_values(*base.file, *base.tensor, row * columns, columns));
+    const int64_t columns = base.num_columns();
+    PLIMSOLL_ASSIGN(const Values before, base.read(row * columns, columns));
     PLIMSOLL_ASSIGN(const Values after, read_values(*made.file, *made.tensor, row * columns, columns));
     std::vector<double> input(before.size());
     for (size_t i = 0; i < input.size(); ++i) input[i] = ((i * 2654435761U) >> 16 & 1U) != 0 ? 1.0 : -1.0;
-    const double epsilon = base.tensor->dtype == "F32"   ? 0x1p-20
-                           : base.tensor->dtype == "F16" ? 0x1p-10
-                                                         : 0x1p-8;
+    const double epsilon = base.dtype() == "F32" ? 0x1p-20 : base.dtype() == "F16" ? 0x1p-10 : 0x1p-8;
     double expected = 0, got = 0, size = 0;
     for (size_t i = 0; i < before.size(); ++i) {
       expected += static_cast<double>(before[i]) * input[i];
@@ -278,10 +294,10 @@ class Merger {
     }
     ++report_.num_proven;
     if (std::abs(expected - got) <= epsilon * size + 1e-30) return Ok{};
-    return Error{ErrorCode::kIo,
-                 fmt::format("row {} of {} is not base + adapter: {} in place of {}", row, base.tensor->name,
-                             got, expected),
-                 request_.output, "nothing was kept; does the disk or the memory fail?"};
+    return Error{
+        ErrorCode::kIo,
+        fmt::format("row {} of {} is not base + adapter: {} in place of {}", row, base.name(), got, expected),
+        request_.output, "nothing was kept; does the disk or the memory fail?"};
   }
 
   const MergeRequest& request_;
@@ -289,6 +305,10 @@ class Merger {
   std::optional<ModelWeights> weights_;
   std::vector<std::unique_ptr<SafetensorsFile>> files_;  ///< the adapters', where changes_ points
   std::map<const SafetensorsTensor*, std::vector<AdapterChange>> changes_;
+  ConfigJson config_{Tree::map(), ""};
+  std::map<std::string, QuantizedTensor> quantized_;  ///< of the base
+  std::map<const SafetensorsTensor*, const QuantizedTensor*> part_of_;
+  std::set<const SafetensorsTensor*> turned_;  ///< GPT-2's, which are [in, out] where they are whole
   MergeReport report_;
 };
 

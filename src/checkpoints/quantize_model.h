@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <string>
+#include <vector>
 
 #include "base/result.h"
 #include "checkpoints/quantized_tensors.h"
@@ -13,7 +14,8 @@ struct QuantizeRequest {
   std::string model = {};  ///< a folder or a hub id of the local cache
   std::string output = {};
   QuantizedFormat format = QuantizedFormat::kNf4;
-  bool double_quant = false;  ///< 4 bits: the blocks' scales become codes too
+  bool double_quant = false;                   ///< 4 bits: the blocks' scales become codes too
+  std::vector<std::string> skip_modules = {};  ///< linear maps that stay whole: names, or what they end with
   int num_threads = 1;
 };
 
@@ -31,8 +33,9 @@ struct QuantizeReport {
 /// quantized_tensors.h), everything else as it is, the same files, quantization_config in config.json.
 /// GPT-2's are turned to [out, in] first, as transformers does. Memory: one tensor in f32 and its codes. The
 /// same bits for any number of threads. Errors: kInvalidArgument where the output is there and not empty, the
-/// source above all; kBadData for a model that is quantised already, weights that are not finite (int8: not
-/// finite in fp16, through which bitsandbytes takes them); kIo.
+/// source above all, or no map has a name that is to be skipped; kBadData for a model that is quantised
+/// already, weights that are not finite (int8: not finite in fp16, through which bitsandbytes takes them);
+/// kIo.
 Result<QuantizeReport> quantize_model(const QuantizeRequest& request);
 
 }  // namespace plimsoll::train

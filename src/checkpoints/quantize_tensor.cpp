@@ -85,21 +85,25 @@ struct FourBitCodes {
   std::vector<float> absmax;
 };
 
-Status quantize_pieces(const Values& values, const QuantizePlan& plan, int num_threads, FourBitCodes& to) {
+Status quantize_pieces(const WeightRef& ref, const Values& values, const QuantizePlan& plan, int num_threads,
+                       FourBitCodes& to) {
   const auto n = static_cast<int64_t>(values.size());
   to.codes.resize(static_cast<size_t>(ceil_div(n, 2)));
   to.absmax.resize(static_cast<size_t>(ceil_div(n, bnb::kBlock)));
-  return in_parallel(
-      static_cast<size_t>(ceil_div(n, kPieceValues)), num_threads, [&](size_t i, size_t) -> Status {
-        const size_t first = i * kPieceValues;
-        const size_t count = std::min<size_t>(kPieceValues, values.size() - first);
-        numerics::quantize_four_bit(four_bit(plan), std::span(values).subspan(first, count),
-                                    std::span(to.codes).subspan(first / 2, (count + 1) / 2),
-                                    std::span(to.absmax).subspan(
-                                        first / bnb::kBlock, static_cast<size_t>(ceil_div(
-                                                                 static_cast<int64_t>(count), bnb::kBlock))));
-        return Ok{};
-      });
+  return in_parallel(static_cast<size_t>(ceil_div(n, kPieceValues)), num_threads,
+                     [&](size_t i, size_t) -> Status {
+                       const size_t first = i * kPieceValues;
+                       const size_t count = std::min<size_t>(kPieceValues, values.size() - first);
+                       const auto piece = std::span(values).subspan(first, count);
+                       if (!std::ranges::all_of(piece, [](float v) { return std::isfinite(v); }))
+                         return not_finite(ref, "not finite");
+                       numerics::quantize_four_bit(
+                           four_bit(plan), piece, std::span(to.codes).subspan(first / 2, (count + 1) / 2),
+                           std::span(to.absmax).subspan(
+                               first / bnb::kBlock,
+                               static_cast<size_t>(ceil_div(static_cast<int64_t>(count), bnb::kBlock))));
+                       return Ok{};
+                     });
 }
 
 /// Of codes with these scales; NaN where a value is not finite.
@@ -127,7 +131,7 @@ double largest_error(const Values& values, const FourBitCodes& codes, std::span<
 Result<QuantizedParts> quantize_four_bit(const WeightRef& ref, const QuantizePlan& plan, int num_threads) {
   PLIMSOLL_ASSIGN(const Values values, read_matrix(ref, plan, num_threads));
   FourBitCodes codes;
-  PLIMSOLL_TRY(quantize_pieces(values, plan, num_threads, codes));
+  PLIMSOLL_TRY(quantize_pieces(ref, values, plan, num_threads, codes));
   const std::string state = state_text(*ref.tensor, plan);
   const auto map = as_bytes_of(std::span<const float>(bnb::values_of(four_bit(plan))));
   QuantizedParts parts;
@@ -204,7 +208,7 @@ Result<QuantizedParts> quantize_tensor(const WeightRef& matrix, const QuantizePl
 Result<float> scales_mean(const WeightRef& matrix, const QuantizePlan& plan, int num_threads) {
   PLIMSOLL_ASSIGN(const Values values, read_matrix(matrix, plan, num_threads));
   FourBitCodes codes;
-  PLIMSOLL_TRY(quantize_pieces(values, plan, num_threads, codes));
+  PLIMSOLL_TRY(quantize_pieces(matrix, values, plan, num_threads, codes));
   return bnb::quantize_absmax(codes.absmax).offset;
 }
 

@@ -83,7 +83,7 @@ Status read_quantized(const WeightSource& source, runtime::Session& session) {
 int64_t quantize_scratch(const models::Model& model, int num_threads) {
   std::vector<int64_t> needs;
   for (const models::Parameter& p : model.parameters())
-    if (ir::is_block(p.dtype)) needs.push_back(scratch_of({p.dtype, p.shape}));
+    if (ir::is_block(p.dtype) && !p.is_stored) needs.push_back(scratch_of({p.dtype, p.shape}));
   std::ranges::sort(needs, std::greater<>());
   int64_t bytes = 0;
   for (size_t i = 0; i < std::min(needs.size(), static_cast<size_t>(num_threads)); ++i) bytes += needs[i];

@@ -136,11 +136,22 @@ class Finder {
     return state;
   }
 
+  /// The tensors of these endings that are there.
+  std::vector<const SafetensorsTensor*> parts_of(const std::string& stem,
+                                                 std::initializer_list<std::string_view> endings) const {
+    std::vector<const SafetensorsTensor*> parts;
+    for (const std::string_view ending : endings)
+      if (const auto it = by_name_.find(stem + std::string(ending)); it != by_name_.end())
+        parts.push_back(it->second.tensor);
+    return parts;
+  }
+
   Status add_four_bit(const std::string& name) {
     PLIMSOLL_ASSIGN(const QuantState state, read_state(name));
     const bool is_nf4 = state.quant_type == "nf4";
     QuantizedTensor found{.format = is_nf4 ? QuantizedFormat::kNf4 : QuantizedFormat::kFp4,
                           .shape = state.shape,
+                          .source_dtype = state.dtype,
                           .nested = state.nested_blocksize.has_value(),
                           .offset = state.nested_offset,
                           .weight = {},
@@ -157,6 +168,8 @@ class Finder {
     } else if (by_name_.contains(name + ".nested_absmax") || by_name_.contains(name + ".nested_quant_map")) {
       return damaged("it has nested scales that its quant state does not name");
     }
+    found.parts = parts_of(name, {"", ".absmax", ".quant_map", ".nested_absmax", ".nested_quant_map",
+                                  ".quant_state.bitsandbytes__nf4", ".quant_state.bitsandbytes__fp4"});
     found_.emplace(name, std::move(found));
     return Ok{};
   }
@@ -168,8 +181,11 @@ class Finder {
     if (tensor.dtype != "I8" || tensor.shape.size() != 2 || tensor.num_elements() == 0)
       return damaged(fmt::format("it is {}, and of 8 bits it would be an I8 matrix", to_string(tensor)));
     const std::string module = name.substr(0, name.size() - 6);
-    QuantizedTensor found{
-        .format = QuantizedFormat::kInt8Rows, .shape = tensor.shape, .weight = weight->second, .absmax = {}};
+    QuantizedTensor found{.format = QuantizedFormat::kInt8Rows,
+                          .shape = tensor.shape,
+                          .source_dtype = {},
+                          .weight = weight->second,
+                          .absmax = {}};
     PLIMSOLL_ASSIGN(found.absmax, part(module + "SCB", "F32", tensor.shape[0]));
     if (by_name_.contains(module + "weight_format")) {
       PLIMSOLL_ASSIGN(const WeightRef format, part(module + "weight_format", "U8", 1));
@@ -179,6 +195,7 @@ class Finder {
         return damaged(
             fmt::format("its weight_format is {}, and only 0, rows, is supported", static_cast<int>(value)));
     }
+    found.parts = parts_of(module, {"weight", "SCB", "weight_format"});
     found_.emplace(name, std::move(found));
     return Ok{};
   }
@@ -203,23 +220,6 @@ Result<std::vector<float>> read_floats(const WeightRef& ref) {
 
 }  // namespace
 
-Result<std::optional<QuantizationConfig>> read_quantization_config(const ConfigJson& config) {
-  PLIMSOLL_ASSIGN(const std::optional<ConfigJson> fields, config.object("quantization_config"));
-  if (!fields) return std::optional<QuantizationConfig>();
-  // Before transformers 4.30 the method was not named; only bitsandbytes was there.
-  PLIMSOLL_ASSIGN(const std::string method, fields->string("quant_method", "bitsandbytes"));
-  if (method != "bitsandbytes")
-    return damaged(
-        fmt::format("the model is quantised by {}, and only bitsandbytes is read", shown_name(method)),
-        config.source(), "take the original model, or plimsoll quantize of it");
-  QuantizationConfig read;
-  PLIMSOLL_ASSIGN(read.load_in_4bit, fields->boolean("load_in_4bit", false));
-  PLIMSOLL_ASSIGN(read.load_in_8bit, fields->boolean("load_in_8bit", false));
-  if (read.load_in_4bit == read.load_in_8bit)
-    return damaged("quantization_config needs one of load_in_4bit and load_in_8bit", config.source());
-  return std::optional(read);
-}
-
 Result<QuantState> parse_quant_state(std::string_view json) {
   PLIMSOLL_ASSIGN(const Tree tree,
                   parse_json(json, {.max_bytes = kMaxStateBytes, .max_depth = 4, .max_nodes = 100}));
@@ -228,6 +228,7 @@ Result<QuantState> parse_quant_state(std::string_view json) {
   if (type == nullptr || (type->text != "nf4" && type->text != "fp4"))
     return damaged("the quant state's quant_type is " + (type == nullptr ? "missing" : type->describe()));
   state.quant_type = type->text;
+  if (const Tree* dtype = tree.find("dtype"); dtype != nullptr) state.dtype = dtype->text;
   PLIMSOLL_ASSIGN(state.blocksize, positive(tree, "blocksize"));
   PLIMSOLL_TRY(check_block(state.blocksize, bnb::kBlock, "blocksize"));
   PLIMSOLL_ASSIGN(state.shape, matrix_shape(tree));
@@ -255,6 +256,12 @@ Result<std::map<std::string, QuantizedTensor>> find_quantized(const ModelWeights
   auto found = find_quantized(tensors);
   if (!found) return std::move(found).error().at(weights.directory());
   return found;
+}
+
+ir::DType block_type(const QuantizedTensor& tensor) {
+  if (tensor.format == QuantizedFormat::kInt8Rows) return ir::DType::kI8Rows;
+  if (tensor.format == QuantizedFormat::kNf4) return tensor.nested ? ir::DType::kNf4Double : ir::DType::kNf4;
+  return tensor.nested ? ir::DType::kFp4Double : ir::DType::kFp4;
 }
 
 Result<std::vector<float>> read_scales(const QuantizedTensor& tensor) {

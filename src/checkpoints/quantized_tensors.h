@@ -15,8 +15,8 @@
 #include <vector>
 
 #include "base/result.h"
-#include "io/model_config.h"
 #include "io/model_weights.h"
+#include "ir/dtype.h"
 
 namespace plimsoll::train {
 
@@ -26,27 +26,22 @@ enum class QuantizedFormat : uint8_t { kNf4, kFp4, kInt8Rows };
 struct QuantizedTensor {
   QuantizedFormat format = QuantizedFormat::kNf4;
   std::vector<int64_t> shape;    ///< of the matrix, [out, in]
+  std::string source_dtype;      ///< what it was made from, torch's name ("bfloat16"); empty: not said
   bool nested = false;           ///< its absmax are codes of the signed dynamic map
   float offset = 0;              ///< what nested scales are relative to
   WeightRef weight;              ///< codes
   WeightRef absmax;              ///< of blocks of 64; int8: SCB, one a row
   WeightRef nested_absmax = {};  ///< where nested, of blocks of 256
+  std::vector<const SafetensorsTensor*> parts = {};  ///< all tensors that it consists of
 };
-
-/// What config.json's quantization_config says; the tensors say the rest.
-struct QuantizationConfig {
-  bool load_in_4bit = false;
-  bool load_in_8bit = false;
-};
-
-/// Nothing where the model is not quantised. Errors: kBadData for every other method than bitsandbytes (GPTQ,
-/// AWQ, …), by name, and for what is neither 4 nor 8 bits.
-Result<std::optional<QuantizationConfig>> read_quantization_config(const ConfigJson& config);
+/// The block type that a parameter of these codes and scales has.
+ir::DType block_type(const QuantizedTensor& tensor);
 
 /// The fields of a quant_state tensor.
 struct QuantState {
   std::string quant_type;
   int64_t blocksize = 0;
+  std::string dtype;  ///< of the source, empty where it is not said
   std::vector<int64_t> shape;
   std::optional<int64_t> nested_blocksize;  ///< there: nested
   float nested_offset = 0;

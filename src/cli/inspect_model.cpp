@@ -13,6 +13,7 @@
 #include "cli/inspect.h"
 #include "cli/table.h"
 #include "models/model.h"
+#include "models/quantization_config.h"
 
 namespace plimsoll::cli {
 namespace {
@@ -129,6 +130,7 @@ void add_match(Facts& facts, const train::WeightMatch& match) {
   object.set("missing", add_kind(facts, "missing", match.missing, missing));
   object.set("misshaped", add_kind(facts, "misshaped", match.misshaped, misshaped));
   object.set("unreadable", add_kind(facts, "unreadable", match.unreadable, unreadable));
+  object.set("otherwise", add_kind(facts, "not as quantised", match.otherwise, unreadable));
   object.set("extra", add_kind(facts, "extra", match.extra, stored));
   object.set("ignored", add_kind(facts, "passed over", match.ignored, stored));
   facts.add("match", std::move(object));
@@ -156,6 +158,16 @@ std::unique_ptr<models::Model> add_model(Facts& facts, const ConfigJson& config)
   return std::move(model).value();
 }
 
+/// What of it the files have in few bits.
+Status add_quantization(Facts& facts, const ConfigJson& config, models::Model& model) {
+  PLIMSOLL_ASSIGN(auto stored, models::read_quantization_config(config));
+  if (!stored) return Ok{};
+  stored->learns = false;
+  const std::string name(models::quantized_name(stored->dtype));
+  facts.add("quantized", Tree::of(name), "quantised", name);
+  return models::quantize(model, *stored);
+}
+
 }  // namespace
 
 Status inspect_model(const std::string& directory, const InspectArguments& arguments) {
@@ -164,6 +176,7 @@ Status inspect_model(const std::string& directory, const InspectArguments& argum
   facts.add("path", Tree::of(directory), "model", directory);
   add_config(facts, config);
   const auto model = add_model(facts, config);
+  if (model) PLIMSOLL_TRY(add_quantization(facts, config, *model));
   const auto weights = ModelWeights::open(directory);
   std::vector<WeightRef> refs;
   std::optional<Error> problem;
@@ -177,9 +190,13 @@ Status inspect_model(const std::string& directory, const InspectArguments& argum
   }
   add_tokenizer(facts, directory);
   if (model && weights) {
-    const train::WeightMatch match = train::match_weights(*model, *weights);
-    add_match(facts, match);
-    if (!match.fits()) problem = train::weights_do_not_fit(match, *weights);
+    if (const auto match = train::match_weights(*model, *weights)) {
+      add_match(facts, *match);
+      if (!match->fits()) problem = train::weights_do_not_fit(*match, *weights);
+    } else {
+      facts.add("match_problem", Tree::of(match.error().what), "match", match.error().what);
+      problem = match.error();
+    }
   }
   facts.print(arguments.json);
   if (arguments.tensors && weights) PLIMSOLL_TRY(print_tensors(std::move(refs), arguments.json));

@@ -16,7 +16,8 @@ namespace {
 
 constexpr const char* kFooter =
     R"(each adapted matrix becomes W + scale B A in the dtype that it is stored in; files and names stay the model's. Rows
-of every changed matrix are read again and held against model and adapter before the folder has its name.
+of every changed matrix are read again and held against model and adapter before the folder has its name. A model in
+4 or 8 bits is dequantised: the result is a whole one.
 
 examples:
   plimsoll merge --model DIR --adapter runs/lora/final --output merged
@@ -48,14 +49,18 @@ Status run_merge(Arguments& a) {
                                           {"path", Tree::of(a.request.output)},
                                           {"tensors", Tree::of(report.num_tensors)},
                                           {"changed", Tree::of(report.num_changed)},
+                                          {"dequantized", Tree::of(report.num_dequantized)},
                                           {"proven_rows", Tree::of(report.num_proven)},
                                           {"bytes", Tree::of(report.bytes)},
                                           {"seconds", Tree::of(report.seconds)}})));
     return Ok{};
   }
-  print_text(fmt::format("{}: {} tensors, {} of them changed, {} rows proven, {} in {:.2f} s\n",
-                         a.request.output, report.num_tensors, report.num_changed, report.num_proven,
-                         to_string(Bytes(report.bytes)), report.seconds));
+  std::string changed = fmt::format("{} of them changed", report.num_changed);
+  if (report.num_dequantized > 0)
+    changed += fmt::format(", {} dequantised from {}", report.num_dequantized, report.dequantized_from);
+  print_text(fmt::format("{}: {} tensors, {}, {} rows proven, {} in {:.2f} s\n", a.request.output,
+                         report.num_tensors, changed, report.num_proven, to_string(Bytes(report.bytes)),
+                         report.seconds));
   return Ok{};
 }
 

@@ -87,6 +87,10 @@ Command add_quantize(Parser app) {
         .type_name("nf4|fp4|int8");
     c.add_option("--double-quant", a.double_quant, "4 bits: quantise the blocks' scales too (true)")
         .type_name("true|false");
+    c.add_option("--skip-modules", a.request.skip_modules,
+                 "linear maps that stay whole, by name or what it ends with; may be given several times")
+        .type_name("NAME")
+        .repeatable();
     c.add_option("--output", a.request.output, "the folder to make").required().type_name("DIR");
     c.add_flag("--json", a.json, "one JSON object on stdout and nothing else");
     c.footer(kQuantizeFooter);

@@ -7,6 +7,8 @@
 #include "io/hub_cache.h"
 #include "models/lora.h"
 #include "models/lora_config.h"
+#include "models/quantization_config.h"
+#include "models/selection.h"
 
 namespace plimsoll::generate {
 namespace {
@@ -32,6 +34,12 @@ Result<std::unique_ptr<models::Model>> language_model(const ConfigJson& config, 
       return std::move(added).error().at(request.adapter);
   }
   if (request.dtype == "bf16") model->keep_in(ir::DType::kBf16);
+  PLIMSOLL_ASSIGN(auto stored, models::read_quantization_config(config));
+  if (stored) {
+    stored->learns = false;
+    if (model->adapters()) PLIMSOLL_TRY(models::select(*model, {}));  // what the adapter has whole
+    PLIMSOLL_TRY(models::quantize(*model, *stored));
+  }
   return model;
 }
 

@@ -141,9 +141,12 @@ class Exporting {
     if (model->num_labels() > 0)
       return Error{ErrorCode::kInvalidArgument, "gguf: a classifier of sequences has no place there", folder_,
                    "language models can be exported"};
+    if (config.has("quantization_config"))
+      return Error{ErrorCode::kInvalidArgument, "gguf: the model is quantised by bitsandbytes", folder_,
+                   "export the original; plimsoll merge makes a whole one of this and an adapter"};
     PLIMSOLL_ASSIGN(const ModelWeights weights, ModelWeights::open(folder_));
     PLIMSOLL_TRY(train::check_weights(*model, weights));
-    const train::WeightMatch match = train::match_weights(*model, weights);
+    PLIMSOLL_ASSIGN(const train::WeightMatch match, train::match_weights(*model, weights));
     list_tensors(architecture, match);
     report_.notes = architecture.notes();
     PLIMSOLL_ASSIGN(const Metadata metadata, describe(architecture));

@@ -82,10 +82,10 @@ Status refuse_unsupported(const ConfigJson& config) {
   }
   if (std::ranges::count(config.known_fields(), "no_rope_layers") == 0)
     PLIMSOLL_TRY(config.require_absent({"no_rope_layers"}));
-  return config.require_absent({"quantization_config", "clip_qkv", "attn_logit_softcapping",
-                                "final_logit_softcapping", "logits_scaling", "residual_multiplier",
-                                "embedding_multiplier", "attention_multiplier", "num_local_experts",
-                                "num_experts", "attention_chunk_size"});
+  return config.require_absent({"clip_qkv", "attn_logit_softcapping", "final_logit_softcapping",
+                                "logits_scaling", "residual_multiplier", "embedding_multiplier",
+                                "attention_multiplier", "num_local_experts", "num_experts",
+                                "attention_chunk_size"});
 }
 
 }  // namespace
@@ -160,7 +160,7 @@ Status finish_decoder_config(const ConfigJson& config, DecoderConfig& c) {
   PLIMSOLL_TRY(refuse_unsupported(config));
   PLIMSOLL_ASSIGN(c.num_labels, num_classifier_labels(config));
   config.ignore({"torch_dtype", "dtype", "use_cache", "transformers_version", "_name_or_path",
-                 "is_llama_config", "name_or_path", "pretraining_tp"});
+                 "is_llama_config", "name_or_path", "pretraining_tp", "quantization_config"});
   for (std::string& field : config.unread_fields()) c.unknown_fields.push_back(std::move(field));
   return Ok{};
 }

@@ -43,7 +43,7 @@ Status read_switches(const ConfigJson& config, Gpt2Config& c) {
 Status refuse_unsupported_gpt2(const ConfigJson& config) {
   for (const std::string_view field : {"add_cross_attention", "is_encoder_decoder"})
     PLIMSOLL_TRY(config.require(field, Tree::of(false), "what it changes is not supported"));
-  return config.require_absent({"quantization_config"});
+  return Ok{};
 }
 
 }  // namespace
@@ -80,7 +80,7 @@ Result<Gpt2Config> parse_gpt2_config(const ConfigJson& config) {
   config.ignore({"torch_dtype", "dtype", "use_cache", "transformers_version", "_name_or_path", "n_ctx",
                  "task_specific_params", "summary_activation", "summary_first_dropout",
                  "summary_proj_to_labels", "summary_type", "summary_use_proj", "pad_token_id",
-                 "gradient_checkpointing",
+                 "gradient_checkpointing", "quantization_config",
                  // Another order of operations for half precision; scores and softmax are fp32 here anyway.
                  "reorder_and_upcast_attn"});
   c.unknown_fields = config.unread_fields();

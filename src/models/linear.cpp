@@ -47,12 +47,13 @@ std::vector<ir::ValueId> base_of(ir::Builder& b, const Model& model, const Linea
   const auto parts = model.quantized_parts(spec.weight);
   if (parts.empty()) return {ops::linear(b, x, model.read_parameter(b, spec.weight), bias, spec.transposed)};
   std::vector<int64_t> outs;
-  for (const Parameter* part : parts) outs.push_back(part->shape.dim(spec.transposed ? 1 : 0));
+  for (const Parameter* part : parts) outs.push_back(part->shape.dim(part->transposed ? 1 : 0));
   const std::vector<ir::ValueId> biases =
       bias.valid() ? parts_of(b, bias, std::move(outs)) : std::vector<ir::ValueId>(parts.size());
   std::vector<ir::ValueId> results;
   for (size_t i = 0; i < parts.size(); ++i)
-    results.push_back(ops::linear(b, x, model.read_parameter(b, parts[i]->name), biases[i], spec.transposed));
+    results.push_back(
+        ops::linear(b, x, model.read_parameter(b, parts[i]->name), biases[i], parts[i]->transposed));
   return results;
 }
 

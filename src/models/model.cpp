@@ -5,6 +5,7 @@
 #include "base/check.h"
 #include "models/decoder.h"
 #include "models/linear.h"
+#include "models/quantization_config.h"
 
 namespace plimsoll::models {
 namespace {
@@ -87,26 +88,38 @@ Parameter part_of(const Parameter& p, const ParameterView& view) {
   return part;
 }
 
+/// A single tensor [in, out] as [out, in].
+void turn(Parameter& p) {
+  PLIMSOLL_CHECK(p.views.size() == 1, p.name);
+  p.shape = {p.shape.dim(1), p.shape.dim(0)};
+  p.views.front().shape = p.shape;
+  p.transposed = false;
+}
+
 }  // namespace
 
-int64_t Model::quantize(ir::DType dtype, const std::function<bool(const ParameterView&)>& takes,
-                        bool learns) {
+int64_t Model::quantize(ir::DType dtype, const std::function<bool(const ParameterView&)>& takes, bool learns,
+                        bool stored) {
   PLIMSOLL_CHECK(ir::is_block(dtype), std::string(ir::name(dtype)));
+  const auto keep = [&](Parameter& p) {
+    p.dtype = dtype;
+    p.is_stored = stored;
+    if (stored && p.transposed) turn(p);
+  };
   std::vector<Parameter> all;
   int64_t count = 0;
   for (Parameter& p : parameters_) {
-    const bool may =
-        !(learns && p.trained) && !p.is_adapter && !p.is_table && p.block >= 0 && p.shape.rank() == 2;
+    const bool may = !(learns && p.trained) && is_linear_map(p);
     const int64_t taken = may ? std::count_if(p.views.begin(), p.views.end(), takes) : 0;
     count += taken;
     if (taken > 0 && p.views.size() > 1) {
       for (const ParameterView& view : p.views) {
         all.push_back(part_of(p, view));
-        if (takes(view)) all.back().dtype = dtype;
+        if (takes(view)) keep(all.back());
       }
       continue;
     }
-    if (taken > 0) p.dtype = dtype;
+    if (taken > 0) keep(p);
     all.push_back(std::move(p));
   }
   parameters_ = std::move(all);
@@ -213,6 +226,8 @@ ir::ValueId Model::attend(ir::Builder& b, const Forward& forward, ir::ValueId q,
 }
 
 Result<std::unique_ptr<Model>> make_model(const ConfigJson& config) {
+  PLIMSOLL_TRY(
+      read_quantization_config(config));  // a method that is not read, before fields that come with it
   PLIMSOLL_ASSIGN(const std::string type, config.string("model_type"));
   std::string known;
   for (const Family& family : kFamilies) {

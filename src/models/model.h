@@ -44,10 +44,16 @@ struct Parameter {
   std::string part_of = {};      ///< the storage that it was divided from, whose parts follow each other
   bool is_table = false;         ///< rows are looked up; no linear map, although a tied head reads it as one
   bool transposed = false;       ///< [in, out], as GPT-2's Conv1D
+  bool is_stored = false;        ///< of a block type, which the base's files have it in
   /// Of an adapter: not in the base's files. Its first values are uniform in ±`init_std` (kUniform), drawn
   /// by the host.
   bool is_adapter = false;
 };
+
+/// Whether it is a linear map of a block, or several side by side: what may be kept in few bits.
+inline bool is_linear_map(const Parameter& p) {
+  return !p.is_adapter && !p.is_table && p.block >= 0 && p.shape.rank() == 2;
+}
 
 /// Adapters of the linear maps that lie in one storage, y_i += scale_i B_i A_i x: their A's are rows of one
 /// storage, so that one GEMM makes what all of them project from.
@@ -138,9 +144,10 @@ class Model {
   /// What a view is called in the files that training writes; empty where it is not in them.
   [[nodiscard]] std::string saved_name(std::string_view view) const;
   /// Keeps the linear maps of blocks that `takes` says of in a block type, of those that learn none. Each
-  /// tensor of such a storage becomes a storage of its own, as scales are a tensor's. Returns how many
-  /// tensors there are.
-  int64_t quantize(ir::DType dtype, const std::function<bool(const ParameterView&)>& takes, bool learns);
+  /// tensor of such a storage becomes a storage of its own, as scales are a tensor's; what is `stored` so is
+  /// turned to [out, in]. Returns how many tensors there are.
+  int64_t quantize(ir::DType dtype, const std::function<bool(const ParameterView&)>& takes, bool learns,
+                   bool stored = false);
   /// Gives each tensor its role, in the order of parameters and views. A storage whose tensors have one role
   /// takes it; any other becomes one storage a tensor, named as that is.
   void divide(std::span<const Role> roles);

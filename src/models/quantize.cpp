@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <functional>
 
 #include "io/suggest.h"
 #include "models/lora_targets.h"
@@ -29,6 +30,26 @@ Status check_adapters(const Adapters& adapters) {
   return Ok{};
 }
 
+/// transformers' rule for a name in a directory's list: a pattern of the module or of what it lies in, from
+/// the start, or what its name ends with, dot or none.
+bool is_skipped_by(const std::string& module, const std::string& name) {
+  if (module.ends_with(name)) return true;
+  return matches({.names = {"(?:" + name + ")(?:\\..*)?"}, .is_pattern = true}, module);
+}
+
+/// Of what the files have in few bits nothing may learn.
+Status check_frozen(const Model& model, const std::function<bool(const ParameterView&)>& takes) {
+  for (const Parameter& p : model.parameters()) {
+    if (!p.trained || !is_linear_map(p)) continue;
+    const auto taken = std::ranges::find_if(p.views, takes);
+    if (taken != p.views.end())
+      return wrong(
+          taken->name + " is to be trained, and the model's files have it in few bits",
+          "leave it out of lora.modules_to_save and training.unfreeze, or train on the original model");
+  }
+  return Ok{};
+}
+
 }  // namespace
 
 Status quantize(Model& model, const QuantizeSpec& spec) {
@@ -38,7 +59,8 @@ Status quantize(Model& model, const QuantizeSpec& spec) {
     for (const ParameterView& view : p.views)
       if (!p.is_adapter && p.shape.rank() == 2) modules.push_back(module_of(view.name));
   for (const std::string& name : spec.skip_modules)
-    if (std::ranges::none_of(modules, [&](const std::string& m) { return is_within(m, name); })) {
+    if (!spec.stored &&  // a directory names what other families have too, lm_head where it is tied
+        std::ranges::none_of(modules, [&](const std::string& m) { return is_within(m, name); })) {
       const std::string near = nearest_name(name, modules);
       return wrong(
           fmt::format("quantization.llm_int8_skip_modules: no linear map is named {}", name.substr(0, 100)),
@@ -47,10 +69,13 @@ Status quantize(Model& model, const QuantizeSpec& spec) {
     }
   const auto takes = [&](const ParameterView& view) {
     const std::string module = module_of(view.name);
-    return std::ranges::none_of(spec.skip_modules,
-                                [&](const std::string& name) { return is_within(module, name); });
+    return std::ranges::none_of(spec.skip_modules, [&](const std::string& name) {
+      return spec.stored ? is_skipped_by(module, name) : is_within(module, name);
+    });
   };
-  if (model.quantize(spec.dtype, takes, spec.learns || model.adapters()) == 0)
+  const bool learns = spec.learns || model.adapters();
+  if (spec.stored && learns) PLIMSOLL_TRY(check_frozen(model, takes));
+  if (model.quantize(spec.dtype, takes, learns, spec.stored) == 0)
     return wrong("quantization has nothing to quantise: no linear map of the model is frozen",
                  "train adapters beside them (lora: {r: 16}), or leave quantization out");
   return Ok{};

@@ -15,6 +15,7 @@ using ir::DType;
 using ir::ValueId;
 
 void assign(ir::Builder& b, ValueId value, const models::Parameter& p, bool masters) {
+  if (ir::is_block(p.dtype)) return;  // beside parts that are whole: it is read, never drawn
   if (masters && p.trained) {
     const std::string master = optimizers::master_name(p.name);
     b.graph().declare_state({master, {DType::kF32, p.shape}, ir::StateClass::kMasterWeight});

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include "models/quantization_config.h"
 #include "settings/wrong.h"
 
 namespace plimsoll {
@@ -16,6 +17,25 @@ bool agrees(const std::string& word, const RunConfig& config) {
   return precision != Precision::kBf16 && precision != Precision::kFp16;
 }
 
+constexpr const char* kAdaptersBeside =
+    "train adapters beside them: lora: {r: 16, target_modules: all-linear}";
+
+/// What is said of the files a second time must be what they have.
+Status check_agrees(const QuantizationSettings& settings, const models::QuantizeSpec& stored) {
+  const auto given = quantize_spec(settings);
+  constexpr const char* kLeaveOut = "leave quantization out: the model's files decide";
+  if (!given) return Ok{};
+  if (given->dtype != stored.dtype)
+    return wrong_setting(
+        fmt::format("quantization says {}, and the model's files are quantised already, to {}",
+                    models::quantized_name(given->dtype), models::quantized_name(stored.dtype)),
+        kLeaveOut);
+  if (!given->skip_modules.empty() && given->skip_modules != stored.skip_modules)
+    return wrong_setting("quantization.llm_int8_skip_modules is another list than that of the model's files",
+                         kLeaveOut);
+  return Ok{};
+}
+
 }  // namespace
 
 std::optional<models::QuantizeSpec> quantize_spec(const QuantizationSettings& s) {
@@ -27,6 +47,28 @@ std::optional<models::QuantizeSpec> quantize_spec(const QuantizationSettings& s)
                               : s.bnb_4bit_use_double_quant ? twice
                                                             : single,
                               /*learns=*/true, s.llm_int8_skip_modules};
+}
+
+Result<models::QuantizeSpec> settle_stored(const RunConfig& config, models::QuantizeSpec stored,
+                                           bool trains) {
+  PLIMSOLL_TRY(check_agrees(config.quantization, stored));
+  const auto refused = [&](const char* what, const char* hint) {
+    return wrong_setting(
+        fmt::format("{} is quantised, to {}, {}", config.model.path.empty() ? "the model" : config.model.path,
+                    models::quantized_name(stored.dtype), what),
+        hint);
+  };
+  if (trains && !config.lora.enabled)
+    return refused("and lora is not set: weights in few bits cannot be trained themselves", kAdaptersBeside);
+  if (!starts_pretrained(config.model))
+    return refused(
+        "and weights are drawn at random: there are no codes to take",
+        "name the folder that has them in model.path, or set quantization with the original's config");
+  if (config.runtime.device.starts_with("cuda"))
+    return refused("and runtime.device cuda has no products with quantised weights",
+                   "set runtime.device=cpu, or take the original model");
+  stored.learns = trains;
+  return stored;
 }
 
 Status check_quantization(const RunConfig& config) {
@@ -52,7 +94,7 @@ Status check_quantized_use(const RunConfig& config, RunUse use) {
   if (!config.quantization.quantizes() || use == RunUse::kPlan) return Ok{};
   if (use == RunUse::kTraining && !config.lora.enabled)
     return wrong_setting("quantization is set without lora: weights in few bits cannot be trained themselves",
-                         "train adapters beside them: lora: {r: 16, target_modules: all-linear}");
+                         kAdaptersBeside);
   if (!starts_pretrained(config.model))
     return wrong_setting("quantization is set, and weights are drawn at random: there are none to quantise",
                          "write such a model with plimsoll init, and name its folder in model.path");

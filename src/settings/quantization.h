@@ -9,8 +9,12 @@
 
 namespace plimsoll {
 
-/// What is kept in few bits, and how; nothing where nothing is.
+/// What the settings keep in few bits, and how; nothing where nothing is.
 std::optional<models::QuantizeSpec> quantize_spec(const QuantizationSettings& settings);
+/// The same of a run whose model's files are quantised already, which decides: `stored`. Errors:
+/// kInvalidArgument where settings say otherwise, and for what cannot be beside such files: training without
+/// adapters, random weights, runtime.device cuda.
+Result<models::QuantizeSpec> settle_stored(const RunConfig& config, models::QuantizeSpec stored, bool trains);
 
 /// What contradicts the section, where it is on. Errors: kInvalidArgument.
 Status check_quantization(const RunConfig& config);

@@ -5,6 +5,7 @@
 #include "models/classifier.h"
 #include "models/lora.h"
 #include "models/lora_config.h"
+#include "models/quantization_config.h"
 #include "preprocessing/labelled_data.h"
 #include "preprocessing/run_task.h"
 #include "settings/lora_settings.h"
@@ -51,6 +52,19 @@ Status add_adapters_of(const LoraSettings& lora, const ConfigJson& model_config,
   return Ok{};
 }
 
+/// As the model's files have it, or as the settings say.
+Status keep_in_few_bits(const RunConfig& config, const ConfigJson& model_config, bool trains,
+                        models::Model& model) {
+  PLIMSOLL_ASSIGN(std::optional<models::QuantizeSpec> spec, models::read_quantization_config(model_config));
+  if (spec) {
+    PLIMSOLL_ASSIGN(spec, settle_stored(config, std::move(*spec), trains));
+  } else {
+    spec = quantize_spec(config.quantization);
+    if (spec) spec->learns = trains;
+  }
+  return spec ? models::quantize(model, *spec) : Status(Ok{});
+}
+
 }  // namespace
 
 Result<Prepared> prepare_model(const RunConfig& config, PrepareOptions& options) {
@@ -74,10 +88,7 @@ Result<Prepared> prepare_model(const RunConfig& config, PrepareOptions& options)
   if (config.lora.enabled) PLIMSOLL_TRY(add_adapters_of(config.lora, model_config, *model));
   PLIMSOLL_TRY(models::select(*model, selection_of(config.training)));
   model->keep_in(state_choice(config.training).weights);
-  if (auto spec = quantize_spec(config.quantization)) {
-    spec->learns = options.purpose == Purpose::kTrain;
-    PLIMSOLL_TRY(models::quantize(*model, *spec));
-  }
+  PLIMSOLL_TRY(keep_in_few_bits(config, model_config, options.purpose == Purpose::kTrain, *model));
   LoaderOptions loader = loader_options(config, task->layout(), model->num_labels());
   return Prepared{.model_config = std::move(model_config),
                   .model = std::move(model),

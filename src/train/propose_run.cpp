@@ -10,6 +10,7 @@
 #include "io/hub_cache.h"
 #include "io/yaml.h"
 #include "models/presets.h"
+#include "models/quantization_config.h"
 #include "planner/verdict.h"
 #include "settings/run_config.h"
 #include "settings/settings.h"
@@ -189,6 +190,12 @@ Result<RunProposal> propose_run(const RunRequest& request) {
   PLIMSOLL_ASSIGN(const RunConfig config, parse_run_config(first.yaml(), "what was asked for"));
   PLIMSOLL_ASSIGN(const ConfigJson model_config, load_model_config(config.model));
   PLIMSOLL_ASSIGN(const auto model, models::make_model(model_config));
+  PLIMSOLL_ASSIGN(const auto stored, models::read_quantization_config(model_config));
+  if (stored) {
+    draft.add("lora.r", "16",
+              fmt::format("adapters, beside weights that are {}", models::quantized_name(stored->dtype)));
+    draft.add("lora.target_modules", "all-linear", "");
+  }
   PLIMSOLL_ASSIGN(const DataLook look, look_at_data(config));
   if (look.labelled) draft.add("task", "sequence_classification", "");
   add_data(draft, request, look, model->max_positions());

@@ -145,24 +145,5 @@ TEST(QuantizedTensors, RefusesRowsThatDoNotFit) {
   }
 }
 
-TEST(QuantizedTensors, RefusesOtherMethodsByName) {
-  const auto read = [](const std::string& fields) {
-    return read_quantization_config(
-        parse_config_json(R"({"quantization_config": )" + fields + "}", "config.json").value());
-  };
-  ASSERT_TRUE(read("null"));
-  EXPECT_FALSE(read("null")->has_value());
-  EXPECT_TRUE(read(R"({"load_in_4bit": true})")->value().load_in_4bit);
-  EXPECT_TRUE(read(R"({"load_in_8bit": true, "quant_method": "bitsandbytes"})")->value().load_in_8bit);
-  for (const char* method : {"gptq", "awq", "hqq", "fp8"}) {
-    const auto refused = read(std::string(R"({"quant_method": ")") + method + "\"}");
-    ASSERT_FALSE(refused);
-    EXPECT_THAT(refused.error().message(), HasSubstr(method));
-    EXPECT_THAT(refused.error().hint, HasSubstr("original model"));
-  }
-  EXPECT_FALSE(read(R"({"quant_method": "bitsandbytes"})"));
-  EXPECT_FALSE(read(R"({"load_in_4bit": true, "load_in_8bit": true})"));
-}
-
 }  // namespace
 }  // namespace plimsoll::train

@@ -99,7 +99,6 @@ TEST(LlamaConfig, RefusesByTheFieldsName) {
       {R"({"layer_types": ["full_attention", "sliding_attention"]})", "layer_types"},
       {R"({"layer_types": "full_attention"})", "layer_types"},
       {R"({"rope_scaling": {"factor": 8.0}})", "rope_type"},
-      {R"({"quantization_config": {"bits": 4}})", "quantization_config is a map"},
       {R"({"attn_logit_softcapping": 30.0})", "attn_logit_softcapping"},
       {R"({"num_local_experts": 8})", "num_local_experts"},
       {R"({"model_type": "qwen2"})", "model_type is \"qwen2\", expected llama"},

@@ -35,7 +35,6 @@ TEST(Gpt2Config, ReadsAndRefuses) {
       {R"({"activation_function": "relu"})", "activation_function is \"relu\""},
       {R"({"scale_attn_by_inverse_layer_idx": 1})", "scale_attn_by_inverse_layer_idx"},
       {R"({"add_cross_attention": true})", "add_cross_attention"},
-      {R"({"quantization_config": {"bits": 4}})", "quantization_config"},
       {R"({"hidden_size": 32})", "n_embd is 64, expected 32, as hidden_size says"},
       {R"({"model_type": "gptj"})", "model_type"},
   };

@@ -1,0 +1,13 @@
+// A matrix that the model's files have in few bits into a parameter of that type, its codes as they are.
+#pragma once
+
+#include "base/result.h"
+#include "checkpoints/load_weights.h"
+
+namespace plimsoll::train {
+
+/// Codes and scales of source.quantized straight into their places in its parameter's state. No memory beside
+/// it. From any thread. Errors: kBadData for scales that are not finite, or a file that was cut; kIo.
+Status load_quantized(const WeightSource& source, runtime::Session& session);
+
+}  // namespace plimsoll::train

@@ -26,7 +26,9 @@
 namespace plimsoll {
 namespace {
 
-constexpr int kPairs = 41;
+constexpr size_t kLeastPairs = 9, kMostPairs = 61;
+constexpr double kBudgetSeconds = 25;
+constexpr double kBlockSeconds = 0.1;
 constexpr int64_t kWarmup = 4;
 
 template <typename T>
@@ -34,6 +36,12 @@ T must(Result<T> result) {
   if (result) return std::move(*result);
   fmt::print(stderr, "{}\n", result.error().message());
   std::exit(1);
+}
+
+/// Whether there is time for one more pair.
+bool goes_on(size_t pairs) {
+  static const double start = now_seconds();
+  return pairs < kLeastPairs || (pairs < kMostPairs && now_seconds() - start < kBudgetSeconds);
 }
 
 double quartile(std::vector<double> values, size_t of_four) {
@@ -99,7 +107,7 @@ void print_ratios(const std::string& what, const std::vector<double>& ratios, do
 template <typename Watched>
 void compare(const std::string& what, train::Trainer& trainer, int64_t block, Watched&& watched) {
   std::vector<double> ratios, seconds;
-  for (int pair = 0; pair < kPairs; ++pair) {
+  for (size_t pair = 0; goes_on(pair); ++pair) {
     const bool first = pair % 2 == 0;
     const double before = first ? plain(trainer, block) : 0;
     const double with = watched(block);
@@ -113,7 +121,7 @@ void compare(const std::string& what, train::Trainer& trainer, int64_t block, Wa
 /// Steps of which every second is verified.
 void verify(train::Trainer& trainer) {
   std::vector<double> ratios, seconds;
-  for (int pair = 0; pair < kPairs; ++pair) {
+  for (size_t pair = 0; goes_on(pair); ++pair) {
     const double a = plain(trainer, 1), b = plain(trainer, 1);
     const double once = trainer.steps_done() % 2 == 0 ? a : b, twice = once == a ? b : a;
     ratios.push_back(twice / once);
@@ -140,7 +148,7 @@ int run(int argc, char** argv) {
   const auto opened = must(cli::open_run(config, events));
   train::Trainer& trainer = *opened->trainer;
   const double step = plain(trainer, kWarmup) / kWarmup;
-  const auto block = std::max<int64_t>(2, static_cast<int64_t>(0.15 / step));
+  const auto block = std::max<int64_t>(1, static_cast<int64_t>(kBlockSeconds / step));
   if (mode == "verify") {
     verify(trainer);
   } else if (mode == "events") {

@@ -69,7 +69,8 @@ Place place_of(const OpFacts& f) {
 /// Seconds and operations of each op's runs over all steps.
 struct OpSums {
   double seconds = 0, flops = 0;
-  double idle = 0;  ///< of the seconds, as the mean of its threads did nothing
+  double idle = 0;   ///< of the seconds, that the mean of its threads did nothing while one computed
+  double issue = 0;  ///< of the seconds, that none of its threads computed
   [[nodiscard]] double rate() const { return seconds > 0 ? flops / seconds : 0; }
 };
 
@@ -79,7 +80,10 @@ std::vector<OpSums> sums_of(const Profile& profile) {
     for (const OpRun& run : step.ops) {
       sums[run.op].seconds += run.seconds;
       sums[run.op].flops += profile.facts[run.op].flops;
-      if (run.mean_seconds > 0) sums[run.op].idle += std::max(0.0, run.seconds - run.mean_seconds);
+      if (run.mean_seconds <= 0) continue;
+      const double busiest = std::min(run.busiest_seconds, run.seconds);
+      sums[run.op].idle += std::max(0.0, busiest - run.mean_seconds);
+      sums[run.op].issue += run.seconds - busiest;
     }
   return sums;
 }
@@ -101,8 +105,8 @@ Named add_ops(const Profile& profile, PlaceSeconds& seconds) {
   for (size_t i = 0; i < sums.size(); ++i) {
     const OpFacts& f = profile.facts[i];
     const Place place = place_of(f);
-    const double worked = sums[i].seconds - sums[i].idle;
-    seconds[place] += worked, seconds[kIdle] += sums[i].idle;
+    const double worked = sums[i].seconds - sums[i].idle - sums[i].issue;
+    seconds[place] += worked, seconds[kIdle] += sums[i].idle, seconds[kHostWork] += sums[i].issue;
     if (sums[i].idle > most_idle) most_idle = sums[i].idle, named.idle = f.op;
     if (place != kProducts || !is_linear(f) || sums[i].rate() >= kSlowShare * best) continue;
     const double lost = std::max(0.0, worked - sums[i].flops / best);

@@ -121,7 +121,7 @@ TEST(Verdict, WaitsAreTheCallersOrTheMean) {
 TEST(Verdict, ThreadsIdle) {
   Profile profile = Planted{.taken = 0}.profile();
   for (ProfiledStep& step : profile.steps) {
-    step.ops[kProduct].mean_seconds = 0.3, step.ops[kProduct].busiest_seconds = 0.5;
+    step.ops[kProduct].mean_seconds = 0.3, step.ops[kProduct].busiest_seconds = 1;
   }
   const auto findings = verdict_of(profile);
   EXPECT_EQ(findings.front().what, "threads idle");
@@ -129,9 +129,19 @@ TEST(Verdict, ThreadsIdle) {
   EXPECT_NE(findings.front().hint.find("linear"), std::string::npos) << findings.front().hint;
 }
 
+TEST(Verdict, WhatNoThreadOfAnOpComputesIsItsIssue) {
+  Profile profile = Planted{.taken = 0}.profile();
+  for (ProfiledStep& step : profile.steps)
+    step.ops[kProduct].mean_seconds = step.ops[kProduct].busiest_seconds = 0.2;
+  const auto findings = verdict_of(profile);
+  EXPECT_EQ(findings.front().what, "host work between ops");
+  EXPECT_NEAR(findings.front().seconds, 0.1 + 0.8, 1e-9);
+}
+
 TEST(Verdict, WhoWaitsForAThreadWithoutACpuIsNotIdle) {
   Profile profile = Planted{.taken = 0.6}.profile();
-  for (ProfiledStep& step : profile.steps) step.ops[kProduct].mean_seconds = 0.3;
+  for (ProfiledStep& step : profile.steps)
+    step.ops[kProduct].mean_seconds = 0.3, step.ops[kProduct].busiest_seconds = 1;
   const auto findings = verdict_of(profile);
   EXPECT_EQ(findings.front().what, "CPUs taken by others");
   EXPECT_NEAR(findings.front().seconds, 0.6, 1e-9);

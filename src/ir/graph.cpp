@@ -95,8 +95,15 @@ size_t Graph::declare_state(const StateDecl& decl) {
 }
 
 const StateDecl* Graph::find_state(std::string_view state_name) const {
-  for (const StateDecl& s : states_)
-    if (s.name == state_name) return &s;
+  // Programs read and assign states about in the order in which they declare them: from the one that was
+  // found last on, most are found at once.
+  static thread_local size_t last = 0;
+  for (size_t i = 0; i < states_.size(); ++i) {
+    const size_t at = (last + i) % states_.size();
+    if (states_[at].name != state_name) continue;
+    last = at;
+    return &states_[at];
+  }
   return nullptr;
 }
 

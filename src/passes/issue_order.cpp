@@ -4,7 +4,9 @@
 #include "passes/issue_order.h"
 
 #include <algorithm>
+#include <iterator>
 #include <map>
+#include <string_view>
 
 #include "base/check.h"
 #include "ir/op_def.h"
@@ -45,6 +47,9 @@ class Issuer {
   Issuer(const ir::Graph& graph, const Binding& binding, const MemoryPlan& plan)
       : graph_(graph), binding_(binding), plan_(plan), uses_(binding.storages.size()) {
     for (Clock& clock : known_) clock = nothing();
+    for (size_t s = 0; s < binding.storages.size(); ++s)
+      if (const int state = binding.storages[s].state; state >= 0)
+        states_.emplace(graph.states()[static_cast<size_t>(state)].name, s);
   }
 
   IssueOrder run() {
@@ -95,34 +100,47 @@ class Issuer {
     return storages;
   }
   [[nodiscard]] size_t state_storage(const Op& op) const {
-    for (size_t s = 0; s < binding_.storages.size(); ++s)
-      if (const int state = binding_.storages[s].state;
-          state >= 0 && graph_.states()[static_cast<size_t>(state)].name == op.attrs.str("name"))
-        return s;
-    PLIMSOLL_FAIL("a state without a storage");
+    const auto found = states_.find(op.attrs.str("name"));
+    PLIMSOLL_CHECK(found != states_.end(), "a state without a storage");
+    return found->second;
   }
 
   // ---- what an op needs
 
-  /// Of a storage of the arena those that lay in its bytes before it, to whose last uses its first one comes
-  /// behind.
+  /// Of a storage of the arena those that lay in its bytes just before it, to whose last uses its first one
+  /// comes behind: what lay there earlier those came behind in their turn.
   void find_heirs() {
     former_.resize(binding_.storages.size());
     std::vector<size_t> alive;  // of the arenas, by birth
     for (size_t s = 0; s < binding_.storages.size(); ++s)
-      if (plan_.offsets[s] >= 0) alive.push_back(s);
+      if (plan_.offsets[s] >= 0 && binding_.storages[s].bytes > 0) alive.push_back(s);
     const auto first = [&](size_t s) { return binding_.storages[s].first; };
     std::stable_sort(alive.begin(), alive.end(), [&](size_t a, size_t b) { return first(a) < first(b); });
-    for (size_t i = 0; i < alive.size(); ++i)
-      for (size_t j = 0; j < i; ++j)
-        if (binding_.storages[alive[j]].last < first(alive[i]) && overlap(alive[i], alive[j]))
-          former_[alive[i]].push_back(alive[j]);
+    for (const size_t s : alive) {
+      std::map<int64_t, Lying>& lying = lying_[static_cast<size_t>(binding_.storages[s].space)];
+      const int64_t begin = plan_.offsets[s], end = begin + binding_.storages[s].bytes;
+      split(lying, begin);
+      split(lying, end);
+      const auto from = lying.lower_bound(begin), to = lying.lower_bound(end);
+      for (auto it = from; it != to; ++it) former_[s].push_back(it->second.storage);
+      lying.erase(from, to);
+      lying[begin] = {end, s};
+    }
   }
 
-  [[nodiscard]] bool overlap(size_t a, size_t b) const {
-    const Storage &x = binding_.storages[a], &y = binding_.storages[b];
-    return x.space == y.space && plan_.offsets[a] < plan_.offsets[b] + y.bytes &&
-           plan_.offsets[b] < plan_.offsets[a] + x.bytes;
+  /// The storage that came last to the bytes from a key to `end`.
+  struct Lying {
+    int64_t end = 0;
+    size_t storage = 0;
+  };
+  /// No range of bytes goes over `at`.
+  static void split(std::map<int64_t, Lying>& lying, int64_t at) {
+    auto it = lying.lower_bound(at);
+    if (it == lying.begin() || std::prev(it)->second.end <= at) return;
+    --it;
+    const Lying behind = it->second;
+    it->second.end = at;
+    lying[at] = behind;
   }
 
   void need(ir::Queue queue, int32_t position) {
@@ -192,7 +210,9 @@ class Issuer {
   const ir::Graph& graph_;
   const Binding& binding_;
   const MemoryPlan& plan_;
-  bool several_ = false;  ///< queues
+  bool several_ = false;                                    ///< queues
+  std::map<std::string_view, size_t, std::less<>> states_;  ///< by name the storage
+  std::array<std::map<int64_t, Lying>, ir::kNumSpaces> lying_;
   std::vector<Uses> uses_;
   std::vector<std::vector<size_t>> former_;
   std::array<Clock, kNumQueues> known_;

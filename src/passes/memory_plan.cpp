@@ -67,7 +67,12 @@ PoolPlan plan_pool(const ir::Graph& graph, const Binding& binding, ir::MemorySpa
   const std::vector<memory::Buffer> buffers = arena_buffers(binding, space, &storage_of);
   if (buffers.empty() && space != ir::MemorySpace::kDevice) return plan;
   const memory::LiveProfile profile = memory::live_profile(buffers);
-  if (options.separate) {
+  const auto enough = static_cast<int64_t>(static_cast<double>(profile.peak_bytes) * (1 + options.tolerance));
+  if (options.bound_only) {
+    plan.arena_bytes = enough;
+    plan.lower_bound_bytes = profile.peak_bytes;
+    plan.method = "bound";
+  } else if (options.separate) {
     for (size_t i = 0; i < buffers.size(); ++i) {
       offsets[static_cast<size_t>(storage_of[i])] = plan.arena_bytes;
       plan.arena_bytes += buffers[i].size;
@@ -75,8 +80,6 @@ PoolPlan plan_pool(const ir::Graph& graph, const Binding& binding, ir::MemorySpa
     plan.method = "separate";
     plan.lower_bound_bytes = plan.arena_bytes;
   } else {
-    const auto enough =
-        static_cast<int64_t>(static_cast<double>(profile.peak_bytes) * (1 + options.tolerance));
     // Which has passed the validator.
     const bool hopeless = space == ir::MemorySpace::kDevice &&
                           profile.peak_bytes > options.room_bytes.value_or(profile.peak_bytes);

@@ -86,15 +86,16 @@ void end_late(OffloadItems& items, Room& room, int32_t num_ops) {
 
 MemorySpace offloaded_space(const OffloadOptions& options, const ir::StateDecl& decl) {
   if (decl.type.bytes().count < options.least_bytes) return MemorySpace::kDevice;
+  const auto of = [&](OffloadClass c) { return options.space(c, block_of_state(decl.name)); };
   switch (decl.state_class) {
     case StateClass::kParameter:
-      return options.space(OffloadClass::kParameters);
+      return of(OffloadClass::kParameters);
     case StateClass::kMasterWeight:
-      return options.space(OffloadClass::kMasters);
+      return of(OffloadClass::kMasters);
     case StateClass::kGradient:
-      return options.space(OffloadClass::kGradients);
+      return of(OffloadClass::kGradients);
     case StateClass::kOptimizerState:
-      return options.space(OffloadClass::kOptimizer);
+      return of(OffloadClass::kOptimizer);
     default:
       return MemorySpace::kDevice;
   }

@@ -15,6 +15,7 @@
 #include <array>
 #include <cstdint>
 #include <span>
+#include <string_view>
 
 #include "base/result.h"
 #include "ir/graph.h"
@@ -27,8 +28,17 @@ inline constexpr size_t kNumOffloadClasses = 5;
 /// "activations", "optimizer", "masters", "gradients", "parameters".
 std::string_view name(OffloadClass c);
 
+/// Of a class all that there is, in the model's blocks and outside of them.
+inline constexpr int32_t kAllBlocks = -1;
+
 struct OffloadOptions {
   std::array<ir::MemorySpace, kNumOffloadClasses> spaces{};  ///< kDevice: stays there
+  /// By class: of how many of the model's blocks it lies elsewhere, and nothing outside of blocks; or
+  /// kAllBlocks. Of activations the first blocks, which are away longest; of the others blocks that are
+  /// spread evenly, so that each copy has the kernels of those between them to hide behind.
+  std::array<int32_t, kNumOffloadClasses> blocks = {kAllBlocks, kAllBlocks, kAllBlocks, kAllBlocks,
+                                                    kAllBlocks};
+  int32_t num_blocks = 0;  ///< of the model
   /// Loads ahead and stores behind raise the peak of the device by at most this part of it; 0: not at all;
   /// negative: none is ahead or behind.
   int64_t slack_part = 8;
@@ -36,6 +46,8 @@ struct OffloadOptions {
   int64_t least_bytes = 4096;  ///< what is less stays where it is
 
   [[nodiscard]] ir::MemorySpace space(OffloadClass c) const { return spaces[static_cast<size_t>(c)]; }
+  /// Where what of that class belongs to that block lies; ir::kNoBlock: to none.
+  [[nodiscard]] ir::MemorySpace space(OffloadClass c, int32_t block) const;
   /// Whether anything lies elsewhere.
   [[nodiscard]] bool any() const;
   /// Whether updates are to go parameter by parameter: a sweep over all would hold all at once.
@@ -43,7 +55,9 @@ struct OffloadOptions {
   bool operator==(const OffloadOptions&) const = default;
 };
 
-/// Where a state of that class and size lies.
+/// The block of a state, by the number in its name, "grad.layers.3.mlp.down_proj"; ir::kNoBlock: none.
+int32_t block_of_state(std::string_view name);
+/// Where a state of that class, block and size lies.
 ir::MemorySpace offloaded_space(const OffloadOptions& options, const ir::StateDecl& decl);
 
 struct OffloadContext {

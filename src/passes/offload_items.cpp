@@ -21,7 +21,12 @@ size_t index_of(ValueId v) { return static_cast<size_t>(v.index); }
 class Finder {
  public:
   Finder(const ir::Graph& graph, const OffloadOptions& options, ir::OpId last_forward_op)
-      : graph_(graph), options_(options), made_(graph.num_values(), -1), uses_(graph.num_values()) {
+      : graph_(graph),
+        options_(options),
+        made_(graph.num_values(), -1),
+        uses_(graph.num_values()),
+        in_state_(graph.num_values(), false),
+        is_gradient_(graph.num_values(), false) {
     found_.item_of.assign(graph.num_values(), -1);
     found_.roots.resize(graph.num_values());
     for (int32_t p = 0; p < size(); ++p) {
@@ -60,11 +65,11 @@ class Finder {
     }
     if (o.def->state == ir::StateAccess::kAssign) {
       assigned_[o.attrs.str("name")] = p;
-      in_state_.push_back(found_.roots[index_of(o.inputs[0])]);
+      in_state_[index_of(found_.roots[index_of(o.inputs[0])])] = true;
     }
     if (o.def->reads_gradients)
       for (const ValueId v : o.inputs)
-        if (v.valid()) gradients_.push_back(found_.roots[index_of(v)]);
+        if (v.valid()) is_gradient_[index_of(found_.roots[index_of(v)])] = true;
     if (o.def->is_view) return;
     for (const ValueId v : o.inputs)
       if (v.valid())
@@ -86,11 +91,11 @@ class Finder {
 
   /// A value that the program makes: out behind its last use before the gap, back for those behind it.
   void add_value(ValueId v) {
-    const bool is_gradient = std::ranges::count(gradients_, v) > 0;
-    const MemorySpace space =
-        options_.space(is_gradient ? OffloadClass::kGradients : OffloadClass::kActivations);
-    if (space == MemorySpace::kDevice || bytes(v) < options_.least_bytes ||
-        std::ranges::count(in_state_, v) > 0 || graph_.value(v).space != MemorySpace::kDevice)
+    const bool is_gradient = is_gradient_[index_of(v)];
+    const MemorySpace space = options_.space(
+        is_gradient ? OffloadClass::kGradients : OffloadClass::kActivations, op(made_[index_of(v)]).block);
+    if (space == MemorySpace::kDevice || bytes(v) < options_.least_bytes || in_state_[index_of(v)] ||
+        graph_.value(v).space != MemorySpace::kDevice)
       return;
     int32_t out = made_[index_of(v)];
     const std::vector<int32_t>& uses = uses_[index_of(v)];
@@ -141,7 +146,7 @@ class Finder {
   std::vector<int32_t> made_;               // by value: place in the order
   std::vector<std::vector<int32_t>> uses_;  // by root: places of ops that compute with it
   std::map<std::string, int32_t> assigned_;
-  std::vector<ValueId> in_state_, gradients_;
+  std::vector<bool> in_state_, is_gradient_;  // by root
   OffloadItems found_;
 };
 

@@ -200,7 +200,7 @@ constexpr std::array kPasses = std::to_array<PassEntry>({
      &Options::dead_code, run_dead_code},
     {"short-norms", kBackward, "What products alone read, and round, is stored in their precision at once.",
      &Options::short_norms, run_short_norms},
-    {"schedule", kArrange, "Reorders so that less is alive at once; the last word on order.",
+    {"schedule", kSchedule, "Reorders so that less is alive at once; the last word on order.",
      &Options::schedule, run_schedule},
     {"offload", kArrange,
      "Copies to and from the host's memory or a disk, as early and as late as the final order has room for.",
@@ -296,8 +296,15 @@ void Pipeline::note_short_norms(const ir::Graph& graph, const ShortNormsReport& 
   }
 }
 
+Status Pipeline::schedule(ir::Graph& graph) {
+  PassState state{graph, options_};
+  is_scheduled_ = true;
+  return run_keeping(Phase::kSchedule, state, {});
+}
+
 Result<InPlaceReport> Pipeline::arrange(ir::Graph& graph, std::span<ir::ValueId> keep) {
   PassState state{graph, options_};
+  if (!is_scheduled_) PLIMSOLL_TRY(run_keeping(Phase::kSchedule, state, keep));
   PLIMSOLL_TRY(run_keeping(Phase::kArrange, state, keep));
   return std::move(state.in_place);
 }

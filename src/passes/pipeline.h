@@ -64,7 +64,7 @@ struct PipelineOptions {
   std::string dump_dir = {};  ///< where the text after each pass goes, NN-name.ir; empty: nowhere
 };
 
-enum class Phase { kForward, kDerivative, kBackward, kArrange };
+enum class Phase { kForward, kDerivative, kBackward, kSchedule, kArrange };
 
 /// What one pass did and cost.
 struct PassTiming {
@@ -112,8 +112,13 @@ class Pipeline {
   /// Backward passes, after the caller has assigned to states what is to outlive the program. `keep` as in
   /// forward.
   Status backward(ir::Graph& graph, std::span<ir::ValueId> keep = {});
-  /// Order and places. The aliases hold for the order that the graph then has.
+  /// The order, which nothing behind changes. Arranging does it where nobody did.
+  Status schedule(ir::Graph& graph);
+  /// Order, copies and places. The aliases hold for the order that the graph then has.
   Result<InPlaceReport> arrange(ir::Graph& graph, std::span<ir::ValueId> keep = {});
+
+  /// What lies elsewhere: a scheduled program may be arranged several times, in copies.
+  void set_offload(const OffloadOptions& offload) { options_.offload = offload; }
 
   [[nodiscard]] const std::vector<PassTiming>& timings() const { return timings_; }
   [[nodiscard]] const PipelineOptions& options() const { return options_; }
@@ -132,6 +137,7 @@ class Pipeline {
   PipelineOptions options_;
   std::vector<PassTiming> timings_;
   ir::OpId last_forward_op_;
+  bool is_scheduled_ = false;
   AutocastReport precision_;
   std::vector<RecomputeUnit> recomputed_;
 };

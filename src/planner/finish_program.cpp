@@ -40,6 +40,12 @@ Result<passes::Program> finish_program(ir::Graph graph, passes::Pipeline& pipeli
                                        const passes::MemoryPlanOptions& memory,
                                        const runtime::Target& target) {
   PLIMSOLL_TRY(pipeline.backward(graph));
+  return place_program(std::move(graph), pipeline, memory, target);
+}
+
+Result<passes::Program> place_program(ir::Graph graph, passes::Pipeline& pipeline,
+                                      const passes::MemoryPlanOptions& memory,
+                                      const runtime::Target& target) {
   PLIMSOLL_ASSIGN(passes::InPlaceReport in_place, pipeline.arrange(graph));
   passes::BindOptions bind;
   bind.in_place = std::move(in_place.aliases);
@@ -51,8 +57,12 @@ Result<passes::Program> finish_program(ir::Graph graph, passes::Pipeline& pipeli
   bind.rehearses = pipeline.options().rehearses;
   PLIMSOLL_ASSIGN(passes::Binding binding, passes::bind_storage(graph, bind, ops::find_op));
   passes::MemoryPlan plan = passes::plan_memory(graph, binding, memory);
-  passes::IssueOrder issue = passes::issue_order(graph, binding, plan);
-  PLIMSOLL_TRY(passes::check_hazards(graph, binding, plan, issue));
+  passes::IssueOrder issue;
+  if (!memory.bound_only) {
+    issue = passes::issue_order(graph, binding, plan);
+    // What is only compared with others is not run; what is run is verified.
+    if (pipeline.options().verify) PLIMSOLL_TRY(passes::check_hazards(graph, binding, plan, issue));
+  }
   return passes::Program{std::move(graph), std::move(binding), std::move(plan), std::move(issue)};
 }
 

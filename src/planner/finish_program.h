@@ -15,7 +15,17 @@ namespace plimsoll::planner {
 passes::PipelineOptions program_options(passes::PipelineOptions options, const ir::Graph& graph,
                                         const runtime::Target& target);
 
-/// The passes behind the derivative, storages, offsets. Errors: kInvalidArgument of a pass.
+/// A program in its final order; nothing of it lies elsewhere yet.
+struct ScheduledProgram {
+  ir::Graph graph;
+  passes::Pipeline pipeline;
+};
+
+/// Copies, storages, offsets of a program whose order is final. Errors: kInvalidArgument of a pass.
+Result<passes::Program> place_program(ir::Graph graph, passes::Pipeline& pipeline,
+                                      const passes::MemoryPlanOptions& memory, const runtime::Target& target);
+
+/// The passes behind the derivative, and that. Errors: kInvalidArgument of a pass.
 Result<passes::Program> finish_program(ir::Graph graph, passes::Pipeline& pipeline,
                                        const passes::MemoryPlanOptions& memory,
                                        const runtime::Target& target);

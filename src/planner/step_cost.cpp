@@ -2,8 +2,10 @@
 
 #include <algorithm>
 #include <set>
+#include <vector>
 
 #include "ir/op_def.h"
+#include "planner/queue_times.h"
 
 namespace plimsoll::planner {
 
@@ -38,8 +40,15 @@ class NearlyFree {
 void add_cost(const ir::Graph& graph, const CostModel& model, StepCost& cost) {
   NearlyFree is_nearly_free(graph);
   const auto is_clone = [&](ir::OpId id) { return graph.op(id).recomputed; };
+  std::vector<double> kernels;  // by place in the order
+  bool copies = false;
   for (const ir::OpId id : graph.order()) {
     const ir::Op& op = graph.op(id);
+    kernels.push_back(0);
+    if (op.def->is_copy || op.def->name == "copy_done") {
+      copies = true;
+      continue;
+    }
     const ir::Cost of = ir::op_cost(graph, op);
     const bool is_update = op.block == ir::kUpdateBlock;
     if (op.recomputed && is_nearly_free(id, is_clone)) {
@@ -48,8 +57,14 @@ void add_cost(const ir::Graph& graph, const CostModel& model, StepCost& cost) {
     }
     (op.recomputed ? cost.recompute_flops : is_update ? cost.update_flops : cost.flops) += of.flops;
     (is_update ? cost.update_bytes : cost.bytes) += of.bytes;
-    model.add(graph, op, is_update ? cost.update_seconds : cost.seconds);
+    StepSeconds seconds;
+    model.add(graph, op, seconds);
+    kernels.back() = seconds.total();
+    (is_update ? cost.update_seconds : cost.seconds).add(seconds, 1);
   }
+  if (!copies) return;
+  StepSeconds& seconds = graph.name == "update" ? cost.update_seconds : cost.seconds;
+  seconds.parts[static_cast<size_t>(Part::kCopies)] += waiting_seconds(graph, kernels, model.profile());
 }
 
 double seconds_again(const ir::Graph& graph, std::span<const ir::OpId> ops, const CostModel& model) {

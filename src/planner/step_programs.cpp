@@ -53,15 +53,23 @@ class ProgramBuilder {
       programs.push_back(std::move(*program));
       return Ok{};
     };
+    if (options_.sketch && options_.scheduled != nullptr && !options_.scheduled->programs.empty())
+      return place_scheduled();
     std::vector<int64_t> lengths = options_.buckets;
-    if (lengths.empty()) lengths = {options_.sequence_length};
+    if (lengths.empty() || options_.sketch) lengths = {options_.sequence_length};
     for (const int64_t length : lengths) {
       length_ = length;
       if (!options_.training) break;
-      PLIMSOLL_TRY(add(micro(options_.accumulate ? "micro_first" : "step", true)));
+      const bool is_first = !options_.sketch || !options_.accumulate;
+      if (is_first) PLIMSOLL_TRY(add(micro(options_.accumulate ? "micro_first" : "step", true)));
       if (options_.accumulate) PLIMSOLL_TRY(add(micro("micro_next", false)));
     }
     if (options_.training && options_.accumulate) PLIMSOLL_TRY(add(update()));
+    if (options_.sketch) {
+      if (options_.scheduled != nullptr) options_.scheduled->about = result_;
+      PLIMSOLL_ASSIGN(result_.session, finish_session(std::move(programs), target_));
+      return std::move(result_);
+    }
     for (const int64_t length : lengths) {
       length_ = length;
       if (options_.eval) PLIMSOLL_TRY(add(eval()));
@@ -77,6 +85,22 @@ class ProgramBuilder {
   }
 
  private:
+  /// The sketch of programs that were scheduled before.
+  Result<TrainingPrograms> place_scheduled() {
+    result_ = options_.scheduled->about;
+    result_.cost = {};
+    std::vector<passes::Program> programs;
+    for (const ScheduledProgram& known : options_.scheduled->programs) {
+      passes::Pipeline pipeline = known.pipeline;
+      pipeline.set_offload(options_.pipeline.offload);
+      PLIMSOLL_ASSIGN(passes::Program program,
+                      place_program(known.graph, pipeline, options_.memory, target_));
+      add_cost(program.graph);
+      programs.push_back(std::move(program));
+    }
+    PLIMSOLL_ASSIGN(result_.session, finish_session(std::move(programs), target_));
+    return std::move(result_);
+  }
   /// The caller's options, with a folder of its own for each program's text.
   [[nodiscard]] passes::PipelineOptions pipeline_options(const Graph& graph, bool grad = true) {
     passes::PipelineOptions options = options_.pipeline;
@@ -259,8 +283,15 @@ class ProgramBuilder {
   }
 
   Result<passes::Program> finish(Graph graph, passes::Pipeline& pipeline) {
+    if (options_.sketch && options_.scheduled != nullptr) {
+      PLIMSOLL_TRY(pipeline.backward(graph));
+      PLIMSOLL_TRY(pipeline.schedule(graph));
+      options_.scheduled->programs.push_back({graph, pipeline});
+    }
     PLIMSOLL_ASSIGN(passes::Program program,
-                    finish_program(std::move(graph), pipeline, options_.memory, target_));
+                    options_.sketch && options_.scheduled != nullptr
+                        ? place_program(std::move(graph), pipeline, options_.memory, target_)
+                        : finish_program(std::move(graph), pipeline, options_.memory, target_));
     note_precision(program.graph, pipeline.precision());
     if (result_.recomputed.empty())
       for (const passes::RecomputeUnit& unit : pipeline.recomputed()) result_.recomputed.push_back(unit.name);
@@ -279,9 +310,10 @@ class ProgramBuilder {
   }
 
   void add_cost(const Graph& graph) {
-    const std::string_view counted = !options_.training    ? "eval"
-                                     : options_.accumulate ? "micro_first"
-                                                           : "step";
+    const std::string_view counted = !options_.training     ? "eval"
+                                     : !options_.accumulate ? "step"
+                                     : options_.sketch      ? "micro_next"
+                                                            : "micro_first";
     const bool counts = graph.name == name_at(counted, options_.sequence_length, options_.buckets);
     if (!counts && graph.name != "update") return;
     planner::add_cost(graph, costs_, result_.cost);

@@ -30,6 +30,7 @@
 #include "passes/pipeline.h"
 #include "passes/session_plan.h"
 #include "planner/cost_model.h"
+#include "planner/finish_program.h"
 #include "planner/precision_report.h"
 #include "planner/recompute_chain.h"
 #include "planner/step_cost.h"
@@ -56,6 +57,8 @@ inline constexpr std::string_view kLogitsState = "dump.logits";
 /// has one length or none.
 std::string name_at(std::string_view name, int64_t length, std::span<const int64_t> buckets);
 
+struct ScheduledPrograms;
+
 struct StepOptions {
   int64_t micro_batch_size = 1;
   int64_t sequence_length = 0;
@@ -79,6 +82,12 @@ struct StepOptions {
   bool finds_gains = false;          ///< what computing layers again would gain
   passes::PipelineOptions pipeline = {};
   passes::MemoryPlanOptions memory = {};
+  /// About what the plan takes, and its seconds: of the program that has most to hold, and the update,
+  /// without offsets. Nothing of it can be run.
+  bool sketch = false;
+  /// With `sketch`: filled where it is empty, else its programs are taken; outlives the call. All that is
+  /// planned with one of these differs in pipeline.offload alone, all of it streaming updates or none.
+  ScheduledPrograms* scheduled = nullptr;
 };
 
 /// Which accumulators hold the gradient of a parameter: their sum, in order.
@@ -98,6 +107,12 @@ struct TrainingPrograms {
   std::vector<std::string> recomputed;   ///< layers, as RecomputePolicy names them
   std::vector<bool> overrides_used;      ///< by precision override: whether it matched in any program
   std::vector<std::string> overridable;  ///< with overrides: names that they could match, see autocast.h
+};
+
+/// What plans that differ in what lies elsewhere have in common.
+struct ScheduledPrograms {
+  std::vector<ScheduledProgram> programs;
+  TrainingPrograms about;  ///< without a session
 };
 
 /// Builds, optimises, binds and plans every program. `target` is asked for workspaces and strides alone.

@@ -21,9 +21,31 @@ std::optional<OffloadClass> parse_class(std::string_view word) {
 
 bool is_map(const Tree& offload) { return offload.kind == Tree::Kind::kMap; }
 
+/// Of a class: "host", or {host: 12}.
+struct Placed {
+  std::string place;
+  int32_t blocks = passes::kAllBlocks;
+};
+
+std::optional<Placed> parse_placed(const Tree& value) {
+  const auto is_place = [](const std::string& place) {
+    return place == "host" || place == "disk" || place == "none";
+  };
+  if (value.is_scalar()) return is_place(value.text) ? std::optional(Placed{value.text}) : std::nullopt;
+  if (!is_map(value) || value.members.size() != 1) return std::nullopt;
+  const auto& [place, count] = value.members.front();
+  constexpr int64_t kMostBlocks = 1'000'000;
+  if (!is_place(place) || count.kind != Tree::Kind::kInteger || count.integer < 0 ||
+      count.integer > kMostBlocks)
+    return std::nullopt;
+  return Placed{place, static_cast<int32_t>(count.integer)};
+}
+
 bool names_host(const Tree& offload) {
-  return is_map(offload) &&
-         std::ranges::any_of(offload.members, [](const auto& entry) { return entry.second.text == "host"; });
+  return is_map(offload) && std::ranges::any_of(offload.members, [](const auto& entry) {
+           const auto placed = parse_placed(entry.second);
+           return placed && placed->place == "host";
+         });
 }
 
 }  // namespace
@@ -51,11 +73,12 @@ Status check_offload(const RunConfig& config) {
                                        "gradients, parameters",
                                        key),
                            "name one of these classes");
-    const std::string& place = value.text;
-    if (!value.is_scalar() || (place != "host" && place != "disk" && place != "none"))
+    const auto placed = parse_placed(value);
+    if (!placed)
       return wrong_setting(
           fmt::format("memory.offload.{} is {}, expected host, disk, none", key, value.describe()),
-          "choose one of these places");
+          "choose one of these places, or of how many layers: {host: 12}");
+    const std::string& place = placed->place;
     if (place == "disk" && !std::ranges::count(offload_places(config), place))
       return wrong_setting(fmt::format("memory.offload.{} is disk, and runtime.device {} has no memory there",
                                        key, config.runtime.device),
@@ -70,8 +93,11 @@ passes::OffloadOptions offload_options(const RunConfig& config) {
   const bool has_host = config.runtime.device != "cpu";
   for (const auto& [key, value] : config.memory.offload.members) {
     const auto c = parse_class(key);
-    if (!c) continue;
-    const std::string& place = value.text;
+    const auto placed = parse_placed(value);
+    if (!c || !placed) continue;
+    const std::string& place = placed->place;
+    if (placed->blocks == 0) continue;
+    options.blocks[static_cast<size_t>(*c)] = placed->blocks;
     options.spaces[static_cast<size_t>(*c)] = place == "disk"               ? MemorySpace::kDisk
                                               : place == "host" && has_host ? MemorySpace::kHostPinned
                                                                             : MemorySpace::kDevice;
@@ -91,8 +117,11 @@ std::string offload_text(const passes::OffloadOptions& options) {
   for (size_t c = 0; c < passes::kNumOffloadClasses; ++c) {
     const MemorySpace space = options.spaces[c];
     if (space != MemorySpace::kDevice)
-      text += fmt::format("{}{} {}", text.empty() ? "" : ", ", passes::name(static_cast<OffloadClass>(c)),
-                          space == MemorySpace::kDisk ? "disk" : "host");
+      text += fmt::format("{}{} {}{}", text.empty() ? "" : ", ", passes::name(static_cast<OffloadClass>(c)),
+                          space == MemorySpace::kDisk ? "disk" : "host",
+                          options.blocks[c] == passes::kAllBlocks
+                              ? ""
+                              : fmt::format(" {} of {} layers", options.blocks[c], options.num_blocks));
   }
   return text.empty() ? "none" : text;
 }

@@ -10,7 +10,8 @@
 
 namespace plimsoll::train {
 
-/// That the setting is auto, none, or a map from classes to host, disk or none, that the device can have a
+/// That the setting is auto, none, or a map from classes to host, disk or none, or to {host: 12} for twelve
+/// layers of it, that the device can have a
 /// disk where one is named, and that the disk's budget is no share. Errors: kInvalidArgument.
 Status check_offload(const RunConfig& config);
 /// Where the run has its classes lie; auto and none: on the device. On the CPU the host's memory is the
@@ -23,7 +24,7 @@ std::vector<std::string> offload_places(const RunConfig& config);
 bool chooses_offload(const RunConfig& config);
 /// A line where a place that is asked for means nothing on the run's device.
 std::vector<std::string> offload_notes(const RunConfig& config);
-/// "none", "optimizer disk, activations host"; what it is called in the settings.
+/// "none", "optimizer disk, activations host 12 of 32 layers"; what it is called in the settings.
 std::string offload_text(const passes::OffloadOptions& options);
 /// The folder of what lies on the disk: memory.offload_dir, else output.dir.
 const std::string& offload_folder(const RunConfig& config);

@@ -105,7 +105,7 @@ void add_memory_and_quantization(std::vector<Setting>& list) {
   add(plain(PLIMSOLL_FIELD(memory.second_backward), kHow,
             "where clipping keeps the optimizer out of backward: run backward twice"));
   add(plain(PLIMSOLL_FIELD(memory.offload), kHow,
-            "what lies elsewhere than on the device: {activations: host, optimizer: disk}",
+            "what lies elsewhere than on the device: {optimizer: disk, parameters: {host: 12}}",
             {"auto", "none"}));
   add(plain(PLIMSOLL_FIELD(memory.offload_dir), kHow,
             "folder of what is offloaded to disk, in a file without a name; empty: output.dir"));

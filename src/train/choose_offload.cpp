@@ -1,60 +1,264 @@
 #include "train/choose_offload.h"
 
 #include <algorithm>
-#include <string>
+#include <array>
+#include <optional>
 #include <utility>
 
+#include "base/check.h"
+#include "ops/ops.h"
 #include "planner/budget.h"
 #include "settings/offload.h"
 
 namespace plimsoll::train {
 namespace {
 
-std::vector<Tree> ladder(const RunConfig& config) {
-  std::vector<Tree> rungs;
-  for (const std::string& place : offload_places(config)) {
-    Tree classes = Tree::map();
-    // What moves once a step first, what each layer waits for last; masters move with the optimizer's states.
-    for (const std::string added : {"optimizer", "activations", "gradients", "parameters"}) {
-      classes.set(added, Tree::of(place));
-      if (added == "optimizer") classes.set("masters", Tree::of(place));
-      rungs.push_back(classes);
+using ir::MemorySpace;
+using passes::kAllBlocks;
+using passes::OffloadClass;
+
+constexpr size_t kMostSizes = 4;
+/// Part of the peak that copies ahead and behind may add (OffloadOptions::slack_part), and none.
+constexpr int64_t kSomeSlack = 8, kNoSlack = 0, kOnDemand = -1;
+/// Arenas with copies hold many more tensors: what would bring them closer to the least costs more planning
+/// than it is worth, and sketches reckon with as much.
+constexpr double kTolerance = 1.0 / 64;
+/// Waiting for copies that is not worth another look, as a share of the kernels' time.
+constexpr double kHidden = 0.005;
+/// A plan that packs worse than its sketch is tried again with more elsewhere.
+constexpr int kMostRepairs = 4;
+
+/// Classes that go together: masters move with the optimizer's states.
+using Group = std::vector<OffloadClass>;
+/// What moves once a step first. Then what moves with each micro-batch: gradients are moved out and in,
+/// parameters in alone, twice; which of them waits least depends on the run.
+const std::array<std::vector<Group>, 2>& orders() {
+  using enum OffloadClass;
+  static const std::array<std::vector<Group>, 2> kOrders = {
+      {{{kOptimizer, kMasters}, {kActivations}, {kGradients}, {kParameters}},
+       {{kOptimizer, kMasters}, {kGradients}, {kParameters}, {kActivations}}}};
+  return kOrders;
+}
+
+/// By class, where it lies when it lies elsewhere.
+using Places = std::array<MemorySpace, passes::kNumOffloadClasses>;
+
+/// All in one place, the quickest first; where there are two, what moves least on the second before all.
+std::vector<Places> places_of(const std::vector<MemorySpace>& list) {
+  std::vector<Places> result;
+  for (const MemorySpace space : list) {
+    if (!result.empty()) {
+      Places mixed = result.front();
+      for (const OffloadClass c : {OffloadClass::kOptimizer, OffloadClass::kMasters})
+        mixed[static_cast<size_t>(c)] = space;
+      result.push_back(mixed);
+    }
+    Places& places = result.emplace_back();
+    places.fill(space);
+  }
+  return result;
+}
+
+class Search {
+ public:
+  Search(const OffloadChoices& choices, const SketchOffload& sketch, const PlanOffload& plan)
+      : choices_(choices), sketch_(sketch), plan_(plan) {
+    const size_t count = std::min(choices.splits.size(), kMostSizes);
+    for (size_t i = 0; i < count; ++i)
+      splits_.push_back(choices.splits[count < 2 ? 0 : i * (choices.splits.size() - 1) / (count - 1)]);
+  }
+
+  Result<Planned> operator()() {
+    for (const Places& places : places_of(choices_.places)) {
+      if (!may_fit(places)) continue;
+      std::vector<Found> found = ways(places);
+      std::ranges::stable_sort(found, {}, &Found::seconds);
+      for (const Found& f : found) {
+        auto planned = plan_fitting(f.way);
+        if (planned) return std::move(*planned);
+      }
+    }
+    return least();
+  }
+
+ private:
+  struct Found {
+    Way way;
+    double seconds = 0;
+  };
+
+  [[nodiscard]] Way way_of(const BatchSplit& split, bool recompute_all, int64_t slack) const {
+    Way way{.split = split, .chunk_tokens = recompute_all ? ops::kGranule : 0};
+    way.optimizer_in_backward = choices_.in_backward;
+    way.recompute_all = recompute_all;
+    way.offload.num_blocks = choices_.num_blocks;
+    way.offload.slack_part = slack;
+    way.tolerance = kTolerance;
+    return way;
+  }
+  static void set(Way& way, const Group& group, const Places& places, int32_t blocks) {
+    for (const OffloadClass c : group) {
+      const auto i = static_cast<size_t>(c);
+      way.offload.spaces[i] = blocks == 0 ? MemorySpace::kDevice : places[i];
+      way.offload.blocks[i] = blocks == 0 ? kAllBlocks : blocks;
     }
   }
-  return rungs;
-}
+  static Way with_all(Way way, const Places& places) {
+    for (const Group& group : orders().front()) set(way, group, places, kAllBlocks);
+    return way;
+  }
+
+  /// By how much it exceeds its budgets; nothing where it cannot be planned.
+  [[nodiscard]] std::optional<int64_t> excess(const Way& way) const {
+    const auto report = sketch_(way);
+    return report ? std::optional(planner::excess_bytes(*report)) : std::nullopt;
+  }
+  [[nodiscard]] bool fits(const Way& way) const {
+    const auto over = excess(way);
+    return over && *over <= 0;
+  }
+
+  /// Whether the least of it may.
+  [[nodiscard]] bool may_fit(const Places& places) const {
+    const Way way = with_all(way_of(splits_.back(), choices_.may_recompute, kOnDemand), places);
+    return fits(way);
+  }
+
+  [[nodiscard]] std::vector<bool> recomputes() const {
+    return choices_.may_recompute ? std::vector<bool>{false, true} : std::vector<bool>{false};
+  }
+
+  /// Those that fit. None is tried whose kernels alone take longer than what was found.
+  [[nodiscard]] std::vector<Found> ways(const Places& places) const {
+    std::vector<Found> found;
+    for (const bool recompute_all : recomputes())
+      for (const BatchSplit& split : splits_) {
+        const auto all = sketch_(with_all(way_of(split, recompute_all, kOnDemand), places));
+        if (!all || planner::excess_bytes(*all) > 0) continue;
+        const double kernels =
+            all->seconds_estimated - all->parts.parts[static_cast<size_t>(planner::Part::kCopies)];
+        const auto may_be_faster = [&] {
+          return std::ranges::none_of(found,
+                                      [&](const Found& f) { return f.seconds <= (1 + kHidden) * kernels; });
+        };
+        for (const auto& order : orders())
+          for (const int64_t slack : {kSomeSlack, kNoSlack, kOnDemand})
+            if (may_be_faster() && (slack != kOnDemand || found.empty()))
+              if (auto way = filled(way_of(split, recompute_all, slack), order, places)) {
+                const auto report = sketch_(*way);
+                found.push_back({std::move(*way), report->seconds_estimated});
+              }
+      }
+    return found;
+  }
+
+  /// One class after the other until it fits, then of each as little as does, the dearest first.
+  [[nodiscard]] std::optional<Way> filled(Way way, const std::vector<Group>& order,
+                                          const Places& places) const {
+    for (size_t i = 0; i < order.size(); ++i) {
+      set(way, order[i], places, kAllBlocks);
+      if (!fits(way)) continue;
+      for (size_t j = i + 1; j-- > 0;) reduce(way, order[j], places);
+      return way;
+    }
+    return std::nullopt;
+  }
+
+  /// Fits, and goes on fitting: the fewest layers of the group, found along the line between what is known.
+  void reduce(Way& way, const Group& group, const Places& places) const {
+    const auto excess_with = [&](int32_t blocks) {
+      Way fewer = way;
+      set(fewer, group, places, blocks > choices_.num_blocks ? kAllBlocks : blocks);
+      return fewer.offload.any() ? excess(fewer).value_or(1) : 1;
+    };
+    int32_t low = 0, high = choices_.num_blocks + 1;  // low does not fit, high does
+    double at_low = static_cast<double>(excess_with(low)), at_high = static_cast<double>(*excess(way));
+    if (at_low <= 0) {
+      set(way, group, places, 0);
+      return;
+    }
+    for (int tries = 0; high - low > 1; ++tries) {
+      const double part = tries < 3 ? at_low / std::max(1.0, at_low - at_high) : 0.5;
+      const int32_t guess = low + static_cast<int32_t>(part * (high - low)) + (tries < 3 ? 1 : 0);
+      const int32_t middle = std::clamp(guess, low + 1, high - 1);
+      const auto over = static_cast<double>(excess_with(middle));
+      (over <= 0 ? high : low) = middle;
+      (over <= 0 ? at_high : at_low) = over;
+    }
+    set(way, group, places, high > choices_.num_blocks ? kAllBlocks : high);
+  }
+
+  /// The plan, with more elsewhere where it packs worse than was reckoned.
+  [[nodiscard]] std::optional<Planned> plan_fitting(Way way) const {
+    for (int i = 0; i <= kMostRepairs; ++i) {
+      auto planned = plan_(way);
+      if (planned && planned->report.fits) return std::move(*planned);
+      if (!grow(way, i)) break;
+    }
+    return std::nullopt;
+  }
+  /// Of what is elsewhere in part more; where all of it is, less room for copies.
+  [[nodiscard]] bool grow(Way& way, int step) const {
+    const int32_t more = std::max(1, choices_.num_blocks / 32) << step;
+    bool grown = false;
+    for (int32_t& blocks : way.offload.blocks) {
+      if (blocks == kAllBlocks) continue;
+      blocks = blocks + more > choices_.num_blocks ? kAllBlocks : blocks + more;
+      grown = true;
+    }
+    if (!grown && way.offload.slack_part > 0) {
+      way.offload.slack_part = kNoSlack;
+      return true;
+    }
+    return grown;
+  }
+
+  /// The smallest micro-batch with all elsewhere.
+  Result<Planned> least() const {
+    std::optional<Planned> best;
+    std::optional<Error> error;
+    for (const MemorySpace space : choices_.places) {
+      Places places;
+      places.fill(space);
+      for (const int64_t slack : {kOnDemand, kNoSlack}) {
+        Way way = with_all(way_of(splits_.back(), choices_.may_recompute, slack), places);
+        way.tolerance = 0;
+        auto planned = plan_(way);
+        if (!planned)
+          error = planned.error();
+        else if (!best || planner::is_better(planned->report, best->report))
+          best = std::move(*planned);
+      }
+    }
+    if (!best) return std::move(*error);
+    return std::move(*best);
+  }
+
+  const OffloadChoices& choices_;
+  const SketchOffload& sketch_;
+  const PlanOffload& plan_;
+  std::vector<BatchSplit> splits_;
+};
 
 }  // namespace
 
-std::vector<OffloadCandidate> offload_candidates(const RunConfig& config, const PrepareOptions& options,
-                                                 const std::vector<BatchSplit>& splits) {
-  constexpr size_t kMostSizes = 4;
-  if (options.purpose != Purpose::kTrain || !options.finds_least || !chooses_offload(config)) return {};
-  std::vector<OffloadCandidate> candidates;
-  for (const Tree& rung : ladder(config)) {
-    const size_t count = std::min(splits.size(), kMostSizes);
-    for (size_t i = 0; i < count; ++i) {
-      const BatchSplit& split = splits[count < 2 ? 0 : i * (splits.size() - 1) / (count - 1)];
-      candidates.push_back({rung, split, false});
-      if (chooses_recompute(config, options)) candidates.push_back({rung, split, true});
-    }
-    if (rung.members.size() == passes::kNumOffloadClasses && !splits.empty())
-      candidates.push_back({rung, splits.back(), chooses_recompute(config, options), true});
-  }
-  return candidates;
+OffloadChoices offload_choices(const RunConfig& config, const PrepareOptions& options,
+                               const models::Model& model, std::vector<BatchSplit> splits) {
+  OffloadChoices choices;
+  if (options.purpose != Purpose::kTrain || !options.finds_least || !chooses_offload(config)) return choices;
+  for (const std::string& place : offload_places(config))
+    choices.places.push_back(place == "disk" ? MemorySpace::kDisk : MemorySpace::kHostPinned);
+  choices.splits = std::move(splits);
+  choices.may_recompute = chooses_recompute(config, options);
+  choices.in_backward = config.memory.optimizer_in_backward == OptimizerInBackward::kTrue;
+  choices.num_blocks = num_blocks(model);
+  return choices;
 }
 
-Result<Planned> choose_offload(Planned without, const std::vector<OffloadCandidate>& candidates,
+Result<Planned> choose_offload(const OffloadChoices& choices, const SketchOffload& sketch,
                                const PlanOffload& plan) {
-  if (without.report.fits) return without;
-  Planned best = std::move(without);
-  for (const OffloadCandidate& candidate : candidates) {
-    auto planned = plan(candidate);
-    if (!planned || !planner::is_better(planned->report, best.report)) continue;
-    best = std::move(*planned);
-    if (best.report.fits) break;
-  }
-  return best;
+  PLIMSOLL_CHECK(!choices.places.empty() && !choices.splits.empty(), "nothing to choose from");
+  return Search(choices, sketch, plan)();
 }
 
 }  // namespace plimsoll::train

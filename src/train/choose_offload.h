@@ -1,4 +1,5 @@
-// memory.offload: auto. What lies elsewhere than on the device where a run fits in no other way.
+// memory.offload: auto. What lies elsewhere than on the device where a run fits in no other way: of which
+// classes, of how many layers, and with which split of the batch.
 #pragma once
 
 #include <functional>
@@ -8,26 +9,31 @@
 
 namespace plimsoll::train {
 
-/// A way to run a step with something elsewhere.
-struct OffloadCandidate {
-  Tree offload = {};  ///< as memory.offload takes it
-  BatchSplit split = {};
-  bool thrifty = false;    ///< every layer computed again, least chunks of the loss, copies take no room
-  bool on_demand = false;  ///< and none is early or late
+/// Where it may lie, the quickest to reach first, and how a step is split.
+struct OffloadChoices {
+  std::vector<ir::MemorySpace> places = {};
+  std::vector<BatchSplit> splits = {};  ///< the largest micro-batch first; at most four of them are looked at
+  bool may_recompute = false;           ///< every layer, and least chunks of the loss
+  bool in_backward = false;             ///< the updates
+  int32_t num_blocks = 0;               ///< of the model
 };
 
-/// In the order to try: what moves less before what moves more, the host's memory before the disk; then the
-/// larger micro-batch, at most four sizes of `splits`; then what computes less again. Does not depend on a
-/// budget, so that the least one that is named fits, and a byte less does not. Empty: what is offloaded is
-/// not the planner's to say, or any plan that does not fit will do (options.finds_least).
-std::vector<OffloadCandidate> offload_candidates(const RunConfig& config, const PrepareOptions& options,
-                                                 const std::vector<BatchSplit>& splits);
+/// Empty places: what is offloaded is not the planner's to say, or any plan that does not fit will do
+/// (options.finds_least).
+OffloadChoices offload_choices(const RunConfig& config, const PrepareOptions& options,
+                               const models::Model& model, std::vector<BatchSplit> splits);
 
-using PlanOffload = std::function<Result<Planned>(const OffloadCandidate& candidate)>;
+/// About a way's plan, as sketch_way has it; the plan.
+using SketchOffload = std::function<Result<planner::PlanReport>(const Way& way)>;
+using PlanOffload = std::function<Result<Planned>(const Way& way)>;
 
-/// `without` where it fits; else the plan of the first candidate that does; else, of all, the one that needs
-/// least. What cannot be planned does not fit.
-Result<Planned> choose_offload(Planned without, const std::vector<OffloadCandidate>& candidates,
+/// The plan that takes least time, by the estimate, of those that fit: of each micro-batch that fits with all
+/// elsewhere, as it is and with everything computed again, classes go elsewhere one after the other until it
+/// fits, in two orders, with room for early copies and without; then of each as few layers as do.
+/// Where nothing fits, the one that needs least, which does not depend on the budgets: so that the least that
+/// is named fits, and a byte less does not. Ways are told apart by sketches, a few are planned. What cannot
+/// be planned does not fit. Deterministic. Precondition: choices.places is not empty.
+Result<Planned> choose_offload(const OffloadChoices& choices, const SketchOffload& sketch,
                                const PlanOffload& plan);
 
 }  // namespace plimsoll::train

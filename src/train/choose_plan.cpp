@@ -14,6 +14,7 @@
 #include "train/choose_offload.h"
 #include "train/known_ways.h"
 #include "train/memory_budget.h"
+#include "train/sketches.h"
 
 namespace plimsoll::train {
 namespace {
@@ -28,6 +29,29 @@ std::vector<BatchSplit> candidate_splits(const TrainingSettings& training, bool 
     if (training.global_batch_size % micro == 0)
       splits.push_back({micro, training.global_batch_size / micro});
   return splits;
+}
+
+/// Bytes that the device has all the time: what the states take, without accumulators.
+int64_t state_bytes(const planner::PlanReport& report) {
+  int64_t bytes = 0;
+  for (const auto& [name, of_class] : report.classes)
+    if (name == "parameters" || name == "master_weights" || name == "optimizer_state") bytes += of_class;
+  return bytes;
+}
+
+/// Whether no way without offload can fit, because what every one of them keeps does not.
+bool states_exceed(const planner::PlanReport& report) {
+  return std::ranges::any_of(report.budgets, [&](const planner::Budget& budget) {
+    const bool is_device =
+        budget.bounded == planner::Bounded::kDevice || budget.bounded == planner::Bounded::kProcess;
+    return is_device && state_bytes(report) > budget.bytes;
+  });
+}
+
+/// Of the pool whose budget is exceeded most.
+int64_t most_bytes(const planner::PlanReport& report) {
+  const auto over = [&](const planner::Budget& b) { return bounded_bytes(report, b.bounded) - b.bytes; };
+  return bounded_bytes(report, std::ranges::max_element(report.budgets, {}, over)->bounded);
 }
 
 class Chooser {
@@ -56,10 +80,6 @@ class Chooser {
     for (const BatchSplit& split : splits) sizes.push_back(static_cast<double>(split.micro_batch_size));
     const auto plan = [&](size_t i) { return plan_fitting({splits[i]}); };
     const int64_t budget = budget_bytes(config_.memory.budget, prepared_.memory) + options_.more_bytes;
-    if (!options_.finds_least) {
-      auto first = plan_fitting({splits[0]});
-      if (first && states_exceed(first->report)) return first;
-    }
     auto best = planner::first_that_fits(sizes, budget, plan);
     if (!best) return best;
     if (!chooses_recompute(config_, options_))
@@ -110,17 +130,6 @@ class Chooser {
     options_.known->add(planned);
     considered_.push_back(planner::alternative_of(planned.report));
     return planned;
-  }
-
-  /// Whether no way can fit, because what every one of them keeps does not.
-  [[nodiscard]] bool states_exceed(const planner::PlanReport& report) const {
-    if (offload_options(config_).any()) return false;  // they lie elsewhere, some of them
-    int64_t bytes = 0;
-    for (const auto& [name, of_class] : report.classes)
-      if (name == "parameters" || name == "master_weights" || name == "optimizer_state") bytes += of_class;
-    return std::ranges::any_of(report.budgets, [&](const planner::Budget& budget) {
-      return budget.bounded != planner::Bounded::kHost && bytes > budget.bytes;
-    });
   }
 
   /// Whether the run trains, and the setting is that word.
@@ -230,36 +239,69 @@ Result<Planned> with_programs(Planned planned, const RunConfig& config, const Pr
   return plan_way(config, prepared, way, target, options);
 }
 
-/// The plan of a run that has something elsewhere.
-Result<Planned> plan_offloaded(const RunConfig& config, const Prepared& prepared,
-                               const OffloadCandidate& candidate, const runtime::Target& target,
-                               PrepareOptions options) {
-  RunConfig moved = config;
-  moved.memory.offload = candidate.offload;
-  if (candidate.thrifty) moved.memory.recompute.mode = RecomputeMode::kFull;
+/// The plan with nothing elsewhere but what the settings have there.
+Result<Planned> plan_here(const RunConfig& config, const Prepared& prepared, const runtime::Target& target,
+                          const PrepareOptions& options, std::vector<planner::Alternative>& considered) {
+  PLIMSOLL_ASSIGN(Planned planned, Chooser(config, prepared, target, options, considered)());
+  const bool verified = !options.verify || considered.size() == 1;
+  return with_programs(std::move(planned), config, prepared, target, options, verified);
+}
+
+/// The plan of the run with something elsewhere. Each way once.
+Result<Planned> plan_elsewhere(const Way& way, const RunConfig& config, const Prepared& prepared,
+                               const runtime::Target& target, PrepareOptions options) {
+  if (const Planned* known = options.known->find(way)) {
+    Planned planned{way, {}, known->report};
+    hold_against_budgets(config, prepared, way, target, options, planned.report);
+    return planned;
+  }
   options.dump_ir.clear();
-  Way way{.split = candidate.split, .chunk_tokens = candidate.thrifty ? ops::kGranule : 0};
-  way.optimizer_in_backward = config.memory.optimizer_in_backward == OptimizerInBackward::kTrue;
-  way.offload = offload_options(moved);
-  if (candidate.thrifty) way.offload.slack_part = 0;
-  if (candidate.on_demand) way.offload.slack_part = -1;
-  return plan_way(moved, prepared, way, target, options);
+  PLIMSOLL_ASSIGN(Planned planned, plan_way(config, prepared, way, target, options));
+  options.known->add(planned);
+  return planned;
 }
 
 }  // namespace
 
 Result<Planned> choose_plan(const RunConfig& config, const Prepared& prepared, const runtime::Target& target,
-                            const PrepareOptions& options, std::vector<planner::Alternative>& considered) {
-  PLIMSOLL_ASSIGN(Planned planned, Chooser(config, prepared, target, options, considered)());
-  const bool verified = !options.verify || considered.size() == 1;
-  PLIMSOLL_ASSIGN(planned, with_programs(std::move(planned), config, prepared, target, options, verified));
+                            const PrepareOptions& asked, std::vector<planner::Alternative>& considered) {
+  PrepareOptions options = asked;
+  if (options.known == nullptr) options.known = std::make_shared<KnownWays>();
   const bool in_backward = config.memory.optimizer_in_backward == OptimizerInBackward::kTrue;
-  const auto candidates = offload_candidates(config, options, candidate_splits(config.training, in_backward));
-  PLIMSOLL_ASSIGN(planned,
-                  choose_offload(std::move(planned), candidates, [&](const OffloadCandidate& candidate) {
-                    return plan_offloaded(config, prepared, candidate, target, options);
-                  }));
-  if (planned.way.offload.any()) considered.push_back(planner::alternative_of(planned.report));
+  const auto splits = candidate_splits(config.training, in_backward);
+  const OffloadChoices choices = offload_choices(config, options, *prepared.model, splits);
+  const bool may_offload = !choices.places.empty();
+  Sketches sketch(config, prepared, target, options);
+  // Where the states alone do not fit, no way without offload does.
+  std::optional<planner::PlanReport> sketched;
+  if (options.purpose == Purpose::kTrain && (may_offload || !options.finds_least) &&
+      !offload_options(config).any() && !(in_backward && clipping_contradicts(config))) {
+    Way first{splits.front()};
+    first.optimizer_in_backward = in_backward;
+    if (auto report = sketch(first); report && states_exceed(*report)) sketched = std::move(*report);
+    if (sketched && !options.finds_least && !options.runs) return Planned{first, {}, std::move(*sketched)};
+  }
+  std::optional<Planned> without;
+  if (!sketched || !may_offload) {
+    PLIMSOLL_ASSIGN(without, plan_here(config, prepared, target, options, considered));
+  }
+  if (may_offload && !(without && without->report.fits)) {
+    auto elsewhere = choose_offload(
+        choices, [&](const Way& way) { return sketch(way); },
+        [&](const Way& way) { return plan_elsewhere(way, config, prepared, target, options); });
+    const bool fits = elsewhere && elsewhere->report.fits;
+    const bool may_be_less =
+        !elsewhere || !sketched || state_bytes(*sketched) < most_bytes(elsewhere->report);
+    if (!without && !fits && may_be_less) {
+      PLIMSOLL_ASSIGN(without, plan_here(config, prepared, target, options, considered));
+    }
+    if (elsewhere && (!without || planner::is_better(elsewhere->report, without->report))) {
+      PLIMSOLL_ASSIGN(without, with_programs(std::move(*elsewhere), config, prepared, target, options,
+                                             /*verified=*/true));
+      considered.push_back(planner::alternative_of(without->report));
+    }
+  }
+  Planned planned = std::move(*without);
   if (options.dump_ir.empty()) return planned;
   // The text that --dump-ir leaves is that of the plan that is run.
   Way way = planned.way;

@@ -13,4 +13,13 @@ void KnownWays::add(const Planned& planned) {
   ways_.push_back({planned.way, {}, planned.report, planned.facts});
 }
 
+const planner::PlanReport* KnownWays::find_sketch(const Way& way) const {
+  const auto found = std::ranges::find(sketches_, way, &std::pair<Way, planner::PlanReport>::first);
+  return found == sketches_.end() ? nullptr : &found->second;
+}
+
+void KnownWays::add_sketch(const Way& way, const planner::PlanReport& report) {
+  sketches_.emplace_back(way, report);
+}
+
 }  // namespace plimsoll::train

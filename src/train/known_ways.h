@@ -1,6 +1,7 @@
 // Ways to run a step that were planned already, so that a search plans none twice.
 #pragma once
 
+#include <utility>
 #include <vector>
 
 #include "train/plan_way.h"
@@ -14,9 +15,13 @@ class KnownWays {
   /// Without programs; its report is held against the budgets that there were. Null where it is not known.
   [[nodiscard]] const Planned* find(const Way& way) const;
   void add(const Planned& planned);
+  /// The same of ways that were sketched.
+  [[nodiscard]] const planner::PlanReport* find_sketch(const Way& way) const;
+  void add_sketch(const Way& way, const planner::PlanReport& report);
 
  private:
   std::vector<Planned> ways_;
+  std::vector<std::pair<Way, planner::PlanReport>> sketches_;
 };
 
 }  // namespace plimsoll::train

@@ -160,14 +160,10 @@ std::string why_behind_backward(const RunConfig& config, const BatchSplit& split
   return fits ? "the plan fits without" : "its arena would be larger";
 }
 
-}  // namespace
-
-bool chooses_recompute(const RunConfig& config, const PrepareOptions& options) {
-  return options.purpose == Purpose::kTrain && config.memory.recompute.mode == RecomputeMode::kAuto;
-}
-
-Result<Planned> plan_way(const RunConfig& config, const Prepared& prepared, const Way& way,
-                         const runtime::Target& target, const PrepareOptions& prepare_options) {
+/// As plan_way, or with `sketch` as sketch_way.
+Result<Planned> plan_as(const RunConfig& config, const Prepared& prepared, const Way& way,
+                        const runtime::Target& target, const PrepareOptions& prepare_options,
+                        planner::ScheduledPrograms* sketch) {
   const BatchSplit& split = way.split;
   const std::vector<std::string>& recomputed = way.recomputed;
   const models::Model& model = *prepared.model;
@@ -181,10 +177,18 @@ Result<Planned> plan_way(const RunConfig& config, const Prepared& prepared, cons
                                 prepare_options.more_bytes - parameter_bytes(model);
   options.optimizer_in_backward = way.optimizer_in_backward;
   options.second_backward = way.optimizer_in_backward && config.clip_norm();
+  options.sketch = options.memory.bound_only = sketch != nullptr;
+  options.scheduled = sketch;
+  if (way.tolerance > 0) options.memory.tolerance = way.tolerance;
+  RecomputeSettings recompute = config.memory.recompute;
+  if (way.recompute_all) recompute.mode = RecomputeMode::kFull;
+  set_recompute(recompute, options.pipeline);
   options.pipeline.offload = way.offload.any() ? way.offload : offload_options(config);
+  options.pipeline.offload.num_blocks = num_blocks(model);
   options.pipeline.dump_dir = prepare_options.dump_ir;
   options.pipeline.verify = prepare_options.verify;
-  options.finds_gains = chooses_recompute(config, prepare_options) && recomputed.empty();
+  options.finds_gains = sketch == nullptr && !way.recompute_all &&
+                        chooses_recompute(config, prepare_options) && recomputed.empty();
   if (!recomputed.empty())
     options.pipeline.recompute = {passes::RecomputePolicy::Kind::kLayers, 0, recomputed};
   if (prepared.fresh_head) options.drawn_alone = models::Model::kScore;
@@ -210,7 +214,7 @@ Result<Planned> plan_way(const RunConfig& config, const Prepared& prepared, cons
   if (options.training) report.state = state_words(config.training, options.accumulate, config.lora.enabled);
   if (options.training) {
     report.recompute_set = programs.recomputed;
-    report.recompute = recompute_text(config.memory.recompute, report.recompute_set);
+    report.recompute = recompute_text(recompute, report.recompute_set);
     report.optimizer_in_backward = way.optimizer_in_backward;
     report.second_backward = options.second_backward;
     if (const passes::Program* program = planner::largest_backward(programs.session))
@@ -218,6 +222,27 @@ Result<Planned> plan_way(const RunConfig& config, const Prepared& prepared, cons
   }
   hold_against_budgets(config, prepared, way, target, prepare_options, report);
   return Planned{way, std::move(programs), std::move(report)};
+}
+
+}  // namespace
+
+bool chooses_recompute(const RunConfig& config, const PrepareOptions& options) {
+  return options.purpose == Purpose::kTrain && config.memory.recompute.mode == RecomputeMode::kAuto;
+}
+
+Result<Planned> plan_way(const RunConfig& config, const Prepared& prepared, const Way& way,
+                         const runtime::Target& target, const PrepareOptions& options) {
+  return plan_as(config, prepared, way, target, options, nullptr);
+}
+
+Result<planner::PlanReport> sketch_way(const RunConfig& config, const Prepared& prepared, const Way& way,
+                                       const runtime::Target& target, const PrepareOptions& options,
+                                       planner::ScheduledPrograms& scheduled) {
+  PrepareOptions sketching = options;
+  sketching.verify = false;
+  sketching.dump_ir.clear();
+  PLIMSOLL_ASSIGN(Planned planned, plan_as(config, prepared, way, target, sketching, &scheduled));
+  return std::move(planned.report);
 }
 
 std::shared_ptr<const WayFacts> facts_of(const Planned& planned, const RunConfig& config,
@@ -247,6 +272,12 @@ void hold_against_budgets(const RunConfig& config, const Prepared& prepared, con
   report.fits = planner::exceeded(report, report.budgets) == nullptr;
   if (options.purpose == Purpose::kTrain && !way.optimizer_in_backward)
     report.no_optimizer_in_backward = why_behind_backward(config, way.split, report.fits);
+}
+
+int32_t num_blocks(const models::Model& model) {
+  int32_t count = 0;
+  for (const models::Parameter& p : model.parameters()) count = std::max(count, p.block + 1);
+  return count;
 }
 
 int64_t scratch_bytes(const RunConfig& config, int64_t num_labels) {

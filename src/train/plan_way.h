@@ -22,6 +22,9 @@ struct Way {
   int64_t chunk_tokens = 0;                  ///< of head and loss; 0: as large as they are without need
   bool optimizer_in_backward = false;        ///< each update where its gradient is complete
   passes::OffloadOptions offload = {};       ///< what lies elsewhere; nothing: as memory.offload says
+  bool recompute_all = false;                ///< every layer computed again, as memory.recompute=full
+  /// The offset search ends this close above its lower bound, as a share of it; 0: as close as is its habit.
+  double tolerance = 0;
   bool operator==(const Way&) const = default;
 };
 
@@ -45,6 +48,12 @@ struct Planned {
 /// Whether what is computed again is the planner's to say.
 bool chooses_recompute(const RunConfig& config, const PrepareOptions& options);
 
+/// About that way's plan, in a fraction of its time: of the programs that have most to hold, without offsets.
+/// `scheduled` is filled or taken, see StepOptions. Errors: as plan_way.
+Result<planner::PlanReport> sketch_way(const RunConfig& config, const Prepared& prepared, const Way& way,
+                                       const runtime::Target& target, const PrepareOptions& options,
+                                       planner::ScheduledPrograms& scheduled);
+
 /// The plan of that way; it need not fit. Of `prepared` the model, the task, the loader and the machine's
 /// memory are read. Errors: of the settings' patterns and the passes.
 Result<Planned> plan_way(const RunConfig& config, const Prepared& prepared, const Way& way,
@@ -58,6 +67,9 @@ std::shared_ptr<const WayFacts> facts_of(const Planned& planned, const RunConfig
 void hold_against_budgets(const RunConfig& config, const Prepared& prepared, const Way& way,
                           const runtime::Target& target, const PrepareOptions& options,
                           planner::PlanReport& report);
+
+/// Of the model's blocks that repeat.
+int32_t num_blocks(const models::Model& model);
 
 /// Of the one host buffer: reading data, summing dumped gradients.
 int64_t scratch_bytes(const RunConfig& config, int64_t num_labels);

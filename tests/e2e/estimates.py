@@ -1,11 +1,13 @@
 #!/usr/bin/env python3
 """Estimated against measured step times, after calibrate, over models, settings and precisions.
 
-    tests/e2e/estimates.py BINARY [--only WORD] [--steps N] [--rounds N] [--profile FILE]
+    tests/e2e/estimates.py BINARY [--only WORD]... [--steps N] [--rounds N] [--profile FILE]
 
 Calibrates into a temporary cache, then takes each pair's plan and its median step of a short run. Prints a line a
-pair, then the median and the worst error. For a quiet machine: what else runs is an error of the estimate here, so
-each pair may be measured in several rounds, of which the quickest counts.
+pair as soon as it is measured, and in the end the median and the worst error. For a quiet machine: what else runs is
+an error of the estimate here, so each pair may be measured in several rounds, of which the quickest counts: a pair's
+line then comes in each round, and the last one counts. --only takes the pairs whose name has that word ("bf16", "8x384",
+"4 x 256"), several times those that have all of them.
 """
 import argparse
 import json
@@ -58,7 +60,7 @@ def pairs(folder, only, profile):
         for b, t in SETTINGS:
             for p in PRECISIONS:
                 name = f"{l}x{h} vocabulary {v}, {b} x {t}, {p}"
-                if only not in name:
+                if not all(word in name for word in only):
                     continue
                 runs[name] = os.path.join(folder, f"run-{len(runs)}.yaml")
                 with open(runs[name], "w") as file:
@@ -67,10 +69,13 @@ def pairs(folder, only, profile):
     return runs
 
 
-def compare(binary, env, name, run, measured):
+def estimate(binary, env, run):
     plan = events(binary, env, "plan", run)[0]
     assert plan["choices"]["rates"] == "calibrated"
-    estimated = plan["step"]["seconds_estimated"]
+    return plan["step"]["seconds_estimated"]
+
+
+def compare(name, estimated, measured):
     print(f"{name:44} estimated {estimated:9.4f} s  measured {measured:9.4f} s  "
           f"{100 * (estimated / measured - 1):+6.1f} %", flush=True)
     return abs(estimated / measured - 1)
@@ -79,7 +84,7 @@ def compare(binary, env, name, run, measured):
 def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("binary")
-    parser.add_argument("--only", default="")
+    parser.add_argument("--only", action="append", default=[])
     parser.add_argument("--steps", type=int, default=6)
     parser.add_argument("--rounds", type=int, default=1)
     parser.add_argument("--profile", help="instead of calibrating")
@@ -88,16 +93,23 @@ def main():
     with tempfile.TemporaryDirectory() as folder:
         env = dict(os.environ, XDG_CACHE_HOME=folder)
         profile = os.path.abspath(arguments.profile) if arguments.profile else os.path.join(folder, "profile.json")
+        runs = pairs(folder, arguments.only, profile)
+        if not runs:
+            parser.error(f"no pair's name has {' and '.join(arguments.only)}")
         if not arguments.profile:
             events(binary, env, "calibrate", "--output", profile)
-        runs = pairs(folder, arguments.only, profile)
-        measured = {name: [] for name in runs}
-        for _ in range(arguments.rounds):
+        estimated, quickest, errors = {}, {}, {}
+        for number in range(1, arguments.rounds + 1):
+            if arguments.rounds > 1:
+                print(f"Round {number} of {arguments.rounds}, the quickest so far:", flush=True)
             for name, run in runs.items():
-                measured[name].append(median_step(binary, env, run, arguments.steps))
-        errors = [compare(binary, env, name, run, min(measured[name])) for name, run in runs.items()]
-    print(f"{len(errors)} pairs: median error {100 * statistics.median(errors):.1f} %, "
-          f"worst {100 * max(errors):.1f} %")
+                seconds = median_step(binary, env, run, arguments.steps)
+                quickest[name] = min(seconds, quickest.get(name, seconds))
+                if name not in estimated:
+                    estimated[name] = estimate(binary, env, run)
+                errors[name] = compare(name, estimated[name], quickest[name])
+    print(f"{len(errors)} pairs: median error {100 * statistics.median(errors.values()):.1f} %, "
+          f"worst {100 * max(errors.values()):.1f} %")
 
 
 if __name__ == "__main__":

@@ -28,6 +28,8 @@ passes::OffloadOptions some_offload(fixtures::Dice& dice) {
   passes::OffloadOptions options;
   for (MemorySpace& space : options.spaces) space = kSpaces[dice.range(0, 3)];
   options.slack_part = dice.range(0, 2) * 8;
+  options.num_blocks = 2;
+  for (int32_t& blocks : options.blocks) blocks = static_cast<int32_t>(dice.range(-1, 2));
   options.least_bytes = dice.chance(50) ? 1 : 64;
   return options;
 }
@@ -121,6 +123,32 @@ TEST(Offload, CountsWhatItMoves) {
   const passes::BytesMoved moved = passes::bytes_moved(t->graph);
   EXPECT_EQ(moved.in, states);
   EXPECT_EQ(moved.out, states);
+}
+
+TEST(OffloadOptions, SpreadLayersEvenlyAndTakeTheFirstActivations) {
+  passes::OffloadOptions options;
+  options.spaces.fill(MemorySpace::kHostPinned);
+  options.num_blocks = 6;
+  const auto taken = [&](OffloadClass c) {
+    std::string blocks;
+    for (int32_t b = -1; b < 6; ++b)
+      if (options.space(c, b) != MemorySpace::kDevice) blocks += std::to_string(b) + " ";
+    return blocks;
+  };
+  EXPECT_EQ(taken(OffloadClass::kParameters), "-1 0 1 2 3 4 5 ");
+  options.blocks.fill(2);
+  EXPECT_EQ(taken(OffloadClass::kParameters), "2 5 ");
+  EXPECT_EQ(taken(OffloadClass::kActivations), "0 1 ");
+  options.blocks.fill(6);
+  EXPECT_EQ(taken(OffloadClass::kOptimizer), "0 1 2 3 4 5 ") << "nothing outside of layers";
+}
+
+TEST(OffloadOptions, FindTheLayerOfAState) {
+  EXPECT_EQ(passes::block_of_state("grad.layers.3.mlp.down_proj.weight#1"), 3);
+  EXPECT_EQ(passes::block_of_state("layers.12"), 12);
+  EXPECT_EQ(passes::block_of_state("embed_tokens.weight"), ir::kNoBlock);
+  EXPECT_EQ(passes::block_of_state("conv1d.2x.weight"), ir::kNoBlock);
+  EXPECT_EQ(passes::block_of_state(""), ir::kNoBlock);
 }
 
 TEST(Offload, LeavesWhatIsSmall) {

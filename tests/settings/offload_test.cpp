@@ -37,6 +37,23 @@ TEST(OffloadSetting, PutsEachClassWhereItSays) {
   EXPECT_THAT(train::offload_notes(run), IsEmpty());
 }
 
+TEST(OffloadSetting, MayBeOfSomeLayers) {
+  const RunConfig run =
+      run_with({"runtime.device=discrete", "memory.offload={parameters: {host: 4}, optimizer: {disk: 0}}"});
+  passes::OffloadOptions options = train::offload_options(run);
+  options.num_blocks = 12;
+  EXPECT_EQ(options.space(OffloadClass::kParameters), MemorySpace::kHostPinned);
+  EXPECT_EQ(options.space(OffloadClass::kOptimizer), MemorySpace::kDevice);
+  EXPECT_EQ(train::offload_text(options), "parameters host 4 of 12 layers");
+  EXPECT_THAT(run_with({"memory.offload={parameters: {host: 4}}"}).notes,
+              testing::Contains(HasSubstr("memory.offload: host has no effect")));
+  for (const char* value : {"{host: -1}", "{host: some}", "{host: 1, disk: 2}", "{nvme: 3}", "{}"}) {
+    const auto refused = parse_offload({std::string("memory.offload={optimizer: ") + value + "}"});
+    ASSERT_FALSE(refused) << value;
+    EXPECT_THAT(refused.error().hint, HasSubstr("{host: 12}")) << value;
+  }
+}
+
 TEST(OffloadSetting, HostMeansNothingOnTheCpuAndSaysSo) {
   const RunConfig run = run_with({"memory.offload={activations: host, optimizer: disk}"});
   EXPECT_EQ(train::offload_text(train::offload_options(run)), "optimizer disk");

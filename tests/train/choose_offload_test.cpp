@@ -1,91 +1,210 @@
-// Which rung of the ladder is taken.
+// What goes elsewhere: against a reckoning that the tests make up, and against the ladder of whole classes on
+// real plans.
 #include "train/choose_offload.h"
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
+
+#include "planner/budget.h"
+#include "settings/offload.h"
+#include "train/run_device.h"
 
 namespace plimsoll::train {
 namespace {
 
-Planned planned(bool fits, int64_t arena) {
-  Planned p;
-  p.report.fits = fits;
-  p.report.arena_bytes = arena;
-  p.report.budgets = {{"memory.budget", planner::Bounded::kProcess, 100}};
-  return p;
+using ir::MemorySpace;
+using passes::kAllBlocks;
+using passes::OffloadClass;
+
+constexpr int32_t kBlocks = 10;
+
+OffloadChoices some_choices() {
+  return {.places = {MemorySpace::kHostPinned, MemorySpace::kDisk},
+          .splits = {{4, 1}, {2, 2}, {1, 4}},
+          .may_recompute = true,
+          .num_blocks = kBlocks};
 }
 
-RunConfig automatic(const char* device) {
-  RunConfig config;
-  config.runtime.device = device;
-  return config;
-}
+/// Each class has 10 bytes a block and 20 outside of blocks, activations 10 a block and sequence, half of
+/// that where all is computed again. Seconds are what is moved, and more for the disk and what is computed
+/// again.
+struct Reckoning {
+  int64_t device = 0, host = 1 << 20, packs_worse = 0;
+  std::vector<Way> planned = {};
 
-std::vector<OffloadCandidate> candidates(const char* device) {
-  return offload_candidates(automatic(device), {}, {{8, 1}, {4, 2}, {2, 4}, {1, 8}});
-}
-
-TEST(OffloadCandidates, GoToTheHostFirstWhereThereIsOne) {
-  EXPECT_EQ(candidates("cpu").size(), 4U * 4U * 2U + 1);
-  const auto list = candidates("discrete");
-  ASSERT_EQ(list.size(), 8U * 4U * 2U + 2);
-  EXPECT_EQ(to_yaml_flow(list.front().offload), "{optimizer: host, masters: host}");
-  EXPECT_EQ(list.front().split.micro_batch_size, 8);
-  EXPECT_FALSE(list.front().thrifty);
-  EXPECT_EQ(to_yaml_flow(list.back().offload),
-            "{optimizer: disk, masters: disk, activations: disk, gradients: disk, parameters: disk}");
-  EXPECT_EQ(list.back().split.micro_batch_size, 1);
-  EXPECT_TRUE(list.back().thrifty);
-  EXPECT_TRUE(list.back().on_demand);
-}
-
-TEST(OffloadCandidates, BesideACardAreOfTheHostAlone) {
-  const auto list = candidates("cuda:1");
-  ASSERT_EQ(list.size(), 4U * 4U * 2U + 1);
-  for (const OffloadCandidate& c : list)
-    for (const auto& [name, place] : c.offload.members) EXPECT_EQ(place.text, "host") << name;
-}
-
-TEST(OffloadCandidates, AreNoneWhereItIsNotThePlanners) {
-  RunConfig config = automatic("cpu");
-  EXPECT_TRUE(offload_candidates(config, {.purpose = Purpose::kEvaluate}, {{1, 1}}).empty());
-  config.memory.offload = Tree::of(std::string("none"));
-  EXPECT_TRUE(offload_candidates(config, {}, {{1, 1}}).empty());
-}
-
-TEST(OffloadCandidates, ComputeAgainAsTheSettingSays) {
-  RunConfig config = automatic("cpu");
-  config.memory.recompute.mode = RecomputeMode::kNone;
-  for (const OffloadCandidate& c : offload_candidates(config, {}, {{1, 1}})) EXPECT_FALSE(c.thrifty);
-}
-
-class Choice : public testing::Test {
- protected:
-  /// Arenas of the candidates; what is at most 100 fits.
-  Result<Planned> choose(Planned without, std::vector<int64_t> arenas) {
-    const std::vector<OffloadCandidate> list(arenas.size());
-    size_t next = 0;
-    return choose_offload(std::move(without), list, [&](const OffloadCandidate&) {
-      asked_ += std::to_string(next) + " ";
-      const int64_t arena = arenas[next++];
-      return Result<Planned>(planned(arena <= 100, arena));
-    });
+  [[nodiscard]] planner::PlanReport report(const Way& way, int64_t more = 0) const {
+    planner::PlanReport r;
+    r.device_is_process = false;
+    for (size_t c = 0; c < passes::kNumOffloadClasses; ++c) {
+      const bool activations = static_cast<OffloadClass>(c) == OffloadClass::kActivations;
+      const int64_t block = !activations ? 10 : 10 * way.split.micro_batch_size / (way.recompute_all ? 2 : 1);
+      const int64_t outside = activations ? 0 : 20;
+      int64_t moved = 0;
+      if (way.offload.spaces[c] != MemorySpace::kDevice)
+        moved =
+            way.offload.blocks[c] == kAllBlocks ? kBlocks * block + outside : way.offload.blocks[c] * block;
+      r.arena_bytes += kBlocks * block + outside - moved;
+      (way.offload.spaces[c] == MemorySpace::kDisk ? r.disk_bytes : r.host_pinned_bytes) += moved;
+      r.seconds_estimated += static_cast<double>(moved) * (way.offload.spaces[c] == MemorySpace::kDisk ? 10
+                                                           : activations                               ? 1.5
+                                                                                                       : 1);
+    }
+    if (way.offload.slack_part > 0) r.arena_bytes += r.arena_bytes / way.offload.slack_part;
+    if (way.offload.slack_part > 0) r.seconds_estimated *= 0.75;
+    r.arena_bytes += more;
+    r.seconds_estimated += way.recompute_all ? 1000 : 0;
+    r.budgets = {{"memory.device_budget", planner::Bounded::kDevice, device},
+                 {"memory.host_budget", planner::Bounded::kHost, host}};
+    r.fits = planner::excess_bytes(r) <= 0;
+    return r;
   }
-  std::string asked_;
+
+  Planned choose(const OffloadChoices& choices = some_choices()) {
+    auto planned_way = choose_offload(
+        choices, [&](const Way& way) { return Result<planner::PlanReport>(report(way)); },
+        [&](const Way& way) {
+          planned.push_back(way);
+          return Result<Planned>(Planned{way, {}, report(way, packs_worse)});
+        });
+    EXPECT_TRUE(planned_way);
+    return std::move(*planned_way);
+  }
 };
 
-TEST_F(Choice, AsksForNothingWhereItFits) {
-  EXPECT_EQ(choose(planned(true, 90), {1, 1})->report.arena_bytes, 90);
-  EXPECT_EQ(asked_, "");
+TEST(ChooseOffload, MovesAsFewLayersAsItTakes) {
+  Reckoning r{.device = 800};
+  const Planned chosen = r.choose();
+  EXPECT_TRUE(chosen.report.fits);
+  EXPECT_TRUE(chosen.way.offload.any());
+  EXPECT_FALSE(chosen.way.recompute_all);
+  EXPECT_EQ(r.planned.size(), 1U) << "sketches told";
+  // A layer less of anything does not fit.
+  for (size_t c = 0; c < passes::kNumOffloadClasses; ++c) {
+    if (chosen.way.offload.spaces[c] == MemorySpace::kDevice) continue;
+    Way fewer = chosen.way;
+    const bool is_optimizer = static_cast<OffloadClass>(c) == OffloadClass::kOptimizer ||
+                              static_cast<OffloadClass>(c) == OffloadClass::kMasters;
+    for (const size_t i : is_optimizer ? std::vector<size_t>{1, 2} : std::vector<size_t>{c}) {
+      int32_t& blocks = fewer.offload.blocks[i];
+      blocks = blocks == kAllBlocks ? kBlocks : blocks - 1;
+      if (blocks == 0) fewer.offload.spaces[i] = MemorySpace::kDevice;
+    }
+    EXPECT_FALSE(r.report(fewer).fits) << passes::name(static_cast<OffloadClass>(c));
+  }
 }
 
-TEST_F(Choice, TakesTheFirstThatFits) {
-  EXPECT_EQ(choose(planned(false, 500), {300, 80, 60})->report.arena_bytes, 80);
-  EXPECT_EQ(asked_, "0 1 ");
+TEST(ChooseOffload, NeverSlowerThanWholeClassesOneAfterTheOther) {
+  for (int64_t device = 0; device <= 900; device += 20) {
+    Reckoning r{.device = device};
+    const Planned chosen = r.choose();
+    Way ladder{.split = chosen.way.split, .recompute_all = chosen.way.recompute_all};
+    ladder.offload.num_blocks = kBlocks;
+    for (const OffloadClass c : {OffloadClass::kOptimizer, OffloadClass::kMasters, OffloadClass::kActivations,
+                                 OffloadClass::kGradients, OffloadClass::kParameters}) {
+      ladder.offload.spaces[static_cast<size_t>(c)] = MemorySpace::kHostPinned;
+      const planner::PlanReport rung = r.report(ladder);
+      if (!rung.fits) continue;
+      ASSERT_TRUE(chosen.report.fits) << device;
+      EXPECT_LE(chosen.report.seconds_estimated, rung.seconds_estimated) << device;
+    }
+  }
 }
 
-TEST_F(Choice, NamesTheLeastWhereNothingFits) {
-  EXPECT_EQ(choose(planned(false, 500), {400, 200, 250})->report.arena_bytes, 200);
-  EXPECT_EQ(choose(planned(false, 150), {400, 300})->report.arena_bytes, 150);
+TEST(ChooseOffload, TakesTheDiskOnlyWhereTheHostIsFull) {
+  Reckoning enough{.device = 300};
+  for (const MemorySpace space : enough.choose().way.offload.spaces) EXPECT_NE(space, MemorySpace::kDisk);
+  Reckoning little{.device = 300, .host = 300};
+  const Planned mixed = little.choose();
+  EXPECT_TRUE(mixed.report.fits);
+  EXPECT_EQ(mixed.way.offload.space(OffloadClass::kOptimizer), MemorySpace::kDisk);
+  EXPECT_EQ(mixed.way.offload.space(OffloadClass::kActivations), MemorySpace::kHostPinned);
+  Reckoning none{.device = 300, .host = 0};
+  for (const MemorySpace space : none.choose().way.offload.spaces) EXPECT_NE(space, MemorySpace::kHostPinned);
+}
+
+TEST(ChooseOffload, MovesMoreWhereThePackingIsWorse) {
+  Reckoning r{.device = 800, .packs_worse = 15};
+  const Planned chosen = r.choose();
+  EXPECT_TRUE(chosen.report.fits);
+  EXPECT_GT(r.planned.size(), 1U);
+}
+
+TEST(ChooseOffload, NamesTheLeastWhereNothingFits) {
+  OffloadChoices choices = some_choices();
+  Reckoning nothing{.device = -1};
+  const Planned least = nothing.choose(choices);
+  EXPECT_FALSE(least.report.fits);
+  EXPECT_EQ(least.way.split.micro_batch_size, 1);
+  EXPECT_TRUE(least.way.recompute_all);
+  EXPECT_EQ(least.report.arena_bytes, 0);
+  choices.may_recompute = false;
+  EXPECT_FALSE(nothing.choose(choices).way.recompute_all);
+}
+
+TEST(OffloadChoices, AreOfThePlacesThatTheDeviceHas) {
+  const auto choices = [](const std::string& device, PrepareOptions options, const std::string& more) {
+    auto config = parse_run_config("model: {preset: gpt2}\ndata: {train: a.npy}\ntraining: {max_steps: 20}\n",
+                                   "run.yaml", std::vector<std::string>{"runtime.device=" + device, more});
+    EXPECT_TRUE(config);
+    config->model.overrides = Tree::map();
+    auto prepared = prepare(*config, *make_target(*config, 1), {.runs = false});
+    EXPECT_TRUE(prepared);
+    return offload_choices(*config, options, *prepared->model, {{1, 1}});
+  };
+  using testing::ElementsAre;
+  const std::string automatic = "memory.offload=auto";
+  EXPECT_THAT(choices("cpu", {}, automatic).places, ElementsAre(MemorySpace::kDisk));
+  EXPECT_THAT(choices("discrete", {}, automatic).places,
+              ElementsAre(MemorySpace::kHostPinned, MemorySpace::kDisk));
+  EXPECT_EQ(choices("cpu", {}, automatic).num_blocks, 12);
+  EXPECT_TRUE(choices("cpu", {}, automatic).may_recompute);
+  EXPECT_FALSE(choices("cpu", {}, "memory.recompute=none").may_recompute);
+  EXPECT_TRUE(choices("cpu", {}, "memory.offload=none").places.empty());
+  EXPECT_TRUE(choices("cpu", {.purpose = Purpose::kEvaluate}, automatic).places.empty());
+}
+
+constexpr const char* kOffloadedRun =
+    "model: {config: {model_type: llama, vocab_size: 256, hidden_size: 128, intermediate_size: 256, "
+    "num_hidden_layers: 6, num_attention_heads: 4, num_key_value_heads: 4, max_position_embeddings: 256, "
+    "tie_word_embeddings: true}}\n"
+    "data: {sequence_length: 128}\ntraining: {global_batch_size: 4, max_steps: 2}\n"
+    "runtime: {threads: 1, device: discrete}\nmemory: {budget: 4GiB}\n";
+
+planner::PlanReport plan_with(const std::vector<std::string>& overrides) {
+  const auto config = parse_run_config(kOffloadedRun, "run.yaml", overrides);
+  EXPECT_TRUE(config);
+  auto prepared = prepare(*config, *make_target(*config, 1), {});
+  EXPECT_TRUE(prepared);
+  return std::move(prepared->report);
+}
+
+/// Whole classes in the order that was once the only one, with each split and all or nothing computed again.
+TEST(ChooseOffload, IsNoSlowerThanTheLadderOnRealPlans) {
+  const int64_t least = plan_with({"memory.device_budget=1"}).device_peak_bytes();
+  const int64_t without = plan_with({"memory.device_budget=1", "memory.offload=none"}).device_peak_bytes();
+  ASSERT_LT(least, without);
+  for (const int64_t part : {1, 3}) {
+    const int64_t bytes = least + (without - 1 - least) * part / 4;
+    const std::string budget = "memory.device_budget=" + std::to_string(bytes);
+    const planner::PlanReport chosen = plan_with({budget});
+    ASSERT_TRUE(chosen.fits) << budget;
+    EXPECT_LE(chosen.device_peak_bytes(), bytes);
+    std::string classes;
+    for (const std::string c : {"optimizer: host, masters: host", ", activations: host", ", gradients: host",
+                                ", parameters: host"}) {
+      classes += c;
+      for (const std::string micro : {"4", "1"})
+        for (const std::string recompute : {"none", "full"}) {
+          const planner::PlanReport rung =
+              plan_with({budget, "memory.offload={" + classes + "}", "training.micro_batch_size=" + micro,
+                         "memory.recompute=" + recompute});
+          if (!rung.fits) continue;
+          EXPECT_LE(chosen.seconds_estimated, rung.seconds_estimated * 1.0001)
+              << budget << ": " << classes << ", " << micro << ", " << recompute << "; chosen "
+              << chosen.offload << ", " << chosen.micro_batch_size << ", " << chosen.recompute;
+        }
+    }
+  }
 }
 
 }  // namespace

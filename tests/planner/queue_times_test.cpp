@@ -1,0 +1,100 @@
+// Programs of a few copies and kernels, whose times are reckoned by hand.
+#include "planner/queue_times.h"
+
+#include <gtest/gtest.h>
+
+#include <map>
+#include <vector>
+
+#include "ir/builder.h"
+#include "ops/op_list.h"
+#include "ops/ops.h"
+
+namespace plimsoll::planner {
+namespace {
+
+using ir::MemorySpace;
+
+/// A copy of 400 bytes takes 4 s in, 8 s out; from the disk 40 s, to it 400 s.
+MachineProfile link() {
+  MachineProfile profile;
+  profile.copy_in_bandwidth = 100;
+  profile.copy_out_bandwidth = 50;
+  profile.disk_read_bandwidth = 10;
+  profile.disk_write_bandwidth = 1;
+  return profile;
+}
+
+TEST(CopySeconds, AreByDirectionAndPlace) {
+  using enum MemorySpace;
+  EXPECT_EQ(copy_seconds(link(), 400, kHostPinned, kDevice), 4);
+  EXPECT_EQ(copy_seconds(link(), 400, kDevice, kHostPinned), 8);
+  EXPECT_EQ(copy_seconds(link(), 400, kDisk, kDevice), 40);
+  EXPECT_EQ(copy_seconds(link(), 400, kDevice, kDisk), 400);
+  EXPECT_EQ(copy_seconds({}, 2'000'000'000, kDisk, kDevice), 2) << "a disk of which nothing is known";
+}
+
+class Queues : public testing::Test {
+ protected:
+  Queues() : b_(graph_, ops::find_op) {}
+  ir::ValueId state(const std::string& name, MemorySpace space) {
+    return b_.state({name, {ir::DType::kF32, {100}}, ir::StateClass::kParameter, space});
+  }
+  /// A kernel of that many seconds.
+  ir::ValueId kernel(ir::ValueId x, double seconds) {
+    const ir::ValueId y = ops::silu(b_, x);
+    at_[y.index] = seconds;
+    return y;
+  }
+  double waiting() {
+    EXPECT_TRUE(b_.status().ok());
+    std::vector<double> seconds;
+    for (const ir::OpId id : graph_.order()) {
+      const auto& outputs = graph_.op(id).outputs;
+      seconds.push_back(outputs.empty() || !at_.contains(outputs[0].index) ? 0 : at_[outputs[0].index]);
+    }
+    return waiting_seconds(graph_, seconds, link());
+  }
+
+  ir::Graph graph_;
+  ir::Builder b_;
+  std::map<int32_t, double> at_;
+};
+
+TEST_F(Queues, ALoadHidesBehindKernels) {
+  const ir::ValueId x = state("x", MemorySpace::kDevice), w = state("w", MemorySpace::kHostPinned);
+  const ir::ValueId copy = ops::copy_start(b_, w, MemorySpace::kDevice);
+  kernel(x, 3);
+  kernel(ops::copy_done(b_, copy), 5);
+  EXPECT_EQ(waiting(), 1) << "of four seconds three are behind a kernel";
+}
+
+TEST_F(Queues, ALoadOnDemandIsWaitedFor) {
+  const ir::ValueId x = state("x", MemorySpace::kDevice), w = state("w", MemorySpace::kHostPinned);
+  kernel(x, 3);
+  const ir::ValueId copy = ops::copy_start(b_, w, MemorySpace::kDevice);
+  kernel(ops::copy_done(b_, copy), 5);
+  EXPECT_EQ(waiting(), 4);
+}
+
+TEST_F(Queues, LoadsOfOneQueueComeOneAfterTheOther) {
+  const ir::ValueId v = state("v", MemorySpace::kHostPinned), w = state("w", MemorySpace::kHostPinned);
+  const ir::ValueId first = ops::copy_start(b_, v, MemorySpace::kDevice);
+  const ir::ValueId second = ops::copy_start(b_, w, MemorySpace::kDevice);
+  kernel(ops::copy_done(b_, first), 1);
+  kernel(ops::copy_done(b_, second), 1);
+  EXPECT_EQ(waiting(), 4 + 3);
+}
+
+TEST_F(Queues, AStoreRunsBesideKernelsUntilItsEnd) {
+  const ir::ValueId x = state("x", MemorySpace::kDevice);
+  const ir::ValueId y = kernel(x, 2);
+  const ir::ValueId copy = ops::copy_start(b_, y, MemorySpace::kHostPinned);
+  kernel(x, 5);
+  ops::copy_done(b_, copy);
+  kernel(x, 1);
+  EXPECT_EQ(waiting(), 3) << "of eight seconds five are behind a kernel";
+}
+
+}  // namespace
+}  // namespace plimsoll::planner

@@ -45,7 +45,7 @@ std::vector<std::string> names_of(const Folder& folder, const std::string& direc
   return names;
 }
 
-double loss_of(const Outcome& outcome) {
+double evaluated_loss(const Outcome& outcome) {
   EXPECT_EQ(outcome.exit_code, 0) << outcome.err;
   const size_t at = outcome.out.rfind("\"loss\": ");
   return at == std::string::npos ? -1 : std::strtod(outcome.out.c_str() + at + 8, nullptr);
@@ -103,8 +103,8 @@ TEST(Quantize, WhatIsSkippedStaysAndIsSaid) {
   const std::string settings =
       " 'quantization={load_in_4bit: true, bnb_4bit_use_double_quant: true, llm_int8_skip_modules: "
       "[down_proj, layers.0.self_attn.q_proj]}'";
-  EXPECT_EQ(loss_of(folder.run("eval run.yaml lora=null --json model.path=few")),
-            loss_of(folder.run("eval run.yaml lora=null --json" + settings)));
+  EXPECT_EQ(evaluated_loss(folder.run("eval run.yaml lora=null --json model.path=few")),
+            evaluated_loss(folder.run("eval run.yaml lora=null --json" + settings)));
   const Outcome none = folder.run(quantize + "fewer --skip-modules down_prj");
   EXPECT_EQ(none.exit_code, 2);
   EXPECT_THAT(none.err, HasSubstr("no linear map is named down_prj"));
@@ -158,8 +158,9 @@ TEST(Quantize, MergesOntoWhatItWrote) {
     EXPECT_EQ(number(merged.out, "proven_rows"), 14 * 8);
     EXPECT_EQ(folder.read("merged/config.json").find("quantization_config"), std::string::npos);
     EXPECT_EQ(read_tensors(folder.read("merged/model.safetensors")).size(), 28);
-    const double beside = loss_of(folder.run("eval run.yaml --json model.path=few --adapter out/final"));
-    EXPECT_NEAR(loss_of(folder.run("eval run.yaml lora=null --json model.path=merged")), beside, 1e-5);
+    const double beside =
+        evaluated_loss(folder.run("eval run.yaml --json model.path=few --adapter out/final"));
+    EXPECT_NEAR(evaluated_loss(folder.run("eval run.yaml lora=null --json model.path=merged")), beside, 1e-5);
     const std::string prompt = " --prompt-ids 3,4,5 --max-new-tokens 8 --temperature 0 --json";
     const Outcome one = folder.run("generate --model few --adapter out/final" + prompt);
     const Outcome two = folder.run("generate --model merged" + prompt);

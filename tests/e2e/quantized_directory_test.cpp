@@ -44,7 +44,7 @@ void quantize_base(const Folder& folder, const std::string& arguments, const std
   ASSERT_EQ(outcome.exit_code, 0) << outcome.err;
 }
 
-Result trained(const Folder& folder, const std::string& how) {
+Result trained_beside(const Folder& folder, const std::string& how) {
   std::filesystem::remove_all(folder.path("out"));
   const Outcome outcome = folder.run("train run.yaml --json " + how);
   EXPECT_EQ(outcome.exit_code, 0) << how << outcome.err;
@@ -59,11 +59,11 @@ TEST(QuantizedDirectory, TrainsWithTheBitsOfQuantisingWhileLoading) {
   for (const Kind& kind : kKinds) {
     quantize_base(folder, kind.arguments);
     const std::string settings = "'quantization={" + std::string(kind.settings) + "}'";
-    const Result loaded = trained(folder, settings);
+    const Result loaded = trained_beside(folder, settings);
     EXPECT_THAT(loaded.events, HasSubstr("\"step\""));
     for (const std::string& how :
          {std::string(), settings, std::string("debug.poison=true runtime.threads=1")}) {
-      const Result stored = trained(folder, "model.path=few " + how);
+      const Result stored = trained_beside(folder, "model.path=few " + how);
       EXPECT_EQ(stored.events, loaded.events) << kind.arguments << how;
       EXPECT_TRUE(stored.model == loaded.model) << kind.arguments << how;
     }
@@ -76,7 +76,7 @@ TEST(QuantizedDirectory, EvaluatesAndAnswersWithAndWithoutAdapter) {
   for (const Kind& kind : kKinds) {
     quantize_base(folder, kind.arguments);
     const std::string settings = " 'quantization={" + std::string(kind.settings) + "}'";
-    (void)trained(folder, "model.path=few");
+    (void)trained_beside(folder, "model.path=few");
     for (const std::string with : {" lora=null", " --adapter out/final"}) {
       const Outcome loaded = folder.run("eval run.yaml --json" + with + settings);
       const Outcome stored = folder.run("eval run.yaml --json model.path=few" + with);
@@ -104,8 +104,8 @@ TEST(QuantizedDirectory, Gpt2IsTakenAsItLiesInTheFiles) {
       "output: {dir: out}\n");
   for (const Kind& kind : kKinds) {
     quantize_base(folder, kind.arguments);
-    const Result one = trained(folder, "model.path=few runtime.threads=1");
-    const Result two = trained(folder, "model.path=few runtime.threads=3 training.micro_batch_size=1");
+    const Result one = trained_beside(folder, "model.path=few runtime.threads=1");
+    const Result two = trained_beside(folder, "model.path=few runtime.threads=3 training.micro_batch_size=1");
     EXPECT_EQ(one.events, two.events) << kind.arguments;
     EXPECT_TRUE(one.model == two.model) << kind.arguments;
     const auto loss = [&](const std::string& how) {

@@ -1,5 +1,6 @@
 #include "planner/initial_values.h"
 
+#include <algorithm>
 #include <numeric>
 #include <span>
 #include <string>
@@ -33,8 +34,11 @@ void append_storage(ir::Builder& b, ValueId random, std::span<const models::Para
   for (const models::Parameter& p : parts) rows.push_back(p.shape.dim(0));
   shape[0] = std::accumulate(rows.begin(), rows.end(), int64_t{0});
   const std::string& name = first.part_of.empty() ? first.name : first.part_of;
-  // Where nothing keeps f32, a table of that size never exists.
-  const DType drawn = masters && first.trained ? DType::kF32 : first.dtype;
+  // Where no part keeps f32, a table of that size never exists.
+  const bool is_kept = std::ranges::all_of(parts, [&](const models::Parameter& p) {
+    return (p.dtype == first.dtype || ir::is_block(p.dtype)) && !(masters && p.trained);
+  });
+  const DType drawn = is_kept ? first.dtype : DType::kF32;
   const ValueId whole =
       first.init == models::Init::kNormal
           ? ops::random_normal(b, random, shape, 0.0, first.init_std, ops::random_key(name, "init"), drawn)

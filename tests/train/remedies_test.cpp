@@ -72,7 +72,7 @@ TEST(Remedies, PutTogetherNothingIsLeftInThatDoesNothing) {
              "training.state.gradients=bf16", "training.state.moments=bf16", "training.optimizer=adamw_8bit",
              "data.sequence_length=64"});
   std::vector<std::string> tight = run;
-  tight.push_back("memory.budget=" + std::to_string(floor + (needs - floor) / 100));
+  tight.push_back("memory.budget=" + std::to_string(floor + (needs - floor) / 10));
   Case c(tight);
   ASSERT_EQ(c.prepared().report.remedies.size(), 1u) << texts(c.prepared());
   const planner::Remedy& remedy = c.prepared().report.remedies.front();

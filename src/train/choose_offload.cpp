@@ -213,22 +213,26 @@ class Search {
     return grown;
   }
 
-  /// The smallest micro-batch with all elsewhere.
+  /// The smallest micro-batch with all elsewhere: what is kept lies there too, so that computing again does
+  /// not always need less.
   Result<Planned> least() const {
     std::optional<Planned> best;
     std::optional<Error> error;
     for (const MemorySpace space : choices_.places) {
       Places places;
       places.fill(space);
-      for (const int64_t slack : {kOnDemand, kNoSlack}) {
-        Way way = with_all(way_of(splits_.back(), choices_.may_recompute, slack), places);
-        way.tolerance = 0;
-        auto planned = plan_(way);
-        if (!planned)
-          error = planned.error();
-        else if (!best || planner::is_better(planned->report, best->report))
-          best = std::move(*planned);
-      }
+      for (const bool recompute_all : recomputes())
+        for (const int64_t slack : {kOnDemand, kNoSlack}) {
+          Way way = with_all(way_of(splits_.back(), recompute_all, slack), places);
+          const auto at_least = excess(way);  // a sketch needs no more than the plan
+          if (best && at_least && *at_least >= planner::excess_bytes(best->report)) continue;
+          way.tolerance = 0;
+          auto planned = plan_(way);
+          if (!planned)
+            error = planned.error();
+          else if (!best || planner::is_better(planned->report, best->report))
+            best = std::move(*planned);
+        }
     }
     if (!best) return std::move(*error);
     return std::move(*best);

@@ -67,7 +67,7 @@ std::set<int> checkpoints(const Folder& folder) {
     if (name.starts_with("checkpoint-"))
       steps.insert(std::stoi(name.substr(11)));
     else
-      EXPECT_TRUE(name == ".lock" || name == "run.yaml" || name == "events.jsonl" ||
+      EXPECT_TRUE(name == ".lock" || name == "run.yaml" || name == "plan.json" || name == "events.jsonl" ||
                   name == "environment.json" || name == "trainer_state.json")
           << name << " is left";
   }

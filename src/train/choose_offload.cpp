@@ -24,7 +24,7 @@ constexpr int64_t kSomeSlack = 8, kNoSlack = 0, kOnDemand = -1;
 /// than it is worth, and sketches reckon with as much.
 constexpr double kTolerance = 1.0 / 64;
 /// Waiting for copies that is not worth another look, as a share of the kernels' time.
-constexpr double kHidden = 0.005;
+constexpr double kHiddenWait = 0.005;
 /// A plan that packs worse than its sketch is tried again with more elsewhere.
 constexpr int kMostRepairs = 4;
 
@@ -139,7 +139,7 @@ class Search {
             all->seconds_estimated - all->parts.parts[static_cast<size_t>(planner::Part::kCopies)];
         const auto may_be_faster = [&] {
           return std::ranges::none_of(found,
-                                      [&](const Found& f) { return f.seconds <= (1 + kHidden) * kernels; });
+                                      [&](const Found& f) { return f.seconds <= (1 + kHiddenWait) * kernels; });
         };
         for (const auto& order : orders())
           for (const int64_t slack : {kSomeSlack, kNoSlack, kOnDemand})

@@ -138,8 +138,8 @@ class Search {
         const double kernels =
             all->seconds_estimated - all->parts.parts[static_cast<size_t>(planner::Part::kCopies)];
         const auto may_be_faster = [&] {
-          return std::ranges::none_of(found,
-                                      [&](const Found& f) { return f.seconds <= (1 + kHiddenWait) * kernels; });
+          return std::ranges::none_of(
+              found, [&](const Found& f) { return f.seconds <= (1 + kHiddenWait) * kernels; });
         };
         for (const auto& order : orders())
           for (const int64_t slack : {kSomeSlack, kNoSlack, kOnDemand})

@@ -8,7 +8,6 @@
 #include "io/tensor_convert.h"
 
 namespace plimsoll::train {
-namespace {
 
 Values transpose(const Values& m, size_t rows, size_t columns) {
   Values t(m.size());
@@ -16,8 +15,6 @@ Values transpose(const Values& m, size_t rows, size_t columns) {
     for (size_t c = 0; c < columns; ++c) t[c * rows + r] = m[r * columns + c];
   return t;
 }
-
-}  // namespace
 
 Result<Values> read_values(const SafetensorsFile& file, const SafetensorsTensor& tensor, int64_t first,
                            int64_t count) {

@@ -14,6 +14,9 @@ class BaseTensor;
 
 using Values = std::vector<float>;
 
+/// Of m [rows, columns].
+Values transpose(const Values& m, size_t rows, size_t columns);
+
 /// Elements of a tensor of a file as f32.
 Result<Values> read_values(const SafetensorsFile& file, const SafetensorsTensor& tensor, int64_t first,
                            int64_t count);

@@ -5,7 +5,6 @@
 #include "numerics/quantized.h"
 
 namespace plimsoll::train {
-
 namespace {
 
 namespace bnb = numerics::bitsandbytes;
@@ -29,10 +28,8 @@ Result<BaseTensor> BaseTensor::dequantised(const QuantizedTensor& tensor, std::s
   PLIMSOLL_ASSIGN(base.scales_, read_scales(tensor));
   if (!turned) return base;
   PLIMSOLL_ASSIGN(const Values values, base.read());
-  const auto outs = static_cast<size_t>(tensor.shape[0]), in = static_cast<size_t>(tensor.shape[1]);
-  base.turned_.resize(values.size());
-  for (size_t o = 0; o < outs; ++o)
-    for (size_t i = 0; i < in; ++i) base.turned_[i * outs + o] = values[o * in + i];
+  base.turned_ =
+      transpose(values, static_cast<size_t>(tensor.shape[0]), static_cast<size_t>(tensor.shape[1]));
   base.shape_ = {tensor.shape[1], tensor.shape[0]};
   return base;
 }

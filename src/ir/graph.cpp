@@ -85,26 +85,18 @@ std::vector<std::vector<OpId>> Graph::uses() const {
 }
 
 size_t Graph::declare_state(const StateDecl& decl) {
-  for (size_t i = 0; i < states_.size(); ++i)
-    if (states_[i].name == decl.name) {
-      PLIMSOLL_CHECK(states_[i] == decl, "state declared twice, differently: " + decl.name);
-      return i;
-    }
-  states_.push_back(decl);
-  return states_.size() - 1;
+  const auto [found, is_new] = state_index_.try_emplace(decl.name, states_.size());
+  if (is_new) {
+    states_.push_back(decl);
+  } else {
+    PLIMSOLL_CHECK(states_[found->second] == decl, "state declared twice, differently: " + decl.name);
+  }
+  return found->second;
 }
 
 const StateDecl* Graph::find_state(std::string_view state_name) const {
-  // Programs read and assign states about in the order in which they declare them: from the one that was
-  // found last on, most are found at once.
-  static thread_local size_t last = 0;
-  for (size_t i = 0; i < states_.size(); ++i) {
-    const size_t at = (last + i) % states_.size();
-    if (states_[at].name != state_name) continue;
-    last = at;
-    return &states_[at];
-  }
-  return nullptr;
+  const auto found = state_index_.find(state_name);
+  return found == state_index_.end() ? nullptr : &states_[found->second];
 }
 
 }  // namespace plimsoll::ir

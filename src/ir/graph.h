@@ -9,6 +9,7 @@
 #include <compare>
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -141,6 +142,7 @@ class Graph {
   std::vector<Op> ops_;
   std::vector<OpId> order_;
   std::vector<StateDecl> states_;
+  std::map<std::string, size_t, std::less<>> state_index_;  ///< by name, into states_
 };
 
 }  // namespace plimsoll::ir

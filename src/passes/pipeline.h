@@ -58,7 +58,7 @@ struct PipelineOptions {
   /// Programs can be run op by op, each op twice: updates stay apart, as a sweep would need all of the
   /// optimizer's states a second time.
   bool rehearses = false;
-  bool verify = true;
+  bool verify = true;  ///< each pass, and the hazards of what is to be run
   /// Scratch of an op's kernel, for schedule's reckoning; empty: none.
   std::function<int64_t(const ir::OpTypes&)> workspace_bytes = {};
   std::string dump_dir = {};  ///< where the text after each pass goes, NN-name.ir; empty: nowhere

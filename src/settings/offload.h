@@ -11,8 +11,8 @@
 namespace plimsoll::train {
 
 /// That the setting is auto, none, or a map from classes to host, disk or none, or to {host: 12} for twelve
-/// layers of it, that the device can have a
-/// disk where one is named, and that the disk's budget is no share. Errors: kInvalidArgument.
+/// layers of it, that the device can have a disk where one is named, and that the disk's budget is no share.
+/// Errors: kInvalidArgument.
 Status check_offload(const RunConfig& config);
 /// Where the run has its classes lie; auto and none: on the device. On the CPU the host's memory is the
 /// device's.

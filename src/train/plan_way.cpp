@@ -65,7 +65,6 @@ planner::StepOptions step_options(const RunConfig& config, const BatchSplit& spl
   if (config.scales_loss()) options.optimizer.loss_scaling = loss_scaling(config.training.loss_scale);
   options.decay_all = config.training.weight_decay_scope == DecayScope::kAll;
   set_precision(config.training, options.pipeline);
-  set_recompute(config.memory.recompute, options.pipeline);
   options.pipeline.rehearses = options.training && config.debug.verify_steps > 0;
   options.memory.separate = config.debug.plan == PlanLayout::kSeparate;
   return options;

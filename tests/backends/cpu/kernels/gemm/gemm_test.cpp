@@ -187,6 +187,7 @@ TEST_P(Gemm, ManyTiles) {
   compute({.s = {300, 520, 64}, .b = Layout::kColumns}, 2);
   compute({.s = {1100, 40, 33}, .a = Layout::kColumns}, 3);
   compute({.s = {14, 1500, 70}, .b = Layout::kColumns}, 2);
+  compute({.s = {14, 1561, 270}, .b = Layout::kColumns}, 2);  // columns by thread
 }
 
 TEST_P(Gemm, Empty) {
@@ -198,7 +199,9 @@ TEST_P(Gemm, Empty) {
 TEST_P(Gemm, SameBitsForAnyNumberOfThreads) {
   const Call calls[] = {{.s = {300, 200, 300}, .b = Layout::kColumns, .bias = true},
                         {.s = {250, 130, 51, 17}, .a = Layout::kColumns, .accumulate = true},
-                        {.s = {257, 96, 700, 350}, .a = Layout::kColumns}};
+                        {.s = {257, 96, 700, 350}, .a = Layout::kColumns},
+                        {.s = {90, 1561, 300}, .b = Layout::kColumns, .bias = true},
+                        {.s = {23, 1700, 300, 70}, .accumulate = true}};
   for (const Call& call : calls) {
     const auto one = compute(call, 1);
     for (const int threads : {2, 3, 8})

@@ -227,12 +227,21 @@ Status Executable::run_to_update() { return device_.replay(*before_); }
 
 Status Executable::run_update() { return update_ ? device_.replay(*update_) : Status(Ok{}); }
 
-Status Executable::run_timed(bool memory) {
+Status Executable::join() {
+  for (size_t q = 0; q < ir::kNumQueues; ++q) PLIMSOLL_TRY(device_.synchronize(static_cast<ir::Queue>(q)));
+  return Ok{};
+}
+
+Status Executable::run_timed(bool memory, const std::function<void()>& gate) {
+  PLIMSOLL_TRY(join());
   measures_memory_ = memory;
   timed_.clear();
   timed_.reserve(instructions_.size());
   (void)device_.take_thread_seconds();  // what ran before
-  return issue(0, instructions_.size(), Pace::kTimed);
+  const size_t cut = first_update();
+  PLIMSOLL_TRY(issue(0, cut, Pace::kTimed));
+  if (cut < instructions_.size() && gate) gate();
+  return issue(cut, instructions_.size(), Pace::kTimed);
 }
 
 }  // namespace plimsoll::runtime

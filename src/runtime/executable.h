@@ -54,8 +54,9 @@ class Executable {
   /// Errors: kDiverged with the first op whose runs differ, its layer and its result. Async: no.
   Status run_twice(Transfer& transfer, const std::function<void()>& gate);
 
-  /// Runs op by op, waiting for each. In the order of issue.
-  Status run_timed(bool memory);
+  /// Runs op by op, behind all that was queued before and waiting for each. In the order of issue; `gate` as
+  /// in Session::set_update_gate.
+  Status run_timed(bool memory, const std::function<void()>& gate);
   [[nodiscard]] const std::vector<TimedOp>& timed_ops() const { return timed_; }
 
  private:
@@ -91,6 +92,8 @@ class Executable {
   [[nodiscard]] size_t first_update() const;
   /// Of the first op at or behind that issue; the order's length where there is none.
   [[nodiscard]] size_t next_position(size_t from) const;
+  /// Waits for every queue: what is issued one by one does not wait for the program before, as a replay does.
+  Status join();
   enum class Pace : uint8_t { kQueued, kTimed, kTwice };
   Status issue(size_t begin, size_t end, Pace pace);
   Status issue_one(const Instruction& instruction);

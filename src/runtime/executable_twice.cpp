@@ -117,10 +117,12 @@ Status Executable::issue_twice(const Instruction& instruction) {
 Status Executable::run_twice(Transfer& transfer, const std::function<void()>& gate) {
   PLIMSOLL_CHECK(!program_.binding.rehearsals.empty(), "the plan has no place to run an op twice");
   transfer_ = &transfer;
+  PLIMSOLL_TRY(join());
   const size_t cut = first_update();
   PLIMSOLL_TRY(issue(0, cut, Pace::kTwice));
   if (cut < instructions_.size() && gate) gate();
-  return issue(cut, instructions_.size(), Pace::kTwice);
+  PLIMSOLL_TRY(issue(cut, instructions_.size(), Pace::kTwice));
+  return join();
 }
 
 }  // namespace plimsoll::runtime

@@ -87,7 +87,7 @@ Status Session::fill_states(bool poison) {
 Status Session::run(int program) {
   Executable& executable = *executables_[static_cast<size_t>(program)];
   if (run_observer_) run_observer_(program);
-  if (timing_) return executable.run_timed(measures_memory_);
+  if (timing_) return executable.run_timed(measures_memory_, update_gate_);
   PLIMSOLL_TRY(executable.run_to_update());
   if (!executable.updates()) return Ok{};
   if (update_gate_) update_gate_();

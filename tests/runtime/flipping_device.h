@@ -12,7 +12,7 @@
 namespace plimsoll::session_testing {
 
 /// On a device whose memory the host reaches, and that is done when a call returns.
-class FlippingDevice final : public runtime::Device {
+class FlippingDevice : public runtime::Device {
  public:
   explicit FlippingDevice(runtime::Device& device) : device_(device) {}
 

@@ -4,8 +4,11 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <optional>
+#include <set>
 
 #include "ops/ops.h"
+#include "runtime/flipping_device.h"
 #include "runtime/session_testing.h"
 
 namespace plimsoll::runtime {
@@ -148,20 +151,57 @@ TEST(UpdateGate, StandsBeforeTheFirstChangeOfAParameterOrAStateOfTheOptimizer) {
     ++calls;
     w_at_gate = value("w"), m_at_gate = value("m"), out_at_gate = value("out");
   });
-  for (int run = 0; run < 2; ++run) {
+  for (int run = 0; run < 4; ++run) {
+    session.enable_timing(run >= 2);
     value("w") = 1, value("m") = 2, value("out") = 0;
-    ASSERT_TRUE(session.run(run));
+    ASSERT_TRUE(session.run(run % 2));
     EXPECT_EQ(calls, run + 1);
     EXPECT_EQ(w_at_gate, 1);
     EXPECT_EQ(m_at_gate, 2);
     EXPECT_NE(out_at_gate, 0);  // what comes before the change has been done
-    EXPECT_EQ(value(run == 0 ? "w" : "m"), 3);
+    EXPECT_EQ(value(run % 2 == 0 ? "w" : "m"), 3);
   }
+  session.enable_timing(false);
   ASSERT_TRUE(session.run(2));
-  EXPECT_EQ(calls, 2);  // a program that changes neither does not wait
+  EXPECT_EQ(calls, 4);  // a program that changes neither does not wait
   session.set_update_gate(nullptr);
   ASSERT_TRUE(session.run(0));
-  EXPECT_EQ(calls, 2);
+  EXPECT_EQ(calls, 4);
+}
+
+/// Counts the queues that are waited for.
+class WatchedDevice final : public session_testing::FlippingDevice {
+ public:
+  using FlippingDevice::FlippingDevice;
+  Status synchronize(ir::Queue queue) override {
+    waited_.insert(queue);
+    return FlippingDevice::synchronize(queue);
+  }
+  Status launch(const KernelCall& call, ir::Queue queue) override {
+    if (!at_launch) at_launch = waited_.size();
+    return FlippingDevice::launch(call, queue);
+  }
+  void start_again() { waited_.clear(), at_launch.reset(); }
+  std::optional<size_t> at_launch;  ///< before the first
+
+ private:
+  std::set<ir::Queue> waited_;
+};
+
+// What is issued one by one would not wait for copies of the program before: a replay does, on its queues.
+TEST(SessionTest, ARunOneByOneBeginsBehindAllQueues) {
+  cpu::CpuDevice cpu(1);
+  WatchedDevice device(cpu);
+  std::vector<passes::Program> programs;
+  programs.push_back(plan(small_program(), device));
+  const auto session = Session::create(device, *passes::plan_session(std::move(programs)));
+  ASSERT_TRUE(session.ok());
+  fill(**session, "x");
+  fill(**session, "w");
+  (*session)->enable_timing(true);
+  device.start_again();
+  ASSERT_TRUE((*session)->run(0));
+  EXPECT_EQ(device.at_launch, ir::kNumQueues);
 }
 
 }  // namespace

@@ -31,8 +31,10 @@ ifneq ($(DEPS),0)
 	@tools/install-deps
 endif
 
+# JOIN=OFF compiles file by file, which is quicker where only some change.
+JOIN ?= ON
 build/build.ninja: | deps
-	cmake --preset release
+	cmake --preset release -DPLIMSOLL_JOIN_SOURCES=$(JOIN)
 
 build-%/build.ninja: | deps
 	cmake --preset $*

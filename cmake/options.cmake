@@ -16,10 +16,14 @@ if(PLIMSOLL_SANITIZE)
     # alignment is checked by the fuzz targets, in all that reads bytes, and clang compiles it in passing.
     add_compile_options(-fno-sanitize=null,vptr,alignment)
   endif()
-  if(CMAKE_CXX_COMPILER_ID STREQUAL GNU)
-    # g++ 12 loses track of std::variant and std::optional under the sanitizers' instrumentation.
-    add_compile_options(-Wno-maybe-uninitialized)
-  endif()
+endif()
+
+# Half of what a file costs to compile is what it includes. Whole builds (the Makefile's, the sanitizers' presets)
+# compile eight files of a room at once; names in their unnamed namespaces must differ then.
+option(PLIMSOLL_JOIN_SOURCES "Compile a room's sources several files at once" OFF)
+if(CMAKE_CXX_COMPILER_ID STREQUAL GNU AND (PLIMSOLL_SANITIZE OR PLIMSOLL_JOIN_SOURCES))
+  # g++ 12 loses track of std::variant and std::optional under the sanitizers' instrumentation and in long files.
+  add_compile_options(-Wno-maybe-uninitialized)
 endif()
 
 # Headers that nearly every file includes are parsed once. `OFF` shows whether each file includes what it uses.

@@ -6,13 +6,13 @@
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "base/check.h"
 #include "base/units.h"
-#include "memory_file.h"
 #include "numerics/bitsandbytes.h"
 #include "numerics/dynamic_map.h"
 
@@ -27,9 +27,9 @@ constexpr const char* kSoundState =
     R"("nested_dtype": "float32", "nested_offset": 0.5})";
 
 struct FuzzedPart {
-  std::string name, dtype;
+  std::string_view name, dtype;
   int64_t elements;
-  std::string bytes;  ///< empty: filled with the fuzzer's
+  std::string_view bytes;  ///< empty: filled with the fuzzer's
 };
 
 template <typename Values>
@@ -37,27 +37,39 @@ std::string bytes_of(const Values& values) {
   return {reinterpret_cast<const char*>(values.data()), values.size() * sizeof(values[0])};
 }
 
-/// Sound, before they are bent.
-std::vector<FuzzedPart> sound_parts(std::string state, bool is_fp4) {
-  const std::string type = is_fp4 ? "fp4" : "nf4";
-  const auto size = static_cast<int64_t>(state.size());
-  return {
-      {"a.weight", "U8", 70, {}},
-      {"a.weight.absmax", "U8", 3, {}},
-      {"a.weight.quant_map", "F32", 16,
-       bytes_of(bnb::values_of(is_fp4 ? bnb::FourBit::kFp4 : bnb::FourBit::kNf4))},
-      {"a.weight.nested_absmax", "F32", 1, {}},
-      {"a.weight.nested_quant_map", "F32", 256, bytes_of(plimsoll::numerics::signed_dynamic_map().values)},
-      {"a.weight.quant_state.bitsandbytes__" + type, "U8", size, std::move(state)},
-      {"b.weight", "I8", 6, {}},
-      {"b.SCB", "F32", 2, {}},
-      {"b.weight_format", "U8", 1, std::string(1, '\0')}};
+const std::string& map_bytes(bool is_fp4) {
+  static const std::string kNf4 = bytes_of(bnb::values_of(bnb::FourBit::kNf4)),
+                           kFp4 = bytes_of(bnb::values_of(bnb::FourBit::kFp4));
+  return is_fp4 ? kFp4 : kNf4;
 }
+
+/// Sound, before they are bent.
+std::vector<FuzzedPart> sound_parts(std::string_view state, bool is_fp4) {
+  static const std::string kNested = bytes_of(plimsoll::numerics::signed_dynamic_map().values);
+  static const std::string kZero(1, '\0');
+  const auto size = static_cast<int64_t>(state.size());
+  return {{"a.weight", "U8", 70, {}},
+          {"a.weight.absmax", "U8", 3, {}},
+          {"a.weight.quant_map", "F32", 16, map_bytes(is_fp4)},
+          {"a.weight.nested_absmax", "F32", 1, {}},
+          {"a.weight.nested_quant_map", "F32", 256, kNested},
+          {is_fp4 ? "a.weight.quant_state.bitsandbytes__fp4" : "a.weight.quant_state.bitsandbytes__nf4", "U8",
+           size, state},
+          {"b.weight", "I8", 6, {}},
+          {"b.SCB", "F32", 2, {}},
+          {"b.weight_format", "U8", 1, kZero}};
+}
+
+/// A file of the parts: what its header says, which fuzz_safetensors reads from text, and its payloads.
+struct FuzzedFile {
+  plimsoll::SafetensorsHeader header;
+  std::string payload;
+};
 
 /// Low bits of `how`: 0 as it is, 1 left out, 2 another type, 3 a value more, 4 one less, 5 its bytes are the
 /// fuzzer's. b.weight is a matrix of as many rows as `how` / 8 says.
-std::string file_of(const std::vector<FuzzedPart>& parts, const uint8_t* how, std::string_view fill) {
-  std::string members, payload;
+FuzzedFile file_of(const std::vector<FuzzedPart>& parts, const uint8_t* how, std::string_view fill) {
+  FuzzedFile file;
   for (size_t i = 0; i < parts.size(); ++i) {
     FuzzedPart part = parts[i];
     const int kind = how[i] % 8;
@@ -67,22 +79,22 @@ std::string file_of(const std::vector<FuzzedPart>& parts, const uint8_t* how, st
     if (kind == 4 && part.elements > 0) --part.elements;
     const auto size =
         static_cast<size_t>(part.elements) * (part.dtype == "F32" || part.dtype == "I32" ? 4 : 1);
-    std::string bytes = kind == 5 ? std::string() : part.bytes;
-    for (size_t k = bytes.size(); k < size; ++k) bytes += fill.empty() ? '\x01' : fill[k % fill.size()];
-    bytes.resize(size);
+    const auto offset = file.payload.size();
+    if (kind != 5) file.payload += part.bytes.substr(0, size);
+    while (file.payload.size() < offset + size)
+      file.payload +=
+          fill.empty() ? std::string_view("\x01") : fill.substr(0, offset + size - file.payload.size());
     const int64_t rows = how[i] / 8;
-    const std::string shape = part.name == "b.weight" && rows > 0 && part.elements % rows == 0
-                                  ? std::to_string(rows) + "," + std::to_string(part.elements / rows)
-                                  : std::to_string(part.elements);
-    const std::string begin = std::to_string(payload.size());
-    payload += bytes;
-    members += (members.empty() ? "\"" : ",\"") + part.name + "\":{\"dtype\":\"" + part.dtype +
-               "\",\"shape\":[" + shape + "],\"data_offsets\":[" + begin + "," +
-               std::to_string(payload.size()) + "]}";
+    plimsoll::SafetensorsTensor tensor{std::string(part.name),
+                                       std::string(part.dtype),
+                                       {part.elements},
+                                       static_cast<int64_t>(offset),
+                                       static_cast<int64_t>(size)};
+    if (part.name == "b.weight" && rows > 0 && part.elements % rows == 0)
+      tensor.shape = {rows, part.elements / rows};
+    file.header.tensors.push_back(std::move(tensor));
   }
-  const std::string json = "{" + members + "}";
-  const uint64_t length = json.size();
-  return std::string(reinterpret_cast<const char*>(&length), sizeof length) + json + payload;
+  return file;
 }
 
 void check_found(const QuantizedTensor& tensor) {
@@ -110,14 +122,13 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   const std::string_view rest(reinterpret_cast<const char*>(data + kHow), size - kHow);
   (void)parse_quant_state(rest);
   const bool is_fp4 = data[9] % 2 == 1;
-  std::string state(rest.starts_with('{') ? rest : std::string_view(kSoundState));
-  static const MemoryFile memory;
-  const std::string bytes = file_of(sound_parts(std::move(state), is_fp4), data, rest);
-  memory.hold(std::as_bytes(std::span(bytes)));
-  const auto file = plimsoll::SafetensorsFile::open(memory.path());
-  PLIMSOLL_CHECK(file.ok(), "a file that is none");
+  const std::string_view state = rest.starts_with('{') ? rest : std::string_view(kSoundState);
+  FuzzedFile made = file_of(sound_parts(state, is_fp4), data, rest);
+  const auto file = plimsoll::SafetensorsFile::of_header(
+      plimsoll::ReadFile::of_bytes("model.safetensors", std::as_bytes(std::span(made.payload))),
+      std::move(made.header));
   std::vector<plimsoll::WeightRef> refs;
-  for (const auto& tensor : file->tensors()) refs.push_back({&*file, &tensor});
+  for (const auto& tensor : file.tensors()) refs.push_back({&file, &tensor});
   const auto found = find_quantized(refs);
   if (!found) {
     PLIMSOLL_CHECK(!found.error().what.empty() && !found.error().hint.empty(), "an error that says nothing");

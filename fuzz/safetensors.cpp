@@ -18,7 +18,6 @@
 #include "io/foreign_format.h"
 #include "io/json.h"
 #include "io/safetensors_reader.h"
-#include "memory_file.h"
 
 namespace {
 
@@ -110,9 +109,8 @@ std::optional<ExpectedTensors> read_slowly(std::string_view json, int64_t payloa
 }
 
 void open_as_file(const uint8_t* data, size_t size, size_t num_tensors) {
-  static const MemoryFile memory;
-  memory.hold(std::as_bytes(std::span(data, size)));
-  const auto file = plimsoll::SafetensorsFile::open(memory.path());
+  const auto file = plimsoll::SafetensorsFile::open(
+      plimsoll::ReadFile::of_bytes("model.safetensors", std::as_bytes(std::span(data, size))));
   PLIMSOLL_CHECK(file.ok(), "a header that is accepted in a file that is not");
   PLIMSOLL_CHECK(file->tensors().size() == num_tensors);
   std::vector<std::byte> payload;

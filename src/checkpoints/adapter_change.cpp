@@ -5,7 +5,9 @@
 
 #include "checkpoints/adapter_start.h"
 #include "checkpoints/base_tensor.h"
+#include "checkpoints/quantized_start.h"
 #include "io/tensor_convert.h"
+#include "ops/block_values.h"
 
 namespace plimsoll::train {
 
@@ -59,9 +61,26 @@ Status LoadedChange::load_norms(const BaseTensor& base) {
   return Ok{};
 }
 
+/// W as the adapter began beside it.
+void LoadedChange::round(Values w, int64_t outs, int64_t in, const BaseTensor& base) {
+  const ir::TensorType type{change_.loftq_dtype, {base.shape()[0], base.num_columns()}};
+  rounded_.resize(w.size());
+  const QuantizedStart start =
+      start_quantized(std::move(w), {.type = type,
+                                     .transposed = change_.transposed,
+                                     .shape = {outs, in, change_.rank, change_.scale},
+                                     .factors = change_.factors,
+                                     .iterations = change_.loftq_iterations});
+  ops::dequantize(type, start.storage.data(), 0, std::span(rounded_));
+}
+
 Status LoadedChange::load_factors(const BaseTensor& base) {
   PLIMSOLL_ASSIGN(Values w, base.read());
   const size_t in = pair_.a.size() / static_cast<size_t>(change_.rank), outs = w.size() / in;
+  if (change_.factors == models::Factors::kLoftq) {
+    round(std::move(w), static_cast<int64_t>(outs), static_cast<int64_t>(in), base);
+    return Ok{};
+  }
   if (change_.transposed) w = transpose(w, in, outs);
   numerics::LowRankFactors f =
       low_rank_factors(w, {static_cast<int64_t>(outs), static_cast<int64_t>(in), change_.rank, change_.scale},
@@ -113,6 +132,8 @@ Status LoadedChange::add_to(int64_t first, int64_t columns, const Values& base, 
   if (change_.a != nullptr && gains_.empty()) {
     add_low_rank(pair_, change_.weight * change_.scale, first, width, rows);
     if (!lost_.a.empty()) add_low_rank(lost_, -change_.weight * change_.scale, first, width, rows);
+    for (size_t i = 0; !rounded_.empty() && i < rows.size(); ++i)
+      rows[i] += weight * (rounded_[static_cast<size_t>(first) * width + i] - base[i]);
     return Ok{};
   }
   Values saved = base;
@@ -152,11 +173,14 @@ Result<double> LoadedChange::product(int64_t row, const Values& base,
       sum += static_cast<double>(pair_.b[at * base.size() + i]) * input[i];
     return change_.weight * change_.scale * sum;
   }
-  if (change_.a != nullptr && gains_.empty())
-    return change_.weight * change_.scale *
-           (low_rank_product(pair_, at, input) -
-            (lost_.a.empty() ? 0.0 : low_rank_product(lost_, at, input)));
   double sum = 0;
+  if (change_.a != nullptr && gains_.empty()) {
+    for (size_t i = 0; !rounded_.empty() && i < base.size(); ++i)
+      sum += (static_cast<double>(rounded_[at * base.size() + i]) - static_cast<double>(base[i])) * input[i];
+    return change_.weight *
+           (sum + change_.scale * (low_rank_product(pair_, at, input) -
+                                   (lost_.a.empty() ? 0.0 : low_rank_product(lost_, at, input))));
+  }
   std::vector<double> gained = input;
   if (change_.a != nullptr) {
     for (size_t i = 0; i < gained.size(); ++i) gained[i] *= gain(at, i);

@@ -36,6 +36,8 @@ struct AdapterChange {
   int64_t rank = 0;
   bool transposed = false;  ///< W is [in, out]; of a table [rows, width] likewise A runs along its rows
   models::Factors factors = models::Factors::kNone;  ///< W lost them first
+  ir::DType loftq_dtype = ir::DType::kNf4;  ///< kLoftq: what it was rounded to, and in how many turns
+  int64_t loftq_iterations = 1;
 };
 
 /// The same with its matrices in memory; the base's tensor is read once where norms or factors ask for it.
@@ -57,6 +59,7 @@ class LoadedChange {
   };
   [[nodiscard]] Status load_norms(const BaseTensor& base);
   [[nodiscard]] Status load_factors(const BaseTensor& base);
+  void round(Values w, int64_t outs, int64_t in, const BaseTensor& base);
   void add_low_rank(const Pair& pair, double factor, int64_t first, size_t width, Values& rows) const;
   [[nodiscard]] double low_rank_product(const Pair& pair, size_t row, const std::vector<double>& input) const;
   /// magnitude / norm of the element at (row, column).
@@ -67,6 +70,7 @@ class LoadedChange {
 
   AdapterChange change_;
   Pair pair_, lost_;
+  Values rounded_;             ///< kLoftq: all of W as it was rounded, in place of W
   std::vector<double> gains_;  ///< empty: no magnitudes
 };
 

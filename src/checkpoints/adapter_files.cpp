@@ -94,6 +94,15 @@ bool is_copy_of_base(const models::Model& model, const SafetensorsTensor& tensor
          model.adapters()->keys.contains(module + ".lora_embedding_A");
 }
 
+/// What the base is quantised to, for who makes the same codes again.
+void describe_rounding(const models::Model& model, const std::vector<std::string>& skipped,
+                       models::Loftq& loftq) {
+  for (const models::Parameter& p : model.parameters())
+    if (ir::is_block(p.dtype)) loftq.dtype = p.dtype;
+  loftq.bits = loftq.dtype == ir::DType::kI8Rows ? 8 : 4;
+  if (!skipped.empty()) loftq.skip_modules = skipped;
+}
+
 }  // namespace
 
 const SafetensorsTensor* find_adapter_tensor(const SafetensorsFile& file, const std::string& name) {
@@ -148,7 +157,9 @@ Result<std::string> adapter_config_of(const RunConfig& config, const models::Mod
   if (!config.lora.adapter.empty()) {
     PLIMSOLL_ASSIGN(base, models::read_adapter_config(config.lora.adapter));
   }
-  PLIMSOLL_ASSIGN(const models::LoraSpec spec, lora_spec(config.lora, base));
+  PLIMSOLL_ASSIGN(models::LoraSpec spec, lora_spec(config.lora, base));
+  if (spec.init_lora_weights == models::LoraInit::kLoftq)
+    describe_rounding(model, config.quantization.llm_int8_skip_modules, spec.loftq_config);
   models::AdapterOf of{.base = config.model.path, .classifies = model.num_labels() > 0};
   PLIMSOLL_ASSIGN(const ConfigJson model_config, load_model_config(config.model));
   PLIMSOLL_ASSIGN(of.model_type, model_config.model_type());

@@ -8,82 +8,27 @@
 #include <string>
 #include <vector>
 
-#include "base/check.h"
-#include "numerics/convert.h"
+#include "checkpoints/adapter_change.h"
+#include "checkpoints/parameter_rows.h"
 #include "numerics/low_rank.h"
 #include "runtime/session.h"
-#include "settings/state_formats.h"
 
 namespace plimsoll::train {
 namespace {
 
 using Values = std::vector<float>;
 
-/// A tensor of the checkpoint as rows of a state.
-struct Place {
-  std::string state;
-  int64_t row = 0, rows = 0, columns = 0;
-  ir::DType dtype = ir::DType::kF32;
-};
-
-Result<Place> place_of(const models::Model& model, const runtime::Session& session, std::string_view view) {
-  for (const models::Parameter& p : model.parameters())
-    for (const models::ParameterView& v : p.views) {
-      if (v.name != view) continue;
-      const ir::DType dtype = session.type(p.name).dtype;
-      if (dtype != ir::DType::kF32 && dtype != ir::DType::kBf16 && dtype != ir::DType::kF16)
-        return Error{ErrorCode::kInvalidArgument,
-                     fmt::format("{} is kept in {}, and its adapter begins with what the base holds", view,
-                                 ir::name(dtype)),
-                     {},
-                     "keep the base in fp32, bf16 or fp16, or take plain adapters"};
-      return Place{p.name, v.row, v.shape.dim(0), v.shape.num_elements() / v.shape.dim(0), dtype};
-    }
-  PLIMSOLL_CHECK(false, std::string(view));
-  return Place{};
-}
-
-/// Rows [first, first + count) of the place.
-Result<Values> read_rows(const runtime::Session& session, const Place& place, int64_t first, int64_t count) {
-  const numerics::Format format = state_format(place.dtype).encoding;
-  const int64_t width = ir::bits(place.dtype) / 8, elements = count * place.columns;
-  std::vector<std::byte> bytes(static_cast<size_t>(elements * width));
-  PLIMSOLL_TRY(session.read(place.state, bytes, (place.row + first) * place.columns * width));
-  Values values(static_cast<size_t>(elements));
-  numerics::decode(format, bytes, values);
-  return values;
-}
-
-Status write_rows(runtime::Session& session, const Place& place, int64_t first, const Values& values) {
-  const numerics::Format format = state_format(place.dtype).encoding;
-  const int64_t width = ir::bits(place.dtype) / 8;
-  std::vector<std::byte> bytes(values.size() * static_cast<size_t>(width));
-  numerics::encode(format, values, bytes);
-  return session.write(place.state, bytes, (place.row + first) * place.columns * width);
-}
-
-Result<Values> read_all(const models::Model& model, const runtime::Session& session,
-                        const std::string& view) {
-  PLIMSOLL_ASSIGN(const Place place, place_of(model, session, view));
-  return read_rows(session, place, 0, place.rows);
-}
-
-Status write_all(const models::Model& model, runtime::Session& session, const std::string& view,
-                 const Values& values) {
-  PLIMSOLL_ASSIGN(const Place place, place_of(model, session, view));
-  return write_rows(session, place, 0, values);
-}
-
 /// Squares of the rows of W + s B A [outs]; W lies as [outs, in], or transposed.
-Result<Values> norms(const runtime::Session& session, const Place& w, bool transposed, const Values& a,
-                     const Values& b, double scale) {
+Result<Values> norms(const ParameterRows& base, bool transposed, const Values& a, const Values& b,
+                     double scale) {
+  const ParameterPlace& w = base.place();
   const auto outs = static_cast<size_t>(transposed ? w.columns : w.rows);
   const auto in = static_cast<size_t>(transposed ? w.rows : w.columns);
   const size_t rank = a.size() / in;
   const bool plain = std::all_of(b.begin(), b.end(), [](float v) { return v == 0; });
   std::vector<double> squares(outs, 0.0);
   for (int64_t r = 0; r < w.rows; ++r) {
-    PLIMSOLL_ASSIGN(const Values row, read_rows(session, w, r, 1));
+    PLIMSOLL_ASSIGN(const Values row, base.read(r, 1));
     for (size_t c = 0; c < row.size(); ++c) {
       const size_t o = transposed ? c : static_cast<size_t>(r), i = transposed ? static_cast<size_t>(r) : c;
       double value = static_cast<double>(row[c]);
@@ -97,14 +42,6 @@ Result<Values> norms(const runtime::Session& session, const Place& w, bool trans
   return out;
 }
 
-Values transpose(const Values& m, int64_t rows, int64_t columns) {
-  Values t(m.size());
-  for (int64_t r = 0; r < rows; ++r)
-    for (int64_t c = 0; c < columns; ++c)
-      t[static_cast<size_t>(c * rows + r)] = m[static_cast<size_t>(r * columns + c)];
-  return t;
-}
-
 /// The names of what belongs to one adapted tensor.
 struct PartNames {
   std::string weight, a;
@@ -113,31 +50,38 @@ struct PartNames {
 };
 
 Status take_factors(const models::Model& model, runtime::Session& session, const PartNames& names) {
-  PLIMSOLL_ASSIGN(const Place place, place_of(model, session, names.weight));
-  PLIMSOLL_ASSIGN(Values w, read_rows(session, place, 0, place.rows));
+  PLIMSOLL_ASSIGN(Values w, read_parameter_rows(model, session, names.weight));
   const models::Adapter::Part& part = *names.part;
   const int64_t outs = part.out, in = static_cast<int64_t>(w.size()) / outs;
-  if (names.transposed) w = transpose(w, in, outs);
+  if (names.transposed) w = transpose(w, static_cast<size_t>(in), static_cast<size_t>(outs));
   const numerics::LowRankFactors f =
       low_rank_factors(w, {outs, in, part.rank, part.scale}, model.adapters()->factors);
   subtract_factors(f, {outs, in, part.rank, part.scale}, w);
-  if (names.transposed) w = transpose(w, outs, in);
-  PLIMSOLL_TRY(write_rows(session, place, 0, w));
-  PLIMSOLL_TRY(write_all(model, session, names.a, f.right));
-  return write_all(model, session, part.b, f.left);
+  if (names.transposed) w = transpose(w, static_cast<size_t>(outs), static_cast<size_t>(in));
+  PLIMSOLL_TRY(write_parameter_rows(model, session, names.weight, w));
+  PLIMSOLL_TRY(write_parameter_rows(model, session, names.a, f.right));
+  return write_parameter_rows(model, session, part.b, f.left);
 }
 
 Status set_magnitude(const models::Model& model, runtime::Session& session, const PartNames& names) {
-  PLIMSOLL_ASSIGN(const Place w, place_of(model, session, names.weight));
-  PLIMSOLL_ASSIGN(const Values a, read_all(model, session, names.a));
-  PLIMSOLL_ASSIGN(const Values b, read_all(model, session, names.part->b));
-  PLIMSOLL_ASSIGN(const Values magnitude, norms(session, w, names.transposed, a, b, names.part->scale));
-  return write_all(model, session, names.part->magnitude, magnitude);
+  PLIMSOLL_ASSIGN(ParameterPlace place, place_of(model, session, names.weight));
+  PLIMSOLL_ASSIGN(const ParameterRows w, ParameterRows::open(session, std::move(place)));
+  PLIMSOLL_ASSIGN(const Values a, read_parameter_rows(model, session, names.a));
+  PLIMSOLL_ASSIGN(const Values b, read_parameter_rows(model, session, names.part->b));
+  PLIMSOLL_ASSIGN(const Values magnitude, norms(w, names.transposed, a, b, names.part->scale));
+  return write_parameter_rows(model, session, names.part->magnitude, magnitude);
+}
+
+/// Of a matrix that stays whole, once it is loaded; of one in few bits quantized_start.h does, while it is.
+/// LoftQ has nothing to make up for there.
+bool takes_factors(const models::Adapters& adapters, ir::DType dtype) {
+  return !ir::is_block(dtype) &&
+         (adapters.factors == models::Factors::kSvd || adapters.factors == models::Factors::kQr);
 }
 
 Status start_part(const models::Model& model, runtime::Session& session, const PartNames& names) {
-  if (model.adapters()->factors != models::Factors::kNone && names.a.ends_with(".lora_A.weight"))
-    PLIMSOLL_TRY(take_factors(model, session, names));
+  PLIMSOLL_ASSIGN(const ParameterPlace place, place_of(model, session, names.weight));
+  if (takes_factors(*model.adapters(), place.type.dtype)) PLIMSOLL_TRY(take_factors(model, session, names));
   return names.part->magnitude.empty() ? Status(Ok{}) : set_magnitude(model, session, names);
 }
 
@@ -145,11 +89,12 @@ Status start_rows(const models::Model& model, runtime::Session& session) {
   const models::TokenRows& rows = model.adapters()->token_rows;
   if (rows.rows.empty()) return Ok{};
   const std::string table = rows.rows.substr(0, rows.rows.find(".token_adapter")) + ".weight";
-  PLIMSOLL_ASSIGN(const Place from, place_of(model, session, table));
-  PLIMSOLL_ASSIGN(const Place to, place_of(model, session, rows.rows));
+  PLIMSOLL_ASSIGN(ParameterPlace place, place_of(model, session, table));
+  PLIMSOLL_ASSIGN(const ParameterRows from, ParameterRows::open(session, std::move(place)));
+  PLIMSOLL_ASSIGN(const ParameterPlace to, place_of(model, session, rows.rows));
   for (size_t i = 0; i < rows.tokens.size(); ++i) {
-    PLIMSOLL_ASSIGN(const Values row, read_rows(session, from, rows.tokens[i], 1));
-    PLIMSOLL_TRY(write_rows(session, to, static_cast<int64_t>(i), row));
+    PLIMSOLL_ASSIGN(const Values row, from.read(rows.tokens[i], 1));
+    PLIMSOLL_TRY(write_parameter_rows(session, to, static_cast<int64_t>(i), row));
   }
   return Ok{};
 }
@@ -180,21 +125,42 @@ void subtract_factors(const numerics::LowRankFactors& f, const AdaptedShape& sha
   }
 }
 
+const models::Adapter::Part* adapter_part(const models::Model& model, const models::Parameter& parameter,
+                                          const models::ParameterView& view) {
+  if (parameter.is_adapter) return nullptr;
+  const models::Adapter* adapter =
+      model.adapter_of(parameter.part_of.empty() ? parameter.name : parameter.part_of);
+  if (adapter == nullptr) return nullptr;
+  const std::string b = view.name.substr(0, view.name.rfind('.')) + ".lora_B.weight";
+  const auto part = std::ranges::find(adapter->parts, b, &models::Adapter::Part::b);
+  return part == adapter->parts.end() || part->rank == 0 ? nullptr : &*part;
+}
+
 int64_t start_adapters_bytes(const models::Model& model) {
-  if (!model.adapters() || model.adapters()->factors == models::Factors::kNone) return 0;
+  if (!model.adapters()) return 0;
+  const models::Factors factors = model.adapters()->factors;
   int64_t most = 0;
-  for (const models::Parameter& p : model.parameters()) {
-    const models::Adapter* adapter = p.is_adapter ? nullptr : model.adapter_of(p.name);
-    for (size_t i = 0; adapter != nullptr && i < p.views.size(); ++i) {
-      const models::Adapter::Part& part = adapter->parts[i];
-      if (part.rank == 0) continue;
-      const int64_t elements = p.views[i].shape.num_elements(), in = elements / part.out;
-      const bool by_qr = model.adapters()->factors == models::Factors::kQr;
-      most = std::max(most, (p.transposed ? 12 : 8) * elements + 8 * part.rank * (in + part.out) +
-                                (by_qr ? 8 * part.rank * part.out
-                                       : numerics::largest_singular_bytes(part.out, in, part.rank)));
+  for (const models::Parameter& p : model.parameters())
+    for (const models::ParameterView& view : p.views) {
+      const models::Adapter::Part* part = adapter_part(model, p, view);
+      if (part == nullptr) continue;
+      const bool in_few_bits = ir::is_block(p.dtype);
+      const int64_t elements = view.shape.num_elements(), in = elements / part->out;
+      const int64_t storage = in_few_bits ? ir::TensorType{p.dtype, view.shape}.bytes().count : 0;
+      if (in_few_bits ? p.is_stored || factors == models::Factors::kNone
+                      : !takes_factors(*model.adapters(), p.dtype)) {
+        if (!part->magnitude.empty()) most = std::max(most, storage);
+        continue;
+      }
+      const int64_t turned = p.transposed ? 4 * elements : 0;
+      // Codes and scales, and what they are made through.
+      const int64_t rounding = in_few_bits ? 2 * storage + elements / 4 : 0;
+      const int64_t decomposing = factors == models::Factors::kQr
+                                      ? 8 * part->rank * part->out
+                                      : numerics::largest_singular_bytes(part->out, in, part->rank);
+      most =
+          std::max(most, 8 * elements + turned + rounding + 8 * part->rank * (in + part->out) + decomposing);
     }
-  }
   return most;
 }
 

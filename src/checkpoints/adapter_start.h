@@ -17,11 +17,17 @@ namespace plimsoll::train {
 
 /// Behind the base's weights and what is drawn, before an adapter's own tensors. Magnitudes become the norms
 /// of the rows of W + s B A; rows their tokens' rows of the table; with factors A and B become these and W
-/// loses s B A, rounded once to the dtype that it is kept in. Memory: start_adapters_bytes(), gone behind it.
-/// Errors: kInvalidArgument for a base that is not kept in f32, bf16 or f16; of the device.
+/// loses s B A, rounded once to the dtype that it is kept in; what is kept in few bits had that while it was
+/// loaded. Memory: start_adapters_bytes(), gone behind it.
+/// Errors: kInvalidArgument for a base that is kept in other than f32, bf16, f16 or few bits; of the device.
 Status start_adapters(const models::Model& model, runtime::Session& session);
 
-/// Host memory that it takes: with factors a matrix twice, what it is decomposed through, and the factors.
+/// The adapter beside a linear map of the base; null: it has none.
+const models::Adapter::Part* adapter_part(const models::Model& model, const models::Parameter& parameter,
+                                          const models::ParameterView& view);
+
+/// Host memory that it takes, or loading what is kept in few bits (quantized_start.h): with factors a matrix
+/// twice, what it is decomposed through, the factors, and its codes; with magnitudes beside codes these.
 int64_t start_adapters_bytes(const models::Model& model);
 
 struct AdaptedShape {

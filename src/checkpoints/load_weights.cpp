@@ -18,6 +18,7 @@
 #include "checkpoints/master_weights.h"
 #include "checkpoints/misfits.h"
 #include "checkpoints/quantize_weights.h"
+#include "checkpoints/quantized_start.h"
 #include "checkpoints/tensor_files.h"
 #include "io/parallel.h"
 #include "io/tensor_convert.h"
@@ -123,9 +124,11 @@ Status read_piece(const LoadPiece& piece, runtime::Session& session) {
                               });
 }
 
-std::vector<LoadPiece> cut_into_pieces(const WeightMatch& match, const runtime::Session& session) {
+std::vector<LoadPiece> cut_into_pieces(const models::Model& model, const WeightMatch& match,
+                                       const runtime::Session& session) {
   std::vector<LoadPiece> pieces;
   for (const WeightSource& source : match.sources) {
+    if (starts_quantized(model, source)) continue;
     const std::string& name = source.parameter->name;
     const std::string state = has_master(*source.parameter, session) ? optimizers::master_name(name) : name;
     const ir::DType dtype = session.type(state).dtype;
@@ -285,9 +288,12 @@ Result<LoadReport> load_weights(const models::Model& model, const ModelWeights& 
   PLIMSOLL_ASSIGN(const WeightMatch match, match_weights(model, weights, drawn));
   if (!match.fits()) return weights_do_not_fit(match, weights);
   PLIMSOLL_TRY(check_tied_head(match, weights));
-  const std::vector<LoadPiece> pieces = cut_into_pieces(match, session);
+  const std::vector<LoadPiece> pieces = cut_into_pieces(model, match, session);
   PLIMSOLL_TRY(in_parallel(pieces.size(), num_threads,
                            [&](size_t i, size_t) { return read_piece(pieces[i], session); }));
+  // One after the other: each takes the memory of a matrix and of what it is decomposed through.
+  for (const WeightSource& source : match.sources)
+    if (starts_quantized(model, source)) PLIMSOLL_TRY(load_quantized_start(model, source, session));
   PLIMSOLL_TRY(round_masters(model, session, num_threads));
   LoadReport report;
   report.path = weights.directory();

@@ -63,8 +63,9 @@ struct LoadReport {
 };
 
 /// Into the parameters' dtype, to nearest; with masters these take the files' values and the parameters
-/// theirs. Memory: beyond the session 96 KiB a thread; the threads end before it returns. The same bits for
-/// any number of threads. Errors: kBadData where weights and model do not match, or a file was cut; kIo.
+/// theirs; what adapters begin with and is quantised gives them their values too. Memory: beyond the session
+/// 96 KiB a thread; the threads end before it returns. The same bits for any number of threads. Errors:
+/// kBadData where weights and model do not match, or a file was cut; kIo.
 Result<LoadReport> load_weights(const models::Model& model, const ModelWeights& weights,
                                 runtime::Session& session, int num_threads, std::string_view drawn = {});
 

@@ -22,6 +22,8 @@
 #include "models/lora.h"
 #include "models/lora_config.h"
 #include "models/quantization_config.h"
+#include "models/quantize.h"
+#include "models/selection.h"
 #include "numerics/convert.h"
 
 namespace plimsoll::train {
@@ -153,10 +155,30 @@ class Merger : public TensorRewrite {
     PLIMSOLL_ASSIGN(const std::string type, config_.model_type());
     if (auto added = models::add_adapters(*model, spec, type, /*strict=*/false); !added)
       return std::move(added).error().at(directory);
+    if (spec.init_lora_weights == models::LoraInit::kLoftq) {
+      if (auto fits = find_rounded(spec, type); !fits) return std::move(fits).error().at(directory);
+    }
     PLIMSOLL_ASSIGN(SafetensorsFile file, SafetensorsFile::open(directory + "/" + weights_file(*model)));
     files_.push_back(std::make_unique<SafetensorsFile>(std::move(file)));
     PLIMSOLL_TRY(check_adapter(*model, *files_.back()));
     return add_changes(*model, *files_.back(), weight);
+  }
+
+  /// The maps that were in few bits when the adapter began by LoftQ, and what they were in; none where the
+  /// base has the codes itself.
+  Status find_rounded(const models::LoraSpec& spec, const std::string& type) {
+    rounded_.clear();
+    PLIMSOLL_ASSIGN(const auto model, models::make_model(config_));
+    PLIMSOLL_TRY(models::add_adapters(*model, spec, type, /*strict=*/false));
+    PLIMSOLL_TRY(models::select(*model, {}));
+    PLIMSOLL_ASSIGN(const auto stored, models::read_quantization_config(config_));
+    if (stored) return models::quantize(*model, *stored);  // whose errors say what does not go together
+    const ir::DType unsaid = spec.loftq_config.bits == 8 ? ir::DType::kI8Rows : ir::DType::kNf4;
+    PLIMSOLL_TRY(models::quantize(*model, {.dtype = spec.loftq_config.dtype.value_or(unsaid),
+                                           .skip_modules = spec.loftq_config.skip_modules}));
+    for (const models::Parameter& p : model->parameters())
+      if (ir::is_block(p.dtype)) rounded_[p.views.front().name] = p.dtype;
+    return Ok{};
   }
 
   Status add_changes(const models::Model& model, const SafetensorsFile& file, double weight) {
@@ -190,6 +212,14 @@ class Merger : public TensorRewrite {
         change.magnitude = tensor(part.magnitude);
         change.transposed = p.transposed || p.is_table;
         change.factors = p.is_table ? models::Factors::kNone : model.adapters()->factors;
+        if (change.factors == models::Factors::kLoftq) {
+          const auto rounded = rounded_.find(name);
+          if (rounded == rounded_.end())
+            change.factors = models::Factors::kNone;
+          else
+            change.loftq_dtype = rounded->second;
+          change.loftq_iterations = model.adapters()->loftq.iterations;
+        }
         PLIMSOLL_TRY(add_change(model, name, change));
       }
     }
@@ -309,6 +339,7 @@ class Merger : public TensorRewrite {
   std::map<std::string, QuantizedTensor> quantized_;  ///< of the base
   std::map<const SafetensorsTensor*, const QuantizedTensor*> part_of_;
   std::set<const SafetensorsTensor*> turned_;  ///< GPT-2's, which are [in, out] where they are whole
+  std::map<std::string, ir::DType> rounded_;   ///< of the adapter at hand: what it began beside, by LoftQ
   MergeReport report_;
 };
 

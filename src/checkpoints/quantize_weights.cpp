@@ -46,30 +46,49 @@ Status not_finite(const WeightSource& source, int64_t element) {
                source.weight.file->path(), "such a weight cannot be quantised: mend the model's files"};
 }
 
+/// Elements [first, first + x) as f32, by way of `raw`; each such that it can be quantised.
+Status read_run(const WeightSource& source, const ir::TensorType& type, int64_t first,
+                std::span<std::byte> raw, std::span<float> x) {
+  const FloatFormat format = *float_format(source.weight.tensor->dtype);
+  const int64_t stored = element_bytes(format), count = static_cast<int64_t>(x.size());
+  const std::span<std::byte> from = raw.first(static_cast<size_t>(count * stored));
+  PLIMSOLL_TRY(source.weight.file->read(*source.weight.tensor, first * stored, from));
+  if (format == FloatFormat::kF32)
+    std::memcpy(x.data(), from.data(), from.size());
+  else
+    convert_to_f32(format, from.data(), x.data(), count);
+  // int8 goes by way of fp16, as transformers does it.
+  const float most = type.dtype == ir::DType::kI8Rows ? 65504.0F : std::numeric_limits<float>::max();
+  const auto bad = std::ranges::find_if(x, [&](float v) { return !(std::fabs(v) <= most); });
+  if (bad != x.end()) return not_finite(source, first + (bad - x.begin()));
+  return Ok{};
+}
+
 }  // namespace
+
+Result<std::vector<float>> read_finite(const WeightSource& source, const ir::TensorType& type) {
+  std::vector<float> values(static_cast<size_t>(type.num_elements()));
+  std::vector<std::byte> raw(static_cast<size_t>(kRunElements * 8));
+  for (size_t first = 0; first < values.size(); first += kRunElements) {
+    const size_t count = std::min<size_t>(kRunElements, values.size() - first);
+    PLIMSOLL_TRY(
+        read_run(source, type, static_cast<int64_t>(first), raw, std::span(values).subspan(first, count)));
+  }
+  return values;
+}
 
 Status read_quantized(const WeightSource& source, runtime::Session& session) {
   const std::string& state = source.parameter->name;
   const ir::TensorType& type = session.type(state);
-  const FloatFormat format = *float_format(source.weight.tensor->dtype);
   const int64_t elements = type.num_elements(), block = ops::quantized_block(type), run = run_elements(type);
-  const int64_t stored = element_bytes(format);
+  const int64_t stored = element_bytes(*float_format(source.weight.tensor->dtype));
   PLIMSOLL_CHECK(elements == source.view->shape.num_elements(), state);
   std::vector<std::byte> raw(static_cast<size_t>(run * stored)), codes(static_cast<size_t>(run));
   std::vector<float> values(static_cast<size_t>(run)), scales(static_cast<size_t>(ceil_div(elements, block)));
   for (int64_t first = 0; first < elements; first += run) {
     const int64_t count = std::min(run, elements - first);
-    const std::span<std::byte> from(raw.data(), static_cast<size_t>(count * stored));
-    PLIMSOLL_TRY(source.weight.file->read(*source.weight.tensor, first * stored, from));
     const std::span<float> x(values.data(), static_cast<size_t>(count));
-    if (format == FloatFormat::kF32)
-      std::memcpy(x.data(), from.data(), from.size());
-    else
-      convert_to_f32(format, from.data(), x.data(), count);
-    // int8 goes by way of fp16, as transformers does it.
-    const float most = type.dtype == ir::DType::kI8Rows ? 65504.0F : std::numeric_limits<float>::max();
-    const auto bad = std::ranges::find_if(x, [&](float v) { return !(std::fabs(v) <= most); });
-    if (bad != x.end()) return not_finite(source, first + (bad - x.begin()));
+    PLIMSOLL_TRY(read_run(source, type, first, raw, x));
     const int64_t bytes = ceil_div(count * ir::bits(type.dtype), int64_t{8});
     const std::span<std::byte> to(codes.data(), static_cast<size_t>(bytes));
     ops::quantize(type, x, to,

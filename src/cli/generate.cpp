@@ -22,6 +22,7 @@ examples:
   plimsoll generate --model HuggingFaceTB/SmolLM-135M --prompt "The sea" --temperature 0.8 --top-p 0.95
   plimsoll generate --model runs/one --chat --system "Answer in one sentence."
   plimsoll generate --model DIR --adapter runs/lora/final --prompt "The sea"
+  plimsoll generate --model DIR --load-in-4bit --prompt "The sea"
   plimsoll generate --model DIR --messages chats.jsonl --json > answers.jsonl
   git diff | plimsoll generate --model DIR --system "Write a commit message." --prompt - --stop $'\n\n'
   plimsoll generate --model DIR --prompts prompts.txt --batch-size 8 --json > out.jsonl
@@ -76,9 +77,24 @@ void add_sampling_options(Parser c, generate::Request& r) {
   c.add_flag("--ignore-eos", r.ignore_eos, "go on after an end-of-sequence token");
 }
 
+/// transformers' names.
+void add_quantization_options(Parser c, QuantizationSettings& q) {
+  c.add_flag("--load-in-4bit", q.load_in_4bit,
+             "keep the layers' matrices in 4 bits, quantised while loading");
+  c.add_flag("--load-in-8bit", q.load_in_8bit, "keep them in 8 bits, a scale for each row");
+  c.add_option("--bnb-4bit-quant-type", q.bnb_4bit_quant_type, "code of the 4 bits (nf4)")
+      .one_of({"nf4", "fp4"});
+  c.add_flag("--bnb-4bit-use-double-quant", q.bnb_4bit_use_double_quant, "the scales in 8 bits as well");
+  c.add_option("--llm-int8-skip-modules", q.llm_int8_skip_modules,
+               "a linear map that stays as it is; may be given several times")
+      .type_name("NAME")
+      .repeatable();
+}
+
 void add_run_options(Parser c, generate::Request& r) {
   c.add_option("--dtype", r.dtype, "of weights, cache and products; bf16: half the memory (fp32)")
       .one_of({"fp32", "bf16"});
+  add_quantization_options(c, r.quantization);
   c.add_option("--batch-size", r.batch_size, "prompts side by side (up to 8)").type_name("B");
   c.add_option("--threads", r.threads, "threads (the CPUs at hand)").type_name("N");
   c.add_option("--memory-budget", r.memory_budget, "auto, 6GiB, 80%: what the process may take")
@@ -108,6 +124,16 @@ Command add_generate(Parser app) {
   add_run_options(command, *request);
   command.footer(kFooter);
   return [request](const Environment& environment) -> Status {
+    QuantizationSettings& quantization = request->quantization;
+    quantization.enabled = quantization.load_in_4bit || quantization.load_in_8bit;
+    if (!quantization.enabled &&
+        (quantization.bnb_4bit_use_double_quant || !quantization.llm_int8_skip_modules.empty()))
+      return Error{
+          ErrorCode::kInvalidArgument,
+          "--bnb-4bit-use-double-quant and --llm-int8-skip-modules say how weights are quantised, and "
+          "nothing asks for that",
+          {},
+          "add --load-in-4bit or --load-in-8bit"};
     request->process_start_seconds = environment.process_start_seconds;
     int interrupted_by = 0;
     PLIMSOLL_TRY(generate::run(*request, interrupted_by));

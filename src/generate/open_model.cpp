@@ -8,7 +8,9 @@
 #include "models/lora.h"
 #include "models/lora_config.h"
 #include "models/quantization_config.h"
+#include "models/quantize.h"
 #include "models/selection.h"
+#include "settings/quantization.h"
 
 namespace plimsoll::generate {
 namespace {
@@ -19,6 +21,23 @@ Result<ConfigJson> generation_config(const std::string& folder) {
   std::error_code code;
   if (!std::filesystem::exists(path, code)) return ConfigJson(Tree::map(), path);
   return read_config_json(path);
+}
+
+/// What the model's files have in few bits, or the request wants so.
+Result<std::optional<models::QuantizeSpec>> few_bits(const ConfigJson& config, const Request& request) {
+  RunConfig run;
+  run.model.path = request.model;
+  run.quantization = request.quantization;
+  if (request.dtype == "bf16") run.training.precision = Precision::kBf16;
+  PLIMSOLL_TRY(check_quantization(run));
+  PLIMSOLL_ASSIGN(std::optional<models::QuantizeSpec> spec, models::read_quantization_config(config));
+  if (spec) {
+    PLIMSOLL_ASSIGN(spec, settle_stored(run, std::move(*spec), /*trains=*/false));
+  } else {
+    spec = quantize_spec(run.quantization);
+    if (spec) spec->learns = false;
+  }
+  return spec;
 }
 
 Result<std::unique_ptr<models::Model>> language_model(const ConfigJson& config, const Request& request) {
@@ -34,12 +53,13 @@ Result<std::unique_ptr<models::Model>> language_model(const ConfigJson& config, 
       return std::move(added).error().at(request.adapter);
   }
   if (request.dtype == "bf16") model->keep_in(ir::DType::kBf16);
-  PLIMSOLL_ASSIGN(auto stored, models::read_quantization_config(config));
-  if (stored) {
-    stored->learns = false;
-    if (model->adapters()) PLIMSOLL_TRY(models::select(*model, {}));  // what the adapter has whole
-    PLIMSOLL_TRY(models::quantize(*model, *stored));
+  PLIMSOLL_ASSIGN(const auto spec, few_bits(config, request));
+  if (!spec) {
+    PLIMSOLL_TRY(models::check_whole(*model));
+    return model;
   }
+  if (model->adapters()) PLIMSOLL_TRY(models::select(*model, {}));  // what the adapter has whole
+  PLIMSOLL_TRY(models::quantize(*model, *spec));
   return model;
 }
 

@@ -9,6 +9,7 @@
 #include "base/result.h"
 #include "generate/sampler.h"
 #include "io/model_config.h"
+#include "settings/run_config.h"
 
 namespace plimsoll::generate {
 
@@ -31,7 +32,8 @@ struct Request {
   std::optional<double> temperature = {}, top_p = {}, min_p = {}, repetition_penalty = {};
   std::optional<int64_t> top_k = {};
   uint64_t seed = 42;
-  std::string dtype = "fp32";  ///< fp32, bf16: of weights, cache and products
+  std::string dtype = "fp32";              ///< fp32, bf16: of weights, cache and products
+  QuantizationSettings quantization = {};  ///< of the linear maps, while loading
   std::optional<int64_t> batch_size = {};
   std::optional<int64_t> threads = {};
   std::string memory_budget = "auto";

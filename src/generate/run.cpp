@@ -16,6 +16,7 @@
 #include "checkpoints/adapter_files.h"
 #include "checkpoints/adapter_start.h"
 #include "checkpoints/load_weights.h"
+#include "checkpoints/quantize_weights.h"
 #include "generate/chat.h"
 #include "generate/generator.h"
 #include "generate/open_model.h"
@@ -187,7 +188,8 @@ class Run {
     const int64_t texts = Output::memory_bytes(batch, std::min(tokens, opened_->resolved.max_new_tokens)) +
                           (is_interactive(request_) ? Chat::memory_bytes(tokens) : 0);
     return held_bytes_ + Generator::memory_bytes(batch, opened_->model->vocab_size()) + ids + texts +
-           num_threads() * kLoadBytesPerThread + train::start_adapters_bytes(*opened_->model);
+           num_threads() * kLoadBytesPerThread + train::start_adapters_bytes(*opened_->model) +
+           train::quantize_scratch(*opened_->model, num_threads());
   }
 
   /// With what would need less of what was asked for, each planned.

@@ -95,13 +95,24 @@ Result<ReadFile> ReadFile::open(const std::string& path, ErrorCode missing) {
   return ReadFile(path, fd, info.st_size);
 }
 
+ReadFile ReadFile::of_bytes(std::string path, std::span<const std::byte> bytes) {
+  static constexpr std::byte kNothing{};
+  ReadFile file(std::move(path), -1, static_cast<int64_t>(bytes.size()));
+  file.bytes_ = bytes.empty() ? &kNothing : bytes.data();
+  return file;
+}
+
 ReadFile::ReadFile(ReadFile&& other) noexcept
-    : path_(std::move(other.path_)), fd_(std::exchange(other.fd_, -1)), size_bytes_(other.size_bytes_) {}
+    : path_(std::move(other.path_)),
+      fd_(std::exchange(other.fd_, -1)),
+      size_bytes_(other.size_bytes_),
+      bytes_(other.bytes_) {}
 
 ReadFile& ReadFile::operator=(ReadFile&& other) noexcept {
   std::swap(path_, other.path_);
   std::swap(fd_, other.fd_);
   std::swap(size_bytes_, other.size_bytes_);
+  std::swap(bytes_, other.bytes_);
   return *this;
 }
 
@@ -109,9 +120,17 @@ ReadFile::~ReadFile() {
   if (fd_ >= 0) ::close(fd_);
 }
 
+ssize_t ReadFile::read_some(int64_t offset, std::span<std::byte> out) const {
+  if (bytes_ == nullptr) return ::pread(fd_, out.data(), out.size(), offset);
+  const auto count =
+      static_cast<size_t>(std::clamp<int64_t>(size_bytes_ - offset, 0, static_cast<int64_t>(out.size())));
+  if (count > 0) std::memcpy(out.data(), bytes_ + offset, count);
+  return static_cast<ssize_t>(count);
+}
+
 Status ReadFile::read_at(int64_t offset, std::span<std::byte> out) const {
   while (!out.empty()) {
-    const ssize_t n = ::pread(fd_, out.data(), out.size(), offset);
+    const ssize_t n = read_some(offset, out);
     if (n < 0 && errno == EINTR) continue;
     if (n < 0) return io_error("cannot read", path_, errno);
     if (n == 0)
@@ -131,7 +150,7 @@ void ReadFile::bypass_cache() const {
 
 Status ReadFile::read_blocks(int64_t offset, std::span<std::byte> out, int64_t least) const {
   for (int64_t done = 0; done < least;) {
-    const ssize_t n = ::pread(fd_, out.data() + done, out.size() - static_cast<size_t>(done), offset + done);
+    const ssize_t n = read_some(offset + done, out.subspan(static_cast<size_t>(done)));
     if (n > 0) done += n;
     if (n > 0 || (n < 0 && errno == EINTR)) continue;
     const int code = n < 0 ? errno : 0;

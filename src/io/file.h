@@ -19,6 +19,9 @@ class ReadFile {
   /// Errors: `missing` (default kBadData) where there is none or it is no regular file; kIo where the
   /// operating system refuses.
   static Result<ReadFile> open(const std::string& path, ErrorCode missing = ErrorCode::kBadData);
+  /// These bytes, which stay where they are meanwhile, as the file `path`: what has been read or made
+  /// elsewhere.
+  static ReadFile of_bytes(std::string path, std::span<const std::byte> bytes);
   ReadFile(ReadFile&& other) noexcept;
   ReadFile& operator=(ReadFile&& other) noexcept;
   ~ReadFile();
@@ -37,9 +40,12 @@ class ReadFile {
  private:
   ReadFile(std::string path, int fd, int64_t size_bytes)
       : path_(std::move(path)), fd_(fd), size_bytes_(size_bytes) {}
+  /// As pread.
+  ssize_t read_some(int64_t offset, std::span<std::byte> out) const;
   std::string path_;
   int fd_ = -1;
   int64_t size_bytes_ = 0;
+  const std::byte* bytes_ = nullptr;  ///< not null: they are the file
 };
 
 /// The whole of a small file. Errors: as ReadFile::open with `missing`; more than `max_bytes` is `missing`

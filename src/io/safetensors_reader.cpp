@@ -285,12 +285,16 @@ Result<SafetensorsHeader> parse_safetensors_header(std::string_view json, int64_
 
 Result<SafetensorsFile> SafetensorsFile::open(const std::string& path) {
   PLIMSOLL_ASSIGN(ReadFile file, ReadFile::open(path));
+  return open(std::move(file));
+}
+
+Result<SafetensorsFile> SafetensorsFile::open(ReadFile file) {
   auto bytes = read_header_bytes(file);
-  if (!bytes) return std::move(bytes).error().at(path);
+  if (!bytes) return std::move(bytes).error().at(file.path());
   std::string json(static_cast<size_t>(*bytes), '\0');
   PLIMSOLL_TRY(file.read_at(kLengthBytes, std::as_writable_bytes(std::span(json))));
   auto header = parse_safetensors_header(json, file.size_bytes());
-  if (!header) return std::move(header).error().at(path);
+  if (!header) return std::move(header).error().at(file.path());
   return SafetensorsFile(std::move(file), std::move(header).value());
 }
 

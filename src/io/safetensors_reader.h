@@ -60,6 +60,11 @@ class SafetensorsFile {
   /// Errors: kBadData for whatever is wrong with the content, with a hint for what is often mistaken for the
   /// format (Git-LFS pointers, pickles, web pages); kIo where the operating system refuses.
   static Result<SafetensorsFile> open(const std::string& path);
+  static Result<SafetensorsFile> open(ReadFile file);
+  /// With a header that needs no checking: who made it says where in the file its tensors lie.
+  static SafetensorsFile of_header(ReadFile file, SafetensorsHeader header) {
+    return {std::move(file), std::move(header)};
+  }
 
   [[nodiscard]] const std::vector<SafetensorsTensor>& tensors() const { return header_.tensors; }
   /// The tensor of that name, or null. O(log n).

@@ -77,15 +77,23 @@ ir::ValueId add_adapter(ir::Builder& b, const Model& model, const LinearSpec& sp
       base.size() == adapter.parts.size() ? std::move(base) : parts_of(b, joined(b, std::move(base)), outs);
   std::vector<ir::ValueId> again(parts.size());
   const bool has_dora = is_dora(adapter);
-  const ir::ValueId weight = has_dora ? model.read_parameter(b, spec.weight) : ir::ValueId{};
-  if (has_dora && in != x)
-    again = parts_of(b, ops::linear(b, in, weight, {}, spec.transposed), std::move(outs));
+  const auto quantized = model.quantized_parts(spec.weight);
+  const ir::ValueId whole =
+      has_dora && quantized.empty() ? model.read_parameter(b, spec.weight) : ir::ValueId{};
+  if (has_dora && in != x) again = base_of(b, model, spec, in, {});
+  if (again.size() != parts.size()) again = parts_of(b, again.front(), std::move(outs));
   ops::DoraRows rows{.transposed = spec.transposed};
   for (size_t i = 0, next = 0; i < parts.size(); ++i) {
     const Adapter::Part& part = adapter.parts[i];
     if (part.rank > 0) {
       const ir::ValueId adapted = up(b, model, part, downs[next++]);
       rows.scale = part.scale;
+      ir::ValueId weight = whole;
+      if (has_dora && !quantized.empty()) {  // a storage each
+        weight = model.read_parameter(b, quantized[i]->name);
+        rows.row = 0;
+        rows.transposed = quantized[i]->transposed;
+      }
       parts[i] = has_dora ? by_magnitude(b, model, part,
                                          ops::dora_norm(b, weight, a, model.read_parameter(b, part.b), rows),
                                          parts[i], again[i], adapted)

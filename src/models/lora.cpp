@@ -41,19 +41,30 @@ class AdapterBuilder {
     PLIMSOLL_TRY(add_token_rows());
     save_biases();
     adapters_.dropout = spec_.lora_dropout;
-    adapters_.factors = spec_.init_lora_weights == LoraInit::kPissa   ? Factors::kSvd
-                        : spec_.init_lora_weights == LoraInit::kOlora ? Factors::kQr
-                                                                      : Factors::kNone;
+    adapters_.factors = factors();
+    adapters_.loftq = spec_.loftq_config;
     model_.adapt(std::move(adapters_), std::move(parameters_));
     return Ok{};
   }
 
  private:
+  [[nodiscard]] Factors factors() const {
+    switch (spec_.init_lora_weights) {
+      case LoraInit::kPissa:
+        return Factors::kSvd;
+      case LoraInit::kOlora:
+        return Factors::kQr;
+      case LoraInit::kLoftq:
+        return Factors::kLoftq;
+      default:
+        return Factors::kNone;
+    }
+  }
+
   /// lora_bias as PEFT refuses it.
   Status check_together() const {
-    if (spec_.use_dora &&
-        (spec_.init_lora_weights == LoraInit::kPissa || spec_.init_lora_weights == LoraInit::kOlora))
-      return refused("lora.use_dora with pissa or olora is not available in this version",
+    if (spec_.use_dora && factors() != Factors::kNone)
+      return refused("lora.use_dora with pissa, olora or loftq is not available in this version",
                      "leave lora.init_lora_weights out");
     if (!spec_.lora_bias) return Ok{};
     if (spec_.use_dora)
@@ -168,13 +179,10 @@ class AdapterBuilder {
     return Ok{};
   }
 
-  [[nodiscard]] bool begins_with_the_base() const {
-    return spec_.use_dora || spec_.init_lora_weights == LoraInit::kPissa ||
-           spec_.init_lora_weights == LoraInit::kOlora;
-  }
+  [[nodiscard]] bool begins_with_the_base() const { return spec_.use_dora || factors() != Factors::kNone; }
   static Error plain_alone(const BaseMap& map) {
     return refused(
-        fmt::format("{} is {}: no use_dora, lora_bias, pissa or olora for one in this version",
+        fmt::format("{} is {}: no use_dora, lora_bias, pissa, olora or loftq for one in this version",
                     map.module.name, map.module.is_table ? "an embedding" : "tied to the embedding"),
         "name it in lora.modules_to_save, or leave it out of lora.target_modules");
   }

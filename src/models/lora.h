@@ -25,8 +25,8 @@ struct ModuleNames {
 
 enum class LoraBias : uint8_t { kNone, kAll, kLoraOnly };
 /// kTrue: A uniform in ±1/sqrt(in), B zero; kGaussian: A normal with deviation 1/r, B zero; kFalse: both
-/// uniform in ±1/sqrt(columns). kPissa, kOlora: what Factors take from the base.
-enum class LoraInit : uint8_t { kTrue, kFalse, kGaussian, kPissa, kOlora };
+/// uniform in ±1/sqrt(columns). kPissa, kOlora, kLoftq: what Factors take from the base.
+enum class LoraInit : uint8_t { kTrue, kFalse, kGaussian, kPissa, kOlora, kLoftq };
 
 /// Rows of an embedding that learn.
 struct TrainableTokens {
@@ -50,6 +50,7 @@ struct LoraSpec {
   std::vector<std::pair<std::string, int64_t>> rank_pattern = {};  ///< by pattern of a name's end
   std::vector<std::pair<std::string, double>> alpha_pattern = {};
   LoraInit init_lora_weights = LoraInit::kTrue;
+  Loftq loftq_config = {};
   bool use_dora = false;
   bool lora_bias = false;  ///< B has one
   TrainableTokens trainable_token_indices = {};

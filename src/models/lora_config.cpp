@@ -12,10 +12,19 @@ namespace plimsoll::models {
 namespace {
 
 /// Fields that say nothing of the mathematics.
-constexpr std::array<std::string_view, 14> kRemarks = {
-    "auto_mapping", "base_model_name_or_path", "revision",     "inference_mode", "fan_in_fan_out",
-    "peft_version", "megatron_core",           "task_type",    "runtime_config", "loftq_config",
-    "eva_config",   "ensure_weight_tying",     "corda_config", "lora_ga_config"};
+constexpr std::array<std::string_view, 13> kRemarks = {"auto_mapping",
+                                                       "base_model_name_or_path",
+                                                       "revision",
+                                                       "inference_mode",
+                                                       "fan_in_fan_out",
+                                                       "peft_version",
+                                                       "megatron_core",
+                                                       "task_type",
+                                                       "runtime_config",
+                                                       "eva_config",
+                                                       "ensure_weight_tying",
+                                                       "corda_config",
+                                                       "lora_ga_config"};
 
 Result<ModuleNames> names_of(const ConfigJson& config, std::string_view field) {
   const Tree* value = config.fields().find(field);
@@ -65,20 +74,48 @@ Status read_init(const ConfigJson& config, LoraSpec& spec) {
     spec.init_lora_weights = value->boolean ? LoraInit::kTrue : LoraInit::kFalse;
     return Ok{};
   }
-  constexpr std::pair<std::string_view, LoraInit> kKnown[] = {{"gaussian", LoraInit::kGaussian},
-                                                              {"pissa", LoraInit::kPissa},
-                                                              {"olora", LoraInit::kOlora},
-                                                              {"eva", LoraInit::kTrue},
-                                                              {"orthogonal", LoraInit::kTrue}};
+  constexpr std::pair<std::string_view, LoraInit> kKnown[] = {
+      {"gaussian", LoraInit::kGaussian}, {"pissa", LoraInit::kPissa}, {"olora", LoraInit::kOlora},
+      {"loftq", LoraInit::kLoftq},       {"eva", LoraInit::kTrue},    {"orthogonal", LoraInit::kTrue}};
   for (const auto& [word, init] : kKnown)
     if (value->text == word) {
       spec.init_lora_weights = init;
       return Ok{};
     }
   return config.error(
-      "init_lora_weights", "true, false, gaussian, pissa or olora",
+      "init_lora_weights", "true, false, gaussian, pissa, olora or loftq",
       "such an adapter belongs to a base whose weights it has changed by chance or by data; in "
       "PEFT, save_pretrained(path_initial_model_for_weight_conversion=…) makes a plain one");
+}
+
+/// What of the base's quantisation a file says: BitsAndBytesConfig's names beside PEFT's two, which our files
+/// have so that the same codes can be made again.
+Result<std::optional<ir::DType>> loftq_dtype(const ConfigJson& fields, int64_t bits) {
+  if (bits == 8) return std::optional(ir::DType::kI8Rows);
+  if (!fields.has("bnb_4bit_quant_type")) return std::optional<ir::DType>();
+  PLIMSOLL_ASSIGN(const std::string type, fields.string("bnb_4bit_quant_type"));
+  if (type != "nf4" && type != "fp4") return fields.error("bnb_4bit_quant_type", "nf4 or fp4");
+  PLIMSOLL_ASSIGN(const bool twice, fields.boolean("bnb_4bit_use_double_quant", false));
+  if (type == "nf4") return std::optional(twice ? ir::DType::kNf4Double : ir::DType::kNf4);
+  return std::optional(twice ? ir::DType::kFp4Double : ir::DType::kFp4);
+}
+
+/// Of adapters that began so; of others PEFT passes over it.
+Status read_loftq(const ConfigJson& config, LoraSpec& spec) {
+  if (spec.init_lora_weights != LoraInit::kLoftq) {
+    config.ignore({"loftq_config"});
+    return Ok{};
+  }
+  PLIMSOLL_ASSIGN(const auto fields, config.object("loftq_config"));
+  Loftq& loftq = spec.loftq_config;
+  loftq.bits = 4;
+  if (!fields) return Ok{};
+  PLIMSOLL_ASSIGN(loftq.bits, fields->integer("loftq_bits", {2, 8}, 4));
+  if (loftq.bits != 4 && loftq.bits != 8) return fields->error("loftq_bits", "4 or 8");
+  PLIMSOLL_ASSIGN(loftq.iterations, fields->integer("loftq_iter", {1, 1000}, 1));
+  PLIMSOLL_ASSIGN(loftq.dtype, loftq_dtype(*fields, loftq.bits));
+  PLIMSOLL_ASSIGN(loftq.skip_modules, list_of(*fields, "llm_int8_skip_modules"));
+  return Ok{};
 }
 
 /// Tokens, or a map from the embedding's name to them.
@@ -142,6 +179,7 @@ Result<LoraSpec> read_fields(const ConfigJson& config) {
   PLIMSOLL_TRY(read_patterns(config, "rank_pattern", spec.rank_pattern));
   PLIMSOLL_TRY(read_patterns(config, "alpha_pattern", spec.alpha_pattern));
   PLIMSOLL_TRY(read_init(config, spec));
+  PLIMSOLL_TRY(read_loftq(config, spec));
   PLIMSOLL_ASSIGN(spec.use_dora, config.boolean("use_dora", false));
   PLIMSOLL_ASSIGN(spec.lora_bias, config.boolean("lora_bias", false));
   PLIMSOLL_TRY(read_tokens(config, spec.trainable_token_indices));
@@ -181,9 +219,23 @@ Tree tree_of(LoraInit init) {
       return Tree::of(std::string("pissa"));
     case LoraInit::kOlora:
       return Tree::of(std::string("olora"));
+    case LoraInit::kLoftq:
+      return Tree::of(std::string("loftq"));
     default:
       return Tree::of(init == LoraInit::kTrue);
   }
+}
+
+Tree tree_of(const Loftq& loftq) {
+  Tree fields = Tree::map({{"loftq_bits", Tree::of(loftq.bits)}, {"loftq_iter", Tree::of(loftq.iterations)}});
+  if (loftq.dtype && loftq.bits == 4) {
+    const bool is_nf4 = *loftq.dtype == ir::DType::kNf4 || *loftq.dtype == ir::DType::kNf4Double;
+    fields.set("bnb_4bit_quant_type", Tree::of(std::string(is_nf4 ? "nf4" : "fp4")));
+    fields.set("bnb_4bit_use_double_quant",
+               Tree::of(*loftq.dtype == ir::DType::kNf4Double || *loftq.dtype == ir::DType::kFp4Double));
+  }
+  if (!loftq.skip_modules.empty()) fields.set("llm_int8_skip_modules", tree_of(loftq.skip_modules));
+  return fields;
 }
 
 Tree tree_of(const TrainableTokens& trained) {
@@ -243,6 +295,7 @@ std::string adapter_config_text(const LoraSpec& spec, const AdapterOf& of) {
       {"alpha_pattern", tree_of(spec.alpha_pattern)},
       {"init_lora_weights", tree_of(spec.init_lora_weights)},
   });
+  if (spec.init_lora_weights == LoraInit::kLoftq) fields.set("loftq_config", tree_of(spec.loftq_config));
   return to_json(fields) + "\n";
 }
 

@@ -9,7 +9,7 @@
 namespace plimsoll::models {
 
 /// Of `directory`/adapter_config.json. Errors: kBadData for another type of adapter than LORA, and for what
-/// would change the mathematics and is not supported (CorDA, LoftQ, aLoRA, …), by name; kIo.
+/// would change the mathematics and is not supported (CorDA, aLoRA, …), by name; kIo.
 Result<LoraSpec> read_adapter_config(const std::string& directory);
 /// The same from text; `source` stands in messages.
 Result<LoraSpec> parse_adapter_config(std::string_view text, const std::string& source);

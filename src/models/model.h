@@ -79,7 +79,19 @@ struct TokenRows {
 
 /// What adapters begin as where that is taken from the base, which loses it: the largest r of the singular
 /// value decomposition (PiSSA, arXiv:2404.02948), or the first r of Q R (OLoRA, arXiv:2406.01775).
-enum class Factors : uint8_t { kNone, kSvd, kQr };
+/// kLoftq: what of the base its rounding to few bits loses, as far as r singular triples hold it (LoftQ,
+/// arXiv:2310.08659); the base is rounded so that the two together come near it.
+enum class Factors : uint8_t { kNone, kSvd, kQr, kLoftq };
+
+/// How LoftQ rounds.
+struct Loftq {
+  int64_t bits = 0;        ///< 4, 8; 0: what the base is quantised to
+  int64_t iterations = 1;  ///< of rounding and decomposing in turn
+  /// What an adapter's file says of the base that it began beside; nothing: it does not say.
+  std::optional<ir::DType> dtype = {};
+  std::vector<std::string> skip_modules = {};
+  bool operator==(const Loftq&) const = default;
+};
 
 /// What models/lora.h adds to a model.
 struct Adapters {
@@ -87,6 +99,7 @@ struct Adapters {
   double dropout = 0;  ///< of what enters the A's, in training
   TokenRows token_rows = {};
   Factors factors = Factors::kNone;
+  Loftq loftq = {};
   /// By the names of parameters' views: those that learn and are saved, and what PEFT's file calls them.
   std::map<std::string, std::string, std::less<>> keys;
 };

@@ -8,6 +8,7 @@
 #include "io/suggest.h"
 #include "models/lora_targets.h"
 #include "models/module_names.h"
+#include "models/quantization_config.h"
 
 namespace plimsoll::models {
 namespace {
@@ -16,18 +17,38 @@ Error wrong(std::string what, std::string hint) {
   return {ErrorCode::kInvalidArgument, std::move(what), {}, std::move(hint)};
 }
 
-/// Adapters that read the weights as numbers.
-Status check_adapters(const Adapters& adapters) {
-  if (adapters.factors != Factors::kNone)
+/// LoftQ's bits are those that the maps are kept in, and of an adapter's file the very codes.
+Status check_loftq(const Loftq& loftq, const QuantizeSpec& spec) {
+  const int64_t bits = spec.dtype == ir::DType::kI8Rows ? 8 : 4;
+  if (loftq.bits != 0 && loftq.bits != bits)
+    return wrong(fmt::format("lora.loftq_config.loftq_bits is {}, and the weights are quantised to {} bits",
+                             loftq.bits, bits),
+                 loftq.bits == 8 ? "set quantization={load_in_8bit: true}, or loftq_bits to 4"
+                                 : "set quantization={load_in_4bit: true}, or loftq_bits to 8");
+  const bool differs = loftq.dtype && (*loftq.dtype != spec.dtype ||
+                                       (!spec.stored && loftq.skip_modules != spec.skip_modules));
+  if (differs)
+    return wrong(fmt::format("the adapter began by LoftQ beside {} weights, or others of them whole, than {} "
+                             "now",
+                             quantized_name(*loftq.dtype), quantized_name(spec.dtype)),
+                 "set quantization as its adapter_config.json says in loftq_config");
+  if (spec.stored && loftq.iterations > 1)
     return wrong(
-        "lora.init_lora_weights takes the adapters from the weights, which quantization has in few bits",
-        "set lora.init_lora_weights=true, or quantization=null");
-  for (const Adapter& adapter : adapters.linears)
-    for (const Adapter::Part& part : adapter.parts)
-      if (!part.magnitude.empty())
-        return wrong("lora.use_dora takes norms of the weights, which quantization has in few bits",
-                     "set lora.use_dora=false, or quantization=null");
+        fmt::format("LoftQ in {} iterations rounds the original weights, and the model's files have codes",
+                    loftq.iterations),
+        "take the original model with quantization");
   return Ok{};
+}
+
+/// Adapters that read the weights as numbers.
+Status check_adapters(const Adapters& adapters, const QuantizeSpec& spec) {
+  if (adapters.factors == Factors::kNone) return Ok{};
+  if (adapters.factors == Factors::kLoftq) return check_loftq(adapters.loftq, spec);
+  if (!spec.stored) return Ok{};
+  return wrong(
+      "lora.init_lora_weights takes the adapters from the original weights, and the model's files have "
+      "codes",
+      "take the original model with quantization, or set lora.init_lora_weights=true");
 }
 
 /// transformers' rule for a name in a directory's list: a pattern of the module or of what it lies in, from
@@ -53,7 +74,7 @@ Status check_frozen(const Model& model, const std::function<bool(const Parameter
 }  // namespace
 
 Status quantize(Model& model, const QuantizeSpec& spec) {
-  if (model.adapters()) PLIMSOLL_TRY(check_adapters(*model.adapters()));
+  if (model.adapters()) PLIMSOLL_TRY(check_adapters(*model.adapters(), spec));
   std::vector<std::string> modules;
   for (const Parameter& p : model.parameters())
     for (const ParameterView& view : p.views)
@@ -79,6 +100,14 @@ Status quantize(Model& model, const QuantizeSpec& spec) {
     return wrong("quantization has nothing to quantise: no linear map of the model is frozen",
                  "train adapters beside them (lora: {r: 16}), or leave quantization out");
   return Ok{};
+}
+
+Status check_whole(const Model& model) {
+  if (!model.adapters() || model.adapters()->factors != Factors::kLoftq) return Ok{};
+  return wrong(
+      "lora.init_lora_weights is loftq, which makes up for what quantising loses, and the weights are not "
+      "quantised",
+      "set quantization={load_in_4bit: true}, or lora.init_lora_weights=true");
 }
 
 }  // namespace plimsoll::models

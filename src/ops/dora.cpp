@@ -11,8 +11,8 @@ Result<Types> infer_dora_norm(const OpTypes& t) {
   Operands in(t, 3, {"weight", "a", "b"});
   if (!in) return in.error();
   const Shape &weight = t.inputs[0].shape, &a = t.inputs[1].shape, &b = t.inputs[2].shape;
-  in.floating({1, 2}).require(weight.rank() == 2 && a.rank() == 2 && b.rank() == 2, "matrices are asked for",
-                              {0, 1, 2});
+  in.floating({1, 2}, {}, {0})
+      .require(weight.rank() == 2 && a.rank() == 2 && b.rank() == 2, "matrices are asked for", {0, 1, 2});
   if (!in) return in.error();
   const bool transposed = t.attrs.flag("transposed");
   const int64_t row = t.attrs.i64("row"), rank_row = t.attrs.i64("rank_row");

@@ -53,6 +53,7 @@ models::LoraInit init_of(const std::string& word) {
   return word == "gaussian"          ? models::LoraInit::kGaussian
          : word == "false"           ? models::LoraInit::kFalse
          : word == "olora"           ? models::LoraInit::kOlora
+         : word == "loftq"           ? models::LoraInit::kLoftq
          : word.starts_with("pissa") ? models::LoraInit::kPissa
                                      : models::LoraInit::kTrue;
 }
@@ -99,7 +100,10 @@ Result<models::LoraSpec> lora_spec(const LoraSettings& s, models::LoraSpec spec)
     tokens.erase(std::unique(tokens.begin(), tokens.end()), tokens.end());
   }
   // How an adapter began is what its own files say.
-  if (s.adapter.empty()) spec.init_lora_weights = init_of(s.init_lora_weights);
+  if (!s.adapter.empty()) return spec;
+  spec.init_lora_weights = init_of(s.init_lora_weights);
+  spec.loftq_config = {.bits = s.loftq_config.loftq_bits.value_or(0),
+                       .iterations = s.loftq_config.loftq_iter};
   return spec;
 }
 
@@ -142,6 +146,9 @@ Status check_lora(const RunConfig& config) {
   if (!config.training.unfreeze.empty() && config.training.freeze.empty())
     return wrong_setting("training.unfreeze has no effect with lora: the base model stays as it is",
                          "name what is to learn beside the adapters in lora.modules_to_save");
+  if (const auto bits = config.lora.loftq_config.loftq_bits; bits && *bits != 4 && *bits != 8)
+    return wrong_setting(fmt::format("lora.loftq_config.loftq_bits is {}, expected 4 or 8", *bits),
+                         "leave it out: it is what quantization has");
   const std::string& dtype = config.output.dtype;
   if (dtype != "auto" && dtype != "fp32")
     return wrong_setting(fmt::format("output.dtype is {}, and adapters are stored in fp32", dtype),
@@ -174,11 +181,16 @@ void add_lora_settings(std::vector<Setting>& list) {
             "other ranks by pattern of a name's end: {q_proj: 16}"));
   add(plain(PLIMSOLL_FIELD(lora.alpha_pattern), kWhat, "other alphas in the same way"));
   add(plain(PLIMSOLL_FIELD(lora.init_lora_weights), kWhat,
-            "first values; true: B is zero; pissa, olora: taken from the base, which loses them",
+            "first values; true: B is zero; pissa, olora: of the base; loftq: what quantising loses",
             {"true", "false", "gaussian", "pissa", "pissa_niter_4", "pissa_niter_16", "olora", "loftq", "eva",
              "orthogonal"}));
   takes_only(list, "lora.init_lora_weights",
-             {"true", "false", "gaussian", "pissa", "pissa_niter_4", "pissa_niter_16", "olora"});
+             {"true", "false", "gaussian", "pissa", "pissa_niter_4", "pissa_niter_16", "olora", "loftq"});
+  add(number(PLIMSOLL_FIELD(lora.loftq_config.loftq_bits), kWhat,
+             "of the base beside loftq: 4 or 8; null: quantization's", 2, 8));
+  add(number(PLIMSOLL_FIELD(lora.loftq_config.loftq_iter), kWhat,
+             "turns of rounding the base and decomposing what is lost", 1, 1000));
+  only_with(list, {"lora.loftq_config."}, {.path = "lora.init_lora_weights", .values = {"loftq"}});
   add(plain(PLIMSOLL_FIELD(lora.use_dora), kWhat, "weights by direction and magnitude (DoRA); null: false"));
   add(plain(PLIMSOLL_FIELD(lora.lora_bias), kWhat, "a bias for B; null: false"));
   add(plain(PLIMSOLL_FIELD(lora.trainable_token_indices), kWhat, "tokens whose rows of the embedding learn"));

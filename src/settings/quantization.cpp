@@ -60,6 +60,11 @@ Result<models::QuantizeSpec> settle_stored(const RunConfig& config, models::Quan
   };
   if (trains && !config.lora.enabled)
     return refused("and lora is not set: weights in few bits cannot be trained themselves", kAdaptersBeside);
+  const std::string& init = config.lora.init_lora_weights;
+  if (trains && config.lora.adapter.empty() &&
+      (init == "olora" || init == "loftq" || init.starts_with("pissa")))
+    return refused("and lora.init_lora_weights takes the adapters from the original weights",
+                   "set lora.init_lora_weights=true, or take the original model with quantization");
   if (!starts_pretrained(config.model))
     return refused(
         "and weights are drawn at random: there are no codes to take",

@@ -234,6 +234,11 @@ struct MemorySettings {
   MemoryBudget disk_budget = {};                 ///< of that; auto: no bound
 };
 
+struct LoftqSettings {
+  std::optional<int64_t> loftq_bits = {};  ///< nothing: quantization's
+  int64_t loftq_iter = 1;
+};
+
 struct LoraSettings {
   bool enabled = false;  ///< the section stands in the run file and is not null
   std::string adapter = {};
@@ -250,7 +255,8 @@ struct LoraSettings {
   std::vector<std::string> modules_to_save = {};
   Tree rank_pattern = {};
   Tree alpha_pattern = {};
-  std::string init_lora_weights = "true";  ///< true | false | gaussian | pissa… | olora
+  std::string init_lora_weights = "true";  ///< true | false | gaussian | pissa… | olora | loftq
+  LoftqSettings loftq_config = {};
   std::optional<bool> use_dora = {};
   std::optional<bool> lora_bias = {};
   std::vector<std::string> trainable_token_indices = {};

@@ -62,7 +62,7 @@ Status keep_in_few_bits(const RunConfig& config, const ConfigJson& model_config,
     spec = quantize_spec(config.quantization);
     if (spec) spec->learns = trains;
   }
-  return spec ? models::quantize(model, *spec) : Status(Ok{});
+  return spec ? models::quantize(model, *spec) : models::check_whole(model);
 }
 
 }  // namespace

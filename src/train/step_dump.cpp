@@ -10,6 +10,14 @@
 namespace plimsoll::train {
 namespace {
 
+/// A parameter's view as it is kept; of one in few bits its codes and scales, as bytes.
+SafetensorsEntry kept_entry(const models::Parameter& parameter, const models::ParameterView& view,
+                            std::string name) {
+  if (!ir::is_block(parameter.dtype))
+    return {std::move(name), safetensors_name(parameter.dtype), extents_of(view.shape)};
+  return {std::move(name), "U8", {ir::TensorType{parameter.dtype, view.shape}.bytes().count}};
+}
+
 /// The gradients, f32, of what is trained; or all parameters as they are kept. What is saved with adapters
 /// goes by its name there.
 size_t add_views(const models::Model& model, const std::string& prefix, bool frozen_too,
@@ -19,8 +27,11 @@ size_t add_views(const models::Model& model, const std::string& prefix, bool fro
     for (const auto& view : parameter.views)
       if (parameter.trained || frozen_too) {
         const std::string saved = model.saved_name(view.name);
-        entries.push_back({prefix + (saved.empty() ? view.name : saved),
-                           frozen_too ? safetensors_name(parameter.dtype) : "F32", extents_of(view.shape)});
+        const std::string name = prefix + (saved.empty() ? view.name : saved);
+        if (frozen_too)
+          entries.push_back(kept_entry(parameter, view, name));
+        else
+          entries.push_back({name, "F32", extents_of(view.shape)});
       }
   return first;
 }
@@ -29,10 +40,13 @@ Status write_views(const models::Model& model, const runtime::Session& session, 
                    size_t index) {
   return for_each_view(model, [&](size_t p, const models::ParameterView& view, int64_t first) -> Status {
     const models::Parameter& parameter = model.parameters()[p];
-    const int64_t bytes = ir::bits(parameter.dtype) / 8;
+    const int64_t width = ir::bits(parameter.dtype) / 8;
+    const bool is_block = ir::is_block(parameter.dtype);  // a storage of its own
+    const int64_t bytes = is_block ? ir::TensorType{parameter.dtype, view.shape}.bytes().count
+                                   : view.shape.num_elements() * width;
     const size_t tensor = index++;
     return session.read_pieces(
-        parameter.name, first * bytes, view.shape.num_elements() * bytes,
+        parameter.name, is_block ? 0 : first * width, bytes,
         [&](std::span<const std::byte> piece, int64_t at) { return writer.write(tensor, piece, at); });
   });
 }

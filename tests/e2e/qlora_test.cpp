@@ -75,6 +75,68 @@ TEST(Qlora, IsNearTheWholeWeightsAndWithinItsPlan) {
             number_after(train.out, "\"planned_peak_bytes\": "));
 }
 
+/// What adapters may begin with beside weights in few bits.
+constexpr const char* kBeginnings[] = {
+    "'quantization={load_in_4bit: true, bnb_4bit_use_double_quant: true}' lora.init_lora_weights=loftq "
+    "lora.loftq_config.loftq_iter=2",
+    "'quantization={load_in_8bit: true}' lora.init_lora_weights=pissa",
+    "'quantization={load_in_4bit: true, llm_int8_skip_modules: [down_proj]}' lora.init_lora_weights=olora",
+    "'quantization={load_in_4bit: true, bnb_4bit_quant_type: fp4}' lora.use_dora=true lora.lora_dropout=0.1",
+};
+
+TEST(Qlora, BeginningsHaveTheSameBitsAndKeepTheirPlan) {
+  const Folder folder;
+  prepare_qlora(folder);
+  for (const std::string kind : kBeginnings) {
+    const Result whole = quantized_run(folder, kind + " runtime.threads=1");
+    const Result other =
+        quantized_run(folder, kind +
+                                  " runtime.threads=3 training.micro_batch_size=1 debug.poison=true "
+                                  "memory.recompute=full");
+    EXPECT_EQ(whole.events, other.events) << kind;
+    EXPECT_TRUE(whole.model == other.model) << kind;
+    const Outcome train = folder.run("train run.yaml --json output.dir=again " + kind);
+    ASSERT_EQ(train.exit_code, 0) << train.err;
+    if (!sanitized() && !on_discrete()) {
+      EXPECT_LE(number_after(train.out, "\"measured_peak_bytes\": "),
+                number_after(train.out, "\"planned_peak_bytes\": "))
+          << kind;
+    }
+    std::filesystem::remove_all(folder.path("again"));
+  }
+}
+
+TEST(Qlora, AdaptersAreOpenedBesideTheBaseThatTheyBeganWith) {
+  const Folder folder;
+  prepare_qlora(folder);
+  for (const std::string kind : kBeginnings) {
+    const std::string quantization = " " + kind.substr(0, kind.find("' ") + 1);
+    quantized_run(folder, kind);
+    std::filesystem::remove_all(folder.path("merged"));
+    const Outcome eval = folder.run("eval run.yaml --adapter out/final --json" + quantization);
+    ASSERT_EQ(eval.exit_code, 0) << eval.err;
+    const double loss = number_after(eval.out, "\"loss\": ");
+    const Outcome merge = folder.run("merge --model base/final --adapter out/final --output merged");
+    ASSERT_EQ(merge.exit_code, 0) << merge.err;
+    const Outcome merged = folder.run("eval run.yaml lora=null model.path=merged --json");
+    // LoftQ's base is rounded again when it is merged; of the others the base is what was not rounded.
+    EXPECT_NEAR(number_after(merged.out, "\"loss\": "), loss,
+                kind.find("loftq") != std::string::npos ? 2e-5 : 0.05)
+        << kind;
+  }
+}
+
+TEST(Qlora, DumpsHaveWhatIsKeptInFewBitsAsBytes) {
+  const Folder folder;
+  prepare_qlora(folder);
+  const Outcome train = folder.run(
+      "train run.yaml quantization.load_in_4bit=true debug.dump_dir=dump 'debug.dump=[parameters]'");
+  ASSERT_EQ(train.exit_code, 0) << train.err;
+  const Outcome tensors = folder.run("inspect dump/step-000001.safetensors");
+  EXPECT_EQ(tensors.exit_code, 0) << tensors.err;
+  EXPECT_THAT(tensors.out, HasSubstr("U8"));
+}
+
 TEST(Qlora, WhatCannotBeIsRefused) {
   const Folder folder;
   prepare_qlora(folder);
@@ -89,7 +151,11 @@ TEST(Qlora, WhatCannotBeIsRefused) {
           "bnb_4bit_compute_dtype");
   refused("quantization.load_in_4bit=true quantization.llm_int8_skip_modules=[q_prj]",
           "no linear map is named q_prj");
-  refused("quantization.load_in_4bit=true lora.use_dora=true", "lora.use_dora");
+  refused("lora.init_lora_weights=loftq", "the weights are not quantised");
+  refused("quantization.load_in_4bit=true lora.init_lora_weights=loftq lora.loftq_config.loftq_bits=8",
+          "loftq_bits is 8");
+  refused("quantization.load_in_4bit=true lora.loftq_config.loftq_iter=3", "has no effect");
+  refused("quantization.load_in_4bit=true lora.use_dora=true lora.init_lora_weights=loftq", "loftq");
   refused("quantization.load_in_4bit=true model.init=random", "weights are drawn at random");
   refused("quantization.load_in_4bit=true runtime.device=cuda", "runtime.device cuda");
 }

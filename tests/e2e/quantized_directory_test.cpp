@@ -14,13 +14,15 @@ using testing::HasSubstr;
 
 /// A way of quantising: as `quantize` is asked for it, and as a run is.
 struct Kind {
-  const char *arguments, *settings;
+  const char *arguments, *settings, *flags;
 };
 constexpr Kind kKinds[] = {
-    {"--format nf4", "load_in_4bit: true, bnb_4bit_use_double_quant: true"},
-    {"--format nf4 --double-quant false", "load_in_4bit: true"},
-    {"--format fp4", "load_in_4bit: true, bnb_4bit_quant_type: fp4, bnb_4bit_use_double_quant: true"},
-    {"--format int8", "load_in_8bit: true"}};
+    {"--format nf4", "load_in_4bit: true, bnb_4bit_use_double_quant: true",
+     " --load-in-4bit --bnb-4bit-use-double-quant"},
+    {"--format nf4 --double-quant false", "load_in_4bit: true", " --load-in-4bit"},
+    {"--format fp4", "load_in_4bit: true, bnb_4bit_quant_type: fp4, bnb_4bit_use_double_quant: true",
+     " --load-in-4bit --bnb-4bit-quant-type fp4 --bnb-4bit-use-double-quant"},
+    {"--format int8", "load_in_8bit: true", " --load-in-8bit"}};
 
 /// A model in base/final, and a run of adapters beside it.
 void prepare_base(const Folder& folder, const std::string& model = run_file()) {
@@ -84,10 +86,13 @@ TEST(QuantizedDirectory, EvaluatesAndAnswersWithAndWithoutAdapter) {
       EXPECT_EQ(events_of(stored.out), events_of(loaded.out)) << kind.arguments << with;
     }
     for (const std::string with : {"", " --adapter out/final", " --dtype bf16"}) {
-      const Outcome answer =
-          folder.run("generate --model few --prompt 'the ship ' --max-new-tokens 8 --temperature 0" + with);
+      const std::string how = " --prompt 'the ship ' --max-new-tokens 8 --temperature 0" + with;
+      const Outcome answer = folder.run("generate --model few" + how);
       EXPECT_EQ(answer.exit_code, 0) << kind.arguments << with << answer.err;
       EXPECT_FALSE(answer.out.empty()) << kind.arguments << with;
+      const Outcome loaded = folder.run("generate --model base/final" + how + kind.flags);
+      EXPECT_EQ(loaded.exit_code, 0) << kind.flags << with << loaded.err;
+      EXPECT_EQ(loaded.out, answer.out) << kind.flags << with;
     }
   }
 }
@@ -132,7 +137,8 @@ TEST(QuantizedDirectory, WhatCannotBeIsRefused) {
   refused(run + "quantization.load_in_8bit=true", "quantised already, to nf4 with double quantisation");
   refused(run + "quantization.load_in_4bit=true", "quantization says nf4, and");
   refused(run + "model.init=random", "drawn at random");
-  refused(run + "lora.use_dora=true", "lora.use_dora");
+  for (const char* init : {"pissa", "olora", "loftq"})
+    refused(run + "lora.init_lora_weights=" + init, "takes the adapters from the original weights");
   refused(run + "'lora.modules_to_save=[down_proj]' 'lora.target_modules=[q_proj]'",
           "model.layers.0.mlp.down_proj.weight is to be trained");
   refused(run + "runtime.device=cuda", "cuda");

@@ -32,6 +32,23 @@ TEST(ReadFile, ReadsByPosition) {
   EXPECT_EQ(beyond.error().code, ErrorCode::kBadData);
 }
 
+TEST(ReadFile, OfBytesReadsAsAFileOfThemDoes) {
+  const std::string text = "0123456789";
+  ReadFile first = ReadFile::of_bytes("a", std::as_bytes(std::span(text)));
+  const ReadFile file = std::move(first);
+  EXPECT_EQ(file.path(), "a");
+  EXPECT_EQ(file.size_bytes(), 10);
+  std::array<std::byte, 3> bytes = {};
+  ASSERT_TRUE(file.read_at(7, bytes));
+  EXPECT_EQ(bytes[2], std::byte{'9'});
+  for (const int64_t beyond : {8, 10, 99}) {
+    const auto cut = file.read_at(beyond, bytes);
+    ASSERT_FALSE(cut);
+    EXPECT_EQ(cut.error().code, ErrorCode::kBadData);
+  }
+  EXPECT_FALSE(ReadFile::of_bytes("b", {}).read_at(0, bytes));
+}
+
 TEST(ReadFile, RefusesWhatIsNoFile) {
   const TemporaryFolder folder;
   EXPECT_EQ(ReadFile::open(folder.path("none")).error().code, ErrorCode::kBadData);

@@ -49,6 +49,24 @@ TEST(AdapterConfig, ReadsTheLeast) {
   EXPECT_EQ(spec->r, 8);
 }
 
+TEST(AdapterConfig, OfLoftqSaysWhatTheBaseWasRoundedTo) {
+  const auto peft = parse_adapter_config(
+      R"({"peft_type": "LORA", "init_lora_weights": "loftq", "loftq_config": {"loftq_bits": 4, "loftq_iter": 3}})",
+      "f");
+  ASSERT_TRUE(peft) << peft.error().message();
+  EXPECT_EQ(peft->loftq_config, (Loftq{.bits = 4, .iterations = 3}));
+  LoraSpec spec = *peft;
+  spec.loftq_config.dtype = ir::DType::kFp4Double;
+  spec.loftq_config.skip_modules = {"down_proj"};
+  const auto again = parse_adapter_config(adapter_config_text(spec, {.model_type = "llama"}), "again");
+  ASSERT_TRUE(again) << again.error().message();
+  EXPECT_EQ(again->init_lora_weights, LoraInit::kLoftq);
+  EXPECT_EQ(again->loftq_config, spec.loftq_config);
+  const auto other = parse_adapter_config(
+      R"({"peft_type": "LORA", "init_lora_weights": true, "loftq_config": {"loftq_bits": 3}})", "f");
+  EXPECT_TRUE(other);
+}
+
 TEST(AdapterConfig, RefusesByName) {
   const std::pair<const char*, const char*> rows[] = {
       {R"({"peft_type": "IA3"})", "adapters of type IA3 are not available"},
@@ -57,7 +75,13 @@ TEST(AdapterConfig, RefusesByName) {
       {R"({"peft_type": "LORA", "trainable_token_indices": [2, 1]})", "trainable_token_indices"},
       {R"({"peft_type": "LORA", "target_parameters": ["up_proj"]})", "target_parameters"},
       {R"({"peft_type": "LORA", "init_lora_weights": "pissa_niter_4"})", "init_lora_weights"},
-      {R"({"peft_type": "LORA", "init_lora_weights": "loftq"})", "init_lora_weights"},
+      {R"({"peft_type": "LORA", "init_lora_weights": "corda"})", "init_lora_weights"},
+      {R"({"peft_type": "LORA", "init_lora_weights": "loftq", "loftq_config": {"loftq_bits": 3}})",
+       "loftq_bits"},
+      {R"({"peft_type": "LORA", "init_lora_weights": "loftq", "loftq_config": {"loftq_iter": 0}})",
+       "loftq_iter"},
+      {R"({"peft_type": "LORA", "init_lora_weights": "loftq", "loftq_config": {"bnb_4bit_quant_type": "q4"}})",
+       "bnb_4bit_quant_type"},
       {R"({"peft_type": "LORA", "r": 0})", "r is 0"},
       {R"({"peft_type": "LORA", "rank_pattern": {"q": -1}})", "rank_pattern"},
       {R"({"peft_type": "LORA", "bias": "some"})", "bias"},

@@ -53,11 +53,28 @@ TEST(Quantize, SaysWhatStandsAgainstIt) {
     return status ? std::string() : status.error().what + " | " + status.error().hint;
   };
   EXPECT_THAT(refusal({}, false, {}), HasSubstr("no linear map of the model is frozen"));
-  EXPECT_THAT(refusal({.use_dora = true}, true, {}), HasSubstr("lora.use_dora"));
-  EXPECT_THAT(refusal({.init_lora_weights = LoraInit::kPissa}, true, {}),
-              HasSubstr("lora.init_lora_weights"));
+  EXPECT_THAT(refusal({.init_lora_weights = LoraInit::kPissa}, true, {.stored = true}),
+              HasSubstr("the model's files have codes"));
+  const auto loftq = [](Loftq how) {
+    return LoraSpec{.init_lora_weights = LoraInit::kLoftq, .loftq_config = std::move(how)};
+  };
+  EXPECT_THAT(refusal(loftq({.bits = 8}), true, {}), HasSubstr("loftq_bits is 8"));
+  EXPECT_THAT(refusal(loftq({.iterations = 2}), true, {.stored = true}), HasSubstr("LoftQ in 2 iterations"));
+  EXPECT_THAT(refusal(loftq({.bits = 4, .dtype = ir::DType::kFp4}), true, {}),
+              HasSubstr("began by LoftQ beside fp4 weights"));
   EXPECT_THAT(refusal({}, true, {ir::DType::kNf4, true, {"gate_prj"}}),
               HasSubstr("no linear map is named gate_prj"));
+}
+
+TEST(Quantize, LoftqNeedsWeightsInFewBits) {
+  const auto model = model_of(kQuantizable);
+  EXPECT_TRUE(check_whole(*model).ok());
+  ASSERT_TRUE(add_adapters(*model, {.init_lora_weights = LoraInit::kLoftq}, "qwen2").ok());
+  const Status status = check_whole(*model);
+  ASSERT_FALSE(status.ok());
+  EXPECT_THAT(status.error().what, HasSubstr("the weights are not quantised"));
+  ASSERT_TRUE(select(*model, {}).ok());
+  EXPECT_TRUE(quantize(*model, {}).ok());
 }
 
 }  // namespace

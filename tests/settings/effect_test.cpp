@@ -34,7 +34,7 @@ TEST(Unavailable, IsRefusedByName) {
       {{"lora={target_parameters: [x]}"},
        "lora.target_parameters is not available in this version",
        "leave it out"},
-      {{"lora={init_lora_weights: loftq}"}, "lora.init_lora_weights is loftq", "true, false, gaussian"},
+      {{"lora={init_lora_weights: eva}"}, "lora.init_lora_weights is eva", "true, false, gaussian"},
       {{"training.fp8.margin=1"}, "training.fp8.margin is not available", "training.precision=bf16"},
       {{"training.fp8={recipe: mxfp8}"}, "training.fp8.recipe is not available", "training.precision=bf16"},
       {{"report_to=wandb"}, "training.report_to is [wandb]", "wandb sync"},

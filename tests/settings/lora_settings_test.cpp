@@ -71,7 +71,9 @@ TEST(LoraSettings, RefuseWhatContradicts) {
       {"{target_modules: 'a.*', layers_to_transform: [1]}", "no effect with a pattern"},
       {"{}\noutput: {dtype: bf16}", "adapters are stored in fp32"},
       {"{}\ntraining: {unfreeze: [lm_head.weight]}", "unfreeze has no effect with lora"},
-      {"{init_lora_weights: loftq}", "which is not available in this version"},
+      {"{init_lora_weights: eva}", "which is not available in this version"},
+      {"{init_lora_weights: loftq, loftq_config: {loftq_bits: 6}}", "loftq_bits is 6"},
+      {"{loftq_config: {loftq_iter: 2}}", "has no effect with lora.init_lora_weights true"},
       {"{trainable_token_indices: [x]}", "'x' is no token"},
   };
   for (const auto& [lora, what] : rows) {
@@ -88,6 +90,9 @@ TEST(LoraSettings, KindsOfAdapters) {
   EXPECT_EQ(spec.init_lora_weights, models::LoraInit::kPissa);
   EXPECT_THAT(spec.trainable_token_indices.tokens, ElementsAre(3, 9));
   EXPECT_EQ(spec_of("{init_lora_weights: olora}").init_lora_weights, models::LoraInit::kOlora);
+  const models::LoraSpec loftq = spec_of("{init_lora_weights: loftq, loftq_config: {loftq_iter: 5}}");
+  EXPECT_EQ(loftq.init_lora_weights, models::LoraInit::kLoftq);
+  EXPECT_EQ(loftq.loftq_config, (models::Loftq{.bits = 0, .iterations = 5}));
   EXPECT_TRUE(spec_of("{lora_bias: true}").lora_bias);
 }
 

@@ -10,6 +10,8 @@
 #include "backends/cpu/kernels/operands.h"
 #include "backends/cpu/kernels/stored-inl.h"
 #include "backends/cpu/kernels/vectors-inl.h"
+#include "base/units.h"
+#include "ops/block_values.h"
 
 #ifndef PLIMSOLL_BACKENDS_CPU_KERNELS_DORA_ARGS_
 #define PLIMSOLL_BACKENDS_CPU_KERNELS_DORA_ARGS_
@@ -28,6 +30,18 @@ struct DoraRow {
 
 /// Columns that a transposed weight is walked in; two lines of a cache.
 constexpr int64_t kDoraColumns = 32;
+
+/// What a thread needs: factors of a transposed weight's columns, and of a weight in few bits the numbers of
+/// a row, or of the columns.
+struct DoraScratch {
+  int64_t factors = 0, numbers = 0;  ///< floats
+  [[nodiscard]] int64_t bytes() const { return (factors + numbers) * 4; }
+};
+
+DoraScratch dora_scratch(ir::DType dtype, bool transposed, int64_t in, int64_t rank) {
+  return {transposed ? round_up(rank * kDoraColumns, int64_t{16}) : 0,
+          ir::is_block(dtype) ? round_up(in * (transposed ? kDoraColumns : 1), int64_t{16}) : 0};
+}
 
 }  // namespace
 }  // namespace plimsoll::cpu
@@ -99,8 +113,32 @@ HWY_EXPORT(dora_scale_run);
 HWY_EXPORT(dora_grad_run);
 
 int64_t dora_norm_workspace_bytes(const ir::OpTypes& types, int num_threads) {
-  if (!types.attrs.flag("transposed")) return 0;
-  return num_threads * types.inputs[2].shape.dim(1) * kDoraColumns * 4;
+  return num_threads * dora_scratch(types.inputs[0].dtype, types.attrs.flag("transposed"),
+                                    types.inputs[1].shape.dim(1), types.inputs[2].shape.dim(1))
+                           .bytes();
+}
+
+/// Rows of a weight in few bits, `n` of them from `row` on: one after the other as f32 in `numbers`.
+void norm_coded_rows(const TensorRef& weight, DoraRow r, int64_t row, int64_t n, float* numbers, float* y) {
+  r.w = reinterpret_cast<std::byte*>(numbers);
+  r.dtype = ir::DType::kF32;
+  for (int64_t o = 0; o < n; ++o, r.b += r.rank) {
+    ops::dequantize(weight.type, weight.data, (row + o) * r.in,
+                    std::span(numbers, static_cast<size_t>(r.in)));
+    y[o] = HWY_DYNAMIC_DISPATCH(norm_run)(r);
+  }
+}
+
+/// Columns of one that lies as [in, out].
+void norm_coded_columns(const TensorRef& weight, DoraRow r, int64_t column, int64_t n, float* factors,
+                        float* numbers, float* y) {
+  for (int64_t i = 0; i < r.in; ++i)
+    ops::dequantize(weight.type, weight.data, i * r.stride + column,
+                    std::span(numbers + i * kDoraColumns, static_cast<size_t>(n)));
+  r.w = reinterpret_cast<std::byte*>(numbers);
+  r.dtype = ir::DType::kF32;
+  r.stride = kDoraColumns;
+  HWY_DYNAMIC_DISPATCH(norm_columns)(r, n, factors, y);
 }
 
 void dora_norm(const KernelCall& call, ThreadPool& pool) {
@@ -109,8 +147,10 @@ void dora_norm(const KernelCall& call, ThreadPool& pool) {
   const int64_t in = call.inputs[1].shape().dim(1), rank = call.inputs[2].shape().dim(1);
   const bool transposed = attrs.flag("transposed");
   const int64_t width = weight.shape().dim(1), outs = call.outputs[0].num_elements();
-  const int64_t bytes = (transposed ? 1 : width) * ir::bits(weight.type.dtype) / 8;
-  const DoraRow first{weight.as<std::byte>() + attrs.i64("row") * bytes,
+  const bool coded = ir::is_block(weight.type.dtype);
+  const int64_t row = attrs.i64("row"),
+                bytes = coded ? 0 : (transposed ? 1 : width) * ir::bits(weight.type.dtype) / 8;
+  const DoraRow first{weight.as<std::byte>() + row * bytes,
                       weight.type.dtype,
                       width,
                       call.inputs[1].as<const float>() + attrs.i64("rank_row") * in,
@@ -119,15 +159,18 @@ void dora_norm(const KernelCall& call, ThreadPool& pool) {
                       in,
                       rank};
   float* y = call.outputs[0].as<float>();
-  float* factors = reinterpret_cast<float*>(call.workspace.data());
+  const DoraScratch scratch = dora_scratch(weight.type.dtype, transposed, in, rank);
   pool.run(ceil_div(outs, kDoraColumns), [&](int64_t tile, int thread) {
     const int64_t begin = tile * kDoraColumns, end = std::min(outs, begin + kDoraColumns);
+    float* factors = reinterpret_cast<float*>(call.workspace.data() + thread * scratch.bytes());
+    float* numbers = factors + scratch.factors;
     DoraRow r = first;
     r.w += begin * bytes;
     r.b += begin * rank;
-    if (transposed)
-      return HWY_DYNAMIC_DISPATCH(norm_columns)(r, end - begin, factors + thread * rank * kDoraColumns,
-                                                y + begin);
+    if (coded && transposed)
+      return norm_coded_columns(weight, r, row + begin, end - begin, factors, numbers, y + begin);
+    if (coded) return norm_coded_rows(weight, r, row + begin, end - begin, numbers, y + begin);
+    if (transposed) return HWY_DYNAMIC_DISPATCH(norm_columns)(r, end - begin, factors, y + begin);
     for (int64_t o = begin; o < end; ++o, r.w += bytes, r.b += rank) y[o] = HWY_DYNAMIC_DISPATCH(norm_run)(r);
   });
 }

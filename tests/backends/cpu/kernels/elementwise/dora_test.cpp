@@ -1,5 +1,5 @@
 // The kernels of weights by direction and magnitude against their references.
-#include "backends/cpu/kernel_harness.h"
+#include "backends/cpu/quantized_weight.h"
 
 namespace plimsoll::cpu::fixtures {
 namespace {
@@ -25,6 +25,23 @@ TEST(Dora, AgainstReference) {
     expect_op({"dora_scale", {normal(s, 1), normal(row, 2), positive(row, 3)}}, 1e-5);
     expect_op({"dora_scale_grad", {normal(s, 1), normal(s, 2), positive(row, 3)}}, 1e-5);
   }
+}
+
+TEST(Dora, OfWeightsInFewBitsAsOfTheirNumbers) {
+  using enum ir::DType;
+  for (const ir::DType dtype : {kNf4, kNf4Double, kFp4, kI8Rows})
+    for (const bool transposed : {false, true}) {
+      const QuantizedWeight w =
+          transposed ? quantized_weight(dtype, 90, 75) : quantized_weight(dtype, 75, 90);
+      const Attrs attrs{
+          {"row", int64_t{3}}, {"rank_row", int64_t{2}}, {"scale", 0.5}, {"transposed", transposed}};
+      const Tensor a = normal({7, 90}, 2), b = normal({70, 5}, 3);
+      const std::vector<Tensor> plain = run_cpu({"dora_norm", {w.numbers, a, b}, attrs});
+      for (const int threads : {1, 3})
+        EXPECT_EQ(run_with_quantized({"dora_norm", {{w.type, {}}, a, b}, attrs}, 0, w, threads),
+                  plain[0].bits)
+            << ir::name(dtype) << " " << transposed << " " << threads;
+    }
 }
 
 }  // namespace

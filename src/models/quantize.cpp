@@ -25,13 +25,16 @@ Status check_loftq(const Loftq& loftq, const QuantizeSpec& spec) {
                              loftq.bits, bits),
                  loftq.bits == 8 ? "set quantization={load_in_8bit: true}, or loftq_bits to 4"
                                  : "set quantization={load_in_4bit: true}, or loftq_bits to 8");
-  const bool differs = loftq.dtype && (*loftq.dtype != spec.dtype ||
-                                       (!spec.stored && loftq.skip_modules != spec.skip_modules));
-  if (differs)
-    return wrong(fmt::format("the adapter began by LoftQ beside {} weights, or others of them whole, than {} "
-                             "now",
+  constexpr const char* kAsItSays =
+      "take the base as the adapter_config.json's loftq_config says: quantization with that code, or the "
+      "original";
+  if (loftq.dtype && *loftq.dtype != spec.dtype)
+    return wrong(fmt::format("the adapter began by LoftQ beside weights in {}, and they are in {}",
                              quantized_name(*loftq.dtype), quantized_name(spec.dtype)),
-                 "set quantization as its adapter_config.json says in loftq_config");
+                 kAsItSays);
+  if (loftq.dtype && !spec.stored && loftq.skip_modules != spec.skip_modules)
+    return wrong("the adapter began by LoftQ beside another list of quantization.llm_int8_skip_modules",
+                 kAsItSays);
   if (spec.stored && loftq.iterations > 1)
     return wrong(
         fmt::format("LoftQ in {} iterations rounds the original weights, and the model's files have codes",

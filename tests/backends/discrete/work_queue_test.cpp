@@ -226,31 +226,39 @@ TEST(DiscreteDevice, QueueingAllocatesNothing) {
 }
 
 // Lower bounds always hold; upper ones in one of a few tries, for the machine does other things too.
+// Only lower bounds are near what they bound: what must not take long has a second or a minute to be late in.
 TEST(DiscreteDevice, ACopyTakesNoLessThanItsBandwidth) {
-  constexpr double kRate = 200e6, kLeast = 4.0 * (1 << 20) / kRate;  // 21 ms
-  bool beside_each_other = false, unbounded_within = false;
-  for (uint64_t seed = 0; seed < 6 && !(beside_each_other && unbounded_within); ++seed) {
+  constexpr int64_t kLong = 1 << 14, kShort = 64;                 // elements
+  constexpr double kSeconds = 0.5, kRate = 4 * kLong / kSeconds;  // of a long copy; bytes a second
+  for (const uint64_t seed : {0, 1, 2}) {
     DiscreteOptions options{.copy_bandwidth = kRate};
     if (seed > 0) options.seed = seed;
     const auto device = make_discrete(options);
     Program program(*device);
-    const auto x = program.filled(1 << 20, 1), y = program.filled(1 << 20, 1);
-    const auto in = program.pinned(1 << 20, 2), out = program.pinned(1 << 20, 3);
-    auto begin = Clock::now();
+    const auto x = program.filled(kLong, 1), y = program.filled(kShort, 1);
+    const auto in = program.pinned(kLong, 2), out = program.pinned(kShort, 3);
+    const auto begin = Clock::now();
     for (int i = 0; i < 2; ++i) ASSERT_OK(program.copy(x, in, Queue::kCopyIn));
-    for (int i = 0; i < 2; ++i) ASSERT_OK(program.copy(out, y, Queue::kCopyOut));
-    ASSERT_OK(device->synchronize(Queue::kCopyIn));
-    EXPECT_GE(seconds_since(begin), 2 * kLeast) << "a queue copies one after the other";
+    ASSERT_OK(program.copy(out, y, Queue::kCopyOut));
     ASSERT_OK(device->synchronize(Queue::kCopyOut));
-    beside_each_other |= seconds_since(begin) < 3 * kLeast;
-    begin = Clock::now();
-    ASSERT_OK(program.copy(x, y, Queue::kCompute));
-    ASSERT_OK(program.copy(in, out, Queue::kCopyIn));
-    for (const Queue queue : kQueues) ASSERT_OK(device->synchronize(queue));
-    unbounded_within |= seconds_since(begin) < kLeast;
+    EXPECT_LT(seconds_since(begin), 2 * kSeconds) << "both directions run beside each other";
+    ASSERT_OK(device->synchronize(Queue::kCopyIn));
+    EXPECT_GE(seconds_since(begin), 2 * kSeconds) << "a queue copies one after the other";
   }
-  EXPECT_TRUE(beside_each_other) << "both directions run beside each other";
-  EXPECT_TRUE(unbounded_within) << "within the device, and within the host, there is no bound";
+}
+
+TEST(DiscreteDevice, WithinTheDeviceAndWithinTheHostCopiesHaveNoBound) {
+  constexpr int64_t kElements = 1 << 14;
+  constexpr double kSeconds = 60;
+  const auto device = make_discrete({.copy_bandwidth = 4 * kElements / kSeconds});
+  Program program(*device);
+  const auto x = program.filled(kElements, 1), y = program.filled(kElements, 2);
+  const auto in = program.pinned(kElements, 3), out = program.pinned(kElements, 4);
+  const auto begin = Clock::now();
+  ASSERT_OK(program.copy(x, y, Queue::kCompute));
+  ASSERT_OK(program.copy(in, out, Queue::kCopyIn));
+  for (const Queue queue : kQueues) ASSERT_OK(device->synchronize(queue));
+  EXPECT_LT(seconds_since(begin), kSeconds);
 }
 
 }  // namespace

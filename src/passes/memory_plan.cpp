@@ -83,8 +83,9 @@ PoolPlan plan_pool(const ir::Graph& graph, const Binding& binding, ir::MemorySpa
     // Which has passed the validator.
     const bool hopeless = space == ir::MemorySpace::kDevice &&
                           profile.peak_bytes > options.room_bytes.value_or(profile.peak_bytes);
+    const int64_t capacity = std::max(enough, options.taken_bytes[static_cast<size_t>(space)]);
     const memory::Placement placement = memory::assign_offsets(
-        buffers, {.max_nodes = options.max_nodes, .capacity = enough, .first_alone = hopeless});
+        buffers, {.max_nodes = options.max_nodes, .capacity = capacity, .first_alone = hopeless});
     for (size_t i = 0; i < buffers.size(); ++i)
       offsets[static_cast<size_t>(storage_of[i])] = placement.offsets[i];
     plan.arena_bytes = placement.height;

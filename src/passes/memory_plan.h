@@ -30,6 +30,9 @@ struct MemoryPlanOptions {
   double tolerance = 1.0 / 256;
   /// A device arena that cannot be lower than this is packed once and not improved: such a plan is not taken.
   std::optional<int64_t> room_bytes = {};
+  /// What other programs of the session take in any case, by space: they share their arenas, so that this one
+  /// needs to be no lower.
+  std::array<int64_t, ir::kNumSpaces> taken_bytes = {};
   /// No offsets: arenas of the size at which the offset search would end. For plans that are only compared.
   bool bound_only = false;
   bool separate = false;  ///< no sharing: every storage gets bytes of its own (the oracle of tests)

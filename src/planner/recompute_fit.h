@@ -113,7 +113,8 @@ class RecomputeFit {
       const int64_t missing = chain_.needed_bytes - fixed.saved_bytes - (arena_ + goal);
       if (missing > most_of_chunks() + (arena_ + goal) / kSmallPart) continue;
       fixed.choice.chunk_tokens = chunk_that_saves(missing);
-      PLIMSOLL_TRY(try_plan(fixed.choice, goal, found));
+      PLIMSOLL_ASSIGN(const int64_t excess, try_plan(fixed.choice, goal, found));
+      if (excess - goal > arena_ + goal) break;  // twice what there is: far more than a little wrong
       --left;
     }
     return Ok{};

@@ -290,8 +290,10 @@ class ProgramBuilder {
     }
     PLIMSOLL_ASSIGN(passes::Program program,
                     options_.sketch && options_.scheduled != nullptr
-                        ? place_program(std::move(graph), pipeline, options_.memory, target_)
-                        : finish_program(std::move(graph), pipeline, options_.memory, target_));
+                        ? place_program(std::move(graph), pipeline, memory_, target_)
+                        : finish_program(std::move(graph), pipeline, memory_, target_));
+    for (size_t s = 0; s < ir::kNumSpaces; ++s)
+      memory_.taken_bytes[s] = std::max(memory_.taken_bytes[s], program.plan.pools[s].arena_bytes);
     note_precision(program.graph, pipeline.precision());
     if (result_.recomputed.empty())
       for (const passes::RecomputeUnit& unit : pipeline.recomputed()) result_.recomputed.push_back(unit.name);
@@ -350,6 +352,7 @@ class ProgramBuilder {
   std::vector<const models::Parameter*> trained_;
   std::vector<std::string> frozen_;
   int64_t length_;  ///< of the program at hand; behind the buckets' the longest
+  passes::MemoryPlanOptions memory_ = options_.memory;
   bool first_finished_ = false;
   TrainingPrograms result_;
 };

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <array>
 #include <optional>
+#include <ranges>
+#include <span>
 #include <utility>
 
 #include "base/check.h"
@@ -18,6 +20,9 @@ using passes::kAllBlocks;
 using passes::OffloadClass;
 
 constexpr size_t kMostSizes = 4;
+/// Ways with whole classes elsewhere are told apart first; what less of a class brings is looked at in the
+/// fastest of them.
+constexpr size_t kMostRefined = 2;
 /// Part of the peak that copies ahead and behind may add (OffloadOptions::slack_part), and none.
 constexpr int64_t kSomeSlack = 8, kNoSlack = 0, kOnDemand = -1;
 /// Arenas with copies hold many more tensors: what would bring them closer to the least costs more planning
@@ -73,6 +78,8 @@ class Search {
       if (!may_fit(places)) continue;
       std::vector<Found> found = ways(places);
       std::ranges::stable_sort(found, {}, &Found::seconds);
+      for (size_t i = 0; i < std::min(found.size(), kMostRefined); ++i) refine(found[i], places);
+      std::ranges::stable_sort(found, {}, &Found::seconds);
       for (const Found& f : found) {
         auto planned = plan_fitting(f.way);
         if (planned) return std::move(*planned);
@@ -85,6 +92,7 @@ class Search {
   struct Found {
     Way way;
     double seconds = 0;
+    std::span<const Group> moved = {};  ///< the groups that are elsewhere
   };
 
   [[nodiscard]] Way way_of(const BatchSplit& split, bool recompute_all, int64_t slack) const {
@@ -142,26 +150,44 @@ class Search {
               found, [&](const Found& f) { return f.seconds <= (1 + kHiddenWait) * kernels; });
         };
         for (const auto& order : orders())
-          for (const int64_t slack : {kSomeSlack, kNoSlack, kOnDemand})
-            if (may_be_faster() && (slack != kOnDemand || found.empty()))
-              if (auto way = filled(way_of(split, recompute_all, slack), order, places)) {
-                const auto report = sketch_(*way);
-                found.push_back({std::move(*way), report->seconds_estimated});
-              }
+          for (const int64_t slack : {kSomeSlack, kNoSlack, kOnDemand}) {
+            if (!may_be_faster() || (slack == kOnDemand && !found.empty())) break;
+            auto way = filled(way_of(split, recompute_all, slack), order, places);
+            if (way) found.push_back(std::move(*way));
+            if (way) break;
+          }
       }
     return found;
   }
 
-  /// One class after the other until it fits, then of each as little as does, the dearest first.
-  [[nodiscard]] std::optional<Way> filled(Way way, const std::vector<Group>& order,
-                                          const Places& places) const {
-    for (size_t i = 0; i < order.size(); ++i) {
-      set(way, order[i], places, kAllBlocks);
-      if (!fits(way)) continue;
-      for (size_t j = i + 1; j-- > 0;) reduce(way, order[j], places);
-      return way;
+  /// Whole groups in that order, as few as fit. More elsewhere needs less, so that it is tried from the end.
+  [[nodiscard]] std::optional<Found> filled(const Way& way, std::span<const Group> order,
+                                            const Places& places) const {
+    std::optional<Found> best;
+    for (size_t count = order.size(); count > 0; --count) {
+      Found found{way, 0, order.first(count)};
+      for (const Group& group : found.moved) set(found.way, group, places, kAllBlocks);
+      const auto report = sketch_(found.way);
+      if (!report || planner::excess_bytes(*report) > 0) break;
+      found.seconds = report->seconds_estimated;
+      best = std::move(found);
     }
-    return std::nullopt;
+    return best;
+  }
+
+  /// Of each group as little elsewhere as does, the dearest first; without room for early copies where that
+  /// is faster.
+  void refine(Found& found, const Places& places) const {
+    const Found whole = found;
+    for (const int64_t slack : {whole.way.offload.slack_part, kNoSlack}) {
+      Way way = whole.way;
+      way.offload.slack_part = slack;
+      if (slack != whole.way.offload.slack_part && (whole.way.offload.slack_part < 0 || !fits(way))) continue;
+      for (const Group& group : std::views::reverse(whole.moved)) reduce(way, group, places);
+      const double seconds = sketch_(way)->seconds_estimated;
+      if (seconds < found.seconds) found = {std::move(way), seconds, whole.moved};
+      if (slack == kNoSlack) break;
+    }
   }
 
   /// Fits, and goes on fitting: the fewest layers of the group, found along the line between what is known.
@@ -172,7 +198,12 @@ class Search {
       return fewer.offload.any() ? excess(fewer).value_or(1) : 1;
     };
     int32_t low = 0, high = choices_.num_blocks + 1;  // low does not fit, high does
-    double at_low = static_cast<double>(excess_with(low)), at_high = static_cast<double>(*excess(way));
+    const auto at_high_bytes = *excess(way);
+    // Where the group's own bytes say it, what windows for copies take beside them does not matter.
+    const int64_t bytes = bytes_of(group);
+    double at_high = static_cast<double>(at_high_bytes);
+    double at_low =
+        static_cast<double>(at_high_bytes + bytes / 2 > 0 ? at_high_bytes + bytes : excess_with(low));
     if (at_low <= 0) {
       set(way, group, places, 0);
       return;
@@ -236,6 +267,13 @@ class Search {
     }
     if (!best) return std::move(*error);
     return std::move(*best);
+  }
+
+  /// What the group takes with nothing elsewhere; 0: not known, or nothing.
+  [[nodiscard]] int64_t bytes_of(const Group& group) const {
+    int64_t bytes = 0;
+    for (const OffloadClass c : group) bytes += choices_.state_bytes[static_cast<size_t>(c)];
+    return bytes;
   }
 
   const OffloadChoices& choices_;

@@ -2,6 +2,7 @@
 // classes, of how many layers, and with which split of the batch.
 #pragma once
 
+#include <array>
 #include <functional>
 #include <vector>
 
@@ -16,6 +17,8 @@ struct OffloadChoices {
   bool may_recompute = false;           ///< every layer, and least chunks of the loss
   bool in_backward = false;             ///< the updates
   int32_t num_blocks = 0;               ///< of the model
+  /// By class, what its states take with nothing elsewhere, about; 0: not known.
+  std::array<int64_t, passes::kNumOffloadClasses> state_bytes = {};
 };
 
 /// Empty places: what is offloaded is not the planner's to say, or any plan that does not fit will do
@@ -29,7 +32,8 @@ using PlanOffload = std::function<Result<Planned>(const Way& way)>;
 
 /// The plan that takes least time, by the estimate, of those that fit: of each micro-batch that fits with all
 /// elsewhere, as it is and with everything computed again, classes go elsewhere one after the other until it
-/// fits, in two orders, with room for early copies and without; then of each as few layers as do.
+/// fits, in two orders; then, of the fastest of these, of each class as few layers as do, with room for early
+/// copies and without.
 /// Where nothing fits, the one that needs least, which does not depend on the budgets: so that the least that
 /// is named fits, and a byte less does not. Ways are told apart by sketches, a few are planned. What cannot
 /// be planned does not fit. Deterministic. Precondition: choices.places is not empty.

@@ -39,6 +39,21 @@ int64_t state_bytes(const planner::PlanReport& report) {
   return bytes;
 }
 
+/// The same by what can be offloaded, of a plan with nothing elsewhere.
+std::array<int64_t, passes::kNumOffloadClasses> states_by_class(const planner::PlanReport& report) {
+  using enum passes::OffloadClass;
+  constexpr std::array<std::pair<std::string_view, passes::OffloadClass>, 4> kClasses = {
+      {{"parameters", kParameters},
+       {"master_weights", kMasters},
+       {"optimizer_state", kOptimizer},
+       {"gradients", kGradients}}};
+  std::array<int64_t, passes::kNumOffloadClasses> bytes = {};
+  for (const auto& [label, of_class] : report.classes)
+    for (const auto& [name, c] : kClasses)
+      if (label == name) bytes[static_cast<size_t>(c)] = of_class;
+  return bytes;
+}
+
 /// Whether no way without offload can fit, because what every one of them keeps does not.
 bool states_exceed(const planner::PlanReport& report) {
   return std::ranges::any_of(report.budgets, [&](const planner::Budget& budget) {
@@ -269,7 +284,7 @@ Result<Planned> choose_plan(const RunConfig& config, const Prepared& prepared, c
   if (options.known == nullptr) options.known = std::make_shared<KnownWays>();
   const bool in_backward = config.memory.optimizer_in_backward == OptimizerInBackward::kTrue;
   const auto splits = candidate_splits(config.training, in_backward);
-  const OffloadChoices choices = offload_choices(config, options, *prepared.model, splits);
+  OffloadChoices choices = offload_choices(config, options, *prepared.model, splits);
   const bool may_offload = !choices.places.empty();
   Sketches sketch(config, prepared, target, options);
   // Where the states alone do not fit, no way without offload does.
@@ -278,7 +293,9 @@ Result<Planned> choose_plan(const RunConfig& config, const Prepared& prepared, c
       !offload_options(config).any() && !(in_backward && clipping_contradicts(config))) {
     Way first{splits.front()};
     first.optimizer_in_backward = in_backward;
-    if (auto report = sketch(first); report && states_exceed(*report)) sketched = std::move(*report);
+    auto report = sketch(first);
+    if (report) choices.state_bytes = states_by_class(*report);
+    if (report && states_exceed(*report)) sketched = std::move(*report);
     if (sketched && !options.finds_least && !options.runs) return Planned{first, {}, std::move(*sketched)};
   }
   std::optional<Planned> without;

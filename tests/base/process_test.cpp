@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include <atomic>
 #include <cstdlib>
 #include <thread>
 #include <vector>
@@ -56,6 +57,32 @@ TEST(Process, CountsWhatIsAskedOfTheHeap) {
               EXPECT_NE(posix_memalign(&q, 3, 8), 0);
             }),
             Counts(4, 1));
+}
+
+TEST(Process, CountsEachThreadsRequestsBehindTheLastThreadWithACounterOfItsOwnToo) {
+  if (!kCounts) GTEST_SKIP() << "a sanitizer's malloc is not counted";
+  constexpr int kThreads = 80, kRequests = 200;
+  std::atomic<int> phase{0}, done{0};
+  std::vector<std::thread> threads;
+  for (int t = 0; t < kThreads; ++t)
+    threads.emplace_back([&] {
+      phase.wait(0);
+      for (int i = 0; i < kRequests; ++i) {
+        char* volatile small = new char[8];
+        delete[] small;
+      }
+      ++done;
+      phase.wait(1);
+    });
+  const int64_t asked = requests([&] {
+                          phase = 1;
+                          phase.notify_all();
+                          while (done < kThreads) std::this_thread::yield();
+                        }).first;
+  phase = 2;
+  phase.notify_all();
+  for (std::thread& thread : threads) thread.join();
+  EXPECT_EQ(asked, kThreads * kRequests);
 }
 
 TEST(Process, CountsOnEveryThread) {

@@ -94,14 +94,31 @@ TEST(Pipeline, RefusesAChunkOfNoWholeGranule) {
 }
 
 /// Bytes that the binder and the planner find alive at once, no workspaces and no copies of views counted.
-int64_t bound_peak(const fixtures::Trained& t) {
+passes::PoolPlan bound_plan(const fixtures::Trained& t, const passes::MemoryPlanOptions& options = {}) {
   ir::Graph graph = t.graph;
   passes::BindOptions bind;
   bind.in_place = t.in_place;
   bind.accepts_strided = [](std::string_view, size_t) { return true; };
   const auto binding = passes::bind_storage(graph, bind, ops::find_op);
   PLIMSOLL_CHECK(binding.ok());
-  return passes::plan_memory(graph, *binding).device().lower_bound_bytes;
+  return passes::plan_memory(graph, *binding, options).device();
+}
+int64_t bound_peak(const fixtures::Trained& t) { return bound_plan(t).lower_bound_bytes; }
+
+TEST(MemoryPlan, LooksForNoLowerArenaThanOtherProgramsTakeAnyway) {
+  bool ended_early = false;
+  for (uint64_t seed = 1; seed <= 60; ++seed) {
+    const auto trained = fixtures::train_program(seed, fixtures::some_passes(0), fixtures::Tail::kGradients);
+    ASSERT_TRUE(trained);
+    const passes::PoolPlan alone = bound_plan(*trained);
+    passes::MemoryPlanOptions options;
+    options.taken_bytes[0] = 2 * alone.arena_bytes;
+    const passes::PoolPlan beside = bound_plan(*trained, options);
+    EXPECT_LE(beside.arena_bytes, options.taken_bytes[0]);
+    EXPECT_EQ(beside.lower_bound_bytes, alone.lower_bound_bytes);
+    ended_early |= beside.arena_bytes > alone.arena_bytes;
+  }
+  EXPECT_TRUE(ended_early);
 }
 
 TEST(LiveBytes, IsWhatTheBinderAndThePlannerFind) {

@@ -30,7 +30,7 @@ OffloadChoices some_choices() {
 /// again.
 struct Reckoning {
   int64_t device = 0, host = 1 << 20, packs_worse = 0;
-  std::vector<Way> planned = {};
+  std::vector<Way> planned = {}, sketched = {};
 
   [[nodiscard]] planner::PlanReport report(const Way& way, int64_t more = 0) const {
     planner::PlanReport r;
@@ -61,7 +61,11 @@ struct Reckoning {
 
   Planned choose(const OffloadChoices& choices = some_choices()) {
     auto planned_way = choose_offload(
-        choices, [&](const Way& way) { return Result<planner::PlanReport>(report(way)); },
+        choices,
+        [&](const Way& way) {
+          if (std::ranges::find(sketched, way) == sketched.end()) sketched.push_back(way);
+          return Result<planner::PlanReport>(report(way));
+        },
         [&](const Way& way) {
           planned.push_back(way);
           return Result<Planned>(Planned{way, {}, report(way, packs_worse)});
@@ -120,6 +124,16 @@ TEST(ChooseOffload, TakesTheDiskOnlyWhereTheHostIsFull) {
   EXPECT_EQ(mixed.way.offload.space(OffloadClass::kActivations), MemorySpace::kHostPinned);
   Reckoning none{.device = 300, .host = 0};
   for (const MemorySpace space : none.choose().way.offload.spaces) EXPECT_NE(space, MemorySpace::kHostPinned);
+}
+
+TEST(ChooseOffload, TellsByTheBytesOfAClassWhatNeedsNoSketch) {
+  Reckoning looks{.device = 300}, knows{.device = 300};
+  OffloadChoices choices = some_choices();
+  const Planned looked = looks.choose(choices);
+  choices.state_bytes = {0, 120, 120, 120, 120};
+  EXPECT_EQ(knows.choose(choices).way, looked.way);
+  EXPECT_LT(knows.sketched.size(), looks.sketched.size());
+  EXPECT_LE(looks.sketched.size(), 60U);
 }
 
 TEST(ChooseOffload, MovesMoreWhereThePackingIsWorse) {

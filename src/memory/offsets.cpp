@@ -90,8 +90,10 @@ class Best {
   }
 
   [[nodiscard]] bool good_enough() const { return placement_.height <= enough_; }
-  [[nodiscard]] bool within_a_hundredth() const {
-    return placement_.height <= enough_ + placement_.lower_bound / 100;
+  [[nodiscard]] bool within_a_hundredth() const { return is_within(100); }
+  /// At most that part of the bound above what is enough.
+  [[nodiscard]] bool is_within(int64_t part) const {
+    return placement_.height <= enough_ + placement_.lower_bound / part;
   }
   [[nodiscard]] int64_t height_units() const { return height_units_; }
   /// The lowest height, in units, worth a search.
@@ -209,6 +211,27 @@ void try_promoting_by_size(const Problem& problem, Best& best) {
   }
 }
 
+/// For windows that slide: what is loaded ahead and stored behind lives briefly, in many sizes, and overlaps
+/// with what comes before and after it. First fit, the largest first and of equals what dies last; what
+/// reaches near the top of the best so far then moves forward as if it were larger.
+void try_promoting_late(const Problem& problem, Best& best) {
+  constexpr double kStep = 0.5, kTop = 0.97;
+  constexpr int64_t kItems = 200'000, kMostRounds = 60;  // some 2 microseconds an item and round
+  std::vector<std::pair<double, int32_t>> weight;
+  for (const Item& item : problem.items)
+    weight.emplace_back(-rough_log2(static_cast<double>(item.size)), -item.last);
+  const int64_t rounds = std::min(kMostRounds, kItems / static_cast<int64_t>(weight.size()));
+  int64_t least = std::numeric_limits<int64_t>::max();
+  for (int64_t round = 0; round < rounds && !best.good_enough(); ++round) {
+    const Packing packing = first_fit(problem, ranks_of(weight));
+    best.offer(packing, "first fit late, promoted");
+    least = std::min(least, packing.height);
+    const auto top = std::max(problem.bound, static_cast<int64_t>(kTop * static_cast<double>(least)));
+    for (size_t i = 0; i < weight.size(); ++i)
+      if (packing.offsets[i] + problem.items[i].size > top) weight[i].first -= kStep;
+  }
+}
+
 /// Searches at the height that would be enough with most of the nodes, then by bisection between what is
 /// refuted or given up and what is found. Returns the least height, in units, that is not refuted.
 int64_t try_search(const Problem& problem, const OffsetOptions& options, Best& best) {
@@ -232,6 +255,12 @@ int64_t try_search(const Problem& problem, const OffsetOptions& options, Best& b
 
 /// What is left to try until it is good enough; what is refuted.
 int64_t improve(const Problem& problem, const OffsetOptions& options, Best& best) {
+  // Where thousands are far from the bound, it is as a rule the bound that is far away: neither skylines nor
+  // a search have closed such a gap.
+  constexpr int64_t kFar = 20;
+  const bool is_large = problem.items.size() > 1000;
+  if (is_large && !best.is_within(kFar)) try_promoting_late(problem, best);
+  if (is_large && !best.is_within(kFar)) return 0;
   if (!best.good_enough()) try_promoting(problem, best);
   if (!best.within_a_hundredth() && num_members(problem) > kMaxMembers) try_promoting_by_size(problem, best);
   return best.good_enough() ? 0 : try_search(problem, options, best);

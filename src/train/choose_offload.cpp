@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <limits>
 #include <optional>
 #include <ranges>
 #include <span>
@@ -30,8 +31,10 @@ constexpr int64_t kSomeSlack = 8, kNoSlack = 0, kOnDemand = -1;
 constexpr double kTolerance = 1.0 / 64;
 /// Waiting for copies that is not worth another look, as a share of the kernels' time.
 constexpr double kHiddenWait = 0.005;
-/// A plan that packs worse than its sketch is tried again with more elsewhere.
-constexpr int kMostRepairs = 4;
+/// Where a plan packs worse than its sketch, sketches are told apart anew by what such packing leaves; in the
+/// end more goes elsewhere until it fits.
+constexpr int kMostRounds = 3, kMostRepairs = 4;
+constexpr double kPackingStep = 1.0 / 128;
 
 /// Classes that go together: masters move with the optimizer's states.
 using Group = std::vector<OffloadClass>;
@@ -75,11 +78,17 @@ class Search {
 
   Result<Planned> operator()() {
     for (const Places& places : places_of(choices_.places)) {
-      if (!may_fit(places)) continue;
-      std::vector<Found> found = ways(places);
-      std::ranges::stable_sort(found, {}, &Found::seconds);
-      for (size_t i = 0; i < std::min(found.size(), kMostRefined); ++i) refine(found[i], places);
-      std::ranges::stable_sort(found, {}, &Found::seconds);
+      packing_ = 0;
+      std::vector<Found> found;
+      for (int i = 0; i < kMostRounds && may_fit(places); ++i) {
+        std::vector<Found> better = refined(places);
+        if (better.empty()) break;
+        found = std::move(better);
+        auto planned = plan_(found.front().way);
+        if (!planned) break;
+        if (planned->report.fits) return std::move(*planned);
+        expect_packing_of(found.front().way, planned->report);
+      }
       for (const Found& f : found) {
         auto planned = plan_fitting(f.way);
         if (planned) return std::move(*planned);
@@ -94,6 +103,38 @@ class Search {
     double seconds = 0;
     std::span<const Group> moved = {};  ///< the groups that are elsewhere
   };
+
+  /// Those that fit by the sketches, the fastest first.
+  [[nodiscard]] std::vector<Found> refined(const Places& places) const {
+    std::vector<Found> found = ways(places);
+    std::ranges::stable_sort(found, {}, &Found::seconds);
+    for (size_t i = 0; i < std::min(found.size(), kMostRefined); ++i) refine(found[i], places);
+    std::ranges::stable_sort(found, {}, &Found::seconds);
+    return found;
+  }
+
+  /// From now on sketches are reckoned to pack as that plan did, and a little worse.
+  void expect_packing_of(const Way& way, const planner::PlanReport& planned) {
+    const auto sketched = sketch_(way);
+    if (!sketched || sketched->arena_bytes <= 0) return;
+    const double more =
+        static_cast<double>(planned.arena_bytes) / static_cast<double>(sketched->arena_bytes) - 1;
+    packing_ = std::max(packing_, more) + kPackingStep;
+  }
+
+  /// As planner::excess_bytes, with what the packing is expected to add.
+  [[nodiscard]] int64_t excess_of(const planner::PlanReport& report) const {
+    if (report.budgets.empty()) return 0;
+    const auto added = static_cast<int64_t>(packing_ * static_cast<double>(report.arena_bytes));
+    int64_t excess = std::numeric_limits<int64_t>::min();
+    for (const planner::Budget& budget : report.budgets) {
+      const bool is_device =
+          budget.bounded == planner::Bounded::kDevice || budget.bounded == planner::Bounded::kProcess;
+      const int64_t bytes = planner::bounded_bytes(report, budget.bounded) + (is_device ? added : 0);
+      excess = std::max(excess, bytes - budget.bytes);
+    }
+    return excess;
+  }
 
   [[nodiscard]] Way way_of(const BatchSplit& split, bool recompute_all, int64_t slack) const {
     Way way{.split = split, .chunk_tokens = recompute_all ? ops::kGranule : 0};
@@ -119,7 +160,7 @@ class Search {
   /// By how much it exceeds its budgets; nothing where it cannot be planned.
   [[nodiscard]] std::optional<int64_t> excess(const Way& way) const {
     const auto report = sketch_(way);
-    return report ? std::optional(planner::excess_bytes(*report)) : std::nullopt;
+    return report ? std::optional(excess_of(*report)) : std::nullopt;
   }
   [[nodiscard]] bool fits(const Way& way) const {
     const auto over = excess(way);
@@ -142,7 +183,7 @@ class Search {
     for (const bool recompute_all : recomputes())
       for (const BatchSplit& split : splits_) {
         const auto all = sketch_(with_all(way_of(split, recompute_all, kOnDemand), places));
-        if (!all || planner::excess_bytes(*all) > 0) continue;
+        if (!all || excess_of(*all) > 0) continue;
         const double kernels =
             all->seconds_estimated - all->parts.parts[static_cast<size_t>(planner::Part::kCopies)];
         const auto may_be_faster = [&] {
@@ -153,7 +194,8 @@ class Search {
           for (const int64_t slack : {kSomeSlack, kNoSlack, kOnDemand}) {
             if (!may_be_faster() || (slack == kOnDemand && !found.empty())) break;
             auto way = filled(way_of(split, recompute_all, slack), order, places);
-            if (way) found.push_back(std::move(*way));
+            const auto is_same = [&](const Found& f) { return f.way == way->way; };
+            if (way && std::ranges::none_of(found, is_same)) found.push_back(std::move(*way));
             if (way) break;
           }
       }
@@ -168,7 +210,7 @@ class Search {
       Found found{way, 0, order.first(count)};
       for (const Group& group : found.moved) set(found.way, group, places, kAllBlocks);
       const auto report = sketch_(found.way);
-      if (!report || planner::excess_bytes(*report) > 0) break;
+      if (!report || excess_of(*report) > 0) break;
       found.seconds = report->seconds_estimated;
       best = std::move(found);
     }
@@ -185,7 +227,9 @@ class Search {
       if (slack != whole.way.offload.slack_part && (whole.way.offload.slack_part < 0 || !fits(way))) continue;
       for (const Group& group : std::views::reverse(whole.moved)) reduce(way, group, places);
       const double seconds = sketch_(way)->seconds_estimated;
-      if (seconds < found.seconds) found = {std::move(way), seconds, whole.moved};
+      const bool is_first =
+          slack == whole.way.offload.slack_part;  // less is moved, and as a rule it is faster
+      if (is_first || seconds < found.seconds) found = {std::move(way), seconds, whole.moved};
       if (slack == kNoSlack) break;
     }
   }
@@ -276,6 +320,7 @@ class Search {
     return bytes;
   }
 
+  double packing_ = 0;  ///< what it adds to an arena, as a share of the sketch's
   const OffloadChoices& choices_;
   const SketchOffload& sketch_;
   const PlanOffload& plan_;

@@ -1,5 +1,7 @@
 #include "train/step_waits.h"
 
+#include <unistd.h>
+
 #include <algorithm>
 #include <charconv>
 #include <filesystem>
@@ -19,6 +21,15 @@ double taken_of(const std::string& folder) {
   return 0;
 }
 
+/// Of /proc/stat's "cpu user nice system idle iowait ...", in ticks.
+double idle_seconds() {
+  std::string cpu;
+  double user = 0, nice = 0, system = 0, idle = 0, disk_wait = 0;
+  if (!(std::ifstream("/proc/stat") >> cpu >> user >> nice >> system >> idle >> disk_wait)) return 0;
+  static const auto ticks = static_cast<double>(std::max(1L, sysconf(_SC_CLK_TCK)));
+  return (idle + disk_wait) / ticks;
+}
+
 }  // namespace
 
 StepWaits step_waits() {
@@ -34,6 +45,7 @@ StepWaits step_waits() {
     std::from_chars(id.data(), id.data() + id.size(), thread);
     waits.taken_seconds[thread] = taken_of(it->path().string());
   }
+  waits.idle_seconds = idle_seconds();
   std::ifstream io("/proc/self/io");
   std::string key;
   for (int64_t bytes = 0; io >> key >> bytes;)

@@ -1,5 +1,7 @@
 #include "checkpoints/checkpoint_writer.h"
 
+#include <pthread.h>
+
 #include <algorithm>
 #include <cerrno>
 #include <filesystem>
@@ -104,6 +106,7 @@ void CheckpointWriter::finish() {
 }
 
 void CheckpointWriter::work() {
+  pthread_setname_np(pthread_self(), "checkpoints");  // train/step_waits looks for it
   files_->take_buffers();
   std::unique_lock lock(mutex_);
   ready_ = true;

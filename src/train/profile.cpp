@@ -167,6 +167,8 @@ Result<Profile> profile_steps(Trainer& trainer, const ProfileOptions& options) {
     const StepWaits after = step_waits();
     step.taken_seconds = after.taken_seconds_since(before);
     if (step.seconds > 0) step.idle_cpus = (after.idle_seconds - before.idle_seconds) / step.seconds;
+    step.loading_seconds = after.loading_seconds - before.loading_seconds;
+    step.saving_seconds = after.saving_seconds - before.saving_seconds;
     step.read_bytes = after.read_bytes - before.read_bytes;
     if (options.schedule.is_active(i)) profile.steps.push_back(std::move(step));
   }

@@ -47,8 +47,9 @@ struct ProfiledStep {
   std::vector<OpRun> ops = {};
   std::vector<Span> spans = {};  ///< of the host, from the profile's start; in the order of their ends
   double taken_seconds = 0;      ///< that a computing thread could have run and another had its CPU
-  double idle_cpus = 0;          ///< of the machine, in the mean
-  int64_t read_bytes = 0;        ///< from storage, by the process
+  double loading_seconds = 0, saving_seconds = 0;  ///< of CPUs, that the loaders and the saving had
+  double idle_cpus = 0;                            ///< of the machine, in the mean
+  int64_t read_bytes = 0;                          ///< from storage, by the process
 };
 struct Profile {
   std::vector<OpFacts> facts = {};

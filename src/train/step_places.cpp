@@ -26,7 +26,7 @@ constexpr double kReadBytesPerToken = 1;
 
 using Seconds = std::array<double, kPlaces>;
 /// Where kernels compute: what a padded token, or a thread more, has a part in.
-constexpr Place kComputing[] = {kFewRows, kBelowRate, kProducts, kSweeps, kRecompute};
+constexpr Place kKernelPlaces[] = {kFewRows, kBelowRate, kProducts, kSweeps, kRecompute};
 
 bool is_linear(const OpFacts& f) { return f.op.starts_with("linear"); }
 bool is_intense(const OpFacts& f) { return f.flops > 0 && f.flops >= kIntense * f.bytes; }
@@ -141,10 +141,36 @@ void add_data_waits(const Profile& profile, Seconds& seconds) {
   seconds[read > 0 && read >= kReadBytesPerToken * tokens ? kStorage : kPrepare] += all - seconds[kCold];
 }
 
+/// Op by op, copies show all of their time. As much as kernels take is hidden behind them at best.
+void hide_copies(Seconds& seconds) {
+  double kernels = 0;
+  for (const Place p : {kFewRows, kBelowRate, kOptimizer, kRecompute, kProducts, kSweeps})
+    kernels += seconds[p];
+  const double hidden = std::min(kernels, seconds[kCopies]);
+  seconds[kCopies] -= hidden, seconds[kHiddenCopies] += hidden;
+}
+
 /// Moves `share` of what stands at `from` to `to`.
 void move_share(Seconds& seconds, Place from, Place to, double share) {
   const double moved = share * seconds[from];
   seconds[from] -= moved, seconds[to] += moved;
+}
+
+/// Of what was taken, what the process's own threads had: those that load, those that save.
+void move_own(const Profile& profile, double taken, Seconds& seconds) {
+  double loading = 0, saving = 0;
+  for (const ProfiledStep& step : profile.steps) {
+    const double had = step.loading_seconds + step.saving_seconds;
+    if (had <= 0) continue;
+    const double part = std::min(1.0, step.taken_seconds / had);
+    loading += part * step.loading_seconds, saving += part * step.saving_seconds;
+  }
+  if (taken <= 0) return;
+  const double all = seconds[kTaken];
+  for (const auto& [place, own] : {std::pair(kPrepare, loading), std::pair(kCheckpoints, saving)}) {
+    const double moved = own / taken * all;
+    seconds[kTaken] -= moved, seconds[place] += moved;
+  }
 }
 
 /// A thread that is kept from running is so in whatever it does; only waiting is none of it. What the others
@@ -153,12 +179,12 @@ void move_taken(const Profile& profile, Seconds& seconds) {
   double taken = 0;
   for (const ProfiledStep& step : profile.steps) taken += step.taken_seconds;
   const double waited_for = std::min(taken, seconds[kIdle]);
-  seconds[kIdle] -= waited_for, seconds[kTaken] += waited_for, taken -= waited_for;
+  seconds[kIdle] -= waited_for, seconds[kTaken] += waited_for;
   double busy = 0;
   for (size_t p = kHostWork; p < kPlaces; ++p) busy += seconds[p];
-  if (busy <= 0) return;
-  const double share = std::clamp(taken / busy, 0.0, 1.0);
+  const double share = busy > 0 ? std::clamp((taken - waited_for) / busy, 0.0, 1.0) : 0;
   for (size_t p = kHostWork; p < kPlaces; ++p) move_share(seconds, static_cast<Place>(p), kTaken, share);
+  move_own(profile, taken, seconds);
 }
 
 /// Of a padded batch that share of all work which grows with the tokens.
@@ -168,7 +194,7 @@ void move_padding(const Profile& profile, Seconds& seconds) {
   const double computed =
       static_cast<double>(profile.padded_tokens) * static_cast<double>(profile.steps.size());
   const double share = computed > tokens ? 1 - tokens / computed : 0;
-  for (const Place p : kComputing) move_share(seconds, p, kPadding, share);
+  for (const Place p : kKernelPlaces) move_share(seconds, p, kPadding, share);
 }
 
 /// CPUs that no thread of the run was made for, and that nobody else used: what they would have had of the
@@ -181,7 +207,7 @@ void move_to_idle_cpus(const Profile& profile, StepPlaces& places) {
   if (total <= 0) return;
   places.idle_cpus = std::clamp(idle / total, 0.0, static_cast<double>(spare));
   const double share = places.idle_cpus / (profile.num_threads + places.idle_cpus);
-  for (const Place p : kComputing) move_share(places.seconds, p, kFewThreads, share);
+  for (const Place p : kKernelPlaces) move_share(places.seconds, p, kFewThreads, share);
   move_share(places.seconds, kOptimizer, kFewThreads, share);
 }
 
@@ -190,6 +216,7 @@ void move_to_idle_cpus(const Profile& profile, StepPlaces& places) {
 StepPlaces places_of(const Profile& profile) {
   StepPlaces places;
   add_ops(profile, places);
+  hide_copies(places.seconds);
   add_host(profile, places.seconds);
   add_data_waits(profile, places.seconds);
   move_taken(profile, places.seconds);

@@ -25,6 +25,7 @@ enum Place : uint8_t {
   kPadding,
   kProducts,  ///< the first of the work itself
   kSweeps,
+  kHiddenCopies,
   kPlaces
 };
 inline bool is_work(Place place) { return place >= kProducts; }

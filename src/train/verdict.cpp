@@ -23,7 +23,7 @@ constexpr std::pair<const char*, const char*> kFindings[kPlaces] = {
     {"CPUs taken by others", "runtime.threads=1 leaves them one, or let nothing run beside it"},
     {"threads idle", "a larger training.micro_batch_size gives each op's threads more to share"},
     {"host work between ops", "a larger training.micro_batch_size has fewer, larger ops"},
-    {"copies between memories", "memory.offload=none keeps tensors where they are used"},
+    {"copies that kernels cannot hide", "memory.offload=none keeps tensors where they are used"},
     {"products of too few rows", "a larger training.micro_batch_size reads weights once for more rows"},
     {"products below their rate", "sizes that are multiples of 64"},
     {"CPUs without a thread", ""},
@@ -31,7 +31,8 @@ constexpr std::pair<const char*, const char*> kFindings[kPlaces] = {
     {"recompute", "memory.recompute=none, where memory.budget has room for it"},
     {"padding", "data.packing=best_fit, or data.buckets=8"},
     {"matrix products and attention", "at the best rate of this run"},
-    {"sweeps over memory", "at the rate of the memory"}};
+    {"sweeps over memory", "at the rate of the memory"},
+    {"copies behind kernels", "without the clock they run beside them, as far as their order lets them"}};
 
 std::string hint_of(Place place, const Profile& profile, const StepPlaces& places) {
   const std::string hint = kFindings[place].second;

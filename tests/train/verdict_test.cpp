@@ -103,6 +103,18 @@ TEST(Verdict, FewerThreadsThanCpus) {
   EXPECT_EQ(first(planted).what, "matrix products and attention") << "each CPU has its thread";
 }
 
+TEST(Verdict, WhatTheProcessTakesFromItselfIsNotTheOthers) {
+  Profile profile = Planted{.taken = 1}.profile();
+  for (ProfiledStep& step : profile.steps) step.saving_seconds = 0.75;
+  const auto findings = verdict_of(profile);
+  EXPECT_EQ(findings[0].what, "waiting for checkpoints");
+  EXPECT_NEAR(findings[0].seconds, 0.75, 1e-9);
+  EXPECT_EQ(findings[1].what, "CPUs taken by others");
+  EXPECT_NEAR(findings[1].seconds, 0.25, 1e-9);
+  for (ProfiledStep& step : profile.steps) step.loading_seconds = 0.75, step.saving_seconds = 0;
+  EXPECT_EQ(verdict_of(profile).front().what, "waiting for data: preparing it");
+}
+
 TEST(Verdict, CheckpointsAreNoHostWork) {
   const Finding f = first({.saving = 3});
   EXPECT_EQ(f.what, "waiting for checkpoints");
@@ -139,7 +151,9 @@ TEST(Verdict, ABusyNeighbour) { EXPECT_EQ(first({.taken = 1}).what, "CPUs taken 
 TEST(Verdict, HostWorkBetweenLaunches) { EXPECT_EQ(first({.host = 2}).what, "host work between ops"); }
 
 TEST(Verdict, ASlowLink) {
-  EXPECT_EQ(first({.seconds = {1, 0.1, 0.1, 0.2, 2, 0.1, 0.1}}).what, "copies between memories");
+  EXPECT_EQ(first({.seconds = {1, 0.1, 0.1, 0.2, 2, 0.1, 0.1}}).what, "copies that kernels cannot hide");
+  EXPECT_EQ(first({.seconds = {1, 0.1, 0.1, 0.2, 1, 0.1, 0.1}, .host = 0.2}).what, "host work between ops")
+      << "hidden";
 }
 
 TEST(Verdict, ATinyBatch) {

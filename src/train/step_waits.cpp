@@ -1,5 +1,6 @@
 #include "train/step_waits.h"
 
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -25,13 +26,15 @@ ThreadTimes times_of(const std::string& folder) {
   return {};
 }
 
-/// Of /proc/stat's "cpu user nice system idle iowait ...", in ticks.
+/// Of /proc/stat's "cpu user nice system idle iowait ...", in ticks. What runs at a lower priority than this
+/// process would give way to it.
 double idle_seconds() {
   std::string cpu;
   double user = 0, nice = 0, system = 0, idle = 0, disk_wait = 0;
   if (!(std::ifstream("/proc/stat") >> cpu >> user >> nice >> system >> idle >> disk_wait)) return 0;
   static const auto ticks = static_cast<double>(std::max(1L, sysconf(_SC_CLK_TCK)));
-  return (idle + disk_wait) / ticks;
+  const bool is_low = getpriority(PRIO_PROCESS, 0) > 0;
+  return (idle + disk_wait + (is_low ? 0 : nice)) / ticks;
 }
 
 }  // namespace

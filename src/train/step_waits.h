@@ -13,8 +13,9 @@ struct StepWaits {
   std::map<int64_t, double> taken_seconds = {};  ///< the caller's is at 0
   /// Of CPUs, that loaders and who writes checkpoints had.
   double loading_seconds = 0, saving_seconds = 0;
-  double idle_seconds = 0;  ///< of all CPUs of the machine, also while they wait for a disk
-  int64_t read_bytes = 0;   ///< from storage, by the process; what a cache held does not count
+  /// Of all CPUs of the machine, also while they wait for a disk or do what gives way to this process (nice).
+  double idle_seconds = 0;
+  int64_t read_bytes = 0;  ///< from storage, by the process; what a cache held does not count
 
   /// Of the caller, or of all threads in the mean, whichever lost more: what one does not get done of an op
   /// the others do, or wait for.

@@ -82,7 +82,8 @@ PLANTS = [
     Plant("few threads", "CPUs without a thread", "one thread on two CPUs, against two", Side({"runtime.threads": 1})),
     Plant("small ops", "host work between ops", "layers of width 8 and 8 tokens a micro-batch, against layers of width 256",
           Side({"training.global_batch_size": 16, "training.micro_batch_size": 1, "data.sequence_length": 8},
-               model={"hidden_size": 8, "intermediate_size": 8, "num_hidden_layers": 8, "num_attention_heads": 1, "num_key_value_heads": 1})),
+               model={"hidden_size": 8, "intermediate_size": 8, "num_hidden_layers": 8, "num_attention_heads": 1, "num_key_value_heads": 1}),
+          settings={"runtime.threads": 1}),
 ]
 PLANTS[7].planted.data = PLANTS[7].control.data = "short.jsonl"
 

@@ -33,7 +33,7 @@ def program(work, arguments, environment=None):
     command = [str(pathlib.Path(work.args.binary).resolve()), *arguments]
     work.log.write(f"$ {machine.shown(command)}\n")
     done = subprocess.run(command, cwd=work.args.work, env={**os.environ, **(environment or {})}, capture_output=True, text=True, timeout=120)
-    work.log.write(done.stdout)
+    work.log.write("".join(line + "\n" for line in done.stdout.splitlines() if '"event": "verdict"' in line))
     if done.returncode != 0:
         raise Failed(done.stderr.strip()[-300:])
     return json.loads(done.stdout.strip().splitlines()[-1])
@@ -109,7 +109,7 @@ def page(r):
     cpu = r["cpu"]
     return f"""{machine.title(f"The verdict on planted bottlenecks, {r['date']}", r["commit"])}
 
-Written by `{r["command"]}` at commit {r["commit"]}; every line the programs printed is in [{r["log_name"]}]({r["log_name"]}).
+Written by `{r["command"]}` at commit {r["commit"]}; the verdicts are in [{r["log_name"]}]({r["log_name"]}).
 
 - Processor: {cpu["model"]} (family {cpu["family"]}, model {cpu["number"]}), {cpu["count"]} CPUs, uncalibrated
 - {r["active"]} steps of a run, {r["rounds"]} a side in turn; load average at the start {r["load"]}

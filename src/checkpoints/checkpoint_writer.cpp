@@ -1,5 +1,7 @@
 #include "checkpoints/checkpoint_writer.h"
 
+#include <pthread.h>
+
 #include <algorithm>
 #include <cerrno>
 #include <filesystem>
@@ -40,6 +42,7 @@ CheckpointWriter::~CheckpointWriter() {
 std::string CheckpointWriter::final_path() const { return config_.output.dir + "/final"; }
 
 Status CheckpointWriter::start(const RunCounters& counters) {
+  const ScopedSpan span(SpanLane::kStep, kSaveSpan);
   const double now = now_seconds();
   finish();
   for (auto earlier = results_.begin(); earlier != results_.end(); ++earlier) {
@@ -75,7 +78,7 @@ Status CheckpointWriter::start(const RunCounters& counters) {
 void CheckpointWriter::wait_for_sources() {
   std::unique_lock lock(mutex_);
   if (!reading_) return;
-  const ScopedSpan span(SpanLane::kStep, "wait for a checkpoint");
+  const ScopedSpan span(SpanLane::kStep, kSaveWaitSpan);
   const double start = now_seconds();
   changed_.wait(lock, [&] { return !reading_; });
   waited_ += now_seconds() - start;
@@ -103,6 +106,7 @@ void CheckpointWriter::finish() {
 }
 
 void CheckpointWriter::work() {
+  pthread_setname_np(pthread_self(), "checkpoints");  // train/step_waits looks for it
   files_->take_buffers();
   std::unique_lock lock(mutex_);
   ready_ = true;

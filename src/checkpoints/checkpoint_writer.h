@@ -36,6 +36,11 @@ struct RunCounters {
   std::optional<BestState> best = {};  ///< nothing: not looked for
 };
 
+/// Spans of the thread of the steps, for what a step loses to saving: the call of start, and the update that
+/// waits until no save reads what it overwrites.
+inline constexpr const char* kSaveSpan = "save a checkpoint";
+inline constexpr const char* kSaveWaitSpan = "wait for a checkpoint";
+
 /// Async: all but wait_for_sources belong to one thread.
 class CheckpointWriter {
  public:

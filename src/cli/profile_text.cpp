@@ -3,6 +3,9 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <optional>
+
+#include "train/verdict.h"
 
 namespace plimsoll::cli {
 namespace {
@@ -47,6 +50,18 @@ std::string heading(ProfileBy by) {
 /// A share, or that nothing is known.
 std::string percent(double share) { return share > 0 ? fmt::format("{:.0f}%", 100 * share) : "-"; }
 
+std::string heading(train::FindingKind kind) {
+  switch (kind) {
+    case train::FindingKind::kLoss:
+      return "lost, and could be won back:\n";
+    case train::FindingKind::kWork:
+      return "the work itself:\n";
+    case train::FindingKind::kSmallLoss:
+      break;
+  }
+  return fmt::format("lost, less than {:.0f}% each:\n", 100 * train::kSmallLoss);
+}
+
 }  // namespace
 
 std::string profile_table(const train::Profile& profile, ProfileBy by) {
@@ -71,9 +86,13 @@ std::string profile_table(const train::Profile& profile, ProfileBy by) {
 
 std::string profile_verdict(const train::Profile& profile) {
   const double step = step_seconds(profile);
-  std::string out = fmt::format("a step takes {:.2f} ms, of which\n", 1e3 * step);
-  for (const train::Finding& f : train::verdict_of(profile))
+  std::string out = fmt::format("a step takes {:.2f} ms\n", 1e3 * step);
+  std::optional<train::FindingKind> kind;
+  for (const train::Finding& f : train::verdict_of(profile)) {
+    if (kind != f.kind) out += heading(f.kind);
+    kind = f.kind;
     out += fmt::format("{:>10.2f} ms {:>5.1f}%  {}: {}\n", 1e3 * f.seconds, 100 * f.share, f.what, f.hint);
+  }
   const train::Efficiency used = train::efficiency_of(profile);
   out += fmt::format(
       "\n{:.1f}% of the threads' time computes, {:.1f}% of a step goes to necessary operations,\n"
@@ -93,6 +112,7 @@ Tree verdict_event(const train::Profile& profile) {
   Tree findings = Tree::list(), parts = Tree::map();
   for (const train::Finding& f : train::verdict_of(profile))
     findings.items.push_back(Tree::map({{"what", Tree::of(f.what)},
+                                        {"kind", Tree::of(std::string(train::name(f.kind)))},
                                         {"seconds", Tree::of(f.seconds)},
                                         {"share", Tree::of(f.share)},
                                         {"hint", Tree::of(f.hint)}}));

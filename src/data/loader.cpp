@@ -1,5 +1,7 @@
 #include "data/loader.h"
 
+#include <pthread.h>
+
 #include <algorithm>
 
 #include "base/check.h"
@@ -76,6 +78,7 @@ Result<LoadedBatch> Loader::next() {
 void Loader::work(int thread) {
   const auto scratch = std::span(scratch_).subspan(static_cast<size_t>(thread * options_.scratch_bytes),
                                                    static_cast<size_t>(options_.scratch_bytes));
+  pthread_setname_np(pthread_self(), "loader");  // train/step_waits looks for it
   std::unique_lock lock(mutex_);
   for (;;) {
     // The batch handed out last is in use; all before it are done with.

@@ -128,6 +128,20 @@ Status save_if_due(Trainer& trainer) {
   }
 }
 
+/// What the verdict knows of the machine.
+void describe_machine(const Trainer& trainer, Profile& profile) {
+  const RunConfig& config = trainer.config();
+  const planner::MachineProfile& machine = trainer.prepared().costs->profile();
+  profile.rates = machine.rates;
+  const auto rate = [&](planner::ProductType type) {
+    return machine.product_flops[static_cast<size_t>(type)];
+  };
+  if (config.training.precision == Precision::kFp32 && rate(planner::ProductType::kF32) > 0)
+    profile.bf16_gain = rate(planner::ProductType::kBf16) / rate(planner::ProductType::kF32);
+  if (config.runtime.device.starts_with("cuda")) return;
+  profile.num_threads = num_threads(config), profile.num_cpus = num_available_cpus();
+}
+
 }  // namespace
 
 bool ProfileSchedule::is_active(int64_t step) const {
@@ -137,7 +151,7 @@ bool ProfileSchedule::is_active(int64_t step) const {
 
 Result<Profile> profile_steps(Trainer& trainer, const ProfileOptions& options) {
   Profile profile;
-  profile.rates = trainer.prepared().costs->profile().rates;
+  describe_machine(trainer, profile);
   Recorder recorder(trainer, options.memory, profile);
   for (int64_t i = 0; i < options.schedule.num_steps(); ++i) {
     recorder.begin();
@@ -152,6 +166,9 @@ Result<Profile> profile_steps(Trainer& trainer, const ProfileOptions& options) {
     step.tokens = event.tokens;
     const StepWaits after = step_waits();
     step.taken_seconds = after.taken_seconds_since(before);
+    if (step.seconds > 0) step.idle_cpus = (after.idle_seconds - before.idle_seconds) / step.seconds;
+    step.loading_seconds = after.loading_seconds - before.loading_seconds;
+    step.saving_seconds = after.saving_seconds - before.saving_seconds;
     step.read_bytes = after.read_bytes - before.read_bytes;
     if (options.schedule.is_active(i)) profile.steps.push_back(std::move(step));
   }

@@ -47,7 +47,9 @@ struct ProfiledStep {
   std::vector<OpRun> ops = {};
   std::vector<Span> spans = {};  ///< of the host, from the profile's start; in the order of their ends
   double taken_seconds = 0;      ///< that a computing thread could have run and another had its CPU
-  int64_t read_bytes = 0;        ///< from storage, by the process
+  double loading_seconds = 0, saving_seconds = 0;  ///< of CPUs, that the loaders and the saving had
+  double idle_cpus = 0;                            ///< of the machine, in the mean
+  int64_t read_bytes = 0;                          ///< from storage, by the process
 };
 struct Profile {
   std::vector<OpFacts> facts = {};
@@ -55,6 +57,9 @@ struct Profile {
   int64_t padded_tokens = 0;             ///< of a step, as computed
   planner::ClassBytes live = {};         ///< on the device between programs
   std::string rates = "uncalibrated";    ///< of the estimates, as choices.rates
+  int num_threads = 0, num_cpus = 0;  ///< that ops compute on, that the process may have; 0: a card computes
+  /// Of products: the machine's rate in bf16 over that in fp32, 1 where the run computes in bf16 already.
+  double bf16_gain = 1;
 };
 
 struct ProfileOptions {
@@ -81,14 +86,5 @@ struct Efficiency {
   double mfu = 0;          ///< the operations of the latter at the machine's best rate
 };
 Efficiency efficiency_of(const Profile& profile);
-
-/// One place that a step's time goes, in seconds a step.
-struct Finding {
-  std::string what;
-  double seconds = 0, share = 0;
-  std::string hint;  ///< the setting that would help; empty: none does
-};
-/// Where a step's time goes, all of it, the largest first. Of the measured parts alone.
-std::vector<Finding> verdict_of(const Profile& profile);
 
 }  // namespace plimsoll::train

@@ -1,5 +1,8 @@
 #include "train/step_waits.h"
 
+#include <sys/resource.h>
+#include <unistd.h>
+
 #include <algorithm>
 #include <charconv>
 #include <filesystem>
@@ -9,31 +12,52 @@
 namespace plimsoll::train {
 namespace {
 
-/// As backends/cpu/thread_pool.cpp calls its threads.
-constexpr std::string_view kComputing = "compute";
+/// As backends/cpu/thread_pool.cpp, data/loader.cpp and checkpoints/checkpoint_writer.cpp call their threads.
+constexpr std::string_view kComputing = "compute", kLoading = "loader", kSaving = "checkpoints";
 
-double taken_of(const std::string& folder) {
+struct ThreadTimes {
+  double ran = 0, waited = 0;  ///< seconds; for a CPU
+};
+ThreadTimes times_of(const std::string& folder) {
   // Nanoseconds that it ran, nanoseconds that it waited for a CPU, slices.
-  double ran = 0, waited = 0;
-  if (std::ifstream(folder + "/schedstat") >> ran >> waited) return 1e-9 * waited;
-  return 0;
+  ThreadTimes times;
+  if (std::ifstream(folder + "/schedstat") >> times.ran >> times.waited)
+    return {1e-9 * times.ran, 1e-9 * times.waited};
+  return {};
+}
+
+/// Of /proc/stat's "cpu user nice system idle iowait ...", in ticks. What runs at a lower priority than this
+/// process would give way to it.
+double idle_seconds() {
+  std::string cpu;
+  double user = 0, nice = 0, system = 0, idle = 0, disk_wait = 0;
+  if (!(std::ifstream("/proc/stat") >> cpu >> user >> nice >> system >> idle >> disk_wait)) return 0;
+  static const auto ticks = static_cast<double>(std::max(1L, sysconf(_SC_CLK_TCK)));
+  const bool is_low = getpriority(PRIO_PROCESS, 0) > 0;
+  return (idle + disk_wait + (is_low ? 0 : nice)) / ticks;
 }
 
 }  // namespace
 
 StepWaits step_waits() {
   StepWaits waits;
-  waits.taken_seconds[0] = taken_of("/proc/thread-self");
+  waits.taken_seconds[0] = times_of("/proc/thread-self").waited;
   std::error_code code;
   for (std::filesystem::directory_iterator it("/proc/self/task", code), end; !code && it != end;
        it.increment(code)) {
     std::string name;
-    if (!(std::ifstream(it->path() / "comm") >> name) || name != kComputing) continue;
+    if (!(std::ifstream(it->path() / "comm") >> name)) continue;
+    if (name != kComputing && name != kLoading && name != kSaving) continue;
+    const ThreadTimes times = times_of(it->path().string());
+    if (name == kLoading) waits.loading_seconds += times.ran;
+    if (name == kSaving) waits.saving_seconds += times.ran;
+    if (name != kComputing) continue;
     const std::string id = it->path().filename().string();
     int64_t thread = 0;
     std::from_chars(id.data(), id.data() + id.size(), thread);
-    waits.taken_seconds[thread] = taken_of(it->path().string());
+    waits.taken_seconds[thread] = times.waited;
   }
+  waits.idle_seconds = idle_seconds();
   std::ifstream io("/proc/self/io");
   std::string key;
   for (int64_t bytes = 0; io >> key >> bytes;)

@@ -11,6 +11,10 @@ struct StepWaits {
   /// By thread, of the caller's and of those that kernels run on: seconds that it could have run and another
   /// had its CPU.
   std::map<int64_t, double> taken_seconds = {};  ///< the caller's is at 0
+  /// Of CPUs, that loaders and who writes checkpoints had.
+  double loading_seconds = 0, saving_seconds = 0;
+  /// Of all CPUs of the machine, also while they wait for a disk or do what gives way to this process (nice).
+  double idle_seconds = 0;
   int64_t read_bytes = 0;  ///< from storage, by the process; what a cache held does not count
 
   /// Of the caller, or of all threads in the mean, whichever lost more: what one does not get done of an op

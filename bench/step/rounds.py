@@ -23,7 +23,7 @@ ROOT = machine.ROOT
 def command_of(side, work, args):
     folder = catalogue.HERE / work["folder"]
     if side == "plimsoll":
-        return [args.binary, "bench", "step", str(folder.relative_to(ROOT) / "run.yaml"), f"runtime.threads={args.threads}",
+        return [args.binary, "bench", "step", str(folder.relative_to(ROOT) / work.get("run", "run.yaml")), f"runtime.threads={args.threads}",
                 f"training.precision={args.precision}", "--json", "--interactive"]
     return [sys.executable, str(catalogue.HERE / "peer.py"), "--config", str(folder / "config.json"), "--batch",
             str(work["batch"]), "--tokens", str(work["tokens"]), "--threads", str(args.threads), "--mode", side,
@@ -94,7 +94,7 @@ def free_name(folder, stem):
 
 def parse_arguments():
     parser = argparse.ArgumentParser(prog="bench/run", description=__doc__.splitlines()[0])
-    parser.add_argument("--only", default="W1,W2,W2b", help="works, with commas: W1, W2, W2b, W3 (GPT-2), W4 (LoRA)")
+    parser.add_argument("--only", default="W1,W2,W2b", help="works, with commas: W1, W2, W2b, W3 (GPT-2), W4 (LoRA), W4Q (QLoRA: with --precision bf16)")
     parser.add_argument("--rounds", type=int, default=7)
     parser.add_argument("--peers", default="eager,compiled", help="eager, compiled, or both")
     parser.add_argument("--precision", choices=["fp32", "bf16"], default="fp32", help="bf16: PyTorch's autocast")

@@ -39,7 +39,7 @@ Tree figure(const Tree& event, std::string_view key) {
 }
 
 /// Of what is computed from several events: the mean loss of a step.
-struct Course {
+struct HistoryCourse {
   double sum = 0;
   int64_t steps = 0, last = 0;
   void add(int64_t step, const Tree& mean) {
@@ -60,7 +60,7 @@ void set_evaluation(Tree& entry, const Tree& event) {
 }
 
 /// The entry of log_history that an event makes; null where it makes none.
-Tree entry_of(const Tree& event, double epoch, Course& course) {
+Tree entry_of(const Tree& event, double epoch, HistoryCourse& course) {
   const Tree* kind = event.find("event");
   const int64_t step = figure(event, "step").integer;
   Tree entry = Tree::map({{"epoch", Tree::of(epoch)}});
@@ -78,7 +78,7 @@ Tree entry_of(const Tree& event, double epoch, Course& course) {
   return entry;
 }
 
-Tree last_entry(const RunState& s, const RunConfig& config, double epoch, const Course& course) {
+Tree last_entry(const RunState& s, const RunConfig& config, double epoch, const HistoryCourse& course) {
   const double seconds = *s.seconds, steps = static_cast<double>(s.seconds_steps);
   const auto rate = [&](double n) { return seconds > 0 ? n / seconds : 0.0; };
   return Tree::map(
@@ -134,7 +134,7 @@ Status write_trainer_state(const std::string& path, const std::string& events, c
   std::string text = to_json(head);
   text.pop_back();
   PLIMSOLL_TRY(out.add(text + ", \"log_history\": ["));
-  Course course;
+  HistoryCourse course;
   std::string_view separator = "\n  ";
   const auto add = [&](const Tree& entry) -> Status {
     PLIMSOLL_TRY(out.add(separator));

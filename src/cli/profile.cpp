@@ -10,6 +10,7 @@
 #include "cli/explain_memory.h"
 #include "cli/load_run.h"
 #include "cli/profile_ladder.h"
+#include "cli/profile_queues.h"
 #include "cli/profile_run.h"
 #include "cli/profile_text.h"
 #include "cli/timeline_chart.h"
@@ -28,7 +29,7 @@ struct ProfileArguments {
   train::ProfileSchedule schedule;
   std::string output = "profile";
   std::string by = std::string(train::kProfileByNames[0]);
-  bool memory = false, ladder = false;
+  bool memory = false, ladder = false, queues = false;
 };
 
 train::ProfileBy by_of(const std::string& name) {
@@ -82,6 +83,7 @@ Status run_profile(const ProfileArguments& arguments) {
   train::Events events(arguments.run.json, 0);
   PLIMSOLL_ASSIGN(const auto run,
                   open_run(short_run(config, arguments.schedule.num_steps(), scratch.path), events));
+  if (arguments.queues) return profile_queues(*run, arguments.schedule, arguments.output, arguments.run.json);
   PLIMSOLL_ASSIGN(train::Profile profile,
                   train::profile_steps(*run->trainer, {.schedule = arguments.schedule,
                                                        .memory = arguments.memory,
@@ -134,6 +136,8 @@ Command add_profile(Parser app) {
                    "memory op by op, planned and measured over each other; memory.json, memory.svg");
   command.add_flag("--ladder", arguments->ladder,
                    "try the settings that could make a step faster, each in short runs, instead of a trace");
+  command.add_flag("--queues", arguments->queues,
+                   "steps as in training: which copies run beside kernels; queues.json");
   command.footer(
       "example: plimsoll profile run.yaml --active 5 --output profile\n"
       "trace.json opens at ui.perfetto.dev; the run's own folder is left alone");

@@ -37,7 +37,7 @@ Result<std::unique_ptr<OpenRun>> open_run(const RunConfig& config, train::Events
     PLIMSOLL_ASSIGN(prepared, train::prepare(kept, *train::make_target(kept, threads), {threads, {}}));
     if (!prepared->report.fits) return train::does_not_fit(*prepared);
     events.plan(prepared->report, train::PlanDetail::kShort);
-    PLIMSOLL_ASSIGN(run->device, train::make_device(kept, threads));
+    PLIMSOLL_ASSIGN(run->device, train::make_device(kept, threads, prepared->report.disk_bytes));
   } else {
     PLIMSOLL_ASSIGN(
         train::ReadyRun ready,

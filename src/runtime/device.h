@@ -8,10 +8,12 @@
 #include <functional>
 #include <memory>
 #include <span>
+#include <vector>
 
 #include "base/result.h"
 #include "base/units.h"
 #include "ir/graph.h"
+#include "runtime/queue_work.h"
 #include "runtime/target.h"
 #include "runtime/tensor_ref.h"
 
@@ -86,6 +88,13 @@ class Device {
   virtual void count_thread_seconds(bool /*on*/) {}
   /// Those since it was last asked, by thread; empty where none are counted. Valid until the next call.
   virtual std::span<const double> take_thread_seconds() { return {}; }
+
+  /// Whether it can take down what its queues do. Replays go on as they would: nothing waits for it.
+  [[nodiscard]] virtual bool has_queue_log() const { return false; }
+  /// Begins, from nothing, or ends to take it down. Call while nothing is queued.
+  virtual void log_queues(bool /*on*/) {}
+  /// What was taken down since then, queue by queue, each in its order. Call while nothing is queued.
+  virtual std::vector<QueueWork> take_queue_log() { return {}; }
 
   /// An event that lasts as long as the device. Not while capturing.
   virtual EventId make_event() = 0;

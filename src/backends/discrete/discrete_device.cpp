@@ -113,6 +113,18 @@ std::span<const double> DiscreteDevice::take_thread_seconds() {
   return queues_.pool.take_seconds();
 }
 
+void DiscreteDevice::log_queues(bool on) {
+  for (const auto& queue : queues_.all) queue->log(on);
+}
+std::vector<runtime::QueueWork> DiscreteDevice::take_queue_log() {
+  std::vector<runtime::QueueWork> all;
+  for (const auto& queue : queues_.all) {
+    const std::vector<runtime::QueueWork> log = queue->take_log();
+    all.insert(all.end(), log.begin(), log.end());
+  }
+  return all;
+}
+
 runtime::EventId DiscreteDevice::make_event() {
   PLIMSOLL_CHECK(!recording_, "make_event while capturing");
   const std::lock_guard turn(events_turn_);

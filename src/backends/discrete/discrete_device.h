@@ -41,6 +41,10 @@ class DiscreteDevice final : public runtime::Device {
   void count_thread_seconds(bool on) override;
   std::span<const double> take_thread_seconds() override;
 
+  [[nodiscard]] bool has_queue_log() const override { return true; }
+  void log_queues(bool on) override;
+  std::vector<runtime::QueueWork> take_queue_log() override;
+
   runtime::EventId make_event() override;
   Status record(runtime::EventId event, ir::Queue queue) override;
   Status wait(ir::Queue queue, runtime::EventId event) override;

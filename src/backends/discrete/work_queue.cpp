@@ -4,6 +4,8 @@
 #include <system_error>
 #include <utility>
 
+#include "base/process.h"
+
 namespace plimsoll::discrete {
 namespace {
 
@@ -169,8 +171,12 @@ void WorkQueue::run(const cpu::Work& work) {
     return queues_.failure.occurred() || queues_.abandoned.load(std::memory_order_acquire);
   };
   if (queues_.adversary.is_active() && !stopped()) hold();
+  const double start = logs_ ? now_seconds() : 0;
   if (!stopped())
     if (Status status = run_now(work); !status) queues_.failure.report(std::move(status).error());
+  if (logs_)
+    log_.push_back({work.call.op, queue_, work.kind == cpu::Work::Kind::kCopy, work.bytes, start,
+                    now_seconds() - start});
   end_step();
 }
 

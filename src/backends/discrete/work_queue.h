@@ -13,6 +13,7 @@
 #include <cstdint>
 #include <memory>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include "backends/cpu/work.h"
@@ -21,6 +22,7 @@
 #include "backends/discrete/device_memory.h"
 #include "backends/discrete/failure.h"
 #include "backends/discrete/options.h"
+#include "runtime/queue_work.h"
 
 namespace plimsoll::discrete {
 
@@ -69,6 +71,10 @@ class WorkQueue {
   /// Until the queue has gone through that list.
   void wait_list(uint64_t number);
 
+  // Of what the queue runs, with its times; while nothing is queued.
+  void log(bool on) { logs_ = on, log_.clear(); }
+  [[nodiscard]] std::vector<runtime::QueueWork> take_log() { return std::exchange(log_, {}); }
+
  private:
   struct Item {
     enum class Kind : uint8_t { kWork, kWait, kList, kStop } kind = Kind::kWork;
@@ -105,7 +111,9 @@ class WorkQueue {
   Counter waited_for_;               ///< steps that anyone waits for
   Counter waited_for_by_queue_;      ///< steps that another queue waits for
   uint64_t work_number_ = 0;         ///< of the work that runs: the adversary and faults count work alone
-  cpu::ThreadPool own_pool_{1};      ///< for what runs on this thread alone
+  bool logs_ = false;                ///< read by the thread behind what is pushed later
+  std::vector<runtime::QueueWork> log_;
+  cpu::ThreadPool own_pool_{1};  ///< for what runs on this thread alone
   std::thread thread_;
 };
 

@@ -3,8 +3,10 @@
 
 #include <sys/resource.h>
 
+#include <algorithm>
 #include <csignal>
 #include <thread>
+#include <vector>
 
 #include "base/process.h"
 #include "devices.h"
@@ -100,6 +102,40 @@ TEST(DiscreteFaults, EachItemOfEachQueueStopsTheDeviceAndNothingHangs) {
           const float last = *std::max_element(rounds.out.host().begin(), rounds.out.host().end());
           EXPECT_LE(last, rounds_done + 1) << "what was queued behind the fault has run";
         }
+}
+
+TEST(DiscreteLog, OfAReplayEachPieceOfWorkWithItsTimes) {
+  const auto device = make_discrete({.num_threads = 2});
+  Rounds rounds(*device);
+  ASSERT_OK(device->begin_capture());
+  ASSERT_OK(rounds.issue());
+  auto graph = device->end_capture();
+  ASSERT_OK(graph);
+  device->log_queues(true);
+  const double begin = now_seconds();
+  ASSERT_OK(device->replay(**graph));
+  for (const Queue queue : kQueues) ASSERT_OK(device->synchronize(queue));
+  const double end = now_seconds();
+  const std::vector<runtime::QueueWork> log = device->take_queue_log();
+  const auto count = [&](Queue queue) {
+    return std::ranges::count_if(log, [&](const auto& work) { return work.queue == queue; });
+  };
+  EXPECT_EQ(count(Queue::kCompute), 4);  // a fill, then a sum a round
+  EXPECT_EQ(count(Queue::kCopyIn), 3);
+  EXPECT_EQ(count(Queue::kCopyOut), 3);
+  for (const runtime::QueueWork& work : log) {
+    EXPECT_LE(begin, work.start);
+    EXPECT_LE(work.start + work.seconds, end);
+    EXPECT_EQ(work.is_copy, work.queue != Queue::kCompute);
+    if (work.is_copy) {
+      EXPECT_EQ(work.bytes, 4 * 4000);
+      EXPECT_EQ(work.op->layer, "layers.7");
+    }
+  }
+  device->log_queues(false);
+  ASSERT_OK(device->replay(**graph));
+  for (const Queue queue : kQueues) ASSERT_OK(device->synchronize(queue));
+  EXPECT_TRUE(device->take_queue_log().empty());
 }
 
 TEST(DiscreteFaults, EveryLaterCallBringsTheError) {

@@ -67,6 +67,7 @@ class Stepper:
         self.optimizer, self.optimizer_kind = build_optimizer(torch, self.parameters)
         self.vocab_size = model.config.vocab_size
         self.shape = (args.batch, args.tokens)
+        self.accumulate = args.accumulate
         self.autocast = args.precision == "bf16"
         self.model = torch.compile(model) if args.mode == "compiled" else model
 
@@ -74,13 +75,16 @@ class Stepper:
         return self.torch.randint(0, self.vocab_size, self.shape, device=self.device)
 
     def step(self, ids):
-        with self.torch.autocast(self.device, dtype=self.torch.bfloat16, enabled=self.autocast):
-            loss = self.model(input_ids=ids, labels=ids).loss
-        loss.backward()
+        total = 0
+        for part in ids.chunk(self.accumulate):
+            with self.torch.autocast(self.device, dtype=self.torch.bfloat16, enabled=self.autocast):
+                loss = self.model(input_ids=part, labels=part).loss / self.accumulate
+            loss.backward()
+            total = total + loss.detach()
         self.torch.nn.utils.clip_grad_norm_(self.parameters, 1.0)
         self.optimizer.step()
         self.optimizer.zero_grad(set_to_none=True)
-        return loss.item()
+        return total.item()
 
 
 def run_round(stepper, num_steps, first_step):
@@ -99,6 +103,7 @@ def main():
     parser.add_argument("--config", required=True, help="a config.json of transformers")
     parser.add_argument("--batch", type=int, required=True, help="sequences a step")
     parser.add_argument("--tokens", type=int, required=True, help="tokens a sequence")
+    parser.add_argument("--accumulate", type=int, default=1, help="parts that the batch is run in, one after the other")
     parser.add_argument("--mode", choices=["eager", "compiled"], default="eager")
     parser.add_argument("--precision", choices=["fp32", "bf16"], default="fp32")
     parser.add_argument("--checkpointing", action="store_true", help="gradient checkpointing of every block")

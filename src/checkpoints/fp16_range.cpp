@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <array>
 #include <bit>
+#include <cmath>
 #include <cstdint>
 #include <map>
 #include <set>
@@ -47,12 +48,15 @@ std::optional<size_t> first_that(std::span<const T> values, Beyond beyond) {
   return {};
 }
 
-/// Elements [first, first + count) of a parameter, which `state` holds as f32 or bf16.
+/// Values [first, first + count) of those that `state` holds from the byte `at` on, as f32 or bf16: a
+/// parameter's elements, or, of one in few bits, scales, which no number is larger than.
 struct CheckedPiece {
   const models::Parameter* parameter;
   Fp16Use use;
   std::string state;
   ir::DType dtype;
+  int64_t at, elements_each;  ///< a value stands for so many elements
+  float offset;               ///< that each value is relative to
   int64_t first, count;
 };
 
@@ -110,14 +114,20 @@ class Roundings {
 };
 
 struct Found {
-  int64_t element;
+  int64_t value_index;
   float value;
 };
 
 /// Of values whose first one is the parameter's element `first`.
-std::optional<Found> beyond_in(std::span<const std::byte> bytes, ir::DType dtype, int64_t first) {
-  if (dtype != ir::DType::kBf16) {
+std::optional<Found> beyond_in(std::span<const std::byte> bytes, const CheckedPiece& piece, int64_t first) {
+  if (piece.dtype != ir::DType::kBf16) {
     const std::span values(reinterpret_cast<const float*>(bytes.data()), bytes.size() / 4);
+    if (piece.offset != 0) {
+      for (size_t i = 0; i < values.size(); ++i)
+        if (const float most = std::fabs(values[i]) + std::fabs(piece.offset); is_beyond(most))
+          return Found{first + static_cast<int64_t>(i), most};
+      return {};
+    }
     const auto at = first_beyond_fp16(values);
     return at ? std::optional(Found{first + static_cast<int64_t>(*at), values[*at]}) : std::nullopt;
   }
@@ -130,13 +140,31 @@ std::optional<Found> beyond_in(std::span<const std::byte> bytes, ir::DType dtype
 
 Status check_piece(const runtime::Session& session, const CheckedPiece& piece) {
   const int64_t width = ir::bits(piece.dtype) / 8;
-  return session.read_pieces(piece.state, piece.first * width, piece.count * width,
+  return session.read_pieces(piece.state, piece.at + piece.first * width, piece.count * width,
                              [&](std::span<const std::byte> bytes, int64_t at) -> Status {
-                               const auto found = beyond_in(bytes, piece.dtype, piece.first + at / width);
+                               const auto found = beyond_in(bytes, piece, piece.first + at / width);
                                if (!found) return Ok{};
-                               return beyond_fp16(name_at(*piece.parameter, found->element), found->value,
+                               const int64_t element = found->value_index * piece.elements_each;
+                               return beyond_fp16(name_at(*piece.parameter, element), found->value,
                                                   piece.use);
                              });
+}
+
+/// What of a parameter's state is to be looked at, all of it as one piece.
+Result<CheckedPiece> checked_values(const models::Parameter& p, Fp16Use use, const std::string& state,
+                                    const runtime::Session& session) {
+  const ir::TensorType& type = session.type(state);
+  const int64_t elements = type.num_elements();
+  if (!ir::is_block(type.dtype)) return CheckedPiece{&p, use, state, type.dtype, 0, 1, 0, 0, elements};
+  const ir::Components parts = ir::components(type.dtype, elements, type.shape.dim(-1));
+  const bool is_nested = parts.size() == 4;
+  const ir::Component& scales = parts[is_nested ? 2 : 1];
+  float offset = 0;
+  if (is_nested) {
+    PLIMSOLL_ASSIGN(offset, session.value<float>(state, parts[3].offset / 4));
+  }
+  const int64_t each = (elements + scales.num_elements - 1) / scales.num_elements;
+  return CheckedPiece{&p, use, state, ir::DType::kF32, scales.offset, each, offset, 0, scales.num_elements};
 }
 
 }  // namespace
@@ -179,10 +207,11 @@ Status check_fp16_range(const RunConfig& config, const models::Model& model, con
     const std::string master = optimizers::master_name(p.name);
     if (!use || (is_f16 && session.plan().find_state(master) == nullptr)) continue;
     const std::string& state = is_f16 ? master : p.name;
-    const int64_t elements = p.shape.num_elements();
-    for (int64_t first = 0; first < elements; first += kPieceElements)
-      pieces.push_back(
-          {&p, *use, state, session.type(state).dtype, first, std::min(kPieceElements, elements - first)});
+    PLIMSOLL_ASSIGN(CheckedPiece all, checked_values(p, *use, state, session));
+    for (const int64_t count = all.count; all.first < count; all.first += kPieceElements) {
+      all.count = std::min(kPieceElements, count - all.first);
+      pieces.push_back(all);
+    }
   }
   return in_parallel(pieces.size(), num_threads,
                      [&](size_t i, size_t) { return check_piece(session, pieces[i]); });

@@ -2,12 +2,14 @@
 """Budgets from the least to five times the least: whether runs stay within them, and what they cost.
 
     budgets.py [--binary build/plimsoll] [--budgets 12] [--steps 4] [--by-hand 150] [--rounds 3] [--only llama,classifier]
+               [--link 200MB/s]
 
 For each of four models (one a classifier) the program names the least budget; between it and five times as much there
 are `budgets`, at which the run is planned and run: nothing is refused, VmHWM is within the budget, the estimated time
 falls with memory, losses stay, and no setting made by hand needs less than the least.
 
-With --by-hand that many settings made by hand are run for real; at each budget the four quickest of those that fit run
+With --link the device is `discrete` behind a link of that speed, the budget is its memory's, and settings by hand
+offload too. With --by-hand that many settings made by hand are run for real; at each budget the four quickest of those that fit run
 again beside what the program chooses, in turns, `rounds` times; the least time of a step counts. Prints for each budget
 the chosen time over that of the best of these. Exits with 1 where a run leaves its budget, is refused, or the bits differ.
 """
@@ -34,11 +36,16 @@ MODELS = {"llama": (LLAMA, "causal_lm", 8, "layers", "self_attn"), "qwen3": (QWE
           "gpt2": (GPT2, "causal_lm", 8, "h", "attn"), "classifier": (LLAMA, "sequence_classification", 8, "layers", "self_attn")}
 BATCH, LENGTH = 8, 256
 FINALISTS = 4
+# What people offload, beside nothing; {n}: of half of the blocks.
+OFFLOADS = ["none", "{{optimizer: host}}", "{{activations: host}}", "{{optimizer: host, activations: host}}", "{{activations: {{host: {n}}}}}",
+            "{{optimizer: host, activations: {{host: {n}}}}}", "{{optimizer: host, gradients: host, activations: host}}",
+            "{{optimizer: host, parameters: host, gradients: host, activations: host}}"]
 
 
 class Work:
-    def __init__(self, binary, folder, name, steps):
-        self.binary, self.folder, self.name = binary, folder, name
+    def __init__(self, binary, folder, name, steps, link):
+        self.binary, self.folder, self.name, self.link = binary, folder, name, link
+        self.budget = "memory.device_budget" if link else "memory.budget"
         config, task, self.blocks, self.prefix, self.attention = MODELS[name]
         file = "labels.jsonl" if task == "sequence_classification" else "text.jsonl"
         (folder / f"{name}.yaml").write_text(
@@ -46,7 +53,8 @@ class Work:
             f"data: {{train: {file}, sequence_length: {LENGTH}, tokenizer: tokenizer.json}}\n" +
             (LABELS if task == "sequence_classification" else "") +
             f"training: {{global_batch_size: {BATCH}, max_steps: {steps}, learning_rate: 1.0e-3, logging_steps: 1}}\n"
-            "output: {dir: out, save_strategy: \"no\"}\n")
+            "output: {dir: out, save_strategy: \"no\"}\n" +
+            (f"runtime: {{device: discrete, discrete: {{memory: 4GiB, copy_bandwidth: {link}}}}}\n" if link else ""))
 
     def call(self, command, settings):
         subprocess.run(["rm", "-rf", str(self.folder / "out/checkpoints"), str(self.folder / "out/final")], check=True)
@@ -69,7 +77,7 @@ class Work:
         return [(e["loss"], e["grad_norm"]) for e in steps], min(e["step_seconds"] for e in steps[1:]), summary
 
     def least(self):
-        _, done = self.plan(["memory.budget=1MiB", "training.micro_batch_size=auto"])
+        _, done = self.plan([f"{self.budget}=1MiB", "training.micro_batch_size=auto"])
         return int(re.search(r"\((\d+) bytes\)", done.stderr).group(1))
 
     def by_hand(self, count, dice):
@@ -81,12 +89,16 @@ class Work:
         policies += ["{layers: [%s]}" % ", ".join(f"{name}.mlp" for name in layers[:n]) for n in range(1, self.blocks)]
         policies += ["{layers: [%s]}" % ", ".join(f"{name}.{self.attention}" for name in layers[:n])
                      for n in range(1, self.blocks)]
-        everything = list(itertools.product(policies, [8, 4, 2, 1], ["auto", "false"]))
+        offloads = [text.format(n=self.blocks // 2) for text in OFFLOADS] if self.link else ["none"]
+        everything = list(itertools.product(policies, [8, 4, 2, 1], ["auto", "false"], offloads))
         dice.shuffle(everything)
         # First what everybody tries.
-        everything.sort(key=lambda s: s[0] not in policies[:6])
-        return [[f"memory.recompute={p}", f"training.micro_batch_size={m}", f"memory.optimizer_in_backward={o}"]
-                for p, m, o in everything][:count]
+        everything.sort(key=lambda s: s[0] not in (policies[:2] if self.link else policies[:6]))
+        return [[f"memory.recompute={p}", f"training.micro_batch_size={m}", f"memory.optimizer_in_backward={o}", f"memory.offload={e}"]
+                for p, m, o, e in everything][:count]
+
+    def peak(self, plan):
+        return plan["device"]["peak_bytes"] if self.link else plan["process_peak_bytes"]
 
 
 def budgets_of(work, count):
@@ -96,10 +108,10 @@ def budgets_of(work, count):
 
 def check_budgets(work, budgets):
     """Whether runs stay within them; a line of each."""
-    plain, _, _ = work.train(["memory.budget=8GiB"])
+    plain, _, _ = work.train([f"{work.budget}=4GiB"])
     failed, last = 0, 1e30
     for budget in budgets:
-        settings = [f"memory.budget={budget}"]
+        settings = [f"{work.budget}={budget}"]
         plan, _ = work.plan(settings)
         losses, seconds, summary = work.train(settings)
         if losses is None:
@@ -124,11 +136,12 @@ def compare(work, budgets, count, rounds, dice):
     """Chosen against made by hand, by the least time of a step; returns the ratios and what failed."""
     hand = []
     for settings in work.by_hand(count, dice):
-        plan, done = work.plan([*settings, "memory.budget=8GiB"])
+        settings = [*settings, f"{work.budget}=4GiB"]
+        plan, done = work.plan(settings)
         if plan is None:
             print(f"{work.name} {settings}: {done.stderr.strip()[-200:]}")
             continue
-        hand.append({"settings": [*settings, "memory.budget=8GiB"], "peak": plan["process_peak_bytes"], "times": []})
+        hand.append({"settings": settings, "peak": work.peak(plan), "times": []})
     least = min(h["peak"] for h in hand)
     failed = 0
     if least < budgets[0]:
@@ -150,7 +163,7 @@ def compare(work, budgets, count, rounds, dice):
         fitting = sorted((h for h in hand if h["peak"] <= budget and h["times"]), key=lambda h: h["times"][0])
         # The quickest of many by one run each is the luckiest too: those that seemed best run again, and only that counts.
         finalists = [{**h, "times": []} for h in fitting[:FINALISTS]]
-        chosen = {"settings": [f"memory.budget={budget}"], "times": []}
+        chosen = {"settings": [f"{work.budget}={budget}"], "times": []}
         for _ in range(rounds):
             failed += run([chosen, *finalists])
         if failed:
@@ -161,7 +174,7 @@ def compare(work, budgets, count, rounds, dice):
         best = min(finalists, key=lambda h: min(h["times"]))
         ratios.append(min(chosen["times"]) / min(best["times"]))
         print(f"{work.name} {budget / 2**20:.1f} MiB: chosen {min(chosen['times']) * 1e3:.1f} ms, best of {len(fitting)} by hand "
-              f"{min(best['times']) * 1e3:.1f} ({' '.join(best['settings'][:3])}), ratio {ratios[-1]:.3f}", flush=True)
+              f"{min(best['times']) * 1e3:.1f} ({' '.join(best['settings'][:4])}), ratio {ratios[-1]:.3f}", flush=True)
     return ratios, failed
 
 
@@ -173,6 +186,7 @@ def main():
     parser.add_argument("--by-hand", type=int, default=0)
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--only", default=",".join(MODELS))
+    parser.add_argument("--link", help="bytes a second of the link to a device with memory of its own, as 200MB/s")
     arguments = parser.parse_args()
     binary = str(pathlib.Path(arguments.binary).resolve())
     dice = random.Random(11)
@@ -181,7 +195,7 @@ def main():
         folder = pathlib.Path(temporary)
         write_data(folder, dice)
         for name in arguments.only.split(","):
-            work = Work(binary, folder, name, arguments.steps)
+            work = Work(binary, folder, name, arguments.steps, arguments.link)
             budgets = budgets_of(work, arguments.budgets)
             if arguments.by_hand == 0:
                 failed += check_budgets(work, budgets)

@@ -4,7 +4,7 @@
     combinations.py [--binary build/plimsoll] [--count 200] [--seed 1] [--keep DIR]
 
 What is trained: model (three families, one with dropout, one a classifier), precision, optimizer, packing or buckets, all of it
-or adapters (--lora: nothing else). How: what is computed again, under the least budget too, what is offloaded where, where the optimizer updates, micro-batch,
+or adapters (--lora: nothing else; beside a base that was saved before, whole or in few bits). How: what is computed again, under the least budget too, what is offloaded where, where the optimizer updates, micro-batch,
 threads, device. Of each run: losses, norms and final weights are the plain run's, bit
 for bit; the process's peak is never above the planned one, and no more than 3 % or 32 MiB below it; nothing is allocated
 behind the first step. Prints a line a failure and a summary; exits with 1 where anything failed.
@@ -42,6 +42,19 @@ def optimizers(binary, folder):
     return [word.strip() for word in words.replace(" or ", ", ").split(",") if word.strip()]
 
 
+FEW_BITS = ["{load_in_4bit: true}", "{load_in_4bit: true, bnb_4bit_quant_type: nf4, bnb_4bit_use_double_quant: true}",
+            "{load_in_4bit: true, bnb_4bit_quant_type: fp4}", "{load_in_8bit: true}"]
+
+
+def base_model(binary, folder, name):
+    """A model directory of that family, made where it is not there: what adapters stand beside."""
+    base = folder / f"base-{name}"
+    if not base.exists():
+        train(binary, folder, (name, "causal_lm", "training.max_steps=1 output.save_strategy=no"), [])
+        (folder / "out/final").rename(base)
+    return base
+
+
 def lora_of(dice, name):
     """The adapters' settings, as a run file has them."""
     targets = ["all-linear", "[c_attn]" if name == "gpt2" else "[q_proj, v_proj, down_proj]"]
@@ -57,7 +70,10 @@ def lora_of(dice, name):
         parts.append("bias: all")
     if "init_lora_weights" not in " ".join(parts) and "lora_bias" not in " ".join(parts):
         parts.append("init_lora_weights: " + dice.choice(["false", "gaussian"]))
-    return "lora={" + ", ".join(parts) + "}"
+    settings = ["lora={" + ", ".join(parts) + "}"]
+    if dice.random() < 0.5 and "embed" not in target:
+        settings.append("quantization=" + dice.choice(FEW_BITS))
+    return settings
 
 
 def what_of(dice, binary_optimizers, lora):
@@ -67,7 +83,7 @@ def what_of(dice, binary_optimizers, lora):
     if dice.random() < 0.5:
         settings.append("training.max_grad_norm=0")
     if lora:
-        settings.append(shlex.quote(lora_of(dice, name)))
+        settings += [f"model.path=base-{name}", "model.init=pretrained", "model.config=null", *map(shlex.quote, lora_of(dice, name))]
     if task == "causal_lm":
         settings.append(f"data.packing={dice.choice(PACKING)}")
         if lora and settings[-1].endswith("pad") and dice.random() < 0.5:
@@ -182,6 +198,8 @@ def main():
         folder.mkdir(parents=True, exist_ok=True)
         write_data(folder, dice)
         rules = optimizers(binary, folder)
+        for name in MODELS if arguments.lora else []:
+            base_model(binary, folder, name)
         for number in range(arguments.count):
             what = what_of(dice, rules, arguments.lora)
             how = how_of(dice, what[0], what[2])

@@ -55,6 +55,18 @@ double number_after(const std::string& text, const std::string& key) {
   return at == std::string::npos ? -1 : std::strtod(text.c_str() + at + key.size(), nullptr);
 }
 
+/// Codes are no numbers to hold against fp16's range.
+TEST(Qlora, RunsInFp16) {
+  const Folder folder;
+  prepare_qlora(folder);
+  for (const std::string kind : {"load_in_4bit: true", "load_in_4bit: true, bnb_4bit_use_double_quant: true",
+                                 "load_in_4bit: true, bnb_4bit_quant_type: fp4", "load_in_8bit: true"}) {
+    const Outcome run = folder.run("train run.yaml --json training.precision=fp16 output.dir=half-" +
+                                   std::to_string(kind.size()) + " 'quantization={" + kind + "}'");
+    EXPECT_EQ(run.exit_code, 0) << kind << run.err;
+  }
+}
+
 TEST(Qlora, IsNearTheWholeWeightsAndWithinItsPlan) {
   const Folder folder;
   prepare_qlora(folder);

@@ -8,34 +8,16 @@ budget that the planner names. Of each: planned and measured peak of the process
 from direct reads and writes of 256 KiB beforehand, the seconds that the disk alone takes for them. Losses must be equal.
 """
 import argparse
-import json
-import mmap
-import os
 import pathlib
 import re
 import statistics
 import struct
 import subprocess
 import tempfile
-import time
+
+from offload_disk import bandwidth, lines
 
 ALL = "{optimizer: disk, parameters: disk, gradients: disk, activations: disk}"
-
-
-def bandwidth(folder, mib=512):
-    """Bytes a second of direct writes and of direct reads."""
-    block = mmap.mmap(-1, 256 << 10)
-    path = folder / "bandwidth"
-    rates = []
-    for flags in (os.O_WRONLY | os.O_CREAT, os.O_RDONLY):
-        file = os.open(path, flags | os.O_DIRECT)
-        begin = time.monotonic()
-        for _ in range(mib * 4):
-            os.write(file, block) if flags & os.O_WRONLY else os.readv(file, [block])
-        rates.append((mib << 20) / (time.monotonic() - begin))
-        os.close(file)
-    path.unlink()
-    return rates
 
 
 def npy(path, count):
@@ -46,11 +28,7 @@ def npy(path, count):
 
 
 def train(binary, folder, steps, settings):
-    done = subprocess.run([binary, "train", "run.yaml", "--json", "--resume=never", f"training.max_steps={steps}", *settings], cwd=folder,
-                          text=True, capture_output=True)
-    if done.returncode != 0:
-        raise SystemExit(f"{settings}: exit code {done.returncode}: {done.stderr[-500:]}")
-    return [json.loads(line) for line in done.stdout.splitlines()]
+    return lines([binary, "train", "run.yaml", "--json", "--resume=never", f"training.max_steps={steps}", *settings], folder)
 
 
 def report(name, events, rates):

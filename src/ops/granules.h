@@ -32,14 +32,20 @@ class Granules {
   int64_t segment_;
 };
 
+/// What a part of a sequence is a multiple of where head and loss go through it in chunks: a granule where
+/// the weight's gradient is a sum over tokens; else no row knows of the others, and the products alone want
+/// some.
+inline constexpr int64_t kLossRows = 64;
+constexpr int64_t loss_chunk_unit(bool has_dw) { return has_dw ? kGranule : kLossRows; }
+
 /// The chunks in which head and loss go through the tokens of an operand of that shape: runs of whole
-/// sequences, or parts of one in whole granules.
+/// sequences, or parts of one in whole units.
 class LossChunks {
  public:
-  LossChunks(const ir::Shape& x, int64_t chunk_tokens)
+  LossChunks(const ir::Shape& x, int64_t chunk_tokens, bool has_dw)
       : rows_(x.num_rows()), sequence_(Granules(x).segment()), whole_(sequence_ <= chunk_tokens) {
-    step_ = whole_ ? chunk_tokens / sequence_ * sequence_
-                   : std::max(kGranule, chunk_tokens / kGranule * kGranule);
+    const int64_t unit = loss_chunk_unit(has_dw);
+    step_ = whole_ ? chunk_tokens / sequence_ * sequence_ : std::max(unit, chunk_tokens / unit * unit);
   }
   /// Of the chunk that begins there.
   [[nodiscard]] int64_t end(int64_t begin) const {

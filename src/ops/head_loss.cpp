@@ -4,6 +4,7 @@
 
 #include "base/check.h"
 #include "ops/cross_entropy_math.h"
+#include "ops/granules.h"
 #include "ops/operands.h"
 #include "ops/rounding.h"
 
@@ -29,8 +30,9 @@ Result<Types> infer_head_loss(const OpTypes& t) {
   in.floating({3, 4}, {2}).require(weight.rank() == 2, "weight must have two axes", {1});
   in.require(x.dim(-1) == weight.dim(t.attrs.flag("transposed") ? 0 : 1), "inner dimensions differ", {0, 1});
   in.shaped(2, without_last(x)).shaped(3, Shape{1}).shaped(4, Shape{1}).shaped(5, weight);
-  in.require(chunk >= kGranule && chunk % kGranule == 0,
-             fmt::format("chunk_tokens must be a positive multiple of {}, is {}", kGranule, chunk));
+  const int64_t unit = loss_chunk_unit(GradientsOf(t.op, t.attrs).weight);
+  in.require(chunk >= unit && chunk % unit == 0,
+             fmt::format("chunk_tokens must be a positive multiple of {}, is {}", unit, chunk));
   check_precision(in, t);
   const DType dw = dw_dtype(in, t, t.inputs[1].dtype);
   in.same_dtype(5, dw);

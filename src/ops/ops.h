@@ -267,6 +267,7 @@ CrossEntropy cross_entropy(Builder& b, ValueId logits, ValueId targets, ValueId 
 /// transposed, chunk_tokens, precision?, dx?, dw?} -> loss [, dx, dw where grad]; {dx} and {dw} are their
 /// dtypes; {only_dx}: the weight is frozen, no dw. Where nothing but the head learns: `head_loss_dw`, the
 /// same operands {transposed, chunk_tokens, precision?, dw?} -> loss, dw. The same bits as the unfused ops.
+/// {chunk_tokens}: a multiple of kGranule where there is a dw, else of kLossRows (granules.h).
 
 // ---- sequences as a whole (gather_rows.cpp, label_loss.cpp)
 // ---------------------------------------------------------------------------------

@@ -7,7 +7,7 @@
 
 #include "ir/op_def.h"
 #include "ir/op_query.h"
-#include "ops/ops.h"
+#include "ops/granules.h"
 
 namespace plimsoll::passes {
 namespace {
@@ -39,10 +39,11 @@ bool fuse(Rewriter& rw, ir::OpId id, const FuseHeadLossOptions& options, const s
   if (head.def->name != "linear" || biased || !rw.may_sink(head_id, rw.position(id))) return false;
   std::vector<ir::ValueId> operands = {head.inputs[0], head.inputs[1], loss.inputs[1], loss.inputs[2]};
   if (loss.inputs.size() > 3) operands.push_back(loss.inputs[3]);
-  ir::Attrs attrs{{"transposed", head.attrs.flag("transposed")}, {"chunk_tokens", options.chunk_tokens}};
   const auto wants = [&](size_t i) {
     return options.grad && learns[static_cast<size_t>(head.inputs[i].index)];
   };
+  ir::Attrs attrs{{"transposed", head.attrs.flag("transposed")},
+                  {"chunk_tokens", round_up(options.chunk_tokens, ops::loss_chunk_unit(wants(1)))}};
   const bool only_dw = wants(1) && !wants(0);
   if (!only_dw) attrs.set("grad", wants(0));
   if (wants(0) && !wants(1)) attrs.set("only_dx", true);
@@ -56,9 +57,9 @@ bool fuse(Rewriter& rw, ir::OpId id, const FuseHeadLossOptions& options, const s
 }  // namespace
 
 Result<FuseHeadLossReport> fuse_head_loss(ir::Graph& graph, const FuseHeadLossOptions& options) {
-  if (options.chunk_tokens <= 0 || options.chunk_tokens % ops::kGranule != 0)
+  if (options.chunk_tokens <= 0 || options.chunk_tokens % ops::kLossRows != 0)
     return Error{.what = fmt::format("chunk_tokens {} is no positive multiple of {}", options.chunk_tokens,
-                                     ops::kGranule),
+                                     ops::kLossRows),
                  .where = "head and loss"};
   Rewriter rw(graph, options.keep);
   FuseHeadLossReport report;

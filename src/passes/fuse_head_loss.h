@@ -15,7 +15,8 @@ struct FuseHeadLossOptions {
   bool grad = true;  ///< compute dx and dw in the same sweep
   /// Parameters that do not learn: without dw where the head is one, without dx where all below it are.
   std::span<const std::string> frozen = {};
-  int64_t chunk_tokens = 256;  ///< logits that exist at once; a multiple of ops::kGranule
+  int64_t chunk_tokens = 256;  ///< logits that exist at once; a multiple of ops::kLossRows, rounded up to
+                               ///< granules where there is dw
 };
 struct FuseHeadLossReport {
   Replaced replaced = {};
@@ -23,7 +24,7 @@ struct FuseHeadLossReport {
 };
 
 /// linear without bias + cross_entropy -> head_loss or head_loss_dw, where nothing else needs logits or lse.
-/// The same bits. Errors: kInvalidArgument where chunk_tokens is no positive multiple of the granule.
+/// The same bits. Errors: kInvalidArgument where chunk_tokens is no positive multiple of ops::kLossRows.
 Result<FuseHeadLossReport> fuse_head_loss(ir::Graph& graph, const FuseHeadLossOptions& options = {});
 
 }  // namespace plimsoll::passes

@@ -3,13 +3,19 @@
 #include <algorithm>
 
 #include "base/units.h"
-#include "ops/ops.h"
+#include "ops/granules.h"
 #include "passes/memory_plan.h"
 
 namespace plimsoll::planner {
 namespace {
 
 constexpr std::string_view kChunk = "chunk_tokens";
+
+/// Of a loss: dw follows loss and, where the op computes it, dx.
+bool computes_dw(const ir::Op& op) {
+  const bool has_dx = op.attrs.find("grad") != nullptr && op.attrs.flag("grad");
+  return op.outputs.size() > (has_dx ? 2U : 1U);
+}
 
 }  // namespace
 
@@ -44,8 +50,9 @@ std::vector<LossChunk> smaller_chunks(const passes::Program& program, const runt
   const int64_t bytes = target.workspace_bytes(own);
   const ir::Cost cost = op.def->cost(own);
   std::vector<LossChunk> chunks;
-  for (int64_t tokens = op.attrs.i64(kChunk); tokens > ops::kGranule;) {
-    tokens = round_up(ceil_div(tokens, 2), ops::kGranule);
+  const int64_t unit = ops::loss_chunk_unit(computes_dw(op));
+  for (int64_t tokens = op.attrs.i64(kChunk); tokens > unit;) {
+    tokens = round_up(ceil_div(tokens, 2), unit);
     ir::Attrs attrs = op.attrs;
     attrs.set(kChunk, tokens);
     const ir::OpTypes types{own.op, own.inputs, own.outputs, attrs};

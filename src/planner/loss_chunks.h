@@ -11,7 +11,7 @@
 namespace plimsoll::planner {
 
 struct LossChunk {
-  int64_t tokens = 0;       ///< a multiple of ops::kGranule
+  int64_t tokens = 0;       ///< a multiple of ops::loss_chunk_unit
   int64_t saved_bytes = 0;  ///< of the op's workspace, beside the program's
   ir::Cost more = {};       ///< work beside the program's
 };
@@ -19,8 +19,8 @@ struct LossChunk {
 /// Tokens of a chunk; 0 where head and loss are no one op.
 int64_t chunk_tokens_of(const passes::Program& program);
 
-/// Halves of the program's chunks down to one granule, the largest first, those that save bytes; none where
-/// head and loss are no one op.
+/// Halves of the program's chunks down to ops::loss_chunk_unit, the largest first, those that save bytes;
+/// none where head and loss are no one op.
 std::vector<LossChunk> smaller_chunks(const passes::Program& program, const runtime::Target& target);
 
 /// Bytes of the device's arena that are alive at each place of the order.

@@ -6,8 +6,8 @@
 #include <map>
 
 #include "base/check.h"
+#include "ops/granules.h"
 #include "ops/op_list.h"
-#include "ops/ops.h"
 #include "passes/accumulate.h"
 #include "passes/store_gradients.h"
 #include "planner/finish_program.h"
@@ -115,13 +115,14 @@ class ProgramBuilder {
       };
     return program_options(std::move(options), graph, target_);
   }
-  /// Whole granules, at least one, at most the micro-batch.
+  /// As given, else whole granules; at least one, at most the micro-batch.
   [[nodiscard]] int64_t chunk_tokens() const {
-    const int64_t granules = options_.chunk_tokens > 0
-                                 ? options_.chunk_tokens / ops::kGranule
-                                 : options_.logits_bytes / (4 * model_.vocab_size() * ops::kGranule);
-    const int64_t most = ceil_div(options_.micro_batch_size * length_, ops::kGranule);
-    return std::clamp<int64_t>(granules, 1, most) * ops::kGranule;
+    const bool is_given = options_.chunk_tokens > 0;
+    const int64_t unit = is_given ? ops::kLossRows : ops::kGranule;
+    const int64_t tokens =
+        is_given ? options_.chunk_tokens : options_.logits_bytes / (4 * model_.vocab_size());
+    const int64_t most = round_up(options_.micro_batch_size * length_, ops::kGranule);
+    return std::clamp(tokens / unit * unit, unit, most);
   }
   /// At the length at hand.
   [[nodiscard]] std::string named(std::string_view name) const {

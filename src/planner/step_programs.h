@@ -77,7 +77,7 @@ struct StepOptions {
   bool decay_all = false;  ///< weight decay on vectors too, where no group says it itself
   /// Logits of head and loss that exist at once. More tokens a chunk make its GEMMs faster.
   int64_t logits_bytes = int64_t{128} << 20;
-  int64_t chunk_tokens = 0;          ///< tokens of a chunk, a multiple of ops::kGranule; 0: by logits_bytes
+  int64_t chunk_tokens = 0;          ///< tokens of a chunk, a multiple of ops::kLossRows; 0: by logits_bytes
   const CostModel* costs = nullptr;  ///< outlives the call; null: a CPU's that was not measured
   bool finds_gains = false;          ///< what computing layers again would gain
   passes::PipelineOptions pipeline = {};

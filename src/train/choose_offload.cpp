@@ -9,7 +9,7 @@
 #include <utility>
 
 #include "base/check.h"
-#include "ops/ops.h"
+#include "ops/granules.h"
 #include "planner/budget.h"
 #include "settings/offload.h"
 
@@ -137,7 +137,7 @@ class Search {
   }
 
   [[nodiscard]] Way way_of(const BatchSplit& split, bool recompute_all, int64_t slack) const {
-    Way way{.split = split, .chunk_tokens = recompute_all ? ops::kGranule : 0};
+    Way way{.split = split, .chunk_tokens = recompute_all ? ops::kLossRows : 0};
     way.optimizer_in_backward = choices_.in_backward;
     way.recompute_all = recompute_all;
     way.offload.num_blocks = choices_.num_blocks;

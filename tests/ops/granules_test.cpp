@@ -17,10 +17,10 @@ TEST(Granules, RestartAtEachSequence) {
 TEST(Granules, OfNoRowsThereAreNone) { EXPECT_EQ(Granules(ir::Shape{0, 16, 8}).count(), 0); }
 
 TEST(LossChunks, AreWholeSequencesOrWholeGranulesOfOne) {
-  const LossChunks sequences(ir::Shape{4, 300, 8}, 700);
+  const LossChunks sequences(ir::Shape{4, 300, 8}, 700, true);
   EXPECT_EQ(sequences.max_rows(), 600);
   EXPECT_EQ(sequences.end(600), 1200);
-  const LossChunks parts(ir::Shape{2, 1000, 8}, 700);
+  const LossChunks parts(ir::Shape{2, 1000, 8}, 700, true);
   EXPECT_EQ(parts.max_rows(), 512);
   EXPECT_EQ(parts.end(512), 1000);
   EXPECT_EQ(parts.end(1000), 1512);

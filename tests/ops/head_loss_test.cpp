@@ -92,6 +92,8 @@ TEST(Loss, HeadLossLeavesOutWhatNobodyWants) {
   const Tensors dx = evaluate("head_loss", {x[0], x[1], x[2], x[3], x[4]}, only_dx);
   EXPECT_EQ(distance(dx, {both[0], both[1]}), 0);
   EXPECT_EQ(distance(evaluate("head_loss_dw", x, only_dw), {both[0], both[2]}), 0);
+  only_dx.set("chunk_tokens", int64_t{64});  // nothing is summed over tokens
+  EXPECT_EQ(distance(evaluate("head_loss", {x[0], x[1], x[2], x[3], x[4]}, only_dx), {both[0], both[1]}), 0);
 }
 
 TEST(Loss, SaysWhatDoesNotFit) {

@@ -90,7 +90,7 @@ TEST(Pipeline, RefusesAChunkOfNoWholeGranule) {
   options.chunk_tokens = 100;
   const auto trained = train_program(3, options, Tail::kGradients);
   ASSERT_FALSE(trained);
-  EXPECT_EQ(trained.error().message(), "chunk_tokens 100 is no positive multiple of 256: head and loss");
+  EXPECT_EQ(trained.error().message(), "chunk_tokens 100 is no positive multiple of 64: head and loss");
 }
 
 /// Bytes that the binder and the planner find alive at once, no workspaces and no copies of views counted.

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "backends/cpu/cpu_target.h"
+#include "models/selection.h"
 #include "planner/largest_backward.h"
 #include "planner/step_programs.h"
 #include "preset.h"
@@ -47,6 +48,18 @@ TEST(LossChunks, AreWhatAPlanWithThemTakes) {
   EXPECT_NEAR(static_cast<double>(most_alive(*less, {})), predicted, 0.01 * predicted)
       << "ops may be ordered otherwise";
   EXPECT_LT(less->plan.device().arena_bytes, program->plan.device().arena_bytes);
+}
+
+/// Where the head is frozen no sum over tokens holds them to granules: adapters, and evaluation.
+TEST(LossChunks, AreSmallerWhereTheHeadIsFrozen) {
+  const cpu::CpuTarget target(2);
+  const auto model = preset("smollm-135m");
+  ASSERT_TRUE(models::select(*model, {.freeze = {"model.embed_tokens.weight"}}));
+  const TrainingPrograms all = programs(*model, target, 512, 0);
+  const auto chunks = smaller_chunks(*largest_backward(all.session), target);
+  ASSERT_EQ(chunks.size(), 3U);
+  EXPECT_EQ(chunks.back().tokens, 64);
+  EXPECT_GT(chunks.back().saved_bytes, (512 - 64) * 49'152 * 4 / 2);
 }
 
 TEST(LossChunks, AreNoneOfAProgramWithoutALoss) {

@@ -12,21 +12,21 @@ using ir::DType;
 
 /// All that follows from the types.
 struct Form {
-  ops::LossChunks chunks;
   Precision precision;
   bool transposed, has_dx, has_dw, adds_dw;
+  ops::LossChunks chunks;
   int64_t rows, width, classes;
   DType x, weight, dx = DType::kF32, dw = DType::kF32;
 
   /// `dx` and `dw` are there where their ops have them.
   Form(std::string_view op, const ir::Attrs& attrs, const ir::TensorType& x_type,
        const ir::TensorType& weight_type, const DType* results, size_t num_results, bool has_acc)
-      : chunks(x_type.shape, attrs.i64("chunk_tokens")),
-        precision(precision_of(attrs, x_type.dtype, weight_type.dtype)),
+      : precision(precision_of(attrs, x_type.dtype, weight_type.dtype)),
         transposed(attrs.flag("transposed")),
         has_dx(op == "head_loss" && attrs.flag("grad")),
         has_dw(num_results > (has_dx ? 2U : 1U)),
         adds_dw(has_acc),
+        chunks(x_type.shape, attrs.i64("chunk_tokens"), has_dw),
         rows(x_type.shape.num_rows()),
         width(x_type.shape.dim(-1)),
         classes(weight_type.shape.dim(transposed ? 1 : 0)),

@@ -5,8 +5,8 @@
 //   for each chunk:  logits = x W^T  ->  loss, (softmax - onehot) * scale in place  ->  dw += logits^T x,  dx
 //   = logits W
 //
-// A chunk is a run of whole sequences or a part of one in whole granules, so every reduction over tokens adds
-// the same granules in the same order as the unfused ops.
+// A chunk is a run of whole sequences or a part of one, where dw is summed in whole granules, so every
+// reduction over tokens adds the same granules in the same order as the unfused ops.
 #include <algorithm>
 
 #include "backends/cpu/kernels/elementwise/cast.h"
@@ -70,10 +70,10 @@ int64_t num_classes(const ir::Shape& weight, bool transposed) { return weight.di
 
 int64_t workspace_bytes(const ir::OpTypes& types, int num_threads) {
   const ir::TensorType &x = types.inputs[0], &weight = types.inputs[1];
-  const ops::LossChunks chunks(x.shape, types.attrs.i64("chunk_tokens"));
+  const GradientsOf grads(types.op, types.attrs, types.outputs.size());
+  const ops::LossChunks chunks(x.shape, types.attrs.i64("chunk_tokens"), grads.weight);
   const int64_t classes = num_classes(weight.shape, types.attrs.flag("transposed"));
   const Dw dw{types.outputs.back().dtype, types.has(5)};
-  const GradientsOf grads(types.op, types.attrs, types.outputs.size());
   return Layout(x, weight, dx_dtype(x, types.attrs), dw, classes, chunks.max_rows(), types.attrs, grads,
                 num_threads)
       .total();
@@ -164,9 +164,9 @@ void head_loss(const KernelCall& call, ThreadPool& pool) {
   const ir::TensorType &type = call.inputs[0].type, &weight = call.inputs[1].type;
   const ir::Shape& shape = type.shape;
   const ir::Attrs& attrs = call.op->attrs;
-  const ops::LossChunks chunks(shape, attrs.i64("chunk_tokens"));
   HeadLoss h{};
   h.grads = GradientsOf(call.op->def->name, attrs, call.outputs.size());
+  const ops::LossChunks chunks(shape, attrs.i64("chunk_tokens"), h.grads.weight);
   h.x = stored_rows(call.inputs[0]);
   h.precision = precision_of(attrs, type.dtype, weight.dtype);
   h.weight = call.inputs[1];

@@ -64,6 +64,10 @@ TEST(HeadLoss, LeavesOutWhatNobodyWants) {
       const auto both = run_cpu({"head_loss", {x, weight, labels, scale, acc_loss, weight}, h.attrs()});
       expect_same_bits(run_cpu({"head_loss", {x, weight, labels, scale, acc_loss}, only_dx}),
                        {both[0], both[1]}, isa + " dx");
+      Attrs few = only_dx;
+      few.set("chunk_tokens", int64_t{64});
+      expect_same_bits(run_cpu({"head_loss", {x, weight, labels, scale, acc_loss}, few}), {both[0], both[1]},
+                       isa + " dx, few rows at a time");
       expect_same_bits(run_cpu({"head_loss_dw", {x, weight, labels, scale, acc_loss, weight}, only_dw}),
                        {both[0], both[2]}, isa + " dw");
     });

@@ -8,8 +8,8 @@
 #include "backends/cpu/cpu_device.h"
 #include "backends/cpu/kernels/isa.h"
 #include "base/process.h"
-#include "cli/op_timer.h"
 #include "io/tree.h"
+#include "measuring/op_timer.h"
 
 namespace plimsoll::cli {
 namespace {
@@ -18,7 +18,7 @@ using ir::DType;
 using ir::Shape;
 using ir::TensorType;
 
-using Row = OpSample;
+using Row = measuring::OpSample;
 
 TensorType f32(Shape shape) { return {DType::kF32, shape}; }
 
@@ -64,7 +64,7 @@ Status bench_kernels(bool json) {
     fmt::print("{} threads, {}\n{:<24}{:<52}{:>10}{:>10}{:>9}\n", num_available_cpus(),
                cpu::isa_name(cpu::current_isa()), "op", "operands", "ms", "GFLOP/s", "GB/s");
   for (const Row& row : rows()) {
-    OpTimer bench(device, row);
+    measuring::OpTimer bench(device, row);
     const double s = bench.seconds();
     const double gflops = bench.cost().flops / s * 1e-9, gbytes = bench.cost().bytes / s * 1e-9;
     if (json)

@@ -2,130 +2,27 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
-#include <algorithm>
-#include <cmath>
 #include <filesystem>
 #include <vector>
 
-#include "backends/cpu/kernels/isa.h"
+#include "base/note.h"
 #include "base/process.h"
 #include "base/terminal.h"
-#include "cli/calibration_samples.h"
 #include "cli/commands.h"
 #include "cli/measured_runs.h"
-#include "cli/op_timer.h"
 #include "cli/progress.h"
+#include "cli/rates_text.h"
 #include "io/file.h"
 #include "io/json.h"
-#include "planner/known_profiles.h"
-#include "planner/op_work.h"
+#include "measuring/machine_rates.h"
 #include "train/run_profile.h"
 
 namespace plimsoll::cli {
 namespace {
 
-using planner::ProductType;
-
-/// Of each op and round. The better of two rounds: whatever else runs for a while only ever adds.
-constexpr double kSecondsPerOp = 0.02;
-constexpr int kRounds = 2;
-constexpr double kMostSecondsBefore = 25;  ///< another round is begun
-/// Operands take turns over so much: a step finds weights and what backward reads in memory, not in caches.
-constexpr int64_t kSpreadBytes = int64_t{32} << 20;
-
-/// The rates of one machine, a measurement after the other.
-class Calibration {
- public:
-  Calibration()
-      : device_(num_available_cpus()), profile_(planner::generic_cpu(cpu::isa_name(cpu::current_isa()))) {
-    profile_.name = train::machine_name();
-    profile_.source = "measured by plimsoll calibrate";
-    profile_.rates = "calibrated";
-    profile_.threads = num_available_cpus();
-    const long l2 = sysconf(_SC_LEVEL2_CACHE_SIZE);
-    profile_.cache_bytes = static_cast<double>(l2 > 0 ? l2 : 1 << 20) * static_cast<double>(profile_.threads);
-  }
-
-  planner::MachineProfile run(Progress& progress) {
-    const std::vector<SampleGroup> groups = calibration_samples();
-    std::vector<std::vector<planner::OpPoint>> rounds(kRounds);
-    double done = 0;
-    const double start = now_seconds();
-    for (auto& points : rounds) {
-      if (now_seconds() - start > kMostSecondsBefore) points = rounds[0];
-      if (!points.empty()) continue;
-      for (const SampleGroup& group : groups) {
-        progress.show(done++ / static_cast<double>(kRounds * groups.size()), group.what);
-        for (const OpSample& sample : group.samples) points.push_back(measure(sample));
-      }
-    }
-    profile_.points = rounds[0];
-    for (size_t i = 0; i < profile_.points.size(); ++i)
-      profile_.points[i].rate = std::max(rounds[0][i].rate, rounds[1][i].rate);
-    summarise();
-    memory();
-    progress.finish();
-    return profile_;
-  }
-
- private:
-  planner::OpPoint measure(const OpSample& sample) {
-    OpTimer timer(device_, sample, kSpreadBytes);
-    const planner::OpWork of = planner::op_work(timer.types(), timer.cost());
-    planner::OpPoint point{.kind = std::string(of.kind), .type = of.type};
-    std::ranges::transform(of.extents, point.extents.begin(), [](double e) { return std::llround(e); });
-    point.rate = of.work / timer.typical_seconds(kSecondsPerOp);
-    return point;
-  }
-
-  /// Rates for what no point is near: the best of products, the mean of attention.
-  void summarise() {
-    for (size_t type = 0; type < planner::kNumProductTypes; ++type) {
-      double best = 0, logs = 0, count = 0;
-      for (const planner::OpPoint& p : profile_.points) {
-        if (static_cast<size_t>(p.type) != type) continue;
-        if (p.kind.starts_with("linear")) best = std::max(best, p.rate);
-        if (p.kind.starts_with("attention")) logs += std::log(p.rate), ++count;
-      }
-      if (best > 0) profile_.product_flops[type] = best;
-      if (count > 0) profile_.attention_flops[type] = std::exp(logs / count);
-    }
-    const auto tf32 = static_cast<size_t>(ProductType::kTf32);
-    profile_.product_flops[tf32] = profile_.product_flops[0];
-    profile_.attention_flops[tf32] = profile_.attention_flops[0];
-  }
-
-  /// Of sweeps that have no points.
-  void memory() {
-    constexpr int64_t kLarge = int64_t{8} << 20;
-    const auto small = static_cast<int64_t>(profile_.cache_bytes / 24);
-    profile_.cache_bandwidth = bandwidth({"add", {f32({small}), f32({small})}, {}});
-    profile_.memory_bandwidth =
-        std::min(profile_.cache_bandwidth, bandwidth({"add", {f32({2 * kLarge}), f32({2 * kLarge})}, {}}));
-    profile_.optimizer_bandwidth =
-        bandwidth({"adamw",
-                   {f32({kLarge}), f32({kLarge}), f32({kLarge}), f32({kLarge}), f32({1}), f32({2, 8})},
-                   {{"group", int64_t{0}}}});
-    OpTimer swiglu(device_, {"swiglu", {f32({1, 64, 3072})}, {}});
-    profile_.vector_flops = swiglu.cost().flops / swiglu.typical_seconds(kSecondsPerOp);
-    profile_.launch_seconds =
-        OpTimer(device_, {"add", {f32({16}), f32({16})}, {}}).typical_seconds(kSecondsPerOp);
-    profile_.copy_in_bandwidth = profile_.copy_out_bandwidth = profile_.memory_bandwidth / 2;
-  }
-  double bandwidth(const OpSample& sample) {
-    OpTimer timer(device_, sample);
-    return timer.cost().bytes / timer.typical_seconds(kSecondsPerOp);
-  }
-
-  static ir::TensorType f32(ir::Shape shape) { return {ir::DType::kF32, shape}; }
-
-  cpu::CpuDevice device_;
-  planner::MachineProfile profile_;
-};
-
 struct Arguments {
   std::vector<std::string> from;
-  std::string output;
+  std::string output, disk = ".";
   bool json = false;
 };
 
@@ -147,6 +44,35 @@ Result<planner::MachineProfile> corrected(const std::vector<std::string>& folder
   return planner::with_measured(std::move(profile), runs);
 }
 
+Result<planner::MachineProfile> measured(const std::string& disk) {
+  std::error_code error;
+  const std::filesystem::path folder = std::filesystem::canonical(disk, error);
+  if (error) return Error{ErrorCode::kInvalidArgument, error.message(), disk, "give --disk a folder"};
+  Progress progress;
+  planner::MachineProfile profile = measuring::calibrated_rates(
+      folder, [&](double fraction, const std::string& what) { progress.show(fraction, what); }, note);
+  progress.finish();
+  profile.name = train::machine_name();
+  return profile;
+}
+
+std::string rates_text(const planner::MachineProfile& p) {
+  const auto giga = [](double rate) { return rate * 1e-9; };
+  std::string text = fmt::format(
+      "  products      {:.0f} GFLOP/s in fp32, {:.0f} in bf16, {:.0f} in fp16\n"
+      "  attention     {:.0f} GFLOP/s in fp32, {:.0f} in bf16, {:.0f} in fp16\n"
+      "  memory        {:.1f} GB/s, in the cache {:.1f}, updates {:.1f}\n"
+      "  an op         {:.2g} us\n",
+      giga(p.product_flops[0]), giga(p.product_flops[2]), giga(p.product_flops[3]),
+      giga(p.attention_flops[0]), giga(p.attention_flops[2]), giga(p.attention_flops[3]),
+      giga(p.memory_bandwidth), giga(p.cache_bandwidth), giga(p.optimizer_bandwidth), 1e6 * p.launch_seconds);
+  for (const planner::ThreadShares& s : p.fewer_threads)
+    text += fmt::format("  {:<14}{:.2f} of it in products, {:.2f} attention, {:.2f} sweeps\n",
+                        fmt::format("{} thread{}", s.threads, s.threads == 1 ? "" : "s"), s.products,
+                        s.attention, s.sweeps);
+  return text + copies_text(p);
+}
+
 Status calibrate(const Arguments& arguments) {
   std::string path = arguments.output.empty() ? train::calibrated_path() : arguments.output;
   if (path.empty())
@@ -155,8 +81,7 @@ Status calibrate(const Arguments& arguments) {
   const double start = now_seconds();
   planner::MachineProfile profile;
   if (arguments.from.empty()) {
-    Progress progress;
-    profile = Calibration().run(progress);
+    PLIMSOLL_ASSIGN(profile, measured(arguments.disk));
   } else {
     PLIMSOLL_ASSIGN(profile, corrected(arguments.from));
   }
@@ -183,19 +108,9 @@ Status calibrate(const Arguments& arguments) {
     print_text(lines + fmt::format("Kept in {}\n", path));
     return Ok{};
   }
-  const auto giga = [](double rate) { return rate * 1e-9; };
-  print_text(fmt::format(
-      "{}, {} threads, {}: measured in {:.0f} s\n"
-      "  products      {:.0f} GFLOP/s in fp32, {:.0f} in bf16, {:.0f} in fp16\n"
-      "  attention     {:.0f} GFLOP/s in fp32, {:.0f} in bf16, {:.0f} in fp16\n"
-      "  memory        {:.1f} GB/s, in the cache {:.1f}, updates {:.1f}\n"
-      "  an op         {:.2g} us\n"
-      "Kept in {}\n",
-      profile.name, profile.threads, profile.instruction_set, now_seconds() - start,
-      giga(profile.product_flops[0]), giga(profile.product_flops[2]), giga(profile.product_flops[3]),
-      giga(profile.attention_flops[0]), giga(profile.attention_flops[2]), giga(profile.attention_flops[3]),
-      giga(profile.memory_bandwidth), giga(profile.cache_bandwidth), giga(profile.optimizer_bandwidth),
-      1e6 * profile.launch_seconds, path));
+  print_text(fmt::format("{}, {} threads, {}: measured in {:.0f} s\n{}Kept in {}\n", profile.name,
+                         profile.threads, profile.instruction_set, now_seconds() - start, rates_text(profile),
+                         path));
   return Ok{};
 }
 
@@ -213,9 +128,14 @@ Command add_calibrate(Parser app) {
             .add_option("--output", a.output,
                         "write the profile here and nowhere else; runtime.profile=FILE uses it")
             .type_name("FILE");
+        command
+            .add_option(
+                "--disk", a.disk,
+                "measure the disk of this folder, where offload is to lie; else of the one that this runs in")
+            .type_name("DIR");
         command.add_flag("--json", a.json, "one JSON object on stdout and nothing else");
         command.footer(
-            "Takes half a minute, on a quiet machine. Without --output the profile is kept in\n"
+            "Takes up to a minute, on a quiet machine. Without --output the profile is kept in\n"
             "$XDG_CACHE_HOME/plimsoll (or ~/.cache/plimsoll) and used by plan, train and eval from then on.\n"
             "--from may be given several times; runs count that were estimated by the profile in use.\n"
             "exit codes: 0, 2 for a run of another machine or profile, 65 damaged, 74 I/O");

@@ -20,6 +20,7 @@
 #include "base/units.h"
 #include "cli/commands.h"
 #include "cli/data_json.h"
+#include "cli/rates_text.h"
 #include "io/file.h"
 #include "io/scratch_folder.h"
 #include "io/tree.h"
@@ -48,25 +49,27 @@ struct Report {
   std::string processor, huge_pages;
   MachineMemory memory;
   planner::ProcessOverhead overhead;
-  std::string rates;  ///< where plans take seconds from
+  std::string rates;   ///< where plans take seconds from
+  std::string copies;  ///< and what they know of copies and of the disk, as lines
   std::vector<std::string> advice;
 };
 
-/// The calibrated profile, or what is to be done about there being none.
+/// The profile that plans go by, or what is to be done about there being none.
 void look_at_rates(Report& r) {
-  const std::string path = train::calibrated_path();
+  const std::string path = train::calibrated_path(), isa(cpu::isa_name(cpu::current_isa()));
   std::error_code ignored;
-  if (path.empty() || !std::filesystem::exists(path, ignored)) {
-    r.advice.emplace_back("run 'plimsoll calibrate' so that plans know how fast this machine is");
-    return;
-  }
-  const auto profile = planner::load_profile(path);
-  if (!profile)
-    r.advice.push_back("run 'plimsoll calibrate' again: " + profile.error().message());
-  else if (profile->instruction_set != cpu::isa_name(cpu::current_isa()))
-    r.advice.push_back("run 'plimsoll calibrate' again: it was measured with " + profile->instruction_set);
-  else
+  const bool is_there = !path.empty() && std::filesystem::exists(path, ignored);
+  const auto calibrated = train::calibrated_rates(isa);
+  if (!calibrated) {
+    r.advice.push_back("run 'plimsoll calibrate' again: " + calibrated.error().message());
+  } else if (*calibrated) {
     r.rates = "calibrated, " + path;
+    r.copies = copies_text(**calibrated);
+  } else {
+    if (train::first_rates(isa)) r.rates = "measured at first use, " + train::first_rates_path(isa);
+    r.advice.emplace_back(is_there ? "run 'plimsoll calibrate' again: it was measured with other instructions"
+                                   : "run 'plimsoll calibrate' so that plans know how fast this machine is");
+  }
 }
 
 Report look_at_machine() {
@@ -76,6 +79,7 @@ Report look_at_machine() {
            .memory = read_machine_memory(),
            .overhead = planner::load_overhead(),
            .rates = "built in, not measured",
+           .copies = {},
            .advice = {}};
   look_at_rates(r);
   const auto advise = [&](bool bad, const char* text) {
@@ -114,6 +118,7 @@ void print_report(const Report& r) {
                         to_string(Bytes(overhead.per_thread_bytes)), to_string(Bytes(overhead.per_op_bytes)),
                         overhead.measured ? "measured for this build" : "built-in, not measured"));
   print_row("rates", r.rates);
+  print_text(r.copies);
   print_text("\nAdvice\n");
   for (const std::string& text : r.advice) print_text(fmt::format("  - {}\n", text));
   if (r.advice.empty()) print_text("  nothing is missing\n");

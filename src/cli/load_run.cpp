@@ -2,6 +2,8 @@
 
 #include "backends/cpu/kernels/isa.h"
 #include "base/note.h"
+#include "cli/first_use.h"
+#include "measuring/machine_rates.h"
 #include "train/memory_budget.h"
 
 namespace plimsoll::cli {
@@ -16,6 +18,7 @@ Result<RunConfig> load_run(const RunArguments& arguments, RunUse use) {
         "neither AVX512_BF16 nor AMX is used: products of bf16 are computed in fp32 and take longer");
   for (const std::string& text : config.notes) note(text);
   for (const std::string& text : train::budget_notes(config, read_machine_memory())) note(text);
+  measure_at_first_use(config, measuring::first_rates);
   return config;
 }
 

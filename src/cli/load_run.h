@@ -8,7 +8,8 @@
 namespace plimsoll::cli {
 
 /// Reads run file and overrides, and prints their notes to stderr: settings without effect, products that
-/// this processor has no instructions for. Errors: as load_run_config.
+/// this processor has no instructions for. Measures the machine where it was not (first_use.h). Errors: as
+/// load_run_config.
 Result<RunConfig> load_run(const RunArguments& arguments, RunUse use = RunUse::kPlan);
 
 }  // namespace plimsoll::cli

@@ -22,7 +22,41 @@ Part part_of(const ir::Op& op) {
   return op.block == ir::kUpdateBlock ? Part::kOptimizer : Part::kMemory;
 }
 
+/// What of a measured op's rate is left: of the loss head, as its products have it.
+double share_of(std::string_view kind, const ThreadShares& share) {
+  if (kind.starts_with("linear") || kind.starts_with("head_loss")) return share.products;
+  if (kind.starts_with("attention")) return share.attention;
+  return kind.ends_with("_sweep") ? share.updates : share.sweeps;
+}
+
+double between(double a, double b, double part) {
+  return std::exp(std::lerp(std::log(a), std::log(b), part));
+}
+
 }  // namespace
+
+ThreadShares thread_shares(const MachineProfile& profile, int64_t threads) {
+  const auto in_proportion = [&](const ThreadShares& to) {
+    const double times = static_cast<double>(threads) / static_cast<double>(to.threads);
+    return ThreadShares{threads, times * to.products, times * to.attention, times * to.sweeps,
+                        times * to.updates};
+  };
+  const ThreadShares all{.threads = profile.threads};
+  if (threads >= profile.threads) {
+    // Of a measured machine these are all the threads it can run at once.
+    return is_measured(profile) ? ThreadShares{.threads = threads} : in_proportion(all);
+  }
+  std::vector<ThreadShares> known = profile.fewer_threads;
+  known.push_back(all);
+  const auto above = std::ranges::find_if(known, [&](const ThreadShares& s) { return s.threads >= threads; });
+  if (above == known.begin() || above->threads == threads) return in_proportion(*above);
+  const ThreadShares& below = *std::prev(above);
+  const auto log = [](int64_t n) { return std::log(static_cast<double>(n)); };
+  const double part = (log(threads) - log(below.threads)) / (log(above->threads) - log(below.threads));
+  return {threads, between(below.products, above->products, part),
+          between(below.attention, above->attention, part), between(below.sweeps, above->sweeps, part),
+          between(below.updates, above->updates, part)};
+}
 
 std::string_view name(Part part) {
   constexpr std::string_view kNames[kNumParts] = {"products",         "attention", "loss head",
@@ -41,13 +75,13 @@ void StepSeconds::add(const StepSeconds& other, double times) {
 
 CostModel::CostModel(const MachineProfile& profile, int num_threads) : profile_(profile) {
   if (profile.memory_bytes == 0 && num_threads >= 1) {  // no card
-    const double times = static_cast<double>(num_threads) / static_cast<double>(profile.threads);
-    for (double& rate : profile_.product_flops) rate *= times;
-    for (double& rate : profile_.attention_flops) rate *= times;
-    for (OpPoint& point : profile_.points) point.rate *= times;
-    for (double* rate : {&profile_.vector_flops, &profile_.cache_bandwidth, &profile_.memory_bandwidth,
-                         &profile_.optimizer_bandwidth})
-      *rate *= times;
+    const ThreadShares share = thread_shares(profile, num_threads);
+    for (double& rate : profile_.product_flops) rate *= share.products;
+    for (double& rate : profile_.attention_flops) rate *= share.attention;
+    for (OpPoint& point : profile_.points) point.rate *= share_of(point.kind, share);
+    for (double* rate : {&profile_.vector_flops, &profile_.cache_bandwidth, &profile_.memory_bandwidth})
+      *rate *= share.sweeps;
+    profile_.optimizer_bandwidth *= share.updates;
   }
   for (const OpPoint& point : profile_.points) {
     auto at = std::ranges::find_if(

@@ -28,10 +28,14 @@ struct StepSeconds {
   void add(const StepSeconds& other, double times);
 };
 
+/// The parts of a CPU profile's rates that so many threads reach: measured, or between what was; below that
+/// in proportion, and beyond all threads too where nothing was measured.
+ThreadShares thread_shares(const MachineProfile& profile, int64_t threads);
+
 /// Deterministic; copies of a profile give the same seconds.
 class CostModel {
  public:
-  /// A CPU's rates go with `num_threads`; a card's do not.
+  /// A CPU's rates go with `num_threads` (thread_shares); a card's do not.
   CostModel(const MachineProfile& profile, int num_threads);
 
   /// Adds an op. One that takes no time (a view, a state's name) adds nothing.

@@ -101,8 +101,10 @@ std::vector<std::string> cards_with(int64_t bytes) {
 Result<MachineProfile> find_card(std::string_view name) {
   for (const Card& card : kCards)
     if (plain(card.name) == plain(name)) return profile_of(card);
+  std::vector<std::string> known = card_names();
+  known.insert(known.end(), {"auto", "built-in"});
   return Error{ErrorCode::kInvalidArgument, "no machine profile is called " + std::string(name),
-               "runtime.profile", nearest_hint(name, card_names())};
+               "runtime.profile", nearest_hint(name, known)};
 }
 
 MachineProfile generic_cpu(std::string_view isa) {

@@ -17,6 +17,10 @@ constexpr std::string_view kTypeNames[kNumProductTypes] = {"f32", "tf32", "bf16"
 constexpr int64_t kMostBytes = 1 << 18;
 constexpr double kMostRate = 1e19;
 constexpr size_t kMostPoints = 1024;
+/// Fewer threads may do more than all, where they get in each other's way; not much more.
+constexpr double kMostShare = 4;
+/// Kernels that stand still beside copies are no machine's.
+constexpr double kMostKernelSeconds = 64;
 
 /// Applies `visit(key, field)` to every plain field, so that reading and writing cannot differ.
 template <typename Profile, typename Visit>
@@ -30,8 +34,17 @@ void each_number(Profile& p, Visit&& visit) {
   visit("launch_seconds", p.launch_seconds);
   visit("copy_in_bandwidth", p.copy_in_bandwidth);
   visit("copy_out_bandwidth", p.copy_out_bandwidth);
+  visit("copy_in_beside_kernels", p.copy_in_beside_kernels);
+  visit("copy_out_beside_kernels", p.copy_out_beside_kernels);
+  visit("copy_kernel_seconds", p.copy_kernel_seconds);
   visit("disk_read_bandwidth", p.disk_read_bandwidth);
   visit("disk_write_bandwidth", p.disk_write_bandwidth);
+  visit("disk_read_beside_write", p.disk_read_beside_write);
+  visit("disk_write_beside_read", p.disk_write_beside_read);
+  visit("disk_read_beside_kernels", p.disk_read_beside_kernels);
+  visit("disk_write_beside_kernels", p.disk_write_beside_kernels);
+  visit("disk_kernel_seconds", p.disk_kernel_seconds);
+  visit("disk_cached_bandwidth", p.disk_cached_bandwidth);
 }
 template <typename Profile, typename Visit>
 void each_count(Profile& p, Visit&& visit) {
@@ -45,6 +58,14 @@ void each_text(Profile& p, Visit&& visit) {
   visit("source", p.source);
   visit("rates", p.rates);
   visit("instruction_set", p.instruction_set);
+  visit("disk", p.disk);
+}
+template <typename Shares, typename Visit>
+void each_share(Shares& s, Visit&& visit) {
+  visit("products", s.products);
+  visit("attention", s.attention);
+  visit("sweeps", s.sweeps);
+  visit("updates", s.updates);
 }
 
 Error bad(std::string what) { return {ErrorCode::kBadData, "damaged machine profile: " + std::move(what)}; }
@@ -154,6 +175,34 @@ void read_factors(Reader& reader, std::vector<OpFactor>& factors) {
   }
 }
 
+void read_fewer_threads(Reader& reader, std::vector<ThreadShares>& fewer) {
+  const Tree* list = list_of("fewer_threads", reader);
+  if (list == nullptr) return;
+  for (const Tree& item : list->items) {
+    Reader of(item);
+    ThreadShares shares;
+    bool in_reason = true;
+    of.count("threads", shares.threads);
+    each_share(shares, [&](std::string_view key, double& share) {
+      of.number(key, share);
+      in_reason = in_reason && share > kLeastFactor / 64 && share <= kMostShare;
+    });
+    const bool rises = shares.threads > (fewer.empty() ? 0 : fewer.back().threads);
+    if (!of.done() || !in_reason || !rises) return reader.fail("what fewer threads do is damaged");
+    fewer.push_back(shares);
+  }
+}
+
+Tree fewer_threads_tree(const std::vector<ThreadShares>& fewer) {
+  Tree list = Tree::list();
+  for (const ThreadShares& shares : fewer) {
+    Tree item = Tree::map({{"threads", Tree::of(shares.threads)}});
+    each_share(shares, [&](std::string_view key, double share) { item.set(key, Tree::of(share)); });
+    list.items.push_back(std::move(item));
+  }
+  return list;
+}
+
 Tree by_type(const std::array<double, kNumProductTypes>& values) {
   Tree map = Tree::map();
   for (size_t i = 0; i < kNumProductTypes; ++i) map.set(kTypeNames[i], Tree::of(values[i]));
@@ -166,7 +215,9 @@ bool is_usable(const MachineProfile& p) {
   return p.threads >= 1 && p.threads <= 4096 && p.context_bytes <= p.memory_bytes &&
          std::ranges::all_of(p.product_flops, is_positive) &&
          std::ranges::all_of(p.attention_flops, is_positive) && p.vector_flops > 0 && p.cache_bandwidth > 0 &&
-         p.memory_bandwidth > 0 && p.optimizer_bandwidth > 0 && p.launch_seconds < 1;
+         p.memory_bandwidth > 0 && p.optimizer_bandwidth > 0 && p.launch_seconds < 1 &&
+         std::max(p.copy_kernel_seconds, p.disk_kernel_seconds) <= kMostKernelSeconds &&
+         (p.fewer_threads.empty() || p.fewer_threads.back().threads < p.threads);
 }
 
 }  // namespace
@@ -177,6 +228,17 @@ std::optional<ProductType> parse_product_type(std::string_view name) {
   const auto* const found = std::ranges::find(kTypeNames, name);
   if (found == std::end(kTypeNames)) return std::nullopt;
   return static_cast<ProductType>(found - std::begin(kTypeNames));
+}
+
+MachineProfile with_link(MachineProfile p, double link) {
+  const double before = std::max(p.copy_in_beside_kernels, p.copy_out_beside_kernels);
+  const auto bound = [&](double& rate) { rate = is_measured(p) && rate > 0 ? std::min(rate, link) : link; };
+  bound(p.copy_in_bandwidth), bound(p.copy_out_bandwidth);
+  if (before <= 0) return p;
+  bound(p.copy_in_beside_kernels), bound(p.copy_out_beside_kernels);
+  // A thread that waits for the link leaves its CPU to the kernels.
+  p.copy_kernel_seconds *= std::max(p.copy_in_beside_kernels, p.copy_out_beside_kernels) / before;
+  return p;
 }
 
 std::string profile_json(const MachineProfile& p) {
@@ -195,6 +257,7 @@ std::string profile_json(const MachineProfile& p) {
                                       {"n", Tree::of(point.extents[1])},
                                       {"k", Tree::of(point.extents[2])},
                                       {"rate", Tree::of(point.rate)}}));
+  tree.set("fewer_threads", fewer_threads_tree(p.fewer_threads));
   tree.set("points", std::move(points));
   Tree factors = Tree::list();
   for (const OpFactor& factor : p.factors)
@@ -222,6 +285,7 @@ Result<MachineProfile> parse_profile(std::string_view text) {
   reader.by_type("product_flops", p.product_flops);
   reader.by_type("attention_flops", p.attention_flops);
   each_number(p, [&](std::string_view key, double& value) { reader.number(key, value); });
+  read_fewer_threads(reader, p.fewer_threads);
   read_points(reader, p.points);
   read_factors(reader, p.factors);
   if (const Status done = reader.done(); !done) return bad(done.error().what);

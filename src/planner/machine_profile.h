@@ -38,7 +38,14 @@ struct OpFactor {
   double factor = 1;  ///< on seconds
 };
 
-/// Rates are per second, of the whole machine with `threads` threads.
+/// Parts of the rates that fewer threads than all reach, as they were measured.
+struct ThreadShares {
+  int64_t threads = 1;
+  double products = 1, attention = 1, sweeps = 1, updates = 1;
+};
+
+/// Rates are per second, of the whole machine with `threads` threads. A rate of 0 is not known, but where it
+/// is said otherwise.
 struct MachineProfile {
   std::string name, source;
   std::string rates = "uncalibrated";  ///< choices.rates: calibrated | measured | uncalibrated | data sheet
@@ -52,16 +59,34 @@ struct MachineProfile {
   double vector_flops = 0;  ///< arithmetic outside products
   double cache_bytes = 0;   ///< working sets up to this stay in the cache
   double cache_bandwidth = 0, memory_bandwidth = 0;
-  double optimizer_bandwidth = 0;                            ///< of updates and norms of gradients
-  double launch_seconds = 0;                                 ///< of an op
-  double copy_in_bandwidth = 0, copy_out_bandwidth = 0;      ///< 0: no such link
-  double disk_read_bandwidth = 0, disk_write_bandwidth = 0;  ///< 0: not known
-  int64_t memory_bytes = 0;                                  ///< of a card, usable; 0: the host's memory
-  int64_t context_bytes = 0;                                 ///< of these, what no plan owns
+  double optimizer_bandwidth = 0;  ///< of updates and norms of gradients
+  double launch_seconds = 0;       ///< of an op
+  /// Between the host's memory and the device's, to the device and from it; beside kernels that have all
+  /// threads; and by how many seconds a second of a copy lengthens the kernels that run beside it.
+  double copy_in_bandwidth = 0, copy_out_bandwidth = 0;
+  double copy_in_beside_kernels = 0, copy_out_beside_kernels = 0;
+  double copy_kernel_seconds = 0;
+  /// The same of a disk, past the system's cache; each way alone, and while the other way is under way too.
+  double disk_read_bandwidth = 0, disk_write_bandwidth = 0;
+  double disk_read_beside_write = 0, disk_write_beside_read = 0;
+  double disk_read_beside_kernels = 0, disk_write_beside_kernels = 0;
+  double disk_kernel_seconds = 0;
+  double disk_cached_bandwidth = 0;         ///< reads out of the system's cache
+  std::string disk;                         ///< the folder whose disk that was; empty: none was measured
+  std::vector<ThreadShares> fewer_threads;  ///< by rising number, all below `threads`
+  int64_t memory_bytes = 0;                 ///< of a card, usable; 0: the host's memory
+  int64_t context_bytes = 0;                ///< of these, what no plan owns
 };
 
+/// Whether this machine was measured, by `calibrate` or at first use.
+inline bool is_measured(const MachineProfile& p) { return p.rates == "calibrated" || p.rates == "measured"; }
+
+/// The profile with copies that a link of that many bytes a second and direction bounds as well; what was not
+/// measured follows the link alone.
+MachineProfile with_link(MachineProfile profile, double bytes_per_second);
+
 /// The version of the file format; others are refused.
-inline constexpr int64_t kProfileVersion = 2;
+inline constexpr int64_t kProfileVersion = 3;
 
 std::string profile_json(const MachineProfile& profile);
 /// Strict: every field once, none unknown, rates finite and within reason. Errors: kBadData.

@@ -11,13 +11,21 @@ namespace plimsoll::planner {
 /// Bytes a second of a disk of which nothing is known.
 inline constexpr double kUnknownDiskBandwidth = 1e9;
 
-/// Seconds of a copy from one space to another.
-double copy_seconds(const MachineProfile& profile, int64_t bytes, ir::MemorySpace from, ir::MemorySpace to);
+/// What a copy does, by what else is under way.
+struct CopyRates {
+  double alone = 1;           ///< bytes a second
+  double beside_kernels = 1;  ///< the part of it that is left beside kernels
+  double beside_copy = 1;     ///< beside one the other way, where both use the disk
+  double kernel_seconds = 0;  ///< by which a second of it lengthens the kernels beside it
+};
+/// Of a copy from one space to another; what the profile does not know costs nothing.
+CopyRates copy_rates(const MachineProfile& profile, ir::MemorySpace from, ir::MemorySpace to);
 
 /// Seconds that the program takes beyond those of its kernels, by a simulation of its queues: each runs its
 /// work in order; a load begins when its place in the order has come, as its bytes are free then; a store
 /// when its source is there; what reads a copy waits for it, and where a store ends in the order all wait for
-/// it, as its bytes go on to others. `kernel_seconds` by place in the order; those of copies are not read.
+/// it, as its bytes go on to others. Copies are slower beside others and beside kernels, and these beside
+/// copies, as the profile has it. `kernel_seconds` by place in the order; those of copies are not read.
 double waiting_seconds(const ir::Graph& graph, std::span<const double> kernel_seconds,
                        const MachineProfile& profile);
 

@@ -83,7 +83,7 @@ class Chooser {
     const std::vector<BatchSplit> splits =
         candidate_splits(config_.training, updates_are(OptimizerInBackward::kTrue));
     PLIMSOLL_ASSIGN(Planned best, largest_split(splits));
-    if (!best.report.fits || prepared_.costs->profile().points.empty()) return best;
+    if (!best.report.fits || prepared_.costs->profile().rates != "calibrated") return best;
     return quickest_split(std::move(best), splits);
   }
 
@@ -116,8 +116,9 @@ class Chooser {
     return best;
   }
 
-  /// That way, or another split that takes less time: on a machine that was measured it is known what a
-  /// smaller part gains where it stays in the caches.
+  /// That way, or another split that takes less time: on a machine that was calibrated it is known what a
+  /// smaller part gains where it stays in the caches. The few rates of a first use do not know that, and what
+  /// is chosen must not hang on the moment in which they were measured.
   Result<Planned> quickest_split(Planned best, const std::vector<BatchSplit>& splits) {
     best.programs = {};  // as in plan_fitting
     for (const BatchSplit& split : splits) {

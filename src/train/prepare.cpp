@@ -44,9 +44,8 @@ Result<Prepared> prepare(const RunConfig& config, const runtime::Target& target,
   PLIMSOLL_ASSIGN(Prepared prepared, prepare_model(config, options));
   prepared.memory = options.memory ? *options.memory : read_machine_memory();
   PLIMSOLL_ASSIGN(const planner::MachineProfile profile, run_profile(config, target));
-  planner::MachineProfile linked = profile;
-  if (const double link = config.runtime.discrete.copy_bandwidth.bytes_per_second; link > 0)
-    linked.copy_in_bandwidth = linked.copy_out_bandwidth = link;
+  const double link = config.runtime.discrete.copy_bandwidth.bytes_per_second;
+  const planner::MachineProfile linked = link > 0 ? planner::with_link(profile, link) : profile;
   prepared.costs = std::make_shared<planner::CostModel>(linked, options.num_threads);
   if (profile.rates == "calibrated") prepared.profile_identity = planner::profile_identity(profile);
   prepared.is_cpu = target.name() == "cpu";

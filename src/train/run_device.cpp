@@ -31,7 +31,7 @@ devices::DeviceSpec device_spec(const RunConfig& config, int num_threads) {
       spec.cuda.ordinal = std::stoi(config.runtime.device.substr(colon + 1));
     return spec;
   }
-  if (config.runtime.device == "cpu" && config.runtime.profile != "auto") {
+  if (config.runtime.device == "cpu" && names_profile(config)) {
     // Planned as for a device with memory of its own; what is wrong with the profile prepare() says.
     const auto profile = named_profile(config.runtime.profile);
     if (!profile || profile->memory_bytes == 0) return spec;
@@ -55,7 +55,7 @@ std::unique_ptr<runtime::Target> make_target(const RunConfig& config, int num_th
 
 Result<std::unique_ptr<runtime::Device>> make_device(const RunConfig& config, int num_threads,
                                                      int64_t disk_bytes) {
-  if (config.runtime.device == "cpu" && config.runtime.profile != "auto") {
+  if (config.runtime.device == "cpu" && names_profile(config)) {
     PLIMSOLL_ASSIGN(const planner::MachineProfile profile, named_profile(config.runtime.profile));
     if (profile.memory_bytes > 0)
       return Error{ErrorCode::kInvalidArgument, "a card's profile is for plans, there is no such card here",

@@ -8,6 +8,7 @@
 #include <optional>
 
 #include "base/process.h"
+#include "io/file.h"
 #include "planner/known_profiles.h"
 
 namespace plimsoll::train {
@@ -27,6 +28,13 @@ planner::MachineProfile like_card(int64_t memory_bytes) {
   return *nearest;
 }
 
+/// Of a version: another program's profile is not in the way. Empty where there is no cache folder.
+std::string kept_at(const std::string& name) {
+  const std::string folder = user_cache_folder();
+  return folder.empty() ? folder
+                        : fmt::format("{}/plimsoll/{}.v{}.json", folder, name, planner::kProfileVersion);
+}
+
 }  // namespace
 
 Result<planner::MachineProfile> named_profile(const std::string& name) {
@@ -34,14 +42,36 @@ Result<planner::MachineProfile> named_profile(const std::string& name) {
   return is_file ? planner::load_profile(name) : planner::find_card(name);
 }
 
-Result<planner::MachineProfile> run_profile(const RunConfig& config, const runtime::Target& target) {
-  if (config.runtime.profile != "auto") return named_profile(config.runtime.profile);
-  if (target.name() == "cuda") return like_card(target.memory_bytes());
+bool names_profile(const RunConfig& config) {
+  return config.runtime.profile != "auto" && config.runtime.profile != kBuiltIn;
+}
+
+std::optional<planner::MachineProfile> first_rates(std::string_view instruction_set) {
+  const std::string path = first_rates_path(instruction_set);
+  if (path.empty() || !is_file(path)) return std::nullopt;
+  auto profile = planner::load_profile(path);
+  const bool is_its_own = profile && profile->rates == "measured" && profile->name == machine_name() &&
+                          profile->instruction_set == instruction_set && profile->memory_bytes == 0;
+  return is_its_own ? std::optional(std::move(*profile)) : std::nullopt;
+}
+
+Result<std::optional<planner::MachineProfile>> calibrated_rates(std::string_view instruction_set) {
   const std::string path = calibrated_path();
   std::error_code ignored;
-  if (!path.empty() && std::filesystem::exists(path, ignored)) {
-    PLIMSOLL_ASSIGN(planner::MachineProfile profile, planner::load_profile(path));
-    if (profile.instruction_set == target.instruction_set()) return profile;
+  if (path.empty() || !std::filesystem::exists(path, ignored))
+    return std::optional<planner::MachineProfile>();
+  PLIMSOLL_ASSIGN(planner::MachineProfile profile, planner::load_profile(path));
+  if (profile.instruction_set != instruction_set) return std::optional<planner::MachineProfile>();
+  return std::optional(std::move(profile));
+}
+
+Result<planner::MachineProfile> run_profile(const RunConfig& config, const runtime::Target& target) {
+  if (names_profile(config)) return named_profile(config.runtime.profile);
+  if (target.name() == "cuda") return like_card(target.memory_bytes());
+  if (config.runtime.profile == "auto") {
+    PLIMSOLL_ASSIGN(auto calibrated, calibrated_rates(target.instruction_set()));
+    if (calibrated) return std::move(*calibrated);
+    if (auto first = first_rates(target.instruction_set())) return std::move(*first);
   }
   return planner::generic_cpu(target.instruction_set());
 }
@@ -59,12 +89,10 @@ std::string machine_name() {
   return fmt::format("{}-{}cpu", name.substr(0, 60), num_available_cpus());
 }
 
-std::string calibrated_path() {
-  const std::string folder = user_cache_folder();
-  // Of a version: another program's profile is not in the way.
-  return folder.empty() ? folder
-                        : fmt::format("{}/plimsoll/machine-{}.v{}.json", folder, machine_name(),
-                                      planner::kProfileVersion);
+std::string calibrated_path() { return kept_at("machine-" + machine_name()); }
+
+std::string first_rates_path(std::string_view instruction_set) {
+  return kept_at(fmt::format("first-{}-{}", machine_name(), instruction_set));
 }
 
 }  // namespace plimsoll::train

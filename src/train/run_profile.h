@@ -1,7 +1,9 @@
 // The machine that a plan is for: what runtime.profile names, or what this one was measured to do.
 #pragma once
 
+#include <optional>
 #include <string>
+#include <string_view>
 
 #include "planner/machine_profile.h"
 #include "runtime/target.h"
@@ -13,14 +15,28 @@ namespace plimsoll::train {
 /// with the nearest; kBadData for a file.
 Result<planner::MachineProfile> named_profile(const std::string& name);
 
-/// runtime.profile; auto: this machine's own where it was calibrated with the same kernels, else the
-/// built-in one of its kind. Errors: as named_profile; of a damaged file of this machine's too.
+/// What runtime.profile says for the rates that are built in, whatever was measured here.
+inline constexpr std::string_view kBuiltIn = "built-in";
+/// Whether runtime.profile names one: not auto, not built-in.
+bool names_profile(const RunConfig& config);
+
+/// runtime.profile; auto: this machine's own where it was calibrated with the same kernels, else what was
+/// measured at first use, else the built-in one of its kind. Errors: as named_profile; of a damaged file that
+/// calibrate left too.
 Result<planner::MachineProfile> run_profile(const RunConfig& config, const runtime::Target& target);
+
+/// What calibrate found with these kernels; nothing where it was not called with them. Errors: of
+/// load_profile.
+Result<std::optional<planner::MachineProfile>> calibrated_rates(std::string_view instruction_set);
+/// What was measured at first use; nothing where that is not there, damaged, or another machine's.
+std::optional<planner::MachineProfile> first_rates(std::string_view instruction_set);
 
 /// "intel-xeon-processor-2cpu": what the profile of this machine is called.
 std::string machine_name();
 /// Where calibrate leaves it: $XDG_CACHE_HOME or ~/.cache, /plimsoll/machine-<name>.json. Empty where neither
 /// is set.
 std::string calibrated_path();
+/// And what is measured at first use, with these kernels: first-<name>-<instruction set>.json there.
+std::string first_rates_path(std::string_view instruction_set);
 
 }  // namespace plimsoll::train

@@ -19,8 +19,9 @@ struct Outcome {
   std::string out, err;
 };
 
-/// Plans of the tests must not depend on what somebody calibrated: the programs look for a profile here.
-inline const bool has_no_profile = setenv("XDG_CACHE_HOME", "/nonexistent", /*overwrite=*/1) == 0;
+/// Plans of the tests must not depend on what somebody calibrated, nor on what is measured at first use: the
+/// programs look for a profile here, where none can be kept.
+inline const bool has_no_profile = setenv("XDG_CACHE_HOME", "/dev/null", /*overwrite=*/1) == 0;
 
 /// Overrides that put every run of a test program on another device, with the CPU's bits: the environment's
 /// PLIMSOLL_E2E_DEVICE, "runtime.device=discrete runtime.discrete.seed=3". Empty: the CPU.

@@ -72,6 +72,36 @@ TEST(CostModel, GoesThroughItsPoints) {
   EXPECT_EQ(model.measured_rate(work("attention", 64, 64, 64)), 0) << "nothing was measured";
 }
 
+TEST(ThreadShares, AreMeasuredOrBetweenWhatWas) {
+  MachineProfile p = generic_cpu("avx512");
+  EXPECT_EQ(thread_shares(p, 6).products, 6) << "of the built-in rates each thread has as much";
+  p.threads = 16;
+  p.rates = "calibrated";
+  EXPECT_EQ(thread_shares(p, 4).sweeps, 0.25) << "in proportion, where nothing is known";
+  p.fewer_threads = {{2, 0.2, 0.2, 0.5, 0.5}, {8, 0.8, 0.8, 0.5, 1.0}};
+  EXPECT_EQ(thread_shares(p, 8).products, 0.8);
+  EXPECT_NEAR(thread_shares(p, 4).products, 0.4, 1e-12);
+  EXPECT_NEAR(thread_shares(p, 4).sweeps, 0.5, 1e-12) << "two threads have all that the memory gives";
+  EXPECT_EQ(thread_shares(p, 1).products, 0.1);
+  EXPECT_EQ(thread_shares(p, 16).products, 1);
+  EXPECT_EQ(thread_shares(p, 32).products, 1) << "there are no more CPUs";
+}
+
+TEST(ThreadShares, AreOfTheKindOfOp) {
+  MachineProfile p = generic_cpu("avx512");
+  p.rates = "calibrated", p.threads = 2;
+  p.points = {{"linear", ProductType::kF32, {64, 64, 64}, 1e10},
+              {"attention", ProductType::kF32, {64, 64, 64}, 1e10},
+              {"swiglu", ProductType::kF32, {1 << 20, 1, 1}, 1e10},
+              {"adamw_sweep", ProductType::kF32, {1 << 20, 1, 1}, 1e10}};
+  p.fewer_threads = {{1, 0.5, 0.25, 0.75, 0.875}};
+  const CostModel model(p, 1);
+  EXPECT_NEAR(model.measured_rate(work("linear", 64, 64, 64)), 0.5e10, 1e5);
+  EXPECT_NEAR(model.measured_rate(work("attention", 64, 64, 64)), 0.25e10, 1e5);
+  EXPECT_NEAR(model.measured_rate(work("swiglu", 1 << 20, 1, 1)), 0.75e10, 1e5);
+  EXPECT_NEAR(model.measured_rate(work("adamw_sweep", 1 << 20, 1, 1)), 0.875e10, 1e5);
+}
+
 TEST(CostModel, WhatRunsTookCorrectsOneKind) {
   MachineProfile p = generic_cpu("avx512");
   const double before = of_linear(CostModel(p, 1), 4096, ir::DType::kF32).total();

@@ -15,6 +15,11 @@ MachineProfile sample() {
   p.threads = 8;
   p.points = {{"linear", ProductType::kBf16, {64, 128, 256}, 1.25e11}};
   p.factors = {{"adamw", ProductType::kF32, 1.5}};
+  p.copy_in_bandwidth = 8e9, p.copy_in_beside_kernels = 4e9, p.copy_kernel_seconds = 0.5;
+  p.copy_out_bandwidth = 6e9, p.copy_out_beside_kernels = 4e9;
+  p.disk = "/scratch";
+  p.disk_read_bandwidth = 5e8, p.disk_kernel_seconds = 0.0625;
+  p.fewer_threads = {{1, 0.125, 0.25, 0.5, 0.75}, {4, 0.5, 0.5, 0.875, 0.875}};
   return p;
 }
 
@@ -32,6 +37,10 @@ TEST(MachineProfile, ReadsBackWhatWasWritten) {
   EXPECT_EQ(back->points.size(), 1u);
   EXPECT_EQ(back->points[0].type, ProductType::kBf16);
   EXPECT_EQ(back->factors.at(0).factor, 1.5);
+  EXPECT_EQ(back->disk, "/scratch");
+  EXPECT_EQ(back->disk_kernel_seconds, 0.0625);
+  ASSERT_EQ(back->fewer_threads.size(), 2u);
+  EXPECT_EQ(back->fewer_threads[1].sweeps, 0.875);
 }
 
 TEST(MachineProfile, WhatIsDamagedOrOfAnotherVersionIsRefused) {
@@ -41,7 +50,18 @@ TEST(MachineProfile, WhatIsDamagedOrOfAnotherVersionIsRefused) {
       "[]",
       "{}",
       text.substr(0, text.size() / 2),
-      with(text, "\"plimsoll_machine_profile\": 2", "\"plimsoll_machine_profile\": 1"),
+      with(text, "\"plimsoll_machine_profile\": 3", "\"plimsoll_machine_profile\": 2"),
+      with(text, "\"plimsoll_machine_profile\": 3", "\"plimsoll_machine_profile\": 4"),
+      with(text, "\"disk\": \"/scratch\"", "\"disk\": 7"),
+      with(text, "\"disk_read_beside_write\"", "\"disk_read_beside\""),
+      with(text, "\"disk_kernel_seconds\": 0.0625", "\"disk_kernel_seconds\": 65"),
+      with(text, "\"copy_kernel_seconds\": 0.5", "\"copy_kernel_seconds\": -0.5"),
+      with(text, "\"fewer_threads\": [", "\"fewer_threads\": [7, "),
+      with(text, "\"fewer_threads\": [{\"threads\": 1", "\"fewer_threads\": [{\"threads\": 4"),
+      with(text, "{\"threads\": 4", "{\"threads\": 8"),
+      with(text, "\"products\": 0.125", "\"products\": 0"),
+      with(text, "\"products\": 0.125", "\"products\": 5"),
+      with(text, "\"products\": 0.125", "\"product\": 0.125"),
       with(text, "\"threads\": 8", "\"threads\": 0"),
       with(text, "\"threads\": 8", "\"threads\": -8"),
       with(text, "\"threads\": 8", "\"threads\": \"8\""),
@@ -61,6 +81,33 @@ TEST(MachineProfile, WhatIsDamagedOrOfAnotherVersionIsRefused) {
     ASSERT_FALSE(profile.ok()) << bad;
     EXPECT_EQ(profile.error().code, ErrorCode::kBadData) << bad;
   }
+}
+
+TEST(MachineProfile, EveryByteThatIsChangedIsReadOrRefused) {
+  const std::string text = profile_json(sample());
+  constexpr std::string_view kOthers("0-\"}\0\x80", 6);
+  for (size_t i = 0; i < text.size(); ++i) {
+    std::string changed = text;
+    changed[i] = kOthers[i % kOthers.size()];
+    const auto profile = parse_profile(changed);
+    if (!profile) {
+      EXPECT_EQ(profile.error().code, ErrorCode::kBadData);
+      continue;
+    }
+    const auto back = parse_profile(profile_json(*profile));  // what is taken can be kept
+    ASSERT_TRUE(back) << changed << back.error().message();
+  }
+}
+
+TEST(MachineProfile, ALinkBoundsWhatWasMeasured) {
+  const MachineProfile slow = with_link(sample(), 1e9);
+  EXPECT_EQ(slow.copy_in_bandwidth, 1e9);
+  EXPECT_EQ(slow.copy_in_beside_kernels, 1e9);
+  EXPECT_EQ(slow.copy_kernel_seconds, 0.125) << "a quarter of the bytes a second";
+  const MachineProfile fast = with_link(sample(), 50e9);
+  EXPECT_EQ(fast.copy_in_bandwidth, 8e9);
+  EXPECT_EQ(fast.copy_kernel_seconds, 0.5);
+  EXPECT_EQ(with_link(generic_cpu("avx2"), 50e9).copy_in_bandwidth, 50e9) << "nothing was measured";
 }
 
 TEST(KnownProfiles, EveryCardCanBePlannedForAndNamesItsSource) {

@@ -25,13 +25,21 @@ MachineProfile link() {
   return profile;
 }
 
-TEST(CopySeconds, AreByDirectionAndPlace) {
+TEST(CopyRates, AreByDirectionAndPlace) {
   using enum MemorySpace;
-  EXPECT_EQ(copy_seconds(link(), 400, kHostPinned, kDevice), 4);
-  EXPECT_EQ(copy_seconds(link(), 400, kDevice, kHostPinned), 8);
-  EXPECT_EQ(copy_seconds(link(), 400, kDisk, kDevice), 40);
-  EXPECT_EQ(copy_seconds(link(), 400, kDevice, kDisk), 400);
-  EXPECT_EQ(copy_seconds({}, 2'000'000'000, kDisk, kDevice), 2) << "a disk of which nothing is known";
+  EXPECT_EQ(copy_rates(link(), kHostPinned, kDevice).alone, 100);
+  EXPECT_EQ(copy_rates(link(), kDevice, kHostPinned).alone, 50);
+  EXPECT_EQ(copy_rates(link(), kDisk, kDevice).alone, 10);
+  EXPECT_EQ(copy_rates(link(), kDevice, kDisk).alone, 1);
+  EXPECT_EQ(copy_rates({}, kDisk, kDevice).alone, kUnknownDiskBandwidth) << "of which nothing is known";
+}
+
+TEST(CopyRates, WhatIsNotKnownCostsNothing) {
+  using enum MemorySpace;
+  const CopyRates rates = copy_rates(link(), kDisk, kDevice);
+  EXPECT_EQ(rates.beside_copy, 1);
+  EXPECT_EQ(rates.beside_kernels, 1);
+  EXPECT_EQ(rates.kernel_seconds, 0);
 }
 
 class Queues : public testing::Test {
@@ -53,12 +61,13 @@ class Queues : public testing::Test {
       const auto& outputs = graph_.op(id).outputs;
       seconds.push_back(outputs.empty() || !at_.contains(outputs[0].index) ? 0 : at_[outputs[0].index]);
     }
-    return waiting_seconds(graph_, seconds, link());
+    return waiting_seconds(graph_, seconds, profile_);
   }
 
   ir::Graph graph_;
   ir::Builder b_;
   std::map<int32_t, double> at_;
+  MachineProfile profile_ = link();
 };
 
 TEST_F(Queues, ALoadHidesBehindKernels) {
@@ -94,6 +103,53 @@ TEST_F(Queues, AStoreRunsBesideKernelsUntilItsEnd) {
   ops::copy_done(b_, copy);
   kernel(x, 1);
   EXPECT_EQ(waiting(), 3) << "of eight seconds five are behind a kernel";
+}
+
+TEST_F(Queues, AStoreBeginsWhenItsSourceIsThereAndNotAtItsPlace) {
+  const ir::ValueId x = state("x", MemorySpace::kDevice);
+  const ir::ValueId y = kernel(x, 2);
+  kernel(x, 5);
+  ops::copy_done(b_, ops::copy_start(b_, y, MemorySpace::kHostPinned));
+  EXPECT_EQ(waiting(), 3);
+}
+
+TEST_F(Queues, BothWaysOfADiskAreSlowerThanEach) {
+  profile_.disk_read_bandwidth = profile_.disk_write_bandwidth = 10;
+  profile_.disk_read_beside_write = 5;   // 40 s become 80 beside the write
+  profile_.disk_write_beside_read = 10;  // which takes 40 s as ever
+  const ir::ValueId x = state("x", MemorySpace::kDevice), w = state("w", MemorySpace::kDisk);
+  const ir::ValueId out = ops::copy_start(b_, x, MemorySpace::kDisk);
+  kernel(ops::copy_done(b_, ops::copy_start(b_, w, MemorySpace::kDevice)), 1);
+  ops::copy_done(b_, out);
+  EXPECT_EQ(waiting(), 60) << "40 s at half the rate, the other half in 20 s";
+}
+
+TEST_F(Queues, CopiesOfMemoryDoNotShareADisk) {
+  profile_.disk_read_beside_write = 1;
+  const ir::ValueId x = state("x", MemorySpace::kDevice), w = state("w", MemorySpace::kDisk);
+  const ir::ValueId out = ops::copy_start(b_, x, MemorySpace::kHostPinned);
+  kernel(ops::copy_done(b_, ops::copy_start(b_, w, MemorySpace::kDevice)), 1);
+  ops::copy_done(b_, out);
+  EXPECT_EQ(waiting(), 40);
+}
+
+TEST_F(Queues, KernelsAndCopiesTakeFromEachOther) {
+  profile_.copy_in_beside_kernels = 50;  // half the rate: 4 s become 8
+  profile_.copy_kernel_seconds = 0.5;    // and a kernel takes half as long again
+  const ir::ValueId x = state("x", MemorySpace::kDevice), w = state("w", MemorySpace::kHostPinned);
+  const ir::ValueId copy = ops::copy_start(b_, w, MemorySpace::kDevice);
+  kernel(x, 4);  // 6 s, in which three quarters are copied
+  kernel(ops::copy_done(b_, copy), 5);
+  EXPECT_EQ(waiting(), 2 + 1) << "longer, and the last quarter at the whole rate";
+}
+
+TEST_F(Queues, AKernelIsLongerOnlyWhileACopyIsUnderWay) {
+  profile_.copy_kernel_seconds = 1;
+  const ir::ValueId x = state("x", MemorySpace::kDevice), w = state("w", MemorySpace::kHostPinned);
+  const ir::ValueId copy = ops::copy_start(b_, w, MemorySpace::kDevice);
+  kernel(x, 10);  // 4 s at half the pace, then 8
+  kernel(ops::copy_done(b_, copy), 5);
+  EXPECT_EQ(waiting(), 2);
 }
 
 }  // namespace

@@ -1,8 +1,10 @@
-#include "cli/calibration_samples.h"
+#include "measuring/op_samples.h"
 
 #include <array>
+#include <initializer_list>
+#include <span>
 
-namespace plimsoll::cli {
+namespace plimsoll::measuring {
 namespace {
 
 using ir::DType;
@@ -27,27 +29,35 @@ ir::Attrs with_out(ir::Attrs attrs, DType type) {
   return attrs;
 }
 
-/// Forward, both derivatives: small, narrow as adapters are, wide, deep.
-void add_products(DType type, std::vector<OpSample>& samples) {
-  constexpr std::array<std::array<int64_t, 2>, 8> kWeights = {
-      {{64, 64}, {256, 256}, {16, 1024}, {1024, 16}, {1536, 576}, {576, 1536}, {4096, 512}, {2048, 2048}}};
-  for (const int64_t rows : {128, 512, 2048})
-    for (const auto& [out, in] : kWeights) {
-      if (rows * out * in > kMostProduct) continue;
-      const TensorType x{type, {1, rows, in}}, y{type, {1, rows, out}}, w = single({out, in});
-      samples.push_back({"linear", {x, w}, with_precision({{"transposed", false}}, type)});
-      samples.push_back(
-          {"linear", {y, w}, with_out(with_precision({{"transposed", true}}, type), DType::kF32)});
-      samples.push_back(
-          {"linear_dw", {x, y}, with_out(with_precision({{"transposed", false}}, type), DType::kF32)});
-    }
+/// Rows, and the weight's extents.
+using Pair = std::array<int64_t, 2>;
+using Triple = std::array<int64_t, 3>;
+
+/// Forward, both derivatives.
+void add_product(DType type, int64_t rows, const Pair& weight, std::vector<OpSample>& samples) {
+  const auto [out, in] = weight;
+  const TensorType x{type, {1, rows, in}}, y{type, {1, rows, out}}, w = single({out, in});
+  samples.push_back({"linear", {x, w}, with_precision({{"transposed", false}}, type)});
+  samples.push_back({"linear", {y, w}, with_out(with_precision({{"transposed", true}}, type), DType::kF32)});
+  samples.push_back(
+      {"linear_dw", {x, y}, with_out(with_precision({{"transposed", false}}, type), DType::kF32)});
 }
 
-void add_attention(DType type, std::vector<OpSample>& samples) {
-  constexpr std::array<std::array<int64_t, 2>, 7> kShapes = {
-      {{128, 64}, {256, 32}, {512, 32}, {512, 48}, {512, 64}, {512, 128}, {2048, 64}}};
+/// Small, narrow as adapters are, wide, deep.
+void add_products(DType type, std::vector<OpSample>& samples) {
+  constexpr std::array<Pair, 8> kWeights = {
+      {{64, 64}, {256, 256}, {16, 1024}, {1024, 16}, {1536, 576}, {576, 1536}, {4096, 512}, {2048, 2048}}};
+  for (const int64_t rows : {128, 512, 2048})
+    for (const Pair& weight : kWeights)
+      if (rows * weight[0] * weight[1] <= kMostProduct) add_product(type, rows, weight, samples);
+}
+
+constexpr Pair kAttentionShapes[] = {{128, 64}, {256, 32},  {512, 32}, {512, 48},
+                                     {512, 64}, {512, 128}, {2048, 64}};
+
+void add_attention(DType type, std::span<const Pair> shapes, std::vector<OpSample>& samples) {
   constexpr int64_t kHeads = 6, kKvHeads = 3;
-  for (const auto& [tokens, head_dim] : kShapes) {
+  for (const auto& [tokens, head_dim] : shapes) {
     const ir::Attrs how{{"heads", kHeads}, {"kv_heads", kKvHeads}, {"head_dim", head_dim},
                         {"scale", 0.125},  {"causal", true},       {"window", int64_t{0}}};
     const TensorType qkv{type, {1, tokens, (kHeads + 2 * kKvHeads) * head_dim}};
@@ -57,10 +67,11 @@ void add_attention(DType type, std::vector<OpSample>& samples) {
   }
 }
 
-void add_loss(DType type, std::vector<OpSample>& samples) {
-  constexpr std::array<std::array<int64_t, 3>, 5> kShapes = {
-      {{128, 1024, 128}, {1024, 2048, 128}, {1024, 4096, 256}, {128, 16384, 512}, {1024, 8192, 512}}};
-  for (const auto& [rows, classes, hidden] : kShapes)
+constexpr Triple kLossShapes[] = {
+    {128, 1024, 128}, {1024, 2048, 128}, {1024, 4096, 256}, {128, 16384, 512}, {1024, 8192, 512}};
+
+void add_loss(DType type, std::span<const Triple> shapes, std::vector<OpSample>& samples) {
+  for (const auto& [rows, classes, hidden] : shapes)
     samples.push_back(
         {"head_loss",
          {{type, {1, rows, hidden}}, single({classes, hidden}), {DType::kI32, {1, rows}}, single({1})},
@@ -68,11 +79,12 @@ void add_loss(DType type, std::vector<OpSample>& samples) {
 }
 
 /// Ops that move more than they compute, in the caches and beyond.
-void add_sweeps(DType type, std::vector<OpSample>& samples) {
+constexpr Pair kSweepShapes[] = {{128, 256}, {1024, 512}, {4096, 768}};
+
+void add_sweeps(DType type, std::span<const Pair> shapes, std::vector<OpSample>& samples) {
   const auto out = [&](ir::Attrs attrs) { return type == DType::kF32 ? attrs : with_out(attrs, type); };
   const ir::Attrs eps{{"eps", 1e-5}};
-  constexpr std::array<std::array<int64_t, 2>, 3> kShapes = {{{128, 256}, {1024, 512}, {4096, 768}}};
-  for (const auto& [rows, hidden] : kShapes) {
+  for (const auto& [rows, hidden] : shapes) {
     const Shape shape{1, rows, hidden}, wide{1, rows, 3 * hidden};
     const TensorType x = single(shape), y{type, shape}, w = single({hidden}), row = single({1, rows});
     const TensorType up{type, {1, rows, 6 * hidden}}, inner{type, wide};
@@ -98,8 +110,8 @@ void add_sweeps(DType type, std::vector<OpSample>& samples) {
 }
 
 /// Norm and update of many tensors at once.
-void add_updates(std::vector<OpSample>& samples) {
-  for (const int64_t size : {int64_t{1} << 14, int64_t{1} << 18, int64_t{1} << 20}) {
+void add_updates(std::initializer_list<int64_t> sizes, std::vector<OpSample>& samples) {
+  for (const int64_t size : sizes) {
     OpSample squares{"sum_squares_sweep", {}, {}};
     OpSample update{"adamw_sweep", {single({1}), single({2, 8})}, {}};
     std::vector<int64_t> groups;
@@ -124,14 +136,32 @@ std::vector<SampleGroup> calibration_samples() {
     add_products(kTypes[i], groups.back().samples);
   }
   groups.push_back({"attention", {}});
-  for (const DType type : kTypes) add_attention(type, groups.back().samples);
+  for (const DType type : kTypes) add_attention(type, kAttentionShapes, groups.back().samples);
   groups.push_back({"loss head", {}});
-  for (const DType type : kTypes) add_loss(type, groups.back().samples);
+  for (const DType type : kTypes) add_loss(type, kLossShapes, groups.back().samples);
   groups.push_back({"sweeps", {}});
-  for (const DType type : {DType::kF32, DType::kBf16}) add_sweeps(type, groups.back().samples);
+  for (const DType type : {DType::kF32, DType::kBf16}) add_sweeps(type, kSweepShapes, groups.back().samples);
   groups.push_back({"updates", {}});
-  add_updates(groups.back().samples);
+  add_updates({1 << 14, 1 << 18, 1 << 20}, groups.back().samples);
   return groups;
 }
 
-}  // namespace plimsoll::cli
+std::vector<SampleGroup> first_samples() {
+  constexpr Pair kAttention[] = {{512, 64}}, kSweep[] = {{512, 512}};
+  constexpr Triple kLoss[] = {{256, 2048, 256}};
+  SampleGroup products{"products", {}}, attention{"attention", {}}, loss{"loss head", {}},
+      sweeps{"sweeps", {}}, small{"small products", {}}, updates{"updates", {}};
+  for (const DType type : kTypes) {
+    add_product(type, 256, {1024, 512}, products.samples);
+    add_product(type, 128, {256, 256}, small.samples);
+    add_attention(type, kAttention, attention.samples);
+    add_loss(type, kLoss, loss.samples);
+    if (type != DType::kF16) add_sweeps(type, kSweep, sweeps.samples);
+  }
+  const auto is_table = [](const OpSample& sample) { return sample.op.starts_with("embedding"); };
+  std::erase_if(sweeps.samples, is_table);  // large, and read here and there
+  add_updates({1 << 16}, updates.samples);
+  return {products, attention, loss, updates, small, sweeps};
+}
+
+}  // namespace plimsoll::measuring

@@ -1,4 +1,4 @@
-// One op of the graph, run through the CPU device as a program runs it, and timed.
+// One op of the graph, run through a device whose memory the host reaches as a program runs it, and timed.
 #pragma once
 
 #include <memory>
@@ -6,15 +6,27 @@
 #include <string>
 #include <vector>
 
-#include "backends/cpu/cpu_device.h"
 #include "ir/op_def.h"
+#include "runtime/device.h"
 
-namespace plimsoll::cli {
+namespace plimsoll::measuring {
 
 struct OpSample {
   std::string op;
   std::vector<ir::TensorType> inputs;
   ir::Attrs attrs;
+};
+
+/// Memory that one sample after the other has: touching it anew would take longer than most measure.
+class OperandMemory {
+ public:
+  explicit OperandMemory(runtime::Device& device) : device_(device) {}
+  /// So many bytes; what they were given to before is over.
+  std::span<std::byte> of(int64_t bytes);
+
+ private:
+  runtime::Device& device_;
+  std::unique_ptr<runtime::Memory> memory_;
 };
 
 /// Memory of a sample: operands, results, scratch, one after the other. Floats are filled with values of both
@@ -23,14 +35,17 @@ class OpTimer {
  public:
   /// The op must exist and take those operands.
   /// With `spread_bytes`, so many operands of the same types that they take about that, used in turn: what a
-  /// step finds in its caches is rarely the op's own.
-  OpTimer(cpu::CpuDevice& device, const OpSample& sample, int64_t spread_bytes = 0);
+  /// step finds in its caches is rarely the op's own. In memory of its own, or in what is given.
+  OpTimer(runtime::Device& device, const OpSample& sample, int64_t spread_bytes = 0,
+          OperandMemory* memory = nullptr);
 
   /// The least of several runs, in seconds: at least three, then as many as `budget_seconds` has room for.
   double seconds(double budget_seconds = 0.4);
-  /// The lower quartile of several, of those that nothing else interrupted where there are three: what else
-  /// runs on the machine only ever adds.
+  /// The lower quartile of several, of those that nothing else interrupted; the least where these are fewer
+  /// than three: what else runs on the machine only ever adds.
   double typical_seconds(double budget_seconds);
+  /// Queues one run on the next operands, and does not wait for it.
+  void launch();
   [[nodiscard]] ir::OpTypes types() const;
   [[nodiscard]] const ir::Cost& cost() const { return cost_; }
 
@@ -43,10 +58,11 @@ class OpTimer {
   double run();
   std::span<std::byte> take(int64_t bytes);
 
-  cpu::CpuDevice& device_;
+  runtime::Device& device_;
   ir::Op op_;
   ir::Cost cost_;
-  std::unique_ptr<runtime::Memory> memory_;
+  OperandMemory own_memory_;
+  std::span<std::byte> memory_;
   int64_t taken_ = 0;
   std::vector<ir::TensorType> input_types_, output_types_;
   std::vector<Operands> operands_;
@@ -54,4 +70,4 @@ class OpTimer {
   std::span<std::byte> workspace_;
 };
 
-}  // namespace plimsoll::cli
+}  // namespace plimsoll::measuring

@@ -1,4 +1,4 @@
-#include "cli/calibration_samples.h"
+#include "measuring/op_samples.h"
 
 #include <gtest/gtest.h>
 
@@ -8,13 +8,15 @@
 #include "ops/op_list.h"
 #include "planner/op_work.h"
 
-namespace plimsoll::cli {
+namespace plimsoll::measuring {
 namespace {
 
-TEST(CalibrationSamples, EachIsAnOpThatTakesItsOperandsAndACaseOfItsOwn) {
+class Samples : public testing::TestWithParam<std::vector<SampleGroup> (*)()> {};
+
+TEST_P(Samples, EachIsAnOpThatTakesItsOperandsAndACaseOfItsOwn) {
   std::set<std::tuple<std::string, int, double, double, double>> seen;
   std::set<std::string> kinds;
-  for (const SampleGroup& group : calibration_samples())
+  for (const SampleGroup& group : GetParam()())
     for (const OpSample& sample : group.samples) {
       const ir::OpDef* def = ops::find_op(sample.op);
       ASSERT_NE(def, nullptr) << sample.op;
@@ -36,5 +38,19 @@ TEST(CalibrationSamples, EachIsAnOpThatTakesItsOperandsAndACaseOfItsOwn) {
     EXPECT_TRUE(kinds.contains(kind)) << kind;
 }
 
+INSTANTIATE_TEST_SUITE_P(All, Samples, testing::Values(calibration_samples, first_samples));
+
+TEST(FirstSamples, TakeLittleMemory) {
+  for (const SampleGroup& group : first_samples())
+    for (const OpSample& sample : group.samples) {
+      const auto results = ops::find_op(sample.op)->infer({sample.op, sample.inputs, {}, sample.attrs});
+      ASSERT_TRUE(results.ok());
+      int64_t bytes = 0;
+      for (const auto* list : {&sample.inputs, &*results})
+        for (const ir::TensorType& t : *list) bytes += t.bytes().count;
+      EXPECT_LE(bytes, int64_t{16} << 20) << sample.op;
+    }
+}
+
 }  // namespace
-}  // namespace plimsoll::cli
+}  // namespace plimsoll::measuring

@@ -1,4 +1,4 @@
-#include "cli/op_timer.h"
+#include "measuring/op_timer.h"
 
 #include <sys/resource.h>
 
@@ -9,10 +9,11 @@
 #include "base/process.h"
 #include "ops/op_list.h"
 
-namespace plimsoll::cli {
+namespace plimsoll::measuring {
 namespace {
 
 constexpr int64_t kMostCopies = 64;
+constexpr size_t kFewAlone = 3;  ///< runs that nothing interrupted
 constexpr int64_t kAlignment = 64;
 constexpr double kMostBudgets = 10;  ///< that waiting for a machine of one's own may take
 
@@ -50,8 +51,21 @@ void fill(runtime::TensorRef& t) {
 
 }  // namespace
 
-OpTimer::OpTimer(cpu::CpuDevice& device, const OpSample& sample, int64_t spread_bytes)
-    : device_(device), op_{ops::find_op(sample.op), {}, {}, sample.attrs, {}}, input_types_(sample.inputs) {
+std::span<std::byte> OperandMemory::of(int64_t bytes) {
+  if (memory_ == nullptr || memory_->size().count < bytes) {
+    memory_.reset();  // not beside the new one
+    auto memory = device_.allocate(ir::MemorySpace::kDevice, Bytes(bytes));
+    PLIMSOLL_CHECK(memory.ok(), memory ? "" : memory.error().message());
+    memory_ = std::move(*memory);
+  }
+  return memory_->host();
+}
+
+OpTimer::OpTimer(runtime::Device& device, const OpSample& sample, int64_t spread_bytes, OperandMemory* memory)
+    : device_(device),
+      op_{ops::find_op(sample.op), {}, {}, sample.attrs, {}},
+      own_memory_(device),
+      input_types_(sample.inputs) {
   PLIMSOLL_CHECK(op_.def != nullptr, sample.op);
   for (const auto& t : sample.inputs) op_.inputs.push_back({t.shape.rank() > 0 ? 0 : -1});
   auto results = op_.def->infer({sample.op, input_types_, {}, op_.attrs});
@@ -64,10 +78,7 @@ OpTimer::OpTimer(cpu::CpuDevice& device, const OpSample& sample, int64_t spread_
   for (const auto* list : {&input_types_, &output_types_})
     for (const auto& t : *list) bytes += round_up(t.bytes().count, kAlignment);
   const int64_t copies = std::clamp<int64_t>(spread_bytes / std::max<int64_t>(1, bytes), 1, kMostCopies);
-  auto memory =
-      device_.allocate(ir::MemorySpace::kDevice, Bytes(round_up(workspace, kAlignment) + copies * bytes));
-  PLIMSOLL_CHECK(memory.ok(), memory ? "" : memory.error().message());
-  memory_ = std::move(*memory);
+  memory_ = (memory == nullptr ? own_memory_ : *memory).of(round_up(workspace, kAlignment) + copies * bytes);
   workspace_ = take(workspace);
   for (int64_t i = 0; i < copies; ++i) operands_.push_back(make_operands());
 }
@@ -87,12 +98,18 @@ OpTimer::Operands OpTimer::make_operands() {
   return made;
 }
 
-double OpTimer::run() {
+void OpTimer::launch() {
   Operands& operands = operands_[next_++ % operands_.size()];
   const runtime::KernelCall call{&op_, operands.inputs, operands.outputs, workspace_};
-  const double start = now_seconds();
   const Status launched = device_.launch(call, ir::Queue::kCompute);
   PLIMSOLL_CHECK(launched.ok(), launched ? "" : launched.error().message());
+}
+
+double OpTimer::run() {
+  const double start = now_seconds();
+  launch();
+  const Status done = device_.synchronize(ir::Queue::kCompute);
+  PLIMSOLL_CHECK(done.ok(), done ? "" : done.error().message());
   return now_seconds() - start;
 }
 
@@ -116,13 +133,14 @@ double OpTimer::typical_seconds(double budget_seconds) {
   double total = run();  // of a machine so slow that one says enough, the only one
   std::vector<double> all = {total}, alone;
   while (all.size() < 1000 && total < kMostBudgets * budget_seconds &&
-         (alone.size() < 3 || total < budget_seconds)) {
+         (alone.size() < kFewAlone || total < budget_seconds)) {
     const long before = interrupted();
     all.push_back(run());
     if (interrupted() == before) alone.push_back(all.back());
     total += all.back();
   }
-  std::vector<double>& of = alone.size() < 3 ? all : alone;
+  std::vector<double>& of = alone.empty() ? all : alone;
+  if (alone.size() < kFewAlone) return *std::ranges::min_element(of);  // a machine with much else to do
   const auto quartile = of.begin() + static_cast<std::ptrdiff_t>(of.size() / 4);
   std::nth_element(of.begin(), quartile, of.end());
   return *quartile;
@@ -131,7 +149,7 @@ double OpTimer::typical_seconds(double budget_seconds) {
 std::span<std::byte> OpTimer::take(int64_t bytes) {
   const auto at = static_cast<size_t>(taken_);
   taken_ += round_up(bytes, kAlignment);
-  return memory_->host().subspan(at, static_cast<size_t>(bytes));
+  return memory_.subspan(at, static_cast<size_t>(bytes));
 }
 
-}  // namespace plimsoll::cli
+}  // namespace plimsoll::measuring

@@ -1,0 +1,37 @@
+// What the CPU's kernels do in a second, measured one op after the other.
+#pragma once
+
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "measuring/op_samples.h"
+#include "planner/machine_profile.h"
+
+namespace plimsoll::measuring {
+
+/// How far it has come, from 0 to 1, and at what.
+using Shown = std::function<void(double fraction, const std::string& what)>;
+
+struct KernelPlan {
+  std::vector<SampleGroup> groups;
+  double seconds_per_op = 0.02;
+  /// The best of several rounds, because whatever else runs for a while only ever adds. Another one is begun
+  /// within so many seconds.
+  int rounds = 1;
+  double seconds_for_rounds = 0;
+  /// Nothing more is begun behind it: what is left out keeps the built-in rates.
+  double most_seconds = 1e9;
+  /// Operands take turns over so much: a step finds weights and what backward reads in memory, not in caches.
+  int64_t spread_bytes = 0;
+  /// Of the sweeps that say what the memory gives: they are to be larger than all caches.
+  int64_t sweep_elements = int64_t{4} << 20;
+};
+
+/// Rates of this machine with all CPUs that the process may use; name, source and rates' kind are not set.
+planner::MachineProfile measure_kernels(const KernelPlan& plan, const Shown& shown);
+
+/// What fewer threads than the profile's reach: of 1, 2, 4, …
+std::vector<planner::ThreadShares> measure_fewer_threads(int64_t threads, const Shown& shown);
+
+}  // namespace plimsoll::measuring

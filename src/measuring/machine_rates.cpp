@@ -1,0 +1,50 @@
+#include "measuring/machine_rates.h"
+
+#include "measuring/copy_rates.h"
+
+namespace plimsoll::measuring {
+namespace {
+
+/// Where the parts of a calibration stand on its way, from 0 to 1.
+constexpr double kKernelsEnd = 0.75, kThreadsEnd = 0.8, kCopiesEnd = 0.88;
+
+Shown part_of(const Shown& shown, double begin, double end) {
+  return [&shown, begin, end](double fraction, const std::string& what) {
+    shown(begin + fraction * (end - begin), what);
+  };
+}
+
+}  // namespace
+
+planner::MachineProfile calibrated_rates(const std::string& disk_folder, const Shown& shown,
+                                         const std::function<void(const std::string&)>& note) {
+  const KernelPlan plan{.groups = calibration_samples(),
+                        .rounds = 2,
+                        .seconds_for_rounds = 25,
+                        .spread_bytes = int64_t{32} << 20,
+                        .sweep_elements = int64_t{16} << 20};
+  planner::MachineProfile profile = measure_kernels(plan, part_of(shown, 0, kKernelsEnd));
+  profile.fewer_threads = measure_fewer_threads(profile.threads, part_of(shown, kKernelsEnd, kThreadsEnd));
+  if (const Status copies = measure_copies({}, profile, part_of(shown, kThreadsEnd, kCopiesEnd)); !copies)
+    note("copies are not measured: " + copies.error().message());
+  if (const Status disk = measure_disk({}, disk_folder, profile, part_of(shown, kCopiesEnd, 1)); !disk)
+    note("the disk is not measured: " + disk.error().message());
+  profile.rates = "calibrated";
+  profile.source = "measured by plimsoll calibrate";
+  return profile;
+}
+
+planner::MachineProfile first_rates() {
+  const KernelPlan plan{.groups = first_samples(),
+                        .seconds_per_op = 0.01,
+                        .rounds = 2,
+                        .seconds_for_rounds = 1.2,
+                        .most_seconds = 2.2,
+                        .spread_bytes = int64_t{16} << 20};
+  planner::MachineProfile profile = measure_kernels(plan, [](double, const std::string&) {});
+  profile.rates = "measured";
+  profile.source = "measured at first use";
+  return profile;
+}
+
+}  // namespace plimsoll::measuring

@@ -12,7 +12,7 @@ import argparse
 import pathlib
 import tempfile
 
-from offload_disk import bandwidth, lines
+from offload_disk import bandwidth, floor, lines
 
 SHAPE = "model: {preset: llama-2-7b, init: random}\ndata: {sequence_length: 512}\n"
 WORKS = {
@@ -41,16 +41,16 @@ def main():
     binary = str(pathlib.Path(given.binary).resolve())
     with tempfile.TemporaryDirectory(dir=given.dir) as name:
         folder = pathlib.Path(name)
-        written, read = bandwidth(folder)
+        rates = bandwidth(folder)
         rate = product_rate(binary, folder)
-        print(f"disk: {written / 1e9:.2f} GB/s written, {read / 1e9:.2f} GB/s read; products: {rate / 1e9:.0f} GFLOP/s", flush=True)
+        print(f"disk: {rates[0] / 1e9:.2f} GB/s written, {rates[1] / 1e9:.2f} GB/s read, {rates[2] / 1e9:.2f} GB/s both at once; products: {rate / 1e9:.0f} GFLOP/s", flush=True)
         for work in given.only.split(","):
             (folder / "run.yaml").write_text(SHAPE + WORKS[work] + f"memory: {{budget: {given.budget}}}\noutput: {{dir: out}}\n")
             events = lines([binary, "bench", "step", "run.yaml", f"--steps={given.steps}", "--json", *given.settings], folder)
             plan, turn, summary = (next(e for e in events if e["event"] == kind) for kind in ("plan", "round", "summary"))
             out, back = plan["choices"]["offload_out_bytes"], plan["choices"]["offload_in_bytes"]
             compute = (plan["step"]["flops"] + plan["step"]["recompute_flops"]) / rate
-            disk = max(out / written, back / read)
+            disk = floor(rates, out, back)
             seconds = turn["seconds"] / turn["steps"]
             print(f"{work}: peak {summary['measured_peak_bytes'] / 2**20:.0f} MiB of {summary['planned_peak_bytes'] / 2**20:.0f} planned "
                   f"within {given.budget}; step {seconds:.1f} s, {seconds / max(compute, disk):.2f} of the floor (products {compute:.1f} s, disk "

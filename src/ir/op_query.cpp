@@ -11,6 +11,12 @@ bool takes_attr(const Op& op, std::string_view name) {
                      [&](const AttrSpec& a) { return a.name == name; });
 }
 
+AssignedElements assigned_elements(const Graph& graph, const Op& assign) {
+  const bool is_window = assign.attrs.find("begin") != nullptr;
+  const int64_t begin = is_window ? assign.attrs.i64("begin") : 0;
+  return {begin, begin + graph.type(assign.inputs[0]).num_elements(), is_window};
+}
+
 const Op& maker(const Graph& graph, ValueId v) {
   const Op* op = &graph.op(graph.value(v).producer);
   while (op->def->is_view) op = &graph.op(graph.value(op->inputs[0]).producer);

@@ -1,6 +1,7 @@
 // Small questions about ops that several rooms ask.
 #pragma once
 
+#include <cstdint>
 #include <span>
 #include <string_view>
 #include <vector>
@@ -11,6 +12,13 @@ namespace plimsoll::ir {
 
 /// Whether ops of its kind have an attribute of that name, set or not.
 bool takes_attr(const Op& op, std::string_view name);
+
+/// Elements of its state that a state_assign gives a value.
+struct AssignedElements {
+  int64_t begin = 0, end = 0;
+  bool is_window = false;  ///< it says which; else all of them
+};
+AssignedElements assigned_elements(const Graph& graph, const Op& assign);
 
 /// What makes a value, behind its views.
 const Op& maker(const Graph& graph, ValueId v);

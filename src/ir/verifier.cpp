@@ -9,6 +9,7 @@
 #include <unordered_map>
 #include <vector>
 
+#include "ir/op_query.h"
 #include "ir/printer.h"
 
 namespace plimsoll::ir {
@@ -25,10 +26,11 @@ struct Placement {
   int32_t root = -1;  ///< storage
 };
 
-/// Something took over the storage of a value.
+/// Something took over the storage of a value, or elements [begin, end) of it.
 struct Taken {
   ValueId value;
   std::string_view by;  ///< op
+  int64_t begin = 0, end = kMaxElements;
 };
 
 class Walk {
@@ -58,6 +60,7 @@ class Walk {
   struct State {
     const StateDecl* decl;
     int32_t root;  ///< the storage that its next read gives; -1 before the first
+    std::vector<AssignedElements> windows = {};  ///< that have been assigned
   };
 
   [[nodiscard]] Error located(Error error, OpId id, size_t position) const {
@@ -168,6 +171,8 @@ class Walk {
     if (type != state->decl->type)
       return broken(op, "result 0 is {}, \"{}\" is declared {}", to_string(type), state->decl->name,
                     to_string(state->decl->type));
+    if (!state->windows.empty())
+      return broken(op, "\"{}\" is read after windows of it have been assigned", state->decl->name);
     if (state->root < 0) state->root = new_root();
     if (!taken_[static_cast<size_t>(state->root)].empty())
       return broken(op, "\"{}\" is read after {} has taken its storage", state->decl->name,
@@ -179,10 +184,8 @@ class Walk {
 
   Status assign_state(const Op& op) {
     PLIMSOLL_ASSIGN(State * state, find_state(op));
-    const TensorType& type = graph_.type(op.inputs[0]);
-    if (type != state->decl->type)
-      return broken(op, "the value is {}, \"{}\" is declared {}", to_string(type), state->decl->name,
-                    to_string(state->decl->type));
+    const AssignedElements elements = assigned_elements(graph_, op);
+    PLIMSOLL_TRY(check_assigned(op, *state, elements));
     if (const MemorySpace space = graph_.value(op.inputs[0]).space; space != state->decl->space)
       return broken(op, "the value lies in {}, \"{}\" in {}", name(space), state->decl->name,
                     name(state->decl->space));
@@ -190,8 +193,25 @@ class Walk {
     if (old >= 0 && places_[at(op.inputs[0])].root == old) return Ok{};  // its own value
     if (old >= 0)
       for (const ValueId v : state_values_[old])
-        taken_[static_cast<size_t>(old)].push_back({v, op.def->name});
-    state->root = -1;
+        taken_[static_cast<size_t>(old)].push_back({v, op.def->name, elements.begin, elements.end});
+    if (!elements.is_window) state->root = -1;
+    return Ok{};
+  }
+
+  /// The value is of the state's type, or a window of its elements that none was assigned to.
+  Status check_assigned(const Op& op, State& state, const AssignedElements& elements) {
+    const TensorType &type = graph_.type(op.inputs[0]), &whole = state.decl->type;
+    const bool is_window = type.shape.rank() == 1 && type.dtype == whole.dtype && !is_block(type.dtype);
+    if (elements.is_window ? !is_window : type != whole)
+      return broken(op, "the value is {}, \"{}\" is declared {}", to_string(type), state.decl->name,
+                    to_string(whole));
+    if (elements.begin < 0 || elements.end > whole.num_elements())
+      return broken(op, "elements {} to {} are not in \"{}\", which has {}", elements.begin, elements.end,
+                    state.decl->name, whole.num_elements());
+    for (const AssignedElements& w : state.windows)
+      if (w.begin < elements.end && elements.begin < w.end)
+        return broken(op, "elements of \"{}\" are assigned twice", state.decl->name);
+    if (elements.is_window) state.windows.push_back(elements);
     return Ok{};
   }
 
@@ -241,8 +261,19 @@ class Walk {
 
   [[nodiscard]] const Taken* overlapping(ValueId v) const {
     for (const Taken& t : taken_[static_cast<size_t>(places_[at(v)].root)])
-      if (overlap(v, t.value)) return &t;
+      if (overlap(v, t.value) && shows(v, t.begin, t.end)) return &t;
     return nullptr;
+  }
+
+  /// Whether it may show any of elements [begin, end) of its storage, as a row of them.
+  [[nodiscard]] bool shows(ValueId v, int64_t begin, int64_t end) const {
+    int64_t first = 0, last = kMaxElements;
+    for (const ValueId on_the_way : path(v)) {
+      const Placement& p = places_[at(on_the_way)];
+      const bool narrows = p.parent.valid() && graph_.type(p.parent).shape.rank() == 1;
+      if (narrows) last = first + p.end, first += p.first;
+    }
+    return first < end && begin < last;
   }
 
   /// From the value to its storage's owner.

@@ -66,7 +66,8 @@ TensorRule adamw_8bit_rule() {
                      {"v_absmax", blocks, ir::DType::kF32}},
           .num_fields = kAdamwFields,
           .flops = [](const RuledTensor& t) { return 30.0 * static_cast<double>(t.shape.num_elements()); },
-          .apply = apply_8bit};
+          .apply = apply_8bit,
+          .block_elements = kCodeBlock};
 }
 
 }  // namespace plimsoll::ops

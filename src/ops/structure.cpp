@@ -24,7 +24,10 @@ void reference_state(RefContext&) {}
 
 Result<Types> infer_state_assign(const OpTypes& t) {
   Operands in(t, 1, {"value"});
-  return in ? in.results({}) : in.error();
+  if (!in) return in.error();
+  const int64_t begin = t.attrs.find("begin") == nullptr ? 0 : t.attrs.i64("begin");
+  in.require(begin >= 0 && begin <= ir::kMaxElements, "a window begins at an element");
+  return in.results({});
 }
 
 // ---- reshape
@@ -192,10 +195,10 @@ OpGroup structure_ops() {
        .recompute = RecomputeClass::kNever,
        .state = ir::StateAccess::kRead},
       {.name = "state_assign",
-       .summary = "the state takes the value",
+       .summary = "the state, or its elements from begin on, takes the value",
        .min_inputs = 1,
        .max_inputs = 1,
-       .attrs = {string_attr("name")},
+       .attrs = {string_attr("name"), {"begin", AttrSpec::Kind::kInt, false}},
        .infer = infer_state_assign,
        .reference = reference_state,
        .recompute = RecomputeClass::kNever,

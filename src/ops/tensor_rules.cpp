@@ -33,6 +33,9 @@ void check_shared(Operands& in, const TensorForm& form, const OpTypes& t, size_t
   const int64_t group = t.attrs.i64("group");
   in.require(group >= 0 && group < groups.dim(0), fmt::format("group {} is not in the table", group),
              {first + 1});
+  in.require(form.first == 0 || (form.rule->block_elements > 0 && form.first > 0 &&
+                                 form.first % form.rule->block_elements == 0),
+             "a window begins at a whole block of the rule");
 }
 
 void check_state(Operands& in, const RuleState& state, const RuledTensor& tensor, const OpTypes& t,
@@ -82,10 +85,10 @@ void put(RefContext& ctx, const std::optional<RandomStream>& stream, const std::
          size_t result) {
   RefTensor& out = *ctx.outputs[result];
   const bool draws = stream && out.type.dtype == DType::kBf16;
+  const size_t first = at(first_element(ctx.op.attrs));
+  const auto word = [&](size_t element) { return random_words(*stream, element / 4)[element % 4]; };
   for (size_t i = 0; i < values.size(); ++i)
-    out.data[i] =
-        draws ? rounded_stochastically(values[i], update_bits(random_words(*stream, i / 4)[i % 4], result))
-              : values[i];
+    out.data[i] = draws ? rounded_stochastically(values[i], update_bits(word(first + i), result)) : values[i];
 }
 
 void reference(RefContext& ctx) {
@@ -125,7 +128,8 @@ OpDef op_of(const TensorRule& rule) {
                          ints_attr("parts"),
                          {"rounded", AttrSpec::Kind::kString, false},
                          {"copy", AttrSpec::Kind::kString, false},
-                         {"key", AttrSpec::Kind::kInt, false}},
+                         {"key", AttrSpec::Kind::kInt, false},
+                         {"first", AttrSpec::Kind::kInt, false}},
                .infer = infer,
                .cost = cost,
                .reference = reference,
@@ -165,7 +169,7 @@ OpGroup tensor_rules_ops() {
 
 TensorForm tensor_form(std::string_view op, const ir::Attrs& attrs) {
   return {find_tensor_rule(op), dtype_attr(attrs, "rounded"), dtype_attr(attrs, "copy"),
-          attrs.find("key") != nullptr};
+          attrs.find("key") != nullptr, first_element(attrs)};
 }
 
 std::vector<ValueId> update_tensor(Builder& b, const TensorRule& rule, ValueId param, ValueId grad,

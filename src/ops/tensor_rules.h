@@ -50,6 +50,9 @@ struct TensorRule {
   int64_t num_fields = 0;         ///< that it reads; the table may be wider
   double (*flops)(const RuledTensor& tensor) = nullptr;
   void (*apply)(TensorUpdate& update) = nullptr;
+  /// It looks no further than at blocks of so many elements, of the tensor as a row of them: a window of
+  /// whole blocks is a tensor of its own. 0: at all of it.
+  int64_t block_elements = 0;
 
   [[nodiscard]] size_t num_results() const { return 1 + states.size(); }   ///< param, states
   [[nodiscard]] size_t num_operands() const { return 2 + states.size(); }  ///< param, grad, states
@@ -116,6 +119,7 @@ struct TensorForm {
   const TensorRule* rule = nullptr;
   std::optional<ir::DType> rounded = {}, copy = {};
   bool draws = false;
+  int64_t first = 0;
 };
 TensorForm tensor_form(std::string_view op, const ir::Attrs& attrs);
 

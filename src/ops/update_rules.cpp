@@ -94,6 +94,7 @@ Result<Types> infer_one(const OpTypes& t) {
   check_shared(in, form, t, clip);
   check_tensor(in, form, t, 0, results);
   check_group(in, *form.rule, t.inputs[clip + 1].shape, t.attrs.i64("group"), clip + 1);
+  in.require(form.first >= 0 && form.first % 4 == 0, "a window begins at a multiple of 4 elements");
   return in.results(std::move(results));
 }
 
@@ -145,6 +146,7 @@ struct Tensor {
   std::optional<RandomStream> stream;
 };
 
+/// `element` of the tensor of which this one may be a window.
 double stored(double value, const Tensor& tensor, size_t result, size_t element) {
   const uint32_t word = random_words(*tensor.stream, element / 4)[element % 4];
   return rounded_stochastically(value, update_bits(word, result));
@@ -164,7 +166,7 @@ void apply(RefContext& ctx, const UpdateForm& form, const Tensor& tensor) {
     for (size_t r = 0; r < element.size(); ++r) {
       RefTensor& result = *ctx.outputs[tensor.result + r];
       const bool draws = tensor.stream && !skipped && result.type.dtype == DType::kBf16;
-      result.data[i] = draws ? stored(element[r], tensor, r, i) : element[r];
+      result.data[i] = draws ? stored(element[r], tensor, r, i + at(form.first)) : element[r];
     }
     if (form.copy) ctx.outputs[tensor.result + element.size()]->data[i] = element[0];
   }
@@ -211,12 +213,13 @@ void add_ops(const UpdateRule& rule, std::vector<OpDef>& defs) {
   const auto operands = static_cast<int>(rule.num_operands() + 2);
   const AttrSpec rounded{"rounded", AttrSpec::Kind::kString, false},
       copy{"copy", AttrSpec::Kind::kString, false};
-  const AttrSpec key{"key", AttrSpec::Kind::kInt, false}, keys{"key", AttrSpec::Kind::kInts, false};
+  const AttrSpec key{"key", AttrSpec::Kind::kInt, false}, keys{"key", AttrSpec::Kind::kInts, false},
+      first{"first", AttrSpec::Kind::kInt, false};
   OpDef one = {.name = rule.name,
                .summary = rule.summary,
                .min_inputs = operands,
                .max_inputs = operands + 1,
-               .attrs = {int_attr("group"), rounded, copy, key},
+               .attrs = {int_attr("group"), rounded, copy, key, first},
                .infer = infer_one,
                .cost = cost_update,
                .reference = reference_one,
@@ -274,8 +277,12 @@ OpGroup update_rules_ops() {
 }
 
 UpdateForm update_form(std::string_view op, const ir::Attrs& attrs) {
-  return {&rule_of(op), dtype_attr(attrs, "rounded"), dtype_attr(attrs, "copy"),
-          attrs.find("key") != nullptr};
+  return {&rule_of(op), dtype_attr(attrs, "rounded"), dtype_attr(attrs, "copy"), attrs.find("key") != nullptr,
+          first_element(attrs)};
+}
+
+int64_t first_element(const ir::Attrs& attrs) {
+  return attrs.find("first") == nullptr ? 0 : attrs.i64("first");
 }
 
 std::vector<ValueId> update_op(Builder& b, std::string_view name, ir::Attrs attrs, ValueId param,

@@ -15,6 +15,8 @@
 //   key      one a tensor: an operand random i32[4] stands behind groups, and what is stored in bf16 is
 //            rounded stochastically, by update_bits of the word of its element in the stream of the key (seed
 //            random[0..1], step random[2], sequence 0)
+//   first    of the op for one tensor: its operands are a window of a larger tensor, whose element of that
+//            number is their first; 0 where absent. Draws are those of the larger tensor's elements
 #pragma once
 
 #include <cstdint>
@@ -100,12 +102,16 @@ struct UpdateForm {
   const UpdateRule* rule = nullptr;
   std::optional<ir::DType> rounded = {}, copy = {};
   bool draws = false;
+  int64_t first = 0;
 
   [[nodiscard]] size_t num_results() const { return rule->num_results() + (copy ? 1 : 0); }  ///< a tensor
   [[nodiscard]] size_t num_shared() const { return draws ? 3 : 2; }  ///< clip, groups, random
 };
 /// Of an op for one tensor or for many. A dtype that is none is absent; inference has refused it.
 UpdateForm update_form(std::string_view op, const ir::Attrs& attrs);
+
+/// Attribute `first` of an op's attributes, 0 where it is absent.
+int64_t first_element(const ir::Attrs& attrs);
 
 /// How one tensor is kept beside its operands' own dtypes.
 struct UpdateStorage {

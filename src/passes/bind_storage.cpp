@@ -8,7 +8,9 @@
 #include <optional>
 
 #include "base/check.h"
+#include "ir/op_query.h"
 #include "passes/overwritten.h"
+#include "passes/touched_ranges.h"
 
 namespace plimsoll::passes {
 namespace {
@@ -79,6 +81,7 @@ class Binder {
     PLIMSOLL_TRY(check_kernels());
     compute_lifetimes();
     bind_assigns();
+    put_on_pages();
     PLIMSOLL_TRY(check_consumed());
     add_workspaces();
     if (options_.rehearses) add_rehearsals();
@@ -227,60 +230,85 @@ class Binder {
     }
   }
 
-  /// By state: the last position at which its storage is read.
-  [[nodiscard]] std::vector<int32_t> last_reads_of_states() {
-    std::vector<int32_t> last(graph_.states().size(), -1);
+  [[nodiscard]] TouchedRanges reads_of_states() const {
+    TouchedRanges reads;
     for (int32_t p = 0; p < static_cast<int32_t>(order_.size()); ++p)
-      for (const ValueId v : graph_.op(order_[static_cast<size_t>(p)]).inputs)
-        if (v.valid()) {
-          const int32_t s = place(v).storage;
-          if (binding_.storages[static_cast<size_t>(s)].state >= 0) last[static_cast<size_t>(s)] = p;
-        }
-    return last;
+      for (const ValueId v : graph_.op(order_[static_cast<size_t>(p)]).inputs) {
+        const StorageRange range = v.valid() ? range_of(graph_, binding_, v) : StorageRange{};
+        if (v.valid() && binding_.storages[static_cast<size_t>(range.storage)].state >= 0)
+          reads.note(range, p);
+      }
+    return reads;
+  }
+
+  /// The bytes of its state that an assignment gives a value.
+  [[nodiscard]] StorageRange assigned_range(const Op& op) const {
+    const ir::TensorType& type = graph_.type(op.inputs[0]);
+    const int64_t begin = ir::assigned_elements(graph_, op).begin * ir::bits(type.dtype) / 8;
+    return {state_storage_.at(op.attrs.str("name")), begin, begin + type.bytes().count};
   }
 
   void bind_assigns() {
-    const std::vector<int32_t> last_read = last_reads_of_states();
-    std::map<int32_t, int32_t> moved;  // arena storage -> state storage
+    const TouchedRanges reads = reads_of_states();
+    std::map<int32_t, StorageRange> moved;  // by arena storage
     for (const OpId id : order_) {
       const Op& op = graph_.op(id);
       if (op.def->state != ir::StateAccess::kAssign) continue;
-      const int32_t target = state_storage_.at(op.attrs.str("name"));
+      const StorageRange target = assigned_range(op);
       const Place& source = place(op.inputs[0]);
-      if (source.storage == target) continue;
+      if (source.storage == target.storage) continue;
       const Storage& s = binding_.storages[static_cast<size_t>(source.storage)];
-      const Storage& state = binding_.storages[static_cast<size_t>(target)];
+      const Storage& state = binding_.storages[static_cast<size_t>(target.storage)];
       const bool whole = s.state < 0 && s.space == state.space && source.offset_bytes == 0 &&
-                         is_dense(op.inputs[0]) && s.bytes == state.bytes;
-      if (!whole || moved.contains(source.storage) || last_read[static_cast<size_t>(target)] >= s.first) {
+                         is_dense(op.inputs[0]) && s.bytes == target.end - target.begin;
+      if (!whole || moved.contains(source.storage) || reads.last(target) >= s.first) {
         binding_.copied_assigns.push_back(id);
         continue;
       }
       moved[source.storage] = target;
     }
     for (Place& p : binding_.places)
-      if (const auto it = moved.find(p.storage); it != moved.end()) p.storage = it->second;
+      if (const auto it = moved.find(p.storage); it != moved.end()) {
+        p.storage = it->second.storage;
+        p.offset_bytes += it->second.begin;
+      }
     for (const auto& [from, to] : moved) binding_.storages[static_cast<size_t>(from)].bytes = 0;
   }
 
-  /// A storage that an op writes over must not be read through an older value afterwards.
-  Status check_consumed() {
-    std::map<int32_t, std::pair<OpId, int32_t>> written;  // storage -> writer, position
+  /// What a disk reads or writes, as far as a page for its sake is little beside it.
+  void put_on_pages() {
+    constexpr int64_t kLeastBytes = 64 << 10;
+    for (const OpId id : order_) {
+      const Op& op = graph_.op(id);
+      if (!op.def->is_copy) continue;
+      const ValueId in = op.inputs[0], out = op.outputs[0];
+      if (graph_.value(in).space != ir::MemorySpace::kDisk &&
+          graph_.value(out).space != ir::MemorySpace::kDisk)
+        continue;
+      for (const ValueId v : {in, out}) {
+        Storage& s = binding_.storages[static_cast<size_t>(place(v).storage)];
+        s.on_pages = s.on_pages || s.bytes >= kLeastBytes;
+      }
+    }
+  }
+
+  /// Bytes that an op writes over must not be read through an older value afterwards.
+  Status check_consumed() const {
+    TouchedRanges written;
     std::vector<int32_t> made(graph_.num_values(), -1);
     for (int32_t p = 0; p < static_cast<int32_t>(order_.size()); ++p) {
       const Op& op = graph_.op(order_[static_cast<size_t>(p)]);
       for (const ValueId v : op.inputs) {
-        if (!v.valid()) continue;
-        const auto it = written.find(place(v).storage);
-        if (it != written.end() && made[at(v)] < it->second.second)
+        const int32_t writer = v.valid() ? written.last(range_of(graph_, binding_, v)) : -1;
+        if (v.valid() && made[at(v)] < writer)
           return Error{ErrorCode::kInvalidArgument,
                        fmt::format("{} reads %{} after {} has overwritten it", op.def->name, v.index,
-                                   graph_.op(it->second.first).def->name),
+                                   graph_.op(order_[static_cast<size_t>(writer)]).def->name),
                        op.layer, "this is a bug in a pass"};
       }
       for (const ValueId v : op.outputs) made[at(v)] = op.def->is_view ? made[at(op.inputs[0])] : p;
       if (op.def->is_view || op.def->state == ir::StateAccess::kRead) continue;
-      for (const ValueId v : op.outputs) written[place(v).storage] = {order_[static_cast<size_t>(p)], p};
+      for (const ValueId v : op.outputs) written.note(range_of(graph_, binding_, v), p);
     }
     return Ok{};
   }

@@ -28,6 +28,7 @@ struct Storage {
   Category category = Category::kActivations;
   ir::MemorySpace space = ir::MemorySpace::kDevice;
   ir::OpId producer;
+  bool on_pages = false;  ///< begins with a page: a disk moves it without a detour
 };
 
 struct Place {

@@ -11,6 +11,7 @@
 #include <utility>
 
 #include "ir/op_def.h"
+#include "ir/op_query.h"
 #include "ir/span.h"
 #include "memory/hazards.h"
 #include "passes/slot.h"
@@ -58,16 +59,23 @@ class Deriver {
     held_.assign(graph_.num_values(), -1);
     for (size_t p = 0; p < graph_.order().size(); ++p) PLIMSOLL_TRY(visit(graph_.order()[p], p));
     for (const auto& [name, state] : states_)
-      if (!state.is_taken) program_.results.push_back({whole(state.index), state.writer});
+      if (state.taken.empty())
+        for (const Part& part : state.parts)
+          program_.results.push_back({part_of(state.index, part.begin, part.end), part.writer});
     return std::move(program_);
   }
 
  private:
+  /// Bytes of a state, and the step that has written them.
+  struct Part {
+    int64_t begin = 0, end = 0;
+    int32_t writer = memory::kBeforeProgram;
+  };
   /// What a state holds at a point of the walk.
   struct State {
     int32_t index = 0;
-    int32_t writer = memory::kBeforeProgram;
-    bool is_taken = false;  ///< an op has written over it and nothing was assigned since
+    std::vector<Part> parts = {};  ///< all of it, in order; one where nothing was assigned in windows
+    std::vector<Part> taken = {};  ///< ops have written over them and nothing was assigned since
   };
 
   void make_pools() {
@@ -75,13 +83,15 @@ class Deriver {
     for (size_t i = 0; i < graph_.states().size(); ++i) {
       const ir::StateDecl& decl = graph_.states()[i];
       program_.pool_bytes.push_back(decl.type.bytes().count);
-      states_[decl.name].index = static_cast<int32_t>(i);
+      states_[decl.name] = {static_cast<int32_t>(i), {{0, decl.type.bytes().count}}};
     }
   }
 
+  [[nodiscard]] static PoolRange part_of(int32_t state, int64_t begin, int64_t end) {
+    return {static_cast<int32_t>(ir::kNumSpaces) + state, begin, end};
+  }
   [[nodiscard]] PoolRange whole(int32_t state) const {
-    const auto pool = static_cast<int32_t>(ir::kNumSpaces) + state;
-    return {pool, 0, program_.pool_bytes[slot(pool)]};
+    return part_of(state, 0, program_.pool_bytes[ir::kNumSpaces + slot(state)]);
   }
 
   // ---- what is issued
@@ -197,7 +207,8 @@ class Deriver {
     const State& state = states_.at(op.attrs.str("name"));
     PLIMSOLL_ASSIGN(const PoolRange bytes, range(op, op.outputs[0]));
     if (bytes != whole(state.index)) return broken(op, "the value does not lie in its state");
-    writers_[slot(op.outputs[0])] = state.writer;
+    if (state.parts.size() > 1) return broken(op, "reads a state that was assigned in windows");
+    writers_[slot(op.outputs[0])] = state.parts[0].writer;
     held_[slot(op.outputs[0])] = state.index;
     return Ok{};
   }
@@ -206,15 +217,29 @@ class Deriver {
     State& state = states_.at(op.attrs.str("name"));
     PLIMSOLL_ASSIGN(const PoolRange source, range(op, op.inputs[0]));
     const int32_t step = step_of_[position];
-    state.writer = step >= 0 ? step : writers_[slot(op.inputs[0])];
-    state.is_taken = false;
+    const int64_t begin =
+        ir::assigned_elements(graph_, op).begin * ir::bits(graph_.type(op.inputs[0]).dtype) / 8;
+    const PoolRange target = part_of(state.index, begin, begin + (source.end - source.first));
+    put(state, {target.first, target.end, step >= 0 ? step : writers_[slot(op.inputs[0])]});
     if (!is_dense(op.inputs[0])) return broken(op, "the value is not dense");
-    if (step < 0 && source != whole(state.index))
+    if (step < 0 && source != target)
       return broken(op, "the value neither lies in its state nor is copied there");
     if (step < 0) return Ok{};
     program_.steps[slot(step)].reads.push_back({source, writers_[slot(op.inputs[0])]});
-    program_.steps[slot(step)].writes.push_back({whole(state.index)});
+    program_.steps[slot(step)].writes.push_back({target});
     return Ok{};
+  }
+
+  /// From now on the state's bytes there are that step's.
+  static void put(State& state, const Part& now) {
+    std::vector<Part> parts;
+    for (const Part& part : state.parts) {
+      if (part.begin < now.begin) parts.push_back({part.begin, std::min(part.end, now.begin), part.writer});
+      if (part.begin <= now.begin && now.begin < part.end) parts.push_back(now);
+      if (part.end > now.end) parts.push_back({std::max(part.begin, now.end), part.end, part.writer});
+    }
+    state.parts = std::move(parts);
+    std::erase_if(state.taken, [&](const Part& t) { return now.begin <= t.begin && t.end <= now.end; });
   }
 
   Status work(const Op& op, size_t position) {
@@ -260,7 +285,9 @@ class Deriver {
       over[slot(a.output)] = a.input;
       const int32_t state = held_[slot(op.inputs[slot(a.input)])];
       held_[slot(op.outputs[slot(a.output)])] = state;
-      if (state >= 0) states_.at(graph_.states()[slot(state)].name).is_taken = true;
+      if (state < 0) continue;
+      PLIMSOLL_ASSIGN(const PoolRange taken, range(op, op.inputs[slot(a.input)]));
+      states_.at(graph_.states()[slot(state)].name).taken.push_back({taken.first, taken.end});
     }
     return over;
   }

@@ -5,11 +5,15 @@
 
 #include <algorithm>
 #include <iterator>
+#include <limits>
 #include <map>
 #include <string_view>
 
 #include "base/check.h"
 #include "ir/op_def.h"
+#include "ir/op_query.h"
+#include "passes/overwritten.h"
+#include "passes/slot.h"
 
 namespace plimsoll::passes {
 namespace {
@@ -31,7 +35,7 @@ void raise(Clock& clock, const Clock& other) {
   for (size_t q = 0; q < kNumQueues; ++q) clock[q] = std::max(clock[q], other[q]);
 }
 
-/// The last uses of a storage, by queue.
+/// The last uses of a cell of a storage, by queue.
 struct Uses {
   Clock write = nothing();  ///< the last one alone: writes are ordered among each other
   Clock reads = nothing();  ///< since that
@@ -45,7 +49,7 @@ struct Uses {
 class Issuer {
  public:
   Issuer(const ir::Graph& graph, const Binding& binding, const MemoryPlan& plan)
-      : graph_(graph), binding_(binding), plan_(plan), uses_(binding.storages.size()) {
+      : graph_(graph), binding_(binding), plan_(plan) {
     for (Clock& clock : known_) clock = nothing();
     for (size_t s = 0; s < binding.storages.size(); ++s)
       if (const int state = binding.storages[s].state; state >= 0)
@@ -57,7 +61,10 @@ class Issuer {
       const Op& op = graph_.op(graph_.order()[p]);
       several_ = several_ || op.queue != ir::Queue::kCompute;
     }
-    if (several_) find_heirs();
+    if (several_) {
+      cut_cells();
+      find_heirs();
+    }
     for (size_t p = 0; p < graph_.order().size(); ++p) visit(static_cast<int32_t>(p));
     for (size_t q = 0; q < kNumQueues; ++q)  // the end waits for all
       if (last_[q] >= 0) need(static_cast<ir::Queue>(q), last_[q]);
@@ -86,23 +93,76 @@ class Issuer {
         {op.def->is_copy || is_assign ? Issue::Kind::kCopy : Issue::Kind::kLaunch, op.queue, position, -1});
   }
 
-  [[nodiscard]] size_t storage(ValueId v) const {
-    return static_cast<size_t>(binding_.places[static_cast<size_t>(v.index)].storage);
+  // ---- cells
+
+  /// A storage is one cell, or several where copies move parts of it: what is done with one part does not
+  /// wait for what is done with another.
+  void cut_cells() {
+    std::vector<std::vector<int64_t>> cuts(binding_.storages.size());
+    const auto cut = [&](const StorageRange& range) {
+      for (const int64_t at : {range.begin, range.end})
+        if (at > 0 && at < binding_.storages[slot(range.storage)].bytes)
+          cuts[slot(range.storage)].push_back(at);
+    };
+    for (const ir::OpId id : graph_.order()) {
+      const Op& op = graph_.op(id);
+      if (op.def->state == ir::StateAccess::kAssign && is_copied(id)) cut(assigned(op));
+      if (!op.def->is_copy) continue;
+      cut(range_of(graph_, binding_, op.inputs[0]));
+      cut(range_of(graph_, binding_, op.outputs[0]));
+    }
+    for (size_t s = 0; s < cuts.size(); ++s) {
+      cells_of_.push_back(uses_.size());
+      std::ranges::sort(cuts[s]);
+      cuts[s].erase(std::ranges::unique(cuts[s]).begin(), cuts[s].end());
+      ends_.insert(ends_.end(), cuts[s].begin(), cuts[s].end());
+      ends_.push_back(std::numeric_limits<int64_t>::max());
+      uses_.resize(ends_.size());
+    }
+    cells_of_.push_back(uses_.size());
   }
-  /// Storages that the op writes: of its results, its workspace, the state that it assigns.
-  [[nodiscard]] std::vector<size_t> written(const Op& op, int32_t position) const {
-    std::vector<size_t> storages;
-    for (const ValueId v : op.outputs) storages.push_back(storage(v));
-    if (op.def->state == ir::StateAccess::kAssign) storages.push_back(state_storage(op));
+
+  /// The cells in which any byte of the range lies: from the first to before the second.
+  struct Cells {
+    size_t begin = 0, end = 0;
+  };
+  [[nodiscard]] Cells all_cells(int32_t storage) const {
+    return {cells_of_[slot(storage)], cells_of_[slot(storage) + 1]};
+  }
+  [[nodiscard]] Cells cells(const StorageRange& range) const {
+    const Cells all = all_cells(range.storage);
+    const auto at = [&](size_t cell) { return ends_.begin() + static_cast<std::ptrdiff_t>(cell); };
+    const auto first = std::upper_bound(at(all.begin), at(all.end), range.begin);
+    const auto last = std::lower_bound(first, at(all.end), range.end);
+    return {static_cast<size_t>(first - ends_.begin()), static_cast<size_t>(last - ends_.begin()) + 1};
+  }
+  [[nodiscard]] Cells cells(ValueId v) const { return cells(range_of(graph_, binding_, v)); }
+
+  /// What the op writes: its results, its workspace, what of a state it assigns.
+  [[nodiscard]] std::vector<StorageRange> written(const Op& op, int32_t position) const {
+    std::vector<StorageRange> ranges;
+    for (const ValueId v : op.outputs) ranges.push_back(range_of(graph_, binding_, v));
+    if (op.def->state == ir::StateAccess::kAssign) ranges.push_back(assigned(op));
     const auto p = static_cast<size_t>(position);
-    if (p < binding_.workspaces.size() && binding_.workspaces[p] >= 0)
-      storages.push_back(static_cast<size_t>(binding_.workspaces[p]));
-    return storages;
+    if (p < binding_.workspaces.size() && binding_.workspaces[p] >= 0) {
+      const int32_t w = binding_.workspaces[p];
+      ranges.push_back({w, 0, binding_.storages[slot(w)].bytes});
+    }
+    return ranges;
   }
-  [[nodiscard]] size_t state_storage(const Op& op) const {
+  [[nodiscard]] StorageRange assigned(const Op& op) const {
     const auto found = states_.find(op.attrs.str("name"));
     PLIMSOLL_CHECK(found != states_.end(), "a state without a storage");
-    return found->second;
+    const ir::TensorType& type = graph_.type(op.inputs[0]);
+    const int64_t begin = ir::assigned_elements(graph_, op).begin * ir::bits(type.dtype) / 8;
+    return {static_cast<int32_t>(found->second), begin, begin + type.bytes().count};
+  }
+  /// Of a storage's cells together.
+  [[nodiscard]] Clock all_uses(size_t storage) const {
+    Clock all = nothing();
+    const Cells cells = all_cells(static_cast<int32_t>(storage));
+    for (size_t c = cells.begin; c < cells.end; ++c) raise(all, uses_[c].all());
+    return all;
   }
 
   // ---- what an op needs
@@ -150,12 +210,16 @@ class Issuer {
   void need(const Clock& clock) { raise(needed_, clock); }
 
   void order_behind(const Op& op, int32_t position) {
-    for (const ValueId v : op.inputs)
-      if (v.valid()) need(uses_[storage(v)].write);
-    for (const size_t s : written(op, position)) {
-      need(uses_[s].all());
-      if (uses_[s].all() == nothing() && binding_.storages[s].state < 0)
-        for (const size_t f : former_[s]) need(uses_[f].all());
+    for (const ValueId v : op.inputs) {
+      const Cells read = v.valid() ? cells(v) : Cells{};
+      for (size_t c = read.begin; c < read.end; ++c) need(uses_[c].write);
+    }
+    for (const StorageRange& range : written(op, position)) {
+      const Cells over = cells(range);
+      for (size_t c = over.begin; c < over.end; ++c) need(uses_[c].all());
+      const size_t s = slot(range.storage);
+      if (binding_.storages[s].state < 0 && all_uses(s) == nothing())
+        for (const size_t f : former_[s]) need(all_uses(f));
     }
     wait(op.queue);
     clocks_.try_emplace(position, known_[static_cast<size_t>(op.queue)])
@@ -165,11 +229,16 @@ class Issuer {
 
   void note_uses(const Op& op, int32_t position) {
     const auto q = static_cast<size_t>(op.queue);
-    for (const ValueId v : op.inputs)
-      if (v.valid()) uses_[storage(v)].reads[q] = position;
-    for (const size_t s : written(op, position)) {
-      uses_[s] = {};
-      uses_[s].write[q] = position;
+    for (const ValueId v : op.inputs) {
+      const Cells read = v.valid() ? cells(v) : Cells{};
+      for (size_t c = read.begin; c < read.end; ++c) uses_[c].reads[q] = position;
+    }
+    for (const StorageRange& range : written(op, position)) {
+      const Cells over = cells(range);
+      for (size_t c = over.begin; c < over.end; ++c) {
+        uses_[c] = {};
+        uses_[c].write[q] = position;
+      }
     }
   }
 
@@ -213,7 +282,9 @@ class Issuer {
   bool several_ = false;                                    ///< queues
   std::map<std::string_view, size_t, std::less<>> states_;  ///< by name the storage
   std::array<std::map<int64_t, Lying>, ir::kNumSpaces> lying_;
-  std::vector<Uses> uses_;
+  std::vector<Uses> uses_;        ///< by cell
+  std::vector<int64_t> ends_;     ///< by cell: the byte behind it
+  std::vector<size_t> cells_of_;  ///< by storage: its first cell
   std::vector<std::vector<size_t>> former_;
   std::array<Clock, kNumQueues> known_;
   Clock needed_ = nothing();

@@ -51,8 +51,8 @@ std::vector<memory::Buffer> arena_buffers(const Binding& binding, ir::MemorySpac
   for (size_t i = 0; i < binding.storages.size(); ++i) {
     const Storage& s = binding.storages[i];
     if (s.space != space || s.state >= 0 || s.bytes == 0 || s.first < 0) continue;
-    const int64_t alignment = alignment_of(space);
-    buffers.push_back({s.first, s.last + 1, round_up(s.bytes, alignment), alignment});
+    const int64_t unit = alignment_of(space);
+    buffers.push_back({s.first, s.last + 1, round_up(s.bytes, unit), s.on_pages ? kPageBytes : unit});
     if (storage_of != nullptr) storage_of->push_back(static_cast<int32_t>(i));
   }
   return buffers;

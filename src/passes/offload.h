@@ -44,6 +44,9 @@ struct OffloadOptions {
   int64_t slack_part = 8;
 
   int64_t least_bytes = 4096;  ///< what is less stays where it is
+  /// The least window of an update that is cut (update_windows.h), and what larger ones are multiples of: 4
+  /// MiB of fp32, from where on a disk's rate no longer grows with the transfer (docs/offload.md).
+  int64_t window_elements = int64_t{1} << 20;
 
   [[nodiscard]] ir::MemorySpace space(OffloadClass c) const { return spaces[static_cast<size_t>(c)]; }
   /// Where what of that class belongs to that block lies; ir::kNoBlock: to none.

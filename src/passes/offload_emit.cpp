@@ -28,7 +28,7 @@ class Emitter {
       : old_(graph),
         items_(items),
         loads_of_(items.items.size()),
-        reads_(items.items.size()),
+        elsewhere_(items.items.size()),
         starts_(items.loads.size()),
         loaded_(items.loads.size()),
         stores_(items.stores.size()) {
@@ -104,7 +104,7 @@ class Emitter {
       end_store(at(i.store));
       return stores_[at(i.store)].done;
     }
-    ValueId& read = reads_[at(item)];
+    ValueId& read = elsewhere_[at(item)][i.value];
     if (!read.valid()) {
       const Op& op = old_.op(old_.value(i.value).producer);
       read = append_one(op, old_.type(i.value));
@@ -114,12 +114,18 @@ class Emitter {
   void start_load(size_t l) {
     const OffloadLoad& load = items_.loads[l];
     const Op& user = old_.op(old_.order()[at(load.first)]);
-    const ValueId source = source_of(load.item);
+    ValueId source = source_of(load.item);
+    if (load.part.valid()) {
+      std::map<ValueId, ValueId>& there = elsewhere_[at(load.item)];
+      there[items_.items[at(load.item)].value] = source;
+      source = view_in(there, load.part);
+    }
     starts_[l] = {copy_start(source, MemorySpace::kDevice, user), source, {}, &user};
   }
   void arrive(size_t l) {
+    const OffloadLoad& load = items_.loads[l];
     starts_[l].done = copy_done(starts_[l]);
-    loaded_[l][items_.items[at(items_.loads[l].item)].value] = starts_[l].done;
+    loaded_[l][load.part.valid() ? load.part : items_.items[at(load.item)].value] = starts_[l].done;
   }
   /// The load that serves the op at hand.
   [[nodiscard]] size_t load_of(int32_t item) const {
@@ -127,19 +133,18 @@ class Emitter {
       if (at(items_.loads[l].first) <= place_ && place_ <= at(items_.loads[l].last)) return l;
     PLIMSOLL_FAIL("an operand that is not loaded: " + where_->layer);
   }
-  /// What stands for an old value that is loaded, a view of it made where it is first asked for.
-  ValueId loaded(size_t l, ValueId v) {
-    if (const auto it = loaded_[l].find(v); it != loaded_[l].end()) return it->second;
+  /// What stands for an old value among `known`, a view of one of them made where it is first asked for.
+  ValueId view_in(std::map<ValueId, ValueId>& known, ValueId v) {
+    if (const auto it = known.find(v); it != known.end()) return it->second;
     Op view = old_.op(old_.value(v).producer);
     PLIMSOLL_CHECK(view.def->is_view, "an offloaded value that is neither loaded nor a view");
-    view.inputs[0] = loaded(l, view.inputs[0]);
+    view.inputs[0] = view_in(known, view.inputs[0]);
     const std::vector<ValueId> old_outputs = view.outputs;
     std::vector<ir::TensorType> types;
     for (const ValueId out : old_outputs) types.push_back(old_.type(out));
     const OpId id = append(std::move(view), types);
-    for (size_t i = 0; i < old_outputs.size(); ++i)
-      loaded_[l][old_outputs[i]] = result_.graph.op(id).outputs[i];
-    return loaded_[l].at(v);
+    for (size_t i = 0; i < old_outputs.size(); ++i) known[old_outputs[i]] = result_.graph.op(id).outputs[i];
+    return known.at(v);
   }
 
   // ---- stores
@@ -188,7 +193,7 @@ class Emitter {
   ValueId operand(ValueId v) {
     if (!v.valid()) return v;
     const int32_t item = items_.item_of[at(v)];
-    return item < 0 || !is_back(item) ? result_.replaced[at(v)] : loaded(load_of(item), v);
+    return item < 0 || !is_back(item) ? result_.replaced[at(v)] : view_in(loaded_[load_of(item)], v);
   }
   void emit(Op op) {
     for (ValueId& in : op.inputs) in = operand(in);
@@ -206,7 +211,7 @@ class Emitter {
   const Op* where_ = nullptr;
   std::vector<std::vector<size_t>> loads_of_;                                // by item
   std::vector<std::vector<size_t>> starting_, arriving_, ending_, leaving_;  // by place
-  std::vector<ValueId> reads_;                                               // by item: of states
+  std::vector<std::map<ValueId, ValueId>> elsewhere_;                        // by item: new by old value
   std::vector<Copy> starts_;                                                 // by load
   std::vector<std::map<ValueId, ValueId>> loaded_;                           // by load: new by old value
   std::vector<Copy> stores_;

@@ -12,6 +12,7 @@ namespace plimsoll::passes {
 /// Ops that read an item one after the other, for which it is loaded once. Places in the order.
 struct OffloadLoad {
   int32_t item = -1;
+  ir::ValueId part = {};  ///< a window of the item that alone is loaded; invalid: all of it
   int64_t bytes = 0;
   int32_t first = 0, last = 0;  ///< of the ops that read it
   int32_t start = 0;            ///< the copy begins before the op there; at most `first`

@@ -28,6 +28,7 @@
 #include "passes/recompute_cheap.h"
 #include "passes/schedule.h"
 #include "passes/second_backward.h"
+#include "passes/update_windows.h"
 
 namespace plimsoll::passes {
 namespace {
@@ -134,6 +135,13 @@ Status run_schedule(PassState& s) {
   return Ok{};
 }
 
+Status run_update_windows(PassState& s) {
+  if (!s.options.offload.streams_updates()) return Ok{};
+  PLIMSOLL_TRY(update_windows(
+      s.graph, {.offload = s.options.offload, .keep = s.keep, .workspace_bytes = s.options.workspace_bytes}));
+  return Ok{};
+}
+
 Status run_offload(PassState& s) {
   return offload(s.graph, s.options.offload, {.last_forward_op = s.last_forward_op, .keep = s.keep},
                  s.options.workspace_bytes);
@@ -202,6 +210,9 @@ constexpr std::array kPasses = std::to_array<PassEntry>({
      &Options::short_norms, run_short_norms},
     {"schedule", kSchedule, "Reorders so that less is alive at once; the last word on order.",
      &Options::schedule, run_schedule},
+    {"update-windows", kArrange,
+     "The update of a large parameter that is loaded for it goes window by window; before they are loaded.",
+     &Options::update_windows, run_update_windows},
     {"offload", kArrange,
      "Copies to and from the host's memory or a disk, as early and as late as the final order has room for.",
      nullptr, run_offload},

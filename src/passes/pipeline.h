@@ -41,6 +41,7 @@ struct PipelineOptions {
   bool recompute_cheap = true;
   bool short_norms = true;
   bool schedule = true;
+  bool update_windows = true;
   bool in_place = true;
 
   bool grad = true;  ///< the program will be differentiated, so head and loss compute gradients as well

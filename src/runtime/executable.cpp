@@ -8,6 +8,7 @@
 #include "base/process.h"
 #include "base/process_memory.h"
 #include "ir/op_def.h"
+#include "ir/op_query.h"
 
 namespace plimsoll::runtime {
 namespace {
@@ -44,6 +45,13 @@ Location Executable::place_of_state(std::string_view name) const {
   const passes::SessionState* s = session_.find_state(name);
   PLIMSOLL_CHECK(s != nullptr, std::string(name));
   return {memory_.persistent[static_cast<size_t>(s->decl.space)].get(), s->offset};
+}
+
+Location Executable::place_assigned(const ir::Op& assign) const {
+  Location place = place_of_state(assign.attrs.str("name"));
+  const int64_t begin = ir::assigned_elements(program_.graph, assign).begin;
+  place.offset += begin * ir::bits(program_.graph.type(assign.inputs[0]).dtype) / 8;
+  return place;
 }
 
 Location Executable::place_of_storage(int32_t storage) const {
@@ -83,7 +91,7 @@ void Executable::bind() {
       PLIMSOLL_CHECK(source.strides == ir::dense_strides(graph.type(op.inputs[0]).shape),
                      "a copy of a strided view: " + op.layer);
       instruction.from = place_of(op.inputs[0]);
-      instruction.to = op.outputs.empty() ? place_of_state(op.attrs.str("name")) : place_of(op.outputs[0]);
+      instruction.to = op.outputs.empty() ? place_assigned(op) : place_of(op.outputs[0]);
       instruction.bytes = graph.type(op.inputs[0]).bytes();
       continue;
     }

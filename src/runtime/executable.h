@@ -87,6 +87,8 @@ class Executable {
   [[nodiscard]] Location place_of_storage(int32_t storage) const;
   [[nodiscard]] Location place_of(ir::ValueId v) const;
   [[nodiscard]] Location place_of_state(std::string_view name) const;
+  /// Of the elements that a state_assign gives their values.
+  [[nodiscard]] Location place_assigned(const ir::Op& assign) const;
   [[nodiscard]] TensorRef ref(ir::ValueId v) const;
   /// Index of the first issue that writes to a state of the update; the end where none does.
   [[nodiscard]] size_t first_update() const;

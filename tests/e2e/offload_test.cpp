@@ -63,6 +63,51 @@ INSTANTIATE_TEST_SUITE_P(
                     std::string(kDiscrete) + kAllOnDisk + " training.micro_batch_size=2",
                     std::string(kDiscrete) + "'memory.offload={activations: host, optimizer: host}'"));
 
+/// A table of three windows, and little beside it.
+void prepare_large_table(const Folder& folder) {
+  folder.write("train.txt", some_text(2000));
+  std::string file = run_file("training: {global_batch_size: 2, max_steps: 2, learning_rate: 1.0e-3}\n");
+  const auto replace = [&](std::string_view from, std::string_view to) {
+    file.replace(file.find(from), from.size(), to);
+  };
+  replace("vocab_size: 259", "vocab_size: 40000");
+  replace("num_hidden_layers: 2", "num_hidden_layers: 1");
+  replace(", eval: eval.txt, sequence_length: 300", ", sequence_length: 16");
+  folder.write("run.yaml", file);
+}
+
+class Windows : public testing::TestWithParam<std::string> {};
+
+TEST_P(Windows, HaveTheBitsOfTheWholeUpdate) {
+  const std::string what = "train run.yaml --json output.save_steps=100 " + GetParam();
+  const Folder folder;
+  prepare_large_table(folder);
+  const e2e::Result whole = result_of(folder, folder.run(what + " runtime.device=cpu memory.offload=none"));
+  for (const char* device : {"runtime.device=cpu", "runtime.device=discrete runtime.discrete.seed=3",
+                             "runtime.device=discrete runtime.discrete.seed=4 runtime.discrete.check=true"}) {
+    const std::string command = what + " --resume=never " + device + " " + kAllOnDisk;
+    const e2e::Result windows = result_of(folder, folder.run(command + " --dump-ir ir"));
+    EXPECT_EQ(windows.events, whole.events) << device;
+    EXPECT_TRUE(windows.model == whole.model) << device;
+    const std::filesystem::path dumps = folder.path("ir");
+    std::string programs;
+    for (const auto& entry : std::filesystem::recursive_directory_iterator(dumps))
+      if (entry.path().string().ends_with("-update-windows.ir"))
+        programs += folder.read(std::filesystem::relative(entry.path(), folder.path()).string());
+    EXPECT_THAT(programs, HasSubstr("first=2097152")) << device;
+    std::filesystem::remove_all(dumps);
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Runs, Windows,
+    testing::Values("training.optimizer=adamw", "training.optimizer=lion training.micro_batch_size=1",
+                    "training.optimizer=sgd training.momentum=0.9", "training.optimizer=adamw_8bit",
+                    "training.optimizer=adamw training.precision=bf16 training.state.weights=bf16 "
+                    "training.state.moments=bf16",
+                    "training.optimizer=adam training.precision=bf16",
+                    "training.optimizer=adamw training.max_grad_norm=0 memory.optimizer_in_backward=true"));
+
 TEST(OffloadPlan, SaysWhatIsMovedAndWhere) {
   const Folder folder;
   prepare(folder);

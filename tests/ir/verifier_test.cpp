@@ -136,6 +136,38 @@ state_assign(%4) {name="w"}
 state_assign(%5) {name="w"}
 )",
        "state_assign: the value lies in disk, \"w\" in device: line 10"},
+      {"windows assigned beside windows that are read", R"(%4 = reshape(%0) {shape=[24]} : f32[24]
+%5, %6 = split(%4) {sizes=[8,16]} : f32[8], f32[16]
+%7 = silu(%5) : f32[8]
+state_assign(%7) {begin=0, name="w"}
+%8 = silu(%6) : f32[16]
+state_assign(%8) {begin=8, name="w"}
+)",
+       ""},
+      {"a window read that was assigned", R"(%4 = reshape(%0) {shape=[24]} : f32[24]
+%5, %6 = split(%4) {sizes=[8,16]} : f32[8], f32[16]
+%7 = silu(%5) : f32[8]
+state_assign(%7) {begin=4, name="w"}
+%8 = silu(%6) : f32[16]
+)",
+       "silu: operand 0 is read after state_assign has taken its storage: line 12"},
+      {"a state read behind windows", R"(%4 = fill {shape=[8], value=1.0} : f32[8]
+state_assign(%4) {begin=0, name="w"}
+%5 = state {name="w"} : f32[4,6]
+)",
+       "state: \"w\" is read after windows of it have been assigned: line 10"},
+      {"windows that overlap", R"(%4 = fill {shape=[8], value=1.0} : f32[8]
+state_assign(%4) {begin=0, name="w"}
+state_assign(%4) {begin=7, name="w"}
+)",
+       "state_assign: elements of \"w\" are assigned twice: line 10"},
+      {"a window beyond its state", R"(%4 = fill {shape=[8], value=1.0} : f32[8]
+state_assign(%4) {begin=17, name="w"}
+)",
+       "state_assign: elements 17 to 25 are not in \"w\", which has 24: line 9"},
+      {"a window of two axes", R"(state_assign(%2) {begin=0, name="w"}
+)",
+       "state_assign: the value is f32[2,6], \"w\" is declared f32[4,6]: line 8"},
       {"an assignment to nothing", R"(state_assign(%2) {name="u"} @layers.1
 )",
        "state_assign: state \"u\" is not declared: layers.1, line 8"},

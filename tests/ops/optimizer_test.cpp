@@ -186,6 +186,23 @@ TEST(Optimizer, StochasticRoundingKeepsTheMean) {
   EXPECT_EQ(step(1), step(1));
 }
 
+TEST(Optimizer, AWindowDrawsForItsElementsOfTheWhole) {
+  const int64_t n = 64, cut = 20;
+  const RefTensor random = ints({4}, {5, 6, 7, 0}), table = values({1, ops::kSgdFields}, {0.001, 0, 0, 1, 0});
+  const auto step = [&](int64_t count, int64_t first) {
+    const RefTensor p = stored_as(DType::kBf16, reference::constant({DType::kF32, {count}}, 1.0));
+    const RefTensor g = reference::constant({DType::kF32, {count}}, 1.0);
+    return evaluate("sgd", {p, g, values({1}, {1}), table, random},
+                    {{"group", int64_t{0}}, {"key", int64_t{3}}, {"first", first}})[0]
+        .data;
+  };
+  std::vector<double> both = step(cut, 0);
+  const std::vector<double> rest = step(n - cut, cut);
+  both.insert(both.end(), rest.begin(), rest.end());
+  EXPECT_EQ(both, step(n, 0));
+  EXPECT_NE(step(n - cut, 0), rest);
+}
+
 TEST(Optimizer, UpdatesConsumeParametersAndStates) {
   const auto consumed = [](const char* name, int32_t inputs, int32_t outputs) {
     ir::Op op;
@@ -221,6 +238,10 @@ TEST(Optimizer, SaysWhatDoesNotFit) {
        {one, groups, p, p, p, one},
        {{"group", Ints{0}}},
        "adamw_sweep: v must be [2], is [1]"},
+      {"adamw",
+       {p, p, p, p, one, groups},
+       {{"group", int64_t{0}}, {"first", int64_t{6}}},
+       "adamw: a window begins at a multiple of 4 elements"},
       {"sgd", {p, p, one, f32({2, 4})}, first, "sgd: groups must be [n,5]: groups [2,4]"},
       {"sgd_momentum", {p, p, one, one, f32({2, 5})}, first, "sgd_momentum: buffer must be [2], is [1]"},
       {"sgd_sweep",

@@ -57,6 +57,12 @@ TEST(TensorRules, SaysWhatDoesNotFit) {
                            ""})
                 .find("groups must be [n,14]"),
             std::string::npos);
+  EXPECT_NE(operand_error({"muon",
+                           {f32({4, 5}), f32({4, 5}), f32({4, 5}), clip, groups},
+                           {{"group", int64_t{0}}, {"parts", Ints{4}}, {"first", int64_t{256}}},
+                           ""})
+                .find("a window begins at a whole block of the rule"),
+            std::string::npos);
 }
 
 }  // namespace

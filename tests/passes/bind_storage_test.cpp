@@ -4,6 +4,8 @@
 
 #include <gtest/gtest.h>
 
+#include <functional>
+
 #include "ops/op_list.h"
 #include "ops/ops.h"
 #include "passes/memory_plan.h"
@@ -96,6 +98,51 @@ TEST_F(BindStorageTest, AnAssignmentCopiesWhileTheOldContentsAreStillRead) {
   const Binding binding = bind(graph);
   EXPECT_EQ(binding.copied_assigns.size(), 1U);
   EXPECT_LT(binding.storages[static_cast<size_t>(place(binding, y).storage)].state, 0);
+}
+
+/// The state "x" in two windows, the first of which becomes another value; `then` reads something behind it.
+ValueId assign_window(ir::Builder& b, const std::function<ValueId(const std::vector<ValueId>&)>& then) {
+  const auto parts = ops::split(b, b.state(decl("x", {8})), {3, 5});
+  const ValueId next = ops::silu(b, ops::fill(b, {3}, 2.0));
+  b.graph().declare_state(decl("z", {3}, StateClass::kOutput));
+  b.assign("z", then(parts));
+  b.op("state_assign", {next}, {{"name", std::string("x")}, {"begin", int64_t{0}}});
+  return next;
+}
+
+TEST_F(BindStorageTest, AWindowIsWrittenIntoItsStateWhileOthersAreRead) {
+  const ValueId next = assign_window(b, [&](const auto& parts) {
+    return ops::silu(b, ops::split(b, parts[1], {3, 2})[0]);
+  });
+  const Binding binding = bind(graph);
+  EXPECT_TRUE(binding.copied_assigns.empty());
+  EXPECT_GE(binding.storages[static_cast<size_t>(place(binding, next).storage)].state, 0);
+  EXPECT_EQ(place(binding, next).offset_bytes, 0);
+}
+
+TEST_F(BindStorageTest, AWindowIsCopiedWhereItIsStillRead) {
+  const ValueId next = assign_window(b, [&](const auto& parts) { return ops::silu(b, parts[0]); });
+  const Binding binding = bind(graph);
+  EXPECT_EQ(binding.copied_assigns.size(), 1U);
+  EXPECT_LT(binding.storages[static_cast<size_t>(place(binding, next).storage)].state, 0);
+}
+
+TEST_F(BindStorageTest, WhatADiskMovesBeginsWithAPage) {
+  const ValueId small = ops::fill(b, {16}, 1.0), large = ops::fill(b, {1 << 15}, 1.0);
+  const ValueId copy = ops::copy_start(b, large, ir::MemorySpace::kDisk);
+  graph.declare_state(decl("y", {16}, StateClass::kOutput));
+  b.assign("y", ops::copy(b, small));
+  const ValueId done = ops::copy_done(b, copy);
+  graph.declare_state({"z", {ir::DType::kF32, {1 << 15}}, StateClass::kOutput, ir::MemorySpace::kDisk});
+  b.assign("z", done);
+  const Binding binding = bind(graph);
+  const auto on_pages = [&](ValueId v) {
+    return binding.storages[static_cast<size_t>(place(binding, v).storage)].on_pages;
+  };
+  EXPECT_TRUE(on_pages(large));
+  EXPECT_FALSE(on_pages(small));
+  const MemoryPlan plan = plan_memory(graph, binding);
+  EXPECT_EQ(plan.offsets[static_cast<size_t>(place(binding, large).storage)] % kPageBytes, 0);
 }
 
 TEST_F(BindStorageTest, RejectsAReadOfWhatAnInPlaceResultHasOverwritten) {

@@ -32,6 +32,7 @@
 #include "passes/schedule.h"
 #include "passes/second_backward.h"
 #include "passes/short_norms.h"
+#include "passes/update_windows.h"
 
 namespace plimsoll {
 namespace {
@@ -116,6 +117,15 @@ Result<std::string> run_second_backward(Graph& graph) {
   return std::string();
 }
 
+Result<std::string> run_update_windows(Graph& graph) {
+  passes::UpdateWindowsOptions options;
+  options.offload.spaces[static_cast<size_t>(passes::OffloadClass::kOptimizer)] = ir::MemorySpace::kDisk;
+  options.offload.least_bytes = 1;
+  options.offload.window_elements = 16;
+  PLIMSOLL_ASSIGN(const auto report, passes::update_windows(graph, options));
+  return "// cut " + std::to_string(report.cut) + " into " + std::to_string(report.windows) + "\n";
+}
+
 const std::map<std::string, RunPass>& runs() {
   static const std::map<std::string, RunPass> kRuns = {
       {"accumulate", run_accumulate},
@@ -136,6 +146,7 @@ const std::map<std::string, RunPass>& runs() {
       {"schedule", run_schedule},
       {"second_backward", run_second_backward},
       {"short_norms", plain<passes::short_norms>},
+      {"update_windows", run_update_windows},
   };
   return kRuns;
 }

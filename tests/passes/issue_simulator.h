@@ -2,6 +2,7 @@
 // makes them and followed through the graph alone. Shares nothing with check_hazards.
 #pragma once
 
+#include <algorithm>
 #include <map>
 #include <set>
 #include <string>
@@ -9,6 +10,7 @@
 #include <vector>
 
 #include "ir/op_def.h"
+#include "ir/op_query.h"
 #include "memory/queue_simulator.h"
 #include "passes/issue_order.h"
 
@@ -111,9 +113,12 @@ class IssueSimulator {
     }
     if (op.def->name == "state_assign") {
       const std::string& name = op.attrs.str("name");
-      state_bytes_[name] = of(op.inputs[0]);
+      const ir::AssignedElements elements = ir::assigned_elements(graph_, op);
+      const int64_t begin = elements.begin * element_bytes(op.inputs[0]);
+      if (!elements.is_window) state_bytes_[name] = of(op.inputs[0]);
+      std::ranges::copy(of(op.inputs[0]), state_bytes_[name].begin() + begin);
       taken_.erase(name);
-      add(touches.writes, state_pool(name), 0, state_bytes_[name]);
+      add(touches.writes, state_pool(name), begin, of(op.inputs[0]));
       return;
     }
     note_places(op, touches);

@@ -31,6 +31,7 @@ passes::OffloadOptions some_offload(fixtures::Dice& dice) {
   options.num_blocks = 2;
   for (int32_t& blocks : options.blocks) blocks = static_cast<int32_t>(dice.range(-1, 2));
   options.least_bytes = dice.chance(50) ? 1 : 64;
+  options.window_elements = 4 * dice.range(1, 12);
   return options;
 }
 

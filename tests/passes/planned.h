@@ -5,6 +5,7 @@
 #include "issue_simulator.h"
 #include "ops/op_list.h"
 #include "passes/in_place.h"
+#include "passes/update_windows.h"
 #include "random_offload.h"
 #include "training.h"
 
@@ -59,12 +60,23 @@ inline Result<Planned> plan_program(Graph graph, bool separate = false) {
   return Planned{std::move(graph), std::move(binding), std::move(plan), std::move(order)};
 }
 
+/// Updates in windows of any size, as if something of them were loaded.
+inline Status cut_updates(Graph& graph, Dice& dice) {
+  passes::UpdateWindowsOptions options;
+  options.offload.spaces.fill(ir::MemorySpace::kDisk);
+  options.offload.least_bytes = 1;
+  options.offload.window_elements = 4 * dice.range(1, 12);
+  PLIMSOLL_TRY(passes::update_windows(graph, options));
+  return Ok{};
+}
+
 /// The random program of `seed`, with up to `trips` round trips.
 inline Result<Planned> planned_program(uint64_t seed, int64_t trips) {
   Dice dice(seed * 104'729 + 1);
   PLIMSOLL_ASSIGN(Trained t,
                   train_program(seed, some_passes(static_cast<uint64_t>(dice.range(0, (1 << 20) - 1))),
                                 static_cast<Tail>(dice.range(0, 3))));
+  if (dice.chance(50)) PLIMSOLL_TRY(cut_updates(t.graph, dice));
   RandomOffload(t.graph, seed).insert(trips);
   return plan_program(std::move(t.graph), dice.chance(10));
 }

@@ -19,6 +19,9 @@ namespace {
 
 constexpr int64_t kDiskPage = 4096;
 constexpr int64_t kBounce = 256 << 10;  // on the stack
+// What is asked of the system at once: from here on the rate grows no further (docs/offload.md), and a copy
+// the other way comes between two of them.
+constexpr int64_t kRequest = 4 << 20;
 
 /// One transfer of whole pages around bytes of a file.
 struct Window {
@@ -26,6 +29,18 @@ struct Window {
 };
 
 constexpr const char* kHint = "free space there, name another folder, or move less to the disk";
+
+/// Bytes [begin, end) of a transfer that are whole pages of the file and of memory, which need no detour.
+struct WholePages {
+  int64_t begin = 0, end = 0;
+};
+WholePages whole_pages(int64_t offset, const std::byte* data, size_t size) {
+  const auto address = static_cast<int64_t>(reinterpret_cast<uintptr_t>(data));
+  const int64_t begin = round_up(offset, kDiskPage) - offset;
+  const int64_t end = (offset + static_cast<int64_t>(size)) / kDiskPage * kDiskPage - offset;
+  if ((address - offset) % kDiskPage != 0 || end <= begin) return {};
+  return {begin, end};
+}
 
 // "/data/run (ext4 on /data)"; the folder alone where the mount is not found.
 std::string describe(const std::string& folder) {
@@ -122,6 +137,16 @@ Status DiskMemory::read(int64_t offset, std::span<std::byte> to) const {
     (void)posix_fadvise(file_, offset, static_cast<off_t>(to.size()), POSIX_FADV_DONTNEED);
     return Ok{};
   }
+  const auto [begin, end] = whole_pages(offset, to.data(), to.size());
+  for (int64_t at = begin; at < end; at += kRequest)
+    PLIMSOLL_TRY(read_file(
+        offset + at, to.subspan(static_cast<size_t>(at), static_cast<size_t>(std::min(kRequest, end - at)))));
+  PLIMSOLL_TRY(read_through(offset, to.first(static_cast<size_t>(begin))));
+  return read_through(offset + end, to.subspan(static_cast<size_t>(end)));
+}
+
+Status DiskMemory::read_through(int64_t offset, std::span<std::byte> to) const {
+  if (to.empty()) return Ok{};
   Window window;
   const int64_t end = offset + static_cast<int64_t>(to.size());
   for (int64_t begin = offset / kDiskPage * kDiskPage; begin < end; begin += kBounce) {
@@ -141,6 +166,16 @@ Status DiskMemory::write(int64_t offset, std::span<const std::byte> from) const 
     (void)posix_fadvise(file_, offset, static_cast<off_t>(from.size()), POSIX_FADV_DONTNEED);
     return Ok{};
   }
+  const auto [begin, end] = whole_pages(offset, from.data(), from.size());
+  for (int64_t at = begin; at < end; at += kRequest)
+    PLIMSOLL_TRY(write_file(offset + at, from.subspan(static_cast<size_t>(at),
+                                                      static_cast<size_t>(std::min(kRequest, end - at)))));
+  PLIMSOLL_TRY(write_through(offset, from.first(static_cast<size_t>(begin))));
+  return write_through(offset + end, from.subspan(static_cast<size_t>(end)));
+}
+
+Status DiskMemory::write_through(int64_t offset, std::span<const std::byte> from) const {
+  if (from.empty()) return Ok{};
   Window window;
   const auto page = [&](int64_t begin, int64_t at) -> Status {
     return read_file(at, {window.pages.data() + (at - begin), kDiskPage});

@@ -10,8 +10,9 @@
 namespace plimsoll::cpu {
 
 /// Read and written at any offset by any number of threads, past the system's cache where the file system
-/// can: through a page-aligned buffer on the stack, whole pages of the file at a time; a page that is written
-/// in part is read first. Elsewhere through the cache, which is told to let go.
+/// can: whole pages of the file that lie on whole pages of memory are moved as they are, some MiB at a time,
+/// all else goes through a page-aligned buffer on the stack; a page that is written in part is read first.
+/// Elsewhere through the cache, which is told to let go.
 class DiskMemory final : public runtime::Memory {
  public:
   /// A file in `folder` whose blocks are all reserved, so that a disk that is full says so here and not in
@@ -35,6 +36,8 @@ class DiskMemory final : public runtime::Memory {
       : file_(file), direct_(direct), bytes_(bytes), place_(std::move(place)) {}
   Status read_file(int64_t offset, std::span<std::byte> to) const;
   Status write_file(int64_t offset, std::span<const std::byte> from) const;
+  Status read_through(int64_t offset, std::span<std::byte> to) const;
+  Status write_through(int64_t offset, std::span<const std::byte> from) const;
   [[nodiscard]] Error failure(const char* what, int64_t bytes, int error) const;
 
   int file_;

@@ -3,7 +3,10 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "base/check.h"
+#include "ir/op_query.h"
 #include "ops/rounding.h"
 
 namespace plimsoll::reference {
@@ -46,10 +49,7 @@ Status Interpreter::run_op(const Graph& graph, const Op& op) {
     values_[static_cast<size_t>(op.outputs[0].index)] = *held;
     return Ok{};
   }
-  if (op.def->state == ir::StateAccess::kAssign) {
-    states_.insert_or_assign(op.attrs.str("name"), value(op.inputs[0]));
-    return Ok{};
-  }
+  if (op.def->state == ir::StateAccess::kAssign) return assign(graph, op);
   ir::RefContext context{op, {}, {}};
   for (const ValueId v : op.inputs) context.inputs.push_back(v.valid() ? &value(v) : nullptr);
   for (const ValueId v : op.outputs) {
@@ -60,6 +60,21 @@ Status Interpreter::run_op(const Graph& graph, const Op& op) {
   PLIMSOLL_CHECK(op.def->reference != nullptr, std::string(op.def->name));
   op.def->reference(context);
   for (RefTensor* result : context.outputs) round(*result);
+  return Ok{};
+}
+
+Status Interpreter::assign(const Graph& graph, const Op& op) {
+  const std::string& name = op.attrs.str("name");
+  const ir::AssignedElements elements = ir::assigned_elements(graph, op);
+  if (!elements.is_window) {
+    states_.insert_or_assign(name, value(op.inputs[0]));
+    return Ok{};
+  }
+  const auto held = states_.find(name);
+  if (held == states_.end())
+    return Error{ErrorCode::kInvalidArgument,
+                 fmt::format("a window of state \"{}\" is assigned before it has a value", name)};
+  std::ranges::copy(value(op.inputs[0]).data, held->second.data.begin() + elements.begin);
   return Ok{};
 }
 

@@ -41,6 +41,7 @@ class Interpreter {
 
  private:
   Status run_op(const ir::Graph& graph, const ir::Op& op);
+  Status assign(const ir::Graph& graph, const ir::Op& op);
   void round(ir::RefTensor& tensor) const;
 
   Precision precision_;

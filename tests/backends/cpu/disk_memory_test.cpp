@@ -6,7 +6,9 @@
 #include <sys/resource.h>
 #include <sys/statvfs.h>
 
+#include <algorithm>
 #include <csignal>
+#include <span>
 #include <vector>
 
 #include "io/temporary_folder.h"
@@ -32,6 +34,35 @@ TEST(DiskMemory, HoldsWhatWasWrittenAndHasNoName) {
   ASSERT_TRUE(disk(*memory).write(95'000, from).ok());
   ASSERT_TRUE(disk(*memory).read(95'000, to).ok());
   EXPECT_EQ(to, from);
+}
+
+// From each kind of place to each: what lies alike in its page goes as it is, the rest by a detour.
+TEST(DiskMemory, MovesAnyBytesOfMemoryToAnyOfTheFile) {
+  constexpr int64_t kPage = 4096, kSize = 9 << 20;
+  const TemporaryFolder folder;
+  auto memory = DiskMemory::create(Bytes(kSize), folder.path());
+  ASSERT_TRUE(memory.ok());
+  std::vector<std::byte> file(kSize), mine(kSize + 2 * kPage);
+  ASSERT_TRUE(disk(*memory).write(0, file).ok());
+  const auto base = reinterpret_cast<uintptr_t>(mine.data());
+  std::byte* pages = mine.data() + (kPage - base % kPage);
+  int value = 1;
+  for (const int64_t offset : {int64_t{0}, int64_t{100}, kPage, 3 * kPage - 64})
+    for (const int64_t lead : {int64_t{0}, int64_t{100}, kPage - 64})
+      for (const int64_t size : {int64_t{1}, int64_t{5000}, 4 * kPage, int64_t{(4 << 20) + 8200}}) {
+        const std::span<std::byte> part(pages + lead, static_cast<size_t>(size));
+        for (std::byte& b : part) b = static_cast<std::byte>(value++ % 251);
+        ASSERT_TRUE(disk(*memory).write(offset, part).ok());
+        std::ranges::copy(part, file.begin() + offset);
+        std::ranges::fill(part, std::byte{0});
+        ASSERT_TRUE(disk(*memory).read(offset, part).ok());
+        ASSERT_TRUE(
+            std::ranges::equal(part, std::span(file).subspan(static_cast<size_t>(offset), part.size())))
+            << offset << " " << lead << " " << size;
+      }
+  std::vector<std::byte> all(kSize);
+  ASSERT_TRUE(disk(*memory).read(0, all).ok());
+  EXPECT_EQ(all, file);
 }
 
 TEST(DiskMemory, AFolderThatIsNotThereIsNamed) {

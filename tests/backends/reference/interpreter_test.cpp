@@ -40,6 +40,23 @@ state_assign(%2) {name="after"}
   EXPECT_EQ(interpreter.find("nothing"), nullptr);
 }
 
+TEST(Interpreter, AssignsWindowsOfStates) {
+  const ir::Graph graph = parsed(R"(graph "g"
+state "w" : f32[2,2] parameter
+state "x" : f32[2] input
+%0 = state {name="x"} : f32[2]
+state_assign(%0) {begin=1, name="w"}
+)");
+  Interpreter interpreter;
+  interpreter.set("x", tensor(kPair, {7, 8}));
+  const Status before = interpreter.run(graph);
+  ASSERT_FALSE(before.ok());
+  EXPECT_NE(before.error().message().find("window of state \"w\" is assigned before"), std::string::npos);
+  interpreter.set("w", tensor({ir::DType::kF32, {2, 2}}, {1, 2, 3, 4}));
+  ASSERT_TRUE(interpreter.run(graph).ok());
+  EXPECT_EQ(interpreter.find("w")->data, (std::vector<double>{1, 7, 8, 4}));
+}
+
 TEST(Interpreter, RoundsResultsToSinglePrecisionWhereAsked) {
   const ir::Graph graph = parsed(R"(graph "g"
 state "x" : f32[2] input

@@ -12,7 +12,7 @@ constexpr int64_t kBlock = 2048;  // elements, as optimizer.cu has it
 /// As optimizer.cu has them.
 struct UpdateTensor {
   Operand param, grad, states[2], copy;
-  int64_t n = 0, first_block = 0;
+  int64_t n = 0, first_block = 0, first = 0;
   uint32_t key = 0;
   int32_t group = 0;
 };
@@ -58,6 +58,7 @@ class Updates {
     if (form_.copy) t.copy = operand(out[1 + states]);
     t.n = in[0].num_elements();
     t.first_block = blocks_;
+    t.first = form_.first;
     t.key = static_cast<uint32_t>(key);
     t.group = static_cast<int32_t>(group);
     batch_.tensors[batch_.count++] = t;

@@ -5,7 +5,7 @@ enum { kAdamw = 0, kSgd = 1, kSgdMomentum = 2, kLion = 3 };
 
 struct UpdateTensor {
   Operand param, grad, states[2], copy;
-  i64 n, first_block;
+  i64 n, first_block, first;  // first: the tensor's, of which this is a window
   u32 key;
   int group;
 };
@@ -106,7 +106,8 @@ extern "C" __global__ void update_tensors(UpdateBatch b) {
     if (draws_p || draws_s0 || draws_s1)
 #pragma unroll
       for (int half = 0; half < 2; ++half) {
-        const uint4 words = philox4((u32)((i >> 2) + half), 0, b.random[2], t.key, b.random[0], b.random[1]);
+        const uint4 words =
+            philox4((u32)(((t.first + i) >> 2) + half), 0, b.random[2], t.key, b.random[0], b.random[1]);
 #pragma unroll
         for (int k = 0; k < 4; ++k) {
           const u32 word = word_of(words, k);

@@ -49,7 +49,7 @@ void update_chunk(const UpdateCall& call, std::span<const TensorRef> in, std::sp
   }
   a.draws = call.form.draws;
   if (a.draws) a.stream = call.stream(key);
-  a.block = static_cast<uint32_t>(at / 4);
+  a.block = static_cast<uint32_t>((call.form.first + at) / 4);
   call.function(a, n);
 }
 

@@ -29,11 +29,13 @@ HWY_INLINE stored::Any any(const TensorRef& ref, int64_t i) {
   return stored::Any{ref.data, ref.type.dtype} + i;
 }
 
-// The words of a range of elements, which begins anywhere.
+// The words of a range of elements, which begins anywhere, also in the tensor of which this is a window.
 class RangeDraws {
  public:
   HWY_INLINE RangeDraws(const TensorUpdateCall& call, const TensorRef& out, int64_t first)
-      : stream_(call.stream), draws_(call.form.draws && out.type.dtype == DType::kBf16), first_(first) {}
+      : stream_(call.stream),
+        draws_(call.form.draws && out.type.dtype == DType::kBf16),
+        first_(call.form.first + first) {}
   // v, of element i of the range, as result `result` stores it.
   HWY_INLINE V stored(V v, int64_t i, int result) {
     if (!draws_) return v;

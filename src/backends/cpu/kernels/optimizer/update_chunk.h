@@ -24,7 +24,7 @@ struct UpdateChunk {
   bool is_plain;      ///< all f32, no copy
   bool draws;         ///< bf16 results are rounded stochastically
   ops::RandomStream stream;
-  uint32_t block;  ///< of the first element
+  uint32_t block;  ///< of the first element, in the tensor of which this may be a window
 };
 
 using ChunkFunction = void (*)(const UpdateChunk&, int64_t n);

@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cstdlib>
 
 #include "program.h"
 
@@ -91,7 +92,11 @@ TEST(BitsTest, ClippingIsNamedWithTheCostOfASecondBackward) {
   const Outcome refused = folder.run("plan run.yaml memory.optimizer_in_backward=true");
   EXPECT_EQ(refused.exit_code, 2);
   EXPECT_NE(refused.err.find("training.max_grad_norm=1 needs the norm"), std::string::npos) << refused.err;
-  EXPECT_NE(refused.err.find("memory.second_backward=true, which would take about 6"), std::string::npos);
+  const std::string says = "memory.second_backward=true, which would take about ";
+  const size_t at = refused.err.find(says);
+  ASSERT_NE(at, std::string::npos) << refused.err;
+  const int percent = std::atoi(refused.err.c_str() + at + says.size());  // by the rates of the instruction set
+  EXPECT_TRUE(50 < percent && percent < 90) << refused.err;
 }
 
 TEST(BitsTest, HoldOnEachInstructionSet) {

@@ -154,6 +154,7 @@ std::vector<SampleGroup> first_samples() {
   for (const DType type : kTypes) {
     add_product(type, 256, {1024, 512}, products.samples);
     add_product(type, 128, {256, 256}, small.samples);
+    add_product(type, 256, {16, 512}, small.samples);
     add_attention(type, kAttention, attention.samples);
     add_loss(type, kLoss, loss.samples);
     if (type != DType::kF16) add_sweeps(type, kSweep, sweeps.samples);

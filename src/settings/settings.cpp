@@ -138,8 +138,7 @@ void add_machine_and_output(std::vector<Setting>& list) {
              "of what delays, splits and starves the queues; null: nothing does", 0, 0x1p53));
   add(plain(PLIMSOLL_FIELD(runtime.discrete.check), kHow, "device memory faults when the host touches it"));
   add(plain(PLIMSOLL_FIELD(runtime.profile), kHow,
-            "auto: this machine; built-in: as if nothing were measured; a card, such as h100, or a profile's "
-            "file"));
+            "auto: this machine; built-in: nothing measured; a card, such as h100; a profile's file"));
   add(number(PLIMSOLL_FIELD(runtime.threads), kHow, "CPU threads", 1, 4096, "auto"));
   add(plain(PLIMSOLL_FIELD(output.dir), kHow, "folder of checkpoints and the final model"));
   add(plain(PLIMSOLL_FIELD(output.save_strategy), kHow, "steps: without save_steps every 500",

@@ -13,7 +13,9 @@ namespace plimsoll::ir {
 /// Whether ops of its kind have an attribute of that name, set or not.
 bool takes_attr(const Op& op, std::string_view name);
 
-/// Elements of its state that a state_assign gives a value.
+/// Elements of its state that a state_assign gives a value. With attribute `begin` the value, of one axis, is
+/// a window: the state's elements from that one on take it, and no others. A program assigns each element
+/// once, and does not read a state again that it has assigned in windows.
 struct AssignedElements {
   int64_t begin = 0, end = 0;
   bool is_window = false;  ///< it says which; else all of them

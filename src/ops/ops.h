@@ -36,9 +36,7 @@ inline constexpr int64_t kGranule = 256;
 
 // ---- structure (structure.cpp, copies.cpp)
 // ------------------------------------------------------------------------------- `state` {name} and
-// `state_assign` {name, begin?}: Builder::read and Builder::assign. With `begin` the value, of one axis, is a
-// window: the state's elements from that one on take it, and no others. A program assigns each element once,
-// and does not read a state again that it has assigned in windows.
+// `state_assign` {name}: Builder::read and Builder::assign.
 
 /// The same elements in another shape; a view. Op `reshape` {shape}.
 ValueId reshape(Builder& b, ValueId x, std::vector<int64_t> shape);

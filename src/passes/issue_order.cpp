@@ -108,7 +108,7 @@ class Issuer {
       const Op& op = graph_.op(id);
       if (op.def->state == ir::StateAccess::kAssign && is_copied(id)) cut(assigned(op));
       if (!op.def->is_copy) continue;
-      cut(range_of(graph_, binding_, op.inputs[0]));
+      if (op.inputs[0].valid()) cut(range_of(graph_, binding_, op.inputs[0]));
       cut(range_of(graph_, binding_, op.outputs[0]));
     }
     for (size_t s = 0; s < cuts.size(); ++s) {
@@ -153,9 +153,11 @@ class Issuer {
   [[nodiscard]] StorageRange assigned(const Op& op) const {
     const auto found = states_.find(op.attrs.str("name"));
     PLIMSOLL_CHECK(found != states_.end(), "a state without a storage");
+    const auto storage = static_cast<int32_t>(found->second);
+    if (!op.inputs[0].valid()) return {storage, 0, binding_.storages[found->second].bytes};
     const ir::TensorType& type = graph_.type(op.inputs[0]);
     const int64_t begin = ir::assigned_elements(graph_, op).begin * ir::bits(type.dtype) / 8;
-    return {static_cast<int32_t>(found->second), begin, begin + type.bytes().count};
+    return {storage, begin, begin + type.bytes().count};
   }
   /// Of a storage's cells together.
   [[nodiscard]] Clock all_uses(size_t storage) const {

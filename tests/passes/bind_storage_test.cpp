@@ -106,7 +106,7 @@ ValueId assign_window(ir::Builder& b, const std::function<ValueId(const std::vec
   const ValueId next = ops::silu(b, ops::fill(b, {3}, 2.0));
   b.graph().declare_state(decl("z", {3}, StateClass::kOutput));
   b.assign("z", then(parts));
-  b.op("state_assign", {next}, {{"name", std::string("x")}, {"begin", int64_t{0}}});
+  b.ops("state_assign", {next}, {{"name", std::string("x")}, {"begin", int64_t{0}}});
   return next;
 }
 

@@ -4,10 +4,10 @@
 //   watching_bench profile|events|verify RUN.yaml [key=value ...]
 //
 // profile: op by op with the clock, as `plimsoll profile`. events: events.jsonl, TensorBoard's files and the
-// monitor behind every step. verify: steps with debug.verify_steps=1 and, where 50 steps take less than 2 s, 50
-// of which one is verified, against steps of the run without it, whose plan is another one; where they take
-// longer, 50 are put together from the step that is verified and one that is not. Prints the quartiles of the
-// ratio over pairs of blocks, behind each sentence the same as JSON.
+// monitor behind every step. verify: steps with debug.verify_steps=1 and, where 50 steps take less than 2 s,
+// 50 of which one is verified, against steps of the run without it, whose plan is another one; where they
+// take longer, 50 are put together from the step that is verified and one that is not. Prints the quartiles
+// of the ratio over pairs of blocks, behind each sentence the same as JSON.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -101,9 +101,10 @@ class Telling {
 };
 
 void print_ratios(const std::string& what, const std::vector<double>& ratios, double step_seconds) {
-  fmt::print("{{\"what\": \"{}\", \"median\": {:.5f}, \"low\": {:.5f}, \"high\": {:.5f}, \"pairs\": {}, "
-             "\"step_seconds\": {:.6f}}}\n",
-             what, quartile(ratios, 2), quartile(ratios, 1), quartile(ratios, 3), ratios.size(), step_seconds);
+  fmt::print(
+      "{{\"what\": \"{}\", \"median\": {:.5f}, \"low\": {:.5f}, \"high\": {:.5f}, \"pairs\": {}, "
+      "\"step_seconds\": {:.6f}}}\n",
+      what, quartile(ratios, 2), quartile(ratios, 1), quartile(ratios, 3), ratios.size(), step_seconds);
   fmt::print("{}: {:+.2f} % (quartiles {:+.2f} to {:+.2f}) over {} pairs, a plain step {:.2f} ms\n", what,
              100 * (quartile(ratios, 2) - 1), 100 * (quartile(ratios, 1) - 1),
              100 * (quartile(ratios, 3) - 1), ratios.size(), 1e3 * step_seconds);

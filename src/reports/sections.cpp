@@ -115,7 +115,8 @@ std::string parts_table(const RunEvents& events, bool has_profile) {
                                  : " Which op takes how long is not in the events: <code>plimsoll profile "
                                    "RUN.yaml --output DIR/profile</code> puts it there.";
   return "<p>Of the run's own steps, by its events.</p>\n" + table.text() +
-         fmt::format("<p>Checkpoints took {:.3g} s to write, behind steps or beside them.{}</p>\n", saving, hint);
+         fmt::format("<p>Checkpoints took {:.3g} s to write, behind steps or beside them.{}</p>\n", saving,
+                     hint);
 }
 
 std::string bytes_of_plan(const Tree& plan) {
@@ -205,8 +206,8 @@ std::string techniques_section(const ReportedRun& run) {
 
 std::string time_section(const ReportedRun& run) {
   const auto rows = op_rows(run.ops);
-  const std::string out =
-      verdict_table(run.verdict) + (rows.empty() ? "" : ops_table(rows)) + parts_table(run.events, !rows.empty());
+  const std::string out = verdict_table(run.verdict) + (rows.empty() ? "" : ops_table(rows)) +
+                          parts_table(run.events, !rows.empty());
   return out.empty() ? "" : "<h3>Where the time goes</h3>\n" + out;
 }
 

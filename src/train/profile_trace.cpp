@@ -48,8 +48,14 @@ class Trace {
   }
   void op(const OpFacts& f, const OpRun& run) {
     const bool kernel = on_device_ && !f.copies;
-    span(f.copies ? "gpu_memcpy" : kernel ? "kernel" : "cpu_op", f.op,
-         f.copies ? kCopies : kernel ? kKernels : kSteps, run.start, run.seconds,
+    span(f.copies ? "gpu_memcpy"
+         : kernel ? "kernel"
+                  : "cpu_op",
+         f.op,
+         f.copies ? kCopies
+         : kernel ? kKernels
+                  : kSteps,
+         run.start, run.seconds,
          fmt::format("{}\"layer\": {}, \"Input Dims\": {}, \"Input type\": {}, \"bytes\": {:.0f}, "
                      "\"flops\": {:.0f}",
                      kernel ? "\"device\": 0, \"stream\": 0, " : "", to_json(Tree::of(f.layer)), f.dims,

@@ -64,7 +64,7 @@
       drawPoints: lines.every((line) => line.x.length < 40),
       pointSize: 2.5, strokeWidth: 1.4, highlightCircleSize: 3.5,
       gridLineColor: grid, axisLineColor: grid, legend: "never", includeZero: !!options.zero,
-      axes: { y: { axisLabelWidth: options.text ? 70 : 58, axisLabelFormatter: text }, x: { axisLabelFormatter: short, axisLabelWidth: 56 } },
+      axes: { y: { axisLabelWidth: options.text ? 70 : 58, axisLabelFormatter: text, labelsKMG2: !!options.text }, x: { axisLabelFormatter: short, axisLabelWidth: 56 } },
       highlightCallback: (event, x, points) => values.replaceChildren(element("span", "key", "step " + x),
         ...points.map((p) => key(lines[parseInt(p.name, 10)].colour, text(p.yval)))),
       unhighlightCallback: last,

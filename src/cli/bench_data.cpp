@@ -11,6 +11,7 @@
 #include <thread>
 
 #include "base/process.h"
+#include "base/terminal.h"
 #include "io/scratch_folder.h"
 #include "io/tree.h"
 #include "train/prepare.h"
@@ -149,8 +150,8 @@ void print(const Rung& r, bool json) {
                                           {"step_seconds", Tree::of(r.step_seconds)},
                                           {"bound_by", Tree::of(r.bound_by)}})));
   else
-    fmt::print("{:<26}{:>13.0f}{:>14.0f}{:>13.0f}{:>9.3f}  {}\n", r.name, r.samples_per_second,
-               r.tokens_per_second, r.per_core, 1e3 * r.wait_seconds, r.bound_by);
+    print_text(fmt::format("{:<22}{:>11.0f}{:>12.0f}{:>10.0f}{:>9.3f}  {}\n", r.name, r.samples_per_second,
+                           r.tokens_per_second, r.per_core, 1e3 * r.wait_seconds, r.bound_by));
   std::fflush(stdout);
 }
 
@@ -181,8 +182,8 @@ Status bench_data(const BenchDataArguments& arguments) {
   const bool json = arguments.run.json;
   PLIMSOLL_ASSIGN(const RunConfig config, load_run_config(arguments.run.file, arguments.run.overrides));
   if (!json)
-    fmt::print("{:<26}{:>13}{:>14}{:>13}{:>9}  bound by\n", "", "samples/s", "tokens/s", "a core",
-               "wait, ms");
+    print_text(fmt::format("{:<22}{:>11}{:>12}{:>10}{:>9}  bound by\n", "", "samples/s", "tokens/s", "a core",
+                           "wait, ms"));
   PLIMSOLL_ASSIGN(Rung first, tokenize_on_the_way(config));
   print(first, json);
   PLIMSOLL_ASSIGN(const std::unique_ptr<ReadyData> ready, make_ready(config));

@@ -64,6 +64,8 @@ class Ladder {
   Ladder(const RunConfig& config, const train::ProfileSchedule& schedule, std::string folder)
       : config_(config), schedule_(schedule), folder_(std::move(folder)) {}
 
+  [[nodiscard]] bool draws_tokens() const { return config_.data.train.empty(); }
+
   /// Opens the run and measures the schedule's active steps, without the clock within them.
   Result<Measured> measure(const Overrides& overrides) {
     PLIMSOLL_ASSIGN(const RunConfig config, with_overrides(config_, overrides));
@@ -134,14 +136,17 @@ struct Line {
   std::string numbers = {}, refused = {};
 };
 
-/// Whether both computed the same, as far as both went.
-std::string numbers_text(const Measured& base, const Measured& rung) {
-  return base.losses == rung.losses ? "same bits" : "others";
+/// Whether both computed the same, as far as both went. Tokens that are `drawn` are others in another split.
+std::string numbers_text(const Measured& base, const Measured& rung, bool drawn) {
+  return base.losses == rung.losses ? "same bits" : drawn ? "other tokens drawn" : "others";
 }
 
+/// Whole words of it, as many as a line has room for.
 std::string first_line(const Error& error) {
-  const std::string text = error.message();
-  return text.substr(0, std::min(text.find('\n'), size_t{60}));
+  constexpr size_t kRoom = 64;
+  const std::string text = error.message(), line = text.substr(0, text.find('\n'));
+  if (line.size() <= kRoom) return line;
+  return line.substr(0, std::min(line.rfind(' ', kRoom - 2), kRoom - 2)) + " …";
 }
 
 std::string line_text(const Line& line) {
@@ -200,7 +205,7 @@ Result<Line> try_rung(Ladder& ladder, const Overrides& base, const Overrides& ru
   }
   line.gain = gain(above, below);
   line.kept = line.gain > kLeastGain && always_faster;
-  line.numbers = numbers_text(first, above);
+  line.numbers = numbers_text(first, above, ladder.draws_tokens());
   line.measured = std::move(above);
   line.overrides = rung;
   return line;

@@ -108,10 +108,14 @@ Status PackedDataset::read_segment(const PackSegment& segment, int64_t at, const
   const auto behind_mask = static_cast<size_t>(mask_bytes_ + kIndexBytes);
   PLIMSOLL_TRY(shard.read(segment.begin, tokens, in_loss, scratch.subspan(behind_mask)));
   const std::span<int32_t> targets = out.targets.subspan(first, count);
-  for (size_t i = 0; i + 1 < count; ++i) {
-    const bool counted = !masked || in_loss[i + 1] != 0;
-    targets[i] = counted ? tokens[i + 1] : kNoTarget;
-    counts.targets += counted ? 1 : 0;
+  std::copy(tokens.begin() + 1, tokens.end(), targets.begin());
+  if (masked) {
+    for (size_t i = 0; i + 1 < count; ++i) {
+      if (in_loss[i + 1] == 0) targets[i] = kNoTarget;
+      counts.targets += in_loss[i + 1];
+    }
+  } else {
+    counts.targets += segment.length - 1;
   }
   targets[count - 1] = kNoTarget;
   counts.tokens += segment.length;
@@ -127,10 +131,7 @@ Result<int64_t> PackedDataset::sequence_tokens(int64_t index, std::span<std::byt
   PLIMSOLL_CHECK(static_cast<int64_t>(scratch.size()) >= scratch_bytes(), "too little scratch");
   const std::span<std::byte> index_scratch =
       scratch.subspan(static_cast<size_t>(mask_bytes_), static_cast<size_t>(kIndexBytes));
-  PackIndex::Range range = {index, index + 1};  // one segment a sequence: no need to look
-  if (index_.report().num_segments != num_sequences()) {
-    PLIMSOLL_ASSIGN(range, index_.segments_of(index, index_scratch));
-  }
+  PLIMSOLL_ASSIGN(PackIndex::Range range, index_.segments_of(index, index_scratch));
   std::array<PackSegment, kSegmentsAtOnce> segments;
   int64_t tokens = 0;
   while (range.begin < range.end) {

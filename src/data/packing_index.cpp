@@ -20,6 +20,15 @@ using shard::load_u32;
 using shard::load_u64;
 using shard::read_table_block;
 
+constexpr size_t kEndEntry = 8;
+
+/// Entries [first, …) of one block whose sum has been checked: nothing else of it is read.
+Status read_entries(const ReadFile& file, const shard::TableLayout& table, int64_t first,
+                    std::span<std::byte> out) {
+  const int64_t block = table.block_of(first), inside = first - block * table.entries_per_block;
+  return file.read_at(table.offset + block * table.block_bytes() + 8 + inside * table.entry_bytes, out);
+}
+
 Error damaged_index(const std::string& path, std::string_view what) {
   return {ErrorCode::kBadData, fmt::format("the pack index is damaged: {}", what), path,
           "remove the file: it is made again"};
@@ -115,34 +124,34 @@ Status PackIndex::check(const std::span<const Shard>* shards) const {
   return Ok{};
 }
 
-Result<PackIndex::Range> PackIndex::segments_of(int64_t index, std::span<std::byte> scratch) const {
+// All blocks were checked when the index was opened, so entries alone are read; what cannot be is told.
+Result<PackIndex::Range> PackIndex::segments_of(int64_t index, std::span<std::byte> /*scratch*/) const {
   PLIMSOLL_CHECK(index >= 0 && index < report_.num_sequences, "a sequence outside of the index");
-  Range range;
-  const auto end_of = [&](std::span<const std::byte> ends, int64_t sequence) {
-    return static_cast<int64_t>(
-        load_u64(ends.data() + (sequence % sequences_.entries_per_block) * sequences_.entry_bytes));
-  };
-  const int64_t block = sequences_.block_of(index);
-  if (index > 0 && sequences_.block_of(index - 1) != block) {
-    PLIMSOLL_ASSIGN(const auto ends, read_table_block(file_, sequences_, block - 1, "sequences", scratch));
-    range.begin = end_of(ends, index - 1);
+  if (report_.num_segments == report_.num_sequences) return Range{index, index + 1};
+  std::array<std::byte, 2 * kEndEntry> ends = {};  // of the sequence before, of this one
+  const std::span<std::byte> before = std::span(ends).first(kEndEntry), own = std::span(ends).last(kEndEntry);
+  if (index > 0 && sequences_.block_of(index - 1) == sequences_.block_of(index)) {
+    PLIMSOLL_TRY(read_entries(file_, sequences_, index - 1, ends));
+  } else {
+    if (index > 0) PLIMSOLL_TRY(read_entries(file_, sequences_, index - 1, before));
+    PLIMSOLL_TRY(read_entries(file_, sequences_, index, own));
   }
-  PLIMSOLL_ASSIGN(const auto ends, read_table_block(file_, sequences_, block, "sequences", scratch));
-  if (index > 0 && sequences_.block_of(index - 1) == block) range.begin = end_of(ends, index - 1);
-  range.end = end_of(ends, index);
-  return range;
+  const uint64_t begin = load_u64(before.data()), end = load_u64(own.data());
+  if (begin >= end || end > static_cast<uint64_t>(report_.num_segments))
+    return damaged_index(path(), "its sequences are out of order");
+  return Range{static_cast<int64_t>(begin), static_cast<int64_t>(end)};
 }
 
 Result<int64_t> PackIndex::read_segments(int64_t first, std::span<PackSegment> out,
                                          std::span<std::byte> scratch) const {
   PLIMSOLL_CHECK(first >= 0 && first < report_.num_segments, "a segment outside of the index");
-  PLIMSOLL_ASSIGN(const auto entries,
-                  read_table_block(file_, segments_, segments_.block_of(first), "segments", scratch));
   const int64_t inside = first % segments_.entries_per_block;
-  const int64_t held = static_cast<int64_t>(entries.size()) / segments_.entry_bytes;
-  const int64_t count = std::min(held - inside, static_cast<int64_t>(out.size()));
+  const int64_t held = std::min(segments_.entries_per_block - inside, report_.num_segments - first);
+  const int64_t count = std::min(held, static_cast<int64_t>(out.size()));
+  const auto entries = scratch.first(static_cast<size_t>(count * segments_.entry_bytes));
+  PLIMSOLL_TRY(read_entries(file_, segments_, first, entries));
   for (int64_t i = 0; i < count; ++i)
-    out[static_cast<size_t>(i)] = segment_at(entries.data() + (inside + i) * segments_.entry_bytes);
+    out[static_cast<size_t>(i)] = segment_at(entries.data() + i * segments_.entry_bytes);
   return count;
 }
 

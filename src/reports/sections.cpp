@@ -96,7 +96,7 @@ std::string verdict_table(const Tree& verdict) {
          (used.empty() ? "" : "<p>" + used + ".</p>\n");
 }
 
-std::string parts_table(const RunEvents& events) {
+std::string parts_table(const RunEvents& events, bool has_profile) {
   double seconds = 0, wait = 0, saving = 0;
   int64_t steps = 0;
   for (const StepRow& row : events.steps) {
@@ -111,12 +111,12 @@ std::string parts_table(const RunEvents& events) {
   HtmlTable table({"of the steps' time", "ms a step", "share"});
   table.add({"computing", each(seconds - wait), share_cell(1 - wait / seconds)});
   table.add({"waiting for data", each(wait), share_cell(wait / seconds)});
-  return table.text() +
-         fmt::format(
-             "<p>Checkpoints took {:.3g} s to write, behind steps or beside them. Which op takes how long is "
-             "not in the events: <code>plimsoll profile RUN.yaml --output DIR/profile</code> puts it "
-             "there.</p>\n",
-             saving);
+  const char* hint = has_profile ? ""
+                                 : " Which op takes how long is not in the events: <code>plimsoll profile "
+                                   "RUN.yaml --output DIR/profile</code> puts it there.";
+  return "<p>Of the run's own steps, by its events.</p>\n" + table.text() +
+         fmt::format("<p>Checkpoints took {:.3g} s to write, behind steps or beside them.{}</p>\n", saving,
+                     hint);
 }
 
 std::string bytes_of_plan(const Tree& plan) {
@@ -147,6 +147,12 @@ const SettingRow* find(const ReportedRun& run, const std::string& path) {
   const auto at = std::find_if(run.settings.begin(), run.settings.end(),
                                [&](const SettingRow& row) { return row.path == path; });
   return at == run.settings.end() ? nullptr : &*at;
+}
+
+/// Bytes as people write them, other numbers without digits that nobody measured.
+std::string environment_text(const std::string& key, const Tree& value) {
+  if (value.kind == Tree::Kind::kInteger && key.ends_with("_bytes")) return bytes_text(value.integer);
+  return value.kind == Tree::Kind::kNumber ? fmt::format("{:.4g}", value.number) : value.text;
 }
 
 /// A run's own folder differs always and says nothing.
@@ -200,8 +206,8 @@ std::string techniques_section(const ReportedRun& run) {
 
 std::string time_section(const ReportedRun& run) {
   const auto rows = op_rows(run.ops);
-  const std::string out =
-      verdict_table(run.verdict) + (rows.empty() ? "" : ops_table(rows)) + parts_table(run.events);
+  const std::string out = verdict_table(run.verdict) + (rows.empty() ? "" : ops_table(rows)) +
+                          parts_table(run.events, !rows.empty());
   return out.empty() ? "" : "<h3>Where the time goes</h3>\n" + out;
 }
 
@@ -248,7 +254,9 @@ std::string environment_section(std::span<const ReportedRun> runs) {
     std::vector<std::string> cells = {html_text(key)};
     for (const ReportedRun& run : runs) {
       const Tree* value = run.environment.find(key);
-      cells.push_back(value == nullptr || !value->is_scalar() ? "–" : html_text(value->text));
+      cells.push_back(value == nullptr || !value->is_scalar() || value->text.empty()
+                          ? "–"
+                          : html_text(environment_text(key, *value)));
     }
     table.add(std::move(cells));
   }

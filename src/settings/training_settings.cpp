@@ -102,8 +102,8 @@ void add_reporting(std::vector<Setting>& list) {
   add(plain(PLIMSOLL_FIELD(training.run_name), kHow,
             "the run's name in TensorBoard: a folder in logging_dir; null: none"));
   takes_only(list, "training.report_to", {"[]", "[none]", "[tensorboard]"},
-             "report_to: tensorboard writes event files, which others take in: wandb sync, "
-             "mlflow's and trackio's import of TensorBoard");
+             "report_to: tensorboard writes event files; docs/run-folder.md has the lines of Python that put "
+             "them, or events.jsonl, into wandb or mlflow");
   only_with(list, {"training.logging_dir", "training.run_name"},
             {.path = "training.report_to", .values = {"[tensorboard]"}, .is_noted = true});
 }

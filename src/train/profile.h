@@ -57,6 +57,7 @@ struct Profile {
   int64_t padded_tokens = 0;             ///< of a step, as computed
   planner::ClassBytes live = {};         ///< on the device between programs
   std::string rates = "uncalibrated";    ///< of the estimates, as choices.rates
+  bool on_device = false;                ///< ops are kernels of a device with memory of its own
   int num_threads = 0, num_cpus = 0;  ///< that ops compute on, that the process may have; 0: a card computes
   /// Of products: the machine's rate in bf16 over that in fp32, 1 where the run computes in bf16 already.
   double bf16_gain = 1;

@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <filesystem>
 #include <map>
@@ -392,6 +393,27 @@ TEST(PackIndex, DamageIsFoundAndRepaired) {
   std::ofstream(index->path(), std::ios::binary) << whole.substr(0, 300);
   ASSERT_TRUE(PackIndex::open_or_build(shards, options, folder.path("cache")));
   EXPECT_EQ(read_all(index->path()), whole);
+}
+
+TEST(PackIndex, WhatChangesBehindAnOpenIndexCannotBeOutOfOrder) {
+  const TemporaryFolder folder;
+  write_shard(folder.path("a"), random_documents(60, 12, 300, 1), {300, 9, false});
+  const auto shards = open_all({folder.path("a")});
+  const PackOptions options = {.sequence_length = 16};
+  ASSERT_TRUE(PackIndex::build(shards, options, folder.path("i")));
+  const auto index = PackIndex::open(folder.path("i"), shards, options);
+  ASSERT_TRUE(index);
+  ASSERT_NE(index->report().num_segments, index->report().num_sequences);
+  std::string bytes = read_all(folder.path("i"));
+  std::fill(bytes.begin() + 256, bytes.end(), '\x7f');
+  std::ofstream(folder.path("i"), std::ios::binary) << bytes;
+  std::vector<std::byte> scratch(static_cast<size_t>(PackIndex::kScratchBytes));
+  const auto range = index->segments_of(3, scratch);
+  ASSERT_FALSE(range);
+  EXPECT_EQ(range.error().code, ErrorCode::kBadData);
+  std::array<PackSegment, 2> segments;
+  ASSERT_TRUE(index->read_segments(0, segments, scratch));
+  EXPECT_FALSE(lies_within(segments[0], shards));
 }
 
 }  // namespace

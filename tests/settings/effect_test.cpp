@@ -37,7 +37,7 @@ TEST(Unavailable, IsRefusedByName) {
       {{"lora={init_lora_weights: eva}"}, "lora.init_lora_weights is eva", "true, false, gaussian"},
       {{"training.fp8.margin=1"}, "training.fp8.margin is not available", "training.precision=bf16"},
       {{"training.fp8={recipe: mxfp8}"}, "training.fp8.recipe is not available", "training.precision=bf16"},
-      {{"report_to=wandb"}, "training.report_to is [wandb]", "wandb sync"},
+      {{"report_to=wandb"}, "training.report_to is [wandb]", "docs/run-folder.md"},
   };
   for (const Refusal& row : rows) {
     const auto result = parse_small(row.overrides);

@@ -29,6 +29,23 @@ TEST(ProfileTrace, StepsWaitsAndOps) {
             (std::map<std::string, int>{{"user_annotation", 4}, {"cpu_op", 4}, {"gpu_memcpy", 2}}));
 }
 
+TEST(ProfileTrace, OpsOfADeviceAreKernelsOnALaneOfTheirOwn) {
+  Profile profile = two_steps();
+  profile.on_device = true;
+  std::map<std::string, int> categories;
+  std::string lane;
+  for (const Tree& e : events_of(profile, "X")) {
+    ++categories[e.find("cat")->text];
+    if (e.find("name")->text == "linear") lane = e.find("tid")->text;
+  }
+  EXPECT_EQ(categories,
+            (std::map<std::string, int>{{"user_annotation", 4}, {"kernel", 4}, {"gpu_memcpy", 2}}));
+  std::string name;
+  for (const Tree& e : events_of(profile, "M"))
+    if (e.find("tid")->text == lane) name = e.find("args")->find("name")->text;
+  EXPECT_EQ(name, "kernels");
+}
+
 TEST(ProfileTrace, LiveBytesAreCountersByClass) {
   Profile profile = two_steps();
   const auto live = [](int64_t parameters, int64_t activations) {

@@ -52,10 +52,11 @@
     const place = element("div", "chart"), values = element("div", "values");
     box.dataset.figure = options.figure;
     box.append(head, place, values);
-    document.getElementById("curves").append(box);
+    (options.place || document.getElementById("curves")).append(box);
+    const text = options.text || short;
     const last = () => values.replaceChildren(...(options.legend || lines.length > 1
-      ? lines.map((line) => key(line.colour, (options.legend ? line.name + " " : "") + short(line.y[line.y.length - 1])))
-      : ["last " + short(lines[0].y[lines[0].y.length - 1])]));
+      ? lines.map((line) => key(line.colour, (options.legend ? line.name + " " : "") + text(line.y[line.y.length - 1])))
+      : ["last " + text(lines[0].y[lines[0].y.length - 1])]));
     const chart = new Dygraph(place, joined(lines), {
       labels: ["step"].concat(lines.map((line, i) => i + " " + line.name)),
       colors: lines.map((line) => line.colour),
@@ -63,9 +64,9 @@
       drawPoints: lines.every((line) => line.x.length < 40),
       pointSize: 2.5, strokeWidth: 1.4, highlightCircleSize: 3.5,
       gridLineColor: grid, axisLineColor: grid, legend: "never", includeZero: !!options.zero,
-      axes: { y: { axisLabelWidth: 58, axisLabelFormatter: short }, x: { axisLabelFormatter: short, axisLabelWidth: 56 } },
+      axes: { y: { axisLabelWidth: options.text ? 70 : 58, axisLabelFormatter: text, labelsKMG2: !!options.text }, x: { axisLabelFormatter: short, axisLabelWidth: 56 } },
       highlightCallback: (event, x, points) => values.replaceChildren(element("span", "key", "step " + x),
-        ...points.map((p) => key(lines[parseInt(p.name, 10)].colour, short(p.yval)))),
+        ...points.map((p) => key(lines[parseInt(p.name, 10)].colour, text(p.yval)))),
       unhighlightCallback: last,
     });
     last();
@@ -97,12 +98,32 @@
     card("Tokens a second", of("tokens_per_second"), { figure: "tokens_per_second", zero: true });
     card("Waiting for data, seconds a step", of("data_wait_seconds"), { figure: "data_wait_seconds", zero: true });
     card("Loss scale", of("loss_scale"), { figure: "loss_scale", log: true });
-    const machine = new Set(data.runs.flatMap((run) => Object.keys(run.machine)));
-    machine.forEach((name) => card("Machine: " + name.replaceAll("_", " "),
-      data.runs.map((run, i) => line(i, run.name, run.machine[name] || { x: [], y: [] })), { figure: name }));
     if (data.runs.length > 1)
       document.getElementById("legend").replaceChildren(
         ...data.runs.map((run, i) => key(colours[i % colours.length], run.name)));
+  }
+
+  // What `machine` events are called, docs/monitoring.md; bytes and pages are of an interval.
+  const machineNames = {
+    process_cpus: "CPUs that the run kept busy", cpu_own_share: "Share of all CPUs: this run", cpu_busy_share: "Share of all CPUs: everybody",
+    cpu_disk_wait_share: "Share of all CPUs: idle for a disk", cpu_stolen_share: "Share of all CPUs: stolen by the hypervisor",
+    cpu_mhz: "Clock, MHz", minor_faults: "Pages touched anew", major_faults: "Pages read back from a disk",
+    read_bytes: "Read from disks by the run", written_bytes: "Written to disks by the run",
+    disk_read_bytes: "Read from the machine's disks", disk_written_bytes: "Written to the machine's disks",
+  };
+  function machine() {
+    const names = Array.from(new Set(data.runs.flatMap((run) => Object.keys(run.machine)))).filter((name) => name !== "seconds");
+    if (names.length === 0) return;
+    const title = (name) => machineNames[name] || name.replaceAll(/[._]/g, " ");
+    const place = element("div", "curves"), steady = [];
+    document.getElementById("curves").after(element("h3", "", "The machine beside it"), place);
+    names.forEach((name) => {
+      const lines = data.runs.map((run, i) => line(i, run.name, run.machine[name] || { x: [], y: [] }));
+      const values = new Set(lines.flatMap((each) => each.y)), text = name.endsWith("bytes") ? bytes : short;
+      if (values.size === 1) steady.push(title(name) + ": " + text(values.values().next().value));
+      else card(title(name), lines, { figure: name, place: place, text: text === bytes ? bytes : undefined });
+    });
+    if (steady.length > 0) place.after(element("p", "quiet", "The same all along: " + steady.join("; ") + "."));
   }
 
   const classColours = {
@@ -167,6 +188,7 @@
   }
 
   curves();
+  machine();
   data.timelines.forEach((of, i) => {
     const place = document.getElementById("timeline" + i);
     if (of && place) timeline(of, place);

@@ -95,7 +95,8 @@ TEST(BitsTest, ClippingIsNamedWithTheCostOfASecondBackward) {
   const std::string says = "memory.second_backward=true, which would take about ";
   const size_t at = refused.err.find(says);
   ASSERT_NE(at, std::string::npos) << refused.err;
-  const int percent = std::atoi(refused.err.c_str() + at + says.size());  // by the rates of the instruction set
+  const int percent =
+      std::atoi(refused.err.c_str() + at + says.size());  // by the rates of the instruction set
   EXPECT_TRUE(50 < percent && percent < 90) << refused.err;
 }
 

@@ -55,6 +55,8 @@ struct Candidate {
   OpId op;
   int64_t unit = 1;
   int64_t elements = 0, loaded_bytes = 0;  ///< of the parameter; of the operands that are loaded
+  /// Of one of the layers that repeat: as many ops more a layer would make a search several times as long.
+  bool is_of_block = false;
 };
 
 /// What ops have in the arena at once, and for whose sake.
@@ -66,7 +68,10 @@ class Arena {
     const Op& op = graph_.op(id);
     const WindowedRule rule(op.def->name);
     if (!rule.is_known() || ops::first_element(op.attrs) != 0) return std::nullopt;
-    Candidate update{id, rule.unit(), graph_.type(op.inputs[0]).num_elements(), 0};
+    const Op& parameter = maker(op.inputs[0]);
+    Candidate update{id, rule.unit(), graph_.type(op.inputs[0]).num_elements()};
+    update.is_of_block = parameter.def->state == ir::StateAccess::kRead &&
+                         block_of_state(parameter.attrs.str("name")) != ir::kNoBlock;
     for (size_t i = 0; i < rule.num_operands(); ++i)
       if (is_loaded(op.inputs[i])) update.loaded_bytes += graph_.type(op.inputs[i]).bytes().count;
     return update.loaded_bytes > 0 ? std::optional(update) : std::nullopt;
@@ -121,10 +126,11 @@ std::vector<Cut> worth_cutting(const ir::Graph& graph, const UpdateWindowsOption
   std::vector<Candidate> candidates;
   int64_t largest = 0;
   for (const OpId id : graph.order()) {
-    if (const std::optional<Candidate> update = arena.candidate(id))
+    const std::optional<Candidate> update = arena.candidate(id);
+    if (update && !update->is_of_block)
       candidates.push_back(*update);
     else
-      largest = std::max(largest, arena.kernel_bytes(graph.op(id)));
+      largest = std::max(largest, update ? update->loaded_bytes : arena.kernel_bytes(graph.op(id)));
   }
   std::vector<Cut> cuts;
   for (const Candidate& update : candidates) {

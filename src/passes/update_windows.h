@@ -29,11 +29,12 @@ struct UpdateWindowsReport {
 };
 
 /// Cuts updates by rules that look at elements, or at blocks of so many; those that look at all of a tensor
-/// stay whole. What an update loads is held against the largest of the other kernels, whose operands the
-/// device must hold in any case: two windows, one at work and one under way, take at most an eighth of that,
-/// or two quanta (OffloadOptions::window_elements). What takes no more whole is left alone. Behind the final
-/// order, before `offload`. The same bits: random draws go on by the parameter's elements. The same bytes
-/// moved. Errors: none yet.
+/// stay whole, and so do those of the layers that repeat. What an update loads is held against the largest of
+/// the other kernels and of the layers' updates, whose operands the device must hold in any case: two
+/// windows, one at work and one under way, take at most an eighth of that, or two quanta
+/// (OffloadOptions::window_elements). What takes no more whole is left alone. Behind the final order, before
+/// `offload`. The same bits: random draws go on by the parameter's elements. The same bytes moved. Errors:
+/// none yet.
 Result<UpdateWindowsReport> update_windows(ir::Graph& graph, const UpdateWindowsOptions& options = {});
 
 }  // namespace plimsoll::passes

@@ -44,9 +44,10 @@ Result<ModuleNames> names_of(const ConfigJson& config, std::string_view field) {
   return names;
 }
 
-/// A list of names where one alone may stand as itself.
+/// A list of names where one alone may stand as itself; the empty one is none.
 Result<std::vector<std::string>> list_of(const ConfigJson& config, std::string_view field) {
   PLIMSOLL_ASSIGN(ModuleNames names, names_of(config, field));
+  if (names.is_pattern && names.names.front().empty()) names.names.clear();
   return std::move(names.names);
 }
 

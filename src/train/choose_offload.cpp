@@ -94,6 +94,7 @@ class Search {
         if (planned) return std::move(*planned);
       }
     }
+    packing_ = 0;  // how loosely others packed says nothing of the least, which is packed closely
     return least();
   }
 

@@ -49,6 +49,13 @@ TEST(AdapterConfig, ReadsTheLeast) {
   EXPECT_EQ(spec->r, 8);
 }
 
+TEST(AdapterConfig, AnEmptyNameAloneIsNone) {
+  const auto spec = parse_adapter_config(R"({"peft_type": "LORA", "modules_to_save": ""})", "a.json");
+  ASSERT_TRUE(spec);
+  EXPECT_TRUE(spec->modules_to_save.empty());
+  EXPECT_TRUE(parse_adapter_config(adapter_config_text(*spec, {.model_type = "llama"}), "again"));
+}
+
 TEST(AdapterConfig, OfLoftqSaysWhatTheBaseWasRoundedTo) {
   const auto peft = parse_adapter_config(
       R"({"peft_type": "LORA", "init_lora_weights": "loftq", "loftq_config": {"loftq_bits": 4, "loftq_iter": 3}})",

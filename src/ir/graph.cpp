@@ -74,14 +74,18 @@ void Graph::replace_uses(ValueId from, ValueId to) {
 
 void Graph::remove_ops(const std::function<bool(OpId)>& dead) { std::erase_if(order_, dead); }
 
-std::vector<std::vector<OpId>> Graph::uses() const {
-  std::vector<std::vector<OpId>> uses(values_.size());
-  for (const OpId id : order_)
-    for (const ValueId in : op(id).inputs)
-      if (in.valid() &&
-          (uses[static_cast<size_t>(in.index)].empty() || uses[static_cast<size_t>(in.index)].back() != id))
-        uses[static_cast<size_t>(in.index)].push_back(id);
-  return uses;
+Lists<OpId> Graph::uses() const {
+  std::vector<OpId> last(values_.size());
+  return {values_.size(), [&](const auto& add) {
+            std::ranges::fill(last, OpId{});
+            for (const OpId id : order_)
+              for (const ValueId in : op(id).inputs) {
+                if (!in.valid()) continue;
+                OpId& known = last[static_cast<size_t>(in.index)];  // once, however often it reads the value
+                if (known != id) add(static_cast<size_t>(in.index), id);
+                known = id;
+              }
+          }};
 }
 
 size_t Graph::declare_state(const StateDecl& decl) {

@@ -15,6 +15,7 @@
 #include <string_view>
 #include <vector>
 
+#include "base/lists.h"
 #include "ir/attrs.h"
 #include "ir/shape.h"
 
@@ -129,8 +130,8 @@ class Graph {
   void replace_uses(ValueId from, ValueId to);
   /// Takes the ops for which `dead` holds out of the order.
   void remove_ops(const std::function<bool(OpId)>& dead);
-  /// The ops that use each value, in order; index by ValueId::index.
-  [[nodiscard]] std::vector<std::vector<OpId>> uses() const;
+  /// The ops that use each value, in order; by ValueId::index.
+  [[nodiscard]] Lists<OpId> uses() const;
 
   /// Declares a state; the same name again must carry the same declaration. Returns its index.
   size_t declare_state(const StateDecl& decl);

@@ -159,7 +159,7 @@ class Autocast {
   void shorten(OpId id) {
     const ValueId rows = graph_.op(id).outputs[0];
     const DType dtype = ops::stored_dtype(options_.precision);
-    const std::vector<OpId> users = rewriter_.uses(rows);  // a copy: the cast becomes one
+    const std::vector<OpId> users = rewriter_.uses_now(rows);  // the cast becomes one
     for (const OpId user : users)
       for (size_t i = 0; i < graph_.op(user).inputs.size(); ++i)
         if (graph_.op(user).inputs[i] == rows) use_as(user, i, dtype);

@@ -5,8 +5,8 @@
 #include <array>
 #include <bit>
 #include <cstdint>
-#include <map>
 #include <string>
+#include <string_view>
 #include <unordered_map>
 
 #include "ir/op_def.h"
@@ -38,10 +38,15 @@ void put(std::string& key, const ir::Attr& attr) {
   }
 }
 
+/// Most keys are shorter.
+constexpr size_t kKeyBytes = 120;
+
 class Merge {
  public:
   explicit Merge(Graph& graph)
-      : graph_(graph), stands_(graph.num_values()), consumed_(graph.num_values(), false) {}
+      : graph_(graph), stands_(graph.num_values()), consumed_(graph.num_values(), false) {
+    first_.reserve(graph.order().size());
+  }
 
   CommonSubexpressionsReport run() {
     for (const OpId id : graph_.order())
@@ -79,7 +84,9 @@ class Merge {
   }
 
   std::string key(const Op& op) {
-    std::string key(op.def->name);
+    std::string key;
+    key.reserve(kKeyBytes);
+    key = op.def->name;
     put(key, static_cast<uint64_t>(op.queue));
     for (const ValueId v : op.inputs) put(key, static_cast<uint64_t>(v.index));
     for (const auto& [name, attr] : op.attrs.entries()) {
@@ -93,7 +100,7 @@ class Merge {
   Graph& graph_;
   std::vector<ValueId> stands_;
   std::vector<bool> consumed_;
-  std::map<std::string, uint64_t> versions_;  // assignments so far, by state
+  std::unordered_map<std::string_view, uint64_t> versions_;  // assignments so far, by state
   std::unordered_map<std::string, OpId> first_;
   CommonSubexpressionsReport report_;
 };

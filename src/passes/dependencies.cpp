@@ -2,8 +2,8 @@
 #include "passes/dependencies.h"
 
 #include <algorithm>
-#include <map>
-#include <string>
+#include <string_view>
+#include <unordered_map>
 
 #include "ir/op_def.h"
 #include "passes/storage_groups.h"
@@ -34,16 +34,20 @@ class Collector {
   }
 
   Dependencies run() {
-    deps_.before.resize(graph_.order().size());
-    deps_.after.resize(graph_.order().size());
-    for (size_t place = 0; place < graph_.order().size(); ++place) visit(place);
-    for (auto& list : deps_.before) {
-      std::sort(list.begin(), list.end());
-      list.erase(std::unique(list.begin(), list.end()), list.end());
+    Dependencies deps;
+    for (size_t place = 0; place < graph_.order().size(); ++place) {
+      before_.clear();
+      visit(place);
+      std::ranges::sort(before_);
+      const auto same = std::ranges::unique(before_);
+      before_.erase(same.begin(), same.end());
+      deps.before.push_back(before_);
     }
-    for (size_t place = 0; place < deps_.before.size(); ++place)
-      for (const size_t b : deps_.before[place]) deps_.after[b].push_back(place);
-    return std::move(deps_);
+    deps.after = {deps.before.size(), [&](const auto& add) {
+                    for (size_t place = 0; place < deps.before.size(); ++place)
+                      for (const size_t b : deps.before[place]) add(b, place);
+                  }};
+    return deps;
   }
 
  private:
@@ -57,14 +61,14 @@ class Collector {
   }
 
   void read(Touches& touches, size_t place) {
-    if (touches.write != kNone && touches.write != place) deps_.before[place].push_back(touches.write);
+    if (touches.write != kNone && touches.write != place) before_.push_back(touches.write);
     touches.reads.push_back(place);
   }
 
   void write(Touches& touches, size_t place) {
     for (const size_t r : touches.reads)
-      if (r != place) deps_.before[place].push_back(r);
-    if (touches.write != kNone && touches.write != place) deps_.before[place].push_back(touches.write);
+      if (r != place) before_.push_back(r);
+    if (touches.write != kNone && touches.write != place) before_.push_back(touches.write);
     touches.write = place;
     touches.reads.clear();
   }
@@ -74,7 +78,7 @@ class Collector {
     if (op.def->state == ir::StateAccess::kRead) read(state(op), place);
     for (const ir::ValueId v : op.inputs)
       if (v.valid()) {
-        deps_.before[place].push_back(place_of_[static_cast<size_t>(graph_.value(v).producer.index)]);
+        before_.push_back(place_of_[static_cast<size_t>(graph_.value(v).producer.index)]);
         read(of(v), place);
       }
     if (!op.def->is_view)
@@ -92,11 +96,11 @@ class Collector {
 
   const ir::Graph& graph_;
   StorageGroups groups_;
-  std::vector<Touches> touches_;                       // by group, of arena storages
-  std::map<std::string, Touches> states_;              // by state
-  std::map<int32_t, std::vector<Touches*>> assigned_;  // by group: the states that take its value
-  std::vector<size_t> place_of_;                       // by op
-  Dependencies deps_;
+  std::vector<Touches> touches_;                                 // by group, of arena storages
+  std::unordered_map<std::string_view, Touches> states_;         // by state
+  std::unordered_map<int32_t, std::vector<Touches*>> assigned_;  // by group: the states that take its value
+  std::vector<size_t> place_of_;                                 // by op
+  std::vector<size_t> before_;                                   // of the place that is visited
 };
 
 }  // namespace

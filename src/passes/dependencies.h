@@ -2,15 +2,15 @@
 #pragma once
 
 #include <cstddef>
-#include <vector>
 
+#include "base/lists.h"
 #include "ir/graph.h"
 
 namespace plimsoll::passes {
 
 /// By place in the order: the places that must come before, and those that must come after. Each pair once.
 struct Dependencies {
-  std::vector<std::vector<size_t>> before, after;
+  Lists<size_t> before, after;
 };
 
 /// Operands come before their users. Of the ops that touch one storage (a state, or a value and its views),

@@ -75,8 +75,7 @@ std::optional<Parts> match(const Rewriter& rw, OpId id) {
 /// Users that only flatten [B, T, H, D] take the packed result itself; others a view of it.
 void replace_result(Rewriter& rw, OpId anchor, ValueId out, ValueId packed) {
   if (!packed.valid()) return;
-  const std::vector<OpId> users = rw.uses(out);
-  for (const OpId user : users) {
+  for (const OpId user : rw.uses_now(out)) {
     const ir::Op op = rw.op(user);
     if (op.def->name != "reshape" || rw.type(op.outputs[0]) != rw.type(packed)) continue;
     rw.remove(user);

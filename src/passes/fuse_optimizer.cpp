@@ -141,7 +141,7 @@ class FuseOptimizer {
   void move_result(ValueId old, ValueId now, OpId anchor) {
     rw_.replace(old, now);
     if (!now.valid()) return;
-    for (const OpId user : std::vector(rw_.uses(now))) {
+    for (const OpId user : rw_.uses_now(now)) {
       if (rw_.position(user) > rw_.position(anchor)) continue;
       rw_.before(anchor, "state_assign", {now}, rw_.op(user).attrs);
       rw_.remove(user);

@@ -2,9 +2,9 @@
 #include "passes/live_bytes.h"
 
 #include <algorithm>
-#include <map>
 #include <numeric>
-#include <string>
+#include <string_view>
+#include <unordered_map>
 
 #include "passes/in_place.h"
 #include "passes/memory_plan.h"
@@ -28,7 +28,7 @@ std::vector<int32_t> joined(const ir::Graph& graph, std::span<const ir::OpId> or
 /// By group: whether its value is written where the state lies: the state is not read once the value exists.
 std::vector<bool> made_in_state(const ir::Graph& graph, std::span<const ir::OpId> order,
                                 const StorageGroups& s, std::span<const size_t> made) {
-  std::map<std::string, size_t> last_read;
+  std::unordered_map<std::string_view, size_t> last_read;  // by state
   for (size_t i = 0; i < order.size(); ++i) {
     const ir::Op& op = graph.op(order[i]);
     if (op.def->state == ir::StateAccess::kRead)

@@ -273,7 +273,7 @@ class RecomputeCheap {
   const size_t num_values_;                      // values beyond are the clones'
   size_t boundary_ = 0;                          // place of forward's last op
   std::vector<size_t> position_;                 // by op
-  std::vector<std::vector<OpId>> uses_;          // by value
+  Lists<OpId> uses_;                             // by value
   std::vector<size_t> last_use_;                 // by value that owns a storage
   std::vector<size_t> overwritten_;              // likewise: place of its first consumer
   std::vector<bool> pinned_;                     // likewise: outlives the program, or is consumed

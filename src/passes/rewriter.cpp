@@ -26,18 +26,22 @@ Rewriter::Rewriter(ir::Graph& graph, std::span<const ValueId> wanted)
       builder_(graph, ops::find_op),
       uses_(graph.uses()),
       wanted_(graph.num_values(), false),
-      consumed_(graph.num_values()),
       position_(graph.num_ops(), 0),
-      removed_(graph.num_ops(), true),
-      before_(graph.num_ops()) {
+      removed_(graph.num_ops(), true) {
   for (const ValueId v : wanted)
     if (v.valid()) wanted_[slot(v)] = true;
   for (size_t i = 0; i < order_.size(); ++i) {
     position_[slot(order_[i])] = i;
     removed_[slot(order_[i])] = false;
     for (const ir::Alias& a : ir::op_consumes(graph_.op(order_[i])))
-      consumed_[slot(root(graph_.op(order_[i]).inputs[static_cast<size_t>(a.input)]))].push_back(i);
+      consumed_[root(graph_.op(order_[i]).inputs[static_cast<size_t>(a.input)]).index].push_back(i);
   }
+}
+
+std::vector<OpId>& Rewriter::edit_uses(ValueId v) {
+  const auto [edited, is_first] = edited_uses_.try_emplace(v.index);
+  if (is_first && slot(v) < uses_.size()) edited->second.assign(uses_[slot(v)].begin(), uses_[slot(v)].end());
+  return edited->second;
 }
 
 ValueId Rewriter::root(ValueId v) const { return view_root(graph_, v); }
@@ -54,7 +58,9 @@ bool Rewriter::used_only_after(ValueId v, size_t position, std::span<const OpId>
 
 size_t Rewriter::next_consumed(ValueId v, size_t from) const {
   size_t next = static_cast<size_t>(-1);
-  for (const size_t place : consumed_[slot(root(v))])
+  const auto consumed = consumed_.find(root(v).index);
+  if (consumed == consumed_.end()) return next;
+  for (const size_t place : consumed->second)
     if (place > from) next = std::min(next, place);
   return next;
 }
@@ -78,28 +84,25 @@ std::vector<ValueId> Rewriter::before(OpId anchor, std::string_view name, std::v
 }
 
 void Rewriter::note_new_op(OpId id, OpId anchor) {
-  uses_.resize(graph_.num_values());
   wanted_.resize(graph_.num_values(), false);
-  consumed_.resize(graph_.num_values());
   position_.push_back(position(anchor));
   removed_.push_back(false);
-  before_.resize(graph_.num_ops());
-  before_[slot(anchor)].push_back(id);
+  before_[anchor.index].push_back(id);
   for (const ValueId v : op(id).inputs)
-    if (v.valid() && (uses_[slot(v)].empty() || uses_[slot(v)].back() != id)) uses_[slot(v)].push_back(id);
+    if (v.valid() && (uses(v).empty() || uses(v).back() != id)) edit_uses(v).push_back(id);
   for (const ir::Alias& a : ir::op_consumes(op(id)))
-    consumed_[slot(root(op(id).inputs[static_cast<size_t>(a.input)]))].push_back(position(id));
+    consumed_[root(op(id).inputs[static_cast<size_t>(a.input)]).index].push_back(position(id));
 }
 
 void Rewriter::replace(ValueId from, ValueId to) {
   if (!from.valid() || !to.valid() || from == to) return;  // invalid after an error, which finish() tells
+  std::vector<OpId>& users = edit_uses(to);
   for (const OpId user : uses(from)) {
     auto& inputs = graph_.op(user).inputs;
     std::replace(inputs.begin(), inputs.end(), from, to);
-    auto& users = uses_[slot(to)];
     if (std::find(users.begin(), users.end(), user) == users.end()) users.push_back(user);
   }
-  uses_[slot(from)].clear();
+  edit_uses(from).clear();
   if (wanted(from)) wanted_[slot(to)] = true;
   wanted_[slot(from)] = false;
   replaced_.emplace_back(from, to);
@@ -108,11 +111,12 @@ void Rewriter::replace(ValueId from, ValueId to) {
 void Rewriter::remove(OpId id) {
   removed_[slot(id)] = true;
   for (const ValueId v : op(id).inputs)
-    if (v.valid()) std::erase(uses_[slot(v)], id);
+    if (v.valid()) std::erase(edit_uses(v), id);
 }
 
 void Rewriter::emit(OpId id, std::vector<OpId>& into) const {
-  for (const OpId b : before_[slot(id)]) emit(b, into);
+  if (const auto before = before_.find(id.index); before != before_.end())
+    for (const OpId b : before->second) emit(b, into);
   if (!removed(id)) into.push_back(id);
 }
 

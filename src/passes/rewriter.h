@@ -3,6 +3,7 @@
 
 #include <span>
 #include <string_view>
+#include <unordered_map>
 #include <utility>
 #include <vector>
 
@@ -35,8 +36,15 @@ class Rewriter {
   /// Place in the order; a new op has its anchor's.
   [[nodiscard]] size_t position(ir::OpId id) const { return position_[static_cast<size_t>(id.index)]; }
   /// The living ops that use `v`.
-  [[nodiscard]] const std::vector<ir::OpId>& uses(ir::ValueId v) const {
-    return uses_[static_cast<size_t>(v.index)];
+  [[nodiscard]] std::span<const ir::OpId> uses(ir::ValueId v) const {
+    if (const auto edited = edited_uses_.find(v.index); edited != edited_uses_.end()) return edited->second;
+    const auto value = static_cast<size_t>(v.index);
+    return value < uses_.size() ? uses_[value] : std::span<const ir::OpId>();
+  }
+  /// The same, whatever is edited since.
+  [[nodiscard]] std::vector<ir::OpId> uses_now(ir::ValueId v) const {
+    const std::span<const ir::OpId> now = uses(v);
+    return {now.begin(), now.end()};
   }
   [[nodiscard]] bool wanted(ir::ValueId v) const { return wanted_[static_cast<size_t>(v.index)]; }
   /// Whether `v` has this one user and no outside holder.
@@ -66,18 +74,22 @@ class Rewriter {
 
  private:
   [[nodiscard]] ir::ValueId root(ir::ValueId v) const;
+  std::vector<ir::OpId>& edit_uses(ir::ValueId v);
   void note_new_op(ir::OpId id, ir::OpId anchor);
   void emit(ir::OpId id, std::vector<ir::OpId>& into) const;
 
   ir::Graph& graph_;
   std::vector<ir::OpId> order_;
   ir::Builder builder_;
-  std::vector<std::vector<ir::OpId>> uses_;    // by value
-  std::vector<bool> wanted_;                   // by value
-  std::vector<std::vector<size_t>> consumed_;  // by value that owns a storage: places of its consumers
-  std::vector<size_t> position_;               // by op
-  std::vector<bool> removed_;                  // by op
-  std::vector<std::vector<ir::OpId>> before_;  // by op: new ops in front of it
+  // Few values and ops are touched by a pass, and there are many of both.
+  Lists<ir::OpId> uses_;                                            // by value, as they were at the start
+  std::unordered_map<int32_t, std::vector<ir::OpId>> edited_uses_;  // by value
+  std::vector<bool> wanted_;                                        // by value
+  std::unordered_map<int32_t, std::vector<size_t>>
+      consumed_;                  // by value that owns a storage: places of its consumers
+  std::vector<size_t> position_;  // by op
+  std::vector<bool> removed_;     // by op
+  std::unordered_map<int32_t, std::vector<ir::OpId>> before_;  // by op: new ops in front of it
   Replaced replaced_;
 };
 

@@ -27,7 +27,7 @@ std::optional<DType> rounds_to(const Op& op, ValueId v) {
 }
 
 /// What all readers round `v` to.
-std::optional<DType> common(const Graph& graph, ValueId v, const std::vector<OpId>& readers) {
+std::optional<DType> common(const Graph& graph, ValueId v, const std::span<const OpId> readers) {
   std::optional<DType> dtype;
   for (const OpId id : readers) {
     const auto rounded = rounds_to(graph.op(id), v);
@@ -50,7 +50,7 @@ void hold_results(Graph& graph, OpId id, ValueId v) {
 }  // namespace
 
 Result<ShortNormsReport> short_norms(Graph& graph, const ShortNormsOptions& options) {
-  const std::vector<std::vector<OpId>> uses = graph.uses();
+  const Lists<OpId> uses = graph.uses();
   ShortNormsReport report;
   for (const OpId id : graph.order()) {
     const int32_t which = graph.op(id).def->norm.y;
@@ -58,7 +58,7 @@ Result<ShortNormsReport> short_norms(Graph& graph, const ShortNormsOptions& opti
         which < 0 ? nullptr : ir::output_dtype(*graph.op(id).def, static_cast<size_t>(which));
     if (stored == nullptr) continue;
     const ValueId y = graph.op(id).outputs[static_cast<size_t>(which)];
-    const std::vector<OpId>& readers = uses[static_cast<size_t>(y.index)];
+    const std::span<const OpId> readers = uses[static_cast<size_t>(y.index)];
     const bool kept = std::find(options.keep.begin(), options.keep.end(), y) != options.keep.end();
     if (kept || graph.type(y).dtype != DType::kF32) continue;
     const std::optional<DType> dtype = common(graph, y, readers);

@@ -41,6 +41,7 @@ StorageGroups storage_groups(const ir::Graph& graph, std::span<const ir::OpId> o
   StorageGroups s;
   s.group_of.assign(graph.num_values(), -1);
   s.whole.assign(graph.num_values(), false);
+  s.groups.reserve(graph.num_values());
   for (size_t place = 0; place < order.size(); ++place) {
     const ir::Op& op = graph.op(order[place]);
     for (const ir::ValueId v : op.inputs) {

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "ir/op_def.h"
+#include "ir/verifier.h"
 #include "ops/op_list.h"
 #include "passes/check_hazards.h"
 
@@ -58,12 +59,15 @@ Result<passes::Program> place_program(ir::Graph graph, passes::Pipeline& pipelin
   PLIMSOLL_ASSIGN(passes::Binding binding, passes::bind_storage(graph, bind, ops::find_op));
   passes::MemoryPlan plan = passes::plan_memory(graph, binding, memory);
   passes::IssueOrder issue;
-  if (!memory.bound_only) {
-    issue = passes::issue_order(graph, binding, plan);
-    // What is only compared with others is not run; what is run is verified.
-    if (pipeline.options().verify) PLIMSOLL_TRY(passes::check_hazards(graph, binding, plan, issue));
-  }
-  return passes::Program{std::move(graph), std::move(binding), std::move(plan), std::move(issue)};
+  if (!memory.bound_only) issue = passes::issue_order(graph, binding, plan);
+  passes::Program program{std::move(graph), std::move(binding), std::move(plan), std::move(issue)};
+  if (pipeline.options().verify && !memory.bound_only) PLIMSOLL_TRY(verify_program(program));
+  return program;
+}
+
+Status verify_program(const passes::Program& program) {
+  PLIMSOLL_TRY(ir::verify(program.graph));
+  return passes::check_hazards(program.graph, program.binding, program.plan, program.issue);
 }
 
 Result<passes::SessionPlan> finish_session(std::vector<passes::Program> programs,

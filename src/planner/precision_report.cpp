@@ -44,7 +44,7 @@ std::string state_of(const passes::SessionPlan& session, ir::StateClass state_cl
 }  // namespace
 
 std::vector<CastUse> casts_of(const Graph& graph) {
-  const std::vector<std::vector<OpId>> uses = graph.uses();
+  const Lists<OpId> uses = graph.uses();
   std::vector<CastUse> casts;
   for (const OpId id : graph.order()) {
     const Op& op = graph.op(id);

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <map>
+#include <optional>
 
 #include "base/check.h"
 #include "ops/granules.h"
@@ -60,9 +61,13 @@ class ProgramBuilder {
     for (const int64_t length : lengths) {
       length_ = length;
       if (!options_.training) break;
-      const bool is_first = !options_.sketch || !options_.accumulate;
-      if (is_first) PLIMSOLL_TRY(add(micro(options_.accumulate ? "micro_first" : "step", true)));
-      if (options_.accumulate) PLIMSOLL_TRY(add(micro("micro_next", false)));
+      if (!options_.accumulate) {
+        PLIMSOLL_TRY(add(micro("step", true)));
+      } else if (options_.sketch) {
+        PLIMSOLL_TRY(add(micro("micro_next", false)));
+      } else {
+        PLIMSOLL_TRY(micros(add));
+      }
     }
     if (options_.training && options_.accumulate) PLIMSOLL_TRY(add(update()));
     if (options_.sketch) {
@@ -177,28 +182,53 @@ class ProgramBuilder {
     if (result_.overridable.empty()) result_.overridable = report.names;
   }
 
-  /// A program with gradients; `step` goes on to the update, the others end in accumulators.
-  Result<passes::Program> micro(std::string_view name, bool first) {
+  /// A program up to its gradients, which are stored.
+  struct Begun {
+    Graph graph;
+    passes::Pipeline pipeline;
+    passes::AutodiffReport derivative;
+  };
+  Result<Begun> begin(std::string_view name) {
     Graph graph;
     graph.name = named(name);
     passes::Pipeline pipeline(pipeline_options(graph));
     ValueId loss;
     PLIMSOLL_TRY(forward(graph, pipeline, loss, /*training=*/true));
     const std::vector<ValueId> parameters = trained_reads(graph);
-    PLIMSOLL_ASSIGN(const passes::AutodiffReport derivative,
-                    pipeline.differentiate(graph, {loss, parameters}));
+    PLIMSOLL_ASSIGN(passes::AutodiffReport derivative, pipeline.differentiate(graph, {loss, parameters}));
     std::vector<ValueId> gradients;
     for (const auto& uses : derivative.contributions)
       gradients.insert(gradients.end(), uses.begin(), uses.end());
     PLIMSOLL_TRY(passes::store_gradients(
         graph, gradients, options_.accumulate ? DType::kF32 : options_.optimizer.state.gradients));
+    return Begun{std::move(graph), std::move(pipeline), std::move(derivative)};
+  }
+
+  /// A program with gradients; `step` goes on to the update, the others end in accumulators.
+  Result<passes::Program> micro(std::string_view name, bool first) {
+    PLIMSOLL_ASSIGN(Begun begun, begin(name));
+    return end(std::move(begun), first);
+  }
+  /// Both that accumulate, which begin alike.
+  template <typename Add>
+  Status micros(const Add& add) {
+    PLIMSOLL_ASSIGN(Begun first, begin("micro_first"));
+    const bool is_shown = !options_.pipeline.dump_dir.empty();  // each in its folder, from its beginning
+    std::optional<Begun> next;
+    if (!is_shown) next = first;
+    PLIMSOLL_TRY(add(end(std::move(first), true)));
+    if (is_shown) return add(micro("micro_next", false));
+    next->graph.name = named("micro_next");
+    return add(end(std::move(*next), false));
+  }
+  Result<passes::Program> end(Begun begun, bool first) {
     if (options_.accumulate) {
-      PLIMSOLL_TRY(accumulate(graph, derivative, first));
+      PLIMSOLL_TRY(accumulate(begun.graph, begun.derivative, first));
     } else {
-      Builder b(graph, ops::find_op);
-      PLIMSOLL_TRY(append_update(b, derivative.cotangents));
+      Builder b(begun.graph, ops::find_op);
+      PLIMSOLL_TRY(append_update(b, begun.derivative.cotangents));
     }
-    return finish(std::move(graph), pipeline);
+    return finish(std::move(begun.graph), begun.pipeline);
   }
 
   Status append_update(Builder& b, const std::vector<ValueId>& gradients) const {

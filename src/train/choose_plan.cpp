@@ -5,6 +5,7 @@
 
 #include "ops/ops.h"
 #include "planner/budget.h"
+#include "planner/finish_program.h"
 #include "planner/place_updates.h"
 #include "planner/recompute_fit.h"
 #include "planner/search.h"
@@ -131,8 +132,7 @@ class Chooser {
     return best;
   }
 
-  /// Each way once; one that was planned before comes without its programs. The first may be the one that is
-  /// run; what the search tries behind it is verified where it is chosen.
+  /// Each way once; one that was planned before comes without its programs.
   Result<Planned> plan(const Way& way) {
     if (const Planned* known = options_.known->find(way)) {
       Planned planned{way, {}, known->report, known->facts};
@@ -141,7 +141,6 @@ class Chooser {
       return planned;
     }
     PLIMSOLL_ASSIGN(Planned planned, plan_way(config_, prepared_, way, target_, options_));
-    options_.verify = false;
     planned.facts = facts_of(planned, config_, prepared_, target_);
     options_.known->add(planned);
     considered_.push_back(planner::alternative_of(planned.report));
@@ -244,12 +243,11 @@ class Chooser {
   std::vector<planner::Alternative>& considered_;
 };
 
-/// With the programs of the plan, where they are wanted, which have passed the verifier: the search keeps no
-/// programs of ways that it knows, and does not verify what it tries.
+/// With the programs of the plan, where they are wanted: the search keeps none of ways that it knows.
 Result<Planned> with_programs(Planned planned, const RunConfig& config, const Prepared& prepared,
-                              const runtime::Target& target, const PrepareOptions& options, bool verified) {
+                              const runtime::Target& target, const PrepareOptions& options) {
   const bool has_programs = !planned.programs.session.programs.empty();
-  if (!options.runs || !options.dump_ir.empty() || (has_programs && verified)) return planned;
+  if (!options.runs || !options.dump_ir.empty() || has_programs) return planned;
   const Way way = planned.way;
   planned = {};
   return plan_way(config, prepared, way, target, options);
@@ -259,8 +257,7 @@ Result<Planned> with_programs(Planned planned, const RunConfig& config, const Pr
 Result<Planned> plan_here(const RunConfig& config, const Prepared& prepared, const runtime::Target& target,
                           const PrepareOptions& options, std::vector<planner::Alternative>& considered) {
   PLIMSOLL_ASSIGN(Planned planned, Chooser(config, prepared, target, options, considered)());
-  const bool verified = !options.verify || considered.size() == 1;
-  return with_programs(std::move(planned), config, prepared, target, options, verified);
+  return with_programs(std::move(planned), config, prepared, target, options);
 }
 
 /// The plan of the run with something elsewhere. Each way once.
@@ -314,13 +311,18 @@ Result<Planned> choose_plan(const RunConfig& config, const Prepared& prepared, c
       PLIMSOLL_ASSIGN(without, plan_here(config, prepared, target, options, considered));
     }
     if (elsewhere && (!without || planner::is_better(elsewhere->report, without->report))) {
-      PLIMSOLL_ASSIGN(without, with_programs(std::move(*elsewhere), config, prepared, target, options,
-                                             /*verified=*/true));
+      PLIMSOLL_ASSIGN(without, with_programs(std::move(*elsewhere), config, prepared, target, options));
       considered.push_back(planner::alternative_of(without->report));
     }
   }
   Planned planned = std::move(*without);
-  if (options.dump_ir.empty()) return planned;
+  if (options.dump_ir.empty()) {
+    // What is only compared with others is not run; what is run is verified.
+    if (options.verify && options.runs)
+      for (const passes::Program& program : planned.programs.session.programs)
+        PLIMSOLL_TRY(planner::verify_program(program));
+    return planned;
+  }
   // The text that --dump-ir leaves is that of the plan that is run.
   Way way = planned.way;
   way.recomputed = planned.report.recompute_set;

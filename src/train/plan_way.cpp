@@ -185,7 +185,8 @@ Result<Planned> plan_as(const RunConfig& config, const Prepared& prepared, const
   options.pipeline.offload = way.offload.any() ? way.offload : offload_options(config);
   options.pipeline.offload.num_blocks = num_blocks(model);
   options.pipeline.dump_dir = prepare_options.dump_ir;
-  options.pipeline.verify = prepare_options.verify;
+  // Pass by pass where somebody looks; the plan that is chosen is verified as a whole.
+  options.pipeline.verify = prepare_options.verify && !prepare_options.dump_ir.empty();
   options.finds_gains = sketch == nullptr && !way.recompute_all &&
                         chooses_recompute(config, prepare_options) && recomputed.empty();
   if (!recomputed.empty())

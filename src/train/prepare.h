@@ -33,8 +33,9 @@ struct PrepareOptions {
   int64_t more_bytes = 0;     ///< as if each budget had so much more
   bool looks_at_data = true;  ///< for what is not given here, where the data lies there
   std::optional<MachineMemory> memory = {};  ///< what budgets are read from; nothing: as it is now
-  bool verify = true;  ///< run the verifier after each pass; the plan is the same without
-  bool runs = true;    ///< programs are wanted; false: the report alone, without the disk
+  bool verify =
+      true;  ///< the programs that are chosen, with `dump_ir` after each pass; the plan is the same without
+  bool runs = true;  ///< programs are wanted; false: the report alone, without the disk
   /// What plans of the same run under other budgets have found; null: nothing.
   std::shared_ptr<KnownWays> known = {};
 };

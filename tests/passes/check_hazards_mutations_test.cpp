@@ -170,7 +170,7 @@ TEST(HazardMutations, ADoneMayStandAnywhereBetweenItsStartAndItsFirstUseAndNowhe
       ++dones;
       const ir::OpId start = graph.value(op.inputs[0]).producer;
       const auto& users = uses[static_cast<size_t>(op.outputs[0].index)];
-      for (const size_t to : {place_of(graph, start) + 1, place_of(graph, users.at(0)) - 1}) {
+      for (const size_t to : {place_of(graph, start) + 1, place_of(graph, users[0]) - 1}) {
         const auto planned = fixtures::plan_program(with_op_at(graph, p, to));
         ASSERT_TRUE(planned) << planned.error().message();
         const Status status = check_hazards(planned->graph, planned->binding, planned->plan, planned->order);
@@ -178,7 +178,7 @@ TEST(HazardMutations, ADoneMayStandAnywhereBetweenItsStartAndItsFirstUseAndNowhe
         const IssueSimulator simulator(planned->graph, planned->binding, planned->plan);
         ASSERT_FALSE(QueueSimulator(simulator.program(planned->order)).random_orders(5, seed).changed);
       }
-      EXPECT_FALSE(ir::verify(with_op_at(graph, p, place_of(graph, users.at(0)))));
+      EXPECT_FALSE(ir::verify(with_op_at(graph, p, place_of(graph, users[0]))));
       EXPECT_FALSE(ir::verify(with_op_at(graph, p, place_of(graph, start))));
       ir::Graph without = graph;
       without.replace_uses(op.outputs[0], op.inputs[0]);

@@ -4,7 +4,7 @@
 
 Plimsoll: `bench data`. Text and JSON lines: tokenized, packed and indexed from nothing, as a first run does, and once
 they are ready; of what is ready the setting that takes least CPU time a sample counts. A sample is tokens, targets and where
-documents begin, each block of the file checked against its sum. PyTorch: an IterableDataset that tokenizes with the `tokenizers` package in its workers and fills
+documents begin, each block of the file checked against its sum when it is read first. PyTorch: an IterableDataset that tokenizes with the `tokenizers` package in its workers and fills
 sequences; tokens are a memory-mapped array, shuffled, of which a worker takes rows as 64-bit ids, nothing else. Workers live
 as long as the loader. The better of no workers and two counts. Sequences of 512, batches of 8.
 """

@@ -91,6 +91,8 @@ Result<PackedDataset> PackedDataset::open(std::span<const std::string> paths,
   auto shards = open_shards(paths, options);
   if (!shards) return std::move(shards).error().at(options.setting);
   auto index = PackIndex::open_or_build(*shards, options.pack, cache_folder);
+  int64_t bytes = kRememberedBytes;
+  for (Shard& shard : *shards) bytes -= shard.remember_checked(bytes);
   if (!index) return std::move(index).error().at(options.setting);
   if (index->report().num_sequences == 0) return nothing_left(index->report(), options.setting);
   return PackedDataset(std::move(*shards), std::move(*index), options);

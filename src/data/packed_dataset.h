@@ -34,6 +34,9 @@ struct SequenceCounts {
 /// Sequences with random access. Everything is sized when opened; reading allocates nothing.
 class PackedDataset {
  public:
+  /// Of memory, to remember which blocks of the shards were checked: of a thousand million tokens.
+  static constexpr int64_t kRememberedBytes = int64_t{32} << 10;
+
   /// `paths`: shards or globs (expanded and sorted each). The pack index is kept in `cache_folder`.
   /// Errors: kBadData for missing or damaged shards, or where no sequence comes out; kInvalidArgument for
   /// another vocabulary; kIo.

@@ -15,6 +15,7 @@
 #include <string_view>
 
 #include "base/result.h"
+#include "data/checked_blocks.h"
 #include "data/shard_table.h"
 #include "io/file.h"
 
@@ -90,10 +91,14 @@ class Shard {
   /// The least scratch that `read` takes: one block. More means fewer reads of the file.
   [[nodiscard]] int64_t block_bytes() const;
 
+  /// From now on blocks that were once read whole and fit their checksums are believed, and of them no more
+  /// is read than is asked for: of as many blocks as `most_bytes` have bits for. What was taken is returned.
+  int64_t remember_checked(int64_t most_bytes);
+
   /// Reads tokens [begin, begin + ids.size()), and which of them are in the loss, one byte each, unless
-  /// `in_loss` is empty. Every block that is touched is checked against its checksum. Allocates nothing but
-  /// the message of an error. Errors: kBadData that names the file and the token for a block that is damaged
-  /// or an id outside of the vocabulary; kIo.
+  /// `in_loss` is empty. Every block that is touched is checked against its checksum, but for those that are
+  /// remembered. Allocates nothing but the message of an error. Errors: kBadData that names the file and the
+  /// token for a block that is damaged or an id outside of the vocabulary; kIo.
   Status read(int64_t begin, std::span<int32_t> ids, std::span<uint8_t> in_loss,
               std::span<std::byte> scratch) const;
   /// Documents [first, first + out.size()). `scratch`: kDocumentScratchBytes. Errors: as read.
@@ -112,12 +117,20 @@ class Shard {
   Status check_content(uint64_t blocks_hash) const;
   /// Blocks [first_block, end_block), checked.
   Status read_blocks(int64_t first_block, int64_t end_block, std::span<std::byte> out) const;
-  /// ids.size() tokens from `begin` on, all within `block`.
-  Status decode_block(const std::byte* block, int64_t begin, std::span<int32_t> ids,
-                      std::span<uint8_t> in_loss) const;
+  /// ids.size() tokens from `begin` on, all within one block: `stored` are their ids and `mask` the bytes
+  /// from that on in which the first one's bit lies.
+  Status decode(const std::byte* stored, const std::byte* mask, int64_t begin, std::span<int32_t> ids,
+                std::span<uint8_t> in_loss) const;
+  /// The same of a block that is believed: what is asked for alone is read.
+  Status read_part(int64_t begin, std::span<int32_t> ids, std::span<uint8_t> in_loss,
+                   std::span<std::byte> scratch) const;
+  [[nodiscard]] int64_t num_blocks() const;
+  /// Tokens in that block.
+  [[nodiscard]] int64_t tokens_of(int64_t block) const;
   ReadFile file_;
   ShardInfo info_;
   shard::TableLayout documents_;
+  CheckedBlocks checked_;
 };
 
 /// Whether the file begins as a shard does; false too where it cannot be read.

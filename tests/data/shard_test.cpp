@@ -8,6 +8,7 @@
 #include <csignal>
 #include <cstring>
 #include <filesystem>
+#include <fstream>
 #include <random>
 
 #include "data/shard_documents.h"
@@ -131,6 +132,49 @@ TEST(Shard, AnyStretchCanBeRead) {
     ASSERT_TRUE(std::equal(ids.begin(), ids.end(), one[0].ids.begin() + static_cast<std::ptrdiff_t>(begin)));
     ASSERT_TRUE(
         std::equal(bits.begin(), bits.end(), one[0].in_loss.begin() + static_cast<std::ptrdiff_t>(begin)));
+  }
+}
+
+TEST(Shard, WhatWasCheckedIsRememberedAndReadInParts) {
+  const TemporaryFolder folder;
+  for (const bool mask : {false, true}) {
+    std::vector<Document> documents(1);
+    for (int32_t i = 0; i < 20'000; ++i) {
+      documents[0].ids.push_back(i % 299);
+      documents[0].in_loss.push_back(i % 7 == 0 ? 1 : 0);
+    }
+    write_shard(folder.path("a"), documents, {300, 1, mask});
+    auto shard = Shard::open(folder.path("a"));
+    ASSERT_TRUE(shard);
+    EXPECT_EQ(shard->remember_checked(1 << 10), 8) << "five blocks";
+    const int64_t size = 20'000;
+    std::vector<std::byte> scratch(static_cast<size_t>(shard->block_bytes()));
+    std::vector<int32_t> ids(200);
+    ASSERT_TRUE(shard->read(100, ids, {}, scratch));
+    // What is damaged since is told where the block is new, and goes by where it was checked.
+    std::fstream file(folder.path("a"), std::ios::in | std::ios::out | std::ios::binary);
+    for (const int64_t at : {int64_t{0}, shard->block_bytes()}) {  // the sums themselves
+      const int was = file.seekg(shard::kHeaderBytes + at).get();
+      file.seekp(shard::kHeaderBytes + at).put(static_cast<char>(was ^ 1)).flush();
+    }
+    EXPECT_FALSE(shard->read(5000, ids, {}, scratch));
+    std::mt19937 random(7);
+    const auto read_some = [&](int64_t begin, int64_t end) {
+      ids.assign(static_cast<size_t>(end - begin), -1);
+      std::vector<uint8_t> bits(ids.size());
+      ASSERT_TRUE(shard->read(begin, ids, bits, scratch)) << begin << " to " << end;
+      for (size_t i = 0; i < ids.size(); ++i) {
+        ASSERT_EQ(ids[i], documents[0].ids[static_cast<size_t>(begin) + i]);
+        ASSERT_EQ(bits[i], mask ? documents[0].in_loss[static_cast<size_t>(begin) + i] : 1)
+            << begin << " " << i;
+      }
+    };
+    for (int round = 0; round < 300; ++round) {
+      const bool is_first = round % 2 == 0;
+      const int64_t from = is_first ? 0 : 2 * 4096, to = is_first ? 4096 : size;
+      const int64_t begin = from + static_cast<int64_t>(random()) % (to - from);
+      read_some(begin, begin + 1 + static_cast<int64_t>(random()) % (to - begin));
+    }
   }
 }
 

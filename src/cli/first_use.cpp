@@ -17,6 +17,7 @@
 #include "io/descriptor.h"
 #include "io/file.h"
 #include "io/new_folder.h"
+#include "measuring/quiet.h"
 #include "train/run_profile.h"
 
 namespace plimsoll::cli {
@@ -41,7 +42,17 @@ bool take_turn(const Descriptor& folder) {
 /// Measured elsewhere, kept here.
 Status measure_and_keep(const std::string& path, const std::function<planner::MachineProfile()>& measure) {
   PLIMSOLL_ASSIGN(const std::string text, in_child_process([&]() -> Result<std::string> {
+                    const measuring::Quiet quiet;
                     planner::MachineProfile profile = measure();
+                    // What is kept is to be the machine's and not a moment's.
+                    if (!quiet.holds())
+                      return Error{
+                          ErrorCode::kIo,
+                          fmt::format("other work took its processors away {:.0f} times a second; until that "
+                                      "is done plans go by built-in rates",
+                                      quiet.interruptions()),
+                          {},
+                          {}};
                     profile.name = train::machine_name();
                     return planner::profile_json(profile);
                   }));

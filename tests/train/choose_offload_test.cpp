@@ -195,7 +195,7 @@ constexpr const char* kOffloadedRun =
     "num_hidden_layers: 6, num_attention_heads: 4, num_key_value_heads: 4, max_position_embeddings: 256, "
     "tie_word_embeddings: true}}\n"
     "data: {sequence_length: 128}\ntraining: {global_batch_size: 4, max_steps: 2}\n"
-    "runtime: {threads: 1, device: discrete}\nmemory: {budget: 4GiB}\n";
+    "runtime: {threads: 1, device: discrete, profile: built-in}\nmemory: {budget: 4GiB}\n";
 
 planner::PlanReport plan_with(const std::vector<std::string>& overrides) {
   const auto config = parse_run_config(kOffloadedRun, "run.yaml", overrides);

@@ -17,7 +17,6 @@
 #include "io/descriptor.h"
 #include "io/file.h"
 #include "io/new_folder.h"
-#include "measuring/quiet.h"
 #include "train/run_profile.h"
 
 namespace plimsoll::cli {
@@ -40,19 +39,10 @@ bool take_turn(const Descriptor& folder) {
 }
 
 /// Measured elsewhere, kept here.
-Status measure_and_keep(const std::string& path, const std::function<planner::MachineProfile()>& measure) {
+Status measure_and_keep(const std::string& path,
+                        const std::function<Result<planner::MachineProfile>()>& measure) {
   PLIMSOLL_ASSIGN(const std::string text, in_child_process([&]() -> Result<std::string> {
-                    const measuring::Quiet quiet;
-                    planner::MachineProfile profile = measure();
-                    // What is kept is to be the machine's and not a moment's.
-                    if (!quiet.holds())
-                      return Error{
-                          ErrorCode::kIo,
-                          fmt::format("other work took its processors away {:.0f} times a second; until that "
-                                      "is done plans go by built-in rates",
-                                      quiet.interruptions()),
-                          {},
-                          {}};
+                    PLIMSOLL_ASSIGN(planner::MachineProfile profile, measure());
                     profile.name = train::machine_name();
                     return planner::profile_json(profile);
                   }));
@@ -62,7 +52,8 @@ Status measure_and_keep(const std::string& path, const std::function<planner::Ma
 
 }  // namespace
 
-void measure_at_first_use(const RunConfig& config, const std::function<planner::MachineProfile()>& measure) {
+void measure_at_first_use(const RunConfig& config,
+                          const std::function<Result<planner::MachineProfile>()>& measure) {
   if (config.runtime.profile != "auto" || config.runtime.device.starts_with("cuda")) return;
   const std::string isa(cpu::isa_name(cpu::current_isa()));
   const std::string path = train::first_rates_path(isa);

@@ -3,6 +3,7 @@
 
 #include <functional>
 
+#include "base/result.h"
 #include "planner/machine_profile.h"
 #include "settings/run_config.h"
 
@@ -14,6 +15,7 @@ namespace plimsoll::cli {
 /// other thread runs. Several processes at once measure one after the other, and all but the first find it
 /// done. What does not work out (no folder that can be written, too little memory, others at work on the
 /// machine) changes nothing but that it is said: plans go by the built-in rates.
-void measure_at_first_use(const RunConfig& config, const std::function<planner::MachineProfile()>& measure);
+void measure_at_first_use(const RunConfig& config,
+                          const std::function<Result<planner::MachineProfile>()>& measure);
 
 }  // namespace plimsoll::cli

@@ -1,6 +1,9 @@
 #include "measuring/machine_rates.h"
 
+#include <fmt/format.h>
+
 #include "measuring/copy_rates.h"
+#include "measuring/quiet.h"
 
 namespace plimsoll::measuring {
 namespace {
@@ -34,7 +37,8 @@ planner::MachineProfile calibrated_rates(const std::string& disk_folder, const S
   return profile;
 }
 
-planner::MachineProfile first_rates() {
+Result<planner::MachineProfile> first_rates() {
+  const Quiet quiet;
   const KernelPlan plan{.groups = first_samples(),
                         .seconds_per_op = 0.01,
                         .rounds = 2,
@@ -42,6 +46,15 @@ planner::MachineProfile first_rates() {
                         .most_seconds = 2.2,
                         .spread_bytes = int64_t{16} << 20};
   planner::MachineProfile profile = measure_kernels(plan, [](double, const std::string&) {});
+  if (!quiet.holds())
+    return Error{
+        ErrorCode::kIo,
+        fmt::format(
+            "other work took its processors away {:.0f} times a second; until that is done plans go by "
+            "built-in rates",
+            quiet.interruptions()),
+        {},
+        {}};
   profile.rates = "measured";
   profile.source = "measured at first use";
   return profile;

@@ -5,6 +5,7 @@
 #include <functional>
 #include <string>
 
+#include "base/result.h"
 #include "measuring/kernel_rates.h"
 #include "planner/machine_profile.h"
 
@@ -16,7 +17,8 @@ planner::MachineProfile calibrated_rates(const std::string& disk_folder, const S
                                          const std::function<void(const std::string&)>& note);
 
 /// The rates that matter most, within three seconds and 100 MiB of memory. Ends by itself on a slow machine
-/// too; what it did not come to keeps the built-in rates.
-planner::MachineProfile first_rates();
+/// too; what it did not come to keeps the built-in rates. Errors: kIo where other work took the processors
+/// away meanwhile, see quiet.h: what is kept is to be the machine's and not a moment's.
+Result<planner::MachineProfile> first_rates();
 
 }  // namespace plimsoll::measuring

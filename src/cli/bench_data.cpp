@@ -2,7 +2,6 @@
 
 #include <fcntl.h>
 #include <fmt/format.h>
-#include <sys/resource.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -11,6 +10,7 @@
 #include <thread>
 
 #include "base/process.h"
+#include "base/resource_use.h"
 #include "base/terminal.h"
 #include "io/scratch_folder.h"
 #include "io/tree.h"
@@ -35,16 +35,7 @@ struct Rung {
 };
 
 /// Of this process and, where it made any, of its children.
-double cpu_seconds() {
-  double sum = 0;
-  for (const int who : {RUSAGE_SELF, RUSAGE_CHILDREN}) {
-    rusage usage = {};
-    ::getrusage(who, &usage);
-    for (const timeval& t : {usage.ru_utime, usage.ru_stime})
-      sum += static_cast<double>(t.tv_sec) + 1e-6 * static_cast<double>(t.tv_usec);
-  }
-  return sum;
-}
+double all_cpu_seconds() { return cpu_seconds(resource_use()) + cpu_seconds(resource_use(RUSAGE_CHILDREN)); }
 
 /// What of the files the system holds goes, as far as it is on the disk already.
 void drop_from_cache(const std::vector<DataFiles>& files) {
@@ -94,7 +85,7 @@ Result<Rung> climb(const ReadyData& ready, const How& how, double seconds) {
   int64_t batches = 0, tokens = 0, next = 0;
   double wall = 0, cpu = 0;
   {
-    const double cpu_before = cpu_seconds(), start = now_seconds();
+    const double cpu_before = all_cpu_seconds(), start = now_seconds();
     Loader loader(data, options, 0);
     while (wall < seconds || batches < 2) {
       PLIMSOLL_ASSIGN(const LoadedBatch batch, loader.next());
@@ -102,7 +93,7 @@ Result<Rung> climb(const ReadyData& ready, const How& how, double seconds) {
       wall = now_seconds() - start;
       if (how.cold && next >= data.num_sequences()) break;  // what comes now is warm
     }
-    cpu = cpu_seconds() - cpu_before;
+    cpu = all_cpu_seconds() - cpu_before;
   }
   const auto samples = static_cast<double>(batches * options.batch_size);
   rung.samples_per_second = samples / wall, rung.tokens_per_second = static_cast<double>(tokens) / wall;
@@ -123,12 +114,12 @@ Result<Rung> tokenize_on_the_way(const RunConfig& config) {
   PLIMSOLL_ASSIGN(const ScratchFolder folder, ScratchFolder::create("bench-data"));
   RunConfig fresh = config;
   fresh.data.cache_dir = folder.path();
-  const double cpu_before = cpu_seconds(), start = now_seconds();
+  const double cpu_before = all_cpu_seconds(), start = now_seconds();
   PLIMSOLL_ASSIGN(const std::unique_ptr<ReadyData> ready, make_ready(fresh));
   PLIMSOLL_ASSIGN(const TrainingData data,
                   TrainingData::open(ready->files.train,
                                      train::data_options(ready->config, ready->prepared, /*eval=*/false)));
-  const double wall = now_seconds() - start, cpu = cpu_seconds() - cpu_before;
+  const double wall = now_seconds() - start, cpu = all_cpu_seconds() - cpu_before;
   const auto samples = static_cast<double>(data.num_sequences());
   Rung rung;
   rung.name = "made ready on the way";

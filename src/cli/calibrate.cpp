@@ -15,7 +15,6 @@
 #include "io/file.h"
 #include "io/json.h"
 #include "measuring/machine_rates.h"
-#include "measuring/quiet.h"
 #include "train/run_profile.h"
 
 namespace plimsoll::cli {
@@ -49,16 +48,10 @@ Result<planner::MachineProfile> measured(const std::string& disk) {
   std::error_code error;
   const std::filesystem::path folder = std::filesystem::canonical(disk, error);
   if (error) return Error{ErrorCode::kInvalidArgument, error.message(), disk, "give --disk a folder"};
-  const measuring::Quiet quiet;
   Progress progress;
   planner::MachineProfile profile = measuring::calibrated_rates(
       folder, [&](double fraction, const std::string& what) { progress.show(fraction, what); }, note);
   progress.finish();
-  if (!quiet.holds())
-    note(fmt::format(
-        "other work took the processors away {:.0f} times a second, so rates may be too low: calibrate "
-        "again when the machine is quiet",
-        quiet.interruptions()));
   profile.name = train::machine_name();
   return profile;
 }

@@ -13,8 +13,8 @@ namespace plimsoll::cli {
 /// keeps it in the cache folder and says so; from then on it is there, and plans are the same from run to
 /// run. `measure` runs in a process of its own, so that this one's peak does not know of it: call while no
 /// other thread runs. Several processes at once measure one after the other, and all but the first find it
-/// done. What does not work out (no folder that can be written, too little memory, others at work on the
-/// machine) changes nothing but that it is said: plans go by the built-in rates.
+/// done. What does not work out (no folder that can be written, too little memory) changes nothing: plans go
+/// by the built-in rates. An error of `measure`'s is told.
 void measure_at_first_use(const RunConfig& config,
                           const std::function<Result<planner::MachineProfile>()>& measure);
 

@@ -21,6 +21,7 @@ Shown part_of(const Shown& shown, double begin, double end) {
 
 planner::MachineProfile calibrated_rates(const std::string& disk_folder, const Shown& shown,
                                          const std::function<void(const std::string&)>& note) {
+  const Quiet quiet;
   const KernelPlan plan{.groups = calibration_samples(),
                         .rounds = 2,
                         .seconds_for_rounds = 25,
@@ -32,6 +33,11 @@ planner::MachineProfile calibrated_rates(const std::string& disk_folder, const S
     note("copies are not measured: " + copies.error().message());
   if (const Status disk = measure_disk({}, disk_folder, profile, part_of(shown, kCopiesEnd, 1)); !disk)
     note("the disk is not measured: " + disk.error().message());
+  if (!quiet.holds())
+    note(
+        fmt::format("other work took the processors away {:.0f} times a second, so rates may be too low: "
+                    "calibrate again when the machine is quiet",
+                    quiet.interruptions()));
   profile.rates = "calibrated";
   profile.source = "measured by plimsoll calibrate";
   return profile;

@@ -12,7 +12,8 @@
 namespace plimsoll::measuring {
 
 /// All of it, within a minute: some 360 ops, fewer threads, copies, the disk of `disk_folder`. What cannot be
-/// measured stays unknown, and `note` is told why.
+/// measured stays unknown, and `note` is told why; also where other work took the processors away, see
+/// quiet.h.
 planner::MachineProfile calibrated_rates(const std::string& disk_folder, const Shown& shown,
                                          const std::function<void(const std::string&)>& note);
 

@@ -1,12 +1,11 @@
 #include "measuring/op_timer.h"
 
-#include <sys/resource.h>
-
 #include <algorithm>
 #include <bit>
 
 #include "base/check.h"
 #include "base/process.h"
+#include "base/resource_use.h"
 #include "ops/op_list.h"
 
 namespace plimsoll::measuring {
@@ -124,11 +123,7 @@ double OpTimer::seconds(double budget_seconds) {
 }
 
 double OpTimer::typical_seconds(double budget_seconds) {
-  const auto interrupted = [] {
-    rusage usage{};
-    getrusage(RUSAGE_SELF, &usage);
-    return usage.ru_nivcsw;
-  };
+  const auto interrupted = [] { return resource_use().ru_nivcsw; };
   for (size_t i = 0; i + 1 < operands_.size(); ++i) run();
   double total = run();  // of a machine so slow that one says enough, the only one
   std::vector<double> all = {total}, alone;

@@ -1,7 +1,5 @@
 #include "measuring/quiet.h"
 
-#include <sys/resource.h>
-
 #include <algorithm>
 
 namespace plimsoll::measuring {
@@ -11,27 +9,14 @@ constexpr double kMostInterruptions = 80, kLeastSeconds = 0.25;
 
 }  // namespace
 
-Quiet::Quiet() : start_(use()) {}
-
-double Quiet::interruptions() const {
-  const Use u = since();
-  return u.interruptions / std::max(u.seconds, 1e-3);
+bool is_quiet(double cpu_seconds, int64_t interruptions) {
+  return cpu_seconds < kLeastSeconds || static_cast<double>(interruptions) < kMostInterruptions * cpu_seconds;
 }
 
-bool Quiet::holds() const { return since().seconds < kLeastSeconds || interruptions() < kMostInterruptions; }
+double Quiet::interruptions() const { return static_cast<double>(count()) / std::max(seconds(), 1e-3); }
+bool Quiet::holds() const { return is_quiet(seconds(), count()); }
 
-Quiet::Use Quiet::use() {
-  rusage usage = {};
-  ::getrusage(RUSAGE_SELF, &usage);
-  const auto seconds = [](const timeval& t) {
-    return static_cast<double>(t.tv_sec) + 1e-6 * static_cast<double>(t.tv_usec);
-  };
-  return {seconds(usage.ru_utime) + seconds(usage.ru_stime), static_cast<double>(usage.ru_nivcsw)};
-}
-
-Quiet::Use Quiet::since() const {
-  const Use now = use();
-  return {now.seconds - start_.seconds, now.interruptions - start_.interruptions};
-}
+double Quiet::seconds() const { return cpu_seconds(resource_use()) - cpu_seconds(start_); }
+int64_t Quiet::count() const { return resource_use().ru_nivcsw - start_.ru_nivcsw; }
 
 }  // namespace plimsoll::measuring

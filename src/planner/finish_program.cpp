@@ -59,10 +59,11 @@ Result<passes::Program> place_program(ir::Graph graph, passes::Pipeline& pipelin
   PLIMSOLL_ASSIGN(passes::Binding binding, passes::bind_storage(graph, bind, ops::find_op));
   passes::MemoryPlan plan = passes::plan_memory(graph, binding, memory);
   passes::IssueOrder issue;
-  if (!memory.bound_only) issue = passes::issue_order(graph, binding, plan);
-  passes::Program program{std::move(graph), std::move(binding), std::move(plan), std::move(issue)};
-  if (pipeline.options().verify && !memory.bound_only) PLIMSOLL_TRY(verify_program(program));
-  return program;
+  if (!memory.bound_only) {
+    issue = passes::issue_order(graph, binding, plan);
+    if (pipeline.options().verify) PLIMSOLL_TRY(passes::check_hazards(graph, binding, plan, issue));
+  }
+  return passes::Program{std::move(graph), std::move(binding), std::move(plan), std::move(issue)};
 }
 
 Status verify_program(const passes::Program& program) {

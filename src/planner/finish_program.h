@@ -25,7 +25,8 @@ struct ScheduledProgram {
 Result<passes::Program> place_program(ir::Graph graph, passes::Pipeline& pipeline,
                                       const passes::MemoryPlanOptions& memory, const runtime::Target& target);
 
-/// Whether it runs as its graph says: ir::verify and passes::check_hazards. Errors: theirs.
+/// Whether one that was planned without the verifier runs as its graph says: ir::verify and
+/// passes::check_hazards. Errors: theirs.
 Status verify_program(const passes::Program& program);
 
 /// The passes behind the derivative, and that. Errors: kInvalidArgument of a pass.

@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <map>
-#include <optional>
 
 #include "base/check.h"
 #include "ops/granules.h"
@@ -213,13 +212,12 @@ class ProgramBuilder {
   template <typename Add>
   Status micros(const Add& add) {
     PLIMSOLL_ASSIGN(Begun first, begin("micro_first"));
-    const bool is_shown = !options_.pipeline.dump_dir.empty();  // each in its folder, from its beginning
-    std::optional<Begun> next;
-    if (!is_shown) next = first;
+    // Where each pass leaves its text, each program goes from its beginning.
+    const bool is_shown = !options_.pipeline.dump_dir.empty();
+    PLIMSOLL_ASSIGN(Begun next, is_shown ? begin("micro_next") : Result<Begun>(first));
+    next.graph.name = named("micro_next");
     PLIMSOLL_TRY(add(end(std::move(first), true)));
-    if (is_shown) return add(micro("micro_next", false));
-    next->graph.name = named("micro_next");
-    return add(end(std::move(*next), false));
+    return add(end(std::move(next), false));
   }
   Result<passes::Program> end(Begun begun, bool first) {
     if (options_.accumulate) {

@@ -1,6 +1,5 @@
 #include "train/machine_sample.h"
 
-#include <sys/resource.h>
 #include <sys/stat.h>
 
 #include <algorithm>
@@ -10,6 +9,7 @@
 
 #include "base/kernel_file.h"
 #include "base/process.h"
+#include "base/resource_use.h"
 
 namespace plimsoll::train {
 namespace {
@@ -77,13 +77,9 @@ MachineSample read_machine_sample(const std::string& root) {
   MachineSample s;
   s.seconds = now_seconds();
   s.cpus = std::max(1U, std::thread::hardware_concurrency());
-  rusage usage = {};
-  ::getrusage(RUSAGE_SELF, &usage);
-  const auto seconds = [](const timeval& t) {
-    return static_cast<double>(t.tv_sec) + 1e-6 * static_cast<double>(t.tv_usec);
-  };
-  s.process_seconds = seconds(usage.ru_utime) + seconds(usage.ru_stime);
-  s.minor_faults = usage.ru_minflt, s.major_faults = usage.ru_majflt;
+  const rusage use = resource_use();
+  s.process_seconds = cpu_seconds(use);
+  s.minor_faults = use.ru_minflt, s.major_faults = use.ru_majflt;
   read_ticks(root, s);
   s.mhz = mean_mhz(root);
   const KernelFile io((root + "/proc/self/io").c_str());

@@ -78,14 +78,12 @@ int64_t host_bytes(const Prepared& prepared, const RunConfig& config, const Prep
   for (const auto& p : model.parameters()) tensors += static_cast<int64_t>(p.views.size());
   const bool trains = options.purpose == Purpose::kTrain,
              evaluates = !trains || config.evaluates_while_training();
-  const auto num_sources =
-      static_cast<int64_t>((trains ? std::max<size_t>(1, config.data.weights.size()) : 0) +
-                           (evaluates ? config.data.num_eval_parts() : 0));
-  return num_sources * PackedDataset::kRememberedBytes + start_adapters_bytes(model) +
+  const int64_t eval_parts = evaluates ? static_cast<int64_t>(config.data.num_eval_parts()) : 0;
+  const int64_t train_sources = trains ? std::max<int64_t>(1, std::ssize(config.data.weights)) : 0;
+  return (train_sources + eval_parts) * PackedDataset::kRememberedBytes + start_adapters_bytes(model) +
          quantize_scratch(model, threads) + scratch_bytes(config, model.num_labels()) +
          tensors * kHeaderBytesPerTensor + threads * kReadBytesPerThread +
-         ((trains ? 1 : 0) + (evaluates ? static_cast<int64_t>(config.data.num_eval_parts()) : 0)) *
-             order_host_bytes(config) +
+         ((trains ? 1 : 0) + eval_parts) * order_host_bytes(config) +
          (evaluates ? Evaluator::host_bytes(config, *prepared.task, model, options.num_eval) : 0);
 }
 

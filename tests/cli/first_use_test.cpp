@@ -184,13 +184,14 @@ TEST_F(FirstUseTest, PlansAreTheSameFromRunToRun) {
   };
   const auto seconds = [](const Tree& plan) { return plan.find("step")->find("seconds_estimated")->number; };
   const auto rates = [](const Tree& plan) { return plan.find("choices")->find("rates")->text; };
-  const auto [first, told] = plan_event({});
+  auto [first, told] = plan_event({});
+  if (told.find("other work") != std::string::npos) {  // nothing of a busy moment is kept: by the stand-in
+    EXPECT_EQ(rates(first), "uncalibrated");
+    told = plan();
+    first = plan_event({}).first;
+  }
   const auto [second, told_again] = plan_event({});
   const auto [plain, told_of_it] = plan_event({"runtime.profile=built-in"});
-  if (told.find("other work") != std::string::npos) {  // nothing of a busy moment is kept
-    EXPECT_EQ(rates(first), "uncalibrated");
-    return;
-  }
   EXPECT_THAT(told, HasSubstr("measured this machine"));
   EXPECT_THAT(told_again, testing::Not(HasSubstr("measured")));
   EXPECT_EQ(rates(first), "measured");

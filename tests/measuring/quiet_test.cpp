@@ -17,7 +17,12 @@ void compute(double seconds) {
   }
 }
 
-TEST(Quiet, TooLittleToJudgeByIsQuiet) { EXPECT_TRUE(Quiet().holds()); }
+TEST(Quiet, IsBySecondsOfCpuTime) {
+  EXPECT_TRUE(is_quiet(2, 60));
+  EXPECT_FALSE(is_quiet(2, 200));
+  EXPECT_TRUE(is_quiet(20, 600));
+  EXPECT_TRUE(is_quiet(0.2, 200)) << "too little to judge by";
+}
 
 TEST(Quiet, IsOverWhereOthersComputeOnEveryProcessor) {
   std::vector<pid_t> others;

@@ -169,7 +169,8 @@ TEST(HazardMutations, ADoneMayStandAnywhereBetweenItsStartAndItsFirstUseAndNowhe
       if (op.def->name != "copy_done") continue;
       ++dones;
       const ir::OpId start = graph.value(op.inputs[0]).producer;
-      const auto& users = uses[static_cast<size_t>(op.outputs[0].index)];
+      const auto users = uses[static_cast<size_t>(op.outputs[0].index)];
+      ASSERT_FALSE(users.empty());
       for (const size_t to : {place_of(graph, start) + 1, place_of(graph, users[0]) - 1}) {
         const auto planned = fixtures::plan_program(with_op_at(graph, p, to));
         ASSERT_TRUE(planned) << planned.error().message();

@@ -11,13 +11,16 @@ ir::ValueId dropped(ir::Builder& b, const Adapter& adapter, double p, ir::ValueI
   return ops::dropout(b, x, forward->random, p, ops::random_key(adapter.a, "lora_dropout"));
 }
 
-/// scale B (A x), the scale applied to A x, the smallest of the three; before it B's bias, behind which there
-/// is no smaller place.
+/// scale (A x): the smallest place for the scale.
+ir::ValueId scaled(ir::Builder& b, const Adapter::Part& part, ir::ValueId down) {
+  return ops::scale(b, down, ops::fill(b, {1}, part.scale));
+}
+
+/// scale B (A x), the scale behind B where B has a bias.
 ir::ValueId up(ir::Builder& b, const Model& model, const Adapter::Part& part, ir::ValueId down) {
-  const ir::ValueId scale = ops::fill(b, {1}, part.scale);
   const ir::ValueId weight = model.read_parameter(b, part.b);
-  if (part.b_bias.empty()) return ops::linear(b, ops::scale(b, down, scale), weight, {});
-  return ops::scale(b, ops::linear(b, down, weight, model.read_parameter(b, part.b_bias)), scale);
+  if (part.b_bias.empty()) return ops::linear(b, scaled(b, part, down), weight, {});
+  return scaled(b, part, ops::linear(b, down, weight, model.read_parameter(b, part.b_bias)));
 }
 
 /// Parts of the last axis by their extents.
@@ -61,6 +64,29 @@ ir::ValueId joined(ir::Builder& b, std::vector<ir::ValueId> parts) {
   return parts.size() == 1 ? parts[0] : ops::concat(b, std::move(parts));
 }
 
+/// Products alone: neither DoRA nor a bias.
+bool is_plain(const Adapter& adapter) {
+  return std::all_of(adapter.parts.begin(), adapter.parts.end(),
+                     [](const Adapter::Part& part) { return part.magnitude.empty() && part.b_bias.empty(); });
+}
+
+/// Each part's product onto its columns of W x, in place.
+ir::ValueId add_products(ir::Builder& b, const Model& model, const Adapter& adapter,
+                         const std::vector<ir::ValueId>& downs, std::vector<ir::ValueId> base) {
+  if (base.size() != adapter.parts.size()) base = {joined(b, std::move(base))};
+  const bool apart = base.size() > 1;
+  int64_t column = 0;
+  for (size_t i = 0, next = 0; i < adapter.parts.size(); ++i) {
+    const Adapter::Part& part = adapter.parts[i];
+    ir::ValueId& onto = base[apart ? i : 0];
+    if (part.rank > 0)
+      onto = ops::linear_add(b, scaled(b, part, downs[next++]), model.read_parameter(b, part.b), onto,
+                             apart ? 0 : column);
+    column += part.out;
+  }
+  return joined(b, std::move(base));
+}
+
 /// What the adapters make of the base's W x.
 ir::ValueId add_adapter(ir::Builder& b, const Model& model, const LinearSpec& spec, const Adapter& adapter,
                         ir::ValueId x, std::vector<ir::ValueId> base, const Forward* forward) {
@@ -73,6 +99,7 @@ ir::ValueId add_adapter(ir::Builder& b, const Model& model, const LinearSpec& sp
     outs.push_back(part.out);
   }
   const auto downs = parts_of(b, ops::linear(b, in, a, {}), std::move(ranks));
+  if (is_plain(adapter)) return add_products(b, model, adapter, downs, std::move(base));
   std::vector<ir::ValueId> parts =
       base.size() == adapter.parts.size() ? std::move(base) : parts_of(b, joined(b, std::move(base)), outs);
   std::vector<ir::ValueId> again(parts.size());

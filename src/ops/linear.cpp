@@ -1,4 +1,5 @@
-// Linear maps: the matrix product, its weight gradient, and the sum over rows that is a bias's gradient.
+// Linear maps: the matrix product, the one that is added to columns of another, its weight gradient, and the
+// sum over rows that is a bias's gradient.
 #include "ops/operands.h"
 
 namespace plimsoll::ops {
@@ -25,12 +26,10 @@ Result<Types> infer_linear(const OpTypes& t) {
   return in.results({{out_dtype(in, t, t.inputs[0].dtype), with_last(x, outer)}});
 }
 
-void vjp_linear(VjpContext& ctx) {
-  const Op op = ctx.op();
+/// Gradients of operands 0 and 1 by `dy`, that of their product: each of its operand's dtype, the products of
+/// the forward map's precision.
+void add_product_grads(VjpContext& ctx, const Op& op, ValueId dy) {
   Builder& b = ctx.builder();
-  const ValueId dy = ctx.cotangent(0);
-  if (!dy.valid()) return;
-  // Each gradient is of its operand's dtype, the products of the forward map's precision.
   const auto attrs = [&](bool transposed, DType out, DType otherwise) {
     ir::Attrs a{{"transposed", transposed}};
     if (const ir::Attr* precision = op.attrs.find("precision")) a.set("precision", *precision);
@@ -41,6 +40,14 @@ void vjp_linear(VjpContext& ctx) {
   const DType x = b.type(op.inputs[0]).dtype, weight = b.type(op.inputs[1]).dtype;
   if (ctx.wants(0)) ctx.add(0, b.op("linear", {dy, op.inputs[1]}, attrs(!transposed, x, b.type(dy).dtype)));
   if (ctx.wants(1)) ctx.add(1, b.op("linear_dw", {op.inputs[0], dy}, attrs(transposed, weight, DType::kF32)));
+}
+
+void vjp_linear(VjpContext& ctx) {
+  const Op op = ctx.op();
+  Builder& b = ctx.builder();
+  const ValueId dy = ctx.cotangent(0);
+  if (!dy.valid()) return;
+  add_product_grads(ctx, op, dy);
   if (op.inputs.size() > 2 && op.inputs[2].valid() && ctx.wants(2))
     ctx.add(2, b.op("sum_rows", {dy}, with_out({}, b.type(op.inputs[2]).dtype)));
 }
@@ -61,6 +68,69 @@ void reference_linear(RefContext& ctx) {
       for (size_t i = 0; i < in; ++i) sum += x[row * in + i] * weight[transposed ? i * out + o : o * in + i];
       ctx.outputs[0]->data[row * out + o] = has_bias ? sum + ctx.inputs[2]->data[o] : sum;
     }
+}
+
+// ---- linear_add
+// --------------------------------------------------------------------------------------------------
+
+Result<Types> infer_linear_add(const OpTypes& t) {
+  Operands in(t, 3, {"x", "weight", "base"});
+  if (!in) return in.error();
+  const Shape &x = t.inputs[0].shape, &weight = t.inputs[1].shape, &base = t.inputs[2].shape;
+  const bool transposed = t.attrs.flag("transposed");
+  in.floating().require(weight.rank() == 2, "weight must have two axes", {1});
+  const int64_t inner = weight.dim(transposed ? 0 : 1), outer = weight.dim(transposed ? 1 : 0);
+  in.require(x.dim(-1) == inner, "inner dimensions differ", {0, 1});
+  in.require(with_last(x, 1) == with_last(base, 1), "rows differ", {0, 2});
+  const int64_t column = t.attrs.i64("column");
+  in.require(column >= 0 && outer <= base.dim(-1) && column <= base.dim(-1) - outer,
+             "columns beyond the base", {1, 2});
+  check_precision(in, t);
+  return in.results({t.inputs[2]});
+}
+
+/// The columns of dy that x and weight have a part in.
+ValueId columns_of(Builder& b, ValueId dy, int64_t column, int64_t width) {
+  const int64_t rest = b.type(dy).shape.dim(-1) - column - width;
+  std::vector<int64_t> sizes;
+  if (column > 0) sizes.push_back(column);
+  sizes.push_back(width);
+  if (rest > 0) sizes.push_back(rest);
+  return sizes.size() == 1 ? dy : split(b, dy, std::move(sizes))[column > 0 ? 1 : 0];
+}
+
+void vjp_linear_add(VjpContext& ctx) {
+  const Op op = ctx.op();
+  Builder& b = ctx.builder();
+  const ValueId dy = ctx.cotangent(0);
+  if (!dy.valid()) return;
+  if (ctx.wants(2)) ctx.add(2, dy);
+  if (!ctx.wants(0) && !ctx.wants(1)) return;
+  const int64_t width = b.type(op.inputs[1]).shape.dim(op.attrs.flag("transposed") ? 1 : 0);
+  add_product_grads(ctx, op, columns_of(b, dy, op.attrs.i64("column"), width));
+}
+
+/// Of the base its columns alone, which are read and written.
+Cost cost_linear_add(const OpTypes& t) {
+  const TensorType &x = t.inputs[0], &weight = t.inputs[1];
+  const int64_t outer = weight.shape.dim(t.attrs.flag("transposed") ? 1 : 0);
+  const double columns = static_cast<double>(t.outputs[0].bytes().count) * static_cast<double>(outer) /
+                         static_cast<double>(t.outputs[0].shape.dim(-1));
+  return {.flops = 2 * macs(x.shape, x.shape.dim(-1), outer),
+          .bytes = static_cast<double>(x.bytes().count + weight.bytes().count) + 2 * columns};
+}
+
+void reference_linear_add(RefContext& ctx) {
+  const auto x = operand_of(ctx, *ctx.inputs[0]), weight = operand_of(ctx, *ctx.inputs[1]);
+  const bool transposed = ctx.op.attrs.flag("transposed");
+  const size_t in = at(ctx.inputs[0]->type.shape.dim(-1)), width = at(ctx.outputs[0]->type.shape.dim(-1));
+  const size_t out = weight.size() / in, column = at(ctx.op.attrs.i64("column"));
+  ctx.outputs[0]->data = ctx.inputs[2]->data;
+  for (size_t row = 0; row < x.size() / in; ++row)
+    for (size_t o = 0; o < out; ++o)
+      for (size_t i = 0; i < in; ++i)
+        ctx.outputs[0]->data[row * width + column + o] +=
+            x[row * in + i] * weight[transposed ? i * out + o : o * in + i];
 }
 
 // ---- linear_dw
@@ -159,6 +229,19 @@ OpGroup linear_ops() {
        .recompute = kCompute,
        .output_dtypes = {{0, "out", 0}},
        .rounded_operands = 2},
+      {.name = "linear_add",
+       .summary = "x times weight, added to columns of another result",
+       .min_inputs = 3,
+       .max_inputs = 3,
+       .attrs = {int_attr("column"), bool_attr("transposed"), precision_attr()},
+       .infer = infer_linear_add,
+       .vjp = vjp_linear_add,
+       .cost = cost_linear_add,
+       .reference = reference_linear_add,
+       .autocast = kLowPrecision,
+       .recompute = kCompute,
+       .in_place = {{0, 2}},
+       .rounded_operands = 2},
       {.name = "linear_dw",
        .summary = "weight gradient of linear",
        .min_inputs = 2,
@@ -191,6 +274,10 @@ OpGroup linear_ops() {
 
 ValueId linear(Builder& b, ValueId x, ValueId weight, ValueId bias, bool transposed) {
   return b.op("linear", trimmed({x, weight, bias}), {{"transposed", transposed}});
+}
+
+ValueId linear_add(Builder& b, ValueId x, ValueId weight, ValueId base, int64_t column) {
+  return b.op("linear_add", {x, weight, base}, {{"column", column}, {"transposed", false}});
 }
 
 }  // namespace plimsoll::ops

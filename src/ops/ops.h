@@ -139,6 +139,11 @@ LayerNorm layer_norm(Builder& b, ValueId x, ValueId weight, ValueId bias, double
 /// the few rows of a decoding step: weights are read once and not packed, so its sums have another order; no
 /// derivative. Pass few_rows brings it in.
 ValueId linear(Builder& b, ValueId x, ValueId weight, ValueId bias, bool transposed = false);
+/// base [..., width] with x [..., in] times weight [out, in] added to its columns from `column` on: a product
+/// of few terms beside a large one, whose place the result takes. The bits are those of `add`(base, `linear`)
+/// with the product in base's dtype. Op `linear_add`(x, weight, base) {column, transposed, precision?}.
+/// vjp: those of `linear` by the columns of dy; dbase = dy.
+ValueId linear_add(Builder& b, ValueId x, ValueId weight, ValueId base, int64_t column = 0);
 
 // ---- weights by direction and magnitude (dora.cpp)
 // -------------------------------------------------------------

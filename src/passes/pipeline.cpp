@@ -19,6 +19,7 @@
 #include "passes/fuse_attention.h"
 #include "passes/fuse_embedding_grads.h"
 #include "passes/fuse_head_loss.h"
+#include "passes/fuse_linear_adds.h"
 #include "passes/fuse_norm_grads.h"
 #include "passes/fuse_norms.h"
 #include "passes/fuse_optimizer.h"
@@ -184,6 +185,8 @@ constexpr std::array kPasses = std::to_array<PassEntry>({
      &Options::common_subexpressions, run_common_subexpressions},
     {"dead-code-2", kBackward, "Derivatives that no state takes go before anything looks at lifetimes.",
      &Options::dead_code, run_dead_code},
+    {"fuse-linear-adds", kBackward, "What an adapter adds to a gradient goes into the base's in place.",
+     &Options::fuse_linear_adds, run_fusion<fuse_linear_adds>},
     {"recompute", kBackward, "What the policy does not keep of forward is computed again, block by block.",
      nullptr, run_recompute},
     {"recompute-cheap", kBackward,

@@ -20,8 +20,11 @@ ProductType shortest_type(const ir::OpTypes& t) {
 
 OpWork product(const ir::OpTypes& t, double flops) {
   const ir::Shape& out = t.outputs.front().shape;
-  const auto n = static_cast<double>(out.dim(-1));
-  const double m = std::max(1.0, static_cast<double>(out.num_elements()) / n);
+  // One that is added to columns writes no more than these.
+  const auto n = t.op == "linear_add"
+                     ? static_cast<double>(t.inputs[1].shape.dim(t.attrs.flag("transposed") ? 1 : 0))
+                     : static_cast<double>(out.dim(-1));
+  const double m = std::max(1.0, static_cast<double>(out.num_rows()));
   const bool is_dw = t.op.find("_dw") != std::string_view::npos;
   return {.kind = is_dw                        ? "linear_dw"
                   : t.attrs.flag("transposed") ? "linear_t"

@@ -31,10 +31,10 @@ struct Between {
 };
 
 /// The most that is alive while each block runs, and between the last one's forward and its backward.
-Between measure(const passes::Program& program, RecomputeChain& chain) {
+Between measure(const passes::Program& program, AliveByBlock& most) {
   const std::vector<int64_t> alive = alive_bytes(program);
   const auto& order = program.graph.order();
-  const auto last = static_cast<int32_t>(chain.blocks.size()) - 1;
+  const auto last = static_cast<int32_t>(most.blocks.size()) - 1;
   const auto is_last = [&](size_t i) { return program.graph.op(order[i]).block == last; };
   const size_t loss = place_of_loss(program.graph);
   size_t last_forward = 0, first_backward = order.size();
@@ -47,8 +47,7 @@ Between measure(const passes::Program& program, RecomputeChain& chain) {
   const std::vector<int32_t> running = running_blocks(program.graph, loss, last + 1);
   for (size_t i = 0; i < order.size(); ++i) {
     const bool is_between = i > last_forward && i < first_backward;
-    int64_t& needed =
-        is_between ? chain.needed_bytes : chain.blocks[static_cast<size_t>(running[i])].needed_bytes;
+    int64_t& needed = is_between ? most.at_end : most.blocks[static_cast<size_t>(running[i])];
     needed = std::max(needed, alive[i]);
     if (is_between && i != loss) beside_loss = std::max(beside_loss, alive[i]);
   }
@@ -125,13 +124,22 @@ RecomputeChain recompute_chain(const passes::Program& program, const std::vector
     const RecomputeBlock& block = chain.blocks[i];
     chain.blocks[i].options = options_of(parts[i], {{block.name}, block.saved_bytes, block.seconds});
   }
-  const Between between = measure(program, chain);
+  AliveByBlock most{std::vector<int64_t>(chain.blocks.size())};
+  const Between between = measure(program, most);
+  for (size_t i = 0; i < chain.blocks.size(); ++i) chain.blocks[i].needed_bytes = most.blocks[i];
+  chain.needed_bytes = most.at_end;
   for (const LossChunk& c : chunks) {
     const int64_t needed = std::max(between.beside_it, between.at_loss - c.saved_bytes);
     if (needed < chain.needed_bytes)
       chain.chunks.push_back({c.tokens, chain.needed_bytes - needed, seconds(c.more)});
   }
   return chain;
+}
+
+AliveByBlock alive_by_block(const passes::Program& program, size_t num_blocks) {
+  AliveByBlock most{std::vector<int64_t>(num_blocks)};
+  if (num_blocks > 0) measure(program, most);
+  return most;
 }
 
 }  // namespace plimsoll::planner

@@ -27,4 +27,7 @@ RecomputeChain recompute_chain(const passes::Program& program, const std::vector
                                const std::vector<LossChunk>& chunks,
                                const std::function<double(const ir::Cost&)>& seconds);
 
+/// The same of any program with a backward pass.
+AliveByBlock alive_by_block(const passes::Program& program, size_t num_blocks);
+
 }  // namespace plimsoll::planner

@@ -13,7 +13,8 @@
 
 namespace plimsoll::planner {
 
-/// `plan(choice)` gives a Result of a Planned, which is anything with a `report`.
+/// `plan(choice)` gives a Result of a Planned: anything with a `report`, and `facts`, a pointer that may be
+/// null to what has AliveByBlock `alive`.
 template <typename Planned, typename PlanOf>
 class RecomputeFit {
  public:
@@ -64,12 +65,28 @@ class RecomputeFit {
       PLIMSOLL_ASSIGN(Planned planned, plan_(choice));
       if (excess_bytes(planned.report) < excess_bytes(least.report)) least = std::move(planned);
     }
+    PLIMSOLL_TRY(correct(thrifty, least));
     for (int i = 0; i < kMostAttempts; ++i) {
       PLIMSOLL_ASSIGN(std::optional<Planned> less, attempt(excess_bytes(least.report) - 1));
       if (!less) break;
       least = std::move(*less);
     }
     return least;
+  }
+
+  /// The thriftiest again and again, by what the one before really held, as long as that finds another.
+  Status correct(RecomputeChoice choice, Planned& least) {
+    RecomputeChain chain = chain_;
+    for (int i = 0; i < kMostAttempts; ++i) {
+      PLIMSOLL_ASSIGN(Planned planned, plan_(choice));
+      if (excess_bytes(planned.report) < excess_bytes(least.report)) least = planned;
+      if (planned.facts == nullptr) break;
+      chain = corrected(std::move(chain), choice, planned.facts->alive);
+      RecomputeChoice next = *cheapest_recompute(chain, least_arena(chain));
+      if (next.layers == choice.layers && next.chunk_tokens == choice.chunk_tokens) break;
+      choice = std::move(next);
+    }
+    return Ok{};
   }
 
   /// The plan of least time that was found among those whose excess is at most `goal`.

@@ -130,6 +130,7 @@ class Search {
         if (p.saved >= least && (cheapest == nullptr || p.seconds < cheapest->seconds)) cheapest = &p;
       if (cheapest == nullptr || (best && cheapest->seconds + chunk.seconds >= best->seconds)) return;
       best = choice(*cheapest);
+      best->saved_before.back() += chunk.saved_bytes;
       best->seconds += chunk.seconds;
       best->chunk_tokens = chunk.tokens;
     };
@@ -140,6 +141,7 @@ class Search {
 
   [[nodiscard]] RecomputeChoice choice(Point point) const {
     RecomputeChoice result{{}, point.seconds};
+    result.saved_before.assign(chain_.blocks.size() + 1, point.saved);
     std::vector<std::vector<std::string>> steps;
     for (size_t end = chain_.blocks.size(); end > 0;) {
       const RecomputeBlock& first = chain_.blocks[point.from];
@@ -147,8 +149,11 @@ class Search {
         steps.push_back({first.name + ".." + chain_.blocks[end - 1].name});
       else if (point.option > 0)
         steps.push_back(first.options[point.option - 1].layers);
+      const size_t before = end;
       end = point.from;
-      if (end > 0) point = at_[end][point.parent];
+      point = at_[end][point.parent];
+      std::fill(result.saved_before.begin() + static_cast<std::ptrdiff_t>(end),
+                result.saved_before.begin() + static_cast<std::ptrdiff_t>(before), point.saved);
     }
     for (auto step = steps.rbegin(); step != steps.rend(); ++step)
       result.layers.insert(result.layers.end(), step->begin(), step->end());
@@ -166,6 +171,14 @@ class Search {
 
 std::optional<RecomputeChoice> cheapest_recompute(const RecomputeChain& chain, int64_t arena_bytes) {
   return Search(chain, arena_bytes)();
+}
+
+RecomputeChain corrected(RecomputeChain chain, const RecomputeChoice& choice, const AliveByBlock& alive) {
+  const size_t n = chain.blocks.size();
+  if (choice.saved_before.size() != n + 1 || alive.blocks.size() != n) return chain;
+  for (size_t i = 0; i < n; ++i) chain.blocks[i].needed_bytes = alive.blocks[i] + choice.saved_before[i];
+  chain.needed_bytes = alive.at_end + choice.saved_before[n];
+  return chain;
 }
 
 int64_t least_arena(const RecomputeChain& bytes) {

@@ -48,7 +48,19 @@ struct RecomputeChoice {
   std::vector<std::string> layers;
   double seconds = 0;
   int64_t chunk_tokens = 0;  ///< of head and loss; 0: the program's
+  /// Saved before each block runs, or the run that it is in; the last one: by all, chunks too. Empty where
+  /// the search did not make the choice.
+  std::vector<int64_t> saved_before = {};
 };
+
+/// What is alive at most while each block runs, and between the last one's forward and its backward.
+struct AliveByBlock {
+  std::vector<int64_t> blocks;
+  int64_t at_end = 0;
+};
+/// The chain with the needs that a program of that choice of its has: the program that computes nothing again
+/// says little about what clones hold beside them.
+RecomputeChain corrected(RecomputeChain chain, const RecomputeChoice& choice, const AliveByBlock& alive);
 
 /// The least seconds under which no more than `arena_bytes` are alive; nothing where no choice does that.
 /// Between two choices that take equally long the one with larger chunks.

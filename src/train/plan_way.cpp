@@ -257,6 +257,7 @@ std::shared_ptr<const WayFacts> facts_of(const Planned& planned, const RunConfig
   const std::vector<planner::LossChunk> chunks = planner::smaller_chunks(*program, target);
   for (const planner::LossChunk& chunk : chunks)
     facts->chunks.push_back({chunk.tokens, planner::most_alive(*program, chunk)});
+  facts->alive = planner::alive_by_block(*program, static_cast<size_t>(num_blocks(*prepared.model)));
   if (planned.programs.gains.empty()) return facts;
   using planner::ProductType;
   const ProductType type = config.computes_in(Precision::kBf16) ? ProductType::kBf16 : ProductType::kF32;

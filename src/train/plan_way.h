@@ -36,6 +36,7 @@ struct WayFacts {
   int64_t arena_bytes = 0, alive_bytes = 0;  ///< of the largest program with a backward pass
   std::vector<Chunk> chunks = {};            ///< smaller ones of the loss, and what is alive with them
   planner::RecomputeChain chain = {};        ///< without blocks where there is nothing to compute again
+  planner::AliveByBlock alive = {};          ///< of that program
 };
 
 struct Planned {

@@ -15,6 +15,18 @@ TEST(Linear, DerivativesMatchFiniteDifferences) {
       {"linear with bias", "linear", {normal({2, 2, 3}), normal({4, 3}, 1), normal({4}, 2)}, kPlain},
       {"linear transposed", "linear", {normal({2, 3}), normal({3, 4}, 1), normal({4}, 2)}, kTransposed},
       {"linear of one row", "linear", {normal({3}), normal({1, 3}, 1)}, kPlain},
+      {"linear_add",
+       "linear_add",
+       {normal({2, 2, 3}), normal({4, 3}, 1), normal({2, 2, 4}, 2)},
+       {{"column", int64_t{0}}, {"transposed", false}}},
+      {"linear_add to columns in the middle",
+       "linear_add",
+       {normal({2, 3}), normal({3, 2}, 1), normal({2, 6}, 2)},
+       {{"column", int64_t{3}}, {"transposed", true}}},
+      {"linear_add to the last columns",
+       "linear_add",
+       {normal({2, 3}), normal({2, 3}, 1), normal({2, 6}, 2)},
+       {{"column", int64_t{4}}, {"transposed", false}}},
       {"sum_rows", "sum_rows", {normal({2, 3, 4})}},
       {"sum_rows onto", "sum_rows", {normal({3, 4}), normal({4}, 1)}},
       {"embedding", "embedding", {normal({5, 3}), ids({2, 4}, 5)}},
@@ -38,6 +50,13 @@ TEST(Linear, GivesKnownValues) {
   EXPECT_EQ(evaluate("embedding", {values({3, 2}, {1, 2, 3, 4, 5, 6}), ints({2, 1}, {2, 0})})[0].data,
             (std::vector<double>{5, 6, 1, 2}));
   EXPECT_EQ(evaluate("sum_rows", {values({2, 2}, {1, 2, 3, 4})})[0].data, (std::vector<double>{4, 6}));
+}
+
+TEST(Linear, AddsToColumns) {
+  const Tensors in = {values({1, 2}, {1, 2}), values({2, 2}, {1, 10, 100, 1000}),
+                      values({1, 4}, {1, 2, 3, 4})};
+  EXPECT_EQ(evaluate("linear_add", in, {{"column", int64_t{1}}, {"transposed", false}})[0].data,
+            (std::vector<double>{1, 23, 2103, 4}));
 }
 
 TEST(Linear, GradientsAccumulate) {
@@ -101,6 +120,18 @@ TEST(Linear, SaysWhatDoesNotFit) {
        {f32({int64_t{1} << 30, 1}), f32({int64_t{1} << 30, 1})},
        kPlain,
        "linear: a result would be [1073741824,1073741824], beyond 2^48 elements or 6 axes"},
+      {"linear_add",
+       {f32({2, 3}), f32({4, 3}), f32({2, 6})},
+       {{"column", int64_t{3}}},
+       "linear_add: columns beyond the base: weight [4,3], base [2,6]"},
+      {"linear_add",
+       {f32({2, 3}), f32({4, 3}), f32({2, 6})},
+       {{"column", int64_t{-1}}},
+       "linear_add: columns beyond the base: weight [4,3], base [2,6]"},
+      {"linear_add",
+       {f32({2, 3}), f32({4, 3}), f32({3, 6})},
+       {{"column", int64_t{0}}},
+       "linear_add: rows differ: x [2,3], base [3,6]"},
       {"linear_dw", {f32({2, 3}), f32({3, 3})}, kPlain, "linear_dw: rows differ: x [2,3], dy [3,3]"},
       {"linear_dw",
        {f32({2, 3}), f32({2, 4}), f32({3, 4})},

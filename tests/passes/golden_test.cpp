@@ -23,6 +23,7 @@
 #include "passes/fuse_attention.h"
 #include "passes/fuse_embedding_grads.h"
 #include "passes/fuse_head_loss.h"
+#include "passes/fuse_linear_adds.h"
 #include "passes/fuse_norm_grads.h"
 #include "passes/fuse_norms.h"
 #include "passes/fuse_optimizer.h"
@@ -137,6 +138,7 @@ const std::map<std::string, RunPass>& runs() {
       {"fuse_attention", plain<passes::fuse_attention>},
       {"fuse_embedding_grads", plain<passes::fuse_embedding_grads>},
       {"fuse_head_loss", plain<passes::fuse_head_loss>},
+      {"fuse_linear_adds", plain<passes::fuse_linear_adds>},
       {"fuse_norm_grads", plain<passes::fuse_norm_grads>},
       {"fuse_norms", plain<passes::fuse_norms>},
       {"fuse_optimizer", plain<passes::fuse_optimizer>},

@@ -157,5 +157,41 @@ TEST(RecomputeSearch, TakesSmallerChunksOfTheLossWhereTheyCostLess) {
   EXPECT_EQ(least_arena(chain), 20);
 }
 
+/// What a choice says of itself is what the search held against the arena.
+TEST(RecomputeSearch, AChoiceKnowsWhatItHasSavedBeforeEachBlock) {
+  int choices = 0;
+  for (uint64_t seed = 0; seed < 300; ++seed) {
+    const RecomputeChain chain = random_chain(seed, 2 + seed % 6, 40);
+    const int64_t arena = least_arena(chain) + static_cast<int64_t>(seed % 7);
+    const auto choice = cheapest_recompute(chain, arena);
+    ASSERT_TRUE(choice) << seed;
+    ASSERT_EQ(choice->saved_before.size(), chain.blocks.size() + 1) << seed;
+    EXPECT_EQ(choice->saved_before[0], 0) << seed;
+    for (size_t i = 0; i < chain.blocks.size(); ++i) {
+      EXPECT_LE(chain.blocks[i].needed_bytes - choice->saved_before[i], arena) << seed << " " << i;
+      EXPECT_LE(choice->saved_before[i], choice->saved_before[i + 1]) << seed << " " << i;
+    }
+    EXPECT_LE(chain.needed_bytes - choice->saved_before.back(), arena) << seed;
+    choices += choice->layers.empty() ? 0 : 1;
+  }
+  EXPECT_GT(choices, 200);
+}
+
+TEST(RecomputeSearch, WhatAProgramHeldCorrectsTheChain) {
+  RecomputeChain chain;
+  for (const char* name : {"layers.0", "layers.1"})
+    chain.blocks.push_back(
+        {.name = name, .needed_bytes = 100, .options = {{{name}, 10, 1}}, .saved_bytes = 10, .seconds = 1});
+  chain.needed_bytes = 100;
+  const RecomputeChoice choice = *cheapest_recompute(chain, least_arena(chain));
+  const RecomputeChain seen = corrected(chain, choice, {{70, 50}, 60});
+  EXPECT_EQ(seen.blocks[0].needed_bytes, 70);
+  EXPECT_EQ(seen.blocks[1].needed_bytes, 50 + choice.saved_before[1]);
+  EXPECT_EQ(seen.needed_bytes, 60 + choice.saved_before[2]);
+  EXPECT_LT(least_arena(seen), least_arena(chain));
+  // A choice that the search did not make says nothing of it.
+  EXPECT_EQ(corrected(chain, {.layers = {"layers.0"}}, {{70, 50}, 60}).needed_bytes, 100);
+}
+
 }  // namespace
 }  // namespace plimsoll::planner

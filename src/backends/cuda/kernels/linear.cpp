@@ -60,6 +60,50 @@ Status linear(const KernelCall& call, Stream& stream) {
   return stream.launch("bias_add_rows", grid, {kThreads}, 0, sums, operand(bias), operand(out), n, d.cols);
 }
 
+int64_t added_columns(const ir::TensorType& weight, const ir::Attrs& attrs) {
+  return weight.shape.dim(attrs.flag("transposed") ? 1 : 0);
+}
+
+/// Elements of the sums of a product that cannot be added to the result at once.
+int64_t added_sums(const ir::TensorType& weight, const ir::TensorType& out, const ir::Attrs& attrs,
+                   Precision precision) {
+  return is_direct(out.dtype, precision) ? 0 : out.shape.num_rows() * added_columns(weight, attrs);
+}
+
+int64_t linear_add_bytes(const ir::OpTypes& types) {
+  const ir::TensorType &x = types.inputs[0], &weight = types.inputs[1], &out = types.outputs[0];
+  const Precision precision = precision_of(types.attrs, x.dtype, weight.dtype);
+  Scratch scratch;
+  LinearScratch(scratch, x, weight, added_sums(weight, out, types.attrs, precision), precision);
+  return scratch.bytes();
+}
+
+/// The product is added as it is summed: not rounded before, unlike on the CPU.
+Status linear_add(const KernelCall& call, Stream& stream) {
+  const TensorRef &x = call.inputs[0], &weight = call.inputs[1], &base = call.inputs[2],
+                  &out = call.outputs[0];
+  const ir::Attrs& attrs = call.op->attrs;
+  const Precision precision = precision_of(attrs, x.type.dtype, weight.type.dtype);
+  const int64_t columns = added_columns(weight.type, attrs), column = attrs.i64("column");
+  const int64_t sums = added_sums(weight.type, out.type, attrs, precision);
+  Scratch memory(call);
+  const LinearScratch scratch(memory, x.type, weight.type, sums, precision);
+  if (base.data != out.data) PLIMSOLL_TRY(stream.copy(out.data, base.data, out.type.bytes().count));
+  PLIMSOLL_ASSIGN(const Matrix a, rounded_for(matrix_of(x), precision, scratch.a, stream));
+  PLIMSOLL_ASSIGN(const Matrix b, rounded_for(matrix_of(weight), precision, scratch.b, stream));
+  Matrix d = matrix_of(out);
+  d.data += column * ir::bits(d.dtype) / 8;
+  d.cols = columns;
+  const bool direct = sums == 0;
+  if (!direct) d = {reinterpret_cast<std::byte*>(scratch.sums), ir::DType::kF32, d.rows, columns, columns};
+  PLIMSOLL_TRY(
+      multiply(a, false, b, !attrs.flag("transposed"), d, direct, precision, scratch.product, stream));
+  if (direct) return Ok{};
+  return stream.launch("add_to_columns", blocks(sums, kThreads), {kThreads}, 0,
+                       static_cast<const float*>(scratch.sums), operand(out), sums, columns,
+                       out.shape().dim(-1), column);
+}
+
 int64_t linear_dw_bytes(const ir::OpTypes& types) {
   const ir::TensorType &x = types.inputs[0], &dy = types.inputs[1], &out = types.outputs[0];
   const Precision precision = precision_of(types.attrs, x.dtype, dy.dtype);
@@ -122,6 +166,7 @@ Status multiply(const Matrix& a, bool a_transposed, const Matrix& b, bool b_tran
 std::span<const Kernel> linear_kernels() {
   static constexpr Kernel kernels[] = {
       {.op = "linear", .run = linear, .workspace_bytes = linear_bytes, .strided_inputs = 0b11},
+      {.op = "linear_add", .run = linear_add, .workspace_bytes = linear_add_bytes, .strided_inputs = 0b11},
       {.op = "linear_dw", .run = linear_dw, .workspace_bytes = linear_dw_bytes, .strided_inputs = 0b11},
       {.op = "linear_few", .run = linear, .workspace_bytes = linear_bytes, .strided_inputs = 0b11},
   };

@@ -162,15 +162,23 @@ void multiply_in_f32(const GemmArgs& args, ThreadPool& pool, std::span<std::byte
   }
 }
 
+// Of one granule, which is added to C as a sum of its own.
+bool continues_sums(int64_t k, GemmTypes types) {
+  return k <= kGemmGranule && types.c_dtype == DType::kF32 && types.precision != Precision::kBf16;
+}
+
 bool on_bf16(const GemmArgs& g) { return g.precision == Precision::kBf16 && gemm_has_bf16(); }
 
 // Whether the kernels write this C with this bias themselves.
 bool direct(const GemmArgs& g) {
+  if (g.plus_c) return continues_sums(g.k, {g.precision, g.c_dtype});
   if (on_bf16(g)) return g.c_dtype == DType::kF32 || bf16::in_one_run(g);
   return g.c_dtype == DType::kF32 && (g.bias == nullptr || g.bias_dtype == DType::kF32);
 }
 
-void multiply_directly(const GemmArgs& g, ThreadPool& pool, std::span<std::byte> workspace) {
+void multiply_directly(const GemmArgs& args, ThreadPool& pool, std::span<std::byte> workspace) {
+  GemmArgs g = args;
+  g.accumulate = args.accumulate || args.plus_c;
   if (!on_bf16(g)) return multiply_in_f32(g, pool, workspace);
   bf16::gemm(g, pool, workspace, bf16::current_kernels());
 }
@@ -182,6 +190,7 @@ void multiply_and_finish(const GemmArgs& g, float* sums, int64_t stride, ThreadP
   product.c = sums;
   product.c_dtype = DType::kF32;
   product.c_row_stride = stride;
+  product.plus_c = false;
   product.bias = nullptr;
   multiply_directly(product, pool, workspace);
   pool.run(g.m, [&](int64_t i, int) {
@@ -195,8 +204,9 @@ int64_t packed_bytes(int64_t m, int64_t n, int64_t k, int num_threads, Precision
   return std::max(in_f32, bf16::shared_bytes(m, n, k) + num_threads * bf16::thread_bytes(m, n, k));
 }
 
-int64_t sum_bytes(int64_t m, int64_t n, DType c) {
-  return c == DType::kF32 ? 0 : div_up(std::min(kSumFloats, m * n), 16) * 16 * kFloat;
+int64_t sum_bytes(int64_t m, int64_t n, int64_t k, GemmTypes types) {
+  const bool direct = types.plus_c ? continues_sums(k, types) : types.c_dtype == DType::kF32;
+  return direct ? 0 : div_up(std::min(kSumFloats, m * n), 16) * 16 * kFloat;
 }
 
 // A part of C at a time, whose sums have room.
@@ -218,20 +228,21 @@ bool gemm_has_bf16() { return current_isa() >= Isa::kAvx512Bf16; }
 
 int64_t gemm_workspace_bytes(int64_t m, int64_t n, int64_t k, int num_threads, GemmTypes types) {
   if (m <= 0 || n <= 0 || k <= 0) return 0;
-  return packed_bytes(m, n, k, num_threads, types.precision) + sum_bytes(m, n, types.c_dtype);
+  return packed_bytes(m, n, k, num_threads, types.precision) + sum_bytes(m, n, k, types);
 }
 
 void gemm(const GemmArgs& args, ThreadPool& pool, std::span<std::byte> workspace) {
   PLIMSOLL_CHECK(is_float(args.a.dtype) && is_float(args.b.dtype) && is_float(args.c_dtype));
-  PLIMSOLL_CHECK(!args.accumulate || args.c_dtype == DType::kF32);
   if (args.m <= 0 || args.n <= 0) return;
   if (args.k <= 0) return only_bias(args);
-  PLIMSOLL_CHECK(
-      static_cast<int64_t>(workspace.size()) >=
-      gemm_workspace_bytes(args.m, args.n, args.k, pool.num_threads(), {args.precision, args.c_dtype}));
+  PLIMSOLL_CHECK(static_cast<int64_t>(workspace.size()) >=
+                 gemm_workspace_bytes(args.m, args.n, args.k, pool.num_threads(),
+                                      {args.precision, args.c_dtype, args.plus_c}));
+  PLIMSOLL_CHECK(!args.accumulate || args.c_dtype == DType::kF32);
+  PLIMSOLL_CHECK(!args.plus_c || (!args.accumulate && args.bias == nullptr));
   PLIMSOLL_CHECK(reinterpret_cast<uintptr_t>(workspace.data()) % 64 == 0);
   if (direct(args)) return multiply_directly(args, pool, workspace);
-  if (args.c_dtype == DType::kF32)
+  if (args.c_dtype == DType::kF32 && !args.plus_c)
     return multiply_and_finish(args, static_cast<float*>(args.c), args.c_row_stride, pool, workspace);
   multiply_by_parts(args, pool, workspace);
 }

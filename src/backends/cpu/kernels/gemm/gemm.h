@@ -36,7 +36,8 @@ struct ConstMatrix {
 ///   it, from zero; granules are added to C in order (the first one is stored unless `accumulate`).
 /// - kBf16 with AVX512_BF16 or AMX: in order of k onto C itself, two products (AVX512_BF16) or 32 (AMX) at a
 ///   time, with zeros behind each segment up to a multiple of 32. Both take denormals for zero.
-/// The bias is added last. A low C is what an f32 C would be, rounded once, after the bias.
+/// The bias is added last. A low C is what an f32 C would be, rounded once, after the bias. With `plus_c`
+/// what C held is added to that, in f32, and rounded to C's dtype again.
 struct GemmArgs {
   int64_t m = 0, n = 0, k = 0;
   ConstMatrix a = {};  ///< element (i, p) is a.data[i * row_stride + p * col_stride]
@@ -44,7 +45,8 @@ struct GemmArgs {
   void* c = nullptr;   ///< of c_dtype
   int64_t c_row_stride = 0;
   int64_t k_segment = 0;       ///< length of a sequence where k runs over tokens
-  bool accumulate = false;     ///< C += instead of C =; only with an f32 C
+  bool accumulate = false;     ///< sums go on from C's; only with an f32 C
+  bool plus_c = false;         ///< C = what it held + A · B; without `accumulate` and bias
   const void* bias = nullptr;  ///< [n] of bias_dtype, added after the last granule
   Precision precision = Precision::kF32;
   ir::DType c_dtype = ir::DType::kF32;     ///< f32, bf16 or f16
@@ -63,19 +65,21 @@ inline bool beyond_caches(int64_t elements, ir::DType dtype) {
 struct GemmTypes {
   Precision precision = Precision::kF32;
   ir::DType c_dtype = ir::DType::kF32;
+  bool plus_c = false;
 };
 
 /// Bytes of scratch that `gemm` uses, a multiple of 64: packed A and packed B, shared by the threads, at most
 /// 6 MiB; under kBf16 what the kernels with bf16 instructions want for each thread, if that is more; with a
-/// low C another 1 MiB at most. A function of its arguments, no more: the same for every instruction set.
+/// low C or `plus_c` another 1 MiB at most. A function of its arguments, no more: the same for every
+/// instruction set.
 int64_t gemm_workspace_bytes(int64_t m, int64_t n, int64_t k, int num_threads, GemmTypes types = {});
 
 /// Whether kBf16 runs on bf16 instructions now (AVX512_BF16 or AMX); without them it is as fast as kF32.
 bool gemm_has_bf16();
 
 /// Runs on `pool`; returns when C is complete. `workspace` has at least gemm_workspace_bytes(), aligned to
-/// 64; C overlaps neither A, B nor the workspace. Allocates nothing. With k = 0, C is kept (`accumulate`) or
-/// set to zero, plus bias.
+/// 64; C overlaps neither A, B nor the workspace. Allocates nothing. With k = 0, C is kept (`accumulate`,
+/// `plus_c`) or set to zero, plus bias.
 void gemm(const GemmArgs& args, ThreadPool& pool, std::span<std::byte> workspace);
 
 }  // namespace plimsoll::cpu

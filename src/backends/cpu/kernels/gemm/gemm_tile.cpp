@@ -87,18 +87,28 @@ void multiply_tile(const GemmBlock& k, int64_t i0, int64_t i1, int64_t j0, int64
 
 void finish_row(const float* sums, const GemmArgs& g, void* c) {
   constexpr int64_t kPart = 64;
-  alignas(64) float x[kPart], bias[kPart];
+  alignas(64) float x[kPart], more[kPart];
   const int64_t c_size = g.c_dtype == ir::DType::kF32 ? 4 : 2,
                 bias_size = g.bias_dtype == ir::DType::kF32 ? 4 : 2;
+  const auto add = [&](const void* from, ir::DType dtype, int64_t count) {
+    widen(from, dtype, more, count);
+    for (int64_t i = 0; i < count; ++i) x[i] += more[i];
+  };
   for (int64_t j = 0; j < g.n; j += kPart) {
     const int64_t here = std::min(kPart, g.n - j);
     void* to = static_cast<std::byte*>(c) + j * c_size;
-    if (g.bias == nullptr) {
+    if (g.bias == nullptr && !g.plus_c) {
       narrow(sums + j, g.c_dtype, to, here);
       continue;
     }
-    widen(static_cast<const std::byte*>(g.bias) + j * bias_size, g.bias_dtype, bias, here);
-    for (int64_t i = 0; i < here; ++i) x[i] = sums[j + i] + bias[i];
+    std::copy_n(sums + j, here, x);
+    if (g.bias != nullptr) add(static_cast<const std::byte*>(g.bias) + j * bias_size, g.bias_dtype, here);
+    if (g.plus_c) {  // as stored
+      alignas(64) std::byte stored[kPart * sizeof(float)];
+      narrow(x, g.c_dtype, stored, here);
+      widen(stored, g.c_dtype, x, here);
+      add(to, g.c_dtype, here);
+    }
     narrow(x, g.c_dtype, to, here);
   }
 }

@@ -1,4 +1,4 @@
-// Linear maps: operands and layouts of `linear` and `linear_dw` put into terms of the one GEMM.
+// Linear maps: operands and layouts of `linear`, `linear_add` and `linear_dw` put into terms of the one GEMM.
 #include "backends/cpu/kernels/gemm/linear.h"
 
 #include <cstring>
@@ -37,6 +37,36 @@ void linear(const KernelCall& call, ThreadPool& pool) {
         .c_dtype = y.dtype,
         .bias_dtype = bias.type.dtype,
         .past_caches = beyond_caches(y.rows * y.cols, y.dtype)},
+       pool, call.workspace);
+}
+
+int64_t added_columns(const ir::TensorType& weight, const ir::Attrs& attrs) {
+  return weight.shape.dim(attrs.flag("transposed") ? 1 : 0);
+}
+
+int64_t linear_add_workspace_bytes(const ir::OpTypes& types, int num_threads) {
+  const ir::Shape& x = types.inputs[0].shape;
+  GemmTypes gemm = gemm_types(types);
+  gemm.plus_c = true;
+  return gemm_workspace_bytes(x.num_rows(), added_columns(types.inputs[1], types.attrs), x.dim(-1),
+                              num_threads, gemm);
+}
+
+void linear_add(const KernelCall& call, ThreadPool& pool) {
+  const TensorRef &weight = call.inputs[1], &base = call.inputs[2], &out = call.outputs[0];
+  if (base.data != out.data) std::memcpy(out.data, base.data, static_cast<size_t>(out.type.bytes().count));
+  const StoredRows x = stored_rows(call.inputs[0]), y = stored_rows(out);
+  const ir::Attrs& attrs = call.op->attrs;
+  gemm({.m = y.rows,
+        .n = added_columns(weight.type, attrs),
+        .k = x.cols,
+        .a = {x.data, x.stride, 1, x.dtype},
+        .b = weight_as_b(weight, attrs.flag("transposed")),
+        .c = y.data + attrs.i64("column") * ir::bits(y.dtype) / 8,
+        .c_row_stride = y.stride,
+        .plus_c = true,
+        .precision = precision_of(attrs, x.dtype, weight.type.dtype),
+        .c_dtype = y.dtype},
        pool, call.workspace);
 }
 
@@ -97,6 +127,11 @@ std::span<const Kernel> linear_kernels() {
       {.op = "linear",
        .run = linear,
        .workspace_bytes = linear_workspace_bytes,
+       .strided_inputs = 0b11,
+       .stored_dtypes = true},
+      {.op = "linear_add",
+       .run = linear_add,
+       .workspace_bytes = linear_add_workspace_bytes,
        .strided_inputs = 0b11,
        .stored_dtypes = true},
       {.op = "linear_dw",

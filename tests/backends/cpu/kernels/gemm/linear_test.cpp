@@ -1,4 +1,6 @@
 // Linear maps against their references.
+#include <array>
+
 #include "backends/cpu/kernel_harness.h"
 
 namespace plimsoll::cpu::fixtures {
@@ -44,6 +46,27 @@ TEST(Precision, WeightGradients) {
   expect_op({"linear_dw", {x, dy}, precision("bf16", "f32")}, kSum);
   expect_op({"linear_dw", {x, dy, normal(Shape{40, 24}, 3)}, precision("bf16", "f32")}, kSum);
   expect_op({"linear_dw", {x, bf16(dy)}, precision("bf16", "bf16")}, kBf16Sum);
+}
+
+Attrs onto(int64_t column, bool transposed, const char* name = nullptr) {
+  Attrs attrs{{"column", column}, {"transposed", transposed}};
+  if (name != nullptr) attrs.set("precision", std::string(name));
+  return attrs;
+}
+
+TEST(Linear, AddsToColumnsInPlaceAndBeside) {
+  // Many terms, more rows than a part has, columns that no vector ends with.
+  for (const auto& [rows, in, width] : {std::array<int64_t, 3>{3, 8, 50}, {300, 16, 1300}, {9, 600, 70}}) {
+    const Tensor x = normal(Shape{rows, in}, 1), base = normal(Shape{rows, width}, 3);
+    for (const bool transposed : {false, true}) {
+      const Tensor weight = normal(transposed ? Shape{in, 37} : Shape{37, in}, 2);
+      expect_op({"linear_add", {x, weight, base}, onto(0, transposed)}, kSum);
+      expect_op({"linear_add", {x, weight, base}, onto(width - 37, transposed)}, kSum);
+      expect_op({"linear_add", {bf16(x), weight, base}, onto(5, transposed, "bf16")}, kSum);
+      expect_op({"linear_add", {bf16(x), weight, bf16(base)}, onto(5, transposed, "bf16")}, 2 * kBf16Sum);
+      expect_op({"linear_add", {x, weight, as(DType::kF16, base)}, onto(5, transposed, "f16")}, 2 * kF16Sum);
+    }
+  }
 }
 
 }  // namespace

@@ -1,6 +1,7 @@
 #include "train/choose_plan.h"
 
 #include <algorithm>
+#include <limits>
 #include <optional>
 
 #include "ops/ops.h"
@@ -94,7 +95,9 @@ class Chooser {
   Result<Planned> largest_split(const std::vector<BatchSplit>& splits) {
     std::vector<double> sizes;
     for (const BatchSplit& split : splits) sizes.push_back(static_cast<double>(split.micro_batch_size));
-    const auto plan = [&](size_t i) { return plan_fitting({splits[i]}); };
+    const auto plan = [&](size_t i) {
+      return plan_fitting({splits[i]}, /*sketches=*/i != 0 && i + 1 != splits.size());
+    };
     const int64_t budget = budget_bytes(config_.memory.budget, prepared_.memory) + options_.more_bytes;
     auto best = planner::first_that_fits(sizes, budget, plan);
     if (!best) return best;
@@ -111,7 +114,10 @@ class Chooser {
     // keep.
     auto second = plan_fitting({splits[is_whole ? splits.size() - 1 : 0]});
     options_.finds_least = options_.finds_least && !best->report.fits;
-    if (second && !second->report.fits) second = recompute_to_fit(std::move(*second));
+    if (second && !second->report.fits) {
+      const double most = best->report.fits ? best->report.seconds_estimated : kAnySeconds;
+      second = recompute_to_fit(std::move(*second), most);
+    }
     if (second && is_better(second->report, best->report))
       return second;  // what cannot be planned does not fit
     return best;
@@ -126,7 +132,7 @@ class Chooser {
       auto other = plan_fitting({split});
       if (!other || other->report.seconds_estimated >= best.report.seconds_estimated) continue;
       if (!other->report.fits && chooses_recompute(config_, options_))
-        other = recompute_to_fit(std::move(*other));
+        other = recompute_to_fit(std::move(*other), best.report.seconds_estimated);
       if (other && is_better(other->report, best.report)) best = std::move(*other);
     }
     return best;
@@ -145,6 +151,26 @@ class Chooser {
     options_.known->add(planned);
     considered_.push_back(planner::alternative_of(planned.report));
     return planned;
+  }
+
+  /// The same, or the sketch of one that exceeds the budgets by more than `goal` bytes: the least that it can
+  /// take says so already, in half the time. Of a known plan as well: what is found must not hang on what was
+  /// planned for another budget.
+  Result<Planned> plan_within(const Way& way, int64_t goal) {
+    if (goal == planner::kAnyExcess) return plan(way);
+    Planned sketched;
+    if (const Planned* known = options_.known->find_sketch(way)) {
+      sketched = *known;
+      hold_against_budgets(config_, prepared_, way, target_, options_, sketched.report);
+    } else {
+      PLIMSOLL_ASSIGN(sketched, sketch_way(config_, prepared_, way, target_, options_, nullptr));
+      sketched.facts = facts_of(sketched, config_, prepared_, target_);
+      options_.known->add_sketch(sketched);
+      sketched.programs = {};
+    }
+    if (planner::excess_bytes(sketched.report) <= goal) return plan(way);
+    considered_.push_back(planner::alternative_of(sketched.report));
+    return sketched;
   }
 
   /// Whether the run trains, and the setting is that word.
@@ -168,14 +194,20 @@ class Chooser {
       return plan(way);
     };
     if (updates_are(OptimizerInBackward::kTrue)) return plan_in(true);
-    const bool may = updates_are(OptimizerInBackward::kAuto) &&
-                     against_optimizer_in_backward(config_, way.split.grad_accum_steps).empty();
-    return may ? planner::place_updates(plan_in) : plan_in(false);
+    return places_updates(way) ? planner::place_updates(plan_in) : plan_in(false);
+  }
+  /// Whether the updates stand in backward, or may.
+  [[nodiscard]] bool places_updates(const Way& way) const {
+    return updates_are(OptimizerInBackward::kTrue) ||
+           (updates_are(OptimizerInBackward::kAuto) &&
+            against_optimizer_in_backward(config_, way.split.grad_accum_steps).empty());
   }
 
   /// That way, with chunks of head and loss as much smaller as it takes to fit, as far as they can help.
-  Result<Planned> plan_fitting(Way way) {
-    PLIMSOLL_ASSIGN(Planned planned, plan_placed(way));
+  /// `sketches`: a sketch will do where nothing fits.
+  Result<Planned> plan_fitting(Way way, bool sketches = false) {
+    const auto plan_next = [&] { return sketches ? plan_within(way, 0) : plan(way); };
+    PLIMSOLL_ASSIGN(Planned planned, sketches && !places_updates(way) ? plan_next() : plan_placed(way));
     way = planned.way;
     while (!planned.report.fits) {
       if (planned.facts == nullptr) break;
@@ -185,7 +217,7 @@ class Chooser {
       if (chunk == planned.facts->chunks.end()) break;
       way.chunk_tokens = chunk->tokens;
       planned.programs = {};  // several plans at once would be memory that none of them counts
-      PLIMSOLL_ASSIGN(planned, plan(way));
+      PLIMSOLL_ASSIGN(planned, plan_next());
     }
     return planned;
   }
@@ -213,24 +245,28 @@ class Chooser {
     return is_better(again.report, planned.report) ? std::move(again) : std::move(planned);
   }
 
-  /// The same split with as much computed again as it takes to fit, or to need least.
-  Result<Planned> recompute_to_fit(Planned plain) {
+  static constexpr double kAnySeconds = std::numeric_limits<double>::infinity();
+
+  /// The same split with as much computed again as it takes to fit, or to need least; `plain` itself where it
+  /// would take `most_seconds` or more.
+  Result<Planned> recompute_to_fit(Planned plain, double most_seconds = kAnySeconds) {
     if (plain.facts == nullptr || plain.facts->chain.blocks.empty()) return plain;
+    if (plain.report.seconds_estimated >= most_seconds) return plain;
     const std::shared_ptr<const WayFacts> facts = plain.facts;
     const Way way = plain.way;
     plain.programs = {};
-    const auto plan_choice = [&](const planner::RecomputeChoice& choice) {
+    const auto plan_choice = [&](const planner::RecomputeChoice& choice, int64_t goal) {
       const int64_t chunk_tokens = choice.chunk_tokens > 0 ? choice.chunk_tokens : way.chunk_tokens;
-      return plan({way.split, choice.layers, chunk_tokens, way.optimizer_in_backward});
+      return plan_within({way.split, choice.layers, chunk_tokens, way.optimizer_in_backward}, goal);
     };
     planner::RecomputeFit<Planned, decltype(plan_choice)> fit(plain.report, facts->chain, facts->arena_bytes,
                                                               plan_choice);
-    PLIMSOLL_ASSIGN(Planned chosen, fit(options_.finds_least));
+    PLIMSOLL_ASSIGN(Planned chosen, fit(options_.finds_least, most_seconds - plain.report.seconds_estimated));
     // The same layers given by hand lead to the same plan: with the largest chunks that fit.
     if (chosen.way.chunk_tokens == 0 || !chosen.report.fits) return chosen;
     const Way smaller = chosen.way;
     chosen.programs = {};
-    PLIMSOLL_ASSIGN(chosen, plan_fitting({way.split, smaller.recomputed}));
+    PLIMSOLL_ASSIGN(chosen, plan_fitting({way.split, smaller.recomputed}, /*sketches=*/true));
     if (chosen.report.fits) return chosen;
     chosen.programs = {};  // with other chunks ops are ordered otherwise
     return plan(smaller);

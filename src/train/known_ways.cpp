@@ -4,22 +4,21 @@
 
 namespace plimsoll::train {
 
-const Planned* KnownWays::find(const Way& way) const {
-  const auto found = std::ranges::find(ways_, way, &Planned::way);
-  return found == ways_.end() ? nullptr : &*found;
+namespace {
+
+const Planned* find_in(const std::vector<Planned>& list, const Way& way) {
+  const auto found = std::ranges::find(list, way, &Planned::way);
+  return found == list.end() ? nullptr : &*found;
 }
 
-void KnownWays::add(const Planned& planned) {
-  ways_.push_back({planned.way, {}, planned.report, planned.facts});
-}
+/// Without its programs.
+Planned light(const Planned& planned) { return {planned.way, {}, planned.report, planned.facts}; }
 
-const planner::PlanReport* KnownWays::find_sketch(const Way& way) const {
-  const auto found = std::ranges::find(sketches_, way, &std::pair<Way, planner::PlanReport>::first);
-  return found == sketches_.end() ? nullptr : &found->second;
-}
+}  // namespace
 
-void KnownWays::add_sketch(const Way& way, const planner::PlanReport& report) {
-  sketches_.emplace_back(way, report);
-}
+const Planned* KnownWays::find(const Way& way) const { return find_in(ways_, way); }
+void KnownWays::add(const Planned& planned) { ways_.push_back(light(planned)); }
+const Planned* KnownWays::find_sketch(const Way& way) const { return find_in(sketches_, way); }
+void KnownWays::add_sketch(const Planned& sketched) { sketches_.push_back(light(sketched)); }
 
 }  // namespace plimsoll::train

@@ -1,7 +1,6 @@
 // Ways to run a step that were planned already, so that a search plans none twice.
 #pragma once
 
-#include <utility>
 #include <vector>
 
 #include "train/plan_way.h"
@@ -15,13 +14,12 @@ class KnownWays {
   /// Without programs; its report is held against the budgets that there were. Null where it is not known.
   [[nodiscard]] const Planned* find(const Way& way) const;
   void add(const Planned& planned);
-  /// The same of ways that were sketched.
-  [[nodiscard]] const planner::PlanReport* find_sketch(const Way& way) const;
-  void add_sketch(const Way& way, const planner::PlanReport& report);
+  /// The same of ways that were sketched; facts where whoever sketched asked for them.
+  [[nodiscard]] const Planned* find_sketch(const Way& way) const;
+  void add_sketch(const Planned& sketched);
 
  private:
-  std::vector<Planned> ways_;
-  std::vector<std::pair<Way, planner::PlanReport>> sketches_;
+  std::vector<Planned> ways_, sketches_;
 };
 
 }  // namespace plimsoll::train

@@ -161,10 +161,10 @@ std::string why_behind_backward(const RunConfig& config, const BatchSplit& split
   return fits ? "the plan fits without" : "its arena would be larger";
 }
 
-/// As plan_way, or with `sketch` as sketch_way.
+/// As plan_way, or where it `sketches` as sketch_way.
 Result<Planned> plan_as(const RunConfig& config, const Prepared& prepared, const Way& way,
-                        const runtime::Target& target, const PrepareOptions& prepare_options,
-                        planner::ScheduledPrograms* sketch) {
+                        const runtime::Target& target, const PrepareOptions& prepare_options, bool sketches,
+                        planner::ScheduledPrograms* scheduled) {
   const BatchSplit& split = way.split;
   const std::vector<std::string>& recomputed = way.recomputed;
   const models::Model& model = *prepared.model;
@@ -178,8 +178,8 @@ Result<Planned> plan_as(const RunConfig& config, const Prepared& prepared, const
                                 prepare_options.more_bytes - parameter_bytes(model);
   options.optimizer_in_backward = way.optimizer_in_backward;
   options.second_backward = way.optimizer_in_backward && config.clip_norm();
-  options.sketch = options.memory.bound_only = sketch != nullptr;
-  options.scheduled = sketch;
+  options.sketch = options.memory.bound_only = sketches;
+  options.scheduled = scheduled;
   if (way.tolerance > 0) options.memory.tolerance = way.tolerance;
   RecomputeSettings recompute = config.memory.recompute;
   if (way.recompute_all) recompute.mode = RecomputeMode::kFull;
@@ -189,8 +189,8 @@ Result<Planned> plan_as(const RunConfig& config, const Prepared& prepared, const
   options.pipeline.dump_dir = prepare_options.dump_ir;
   // Pass by pass where somebody looks; the plan that is chosen is verified as a whole.
   options.pipeline.verify = prepare_options.verify && !prepare_options.dump_ir.empty();
-  options.finds_gains = sketch == nullptr && !way.recompute_all &&
-                        chooses_recompute(config, prepare_options) && recomputed.empty();
+  options.finds_gains =
+      !sketches && !way.recompute_all && chooses_recompute(config, prepare_options) && recomputed.empty();
   if (!recomputed.empty())
     options.pipeline.recompute = {passes::RecomputePolicy::Kind::kLayers, 0, recomputed};
   if (prepared.fresh_head) options.drawn_alone = models::Model::kScore;
@@ -234,17 +234,16 @@ bool chooses_recompute(const RunConfig& config, const PrepareOptions& options) {
 
 Result<Planned> plan_way(const RunConfig& config, const Prepared& prepared, const Way& way,
                          const runtime::Target& target, const PrepareOptions& options) {
-  return plan_as(config, prepared, way, target, options, nullptr);
+  return plan_as(config, prepared, way, target, options, false, nullptr);
 }
 
-Result<planner::PlanReport> sketch_way(const RunConfig& config, const Prepared& prepared, const Way& way,
-                                       const runtime::Target& target, const PrepareOptions& options,
-                                       planner::ScheduledPrograms& scheduled) {
+Result<Planned> sketch_way(const RunConfig& config, const Prepared& prepared, const Way& way,
+                           const runtime::Target& target, const PrepareOptions& options,
+                           planner::ScheduledPrograms* scheduled) {
   PrepareOptions sketching = options;
   sketching.verify = false;
   sketching.dump_ir.clear();
-  PLIMSOLL_ASSIGN(Planned planned, plan_as(config, prepared, way, target, sketching, &scheduled));
-  return std::move(planned.report);
+  return plan_as(config, prepared, way, target, sketching, true, scheduled);
 }
 
 std::shared_ptr<const WayFacts> facts_of(const Planned& planned, const RunConfig& config,

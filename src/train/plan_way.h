@@ -50,10 +50,11 @@ struct Planned {
 bool chooses_recompute(const RunConfig& config, const PrepareOptions& options);
 
 /// About that way's plan, in a fraction of its time: of the programs that have most to hold, without offsets.
-/// `scheduled` is filled or taken, see StepOptions. Errors: as plan_way.
-Result<planner::PlanReport> sketch_way(const RunConfig& config, const Prepared& prepared, const Way& way,
-                                       const runtime::Target& target, const PrepareOptions& options,
-                                       planner::ScheduledPrograms& scheduled);
+/// What it takes is the least that the plan can. `scheduled` is filled or taken, see StepOptions; null:
+/// neither. Errors: as plan_way.
+Result<Planned> sketch_way(const RunConfig& config, const Prepared& prepared, const Way& way,
+                           const runtime::Target& target, const PrepareOptions& options,
+                           planner::ScheduledPrograms* scheduled);
 
 /// The plan of that way; it need not fit. Of `prepared` the model, the task, the loader and the machine's
 /// memory are read. Errors: of the settings' patterns and the passes.

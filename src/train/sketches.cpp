@@ -6,15 +6,14 @@
 namespace plimsoll::train {
 
 Result<planner::PlanReport> Sketches::operator()(const Way& way) {
-  if (const planner::PlanReport* known = options_.known->find_sketch(way)) {
-    planner::PlanReport report = *known;
+  if (const Planned* known = options_.known->find_sketch(way)) {
+    planner::PlanReport report = known->report;
     hold_against_budgets(config_, prepared_, way, target_, options_, report);
     return report;
   }
-  PLIMSOLL_ASSIGN(planner::PlanReport report,
-                  sketch_way(config_, prepared_, way, target_, options_, scheduled(way)));
-  options_.known->add_sketch(way, report);
-  return report;
+  PLIMSOLL_ASSIGN(Planned sketched, sketch_way(config_, prepared_, way, target_, options_, &scheduled(way)));
+  options_.known->add_sketch(sketched);
+  return std::move(sketched.report);
 }
 
 planner::ScheduledPrograms& Sketches::scheduled(const Way& way) {

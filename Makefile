@@ -9,8 +9,9 @@ THREADED_TARGETS := $(addprefix test_,$(subst /,_,$(THREADED)))
 THREADED_NAMES := $(subst /,_,$(THREADED))
 # Plans are made by one thread, and slowly beside this sanitizer.
 ONE_THREADED := Remedies.*:Sweep.*:Frontier.*:KnownWays.*:CardTable.*:ChooseBatch.*:ChooseOffload.*:Verdict.*
-# Each makes hundreds of plans, one like the other: minutes beside a sanitizer, which has seen one of them.
-MANY_PLANS := ChooseOffload.IsNoSlower*:Frontier.EachPoint*:KnownWays.LeaveEvery*
+# Each makes hundreds of plans, or trains for hundreds of steps, one like the other: minutes beside a sanitizer,
+# which has seen one of them.
+MANY_ALIKE := ChooseOffload.IsNoSlower*:Frontier.EachPoint*:KnownWays.LeaveEvery*:LossScaleTest.WithoutAScale*
 THREADED_REGEX := ^($(subst $(space),|,$(THREADED_NAMES)))$$
 
 .DEFAULT_GOAL := build
@@ -73,14 +74,14 @@ sanitize: asan tsan ## the tests with address + undefined behaviour, the threade
 
 asan: deps build-asan/build.ninja
 	cmake --build build-asan -j $(JOBS)
-	GTEST_FILTER='-$(MANY_PLANS)' UBSAN_OPTIONS=print_stacktrace=1 \
+	GTEST_FILTER='-$(MANY_ALIKE)' UBSAN_OPTIONS=print_stacktrace=1 \
 	  ctest --test-dir build-asan --output-on-failure -j $(JOBS)
 
 # GCC 12's thread sanitizer cannot map its shadow where the kernel randomises addresses too widely.
 FIXED_ADDRESSES := $(shell setarch -R true 2>/dev/null && echo setarch -R)
 tsan: deps build-tsan/build.ninja
 	cmake --build build-tsan -j $(JOBS) --target $(THREADED_TARGETS)
-	GTEST_FILTER='-$(ONE_THREADED)' TSAN_OPTIONS=halt_on_error=1:second_deadlock_stack=1 \
+	GTEST_FILTER='-$(ONE_THREADED):$(MANY_ALIKE)' TSAN_OPTIONS=halt_on_error=1:second_deadlock_stack=1 \
 	  $(FIXED_ADDRESSES) ctest --test-dir build-tsan --output-on-failure -j $(JOBS) -R '$(THREADED_REGEX)'
 
 format: ## clang-format every source

@@ -10,6 +10,7 @@
 
 #include "base/process.h"
 #include "base/signals.h"
+#include "sanitizer.h"
 
 namespace plimsoll {
 namespace {
@@ -33,9 +34,7 @@ TEST(InChildProcess, BringsBackTheError) {
 }
 
 TEST(InChildProcess, KeepsItsMemoryToItself) {
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-  GTEST_SKIP();
-#endif
+  if (kSanitizer) GTEST_SKIP();
   const int64_t before = peak_resident_bytes();
   const auto result = in_child_process([]() -> Result<std::string> {
     const std::vector<char> large(size_t{256} << 20, 'x');

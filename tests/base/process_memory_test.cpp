@@ -4,6 +4,7 @@
 #include <sys/resource.h>
 
 #include "base/process.h"
+#include "sanitizer.h"
 
 namespace plimsoll {
 namespace {
@@ -15,9 +16,7 @@ TEST(ProcessMemory, WhatIsResident) {
 }
 
 TEST(ProcessMemory, WhatCouldBeReserved) {
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-  GTEST_SKIP() << "a sanitizer needs the address space";
-#endif
+  if (kSanitizer) GTEST_SKIP() << "a sanitizer needs the address space";
   constexpr int64_t kMib = int64_t{1} << 20;
   EXPECT_EQ(reservable_bytes(64 * kMib), 64 * kMib);
   rlimit before{};

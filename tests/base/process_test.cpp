@@ -8,14 +8,12 @@
 #include <thread>
 #include <vector>
 
+#include "sanitizer.h"
+
 namespace plimsoll {
 namespace {
 
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-constexpr bool kCounts = false;  // sanitizers bring their own malloc
-#else
-constexpr bool kCounts = true;
-#endif
+constexpr bool kCounts = !kSanitizer;
 
 TEST(Process, KnowsItsMemory) {
   EXPECT_GT(peak_resident_bytes(), 0);

@@ -6,6 +6,7 @@
 #include <string>
 
 #include "program.h"
+#include "sanitizer.h"
 
 namespace plimsoll::e2e {
 namespace {
@@ -13,9 +14,7 @@ namespace {
 using testing::HasSubstr;
 
 TEST(OutOfMemory, AnAddressSpaceThatIsTooSmallEndsInWhatFits) {
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-  GTEST_SKIP() << "a sanitizer needs the address space";
-#endif
+  if (kSanitizer) GTEST_SKIP() << "a sanitizer needs the address space";
   Folder folder;
   folder.write("train.txt", some_text(60'000));
   folder.write(

@@ -12,6 +12,8 @@
 #include <sstream>
 #include <string>
 
+#include "sanitizer.h"
+
 namespace plimsoll::e2e {
 
 struct Outcome {
@@ -34,13 +36,7 @@ inline std::string device_overrides() {
 inline bool on_discrete() { return device_overrides().find("discrete") != std::string::npos; }
 
 /// Under a sanitizer memory is not what a plan says, and a model of this size takes minutes.
-inline bool sanitized() {
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-  return true;
-#else
-  return false;
-#endif
-}
+inline bool sanitized() { return kSanitizer; }
 
 /// A command line with the device's overrides, where it takes any: behind the run file.
 inline std::string on_device(const std::string& arguments) {

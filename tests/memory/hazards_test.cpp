@@ -7,6 +7,7 @@
 #include <chrono>
 
 #include "queue_simulator.h"
+#include "sanitizer.h"
 
 namespace plimsoll::memory {
 namespace {
@@ -210,16 +211,9 @@ SimulatedProgram simulated(const QueueProgram& program) {
   return result;
 }
 
-/// A sanitizer makes simulation ten times slower: fewer programs then.
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-constexpr int kShare = 10;
-#else
-constexpr int kShare = 1;
-#endif
-
 TEST(Hazards, AgreesWithEveryOrderOfRandomPrograms) {
   int64_t sound = 0, side_by_side = 0, changed = 0, beside = 0, missed = 0;
-  for (uint64_t seed = 0; seed < 20'000U / kShare; ++seed) {
+  for (uint64_t seed = 0; seed < static_cast<uint64_t>(cases_here(20'000)); ++seed) {
     const QueueProgram program = random_queues(seed);
     const QueueSimulator simulator(simulated(program));
     const fixtures::Difference difference = simulator.every_order();
@@ -235,9 +229,9 @@ TEST(Hazards, AgreesWithEveryOrderOfRandomPrograms) {
     beside += harmful && !difference.changed;
     missed += difference.changed && !simulator.many_orders(20, seed).changed;
   }
-  EXPECT_GT(sound, 1000 / kShare);
-  EXPECT_GT(side_by_side, 500 / kShare);  // queues that do run beside each other
-  EXPECT_GT(changed, 1000 / kShare);
+  EXPECT_GT(sound, cases_here(1000));
+  EXPECT_GT(side_by_side, cases_here(500));  // queues that do run beside each other
+  EXPECT_GT(changed, cases_here(1000));
   EXPECT_EQ(missed, 0);  // the orders that larger programs are tried in find what all orders find
   std::printf(
       "%ld sound (%ld with work side by side), %ld that change a result, %ld that write beside each other\n",

@@ -9,6 +9,7 @@
 
 #include "mutants.h"
 #include "passes/check_hazards.h"
+#include "sanitizer.h"
 
 namespace plimsoll::passes {
 namespace {
@@ -81,18 +82,11 @@ class Jury {
   std::map<std::string, Figures> table_;
 };
 
-/// A sanitizer makes simulation ten times slower: fewer programs then.
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-constexpr int kShare = 10;
-#else
-constexpr int kShare = 1;
-#endif
-
 TEST(HazardMutations, EveryHarmfulOneIsFound) {
   const char* seconds = std::getenv("PLIMSOLL_FUZZ_SECONDS");
   const char* first = std::getenv("PLIMSOLL_FUZZ_SEED");
   uint64_t seed = first != nullptr ? std::strtoull(first, nullptr, 10) : 1;
-  const uint64_t last = seed + 20U / kShare;
+  const uint64_t last = seed + static_cast<uint64_t>(cases_here(20));
   const auto end =
       std::chrono::steady_clock::now() + std::chrono::seconds(seconds != nullptr ? std::atoi(seconds) : 0);
   int64_t programs = 0;
@@ -133,7 +127,7 @@ TEST(HazardMutations, OfTinyProgramsInEveryOrder) {
     return difference;
   });
   int64_t programs = 0;
-  for (uint64_t seed = 1; seed <= 120U / kShare; ++seed) {
+  for (uint64_t seed = 1; seed <= static_cast<uint64_t>(cases_here(120)); ++seed) {
     const auto p = fixtures::plan_program(tiny_program(seed));
     ASSERT_TRUE(p) << "seed " << seed << ": " << p.error().message();
     ++programs;
@@ -160,7 +154,7 @@ ir::Graph with_op_at(const ir::Graph& graph, size_t from, size_t to) {
 
 TEST(HazardMutations, ADoneMayStandAnywhereBetweenItsStartAndItsFirstUseAndNowhereElse) {
   int64_t dones = 0;
-  for (uint64_t seed = 1; seed < 20; ++seed) {
+  for (uint64_t seed = 1; seed < (kSanitizer ? 5 : 20); ++seed) {
     if (fixtures::is_large(seed)) continue;
     const ir::Graph graph = fixtures::planned_program(seed, 4)->graph;
     const auto uses = graph.uses();

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "planned.h"
+#include "sanitizer.h"
 
 namespace plimsoll::passes {
 namespace {
@@ -220,7 +221,7 @@ bool same(const IssueOrder& a, const IssueOrder& b) {
 
 TEST(RandomHazards, ThreeHundredProgramsWithCopiesAreSoundAndPlannedAlikeTwice) {
   int64_t programs = 0, copies = 0, events = 0;
-  for (uint64_t seed = 1; programs < 300; ++seed) {
+  for (uint64_t seed = 1; programs < cases_here(300); ++seed) {
     if (fixtures::is_large(seed)) continue;
     ++programs;
     const auto p = fixtures::planned_program(seed, static_cast<int64_t>(seed % 8));
@@ -235,7 +236,7 @@ TEST(RandomHazards, ThreeHundredProgramsWithCopiesAreSoundAndPlannedAlikeTwice) 
     for (const Issue& i : p->order.issues) copies += i.kind == Issue::Kind::kCopy ? 1 : 0;
   }
   std::printf("%ld programs: %ld copies, %ld events\n", programs, copies, events);
-  EXPECT_GT(copies, 1500);
+  EXPECT_GT(copies, cases_here(1500));
 }
 
 TEST(RandomHazards, ProgramsIssuedOneByOneAreSound) {

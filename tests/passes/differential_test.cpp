@@ -7,6 +7,7 @@
 #include <cstdlib>
 
 #include "ir/printer.h"
+#include "sanitizer.h"
 #include "training.h"
 
 namespace plimsoll {
@@ -70,7 +71,7 @@ TEST(Differential, EveryCombinationOfPassesGivesTheSameNumbers) {
   const char* seconds = std::getenv("PLIMSOLL_FUZZ_SECONDS");
   const char* first = std::getenv("PLIMSOLL_FUZZ_SEED");
   uint64_t seed = first != nullptr ? std::strtoull(first, nullptr, 10) : 1;
-  const uint64_t last = seed + 60;
+  const uint64_t last = seed + static_cast<uint64_t>(cases_here(60));
   const auto end =
       std::chrono::steady_clock::now() + std::chrono::seconds(seconds != nullptr ? std::atoi(seconds) : 0);
   for (; seed < last || std::chrono::steady_clock::now() < end; ++seed) {

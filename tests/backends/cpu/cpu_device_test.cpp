@@ -11,12 +11,9 @@
 #include "backends/cpu/kernel.h"
 #include "backends/cpu/kernel_harness.h"
 #include "base/process.h"
+#include "sanitizer.h"
 
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-constexpr bool kCounts = false;  // sanitizers bring their own malloc
-#else
-constexpr bool kCounts = true;
-#endif
+constexpr bool kCounts = !plimsoll::kSanitizer;
 
 namespace plimsoll::cpu::fixtures {
 namespace {

@@ -5,6 +5,8 @@
 #include <cstdlib>
 #include <functional>
 
+#include "sanitizer.h"
+
 namespace plimsoll::discrete::fixtures {
 namespace {
 
@@ -44,11 +46,7 @@ TEST(CommandStreams, EndAsOnTheCpuWithoutAnAdversary) {
 constexpr int64_t kCount = 5000;
 
 // Without the wait they race, which the thread sanitizer is not to be shown.
-#if defined(__SANITIZE_THREAD__)
-constexpr bool kMayRace = false;
-#else
-constexpr bool kMayRace = true;
-#endif
+constexpr bool kMayRace = !kThreadSanitizer;
 
 /// How many of 20 seeds show another result than `expected` without the wait, in one of 30 rounds, or all
 /// where none may be tried; with the wait none may.

@@ -10,12 +10,9 @@
 
 #include "base/process.h"
 #include "devices.h"
+#include "sanitizer.h"
 
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-constexpr bool kCounts = false;  // sanitizers bring their own malloc
-#else
-constexpr bool kCounts = true;
-#endif
+constexpr bool kCounts = !plimsoll::kSanitizer;
 
 namespace plimsoll::discrete::fixtures {
 namespace {

@@ -18,6 +18,7 @@
 #include "data/text/token_output.h"
 #include "data/token_source.h"
 #include "io/temporary_folder.h"
+#include "sanitizer.h"
 
 namespace plimsoll {
 namespace {
@@ -229,9 +230,7 @@ TEST_F(TokenizeTest, UsesTheThreadsThatWereAskedForAndNoOthers) {
 }
 
 TEST_F(TokenizeTest, AThreadThatCannotBeStartedIsAnError) {
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-  GTEST_SKIP() << "a sanitizer's own memory needs the room that is taken away here";
-#endif
+  if (kSanitizer) GTEST_SKIP() << "a sanitizer's own memory needs the room that is taken away here";
   const std::string path = folder_.write("a.txt", text::some_text(300'000));
   rlimit before = {};
   ASSERT_EQ(::getrlimit(RLIMIT_AS, &before), 0);

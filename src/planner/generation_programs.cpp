@@ -72,7 +72,6 @@ class GenerationBuilder {
     PLIMSOLL_ASSIGN(passes::Program program,
                     finish_program(std::move(graph), pipeline, options_.memory, target_));
     add_cost(program.graph);
-    result_.timings.insert(result_.timings.end(), pipeline.timings().begin(), pipeline.timings().end());
     return program;
   }
 

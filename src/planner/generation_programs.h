@@ -42,7 +42,6 @@ struct GenerationPrograms {
   double prefill_flops = 0;  ///< of one chunk
   double decode_flops = 0;   ///< of one token a row
   double decode_bytes = 0;   ///< that cross memory for it; the whole cache counted
-  std::vector<passes::PassTiming> timings;
 };
 
 /// Builds, optimises, binds and plans both. `target` is asked for workspaces and strides alone.

@@ -327,7 +327,6 @@ class ProgramBuilder {
     if (result_.recomputed.empty())
       for (const passes::RecomputeUnit& unit : pipeline.recomputed()) result_.recomputed.push_back(unit.name);
     add_cost(program.graph);
-    result_.timings.insert(result_.timings.end(), pipeline.timings().begin(), pipeline.timings().end());
     return program;
   }
 

@@ -101,7 +101,6 @@ struct TrainingPrograms {
   /// Where accumulated; in the order of the model's parameters that are trained.
   std::vector<GradientStates> gradients;
   StepCost cost;
-  std::vector<passes::PassTiming> timings;
   PrecisionReport precision;
   std::vector<LayerGain> gains;          ///< of the longest sequence's program with backward, where asked for
   std::vector<std::string> recomputed;   ///< layers, as RecomputePolicy names them

@@ -247,8 +247,8 @@ class Chooser {
 
   static constexpr double kAnySeconds = std::numeric_limits<double>::infinity();
 
-  /// The same split with as much computed again as it takes to fit, or to need least; `plain` itself where it
-  /// would take `most_seconds` or more.
+  /// The same split with as much computed again as it takes to fit, or to need least; where that would take
+  /// `most_seconds` or more, one that does not fit.
   Result<Planned> recompute_to_fit(Planned plain, double most_seconds = kAnySeconds) {
     if (plain.facts == nullptr || plain.facts->chain.blocks.empty()) return plain;
     if (plain.report.seconds_estimated >= most_seconds) return plain;
@@ -261,7 +261,8 @@ class Chooser {
     };
     planner::RecomputeFit<Planned, decltype(plan_choice)> fit(plain.report, facts->chain, facts->arena_bytes,
                                                               plan_choice);
-    PLIMSOLL_ASSIGN(Planned chosen, fit(options_.finds_least, most_seconds - plain.report.seconds_estimated));
+    PLIMSOLL_ASSIGN(Planned chosen, fit(options_.finds_least && most_seconds == kAnySeconds,
+                                        most_seconds - plain.report.seconds_estimated));
     // The same layers given by hand lead to the same plan: with the largest chunks that fit.
     if (chosen.way.chunk_tokens == 0 || !chosen.report.fits) return chosen;
     const Way smaller = chosen.way;

@@ -37,6 +37,7 @@ std::string queues_text(const train::QueueShares& shares) {
                   1e3 * shares.step_seconds);
   for (size_t q = 0; q < ir::kNumQueues; ++q) {
     const train::QueueShare& share = shares.queues[q];
+    if (static_cast<ir::Queue>(q) == ir::Queue::kHost && share.busy_seconds == 0) continue;
     fmt::format_to(std::back_inserter(text), "  {:<9}{:>10.1f} ms{:>7.1f}%",
                    ir::name(static_cast<ir::Queue>(q)), 1e3 * share.busy_seconds,
                    1e2 * part(share.busy_seconds, shares.step_seconds));
@@ -47,7 +48,7 @@ std::string queues_text(const train::QueueShares& shares) {
     text += "\n";
   }
   fmt::format_to(std::back_inserter(text),
-                 "no kernel runs beside copies for {:.1f} ms, {:.1f}% of the step\n",
+                 "the device computes nothing beside them for {:.1f} ms, {:.1f}% of the step\n",
                  1e3 * shares.waiting_seconds, 1e2 * part(shares.waiting_seconds, shares.step_seconds));
   return text;
 }

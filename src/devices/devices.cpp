@@ -31,29 +31,32 @@ Bytes memory_of(const cuda::CardInfo& card) {
   return Bytes(std::max<int64_t>(0, card.memory.count - kCardReserve));
 }
 
-std::unique_ptr<runtime::Target> make_cuda_target(int ordinal) {
-  const auto card = cuda::card_info(ordinal);
-  if (!card) return std::make_unique<cuda::CudaTarget>(0, Bytes(0));
-  return std::make_unique<cuda::CudaTarget>(card->capability, memory_of(*card));
+std::unique_ptr<runtime::Target> make_cuda_target(const DeviceSpec& spec) {
+  const auto card = cuda::card_info(spec.cuda.ordinal);
+  if (!card) return std::make_unique<cuda::CudaTarget>(0, Bytes(0), spec.num_threads);
+  return std::make_unique<cuda::CudaTarget>(card->capability, memory_of(*card), spec.num_threads);
 }
 
-Result<std::unique_ptr<runtime::Device>> make_cuda(int ordinal) {
+Result<std::unique_ptr<runtime::Device>> make_cuda(const DeviceSpec& spec) {
+  const int ordinal = spec.cuda.ordinal;
   PLIMSOLL_ASSIGN(const cuda::CardInfo card, cuda::card_info(ordinal));
-  PLIMSOLL_ASSIGN(auto device, cuda::CudaDevice::create({.ordinal = ordinal, .memory = memory_of(card)}));
+  PLIMSOLL_ASSIGN(auto device,
+                  cuda::CudaDevice::create(
+                      {.ordinal = ordinal, .memory = memory_of(card), .host_threads = spec.num_threads}));
   return std::unique_ptr<runtime::Device>(std::move(device));
 }
 
 }  // namespace
 
 std::unique_ptr<runtime::Target> make_target(const DeviceSpec& spec) {
-  if (spec.kind == DeviceKind::kCuda) return make_cuda_target(spec.cuda.ordinal);
+  if (spec.kind == DeviceKind::kCuda) return make_cuda_target(spec);
   if (spec.kind == DeviceKind::kDiscrete)
     return std::make_unique<discrete::DiscreteTarget>(spec.num_threads, spec.discrete.memory);
   return std::make_unique<cpu::CpuTarget>(spec.num_threads);
 }
 
 Result<std::unique_ptr<runtime::Device>> make_device(const DeviceSpec& spec) {
-  if (spec.kind == DeviceKind::kCuda) return make_cuda(spec.cuda.ordinal);
+  if (spec.kind == DeviceKind::kCuda) return make_cuda(spec);
   if (spec.kind == DeviceKind::kDiscrete || spec.has_queues) return make_discrete(spec);
   return std::unique_ptr<runtime::Device>(
       std::make_unique<cpu::CpuDevice>(spec.num_threads, spec.disk_folder));

@@ -46,7 +46,7 @@ struct DeviceSpec {
 std::unique_ptr<runtime::Target> make_target(const DeviceSpec& spec);
 
 /// What runs; its target() answers as make_target's. The environment's PLIMSOLL_FAULT=copy_in:17 lets the
-/// 17th piece of work of that queue (compute, copy_in, copy_out) of a discrete device fail, and
+/// 17th piece of work of that queue (compute, copy_in, copy_out, host) of a discrete device fail, and
 /// compute:17:flip lets it give a wrong bit, for tests of what follows. Errors: kInvalidArgument for another
 /// text there; kIo where the system gives no threads, or there is no card, driver, compiler or cuBLASLt.
 Result<std::unique_ptr<runtime::Device>> make_device(const DeviceSpec& spec);

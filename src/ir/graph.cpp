@@ -28,7 +28,8 @@ std::optional<MemorySpace> parse_space(std::string_view text) {
 }
 
 std::string_view name(Queue queue) {
-  static constexpr std::array<std::string_view, kNumQueues> kNames = {"compute", "copy_in", "copy_out"};
+  static constexpr std::array<std::string_view, kNumQueues> kNames = {"compute", "copy_in", "copy_out",
+                                                                      "host"};
   return kNames[static_cast<size_t>(queue)];
 }
 
@@ -62,7 +63,7 @@ MemorySpace Graph::result_space(const Op& op) const {
     return decl == nullptr ? MemorySpace::kDevice : decl->space;
   }
   if (op.def->is_view && !op.inputs.empty() && op.inputs[0].valid()) return value(op.inputs[0]).space;
-  if (!op.def->is_copy) return MemorySpace::kDevice;
+  if (!op.def->is_copy) return kernel_space(op.queue);
   const Attr* to = op.attrs.find("to");
   return to == nullptr ? MemorySpace::kDevice
                        : parse_space(std::get<std::string>(*to)).value_or(MemorySpace::kDevice);

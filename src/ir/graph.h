@@ -48,10 +48,19 @@ std::string_view name(MemorySpace space);
 std::optional<MemorySpace> parse_space(std::string_view text);
 
 /// Work within a queue runs in order; queues run beside each other, ordered by events alone.
-enum class Queue : uint8_t { kCompute, kCopyIn, kCopyOut };
-inline constexpr size_t kNumQueues = 3;
-/// "compute", "copy_in", "copy_out".
+enum class Queue : uint8_t {
+  kCompute,
+  kCopyIn,
+  kCopyOut,
+  kHost  ///< kernels that the host runs on its own memory, beside a device that has another
+};
+inline constexpr size_t kNumQueues = 4;
+/// "compute", "copy_in", "copy_out", "host".
 std::string_view name(Queue queue);
+/// Where the kernels of a queue have their results and their scratch.
+constexpr MemorySpace kernel_space(Queue queue) {
+  return queue == Queue::kHost ? MemorySpace::kHostPinned : MemorySpace::kDevice;
+}
 
 /// Op::block outside the model's blocks, and of the optimizer's ops.
 inline constexpr int32_t kNoBlock = -1, kUpdateBlock = -2;
@@ -87,7 +96,7 @@ struct Value {
   OpId producer;
   int32_t result_index = 0;
   /// Where it lies: as the state that is read, as what a view shows, where a copy goes; a kernel's results
-  /// lie on the device.
+  /// lie on the device, or in kHostPinned where it runs on kHost.
   MemorySpace space = MemorySpace::kDevice;
 };
 

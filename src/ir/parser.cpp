@@ -220,7 +220,7 @@ class Parser {
       if (word == "recomputed") {
         op.recomputed = true;
       } else if (word == "queue" && in_.take('=')) {
-        const auto queue = find_name(in_.run(is_word), Queue::kCopyOut);
+        const auto queue = find_name(in_.run(is_word), Queue::kHost);
         if (!queue) return in_.error("unknown queue");
         op.queue = *queue;
       } else if (word == "block" && in_.take('=')) {

@@ -140,8 +140,14 @@ class Walk {
     for (size_t i = 0; i < op.outputs.size(); ++i)
       if (const MemorySpace space = graph_.value(op.outputs[i]).space; space != graph_.result_space(op))
         return broken(op, "result {} lies in {}, not in {}", i, name(space), name(graph_.result_space(op)));
-    if (op.def->is_copy != (op.queue != Queue::kCompute))
+    const bool copies = op.queue == Queue::kCopyIn || op.queue == Queue::kCopyOut;
+    const bool is_kernel = !op.def->is_copy && !op.def->is_view && op.def->state == StateAccess::kNone;
+    if (op.def->is_copy != copies || (op.queue == Queue::kHost && !is_kernel))
       return broken(op, "stands on the queue {}", name(op.queue));
+    for (size_t i = 0; op.queue == Queue::kHost && i < op.inputs.size(); ++i)
+      if (op.inputs[i].valid() && graph_.value(op.inputs[i]).space != MemorySpace::kHostPinned)
+        return broken(op, "operand {} lies in {}, where the host's kernels do not reach it", i,
+                      name(graph_.value(op.inputs[i]).space));
     if (op.def->is_copy && graph_.value(op.inputs[0]).space == graph_.value(op.outputs[0]).space)
       return broken(op, "copies within {}", name(graph_.value(op.inputs[0]).space));
     const bool ends_copy = op.def->name == "copy_done";

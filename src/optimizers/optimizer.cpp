@@ -123,6 +123,20 @@ void append_rule(ir::Builder& b, const Shared& shared, const Update& u) {
 
 std::string master_name(std::string_view parameter) { return fmt::format("master.{}", parameter); }
 
+UpdateWork update_work(const OptimizerOptions& options, const ir::Shape& parameter, bool is_hidden) {
+  const OptimizerDef* def = find_optimizer(options.name);
+  PLIMSOLL_CHECK(def != nullptr, options.name);
+  const Rule rule(def->rule({parameter, is_hidden, options.momentum}));
+  const ops::RuledTensor tensor{parameter, {parameter.dim(0)}};
+  UpdateWork work;
+  for (const StateForm& form : rule.states(tensor, options.state.moments))
+    work.state_bytes += form.type.bytes().count;
+  work.flops = rule.elementwise != nullptr
+                   ? rule.elementwise->flops * static_cast<double>(parameter.num_elements())
+                   : rule.of_tensor->flops(tensor);
+  return work;
+}
+
 ir::StateDecl scaler_state() {
   return {std::string(kScalerState), {ir::DType::kF32, {ops::kScalerFields}}, ir::StateClass::kScaler};
 }

@@ -50,6 +50,12 @@ struct StateDtypes {
 };
 std::string master_name(std::string_view parameter);
 
+/// What an update of one parameter has beside it, and computes.
+struct UpdateWork {
+  int64_t state_bytes = 0;
+  double flops = 0;
+};
+
 /// What shapes the program. All else is a hyper-parameter of the step.
 struct OptimizerOptions {
   std::string name = "adamw";                 ///< one of optimizer_names()
@@ -60,6 +66,9 @@ struct OptimizerOptions {
   StateDtypes state = {};
   int64_t num_groups = 0;  ///< beside the run's own
 };
+
+/// `is_hidden`: of one of the model's blocks.
+UpdateWork update_work(const OptimizerOptions& options, const ir::Shape& parameter, bool is_hidden);
 
 /// The loss scale and its counts, f32[3] as ops/loss_scale.h has them; saved with a checkpoint. The host
 /// writes its first value.

@@ -119,12 +119,12 @@ class Binder {
         if (op.def->name != "reshape") continue;
         if (reshaped_strides(graph_.type(in).shape, place(in).strides, graph_.type(op.outputs[0]).shape))
           continue;
-      } else if (options_.accepts_strided && options_.accepts_strided(op.def->name, i)) {
+      } else if (const auto& accepts = traits_of(op).accepts_strided; accepts && accepts(op.def->name, i)) {
         continue;
       }
-      const OpId copy =
-          graph_.append(Op{.def = lookup_("copy"), .inputs = {in}, .layer = op.layer, .block = op.block},
-                        {graph_.type(in)});
+      Op dense{.def = lookup_("copy"), .inputs = {in}, .layer = op.layer, .block = op.block};
+      if (op.queue == ir::Queue::kHost) dense.queue = op.queue;
+      const OpId copy = graph_.append(std::move(dense), {graph_.type(in)});
       order_.push_back(copy);
       place_results(copy);
       graph_.op(id).inputs[i] = graph_.op(copy).outputs[0];
@@ -193,6 +193,10 @@ class Binder {
            op.def->state != ir::StateAccess::kAssign;
   }
 
+  [[nodiscard]] const KernelTraits& traits_of(const Op& op) const {
+    return op.queue == ir::Queue::kHost ? options_.host : options_.device;
+  }
+
   /// That each op has a kernel, and each kernel operands that it reaches.
   Status check_kernels() const {
     const auto refused = [](const Op& op, std::string what) {
@@ -202,12 +206,14 @@ class Binder {
     for (const OpId id : order_) {
       const Op& op = graph_.op(id);
       if (!runs_kernel(op)) continue;
-      if (options_.supports && !options_.supports(op.def->name))
-        return refused(op, "the device has no kernel for it");
-      if (!options_.reaches) continue;
+      const KernelTraits& traits = traits_of(op);
+      if (traits.supports && !traits.supports(op.def->name))
+        return refused(op, op.queue == ir::Queue::kHost ? "the host has no kernel for it"
+                                                        : "the device has no kernel for it");
+      if (!traits.reaches) continue;
       for (const auto* values : {&op.inputs, &op.outputs})
         for (const ValueId v : *values)
-          if (v.valid() && !options_.reaches(graph_.value(v).space))
+          if (v.valid() && !traits.reaches(graph_.value(v).space))
             return refused(op, fmt::format("an operand lies in {}, which its kernel cannot reach",
                                            name(graph_.value(v).space)));
     }
@@ -315,16 +321,16 @@ class Binder {
 
   void add_workspaces() {
     binding_.workspaces.assign(order_.size(), -1);
-    if (!options_.workspace_bytes) return;
     for (size_t p = 0; p < order_.size(); ++p) {
       const Op& op = graph_.op(order_[p]);
-      if (!runs_kernel(op)) continue;
-      const int64_t bytes = options_.workspace_bytes(ir::op_types(graph_, op));
+      const auto& workspace_bytes = traits_of(op).workspace_bytes;
+      if (!workspace_bytes || !runs_kernel(op)) continue;
+      const int64_t bytes = workspace_bytes(ir::op_types(graph_, op));
       if (bytes == 0) continue;
       const auto position = static_cast<int32_t>(p);
       binding_.workspaces[p] = static_cast<int32_t>(binding_.storages.size());
       binding_.storages.push_back(
-          {-1, bytes, position, position, Category::kWorkspace, ir::MemorySpace::kDevice, order_[p]});
+          {-1, bytes, position, position, Category::kWorkspace, ir::kernel_space(op.queue), order_[p]});
     }
   }
 
@@ -338,7 +344,7 @@ class Binder {
       const auto position = static_cast<int32_t>(p);
       binding_.rehearsals[p] = static_cast<int32_t>(binding_.storages.size());
       binding_.storages.push_back(
-          {-1, bytes, position, position, Category::kWorkspace, ir::MemorySpace::kDevice, order_[p]});
+          {-1, bytes, position, position, Category::kWorkspace, ir::kernel_space(op.queue), order_[p]});
     }
   }
 

@@ -47,19 +47,24 @@ struct Binding {
   std::vector<int32_t> rehearsals = {};
 };
 
+/// What is to be known of kernels. Empty functions: nothing is in the way.
+struct KernelTraits {
+  /// Whether a kernel reads an input through strides; a view that it does not take is copied before it.
+  std::function<bool(std::string_view op, size_t input)> accepts_strided = {};
+  /// Scratch of an op's kernel.
+  std::function<int64_t(const ir::OpTypes&)> workspace_bytes = {};
+  /// Whether there is a kernel.
+  std::function<bool(std::string_view op)> supports = {};
+  /// Whether kernels read and write memory of that space.
+  std::function<bool(ir::MemorySpace)> reaches = {};
+};
+
 struct BindOptions {
   /// In-place decisions of the in_place pass.
   std::vector<std::pair<ir::OpId, ir::Alias>> in_place = {};
   /// Values that the report counts as gradients.
   std::vector<ir::ValueId> gradients = {};
-  /// Whether a kernel reads an input through strides; a view that it does not take is copied before it.
-  std::function<bool(std::string_view op, size_t input)> accepts_strided;
-  /// Scratch of an op's kernel.
-  std::function<int64_t(const ir::OpTypes&)> workspace_bytes;
-  /// Whether there is a kernel; empty: for every op.
-  std::function<bool(std::string_view op)> supports;
-  /// Whether kernels read and write memory of that space; empty: all.
-  std::function<bool(ir::MemorySpace)> reaches;
+  KernelTraits device = {}, host = {};  ///< the host's: of what stands on ir::Queue::kHost
   /// Every op can be run twice: what it overwrites has a second place.
   bool rehearses = false;
 };

@@ -264,7 +264,7 @@ class Deriver {
     if (workspace < 0) return Ok{};
     const int64_t size =
         slot(workspace) < binding_.storages.size() ? binding_.storages[slot(workspace)].bytes : 0;
-    PLIMSOLL_ASSIGN(const PoolRange scratch, range(op, workspace, 0, size, ir::MemorySpace::kDevice));
+    PLIMSOLL_ASSIGN(const PoolRange scratch, range(op, workspace, 0, size, ir::kernel_space(op.queue)));
     step.writes.push_back({scratch});
     return Ok{};
   }

@@ -24,32 +24,35 @@ constexpr int32_t kMostAhead = 512;
 
 using WorkspaceBytes = std::function<int64_t(const ir::OpTypes&)>;
 
-/// By op; empty: none.
+/// By op of the device; empty: none.
 std::vector<int64_t> scratch_of(const ir::Graph& graph, const WorkspaceBytes& workspace) {
   std::vector<int64_t> bytes;
   if (!workspace) return bytes;
   bytes.resize(graph.num_ops(), 0);
   for (const ir::OpId id : graph.order()) {
     const ir::Op& op = graph.op(id);
-    if (op.def->is_view || op.def->is_copy || op.def->state != ir::StateAccess::kNone) continue;
+    const bool is_kernel = !op.def->is_view && !op.def->is_copy && op.def->state == ir::StateAccess::kNone;
+    if (!is_kernel || op.queue == ir::Queue::kHost) continue;
     bytes[static_cast<size_t>(id.index)] = workspace(ir::op_types(graph, op));
   }
   return bytes;
 }
 
-/// Bytes of the device that are free at each op of the old order.
+/// Bytes of a space that are free at each op of the old order.
 class Room {
  public:
-  Room(const OffloadedGraph& plain, size_t num_ops, int64_t slack_part, const WorkspaceBytes& workspace)
+  /// As many as `slack_part` lets copies add to the peak, or `least` where that is more.
+  Room(const OffloadedGraph& plain, size_t num_ops, const LiveBytesOptions& options, int64_t slack_part,
+       int64_t least)
       : free_(num_ops, 0) {
-    const std::vector<int64_t> scratch = scratch_of(plain.graph, workspace);
-    const LiveBytes live = live_bytes(plain.graph, plain.graph.order(), {.workspace_bytes = scratch});
+    const LiveBytes live = live_bytes(plain.graph, plain.graph.order(), options);
     std::vector<int64_t> at(num_ops, 0);
     for (size_t i = 0; i < live.at.size(); ++i) {
       int64_t& most = at[static_cast<size_t>(plain.origin[i])];
       most = std::max(most, live.at[i]);
     }
-    const int64_t limit = live.peak_bytes + (slack_part > 0 ? live.peak_bytes / slack_part : 0);
+    const int64_t slack = slack_part > 0 ? live.peak_bytes / slack_part : 0;
+    const int64_t limit = live.peak_bytes + std::max(slack, least);
     for (size_t i = 0; i < num_ops; ++i) free_[i] = limit - at[i];
   }
   bool take(int32_t place, int64_t bytes) {
@@ -63,23 +66,59 @@ class Room {
 };
 
 /// In the order of first uses, which is the queue's.
-void start_early(OffloadItems& items, Room& room) {
+void start_early(OffloadItems& items, Room& room, MemorySpace to) {
   int32_t before = 0;
   for (OffloadLoad& load : items.loads) {
+    if (load.to != to) continue;
     const int32_t earliest =
         std::max({before, items.items[static_cast<size_t>(load.item)].earliest, load.first - kMostAhead});
     const int64_t bytes = round_up(load.bytes, kStorageAlignment);
     while (load.start > earliest && room.take(load.start - 1, bytes)) --load.start;
-    before = load.start;
+    // What the program has to make first holds up none that are there.
+    if (items.items[static_cast<size_t>(load.item)].is_state || to == MemorySpace::kDevice)
+      before = load.start;
   }
 }
 
-void end_late(OffloadItems& items, Room& room, int32_t num_ops) {
+void end_late(OffloadItems& items, Room& room, MemorySpace from, int32_t num_ops) {
   for (OffloadStore& store : items.stores) {
+    if (store.from != from) continue;
     const int32_t latest = std::min(store.at + kMostAhead, num_ops);
     const int64_t bytes = round_up(store.bytes, kStorageAlignment);
     while (store.done < latest && room.take(store.done, bytes)) ++store.done;
   }
+}
+
+/// What the host's updates are to have on their way at least, to and from them: two of the largest.
+int64_t least_under_way(const OffloadItems& items) {
+  int64_t largest = 0;
+  for (const OffloadLoad& load : items.loads)
+    if (load.to == MemorySpace::kHostPinned) largest = std::max(largest, load.bytes);
+  for (const OffloadStore& store : items.stores)
+    if (store.from == MemorySpace::kHostPinned) largest = std::max(largest, store.bytes);
+  return 2 * round_up(largest, kStorageAlignment);
+}
+
+/// Each gradient's squares are summed where it is made, so that it can go to the host then.
+void sum_squares_early(ir::Graph& graph) {
+  const auto is_sum = [&](ir::OpId id) {
+    const ir::Op& op = graph.op(id);
+    return op.def->reads_gradients && op.inputs.size() == 1;
+  };
+  std::vector<std::vector<ir::OpId>> behind(graph.num_ops());
+  for (const ir::OpId id : graph.order())
+    if (is_sum(id)) {
+      const ir::OpId maker = graph.value(graph.op(id).inputs[0]).producer;
+      behind[static_cast<size_t>(maker.index)].push_back(id);
+    }
+  std::vector<ir::OpId> order;
+  for (const ir::OpId id : graph.order()) {
+    if (is_sum(id)) continue;
+    order.push_back(id);
+    const auto& sums = behind[static_cast<size_t>(id.index)];
+    order.insert(order.end(), sums.begin(), sums.end());
+  }
+  graph.set_order(std::move(order));
 }
 
 }  // namespace
@@ -108,13 +147,20 @@ Status offload(ir::Graph& graph, const OffloadOptions& options, const OffloadCon
 Status offload(ir::Graph& graph, const OffloadOptions& options, const OffloadContext& context,
                const WorkspaceBytes& workspace_bytes) {
   if (!options.any()) return Ok{};
+  if (options.updates_on_host) sum_squares_early(graph);
   OffloadItems items = find_offload_items(graph, options, context.last_forward_op);
   OffloadedGraph result = emit_offloaded(graph, options, items);
   const size_t num_ops = graph.order().size();
   if (options.slack_part >= 0) {
-    Room room(result, num_ops, options.slack_part, workspace_bytes);
-    start_early(items, room);
-    end_late(items, room, static_cast<int32_t>(num_ops));
+    const std::vector<int64_t> scratch = scratch_of(result.graph, workspace_bytes);
+    const auto move_apart = [&](const LiveBytesOptions& live, int64_t least) {
+      Room room(result, num_ops, live, options.slack_part, least);
+      start_early(items, room, live.space);
+      end_late(items, room, live.space, static_cast<int32_t>(num_ops));
+    };
+    move_apart({.workspace_bytes = scratch}, 0);
+    if (const int64_t least = least_under_way(items); least > 0)
+      move_apart({.space = MemorySpace::kHostPinned}, least);
     result = emit_offloaded(graph, options, items);
   }
   for (ir::ValueId& v : context.keep) v = result.replaced[static_cast<size_t>(v.index)];

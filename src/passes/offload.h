@@ -10,6 +10,12 @@
 //   …                                                               the device's bytes live until here
 //   %9 = copy_done(%8, %7)
 //   state_assign(%9) {name="w"}
+//
+// An update may be the host's: its states stay where they lie, the gradient goes out, the weight comes in.
+//
+//   %12 = copy_done(%11, %10)                                       the gradient, in the host's memory
+//   %13, %14, %15 = adamw(%p, %12, %m, %v, …) queue=host            %m and %v are written in place
+//   %16 = copy_start(%13) {to="device"} queue=copy_in
 #pragma once
 
 #include <array>
@@ -42,6 +48,10 @@ struct OffloadOptions {
   /// Loads ahead and stores behind raise the peak of the device by at most this part of it; 0: not at all;
   /// negative: none is ahead or behind.
   int64_t slack_part = 8;
+
+  /// Updates whose states lie in kHostPinned are the host's (ir::Queue::kHost): what they read goes there,
+  /// what they make of the device's comes back.
+  bool updates_on_host = false;
 
   int64_t least_bytes = 4096;  ///< what is less stays where it is
   /// The least window of an update that is cut (update_windows.h), and what larger ones are multiples of: 4

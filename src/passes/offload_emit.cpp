@@ -100,6 +100,7 @@ class Emitter {
   /// Where the item lies elsewhere.
   ValueId source_of(int32_t item) {
     const OffloadItem& i = items_.items[at(item)];
+    if (i.stays && !i.is_state) return result_.replaced[at(i.value)];
     if (!i.is_state) {
       end_store(at(i.store));
       return stores_[at(i.store)].done;
@@ -120,7 +121,7 @@ class Emitter {
       there[items_.items[at(load.item)].value] = source;
       source = view_in(there, load.part);
     }
-    starts_[l] = {copy_start(source, MemorySpace::kDevice, user), source, {}, &user};
+    starts_[l] = {copy_start(source, load.to, user), source, {}, &user};
   }
   void arrive(size_t l) {
     const OffloadLoad& load = items_.loads[l];
@@ -177,6 +178,7 @@ class Emitter {
 
   [[nodiscard]] bool is_back(int32_t item) const {
     const OffloadItem& i = items_.items[at(item)];
+    if (i.stays) return false;
     return i.is_state || place_ > at(items_.stores[at(i.store)].at);
   }
   /// Views are made for each load, offloaded states are assigned by their stores.
@@ -185,18 +187,33 @@ class Emitter {
       const int32_t item = items_.item_of[at(op.inputs[0])];
       return item < 0 || !is_back(item);
     }
-    if (op.def->state == ir::StateAccess::kRead) return items_.item_of[at(op.outputs[0])] < 0;
+    if (op.def->state == ir::StateAccess::kRead) {
+      const int32_t item = items_.item_of[at(op.outputs[0])];
+      return item < 0 || items_.items[at(item)].stays;
+    }
     if (op.def->state == ir::StateAccess::kAssign)
       return std::ranges::none_of(leaving_[place_], [&](size_t s) { return items_.stores[s].item < 0; });
     return true;
   }
+  /// Of a kernel of the host: where it lies for good, or what was brought there.
+  ValueId host_operand(ValueId v) {
+    const int32_t item = items_.item_of[at(v)];
+    PLIMSOLL_CHECK(item >= 0, "an operand that the host does not reach: " + where_->layer);
+    if (items_.items[at(item)].stays) return view_in(loaded_[load_of(item)], v);
+    const ValueId source = source_of(item);
+    std::map<ValueId, ValueId>& there = elsewhere_[at(item)];
+    there[items_.items[at(item)].value] = source;
+    return view_in(there, v);
+  }
   ValueId operand(ValueId v) {
     if (!v.valid()) return v;
+    if (items_.on_host[place_]) return host_operand(v);
     const int32_t item = items_.item_of[at(v)];
     return item < 0 || !is_back(item) ? result_.replaced[at(v)] : view_in(loaded_[load_of(item)], v);
   }
   void emit(Op op) {
     for (ValueId& in : op.inputs) in = operand(in);
+    if (items_.on_host[place_]) op.queue = ir::Queue::kHost;
     const std::vector<ValueId> old_outputs = op.outputs;
     std::vector<ir::TensorType> types;
     for (const ValueId out : old_outputs) types.push_back(old_.type(out));

@@ -1,6 +1,7 @@
 #include "passes/offload_items.h"
 
 #include <algorithm>
+#include <iterator>
 #include <map>
 #include <string>
 
@@ -45,6 +46,9 @@ class Finder {
   }
 
   OffloadItems run() {
+    found_.on_host.assign(graph_.order().size(), false);
+    for (int32_t p = 0; p < size() && options_.updates_on_host; ++p)
+      found_.on_host[static_cast<size_t>(p)] = is_for_host(op(p));
     for (int32_t p = 0; p < size(); ++p)
       for (const ValueId v : op(p).outputs) {
         if (op(p).def->is_view) continue;
@@ -102,31 +106,89 @@ class Finder {
 
   [[nodiscard]] int64_t bytes(ValueId v) const { return graph_.type(v).bytes().count; }
 
+  // ---- the host's updates
+
+  /// Whether a state of the update lies in the host's memory, and nothing that it reads or makes is in the
+  /// way: on a disk, or of use to others than its states.
+  [[nodiscard]] bool is_for_host(const Op& o) const {
+    if (o.block != ir::kUpdateBlock || o.def->is_view || o.def->is_copy ||
+        o.def->state != ir::StateAccess::kNone)
+      return false;
+    bool has_state = false;
+    for (const ValueId v : o.inputs) {
+      if (!v.valid()) continue;
+      const ValueId root = found_.roots[index_of(v)];
+      const Op& maker = op(made_[index_of(root)]);
+      if (maker.def->state != ir::StateAccess::kRead) {
+        if (is_gradient_[index_of(root)] && !is_within_reach(space_of_gradient(root))) return false;
+        continue;
+      }
+      const ir::StateDecl& decl = *graph_.find_state(maker.attrs.str("name"));
+      const MemorySpace space = offloaded_space(options_, decl);
+      if (!is_within_reach(space)) return false;
+      has_state = has_state ||
+                  (decl.state_class == ir::StateClass::kOptimizerState && space == MemorySpace::kHostPinned);
+    }
+    return has_state && std::ranges::all_of(o.outputs, [&](ValueId v) {
+             return std::ranges::all_of(uses_[index_of(v)], [&](const ItemUse& use) {
+               return op(use.at).def->state == ir::StateAccess::kAssign;
+             });
+           });
+  }
+  /// From where one copy, or none, brings it to the host's kernels.
+  [[nodiscard]] static bool is_within_reach(MemorySpace space) {
+    return space == MemorySpace::kDevice || space == MemorySpace::kHostPinned;
+  }
+  [[nodiscard]] bool on_host(int32_t place) const { return found_.on_host[static_cast<size_t>(place)]; }
+  /// Those of the host, or all others.
+  [[nodiscard]] std::vector<ItemUse> uses_by(ValueId v, bool host) const {
+    std::vector<ItemUse> uses;
+    for (const ItemUse& use : uses_[index_of(v)])
+      if (on_host(use.at) == host) uses.push_back(use);
+    return uses;
+  }
+  [[nodiscard]] MemorySpace space_of_gradient(ValueId v) const {
+    return options_.space(OffloadClass::kGradients, op(made_[index_of(v)]).block);
+  }
+
+  // ---- items
+
   void add_state(ValueId v, int32_t position) {
     const ir::StateDecl* decl = graph_.find_state(op(position).attrs.str("name"));
-    const MemorySpace space = offloaded_space(options_, *decl);
-    if (space == MemorySpace::kDevice || uses_[index_of(v)].empty()) return;
-    OffloadItem item{.value = v, .space = space, .is_state = true};
+    OffloadItem item{.value = v, .space = offloaded_space(options_, *decl), .is_state = true};
+    item.stays = item.space == MemorySpace::kDevice;
+    const std::vector<ItemUse> by_host = uses_by(v, true);
+    if (item.stays ? by_host.empty() : uses_[index_of(v)].empty()) return;
     if (const auto it = assigned_.find(decl->name); it != assigned_.end() && it->second < position)
       item.earliest = it->second + 1;
-    add_item(item, uses_[index_of(v)]);
+    add_item(item, item.stays ? by_host : uses_by(v, false));
   }
 
   /// A value that the program makes: out behind its last use before the gap, back for those behind it.
   void add_value(ValueId v) {
+    const int32_t made = made_[index_of(v)];
+    if (graph_.value(v).space != MemorySpace::kDevice || on_host(made)) return;
     const bool is_gradient = is_gradient_[index_of(v)];
-    const MemorySpace space = options_.space(
-        is_gradient ? OffloadClass::kGradients : OffloadClass::kActivations, op(made_[index_of(v)]).block);
-    if (space == MemorySpace::kDevice || bytes(v) < options_.least_bytes || in_state_[index_of(v)] ||
-        graph_.value(v).space != MemorySpace::kDevice)
-      return;
-    int32_t out = made_[index_of(v)];
+    const bool is_small = bytes(v) < options_.least_bytes || in_state_[index_of(v)];
+    MemorySpace space =
+        is_gradient ? space_of_gradient(v) : options_.space(OffloadClass::kActivations, op(made).block);
+    const std::vector<ItemUse> by_host = uses_by(v, true);
+    if (!by_host.empty() && is_small)
+      return add_item({.value = v, .stays = true, .earliest = made + 1}, by_host);
+    // For the sake of the host's kernels alone.
+    const bool is_hosts = !by_host.empty() && (space == MemorySpace::kDevice || !is_gradient);
+    if (is_hosts) space = MemorySpace::kHostPinned;
+    if (space == MemorySpace::kDevice || is_small) return;
+    int32_t out = made;
     const std::vector<ItemUse>& uses = uses_[index_of(v)];
     auto use = uses.begin();
-    if (is_gradient) {
-      for (; use != uses.end() && distance(out, use->at) <= kClose; ++use) out = use->at;
+    const auto goes_on = [&](const ItemUse& u) {
+      return !on_host(u.at) && (is_hosts || distance(out, u.at) <= kClose);
+    };
+    if (is_gradient || is_hosts) {
+      for (; use != uses.end() && goes_on(*use); ++use) out = use->at;
     } else {
-      if (out >= boundary_) return;
+      if (made >= boundary_) return;
       for (; use != uses.end() && use->at <= boundary_; ++use) out = use->at;
       if (use != uses.end() && distance(out, use->at) <= kClose) return;
     }
@@ -135,21 +197,30 @@ class Finder {
     item.store = static_cast<int32_t>(found_.stores.size());
     found_.stores.push_back(
         {.item = static_cast<int32_t>(found_.items.size()), .bytes = bytes(v), .at = out, .done = out + 1});
-    add_item(item, {use, uses.end()});
+    std::vector<ItemUse> loaded;
+    std::copy_if(use, uses.end(), std::back_inserter(loaded),
+                 [&](const ItemUse& u) { return !on_host(u.at); });
+    add_item(item, loaded);
   }
 
   void add_item(const OffloadItem& item, const std::vector<ItemUse>& uses) {
     const auto index = static_cast<int32_t>(found_.items.size());
+    const bool is_once = item.stays && bytes(item.value) < options_.least_bytes;  // for all of the host's
     found_.item_of[index_of(item.value)] = index;
     found_.items.push_back(item);
     for (size_t i = 0; i < uses.size(); ++i) {
-      if (i > 0 && joins(uses[i - 1], uses[i], found_.loads.back().part)) {
+      if (i > 0 && (is_once || joins(uses[i - 1], uses[i], found_.loads.back().part))) {
         found_.loads.back().last = uses[i].at;
         continue;
       }
-      const ValueId part = uses[i].part;
-      const int64_t loaded = bytes(part.valid() ? part : item.value);
-      found_.loads.push_back({index, part, loaded, uses[i].at, uses[i].at, uses[i].at});
+      const ValueId part = is_once ? ValueId{} : uses[i].part;
+      found_.loads.push_back({.item = index,
+                              .part = part,
+                              .bytes = bytes(part.valid() ? part : item.value),
+                              .to = item.stays ? MemorySpace::kHostPinned : MemorySpace::kDevice,
+                              .first = uses[i].at,
+                              .last = uses[i].at,
+                              .start = uses[i].at});
     }
   }
   /// Whether a use goes with what was loaded for the one before it.
@@ -166,9 +237,12 @@ class Finder {
   void add_assigned(int32_t p) {
     const Op& o = op(p);
     if (o.def->state != ir::StateAccess::kAssign) return;
-    if (offloaded_space(options_, *graph_.find_state(o.attrs.str("name"))) == MemorySpace::kDevice) return;
+    const bool is_hosts = on_host(made_[index_of(found_.roots[index_of(o.inputs[0])])]);
+    const MemorySpace from = is_hosts ? MemorySpace::kHostPinned : MemorySpace::kDevice;
+    if (offloaded_space(options_, *graph_.find_state(o.attrs.str("name"))) == from) return;
     found_.stores.push_back({.assign = graph_.order()[static_cast<size_t>(p)],
                              .bytes = bytes(o.inputs[0]),
+                             .from = from,
                              .at = p,
                              .done = p + 1});
   }

@@ -58,6 +58,11 @@ ThreadShares thread_shares(const MachineProfile& profile, int64_t threads) {
           between(below.updates, above->updates, part)};
 }
 
+HostRates host_rates(const MachineProfile& p) {
+  if (p.memory_bytes > 0) return {.update_bandwidth = 25.6e9, .flops = 100e9};
+  return {.update_bandwidth = p.optimizer_bandwidth, .flops = p.product_flops[0]};
+}
+
 std::string_view name(Part part) {
   constexpr std::string_view kNames[kNumParts] = {"products",         "attention", "loss head",
                                                   "memory-bound ops", "optimizer", "copies"};
@@ -159,6 +164,17 @@ CostModel::Time CostModel::time_of(Part part, const ir::OpTypes& t, const ir::Co
   }
   const double factor = profile_.factors.empty() ? 1 : factor_of(of);
   return {time.arithmetic * factor, time.memory * factor};
+}
+
+double CostModel::host_seconds(const ir::Graph& graph, const ir::Op& op) const {
+  if (profile_.memory_bytes > 0) {
+    const HostRates host = host_rates(profile_);
+    const ir::Cost cost = ir::op_cost(graph, op);
+    return std::max(cost.bytes / host.update_bandwidth, cost.flops / host.flops);
+  }
+  StepSeconds seconds;
+  add(graph, op, seconds);
+  return seconds.total();
 }
 
 void CostModel::add(const ir::Graph& graph, const ir::Op& op, StepSeconds& seconds) const {

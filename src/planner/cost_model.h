@@ -32,12 +32,22 @@ struct StepSeconds {
 /// in proportion, and beyond all threads too where nothing was measured.
 ThreadShares thread_shares(const MachineProfile& profile, int64_t threads);
 
+/// What the host of a device computes updates with, bytes and operations a second.
+struct HostRates {
+  double update_bandwidth = 0, flops = 0;
+};
+/// Of a device that is the CPU its own. Of a card's host no profile says anything: half of what two channels
+/// of DDR4-3200 have, and as many operations as four cores of 25 GFLOP/s.
+HostRates host_rates(const MachineProfile& profile);
+
 /// Deterministic; copies of a profile give the same seconds.
 class CostModel {
  public:
   /// A CPU's rates go with `num_threads` (thread_shares); a card's do not.
   CostModel(const MachineProfile& profile, int num_threads);
 
+  /// Of a kernel that the host runs (ir::Queue::kHost).
+  [[nodiscard]] double host_seconds(const ir::Graph& graph, const ir::Op& op) const;
   /// Adds an op. One that takes no time (a view, a state's name) adds nothing.
   void add(const ir::Graph& graph, const ir::Op& op, StepSeconds& seconds) const;
   /// Of work of which the shapes are not known, products in that type: linear, so that parts add up.

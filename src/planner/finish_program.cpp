@@ -7,6 +7,7 @@
 #include "ir/verifier.h"
 #include "ops/op_list.h"
 #include "passes/check_hazards.h"
+#include "runtime/kernel_traits.h"
 
 namespace plimsoll::planner {
 namespace {
@@ -51,10 +52,7 @@ Result<passes::Program> place_program(ir::Graph graph, passes::Pipeline& pipelin
   passes::BindOptions bind;
   bind.in_place = std::move(in_place.aliases);
   bind.gradients = gradient_values(graph);
-  bind.accepts_strided = [&](std::string_view op, size_t i) { return target.accepts_strided(op, i); };
-  bind.workspace_bytes = [&](const ir::OpTypes& types) { return target.workspace_bytes(types); };
-  bind.supports = [&](std::string_view op) { return target.supports(op); };
-  bind.reaches = [&](ir::MemorySpace space) { return target.reaches(space); };
+  runtime::set_kernels(target, bind);
   bind.rehearses = pipeline.options().rehearses;
   PLIMSOLL_ASSIGN(passes::Binding binding, passes::bind_storage(graph, bind, ops::find_op));
   passes::MemoryPlan plan = passes::plan_memory(graph, binding, memory);

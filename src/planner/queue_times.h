@@ -1,4 +1,5 @@
-// How long a program waits for its copies, which run on queues of their own beside the kernels.
+// How long a program waits for its copies and for kernels of the host, which run on queues of their own
+// beside the device's kernels.
 #pragma once
 
 #include <span>
@@ -25,7 +26,9 @@ CopyRates copy_rates(const MachineProfile& profile, ir::MemorySpace from, ir::Me
 /// work in order; a load begins when its place in the order has come, as its bytes are free then; a store
 /// when its source is there; what reads a copy waits for it, and where a store ends in the order all wait for
 /// it, as its bytes go on to others. Copies are slower beside others and beside kernels, and these beside
-/// copies, as the profile has it. `kernel_seconds` by place in the order; those of copies are not read.
+/// copies, as the profile has it. The host's kernels run in order too; where the device is the same
+/// processor, each of two that run beside each other gets half of it. `kernel_seconds` by place in the order;
+/// those of copies are not read.
 double waiting_seconds(const ir::Graph& graph, std::span<const double> kernel_seconds,
                        const MachineProfile& profile);
 

@@ -245,6 +245,7 @@ Tree choices_event(const PlanReport& r) {
                     {"optimizer_in_backward", Tree::of(r.optimizer_in_backward)},
                     {"second_backward", Tree::of(r.second_backward)},
                     {"offload", Tree::of(r.offload)},
+                    {"update_on_host", Tree::of(r.update_on_host)},
                     {"offload_out_bytes", Tree::of(r.offload_out_bytes)},
                     {"offload_in_bytes", Tree::of(r.offload_in_bytes)},
                     {"threads", Tree::of(r.threads)},
@@ -334,6 +335,8 @@ std::string plan_table(const PlanReport& r) {
   if (r.offload_out_bytes + r.offload_in_bytes > 0)
     out += fmt::format("Offload moves {} out and {} in a step\n", to_string(Bytes(r.offload_out_bytes)),
                        to_string(Bytes(r.offload_in_bytes)));
+  if (r.update_on_host)
+    out += "The host updates what has its states there: gradients go out, weights come in\n";
   out += recompute_line(r) + optimizer_in_backward_line(r) + disk_line(r) + why_lines(r);
   return out;
 }

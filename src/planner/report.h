@@ -113,6 +113,7 @@ struct PlanReport {
   // Choices.
   int64_t micro_batch_size = 1, grad_accum_steps = 1, threads = 1;
   int64_t offload_out_bytes = 0, offload_in_bytes = 0;  ///< a step, out of the device and into it
+  bool update_on_host = false;                          ///< of what has its states in the host's memory
   std::string recompute = "none", offload = "none", rates = "uncalibrated";
   int64_t loss_chunk_tokens = 0;  ///< tokens whose logits exist at once; 0: head and loss are apart
   Why why = {};                   ///< of a training's choices

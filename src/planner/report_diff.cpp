@@ -83,6 +83,7 @@ std::vector<SettingDifference> choices(const PlanDiff& d) {
   add("recompute", [](R r) { return r.recompute; });
   add("optimizer_in_backward", [](R r) { return std::string(r.optimizer_in_backward ? "on" : "off"); });
   add("offload", [](R r) { return r.offload; });
+  add("update_on_host", [](R r) { return std::string(r.update_on_host ? "on" : "off"); });
   add("threads", [](R r) { return std::to_string(r.threads); });
   add("fits", [](R r) { return std::string(r.fits ? "yes" : "no"); });
   return rows;

@@ -40,7 +40,7 @@ class NearlyFree {
 void add_cost(const ir::Graph& graph, const CostModel& model, StepCost& cost) {
   NearlyFree is_nearly_free(graph);
   const auto is_clone = [&](ir::OpId id) { return graph.op(id).recomputed; };
-  std::vector<double> kernels;  // by place in the order
+  std::vector<double> kernels;  // by place in the order, the host's too
   bool copies = false;
   for (const ir::OpId id : graph.order()) {
     const ir::Op& op = graph.op(id);
@@ -56,6 +56,10 @@ void add_cost(const ir::Graph& graph, const CostModel& model, StepCost& cost) {
       continue;
     }
     (op.recomputed ? cost.recompute_flops : is_update ? cost.update_flops : cost.flops) += of.flops;
+    if (op.queue == ir::Queue::kHost) {  // beside the device: what it waits for is among the copies
+      kernels.back() = model.host_seconds(graph, op);
+      continue;
+    }
     (is_update ? cost.update_bytes : cost.bytes) += of.bytes;
     StepSeconds seconds;
     model.add(graph, op, seconds);

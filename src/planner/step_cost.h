@@ -19,10 +19,10 @@ struct StepCost {
   StepSeconds update_seconds = {};
 };
 
-/// Adds the ops of a program, and under kCopies what it waits for copies (queue_times.h). A norm or an
-/// activation that is computed again from kept values moves no bytes of its own: it reads what the op behind
-/// it reads as well, and leaves its result in the cache. (Measured, it is 2 % of W1's step and nothing that
-/// shows of W2's: bench/run-versus --other memory.recompute=none.)
+/// Adds the ops of a program, and under kCopies what it waits for copies and for the host (queue_times.h). A
+/// norm or an activation that is computed again from kept values moves no bytes of its own: it reads what the
+/// op behind it reads as well, and leaves its result in the cache. (Measured, it is 2 % of W1's step and
+/// nothing that shows of W2's: bench/run-versus --other memory.recompute=none.)
 void add_cost(const ir::Graph& graph, const CostModel& model, StepCost& cost);
 
 /// Seconds of computing these ops, in the graph's order, again, as add_cost has it of their clones.

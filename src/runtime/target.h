@@ -25,6 +25,9 @@ class Target {
   [[nodiscard]] virtual bool supports(std::string_view op) const = 0;
   /// Whether kernels read and write memory of that space.
   [[nodiscard]] virtual bool reaches(ir::MemorySpace space) const = 0;
+  /// Kernels that the host runs on its own memory beside the device's (ir::Queue::kHost); null: none, where
+  /// the host's memory is the device's or nothing of it is known. Lives as long as this.
+  [[nodiscard]] virtual const Target* host() const { return nullptr; }
   /// Whether the device's memory is the process's own, which the host reads and writes as well.
   [[nodiscard]] virtual bool shares_host_memory() const = 0;
   /// Whether the operating system counts the device's memory as the process's: not where it is a card's.

@@ -102,6 +102,11 @@ enum class OptimizerInBackward : uint8_t { kAuto, kTrue, kFalse };
 template <>
 inline constexpr std::array<std::string_view, 3> kWords<OptimizerInBackward> = {"auto", "true", "false"};
 
+/// memory.update_on_host.
+enum class UpdateOnHost : uint8_t { kAuto, kTrue, kFalse };
+template <>
+inline constexpr std::array<std::string_view, 3> kWords<UpdateOnHost> = {"auto", "true", "false"};
+
 /// paths: what a run file's relative paths start from.
 enum class PathBase : uint8_t { kWorkingFolder, kRunFile };
 template <>

@@ -230,8 +230,9 @@ struct MemorySettings {
   OneOf<OptimizerInBackward> optimizer_in_backward = OptimizerInBackward::kAuto;
   bool second_backward = false;
   Tree offload = Tree::of(std::string("auto"));  ///< the word auto or none, or a map from class to place
-  std::string offload_dir = {};                  ///< of what lies on the disk; empty: output.dir
-  MemoryBudget disk_budget = {};                 ///< of that; auto: no bound
+  OneOf<UpdateOnHost> update_on_host = UpdateOnHost::kAuto;
+  std::string offload_dir = {};   ///< of what lies on the disk; empty: output.dir
+  MemoryBudget disk_budget = {};  ///< of that; auto: no bound
 };
 
 struct LoftqSettings {

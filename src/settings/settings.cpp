@@ -107,6 +107,8 @@ void add_memory_and_quantization(std::vector<Setting>& list) {
   add(plain(PLIMSOLL_FIELD(memory.offload), kHow,
             "what lies elsewhere than on the device: {optimizer: disk, parameters: {host: 12}}",
             {"auto", "none"}));
+  add(choice(PLIMSOLL_CHOICE(memory.update_on_host), kHow,
+             "the host updates what has its states there; auto: where that is quicker"));
   add(plain(PLIMSOLL_FIELD(memory.offload_dir), kHow,
             "folder of what is offloaded to disk, in a file without a name; empty: output.dir"));
   add(plain(PLIMSOLL_FIELD(memory.disk_budget), kHow, "bound of what is offloaded to disk: auto, 20GiB"));

@@ -19,6 +19,7 @@
 #include "settings/state_settings.h"
 #include "train/evaluator.h"
 #include "train/memory_budget.h"
+#include "train/update_place.h"
 
 namespace plimsoll {
 bool operator==(const BatchSplit& a, const BatchSplit& b) {
@@ -45,6 +46,20 @@ constexpr int64_t kHeaderBytesPerTensor = 256;
 
 bool dumps_steps(const RunConfig& config) { return !config.debug.dump_dir.empty(); }
 
+}  // namespace
+
+optimizers::OptimizerOptions optimizer_options(const RunConfig& config) {
+  optimizers::OptimizerOptions options{
+      config.training.optimizer, config.clip_norm(),
+      config.training.momentum > 0 || config.training.adafactor.beta1.has_value()};
+  options.num_groups = static_cast<int64_t>(config.training.param_groups.size());
+  options.state = state_choice(config.training, config.lora.enabled).dtypes;
+  if (config.scales_loss()) options.loss_scaling = loss_scaling(config.training.loss_scale);
+  return options;
+}
+
+namespace {
+
 planner::StepOptions step_options(const RunConfig& config, const BatchSplit& split, const tasks::Task& task,
                                   const std::vector<int64_t>& buckets, Purpose purpose) {
   planner::StepOptions options;
@@ -59,11 +74,7 @@ planner::StepOptions step_options(const RunConfig& config, const BatchSplit& spl
     options.accumulate = split.grad_accum_steps > 1 || (dumps && config.dumps("gradients"));
     options.logits = dumps && config.dumps("logits");
   }
-  options.optimizer = {config.training.optimizer, config.clip_norm(),
-                       config.training.momentum > 0 || config.training.adafactor.beta1.has_value()};
-  options.optimizer.num_groups = static_cast<int64_t>(config.training.param_groups.size());
-  options.optimizer.state = state_choice(config.training, config.lora.enabled).dtypes;
-  if (config.scales_loss()) options.optimizer.loss_scaling = loss_scaling(config.training.loss_scale);
+  options.optimizer = optimizer_options(config);
   options.decay_all = config.training.weight_decay_scope == DecayScope::kAll;
   set_precision(config.training, options.pipeline);
   options.pipeline.rehearses = options.training && config.debug.verify_steps > 0;
@@ -186,6 +197,8 @@ Result<Planned> plan_as(const RunConfig& config, const Prepared& prepared, const
   set_recompute(recompute, options.pipeline);
   options.pipeline.offload = way.offload.any() ? way.offload : offload_options(config);
   options.pipeline.offload.num_blocks = num_blocks(model);
+  options.pipeline.offload.updates_on_host =
+      options.training && updates_on_host(config, prepared, target, options.pipeline.offload, split);
   options.pipeline.dump_dir = prepare_options.dump_ir;
   // Pass by pass where somebody looks; the plan that is chosen is verified as a whole.
   options.pipeline.verify = prepare_options.verify && !prepare_options.dump_ir.empty();
@@ -212,6 +225,7 @@ Result<Planned> plan_as(const RunConfig& config, const Prepared& prepared, const
                          report);
   describe_buckets(*prepare_options.buckets, report);
   report.offload = offload_text(options.pipeline.offload);
+  report.update_on_host = options.pipeline.offload.updates_on_host;
   add_moved(programs.session, split.grad_accum_steps, report);
   if (options.training) report.state = state_words(config.training, options.accumulate, config.lora.enabled);
   if (options.training) {

@@ -70,6 +70,9 @@ void hold_against_budgets(const RunConfig& config, const Prepared& prepared, con
                           const runtime::Target& target, const PrepareOptions& options,
                           planner::PlanReport& report);
 
+/// The optimizer of the run, as its program has it.
+optimizers::OptimizerOptions optimizer_options(const RunConfig& config);
+
 /// Of the model's blocks that repeat.
 int32_t num_blocks(const models::Model& model);
 

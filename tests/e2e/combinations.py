@@ -91,7 +91,7 @@ def what_of(dice, binary_optimizers, lora):
     return name, task, " ".join(settings)
 
 
-def how_of(dice, name, what_settings):
+def how_of(dice, name, what_settings, on_host):
     _, blocks, prefix = MODELS[name]
     part = "attn" if name == "gpt2" else "self_attn"
     policies = ["auto", "none", "full", "attention", "mlp", "selective", "segments",
@@ -104,13 +104,18 @@ def how_of(dice, name, what_settings):
         settings.append("memory.optimizer_in_backward=true")
         if "max_grad_norm" not in what_settings:
             settings.append("memory.second_backward=true")
-    if dice.random() < 0.4:
+    if on_host or dice.random() < 0.4:
         settings.append("runtime.device=discrete")
         if dice.random() < 0.5:
             settings.append(f"runtime.discrete.seed={dice.randrange(1000)}")
-    if dice.random() < 0.5:
+    if on_host or dice.random() < 0.5:
         classes = dice.sample(["activations", "optimizer", "masters", "gradients", "parameters"], dice.randint(1, 5))
-        settings.append("memory.offload={%s}" % ", ".join(f"{c}: {dice.choice(['host', 'disk'])}" for c in classes))
+        places = {c: dice.choice(["host", "disk"]) for c in classes}
+        if on_host:
+            places = {c: "host" if c == "optimizer" or dice.random() < 0.8 else place
+                      for c, place in (places | {"optimizer": "host"}).items()}
+            settings.append("memory.update_on_host=true")
+        settings.append("memory.offload={%s}" % ", ".join(f"{c}: {place}" for c, place in places.items()))
     if dice.random() < 0.2:
         settings.append("debug.poison=true")
     return settings
@@ -188,6 +193,7 @@ def main():
     parser.add_argument("--count", type=int, default=200)
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--lora", action="store_true", help="adapters learn, of a random kind")
+    parser.add_argument("--on-host", action="store_true", help="the host updates, beside a discrete device")
     parser.add_argument("--keep", help="work in this folder and leave it")
     arguments = parser.parse_args()
     binary = str(pathlib.Path(arguments.binary).resolve())
@@ -202,7 +208,7 @@ def main():
             base_model(binary, folder, name)
         for number in range(arguments.count):
             what = what_of(dice, rules, arguments.lora)
-            how = how_of(dice, what[0], what[2])
+            how = how_of(dice, what[0], what[2], arguments.on_host)
             try:
                 if what not in plain:
                     plain[what] = train(binary, folder, what, ["memory.recompute=none", "runtime.threads=1",

@@ -16,6 +16,8 @@ constexpr const char* kAllOnDisk =
 constexpr const char* kDiscrete =
     "runtime.device=discrete runtime.discrete.seed=5 runtime.discrete.check=true ";
 
+constexpr const char* kHostUpdates = "memory.update_on_host=true 'memory.offload={optimizer: host}'";
+
 void prepare(const Folder& folder) {
   folder.write("train.txt", some_text(20'000));
   folder.write("eval.txt", some_text(700));
@@ -61,7 +63,11 @@ INSTANTIATE_TEST_SUITE_P(
                     std::string("runtime.device=cpu training.micro_batch_size=1 memory.recompute=full ") +
                         kAllOnDisk,
                     std::string(kDiscrete) + kAllOnDisk + " training.micro_batch_size=2",
-                    std::string(kDiscrete) + "'memory.offload={activations: host, optimizer: host}'"));
+                    std::string(kDiscrete) + "'memory.offload={activations: host, optimizer: host}'",
+                    std::string(kDiscrete) + kHostUpdates + " training.micro_batch_size=2",
+                    std::string(kDiscrete) + kHostUpdates + " debug.verify_steps=2",
+                    std::string(kDiscrete) + "memory.update_on_host=true 'memory.offload={optimizer: host, "
+                                             "gradients: host, parameters: host, activations: disk}'"));
 
 /// A table of three windows, and little beside it.
 void prepare_large_table(const Folder& folder) {
@@ -83,9 +89,14 @@ TEST_P(Windows, HaveTheBitsOfTheWholeUpdate) {
   const Folder folder;
   prepare_large_table(folder);
   const e2e::Result whole = result_of(folder, folder.run(what + " runtime.device=cpu memory.offload=none"));
-  for (const char* device : {"runtime.device=cpu", "runtime.device=discrete runtime.discrete.seed=3",
-                             "runtime.device=discrete runtime.discrete.seed=4 runtime.discrete.check=true"}) {
-    const std::string command = what + " --resume=never " + device + " " + kAllOnDisk;
+  const std::string on_host =
+      "'memory.offload={optimizer: host, masters: host, gradients: host}' memory.update_on_host=true";
+  for (const auto& [device, offload] : std::vector<std::pair<std::string, std::string>>{
+           {"runtime.device=cpu", kAllOnDisk},
+           {"runtime.device=discrete runtime.discrete.seed=3", kAllOnDisk},
+           {"runtime.device=discrete runtime.discrete.seed=4 runtime.discrete.check=true", kAllOnDisk},
+           {"runtime.device=discrete runtime.discrete.seed=5 runtime.discrete.check=true", on_host}}) {
+    const std::string command = what + " --resume=never " + device + " " + offload;
     const e2e::Result windows = result_of(folder, folder.run(command + " --dump-ir ir"));
     EXPECT_EQ(windows.events, whole.events) << device;
     EXPECT_TRUE(windows.model == whole.model) << device;
@@ -117,6 +128,27 @@ TEST(OffloadPlan, SaysWhatIsMovedAndWhere) {
   EXPECT_THAT(outcome.out, HasSubstr("\"offload\": \"activations host, optimizer disk\""));
   EXPECT_GT(number(outcome.out, "offload_out_bytes"), 0);
   EXPECT_GE(number(outcome.out, "offload_in_bytes"), number(outcome.out, "offload_out_bytes"));
+}
+
+TEST(OffloadPlan, TheHostUpdatesWhereThatIsQuickerThanToMoveTheStates) {
+  const Folder folder;
+  prepare(folder);
+  const auto updates = [&](const std::string& how) {
+    const Outcome outcome = folder.run(
+        "plan run.yaml --json runtime.profile=built-in runtime.device=discrete "
+        "'memory.offload={optimizer: host}' " +
+        how);
+    EXPECT_EQ(outcome.exit_code, 0) << outcome.err;
+    const bool on = outcome.out.find("\"update_on_host\": true") != std::string::npos;
+    EXPECT_NE(on, outcome.out.find("\"update_on_host\": false") != std::string::npos);
+    return on;
+  };
+  const std::string slow = "runtime.discrete.copy_bandwidth=20MB/s ";
+  EXPECT_TRUE(updates(slow));
+  EXPECT_FALSE(updates(slow + "memory.update_on_host=false"));
+  EXPECT_FALSE(updates("runtime.discrete.copy_bandwidth=900GB/s"));
+  EXPECT_TRUE(updates("runtime.discrete.copy_bandwidth=900GB/s memory.update_on_host=true"));
+  EXPECT_FALSE(updates("memory.update_on_host=true 'memory.offload={activations: host}'"));
 }
 
 TEST(OffloadPlan, HostIsNothingOnTheCpuInOneLine) {
@@ -160,6 +192,19 @@ TEST(Disk, FailureInTheMiddleEndsTheRunAndKeepsTheCheckpoint) {
       EXPECT_THAT(rest.err, HasSubstr("going on after step "));
       EXPECT_TRUE(folder.read("out/final/model.safetensors") == plain().model) << device << fault;
     }
+}
+
+TEST(Host, AFailureOfItsKernelsEndsTheRunAndKeepsTheCheckpoint) {
+  const Folder folder;
+  prepare(folder);
+  const std::string how = std::string(kDiscrete) + kHostUpdates;
+  const Outcome outcome = train(folder, how, "PLIMSOLL_FAULT=host:45");
+  EXPECT_EQ(outcome.exit_code, 74) << outcome.err;
+  EXPECT_THAT(outcome.err, HasSubstr("a fault was injected into work 45 of host"));
+  EXPECT_TRUE(std::filesystem::exists(folder.path("out/checkpoint-2/checkpoint.json")));
+  const Outcome rest = train(folder, how);
+  EXPECT_EQ(rest.exit_code, 0) << rest.err;
+  EXPECT_TRUE(folder.read("out/final/model.safetensors") == plain().model);
 }
 
 TEST(Auto, OffloadsWhereNothingElseFits) {

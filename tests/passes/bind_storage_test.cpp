@@ -26,7 +26,7 @@ Binding bind(ir::Graph& graph, bool strided = true,
              std::vector<std::pair<ir::OpId, ir::Alias>> in_place = {}) {
   BindOptions options;
   options.in_place = std::move(in_place);
-  options.accepts_strided = [=](std::string_view, size_t) { return strided; };
+  options.device.accepts_strided = [=](std::string_view, size_t) { return strided; };
   auto binding = bind_storage(graph, options, ops::find_op);
   EXPECT_TRUE(binding.ok()) << (binding.ok() ? "" : binding.error().message());
   return std::move(*binding);

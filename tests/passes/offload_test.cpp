@@ -22,7 +22,8 @@ using fixtures::Tail;
 using ir::MemorySpace;
 using passes::OffloadClass;
 
-passes::OffloadOptions some_offload(fixtures::Dice& dice) {
+/// `updates`: of programs whose states lie with the host, more of them, and updated there.
+passes::OffloadOptions some_offload(fixtures::Dice& dice, bool updates) {
   constexpr MemorySpace kSpaces[] = {MemorySpace::kDevice, MemorySpace::kHostPinned,
                                      MemorySpace::kHostPageable, MemorySpace::kDisk};
   passes::OffloadOptions options;
@@ -32,6 +33,11 @@ passes::OffloadOptions some_offload(fixtures::Dice& dice) {
   for (int32_t& blocks : options.blocks) blocks = static_cast<int32_t>(dice.range(-1, 2));
   options.least_bytes = dice.chance(50) ? 1 : 64;
   options.window_elements = 4 * dice.range(1, 12);
+  if (!updates) return options;
+  options.updates_on_host = true;
+  for (const OffloadClass c : {OffloadClass::kOptimizer, OffloadClass::kParameters, OffloadClass::kGradients})
+    if (c == OffloadClass::kOptimizer || dice.chance(40))
+      options.spaces[static_cast<size_t>(c)] = MemorySpace::kHostPinned;
   return options;
 }
 
@@ -55,17 +61,30 @@ size_t num_copies(const ir::Graph& graph) {
       std::ranges::count_if(graph.order(), [&](ir::OpId id) { return graph.op(id).def->is_copy; }));
 }
 
-/// Returns how many copies the program came to have.
-size_t check_seed(uint64_t seed, bool shares_host) {
+size_t num_on_host(const ir::Graph& graph) {
+  return static_cast<size_t>(std::ranges::count_if(
+      graph.order(), [&](ir::OpId id) { return graph.op(id).queue == ir::Queue::kHost; }));
+}
+
+struct Found {
+  size_t copies = 0, on_host = 0;
+  Found& operator+=(const Found& other) {
+    copies += other.copies, on_host += other.on_host;
+    return *this;
+  }
+};
+
+/// Returns how many copies and kernels of the host the program came to have.
+Found check_seed(uint64_t seed, bool shares_host, bool updates = false) {
   fixtures::Dice dice(seed * 7919);
-  const auto tail = static_cast<Tail>(dice.range(0, 3));
+  const auto tail = updates ? Tail::kOptimizer : static_cast<Tail>(dice.range(0, 3));
   const auto mask = static_cast<uint64_t>(dice.range(0, (1 << 20) - 1));
   passes::PipelineOptions options = fixtures::some_passes(mask);
   const auto plain = train_program(seed, options, tail);
-  options.offload = some_offload(dice);
+  options.offload = some_offload(dice, updates);
   const auto offloaded = train_program(seed, options, tail);
   EXPECT_TRUE(plain && offloaded) << seed << (offloaded ? "" : offloaded.error().message());
-  if (!plain || !offloaded) return 0;
+  if (!plain || !offloaded) return {};
   const auto expected = fixtures::run_on_cpu(*plain, {});
   const auto device = discrete::DiscreteDevice::create({.num_threads = 2,
                                                         .seed = seed,
@@ -75,21 +94,29 @@ size_t check_seed(uint64_t seed, bool shares_host) {
   EXPECT_TRUE(device);
   const auto found = run_on(*offloaded, **device);
   EXPECT_TRUE(found) << seed << ": " << (found ? "" : found.error().message());
-  if (!found || !expected) return 0;
+  if (!found || !expected) return {};
   for (const auto& [name, words] : *expected) EXPECT_EQ(words, found->at(name)) << seed << ": " << name;
-  return num_copies(offloaded->graph);
+  return {num_copies(offloaded->graph), num_on_host(offloaded->graph)};
 }
 
 TEST(Offload, KeepsTheBitsOfRandomPrograms) {
-  size_t copies = 0;
-  for (uint64_t seed = 1; seed <= 24; ++seed) copies += check_seed(seed, /*shares_host=*/false);
-  EXPECT_GT(copies, 100U);
+  Found found;
+  for (uint64_t seed = 1; seed <= 24; ++seed) found += check_seed(seed, /*shares_host=*/false);
+  EXPECT_GT(found.copies, 100U);
+  EXPECT_EQ(found.on_host, 0U);
+}
+
+TEST(Offload, KeepsTheBitsWhereTheHostUpdates) {
+  Found found;
+  for (uint64_t seed = 50; seed <= 80; ++seed)
+    found += check_seed(seed, /*shares_host=*/false, /*updates=*/true);
+  EXPECT_GT(found.on_host, 30U);
 }
 
 TEST(Offload, KeepsTheBitsOnTheProcessesOwnMemory) {
-  size_t copies = 0;
-  for (uint64_t seed = 30; seed <= 40; ++seed) copies += check_seed(seed, /*shares_host=*/true);
-  EXPECT_GT(copies, 40U);
+  Found found;
+  for (uint64_t seed = 30; seed <= 40; ++seed) found += check_seed(seed, /*shares_host=*/true);
+  EXPECT_GT(found.copies, 40U);
 }
 
 passes::PipelineOptions all_passes() { return fixtures::some_passes(~uint64_t{0}); }

@@ -98,7 +98,7 @@ passes::PoolPlan bound_plan(const fixtures::Trained& t, const passes::MemoryPlan
   ir::Graph graph = t.graph;
   passes::BindOptions bind;
   bind.in_place = t.in_place;
-  bind.accepts_strided = [](std::string_view, size_t) { return true; };
+  bind.device.accepts_strided = [](std::string_view, size_t) { return true; };
   const auto binding = passes::bind_storage(graph, bind, ops::find_op);
   PLIMSOLL_CHECK(binding.ok());
   return passes::plan_memory(graph, *binding, options).device();

@@ -49,11 +49,11 @@ inline Result<Planned> plan_program(Graph graph, bool separate = false) {
   PLIMSOLL_ASSIGN(passes::InPlaceReport in_place, passes::in_place(graph));
   passes::BindOptions bind;
   bind.in_place = std::move(in_place.aliases);
-  bind.accepts_strided = [](std::string_view op, size_t i) {
+  bind.device.accepts_strided = [](std::string_view op, size_t i) {
     return i == 0 && op != "copy_start" && op != "state_assign";
   };
-  bind.workspace_bytes = [](const ir::OpTypes& t) { return t.op.size() % 3 == 0 ? int64_t{192} : 0; };
-  bind.reaches = [](ir::MemorySpace space) { return space == ir::MemorySpace::kDevice; };
+  bind.device.workspace_bytes = [](const ir::OpTypes& t) { return t.op.size() % 3 == 0 ? int64_t{192} : 0; };
+  bind.device.reaches = [](ir::MemorySpace space) { return space == ir::MemorySpace::kDevice; };
   PLIMSOLL_ASSIGN(passes::Binding binding, passes::bind_storage(graph, bind, ops::find_op));
   passes::MemoryPlan plan = passes::plan_memory(graph, binding, {.separate = separate});
   passes::IssueOrder order = passes::issue_order(graph, binding, plan);

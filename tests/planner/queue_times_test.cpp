@@ -54,6 +54,14 @@ class Queues : public testing::Test {
     at_[y.index] = seconds;
     return y;
   }
+  /// One that the host runs.
+  ir::ValueId on_host(ir::ValueId x, double seconds) {
+    const ir::OpId id = graph_.append(
+        ir::Op{.def = ops::find_op("silu"), .inputs = {x}, .queue = ir::Queue::kHost}, {graph_.type(x)});
+    const ir::ValueId y = graph_.op(id).outputs[0];
+    at_[y.index] = seconds;
+    return y;
+  }
   double waiting() {
     EXPECT_TRUE(b_.status().ok());
     std::vector<double> seconds;
@@ -141,6 +149,33 @@ TEST_F(Queues, KernelsAndCopiesTakeFromEachOther) {
   kernel(x, 4);  // 6 s, in which three quarters are copied
   kernel(ops::copy_done(b_, copy), 5);
   EXPECT_EQ(waiting(), 2 + 1) << "longer, and the last quarter at the whole rate";
+}
+
+TEST_F(Queues, TheHostComputesBesideTheDevice) {
+  profile_.memory_bytes = 1;  // a card, whose host is another processor
+  const ir::ValueId x = state("x", MemorySpace::kDevice);
+  const ir::ValueId there = ops::copy_done(b_, ops::copy_start(b_, x, MemorySpace::kHostPinned));
+  const ir::ValueId back = ops::copy_start(b_, on_host(there, 3), MemorySpace::kDevice);
+  kernel(x, 10);  // out 0 to 8, the host 8 to 11, in 11 to 15
+  kernel(ops::copy_done(b_, back), 1);
+  EXPECT_EQ(waiting(), 5);
+}
+
+TEST_F(Queues, OfWhatTheHostReadsTheDevicesBytesAreWaitedForAlone) {
+  profile_.memory_bytes = 1;
+  const ir::ValueId x = state("x", MemorySpace::kDevice);
+  const ir::ValueId made = kernel(x, 2);
+  const ir::ValueId there = ops::copy_done(b_, ops::copy_start(b_, made, MemorySpace::kHostPinned));
+  kernel(x, 10);  // from 10 on: the copy has the bytes of what was made until then; the host until 13
+  on_host(there, 3);
+  EXPECT_EQ(waiting(), 8);
+}
+
+TEST_F(Queues, OnOneProcessorHostAndDeviceGetHalfOfItEach) {
+  const ir::ValueId x = state("x", MemorySpace::kDevice), w = state("w", MemorySpace::kHostPinned);
+  on_host(w, 3);
+  kernel(x, 10);
+  EXPECT_EQ(waiting(), 3);
 }
 
 TEST_F(Queues, AKernelIsLongerOnlyWhileACopyIsUnderWay) {

@@ -10,6 +10,7 @@
 #include "base/check.h"
 #include "ops/op_list.h"
 #include "passes/session_plan.h"
+#include "runtime/kernel_traits.h"
 #include "runtime/session.h"
 
 namespace plimsoll::session_testing {
@@ -48,10 +49,7 @@ inline Result<passes::Program> plan_program(ir::Graph graph, const runtime::Targ
                                             bool separate = false) {
   passes::BindOptions bind;
   bind.in_place = std::move(in_place);
-  bind.accepts_strided = [&](std::string_view op, size_t i) { return target.accepts_strided(op, i); };
-  bind.workspace_bytes = [&](const ir::OpTypes& types) { return target.workspace_bytes(types); };
-  bind.supports = [&](std::string_view op) { return target.supports(op); };
-  bind.reaches = [&](ir::MemorySpace space) { return target.reaches(space); };
+  runtime::set_kernels(target, bind);
   PLIMSOLL_ASSIGN(passes::Binding binding, passes::bind_storage(graph, bind, ops::find_op));
   passes::MemoryPlan plan = passes::plan_memory(graph, binding, {.separate = separate});
   passes::IssueOrder issue = passes::issue_order(graph, binding, plan);

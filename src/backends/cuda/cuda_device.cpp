@@ -10,7 +10,8 @@
 namespace plimsoll::cuda {
 namespace {
 
-constexpr ir::Queue kCopyQueues[] = {ir::Queue::kCopyIn, ir::Queue::kCopyOut};
+constexpr ir::Queue kOtherQueues[] = {ir::Queue::kCopyIn, ir::Queue::kCopyOut, ir::Queue::kHost};
+static_assert(std::size(kOtherQueues) + 1 == ir::kNumQueues);
 
 DevicePointer address(const runtime::Location& place) {
   return reinterpret_cast<DevicePointer>(place.memory->address() + place.offset);
@@ -120,8 +121,9 @@ CudaDevice::CudaDevice(const Api& api, const CardInfo& card, const CudaOptions& 
     : api_(api),
       driver_(api.driver),
       card_(card),
-      target_(card.capability, options.memory),
+      target_(card.capability, options.memory, options.host_threads),
       synchronous_(std::getenv("PLIMSOLL_CUDA_SYNCHRONOUS") != nullptr),
+      host_pool_(options.host_threads),
       count_(std::make_shared<DeviceMemoryCount>()) {}
 
 Result<std::unique_ptr<CudaDevice>> CudaDevice::create(const CudaOptions& options) {
@@ -190,8 +192,23 @@ Result<std::unique_ptr<runtime::Memory>> CudaDevice::allocate(ir::MemorySpace sp
   return allocate_memory(driver_, context_, space, bytes, count_);
 }
 
+/// A kernel's operands live as long as its call's arrays, so that a replay finds them.
+Status CudaDevice::launch_on_host(const runtime::KernelCall& call) {
+  HostLaunch* launch = nullptr;
+  {
+    const std::lock_guard lock(host_turn_);
+    launch = &host_launches_.emplace_back(HostLaunch{this, cpu::Work::launch(call)});
+  }
+  const auto run = [](void* data) {
+    const auto& l = *static_cast<const HostLaunch*>(data);
+    (void)cpu::run(l.work, &l.device->host_pool_);  // of kernels none fails
+  };
+  return checked(driver_.host_function(stream(ir::Queue::kHost), run, launch), "launching", call.op);
+}
+
 Status CudaDevice::launch(const runtime::KernelCall& call, ir::Queue queue) {
   PLIMSOLL_TRY(use_context());
+  if (queue == ir::Queue::kHost) return launch_on_host(call);
   const Kernel* kernel = find_kernel(call.op->def->name);
   PLIMSOLL_CHECK(kernel != nullptr, "no CUDA kernel for " + std::string(call.op->def->name));
   Queued stream(*this, this->stream(queue));
@@ -221,7 +238,7 @@ Status CudaDevice::fill(runtime::Location destination, Bytes bytes, uint32_t pat
     return Queued(*this, stream(queue)).fill(begin, bytes.count, pattern);
   HostFill* fill = nullptr;
   {
-    const std::lock_guard lock(fills_turn_);
+    const std::lock_guard lock(host_turn_);
     fill = &fills_.emplace_back(HostFill{begin, bytes.count, pattern});
   }
   const auto run = [](void* data) {
@@ -269,7 +286,8 @@ Status CudaDevice::wait(ir::Queue queue, runtime::EventId event) {
 Status CudaDevice::synchronize(ir::Queue queue) {
   PLIMSOLL_CHECK(!capturing_, "synchronize while capturing");
   PLIMSOLL_TRY(use_context());
-  constexpr std::string_view kNames[] = {"the queue compute", "the queue copy_in", "the queue copy_out"};
+  constexpr std::string_view kNames[] = {"the queue compute", "the queue copy_in", "the queue copy_out",
+                                         "the queue host"};
   return checked(driver_.stream_synchronize(stream(queue)), kNames[static_cast<size_t>(queue)]);
 }
 
@@ -294,7 +312,7 @@ Status CudaDevice::begin_capture() {
   capturing_ = true;
   ++captures_;
   PLIMSOLL_TRY(checked(driver_.event_record(fork_, stream(ir::Queue::kCompute)), "capturing"));
-  for (const ir::Queue queue : kCopyQueues)
+  for (const ir::Queue queue : kOtherQueues)
     PLIMSOLL_TRY(checked(driver_.stream_wait(stream(queue), fork_, 0), "capturing"));
   return Ok{};
 }
@@ -303,7 +321,7 @@ Result<std::unique_ptr<runtime::CapturedGraph>> CudaDevice::end_capture() {
   PLIMSOLL_CHECK(capturing_, "end_capture without begin_capture");
   PLIMSOLL_TRY(use_context());
   int error = 0;
-  for (const ir::Queue queue : kCopyQueues) {
+  for (const ir::Queue queue : kOtherQueues) {
     const Handle join = joins_[static_cast<size_t>(queue)];
     if (error == 0) error = driver_.event_record(join, stream(queue));
     if (error == 0) error = driver_.stream_wait(stream(ir::Queue::kCompute), join, 0);

@@ -9,6 +9,8 @@
 #include <string>
 #include <vector>
 
+#include "backends/cpu/thread_pool.h"
+#include "backends/cpu/work.h"
 #include "backends/cuda/api.h"
 #include "backends/cuda/cuda_target.h"
 #include "backends/cuda/module.h"
@@ -29,10 +31,12 @@ Result<CardInfo> card_info(int ordinal);
 struct CudaOptions {
   int ordinal = 0;
   Bytes memory = {};             ///< what plans may take; 0: what the card has
+  int host_threads = 1;          ///< with which the host's kernels compute
   bool compiles_within = false;  ///< kernels that are not cached are compiled in this process: for tests
 };
 
-/// Async: launches, copies, fills and replays return at once. Memory on the disk there is none.
+/// Async: launches, copies, fills and replays return at once. Memory on the disk there is none. What is
+/// launched on kHost are the CPU's kernels, on a thread of the driver's and a pool beside it.
 /// Memory: an allocation is the driver's, in units of 2 MiB; the context's own, and that of graphs, is not
 /// counted (peak_memory) and measured apart.
 /// Determinism: the same bits in each run on one kind of card with one version of cuBLASLt.
@@ -80,7 +84,13 @@ class CudaDevice final : public runtime::Device {
     int64_t bytes = 0;
     uint32_t pattern = 0;
   };
+  /// A kernel of the host.
+  struct HostLaunch {
+    CudaDevice* device = nullptr;
+    cpu::Work work;
+  };
   CudaDevice(const Api& api, const CardInfo& card, const CudaOptions& options);
+  Status launch_on_host(const runtime::KernelCall& call);
   Status start(const CudaOptions& options);
   Status checked(int error, std::string_view what, const ir::Op* op = nullptr) const;
   Status use_context() const;
@@ -98,9 +108,11 @@ class CudaDevice final : public runtime::Device {
   std::optional<Products> products_;
   std::mutex events_turn_;
   std::vector<Event> events_;
-  std::mutex fills_turn_;
-  std::deque<HostFill> fills_;  ///< kept, because what is captured may be replayed
-  Handle fork_ = nullptr;       ///< by which queues join a capture and its end
+  std::mutex host_turn_;
+  std::deque<HostFill> fills_;            ///< kept, because what is captured may be replayed
+  std::deque<HostLaunch> host_launches_;  ///< the same
+  cpu::ThreadPool host_pool_;
+  Handle fork_ = nullptr;  ///< by which queues join a capture and its end
   std::array<Handle, ir::kNumQueues> joins_{};
   bool capturing_ = false;
   int captures_ = 0;

@@ -4,8 +4,10 @@
 
 namespace plimsoll::cuda {
 
-CudaTarget::CudaTarget(int capability, Bytes memory)
-    : instruction_set_(capability == 0 ? "cuda" : "sm_" + std::to_string(capability)), memory_(memory) {}
+CudaTarget::CudaTarget(int capability, Bytes memory, int host_threads)
+    : instruction_set_(capability == 0 ? "cuda" : "sm_" + std::to_string(capability)),
+      memory_(memory),
+      host_(host_threads) {}
 
 int64_t CudaTarget::workspace_bytes(const ir::OpTypes& types) const {
   const Kernel* kernel = find_kernel(types.op);

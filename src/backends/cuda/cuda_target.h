@@ -3,6 +3,7 @@
 
 #include <string>
 
+#include "backends/cpu/cpu_target.h"
 #include "base/units.h"
 #include "runtime/target.h"
 
@@ -12,7 +13,8 @@ namespace plimsoll::cuda {
 class CudaTarget final : public runtime::Target {
  public:
   /// `capability`: 90 for an H100; 0 where it is not known. `memory`: what a plan may take; 0: what it needs.
-  CudaTarget(int capability, Bytes memory);
+  /// `host_threads`: with which the host computes beside the card.
+  CudaTarget(int capability, Bytes memory, int host_threads);
 
   [[nodiscard]] std::string_view name() const override { return "cuda"; }
   [[nodiscard]] int64_t workspace_bytes(const ir::OpTypes& types) const override;
@@ -21,6 +23,7 @@ class CudaTarget final : public runtime::Target {
   [[nodiscard]] bool reaches(ir::MemorySpace space) const override {
     return space == ir::MemorySpace::kDevice;
   }
+  [[nodiscard]] const Target* host() const override { return &host_; }
   [[nodiscard]] bool shares_host_memory() const override { return false; }
   [[nodiscard]] bool is_in_process() const override { return false; }
   /// Driver, compiler's image and cuBLASLt: measured 405 to 467 MB with driver 580 and CUDA 13.0.
@@ -34,6 +37,7 @@ class CudaTarget final : public runtime::Target {
  private:
   std::string instruction_set_;  ///< "sm_90"
   Bytes memory_;
+  cpu::CpuTarget host_;
 };
 
 }  // namespace plimsoll::cuda

@@ -78,7 +78,7 @@ class DevicePool {
   [[nodiscard]] Bytes peak() const { return book_->peak(); }
   [[nodiscard]] bool checks() const { return checks_; }
   /// The call as the device's threads make it, its operands in `operands`. Checked to lie in this pool. Call
-  /// where checks() holds.
+  /// where checks() holds, of kernels of the device.
   [[nodiscard]] runtime::KernelCall reach(const runtime::KernelCall& call,
                                           std::vector<runtime::TensorRef>& operands) const;
 

@@ -10,7 +10,7 @@ namespace plimsoll::discrete {
 namespace {
 
 using ir::Queue;
-constexpr Queue kAll[] = {Queue::kCompute, Queue::kCopyIn, Queue::kCopyOut};
+constexpr Queue kAll[] = {Queue::kCompute, Queue::kCopyIn, Queue::kCopyOut, Queue::kHost};
 static_assert(std::size(kAll) == ir::kNumQueues);
 size_t index(Queue queue) { return static_cast<size_t>(queue); }
 
@@ -86,9 +86,13 @@ Status DiscreteDevice::issue(const cpu::Work& work, Queue queue) {
   }
   CapturedList& list = recording_->list(queue);
   list.push_back({.work = work});
-  if (memory_.checks() && work.kind == cpu::Work::Kind::kLaunch)
+  if (is_looked_up(work, queue))
     list.back().work.call = memory_.reach(work.call, recording_->operands.emplace_back());
   return Ok{};
+}
+
+bool DiscreteDevice::is_looked_up(const cpu::Work& work, Queue queue) const {
+  return memory_.checks() && work.kind == cpu::Work::Kind::kLaunch && queue != Queue::kHost;
 }
 
 Status DiscreteDevice::launch(const runtime::KernelCall& call, Queue queue) {
@@ -201,8 +205,8 @@ Status DiscreteDevice::replay(const runtime::CapturedGraph& graph) {
   const auto is_used = [&](Queue queue) { return !captured.list(queue).empty(); };
   const std::lock_guard turn(issue_turn_);  // points count from where every queue stands now
   const Point before = queues_[Queue::kCompute].now();
-  for (const Queue queue : {Queue::kCopyIn, Queue::kCopyOut})
-    if (is_used(queue) && before.ended > 0) queues_[queue].push_wait(before);
+  for (const Queue queue : kAll)
+    if (queue != Queue::kCompute && is_used(queue) && before.ended > 0) queues_[queue].push_wait(before);
   Bases bases;
   for (const Queue queue : kAll) bases[index(queue)] = queues_[queue].now().ended;
   for (const Queue queue : kAll)

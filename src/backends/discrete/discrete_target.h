@@ -23,6 +23,7 @@ class DiscreteTarget final : public runtime::Target {
   [[nodiscard]] bool reaches(ir::MemorySpace space) const override {
     return space == ir::MemorySpace::kDevice;
   }
+  [[nodiscard]] const Target* host() const override { return &cpu_; }
   [[nodiscard]] bool shares_host_memory() const override { return false; }
   [[nodiscard]] int64_t memory_bytes() const override { return memory_.count; }
   [[nodiscard]] int num_threads() const override { return cpu_.num_threads(); }

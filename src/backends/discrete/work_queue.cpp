@@ -39,8 +39,11 @@ Error injected(const cpu::Work& work, ir::Queue queue, uint64_t number) {
 }  // namespace
 
 Queues::Queues(const DiscreteOptions& o) : options(o), adversary(o.seed), pool(o.num_threads) {
-  for (size_t q = 0; q < all.size(); ++q)
-    all[q] = std::make_unique<WorkQueue>(static_cast<ir::Queue>(q), *this);
+  for (size_t q = 0; q < all.size(); ++q) {
+    const auto queue = static_cast<ir::Queue>(q);
+    const bool computes = queue == ir::Queue::kHost && !o.shares_host;
+    all[q] = std::make_unique<WorkQueue>(queue, *this, computes ? o.num_threads : 1);
+  }
 }
 
 Status Queues::start() {
@@ -97,7 +100,7 @@ uint64_t WorkQueue::publish(uint64_t num_steps) {
 void WorkQueue::push(const cpu::Work& work, const DevicePool& memory) {
   Item& item = next_free(Item::Kind::kWork);
   item.work = work;
-  if (memory.checks() && work.kind == cpu::Work::Kind::kLaunch)
+  if (memory.checks() && work.kind == cpu::Work::Kind::kLaunch && queue_ != ir::Queue::kHost)
     item.work.call = memory.reach(work.call, item.operands);
   publish(1);
 }

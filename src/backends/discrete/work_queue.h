@@ -48,7 +48,9 @@ struct Queues;
 /// Threads: one at a time pushes; any may ask and wait.
 class WorkQueue {
  public:
-  WorkQueue(ir::Queue queue, Queues& queues) : queue_(queue), queues_(queues) {}
+  /// `num_threads` compute for it alone, of which its own is one.
+  WorkQueue(ir::Queue queue, Queues& queues, int num_threads)
+      : queue_(queue), queues_(queues), own_pool_(num_threads) {}
 
   /// Begins to run what is pushed. Errors: kIo where the system gives no thread.
   Status start();
@@ -113,7 +115,7 @@ class WorkQueue {
   uint64_t work_number_ = 0;         ///< of the work that runs: the adversary and faults count work alone
   bool logs_ = false;                ///< read by the thread behind what is pushed later
   std::vector<runtime::QueueWork> log_;
-  cpu::ThreadPool own_pool_{1};  ///< for what runs on this thread alone
+  cpu::ThreadPool own_pool_;  ///< for all but kCompute
   std::thread thread_;
 };
 

@@ -8,7 +8,8 @@
 namespace plimsoll::discrete {
 namespace {
 
-constexpr ir::Queue kQueues[] = {ir::Queue::kCompute, ir::Queue::kCopyIn, ir::Queue::kCopyOut};
+constexpr ir::Queue kQueues[] = {ir::Queue::kCompute, ir::Queue::kCopyIn, ir::Queue::kCopyOut,
+                                 ir::Queue::kHost};
 
 TEST(Adversary, WithoutASeedThereIsNone) {
   const Adversary none(std::nullopt);

@@ -244,6 +244,33 @@ struct Pipeline {
   }
 };
 
+// x → a on kCopyOut; a += b on kHost, in the host's memory; a → x on kCopyIn.
+TEST_P(DeviceContract, TheHostsKernelsComputeInItsMemory) {
+  const auto x = program().filled(20'000, 1), a = program().pinned(20'000, 0),
+             b = program().pinned(20'000, 2);
+  const auto out = device().make_event(), summed = device().make_event(), in = device().make_event();
+  const auto issue = [&] {
+    ASSERT_OK(program().copy(a, x, Queue::kCopyOut));
+    ASSERT_OK(device().record(out, Queue::kCopyOut));
+    ASSERT_OK(device().wait(Queue::kHost, out));
+    ASSERT_OK(program().add(a, a, b, Queue::kHost));
+    ASSERT_OK(device().record(summed, Queue::kHost));
+    ASSERT_OK(device().wait(Queue::kCopyIn, summed));
+    ASSERT_OK(program().copy(x, a, Queue::kCopyIn));
+    ASSERT_OK(device().record(in, Queue::kCopyIn));
+    ASSERT_OK(device().wait(Queue::kCompute, in));
+  };
+  issue();
+  EXPECT_EQ(program().read(x), std::vector<float>(20'000, 3));
+  ASSERT_OK(device().begin_capture());
+  issue();
+  auto graph = device().end_capture();
+  ASSERT_OK(graph);
+  for (int i = 0; i < 50; ++i) ASSERT_OK(device().replay(**graph));
+  ASSERT_OK(device().synchronize(Queue::kCompute));
+  EXPECT_EQ(program().read(x), std::vector<float>(20'000, 103));
+}
+
 TEST_P(DeviceContract, CaptureRecordsAndReplayRuns) {
   Pipeline pipeline(program(), device(), 40'000);
   ASSERT_OK(device().begin_capture());

@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 """What offload to the host costs on a device behind a link: `runtime.device: discrete`, optimizer and activations on the host.
 
-    offload-link.py [--binary build/plimsoll] [--cards h100,rtx5090] [--tokens 8192,16384,32768] [--layers 6] [KEY=VALUE…]
+    offload-link.py [--binary build/plimsoll] [--cards h100,rtx5090] [--tokens 8192,16384,32768] [--layers 6]
+                    [--activations 4] [KEY=VALUE…]
 
 The link is as fast, relative to this machine's products, as a card's: bytes a second here = (bf16 products here, measured) x (the
 card's link over its products). So its copies mostly sleep, and the kernels have both CPUs to themselves. W2's width (576, 9 heads,
@@ -20,10 +21,12 @@ CARDS = {
     "h100": (470.5e12 / 54.8e9, "470.5 TFLOP/s of bf16 products of 2048x1536x576 and 54.8 GB/s, measured (results, 2026-11-23)"),
     "rtx5090": (209.5e12 / 64e9, "209.5 TFLOP/s of bf16 products and 64 GB/s, data sheet"),
 }
-SIDES = {
-    "without": ["memory.offload=none"],
-    "with": ["memory.offload={optimizer: host, masters: host, activations: host}"],
-}
+
+
+def sides(activations):
+    of_layers = f"{{host: {activations}}}" if activations else "host"
+    return {"without": ["memory.offload=none"],
+            "with": [f"memory.offload={{optimizer: host, masters: host, activations: {of_layers}}}"]}
 
 
 def events(command, folder):
@@ -69,6 +72,7 @@ def main():
     parser.add_argument("--tokens", default="8192,16384,32768", help="of a step")
     parser.add_argument("--micro-tokens", type=int, default=0, help="of a micro-batch; 0: as many as the step")
     parser.add_argument("--layers", type=int, default=6)
+    parser.add_argument("--activations", type=int, default=0, help="of so many layers, the first; 0: of all")
     parser.add_argument("--width", type=int, default=576)
     parser.add_argument("--words", type=int, default=8192)
     parser.add_argument("--recompute", default="full")
@@ -90,7 +94,7 @@ def main():
                 micro = min(given.micro_tokens or tokens, tokens)
                 batch = [f"training.micro_batch_size={micro // 512}", f"training.gradient_accumulation_steps={tokens // micro}",
                          f"runtime.discrete.copy_bandwidth={link / 1e6:.3f}MB/s", *given.settings]
-                results = {side: profile(binary, folder, given.steps, batch + settings) for side, settings in SIDES.items()}
+                results = {side: profile(binary, folder, given.steps, batch + settings) for side, settings in sides(given.activations).items()}
                 seconds = {side: queues["step_seconds"] for side, (_, queues) in results.items()}
                 peaks = {side: plan["device"]["peak_bytes"] / 2**20 for side, (plan, _) in results.items()}
                 print(f"  {tokens} tokens in {tokens // micro}: without {seconds['without']:.2f} s and {peaks['without']:.0f} MiB, with "

@@ -65,7 +65,7 @@ class Room {
   std::vector<int64_t> free_;
 };
 
-/// In the order of first uses, which is the queue's.
+/// To the device in the order of first uses, which is the queue's.
 void start_early(OffloadItems& items, Room& room, MemorySpace to) {
   int32_t before = 0;
   for (OffloadLoad& load : items.loads) {
@@ -74,9 +74,7 @@ void start_early(OffloadItems& items, Room& room, MemorySpace to) {
         std::max({before, items.items[static_cast<size_t>(load.item)].earliest, load.first - kMostAhead});
     const int64_t bytes = round_up(load.bytes, kStorageAlignment);
     while (load.start > earliest && room.take(load.start - 1, bytes)) --load.start;
-    // What the program has to make first holds up none that are there.
-    if (items.items[static_cast<size_t>(load.item)].is_state || to == MemorySpace::kDevice)
-      before = load.start;
+    if (to == MemorySpace::kDevice) before = load.start;
   }
 }
 
@@ -89,14 +87,19 @@ void end_late(OffloadItems& items, Room& room, MemorySpace from, int32_t num_ops
   }
 }
 
-/// What the host's updates are to have on their way at least, to and from them: two of the largest.
-int64_t least_under_way(const OffloadItems& items) {
-  int64_t largest = 0;
+/// What is on its way to the host's kernels and from them may take so much: with room for copies to be early
+/// and late all of it, else two of the largest.
+int64_t under_way(const OffloadItems& items, bool all) {
+  int64_t largest = 0, sum = 0;
+  const auto add = [&](int64_t bytes) {
+    bytes = round_up(bytes, kStorageAlignment);
+    largest = std::max(largest, bytes), sum += bytes;
+  };
   for (const OffloadLoad& load : items.loads)
-    if (load.to == MemorySpace::kHostPinned) largest = std::max(largest, load.bytes);
+    if (load.to == MemorySpace::kHostPinned) add(load.bytes);
   for (const OffloadStore& store : items.stores)
-    if (store.from == MemorySpace::kHostPinned) largest = std::max(largest, store.bytes);
-  return 2 * round_up(largest, kStorageAlignment);
+    if (store.from == MemorySpace::kHostPinned) add(store.bytes);
+  return all ? sum : 2 * largest;
 }
 
 /// Each gradient's squares are summed where it is made, so that it can go to the host then.
@@ -159,8 +162,8 @@ Status offload(ir::Graph& graph, const OffloadOptions& options, const OffloadCon
       end_late(items, room, live.space, static_cast<int32_t>(num_ops));
     };
     move_apart({.workspace_bytes = scratch}, 0);
-    if (const int64_t least = least_under_way(items); least > 0)
-      move_apart({.space = MemorySpace::kHostPinned}, least);
+    if (const int64_t most = under_way(items, options.slack_part > 0); most > 0)
+      move_apart({.space = MemorySpace::kHostPinned}, most);
     result = emit_offloaded(graph, options, items);
   }
   for (ir::ValueId& v : context.keep) v = result.replaced[static_cast<size_t>(v.index)];

@@ -58,6 +58,7 @@ class Finder {
           add_value(v);
       }
     for (int32_t p = 0; p < size(); ++p) add_assigned(p);
+    follow_gradients();
     for (size_t v = 0; v < found_.roots.size(); ++v)
       if (const ValueId root = found_.roots[v]; root.valid())
         found_.item_of[v] = found_.item_of[index_of(root)];
@@ -201,6 +202,32 @@ class Finder {
     std::copy_if(use, uses.end(), std::back_inserter(loaded),
                  [&](const ItemUse& u) { return !on_host(u.at); });
     add_item(item, loaded);
+  }
+
+  /// What updates of the host read of the device's states goes out while gradients do: before that others
+  /// need the queue, of which forward has least to spare. With its own gradient, or, where that is late, with
+  /// one that is as early: at the end there is no time left.
+  void follow_gradients() {
+    std::vector<std::pair<int32_t, size_t>> followers;  // by where their gradient goes
+    for (int32_t p = 0; p < size(); ++p) {
+      if (!on_host(p)) continue;
+      int32_t out = -1;
+      std::vector<size_t> states;
+      for (const ValueId v : op(p).inputs) {
+        const int32_t i = v.valid() ? found_.item_of[index_of(found_.roots[index_of(v)])] : -1;
+        if (i < 0) continue;
+        const OffloadItem& item = found_.items[static_cast<size_t>(i)];
+        if (item.store >= 0) out = std::max(out, item.earliest);
+        if (item.stays && item.is_state) states.push_back(static_cast<size_t>(i));
+      }
+      for (const size_t i : states)
+        if (out >= 0) followers.emplace_back(out, i);
+    }
+    std::ranges::sort(followers);
+    for (size_t i = 0; i < followers.size(); ++i) {
+      int32_t& earliest = found_.items[followers[i].second].earliest;
+      earliest = std::max(earliest, std::min(followers[i].first, followers[followers.size() - 1 - i].first));
+    }
   }
 
   void add_item(const OffloadItem& item, const std::vector<ItemUse>& uses) {

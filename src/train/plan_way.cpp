@@ -172,10 +172,17 @@ std::string why_behind_backward(const RunConfig& config, const BatchSplit& split
   return fits ? "the plan fits without" : "its arena would be larger";
 }
 
+passes::OffloadOptions offload_of(const RunConfig& config, const Prepared& prepared, const Way& way) {
+  passes::OffloadOptions offload = way.offload.any() ? way.offload : offload_options(config);
+  offload.num_blocks = num_blocks(*prepared.model);
+  return offload;
+}
+
 /// As plan_way, or where it `sketches` as sketch_way.
-Result<Planned> plan_as(const RunConfig& config, const Prepared& prepared, const Way& way,
-                        const runtime::Target& target, const PrepareOptions& prepare_options, bool sketches,
-                        planner::ScheduledPrograms* scheduled) {
+Result<Planned> plan_with(const passes::OffloadOptions& offload, const RunConfig& config,
+                          const Prepared& prepared, const Way& way, const runtime::Target& target,
+                          const PrepareOptions& prepare_options, bool sketches,
+                          planner::ScheduledPrograms* scheduled) {
   const BatchSplit& split = way.split;
   const std::vector<std::string>& recomputed = way.recomputed;
   const models::Model& model = *prepared.model;
@@ -195,10 +202,7 @@ Result<Planned> plan_as(const RunConfig& config, const Prepared& prepared, const
   RecomputeSettings recompute = config.memory.recompute;
   if (way.recompute_all) recompute.mode = RecomputeMode::kFull;
   set_recompute(recompute, options.pipeline);
-  options.pipeline.offload = way.offload.any() ? way.offload : offload_options(config);
-  options.pipeline.offload.num_blocks = num_blocks(model);
-  options.pipeline.offload.updates_on_host =
-      options.training && updates_on_host(config, prepared, target, options.pipeline.offload, split);
+  options.pipeline.offload = offload;
   options.pipeline.dump_dir = prepare_options.dump_ir;
   // Pass by pass where somebody looks; the plan that is chosen is verified as a whole.
   options.pipeline.verify = prepare_options.verify && !prepare_options.dump_ir.empty();
@@ -238,6 +242,28 @@ Result<Planned> plan_as(const RunConfig& config, const Prepared& prepared, const
   }
   hold_against_budgets(config, prepared, way, target, prepare_options, report);
   return Planned{way, std::move(programs), std::move(report)};
+}
+
+/// The same, with the updates where they are quicker; gradients and weights on their way take memory of the
+/// host's, so that where that is short the device updates after all.
+Result<Planned> plan_as(const RunConfig& config, const Prepared& prepared, const Way& way,
+                        const runtime::Target& target, const PrepareOptions& options, bool sketches,
+                        planner::ScheduledPrograms* scheduled) {
+  passes::OffloadOptions offload = offload_of(config, prepared, way);
+  offload.updates_on_host =
+      options.purpose == Purpose::kTrain && updates_on_host(config, prepared, target, offload, way.split);
+  const auto plan = [&] {
+    return plan_with(offload, config, prepared, way, target, options, sketches, scheduled);
+  };
+  PLIMSOLL_ASSIGN(Planned planned, plan());
+  const planner::Budget* over = planner::exceeded(planned.report, planned.report.budgets);
+  const bool is_short = over != nullptr && (over->bounded == planner::Bounded::kHost ||
+                                            over->bounded == planner::Bounded::kProcess);
+  if (!is_short || !offload.updates_on_host || config.memory.update_on_host != UpdateOnHost::kAuto)
+    return planned;
+  offload.updates_on_host = false;
+  PLIMSOLL_ASSIGN(Planned moved, plan());
+  return planner::is_better(moved.report, planned.report) ? std::move(moved) : std::move(planned);
 }
 
 }  // namespace

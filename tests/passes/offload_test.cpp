@@ -153,6 +153,31 @@ TEST(Offload, CountsWhatItMoves) {
   EXPECT_EQ(moved.out, states);
 }
 
+TEST(Offload, TheHostsUpdatesMoveGradientsAndWeightsAlone) {
+  size_t updates = 0;
+  for (uint64_t seed = 1; seed <= 12; ++seed) {
+    passes::PipelineOptions options = all_passes();
+    options.offload.least_bytes = 100;  // the clipping's factor and the table of rates have less
+    options.offload.spaces[static_cast<size_t>(OffloadClass::kOptimizer)] = MemorySpace::kHostPinned;
+    options.offload.updates_on_host = true;
+    const auto t = train_program(seed, options, Tail::kOptimizer);
+    ASSERT_TRUE(t) << seed;
+    int64_t weights = 0, shared = 0;
+    for (const ir::OpId id : t->graph.order()) {
+      const ir::Op& op = t->graph.op(id);
+      if (op.queue != ir::Queue::kHost) continue;
+      ++updates;
+      weights += t->graph.type(op.inputs[0]).bytes().count;
+      shared = t->graph.type(op.inputs[op.inputs.size() - 2]).bytes().count +
+               t->graph.type(op.inputs.back()).bytes().count;
+    }
+    const passes::BytesMoved moved = passes::bytes_moved(t->graph);
+    EXPECT_EQ(moved.in, weights) << seed;
+    EXPECT_EQ(moved.out, 2 * weights + shared) << seed;
+  }
+  EXPECT_GT(updates, 20U);
+}
+
 TEST(OffloadOptions, SpreadLayersEvenlyAndTakeTheFirstActivations) {
   passes::OffloadOptions options;
   options.spaces.fill(MemorySpace::kHostPinned);

@@ -170,16 +170,16 @@ class Finder {
     const int32_t made = made_[index_of(v)];
     if (graph_.value(v).space != MemorySpace::kDevice || on_host(made)) return;
     const bool is_gradient = is_gradient_[index_of(v)];
-    const bool is_small = bytes(v) < options_.least_bytes || in_state_[index_of(v)];
+    const bool remains = bytes(v) < options_.least_bytes || in_state_[index_of(v)];
     MemorySpace space =
         is_gradient ? space_of_gradient(v) : options_.space(OffloadClass::kActivations, op(made).block);
     const std::vector<ItemUse> by_host = uses_by(v, true);
-    if (!by_host.empty() && is_small)
+    if (!by_host.empty() && remains)
       return add_item({.value = v, .stays = true, .earliest = made + 1}, by_host);
     // For the sake of the host's kernels alone.
     const bool is_hosts = !by_host.empty() && (space == MemorySpace::kDevice || !is_gradient);
     if (is_hosts) space = MemorySpace::kHostPinned;
-    if (space == MemorySpace::kDevice || is_small) return;
+    if (space == MemorySpace::kDevice || remains) return;
     int32_t out = made;
     const std::vector<ItemUse>& uses = uses_[index_of(v)];
     auto use = uses.begin();

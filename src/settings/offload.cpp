@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <optional>
 
+#include "settings/named_profile.h"
 #include "settings/wrong.h"
 
 namespace plimsoll::train {
@@ -51,6 +52,7 @@ bool names_host(const Tree& offload) {
 }  // namespace
 
 std::vector<std::string> offload_places(const RunConfig& config) {
+  if (plans_for_card(config)) return {"host"};
   if (config.runtime.device == "cpu") return {"disk"};
   if (config.runtime.device == "discrete") return {"host", "disk"};
   return {"host"};
@@ -80,8 +82,9 @@ Status check_offload(const RunConfig& config) {
           "choose one of these places, or of how many layers: {host: 12}");
     const std::string& place = placed->place;
     if (place == "disk" && !std::ranges::count(offload_places(config), place))
-      return wrong_setting(fmt::format("memory.offload.{} is disk, and runtime.device {} has no memory there",
-                                       key, config.runtime.device),
+      return wrong_setting(fmt::format("memory.offload.{} is disk, and {} has no memory there", key,
+                                       plans_for_card(config) ? "the card " + config.runtime.profile
+                                                              : "runtime.device " + config.runtime.device),
                            fmt::format("set memory.offload={{{}: host}}", key));
   }
   return Ok{};
@@ -90,7 +93,7 @@ Status check_offload(const RunConfig& config) {
 passes::OffloadOptions offload_options(const RunConfig& config) {
   passes::OffloadOptions options;
   if (!is_map(config.memory.offload)) return options;
-  const bool has_host = config.runtime.device != "cpu";
+  const bool has_host = config.runtime.device != "cpu" || plans_for_card(config);
   for (const auto& [key, value] : config.memory.offload.members) {
     const auto c = parse_class(key);
     const auto placed = parse_placed(value);
@@ -108,7 +111,8 @@ passes::OffloadOptions offload_options(const RunConfig& config) {
 bool chooses_offload(const RunConfig& config) { return config.memory.offload.text == "auto"; }
 
 std::vector<std::string> offload_notes(const RunConfig& config) {
-  if (config.runtime.device != "cpu" || !names_host(config.memory.offload)) return {};
+  if (config.runtime.device != "cpu" || plans_for_card(config) || !names_host(config.memory.offload))
+    return {};
   return {"memory.offload: host has no effect with runtime.device cpu, whose memory is the host's"};
 }
 

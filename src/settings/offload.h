@@ -18,7 +18,7 @@ Status check_offload(const RunConfig& config);
 /// device's.
 passes::OffloadOptions offload_options(const RunConfig& config);
 /// Where things can lie on the run's device, the quickest to reach first: on the CPU "disk", whose host's
-/// memory is the device's; beside a card "host".
+/// memory is the device's; beside a card, one that is planned for too, "host".
 std::vector<std::string> offload_places(const RunConfig& config);
 /// Whether what is offloaded is the planner's to say.
 bool chooses_offload(const RunConfig& config);

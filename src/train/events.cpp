@@ -203,6 +203,9 @@ void Events::step(const StepEvent& e) {
   if (!tells_people()) return;
   const std::string left = duration_text(mean_seconds_ * static_cast<double>(total_steps_ - e.step));
   const std::string budget = budget_bytes_ > 0 ? " of " + to_string(Bytes(budget_bytes_)) : "";
+  constexpr double kBetweenLooks = 0.1;  // a look takes as long as the rest of the line
+  if (const double now = now_seconds(); now - looked_at_peak_ >= kBetweenLooks)
+    looked_at_peak_ = now, peak_bytes_ = peak_resident_bytes();
   const bool rewrites = line_.rewrites();  // what moves from step to step is for who looks on
   const std::string wait =
       rewrites ? fmt::format("wait {:.1f}%", 100 * e.data_wait_seconds / std::max(e.seconds, 1e-9)) : "";
@@ -215,7 +218,7 @@ void Events::step(const StepEvent& e) {
               {fmt::format("{:.0f} tok/s", rate_of(e)), 4},
               {"ETA " + left, 3},
               {wait, 6},
-              {"peak " + to_string(Bytes(peak_resident_bytes())) + budget, 7}});
+              {"peak " + to_string(Bytes(peak_bytes_)) + budget, 7}});
 }
 
 void Events::eval_progress(int64_t done, int64_t total) {

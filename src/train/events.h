@@ -120,6 +120,8 @@ class Events {
   int64_t total_steps_ = 0;
   double mean_seconds_ = 0;
   int64_t budget_bytes_ = 0;  ///< the process's; 0: not told
+  int64_t peak_bytes_ = 0;    ///< of the process, as it was looked at last
+  double looked_at_peak_ = 0;
   Course losses_;
   double first_loss_ = 0, last_loss_ = 0;
   int64_t first_step_ = 0, last_step_ = 0;   ///< that were told; 0: none

@@ -80,7 +80,8 @@ class Recorder {
     const ir::Cost cost = ir::op_cost(graph, op);
     OpFacts facts{.op = std::string(op.def->name),
                   .layer = op.layer,
-                  .copies = op.queue != ir::Queue::kCompute,
+                  .copies = op.def->is_copy,
+                  .on_host = op.queue == ir::Queue::kHost,
                   .updates = op.block == ir::kUpdateBlock,
                   .recomputed = op.recomputed,
                   .flops = cost.flops,
@@ -100,7 +101,7 @@ class Recorder {
     const planner::CostModel& costs = *trainer_.prepared().costs;
     planner::StepSeconds estimated;
     costs.add(graph, op, estimated);
-    facts.estimated_seconds = estimated.total();
+    facts.estimated_seconds = facts.on_host ? costs.host_seconds(graph, op) : estimated.total();
     const auto type = static_cast<size_t>(planner::op_work(ir::op_types(graph, op), cost).type);
     const auto& peaks = costs.profile().product_flops;
     const double peak = peaks[type] > 0 ? peaks[type] : peaks[0];

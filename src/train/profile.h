@@ -26,7 +26,9 @@ struct OpFacts {
   std::string op = {}, layer = {};
   size_t program = 0;
   int32_t position = 0;  ///< in the order of the program
-  bool copies = false, updates = false, recomputed = false;
+  bool copies = false;
+  bool on_host = false;  ///< a kernel that the host runs beside the device
+  bool updates = false, recomputed = false;
   double flops = 0, bytes = 0;
   int64_t rows = 0;                   ///< of the first input: tokens, mostly
   std::string dims = {}, types = {};  ///< of the inputs, as JSON lists

@@ -47,7 +47,7 @@ class Trace {
         category, name, process_of(lane), lane, 1e6 * start, 1e6 * seconds, args);
   }
   void op(const OpFacts& f, const OpRun& run) {
-    const bool kernel = on_device_ && !f.copies;
+    const bool kernel = on_device_ && !f.copies && !f.on_host;
     span(f.copies ? "gpu_memcpy"
          : kernel ? "kernel"
                   : "cpu_op",

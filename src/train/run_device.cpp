@@ -31,10 +31,8 @@ devices::DeviceSpec device_spec(const RunConfig& config, int num_threads) {
       spec.cuda.ordinal = std::stoi(config.runtime.device.substr(colon + 1));
     return spec;
   }
-  if (config.runtime.device == "cpu" && names_profile(config)) {
-    // Planned as for a device with memory of its own; what is wrong with the profile prepare() says.
+  if (plans_for_card(config)) {  // as for a device with memory of its own
     const auto profile = named_profile(config.runtime.profile);
-    if (!profile || profile->memory_bytes == 0) return spec;
     spec.kind = devices::DeviceKind::kDiscrete;
     spec.discrete.memory = Bytes(profile->memory_bytes - profile->context_bytes);
     return spec;

@@ -37,15 +37,6 @@ std::string kept_at(const std::string& name) {
 
 }  // namespace
 
-Result<planner::MachineProfile> named_profile(const std::string& name) {
-  const bool is_file = name.find('/') != std::string::npos || name.ends_with(".json");
-  return is_file ? planner::load_profile(name) : planner::find_card(name);
-}
-
-bool names_profile(const RunConfig& config) {
-  return config.runtime.profile != "auto" && config.runtime.profile != kBuiltIn;
-}
-
 std::optional<planner::MachineProfile> first_rates(std::string_view instruction_set) {
   const std::string path = first_rates_path(instruction_set);
   if (path.empty() || !is_file(path)) return std::nullopt;

@@ -7,18 +7,9 @@
 
 #include "planner/machine_profile.h"
 #include "runtime/target.h"
-#include "settings/run_config.h"
+#include "settings/named_profile.h"
 
 namespace plimsoll::train {
-
-/// A card's name or a file (with a '/', or ending in .json). Errors: kInvalidArgument for an unknown name,
-/// with the nearest; kBadData for a file.
-Result<planner::MachineProfile> named_profile(const std::string& name);
-
-/// What runtime.profile says for the rates that are built in, whatever was measured here.
-inline constexpr std::string_view kBuiltIn = "built-in";
-/// Whether runtime.profile names one: not auto, not built-in.
-bool names_profile(const RunConfig& config);
 
 /// runtime.profile; auto: this machine's own where it was calibrated with the same kernels, else what was
 /// measured at first use, else the built-in one of its kind. Errors: as named_profile; of a damaged file that

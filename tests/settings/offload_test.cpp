@@ -68,6 +68,16 @@ TEST(OffloadSetting, ACardHasNoDiskBesideIt) {
   EXPECT_TRUE(parse_offload({"runtime.device=cuda", "memory.offload={optimizer: host}"}));
 }
 
+TEST(OffloadSetting, OfACardThatIsPlannedForTheHostIsTheOnlyOtherPlace) {
+  const RunConfig run = run_with({"runtime.profile=h100", "memory.offload={optimizer: host}"});
+  EXPECT_EQ(train::offload_text(train::offload_options(run)), "optimizer host");
+  EXPECT_THAT(train::offload_notes(run), IsEmpty());
+  EXPECT_EQ(train::offload_places(run), std::vector<std::string>{"host"});
+  const auto refused = parse_offload({"runtime.profile=h100", "memory.offload={optimizer: disk}"});
+  ASSERT_FALSE(refused);
+  EXPECT_THAT(refused.error().what, HasSubstr("the card h100 has no memory there"));
+}
+
 TEST(OffloadSetting, NoneAndAutoAskForNothing) {
   EXPECT_FALSE(train::offload_options(run_with({"memory.offload=none"})).any());
   EXPECT_TRUE(train::chooses_offload(run_with({"memory.offload=auto"})));

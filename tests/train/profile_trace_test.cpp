@@ -46,6 +46,17 @@ TEST(ProfileTrace, OpsOfADeviceAreKernelsOnALaneOfTheirOwn) {
   EXPECT_EQ(name, "kernels");
 }
 
+TEST(ProfileTrace, KernelsThatTheHostRunsBesideADeviceAreItsOwn) {
+  Profile profile = two_steps();
+  profile.on_device = true;
+  for (auto& facts : profile.facts) facts.on_host = facts.op == "linear";
+  for (const Tree& e : events_of(profile, "X")) {
+    if (e.find("name")->text != "linear") continue;
+    EXPECT_EQ(e.find("cat")->text, "cpu_op");
+    EXPECT_EQ(e.find("pid")->integer, 1);
+  }
+}
+
 TEST(ProfileTrace, LiveBytesAreCountersByClass) {
   Profile profile = two_steps();
   const auto live = [](int64_t parameters, int64_t activations) {

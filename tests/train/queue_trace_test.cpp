@@ -26,7 +26,7 @@ QueueLog one_step() {
 
 TEST(QueueTrace, CopiesBesideKernelsAndWaits) {
   const QueueShares shares = queue_shares(one_step());
-  const auto& [compute, in, out] = shares.queues;
+  const auto& [compute, in, out, host] = shares.queues;
   EXPECT_EQ(shares.step_seconds, 8);
   EXPECT_EQ(compute.busy_seconds, 4);
   EXPECT_EQ(compute.bytes, 0);
@@ -34,6 +34,7 @@ TEST(QueueTrace, CopiesBesideKernelsAndWaits) {
   EXPECT_EQ(in.beside_kernels_seconds, 1);
   EXPECT_EQ(in.bytes, 30);
   EXPECT_EQ(out.beside_kernels_seconds, 0.5);
+  EXPECT_EQ(host.busy_seconds, 0);
   EXPECT_EQ(shares.waiting_seconds, 2);  // both at once count once
 }
 
@@ -61,7 +62,7 @@ TEST(QueueTrace, ALaneAQueue) {
     if (e.find("ph")->text == "X")
       works += e.find("tid")->text + "@" + e.find("ts")->text + "+" + e.find("dur")->text + " ";
   }
-  EXPECT_EQ(lanes, "1:compute 2:copy_in 3:copy_out ");
+  EXPECT_EQ(lanes, "1:compute 2:copy_in 3:copy_out 4:host ");
   EXPECT_EQ(works,
             "1@0.000+2000000.000 1@4000000.000+2000000.000 2@1000000.000+2000000.000 "
             "3@2500000.000+2000000.000 ");

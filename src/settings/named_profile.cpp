@@ -13,10 +13,11 @@ bool names_profile(const RunConfig& config) {
   return config.runtime.profile != "auto" && config.runtime.profile != kBuiltIn;
 }
 
-bool plans_for_card(const RunConfig& config) {
-  if (config.runtime.device != "cpu" || !names_profile(config)) return false;
-  const auto profile = named_profile(config.runtime.profile);
-  return profile && profile->memory_bytes > 0;
+std::optional<planner::MachineProfile> planned_card(const RunConfig& config) {
+  if (config.runtime.device != "cpu" || !names_profile(config)) return std::nullopt;
+  auto profile = named_profile(config.runtime.profile);
+  if (!profile || profile->memory_bytes == 0) return std::nullopt;
+  return std::move(*profile);
 }
 
 }  // namespace plimsoll::train

@@ -1,6 +1,7 @@
 // runtime.profile where it names a machine: one that was measured, or a card of which data sheets tell.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <string_view>
 
@@ -19,8 +20,8 @@ inline constexpr std::string_view kBuiltIn = "built-in";
 /// Whether runtime.profile names one: not auto, not built-in.
 bool names_profile(const RunConfig& config);
 
-/// Whether the run is planned for a card that is not here: runtime.profile names it, and runtime.device none.
-/// What is wrong with the profile others say.
-bool plans_for_card(const RunConfig& config);
+/// The card that is not here and that the run is planned for: runtime.profile names it, and runtime.device
+/// none. Nothing where it is planned for no card; what is wrong with the profile others say.
+std::optional<planner::MachineProfile> planned_card(const RunConfig& config);
 
 }  // namespace plimsoll::train

@@ -31,10 +31,9 @@ devices::DeviceSpec device_spec(const RunConfig& config, int num_threads) {
       spec.cuda.ordinal = std::stoi(config.runtime.device.substr(colon + 1));
     return spec;
   }
-  if (plans_for_card(config)) {  // as for a device with memory of its own
-    const auto profile = named_profile(config.runtime.profile);
+  if (const auto card = planned_card(config)) {  // as for a device with memory of its own
     spec.kind = devices::DeviceKind::kDiscrete;
-    spec.discrete.memory = Bytes(profile->memory_bytes - profile->context_bytes);
+    spec.discrete.memory = Bytes(card->memory_bytes - card->context_bytes);
     return spec;
   }
   if (config.runtime.device != "discrete") return spec;

@@ -131,6 +131,22 @@ state_assign(%4) {name="w"}
       {"a kernel on a copy queue", R"(%4 = silu(%0) : f32[4,6] queue=copy_in
 )",
        "silu: stands on the queue copy_in: line 8"},
+      {"a kernel of the host", R"(%4 = copy_start(%0) {to="host_pinned"} : f32[4,6] host_pinned queue=copy_out
+%5 = copy_done(%4, %0) : f32[4,6] host_pinned
+%6 = silu(%5) : f32[4,6] host_pinned queue=host
+%7 = copy_start(%6) {to="device"} : f32[4,6] queue=copy_in
+%8 = copy_done(%7, %6) : f32[4,6]
+)",
+       ""},
+      {"a kernel of the host on the device's memory", R"(%4 = silu(%0) : f32[4,6] host_pinned queue=host
+)",
+       "silu: operand 0 lies in device, where the host's kernels do not reach it: line 8"},
+      {"a copy on the host's queue", R"(%4 = copy_start(%0) {to="disk"} : f32[4,6] disk queue=host
+)",
+       "copy_start: stands on the queue host: line 8"},
+      {"a view on the host's queue", R"(%4 = reshape(%0) {shape=[24]} : f32[24] queue=host
+)",
+       "reshape: stands on the queue host: line 8"},
       {"a value of another space assigned", R"(%4 = copy_start(%0) {to="disk"} : f32[4,6] disk queue=copy_out
 %5 = copy_done(%4, %0) : f32[4,6] disk
 state_assign(%5) {name="w"}

@@ -192,27 +192,37 @@ Result<std::unique_ptr<runtime::Memory>> CudaDevice::allocate(ir::MemorySpace sp
   return allocate_memory(driver_, context_, space, bytes, count_);
 }
 
-/// A kernel's operands live as long as its call's arrays, so that a replay finds them.
+/// Operands live as long as their call's arrays, so that a replay finds them. A launch that runs once is gone
+/// when it has: an op-by-op run has as many as it has steps.
 Status CudaDevice::launch_on_host(const runtime::KernelCall& call) {
+  HostLaunch work{&host_pool_, cpu::Work::launch(call), capturing_};
   HostLaunch* launch = nullptr;
-  {
+  if (capturing_) {
     const std::lock_guard lock(host_turn_);
-    launch = &host_launches_.emplace_back(HostLaunch{this, cpu::Work::launch(call)});
+    launch = &host_launches_.emplace_back(work);
+  } else {
+    launch = new HostLaunch(work);
   }
   const auto run = [](void* data) {
-    const auto& l = *static_cast<const HostLaunch*>(data);
-    (void)cpu::run(l.work, &l.device->host_pool_);  // of kernels none fails
+    auto* l = static_cast<HostLaunch*>(data);
+    (void)cpu::run(l->work, l->pool);  // of kernels none fails
+    if (!l->is_kept) delete l;
   };
-  return checked(driver_.host_function(stream(ir::Queue::kHost), run, launch), "launching", call.op);
+  Status status = checked(driver_.host_function(stream(ir::Queue::kHost), run, launch), "launching", call.op);
+  if (!status.ok() && !work.is_kept) delete launch;
+  return status;
+}
+
+Status CudaDevice::launch_on_card(const runtime::KernelCall& call, ir::Queue queue) {
+  const Kernel* kernel = find_kernel(call.op->def->name);
+  PLIMSOLL_CHECK(kernel != nullptr, "no CUDA kernel for " + std::string(call.op->def->name));
+  Queued stream(*this, this->stream(queue));
+  return kernel->run(call, stream);
 }
 
 Status CudaDevice::launch(const runtime::KernelCall& call, ir::Queue queue) {
   PLIMSOLL_TRY(use_context());
-  if (queue == ir::Queue::kHost) return launch_on_host(call);
-  const Kernel* kernel = find_kernel(call.op->def->name);
-  PLIMSOLL_CHECK(kernel != nullptr, "no CUDA kernel for " + std::string(call.op->def->name));
-  Queued stream(*this, this->stream(queue));
-  Status status = kernel->run(call, stream);
+  Status status = queue == ir::Queue::kHost ? launch_on_host(call) : launch_on_card(call, queue);
   if (status.ok() && synchronous_ && !capturing_)
     status = checked(driver_.stream_synchronize(this->stream(queue)), "", call.op);
   if (status.ok()) return Ok{};

@@ -86,11 +86,13 @@ class CudaDevice final : public runtime::Device {
   };
   /// A kernel of the host.
   struct HostLaunch {
-    CudaDevice* device = nullptr;
+    cpu::ThreadPool* pool = nullptr;
     cpu::Work work;
+    bool is_kept = false;  ///< captured: it may be replayed
   };
   CudaDevice(const Api& api, const CardInfo& card, const CudaOptions& options);
   Status launch_on_host(const runtime::KernelCall& call);
+  Status launch_on_card(const runtime::KernelCall& call, ir::Queue queue);
   Status start(const CudaOptions& options);
   Status checked(int error, std::string_view what, const ir::Op* op = nullptr) const;
   Status use_context() const;
@@ -110,7 +112,7 @@ class CudaDevice final : public runtime::Device {
   std::vector<Event> events_;
   std::mutex host_turn_;
   std::deque<HostFill> fills_;            ///< kept, because what is captured may be replayed
-  std::deque<HostLaunch> host_launches_;  ///< the same
+  std::deque<HostLaunch> host_launches_;  ///< those that are kept
   cpu::ThreadPool host_pool_;
   Handle fork_ = nullptr;  ///< by which queues join a capture and its end
   std::array<Handle, ir::kNumQueues> joins_{};

@@ -29,7 +29,7 @@ class CudaTarget final : public runtime::Target {
   /// Driver, compiler's image and cuBLASLt: measured 405 to 467 MB with driver 580 and CUDA 13.0.
   [[nodiscard]] int64_t library_bytes() const override { return int64_t{480} << 20; }
   [[nodiscard]] int64_t memory_bytes() const override { return memory_.count; }
-  /// Of the host, which do not compute: no bit depends on them.
+  /// Of the host: no bit depends on them.
   [[nodiscard]] int num_threads() const override { return 1; }
   [[nodiscard]] std::string_view instruction_set() const override { return instruction_set_; }
   [[nodiscard]] bool has_matrix_units(ir::DType dtype) const override { return ir::is_short(dtype); }

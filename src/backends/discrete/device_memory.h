@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "backends/cpu/thread_pool.h"
+#include "backends/cpu/work.h"
 #include "runtime/device.h"
 
 namespace plimsoll::discrete {
@@ -77,8 +78,12 @@ class DevicePool {
   /// The most that was taken at one time.
   [[nodiscard]] Bytes peak() const { return book_->peak(); }
   [[nodiscard]] bool checks() const { return checks_; }
+  /// Whether the operands of that work are to be looked up: with checks, those of the device's kernels.
+  [[nodiscard]] bool looks_up(const cpu::Work& work, ir::Queue queue) const {
+    return checks_ && work.kind == cpu::Work::Kind::kLaunch && queue != ir::Queue::kHost;
+  }
   /// The call as the device's threads make it, its operands in `operands`. Checked to lie in this pool. Call
-  /// where checks() holds, of kernels of the device.
+  /// where looks_up holds.
   [[nodiscard]] runtime::KernelCall reach(const runtime::KernelCall& call,
                                           std::vector<runtime::TensorRef>& operands) const;
 

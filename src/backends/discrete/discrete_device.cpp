@@ -86,13 +86,9 @@ Status DiscreteDevice::issue(const cpu::Work& work, Queue queue) {
   }
   CapturedList& list = recording_->list(queue);
   list.push_back({.work = work});
-  if (is_looked_up(work, queue))
+  if (memory_.looks_up(work, queue))
     list.back().work.call = memory_.reach(work.call, recording_->operands.emplace_back());
   return Ok{};
-}
-
-bool DiscreteDevice::is_looked_up(const cpu::Work& work, Queue queue) const {
-  return memory_.checks() && work.kind == cpu::Work::Kind::kLaunch && queue != Queue::kHost;
 }
 
 Status DiscreteDevice::launch(const runtime::KernelCall& call, Queue queue) {

@@ -14,12 +14,12 @@
 namespace plimsoll::discrete {
 
 /// Async: launches, copies, fills and replays return at once, or wait where 256 of them are queued already.
-/// Memory: device memory has no host(); with options.check its address faults under the host, kernels on
-/// kHost included, and operands of others that are not in it are a bug that aborts. With options.check or a
-/// seed all memory but the disk's comes filled with signalling NaNs. Replaying, copying and filling allocate
-/// nothing, and launching nothing after a while. Determinism: results are the CPU's, bit for bit, whatever
-/// the seed. Errors: the first one stops the device for good: what has not begun does not run, every later
-/// call returns it.
+/// Memory: device memory has no host(); with options.check its address faults under the host and under
+/// kernels on kHost, and operands of other kernels that are not in it are a bug that aborts. With
+/// options.check or a seed all memory but the disk's comes filled with signalling NaNs. Replaying, copying
+/// and filling allocate nothing, and launching nothing after a while. Determinism: results are the CPU's, bit
+/// for bit, whatever the seed. Errors: the first one stops the device for good: what has not begun does not
+/// run, every later call returns it.
 class DiscreteDevice final : public runtime::Device {
  public:
   /// Errors: kIo where the system gives no threads for the queues.
@@ -58,8 +58,6 @@ class DiscreteDevice final : public runtime::Device {
   struct Recording;
   explicit DiscreteDevice(const DiscreteOptions& options);
   Status issue(const cpu::Work& work, ir::Queue queue);
-  /// Whether operands go by where the device's threads find them.
-  [[nodiscard]] bool is_looked_up(const cpu::Work& work, ir::Queue queue) const;
   [[nodiscard]] Point point_of(runtime::EventId event);
   [[nodiscard]] cpu::Place place_of(runtime::Location location, Bytes bytes) const;
 

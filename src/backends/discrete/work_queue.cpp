@@ -100,8 +100,7 @@ uint64_t WorkQueue::publish(uint64_t num_steps) {
 void WorkQueue::push(const cpu::Work& work, const DevicePool& memory) {
   Item& item = next_free(Item::Kind::kWork);
   item.work = work;
-  if (memory.checks() && work.kind == cpu::Work::Kind::kLaunch && queue_ != ir::Queue::kHost)
-    item.work.call = memory.reach(work.call, item.operands);
+  if (memory.looks_up(work, queue_)) item.work.call = memory.reach(work.call, item.operands);
   publish(1);
 }
 

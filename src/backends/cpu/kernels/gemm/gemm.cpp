@@ -6,6 +6,7 @@
 #include <algorithm>
 
 #include "backends/cpu/kernels/gemm/gemm_bf16.h"
+#include "backends/cpu/kernels/gemm/gemm_columns.h"
 #include "backends/cpu/kernels/gemm/gemm_tile.h"
 #include "backends/cpu/kernels/isa.h"
 #include "base/check.h"
@@ -97,35 +98,6 @@ void pack(const GemmBlock& block, bool with_b, ThreadPool& pool) {
   });
 }
 
-// A wide product of few rows whose k passes in one run: each thread packs its own columns of B and multiplies
-// them by all of A at once. No packed B moves between the processors' caches, no thread waits for another's
-// packing. On an Intel Xeon (model 207), two threads, weights from memory, GFLOP/s: 512 x 9728 x 896 172 to
-// 231, 256 x 151936 x 896 167 to 228, 128 x 9728 x 896 165 to 203; no difference from 1,500 columns down.
-constexpr int64_t kOwnColumns = 2 * kGemmColumnUnit, kEnoughOwn = 16;
-
-int64_t own_floats(int64_t k) { return div_up(kOwnColumns * k, 16) * 16; }
-
-bool by_columns(const GemmArgs& g, const GemmPlan& plan, int64_t granules, int num_threads) {
-  return plan.block_rows >= g.m && plan.run_granules >= granules && g.n >= kEnoughOwn * kOwnColumns &&
-         num_threads * own_floats(g.k) <= packed_b_floats(g.n, g.k);
-}
-
-void multiply_by_columns(const GemmBlock& all, const GemmPlan& plan, ThreadPool& pool) {
-  const GemmArgs& g = *all.args;
-  pack(all, false, pool);
-  pool.run(div_up(g.n, kOwnColumns), [&](int64_t task, int thread) {
-    GemmBlock block = all;
-    block.n0 = task * kOwnColumns;
-    block.n1 = std::min(g.n, block.n0 + kOwnColumns);
-    block.padded_columns = kOwnColumns;
-    block.b += thread * own_floats(g.k);
-    const Strips strips(block, false);
-    for (int64_t i = 0; i < strips.count(); ++i) gemm_pack_b(block, strips[i]);
-    for (int64_t i = 0; i < g.m; i += plan.tile_rows)
-      gemm_multiply(block, i, std::min(g.m, i + plan.tile_rows), block.n0, block.n1);
-  });
-}
-
 // Neighbours in the order of tiles share their columns of B.
 void multiply(const GemmBlock& block, const GemmPlan& plan, ThreadPool& pool) {
   const int64_t down = div_up(block.m1 - block.m0, plan.tile_rows);
@@ -141,14 +113,10 @@ void multiply(const GemmBlock& block, const GemmPlan& plan, ThreadPool& pool) {
 void multiply_in_f32(const GemmArgs& args, ThreadPool& pool, std::span<std::byte> workspace) {
   const GemmPlan plan = plan_gemm(args.m, args.n, args.k, args.k_segment);
   const int64_t granules = GemmGranules(args.k, args.k_segment).count();
+  if (gemm_by_columns(args, pool, workspace)) return;
   GemmBlock block{.args = &args, .padded_rows = plan.block_rows, .padded_columns = plan.block_columns};
   block.a = reinterpret_cast<float*>(workspace.data());
   block.b = block.a + packed_a_floats(args.m, args.k);
-  if (by_columns(args, plan, granules, pool.num_threads())) {
-    block.m1 = args.m;
-    block.end_granule = granules;
-    return multiply_by_columns(block, plan, pool);
-  }
   for (block.n0 = 0; block.n0 < args.n; block.n0 += plan.block_columns) {
     block.n1 = std::min(args.n, block.n0 + plan.block_columns);
     for (block.first_granule = 0; block.first_granule < granules; block.first_granule += plan.run_granules) {

@@ -9,6 +9,7 @@
 #endif
 
 #include <array>
+#include <cstddef>
 #include <utility>
 
 HWY_BEFORE_NAMESPACE();
@@ -25,6 +26,9 @@ struct MicroArgs {
   int64_t columns;    // of C, <= the panel's width
   const float* bias;  // of these columns, or null
   bool add;           // to C, or store
+  // A line for every second k is fetched into the second-level cache, `ahead_step` bytes apart.
+  const std::byte* ahead;
+  int64_t ahead_step;
 };
 
 template <int kR, int kV>
@@ -93,7 +97,9 @@ void micro(const MicroArgs& m) {
     }
   }
   int64_t left = m.kc;
-  for (; left >= 2; left -= 2, a += 2 * kRows, b += 2 * kW) {
+  const std::byte* ahead = m.ahead;
+  for (; left >= 2; left -= 2, a += 2 * kRows, b += 2 * kW, ahead += m.ahead_step) {
+    __builtin_prefetch(ahead, 0, 2);
     sums.step(a, b);
     sums.step(a + kRows, b + kW);
   }

@@ -2,6 +2,7 @@
 // or of B, multiplying one tile, and turning sums into a low C.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 
 #include "backends/cpu/kernels/gemm/gemm.h"
@@ -20,6 +21,13 @@ struct GemmBlock {
   float* b = nullptr;
 };
 
+/// Memory that is fetched into the second-level cache while a tile is multiplied, `runs` times `lines` cache
+/// lines: those of a run lie `step` bytes apart, runs `next`. No bit depends on it; nothing there is read.
+struct GemmAhead {
+  const std::byte* data = nullptr;
+  int64_t lines = 0, step = 0, runs = 0, next = 0;
+};
+
 /// What one task packs: rows of A or columns of B [begin, end), whose distance from the block's first is a
 /// multiple of kGemmRowUnit or kGemmColumnUnit, for some granules. Where k runs along the contiguous side all
 /// of it is packed together; else k in [p0, p1) of each granule, so that both ways memory is read in long
@@ -33,7 +41,8 @@ struct GemmStrip {
 void gemm_pack_a(const GemmBlock& block, const GemmStrip& strip);
 void gemm_pack_b(const GemmBlock& block, const GemmStrip& strip);
 /// C's tile [i0, i1) x [j0, j1), all granules of the block; the corners are multiples of the units as above.
-void gemm_multiply(const GemmBlock& block, int64_t i0, int64_t i1, int64_t j0, int64_t j1);
+void gemm_multiply(const GemmBlock& block, int64_t i0, int64_t i1, int64_t j0, int64_t j1,
+                   const GemmAhead& ahead = {});
 /// One row of C from its f32 sums: plus the bias, rounded to C's dtype.
 void gemm_finish_row(const float* sums, const GemmArgs& args, void* c);
 

@@ -201,7 +201,10 @@ TEST_P(Gemm, SameBitsForAnyNumberOfThreads) {
                         {.s = {250, 130, 51, 17}, .a = Layout::kColumns, .accumulate = true},
                         {.s = {257, 96, 700, 350}, .a = Layout::kColumns},
                         {.s = {90, 1561, 300}, .b = Layout::kColumns, .bias = true},
-                        {.s = {23, 1700, 300, 70}, .accumulate = true}};
+                        {.s = {23, 1700, 300, 70}, .accumulate = true},
+                        {.s = {23, 1700, 300, 70}, .b = Layout::kStrided},
+                        {.s = {70, 900, 700, 450}, .accumulate = true, .bias = true},
+                        {.s = {9, 2600, 513}, .a = Layout::kColumns}};
   for (const Call& call : calls) {
     const auto one = compute(call, 1);
     for (const int threads : {2, 3, 8})
@@ -282,7 +285,9 @@ TEST_P(Gemm, ContractOnOrder) {
 TEST_P(Gemm, ManyBlocks) {
   const Call calls[] = {
       {.s = {700, 1100, 1030}, .a = Layout::kRows, .b = Layout::kColumns},
-      {.s = {1101, 1105, 1030, 515}, .a = Layout::kColumns, .b = Layout::kRows, .bias = true}};
+      {.s = {1101, 1105, 1030, 515}, .a = Layout::kColumns, .b = Layout::kRows, .bias = true},
+      {.s = {101, 1300, 1030, 515}, .a = Layout::kColumns, .b = Layout::kRows, .bias = true},
+      {.s = {101, 1650, 1030}, .a = Layout::kRows, .b = Layout::kColumns, .bias = true}};
   for (const Call& call : calls) {
     Problem p(call);
     ThreadPool pool(3);

@@ -20,6 +20,7 @@
 #include <cstdint>
 
 #include "backends/cpu/kernels/gemm/gemm.h"
+#include "backends/cpu/kernels/gemm/gemm_ahead.h"
 
 namespace plimsoll::cpu::bf16 {
 
@@ -115,7 +116,10 @@ struct Block {
   // For kernels with multiply_into alone:
   bool a_in_pairs = false;                                   ///< A is packed as B
   int64_t a_row_bytes = 64, a_step_bytes = kPanelStepBytes;  ///< else: from row to row, from step to step
+  GemmAhead::Part ahead =
+      {};  ///< fetched meanwhile, kAheadOfAStep lines a step, half as many with one row tile
 };
+inline constexpr int64_t kAheadOfAStep = 32;
 
 /// 32 rows and columns of C, where sums go; `is_added_to`: f32, and they come from there too.
 struct Place {

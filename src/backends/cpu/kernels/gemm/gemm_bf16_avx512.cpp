@@ -50,15 +50,30 @@ template <int kRows, int kTiles>
   for (int t = 0; t < kTiles; ++t) multiply_add(x, pairs[t], sums[row][t]);
 }
 
+// Of what is fetched ahead, a line for each pair of k; the first rows, which fetch B, leave it to the others.
+template <int kFirst>
+[[gnu::always_inline]] inline const std::byte* first_ahead(const Block& block) {
+  return block.ahead.data + (kFirst < 20 ? 0 : block.steps * (kAheadOfAStep / 2)) * block.ahead.step;
+}
+template <int kFirst>
+[[gnu::always_inline]] inline void fetch_ahead(const Block& block, const std::byte*& ahead) {
+  if constexpr (kFirst != 0) {
+    __builtin_prefetch(ahead, 0, 2);
+    ahead += block.ahead.step;
+  }
+}
+
 // A as B: a pair of k of 16 rows in each line.
 template <int kFirst, int kRows, int kTiles>
 [[gnu::always_inline]] inline void add_products_of_pairs(const Block& block, Sums<kRows, kTiles>& sums) {
   const std::byte* a = block.a;
   const std::byte* b = block.b;
+  const std::byte* ahead = first_ahead<kFirst>(block);
   for (int64_t s = 0; s < block.steps; ++s, a += kPanelStepBytes, b += kPanelStepBytes)
     for (int p = 0; p < 16; ++p) {
       __m512i pairs[kTiles];
       load_pairs(b + p * 64, kFirst == 0, pairs);
+      fetch_ahead<kFirst>(block, ahead);
       __builtin_prefetch(a + kStepsAhead * kPanelStepBytes + (kFirst == 0 ? 0 : 1024) + p * 64);
 #pragma GCC unroll 12
       for (int r = 0; r < kRows; ++r)
@@ -74,6 +89,7 @@ template <int kFirst, int kRows, int kTiles>
 #pragma GCC unroll 5
   for (int q = 0; q < kRows / 3 + 1; ++q) a[q] = block.a + (kFirst + 3 * q) * stride;
   const std::byte* b = block.b;
+  const std::byte* ahead = first_ahead<kFirst>(block);
   for (int64_t s = 0; s < block.steps; ++s, b += kPanelStepBytes) {
 #pragma GCC unroll 12
     for (int r = 0; r < kRows; ++r)
@@ -81,6 +97,7 @@ template <int kFirst, int kRows, int kTiles>
     for (int p = 0; p < 16; ++p) {
       __m512i pairs[kTiles];
       load_pairs(b + p * 64, kFirst == 0, pairs);
+      fetch_ahead<kFirst>(block, ahead);
 #pragma GCC unroll 12
       for (int r = 0; r < kRows; ++r) add_pair(a[r / 3] + r % 3 * stride, pairs, r, sums);
 #pragma GCC unroll 5

@@ -18,30 +18,16 @@ namespace {
 constexpr int64_t kOwnColumns = 2 * kGemmColumnUnit, kEnoughOwn = 16;
 // More rows gain nothing; fewer columns a task, and packing A for each is more than a little.
 constexpr int64_t kMostRows = 256, kLeastRange = 400;
-constexpr int64_t kStripRows = 6 * kGemmRowUnit, kLine = 64;
+constexpr int64_t kStripRows = 6 * kGemmRowUnit;
 
 int64_t floats_of(int64_t columns, int64_t k) { return ceil_div(columns * k, 16) * 16; }
 
-// Where B's columns [j0, j1) lie, k in [s.begin, s.end).
+// B's columns [j0, j1), k in [s.begin, s.end).
 GemmAhead lines_of(const GemmArgs& g, const Granule& s, int64_t j0, int64_t j1) {
-  const int64_t size = ir::bits(g.b.dtype) / 8, depth = s.end - s.begin, columns = j1 - j0;
-  if (depth <= 0 || columns <= 0) return {};
-  const std::byte* first =
-      static_cast<const std::byte*>(g.b.data) + (s.begin * g.b.row_stride + j0 * g.b.col_stride) * size;
-  if (g.b.col_stride == 1)
-    return {.data = first,
-            .lines = depth,
-            .step = g.b.row_stride * size,
-            .runs = ceil_div(columns * size, kLine) + 1,
-            .next = kLine};
-  if (g.b.row_stride != 1) return {};
-  if (g.b.col_stride == depth)
-    return {.data = first, .lines = ceil_div(columns * depth * size, kLine), .step = kLine, .runs = 1};
-  return {.data = first,
-          .lines = columns,
-          .step = g.b.col_stride * size,
-          .runs = ceil_div(depth * size, kLine) + 1,
-          .next = kLine};
+  const int64_t size = ir::bits(g.b.dtype) / 8;
+  const auto* b = static_cast<const std::byte*>(g.b.data);
+  return fetch_ahead_of(b + (s.begin * g.b.row_stride + j0 * g.b.col_stride) * size, g.b.row_stride,
+                        g.b.col_stride, s.end - s.begin, j1 - j0, size);
 }
 
 bool in_one_run(const GemmArgs& g, const GemmPlan& plan, int64_t granules, int num_threads) {

@@ -1,4 +1,5 @@
 // The micro-kernel: kRows x kColumns of C in registers over one granule of k.
+#include "backends/cpu/kernels/gemm/gemm_ahead.h"
 #include "backends/cpu/kernels/gemm/gemm_simd-inl.h"
 
 #if defined(PLIMSOLL_GEMM_MICRO_INL_H_) == defined(HWY_TARGET_TOGGLE)
@@ -23,12 +24,10 @@ struct MicroArgs {
   float* c;
   int64_t c_stride;
   int64_t kc;
-  int64_t columns;    // of C, <= the panel's width
-  const float* bias;  // of these columns, or null
-  bool add;           // to C, or store
-  // A line for every second k is fetched into the second-level cache, `ahead_step` bytes apart.
-  const std::byte* ahead;
-  int64_t ahead_step;
+  int64_t columns;        // of C, <= the panel's width
+  const float* bias;      // of these columns, or null
+  bool add;               // to C, or store
+  GemmAhead::Part ahead;  // a line for every second k
 };
 
 template <int kR, int kV>
@@ -97,8 +96,8 @@ void micro(const MicroArgs& m) {
     }
   }
   int64_t left = m.kc;
-  const std::byte* ahead = m.ahead;
-  for (; left >= 2; left -= 2, a += 2 * kRows, b += 2 * kW, ahead += m.ahead_step) {
+  const std::byte* ahead = m.ahead.data;
+  for (; left >= 2; left -= 2, a += 2 * kRows, b += 2 * kW, ahead += m.ahead.step) {
     __builtin_prefetch(ahead, 0, 2);
     sums.step(a, b);
     sums.step(a + kRows, b + kW);

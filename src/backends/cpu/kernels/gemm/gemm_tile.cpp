@@ -58,30 +58,8 @@ void pack_b_strip(const GemmBlock& k, const GemmStrip& t) {
   pack_strip<PackerOfB>(k, t, lines, t.begin - k.n0, k.padded_columns, k.b);
 }
 
-// Hands out what is to be fetched, a part of a run for each call of a micro-kernel.
-class Ahead {
- public:
-  explicit Ahead(const GemmAhead& ahead) : left_(ahead) {}
-  HWY_INLINE void take(int64_t lines, MicroArgs& m) {
-    m.ahead = reinterpret_cast<const std::byte*>(m.a);
-    m.ahead_step = 0;
-    if (left_.runs == 0) return;
-    m.ahead = left_.data + taken_ * left_.step;
-    m.ahead_step = left_.step;
-    taken_ += lines;
-    if (taken_ < left_.lines) return;
-    taken_ = 0;
-    left_.data += left_.next;
-    --left_.runs;
-  }
-
- private:
-  GemmAhead left_;
-  int64_t taken_ = 0;
-};
-
 void multiply_granule(const GemmBlock& k, const Granule& s, int64_t i0, int64_t i1, int64_t j0, int64_t j1,
-                      Ahead& ahead) {
+                      GemmAhead& ahead) {
   const GemmArgs& g = *k.args;
   const int64_t kc = s.end - s.begin, offset = s.begin - first_k(k);
   auto* c = static_cast<float*>(g.c);
@@ -98,15 +76,13 @@ void multiply_granule(const GemmBlock& k, const Granule& s, int64_t i0, int64_t 
       m.columns = std::min<int64_t>(kColumns, j1 - j);
       m.c = c + i * g.c_row_stride + j;
       m.bias = bias ? bias + j : nullptr;
-      ahead.take(kc / 2, m);
+      m.ahead = ahead.take(kc / 2, m.a);
       kMicros[static_cast<size_t>((m.columns - 1) / kLanes)][rows - 1](m);
     }
   }
 }
 
-void multiply_tile(const GemmBlock& k, int64_t i0, int64_t i1, int64_t j0, int64_t j1,
-                   const GemmAhead& fetched) {
-  Ahead ahead(fetched);
+void multiply_tile(const GemmBlock& k, int64_t i0, int64_t i1, int64_t j0, int64_t j1, GemmAhead ahead) {
   for (int64_t index = k.first_granule; index < k.end_granule; ++index)
     multiply_granule(k, granule_at(k, index), i0, i1, j0, j1, ahead);
 }

@@ -2,10 +2,10 @@
 // or of B, multiplying one tile, and turning sums into a low C.
 #pragma once
 
-#include <cstddef>
 #include <cstdint>
 
 #include "backends/cpu/kernels/gemm/gemm.h"
+#include "backends/cpu/kernels/gemm/gemm_ahead.h"
 #include "backends/cpu/kernels/gemm/gemm_plan.h"
 
 namespace plimsoll::cpu {
@@ -19,13 +19,6 @@ struct GemmBlock {
   int64_t padded_rows = 0, padded_columns = 0;
   float* a = nullptr;
   float* b = nullptr;
-};
-
-/// Memory that is fetched into the second-level cache while a tile is multiplied, `runs` times `lines` cache
-/// lines: those of a run lie `step` bytes apart, runs `next`. No bit depends on it; nothing there is read.
-struct GemmAhead {
-  const std::byte* data = nullptr;
-  int64_t lines = 0, step = 0, runs = 0, next = 0;
 };
 
 /// What one task packs: rows of A or columns of B [begin, end), whose distance from the block's first is a

@@ -69,18 +69,21 @@ Result<std::unique_ptr<ReadyData>> make_ready(const RunConfig& config) {
 struct How {
   int workers = 1;
   int64_t prefetch = 1;
-  bool cold = false;
+  bool cold = false, kept = false;
 };
+
+constexpr int64_t kAllOfIt = int64_t{1} << 50;
 
 /// Reads for so long as fast as it comes, then at the pace of a step.
 Result<Rung> climb(const ReadyData& ready, const How& how, double seconds) {
   if (how.cold) drop_from_cache(ready.files.train);
-  PLIMSOLL_ASSIGN(const TrainingData data,
-                  TrainingData::open(ready.files.train,
-                                     train::data_options(ready.config, ready.prepared, /*eval=*/false)));
+  TrainingDataOptions data_options = train::data_options(ready.config, ready.prepared, /*eval=*/false);
+  if (how.kept) data_options.kept_bytes = kAllOfIt;
+  PLIMSOLL_ASSIGN(const TrainingData data, TrainingData::open(ready.files.train, data_options));
   LoaderOptions options = ready.prepared.loader;
   options.num_threads = how.workers, options.prefetch = how.prefetch, options.grows = false;
   Rung rung;
+  if (how.kept) rung.settings = fmt::format("data.keep_in_memory={}", data.kept_bytes());
   rung.step_seconds = std::min(kLongestStep, ready.prepared.report.seconds_estimated);
   int64_t batches = 0, tokens = 0, next = 0;
   double wall = 0, cpu = 0;
@@ -148,14 +151,16 @@ void print(const Rung& r, bool json) {
 
 /// The rungs that read what is ready, by `how`.
 Status climb_all(const ReadyData& ready, const BenchDataArguments& arguments, bool json) {
-  const auto rung = [&](std::string name, std::string settings, const How& how) -> Status {
+  const auto rung = [&](std::string name, const std::string& settings, const How& how) -> Status {
     PLIMSOLL_ASSIGN(Rung r, climb(ready, how, 1e-3 * static_cast<double>(arguments.milliseconds)));
-    r.name = std::move(name), r.settings = std::move(settings);
+    r.name = std::move(name), r.settings = settings + (r.settings.empty() ? "" : " ") + r.settings;
     print(r, json);
     return Ok{};
   };
   PLIMSOLL_TRY(rung("ready, cold cache", "data.num_workers=1 data.prefetch_factor=1", {1, 1, true}));
   PLIMSOLL_TRY(rung("ready, warm cache", "data.num_workers=1 data.prefetch_factor=1", {1, 1}));
+  PLIMSOLL_TRY(rung("kept in memory", "data.num_workers=1 data.prefetch_factor=1",
+                    {.workers = 1, .prefetch = 1, .kept = true}));
   for (const int64_t prefetch : {2, 4})
     PLIMSOLL_TRY(rung(fmt::format("prefetch {}", prefetch),
                       fmt::format("data.num_workers=1 data.prefetch_factor={}", prefetch), {1, prefetch}));

@@ -79,6 +79,11 @@ Status Dataset::check_first_ids() const {
   return Ok{};
 }
 
+Status Dataset::keep_within(int64_t& room) {
+  for (TokenSource& source : sources_) PLIMSOLL_TRY(source.keep_within(room));
+  return Ok{};
+}
+
 int64_t Dataset::sequence_tokens(int64_t index) const {
   PLIMSOLL_CHECK(index >= 0 && index < num_sequences_, "a sequence outside of the data");
   return std::min(options_.sequence_length, num_tokens() - index * options_.sequence_length);

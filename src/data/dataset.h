@@ -39,6 +39,9 @@ class Dataset {
   /// Bytes of scratch with which a sequence is read in one go per file.
   [[nodiscard]] int64_t scratch_bytes() const;
 
+  /// Keeps the files in memory that fit `room` bytes, which become less. Errors: as read_sequence.
+  Status keep_within(int64_t& room);
+
   /// Reads sequence `index` into `tokens` (sequence_length values, or fewer that hold a tail; behind a tail
   /// zeros follow).
   /// Thread-safe with a scratch for each thread. Errors: kBadData (an id beyond the vocabulary, a file cut

@@ -100,6 +100,12 @@ Result<PackedDataset> PackedDataset::open(std::span<const std::string> paths,
 
 int64_t PackedDataset::scratch_bytes() const { return mask_bytes_ + kIndexBytes + block_bytes_; }
 
+Status PackedDataset::keep_within(int64_t& room) {
+  PLIMSOLL_TRY(index_.keep_within(room));
+  for (Shard& shard : shards_) PLIMSOLL_TRY(shard.keep_within(room));
+  return Ok{};
+}
+
 Status PackedDataset::read_segment(const PackSegment& segment, int64_t at, const Outputs& out,
                                    std::span<std::byte> scratch, SequenceCounts& counts) const {
   const Shard& shard = shards_[static_cast<size_t>(segment.shard)];

@@ -55,6 +55,10 @@ class PackedDataset {
   /// Bytes of scratch that read_sequence takes.
   [[nodiscard]] int64_t scratch_bytes() const;
 
+  /// Keeps the index and the shards in memory, those that fit `room` bytes, which become less. Errors: as
+  /// read_sequence.
+  Status keep_within(int64_t& room);
+
   /// Tokens of sequence `index`, without padding. Errors: kBadData, kIo.
   Result<int64_t> sequence_tokens(int64_t index, std::span<std::byte> scratch) const;
 

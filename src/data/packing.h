@@ -112,6 +112,9 @@ class PackIndex {
   [[nodiscard]] uint64_t key() const { return key_; }
   [[nodiscard]] const std::string& path() const { return file_.path(); }
 
+  /// As plimsoll::keep_within.
+  Status keep_within(int64_t& room) { return plimsoll::keep_within(file_, room); }
+
   /// The range of segments of sequence `index`, at least one. `scratch`: kScratchBytes. Errors: kBadData,
   /// kIo.
   struct Range {

@@ -95,6 +95,9 @@ class Shard {
   /// is read than is asked for: of as many blocks as `most_bytes` have bits for. What was taken is returned.
   int64_t remember_checked(int64_t most_bytes);
 
+  /// As plimsoll::keep_within.
+  Status keep_within(int64_t& room) { return plimsoll::keep_within(file_, room); }
+
   /// Reads tokens [begin, begin + ids.size()), and which of them are in the loss, one byte each, unless
   /// `in_loss` is empty. Every block that is touched is checked against its checksum, but for those that are
   /// remembered. Allocates nothing but the message of an error. Errors: kBadData that names the file and the

@@ -36,6 +36,9 @@ class TokenSource {
   [[nodiscard]] int64_t row_tokens() const { return header_.columns; }
   [[nodiscard]] int element_bytes() const { return header_.element_bytes; }
 
+  /// As plimsoll::keep_within.
+  Status keep_within(int64_t& room) { return plimsoll::keep_within(file_, room); }
+
   /// Reads tokens [begin, begin + out.size()) through `scratch` (8 bytes at least; larger means fewer reads).
   /// Errors: kBadData with file, position and id where an id is not in [0, vocab_size); kIo.
   Status read(int64_t begin, std::span<int32_t> out, std::span<std::byte> scratch) const;

@@ -36,6 +36,8 @@ class StreamSource final : public SequenceSource {
     return SequenceCounts{valid, valid - 1};
   }
 
+  Status keep_within(int64_t& room) override { return dataset_.keep_within(room); }
+
   /// Of every token: three letters that changed are other data.
   Result<uint64_t> fingerprint(std::span<std::byte> scratch) const override {
     Checksum sum;
@@ -64,6 +66,7 @@ class PackedSource final : public SequenceSource {
     return dataset_.read_sequence(index, row_as<int32_t>(row[kTokensRow]), row_as<int32_t>(row[kTargetsRow]),
                                   doc_start_of(row), scratch);
   }
+  Status keep_within(int64_t& room) override { return dataset_.keep_within(room); }
   Result<uint64_t> fingerprint(std::span<std::byte>) const override { return dataset_.fingerprint(); }
   [[nodiscard]] const PackReport* pack_report() const override { return &dataset_.report(); }
   [[nodiscard]] std::string index_path() const override { return dataset_.index_path(); }
@@ -112,10 +115,13 @@ Result<std::unique_ptr<SequenceSource>> open_causal_source(const DataFiles& file
 Result<TrainingData> TrainingData::open(std::span<const DataFiles> sources,
                                         const TrainingDataOptions& options) {
   TrainingData data(options);
+  int64_t room = options.kept_bytes;
   for (const DataFiles& files : sources) {
     PLIMSOLL_ASSIGN(auto source, options.open_source(files, options));
+    PLIMSOLL_TRY(source->keep_within(room));
     data.sources_.push_back(std::move(source));
   }
+  data.kept_bytes_ = options.kept_bytes - room;
   PLIMSOLL_TRY(data.set_order(sources));
   if (options.buckets.empty()) return data;
   PLIMSOLL_CHECK(options.buckets.back() == options.pack.sequence_length, "buckets of another length");

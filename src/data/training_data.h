@@ -41,6 +41,8 @@ class SequenceSource {
   /// next token, or kNoTarget) and where each token's document begins; all of a stream is one document.
   /// Allocates nothing. Errors: kBadData, kIo.
   virtual Result<SequenceCounts> read(int64_t index, SequenceRow row, std::span<std::byte> scratch) const = 0;
+  /// Keeps files in memory that fit `room` bytes, which become less. Errors: as read.
+  virtual Status keep_within(int64_t& room) = 0;
   /// A number for what would be read: another one, other data. Errors: as read.
   virtual Result<uint64_t> fingerprint(std::span<std::byte> scratch) const = 0;
   /// What packing did; null where nothing was packed.
@@ -74,6 +76,7 @@ struct TrainingDataOptions {
   /// an effective batch are of about one length. Empty: all rows have sequence_length.
   std::vector<int64_t> buckets = {};
   int64_t global_batch_size = 1;       ///< of an effective batch, for buckets
+  int64_t kept_bytes = 0;              ///< of memory at most, for files that are kept there
   std::string cache_folder = {};       ///< of pack indexes
   std::string setting = "data.train";  ///< named in messages
 };
@@ -91,6 +94,8 @@ class TrainingData {
   [[nodiscard]] const PackOptions& pack_options() const { return options_.pack; }
   [[nodiscard]] int64_t num_tokens() const;
   [[nodiscard]] int64_t scratch_bytes() const;
+  /// Of files that are kept in memory.
+  [[nodiscard]] int64_t kept_bytes() const { return kept_bytes_; }
   [[nodiscard]] std::span<const std::unique_ptr<SequenceSource>> sources() const { return sources_; }
 
   /// The sequences at positions.size() positions from `first` on, from 0 over the whole run: the least bucket
@@ -114,7 +119,7 @@ class TrainingData {
   std::optional<BatchOrder> order_;       ///< of a single source
   std::optional<Mixture> mixture_;        ///< of several
   std::unique_ptr<BucketOrder> buckets_;  ///< over either; null: one length
-  int64_t num_sequences_ = 0;
+  int64_t num_sequences_ = 0, kept_bytes_ = 0;
 };
 
 }  // namespace plimsoll

@@ -106,18 +106,36 @@ ReadFile::ReadFile(ReadFile&& other) noexcept
     : path_(std::move(other.path_)),
       fd_(std::exchange(other.fd_, -1)),
       size_bytes_(other.size_bytes_),
-      bytes_(other.bytes_) {}
+      bytes_(other.bytes_),
+      kept_(std::move(other.kept_)) {}
 
 ReadFile& ReadFile::operator=(ReadFile&& other) noexcept {
   std::swap(path_, other.path_);
   std::swap(fd_, other.fd_);
   std::swap(size_bytes_, other.size_bytes_);
   std::swap(bytes_, other.bytes_);
+  std::swap(kept_, other.kept_);
   return *this;
 }
 
 ReadFile::~ReadFile() {
   if (fd_ >= 0) ::close(fd_);
+}
+
+Status ReadFile::keep_in_memory() {
+  std::vector<std::byte> content(static_cast<size_t>(size_bytes_));
+  PLIMSOLL_TRY(read_at(0, content));
+  if (content.empty()) return Ok{};
+  kept_ = std::move(content);
+  bytes_ = kept_.data();
+  return Ok{};
+}
+
+Status keep_within(ReadFile& file, int64_t& room) {
+  if (file.size_bytes() > room) return Ok{};
+  PLIMSOLL_TRY(file.keep_in_memory());
+  room -= file.size_bytes();
+  return Ok{};
 }
 
 ssize_t ReadFile::read_some(int64_t offset, std::span<std::byte> out) const {

@@ -28,6 +28,9 @@ class ReadFile {
 
   [[nodiscard]] const std::string& path() const { return path_; }
   [[nodiscard]] int64_t size_bytes() const { return size_bytes_; }
+  /// Reads all of it into memory, from which it is read from then on. Errors: as read_at; then it is read as
+  /// before.
+  Status keep_in_memory();
   /// Fills `out` from byte `offset`. Errors: kIo; kBadData where the file ends before (it was cut since).
   Status read_at(int64_t offset, std::span<std::byte> out) const;
   /// Whole blocks to aligned memory come from the disk without a copy in the page cache from here on, where
@@ -46,7 +49,11 @@ class ReadFile {
   int fd_ = -1;
   int64_t size_bytes_ = 0;
   const std::byte* bytes_ = nullptr;  ///< not null: they are the file
+  std::vector<std::byte> kept_;       ///< or empty: `bytes_` are somebody else's
 };
+
+/// Keeps `file` in memory where it has at most `room` bytes, and takes them off. Errors: as keep_in_memory.
+Status keep_within(ReadFile& file, int64_t& room);
 
 /// The whole of a small file. Errors: as ReadFile::open with `missing`; more than `max_bytes` is `missing`
 /// too.

@@ -78,6 +78,7 @@ TrainingDataOptions training_data_options(const RunConfig& config, int64_t vocab
   options.shuffle = data.shuffle && !eval;
   if (buckets.size() > 1) options.buckets = buckets;
   options.global_batch_size = config.training.global_batch_size;
+  if (!eval && data.keep_in_memory) options.kept_bytes = data.keep_in_memory->count;
   options.cache_folder = data.cache_dir.empty() ? config.output.dir + "/data" : data.cache_dir;
   options.setting = eval ? "data.eval" : "data.train";
   return options;

@@ -101,6 +101,7 @@ struct DataSettings {
   std::string cache_dir = {};  ///< empty: <output.dir>/data
   std::optional<int64_t> num_workers = {};
   int64_t prefetch_factor = 2;
+  std::optional<Bytes> keep_in_memory = {};  ///< of what is trained on; nothing: it is read from its files
 
   /// Whether there is data to evaluate on.
   [[nodiscard]] bool evaluates() const { return !eval.empty() || eval_fraction > 0; }

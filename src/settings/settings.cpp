@@ -84,6 +84,8 @@ void add_model_and_data(std::vector<Setting>& list) {
   add(number(PLIMSOLL_FIELD(data.num_workers), kHow,
              "threads that read ahead; auto: one, and more where a step waits for data", 1, 64, "auto"));
   add(number(PLIMSOLL_FIELD(data.prefetch_factor), kHow, "steps whose data is read ahead", 1, 64));
+  add(plain(PLIMSOLL_FIELD(data.keep_in_memory), kHow,
+            "what is trained on stays in memory, files of so many bytes in all: 256MiB; null: none"));
   add(number(PLIMSOLL_FIELD(data.max_train_samples), kWhat,
              "the first so many documents (of tokens: sequences) of each source", 1, kMaxCount));
   add(number(PLIMSOLL_FIELD(data.max_eval_samples), kHow, "the same of what is evaluated", 1, kMaxCount));

@@ -29,6 +29,7 @@ class LabelledSource final : public SequenceSource {
     if (single_) row_as<int32_t>(row[kLabels])[0] = static_cast<int32_t>(label);
     return SequenceCounts{tokens, 1};
   }
+  Status keep_within(int64_t& room) override { return data_.keep_within(room); }
   Result<uint64_t> fingerprint(std::span<std::byte> /*scratch*/) const override {
     return data_.fingerprint();
   }

@@ -91,7 +91,8 @@ int64_t host_bytes(const Prepared& prepared, const RunConfig& config, const Prep
              evaluates = !trains || config.evaluates_while_training();
   const int64_t eval_parts = evaluates ? static_cast<int64_t>(config.data.num_eval_parts()) : 0;
   const int64_t train_sources = trains ? std::max<int64_t>(1, std::ssize(config.data.weights)) : 0;
-  return (train_sources + eval_parts) * PackedDataset::kRememberedBytes + start_adapters_bytes(model) +
+  const int64_t kept = trains && config.data.keep_in_memory ? config.data.keep_in_memory->count : 0;
+  return kept + (train_sources + eval_parts) * PackedDataset::kRememberedBytes + start_adapters_bytes(model) +
          quantize_scratch(model, threads) + scratch_bytes(config, model.num_labels()) +
          tensors * kHeaderBytesPerTensor + threads * kReadBytesPerThread +
          ((trains ? 1 : 0) + eval_parts) * order_host_bytes(config) +

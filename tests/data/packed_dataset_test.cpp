@@ -4,6 +4,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <filesystem>
 #include <map>
 #include <thread>
 
@@ -131,6 +132,36 @@ TEST(PackedDataset, ThreadsReadTheSame) {
         EXPECT_EQ(s.targets, alone[static_cast<size_t>(i)].targets);
       }
     });
+}
+
+TEST(PackedDataset, GivesTheSameFromMemory) {
+  const TemporaryFolder folder;
+  write_shard(folder.path("a"), numbered(500, 40, 0, 1), {200'000, 9, true});
+  write_shard(folder.path("b"), numbered(300, 40, 50'000, 2), {200'000, 9, true});
+  const std::vector<std::string> paths = {folder.path("a"), folder.path("b")};
+  const auto open = [&] {
+    return PackedDataset::open(paths, {.pack = {.sequence_length = 100}, .vocab_size = 200'000},
+                               folder.path("c"));
+  };
+  const auto data = open();
+  ASSERT_TRUE(data);
+  const auto size = [](const std::string& path) {
+    return static_cast<int64_t>(std::filesystem::file_size(path));
+  };
+  const int64_t index = size(data->index_path()), both = index + size(paths[0]) + size(paths[1]);
+  for (const auto& [most, left] : {std::pair{both + 5, int64_t{5}}, {index + size(paths[1]), int64_t{0}}}) {
+    auto kept = open();
+    ASSERT_TRUE(kept);
+    int64_t room = most;
+    ASSERT_TRUE(kept->keep_within(room));
+    EXPECT_EQ(room, left) << "the first shard is the larger one";
+    for (int64_t i = 0; i < data->num_sequences(); ++i) {
+      const Sequence a = read_sequence(*data, i), b = read_sequence(*kept, i);
+      ASSERT_EQ(a.tokens, b.tokens);
+      ASSERT_EQ(a.targets, b.targets);
+      ASSERT_EQ(a.doc_start, b.doc_start);
+    }
+  }
 }
 
 TEST(PackedDataset, Refusals) {

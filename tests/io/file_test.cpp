@@ -49,6 +49,27 @@ TEST(ReadFile, OfBytesReadsAsAFileOfThemDoes) {
   EXPECT_FALSE(ReadFile::of_bytes("b", {}).read_at(0, bytes));
 }
 
+TEST(ReadFile, WhatIsKeptIsReadFromMemory) {
+  const TemporaryFolder folder;
+  auto opened = ReadFile::open(folder.write("a", "0123456789"));
+  ASSERT_TRUE(opened);
+  int64_t room = 12;
+  ASSERT_TRUE(keep_within(*opened, room));
+  EXPECT_EQ(room, 2);
+  const ReadFile file = std::move(*opened);
+  folder.write("a", "abc");
+  std::array<std::byte, 3> bytes = {};
+  ASSERT_TRUE(file.read_at(7, bytes));
+  EXPECT_EQ(bytes[2], std::byte{'9'});
+  EXPECT_FALSE(file.read_at(8, bytes));
+  auto larger = ReadFile::open(folder.path("a"));
+  ASSERT_TRUE(larger);
+  ASSERT_TRUE(keep_within(*larger, room)) << "there is no room for it, which is no error";
+  EXPECT_EQ(room, 2);
+  folder.write("a", "a");
+  EXPECT_FALSE(larger->keep_in_memory()) << "it was cut";
+}
+
 TEST(ReadFile, RefusesWhatIsNoFile) {
   const TemporaryFolder folder;
   EXPECT_EQ(ReadFile::open(folder.path("none")).error().code, ErrorCode::kBadData);

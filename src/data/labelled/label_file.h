@@ -59,6 +59,8 @@ class LabelFile {
   static Result<LabelFile> open(const std::string& path);
 
   [[nodiscard]] const std::string& path() const { return file_.path(); }
+  /// As plimsoll::keep_within.
+  Status keep_within(int64_t& room) { return plimsoll::keep_within(file_, room); }
   [[nodiscard]] int64_t size() const { return table_.num_entries; }
   /// Values of a label: 1, or the length of the lists.
   [[nodiscard]] int64_t width() const { return width_; }

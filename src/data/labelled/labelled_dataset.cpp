@@ -105,6 +105,14 @@ uint64_t LabelledDataset::fingerprint() const {
   return sum.value();
 }
 
+Status LabelledDataset::keep_within(int64_t& room) {
+  for (State::Source& source : state_->sources) {
+    PLIMSOLL_TRY(source.labels.keep_within(room));
+    PLIMSOLL_TRY(source.shard.keep_within(room));
+  }
+  return Ok{};
+}
+
 Result<int64_t> LabelledDataset::length(int64_t index, std::span<std::byte> scratch) const {
   PLIMSOLL_ASSIGN(const ShardDocument document, state_->document(state_->place_of(index), scratch));
   return std::min(document.num_tokens(), state_->options.sequence_length);

@@ -52,6 +52,9 @@ class LabelledDataset {
   /// The same number, the same examples and labels.
   [[nodiscard]] uint64_t fingerprint() const;
 
+  /// Keeps the files in memory that fit `room` bytes, which become less. Errors: as read.
+  Status keep_within(int64_t& room);
+
   /// Tokens of a row, cut; what of them is padding is not looked at. Errors: kBadData, kIo.
   Result<int64_t> length(int64_t index, std::span<std::byte> scratch) const;
   /// Reads example `index`; behind its tokens stands the padding token, 0 where there is none. Returns its

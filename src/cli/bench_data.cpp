@@ -161,6 +161,8 @@ Status climb_all(const ReadyData& ready, const BenchDataArguments& arguments, bo
   PLIMSOLL_TRY(rung("ready, warm cache", "data.num_workers=1 data.prefetch_factor=1", {1, 1}));
   PLIMSOLL_TRY(rung("kept in memory", "data.num_workers=1 data.prefetch_factor=1",
                     {.workers = 1, .prefetch = 1, .kept = true}));
+  PLIMSOLL_TRY(rung("by the step itself", "data.num_workers=0", {.workers = 0}));
+  PLIMSOLL_TRY(rung("and in memory", "data.num_workers=0", {.workers = 0, .kept = true}));
   for (const int64_t prefetch : {2, 4})
     PLIMSOLL_TRY(rung(fmt::format("prefetch {}", prefetch),
                       fmt::format("data.num_workers=1 data.prefetch_factor={}", prefetch), {1, prefetch}));

@@ -10,7 +10,8 @@
 namespace plimsoll {
 namespace {
 
-int64_t num_slots(const LoaderOptions& options) { return options.prefetch + 1; }
+int64_t num_slots(const LoaderOptions& options) { return options.num_threads > 0 ? options.prefetch + 1 : 1; }
+int64_t num_readers(const LoaderOptions& options) { return std::max(options.num_threads, 1); }
 
 /// Of a sequence of `length`, in all tensors.
 int64_t row_bytes(const BatchLayout& layout, int64_t length) {
@@ -23,7 +24,7 @@ int64_t row_bytes(const BatchLayout& layout, int64_t length) {
 
 int64_t Loader::host_bytes(const LoaderOptions& options, int64_t sequence_length) {
   const int64_t per_row = row_bytes(options.layout, sequence_length) + int64_t{sizeof(int64_t)};
-  return num_slots(options) * options.batch_size * per_row + options.num_threads * options.scratch_bytes;
+  return num_slots(options) * options.batch_size * per_row + num_readers(options) * options.scratch_bytes;
 }
 
 Loader::Loader(const TrainingData& data, const LoaderOptions& options, int64_t first_position)
@@ -35,7 +36,7 @@ Loader::Loader(const TrainingData& data, const LoaderOptions& options, int64_t f
   const int64_t length = data.sequence_length();
   values_.resize(
       static_cast<size_t>(num_slots(options) * options.batch_size * row_bytes(options.layout, length)));
-  scratch_.resize(static_cast<size_t>(options.num_threads * options.scratch_bytes));
+  scratch_.resize(static_cast<size_t>(num_readers(options) * options.scratch_bytes));
   slots_.resize(static_cast<size_t>(num_slots(options)));
   std::span<std::byte> rest(values_);
   for (Slot& slot : slots_) {
@@ -61,6 +62,11 @@ Loader::~Loader() {
 }
 
 Result<LoadedBatch> Loader::next() {
+  if (threads_.empty()) {
+    Slot& slot = slots_.front();
+    PLIMSOLL_TRY(fill(slot, taken_++, scratch_));
+    return LoadedBatch{slot.length, slot.tensors, slot.counts};
+  }
   std::unique_lock lock(mutex_);
   if (taken_ > 0) slot_of(taken_ - 1).ready = false;
   Slot& slot = slot_of(taken_++);

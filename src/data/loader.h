@@ -2,7 +2,8 @@
 //
 //   threads:  read positions ─► buffer k+1, k+2 …      the step: next() ─► buffer k, until it asks again
 //
-// Which sequences a buffer holds follows from its number alone, so neither threads nor ring show in the run.
+// Without threads next() reads the batch itself. Which sequences a buffer holds follows from its number
+// alone, so neither threads nor ring show in the run.
 #pragma once
 
 #include <condition_variable>
@@ -22,8 +23,8 @@ namespace plimsoll {
 struct LoaderOptions {
   int64_t batch_size = 1;                                   ///< sequences of an effective batch
   BatchLayout layout = causal_layout(/*documents=*/false);  ///< what a batch is made of
-  int64_t prefetch = 2;                                     ///< batches read ahead
-  int num_threads = 1;                                      ///< that may read at the same time
+  int64_t prefetch = 2;                                     ///< batches read ahead, by threads
+  int num_threads = 1;              ///< that may read at the same time; 0: who asks for a batch reads it
   bool grows = false;               ///< begin with one thread; each wait for a batch wakes another
   int64_t scratch_bytes = 1 << 18;  ///< a thread's, at least TrainingData::scratch_bytes
 };

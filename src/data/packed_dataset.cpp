@@ -8,6 +8,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cstring>
 #include <utility>
 
 #include "base/check.h"
@@ -49,6 +50,38 @@ Result<std::vector<Shard>> open_shards(std::span<const std::string> paths,
     }
   }
   return shards;
+}
+
+/// Compilers turn loops of a known length over memory of their own into vectors.
+constexpr size_t kAtOnce = 32;
+
+/// Each target is the token behind it where that counts. How many do.
+int64_t set_targets(std::span<const int32_t> next, std::span<const uint8_t> counts, int32_t* targets) {
+  std::array<int32_t, kAtOnce> kept, some;
+  const auto set = [&](size_t at) {
+    for (size_t i = 0; i < kAtOnce; ++i) kept[i] = counts[at + i];
+    for (size_t i = 0; i < kAtOnce; ++i) some[i] = next[at + i];
+    for (size_t i = 0; i < kAtOnce; ++i) some[i] = (some[i] & -kept[i]) | (kNoTarget & ~-kept[i]);
+    std::memcpy(targets + at, some.data(), sizeof(some));
+    int32_t sum = 0;
+    for (size_t i = 0; i < kAtOnce; ++i) sum += kept[i];
+    return sum;
+  };
+  int64_t total = 0;
+  size_t at = 0;
+  for (; at + kAtOnce <= next.size(); at += kAtOnce) total += set(at);
+  for (; at < next.size(); ++at) {
+    targets[at] = counts[at] != 0 ? next[at] : kNoTarget;
+    total += counts[at];
+  }
+  return total;
+}
+
+void fill(std::span<int32_t> to, int32_t value) {
+  std::array<int32_t, kAtOnce> some;
+  some.fill(value);
+  for (; to.size() >= kAtOnce; to = to.subspan(kAtOnce)) std::memcpy(to.data(), some.data(), sizeof(some));
+  std::ranges::fill(to, value);
 }
 
 Error nothing_left(const PackReport& report, const std::string& setting) {
@@ -116,18 +149,15 @@ Status PackedDataset::read_segment(const PackSegment& segment, int64_t at, const
   const auto behind_mask = static_cast<size_t>(mask_bytes_ + kIndexBytes);
   PLIMSOLL_TRY(shard.read(segment.begin, tokens, in_loss, scratch.subspan(behind_mask)));
   const std::span<int32_t> targets = out.targets.subspan(first, count);
-  std::copy(tokens.begin() + 1, tokens.end(), targets.begin());
   if (masked) {
-    for (size_t i = 0; i + 1 < count; ++i) {
-      if (in_loss[i + 1] == 0) targets[i] = kNoTarget;
-      counts.targets += in_loss[i + 1];
-    }
+    counts.targets += set_targets(tokens.subspan(1), in_loss.subspan(1), targets.data());
   } else {
+    std::copy(tokens.begin() + 1, tokens.end(), targets.begin());
     counts.targets += segment.length - 1;
   }
   targets[count - 1] = kNoTarget;
   counts.tokens += segment.length;
-  if (!out.doc_start.empty()) std::fill_n(out.doc_start.begin() + at, count, static_cast<int32_t>(at));
+  if (!out.doc_start.empty()) fill(out.doc_start.subspan(first, count), static_cast<int32_t>(at));
   return Ok{};
 }
 

@@ -50,11 +50,23 @@ uint32_t convert_ids(const std::byte* from, std::span<int32_t> ids) {
   return *std::max_element(largest.begin(), largest.end());
 }
 
+/// A byte's bits as eight bytes, the lowest first.
+uint64_t spread(std::byte bits) {
+  constexpr uint64_t kEach = 0x0101010101010101, kOneOfEach = 0x8040201008040201;
+  const uint64_t one = kEach * std::to_integer<uint64_t>(bits) & kOneOfEach;  // bit i of byte i
+  return (one + 0x7f * kEach) >> 7 & kEach;
+}
+
+/// From bit `first` of `mask` on, first < 8.
 void unpack_bits(const std::byte* mask, int64_t first, std::span<uint8_t> in_loss) {
-  for (size_t i = 0; i < in_loss.size(); ++i) {
-    const auto at = static_cast<size_t>(first) + i;
-    in_loss[i] = std::to_integer<uint8_t>(mask[at / 8] >> (at % 8)) & 1;
-  }
+  const auto some = [&](size_t skipped, size_t count) {
+    const uint64_t bytes = spread(*mask++) >> (8 * skipped);
+    std::memcpy(in_loss.data(), &bytes, count);
+    in_loss = in_loss.subspan(count);
+  };
+  if (first > 0) some(static_cast<size_t>(first), std::min(in_loss.size(), static_cast<size_t>(8 - first)));
+  while (in_loss.size() >= 8) some(0, 8);  // of a known length: one move
+  if (!in_loss.empty()) some(0, in_loss.size());
 }
 
 ShardDocument document_at(const std::byte* entry, int64_t begin) {

@@ -82,7 +82,8 @@ void add_model_and_data(std::vector<Setting>& list) {
   add(plain(PLIMSOLL_FIELD(data.cache_dir), kHow,
             "folder of tokenized data and packing; null: data in output.dir"));
   add(number(PLIMSOLL_FIELD(data.num_workers), kHow,
-             "threads that read ahead; auto: one, and more where a step waits for data", 1, 64, "auto"));
+             "threads that read ahead; auto: one, more where a step waits; 0: each step reads its own", 0, 64,
+             "auto"));
   add(number(PLIMSOLL_FIELD(data.prefetch_factor), kHow, "steps whose data is read ahead", 1, 64));
   add(plain(PLIMSOLL_FIELD(data.keep_in_memory), kHow,
             "what is trained on stays in memory, files of so many bytes in all: 256MiB; null: none"));

@@ -81,9 +81,9 @@ std::vector<Batch> load(const TrainingData& data, LoaderOptions options, int64_t
 TEST_F(LoaderTest, GivesTheSameBatchesHoweverItReads) {
   const TrainingData data = open({{{folder_.path("a")}}});
   const std::vector<Batch> expected = load(data, {.prefetch = 0}, 0, 40);
-  for (const LoaderOptions& options :
-       {LoaderOptions{.prefetch = 1}, LoaderOptions{.prefetch = 5, .num_threads = 3},
-        LoaderOptions{.prefetch = 2, .num_threads = 4, .grows = true}})
+  for (const LoaderOptions& options : {LoaderOptions{.prefetch = 1}, LoaderOptions{.num_threads = 0},
+                                       LoaderOptions{.prefetch = 5, .num_threads = 3},
+                                       LoaderOptions{.prefetch = 2, .num_threads = 4, .grows = true}})
     EXPECT_EQ(load(data, options, 0, 40), expected) << options.prefetch << " ahead";
   // A resume begins in the middle.
   const std::vector<Batch> rest(expected.begin() + 7, expected.end());

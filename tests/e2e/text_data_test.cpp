@@ -83,8 +83,8 @@ TEST_F(TextData, TheSameBitsHoweverItIsRead) {
   int n = 0;
   for (const char* how : {"training.micro_batch_size=1", "training.micro_batch_size=2 runtime.threads=3",
                           "data.num_workers=3 data.prefetch_factor=1", "data.keep_in_memory=1MiB",
-                          "memory.recompute=none", "memory.recompute=segments", "debug.poison=true",
-                          "data.cache_dir=elsewhere", "debug.plan=separate"}) {
+                          "data.num_workers=0", "memory.recompute=none", "memory.recompute=segments",
+                          "debug.poison=true", "data.cache_dir=elsewhere", "debug.plan=separate"}) {
     const std::string out = "bits" + std::to_string(n++);
     const Outcome other = train(out, how);
     ASSERT_EQ(other.exit_code, 0) << other.err;

@@ -69,13 +69,17 @@ void add_attention(DType type, std::span<const Pair> shapes, std::vector<OpSampl
 
 constexpr Triple kLossShapes[] = {
     {128, 1024, 128}, {1024, 2048, 128}, {1024, 4096, 256}, {128, 16384, 512}, {1024, 8192, 512}};
+/// By fewer rows at a time operands that are rounded are packed more often: of the largest all at once.
+int64_t chunk_of(const Triple& shape) { return shape[1] == 8192 ? shape[0] : 256; }
 
 void add_loss(DType type, std::span<const Triple> shapes, std::vector<OpSample>& samples) {
   for (const auto& [rows, classes, hidden] : shapes)
     samples.push_back(
         {"head_loss",
          {{type, {1, rows, hidden}}, single({classes, hidden}), {DType::kI32, {1, rows}}, single({1})},
-         with_precision({{"grad", true}, {"transposed", false}, {"chunk_tokens", int64_t{256}}}, type)});
+         with_precision(
+             {{"grad", true}, {"transposed", false}, {"chunk_tokens", chunk_of({rows, classes, hidden})}},
+             type)});
 }
 
 /// Ops that move more than they compute, in the caches and beyond.

@@ -53,23 +53,23 @@ Result<std::vector<Shard>> open_shards(std::span<const std::string> paths,
 }
 
 /// Compilers turn loops of a known length over memory of their own into vectors.
-constexpr size_t kAtOnce = 32;
+constexpr size_t kTokensAtOnce = 32;
 
 /// Each target is the token behind it where that counts. How many do.
 int64_t set_targets(std::span<const int32_t> next, std::span<const uint8_t> counts, int32_t* targets) {
-  std::array<int32_t, kAtOnce> kept, some;
+  std::array<int32_t, kTokensAtOnce> kept, some;
   const auto set = [&](size_t at) {
-    for (size_t i = 0; i < kAtOnce; ++i) kept[i] = counts[at + i];
-    for (size_t i = 0; i < kAtOnce; ++i) some[i] = next[at + i];
-    for (size_t i = 0; i < kAtOnce; ++i) some[i] = (some[i] & -kept[i]) | (kNoTarget & ~-kept[i]);
+    for (size_t i = 0; i < kTokensAtOnce; ++i) kept[i] = counts[at + i];
+    for (size_t i = 0; i < kTokensAtOnce; ++i) some[i] = next[at + i];
+    for (size_t i = 0; i < kTokensAtOnce; ++i) some[i] = (some[i] & -kept[i]) | (kNoTarget & ~-kept[i]);
     std::memcpy(targets + at, some.data(), sizeof(some));
     int32_t sum = 0;
-    for (size_t i = 0; i < kAtOnce; ++i) sum += kept[i];
+    for (size_t i = 0; i < kTokensAtOnce; ++i) sum += kept[i];
     return sum;
   };
   int64_t total = 0;
   size_t at = 0;
-  for (; at + kAtOnce <= next.size(); at += kAtOnce) total += set(at);
+  for (; at + kTokensAtOnce <= next.size(); at += kTokensAtOnce) total += set(at);
   for (; at < next.size(); ++at) {
     targets[at] = counts[at] != 0 ? next[at] : kNoTarget;
     total += counts[at];
@@ -77,10 +77,11 @@ int64_t set_targets(std::span<const int32_t> next, std::span<const uint8_t> coun
   return total;
 }
 
-void fill(std::span<int32_t> to, int32_t value) {
-  std::array<int32_t, kAtOnce> some;
+void fill_tokens(std::span<int32_t> to, int32_t value) {
+  std::array<int32_t, kTokensAtOnce> some;
   some.fill(value);
-  for (; to.size() >= kAtOnce; to = to.subspan(kAtOnce)) std::memcpy(to.data(), some.data(), sizeof(some));
+  for (; to.size() >= kTokensAtOnce; to = to.subspan(kTokensAtOnce))
+    std::memcpy(to.data(), some.data(), sizeof(some));
   std::ranges::fill(to, value);
 }
 
@@ -157,7 +158,7 @@ Status PackedDataset::read_segment(const PackSegment& segment, int64_t at, const
   }
   targets[count - 1] = kNoTarget;
   counts.tokens += segment.length;
-  if (!out.doc_start.empty()) fill(out.doc_start.subspan(first, count), static_cast<int32_t>(at));
+  if (!out.doc_start.empty()) fill_tokens(out.doc_start.subspan(first, count), static_cast<int32_t>(at));
   return Ok{};
 }
 

@@ -116,8 +116,8 @@ struct Block {
   // For kernels with multiply_into alone:
   bool a_in_pairs = false;                                   ///< A is packed as B
   int64_t a_row_bytes = 64, a_step_bytes = kPanelStepBytes;  ///< else: from row to row, from step to step
-  GemmAhead::Part ahead =
-      {};  ///< fetched meanwhile, kAheadOfAStep lines a step, half as many with one row tile
+  /// Fetched meanwhile: kAheadOfAStep lines a step, half as many with one row tile.
+  GemmAhead::Part ahead = {};
 };
 inline constexpr int64_t kAheadOfAStep = 32;
 

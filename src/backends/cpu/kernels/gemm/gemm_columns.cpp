@@ -18,7 +18,7 @@ namespace {
 constexpr int64_t kOwnColumns = 2 * kGemmColumnUnit, kEnoughOwn = 16;
 // More rows gain nothing; fewer columns a task, and packing A for each is more than a little.
 constexpr int64_t kMostRows = 256, kLeastRange = 400;
-constexpr int64_t kStripRows = 6 * kGemmRowUnit;
+constexpr int64_t kPackedRows = 6 * kGemmRowUnit;
 
 int64_t floats_of(int64_t columns, int64_t k) { return ceil_div(columns * k, 16) * 16; }
 
@@ -41,9 +41,9 @@ void multiply_in_one_run(const GemmArgs& g, const GemmPlan& plan, int64_t granul
   all.a = reinterpret_cast<float*>(workspace.data());
   all.b = all.a + packed_a_floats(g.m, g.k);
   all.padded_columns = kOwnColumns;
-  pool.run(ceil_div(g.m, kStripRows), [&](int64_t strip, int) {
-    const int64_t i = strip * kStripRows;
-    gemm_pack_a(all, {.begin = i, .end = std::min(g.m, i + kStripRows), .end_granule = granules});
+  pool.run(ceil_div(g.m, kPackedRows), [&](int64_t strip, int) {
+    const int64_t i = strip * kPackedRows;
+    gemm_pack_a(all, {.begin = i, .end = std::min(g.m, i + kPackedRows), .end_granule = granules});
   });
   const int64_t ahead = pool.num_threads() * kOwnColumns;
   pool.run(ceil_div(g.n, kOwnColumns), [&](int64_t task, int thread) {

@@ -64,6 +64,7 @@ void unpack_bits(const std::byte* mask, int64_t first, std::span<uint8_t> in_los
     std::memcpy(in_loss.data(), &bytes, count);
     in_loss = in_loss.subspan(count);
   };
+  if (in_loss.empty()) return;
   if (first > 0) some(static_cast<size_t>(first), std::min(in_loss.size(), static_cast<size_t>(8 - first)));
   while (in_loss.size() >= 8) some(0, 8);  // of a known length: one move
   if (!in_loss.empty()) some(0, in_loss.size());

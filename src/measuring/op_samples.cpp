@@ -67,19 +67,21 @@ void add_attention(DType type, std::span<const Pair> shapes, std::vector<OpSampl
   }
 }
 
-constexpr Triple kLossShapes[] = {
-    {128, 1024, 128}, {1024, 2048, 128}, {1024, 4096, 256}, {128, 16384, 512}, {1024, 8192, 512}};
-/// By fewer rows at a time operands that are rounded are packed more often: of the largest all at once.
-int64_t chunk_of(const Triple& shape) { return shape[1] == 8192 ? shape[0] : 256; }
+/// Rows, classes, width, and rows at a time: by fewer of them operands that are rounded are packed more
+/// often.
+using LossShape = std::array<int64_t, 4>;
+constexpr LossShape kLossShapes[] = {{128, 1024, 128, 256},
+                                     {1024, 2048, 128, 256},
+                                     {1024, 4096, 256, 256},
+                                     {128, 16384, 512, 256},
+                                     {1024, 8192, 512, 1024}};
 
-void add_loss(DType type, std::span<const Triple> shapes, std::vector<OpSample>& samples) {
-  for (const auto& [rows, classes, hidden] : shapes)
+void add_loss(DType type, std::span<const LossShape> shapes, std::vector<OpSample>& samples) {
+  for (const auto& [rows, classes, hidden, chunk] : shapes)
     samples.push_back(
         {"head_loss",
          {{type, {1, rows, hidden}}, single({classes, hidden}), {DType::kI32, {1, rows}}, single({1})},
-         with_precision(
-             {{"grad", true}, {"transposed", false}, {"chunk_tokens", chunk_of({rows, classes, hidden})}},
-             type)});
+         with_precision({{"grad", true}, {"transposed", false}, {"chunk_tokens", chunk}}, type)});
 }
 
 /// Ops that move more than they compute, in the caches and beyond.
@@ -152,7 +154,7 @@ std::vector<SampleGroup> calibration_samples() {
 
 std::vector<SampleGroup> first_samples() {
   constexpr Pair kAttention[] = {{512, 64}}, kSweep[] = {{512, 512}};
-  constexpr Triple kLoss[] = {{256, 2048, 256}};
+  constexpr LossShape kLoss[] = {{256, 2048, 256, 256}};
   SampleGroup products{"products", {}}, attention{"attention", {}}, loss{"loss head", {}},
       sweeps{"sweeps", {}}, small{"small products", {}}, updates{"updates", {}};
   for (const DType type : kTypes) {

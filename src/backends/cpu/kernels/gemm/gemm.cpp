@@ -112,8 +112,8 @@ void multiply(const GemmBlock& block, const GemmPlan& plan, ThreadPool& pool) {
 // C and bias are f32.
 void multiply_in_f32(const GemmArgs& args, ThreadPool& pool, std::span<std::byte> workspace) {
   const GemmPlan plan = plan_gemm(args.m, args.n, args.k, args.k_segment);
+  if (gemm_by_columns(args, plan, pool, workspace)) return;
   const int64_t granules = GemmGranules(args.k, args.k_segment).count();
-  if (gemm_by_columns(args, pool, workspace)) return;
   GemmBlock block{.args = &args, .padded_rows = plan.block_rows, .padded_columns = plan.block_columns};
   block.a = reinterpret_cast<float*>(workspace.data());
   block.b = block.a + packed_a_floats(args.m, args.k);

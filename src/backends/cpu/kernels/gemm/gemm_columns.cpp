@@ -110,8 +110,8 @@ void multiply_in_ranges(const GemmArgs& g, const GemmGranules& granules, ThreadP
 
 }  // namespace
 
-bool gemm_by_columns(const GemmArgs& g, ThreadPool& pool, std::span<std::byte> workspace) {
-  const GemmPlan plan = plan_gemm(g.m, g.n, g.k, g.k_segment);
+bool gemm_by_columns(const GemmArgs& g, const GemmPlan& plan, ThreadPool& pool,
+                     std::span<std::byte> workspace) {
   const GemmGranules granules(g.k, g.k_segment);
   if (in_one_run(g, plan, granules.count(), pool.num_threads())) {
     multiply_in_one_run(g, plan, granules.count(), pool, workspace);

@@ -7,11 +7,13 @@
 #include <span>
 
 #include "backends/cpu/kernels/gemm/gemm.h"
+#include "backends/cpu/kernels/gemm/gemm_plan.h"
 
 namespace plimsoll::cpu {
 
-/// Multiplies where that way is the faster one and the workspace has room; else false, and nothing is done. C
-/// and bias are f32; the bits are those of the blocks of gemm.cpp.
-bool gemm_by_columns(const GemmArgs& args, ThreadPool& pool, std::span<std::byte> workspace);
+/// Multiplies, by the plan of these, where that way is the faster one and the workspace has room; else false,
+/// and nothing is done. C and bias are f32; the bits are those of the blocks of gemm.cpp.
+bool gemm_by_columns(const GemmArgs& args, const GemmPlan& plan, ThreadPool& pool,
+                     std::span<std::byte> workspace);
 
 }  // namespace plimsoll::cpu

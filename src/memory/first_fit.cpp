@@ -84,8 +84,8 @@ class PlacedList {
 /// one that lives briefly meets only what lives about then.
 ///
 ///   level 0   |───────────────────────────────|      windows of a level overlap by half: an item no longer
-///   than level 1   |───────────────|───────────────|      half a window lies within one of them
-///                     |───────────────|
+///   level 1   |───────|───────|───────|───────|      than half a window lies within one of them
+///                 |───────|───────|───────|
 class PlacedIndex {
  public:
   explicit PlacedIndex(const Problem& problem) {
@@ -93,8 +93,8 @@ class PlacedIndex {
     levels_.push_back({sections, std::vector<PlacedList>(1)});
     // Below some hundred items a window the list is as fast as its index.
     int32_t stride = sections;
-    for (size_t n = problem.items.size(); n > 256 && stride > 4 && levels_.size() < 7; n /= 2) {
-      stride = (stride + 1) / 2;
+    for (size_t n = problem.items.size(); n > 256 && stride > 4 && levels_.size() < 7; n /= 4) {
+      stride = (stride + 3) / 4;
       levels_.push_back({stride, std::vector<PlacedList>(index(sections / stride + 1))});
     }
   }

@@ -67,7 +67,7 @@ PoolPlan plan_pool(const ir::Graph& graph, const Binding& binding, ir::MemorySpa
   const std::vector<memory::Buffer> buffers = arena_buffers(binding, space, &storage_of);
   if (buffers.empty() && space != ir::MemorySpace::kDevice) return plan;
   const memory::LiveProfile profile = memory::live_profile(buffers);
-  const auto enough = static_cast<int64_t>(static_cast<double>(profile.peak_bytes) * (1 + options.tolerance));
+  const int64_t enough = enough_bytes(profile.peak_bytes, options);
   if (options.bound_only) {
     plan.arena_bytes = enough;
     plan.lower_bound_bytes = profile.peak_bytes;
@@ -100,6 +100,10 @@ PoolPlan plan_pool(const ir::Graph& graph, const Binding& binding, ir::MemorySpa
 }
 
 }  // namespace
+
+int64_t enough_bytes(int64_t alive_bytes, const MemoryPlanOptions& options) {
+  return static_cast<int64_t>(static_cast<double>(alive_bytes) * (1 + options.tolerance));
+}
 
 MemoryPlan plan_memory(const ir::Graph& graph, const Binding& binding, const MemoryPlanOptions& options) {
   MemoryPlan plan;

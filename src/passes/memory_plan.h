@@ -78,6 +78,9 @@ struct MemoryPlan {
   [[nodiscard]] const PoolPlan& device() const { return pool(ir::MemorySpace::kDevice); }
 };
 
+/// The top of a placement at which the offset search ends where so much is alive at most.
+int64_t enough_bytes(int64_t alive_bytes, const MemoryPlanOptions& options);
+
 /// Assigns offsets to the arena storages of `binding`, space by space; the result has passed the independent
 /// validator. Deterministic.
 MemoryPlan plan_memory(const ir::Graph& graph, const Binding& binding, const MemoryPlanOptions& options = {});

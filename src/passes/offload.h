@@ -72,6 +72,8 @@ struct OffloadOptions {
 int32_t block_of_state(std::string_view name);
 /// Where a state of that class, block and size lies.
 ir::MemorySpace offloaded_space(const OffloadOptions& options, const ir::StateDecl& decl);
+/// The same, where the block is known.
+ir::MemorySpace offloaded_space(const OffloadOptions& options, const ir::StateDecl& decl, int32_t block);
 
 struct OffloadContext {
   /// The op that gives the loss: activations are what stands before it and is read behind it. Invalid: there
@@ -79,6 +81,10 @@ struct OffloadContext {
   ir::OpId last_forward_op = {};
   std::span<ir::ValueId> keep = {};  ///< values of outside holders, replaced by what stands for them
 };
+
+/// Each gradient's squares are summed where it is made, so that it can go to the host then: what `offload`
+/// does first where the host updates.
+void sum_squares_early(ir::Graph& graph);
 
 /// Writes the graph anew, in the order that it has. Values, and states' declarations, keep their bits; ids do
 /// not last. Deterministic. Errors: none yet.

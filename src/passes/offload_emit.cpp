@@ -74,7 +74,6 @@ class Emitter {
   };
 
   OpId append(Op op, const std::vector<ir::TensorType>& types) {
-    result_.origin.push_back(static_cast<int32_t>(place_));
     return result_.graph.append(std::move(op), types);
   }
   ValueId append_one(Op op, const ir::TensorType& type) {

@@ -12,7 +12,6 @@ namespace plimsoll::passes {
 
 struct OffloadedGraph {
   ir::Graph graph;
-  std::vector<int32_t> origin;        ///< by place in the new order: the old one's op that it stands at
   std::vector<ir::ValueId> replaced;  ///< by old value; invalid where nothing stands for it
 };
 

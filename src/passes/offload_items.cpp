@@ -2,10 +2,9 @@
 
 #include <algorithm>
 #include <iterator>
-#include <map>
-#include <string>
 
 #include "ir/op_def.h"
+#include "passes/slot.h"
 
 namespace plimsoll::passes {
 namespace {
@@ -17,32 +16,11 @@ using ir::ValueId;
 /// Uses so close, or of one block and so close, are served by one load.
 constexpr int32_t kClose = 8, kCloseInBlock = 48;
 
-size_t index_of(ValueId v) { return static_cast<size_t>(v.index); }
-
-/// An op that computes with an item, at its place in the order.
-struct ItemUse {
-  int32_t at = 0;
-  ValueId part = {};  ///< the window of the item that it reads; invalid: all of it, or several
-};
-
 class Finder {
  public:
-  Finder(const ir::Graph& graph, const OffloadOptions& options, ir::OpId last_forward_op)
-      : graph_(graph),
-        options_(options),
-        made_(graph.num_values(), -1),
-        uses_(graph.num_values()),
-        in_state_(graph.num_values(), false),
-        is_gradient_(graph.num_values(), false),
-        parts_(graph.num_values()) {
+  Finder(const ir::Graph& graph, const OffloadUses& uses, const OffloadOptions& options)
+      : graph_(graph), known_(uses), options_(options) {
     found_.item_of.assign(graph.num_values(), -1);
-    found_.roots.resize(graph.num_values());
-    for (int32_t p = 0; p < size(); ++p) {
-      if (graph.order()[static_cast<size_t>(p)] == last_forward_op) boundary_ = p;
-      const bool counts = !op(p).def->is_view || op(p).block != ir::kUpdateBlock;
-      clock_.push_back((p == 0 ? 0 : clock_.back()) + (counts ? 1 : 0));
-      look_at(p);
-    }
   }
 
   OffloadItems run() {
@@ -59,9 +37,8 @@ class Finder {
       }
     for (int32_t p = 0; p < size(); ++p) add_assigned(p);
     follow_gradients();
-    for (size_t v = 0; v < found_.roots.size(); ++v)
-      if (const ValueId root = found_.roots[v]; root.valid())
-        found_.item_of[v] = found_.item_of[index_of(root)];
+    for (size_t v = 0; v < known_.roots.size(); ++v)
+      if (const ValueId root = known_.roots[v]; root.valid()) found_.item_of[v] = found_.item_of[slot(root)];
     std::stable_sort(found_.loads.begin(), found_.loads.end(),
                      [](const auto& a, const auto& b) { return a.first < b.first; });
     return std::move(found_);
@@ -70,40 +47,6 @@ class Finder {
  private:
   [[nodiscard]] int32_t size() const { return static_cast<int32_t>(graph_.order().size()); }
   [[nodiscard]] const Op& op(int32_t p) const { return graph_.op(graph_.order()[static_cast<size_t>(p)]); }
-
-  void look_at(int32_t p) {
-    const Op& o = op(p);
-    for (const ValueId v : o.outputs) {
-      found_.roots[index_of(v)] = o.def->is_view ? found_.roots[index_of(o.inputs[0])] : v;
-      made_[index_of(v)] = p;
-      if (o.def->is_view) parts_[index_of(v)] = part_of(o, v);
-    }
-    if (o.def->state == ir::StateAccess::kAssign) {
-      assigned_[o.attrs.str("name")] = p;
-      in_state_[index_of(found_.roots[index_of(o.inputs[0])])] = true;
-    }
-    if (o.def->reads_gradients)
-      for (const ValueId v : o.inputs)
-        if (v.valid()) is_gradient_[index_of(found_.roots[index_of(v)])] = true;
-    if (o.def->is_view) return;
-    for (const ValueId v : o.inputs) {
-      if (!v.valid()) continue;
-      std::vector<ItemUse>& uses = uses_[index_of(found_.roots[index_of(v)])];
-      if (uses.empty() || uses.back().at != p)
-        uses.push_back({p, parts_[index_of(v)]});
-      else if (uses.back().part != parts_[index_of(v)])
-        uses.back().part = {};
-    }
-  }
-
-  /// Of a view: the window of its root that it shows for an update (update_windows.h), of which each is read
-  /// once; invalid: it shows anything else.
-  [[nodiscard]] ValueId part_of(const Op& view, ValueId shown) const {
-    const ValueId of = view.inputs[0];
-    if (parts_[index_of(of)].valid()) return parts_[index_of(of)];
-    const bool cuts = view.outputs.size() > 1 && graph_.type(of).shape.rank() == 1;
-    return cuts && view.block == ir::kUpdateBlock ? shown : ValueId{};
-  }
 
   [[nodiscard]] int64_t bytes(ValueId v) const { return graph_.type(v).bytes().count; }
 
@@ -118,20 +61,21 @@ class Finder {
     bool has_state = false;
     for (const ValueId v : o.inputs) {
       if (!v.valid()) continue;
-      const ValueId root = found_.roots[index_of(v)];
-      const Op& maker = op(made_[index_of(root)]);
+      const ValueId root = known_.roots[slot(v)];
+      const Op& maker = op(known_.made[slot(root)]);
       if (maker.def->state != ir::StateAccess::kRead) {
-        if (is_gradient_[index_of(root)] && !is_within_reach(space_of_gradient(root))) return false;
+        if (known_.is_gradient[slot(root)] && !is_within_reach(space_of_gradient(root))) return false;
         continue;
       }
-      const ir::StateDecl& decl = *graph_.find_state(maker.attrs.str("name"));
-      const MemorySpace space = offloaded_space(options_, decl);
+      const int32_t state = known_.state[slot(known_.made[slot(root)])];
+      const ir::StateDecl& decl = graph_.states()[static_cast<size_t>(state)];
+      const MemorySpace space = space_of_state(state);
       if (!is_within_reach(space)) return false;
       has_state = has_state ||
                   (decl.state_class == ir::StateClass::kOptimizerState && space == MemorySpace::kHostPinned);
     }
     return has_state && std::ranges::all_of(o.outputs, [&](ValueId v) {
-             return std::ranges::all_of(uses_[index_of(v)], [&](const ItemUse& use) {
+             return std::ranges::all_of(known_.uses[slot(v)], [&](const ItemUse& use) {
                return op(use.at).def->state == ir::StateAccess::kAssign;
              });
            });
@@ -144,33 +88,37 @@ class Finder {
   /// Those of the host, or all others.
   [[nodiscard]] std::vector<ItemUse> uses_by(ValueId v, bool host) const {
     std::vector<ItemUse> uses;
-    for (const ItemUse& use : uses_[index_of(v)])
+    for (const ItemUse& use : known_.uses[slot(v)])
       if (on_host(use.at) == host) uses.push_back(use);
     return uses;
   }
+  [[nodiscard]] MemorySpace space_of_state(int32_t state) const {
+    const auto i = static_cast<size_t>(state);
+    return offloaded_space(options_, graph_.states()[i], known_.state_blocks[i]);
+  }
   [[nodiscard]] MemorySpace space_of_gradient(ValueId v) const {
-    return options_.space(OffloadClass::kGradients, op(made_[index_of(v)]).block);
+    return options_.space(OffloadClass::kGradients, op(known_.made[slot(v)]).block);
   }
 
   // ---- items
 
   void add_state(ValueId v, int32_t position) {
-    const ir::StateDecl* decl = graph_.find_state(op(position).attrs.str("name"));
-    OffloadItem item{.value = v, .space = offloaded_space(options_, *decl), .is_state = true};
+    const int32_t state = known_.state[slot(position)];
+    OffloadItem item{.value = v, .space = space_of_state(state), .is_state = true};
     item.stays = item.space == MemorySpace::kDevice;
     const std::vector<ItemUse> by_host = uses_by(v, true);
-    if (item.stays ? by_host.empty() : uses_[index_of(v)].empty()) return;
-    if (const auto it = assigned_.find(decl->name); it != assigned_.end() && it->second < position)
-      item.earliest = it->second + 1;
+    if (item.stays ? by_host.empty() : known_.uses[slot(v)].empty()) return;
+    const int32_t assigned = known_.assigned[static_cast<size_t>(state)];
+    if (assigned >= 0 && assigned < position) item.earliest = assigned + 1;
     add_item(item, item.stays ? by_host : uses_by(v, false));
   }
 
   /// A value that the program makes: out behind its last use before the gap, back for those behind it.
   void add_value(ValueId v) {
-    const int32_t made = made_[index_of(v)];
+    const int32_t made = known_.made[slot(v)];
     if (graph_.value(v).space != MemorySpace::kDevice || on_host(made)) return;
-    const bool is_gradient = is_gradient_[index_of(v)];
-    const bool remains = bytes(v) < options_.least_bytes || in_state_[index_of(v)];
+    const bool is_gradient = known_.is_gradient[slot(v)];
+    const bool remains = bytes(v) < options_.least_bytes || known_.in_state[slot(v)];
     MemorySpace space =
         is_gradient ? space_of_gradient(v) : options_.space(OffloadClass::kActivations, op(made).block);
     const std::vector<ItemUse> by_host = uses_by(v, true);
@@ -181,7 +129,7 @@ class Finder {
     if (is_hosts) space = MemorySpace::kHostPinned;
     if (space == MemorySpace::kDevice || remains) return;
     int32_t out = made;
-    const std::vector<ItemUse>& uses = uses_[index_of(v)];
+    const std::vector<ItemUse>& uses = known_.uses[slot(v)];
     auto use = uses.begin();
     const auto goes_on = [&](const ItemUse& u) {
       return !on_host(u.at) && (is_hosts || distance(out, u.at) <= kClose);
@@ -189,8 +137,8 @@ class Finder {
     if (is_gradient || is_hosts) {
       for (; use != uses.end() && goes_on(*use); ++use) out = use->at;
     } else {
-      if (made >= boundary_) return;
-      for (; use != uses.end() && use->at <= boundary_; ++use) out = use->at;
+      if (made >= known_.boundary) return;
+      for (; use != uses.end() && use->at <= known_.boundary; ++use) out = use->at;
       if (use != uses.end() && distance(out, use->at) <= kClose) return;
     }
     if (use == uses.end()) return;
@@ -214,7 +162,7 @@ class Finder {
       int32_t out = -1;
       std::vector<size_t> states;
       for (const ValueId v : op(p).inputs) {
-        const int32_t i = v.valid() ? found_.item_of[index_of(found_.roots[index_of(v)])] : -1;
+        const int32_t i = v.valid() ? found_.item_of[slot(known_.roots[slot(v)])] : -1;
         if (i < 0) continue;
         const OffloadItem& item = found_.items[static_cast<size_t>(i)];
         if (item.store >= 0) out = std::max(out, item.earliest);
@@ -233,7 +181,7 @@ class Finder {
   void add_item(const OffloadItem& item, const std::vector<ItemUse>& uses) {
     const auto index = static_cast<int32_t>(found_.items.size());
     const bool is_once = item.stays && bytes(item.value) < options_.least_bytes;  // for all of the host's
-    found_.item_of[index_of(item.value)] = index;
+    found_.item_of[slot(item.value)] = index;
     found_.items.push_back(item);
     for (size_t i = 0; i < uses.size(); ++i) {
       if (i > 0 && (is_once || joins(uses[i - 1], uses[i], found_.loads.back().part))) {
@@ -258,15 +206,15 @@ class Finder {
   }
   /// In ops; views of an update's windows are none, so that its parameter is as near as to the whole update.
   [[nodiscard]] int32_t distance(int32_t from, int32_t to) const {
-    return clock_[static_cast<size_t>(to)] - clock_[static_cast<size_t>(from)];
+    return known_.clock[slot(to)] - known_.clock[slot(from)];
   }
 
   void add_assigned(int32_t p) {
     const Op& o = op(p);
     if (o.def->state != ir::StateAccess::kAssign) return;
-    const bool is_hosts = on_host(made_[index_of(found_.roots[index_of(o.inputs[0])])]);
+    const bool is_hosts = on_host(known_.made[slot(known_.roots[slot(o.inputs[0])])]);
     const MemorySpace from = is_hosts ? MemorySpace::kHostPinned : MemorySpace::kDevice;
-    if (offloaded_space(options_, *graph_.find_state(o.attrs.str("name"))) == from) return;
+    if (space_of_state(known_.state[slot(p)]) == from) return;
     found_.stores.push_back({.assign = graph_.order()[static_cast<size_t>(p)],
                              .bytes = bytes(o.inputs[0]),
                              .from = from,
@@ -275,22 +223,16 @@ class Finder {
   }
 
   const ir::Graph& graph_;
+  const OffloadUses& known_;
   const OffloadOptions& options_;
-  int32_t boundary_ = -1;                   // of the op that gives the loss
-  std::vector<int32_t> clock_;              // by place: see distance
-  std::vector<int32_t> made_;               // by value: place in the order
-  std::vector<std::vector<ItemUse>> uses_;  // by root: ops that compute with it
-  std::map<std::string, int32_t> assigned_;
-  std::vector<bool> in_state_, is_gradient_;  // by root
-  std::vector<ValueId> parts_;                // by value: see part_of
   OffloadItems found_;
 };
 
 }  // namespace
 
-OffloadItems find_offload_items(const ir::Graph& graph, const OffloadOptions& options,
-                                ir::OpId last_forward_op) {
-  return Finder(graph, options, last_forward_op).run();
+OffloadItems find_offload_items(const ir::Graph& graph, const OffloadUses& uses,
+                                const OffloadOptions& options) {
+  return Finder(graph, uses, options).run();
 }
 
 }  // namespace plimsoll::passes

@@ -6,6 +6,7 @@
 
 #include "ir/graph.h"
 #include "passes/offload.h"
+#include "passes/offload_uses.h"
 
 namespace plimsoll::passes {
 
@@ -45,13 +46,12 @@ struct OffloadItems {
   std::vector<OffloadItem> items;
   std::vector<OffloadLoad> loads;  ///< by first use
   std::vector<OffloadStore> stores;
-  std::vector<int32_t> item_of;    ///< by value: its own or, of a view, what it shows; -1: none
-  std::vector<ir::ValueId> roots;  ///< by value: what it is a view of, through all views
-  std::vector<bool> on_host;       ///< by place in the order: the host runs it
+  std::vector<int32_t> item_of;  ///< by value: its own or, of a view, what it shows; -1: none
+  std::vector<bool> on_host;     ///< by place in the order: the host runs it
 };
 
-/// Loads begin at their first use and stores end at once.
-OffloadItems find_offload_items(const ir::Graph& graph, const OffloadOptions& options,
-                                ir::OpId last_forward_op);
+/// Loads begin at their first use and stores end at once. `uses` are the graph's.
+OffloadItems find_offload_items(const ir::Graph& graph, const OffloadUses& uses,
+                                const OffloadOptions& options);
 
 }  // namespace plimsoll::passes

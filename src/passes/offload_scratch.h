@@ -1,15 +1,13 @@
 // `offload` for a program whose kernels take scratch: it leaves less room for copies that are early or late.
 #pragma once
 
-#include <functional>
-
-#include "ir/op_def.h"
 #include "passes/offload.h"
+#include "passes/offload_outline.h"
 
 namespace plimsoll::passes {
 
-/// As `offload`; `workspace_bytes` as PipelineOptions has it, empty: none.
+/// As `offload`.
 Status offload(ir::Graph& graph, const OffloadOptions& options, const OffloadContext& context,
-               const std::function<int64_t(const ir::OpTypes&)>& workspace_bytes);
+               const KernelScratch& scratch);
 
 }  // namespace plimsoll::passes

@@ -145,7 +145,7 @@ Status run_update_windows(PassState& s) {
 
 Status run_offload(PassState& s) {
   return offload(s.graph, s.options.offload, {.last_forward_op = s.last_forward_op, .keep = s.keep},
-                 s.options.workspace_bytes);
+                 {s.options.workspace_bytes, s.options.host_workspace_bytes});
 }
 
 Status run_in_place(PassState& s) {

@@ -63,6 +63,7 @@ struct PipelineOptions {
   bool verify = true;  ///< each pass, and the hazards of what is to be run
   /// Scratch of an op's kernel, for schedule's reckoning; empty: none.
   std::function<int64_t(const ir::OpTypes&)> workspace_bytes = {};
+  std::function<int64_t(const ir::OpTypes&)> host_workspace_bytes = {};  ///< where the host runs it
   std::string dump_dir = {};  ///< where the text after each pass goes, NN-name.ir; empty: nowhere
 };
 
@@ -119,11 +120,10 @@ class Pipeline {
   /// Order, copies and places. The aliases hold for the order that the graph then has.
   Result<InPlaceReport> arrange(ir::Graph& graph, std::span<ir::ValueId> keep = {});
 
-  /// What lies elsewhere: a scheduled program may be arranged several times, in copies.
-  void set_offload(const OffloadOptions& offload) { options_.offload = offload; }
-
   [[nodiscard]] const std::vector<PassTiming>& timings() const { return timings_; }
   [[nodiscard]] const PipelineOptions& options() const { return options_; }
+  /// The op that gives the loss; invalid where there is none.
+  [[nodiscard]] ir::OpId last_forward_op() const { return last_forward_op_; }
   /// What each op of the forward graph runs in; empty where no pass has changed it. Complete behind backward.
   [[nodiscard]] const AutocastReport& precision() const { return precision_; }
   /// What `recompute` has come to. Complete behind backward.

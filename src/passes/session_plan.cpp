@@ -50,28 +50,35 @@ void lay_out(SessionPlan& session) {
 
 }  // namespace
 
-Result<SessionPlan> plan_session(std::vector<Program> programs, const SessionPlanOptions& options) {
+SessionPlan plan_session(std::vector<ir::StateDecl> states, std::vector<Program> programs,
+                         const SessionPlanOptions& options) {
   SessionPlan session;
-  std::map<std::string, size_t> index;
-  for (const Program& program : programs) {
-    for (size_t s = 0; s < ir::kNumSpaces; ++s)
-      session.pools[s].arena = std::max(session.pools[s].arena, program.plan.pools[s].arena_bytes);
-    for (const ir::StateDecl& decl : program.graph.states()) {
-      const auto [it, inserted] = index.emplace(decl.name, session.states.size());
-      if (!inserted) {
-        if (session.states[it->second].decl == decl) continue;
-        return Error{ErrorCode::kInvalidArgument, "two programs declare a state differently", decl.name,
-                     "this is a bug"};
-      }
-      session.states.push_back({decl, 0});
-    }
-  }
+  session.states.reserve(states.size());
+  for (ir::StateDecl& decl : states) session.states.push_back({std::move(decl), 0});
   lay_out(session);
   for (PoolBytes& pool : session.pools) pool.persistent = round_up(pool.persistent, kPageBytes);
   session.transfer_bytes = round_up(options.transfer_bytes, kStorageAlignment);
   session.staging_bytes = round_up(session.staging_bytes + 4 * session.transfer_bytes, kPageBytes);
+  for (const Program& program : programs)
+    for (size_t s = 0; s < ir::kNumSpaces; ++s)
+      session.pools[s].arena = std::max(session.pools[s].arena, program.plan.pools[s].arena_bytes);
   session.programs = std::move(programs);
   return session;
+}
+
+Result<SessionPlan> plan_session(std::vector<Program> programs, const SessionPlanOptions& options) {
+  std::vector<ir::StateDecl> states;
+  std::map<std::string, size_t> index;
+  for (const Program& program : programs)
+    for (const ir::StateDecl& decl : program.graph.states()) {
+      const auto [it, inserted] = index.emplace(decl.name, states.size());
+      if (inserted)
+        states.push_back(decl);
+      else if (states[it->second] != decl)
+        return Error{ErrorCode::kInvalidArgument, "two programs declare a state differently", decl.name,
+                     "this is a bug"};
+    }
+  return plan_session(std::move(states), std::move(programs), options);
 }
 
 }  // namespace plimsoll::passes

@@ -74,4 +74,8 @@ struct SessionPlanOptions {
 /// all. Errors: kInvalidArgument where it is not.
 Result<SessionPlan> plan_session(std::vector<Program> programs, const SessionPlanOptions& options = {});
 
+/// The same of states that are known, each name once, whatever programs declare.
+SessionPlan plan_session(std::vector<ir::StateDecl> states, std::vector<Program> programs,
+                         const SessionPlanOptions& options);
+
 }  // namespace plimsoll::passes

@@ -1,6 +1,7 @@
 #include "passes/update_windows.h"
 
 #include <algorithm>
+#include <map>
 #include <optional>
 #include <string>
 #include <utility>
@@ -64,9 +65,9 @@ class Arena {
  public:
   Arena(const ir::Graph& graph, const UpdateWindowsOptions& options) : graph_(graph), options_(options) {}
 
-  [[nodiscard]] std::optional<Candidate> candidate(OpId id) const {
+  [[nodiscard]] std::optional<Candidate> candidate(OpId id) {
     const Op& op = graph_.op(id);
-    const WindowedRule rule(op.def->name);
+    const WindowedRule& rule = rules_.try_emplace(op.def, op.def->name).first->second;
     if (!rule.is_known() || ops::first_element(op.attrs) != 0) return std::nullopt;
     const Op& parameter = maker(op.inputs[0]);
     Candidate update{id, rule.unit(), graph_.type(op.inputs[0]).num_elements()};
@@ -113,46 +114,50 @@ class Arena {
 
   const ir::Graph& graph_;
   const UpdateWindowsOptions& options_;
+  std::map<const ir::OpDef*, WindowedRule> rules_;
 };
 
-/// An update, and of how many elements its windows are to be.
-struct Cut {
-  Candidate update;
-  int64_t window = 0;
-};
+}  // namespace
 
-std::vector<Cut> worth_cutting(const ir::Graph& graph, const UpdateWindowsOptions& options) {
-  const Arena arena(graph, options);
+std::vector<UpdateCut> find_update_cuts(const ir::Graph& graph, const UpdateWindowsOptions& options) {
+  Arena arena(graph, options);
   std::vector<Candidate> candidates;
+  std::vector<OpId> others;
   int64_t largest = 0;
   for (const OpId id : graph.order()) {
     const std::optional<Candidate> update = arena.candidate(id);
-    if (update && !update->is_of_block)
-      candidates.push_back(*update);
+    if (!update)
+      others.push_back(id);
+    else if (update->is_of_block)
+      largest = std::max(largest, update->loaded_bytes);
     else
-      largest = std::max(largest, update ? update->loaded_bytes : arena.kernel_bytes(graph.op(id)));
+      candidates.push_back(*update);
   }
-  std::vector<Cut> cuts;
+  if (candidates.empty()) return {};
+  for (const OpId id : others) largest = std::max(largest, arena.kernel_bytes(graph.op(id)));
+  std::vector<UpdateCut> cuts;
   for (const Candidate& update : candidates) {
     const int64_t quantum = round_up(options.offload.window_elements, update.unit);
     const double per_element =
         static_cast<double>(update.loaded_bytes) / static_cast<double>(update.elements);
     const auto share = static_cast<int64_t>(static_cast<double>(largest / kWindowsPart / 2) / per_element);
     const int64_t window = std::max(share / quantum, int64_t{1}) * quantum;
-    if (update.elements > 2 * window) cuts.push_back({update, window});
+    if (update.elements > 2 * window) cuts.push_back({update.op, window});
   }
   return cuts;
 }
+
+namespace {
 
 class Cutter {
  public:
   Cutter(ir::Graph& graph, std::span<const ValueId> keep) : rw_(graph, keep) {}
 
-  Result<UpdateWindowsReport> run(std::span<const Cut> cuts) {
-    for (const Cut& c : cuts) {
-      const std::vector<OpId> assigns = assignments_of(c.update.op);
+  Result<UpdateWindowsReport> run(std::span<const UpdateCut> cuts) {
+    for (const UpdateCut& c : cuts) {
+      const std::vector<OpId> assigns = assignments_of(c.op);
       const bool becomes_states = std::ranges::all_of(assigns, &OpId::valid);
-      if (becomes_states) cut(c.update, c.window, assigns);
+      if (becomes_states) cut(c.op, c.window, assigns);
     }
     PLIMSOLL_TRY(rw_.finish());
     return report_;
@@ -195,34 +200,35 @@ class Cutter {
     return sizes;
   }
 
-  void cut(const Candidate& update, int64_t window, const std::vector<OpId>& assigns) {
-    const Op op = rw_.op(update.op);
+  void cut(OpId update, int64_t window, const std::vector<OpId>& assigns) {
+    const Op op = rw_.op(update);
     const WindowedRule rule(op.def->name);
+    const int64_t num_elements = rw_.type(op.inputs[0]).num_elements();
     std::vector<std::vector<int64_t>> sizes;    // by operand and window
     std::vector<std::vector<ValueId>> windows;  // the same
     for (size_t i = 0; i < rule.num_operands(); ++i) {
       const int64_t elements = rw_.type(op.inputs[i]).num_elements();
-      sizes.push_back(sizes_of(rule, i, update.elements, window));
+      sizes.push_back(sizes_of(rule, i, num_elements, window));
       const auto row =
-          rw_.before(update.op, "reshape", {op.inputs[i]}, {{"shape", std::vector<int64_t>{elements}}});
-      windows.push_back(rw_.before(update.op, "split", {row[0]}, {{"sizes", sizes.back()}}));
+          rw_.before(update, "reshape", {op.inputs[i]}, {{"shape", std::vector<int64_t>{elements}}});
+      windows.push_back(rw_.before(update, "split", {row[0]}, {{"sizes", sizes.back()}}));
     }
     std::vector<int64_t> begins(op.outputs.size(), 0);
     for (size_t w = 0; w < sizes[0].size(); ++w) {
       std::vector<ValueId> operands = op.inputs;
       for (size_t i = 0; i < rule.num_operands(); ++i) operands[i] = windows[i][w];
       const std::vector<ValueId> results =
-          rw_.before(update.op, op.def->name, std::move(operands),
+          rw_.before(update, op.def->name, std::move(operands),
                      attrs_of(op, rule, static_cast<int64_t>(w) * window, sizes[0][w]));
       for (size_t r = 0; r < results.size(); ++r) {
         ir::Attrs attrs = rw_.op(assigns[r]).attrs;
         attrs.set("begin", begins[r]);
-        rw_.before(update.op, "state_assign", {results[r]}, std::move(attrs));
+        rw_.before(update, "state_assign", {results[r]}, std::move(attrs));
         begins[r] += sizes[rule.operand_of(r)][w];
       }
     }
     for (const OpId assign : assigns) rw_.remove(assign);
-    rw_.remove(update.op);
+    rw_.remove(update);
     ++report_.cut;
     report_.windows += sizes[0].size();
   }
@@ -240,10 +246,14 @@ class Cutter {
 
 }  // namespace
 
-Result<UpdateWindowsReport> update_windows(ir::Graph& graph, const UpdateWindowsOptions& options) {
-  const std::vector<Cut> cuts = worth_cutting(graph, options);
+Result<UpdateWindowsReport> cut_updates(ir::Graph& graph, std::span<const UpdateCut> cuts,
+                                        std::span<const ir::ValueId> keep) {
   if (cuts.empty()) return UpdateWindowsReport{};
-  return Cutter(graph, options.keep).run(cuts);
+  return Cutter(graph, keep).run(cuts);
+}
+
+Result<UpdateWindowsReport> update_windows(ir::Graph& graph, const UpdateWindowsOptions& options) {
+  return cut_updates(graph, find_update_cuts(graph, options), options.keep);
 }
 
 }  // namespace plimsoll::passes

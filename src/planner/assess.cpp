@@ -15,6 +15,7 @@ PlanReport assess(const passes::SessionPlan& session, const runtime::Target& tar
   for (const std::string& phase : surroundings.file_phases)
     report.phases.push_back(
         {phase, report.persistent_bytes, 0, report.host_pinned_bytes + report.host_pageable_bytes});
+  report.num_ops = surroundings.unwritten_ops;
   for (const passes::Program& p : session.programs)
     report.num_ops += static_cast<int64_t>(p.graph.order().size());
   report.threads = surroundings.num_threads;

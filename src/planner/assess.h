@@ -20,6 +20,7 @@ struct Surroundings {
   /// Phases that write files, "save": streamed from where the tensors lie, so nothing comes on top.
   std::vector<std::string> file_phases = {};
   std::vector<Budget> budgets = {};  ///< the process's first
+  int64_t unwritten_ops = 0;         ///< of a sketch: what its programs would have
 };
 
 /// The pools, the phases, the process's own, and whether each budget holds.

@@ -34,6 +34,8 @@ std::vector<ir::ValueId> gradient_values(const ir::Graph& graph) {
 passes::PipelineOptions program_options(passes::PipelineOptions options, const ir::Graph& graph,
                                         const runtime::Target& target) {
   options.workspace_bytes = [&target](const ir::OpTypes& types) { return target.workspace_bytes(types); };
+  if (const runtime::Target* host = target.host())
+    options.host_workspace_bytes = [host](const ir::OpTypes& types) { return host->workspace_bytes(types); };
   if (!options.dump_dir.empty()) options.dump_dir += "/" + graph.name;
   return options;
 }
@@ -42,12 +44,6 @@ Result<passes::Program> finish_program(ir::Graph graph, passes::Pipeline& pipeli
                                        const passes::MemoryPlanOptions& memory,
                                        const runtime::Target& target) {
   PLIMSOLL_TRY(pipeline.backward(graph));
-  return place_program(std::move(graph), pipeline, memory, target);
-}
-
-Result<passes::Program> place_program(ir::Graph graph, passes::Pipeline& pipeline,
-                                      const passes::MemoryPlanOptions& memory,
-                                      const runtime::Target& target) {
   PLIMSOLL_ASSIGN(passes::InPlaceReport in_place, pipeline.arrange(graph));
   passes::BindOptions bind;
   bind.in_place = std::move(in_place.aliases);
@@ -69,16 +65,29 @@ Status verify_program(const passes::Program& program) {
   return passes::check_hazards(program.graph, program.binding, program.plan, program.issue);
 }
 
-Result<passes::SessionPlan> finish_session(std::vector<passes::Program> programs,
-                                           const runtime::Target& target) {
+namespace {
+
+passes::SessionPlanOptions session_options(bool has_disk, const runtime::Target& target) {
   // Long enough that a copy's cost is its bytes, short enough that four of them do not show.
   constexpr int64_t kTransferBytes = int64_t{1} << 20;
-  const auto out_of_reach = [](const passes::Program& program) {
-    return std::ranges::any_of(program.graph.states(),
-                               [](const ir::StateDecl& s) { return s.space == ir::MemorySpace::kDisk; });
-  };
-  const bool stages = !target.shares_host_memory() || std::ranges::any_of(programs, out_of_reach);
-  return passes::plan_session(std::move(programs), {.transfer_bytes = stages ? kTransferBytes : 0});
+  return {.transfer_bytes = has_disk || !target.shares_host_memory() ? kTransferBytes : 0};
+}
+bool is_on_disk(const ir::StateDecl& decl) { return decl.space == ir::MemorySpace::kDisk; }
+
+}  // namespace
+
+Result<passes::SessionPlan> finish_session(std::vector<passes::Program> programs,
+                                           const runtime::Target& target) {
+  const bool has_disk = std::ranges::any_of(programs, [](const passes::Program& program) {
+    return std::ranges::any_of(program.graph.states(), is_on_disk);
+  });
+  return passes::plan_session(std::move(programs), session_options(has_disk, target));
+}
+
+passes::SessionPlan sketch_session(std::vector<ir::StateDecl> states, const runtime::Target& target,
+                                   std::vector<passes::Program> programs) {
+  const bool has_disk = std::ranges::any_of(states, is_on_disk);
+  return passes::plan_session(std::move(states), std::move(programs), session_options(has_disk, target));
 }
 
 }  // namespace plimsoll::planner

@@ -11,25 +11,16 @@
 
 namespace plimsoll::planner {
 
-/// The caller's options with the backend's workspaces, and a folder of its own for the graph's text.
+/// The caller's options with the workspaces of the backend and its host, and a folder of its own for the
+/// graph's text.
 passes::PipelineOptions program_options(passes::PipelineOptions options, const ir::Graph& graph,
                                         const runtime::Target& target);
-
-/// A program in its final order; nothing of it lies elsewhere yet.
-struct ScheduledProgram {
-  ir::Graph graph;
-  passes::Pipeline pipeline;
-};
-
-/// Copies, storages, offsets of a program whose order is final. Errors: kInvalidArgument of a pass.
-Result<passes::Program> place_program(ir::Graph graph, passes::Pipeline& pipeline,
-                                      const passes::MemoryPlanOptions& memory, const runtime::Target& target);
 
 /// Whether one that was planned without the verifier runs as its graph says: ir::verify and
 /// passes::check_hazards. Errors: theirs.
 Status verify_program(const passes::Program& program);
 
-/// The passes behind the derivative, and that. Errors: kInvalidArgument of a pass.
+/// The passes behind the derivative, storages, offsets. Errors: kInvalidArgument of a pass.
 Result<passes::Program> finish_program(ir::Graph graph, passes::Pipeline& pipeline,
                                        const passes::MemoryPlanOptions& memory,
                                        const runtime::Target& target);
@@ -37,5 +28,9 @@ Result<passes::Program> finish_program(ir::Graph graph, passes::Pipeline& pipeli
 /// The programs' session, with staging memory as the target needs it. Errors: as passes::plan_session.
 Result<passes::SessionPlan> finish_session(std::vector<passes::Program> programs,
                                            const runtime::Target& target);
+
+/// The same of programs that are not written: states, each name once, and the sizes of the arenas.
+passes::SessionPlan sketch_session(std::vector<ir::StateDecl> states, const runtime::Target& target,
+                                   std::vector<passes::Program> programs);
 
 }  // namespace plimsoll::planner

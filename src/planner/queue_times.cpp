@@ -16,32 +16,19 @@ using ir::MemorySpace;
 
 size_t at(ir::ValueId v) { return static_cast<size_t>(v.index); }
 
-/// Queues beside the kernels': copies to the device, all others, and what the host computes.
-constexpr size_t kIn = 0, kOut = 1, kHost = 2, kBeside = 3;
-/// How much of each has ended. As each queue keeps its order, that says which.
-using Ended = std::array<size_t, kBeside>;
+using passes::kQueueHost;
+using passes::kQueueIn;
+using passes::kQueueOut;
+using passes::kQueuesBeside;
+using passes::later;
+using passes::QueueProgram;
+using passes::QueuesEnded;
+using passes::QueueWork;
 
-Ended later(const Ended& a, const Ended& b) {
-  return {std::max(a[kIn], b[kIn]), std::max(a[kOut], b[kOut]), std::max(a[kHost], b[kHost])};
+bool has(const QueuesEnded& ended, const QueuesEnded& needed) {
+  return ended[kQueueIn] >= needed[kQueueIn] && ended[kQueueOut] >= needed[kQueueOut] &&
+         ended[kQueueHost] >= needed[kQueueHost];
 }
-bool has(const Ended& ended, const Ended& needed) {
-  return ended[kIn] >= needed[kIn] && ended[kOut] >= needed[kOut] && ended[kHost] >= needed[kHost];
-}
-
-/// A copy, or a kernel of the host: its seconds are its bytes then, at a rate of one.
-struct Work {
-  double left = 0;
-  CopyRates rates;
-  bool uses_disk = false;
-  size_t place = 0;  ///< it may begin when the kernels have come so far
-  Ended after = {};  ///< and these have ended
-};
-
-/// What waits for what: by place in the order.
-struct Dependencies {
-  std::array<std::vector<Work>, kBeside> queues;
-  std::vector<Ended> needs;  ///< before the op at that place runs
-};
 
 CopyRates rates_of_host(const MachineProfile& profile) {
   const bool is_device = profile.memory_bytes == 0;
@@ -50,44 +37,43 @@ CopyRates rates_of_host(const MachineProfile& profile) {
 
 class Finder {
  public:
-  Finder(const ir::Graph& graph, std::span<const double> seconds, const MachineProfile& profile)
+  explicit Finder(const ir::Graph& graph)
       : graph_(graph),
-        seconds_(seconds),
-        profile_(profile),
         after_(graph.num_values()),
         made_(graph.num_values(), 0),
         lasts_(graph.num_values(), false) {}
 
-  Dependencies run() {
-    result_.needs.resize(graph_.order().size());
+  QueueProgram run() {
+    result_.needs.resize(graph_.order().size() + 1);
     for (size_t place = 0; place < graph_.order().size(); ++place)
-      visit(graph_.op(graph_.order()[place]), place);
+      visit(graph_.op(graph_.order()[place]), static_cast<int32_t>(place));
     return std::move(result_);
   }
 
  private:
-  void visit(const ir::Op& op, size_t place) {
-    Ended inputs = {};
-    size_t sources = 0;
+  void visit(const ir::Op& op, int32_t place) {
+    QueuesEnded inputs = {};
+    int32_t sources = 0;
     for (const ir::ValueId v : op.inputs)
       if (v.valid()) inputs = later(inputs, after_[at(v)]), sources = std::max(sources, made_[at(v)]);
     const bool is_state = op.def->state != ir::StateAccess::kNone;
+    QueuesEnded& needs = result_.needs[static_cast<size_t>(place)];
     if (op.def->is_copy) {
       const MemorySpace from = graph_.value(op.inputs[0]).space, to = graph_.value(op.outputs[0]).space;
-      add(op.queue == ir::Queue::kCopyIn ? kIn : kOut, inputs,
-          {.left = static_cast<double>(graph_.type(op.outputs[0]).bytes().count),
-           .rates = copy_rates(profile_, from, to),
-           .uses_disk = from == MemorySpace::kDisk || to == MemorySpace::kDisk,
-           .place = to == MemorySpace::kDevice ? place : sources});
+      result_.add(op.queue == ir::Queue::kCopyIn ? kQueueIn : kQueueOut, inputs,
+                  {.bytes = graph_.type(op.outputs[0]).bytes().count,
+                   .from = from,
+                   .to = to,
+                   .place = to == MemorySpace::kDevice ? place : sources});
     } else if (op.def->name == "copy_done") {
       // Behind it the source's bytes go on to others; what is read by the host alone keeps no kernel waiting.
       const bool frees =
           graph_.value(op.inputs[1]).space == MemorySpace::kDevice && !lasts_[at(op.inputs[1])];
-      if (frees) result_.needs[place] = inputs;
+      if (frees) needs = inputs;
     } else if (op.queue == ir::Queue::kHost) {
-      add(kHost, inputs, {.left = seconds_[place], .rates = rates_of_host(profile_), .place = sources});
+      result_.add(kQueueHost, inputs, {.op_place = place, .place = sources});
     } else if (!op.def->is_view && !is_state) {
-      result_.needs[place] = inputs;
+      needs = inputs;
       inputs = {}, sources = place + 1;
     }
     for (const ir::ValueId v : op.outputs) {
@@ -96,78 +82,89 @@ class Finder {
           op.def->state == ir::StateAccess::kRead || (op.def->is_view && lasts_[at(op.inputs[0])]);
     }
   }
-  /// Behind what `inputs` say, which then say that it has ended.
-  void add(size_t queue, Ended& inputs, Work work) {
-    work.after = inputs;
-    result_.queues[queue].push_back(work);
-    inputs[queue] = std::max(inputs[queue], result_.queues[queue].size());
-  }
 
   const ir::Graph& graph_;
-  std::span<const double> seconds_;
-  const MachineProfile& profile_;
-  std::vector<Ended> after_;
-  std::vector<size_t> made_;  ///< when kernels have come so far, it is there
-  std::vector<bool> lasts_;   ///< its bytes are a state's
-  Dependencies result_;
+  std::vector<QueuesEnded> after_;
+  std::vector<int32_t> made_;  ///< when kernels have come so far, it is there
+  std::vector<bool> lasts_;    ///< its bytes are a state's
+  QueueProgram result_;
+};
+
+/// What is left of a piece of work: seconds of a kernel, at a rate of one, or bytes.
+struct Work {
+  double left = 0;
+  CopyRates rates;
+  bool uses_disk = false;
 };
 
 /// The clock of one program.
 class Simulation {
  public:
-  explicit Simulation(Dependencies dependencies) : d_(std::move(dependencies)) {}
+  Simulation(const QueueProgram& program, std::span<const double> seconds, const MachineProfile& profile)
+      : program_(program) {
+    const CopyRates of_host = rates_of_host(profile);
+    for (size_t q = 0; q < kQueuesBeside; ++q)
+      for (const QueueWork& work : program.queues[q])
+        works_[q].push_back(work.op_place >= 0
+                                ? Work{seconds[static_cast<size_t>(work.op_place)], of_host}
+                                : Work{static_cast<double>(work.bytes),
+                                       copy_rates(profile, work.from, work.to),
+                                       work.from == MemorySpace::kDisk || work.to == MemorySpace::kDisk});
+  }
 
   /// The op at that place, once what it needs is there.
   void run(size_t place, double seconds) {
-    reached_ = place;
-    go_on(0, d_.needs[place]);
+    reached_ = static_cast<int32_t>(place);
+    go_on(0, program_.needs[place]);
     go_on(seconds, {});
   }
   /// All that is left.
   void finish() {
-    reached_ = std::numeric_limits<size_t>::max();
-    go_on(0, {d_.queues[kIn].size(), d_.queues[kOut].size(), d_.queues[kHost].size()});
+    reached_ = std::numeric_limits<int32_t>::max();
+    QueuesEnded all = {};
+    for (size_t q = 0; q < kQueuesBeside; ++q) all[q] = static_cast<int32_t>(works_[q].size());
+    go_on(0, all);
   }
   [[nodiscard]] double seconds() const { return clock_; }
 
  private:
-  using Active = std::array<Work*, kBeside>;
+  using Active = std::array<Work*, kQueuesBeside>;
 
   Work* active(size_t queue) {
-    std::vector<Work>& works = d_.queues[queue];
-    if (ended_[queue] == works.size()) return nullptr;
-    Work& next = works[ended_[queue]];
-    return next.place <= reached_ && has(ended_, next.after) ? &next : nullptr;
+    const auto next = static_cast<size_t>(ended_[queue]);
+    if (next == works_[queue].size()) return nullptr;
+    const QueueWork& work = program_.queues[queue][next];
+    return work.place <= reached_ && has(ended_, work.after) ? &works_[queue][next] : nullptr;
   }
   static double rate_of(const Active& works, size_t queue, bool beside_kernels) {
     const Work& work = *works[queue];
     double rate = work.rates.alone;
     if (beside_kernels) rate *= work.rates.beside_kernels;
-    for (size_t other = 0; other < kBeside; ++other)
+    for (size_t other = 0; other < kQueuesBeside; ++other)
       if (other != queue && works[other] != nullptr && work.uses_disk && works[other]->uses_disk)
         rate *= work.rates.beside_copy;
     return rate;
   }
 
   /// Until so much of a kernel is done and those have ended, all that can goes on at once.
-  void go_on(double kernel, const Ended& until) {
+  void go_on(double kernel, const QueuesEnded& until) {
     while (kernel > 0 || !has(ended_, until)) {
-      const Active works = {active(kIn), active(kOut), active(kHost)};
+      const Active works = {active(kQueueIn), active(kQueueOut), active(kQueueHost)};
       PLIMSOLL_CHECK(kernel > 0 || std::ranges::any_of(works, [](const Work* w) { return w != nullptr; }),
                      "a copy that never begins");
       double slowdown = 1;
-      std::array<double, kBeside> rates = {};
-      for (size_t q = 0; q < kBeside; ++q) {
+      std::array<double, kQueuesBeside> rates = {};
+      for (size_t q = 0; q < kQueuesBeside; ++q) {
         if (works[q] == nullptr) continue;
         rates[q] = rate_of(works, q, kernel > 0);
         slowdown += works[q]->rates.kernel_seconds;
       }
       double step = kernel > 0 ? kernel * slowdown : std::numeric_limits<double>::infinity();
-      for (size_t q = 0; q < kBeside; ++q)
+      for (size_t q = 0; q < kQueuesBeside; ++q)
         if (works[q] != nullptr) step = std::min(step, works[q]->left / rates[q]);
       clock_ += step;
       kernel = step == kernel * slowdown ? 0 : kernel - step / slowdown;
-      for (size_t q = 0; q < kBeside; ++q) {
+      for (size_t q = 0; q < kQueuesBeside; ++q) {
         if (works[q] == nullptr) continue;
         const bool ends = step == works[q]->left / rates[q];
         works[q]->left -= step * rates[q];
@@ -176,9 +173,10 @@ class Simulation {
     }
   }
 
-  Dependencies d_;
-  Ended ended_ = {};
-  size_t reached_ = 0;
+  const QueueProgram& program_;
+  std::array<std::vector<Work>, kQueuesBeside> works_;
+  QueuesEnded ended_ = {};
+  int32_t reached_ = 0;
   double clock_ = 0;
 };
 
@@ -202,15 +200,17 @@ CopyRates copy_rates(const MachineProfile& p, MemorySpace from, MemorySpace to) 
           .kernel_seconds = p.copy_kernel_seconds};
 }
 
-double waiting_seconds(const ir::Graph& graph, std::span<const double> kernel_seconds,
+passes::QueueProgram queue_program(const ir::Graph& graph) { return Finder(graph).run(); }
+
+double waiting_seconds(const QueueProgram& program, std::span<const double> kernel_seconds,
                        const MachineProfile& profile) {
-  Simulation simulation(Finder(graph, kernel_seconds, profile).run());
+  Simulation simulation(program, kernel_seconds, profile);
+  std::vector<bool> is_hosts(kernel_seconds.size(), false);
+  for (const QueueWork& work : program.queues[kQueueHost])
+    is_hosts[static_cast<size_t>(work.op_place)] = true;
   double worked = 0;
-  for (size_t place = 0; place < graph.order().size(); ++place) {
-    const ir::Op& op = graph.op(graph.order()[place]);
-    const bool is_kernel = !op.def->is_copy && op.def->name != "copy_done" && !op.def->is_view &&
-                           op.def->state == ir::StateAccess::kNone && op.queue != ir::Queue::kHost;
-    const double seconds = is_kernel ? kernel_seconds[place] : 0;
+  for (size_t place = 0; place < kernel_seconds.size(); ++place) {
+    const double seconds = is_hosts[place] ? 0 : kernel_seconds[place];
     simulation.run(place, seconds);
     worked += seconds;
   }

@@ -5,6 +5,7 @@
 #include <span>
 
 #include "ir/graph.h"
+#include "passes/queue_program.h"
 #include "planner/machine_profile.h"
 
 namespace plimsoll::planner {
@@ -22,14 +23,17 @@ struct CopyRates {
 /// Of a copy from one space to another; what the profile does not know costs nothing.
 CopyRates copy_rates(const MachineProfile& profile, ir::MemorySpace from, ir::MemorySpace to);
 
-/// Seconds that the program takes beyond those of its kernels, by a simulation of its queues: each runs its
-/// work in order; a load begins when its place in the order has come, as its bytes are free then; a store
-/// when its source is there; what reads a copy waits for it, and where a store ends in the order all wait for
-/// it, as its bytes go on to others. Copies are slower beside others and beside kernels, and these beside
-/// copies, as the profile has it. The host's kernels run in order too; where the device is the same
-/// processor, each of two that run beside each other gets half of it. `kernel_seconds` by place in the order;
-/// those of copies are not read.
-double waiting_seconds(const ir::Graph& graph, std::span<const double> kernel_seconds,
+/// Of a program with its copies: a load begins when its place in the order has come, as its bytes are free
+/// then; a store when its source is there; what reads a copy waits for it, and where a store ends in the
+/// order all wait for it, as its bytes go on to others.
+passes::QueueProgram queue_program(const ir::Graph& graph);
+
+/// Seconds that the program takes beyond those of its kernels, by a simulation of its queues, each of which
+/// runs its work in order. Copies are slower beside others and beside kernels, and these beside copies, as
+/// the profile has it. The host's kernels run in order too; where the device is the same processor, each of
+/// two that run beside each other gets half of it. `kernel_seconds` by place in the order, the host's too; 0
+/// of what is none.
+double waiting_seconds(const passes::QueueProgram& program, std::span<const double> kernel_seconds,
                        const MachineProfile& profile);
 
 }  // namespace plimsoll::planner

@@ -37,38 +37,54 @@ class NearlyFree {
 
 }  // namespace
 
-void add_cost(const ir::Graph& graph, const CostModel& model, StepCost& cost) {
+std::vector<OpCost> op_costs(const ir::Graph& graph, const CostModel& model, bool with_host) {
   NearlyFree is_nearly_free(graph);
   const auto is_clone = [&](ir::OpId id) { return graph.op(id).recomputed; };
-  std::vector<double> kernels;  // by place in the order, the host's too
-  bool copies = false;
+  std::vector<OpCost> costs;
+  costs.reserve(graph.order().size());
   for (const ir::OpId id : graph.order()) {
     const ir::Op& op = graph.op(id);
-    kernels.push_back(0);
-    if (op.def->is_copy || op.def->name == "copy_done") {
-      copies = true;
-      continue;
-    }
-    const ir::Cost of = ir::op_cost(graph, op);
-    const bool is_update = op.block == ir::kUpdateBlock;
-    if (op.recomputed && is_nearly_free(id, is_clone)) {
-      cost.recompute_flops += of.flops;
-      continue;
-    }
-    (op.recomputed ? cost.recompute_flops : is_update ? cost.update_flops : cost.flops) += of.flops;
-    if (op.queue == ir::Queue::kHost) {  // beside the device: what it waits for is among the copies
-      kernels.back() = model.host_seconds(graph, op);
-      continue;
-    }
-    (is_update ? cost.update_bytes : cost.bytes) += of.bytes;
-    StepSeconds seconds;
-    model.add(graph, op, seconds);
-    kernels.back() = seconds.total();
-    (is_update ? cost.update_seconds : cost.seconds).add(seconds, 1);
+    OpCost& cost = costs.emplace_back();
+    if (op.def->is_copy || op.def->name == "copy_done") continue;
+    cost.work = ir::op_cost(graph, op);
+    cost.is_update = op.block == ir::kUpdateBlock;
+    cost.recomputed = op.recomputed;
+    cost.nearly_free = op.recomputed && is_nearly_free(id, is_clone);
+    if (cost.nearly_free) continue;
+    const bool on_host = op.queue == ir::Queue::kHost;
+    if (on_host || (with_host && cost.is_update)) cost.host_seconds = model.host_seconds(graph, op);
+    if (!on_host) model.add(graph, op, cost.seconds);
   }
-  if (!copies) return;
+  return costs;
+}
+
+double add_cost(const OpCost& op, bool on_host, StepCost& cost) {
+  if (op.nearly_free) {
+    cost.recompute_flops += op.work.flops;
+    return 0;
+  }
+  (op.recomputed ? cost.recompute_flops : op.is_update ? cost.update_flops : cost.flops) += op.work.flops;
+  if (on_host) return op.host_seconds;  // beside the device: what it waits for is among the copies
+  (op.is_update ? cost.update_bytes : cost.bytes) += op.work.bytes;
+  (op.is_update ? cost.update_seconds : cost.seconds).add(op.seconds, 1);
+  return op.seconds.total();
+}
+
+double& waiting_part(const ir::Graph& graph, StepCost& cost) {
   StepSeconds& seconds = graph.name == "update" ? cost.update_seconds : cost.seconds;
-  seconds.parts[static_cast<size_t>(Part::kCopies)] += waiting_seconds(graph, kernels, model.profile());
+  return seconds.parts[static_cast<size_t>(Part::kCopies)];
+}
+
+void add_cost(const ir::Graph& graph, const CostModel& model, StepCost& cost) {
+  const std::vector<OpCost> ops = op_costs(graph, model, false);
+  std::vector<double> kernels;  // by place in the order, the host's too
+  bool copies = false;
+  for (size_t place = 0; place < ops.size(); ++place) {
+    const ir::Op& op = graph.op(graph.order()[place]);
+    copies = copies || op.def->is_copy;
+    kernels.push_back(add_cost(ops[place], op.queue == ir::Queue::kHost, cost));
+  }
+  if (copies) waiting_part(graph, cost) += waiting_seconds(queue_program(graph), kernels, model.profile());
 }
 
 double seconds_again(const ir::Graph& graph, std::span<const ir::OpId> ops, const CostModel& model) {

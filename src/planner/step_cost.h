@@ -2,8 +2,10 @@
 #pragma once
 
 #include <span>
+#include <vector>
 
 #include "ir/graph.h"
+#include "ir/op_def.h"
 #include "planner/cost_model.h"
 
 namespace plimsoll::planner {
@@ -18,6 +20,20 @@ struct StepCost {
   double update_bytes = 0;
   StepSeconds update_seconds = {};
 };
+
+/// What an op costs, whoever runs it.
+struct OpCost {
+  ir::Cost work;
+  StepSeconds seconds;      ///< of the device
+  double host_seconds = 0;  ///< of the host; 0 where nobody asked
+  bool is_update = false, recomputed = false, nearly_free = false;
+};
+/// By place in the order; copies cost nothing. `with_host`: of updates the host's seconds too.
+std::vector<OpCost> op_costs(const ir::Graph& graph, const CostModel& model, bool with_host);
+/// Adds one; returns the seconds that its kernel takes, on the device or on the host.
+double add_cost(const OpCost& op, bool on_host, StepCost& cost);
+/// Where a program's waiting is counted.
+double& waiting_part(const ir::Graph& graph, StepCost& cost);
 
 /// Adds the ops of a program, and under kCopies what it waits for copies and for the host (queue_times.h). A
 /// norm or an activation that is computed again from kept values moves no bytes of its own: it reads what the

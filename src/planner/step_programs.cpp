@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <map>
+#include <set>
 
 #include "base/check.h"
 #include "ops/granules.h"
@@ -53,8 +54,7 @@ class ProgramBuilder {
       programs.push_back(std::move(*program));
       return Ok{};
     };
-    if (options_.sketch && options_.scheduled != nullptr && !options_.scheduled->programs.empty())
-      return place_scheduled();
+    if (outlines() && !options_.scheduled->programs.empty()) return outline();
     std::vector<int64_t> lengths = options_.buckets;
     if (lengths.empty() || options_.sketch) lengths = {options_.sequence_length};
     for (const int64_t length : lengths) {
@@ -69,8 +69,11 @@ class ProgramBuilder {
       }
     }
     if (options_.training && options_.accumulate) PLIMSOLL_TRY(add(update()));
+    if (outlines()) {
+      options_.scheduled->about = std::move(result_);
+      return outline();
+    }
     if (options_.sketch) {
-      if (options_.scheduled != nullptr) options_.scheduled->about = result_;
       PLIMSOLL_ASSIGN(result_.session, finish_session(std::move(programs), target_));
       return std::move(result_);
     }
@@ -89,22 +92,44 @@ class ProgramBuilder {
   }
 
  private:
-  /// The sketch of programs that were scheduled before.
-  Result<TrainingPrograms> place_scheduled() {
+  [[nodiscard]] bool outlines() const {
+    return options_.sketch && options_.scheduled != nullptr && !options_.pipeline.rehearses;
+  }
+  /// The sketch of programs that are scheduled.
+  Result<TrainingPrograms> outline() {
+    const passes::OffloadOptions& offload = options_.pipeline.offload;
     result_ = options_.scheduled->about;
-    result_.cost = {};
     std::vector<passes::Program> programs;
-    for (const ScheduledProgram& known : options_.scheduled->programs) {
-      passes::Pipeline pipeline = known.pipeline;
-      pipeline.set_offload(options_.pipeline.offload);
-      PLIMSOLL_ASSIGN(passes::Program program,
-                      place_program(known.graph, pipeline, options_.memory, target_));
-      add_cost(program.graph);
-      programs.push_back(std::move(program));
+    for (ProgramSketches& scheduled : options_.scheduled->programs) {
+      PLIMSOLL_ASSIGN(const ProgramSketch sketch, scheduled.sketch(offload, costs_, result_.cost));
+      passes::Program& program = programs.emplace_back();
+      program.graph.name = scheduled.graph().name;
+      for (size_t s = 0; s < ir::kNumSpaces; ++s) {
+        passes::PoolPlan& pool = program.plan.pools[s];
+        pool.lower_bound_bytes = sketch.alive_bytes[s];
+        pool.arena_bytes =
+            round_up(passes::enough_bytes(sketch.alive_bytes[s], options_.memory), passes::kPageBytes);
+      }
+      result_.unwritten_ops += sketch.num_ops;
     }
-    PLIMSOLL_ASSIGN(result_.session, finish_session(std::move(programs), target_));
+    std::vector<ir::StateDecl> states = options_.scheduled->states;
+    for (ir::StateDecl& decl : states)
+      if (decl.space == ir::MemorySpace::kDevice) decl.space = passes::offloaded_space(offload, decl);
+    result_.session = sketch_session(std::move(states), target_, std::move(programs));
     return std::move(result_);
   }
+  /// Up to its order, for outlines.
+  Status schedule(Graph graph, passes::Pipeline& pipeline) {
+    PLIMSOLL_TRY(pipeline.backward(graph));
+    PLIMSOLL_TRY(pipeline.schedule(graph));
+    describe(graph, pipeline);
+    ScheduledPrograms& scheduled = *options_.scheduled;
+    for (const ir::StateDecl& decl : graph.states())
+      if (scheduled_states_.insert(decl.name).second) scheduled.states.push_back(decl);
+    scheduled.programs.emplace_back(std::move(graph), pipeline);
+    return Ok{};
+  }
+
   /// The caller's options, with a folder of its own for each program's text.
   [[nodiscard]] passes::PipelineOptions pipeline_options(const Graph& graph, bool grad = true) {
     passes::PipelineOptions options = options_.pipeline;
@@ -311,23 +336,23 @@ class ProgramBuilder {
     return finish(std::move(graph), pipeline);
   }
 
+  /// Without a program where it is outlined.
   Result<passes::Program> finish(Graph graph, passes::Pipeline& pipeline) {
-    if (options_.sketch && options_.scheduled != nullptr) {
-      PLIMSOLL_TRY(pipeline.backward(graph));
-      PLIMSOLL_TRY(pipeline.schedule(graph));
-      options_.scheduled->programs.push_back({graph, pipeline});
+    if (outlines()) {
+      PLIMSOLL_TRY(schedule(std::move(graph), pipeline));
+      return passes::Program{};
     }
-    PLIMSOLL_ASSIGN(passes::Program program,
-                    options_.sketch && options_.scheduled != nullptr
-                        ? place_program(std::move(graph), pipeline, memory_, target_)
-                        : finish_program(std::move(graph), pipeline, memory_, target_));
+    PLIMSOLL_ASSIGN(passes::Program program, finish_program(std::move(graph), pipeline, memory_, target_));
     for (size_t s = 0; s < ir::kNumSpaces; ++s)
       memory_.taken_bytes[s] = std::max(memory_.taken_bytes[s], program.plan.pools[s].arena_bytes);
-    note_precision(program.graph, pipeline.precision());
-    if (result_.recomputed.empty())
-      for (const passes::RecomputeUnit& unit : pipeline.recomputed()) result_.recomputed.push_back(unit.name);
+    describe(program.graph, pipeline);
     add_cost(program.graph);
     return program;
+  }
+  void describe(const Graph& graph, const passes::Pipeline& pipeline) {
+    note_precision(graph, pipeline.precision());
+    if (!result_.recomputed.empty()) return;
+    for (const passes::RecomputeUnit& unit : pipeline.recomputed()) result_.recomputed.push_back(unit.name);
   }
 
   /// Of the first program and the update.
@@ -382,6 +407,7 @@ class ProgramBuilder {
   int64_t length_;  ///< of the program at hand; behind the buckets' the longest
   passes::MemoryPlanOptions memory_ = options_.memory;
   bool first_finished_ = false;
+  std::set<std::string, std::less<>> scheduled_states_;
   TrainingPrograms result_;
 };
 

@@ -32,6 +32,7 @@
 #include "planner/cost_model.h"
 #include "planner/finish_program.h"
 #include "planner/precision_report.h"
+#include "planner/program_sketches.h"
 #include "planner/recompute_chain.h"
 #include "planner/step_cost.h"
 #include "runtime/target.h"
@@ -85,8 +86,9 @@ struct StepOptions {
   /// About what the plan takes, and its seconds: of the program that has most to hold, and the update,
   /// without offsets. Nothing of it can be run.
   bool sketch = false;
-  /// With `sketch`: filled where it is empty, else its programs are taken; outlives the call. All that is
-  /// planned with one of these differs in pipeline.offload alone, all of it streaming updates or none.
+  /// With `sketch`: filled where it is empty, and its programs are not written anew but outlined; outlives
+  /// the call, as the target outlives it. All that is planned with one of these differs in pipeline.offload
+  /// alone, all of it streaming updates or none. Not looked at where programs are rehearsed.
   ScheduledPrograms* scheduled = nullptr;
 };
 
@@ -106,12 +108,14 @@ struct TrainingPrograms {
   std::vector<std::string> recomputed;   ///< layers, as RecomputePolicy names them
   std::vector<bool> overrides_used;      ///< by precision override: whether it matched in any program
   std::vector<std::string> overridable;  ///< with overrides: names that they could match, see autocast.h
+  int64_t unwritten_ops = 0;             ///< of a sketch: what its programs would have
 };
 
-/// What plans that differ in what lies elsewhere have in common.
+/// What sketches that differ in what lies elsewhere have in common.
 struct ScheduledPrograms {
-  std::vector<ScheduledProgram> programs;
-  TrainingPrograms about;  ///< without a session
+  std::vector<ProgramSketches> programs;
+  std::vector<ir::StateDecl> states;  ///< of all programs, each name once
+  TrainingPrograms about;             ///< without a session
 };
 
 /// Builds, optimises, binds and plans every program. `target` is asked for workspaces and strides alone.

@@ -34,7 +34,8 @@ constexpr double kHiddenWait = 0.005;
 /// Where a plan packs worse than its sketch, sketches are told apart anew by what such packing leaves; in the
 /// end more goes elsewhere until it fits.
 constexpr int kMostRounds = 3, kMostRepairs = 4;
-constexpr double kPackingStep = 1.0 / 128;
+/// With more elsewhere it packs otherwise: by so much worse, and a little.
+constexpr double kPackingMargin = 1.25, kPackingStep = 1.0 / 128;
 
 /// Classes that go together: masters move with the optimizer's states.
 using Group = std::vector<OffloadClass>;
@@ -120,7 +121,7 @@ class Search {
     if (!sketched || sketched->arena_bytes <= 0) return;
     const double more =
         static_cast<double>(planned.arena_bytes) / static_cast<double>(sketched->arena_bytes) - 1;
-    packing_ = std::max(packing_, more) + kPackingStep;
+    packing_ = std::max(packing_, kPackingMargin * more) + kPackingStep;
   }
 
   /// As planner::excess_bytes, with what the packing is expected to add.
@@ -178,23 +179,26 @@ class Search {
     return choices_.may_recompute ? std::vector<bool>{false, true} : std::vector<bool>{false};
   }
 
-  /// Those that fit. None is tried whose kernels alone take longer than what was found.
+  /// Those that fit. None is tried whose kernels alone take longer than what was found; computing again only
+  /// adds kernels.
   [[nodiscard]] std::vector<Found> ways(const Places& places) const {
     std::vector<Found> found;
+    const auto may_be_faster = [&](double kernels) {
+      return std::ranges::none_of(found,
+                                  [&](const Found& f) { return f.seconds <= (1 + kHiddenWait) * kernels; });
+    };
+    std::vector<double> kernels(splits_.size(), 0);  // at least
     for (const bool recompute_all : recomputes())
-      for (const BatchSplit& split : splits_) {
-        const auto all = sketch_(with_all(way_of(split, recompute_all, kOnDemand), places));
-        if (!all || excess_of(*all) > 0) continue;
-        const double kernels =
-            all->seconds_estimated - all->parts.parts[static_cast<size_t>(planner::Part::kCopies)];
-        const auto may_be_faster = [&] {
-          return std::ranges::none_of(
-              found, [&](const Found& f) { return f.seconds <= (1 + kHiddenWait) * kernels; });
-        };
+      for (size_t i = 0; i < splits_.size(); ++i) {
+        if (!may_be_faster(kernels[i])) continue;
+        const auto all = sketch_(with_all(way_of(splits_[i], recompute_all, kOnDemand), places));
+        if (!all) continue;
+        kernels[i] = all->seconds_estimated - all->parts.parts[static_cast<size_t>(planner::Part::kCopies)];
+        if (excess_of(*all) > 0) continue;
         for (const auto& order : orders())
           for (const int64_t slack : {kSomeSlack, kNoSlack, kOnDemand}) {
-            if (!may_be_faster() || (slack == kOnDemand && !found.empty())) break;
-            auto way = filled(way_of(split, recompute_all, slack), order, places);
+            if (!may_be_faster(kernels[i]) || (slack == kOnDemand && !found.empty())) break;
+            auto way = filled(way_of(splits_[i], recompute_all, slack), order, places);
             const auto is_same = [&](const Found& f) { return f.way == way->way; };
             if (way && std::ranges::none_of(found, is_same)) found.push_back(std::move(*way));
             if (way) break;

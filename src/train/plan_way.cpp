@@ -215,7 +215,8 @@ Result<Planned> plan_with(const passes::OffloadOptions& offload, const RunConfig
   PLIMSOLL_ASSIGN(auto programs, planner::build_training_programs(model, options, target));
   PLIMSOLL_TRY(check_overrides_used(programs, model, config.training));
   planner::Surroundings surroundings{.num_threads = prepare_options.num_threads,
-                                     .host_bytes = host_bytes(prepared, config, prepare_options)};
+                                     .host_bytes = host_bytes(prepared, config, prepare_options),
+                                     .unwritten_ops = programs.unwritten_ops};
   if (options.training) {
     surroundings.host_bytes +=
         checkpoint_host_bytes(model, programs.session, final_format(config, prepared.model_config, model)) +

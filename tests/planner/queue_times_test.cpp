@@ -69,7 +69,7 @@ class Queues : public testing::Test {
       const auto& outputs = graph_.op(id).outputs;
       seconds.push_back(outputs.empty() || !at_.contains(outputs[0].index) ? 0 : at_[outputs[0].index]);
     }
-    return waiting_seconds(graph_, seconds, profile_);
+    return waiting_seconds(queue_program(graph_), seconds, profile_);
   }
 
   ir::Graph graph_;

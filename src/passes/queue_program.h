@@ -1,0 +1,45 @@
+// What runs beside a device's kernels - copies, kernels of the host - and what waits for what.
+#pragma once
+
+#include <algorithm>
+#include <array>
+#include <cstdint>
+#include <vector>
+
+#include "ir/graph.h"
+
+namespace plimsoll::passes {
+
+/// Queues beside the kernels': copies to the device, all others, and what the host computes.
+inline constexpr size_t kQueueIn = 0, kQueueOut = 1, kQueueHost = 2, kQueuesBeside = 3;
+
+/// How much of each queue has ended. As each keeps its order, that says which.
+using QueuesEnded = std::array<int32_t, kQueuesBeside>;
+
+inline QueuesEnded later(const QueuesEnded& a, const QueuesEnded& b) {
+  return {std::max(a[0], b[0]), std::max(a[1], b[1]), std::max(a[2], b[2])};
+}
+
+/// A copy, or a kernel of the host.
+struct QueueWork {
+  int64_t bytes = 0;                                ///< of a copy
+  ir::MemorySpace from = ir::MemorySpace::kDevice;  ///< of a copy
+  ir::MemorySpace to = ir::MemorySpace::kDevice;
+  int32_t op_place = -1;   ///< of a kernel of the host, in the order; -1: a copy
+  int32_t place = 0;       ///< it may begin when the kernels have come so far in the order
+  QueuesEnded after = {};  ///< and these have ended
+};
+
+struct QueueProgram {
+  std::array<std::vector<QueueWork>, kQueuesBeside> queues;
+  std::vector<QueuesEnded> needs;  ///< by place in the order: before the op there runs
+
+  /// Behind what `inputs` say, which then say that it has ended.
+  void add(size_t queue, QueuesEnded& inputs, QueueWork work) {
+    work.after = inputs;
+    queues[queue].push_back(work);
+    inputs[queue] = std::max(inputs[queue], static_cast<int32_t>(queues[queue].size()));
+  }
+};
+
+}  // namespace plimsoll::passes

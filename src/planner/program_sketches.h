@@ -1,0 +1,48 @@
+// What a scheduled program takes with this or that elsewhere, in figures (passes/offload_outline.h): it is
+// not written anew for each.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "base/result.h"
+#include "passes/offload_outline.h"
+#include "passes/pipeline.h"
+#include "passes/update_windows.h"
+#include "planner/cost_model.h"
+#include "planner/step_cost.h"
+
+namespace plimsoll::planner {
+
+struct ProgramSketch {
+  std::array<int64_t, ir::kNumSpaces> alive_bytes = {};  ///< the most of the arenas
+  int64_t num_ops = 0;
+};
+
+class ProgramSketches {
+ public:
+  /// A program in its final order, of which nothing lies elsewhere yet; `pipeline` has brought it there.
+  ProgramSketches(ir::Graph graph, const passes::Pipeline& pipeline);
+  ProgramSketches(ProgramSketches&&) noexcept;
+  ProgramSketches& operator=(ProgramSketches&&) noexcept;
+  ~ProgramSketches();
+
+  [[nodiscard]] const ir::Graph& graph() const { return *graph_; }
+  /// Adds what it computes and waits for to `cost`. `costs` are the same each time. Errors: of
+  /// cut_updates.
+  Result<ProgramSketch> sketch(const passes::OffloadOptions& offload, const CostModel& costs, StepCost& cost);
+
+ private:
+  struct Arranged;
+  Result<Arranged*> arranged(const passes::OffloadOptions& offload, const CostModel& costs);
+
+  std::shared_ptr<const ir::Graph> graph_;
+  ir::OpId last_forward_op_;
+  bool cuts_updates_;
+  passes::KernelScratch scratch_;
+  std::vector<std::unique_ptr<Arranged>> arranged_;  ///< the one that was used last comes last
+};
+
+}  // namespace plimsoll::planner

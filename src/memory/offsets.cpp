@@ -216,11 +216,13 @@ void try_promoting_by_size(const Problem& problem, Best& best) {
 /// reaches near the top of the best so far then moves forward as if it were larger.
 void try_promoting_late(const Problem& problem, Best& best) {
   constexpr double kStep = 0.5, kTop = 0.97;
-  constexpr int64_t kItems = 200'000, kMostRounds = 60;  // some 2 microseconds an item and round
+  // Rounds of many items cost more, some 3 microseconds an item, and what they find comes in the first ones.
+  constexpr int64_t kItemsSquared = 1'000'000'000, kMostRounds = 60;
   std::vector<std::pair<double, int32_t>> weight;
   for (const Item& item : problem.items)
     weight.emplace_back(-rough_log2(static_cast<double>(item.size)), -item.last);
-  const int64_t rounds = std::min(kMostRounds, kItems / static_cast<int64_t>(weight.size()));
+  const auto items = static_cast<int64_t>(weight.size());
+  const int64_t rounds = std::min(kMostRounds, std::max<int64_t>(4, kItemsSquared / (items * items)));
   int64_t least = std::numeric_limits<int64_t>::max();
   for (int64_t round = 0; round < rounds && !best.good_enough(); ++round) {
     const Packing packing = first_fit(problem, ranks_of(weight));

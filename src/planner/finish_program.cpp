@@ -40,9 +40,8 @@ passes::PipelineOptions program_options(passes::PipelineOptions options, const i
   return options;
 }
 
-Result<passes::Program> finish_program(ir::Graph graph, passes::Pipeline& pipeline,
-                                       const passes::MemoryPlanOptions& memory,
-                                       const runtime::Target& target) {
+Result<BoundProgram> bind_program(ir::Graph graph, passes::Pipeline& pipeline,
+                                  const runtime::Target& target) {
   PLIMSOLL_TRY(pipeline.backward(graph));
   PLIMSOLL_ASSIGN(passes::InPlaceReport in_place, pipeline.arrange(graph));
   passes::BindOptions bind;
@@ -51,13 +50,25 @@ Result<passes::Program> finish_program(ir::Graph graph, passes::Pipeline& pipeli
   runtime::set_kernels(target, bind);
   bind.rehearses = pipeline.options().rehearses;
   PLIMSOLL_ASSIGN(passes::Binding binding, passes::bind_storage(graph, bind, ops::find_op));
-  passes::MemoryPlan plan = passes::plan_memory(graph, binding, memory);
+  return BoundProgram{std::move(graph), std::move(binding)};
+}
+
+Result<passes::Program> place_program(BoundProgram bound, const passes::MemoryPlanOptions& memory,
+                                      bool verify) {
+  passes::MemoryPlan plan = passes::plan_memory(bound.graph, bound.binding, memory);
   passes::IssueOrder issue;
   if (!memory.bound_only) {
-    issue = passes::issue_order(graph, binding, plan);
-    if (pipeline.options().verify) PLIMSOLL_TRY(passes::check_hazards(graph, binding, plan, issue));
+    issue = passes::issue_order(bound.graph, bound.binding, plan);
+    if (verify) PLIMSOLL_TRY(passes::check_hazards(bound.graph, bound.binding, plan, issue));
   }
-  return passes::Program{std::move(graph), std::move(binding), std::move(plan), std::move(issue)};
+  return passes::Program{std::move(bound.graph), std::move(bound.binding), std::move(plan), std::move(issue)};
+}
+
+Result<passes::Program> finish_program(ir::Graph graph, passes::Pipeline& pipeline,
+                                       const passes::MemoryPlanOptions& memory,
+                                       const runtime::Target& target) {
+  PLIMSOLL_ASSIGN(BoundProgram bound, bind_program(std::move(graph), pipeline, target));
+  return place_program(std::move(bound), memory, pipeline.options().verify);
 }
 
 Status verify_program(const passes::Program& program) {

@@ -280,6 +280,23 @@ class ProgramBuilder {
   /// Norm, clip and update from the accumulators. In the gradients' dtype the sum over uses is rounded where
   /// a step without accumulation stores it.
   Result<passes::Program> update() {
+    KnownUpdate* known = options_.known_update;
+    // Sketches and the texts of passes are of programs that are made anew.
+    if (known == nullptr || outlines() || !options_.pipeline.dump_dir.empty()) {
+      PLIMSOLL_ASSIGN(Begun begun, begin_update());
+      return finish(std::move(begun.graph), begun.pipeline);
+    }
+    if (known->gradients != result_.gradients || !(known->offload == options_.pipeline.offload)) {
+      PLIMSOLL_ASSIGN(Begun begun, begin_update());
+      PLIMSOLL_ASSIGN(known->bound, bind_program(std::move(begun.graph), begun.pipeline, target_));
+      known->gradients = result_.gradients, known->offload = options_.pipeline.offload;
+    }
+    PLIMSOLL_ASSIGN(passes::Program program, place_program(known->bound, memory_, options_.pipeline.verify));
+    note_precision(program.graph, {});
+    note_program(program);
+    return program;
+  }
+  Result<Begun> begin_update() {
     Graph graph;
     graph.name = "update";
     passes::Pipeline pipeline(pipeline_options(graph));
@@ -300,7 +317,7 @@ class ProgramBuilder {
     }
     PLIMSOLL_TRY(append_update(b, sums));
     PLIMSOLL_TRY(pipeline.forward(graph, {}));
-    return finish(std::move(graph), pipeline);
+    return Begun{std::move(graph), std::move(pipeline), {}};
   }
 
   Result<passes::Program> eval() {
@@ -343,11 +360,14 @@ class ProgramBuilder {
       return passes::Program{};
     }
     PLIMSOLL_ASSIGN(passes::Program program, finish_program(std::move(graph), pipeline, memory_, target_));
+    describe(program.graph, pipeline);
+    note_program(program);
+    return program;
+  }
+  void note_program(const passes::Program& program) {
     for (size_t s = 0; s < ir::kNumSpaces; ++s)
       memory_.taken_bytes[s] = std::max(memory_.taken_bytes[s], program.plan.pools[s].arena_bytes);
-    describe(program.graph, pipeline);
     add_cost(program.graph);
-    return program;
   }
   void describe(const Graph& graph, const passes::Pipeline& pipeline) {
     note_precision(graph, pipeline.precision());

@@ -59,6 +59,7 @@ inline constexpr std::string_view kLogitsState = "dump.logits";
 std::string name_at(std::string_view name, int64_t length, std::span<const int64_t> buckets);
 
 struct ScheduledPrograms;
+struct KnownUpdate;
 
 struct StepOptions {
   int64_t micro_batch_size = 1;
@@ -90,12 +91,24 @@ struct StepOptions {
   /// the call, as the target outlives it. All that is planned with one of these differs in pipeline.offload
   /// alone, all of it streaming updates or none. Not looked at where programs are rehearsed.
   ScheduledPrograms* scheduled = nullptr;
+  /// Where there are accumulators: filled where it knows another update or none, else the program is taken
+  /// from it; outlives the call. What is planned with one of these differs in the micro-batch, what is
+  /// computed again, chunks and what lies elsewhere.
+  KnownUpdate* known_update = nullptr;
 };
 
 /// Which accumulators hold the gradient of a parameter: their sum, in order.
 struct GradientStates {
   std::string parameter;
   std::vector<std::string> accumulators;
+  bool operator==(const GradientStates&) const = default;
+};
+
+/// The program `update`, and of what.
+struct KnownUpdate {
+  std::vector<GradientStates> gradients;
+  passes::OffloadOptions offload;
+  BoundProgram bound;
 };
 
 struct TrainingPrograms {

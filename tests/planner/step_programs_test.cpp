@@ -6,6 +6,7 @@
 #include <map>
 
 #include "backends/cpu/cpu_target.h"
+#include "ir/printer.h"
 #include "models/presets.h"
 #include "planner/overhead.h"
 #include "planner/report.h"
@@ -70,6 +71,30 @@ TEST(StepProgramsTest, FullTrainingInFp32Holds16BytesAParameter) {
   EXPECT_EQ(programs->session.class_bytes(ir::StateClass::kOptimizerState), 8 * n);
   // The tied table is used twice, and has an accumulator for each use.
   EXPECT_EQ(programs->session.class_bytes(ir::StateClass::kGradient), 4 * (n + 49'152 * 576));
+}
+
+TEST(StepProgramsTest, AnUpdateThatIsKnownIsThatOfTheRun) {
+  const cpu::CpuTarget target(2);
+  const auto model = tiny_llama();
+  StepOptions o = options(1, 16);
+  o.accumulate = true;
+  KnownUpdate known;
+  for (const int64_t tokens : {16, 48, 32}) {
+    o.sequence_length = tokens;
+    o.pipeline.offload.spaces.fill(tokens == 48 ? ir::MemorySpace::kDisk : ir::MemorySpace::kDevice);
+    o.known_update = nullptr;
+    const auto alone = build_training_programs(*model, o, target);
+    o.known_update = &known;
+    const auto beside = build_training_programs(*model, o, target);
+    ASSERT_TRUE(alone.ok() && beside.ok());
+    const auto at = static_cast<size_t>(alone->session.find_program("update"));
+    const passes::Program &a = alone->session.programs[at], &b = beside->session.programs[at];
+    EXPECT_EQ(ir::print(a.graph), ir::print(b.graph)) << tokens;
+    EXPECT_EQ(a.plan.offsets, b.plan.offsets) << tokens;
+    EXPECT_EQ(alone->cost.update_seconds.total(), beside->cost.update_seconds.total()) << tokens;
+    EXPECT_EQ(alone->precision.casts.size(), beside->precision.casts.size()) << tokens;
+    EXPECT_EQ(alone->session.device().total(), beside->session.device().total()) << tokens;
+  }
 }
 
 /// Of 32 blocks' gradients that of the block at hand is left, and of a head what it is with the loss.

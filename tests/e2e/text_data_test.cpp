@@ -101,6 +101,18 @@ TEST_F(TextData, TheSameBitsHoweverItIsRead) {
   EXPECT_NE(weights("all"), expected) << "the loss' scope";
 }
 
+TEST_F(TextData, ThePlanCountsWhatIsKeptInMemory) {
+  const Outcome plain = folder_->run("plan run.yaml --json"),
+                kept = folder_->run("plan run.yaml --json data.keep_in_memory=64MiB");
+  ASSERT_EQ(plain.exit_code, 0) << plain.err;
+  ASSERT_EQ(kept.exit_code, 0) << kept.err;
+  for (const char* of : {"pageable_bytes", "process_peak_bytes"})
+    EXPECT_EQ(number(kept.out, of), number(plain.out, of) + (int64_t{64} << 20)) << of;
+  const Outcome run = train("kept", "data.keep_in_memory=64MiB --json");
+  ASSERT_EQ(run.exit_code, 0) << run.err;
+  EXPECT_EQ(number(run.out, "planned_peak_bytes"), number(kept.out, "process_peak_bytes"));
+}
+
 TEST_F(TextData, GoesOnWhereItStopped) {
   const std::string data = "'data.train=[chats.jsonl, texts.jsonl]' 'data.weights=[2, 1]' ";
   ASSERT_EQ(train("whole", data).exit_code, 0);

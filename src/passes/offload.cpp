@@ -62,12 +62,14 @@ Status offload(ir::Graph& graph, const OffloadOptions& options, const OffloadCon
 }
 
 Status offload(ir::Graph& graph, const OffloadOptions& options, const OffloadContext& context,
-               const KernelScratch& scratch) {
+               const OffloadKnowledge& known) {
   if (!options.any()) return Ok{};
   if (options.updates_on_host) sum_squares_early(graph);
-  const OffloadOutliner outliner(graph, context.last_forward_op, scratch, context.keep);
+  const OffloadOutliner outliner(graph, context.last_forward_op, known.scratch, context.keep);
   OffloadItems items = find_offload_items(graph, outliner.uses(), options);
-  space_copies(outliner, options, items);
+  CopyTimes times{.copy_seconds = known.copy_seconds};
+  if (known.kernel_seconds) times.kernel_seconds = known.kernel_seconds(graph);
+  space_copies(outliner, options, times, items);
   OffloadedGraph result = emit_offloaded(graph, options, items);
   for (ir::ValueId& v : context.keep) v = result.replaced[static_cast<size_t>(v.index)];
   graph = std::move(result.graph);

@@ -116,7 +116,7 @@ class OutlineWalk {
   /// An op whose results may take an operand's storage.
   struct Candidate {
     int32_t place = 0;
-    size_t first = 0;  // into candidate_storages_: operands, then results
+    size_t first = 0;  // into read_storages_: operands, then results
   };
 
   [[nodiscard]] int32_t moment(int32_t of_place) const { return place_ * kMoments + of_place; }

@@ -145,7 +145,9 @@ Status run_update_windows(PassState& s) {
 
 Status run_offload(PassState& s) {
   return offload(s.graph, s.options.offload, {.last_forward_op = s.last_forward_op, .keep = s.keep},
-                 {s.options.workspace_bytes, s.options.host_workspace_bytes});
+                 {.scratch = {s.options.workspace_bytes, s.options.host_workspace_bytes},
+                  .kernel_seconds = s.options.kernel_seconds,
+                  .copy_seconds = s.options.copy_seconds});
 }
 
 Status run_in_place(PassState& s) {

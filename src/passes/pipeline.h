@@ -16,6 +16,7 @@
 #include "ir/op_def.h"
 #include "passes/autocast.h"
 #include "passes/autodiff.h"
+#include "passes/copy_seconds.h"
 #include "passes/in_place.h"
 #include "passes/offload.h"
 #include "passes/recompute_policy.h"
@@ -64,6 +65,9 @@ struct PipelineOptions {
   /// Scratch of an op's kernel, for schedule's reckoning; empty: none.
   std::function<int64_t(const ir::OpTypes&)> workspace_bytes = {};
   std::function<int64_t(const ir::OpTypes&)> host_workspace_bytes = {};  ///< where the host runs it
+  /// For offload's reckoning; both or none.
+  KernelSeconds kernel_seconds = {};
+  CopySeconds copy_seconds = {};
   std::string dump_dir = {};  ///< where the text after each pass goes, NN-name.ir; empty: nowhere
 };
 

@@ -16,6 +16,7 @@ struct ProgramSketches::Arranged {
   std::shared_ptr<const ir::Graph> graph;
   std::unique_ptr<passes::OffloadOutliner> outliner;
   std::vector<OpCost> costs;  ///< by place in the order
+  passes::CopyTimes times;
 };
 
 ProgramSketches::ProgramSketches(ir::Graph graph, const passes::Pipeline& pipeline)
@@ -32,7 +33,7 @@ Result<ProgramSketch> ProgramSketches::sketch(const passes::OffloadOptions& offl
   PLIMSOLL_ASSIGN(const Arranged* program, arranged(offload, costs));
   passes::OffloadItems items =
       passes::find_offload_items(*program->graph, program->outliner->uses(), offload);
-  passes::space_copies(*program->outliner, offload, items);
+  passes::space_copies(*program->outliner, offload, program->times, items);
   const passes::OffloadOutline outline = program->outliner->outline(offload, items);
   std::vector<double> kernels;
   kernels.reserve(program->costs.size());
@@ -67,6 +68,7 @@ Result<ProgramSketches::Arranged*> ProgramSketches::arranged(const passes::Offlo
   made->cuts = std::move(cuts), made->updates_on_host = offload.updates_on_host;
   made->outliner = std::make_unique<passes::OffloadOutliner>(*made->graph, last_forward_op_, scratch_);
   made->costs = op_costs(*made->graph, costs, scratch_.host != nullptr);
+  made->times = {kernel_seconds(made->costs), copy_seconds(costs.profile())};
   if (arranged_.size() == kMost) arranged_.erase(arranged_.begin());
   arranged_.push_back(std::move(made));
   return arranged_.back().get();

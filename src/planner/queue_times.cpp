@@ -200,6 +200,13 @@ CopyRates copy_rates(const MachineProfile& p, MemorySpace from, MemorySpace to) 
           .kernel_seconds = p.copy_kernel_seconds};
 }
 
+passes::CopySeconds copy_seconds(const MachineProfile& profile) {
+  return [profile](int64_t bytes, MemorySpace from, MemorySpace to) {
+    const CopyRates rates = copy_rates(profile, from, to);
+    return static_cast<double>(bytes) / (rates.alone * rates.beside_kernels * rates.beside_copy);
+  };
+}
+
 passes::QueueProgram queue_program(const ir::Graph& graph) { return Finder(graph).run(); }
 
 double waiting_seconds(const QueueProgram& program, std::span<const double> kernel_seconds,

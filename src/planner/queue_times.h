@@ -5,6 +5,7 @@
 #include <span>
 
 #include "ir/graph.h"
+#include "passes/copy_seconds.h"
 #include "passes/queue_program.h"
 #include "planner/machine_profile.h"
 
@@ -22,6 +23,9 @@ struct CopyRates {
 };
 /// Of a copy from one space to another; what the profile does not know costs nothing.
 CopyRates copy_rates(const MachineProfile& profile, ir::MemorySpace from, ir::MemorySpace to);
+
+/// Seconds of copies beside kernels and, where they use the disk, beside a copy the other way.
+passes::CopySeconds copy_seconds(const MachineProfile& profile);
 
 /// Of a program with its copies: a load begins when its place in the order has come, as its bytes are free
 /// then; a store when its source is there; what reads a copy waits for it, and where a store ends in the

@@ -58,6 +58,12 @@ std::vector<OpCost> op_costs(const ir::Graph& graph, const CostModel& model, boo
   return costs;
 }
 
+std::vector<double> kernel_seconds(const std::vector<OpCost>& ops) {
+  std::vector<double> seconds;
+  for (const OpCost& op : ops) seconds.push_back(op.seconds.total());
+  return seconds;
+}
+
 double add_cost(const OpCost& op, bool on_host, StepCost& cost) {
   if (op.nearly_free) {
     cost.recompute_flops += op.work.flops;

@@ -30,6 +30,8 @@ struct OpCost {
 };
 /// By place in the order; copies cost nothing. `with_host`: of updates the host's seconds too.
 std::vector<OpCost> op_costs(const ir::Graph& graph, const CostModel& model, bool with_host);
+/// Of the device, by place.
+std::vector<double> kernel_seconds(const std::vector<OpCost>& ops);
 /// Adds one; returns the seconds that its kernel takes, on the device or on the host.
 double add_cost(const OpCost& op, bool on_host, StepCost& cost);
 /// Where a program's waiting is counted.

@@ -142,6 +142,8 @@ class ProgramBuilder {
       options.look_at_blocks = [this](const passes::RecomputeAnalysis& program) {
         if (result_.gains.empty()) result_.gains = layer_gains(program, costs_);
       };
+    options.kernel_seconds = [this](const Graph& g) { return kernel_seconds(op_costs(g, costs_, false)); };
+    options.copy_seconds = copy_seconds(costs_.profile());
     return program_options(std::move(options), graph, target_);
   }
   /// As given, else whole granules; at least one, at most the micro-batch.

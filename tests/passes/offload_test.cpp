@@ -6,6 +6,7 @@
 #include <gtest/gtest.h>
 
 #include <filesystem>
+#include <map>
 
 #include "backends/discrete/discrete_device.h"
 #include "ir/verifier.h"
@@ -133,6 +134,40 @@ TEST(Offload, LoadsEarlierOnlyWhereThereIsRoom) {
     ASSERT_TRUE(none && some);
     const auto peak = [](const ir::Graph& g) { return passes::live_bytes(g, g.order(), {}).peak_bytes; };
     EXPECT_LE(peak(some->graph), peak(none->graph) + peak(none->graph) / 8) << seed;
+  }
+}
+
+/// Ops between the beginnings of loads and their ends.
+int64_t ops_ahead(const ir::Graph& graph) {
+  std::map<ir::ValueId, int64_t> begun;
+  int64_t sum = 0, place = 0;
+  for (const ir::OpId id : graph.order()) {
+    const ir::Op& op = graph.op(id);
+    if (op.queue == ir::Queue::kCopyIn) begun[op.outputs[0]] = place;
+    if (op.def->name == "copy_done" && begun.contains(op.inputs[0])) sum += place - begun[op.inputs[0]];
+    ++place;
+  }
+  return sum;
+}
+
+TEST(Offload, LoadsAreNoEarlierThanItTakesToHideThem) {
+  for (const uint64_t seed : {3, 5, 9}) {
+    passes::PipelineOptions options = all_passes();
+    options.offload.least_bytes = 64;
+    options.offload.spaces.fill(MemorySpace::kHostPinned);
+    options.offload.slack_part = 1;
+    const auto as_there_is_room = train_program(seed, options, Tail::kOptimizer);
+    options.kernel_seconds = [](const ir::Graph& g) { return std::vector<double>(g.order().size(), 1.0); };
+    const auto ahead_with = [&](double seconds) {
+      options.copy_seconds = [=](int64_t, MemorySpace, MemorySpace) { return seconds; };
+      const auto t = train_program(seed, options, Tail::kOptimizer);
+      return t ? ops_ahead(t->graph) : -1;
+    };
+    ASSERT_TRUE(as_there_is_room);
+    const int64_t all = ops_ahead(as_there_is_room->graph), slow = ahead_with(1000), fast = ahead_with(0.1);
+    EXPECT_EQ(slow, all) << seed << ": a slow link has all the room";
+    EXPECT_GT(fast, 0) << seed;
+    EXPECT_LT(fast, all / 2) << seed;
   }
 }
 

@@ -190,6 +190,7 @@ class Search {
     std::vector<double> kernels(splits_.size(), 0);  // at least
     for (const bool recompute_all : recomputes())
       for (size_t i = 0; i < splits_.size(); ++i) {
+        if (i > 0 && !choices_.smaller_may_be_quicker) kernels[i] = std::max(kernels[i], kernels[i - 1]);
         if (!may_be_faster(kernels[i])) continue;
         const auto all = sketch_(with_all(way_of(splits_[i], recompute_all, kOnDemand), places));
         if (!all) continue;
@@ -335,7 +336,7 @@ class Search {
 }  // namespace
 
 OffloadChoices offload_choices(const RunConfig& config, const PrepareOptions& options,
-                               const models::Model& model, std::vector<BatchSplit> splits) {
+                               const Prepared& prepared, std::vector<BatchSplit> splits) {
   OffloadChoices choices;
   if (options.purpose != Purpose::kTrain || !options.finds_least || !chooses_offload(config)) return choices;
   for (const std::string& place : offload_places(config))
@@ -343,7 +344,8 @@ OffloadChoices offload_choices(const RunConfig& config, const PrepareOptions& op
   choices.splits = std::move(splits);
   choices.may_recompute = chooses_recompute(config, options);
   choices.in_backward = config.memory.optimizer_in_backward == OptimizerInBackward::kTrue;
-  choices.num_blocks = num_blocks(model);
+  choices.num_blocks = num_blocks(*prepared.model);
+  choices.smaller_may_be_quicker = prepared.costs->profile().rates == "calibrated";
   return choices;
 }
 

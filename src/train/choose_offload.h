@@ -16,7 +16,10 @@ struct OffloadChoices {
   std::vector<BatchSplit> splits = {};  ///< the largest micro-batch first; at most four of them are looked at
   bool may_recompute = false;           ///< every layer, and least chunks of the loss
   bool in_backward = false;             ///< the updates
-  int32_t num_blocks = 0;               ///< of the model
+  /// Kernels may take less time in smaller parts, as on a machine that was calibrated; else none is looked at
+  /// for that.
+  bool smaller_may_be_quicker = true;
+  int32_t num_blocks = 0;  ///< of the model
   /// By class, what its states take with nothing elsewhere, about; 0: not known.
   std::array<int64_t, passes::kNumOffloadClasses> state_bytes = {};
 };
@@ -24,7 +27,7 @@ struct OffloadChoices {
 /// Empty places: what is offloaded is not the planner's to say, or any plan that does not fit will do
 /// (options.finds_least).
 OffloadChoices offload_choices(const RunConfig& config, const PrepareOptions& options,
-                               const models::Model& model, std::vector<BatchSplit> splits);
+                               const Prepared& prepared, std::vector<BatchSplit> splits);
 
 /// About a way's plan, as sketch_way has it; the plan.
 using SketchOffload = std::function<Result<planner::PlanReport>(const Way& way)>;

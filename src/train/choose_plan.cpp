@@ -319,7 +319,7 @@ Result<Planned> choose_plan(const RunConfig& config, const Prepared& prepared, c
   if (options.known == nullptr) options.known = std::make_shared<KnownWays>();
   const bool in_backward = config.memory.optimizer_in_backward == OptimizerInBackward::kTrue;
   const auto splits = candidate_splits(config.training, in_backward);
-  OffloadChoices choices = offload_choices(config, options, *prepared.model, splits);
+  OffloadChoices choices = offload_choices(config, options, prepared, splits);
   const bool may_offload = !choices.places.empty();
   Sketches sketch(config, prepared, target, options);
   // Where the states alone do not fit, no way without offload does.

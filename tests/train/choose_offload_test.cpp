@@ -5,6 +5,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <utility>
+
 #include "planner/budget.h"
 #include "settings/offload.h"
 #include "train/run_device.h"
@@ -32,6 +34,7 @@ struct Reckoning {
   /// `packs_worse` is what a plan that may end above its bound takes more than its sketch, `stays` what no
   /// class has; a twentieth less of it where all is computed again.
   int64_t device = 0, host = 1 << 20, packs_worse = 0, stays = 0;
+  double kernels = 0;  ///< so many seconds more, beside which the others are waiting
   std::vector<Way> planned = {}, sketched = {};
 
   [[nodiscard]] planner::PlanReport report(const Way& way, int64_t more = 0) const {
@@ -56,6 +59,9 @@ struct Reckoning {
     if (way.offload.slack_part > 0) r.seconds_estimated *= 0.75;
     r.arena_bytes += more;
     r.seconds_estimated += way.recompute_all ? 1000 : 0;
+    if (kernels > 0)
+      r.parts.parts[static_cast<size_t>(planner::Part::kCopies)] =
+          std::exchange(r.seconds_estimated, kernels + r.seconds_estimated);
     r.budgets = {{"memory.device_budget", planner::Bounded::kDevice, device},
                  {"memory.host_budget", planner::Bounded::kHost, host}};
     r.fits = planner::excess_bytes(r) <= 0;
@@ -114,6 +120,19 @@ TEST(ChooseOffload, NeverSlowerThanWholeClassesOneAfterTheOther) {
       ASSERT_TRUE(chosen.report.fits) << device;
       EXPECT_LE(chosen.report.seconds_estimated, rung.seconds_estimated) << device;
     }
+  }
+}
+
+TEST(ChooseOffload, LooksAtSmallerPartsWhereTheyMayBeQuicker) {
+  for (const bool may : {false, true}) {
+    Reckoning r{.device = 800, .kernels = 1e6};
+    OffloadChoices choices = some_choices();
+    choices.smaller_may_be_quicker = may;
+    const Planned chosen = r.choose(choices);
+    EXPECT_TRUE(chosen.report.fits);
+    EXPECT_EQ(chosen.way.split.micro_batch_size, 4);
+    const auto is_smaller = [](const Way& way) { return way.split.micro_batch_size == 2; };
+    EXPECT_EQ(std::ranges::any_of(r.sketched, is_smaller), may) << "nothing is waited for with the largest";
   }
 }
 
@@ -176,7 +195,7 @@ TEST(OffloadChoices, AreOfThePlacesThatTheDeviceHas) {
     config->model.overrides = Tree::map();
     auto prepared = prepare(*config, *make_target(*config, 1), {.runs = false});
     EXPECT_TRUE(prepared);
-    return offload_choices(*config, options, *prepared->model, {{1, 1}});
+    return offload_choices(*config, options, *prepared, {{1, 1}});
   };
   using testing::ElementsAre;
   const std::string automatic = "memory.offload=auto";

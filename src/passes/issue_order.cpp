@@ -138,15 +138,17 @@ class Issuer {
   }
   [[nodiscard]] Cells cells(ValueId v) const { return cells(range_of(graph_, binding_, v)); }
 
-  /// What the op writes: its results, its workspace, what of a state it assigns.
+  /// What the op writes: its results, its workspace, what a first run of it leaves, what of a state it
+  /// assigns.
   [[nodiscard]] std::vector<StorageRange> written(const Op& op, int32_t position) const {
     std::vector<StorageRange> ranges;
     for (const ValueId v : op.outputs) ranges.push_back(range_of(graph_, binding_, v));
     if (op.def->state == ir::StateAccess::kAssign) ranges.push_back(assigned(op));
-    const auto p = static_cast<size_t>(position);
-    if (p < binding_.workspaces.size() && binding_.workspaces[p] >= 0) {
-      const int32_t w = binding_.workspaces[p];
-      ranges.push_back({w, 0, binding_.storages[slot(w)].bytes});
+    for (const auto* beside : {&binding_.workspaces, &binding_.rehearsals}) {
+      const auto p = static_cast<size_t>(position);
+      if (p >= beside->size() || (*beside)[p] < 0) continue;
+      const int32_t storage = (*beside)[p];
+      ranges.push_back({storage, 0, binding_.storages[slot(storage)].bytes});
     }
     return ranges;
   }

@@ -65,7 +65,7 @@ std::vector<int64_t> changes(const ir::Graph& graph, std::span<const ir::OpId> o
   std::vector<int64_t> change(order.size() + 2, 0);
   for (size_t g = 0; g < s.groups.size(); ++g) {
     if (storage[g] != static_cast<int32_t>(g) || s.groups[g].is_state || in_state[g]) continue;
-    if (graph.value(s.groups[g].owner).space != options.space) continue;
+    if (graph.value(s.groups[g].owner).space != ir::MemorySpace::kDevice) continue;
     const int64_t bytes = round_up(graph.type(s.groups[g].owner).bytes().count, kStorageAlignment);
     change[made[g]] += bytes;
     change[std::min(last[g], order.size()) + 1] -= bytes;

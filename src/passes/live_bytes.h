@@ -1,4 +1,4 @@
-// How many bytes of a space's arena are alive at each op: the exact sum that no placement can go below.
+// How many bytes of the device's arena are alive at each op: the exact sum that no placement can go below.
 #pragma once
 
 #include <cstdint>
@@ -14,7 +14,6 @@ namespace plimsoll::passes {
 struct LiveBytesOptions {
   std::span<const ir::ValueId> keep = {};
   bool in_place = true;  ///< count results that take an operand's place as the in_place pass decides
-  ir::MemorySpace space = ir::MemorySpace::kDevice;  ///< whose bytes are counted
   /// Scratch of an op's kernel, by OpId::index; empty: none.
   std::span<const int64_t> workspace_bytes = {};
 };

@@ -7,7 +7,7 @@
 #include "ir/op_def.h"
 #include "passes/offload_emit.h"
 #include "passes/offload_items.h"
-#include "passes/offload_scratch.h"
+#include "passes/offload_knowledge.h"
 #include "passes/space_copies.h"
 
 namespace plimsoll::passes {

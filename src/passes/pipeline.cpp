@@ -23,7 +23,7 @@
 #include "passes/fuse_norm_grads.h"
 #include "passes/fuse_norms.h"
 #include "passes/fuse_optimizer.h"
-#include "passes/offload_scratch.h"
+#include "passes/offload_knowledge.h"
 #include "passes/optimizer_in_backward.h"
 #include "passes/recompute.h"
 #include "passes/recompute_cheap.h"

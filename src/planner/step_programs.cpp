@@ -70,7 +70,8 @@ class ProgramBuilder {
     }
     if (options_.training && options_.accumulate) PLIMSOLL_TRY(add(update()));
     if (outlines()) {
-      options_.scheduled->about = std::move(result_);
+      scheduled_.about = std::move(result_);
+      *options_.scheduled = std::move(scheduled_);
       return outline();
     }
     if (options_.sketch) {
@@ -123,10 +124,9 @@ class ProgramBuilder {
     PLIMSOLL_TRY(pipeline.backward(graph));
     PLIMSOLL_TRY(pipeline.schedule(graph));
     describe(graph, pipeline);
-    ScheduledPrograms& scheduled = *options_.scheduled;
     for (const ir::StateDecl& decl : graph.states())
-      if (scheduled_states_.insert(decl.name).second) scheduled.states.push_back(decl);
-    scheduled.programs.emplace_back(std::move(graph), pipeline);
+      if (scheduled_states_.insert(decl.name).second) scheduled_.states.push_back(decl);
+    scheduled_.programs.emplace_back(std::move(graph), pipeline);
     return Ok{};
   }
 
@@ -288,12 +288,13 @@ class ProgramBuilder {
       PLIMSOLL_ASSIGN(Begun begun, begin_update());
       return finish(std::move(begun.graph), begun.pipeline);
     }
-    if (known->gradients != result_.gradients || !(known->offload == options_.pipeline.offload)) {
+    if (!known->bound || known->gradients != result_.gradients ||
+        known->offload != options_.pipeline.offload) {
       PLIMSOLL_ASSIGN(Begun begun, begin_update());
       PLIMSOLL_ASSIGN(known->bound, bind_program(std::move(begun.graph), begun.pipeline, target_));
       known->gradients = result_.gradients, known->offload = options_.pipeline.offload;
     }
-    PLIMSOLL_ASSIGN(passes::Program program, place_program(known->bound, memory_, options_.pipeline.verify));
+    PLIMSOLL_ASSIGN(passes::Program program, place_program(*known->bound, memory_, options_.pipeline.verify));
     note_precision(program.graph, {});
     note_program(program);
     return program;
@@ -429,6 +430,7 @@ class ProgramBuilder {
   int64_t length_;  ///< of the program at hand; behind the buckets' the longest
   passes::MemoryPlanOptions memory_ = options_.memory;
   bool first_finished_ = false;
+  ScheduledPrograms scheduled_;  ///< as far as they are; options_.scheduled takes them whole
   std::set<std::string, std::less<>> scheduled_states_;
   TrainingPrograms result_;
 };

@@ -108,7 +108,7 @@ struct GradientStates {
 struct KnownUpdate {
   std::vector<GradientStates> gradients;
   passes::OffloadOptions offload;
-  BoundProgram bound;
+  std::optional<BoundProgram> bound = {};  ///< nothing: none is known
 };
 
 struct TrainingPrograms {

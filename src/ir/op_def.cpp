@@ -6,6 +6,8 @@ namespace plimsoll::ir {
 
 OpTypes op_types(const Graph& graph, const Op& op) {
   OpTypes types{op.def->name, {}, {}, op.attrs};
+  types.inputs.reserve(op.inputs.size());
+  types.outputs.reserve(op.outputs.size());
   for (const ValueId v : op.inputs)
     types.inputs.push_back(v.valid() ? graph.type(v) : TensorType{DType::kF32, Shape{}});
   for (const ValueId v : op.outputs) types.outputs.push_back(graph.type(v));

@@ -106,12 +106,14 @@ class Binder {
 
   /// Puts a copy before `id` for each strided operand that its kernel does not take.
   void densify_operands(OpId id) {
-    const Op op = graph_.op(id);
-    if (op.def->name == "copy") return;
-    if (op.def->name == "copy_done") {  // what the copy reads, which may be a dense copy by now
-      graph_.op(id).inputs[1] = graph_.op(graph_.value(op.inputs[0]).producer).inputs[0];
+    if (graph_.op(id).def->name == "copy") return;
+    if (graph_.op(id).def->name == "copy_done") {  // what the copy reads, which may be a dense copy by now
+      graph_.op(id).inputs[1] = graph_.op(graph_.value(graph_.op(id).inputs[0]).producer).inputs[0];
       return;
     }
+    const auto is_strided = [&](ValueId in) { return in.valid() && !is_dense(in); };
+    if (std::ranges::none_of(graph_.op(id).inputs, is_strided)) return;
+    const Op op = graph_.op(id);
     for (size_t i = 0; i < op.inputs.size(); ++i) {
       const ValueId in = op.inputs[i];
       if (!in.valid() || is_dense(in)) continue;

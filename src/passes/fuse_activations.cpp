@@ -19,8 +19,8 @@ OpId split_in_halves(const Rewriter& rw, ValueId gate, ValueId up) {
 }
 
 bool fuse_swiglu(Rewriter& rw, OpId id) {
+  if (rw.op(id).def->name != "mul") return false;
   const ir::Op mul = rw.op(id);
-  if (mul.def->name != "mul") return false;
   for (const size_t side : {size_t{0}, size_t{1}}) {
     const OpId silu_id = rw.producer_id(mul.inputs[side]);
     const ir::Op silu = rw.op(silu_id);
@@ -38,8 +38,8 @@ bool fuse_swiglu(Rewriter& rw, OpId id) {
 }
 
 bool fuse_bias_gelu(Rewriter& rw, OpId id) {
+  if (rw.op(id).def->name != "gelu") return false;
   const ir::Op gelu = rw.op(id);
-  if (gelu.def->name != "gelu") return false;
   const OpId inner_id = rw.producer_id(gelu.inputs[0]);
   const ir::Op inner = rw.op(inner_id);
   if (rw.removed(inner_id) || !rw.only_use(gelu.inputs[0], id) || !rw.may_sink(inner_id, rw.position(id)))

@@ -106,8 +106,8 @@ ValueId prepare(Rewriter& rw, OpId anchor, const Parts& parts, const ir::Attrs& 
 }
 
 bool fuse(Rewriter& rw, OpId id) {
+  if (rw.op(id).def->name != "attention") return false;
   const ir::Op attention = rw.op(id);
-  if (attention.def->name != "attention") return false;
   const auto parts = match(rw, id);
   if (!parts) return false;
   ir::Attrs attrs = attention.attrs;

@@ -10,15 +10,16 @@ using ir::OpId;
 using ir::ValueId;
 
 bool fuse_table(Rewriter& rw, OpId id) {
+  if (rw.op(id).def->name != "add") return false;
   const ir::Op add = rw.op(id);
-  if (add.def->name != "add") return false;
   for (const size_t side : {size_t{1}, size_t{0}}) {
     const ValueId total = add.inputs[1 - side];
     const OpId grad_id = rw.producer_id(add.inputs[side]);
+    if (rw.op(grad_id).def->name != "embedding_grad") continue;
     const ir::Op grad = rw.op(grad_id);
     const ir::OpDef& maker = *rw.producer(total).def;
     const bool accumulates = grad.inputs.size() > 2 && grad.inputs[2].valid();
-    if (grad.def->name != "embedding_grad" || accumulates || !rw.only_use(grad.outputs[0], id)) continue;
+    if (accumulates || !rw.only_use(grad.outputs[0], id)) continue;
     if (!rw.only_use(total, id) || maker.state == ir::StateAccess::kRead || maker.is_view) continue;
     if (rw.type(total).dtype != rw.type(add.outputs[0]).dtype) continue;
     if (!rw.may_sink(grad_id, rw.position(id))) continue;

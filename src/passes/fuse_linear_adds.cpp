@@ -22,8 +22,8 @@ int64_t terms(const Rewriter& rw, ValueId v, ir::DType dtype) {
 }
 
 bool fuse_sum(Rewriter& rw, OpId id) {
+  if (rw.op(id).def->name != "add") return false;
   const ir::Op add = rw.op(id);
-  if (add.def->name != "add") return false;
   const ir::DType dtype = rw.type(add.outputs[0]).dtype;
   const int64_t of[] = {terms(rw, add.inputs[0], dtype), terms(rw, add.inputs[1], dtype)};
   const size_t fewer = of[0] < of[1] ? 0 : 1;

@@ -23,15 +23,16 @@ OpId anchor(const Rewriter& rw, OpId grad, OpId add, ValueId other) {
 }
 
 bool fuse_backward(Rewriter& rw, OpId id) {
+  if (rw.op(id).def->name != "add") return false;
   const ir::Op add = rw.op(id);
-  if (add.def->name != "add") return false;
   for (const size_t side : {size_t{0}, size_t{1}}) {
     const ValueId dx = add.inputs[side];
     const ValueId other = add.inputs[1 - side];
     const OpId grad_id = rw.producer_id(dx);
+    const ir::AddedForm& form = rw.op(grad_id).def->with_add;
+    if (form.op.empty()) continue;
     const ir::Op grad = rw.op(grad_id);
-    const ir::AddedForm& form = grad.def->with_add;
-    if (form.op.empty() || dx != grad.outputs[0] || dx == other || !rw.only_use(dx, id)) continue;
+    if (dx != grad.outputs[0] || dx == other || !rw.only_use(dx, id)) continue;
     if (rw.type(dx).dtype != rw.type(add.outputs[0]).dtype) continue;
     const OpId place = anchor(rw, grad_id, id, other);
     if (!place.valid()) continue;

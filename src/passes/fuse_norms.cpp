@@ -11,12 +11,12 @@ namespace {
 
 /// Fuses the norm `id` with the addition that makes its operand; false where the pattern is not there.
 bool fuse(ir::Graph& graph, Rewriter& rw, ir::OpId id) {
-  const ir::Op norm = rw.op(id);
-  const std::string_view with_add = norm.def->norm.with_add;
+  const std::string_view with_add = rw.op(id).def->norm.with_add;
   if (with_add.empty()) return false;
+  const ir::Op norm = rw.op(id);
   const ir::OpId add_id = rw.producer_id(norm.inputs[0]);
+  if (rw.op(add_id).def->name != "add" || rw.removed(add_id)) return false;
   const ir::Op add = rw.op(add_id);
-  if (add.def->name != "add" || rw.removed(add_id)) return false;
   const size_t place = rw.position(id);
   if (!rw.used_only_after(norm.inputs[0], place, std::array{id}) || !rw.may_sink(add_id, place)) return false;
   std::vector<ir::ValueId> operands = {add.inputs[0], add.inputs[1]};

@@ -181,13 +181,13 @@ constexpr std::array kPasses = std::to_array<PassEntry>({
     {"autodiff", kDerivative,
      "Appends the backward ops; after fusion, so that fused ops have fused derivatives.", nullptr,
      run_autodiff},
-    {"common-subexpressions-2", kBackward,
+    {"common-subexpressions-2", kTidy,
      "Derivatives and optimizer read states and make constants again; before recompute, whose clones stay "
      "apart.",
      &Options::common_subexpressions, run_common_subexpressions},
-    {"dead-code-2", kBackward, "Derivatives that no state takes go before anything looks at lifetimes.",
+    {"dead-code-2", kTidy, "Derivatives that no state takes go before anything looks at lifetimes.",
      &Options::dead_code, run_dead_code},
-    {"fuse-linear-adds", kBackward, "What an adapter adds to a gradient goes into the base's in place.",
+    {"fuse-linear-adds", kTidy, "What an adapter adds to a gradient goes into the base's in place.",
      &Options::fuse_linear_adds, run_fusion<fuse_linear_adds>},
     {"recompute", kBackward, "What the policy does not keep of forward is computed again, block by block.",
      nullptr, run_recompute},
@@ -250,7 +250,7 @@ Status Pipeline::run_one(const PassEntry& entry, PassState& state) {
     if (Status valid = ir::verify(state.graph); !valid)
       return std::move(valid).error().at(fmt::format("after pass {}", entry.name));
   timing.verify_ms = ms_since(verify_start);
-  timings_.push_back(timing);
+  progress_.timings.push_back(timing);
   return Ok{};
 }
 
@@ -271,7 +271,7 @@ Status Pipeline::dump(const PassEntry& entry, const ir::Graph& graph) const {
 
 Status Pipeline::run_keeping(Phase phase, PassState& state, std::span<ir::ValueId> keep) {
   state.keep.assign(keep.begin(), keep.end());
-  state.last_forward_op = last_forward_op_;
+  state.last_forward_op = progress_.last_forward_op;
   PLIMSOLL_TRY(run(phase, state));
   std::copy(state.keep.begin(), state.keep.end(), keep.begin());
   return Ok{};
@@ -280,30 +280,37 @@ Status Pipeline::run_keeping(Phase phase, PassState& state, std::span<ir::ValueI
 Status Pipeline::forward(ir::Graph& graph, std::span<ir::ValueId> keep) {
   PassState state{graph, options_};
   PLIMSOLL_TRY(run_keeping(Phase::kForward, state, keep));
-  precision_ = std::move(state.precision);
+  progress_.precision = std::move(state.precision);
   return Ok{};
 }
 
 Result<AutodiffReport> Pipeline::differentiate(ir::Graph& graph, AutodiffOptions request) {
   PassState state{graph, options_};
-  last_forward_op_ = graph.value(request.loss).producer;
+  progress_.last_forward_op = graph.value(request.loss).producer;
   state.request = std::move(request);
   PLIMSOLL_TRY(run(Phase::kDerivative, state));
   return std::move(state.derivative);
 }
 
+Status Pipeline::tidy(ir::Graph& graph, std::span<ir::ValueId> keep) {
+  PassState state{graph, options_};
+  progress_.is_tidy = true;
+  return run_keeping(Phase::kTidy, state, keep);
+}
+
 Status Pipeline::backward(ir::Graph& graph, std::span<ir::ValueId> keep) {
+  if (!progress_.is_tidy) PLIMSOLL_TRY(tidy(graph, keep));
   PassState state{graph, options_};
   PLIMSOLL_TRY(run_keeping(Phase::kBackward, state, keep));
   note_short_norms(graph, state.short_norms);
-  recomputed_ = std::move(state.recomputed);
+  progress_.recomputed = std::move(state.recomputed);
   return Ok{};
 }
 
 void Pipeline::note_short_norms(const ir::Graph& graph, const ShortNormsReport& report) {
   for (const ir::OpId id : report.shortened) {
     const ir::Op& op = graph.op(id);
-    for (PrecisionChoice& choice : precision_.choices) {
+    for (PrecisionChoice& choice : progress_.precision.choices) {
       if (choice.op != op.def->name || choice.layer != op.layer) continue;
       choice.stores = op.attrs.str("out");
       constexpr std::string_view kWhy = "; products alone read it";
@@ -314,13 +321,13 @@ void Pipeline::note_short_norms(const ir::Graph& graph, const ShortNormsReport& 
 
 Status Pipeline::schedule(ir::Graph& graph) {
   PassState state{graph, options_};
-  is_scheduled_ = true;
+  progress_.is_scheduled = true;
   return run_keeping(Phase::kSchedule, state, {});
 }
 
 Result<InPlaceReport> Pipeline::arrange(ir::Graph& graph, std::span<ir::ValueId> keep) {
   PassState state{graph, options_};
-  if (!is_scheduled_) PLIMSOLL_TRY(run_keeping(Phase::kSchedule, state, keep));
+  if (!progress_.is_scheduled) PLIMSOLL_TRY(run_keeping(Phase::kSchedule, state, keep));
   PLIMSOLL_TRY(run_keeping(Phase::kArrange, state, keep));
   return std::move(state.in_place);
 }

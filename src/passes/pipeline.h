@@ -71,7 +71,7 @@ struct PipelineOptions {
   std::string dump_dir = {};  ///< where the text after each pass goes, NN-name.ir; empty: nowhere
 };
 
-enum class Phase { kForward, kDerivative, kBackward, kSchedule, kArrange };
+enum class Phase { kForward, kDerivative, kTidy, kBackward, kSchedule, kArrange };
 
 /// What one pass did and cost.
 struct PassTiming {
@@ -106,32 +106,47 @@ struct PassEntry {
 /// The ordered list.
 std::span<const PassEntry> pass_list();
 
+/// How far a program has come along the list, and what later passes ask of it.
+struct PipelineProgress {
+  std::vector<PassTiming> timings = {};
+  ir::OpId last_forward_op = {};
+  AutocastReport precision = {};
+  std::vector<RecomputeUnit> recomputed = {};
+  bool is_tidy = false, is_scheduled = false;
+};
+
 /// One program's way through the list.
 class Pipeline {
  public:
-  explicit Pipeline(PipelineOptions options) : options_(std::move(options)) {}
+  /// `progress`: that of a program which goes on from there.
+  explicit Pipeline(PipelineOptions options, PipelineProgress progress = {})
+      : options_(std::move(options)), progress_(std::move(progress)) {}
 
   /// Forward passes. `keep`: values needed later (the loss, what will be differentiated, outputs); each is
   /// replaced by what stands for it now. Errors: kIo where a dump cannot be written.
   Status forward(ir::Graph& graph, std::span<ir::ValueId> keep);
   /// Appends the backward ops; results as of `autodiff`.
   Result<AutodiffReport> differentiate(ir::Graph& graph, AutodiffOptions request);
-  /// Backward passes, after the caller has assigned to states what is to outlive the program. `keep` as in
-  /// forward.
+  /// The first of the backward passes, on which nothing bears that a search tries: neither what is computed
+  /// again nor where anything lies. backward does it where nobody did. After the caller has assigned to
+  /// states what is to outlive the program. `keep` as in forward.
+  Status tidy(ir::Graph& graph, std::span<ir::ValueId> keep = {});
+  /// Backward passes.
   Status backward(ir::Graph& graph, std::span<ir::ValueId> keep = {});
   /// The order, which nothing behind changes. Arranging does it where nobody did.
   Status schedule(ir::Graph& graph);
   /// Order, copies and places. The aliases hold for the order that the graph then has.
   Result<InPlaceReport> arrange(ir::Graph& graph, std::span<ir::ValueId> keep = {});
 
-  [[nodiscard]] const std::vector<PassTiming>& timings() const { return timings_; }
+  [[nodiscard]] const std::vector<PassTiming>& timings() const { return progress_.timings; }
+  [[nodiscard]] const PipelineProgress& progress() const { return progress_; }
   [[nodiscard]] const PipelineOptions& options() const { return options_; }
   /// The op that gives the loss; invalid where there is none.
-  [[nodiscard]] ir::OpId last_forward_op() const { return last_forward_op_; }
+  [[nodiscard]] ir::OpId last_forward_op() const { return progress_.last_forward_op; }
   /// What each op of the forward graph runs in; empty where no pass has changed it. Complete behind backward.
-  [[nodiscard]] const AutocastReport& precision() const { return precision_; }
+  [[nodiscard]] const AutocastReport& precision() const { return progress_.precision; }
   /// What `recompute` has come to. Complete behind backward.
-  [[nodiscard]] const std::vector<RecomputeUnit>& recomputed() const { return recomputed_; }
+  [[nodiscard]] const std::vector<RecomputeUnit>& recomputed() const { return progress_.recomputed; }
 
  private:
   Status run(Phase phase, PassState& state);
@@ -141,11 +156,7 @@ class Pipeline {
   Status run_keeping(Phase phase, PassState& state, std::span<ir::ValueId> keep);
 
   PipelineOptions options_;
-  std::vector<PassTiming> timings_;
-  ir::OpId last_forward_op_;
-  bool is_scheduled_ = false;
-  AutocastReport precision_;
-  std::vector<RecomputeUnit> recomputed_;
+  PipelineProgress progress_;
 };
 
 }  // namespace plimsoll::passes

@@ -46,10 +46,15 @@ class Recompute {
 
   Result<RecomputeReport> run() {
     for (place_ = backward_; place_ < order_.size(); ++place_) {
-      const Op op = graph_.op(order_[place_]);
-      if (op.block >= 0 && op.block != block_) enter(op.block);
-      for (size_t i = 0; i < op.inputs.size(); ++i)
-        if (op.inputs[i].valid()) graph_.op(order_[place_]).inputs[i] = stand_in(op.inputs[i]);
+      const auto op = [&]() -> Op& {
+        return graph_.op(order_[place_]);
+      };  // which moves where others are made
+      if (op().block >= 0 && op().block != block_) enter(op().block);
+      for (size_t i = 0; i < op().inputs.size(); ++i)
+        if (const ValueId in = op().inputs[i]; in.valid()) {
+          const ValueId instead = stand_in(in);
+          op().inputs[i] = instead;
+        }
     }
     PLIMSOLL_TRY(builder_.status());
     rebuild_order();

@@ -57,8 +57,8 @@ class RecomputeCheap {
 
   Result<RecomputeCheapReport> run() {
     for (size_t i = 0; i <= boundary_; ++i) {
+      if (!may_run_again(graph_.op(order_[i]))) continue;
       const Op op = graph_.op(order_[i]);
-      if (!may_run_again(op)) continue;
       for (size_t output = 0; output < op.outputs.size(); ++output) consider(op, output);
     }
     PLIMSOLL_TRY(builder_.status());

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <map>
+#include <optional>
 #include <set>
 
 #include "base/check.h"
@@ -230,30 +231,64 @@ class ProgramBuilder {
     return Begun{std::move(graph), std::move(pipeline), std::move(derivative)};
   }
 
-  /// A program with gradients; `step` goes on to the update, the others end in accumulators.
-  Result<passes::Program> micro(std::string_view name, bool first) {
-    PLIMSOLL_ASSIGN(Begun begun, begin(name));
-    return end(std::move(begun), first);
+  /// A program with gradients; `step` goes on to the update, the others end in accumulators. `begun`: what it
+  /// begins with, where somebody has it.
+  Result<passes::Program> micro(std::string_view name, bool first, std::optional<Begun> begun = {}) {
+    if (const KnownBeginning* known = find_known(name)) {
+      note_overrides(known->progress.precision);
+      if (result_.gradients.empty()) result_.gradients = known->gradients;
+      Graph graph = known->graph;
+      passes::Pipeline pipeline(pipeline_options(graph), known->progress);
+      return finish(std::move(graph), pipeline);
+    }
+    if (!begun) {
+      PLIMSOLL_ASSIGN(begun, begin(name));
+    }
+    begun->graph.name = named(name);
+    PLIMSOLL_TRY(end(*begun, first));
+    if (knows())
+      keep_known({begun->graph.name, options_.micro_batch_size, length_, chunk_tokens(), begun->graph,
+                  begun->pipeline.progress(), result_.gradients});
+    return finish(std::move(begun->graph), begun->pipeline);
   }
   /// Both that accumulate, which begin alike.
   template <typename Add>
   Status micros(const Add& add) {
-    PLIMSOLL_ASSIGN(Begun first, begin("micro_first"));
-    // Where each pass leaves its text, each program goes from its beginning.
-    const bool is_shown = !options_.pipeline.dump_dir.empty();
-    PLIMSOLL_ASSIGN(Begun next, is_shown ? begin("micro_next") : Result<Begun>(first));
-    next.graph.name = named("micro_next");
-    PLIMSOLL_TRY(add(end(std::move(first), true)));
-    return add(end(std::move(next), false));
+    constexpr std::string_view kFirst = "micro_first", kNext = "micro_next";
+    std::optional<Begun> begun;
+    // Where passes leave their texts, each goes from its beginning.
+    if (!is_shown() && find_known(kFirst) == nullptr && find_known(kNext) == nullptr) {
+      PLIMSOLL_ASSIGN(begun, begin(kFirst));
+    }
+    PLIMSOLL_TRY(add(micro(kFirst, true, begun)));
+    return add(micro(kNext, false, std::move(begun)));
   }
-  Result<passes::Program> end(Begun begun, bool first) {
+  Status end(Begun& begun, bool first) {
     if (options_.accumulate) {
       PLIMSOLL_TRY(accumulate(begun.graph, begun.derivative, first));
     } else {
       Builder b(begun.graph, ops::find_op);
       PLIMSOLL_TRY(append_update(b, begun.derivative.cotangents));
     }
-    return finish(std::move(begun.graph), begun.pipeline);
+    return begun.pipeline.tidy(begun.graph);
+  }
+
+  /// Whether each pass leaves its text.
+  [[nodiscard]] bool is_shown() const { return !options_.pipeline.dump_dir.empty(); }
+  [[nodiscard]] bool knows() const { return options_.known != nullptr && !is_shown(); }
+  [[nodiscard]] const KnownBeginning* find_known(std::string_view name) const {
+    if (!knows()) return nullptr;
+    const auto is_it = [&](const KnownBeginning& b) {
+      return b.name == named(name) && b.micro_batch_size == options_.micro_batch_size &&
+             b.length == length_ && b.chunk_tokens == chunk_tokens();
+    };
+    const auto found = std::ranges::find_if(options_.known->beginnings, is_it);
+    return found == options_.known->beginnings.end() ? nullptr : &*found;
+  }
+  void keep_known(KnownBeginning beginning) {
+    std::vector<KnownBeginning>& kept = options_.known->beginnings;
+    if (kept.size() == KnownPrograms::kMostBeginnings) kept.erase(kept.begin());
+    kept.push_back(std::move(beginning));
   }
 
   Status append_update(Builder& b, const std::vector<ValueId>& gradients) const {
@@ -282,12 +317,12 @@ class ProgramBuilder {
   /// Norm, clip and update from the accumulators. In the gradients' dtype the sum over uses is rounded where
   /// a step without accumulation stores it.
   Result<passes::Program> update() {
-    KnownUpdate* known = options_.known_update;
-    // Sketches and the texts of passes are of programs that are made anew.
-    if (known == nullptr || outlines() || !options_.pipeline.dump_dir.empty()) {
+    // Sketches are of programs that are made anew.
+    if (!knows() || outlines()) {
       PLIMSOLL_ASSIGN(Begun begun, begin_update());
       return finish(std::move(begun.graph), begun.pipeline);
     }
+    KnownUpdate* known = &options_.known->update;
     if (!known->bound || known->gradients != result_.gradients ||
         known->offload != options_.pipeline.offload) {
       PLIMSOLL_ASSIGN(Begun begun, begin_update());

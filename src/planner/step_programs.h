@@ -59,7 +59,7 @@ inline constexpr std::string_view kLogitsState = "dump.logits";
 std::string name_at(std::string_view name, int64_t length, std::span<const int64_t> buckets);
 
 struct ScheduledPrograms;
-struct KnownUpdate;
+struct KnownPrograms;
 
 struct StepOptions {
   int64_t micro_batch_size = 1;
@@ -91,10 +91,10 @@ struct StepOptions {
   /// the call, as the target outlives it. All that is planned with one of these differs in pipeline.offload
   /// alone, all of it streaming updates or none. Not looked at where programs are rehearsed.
   ScheduledPrograms* scheduled = nullptr;
-  /// Where there are accumulators: filled where it knows another update or none, else the program is taken
-  /// from it; outlives the call. What is planned with one of these differs in the micro-batch, what is
-  /// computed again, chunks and what lies elsewhere.
-  KnownUpdate* known_update = nullptr;
+  /// What it knows is taken from it, what it does not know is put there; outlives the call. What is planned
+  /// with one of these differs in micro-batch and length, what is computed again, chunks, what lies elsewhere
+  /// and where updates stand. Not looked at where passes leave their texts.
+  KnownPrograms* known = nullptr;
 };
 
 /// Which accumulators hold the gradient of a parameter: their sum, in order.
@@ -109,6 +109,23 @@ struct KnownUpdate {
   std::vector<GradientStates> gradients;
   passes::OffloadOptions offload;
   std::optional<BoundProgram> bound = {};  ///< nothing: none is known
+};
+
+/// A training program up to where it begins to matter what is computed again and what lies elsewhere.
+struct KnownBeginning {
+  std::string name;
+  int64_t micro_batch_size = 0, length = 0, chunk_tokens = 0;
+  ir::Graph graph;
+  passes::PipelineProgress progress;
+  std::vector<GradientStates> gradients;
+};
+
+/// What the programs of a run's many ways have in common.
+struct KnownPrograms {
+  /// A search goes from one micro-batch to the next, and each has two programs and a few sizes of chunks.
+  static constexpr size_t kMostBeginnings = 4;
+  KnownUpdate update = {};
+  std::vector<KnownBeginning> beginnings = {};  ///< the last ones, the oldest first
 };
 
 struct TrainingPrograms {

@@ -17,12 +17,12 @@ class KnownWays {
   /// The same of ways that were sketched; facts where whoever sketched asked for them.
   [[nodiscard]] const Planned* find_sketch(const Way& way) const;
   void add_sketch(const Planned& sketched);
-  /// The update that they have in common.
-  planner::KnownUpdate& update() { return update_; }
+  /// What their programs have in common.
+  planner::KnownPrograms& programs() { return programs_; }
 
  private:
   std::vector<Planned> ways_, sketches_;
-  planner::KnownUpdate update_;
+  planner::KnownPrograms programs_;
 };
 
 }  // namespace plimsoll::train

@@ -200,7 +200,7 @@ Result<Planned> plan_with(const passes::OffloadOptions& offload, const RunConfig
   options.second_backward = way.optimizer_in_backward && config.clip_norm();
   options.sketch = options.memory.bound_only = sketches;
   options.scheduled = scheduled;
-  if (prepare_options.known != nullptr) options.known_update = &prepare_options.known->update();
+  if (prepare_options.known != nullptr) options.known = &prepare_options.known->programs();
   if (way.tolerance > 0) options.memory.tolerance = way.tolerance;
   RecomputeSettings recompute = config.memory.recompute;
   if (way.recompute_all) recompute.mode = RecomputeMode::kFull;

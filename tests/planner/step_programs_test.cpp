@@ -73,28 +73,42 @@ TEST(StepProgramsTest, FullTrainingInFp32Holds16BytesAParameter) {
   EXPECT_EQ(programs->session.class_bytes(ir::StateClass::kGradient), 4 * (n + 49'152 * 576));
 }
 
-TEST(StepProgramsTest, AnUpdateThatIsKnownIsThatOfTheRun) {
+/// Whatever was planned before, and in whatever order: more ways than are remembered, each twice.
+TEST(StepProgramsTest, WhatIsKnownOfOtherWaysChangesNoProgram) {
   const cpu::CpuTarget target(2);
   const auto model = tiny_llama();
-  StepOptions o = options(1, 16);
-  o.accumulate = true;
-  KnownUpdate known;
-  for (const int64_t tokens : {16, 48, 32}) {
-    o.sequence_length = tokens;
-    o.pipeline.offload.spaces.fill(tokens == 48 ? ir::MemorySpace::kDisk : ir::MemorySpace::kDevice);
-    o.known_update = nullptr;
+  KnownPrograms known;
+  size_t most_known = 0;
+  for (int way = 0; way < 24; ++way) {
+    StepOptions o = options(way % 4 == 3 ? 2 : 1, way % 3 == 2 ? 48 : 16);
+    o.accumulate = way % 4 != 1;
+    o.sketch = o.memory.bound_only = way % 5 == 2;
+    o.chunk_tokens = way % 6 == 4 ? 32 : 0;
+    o.pipeline.offload.spaces.fill(way % 7 == 3 ? ir::MemorySpace::kDisk : ir::MemorySpace::kDevice);
+    if (way % 2 == 0) o.pipeline.recompute.kind = passes::RecomputePolicy::Kind::kFull;
+    o.optimizer_in_backward = !o.accumulate && way % 8 == 5;
     const auto alone = build_training_programs(*model, o, target);
-    o.known_update = &known;
+    o.known = &known;
     const auto beside = build_training_programs(*model, o, target);
-    ASSERT_TRUE(alone.ok() && beside.ok());
-    const auto at = static_cast<size_t>(alone->session.find_program("update"));
-    const passes::Program &a = alone->session.programs[at], &b = beside->session.programs[at];
-    EXPECT_EQ(ir::print(a.graph), ir::print(b.graph)) << tokens;
-    EXPECT_EQ(a.plan.offsets, b.plan.offsets) << tokens;
-    EXPECT_EQ(alone->cost.update_seconds.total(), beside->cost.update_seconds.total()) << tokens;
-    EXPECT_EQ(alone->precision.casts.size(), beside->precision.casts.size()) << tokens;
-    EXPECT_EQ(alone->session.device().total(), beside->session.device().total()) << tokens;
+    const auto again = build_training_programs(*model, o, target);
+    ASSERT_TRUE(alone.ok() && beside.ok() && again.ok()) << way;
+    most_known = std::max(most_known, known.beginnings.size());
+    for (const TrainingPrograms* other : {&*beside, &*again}) {
+      ASSERT_EQ(alone->session.programs.size(), other->session.programs.size()) << way;
+      for (size_t i = 0; i < alone->session.programs.size(); ++i) {
+        const passes::Program &a = alone->session.programs[i], &b = other->session.programs[i];
+        EXPECT_EQ(ir::print(a.graph), ir::print(b.graph)) << way;
+        EXPECT_EQ(a.plan.offsets, b.plan.offsets) << way;
+      }
+      EXPECT_EQ(alone->gradients, other->gradients) << way;
+      EXPECT_EQ(alone->recomputed, other->recomputed) << way;
+      EXPECT_EQ(alone->cost.seconds.total(), other->cost.seconds.total()) << way;
+      EXPECT_EQ(alone->precision.casts.size(), other->precision.casts.size()) << way;
+      EXPECT_EQ(alone->precision.ops.size(), other->precision.ops.size()) << way;
+      EXPECT_EQ(alone->session.device().total(), other->session.device().total()) << way;
+    }
   }
+  EXPECT_EQ(most_known, KnownPrograms::kMostBeginnings);
 }
 
 /// Of 32 blocks' gradients that of the block at hand is left, and of a head what it is with the loss.

@@ -26,6 +26,12 @@ if(CMAKE_CXX_COMPILER_ID STREQUAL GNU AND (PLIMSOLL_SANITIZE OR PLIMSOLL_JOIN_SO
   add_compile_options(-Wno-maybe-uninitialized)
 endif()
 
+if(CMAKE_CXX_COMPILER_ID STREQUAL GNU)
+  # The compiler looks for memory to free again and again, a seventh of its time (a tenth under the sanitizers), and
+  # finds little: without, a file takes a quarter more memory, 0.7 to 0.9 GiB.
+  add_compile_options("SHELL:--param ggc-min-expand=1000" "SHELL:--param ggc-min-heapsize=2000000")
+endif()
+
 # Headers that nearly every file includes are parsed once. `OFF` shows whether each file includes what it uses.
 option(PLIMSOLL_PCH "Precompile the headers that most files include" ON)
 if(PLIMSOLL_PCH AND CMAKE_CXX_COMPILER_ID STREQUAL GNU AND CMAKE_CXX_COMPILER_VERSION VERSION_LESS 13)

@@ -1,9 +1,11 @@
 #include "planner/step_programs.h"
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include <algorithm>
 #include <map>
+#include <string>
 
 #include "backends/cpu/cpu_target.h"
 #include "ir/printer.h"
@@ -27,12 +29,13 @@ StepOptions options(int64_t micro, int64_t tokens) {
 }
 
 /// Parameters outweigh everything else, so that the arena's peak stands where all gradients are.
-std::unique_ptr<models::Model> tiny_llama() {
-  const auto config = parse_config_json(
-      R"({"model_type": "llama", "vocab_size": 8192, "hidden_size": 128, "intermediate_size": 768,
-          "num_hidden_layers": 32, "num_attention_heads": 2, "num_key_value_heads": 1, "rms_norm_eps": 1e-5,
-          "max_position_embeddings": 64, "tie_word_embeddings": false})",
-      "config.json");
+std::unique_ptr<models::Model> tiny_llama(int64_t layers = 32) {
+  const std::string text = fmt::format(
+      R"({{"model_type": "llama", "vocab_size": 8192, "hidden_size": 128, "intermediate_size": 768,
+          "num_hidden_layers": {}, "num_attention_heads": 2, "num_key_value_heads": 1, "rms_norm_eps": 1e-5,
+          "max_position_embeddings": 64, "tie_word_embeddings": false}})",
+      layers);
+  const auto config = parse_config_json(text, "config.json");
   EXPECT_TRUE(config.ok());
   auto model = models::make_model(*config);
   EXPECT_TRUE(model.ok());
@@ -76,7 +79,7 @@ TEST(StepProgramsTest, FullTrainingInFp32Holds16BytesAParameter) {
 /// Whatever was planned before, and in whatever order: more ways than are remembered, each twice.
 TEST(StepProgramsTest, WhatIsKnownOfOtherWaysChangesNoProgram) {
   const cpu::CpuTarget target(2);
-  const auto model = tiny_llama();
+  const auto model = tiny_llama(3);
   KnownPrograms known;
   size_t most_known = 0;
   for (int way = 0; way < 24; ++way) {

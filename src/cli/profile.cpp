@@ -99,7 +99,8 @@ Status run_profile(const ProfileArguments& arguments) {
   if (arguments.run.json)
     fmt::print("{}\n", to_json(verdict_event(profile)));
   else
-    print_text(profile_table(profile, by_of(arguments.by)) + "\n" + profile_verdict(profile));
+    print_text(profile_table(profile, by_of(arguments.by), terminal_columns(STDOUT_FILENO)) + "\n" +
+               profile_verdict(profile));
   return Ok{};
 }
 

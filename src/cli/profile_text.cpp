@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <optional>
+#include <span>
 
 #include "train/verdict.h"
 
@@ -26,26 +27,62 @@ std::string cut(const std::string& text, size_t columns) {
   return text.size() <= columns ? text : "~" + text.substr(text.size() - columns + 1);
 }
 
-std::string label(const ProfileRow& row, ProfileBy by) {
+/// The names of a row, with `by` two of them.
+struct Names {
+  std::string first, second;
+};
+Names names_of(const ProfileRow& row, ProfileBy by) {
   switch (by) {
     case ProfileBy::kOp:
-      return fmt::format("{:<34}", cut(row.op, 33));
+      return {row.op, ""};
     case ProfileBy::kLayer:
-      return fmt::format("{:<34}", row.layer.empty() ? "(no layer)" : cut(row.layer, 33));
+      return {row.layer.empty() ? "(no layer)" : row.layer, ""};
     case ProfileBy::kShape:
-      return fmt::format("{:<15}{:<19}", cut(row.op, 14), cut(row.shape, 18));
+      return {row.op, row.shape};
     case ProfileBy::kOpAndLayer:
       break;
   }
-  return fmt::format("{:<17}{:<17}", cut(row.op, 16), cut(row.layer, 16));
+  return {row.op, row.layer};
+}
+Names heading(ProfileBy by) {
+  return by == ProfileBy::kOp      ? Names{"op", ""}
+         : by == ProfileBy::kLayer ? Names{"layer", ""}
+         : by == ProfileBy::kShape ? Names{"op", "shapes read"}
+                                   : Names{"op", "layer"};
 }
 
-std::string heading(ProfileBy by) {
-  return by == ProfileBy::kOp      ? fmt::format("{:<34}", "op")
-         : by == ProfileBy::kLayer ? fmt::format("{:<34}", "layer")
-         : by == ProfileBy::kShape ? fmt::format("{:<15}{:<19}", "op", "shapes read")
-                                   : fmt::format("{:<17}{:<17}", "op", "layer");
-}
+/// The columns of names: what 80 columns leave them, and of a wider terminal what they have use for.
+class NameColumns {
+ public:
+  NameColumns(std::span<const ProfileRow> rows, ProfileBy by, int columns)
+      : first_(by == ProfileBy::kOpAndLayer ? 17
+               : by == ProfileBy::kShape    ? 15
+                                            : kBoth),
+        second_(kBoth - first_) {
+    size_t left = static_cast<size_t>(std::max(columns, kUsual) - kUsual), first = 0, second = 0;
+    for (const ProfileRow& row : rows) {
+      const Names names = names_of(row, by);
+      first = std::max(first, names.first.size() + 1);
+      second = std::max(second, names.second.size() + 1);
+    }
+    widen(first_, first, left);
+    if (second_ > 0) widen(second_, second, left);
+  }
+  [[nodiscard]] std::string text(const Names& names) const {
+    std::string out = fmt::format("{:<{}}", cut(names.first, first_ - 1), first_);
+    return second_ == 0 ? out : out + fmt::format("{:<{}}", cut(names.second, second_ - 1), second_);
+  }
+
+ private:
+  static constexpr int kUsual = 80;
+  static constexpr size_t kBoth = 34;
+  static void widen(size_t& column, size_t wanted, size_t& left) {
+    const size_t more = std::min(left, wanted > column ? wanted - column : 0);
+    column += more;
+    left -= more;
+  }
+  size_t first_, second_;
+};
 
 /// A share, or that nothing is known.
 std::string percent(double share) { return share > 0 ? fmt::format("{:.0f}%", 100 * share) : "-"; }
@@ -64,20 +101,21 @@ std::string heading(train::FindingKind kind) {
 
 }  // namespace
 
-std::string profile_table(const train::Profile& profile, ProfileBy by) {
+std::string profile_table(const train::Profile& profile, ProfileBy by, int columns) {
   const double step = step_seconds(profile);
   const bool is_known = profile.rates != "uncalibrated";
   const auto rows = profile_rows(profile, by);
-  std::string out = heading(by) + fmt::format("{:>5}{:>9}{:>7}{:>8}{:>7}{:>5}{:>5}\n", "calls", "ms", "share",
-                                              "GFLOP/s", "GB/s", "best", "imb");
-  for (size_t i = 0; i < std::min(kRowsShown, rows.size()); ++i) {
-    const ProfileRow& row = rows[i];
+  const std::span shown(rows.data(), std::min(kRowsShown, rows.size()));
+  const NameColumns names(shown, by, columns);
+  std::string out = names.text(heading(by)) + fmt::format("{:>5}{:>9}{:>7}{:>8}{:>7}{:>5}{:>5}\n", "calls",
+                                                          "ms", "share", "GFLOP/s", "GB/s", "best", "imb");
+  for (const ProfileRow& row : shown) {
     const double seconds = std::max(1e-12, row.seconds);
-    out += label(row, by) + fmt::format("{:>5.4g}{:>9.3f}{:>6.1f}%{:>8.1f}{:>7.1f}{:>5}{:>5}\n", row.calls,
-                                        1e3 * seconds, 100 * seconds / step, 1e-9 * row.flops / seconds,
-                                        1e-9 * row.bytes / seconds,
-                                        is_known ? percent(row.estimated_seconds / seconds) : "-",
-                                        row.imbalance() > 0 ? fmt::format("{:.2f}", row.imbalance()) : "-");
+    out += names.text(names_of(row, by)) +
+           fmt::format("{:>5.4g}{:>9.3f}{:>6.1f}%{:>8.1f}{:>7.1f}{:>5}{:>5}\n", row.calls, 1e3 * seconds,
+                       100 * seconds / step, 1e-9 * row.flops / seconds, 1e-9 * row.bytes / seconds,
+                       is_known ? percent(row.estimated_seconds / seconds) : "-",
+                       row.imbalance() > 0 ? fmt::format("{:.2f}", row.imbalance()) : "-");
   }
   if (rows.size() > kRowsShown) out += fmt::format("and {} rows more\n", rows.size() - kRowsShown);
   if (!is_known) out += "best: what the machine gives of it is known after plimsoll calibrate\n";

@@ -9,8 +9,9 @@
 
 namespace plimsoll::cli {
 
+/// For people, lines of at most 80 columns; names are longer where the terminal has `columns` for them.
+std::string profile_table(const train::Profile& profile, train::ProfileBy by, int columns);
 /// For people, lines of at most 80 columns but for hints.
-std::string profile_table(const train::Profile& profile, train::ProfileBy by);
 std::string profile_verdict(const train::Profile& profile);
 /// {"event": "verdict", …}
 Tree verdict_event(const train::Profile& profile);

@@ -46,9 +46,8 @@ class Recompute {
 
   Result<RecomputeReport> run() {
     for (place_ = backward_; place_ < order_.size(); ++place_) {
-      const auto op = [&]() -> Op& {
-        return graph_.op(order_[place_]);
-      };  // which moves where others are made
+      // Which moves where others are made.
+      const auto op = [&]() -> Op& { return graph_.op(order_[place_]); };
       if (op().block >= 0 && op().block != block_) enter(op().block);
       for (size_t i = 0; i < op().inputs.size(); ++i)
         if (const ValueId in = op().inputs[i]; in.valid()) {

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cstdio>
 
+#include "base/end_of.h"
 #include "base/numbers.h"
 #include "base/terminal.h"
 #include "base/units.h"
@@ -29,16 +30,11 @@ std::string bytes_text(int64_t bytes) {
   return bytes < 0 ? "-" + to_string(Bytes(-bytes)) : to_string(Bytes(bytes));
 }
 
-/// Of a long name the end tells more.
-std::string cut(const std::string& text, size_t columns) {
-  return text.size() <= columns ? text : "~" + text.substr(text.size() - columns + 1);
-}
-
 std::string tensors(const MemoryTimeline& timeline) {
   Table table({{"  largest tensors there"}, {"type"}, {""}, {"bytes", kRight}, {"ops", kRight}});
   for (size_t i = 0; i < std::min(kTensors, timeline.alive.size()); ++i) {
     const planner::TimelineTensor& t = timeline.alive[i];
-    table.add({"  " + cut(t.name, 33), cut(t.type, 17), std::string(1, letter_of(t.memory_class)),
+    table.add({"  " + end_of(t.name, 33), end_of(t.type, 17), std::string(1, letter_of(t.memory_class)),
                bytes_text(t.bytes), t.first < 0 ? "always" : fmt::format("{}-{}", t.first, t.last)});
   }
   std::string out = table.text();
@@ -54,7 +50,7 @@ std::string phases(const MemoryTimeline& timeline) {
   for (const planner::TimelinePhase& p : timeline.phases)
     table.add({fmt::format("  {}", name(p.phase)), p.program, grouped(p.num_ops),
                bytes_text(p.peak.total_bytes),
-               fmt::format("{} {}", p.peak.position, cut(place_of(p.peak), 36))});
+               fmt::format("{} {}", p.peak.position, end_of(place_of(p.peak), 36))});
   return table.text();
 }
 

@@ -6,6 +6,7 @@
 #include <optional>
 #include <span>
 
+#include "base/end_of.h"
 #include "train/verdict.h"
 
 namespace plimsoll::cli {
@@ -20,11 +21,6 @@ double step_seconds(const train::Profile& profile) {
   double sum = 0;
   for (const train::ProfiledStep& step : profile.steps) sum += step.seconds;
   return sum / static_cast<double>(std::max<size_t>(1, profile.steps.size()));
-}
-
-/// Of a long name the end tells more.
-std::string cut(const std::string& text, size_t columns) {
-  return text.size() <= columns ? text : "~" + text.substr(text.size() - columns + 1);
 }
 
 /// The names of a row, with `by` two of them.
@@ -69,8 +65,8 @@ class NameColumns {
     if (second_ > 0) widen(second_, second, left);
   }
   [[nodiscard]] std::string text(const Names& names) const {
-    std::string out = fmt::format("{:<{}}", cut(names.first, first_ - 1), first_);
-    return second_ == 0 ? out : out + fmt::format("{:<{}}", cut(names.second, second_ - 1), second_);
+    std::string out = fmt::format("{:<{}}", end_of(names.first, first_ - 1), first_);
+    return second_ == 0 ? out : out + fmt::format("{:<{}}", end_of(names.second, second_ - 1), second_);
   }
 
  private:

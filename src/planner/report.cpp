@@ -5,6 +5,7 @@
 
 #include <algorithm>
 
+#include "base/end_of.h"
 #include "base/numbers.h"
 #include "base/units.h"
 #include "planner/budget.h"
@@ -15,11 +16,6 @@
 
 namespace plimsoll::planner {
 namespace {
-
-/// Text of so many columns at most; of a path the end tells more.
-std::string cell(const std::string& text, size_t columns) {
-  return text.size() <= columns ? text : "~" + text.substr(text.size() - columns + 1);
-}
 
 std::string row(std::string_view label, int64_t bytes) {
   return fmt::format("  {:<34}{:>22} B {:>12}\n", label, grouped(bytes), to_string(Bytes(bytes)));
@@ -89,8 +85,8 @@ std::string peak_table(const PlanReport& r) {
                                 "alive at the peak", "layer", "type", "bytes");
   for (size_t i = 0; i < std::min(kRows, r.alive.size()); ++i) {
     const auto& t = r.alive[i];
-    out += fmt::format("  {:<18}{:<24}{:<20}{:>14}\n", cell(t.op, 17), cell(t.layer, 23), cell(t.type, 19),
-                       grouped(t.bytes));
+    out += fmt::format("  {:<18}{:<24}{:<20}{:>14}\n", end_of(t.op, 17), end_of(t.layer, 23),
+                       end_of(t.type, 19), grouped(t.bytes));
   }
   if (r.alive.size() > kRows) {
     int64_t rest = 0;

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "base/end_of.h"
 #include "base/numbers.h"
 #include "base/terminal.h"
 #include "base/units.h"
@@ -16,14 +17,10 @@ constexpr size_t kMostOfValue = 24;
 
 std::string last_word(const std::string& path) { return path.substr(path.rfind('.') + 1); }
 
-/// Of a long value, a path, the end tells more.
-std::string cut(const std::string& text) {
-  return text.size() <= kMostOfValue ? text : "~" + text.substr(text.size() - kMostOfValue + 1);
-}
-
 std::string line_of(const SweepRow& row, const std::vector<size_t>& widths) {
   std::string line;
-  for (size_t a = 0; a < widths.size(); ++a) line += fmt::format("  {:>{}}", cut(row.values[a]), widths[a]);
+  for (size_t a = 0; a < widths.size(); ++a)
+    line += fmt::format("  {:>{}}", end_of(row.values[a], kMostOfValue), widths[a]);
   if (!row.report) return line + "  " + row.note + "\n";
   const auto bytes = [](int64_t n) { return to_string(Bytes(n)); };
   const planner::PlanReport& r = *row.report;
@@ -58,7 +55,8 @@ std::string sweep_table(const Sweep& sweep) {
   for (size_t a = 0; a < sweep.axes.size(); ++a) {
     const std::string title = last_word(sweep.axes[a].path);
     size_t width = title.size();
-    for (const SweepRow& row : sweep.rows) width = std::max(width, cut(row.values[a]).size());
+    for (const SweepRow& row : sweep.rows)
+      width = std::max(width, std::min(row.values[a].size(), kMostOfValue));
     widths.push_back(width);
     head += fmt::format("  {:>{}}", title, width);
   }

@@ -6,9 +6,9 @@
 Calibrates into a temporary cache, then takes each pair's plan and its median step of a short run. Prints a line a
 pair as soon as it is measured, and in the end the median and the worst error. For a quiet machine: what else runs is
 an error of the estimate here, so each pair may be measured in several rounds, of which the quickest counts: a pair's
-line then comes in each round, and the last one counts. --least: the least step counts instead of the median one, for
-a machine that is not quiet: calibrate takes the best of its measurements too. --only takes the pairs whose name has that word ("bf16", "8x384",
-"4 x 256"), several times those that have all of them.
+line then comes in each round, and the last one counts. --least: the least step counts instead of the median one, for a
+machine that is not quiet: calibrate takes the best of its measurements too. --only takes the pairs whose name has that
+word ("bf16", "8x384", "4 x 256"), several times those that have all of them.
 """
 import argparse
 import json

@@ -29,6 +29,12 @@ OpSample update_of(int64_t size) {
           {{"group", int64_t{0}}}};
 }
 
+/// Runs of a sample in all rounds.
+struct SampleRuns {
+  planner::OpWork work;
+  std::vector<double> seconds;
+};
+
 /// The rates of one machine, a measurement after the other.
 class KernelRates {
  public:
@@ -46,17 +52,16 @@ class KernelRates {
 
   MachineProfile run() {
     memory_rates();
-    for (int round = 0; round < plan_.rounds; ++round) {
-      if (round > 0 && now_seconds() - start_ > plan_.seconds_for_rounds) break;
-      measure_round(round);
-    }
-    for (const auto& [key, point] : points_) profile_.points.push_back(point);
+    for (int round = 0; round < plan_.rounds; ++round) measure_round(round);
+    for (const auto& [number, of] : measured_) profile_.points.push_back(point_of(of));
     summarise();
     return profile_;
   }
 
  private:
-  [[nodiscard]] bool is_over() const { return now_seconds() - start_ > plan_.most_seconds; }
+  [[nodiscard]] bool is_over(int round) const {
+    return now_seconds() - start_ > (round > 0 ? plan_.seconds_for_rounds : plan_.most_seconds);
+  }
 
   void measure_round(int round) {
     const auto parts = static_cast<double>(plan_.rounds) * static_cast<double>(plan_.groups.size());
@@ -65,22 +70,23 @@ class KernelRates {
     for (const SampleGroup& group : plan_.groups) {
       shown_(done++ / parts, group.what);
       for (const OpSample& sample : group.samples) {
-        if (is_over()) return;
-        keep(number++, measure(sample));
+        if (is_over(round)) return;
+        measure(number++, sample);
       }
     }
   }
-  void keep(size_t number, const planner::OpPoint& point) {
-    const auto [at, is_new] = points_.try_emplace(number, point);
-    if (!is_new) at->second.rate = std::max(at->second.rate, point.rate);
+  void measure(size_t number, const OpSample& sample) {
+    OpTimer timer(device_, sample, plan_.spread_bytes, &memory_);
+    SampleRuns& of = measured_[number];
+    of.work = planner::op_work(timer.types(), timer.cost());
+    for (const double seconds : timer.runs_alone(plan_.seconds_per_op)) of.seconds.push_back(seconds);
   }
 
-  planner::OpPoint measure(const OpSample& sample) {
-    OpTimer timer(device_, sample, plan_.spread_bytes, &memory_);
-    const planner::OpWork of = planner::op_work(timer.types(), timer.cost());
+  static planner::OpPoint point_of(const SampleRuns& measured) {
+    const planner::OpWork& of = measured.work;
     planner::OpPoint point{.kind = std::string(of.kind), .type = of.type};
     std::ranges::transform(of.extents, point.extents.begin(), [](double e) { return std::llround(e); });
-    point.rate = of.work / timer.typical_seconds(plan_.seconds_per_op);
+    point.rate = of.work / median(measured.seconds);
     return point;
   }
 
@@ -123,7 +129,7 @@ class KernelRates {
   double start_ = now_seconds();
   cpu::CpuDevice device_;
   OperandMemory memory_;
-  std::map<size_t, planner::OpPoint> points_;  ///< by the sample's number
+  std::map<size_t, SampleRuns> measured_;  ///< by the sample's number
   MachineProfile profile_;
 };
 

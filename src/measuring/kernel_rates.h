@@ -16,8 +16,8 @@ using Shown = std::function<void(double fraction, const std::string& what)>;
 struct KernelPlan {
   std::vector<SampleGroup> groups;
   double seconds_per_op = 0.02;
-  /// The best of several rounds, because whatever else runs for a while only ever adds. Another one is begun
-  /// within so many seconds.
+  /// The median over the runs of several rounds, which meet different moments of what neighbours do. Those
+  /// behind the first end after so many seconds.
   int rounds = 1;
   double seconds_for_rounds = 0;
   /// Nothing more is begun behind it: what is left out keeps the built-in rates.

@@ -23,8 +23,8 @@ planner::MachineProfile calibrated_rates(const std::string& disk_folder, const S
                                          const std::function<void(const std::string&)>& note) {
   const Quiet quiet;
   const KernelPlan plan{.groups = calibration_samples(),
-                        .rounds = 2,
-                        .seconds_for_rounds = 25,
+                        .rounds = 3,
+                        .seconds_for_rounds = 38,
                         .spread_bytes = int64_t{32} << 20,
                         .sweep_elements = int64_t{16} << 20};
   planner::MachineProfile profile = measure_kernels(plan, part_of(shown, 0, kKernelsEnd));
@@ -47,8 +47,8 @@ Result<planner::MachineProfile> first_rates() {
   const Quiet quiet;
   const KernelPlan plan{.groups = first_samples(),
                         .seconds_per_op = 0.01,
-                        .rounds = 2,
-                        .seconds_for_rounds = 1.2,
+                        .rounds = 3,
+                        .seconds_for_rounds = 1.8,
                         .most_seconds = 2.2,
                         .spread_bytes = int64_t{16} << 20};
   planner::MachineProfile profile = measure_kernels(plan, [](double, const std::string&) {});

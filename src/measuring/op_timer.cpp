@@ -50,6 +50,12 @@ void fill(runtime::TensorRef& t) {
 
 }  // namespace
 
+double median(std::vector<double> of) {
+  const auto middle = of.begin() + static_cast<std::ptrdiff_t>((of.size() - 1) / 2);
+  std::ranges::nth_element(of, middle);
+  return *middle;
+}
+
 std::span<std::byte> OperandMemory::of(int64_t bytes) {
   if (memory_ == nullptr || memory_->size().count < bytes) {
     memory_.reset();  // not beside the new one
@@ -122,7 +128,7 @@ double OpTimer::seconds(double budget_seconds) {
   return best;
 }
 
-double OpTimer::typical_seconds(double budget_seconds) {
+std::vector<double> OpTimer::runs_alone(double budget_seconds) {
   const auto interrupted = [] { return resource_use().ru_nivcsw; };
   for (size_t i = 0; i + 1 < operands_.size(); ++i) run();
   double total = run();  // of a machine so slow that one says enough, the only one
@@ -134,12 +140,11 @@ double OpTimer::typical_seconds(double budget_seconds) {
     if (interrupted() == before) alone.push_back(all.back());
     total += all.back();
   }
-  std::vector<double>& of = alone.empty() ? all : alone;
-  if (alone.size() < kFewAlone) return *std::ranges::min_element(of);  // a machine with much else to do
-  const auto quartile = of.begin() + static_cast<std::ptrdiff_t>(of.size() / 4);
-  std::nth_element(of.begin(), quartile, of.end());
-  return *quartile;
+  if (alone.size() >= kFewAlone) return alone;
+  return {std::ranges::min(alone.empty() ? all : alone)};  // a machine with much else to do
 }
+
+double OpTimer::typical_seconds(double budget_seconds) { return median(runs_alone(budget_seconds)); }
 
 std::span<std::byte> OpTimer::take(int64_t bytes) {
   const auto at = static_cast<size_t>(taken_);

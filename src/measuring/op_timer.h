@@ -17,6 +17,9 @@ struct OpSample {
   ir::Attrs attrs;
 };
 
+/// The lower one of two in the middle; of at least one.
+double median(std::vector<double> of);
+
 /// Memory that one sample after the other has: touching it anew would take longer than most measure.
 class OperandMemory {
  public:
@@ -41,8 +44,11 @@ class OpTimer {
 
   /// The least of several runs, in seconds: at least three, then as many as `budget_seconds` has room for.
   double seconds(double budget_seconds = 0.4);
-  /// The lower quartile of several, of those that nothing else interrupted; the least where these are fewer
-  /// than three: what else runs on the machine only ever adds.
+  /// Seconds of several, without those that another process interrupted; only the least where these are fewer
+  /// than three.
+  std::vector<double> runs_alone(double budget_seconds);
+  /// Their median: what a step's ops take, which come whenever they come. The least is what a machine gives
+  /// while its neighbours rest (a quarter less than the median where virtual machines share cores).
   double typical_seconds(double budget_seconds);
   /// Queues one run on the next operands, and does not wait for it.
   void launch();

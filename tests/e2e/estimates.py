@@ -3,12 +3,12 @@
 
     tests/e2e/estimates.py BINARY [--only WORD]... [--steps N] [--rounds N] [--least] [--profile FILE]
 
-Calibrates into a temporary cache, then takes each pair's plan and its median step of a short run. Prints a line a
-pair as soon as it is measured, and in the end the median and the worst error. For a quiet machine: what else runs is
-an error of the estimate here, so each pair may be measured in several rounds, of which the quickest counts: a pair's
-line then comes in each round, and the last one counts. --least: the least step counts instead of the median one, for a
-machine that is not quiet: calibrate takes the best of its measurements too. --only takes the pairs whose name has that
-word ("bf16", "8x384", "4 x 256"), several times those that have all of them.
+Calibrates into a temporary cache, then takes each pair's plan and the median over the steps of its short runs. Prints a
+line a pair as soon as it is measured, and in the end the median and the worst error. What else runs is an error of the
+estimate here, so each pair may be run in several rounds, which meet different moments: a pair's line then comes in each
+round, with the median over all steps so far, and the last one counts. --least: the least step counts instead of the
+median one. --only takes the pairs whose name has that word ("bf16", "8x384", "4 x 256"), several times those that have
+all of them.
 """
 import argparse
 import json
@@ -36,7 +36,7 @@ def events(binary, env, *words):
     return [json.loads(line) for line in out.splitlines()]
 
 
-def measured_step(binary, env, run, steps, of):
+def measured_steps(binary, env, run, steps):
     process = subprocess.Popen([binary, "bench", "step", run, "--json", "--interactive"], env=env, text=True,
                                stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
     seconds = []
@@ -51,7 +51,7 @@ def measured_step(binary, env, run, steps, of):
     process.stdin.close()
     process.stdout.read()
     process.wait()
-    return of(seconds[1:])
+    return seconds[1:]
 
 
 def pairs(folder, only, profile):
@@ -100,16 +100,16 @@ def main():
             parser.error(f"no pair's name has {' and '.join(arguments.only)}")
         if not arguments.profile:
             events(binary, env, "calibrate", "--output", profile)
-        estimated, quickest, errors = {}, {}, {}
+        of = min if arguments.least else statistics.median
+        estimated, measured, errors = {}, {}, {}
         for number in range(1, arguments.rounds + 1):
             if arguments.rounds > 1:
-                print(f"Round {number} of {arguments.rounds}, the quickest so far:", flush=True)
+                print(f"Round {number} of {arguments.rounds}, all steps so far:", flush=True)
             for name, run in runs.items():
-                seconds = measured_step(binary, env, run, arguments.steps, min if arguments.least else statistics.median)
-                quickest[name] = min(seconds, quickest.get(name, seconds))
+                measured.setdefault(name, []).extend(measured_steps(binary, env, run, arguments.steps))
                 if name not in estimated:
                     estimated[name] = estimate(binary, env, run)
-                errors[name] = compare(name, estimated[name], quickest[name])
+                errors[name] = compare(name, estimated[name], of(measured[name]))
     print(f"{len(errors)} pairs: median error {100 * statistics.median(errors.values()):.1f} %, "
           f"worst {100 * max(errors.values()):.1f} %")
 

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "base/process.h"
+#include "measuring/op_timer.h"
 
 namespace plimsoll::measuring {
 namespace {
@@ -32,11 +33,25 @@ TEST(KernelRates, AreAProfileThatPlansCanGoBy) {
   EXPECT_TRUE(back) << back.error().message();
 }
 
-TEST(KernelRates, OfSeveralRoundsTheBestCounts) {
+TEST(KernelRates, SeveralRoundsMakeOnePointOfEachSample) {
   KernelPlan plan = small_plan();
   plan.rounds = 3;
   plan.seconds_for_rounds = 1e9;
   EXPECT_EQ(measure_kernels(plan, kQuiet).points.size(), 2u);
+}
+
+TEST(KernelRates, RoundsBehindTheFirstEndWithTheirTime) {
+  KernelPlan plan = small_plan();
+  plan.rounds = 1000;
+  plan.seconds_for_rounds = 0;
+  EXPECT_EQ(measure_kernels(plan, kQuiet).points.size(), 2u);
+}
+
+TEST(KernelRates, MedianOfAnEvenNumberIsTheLowerOne) {
+  EXPECT_EQ(median({3}), 3);
+  EXPECT_EQ(median({9, 1}), 1);
+  EXPECT_EQ(median({9, 1, 4}), 4);
+  EXPECT_EQ(median({9, 1, 4, 1e30}), 4);
 }
 
 TEST(KernelRates, WhatTimeIsTooShortForKeepsTheBuiltInRates) {

@@ -295,7 +295,7 @@ class Search {
   }
 
   /// The smallest micro-batch with all elsewhere: what is kept lies there too, so that computing again does
-  /// not always need less.
+  /// not always need less. Where it fits, copies are as early as they can be.
   Result<Planned> least() const {
     std::optional<Planned> best;
     std::optional<Error> error;
@@ -303,10 +303,10 @@ class Search {
       Places places;
       places.fill(space);
       for (const bool recompute_all : recomputes())
-        for (const int64_t slack : {kOnDemand, kNoSlack}) {
+        for (const int64_t slack : {kOnDemand, kNoSlack, kSomeSlack}) {
           Way way = with_all(way_of(splits_.back(), recompute_all, slack), places);
-          const auto at_least = excess(way);  // a sketch needs no more than the plan
-          if (best && at_least && *at_least >= planner::excess_bytes(best->report)) continue;
+          const auto sketched = sketch_(way);
+          if (best && sketched && !may_be_better(*sketched, best->report)) continue;
           way.tolerance = 0;
           auto planned = plan_(way);
           if (!planned)
@@ -317,6 +317,16 @@ class Search {
     }
     if (!best) return std::move(*error);
     return std::move(*best);
+  }
+
+  /// A plan may take less than its sketch: at best what is alive.
+  [[nodiscard]] bool may_be_better(const planner::PlanReport& sketched,
+                                   const planner::PlanReport& than) const {
+    const int64_t excess = excess_of(sketched);
+    if (!than.fits) return excess < planner::excess_bytes(than);
+    const auto arena = static_cast<double>(sketched.arena_bytes);
+    const auto packing = static_cast<int64_t>(arena - arena / sketched.offset_lower_bound_ratio);
+    return excess <= packing && sketched.seconds_estimated < than.seconds_estimated;
   }
 
   /// What the group takes with nothing elsewhere; 0: not known, or nothing.

@@ -34,7 +34,8 @@ struct Reckoning {
   /// `packs_worse` is what a plan that may end above its bound takes more than its sketch, `stays` what no
   /// class has; a twentieth less of it where all is computed again.
   int64_t device = 0, host = 1 << 20, packs_worse = 0, stays = 0;
-  double kernels = 0;  ///< so many seconds more, beside which the others are waiting
+  bool has_room_for_copies = false;  ///< early ones need no more
+  double kernels = 0;                ///< so many seconds more, beside which the others are waiting
   std::vector<Way> planned = {}, sketched = {};
 
   [[nodiscard]] planner::PlanReport report(const Way& way, int64_t more = 0) const {
@@ -55,7 +56,8 @@ struct Reckoning {
                                                            : activations                               ? 1.5
                                                                                                        : 1);
     }
-    if (way.offload.slack_part > 0) r.arena_bytes += r.arena_bytes / way.offload.slack_part;
+    if (way.offload.slack_part > 0 && !has_room_for_copies)
+      r.arena_bytes += r.arena_bytes / way.offload.slack_part;
     if (way.offload.slack_part > 0) r.seconds_estimated *= 0.75;
     r.arena_bytes += more;
     r.seconds_estimated += way.recompute_all ? 1000 : 0;
@@ -173,6 +175,17 @@ TEST(ChooseOffload, PlansTheLeastThatItNames) {
   EXPECT_EQ(least, 95);
   Reckoning enough{.device = least, .packs_worse = 10, .stays = 100};
   EXPECT_TRUE(enough.choose(choices).report.fits) << "what was tried before packed worse";
+}
+
+TEST(ChooseOffload, CopiesEarlyAtTheLeastWhereThereIsRoom) {
+  OffloadChoices choices = some_choices();
+  choices.places = {MemorySpace::kHostPinned};
+  Reckoning nothing{.device = 0, .packs_worse = 10, .stays = 100, .has_room_for_copies = true};
+  Reckoning enough = nothing;
+  enough.device = nothing.choose(choices).report.arena_bytes;
+  const Planned chosen = enough.choose(choices);
+  EXPECT_TRUE(chosen.report.fits);
+  EXPECT_GT(chosen.way.offload.slack_part, 0);
 }
 
 TEST(ChooseOffload, NamesTheLeastWhereNothingFits) {

@@ -10,8 +10,9 @@ falls with memory, losses stay, and no setting made by hand needs less than the 
 
 With --link the device is `discrete` behind a link of that speed, the budget is its memory's, and settings by hand
 offload too. With --by-hand that many settings made by hand are run for real; at each budget the four quickest of those that fit run
-again beside what the program chooses, in turns, `rounds` times; the least time of a step counts. Prints for each budget
-the chosen time over that of the best of these. Exits with 1 where a run leaves its budget, is refused, or the bits differ.
+again, in turns, `rounds` times, and the best of these so often again beside what the program chooses, twice: only that
+counts, as the best of several is the luckiest too. Of all steps of a setting's runs the median counts. Prints for each budget
+the chosen time over that of the best by hand. Exits with 1 where a run leaves its budget, is refused, or the bits differ.
 """
 import argparse
 import itertools
@@ -19,6 +20,7 @@ import json
 import pathlib
 import random
 import re
+import statistics
 import subprocess
 import sys
 import tempfile
@@ -67,14 +69,14 @@ class Work:
         return next((e for e in events if e["event"] == "plan"), None), done
 
     def train(self, settings):
-        """Losses, seconds of the quickest step but the first, the summary; or what went wrong."""
+        """Losses, seconds of each step but the first, the summary; or what went wrong."""
         done = self.call("train", settings)
         if done.returncode != 0:
             return None, None, f"exit code {done.returncode}: {done.stderr.strip()[-300:]}"
         events = [json.loads(line) for line in done.stdout.splitlines()]
         steps = [e for e in events if e["event"] == "step"]
         summary = next(e for e in events if e["event"] == "summary")
-        return [(e["loss"], e["grad_norm"]) for e in steps], min(e["step_seconds"] for e in steps[1:]), summary
+        return [(e["loss"], e["grad_norm"]) for e in steps], [e["step_seconds"] for e in steps[1:]], summary
 
     def least(self):
         _, done = self.plan([f"{self.budget}=1MiB", "training.micro_batch_size=auto"])
@@ -127,13 +129,13 @@ def check_budgets(work, budgets):
         failed += len(troubles)
         print(f"{work.name:10} budget {budget / 2**20:7.1f} MiB, measured peak {summary['measured_peak_bytes'] / 2**20:7.1f}, "
               f"{choices['micro_batch_size']} x {choices['grad_accum_steps']}, chunk {choices['loss_chunk_tokens']}, "
-              f"recompute {choices['recompute']}: {seconds * 1e3:.1f} ms a step, estimated {estimated * 1e3:.1f} "
+              f"recompute {choices['recompute']}: {statistics.median(seconds) * 1e3:.1f} ms a step, estimated {estimated * 1e3:.1f} "
               f"{' '.join(troubles)}", flush=True)
     return failed
 
 
 def compare(work, budgets, count, rounds, dice):
-    """Chosen against made by hand, by the least time of a step; returns the ratios and what failed."""
+    """Chosen against made by hand; returns the ratios and what failed."""
     hand = []
     for settings in work.by_hand(count, dice):
         settings = [*settings, f"{work.budget}=4GiB"]
@@ -154,27 +156,31 @@ def compare(work, budgets, count, rounds, dice):
             if seconds is None:
                 print(f"{work.name} {entry['settings']}: {problem}")
                 return 1
-            entry["times"].append(seconds)
+            entry["times"] += seconds
         return 0
+
+    def median(entry):
+        return statistics.median(entry["times"])
 
     failed += run(hand)
     ratios = []
     for budget in budgets:
-        fitting = sorted((h for h in hand if h["peak"] <= budget and h["times"]), key=lambda h: h["times"][0])
-        # The quickest of many by one run each is the luckiest too: those that seemed best run again, and only that counts.
+        fitting = sorted((h for h in hand if h["peak"] <= budget and h["times"]), key=median)
         finalists = [{**h, "times": []} for h in fitting[:FINALISTS]]
-        chosen = {"settings": [f"{work.budget}={budget}"], "times": []}
         for _ in range(rounds):
-            failed += run([chosen, *finalists])
+            failed += run(finalists)
+        best = {**min(finalists, key=median), "times": []} if finalists else None
+        chosen = {"settings": [f"{work.budget}={budget}"], "times": []}
+        for _ in range(2 * rounds):
+            failed += run([chosen, best] if best else [chosen])
         if failed:
             continue
-        if not finalists:
-            print(f"{work.name} {budget / 2**20:.1f} MiB: no setting by hand fits, {min(chosen['times']) * 1e3:.1f} ms")
+        if best is None:
+            print(f"{work.name} {budget / 2**20:.1f} MiB: no setting by hand fits, {median(chosen) * 1e3:.1f} ms", flush=True)
             continue
-        best = min(finalists, key=lambda h: min(h["times"]))
-        ratios.append(min(chosen["times"]) / min(best["times"]))
-        print(f"{work.name} {budget / 2**20:.1f} MiB: chosen {min(chosen['times']) * 1e3:.1f} ms, best of {len(fitting)} by hand "
-              f"{min(best['times']) * 1e3:.1f} ({' '.join(best['settings'][:4])}), ratio {ratios[-1]:.3f}", flush=True)
+        ratios.append(median(chosen) / median(best))
+        print(f"{work.name} {budget / 2**20:.1f} MiB: chosen {median(chosen) * 1e3:.1f} ms, best of {len(fitting)} by hand "
+              f"{median(best) * 1e3:.1f} ({' '.join(best['settings'][:4])}), ratio {ratios[-1]:.3f}", flush=True)
     return ratios, failed
 
 

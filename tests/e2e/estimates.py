@@ -5,8 +5,9 @@
 
 Calibrates into a temporary cache, then takes each pair's plan and the median over the steps of its short runs. Prints a
 line a pair as soon as it is measured, and in the end the median and the worst error. What else runs is an error of the
-estimate here, so each pair may be run in several rounds, which meet different moments: a pair's line then comes in each
-round, with the median over all steps so far, and the last one counts. --least: the least step counts instead of the
+estimate here, so each pair may be run in several rounds, each behind a calibration of its own, which meet different
+moments: a pair's line then comes in each round, with the medians over all estimates and steps so far, and the last
+one counts. --least: the least step counts instead of the
 median one. --only takes the pairs whose name has that word ("bf16", "8x384", "4 x 256"), several times those that have
 all of them.
 """
@@ -98,18 +99,17 @@ def main():
         runs = pairs(folder, arguments.only, profile)
         if not runs:
             parser.error(f"no pair's name has {' and '.join(arguments.only)}")
-        if not arguments.profile:
-            events(binary, env, "calibrate", "--output", profile)
         of = min if arguments.least else statistics.median
         estimated, measured, errors = {}, {}, {}
         for number in range(1, arguments.rounds + 1):
+            if not arguments.profile:
+                events(binary, env, "calibrate", "--output", profile)
             if arguments.rounds > 1:
-                print(f"Round {number} of {arguments.rounds}, all steps so far:", flush=True)
+                print(f"Round {number} of {arguments.rounds}, all so far:", flush=True)
             for name, run in runs.items():
+                estimated.setdefault(name, []).append(estimate(binary, env, run))
                 measured.setdefault(name, []).extend(measured_steps(binary, env, run, arguments.steps))
-                if name not in estimated:
-                    estimated[name] = estimate(binary, env, run)
-                errors[name] = compare(name, estimated[name], of(measured[name]))
+                errors[name] = compare(name, statistics.median(estimated[name]), of(measured[name]))
     print(f"{len(errors)} pairs: median error {100 * statistics.median(errors.values()):.1f} %, "
           f"worst {100 * max(errors.values()):.1f} %")
 

@@ -6,6 +6,7 @@
 #include <numeric>
 #include <optional>
 
+#include "base/median.h"
 #include "base/terminal.h"
 #include "cli/profile_run.h"
 #include "train/prepare.h"
@@ -30,11 +31,6 @@ struct Measured {
   std::string recompute, offload;
   bool optimizer_in_backward = false;
 
-  [[nodiscard]] double median() const {
-    std::vector<double> sorted = seconds;
-    std::sort(sorted.begin(), sorted.end());
-    return sorted.empty() ? 0 : sorted[sorted.size() / 2];
-  }
   [[nodiscard]] double wait_share() const { return wall > 0 ? waited / wall : 0; }
   [[nodiscard]] double utilisation() const {
     return wall > 0 && threads > 0 ? busy / (wall * static_cast<double>(threads)) : 0;
@@ -154,7 +150,7 @@ std::string line_text(const Line& line) {
   if (!line.measured) return fmt::format("{}\n    not run: {}\n", name, line.refused);
   const Measured& m = *line.measured;
   return fmt::format("{}\n{:>14.2f} ms{:>12.0f} tokens/s{:>7}{:>7.1f}%{:>7.1f}%   {}{}\n", name,
-                     1e3 * m.median(), m.tokens_per_second(),
+                     1e3 * median(m.seconds), m.tokens_per_second(),
                      line.overrides.empty() ? "" : fmt::format("{:+.1f}%", 100 * line.gain),
                      100 * m.wait_share(), 100 * m.utilisation(), line.numbers, line.kept ? ", kept" : "");
 }
@@ -167,7 +163,7 @@ Tree line_tree(const Line& line) {
     tree.set("refused", Tree::of(line.refused));
     return tree;
   }
-  tree.set("step_seconds", Tree::of(line.measured->median()));
+  tree.set("step_seconds", Tree::of(median(line.measured->seconds)));
   tree.set("tokens_per_second", Tree::of(line.measured->tokens_per_second()));
   tree.set("gain", Tree::of(line.gain));
   tree.set("data_wait_share", Tree::of(line.measured->wait_share()));
@@ -180,7 +176,7 @@ Tree line_tree(const Line& line) {
 /// Of tokens, not steps: buckets and packing change what a step holds.
 double gain(const Measured& above, const Measured& below) {
   const auto rate = [](const Measured& m) {
-    return static_cast<double>(m.tokens) / static_cast<double>(m.seconds.size()) / m.median();
+    return static_cast<double>(m.tokens) / static_cast<double>(m.seconds.size()) / median(m.seconds);
   };
   return rate(above) / rate(below) - 1;
 }

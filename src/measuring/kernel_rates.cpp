@@ -5,10 +5,12 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <iterator>
 #include <map>
 
 #include "backends/cpu/cpu_device.h"
 #include "backends/cpu/kernels/isa.h"
+#include "base/median.h"
 #include "base/process.h"
 #include "planner/known_profiles.h"
 #include "planner/op_work.h"
@@ -79,7 +81,7 @@ class KernelRates {
     OpTimer timer(device_, sample, plan_.spread_bytes, &memory_);
     SampleRuns& of = measured_[number];
     of.work = planner::op_work(timer.types(), timer.cost());
-    for (const double seconds : timer.runs_alone(plan_.seconds_per_op)) of.seconds.push_back(seconds);
+    std::ranges::copy(timer.runs_alone(plan_.seconds_per_op), std::back_inserter(of.seconds));
   }
 
   static planner::OpPoint point_of(const SampleRuns& measured) {

@@ -4,6 +4,7 @@
 #include <bit>
 
 #include "base/check.h"
+#include "base/median.h"
 #include "base/process.h"
 #include "base/resource_use.h"
 #include "ops/op_list.h"
@@ -49,12 +50,6 @@ void fill(runtime::TensorRef& t) {
 }
 
 }  // namespace
-
-double median(std::vector<double> of) {
-  const auto middle = of.begin() + static_cast<std::ptrdiff_t>((of.size() - 1) / 2);
-  std::ranges::nth_element(of, middle);
-  return *middle;
-}
 
 std::span<std::byte> OperandMemory::of(int64_t bytes) {
   if (memory_ == nullptr || memory_->size().count < bytes) {

@@ -17,9 +17,6 @@ struct OpSample {
   ir::Attrs attrs;
 };
 
-/// The lower one of two in the middle; of at least one.
-double median(std::vector<double> of);
-
 /// Memory that one sample after the other has: touching it anew would take longer than most measure.
 class OperandMemory {
  public:

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <limits>
 
+#include "base/median.h"
+
 namespace plimsoll::train {
 namespace {
 
@@ -63,9 +65,7 @@ std::optional<planner::StepTimes> EstimateCheck::end_step(const StepEvent& event
   watches_ = false;
   trainer_.session().enable_timing(false);
   planner::StepTimes times = step_times(trainer_, least_);
-  const auto begin = seconds_.begin() + kCold, middle = begin + (kSteps - kCold) / 2;
-  std::nth_element(begin, middle, seconds_.end());
-  times.seconds = *middle;
+  times.seconds = median({seconds_.begin() + kCold, seconds_.end()});
   return times;
 }
 

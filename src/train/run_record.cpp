@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "base/median.h"
 #include "base/process.h"
 #include "train/trainer.h"
 
@@ -25,12 +26,7 @@ void RunRecord::resume() {
   requests_ = {num_allocations(), num_large_allocations()};
 }
 
-double RunRecord::median_seconds() const {
-  if (seconds_.empty()) return 0;
-  std::vector<double> sorted = seconds_;
-  std::sort(sorted.begin(), sorted.end());
-  return sorted[sorted.size() / 2];
-}
+double RunRecord::median_seconds() const { return median(seconds_); }
 
 Summary RunRecord::summary(const Trainer& trainer) const {
   Summary s;

@@ -10,8 +10,8 @@ falls with memory, losses stay, and no setting made by hand needs less than the 
 
 With --link the device is `discrete` behind a link of that speed, the budget is its memory's, and settings by hand
 offload too. With --by-hand that many settings made by hand are run for real; at each budget the four quickest of those that fit run
-again, in turns, `rounds` times, and the best of these so often again beside what the program chooses, twice: only that
-counts, as the best of several is the luckiest too. Of all steps of a setting's runs the median counts. Prints for each budget
+again, in turns, `rounds` times, and the best of these twice as often beside what the program chooses: only that counts,
+as the best of several is the luckiest too. Of all steps of a setting's runs the median counts. Prints for each budget
 the chosen time over that of the best by hand. Exits with 1 where a run leaves its budget, is refused, or the bits differ.
 """
 import argparse

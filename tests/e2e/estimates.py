@@ -6,10 +6,9 @@
 Calibrates into a temporary cache, then takes each pair's plan and the median over the steps of its short runs. Prints a
 line a pair as soon as it is measured, and in the end the median and the worst error. What else runs is an error of the
 estimate here, so each pair may be run in several rounds, each behind a calibration of its own, which meet different
-moments: a pair's line then comes in each round, with the medians over all estimates and steps so far, and the last
-one counts. --least: the least step counts instead of the
-median one. --only takes the pairs whose name has that word ("bf16", "8x384", "4 x 256"), several times those that have
-all of them.
+moments: a pair's line then comes in each round, with the medians over all estimates and steps so far, and the last one
+counts. --least: the least step counts instead of the median one. --only takes the pairs whose name has that word
+("bf16", "8x384", "4 x 256"), several times those that have all of them.
 """
 import argparse
 import json

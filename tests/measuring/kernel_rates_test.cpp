@@ -4,7 +4,6 @@
 #include <gtest/gtest.h>
 
 #include "base/process.h"
-#include "measuring/op_timer.h"
 
 namespace plimsoll::measuring {
 namespace {
@@ -45,13 +44,6 @@ TEST(KernelRates, RoundsBehindTheFirstEndWithTheirTime) {
   plan.rounds = 1000;
   plan.seconds_for_rounds = 0;
   EXPECT_EQ(measure_kernels(plan, kQuiet).points.size(), 2u);
-}
-
-TEST(KernelRates, MedianOfAnEvenNumberIsTheLowerOne) {
-  EXPECT_EQ(median({3}), 3);
-  EXPECT_EQ(median({9, 1}), 1);
-  EXPECT_EQ(median({9, 1, 4}), 4);
-  EXPECT_EQ(median({9, 1, 4, 1e30}), 4);
 }
 
 TEST(KernelRates, WhatTimeIsTooShortForKeepsTheBuiltInRates) {

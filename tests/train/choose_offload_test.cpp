@@ -35,7 +35,8 @@ struct Reckoning {
   /// class has; a twentieth less of it where all is computed again.
   int64_t device = 0, host = 1 << 20, packs_worse = 0, stays = 0;
   bool has_room_for_copies = false;  ///< early ones need no more
-  double kernels = 0;                ///< so many seconds more, beside which the others are waiting
+  int64_t sketched_above = 0;  ///< what a sketch takes more than what is alive, and the least plan does not
+  double kernels = 0;          ///< so many seconds more, beside which the others are waiting
   std::vector<Way> planned = {}, sketched = {};
 
   [[nodiscard]] planner::PlanReport report(const Way& way, int64_t more = 0) const {
@@ -75,7 +76,11 @@ struct Reckoning {
         choices,
         [&](const Way& way) {
           if (std::ranges::find(sketched, way) == sketched.end()) sketched.push_back(way);
-          return Result<planner::PlanReport>(report(way));
+          planner::PlanReport sketch = report(way, sketched_above);
+          if (const int64_t alive = sketch.arena_bytes - sketched_above; alive > 0)
+            sketch.offset_lower_bound_ratio =
+                static_cast<double>(sketch.arena_bytes) / static_cast<double>(alive);
+          return Result<planner::PlanReport>(std::move(sketch));
         },
         [&](const Way& way) {
           planned.push_back(way);
@@ -181,11 +186,14 @@ TEST(ChooseOffload, CopiesEarlyAtTheLeastWhereThereIsRoom) {
   OffloadChoices choices = some_choices();
   choices.places = {MemorySpace::kHostPinned};
   Reckoning nothing{.device = 0, .packs_worse = 10, .stays = 100, .has_room_for_copies = true};
-  Reckoning enough = nothing;
-  enough.device = nothing.choose(choices).report.arena_bytes;
-  const Planned chosen = enough.choose(choices);
-  EXPECT_TRUE(chosen.report.fits);
-  EXPECT_GT(chosen.way.offload.slack_part, 0);
+  const int64_t least = nothing.choose(choices).report.arena_bytes;
+  for (const int64_t sketched_above : {0, 3}) {  // a plan packs closer than its sketch
+    Reckoning enough = nothing;
+    enough.device = least, enough.sketched_above = sketched_above;
+    const Planned chosen = enough.choose(choices);
+    EXPECT_TRUE(chosen.report.fits);
+    EXPECT_GT(chosen.way.offload.slack_part, 0);
+  }
 }
 
 TEST(ChooseOffload, NamesTheLeastWhereNothingFits) {

@@ -81,7 +81,7 @@ class PlacedList {
 };
 
 /// Placed lists over windows of time: an item is looked up in the shortest window that holds all of it, so
-/// one that lives briefly meets only what lives about then.
+/// one that lives briefly meets only what lives about then. A window that nobody is left to ask holds no more.
 ///
 ///   level 0   |───────────────────────────────|      windows of a level overlap by half: an item no longer
 ///   level 1   |───────|───────|───────|───────|      than half a window lies within one of them
@@ -90,37 +90,48 @@ class PlacedIndex {
  public:
   explicit PlacedIndex(const Problem& problem) {
     const int32_t sections = problem.num_sections();
-    levels_.push_back({sections, std::vector<PlacedList>(1)});
-    // Below some hundred items a window the list is as fast as its index.
+    levels_.push_back({sections, std::vector<Window>(1)});
+    // Below some dozen items a window the list is as fast as its index.
     int32_t stride = sections;
-    for (size_t n = problem.items.size(); n > 256 && stride > 4 && levels_.size() < 7; n /= 4) {
+    for (size_t n = problem.items.size(); n > kItemsPerWindow && stride > 4 && levels_.size() < 7; n /= 4) {
       stride = (stride + 3) / 4;
-      levels_.push_back({stride, std::vector<PlacedList>(index(sections / stride + 1))});
+      levels_.push_back({stride, std::vector<Window>(index(sections / stride + 1))});
     }
+    for (const Item& item : problem.items) ++window_of(item).left;
   }
 
-  int64_t lowest_gap(const Item& item) const {
-    for (size_t k = levels_.size() - 1; k > 0; --k) {
-      const int32_t at = item.first / levels_[k].stride;
-      if (item.last <= (at + 2) * levels_[k].stride) return levels_[k].windows[index(at)].lowest_gap(item);
-    }
-    return levels_.front().windows.front().lowest_gap(item);
-  }
-
-  void insert(const Item& item, int64_t offset) {
-    levels_.front().windows.front().insert(item, offset);
-    for (size_t k = 1; k < levels_.size(); ++k) {
+  /// Each item is placed once: the lowest gap it fits into is its place.
+  int64_t place(const Item& item) {
+    Window& window = window_of(item);
+    const int64_t offset = window.placed.lowest_gap(item);
+    --window.left;
+    for (size_t k = 0; k < levels_.size(); ++k) {
       Level& level = levels_[k];  // window w holds sections [w, w + 2) * stride
       for (int32_t w = std::max(item.first / level.stride - 1, 0); w * level.stride < item.last; ++w)
-        level.windows[index(w)].insert(item, offset);
+        if (Window& other = level.windows[index(w)]; other.left > 0) other.placed.insert(item, offset);
     }
+    return offset;
   }
 
  private:
+  struct Window {
+    PlacedList placed;
+    int32_t left = 0;  ///< items yet to be placed that are looked up here
+  };
   struct Level {
     int32_t stride = 0;
-    std::vector<PlacedList> windows;
+    std::vector<Window> windows;
   };
+  static constexpr size_t kItemsPerWindow = 96;
+
+  Window& window_of(const Item& item) {
+    for (size_t k = levels_.size() - 1; k > 0; --k) {
+      const int32_t at = item.first / levels_[k].stride;
+      if (item.last <= (at + 2) * levels_[k].stride) return levels_[k].windows[index(at)];
+    }
+    return levels_.front().windows.front();
+  }
+
   std::vector<Level> levels_;
 };
 
@@ -132,8 +143,7 @@ Packing first_fit(const Problem& problem, std::span<const int32_t> rank) {
   PlacedIndex placed(problem);
   for (const int32_t i : order_of(rank)) {
     const Item& item = problem.items[index(i)];
-    const int64_t offset = placed.lowest_gap(item);
-    placed.insert(item, offset);
+    const int64_t offset = placed.place(item);
     packing.offsets[index(i)] = offset;
     packing.height = std::max(packing.height, offset + item.size);
   }

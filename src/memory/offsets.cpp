@@ -215,9 +215,9 @@ void try_promoting_by_size(const Problem& problem, Best& best) {
 /// with what comes before and after it. First fit, the largest first and of equals what dies last; what
 /// reaches near the top of the best so far then moves forward as if it were larger.
 void try_promoting_late(const Problem& problem, Best& best) {
-  constexpr double kStep = 0.5, kTop = 0.97;
-  // Rounds of many items cost more, some 3 microseconds an item, and what they find comes in the first ones.
-  constexpr int64_t kItemsSquared = 1'000'000'000, kMostRounds = 60;
+  constexpr double kStep = 0.5, kTop = 0.9;
+  // Rounds of many items cost more, and what they find comes in the first ones.
+  constexpr int64_t kItemsSquared = 1'000'000'000, kMostRounds = 30;
   std::vector<std::pair<double, int32_t>> weight;
   for (const Item& item : problem.items)
     weight.emplace_back(-rough_log2(static_cast<double>(item.size)), -item.last);

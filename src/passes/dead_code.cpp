@@ -28,4 +28,14 @@ Result<DeadCodeReport> dead_code(ir::Graph& graph, const DeadCodeOptions& option
   return DeadCodeReport{before - graph.order().size()};
 }
 
+void empty_removed_ops(ir::Graph& graph) {
+  std::vector<bool> stays(graph.num_ops(), false);
+  for (const ir::OpId id : graph.order()) stays[static_cast<size_t>(id.index)] = true;
+  for (size_t i = 0; i < stays.size(); ++i)
+    if (!stays[i]) {
+      ir::Op& op = graph.op(ir::OpId{static_cast<int32_t>(i)});
+      op = ir::Op{.def = op.def};
+    }
+}
+
 }  // namespace plimsoll::passes

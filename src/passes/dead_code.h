@@ -18,4 +18,8 @@ struct DeadCodeReport {
 /// Keeps the ops with an effect, the producers of `keep`, and what these need. Linear time.
 Result<DeadCodeReport> dead_code(ir::Graph& graph, const DeadCodeOptions& options);
 
+/// Ops that passes took out of the order let go of operands, attributes and layer, which copies of the graph
+/// would copy too. No value that is wanted may be theirs.
+void empty_removed_ops(ir::Graph& graph);
+
 }  // namespace plimsoll::passes

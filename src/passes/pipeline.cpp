@@ -295,7 +295,9 @@ Result<AutodiffReport> Pipeline::differentiate(ir::Graph& graph, AutodiffOptions
 Status Pipeline::tidy(ir::Graph& graph, std::span<ir::ValueId> keep) {
   PassState state{graph, options_};
   progress_.is_tidy = true;
-  return run_keeping(Phase::kTidy, state, keep);
+  PLIMSOLL_TRY(run_keeping(Phase::kTidy, state, keep));
+  empty_removed_ops(graph);
+  return Ok{};
 }
 
 Status Pipeline::backward(ir::Graph& graph, std::span<ir::ValueId> keep) {

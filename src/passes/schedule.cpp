@@ -66,30 +66,32 @@ class DemandOrder {
  private:
   /// Depth first over what must come before; an explicit stack, as chains grow with the model.
   void emit_with_operands(size_t place) {
-    std::vector<std::pair<size_t, size_t>> stack = {{place, 0}};  // op, next of its predecessors
-    while (!stack.empty()) {
-      auto& [op, next] = stack.back();
+    if (done_[place]) return;
+    stack_.assign(1, {place, 0});
+    while (!stack_.empty()) {
+      auto& [op, next] = stack_.back();
       if (done_[op]) {
-        stack.pop_back();
+        stack_.pop_back();
       } else if (next < deps_.before[op].size()) {
         const size_t needed = deps_.before[op][next++];
-        if (!done_[needed]) stack.emplace_back(needed, 0);
+        if (!done_[needed]) stack_.emplace_back(needed, 0);
       } else {
         const size_t ready = op;
-        stack.pop_back();
+        stack_.pop_back();
         emit(ready);
       }
     }
   }
 
   void emit(size_t place) {
-    std::vector<size_t> ready = {place};
-    for (size_t i = 0; i < ready.size(); ++i) {
-      if (done_[ready[i]]) continue;
-      done_[ready[i]] = true;
-      order_.push_back(ready[i]);
-      for (const size_t after : deps_.after[ready[i]])
-        if (--waiting_[after] == 0 && moves_[after] == Move::kRise) ready.push_back(after);
+    ready_.assign(1, place);
+    for (size_t i = 0; i < ready_.size(); ++i) {
+      const size_t op = ready_[i];
+      if (done_[op]) continue;
+      done_[op] = true;
+      order_.push_back(op);
+      for (const size_t after : deps_.after[op])
+        if (--waiting_[after] == 0 && moves_[after] == Move::kRise) ready_.push_back(after);
     }
   }
 
@@ -98,6 +100,8 @@ class DemandOrder {
   std::vector<size_t> waiting_;
   std::vector<bool> done_;
   std::vector<size_t> order_;
+  std::vector<std::pair<size_t, size_t>> stack_;  ///< op, next of its predecessors
+  std::vector<size_t> ready_;
 };
 
 /// The moves of one kind left out.

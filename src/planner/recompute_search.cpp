@@ -19,17 +19,23 @@ struct Point {
 class Search {
  public:
   Search(const RecomputeChain& chain, int64_t arena_bytes)
-      : chain_(in_units(chain)), arena_(arena_bytes), at_(chain.blocks.size() + 1) {}
+      : chain_(in_units(chain)),
+        arena_(arena_bytes),
+        at_(chain.blocks.size() + 1),
+        enough_(chain.blocks.size() + 1, chain_.needed_bytes - arena_bytes) {
+    for (size_t i = chain_.blocks.size(); i-- > 0;)
+      enough_[i] = std::max(enough_[i + 1], chain_.blocks[i].needed_bytes - arena_bytes);
+  }
 
   std::optional<RecomputeChoice> operator()() {
     const size_t n = chain_.blocks.size();
     at_[0].push_back({});
     for (size_t i = 0; i < n; ++i) {
-      prune(at_[i], chain_.blocks[i].needed_bytes - arena_);
+      prune(i, chain_.blocks[i].needed_bytes - arena_);
       step_over_block(i);
       step_over_runs(i);
     }
-    prune(at_[n], 0);
+    prune(n, 0);
     return best_end();
   }
 
@@ -79,15 +85,20 @@ class Search {
   }
 
  private:
-  /// What saves enough, and of that what nothing cheaper saves as much as; sorted by both.
-  static void prune(std::vector<Point>& points, int64_t least_saved) {
+  /// What saves enough before block i, and of that what nothing cheaper saves as much as, or all that will be
+  /// needed; sorted by both.
+  void prune(size_t i, int64_t least_saved) {
+    std::vector<Point>& points = at_[i];
     std::erase_if(points, [&](const Point& p) { return p.saved < least_saved; });
     std::ranges::stable_sort(points, [](const Point& a, const Point& b) {
       return std::pair(-a.saved, a.seconds) < std::pair(-b.saved, b.seconds);
     });
     std::vector<Point> kept;
-    for (const Point& p : points)
-      if (kept.empty() || p.seconds < kept.back().seconds) kept.push_back(p);
+    for (const Point& p : points) {
+      if (!kept.empty() && p.seconds >= kept.back().seconds) continue;
+      if (!kept.empty() && p.saved >= enough_[i]) kept.pop_back();
+      kept.push_back(p);
+    }
     points = std::move(kept);
   }
 
@@ -103,19 +114,22 @@ class Search {
   }
 
   /// Runs that begin with block i: what they save counts behind them, for as long as they run themselves what
-  /// was saved before must do.
+  /// was saved before must do. None is longer than what saves all that will be needed.
   void step_over_runs(size_t i) {
     int64_t saved = chain_.blocks[i].saved_bytes;
     double seconds = chain_.blocks[i].seconds;
     int64_t least = chain_.blocks[i].needed_bytes - arena_;
     for (size_t j = i + 1; j < chain_.blocks.size(); ++j) {
       const RecomputeBlock& block = chain_.blocks[j];
+      const int64_t shorter = j > i + 1 ? saved : std::numeric_limits<int64_t>::min() / 2;
       saved += block.saved_bytes + block.input_bytes;
       seconds += block.seconds + chain_.blocks[j - 1].tail_seconds;
       least = std::max(least, block.needed_bytes - arena_);
-      for (size_t p = 0; p < at_[i].size() && at_[i][p].saved >= least; ++p)
+      size_t p = 0;
+      while (p < at_[i].size() && at_[i][p].saved + shorter >= enough_[j]) ++p;
+      for (; p < at_[i].size() && at_[i][p].saved >= least; ++p)
         at_[j + 1].push_back({at_[i][p].saved + saved, at_[i][p].seconds + seconds, i, p, kRun});
-      if (at_[j + 1].size() > static_cast<size_t>(8 * kLeastUnits)) prune(at_[j + 1], 0);
+      if (at_[j + 1].size() > static_cast<size_t>(8 * kLeastUnits)) prune(j + 1, 0);
     }
   }
 
@@ -165,6 +179,7 @@ class Search {
   const RecomputeChain chain_;
   int64_t arena_;
   std::vector<std::vector<Point>> at_;  // by block: choices for those before it
+  std::vector<int64_t> enough_;         // by block: no more need be saved, there and behind
 };
 
 }  // namespace

@@ -237,6 +237,11 @@ class ProgramBuilder {
     if (const KnownBeginning* known = find_known(name)) {
       note_overrides(known->progress.precision);
       if (result_.gradients.empty()) result_.gradients = known->gradients;
+      if (auto sketched = take_sketched(name)) {
+        PLIMSOLL_ASSIGN(auto program, place_program(std::move(*sketched), memory_, options_.pipeline.verify));
+        note_program(program);
+        return program;
+      }
       Graph graph = known->graph;
       passes::Pipeline pipeline(pipeline_options(graph), known->progress);
       return finish(std::move(graph), pipeline);
@@ -284,6 +289,14 @@ class ProgramBuilder {
     };
     const auto found = std::ranges::find_if(options_.known->beginnings, is_it);
     return found == options_.known->beginnings.end() ? nullptr : &*found;
+  }
+  /// Not the first one, whose passes say what the plan tells of them.
+  [[nodiscard]] std::optional<BoundProgram> take_sketched(std::string_view name) const {
+    if (options_.sketch || !first_finished_) return std::nullopt;
+    for (passes::Program& program : options_.known->sketched)
+      if (program.graph.name == named(name))
+        return BoundProgram{std::move(program.graph), std::move(program.binding)};
+    return std::nullopt;
   }
   void keep_known(KnownBeginning beginning) {
     std::vector<KnownBeginning>& kept = options_.known->beginnings;

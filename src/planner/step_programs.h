@@ -126,6 +126,9 @@ struct KnownPrograms {
   static constexpr size_t kMostBeginnings = 4;
   KnownUpdate update = {};
   std::vector<KnownBeginning> beginnings = {};  ///< the last ones, the oldest first
+  /// What is planned next was sketched before, with nothing elsewhere: the sketch's programs, of which those
+  /// behind the first are placed rather than made again.
+  std::vector<passes::Program> sketched = {};
 };
 
 struct TrainingPrograms {

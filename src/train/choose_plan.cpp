@@ -166,9 +166,15 @@ class Chooser {
       PLIMSOLL_ASSIGN(sketched, sketch_way(config_, prepared_, way, target_, options_, nullptr));
       sketched.facts = facts_of(sketched, config_, prepared_, target_);
       options_.known->add_sketch(sketched);
-      sketched.programs = {};
     }
-    if (planner::excess_bytes(sketched.report) <= goal) return plan(way);
+    if (planner::excess_bytes(sketched.report) <= goal) {
+      std::vector<passes::Program>& kept = options_.known->programs().sketched;
+      if (!offload_options(config_).any()) kept = std::move(sketched.programs.session.programs);
+      auto planned = plan(way);
+      kept.clear();
+      return planned;
+    }
+    sketched.programs = {};
     considered_.push_back(planner::alternative_of(sketched.report));
     return sketched;
   }
@@ -265,12 +271,9 @@ class Chooser {
                                         most_seconds - plain.report.seconds_estimated));
     // The same layers given by hand lead to the same plan: with the largest chunks that fit.
     if (chosen.way.chunk_tokens == 0 || !chosen.report.fits) return chosen;
-    const Way smaller = chosen.way;
-    chosen.programs = {};
-    PLIMSOLL_ASSIGN(chosen, plan_fitting({way.split, smaller.recomputed}, /*sketches=*/true));
-    if (chosen.report.fits) return chosen;
-    chosen.programs = {};  // with other chunks ops are ordered otherwise
-    return plan(smaller);
+    PLIMSOLL_ASSIGN(Planned larger, plan_fitting({way.split, chosen.way.recomputed}, /*sketches=*/true));
+    if (larger.report.fits && larger.way != chosen.way) return larger;
+    return chosen;  // with other chunks ops are ordered otherwise
   }
 
   const RunConfig& config_;

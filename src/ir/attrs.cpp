@@ -19,16 +19,25 @@ const T& get(const Attrs& attrs, std::string_view key) {
 }  // namespace
 
 void Attrs::set(std::string_view key, Attr value) {
-  auto it = std::lower_bound(entries_.begin(), entries_.end(), key,
+  if (entries_ == nullptr)
+    entries_ = std::make_shared<Entries>();
+  else if (entries_.use_count() > 1)
+    entries_ = std::make_shared<Entries>(*entries_);
+  auto it = std::lower_bound(entries_->begin(), entries_->end(), key,
                              [](const auto& e, std::string_view k) { return e.first < k; });
-  if (it != entries_.end() && it->first == key)
+  if (it != entries_->end() && it->first == key)
     it->second = std::move(value);
   else
-    entries_.emplace(it, std::string(key), std::move(value));
+    entries_->emplace(it, std::string(key), std::move(value));
+}
+
+const Attrs::Entries& Attrs::entries() const {
+  static const Entries kNone;
+  return entries_ == nullptr ? kNone : *entries_;
 }
 
 const Attr* Attrs::find(std::string_view key) const {
-  for (const auto& e : entries_)
+  for (const auto& e : entries())
     if (e.first == key) return &e.second;
   return nullptr;
 }

@@ -3,6 +3,8 @@
 #pragma once
 
 #include <cstdint>
+#include <initializer_list>
+#include <memory>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -14,9 +16,11 @@ namespace plimsoll::ir {
 using Attr = std::variant<bool, int64_t, double, std::string, std::vector<int64_t>>;
 
 /// A small sorted map. No addresses and no run-time scalars in here: programs are compared and cached by
-/// text.
+/// text. Copies share what they hold until one of them is changed.
 class Attrs {
  public:
+  using Entries = std::vector<std::pair<std::string, Attr>>;
+
   Attrs() = default;
   Attrs(std::initializer_list<std::pair<std::string_view, Attr>> entries) {
     for (const auto& [key, value] : entries) set(key, value);
@@ -31,11 +35,13 @@ class Attrs {
   [[nodiscard]] const std::string& str(std::string_view key) const;
   [[nodiscard]] const std::vector<int64_t>& ints(std::string_view key) const;
 
-  [[nodiscard]] const std::vector<std::pair<std::string, Attr>>& entries() const { return entries_; }
-  bool operator==(const Attrs&) const = default;
+  [[nodiscard]] const Entries& entries() const;
+  bool operator==(const Attrs& other) const {
+    return entries_ == other.entries_ || entries() == other.entries();
+  }
 
  private:
-  std::vector<std::pair<std::string, Attr>> entries_;
+  std::shared_ptr<Entries> entries_;  ///< null: none
 };
 
 }  // namespace plimsoll::ir

@@ -15,6 +15,8 @@ OpTypes op_types(const Graph& graph, const Op& op) {
 }
 
 std::vector<Alias> op_consumes(const Op& op) {
+  if (op.def->consumes_variadic == nullptr && op.def->consumes.empty() && op.def->accumulators.empty())
+    return {};
   std::vector<Alias> aliases =
       op.def->consumes_variadic != nullptr ? op.def->consumes_variadic(op) : op.def->consumes;
   aliases.insert(aliases.end(), op.def->accumulators.begin(), op.def->accumulators.end());

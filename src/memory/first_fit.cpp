@@ -81,7 +81,8 @@ class PlacedList {
 };
 
 /// Placed lists over windows of time: an item is looked up in the shortest window that holds all of it, so
-/// one that lives briefly meets only what lives about then. A window that nobody is left to ask holds no more.
+/// one that lives briefly meets only what lives about then. A window that nobody is left to ask holds no
+/// more.
 ///
 ///   level 0   |───────────────────────────────|      windows of a level overlap by half: an item no longer
 ///   level 1   |───────|───────|───────|───────|      than half a window lies within one of them

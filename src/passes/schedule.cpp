@@ -144,8 +144,10 @@ Result<ScheduleReport> schedule(Graph& graph, const ScheduleOptions& options) {
     const auto wanted =
         moves(graph, storage_groups(graph, graph.order(), options.keep), options.updates_stay);
     std::vector<OpId> best;
-    for (const auto& candidate : {wanted, without(wanted, Move::kSink), without(wanted, Move::kRise)}) {
-      std::vector<OpId> order = ordered(graph, deps, candidate);
+    const std::array candidates{wanted, without(wanted, Move::kSink), without(wanted, Move::kRise)};
+    for (size_t c = 0; c < candidates.size(); ++c) {
+      if (c > 0 && candidates[c] == candidates[0]) continue;
+      std::vector<OpId> order = ordered(graph, deps, candidates[c]);
       const int64_t peak = live_bytes(graph, order, live).peak_bytes;
       if (peak >= report.peak_bytes_after) continue;
       report.peak_bytes_after = peak;

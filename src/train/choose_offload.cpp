@@ -169,10 +169,10 @@ class Search {
     return over && *over <= 0;
   }
 
-  /// Whether the least of it may.
+  /// Whether some way may: what is tried first, which is sketched in any case, or the least.
   [[nodiscard]] bool may_fit(const Places& places) const {
-    const Way way = with_all(way_of(splits_.back(), choices_.may_recompute, kOnDemand), places);
-    return fits(way);
+    return fits(with_all(way_of(splits_.front(), false, kOnDemand), places)) ||
+           fits(with_all(way_of(splits_.back(), choices_.may_recompute, kOnDemand), places));
   }
 
   [[nodiscard]] std::vector<bool> recomputes() const {

@@ -77,7 +77,8 @@ TEST(StepProgramsTest, FullTrainingInFp32Holds16BytesAParameter) {
 }
 
 /// What a sketch of the same programs has made; nothing where there is no such sketch.
-std::vector<passes::Program> sketched(const models::Model& model, StepOptions o, const cpu::CpuTarget& target) {
+std::vector<passes::Program> sketched(const models::Model& model, StepOptions o,
+                                      const cpu::CpuTarget& target) {
   if (o.sketch || o.pipeline.offload.any()) return {};
   o.sketch = o.memory.bound_only = true;
   auto programs = build_training_programs(model, o, target);

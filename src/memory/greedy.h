@@ -1,5 +1,5 @@
-// The greedy orders: first fit in a given order, and the skyline, which lets the least feasible offset
-// decide.
+// The greedy orders: first fit in a given order, the skyline, which lets the least feasible offset decide,
+// and best fit in the order of births.
 #pragma once
 
 #include <cstdint>
@@ -42,5 +42,14 @@ Packing first_fit(const Problem& problem, std::span<const int32_t> rank);
 ///      └──┴────┴────┴──┴── section
 /// Cost: O((n + moves of waiting items between sections) · log n).
 Packing skyline(const Problem& problem, std::span<const int32_t> rank);
+
+struct BestFit {
+  Packing packing;         ///< whole where nothing is left over
+  int32_t left_over = -1;  ///< the first item that found no gap
+};
+/// Below `limit`: the items of `before` as first fit has them, the largest first; then the others as they are
+/// born, the larger first, each in the smallest gap that holds it, until one finds none.
+/// Cost: O(n · (alive at once + those of `before`)), which `packing.steps` counts.
+BestFit best_fit(const Problem& problem, const std::vector<bool>& before, int64_t limit);
 
 }  // namespace plimsoll::memory

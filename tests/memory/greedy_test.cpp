@@ -3,7 +3,10 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <array>
+#include <numeric>
+#include <tuple>
 
 #include "instances.h"
 
@@ -67,6 +70,61 @@ TEST(Greedy, AgreesWithTheObviousOnes) {
     EXPECT_EQ(first_fit(problem, rank).offsets, slow_first_fit(problem, rank)) << "seed " << seed;
     EXPECT_EQ(skyline(problem, rank).offsets, slow_skyline(problem, rank)) << "seed " << seed;
   }
+}
+
+/// The gap below `limit` that the item goes into, by what each offset meets; -1: none.
+int64_t slow_gap(const Problem& problem, const std::vector<int64_t>& offsets, const Item& item, int64_t limit,
+                 bool in_smallest) {
+  std::vector<bool> taken(static_cast<size_t>(limit), false);
+  for (size_t j = 0; j < offsets.size(); ++j)
+    if (offsets[j] >= 0 && share_time(item, problem.items[j]))
+      std::fill_n(taken.begin() + offsets[j], problem.items[j].size, true);
+  int64_t best = -1, smallest = 0;
+  for (int64_t low = 0; low < limit; ++low) {
+    if (taken[static_cast<size_t>(low)]) continue;
+    int64_t high = low;
+    while (high < limit && !taken[static_cast<size_t>(high)]) ++high;
+    const int64_t offset = align_up(low, item.alignment);
+    if (offset + item.size <= high && (best < 0 || (in_smallest && high - low < smallest)))
+      best = offset, smallest = high - low;
+    low = high;
+  }
+  return best;
+}
+
+TEST(Greedy, BestFitTakesTheSmallestGapAsItemsAreBorn) {
+  int left_over = 0, placed = 0;
+  for (uint64_t seed = 0; seed < 60; ++seed) {
+    std::vector<Buffer> buffers = random_buffers(seed, 60, 100, 30);
+    if (seed % 2 == 0)
+      for (Buffer& b : buffers) b.alignment = 1 + b.size % 4;
+    const Problem problem = make_problem(buffers);
+    const int64_t limit = problem.bound + problem.bound * static_cast<int64_t>(seed % 6) / 10;
+    std::vector<bool> before;
+    for (const Item& item : problem.items) before.push_back(item.last - item.first > 12);
+    const BestFit packed = best_fit(problem, before, limit);
+    const auto key = [&](int32_t i) {
+      const Item& item = problem.items[index(i)];
+      return before[index(i)] ? std::tuple(0, -item.size, static_cast<int64_t>(-item.last), i)
+                              : std::tuple(1, static_cast<int64_t>(item.first), -item.size, i);
+    };
+    std::vector<int32_t> order(before.size());
+    std::iota(order.begin(), order.end(), 0);
+    std::ranges::sort(order, {}, key);
+    std::vector<int64_t> offsets(before.size(), -1);
+    for (const int32_t i : order) {
+      const int64_t offset = slow_gap(problem, offsets, problem.items[index(i)], limit, !before[index(i)]);
+      if (offset < 0) {
+        EXPECT_EQ(packed.left_over, i) << "seed " << seed;
+        break;
+      }
+      offsets[index(i)] = offset;
+      EXPECT_EQ(packed.packing.offsets[index(i)], offset) << "seed " << seed;
+    }
+    (packed.left_over < 0 ? placed : left_over) += 1;
+  }
+  EXPECT_GT(placed, 10);
+  EXPECT_GT(left_over, 10);
 }
 
 TEST(Greedy, RanksByEachKeyInTurn) {

@@ -182,6 +182,26 @@ TEST(Offsets, WhatCannotBeAssignedIsNamed) {
 }
 
 /// Sizes and lifetimes over many orders of magnitude, too many for a search and for orders that learn slowly.
+/// What is loaded ahead, as much as a window of bytes holds: first fit leaves a third and more above the
+/// bound.
+TEST(Offsets, WindowsThatSlideAreNotLeftToFirstFit) {
+  constexpr int64_t kSizes[] = {1, 1, 4, 4, 12, 12, 12, 40}, kWindow = 300;
+  for (uint64_t seed = 0; seed < 4; ++seed) {
+    std::mt19937_64 random(seed);
+    std::vector<Buffer> buffers;
+    int64_t ahead = 0;
+    size_t first = 0;
+    for (int64_t at = 0; at < 1600; ++at) {
+      buffers.push_back({.lower = 0, .upper = at + 1, .size = 4096 * kSizes[pick(random, 0, 7)]});
+      for (ahead += buffers.back().size; ahead > 4096 * kWindow; ++first) ahead -= buffers[first].size;
+      buffers.back().lower = static_cast<int64_t>(first);
+    }
+    const Placement placement = assign_offsets(buffers);
+    EXPECT_EQ(placement.method, "best fit") << seed;
+    EXPECT_LE(placement.height, placement.lower_bound + placement.lower_bound / 10 * 3) << seed;
+  }
+}
+
 TEST(Offsets, VeryDifferentSizesAndLifetimesComeWithinAHundredthOfTheBound) {
   std::mt19937_64 random(3);
   std::vector<Buffer> buffers;

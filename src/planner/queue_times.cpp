@@ -187,16 +187,18 @@ CopyRates copy_rates(const MachineProfile& p, MemorySpace from, MemorySpace to) 
   const auto part = [](double beside, double alone) {
     return beside > 0 && alone > 0 ? std::min(1.0, beside / alone) : 1.0;
   };
+  const double link = in ? p.copy_in_bandwidth : p.copy_out_bandwidth;
   if (from == MemorySpace::kDisk || to == MemorySpace::kDisk) {
-    const double alone = in ? p.disk_read_bandwidth : p.disk_write_bandwidth;
-    return {.alone = std::max(1.0, alone > 0 ? alone : kUnknownDiskBandwidth),
+    const double known = in ? p.disk_read_bandwidth : p.disk_write_bandwidth;
+    const double disk = known > 0 ? known : kUnknownDiskBandwidth;
+    const double alone = link > 0 ? std::min(disk, link) : disk;  // a device has it over its link
+    return {.alone = std::max(1.0, alone),
             .beside_kernels = part(in ? p.disk_read_beside_kernels : p.disk_write_beside_kernels, alone),
             .beside_copy = part(in ? p.disk_read_beside_write : p.disk_write_beside_read, alone),
             .kernel_seconds = p.disk_kernel_seconds};
   }
-  const double alone = in ? p.copy_in_bandwidth : p.copy_out_bandwidth;
-  return {.alone = std::max(1.0, alone > 0 ? alone : p.memory_bandwidth),
-          .beside_kernels = part(in ? p.copy_in_beside_kernels : p.copy_out_beside_kernels, alone),
+  return {.alone = std::max(1.0, link > 0 ? link : p.memory_bandwidth),
+          .beside_kernels = part(in ? p.copy_in_beside_kernels : p.copy_out_beside_kernels, link),
           .kernel_seconds = p.copy_kernel_seconds};
 }
 

@@ -21,7 +21,8 @@ struct CopyRates {
   double beside_copy = 1;     ///< beside one the other way, where both use the disk
   double kernel_seconds = 0;  ///< by which a second of it lengthens the kernels beside it
 };
-/// Of a copy from one space to another; what the profile does not know costs nothing.
+/// Of a copy from one space to another; what the profile does not know costs nothing. A disk is reached over
+/// the link, and is no quicker.
 CopyRates copy_rates(const MachineProfile& profile, ir::MemorySpace from, ir::MemorySpace to);
 
 /// Seconds of copies beside kernels and, where they use the disk, beside a copy the other way.

@@ -83,6 +83,7 @@ class Search {
       std::vector<Found> found;
       for (int i = 0; i < kMostRounds && may_fit(places); ++i) {
         std::vector<Found> better = refined(places);
+        std::erase_if(better, [&](const Found& f) { return f.seconds >= choices_.most_seconds; });
         if (better.empty()) break;
         found = std::move(better);
         auto planned = plan_(found.front().way);
@@ -95,6 +96,8 @@ class Search {
         if (planned) return std::move(*planned);
       }
     }
+    if (choices_.most_seconds < std::numeric_limits<double>::infinity())
+      return Error{ErrorCode::kDoesNotFit, "no way is quicker with something elsewhere"};
     packing_ = 0;  // how loosely others packed says nothing of the least, which is packed closely
     return least();
   }
@@ -184,8 +187,9 @@ class Search {
   [[nodiscard]] std::vector<Found> ways(const Places& places) const {
     std::vector<Found> found;
     const auto may_be_faster = [&](double kernels) {
-      return std::ranges::none_of(found,
-                                  [&](const Found& f) { return f.seconds <= (1 + kHiddenWait) * kernels; });
+      return kernels < choices_.most_seconds && std::ranges::none_of(found, [&](const Found& f) {
+               return f.seconds <= (1 + kHiddenWait) * kernels;
+             });
     };
     std::vector<double> kernels(splits_.size(), 0);  // at least
     for (const bool recompute_all : recomputes())
@@ -231,11 +235,16 @@ class Search {
       Way way = whole.way;
       way.offload.slack_part = slack;
       if (slack != whole.way.offload.slack_part && (whole.way.offload.slack_part < 0 || !fits(way))) continue;
-      for (const Group& group : std::views::reverse(whole.moved)) reduce(way, group, places);
-      const double seconds = sketch_(way)->seconds_estimated;
-      const bool is_first =
-          slack == whole.way.offload.slack_part;  // less is moved, and as a rule it is faster
-      if (is_first || seconds < found.seconds) found = {std::move(way), seconds, whole.moved};
+      double seconds = sketch_(way)->seconds_estimated;
+      for (const Group& group : std::views::reverse(whole.moved)) {
+        Way fewer = way;
+        reduce(fewer, group, places);
+        // As a rule less to move is faster; but what stays takes the room in which copies would be early.
+        const double then = sketch_(fewer)->seconds_estimated;
+        if (then <= (1 + kHiddenWait) * seconds) way = std::move(fewer), seconds = then;
+      }
+      if (slack == whole.way.offload.slack_part || seconds < found.seconds)
+        found = {std::move(way), seconds, whole.moved};
       if (slack == kNoSlack) break;
     }
   }
@@ -348,7 +357,7 @@ class Search {
 OffloadChoices offload_choices(const RunConfig& config, const PrepareOptions& options,
                                const Prepared& prepared, std::vector<BatchSplit> splits) {
   OffloadChoices choices;
-  if (options.purpose != Purpose::kTrain || !options.finds_least || !chooses_offload(config)) return choices;
+  if (options.purpose != Purpose::kTrain || !chooses_offload(config)) return choices;
   for (const std::string& place : offload_places(config))
     choices.places.push_back(place == "disk" ? MemorySpace::kDisk : MemorySpace::kHostPinned);
   choices.splits = std::move(splits);

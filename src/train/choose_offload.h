@@ -1,9 +1,10 @@
-// memory.offload: auto. What lies elsewhere than on the device where a run fits in no other way: of which
-// classes, of how many layers, and with which split of the batch.
+// memory.offload: auto. What lies elsewhere than on the device where a run fits in no other way, or is slower
+// in any other: of which classes, of how many layers, and with which split of the batch.
 #pragma once
 
 #include <array>
 #include <functional>
+#include <limits>
 #include <vector>
 
 #include "train/plan_way.h"
@@ -20,12 +21,13 @@ struct OffloadChoices {
   /// for that.
   bool smaller_may_be_quicker = true;
   int32_t num_blocks = 0;  ///< of the model
+  /// What takes as long or longer, by the estimate, is not wanted; infinite: whatever fits is.
+  double most_seconds = std::numeric_limits<double>::infinity();
   /// By class, what its states take with nothing elsewhere, about; 0: not known.
   std::array<int64_t, passes::kNumOffloadClasses> state_bytes = {};
 };
 
-/// Empty places: what is offloaded is not the planner's to say, or any plan that does not fit will do
-/// (options.finds_least).
+/// Empty places: what is offloaded is not the planner's to say.
 OffloadChoices offload_choices(const RunConfig& config, const PrepareOptions& options,
                                const Prepared& prepared, std::vector<BatchSplit> splits);
 
@@ -37,9 +39,10 @@ using PlanOffload = std::function<Result<Planned>(const Way& way)>;
 /// elsewhere, as it is and with everything computed again, classes go elsewhere one after the other until it
 /// fits, in two orders; then, of the fastest of these, of each class as few layers as do, with room for early
 /// copies and without.
-/// Where nothing fits, the one that needs least, which does not depend on the budgets: so that the least that
-/// is named fits, and a byte less does not. Ways are told apart by sketches, a few are planned. What cannot
-/// be planned does not fit. Deterministic. Precondition: choices.places is not empty.
+/// Where nothing that fits takes less than most_seconds, kDoesNotFit; where that is no bound, the one that
+/// needs least, which does not depend on the budgets: so that the least that is named fits, and a byte less
+/// does not. Ways are told apart by sketches, a few are planned. What cannot be planned does not fit.
+/// Deterministic. Precondition: choices.places is not empty.
 Result<Planned> choose_offload(const OffloadChoices& choices, const SketchOffload& sketch,
                                const PlanOffload& plan);
 

@@ -296,8 +296,16 @@ Result<Planned> with_programs(Planned planned, const RunConfig& config, const Pr
 /// The plan with nothing elsewhere but what the settings have there.
 Result<Planned> plan_here(const RunConfig& config, const Prepared& prepared, const runtime::Target& target,
                           const PrepareOptions& options, std::vector<planner::Alternative>& considered) {
-  PLIMSOLL_ASSIGN(Planned planned, Chooser(config, prepared, target, options, considered)());
-  return with_programs(std::move(planned), config, prepared, target, options);
+  return Chooser(config, prepared, target, options, considered)();
+}
+
+/// A step that fits and takes so many seconds: choices of what is quicker by more than estimates err. A
+/// disk's writes are not spent on that; nor is anything tried where at most `least` could be reached.
+void want_quicker(double seconds, double least, OffloadChoices& choices) {
+  constexpr double kQuicker = 0.97;
+  choices.most_seconds = kQuicker * seconds;
+  std::erase(choices.places, ir::MemorySpace::kDisk);
+  if (least >= choices.most_seconds) choices.places.clear();
 }
 
 /// The plan of the run with something elsewhere. Each way once.
@@ -323,16 +331,17 @@ Result<Planned> choose_plan(const RunConfig& config, const Prepared& prepared, c
   const bool in_backward = config.memory.optimizer_in_backward == OptimizerInBackward::kTrue;
   const auto splits = candidate_splits(config.training, in_backward);
   OffloadChoices choices = offload_choices(config, options, prepared, splits);
-  const bool may_offload = !choices.places.empty();
+  const bool may_offload = !choices.places.empty() && options.finds_least;  // where nothing else fits
   Sketches sketch(config, prepared, target, options);
   // Where the states alone do not fit, no way without offload does.
   std::optional<planner::PlanReport> sketched;
+  double least_seconds = 0;  // that a step is reckoned to take with nothing given up for memory, where known
   if (options.purpose == Purpose::kTrain && (may_offload || !options.finds_least) &&
       !offload_options(config).any() && !(in_backward && clipping_contradicts(config))) {
     Way first{splits.front()};
     first.optimizer_in_backward = in_backward;
     auto report = sketch(first);
-    if (report) choices.state_bytes = states_by_class(*report);
+    if (report) choices.state_bytes = states_by_class(*report), least_seconds = report->seconds_estimated;
     if (report && states_exceed(*report)) sketched = std::move(*report);
     if (sketched && !options.finds_least && !options.runs) return Planned{first, {}, std::move(*sketched)};
   }
@@ -340,7 +349,13 @@ Result<Planned> choose_plan(const RunConfig& config, const Prepared& prepared, c
   if (!sketched || !may_offload) {
     PLIMSOLL_ASSIGN(without, plan_here(config, prepared, target, options, considered));
   }
-  if (may_offload && !(without && without->report.fits)) {
+  if (without && without->report.fits) {
+    want_quicker(without->report.seconds_estimated, least_seconds, choices);
+    if (!choices.places.empty()) without->programs = {};  // as in plan_fitting
+  } else if (!may_offload) {
+    choices.places.clear();
+  }
+  if (!choices.places.empty()) {
     auto elsewhere = choose_offload(
         choices, [&](const Way& way) { return sketch(way); },
         [&](const Way& way) { return plan_elsewhere(way, config, prepared, target, options); });
@@ -351,11 +366,11 @@ Result<Planned> choose_plan(const RunConfig& config, const Prepared& prepared, c
       PLIMSOLL_ASSIGN(without, plan_here(config, prepared, target, options, considered));
     }
     if (elsewhere && (!without || planner::is_better(elsewhere->report, without->report))) {
-      PLIMSOLL_ASSIGN(without, with_programs(std::move(*elsewhere), config, prepared, target, options));
+      without = std::move(*elsewhere);
       considered.push_back(planner::alternative_of(without->report));
     }
   }
-  Planned planned = std::move(*without);
+  PLIMSOLL_ASSIGN(Planned planned, with_programs(std::move(*without), config, prepared, target, options));
   if (options.dump_ir.empty()) {
     // What is only compared with others is not run; what is run is verified.
     if (options.verify && options.runs)

@@ -32,6 +32,10 @@ TEST(CopyRates, AreByDirectionAndPlace) {
   EXPECT_EQ(copy_rates(link(), kDisk, kDevice).alone, 10);
   EXPECT_EQ(copy_rates(link(), kDevice, kDisk).alone, 1);
   EXPECT_EQ(copy_rates({}, kDisk, kDevice).alone, kUnknownDiskBandwidth) << "of which nothing is known";
+  MachineProfile quick = link();
+  quick.disk_read_bandwidth = quick.disk_write_bandwidth = 1000;
+  EXPECT_EQ(copy_rates(quick, kDisk, kDevice).alone, 100) << "a disk is behind the link";
+  EXPECT_EQ(copy_rates(quick, kDevice, kDisk).alone, 50);
 }
 
 TEST(CopyRates, WhatIsNotKnownCostsNothing) {

@@ -72,7 +72,12 @@ struct Reckoning {
   }
 
   Planned choose(const OffloadChoices& choices = some_choices()) {
-    auto planned_way = choose_offload(
+    auto planned_way = try_choose(choices);
+    EXPECT_TRUE(planned_way);
+    return std::move(*planned_way);
+  }
+  Result<Planned> try_choose(const OffloadChoices& choices) {
+    return choose_offload(
         choices,
         [&](const Way& way) {
           if (std::ranges::find(sketched, way) == sketched.end()) sketched.push_back(way);
@@ -86,8 +91,6 @@ struct Reckoning {
           planned.push_back(way);
           return Result<Planned>(Planned{way, {}, report(way, way.tolerance > 0 ? packs_worse : 0)});
         });
-    EXPECT_TRUE(planned_way);
-    return std::move(*planned_way);
   }
 };
 
@@ -128,6 +131,18 @@ TEST(ChooseOffload, NeverSlowerThanWholeClassesOneAfterTheOther) {
       EXPECT_LE(chosen.report.seconds_estimated, rung.seconds_estimated) << device;
     }
   }
+}
+
+TEST(ChooseOffload, WhatIsNoQuickerIsNotTaken) {
+  Reckoning r{.device = 700, .kernels = 1};
+  const double seconds = r.choose().report.seconds_estimated;
+  OffloadChoices choices = some_choices();
+  choices.most_seconds = 1.001 * seconds;
+  EXPECT_EQ(r.choose(choices).report.seconds_estimated, seconds);
+  choices.most_seconds = seconds;
+  const auto none = r.try_choose(choices);
+  ASSERT_FALSE(none.ok());
+  EXPECT_EQ(none.error().code, ErrorCode::kDoesNotFit) << "nor is the least looked for";
 }
 
 TEST(ChooseOffload, LooksAtSmallerPartsWhereTheyMayBeQuicker) {
@@ -271,6 +286,22 @@ TEST(ChooseOffload, IsNoSlowerThanTheLadderOnRealPlans) {
               << chosen.offload << ", " << chosen.micro_batch_size << ", " << chosen.recompute;
         }
     }
+  }
+}
+
+/// What fits by computing again is not taken where moving it is quicker; over a slow link it is.
+TEST(ChooseOffload, MovesRatherThanComputesAgainWhereThatIsQuicker) {
+  const int64_t without = plan_with({"memory.device_budget=1", "memory.offload=none"}).device_peak_bytes();
+  const std::string budget = "memory.device_budget=" + std::to_string(without + without / 100);
+  for (const bool is_quick : {true, false}) {
+    const std::string link = std::string("runtime.discrete={memory: 1GiB, copy_bandwidth: ") +
+                             (is_quick ? "20GB/s" : "5MB/s") + "}";
+    const planner::PlanReport alone = plan_with({budget, link, "memory.offload=none"});
+    const planner::PlanReport chosen = plan_with({budget, link});
+    ASSERT_TRUE(alone.fits && chosen.fits);
+    EXPECT_EQ(chosen.offload != "none", is_quick) << chosen.offload;
+    EXPECT_EQ(chosen.seconds_estimated < 0.97 * alone.seconds_estimated, is_quick);
+    EXPECT_LE(chosen.seconds_estimated, alone.seconds_estimated);
   }
 }
 

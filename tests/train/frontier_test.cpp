@@ -33,7 +33,9 @@ struct FrontierCase {
 
 TEST(Frontier, EachPointIsWhatItsBudgetGives) {
   for (const std::vector<std::string>& overrides :
-       {std::vector<std::string>{}, {"runtime.device=discrete", "runtime.discrete.memory=1GiB"}}) {
+       {std::vector<std::string>{},
+        {"runtime.device=discrete", "runtime.discrete={memory: 1GiB, copy_bandwidth: 500MB/s}"},
+        {"runtime.device=discrete", "runtime.discrete={memory: 1GiB, copy_bandwidth: 50MB/s}"}}) {
     const FrontierCase c(overrides);
     const Frontier frontier = c.frontier();
     ASSERT_GE(frontier.points.size(), 3u);

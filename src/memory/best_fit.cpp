@@ -1,7 +1,7 @@
 // What comes and goes in time goes where an allocator would have it: beside what was placed before all, what
 // was born before the item at hand and still lives is all that it meets.
 #include <algorithm>
-#include <numeric>
+#include <array>
 
 #include "memory/greedy.h"
 
@@ -52,33 +52,41 @@ class Ledger {
 
 }  // namespace
 
-BestFit best_fit(const Problem& problem, const std::vector<bool>& before, int64_t limit) {
-  const auto item = [&](int32_t i) -> const Item& { return problem.items[index(i)]; };
-  std::vector<int32_t> order(problem.items.size());
-  std::iota(order.begin(), order.end(), 0);
-  const auto others =
-      std::stable_partition(order.begin(), order.end(), [&](int32_t i) { return before[index(i)]; });
-  std::stable_sort(order.begin(), others, [&](int32_t a, int32_t b) {
-    return item(a).size != item(b).size ? item(a).size > item(b).size : item(a).last > item(b).last;
-  });
-  std::stable_sort(others, order.end(), [&](int32_t a, int32_t b) {
-    return item(a).first != item(b).first ? item(a).first < item(b).first : item(a).size > item(b).size;
-  });
-  BestFit result;
-  Packing& packing = result.packing;
-  packing.offsets.resize(order.size());
-  Ledger ledger(limit);
-  int32_t now = 0;
-  for (auto at = order.begin(); at != order.end() && result.left_over < 0; ++at) {
-    const bool is_other = at >= others;
-    if (is_other && item(*at).first != now) ledger.forget_before(now = item(*at).first);
-    const int64_t offset = ledger.place(item(*at), is_other);
-    if (offset < 0) result.left_over = *at;
-    packing.offsets[index(*at)] = offset;
-    packing.height = std::max(packing.height, offset + item(*at).size);
+BestFit best_fit(const Problem& problem, std::vector<bool> before, int64_t limit, int64_t most_tries,
+                 int64_t most_steps) {
+  const auto sizes = order_of(rank_by(problem, std::array{Key::kSize, Key::kLate}));
+  const auto births = order_of(rank_by(problem, std::array{Key::kEarly, Key::kSize}));
+  const auto attempt = [&] {
+    BestFit result;
+    result.packing.offsets.resize(problem.items.size());
+    Ledger ledger(limit);
+    const auto place = [&](int32_t i, bool in_smallest) {
+      const Item& item = problem.items[index(i)];
+      const int64_t offset = ledger.place(item, in_smallest);
+      if (offset < 0) result.left_over = i;
+      result.packing.offsets[index(i)] = offset;
+      result.packing.height = std::max(result.packing.height, offset + item.size);
+    };
+    for (const int32_t i : sizes)
+      if (before[index(i)] && result.left_over < 0) place(i, false);
+    int32_t now = 0;
+    for (const int32_t i : births) {
+      if (before[index(i)] || result.left_over >= 0) continue;
+      const int32_t first = problem.items[index(i)].first;
+      if (first != now) ledger.forget_before(now = first);
+      place(i, true);
+    }
+    result.packing.steps = ledger.steps();
+    return result;
+  };
+  int64_t steps = 0;
+  for (int64_t tries = 1;; ++tries) {
+    BestFit result = attempt();
+    result.packing.steps = steps += result.packing.steps;
+    const int32_t left_over = result.left_over;
+    if (left_over < 0 || before[index(left_over)] || tries >= most_tries || steps > most_steps) return result;
+    before[index(left_over)] = true;
   }
-  packing.steps = ledger.steps();
-  return result;
 }
 
 }  // namespace plimsoll::memory

@@ -48,8 +48,10 @@ struct BestFit {
   int32_t left_over = -1;  ///< the first item that found no gap
 };
 /// Below `limit`: the items of `before` as first fit has them, the largest first; then the others as they are
-/// born, the larger first, each in the smallest gap that holds it, until one finds none.
-/// Cost: O(n · (alive at once + those of `before`)), which `packing.steps` counts.
-BestFit best_fit(const Problem& problem, const std::vector<bool>& before, int64_t limit);
+/// born, the larger first, each in the smallest gap that holds it. What finds none is of `before` in the next
+/// try, of which there are at most `most_tries`, and none behind `most_steps` steps.
+/// Cost: O(n · (alive at once + those of `before`)) a try, which `packing.steps` counts, of all tries.
+BestFit best_fit(const Problem& problem, std::vector<bool> before, int64_t limit, int64_t most_tries,
+                 int64_t most_steps);
 
 }  // namespace plimsoll::memory

@@ -242,22 +242,18 @@ bool try_best_fit(const Problem& problem, Best& best) {
   bool found = false;
   int64_t steps = 0;
   for (const int32_t part : {3, 1}) {
-    const int32_t long_life = problem.num_sections() / part;
-    for (int64_t low = problem.bound; best.height_units() - low > problem.bound / 100;) {
+    std::vector<bool> long_lived;
+    for (const Item& item : problem.items)
+      long_lived.push_back(item.last - item.first > problem.num_sections() / part);
+    for (int64_t low = problem.bound;
+         steps <= kSteps && !best.good_enough() && best.height_units() - low > problem.bound / 100;) {
       const int64_t limit = low + (best.height_units() - low) / 2;
-      std::vector<bool> before;
-      for (const Item& item : problem.items) before.push_back(item.last - item.first > long_life);
-      bool fits = false;
-      for (int64_t i = 0; i < kMostTries && !fits; ++i) {
-        const BestFit packed = best_fit(problem, before, limit);
-        fits = packed.left_over < 0;
-        if (fits) best.offer(packed.packing, "best fit");
-        if (best.good_enough() || (steps += packed.packing.steps) > kSteps) return found || fits;
-        if (fits || before[index(packed.left_over)]) break;
-        before[index(packed.left_over)] = true;
-      }
-      found = found || fits;
-      if (!fits) low = limit;
+      const BestFit packed = best_fit(problem, long_lived, limit, kMostTries, kSteps - steps);
+      steps += packed.packing.steps;
+      if (packed.left_over < 0)
+        best.offer(packed.packing, "best fit"), found = true;
+      else
+        low = limit;
     }
   }
   return found;

@@ -71,6 +71,8 @@ int64_t most_bytes(const planner::PlanReport& report) {
   return bounded_bytes(report, std::ranges::max_element(report.budgets, {}, over)->bounded);
 }
 
+/// The plan with nothing elsewhere but what the settings have there; without programs where the search keeps
+/// none.
 class Chooser {
  public:
   Chooser(const RunConfig& config, const Prepared& prepared, const runtime::Target& target,
@@ -293,12 +295,6 @@ Result<Planned> with_programs(Planned planned, const RunConfig& config, const Pr
   return plan_way(config, prepared, way, target, options);
 }
 
-/// The plan with nothing elsewhere but what the settings have there.
-Result<Planned> plan_here(const RunConfig& config, const Prepared& prepared, const runtime::Target& target,
-                          const PrepareOptions& options, std::vector<planner::Alternative>& considered) {
-  return Chooser(config, prepared, target, options, considered)();
-}
-
 /// A step that fits and takes so many seconds: choices of what is quicker by more than estimates err. A
 /// disk's writes are not spent on that; nor is anything tried where at most `least` could be reached.
 void want_quicker(double seconds, double least, OffloadChoices& choices) {
@@ -347,7 +343,7 @@ Result<Planned> choose_plan(const RunConfig& config, const Prepared& prepared, c
   }
   std::optional<Planned> without;
   if (!sketched || !may_offload) {
-    PLIMSOLL_ASSIGN(without, plan_here(config, prepared, target, options, considered));
+    PLIMSOLL_ASSIGN(without, Chooser(config, prepared, target, options, considered)());
   }
   if (without && without->report.fits) {
     want_quicker(without->report.seconds_estimated, least_seconds, choices);
@@ -363,7 +359,7 @@ Result<Planned> choose_plan(const RunConfig& config, const Prepared& prepared, c
     const bool may_be_less =
         !elsewhere || !sketched || state_bytes(*sketched) < most_bytes(elsewhere->report);
     if (!without && !fits && may_be_less) {
-      PLIMSOLL_ASSIGN(without, plan_here(config, prepared, target, options, considered));
+      PLIMSOLL_ASSIGN(without, Chooser(config, prepared, target, options, considered)());
     }
     if (elsewhere && (!without || planner::is_better(elsewhere->report, without->report))) {
       without = std::move(*elsewhere);

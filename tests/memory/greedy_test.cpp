@@ -102,7 +102,7 @@ TEST(Greedy, BestFitTakesTheSmallestGapAsItemsAreBorn) {
     const int64_t limit = problem.bound + problem.bound * static_cast<int64_t>(seed % 6) / 10;
     std::vector<bool> before;
     for (const Item& item : problem.items) before.push_back(item.last - item.first > 12);
-    const BestFit packed = best_fit(problem, before, limit);
+    const BestFit packed = best_fit(problem, before, limit, 1, 0);
     const auto key = [&](int32_t i) {
       const Item& item = problem.items[index(i)];
       return before[index(i)] ? std::tuple(0, -item.size, static_cast<int64_t>(-item.last), i)
@@ -122,6 +122,13 @@ TEST(Greedy, BestFitTakesTheSmallestGapAsItemsAreBorn) {
       EXPECT_EQ(packed.packing.offsets[index(i)], offset) << "seed " << seed;
     }
     (packed.left_over < 0 ? placed : left_over) += 1;
+    if (packed.left_over < 0) continue;
+    const BestFit twice = best_fit(problem, before, limit, 2, INT64_MAX);
+    before[index(packed.left_over)] = true;
+    EXPECT_EQ(twice.packing.offsets, best_fit(problem, before, limit, 1, 0).packing.offsets)
+        << "seed " << seed;
+    EXPECT_EQ(best_fit(problem, before, limit, 20, 0).packing.offsets, twice.packing.offsets)
+        << "steps end it";
   }
   EXPECT_GT(placed, 10);
   EXPECT_GT(left_over, 10);

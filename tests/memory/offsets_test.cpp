@@ -181,7 +181,6 @@ TEST(Offsets, WhatCannotBeAssignedIsNamed) {
   EXPECT_DEATH((void)assign_offsets(std::vector<Buffer>{{4, 4, 1}}), "is empty: buffer 0");
 }
 
-/// Sizes and lifetimes over many orders of magnitude, too many for a search and for orders that learn slowly.
 /// What is loaded ahead, as much as a window of bytes holds: first fit leaves a third and more above the
 /// bound.
 TEST(Offsets, WindowsThatSlideAreNotLeftToFirstFit) {
@@ -202,6 +201,7 @@ TEST(Offsets, WindowsThatSlideAreNotLeftToFirstFit) {
   }
 }
 
+/// Sizes and lifetimes over many orders of magnitude, too many for a search and for orders that learn slowly.
 TEST(Offsets, VeryDifferentSizesAndLifetimesComeWithinAHundredthOfTheBound) {
   std::mt19937_64 random(3);
   std::vector<Buffer> buffers;

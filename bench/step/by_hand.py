@@ -11,10 +11,11 @@ import argparse
 import statistics
 import sys
 
+import machine
 import works as catalogue
 from memory import least_budget, run_file
 from processes import Side, SideFailed
-from report import table
+from report import against, table
 from workplace import Workplace, add_arguments, progress
 
 GOAL = {"strict": 2.0, "plain": 1.4}
@@ -126,6 +127,27 @@ def section(name, result, goal):
                         [[mib(b), f"{r:.0f}", mib(p), mib(planned)] for b, r, p, planned in result["below"]]) + "\n"
 
 
+def head(about, args, measured):
+    """What the page is of, and the table of goals that README quotes."""
+    cpu, goal = about["cpu"], GOAL[args.goal]
+    rows = [[name, f"tokens/s against {setting}", f"{peak / 2**20:,.0f} MiB", *against(turns["ratio"], goal)]
+            for name, result in measured.items() for setting, peak, turns in result["rows"]]
+    title = f"What a PyTorch user gets by hand, and Plimsoll within the same memory, {args.precision}, {about['date']}"
+    return f"""{machine.title(title, about["commit"])}
+
+Written by `{about["command"]}` at commit {about["commit"]}; every line the programs printed is in [{about["log_name"]}]({about["log_name"]}).
+
+- Processor: {cpu["model"]} (family {cpu["family"]}, model {cpu["number"]}), {cpu["count"]} CPUs; {" ".join(cpu["flags"])}
+- {args.precision}, {args.threads} threads; load average at the start {about["load"]}
+
+Peaks are the kernel's VmHWM, ratios the median of the rounds' own. A calibrated profile is used where the machine has one.
+
+## Goals
+
+{table(["work", "PyTorch by hand", "memory", "measured", "goal", ""], rows, left=3)}
+"""
+
+
 def main():
     parser = argparse.ArgumentParser(prog="bench/run-by-hand", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     add_arguments(parser, 0)
@@ -138,13 +160,10 @@ def main():
     args = parser.parse_args()
     with Workplace(args, f"by-hand-{args.precision}", "bench/run-by-hand") as place:
         about = place.about
-        text = (f"# What a PyTorch user gets by hand, and Plimsoll within the same memory, {about['date']}\n\n"
-                f"{about['cpu']['model']}, {args.threads} threads, {args.precision}, commit {about['commit']}, load before {about['load']}. "
-                f"`{about['command']}`; raw log: {about['log_name']}.\n\n"
-                "Peaks are the kernel's VmHWM, ratios the median of the rounds' own. A calibrated profile is used where the machine has one.\n")
+        measured = {}
         for name in args.only.split(","):
-            text += section(name, measure(args, name, place.log), GOAL[args.goal])
-            place.publish(text)
+            measured[name] = measure(args, name, place.log)
+            place.publish(head(about, args, measured) + "".join(section(n, m, GOAL[args.goal]) for n, m in measured.items()))
 
 
 if __name__ == "__main__":

@@ -42,6 +42,14 @@ def with_adapters(model, settings):
     return peft.get_peft_model(model, lora, autocast_adapter_dtype=False)
 
 
+def import_all(transformers, args):
+    """Loads the modules of the model's class, which transformers imports when they are first asked for."""
+    config = transformers.AutoConfig.from_pretrained(os.path.dirname(os.path.abspath(args.config)))
+    getattr(transformers, config.architectures[0] if config.architectures else "AutoModelForCausalLM")
+    if args.lora:
+        import peft  # noqa: F401
+
+
 def build_optimizer(torch, parameters):
     options = dict(lr=3e-4, betas=(0.9, 0.999), eps=1e-8, weight_decay=0.01)
     try:
@@ -111,12 +119,16 @@ def main():
     parser.add_argument("--lora", help="a LoraConfig's arguments as JSON: PEFT's adapters alone learn")
     parser.add_argument("--threads", type=int, default=2)
     parser.add_argument("--seed", type=int, default=42)
+    parser.add_argument("--imports-only", action="store_true", help="import what a step needs and end: the floor of its memory")
     args = parser.parse_args()
 
     os.environ.setdefault("HF_HUB_OFFLINE", "1")
     started = time.perf_counter()
     import torch
     import transformers
+    if args.imports_only:
+        import_all(transformers, args)
+        return
     torch.set_num_threads(args.threads)
     stepper = Stepper(torch, args)
     say("ready", mode=args.mode, torch=torch.__version__, transformers=transformers.__version__,

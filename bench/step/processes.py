@@ -20,6 +20,18 @@ def busy_seconds():
     return (sum(fields[:8]) - fields[3] - fields[4]) / CLOCK_TICK
 
 
+def floor_bytes(command, log):
+    """The most resident memory (the kernel's figure) of a command that loads a program's code and ends."""
+    log.write(f"$ {machine.shown(command)}\n")
+    process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=log.stderr)
+    _, status, usage = os.wait4(process.pid, 0)
+    process.returncode = os.waitstatus_to_exitcode(status)
+    if process.returncode != 0:
+        raise SideFailed(f"{command[0]} ended with exit code {process.returncode}")
+    log.write(f"most resident: {usage.ru_maxrss} KiB\n")
+    return usage.ru_maxrss * 1024
+
+
 class Side:
     """Starts `command`, speaks `go N`, keeps every line in `log`.
 

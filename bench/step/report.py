@@ -42,7 +42,7 @@ def speed_rows(results):
         for side, rounds in result["rounds"].items():
             middle, between = spread([rate(event) for event in rounds])
             foreign = statistics.median(event["foreign_cores"] for event in rounds)
-            yield [name, side, middle, between, str(len(rounds)), f"{foreign:.2f}"]
+            yield [name, side, middle, between, str(len(rounds)), str(result["again"]), f"{foreign:.2f}"]
 
 
 def paired_ratio(rounds, side):
@@ -71,7 +71,9 @@ def memory_rows(results):
     for name, result in results.items():
         for side, peak in result["peaks"].items():
             planned = result["planned"] if side == "plimsoll" else None
-            yield [name, side, f"{peak / MIB:.1f}", f"{planned / MIB:.1f}" if planned else "–",
+            floor = result["floors"][side]
+            yield [name, side, f"{peak / MIB:.1f}", f"{floor / MIB:.1f}", f"{(peak - floor) / MIB:.1f}",
+                   f"{planned / MIB:.1f}" if planned else "–",
                    f"{(planned - peak) / MIB:+.1f}" if planned else "–"]
 
 
@@ -83,6 +85,8 @@ def memory_ratio_rows(results, works):
         for side in [side for side in peaks if side != "plimsoll"]:
             goal = works[name]["memory"] if side == "eager" else None
             yield [name, f"peak memory against {side}", *against(peaks["plimsoll"] / peaks[side], goal, at_most=True)]
+            above = {each: peaks[each] - result["floors"][each] for each in ("plimsoll", side)}
+            yield [name, f"peak memory against {side}, imports subtracted", *against(above["plimsoll"] / above[side], None)]
         planned = result["planned"]
         if planned:
             over = planned - peaks["plimsoll"]
@@ -144,15 +148,17 @@ Written by `{run["command"]}` at commit {run["commit"]}; every line the programs
 
 ## Speed
 
-Tokens a second: median, least and most of the rounds; `foreign` is the load of all other processes in cores while the round ran.
+Tokens a second: median, least and most of the rounds; `again` is how many rounds were measured again because a program
+was more than 10 % off its median in them; `foreign` is the load of all other processes in cores while the round ran.
 
-{table(["work", "program", "median", "spread", "rounds", "foreign"], list(speed_rows(results)))}
+{table(["work", "program", "median", "spread", "rounds", "again", "foreign"], list(speed_rows(results)))}
 
 ## Memory
 
-The most resident memory of the process as the kernel counts it (VmHWM), MiB.
+The most resident memory of the process as the kernel counts it (VmHWM), MiB. The imports are what a process takes that loads the
+program's code and ends: `import torch, transformers` (and PEFT) for PyTorch, `plimsoll --version` for Plimsoll.
 
-{table(["work", "program", "measured", "planned", "difference"], list(memory_rows(results)))}
+{table(["work", "program", "measured", "imports", "above them", "planned", "difference"], list(memory_rows(results)))}
 
 ## Start
 

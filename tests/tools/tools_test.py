@@ -211,10 +211,12 @@ class ReadmeTables(Scratch):
 
     BEGIN, END = "<!-- figures: written by tools/readme-tables -->", "<!-- figures: end -->"
 
-    def page(self, name, *rows, title="A training step in fp32 against PyTorch, 2026-01-01", commit="0123456789ab"):
-        goals = "".join(f"| {' | '.join(row)} |\n" for row in (("work", "figure", "measured", "goal", ""), ("-",) * 5, *rows))
+    def page(self, name, *rows, title="A training step in fp32 against PyTorch, 2026-01-01", commit="0123456789ab",
+             processor="A Chip (family 6, model 1)", columns=5):
+        header = ("work", "figure", "memory")[:columns - 3] + ("measured", "goal", "")
+        goals = "".join(f"| {' | '.join(row)} |\n" for row in (header, ("-",) * columns, *rows))
         write(self.dir / "bench" / "results" / name,
-              f"# {title}\n\nWritten by `bench/run` at commit {commit}; the log.\n\n- Processor: A Chip (family 6, model 1), 2 CPUs\n\n"
+              f"# {title}\n\nWritten by `bench/run` at commit {commit}; the log.\n\n- Processor: {processor}, 2 CPUs\n\n"
               f"## Goals\n\n{goals}\n## Speed\n\n| work | program | median | spread |\n| - | - | - | - |\n| W1 | plimsoll | 9 | 9 |\n")
 
     def tables(self, *args, between=""):
@@ -236,10 +238,26 @@ class ReadmeTables(Scratch):
         self.assertIn("**1.20 (≥ 1.30, missed)**", text)
         self.assertRegex(text, r"\| W1 .* 0\.50 \|")
         self.assertRegex(text, r"\| W2 .* 1\.40 \(≥ 1\.30\) \|")
-        self.assertIn("W1: [page](bench/results/2026-01-01-chip-2cpu-10.md), commit 0123456789ab, A Chip, 2 CPUs", text)
+        self.assertIn("- W1: [page](bench/results/2026-01-01-chip-2cpu-10.md), commit 0123456789ab, A Chip 6/1, 2 CPUs", text)
+        self.assertIn("- W2: [page](bench/results/2026-01-01-chip-2cpu.md)", text)
         self.assertNotIn("9.99", text)
         self.assertNotIn("8.88", text)
         self.assertTrue(text.startswith("# A project\n") and text.endswith("The end.\n"))
+
+    def test_each_kind_of_processor_has_its_row(self):
+        eager = "tokens/s against eager"
+        self.page("2026-01-01-chip-2cpu.md", ("W1", eager, "2.50", "≥ 1.30", "met"))
+        self.page("2026-01-02-other-2cpu.md", ("W1", eager, "1.20", "≥ 1.30", "missed"), processor="Another(R) Chip (family 7, model 2)")
+        self.page("2026-01-03-other-2cpu.md", ("W1", eager, "1.35", "≥ 1.30", "met"), processor="Another(R) Chip (family 7, model 2)")
+        text = self.tables()[2]
+        self.assertRegex(text, r"\| W1 +\| A Chip 6/1, 2 CPUs +\| +2\.50")
+        self.assertRegex(text, r"\| W1 +\| Another Chip 7/2, 2 CPUs +\| +1\.35")
+        self.assertNotIn("1.20", text)
+
+    def test_the_comparison_by_hand_is_quoted(self):
+        self.page("2026-01-01-by-hand-chip-2cpu.md", ("W1", "tokens/s against eager, 1 x 8", "960 MiB", "2.16", "1.40", "met"),
+                  title="What a PyTorch user gets by hand, and Plimsoll within the same memory, fp32, 2026-01-01", columns=6)
+        self.assertRegex(self.tables()[2], r"W1: tokens/s against eager, 1 x 8: 960 MiB \| +2\.16")
 
     def test_a_page_of_no_commit_is_not_quoted(self):
         row = ("loading", "GB/s", "4.62", "≥ 2.00", "met")

@@ -8,10 +8,15 @@
 
 namespace plimsoll::columnar {
 
-/// Appends `array`'s value at `row`. Texts are as they lie there, whatever their encoding; what has no
-/// spelling in JSON lines of examples - bytes, times, decimals - is null.
-void append_value(const arrow::Array& array, int64_t row, std::string& out);
-/// The row of a batch as an object, with a line end.
+/// The row of a batch as an object, with a line end:
+///
+///   numbers                  as Python's json writes them: 3, 3.0, 1e+16, NaN; decimals with their digits
+///   texts and bytes          strings, as they lie there, whatever their encoding
+///   dates and times          strings, as Python's str writes them: 2024-01-02 03:04:05
+///   lists, structs, maps     lists and objects
+///   arrow.json               the JSON that it holds; other extension types what they are stored as
+///
+/// What has no spelling (column_types.h) is null.
 void append_row(const arrow::RecordBatch& batch, int64_t row, std::string& out);
 
 }  // namespace plimsoll::columnar

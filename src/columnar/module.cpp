@@ -15,12 +15,14 @@
 #include <string_view>
 #include <vector>
 
+#include "columnar/column_types.h"
 #include "columnar/json_rows.h"
 #include "data/text/column_module.h"
 
 namespace {
 
 using plimsoll::columnar::append_row;
+using plimsoll::columnar::unread_part;
 
 constexpr int64_t kRowsAtOnce = 256;       // of Parquet, whose row groups may have millions
 constexpr size_t kTextBytes = 256 << 10;   // handed out at once, at least
@@ -37,6 +39,7 @@ struct PlimsollColumns {
   int next_batch = 0;  ///< of ipc
   int64_t num_rows = 0, rows_done = 0;
   std::vector<std::string> wanted = {};
+  bool has_unread_type = false;  ///< of a column that is wanted
   std::shared_ptr<arrow::RecordBatch> batch = {};
   int64_t row = 0;
   std::string text = {};
@@ -46,6 +49,17 @@ namespace {
 
 bool is_wanted(const PlimsollColumns& f, const std::string& name) {
   return std::find(f.wanted.begin(), f.wanted.end(), name) != f.wanted.end();
+}
+
+/// That what is wanted has a spelling in JSON.
+arrow::Status check_types(PlimsollColumns& f, const arrow::Schema& schema) {
+  for (const auto& field : schema.fields()) {
+    if (!is_wanted(f, field->name())) continue;
+    const std::string part = unread_part(*field);
+    f.has_unread_type = !part.empty();
+    if (f.has_unread_type) return arrow::Status::NotImplemented("it has the column ", part);
+  }
+  return arrow::Status::OK();
 }
 
 /// The leaves of the columns that are wanted; all where there is none such.
@@ -65,6 +79,7 @@ arrow::Status open_parquet(PlimsollColumns& f) {
   parquet::ArrowReaderProperties properties(/*use_threads=*/false);
   properties.set_batch_size(kRowsAtOnce);
   properties.set_pre_buffer(false);
+  properties.set_arrow_extensions_enabled(true);  // JSON is JSON, as for pyarrow
   parquet::arrow::FileReaderBuilder builder;
   ARROW_RETURN_NOT_OK(builder.Open(f.file, reading));
   builder.properties(properties);
@@ -75,7 +90,7 @@ arrow::Status open_parquet(PlimsollColumns& f) {
   for (size_t i = 0; i < groups.size(); ++i) groups[i] = static_cast<int>(i);
   ARROW_ASSIGN_OR_RAISE(f.batches,
                         f.parquet->GetRecordBatchReader(groups, wanted_leaves(f, *metadata->schema())));
-  return arrow::Status::OK();
+  return check_types(f, *f.batches->schema());
 }
 
 arrow::Status open_file(PlimsollColumns& f, const char* path) {
@@ -88,11 +103,11 @@ arrow::Status open_file(PlimsollColumns& f, const char* path) {
   options.use_threads = false;
   if (magic.starts_with("ARROW1")) {
     ARROW_ASSIGN_OR_RAISE(f.ipc, arrow::ipc::RecordBatchFileReader::Open(f.file, options));
-    return arrow::Status::OK();
+    return check_types(f, *f.ipc->schema());
   }
   ARROW_RETURN_NOT_OK(f.file->Seek(0));
   ARROW_ASSIGN_OR_RAISE(f.batches, arrow::ipc::RecordBatchStreamReader::Open(f.file, options));
-  return arrow::Status::OK();
+  return check_types(f, *f.batches->schema());
 }
 
 /// The batch with the columns that are wanted; all where there is none such.
@@ -149,13 +164,14 @@ bool guarded(char* error, size_t error_bytes, Work work) {
   return false;
 }
 
-PlimsollColumns* open_columns(const char* path, const char* const* wanted, size_t num_wanted, char* error,
-                              size_t error_bytes) {
+PlimsollColumns* open_columns(const char* path, const char* const* wanted, size_t num_wanted, int* is_type,
+                              char* error, size_t error_bytes) {
   auto f = std::make_unique<PlimsollColumns>();
   const bool opened = guarded(error, error_bytes, [&] {
     f->wanted.assign(wanted, wanted + num_wanted);
     return open_file(*f, path);
   });
+  *is_type = f->has_unread_type ? 1 : 0;
   return opened ? f.release() : nullptr;
 }
 

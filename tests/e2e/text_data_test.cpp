@@ -217,7 +217,10 @@ TEST_F(TextData, WithoutItsModuleColumnsAreRefusedByName) {
   EXPECT_THAT(folder_->read("refused.txt"),
               HasSubstr("Parquet files are not read here: this program was built "
                         "without what reads them: "));
-  EXPECT_THAT(folder_->read("refused.txt"), HasSubstr("hint: convert it: python3 -c \"import datasets; "));
+  EXPECT_THAT(
+      folder_->read("refused.txt"),
+      HasSubstr("hint: add the reader: make columns, in the source tree; or convert the file: python3 -c "
+                "\"import datasets; "));
 }
 
 TEST_F(TextData, TakesTheFirstDocumentsAlone) {

@@ -9,7 +9,7 @@
 extern "C" {
 
 /// Raised when what follows changes.
-inline constexpr int kPlimsollColumnsVersion = 1;
+inline constexpr int kPlimsollColumnsVersion = 2;
 
 struct PlimsollColumns;  // a file that is open
 
@@ -18,9 +18,9 @@ struct PlimsollColumnsModule {
   int version;
   /// Opens a Parquet file, an Arrow IPC file or an Arrow IPC stream, told apart by their first bytes. Of the
   /// columns those named by `wanted` are read, where there is any, else all. Null: `error` (of `error_bytes`)
-  /// says why, ended by a zero.
-  PlimsollColumns* (*open)(const char* path, const char* const* wanted, size_t num_wanted, char* error,
-                           size_t error_bytes);
+  /// says why, ended by a zero; `is_type` is 1 where it is the type of a column that is wanted, else 0.
+  PlimsollColumns* (*open)(const char* path, const char* const* wanted, size_t num_wanted, int* is_type,
+                           char* error, size_t error_bytes);
   /// The next rows, a line of JSON each: `text` of `size` bytes, until the next call. 1: there are some; 0:
   /// the end; -1: an error, as above.
   int (*next)(PlimsollColumns* file, const char** text, size_t* size, char* error, size_t error_bytes);

@@ -69,9 +69,11 @@ class ColumnStream final : public InputStream {
       for (const std::string_view name : kExampleMembers) wanted.push_back(name.data());
     else
       wanted.insert(wanted.end(), {text_key.c_str(), "input_ids"});
-    columns_ =
-        module().functions->open(path().c_str(), wanted.data(), wanted.size(), error_.data(), error_.size());
-    return columns_ != nullptr ? Status(Ok{}) : damaged();
+    int is_type = 0;
+    columns_ = module().functions->open(path().c_str(), wanted.data(), wanted.size(), &is_type, error_.data(),
+                                        error_.size());
+    if (columns_ != nullptr) return Ok{};
+    return is_type != 0 ? unread_type() : damaged();
   }
 
   Result<size_t> read(std::span<char> out) override {
@@ -96,6 +98,11 @@ class ColumnStream final : public InputStream {
     return {ErrorCode::kBadData, fmt::format("the file cannot be read: {}", error_.data()), path(),
             "make or download the file again"};
   }
+  [[nodiscard]] Error unread_type() const {
+    return {ErrorCode::kBadData, fmt::format("{}, which is not read", error_.data()), path(),
+            "cast the column to text or numbers, or leave it out, with datasets: "
+            "data.cast_column(name, datasets.Value(\"string\")), data.remove_columns(name)"};
+  }
   PlimsollColumns* columns_ = nullptr;
   const char* text_ = nullptr;
   size_t left_ = 0;
@@ -112,12 +119,13 @@ Result<std::unique_ptr<InputStream>> open_columns(const std::string& path, const
   PLIMSOLL_ASSIGN(ReadFile file, ReadFile::open(path));
   if (module().functions == nullptr) {
     const bool parquet = path.ends_with(".parquet");
-    return Error{ErrorCode::kInvalidArgument,
-                 fmt::format("{} files are not read here: {}", parquet ? "Parquet" : "Arrow", module().why),
-                 path,
-                 fmt::format("convert it: python3 -c \"import datasets; datasets.Dataset.from_{}('{}')"
-                             ".to_json('data.jsonl')\"",
-                             parquet ? "parquet" : "file", path)};
+    return Error{
+        ErrorCode::kInvalidArgument,
+        fmt::format("{} files are not read here: {}", parquet ? "Parquet" : "Arrow", module().why), path,
+        fmt::format("add the reader: make columns, in the source tree; or convert the file: python3 -c "
+                    "\"import datasets; datasets.Dataset.from_{}('{}')"
+                    ".to_json('data.jsonl')\"",
+                    parquet ? "parquet" : "file", path)};
   }
   auto stream = std::make_unique<ColumnStream>(std::move(file));
   PLIMSOLL_TRY(stream->begin(text_key));

@@ -95,6 +95,40 @@ TEST_F(ColumnStreamTest, ArrowAsStreamFileAndFolder) {
       << "of a dictionary";
 }
 
+TEST_F(ColumnStreamTest, TypesAreSpelledAsPythonDoes) {
+  for (const char* name : {"/types.parquet", "/types.arrow"}) {
+    const ColumnRead rows = read_columns(kColumnFolder + name);
+    EXPECT_EQ(rows.error, "") << name;
+    ASSERT_EQ(rows.examples.size(), 1U);
+    EXPECT_EQ(
+        rows.examples[0].record,
+        R"({"messages": [{"role": "assistant", "content": "ok", "whole": 3.0, "large": 1e+16, )"
+        R"("single": 0.10000000149011612, "half": 1.5, "small": 1e-07, "none": null, "money": 1.50, )"
+        R"("bytes": "a\"b", "map": {"x": 1.0, "y": null}, "view": [1, 2], "day": "2024-01-02", )"
+        R"("time": "03:04:05", "at": "2024-01-02 03:04:05.000060", "utc": "1969-12-31 23:59:59+00:00", )"
+        R"("uuid": "00000000-0000-0000-0000-000000000005", "bool8": true, )"
+        R"("json": {"a":  3.0, "b": [null, "\n"]}}], "tools": [{"name": "f"}]})")
+        << name;
+  }
+}
+
+TEST_F(ColumnStreamTest, TypesThatAreNotReadAreNamed) {
+  const ColumnRead rows = read_columns(kColumnFolder + "/unread.arrow");
+  EXPECT_THAT(rows.error, HasSubstr("it has the column tools[].a, of type duration[us], which is not read"));
+  EXPECT_THAT(rows.error, HasSubstr("unread.arrow"));
+  EXPECT_EQ(read_columns(kColumnFolder + "/unread.arrow", {.text_key = "text"}).examples.size(), 1U)
+      << "what nobody wants may have any type";
+}
+
+TEST_F(ColumnStreamTest, JsonThatIsNoneIsItsRowsError) {
+  EXPECT_THAT(read_columns(kColumnFolder + "/broken_json.arrow").error, HasSubstr("line 2"));
+  const ColumnRead rows = read_columns(kColumnFolder + "/broken_json.arrow", {.on_error = OnError::kSkip});
+  EXPECT_EQ(rows.error, "");
+  ASSERT_EQ(rows.examples.size(), 2U);
+  EXPECT_EQ(rows.examples[1].text, "c");
+  EXPECT_EQ(rows.skipped.by_reason.at("not JSON"), 1);
+}
+
 TEST_F(ColumnStreamTest, DamageIsAnErrorOfTheFile) {
   const TemporaryFolder folder;
   for (const char* name : {"/many.parquet", "/file.arrow", "/saved/data-00000-of-00002.arrow"}) {

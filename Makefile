@@ -15,7 +15,7 @@ MANY_ALIKE := ChooseOffload.IsNoSlower*:Frontier.EachPoint*:KnownWays.LeaveEvery
 THREADED_REGEX := ^($(subst $(space),|,$(THREADED_NAMES)))$$
 
 .DEFAULT_GOAL := build
-.PHONY: build columns install deb deps all test demo bench interop fuzz sanitize asan tsan format format-check includes tools-test lint clean help
+.PHONY: build columns install deb deps all test demo bench interop isas fuzz sanitize asan tsan format format-check includes tools-test lint clean help
 
 build: deps build/build.ninja ## install what is missing, build build/plimsoll (the default)
 	cmake --build build -j $(JOBS) --target plimsoll
@@ -67,6 +67,11 @@ interop: build ## training, evaluation, generation and tokenizers against transf
 	"$$(tools/python-env)" tests/interop/run_all.py --build build $(INTEROP_ARGS)
 
 FUZZ_SECONDS ?= 30
+# One part of the tests in this many for each instruction set; the commit's name chooses which (tests/each_isa.py).
+ISA_SHARDS ?= 24
+isas: all ## a part of the tests under each instruction set of this machine (ISA_SHARDS=1: all of them)
+	python3 tests/each_isa.py --shards $(ISA_SHARDS)
+
 fuzz: deps ## fuzz the parsers for FUZZ_SECONDS each
 	fuzz/run.sh $(FUZZ_SECONDS)
 

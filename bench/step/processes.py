@@ -38,14 +38,15 @@ class Side:
     Figures of memory and of CPU time are the kernel's, read from /proc by us, not the child's own.
     """
 
-    def __init__(self, name, command, log):
+    def __init__(self, name, command, log, environment=None):
         self.name = name
         self.log = log
         self.events = []
         self.spawned = time.perf_counter()
         self.log.write(f"$ {machine.shown(command)}\n")
         self.process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE,
-                                        stderr=log.stderr, text=True, bufsize=1)
+                                        stderr=log.stderr, text=True, bufsize=1,
+                                        env={**os.environ, **(environment or {})})
 
     def go(self, steps):
         """Runs `steps` steps; returns the round's event with `foreign_cores`, the load of everyone else."""

@@ -77,6 +77,19 @@ def steady_rounds(name, work, running, args):
     return {side: [events[side] for events in rounds] for side in running}, again
 
 
+def written_bytes(work, args, log):
+    """The peak of a run whose memory is not touched in advance: what of the plan the steps really write, and all that they use
+    beside it. The plan has no part in this figure."""
+    side = Side("plimsoll, untouched", command_of("plimsoll", work, args), log, {"PLIMSOLL_UNTOUCHED": "1"})
+    try:
+        side.go(3)
+        peak = side.peak_bytes()
+        side.finish()
+    finally:
+        side.stop()
+    return peak
+
+
 def take_turns(name, work, sides, args, log):
     """One work: starts every side, then rounds in rotating order. Returns rounds, peaks, starts, planned."""
     running, first_step = {}, {}
@@ -104,7 +117,8 @@ def take_turns(name, work, sides, args, log):
         starts["plimsoll"] = [first_step["plimsoll, first"] - step["plimsoll"], starts["plimsoll"]]
     planned = summaries.get("plimsoll", {}).get("planned_peak_bytes")
     floors = {side: floor_bytes(floor_command(side, work, args), log) for side in sides}
-    return dict(rounds=rounds, again=again, peaks=peaks, floors=floors, starts=starts, planned=planned, versions=versions)
+    written = written_bytes(work, args, log) if "plimsoll" in sides else None
+    return dict(rounds=rounds, again=again, peaks=peaks, floors=floors, written=written, starts=starts, planned=planned, versions=versions)
 
 
 def progress(text):

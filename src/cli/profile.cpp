@@ -89,7 +89,7 @@ Status run_profile(const ProfileArguments& arguments) {
                                                        .memory = arguments.memory,
                                                        .saves = !config.data.train.empty()}));
   profile.padded_tokens = config.training.global_batch_size * config.data.sequence_length;
-  train::LeastTimes last;
+  train::OpMedians last(1);
   last.add(run->trainer->session());
   PLIMSOLL_TRY(write_file_atomically(
       arguments.output + "/estimate.json",

@@ -1,7 +1,6 @@
 #include "train/estimate_check.h"
 
-#include <algorithm>
-#include <limits>
+#include <cstddef>
 
 #include "base/median.h"
 
@@ -13,16 +12,23 @@ constexpr size_t kSteps = 6, kCold = 1;
 
 }  // namespace
 
-void LeastTimes::add(const runtime::Session& session) {
+void OpMedians::add(const runtime::Session& session) {
+  if (taken_ == steps_) return;
   seconds_.resize(session.plan().programs.size());
   for (size_t p = 0; p < seconds_.size(); ++p) {
     const auto& timed = session.timed_ops(static_cast<int>(p));
-    seconds_[p].resize(timed.size(), std::numeric_limits<double>::infinity());
-    for (size_t i = 0; i < timed.size(); ++i) seconds_[p][i] = std::min(seconds_[p][i], timed[i].seconds);
+    seconds_[p].resize(timed.size() * steps_);
+    for (size_t i = 0; i < timed.size(); ++i) seconds_[p][i * steps_ + taken_] = timed[i].seconds;
   }
+  ++taken_;
 }
 
-planner::StepTimes step_times(const Trainer& trainer, const LeastTimes& least) {
+double OpMedians::of(size_t program, size_t op) const {
+  const auto first = seconds_[program].begin() + static_cast<std::ptrdiff_t>(op * steps_);
+  return median({first, first + static_cast<std::ptrdiff_t>(taken_)});
+}
+
+planner::StepTimes step_times(const Trainer& trainer, const OpMedians& medians) {
   const Prepared& prepared = trainer.prepared();
   planner::StepTimes times{.machine = prepared.costs->profile().name,
                            .profile = prepared.profile_identity,
@@ -38,15 +44,16 @@ planner::StepTimes step_times(const Trainer& trainer, const LeastTimes& least) {
       planner::StepSeconds estimated;
       prepared.costs->add(graph, *op, estimated);
       if (estimated.total() == 0) continue;
+      const double seconds = medians.of(p, i);
       const planner::OpWork of = planner::op_work(ir::op_types(graph, *op), ir::op_cost(graph, *op));
-      for (int64_t run = 0; run < runs; ++run) times.add(of.kind, of.type, least.of(p, i), estimated.total());
-      times.seconds += static_cast<double>(runs) * least.of(p, i);
+      for (int64_t run = 0; run < runs; ++run) times.add(of.kind, of.type, seconds, estimated.total());
+      times.seconds += static_cast<double>(runs) * seconds;
     }
   }
   return times;
 }
 
-EstimateCheck::EstimateCheck(Trainer& trainer) : trainer_(trainer) {
+EstimateCheck::EstimateCheck(Trainer& trainer) : trainer_(trainer), medians_(kSteps - kCold) {
   const Prepared& prepared = trainer.prepared();
   watches_ = prepared.costs->profile().rates == "calibrated" && prepared.costs->profile().memory_bytes == 0 &&
              prepared.is_cpu && prepared.buckets.lengths.size() == 1 &&
@@ -59,12 +66,12 @@ void EstimateCheck::begin_step() {
 
 std::optional<planner::StepTimes> EstimateCheck::end_step(const StepEvent& event) {
   if (!watches_) return std::nullopt;
-  if (seconds_.size() >= kCold) least_.add(trainer_.session());
+  if (seconds_.size() >= kCold) medians_.add(trainer_.session());
   seconds_.push_back(event.seconds - event.data_wait_seconds);
   if (seconds_.size() < kSteps) return std::nullopt;
   watches_ = false;
   trainer_.session().enable_timing(false);
-  planner::StepTimes times = step_times(trainer_, least_);
+  planner::StepTimes times = step_times(trainer_, medians_);
   times.seconds = median({seconds_.begin() + kCold, seconds_.end()});
   return times;
 }

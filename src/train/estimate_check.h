@@ -9,20 +9,23 @@
 
 namespace plimsoll::train {
 
-/// Of each program's ops, in the order of Session::timed_ops, the least of the steps that were timed: what
-/// else runs on the machine only ever adds.
-class LeastTimes {
+/// Of each program's ops, in the order of Session::timed_ops, the median over the steps that were timed. (The
+/// least of them would flatter the estimate: it leaves out of the measurement what every step meets.)
+class OpMedians {
  public:
-  /// Takes the last step's in.
+  /// `steps`: for how many there is room; further ones are not taken.
+  explicit OpMedians(size_t steps) : steps_(steps) {}
+  /// Takes the last step's in. Allocates at the first one alone.
   void add(const runtime::Session& session);
-  [[nodiscard]] double of(size_t program, size_t op) const { return seconds_[program][op]; }
+  [[nodiscard]] double of(size_t program, size_t op) const;
 
  private:
-  std::vector<std::vector<double>> seconds_;
+  size_t steps_, taken_ = 0;
+  std::vector<std::vector<double>> seconds_;  ///< by program: op by op, `steps_` places each
 };
 
 /// A step's ops beside their estimates; those of `micro_next` as often as a step runs it.
-planner::StepTimes step_times(const Trainer& trainer, const LeastTimes& least);
+planner::StepTimes step_times(const Trainer& trainer, const OpMedians& medians);
 
 /// Watches a handful of steps op by op, which costs a reading of the clock each. Only where this machine was
 /// calibrated, the CPU computes and every step is as long as the plan's: else there is nothing to hold
@@ -39,7 +42,7 @@ class EstimateCheck {
   Trainer& trainer_;
   bool watches_ = false;
   std::vector<double> seconds_;
-  LeastTimes least_;
+  OpMedians medians_;
 };
 
 }  // namespace plimsoll::train

@@ -1,13 +1,13 @@
 #!/usr/bin/env python3
 """Estimated against measured step times, after calibrate, over models, settings and precisions.
 
-    tests/e2e/estimates.py BINARY [--only WORD]... [--steps N] [--rounds N] [--least] [--profile FILE]
+    tests/e2e/estimates.py BINARY [--only WORD]... [--steps N] [--rounds N] [--profile FILE]
 
 Calibrates into a temporary cache, then takes each pair's plan and the median over the steps of its short runs. Prints a
 line a pair as soon as it is measured, and in the end the median and the worst error. What else runs is an error of the
 estimate here, so each pair may be run in several rounds, each behind a calibration of its own, which meet different
 moments: a pair's line then comes in each round, with the medians over all estimates and steps so far, and the last one
-counts. --least: the least step counts instead of the median one. --only takes the pairs whose name has that word
+counts. --only takes the pairs whose name has that word
 ("bf16", "8x384", "4 x 256"), several times those that have all of them.
 """
 import argparse
@@ -88,7 +88,6 @@ def main():
     parser.add_argument("--only", action="append", default=[])
     parser.add_argument("--steps", type=int, default=6)
     parser.add_argument("--rounds", type=int, default=1)
-    parser.add_argument("--least", action="store_true")
     parser.add_argument("--profile", help="instead of calibrating")
     arguments = parser.parse_args()
     binary = os.path.abspath(arguments.binary)
@@ -98,7 +97,6 @@ def main():
         runs = pairs(folder, arguments.only, profile)
         if not runs:
             parser.error(f"no pair's name has {' and '.join(arguments.only)}")
-        of = min if arguments.least else statistics.median
         estimated, measured, errors = {}, {}, {}
         for number in range(1, arguments.rounds + 1):
             if not arguments.profile:
@@ -108,7 +106,7 @@ def main():
             for name, run in runs.items():
                 estimated.setdefault(name, []).append(estimate(binary, env, run))
                 measured.setdefault(name, []).extend(measured_steps(binary, env, run, arguments.steps))
-                errors[name] = compare(name, statistics.median(estimated[name]), of(measured[name]))
+                errors[name] = compare(name, statistics.median(estimated[name]), statistics.median(measured[name]))
     print(f"{len(errors)} pairs: median error {100 * statistics.median(errors.values()):.1f} %, "
           f"worst {100 * max(errors.values()):.1f} %")
 

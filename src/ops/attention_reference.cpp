@@ -37,7 +37,7 @@ struct Problem {
     if (drop == 0) return 1;
     RandomStream s = attention_stream(stream, h);
     s.sequence += static_cast<uint32_t>(b);
-    const uint32_t word = random_words(s, attention_block(i, j, e.tokens))[at(j % 4)];
+    const uint32_t word = attention_words(s, attention_block(i, j, e.tokens))[at(j % 4)];
     return uniform(word) >= drop ? 1 / (1 - drop) : 0;
   }
   [[nodiscard]] bool sees(int64_t b, int64_t i, int64_t j) const {

@@ -10,7 +10,11 @@
 //
 // Attention's dropout (the weight of query i for key j, head h of the query) goes by blocks of four keys, so
 // that a kernel that holds queries in its lanes wastes no word; T is the number of tokens of the sequence:
-//   counter = { (j / 4) * T + i, sequence, step, key of the op + h },   word = output[j % 4]
+//   block   = (j / 4) * T + i, which has more than 32 bits from T = 131,072 on
+//   counter = { block (low 32 bits), sequence + 2^16 * (its high bits), step, key of the op + h },   word =
+//   output[j % 4]
+// No two weights of a run share a word while T < 2^25, and sequences that are that long are fewer than 2^16 a
+// step.
 #pragma once
 
 #include <array>
@@ -45,6 +49,15 @@ constexpr RandomStream attention_stream(RandomStream s, int64_t head) {
 }
 constexpr uint64_t attention_block(int64_t query, int64_t key, int64_t tokens) {
   return static_cast<uint64_t>(key / 4 * tokens + query);
+}
+
+/// Its words: those of random_words up to 2^32 blocks, and no others twice behind them.
+constexpr RandomStream attention_stream_of_block(RandomStream s, uint64_t block) {
+  s.sequence += static_cast<uint32_t>(block >> 32) << 16;
+  return s;
+}
+constexpr PhiloxCounter attention_words(const RandomStream& s, uint64_t block) {
+  return random_words(attention_stream_of_block(s, block), block);
 }
 
 /// A word as a number in (0, 1), exact in double.

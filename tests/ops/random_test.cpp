@@ -1,6 +1,8 @@
 // The generator against its authors' known answers; the ops against its definition.
 #include <gtest/gtest.h>
 
+#include <set>
+
 #include "ops/op_testing.h"
 
 namespace plimsoll::ops_testing {
@@ -32,6 +34,22 @@ TEST(Philox, TheThresholdIsTheComparison) {
 }
 
 const RefTensor kStep = ints({4}, {123, -7, 5, 10});
+
+TEST(Philox, AttentionsBlocksKeepTheirWordsAndDoNotRepeatBehind32Bits) {
+  const ops::RandomStream stream{1, 2, 3, 4, 5};
+  const uint64_t many = uint64_t{1} << 32;
+  for (const uint64_t block : {uint64_t{0}, uint64_t{7}, many - 1})
+    EXPECT_EQ(ops::attention_words(stream, block), ops::random_words(stream, block)) << block;
+  std::set<ops::PhiloxCounter> words;
+  for (uint64_t high = 0; high < 1000; ++high)
+    for (const uint64_t low : {uint64_t{0}, uint64_t{7}, many - 1})
+      for (uint32_t sequence = 0; sequence < 3; ++sequence) {
+        ops::RandomStream s = stream;
+        s.sequence += sequence;
+        EXPECT_TRUE(words.insert(ops::attention_words(s, high * many + low)).second) << high << " " << low;
+      }
+  EXPECT_EQ(ops::attention_block(5, 4 * 70'000, 100'000), uint64_t{7'000'000'005});
+}
 
 TEST(Random, DropoutKeepsTheStatedShareAndScales) {
   RefTensor x = reference::constant({DType::kF32, {4, 1000}}, 1.0);

@@ -31,6 +31,21 @@ HWY_INLINE Words random_vectors(const ops::RandomStream& s, uint32_t block) {
   return numerics::HWY_NAMESPACE::philox_vectors(counter, s.seed_low, s.seed_high);
 }
 
+// ops::attention_words of blocks block, block + 1, ..., one a lane.
+HWY_INLINE Words attention_vectors(const ops::RandomStream& s, uint64_t block) {
+  const U32 d;
+  const auto low = static_cast<uint32_t>(block);
+  const Words words = random_vectors(ops::attention_stream_of_block(s, block), low);
+  const uint32_t left = ~low;  // blocks behind the first that have the same high bits
+  if (left >= hn::Lanes(d) - 1) [[likely]]
+    return words;
+  const Words behind = random_vectors(ops::attention_stream_of_block(s, block + hn::Lanes(d)), low);
+  const auto before = hn::FirstN(d, size_t{left} + 1);
+  Words both;
+  for (int i = 0; i < 4; ++i) both.word[i] = hn::IfThenElse(before, words.word[i], behind.word[i]);
+  return both;
+}
+
 // Which words keep their element: those of at least the threshold.
 class Threshold {
  public:

@@ -25,7 +25,8 @@ __device__ __forceinline__ bool attn_sees(const Attention& a, const int* start, 
 // What a weight is multiplied with.
 __device__ __forceinline__ float attn_kept(const Attention& a, i64 batch, i64 head, i64 i, i64 j) {
   if (a.random == nullptr) return 1.0f;
-  const uint4 words = philox4((u32)(j / 4 * a.tokens + i), a.random[3] + (u32)batch, a.random[2],
+  const u64 block = (u64)(j / 4 * a.tokens + i);  // as ops/philox.h has it
+  const uint4 words = philox4((u32)block, a.random[3] + (u32)batch + ((u32)(block >> 32) << 16), a.random[2],
                               a.key + (u32)head, a.random[0], a.random[1]);
   return (u64)word_of(words, (int)(j & 3)) >= a.threshold ? a.kept : 0.0f;
 }

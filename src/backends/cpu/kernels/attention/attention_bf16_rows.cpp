@@ -26,8 +26,8 @@ void draw_kept_words(const ops::RandomStream& stream, uint32_t threshold, int64_
   for (int64_t i = 0; i < bf16::kPanel; i += lanes) {
     auto bits = hn::Zero(d);
     for (int64_t j = 0; j < bf16::kPanel; j += 4) {
-      const auto block = static_cast<uint32_t>(ops::attention_block(query + i, key + j, tokens));
-      const philox::Words random = philox::random_vectors(stream, block);
+      const philox::Words random =
+          philox::attention_vectors(stream, ops::attention_block(query + i, key + j, tokens));
       for (int64_t n = 0; n < 4; ++n) {
         const auto kept = hn::RebindMask(d, keeps.keeps(random.word[n]));
         bits = hn::Or(bits, hn::IfThenElseZero(kept, hn::Set(d, 1u << (j + n))));

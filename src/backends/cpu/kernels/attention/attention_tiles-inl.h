@@ -139,7 +139,7 @@ struct TileDropout {
   int64_t tokens = 0;
 
   HWY_INLINE philox::Words draw(int64_t query, int64_t key) const {
-    return philox::random_vectors(stream, static_cast<uint32_t>(ops::attention_block(query, key, tokens)));
+    return philox::attention_vectors(stream, ops::attention_block(query, key, tokens));
   }
 };
 

@@ -8,12 +8,14 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <memory>
 #include <ostream>
 #include <random>
 #include <string>
 #include <vector>
 
 #include "hwy/targets.h"
+#include "ops/philox.h"
 
 namespace plimsoll::cpu {
 namespace {
@@ -354,6 +356,43 @@ TEST(AttentionNumerics, StandsLargeScores) {
   EXPECT_LT(relative_error(p.out, want.out, 0, p.out.row),
             1e-3);  // the scores themselves round at 1e3 * 2^-24
   EXPECT_LT(relative_error(p.lse, want.lse, 0, p.lse.row), 1e-6);
+}
+
+// Queries see four keys, each of which has a column of v to itself: what comes out is the mask.
+TEST(AttentionDropout, DoesNotRepeatInLongSequences) {
+  constexpr int64_t kTokens = 140'000, kWindow = 4;
+  const AttentionShape shape{
+      .batch = 1, .tokens = kTokens, .num_heads = 1, .num_kv_heads = 1, .head_dim = kWindow};
+  const std::vector<float> zeros(static_cast<size_t>(kTokens * kWindow), 0.0f);
+  std::vector<float> v = zeros, out = zeros;
+  for (int64_t t = 0; t < kTokens; ++t) v[static_cast<size_t>(t * kWindow + t % kWindow)] = 1;
+  AttentionArgs args{.shape = shape, .q = zeros.data(), .k = zeros.data(), .v = v.data()};
+  args.q_token_stride = args.k_token_stride = args.v_token_stride = args.out_token_stride = kWindow;
+  args.window = kWindow;
+  args.dropout = {.on = true, .threshold = 0x80000000U, .inverse_keep = 2, .stream = {1, 2, 3, 4, 5}};
+  args.out = out.data();
+  ThreadPool pool(2);
+  std::vector<std::byte> room(static_cast<size_t>(attention_forward_workspace_bytes(shape, 2)) + 64);
+  void* begin = room.data();
+  size_t size = room.size();
+  std::align(64, size - 64, begin, size);
+  attention_forward(args, pool, {static_cast<std::byte*>(begin), room.size() - 64});
+  int64_t behind = 0, wrong = 0, as_before = 0;
+  for (int64_t i = kWindow; i < kTokens; ++i)
+    for (int64_t j = i - kWindow + 1; j <= i; ++j) {
+      const uint64_t block = ops::attention_block(i, j, kTokens);
+      const auto keeps = [&](const numerics::PhiloxCounter& words) {
+        return words[static_cast<size_t>(j % 4)] >= args.dropout.threshold;
+      };
+      const bool kept = out[static_cast<size_t>(i * kWindow + j % kWindow)] != 0;
+      wrong += kept != keeps(ops::attention_words(args.dropout.stream, block)) ? 1 : 0;
+      if (block >> 32 == 0) continue;
+      ++behind;
+      as_before += kept == keeps(ops::attention_words(args.dropout.stream, block & 0xffffffffU)) ? 1 : 0;
+    }
+  EXPECT_EQ(wrong, 0);
+  EXPECT_GT(behind, 60'000);
+  EXPECT_NEAR(static_cast<double>(as_before) / static_cast<double>(behind), 0.5, 0.02) << "a near key's mask";
 }
 
 }  // namespace

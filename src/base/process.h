@@ -1,6 +1,7 @@
 // What the operating system knows of this process and its machine, and a watch on allocations.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <string>
 
@@ -21,11 +22,14 @@ std::string user_cache_folder();
 /// CPUs that this process may run on.
 int num_available_cpus();
 
-/// Requests to the heap on any thread since the start: malloc and its kin, by operator new and by libraries.
-/// 0 under a sanitizer, whose heap is its own.
+/// Requests to C++'s heap, operator new, on any thread since the start, in a program that counts them (it
+/// links counted_new.cpp); 0 in any other. No allocator is replaced for it, so what a C library asks of
+/// malloc is not among them: what it keeps of that shows in virtual_bytes.
 int64_t num_allocations();
 /// Those of kLargeAllocation bytes or more.
 inline constexpr int64_t kLargeAllocation = 64 << 10;
 int64_t num_large_allocations();
+/// One more of them. Neither waits nor allocates.
+void count_allocation(size_t bytes);
 
 }  // namespace plimsoll

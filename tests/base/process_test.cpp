@@ -1,10 +1,13 @@
 // What the kernel says of this process, and the count of what it asks of the heap.
 #include "base/process.h"
 
+#include <dlfcn.h>
 #include <gtest/gtest.h>
 
 #include <atomic>
-#include <cstdlib>
+#include <cstdint>
+#include <new>
+#include <string>
 #include <thread>
 #include <vector>
 
@@ -29,7 +32,7 @@ std::pair<int64_t, int64_t> requests(Ask ask) {
 }
 
 TEST(Process, CountsWhatIsAskedOfTheHeap) {
-  if (!kCounts) GTEST_SKIP() << "a sanitizer's malloc is not counted";
+  if (!kCounts) GTEST_SKIP() << "beside a sanitizer nothing is counted";
   using Counts = std::pair<int64_t, int64_t>;
   EXPECT_EQ(requests([] {}), Counts(0, 0));
   EXPECT_EQ(requests([] {
@@ -43,22 +46,35 @@ TEST(Process, CountsWhatIsAskedOfTheHeap) {
             }),
             Counts(1, 0));
   EXPECT_EQ(requests([] {
-              void* volatile p = std::calloc(10, 7);
-              p = std::realloc(p, kLargeAllocation);
-              std::free(p);
-              p = std::aligned_alloc(64, 128);
-              std::free(p);
-              void* q = nullptr;
-              EXPECT_EQ(posix_memalign(&q, 4096, 8192), 0);
-              EXPECT_EQ(reinterpret_cast<std::uintptr_t>(q) % 4096, 0U);
-              std::free(q);
-              EXPECT_NE(posix_memalign(&q, 3, 8), 0);
+              struct alignas(4096) Page {
+                char bytes[kLargeAllocation];
+              };
+              Page* volatile page = new Page;
+              EXPECT_EQ(reinterpret_cast<std::uintptr_t>(page) % 4096, 0U);
+              delete page;
             }),
-            Counts(4, 1));
+            Counts(1, 1));
+  EXPECT_EQ(requests([] {
+              int* volatile none = new (std::nothrow) int[100];
+              delete[] none;
+            }),
+            Counts(1, 0));
+}
+
+// It is a library's part to count, the program's to have its heap: whatever is preloaded stays whole.
+TEST(Process, ReplacesNoAllocator) {
+  if (kSanitizer) GTEST_SKIP() << "a sanitizer brings its own";
+  for (const char* name :
+       {"malloc", "calloc", "realloc", "aligned_alloc", "posix_memalign", "memalign", "free"}) {
+    Dl_info info = {};
+    ASSERT_NE(::dladdr(::dlsym(RTLD_DEFAULT, name), &info), 0) << name;
+    EXPECT_STRNE(info.dli_fname, executable_path().c_str()) << name;
+    EXPECT_EQ(std::string(info.dli_fname).find("test_base"), std::string::npos) << name;
+  }
 }
 
 TEST(Process, CountsEachThreadsRequestsBehindTheLastThreadWithACounterOfItsOwnToo) {
-  if (!kCounts) GTEST_SKIP() << "a sanitizer's malloc is not counted";
+  if (!kCounts) GTEST_SKIP() << "beside a sanitizer nothing is counted";
   constexpr int kThreads = 80, kRequests = 200;
   std::atomic<int> phase{0}, done{0};
   std::vector<std::thread> threads;
@@ -84,7 +100,7 @@ TEST(Process, CountsEachThreadsRequestsBehindTheLastThreadWithACounterOfItsOwnTo
 }
 
 TEST(Process, CountsOnEveryThread) {
-  if (!kCounts) GTEST_SKIP() << "a sanitizer's malloc is not counted";
+  if (!kCounts) GTEST_SKIP() << "beside a sanitizer nothing is counted";
   constexpr int kThreads = 4, kEach = 1000;
   const auto [all, large] = requests([] {
     std::vector<std::thread> threads;

@@ -118,7 +118,10 @@ struct FoundCheckpoint {
   int64_t step = 0;
   std::string path;
 };
-/// Those of this program in `directory`, the newest first; none where there is no such folder.
+/// Those of this program in `directory`, the newest first; none where there is no such folder. Errors: kIo
+/// where it cannot be read, and a run would else begin anew over what it has saved.
+Result<std::vector<FoundCheckpoint>> list_checkpoints(const std::string& directory);
+/// The same for who tells of them or tidies up: none where that cannot be known.
 std::vector<FoundCheckpoint> find_checkpoints(const std::string& directory);
 /// Whether a folder was made by this program, damaged or not: other programs have such names too. One that
 /// cannot be looked into counts as ours, so that it is named instead of overlooked.

@@ -4,12 +4,20 @@
 #include <algorithm>
 #include <charconv>
 #include <filesystem>
+#include <system_error>
+#include <utility>
 
 #include "checkpoints/checkpoint.h"
+#include "io/file.h"
 
 namespace plimsoll::train {
 
 std::vector<FoundCheckpoint> find_checkpoints(const std::string& directory) {
+  auto found = list_checkpoints(directory);
+  return found ? std::move(*found) : std::vector<FoundCheckpoint>{};
+}
+
+Result<std::vector<FoundCheckpoint>> list_checkpoints(const std::string& directory) {
   std::vector<FoundCheckpoint> found;
   std::error_code code;
   for (std::filesystem::directory_iterator it(directory, code), end; !code && it != end; it.increment(code)) {
@@ -17,6 +25,8 @@ std::vector<FoundCheckpoint> find_checkpoints(const std::string& directory) {
     std::string path = it->path().string();
     if (step && is_checkpoint(path)) found.push_back({*step, std::move(path)});
   }
+  if (code && code != std::errc::no_such_file_or_directory && code != std::errc::not_a_directory)
+    return io_error("cannot look into the folder", directory, code.value());
   std::sort(found.begin(), found.end(), [](const auto& a, const auto& b) { return a.step > b.step; });
   return found;
 }

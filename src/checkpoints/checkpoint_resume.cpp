@@ -265,7 +265,10 @@ Status read_file(const Checkpoint& checkpoint, std::string_view name, const Plac
 
 Result<ResumeChoice> choose_checkpoints(const std::string& resume, const std::string& output_dir) {
   if (resume == "never") return ResumeChoice{};
-  if (resume == "auto") return ResumeChoice{find_checkpoints(output_dir)};
+  if (resume == "auto") {
+    PLIMSOLL_ASSIGN(auto found, list_checkpoints(output_dir));
+    return ResumeChoice{std::move(found)};
+  }
   std::string folder = resume;
   while (folder.size() > 1 && folder.back() == '/') folder.pop_back();
   const std::filesystem::path path(folder);
@@ -273,7 +276,8 @@ Result<ResumeChoice> choose_checkpoints(const std::string& resume, const std::st
   if (std::filesystem::exists(path / kCheckpointFile, ignored) ||
       (checkpoint_step(path.filename().string()) && is_checkpoint(folder)))
     return ResumeChoice{{{0, folder}}, true};
-  ResumeChoice choice{find_checkpoints(folder)};
+  PLIMSOLL_ASSIGN(auto found, list_checkpoints(folder));
+  ResumeChoice choice{std::move(found)};
   if (!choice.candidates.empty()) return choice;
   return Error{ErrorCode::kBadData, "no checkpoint lies there", resume,
                "--resume takes auto, never or a checkpoint's folder"};

@@ -1,9 +1,9 @@
 #include "generate/open_model.h"
 
-#include <filesystem>
 #include <utility>
 
 #include "base/terminal.h"
+#include "io/file.h"
 #include "io/hub_cache.h"
 #include "models/lora.h"
 #include "models/lora_config.h"
@@ -18,8 +18,8 @@ namespace {
 /// generation_config.json; none is an empty one.
 Result<ConfigJson> generation_config(const std::string& folder) {
   const std::string path = folder + "/generation_config.json";
-  std::error_code code;
-  if (!std::filesystem::exists(path, code)) return ConfigJson(Tree::map(), path);
+  PLIMSOLL_ASSIGN(const bool is_there, path_exists(path));
+  if (!is_there) return ConfigJson(Tree::map(), path);
   return read_config_json(path);
 }
 

@@ -2,19 +2,15 @@
 
 #include <fmt/format.h>
 
-#include <filesystem>
-
 #include "data/token_source.h"
 #include "data/tokenizer/tokenizer.h"
 #include "data/tokenizer/unicode.h"
+#include "io/file.h"
 
 namespace plimsoll::generate {
 namespace {
 
-bool exists(const std::string& folder, const char* file) {
-  std::error_code code;
-  return std::filesystem::exists(folder + "/" + file, code);
-}
+Result<bool> exists(const std::string& folder, const char* file) { return path_exists(folder + "/" + file); }
 
 bool is_byte(int32_t id) { return id >= 0 && id < ByteVocabulary::kLeastSize; }
 
@@ -39,11 +35,14 @@ TextCodec::~TextCodec() = default;
 
 Result<TextCodec> TextCodec::open(const std::string& folder, int64_t vocab_size) {
   TextCodec codec(folder, vocab_size);
-  if (exists(folder, "tokenizer.json")) {
+  PLIMSOLL_ASSIGN(const bool has_tokenizer, exists(folder, "tokenizer.json"));
+  if (has_tokenizer) {
     PLIMSOLL_ASSIGN(codec.tokenizer_, Tokenizer::open(folder));
     return codec;
   }
-  const bool has_another_tokenizer = exists(folder, "tokenizer.model") || exists(folder, "vocab.json");
+  PLIMSOLL_ASSIGN(const bool has_model, exists(folder, "tokenizer.model"));
+  PLIMSOLL_ASSIGN(const bool has_vocabulary, exists(folder, "vocab.json"));
+  const bool has_another_tokenizer = has_model || has_vocabulary;
   codec.bytes_ =
       !has_another_tokenizer && vocab_size >= ByteVocabulary::kLeastSize && vocab_size < kByteVocabularyEnd;
   return codec;

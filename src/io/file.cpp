@@ -72,8 +72,19 @@ std::string folder_of(const std::string& path) {
 }
 
 bool is_file(const std::string& path) {
-  std::error_code ignored;
-  return std::filesystem::is_regular_file(path, ignored);
+  struct stat info = {};
+  while (::stat(path.c_str(), &info) != 0)
+    if (errno != EINTR) return errno != ENOENT && errno != ENOTDIR && errno != ENAMETOOLONG;
+  return S_ISREG(info.st_mode);
+}
+
+Result<bool> path_exists(const std::string& path) {
+  struct stat info = {};
+  while (::stat(path.c_str(), &info) != 0) {
+    if (errno == ENOENT || errno == ENOTDIR || errno == ENAMETOOLONG) return false;
+    if (errno != EINTR) return io_error("cannot look at the file", path, errno);
+  }
+  return true;
 }
 
 Result<ReadFile> ReadFile::open(const std::string& path, ErrorCode missing) {
@@ -85,7 +96,12 @@ Result<ReadFile> ReadFile::open(const std::string& path, ErrorCode missing) {
     return io_error("cannot open the file", path, errno);
   }
   struct stat info = {};
-  if (::fstat(fd, &info) != 0 || !S_ISREG(info.st_mode)) {
+  if (::fstat(fd, &info) != 0) {
+    const int code = errno;
+    ::close(fd);
+    return io_error("cannot look at the file", path, code);
+  }
+  if (!S_ISREG(info.st_mode)) {
     ::close(fd);
     if (S_ISDIR(info.st_mode))
       return Error{missing, "a folder lies where a file is expected", path, "name a file inside it"};

@@ -121,8 +121,12 @@ class OutputFile {
 Error io_error(std::string_view what, const std::string& path, int code);
 /// The folder that a path lies in, "." for a bare name.
 std::string folder_of(const std::string& path);
-/// A regular file, or a link to one; nothing else is, nor what cannot be looked at.
+/// A regular file, or a link to one; nothing else is. What cannot be looked at (the disk fails, a network is
+/// away) counts as one: it may well be there, and who opens it is told why not.
 bool is_file(const std::string& path);
+/// Whether anything has the name. Errors: kIo where that cannot be known (the disk fails, a network is away),
+/// which "no" would hide.
+Result<bool> path_exists(const std::string& path);
 /// Makes names in a folder durable; a file system that cannot is passed over. Errors: kIo.
 Status sync_directory(const std::string& path);
 

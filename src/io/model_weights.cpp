@@ -170,12 +170,14 @@ bool ModelWeights::are_in(const std::string& directory) {
 Result<ModelWeights> ModelWeights::open(const std::string& directory) {
   ModelWeights weights(directory);
   const std::string single = directory + "/" + kSingle, index = directory + "/" + kIndex;
-  if (exists(single)) {
+  PLIMSOLL_ASSIGN(const bool is_single, path_exists(single));
+  if (is_single) {
     PLIMSOLL_TRY(weights.open_files({kSingle}));
     PLIMSOLL_TRY(weights.add_unlisted());
     return weights;
   }
-  if (!exists(index)) return no_weights(directory);
+  PLIMSOLL_ASSIGN(const bool is_sharded, path_exists(index));
+  if (!is_sharded) return no_weights(directory);
   PLIMSOLL_ASSIGN(const std::string text, read_small_file(index, kMaxIndexBytes));
   if (const Status status = weights.open_shards(text); !status) {
     Error error = status.error();

@@ -258,9 +258,9 @@ void keep_within_limit(const RunConfig& config, const std::string& folder,
 Result<std::string> tokenizer_path(const RunConfig& config) {
   if (config.data.tokenizer != "auto") return config.data.tokenizer;
   PLIMSOLL_ASSIGN(const std::string folder, model_directory(config.model));
-  std::error_code code;
-  return !folder.empty() && std::filesystem::exists(folder + "/tokenizer.json", code) ? folder
-                                                                                      : std::string("bytes");
+  if (folder.empty()) return std::string("bytes");
+  PLIMSOLL_ASSIGN(const bool is_there, path_exists(folder + "/tokenizer.json"));
+  return is_there ? folder : std::string("bytes");
 }
 
 Result<RunData> prepare_data(const RunConfig& config, const PrepareDataOptions& options) {

@@ -7,7 +7,6 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstdio>
-#include <filesystem>
 #include <memory>
 #include <span>
 #include <utility>
@@ -152,8 +151,8 @@ class Prediction {
     const std::string& folder = config_.model.path;
     LabelledOptions options;
     EncoderFiles files;
-    std::error_code ignored;
-    if (std::filesystem::exists(folder + "/tokenizer.json", ignored)) {
+    PLIMSOLL_ASSIGN(const bool has_tokenizer, path_exists(folder + "/tokenizer.json"));
+    if (has_tokenizer) {
       PLIMSOLL_ASSIGN(files, EncoderFiles::open(folder));
       if (files.tokenizer->vocab_size() > vocab_size_)
         return Error{

@@ -1,10 +1,10 @@
 #include "train/run_log.h"
 
 #include <charconv>
-#include <filesystem>
 #include <utility>
 
 #include "io/append_file.h"
+#include "io/file.h"
 #include "io/line_reader.h"
 
 namespace plimsoll::train {
@@ -25,8 +25,8 @@ int64_t step_of_event(std::string_view line) {
 }
 
 Status cut_events(const std::string& path, int64_t step) {
-  std::error_code ignored;
-  if (!std::filesystem::exists(path, ignored)) return Ok{};
+  PLIMSOLL_ASSIGN(const bool is_there, path_exists(path));
+  if (!is_there) return Ok{};
   if (step == 0) return truncate_file(path, 0);
   int64_t cut = -1;
   std::string

@@ -108,7 +108,8 @@ Status Trainer::take_output_folder(const TrainerOptions& options) {
   PLIMSOLL_TRY(create_writable_directory(config_.output.dir));
   PLIMSOLL_ASSIGN(lock_, DirectoryLock::take(config_.output.dir));
   const auto is_ours = [](std::string_view name) { return name == "final" || checkpoint_step(name); };
-  PLIMSOLL_TRY(clean_directory(config_.output.dir, is_ours, find_checkpoints(config_.output.dir).empty()));
+  PLIMSOLL_ASSIGN(const auto found, list_checkpoints(config_.output.dir));
+  PLIMSOLL_TRY(clean_directory(config_.output.dir, is_ours, found.empty()));
   PLIMSOLL_ASSIGN(choice_, choose_checkpoints(options.resume, config_.output.dir));
   return Ok{};
 }

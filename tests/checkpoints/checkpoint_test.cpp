@@ -3,6 +3,7 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <limits>
@@ -280,6 +281,12 @@ TEST(FindCheckpoints, KnowsItsOwnNewestFirst) {
   EXPECT_EQ(found[0].step, 10);
   EXPECT_EQ(found[1].path, folder.path("checkpoint-9"));
   EXPECT_TRUE(find_checkpoints(folder.path("none")).empty());
+  EXPECT_TRUE(list_checkpoints(folder.path("none"))->empty());
+  ASSERT_EQ(::symlink("round", folder.path("round").c_str()), 0);
+  const auto unknown = list_checkpoints(folder.path("round"));
+  ASSERT_FALSE(unknown) << "a folder that cannot be read is not one without checkpoints";
+  EXPECT_EQ(unknown.error().code, ErrorCode::kIo);
+  EXPECT_TRUE(find_checkpoints(folder.path("round")).empty());
 }
 
 }  // namespace

@@ -80,6 +80,27 @@ TEST(ReadFile, RefusesWhatIsNoFile) {
   EXPECT_THAT(ReadFile::open(folder.path("pipe")).error().what, HasSubstr("regular"));  // and does not hang
 }
 
+TEST(PathExists, TellsNoFromUnknown) {
+  const TemporaryFolder folder;
+  const std::string path = folder.path("a");
+  EXPECT_FALSE(*path_exists(path));
+  EXPECT_FALSE(*path_exists(path + "/below"));
+  ASSERT_TRUE(write_file_atomically(path, "x"));
+  EXPECT_TRUE(*path_exists(path));
+  EXPECT_TRUE(*path_exists(folder.path()));
+  EXPECT_FALSE(*path_exists(path + "/below")) << "a file has none";
+  EXPECT_FALSE(*path_exists(folder.path(std::string(5000, 'n'))));
+  ASSERT_EQ(::symlink("round", folder.path("round").c_str()), 0);
+  const auto unknown = path_exists(folder.path("round"));  // a circle; as ESTALE or EIO would be
+  ASSERT_FALSE(unknown);
+  EXPECT_EQ(unknown.error().code, ErrorCode::kIo);
+  EXPECT_TRUE(is_file(path));
+  EXPECT_FALSE(is_file(folder.path()));
+  EXPECT_FALSE(is_file(folder.path("none")));
+  EXPECT_TRUE(is_file(folder.path("round"))) << "opening it says why it cannot be read";
+  EXPECT_EQ(ReadFile::open(folder.path("round")).error().code, ErrorCode::kIo);
+}
+
 TEST(ReadSmallFile, KeepsItsBound) {
   const TemporaryFolder folder;
   const std::string path = folder.write("a", "12345");

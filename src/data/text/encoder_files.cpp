@@ -17,14 +17,10 @@ constexpr int64_t kMaxConfigBytes = int64_t{64} << 20;
 constexpr std::string_view kEndTokens[] = {"<|endoftext|>", "<|end_of_text|>", "</s>",
                                            "<eos>",         "[EOS]",           "<|im_end|>"};
 
-bool exists(const std::string& path) {
-  std::error_code code;
-  return std::filesystem::exists(path, code);
-}
-
 /// eos_token of a configuration file: a text, or an object with its content. Empty where it says nothing.
 Result<std::string> configured_end(const std::string& path) {
-  if (!exists(path)) return std::string();
+  PLIMSOLL_ASSIGN(const bool is_there, path_exists(path));
+  if (!is_there) return std::string();
   PLIMSOLL_ASSIGN(const std::string json, read_small_file(path, kMaxConfigBytes));
   const TreeLimits limits{.max_bytes = kMaxConfigBytes, .max_nodes = 4'000'000};
   Result<Tree> tree = parse_json(json, limits);

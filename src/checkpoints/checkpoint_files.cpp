@@ -132,15 +132,16 @@ int64_t CheckpointFiles::final_bytes() const {
          small_bytes(num_final_files_);
 }
 
-void CheckpointFiles::take_buffers() {
-  if (stream_) return;
+Status CheckpointFiles::take_buffers() {
+  if (stream_) return Ok{};
   buffer_.resize(kCopyBytes);
-  stream_.emplace();
+  PLIMSOLL_ASSIGN(stream_, StreamWriter::create());
+  return Ok{};
 }
 
 Status CheckpointFiles::write_checkpoint(const AtomicDirectory& directory,
                                          const std::function<void()>& sources_read) {
-  take_buffers();
+  PLIMSOLL_TRY(take_buffers());
   std::vector<std::optional<OutputFile>> files(tensor_files_.size());
   for (size_t i = 0; i < tensor_files_.size(); ++i) PLIMSOLL_TRY(write_tensor_file(directory, i, files[i]));
   sources_read();
@@ -153,7 +154,7 @@ Status CheckpointFiles::write_checkpoint(const AtomicDirectory& directory,
 }
 
 Status CheckpointFiles::write_final(const AtomicDirectory& directory, const std::string& card) {
-  take_buffers();
+  PLIMSOLL_TRY(take_buffers());
   PLIMSOLL_TRY(write_final_weights(directory));
   PLIMSOLL_ASSIGN(OutputFile readme, directory.create_file("README.md"));
   PLIMSOLL_TRY(readme.write_at(0, std::as_bytes(std::span(card))));
@@ -170,14 +171,11 @@ Status CheckpointFiles::write_final_weights(const AtomicDirectory& directory) {
   for (size_t i = 0; i < final_weights_->num_shards(); ++i) {
     PLIMSOLL_ASSIGN(OutputFile out, directory.create_file(final_weights_->name(i)));
     PLIMSOLL_TRY(out.reserve(final_weights_->shard_bytes(i)));
-    stream_->begin(out);
-    // A piece that cannot be had ends the file: what is on its way to it has to arrive before it goes.
-    Status read = final_weights_->read(
-        i, reader_, buffer_, [this](std::span<const std::byte> piece) { return stream_->append(piece); });
-    Status flushed = stream_->flush();
-    PLIMSOLL_TRY(read);
-    PLIMSOLL_TRY(flushed);
-    PLIMSOLL_TRY(out.close());
+    StreamWriter::Stream stream = stream_->begin(std::move(out));
+    PLIMSOLL_TRY(final_weights_->read(
+        i, reader_, buffer_, [&](std::span<const std::byte> piece) { return stream.append(piece); }));
+    PLIMSOLL_ASSIGN(OutputFile written, stream.finish());
+    PLIMSOLL_TRY(written.close());
   }
   if (final_weights_->index().empty()) return Ok{};
   PLIMSOLL_ASSIGN(OutputFile index, directory.create_file("model.safetensors.index.json"));
@@ -188,18 +186,18 @@ Status CheckpointFiles::write_final_weights(const AtomicDirectory& directory) {
 Status CheckpointFiles::write_tensor_file(const AtomicDirectory& directory, size_t index,
                                           std::optional<OutputFile>& out) {
   const TensorFile& file = tensor_files_[index];
-  PLIMSOLL_ASSIGN(out, directory.create_file(file.name));
-  PLIMSOLL_TRY(out->reserve(file.layout.file_bytes()));
-  stream_->begin(*out);
-  PLIMSOLL_TRY(stream_->append(std::as_bytes(std::span(file.layout.header))));
+  PLIMSOLL_ASSIGN(OutputFile created, directory.create_file(file.name));
+  PLIMSOLL_TRY(created.reserve(file.layout.file_bytes()));
+  StreamWriter::Stream stream = stream_->begin(std::move(created));
+  PLIMSOLL_TRY(stream.append(std::as_bytes(std::span(file.layout.header))));
   for (size_t t = 0; t < file.tensors.size(); ++t) {
     sum_.reset();
     const runtime::StateRange& range = file.tensors[t].range;
-    const runtime::TakePiece append = [this](std::span<const std::byte> rest, int64_t) -> Status {
+    const runtime::TakePiece append = [&](std::span<const std::byte> rest, int64_t) -> Status {
       while (!rest.empty()) {
         const auto piece = rest.first(std::min(rest.size(), kPieceBytes));
         sum_.add(piece);
-        PLIMSOLL_TRY(stream_->append(piece));
+        PLIMSOLL_TRY(stream.append(piece));
         rest = rest.subspan(piece.size());
       }
       return Ok{};
@@ -207,23 +205,27 @@ Status CheckpointFiles::write_tensor_file(const AtomicDirectory& directory, size
     PLIMSOLL_TRY(reader_.read(range.state, range.offset, range.bytes, append));
     manifest_.files[index].tensors[t].checksum = sum_.value();
   }
-  return stream_->flush();
+  PLIMSOLL_ASSIGN(out, stream.finish());
+  return Ok{};
 }
 
-/// A tokenizer that was moved away since the start is no reason to lose a checkpoint.
-void CheckpointFiles::drop_vanished_files() {
-  std::error_code ignored;
+/// A tokenizer that was moved away since the start is no reason to lose a checkpoint. One that cannot be
+/// looked at is another matter: it may well be there, and all later checkpoints would lack it.
+Status CheckpointFiles::drop_vanished_files() {
   for (size_t i = small_files_.size(); i-- > 0;) {
     const SmallFile& small = small_files_[i];
-    if (small.source.empty() || std::filesystem::exists(small.source, ignored)) continue;
+    if (small.source.empty()) continue;
+    PLIMSOLL_ASSIGN(const bool is_there, path_exists(small.source));
+    if (is_there) continue;
     manifest_.files.erase(manifest_.files.begin() + static_cast<std::ptrdiff_t>(tensor_files_.size() + i));
     small_files_.erase(small_files_.begin() + static_cast<std::ptrdiff_t>(i));
     if (i < num_final_files_) --num_final_files_;
   }
+  return Ok{};
 }
 
 Status CheckpointFiles::write_small_files(const AtomicDirectory& directory, bool final) {
-  drop_vanished_files();
+  PLIMSOLL_TRY(drop_vanished_files());
   for (size_t i = 0; i < (final ? num_final_files_ : small_files_.size()); ++i)
     PLIMSOLL_TRY(write_small_file(directory, i, final));
   return Ok{};

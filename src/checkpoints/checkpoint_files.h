@@ -40,8 +40,8 @@ class CheckpointFiles {
   [[nodiscard]] int64_t checkpoint_bytes() const;
   [[nodiscard]] int64_t final_bytes() const;
   /// Takes the buffers, if that has not been done. By the thread that will write, before the first step: the
-  /// allocator makes a heap for each thread at its first request.
-  void take_buffers();
+  /// allocator makes a heap for each thread at its first request. Errors: kIo where they cannot be had.
+  Status take_buffers();
 
   /// Writes and syncs all files, checkpoint.json last. `sources_read` is called once the session's memory is
   /// not read any more. Errors: kIo.
@@ -75,7 +75,7 @@ class CheckpointFiles {
   [[nodiscard]] bool holds_final_weights(const std::string& directory) const;
   Status write_small_files(const AtomicDirectory& directory, bool final);
   Status write_small_file(const AtomicDirectory& directory, size_t index, bool final);
-  void drop_vanished_files();
+  Status drop_vanished_files();
   [[nodiscard]] int64_t small_bytes(size_t count) const;
 
   CheckpointManifest manifest_;           ///< files: those of tensor_files_, then of small_files_
@@ -87,7 +87,7 @@ class CheckpointFiles {
   std::string text_;                           ///< checkpoint.json
   std::vector<std::byte> buffer_;
   Checksum sum_;
-  std::optional<StreamWriter> stream_;
+  std::unique_ptr<StreamWriter> stream_;
   runtime::Session& session_;
   runtime::BackgroundReader reader_;
 };

@@ -4,8 +4,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cstdlib>
 #include <memory>
+#include <new>
 
 #include "base/check.h"
 #include "base/units.h"
@@ -25,7 +25,7 @@ constexpr int64_t kMostPieceBytes = 1 << 20;
 constexpr int kMostThreads = 16;
 
 struct Free {
-  void operator()(std::byte* p) const { std::free(p); }
+  void operator()(std::byte* p) const { ::operator delete (p, std::align_val_t{kBlock}); }
 };
 using Buffer = std::unique_ptr<std::byte, Free>;
 
@@ -56,10 +56,8 @@ class TensorReader {
 
  private:
   [[nodiscard]] Buffer make_buffer() const {
-    Buffer buffer(static_cast<std::byte*>(
-        std::aligned_alloc(static_cast<size_t>(kBlock), static_cast<size_t>(piece_bytes_))));
-    PLIMSOLL_CHECK(buffer != nullptr, "no memory to read a checkpoint through");
-    return buffer;
+    return Buffer(static_cast<std::byte*>(
+        ::operator new (static_cast<size_t>(piece_bytes_), std::align_val_t{kBlock})));
   }
 
   /// Bytes [offset, offset + bytes) of the file, block by block, to whom takes them.

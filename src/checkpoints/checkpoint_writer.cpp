@@ -7,6 +7,7 @@
 #include <filesystem>
 #include <utility>
 
+#include "base/caught.h"
 #include "base/process.h"
 #include "base/span_log.h"
 #include "checkpoints/disk_need.h"
@@ -19,14 +20,16 @@ Result<std::unique_ptr<CheckpointWriter>> CheckpointWriter::create(const RunConf
   std::unique_ptr<CheckpointWriter> writer(
       new CheckpointWriter(config, std::move(files), std::move(options)));
   if (!writer->options_.behind) return writer;
-  writer->start_thread();
+  PLIMSOLL_TRY(writer->start_thread());
   return writer;
 }
 
-void CheckpointWriter::start_thread() {
-  thread_ = std::thread([this] { work(); });
+Status CheckpointWriter::start_thread() {
+  PLIMSOLL_ASSIGN(thread_, Thread::start("writing checkpoints", [this] { work(); }));
   std::unique_lock lock(mutex_);
   changed_.wait(lock, [&] { return ready_; });
+  if (refused_) return *refused_;
+  return Ok{};
 }
 
 CheckpointWriter::~CheckpointWriter() {
@@ -107,15 +110,16 @@ void CheckpointWriter::finish() {
 
 void CheckpointWriter::work() {
   pthread_setname_np(pthread_self(), "checkpoints");  // train/step_waits looks for it
-  files_->take_buffers();
+  Status taken = caught([&] { return files_->take_buffers(); });
   std::unique_lock lock(mutex_);
   ready_ = true;
+  if (!taken) refused_ = std::move(taken).error();
   changed_.notify_all();
-  for (;;) {
+  while (!refused_) {
     changed_.wait(lock, [&] { return asked_ || stopping_; });
     if (!asked_) return;
     lock.unlock();
-    end_save(save());
+    end_save(caught([&] { return save(); }));
     lock.lock();
   }
 }

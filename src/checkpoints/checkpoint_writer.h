@@ -11,9 +11,9 @@
 #include <mutex>
 #include <optional>
 #include <string>
-#include <thread>
 #include <vector>
 
+#include "base/thread.h"
 #include "checkpoints/checkpoint_files.h"
 #include "checkpoints/save_report.h"
 
@@ -44,7 +44,8 @@ inline constexpr const char* kSaveWaitSpan = "wait for a checkpoint";
 /// Async: all but wait_for_sources belong to one thread.
 class CheckpointWriter {
  public:
-  /// Everything that a save needs is allocated here where saves are written behind.
+  /// Everything that a save needs is allocated here where saves are written behind. Errors: kIo where the
+  /// system gives no thread or no memory for that.
   static Result<std::unique_ptr<CheckpointWriter>> create(const RunConfig& config,
                                                           std::unique_ptr<CheckpointFiles> files,
                                                           SaveOptions options);
@@ -76,7 +77,7 @@ class CheckpointWriter {
  private:
   CheckpointWriter(const RunConfig& config, std::unique_ptr<CheckpointFiles> files, SaveOptions options)
       : config_(config), files_(std::move(files)), options_(std::move(options)) {}
-  void start_thread();
+  Status start_thread();
   void work();
   Result<SaveReport> save();
   void release_sources();
@@ -88,13 +89,14 @@ class CheckpointWriter {
   SaveOptions options_;
   std::mutex mutex_;
   std::condition_variable changed_;
-  bool ready_ = false;    ///< the thread has its buffers
+  bool ready_ = false;    ///< the thread has its buffers, or was refused them
   bool asked_ = false;    ///< a save is in flight
   bool reading_ = false;  ///< and reads the session's memory
   bool stopping_ = false;
   double started_ = 0, waited_ = 0;
   std::vector<Result<SaveReport>> results_;  ///< ended and not yet asked for, in order
-  std::thread thread_;
+  std::optional<Error> refused_;             ///< what the thread could not begin for
+  Thread thread_;
 };
 
 }  // namespace plimsoll::train

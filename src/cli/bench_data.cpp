@@ -89,9 +89,9 @@ Result<Rung> climb(const ReadyData& ready, const How& how, double seconds) {
   double wall = 0, cpu = 0;
   {
     const double cpu_before = all_cpu_seconds(), start = now_seconds();
-    Loader loader(data, options, 0);
+    PLIMSOLL_ASSIGN(const auto loader, Loader::start(data, options, 0));
     while (wall < seconds || batches < 2) {
-      PLIMSOLL_ASSIGN(const LoadedBatch batch, loader.next());
+      PLIMSOLL_ASSIGN(const LoadedBatch batch, loader->next());
       tokens += batch.counts.tokens, ++batches, next += options.batch_size;
       wall = now_seconds() - start;
       if (how.cold && next >= data.num_sequences()) break;  // what comes now is warm
@@ -102,10 +102,10 @@ Result<Rung> climb(const ReadyData& ready, const How& how, double seconds) {
   rung.samples_per_second = samples / wall, rung.tokens_per_second = static_cast<double>(tokens) / wall;
   rung.per_core = samples / std::max(cpu, 1e-6);
   rung.bound_by = cpu > kBusy * wall * how.workers ? "processor" : how.cold ? "disk" : "handing over";
-  Loader loader(data, options, next);
+  PLIMSOLL_ASSIGN(const auto loader, Loader::start(data, options, next));
   for (int step = 0; step < kStepsWaited; ++step) {
     const double start = now_seconds();
-    PLIMSOLL_TRY(loader.next());
+    PLIMSOLL_TRY(loader->next());
     if (step > 0) rung.wait_seconds += (now_seconds() - start) / (kStepsWaited - 1);
     std::this_thread::sleep_for(std::chrono::duration<double>(rung.step_seconds));
   }

@@ -6,10 +6,13 @@
 #include <cerrno>
 #include <cstdio>
 #include <cstdlib>
+#include <cstring>
+#include <exception>
 #include <new>
 #include <system_error>
 
 #include "backends/cpu/kernels/isa.h"
+#include "base/caught.h"
 #include "base/process.h"
 #include "base/terminal.h"
 #include "cli/commands.h"
@@ -54,6 +57,32 @@ void occupy_standard_descriptors() {
       (void)!::open("/dev/null", fd == STDOUT_FILENO ? O_RDONLY : O_RDWR);
 }
 
+[[noreturn]] void leave(const char* text, ErrorCode code) {
+  (void)!::write(STDERR_FILENO, text, std::strlen(text));
+  ::_exit(exit_code(code));
+}
+
+/// What nobody could catch: memory refused on a thread, or to the message about refused memory. What is
+/// written then is as after a kill: whatever has a name is whole. Nothing here allocates.
+void end_uncaught() {
+  if (std::current_exception() == nullptr) std::abort();  // a bug, which has said so
+  try {
+    throw;
+  } catch (const std::bad_alloc&) {
+    leave("\nerror: the operating system refused memory\nhint: close other programs or lower memory.budget\n",
+          ErrorCode::kIo);
+  } catch (const std::system_error&) {
+    leave(
+        "\nerror: the operating system refused a request\nhint: raise the limits on memory, files and "
+        "processes "
+        "(ulimit -a)\n",
+        ErrorCode::kIo);
+  } catch (...) {
+    leave("\nerror: a value that was not foreseen\nhint: please report this with the run file\n",
+          ErrorCode::kBadData);
+  }
+}
+
 /// Results that did not arrive are a failure, whatever else went well.
 int finish(int code) {
   errno = 0;
@@ -92,10 +121,12 @@ void add_run_arguments(Parser command, RunArguments& arguments, bool required) {
   command.add_flag("--json", arguments.json, "one JSON object a line on stdout and nothing else");
 }
 
-int run(int argc, char** argv) {
+namespace {
+
+/// The command that the arguments name; success without one where they ask for help.
+Status run_command(int argc, char** argv) {
   const Environment environment{now_seconds()};
-  occupy_standard_descriptors();
-  if (const auto isa = cpu::select_isa(std::getenv("PLIMSOLL_ISA")); !isa) return report(isa.error());
+  PLIMSOLL_TRY(cpu::select_isa(std::getenv("PLIMSOLL_ISA")));
   CommandLine command_line(
       {"plimsoll",
        "Plimsoll trains neural networks inside the memory at hand: it says the peak first, to the byte.",
@@ -110,27 +141,20 @@ int run(int argc, char** argv) {
       {"watch", add_watch(app)},         {"init", add_init(app)},         {"completion", add_completion(app)},
       {"manual", add_manual(app)},       {"import", add_import(app)},     {"export", add_export(app)},
       {"merge", add_merge(app)},         {"quantize", add_quantize(app)}, {"profile", add_profile(app)}};
-  const Result<bool> parsed = command_line.parse(argc, argv);
-  if (!parsed) return report(parsed.error());
-  if (!*parsed) return finish(0);
-  try {
-    for (const auto& [name, command] : commands)
-      if (app.got_subcommand(name)) {
-        const Status status = command(environment);
-        return status ? finish(0) : report(status.error());
-      }
-  } catch (const std::bad_alloc&) {
-    return report({ErrorCode::kIo,
-                   "the operating system refused memory",
-                   {},
-                   "close other programs or lower memory.budget"});
-  } catch (const std::system_error& refused) {
-    return report({ErrorCode::kIo,
-                   fmt::format("the operating system refused a thread: {}", refused.what()),
-                   {},
-                   "raise the limits on memory and processes (ulimit -v, -u), or lower runtime.threads"});
-  }
-  return 2;
+  PLIMSOLL_ASSIGN(const bool is_command, command_line.parse(argc, argv));
+  if (!is_command) return Ok{};
+  for (const auto& [name, command] : commands)
+    if (app.got_subcommand(name)) return command(environment);
+  return Error{ErrorCode::kInvalidArgument, "no command is named"};
+}
+
+}  // namespace
+
+int run(int argc, char** argv) {
+  std::set_terminate(end_uncaught);
+  occupy_standard_descriptors();
+  const Status status = caught([&] { return run_command(argc, argv); });
+  return status ? finish(0) : report(status.error());
 }
 
 }  // namespace plimsoll::cli

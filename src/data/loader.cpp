@@ -3,7 +3,9 @@
 #include <pthread.h>
 
 #include <algorithm>
+#include <utility>
 
+#include "base/caught.h"
 #include "base/check.h"
 #include "base/span_log.h"
 
@@ -49,7 +51,23 @@ Loader::Loader(const TrainingData& data, const LoaderOptions& options, int64_t f
     slot.row.resize(options.layout.size());
     slot.positions.resize(static_cast<size_t>(options.batch_size));
   }
-  for (int t = 0; t < options.num_threads; ++t) threads_.emplace_back([this, t] { work(t); });
+}
+
+Result<std::unique_ptr<Loader>> Loader::start(const TrainingData& data, const LoaderOptions& options,
+                                              int64_t first_position) {
+  std::unique_ptr<Loader> loader(new Loader(data, options, first_position));
+  PLIMSOLL_TRY(loader->start_threads());
+  return loader;
+}
+
+/// None begins to read before all are there.
+Status Loader::start_threads() {
+  const std::scoped_lock lock(mutex_);
+  for (int t = 0; t < options_.num_threads; ++t) {
+    PLIMSOLL_ASSIGN(Thread thread, Thread::start("reading batches ahead", [this, t] { work(t); }));
+    threads_.push_back(std::move(thread));
+  }
+  return Ok{};
 }
 
 Loader::~Loader() {
@@ -58,7 +76,7 @@ Loader::~Loader() {
     stopping_ = true;
   }
   changed_.notify_all();
-  for (std::thread& thread : threads_) thread.join();
+  threads_.clear();  // joins
 }
 
 Result<LoadedBatch> Loader::next() {
@@ -98,7 +116,7 @@ void Loader::work(int thread) {
     lock.unlock();
     Status filled = [&] {
       const ScopedSpan span(SpanLane::kLoader, "load a batch", thread);
-      return fill(slot, batch, scratch);
+      return caught([&] { return fill(slot, batch, scratch); });
     }();
     lock.lock();
     slot.error.reset();

@@ -9,13 +9,14 @@
 #include <condition_variable>
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <mutex>
 #include <optional>
 #include <span>
-#include <thread>
 #include <vector>
 
 #include "base/result.h"
+#include "base/thread.h"
 #include "data/training_data.h"
 
 namespace plimsoll {
@@ -42,8 +43,9 @@ class Loader {
   static int64_t host_bytes(const LoaderOptions& options, int64_t sequence_length);
 
   /// Starts to read with the batch at `first_position`. All memory is taken and touched here. `data` outlives
-  /// the loader.
-  Loader(const TrainingData& data, const LoaderOptions& options, int64_t first_position);
+  /// the loader. Errors: kIo where the system gives too few threads.
+  static Result<std::unique_ptr<Loader>> start(const TrainingData& data, const LoaderOptions& options,
+                                               int64_t first_position);
   /// Waits for the threads.
   ~Loader();
   Loader(const Loader&) = delete;
@@ -63,6 +65,8 @@ class Loader {
     std::optional<Error> error = {};
     bool ready = false;
   };
+  Loader(const TrainingData& data, const LoaderOptions& options, int64_t first_position);
+  Status start_threads();
   void work(int thread);
   Status fill(Slot& slot, int64_t batch, std::span<std::byte> scratch) const;
   [[nodiscard]] Slot& slot_of(int64_t batch) { return slots_[static_cast<size_t>(batch) % slots_.size()]; }
@@ -79,7 +83,7 @@ class Loader {
   int64_t taken_ = 0;    ///< batches handed out; the last is still in use
   int active_ = 1;       ///< threads that may claim
   bool stopping_ = false;
-  std::vector<std::thread> threads_;
+  std::vector<Thread> threads_;
 };
 
 }  // namespace plimsoll

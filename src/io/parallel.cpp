@@ -3,8 +3,11 @@
 #include <algorithm>
 #include <atomic>
 #include <mutex>
-#include <thread>
+#include <utility>
 #include <vector>
+
+#include "base/caught.h"
+#include "base/thread.h"
 
 namespace plimsoll {
 
@@ -14,7 +17,7 @@ Status in_parallel(size_t count, int num_threads, const std::function<Status(siz
   Status first_failure = Ok{};
   const auto claim = [&](size_t t) {
     for (size_t i = next.fetch_add(1); i < failed.load(); i = next.fetch_add(1)) {
-      Status status = work(i, t);
+      Status status = caught([&] { return work(i, t); });
       if (status) continue;
       const std::lock_guard lock(mutex);
       if (i >= failed.load()) continue;
@@ -23,9 +26,13 @@ Status in_parallel(size_t count, int num_threads, const std::function<Status(siz
     }
   };
   {
-    std::vector<std::jthread> threads;
+    std::vector<Thread> threads;
     const size_t wanted = std::min(static_cast<size_t>(std::max(num_threads, 1)), count);
-    for (size_t t = 1; t < wanted; ++t) threads.emplace_back(claim, t);
+    for (size_t t = 1; t < wanted; ++t) {
+      auto helper = Thread::start("helping", [&claim, t] { claim(t); });
+      if (!helper) break;  // slower without
+      threads.push_back(std::move(*helper));
+    }
     claim(0);
   }
   return first_failure;

@@ -1,8 +1,8 @@
 #include "io/stream_writer.h"
 
 #include <algorithm>
-#include <cstdlib>
 #include <cstring>
+#include <new>
 #include <utility>
 
 #include "base/check.h"
@@ -15,16 +15,25 @@ constexpr size_t kAlignment = 4096;
 
 }  // namespace
 
-void StreamWriter::Free::operator()(std::byte* p) const { std::free(p); }
+void StreamWriter::Free::operator()(std::byte* p) const {
+  ::operator delete (p, std::align_val_t{kAlignment});
+}
 
-StreamWriter::StreamWriter()
-    : memory_(static_cast<std::byte*>(std::aligned_alloc(kAlignment, static_cast<size_t>(kHostBytes)))) {
-  PLIMSOLL_CHECK(memory_ != nullptr, "no memory for the buffers of a file");
-  for (size_t i = 0; i < buffers_.size(); ++i) buffers_[i].data = memory_.get() + i * kBufferBytes;
-  thread_ = std::thread([this] { work(); });
+Result<std::unique_ptr<StreamWriter>> StreamWriter::create() {
+  std::unique_ptr<StreamWriter> writer(new StreamWriter);
+  void* memory = ::operator new (static_cast<size_t>(kHostBytes), std::align_val_t{kAlignment}, std::nothrow);
+  if (memory == nullptr)
+    return Error{ErrorCode::kIo, "the operating system refused memory", "the buffers of files",
+                 "close other programs or lower memory.budget"};
+  writer->memory_.reset(static_cast<std::byte*>(memory));
+  for (size_t i = 0; i < writer->buffers_.size(); ++i)
+    writer->buffers_[i].data = writer->memory_.get() + i * kBufferBytes;
+  PLIMSOLL_ASSIGN(writer->thread_, Thread::start("writing files", [w = writer.get()] { w->work(); }));
+  return writer;
 }
 
 StreamWriter::~StreamWriter() {
+  PLIMSOLL_CHECK(!file_, "a writer goes before its stream");
   {
     const std::scoped_lock lock(mutex_);
     stopping_ = true;
@@ -33,12 +42,13 @@ StreamWriter::~StreamWriter() {
   thread_.join();
 }
 
-void StreamWriter::begin(OutputFile& file) {
-  PLIMSOLL_CHECK(buffers_[filling_].size == 0, "a file is begun before the last one is flushed");
-  file_ = &file;
+StreamWriter::Stream StreamWriter::begin(OutputFile file) {
+  PLIMSOLL_CHECK(!file_, "a file is begun before the last one is finished");
+  file_.emplace(std::move(file));
   offset_ = 0;
   error_.reset();
-  file.bypass_cache(true);
+  file_->bypass_cache(true);
+  return Stream(this);
 }
 
 Status StreamWriter::failure() {
@@ -52,9 +62,7 @@ Status StreamWriter::hand_over() {
     buffers_[filling_].full = true;
     filling_ ^= 1;
     changed_.notify_all();
-    // After a failure the file may go: nothing must be on its way to it.
-    changed_.wait(lock,
-                  [&] { return !buffers_[filling_].full && (!error_ || !buffers_[filling_ ^ 1].full); });
+    changed_.wait(lock, [&] { return !buffers_[filling_].full; });
     buffers_[filling_].size = 0;
     PLIMSOLL_TRY(failure());
   }
@@ -76,19 +84,34 @@ Status StreamWriter::append(std::span<const std::byte> bytes) {
   return Ok{};
 }
 
-Status StreamWriter::flush() {
-  {
-    std::unique_lock lock(mutex_);
-    changed_.wait(lock, [&] { return !buffers_[0].full && !buffers_[1].full; });
-  }
+void StreamWriter::wait_until_idle() {
+  std::unique_lock lock(mutex_);
+  changed_.wait(lock, [&] { return !buffers_[0].full && !buffers_[1].full; });
+}
+
+void StreamWriter::drop() {
+  wait_until_idle();
+  buffers_[filling_].size = 0;
+  file_.reset();
+}
+
+Status StreamWriter::write_rest() {
   Buffer& rest = buffers_[filling_];
-  const size_t size = std::exchange(rest.size, 0);
   PLIMSOLL_TRY(failure());
   // Only whole blocks can go past the cache.
-  const size_t whole = size / kAlignment * kAlignment;
+  const size_t whole = rest.size / kAlignment * kAlignment;
   PLIMSOLL_TRY(file_->write_at(rest.offset, {rest.data, whole}));
   file_->bypass_cache(false);
-  return file_->write_at(rest.offset + static_cast<int64_t>(whole), {rest.data + whole, size - whole});
+  return file_->write_at(rest.offset + static_cast<int64_t>(whole), {rest.data + whole, rest.size - whole});
+}
+
+Result<OutputFile> StreamWriter::finish() {
+  wait_until_idle();
+  Status written = write_rest();
+  OutputFile file = std::move(*file_);
+  drop();
+  if (!written) return std::move(written).error();
+  return file;
 }
 
 void StreamWriter::work() {

@@ -14,9 +14,10 @@
 #include <mutex>
 #include <optional>
 #include <span>
-#include <thread>
+#include <utility>
 
 #include "base/result.h"
+#include "base/thread.h"
 #include "io/file.h"
 
 namespace plimsoll {
@@ -29,17 +30,34 @@ class StreamWriter {
   static constexpr int64_t kBufferBytes = 1 << 20;
   static constexpr int64_t kHostBytes = 2 * kBufferBytes;
 
-  StreamWriter();
+  /// A file on its way to the disk, the one that its writer has at the time. Its end waits for what is on the
+  /// way and closes the file, however far it came: nothing is written behind a close.
+  class Stream {
+   public:
+    Stream(Stream&& other) noexcept : writer_(std::exchange(other.writer_, nullptr)) {}
+    Stream& operator=(Stream&&) = delete;
+    ~Stream() {
+      if (writer_ != nullptr) writer_->drop();
+    }
+    /// Errors: kIo of an earlier piece.
+    Status append(std::span<const std::byte> bytes) { return writer_->append(bytes); }
+    /// Waits until all that was appended is written, not yet synced, and hands the file back. Errors: kIo.
+    Result<OutputFile> finish() { return std::exchange(writer_, nullptr)->finish(); }
+
+   private:
+    friend class StreamWriter;
+    explicit Stream(StreamWriter* writer) : writer_(writer) {}
+    StreamWriter* writer_;
+  };
+
+  /// Errors: kIo where there is no memory for the buffers or no thread.
+  static Result<std::unique_ptr<StreamWriter>> create();
   ~StreamWriter();
   StreamWriter(const StreamWriter&) = delete;
   StreamWriter& operator=(const StreamWriter&) = delete;
 
-  /// From here on bytes go to `file`, from its start. `file` outlives the next flush.
-  void begin(OutputFile& file);
-  /// Errors: kIo of an earlier piece.
-  Status append(std::span<const std::byte> bytes);
-  /// Waits until all that was appended is written, not yet synced. Errors: kIo.
-  Status flush();
+  /// What is appended to the stream goes to `file`, from its start. The writer outlives it.
+  [[nodiscard]] Stream begin(OutputFile file);
 
  private:
   struct Buffer {
@@ -51,6 +69,12 @@ class StreamWriter {
   struct Free {
     void operator()(std::byte* p) const;
   };
+  StreamWriter() = default;
+  Status append(std::span<const std::byte> bytes);
+  Result<OutputFile> finish();
+  Status write_rest();
+  void wait_until_idle();
+  void drop();
   void work();
   Status hand_over();
   Status failure();
@@ -58,13 +82,13 @@ class StreamWriter {
   std::unique_ptr<std::byte, Free> memory_;
   std::array<Buffer, 2> buffers_;
   size_t filling_ = 0, writing_ = 0;
-  OutputFile* file_ = nullptr;
+  std::optional<OutputFile> file_;
   int64_t offset_ = 0;
   std::mutex mutex_;
   std::condition_variable changed_;
   std::optional<Error> error_;
   bool stopping_ = false;
-  std::thread thread_;
+  Thread thread_;
 };
 
 }  // namespace plimsoll

@@ -5,9 +5,10 @@
 #include <bit>
 #include <limits>
 #include <mutex>
-#include <thread>
+#include <utility>
 #include <vector>
 
+#include "base/thread.h"
 #include "memory/random.h"
 #include "memory/search.h"
 
@@ -97,8 +98,12 @@ Strategy strategy_number(int64_t number) {
 
 SearchResult search_all(const Problem& problem, int64_t capacity, int64_t max_nodes, int num_threads) {
   Race race(problem, capacity, max_nodes);
-  std::vector<std::jthread> helpers;
-  for (int t = 1; t < num_threads; ++t) helpers.emplace_back([&race] { race.work(); });
+  std::vector<Thread> helpers;
+  for (int t = 1; t < num_threads; ++t) {
+    auto helper = Thread::start("searching offsets", [&race] { race.work(); });
+    if (!helper) break;  // the result depends on no thread's time
+    helpers.push_back(std::move(*helper));
+  }
   race.work();
   helpers.clear();  // joins
   return race.take();

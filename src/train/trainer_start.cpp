@@ -70,8 +70,8 @@ Result<std::unique_ptr<Trainer>> Trainer::create(const RunConfig& config, Prepar
   PLIMSOLL_TRY(trainer->initialise(options));
   if (options.synthetic_data) return trainer;
   PLIMSOLL_TRY(trainer->make_writer(options));
-  trainer->loader_ = std::make_unique<Loader>(*trainer->train_data_, trainer->prepared_.loader,
-                                              trainer->step_ * config.training.global_batch_size);
+  PLIMSOLL_ASSIGN(trainer->loader_, Loader::start(*trainer->train_data_, trainer->prepared_.loader,
+                                                  trainer->step_ * config.training.global_batch_size));
   return trainer;
 }
 

@@ -2,13 +2,17 @@
 #include "data/loader.h"
 
 #include <gtest/gtest.h>
+#include <sys/resource.h>
 
 #include <algorithm>
 #include <numeric>
 #include <set>
 
+#include "base/process.h"
+#include "base/thread.h"
 #include "data/shard_documents.h"
 #include "io/temporary_folder.h"
+#include "sanitizer.h"
 
 namespace plimsoll {
 namespace {
@@ -61,10 +65,11 @@ struct Batch {
 std::vector<Batch> load(const TrainingData& data, LoaderOptions options, int64_t first, int count) {
   options.batch_size = 3;
   options.layout = causal_layout(/*documents=*/true);
-  Loader loader(data, options, first);
+  const auto loader = Loader::start(data, options, first);
+  EXPECT_TRUE(loader);
   std::vector<Batch> batches;
   for (int i = 0; i < count; ++i) {
-    const auto loaded = loader.next();
+    const auto loaded = (*loader)->next();
     EXPECT_TRUE(loaded) << (loaded ? "" : loaded.error().message());
     Batch& batch = batches.emplace_back();
     for (const auto& tensor : loaded->tensors) {
@@ -103,7 +108,22 @@ TEST_F(LoaderTest, CountsWhatTheRowsHold) {
 
 TEST_F(LoaderTest, StopsWhileBuffersAreFull) {
   const TrainingData data = open({{{folder_.path("a")}}});
-  const Loader unused(data, {.batch_size = 2, .num_threads = 2}, 0);  // its destructor must return
+  const auto unused =
+      Loader::start(data, {.batch_size = 2, .num_threads = 2}, 0);  // its destructor must return
+}
+
+TEST_F(LoaderTest, ARefusedThreadIsAnErrorAndTheOthersEnd) {
+  if (kSanitizer) GTEST_SKIP() << "a sanitizer's own memory needs the room that is taken away here";
+  const TrainingData data = open({{{folder_.path("a")}}});
+  rlimit before = {};
+  ASSERT_EQ(::getrlimit(RLIMIT_AS, &before), 0);
+  const rlimit tight = {static_cast<rlim_t>(virtual_bytes() + (64 << 20)), before.rlim_max};
+  ASSERT_EQ(::setrlimit(RLIMIT_AS, &tight), 0);  // no room for the stacks of all threads
+  const auto refused = Loader::start(data, {.batch_size = 2, .num_threads = 60, .scratch_bytes = 1 << 18}, 0);
+  ASSERT_EQ(::setrlimit(RLIMIT_AS, &before), 0);
+  ASSERT_FALSE(refused);
+  EXPECT_EQ(refused.error().code, ErrorCode::kIo);
+  EXPECT_EQ(Thread::num_running(), 0);
 }
 
 TEST_F(LoaderTest, TellsOfAFailureWhenItsTurnComes) {
@@ -115,8 +135,9 @@ TEST_F(LoaderTest, TellsOfAFailureWhenItsTurnComes) {
     std::fputs("damage damage damage", file);
     std::fclose(file);
   }
-  Loader loader(data, {.batch_size = 1}, 0);
-  const auto loaded = loader.next();
+  const auto loader = Loader::start(data, {.batch_size = 1}, 0);
+  ASSERT_TRUE(loader);
+  const auto loaded = (*loader)->next();
   ASSERT_FALSE(loaded);
   EXPECT_EQ(loaded.error().code, ErrorCode::kBadData);
 }

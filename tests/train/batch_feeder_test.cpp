@@ -73,10 +73,11 @@ TEST_F(BucketsTest, LossAndGradientsDoNotDependOnPadding) {
       TrainingData::open(files, training_data_options(run, kVocabulary, false, prepared->buckets.lengths));
   ASSERT_TRUE(data) << data.error().message();
   BatchFeeder feeder(**session, *prepared->task, prepared->buckets.lengths);
-  Loader loader(*data, prepared->loader, 0);
+  const auto loader = Loader::start(*data, prepared->loader, 0);
+  ASSERT_TRUE(loader);
   std::map<int64_t, int> lengths;
   for (int i = 0; i < 16; ++i) {
-    const auto batch = loader.next();
+    const auto batch = (*loader)->next();
     ASSERT_TRUE(batch) << batch.error().message();
     ++lengths[batch->length];
     const size_t own = feeder.bucket_of(batch->length);

@@ -12,13 +12,12 @@
 
 #include <atomic>
 #include <chrono>
-#include <system_error>
-#include <thread>
 #include <utility>
 #include <vector>
 
 #include "base/check.h"
 #include "base/process.h"
+#include "base/thread.h"
 
 #if defined(__x86_64__)
 #include <immintrin.h>
@@ -59,7 +58,8 @@ struct ThreadPool::State {
       : num_threads(threads), busy(static_cast<size_t>(threads)), taken(static_cast<size_t>(threads)) {}
 
   // What a tile takes is added before the tile counts as done: whoever waits for the last one sees all.
-  void run_tile(const TileBody& job, int64_t tile, int thread) {
+  // Nothing of it is left undone: what it throws would leave the others with a job that is gone.
+  void run_tile(const TileBody& job, int64_t tile, int thread) noexcept {
     if (!counts.load(std::memory_order_relaxed)) return job(tile, thread);
     const double start = now_seconds();
     job(tile, thread);
@@ -99,7 +99,7 @@ struct ThreadPool::State {
   }
 
   const int num_threads;
-  std::vector<std::thread> workers;
+  std::vector<Thread> workers;
   alignas(64) std::atomic<uint64_t> next{kClosed};
   std::atomic<int64_t> num_tiles{0};
   std::atomic<const TileBody*> body{nullptr};
@@ -117,17 +117,17 @@ struct ThreadPool::State {
 ThreadPool::ThreadPool(int num_threads) : state_(std::make_unique<State>(num_threads)) {
   PLIMSOLL_CHECK(num_threads >= 1);
   // Where the system gives no more threads, those that there are claim all tiles: slower, the same bits.
-  try {
-    for (int t = 1; t < num_threads; ++t)
-      state_->workers.emplace_back([s = state_.get(), t] { s->worker(t); });
-  } catch (const std::system_error&) {
+  for (int t = 1; t < num_threads; ++t) {
+    auto worker = Thread::start("computing", [s = state_.get(), t] { s->worker(t); });
+    if (!worker) break;
+    state_->workers.push_back(std::move(*worker));
   }
 }
 
 ThreadPool::~ThreadPool() {
   state_->stop.store(true, std::memory_order_release);
   state_->wake();
-  for (auto& w : state_->workers) w.join();
+  state_->workers.clear();  // joins
 }
 
 int ThreadPool::num_threads() const { return state_->num_threads; }

@@ -1,9 +1,10 @@
 #include "backends/discrete/work_queue.h"
 
 #include <string>
-#include <system_error>
+#include <thread>
 #include <utility>
 
+#include "base/caught.h"
 #include "base/process.h"
 
 namespace plimsoll::discrete {
@@ -63,12 +64,7 @@ Queues::~Queues() {
 }
 
 Status WorkQueue::start() {
-  try {
-    thread_ = std::thread([this] { loop(); });
-  } catch (const std::system_error& error) {
-    return Error{ErrorCode::kIo, std::string("cannot start a thread: ") + error.what(),
-                 "queue " + std::string(ir::name(queue_)), "end other work on this machine"};
-  }
+  PLIMSOLL_ASSIGN(thread_, Thread::start("the queue " + std::string(ir::name(queue_)), [this] { loop(); }));
   return Ok{};
 }
 
@@ -175,7 +171,8 @@ void WorkQueue::run(const cpu::Work& work) {
   if (queues_.adversary.is_active() && !stopped()) hold();
   const double start = logs_ ? now_seconds() : 0;
   if (!stopped())
-    if (Status status = run_now(work); !status) queues_.failure.report(std::move(status).error());
+    if (Status status = caught([&] { return run_now(work); }); !status)
+      queues_.failure.report(std::move(status).error());
   if (logs_)
     log_.push_back({work.call.op, queue_, work.kind == cpu::Work::Kind::kCopy, work.bytes, start,
                     now_seconds() - start});

@@ -12,7 +12,6 @@
 #include <atomic>
 #include <cstdint>
 #include <memory>
-#include <thread>
 #include <utility>
 #include <vector>
 
@@ -22,6 +21,7 @@
 #include "backends/discrete/device_memory.h"
 #include "backends/discrete/failure.h"
 #include "backends/discrete/options.h"
+#include "base/thread.h"
 #include "runtime/queue_work.h"
 
 namespace plimsoll::discrete {
@@ -116,7 +116,7 @@ class WorkQueue {
   bool logs_ = false;                ///< read by the thread behind what is pushed later
   std::vector<runtime::QueueWork> log_;
   cpu::ThreadPool own_pool_;  ///< for all but kCompute
-  std::thread thread_;
+  Thread thread_;
 };
 
 /// The queues of a device and what they share.

@@ -8,6 +8,7 @@
 #include <zstd_errors.h>
 
 #include <algorithm>
+#include <new>
 #include <string_view>
 
 #include "data/tokenizer/unicode.h"
@@ -67,7 +68,8 @@ class PackedStream : public InputStream {
 class GzipStream final : public PackedStream {
  public:
   explicit GzipStream(ReadFile file) : PackedStream(std::move(file), "gzip") {
-    PLIMSOLL_CHECK(::inflateInit2(&z_, 16 + MAX_WBITS) == Z_OK, "zlib refuses to start");
+    if (::inflateInit2(&z_, 16 + MAX_WBITS) != Z_OK)
+      throw std::bad_alloc();  // as `new` where memory is refused
   }
   ~GzipStream() override { ::inflateEnd(&z_); }
 
@@ -133,7 +135,7 @@ class GzipStream final : public PackedStream {
 class ZstdStream final : public PackedStream {
  public:
   explicit ZstdStream(ReadFile file) : PackedStream(std::move(file), "Zstandard"), d_(::ZSTD_createDCtx()) {
-    PLIMSOLL_CHECK(d_ != nullptr, "libzstd refuses to start");
+    if (d_ == nullptr) throw std::bad_alloc();
     ::ZSTD_DCtx_setParameter(d_, ZSTD_d_windowLogMax, kMostWindowLog);
   }
   ~ZstdStream() override { ::ZSTD_freeDCtx(d_); }

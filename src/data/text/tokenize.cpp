@@ -11,10 +11,12 @@
 #include <mutex>
 #include <optional>
 #include <thread>
+#include <utility>
 #include <vector>
 
+#include "base/caught.h"
+#include "base/thread.h"
 #include "data/text/batch_memory.h"
-#include "data/text/start_thread.h"
 #include "data/text/token_batch.h"
 
 namespace plimsoll {
@@ -107,15 +109,16 @@ class Crew {
 
   Result<TokenizeCounts> run() {
     {
-      std::vector<std::jthread> helpers;
+      std::vector<Thread> helpers;
       std::unique_lock lock(mutex_);  // nobody begins before all are there
       for (int i = 1; i < options_.num_threads; ++i) {
-        Status started = text::start_thread(helpers, [this] { work(); });
+        auto started = Thread::start("tokenizing", [this] { work(); });
         if (!started) {
           stopping_ = true;
           lock.unlock();
           return std::move(started).error();
         }
+        helpers.push_back(std::move(*started));
       }
       lock.unlock();
       work();
@@ -141,7 +144,17 @@ class Crew {
            (under_way == 0 || (under_way < ring_.size() && bytes_under_way_ < text::kMostBytesUnderWay));
   }
 
+  /// What is thrown here, for want of memory, ends the others too.
   void work() {
+    Status done = caught([&]() -> Status { return work_on(), Ok{}; });
+    if (done) return;
+    const std::scoped_lock lock(mutex_);
+    if (!stopping_) error_ = std::move(done).error();
+    stopping_ = true;
+    changed_.notify_all();
+  }
+
+  void work_on() {
     const bool is_caller = std::this_thread::get_id() == caller_;
     BatchEncoder encoder(reader_, encoder_);
     for (std::unique_lock lock(mutex_); !ended();) {

@@ -6,15 +6,15 @@
 #include <condition_variable>
 #include <mutex>
 #include <optional>
-#include <thread>
 #include <utility>
 #include <vector>
 
+#include "base/caught.h"
+#include "base/thread.h"
 #include "data/text/batch_memory.h"
 #include "data/text/json_members.h"
 #include "data/text/parse_example.h"
 #include "data/text/record_reader.h"
-#include "data/text/start_thread.h"
 #include "data/tokenizer/unicode.h"
 
 namespace plimsoll::tokenizer {
@@ -57,8 +57,20 @@ class Counter final : public WordSink {
     ++result.num_words;
   }
 
-  /// Reads a batch and counts its words; false where there is none.
+  /// Reads a batch and counts its words; false where there is none, or memory is refused.
   bool work(Shared& shared) {
+    Result<bool> more = caught([&]() -> Result<bool> { return count_batch(shared); });
+    if (more) return *more;
+    const std::lock_guard lock(shared.mutex);
+    shared.fail(std::move(more).error(), {});
+    shared.changed.notify_all();
+    return false;
+  }
+
+  CorpusWords result = {};
+
+ private:
+  bool count_batch(Shared& shared) {
     Place place;
     if (!read(shared, place.first)) return false;
     std::optional<Error> error = count_records(shared.reader, place.second);
@@ -76,9 +88,6 @@ class Counter final : public WordSink {
     return good;
   }
 
-  CorpusWords result = {};
-
- private:
   bool read(Shared& shared, size_t& number) {
     std::unique_lock lock(shared.mutex);
     shared.changed.wait(lock,
@@ -195,14 +204,17 @@ Result<CorpusWords> count_words(ExampleReader& reader, const Normalizer& normali
   for (int i = 0; i < num_threads; ++i) counters.emplace_back(normalizer, pre_tokenizer);
   bool stopped = false;
   {
-    std::vector<std::jthread> threads;
+    std::vector<Thread> threads;
     std::unique_lock starting(shared.mutex);  // nobody begins before all are there
     for (size_t i = 1; i < counters.size() && !shared.error; ++i) {
-      Status started = text::start_thread(threads, [&shared, &counter = counters[i]] {
+      auto started = Thread::start("counting words", [&shared, &counter = counters[i]] {
         while (counter.work(shared)) {
         }
       });
-      if (!started) shared.fail(std::move(started).error(), {});
+      if (started)
+        threads.push_back(std::move(*started));
+      else
+        shared.fail(std::move(started).error(), {});
     }
     starting.unlock();
     while (!stopped && counters.front().work(shared)) stopped = !glance(shared.text_bytes);

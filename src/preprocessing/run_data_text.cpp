@@ -5,18 +5,50 @@
 
 #include <cstdint>
 
+#include "base/numbers.h"
+
 namespace plimsoll::train {
 namespace {
 
 void put(std::string& text, std::string_view part) { text += fmt::format("{}:{}", part.size(), part); }
 
-std::string take(std::string_view& text) {
-  const size_t colon = text.find(':');
-  const auto size = static_cast<size_t>(std::stoull(std::string(text.substr(0, colon))));
-  std::string part(text.substr(colon + 1, size));
-  text.remove_prefix(colon + 1 + size);
-  return part;
-}
+/// Takes part after part; behind the first that is none of ours it takes nothing any more, and has failed.
+class Parts {
+ public:
+  explicit Parts(std::string_view text) : text_(text) {}
+
+  std::string text() {
+    const size_t colon = text_.find(':');
+    const auto size = number_of<size_t>(text_.substr(0, colon));
+    if (colon == text_.npos || !size || *size > text_.size() - colon - 1) return fail();
+    std::string part(text_.substr(colon + 1, *size));
+    text_.remove_prefix(colon + 1 + *size);
+    return part;
+  }
+  template <typename Number>
+  Number number() {
+    const auto number = number_of<Number>(text());
+    if (!number) fail();
+    return number.value_or(Number{});
+  }
+  /// Of parts that follow: none of them is without a byte.
+  size_t count() {
+    const auto count = number<size_t>();
+    if (count <= text_.size()) return count;
+    fail();
+    return 0;
+  }
+  [[nodiscard]] bool ended_well() const { return !failed_ && text_.empty(); }
+
+ private:
+  std::string fail() {
+    failed_ = true;
+    text_ = {};
+    return {};
+  }
+  std::string_view text_;
+  bool failed_ = false;
+};
 
 void put(std::string& text, const std::vector<DataFiles>& sources) {
   put(text, std::to_string(sources.size()));
@@ -27,12 +59,12 @@ void put(std::string& text, const std::vector<DataFiles>& sources) {
   }
 }
 
-std::vector<DataFiles> take_sources(std::string_view& text) {
-  std::vector<DataFiles> sources(std::stoull(take(text)));
+std::vector<DataFiles> take_sources(Parts& parts) {
+  std::vector<DataFiles> sources(parts.count());
   for (DataFiles& files : sources) {
-    files.weight = std::stod(take(text));
-    files.paths.resize(std::stoull(take(text)));
-    for (std::string& path : files.paths) path = take(text);
+    files.weight = parts.number<double>();
+    files.paths.resize(parts.count());
+    for (std::string& path : files.paths) path = parts.text();
   }
   return sources;
 }
@@ -44,12 +76,12 @@ void put(std::string& text, const Buckets& buckets) {
     put(text, std::to_string(count));
 }
 
-Buckets take_buckets(std::string_view& text) {
+Buckets take_buckets(Parts& parts) {
   Buckets buckets;
-  buckets.lengths.resize(std::stoull(take(text)));
-  for (int64_t& length : buckets.lengths) length = std::stoll(take(text));
+  buckets.lengths.resize(parts.count());
+  for (int64_t& length : buckets.lengths) length = parts.number<int64_t>();
   for (int64_t* count : {&buckets.sequences, &buckets.tokens, &buckets.positions})
-    *count = std::stoll(take(text));
+    *count = parts.number<int64_t>();
   return buckets;
 }
 
@@ -60,12 +92,12 @@ void put(std::string& text, const std::optional<Labels>& labels) {
   for (const std::string& label : labels->names) put(text, label);
 }
 
-std::optional<Labels> take_labels(std::string_view& text) {
+std::optional<Labels> take_labels(Parts& parts) {
   Labels labels;
-  labels.names.resize(std::stoull(take(text)));
+  labels.names.resize(parts.count());
   if (labels.names.empty()) return std::nullopt;
-  labels.problem = parse_problem_type(take(text)).value_or(ProblemType::kSingleLabel);
-  for (std::string& label : labels.names) label = take(text);
+  labels.problem = parse_problem_type(parts.text()).value_or(ProblemType::kSingleLabel);
+  for (std::string& label : labels.names) label = parts.text();
   return labels;
 }
 
@@ -83,15 +115,19 @@ std::string run_data_text(const RunData& data) {
   return text;
 }
 
-RunData run_data_of(std::string_view text) {
+Result<RunData> run_data_of(std::string_view text) {
+  Parts parts(text);
   RunData data;
-  data.train = take_sources(text);
-  data.eval = take_sources(text);
-  data.eval_names.resize(std::stoull(take(text)));
-  for (std::string& name : data.eval_names) name = take(text);
-  data.buckets = take_buckets(text);
-  data.labels = take_labels(text);
-  data.num_eval = std::stoll(take(text));
+  data.train = take_sources(parts);
+  data.eval = take_sources(parts);
+  data.eval_names.resize(parts.count());
+  for (std::string& name : data.eval_names) name = parts.text();
+  data.buckets = take_buckets(parts);
+  data.labels = take_labels(parts);
+  data.num_eval = parts.number<int64_t>();
+  if (!parts.ended_well())
+    return Error{
+        ErrorCode::kIo, "the process that prepares the data did not say what it prepared", {}, "run again"};
   return data;
 }
 

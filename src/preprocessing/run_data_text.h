@@ -4,12 +4,13 @@
 #include <string>
 #include <string_view>
 
+#include "base/result.h"
 #include "preprocessing/run_data.h"
 
 namespace plimsoll::train {
 
 std::string run_data_text(const RunData& data);
-/// What run_data_text gave.
-RunData run_data_of(std::string_view text);
+/// What run_data_text gave. Errors: kIo where it is anything else.
+Result<RunData> run_data_of(std::string_view text);
 
 }  // namespace plimsoll::train

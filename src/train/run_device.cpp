@@ -1,6 +1,7 @@
 #include "train/run_device.h"
 
 #include "base/machine_memory.h"
+#include "base/numbers.h"
 #include "io/file.h"
 #include "settings/offload.h"
 #include "train/run_profile.h"
@@ -28,7 +29,7 @@ devices::DeviceSpec device_spec(const RunConfig& config, int num_threads) {
   if (config.runtime.device.starts_with("cuda")) {
     spec.kind = devices::DeviceKind::kCuda;
     if (const size_t colon = config.runtime.device.find(':'); colon != std::string::npos)
-      spec.cuda.ordinal = std::stoi(config.runtime.device.substr(colon + 1));
+      spec.cuda.ordinal = number_of<int>(config.runtime.device.substr(colon + 1)).value_or(-1);
     return spec;
   }
   if (const auto card = planned_card(config)) {  // as for a device with memory of its own

@@ -6,6 +6,7 @@
 #include <map>
 #include <utility>
 
+#include "base/numbers.h"
 #include "models/presets.h"
 #include "planner/budget.h"
 #include "settings/settings.h"
@@ -165,7 +166,7 @@ class Search {
     const std::string text = setting_text(setting, variants_.config());
     const bool is_number =
         !text.empty() && std::ranges::all_of(text, [](char c) { return c >= '0' && c <= '9'; });
-    return is_number ? std::stoll(text.substr(0, 18)) : 8;
+    return is_number ? number_of<int64_t>(text.substr(0, 18)).value_or(8) : 8;
   }
 
   /// Plans the row as its user would.
@@ -202,7 +203,7 @@ double size_of(const SweepAxis& axis, const SweepRow& row, const std::string& va
   if (axis.setting.starts_with("model.")) return static_cast<double>(row.report->num_parameters);
   const bool is_number =
       !value.empty() && std::ranges::all_of(value, [](char c) { return c >= '0' && c <= '9'; });
-  return is_number ? std::stod(value) : -1;
+  return is_number ? number_of<double>(value).value_or(-1) : -1;
 }
 
 Tree row_event(const SweepRow& row) {

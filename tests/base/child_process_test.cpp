@@ -3,13 +3,15 @@
 #include <gtest/gtest.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <csignal>
-#include <cstdio>
-#include <thread>
+#include <new>
+#include <string>
 #include <vector>
 
 #include "base/process.h"
 #include "base/signals.h"
+#include "base/thread.h"
 #include "sanitizer.h"
 
 namespace plimsoll {
@@ -31,6 +33,58 @@ TEST(InChildProcess, BringsBackTheError) {
   EXPECT_EQ(result.error().code, ErrorCode::kDoesNotFit);
   EXPECT_EQ(result.error().message(), "what: where");
   EXPECT_EQ(result.error().hint, "");
+}
+
+TEST(InChildProcess, BringsBackAllOfTheError) {
+  const std::string odd("a\0b", 3);
+  const auto result = in_child_process([&]() -> Result<std::string> {
+    Error error{ErrorCode::kBadData, odd, std::string(100'000, 'w'), "hint"};
+    error.more = {{ErrorCode::kIo, "second", "there", ""}, {ErrorCode::kDiverged, "third"}};
+    error.more[0].more = {{ErrorCode::kInvalidArgument, "within"}};
+    return error;
+  });
+  ASSERT_FALSE(result);
+  EXPECT_EQ(result.error().what, odd);
+  EXPECT_EQ(result.error().where.size(), 100'000U);
+  ASSERT_EQ(result.error().more.size(), 2U);
+  EXPECT_EQ(result.error().more[0].where, "there");
+  EXPECT_EQ(result.error().more[0].more.at(0).what, "within");
+  EXPECT_EQ(result.error().more[1].code, ErrorCode::kDiverged);
+}
+
+TEST(InChildProcess, TurnsWhatIsThrownIntoAnError) {
+  const auto result = in_child_process([]() -> Result<std::string> { throw std::bad_alloc(); });
+  ASSERT_FALSE(result);
+  EXPECT_EQ(result.error().code, ErrorCode::kIo);
+  EXPECT_NE(result.error().what.find("memory"), std::string::npos);
+}
+
+TEST(InChildProcess, ATornAnswerIsNone) {
+  const auto result = in_child_process([]() -> Result<std::string> {
+    for (int fd = 3; fd < 64; ++fd) ::close(fd);  // the pipe as well: nothing can be told
+    return std::string("lost");
+  });
+  ASSERT_FALSE(result);
+  EXPECT_EQ(result.error().code, ErrorCode::kIo);
+  const auto ended = in_child_process([]() -> Result<std::string> { ::_exit(0); });
+  ASSERT_FALSE(ended) << "success without an answer";
+}
+
+// A child has its parent's locks as they were held when it was begun, and nobody to release them.
+TEST(InChildProcess, StaysInThisProcessBesideThreads) {
+  const auto id = [] {
+    return *in_child_process([]() -> Result<std::string> { return std::to_string(::getpid()); });
+  };
+  EXPECT_NE(id(), std::to_string(::getpid()));
+  std::atomic<bool> stop{false};
+  auto thread = Thread::start("waiting", [&] { stop.wait(false); });
+  ASSERT_TRUE(thread);
+  EXPECT_EQ(id(), std::to_string(::getpid()));
+  EXPECT_FALSE(in_child_process([]() -> Result<std::string> { throw std::bad_alloc(); }));
+  stop = true;
+  stop.notify_all();
+  thread->join();
+  EXPECT_NE(id(), std::to_string(::getpid()));
 }
 
 TEST(InChildProcess, KeepsItsMemoryToItself) {

@@ -191,14 +191,14 @@ TEST(RunDataText, ReadsBackWhatItHolds) {
                      .buckets = {{8, 16}, 3, 20, 40},
                      .labels = Labels{ProblemType::kMultiLabel, {"x", "y:1"}},
                      .num_eval = 7};
-  const RunData back = run_data_of(run_data_text(data));
+  const RunData back = *run_data_of(run_data_text(data));
   EXPECT_EQ(back.train[0].paths, data.train[0].paths);
   EXPECT_EQ(back.train[0].weight, 2.5);
   EXPECT_EQ(back.buckets.lengths, data.buckets.lengths);
   EXPECT_EQ(back.buckets.positions, 40);
   EXPECT_EQ(back.labels, data.labels);
   EXPECT_EQ(back.num_eval, 7);
-  EXPECT_FALSE(run_data_of(run_data_text({})).labels);
+  EXPECT_FALSE(run_data_of(run_data_text({}))->labels);
 }
 
 }  // namespace

@@ -79,6 +79,13 @@ class CheckIncludes(Scratch):
         self.assertIn("odd is no room", self.check(("odd/a.h", ""))[1])
         self.assertEqual(self.run_tool("check_includes", self.dir / "nothing").returncode, 1)
 
+    def test_threads_and_numbers_come_by_ways_that_return_errors(self):
+        code, out = self.check(("base/thread.h", "std::thread thread_;\n"),
+                               ("io/a.cpp", "std::jthread t(work);\nint n = std::stoi(text);\n"),
+                               ("io/b.cpp", "std::thread::id user;  // no std::thread\nstd::string s = std::to_string(1);\n"))
+        self.assertEqual(code, 1)
+        self.assertEqual([line.split(": ")[0] for line in out.splitlines()], ["src/io/a.cpp:1", "src/io/a.cpp:2"])
+
     def test_cmake_may_not_link_against_the_direction(self):
         code, out = self.check(("base/a.h", ""), ("CMakeLists.txt", "plimsoll_room(io DEPS plimsoll_train)\n"))
         self.assertEqual(code, 1)

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <map>
+#include <numeric>
 
 namespace plimsoll::passes {
 
@@ -11,9 +12,11 @@ bool is_staged(const ir::StateDecl& decl) {
 }
 
 const SessionState* SessionPlan::find_state(std::string_view name) const {
-  const auto it =
-      std::find_if(states.begin(), states.end(), [&](const auto& s) { return s.decl.name == name; });
-  return it == states.end() ? nullptr : &*it;
+  const auto name_of = [&](int32_t i) -> std::string_view {
+    return states[static_cast<size_t>(i)].decl.name;
+  };
+  const auto it = std::ranges::lower_bound(states_by_name, name, {}, name_of);
+  return it == states_by_name.end() || name_of(*it) != name ? nullptr : &states[static_cast<size_t>(*it)];
 }
 
 int SessionPlan::find_program(std::string_view name) const {
@@ -46,6 +49,11 @@ void lay_out(SessionPlan& session) {
     end += bytes;
     if (is_staged(s.decl)) session.staging_bytes += 2 * bytes;
   }
+  session.states_by_name.resize(session.states.size());
+  std::iota(session.states_by_name.begin(), session.states_by_name.end(), 0);
+  std::ranges::sort(session.states_by_name, {}, [&](int32_t i) -> const std::string& {
+    return session.states[static_cast<size_t>(i)].decl.name;
+  });
 }
 
 }  // namespace

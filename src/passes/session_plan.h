@@ -42,6 +42,7 @@ bool is_staged(const ir::StateDecl& decl);
 /// Everything a session holds.
 struct SessionPlan {
   std::vector<SessionState> states;
+  std::vector<int32_t> states_by_name;  ///< indices of states, in the order of their names
   std::vector<Program> programs;
   std::array<PoolBytes, ir::kNumSpaces> pools;
   /// Pinned host memory through which the host writes the states that it gives each step - inputs and

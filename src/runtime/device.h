@@ -30,6 +30,11 @@ class Memory {
   [[nodiscard]] virtual std::byte* address() const = 0;
   /// The same bytes as the host may read and write them; empty where it cannot.
   [[nodiscard]] virtual std::span<std::byte> host() const = 0;
+  /// Of a disk: its bytes as they are now, past all queues; any thread. Errors: kIo, of this read alone: the
+  /// device goes on.
+  [[nodiscard]] virtual Status read(int64_t /*offset*/, std::span<std::byte> /*to*/) const {
+    return Error{ErrorCode::kIo, "memory that is no disk is read as one"};
+  }
 };
 
 /// A place in an allocation.

@@ -56,7 +56,11 @@ Location Executable::place_assigned(const ir::Op& assign) const {
 
 Location Executable::place_of_storage(int32_t storage) const {
   const passes::Storage& s = program_.binding.storages[at(storage)];
-  if (s.state >= 0) return place_of_state(program_.graph.states()[at(s.state)].name);
+  if (s.state >= 0) {
+    const Location& place = state_places_[at(s.state)];
+    PLIMSOLL_CHECK(place.memory != nullptr, program_.graph.states()[at(s.state)].name);
+    return place;
+  }
   return {memory_.arena[static_cast<size_t>(s.space)].get(), program_.plan.offsets[at(storage)]};
 }
 
@@ -74,6 +78,9 @@ TensorRef Executable::ref(ir::ValueId v) const {
 
 void Executable::bind() {
   const ir::Graph& graph = program_.graph;
+  for (const ir::StateDecl& state : graph.states())
+    state_places_.push_back(session_.find_state(state.name) != nullptr ? place_of_state(state.name)
+                                                                       : Location{});
   size_t count = 0;
   for (const passes::Issue& issue : program_.issue.issues)
     if (issue.kind == Kind::kLaunch) {

@@ -117,6 +117,7 @@ class Executable {
   const passes::SessionPlan& session_;
   const passes::Program& program_;
   const SessionMemory& memory_;
+  std::vector<Location> state_places_;  ///< of the program's states, in their order
   std::vector<TensorRef> operands_;
   std::vector<Instruction> instructions_;       ///< by issue
   std::vector<EventId> events_;                 ///< by event of the order; then one a queue for joins

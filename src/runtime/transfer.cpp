@@ -29,6 +29,18 @@ Status Transfer::queue_read(Location source, int64_t bytes, int64_t at) {
   return device_.record(events_[slot], queue_);
 }
 
+/// Not as work of the queue, where an error would end all that the device does: a save that cannot be read
+/// from the disk is no reason to lose the model.
+Status Transfer::read_disk(Location source, int64_t bytes, const TakePiece& take) {
+  PLIMSOLL_TRY(device_.synchronize(queue_));
+  for (int64_t at = 0; at < bytes; at += buffer_bytes_) {
+    const auto piece = buffer(0).first(static_cast<size_t>(std::min(buffer_bytes_, bytes - at)));
+    PLIMSOLL_TRY(source.memory->read(source.offset + at, piece));
+    PLIMSOLL_TRY(take(piece, at));
+  }
+  return Ok{};
+}
+
 Status Transfer::read(Location source, int64_t bytes, const TakePiece& take) {
   if (bytes == 0) return Ok{};
   if (const std::span<std::byte> host = source.memory->host(); !host.empty()) {
@@ -36,6 +48,7 @@ Status Transfer::read(Location source, int64_t bytes, const TakePiece& take) {
     return take(host.subspan(static_cast<size_t>(source.offset), static_cast<size_t>(bytes)), 0);
   }
   (void)buffer(0);
+  if (source.memory->space() == ir::MemorySpace::kDisk) return read_disk(source, bytes, take);
   PLIMSOLL_TRY(queue_read(source, bytes, 0));
   for (int64_t at = 0; at < bytes; at += buffer_bytes_) {
     PLIMSOLL_TRY(queue_read(source, bytes, at + buffer_bytes_));  // the next one beside this one's use

@@ -26,7 +26,8 @@ class Transfer {
   Transfer(Device& device, ir::Queue queue, Location staging, int64_t buffer_bytes);
 
   /// Hands over all bytes in order, when what was queued on the queue before is done. Pieces are valid during
-  /// the call alone. Errors: of the device, or the first that `take` returns.
+  /// the call alone. Errors: of the device, of a disk, or the first that `take` returns. That of a disk is
+  /// the caller's alone: it does not stop the device.
   Status read(Location source, int64_t bytes, const TakePiece& take);
   /// Has all bytes filled in order. Async: the last pieces may be under way. Errors: as read.
   Status write(Location destination, int64_t bytes, const FillPiece& fill);
@@ -35,6 +36,7 @@ class Transfer {
   [[nodiscard]] std::span<std::byte> buffer(size_t slot) const;
   [[nodiscard]] Location buffer_place(size_t slot) const;
   Status queue_read(Location source, int64_t bytes, int64_t at);
+  Status read_disk(Location source, int64_t bytes, const TakePiece& take);
 
   Device& device_;
   ir::Queue queue_;

@@ -109,10 +109,17 @@ Error DiskMemory::failure(const char* what, int64_t bytes, int error) const {
           place_, "the disk or its file system fails; name another folder"};
 }
 
+/// Blocks are larger here than pages, or a transfer fell short within one (network and user file systems,
+/// quotas): from here on through the cache after all. False where that was so already.
+bool DiskMemory::goes_through_cache() const {
+  const int flags = fcntl(file_, F_GETFL);
+  return flags != -1 && (flags & O_DIRECT) != 0 && fcntl(file_, F_SETFL, flags & ~O_DIRECT) == 0;
+}
+
 Status DiskMemory::read_file(int64_t offset, std::span<std::byte> to) const {
   for (size_t done = 0; done < to.size();) {
     const ssize_t n = pread(file_, to.data() + done, to.size() - done, offset + static_cast<int64_t>(done));
-    if (n < 0 && errno == EINTR) continue;
+    if (n < 0 && (errno == EINTR || (errno == EINVAL && goes_through_cache()))) continue;
     if (n <= 0) return failure("read", static_cast<int64_t>(to.size()), n < 0 ? errno : 0);
     done += static_cast<size_t>(n);
   }
@@ -123,7 +130,7 @@ Status DiskMemory::write_file(int64_t offset, std::span<const std::byte> from) c
   for (size_t done = 0; done < from.size();) {
     const ssize_t n =
         pwrite(file_, from.data() + done, from.size() - done, offset + static_cast<int64_t>(done));
-    if (n < 0 && errno == EINTR) continue;
+    if (n < 0 && (errno == EINTR || (errno == EINVAL && goes_through_cache()))) continue;
     if (n <= 0) return failure("write", static_cast<int64_t>(from.size()), n < 0 ? errno : ENOSPC);
     done += static_cast<size_t>(n);
   }

@@ -28,7 +28,7 @@ class DiskMemory final : public runtime::Memory {
   [[nodiscard]] std::span<std::byte> host() const override { return {}; }
 
   /// Errors: kIo with the file system. Allocate nothing unless they fail.
-  [[nodiscard]] Status read(int64_t offset, std::span<std::byte> to) const;
+  [[nodiscard]] Status read(int64_t offset, std::span<std::byte> to) const override;
   [[nodiscard]] Status write(int64_t offset, std::span<const std::byte> from) const;
 
  private:
@@ -38,6 +38,7 @@ class DiskMemory final : public runtime::Memory {
   Status write_file(int64_t offset, std::span<const std::byte> from) const;
   Status read_through(int64_t offset, std::span<std::byte> to) const;
   Status write_through(int64_t offset, std::span<const std::byte> from) const;
+  [[nodiscard]] bool goes_through_cache() const;
   [[nodiscard]] Error failure(const char* what, int64_t bytes, int error) const;
 
   int file_;

@@ -17,24 +17,6 @@ DevicePointer address(const runtime::Location& place) {
   return reinterpret_cast<DevicePointer>(place.memory->address() + place.offset);
 }
 
-class Graph final : public runtime::CapturedGraph {
- public:
-  Graph(const Driver& driver, Handle context, Handle stream, Handle executable)
-      : driver_(driver), context_(context), stream_(stream), executable_(executable) {}
-  ~Graph() override {
-    driver_.context_set(context_);
-    driver_.stream_synchronize(stream_);
-    driver_.graph_executable_destroy(executable_);
-  }
-  Graph(const Graph&) = delete;
-  Graph& operator=(const Graph&) = delete;
-  [[nodiscard]] Handle executable() const { return executable_; }
-
- private:
-  const Driver& driver_;
-  Handle context_, stream_, executable_;
-};
-
 Status started(const Driver& driver) {
   const int error = driver.init(0);
   if (error == 0) return Ok{};
@@ -45,24 +27,31 @@ Status started(const Driver& driver) {
 Result<int> device_of(const Driver& driver, int ordinal) {
   PLIMSOLL_TRY(started(driver));
   int count = 0, device = 0;
-  driver.device_count(&count);
-  if (ordinal < 0 || ordinal >= count || driver.device_get(&device, ordinal) != 0)
+  if (const int error = driver.device_count(&count); error != 0)
+    return Error{ErrorCode::kIo, error_text(driver, error), "counting the cards", "see what nvidia-smi says"};
+  if (ordinal < 0 || ordinal >= count)
     return Error{
         ErrorCode::kInvalidArgument,
         "there is no card " + std::to_string(ordinal) + ", this machine has " + std::to_string(count),
         "runtime.device", count == 0 ? "set runtime.device=cpu" : "set runtime.device=cuda"};
+  if (const int error = driver.device_get(&device, ordinal); error != 0)
+    return Error{ErrorCode::kIo, error_text(driver, error), "the card " + std::to_string(ordinal),
+                 "see what nvidia-smi says of it"};
   return device;
 }
 
-CardInfo describe(const Driver& driver, int device) {
+Result<CardInfo> describe(const Driver& driver, int device) {
   CardInfo card;
   char name[256] = {};
-  driver.device_name(name, sizeof name - 1, device);
   int major = 0, minor = 0;
-  driver.device_attribute(&major, kComputeMajor, device);
-  driver.device_attribute(&minor, kComputeMinor, device);
   size_t bytes = 0;
-  driver.device_total_memory(&bytes, device);
+  int error = driver.device_name(name, sizeof name - 1, device);
+  if (error == 0) error = driver.device_attribute(&major, kComputeMajor, device);
+  if (error == 0) error = driver.device_attribute(&minor, kComputeMinor, device);
+  if (error == 0) error = driver.device_total_memory(&bytes, device);
+  if (error != 0)
+    return Error{ErrorCode::kIo, error_text(driver, error), "what the card is",
+                 "see what nvidia-smi says of it"};
   card.name = name;
   card.capability = 10 * major + minor;
   card.memory = Bytes(static_cast<int64_t>(bytes));
@@ -76,6 +65,31 @@ Result<CardInfo> card_info(int ordinal) {
   PLIMSOLL_ASSIGN(const int device, device_of(*driver, ordinal));
   return describe(*driver, device);
 }
+
+/// What was captured, and the host's part of it, which replays come back to.
+class CudaDevice::Graph final : public runtime::CapturedGraph {
+ public:
+  Graph(const Driver& driver, Handle context, Handle stream, Handle executable,
+        std::deque<HostWork> host_work)
+      : driver_(driver),
+        context_(context),
+        stream_(stream),
+        executable_(executable),
+        host_work_(std::move(host_work)) {}
+  ~Graph() override {
+    driver_.context_set(context_);
+    driver_.stream_synchronize(stream_);
+    driver_.graph_executable_destroy(executable_);
+  }
+  Graph(const Graph&) = delete;
+  Graph& operator=(const Graph&) = delete;
+  [[nodiscard]] Handle executable() const { return executable_; }
+
+ private:
+  const Driver& driver_;
+  Handle context_, stream_, executable_;
+  const std::deque<HostWork> host_work_;  // moved here as a whole: its elements stay where they are
+};
 
 /// What a kernel's work is queued on.
 class CudaDevice::Queued final : public Stream {
@@ -123,23 +137,24 @@ CudaDevice::CudaDevice(const Api& api, const CardInfo& card, const CudaOptions& 
       card_(card),
       target_(card.capability, options.memory, options.host_threads),
       synchronous_(std::getenv("PLIMSOLL_CUDA_SYNCHRONOUS") != nullptr),
-      host_pool_(options.host_threads),
       count_(std::make_shared<DeviceMemoryCount>()) {}
 
 Result<std::unique_ptr<CudaDevice>> CudaDevice::create(const CudaOptions& options) {
   PLIMSOLL_ASSIGN(const Api* api, load_api());
   PLIMSOLL_ASSIGN(const int device, device_of(api->driver, options.ordinal));
-  std::unique_ptr<CudaDevice> made(new CudaDevice(*api, describe(api->driver, device), options));
+  PLIMSOLL_ASSIGN(const CardInfo card, describe(api->driver, device));
+  std::unique_ptr<CudaDevice> made(new CudaDevice(*api, card, options));
   made->device_ = device;
   PLIMSOLL_TRY(made->start(options));
   return made;
 }
 
 Status CudaDevice::start(const CudaOptions& options) {
-  // Before there is a context, because it may be done in a child process.
+  // Before there is a context or a thread, because it may be done in a child process.
   PLIMSOLL_ASSIGN(const std::string image, options.compiles_within
                                                ? compile_kernels(api_.compiler, card_.capability)
                                                : load_image(api_.compiler, card_.capability));
+  host_pool_ = std::make_unique<cpu::ThreadPool>(options.host_threads);
   PLIMSOLL_TRY(checked(driver_.context_retain(&context_, device_), "making a context"));
   PLIMSOLL_TRY(use_context());
   for (Handle& queue : streams_)
@@ -161,10 +176,9 @@ CudaDevice::~CudaDevice() {
     if (queue != nullptr) driver_.stream_synchronize(queue);
   products_.reset();
   module_.reset();
-  for (const Event& event : events_) {
-    driver_.event_destroy(event.outside);
-    driver_.event_destroy(event.within);
-  }
+  for (const Event& event : events_)
+    for (const Handle handle : {event.outside, event.within})
+      if (handle != nullptr) driver_.event_destroy(handle);
   if (fork_ != nullptr) driver_.event_destroy(fork_);
   for (const Handle join : joins_)
     if (join != nullptr) driver_.event_destroy(join);
@@ -192,25 +206,32 @@ Result<std::unique_ptr<runtime::Memory>> CudaDevice::allocate(ir::MemorySpace sp
   return allocate_memory(driver_, context_, space, bytes, count_);
 }
 
-/// Operands live as long as their call's arrays, so that a replay finds them. A launch that runs once is gone
-/// when it has: an op-by-op run has as many as it has steps.
-Status CudaDevice::launch_on_host(const runtime::KernelCall& call) {
-  HostLaunch work{&host_pool_, cpu::Work::launch(call), capturing_};
-  HostLaunch* launch = nullptr;
+/// Operands live as long as their call's arrays, so that a replay finds them. What runs once is gone when it
+/// has: an op-by-op run has as many launches as it has steps.
+Status CudaDevice::run_on_host(const HostWork& work, ir::Queue queue, std::string_view what) {
+  std::unique_ptr<HostWork> once;
+  HostWork* queued = nullptr;
   if (capturing_) {
     const std::lock_guard lock(host_turn_);
-    launch = &host_launches_.emplace_back(work);
+    queued = &captured_.emplace_back(work);
+    queued->is_kept = true;
   } else {
-    launch = new HostLaunch(work);
+    once = std::make_unique<HostWork>(work);
+    queued = once.get();
   }
   const auto run = [](void* data) {
-    auto* l = static_cast<HostLaunch*>(data);
-    (void)cpu::run(l->work, l->pool);  // of kernels none fails
-    if (!l->is_kept) delete l;
+    auto* w = static_cast<HostWork*>(data);
+    (void)cpu::run(w->work, w->pool);  // of kernels and fills none fails
+    if (!w->is_kept) delete w;
   };
-  Status status = checked(driver_.host_function(stream(ir::Queue::kHost), run, launch), "launching", call.op);
-  if (!status.ok() && !work.is_kept) delete launch;
-  return status;
+  PLIMSOLL_TRY(checked(driver_.host_function(stream(queue), run, queued), what, work.work.call.op));
+  (void)once.release();
+  return Ok{};
+}
+
+Status CudaDevice::launch_on_host(const runtime::KernelCall& call) {
+  return run_on_host({.pool = host_pool_.get(), .work = cpu::Work::launch(call)}, ir::Queue::kHost,
+                     "launching");
 }
 
 Status CudaDevice::launch_on_card(const runtime::KernelCall& call, ir::Queue queue) {
@@ -246,26 +267,16 @@ Status CudaDevice::fill(runtime::Location destination, Bytes bytes, uint32_t pat
   std::byte* begin = destination.memory->address() + destination.offset;
   if (destination.memory->space() != ir::MemorySpace::kHostPageable)
     return Queued(*this, stream(queue)).fill(begin, bytes.count, pattern);
-  HostFill* fill = nullptr;
-  {
-    const std::lock_guard lock(host_turn_);
-    fill = &fills_.emplace_back(HostFill{begin, bytes.count, pattern});
-  }
-  const auto run = [](void* data) {
-    const auto& f = *static_cast<const HostFill*>(data);
-    for (int64_t i = 0; i < f.bytes; ++i) f.at[i] = static_cast<std::byte>(f.pattern >> (8 * (i % 4)));
-  };
-  return checked(driver_.host_function(stream(queue), run, fill), "filling host memory");
+  const cpu::Place place{.data = begin, .space = ir::MemorySpace::kHostPageable};
+  return run_on_host({.work = cpu::Work::fill(place, bytes, pattern)}, queue, "filling host memory");
 }
 
 runtime::EventId CudaDevice::make_event() {
   PLIMSOLL_CHECK(!capturing_, "make_event while capturing");
-  Event event;
-  driver_.context_set(context_);
-  for (Handle* handle : {&event.outside, &event.within}) {
-    const int error = driver_.event_create(handle, kNoTiming);
-    PLIMSOLL_CHECK(error == 0, error_text(driver_, error));
-  }
+  Event event;  // one that is refused says so when it is used
+  event.error = driver_.context_set(context_);
+  for (Handle* handle : {&event.outside, &event.within})
+    if (event.error == 0) event.error = driver_.event_create(handle, kNoTiming);
   const std::lock_guard lock(events_turn_);
   events_.push_back(event);
   return {static_cast<int32_t>(events_.size()) - 1};
@@ -275,6 +286,7 @@ Status CudaDevice::record(runtime::EventId event, ir::Queue queue) {
   PLIMSOLL_TRY(use_context());
   const std::lock_guard lock(events_turn_);
   Event& e = events_[static_cast<size_t>(event.index)];
+  PLIMSOLL_TRY(checked(e.error, "making an event"));
   if (capturing_)
     e.capture = captures_;
   else
@@ -315,36 +327,50 @@ Status CudaDevice::synchronize(runtime::EventId event) {
 }
 
 /// Every queue is a part of what is captured, from its begin to its end.
+int CudaDevice::join_capture() const {
+  int error = driver_.event_record(fork_, stream(ir::Queue::kCompute));
+  for (const ir::Queue queue : kOtherQueues)
+    if (error == 0) error = driver_.stream_wait(stream(queue), fork_, 0);
+  return error;
+}
+
+/// Whatever has failed within it, the capture is over: `error`, or the one of its end.
+int CudaDevice::leave_capture(int error, Handle* graph) {
+  const int ended = driver_.capture_end(stream(ir::Queue::kCompute), graph);
+  capturing_ = false;
+  return error != 0 ? error : ended;
+}
+
 Status CudaDevice::begin_capture() {
   PLIMSOLL_CHECK(!capturing_, "begin_capture while capturing");
   PLIMSOLL_TRY(use_context());
   PLIMSOLL_TRY(checked(driver_.capture_begin(stream(ir::Queue::kCompute), kCaptureRelaxed), "capturing"));
   capturing_ = true;
   ++captures_;
-  PLIMSOLL_TRY(checked(driver_.event_record(fork_, stream(ir::Queue::kCompute)), "capturing"));
-  for (const ir::Queue queue : kOtherQueues)
-    PLIMSOLL_TRY(checked(driver_.stream_wait(stream(queue), fork_, 0), "capturing"));
-  return Ok{};
+  captured_.clear();
+  const int error = join_capture();
+  if (error == 0) return Ok{};
+  Handle graph = nullptr;
+  (void)leave_capture(error, &graph);
+  if (graph != nullptr) driver_.graph_destroy(graph);
+  return checked(error, "capturing");
 }
 
 Result<std::unique_ptr<runtime::CapturedGraph>> CudaDevice::end_capture() {
   PLIMSOLL_CHECK(capturing_, "end_capture without begin_capture");
-  PLIMSOLL_TRY(use_context());
-  int error = 0;
+  int error = driver_.context_set(context_);
   for (const ir::Queue queue : kOtherQueues) {
     const Handle join = joins_[static_cast<size_t>(queue)];
     if (error == 0) error = driver_.event_record(join, stream(queue));
     if (error == 0) error = driver_.stream_wait(stream(ir::Queue::kCompute), join, 0);
   }
   Handle graph = nullptr, executable = nullptr;
-  const int ended = driver_.capture_end(stream(ir::Queue::kCompute), &graph);
-  capturing_ = false;
-  if (error == 0) error = ended;
+  error = leave_capture(error, &graph);
   if (error == 0) error = driver_.graph_instantiate(&executable, graph, 0);
   if (graph != nullptr) driver_.graph_destroy(graph);
   PLIMSOLL_TRY(checked(error, "capturing"));
-  return std::unique_ptr<runtime::CapturedGraph>(
-      std::make_unique<Graph>(driver_, context_, stream(ir::Queue::kCompute), executable));
+  return std::unique_ptr<runtime::CapturedGraph>(std::make_unique<Graph>(
+      driver_, context_, stream(ir::Queue::kCompute), executable, std::exchange(captured_, {})));
 }
 
 Status CudaDevice::replay(const runtime::CapturedGraph& graph) {

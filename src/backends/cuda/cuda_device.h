@@ -74,28 +74,27 @@ class CudaDevice final : public runtime::Device {
   /// What is recorded within a capture leaves what was recorded outside as it is.
   struct Event {
     Handle outside = nullptr, within = nullptr;
+    int error = 0;          ///< with which the driver refused it
     bool recorded = false;  ///< outside
     int capture = 0;        ///< the number of the last capture within which it was recorded
   };
   class Queued;
-  /// A fill of memory that the card does not reach: the host's part of a queue's work.
-  struct HostFill {
-    std::byte* at = nullptr;
-    int64_t bytes = 0;
-    uint32_t pattern = 0;
-  };
-  /// A kernel of the host.
-  struct HostLaunch {
-    cpu::ThreadPool* pool = nullptr;
-    cpu::Work work;
+  /// The host's part of a queue's work: a kernel, or a fill of memory that the card does not reach.
+  struct HostWork {
+    cpu::ThreadPool* pool = nullptr;  ///< of a kernel; fills come from several queues, each on its own thread
+    cpu::Work work = {};
     bool is_kept = false;  ///< captured: it may be replayed
   };
+  class Graph;
   CudaDevice(const Api& api, const CardInfo& card, const CudaOptions& options);
+  Status run_on_host(const HostWork& once, ir::Queue queue, std::string_view what);
   Status launch_on_host(const runtime::KernelCall& call);
   Status launch_on_card(const runtime::KernelCall& call, ir::Queue queue);
   Status start(const CudaOptions& options);
   Status checked(int error, std::string_view what, const ir::Op* op = nullptr) const;
   Status use_context() const;
+  [[nodiscard]] int join_capture() const;
+  int leave_capture(int error, Handle* graph);
   [[nodiscard]] Handle stream(ir::Queue queue) const { return streams_[static_cast<size_t>(queue)]; }
 
   const Api& api_;
@@ -111,9 +110,9 @@ class CudaDevice final : public runtime::Device {
   std::mutex events_turn_;
   std::vector<Event> events_;
   std::mutex host_turn_;
-  std::deque<HostFill> fills_;            ///< kept, because what is captured may be replayed
-  std::deque<HostLaunch> host_launches_;  ///< those that are kept
-  cpu::ThreadPool host_pool_;
+  std::deque<HostWork> captured_;  ///< of the capture that has begun
+  std::unique_ptr<cpu::ThreadPool>
+      host_pool_;          ///< made behind the kernels, which a child process may compile
   Handle fork_ = nullptr;  ///< by which queues join a capture and its end
   std::array<Handle, ir::kNumQueues> joins_{};
   bool capturing_ = false;

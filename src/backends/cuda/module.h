@@ -20,8 +20,8 @@ std::string kernel_source();
 Result<std::string> compile_kernels(const Compiler& compiler, int capability);
 
 /// The same out of $XDG_CACHE_HOME/plimsoll/cuda, named by a checksum of source, capability and the
-/// compiler's version; compiled in a process of its own and put there where it is not, or is damaged. A cache
-/// that cannot be written is no error.
+/// compiler's version; compiled and put there where it is not, or is damaged: in a process of its own, or,
+/// where threads of this one run, within it. A cache that cannot be written is no error.
 Result<std::string> load_image(const Compiler& compiler, int capability);
 
 /// Functions of an image in a context.

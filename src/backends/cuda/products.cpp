@@ -127,6 +127,7 @@ Status Products::multiply(const Product& p, Handle stream) const {
     error = blas_->choose(handle_, about.product.handle, about.b.handle, about.a.handle, about.d.handle,
                           about.d.handle, about.preference.handle, 1, &choice, &found);
   if (error == 0 && found == 0) error = -1;
+  if (error == 0) error = choice.state;  // of what it proposes it may say that it cannot do it
   const float one = 1, beta = p.adds ? 1.0F : 0.0F;
   if (error == 0)
     error = blas_->multiply(handle_, about.product.handle, &one, p.b, about.b.handle, p.a, about.a.handle,

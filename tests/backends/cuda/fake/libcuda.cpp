@@ -1,7 +1,7 @@
 // A driver without a card, for tests: libcuda.so.1 as backends/cuda/api.h calls it, with the rules of capture
 // that a real one enforces. Memory is the host's, and work is done when it is queued, or recorded where its
 // stream is captured. Of kernels there is the one of `add` alone. PLIMSOLL_FAKE_CUDA=no-card, or small: a
-// card of 1 MiB.
+// card of 1 MiB. PLIMSOLL_FAKE_CUDA_FAULT=N: the N-th call since it was set is refused, and does nothing.
 #include <cstdlib>
 #include <cstring>
 #include <functional>
@@ -29,7 +29,8 @@ enum {
   kNotFound = 500,
   kCaptureInvalid = 900,
   kUnjoined = 904,
-  kIsolation = 905
+  kIsolation = 905,
+  kRefused = 999
 };
 
 struct Capture {
@@ -57,6 +58,16 @@ int context = 0;
 bool is(const char* word) {
   const char* text = std::getenv("PLIMSOLL_FAKE_CUDA");
   return text != nullptr && std::strcmp(text, word) == 0;
+}
+/// Whether this call is the one that is refused; counted anew whenever another number is set.
+bool refused() {
+  static std::string before;
+  static long calls = 0;
+  const std::lock_guard lock(turn);
+  const char* text = std::getenv("PLIMSOLL_FAKE_CUDA_FAULT");
+  const std::string asked = text == nullptr ? "" : text;
+  if (asked != before) before = asked, calls = 0;
+  return !asked.empty() && ++calls == std::atol(asked.c_str());
 }
 size_t total() { return is("small") ? size_t{1} << 20 : size_t{8} << 30; }
 void* at(DevicePointer p) { return reinterpret_cast<void*>(p); }
@@ -91,7 +102,10 @@ void add(const Operand& x, const Operand& y, const Operand& out, int64_t n) {
 
 extern "C" {
 
-int cuInit(unsigned) { return is("no-card") ? kNoDevice : kOk; }
+int cuInit(unsigned) {
+  if (refused()) return kRefused;
+  return is("no-card") ? kNoDevice : kOk;
+}
 int cuGetErrorName(int error, const char** name) {
   *name = error == kOutOfMemory ? "CUDA_ERROR_OUT_OF_MEMORY"
           : error == kNoDevice  ? "CUDA_ERROR_NO_DEVICE"
@@ -103,17 +117,42 @@ int cuGetErrorString(int error, const char** text) {
   words = "error " + std::to_string(error);
   return *text = words.c_str(), kOk;
 }
-int cuDeviceGetCount(int* count) { return *count = 1, kOk; }
-int cuDeviceGet(int* device, int ordinal) { return *device = ordinal, ordinal == 0 ? kOk : kInvalid; }
+int cuDeviceGetCount(int* count) {
+  if (refused()) return kRefused;
+  return *count = 1, kOk;
+}
+int cuDeviceGet(int* device, int ordinal) {
+  if (refused()) return kRefused;
+  return *device = ordinal, ordinal == 0 ? kOk : kInvalid;
+}
 int cuDeviceGetName(char* name, int length, int) {
+  if (refused()) return kRefused;
+
   return std::strncpy(name, "Fake card", static_cast<size_t>(length)), kOk;
 }
-int cuDeviceGetAttribute(int* value, int attribute, int) { return *value = attribute == 75 ? 9 : 0, kOk; }
-int cuDeviceTotalMem_v2(size_t* bytes, int) { return *bytes = total(), kOk; }
-int cuDevicePrimaryCtxRetain(Handle* made, int) { return *made = &context, kOk; }
-int cuDevicePrimaryCtxRelease_v2(int) { return kOk; }
-int cuCtxSetCurrent(Handle given) { return current = given == &context, kOk; }
+int cuDeviceGetAttribute(int* value, int attribute, int) {
+  if (refused()) return kRefused;
+  return *value = attribute == 75 ? 9 : 0, kOk;
+}
+int cuDeviceTotalMem_v2(size_t* bytes, int) {
+  if (refused()) return kRefused;
+  return *bytes = total(), kOk;
+}
+int cuDevicePrimaryCtxRetain(Handle* made, int) {
+  if (refused()) return kRefused;
+  return *made = &context, kOk;
+}
+int cuDevicePrimaryCtxRelease_v2(int) {
+  if (refused()) return kRefused;
+  return kOk;
+}
+int cuCtxSetCurrent(Handle given) {
+  if (refused()) return kRefused;
+  return current = given == &context, kOk;
+}
 int cuMemAlloc_v2(DevicePointer* made, size_t bytes) {
+  if (refused()) return kRefused;
+
   const std::lock_guard lock(turn);
   if (!current) return kInvalidContext;
   if (bytes == 0) return kInvalid;
@@ -124,6 +163,8 @@ int cuMemAlloc_v2(DevicePointer* made, size_t bytes) {
   return kOk;
 }
 int cuMemFree_v2(DevicePointer given) {
+  if (refused()) return kRefused;
+
   const std::lock_guard lock(turn);
   for (auto& [begin, bytes] : allocations)
     if (begin == given) {
@@ -135,40 +176,68 @@ int cuMemFree_v2(DevicePointer given) {
   return kInvalid;
 }
 int cuMemHostAlloc(void** made, size_t bytes, unsigned) {
+  if (refused()) return kRefused;
+
   const std::lock_guard lock(turn);
   *made = std::aligned_alloc(256, (bytes + 255) / 256 * 256);
   allocations.emplace_back(reinterpret_cast<DevicePointer>(*made), bytes);
   return kOk;
 }
 int cuMemFreeHost(void* given) {
+  if (refused()) return kRefused;
+
   const std::lock_guard lock(turn);
   for (auto& [begin, bytes] : allocations)
     if (begin == reinterpret_cast<DevicePointer>(given)) begin = bytes = 0;
   return std::free(given), kOk;
 }
 int cuMemcpyAsync(DevicePointer to, DevicePointer from, size_t bytes, Handle stream) {
+  if (refused()) return kRefused;
+
   return queue(stream, [=] { std::memcpy(at(to), at(from), bytes); });
 }
 int cuMemsetD8Async(DevicePointer to, unsigned char value, size_t count, Handle stream) {
+  if (refused()) return kRefused;
+
   return queue(stream, [=] { std::memset(at(to), value, count); });
 }
 int cuMemsetD32Async(DevicePointer to, unsigned value, size_t count, Handle stream) {
+  if (refused()) return kRefused;
+
   if (to % 4 != 0 || !reached(to)) return kInvalid;
   return queue(stream, [=] {
     for (size_t i = 0; i < count; ++i) static_cast<unsigned*>(at(to))[i] = value;
   });
 }
 int cuLaunchHostFunc(Handle stream, void (*function)(void*), void* data) {
+  if (refused()) return kRefused;
+
   return queue(stream, [=] { function(data); });
 }
-int cuStreamCreate(Handle* made, unsigned) { return *made = new Stream, kOk; }
-int cuStreamDestroy_v2(Handle stream) { return delete static_cast<Stream*>(stream), kOk; }
+int cuStreamCreate(Handle* made, unsigned) {
+  if (refused()) return kRefused;
+  return *made = new Stream, kOk;
+}
+int cuStreamDestroy_v2(Handle stream) {
+  if (refused()) return kRefused;
+  return delete static_cast<Stream*>(stream), kOk;
+}
 int cuStreamSynchronize(Handle stream) {
+  if (refused()) return kRefused;
+
   return static_cast<Stream*>(stream)->capture != nullptr ? kCaptureInvalid : kOk;
 }
-int cuEventCreate(Handle* made, unsigned) { return *made = new Event, kOk; }
-int cuEventDestroy_v2(Handle event) { return delete static_cast<Event*>(event), kOk; }
+int cuEventCreate(Handle* made, unsigned) {
+  if (refused()) return kRefused;
+  return *made = new Event, kOk;
+}
+int cuEventDestroy_v2(Handle event) {
+  if (refused()) return kRefused;
+  return delete static_cast<Event*>(event), kOk;
+}
 int cuEventRecord(Handle handle, Handle on) {
+  if (refused()) return kRefused;
+
   const std::lock_guard lock(turn);
   auto* event = static_cast<Event*>(handle);
   auto* stream = static_cast<Stream*>(on);
@@ -177,6 +246,8 @@ int cuEventRecord(Handle handle, Handle on) {
   return kOk;
 }
 int cuStreamWaitEvent(Handle on, Handle handle, unsigned) {
+  if (refused()) return kRefused;
+
   const std::lock_guard lock(turn);
   auto* event = static_cast<Event*>(handle);
   auto* stream = static_cast<Stream*>(on);
@@ -191,9 +262,13 @@ int cuStreamWaitEvent(Handle on, Handle handle, unsigned) {
   return kOk;
 }
 int cuEventSynchronize(Handle event) {
+  if (refused()) return kRefused;
+
   return static_cast<Event*>(event)->capture != nullptr ? kCaptureInvalid : kOk;
 }
 int cuStreamBeginCapture_v2(Handle handle, int) {
+  if (refused()) return kRefused;
+
   const std::lock_guard lock(turn);
   auto* stream = static_cast<Stream*>(handle);
   if (stream->capture != nullptr) return kCaptureInvalid;
@@ -202,6 +277,8 @@ int cuStreamBeginCapture_v2(Handle handle, int) {
   return kOk;
 }
 int cuStreamEndCapture(Handle handle, Handle* made) {
+  if (refused()) return kRefused;
+
   const std::lock_guard lock(turn);
   auto* stream = static_cast<Stream*>(handle);
   Capture* capture = stream->capture;
@@ -214,29 +291,51 @@ int cuStreamEndCapture(Handle handle, Handle* made) {
   return joined ? kOk : kUnjoined;
 }
 int cuGraphInstantiateWithFlags(Handle* made, Handle graph, unsigned long long) {
+  if (refused()) return kRefused;
+
   return *made = new Graph(*static_cast<Graph*>(graph)), kOk;
 }
 int cuGraphLaunch(Handle executable, Handle stream) {
+  if (refused()) return kRefused;
+
   const auto* graph = static_cast<Graph*>(executable);
   if (static_cast<Stream*>(stream)->capture != nullptr) return kCaptureInvalid;
   return queue(stream, [=] {
     for (const auto& work : graph->work) work();
   });
 }
-int cuGraphDestroy(Handle graph) { return delete static_cast<Graph*>(graph), kOk; }
-int cuGraphExecDestroy(Handle executable) { return delete static_cast<Graph*>(executable), kOk; }
+int cuGraphDestroy(Handle graph) {
+  if (refused()) return kRefused;
+  return delete static_cast<Graph*>(graph), kOk;
+}
+int cuGraphExecDestroy(Handle executable) {
+  if (refused()) return kRefused;
+  return delete static_cast<Graph*>(executable), kOk;
+}
 int cuModuleLoadData(Handle* made, const void* image) {
+  if (refused()) return kRefused;
+
   static int module = 0;
   return *made = &module, std::memcmp(image, "fake", 4) == 0 ? kOk : kInvalid;
 }
-int cuModuleUnload(Handle) { return kOk; }
+int cuModuleUnload(Handle) {
+  if (refused()) return kRefused;
+  return kOk;
+}
 int cuModuleGetFunction(Handle* function, Handle, const char* name) {
+  if (refused()) return kRefused;
+
   static Kernel kernel = Kernel::kAdd;
   return *function = &kernel, std::strcmp(name, "binary") == 0 ? kOk : kNotFound;
 }
-int cuFuncSetAttribute(Handle, int, int) { return kOk; }
+int cuFuncSetAttribute(Handle, int, int) {
+  if (refused()) return kRefused;
+  return kOk;
+}
 int cuLaunchKernel(Handle, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned,
                    Handle stream, void** arguments, void**) {
+  if (refused()) return kRefused;
+
   const Operand x = *static_cast<Operand*>(arguments[0]), y = *static_cast<Operand*>(arguments[1]),
                 out = *static_cast<Operand*>(arguments[2]);
   const int64_t n = *static_cast<int64_t*>(arguments[3]);

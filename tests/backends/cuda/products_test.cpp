@@ -1,0 +1,58 @@
+// What cuBLASLt refuses does not run: neither a call's status nor that of the algorithm that it proposes is
+// passed over.
+#include "backends/cuda/products.h"
+
+#include <gtest/gtest.h>
+
+#include <cstring>
+
+namespace plimsoll::cuda {
+namespace {
+
+int state = 0, proposed = 1, multiplied = 0;
+
+/// A library that proposes an algorithm in the given state.
+Blas blas() {
+  static int one = 0;
+  const auto make = [](Handle* handle) { return *handle = &one, 0; };
+  Blas b;
+  b.create = make;
+  b.destroy = [](Handle) { return 0; };
+  b.product_create = [](Handle* handle, int, int) { return *handle = &one, 0; };
+  b.product_destroy = b.destroy;
+  b.product_set = [](Handle, int, const void*, size_t) { return 0; };
+  b.layout_create = [](Handle* handle, int, uint64_t, uint64_t, int64_t) { return *handle = &one, 0; };
+  b.layout_destroy = b.destroy;
+  b.preference_create = make;
+  b.preference_destroy = b.destroy;
+  b.preference_set = b.product_set;
+  b.choose = [](Handle, Handle, Handle, Handle, Handle, Handle, Handle, int, void* results, int* found) {
+    // cublasLtMatmulHeuristicResult_t: algorithm 64 bytes, workspace 8, state.
+    std::memcpy(static_cast<char*>(results) + 72, &state, sizeof state);
+    return *found = proposed, 0;
+  };
+  b.multiply = [](Handle, Handle, const void*, const void*, Handle, const void*, Handle, const void*,
+                  const void*, Handle, void*, Handle, const void*, void*, size_t,
+                  Handle) { return ++multiplied, 0; };
+  return b;
+}
+
+TEST(Products, RunNoAlgorithmThatIsRefused) {
+  const Blas library = blas();
+  const auto products = Products::create(library);
+  ASSERT_TRUE(products);
+  const Product product{.m = 2, .n = 3, .k = 4};
+  EXPECT_TRUE(products->multiply(product, nullptr));
+  EXPECT_EQ(multiplied, 1);
+  state = 15;  // CUBLAS_STATUS_NOT_SUPPORTED
+  const Status refused = products->multiply(product, nullptr);
+  ASSERT_FALSE(refused);
+  EXPECT_EQ(refused.error().code, ErrorCode::kIo);
+  EXPECT_NE(refused.error().message().find("status 15"), std::string::npos);
+  state = 0, proposed = 0;
+  EXPECT_FALSE(products->multiply(product, nullptr));
+  EXPECT_EQ(multiplied, 1);
+}
+
+}  // namespace
+}  // namespace plimsoll::cuda

@@ -15,7 +15,7 @@ MANY_ALIKE := ChooseOffload.IsNoSlower*:Frontier.EachPoint*:KnownWays.LeaveEvery
 THREADED_REGEX := ^($(subst $(space),|,$(THREADED_NAMES)))$$
 
 .DEFAULT_GOAL := build
-.PHONY: build columns install deb deps all test demo bench interop isas fuzz sanitize asan tsan format format-check includes tools-test lint clean help
+.PHONY: build columns install deb deps all test campaign demo bench interop isas fuzz sanitize asan tsan format format-check includes tools-test lint clean help
 
 build: deps build/build.ninja ## install what is missing, build build/plimsoll (the default)
 	cmake --build build -j $(JOBS) --target plimsoll
@@ -50,6 +50,11 @@ columns: ## add what reads .parquet and .arrow files (Arrow from PyPI, makes .ve
 
 test: all tools-test ## build everything, run every test, end to end included
 	ctest --test-dir build --output-on-failure -j $(JOBS)
+
+# What `make test` takes a sample of: tests with the label campaign read the variable. BUILD=build-asan: sanitized.
+BUILD ?= build
+campaign: $(if $(filter build,$(BUILD)),all) ## every fault at every call, hundreds of kills: the campaigns that tests sample (hours; BUILD=build-asan)
+	PLIMSOLL_WHOLE_CAMPAIGN=1 ctest --test-dir $(BUILD) --output-on-failure --timeout 100000 -j $(JOBS) -L campaign
 
 tools-test:
 	python3 tests/tools/tools_test.py

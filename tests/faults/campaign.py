@@ -62,6 +62,10 @@ def model_of(folder):
     return (folder / "out/final/model.safetensors").read_bytes()
 
 
+def preloaded(options):
+    return ":".join(library for library in (options.first, options.preload) if library)
+
+
 class Failures:
     def __init__(self):
         self.lines = []
@@ -96,7 +100,7 @@ class Calls:
         self.restart()
         again = ["--resume", "never"] if self.options.anew else []
         return train(self.options.binary, self.folder, ["training.max_steps=4", *again],
-                     {"LD_PRELOAD": self.options.preload, "PLIMSOLL_FAULT_DIR": str(self.folder / "out"),
+                     {"LD_PRELOAD": preloaded(self.options), "PLIMSOLL_FAULT_DIR": str(self.folder / "out"),
                       "PLIMSOLL_FAULT_KIND": kind, "PLIMSOLL_FAULT_AT": str(at),
                       "PLIMSOLL_FAULT_LIST": str(self.folder / "calls.txt")})
 
@@ -216,12 +220,15 @@ def main():
     parser.add_argument("what", choices=["calls", "signals"])
     parser.add_argument("--binary", required=True)
     parser.add_argument("--preload")
+    parser.add_argument("--first", default="", help="a library to be preloaded before, a sanitizer's")
     parser.add_argument("--every", type=int, default=1, help="calls: only each K-th call")
     parser.add_argument("--anew", action="store_true", help="calls: the broken run starts with --resume never")
     parser.add_argument("--kills", type=int, default=200)
     parser.add_argument("--terms", type=int, default=200)
     parser.add_argument("--seed", type=int, default=1)
     options = parser.parse_args()
+    if os.environ.get("PLIMSOLL_WHOLE_CAMPAIGN"):
+        options.every, options.kills, options.terms = 1, max(options.kills, 200), max(options.terms, 200)
     options.binary = str(pathlib.Path(options.binary).resolve())
     if options.what == "calls":
         options.preload = str(pathlib.Path(options.preload).resolve())

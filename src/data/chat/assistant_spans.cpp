@@ -24,10 +24,11 @@ namespace {
 
 class Finder {
  public:
-  Finder(Conversation& conversation, std::string_view whole, bool prompt, std::string_view eos,
-         const RenderMessages& render)
+  Finder(Conversation& conversation, std::string_view whole, std::span<const uint8_t> wanted, bool prompt,
+         std::string_view eos, const RenderMessages& render)
       : conversation_(conversation),
         whole_(whole),
+        wanted_(wanted),
         prompt_(prompt),
         eos_(eos),
         render_(render),
@@ -64,6 +65,7 @@ class Finder {
 
   Conversation& conversation_;
   std::string_view whole_;
+  std::span<const uint8_t> wanted_;
   bool prompt_;
   std::string_view eos_;
   const RenderMessages& render_;
@@ -211,7 +213,7 @@ std::vector<std::string> Finder::ends_of_turn(size_t i) {
 Status Finder::run(std::vector<TextSpan>& out) {
   choose_marks();
   for (size_t i = 0; i < messages_.size(); ++i) {
-    if (!is_assistant(messages_[i])) continue;
+    if (!is_assistant(messages_[i]) || wanted_[i] == 0) continue;
     std::optional<size_t> begin = prefix(i, true);
     std::optional<TextSpan> found;
     if (!begin) {
@@ -228,9 +230,10 @@ Status Finder::run(std::vector<TextSpan>& out) {
 
 }  // namespace
 
-Status find_assistant_spans(Conversation& conversation, std::string_view whole, bool add_generation_prompt,
-                            std::string_view eos, const RenderMessages& render, std::vector<TextSpan>& out) {
-  return Finder(conversation, whole, add_generation_prompt, eos, render).run(out);
+Status find_assistant_spans(Conversation& conversation, std::string_view whole,
+                            std::span<const uint8_t> wanted, bool add_generation_prompt, std::string_view eos,
+                            const RenderMessages& render, std::vector<TextSpan>& out) {
+  return Finder(conversation, whole, wanted, add_generation_prompt, eos, render).run(out);
 }
 
 }  // namespace plimsoll::chat

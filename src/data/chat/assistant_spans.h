@@ -1,6 +1,7 @@
 // Where in a rendered conversation the assistant speaks, for templates that do not say it.
 #pragma once
 
+#include <cstdint>
 #include <functional>
 #include <span>
 #include <string>
@@ -18,9 +19,11 @@ using RenderMessages =
     std::function<Status(std::span<const Value> messages, bool add_generation_prompt, std::string& text)>;
 
 /// The spans of the assistant's turns in `whole`, the text of all messages, rendered with the generation
-/// prompt or without. `eos` is the end-of-sequence token's text, which some templates write behind the last
-/// turn only. Errors: kBadData that names the message whose turn cannot be found, and why.
-Status find_assistant_spans(Conversation& conversation, std::string_view whole, bool add_generation_prompt,
-                            std::string_view eos, const RenderMessages& render, std::vector<TextSpan>& out);
+/// prompt or without; those of messages that `wanted` (one a message) has. `eos` is the end-of-sequence
+/// token's text, which some templates write behind the last turn only. Errors: kBadData that names the
+/// message whose turn cannot be found, and why.
+Status find_assistant_spans(Conversation& conversation, std::string_view whole,
+                            std::span<const uint8_t> wanted, bool add_generation_prompt, std::string_view eos,
+                            const RenderMessages& render, std::vector<TextSpan>& out);
 
 }  // namespace plimsoll::chat

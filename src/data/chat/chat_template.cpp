@@ -3,6 +3,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "data/chat/assistant_spans.h"
 #include "data/chat/conversation.h"
 #include "data/chat/heap.h"
@@ -10,6 +12,7 @@
 #include "data/chat/parser.h"
 #include "data/chat/renderer.h"
 #include "data/chat/template_files.h"
+#include "data/chat/trained_messages.h"
 #include "io/json_cursor.h"
 
 namespace plimsoll {
@@ -29,6 +32,7 @@ using chat::Conversation;
 using chat::Function;
 using chat::Heap;
 using chat::Program;
+using chat::TrainedMessages;
 using chat::Value;
 
 constexpr const char* kRewrite =
@@ -108,9 +112,16 @@ class Rendering {
     return Ok{};
   }
 
-  Status find_spans(bool add_generation_prompt, ChatText& out) {
-    if (knows_spans_) return Ok{};
+  Status find_spans(bool add_generation_prompt, const TrainedMessages& messages, ChatText& out) {
+    if (knows_spans_) return leave_out(add_generation_prompt, messages, out);
     out.assistant.clear();
+    return find_turns(add_generation_prompt, messages.trained, out.text, out.assistant);
+  }
+
+ private:
+  /// The turns of those assistant's messages that `wanted` has.
+  Status find_turns(bool add_generation_prompt, std::span<const uint8_t> wanted, std::string_view whole,
+                    std::vector<TextSpan>& out) {
     ChatText other;
     const auto again = [this, &other](std::span<const Value> messages, bool prompt,
                                       std::string& text) -> Status {
@@ -121,11 +132,33 @@ class Rendering {
     std::string_view eos;
     for (const auto& [name, text] : parts_.special_tokens)
       if (name == "eos_token") eos = text;
-    return chat::find_assistant_spans(conversation_, out.text, add_generation_prompt, eos, again,
-                                      out.assistant);
+    return chat::find_assistant_spans(conversation_, whole, wanted, add_generation_prompt, eos, again, out);
   }
 
- private:
+  /// Of what the template marks, the messages that are not trained on: by their number where each has a mark,
+  /// else by where their turns stand.
+  Status leave_out(bool add_generation_prompt, const TrainedMessages& messages, ChatText& out) {
+    if (messages.untrained == 0) return Ok{};
+    std::vector<uint8_t> of_assistant, untrained(messages.trained.size(), 0);
+    for (size_t i = 0; i < messages.trained.size(); ++i) {
+      untrained[i] = messages.trained[i] == 0 ? 1 : 0;
+      if (chat::is_assistant(conversation_.messages[i])) of_assistant.push_back(messages.trained[i]);
+    }
+    if (of_assistant.size() == out.assistant.size()) {
+      size_t i = 0;
+      std::erase_if(out.assistant, [&](const TextSpan&) { return of_assistant[i++] == 0; });
+      return Ok{};
+    }
+    std::vector<TextSpan> turns;
+    PLIMSOLL_TRY(find_turns(add_generation_prompt, untrained, out.text, turns));
+    std::erase_if(out.assistant, [&](const TextSpan& span) {
+      return std::any_of(turns.begin(), turns.end(), [&](const TextSpan& turn) {
+        return span.begin < turn.end && turn.begin < span.end;
+      });
+    });
+    return Ok{};
+  }
+
   const ChatTemplateParts& parts_;
   Conversation& conversation_;
   bool with_tools_;
@@ -171,14 +204,25 @@ Status ChatTemplate::render(std::string_view record_json, bool add_generation_pr
   PLIMSOLL_TRY(chat::read_conversation(record_json, conversation));
   Rendering rendering(*parts_, conversation);
   PLIMSOLL_TRY(rendering.render(conversation.messages, add_generation_prompt, out));
+  const Result<TrainedMessages> messages = chat::trained_messages(conversation.messages);
+  out.untrained = messages ? messages->untrained : 1;  // whoever looks closer is told why
+  out.other_roles = messages ? messages->other_roles : 0;
   if (spans == AssistantSpans::kSkip) {
     out.assistant.clear();
     return Ok{};
   }
-  return rendering.find_spans(add_generation_prompt, out);
+  if (!messages) return messages.error();
+  return rendering.find_spans(add_generation_prompt, *messages, out);
 }
 
 bool ChatTemplate::marks_generation() const { return parts_->chat->has_generation; }
+bool ChatTemplate::asks_for_date() const {
+  const auto asks = [](const Program* program) {
+    return program != nullptr && std::find(program->outside.begin(), program->outside.end(),
+                                           "strftime_now") != program->outside.end();
+  };
+  return asks(parts_->chat.get()) || asks(parts_->tool_use.get());
+}
 const std::string& ChatTemplate::source() const { return parts_->source; }
 
 }  // namespace plimsoll

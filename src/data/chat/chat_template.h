@@ -28,6 +28,8 @@ struct TextSpan {
 struct ChatText {
   std::string text = {};
   std::vector<TextSpan> assistant = {};  ///< ascending, apart from each other
+  int untrained = 0;    ///< assistant's messages that say that they are not trained on ("train", "weight")
+  int other_roles = 0;  ///< messages of others that say that they are
 };
 
 /// What a template may cost, whatever it says; beyond it a render is an error.
@@ -79,14 +81,18 @@ class ChatTemplate {
   /// With kFind, `out.assistant` are the assistant's turns with what ends them: the template's
   /// {% generation %} blocks; without those, for each assistant message, what it adds to the text of the
   /// conversation before it (ended by its generation prompt); where a template rewrites earlier turns, the
-  /// place of the content, found by marks around it, and the end of turn behind it.
-  /// Errors: kBadData: a record that is no such object, the template's own raise_exception, an error in the
-  /// template (named with file and line), a limit, spans that cannot be found. `out` is then unspecified.
+  /// place of the content, found by marks around it, and the end of turn behind it. Turns of messages that
+  /// are not to be trained on ("train": false, "weight": 0) are not among them. Errors: kBadData: a record
+  /// that is no such object, the template's own raise_exception, an error in the template (named with file
+  /// and line), a limit, spans that cannot be found; with kFind also a message whose "train" or "weight" is
+  /// neither yes nor no. `out` is then unspecified.
   Status render(std::string_view record_json, bool add_generation_prompt, ChatText& out,
                 AssistantSpans spans = AssistantSpans::kFind) const;
 
   /// Whether the template says itself what the assistant speaks, by {% generation %}.
   [[nodiscard]] bool marks_generation() const;
+  /// Whether the template asks for the date (strftime_now).
+  [[nodiscard]] bool asks_for_date() const;
   /// The file (and member) that the template was read from.
   [[nodiscard]] const std::string& source() const;
 

@@ -18,6 +18,11 @@ using text::reason::kNotAnObject;
 using text::reason::kNotJson;
 using text::reason::kWrongType;
 
+/// The members that hold a line's texts.
+struct TextNames {
+  std::string_view text, pair;
+};
+
 class Parser {
  public:
   Parser(std::string_view json, const LabelledFormat& format, LabelledExample& example)
@@ -25,16 +30,20 @@ class Parser {
 
   std::optional<BadExample> run() {
     const std::string_view asked = format_.text_key;
-    const std::string_view text_key = asked.empty() ? std::string_view("text") : asked;
-    const std::string_view keys[] = {text_key, "text_pair", "input_ids", "label"};
+    std::vector<std::string_view> keys = {"text_pair", "input_ids", "label", "labels", "attention_mask"};
+    keys.push_back(asked.empty() ? std::string_view("text") : asked);
+    if (asked.empty()) keys.insert(keys.end(), std::begin(kPairColumns), std::end(kPairColumns));
     if (auto wrong = scan(keys)) return wrong;
     if (auto wrong = label()) return wrong;
     example_.has_ids = !find("input_ids").empty();
     example_.has_pair = false;
     if (example_.has_ids) return ids();
-    if (auto wrong = string_into(text_key, example_.text)) return wrong;
-    example_.has_pair = !find("text_pair").empty();
-    return example_.has_pair ? string_into("text_pair", example_.text_pair) : std::nullopt;
+    TextNames names{asked.empty() ? std::string_view("text") : asked, "text_pair"};
+    if (asked.empty() && find("text").empty())
+      if (auto wrong = choose_columns(names)) return wrong;
+    if (auto wrong = string_into(names.text, example_.text)) return wrong;
+    example_.has_pair = !find(names.pair).empty();
+    return example_.has_pair ? string_into(names.pair, example_.text_pair) : std::nullopt;
   }
 
  private:
@@ -61,9 +70,43 @@ class Parser {
     return std::nullopt;
   }
 
+  /// The columns of a public data set's pairs; an error where the line has those of several.
+  std::optional<BadExample> choose_columns(TextNames& names) const {
+    if (!find("text_pair").empty()) return std::nullopt;  // told by what is missing
+    const TextNames* found = nullptr;
+    for (const TextNames& columns : kPairs) {
+      if (find(columns.text).empty() || find(columns.pair).empty()) continue;
+      if (found != nullptr)
+        return hinted(
+            bad(kMissingField, fmt::format("the line has no \"text\", and both \"{}\" and \"{}\" may be it",
+                                           found->text, columns.text)));
+      found = &columns;
+    }
+    if (found != nullptr)
+      names = *found;
+    else if (!find("sentence").empty())
+      names.text = "sentence";
+    return std::nullopt;
+  }
+
+  static BadExample hinted(BadExample wrong) {
+    wrong.error.hint =
+        "rename the columns: \"text\", \"text_pair\" where there are two, \"label\"; data.text_key names "
+        "another "
+        "one that holds the text";
+    return wrong;
+  }
+
   std::optional<BadExample> label() {
-    const std::string_view value = format_.with_label ? find("label") : std::string_view();
-    if (value.empty() && format_.with_label) return bad(kMissingField, "the line has no \"label\"");
+    std::string_view value;
+    if (format_.with_label) {
+      value = find("label");
+      if (const std::string_view labels = find("labels"); value.empty())
+        value = labels;  // as transformers' collators have it
+      else if (!labels.empty() && labels != value)
+        return bad(kBadLabel, "the line's \"label\" and \"labels\" differ");
+      if (value.empty()) return hinted(bad(kMissingField, "the line has no \"label\""));
+    }
     if (auto wrong = parse_raw_label(value, example_.label)) return bad(kBadLabel, std::move(*wrong));
     return std::nullopt;
   }
@@ -72,8 +115,9 @@ class Parser {
     const std::string_view value = find(key);
     if (value.empty()) {
       const bool text = key != "text_pair";
-      return bad(kMissingField,
-                 fmt::format("the line has no \"{}\"{}", key, text ? ", nor \"input_ids\"" : ""));
+      BadExample wrong =
+          bad(kMissingField, fmt::format("the line has no \"{}\"{}", key, text ? ", nor \"input_ids\"" : ""));
+      return format_.text_key.empty() ? hinted(std::move(wrong)) : wrong;
     }
     if (!text::is_string(value))
       return bad(kWrongType, fmt::format("\"{}\" is {}, expected a string", key, text::type_name(value)));
@@ -99,9 +143,32 @@ class Parser {
                                                       : std::string("from 0 on")));
       example_.ids.push_back(id);
     }
+    return leave_out_padding();
+  }
+
+  /// What the attention mask hides.
+  std::optional<BadExample> leave_out_padding() const {
+    const std::string_view list = find("attention_mask");
+    if (list.empty()) return std::nullopt;
+    std::vector<uint8_t> seen;
+    if (text::is_list(list)) {
+      text::ListItems items(list);
+      for (std::string_view item; items.next(item);) seen.push_back(item != "0");
+    }
+    if (seen.size() != example_.ids.size())
+      return bad(kWrongType, fmt::format("\"attention_mask\" has {} values, \"input_ids\" {}", seen.size(),
+                                         example_.ids.size()));
+    size_t i = 0;
+    std::erase_if(example_.ids, [&](int32_t) { return seen[i++] == 0; });
     return std::nullopt;
   }
 
+  /// In the benchmarks' files: GLUE's, SNLI's and those of questions.
+  static constexpr TextNames kPairs[] = {{"sentence1", "sentence2"},
+                                         {"premise", "hypothesis"},
+                                         {"question1", "question2"},
+                                         {"question", "answer"},
+                                         {"question", "sentence"}};
   std::string_view json_;
   const LabelledFormat& format_;
   LabelledExample& example_;

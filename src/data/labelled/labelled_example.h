@@ -1,7 +1,13 @@
 // A line of JSON as an example with a label:
 //
 //   {"text": …, "text_pair"?: …, "label": …}       a text, or two, for a tokenizer
-//   {"input_ids": […], "label": …}                 tokens; where these stand, texts beside them are not read
+//   {"sentence1": …, "sentence2": …, "label": …}   the same under the names of public data sets
+//   (kPairColumns),
+//                                                  where a line has those of one
+//   {"input_ids": […], "label": …}                 tokens without those that "attention_mask" hides; where
+//                                                  these stand, texts beside them are not read
+//
+// "labels" is "label" too.
 #pragma once
 
 #include <cstdint>
@@ -14,6 +20,11 @@
 #include "data/text/example.h"
 
 namespace plimsoll {
+
+/// Columns that stand for "text" and "text_pair".
+inline constexpr std::string_view kPairColumns[] = {"sentence1",  "sentence2", "premise",
+                                                    "hypothesis", "question1", "question2",
+                                                    "question",   "answer",    "sentence"};
 
 struct LabelledExample {
   bool has_ids = false;   ///< else `text`

@@ -10,6 +10,7 @@
 #include <utility>
 #include <vector>
 
+#include "data/labelled/labelled_example.h"
 #include "data/text/column_module.h"
 #include "data/text/parse_example.h"
 
@@ -18,7 +19,7 @@ namespace {
 
 constexpr const char* kModuleName = "plimsoll-columns.so";
 /// Of an example with a label, beside its text or tokens.
-constexpr const char* kOfLabels[] = {"text_pair", "label"};
+constexpr const char* kOfLabels[] = {"text_pair", "label", "labels", "attention_mask"};
 
 /// Beside the program, above it (where tests lie), or where it is installed.
 std::vector<std::string> module_places() {
@@ -65,10 +66,12 @@ class ColumnStream final : public InputStream {
 
   Status begin(const std::string& text_key) {
     std::vector<const char*> wanted(std::begin(kOfLabels), std::end(kOfLabels));
-    if (text_key.empty())
+    if (text_key.empty()) {
       for (const std::string_view name : kExampleMembers) wanted.push_back(name.data());
-    else
+      for (const std::string_view name : kPairColumns) wanted.push_back(name.data());
+    } else {
       wanted.insert(wanted.end(), {text_key.c_str(), "input_ids"});
+    }
     int is_type = 0;
     columns_ = module().functions->open(path().c_str(), wanted.data(), wanted.size(), &is_type, error_.data(),
                                         error_.size());

@@ -10,9 +10,10 @@
 namespace plimsoll::text {
 namespace {
 
-constexpr std::array<std::string_view, 8> kOfJson = {
-    "messages",  "conversations", "tools", "documents", "chat_template_kwargs",
-    "input_ids", "labels",        "label"};
+constexpr std::array<std::string_view, 17> kOfJson = {
+    "messages",        "conversations",  "tools",         "documents",   "chat_template_kwargs", "history",
+    "input_ids",       "labels",         "label",         "seq_lengths", "position_ids",         "cu_seqlens",
+    "completion_mask", "attention_mask", "cu_seq_lens_q", "seq_idx",     "assistant_masks"};
 
 /// Whether the field is a list, an object or a number of JSON.
 bool holds_json(std::string_view field) {

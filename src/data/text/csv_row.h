@@ -49,8 +49,8 @@ class CsvRow {
 };
 
 /// Appends the row as a JSON object with the header's names. Fields are strings; those under names that hold
-/// something else in JSON lines (messages, conversations, tools, documents, chat_template_kwargs, input_ids,
-/// label) are the JSON that they hold, where they hold some, and are left out where they are empty, as
+/// something else in JSON lines (messages, conversations, tools, history, input_ids and what comes with them,
+/// label, …) are the JSON that they hold, where they hold some, and are left out where they are empty, as
 /// text_pair is. `row` has as many fields as names.
 void append_object(const std::vector<std::string>& names, const CsvRow& row, std::string& out);
 

@@ -31,7 +31,8 @@ Result<std::string> configured_end(const std::string& path) {
 
 }  // namespace
 
-Result<EncoderFiles> EncoderFiles::open(const std::string& path, const std::string& template_file) {
+Result<EncoderFiles> EncoderFiles::open(const std::string& path, const std::string& template_file,
+                                        std::optional<int64_t> now) {
   EncoderFiles files;
   std::error_code code;
   std::string at = path;
@@ -40,7 +41,7 @@ Result<EncoderFiles> EncoderFiles::open(const std::string& path, const std::stri
   }
   files.folder = std::filesystem::is_directory(at, code) ? at : folder_of(at);
   PLIMSOLL_ASSIGN(files.tokenizer, Tokenizer::open(at));
-  auto chat = ChatTemplate::open(files.folder, {.template_file = template_file});
+  auto chat = ChatTemplate::open(files.folder, {.template_file = template_file, .now = now});
   if (chat)
     files.chat_template = std::move(chat).value();
   else if (!template_file.empty())

@@ -22,9 +22,10 @@ struct EncoderFiles {
   std::optional<Error> template_error = {};
 
   /// `path`: a model's directory, a tokenizer.json, or a hub id of the local cache. `template_file`: read
-  /// instead of the directory's template; empty: none. Errors: as Tokenizer::open; as ChatTemplate::open for
-  /// `template_file` alone.
-  static Result<EncoderFiles> open(const std::string& path, const std::string& template_file = {});
+  /// instead of the directory's template; empty: none. `now`: as ChatOptions::now. Errors: as
+  /// Tokenizer::open; as ChatTemplate::open for `template_file` alone.
+  static Result<EncoderFiles> open(const std::string& path, const std::string& template_file = {},
+                                   std::optional<int64_t> now = {});
 
   /// The id of the token that ends a document: `name` where given, else eos_token of tokenizer_config.json or
   /// special_tokens_map.json, else the one of the public models' names that the vocabulary has.

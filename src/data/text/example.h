@@ -26,8 +26,16 @@ struct Example {
   std::string prompt_record = {};
   std::vector<int32_t> ids = {};      ///< kTokens, from 0 on
   std::vector<uint8_t> in_loss = {};  ///< kTokens: 1 an id that counts as a target; empty: all do
-  bool first = true;                  ///< kText: the document starts here
-  bool continues = false;             ///< kText: the next example is the same document's next piece
+  /// kTokens: where each document of a row that is packed already ends in ids; empty: the row is one.
+  std::vector<size_t> ends = {};
+  /// kTokens: a text or a conversation beside the ids is not read.
+  bool has_text_beside = false;
+  /// No tokens, and yet "labels" or masks of some beside them, which are not read.
+  bool has_idle_labels = false;
+  /// kCompletion of two texts: a "system" beside them is not read.
+  bool has_idle_system = false;
+  bool first = true;       ///< kText: the document starts here
+  bool continues = false;  ///< kText: the next example is the same document's next piece
   std::string file = {};
   int64_t line = 0;  ///< where it starts, from 1; 0 for a text file
 };

@@ -97,6 +97,26 @@ std::vector<std::string> remark_lines(const EncodingRemarks& remarks) {
         fmt::format("the completions of {} have no end: nothing says which token ends a document; "
                     "set eos_token in tokenizer_config.json",
                     examples(remarks.unended)));
+  const auto add = [&](int64_t count, std::string_view what) {
+    if (count > 0) lines.push_back(fmt::format(fmt::runtime(what), examples(count)));
+  };
+  add(remarks.packed_rows,
+      "{} of tokens held several documents, by seq_lengths, position_ids, cu_seqlens or the like: they are "
+      "documents of their own");
+  add(remarks.texts_beside,
+      "in {} \"input_ids\" stands beside a text or a conversation: the tokens are trained on, as in TRL");
+  add(remarks.idle_labels,
+      "in {} \"labels\" or a mask of tokens stands beside no \"input_ids\" and is not read");
+  add(remarks.idle_systems,
+      "in {} \"system\" stands beside a prompt that is a text and is not read: write it into the prompt, or "
+      "make messages of both");
+  add(remarks.idle_flags,
+      "in {} messages say that they are not trained on (train, weight), and data.loss trains on all of a "
+      "conversation");
+  add(remarks.other_roles,
+      "in {} messages of other roles than the assistant's say that they are trained on (train, weight), "
+      "which "
+      "they are not");
   return lines;
 }
 
@@ -104,7 +124,10 @@ std::optional<BadExample> ExampleEncoder::encode(const Example& example, Scratch
                                                  EncodedExample& out) const {
   out.ids.clear();
   out.in_loss.clear();
-  out.remarks = {};
+  out.ends.clear();
+  out.remarks = {.texts_beside = example.has_text_beside,
+                 .idle_labels = example.has_idle_labels,
+                 .idle_systems = example.has_idle_system};
   std::optional<BadExample> wrong;
   switch (example.kind) {
     case ExampleKind::kText:
@@ -120,6 +143,7 @@ std::optional<BadExample> ExampleEncoder::encode(const Example& example, Scratch
       wrong = encode_messages(example, scratch, out);
       break;
   }
+  if (!wrong && !out.ends.empty()) return end_documents(out), std::nullopt;
   if (wrong || example.continues || !appends(example, out)) return wrong;
   out.ids.push_back(options_.append_id);
   if (!out.in_loss.empty()) out.in_loss.push_back(1);
@@ -140,6 +164,26 @@ bool ExampleEncoder::appends(const Example& example, EncodedExample& out) const 
   return options_.append_id >= 0 && out.ids.back() != options_.append_id;
 }
 
+void ExampleEncoder::end_documents(EncodedExample& out) const {
+  if (options_.append != AppendEnd::kAlways || options_.append_id < 0) return;
+  EncodedExample ended;
+  size_t begin = 0;
+  for (const size_t end : out.ends) {
+    const std::span ids(out.ids.data() + begin, end - begin);
+    ended.ids.insert(ended.ids.end(), ids.begin(), ids.end());
+    if (!out.in_loss.empty())
+      ended.in_loss.insert(ended.in_loss.end(), out.in_loss.data() + begin, out.in_loss.data() + end);
+    if (!ends_with(tokenizer_, ids, options_.append_id)) {
+      ended.ids.push_back(options_.append_id);
+      if (!out.in_loss.empty()) ended.in_loss.push_back(1);
+    }
+    ended.ends.push_back(ended.ids.size());
+    begin = end;
+  }
+  ended.remarks = out.remarks;
+  out = std::move(ended);
+}
+
 std::optional<BadExample> ExampleEncoder::encode_text(const Example& example, EncodedExample& out) const {
   Status encoded = tokenizer_.encode_piece(example.text, example.first, !example.continues,
                                            options_.add_special_tokens, out.ids);
@@ -158,6 +202,8 @@ std::optional<BadExample> ExampleEncoder::take_tokens(const Example& example, En
                 {},
                 "tokenize the data with the model's own tokenizer"});
   out.ids = example.ids;
+  out.ends = example.ends;
+  out.remarks.packed_rows = !example.ends.empty();
   if (options_.loss != LossScope::kAll) out.in_loss = example.in_loss;
   return std::nullopt;
 }
@@ -189,16 +235,21 @@ std::optional<BadExample> ExampleEncoder::encode_completion(const Example& examp
   return bad_line(example, text::reason::kUnencodable, std::move(encoded).error());
 }
 
-std::optional<BadExample> ExampleEncoder::render(const Example& example, LossScope scope,
-                                                 Scratch& scratch) const {
+std::optional<BadExample> ExampleEncoder::render(const Example& example, LossScope scope, Scratch& scratch,
+                                                 EncodingRemarks& remarks) const {
   const bool all = scope == LossScope::kAll || (scope == LossScope::kTrl && example.prompt_record.empty());
   const bool after_prompt = !example.prompt_record.empty() && !all && scope != LossScope::kAllAssistant;
-  const bool turns = !all && (!after_prompt || scope == LossScope::kAssistant);
+  bool turns = !all && (!after_prompt || scope == LossScope::kAssistant);
   scratch.prompt_chat.text.clear();
   ChatText& whole = scratch.chat;
   Status rendered =
       template_->render(example.record, false, whole, turns ? AssistantSpans::kFind : AssistantSpans::kSkip);
+  // Which messages of a completion count shows in the turns alone.
+  if (rendered && !all && !turns && whole.untrained > 0)
+    rendered = template_->render(example.record, false, whole, AssistantSpans::kFind), turns = true;
   if (!rendered) return bad_line(example, text::reason::kTemplate, std::move(rendered).error());
+  remarks.idle_flags = all && whole.untrained > 0;
+  remarks.other_roles = !all && whole.other_roles > 0;
   if (all) whole.assistant.assign(1, {0, whole.text.size()});
   if (!after_prompt) return std::nullopt;
   ChatText& prompt = scratch.prompt_chat;
@@ -224,7 +275,7 @@ std::optional<BadExample> ExampleEncoder::encode_messages(const Example& example
                 "name a model's directory that has one as the tokenizer, or a file: --chat-template"};
     return bad(example, text::reason::kTemplate, options_.template_error.value_or(error));
   }
-  if (auto wrong = render(example, options_.loss, scratch)) return wrong;
+  if (auto wrong = render(example, options_.loss, scratch, out.remarks)) return wrong;
   if (options_.loss != LossScope::kAll) {
     auto wrong = encode_marked(example, scratch.chat.text, false, scratch.chat.assistant, scratch, out);
     out.remarks.split_prompts = !wrong && splits_token(scratch.ends, scratch.prompt_chat.text.size());

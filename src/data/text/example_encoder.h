@@ -56,10 +56,22 @@ struct EncoderOptions {
 struct EncodingRemarks {
   int64_t split_prompts = 0;  ///< the prompt's end falls inside a token, which counts as completion
   int64_t unended = 0;        ///< a completion without an end: the tokenizer names no such token
+  int64_t packed_rows = 0;    ///< rows of tokens that were packed already, cut where their documents begin
+  int64_t texts_beside = 0;   ///< rows of tokens with a text beside them, which is not read
+  int64_t idle_labels = 0;    ///< labels or masks of tokens beside no tokens
+  int64_t idle_systems = 0;   ///< a "system" beside a prompt that is a text
+  int64_t idle_flags = 0;     ///< messages not to be trained on, where all of the conversation is
+  int64_t other_roles = 0;    ///< messages to be trained on that are not the assistant's
 
   void add(const EncodingRemarks& other) {
     split_prompts += other.split_prompts;
     unended += other.unended;
+    packed_rows += other.packed_rows;
+    texts_beside += other.texts_beside;
+    idle_labels += other.idle_labels;
+    idle_systems += other.idle_systems;
+    idle_flags += other.idle_flags;
+    other_roles += other.other_roles;
   }
 };
 /// A line for each that there is.
@@ -68,6 +80,7 @@ std::vector<std::string> remark_lines(const EncodingRemarks& remarks);
 struct EncodedExample {
   std::vector<int32_t> ids = {};
   std::vector<uint8_t> in_loss = {};  ///< 1: counts as a target; empty: all do
+  std::vector<size_t> ends = {};      ///< where each of several documents ends in ids; empty: it is one
   EncodingRemarks remarks = {};
 };
 
@@ -89,9 +102,10 @@ class ExampleEncoder {
   ///   text          encode(text); a piece continues where the last one was cut
   ///   completion    encode(prompt + completion) as one text, so that its ids are those that the model will
   ///                 see; a token with a byte of the completion in it is a target
-  ///   tokens        as they are
+  ///   tokens        as they are, in documents where the row was packed
   ///   conversation  encode(rendered text) without special tokens, as apply_chat_template(tokenize=True);
-  ///                 a token with a byte of a turn in it is a target
+  ///                 a token with a byte of a turn in it is a target, unless the message says that it is
+  ///                 not trained on ("train": false, "weight": 0)
   /// Returns what is wrong with it, if anything; a failure of ours is never among that.
   std::optional<BadExample> encode(const Example& example, Scratch& scratch, EncodedExample& out) const;
 
@@ -100,6 +114,8 @@ class ExampleEncoder {
 
  private:
   [[nodiscard]] bool appends(const Example& example, EncodedExample& out) const;
+  /// The end-of-text token behind each document of a packed row that lacks it.
+  void end_documents(EncodedExample& out) const;
   std::optional<BadExample> encode_text(const Example& example, EncodedExample& out) const;
   std::optional<BadExample> encode_completion(const Example& example, Scratch& scratch,
                                               EncodedExample& out) const;
@@ -107,7 +123,8 @@ class ExampleEncoder {
   std::optional<BadExample> encode_messages(const Example& example, Scratch& scratch,
                                             EncodedExample& out) const;
   /// Renders into scratch.chat, whose spans are then what is in the loss.
-  std::optional<BadExample> render(const Example& example, LossScope scope, Scratch& scratch) const;
+  std::optional<BadExample> render(const Example& example, LossScope scope, Scratch& scratch,
+                                   EncodingRemarks& remarks) const;
   /// Encodes `whole`, of which the spans are targets.
   std::optional<BadExample> encode_marked(const Example& example, std::string_view whole,
                                           bool add_special_tokens, std::span<const TextSpan> spans,

@@ -6,13 +6,17 @@
 #include <charconv>
 
 #include "data/text/json_members.h"
+#include "data/text/packed_row.h"
 
 namespace plimsoll::text {
 namespace {
 
+using Wrong = std::optional<std::string>;
+using Borders = Wrong (PackedRow::*)(std::string_view, std::span<const int32_t>);
+
 constexpr int32_t kNoTargetLabel = -100;
 
-std::optional<std::string> integers(std::string_view name, std::string_view list, std::vector<int32_t>& out) {
+Wrong integers(std::string_view name, std::string_view list, std::vector<int32_t>& out) {
   if (!is_list(list)) return fmt::format("\"{}\" is {}, expected a list", name, type_name(list));
   out.clear();
   ListItems items(list);
@@ -28,9 +32,8 @@ std::optional<std::string> integers(std::string_view name, std::string_view list
 
 /// Where the member's value counts as a target, into `in_loss`; `counts(id, value)` decides.
 template <typename Counts>
-std::optional<std::string> mask_by(std::string_view name, std::string_view list,
-                                   const std::vector<int32_t>& ids, std::vector<uint8_t>& in_loss,
-                                   Counts counts) {
+Wrong mask_by(std::string_view name, std::string_view list, const std::vector<int32_t>& ids,
+              std::vector<uint8_t>& in_loss, Counts counts) {
   if (list.empty()) return std::nullopt;
   std::vector<int32_t> values;
   if (auto wrong = integers(name, list, values)) return wrong;
@@ -42,7 +45,7 @@ std::optional<std::string> mask_by(std::string_view name, std::string_view list,
 }
 
 /// Labels that are other tokens are of a task that there is not.
-std::optional<std::string> check_labels(std::string_view list, const std::vector<int32_t>& ids) {
+Wrong check_labels(std::string_view list, const std::vector<int32_t>& ids) {
   std::vector<int32_t> labels;
   if (list.empty() || integers("labels", list, labels)) return std::nullopt;  // told elsewhere
   for (size_t i = 0; i < std::min(ids.size(), labels.size()); ++i)
@@ -52,11 +55,52 @@ std::optional<std::string> check_labels(std::string_view list, const std::vector
   return std::nullopt;
 }
 
+/// Where documents begin, by every member that says it.
+Wrong find_borders(const TokenMembers& m, PackedRow& row) {
+  struct Source {
+    std::string_view name, list;
+    Borders take;
+  };
+  const Source sources[] = {{"seq_lengths", m.seq_lengths, &PackedRow::by_lengths},
+                            {"position_ids", m.position_ids, &PackedRow::by_positions},
+                            {"cu_seqlens", m.cu_seqlens, &PackedRow::by_bounds},
+                            {"cu_seq_lens_q", m.cu_seq_lens_q, &PackedRow::by_bounds},
+                            {"seq_idx", m.seq_idx, &PackedRow::by_numbers}};
+  std::vector<int32_t> values;
+  for (const Source& source : sources) {
+    if (source.list.empty()) continue;
+    if (auto wrong = integers(source.name, source.list, values)) return wrong;
+    if (auto wrong = (row.*source.take)(source.name, values)) return wrong;
+  }
+  // 0 and 1 tell padding alone.
+  if (m.attention_mask.empty() || integers("attention_mask", m.attention_mask, values)) return std::nullopt;
+  const bool counts = std::any_of(values.begin(), values.end(), [](int32_t v) { return v > 1; });
+  return counts ? row.by_numbers("attention_mask", values) : std::nullopt;
+}
+
+/// Leaves padding away; `begins` then count among what is kept, and its documents' ends go to `out`.
+void compact(std::span<const uint8_t> seen, std::span<const size_t> begins, const ParsedTokens& out) {
+  size_t kept = 0, document = 0;
+  for (size_t i = 0; i < out.ids.size(); ++i) {
+    if (document < begins.size() && begins[document] == i) {
+      if (document++ > 0) out.ends.push_back(kept);
+    }
+    if (!seen.empty() && seen[i] == 0) continue;
+    if (!out.in_loss.empty()) out.in_loss[kept] = out.in_loss[i];
+    out.ids[kept++] = out.ids[i];
+  }
+  if (begins.size() > 1) out.ends.push_back(kept);
+  out.ids.resize(kept);
+  if (!out.in_loss.empty()) out.in_loss.resize(kept);
+}
+
 }  // namespace
 
-std::optional<std::string> parse_tokens(const TokenMembers& members, std::vector<int32_t>& ids,
-                                        std::vector<uint8_t>& in_loss) {
+std::optional<std::string> parse_tokens(const TokenMembers& members, const ParsedTokens& out) {
+  std::vector<int32_t>& ids = out.ids;
+  std::vector<uint8_t>& in_loss = out.in_loss;
   in_loss.clear();
+  out.ends.clear();
   if (auto wrong = integers("input_ids", members.input_ids, ids)) return wrong;
   if (const auto least = std::min_element(ids.begin(), ids.end()); least != ids.end() && *least < 0)
     return fmt::format("\"input_ids\" holds {}, expected ids from 0 on", *least);
@@ -68,14 +112,9 @@ std::optional<std::string> parse_tokens(const TokenMembers& members, std::vector
   if (auto wrong = mask_by("assistant_masks", members.assistant_masks, ids, in_loss, is_one)) return wrong;
   std::vector<uint8_t> seen;
   if (auto wrong = mask_by("attention_mask", members.attention_mask, ids, seen, is_one)) return wrong;
-  size_t kept = 0;
-  for (size_t i = 0; i < ids.size(); ++i) {
-    if (!seen.empty() && seen[i] == 0) continue;
-    if (!in_loss.empty()) in_loss[kept] = in_loss[i];
-    ids[kept++] = ids[i];
-  }
-  ids.resize(kept);
-  if (!in_loss.empty()) in_loss.resize(kept);
+  PackedRow row(ids.size(), seen);
+  if (auto wrong = find_borders(members, row)) return wrong;
+  compact(seen, row.is_packed() ? std::span(row.begins()) : std::span<const size_t>(), out);
   if (std::find(in_loss.begin(), in_loss.end(), 0) == in_loss.end()) in_loss.clear();
   return std::nullopt;
 }

@@ -25,6 +25,6 @@ inline constexpr std::string_view kUnencodable = "no tokens for it";
 namespace plimsoll::text {
 
 inline constexpr const char* kSkipHint =
-    "correct it, or pass over such examples and count them: --on-error skip (data.on_error: skip)";
+    "correct it, or pass over such examples and count them: --on-error skip";
 
 }  // namespace plimsoll::text

@@ -64,12 +64,17 @@ void BatchEncoder::run(TokenBatch& batch) {
 }
 
 void BatchEncoder::add(TokenBatch& batch, bool continues) const {
-  const size_t begin = batch.ids.size();
+  const size_t before = batch.ids.size();
   batch.ids.insert(batch.ids.end(), encoded_.ids.begin(), encoded_.ids.end());
   const bool all = encoded_.in_loss.empty();
   if (!all) {
-    batch.in_loss.resize(begin, 1);
+    batch.in_loss.resize(before, 1);
     batch.in_loss.insert(batch.in_loss.end(), encoded_.in_loss.begin(), encoded_.in_loss.end());
+  }
+  size_t begin = before;
+  for (size_t i = 0; i + 1 < encoded_.ends.size(); ++i) {
+    batch.documents.push_back({begin, before + encoded_.ends[i], all, false, /*is_part=*/true});
+    begin = before + encoded_.ends[i];
   }
   batch.documents.push_back({begin, batch.ids.size(), all, continues});
 }
@@ -80,6 +85,7 @@ void BatchEncoder::tidy() {
     empty(*text);
   empty(encoded_.ids);
   empty(encoded_.in_loss);
+  empty(encoded_.ends);
   empty(scratch_.ends);
 }
 

@@ -19,6 +19,7 @@ struct TokenBatch {
     size_t begin = 0, end = 0;  ///< in ids
     bool all_in_loss = true;
     bool continues = false;
+    bool is_part = false;  ///< of a packed row, whose next document follows
   };
 
   // What was read.

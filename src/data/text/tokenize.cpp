@@ -71,7 +71,7 @@ class Consumer {
         static_cast<int64_t>(in_loss.empty() ? size : std::count(in_loss.begin(), in_loss.end(), 1));
     if (begins && (in_loss.empty() || in_loss[0] == 1)) --counts.num_targets;  // nothing predicts it
     if (document.continues) return Ok{};
-    ++counts.num_examples;
+    if (!document.is_part) ++counts.num_examples;
     ++(has_tokens_ ? counts.num_documents : counts.num_empty);
     has_tokens_ = false;
     return Ok{};

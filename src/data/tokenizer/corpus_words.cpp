@@ -116,7 +116,7 @@ class Counter final : public WordSink {
     for (num_done = 0; num_done < records_.size(); ++num_done) {
       const text::Record& record = records_[num_done];
       std::optional<BadExample> bad =
-          text::to_example(bytes_, record, reader.files(), options.text_key, example_);
+          text::to_example(bytes_, record, reader.files(), options.text_key, example_, text::Prefers::kText);
       if (bad && (options.on_error == OnError::kFail || bad->error.code != ErrorCode::kBadData))
         return std::move(bad->error);
       if (bad) {

@@ -44,6 +44,36 @@ TEST(LabelledExample, ReadsTextsPairsAndTokens) {
   EXPECT_EQ(example_of(R"({"sentence": "x", "text": "y", "label": 1})", {.text_key = "sentence"}).text, "x");
 }
 
+TEST(LabelledExample, UnderstandsTheColumnsOfPublicPairs) {
+  for (const auto& [text, pair] : {std::pair("sentence1", "sentence2"), std::pair("premise", "hypothesis"),
+                                   std::pair("question1", "question2"), std::pair("question", "answer"),
+                                   std::pair("question", "sentence")}) {
+    const LabelledExample example =
+        example_of(std::string(R"({")") + text + R"(": "a", ")" + pair + R"(": "b", "idx": 3, "label": 1})");
+    EXPECT_EQ(example.text, "a") << text;
+    EXPECT_TRUE(example.has_pair);
+    EXPECT_EQ(example.text_pair, "b") << pair;
+  }
+  EXPECT_EQ(example_of(R"({"sentence": "a", "label": 1})").text, "a");
+  EXPECT_EQ(example_of(R"({"text": "t", "premise": "a", "hypothesis": "b", "label": 1})").text, "t")
+      << "what has its name counts";
+  EXPECT_EQ(
+      example_refusal(R"({"premise": "a", "hypothesis": "b", "question": "c", "answer": "d", "label": 1})"),
+      "the line has no \"text\", and both \"premise\" and \"question\" may be it");
+  EXPECT_EQ(example_refusal(R"({"premise": "a", "label": 1})"),
+            "the line has no \"text\", nor \"input_ids\"");
+}
+
+TEST(LabelledExample, LabelsAndAttentionMasks) {
+  EXPECT_THAT(example_of(R"({"text": "a", "labels": 2})").label.values, ElementsAre(2));
+  EXPECT_EQ(example_refusal(R"({"text": "a", "labels": 2, "label": 1})"),
+            "the line's \"label\" and \"labels\" differ");
+  EXPECT_THAT(example_of(R"({"input_ids": [0, 5, 6, 0], "attention_mask": [0, 1, 1, 0], "label": 1})").ids,
+              ElementsAre(5, 6));
+  EXPECT_EQ(example_refusal(R"({"input_ids": [5, 6], "attention_mask": [1], "label": 1})"),
+            "\"attention_mask\" has 1 values, \"input_ids\" 2");
+}
+
 TEST(LabelledExample, ReadsLabelsAsTheyStand) {
   const auto label = [](const std::string& json) {
     return example_of("{\"text\": \"a\", \"label\": " + json + "}").label;

@@ -221,6 +221,61 @@ TEST_F(ExampleEncoderTest, GenerationBlocksDecide) {
   EXPECT_EQ(targets(encode(messages(kChat))), "onetwo");
 }
 
+TEST_F(ExampleEncoderTest, MessagesSayWhetherTheyAreTrainedOn) {
+  const std::string begin = R"({"messages": [{"role": "user", "content": "hello"},
+    {"role": "assistant", "content": "one", )",
+                    end = R"(}, {"role": "user", "content": "w"}, {"role": "assistant", "content": "two"}]})";
+  const std::string marked =
+      "{% for m in messages %}{% if m.role == 'user' %}{{ m.content }} {% else %}"
+      "{% generation %}{{ m.content }}{% endgeneration %};{% endif %}{% endfor %}";
+  const std::string twice =
+      "{% for m in messages %}{% if m.role == 'user' %}{{ m.content }} {% else %}"
+      "{% generation %}{{ m.content }}{% endgeneration %}{% generation %};{% endgeneration %}{% endif %}{% "
+      "endfor %}";
+  for (const char* off : {R"("train": false)", R"("weight": 0)", R"("weight": 0.0, "train": null)"}) {
+    use_template();
+    EXPECT_EQ(targets(encode(messages(begin + off + end))), "two<|im_end|>\n") << off;
+    EXPECT_EQ(encode(messages(begin + off + end), {.loss = LossScope::kTrl}).remarks.idle_flags, 1);
+    use_template(marked);
+    EXPECT_EQ(targets(encode(messages(begin + off + end))), "two") << "by the number of its mark";
+    use_template(twice);
+    EXPECT_EQ(targets(encode(messages(begin + off + end))), "two;") << "by where the turn stands";
+  }
+  use_template();
+  for (const char* on : {R"("train": true)", R"("weight": 1)"})
+    EXPECT_EQ(targets(encode(messages(begin + on + end))), "one<|im_end|>\ntwo<|im_end|>\n");
+  for (const auto& [said, what] :
+       {std::pair(R"("weight": 0.5)", "messages[1]: \"weight\" is 0.5, expected 0 or 1"),
+        std::pair(R"("train": "no")", "messages[1]: \"train\" is a str"),
+        std::pair(R"("train": true, "weight": 0)", "contradict each other")}) {
+    const BadExample wrong = refusal(messages(begin + said + end));
+    EXPECT_THAT(wrong.error.what, HasSubstr(what));
+    EXPECT_THAT(wrong.error.message(), HasSubstr("a.jsonl: line 7"));
+  }
+  const std::string user = R"({"messages": [{"role": "user", "content": "a", "train": true}]})";
+  EXPECT_EQ(encode(messages(user)).remarks.other_roles, 1);
+  const std::string prompt = R"({"messages": [{"role": "user", "content": "hello"}]})";
+  EXPECT_EQ(targets(encode(messages(begin + R"("weight": 0)" + end, prompt))), "two<|im_end|>\n");
+}
+
+TEST_F(ExampleEncoderTest, RowsThatArePackedEndEachDocument) {
+  Example e;
+  e.kind = ExampleKind::kTokens;
+  e.ids = {1, 2, kTinyEnd, 3};
+  e.in_loss = {0, 1, 1, 1};
+  e.ends = {3, 4};
+  const EncodedExample plain = encode(e);
+  EXPECT_THAT(plain.ends, ElementsAre(3, 4));
+  EXPECT_EQ(plain.remarks.packed_rows, 1);
+  const EncodedExample ended = encode(e, {.append_id = kTinyEnd, .append = AppendEnd::kAlways});
+  EXPECT_THAT(ended.ids, ElementsAre(1, 2, kTinyEnd, 3, kTinyEnd));
+  EXPECT_THAT(ended.in_loss, ElementsAre(0, 1, 1, 1, 1));
+  EXPECT_THAT(ended.ends, ElementsAre(3, 5));
+  const auto lines = remark_lines(plain.remarks);
+  ASSERT_EQ(lines.size(), 1U);
+  EXPECT_THAT(lines[0], HasSubstr("1 example of tokens held several documents"));
+}
+
 TEST_F(ExampleEncoderTest, OfAPromptInMessagesWhatFollowsIsTheTarget) {
   use_template();
   const std::string all =

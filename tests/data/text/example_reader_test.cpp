@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include "data/text/packed.h"
+#include "data/text/parse_example.h"
 #include "io/json.h"
 #include "io/temporary_folder.h"
 
@@ -132,7 +133,77 @@ TEST_F(ExampleReaderTest, TokensWithTheirMasks) {
   EXPECT_THAT(labels.in_loss, ElementsAre(0, 1));
   EXPECT_THAT(line(R"({"input_ids": [5, 6], "completion_mask": [0, 1], "assistant_masks": [1, 1]})").in_loss,
               ElementsAre(0, 1));
-  EXPECT_EQ(line(R"({"text": "a", "input_ids": [5]})").kind, ExampleKind::kText) << "the text comes first";
+  const Example both = line(R"({"text": "a", "input_ids": [5]})");
+  EXPECT_EQ(both.kind, ExampleKind::kTokens) << "as in TRL";
+  EXPECT_TRUE(both.has_text_beside);
+  EXPECT_FALSE(plain.has_text_beside);
+  Example words;
+  ASSERT_FALSE(text::parse_example(R"({"text": "a", "input_ids": [5]})", "", words, text::Prefers::kText));
+  EXPECT_EQ(words.kind, ExampleKind::kText) << "for who looks for words";
+  EXPECT_TRUE(line(R"({"text": "a", "labels": [5]})").has_idle_labels);
+}
+
+TEST_F(ExampleReaderTest, RowsThatArePackedAreDocuments) {
+  for (const char* said : {R"("seq_lengths": [2, 1])", R"("position_ids": [0, 1, 0])",
+                           R"("cu_seqlens": [0, 2, 3])", R"("attention_mask": [1, 1, 2])",
+                           R"("seq_idx": [4, 4, 9], "seq_lengths": [2, 1], "cu_seq_lens_q": [0, 2, 3])"})
+    EXPECT_THAT(line(std::string(R"({"input_ids": [5, 6, 7], )") + said + "}").ends, ElementsAre(2, 3))
+        << said;
+  const Example padded = line(
+      R"({"input_ids": [0, 5, 6, 7, 0], "attention_mask": [0, 1, 1, 1, 0], "position_ids": [1, 0, 1, 0, 1]})");
+  EXPECT_THAT(padded.ids, ElementsAre(5, 6, 7));
+  EXPECT_THAT(padded.ends, ElementsAre(2, 3)) << "counted among what is kept";
+  for (const char* one : {R"("seq_lengths": [3])", R"("position_ids": [0, 1, 2])", R"("seq_idx": [0, 0, 0])"})
+    EXPECT_TRUE(line(std::string(R"({"input_ids": [5, 6, 7], )") + one + "}").ends.empty()) << one;
+  const auto bad = [this](const std::string& said, const std::string& what) {
+    expect_bad(R"({"input_ids": [5, 6, 7], )" + said + "}", what, "wrong type");
+  };
+  bad(R"("seq_lengths": [2, 2])", "\"seq_lengths\" adds up to 4, and \"input_ids\" has 3 values");
+  bad(R"("seq_lengths": [2, 1], "position_ids": [0, 0, 1])",
+      "\"seq_lengths\" and \"position_ids\" disagree about where documents begin (token 2)");
+  bad(R"("position_ids": [0, 1])", "\"position_ids\" has 2 values, \"input_ids\" 3");
+}
+
+TEST_F(ExampleReaderTest, SystemIsTheFirstMessage) {
+  const std::string rest = R"("messages": [{"role": "user", "content": "a"}]})";
+  EXPECT_EQ(line(R"({"system": "S", )" + rest).record,
+            R"({"messages": [{"role": "system", "content": "S"}, {"role": "user", "content": "a"}]})");
+  for (const char* none : {R"("system": "", )", R"("system": null, )"})
+    EXPECT_EQ(line("{" + std::string(none) + rest).record,
+              R"({"messages": [{"role": "user", "content": "a"}]})");
+  const std::string own = R"("messages": [{"role": "system", "content": "S"}]})";
+  EXPECT_EQ(line(R"({"system": "S", )" + own).record,
+            R"({"messages": [{"role": "system", "content": "S"}]})");
+  expect_bad(R"({"system": "T", )" + own, "\"system\" is not what the conversation's own system message says",
+             "bad conversation");
+  expect_bad(R"({"system": [1], )" + rest, "\"system\" is a list, expected a string", "wrong type");
+  const Example asked = line(
+      R"({"system": "S", "prompt": [{"role": "user", "content": "a"}], "completion": [{"role": "assistant", "content": "b"}]})");
+  EXPECT_EQ(asked.prompt_record,
+            R"({"messages": [{"role": "system", "content": "S"}, {"role": "user", "content": "a"}]})");
+  EXPECT_TRUE(line(R"({"system": "S", "prompt": "a", "completion": "b"})").has_idle_system);
+}
+
+TEST_F(ExampleReaderTest, AlpacaWithSystemAndHistory) {
+  const Example e =
+      line(R"({"instruction": "c", "output": "d", "system": "S", "history": [["a", "b\n"]], "input": ""})");
+  EXPECT_EQ(e.text,
+            "S\n\n### Instruction:\na\n\n### Response:\nb\n\n\n### Instruction:\nc\n\n### Response:\n");
+  EXPECT_EQ(e.completion, "d");
+  EXPECT_THAT(line(R"({"instruction": "c", "output": "d", "system": "", "history": []})").text,
+              testing::EndsWith("request.\n\n### Instruction:\nc\n\n### Response:\n"));
+  expect_bad(R"({"instruction": "c", "output": "d", "history": [["a"]]})",
+             "history[0] is a list of 1, expected pairs of two texts", "bad conversation");
+  expect_bad(R"({"instruction": "c", "output": "d", "history": "x"})", "\"history\" is a string",
+             "bad conversation");
+}
+
+TEST_F(ExampleReaderTest, ListsMayStandInTexts) {
+  const Example e = line(
+      R"({"messages": "[{\"role\": \"user\", \"content\": \"\\ud83d\"}]", "tools": "[{\"name\": \"f\"}]"})");
+  EXPECT_EQ(e.record, R"({"messages": [{"role": "user", "content": "\ufffd"}], "tools": [{"name": "f"}]})");
+  EXPECT_EQ(line(R"({"messages": [{"role": "user", "content": "a"}], "tools": ""})").record,
+            R"({"messages": [{"role": "user", "content": "a"}], "tools": null})");
 }
 
 TEST_F(ExampleReaderTest, NamesWhatIsWrongWithALine) {

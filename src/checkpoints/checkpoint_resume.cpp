@@ -99,6 +99,8 @@ Result<std::vector<std::string>> check_settings(const Checkpoint& from, const Ru
   if (!then) return std::move(then).error();
   std::vector<std::string> paths = changed_what(now, *then);
   paths.erase(std::remove_if(paths.begin(), paths.end(), may_grow), paths.end());
+  // Of a run that recorded no day: whether this is the one shows in the tokens.
+  if (then->data.template_date == "auto") std::erase(paths, "data.template_date");
   std::vector<std::string> changes = take_asked_for(paths, with, now, *then, from.manifest.step);
   const bool both_scale = now.scales_loss() && then->scales_loss();
   const auto others = std::stable_partition(paths.begin(), paths.end(),

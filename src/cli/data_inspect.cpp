@@ -187,6 +187,9 @@ void add_remarks(Facts& facts, const TokenizeCounts& counts, bool json) {
   facts.add("empty", Tree::of(counts.num_empty));
   facts.add("split_prompts", Tree::of(counts.remarks.split_prompts));
   facts.add("unended", Tree::of(counts.remarks.unended));
+  Tree remarks = Tree::list();
+  for (std::string& line : remark_lines(counts.remarks)) remarks.items.push_back(Tree::of(std::move(line)));
+  facts.add("remarks", std::move(remarks));
   if (json) return;
   for (const auto& [reason, count] : counts.skipped.by_reason)
     note(fmt::format("passed over {}: {}", counted(count, "example"), reason));

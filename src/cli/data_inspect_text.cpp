@@ -11,6 +11,7 @@
 #include "data/text/text_input.h"
 #include "preprocessing/data_files.h"
 #include "preprocessing/run_data.h"
+#include "preprocessing/template_date.h"
 #include "preprocessing/token_cache.h"
 #include "settings/settings.h"
 
@@ -96,7 +97,8 @@ Result<DataFile> TextInspection::open(const std::string& path) {
     return Error{ErrorCode::kInvalidArgument, "this is text, and no tokenizer is named to make tokens of it",
                  path, "name a model's folder (--tokenizer DIR) or a run file (--run RUN.yaml)"};
   if (!files_) {
-    PLIMSOLL_ASSIGN(EncoderFiles files, EncoderFiles::open(tokenizer_, data_.chat_template));
+    PLIMSOLL_ASSIGN(EncoderFiles files,
+                    EncoderFiles::open(tokenizer_, data_.chat_template, train::template_now(data_)));
     files_.emplace(std::move(files));
     PLIMSOLL_ASSIGN(ScratchFolder folder, ScratchFolder::create("inspect"));
     folder_.emplace(std::move(folder));

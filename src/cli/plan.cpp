@@ -3,6 +3,7 @@
 #include <memory>
 #include <optional>
 
+#include "base/note.h"
 #include "base/terminal.h"
 #include "cli/commands.h"
 #include "cli/explain_memory.h"
@@ -12,6 +13,7 @@
 #include "cli/plan_more.h"
 #include "planner/memory_snapshot.h"
 #include "planner/report_diff.h"
+#include "preprocessing/run_data.h"
 #include "settings/settings.h"
 #include "settings/state_settings.h"
 #include "train/events.h"
@@ -52,6 +54,7 @@ Status plan(const RunArguments& arguments, const PlanOutput& output) {
     return Error{ErrorCode::kInvalidArgument, "--svg draws what --explain memory or --frontier tells",
                  output.svg, "give one of them too"};
   PLIMSOLL_ASSIGN(RunConfig config, load_run(arguments));
+  for (const std::string& line : train::missing_data(config.data)) note(line);
   const bool alone = !output.frontier && output.sweep.empty();
   if (output.sweep.empty()) {
     PLIMSOLL_ASSIGN(config, with_chosen_batch(config, alone, arguments.json));

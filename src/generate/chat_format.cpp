@@ -12,6 +12,38 @@ bool has_system(const Tree& messages) {
   return role != nullptr && (role->text == "system" || role->text == "developer");
 }
 
+/// As in transformers; a template that strips the content takes the blank away.
+constexpr std::string_view kGoOn = "CONTINUE_FINAL_MESSAGE_TAG ",
+                           kGoOnWord = kGoOn.substr(0, kGoOn.size() - 1);
+
+/// The text that the last message, the assistant's, ends with; null where it is another's or has none.
+Tree* unfinished_text(Tree& record) {
+  const auto member = [](Tree& map, std::string_view wanted) -> Tree* {
+    for (auto& [name, value] : map.members)
+      if (name == wanted) return &value;
+    return nullptr;
+  };
+  Tree* const messages = member(record, "messages");
+  if (messages == nullptr || messages->items.empty()) return nullptr;
+  Tree& last = messages->items.back();
+  const Tree* role = last.find("role");
+  Tree* const content = member(last, "content");
+  if (role == nullptr || role->text != "assistant" || content == nullptr) return nullptr;
+  if (content->kind == Tree::Kind::kString) return content;
+  for (size_t i = content->items.size(); i-- > 0;)
+    if (Tree* text = member(content->items[i], "text"); text != nullptr && text->kind == Tree::Kind::kString)
+      return text;
+  return nullptr;
+}
+
+/// Where the answer begins that goes on with a text that kGoOn stands behind; npos where it is not there.
+size_t end_of_unfinished(std::string_view rendered) {
+  size_t at = rendered.rfind(kGoOnWord);
+  if (at == rendered.npos || rendered.substr(at).starts_with(kGoOn)) return at;
+  while (at > 0 && std::string_view(" \t\n\r").find(rendered[at - 1]) != std::string_view::npos) --at;
+  return at;
+}
+
 }  // namespace
 
 Tree message(std::string_view role, std::string_view content) {
@@ -46,9 +78,18 @@ Result<std::string> ChatFormat::render(Tree record) const {
       if (name == "messages" && !has_system(value))
         value.items.insert(value.items.begin(), message("system", system_));
   ChatText chat;
-  PLIMSOLL_TRY(
-      template_->render(to_json(record), /*add_generation_prompt=*/true, chat, AssistantSpans::kSkip));
-  return std::move(chat.text);
+  Tree* const unfinished = unfinished_text(record);
+  if (unfinished != nullptr) unfinished->text += kGoOn;
+  PLIMSOLL_TRY(template_->render(to_json(record), /*add_generation_prompt=*/unfinished == nullptr, chat,
+                                 AssistantSpans::kSkip));
+  if (unfinished == nullptr) return std::move(chat.text);
+  const size_t end = end_of_unfinished(chat.text);
+  if (end == std::string::npos)
+    return Error{ErrorCode::kBadData,
+                 "the last message is the assistant's, and the chat template does not write it, so that it "
+                 "cannot be gone on with",
+                 folder_, "end with a message of the user's"};
+  return chat.text.substr(0, end);
 }
 
 Result<std::string> ChatFormat::render_prompt(std::string_view text) const {

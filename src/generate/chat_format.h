@@ -25,8 +25,11 @@ class ChatFormat {
   /// Whether plain prompts are a user's message.
   [[nodiscard]] bool applies() const { return template_ != nullptr; }
   /// A record with "messages", and what else ChatTemplate::render reads, as apply_chat_template does with
-  /// add_generation_prompt; --system becomes the first message where the record has no such one.
-  /// Errors: as ChatTemplate::render; kInvalidArgument where there is no template.
+  /// add_generation_prompt, or, where the last message is a text of the assistant's, with
+  /// continue_final_message: the model goes on with it. --system becomes the first message where the record
+  /// has no such one.
+  /// Errors: as ChatTemplate::render; kInvalidArgument where there is no template; kBadData where the
+  /// template does not write the message that is to be gone on with.
   [[nodiscard]] Result<std::string> render(Tree record) const;
   /// The same of one user's message.
   [[nodiscard]] Result<std::string> render_prompt(std::string_view text) const;

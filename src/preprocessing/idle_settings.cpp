@@ -26,6 +26,7 @@ std::vector<std::string> idle_for(const Kind& kind, const DataSettings& data) {
   add("data.long_documents", data.long_documents != usual.long_documents, kind.has_documents);
   add("data.packing_window", data.packing_window != usual.packing_window, kind.has_documents);
   add("data.chat_template", data.chat_template != usual.chat_template, conversations);
+  add("data.template_date", data.template_date != usual.template_date, conversations);
   add("data.loss", data.loss != usual.loss, conversations);
   add("data.text_key", data.text_key != usual.text_key, conversations);
   add("data.append_eos", data.append_eos != usual.append_eos,
@@ -51,6 +52,7 @@ std::vector<std::string> idle_settings_of_examples(const DataSettings& data) {
   add("data.long_documents", data.long_documents != usual.long_documents);
   add("data.packing_window", data.packing_window != usual.packing_window);
   add("data.chat_template", data.chat_template != usual.chat_template);
+  add("data.template_date", data.template_date != usual.template_date);
   add("data.loss", data.loss != usual.loss);
   add("data.append_eos", data.append_eos != usual.append_eos);
   add("data.add_special_tokens", data.add_special_tokens);

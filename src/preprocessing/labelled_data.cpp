@@ -19,7 +19,7 @@ namespace plimsoll::train {
 namespace {
 
 /// Part of every cached file's name: raised when the same files and settings would give other examples.
-constexpr std::string_view kLabelledVersion = "examples 1";
+constexpr std::string_view kLabelledVersion = "examples 2";
 
 /// A damaged pair is made again.
 bool is_intact_labelled(const std::string& path) {

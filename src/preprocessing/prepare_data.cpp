@@ -19,6 +19,7 @@
 #include "preprocessing/labelled_data.h"
 #include "preprocessing/run_data.h"
 #include "preprocessing/run_data_text.h"
+#include "preprocessing/run_hints.h"
 #include "preprocessing/run_task.h"
 #include "preprocessing/token_cache.h"
 
@@ -286,7 +287,7 @@ Result<RunData> prepare_data(const RunConfig& config, const PrepareDataOptions& 
     return run_data_text(data);
   });
   if (!text && lease) std::move(*lease).give_up();
-  if (!text) return text.error();
+  if (!text) return in_words_of_runs(text.error());
   lease.reset();
   keep_within_limit(config, folder, options);
   return run_data_of(*text);

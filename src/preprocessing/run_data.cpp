@@ -84,6 +84,21 @@ TrainingDataOptions training_data_options(const RunConfig& config, int64_t vocab
   return options;
 }
 
+std::vector<std::string> missing_data(const DataSettings& data) {
+  constexpr auto kWithout = "{}: {}; the plan does without it, a run does not";
+  std::vector<std::string> lines;
+  for (const auto& [setting, patterns] :
+       {std::pair("data.train", &data.train), std::pair("data.eval", &data.eval.files)})
+    for (const std::string& pattern : *patterns)
+      if (const auto found = expand_data(pattern); !found)
+        lines.push_back(fmt::format(kWithout, setting, found.error().message()));
+      else
+        for (const std::string& file : *found)
+          if (!plimsoll::is_file(file))
+            lines.push_back(fmt::format(kWithout, setting, "there is no such file: " + file));
+  return lines;
+}
+
 std::vector<std::string> packing_notes(const TrainingData& data) {
   const bool apart = data.pack_options().mode != PackMode::kStream;
   std::vector<std::string> lines;
@@ -106,6 +121,16 @@ std::vector<std::string> packing_notes(const TrainingData& data) {
     left_out(r.beyond_documents, r.beyond_tokens, "behind the first that are wanted");
     if (r.tail_tokens > 0) text += fmt::format(", {} tokens left over at the end", r.tail_tokens);
     lines.push_back(std::move(text));
+    // Each piece's first token aside, all are targets where there is no mask.
+    const bool has_answers = r.num_targets + r.num_segments < r.num_tokens;
+    if (apart && r.cut_documents > 0 && has_answers)
+      lines.push_back(
+          fmt::format("{} of them {} longer than data.sequence_length ({}) and cut into pieces: what an "
+                      "answer is an answer to "
+                      "may stand in another piece, which is not seen; data.long_documents=truncate keeps the "
+                      "beginning alone, "
+                      "drop leaves such documents out",
+                      r.cut_documents, r.cut_documents == 1 ? "is" : "are", r.sequence_length));
   }
   return lines;
 }

@@ -73,6 +73,8 @@ Buckets find_buckets(const RunConfig& config, bool train);
 /// How TrainingData is to read one of the two sides; with `buckets` (lengths) also in which order.
 TrainingDataOptions training_data_options(const RunConfig& config, int64_t vocab_size, bool eval,
                                           const std::vector<int64_t>& buckets = {});
+/// A line for each entry of the data that is not there, for who plans without reading it.
+std::vector<std::string> missing_data(const DataSettings& data);
 /// A line for each packed source: what packing made, and what of the data does not stand in it.
 std::vector<std::string> packing_notes(const TrainingData& data);
 /// The buckets in a line; empty where there are none.

@@ -11,12 +11,13 @@
 #include "io/checksum.h"
 #include "io/file.h"
 #include "preprocessing/cache_key.h"
+#include "preprocessing/template_date.h"
 
 namespace plimsoll::train {
 namespace {
 
 /// Part of every cached file's name: raised when the same files and settings would give other tokens.
-constexpr std::string_view kCacheVersion = "2";
+constexpr std::string_view kCacheVersion = "3";
 
 /// A damaged one is made again.
 bool is_intact(const std::string& path) {
@@ -37,7 +38,8 @@ TextOptions text_options(const DataSettings& data) {
 
 Result<const EncoderFiles*> TokenCache::encoder_files() {
   if (!files_) {
-    PLIMSOLL_ASSIGN(EncoderFiles opened, EncoderFiles::open(tokenizer_, config_.data.chat_template));
+    PLIMSOLL_ASSIGN(EncoderFiles opened,
+                    EncoderFiles::open(tokenizer_, config_.data.chat_template, template_now(config_.data)));
     files_.emplace(std::move(opened));
   }
   return &*files_;
@@ -72,6 +74,9 @@ Result<std::string> TokenCache::path_of(const std::vector<std::string>& texts, i
        {data.chat_template, files->folder + "/chat_template.jinja", files->folder + "/tokenizer_config.json",
         files->folder + "/special_tokens_map.json"})
     key.add(content_of(name));
+  // A run that fixed no day has the name that it had before there was one.
+  if (data.template_date != "auto" && files->chat_template && files->chat_template->asks_for_date())
+    key.add("template_date " + data.template_date);
   key.add_files(texts);
   return fmt::format("{}/tokens-{}.shard", folder(), key.text());
 }

@@ -91,7 +91,9 @@ struct DataSettings {
   int64_t packing_window = 65'536;
   std::string tokenizer = "auto";  ///< auto: the model directory's, else bytes; bytes; a path
   std::string chat_template = {};  ///< a file in place of the model's own
-  std::string loss = "auto";       ///< auto | all | completions | assistant
+  std::string template_date =
+      "auto";                 ///< what strftime_now gives templates: 2026-11-27; auto: the first start's
+  std::string loss = "auto";  ///< auto | all | completions | assistant
   std::string text_key = {};
   std::string append_eos = "auto";  ///< parse_append_end's words
   bool add_special_tokens = false;  ///< see EncoderOptions

@@ -5,6 +5,8 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <chrono>
+#include <cstdio>
 #include <functional>
 #include <set>
 #include <string_view>
@@ -112,8 +114,24 @@ Status check_buckets(const DataSettings& data) {
   return Ok{};
 }
 
+Status check_date(const std::string& text) {
+  int year = 0, size = 0;
+  unsigned month = 0, day = 0;
+  if (text == "auto") return Ok{};
+  const bool reads = text.size() == 10 &&
+                     std::sscanf(text.c_str(), "%4d-%2u-%2u%n", &year, &month, &day, &size) == 3 &&
+                     size == 10;
+  if (reads && (std::chrono::year(year) / std::chrono::month(month) / std::chrono::day(day)).ok() &&
+      year >= 1)
+    return Ok{};
+  return wrong_setting(
+      "data.template_date is " + Tree::of(text).describe() + ", expected a day such as 2026-11-27, or auto",
+      "leave it out, or write year, month and day");
+}
+
 Status check_data(const RunConfig& config) {
   const DataSettings& data = config.data;
+  PLIMSOLL_TRY(check_date(data.template_date));
   if (!data.weights.empty() && data.weights.size() != data.train.size())
     return wrong_setting(fmt::format("data.weights has {} numbers and data.train {} entries",
                                      data.weights.size(), data.train.size()),

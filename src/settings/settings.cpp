@@ -67,6 +67,8 @@ void add_model_and_data(std::vector<Setting>& list) {
   add(plain(PLIMSOLL_FIELD(data.tokenizer), kContent,
             "auto: the model directory's tokenizer.json, else bytes; bytes; or a path"));
   add(plain(PLIMSOLL_FIELD(data.chat_template), kContent, "a template file in place of the model's own"));
+  add(plain(PLIMSOLL_FIELD(data.template_date), kWhat,
+            "day that chat templates write (strftime_now), 2026-11-27; auto: the run's first"));
   add(plain(PLIMSOLL_FIELD(data.loss), kWhat,
             "which tokens are targets; auto: assistant's turns, completions; trl: whole conversations",
             {"auto", "all", "completions", "assistant", "all_assistant", "trl"}));

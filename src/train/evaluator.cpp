@@ -11,6 +11,7 @@
 #include "base/signals.h"
 #include "base/terminal.h"
 #include "checkpoints/finite_weights.h"
+#include "preprocessing/template_date.h"
 #include "train/initialise.h"
 #include "train/ready_run.h"
 #include "train/trainer.h"
@@ -167,10 +168,14 @@ Result<std::optional<EvalEvent>> Evaluator::run(int64_t step, const std::functio
   return std::optional(std::move(event));
 }
 
-Status run_evaluation(const RunConfig& config, const EvaluationOptions& options) {
-  PLIMSOLL_TRY(check_for_evaluation(config));
-  const int threads = num_threads(config);
+Status run_evaluation(const RunConfig& given, const EvaluationOptions& options) {
+  PLIMSOLL_TRY(check_for_evaluation(given));
   Events events(options.json, 0);
+  const std::string trained = recorded_date(given.output.dir + "/run.yaml");
+  const RunConfig config =
+      with_template_date(given, trained == "auto" ? std::nullopt : std::optional(trained),
+                         [&](const std::string& text) { events.note(text); });
+  const int threads = num_threads(config);
   PLIMSOLL_ASSIGN(const bool pretrained, evaluates_weights(config.model));
   PLIMSOLL_ASSIGN(ReadyRun ready, make_ready(config, {threads, options.dump_ir, Purpose::kEvaluate},
                                              pretrained, options.data_progress, events));

@@ -15,6 +15,8 @@
 #include "io/json.h"
 #include "preprocessing/data_files.h"
 #include "preprocessing/run_data.h"
+#include "preprocessing/run_hints.h"
+#include "preprocessing/template_date.h"
 #include "preprocessing/token_cache.h"
 
 namespace plimsoll::train {
@@ -56,9 +58,10 @@ Status read_examples(const RunConfig& config, const std::vector<std::string>& fi
         std::ranges::find_if(files, [](const auto& f) { return kind_of(f) == FileKind::kJson; });
     if (json == files.end()) return Ok{};
     return Error{ErrorCode::kBadData, "without a tokenizer only .txt files are read, as bytes", *json,
-                 "name a model's folder that has one, or give --tokenizer"};
+                 "name a model's folder that has one, or a tokenizer: --tokenizer"};
   }
-  PLIMSOLL_ASSIGN(const EncoderFiles encoder, EncoderFiles::open(tokenizer, config.data.chat_template));
+  PLIMSOLL_ASSIGN(const EncoderFiles encoder,
+                  EncoderFiles::open(tokenizer, config.data.chat_template, template_now(config.data)));
   PLIMSOLL_ASSIGN(TextInput input, TextInput::open(encoder, files, text_options(config.data)));
   Example example;
   EncodedExample encoded;
@@ -75,8 +78,17 @@ Status read_examples(const RunConfig& config, const std::vector<std::string>& fi
       look.hashes.push_back(0);
       document.reset();
     }
-    document.add(std::as_bytes(std::span(encoded.ids)));
-    look.lengths.back() += static_cast<int64_t>(encoded.ids.size());
+    size_t begin = 0;
+    for (size_t i = 0; i + 1 < encoded.ends.size(); begin = encoded.ends[i++]) {
+      document.add(std::as_bytes(std::span(encoded.ids).subspan(begin, encoded.ends[i] - begin)));
+      look.lengths.back() = static_cast<int64_t>(encoded.ends[i] - begin);
+      look.hashes.back() = document.value();
+      look.lengths.push_back(0);
+      look.hashes.push_back(0);
+      document.reset();
+    }
+    document.add(std::as_bytes(std::span(encoded.ids).subspan(begin)));
+    look.lengths.back() += static_cast<int64_t>(encoded.ids.size() - begin);
     look.hashes.back() = document.value();
     look.kind = kind_of_example(example.kind);
     read += example.continues ? 0 : 1;
@@ -121,7 +133,8 @@ Result<DataLook> look_at_data(const RunConfig& config) {
     look.labelled = line.find("label") != nullptr;
     if (look.labelled && line.find("input_ids") != nullptr) return look;  // ids: nothing to tokenize
   }
-  PLIMSOLL_TRY(read_examples(config, files, look));
+  if (Status read = read_examples(config, files, look); !read)
+    return in_words_of_runs(std::move(read).error());
   return look;
 }
 

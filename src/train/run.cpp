@@ -8,6 +8,8 @@
 #include "base/process_memory.h"
 #include "base/signals.h"
 #include "checkpoints/checkpoint.h"
+#include "checkpoints/checkpoint_resume.h"
+#include "preprocessing/template_date.h"
 #include "settings/schedule.h"
 #include "train/estimate_check.h"
 #include "train/ready_run.h"
@@ -224,14 +226,23 @@ Status write_snapshot(RunSnapshot& snapshot, const Trainer& trainer, const std::
   return Ok{};
 }
 
+/// The day of the checkpoint that the run goes on from; nothing where it begins.
+std::optional<std::string> date_gone_on_with(const std::string& resume, const std::string& output_dir) {
+  const auto choice = choose_checkpoints(resume, output_dir);
+  if (!choice || choice->candidates.empty()) return std::nullopt;
+  return recorded_date(choice->candidates.front().path + "/run.yaml");
+}
+
 }  // namespace
 
-Status run_training(const RunConfig& config, const RunOptions& options) {
+Status run_training(const RunConfig& given, const RunOptions& options) {
   const StopSignals signals(/*outlive_readers=*/true);
   const ReportSignal report_signal;
-  PLIMSOLL_TRY(check_for_training(config));
+  PLIMSOLL_TRY(check_for_training(given));
   Events events(options.json);
   events.keep_lines();
+  const RunConfig config = with_template_date(given, date_gone_on_with(options.resume, given.output.dir),
+                                              [&](const std::string& text) { events.note(text); });
   std::unique_ptr<RunSnapshot> snapshot;
   if (!options.snapshot.empty()) {
     PLIMSOLL_ASSIGN(snapshot, RunSnapshot::create(options.snapshot));

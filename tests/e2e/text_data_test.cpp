@@ -209,6 +209,39 @@ TEST_F(TextData, TheSameBitsFromOtherKindsOfFiles) {
   EXPECT_TRUE(weights("from_arrow") == weights("from_lines"));
 }
 
+TEST_F(TextData, ADayThatTheTemplateWritesIsTheRunsOwn) {
+  folder_->write("dated.jinja",
+                 "{% for m in messages %}{{ strftime_now('%d %b %Y') }} {{ m.role }}: {{ m.content }}<|end|>"
+                 "{% endfor %}");
+  const std::string settings = "data.chat_template=dated.jinja output.save_steps=2 ";
+  const Outcome first = train("dated", settings + "training.max_steps=2 data.template_date=2024-02-29");
+  ASSERT_EQ(first.exit_code, 0) << first.err;
+  EXPECT_THAT(first.err, HasSubstr("a date, which is 2024-02-29 in this run (data.template_date)"));
+  std::filesystem::remove_all(folder_->path("dated/data"));
+  const Outcome later = train("dated", settings);
+  ASSERT_EQ(later.exit_code, 0) << later.err;
+  EXPECT_THAT(later.err, HasSubstr("going on after step 2"));
+  EXPECT_THAT(later.err, HasSubstr("2024-02-29"));
+  ASSERT_EQ(train("dated-whole", settings + "data.template_date=2024-02-29").exit_code, 0);
+  EXPECT_TRUE(weights("dated") == weights("dated-whole"));
+  const Outcome other = train("dated", settings + "training.max_steps=8 data.template_date=2024-03-01");
+  EXPECT_EQ(other.exit_code, 2);
+  EXPECT_THAT(other.err,
+              HasSubstr("data.template_date is 2024-03-01, but the checkpoint was made with 2024-02-29"));
+  EXPECT_EQ(train("undated", settings + "data.template_date=2024-02-30").exit_code, 2);
+}
+
+TEST_F(TextData, RowsThatArePackedAreTheirDocuments) {
+  folder_->write("apart.jsonl", "{\"input_ids\": [5, 6, 7, 8]}\n{\"input_ids\": [9, 10, 11]}\n");
+  folder_->write("packed.jsonl",
+                 "{\"input_ids\": [5, 6, 7, 8, 9, 10, 11], \"seq_lengths\": [4, 3], \"text\": \"x\"}\n");
+  ASSERT_EQ(train("apart", "data.train=apart.jsonl training.global_batch_size=1").exit_code, 0);
+  const Outcome packed = train("packed", "data.train=packed.jsonl training.global_batch_size=1");
+  ASSERT_EQ(packed.exit_code, 0) << packed.err;
+  EXPECT_TRUE(weights("apart") == weights("packed"));
+  EXPECT_THAT(packed.err, HasSubstr("in 1 example \"input_ids\" stands beside a text"));
+}
+
 TEST_F(TextData, WithoutItsModuleColumnsAreRefusedByName) {
   std::filesystem::copy_file(PLIMSOLL_BINARY, folder_->path("alone"));
   const std::string saved = std::string(PLIMSOLL_TEST_DIR) + "/data/text/columns/";

@@ -1,6 +1,9 @@
 #include "preprocessing/run_data.h"
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
+
+#include "io/temporary_folder.h"
 
 namespace plimsoll::train {
 namespace {
@@ -25,6 +28,18 @@ TEST(RunData, PackingIsChosenForEachSideApart) {
   EXPECT_FALSE(packs_documents(config.data));
   config.data.eval_fraction = 0.1;
   EXPECT_EQ(mode(false), PackMode::kBestFit) << "documents are held out whole";
+}
+
+TEST(RunData, NamesTheDataThatIsNotThere) {
+  const TemporaryFolder folder;
+  RunConfig config;
+  config.data.train = {folder.write("a.jsonl", "{}"), folder.path() + "/gone.jsonl"};
+  config.data.eval.files = {folder.path() + "/none-*.txt"};
+  const auto lines = missing_data(config.data);
+  ASSERT_EQ(lines.size(), 2U);
+  EXPECT_THAT(lines[0], testing::StartsWith("data.train: "));
+  EXPECT_THAT(lines[0], testing::HasSubstr("gone.jsonl"));
+  EXPECT_THAT(lines[1], testing::StartsWith("data.eval: "));
 }
 
 }  // namespace

@@ -1,0 +1,13 @@
+// Hints as a run's command takes them: what reads data speaks of the options of `plimsoll data`.
+#pragma once
+
+#include <string>
+
+#include "base/result.h"
+
+namespace plimsoll::train {
+
+/// "--on-error skip" as "data.on_error=skip", and so on.
+Error in_words_of_runs(Error error);
+
+}  // namespace plimsoll::train

@@ -1,0 +1,22 @@
+#include "preprocessing/run_hints.h"
+
+#include <gtest/gtest.h>
+
+#include "data/text/reasons.h"
+
+namespace plimsoll::train {
+namespace {
+
+TEST(RunHints, NameSettingsInTheFormThatARunTakes) {
+  const auto hint = [](const std::string& text) {
+    return in_words_of_runs({ErrorCode::kBadData, "x", "y", text}).hint;
+  };
+  EXPECT_EQ(hint(text::kSkipHint),
+            "correct it, or pass over such examples and count them: data.on_error=skip");
+  EXPECT_EQ(hint("set eos_token in tokenizer_config.json, or name it: --eos-token"),
+            "set eos_token in tokenizer_config.json");
+  EXPECT_EQ(hint("read docs/data.md"), "read docs/data.md");
+}
+
+}  // namespace
+}  // namespace plimsoll::train

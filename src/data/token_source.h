@@ -20,6 +20,7 @@ struct ByteVocabulary {
   static constexpr int32_t kPad = 258;
   static constexpr int64_t kSize = 259;
   static constexpr int64_t kLeastSize = 256;  ///< a model needs this much; specials only where they are used
+  static constexpr int64_t kEnd = 512;        ///< a vocabulary of so many and more is a tokenizer's
 };
 
 /// A file of tokens. `read` is const and may be called from any thread, each with its own scratch.

@@ -4,13 +4,11 @@
 
 #include "data/token_source.h"
 #include "data/tokenizer/tokenizer.h"
+#include "data/tokenizer/tokenizer_source.h"
 #include "data/tokenizer/unicode.h"
-#include "io/file.h"
 
 namespace plimsoll::generate {
 namespace {
-
-Result<bool> exists(const std::string& folder, const char* file) { return path_exists(folder + "/" + file); }
 
 bool is_byte(int32_t id) { return id >= 0 && id < ByteVocabulary::kLeastSize; }
 
@@ -35,16 +33,12 @@ TextCodec::~TextCodec() = default;
 
 Result<TextCodec> TextCodec::open(const std::string& folder, int64_t vocab_size) {
   TextCodec codec(folder, vocab_size);
-  PLIMSOLL_ASSIGN(const bool has_tokenizer, exists(folder, "tokenizer.json"));
-  if (has_tokenizer) {
+  if (!tokenizer::tokenizer_file(folder).empty()) {
     PLIMSOLL_ASSIGN(codec.tokenizer_, Tokenizer::open(folder));
     return codec;
   }
-  PLIMSOLL_ASSIGN(const bool has_model, exists(folder, "tokenizer.model"));
-  PLIMSOLL_ASSIGN(const bool has_vocabulary, exists(folder, "vocab.json"));
-  const bool has_another_tokenizer = has_model || has_vocabulary;
-  codec.bytes_ =
-      !has_another_tokenizer && vocab_size >= ByteVocabulary::kLeastSize && vocab_size < kByteVocabularyEnd;
+  codec.bytes_ = !tokenizer::has_tokenizer_files(folder) && vocab_size >= ByteVocabulary::kLeastSize &&
+                 vocab_size < ByteVocabulary::kEnd;
   return codec;
 }
 
@@ -63,9 +57,9 @@ Status TextCodec::encode(std::string_view text, bool add_special_tokens, std::ve
   for (size_t i = before; i < ids.size(); ++i)
     if (ids[i] < 0 || ids[i] >= vocab_size_)
       return Error{ErrorCode::kBadData,
-                   fmt::format("tokenizer.json gives the id {}, and the model's vocab_size is {}", ids[i],
-                               vocab_size_),
-                   folder_, "do tokenizer.json and config.json belong together?"};
+                   fmt::format("the tokenizer gives the id {} ('{}'), and the model's vocab_size is {}",
+                               ids[i], tokenizer_->token(ids[i]).substr(0, 60), vocab_size_),
+                   folder_, "do tokenizer.json, tokenizer_config.json and config.json belong together?"};
   return Ok{};
 }
 

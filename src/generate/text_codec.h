@@ -21,9 +21,6 @@ namespace plimsoll::generate {
 
 class TextCodec {
  public:
-  /// Byte vocabularies have 256 to 511 ids; a tokenizer's are larger.
-  static constexpr int64_t kByteVocabularyEnd = 512;
-
   /// Errors: kBadData for a tokenizer.json that is broken or not supported, or that has ids beyond the
   /// model's vocabulary where it uses them.
   static Result<TextCodec> open(const std::string& folder, int64_t vocab_size);

@@ -9,10 +9,10 @@
 #include <vector>
 
 #include "data/tokenizer/config_files.h"
-#include "data/tokenizer/document.h"
+#include "data/tokenizer/sentencepiece.h"
 #include "data/tokenizer/split_rules.h"
 #include "data/tokenizer/tokenizer.h"
-#include "gguf/sentencepiece.h"
+#include "data/tokenizer/tokenizer_source.h"
 #include "gguf/special_tokens.h"
 #include "io/file.h"
 
@@ -101,6 +101,8 @@ std::string_view pre_tokenizer_name(const Tree& root) {
       return "qwen35";
     case SplitRule::kGpt4o:
       return "gpt-4o";
+    case SplitRule::kTekken:
+      return "tekken";
     case SplitRule::kLongDigits:
       break;
   }
@@ -113,15 +115,15 @@ class Vocabulary {
       : folder_(std::move(folder)), vocab_size_(static_cast<size_t>(vocab_size)) {}
 
   Status read() {
-    const std::string path = folder_ + "/tokenizer.json";
-    PLIMSOLL_ASSIGN(const std::string text, read_small_file(path, kMostBytes));
-    PLIMSOLL_ASSIGN(document_, tokenizer::read_document(text, path));
-    PLIMSOLL_ASSIGN(tokenizer_, Tokenizer::parse(text, path));
+    PLIMSOLL_ASSIGN(auto source, tokenizer::TokenizerSource::read(folder_));
+    const std::string path = source.file;
+    PLIMSOLL_ASSIGN(tokenizer_, Tokenizer::build(source));
+    document_ = std::move(source.document);
     if (tokenizer_->vocab_size() > static_cast<int64_t>(vocab_size_))
       return Error{
           ErrorCode::kBadData,
           fmt::format("the tokenizer has {} tokens, the model {}", tokenizer_->vocab_size(), vocab_size_),
-          path, "take both from the same place"};
+          path, "take both from the same place; the files beside tokenizer.json name tokens too"};
     const Tree* model = document_.root.find("model");
     falls_back_ = model != nullptr && is_true(*model, "byte_fallback", false);
     if (const Tree* unknown = model == nullptr ? nullptr : model->find("unk_token")) unknown_ = unknown->text;
@@ -136,7 +138,7 @@ class Vocabulary {
     if (pre.empty())
       return Error{ErrorCode::kInvalidArgument, "gguf: llama.cpp has no name for this pre-tokenizer",
                    folder_ + "/tokenizer.json",
-                   "it knows those of gpt2, llama3, qwen2, qwen3, smollm and gpt4o"};
+                   "it knows those of gpt2, llama3, qwen2, qwen3, smollm, gpt4o and tekken"};
     take_tokens();
     metadata.add_text("tokenizer.ggml.pre", pre);
     metadata.add_texts("tokenizer.ggml.tokens", tokens_);
@@ -184,16 +186,12 @@ class Vocabulary {
       tokens_[id] = fmt::format("[PAD{}]", id);
       kinds_[id] = kUnused;
     }
-    const Tree* added = document_.root.find("added_tokens");
-    if (added == nullptr) return;
-    for (const Tree& token : added->items) {
-      const Tree* content = token.find("content");
-      const auto id = content == nullptr ? std::nullopt : tokenizer_->id_of(content->text);
-      if (!id) continue;
-      const auto at = static_cast<size_t>(*id);
-      const bool control = tokenizer_->is_special(*id) || looks_special(content->text);
+    for (const int32_t id : tokenizer_->added_ids()) {
+      const std::string content(tokenizer_->token(id));
+      const auto at = static_cast<size_t>(id);
+      const bool control = tokenizer_->is_special(id) || looks_special(content);
       if (kinds_[at] != kUnknown) kinds_[at] = control ? kControl : kUserDefined;
-      tokens_[at] = control ? content->text : replaced(content->text, kSpaceMark, " ");
+      tokens_[at] = control ? content : replaced(content, kSpaceMark, " ");
       added_.push_back(at);
     }
   }
@@ -202,10 +200,11 @@ class Vocabulary {
   Status take_pieces() {
     const std::string path = folder_ + "/tokenizer.model";
     PLIMSOLL_ASSIGN(const std::string bytes, read_small_file(path, kMostBytes));
-    auto pieces = parse_pieces(bytes);
-    if (!pieces) return std::move(pieces).error().at(path);
-    for (size_t id = 0; id < std::min(vocab_size_, pieces->size()); ++id) {
-      const Piece& piece = (*pieces)[id];
+    auto model = tokenizer::parse_sentencepiece(bytes);
+    if (!model) return std::move(model).error().at(path);
+    const auto& pieces = model->pieces;
+    for (size_t id = 0; id < std::min(vocab_size_, pieces.size()); ++id) {
+      const tokenizer::Piece& piece = pieces[id];
       scores_[id] = piece.score;
       if (std::find(added_.begin(), added_.end(), id) != added_.end() && piece.kind == kNormal)
         scores_[id] = kAddedScore;
@@ -213,7 +212,7 @@ class Vocabulary {
         kinds_[id] = piece.kind == kUserDefined ? kNormal : piece.kind;
     }
     for (const size_t id : added_)
-      if (id >= pieces->size()) scores_[id] = kAddedScore;
+      if (id >= pieces.size()) scores_[id] = kAddedScore;
     return Ok{};
   }
 
@@ -249,13 +248,13 @@ class Vocabulary {
 
 Result<VocabularyNote> add_vocabulary(const std::string& folder, const std::string& architecture,
                                       int64_t vocab_size, Metadata& metadata) {
-  if (!is_file(folder + "/tokenizer.json")) {
+  if (tokenizer::tokenizer_file(folder).empty()) {
     metadata.add_text("tokenizer.ggml.model", "none");
     // The one family whose sizes have it anyway is llama's.
     if (architecture != "llama") metadata.add_u32(architecture + ".vocab_size", vocab_size);
     const auto nothing = [](const std::string&) { return std::optional<int64_t>(); };
     PLIMSOLL_TRY(add_special_tokens(folder, nullptr, nothing, vocab_size, metadata));
-    return VocabularyNote{"none", "there is no tokenizer.json: the file takes ids alone"};
+    return VocabularyNote{"none", "there is no tokenizer that is read: the file takes ids alone"};
   }
   Vocabulary vocabulary(folder, vocab_size);
   PLIMSOLL_TRY(vocabulary.read());

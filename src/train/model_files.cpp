@@ -9,7 +9,10 @@
 #include "data/chat/template_files.h"
 #include "data/text/encoder_files.h"
 #include "data/tokenizer/config_files.h"
+#include "data/tokenizer/older_files.h"
+#include "data/tokenizer/tokenizer_class.h"
 #include "data/tokenizer/tokenizer_files.h"
+#include "data/tokenizer/tokenizer_source.h"
 #include "io/file.h"
 #include "io/hub_cache.h"
 #include "io/json.h"
@@ -57,12 +60,12 @@ class Gathering {
     PLIMSOLL_TRY(find_folder());
     if (folder_.empty()) return Ok{};
     for (const char* name : kCopied) copy_where_there(name);
-    if (json_.empty()) {  // one that this program does not read
+    if (!is_read_) {  // one that this program does not read
       for (const char* name : {"tokenizer_config.json", "special_tokens_map.json", "chat_template.jinja"})
         copy_where_there(name);
       return Ok{};
     }
-    files_.push_back({"tokenizer.json", {}, json_});
+    if (!json_.empty()) files_.push_back({"tokenizer.json", {}, json_});
     PLIMSOLL_TRY(add_tokenizer_config());
     add_special_tokens();
     return Ok{};
@@ -72,11 +75,13 @@ class Gathering {
     if (tokenizer_ == "bytes") {
       folder_ = model_folder_;
     } else if (is_file(tokenizer_)) {
-      json_ = tokenizer_;
       folder_ = folder_of(tokenizer_);
+      is_read_ = true;
+      if (!tokenizer::is_older_file(tokenizer_)) json_ = tokenizer_;
     } else {
       PLIMSOLL_ASSIGN(folder_, find_model_folder(tokenizer_));
-      json_ = at("tokenizer.json");
+      if (is_file(at("tokenizer.json"))) json_ = at("tokenizer.json");
+      is_read_ = !tokenizer::tokenizer_file(folder_).empty();
     }
     is_replaced_ = !is_same_folder(folder_, model_folder_);
     return Ok{};
@@ -108,6 +113,10 @@ class Gathering {
 
   /// Of a tokenizer.json alone: parts by the usual spellings of its special tokens.
   Status make_tokenizer_config() {
+    if (json_.empty()) {  // older files, whose class follows from the model's family
+      tokenizer_config_ = Tree::map({{"tokenizer_class", Tree::of(class_of_older_files())}});
+      return Ok{};
+    }
     const EncoderFiles* files = encoder();
     std::vector<std::string> special;
     for (int64_t id = 0; files != nullptr && id < files->tokenizer->vocab_size(); ++id)
@@ -116,6 +125,17 @@ class Gathering {
     PLIMSOLL_ASSIGN(tokenizer_config_,
                     parse_json(tokenizer::tokenizer_config_json(special), tokenizer::kConfigLimits));
     return Ok{};
+  }
+
+  [[nodiscard]] std::string class_of_older_files() const {
+    switch (tokenizer::tokenizer_class({.folder = folder_})) {
+      case tokenizer::TokenizerClass::kGpt2:
+        return "GPT2Tokenizer";
+      case tokenizer::TokenizerClass::kQwen2:
+        return "Qwen2Tokenizer";
+      default:
+        return "LlamaTokenizer";
+    }
   }
 
   /// As both kinds of readers find it: in a file of its own, and as a member, which old ones know alone and
@@ -148,15 +168,19 @@ class Gathering {
       return;
     }
     for (const char* name : tokenizer::kSpecialTokenFields)
-      if (std::string text = token_text(tokenizer_config_, name); !text.empty())
-        special_tokens_.set(name, Tree::of(std::move(text)));
+      if (const Tree* field = tokenizer_config_.find(name); !token_text(tokenizer_config_, name).empty()) {
+        Tree token = *field;  // with its rules, where it has some
+        std::erase_if(token.members,
+                      [](const auto& m) { return m.first == "__type" || m.first == "special"; });
+        special_tokens_.set(name, std::move(token));
+      }
     files_.push_back({"special_tokens_map.json", to_json(special_tokens_) + "\n"});
   }
 
   Status add_generation() {
     const std::string source = model_folder_.empty() ? "" : model_folder_ + "/generation_config.json";
     const bool is_there = !source.empty() && is_file(source);
-    const bool as_it_is = json_.empty() || is_sequence_classifier(model_) ||
+    const bool as_it_is = !is_read_ || is_sequence_classifier(model_) ||
                           (is_there && !is_replaced_ && config_.data.chat_template.empty()) ||
                           encoder() == nullptr;
     if (as_it_is) {
@@ -230,6 +254,7 @@ class Gathering {
   const ConfigJson& model_;
   std::string model_folder_, tokenizer_;
   std::string folder_, json_;  ///< where the tokenizer's files lie; its tokenizer.json, where there is one
+  bool is_read_ = false;       ///< by this program, from the one or from older files
   bool is_replaced_ = false;   ///< the tokenizer is not the model folder's
   std::optional<Result<EncoderFiles>> encoder_;
   Tree tokenizer_config_, special_tokens_;

@@ -13,6 +13,8 @@ POSSESSIVE = r"'(?i:[sdmt]|ll|ve|re)|[^\r\n\p{L}\p{N}]?+\p{L}+|\p{N}{1,3}| ?[^\s
 QWEN_MARKS = CONTRACTIONS + r"|[^\r\n\p{L}\p{N}]?[\p{L}\p{M}]+|\p{N}| ?[^\s\p{L}\p{M}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+"
 GPT4O = (r"[^\r\n\p{L}\p{N}]?" + UPPER + "*" + LOWER + "+" + CONTRACTIONS + r"?|[^\r\n\p{L}\p{N}]?" + UPPER + "+" + LOWER + "*" +
          CONTRACTIONS + r"?|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n/]*|\s*[\r\n]+|\s+(?!\S)|\s+")
+TEKKEN = (r"[^\r\n\p{L}\p{N}]?" + UPPER + "*" + LOWER + r"+|[^\r\n\p{L}\p{N}]?" + UPPER + "+" + LOWER +
+          r"*|\p{N}| ?[^\s\p{L}\p{N}]+[\r\n/]*|\s*[\r\n]+|\s+(?!\S)|\s+")
 TIKTOKEN_GPT2 = r"'(?:[sdmt]|ll|ve|re)| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+"
 
 META = "\u2581"
@@ -136,7 +138,7 @@ def kinds(texts, size=6000):
               "spaces stripped": normalizers.Strip(), "left stripped": normalizers.Strip(left=True, right=False), "replaced": normalizers.Replace("ab", "")}
     for name, normalizer in normal.items():
         result[name] = with_parts(chars, normalizer, meta(META, "first"), decoders.Metaspace(META, "first"))
-    for name, pattern in {"long digits": LONG_DIGITS, "possessive": POSSESSIVE, "marks": QWEN_MARKS, "GPT-4o": GPT4O, "tiktoken GPT-2": TIKTOKEN_GPT2}.items():
+    for name, pattern in {"long digits": LONG_DIGITS, "possessive": POSSESSIVE, "marks": QWEN_MARKS, "GPT-4o": GPT4O, "Tekken": TEKKEN, "tiktoken GPT-2": TIKTOKEN_GPT2}.items():
         split = pre_tokenizers.Sequence([pre_tokenizers.Split(Regex(pattern), "removed", invert=True), pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=False)])
         result[name] = with_parts(gpt2, None, split, decoders.ByteLevel())
     for behavior in ("isolated", "removed", "contiguous", "merged_with_previous", "merged_with_next"):

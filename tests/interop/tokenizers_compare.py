@@ -52,7 +52,11 @@ class Driver:
     def run(self, tokenizer, texts):
         """Per text: (ids or None, ends, whether in pieces it has the same ids, decoded, decoded without special tokens, chunks)."""
         self.file.write_text(tokenizer)
-        done = subprocess.run([self.binary, self.file], input=b"".join(struct.pack("<I", len(text)) + text for text in texts),
+        return self.answers(self.file, texts)
+
+    def answers(self, path, texts):
+        """The same by the files that lie at `path`."""
+        done = subprocess.run([self.binary, path], input=b"".join(struct.pack("<I", len(text)) + text for text in texts),
                               capture_output=True)
         if done.returncode != 0:
             raise RuntimeError(f"exit code {done.returncode}: {done.stderr.decode(errors='replace')[-400:]}")

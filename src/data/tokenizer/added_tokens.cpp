@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <unordered_map>
 
 #include "base/note.h"
 #include "data/tokenizer/unicode.h"
@@ -95,28 +96,41 @@ bool TokenFinder::reaches(std::string_view text, size_t begin, size_t at) const 
   return false;
 }
 
-Result<AddedTokens> AddedTokens::build(const Field& list, const Normalizer& normalizer,
+Result<AddedTokens> AddedTokens::build(const Field& list, const std::vector<NamedToken>& named,
+                                       bool splits_special, const Normalizer& normalizer,
                                        Vocabulary& vocabulary) {
   AddedTokens result;
-  if (list.absent()) return result;
-  PLIMSOLL_TRY(list.check_list());
-  int32_t next_id = static_cast<int32_t>(vocabulary.num_tokens());
-  for (size_t i = 0; i < list.num_items(); ++i)
-    PLIMSOLL_TRY(result.add(list.item(i), normalizer, vocabulary, next_id));
-  for (size_t i = 0; i < result.tokens_.size(); ++i) {
-    const AddedToken& token = result.tokens_[i];
-    result.strips_left_ |= token.strips_left;
-    result.strips_right_ |= token.strips_right;
-    TokenFinder& finder = token.normalized ? result.normalized_ : result.raw_;
+  result.splits_special_ = splits_special;
+  if (!list.absent()) {
+    PLIMSOLL_TRY(list.check_list());
+    int32_t next_id = static_cast<int32_t>(vocabulary.num_tokens());
+    for (size_t i = 0; i < list.num_items(); ++i) PLIMSOLL_TRY(result.add(list.item(i), vocabulary, next_id));
+  }
+  PLIMSOLL_TRY(result.add_named(named, vocabulary));
+  PLIMSOLL_TRY(result.index(list, normalizer));
+  return result;
+}
+
+Status AddedTokens::index(const Field& list, const Normalizer& normalizer) {
+  for (size_t i = 0; i < tokens_.size(); ++i) {
+    AddedToken& token = tokens_[i];
+    token.pattern = token.content;
+    if (token.normalized) {
+      std::string out;
+      bool first = true;
+      token.pattern = std::string(normalizer.apply(token.content, out, first));
+    }
+    strips_left_ |= token.strips_left;
+    strips_right_ |= token.strips_right;
+    TokenFinder& finder = token.normalized ? normalized_ : raw_;
     if (!finder.add(token.pattern, static_cast<uint32_t>(i)))
       return list.error(fmt::format("has '{}', which is empty or another one's once normalized",
                                     token.content.substr(0, 60)));
   }
-  return result;
+  return Ok{};
 }
 
-Status AddedTokens::add(const Field& field, const Normalizer& normalizer, Vocabulary& vocabulary,
-                        int32_t& next_id) {
+Status AddedTokens::add(const Field& field, Vocabulary& vocabulary, int32_t& next_id) {
   PLIMSOLL_TRY(field.check_map());
   AddedToken token;
   PLIMSOLL_ASSIGN(token.content, field.member("content").string());
@@ -127,27 +141,55 @@ Status AddedTokens::add(const Field& field, const Normalizer& normalizer, Vocabu
   PLIMSOLL_ASSIGN(token.normalized, field.member("normalized").boolean());
   PLIMSOLL_ASSIGN(token.special, field.member("special").boolean());
   if (token.content.empty()) return Ok{};  // the package passes over it
+  const std::string content = token.content;
+  PLIMSOLL_TRY(enter(std::move(token), field, vocabulary, next_id));
+  if (tokens_.back().id != id)
+    note(fmt::format("{}: {} says id {}, but '{}' is {}, as with the tokenizers package", field.source,
+                     field.path, id, content.substr(0, 60), tokens_.back().id));
+  return Ok{};
+}
+
+Status AddedTokens::enter(AddedToken token, const Field& place, Vocabulary& vocabulary, int32_t& next_id) {
   if (token.content.size() > kMaxTokenBytes)
-    return field.member("content").error(
+    return place.member("content").error(
         fmt::format("has {} bytes, more than the {} allowed", token.content.size(), kMaxTokenBytes));
   const auto known = vocabulary.find(token.content);
   token.id = known ? *known : next_id++;
   if (!vocabulary.add(token.content, token.id))
-    return field.member("id").error(fmt::format("clashes: '{}' gets the id {}, which is that of '{}'",
+    return place.member("id").error(fmt::format("clashes: '{}' gets the id {}, which is that of '{}'",
                                                 token.content.substr(0, 60), token.id,
                                                 vocabulary.token(token.id).substr(0, 60)));
   if (!ids_.insert(token.id).second)
-    return field.error(fmt::format("adds '{}' a second time", token.content.substr(0, 60)));
-  if (token.id != id)
-    note(fmt::format("{}: {} says id {}, but '{}' is {}, as with the tokenizers package", field.source,
-                     field.path, id, token.content.substr(0, 60), token.id));
-  token.pattern = token.content;
-  if (token.normalized) {
-    std::string out;
-    bool first = true;
-    token.pattern = std::string(normalizer.apply(token.content, out, first));
-  }
+    return place.error(fmt::format("adds '{}' a second time", token.content.substr(0, 60)));
   tokens_.push_back(std::move(token));
+  return Ok{};
+}
+
+// The package counts on from the highest id of the tokens added before, where that is beyond the model's.
+Status AddedTokens::add_named(const std::vector<NamedToken>& named, Vocabulary& vocabulary) {
+  auto next_id = static_cast<int32_t>(vocabulary.num_tokens());
+  std::unordered_map<std::string, size_t> places;
+  for (size_t i = 0; i < tokens_.size(); ++i) {
+    next_id = std::max(next_id, tokens_[i].id + 1);
+    places.emplace(tokens_[i].content, i);
+  }
+  for (const NamedToken& one : named) {
+    if (one.token.content.empty()) continue;
+    const auto [place, is_new] = places.emplace(one.token.content, tokens_.size());
+    if (is_new) {
+      PLIMSOLL_TRY(enter(one.token, Field(nullptr, "the token", one.source), vocabulary, next_id));
+    } else {
+      AddedToken& before = tokens_[place->second];
+      AddedToken changed = one.token;
+      changed.id = before.id;
+      changed.special |= before.special;  // what was special once stays so to the package
+      before = std::move(changed);
+    }
+    const int32_t id = *vocabulary.find(one.token.content);
+    if (one.said_id && *one.said_id != id)
+      note(fmt::format("{} says id {}, but '{}' is {}, as with transformers", one.source, *one.said_id,
+                       one.token.content.substr(0, 60), id));
+  }
   return Ok{};
 }
 
@@ -169,7 +211,11 @@ void AddedTokens::cut(std::string_view text, bool normalized, std::vector<Sectio
     for (auto match = finder.find(text, 0); match; match = finder.find(text, match->end)) {
       const AddedToken& token = tokens_[match->value];
       if (token.single_word && !stands_alone(text, match->begin, match->end)) continue;
-      const size_t begin = token.strips_left ? spaces_before(text, match->begin, done) : match->begin;
+      if (splits_special_ && token.special) continue;
+      const size_t begin =
+          token.strips_left ? std::max(spaces_before(text, match->begin, done), done) : match->begin;
+      // A token of spaces that lies within what the one before has stripped is empty once it strips itself.
+      if (token.strips_left && begin >= match->end) continue;
       if (done < begin) sections.push_back({.text = text.substr(done, begin - done)});
       // A token of spaces may lie within what the one before has stripped; without a strip of its own the
       // text goes on right behind it, as in the package.

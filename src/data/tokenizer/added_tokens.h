@@ -29,6 +29,14 @@ struct AddedToken {
   bool special = false;
 };
 
+/// A token that a file beside tokenizer.json names.
+struct NamedToken {
+  AddedToken token = {};
+  std::optional<int64_t> said_id = {};  ///< where the file gives it one
+  std::string source = {};              ///< the file, and what in it
+  bool is_text = false;                 ///< named by its text alone, without rules
+};
+
 /// Finds the leftmost of a set of strings, of those that start there the longest.
 class TokenFinder {
  public:
@@ -64,10 +72,13 @@ struct Section {
 
 class AddedTokens {
  public:
-  /// Reads the list and puts the tokens into the vocabulary. Ids are the package's: a token of the model's
-  /// keeps its id, others count on from the vocabulary's size. Errors: kBadData for missing or mistyped
-  /// fields, a token twice, an id that two tokens would have.
-  static Result<AddedTokens> build(const Field& list, const Normalizer& normalizer, Vocabulary& vocabulary);
+  /// Reads the list and puts the tokens into the vocabulary, then those of `named`, which stand outside of
+  /// tokenizer.json. Ids are the package's: a token of the model's keeps its id, others count on from the
+  /// vocabulary's size; of `named` those that the list has too change their rules alone. `splits_special`:
+  /// special tokens in a text are cut like any other text. Errors: kBadData for missing or mistyped fields,
+  /// a token twice in the list, an id that two tokens would have.
+  static Result<AddedTokens> build(const Field& list, const std::vector<NamedToken>& named,
+                                   bool splits_special, const Normalizer& normalizer, Vocabulary& vocabulary);
 
   /// Appends the sections of a text (`normalized`: of normalized text, with the tokens to be found in that).
   void cut(std::string_view text, bool normalized, std::vector<Section>& sections) const;
@@ -81,9 +92,15 @@ class AddedTokens {
   [[nodiscard]] const std::vector<AddedToken>& tokens() const { return tokens_; }
 
  private:
-  Status add(const Field& field, const Normalizer& normalizer, Vocabulary& vocabulary, int32_t& next_id);
+  Status add(const Field& field, Vocabulary& vocabulary, int32_t& next_id);
+  Status add_named(const std::vector<NamedToken>& named, Vocabulary& vocabulary);
+  /// Of the tokens, once they are all there.
+  Status index(const Field& list, const Normalizer& normalizer);
+  /// Gives the token its id and puts it behind the others.
+  Status enter(AddedToken token, const Field& place, Vocabulary& vocabulary, int32_t& next_id);
   std::vector<AddedToken> tokens_;
   std::unordered_set<int32_t> ids_;
+  bool splits_special_ = false;
   TokenFinder raw_;
   TokenFinder normalized_;
   bool strips_left_ = false;  // one of them

@@ -25,6 +25,15 @@ Result<SplitBehavior> behavior_of(const Field& field) {
   return field.expected("Isolated, Removed, Contiguous, MergedWithPrevious or MergedWithNext");
 }
 
+Error unknown_rule(const Field& field, std::string_view text) {
+  Error error =
+      field.error(fmt::format("is no regular expression that is read: '{}'{}; those of GPT-2, GPT-4, GPT-4o, "
+                              "Llama 3, Qwen 2 to 3.5 and Mistral's Tekken are",
+                              text.substr(0, 300), text.size() > 300 ? " …" : ""));
+  error.hint = "tokenize elsewhere and give the ids: a .npy of integers, a row a sample";
+  return error;
+}
+
 /// Whether a span goes into the piece before it, by whether each of them is a match.
 bool joins(SplitBehavior behavior, bool before, bool span) {
   switch (behavior) {
@@ -94,9 +103,7 @@ Status PreTokenizer::add_split(const Field& field) {
     const Field regex = pattern.member("Regex");
     PLIMSOLL_ASSIGN(const std::string text, regex.string());
     const auto rule = recognise_split_rule(text);
-    if (!rule)
-      return regex.error(fmt::format("is none of the public tokenizers' regular expressions: '{}'{}",
-                                     text.substr(0, 300), text.size() > 300 ? " …" : ""));
+    if (!rule) return unknown_rule(regex, text);
     stage.rule = *rule;
     // The rules leave no gaps, so a match is a piece either way; the other behaviors would join or drop them
     // all.
@@ -206,6 +213,8 @@ void PreTokenizer::cut_by_rule(size_t stage, const Piece& piece, WordSink& sink)
       return cut_by_rule<SplitRule::kQwenMarks>(stage, piece, sink);
     case SplitRule::kGpt4o:
       return cut_by_rule<SplitRule::kGpt4o>(stage, piece, sink);
+    case SplitRule::kTekken:
+      return cut_by_rule<SplitRule::kTekken>(stage, piece, sink);
   }
 }
 

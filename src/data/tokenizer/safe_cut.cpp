@@ -74,8 +74,11 @@ CutEffect PreTokenizer::rule_effect(SplitRule rule, const Cut& cut) {
   const bool letters = (left & kLetters) != 0;
   if (!(right & (letters ? kLetters : kNumbers))) return CutEffect::kApart;
   if (letters)
-    return rule == SplitRule::kGpt4o || cut.near_apostrophe ? CutEffect::kUnsure : CutEffect::kWithin;
-  if (rule == SplitRule::kQwen2 || rule == SplitRule::kQwenMarks) return CutEffect::kApart;  // a word each
+    return rule == SplitRule::kGpt4o || rule == SplitRule::kTekken || cut.near_apostrophe
+               ? CutEffect::kUnsure
+               : CutEffect::kWithin;
+  if (rule == SplitRule::kQwen2 || rule == SplitRule::kQwenMarks || rule == SplitRule::kTekken)
+    return CutEffect::kApart;  // a word each
   return rule == SplitRule::kGpt2 || rule == SplitRule::kLongDigits ? CutEffect::kWithin : CutEffect::kUnsure;
 }
 

@@ -36,6 +36,9 @@ constexpr std::array kKnown = {
           R"(?|[^\r\n\p{L}\p{N}]?)" PLIMSOLL_UPPER "+" PLIMSOLL_LOWER "*" PLIMSOLL_CONTRACTIONS
           R"(?|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n/]*|\s*[\r\n]+|\s+(?!\S)|\s+)",
           SplitRule::kGpt4o},
+    Known{R"([^\r\n\p{L}\p{N}]?)" PLIMSOLL_UPPER "*" PLIMSOLL_LOWER R"(+|[^\r\n\p{L}\p{N}]?)" PLIMSOLL_UPPER
+          "+" PLIMSOLL_LOWER R"(*|\p{N}| ?[^\s\p{L}\p{N}]+[\r\n/]*|\s*[\r\n]+|\s+(?!\S)|\s+)",
+          SplitRule::kTekken},
 };
 
 }  // namespace
@@ -74,20 +77,22 @@ const char* upper_only(const char* p, const char* end, const uint8_t* properties
   return upper_end == p ? nullptr : run(upper_end, end, kLowerSet, properties);
 }
 
-}  // namespace
-
-const char* gpt4o_piece(const char* p, const char* end, const uint8_t* properties) {
+/// Words with at most one turn from upper to lower case, with a contraction at their end where those count;
+/// numbers of up to so many digits.
+const char* cased_piece(const char* p, const char* end, const uint8_t* properties, bool contractions,
+                        int most_digits) {
   const Char c = char_at(p, properties);
   const char* const second = p + c.length;
   const bool may_lead = !(c.classes & (kLetters | kNumbers)) && *p != '\r' && *p != '\n';
   for (const auto& word : {upper_then_lower, upper_only}) {
     const char* after = may_lead ? word(second, end, properties) : nullptr;
     if (!after) after = word(p, end, properties);
-    if (after) return after < end && *after == '\'' ? contraction(after, end, true) : after;
+    if (after) return contractions && after < end && *after == '\'' ? contraction(after, end, true) : after;
   }
   if (c.classes & kNumbers) {
     const char* q = second;
-    for (int digits = 1; digits < 3 && q < end && (char_at(q, properties).classes & kNumbers); ++digits)
+    for (int digits = 1; digits < most_digits && q < end && (char_at(q, properties).classes & kNumbers);
+         ++digits)
       q += char_at(q, properties).length;
     return q;
   }
@@ -98,6 +103,16 @@ const char* gpt4o_piece(const char* p, const char* end, const uint8_t* propertie
   for (const char* q = run_end; q > p; --q)
     if (q[-1] == '\n' || q[-1] == '\r') return q;
   return spaces(p, run_end, end);
+}
+
+}  // namespace
+
+const char* gpt4o_piece(const char* p, const char* end, const uint8_t* properties) {
+  return cased_piece(p, end, properties, /*contractions=*/true, /*most_digits=*/3);
+}
+
+const char* tekken_piece(const char* p, const char* end, const uint8_t* properties) {
+  return cased_piece(p, end, properties, /*contractions=*/false, /*most_digits=*/1);
 }
 
 }  // namespace split_detail

@@ -18,6 +18,7 @@ enum class SplitRule : uint8_t {
   kLongDigits,  ///< the same with \p{N}+
   kQwenMarks,   ///< as kQwen2, marks counted as letters
   kGpt4o,       ///< words end where lower case turns upper, contractions stay with their word
+  kTekken,      ///< the same with \p{N} and without contractions (Mistral's since Nemo)
 };
 
 /// The rule that a pattern spells, if it is one of those.
@@ -124,6 +125,7 @@ const char* llama3_piece(const char* p, const char* end, const uint8_t* properti
 }
 
 const char* gpt4o_piece(const char* p, const char* end, const uint8_t* properties);
+const char* tekken_piece(const char* p, const char* end, const uint8_t* properties);
 
 }  // namespace split_detail
 
@@ -132,6 +134,7 @@ template <SplitRule R>
 inline const char* piece_end(const char* p, const char* end, const uint8_t* properties) {
   if constexpr (R == SplitRule::kGpt2) return split_detail::gpt2_piece(p, end, properties);
   if constexpr (R == SplitRule::kGpt4o) return split_detail::gpt4o_piece(p, end, properties);
+  if constexpr (R == SplitRule::kTekken) return split_detail::tekken_piece(p, end, properties);
   return split_detail::llama3_piece<R>(p, end, properties);
 }
 

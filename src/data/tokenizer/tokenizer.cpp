@@ -5,13 +5,12 @@
 #include <xxhash.h>
 
 #include <algorithm>
-#include <filesystem>
 #include <unordered_set>
 
 #include "data/tokenizer/document.h"
 #include "data/tokenizer/parts.h"
+#include "data/tokenizer/tokenizer_source.h"
 #include "data/tokenizer/unicode.h"
-#include "io/file.h"
 
 namespace plimsoll {
 namespace {
@@ -19,8 +18,6 @@ namespace {
 using tokenizer::Document;
 using tokenizer::Field;
 using tokenizer::Section;
-
-constexpr int64_t kMaxFileBytes = int64_t{1} << 28;
 
 class ModelSink final : public tokenizer::WordSink {
  public:
@@ -194,14 +191,19 @@ Tokenizer::Tokenizer(std::unique_ptr<const TokenizerParts> parts) : parts_(std::
 Tokenizer::~Tokenizer() = default;
 
 Result<std::unique_ptr<Tokenizer>> Tokenizer::open(const std::string& path) {
-  std::error_code ignored;
-  const std::string file = std::filesystem::is_directory(path, ignored) ? path + "/tokenizer.json" : path;
-  PLIMSOLL_ASSIGN(const std::string text, read_small_file(file, kMaxFileBytes));
-  return parse(text, file);
+  PLIMSOLL_ASSIGN(const auto source, tokenizer::TokenizerSource::read(path));
+  return build(source);
 }
 
 Result<std::unique_ptr<Tokenizer>> Tokenizer::parse(std::string_view json, const std::string& source) {
-  PLIMSOLL_ASSIGN(const Document document, tokenizer::read_document(json, source));
+  tokenizer::TokenizerSource alone{.file = source};
+  PLIMSOLL_ASSIGN(alone.document, tokenizer::read_document(json, source));
+  return build(alone);
+}
+
+Result<std::unique_ptr<Tokenizer>> Tokenizer::build(const tokenizer::TokenizerSource& from) {
+  const Document& document = from.document;
+  const std::string& source = from.file;
   const Field root{&document.root, "", source};
   PLIMSOLL_TRY(check_version(root));
   const Field model_field = root.member("model");
@@ -214,7 +216,8 @@ Result<std::unique_ptr<Tokenizer>> Tokenizer::parse(std::string_view json, const
   PLIMSOLL_ASSIGN(auto model,
                   tokenizer::BpeModel::build(document, model_field, pre_tokenizer.byte_level(), vocabulary));
   PLIMSOLL_ASSIGN(auto added,
-                  tokenizer::AddedTokens::build(root.member("added_tokens"), normalizer, vocabulary));
+                  tokenizer::AddedTokens::build(root.member("added_tokens"), from.named,
+                                                from.splits_special_tokens, normalizer, vocabulary));
   PLIMSOLL_TRY(check_special_ids(post_processor, vocabulary, root.member("post_processor")));
   auto parts = std::unique_ptr<TokenizerParts>(new TokenizerParts{
       .vocabulary = std::move(vocabulary),
@@ -284,6 +287,11 @@ std::optional<int32_t> Tokenizer::id_of(std::string_view token) const {
 }
 uint64_t Tokenizer::vocabulary_hash() const { return parts_->hash; }
 std::string_view Tokenizer::token(int32_t id) const { return parts_->vocabulary.token(id); }
+std::vector<int32_t> Tokenizer::added_ids() const {
+  std::vector<int32_t> ids;
+  for (const tokenizer::AddedToken& token : parts_->added.tokens()) ids.push_back(token.id);
+  return ids;
+}
 bool Tokenizer::is_special(int32_t id) const {
   return id >= 0 && static_cast<size_t>(id) < parts_->special.size() &&
          parts_->special[static_cast<size_t>(id)];

@@ -17,18 +17,23 @@
 namespace plimsoll {
 
 struct TokenizerParts;
+namespace tokenizer {
+struct TokenizerSource;
+}
 
 /// A tokenizer of the BPE kind: byte-level (GPT-2, Llama-3, Qwen, SmolLM) or over characters with byte
 /// fallback (Llama-2, Mistral). Immutable; every call may come from any thread.
 class Tokenizer {
  public:
-  /// Reads a tokenizer.json, or the one in a directory.
-  /// Errors: kBadData that names the file and the field, for broken files and for kinds that are not
-  /// supported (Unigram, WordPiece, WordLevel, a regular expression that is not one of the public models');
-  /// kIo.
+  /// Reads a tokenizer.json with what the files beside it add (tokenizer_source.h), or the one in a
+  /// directory. Errors: kBadData that names the file and the field, for broken files and for kinds that are
+  /// not supported (Unigram, WordPiece, WordLevel, a regular expression that is not one of the public
+  /// models'); kIo.
   static Result<std::unique_ptr<Tokenizer>> open(const std::string& path);
-  /// The same from the document's text; `source` names it in errors.
+  /// The same from the document's text alone; `source` names it in errors.
   static Result<std::unique_ptr<Tokenizer>> parse(std::string_view json, const std::string& source);
+  /// The same from files that are read.
+  static Result<std::unique_ptr<Tokenizer>> build(const tokenizer::TokenizerSource& source);
   ~Tokenizer();
 
   /// Appends the ids of `text` to `ids`; with `add_special_tokens` also those of the post-processor (<s> and
@@ -65,6 +70,8 @@ class Tokenizer {
   /// no UTF-8 become U+FFFD.
   [[nodiscard]] std::string decode(std::span<const int32_t> ids, bool skip_special_tokens) const;
 
+  /// The ids of the added tokens, those that stand outside of tokenizer.json too.
+  [[nodiscard]] std::vector<int32_t> added_ids() const;
   /// The largest id + 1.
   [[nodiscard]] int64_t vocab_size() const;
   [[nodiscard]] std::optional<int32_t> id_of(std::string_view token) const;

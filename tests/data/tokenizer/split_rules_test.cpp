@@ -49,6 +49,13 @@ TEST(SplitRules, Gpt4o) {
   EXPECT_THAT(cut("x //\n/y"), ElementsAre("x", " //\n/", "y"));
 }
 
+TEST(SplitRules, Tekken) {
+  const auto cut = pieces<SplitRule::kTekken>;
+  EXPECT_THAT(cut("helloWorld HTTPServer don't"), ElementsAre("hello", "World", " HTTPServer", " don", "'t"));
+  EXPECT_THAT(cut("in 2026!"), ElementsAre("in", " ", "2", "0", "2", "6", "!"));
+  EXPECT_THAT(cut("x //\n/y"), ElementsAre("x", " //\n/", "y"));
+}
+
 TEST(SplitRules, AreRecognisedByTheirText) {
   EXPECT_EQ(
       recognise_split_rule(R"('s|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+)"),

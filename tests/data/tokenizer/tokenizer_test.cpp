@@ -75,6 +75,31 @@ TEST(Tokenizer, OpensAFileOrItsDirectory) {
   EXPECT_EQ(Tokenizer::open(file + ".absent").error().code, ErrorCode::kBadData);
 }
 
+/// A vocabulary of letters and added tokens with rules: "lr" strips on both sides.
+std::string with_blank_tokens(const std::vector<std::pair<std::string, std::string>>& tokens) {
+  std::string list;
+  int id = 10;
+  for (const auto& [content, rules] : tokens) {
+    const auto rule = [&rules = rules](char c) { return rules.find(c) != rules.npos ? "true" : "false"; };
+    list += (list.empty() ? "" : ", ") + std::string(R"({"id": )") + std::to_string(id++) +
+            R"(, "content": ")" + content + R"(", "single_word": false, "lstrip": )" + rule('l') +
+            R"(, "rstrip": )" + rule('r') + R"(, "normalized": false, "special": false})";
+  }
+  return tokenizer_json({{"model", kModel}, {"added_tokens", "[" + list + "]"}});
+}
+
+// By the tokenizers package (0.23.3).
+TEST(Tokenizer, TokensOfBlanksThatStripAreOneForAllOfThem) {
+  const auto both = tokenizer_of(with_blank_tokens({{" ", "lr"}}));
+  EXPECT_THAT(encode(*both, "a  b"), ElementsAre(0, 7, 1));
+  EXPECT_THAT(encode(*both, "a   b c "), ElementsAre(0, 7, 1, 7, 2, 7));
+  const auto pair = tokenizer_of(with_blank_tokens({{"X", "r"}, {" b", "l"}}));
+  EXPECT_THAT(encode(*pair, "aX   b"), ElementsAre(0, 10, 11));
+  EXPECT_THAT(encode(*pair, "a  b"), ElementsAre(0, 11));
+  const auto plain = tokenizer_of(with_blank_tokens({{"X", "r"}, {" ", ""}}));
+  EXPECT_THAT(encode(*plain, "aX  b"), ElementsAre(0, 10, 7, 7, 1)) << "without a strip of its own it stays";
+}
+
 TEST(Tokenizer, KnowsItsTokens) {
   const auto tokenizer = tokenizer_of(tokenizer_json({{"model", kModel}, {"added_tokens", kAdded}}));
   EXPECT_EQ(tokenizer->id_of("abc"), 6);
@@ -335,7 +360,7 @@ TEST(BrokenTokenizer, IsRefusedWithTheFieldNamed) {
       {with("pre_tokenizer", R"({"type": "BertPreTokenizer"})"), "pre_tokenizer.type is 'BertPreTokenizer'"},
       {with("pre_tokenizer",
             R"({"type": "Split", "pattern": {"Regex": "\\d+"}, "behavior": "Isolated", "invert": false})"),
-       "pre_tokenizer.pattern.Regex is none of the public tokenizers' regular expressions: '\\d+'"},
+       "pre_tokenizer.pattern.Regex is no regular expression that is read: '\\d+'"},
       {with("pre_tokenizer",
             R"({"type": "Split", "pattern": {"String": "x"}, "behavior": "Sideways", "invert": false})"),
        "pre_tokenizer.behavior is \"Sideways\""},

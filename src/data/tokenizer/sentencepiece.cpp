@@ -1,13 +1,13 @@
-#include "gguf/sentencepiece.h"
+#include "data/tokenizer/sentencepiece.h"
 
 #include <bit>
 #include <optional>
 
-namespace plimsoll::gguf {
+namespace plimsoll::tokenizer {
 namespace {
 
 /// One field of a message: what its wire type says. Nothing at the end; `broken` where it ends too early.
-struct Field {
+struct WireField {
   uint64_t number = 0;
   uint64_t value = 0;          ///< of a varint, or the bits of a fixed one
   std::string_view text = {};  ///< of a field with a length
@@ -18,10 +18,10 @@ class Message {
   explicit Message(std::string_view bytes) : rest_(bytes) {}
   [[nodiscard]] bool broken() const { return broken_; }
 
-  std::optional<Field> next() {
+  std::optional<WireField> next() {
     if (rest_.empty() || broken_) return std::nullopt;
     const uint64_t key = varint();
-    Field field{.number = key >> 3};
+    WireField field{.number = key >> 3};
     switch (key & 7) {
       case 0:
         field.value = varint();
@@ -85,17 +85,40 @@ bool read_piece(std::string_view bytes, Piece& piece) {
   return !message.broken();
 }
 
-}  // namespace
-
-Result<std::vector<Piece>> parse_pieces(std::string_view bytes) {
-  std::vector<Piece> pieces;
+bool read_trainer(std::string_view bytes, SentencePieceModel& model) {
   Message message(bytes);
-  bool sound = true;
-  while (const auto field = message.next())
-    if (field->number == 1) sound = read_piece(field->text, pieces.emplace_back()) && sound;
-  if (!sound || message.broken() || pieces.empty())
-    return Error{ErrorCode::kBadData, "no sentencepiece model", {}, "take the file from the model's source"};
-  return pieces;
+  while (const auto field = message.next()) {
+    if (field->number == 3) model.model_type = static_cast<int32_t>(field->value);
+    if (field->number == 24) model.treats_whitespace_as_suffix = field->value != 0;
+    if (field->number == 35) model.byte_fallback = field->value != 0;
+  }
+  return !message.broken();
 }
 
-}  // namespace plimsoll::gguf
+bool read_normalizer(std::string_view bytes, SentencePieceModel& model) {
+  Message message(bytes);
+  while (const auto field = message.next()) {
+    if (field->number == 2) model.has_charsmap = !field->text.empty();
+    if (field->number == 3) model.adds_dummy_prefix = field->value != 0;
+    if (field->number == 4) model.removes_extra_whitespaces = field->value != 0;
+  }
+  return !message.broken();
+}
+
+}  // namespace
+
+Result<SentencePieceModel> parse_sentencepiece(std::string_view bytes) {
+  SentencePieceModel model;
+  Message message(bytes);
+  bool sound = true;
+  while (const auto field = message.next()) {
+    if (field->number == 1) sound = read_piece(field->text, model.pieces.emplace_back()) && sound;
+    if (field->number == 2) sound = read_trainer(field->text, model) && sound;
+    if (field->number == 3) sound = read_normalizer(field->text, model) && sound;
+  }
+  if (!sound || message.broken() || model.pieces.empty())
+    return Error{ErrorCode::kBadData, "no sentencepiece model", {}, "take the file from the model's source"};
+  return model;
+}
+
+}  // namespace plimsoll::tokenizer

@@ -190,6 +190,7 @@ void add_remarks(Facts& facts, const TokenizeCounts& counts, bool json) {
   Tree remarks = Tree::list();
   for (std::string& line : remark_lines(counts.remarks)) remarks.items.push_back(Tree::of(std::move(line)));
   facts.add("remarks", std::move(remarks));
+  facts.add("invalid_utf8_bytes", Tree::of(counts.remarks.invalid.num_bytes()));
   if (json) return;
   for (const auto& [reason, count] : counts.skipped.by_reason)
     note(fmt::format("passed over {}: {}", counted(count, "example"), reason));

@@ -91,6 +91,7 @@ void print_json(const Arguments& arguments, const Outcome& o) {
                  {"documents", Tree::of(o.counts.num_documents)},
                  {"empty", Tree::of(o.counts.num_empty)},
                  {"skipped", skipped_tree(o.counts.skipped)},
+                 {"invalid_utf8_bytes", Tree::of(o.counts.remarks.invalid.num_bytes())},
                  {"tokens", Tree::of(o.counts.num_tokens)},
                  {"targets", Tree::of(o.counts.num_targets)},
                  {"vocab_size", Tree::of(o.vocab_size)},

@@ -4,6 +4,7 @@
 #include <memory>
 #include <vector>
 
+#include "base/note.h"
 #include "base/numbers.h"
 #include "base/process.h"
 #include "base/signals.h"
@@ -70,6 +71,7 @@ void print_json(const Arguments& arguments, const TrainedTokenizer& trained, dou
                                 {"files", Tree::of(trained.num_files)},
                                 {"examples", Tree::of(trained.num_examples)},
                                 {"skipped", skipped_tree(trained.skipped)},
+                                {"invalid_utf8_bytes", Tree::of(trained.invalid.num_bytes())},
                                 {"text_bytes", Tree::of(trained.text_bytes)},
                                 {"words", Tree::of(trained.num_words)},
                                 {"different_words", Tree::of(trained.num_different_words)},
@@ -140,6 +142,7 @@ Status train(const Arguments& arguments) {
   PLIMSOLL_ASSIGN(const TrainedTokenizer result, std::move(trained));
   PLIMSOLL_TRY(write_tokenizer(result, arguments.output));
   const double seconds = now_seconds() - start;
+  for (const std::string& line : result.invalid.lines()) note(line);
   arguments.reading.json ? print_json(arguments, result, seconds) : print_table(arguments, result, seconds);
   return Ok{};
 }

@@ -62,6 +62,7 @@ class Run {
     LabelledExample example = {};
     std::vector<int32_t> ids = {};
     std::optional<BadExample> bad = {};
+    InvalidUtf8 invalid = {};
   };
 
   [[nodiscard]] Error nothing_kept() const {
@@ -108,6 +109,8 @@ class Run {
     example.file = reader_.files()[record.file];
     example.line = record.line;
     const std::string_view json = std::string_view(bytes_).substr(record.begin, record.size);
+    encoded.invalid = {};
+    encoded.invalid.look_at(json, example.file, record.place());
     encoded.bad = parse_labelled_example(json, options_.format, example);
     if (!encoded.bad) encoded.bad = encode_labelled(example, options_, encoded.ids);
   }
@@ -120,6 +123,7 @@ class Run {
       Encoded& e = encoded_[i];
       ++counts_.num_examples;
       counts_.text_bytes += static_cast<int64_t>(records_[i].size);
+      counts_.remarks.invalid.add(e.invalid);
       if (!e.bad) {
         Status fits = labels_.check(e.example.label, records_[i].file, records_[i].line);
         if (!fits) e.bad = BadExample{text::reason::kBadLabel, std::move(fits).error()};

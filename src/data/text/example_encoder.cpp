@@ -117,6 +117,7 @@ std::vector<std::string> remark_lines(const EncodingRemarks& remarks) {
       "in {} messages of other roles than the assistant's say that they are trained on (train, weight), "
       "which "
       "they are not");
+  for (std::string& line : remarks.invalid.lines()) lines.push_back(std::move(line));
   return lines;
 }
 

@@ -13,6 +13,7 @@
 #include "base/result.h"
 #include "data/chat/chat_template.h"
 #include "data/text/example.h"
+#include "data/text/invalid_utf8.h"
 #include "data/tokenizer/tokenizer.h"
 
 namespace plimsoll {
@@ -62,6 +63,7 @@ struct EncodingRemarks {
   int64_t idle_systems = 0;   ///< a "system" beside a prompt that is a text
   int64_t idle_flags = 0;     ///< messages not to be trained on, where all of the conversation is
   int64_t other_roles = 0;    ///< messages to be trained on that are not the assistant's
+  InvalidUtf8 invalid = {};   ///< bytes that are no UTF-8, of all files
 
   void add(const EncodingRemarks& other) {
     split_prompts += other.split_prompts;
@@ -72,6 +74,7 @@ struct EncodingRemarks {
     idle_systems += other.idle_systems;
     idle_flags += other.idle_flags;
     other_roles += other.other_roles;
+    invalid.add(other.invalid);
   }
 };
 /// A line for each that there is.

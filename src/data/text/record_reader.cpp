@@ -98,7 +98,7 @@ Status RecordReader::pass_over(Error error, std::string_view reason) {
 
 Status RecordReader::begin_file() {
   const std::string& path = files_[next_file_++];
-  line_ = num_records_ = 0;
+  line_ = num_records_ = text_bytes_ = 0;
   at_ = end_ = 0;
   is_open_text_ = false;
   carry_.clear();
@@ -164,6 +164,8 @@ Result<bool> RecordReader::next(std::string& bytes, Record& record) {
       record.size = bytes.size() - begin;
       record.is_json = mode_ != Mode::kText;
       record.file = static_cast<uint32_t>(next_file_ - 1);
+      record.byte = mode_ == Mode::kText ? text_bytes_ + 1 : mode_ == Mode::kLines ? 1 : 0;
+      text_bytes_ += static_cast<int64_t>(record.size);
       ++num_records_;
       return true;
     }

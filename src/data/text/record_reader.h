@@ -17,6 +17,7 @@
 #include "data/text/csv_row.h"
 #include "data/text/example_reader.h"
 #include "data/text/input_stream.h"
+#include "data/text/invalid_utf8.h"
 
 namespace plimsoll::text {
 
@@ -36,6 +37,8 @@ struct Record {
   bool continues = false;  ///< of a text: the next record is its next piece
   uint32_t file = 0;       ///< index into files()
   int64_t line = 0;        ///< from 1; 0 for texts
+  int64_t byte = 0;        ///< of a text and of a line of JSON: where it begins, from 1; else 0
+  [[nodiscard]] InvalidUtf8::Place place() const { return {line, byte}; }
 };
 
 inline bool is_blank(char c) { return c == ' ' || c == '\t' || c == '\r' || c == '\n'; }
@@ -104,6 +107,7 @@ class RecordReader {
   Mode mode_ = Mode::kText;
   int64_t line_ = 0;           // kLines: the last one read; kList, kCsv: the one at hand
   int64_t num_records_ = 0;    // of this file
+  int64_t text_bytes_ = 0;     // kText: handed out
   bool is_open_text_ = false;  // kText: a piece that continues was handed out
   std::optional<CsvRow> csv_;  // kCsv: the row at hand
   std::vector<std::string> columns_;

@@ -45,6 +45,8 @@ bool fill(TokenBatch& batch, ExampleReader& reader) {
 void BatchEncoder::run(TokenBatch& batch) {
   const ReaderOptions& options = reader_.options();
   for (const Record& record : batch.records) {
+    batch.remarks.invalid.look_at(std::string_view(batch.bytes).substr(record.begin, record.size),
+                                  reader_.files()[record.file], record.place());
     std::optional<BadExample> bad =
         to_example(batch.bytes, record, reader_.files(), options.text_key, example_);
     if (!bad) bad = encoder_.encode(example_, scratch_, encoded_);

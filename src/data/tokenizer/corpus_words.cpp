@@ -115,6 +115,8 @@ class Counter final : public WordSink {
     const ReaderOptions& options = reader.options();
     for (num_done = 0; num_done < records_.size(); ++num_done) {
       const text::Record& record = records_[num_done];
+      result.invalid.look_at(std::string_view(bytes_).substr(record.begin, record.size),
+                             reader.files()[record.file], record.place());
       std::optional<BadExample> bad =
           text::to_example(bytes_, record, reader.files(), options.text_key, example_, text::Prefers::kText);
       if (bad && (options.on_error == OnError::kFail || bad->error.code != ErrorCode::kBadData))
@@ -234,6 +236,7 @@ Result<CorpusWords> count_words(ExampleReader& reader, const Normalizer& normali
     all.num_words += one.num_words;
     all.text_bytes += one.text_bytes;
     all.skipped.add(one.skipped);
+    all.invalid.add(one.invalid);
   }
   all.skipped.add(shared.skipped);
   return all;

@@ -8,6 +8,7 @@
 
 #include "base/result.h"
 #include "data/text/example_reader.h"
+#include "data/text/invalid_utf8.h"
 #include "data/tokenizer/normalizer.h"
 #include "data/tokenizer/pre_tokenizer.h"
 #include "data/tokenizer/word_counts.h"
@@ -20,6 +21,7 @@ struct CorpusWords {
   int64_t num_words = 0;
   int64_t text_bytes = 0;
   SkipCounts skipped = {};
+  InvalidUtf8 invalid = {};
 };
 
 /// `glance` is called on the caller's thread after each of its batches with the bytes of text so far; false

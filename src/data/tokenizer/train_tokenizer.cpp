@@ -133,6 +133,7 @@ Result<TrainedTokenizer> train_tokenizer(const TokenizerTraining& training) {
   result.num_words = corpus.num_words;
   result.num_different_words = static_cast<int64_t>(corpus.words.size());
   result.skipped = std::move(corpus.skipped);
+  result.invalid = std::move(corpus.invalid);
   return result;
 }
 

@@ -12,6 +12,7 @@
 
 #include "base/result.h"
 #include "data/text/example.h"
+#include "data/text/invalid_utf8.h"
 
 namespace plimsoll {
 
@@ -45,6 +46,7 @@ struct TrainedTokenizer {
   int64_t text_bytes = 0;
   int64_t num_words = 0, num_different_words = 0;
   SkipCounts skipped = {};
+  InvalidUtf8 invalid = {};  ///< bytes that are no UTF-8, of the files
 };
 
 /// Of a conversation the messages' texts count, of a completion both parts, each as a text of its own.

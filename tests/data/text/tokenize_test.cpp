@@ -153,6 +153,22 @@ TEST_F(TokenizeTest, CountsWhatExamplesAreUsableInSpiteOf) {
   EXPECT_EQ(run({path, path}, 2).counts.remarks.split_prompts, 2);
 }
 
+TEST_F(TokenizeTest, CountsBytesThatAreNoUtf8) {
+  std::string text(20000, 'a');
+  for (size_t i = 0; i < text.size(); i += 9) text[i] = ' ';
+  text[12345] = '\xE4';
+  text[19000] = '\xFC';
+  const std::string a = folder_.write("a.txt", text);
+  const std::string b = folder_.write("b.jsonl", "{\"text\": \"b\"}\n{\"text\": \"\xE4\"}\n");
+  const std::string c = folder_.write("c.csv", "text\nb\n\xE4\n");
+  for (const int threads : {1, 3})
+    EXPECT_THAT(
+        run({a, b, c}, threads).counts.remarks.invalid.lines(),
+        ElementsAre(HasSubstr("a.txt: 2 bytes are not valid UTF-8 (the first: byte 12346)"),
+                    HasSubstr("b.jsonl: 1 byte in 1 example is not valid UTF-8 (the first: line 2, byte 11)"),
+                    HasSubstr("c.csv: 1 byte in 1 example is not valid UTF-8 (the first: line 3)")));
+}
+
 TEST_F(TokenizeTest, TheFirstErrorWinsWhateverTheThreads) {
   std::string lines;
   for (int i = 0; i < 30000; ++i)

@@ -55,6 +55,7 @@ Status plan(const RunArguments& arguments, const PlanOutput& output) {
                  output.svg, "give one of them too"};
   PLIMSOLL_ASSIGN(RunConfig config, load_run(arguments));
   for (const std::string& line : train::missing_data(config.data)) note(line);
+  if (const std::string line = train::unasked_bytes_note(config); !line.empty()) note(line);
   const bool alone = !output.frontier && output.sweep.empty();
   if (output.sweep.empty()) {
     PLIMSOLL_ASSIGN(config, with_chosen_batch(config, alone, arguments.json));

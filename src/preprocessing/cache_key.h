@@ -1,10 +1,11 @@
-// Names of cached files: a checksum over what a file was made from, as far as it shows without reading texts.
+// Names of cached files: a checksum over all that a file was made from.
 #pragma once
 
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "data/tokenizer/tokenizer.h"
 #include "io/checksum.h"
 
 namespace plimsoll::train {
@@ -16,7 +17,10 @@ std::string content_of(const std::string& path);
 class CacheKey {
  public:
   void add(std::string_view part);
-  /// Where each lies, its size, and when it was last changed.
+  /// What decides which ids a text gets: the tokenizer, its file where `path` names one, and those that lie
+  /// in `folder`.
+  void add_tokenizer(const Tokenizer& tokenizer, const std::string& path, const std::string& folder);
+  /// Where each lies and what is in it. Reads them: 10 GB take some seconds, their tokens many minutes.
   void add_files(const std::vector<std::string>& paths);
   [[nodiscard]] std::string text() const { return checksum_text(sum_.value()); }
 

@@ -14,6 +14,7 @@
 #include "io/file.h"
 #include "preprocessing/cache_key.h"
 #include "preprocessing/run_task.h"
+#include "preprocessing/token_cache.h"
 
 namespace plimsoll::train {
 namespace {
@@ -55,6 +56,7 @@ void tell(const TokenizeCounts& counts, const PrepareDataOptions& options) {
                            to_string(Bytes(counts.text_bytes))));
   for (const auto& [reason, count] : counts.skipped.by_reason)
     options.note(fmt::format("passed over {} example{}: {}", count, count == 1 ? "" : "s", reason));
+  for (const std::string& line : remark_lines(counts.remarks)) options.note(line);
 }
 
 }  // namespace
@@ -146,12 +148,9 @@ Status LabelledPreparation::open_tokenizer() {
   if (tokenizer_ == "bytes") return Ok{};
   PLIMSOLL_ASSIGN(EncoderFiles files, EncoderFiles::open(tokenizer_));
   opened_ = std::move(files.tokenizer);
-  tokenizer_content_ = content_of(files.folder + "/tokenizer.json");
+  tokenizer_folder_ = files.folder;
   if (options_.vocab_size == 0 || opened_->vocab_size() <= options_.vocab_size) return Ok{};
-  return Error{
-      ErrorCode::kInvalidArgument,
-      fmt::format("the tokenizer has {} ids, the model {}", opened_->vocab_size(), options_.vocab_size),
-      tokenizer_, "set data.tokenizer to the model's own"};
+  return too_large(*opened_, options_.vocab_size, tokenizer_);
 }
 
 Result<LabelledOptions> LabelledPreparation::encoding(SplitSide split) const {
@@ -169,8 +168,7 @@ Result<std::string> LabelledPreparation::path_of(const std::vector<std::string>&
   PLIMSOLL_ASSIGN(const LabelledOptions how, encoding(part.split));
   CacheKey key;
   key.add(kLabelledVersion);
-  key.add(opened_ == nullptr ? std::string() : checksum_text(opened_->vocabulary_hash()));
-  key.add(tokenizer_content_);
+  if (opened_ != nullptr) key.add_tokenizer(*opened_, tokenizer_, tokenizer_folder_);
   key.add(config_.data.text_key);
   key.add(config_.data.on_error);
   key.add(fmt::format("{} {} {} {}", how.format.vocab_size, how.pad_token.value_or(-1),

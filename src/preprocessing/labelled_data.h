@@ -58,7 +58,7 @@ class LabelledPreparation {
   bool tokenizes_ = true;              ///< false: only looks what is there
   bool is_missing_ = false;            ///< files that have not been tokenized
   std::unique_ptr<Tokenizer> opened_;  ///< null: lines hold tokens
-  std::string tokenizer_content_;      ///< what its special tokens follow from is not in its hash
+  std::string tokenizer_folder_;       ///< what its special tokens follow from is not in its hash
 };
 
 /// What preparing the data of a classifier's run would find, where it has been done before; nothing also

@@ -12,6 +12,7 @@
 #include "data/shard.h"
 #include "data/text/saved_dataset.h"
 #include "data/text/text_doubt.h"
+#include "data/tokenizer/tokenizer_source.h"
 #include "io/file.h"
 #include "io/new_folder.h"
 #include "preprocessing/data_cache.h"
@@ -156,6 +157,10 @@ class Preparation {
       if (!path.ends_with(".txt"))
         return Error{ErrorCode::kInvalidArgument, "without a tokenizer only .txt files are read, as bytes",
                      path, "set data.tokenizer to a model's folder or a tokenizer.json"};
+    PLIMSOLL_ASSIGN(const UnaskedBytes unasked, unasked_bytes(config_, "bytes"));
+    if (unasked.refused) return unasked.error(texts.front());
+    if (!unasked.what.empty() && options_.note && !std::exchange(told_of_bytes_, true))
+      options_.note(unasked.what);
     paths.insert(paths.end(), texts.begin(), texts.end());
     return paths;
   }
@@ -217,9 +222,10 @@ class Preparation {
   const bool bytes_;
   std::string first_shard_;
   uint64_t first_hash_ = 0;
-  int64_t most_ = 0;               ///< documents of a source that are tokenized; 0: all
-  bool tokenizes_ = true;          ///< false: only looks what is there
-  bool is_missing_ = false;        ///< a text that has not been tokenized
+  int64_t most_ = 0;         ///< documents of a source that are tokenized; 0: all
+  bool tokenizes_ = true;    ///< false: only looks what is there
+  bool is_missing_ = false;  ///< a text that has not been tokenized
+  bool told_of_bytes_ = false;
   std::set<std::string> doubted_;  ///< texts that have been looked at
 };
 
@@ -259,9 +265,7 @@ void keep_within_limit(const RunConfig& config, const std::string& folder,
 Result<std::string> tokenizer_path(const RunConfig& config) {
   if (config.data.tokenizer != "auto") return config.data.tokenizer;
   PLIMSOLL_ASSIGN(const std::string folder, model_directory(config.model));
-  if (folder.empty()) return std::string("bytes");
-  PLIMSOLL_ASSIGN(const bool is_there, path_exists(folder + "/tokenizer.json"));
-  return is_there ? folder : std::string("bytes");
+  return !folder.empty() && !tokenizer::tokenizer_file(folder).empty() ? folder : std::string("bytes");
 }
 
 Result<RunData> prepare_data(const RunConfig& config, const PrepareDataOptions& options) {

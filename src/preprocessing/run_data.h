@@ -19,6 +19,17 @@ namespace plimsoll::train {
 /// kBadData where model.path names nothing.
 Result<std::string> tokenizer_path(const RunConfig& config);
 
+/// Texts that data.tokenizer: auto reads as bytes for want of a tokenizer.
+struct UnaskedBytes {
+  std::string what = {};  ///< empty: there are none, or bytes are meant (the setting, the vocabulary's size)
+  bool refused = false;   ///< pretrained weights know nothing of bytes
+  [[nodiscard]] Error error(const std::string& text) const;
+};
+/// `tokenizer`: tokenizer_path's. Errors: kBadData of a config.json that cannot be read.
+Result<UnaskedBytes> unasked_bytes(const RunConfig& config, const std::string& tokenizer);
+/// The same as a remark for plans, which take any model: empty where no text that is named is concerned.
+std::string unasked_bytes_note(const RunConfig& config);
+
 /// Whether sequences hold several documents, kept apart: what the programs are built for. Looks at the
 /// settings and at the names of files, and into those that are there.
 bool packs_documents(const DataSettings& data);

@@ -28,6 +28,17 @@ bool is_intact(const std::string& path) {
 
 }  // namespace
 
+Error too_large(const Tokenizer& tokenizer, int64_t vocab_size, const std::string& path) {
+  int64_t id = vocab_size;
+  while (tokenizer.token(static_cast<int32_t>(id)).empty() && id + 1 < tokenizer.vocab_size()) ++id;
+  return {ErrorCode::kInvalidArgument,
+          fmt::format("the tokenizer has {} ids, the model {}: '{}' is {}", tokenizer.vocab_size(),
+                      vocab_size, tokenizer.token(static_cast<int32_t>(id)).substr(0, 60), id),
+          path,
+          "set data.tokenizer to the model's own, or give the model rows for its tokens (transformers: "
+          "model.resize_token_embeddings)"};
+}
+
 TextOptions text_options(const DataSettings& data) {
   return {.loss = *parse_loss_scope(data.loss),
           .add_special_tokens = data.add_special_tokens,
@@ -60,19 +71,17 @@ Result<std::optional<std::string>> TokenCache::find(const std::vector<std::strin
   return is_shard(path) ? std::optional(std::move(path)) : std::nullopt;
 }
 
-/// The name says what the shard was made from, as far as it shows without reading the texts.
+/// The name says what the shard was made from.
 Result<std::string> TokenCache::path_of(const std::vector<std::string>& texts, int64_t max_documents) {
   PLIMSOLL_ASSIGN(const EncoderFiles* files, encoder_files());
   CacheKey key;
   const DataSettings& data = config_.data;
   key.add(kCacheVersion);
-  key.add(checksum_text(files->tokenizer->vocabulary_hash()));
+  key.add_tokenizer(*files->tokenizer, tokenizer_, files->folder);
   for (const std::string& part : {data.loss, data.text_key, data.on_error, data.append_eos}) key.add(part);
   if (data.add_special_tokens) key.add("special");
   if (max_documents > 0) key.add(std::to_string(max_documents));
-  for (const std::string& name :
-       {data.chat_template, files->folder + "/chat_template.jinja", files->folder + "/tokenizer_config.json",
-        files->folder + "/special_tokens_map.json"})
+  for (const std::string& name : {data.chat_template, files->folder + "/chat_template.jinja"})
     key.add(content_of(name));
   // A run that fixed no day has the name that it had before there was one.
   if (data.template_date != "auto" && files->chat_template && files->chat_template->asks_for_date())
@@ -84,10 +93,7 @@ Result<std::string> TokenCache::path_of(const std::vector<std::string>& texts, i
 /// Before hours of work, not after.
 Status TokenCache::check_size(const Tokenizer& tokenizer) const {
   if (options_.vocab_size == 0 || tokenizer.vocab_size() <= options_.vocab_size) return Ok{};
-  return Error{
-      ErrorCode::kInvalidArgument,
-      fmt::format("the tokenizer has {} ids, the model {}", tokenizer.vocab_size(), options_.vocab_size),
-      tokenizer_, "set data.tokenizer to the model's own"};
+  return too_large(tokenizer, options_.vocab_size, tokenizer_);
 }
 
 Status TokenCache::tokenize(const std::vector<std::string>& texts, const EncoderFiles& files,

@@ -16,6 +16,9 @@ namespace plimsoll::train {
 /// How a run's texts become tokens.
 TextOptions text_options(const DataSettings& data);
 
+/// Of a tokenizer, which lies at `path`, with ids that a model of so many has no row for; names the first.
+Error too_large(const Tokenizer& tokenizer, int64_t vocab_size, const std::string& path);
+
 class TokenCache {
  public:
   /// `tokenizer`: a model's folder, or a tokenizer's file; nothing of it is read before that is asked for.

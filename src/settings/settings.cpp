@@ -65,7 +65,7 @@ void add_model_and_data(std::vector<Setting>& list) {
             {"cut", "drop", "truncate"}));
   add(number(PLIMSOLL_FIELD(data.packing_window), kWhat, "documents that are packed together", 1, 0x1p24));
   add(plain(PLIMSOLL_FIELD(data.tokenizer), kContent,
-            "auto: the model directory's tokenizer.json, else bytes; bytes; or a path"));
+            "auto: the model directory's, else bytes (random weights); bytes; or a path"));
   add(plain(PLIMSOLL_FIELD(data.chat_template), kContent, "a template file in place of the model's own"));
   add(plain(PLIMSOLL_FIELD(data.template_date), kWhat,
             "day that chat templates write (strftime_now), 2026-11-27; auto: the run's first"));

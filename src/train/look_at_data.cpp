@@ -56,7 +56,8 @@ Status read_examples(const RunConfig& config, const std::vector<std::string>& fi
   if (tokenizer == "bytes") {
     const auto json =
         std::ranges::find_if(files, [](const auto& f) { return kind_of(f) == FileKind::kJson; });
-    if (json == files.end()) return Ok{};
+    PLIMSOLL_ASSIGN(const UnaskedBytes unasked, unasked_bytes(config, tokenizer));
+    if (json == files.end()) return unasked.refused ? Status(unasked.error(files.front())) : Status(Ok{});
     return Error{ErrorCode::kBadData, "without a tokenizer only .txt files are read, as bytes", *json,
                  "name a model's folder that has one, or a tokenizer: --tokenizer"};
   }

@@ -19,10 +19,12 @@
 #include "data/shard.h"
 #include "data/text/encoder_files.h"
 #include "data/text/reasons.h"
+#include "data/tokenizer/tokenizer_source.h"
 #include "io/file.h"
 #include "io/hub_cache.h"
 #include "io/safetensors_reader.h"
 #include "io/scratch_folder.h"
+#include "preprocessing/token_cache.h"
 #include "runtime/session.h"
 #include "settings/settings.h"
 #include "train/batch_feeder.h"
@@ -151,21 +153,21 @@ class Prediction {
     const std::string& folder = config_.model.path;
     LabelledOptions options;
     EncoderFiles files;
-    PLIMSOLL_ASSIGN(const bool has_tokenizer, path_exists(folder + "/tokenizer.json"));
-    if (has_tokenizer) {
+    if (!tokenizer::tokenizer_file(folder).empty()) {
       PLIMSOLL_ASSIGN(files, EncoderFiles::open(folder));
-      if (files.tokenizer->vocab_size() > vocab_size_)
-        return Error{
-            ErrorCode::kBadData,
-            fmt::format("the tokenizer has {} ids, the model {}", files.tokenizer->vocab_size(), vocab_size_),
-            folder, "take both from the same place"};
+      if (files.tokenizer->vocab_size() > vocab_size_) {
+        Error error = train::too_large(*files.tokenizer, vocab_size_, folder);
+        error.code = ErrorCode::kBadData;  // both are the folder's
+        return error;
+      }
     }
     options.tokenizer = files.tokenizer.get();
     options.format = {.text_key = request_.text_key, .with_label = false, .vocab_size = vocab_size_};
     options.pad_token = pad_token_;
     TokenizeOptions tokenizing{.num_threads = num_threads(config_)};
     tokenizing.stop = [] { return stop_requested() != 0; };
-    PLIMSOLL_TRY(tokenize_labelled(request_.data, options, path, tokenizing));
+    PLIMSOLL_ASSIGN(const TokenizeCounts counts, tokenize_labelled(request_.data, options, path, tokenizing));
+    for (const std::string& line : remark_lines(counts.remarks)) note(line);
     return Ok{};
   }
 

@@ -40,6 +40,12 @@ std::string config_text(const ConfigJson& model_config, ir::DType dtype) {
   return to_json(fields) + "\n";
 }
 
+ConfigJson with_pad_token(const ConfigJson& config, std::optional<int64_t> token) {
+  ConfigJson padded(config.fields(), config.source());
+  if (token) padded.set("pad_token_id", Tree::of(*token));
+  return padded;
+}
+
 }  // namespace
 
 int64_t checkpoint_host_bytes(const models::Model& model, const passes::SessionPlan& session,
@@ -58,8 +64,9 @@ int64_t checkpoint_host_bytes(const models::Model& model, const passes::SessionP
 }
 
 Result<std::unique_ptr<CheckpointFiles>> CheckpointFiles::create(
-    const RunConfig& config, const ConfigJson& model_config, const models::Model& model,
-    std::vector<ModelFile> beside, runtime::Session& session, CheckpointManifest manifest) {
+    const RunConfig& config, const ConfigJson& run_model_config, const models::Model& model,
+    ModelFileSet beside, runtime::Session& session, CheckpointManifest manifest) {
+  const ConfigJson model_config = with_pad_token(run_model_config, beside.pad_token);
   std::unique_ptr<CheckpointFiles> files(new CheckpointFiles(std::move(manifest), session));
   const passes::SessionPlan& plan = session.plan();
   PLIMSOLL_TRY(files->add_tensor_file(weights_file(model), parameter_tensors(model, plan)));
@@ -69,7 +76,7 @@ Result<std::unique_ptr<CheckpointFiles>> CheckpointFiles::create(
     PLIMSOLL_ASSIGN(FinalWeights final, FinalWeights::create(model, plan, format));
     if (!final.is_plain()) files->final_weights_ = std::move(final);
   }
-  PLIMSOLL_TRY(files->add_small_files(config, model_config, model, std::move(beside)));
+  PLIMSOLL_TRY(files->add_small_files(config, model_config, model, std::move(beside.files)));
   files->final_config_ =
       model.adapters() ? files->small_files_.front().text : config_text(model_config, format.dtype);
   for (const SmallFile& small : files->small_files_) files->manifest_.files.push_back({small.name});

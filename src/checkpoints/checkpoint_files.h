@@ -25,11 +25,13 @@ inline constexpr std::string_view kTrainerState = "trainer_state.json";
 
 class CheckpointFiles {
  public:
-  /// `files` stand beside config and weights; `manifest` holds what stays the same through the run; the
+  /// `beside` stands beside config and weights; `manifest` holds what stays the same through the run; the
   /// session outlives this.
-  static Result<std::unique_ptr<CheckpointFiles>> create(
-      const RunConfig& config, const ConfigJson& model_config, const models::Model& model,
-      std::vector<ModelFile> files, runtime::Session& session, CheckpointManifest manifest);
+  static Result<std::unique_ptr<CheckpointFiles>> create(const RunConfig& config,
+                                                         const ConfigJson& model_config,
+                                                         const models::Model& model, ModelFileSet beside,
+                                                         runtime::Session& session,
+                                                         CheckpointManifest manifest);
   /// On the session's thread: what is written from here on is the state that programs queued so far leave.
   /// Errors: of the device.
   Status mark() { return reader_.mark(); }

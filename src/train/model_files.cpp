@@ -3,11 +3,13 @@
 #include <algorithm>
 #include <filesystem>
 #include <optional>
+#include <span>
 #include <utility>
 
 #include "base/child_process.h"
 #include "data/chat/template_files.h"
 #include "data/text/encoder_files.h"
+#include "data/text/pad_token.h"
 #include "data/tokenizer/config_files.h"
 #include "data/tokenizer/older_files.h"
 #include "data/tokenizer/tokenizer_class.h"
@@ -40,14 +42,16 @@ std::string token_text(const Tree& config, std::string_view field) {
 
 class Gathering {
  public:
-  Gathering(const RunConfig& config, const ConfigJson& model) : config_(config), model_(model) {}
+  Gathering(const RunConfig& config, const ConfigJson& model, std::span<const int32_t> row_ends)
+      : config_(config), model_(model), row_ends_(row_ends) {}
 
-  Result<std::vector<ModelFile>> operator()() {
+  Result<ModelFileSet> operator()() {
     PLIMSOLL_ASSIGN(model_folder_, model_directory(config_.model));
     PLIMSOLL_ASSIGN(tokenizer_, tokenizer_path(config_));
     if (config_.data.tokenizer != "bytes") PLIMSOLL_TRY(add_tokenizer());
     PLIMSOLL_TRY(add_generation());
-    return std::move(files_);
+    if (lacks_pad_token(model_)) settle_pad_token();
+    return ModelFileSet{std::move(files_), pad_token_};
   }
 
  private:
@@ -101,6 +105,7 @@ class Gathering {
       PLIMSOLL_TRY(make_tokenizer_config());
     else if (there)
       tokenizer_config_ = std::move(*there);
+    if (is_new || there) is_new = set_pad_token() || is_new;
     auto used = chat::read_template_files(folder_, config_.data.chat_template);
     if (!used && !config_.data.chat_template.empty()) return std::move(used).error();
     if (used && (is_new || there)) is_new = set_template(*used) || is_new;
@@ -109,6 +114,22 @@ class Gathering {
     else
       copy_where_there("tokenizer_config.json");
     return Ok{};
+  }
+
+  void settle_pad_token() {
+    if (!pad_token_ && is_read_ && encoder() != nullptr)
+      pad_token_ = pad_token_for(*encoder(), model_, row_ends_);
+  }
+
+  /// transformers' tokenizers fill up no batch without one. Whether tokenizer_config.json is another now.
+  bool set_pad_token() {
+    if (!lacks_pad_token(model_)) return false;
+    settle_pad_token();
+    if (!pad_token_ || encoder() == nullptr || !token_text(tokenizer_config_, "pad_token").empty())
+      return false;
+    const std::string_view text = encoder()->tokenizer->token(static_cast<int32_t>(*pad_token_));
+    tokenizer_config_.set("pad_token", Tree::of(std::string(text)));
+    return true;
   }
 
   /// Of a tokenizer.json alone: parts by the usual spellings of its special tokens.
@@ -252,6 +273,7 @@ class Gathering {
 
   const RunConfig& config_;
   const ConfigJson& model_;
+  std::span<const int32_t> row_ends_;
   std::string model_folder_, tokenizer_;
   std::string folder_, json_;  ///< where the tokenizer's files lie; its tokenizer.json, where there is one
   bool is_read_ = false;       ///< by this program, from the one or from older files
@@ -259,29 +281,34 @@ class Gathering {
   std::optional<Result<EncoderFiles>> encoder_;
   Tree tokenizer_config_, special_tokens_;
   std::vector<ModelFile> files_;
+  std::optional<int64_t> pad_token_;  ///< of a classifier whose config names none
 };
 
 }  // namespace
 
-Result<std::vector<ModelFile>> model_files(const RunConfig& config, const ConfigJson& model) {
-  return Gathering(config, model)();
+Result<ModelFileSet> model_files(const RunConfig& config, const ConfigJson& model,
+                                 std::span<const int32_t> row_ends) {
+  return Gathering(config, model, row_ends)();
 }
 
-Result<std::vector<ModelFile>> model_files_apart(const RunConfig& config, const ConfigJson& model) {
+Result<ModelFileSet> model_files_apart(const RunConfig& config, const ConfigJson& model,
+                                       std::span<const int32_t> row_ends) {
   PLIMSOLL_ASSIGN(const std::string tokenizer, tokenizer_path(config));
-  if (tokenizer == "bytes") return model_files(config, model);  // copies alone
+  if (tokenizer == "bytes") return model_files(config, model, row_ends);  // copies alone
   PLIMSOLL_ASSIGN(
       const std::string text, in_child_process([&]() -> Result<std::string> {
-        PLIMSOLL_ASSIGN(const std::vector<ModelFile> files, model_files(config, model));
-        Tree list = Tree::list();
-        for (const ModelFile& f : files)
+        PLIMSOLL_ASSIGN(const ModelFileSet made, model_files(config, model, row_ends));
+        Tree list = Tree::list({made.pad_token ? Tree::of(*made.pad_token) : Tree()});
+        for (const ModelFile& f : made.files)
           list.items.push_back(Tree::list({Tree::of(f.name), Tree::of(f.text), Tree::of(f.source)}));
         return to_json(list);
       }));
   PLIMSOLL_ASSIGN(const Tree list, parse_json(text, tokenizer::kConfigLimits));
-  std::vector<ModelFile> files;
-  for (const Tree& f : list.items) files.push_back({f.items[0].text, f.items[1].text, f.items[2].text});
-  return files;
+  ModelFileSet made;
+  if (const Tree& pad = list.items.front(); !pad.is_null()) made.pad_token = pad.integer;
+  for (const Tree& f : std::span(list.items).subspan(1))
+    made.files.push_back({f.items[0].text, f.items[1].text, f.items[2].text});
+  return made;
 }
 
 }  // namespace plimsoll::train

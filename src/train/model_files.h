@@ -2,7 +2,8 @@
 // of generation that the run used, as transformers reads them.
 #pragma once
 
-#include <vector>
+#include <cstdint>
+#include <span>
 
 #include "base/result.h"
 #include "checkpoints/model_file.h"
@@ -17,11 +18,14 @@ namespace plimsoll::train {
 ///   generation_config.json   the model's; with another tokenizer or template, or where there is none, eos is
 ///                            what ends a text and what the template ends a turn with, pad as the tokenizer
 ///                            says, else eos
-/// Errors: kBadData of these files, kIo.
-Result<std::vector<ModelFile>> model_files(const RunConfig& config, const ConfigJson& model);
+/// A classifier whose config names no pad token gets one with its tokenizer (data/text/pad_token.h), and so
+/// does its tokenizer: none of `row_ends`, which examples end with. Errors: kBadData of these files, kIo.
+Result<ModelFileSet> model_files(const RunConfig& config, const ConfigJson& model,
+                                 std::span<const int32_t> row_ends = {});
 
 /// The same by a process of its own: a large tokenizer takes memory that is in no plan. Call while no other
 /// thread runs. Errors: as model_files; kIo, kInterrupted.
-Result<std::vector<ModelFile>> model_files_apart(const RunConfig& config, const ConfigJson& model);
+Result<ModelFileSet> model_files_apart(const RunConfig& config, const ConfigJson& model,
+                                       std::span<const int32_t> row_ends = {});
 
 }  // namespace plimsoll::train

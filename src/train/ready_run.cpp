@@ -8,6 +8,8 @@
 #include "checkpoints/checkpoint.h"
 #include "checkpoints/disk_need.h"
 #include "checkpoints/load_weights.h"
+#include "data/labelled/last_tokens.h"
+#include "data/text/pad_token.h"
 #include "preprocessing/run_data.h"
 #include "train/memory_at_start.h"
 #include "train/model_files.h"
@@ -47,6 +49,19 @@ Status check_disk_of(const RunConfig& config, const planner::PlanReport& report)
   return enough();
 }
 
+/// The tokens that a classifier's examples end with, as far as a look says, where it is to get a pad token.
+Result<std::vector<int32_t>> row_ends(const Prepared& prepared, const RunData& data) {
+  constexpr int64_t kLookedAt = 1024;
+  std::vector<int32_t> all;
+  if (!lacks_pad_token(prepared.model_config)) return all;
+  for (const DataFiles& files : data.train)
+    for (const std::string& path : files.paths) {
+      PLIMSOLL_ASSIGN(const std::vector<int32_t> ends, last_tokens(path, kLookedAt));
+      all.insert(all.end(), ends.begin(), ends.end());
+    }
+  return all;
+}
+
 }  // namespace
 
 Result<ReadyRun> make_ready(const RunConfig& config, const PrepareOptions& planning, bool loads_weights,
@@ -73,9 +88,10 @@ Result<ReadyRun> make_ready(const RunConfig& config, const PrepareOptions& plann
     events.plan(prepared.report, PlanDetail::kShort);
     if (!prepared.report.fits) return does_not_fit(prepared);
   }
-  std::vector<ModelFile> files;
+  ModelFileSet files;
   if (planning.purpose == Purpose::kTrain) {
-    PLIMSOLL_ASSIGN(files, model_files_apart(config, prepared.model_config));
+    PLIMSOLL_ASSIGN(const std::vector<int32_t> ends, row_ends(prepared, data));
+    PLIMSOLL_ASSIGN(files, model_files_apart(config, prepared.model_config, ends));
   }
   PLIMSOLL_TRY(
       check_memory_at_start(config, *target, planning, memory_now(prepared.report), prepared, events));

@@ -2,7 +2,6 @@
 #pragma once
 
 #include <memory>
-#include <vector>
 
 #include "checkpoints/model_file.h"
 #include "preprocessing/run_data.h"
@@ -16,7 +15,7 @@ struct ReadyRun {
   std::unique_ptr<runtime::Device> device;
   Prepared prepared;
   RunData data;
-  std::vector<ModelFile> model_files;  ///< of a training
+  ModelFileSet model_files;  ///< of a training
 };
 
 /// Plans, holds the weights that are to be loaded (`loads_weights`) against the model, has the data made

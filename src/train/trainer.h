@@ -37,7 +37,7 @@ struct TrainerOptions {
   /// What prepare_data found; nothing: the trainer asks itself.
   std::optional<RunData> data = {};
   /// Likewise what stands beside config and weights in checkpoints and final/.
-  std::optional<std::vector<ModelFile>> model_files = {};
+  std::optional<ModelFileSet> model_files = {};
   /// Is told what runs, from the first program on; outlives the trainer.
   RunSnapshot* snapshot = nullptr;
   /// Lines for people: a checkpoint that was passed over, what is gone on from.

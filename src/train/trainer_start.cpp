@@ -253,7 +253,7 @@ Status Trainer::make_writer(const TrainerOptions& options) {
     options.note(
         fmt::format("{} earlier checkpoint{} in {} will be removed when the first new folder is whole",
                     saving.stale.size(), saving.stale.size() == 1 ? "" : "s", config_.output.dir));
-  std::vector<ModelFile> beside;
+  ModelFileSet beside;
   if (options.model_files) {
     beside = *options.model_files;
   } else {

@@ -6,6 +6,7 @@
 
 #include <algorithm>
 
+#include "io/json.h"
 #include "program.h"
 #include "tensors.h"
 
@@ -106,6 +107,20 @@ TEST(ClassificationBits, HoldAcrossAResume) {
   ASSERT_EQ(folder.run("train run.yaml training.max_steps=2 output.save_steps=2").exit_code, 0);
   const Result rest = result_of(folder, folder.run("train run.yaml output.save_steps=2 --json"));
   EXPECT_TRUE(rest.model == whole.model);
+}
+
+/// Of ids without a tokenizer nothing says which token may fill up a row: config.json keeps its null.
+TEST(ClassificationOutput, OfIdsAloneNamesNoPadToken) {
+  const Folder folder;
+  write_data(folder, "single");
+  std::string run = classifier();
+  const std::string pad = "pad_token_id: 3";
+  run.replace(run.find(pad), pad.size(), "eos_token_id: 2");
+  folder.write("run.yaml", run);
+  ASSERT_EQ(folder.run("train run.yaml").exit_code, 0);
+  const auto config = parse_json(folder.read("out/final/config.json"));
+  ASSERT_TRUE(config);
+  EXPECT_TRUE(config->find("pad_token_id") == nullptr || config->find("pad_token_id")->is_null());
 }
 
 TEST(ClassificationOutput, DumpsHeadAndLogitsOfEachSequence) {

@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <optional>
 
 #include "io/json.h"
 #include "io/temporary_folder.h"
@@ -52,8 +53,10 @@ class ModelFiles : public testing::Test {
     auto files = model_files(*config, *model);
     EXPECT_TRUE(files) << (files ? "" : files.error().message());
     const auto apart = model_files_apart(*config, *model);
-    EXPECT_TRUE(apart && apart->size() == files->size()) << "in a process of its own";
-    return std::move(*files);
+    EXPECT_TRUE(apart && apart->files.size() == files->files.size()) << "in a process of its own";
+    pad_token_ = files->pad_token;
+    EXPECT_EQ(apart ? apart->pad_token : std::nullopt, pad_token_);
+    return std::move(files->files);
   }
   /// A file's content; empty where there is none.
   static std::string text(const std::vector<ModelFile>& files, const std::string& name) {
@@ -67,6 +70,7 @@ class ModelFiles : public testing::Test {
     return ", tokenizer: " + folder_.path("tokenizer") + ", chat_template: " + folder_.path("t.jinja");
   }
   const TemporaryFolder folder_;
+  mutable std::optional<int64_t> pad_token_ = {};  ///< of what was gathered last
 };
 
 TEST_F(ModelFiles, OfBytesThereAreNone) { EXPECT_TRUE(gather().empty()); }
@@ -117,6 +121,48 @@ TEST_F(ModelFiles, ATokenizerThatIsNotReadIsCopiedAllTheSame) {
   EXPECT_THAT(text(files, "tokenizer.json"), HasSubstr("Unigram"));
   EXPECT_EQ(text(files, "tokenizer_config.json"), "broken");
   EXPECT_THAT(text(files, "generation_config.json"), HasSubstr("3"));
+}
+
+/// transformers runs no batch of a classifier without a pad token: its config and its tokenizer get one.
+TEST_F(ModelFiles, AClassifierLeavesWithAPadToken) {
+  folder_.write("model/tokenizer.json", kTokenizer);
+  folder_.write("model/tokenizer_config.json", R"({"eos_token": "</s>"})");
+  gather();
+  EXPECT_FALSE(pad_token_) << "a language model";
+  std::string config = kConfig;
+  config.insert(1, R"("architectures": ["LlamaForSequenceClassification"], )");
+  folder_.write("model/config.json", config);
+  const auto files = gather();
+  EXPECT_EQ(pad_token_, 0) << "what ends a text";
+  EXPECT_EQ(parse_json(text(files, "tokenizer_config.json"))->find("pad_token")->text, "</s>");
+  EXPECT_EQ(parse_json(text(files, "special_tokens_map.json"))->find("pad_token")->text, "</s>");
+  folder_.write("model/tokenizer_config.json", R"({"eos_token": "</s>", "pad_token": "<end>"})");
+  EXPECT_FALSE(text(gather(), "tokenizer_config.json").empty());
+  EXPECT_EQ(pad_token_, 1) << "the tokenizer's own";
+  std::filesystem::remove(folder_.path("model/tokenizer.json"));
+  gather();
+  EXPECT_FALSE(pad_token_) << "without a tokenizer it is for others to say";
+  config.insert(1, R"("pad_token_id": 5, )");
+  folder_.write("model/config.json", config);
+  gather();
+  EXPECT_FALSE(pad_token_) << "the config names one";
+}
+
+/// Rows end with what the tokenizer puts behind each text: as padding it would not be read.
+TEST_F(ModelFiles, APadTokenIsNotWhatEndsEachRow) {
+  std::string tokenizer = kTokenizer, config = kConfig;
+  const std::string none = R"("post_processor": null)";
+  tokenizer.replace(tokenizer.find(none), none.size(),
+                    R"("post_processor": {"type": "TemplateProcessing", "single": [{"Sequence": {"id": "A",
+  "type_id": 0}}, {"SpecialToken": {"id": "</s>", "type_id": 0}}], "pair": [{"Sequence": {"id": "A", "type_id": 0}},
+  {"Sequence": {"id": "B", "type_id": 0}}], "special_tokens": {"</s>": {"id": "</s>", "ids": [0],
+  "tokens": ["</s>"]}}})");
+  folder_.write("model/tokenizer.json", tokenizer);
+  folder_.write("model/tokenizer_config.json", R"({"eos_token": "</s>", "unk_token": "<end>"})");
+  config.insert(1, R"("architectures": ["LlamaForSequenceClassification"], )");
+  folder_.write("model/config.json", config);
+  gather();
+  EXPECT_EQ(pad_token_, 1);
 }
 
 TEST_F(ModelFiles, BytesByNameTakeNoTokenizerAlong) {

@@ -9,6 +9,7 @@
 #include <set>
 #include <span>
 
+#include "base/note.h"
 #include "checkpoints/misfits.h"
 #include "checkpoints/tensor_files.h"
 #include "io/safetensors_reader.h"
@@ -94,6 +95,23 @@ bool is_copy_of_base(const models::Model& model, const SafetensorsTensor& tensor
          model.adapters()->keys.contains(module + ".lora_embedding_A");
 }
 
+/// What a tensor that the adapter's settings do not ask for is: an embedding that is the head as well has one
+/// value under both names.
+enum class Unasked : uint8_t { kUnknown, kOfBase, kTiedHead };
+Unasked unasked(const models::Model& model, const SafetensorsTensor& tensor) {
+  constexpr std::string_view kRoot = "base_model.model.", kBase = ".base_layer.";
+  if (!tensor.name.starts_with(kRoot)) return Unasked::kUnknown;
+  std::string name = tensor.name.substr(kRoot.size());
+  if (const size_t base = name.find(kBase); base != std::string::npos) name.erase(base, kBase.size() - 1);
+  const auto tied = model.tied_head();
+  if (tied && name == tied->head)
+    return model.adapters()->brought.contains(tied->embedding) ? Unasked::kTiedHead : Unasked::kOfBase;
+  for (const models::Parameter& p : model.parameters())
+    for (const models::ParameterView& view : p.views)
+      if (view.name == name) return Unasked::kOfBase;
+  return Unasked::kUnknown;
+}
+
 /// What the base is quantised to, for who makes the same codes again.
 void describe_rounding(const models::Model& model, const std::vector<std::string>& skipped,
                        models::Loftq& loftq) {
@@ -119,15 +137,29 @@ Status draw_adapters(const models::Model& model, int64_t seed, runtime::Session&
   });
 }
 
+namespace {
+
+/// An adapter that was written when modules_to_save went by whole parts of names: those modules are the
+/// base's.
+bool lacks_all_by_ending(const models::Model& model, const SafetensorsFile& file) {
+  return std::ranges::none_of(model.adapters()->by_ending, [&](const std::string& view) {
+    return find_adapter_tensor(file, model.saved_name(view)) != nullptr;
+  });
+}
+
+}  // namespace
+
 Status check_adapter(const models::Model& model, const SafetensorsFile& file) {
   std::set<const SafetensorsTensor*> used;
   Misfits misfits;
+  const bool lacks = lacks_all_by_ending(model, file);
   PLIMSOLL_TRY(for_each_view(model, [&](size_t, const models::ParameterView& view, int64_t) -> Status {
     const std::string name = model.saved_name(view.name);
     if (name.empty()) return Ok{};
     const std::vector<int64_t> shape = extents_of(view.shape);
     const SafetensorsTensor* tensor = find_adapter_tensor(file, name);
     used.insert(tensor);
+    if (tensor == nullptr && lacks && model.adapters()->by_ending.contains(view.name)) return Ok{};
     if (tensor == nullptr)
       misfits.add("missing", fmt::format("{} {}", name, extents_text(shape)));
     else if (tensor->shape != shape)
@@ -139,16 +171,28 @@ Status check_adapter(const models::Model& model, const SafetensorsFile& file) {
     return Ok{};
   }));
   for (const SafetensorsTensor& tensor : file.tensors())
-    if (!used.contains(&tensor) && !is_copy_of_base(model, tensor))
-      misfits.add("that the model does not have", shown_name(tensor.name));
+    if (!used.contains(&tensor) && !is_copy_of_base(model, tensor)) {
+      const Unasked what = unasked(model, tensor);
+      if (what == Unasked::kTiedHead) continue;
+      misfits.add(what == Unasked::kOfBase ? "of the base that adapter_config.json does not say are saved"
+                                           : "that the model does not have",
+                  shown_name(tensor.name));
+    }
   return misfits.result(file.path());
+}
+
+void note_unmatched(const models::Model& model, const std::string& directory) {
+  for (const std::string& what : model.adapters()->unmatched)
+    note(fmt::format("{}/adapter_config.json: {}: it has no effect, as in PEFT", directory, what));
 }
 
 Status load_adapter(const models::Model& model, const std::string& directory, runtime::Session& session) {
   PLIMSOLL_ASSIGN(const SafetensorsFile file, SafetensorsFile::open(directory + "/" + weights_file(model)));
   PLIMSOLL_TRY(check_adapter(model, file));
+  note_unmatched(model, directory);
   for (const StoredTensor& to : parameter_tensors(model, session.plan()))
-    PLIMSOLL_TRY(read_tensor(file, *find_adapter_tensor(file, to.entry.name), to, session));
+    if (const SafetensorsTensor* tensor = find_adapter_tensor(file, to.entry.name))
+      PLIMSOLL_TRY(read_tensor(file, *tensor, to, session));
   return Ok{};
 }
 

@@ -25,6 +25,9 @@ const SafetensorsTensor* find_adapter_tensor(const SafetensorsFile& file, const 
 /// Whether the file holds what the model's adapters save, and nothing else. Errors: as load_adapter.
 Status check_adapter(const models::Model& model, const SafetensorsFile& file);
 
+/// A note for each name of the adapter's settings that no module of the model has.
+void note_unmatched(const models::Model& model, const std::string& directory);
+
 /// Reads `directory`/adapter_model.safetensors into what the model's adapters save. Errors: kBadData naming
 /// the tensors that are missing, of another shape or of no adapter here: one for another base; kIo.
 Status load_adapter(const models::Model& model, const std::string& directory, runtime::Session& session);

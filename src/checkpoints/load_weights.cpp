@@ -222,6 +222,9 @@ Result<WeightMatch> match_weights(const models::Model& model, const ModelWeights
       auto weight = find_weight(weights, view.name, prefix);
       // A file may hold what is tied under the head's name alone.
       if (!weight && tied && view.name == tied->embedding) weight = weights.find(tied->head);
+      const bool comes_with_adapter = model.adapters() && model.adapters()->brought.contains(view.name);
+      if (weight && comes_with_adapter) used.insert(weight->tensor);
+      if (comes_with_adapter) continue;
       if (!weight) {
         if (view.name != drawn) match.missing.push_back(&view);
         continue;
@@ -277,17 +280,20 @@ Error weights_do_not_fit(const WeightMatch& match, const ModelWeights& weights) 
           hint_for(match)};
 }
 
+Status check_match(const WeightMatch& match, const ModelWeights& weights) {
+  return match.fits() ? check_tied_head(match, weights) : weights_do_not_fit(match, weights);
+}
+
 Status check_weights(const models::Model& model, const ModelWeights& weights, std::string_view drawn) {
   PLIMSOLL_ASSIGN(const WeightMatch match, match_weights(model, weights, drawn));
-  return match.fits() ? check_tied_head(match, weights) : weights_do_not_fit(match, weights);
+  return check_match(match, weights);
 }
 
 Result<LoadReport> load_weights(const models::Model& model, const ModelWeights& weights,
                                 runtime::Session& session, int num_threads, std::string_view drawn) {
   const auto start = std::chrono::steady_clock::now();
   PLIMSOLL_ASSIGN(const WeightMatch match, match_weights(model, weights, drawn));
-  if (!match.fits()) return weights_do_not_fit(match, weights);
-  PLIMSOLL_TRY(check_tied_head(match, weights));
+  PLIMSOLL_TRY(check_match(match, weights));
   const std::vector<LoadPiece> pieces = cut_into_pieces(model, match, session);
   PLIMSOLL_TRY(in_parallel(pieces.size(), num_threads,
                            [&](size_t i, size_t) { return read_piece(pieces[i], session); }));

@@ -50,6 +50,10 @@ Result<WeightMatch> match_weights(const models::Model& model, const ModelWeights
 /// The error of a match that does not fit: counts, the first few names with shapes, what to do. kBadData.
 Error weights_do_not_fit(const WeightMatch& match, const ModelWeights& weights);
 
+/// What keeps a match from being loaded: weights_do_not_fit, or a head of its own beside a config that ties
+/// it to the embedding, of which both are read. Errors: kBadData; kIo.
+Status check_match(const WeightMatch& match, const ModelWeights& weights);
+
 /// Before anything is read of them: whether these are the model's weights. Errors: kBadData.
 Status check_weights(const models::Model& model, const ModelWeights& weights, std::string_view drawn = {});
 

@@ -12,6 +12,7 @@
 #include "checkpoints/adapter_change.h"
 #include "checkpoints/adapter_files.h"
 #include "checkpoints/base_tensor.h"
+#include "checkpoints/load_weights.h"
 #include "checkpoints/rewrite_model.h"
 #include "checkpoints/tensor_files.h"
 #include "io/hub_cache.h"
@@ -56,6 +57,7 @@ class Merger : public TensorRewrite {
   }
 
   [[nodiscard]] std::vector<SafetensorsEntry> entries(const WeightRef& ref) const override {
+    if (ref.tensor == tied_copy_) return {};
     const auto found = part_of_.find(ref.tensor);
     if (found != part_of_.end() && found->second->weight.tensor != ref.tensor) return {};
     return {entry_of(ref)};
@@ -63,6 +65,8 @@ class Merger : public TensorRewrite {
 
   Status write(const WeightRef& ref, std::span<const int64_t> at, OutputFile& out) override {
     if (at.empty()) return Ok{};
+    if (const auto grown = resized_.find(ref.tensor); grown != resized_.end())
+      return write_resized(ref, grown->second, at[0], out);
     const bool is_changed = changes_.contains(ref.tensor);
     if (!is_changed && !part_of_.contains(ref.tensor)) return TensorRewrite::write(ref, at, out);
     report_.num_changed += is_changed ? 1 : 0;
@@ -76,12 +80,18 @@ class Merger : public TensorRewrite {
                        });
   }
 
-  [[nodiscard]] Result<std::string> config(const ConfigJson& config, std::string text) const override {
-    return quantized_.empty() ? text : with_quantization(config, std::move(text), {});
+  [[nodiscard]] Result<std::string> config(const ConfigJson& /*config*/, std::string text) const override {
+    if (vocab_size_) text = with_member(std::move(text), "vocab_size", std::to_string(*vocab_size_));
+    return quantized_.empty() ? text : with_quantization(std::move(text), {});
   }
 
   Status prove(const std::string& written) override {
     PLIMSOLL_ASSIGN(const ModelWeights merged, ModelWeights::open(written));
+    for (const auto& [tensor, whole] : resized_) {
+      const auto made = merged.find(tensor->name);
+      if (!made || made->tensor->shape != whole.tensor->shape)
+        return Error{ErrorCode::kIo, "the merged file lacks " + tensor->name, written, ""};
+    }
     std::set<const SafetensorsTensor*> all;
     for (const auto& [tensor, changes] : changes_) all.insert(tensor);
     for (const auto& [name, tensor] : quantized_) all.insert(tensor.weight.tensor);
@@ -104,6 +114,7 @@ class Merger : public TensorRewrite {
   Status find_bases() {
     PLIMSOLL_ASSIGN(config_, read_config_json(folder_ + "/config.json"));
     PLIMSOLL_ASSIGN(const auto stored, models::read_quantization_config(config_));
+    PLIMSOLL_TRY(check_base(stored));
     if (!stored) return Ok{};
     PLIMSOLL_ASSIGN(quantized_, find_quantized(*weights_));
     PLIMSOLL_ASSIGN(const auto model, models::make_model(config_));
@@ -117,6 +128,16 @@ class Merger : public TensorRewrite {
     return Ok{};
   }
 
+  /// What training would not load is not merged into either.
+  [[nodiscard]] Status check_base(std::optional<models::QuantizeSpec> stored) const {
+    PLIMSOLL_ASSIGN(const auto model, models::make_model(config_));
+    if (stored) {
+      stored->learns = false;
+      PLIMSOLL_TRY(models::quantize(*model, *stored));
+    }
+    return check_weights(*model, *weights_);
+  }
+
   /// Of a matrix in few bits, the dtype that it was made from, as far as that is said.
   [[nodiscard]] std::string plain_dtype(const QuantizedTensor& tensor) const {
     std::string name = tensor.source_dtype;
@@ -128,6 +149,8 @@ class Merger : public TensorRewrite {
 
   /// The tensor without its values: of one in few bits what it becomes.
   [[nodiscard]] SafetensorsEntry entry_of(const WeightRef& ref) const {
+    if (const auto grown = resized_.find(ref.tensor); grown != resized_.end())
+      return {ref.tensor->name, ref.tensor->dtype, grown->second.tensor->shape};
     const auto found = part_of_.find(ref.tensor);
     if (found == part_of_.end()) return {ref.tensor->name, ref.tensor->dtype, ref.tensor->shape};
     SafetensorsEntry entry{ref.tensor->name, plain_dtype(*found->second), found->second->shape};
@@ -149,9 +172,15 @@ class Merger : public TensorRewrite {
   }
 
   Status add_adapter(const std::string& directory, double weight) {
-    PLIMSOLL_ASSIGN(const auto model, models::make_model(config_));
     PLIMSOLL_ASSIGN(models::LoraSpec spec, models::read_adapter_config(directory));
     spec.lora_dropout = 0;
+    ConfigJson config(config_.fields(), config_.source());
+    models::fit_vocabulary(spec, config);
+    PLIMSOLL_ASSIGN(const auto model, models::make_model(config));
+    if (spec.resized && (request_.adapters.size() > 1 || weight != 1))
+      return refused("an adapter that brings a vocabulary of its own is merged alone, with the weight 1",
+                     directory, "merge it first, and the others onto what comes of it");
+    if (spec.resized) vocab_size_ = model->vocab_size();
     PLIMSOLL_ASSIGN(const std::string type, config_.model_type());
     if (auto added = models::add_adapters(*model, spec, type, /*strict=*/false); !added)
       return std::move(added).error().at(directory);
@@ -161,6 +190,7 @@ class Merger : public TensorRewrite {
     PLIMSOLL_ASSIGN(SafetensorsFile file, SafetensorsFile::open(directory + "/" + weights_file(*model)));
     files_.push_back(std::make_unique<SafetensorsFile>(std::move(file)));
     PLIMSOLL_TRY(check_adapter(*model, *files_.back()));
+    note_unmatched(*model, directory);
     return add_changes(*model, *files_.back(), weight);
   }
 
@@ -181,6 +211,10 @@ class Merger : public TensorRewrite {
     return Ok{};
   }
 
+  static bool is_brought(const models::Model& model, const std::string& view) {
+    return model.adapters()->brought.contains(view);
+  }
+
   Status add_changes(const models::Model& model, const SafetensorsFile& file, double weight) {
     PLIMSOLL_TRY(check_parts(model));
     const auto tensor = [&](const std::string& view) {
@@ -193,8 +227,16 @@ class Merger : public TensorRewrite {
       for (size_t i = 0; i < p.views.size(); ++i) {
         const std::string& name = p.views[i].name;
         const std::string module = name.substr(0, name.rfind('.'));
-        if (!model.saved_name(name).empty())
-          PLIMSOLL_TRY(add_change(model, name, {.file = &file, .whole = tensor(name), .weight = weight}));
+        if (const auto tied = model.tied_head(); tied && name == tied->embedding && is_brought(model, name))
+          if (const auto copy = weights_->find(tied->head); copy && find(model, name))
+            tied_copy_ = copy->tensor;
+        const SafetensorsTensor* whole = tensor(model.saved_name(name).empty() ? "" : name);
+        if (whole != nullptr && vocab_size_ && is_brought(model, name)) {
+          PLIMSOLL_TRY(add_resized(model, name, {&file, whole}, adapter != nullptr));
+          continue;
+        }
+        if (whole != nullptr)
+          PLIMSOLL_TRY(add_change(model, name, {.file = &file, .whole = whole, .weight = weight}));
         if (p.is_table && rows.rows.starts_with(module + ".token"))
           PLIMSOLL_TRY(add_change(
               model, name,
@@ -224,6 +266,44 @@ class Merger : public TensorRewrite {
       }
     }
     return Ok{};
+  }
+
+  /// A table of the adapter's vocabulary in place of the base's.
+  Status add_resized(const models::Model& model, const std::string& view, const WeightRef& whole,
+                     bool is_adapted) {
+    if (is_adapted)
+      return refused(view +
+                         " has a vocabulary of the adapter's own and an adapter, which is not merged in this "
+                         "version",
+                     folder_,
+                     "go on with the adapter beside its base: --adapter of eval, predict and generate");
+    const auto base = find(model, view);
+    if (!base)
+      return Error{ErrorCode::kBadData, "the base has no tensor " + view, folder_,
+                   "is it the adapter's base?"};
+    resized_[base->tensor] = whole;
+    return Ok{};
+  }
+
+  Status write_resized(const WeightRef& ref, const WeightRef& whole, int64_t at, OutputFile& out) {
+    ++report_.num_changed;
+    const int64_t elements = whole.tensor->num_elements(), width = safetensors_dtype_bytes(ref.tensor->dtype);
+    const numerics::Format format = format_of(ref.tensor->dtype);
+    for (int64_t first = 0; first < elements; first += kBlockValues) {
+      PLIMSOLL_ASSIGN(const Values values, read_values(*whole.file, *whole.tensor, first,
+                                                       std::min(kBlockValues, elements - first)));
+      std::vector<std::byte> codes(
+          static_cast<size_t>(numerics::encoded_bytes(format, static_cast<int64_t>(values.size()))));
+      numerics::encode(format, values, codes);
+      PLIMSOLL_TRY(out.write_at(at + first * width, codes));
+    }
+    return Ok{};
+  }
+
+  static numerics::Format format_of(const std::string& dtype) {
+    return dtype == "F32"    ? numerics::Format::kFp32
+           : dtype == "BF16" ? numerics::Format::kBf16
+                             : numerics::Format::kFp16;
   }
 
   /// What is one tensor in the base and would be two behind it.
@@ -294,9 +374,7 @@ class Merger : public TensorRewrite {
     PLIMSOLL_ASSIGN(const Values base, tensor.read(first * columns, count * columns));
     Values rows = base;
     for (const LoadedChange& change : changes) PLIMSOLL_TRY(change.add_to(first, columns, base, rows));
-    const numerics::Format format = tensor.dtype() == "F32"    ? numerics::Format::kFp32
-                                    : tensor.dtype() == "BF16" ? numerics::Format::kBf16
-                                                               : numerics::Format::kFp16;
+    const numerics::Format format = format_of(tensor.dtype());
     std::vector<std::byte> codes(static_cast<size_t>(numerics::encoded_bytes(format, count * columns)));
     numerics::encode(format, rows, codes);
     return out.write_at(at + first * columns * safetensors_dtype_bytes(tensor.dtype()), codes);
@@ -335,6 +413,10 @@ class Merger : public TensorRewrite {
   std::optional<ModelWeights> weights_;
   std::vector<std::unique_ptr<SafetensorsFile>> files_;  ///< the adapters', where changes_ points
   std::map<const SafetensorsTensor*, std::vector<AdapterChange>> changes_;
+  std::map<const SafetensorsTensor*, WeightRef>
+      resized_;                                   ///< tables that an adapter brings with its vocabulary
+  std::optional<int64_t> vocab_size_ = {};        ///< with them
+  const SafetensorsTensor* tied_copy_ = nullptr;  ///< a stored tied head, of an embedding that changes
   ConfigJson config_{Tree::map(), ""};
   std::map<std::string, QuantizedTensor> quantized_;  ///< of the base
   std::map<const SafetensorsTensor*, const QuantizedTensor*> part_of_;

@@ -7,6 +7,7 @@
 #include <map>
 #include <optional>
 
+#include "checkpoints/load_weights.h"
 #include "checkpoints/quantize_tensor.h"
 #include "checkpoints/rewrite_model.h"
 #include "io/hub_cache.h"
@@ -75,15 +76,15 @@ class ModelQuantizer : public TensorRewrite {
     return Ok{};
   }
 
-  [[nodiscard]] Result<std::string> config(const ConfigJson& config, std::string text) const override {
-    return with_quantization(config, std::move(text), quantization_config(request_, skipped_));
+  [[nodiscard]] Result<std::string> config(const ConfigJson& /*config*/, std::string text) const override {
+    return with_quantization(std::move(text), quantization_config(request_, skipped_));
   }
 
  private:
   /// The matrices of the blocks, by the names that the files have for them.
   Status choose(const ConfigJson& config) {
     PLIMSOLL_ASSIGN(const auto model, models::make_model(config));
-    const std::string_view prefix = model->base_prefix();
+    PLIMSOLL_ASSIGN(const auto refs, matched(*model));
     PLIMSOLL_TRY(models::quantize(
         *model, {.dtype = ir::DType::kNf4, .learns = false, .skip_modules = request_.skip_modules}));
     for (const models::Parameter& p : model->parameters()) {
@@ -92,20 +93,15 @@ class ModelQuantizer : public TensorRewrite {
         continue;
       }
       for (const models::ParameterView& view : p.views) {
-        auto ref = weights_->find(view.name);
-        if (!ref && view.name.starts_with(prefix))
-          ref = weights_->find(std::string_view(view.name).substr(prefix.size()));
-        if (!ref)
-          return Error{ErrorCode::kBadData, "the model has no tensor " + view.name, folder_,
-                       "config.json and the weights must be of one model"};
-        PLIMSOLL_TRY(check_matrix(*ref, view));
+        const WeightRef& ref = refs.at(view.name);
+        PLIMSOLL_TRY(check_matrix(ref));
         QuantizePlan plan{
             .format = request_.format, .nested = request_.double_quant, .transposed = p.transposed};
         if (request_.format == QuantizedFormat::kInt8Rows) plan.nested = false;
         if (plan.nested) {
-          PLIMSOLL_ASSIGN(plan.offset, scales_mean(*ref, plan, request_.num_threads));
+          PLIMSOLL_ASSIGN(plan.offset, scales_mean(ref, plan, request_.num_threads));
         }
-        plans_.emplace(ref->tensor, plan);
+        plans_.emplace(ref.tensor, plan);
       }
     }
     // Beside a list transformers does not add the head by itself.
@@ -113,21 +109,27 @@ class ModelQuantizer : public TensorRewrite {
     return Ok{};
   }
 
+  /// The tensors by the model's names for them, once they are found to be the model's, as for training.
+  [[nodiscard]] Result<std::map<std::string, WeightRef>> matched(const models::Model& model) const {
+    PLIMSOLL_ASSIGN(const WeightMatch match, match_weights(model, *weights_));
+    PLIMSOLL_TRY(check_match(match, *weights_));
+    std::map<std::string, WeightRef> refs;
+    for (const WeightSource& source : match.sources) refs.emplace(source.view->name, source.weight);
+    return refs;
+  }
+
   void add_skipped(const models::Parameter& p) {
     if (!models::is_linear_map(p)) return;
     for (const models::ParameterView& view : p.views) skipped_.push_back(models::module_of(view.name));
   }
 
-  [[nodiscard]] Status check_matrix(const WeightRef& ref, const models::ParameterView& view) const {
+  [[nodiscard]] Status check_matrix(const WeightRef& ref) const {
     const SafetensorsTensor& tensor = *ref.tensor;
-    const bool is_read = float_format(tensor.dtype) && tensor.dtype != "F64";
-    const auto dims = view.shape.dims();
-    if (is_read && std::equal(dims.begin(), dims.end(), tensor.shape.begin(), tensor.shape.end()))
-      return Ok{};
-    return Error{ErrorCode::kBadData,
-                 fmt::format("{} is {}, expected [{}, {}] of F32, BF16 or F16", shown_name(tensor.name),
-                             to_string(tensor), dims[0], dims[1]),
-                 folder_, "config.json and the weights must be of one model"};
+    if (tensor.dtype != "F64") return Ok{};
+    return Error{
+        ErrorCode::kBadData,
+        fmt::format("{} is {}, expected F32, BF16 or F16", shown_name(tensor.name), to_string(tensor)),
+        folder_, "save the model in one of these"};
   }
 
   const QuantizeRequest& request_;

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <filesystem>
 
+#include "data/text/pad_token.h"
 #include "io/atomic_directory.h"
 #include "io/json.h"
 
@@ -80,7 +81,16 @@ class ModelRewriter {
     PLIMSOLL_ASSIGN(const ConfigJson config, read_config_json(path));
     PLIMSOLL_ASSIGN(std::string text, read_small_file(path, kMostConfigBytes));
     PLIMSOLL_ASSIGN(text, rewrite_.config(config, std::move(text)));
+    if (lacks_pad_token(config)) text = with_pad_token(config, std::move(text));
     return write_text(directory, "config.json", text);
+  }
+
+  /// transformers runs no batch of a classifier without one.
+  [[nodiscard]] std::string with_pad_token(const ConfigJson& config, std::string text) const {
+    const auto encoder = EncoderFiles::open(weights_.directory());
+    if (!encoder) return text;  // without a tokenizer it is for others to say
+    const auto token = pad_token_for(*encoder, config);
+    return token ? with_member(std::move(text), "pad_token_id", std::to_string(*token)) : text;
   }
 
   Status copy_others(const AtomicDirectory& directory) const {
@@ -149,16 +159,20 @@ Result<RewriteReport> rewrite_model(const ModelWeights& weights, const std::stri
   return ModelRewriter(weights, output, rewrite)();
 }
 
-std::string with_quantization(const ConfigJson& config, std::string text, const std::string& quantization) {
-  if (config.fields().find("quantization_config") != nullptr) {  // null too: it would stand there twice
-    Tree fields = config.fields();
-    std::erase_if(fields.members, [](const auto& member) { return member.first == "quantization_config"; });
-    text = to_json(fields) + "\n";
+std::string with_member(std::string text, const std::string& name, const std::string& value) {
+  auto fields = parse_json(text);
+  if (fields && fields->find(name) != nullptr) {  // null too: it would stand there twice
+    std::erase_if(fields->members, [&](const auto& member) { return member.first == name; });
+    text = to_json(*fields) + "\n";
   }
-  if (quantization.empty()) return text;
+  if (value.empty()) return text;
   text.resize(text.rfind('}'));
   while (!text.empty() && (text.back() == ' ' || text.back() == '\n')) text.pop_back();
-  return text + (text.ends_with('{') ? "" : ",") + "\n  \"quantization_config\": " + quantization + "\n}\n";
+  return text + (text.ends_with('{') ? "" : ",") + "\n  \"" + name + "\": " + value + "\n}\n";
+}
+
+std::string with_quantization(std::string text, const std::string& quantization) {
+  return with_member(std::move(text), "quantization_config", quantization);
 }
 
 }  // namespace plimsoll::train

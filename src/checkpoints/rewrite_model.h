@@ -45,8 +45,11 @@ Status check_rewrite_output(const std::string& source, const std::string& output
 Result<RewriteReport> rewrite_model(const ModelWeights& weights, const std::string& output,
                                     TensorRewrite& rewrite);
 
+/// The text of an object with a member as given, JSON; without it where that is empty. As it is spelt
+/// otherwise, where it had none.
+std::string with_member(std::string text, const std::string& name, const std::string& value);
 /// The text of config.json with `quantization_config` as given, JSON, or without one where that is empty. As
 /// it is spelt otherwise, where it had none.
-std::string with_quantization(const ConfigJson& config, std::string text, const std::string& quantization);
+std::string with_quantization(std::string text, const std::string& quantization);
 
 }  // namespace plimsoll::train

@@ -109,7 +109,7 @@ Tree add_kind(Facts& facts, const std::string& label, const Items& items, Descri
   return Tree::list(std::move(list));
 }
 
-void add_match(Facts& facts, const train::WeightMatch& match) {
+void add_match(Facts& facts, const train::WeightMatch& match, const std::optional<Error>& problem) {
   const auto stored = [](const WeightRef& ref) {
     return std::pair{stored_tree(*ref.tensor), ref.tensor->name + " " + to_string(*ref.tensor)};
   };
@@ -124,15 +124,19 @@ void add_match(Facts& facts, const train::WeightMatch& match) {
     return std::pair{std::move(tree), text + ", expected " + shape_text(source.view->shape.dims())};
   };
   const auto unreadable = [&](const train::WeightSource& source) { return stored(source.weight); };
-  facts.line("match", match.fits() ? "the tensors are those of the config"
-                                   : "the tensors are not those of the config:");
-  Tree object = Tree::map({{"fits", Tree::of(match.fits())}});
+  facts.line("match",
+             problem ? "the tensors are not those of the config:" : "the tensors are those of the config");
+  Tree object = Tree::map({{"fits", Tree::of(!problem)}});
   object.set("missing", add_kind(facts, "missing", match.missing, missing));
   object.set("misshaped", add_kind(facts, "misshaped", match.misshaped, misshaped));
   object.set("unreadable", add_kind(facts, "unreadable", match.unreadable, unreadable));
   object.set("otherwise", add_kind(facts, "not as quantised", match.otherwise, unreadable));
   object.set("extra", add_kind(facts, "extra", match.extra, stored));
   object.set("ignored", add_kind(facts, "passed over", match.ignored, stored));
+  if (problem && match.fits()) {
+    facts.line("", problem->what);
+    object.set("problem", Tree::of(problem->what));
+  }
   facts.add("match", std::move(object));
 }
 
@@ -191,8 +195,8 @@ Status inspect_model(const std::string& directory, const InspectArguments& argum
   add_tokenizer(facts, directory);
   if (model && weights) {
     if (const auto match = train::match_weights(*model, *weights)) {
-      add_match(facts, *match);
-      if (!match->fits()) problem = train::weights_do_not_fit(*match, *weights);
+      if (auto fits = train::check_match(*match, *weights); !fits) problem = std::move(fits).error();
+      add_match(facts, *match, problem);
     } else {
       facts.add("match_problem", Tree::of(match.error().what), "match", match.error().what);
       problem = match.error();

@@ -58,7 +58,7 @@ Status run_merge(Arguments& a) {
   std::string changed = fmt::format("{} of them changed", report.num_changed);
   if (report.num_dequantized > 0)
     changed += fmt::format(", {} dequantised from {}", report.num_dequantized, report.dequantized_from);
-  print_text(fmt::format("{}: {} tensors, {}, {} rows proven, {} in {:.2f} s\n", a.request.output,
+  print_text(fmt::format("{}: {} tensors, {}, {} rows verified, {} in {:.2f} s\n", a.request.output,
                          report.num_tensors, changed, report.num_proven, to_string(Bytes(report.bytes)),
                          report.seconds));
   return Ok{};

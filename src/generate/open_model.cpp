@@ -40,16 +40,21 @@ Result<std::optional<models::QuantizeSpec>> few_bits(const ConfigJson& config, c
   return spec;
 }
 
-Result<std::unique_ptr<models::Model>> language_model(const ConfigJson& config, const Request& request) {
+Result<std::unique_ptr<models::Model>> language_model(const ConfigJson& base, const Request& request) {
+  ConfigJson config(base.fields(), base.source());
+  models::LoraSpec lora;
+  if (!request.adapter.empty()) {
+    PLIMSOLL_ASSIGN(lora, models::read_adapter_config(request.adapter));
+    lora.lora_dropout = 0;  // generation does not train
+    models::fit_vocabulary(lora, config);
+  }
   PLIMSOLL_ASSIGN(auto model, models::make_model(config));
   if (model->num_labels() > 0)
     return config.error("architectures", "a causal language model",
                         "this one classifies: plimsoll predict --model DIR --data FILE");
   if (!request.adapter.empty()) {
-    PLIMSOLL_ASSIGN(models::LoraSpec spec, models::read_adapter_config(request.adapter));
-    spec.lora_dropout = 0;  // generation does not train
     PLIMSOLL_ASSIGN(const std::string type, config.model_type());
-    if (auto added = models::add_adapters(*model, spec, type, /*strict=*/false); !added)
+    if (auto added = models::add_adapters(*model, lora, type, /*strict=*/false); !added)
       return std::move(added).error().at(request.adapter);
   }
   if (request.dtype == "bf16") model->keep_in(ir::DType::kBf16);
@@ -91,6 +96,10 @@ Result<OpenModel> open_model(const Request& request) {
   for (const std::string& note : resolved.notes) print_message("note: " + note);
   PLIMSOLL_ASSIGN(TextCodec codec, TextCodec::open(folder, model->vocab_size()));
   PLIMSOLL_ASSIGN(ChatFormat format, ChatFormat::open(folder, request));
+  const bool has_texts =
+      !request.prompts.empty() || !request.text_files.empty() || !request.prompt_files.empty();
+  if (has_texts && format.applies() && !request.chat)
+    print_message("note: chat template applied to each prompt; --raw turns it off");
   PLIMSOLL_ASSIGN(ModelWeights weights, ModelWeights::open(folder));
   OpenModel opened{std::move(folder), std::move(model),  std::move(resolved),
                    std::move(codec),  std::move(format), std::move(weights)};

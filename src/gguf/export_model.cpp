@@ -145,8 +145,8 @@ class Exporting {
       return Error{ErrorCode::kInvalidArgument, "gguf: the model is quantised by bitsandbytes", folder_,
                    "export the original; plimsoll merge makes a whole one of this and an adapter"};
     PLIMSOLL_ASSIGN(const ModelWeights weights, ModelWeights::open(folder_));
-    PLIMSOLL_TRY(train::check_weights(*model, weights));
     PLIMSOLL_ASSIGN(const train::WeightMatch match, train::match_weights(*model, weights));
+    PLIMSOLL_TRY(train::check_match(match, weights));
     list_tensors(architecture, match);
     report_.notes = architecture.notes();
     PLIMSOLL_ASSIGN(const Metadata metadata, describe(architecture));

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <iterator>
 #include <set>
 
 #include "models/lora_targets.h"
@@ -37,8 +38,10 @@ class AdapterBuilder {
     for (const Parameter& p : model_.parameters())
       PLIMSOLL_TRY(p.is_table ? adapt_table(p) : adapt_storage(p));
     PLIMSOLL_TRY(adapt_tied_head());
-    PLIMSOLL_TRY(targets_.check_matched(strict_, !adapters_.linears.empty()));
+    PLIMSOLL_TRY(check_matched());
+    PLIMSOLL_TRY(targets_.check_apart(adapted_));
     PLIMSOLL_TRY(add_token_rows());
+    take_brought();
     save_biases();
     adapters_.dropout = spec_.lora_dropout;
     adapters_.factors = factors();
@@ -76,20 +79,52 @@ class AdapterBuilder {
   }
 
   Status save_modules() {
+    const auto tied = model_.tied_head();
     for (const std::string& name : targets_.saved()) {
-      bool found = false;
-      const auto tied = model_.tied_head();
+      if (tied && is_saved_by(module_of(tied->head), name)) return targets_.tied(name);
       for (const Parameter& p : model_.parameters())
         for (const ParameterView& view : p.views)
-          if (is_within(module_of(view.name), name)) {
-            found = true;
+          if (is_saved_by(module_of(view.name), name)) {
             if (tied && view.name == tied->embedding) return targets_.tied(name);
-            adapters_.keys[view.name] = "base_model.model." + view.name;
+            const bool is_new = !adapters_.keys.contains(view.name);
+            if (is_within(module_of(view.name), name))
+              adapters_.by_ending.erase(view.name);
+            else if (is_new)
+              adapters_.by_ending.insert(view.name);
+            keep(view.name);
           }
-      if (!found && tied && is_within(module_of(tied->head), name)) return targets_.tied(name);
-      if (!found && strict_) return targets_.unknown_saved(name);
     }
     return Ok{};
+  }
+
+  /// What matches nothing is an error of settings; of an adapter that is opened, as PEFT opens it, a remark.
+  Status check_matched() {
+    std::vector<Error> unmatched = targets_.unmatched(adapted_);
+    if (strict_ && !unmatched.empty()) {
+      Error first = std::move(unmatched.front());
+      first.more.assign(std::make_move_iterator(unmatched.begin() + 1),
+                        std::make_move_iterator(unmatched.end()));
+      return first;
+    }
+    if (adapters_.linears.empty()) return targets_.nothing_adapted();
+    for (const Error& error : unmatched)
+      adapters_.unmatched.push_back(error.what.substr(std::string_view("lora.").size()));
+    return Ok{};
+  }
+
+  /// Copies of what is adapted are the base's own, unless the vocabulary is another.
+  void take_brought() {
+    for (const BroughtTensor& tensor : spec_.brought)
+      for (const Parameter& p : model_.parameters())
+        for (const ParameterView& view : p.views) {
+          if (view.name != tensor.view) continue;
+          const bool learns = adapters_.keys.contains(view.name);
+          if (!spec_.resized && (learns || adapted_.contains(module_of(view.name)))) continue;
+          adapters_.brought.insert(view.name);
+          if (learns) continue;
+          adapters_.keys[view.name] = tensor.key;
+          adapters_.still.insert(view.name);
+        }
   }
 
   /// The maps of one storage, q, k and v say: their A's are rows of one.
@@ -139,10 +174,12 @@ class AdapterBuilder {
   Status settle_rank(const BaseMap& map, Adapter::Part& part) const {
     part.rank = by_pattern(spec_.rank_pattern, map.module.name).value_or(spec_.r);
     const double alpha = by_pattern(spec_.alpha_pattern, map.module.name).value_or(spec_.lora_alpha);
-    if (part.rank < 1 || part.rank > std::min(map.in, map.out))
+    // What is taken from the base has no more columns than that; what is drawn may have.
+    if (factors() != Factors::kNone && part.rank > std::min(map.in, map.out))
       return refused(
-          fmt::format("a rank of {} for {}, a matrix of {} x {}", part.rank, map.module.name, map.out,
-                      map.in),
+          fmt::format(
+              "a rank of {} for {}, a matrix of {} x {} of which lora.init_lora_weights takes the rank",
+              part.rank, map.module.name, map.out, map.in),
           fmt::format("set lora.r, or lora.rank_pattern for it, to 1 to {}", std::min(map.in, map.out)));
     const auto rank = static_cast<double>(part.rank);
     part.scale = alpha / (spec_.use_rslora ? std::sqrt(rank) : rank);
@@ -202,6 +239,7 @@ class AdapterBuilder {
     Parameter b = learned(part.b, {map.out, part.rank}, Init::kNormal);
     a.init_std = b.init_std = 1;
     add(std::move(adapter), std::move(a), {std::move(b)});
+    adapted_.insert(map.module.name);
     return Ok{};
   }
 
@@ -270,8 +308,24 @@ class AdapterBuilder {
 
 }  // namespace
 
+bool fit_vocabulary(LoraSpec& spec, ConfigJson& config) {
+  const auto vocab_size = config.integer("vocab_size", {1});
+  if (!vocab_size) return false;
+  for (const BroughtTensor& tensor : spec.brought)
+    if (tensor.shape.size() == 2 && tensor.shape.front() != *vocab_size) {
+      config.set("vocab_size", Tree::of(tensor.shape.front()));
+      spec.resized = true;
+      return true;
+    }
+  return false;
+}
+
 Status add_adapters(Model& model, const LoraSpec& spec, std::string_view model_type, bool strict) {
-  return AdapterBuilder(model, spec, model_type, strict)();
+  Status added = AdapterBuilder(model, spec, model_type, strict)();
+  if (added || strict) return added;
+  Error error = std::move(added).error();
+  error.code = ErrorCode::kBadData;  // what files say, and no setting
+  return error;
 }
 
 }  // namespace plimsoll::models

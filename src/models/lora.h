@@ -35,6 +35,13 @@ struct TrainableTokens {
   bool operator==(const TrainableTokens&) const = default;
 };
 
+/// Embedding or head that an adapter's file holds whole.
+struct BroughtTensor {
+  std::string view = {};  ///< of the model
+  std::string key = {};   ///< of the file
+  std::vector<int64_t> shape = {};
+};
+
 /// PEFT's names, meanings and defaults.
 struct LoraSpec {
   int64_t r = 8;
@@ -54,12 +61,20 @@ struct LoraSpec {
   bool use_dora = false;
   bool lora_bias = false;  ///< B has one
   TrainableTokens trainable_token_indices = {};
+  std::vector<BroughtTensor> brought = {};  ///< of an adapter that is opened
+  bool resized = false;                     ///< its vocabulary is not the base's (fit_vocabulary)
 };
 
-/// Adds the adapters to the model. A classifier's head learns too, as PEFT's task type SEQ_CLS has it. Of all
-/// names must match something where `strict`; else one is enough. Errors: kInvalidArgument naming the setting
-/// and the nearest names: names that match no linear map, a rank above its matrix, a pattern that is none, a
-/// tied head that would learn whole.
+/// An adapter that was trained with tokens added brings embedding and head of its own size: the base's config
+/// gets that vocab_size, as PEFT's users resize the base before they open it. Whether that was so.
+bool fit_vocabulary(LoraSpec& spec, ConfigJson& config);
+
+/// Adds the adapters to the model. A classifier's head learns too, as PEFT's task type SEQ_CLS has it.
+/// `strict`: by settings, of which each name and pattern must match something. Else by an adapter's own
+/// files, which PEFT opens where some of them match nothing: Adapters::unmatched says which. Errors:
+/// kInvalidArgument naming the setting and the nearest names: names that match nothing, no adapter at all, a
+/// pattern that is none, a module that is both adapted and saved whole, a tied head that would learn whole;
+/// not strict: kBadData.
 Status add_adapters(Model& model, const LoraSpec& spec, std::string_view model_type, bool strict = true);
 
 }  // namespace plimsoll::models

@@ -6,6 +6,7 @@
 #include <array>
 
 #include "io/model_config.h"
+#include "io/safetensors_reader.h"
 #include "models/module_names.h"
 
 namespace plimsoll::models {
@@ -251,6 +252,23 @@ Tree number(double value) {
   return static_cast<double>(whole) == value ? Tree::of(whole) : Tree::of(value);
 }
 
+/// Embeddings and heads, alone or as what an adapter lies over.
+std::vector<BroughtTensor> brought_by(const SafetensorsFile& file) {
+  constexpr std::string_view kRoot = "base_model.model.", kWeight = ".weight", kBase = ".base_layer";
+  std::vector<BroughtTensor> brought;
+  for (const SafetensorsTensor& tensor : file.tensors()) {
+    std::string_view module = tensor.name;
+    if (!module.starts_with(kRoot) || !module.ends_with(kWeight)) continue;
+    module.remove_prefix(kRoot.size());
+    module.remove_suffix(kWeight.size());
+    if (module.ends_with(kBase)) module.remove_suffix(kBase.size());
+    const std::string last = last_part(module);
+    if (last == "embed_tokens" || last == "wte" || last == "lm_head")
+      brought.push_back({std::string(module) + std::string(kWeight), tensor.name, tensor.shape});
+  }
+  return brought;
+}
+
 }  // namespace
 
 Result<LoraSpec> parse_adapter_config(std::string_view text, const std::string& source) {
@@ -260,7 +278,10 @@ Result<LoraSpec> parse_adapter_config(std::string_view text, const std::string& 
 
 Result<LoraSpec> read_adapter_config(const std::string& directory) {
   PLIMSOLL_ASSIGN(const ConfigJson config, read_config_json(directory + "/adapter_config.json"));
-  return read_fields(config);
+  PLIMSOLL_ASSIGN(LoraSpec spec, read_fields(config));
+  const auto file = SafetensorsFile::open(directory + "/adapter_model.safetensors");
+  if (file) spec.brought = brought_by(*file);  // what is wrong with it who reads it says
+  return spec;
 }
 
 std::string adapter_config_text(const LoraSpec& spec, const AdapterOf& of) {

@@ -8,8 +8,9 @@
 
 namespace plimsoll::models {
 
-/// Of `directory`/adapter_config.json. Errors: kBadData for another type of adapter than LORA, and for what
-/// would change the mathematics and is not supported (CorDA, aLoRA, …), by name; kIo.
+/// Of `directory`/adapter_config.json, and what the weights beside it hold of the base. Errors: kBadData for
+/// another type of adapter than LORA, and for what would change the mathematics and is not supported (CorDA,
+/// aLoRA, …), by name; kIo.
 Result<LoraSpec> read_adapter_config(const std::string& directory);
 /// The same from text; `source` stands in messages.
 Result<LoraSpec> parse_adapter_config(std::string_view text, const std::string& source);

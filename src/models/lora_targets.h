@@ -32,24 +32,30 @@ class LoraTargets {
   [[nodiscard]] const std::vector<std::string>& saved() const { return saved_; }
   /// Whether the module gets an adapter.
   bool takes(const LoraModule& module);
-  /// Errors: kInvalidArgument with the nearest names: one of a list that matched nothing (all must where
-  /// `strict`), or no adapter at all.
-  [[nodiscard]] Status check_matched(bool strict, bool any_adapter) const;
-  /// Of a name in modules_to_save that no module has.
-  [[nodiscard]] Error unknown_saved(const std::string& name) const;
+  /// Names and patterns of the spec that match nothing, with the nearest that would, a kInvalidArgument each;
+  /// after takes() was asked of all modules. `adapted` are those that have an adapter.
+  [[nodiscard]] std::vector<Error> unmatched(const std::set<std::string>& adapted) const;
+  /// Errors: kInvalidArgument for an entry of modules_to_save that takes what has an adapter.
+  [[nodiscard]] Status check_apart(const std::set<std::string>& adapted) const;
+  /// Of a spec that gives no module an adapter.
+  [[nodiscard]] Error nothing_adapted() const;
   /// Of a tied head, or of the embedding that it is, in modules_to_save.
   [[nodiscard]] Error tied(const std::string& name) const;
 
  private:
   [[nodiscard]] bool matches_targets(const std::string& module);
+  [[nodiscard]] bool is_in_layers(const std::string& module) const;
   [[nodiscard]] std::vector<std::string> linear_names() const;
+  [[nodiscard]] std::vector<std::string> modules() const;
+  void add_unmatched_layers(std::vector<Error>& errors) const;
 
   const Model& model_;
   const LoraSpec& spec_;
   ModuleNames targets_;
   bool all_linear_ = false;
   std::vector<std::string> saved_;
-  std::set<std::string> matched_;
+  std::set<std::string> matched_;      ///< of targets_
+  std::vector<std::string> targeted_;  ///< modules that targets_ names, with an adapter or without
 };
 
 }  // namespace plimsoll::models

@@ -6,6 +6,7 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <set>
 #include <span>
 #include <string>
 #include <string_view>
@@ -100,6 +101,14 @@ struct Adapters {
   TokenRows token_rows = {};
   Factors factors = Factors::kNone;
   Loftq loftq = {};
+  /// Embedding and head that an opened adapter's file has whole (PEFT's save_embedding_layers, a vocabulary
+  /// that was resized): views that are read from there and not from the base's files.
+  std::set<std::string, std::less<>> brought = {};
+  std::set<std::string, std::less<>> still = {};  ///< of `keys`, those that do not learn
+  /// Of `keys`, those that modules_to_save takes by an ending within a name: files that this program wrote
+  /// before it went by them lack all of these.
+  std::set<std::string, std::less<>> by_ending = {};
+  std::vector<std::string> unmatched = {};  ///< what an opened adapter's files name and no module has
   /// By the names of parameters' views: those that learn and are saved, and what PEFT's file calls them.
   std::map<std::string, std::string, std::less<>> keys;
 };

@@ -71,6 +71,21 @@ bool is_within(std::string_view module, std::string_view name) {
   }
 }
 
+bool is_saved_by(std::string_view module, std::string_view entry) {
+  if (entry.empty()) return false;
+  for (;;) {
+    if (module.ends_with(entry)) return true;
+    const size_t dot = module.rfind('.');
+    if (dot == std::string_view::npos) return false;
+    module = module.substr(0, dot);
+  }
+}
+
+std::string layers_name(const std::string& module) {
+  const auto numbers = numbers_in(module);
+  return numbers.empty() ? "" : last_part(numbers.front().first);
+}
+
 std::optional<int64_t> layer_index(const std::string& module, const std::vector<std::string>& layers) {
   const auto numbers = numbers_in(module);
   for (const auto& [before, number] : numbers) {

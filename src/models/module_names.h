@@ -26,9 +26,14 @@ bool names_module(std::string_view name, std::string_view module);
 bool matches(const ModuleNames& names, const std::string& module);
 /// Whether a module is one that `name` names, or lies in one.
 bool is_within(std::string_view module, std::string_view name);
+/// Whether an entry of modules_to_save takes the module, or one that it lies in. PEFT takes each module whose
+/// name ends with the entry, wherever in the name that begins: "norm" takes input_layernorm too.
+bool is_saved_by(std::string_view module, std::string_view entry);
 /// The number of the layer that a module is in: behind one of `layers` ("h", "layers"), or the first number
 /// between dots where none are given.
 std::optional<int64_t> layer_index(const std::string& module, const std::vector<std::string>& layers);
+/// What stands before the first number of a module's name: "h", "layers". Empty where there is none.
+std::string layers_name(const std::string& module);
 
 /// Whether a pattern matches the name's end, from a dot or from the start.
 bool matches_end(const std::string& pattern, const std::string& module);

@@ -78,7 +78,8 @@ Role role_of(const Model& model, const std::string& name, const Selection& selec
   Role role;
   role.trained = !matches_any(selection.freeze, name) || matches_any(selection.unfreeze, name);
   // Beside adapters the base stays as it is.
-  if (model.adapters()) role.trained = role.trained && model.adapters()->keys.contains(name);
+  if (const auto& adapters = model.adapters())
+    role.trained = role.trained && adapters->keys.contains(name) && !adapters->still.contains(name);
   for (size_t g = 0; g < selection.groups.size() && role.group == 0; ++g)
     if (matches_any(selection.groups[g], name)) role.group = static_cast<int32_t>(g) + 1;
   return role;

@@ -83,6 +83,9 @@ Result<models::LoraSpec> lora_spec(const LoraSettings& s, models::LoraSpec spec)
       return wrong_setting("lora.layers_to_transform has no effect with a pattern in lora.target_modules",
                            "say the layers in the pattern, or name the modules in a list");
   }
+  if (!s.layers_pattern.empty() && spec.layers_to_transform.empty())
+    return wrong_setting("lora.layers_pattern has no effect without lora.layers_to_transform, as in PEFT",
+                         "set lora.layers_to_transform too: [0, 1, 2], or leave the pattern out");
   if (!s.rank_pattern.is_null()) {
     spec.rank_pattern.clear();
     PLIMSOLL_TRY(read_pattern("lora.rank_pattern", "", s.rank_pattern, spec.rank_pattern));

@@ -38,15 +38,18 @@ Status settle_labels(const RunConfig& config, const ConfigJson& model, PrepareOp
 }
 
 /// By the settings, or by the adapter that the run goes on with.
-Status add_adapters_of(const LoraSettings& lora, const ConfigJson& model_config, models::Model& model) {
-  PLIMSOLL_ASSIGN(const std::string type, model_config.model_type());
-  if (lora.adapter.empty()) {
-    PLIMSOLL_ASSIGN(const models::LoraSpec spec, lora_spec(lora));
-    return models::add_adapters(model, spec, type);
-  }
+Result<models::LoraSpec> spec_of(const LoraSettings& lora) {
+  if (lora.adapter.empty()) return lora_spec(lora);
   PLIMSOLL_ASSIGN(models::LoraSpec spec, models::read_adapter_config(lora.adapter));
   PLIMSOLL_TRY(check_adapter_agrees(lora, spec, lora.adapter));
   if (lora.lora_dropout) spec.lora_dropout = *lora.lora_dropout;
+  return spec;
+}
+
+Status add_adapters_of(const LoraSettings& lora, const models::LoraSpec& spec, const ConfigJson& model_config,
+                       models::Model& model) {
+  PLIMSOLL_ASSIGN(const std::string type, model_config.model_type());
+  if (lora.adapter.empty()) return models::add_adapters(model, spec, type);
   auto added = models::add_adapters(model, spec, type, /*strict=*/false);
   if (!added) return std::move(added).error().at(lora.adapter);
   return Ok{};
@@ -82,10 +85,15 @@ Result<Prepared> prepare_model(const RunConfig& config, PrepareOptions& options)
   } else {
     task = tasks::make_causal_lm(packs_documents(config.data));
   }
+  std::optional<models::LoraSpec> lora;
+  if (config.lora.enabled) {
+    PLIMSOLL_ASSIGN(lora, spec_of(config.lora));
+    models::fit_vocabulary(*lora, model_config);
+  }
   PLIMSOLL_ASSIGN(std::unique_ptr<models::Model> model, models::make_model(model_config));
   PLIMSOLL_TRY(check_overrides(config.model, model_config));
   PLIMSOLL_TRY(check_against_model(config, model->max_positions()));
-  if (config.lora.enabled) PLIMSOLL_TRY(add_adapters_of(config.lora, model_config, *model));
+  if (lora) PLIMSOLL_TRY(add_adapters_of(config.lora, *lora, model_config, *model));
   PLIMSOLL_TRY(models::select(*model, selection_of(config.training)));
   model->keep_in(state_choice(config.training).weights);
   PLIMSOLL_TRY(keep_in_few_bits(config, model_config, options.purpose == Purpose::kTrain, *model));

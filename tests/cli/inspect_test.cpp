@@ -148,6 +148,26 @@ TEST(InspectModel, ListsAllThatDoesNotFit) {
   EXPECT_EQ(to_json(*lines[0].find("match")->find("misshaped")->items.at(0).find("expected")), "[37, 24]");
 }
 
+/// What no other command would load is not called whole.
+TEST(InspectModel, NamesAHeadThatTheConfigTies) {
+  const TemporaryFolder folder;
+  write_model(folder, [](std::vector<Numbers>& tensors) {
+    for (Numbers& tensor : tensors)
+      if (tensor.entry.name == "lm_head.weight") tensor.values.back() = 2;
+  });
+  std::string tied = kConfig;
+  tied.replace(tied.find("false"), 5, "true");
+  folder.write("config.json", tied);
+  const Outcome outcome = run_plimsoll({"inspect", folder.path()});
+  EXPECT_EQ(outcome.code, 65);
+  EXPECT_THAT(outcome.out, HasSubstr("the tensors are not those of the config:"));
+  EXPECT_THAT(outcome.err, HasSubstr("lm_head.weight differs from it"));
+  EXPECT_THAT(outcome.err, HasSubstr("hint: set tie_word_embeddings to false"));
+  const auto lines = objects(run_plimsoll({"inspect", folder.path(), "--json"}).out);
+  ASSERT_EQ(lines.size(), 1U);
+  EXPECT_FALSE(lines[0].find("match")->find("fits")->boolean);
+}
+
 TEST(InspectModel, TellsOfOtherFamilies) {
   const TemporaryFolder folder;
   write_model(folder);

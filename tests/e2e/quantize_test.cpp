@@ -143,6 +143,38 @@ TEST(Quantize, OverwritesNothingAndLeavesNothing) {
     EXPECT_FALSE(entry.path().filename().string().starts_with(".bad")) << entry.path();
 }
 
+/// Every command that reads a model's weights takes what training takes, and nothing else.
+TEST(Quantize, ReadersRefuseWhatTrainingRefuses) {
+  const Folder folder;
+  make_base(folder, "model.config.tie_word_embeddings=false");
+  ASSERT_EQ(folder.run("train run.yaml").exit_code, 0);
+  const std::string config = folder.read("base/final/config.json");
+  const auto with = [&](const std::string& before, const std::string& after) {
+    std::string changed = config;
+    const size_t at = changed.find(before);
+    EXPECT_NE(at, std::string::npos) << before;
+    folder.write("base/final/config.json", changed.replace(at, before.size(), after));
+  };
+  const auto all_refuse = [&](const char* what) {
+    for (const char* command : {"train run.yaml output.dir=two", "eval run.yaml --adapter out/final",
+                                "inspect base/final", "quantize --model base/final --format nf4 --output few",
+                                "merge --model base/final --adapter out/final --output merged",
+                                "generate --model base/final --prompt-ids 3,4 --max-new-tokens 2"}) {
+      const Outcome outcome = folder.run(command);
+      EXPECT_EQ(outcome.exit_code, 65) << command << outcome.err;
+      EXPECT_THAT(outcome.err, HasSubstr(what)) << command;
+    }
+    EXPECT_FALSE(std::filesystem::exists(folder.path("few")) ||
+                 std::filesystem::exists(folder.path("merged")));
+  };
+  with("\"tie_word_embeddings\": false", "\"tie_word_embeddings\": true");
+  all_refuse("lm_head.weight differs from it");
+  with("\"attention_bias\": true", "\"attention_bias\": false");
+  all_refuse("8 that the model does not have");
+  with("\"intermediate_size\": 70", "\"intermediate_size\": 72");
+  all_refuse("6 of another shape");
+}
+
 TEST(Quantize, MergesOntoWhatItWrote) {
   const Folder folder;
   make_base(folder);

@@ -42,10 +42,11 @@ FAMILIES = {
 }
 
 
-def case(name, family, lora, classifies=False, own=False, merges=True, logits=LOGITS, **settings):
-    """`lora`: LoraConfig's arguments. `own`: Plimsoll makes the adapter by them, instead of PEFT. `logits`: their bound."""
-    return dict(name=name, family=family, lora=lora, classifies=classifies, own=own, merges=merges, logits=logits,
-                settings=settings)
+def case(name, family, lora, classifies=False, own=False, merges=True, logits=LOGITS, added=0, embeddings=False, **settings):
+    """`lora`: LoraConfig's arguments. `own`: Plimsoll makes the adapter by them, instead of PEFT. `logits`: their bound.
+    `added`: tokens by which the base was resized before. `embeddings`: PEFT saves them, too, with values of their own."""
+    return dict(name=name, family=family, lora=lora, classifies=classifies, own=own, merges=merges, logits=logits, added=added,
+                embeddings=embeddings, settings=settings)
 
 
 CASES = [
@@ -86,6 +87,18 @@ CASES = [
     case("PiSSA, our own, gpt2", "gpt2", dict(r=4, target_modules=["c_attn", "c_fc"], fan_in_fan_out=True,
                                               init_lora_weights="pissa"), own=True),
     case("OLoRA", "qwen2", dict(r=4, lora_alpha=6, target_modules=["q_proj", "up_proj"], init_lora_weights="olora")),
+    case("all norms, by the ending of a name", "llama", dict(r=4, modules_to_save=["norm"])),
+    case("all norms, our own", "qwen3", dict(r=4, target_modules=["v_proj"], modules_to_save=["norm", "lm_head"]), own=True),
+    case("a rank above the matrix's smaller side", "llama", dict(r=64, lora_alpha=64, target_modules=["k_proj", "q_proj"])),
+    case("a rank above it, our own", "gpt2", dict(r=70, target_modules=["c_attn"], fan_in_fan_out=True), own=True),
+    case("embeddings are saved", "llama", dict(r=4), embeddings=True),
+    case("embeddings are saved, tied", "tied", dict(r=4, target_modules=["q_proj"]), embeddings=True),
+    case("a vocabulary with tokens added", "llama", dict(r=4), added=2, merges="alone"),
+    case("the same, tied", "tied", dict(r=4, target_modules="all-linear"), added=3, merges="alone"),
+    case("the same, gpt2", "gpt2", dict(r=4, target_modules=["c_attn"], fan_in_fan_out=True), added=3, merges="alone"),
+    case("tokens added, embedding and head learn", "qwen2", dict(r=4, target_modules=["v_proj"],
+                                                                modules_to_save=["embed_tokens", "lm_head"]), added=2,
+         merges="alone"),
     case("OLoRA, our own", "qwen3", dict(r=4, target_modules="all-linear", init_lora_weights="olora"), own=True),
 ]
 
@@ -95,7 +108,12 @@ def auto_class(case):
 
 
 def base_model(case, folder):
-    return auto_class(case).from_pretrained(folder / "base", dtype=torch.float32, attn_implementation="eager")
+    """As PEFT's users have it: resized where tokens were added, whose rows the adapter's file brings."""
+    model = auto_class(case).from_pretrained(folder / "base", dtype=torch.float32, attn_implementation="eager")
+    if case["added"]:
+        torch.manual_seed(3)
+        model.resize_token_embeddings(model.config.vocab_size + case["added"])
+    return model
 
 
 def write_base(case, folder):
@@ -119,7 +137,7 @@ def lora_config(case):
 
 def data_of(case, folder):
     rng = numpy.random.default_rng(len(case["name"]))
-    rows = rng.integers(3, FAMILIES[case["family"]]["vocab_size"], (STEPS * BATCH, TOKENS), dtype=numpy.int32)
+    rows = rng.integers(3, FAMILIES[case["family"]]["vocab_size"] + case["added"], (STEPS * BATCH, TOKENS), dtype=numpy.int32)
     labels = rng.integers(0, LABELS, STEPS * BATCH)
     if not case["classifies"]:
         numpy.save(folder / "data.npy", rows)
@@ -201,7 +219,9 @@ def take_step(case, model, optimizer, batch):
 def compare_steps(case, folder, checks, events, rows, labels, model):
     """Stepwise and alongside, from the parameters of step 0."""
     dump = compare.dump_of(folder, 0)["parameters"]
-    alongside = peft.get_peft_model(base_model(case, folder), lora_config(case)).eval()
+    alongside = peft.PeftModel.from_pretrained(base_model(case, folder), folder / "peft").eval()
+    if not (case["embeddings"] or case["added"]):
+        alongside = peft.get_peft_model(base_model(case, folder), lora_config(case)).eval()
     along = trainable(alongside)
     load(along, dump)
     optimizer = torch.optim.AdamW(along.values(), lr=RATE, weight_decay=0.0)
@@ -260,6 +280,8 @@ def compare_merged(case, binary, folder, checks, opened, rows):
         theirs = opened(input_ids=ids).logits.numpy()
         ours = merge("merged", final)(input_ids=ids).logits.numpy()
     checks.worst(case["name"], "merged", [(compare.difference(ours, theirs), max(MERGED, case["logits"]) * compare.norm(theirs), "logits")])
+    if case["merges"] == "alone":  # a vocabulary of its own
+        return
     single, both = merge("first", first).state_dict(), merge("both", f"{final}:0.7", f"{first}:0.3").state_dict()
     last = auto_class(case).from_pretrained(folder / "merged", dtype=torch.float32).state_dict()
     measures = []
@@ -286,8 +308,12 @@ def compare_case(case, binary, folder, checks):
         for key, parameter in saved(model).items():
             if "lora_" not in key and "token_adapter" not in key:
                 parameter.add_(0.05 * torch.randn(parameter.shape))
+        if case["embeddings"]:
+            for module in (model.get_input_embeddings(), model.get_output_embeddings()):
+                module.weight.add_(0.05 * torch.randn(module.weight.shape))
     # With an adapted embedding or head PEFT saves the base's weight too.
-    model.save_pretrained(folder / "peft", save_embedding_layers=False if case["lora"].get("modules_to_save") else "auto")
+    saves = case["embeddings"] or (False if case["lora"].get("modules_to_save") else "auto")
+    model.save_pretrained(folder / "peft", save_embedding_layers=saves)
     data, rows, labels = data_of(case, folder)
     write_run(case, folder, data)
     events = train(binary, folder)

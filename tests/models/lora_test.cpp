@@ -104,8 +104,22 @@ TEST(Lora, LearnsWhatItSaves) {
     return names;
   };
   EXPECT_THAT(trained({}), ElementsAre());
-  EXPECT_THAT(trained({.modules_to_save = {"lm_head", "norm"}}),
+  EXPECT_THAT(trained({.modules_to_save = {"lm_head", "model.norm"}}),
               ElementsAre("base_model.model.model.norm.weight", "base_model.model.lm_head.weight"));
+  // By the ending of a module's name, wherever that begins, as PEFT takes them.
+  EXPECT_THAT(trained({.modules_to_save = {"norm"}}),
+              ElementsAre("base_model.model.model.layers.0.input_layernorm.weight",
+                          "base_model.model.model.layers.0.post_attention_layernorm.weight",
+                          "base_model.model.model.layers.1.input_layernorm.weight",
+                          "base_model.model.model.layers.1.post_attention_layernorm.weight",
+                          "base_model.model.model.norm.weight"));
+  EXPECT_THAT(trained({.modules_to_save = {"1.post_attention_layernorm", "head"}}),
+              ElementsAre("base_model.model.model.layers.1.post_attention_layernorm.weight",
+                          "base_model.model.lm_head.weight"));
+  EXPECT_THAT(trained({.target_modules = {{"q_proj"}}, .modules_to_save = {"0.mlp"}}),
+              ElementsAre("base_model.model.model.layers.0.mlp.gate_proj.weight",
+                          "base_model.model.model.layers.0.mlp.up_proj.weight",
+                          "base_model.model.model.layers.0.mlp.down_proj.weight"));
   EXPECT_THAT(
       trained({.target_modules = {{"q_proj"}}, .layers_to_transform = {0}, .bias = LoraBias::kLoraOnly}),
       ElementsAre("base_model.model.model.layers.0.self_attn.q_proj.base_layer.bias"));
@@ -160,11 +174,110 @@ TEST(Lora, RefusesWithTheNearestNames) {
               HasSubstr("the head as well"));
   EXPECT_THAT(lora_refusal({.modules_to_save = {"scores"}}),
               HasSubstr("lora.modules_to_save: no module matches"));
-  EXPECT_THAT(lora_refusal({.r = 11}),
+  EXPECT_THAT(lora_refusal({.r = 11, .init_lora_weights = LoraInit::kPissa}),
               HasSubstr("a rank of 11 for model.layers.0.self_attn.v_proj, a matrix of 10 x 20"));
-  EXPECT_THAT(lora_refusal({.layers_to_transform = {7}}), HasSubstr("gives no module an adapter"));
   EXPECT_THAT(lora_refusal({}, kAdaptedLlama, "smollm3"), HasSubstr("PEFT has no defaults"));
   EXPECT_THAT(lora_refusal({.modules_to_save = {"lm_head"}}, kGpt2Small, "gpt2"), HasSubstr("is tied"));
+}
+
+/// A name or pattern that matches nothing is an error, wherever it stands.
+TEST(Lora, NamesWhatMatchesNothing) {
+  EXPECT_THAT(
+      lora_refusal({.rank_pattern = {{"q_prj", 4}}}),
+      HasSubstr("lora.rank_pattern: no module with an adapter matches 'q_prj' | the nearest is q_proj"));
+  // What has no adapter has no rank.
+  EXPECT_THAT(lora_refusal({.rank_pattern = {{"k_proj", 4}}}), HasSubstr("matches 'k_proj'"));
+  EXPECT_THAT(
+      lora_refusal({.alpha_pattern = {{"^q_proj", 4}}}),
+      HasSubstr("lora.alpha_pattern: no module with an adapter matches '^q_proj' | the nearest is q_proj"));
+  EXPECT_THAT(lora_refusal({.exclude_modules = {{"v_prj"}}}),
+              HasSubstr("lora.exclude_modules: no module matches 'v_prj' | the nearest is v_proj"));
+  EXPECT_THAT(lora_refusal({.exclude_modules = {{".*v_prj"}, true}}),
+              HasSubstr("no module matches '.*v_prj'"));
+  EXPECT_THAT(lora_refusal({.layers_to_transform = {0, 7}}),
+              HasSubstr("no module of target_modules is in a layer 7 | its modules are in layers 0 to 1"));
+  EXPECT_THAT(lora_refusal({.layers_to_transform = {0}, .layers_pattern = {"layer"}}),
+              HasSubstr("lora.layers_pattern: no name of layers matches 'layer' | the nearest is layers"));
+  EXPECT_THAT(lora_refusal({.modules_to_save = {"score"}}), HasSubstr("no module matches 'score'"));
+  // All of them at once.
+  const auto model = model_of(kAdaptedLlama);
+  const Status added = add_adapters(*model, {.exclude_modules = {{"a"}}, .modules_to_save = {"b"}}, "llama");
+  ASSERT_FALSE(added.ok());
+  EXPECT_EQ(added.error().more.size(), 1U);
+}
+
+/// What is excluded is matched all the same, and so is what a setting names beside it.
+TEST(Lora, TakesWhatMatchesWithoutEffect) {
+  EXPECT_THAT(adapters_of(*adapted(kAdaptedLlama, {.target_modules = {{"q_proj", "v_proj"}},
+                                                   .exclude_modules = {{"v_proj", "lm_head"}},
+                                                   .layers_to_transform = {1},
+                                                   .layers_pattern = {"layers"}})),
+              ElementsAre("layers.1.self_attn.q_proj 8 1"));
+}
+
+/// PEFT opens an adapter whose names match nothing; what that was is kept for a note.
+TEST(Lora, OpensAnAdapterWhoseNamesMatchNothing) {
+  const auto model = model_of(kAdaptedLlama);
+  const LoraSpec spec{.target_modules = {{"q_proj", "q_prj"}},
+                      .exclude_modules = {{"zip"}},
+                      .layers_to_transform = {1, 7},
+                      .modules_to_save = {"classifier"},
+                      .rank_pattern = {{"nope", 4}}};
+  const Status added = add_adapters(*model, spec, "llama", /*strict=*/false);
+  ASSERT_TRUE(added) << added.error().message();
+  EXPECT_THAT(adapters_of(*model), ElementsAre("layers.1.self_attn.q_proj 8 1"));
+  EXPECT_THAT(model->adapters()->unmatched,
+              ElementsAre(HasSubstr("target_modules: no linear map matches 'q_prj'"),
+                          HasSubstr("exclude_modules: no module matches 'zip'"), HasSubstr("a layer 7"),
+                          HasSubstr("rank_pattern: no module with an adapter matches 'nope'"),
+                          HasSubstr("modules_to_save: no module matches 'classifier'")));
+  const auto other = model_of(kAdaptedLlama);
+  const Status none = add_adapters(*other, {.target_modules = {{"nope"}}}, "llama", /*strict=*/false);
+  ASSERT_FALSE(none.ok());
+  EXPECT_EQ(none.error().code, ErrorCode::kBadData);
+}
+
+/// PEFT's B [out, r] and A [r, in] may have more ranks than the matrix has rows.
+TEST(Lora, TakesARankAboveTheMatrix) {
+  const auto model = adapted(kAdaptedLlama, {.r = 64, .lora_alpha = 64, .target_modules = {{"v_proj"}}});
+  EXPECT_THAT(adapters_of(*model),
+              ElementsAre("layers.0.self_attn.v_proj 64 1", "layers.1.self_attn.v_proj 64 1"));
+  expect_views_cover(*model);
+}
+
+TEST(Lora, RefusesWhatIsSavedWholeAndAdapted) {
+  EXPECT_THAT(lora_refusal({.modules_to_save = {"proj"}}),
+              HasSubstr("'proj' takes model.layers.0.self_attn.q_proj as well, which gets an adapter"));
+  EXPECT_THAT(lora_refusal({.modules_to_save = {"attn"}}), HasSubstr("'attn' takes"));
+}
+
+/// PEFT's save_embedding_layers: tables that come with the adapter, do not learn and are saved with it again.
+TEST(Lora, TakesWhatTheAdaptersFileBrings) {
+  LoraSpec spec{
+      .brought = {{"model.embed_tokens.weight", "base_model.model.model.embed_tokens.weight", {33, 20}},
+                  {"lm_head.weight", "base_model.model.lm_head.weight", {33, 20}}}};
+  auto config = parse_config_json(kAdaptedLlama, "config.json");
+  ASSERT_TRUE(config);
+  EXPECT_TRUE(fit_vocabulary(spec, *config));
+  EXPECT_TRUE(spec.resized);
+  auto made = make_model(*config);
+  ASSERT_TRUE(made);
+  Model& model = **made;
+  EXPECT_EQ(model.vocab_size(), 33);
+  ASSERT_TRUE(add_adapters(model, spec, "llama", /*strict=*/false));
+  EXPECT_THAT(model.adapters()->brought, ElementsAre("lm_head.weight", "model.embed_tokens.weight"));
+  EXPECT_EQ(model.saved_name("lm_head.weight"), "base_model.model.lm_head.weight");
+  ASSERT_TRUE(select(model, {}));
+  for (const Parameter& p : model.parameters()) EXPECT_EQ(p.trained, p.is_adapter) << p.name;
+  // Of the base's own size nothing is resized; a copy beside an adapter is the base's.
+  config->set("vocab_size", Tree::of(int64_t{33}));
+  spec.resized = false;
+  spec.target_modules = {{"embed_tokens"}};
+  spec.brought[0].key = "base_model.model.model.embed_tokens.base_layer.weight";
+  EXPECT_FALSE(fit_vocabulary(spec, *config));
+  made = make_model(*config);
+  ASSERT_TRUE(add_adapters(**made, spec, "llama", /*strict=*/false));
+  EXPECT_THAT((*made)->adapters()->brought, ElementsAre("lm_head.weight"));
 }
 
 }  // namespace

@@ -46,7 +46,7 @@ TEST(LoraSettings, AStringIsAPatternAndAListHasNames) {
 
 TEST(LoraSettings, AreRecordedAsTheyWere) {
   const auto run = parse_lora(
-      "{r: 4, target_modules: '.*\\.q_proj', rank_pattern: {a.b: 3}, layers_pattern: [h], "
+      "{r: 4, target_modules: '.*\\.q_proj', rank_pattern: {a.b: 3}, "
       "use_rslora: true, init_lora_weights: false, modules_to_save: [score]}");
   ASSERT_TRUE(run) << run.error().message();
   const auto again = parse_run_config(run_config_yaml(*run), "again");

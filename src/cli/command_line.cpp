@@ -68,6 +68,8 @@ Option Option::one_of(const std::vector<std::string>& words) {
 
 Option Option::repeatable() { return Option(option_->expected(1)->take_all()->allow_extra_args(false)); }
 
+Option Option::optional_value() { return Option(option_->expected(0, 1)); }
+
 Option Option::show_default() { return Option(option_->capture_default_str()); }
 
 Option Option::excludes(const Option& other) { return Option(option_->excludes(other.option_)); }

@@ -30,6 +30,8 @@ class Option {
   Option one_of(const std::vector<std::string>& words);
   /// One value each time it is given, as often as it is given.
   Option repeatable();
+  /// It may be given without one: the variable then becomes "true".
+  Option optional_value();
   /// --help shows the value that the variable has now.
   Option show_default();
   /// Not together with `other`.

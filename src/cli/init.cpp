@@ -1,8 +1,13 @@
 // plimsoll init: a run file for a model and data, planned before it is written.
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <charconv>
 #include <cstdio>
 #include <filesystem>
+#include <iterator>
+#include <optional>
+#include <utility>
 
 #include "base/process.h"
 #include "base/terminal.h"
@@ -18,7 +23,8 @@ struct Arguments {
   std::string model;
   std::vector<std::string> data;
   std::string output = "run.yaml";
-  std::string tokenizer, output_dir;
+  std::string tokenizer, output_dir, lora;
+  std::vector<std::string> overrides;
   bool force = false;
 };
 
@@ -38,20 +44,62 @@ void declare(Parser command, Arguments& a) {
       .add_option("--output-dir", a.output_dir,
                   "output.dir of the run; runs/<model>-<data> where it is not given")
       .type_name("DIR");
+  command.add_option("--lora", a.lora, "train adapters (LoRA) of that rank beside the model's weights; 16")
+      .type_name("[R]")
+      .optional_value();
+  command.add_option("overrides", a.overrides, "settings for the run file: path=value, the value in YAML")
+      .type_name("key=value");
   command.add_flag("--force", a.force, "replace a run file that is there");
   command.footer(
       "example: plimsoll init --model HuggingFaceTB/SmolLM2-135M --data chats.jsonl\n"
       "         plimsoll train run.yaml\n"
-      "         plimsoll generate --model runs/SmolLM2-135M-chats --prompt \"Hello\"");
+      "         plimsoll generate --model runs/SmolLM2-135M-chats --prompt \"Hello\"\n"
+      "a large model on a card: plimsoll init --model Qwen/Qwen2.5-7B --data chats.jsonl --lora "
+      "runtime.profile=rtx4090");
 }
 
-Status run_init(const Arguments& a) {
+/// --data takes all words behind it, a setting among them too.
+void part_settings_from_files(Arguments& a) {
+  const auto is_setting = [](const std::string& word) {
+    std::error_code ignored;
+    return word.find('=') != std::string::npos && !std::filesystem::exists(word, ignored);
+  };
+  std::ranges::copy_if(a.data, std::back_inserter(a.overrides), is_setting);
+  std::erase_if(a.data, is_setting);
+}
+
+/// Of --lora: its rank, 16 where none is given. A setting that stands behind it is no rank.
+Result<std::optional<int64_t>> lora_rank(Arguments& a) {
+  if (a.lora.empty()) return std::optional<int64_t>();
+  if (a.lora.find('=') != std::string::npos)
+    a.overrides.insert(a.overrides.begin(), std::exchange(a.lora, "true"));
+  constexpr int64_t kUsual = 16;
+  if (a.lora == "true") return std::optional(kUsual);
+  int64_t rank = 0;
+  const char* const end = a.lora.data() + a.lora.size();
+  const auto [at, code] = std::from_chars(a.lora.data(), end, rank);
+  if (code == std::errc() && at == end && rank > 0 && rank <= 65536) return std::optional(rank);
+  return Error{ErrorCode::kInvalidArgument, "--lora takes a rank from 1 to 65536", a.lora,
+               "--lora 16; settings behind it are written as path=value"};
+}
+
+Status run_init(Arguments& a) {
   std::error_code ignored;
   if (a.output != "-" && !a.force && std::filesystem::exists(a.output, ignored))
     return Error{ErrorCode::kInvalidArgument, "the file is there already", a.output,
                  "name another with --output, or replace it with --force"};
+  part_settings_from_files(a);
+  if (a.data.empty())
+    return Error{ErrorCode::kInvalidArgument, "--data names no file", {}, "give it files or globs"};
+  PLIMSOLL_ASSIGN(const std::optional<int64_t> rank, lora_rank(a));
   PLIMSOLL_ASSIGN(const train::RunProposal proposal,
-                  train::propose_run({a.model, a.data, a.tokenizer, a.output_dir, num_available_cpus()}));
+                  train::propose_run({.model = a.model,
+                                      .data = a.data,
+                                      .tokenizer = a.tokenizer,
+                                      .output_dir = a.output_dir,
+                                      .lora_rank = rank,
+                                      .overrides = a.overrides,
+                                      .num_threads = num_available_cpus()}));
   if (a.output == "-") {
     std::fputs(proposal.yaml.c_str(), stdout);
     return Ok{};

@@ -4,14 +4,16 @@
 
 #include <algorithm>
 #include <array>
+#include <span>
 
 #include "base/glob.h"
 #include "base/numbers.h"
 #include "base/units.h"
+#include "data/labelled/tokenize_labelled.h"
+#include "data/text/record_reader.h"
 #include "data/text/saved_dataset.h"
 #include "data/text/text_input.h"
 #include "io/checksum.h"
-#include "io/file.h"
 #include "io/json.h"
 #include "preprocessing/data_files.h"
 #include "preprocessing/run_data.h"
@@ -23,18 +25,6 @@ namespace plimsoll::train {
 namespace {
 
 constexpr int64_t kMostExamples = 512;
-
-/// The first line of a file of JSON lines; null where it is no object.
-Tree first_line(const std::string& path) {
-  const auto file = ReadFile::open(path);
-  if (!file) return {};
-  std::vector<std::byte> bytes(static_cast<size_t>(std::min<int64_t>(file->size_bytes(), 1 << 20)));
-  if (!file->read_at(0, bytes)) return {};
-  std::string_view text(reinterpret_cast<const char*>(bytes.data()), bytes.size());
-  text = text.substr(0, text.find('\n'));
-  auto line = parse_json(text);
-  return line && line->kind == Tree::Kind::kMap ? std::move(*line) : Tree{};
-}
 
 DataKind kind_of_example(ExampleKind kind) {
   switch (kind) {
@@ -102,6 +92,67 @@ Status read_examples(const RunConfig& config, const std::vector<std::string>& fi
   return Ok{};
 }
 
+/// Whether the first row is an example with a label.
+bool is_labelled(const std::vector<std::string>& files) {
+  if (!text::has_rows_by_name(files.front())) return false;
+  const auto reader = text::RecordReader::open(std::span(files).first(1), {});
+  if (!reader) return false;
+  std::string bytes;
+  text::Record record;
+  const auto more = (*reader)->next(bytes, record);
+  if (!more || !*more || !record.is_json) return false;
+  const auto row = parse_json(std::string_view(bytes).substr(record.begin, record.size));
+  if (!row || row->kind != Tree::Kind::kMap) return false;
+  const Tree* labels = row->find("labels");  // a list of them is of tokens
+  return row->find("label") != nullptr || (labels != nullptr && labels->is_scalar() && !labels->is_null());
+}
+
+void add_label(const RawLabel& label, DataLook& look) {
+  if (look.labels.empty() && look.hashes.empty()) look.label_kind = label.kind;
+  std::string name = label.kind == RawLabelKind::kName ? label.name : "";
+  if (label.kind == RawLabelKind::kInteger) name = fmt::format("{:g}", label.values.front());
+  if (!name.empty()) look.labels.insert(name);
+  look.classes.push_back(std::move(name));
+}
+
+/// The same of examples that are classified: a text or a pair with its special tokens, or tokens.
+Status read_labelled(const RunConfig& config, const std::vector<std::string>& files, DataLook& look) {
+  PLIMSOLL_ASSIGN(const std::string tokenizer, tokenizer_path(config));
+  EncoderFiles encoder;
+  if (tokenizer != "bytes") {
+    PLIMSOLL_ASSIGN(encoder, EncoderFiles::open(tokenizer));
+  }
+  LabelledOptions options{.tokenizer = encoder.tokenizer.get()};
+  options.format.text_key = config.data.text_key;
+  PLIMSOLL_ASSIGN(const auto reader, text::RecordReader::open(files, {}));
+  LabelledExample example;
+  std::vector<int32_t> ids;
+  std::string bytes;
+  text::Record record;
+  bool more = true;
+  while (static_cast<int64_t>(look.lengths.size()) < kMostExamples) {
+    bytes.clear();
+    PLIMSOLL_ASSIGN(more, reader->next(bytes, record));
+    if (!more) break;
+    example.file = reader->files()[record.file];
+    example.line = record.line;
+    const std::string_view json = std::string_view(bytes).substr(record.begin, record.size);
+    auto bad = parse_labelled_example(json, options.format, example);
+    if (!bad) bad = encode_labelled(example, options, ids);
+    if (bad) return std::move(bad->error);
+    add_label(example.label, look);
+    look.lengths.push_back(static_cast<int64_t>(ids.size()));
+    look.hashes.push_back(example_hash(ids));
+  }
+  look.is_estimate = more;
+  const auto read = static_cast<int64_t>(look.lengths.size());
+  const double share = static_cast<double>(reader->total_bytes()) /
+                       static_cast<double>(std::max<int64_t>(1, reader->bytes_read()));
+  look.examples = more ? static_cast<int64_t>(static_cast<double>(read) * std::max(1.0, share)) : read;
+  std::ranges::sort(look.lengths);
+  return Ok{};
+}
+
 }  // namespace
 
 std::string DataLook::text() const {
@@ -129,10 +180,11 @@ Result<DataLook> look_at_data(const RunConfig& config) {
     look.kind = DataKind::kTokens;
     return look;
   }
-  if (kind_of(files.front()) == FileKind::kJson) {
-    const Tree line = first_line(files.front());
-    look.labelled = line.find("label") != nullptr;
-    if (look.labelled && line.find("input_ids") != nullptr) return look;  // ids: nothing to tokenize
+  look.labelled = config.task != "causal_lm" && is_labelled(files);
+  if (look.labelled) {
+    if (Status read = read_labelled(config, files, look); !read)
+      return in_words_of_runs(std::move(read).error());
+    return look;
   }
   if (Status read = read_examples(config, files, look); !read)
     return in_words_of_runs(std::move(read).error());

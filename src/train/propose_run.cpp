@@ -4,14 +4,18 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <set>
 
 #include "base/note.h"
+#include "base/numbers.h"
+#include "base/units.h"
 #include "data/packing.h"
 #include "io/hub_cache.h"
 #include "io/yaml.h"
 #include "models/presets.h"
 #include "models/quantization_config.h"
 #include "planner/verdict.h"
+#include "settings/named_profile.h"
 #include "settings/run_config.h"
 #include "settings/settings.h"
 #include "train/look_at_data.h"
@@ -27,6 +31,8 @@ struct Choice {
   std::string path, value, why;
 };
 
+constexpr int64_t kUsualRank = 16;
+
 std::string text_of(const std::string& text) { return to_yaml_flow(Tree::of(text)); }
 
 std::string list(const std::vector<std::string>& items) {
@@ -36,12 +42,13 @@ std::string list(const std::vector<std::string>& items) {
   return text + "]";
 }
 
-std::string stem(const std::string& path) {
+/// What a run is named by: of a file its name to the first dot, of a model all of it, Qwen2.5-7B.
+std::string stem(const std::string& path, bool is_file) {
   std::string name = std::filesystem::path(path).lexically_normal().filename().string();
   const std::filesystem::path parent = std::filesystem::path(path).lexically_normal().parent_path();
   if (name.empty()) name = parent.filename().string();     // "folder/"
   if (name == "final") name = parent.filename().string();  // of a run
-  name = name.substr(0, name.find('.'));
+  if (is_file) name = name.substr(0, name.find('.'));
   std::erase_if(name, [](char c) { return c == '*' || c == '?' || c == '[' || c == ']' || c == '/'; });
   return name.empty() ? "data" : name;
 }
@@ -58,6 +65,11 @@ class Draft {
     if (found == choices_.end()) return add(path, value, why);
     found->value = value;
     found->why = why;
+  }
+  /// The setting, or all of a section.
+  void remove(const std::string& path) {
+    std::erase_if(choices_,
+                  [&](const Choice& c) { return c.path == path || c.path.starts_with(path + "."); });
   }
   /// By sections, in the order in which they came first.
   [[nodiscard]] std::string yaml() const {
@@ -89,21 +101,39 @@ class Draft {
   std::vector<Choice> choices_;
 };
 
-/// The next multiple of 64 that nearly all examples fit, within the model's positions.
+/// What 99 of 100 examples are within.
+int64_t usual_length(const DataLook& look) { return look.lengths[(look.lengths.size() - 1) * 99 / 100]; }
+
+/// The next multiple that nearly all examples fit, within the model's positions: rows with labels are padded
+/// to it, sequences of other kinds are packed.
 int64_t sequence_length(const DataLook& look, int64_t positions) {
   const int64_t most = std::min<int64_t>(positions, look.labelled ? 512 : 2048);
-  if (look.lengths.empty() || look.kind == DataKind::kTexts) return std::min<int64_t>(most, 1024);
-  const int64_t wanted = look.lengths[(look.lengths.size() - 1) * 99 / 100];
-  return std::clamp<int64_t>((wanted + 63) / 64 * 64, std::min<int64_t>(64, most), most);
+  if (look.lengths.empty() || (look.kind == DataKind::kTexts && !look.labelled))
+    return std::min<int64_t>(most, 1024);
+  const int64_t unit = look.labelled ? 8 : 64;
+  const int64_t wanted = ceil_div(usual_length(look), unit) * unit;
+  return std::clamp<int64_t>(wanted, std::min<int64_t>(unit, most), most);
 }
 
-/// The least share that leaves two of the examples seen to evaluate on: which are held out goes by their
-/// hashes, and of a few it may be none. Empty where nothing is held out.
+/// Whether two of the examples seen are held out at least, and no class that was seen is held out whole.
+bool divides(const DataLook& look, double share) {
+  const auto is_held_out = [&](size_t i) { return on_eval_side(look.hashes[i], share); };
+  std::set<std::string> trained;
+  int64_t count = 0;
+  for (size_t i = 0; i < look.hashes.size(); ++i)
+    if (is_held_out(i))
+      ++count;
+    else if (i < look.classes.size() && !look.classes[i].empty())
+      trained.insert(look.classes[i]);
+  return count >= 2 && trained == look.labels;
+}
+
+/// The least share that divides the examples so: which are held out goes by their hashes, and of a few it may
+/// be none. Empty where nothing is held out.
 std::string held_out(const DataLook& look) {
   if (look.examples < 50) return {};
   for (const auto& [share, text] : {std::pair(0.05, "0.05"), std::pair(0.1, "0.1"), std::pair(0.2, "0.2")})
-    if (std::ranges::count_if(look.hashes, [&](uint64_t hash) { return on_eval_side(hash, share); }) >= 2)
-      return text;
+    if (divides(look, share)) return text;
   return {};
 }
 
@@ -129,18 +159,63 @@ void add_data(Draft& draft, const RunRequest& request, const DataLook& look, int
   if (const std::string share = held_out(look); !share.empty())
     draft.add("data.eval_fraction", share, "held out, by each example's hash; or give data.eval a file");
   const int64_t length = sequence_length(look, positions);
-  std::string why =
-      look.lengths.empty() || look.kind == DataKind::kTexts
-          ? "tokens a sequence"
-          : fmt::format("99 of 100 examples are within {} tokens, the longest seen has {}",
-                        look.lengths[(look.lengths.size() - 1) * 99 / 100], look.lengths.back());
+  std::string why = "tokens a sequence";
+  if (!look.lengths.empty() && (look.labelled || look.kind != DataKind::kTexts))
+    why = fmt::format("99 of 100 examples are within {} tokens, the longest seen has {}", usual_length(look),
+                      look.lengths.back());
+  if (look.labelled && look.lengths.back() > length) why += "; longer rows are cut at their end";
   draft.add("data.sequence_length", std::to_string(length), std::move(why));
   if (look.kind == DataKind::kConversations)
     draft.add("data.loss", "auto", "the assistant's turns; trl: whole conversations, as TRL's default");
 }
 
+/// What the labels that were seen make of the task.
+void add_labels(Draft& draft, const DataLook& look) {
+  constexpr size_t kShown = 6;
+  std::string why = "regression: numbers with a point";
+  if (look.label_kind == RawLabelKind::kList) why = "by the lists: multi_label of 0 and 1, else regression";
+  if (!look.labels.empty()) {
+    std::string names;
+    size_t shown = 0;
+    for (const std::string& label : look.labels)
+      if (++shown <= kShown) names += (names.empty() ? "" : ", ") + label;
+    why = fmt::format("single_label, {} label{} seen: {}{}", look.labels.size(),
+                      look.labels.size() == 1 ? "" : "s", names, shown > kShown ? ", …" : "");
+    std::ranges::replace_if(
+        why, [](unsigned char c) { return c < ' '; }, ' ');
+  }
+  draft.add("task", "sequence_classification", "a linear head on each row's last token");
+  draft.add("classification.problem_type", "auto", std::move(why));
+}
+
+/// The usual adapters; the base stays as it is, in the 16 bits that products take anyway.
+void add_lora(Draft& draft, int64_t rank, std::string why) {
+  draft.add("lora.r", std::to_string(rank), std::move(why));
+  draft.add("lora.lora_alpha", std::to_string(2 * rank), "their scale is lora_alpha / r");
+  draft.add("lora.target_modules", "all-linear", "all linear layers but the head; or [q_proj, v_proj]");
+}
+
+/// Whether the run is for a card, which is here or which a profile describes.
+bool is_for_card(const RunConfig& config) {
+  if (config.runtime.device.starts_with("cuda")) return true;
+  if (!names_profile(config)) return false;
+  const auto profile = named_profile(config.runtime.profile);
+  return profile && profile->memory_bytes > 0;
+}
+
+void add_precision(Draft& draft, const RunConfig& config, bool adapts, const runtime::Target& target) {
+  const std::string_view isa = target.instruction_set();
+  const bool on_card = is_for_card(config);
+  const bool fast = on_card || isa == "avx512_bf16" || isa == "amx";
+  const char* why = on_card ? "products; what learns stays fp32"
+                            : "this machine multiplies bf16 faster; what learns stays fp32";
+  draft.add("training.precision", fast ? "bf16" : "fp32", fast ? why : "bf16 is no faster on this machine");
+  if (fast && adapts)
+    draft.add("training.state.weights", "bf16", "of the frozen base: 2 bytes a parameter; adapters are fp32");
+}
+
 void add_training(Draft& draft, const RunConfig& config, const DataLook& look, int64_t parameters,
-                  const runtime::Target& target) {
+                  bool adapts) {
   const bool pretrained = starts_pretrained(config.model);
   const bool small = look.examples < 2000;
   draft.add("training.global_batch_size", small ? "8" : "16",
@@ -151,23 +226,22 @@ void add_training(Draft& draft, const RunConfig& config, const DataLook& look, i
                                    : large ? "2.0e-5"
                                            : "5.0e-5")
                                 : (large ? "3.0e-4" : "6.0e-4");
-  draft.add("training.learning_rate", rate,
-            pretrained ? "usual for all weights of a trained model" : "usual for random weights");
+  if (adapts)
+    draft.add("training.learning_rate", "2.0e-4", "usual for adapters");
+  else
+    draft.add("training.learning_rate", rate,
+              pretrained ? "usual for all weights of a trained model" : "usual for random weights");
   draft.add("training.lr_scheduler", "cosine", "");
   draft.add("training.warmup_ratio", "0.03", "");
   draft.add("training.weight_decay", "0.01", "");
-  const std::string_view isa = target.instruction_set();
-  const bool fast_bf16 = isa == "avx512_bf16" || isa == "amx";
-  draft.add("training.precision", fast_bf16 ? "bf16" : "fp32",
-            fast_bf16 ? "this machine multiplies bf16 faster; weights stay fp32"
-                      : "bf16 is no faster on this machine");
-  draft.add("training.logging_steps", "20", "a line every so many steps");
-  draft.add("memory.budget", "auto", "what is free now, less a reserve; or 8GiB, 80%");
 }
 
-std::string header(const RunProposal& proposal) {
+std::string header(const RunProposal& proposal, const RunConfig& config) {
   std::string verdict = planner::verdict(proposal.report);
-  return "# Written by plimsoll init, planned on this machine:\n# " + verdict +
+  const std::string where = !is_for_card(config)    ? "on this machine"
+                            : names_profile(config) ? "for " + config.runtime.profile
+                                                    : "for " + config.runtime.device;
+  return "# Written by plimsoll init, planned " + where + ":\n# " + verdict +
          "# plimsoll plan says what is used where; every setting: plimsoll train --help, docs/settings.md\n";
 }
 
@@ -179,6 +253,37 @@ Result<Prepared> plan(const std::string& yaml, int num_threads) {
   return prepared;
 }
 
+/// "path=value" of the command line in place of what is proposed, or beside it.
+void take_overrides(const std::vector<std::string>& overrides, Draft& draft) {
+  for (const std::string& text : overrides) {
+    const size_t equals = text.find('=');
+    const std::string path = text.substr(0, equals);
+    if (path == "training.max_steps" || path == "max_steps") draft.remove("training.num_epochs");
+    const std::string value = text.substr(equals + 1);
+    if (path.find('.') == std::string::npos) draft.remove(path);  // a whole section
+    draft.change(path, value.empty() ? "null" : value, "as the command line says");
+  }
+}
+
+bool names_lora(const std::vector<std::string>& overrides) {
+  return std::ranges::any_of(overrides, [](const std::string& text) {
+    return text.starts_with("lora.") || (text.starts_with("lora=") && text != "lora=null");
+  });
+}
+
+/// All weights of a large model take what few machines have; who says nothing may not know of the other way.
+void note_adapters(const RunRequest& request, const planner::PlanReport& report) {
+  const bool is_large = report.num_parameters >= 1'000'000'000;
+  if (!is_large && report.disk_bytes == 0) return;
+  note(fmt::format(
+      "all {} parameters are trained{}; adapters beside them (LoRA) need far less: plimsoll init --model {} "
+      "--data {} "
+      "--lora",
+      grouped(report.num_parameters),
+      report.disk_bytes > 0 ? fmt::format(", with {} on the disk", to_string(Bytes(report.disk_bytes))) : "",
+      request.model, request.data.front()));
+}
+
 }  // namespace
 
 Result<RunProposal> propose_run(const RunRequest& request) {
@@ -187,26 +292,35 @@ Result<RunProposal> propose_run(const RunRequest& request) {
   Draft first = draft;
   first.add("data.train", list(request.data), "");
   if (!request.tokenizer.empty()) first.add("data.tokenizer", text_of(request.tokenizer), "");
-  PLIMSOLL_ASSIGN(const RunConfig config, parse_run_config(first.yaml(), "what was asked for"));
+  PLIMSOLL_ASSIGN(const RunConfig config,
+                  parse_run_config(first.yaml(), "what was asked for", request.overrides));
   PLIMSOLL_ASSIGN(const ConfigJson model_config, load_model_config(config.model));
   PLIMSOLL_ASSIGN(const auto model, models::make_model(model_config));
   PLIMSOLL_ASSIGN(const auto stored, models::read_quantization_config(model_config));
-  if (stored) {
-    draft.add("lora.r", "16",
-              fmt::format("adapters, beside weights that are {}", models::quantized_name(stored->dtype)));
-    draft.add("lora.target_modules", "all-linear", "");
-  }
+  const bool adapts = stored || request.lora_rank || names_lora(request.overrides);
+  if (adapts)
+    add_lora(draft, request.lora_rank.value_or(kUsualRank),
+             stored
+                 ? fmt::format("adapters, beside weights that are {}", models::quantized_name(stored->dtype))
+                 : "rank of the adapters that are trained; the model's weights stay");
   PLIMSOLL_ASSIGN(const DataLook look, look_at_data(config));
-  if (look.labelled) draft.add("task", "sequence_classification", "");
+  if (look.labelled) add_labels(draft, look);
   add_data(draft, request, look, model->max_positions());
-  add_training(draft, config, look, model->num_parameters(), *make_target(config, request.num_threads));
+  add_training(draft, config, look, model->num_parameters(), adapts);
+  add_precision(draft, config, adapts && !stored, *make_target(config, request.num_threads));
+  draft.add("training.logging_steps", "20", "a line every so many steps");
+  if (!is_for_card(config))
+    draft.add("memory.budget", "auto", "what is free now, less a reserve; or 8GiB, 80%");
   RunProposal proposal;
   proposal.output_dir = request.output_dir.empty()
-                            ? "runs/" + stem(request.model) + "-" + stem(request.data.front())
+                            ? "runs/" + stem(request.model, false) + "-" + stem(request.data.front(), true)
                             : request.output_dir;
-  draft.add("output.dir", text_of(proposal.output_dir), "checkpoints, and final/: a Hugging Face directory");
+  draft.add("output.dir", text_of(proposal.output_dir),
+            adapts ? "checkpoints, and final/: a PEFT adapter"
+                   : "checkpoints, and final/: a Hugging Face directory");
   draft.add("output.save_steps", "200", "");
   draft.add("output.save_total_limit", "2", "");
+  take_overrides(request.overrides, draft);
   PLIMSOLL_ASSIGN(Prepared prepared, plan(draft.yaml(), request.num_threads));
   if (!prepared.report.fits && !prepared.report.remedies.empty()) {
     for (const auto& [path, value] : prepared.report.remedies.front().settings)
@@ -214,8 +328,9 @@ Result<RunProposal> propose_run(const RunRequest& request) {
     PLIMSOLL_ASSIGN(prepared, plan(draft.yaml(), request.num_threads));
   }
   if (!prepared.report.fits) return does_not_fit(prepared);
+  if (!adapts) note_adapters(request, prepared.report);
   proposal.report = std::move(prepared.report);
-  proposal.yaml = header(proposal) + draft.yaml();
+  proposal.yaml = header(proposal, config) + draft.yaml();
   return proposal;
 }
 

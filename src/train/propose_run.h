@@ -1,6 +1,8 @@
 // A first run file for a model and data: chosen by looking at both, planned before it is written.
 #pragma once
 
+#include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -14,6 +16,8 @@ struct RunRequest {
   std::vector<std::string> data;  ///< files or globs
   std::string tokenizer = {};     ///< a folder or tokenizer.json; empty: the model's
   std::string output_dir = {};    ///< empty: runs/<model>-<data>
+  std::optional<int64_t> lora_rank = {};    ///< adapters of that rank are trained, not the whole model
+  std::vector<std::string> overrides = {};  ///< settings that the run file is to have: "path=value", in YAML
   int num_threads = 1;
 };
 
@@ -24,9 +28,9 @@ struct RunProposal {
 };
 
 /// Looks at the model's config and at up to 512 examples of the data, chooses task, lengths, batch, rate,
-/// epochs and precision, and plans that; where it does not fit this machine, takes the cheapest settings that
-/// would. Writes nothing. Errors: kBadData of model and data (a conversation without a template, say),
-/// kInvalidArgument, kDoesNotFit where nothing that is known helps.
+/// epochs and precision, and plans that, for a card where the overrides name one; where it does not fit,
+/// takes the cheapest settings that would. Writes nothing. Errors: kBadData of model and data (a conversation
+/// without a template, say), kInvalidArgument, kDoesNotFit where nothing that is known helps.
 Result<RunProposal> propose_run(const RunRequest& request);
 
 }  // namespace plimsoll::train

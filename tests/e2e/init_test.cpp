@@ -84,6 +84,76 @@ TEST_F(Init, SeesWhatTheDataIsFor) {
   EXPECT_THAT(preset.out, AllOf(HasSubstr("preset: smollm-135m"), HasSubstr("tokenizer: model")));
 }
 
+/// Examples with labels are measured, and some are held out, none of them the last of its class.
+TEST_F(Init, MeasuresExamplesWithLabels) {
+  std::string lines = rows(30, R"({"text": "what is #", "text_pair": "and what is not", "label": "even"})") +
+                      rows(30, R"({"text": "# again and again", "text_pair": "said", "label": "odd"})");
+  folder_.write("labels.jsonl", lines);
+  const Outcome outcome = folder_.run("init --model model --data labels.jsonl");
+  ASSERT_EQ(outcome.exit_code, 0) << outcome.err;
+  const std::string yaml = folder_.read("run.yaml");
+  EXPECT_THAT(yaml, AllOf(HasSubstr("task: sequence_classification"), HasSubstr("60 examples with labels"),
+                          HasSubstr("single_label, 2 labels seen: even, odd"), HasSubstr("eval_fraction: "),
+                          HasSubstr("99 of 100 examples are within")));
+  const size_t at = yaml.find("sequence_length: ");
+  ASSERT_NE(at, std::string::npos);
+  EXPECT_LT(std::strtol(yaml.c_str() + at + 17, nullptr, 10), 64) << yaml;
+  ASSERT_EQ(folder_.run("plan run.yaml").exit_code, 0);
+  const std::string train = "train run.yaml model.init=random ";
+  const Outcome trained = folder_.run(train + "training.max_steps=2 output.save_steps=2");
+  EXPECT_EQ(trained.exit_code, 0) << trained.err;
+  // The base names no pad token: what leaves does, so that transformers runs batches of it; the run goes on.
+  for (const char* file : {"final/config.json", "checkpoint-2/config.json"})
+    EXPECT_THAT(folder_.read("runs/model-labels/" + std::string(file)), HasSubstr("\"pad_token_id\": 0"))
+        << file;
+  EXPECT_THAT(folder_.read("runs/model-labels/final/tokenizer_config.json"),
+              HasSubstr("\"pad_token\": \"<|end|>\""));
+  std::filesystem::remove_all(folder_.path("runs/model-labels/final"));
+  const Outcome rest = folder_.run(train + "training.max_steps=4 output.save_steps=2");
+  EXPECT_EQ(rest.exit_code, 0) << rest.err;
+  EXPECT_TRUE(std::filesystem::exists(folder_.path("runs/model-labels/checkpoint-4")));
+}
+
+/// --lora and settings behind the data are the run file's; what it says trains.
+TEST_F(Init, TakesAdaptersAndSettings) {
+  folder_.write("rows.jsonl", rows(60, R"({"prompt": "what is #? ", "completion": "and what is not"})"));
+  const Outcome outcome = folder_.run(
+      "init --model model --data rows.jsonl training.max_steps=2 model.init=random "
+      "'memory.recompute={segments: 2}' --lora 4");
+  ASSERT_EQ(outcome.exit_code, 0) << outcome.err;
+  const std::string yaml = folder_.read("run.yaml");
+  EXPECT_THAT(yaml, AllOf(HasSubstr("lora:\n  r: 4 "), HasSubstr("target_modules: all-linear"),
+                          HasSubstr("max_steps: 2"), HasSubstr("recompute: {segments: 2}"),
+                          HasSubstr("learning_rate: 2.0e-4"), testing::Not(HasSubstr("num_epochs"))));
+  const Outcome trained = folder_.run("train run.yaml");
+  EXPECT_EQ(trained.exit_code, 0) << trained.err;
+  EXPECT_TRUE(std::filesystem::exists(folder_.path("runs/model-rows/final/adapter_config.json")));
+  const Outcome plain =
+      folder_.run("init --model model --data rows.jsonl --lora model.init=random --output -");
+  EXPECT_EQ(plain.exit_code, 0) << plain.err;
+  EXPECT_THAT(plain.out, AllOf(HasSubstr("  r: 16 "), HasSubstr("init: random")));
+  for (const auto& [arguments, says] : {std::pair{"--lora many", "--lora takes a rank"},
+                                        std::pair{"training.max_stps=2", "training.max_steps"},
+                                        std::pair{"--lora runtime.profile=rtx409", "rtx4090"}}) {
+    const Outcome bad =
+        folder_.run("init --model model --data rows.jsonl --output - " + std::string(arguments));
+    EXPECT_EQ(bad.exit_code, 2) << bad.err;
+    EXPECT_THAT(bad.err, HasSubstr(says));
+  }
+}
+
+/// The first command of who has a card and a model of seven billion parameters.
+TEST_F(Init, PlansALargeModelForACard) {
+  folder_.write("rows.jsonl", rows(60, R"({"prompt": "what is #? ", "completion": "and what is not"})"));
+  const Outcome outcome = folder_.run(
+      "init --model qwen2.5-7b --tokenizer model --data rows.jsonl --lora runtime.profile=rtx4090 --output "
+      "-");
+  ASSERT_EQ(outcome.exit_code, 0) << outcome.err;
+  EXPECT_THAT(outcome.out, AllOf(HasSubstr("planned for rtx4090"), HasSubstr("precision: bf16"),
+                                 HasSubstr("training.state.weights: bf16"), HasSubstr("profile: rtx4090"),
+                                 HasSubstr("r: 16")));
+}
+
 TEST_F(Init, NamesWhatIsWrongAndWritesNothing) {
   folder_.write(
       "chats.jsonl",

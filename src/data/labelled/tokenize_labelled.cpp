@@ -25,9 +25,6 @@ BadExample bad(const LabelledExample& example, std::string_view reason, std::str
           {ErrorCode::kBadData, std::move(what), place_of(example.file, example.line), std::move(hint)}};
 }
 
-/// As the shard hashes a document.
-uint64_t hash_of(std::span<const int32_t> ids) { return XXH3_64bits(ids.data(), ids.size_bytes()); }
-
 class Run {
  public:
   Run(const LabelledOptions& options, text::RecordReader& reader, ShardWriter shard, LabelFileWriter labels,
@@ -136,7 +133,7 @@ class Run {
       }
       const bool kept =
           options_.side == SplitSide::kAll ||
-          on_eval_side(hash_of(e.ids), options_.eval_fraction) == (options_.side == SplitSide::kEval);
+          on_eval_side(example_hash(e.ids), options_.eval_fraction) == (options_.side == SplitSide::kEval);
       if (!kept) continue;
       PLIMSOLL_TRY(shard_.add(e.ids, {}));
       PLIMSOLL_TRY(labels_.add(e.example.label, records_[i].file, records_[i].line));
@@ -181,6 +178,9 @@ std::optional<BadExample> encode_labelled(const LabelledExample& example, const 
     while (ids.size() > 1 && ids.back() == *options.pad_token) ids.pop_back();
   return std::nullopt;
 }
+
+/// As the shard hashes a document.
+uint64_t example_hash(std::span<const int32_t> ids) { return XXH3_64bits(ids.data(), ids.size_bytes()); }
 
 std::string labels_beside(const std::string& shard_path) {
   constexpr std::string_view kShard = ".shard";

@@ -36,6 +36,9 @@ struct LabelledOptions {
 std::optional<BadExample> encode_labelled(const LabelledExample& example, const LabelledOptions& options,
                                           std::vector<int32_t>& ids);
 
+/// By what data.eval_fraction divides examples: the hash of their tokens.
+uint64_t example_hash(std::span<const int32_t> ids);
+
 /// Where the labels of a shard lie: "…/x.shard" has "…/x.labels".
 std::string labels_beside(const std::string& shard_path);
 

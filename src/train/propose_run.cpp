@@ -22,14 +22,10 @@
 #include "train/prepare.h"
 #include "train/remedies.h"
 #include "train/run_device.h"
+#include "train/run_draft.h"
 
 namespace plimsoll::train {
 namespace {
-
-/// A line of the run file: a setting, its value, and why.
-struct Choice {
-  std::string path, value, why;
-};
 
 constexpr int64_t kUsualRank = 16;
 
@@ -52,54 +48,6 @@ std::string stem(const std::string& path, bool is_file) {
   std::erase_if(name, [](char c) { return c == '*' || c == '?' || c == '[' || c == ']' || c == '/'; });
   return name.empty() ? "data" : name;
 }
-
-/// The run file as it is put together.
-class Draft {
- public:
-  void add(std::string path, std::string value, std::string why) {
-    choices_.push_back({std::move(path), std::move(value), std::move(why)});
-  }
-  /// Another value for a setting that stands there, or a line for it.
-  void change(const std::string& path, const std::string& value, const std::string& why) {
-    const auto found = std::ranges::find(choices_, path, &Choice::path);
-    if (found == choices_.end()) return add(path, value, why);
-    found->value = value;
-    found->why = why;
-  }
-  /// The setting, or all of a section.
-  void remove(const std::string& path) {
-    std::erase_if(choices_,
-                  [&](const Choice& c) { return c.path == path || c.path.starts_with(path + "."); });
-  }
-  /// By sections, in the order in which they came first.
-  [[nodiscard]] std::string yaml() const {
-    std::vector<std::string> sections;
-    for (const Choice& c : choices_)
-      if (const std::string name = section(c); std::ranges::find(sections, name) == sections.end())
-        sections.push_back(name);
-    std::string out;
-    for (const std::string& name : sections) {
-      if (!name.empty()) out += name + ":\n";
-      for (const Choice& c : choices_)
-        if (section(c) == name) out += line(c);
-    }
-    return out;
-  }
-
- private:
-  /// Of "task" none, and of "training.state.moments", which stands with its whole name.
-  static std::string section(const Choice& c) {
-    const size_t dot = c.path.find('.');
-    return dot == std::string::npos || dot != c.path.rfind('.') ? "" : c.path.substr(0, dot);
-  }
-  static std::string line(const Choice& c) {
-    const std::string name = section(c);
-    const std::string text = name.empty() ? fmt::format("{}: {}", c.path, c.value)
-                                          : fmt::format("  {}: {}", c.path.substr(name.size() + 1), c.value);
-    return c.why.empty() ? text + "\n" : fmt::format("{:<34} # {}\n", text, c.why);
-  }
-  std::vector<Choice> choices_;
-};
 
 /// What 99 of 100 examples are within.
 int64_t usual_length(const DataLook& look) { return look.lengths[(look.lengths.size() - 1) * 99 / 100]; }
@@ -137,7 +85,7 @@ std::string held_out(const DataLook& look) {
   return {};
 }
 
-void add_model(Draft& draft, const RunRequest& request) {
+void add_model(RunDraft& draft, const RunRequest& request) {
   std::error_code ignored;
   const auto preset = find_preset(request.model);
   const bool has_weights =
@@ -153,7 +101,7 @@ void add_model(Draft& draft, const RunRequest& request) {
       request.model, request.model.find('/') != std::string::npos ? request.model : info->hub_id));
 }
 
-void add_data(Draft& draft, const RunRequest& request, const DataLook& look, int64_t positions) {
+void add_data(RunDraft& draft, const RunRequest& request, const DataLook& look, int64_t positions) {
   draft.add("data.train", list(request.data), look.text());
   if (!request.tokenizer.empty()) draft.add("data.tokenizer", text_of(request.tokenizer), "");
   if (const std::string share = held_out(look); !share.empty())
@@ -170,7 +118,7 @@ void add_data(Draft& draft, const RunRequest& request, const DataLook& look, int
 }
 
 /// What the labels that were seen make of the task.
-void add_labels(Draft& draft, const DataLook& look) {
+void add_labels(RunDraft& draft, const DataLook& look) {
   constexpr size_t kShown = 6;
   std::string why = "regression: numbers with a point";
   if (look.label_kind == RawLabelKind::kList) why = "by the lists: multi_label of 0 and 1, else regression";
@@ -189,7 +137,7 @@ void add_labels(Draft& draft, const DataLook& look) {
 }
 
 /// The usual adapters; the base stays as it is, in the 16 bits that products take anyway.
-void add_lora(Draft& draft, int64_t rank, std::string why) {
+void add_lora(RunDraft& draft, int64_t rank, std::string why) {
   draft.add("lora.r", std::to_string(rank), std::move(why));
   draft.add("lora.lora_alpha", std::to_string(2 * rank), "their scale is lora_alpha / r");
   draft.add("lora.target_modules", "all-linear", "all linear layers but the head; or [q_proj, v_proj]");
@@ -203,7 +151,7 @@ bool is_for_card(const RunConfig& config) {
   return profile && profile->memory_bytes > 0;
 }
 
-void add_precision(Draft& draft, const RunConfig& config, bool adapts, const runtime::Target& target) {
+void add_precision(RunDraft& draft, const RunConfig& config, bool adapts, const runtime::Target& target) {
   const std::string_view isa = target.instruction_set();
   const bool on_card = is_for_card(config);
   const bool fast = on_card || isa == "avx512_bf16" || isa == "amx";
@@ -214,7 +162,7 @@ void add_precision(Draft& draft, const RunConfig& config, bool adapts, const run
     draft.add("training.state.weights", "bf16", "of the frozen base: 2 bytes a parameter; adapters are fp32");
 }
 
-void add_training(Draft& draft, const RunConfig& config, const DataLook& look, int64_t parameters,
+void add_training(RunDraft& draft, const RunConfig& config, const DataLook& look, int64_t parameters,
                   bool adapts) {
   const bool pretrained = starts_pretrained(config.model);
   const bool small = look.examples < 2000;
@@ -254,7 +202,7 @@ Result<Prepared> plan(const std::string& yaml, int num_threads) {
 }
 
 /// "path=value" of the command line in place of what is proposed, or beside it.
-void take_overrides(const std::vector<std::string>& overrides, Draft& draft) {
+void take_overrides(const std::vector<std::string>& overrides, RunDraft& draft) {
   for (const std::string& text : overrides) {
     const size_t equals = text.find('=');
     const std::string path = text.substr(0, equals);
@@ -287,9 +235,9 @@ void note_adapters(const RunRequest& request, const planner::PlanReport& report)
 }  // namespace
 
 Result<RunProposal> propose_run(const RunRequest& request) {
-  Draft draft;
+  RunDraft draft;
   add_model(draft, request);
-  Draft first = draft;
+  RunDraft first = draft;
   first.add("data.train", list(request.data), "");
   if (!request.tokenizer.empty()) first.add("data.tokenizer", text_of(request.tokenizer), "");
   PLIMSOLL_ASSIGN(const RunConfig config,

@@ -5,7 +5,9 @@
 #include <algorithm>
 #include <filesystem>
 
+#include "base/check.h"
 #include "checkpoints/adapter_files.h"
+#include "checkpoints/final_record.h"
 #include "models/classifier.h"
 #include "settings/settings.h"
 #include "settings/state_formats.h"
@@ -20,6 +22,7 @@ constexpr size_t kCopyBytes = 32 << 10;
 constexpr int64_t kFixedHostBytes = 256 << 10;
 /// A tensor's entries in a header, in the manifest and in checkpoint.json: strings of about 150 bytes each.
 constexpr int64_t kHostBytesPerTensor = 1 << 10;
+constexpr const char* kIndexFile = "model.safetensors.index.json";
 /// Epoch, norm, rate, loss and step, as text.
 constexpr int64_t kBytesPerLogEntry = 192;
 
@@ -175,18 +178,28 @@ Status CheckpointFiles::write_final_weights(const AtomicDirectory& directory) {
     PLIMSOLL_TRY(write_tensor_file(directory, 0, model));
     return model->close();
   }
+  final_shards_.clear();
   for (size_t i = 0; i < final_weights_->num_shards(); ++i) {
+    const int64_t bytes = final_weights_->shard_bytes(i);
     PLIMSOLL_ASSIGN(OutputFile out, directory.create_file(final_weights_->name(i)));
-    PLIMSOLL_TRY(out.reserve(final_weights_->shard_bytes(i)));
+    PLIMSOLL_TRY(out.reserve(bytes));
+    sum_.reset();
     StreamWriter::Stream stream = stream_->begin(std::move(out));
-    PLIMSOLL_TRY(final_weights_->read(
-        i, reader_, buffer_, [&](std::span<const std::byte> piece) { return stream.append(piece); }));
+    PLIMSOLL_TRY(
+        final_weights_->read(i, reader_, buffer_, [&](std::span<const std::byte> piece) -> Status {
+          sum_.add(piece);
+          return stream.append(piece);
+        }));
     PLIMSOLL_ASSIGN(OutputFile written, stream.finish());
     PLIMSOLL_TRY(written.close());
+    final_shards_.push_back({final_weights_->name(i), bytes, bytes, sum_.value()});
   }
-  if (final_weights_->index().empty()) return Ok{};
-  PLIMSOLL_ASSIGN(OutputFile index, directory.create_file("model.safetensors.index.json"));
-  PLIMSOLL_TRY(index.write_at(0, std::as_bytes(std::span(final_weights_->index()))));
+  const std::string& text = final_weights_->index();
+  if (text.empty()) return Ok{};
+  PLIMSOLL_ASSIGN(OutputFile index, directory.create_file(kIndexFile));
+  PLIMSOLL_TRY(index.write_at(0, std::as_bytes(std::span(text))));
+  const auto bytes = static_cast<int64_t>(text.size());
+  final_shards_.push_back({kIndexFile, bytes, bytes, checksum(text)});
   return index.close();
 }
 
@@ -261,6 +274,26 @@ Status CheckpointFiles::write_small_file(const AtomicDirectory& directory, size_
   entry.bytes = entry.header_bytes = size;
   entry.checksum = sum_.value();
   return out.close();
+}
+
+std::vector<CheckpointFile> CheckpointFiles::final_files() const {
+  std::vector<CheckpointFile> files = final_shards_;
+  if (!final_weights_) files = {manifest_.files.front()};
+  for (size_t i = 0; i < num_final_files_; ++i) files.push_back(manifest_.files[tensor_files_.size() + i]);
+  return files;
+}
+
+const std::string& CheckpointFiles::text_of(std::string_view name) const {
+  const auto found = std::find_if(small_files_.begin(), small_files_.end(),
+                                  [&](const SmallFile& small) { return small.name == name; });
+  PLIMSOLL_CHECK(found != small_files_.end(), "a checkpoint has no such file");
+  return found->text;
+}
+
+Status CheckpointFiles::write_record(const AtomicDirectory& directory) const {
+  CheckpointManifest final = manifest_;
+  final.files = final_files();
+  return write_final_record(directory, {text_of("run.yaml"), text_of("config.json")}, final);
 }
 
 bool CheckpointFiles::holds_final_weights(const std::string& directory) const {

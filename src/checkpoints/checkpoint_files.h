@@ -51,6 +51,8 @@ class CheckpointFiles {
   /// Config, weights in the run's final_format, what belongs to the model, and `card` as README.md. Errors:
   /// kIo; kBadData as FinalWeights::read.
   Status write_final(const AtomicDirectory& directory, const std::string& card);
+  /// After write_final: the record of the run (final_record.h), with the counters of manifest(). Errors: kIo.
+  [[nodiscard]] Status write_record(const AtomicDirectory& directory) const;
   /// Whether `directory` holds what write_final would, byte for byte, by the checksums of `checkpoint`; its
   /// card aside.
   [[nodiscard]] bool is_final_of(const Checkpoint& checkpoint, const std::string& directory,
@@ -75,6 +77,8 @@ class CheckpointFiles {
   /// The weights of final/ where they are not the checkpoint's file.
   Status write_final_weights(const AtomicDirectory& directory);
   [[nodiscard]] bool holds_final_weights(const std::string& directory) const;
+  [[nodiscard]] std::vector<CheckpointFile> final_files() const;
+  [[nodiscard]] const std::string& text_of(std::string_view name) const;
   Status write_small_files(const AtomicDirectory& directory, bool final);
   Status write_small_file(const AtomicDirectory& directory, size_t index, bool final);
   Status drop_vanished_files();
@@ -86,6 +90,7 @@ class CheckpointFiles {
   size_t num_final_files_ = 0;                 ///< of small_files_: what final/ has too
   std::optional<FinalWeights> final_weights_;  ///< nothing: the checkpoint's model.safetensors
   std::string final_config_;                   ///< config.json with them
+  std::vector<CheckpointFile> final_shards_;   ///< as write_final has written them
   std::string text_;                           ///< checkpoint.json
   std::vector<std::byte> buffer_;
   Checksum sum_;

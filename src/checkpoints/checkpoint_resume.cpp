@@ -3,159 +3,18 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
 #include <filesystem>
 #include <map>
 #include <set>
 
 #include "checkpoints/master_weights.h"
 #include "io/file.h"
-#include "io/label_fields.h"
 #include "io/tensor_convert.h"
-#include "models/classifier.h"
+#include "optimizers/optimizer.h"
 #include "runtime/session.h"
-#include "settings/settings.h"
-#include "settings/state_settings.h"
 
 namespace plimsoll::train {
 namespace {
-
-constexpr const char* kAnew = "set it back, or start anew with --resume never or another output.dir";
-
-/// The settings in which a run may differ from its checkpoint although they say what is trained.
-bool may_grow(const std::string& path) {
-  return path == "training.max_steps" || path == "training.num_epochs";
-}
-
-/// Fields of a config.json that do not touch the mathematics.
-bool is_remark(const std::string& field) {
-  constexpr std::array<std::string_view, 5> kRemarks = {"dtype", "torch_dtype", "transformers_version",
-                                                        "_name_or_path", "use_cache"};
-  return std::find(kRemarks.begin(), kRemarks.end(), field) != kRemarks.end();
-}
-
-std::string shortened(std::string text) {
-  constexpr size_t kShown = 100;
-  if (text.size() > kShown) text = text.substr(0, kShown) + "…";
-  return text;
-}
-
-std::string hint_for(const std::string& path) {
-  const Setting* setting = find_setting(path);
-  if (setting == nullptr || !setting->is_of_rate) return kAnew;
-  return fmt::format("set it back, or go on with it: --resume-with {}=…", path);
-}
-
-Error changed(const std::string& setting, const std::string& now, const std::string& then,
-              const std::string& checkpoint, size_t others) {
-  std::string what =
-      fmt::format("{} is {}, but the checkpoint was made with {}", setting, shortened(now), shortened(then));
-  if (others > 0) what += fmt::format(" (and {} more settings differ)", others);
-  return Error{ErrorCode::kInvalidArgument, what, checkpoint, hint_for(setting)};
-}
-
-/// What says in which precision is computed and kept: it may change where the state stays exact. The loss
-/// scale's settings are part of that where one of the runs has no scale.
-bool is_of_precision(const std::string& path, bool both_scale) {
-  return path == "training.precision" || path == "training.precision_overrides" ||
-         path == "training.residual_in_fp32" || path.starts_with("training.state.") ||
-         (path.starts_with("training.loss_scale.") && !both_scale);
-}
-
-/// The frozen weights beside adapters are no part of a checkpoint: they are read anew, and must be the same.
-bool may_convert(const std::string& path, const RunConfig& now, bool both_scale) {
-  return is_of_precision(path, both_scale) && !(now.lora.enabled && path == "training.state.weights");
-}
-
-std::string text_of(const std::string& path, const RunConfig& run) {
-  if (const Setting* setting = find_setting(path)) return setting_text(*setting, run);
-  return (path == "lora" ? run.lora.enabled : run.quantization.enabled) ? "on" : "off";
-}
-
-/// The settings `with` go, and what each of them changed is returned.
-std::vector<std::string> take_asked_for(std::vector<std::string>& paths, const std::vector<std::string>& with,
-                                        const RunConfig& now, const RunConfig& then, int64_t step) {
-  std::vector<std::string> changes;
-  const auto is_named = [&](const std::string& path) {
-    return std::find(with.begin(), with.end(), path) != with.end();
-  };
-  std::erase_if(paths, [&](const std::string& path) {
-    // With another schedule its settings are others.
-    const Setting* setting = find_setting(path);
-    const bool follows = setting != nullptr && setting->is_of_rate && is_named(setting->only_with.path);
-    if (!is_named(path) && !follows) return false;
-    changes.push_back(fmt::format("step {}: {} is {}, it was {}", step, path, shortened(text_of(path, now)),
-                                  shortened(text_of(path, then))));
-    return true;
-  });
-  return changes;
-}
-
-Result<std::vector<std::string>> check_settings(const Checkpoint& from, const RunConfig& now,
-                                                const std::vector<std::string>& with, const Note& note) {
-  const std::string& checkpoint = from.path;
-  const std::string path = checkpoint + "/run.yaml";
-  PLIMSOLL_ASSIGN(const std::string text, read_small_file(path, TreeLimits{}.max_bytes));
-  auto then = parse_recorded_run(text, path);
-  if (!then) return std::move(then).error();
-  std::vector<std::string> paths = changed_what(now, *then);
-  paths.erase(std::remove_if(paths.begin(), paths.end(), may_grow), paths.end());
-  // Of a run that recorded no day: whether this is the one shows in the tokens.
-  if (then->data.template_date == "auto") std::erase(paths, "data.template_date");
-  std::vector<std::string> changes = take_asked_for(paths, with, now, *then, from.manifest.step);
-  const bool both_scale = now.scales_loss() && then->scales_loss();
-  const auto others = std::stable_partition(paths.begin(), paths.end(),
-                                            [&](const auto& p) { return !may_convert(p, now, both_scale); });
-  if (others != paths.begin()) {
-    const auto more = static_cast<size_t>(others - paths.begin()) - 1;
-    return changed(paths.front(), text_of(paths.front(), now), text_of(paths.front(), *then), checkpoint,
-                   more);
-  }
-  auto exact = check_conversion(then->training, now.training);
-  if (!exact) return std::move(exact).error().at(checkpoint);
-  for (const std::string& changed_path : paths)
-    if (note)
-      note(fmt::format("{} is {}, and the checkpoint was made with {}: its state is taken over exactly",
-                       changed_path, text_of(changed_path, now), text_of(changed_path, *then)));
-  for (const std::string& change : changes)
-    if (note) note("after " + change);
-  return changes;
-}
-
-Status check_model(const std::string& checkpoint, const ConfigJson& model) {
-  PLIMSOLL_ASSIGN(const ConfigJson stored, read_config_json(checkpoint + "/config.json"));
-  const ConfigJson now = models::with_class(model), then = models::with_class(stored);
-  const auto text = [](const Tree* value) { return value == nullptr ? "absent" : to_json(*value); };
-  std::map<std::string, bool> fields;  // the union of both
-  for (const auto* config : {&now, &then})
-    for (const auto& [name, value] : config->fields().members) fields[name] = true;
-  for (const auto& [name, unused] : fields) {
-    const Tree *mine = now.fields().find(name), *theirs = then.fields().find(name);
-    if (is_remark(name) || text(mine) == text(theirs)) continue;
-    // Its checkpoints have one for who opens them; the run goes by lengths (ModelFileSet::pad_token).
-    if (name == "pad_token_id" && is_sequence_classifier(now) && !now.has(name)) continue;
-    return changed("the model's " + name, text(mine), text(theirs), checkpoint, 0);
-  }
-  return Ok{};
-}
-
-Status check_data(const Checkpoint& checkpoint, bool has_max_steps, const CheckpointManifest& now) {
-  const CheckpointManifest& then = checkpoint.manifest;
-  if (now.num_data_tokens != then.num_data_tokens || now.num_sequences != then.num_sequences)
-    return changed("data.train", fmt::format("{} tokens", now.num_data_tokens),
-                   fmt::format("{} tokens", then.num_data_tokens), checkpoint.path, 0);
-  if (now.weights != then.weights && now.weights != 0 && then.weights != 0)
-    return changed("model.path", fmt::format("a model whose weights have the checksum {:016x}", now.weights),
-                   fmt::format("{:016x}", then.weights), checkpoint.path, 0);
-  if (now.data != then.data)
-    return changed("data.train", fmt::format("data with the checksum {:016x}", now.data),
-                   fmt::format("data with the checksum {:016x}", then.data), checkpoint.path, 0);
-  if (now.total_steps < then.total_steps)
-    return changed(has_max_steps ? "training.max_steps" : "training.num_epochs",
-                   fmt::format("{} steps", now.total_steps), fmt::format("{} steps", then.total_steps),
-                   checkpoint.path, 0);
-  return Ok{};
-}
 
 /// As it is, or 16-bit floats for an f32 place.
 bool fits(const CheckpointTensor& stored, const StoredTensor& wanted) {
@@ -312,17 +171,6 @@ Result<std::optional<Checkpoint>> open_first_intact(const ResumeChoice& choice, 
     PLIMSOLL_TRY(pass_over(choice, from, std::move(opened).error(), note));
   }
   return std::optional<Checkpoint>();
-}
-
-Result<std::vector<std::string>> check_same_run(const Checkpoint& checkpoint, const RunConfig& config,
-                                                const ConfigJson& model, const CheckpointManifest& now,
-                                                const std::vector<std::string>& with, const Note& note) {
-  // The model first: of a whole config in the run file it names the field.
-  PLIMSOLL_TRY(check_model(checkpoint.path, model));
-  // Settings before the data, which they change: packing is packing, and no other text.
-  PLIMSOLL_ASSIGN(auto changes, check_settings(checkpoint, config, with, note));
-  PLIMSOLL_TRY(check_data(checkpoint, config.training.max_steps.has_value(), now));
-  return changes;
 }
 
 Status load_checkpoint(const Checkpoint& checkpoint, const models::Model& model, runtime::Session& session,

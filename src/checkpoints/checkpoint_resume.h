@@ -1,21 +1,17 @@
-// Which checkpoint a run goes on from, and whether it is the same run.
+// Which checkpoint a run goes on from, and how its state is read.
 #pragma once
 
-#include <functional>
 #include <optional>
 #include <string>
 #include <vector>
 
 #include "checkpoints/checkpoint.h"
+#include "checkpoints/same_run.h"
 #include "checkpoints/tensor_files.h"
-#include "io/model_config.h"
 #include "runtime/session.h"
 #include "settings/run_config.h"
 
 namespace plimsoll::train {
-
-/// A message for people, one line.
-using Note = std::function<void(const std::string&)>;
 
 /// What there is to go on from.
 struct ResumeChoice {
@@ -36,16 +32,6 @@ Status pass_over(const ResumeChoice& choice, size_t at, Error error, const Note&
 /// Nothing where there was none to begin with. Errors: pass_over's.
 Result<std::optional<Checkpoint>> open_first_intact(const ResumeChoice& choice, size_t& from,
                                                     const Note& note);
-
-/// Holds what the checkpoint was made with against today's run: every setting that says what is trained, the
-/// model's config, its first weights and the data as `now` has them, wherever they lie. More steps than
-/// planned then are no change; precision and training.state may change where the state stays exact, and the
-/// settings `with` (of the rate alone) are today's: `note` is told. Returns what `with` changed, as
-/// CheckpointManifest::changes. Errors: kInvalidArgument naming setting, old and new value; kBadData.
-Result<std::vector<std::string>> check_same_run(const Checkpoint& checkpoint, const RunConfig& config,
-                                                const ConfigJson& model, const CheckpointManifest& now,
-                                                const std::vector<std::string>& with = {},
-                                                const Note& note = {});
 
 /// Reads parameters, masters and optimizer state into the session, each in its dtype: 16 bits become f32,
 /// weights their masters' nearest, where the checkpoint keeps them otherwise. Errors: kBadData for a wrong

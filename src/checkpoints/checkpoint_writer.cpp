@@ -11,6 +11,7 @@
 #include "base/process.h"
 #include "base/span_log.h"
 #include "checkpoints/disk_need.h"
+#include "checkpoints/final_record.h"
 
 namespace plimsoll::train {
 
@@ -42,7 +43,16 @@ CheckpointWriter::~CheckpointWriter() {
   thread_.join();
 }
 
-std::string CheckpointWriter::final_path() const { return config_.output.dir + "/final"; }
+void CheckpointWriter::set_counters(const RunCounters& counters) {
+  CheckpointManifest& manifest = files_->manifest();
+  manifest.step = counters.step;
+  manifest.evaluated_step = counters.evaluated_step;
+  manifest.position = counters.step * config_.training.global_batch_size;
+  manifest.tokens = counters.tokens;
+  manifest.skipped = counters.skipped;
+  manifest.skipped_in_a_row = counters.skipped_in_a_row;
+  manifest.best = counters.best;
+}
 
 Status CheckpointWriter::start(const RunCounters& counters) {
   const ScopedSpan span(SpanLane::kStep, kSaveSpan);
@@ -55,14 +65,7 @@ Status CheckpointWriter::start(const RunCounters& counters) {
     return error;
   }
   PLIMSOLL_TRY(check_free_space(config_.output.dir, files_->checkpoint_bytes() + kSaveSlackBytes));
-  CheckpointManifest& manifest = files_->manifest();
-  manifest.step = counters.step;
-  manifest.evaluated_step = counters.evaluated_step;
-  manifest.position = counters.step * config_.training.global_batch_size;
-  manifest.tokens = counters.tokens;
-  manifest.skipped = counters.skipped;
-  manifest.skipped_in_a_row = counters.skipped_in_a_row;
-  manifest.best = counters.best;
+  set_counters(counters);
   started_ = now;
   PLIMSOLL_TRY(files_->mark());
   if (!thread_.joinable()) {
@@ -180,16 +183,29 @@ void CheckpointWriter::rotate(int64_t step) const {
     if (--left < 0) (void)retire_directory(other.path);  // the new one is whole: no reason to fail
 }
 
-Result<SaveReport> CheckpointWriter::save_final(int64_t step, const std::string& card) {
+Result<AtomicDirectory> CheckpointWriter::write_record() const {
+  PLIMSOLL_ASSIGN(AtomicDirectory directory, AtomicDirectory::create(record_path(config_.output.dir)));
+  PLIMSOLL_TRY(files_->write_record(directory));
+  return directory;
+}
+
+Result<SaveReport> CheckpointWriter::save_final(const RunCounters& counters, const std::string& card) {
   const double start = now_seconds();
   finish();
   PLIMSOLL_TRY(check_free_space(config_.output.dir, files_->final_bytes() + kSaveSlackBytes));
+  set_counters(counters);
   PLIMSOLL_TRY(files_->mark());
-  PLIMSOLL_ASSIGN(AtomicDirectory directory, AtomicDirectory::create(final_path()));
+  const std::string path = final_path(config_.output.dir);
+  PLIMSOLL_ASSIGN(AtomicDirectory directory, AtomicDirectory::create(path));
   PLIMSOLL_TRY(files_->write_final(directory, card));
+  // Whole before final/ has its name: a process killed between the two names leaves both (final_record.h).
+  Result<AtomicDirectory> record = write_record();
   PLIMSOLL_TRY(publish(directory));
+  const Status recorded = record ? record->publish() : Status(record.error());
   const double seconds = now_seconds() - start;
-  return SaveReport{step, final_path(), seconds, seconds};
+  SaveReport report{counters.step, path, seconds, seconds};
+  if (!recorded) report.unrecorded = recorded.error();
+  return report;
 }
 
 }  // namespace plimsoll::train

@@ -64,10 +64,10 @@ class CheckpointWriter {
   /// Waits for the save in flight.
   void finish();
 
-  /// Writes `<output.dir>/final`, `card` as its README.md, and waits for it. Errors: kIo; what stood there
-  /// before is then still there.
-  Result<SaveReport> save_final(int64_t step, const std::string& card);
-  [[nodiscard]] std::string final_path() const;
+  /// Writes `<output.dir>/final`, `card` as its README.md, and the record of its run beside it, and waits for
+  /// them. Errors: kIo; what stood there before is then still there. A record that cannot be written is no
+  /// reason to lose the model: the report says so.
+  Result<SaveReport> save_final(const RunCounters& counters, const std::string& card);
   [[nodiscard]] const CheckpointFiles& files() const { return *files_; }
   /// Removes all but the newest output.save_total_limit checkpoints up to `step`, as each save does. The best
   /// one is among those that stay; with a limit of 1 it stays beside the newest.
@@ -78,6 +78,8 @@ class CheckpointWriter {
   CheckpointWriter(const RunConfig& config, std::unique_ptr<CheckpointFiles> files, SaveOptions options)
       : config_(config), files_(std::move(files)), options_(std::move(options)) {}
   Status start_thread();
+  void set_counters(const RunCounters& counters);
+  Result<AtomicDirectory> write_record() const;
   void work();
   Result<SaveReport> save();
   void release_sources();

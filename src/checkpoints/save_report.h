@@ -2,7 +2,10 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
+
+#include "base/result.h"
 
 namespace plimsoll::train {
 
@@ -11,6 +14,8 @@ struct SaveReport {
   std::string path;
   double seconds = 0;         ///< from the start to the folder's name
   double waited_seconds = 0;  ///< of these, training stood still
+  /// Of final/: why the record of its run (final_record.h) could not be written, where it could not.
+  std::optional<Error> unrecorded = {};
 };
 
 }  // namespace plimsoll::train

@@ -175,7 +175,8 @@ Result<Probe> probe(const std::string& folder, int layers, int threads) {
       layers, folder, folder, threads, folder);
   PLIMSOLL_TRY(write_file_atomically(folder + "/run.yaml", yaml));
   const std::string binary = executable_path();
-  FILE* pipe = popen(fmt::format("'{}' train '{}/run.yaml' --json 2>/dev/null", binary, folder).c_str(), "r");
+  FILE* pipe = popen(
+      fmt::format("'{}' train '{}/run.yaml' --resume never --json 2>/dev/null", binary, folder).c_str(), "r");
   if (pipe == nullptr) return Error{ErrorCode::kIo, "cannot start this binary", binary};
   std::string output;
   std::array<char, 4096> buffer{};

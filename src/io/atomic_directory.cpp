@@ -153,6 +153,8 @@ void show_hidden(const std::vector<std::string>& hidden) {
   }
 }
 
+std::string unpublished_path(const std::string& path) { return hidden_name(without_slash(path), kTemporary); }
+
 Status retire_directory(const std::string& path) {
   std::vector<std::string> hidden;
   PLIMSOLL_TRY(hide_directories({path}, hidden));

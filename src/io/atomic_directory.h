@@ -47,6 +47,9 @@ class AtomicDirectory {
   std::string hidden_;  ///< empty once published
 };
 
+/// Where an AtomicDirectory for `path` is written before it is published.
+std::string unpublished_path(const std::string& path);
+
 /// Removes a folder: first its name, durably, then its content. Errors: kIo for the name.
 Status retire_directory(const std::string& path);
 /// The first half of that for several: afterwards none of the names is there. `hidden` receives what is left

@@ -7,6 +7,7 @@
 
 #include "checkpoints/checkpoint.h"
 #include "checkpoints/disk_need.h"
+#include "checkpoints/final_record.h"
 #include "checkpoints/load_weights.h"
 #include "data/labelled/last_tokens.h"
 #include "data/text/pad_token.h"
@@ -33,7 +34,8 @@ Status check_weights_of(const RunConfig& config, const Prepared& prepared) {
 
 /// The same where the run begins; where it goes on, what lies there is counted when it is known from where.
 Status check_disk_of(const RunConfig& config, const planner::PlanReport& report) {
-  if (!report.disk || !find_checkpoints(config.output.dir).empty()) return Ok{};
+  if (!report.disk || has_final_record(config.output.dir) || !find_checkpoints(config.output.dir).empty())
+    return Ok{};
   SavedBytes saved{report.disk->checkpoint_bytes, report.disk->final_bytes};
   const auto enough = [&] {
     return check_disk(save_schedule(config, config.training.max_steps, 0, saved), config.output.dir);

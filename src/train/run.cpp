@@ -9,6 +9,7 @@
 #include "base/signals.h"
 #include "checkpoints/checkpoint.h"
 #include "checkpoints/checkpoint_resume.h"
+#include "checkpoints/final_record.h"
 #include "preprocessing/template_date.h"
 #include "settings/schedule.h"
 #include "train/estimate_check.h"
@@ -39,6 +40,14 @@ class MeanLoss {
   double sum_ = 0, last_ = 0;
   int64_t count_ = 0;
 };
+
+std::string nothing_left(const Trainer& trainer) {
+  return fmt::format(
+      "nothing is left to do: {} {} steps are done and {} is whole; to train again choose another "
+      "output.dir, or --resume never, which replaces it at the end",
+      trainer.steps_done() < trainer.total_steps() ? "the run stopped early," : "all", trainer.steps_done(),
+      final_path(trainer.config().output.dir));
+}
 
 class Run {
  public:
@@ -71,8 +80,7 @@ class Run {
     if (trainer_.steps_done() < trainer_.total_steps()) tell_early_stop();
     PLIMSOLL_TRY(trainer_.restore_best());
     if (finished && trainer_.final_is_right()) {
-      events_.note(fmt::format("nothing is left to do: all {} steps are done and {}/final is whole",
-                               trainer_.steps_done(), config_.output.dir));
+      events_.note(nothing_left(trainer_));
     } else {
       PLIMSOLL_TRY(save_final());
     }
@@ -105,6 +113,9 @@ class Run {
   Status save_final() {
     const Result<SaveReport> saved = trainer_.save_final();
     if (saved) events_.checkpoint(*saved);
+    if (saved && saved->unrecorded)
+      events_.warning(saved->unrecorded->message() +
+                      ": the model is saved, but a later run in this folder cannot tell which run made it");
     // Weights that output.dtype cannot hold are not lost for that.
     if (!saved && saved.error().code == ErrorCode::kBadData && !trainer_.is_checkpointed()) {
       PLIMSOLL_TRY(start_checkpoint());
@@ -211,9 +222,10 @@ class Run {
   std::optional<Error> unsaved_;  ///< the first save that failed at the last step
 };
 
-/// Whether the run may go on from one, which has all that the model's folder had.
-bool has_checkpoint(const std::string& resume, const std::string& output_dir) {
-  return resume == "auto" ? !find_checkpoints(output_dir).empty() : resume != "never";
+/// Whether the run may go on from a checkpoint, which has all that the model's folder had, or is finished.
+bool needs_no_weights(const std::string& resume, const std::string& output_dir) {
+  return resume == "auto" ? has_final_record(output_dir) || !find_checkpoints(output_dir).empty()
+                          : resume != "never";
 }
 
 /// Whatever the run ended with; what ended it is told first.
@@ -226,11 +238,16 @@ Status write_snapshot(RunSnapshot& snapshot, const Trainer& trainer, const std::
   return Ok{};
 }
 
-/// The day of the checkpoint that the run goes on from; nothing where it begins.
+/// The day of the checkpoint that the run goes on from, or of the finished run that lies there; nothing where
+/// it begins.
 std::optional<std::string> date_gone_on_with(const std::string& resume, const std::string& output_dir) {
   const auto choice = choose_checkpoints(resume, output_dir);
-  if (!choice || choice->candidates.empty()) return std::nullopt;
-  return recorded_date(choice->candidates.front().path + "/run.yaml");
+  if (choice && !choice->candidates.empty())
+    return recorded_date(choice->candidates.front().path + "/run.yaml");
+  const auto final = look_at_final(output_dir);
+  if (resume != "auto" || !final || *final == FinalState::kAbsent || !has_final_record(output_dir))
+    return std::nullopt;
+  return recorded_date(record_path(output_dir) + "/run.yaml");
 }
 
 }  // namespace
@@ -248,7 +265,7 @@ Status run_training(const RunConfig& given, const RunOptions& options) {
     PLIMSOLL_ASSIGN(snapshot, RunSnapshot::create(options.snapshot));
   }
   const bool loads_weights = starts_pretrained(config.model) &&
-                             (config.lora.enabled || !has_checkpoint(options.resume, config.output.dir));
+                             (config.lora.enabled || !needs_no_weights(options.resume, config.output.dir));
   PLIMSOLL_ASSIGN(ReadyRun ready, make_ready(config, {num_threads(config), options.dump_ir}, loads_weights,
                                              options.data_progress, events));
   TrainerOptions trainer_options;
@@ -260,6 +277,12 @@ Status run_training(const RunConfig& given, const RunOptions& options) {
   trainer_options.note = [&](const std::string& text) { events.note(text); };
   PLIMSOLL_ASSIGN(const std::unique_ptr<Trainer> trainer,
                   Trainer::create(config, std::move(ready.prepared), *ready.device, trainer_options));
+  if (trainer->was_finished()) {
+    events.note(nothing_left(*trainer));
+    if (snapshot) events.note("the snapshot is not written: no program has run");
+    events.summary(RunRecord(options.process_start_seconds).summary(*trainer));
+    return Ok{};
+  }
   events.set_total_steps(trainer->total_steps());
   if (const std::string note = warmup_note(config.training, trainer->total_steps());
       !config.training.max_steps && !note.empty())

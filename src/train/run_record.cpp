@@ -40,13 +40,13 @@ Summary RunRecord::summary(const Trainer& trainer) const {
   s.planned_peak_bytes = plan.process_peak_bytes();
   s.measured_peak_bytes = peak_resident_bytes();
   if (!plan.device_is_process) {
-    const int64_t device = trainer.session().device().peak_memory().count;
+    const int64_t device = trainer.was_finished() ? 0 : trainer.session().device().peak_memory().count;
     s.host_planned_peak_bytes = plan.host_peak_bytes();
     s.host_measured_peak_bytes = s.measured_peak_bytes - (plan.device_in_process ? device : 0);
     s.planned_peak_bytes = plan.device_peak_bytes();
     s.measured_peak_bytes = device;
   }
-  s.arena_bytes = trainer.session().plan().device().arena;
+  s.arena_bytes = trainer.plan().device().arena;
   s.allocations_after_first_step = allocations_;
   if (seconds_.size() > 1)
     s.small_allocations_per_step =

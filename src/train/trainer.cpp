@@ -12,6 +12,7 @@
 #include "base/process.h"
 #include "base/signals.h"
 #include "base/span_log.h"
+#include "checkpoints/final_record.h"
 #include "checkpoints/finite_weights.h"
 #include "ops/ops.h"
 #include "settings/settings.h"
@@ -242,8 +243,7 @@ Error Trainer::save_failed(Error error) const {
 }
 
 Status Trainer::start_checkpoint() {
-  auto started =
-      writer_->start({step_, evaluated_step_, tokens_, skipped_, skipped_in_a_row_, best_.state()});
+  auto started = writer_->start(counters());
   if (!started) return save_failed(std::move(started).error());
   saved_step_ = step_;
   return Ok{};
@@ -266,15 +266,20 @@ Result<SaveReport> Trainer::save_final() {
   figures_.steps = step_;
   figures_.tokens = tokens_;
   figures_.changes = manifest_.changes;
-  auto saved = writer_->save_final(step_, model_card(config_, prepared_, figures_));
+  auto saved = writer_->save_final(counters(), model_card(config_, prepared_, figures_));
   if (!saved) return save_failed(std::move(saved).error());
   return saved;
 }
 
 bool Trainer::final_is_right() const {
   const std::optional<Checkpoint>& held = restored_ ? restored_ : checkpoint_;
-  return checkpoint_ && checkpoint_->manifest.step == step_ &&
-         writer_->files().is_final_of(*held, writer_->final_path(), num_threads(config_));
+  const std::string& folder = config_.output.dir;
+  if (!checkpoint_ || checkpoint_->manifest.step != step_ ||
+      !writer_->files().is_final_of(*held, final_path(folder), num_threads(config_)))
+    return false;
+  const auto record = open_final_record(record_path(folder));
+  return record && record->run.manifest.step == step_ &&
+         is_record_of(*record, held->manifest, final_path(folder));
 }
 
 }  // namespace plimsoll::train

@@ -44,12 +44,14 @@ struct TrainerOptions {
   Note note = [](const std::string&) {};
 };
 
+struct FinalRecord;
+
 class Trainer {
  public:
   /// Opens the data, takes the output folder for itself and the memory of the plan, and initialises the
   /// parameters: from a checkpoint where there is one to go on from, else from pretrained weights or at
   /// random. Errors: data, checkpoints (65), output (74), schedule, a run that is not the checkpoint's (2).
-  /// `prepared` must fit.
+  /// `prepared` must fit. A finished model in the output folder is never replaced unasked (2).
   static Result<std::unique_ptr<Trainer>> create(const RunConfig& config, Prepared prepared,
                                                  runtime::Device& device, const TrainerOptions& options = {});
 
@@ -76,8 +78,12 @@ class Trainer {
   [[nodiscard]] const BestModel& best() const { return best_; }
   /// Writes `<output.dir>/final`. Errors: kIo.
   Result<SaveReport> save_final();
-  /// Whether final/ holds the checkpoint that was gone on from, and nothing has been trained since.
+  /// Whether final/ and its record hold the checkpoint that was gone on from, and nothing has been trained
+  /// since.
   [[nodiscard]] bool final_is_right() const;
+  /// The output folder holds this run's finished model, and no checkpoint of its last step: there is neither
+  /// a session nor anything to do.
+  [[nodiscard]] bool was_finished() const { return finished_; }
 
   [[nodiscard]] int64_t total_steps() const { return total_steps_; }
   [[nodiscard]] int64_t steps_done() const { return step_; }
@@ -98,6 +104,10 @@ class Trainer {
   [[nodiscard]] const Prepared& prepared() const { return prepared_; }
   [[nodiscard]] runtime::Session& session() { return *session_; }
   [[nodiscard]] const runtime::Session& session() const { return *session_; }
+  /// The session's, or what it would be.
+  [[nodiscard]] const passes::SessionPlan& plan() const {
+    return session_ ? session_->plan() : prepared_.programs.session;
+  }
 
  private:
   Trainer(const RunConfig& config, Prepared prepared)
@@ -113,6 +123,13 @@ class Trainer {
   /// Holds the chosen one against this run.
   Status take_checkpoint(const TrainerOptions& options);
   Status take_output_folder(const TrainerOptions& options);
+  /// Looks at a finished model in the output folder: takes it where it is this run's, and refuses to replace
+  /// another one. Errors: kInvalidArgument naming what differs, and what to do; kIo.
+  Status guard_final(const TrainerOptions& options);
+  [[nodiscard]] Status check_finished_model(const FinalRecord& record, const std::string& final) const;
+  void take_finished(const FinalRecord& record);
+  /// Whether what the run may go on from lies in its own output folder.
+  [[nodiscard]] bool goes_on_here() const;
   Status initialise(const TrainerOptions& options);
   /// Refuses another program's folder where a checkpoint after `step` will be saved.
   [[nodiscard]] Status check_places(int64_t step) const;
@@ -135,6 +152,9 @@ class Trainer {
   Status write_scalars();
   /// Compares the last evaluation with those before. Errors: as BestModel::add.
   Status judge(const EvalEvent& event);
+  [[nodiscard]] RunCounters counters() const {
+    return {step_, evaluated_step_, tokens_, skipped_, skipped_in_a_row_, best_.state()};
+  }
   /// The error with where the run can go on from.
   [[nodiscard]] Error save_failed(Error error) const;
   Status run_micro_batches(StepEvent& event);
@@ -176,6 +196,7 @@ class Trainer {
   std::optional<DirectoryLock> lock_;
   CheckpointManifest manifest_;
   ResumeChoice choice_;
+  bool finished_ = false;                     ///< see was_finished
   size_t candidate_ = 0;                      ///< of choice_: the one that checkpoint_ is
   std::optional<Checkpoint> checkpoint_;      ///< gone on from
   std::unique_ptr<CheckpointWriter> writer_;  ///< after the session, whose memory its thread reads

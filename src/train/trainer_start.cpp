@@ -7,6 +7,7 @@
 
 #include "base/units.h"
 #include "checkpoints/disk_need.h"
+#include "checkpoints/final_record.h"
 #include "checkpoints/fp16_range.h"
 #include "io/model_weights.h"
 #include "settings/settings.h"
@@ -50,6 +51,7 @@ Result<std::unique_ptr<Trainer>> Trainer::create(const RunConfig& config, Prepar
   if (!options.synthetic_data) {
     PLIMSOLL_TRY(trainer->take_output_folder(options));
     PLIMSOLL_TRY(trainer->choose_checkpoint(options));
+    if (trainer->finished_) return trainer;
     if (!trainer->checkpoint_) PLIMSOLL_TRY(trainer->check_places(0));
     PLIMSOLL_TRY(
         write_file_atomically(config.output.dir + "/run.yaml", run_config_yaml(config, config.output.dir)));
@@ -107,7 +109,10 @@ Status Trainer::open_data(const TrainerOptions& options) {
 Status Trainer::take_output_folder(const TrainerOptions& options) {
   PLIMSOLL_TRY(create_writable_directory(config_.output.dir));
   PLIMSOLL_ASSIGN(lock_, DirectoryLock::take(config_.output.dir));
-  const auto is_ours = [](std::string_view name) { return name == "final" || checkpoint_step(name); };
+  PLIMSOLL_TRY(recover_final_record(config_.output.dir, num_threads(config_)));
+  const auto is_ours = [](std::string_view name) {
+    return name == kFinalFolder || name == kRecordFolder || checkpoint_step(name);
+  };
   PLIMSOLL_ASSIGN(const auto found, list_checkpoints(config_.output.dir));
   PLIMSOLL_TRY(clean_directory(config_.output.dir, is_ours, found.empty()));
   PLIMSOLL_ASSIGN(choice_, choose_checkpoints(options.resume, config_.output.dir));
@@ -135,6 +140,8 @@ Result<CheckpointManifest> Trainer::describe_run() {
 
 Status Trainer::choose_checkpoint(const TrainerOptions& options) {
   PLIMSOLL_ASSIGN(manifest_, describe_run());
+  PLIMSOLL_TRY(guard_final(options));
+  if (finished_) return Ok{};
   PLIMSOLL_ASSIGN(checkpoint_, open_first_intact(choice_, candidate_, options.note));
   if (checkpoint_) return take_checkpoint(options);
   if (!options.resume_with.empty())

@@ -19,7 +19,7 @@ Outcome train_large(const Folder& folder, const std::string& overrides) {
                "data: {train: train.txt, eval: eval.txt, sequence_length: 256}\noutput: {dir: out}\n"
                "training: {global_batch_size: 8, max_steps: 4, learning_rate: 1.0e-3, lr_scheduler: "
                "constant, eval_steps: 2}\n");
-  return folder.run("train run.yaml --json " + overrides);
+  return folder.run("train run.yaml --json --resume never " + overrides);
 }
 
 class PlannedPeak : public testing::TestWithParam<const char*> {};

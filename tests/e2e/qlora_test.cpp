@@ -61,8 +61,9 @@ TEST(Qlora, RunsInFp16) {
   prepare_qlora(folder);
   for (const std::string kind : {"load_in_4bit: true", "load_in_4bit: true, bnb_4bit_use_double_quant: true",
                                  "load_in_4bit: true, bnb_4bit_quant_type: fp4", "load_in_8bit: true"}) {
-    const Outcome run = folder.run("train run.yaml --json training.precision=fp16 output.dir=half-" +
-                                   std::to_string(kind.size()) + " 'quantization={" + kind + "}'");
+    const Outcome run =
+        folder.run("train run.yaml --json --resume never training.precision=fp16 output.dir=half-" +
+                   std::to_string(kind.size()) + " 'quantization={" + kind + "}'");
     EXPECT_EQ(run.exit_code, 0) << kind << run.err;
   }
 }

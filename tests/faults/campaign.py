@@ -128,7 +128,7 @@ class Calls:
         failures.check(model_of(self.folder) == self.new_model, f"{what}: the final model is another one")
         log = {".lock", "events.jsonl", "trainer_state.json", "environment.json"}
         left = sorted(p.name for p in (self.folder / "out").iterdir() if p.name not in log)
-        failures.check(left == ["checkpoint-4", "final", "plan.json", "run.yaml"] or any(".tmp-" in name for name in left),
+        failures.check(left == ["checkpoint-4", "final", "finished", "plan.json", "run.yaml"] or any(".tmp-" in name for name in left),
                        f"{what}: left behind: {left}")
 
     def __call__(self, failures):

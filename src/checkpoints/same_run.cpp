@@ -1,0 +1,240 @@
+#include "checkpoints/same_run.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <map>
+
+#include "checkpoints/final_record.h"
+#include "io/file.h"
+#include "io/label_fields.h"
+#include "models/classifier.h"
+#include "settings/settings.h"
+#include "settings/state_settings.h"
+
+namespace plimsoll::train {
+namespace {
+
+constexpr const char* kAnew = "set it back, or start anew with --resume never or another output.dir";
+constexpr const char* kReplace =
+    "choose another output.dir, or train anew with --resume never, which replaces final/ when it is done";
+
+/// What today's run is held against.
+struct Recorded {
+  const Checkpoint& checkpoint;
+  bool finished = false;  ///< the record of a finished run
+
+  /// What a message names: for a finished run what would be lost.
+  [[nodiscard]] std::string place() const {
+    return finished ? final_path(folder_of(checkpoint.path)) : checkpoint.path;
+  }
+};
+
+/// The settings in which a run may differ from its checkpoint although they say what is trained.
+bool may_grow(const std::string& path) {
+  return path == "training.max_steps" || path == "training.num_epochs";
+}
+
+/// Fields of a config.json that do not touch the mathematics.
+bool is_remark(const std::string& field) {
+  constexpr std::array<std::string_view, 5> kRemarks = {"dtype", "torch_dtype", "transformers_version",
+                                                        "_name_or_path", "use_cache"};
+  return std::find(kRemarks.begin(), kRemarks.end(), field) != kRemarks.end();
+}
+
+std::string shortened(std::string text) {
+  constexpr size_t kShown = 100;
+  if (text.size() > kShown) text = text.substr(0, kShown) + "…";
+  return text;
+}
+
+std::string hint_for(const Recorded& recorded, const std::string& path) {
+  if (recorded.finished) return kReplace;
+  const Setting* setting = find_setting(path);
+  if (setting == nullptr || !setting->is_of_rate) return kAnew;
+  return fmt::format("set it back, or go on with it: --resume-with {}=…", path);
+}
+
+Error changed(const Recorded& recorded, const std::string& setting, const std::string& now,
+              const std::string& then, size_t others = 0) {
+  std::string what =
+      fmt::format("{} is {}, but the {} was made with {}", setting, shortened(now),
+                  recorded.finished ? "finished run that lies there" : "checkpoint", shortened(then));
+  if (others > 0) what += fmt::format(" (and {} more settings differ)", others);
+  return Error{ErrorCode::kInvalidArgument, what, recorded.place(), hint_for(recorded, setting)};
+}
+
+/// What says in which precision is computed and kept: it may change where the state stays exact. The loss
+/// scale's settings are part of that where one of the runs has no scale.
+bool is_of_precision(const std::string& path, bool both_scale) {
+  return path == "training.precision" || path == "training.precision_overrides" ||
+         path == "training.residual_in_fp32" || path.starts_with("training.state.") ||
+         (path.starts_with("training.loss_scale.") && !both_scale);
+}
+
+/// The frozen weights beside adapters are no part of a checkpoint: they are read anew, and must be the same.
+bool may_convert(const std::string& path, const RunConfig& now, bool both_scale) {
+  return is_of_precision(path, both_scale) && !(now.lora.enabled && path == "training.state.weights");
+}
+
+std::string text_of(const std::string& path, const RunConfig& run) {
+  if (const Setting* setting = find_setting(path)) return setting_text(*setting, run);
+  return (path == "lora" ? run.lora.enabled : run.quantization.enabled) ? "on" : "off";
+}
+
+/// The settings `with` go, and what each of them changed is returned.
+std::vector<std::string> take_asked_for(std::vector<std::string>& paths, const std::vector<std::string>& with,
+                                        const RunConfig& now, const RunConfig& then, int64_t step) {
+  std::vector<std::string> changes;
+  const auto is_named = [&](const std::string& path) {
+    return std::find(with.begin(), with.end(), path) != with.end();
+  };
+  std::erase_if(paths, [&](const std::string& path) {
+    // With another schedule its settings are others.
+    const Setting* setting = find_setting(path);
+    const bool follows = setting != nullptr && setting->is_of_rate && is_named(setting->only_with.path);
+    if (!is_named(path) && !follows) return false;
+    changes.push_back(fmt::format("step {}: {} is {}, it was {}", step, path, shortened(text_of(path, now)),
+                                  shortened(text_of(path, then))));
+    return true;
+  });
+  return changes;
+}
+
+Result<RunConfig> read_run(const Checkpoint& from) {
+  const std::string path = from.path + "/run.yaml";
+  PLIMSOLL_ASSIGN(const std::string text, read_small_file(path, TreeLimits{}.max_bytes));
+  return parse_recorded_run(text, path);
+}
+
+/// What differs of what is trained, but for the number of steps.
+std::vector<std::string> differing(const RunConfig& now, const RunConfig& then) {
+  std::vector<std::string> paths = changed_what(now, then);
+  std::erase_if(paths, may_grow);
+  // Of a run that recorded no day: whether this is the one shows in the tokens.
+  if (then.data.template_date == "auto") std::erase(paths, "data.template_date");
+  return paths;
+}
+
+Error first_of(const Recorded& recorded, const std::vector<std::string>& paths, size_t count,
+               const RunConfig& now, const RunConfig& then) {
+  return changed(recorded, paths.front(), text_of(paths.front(), now), text_of(paths.front(), then),
+                 count - 1);
+}
+
+Result<std::vector<std::string>> check_settings(const Checkpoint& from, const RunConfig& now,
+                                                const std::vector<std::string>& with, const Note& note) {
+  PLIMSOLL_ASSIGN(const RunConfig then, read_run(from));
+  std::vector<std::string> paths = differing(now, then);
+  std::vector<std::string> changes = take_asked_for(paths, with, now, then, from.manifest.step);
+  const bool both_scale = now.scales_loss() && then.scales_loss();
+  const auto others = std::stable_partition(paths.begin(), paths.end(),
+                                            [&](const auto& p) { return !may_convert(p, now, both_scale); });
+  if (others != paths.begin())
+    return first_of({from}, paths, static_cast<size_t>(others - paths.begin()), now, then);
+  auto exact = check_conversion(then.training, now.training);
+  if (!exact) return std::move(exact).error().at(from.path);
+  for (const std::string& changed_path : paths)
+    if (note)
+      note(fmt::format("{} is {}, and the checkpoint was made with {}: its state is taken over exactly",
+                       changed_path, text_of(changed_path, now), text_of(changed_path, then)));
+  for (const std::string& change : changes)
+    if (note) note("after " + change);
+  return changes;
+}
+
+/// Settings that leave the training as it is, and change which model final/ holds, or in what form.
+std::vector<std::string> settings_of_final(const Checkpoint& record, const RunConfig& now) {
+  std::vector<std::string> paths = {"output.dtype", "output.max_shard_size",
+                                    "training.load_best_model_at_end"};
+  const bool stopped_early = record.manifest.step < record.manifest.total_steps;
+  if (now.training.load_best_model_at_end || stopped_early)
+    paths.insert(paths.end(), {"training.metric_for_best_model", "training.greater_is_better"});
+  if (stopped_early)
+    paths.insert(paths.end(), {"training.early_stopping_patience", "training.early_stopping_threshold"});
+  return paths;
+}
+
+Status check_finished_settings(const Checkpoint& record, const RunConfig& now) {
+  PLIMSOLL_ASSIGN(const RunConfig then, read_run(record));
+  std::vector<std::string> paths = differing(now, then);
+  for (std::string& path : settings_of_final(record, now))
+    if (text_of(path, now) != text_of(path, then)) paths.push_back(std::move(path));
+  if (paths.empty()) return Ok{};
+  // An adapter over a model, or the other way round, says more than its rank.
+  std::stable_partition(paths.begin(), paths.end(), [](const std::string& p) { return p == "lora"; });
+  return first_of({record, true}, paths, paths.size(), now, then);
+}
+
+Status check_model(const Recorded& recorded, const ConfigJson& model) {
+  PLIMSOLL_ASSIGN(const ConfigJson stored, read_config_json(recorded.checkpoint.path + "/config.json"));
+  const ConfigJson now = models::with_class(model), then = models::with_class(stored);
+  const auto text = [](const Tree* value) { return value == nullptr ? "absent" : to_json(*value); };
+  std::map<std::string, bool> fields;  // the union of both
+  for (const auto* config : {&now, &then})
+    for (const auto& [name, value] : config->fields().members) fields[name] = true;
+  for (const auto& [name, unused] : fields) {
+    const Tree *mine = now.fields().find(name), *theirs = then.fields().find(name);
+    if (is_remark(name) || text(mine) == text(theirs)) continue;
+    // Its checkpoints have one for who opens them; the run goes by lengths (ModelFileSet::pad_token).
+    if (name == "pad_token_id" && is_sequence_classifier(now) && !now.has(name)) continue;
+    return changed(recorded, "the model's " + name, text(mine), text(theirs));
+  }
+  return Ok{};
+}
+
+Status check_data(const Recorded& recorded, const CheckpointManifest& now) {
+  const CheckpointManifest& then = recorded.checkpoint.manifest;
+  if (now.num_data_tokens != then.num_data_tokens || now.num_sequences != then.num_sequences)
+    return changed(recorded, "data.train", fmt::format("{} tokens", now.num_data_tokens),
+                   fmt::format("{} tokens", then.num_data_tokens));
+  if (now.weights != then.weights && now.weights != 0 && then.weights != 0)
+    return changed(recorded, "model.path",
+                   fmt::format("a model whose weights have the checksum {:016x}", now.weights),
+                   fmt::format("{:016x}", then.weights));
+  if (now.data != then.data)
+    return changed(recorded, "data.train", fmt::format("data with the checksum {:016x}", now.data),
+                   fmt::format("data with the checksum {:016x}", then.data));
+  return Ok{};
+}
+
+Error other_steps(const Recorded& recorded, const RunConfig& config, const CheckpointManifest& now) {
+  return changed(recorded, config.training.max_steps ? "training.max_steps" : "training.num_epochs",
+                 fmt::format("{} steps", now.total_steps),
+                 fmt::format("{} steps", recorded.checkpoint.manifest.total_steps));
+}
+
+}  // namespace
+
+Result<std::vector<std::string>> check_same_run(const Checkpoint& checkpoint, const RunConfig& config,
+                                                const ConfigJson& model, const CheckpointManifest& now,
+                                                const std::vector<std::string>& with, const Note& note) {
+  const Recorded recorded{checkpoint};
+  // The model first: of a whole config in the run file it names the field.
+  PLIMSOLL_TRY(check_model(recorded, model));
+  // Settings before the data, which they change: packing is packing, and no other text.
+  PLIMSOLL_ASSIGN(auto changes, check_settings(checkpoint, config, with, note));
+  PLIMSOLL_TRY(check_data(recorded, now));
+  if (now.total_steps < checkpoint.manifest.total_steps) return other_steps(recorded, config, now);
+  return changes;
+}
+
+Status check_finished_run(const Checkpoint& record, const RunConfig& config, const ConfigJson& model,
+                          const CheckpointManifest& now, bool may_grow) {
+  const Recorded recorded{record, /*finished=*/true};
+  PLIMSOLL_TRY(check_model(recorded, model));
+  PLIMSOLL_TRY(check_finished_settings(record, config));
+  PLIMSOLL_TRY(check_data(recorded, now));
+  const int64_t then = record.manifest.total_steps;
+  if (now.total_steps < then) return other_steps(recorded, config, now);
+  if (now.total_steps == then || may_grow) return Ok{};
+  Error error = other_steps(recorded, config, now);
+  error.what += ", and no checkpoint is left to go on from";
+  error.hint =
+      "train anew in another output.dir, or with --resume never; a run with output.save_steps can be gone on "
+      "with";
+  return error;
+}
+
+}  // namespace plimsoll::train

@@ -12,6 +12,8 @@
 #include "base/note.h"
 #include "checkpoints/misfits.h"
 #include "checkpoints/tensor_files.h"
+#include "io/adapter_folder.h"
+#include "io/file.h"
 #include "io/safetensors_reader.h"
 #include "io/tensor_convert.h"
 #include "models/lora_config.h"
@@ -59,9 +61,10 @@ class Misfits {
     std::string text;
     for (const auto& [kind, names] : kinds_)
       add_misfits(text, names, kind, [](const std::string& name) { return name; });
+    const std::string base = base_named_by(folder_of(file));
     return Error{ErrorCode::kBadData, "the adapter does not fit the model: " + text, file,
-                 "an adapter belongs to the base that it was trained on: adapter_config.json's "
-                 "base_model_name_or_path"};
+                 base.empty() ? "an adapter belongs to the base that it was trained on; this one names none"
+                              : "this adapter was trained on " + base + ": name that as the model"};
   }
 
  private:

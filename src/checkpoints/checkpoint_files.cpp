@@ -106,9 +106,12 @@ Status CheckpointFiles::add_small_files(const RunConfig& config, const ConfigJso
     small_files_.push_back(config_file);
   }
   for (ModelFile& file : files) small_files_.push_back({std::move(file)});
+  // PEFT's directory has no config.json, but nothing else names a classifier's labels; a resume asks a
+  // checkpoint's.
+  const bool names_labels = model.num_labels() > 0;
+  if (model.adapters() && names_labels) small_files_.push_back(config_file);
   num_final_files_ = small_files_.size();
-  // An adapter's directory has none; a resume asks a checkpoint's.
-  if (model.adapters()) small_files_.push_back(std::move(config_file));
+  if (model.adapters() && !names_labels) small_files_.push_back(std::move(config_file));
   // Every checkpoint lies as deep below output.dir.
   small_files_.push_back({{"run.yaml", run_config_yaml(config, config.output.dir + "/checkpoint")}});
   // As it is when a save begins; its size is guessed from the steps that it will tell of.

@@ -15,7 +15,7 @@
 #include "checkpoints/load_weights.h"
 #include "checkpoints/rewrite_model.h"
 #include "checkpoints/tensor_files.h"
-#include "io/hub_cache.h"
+#include "io/adapter_folder.h"
 #include "io/model_weights.h"
 #include "io/parallel.h"
 #include "io/safetensors_writer.h"
@@ -43,12 +43,16 @@ class Merger : public TensorRewrite {
 
   Result<MergeReport> operator()() {
     const auto start = std::chrono::steady_clock::now();
-    PLIMSOLL_ASSIGN(folder_, find_model_folder(request_.model));
+    PLIMSOLL_ASSIGN(folder_, find_whole_model(request_.model));
     PLIMSOLL_TRY(check_rewrite_output(folder_, request_.output, "merged model"));
     PLIMSOLL_ASSIGN(ModelWeights weights, ModelWeights::open(folder_));
     weights_.emplace(std::move(weights));
     PLIMSOLL_TRY(find_bases());
-    for (const auto& [directory, weight] : request_.adapters) PLIMSOLL_TRY(add_adapter(directory, weight));
+    for (const auto& [named, weight] : request_.adapters) {
+      PLIMSOLL_ASSIGN(const std::string directory, find_adapter_folder(named));
+      if (const auto other = other_base_note(directory, folder_)) report_.notes.push_back(*other);
+      PLIMSOLL_TRY(add_adapter(directory, weight));
+    }
     PLIMSOLL_ASSIGN(const RewriteReport written, rewrite_model(*weights_, request_.output, *this));
     report_.num_tensors = written.num_written;
     report_.bytes = written.bytes;
@@ -183,7 +187,7 @@ class Merger : public TensorRewrite {
     if (spec.resized) vocab_size_ = model->vocab_size();
     PLIMSOLL_ASSIGN(const std::string type, config_.model_type());
     if (auto added = models::add_adapters(*model, spec, type, /*strict=*/false); !added)
-      return std::move(added).error().at(directory);
+      return of_adapter(std::move(added).error(), directory);
     if (spec.init_lora_weights == models::LoraInit::kLoftq) {
       if (auto fits = find_rounded(spec, type); !fits) return std::move(fits).error().at(directory);
     }

@@ -26,6 +26,7 @@ struct MergeReport {
   int64_t num_proven = 0;             ///< rows that were read again and held against base + adapter
   int64_t bytes = 0;                  ///< written
   double seconds = 0;
+  std::vector<std::string> notes = {};  ///< of an adapter that names another base
 };
 
 /// Writes `output`: each adapted W becomes W + sum of weight * scale * B A, what an adapter saves whole W +

@@ -20,6 +20,7 @@ struct ModelFileSet {
   /// What config.json is given where it names none and the model is a classifier: transformers runs no batch
   /// of it without.
   std::optional<int64_t> pad_token = {};
+  std::vector<std::string> notes = {};  ///< for people, about the files
 };
 
 }  // namespace plimsoll::train

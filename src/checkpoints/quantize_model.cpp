@@ -10,7 +10,7 @@
 #include "checkpoints/load_weights.h"
 #include "checkpoints/quantize_tensor.h"
 #include "checkpoints/rewrite_model.h"
-#include "io/hub_cache.h"
+#include "io/adapter_folder.h"
 #include "io/json.h"
 #include "io/tensor_convert.h"
 #include "models/lora_targets.h"
@@ -41,7 +41,7 @@ class ModelQuantizer : public TensorRewrite {
 
   Result<QuantizeReport> operator()() {
     const auto start = std::chrono::steady_clock::now();
-    PLIMSOLL_ASSIGN(folder_, find_model_folder(request_.model));
+    PLIMSOLL_ASSIGN(folder_, find_whole_model(request_.model));
     PLIMSOLL_TRY(check_rewrite_output(folder_, request_.output, "quantised model"));
     PLIMSOLL_ASSIGN(const ConfigJson config, read_config_json(folder_ + "/config.json"));
     if (config.has("quantization_config"))

@@ -1,15 +1,38 @@
 #include "cli/load_run.h"
 
+#include <filesystem>
+
 #include "backends/cpu/kernels/isa.h"
 #include "base/note.h"
 #include "cli/first_use.h"
+#include "io/adapter_folder.h"
 #include "measuring/machine_rates.h"
 #include "train/memory_budget.h"
 
 namespace plimsoll::cli {
 
+namespace {
+
+/// lora.adapter may be a run's folder. What is evaluated may be an adapter, whose base it names.
+Status find_adapter(RunUse use, RunConfig& config) {
+  if (!config.lora.adapter.empty()) {
+    PLIMSOLL_ASSIGN(config.lora.adapter, find_adapter_folder(config.lora.adapter));
+  } else if (std::error_code none; use == RunUse::kEvaluation && !config.lora.enabled &&
+                                   std::filesystem::is_directory(config.model.path, none)) {
+    PLIMSOLL_ASSIGN(NamedModel named, find_named_model(config.model.path));
+    if (named.adapter.empty()) return Ok{};
+    if (named.note) note(*named.note);
+    config.model.path = std::move(named.model);
+    config.lora.enabled = true, config.lora.adapter = std::move(named.adapter);
+  }
+  return Ok{};
+}
+
+}  // namespace
+
 Result<RunConfig> load_run(const RunArguments& arguments, RunUse use) {
   PLIMSOLL_ASSIGN(RunConfig config, load_run_config(arguments.file, arguments.overrides, use));
+  PLIMSOLL_TRY(find_adapter(use, config));
   // Where a CPU has the instruction and is faster without, nothing is missing.
   const cpu::Isa isa = cpu::current_isa();
   if (config.computes_in(Precision::kBf16) && isa < cpu::Isa::kAvx512Bf16 &&

@@ -44,6 +44,7 @@ Status run_merge(Arguments& a) {
   a.request.num_threads = num_available_cpus();
   for (const std::string& text : a.adapters) a.request.adapters.push_back(adapter_of(text));
   PLIMSOLL_ASSIGN(const train::MergeReport report, train::merge_adapters(a.request));
+  for (const std::string& text : report.notes) print_message("note: " + text);
   if (a.json) {
     fmt::print("{}\n", to_json(Tree::map({{"event", Tree::of(std::string("merge"))},
                                           {"path", Tree::of(a.request.output)},

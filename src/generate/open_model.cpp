@@ -3,8 +3,9 @@
 #include <utility>
 
 #include "base/terminal.h"
+#include "data/tokenizer/tokenizer_source.h"
+#include "io/adapter_folder.h"
 #include "io/file.h"
-#include "io/hub_cache.h"
 #include "models/lora.h"
 #include "models/lora_config.h"
 #include "models/quantization_config.h"
@@ -55,7 +56,7 @@ Result<std::unique_ptr<models::Model>> language_model(const ConfigJson& base, co
   if (!request.adapter.empty()) {
     PLIMSOLL_ASSIGN(const std::string type, config.model_type());
     if (auto added = models::add_adapters(*model, lora, type, /*strict=*/false); !added)
-      return std::move(added).error().at(request.adapter);
+      return of_adapter(std::move(added).error(), request.adapter);
   }
   if (request.dtype == "bf16") model->keep_in(ir::DType::kBf16);
   PLIMSOLL_ASSIGN(const auto spec, few_bits(config, request));
@@ -87,21 +88,29 @@ Status add_stops(const Request& request, OpenModel& opened) {
 
 }  // namespace
 
-Result<OpenModel> open_model(const Request& request) {
-  PLIMSOLL_ASSIGN(std::string folder, find_model_folder(request.model));
+Result<OpenModel> open_model(const Request& given) {
+  PLIMSOLL_ASSIGN(NamedModel named, find_named_model(given.model, given.adapter));
+  if (named.note) print_message("note: " + *named.note);
+  Request request = given;
+  request.model = named.model, request.adapter = named.adapter;
+  std::string folder = std::move(named.model);
   PLIMSOLL_ASSIGN(const ConfigJson config, read_config_json(folder + "/config.json"));
   PLIMSOLL_ASSIGN(auto model, language_model(config, request));
-  PLIMSOLL_ASSIGN(const ConfigJson generation, generation_config(folder));
+  // An adapter that was named as the model brings the tokenizer and the template that it was trained with.
+  const bool has_texts = given.adapter.empty() && !request.adapter.empty() &&
+                         !tokenizer::tokenizer_file(request.adapter).empty();
+  const std::string& texts = has_texts ? request.adapter : folder;
+  PLIMSOLL_ASSIGN(const ConfigJson generation, generation_config(texts));
   PLIMSOLL_ASSIGN(Resolved resolved, resolve(request, generation, config, model->vocab_size()));
   for (const std::string& note : resolved.notes) print_message("note: " + note);
-  PLIMSOLL_ASSIGN(TextCodec codec, TextCodec::open(folder, model->vocab_size()));
-  PLIMSOLL_ASSIGN(ChatFormat format, ChatFormat::open(folder, request));
-  const bool has_texts =
+  PLIMSOLL_ASSIGN(TextCodec codec, TextCodec::open(texts, model->vocab_size()));
+  PLIMSOLL_ASSIGN(ChatFormat format, ChatFormat::open(texts, request));
+  const bool has_prompts =
       !request.prompts.empty() || !request.text_files.empty() || !request.prompt_files.empty();
-  if (has_texts && format.applies() && !request.chat)
+  if (has_prompts && format.applies() && !request.chat)
     print_message("note: chat template applied to each prompt; --raw turns it off");
   PLIMSOLL_ASSIGN(ModelWeights weights, ModelWeights::open(folder));
-  OpenModel opened{std::move(folder), std::move(model),  std::move(resolved),
+  OpenModel opened{std::move(folder), request.adapter,   std::move(model),  std::move(resolved),
                    std::move(codec),  std::move(format), std::move(weights)};
   PLIMSOLL_TRY(add_stops(request, opened));
   return opened;

@@ -15,7 +15,8 @@
 namespace plimsoll::generate {
 
 struct OpenModel {
-  std::string folder;
+  std::string folder;   ///< of the base, where there is an adapter
+  std::string adapter;  ///< its folder; empty: none
   std::unique_ptr<models::Model> model;
   Resolved resolved;
   TextCodec codec;

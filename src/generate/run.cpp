@@ -217,8 +217,8 @@ class Run {
     PLIMSOLL_TRY(train::write_constants(*opened_->model, *session_));
     PLIMSOLL_TRY(train::load_weights(*opened_->model, opened_->weights, *session_, num_threads()));
     PLIMSOLL_TRY(train::start_adapters(*opened_->model, *session_));
-    if (!request_.adapter.empty())
-      PLIMSOLL_TRY(train::load_adapter(*opened_->model, request_.adapter, *session_));
+    if (!opened_->adapter.empty())
+      PLIMSOLL_TRY(train::load_adapter(*opened_->model, opened_->adapter, *session_));
     session_->enable_timing(request_.timings);
     return Ok{};
   }

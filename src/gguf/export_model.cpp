@@ -14,8 +14,8 @@
 #include "gguf/architecture.h"
 #include "gguf/q8_0.h"
 #include "gguf/vocabulary.h"
+#include "io/adapter_folder.h"
 #include "io/file.h"
-#include "io/hub_cache.h"
 #include "io/tensor_convert.h"
 #include "models/model.h"
 #include "numerics/convert.h"
@@ -134,7 +134,7 @@ class Exporting {
 
   Result<ExportReport> operator()() {
     const auto start = std::chrono::steady_clock::now();
-    PLIMSOLL_ASSIGN(folder_, find_model_folder(request_.model));
+    PLIMSOLL_ASSIGN(folder_, find_whole_model(request_.model));
     PLIMSOLL_ASSIGN(const ConfigJson config, read_config_json(folder_ + "/config.json"));
     PLIMSOLL_ASSIGN(const Architecture architecture, Architecture::create(config));
     PLIMSOLL_ASSIGN(const auto model, models::make_model(config));

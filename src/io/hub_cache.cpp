@@ -44,9 +44,11 @@ std::optional<Error> missing_folder(const std::string& path) {
       (near.empty() ? "look into " + parent.string() : near) + "; if it is a hub id: hf download " + path};
 }
 
+/// Of a model or of an adapter.
 bool has_config(const std::filesystem::path& folder) {
   std::error_code code;
-  return std::filesystem::exists(folder / "config.json", code);
+  return std::filesystem::exists(folder / "config.json", code) ||
+         std::filesystem::exists(folder / "adapter_config.json", code);
 }
 
 /// The model of a folder that may be a run's, which holds final/ and checkpoint-<step>/.

@@ -2,7 +2,7 @@
 // itself.
 #include <filesystem>
 
-#include "io/hub_cache.h"
+#include "io/adapter_folder.h"
 #include "io/suggest.h"
 #include "models/presets.h"
 #include "settings/run_config.h"
@@ -15,7 +15,7 @@ Result<ConfigJson> config_at(const std::string& path) {
   std::error_code code;
   const bool is_file = std::filesystem::exists(path, code) && !std::filesystem::is_directory(path, code);
   if (is_file) return read_config_json(path);
-  auto folder = find_model_folder(path);
+  auto folder = find_whole_model(path);
   if (!folder) {
     Error error = std::move(folder).error();
     if (const auto preset = find_preset(path))
@@ -47,7 +47,7 @@ Result<std::string> model_directory(const ModelSettings& model) {
   std::error_code code;
   const std::filesystem::path path(model.path);
   if (!std::filesystem::exists(path, code) || std::filesystem::is_directory(path, code))
-    return find_model_folder(model.path);
+    return find_whole_model(model.path);
   return path.has_parent_path() ? path.parent_path().string() : std::string(".");
 }
 

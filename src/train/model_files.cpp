@@ -1,5 +1,7 @@
 #include "train/model_files.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <filesystem>
 #include <optional>
@@ -51,7 +53,8 @@ class Gathering {
     if (config_.data.tokenizer != "bytes") PLIMSOLL_TRY(add_tokenizer());
     PLIMSOLL_TRY(add_generation());
     if (lacks_pad_token(model_)) settle_pad_token();
-    return ModelFileSet{std::move(files_), pad_token_};
+    tell_of_vocabulary();
+    return ModelFileSet{std::move(files_), pad_token_, std::move(notes_)};
   }
 
  private:
@@ -96,6 +99,19 @@ class Gathering {
   const EncoderFiles* encoder() {
     if (!encoder_) encoder_ = EncoderFiles::open(tokenizer_, config_.data.chat_template);
     return encoder_->ok() ? &**encoder_ : nullptr;
+  }
+
+  /// Pretrained weights know the ids of the tokenizer that lies beside them.
+  void tell_of_vocabulary() {
+    if (!is_read_ || !is_replaced_ || !starts_pretrained(config_.model) ||
+        tokenizer::tokenizer_file(model_folder_).empty() || encoder() == nullptr)
+      return;
+    const auto beside = EncoderFiles::open(model_folder_);
+    if (!beside || beside->tokenizer->vocabulary_hash() == encoder()->tokenizer->vocabulary_hash()) return;
+    notes_.push_back(fmt::format(
+        "data.tokenizer has another vocabulary ({} ids) than the tokenizer that the pretrained model came "
+        "with ({} ids): its weights know other tokens under these ids",
+        encoder()->tokenizer->vocab_size(), beside->tokenizer->vocab_size()));
   }
 
   Status add_tokenizer_config() {
@@ -281,6 +297,7 @@ class Gathering {
   std::optional<Result<EncoderFiles>> encoder_;
   Tree tokenizer_config_, special_tokens_;
   std::vector<ModelFile> files_;
+  std::vector<std::string> notes_;
   std::optional<int64_t> pad_token_;  ///< of a classifier whose config names none
 };
 
@@ -298,7 +315,8 @@ Result<ModelFileSet> model_files_apart(const RunConfig& config, const ConfigJson
   PLIMSOLL_ASSIGN(
       const std::string text, in_child_process([&]() -> Result<std::string> {
         PLIMSOLL_ASSIGN(const ModelFileSet made, model_files(config, model, row_ends));
-        Tree list = Tree::list({made.pad_token ? Tree::of(*made.pad_token) : Tree()});
+        Tree list = Tree::list({made.pad_token ? Tree::of(*made.pad_token) : Tree(), Tree::list()});
+        for (const std::string& note : made.notes) list.items[1].items.push_back(Tree::of(note));
         for (const ModelFile& f : made.files)
           list.items.push_back(Tree::list({Tree::of(f.name), Tree::of(f.text), Tree::of(f.source)}));
         return to_json(list);
@@ -306,7 +324,8 @@ Result<ModelFileSet> model_files_apart(const RunConfig& config, const ConfigJson
   PLIMSOLL_ASSIGN(const Tree list, parse_json(text, tokenizer::kConfigLimits));
   ModelFileSet made;
   if (const Tree& pad = list.items.front(); !pad.is_null()) made.pad_token = pad.integer;
-  for (const Tree& f : std::span(list.items).subspan(1))
+  for (const Tree& note : list.items[1].items) made.notes.push_back(note.text);
+  for (const Tree& f : std::span(list.items).subspan(2))
     made.files.push_back({f.items[0].text, f.items[1].text, f.items[2].text});
   return made;
 }

@@ -19,7 +19,8 @@ namespace plimsoll::train {
 ///                            what ends a text and what the template ends a turn with, pad as the tokenizer
 ///                            says, else eos
 /// A classifier whose config names no pad token gets one with its tokenizer (data/text/pad_token.h), and so
-/// does its tokenizer: none of `row_ends`, which examples end with. Errors: kBadData of these files, kIo.
+/// does its tokenizer: none of `row_ends`, which examples end with. `notes` say where data.tokenizer has
+/// another vocabulary than the pretrained model's own one. Errors: kBadData of these files, kIo.
 Result<ModelFileSet> model_files(const RunConfig& config, const ConfigJson& model,
                                  std::span<const int32_t> row_ends = {});
 

@@ -20,8 +20,8 @@
 #include "data/text/encoder_files.h"
 #include "data/text/reasons.h"
 #include "data/tokenizer/tokenizer_source.h"
+#include "io/adapter_folder.h"
 #include "io/file.h"
-#include "io/hub_cache.h"
 #include "io/safetensors_reader.h"
 #include "io/scratch_folder.h"
 #include "preprocessing/token_cache.h"
@@ -108,10 +108,18 @@ class Prediction {
 
  private:
   Status open() {
-    PLIMSOLL_ASSIGN(const std::string folder, find_model_folder(request_.model));
+    PLIMSOLL_ASSIGN(const NamedModel named, find_named_model(request_.model, request_.adapter));
+    if (named.note) note(*named.note);
+    const std::string &folder = named.model, &adapter = named.adapter;
+    const bool has_texts =
+        request_.adapter.empty() && !adapter.empty() && !tokenizer::tokenizer_file(adapter).empty();
+    texts_ = has_texts ? adapter : folder;
     PLIMSOLL_ASSIGN(const ConfigJson model, read_config_json(folder + "/config.json"));
-    if (!request_.adapter.empty() && !is_sequence_classifier(model)) {
-      PLIMSOLL_ASSIGN(labels_, labels_of_adapter(request_.adapter));
+    if (!adapter.empty() && is_file(adapter + "/config.json")) {  // with the labels that it was trained on
+      PLIMSOLL_ASSIGN(const ConfigJson trained, read_config_json(adapter + "/config.json"));
+      PLIMSOLL_ASSIGN(labels_, labels_of(trained));
+    } else if (!adapter.empty() && !is_sequence_classifier(model)) {
+      PLIMSOLL_ASSIGN(labels_, labels_of_adapter(adapter));
     } else {
       PLIMSOLL_ASSIGN(labels_, labels_of(model));
     }
@@ -119,8 +127,8 @@ class Prediction {
     PLIMSOLL_ASSIGN(vocab_size_, model.integer("vocab_size", {1}));
     config_.task = "sequence_classification";
     config_.model.path = folder;
-    config_.lora.enabled = !request_.adapter.empty();
-    config_.lora.adapter = request_.adapter;
+    config_.lora.enabled = !adapter.empty();
+    config_.lora.adapter = adapter;
     config_.data.packing = "pad";
     config_.training.global_batch_size = request_.batch_size;
     config_.runtime.threads = request_.threads;
@@ -150,7 +158,7 @@ class Prediction {
   }
 
   Status write_examples(const std::string& path) const {
-    const std::string& folder = config_.model.path;
+    const std::string& folder = texts_;
     LabelledOptions options;
     EncoderFiles files;
     if (!tokenizer::tokenizer_file(folder).empty()) {
@@ -264,6 +272,7 @@ class Prediction {
   const PredictRequest& request_;
   RunConfig config_;
   Labels labels_;
+  std::string texts_;  ///< the folder of the tokenizer
   std::optional<int64_t> pad_token_;
   int64_t vocab_size_ = 0;
   std::optional<Prepared> prepared_;

@@ -2,6 +2,7 @@
 
 #include <utility>
 
+#include "io/adapter_folder.h"
 #include "models/classifier.h"
 #include "models/lora.h"
 #include "models/lora_config.h"
@@ -51,7 +52,7 @@ Status add_adapters_of(const LoraSettings& lora, const models::LoraSpec& spec, c
   PLIMSOLL_ASSIGN(const std::string type, model_config.model_type());
   if (lora.adapter.empty()) return models::add_adapters(model, spec, type);
   auto added = models::add_adapters(model, spec, type, /*strict=*/false);
-  if (!added) return std::move(added).error().at(lora.adapter);
+  if (!added) return of_adapter(std::move(added).error(), lora.adapter);
   return Ok{};
 }
 

@@ -11,6 +11,7 @@
 #include "checkpoints/load_weights.h"
 #include "data/labelled/last_tokens.h"
 #include "data/text/pad_token.h"
+#include "io/adapter_folder.h"
 #include "preprocessing/run_data.h"
 #include "train/memory_at_start.h"
 #include "train/model_files.h"
@@ -64,6 +65,14 @@ Result<std::vector<int32_t>> row_ends(const Prepared& prepared, const RunData& d
   return all;
 }
 
+/// Where the run goes on with an adapter of another model.
+Status tell_of_base(const RunConfig& config, Events& events) {
+  if (!config.lora.enabled || config.lora.adapter.empty() || config.model.path.empty()) return Ok{};
+  PLIMSOLL_ASSIGN(const std::string folder, model_directory(config.model));
+  if (const auto other = other_base_note(config.lora.adapter, folder)) events.note(*other);
+  return Ok{};
+}
+
 }  // namespace
 
 Result<ReadyRun> make_ready(const RunConfig& config, const PrepareOptions& planning, bool loads_weights,
@@ -77,6 +86,7 @@ Result<ReadyRun> make_ready(const RunConfig& config, const PrepareOptions& plann
   if (planning.purpose == Purpose::kTrain && !follows_data)
     PLIMSOLL_TRY(check_disk_of(config, prepared.report));
   if (loads_weights) PLIMSOLL_TRY(check_weights_of(config, prepared));
+  PLIMSOLL_TRY(tell_of_base(config, events));
   // No device yet: the data is prepared by a process that must have no threads.
   PLIMSOLL_ASSIGN(RunData data,
                   prepare_data(config, {.train = planning.purpose == Purpose::kTrain,
@@ -94,6 +104,7 @@ Result<ReadyRun> make_ready(const RunConfig& config, const PrepareOptions& plann
   if (planning.purpose == Purpose::kTrain) {
     PLIMSOLL_ASSIGN(const std::vector<int32_t> ends, row_ends(prepared, data));
     PLIMSOLL_ASSIGN(files, model_files_apart(config, prepared.model_config, ends));
+    for (const std::string& note : files.notes) events.note(note);
   }
   PLIMSOLL_TRY(
       check_memory_at_start(config, *target, planning, memory_now(prepared.report), prepared, events));

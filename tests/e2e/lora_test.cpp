@@ -10,7 +10,9 @@
 namespace plimsoll::e2e {
 namespace {
 
+using testing::AnyOf;
 using testing::HasSubstr;
+using testing::Not;
 
 constexpr const char* kLora =
     "lora: {r: 4, lora_alpha: 16, lora_dropout: 0.1, target_modules: all-linear, init_lora_weights: false}\n"
@@ -144,12 +146,46 @@ TEST(Lora, MergesAndGenerates) {
   EXPECT_THAT(beside.out, HasSubstr(loss)) << beside.err;
   const Outcome within = folder.run("eval lora.yaml --json lora=null model.path=merged");
   EXPECT_THAT(within.out, HasSubstr(loss)) << within.err;
+  for (const char* named : {"out", "out/final"}) {
+    const Outcome opened = folder.run(std::string("eval lora.yaml --json lora=null model.path=") + named);
+    EXPECT_THAT(opened.out, HasSubstr(loss)) << opened.err;
+    EXPECT_THAT(opened.err, HasSubstr("out/final is an adapter: its base is base/final"));
+  }
   const std::string prompt = " --prompt-ids 3,4,5 --max-new-tokens 8 --temperature 0 --json";
   const Outcome one = folder.run("generate --model base/final --adapter out/final" + prompt);
   const Outcome two = folder.run("generate --model merged" + prompt);
   ASSERT_EQ(one.exit_code, 0) << one.err;
   const auto ids = [](const std::string& out) { return out.substr(out.find("\"ids\""), 60); };
   EXPECT_EQ(ids(one.out), ids(two.out));
+  for (const char* named : {"--model out", "--model out/final", "--model base --adapter out"}) {
+    const Outcome opened = folder.run(std::string("generate ") + named + prompt);
+    EXPECT_EQ(opened.exit_code, 0) << opened.err;
+    EXPECT_EQ(ids(opened.out), ids(one.out)) << named;
+  }
+  const Outcome exported = folder.run("export --model out --format gguf --output out.gguf");
+  EXPECT_EQ(exported.exit_code, 65);
+  EXPECT_THAT(exported.err, HasSubstr("plimsoll merge --model base/final --adapter out/final --output DIR"));
+  EXPECT_EQ(folder.run("inspect out").exit_code, 0);
+  EXPECT_EQ(folder.run("train lora.yaml output.dir=on max_steps=1 lora=null 'lora={adapter: out}'").exit_code,
+            0)
+      << folder.read("err.txt");
+  const Outcome own = folder.run(merge + "own --json");
+  EXPECT_THAT(own.err, Not(HasSubstr("note: the adapter")));
+  ASSERT_EQ(folder.run("train run.yaml output.dir=twin training.seed=3").exit_code, 0);
+  for (const char* command :
+       {"merge --output other", "generate --prompt-ids 3,4", "eval lora.yaml lora=null"}) {
+    const bool evaluates = std::string(command).starts_with("eval");
+    const Outcome other =
+        folder.run(std::string(command) + (evaluates ? " model.path=twin/final" : " --model twin/final") +
+                   " --adapter out");
+    EXPECT_EQ(other.exit_code, 0) << other.err;
+    EXPECT_THAT(other.err, HasSubstr("was trained on base/final, which is another model than")) << command;
+  }
+  folder.write("wide.yaml", run_file("training: {global_batch_size: 4, max_steps: 1}\n"));
+  ASSERT_EQ(folder.run("train wide.yaml output.dir=wide model.config.hidden_size=64").exit_code, 0);
+  const Outcome misfit = folder.run("generate --model wide --adapter out" + prompt);
+  EXPECT_EQ(misfit.exit_code, 65);
+  EXPECT_THAT(misfit.err, HasSubstr("this adapter was trained on base/final"));
   const Outcome again = folder.run(merge + "merged");
   EXPECT_EQ(again.exit_code, 2);
   EXPECT_THAT(again.err, HasSubstr("there already"));
@@ -183,6 +219,18 @@ TEST(Lora, AClassifiersAdapterPredictsAndIsLookedAt) {
   EXPECT_EQ(predicted.exit_code, 0) << predicted.err;
   EXPECT_EQ(std::count(predicted.out.begin(), predicted.out.end(), '\n'), 4);
   EXPECT_THAT(predicted.out, HasSubstr("\"label\": \"LABEL_"));
+  const Outcome by_run = folder.run("predict --model out --data labels.jsonl");
+  EXPECT_EQ(by_run.out, predicted.out) << by_run.err;
+  const Outcome named = folder.run(
+      "train lora.yaml output.dir=named 'classification.label_names=[entailment, neutral, contradiction]'");
+  ASSERT_EQ(named.exit_code, 0) << named.err;
+  for (const char* model : {"--model named", "--model base --adapter named/final"}) {
+    const Outcome answers = folder.run(std::string("predict --data labels.jsonl ") + model);
+    EXPECT_EQ(answers.exit_code, 0) << answers.err;
+    EXPECT_THAT(answers.out, Not(HasSubstr("LABEL_")));
+    EXPECT_THAT(answers.out,
+                AnyOf(HasSubstr("entailment"), HasSubstr("neutral"), HasSubstr("contradiction")));
+  }
   const Outcome looked = folder.run("inspect out/final --json");
   EXPECT_THAT(looked.out, HasSubstr("\"base\": \"base/final\"")) << looked.err;
   EXPECT_THAT(looked.out, HasSubstr("\"whole\": [\"score.weight\"]"));

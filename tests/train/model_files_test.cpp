@@ -170,6 +170,28 @@ TEST_F(ModelFiles, BytesByNameTakeNoTokenizerAlong) {
   EXPECT_TRUE(gather(", tokenizer: bytes").empty());
 }
 
+TEST_F(ModelFiles, AnotherVocabularyThanThePretrainedModelsIsTold) {
+  const auto notes_of = [&](const std::string& init, const std::string& own) {
+    folder_.write("model/tokenizer.json", own);
+    const auto config = parse_run_config(
+        "model: {path: " + folder_.path("model") + ", init: " + init +
+            "}\ndata: {train: x.jsonl, tokenizer: " + folder_.path("tokenizer") + ", sequence_length: 32}\n",
+        "run.yaml");
+    EXPECT_TRUE(config);
+    const auto files = model_files_apart(*config, *load_model_config(config->model));
+    EXPECT_TRUE(files);
+    return files->notes;
+  };
+  std::string larger = kTokenizer;
+  larger.replace(larger.find("\"b\": 3"), 6, "\"c\": 3, \"b\": 4");
+  const auto notes = notes_of("pretrained", larger);
+  ASSERT_EQ(notes.size(), 1U);
+  EXPECT_THAT(notes.front(), HasSubstr("another vocabulary (4 ids)"));
+  EXPECT_THAT(notes.front(), HasSubstr("(5 ids)"));
+  EXPECT_TRUE(notes_of("random", larger).empty());
+  EXPECT_TRUE(notes_of("pretrained", std::string(kTokenizer) + "\n").empty());
+}
+
 TEST_F(ModelFiles, ATemplateThatIsNotThereIsNamed) {
   folder_.write("model/tokenizer.json", kTokenizer);
   const auto config =

@@ -31,7 +31,7 @@ constexpr int64_t kSameHangupNanoseconds = 1'000'000'000;
 
 std::atomic<int> requested{0};
 std::atomic<int64_t> requested_at{0};
-std::atomic<bool> quiet{false};
+std::atomic<bool> quiet{false}, on_terminal{false};
 static_assert(std::atomic<int>::is_always_lock_free &&
               std::atomic<int64_t>::is_always_lock_free);  // or a handler must not touch them
 std::array<struct sigaction, kStop.size()> previous;
@@ -55,6 +55,7 @@ extern "C" void on_stop_signal(int signal) {
   if (requested.compare_exchange_strong(first, signal)) {
     requested_at = now();
     const char* line = stop_signal(signal).line;
+    if (!quiet && on_terminal) (void)!::write(STDERR_FILENO, "\n", 1);  // behind the "^C" of the terminal
     if (!quiet) (void)!::write(STDERR_FILENO, line, std::strlen(line));
   } else if (signal != SIGHUP || first != SIGHUP || now() - requested_at > kSameHangupNanoseconds) {
     ::_exit(128 + signal);
@@ -66,6 +67,7 @@ extern "C" void on_stop_signal(int signal) {
 
 StopSignals::StopSignals(bool outlive_readers) : ignores_pipe_(outlive_readers) {
   requested = 0;
+  on_terminal = ::isatty(STDERR_FILENO) == 1;
   struct sigaction action = {};
   action.sa_handler = on_stop_signal;
   action.sa_flags = SA_RESTART;  // a write to a slow pipe goes on

@@ -223,7 +223,8 @@ void StatusLine::show(const std::vector<StatusPart>& parts) {
 
 void StatusLine::draw(const std::string& line) {
   const int room = std::max(1, terminal_columns(STDERR_FILENO) - 1), width = columns_of(line);
-  const int blanks = std::max(0, std::min(shown_columns_, room) - width);
+  // One blank at least where there is room: the terminal writes "^C" where the cursor stands.
+  const int blanks = std::max(0, std::min(std::max(shown_columns_, width + 1), room) - width);
   const std::string out = (open_ ? "\r" : "") + line + std::string(static_cast<size_t>(blanks), ' ');
   std::fwrite(out.data(), 1, out.size(), stderr);
   std::fflush(stderr);

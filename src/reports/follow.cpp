@@ -7,7 +7,9 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
+#include <chrono>
 #include <cmath>
+#include <filesystem>
 #include <fstream>
 
 #include "base/terminal.h"
@@ -47,6 +49,14 @@ bool is_this_host(const Tree& environment) {
   std::array<char, 256> name{};
   const Tree* host = environment.find("host");
   return ::gethostname(name.data(), name.size() - 1) == 0 && host != nullptr && host->text == name.data();
+}
+
+/// Whether nothing has been written to it for longer than a write takes.
+bool is_old(const std::string& path) {
+  constexpr auto kSettled = std::chrono::seconds(5);
+  std::error_code code;
+  const auto written = std::filesystem::last_write_time(path, code);
+  return !code && std::filesystem::file_time_type::clock::now() - written > kSettled;
 }
 
 int64_t integer_of(const Tree& event, std::string_view key) {
@@ -90,10 +100,19 @@ Status RunFollower::look() {
       begin = end + 1;
     }
   }
+  if (state_ == RunState::kRuns && !rest_.empty() && !is_seen_ && is_old(path_)) take_torn();
   return Ok{};
 }
 
+/// Lines are written whole: one that stays torn is the last of a process that has gone.
+void RunFollower::take_torn() {
+  if (!passes_over_ && parse_json(rest_)) line(rest_);  // its end alone is missing
+  rest_.clear();
+  if (state_ == RunState::kRuns) state_ = RunState::kGone;
+}
+
 void RunFollower::look_at_process() {
+  is_seen_ = false;
   const auto text = read_small_file(folder_ + "/environment.json", 1 << 20);
   const auto environment = text ? parse_json(*text) : Result<Tree>(Tree{});
   if (!environment) return;
@@ -101,6 +120,7 @@ void RunFollower::look_at_process() {
   const int64_t process = integer_of(*environment, "process");
   if (process <= 0 || process > (int64_t{1} << 30) || !is_this_host(*environment)) return;
   const bool runs = is_of_this_program(process);
+  is_seen_ = runs;
   resident_bytes_ = runs ? resident_bytes_of(process) : 0;
   state_ = runs ? RunState::kRuns : RunState::kGone;
 }

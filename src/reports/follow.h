@@ -45,10 +45,12 @@ class RunFollower {
   void line(std::string_view text);
   void take_step(const StepRow& row);
   void look_at_process();
+  void take_torn();
 
   std::string folder_, path_, rest_;  ///< `rest_`: a line that is not whole yet
   int64_t offset_ = 0;
   RunState state_ = RunState::kRuns;
+  bool is_seen_ = false;  ///< its process runs on this machine
   std::optional<StepRow> last_;
   Course losses_;
   double step_seconds_ = 0;

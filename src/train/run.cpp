@@ -67,7 +67,15 @@ class Run {
   Run(const Run&) = delete;
   Run& operator=(const Run&) = delete;
 
+  /// What the run has told so far outlives its failure too.
   Status operator()() {
+    Status ended = train();
+    if (!ended && ended.error().code != ErrorCode::kInterrupted) folder_.write_state();
+    return ended;
+  }
+
+ private:
+  Status train() {
     const bool finished = trainer_.is_finished();
     PLIMSOLL_TRY(
         evaluate_if_due());  // where a signal came before the evaluation of the step it stopped after
@@ -93,7 +101,6 @@ class Run {
     return Ok{};
   }
 
- private:
   /// At the last step a save that failed is kept for later: the model is written even where its checkpoint
   /// cannot be.
   Status hold(Status saved, bool last) {

@@ -100,6 +100,10 @@ TEST_F(RunEvents, ASnapshotCostsARunNothing) {
       "max_grad_norm=null");
   EXPECT_EQ(diverged.exit_code, 76) << diverged.err;
   EXPECT_GT(folder_.read("bad.pickle").size(), 10'000U);
+  const auto state = parse_json(folder_.read("out/trainer_state.json"));  // of this run, not of the last one
+  ASSERT_TRUE(state);
+  EXPECT_EQ(state->find("max_steps")->integer, 20);
+  EXPECT_FALSE(state->find("log_history")->items.empty());
   const Outcome nowhere = folder_.run("train run.yaml --resume never --snapshot no/such/folder.pickle");
   EXPECT_EQ(nowhere.exit_code, 74);
   EXPECT_EQ(nowhere.out, "");

@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include <array>
+#include <chrono>
 #include <filesystem>
 #include <fstream>
 
@@ -63,6 +64,38 @@ TEST_F(Follow, AProcessThatIsGoneIsNoEnd) {
   ASSERT_TRUE(run && run->look());
   EXPECT_EQ(run->state(), RunState::kGone);
   EXPECT_EQ(run->last()->step, 1);
+}
+
+/// Of a process on another machine, or one that nothing is known of: a line that stays torn is its last.
+TEST_F(Follow, ALineThatStaysTornIsTheEndOfItsProcess) {
+  const std::string step = "{\"event\": \"step\", \"step\": 1, \"loss\": 2}\n";
+  const auto age = [&] {
+    const std::string path = folder_ + "/events.jsonl";
+    std::filesystem::last_write_time(path, std::filesystem::last_write_time(path) - std::chrono::seconds(60));
+  };
+  append(step + "{\"event\": \"st");
+  auto run = RunFollower::open(folder_);
+  ASSERT_TRUE(run && run->look());
+  EXPECT_EQ(run->state(), RunState::kRuns);  // it may be being written
+  age();
+  ASSERT_TRUE(run->look());
+  EXPECT_EQ(run->state(), RunState::kGone);
+  EXPECT_EQ(run->last()->step, 1);
+
+  std::filesystem::remove(folder_ + "/events.jsonl");
+  append(step + "{\"event\": \"summary\", \"seconds\": 3}");
+  age();
+  auto ended = RunFollower::open(folder_);
+  ASSERT_TRUE(ended && ended->look());
+  EXPECT_EQ(ended->state(), RunState::kEnded);
+
+  std::filesystem::remove(folder_ + "/events.jsonl");
+  process(::getpid());
+  append(step + "{\"event\": \"st");
+  age();
+  auto running = RunFollower::open(folder_);
+  ASSERT_TRUE(running && running->look());
+  EXPECT_EQ(running->state(), RunState::kRuns);
 }
 
 TEST_F(Follow, AResumeTakesEventsOut) {

@@ -217,6 +217,10 @@ TEST(NotesTest, NameWhatTheProcessorHasNoInstructionsFor) {
   const Outcome plan = folder.run("plan run.yaml training.precision=bf16", "PLIMSOLL_ISA=avx2");
   EXPECT_EQ(plan.exit_code, 0) << plan.err;
   EXPECT_NE(plan.err.find("neither AVX512_BF16 nor AMX"), std::string::npos) << plan.err;
+  for (const char* file : {"train.txt", "eval.txt"}) {
+    EXPECT_NE(plan.err.find(std::string("there is no such file: ") + file), std::string::npos) << plan.err;
+    folder.write(file, "text");
+  }
   EXPECT_EQ(folder.run("plan run.yaml", "PLIMSOLL_ISA=avx2").err, "");
 }
 

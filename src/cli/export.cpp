@@ -16,7 +16,7 @@ namespace {
 constexpr const char* kFooter =
     R"(gguf is llama.cpp's format: one file with weights, tokenizer and chat template. Norms, biases and positions
 are f32 whatever --dtype says; q8_0 is f16 where a row is no multiple of 32. Families: gpt2, llama, mistral,
-qwen2, qwen3.
+qwen2, qwen3, smollm3.
 
 examples:
   plimsoll export --model runs/one/final --format gguf --output one.gguf

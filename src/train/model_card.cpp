@@ -72,9 +72,16 @@ std::string model_card(const RunConfig& config, const Prepared& prepared, const 
   const std::string name = folder.has_filename() ? folder.filename() : folder.parent_path().filename();
   const auto type = prepared.model_config.model_type();
   std::string card = front_matter(config, classifies) + "# " + name + "\n\n";
-  card += fmt::format("{} of the {} family with {} parameters, trained with Plimsoll.\n\n",
-                      classifies ? "A classifier of sequences" : "A language model", type ? *type : "unknown",
-                      prepared.model->num_parameters());
+  const char* const what = classifies ? "classifier of sequences" : "language model";
+  const std::string family = type ? *type : "unknown";
+  if (config.lora.enabled)
+    card += fmt::format(
+        "A LoRA adapter of a {} of the {} family: {} parameters beside those of its base, trained "
+        "with Plimsoll.\n\n",
+        what, family, prepared.model->num_trained());
+  else
+    card += fmt::format("A {} of the {} family with {} parameters, trained with Plimsoll.\n\n", what, family,
+                        prepared.model->num_parameters());
   card += "| | |\n| --- | --- |\n" + training_rows(config, prepared, figures);
   return card + "\nThe run file:\n\n```yaml\n" + run_config_yaml(config) + "```\n";
 }

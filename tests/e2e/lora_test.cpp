@@ -116,6 +116,18 @@ TEST(Lora, GoesOnWithWhatItWrote) {
   ASSERT_EQ(other.exit_code, 0) << other.err;
   const Tensors begun = under(read_tensors(folder.read("dump/step-000000.safetensors")), "param.");
   for (const auto& [name, tensor] : adapter) EXPECT_TRUE(begun.at(name) == tensor) << name;
+  EXPECT_THAT(folder.read("out/final/README.md"),
+              HasSubstr("A LoRA adapter of a language model of the llama family"));
+  // What names nothing has no effect in PEFT either, which opens it; here a note says so.
+  std::string odd = folder.read("out/final/adapter_config.json");
+  const std::string none = "\"exclude_modules\": null";
+  ASSERT_NE(odd.find(none), std::string::npos) << odd;
+  folder.write("out/final/adapter_config.json",
+               std::string(odd).replace(odd.find(none), none.size(), "\"exclude_modules\": [\"zip\"]"));
+  const Outcome told = folder.run("eval run.yaml --json lora=null" + from);
+  EXPECT_THAT(told.out, HasSubstr(loss.substr(0, loss.find(','))));
+  EXPECT_THAT(told.err, HasSubstr("exclude_modules: no module matches 'zip': it has no effect"));
+  folder.write("out/final/adapter_config.json", odd);
   const Outcome disagrees = folder.run("train run.yaml lora=null 'lora={adapter: out/final, r: 7}'");
   EXPECT_EQ(disagrees.exit_code, 2);
   EXPECT_THAT(disagrees.err, HasSubstr("lora.r is 7"));

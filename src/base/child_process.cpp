@@ -112,9 +112,9 @@ bool write_all(int output, std::string_view text) {
   ::_exit(told ? 0 : 1);  // nothing of the parent's is flushed twice
 }
 
-/// All that the child writes; a signal of this process is handed on meanwhile. Nothing where it cannot be
+/// All that the child writes; a signal of this process is handed on meanwhile. Errors: kIo where it cannot be
 /// read.
-std::optional<std::string> answer_of(pid_t child, int input) {
+Result<std::string> answer_of(pid_t child, int input) {
   std::string text;
   bool told = false;
   for (std::array<char, 4096> buffer{};;) {
@@ -127,7 +127,8 @@ std::optional<std::string> answer_of(pid_t child, int input) {
     if (events <= 0) continue;
     const ssize_t n = ::read(input, buffer.data(), buffer.size());
     if (n == 0) return text;
-    if (n < 0 && errno != EINTR && errno != EAGAIN) return std::nullopt;
+    if (n < 0 && errno != EINTR && errno != EAGAIN)
+      return no_child("cannot read the answer of a process of its own");
     if (n > 0) text.append(buffer.data(), static_cast<size_t>(n));
   }
 }
@@ -160,13 +161,14 @@ Result<std::string> in_child_process(const std::function<Result<std::string>()>&
     ::close(ends[0]);
     return refused;
   }
-  const std::optional<std::string> text = answer_of(child, ends[0]);
+  const Result<std::string> text = answer_of(child, ends[0]);
   ::close(ends[0]);
   if (!text) ::kill(child, SIGKILL);
   int status = 0;
   while (::waitpid(child, &status, 0) < 0 && errno == EINTR) {
   }
-  if (text && WIFEXITED(status))
+  if (!text) return text.error();
+  if (WIFEXITED(status))
     if (std::optional<Result<std::string>> result = unframed(*text)) return std::move(*result);
   return no_answer(status);
 }

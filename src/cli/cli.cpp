@@ -58,27 +58,34 @@ void occupy_standard_descriptors() {
 }
 
 [[noreturn]] void leave(const char* text, ErrorCode code) {
+  if (::isatty(STDERR_FILENO) != 0) (void)!::write(STDERR_FILENO, "\n", 1);  // behind a bar, perhaps
   (void)!::write(STDERR_FILENO, text, std::strlen(text));
   ::_exit(exit_code(code));
 }
 
-/// What nobody could catch: memory refused on a thread, or to the message about refused memory. What is
-/// written then is as after a kill: whatever has a name is whole. Nothing here allocates.
+/// Memory that is refused ends the program where it is asked for, on any thread. What is written then is as
+/// after a kill: whatever has a name is whole. Nothing is unwound: there may be no memory for the message,
+/// and g++ 12's variants do not stand an exception in their copies. Nothing here allocates.
+void refuse_memory() {
+  leave("error: the operating system refused memory\nhint: close other programs or lower memory.budget\n",
+        ErrorCode::kIo);
+}
+
+/// What nobody caught on another thread.
 void end_uncaught() {
   if (std::current_exception() == nullptr) std::abort();  // a bug, which has said so
   try {
     throw;
   } catch (const std::bad_alloc&) {
-    leave("\nerror: the operating system refused memory\nhint: close other programs or lower memory.budget\n",
-          ErrorCode::kIo);
+    refuse_memory();
   } catch (const std::system_error&) {
     leave(
-        "\nerror: the operating system refused a request\nhint: raise the limits on memory, files and "
+        "error: the operating system refused a request\nhint: raise the limits on memory, files and "
         "processes "
         "(ulimit -a)\n",
         ErrorCode::kIo);
   } catch (...) {
-    leave("\nerror: a value that was not foreseen\nhint: please report this with the run file\n",
+    leave("error: a value that was not foreseen\nhint: please report this with the run file\n",
           ErrorCode::kBadData);
   }
 }
@@ -151,6 +158,7 @@ Status run_command(int argc, char** argv) {
 }  // namespace
 
 int run(int argc, char** argv) {
+  std::set_new_handler(refuse_memory);
   std::set_terminate(end_uncaught);
   occupy_standard_descriptors();
   const Status status = caught([&] { return run_command(argc, argv); });

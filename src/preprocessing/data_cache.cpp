@@ -127,11 +127,15 @@ Result<Contents> read_cache(const std::string& folder, bool removes) {
   return contents;
 }
 
-/// Whether what is open is still what has the name.
-bool is_file(int fd, const std::string& path) {
+/// Whether what is open is still what has the name. Errors: kIo where that cannot be known.
+Result<bool> is_file(int fd, const std::string& path) {
   struct stat here = {}, there = {};
-  return ::fstat(fd, &here) == 0 && ::stat(path.c_str(), &there) == 0 && here.st_ino == there.st_ino &&
-         here.st_dev == there.st_dev;
+  if (::fstat(fd, &here) != 0) return io_error("cannot look at the file", path, errno);
+  if (::stat(path.c_str(), &there) != 0) {
+    if (errno == ENOENT) return false;
+    return io_error("cannot look at the file", path, errno);
+  }
+  return here.st_ino == there.st_ino && here.st_dev == there.st_dev;
 }
 
 /// The folder's lock, one that is not open where LOCK_NB finds it taken. Errors: kIo.
@@ -145,7 +149,8 @@ Result<Descriptor> lock_folder(const std::string& folder, int operation) {
       return io_error("cannot lock the cache folder", path, errno);
     }
     // Who had it before may have removed it.
-    if (is_file(fd.get(), path)) return fd;
+    PLIMSOLL_ASSIGN(const bool stands, is_file(fd.get(), path));
+    if (stands) return fd;
   }
 }
 
@@ -184,7 +189,10 @@ class NamesInUse {
     return files;
   }
   /// Whether the folder was not removed meanwhile, or made anew.
-  [[nodiscard]] bool stands() const { return is_file(fd_.get(), path_); }
+  [[nodiscard]] bool stands() const {
+    const auto same = is_file(fd_.get(), path_);
+    return same && *same;
+  }
   std::string path_;
   Descriptor fd_;
   pid_t process_;
@@ -237,10 +245,12 @@ void CacheLease::give_up() && {
   const auto alone = lock_folder(folder_, LOCK_EX | LOCK_NB);
   if (!alone || !alone->is_open()) return;
   std::error_code code;
-  for (const auto& file : std::filesystem::directory_iterator(folder_, code)) {
-    const std::string name = file.path().filename().string();
+  for (std::filesystem::directory_iterator file(folder_, code), end; file != end; file.increment(code)) {
+    const std::string name = file->path().filename().string();
     if (name != kLockFile && !name.starts_with(kInUse)) return;
+    if (code) return;
   }
+  if (code) return;
   NamesInUse::forget(folder_);
   ::unlink(fmt::format("{}/{}", folder_, kLockFile).c_str());
 }

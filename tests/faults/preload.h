@@ -133,7 +133,7 @@ inline bool path_of(int fd, char (&path)[PATH_MAX]) {
   const ssize_t size = ::syscall(SYS_readlink, link, path, sizeof path - 1);
   if (size <= 0) return false;
   path[size] = '\0';
-  return true;
+  return path[0] == '/';  // a pipe has no folder
 }
 inline Verdict judge(Side side, const char* name, int fd, bool takes_space = false) {
   char path[PATH_MAX];

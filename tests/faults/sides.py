@@ -53,7 +53,7 @@ class Sides:
         assert self.new_model != self.old_model
 
     def run(self, arguments, environment=None, must=False):
-        done = subprocess.run([self.options.binary, *arguments], cwd=self.folder, timeout=120, capture_output=True, text=True,
+        done = subprocess.run([self.options.binary, *arguments], cwd=self.folder, timeout=60, capture_output=True, text=True,
                               errors="replace", env={**os.environ, "XDG_CACHE_HOME": "/dev/null", **(environment or {})})
         assert not must or done.returncode == 0, done.stderr
         return done

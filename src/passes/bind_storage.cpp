@@ -203,15 +203,13 @@ class Binder {
   Status check_kernels() const {
     const auto refused = [](const Op& op, std::string what) {
       return Error{ErrorCode::kInvalidArgument, fmt::format("{}: {}", op.def->name, what), op.layer,
-                   "this is a bug in a pass"};
+                   "this is a fault of Plimsoll's: please report it with the run file"};
     };
     for (const OpId id : order_) {
       const Op& op = graph_.op(id);
       if (!runs_kernel(op)) continue;
       const KernelTraits& traits = traits_of(op);
-      if (traits.supports && !traits.supports(op.def->name))
-        return refused(op, op.queue == ir::Queue::kHost ? "the host has no kernel for it"
-                                                        : "the device has no kernel for it");
+      if (traits.accepts) PLIMSOLL_TRY(traits.accepts(op_types(graph_, op)));
       if (!traits.reaches) continue;
       for (const auto* values : {&op.inputs, &op.outputs})
         for (const ValueId v : *values)

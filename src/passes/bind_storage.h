@@ -53,8 +53,8 @@ struct KernelTraits {
   std::function<bool(std::string_view op, size_t input)> accepts_strided = {};
   /// Scratch of an op's kernel.
   std::function<int64_t(const ir::OpTypes&)> workspace_bytes = {};
-  /// Whether there is a kernel.
-  std::function<bool(std::string_view op)> supports = {};
+  /// Whether there is a kernel for the op; else why not, and what would do instead.
+  std::function<Status(const ir::OpTypes&)> accepts = {};
   /// Whether kernels read and write memory of that space.
   std::function<bool(ir::MemorySpace)> reaches = {};
 };
@@ -71,8 +71,8 @@ struct BindOptions {
 
 /// Inserts `copy` ops where a kernel needs a dense operand, then binds. A state_assign whose value can be
 /// written into the state's storage, of its space, from the start costs nothing. Errors: kInvalidArgument for
-/// a consumed operand that is read later, an op without a kernel, an operand in memory that kernels do not
-/// reach.
+/// a consumed operand that is read later, an op without a kernel (as the kernels' traits say it), an operand
+/// in memory that kernels do not reach.
 Result<Binding> bind_storage(ir::Graph& graph, const BindOptions& options, ir::OpLookup lookup);
 
 }  // namespace plimsoll::passes

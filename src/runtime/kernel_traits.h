@@ -9,7 +9,7 @@ namespace plimsoll::runtime {
 inline passes::KernelTraits kernel_traits(const Target& target) {
   return {[&target](std::string_view op, size_t input) { return target.accepts_strided(op, input); },
           [&target](const ir::OpTypes& types) { return target.workspace_bytes(types); },
-          [&target](std::string_view op) { return target.supports(op); },
+          [&target](const ir::OpTypes& types) { return target.accepts(types); },
           [&target](ir::MemorySpace space) { return target.reaches(space); }};
 }
 

@@ -6,6 +6,7 @@
 #include <string>
 #include <string_view>
 
+#include "base/result.h"
 #include "ir/graph.h"
 #include "ir/op_def.h"
 
@@ -21,8 +22,9 @@ class Target {
   [[nodiscard]] virtual int64_t workspace_bytes(const ir::OpTypes& types) const = 0;
   /// Whether the kernel reads that input through strides; otherwise a view is copied before.
   [[nodiscard]] virtual bool accepts_strided(std::string_view op, size_t input) const = 0;
-  /// Whether there is a kernel.
-  [[nodiscard]] virtual bool supports(std::string_view op) const = 0;
+  /// Whether there is a kernel for an op of these types. Errors: kInvalidArgument with what there is no
+  /// kernel for, in the words of settings, and as the hint what would do instead.
+  [[nodiscard]] virtual Status accepts(const ir::OpTypes& types) const = 0;
   /// Whether kernels read and write memory of that space.
   [[nodiscard]] virtual bool reaches(ir::MemorySpace space) const = 0;
   /// Kernels that the host runs on its own memory beside the device's (ir::Queue::kHost); null: none, where

@@ -19,7 +19,11 @@ bool CpuTarget::accepts_strided(std::string_view op, size_t input) const {
   return kernel != nullptr && input < 32 && ((kernel->strided_inputs >> input) & 1U) != 0;
 }
 
-bool CpuTarget::supports(std::string_view op) const { return find_kernel(op) != nullptr; }
+Status CpuTarget::accepts(const ir::OpTypes& types) const {
+  if (find_kernel(types.op) != nullptr) return Ok{};
+  return Error{ErrorCode::kInvalidArgument, "the CPU has no kernel for " + std::string(types.op), "",
+               "this is a fault of Plimsoll's: please report it with the run file"};
+}
 
 bool CpuTarget::reaches(ir::MemorySpace space) const { return space != ir::MemorySpace::kDisk; }
 

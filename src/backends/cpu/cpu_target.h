@@ -14,7 +14,7 @@ class CpuTarget final : public runtime::Target {
   [[nodiscard]] std::string_view name() const override { return "cpu"; }
   [[nodiscard]] int64_t workspace_bytes(const ir::OpTypes& types) const override;
   [[nodiscard]] bool accepts_strided(std::string_view op, size_t input) const override;
-  [[nodiscard]] bool supports(std::string_view op) const override;
+  [[nodiscard]] Status accepts(const ir::OpTypes& types) const override;
   /// All but the disk.
   [[nodiscard]] bool reaches(ir::MemorySpace space) const override;
   [[nodiscard]] bool shares_host_memory() const override { return true; }

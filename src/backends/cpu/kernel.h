@@ -62,7 +62,7 @@ std::span<const Kernel> structure_kernels();
 std::span<const Kernel> all_kernels();
 /// Null where there is none.
 const Kernel* find_kernel(std::string_view op);
-/// Checked to exist: planning has asked Target::supports.
+/// Checked to exist: planning has asked Target::accepts.
 const Kernel& kernel_of(const ir::Op& op);
 
 }  // namespace plimsoll::cpu

@@ -96,6 +96,7 @@ class CudaDevice::Queued final : public Stream {
  public:
   Queued(CudaDevice& device, Handle stream) : device_(device), stream_(stream) {}
 
+  [[nodiscard]] int capability() const override { return device_.card_.capability; }
   Status multiply(const Product& product) override { return device_.products_->multiply(product, stream_); }
   Status fill(void* data, int64_t bytes, uint32_t pattern) override {
     const auto at = reinterpret_cast<DevicePointer>(data);

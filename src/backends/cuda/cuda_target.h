@@ -19,7 +19,7 @@ class CudaTarget final : public runtime::Target {
   [[nodiscard]] std::string_view name() const override { return "cuda"; }
   [[nodiscard]] int64_t workspace_bytes(const ir::OpTypes& types) const override;
   [[nodiscard]] bool accepts_strided(std::string_view op, size_t input) const override;
-  [[nodiscard]] bool supports(std::string_view op) const override;
+  [[nodiscard]] Status accepts(const ir::OpTypes& types) const override;
   [[nodiscard]] bool reaches(ir::MemorySpace space) const override {
     return space == ir::MemorySpace::kDevice;
   }
@@ -32,9 +32,15 @@ class CudaTarget final : public runtime::Target {
   /// Of the host: no bit depends on them.
   [[nodiscard]] int num_threads() const override { return 1; }
   [[nodiscard]] std::string_view instruction_set() const override { return instruction_set_; }
-  [[nodiscard]] bool has_matrix_units(ir::DType dtype) const override { return ir::is_short(dtype); }
+  /// Turing has them for f16 alone.
+  [[nodiscard]] bool has_matrix_units(ir::DType dtype) const override {
+    return is_turing() ? dtype == ir::DType::kF16 : ir::is_short(dtype);
+  }
 
  private:
+  [[nodiscard]] bool is_turing() const { return capability_ > 0 && capability_ < 80; }
+
+  int capability_;
   std::string instruction_set_;  ///< "sm_90"
   Bytes memory_;
   cpu::CpuTarget host_;

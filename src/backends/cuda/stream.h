@@ -53,6 +53,8 @@ class Stream {
                                                     nullptr};
     return launch_raw(function, grid, block, shared_bytes, pointers.data());
   }
+  /// The card's compute capability: 90 for an H100.
+  [[nodiscard]] virtual int capability() const = 0;
   virtual Status multiply(const Product& product) = 0;
   virtual Status fill(void* data, int64_t bytes, uint32_t pattern) = 0;
   virtual Status copy(void* to, const void* from, int64_t bytes) = 0;

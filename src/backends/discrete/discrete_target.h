@@ -19,7 +19,7 @@ class DiscreteTarget final : public runtime::Target {
   [[nodiscard]] bool accepts_strided(std::string_view op, size_t input) const override {
     return cpu_.accepts_strided(op, input);
   }
-  [[nodiscard]] bool supports(std::string_view op) const override { return cpu_.supports(op); }
+  [[nodiscard]] Status accepts(const ir::OpTypes& types) const override { return cpu_.accepts(types); }
   [[nodiscard]] bool reaches(ir::MemorySpace space) const override {
     return space == ir::MemorySpace::kDevice;
   }

@@ -24,10 +24,10 @@ TEST(CpuTarget, HasAKernelForEveryOpThatRuns) {
   for (const ir::OpDef* def : ops::all_ops()) {
     ops.insert(def->name);
     const bool runs = !def->is_view && !def->is_copy && def->name != "state" && def->name != "state_assign";
-    EXPECT_EQ(target.supports(def->name), runs) << def->name;
+    EXPECT_EQ(target.accepts({def->name, {}, {}, {}}).ok(), runs) << def->name;
   }
   for (const Kernel& kernel : all_kernels()) EXPECT_TRUE(ops.contains(kernel.op)) << kernel.op;
-  EXPECT_FALSE(target.supports("no_such_op"));
+  EXPECT_FALSE(target.accepts({"no_such_op", {}, {}, {}}));
 }
 
 TEST(CpuTarget, SaysWhatItIs) {

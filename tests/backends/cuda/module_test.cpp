@@ -20,7 +20,7 @@ TEST(KernelSource, HasAllFilesBehindWhatTheyShare) {
 TEST(CompileKernels, CompilesForEveryGenerationOfCards) {
   const auto compiler = load_compiler();
   if (!compiler) GTEST_SKIP() << compiler.error().message();
-  for (const int capability : {80, 89, 90}) {
+  for (const int capability : {75, 80, 86, 89, 90, 100, 120}) {
     const auto image = compile_kernels(**compiler, capability);
     ASSERT_TRUE(image) << capability << ": " << image.error().hint;
     EXPECT_FALSE(image->empty());

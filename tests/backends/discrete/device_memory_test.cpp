@@ -107,8 +107,8 @@ TEST(DiscreteTarget, KernelsReachTheDeviceAlone) {
   EXPECT_EQ(target.num_threads(), 2);
   for (const MemorySpace space : kSpaces)
     EXPECT_EQ(target.reaches(space), space == MemorySpace::kDevice) << ir::name(space);
-  EXPECT_TRUE(target.supports("linear"));
-  EXPECT_FALSE(target.supports("no_such_op"));
+  EXPECT_TRUE(target.accepts({"linear", {}, {}, {}}));
+  EXPECT_FALSE(target.accepts({"no_such_op", {}, {}, {}}));
 }
 
 }  // namespace

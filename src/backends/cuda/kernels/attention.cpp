@@ -1,4 +1,5 @@
 // Attention on separate q, k, v and on packed rows q | k | v.
+#include <span>
 #include <vector>
 
 #include "backends/cuda/kernels/operands.h"
@@ -24,7 +25,8 @@ struct AttentionCall {
 
 /// The kernels that take a head size: a block's tile of tokens, forward and backward, and the width that
 /// heads are filled up to. Each stays within 99 KiB of shared memory, what a block has on cards of compute
-/// capability 8.6 and 8.9.
+/// capability 8.6 and 8.9; on Turing, whose blocks have 64 KiB, tiles are smaller (attention.cu has the
+/// same).
 struct Size {
   int64_t width, forward_tile, backward_tile;
   const char *forward, *dq, *dkv;
@@ -44,10 +46,35 @@ constexpr Size kSizes[] = {
     {128, 64, 32, "attention_128", "attention_dq_128", "attention_dkv_128"},
     {256, 32, 16, "attention_256", "attention_dq_256", "attention_dkv_256"},
 };
-const Size* size_of(int64_t head_dim) {
-  for (const Size& size : kSizes)
+constexpr Size kTuringSizes[] = {
+    {64, 64, 32, "attention_64", "attention_dq_64", "attention_dkv_64"},
+    {128, 32, 16, "attention_128", "attention_dq_128", "attention_dkv_128"},
+};
+const Size* size_of(int64_t head_dim, int capability) {
+  const bool is_turing = capability > 0 && capability < 80;
+  for (const Size& size : is_turing ? std::span<const Size>(kTuringSizes) : std::span<const Size>(kSizes))
     if (head_dim <= size.width) return &size;
   return nullptr;
+}
+
+/// Sequences are the third dimension of the grids.
+constexpr int64_t kMostSequences = 65535;
+
+Status accepts(const ir::OpTypes& types, int capability) {
+  const ir::Shape& q = types.inputs[0].shape;
+  const int64_t head_dim = q.rank() == 3 ? types.attrs.i64("head_dim") : q.dim(3);
+  const auto refused = [](const std::string& what, const char* hint) {
+    return Error{ErrorCode::kInvalidArgument, what, "runtime.device", hint};
+  };
+  if (size_of(head_dim, capability) == nullptr)
+    return refused("attention on this CUDA card has no kernel for heads of " + std::to_string(head_dim) +
+                       " elements, only for up to " +
+                       std::to_string(size_of(256, capability) == nullptr ? 128 : 256),
+                   "set runtime.device=cpu and runtime.profile=auto");
+  if (q.dim(0) > kMostSequences)
+    return refused("attention on a CUDA card takes at most 65,535 sequences at once",
+                   "set training.micro_batch_size=auto, or to less");
+  return Ok{};
 }
 
 Operand shifted(const TensorRef& ref, int64_t elements) {
@@ -103,10 +130,10 @@ AttentionCall packed(const KernelCall& call, size_t doc) {
 }
 
 Status queue_forward(const KernelCall& call, AttentionCall& a, Stream& stream) {
-  const Size* size = size_of(a.head_dim);
-  if (size == nullptr) return cannot(call, "heads of more than 256 elements");
+  const Size* size = size_of(a.head_dim, stream.capability());
+  if (size == nullptr) return cannot(call, "heads of more elements than a block holds");
   const int64_t batch = call.inputs[0].shape().dim(0);
-  if (batch > 65535) return cannot(call, "more than 65535 sequences");
+  if (batch > kMostSequences) return cannot(call, "more than 65535 sequences");
   a.out = operand(call.outputs[0]);
   a.lse = call.outputs[1].as<float>();
   const Dim grid{static_cast<uint32_t>(ceil_div(a.tokens, size->forward_tile)),
@@ -116,10 +143,10 @@ Status queue_forward(const KernelCall& call, AttentionCall& a, Stream& stream) {
 
 /// `saved`: the operand out; lse and dout follow it.
 Status queue_backward(const KernelCall& call, AttentionCall& a, size_t saved, Stream& stream) {
-  const Size* size = size_of(a.head_dim);
-  if (size == nullptr) return cannot(call, "heads of more than 256 elements");
+  const Size* size = size_of(a.head_dim, stream.capability());
+  if (size == nullptr) return cannot(call, "heads of more elements than a block holds");
   const int64_t batch = call.inputs[0].shape().dim(0), heads = batch * a.tokens * a.heads;
-  if (batch > 65535) return cannot(call, "more than 65535 sequences");
+  if (batch > kMostSequences) return cannot(call, "more than 65535 sequences");
   a.out = operand(call.inputs[saved]);
   a.lse = call.inputs[saved + 1].as<float>();
   a.dout = operand(call.inputs[saved + 2]);
@@ -172,10 +199,16 @@ Status attention_packed_grad(const KernelCall& call, Stream& stream) {
 std::span<const Kernel> attention_kernels() {
   static const std::vector<Kernel> kernels = [] {
     std::vector<Kernel> list = {
-        {.op = "attention", .run = attention},
-        {.op = "attention_grad", .run = attention_grad, .workspace_bytes = backward_bytes<4>},
-        {.op = "attention_packed", .run = attention_packed},
-        {.op = "attention_packed_grad", .run = attention_packed_grad, .workspace_bytes = backward_bytes<2>},
+        {.op = "attention", .run = attention, .accepts = accepts},
+        {.op = "attention_grad",
+         .run = attention_grad,
+         .workspace_bytes = backward_bytes<4>,
+         .accepts = accepts},
+        {.op = "attention_packed", .run = attention_packed, .accepts = accepts},
+        {.op = "attention_packed_grad",
+         .run = attention_packed_grad,
+         .workspace_bytes = backward_bytes<2>,
+         .accepts = accepts},
     };
     for (const Kernel& kernel : kv_cache_kernels()) list.push_back(kernel);
     return list;

@@ -333,12 +333,28 @@ __device__ __forceinline__ void attn_dkv(const Attention& a) {
   attn_store<B, D>(a.dv, kv_first, a.kv_stride, k0, a.tokens, a.head_dim, dv);
 }
 
+// A block of Turing has 64 KiB of shared memory: smaller tiles, and no heads of more than 128 elements.
+#if __CUDA_ARCH__ < 800
+enum { kForward128 = 32, kBackward64 = 32, kBackward128 = 16 };
+#else
+enum { kForward128 = 64, kBackward64 = 64, kBackward128 = 32 };
+#endif
 extern "C" __global__ void __launch_bounds__(256) attention_64(Attention a) { attn_forward<64, 64>(a); }
-extern "C" __global__ void __launch_bounds__(256) attention_128(Attention a) { attn_forward<64, 128>(a); }
+extern "C" __global__ void __launch_bounds__(256) attention_128(Attention a) {
+  attn_forward<kForward128, 128>(a);
+}
 extern "C" __global__ void __launch_bounds__(256) attention_256(Attention a) { attn_forward<32, 256>(a); }
-extern "C" __global__ void __launch_bounds__(256) attention_dq_64(Attention a) { attn_dq<64, 64>(a); }
-extern "C" __global__ void __launch_bounds__(256) attention_dq_128(Attention a) { attn_dq<32, 128>(a); }
+extern "C" __global__ void __launch_bounds__(256) attention_dq_64(Attention a) {
+  attn_dq<kBackward64, 64>(a);
+}
+extern "C" __global__ void __launch_bounds__(256) attention_dq_128(Attention a) {
+  attn_dq<kBackward128, 128>(a);
+}
 extern "C" __global__ void __launch_bounds__(256) attention_dq_256(Attention a) { attn_dq<16, 256>(a); }
-extern "C" __global__ void __launch_bounds__(256) attention_dkv_64(Attention a) { attn_dkv<64, 64>(a); }
-extern "C" __global__ void __launch_bounds__(256) attention_dkv_128(Attention a) { attn_dkv<32, 128>(a); }
+extern "C" __global__ void __launch_bounds__(256) attention_dkv_64(Attention a) {
+  attn_dkv<kBackward64, 64>(a);
+}
+extern "C" __global__ void __launch_bounds__(256) attention_dkv_128(Attention a) {
+  attn_dkv<kBackward128, 128>(a);
+}
 extern "C" __global__ void __launch_bounds__(256) attention_dkv_256(Attention a) { attn_dkv<16, 256>(a); }

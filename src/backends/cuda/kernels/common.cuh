@@ -24,9 +24,15 @@ __device__ __forceinline__ float from_f16(u16 bits) {
 }
 // Rounded to nearest even.
 __device__ __forceinline__ u16 to_bf16(float value) {
+#if __CUDA_ARCH__ < 800  // no such instruction
+  const u32 word = __float_as_uint(value);
+  if ((word & 0x7fffffffu) > 0x7f800000u) return (u16)0x7fff;
+  return (u16)((word + 0x7fffu + (word >> 16 & 1u)) >> 16);
+#else
   u16 bits;
   asm("cvt.rn.bf16.f32 %0, %1;" : "=h"(bits) : "f"(value));
   return bits;
+#endif
 }
 __device__ __forceinline__ u16 to_f16(float value) {
   u16 bits;

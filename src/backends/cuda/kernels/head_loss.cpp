@@ -170,8 +170,16 @@ Status head_loss(const KernelCall& call, Stream& stream) { return HeadLoss(call,
 
 std::span<const Kernel> head_loss_kernels() {
   static constexpr Kernel kernels[] = {
-      {.op = "head_loss", .run = head_loss, .workspace_bytes = workspace_bytes, .strided_inputs = 0b11},
-      {.op = "head_loss_dw", .run = head_loss, .workspace_bytes = workspace_bytes, .strided_inputs = 0b11},
+      {.op = "head_loss",
+       .run = head_loss,
+       .workspace_bytes = workspace_bytes,
+       .strided_inputs = 0b11,
+       .accepts = accepts_product},
+      {.op = "head_loss_dw",
+       .run = head_loss,
+       .workspace_bytes = workspace_bytes,
+       .strided_inputs = 0b11,
+       .accepts = accepts_product},
   };
   return kernels;
 }

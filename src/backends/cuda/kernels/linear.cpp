@@ -163,12 +163,38 @@ Status multiply(const Matrix& a, bool a_transposed, const Matrix& b, bool b_tran
                           .workspace = workspace});
 }
 
+Status accepts_product(const ir::OpTypes& types, int capability) {
+  if (capability == 0 || capability >= 80) return Ok{};
+  if (precision_of(types.attrs, types.inputs[0].dtype, types.inputs[1].dtype) != Precision::kBf16)
+    return Ok{};
+  return Error{ErrorCode::kInvalidArgument,
+               "products in bf16 have no units on a card of compute capability 7.5 (Turing)",
+               "runtime.device",
+               "set training.precision=fp16 (with training.state.weights fp32 or fp16), or fp32"};
+}
+
 std::span<const Kernel> linear_kernels() {
   static constexpr Kernel kernels[] = {
-      {.op = "linear", .run = linear, .workspace_bytes = linear_bytes, .strided_inputs = 0b11},
-      {.op = "linear_add", .run = linear_add, .workspace_bytes = linear_add_bytes, .strided_inputs = 0b11},
-      {.op = "linear_dw", .run = linear_dw, .workspace_bytes = linear_dw_bytes, .strided_inputs = 0b11},
-      {.op = "linear_few", .run = linear, .workspace_bytes = linear_bytes, .strided_inputs = 0b11},
+      {.op = "linear",
+       .run = linear,
+       .workspace_bytes = linear_bytes,
+       .strided_inputs = 0b11,
+       .accepts = accepts_product},
+      {.op = "linear_add",
+       .run = linear_add,
+       .workspace_bytes = linear_add_bytes,
+       .strided_inputs = 0b11,
+       .accepts = accepts_product},
+      {.op = "linear_dw",
+       .run = linear_dw,
+       .workspace_bytes = linear_dw_bytes,
+       .strided_inputs = 0b11,
+       .accepts = accepts_product},
+      {.op = "linear_few",
+       .run = linear,
+       .workspace_bytes = linear_bytes,
+       .strided_inputs = 0b11,
+       .accepts = accepts_product},
   };
   return kernels;
 }

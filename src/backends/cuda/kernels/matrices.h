@@ -38,6 +38,9 @@ Result<Matrix> rounded_for(const Matrix& x, Precision precision, std::byte* scra
 /// d = op(a) op(b), see Product; a and b are rounded already. `d` is f32 or of their dtype.
 Status multiply(const Matrix& a, bool a_transposed, const Matrix& b, bool b_transposed, const Matrix& d,
                 bool adds, Precision precision, void* workspace, Stream& stream);
+/// Whether the card's matrix units take the product that the op's first two operands make. As
+/// Kernel::accepts.
+Status accepts_product(const ir::OpTypes& types, int capability);
 /// Whether a product of that precision can be stored in that dtype at once.
 inline bool is_direct(ir::DType out, Precision precision) {
   return out == ir::DType::kF32 || out == ops::stored_dtype(precision);

@@ -1,10 +1,9 @@
 #include "cli/explain_memory_rows.h"
 
-#include <fmt/format.h>
-
 #include <cstdio>
 
 #include "base/terminal.h"
+#include "cli/planning_line.h"
 #include "train/dimensions.h"
 #include "train/run_device.h"
 #include "train/techniques.h"
@@ -13,13 +12,11 @@ namespace plimsoll::cli {
 void print_techniques(const RunConfig& config, const train::Prepared& prepared, bool json) {
   const int threads = train::num_threads(config);
   const auto target = train::make_target(config, threads);
-  StatusLine line;
+  PlanningLine line("techniques");
   const train::Variants variants(config, *target, {threads});
-  const auto rows = train::plan_techniques(variants, prepared, [&](size_t done, size_t total) {
-    if (line.rewrites()) line.show({{fmt::format("planned {} of {} techniques", done, total), 0}});
-  });
-  line.clear();
+  const auto rows = train::plan_techniques(variants, prepared, line.teller());
   const auto dimensions = train::plan_dimensions(variants, prepared);
+  line.end();
   if (json) {
     std::puts(to_json(train::techniques_event(rows)).c_str());
     std::puts(to_json(train::dimensions_event(dimensions)).c_str());

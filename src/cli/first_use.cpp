@@ -54,7 +54,7 @@ Status measure_and_keep(const std::string& path,
 
 void measure_at_first_use(const RunConfig& config,
                           const std::function<Result<planner::MachineProfile>()>& measure) {
-  if (config.runtime.profile != "auto" || config.runtime.device.starts_with("cuda")) return;
+  if (config.runtime.profile != "auto" || train::is_for_card(config)) return;
   const std::string isa(cpu::isa_name(cpu::current_isa()));
   const std::string path = train::first_rates_path(isa);
   if (path.empty() || train::first_rates(isa)) return;

@@ -11,8 +11,10 @@
 #include "cli/explain_precision.h"
 #include "cli/load_run.h"
 #include "cli/plan_more.h"
+#include "cli/planning_line.h"
 #include "planner/memory_snapshot.h"
 #include "planner/report_diff.h"
+#include "planner/verdict.h"
 #include "preprocessing/run_data.h"
 #include "settings/settings.h"
 #include "settings/state_settings.h"
@@ -65,8 +67,10 @@ Status plan(const RunArguments& arguments, const PlanOutput& output) {
   const train::PrepareOptions options{.num_threads = train::num_threads(config),
                                       .dump_ir = output.dump_ir,
                                       .known = std::make_shared<train::KnownWays>()};
+  PlanningLine progress;
   PLIMSOLL_ASSIGN(train::Prepared prepared, prepare_plan(config, options));
   explain(config, options, prepared);
+  progress.end();
   std::optional<MemoryExplanation> memory;
   if (output.explain == "memory") memory.emplace(prepared);
   if (!output.svg.empty()) PLIMSOLL_TRY(memory->write_svg(output.svg));
@@ -77,6 +81,7 @@ Status plan(const RunArguments& arguments, const PlanOutput& output) {
   }
   train::Events(arguments.json, 0).plan(prepared.report, train::PlanDetail::kAll);
   if (memory) {
+    if (!arguments.json && !prepared.report.fits) print_text("\n" + planner::why_not(prepared.report));
     memory->print(arguments.json);
     print_techniques(config, prepared, arguments.json);
   }
@@ -107,8 +112,10 @@ Status diff(const std::string& file_a, const RunArguments& arguments) {
   PLIMSOLL_ASSIGN(const RunConfig a, load_run_config(file_a, arguments.overrides));
   PLIMSOLL_ASSIGN(const RunConfig b, load_run_config(arguments.file, arguments.overrides));
   planner::PlanDiff diff{file_a, arguments.file, {}, {}, differing_settings(a, b)};
+  PlanningLine progress;
   PLIMSOLL_ASSIGN(const train::Prepared prepared_a, prepare_plan(a, {train::num_threads(a)}));
   PLIMSOLL_ASSIGN(const train::Prepared prepared_b, prepare_plan(b, {train::num_threads(b)}));
+  progress.end();
   diff.a = prepared_a.report;
   diff.b = prepared_b.report;
   // What is available moves between the two looks at it; that is no difference of the runs.

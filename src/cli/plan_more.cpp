@@ -6,6 +6,7 @@
 
 #include "base/note.h"
 #include "base/terminal.h"
+#include "cli/planning_line.h"
 #include "io/file.h"
 #include "train/card_table.h"
 #include "train/choose_batch.h"
@@ -33,29 +34,16 @@ void print(const Tree& event, const std::string& text, bool json) {
     print_text(text);
 }
 
-/// A line that says how far planning has come, where it can be rewritten.
-class PlannedSoFar {
- public:
-  explicit PlannedSoFar(const char* what) : what_(what) {}
-  train::PlanProgress teller() {
-    return [this](size_t done, size_t total) {
-      if (line_.rewrites()) line_.show({{fmt::format("planned {} of {} {}", done, total, what_), 0}});
-    };
-  }
-  void end() { line_.clear(); }
-
- private:
-  const char* what_;
-  StatusLine line_;
-};
-
 }  // namespace
 
 Status plan_frontier(const RunConfig& config, const std::string& svg, bool json) {
   const train::PrepareOptions options = planning(config);
   const auto target = train::make_target(config, options.num_threads);
+  PlanningLine progress("budgets");
   PLIMSOLL_ASSIGN(const train::Prepared base, train::prepare(config, *target, options));
-  PlannedSoFar progress("budgets");
+  if (!base.report.has_time())
+    return Error{ErrorCode::kInvalidArgument, "no rates of this card are known: a frontier compares times",
+                 "--frontier", "name the card whose rates to take, such as runtime.profile=rtx4090"};
   PLIMSOLL_ASSIGN(const train::Frontier frontier,
                   train::plan_frontier(train::Variants(config, *target, options), base, progress.teller()));
   progress.end();
@@ -72,7 +60,7 @@ Status plan_sweep(const RunConfig& config, const std::vector<std::string>& texts
   }
   const train::PrepareOptions options = planning(config);
   const auto target = train::make_target(config, options.num_threads);
-  PlannedSoFar progress("rows");
+  PlanningLine progress("rows");
   PLIMSOLL_ASSIGN(const train::Sweep sweep, train::plan_sweep(train::Variants(config, *target, options),
                                                               std::move(axes), progress.teller()));
   progress.end();
@@ -84,8 +72,10 @@ Result<RunConfig> with_chosen_batch(const RunConfig& config, bool shows, bool js
   if (!config.training.chooses_global_batch_size) return config;
   const train::PrepareOptions options = planning(config);
   const auto target = train::make_target(config, options.num_threads);
+  PlanningLine progress("batches");
   PLIMSOLL_ASSIGN(const train::BatchChoice choice,
                   train::choose_batch(train::Variants(config, *target, options)));
+  progress.end();
   if (shows) {
     print(train::batches_event(choice), train::batches_table(choice), json);
     if (!json) std::puts("");
@@ -103,7 +93,7 @@ Status plan_cards(const RunArguments& arguments) {
   PLIMSOLL_ASSIGN(const RunConfig config,
                   has_file ? load_run_config(arguments.file, overrides)
                            : parse_run_config(train::card_table_run(), "the table's run", overrides));
-  PlannedSoFar progress("cards");
+  PlanningLine progress("cards");
   PLIMSOLL_ASSIGN(const std::vector<train::CardRow> rows,
                   train::plan_cards(config, planning(config), train::cards(), progress.teller()));
   progress.end();

@@ -99,7 +99,7 @@ std::string heading(train::FindingKind kind) {
 
 std::string profile_table(const train::Profile& profile, ProfileBy by, int columns) {
   const double step = step_seconds(profile);
-  const bool is_known = profile.rates != "uncalibrated";
+  const bool is_known = profile.rates != "uncalibrated" && profile.rates != planner::kUnknownRates;
   const auto rows = profile_rows(profile, by);
   const std::span shown(rows.data(), std::min(kRowsShown, rows.size()));
   const NameColumns names(shown, by, columns);

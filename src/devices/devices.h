@@ -26,9 +26,21 @@ struct DiscreteSpec {
   bool check = false;                 ///< device memory faults when the host touches it
 };
 
+/// A CUDA card as planning knows it.
+struct CudaCard {
+  std::string name = {};  ///< as its driver has it, "NVIDIA H100 80GB HBM3"
+  int capability = 0;     ///< 90; 0: not known
+  Bytes memory = {};      ///< all that the driver has of it; 0: not known
+};
+/// The card that the driver counts as `ordinal`. Errors: kInvalidArgument where there is no such card; kIo
+/// without a driver.
+Result<CudaCard> cuda_card(int ordinal);
+
 /// Of kCuda.
 struct CudaSpec {
-  int ordinal = 0;  ///< which card, as the driver counts
+  int ordinal = 0;     ///< which card, as the driver counts
+  int capability = 0;  ///< of the card that is planned for; 0: not known
+  Bytes memory = {};   ///< what plans may take of it; 0: not known
 };
 
 struct DeviceSpec {
@@ -41,8 +53,7 @@ struct DeviceSpec {
   bool has_queues = false;
 };
 
-/// What planning asks. Starts no thread and takes no memory. Of a card that is not here neither kind nor
-/// memory is known: the plan is the same but for its bound.
+/// What planning asks: a pure function of the description. Starts no thread, takes no memory, asks no card.
 std::unique_ptr<runtime::Target> make_target(const DeviceSpec& spec);
 
 /// What runs; its target() answers as make_target's. The environment's PLIMSOLL_FAULT=copy_in:17 lets the

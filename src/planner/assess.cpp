@@ -38,6 +38,7 @@ void describe_work(const Work& work, PlanReport& report) {
   report.parts = work.seconds;
   report.seconds_estimated = work.seconds.total();
   report.rates = work.rates;
+  report.profile = work.profile;
 }
 
 }  // namespace plimsoll::planner

@@ -34,6 +34,7 @@ struct Work {
   int64_t micro_batch_size = 1, grad_accum_steps = 1;
   StepSeconds seconds = {};
   std::string rates = "uncalibrated";  ///< where the seconds come from: choices.rates
+  std::string profile = {};            ///< and whose they are
 };
 
 /// Fills the figures of a step.

@@ -24,18 +24,18 @@ int64_t bounded_bytes(const PlanReport& report, Bounded bounded) {
   return report.process_peak_bytes();
 }
 
-std::string_view of_pool(Bounded bounded) {
+std::string_view pool_name(const PlanReport& report, Bounded bounded) {
   switch (bounded) {
     case Bounded::kDevice:
-      return " of device memory";
+      return report.device_in_process ? "the device" : "the card";
     case Bounded::kHost:
-      return " of host memory";
+      return "the host";
     case Bounded::kDisk:
-      return " of disk";
+      return "the disk";
     case Bounded::kProcess:
       break;
   }
-  return "";
+  return report.device_in_process ? "the process" : "the host";
 }
 
 const Budget* exceeded(const PlanReport& report, std::span<const Budget> budgets) {
@@ -59,9 +59,26 @@ bool is_better(const PlanReport& a, const PlanReport& b) {
 
 namespace {
 
+/// " of device memory", " of the card's memory"; nothing where the whole process is bounded.
+std::string_view memory_of(const PlanReport& report, Bounded bounded) {
+  switch (bounded) {
+    case Bounded::kDevice:
+      return report.device_in_process ? " of device memory" : " of the card's memory";
+    case Bounded::kHost:
+      return " of host memory";
+    case Bounded::kDisk:
+      return " of disk";
+    case Bounded::kProcess:
+      break;
+  }
+  return report.device_in_process ? "" : " of host memory";
+}
+
 /// What can be set so that `bytes` fit: a budget's value, or another card.
 std::string advice_for(const Budget& budget, int64_t bytes) {
   const std::string needed = fmt::format("at least {} ({} bytes)", to_string(Bytes(bytes)), bytes);
+  if (budget.bounded == Bounded::kDisk && budget.automatic)
+    return fmt::format("free {} of disk, or name a folder that has it in memory.offload_dir", needed);
   if (budget.setting == kCardOfProfile) {
     const auto cards = cards_with(bytes);
     return cards.empty() ? fmt::format(
@@ -87,8 +104,8 @@ Error does_not_fit(const PlanReport& report, const Budget& budget, std::string_v
   std::string hint = advice_for(budget, bytes);
   if (!advice.empty()) hint += fmt::format("; {}", advice);
   return Error{ErrorCode::kDoesNotFit,
-               fmt::format("{} needs {}{} and the budget is {}", what, needed, of_pool(budget.bounded),
-                           to_string(Bytes(budget.bytes))),
+               fmt::format("{} needs {}{} and the budget is {}", what, needed,
+                           memory_of(report, budget.bounded), to_string(Bytes(budget.bytes))),
                budget.setting + (budget.automatic ? ": auto (what is available now)" : ""), hint};
 }
 

@@ -15,8 +15,9 @@ inline constexpr const char* kCardOfProfile = "runtime.profile";
 inline constexpr const char* kCardHere = "memory of the card";
 
 int64_t bounded_bytes(const PlanReport& report, Bounded bounded);
-/// " of device memory", " of host memory"; nothing where the whole process is bounded.
-std::string_view of_pool(Bounded bounded);
+/// "the card", "the host", "the disk": whose memory a budget bounds; beside a card the process's is the
+/// host's.
+std::string_view pool_name(const PlanReport& report, Bounded bounded);
 
 /// The first budget that the plan exceeds; null where it fits.
 const Budget* exceeded(const PlanReport& report, std::span<const Budget> budgets);

@@ -141,7 +141,12 @@ double CostModel::arithmetic_seconds(Part part, const OpWork& of, const ir::OpTy
   const double products = profile_.product_flops[type] * extent(of.extents[0], half) *
                           extent(of.extents[1], half) * extent(of.extents[2], half);
   if (part == Part::kProducts) return cost.flops / products;
-  if (part == Part::kAttention) return cost.flops / profile_.attention_flops[type];
+  if (part == Part::kAttention) {
+    const double blocks = of.extents[0] * std::ceil(of.extents[1] / 64);
+    const double reached =
+        profile_.attention_half_blocks > 0 ? extent(blocks, profile_.attention_half_blocks) : 1;
+    return cost.flops / (profile_.attention_flops[type] * reached);
+  }
   if (part == Part::kCopies) return 0;
   if (part != Part::kLoss || of.extents[1] == 1) return cost.flops / profile_.vector_flops;
   const double softmax = kSoftmaxFlops * static_cast<double>(t.inputs[0].shape.num_rows()) * of.extents[1];

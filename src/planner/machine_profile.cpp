@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <charconv>
 #include <cmath>
 #include <utility>
 
@@ -228,6 +229,13 @@ std::optional<ProductType> parse_product_type(std::string_view name) {
   const auto* const found = std::ranges::find(kTypeNames, name);
   if (found == std::end(kTypeNames)) return std::nullopt;
   return static_cast<ProductType>(found - std::begin(kTypeNames));
+}
+
+int cuda_capability(const MachineProfile& profile) {
+  int capability = 0;
+  const std::string& set = profile.instruction_set;
+  if (set.starts_with("sm_")) std::from_chars(set.data() + 3, set.data() + set.size(), capability);
+  return capability;
 }
 
 MachineProfile with_link(MachineProfile p, double link) {

@@ -49,11 +49,14 @@ struct ThreadShares {
 struct MachineProfile {
   std::string name, source;
   std::string rates = "uncalibrated";  ///< choices.rates: calibrated | measured | uncalibrated | data sheet
-  std::string instruction_set;         ///< what the rates hold for; empty: a card
+  std::string instruction_set;         ///< what the rates hold for; of a CUDA card "sm_90"
   int64_t threads = 1;
   std::array<double, kNumProductTypes> product_flops = {};    ///< of large products, by ProductType
   std::array<double, kNumProductTypes> attention_flops = {};  ///< forward and backward
   double half_extent = 0;  ///< an extent at which a product has half its rate, where no point says
+  /// Blocks of 64 tokens of a head at which attention has half its rate, because fewer leave multiprocessors
+  /// idle: of a card in the list; 0: it has its rate always. No part of a file.
+  double attention_half_blocks = 0;
   std::vector<OpPoint> points;
   std::vector<OpFactor> factors;
   double vector_flops = 0;  ///< arithmetic outside products
@@ -80,6 +83,16 @@ struct MachineProfile {
 
 /// Whether this machine was measured, by `calibrate` or at first use.
 inline bool is_measured(const MachineProfile& p) { return p.rates == "calibrated" || p.rates == "measured"; }
+
+/// Rates of a card that is not in the list: such a plan has no tokens/s.
+inline constexpr const char* kUnknownRates = "unknown";
+
+/// What the driver's context, the kernels and the graphs of a run take of a card, which no plan owns:
+/// measured at 533 to 554 MiB on an H100 (driver 580, CUDA 13.0, eight works), the rest is for larger graphs.
+inline constexpr int64_t kCardContextBytes = int64_t{640} << 20;
+
+/// 90 of "sm_90"; 0 where it is no CUDA card's.
+int cuda_capability(const MachineProfile& profile);
 
 /// The profile with copies that a link of that many bytes a second and direction bounds as well; what was not
 /// measured follows the link alone.

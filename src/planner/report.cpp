@@ -36,11 +36,16 @@ std::string class_table(const PlanReport& r) {
   if (r.host_pinned_bytes > 0) out += row("host staging", r.host_pinned_bytes);
   out += row("host buffers", r.host_pageable_bytes);
   out += row("process (binary, libraries, stacks)", r.overhead_bytes);
-  if (r.device_in_process)
+  if (r.device_in_process) {
     out += row("peak", r.process_peak_bytes());
-  else
-    out += row("peak on the card", r.device_peak_bytes()) + row("peak of the host", r.host_peak_bytes());
-  if (r.budget_bytes > 0) out += row("budget", r.budget_bytes);
+    if (r.budget_bytes > 0) out += row("budget", r.budget_bytes);
+    return out;
+  }
+  out += row("peak on the card", r.device_peak_bytes());
+  if (const Budget* card = r.device_budget()) out += row("budget of the card", card->bytes);
+  if (r.context_bytes > 0) out += row("beside it: the card's context", r.context_bytes);
+  out += row("peak of the host", r.host_peak_bytes());
+  if (const Budget* host = r.host_budget()) out += row("budget of the host", host->bytes);
   return out;
 }
 
@@ -147,6 +152,36 @@ std::string Remedy::text() const {
   return text;
 }
 
+namespace {
+
+template <typename Bounds>
+const Budget* least_of(const std::vector<Budget>& budgets, Bounds&& bounds) {
+  const Budget* least = nullptr;
+  for (const Budget& budget : budgets)
+    if (bounds(budget.bounded) && (least == nullptr || budget.bytes < least->bytes)) least = &budget;
+  return least;
+}
+
+}  // namespace
+
+double PlanReport::tokens_per_second() const {
+  if (!has_time()) return 0;
+  const double filled = bucket_sequences > 0 ? 1 - padding_of_one_length() : 1;
+  return filled * static_cast<double>(tokens) / seconds_estimated;
+}
+
+const Budget* PlanReport::device_budget() const {
+  return least_of(budgets, [&](Bounded b) {
+    return b == Bounded::kDevice || (device_is_process && b == Bounded::kProcess);
+  });
+}
+
+const Budget* PlanReport::host_budget() const {
+  return least_of(budgets, [&](Bounded b) {
+    return b == Bounded::kHost || (!device_in_process && b == Bounded::kProcess);
+  });
+}
+
 double PlanReport::padding() const { return share_of_padding(bucket_tokens, bucket_positions); }
 double PlanReport::padding_of_one_length() const {
   return buckets.empty() ? 0 : share_of_padding(bucket_tokens, bucket_sequences * buckets.back());
@@ -245,7 +280,8 @@ Tree choices_event(const PlanReport& r) {
                     {"offload_out_bytes", Tree::of(r.offload_out_bytes)},
                     {"offload_in_bytes", Tree::of(r.offload_in_bytes)},
                     {"threads", Tree::of(r.threads)},
-                    {"rates", Tree::of(r.rates)}});
+                    {"rates", Tree::of(r.rates)},
+                    {"profile", Tree::of(r.profile)}});
 }
 
 Tree plan_event(const PlanReport& r) {
@@ -269,15 +305,18 @@ Tree plan_event(const PlanReport& r) {
       {"event", Tree::of(std::string("plan"))},
       {"fits", Tree::of(r.fits)},
       {"model", std::move(model)},
-      {"device", Tree::map({{"persistent_bytes", i(r.persistent_bytes)},
-                            {"arena_bytes", i(r.arena_bytes)},
-                            {"overhead_bytes", i(r.device_is_process ? r.overhead_bytes : 0)},
-                            {"peak_bytes", i(r.device_peak_bytes())},
-                            {"budget_bytes", i(r.budget_bytes)}})},
+      {"device",
+       Tree::map({{"persistent_bytes", i(r.persistent_bytes)},
+                  {"arena_bytes", i(r.arena_bytes)},
+                  {"overhead_bytes", i(r.device_is_process ? r.overhead_bytes : 0)},
+                  {"peak_bytes", i(r.device_peak_bytes())},
+                  {"budget_bytes", i(r.device_budget() ? r.device_budget()->bytes : r.budget_bytes)},
+                  {"context_bytes", i(r.context_bytes)}})},
       {"host", Tree::map({{"pinned_bytes", i(r.host_pinned_bytes)},
                           {"pageable_bytes", i(r.host_pageable_bytes)},
                           {"process_overhead_bytes", i(r.device_is_process ? 0 : r.overhead_bytes)},
-                          {"peak_bytes", i(r.host_peak_bytes())}})},
+                          {"peak_bytes", i(r.host_peak_bytes())},
+                          {"budget_bytes", r.host_budget() ? i(r.host_budget()->bytes) : Tree{}}})},
       {"pools", pools_event(r)},
       {"process_peak_bytes", i(r.process_peak_bytes())},
       {"classes", Tree::map(std::move(classes))},
@@ -288,8 +327,8 @@ Tree plan_event(const PlanReport& r) {
                           {"tensors", Tree::list(std::move(alive))}})},
       {"step", Tree::map({{"flops", Tree::of(r.flops)},
                           {"recompute_flops", Tree::of(r.recompute_flops)},
-                          {"seconds_estimated", Tree::of(r.seconds_estimated)},
-                          {"parts", parts_event(r.parts)},
+                          {"seconds_estimated", r.has_time() ? Tree::of(r.seconds_estimated) : Tree{}},
+                          {"parts", r.has_time() ? parts_event(r.parts) : Tree::map()},
                           {"tokens", i(r.tokens)}})},
       {"choices", choices_event(r)},
       {"num_ops", i(r.num_ops)},
@@ -318,11 +357,12 @@ std::string plan_table(const PlanReport& r) {
   std::string out = verdict(r) + remedy_lines(r) + "\n" + plan_head(r);
   out += state_line(r) + class_table(r) + pool_table(r) + phase_table(r) + bucket_lines(r) + peak_table(r);
   out += fmt::format(
-      "\nA step{}: {} of the model{}, about {:.3g} s ({})\n", r.buckets.size() > 1 ? " of the longest" : "",
+      "\nA step{}: {} of the model{}, {}\n", r.buckets.size() > 1 ? " of the longest" : "",
       scaled(r.flops, "FLOP"),
       r.recompute_flops > 0 ? fmt::format(" + {} recomputed", scaled(r.recompute_flops, "FLOP")) : "",
-      r.seconds_estimated, rates_text(r));
-  out += parts_lines(r.parts);
+      r.has_time() ? fmt::format("about {:.3g} s ({})", r.seconds_estimated, rates_text(r))
+                   : "no time is told, because no rates of this card are known");
+  if (r.has_time()) out += parts_lines(r.parts);
   out += fmt::format("Arena {} its lower bound; recompute {}, offload {}; planned in {:.0f} ms\n",
                      r.offset_lower_bound_ratio <= 1.0
                          ? "equals"

@@ -10,6 +10,7 @@
 #include "io/tree.h"
 #include "passes/session_plan.h"
 #include "planner/cost_model.h"
+#include "planner/machine_profile.h"
 
 namespace plimsoll::planner {
 
@@ -47,6 +48,8 @@ struct DiskReport {
   int64_t cache_bytes = 0;  ///< tokenized texts, a guess
   int64_t offload_bytes = 0;
   std::optional<int64_t> total_bytes = {};
+  std::optional<int64_t> free_bytes = {};  ///< now, where that is known
+  [[nodiscard]] bool lacks_bytes() const { return total_bytes && free_bytes && *total_bytes > *free_bytes; }
 };
 
 /// Settings under which a plan that does not fit would, with what they come to.
@@ -89,6 +92,7 @@ struct PlanReport {
   int64_t overhead_bytes = 0;
   bool device_is_process = true;
   bool device_in_process = true;    ///< a card's memory is not
+  int64_t context_bytes = 0;        ///< of a card, beside what plans may take of it; no part of its peak
   int64_t host_pinned_bytes = 0;    ///< states and arena there, staging
   int64_t host_pageable_bytes = 0;  ///< states and arena there, buffers
   int64_t disk_bytes = 0;
@@ -110,11 +114,13 @@ struct PlanReport {
   // Buckets; sequences and positions are those of the data, where they are known.
   std::vector<int64_t> buckets;  ///< lengths, one or none: no buckets
   int64_t bucket_sequences = 0, bucket_tokens = 0, bucket_positions = 0;
+  bool pads = false;  ///< sequences are filled up to a length: `tokens` of a step are positions
   // Choices.
   int64_t micro_batch_size = 1, grad_accum_steps = 1, threads = 1;
   int64_t offload_out_bytes = 0, offload_in_bytes = 0;  ///< a step, out of the device and into it
   bool update_on_host = false;                          ///< of what has its states in the host's memory
   std::string recompute = "none", offload = "none", rates = "uncalibrated";
+  std::string profile = {};       ///< whose rates they are
   int64_t loss_chunk_tokens = 0;  ///< tokens whose logits exist at once; 0: head and loss are apart
   Why why = {};                   ///< of a training's choices
   bool optimizer_in_backward = false, second_backward = false;
@@ -130,6 +136,15 @@ struct PlanReport {
   std::optional<int64_t> num_trained = {};  ///< of them; nothing: nothing is trained
   double planning_seconds = 0;
 
+  /// Whether the time is told: not where no rates of the device are known.
+  [[nodiscard]] bool has_time() const { return seconds_estimated > 0 && rates != kUnknownRates; }
+  /// By the estimate, of the same tokens that a run counts: without padding, as far as its share is known. 0
+  /// where no time is told.
+  [[nodiscard]] double tokens_per_second() const;
+  /// What bounds the device's memory, of a process on the CPU and of the host beside a device: the least that
+  /// does. Nothing where nothing does.
+  [[nodiscard]] const Budget* device_budget() const;
+  [[nodiscard]] const Budget* host_budget() const;
   /// Share of positions that are padding, with the buckets or with one length.
   [[nodiscard]] double padding() const;
   [[nodiscard]] double padding_of_one_length() const;

@@ -29,7 +29,8 @@ Tree disk_event(const DiskReport& d) {
                     {"final_bytes", Tree::of(d.final_bytes)},
                     {"cache_bytes", Tree::of(d.cache_bytes)},
                     {"offload_bytes", Tree::of(d.offload_bytes)},
-                    {"total_bytes", known(d.total_bytes)}});
+                    {"total_bytes", known(d.total_bytes)},
+                    {"free_bytes", known(d.free_bytes)}});
 }
 
 }  // namespace plimsoll::planner

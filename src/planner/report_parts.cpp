@@ -33,7 +33,8 @@ std::string parts_lines(const StepSeconds& seconds) {
 }
 
 std::string rates_text(const PlanReport& report) {
-  return report.rates == "data sheet" ? "from data sheets, not measured" : report.rates + " rates";
+  if (report.rates != "data sheet") return report.rates + " rates";
+  return "from data sheets, not measured: times an efficiency of each kind of op, taken from runs on an H100";
 }
 
 }  // namespace plimsoll::planner

@@ -3,6 +3,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <functional>
+#include <utility>
 
 #include "base/duration.h"
 #include "base/numbers.h"
@@ -14,22 +16,59 @@ namespace {
 
 std::string bytes_text(int64_t bytes) { return to_string(Bytes(bytes)); }
 
+/// "20.6 GiB of the card's 22.5 GiB"; without a budget "3.10 GiB of the host".
+std::string pool_text(const PlanReport& r, Bounded bounded, const Budget* budget) {
+  const std::string_view pool = pool_name(r, bounded);
+  const std::string bytes = bytes_text(bounded_bytes(r, bounded));
+  return budget == nullptr ? fmt::format("{} of {}", bytes, pool)
+                           : fmt::format("{} of {}'s {}", bytes, pool, bytes_text(budget->bytes));
+}
+
+}  // namespace
+
+std::string excess_text(const PlanReport& r) {
+  std::string out;
+  std::vector<Bounded> told;
+  for (const Budget& budget : r.budgets) {
+    const int64_t needed = bounded_bytes(r, budget.bounded);
+    const bool is_process = budget.bounded == Bounded::kProcess && r.device_in_process;
+    if (needed <= budget.bytes || std::ranges::find(told, budget.bounded) != told.end()) continue;
+    told.push_back(budget.bounded);
+    out += fmt::format(
+        "{}{} ({} too much)", out.empty() ? "needs " : "; ",
+        is_process ? fmt::format("{}, {} is {}", bytes_text(needed), budget.setting, bytes_text(budget.bytes))
+                   : pool_text(r, budget.bounded, &budget),
+        bytes_text(needed - budget.bytes));
+  }
+  return out;
+}
+
+namespace {
+
+/// What lies elsewhere than on the device.
+std::string offload_text(const PlanReport& r) {
+  int64_t host = 0;
+  for (const PoolReport& pool : r.pools)
+    if (pool.name == "host_pinned" && !r.device_is_process) host = pool.persistent_bytes + pool.arena_bytes;
+  if (r.offload == "none") return "";
+  std::string out;
+  if (host > 0) out += fmt::format(", with {} offloaded to the host", bytes_text(host));
+  if (r.disk_bytes > 0)
+    out += fmt::format("{}{} offloaded to disk", host > 0 ? " and " : ", with ", bytes_text(r.disk_bytes));
+  return out;
+}
+
 std::string memory_text(const PlanReport& r) {
-  if (const Budget* over = exceeded(r, r.budgets)) {
-    const int64_t needed = bounded_bytes(r, over->bounded);
-    return fmt::format("Does NOT fit: the peak{} is {} over {}, {} of {}", of_pool(over->bounded),
-                       bytes_text(needed - over->bytes), over->setting, bytes_text(needed),
-                       bytes_text(over->bytes));
-  }
-  if (!r.device_in_process) {
-    const auto card = std::find_if(r.budgets.begin(), r.budgets.end(),
-                                   [](const Budget& b) { return b.bounded == Bounded::kDevice; });
-    const std::string has = card == r.budgets.end() ? "" : " of " + bytes_text(card->bytes);
-    return fmt::format("Fits: peak {}{} on the card, {} of the host", bytes_text(r.device_peak_bytes()), has,
-                       bytes_text(r.host_peak_bytes()));
-  }
-  const std::string of = r.budget_bytes > 0 ? " of " + bytes_text(r.budget_bytes) : "";
-  return fmt::format("Fits: peak {}{}", bytes_text(r.process_peak_bytes()), of);
+  if (exceeded(r, r.budgets) != nullptr) return "Does NOT fit: " + excess_text(r);
+  if (!r.device_in_process)
+    return fmt::format("Fits: {}, {}{}", pool_text(r, Bounded::kDevice, r.device_budget()),
+                       pool_text(r, Bounded::kHost, r.host_budget()), offload_text(r));
+  std::string out = fmt::format("Fits: peak {}", bytes_text(r.process_peak_bytes()));
+  if (r.budget_bytes > 0) out += " of " + bytes_text(r.budget_bytes);
+  for (const Budget* budget : {r.device_is_process ? nullptr : r.device_budget(), r.host_budget()})
+    if (budget != nullptr && budget->bounded != Bounded::kProcess)
+      out += ", " + pool_text(r, budget->bounded, budget);
+  return out + offload_text(r);
 }
 
 std::string step_seconds(double seconds) {
@@ -38,11 +77,29 @@ std::string step_seconds(double seconds) {
 
 }  // namespace
 
+std::string why_not(const PlanReport& r) {
+  const Budget* over = exceeded(r, r.budgets);
+  if (over == nullptr) return {};
+  std::string out = fmt::format("It does not fit because {} has {} and the plan needs {} there",
+                                pool_name(r, over->bounded), bytes_text(over->bytes),
+                                bytes_text(bounded_bytes(r, over->bounded)));
+  if (over->bounded == Bounded::kDevice || r.device_is_process) {
+    auto classes = r.classes;
+    std::ranges::stable_sort(classes, std::ranges::greater(), &std::pair<std::string, int64_t>::second);
+    constexpr size_t kNamed = 3;
+    for (size_t i = 0; i < std::min(kNamed, classes.size()) && classes[i].second > 0; ++i)
+      out += fmt::format("{}{} {}", i == 0 ? ": " : ", ", classes[i].first, bytes_text(classes[i].second));
+  } else if (!r.device_is_process && r.offload != "none") {
+    out += fmt::format(": what the device does not hold lies there ({})", r.offload);
+  }
+  return out + ".\n";
+}
+
 std::string verdict(const PlanReport& r) {
   std::string line = memory_text(r);
-  if (r.seconds_estimated > 0) {
-    line += fmt::format(", about {} tokens/s",
-                        grouped(static_cast<int64_t>(static_cast<double>(r.tokens) / r.seconds_estimated)));
+  if (r.has_time()) {
+    line += fmt::format(", about {} tokens/s{}", grouped(static_cast<int64_t>(r.tokens_per_second())),
+                        r.pads && r.bucket_sequences == 0 ? " with padding" : "");
     if (r.total_steps)
       line += fmt::format(", {} for {} steps",
                           duration_text(r.seconds_estimated * static_cast<double>(*r.total_steps)),
@@ -50,7 +107,11 @@ std::string verdict(const PlanReport& r) {
     else
       line += fmt::format(", {} a step", step_seconds(r.seconds_estimated));
   }
-  if (r.disk && r.disk->total_bytes) line += fmt::format(", {} of disk", bytes_text(*r.disk->total_bytes));
+  if (r.disk && r.disk->total_bytes) {
+    line += fmt::format(", {} of disk", bytes_text(*r.disk->total_bytes));
+    if (r.disk->lacks_bytes())
+      line += fmt::format(", of which only {} are free", bytes_text(*r.disk->free_bytes));
+  }
   return line + "\n";
 }
 
@@ -79,8 +140,9 @@ std::string remedy_lines(const PlanReport& r) {
            "more\n";
   std::string out = "What would make it fit, planned, in the order to try:\n";
   for (const Remedy& remedy : r.remedies)
-    out += fmt::format("  {}\n      peak {}, {} a step; {}\n", remedy.text(), bytes_text(remedy.peak_bytes),
-                       step_seconds(remedy.seconds), remedy.note);
+    out += fmt::format("  {}\n      peak {}{}; {}\n", remedy.text(), bytes_text(remedy.peak_bytes),
+                       r.has_time() ? fmt::format(", {} a step", step_seconds(remedy.seconds)) : "",
+                       remedy.note);
   return out;
 }
 
@@ -91,7 +153,7 @@ Tree remedies_event(const PlanReport& r) {
     for (const auto& [path, value] : remedy.settings) settings.set(path, Tree::of(value));
     rows.push_back(Tree::map({{"settings", std::move(settings)},
                               {"peak_bytes", Tree::of(remedy.peak_bytes)},
-                              {"seconds", Tree::of(remedy.seconds)},
+                              {"seconds", r.has_time() ? Tree::of(remedy.seconds) : Tree{}},
                               {"note", Tree::of(remedy.note)}}));
   }
   return Tree::list(std::move(rows));

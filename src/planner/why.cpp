@@ -8,7 +8,7 @@
 namespace plimsoll::planner {
 namespace {
 
-Tree alternative_event(const std::optional<Alternative>& a) {
+Tree alternative_event(const std::optional<Alternative>& a, bool timed) {
   if (!a) return {};
   return Tree::map({{"micro_batch_size", Tree::of(a->micro_batch_size)},
                     {"grad_accum_steps", Tree::of(a->grad_accum_steps)},
@@ -17,7 +17,7 @@ Tree alternative_event(const std::optional<Alternative>& a) {
                     {"optimizer_in_backward", Tree::of(a->optimizer_in_backward)},
                     {"peak_bytes", Tree::of(a->peak_bytes)},
                     {"excess_bytes", Tree::of(a->excess_bytes)},
-                    {"seconds", Tree::of(a->seconds)}});
+                    {"seconds", timed ? Tree::of(a->seconds) : Tree{}}});
 }
 
 std::string line(std::string_view name, const std::string& what, const std::string& costs) {
@@ -47,14 +47,14 @@ Alternative alternative_of(const PlanReport& r) {
 
 Tree why_event(const PlanReport& r) {
   return Tree::map({{"budget", Tree::of(r.why.budget)},
-                    {"faster", alternative_event(r.why.faster)},
-                    {"runner_up", alternative_event(r.why.runner_up)},
+                    {"faster", alternative_event(r.why.faster, r.has_time())},
+                    {"runner_up", alternative_event(r.why.runner_up, r.has_time())},
                     {"more_bytes", Tree::of(r.why.more_bytes)},
-                    {"with_more", alternative_event(r.why.with_more)}});
+                    {"with_more", alternative_event(r.why.with_more, r.has_time())}});
 }
 
 std::string why_lines(const PlanReport& r) {
-  if (r.why.budget.empty()) return {};
+  if (r.why.budget.empty() || !r.has_time()) return {};
   const Why& why = r.why;
   const auto bytes = [](int64_t n) { return to_string(Bytes(n)); };
   std::string out = "\nWhy this way\n";

@@ -14,10 +14,28 @@ bool names_profile(const RunConfig& config) {
 }
 
 std::optional<planner::MachineProfile> planned_card(const RunConfig& config) {
-  if (config.runtime.device != "cpu" || !names_profile(config)) return std::nullopt;
+  if (config.runtime.device == "discrete" || !names_profile(config)) return std::nullopt;
   auto profile = named_profile(config.runtime.profile);
   if (!profile || profile->memory_bytes == 0) return std::nullopt;
   return std::move(*profile);
+}
+
+bool is_for_card(const RunConfig& config) {
+  return config.runtime.device.starts_with("cuda") || planned_card(config).has_value();
+}
+
+std::string device_text(const RunConfig& config) {
+  return planned_card(config) ? "the card " + config.runtime.profile
+                              : "runtime.device " + config.runtime.device;
+}
+
+std::vector<std::string> profile_notes(const RunConfig& config) {
+  const auto card = planned_card(config);
+  if (!card || planner::cuda_capability(*card) > 0 || card->rates != "data sheet") return {};
+  return {
+      "runtime.profile " + card->name +
+      " is no CUDA card, and no backend runs on it: the plan is that of the CUDA backend's kernels within "
+      "its memory"};
 }
 
 }  // namespace plimsoll::train

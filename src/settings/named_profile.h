@@ -4,6 +4,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "base/result.h"
 #include "planner/machine_profile.h"
@@ -20,8 +21,16 @@ inline constexpr std::string_view kBuiltIn = "built-in";
 /// Whether runtime.profile names one: not auto, not built-in.
 bool names_profile(const RunConfig& config);
 
-/// The card that is not here and that the run is planned for: runtime.profile names it, and runtime.device
-/// none. Nothing where it is planned for no card; what is wrong with the profile others say.
+/// The card that runtime.profile names. Nothing where it names none, and where runtime.device is the discrete
+/// device, which takes such a profile's rates alone; what is wrong with the profile others say.
 std::optional<planner::MachineProfile> planned_card(const RunConfig& config);
+
+/// Whether the run is for a CUDA card: runtime.device says so, or runtime.profile names one.
+bool is_for_card(const RunConfig& config);
+/// "the card rtx4090", "runtime.device cuda": what the run is for, in messages.
+std::string device_text(const RunConfig& config);
+
+/// A line where the card that is named has no backend.
+std::vector<std::string> profile_notes(const RunConfig& config);
 
 }  // namespace plimsoll::train

@@ -52,10 +52,9 @@ bool names_host(const Tree& offload) {
 }  // namespace
 
 std::vector<std::string> offload_places(const RunConfig& config) {
-  if (planned_card(config)) return {"host"};
+  if (is_for_card(config)) return {"host"};
   if (config.runtime.device == "cpu") return {"disk"};
-  if (config.runtime.device == "discrete") return {"host", "disk"};
-  return {"host"};
+  return {"host", "disk"};
 }
 
 Status check_offload(const RunConfig& config) {
@@ -82,10 +81,9 @@ Status check_offload(const RunConfig& config) {
           "choose one of these places, or of how many layers: {host: 12}");
     const std::string& place = placed->place;
     if (place == "disk" && !std::ranges::count(offload_places(config), place))
-      return wrong_setting(fmt::format("memory.offload.{} is disk, and {} has no memory there", key,
-                                       planned_card(config) ? "the card " + config.runtime.profile
-                                                            : "runtime.device " + config.runtime.device),
-                           fmt::format("set memory.offload={{{}: host}}", key));
+      return wrong_setting(
+          fmt::format("memory.offload.{} is disk, and {} has no memory there", key, device_text(config)),
+          fmt::format("set memory.offload={{{}: host}}", key));
   }
   return Ok{};
 }
@@ -93,7 +91,7 @@ Status check_offload(const RunConfig& config) {
 passes::OffloadOptions offload_options(const RunConfig& config) {
   passes::OffloadOptions options;
   if (!is_map(config.memory.offload)) return options;
-  const bool has_host = config.runtime.device != "cpu" || planned_card(config);
+  const bool has_host = config.runtime.device == "discrete" || is_for_card(config);
   for (const auto& [key, value] : config.memory.offload.members) {
     const auto c = parse_class(key);
     const auto placed = parse_placed(value);
@@ -111,7 +109,7 @@ passes::OffloadOptions offload_options(const RunConfig& config) {
 bool chooses_offload(const RunConfig& config) { return config.memory.offload.text == "auto"; }
 
 std::vector<std::string> offload_notes(const RunConfig& config) {
-  if (config.runtime.device != "cpu" || planned_card(config) || !names_host(config.memory.offload)) return {};
+  if (config.runtime.device != "cpu" || is_for_card(config) || !names_host(config.memory.offload)) return {};
   return {"memory.offload: host has no effect with runtime.device cpu, whose memory is the host's"};
 }
 

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include "models/quantization_config.h"
+#include "settings/named_profile.h"
 #include "settings/wrong.h"
 
 namespace plimsoll {
@@ -69,9 +70,10 @@ Result<models::QuantizeSpec> settle_stored(const RunConfig& config, models::Quan
     return refused(
         "and weights are drawn at random: there are no codes to take",
         "name the folder that has them in model.path, or set quantization with the original's config");
-  if (config.runtime.device.starts_with("cuda"))
-    return refused("and runtime.device cuda has no products with quantised weights",
-                   "set runtime.device=cpu, or take the original model");
+  if (train::is_for_card(config))
+    return refused("and a CUDA card has no products with quantised weights",
+                   "take the original model, with weights in bf16 (training.state.weights=bf16); or set "
+                   "runtime.device=cpu and runtime.profile=auto");
   stored.learns = trains;
   return stored;
 }
@@ -88,10 +90,12 @@ Status check_quantization(const RunConfig& config) {
         fmt::format("quantization.bnb_4bit_compute_dtype is {}, and training.precision is another",
                     s.bnb_4bit_compute_dtype),
         "leave it out: products are computed in training.precision");
-  if (config.runtime.device.starts_with("cuda"))
+  if (train::is_for_card(config))
     return wrong_setting(
-        "quantization is set, and runtime.device cuda has no products with quantised weights",
-        "set quantization=null, or runtime.device=cpu");
+        fmt::format("quantization is set, and {} has no products with quantised weights",
+                    train::device_text(config)),
+        "set quantization=null: with lora, weights in bf16 (training.state.weights=bf16) take 2 bytes a "
+        "parameter; or set runtime.device=cpu and runtime.profile=auto");
   return Ok{};
 }
 

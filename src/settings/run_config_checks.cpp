@@ -14,6 +14,7 @@
 #include "optimizers/optimizer_list.h"
 #include "settings/best_model.h"
 #include "settings/lora_settings.h"
+#include "settings/named_profile.h"
 #include "settings/offload.h"
 #include "settings/optimizer_in_backward.h"
 #include "settings/param_groups.h"
@@ -67,9 +68,15 @@ Status check_device(const std::string& device) {
       device.starts_with("cuda:") && device.size() > 5 && device.size() <= 8 &&
       std::all_of(device.begin() + 5, device.end(), [](char c) { return c >= '0' && c <= '9'; });
   if (device == "cpu" || device == "discrete" || device == "cuda" || numbered) return Ok{};
+  const auto is_of = [&](std::initializer_list<std::string_view> words) {
+    return std::ranges::any_of(words, [&](std::string_view word) { return device.starts_with(word); });
+  };
+  const char* hint = "set runtime.device=cuda for an NVIDIA card, or runtime.device=cpu";
+  if (device.starts_with("cuda:")) hint = "a run has one card: set runtime.device=cuda or cuda:1";
+  if (is_of({"mps", "metal", "rocm", "hip", "xpu", "tpu", "vulkan", "amd"}))
+    hint = "Plimsoll has backends for CPUs and NVIDIA cards: set runtime.device=cpu";
   return wrong_setting(
-      "runtime.device is " + Tree::of(device).describe() + ", expected cpu, discrete, cuda or cuda:1",
-      "set runtime.device=cpu");
+      "runtime.device is " + Tree::of(device).describe() + ", expected cpu, discrete, cuda or cuda:1", hint);
 }
 
 /// The decay where none is given, and torch.optim.SGD's rules for momentum.
@@ -239,6 +246,7 @@ std::vector<Error> check_run(RunConfig& config, const GivenSettings& given) {
   add(train::check_optimizer_in_backward(config));
   add(train::check_offload(config));
   for (std::string& note : train::offload_notes(config)) config.notes.push_back(std::move(note));
+  for (std::string& note : train::profile_notes(config)) config.notes.push_back(std::move(note));
   add(check_lora(config));
   add(check_quantization(config));
   if (config.training.eval_steps > 0 && !config.data.evaluates())

@@ -19,12 +19,13 @@ namespace {
 constexpr int64_t kGigabyte = 1'000'000'000;
 /// More than any host has.
 constexpr int64_t kEndless = int64_t{1} << 50;
-constexpr int kCardColumns = 80, kSpeedColumns = 10;
+constexpr int kCardColumns = 80;
 
 SettingTexts settings_of(const Card& card) {
   SettingTexts settings = {{"model.preset", card.preset},
-                           {"runtime.device", "discrete"},
-                           {"runtime.discrete.memory", std::to_string(card.bytes)},
+                           {"runtime.device", "cuda"},
+                           {"runtime.profile", "auto"},
+                           {"memory.device_budget", std::to_string(card.bytes)},
                            {"memory.budget", std::to_string(kEndless)},
                            {"memory.offload", "none"},  // what the card itself holds
                            {"training.precision", "bf16"},
@@ -55,20 +56,16 @@ std::string gigabytes(int64_t bytes) {
   return value < 99.95 ? fmt::format("{:.1f}", value) : fmt::format("{:.0f}", value);
 }
 
-bool has_time(const planner::PlanReport& report) { return report.rates != "uncalibrated"; }
-
 std::string lines_of(const CardRow& row) {
   const planner::PlanReport& r = row.report;
-  const std::string speed =
-      !has_time(r) ? "" : fmt::format(" {:>9}", r.fits ? grouped(std::llround(tokens_per_second(r))) : "-");
   const int64_t weights = class_bytes(r, {"parameters"});
   const int64_t states = class_bytes(r, {"master_weights", "optimizer_state"});
   const int64_t gradients = class_bytes(r, {"gradients"});
   std::string out =
-      fmt::format("  {:<8} {:<12} {:<9} {:>7} {:>6} {:>6} {:>6} {:>6} {:>6}{}\n", row.card.name,
+      fmt::format("  {:<8} {:<12} {:<9} {:>7} {:>6} {:>6} {:>6} {:>6} {:>6}\n", row.card.name,
                   row.card.preset, learns(row.card), gigabytes(weights), gigabytes(states),
                   gigabytes(gradients), gigabytes(main_peak_bytes(r) - weights - states - gradients),
-                  gigabytes(main_peak_bytes(r)), gigabytes(row.least_bytes), speed);
+                  gigabytes(main_peak_bytes(r)), gigabytes(row.least_bytes));
   if (r.fits)
     return out + fmt::format("      fits: {} x {} sequences, recompute {}\n", r.micro_batch_size,
                              r.grad_accum_steps, r.recompute);
@@ -86,7 +83,6 @@ Tree row_event(const CardRow& row) {
   Tree settings = Tree::map(), classes = Tree::map();
   for (const auto& [path, value] : row.settings) settings.set(path, Tree::of(value));
   for (const auto& [name, bytes] : r.classes) classes.set(name, Tree::of(bytes));
-  const bool timed = has_time(r);
   return Tree::map({{"card", Tree::of(row.card.name)},
                     {"card_bytes", Tree::of(row.card.bytes)},
                     {"model", Tree::of(row.card.preset)},
@@ -98,8 +94,8 @@ Tree row_event(const CardRow& row) {
                     {"least_bytes", Tree::of(row.least_bytes)},
                     {"classes", std::move(classes)},
                     {"choices", planner::choices_event(r)},
-                    {"seconds", timed ? Tree::of(r.seconds_estimated) : Tree{}},
-                    {"tokens_per_second", timed ? Tree::of(tokens_per_second(r)) : Tree{}},
+                    {"seconds", r.has_time() ? Tree::of(r.seconds_estimated) : Tree{}},
+                    {"tokens_per_second", r.has_time() ? Tree::of(tokens_per_second(r)) : Tree{}},
                     {"remedies", planner::remedies_event(r)}});
 }
 
@@ -113,9 +109,9 @@ Result<CardRow> plan_card(const RunConfig& config, const Card& card, PrepareOpti
   row.num_parameters = prepared.report.num_parameters;
   row.least_bytes = main_peak_bytes(prepared.report);
   if (prepared.report.fits) {
-    PLIMSOLL_ASSIGN(
-        const Variant least,
-        Variants(changed, *target, options).look({{"memory.device_budget", "1"}}, /*finds_least=*/true));
+    PLIMSOLL_ASSIGN(const Variant least,
+                    Variants(changed, *target, options)
+                        .look({{main_budget(prepared.report), "1"}}, /*finds_least=*/true));
     row.least_bytes = main_peak_bytes(least.report);
   } else {
     add_remedies(changed, *target, options, prepared);
@@ -163,12 +159,10 @@ std::string card_table(const std::vector<CardRow>& rows) {
       "What guides say fits a card, planned: {} tokens a step, products in bf16\n"
       "In GB of 10^9 bytes; a card of N GB counts as N x 10^9, the rest is the driver's\n\n",
       grouped(r.tokens));
-  const bool timed = std::ranges::any_of(rows, [](const CardRow& row) { return has_time(row.report); });
-  out +=
-      fmt::format("  {:<8} {:<12} {:<9} {:>7} {:>6} {:>6} {:>6} {:>6} {:>6}{}\n", "card", "model", "learns",
-                  "weights", "states", "grads", "rest", "peak", "least", timed ? "  tokens/s" : "");
+  out += fmt::format("  {:<8} {:<12} {:<9} {:>7} {:>6} {:>6} {:>6} {:>6} {:>6}\n", "card", "model", "learns",
+                     "weights", "states", "grads", "rest", "peak", "least");
   for (const CardRow& row : rows) out += lines_of(row);
-  return wrapped(out, kCardColumns + (timed ? kSpeedColumns : 0));
+  return wrapped(out, kCardColumns);
 }
 
 }  // namespace plimsoll::train

@@ -34,15 +34,16 @@ struct CardRow {
 
 /// The run that the table is for where none is given: 8 sequences of 2,048 tokens a step.
 std::string card_table_run();
-/// Each card's model in bf16 on a device of that memory, the host without bounds; where all of it learns with
-/// the 16 bytes a parameter of mixed precision (weights and gradients bf16, master weights and moments fp32:
-/// Rajbhandari et al. 2020, arXiv:1910.02054). Data, batch and all else are the run's. Errors: as prepare.
+/// Each card's model in bf16 on a CUDA card of that memory of which no more is known, and so without times;
+/// the host without bounds; where all of it learns with the 16 bytes a parameter of mixed precision (weights
+/// and gradients bf16, master weights and moments fp32: Rajbhandari et al. 2020, arXiv:1910.02054). Data,
+/// batch and all else are the run's. Errors: as prepare.
 Result<std::vector<CardRow>> plan_cards(const RunConfig& config, const PrepareOptions& options,
                                         const std::vector<Card>& list, const PlanProgress& progress = {});
 
 /// {"event": "table", "rows": [{"card", "card_bytes", "model", "parameters", "learns", "settings", "fits",
 /// "peak_bytes", "least_bytes", "classes", "choices", "seconds", "tokens_per_second", "remedies"}]}; the time
-/// is null where the rates are not those of a device.
+/// is null, because a size alone has no rates.
 Tree card_event(const std::vector<CardRow>& rows);
 /// For people.
 std::string card_table(const std::vector<CardRow>& rows);

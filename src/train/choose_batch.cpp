@@ -18,11 +18,14 @@ Result<BatchChoice> choose_batch(const Variants& variants) {
     return planner::does_not_fit(report, *planner::exceeded(report, report.budgets), "a sequence by itself");
   }
   if (!fits(curve.rows.back())) curve.rows.pop_back();
+  // Of a card whose rates are not known the ratios of a usual one decide.
+  const auto rate = [](const SweepRow& row) {
+    return static_cast<double>(row.report->tokens) / row.report->seconds_estimated;
+  };
   double fastest = 0;
-  for (const SweepRow& row : curve.rows) fastest = std::max(fastest, tokens_per_second(*row.report));
-  const auto chosen = std::ranges::find_if(curve.rows, [&](const SweepRow& row) {
-    return tokens_per_second(*row.report) >= kNearlyFastest * fastest;
-  });
+  for (const SweepRow& row : curve.rows) fastest = std::max(fastest, rate(row));
+  const auto chosen = std::ranges::find_if(
+      curve.rows, [&](const SweepRow& row) { return rate(row) >= kNearlyFastest * fastest; });
   const auto place = static_cast<size_t>(chosen - curve.rows.begin());
   return BatchChoice{std::move(curve), place};
 }
@@ -37,8 +40,11 @@ Tree batches_event(const BatchChoice& choice) {
 std::string batches_table(const BatchChoice& choice) {
   const SweepRow& row = choice.curve.rows[choice.chosen];
   return sweep_table(choice.curve) +
-         fmt::format("training.global_batch_size: auto is {}, the least within 2 % of the fastest\n",
-                     row.values[0]);
+         fmt::format(
+             "training.global_batch_size: auto is {}, the least within 2 % of the fastest: throughput does "
+             "not "
+             "grow beyond it.\nThat is no advice on training, where 8 to 64 sequences a step are usual.\n",
+             row.values[0]);
 }
 
 }  // namespace plimsoll::train

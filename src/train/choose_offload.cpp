@@ -133,8 +133,8 @@ class Search {
     const auto added = static_cast<int64_t>(packing_ * static_cast<double>(report.arena_bytes));
     int64_t excess = std::numeric_limits<int64_t>::min();
     for (const planner::Budget& budget : report.budgets) {
-      const bool is_device =
-          budget.bounded == planner::Bounded::kDevice || budget.bounded == planner::Bounded::kProcess;
+      const bool is_device = budget.bounded == planner::Bounded::kDevice ||
+                             (report.device_in_process && budget.bounded == planner::Bounded::kProcess);
       const int64_t bytes = planner::bounded_bytes(report, budget.bounded) + (is_device ? added : 0);
       excess = std::max(excess, bytes - budget.bytes);
     }

@@ -59,8 +59,8 @@ std::array<int64_t, passes::kNumOffloadClasses> states_by_class(const planner::P
 /// Whether no way without offload can fit, because what every one of them keeps does not.
 bool states_exceed(const planner::PlanReport& report) {
   return std::ranges::any_of(report.budgets, [&](const planner::Budget& budget) {
-    const bool is_device =
-        budget.bounded == planner::Bounded::kDevice || budget.bounded == planner::Bounded::kProcess;
+    const bool is_device = budget.bounded == planner::Bounded::kDevice ||
+                           (report.device_in_process && budget.bounded == planner::Bounded::kProcess);
     return is_device && state_bytes(report) > budget.bytes;
   });
 }

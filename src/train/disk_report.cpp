@@ -3,6 +3,7 @@
 #include <filesystem>
 
 #include "checkpoints/disk_need.h"
+#include "io/atomic_directory.h"
 #include "preprocessing/data_files.h"
 #include "preprocessing/run_data.h"
 
@@ -36,6 +37,7 @@ planner::DiskReport disk_report(const RunConfig& config, const ConfigJson& model
                              .final_bytes = saved.final,
                              .cache_bytes = text_bytes(config) / kTextBytesPerToken * token_bytes,
                              .offload_bytes = session.pool(ir::MemorySpace::kDisk).total()};
+  report.free_bytes = free_space(config.output.dir);
   const auto need = disk_need(save_schedule(config, config.training.max_steps, 0, saved));
   if (!need) return report;
   report.checkpoints = need->checkpoints;

@@ -1,6 +1,7 @@
 #include "train/explain_choice.h"
 
 #include <algorithm>
+#include <limits>
 #include <utility>
 
 #include "planner/budget.h"
@@ -14,7 +15,10 @@ using planner::Alternative;
 
 /// The budget that leaves least.
 std::string tightest(const planner::PlanReport& r) {
-  const auto left = [&](const planner::Budget& b) { return b.bytes - bounded_bytes(r, b.bounded); };
+  const auto left = [&](const planner::Budget& b) {
+    const bool is_idle_disk = b.bounded == planner::Bounded::kDisk && r.disk_bytes == 0;
+    return is_idle_disk ? std::numeric_limits<int64_t>::max() : b.bytes - bounded_bytes(r, b.bounded);
+  };
   return std::ranges::min_element(r.budgets, {}, left)->setting;
 }
 

@@ -29,7 +29,7 @@ class Search {
 
   Result<Frontier> operator()() {
     plan_policies();
-    PLIMSOLL_ASSIGN(const int64_t least, plan_at(1, /*finds_least=*/true));
+    PLIMSOLL_ASSIGN(const int64_t least, plan_at(1));
     PLIMSOLL_ASSIGN(const int64_t most, plan_at(kEndless));
     PLIMSOLL_TRY(plan_at(least));
     PLIMSOLL_TRY(plan_at(most));
@@ -80,10 +80,10 @@ class Search {
   }
 
   /// The peak of what that budget gives; it is a point where it fits.
-  Result<int64_t> plan_at(int64_t budget, bool finds_least = false) {
+  Result<int64_t> plan_at(int64_t budget) {
     if (const auto known = peaks_.find(budget); known != peaks_.end()) return known->second;
     const SettingTexts settings = {{frontier_.budget, std::to_string(budget)}};
-    PLIMSOLL_ASSIGN(Variant variant, variants_.look(settings, finds_least));
+    PLIMSOLL_ASSIGN(Variant variant, variants_.look(settings, /*finds_least=*/true));  // as by itself
     ++frontier_.num_plans;
     ways_.insert(ways_.end(), variant.considered.begin(), variant.considered.end());
     const int64_t peak = main_peak_bytes(variant.report);

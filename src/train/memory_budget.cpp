@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "base/units.h"
+#include "settings/named_profile.h"
 
 namespace plimsoll::train {
 namespace {
@@ -34,7 +35,9 @@ std::vector<std::string> budget_notes(const RunConfig& config, const MachineMemo
   for (const auto& [name, budget] : {std::pair{"memory.budget", &m.budget},
                                      {"memory.device_budget", &m.device_budget},
                                      {"memory.host_budget", &m.host_budget}}) {
-    if (budget->kind != MemoryBudget::Kind::kBytes || budget->bytes <= memory.limit_bytes) continue;
+    const bool is_of_card = budget == &m.device_budget && is_for_card(config);
+    if (budget->kind != MemoryBudget::Kind::kBytes || is_of_card || budget->bytes <= memory.limit_bytes)
+      continue;
     const std::string limit = to_string(Bytes(memory.limit_bytes));
     notes.push_back(fmt::format("{} is {}, and {}", name, to_string(Bytes(budget->bytes)),
                                 memory.limited_by.empty()

@@ -8,10 +8,12 @@
 #include "checkpoints/checkpoint_files.h"
 #include "checkpoints/quantize_weights.h"
 #include "data/packed_dataset.h"
+#include "io/atomic_directory.h"
 #include "planner/assess.h"
 #include "planner/budget.h"
 #include "planner/largest_backward.h"
 #include "planner/loss_chunks.h"
+#include "settings/named_profile.h"
 #include "settings/offload.h"
 #include "settings/optimizer_in_backward.h"
 #include "settings/precision.h"
@@ -100,26 +102,34 @@ int64_t host_bytes(const Prepared& prepared, const RunConfig& config, const Prep
          (evaluates ? Evaluator::host_bytes(config, *prepared.task, model, options.num_eval) : 0);
 }
 
+/// memory.device_budget; a share of a card is of what plans may take of it.
+int64_t device_budget_bytes(const MemoryBudget& budget, const runtime::Target& target,
+                            const MachineMemory& memory) {
+  if (budget.kind != MemoryBudget::Kind::kShare || target.memory_bytes() == 0)
+    return budget_bytes(budget, memory);
+  return static_cast<int64_t>(budget.share * static_cast<double>(target.memory_bytes()));
+}
+
 /// What the run is to stay within. The two pools are bounded where the user bounds them, the device where it
-/// has memory of its own.
+/// has memory of its own. memory.budget is the process's: beside a card the host's side of it.
 std::vector<planner::Budget> budgets_of(const RunConfig& config, const runtime::Target& target,
                                         const MachineMemory& memory, int64_t more_bytes) {
   using planner::Bounded;
   const MemorySettings& m = config.memory;
   const auto automatic = [](const MemoryBudget& b) { return b.kind == MemoryBudget::Kind::kAuto; };
-  const bool is_elsewhere = config.runtime.device == "cpu" && !target.shares_host_memory();
   std::vector<planner::Budget> budgets = {
       {"memory.budget", Bounded::kProcess, budget_bytes(m.budget, memory), automatic(m.budget)}};
-  // The process is taken to have the card's memory beside what this machine gives it.
-  if (is_elsewhere && automatic(m.budget)) budgets.front().bytes += target.memory_bytes();
   if (!automatic(m.device_budget))
-    budgets.push_back({"memory.device_budget", Bounded::kDevice, budget_bytes(m.device_budget, memory)});
+    budgets.push_back(
+        {"memory.device_budget", Bounded::kDevice, device_budget_bytes(m.device_budget, target, memory)});
   if (!automatic(m.host_budget))
     budgets.push_back({"memory.host_budget", Bounded::kHost, budget_bytes(m.host_budget, memory)});
   if (!automatic(m.disk_budget))
     budgets.push_back({"memory.disk_budget", Bounded::kDisk, m.disk_budget.bytes});
+  else if (const auto free = free_space(offload_folder(config)); free && target.is_in_process())
+    budgets.push_back({"memory.disk_budget", Bounded::kDisk, *free, /*automatic=*/true});
   if (target.memory_bytes() > 0)
-    budgets.push_back({is_elsewhere                          ? planner::kCardOfProfile
+    budgets.push_back({planned_card(config)                  ? planner::kCardOfProfile
                        : config.runtime.device == "discrete" ? "runtime.discrete.memory"
                                                              : planner::kCardHere,
                        Bounded::kDevice, target.memory_bytes()});
@@ -148,7 +158,8 @@ planner::Work work_of_step(const planner::StepCost& cost, const BatchSplit& spli
           .micro_batch_size = split.micro_batch_size,
           .grad_accum_steps = count,
           .seconds = seconds,
-          .rates = costs.profile().rates};
+          .rates = costs.profile().rates,
+          .profile = costs.profile().name};
 }
 
 /// Between the device and elsewhere, by the programs of one step; with buckets of the longest.
@@ -177,6 +188,18 @@ std::string why_behind_backward(const RunConfig& config, const BatchSplit& split
 passes::OffloadOptions offload_of(const RunConfig& config, const Prepared& prepared, const Way& way) {
   passes::OffloadOptions offload = way.offload.any() ? way.offload : offload_options(config);
   offload.num_blocks = num_blocks(*prepared.model);
+  return offload;
+}
+
+/// Without classes that the run has nothing of: nobody is told of master weights that there are none of.
+passes::OffloadOptions with_states_alone(passes::OffloadOptions offload, const passes::SessionPlan& session) {
+  for (const auto& [c, state_class] :
+       {std::pair{passes::OffloadClass::kMasters, ir::StateClass::kMasterWeight},
+        {passes::OffloadClass::kOptimizer, ir::StateClass::kOptimizerState}})
+    if (std::ranges::none_of(session.states, [&, &of = state_class](const passes::SessionState& s) {
+          return s.decl.state_class == of;
+        }))
+      offload.spaces[static_cast<size_t>(c)] = ir::MemorySpace::kDevice;
   return offload;
 }
 
@@ -232,7 +255,7 @@ Result<Planned> plan_with(const passes::OffloadOptions& offload, const RunConfig
   planner::describe_work(work_of_step(programs.cost, split, config, *prepared.costs, options.training),
                          report);
   describe_buckets(*prepare_options.buckets, report);
-  report.offload = offload_text(options.pipeline.offload);
+  report.offload = offload_text(with_states_alone(options.pipeline.offload, programs.session));
   report.update_on_host = options.pipeline.offload.updates_on_host;
   add_moved(programs.session, split.grad_accum_steps, report);
   if (options.training) report.state = state_words(config.training, options.accumulate, config.lora.enabled);

@@ -13,6 +13,7 @@
 #include "train/choose_plan.h"
 #include "train/disk_report.h"
 #include "train/prepare_model.h"
+#include "train/run_card.h"
 #include "train/run_profile.h"
 
 namespace plimsoll::train {
@@ -41,6 +42,7 @@ Result<Prepared> prepare(const RunConfig& config, const runtime::Target& target,
                          const PrepareOptions& asked) {
   const auto start = std::chrono::steady_clock::now();
   PrepareOptions options = asked;
+  PLIMSOLL_TRY(check_card_is_known(config));
   PLIMSOLL_ASSIGN(Prepared prepared, prepare_model(config, options));
   prepared.memory = options.memory ? *options.memory : read_machine_memory();
   PLIMSOLL_ASSIGN(const planner::MachineProfile profile, run_profile(config, target));
@@ -54,6 +56,8 @@ Result<Prepared> prepare(const RunConfig& config, const runtime::Target& target,
   prepared.programs = std::move(planned.programs);
   prepared.report = std::move(planned.report);
   prepared.host_scratch_bytes = scratch_bytes(config, prepared.model->num_labels());
+  if (const auto card = run_card(config)) prepared.report.context_bytes = card->context_bytes;
+  prepared.report.pads = prepared.labels.has_value() || config.data.packing == "pad";
   prepared.report.model = model_name(config, prepared.model_config);
   prepared.report.num_parameters = prepared.model->num_parameters();
   if (options.purpose == Purpose::kTrain) {

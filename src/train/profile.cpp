@@ -140,7 +140,7 @@ void describe_machine(const Trainer& trainer, Profile& profile) {
   if (config.training.precision == Precision::kFp32 && rate(planner::ProductType::kF32) > 0)
     profile.bf16_gain = rate(planner::ProductType::kBf16) / rate(planner::ProductType::kF32);
   profile.on_device = !trainer.session().device().target().shares_host_memory();
-  if (config.runtime.device.starts_with("cuda")) return;
+  if (profile.on_device && !trainer.session().device().target().is_in_process()) return;
   profile.num_threads = num_threads(config), profile.num_cpus = num_available_cpus();
 }
 

@@ -16,6 +16,7 @@
 #include "train/memory_at_start.h"
 #include "train/model_files.h"
 #include "train/remedies.h"
+#include "train/run_card.h"
 #include "train/run_device.h"
 
 namespace plimsoll::train {
@@ -77,6 +78,7 @@ Status tell_of_base(const RunConfig& config, Events& events) {
 
 Result<ReadyRun> make_ready(const RunConfig& config, const PrepareOptions& planning, bool loads_weights,
                             const DataProgress& progress, Events& events) {
+  PLIMSOLL_TRY(check_card_is_here(config));  // before hours of tokenizing
   const std::unique_ptr<runtime::Target> target = make_target(config, planning.num_threads);
   PLIMSOLL_ASSIGN(Prepared prepared, prepare_before_data(config, *target, planning));
   const bool follows_data = config.data.buckets.given() || prepared.labels;

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "planner/budget.h"
+#include "settings/named_profile.h"
 #include "settings/settings.h"
 
 namespace plimsoll::train {
@@ -40,6 +41,8 @@ void add_same_bits(const RunConfig& config, bool trains, std::vector<Candidate>&
   if (config.clip_norm() && !config.memory.second_backward)
     list.push_back({{{"memory.optimizer_in_backward", "true"}, {"memory.second_backward", "true"}},
                     "the same bits; backward runs twice"});
+  if (is_for_card(config) && config.memory.offload.text == "none")
+    list.push_back({{{"memory.offload", "auto"}}, "what the card does not hold lies in the host's memory"});
   if (config.evaluates_while_training())
     list.push_back({{{"training.eval_strategy", "no"}}, "the same bits; plimsoll eval evaluates"});
 }

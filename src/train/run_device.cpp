@@ -1,10 +1,9 @@
 #include "train/run_device.h"
 
 #include "base/machine_memory.h"
-#include "base/numbers.h"
 #include "io/file.h"
 #include "settings/offload.h"
-#include "train/run_profile.h"
+#include "train/run_card.h"
 
 namespace plimsoll::train {
 namespace {
@@ -26,15 +25,9 @@ Bytes device_memory(const MemoryBudget& memory) {
 
 devices::DeviceSpec device_spec(const RunConfig& config, int num_threads) {
   devices::DeviceSpec spec{.num_threads = num_threads, .disk_folder = offload_folder(config)};
-  if (config.runtime.device.starts_with("cuda")) {
+  if (const auto card = run_card(config)) {
     spec.kind = devices::DeviceKind::kCuda;
-    if (const size_t colon = config.runtime.device.find(':'); colon != std::string::npos)
-      spec.cuda.ordinal = number_of<int>(config.runtime.device.substr(colon + 1)).value_or(-1);
-    return spec;
-  }
-  if (const auto card = planned_card(config)) {  // as for a device with memory of its own
-    spec.kind = devices::DeviceKind::kDiscrete;
-    spec.discrete.memory = Bytes(card->memory_bytes - card->context_bytes);
+    spec.cuda = {card->ordinal, card->capability, Bytes(card->bytes)};
     return spec;
   }
   if (config.runtime.device != "discrete") return spec;
@@ -53,12 +46,7 @@ std::unique_ptr<runtime::Target> make_target(const RunConfig& config, int num_th
 
 Result<std::unique_ptr<runtime::Device>> make_device(const RunConfig& config, int num_threads,
                                                      int64_t disk_bytes) {
-  if (config.runtime.device == "cpu" && names_profile(config)) {
-    PLIMSOLL_ASSIGN(const planner::MachineProfile profile, named_profile(config.runtime.profile));
-    if (profile.memory_bytes > 0)
-      return Error{ErrorCode::kInvalidArgument, "a card's profile is for plans, there is no such card here",
-                   "runtime.profile", "set runtime.profile=auto, or use 'plimsoll plan'"};
-  }
+  PLIMSOLL_TRY(check_card_is_here(config));
   devices::DeviceSpec spec = device_spec(config, num_threads);
   if (disk_bytes > 0) {
     PLIMSOLL_TRY(create_writable_directory(spec.disk_folder));

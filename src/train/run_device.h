@@ -9,11 +9,12 @@
 
 namespace plimsoll::train {
 
-/// Of runtime.device and runtime.discrete; memory on the disk lies in memory.offload_dir.
+/// Of runtime.device, runtime.profile and runtime.discrete; memory on the disk lies in memory.offload_dir.
 devices::DeviceSpec device_spec(const RunConfig& config, int num_threads);
 /// Made without the device.
 std::unique_ptr<runtime::Target> make_target(const RunConfig& config, int num_threads);
-/// Errors: kIo, kInvalidArgument of what the settings ask for. `disk_bytes`: what the plan takes of the disk.
+/// Errors: kIo, kInvalidArgument of what the settings ask for, as check_card_is_here. `disk_bytes`: what the
+/// plan takes of the disk.
 Result<std::unique_ptr<runtime::Device>> make_device(const RunConfig& config, int num_threads,
                                                      int64_t disk_bytes = 0);
 

@@ -10,6 +10,7 @@
 #include "base/machine_memory.h"
 #include "base/process.h"
 #include "io/file.h"
+#include "planner/known_profiles.h"
 #include "settings/settings.h"
 #include "train/run_log.h"
 #include "train/run_plan.h"
@@ -23,14 +24,16 @@ constexpr std::string_view kEnvironment = "environment.json";
 
 Tree text(std::string value) { return Tree::of(std::move(value)); }
 
-/// Of products in the run's precision; 0 where nobody has measured.
+/// Of products in the run's precision; 0 where it is not known.
 double best_flops(const planner::MachineProfile& profile, Precision precision) {
-  if (profile.rates == "uncalibrated") return 0;
+  if (profile.rates == "uncalibrated" || profile.rates == planner::kUnknownRates) return 0;
   const planner::ProductType type = precision == Precision::kFp32   ? planner::ProductType::kF32
                                     : precision == Precision::kTf32 ? planner::ProductType::kTf32
                                     : precision == Precision::kFp16 ? planner::ProductType::kF16
                                                                     : planner::ProductType::kBf16;
-  return profile.product_flops[static_cast<size_t>(type)];
+  const double rate = profile.product_flops[static_cast<size_t>(type)];
+  // Of a card the share is that of the data sheet's peak.
+  return profile.rates == "data sheet" ? rate / planner::kDataSheetProductPart : rate;
 }
 
 void set_figures(Scalars& scalars, const EvalEvent& e) {

@@ -3,30 +3,16 @@
 #include <fmt/format.h>
 
 #include <cctype>
-#include <cmath>
 #include <filesystem>
 #include <optional>
 
 #include "base/process.h"
 #include "io/file.h"
 #include "planner/known_profiles.h"
+#include "train/run_card.h"
 
 namespace plimsoll::train {
 namespace {
-
-/// The card whose memory is nearest, for one that is here and was not measured.
-planner::MachineProfile like_card(int64_t memory_bytes) {
-  std::optional<planner::MachineProfile> nearest;
-  const auto distance = [&](const planner::MachineProfile& p) {
-    return std::abs(p.memory_bytes - memory_bytes);
-  };
-  for (const std::string& name : planner::card_names()) {
-    auto card = planner::find_card(name);
-    if (card && (!nearest || distance(*card) < distance(*nearest))) nearest = std::move(*card);
-  }
-  nearest->rates = "uncalibrated";
-  return *nearest;
-}
 
 /// Of a version: another program's profile is not in the way. Empty where there is no cache folder.
 std::string kept_at(const std::string& name) {
@@ -58,7 +44,8 @@ Result<std::optional<planner::MachineProfile>> calibrated_rates(std::string_view
 
 Result<planner::MachineProfile> run_profile(const RunConfig& config, const runtime::Target& target) {
   if (names_profile(config)) return named_profile(config.runtime.profile);
-  if (target.name() == "cuda") return like_card(target.memory_bytes());
+  if (const auto card = run_card(config))
+    return card->profile ? *card->profile : planner::card_of_no_known_rates();
   if (config.runtime.profile == "auto") {
     PLIMSOLL_ASSIGN(auto calibrated, calibrated_rates(target.instruction_set()));
     if (calibrated) return std::move(*calibrated);

@@ -11,9 +11,10 @@
 
 namespace plimsoll::train {
 
-/// runtime.profile; auto: this machine's own where it was calibrated with the same kernels, else what was
-/// measured at first use, else the built-in one of its kind. Errors: as named_profile; of a damaged file that
-/// calibrate left too.
+/// runtime.profile; of a card that is here, those of the card of its name, and where none has it no rates
+/// that are known; auto on the CPU: this machine's own where it was calibrated with the same kernels, else
+/// what was measured at first use, else the built-in one of its kind. Errors: as named_profile; of a damaged
+/// file that calibrate left too.
 Result<planner::MachineProfile> run_profile(const RunConfig& config, const runtime::Target& target);
 
 /// What calibrate found with these kernels; nothing where it was not called with them. Errors: of

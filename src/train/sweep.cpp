@@ -9,6 +9,7 @@
 #include "base/numbers.h"
 #include "models/presets.h"
 #include "planner/budget.h"
+#include "planner/verdict.h"
 #include "settings/settings.h"
 
 namespace plimsoll::train {
@@ -101,7 +102,7 @@ class Search {
 
   /// What is said of settings that do not fit; empty: they do.
   std::string why_not(const SettingTexts& settings) {
-    const auto variant = variants_.look(settings, /*finds_least=*/false);
+    const auto variant = variants_.look(settings, /*finds_least=*/true);  // as the plan by itself
     if (variant) return variant->report.fits ? "" : "does not fit";
     error_ = variant.error();
     return error_->what;
@@ -171,10 +172,17 @@ class Search {
 
   /// Plans the row as its user would.
   void fill(SweepRow& row) {
-    auto least = variants_.look(with_budget(row.settings, "1"), /*finds_least=*/true);
     auto variant = variants_.look(row.settings, /*finds_least=*/true);
-    if (!variant || !least) {
-      error_ = variant ? least.error() : variant.error();
+    if (!variant) {
+      error_ = variant.error();
+      row.note = error_->what;
+      return;
+    }
+    SettingTexts tight = row.settings;
+    tight.emplace_back(main_budget(variant->report), "1");
+    const auto least = variants_.look(tight, /*finds_least=*/true);
+    if (!least) {
+      error_ = least.error();
       row.note = error_->what;
       return;
     }
@@ -182,14 +190,9 @@ class Search {
     row.peak_bytes = main_peak_bytes(*row.report);
     row.least_bytes = row.report->fits ? main_peak_bytes(least->report) : row.peak_bytes;
     row.budget_bytes = main_budget_bytes(*row.report);
+    if (!row.report->fits && row.note.empty()) row.note = planner::excess_text(*row.report);
     sweep_.model = row.report->model;
     sweep_.budget = main_budget(*row.report);
-  }
-
-  [[nodiscard]] SettingTexts with_budget(SettingTexts settings, const std::string& bytes) const {
-    const bool is_process = variants_.config().runtime.device == "cpu";
-    settings.emplace_back(is_process ? "memory.budget" : "memory.device_budget", bytes);
-    return settings;
   }
 
   const Variants& variants_;
@@ -215,8 +218,9 @@ Tree row_event(const SweepRow& row) {
     event.set("budget_bytes", Tree::of(row.budget_bytes));
     event.set("least_bytes", Tree::of(row.least_bytes));
     event.set("peak_bytes", Tree::of(row.peak_bytes));
-    event.set("seconds", Tree::of(row.report->seconds_estimated));
-    event.set("tokens_per_second", Tree::of(tokens_per_second(*row.report)));
+    const bool timed = row.report->has_time();
+    event.set("seconds", timed ? Tree::of(row.report->seconds_estimated) : Tree{});
+    event.set("tokens_per_second", timed ? Tree::of(tokens_per_second(*row.report)) : Tree{});
     event.set("parameters", Tree::of(row.report->num_parameters));
     event.set("choices", planner::choices_event(*row.report));
   }

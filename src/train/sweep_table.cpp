@@ -26,8 +26,8 @@ std::string line_of(const SweepRow& row, const std::vector<size_t>& widths) {
   const planner::PlanReport& r = *row.report;
   line += fmt::format("  {:>10} {:>10}  {:<4} {:>9} {:>10}\n", bytes(row.least_bytes),
                       r.fits ? bytes(row.peak_bytes) : "", r.fits ? "yes" : "NO",
-                      r.fits ? fmt::format("{:.4g}", r.seconds_estimated) : "",
-                      r.fits ? grouped(static_cast<int64_t>(tokens_per_second(r))) : "");
+                      r.fits && r.has_time() ? fmt::format("{:.4g}", r.seconds_estimated) : "",
+                      r.fits && r.has_time() ? grouped(static_cast<int64_t>(tokens_per_second(r))) : "");
   return row.note.empty() ? line : line + "      " + row.note + "\n";
 }
 
@@ -47,6 +47,16 @@ std::string answer(const Sweep& sweep) {
   return std::ranges::any_of(sweep.rows, fits) ? "" : "None of these fits.\n";
 }
 
+/// What bounds the rows: beside a card each pool.
+std::string head_of(const Sweep& sweep, const SweepRow& row) {
+  const std::string budget = to_string(Bytes(row.budget_bytes));
+  const planner::Budget* host = row.report->host_budget();
+  if (row.report->device_in_process || host == nullptr)
+    return fmt::format("Planned within {} = {}\n", sweep.budget, budget);
+  return fmt::format("Planned within the card's {} and the host's {}\n", budget,
+                     to_string(Bytes(host->bytes)));
+}
+
 }  // namespace
 
 std::string sweep_table(const Sweep& sweep) {
@@ -62,8 +72,7 @@ std::string sweep_table(const Sweep& sweep) {
   }
   const auto planned =
       std::ranges::find_if(sweep.rows, [](const SweepRow& row) { return row.report.has_value(); });
-  if (planned != sweep.rows.end())
-    out += fmt::format("Planned within {} = {}\n", sweep.budget, to_string(Bytes(planned->budget_bytes)));
+  if (planned != sweep.rows.end()) out += head_of(sweep, *planned);
   out += head +
          fmt::format("  {:>10} {:>10}  {:<4} {:>9} {:>10}\n", "least", "peak", "fits", "seconds", "tokens/s");
   for (const SweepRow& row : sweep.rows) out += line_of(row, widths);

@@ -6,6 +6,8 @@
 #include <cmath>
 #include <optional>
 
+#include "planner/budget.h"
+
 namespace plimsoll::train {
 namespace {
 
@@ -19,21 +21,24 @@ std::string joined(std::string a, const std::string& b) {
 class Table {
  public:
   Table(const Variants& variants, const Prepared& base)
-      : variants_(variants), base_(base.report), peak_(main_peak_bytes(base.report)) {}
+      : variants_(variants),
+        base_(base.report),
+        bounded_(binding_pool(base.report)),
+        peak_(planner::bounded_bytes(base.report, bounded_)) {}
 
   /// What changes nothing is told of as such, and so is what the run contradicts.
   TechniqueRow plan(const Technique& technique) const {
     const auto report = variants_.plan(technique.settings);
     if (!report) return idle(technique, "not in this run: " + report.error().what);
-    const bool changes = main_peak_bytes(*report) != peak_ ||
+    const bool changes = planner::bounded_bytes(*report, bounded_) != peak_ ||
                          report->process_peak_bytes() != base_.process_peak_bytes() ||
                          std::abs(report->seconds_estimated - base_.seconds_estimated) >
                              kNoticedTime * base_.seconds_estimated;
     if (!changes) return idle(technique, "planned: neither bytes nor time change here");
     TechniqueRow row{technique};
-    row.peak_bytes = main_peak_bytes(*report);
+    row.peak_bytes = planner::bounded_bytes(*report, bounded_);
     row.saved_bytes = peak_ - row.peak_bytes;
-    row.seconds = report->seconds_estimated;
+    row.seconds = report->has_time() ? report->seconds_estimated : 0;
     row.note = note_of(technique, *report);
     return row;
   }
@@ -56,7 +61,7 @@ class Table {
     technique.note = std::move(why);
     TechniqueRow row{std::move(technique)};
     row.peak_bytes = peak_;
-    row.seconds = base_.seconds_estimated;
+    row.seconds = base_.has_time() ? base_.seconds_estimated : 0;
     return row;
   }
 
@@ -79,6 +84,7 @@ class Table {
 
   const Variants& variants_;
   const planner::PlanReport& base_;
+  planner::Bounded bounded_;  ///< what figures are of
   int64_t peak_;
 };
 
@@ -88,21 +94,21 @@ int64_t main_peak_bytes(const planner::PlanReport& report) {
   return report.device_is_process ? report.process_peak_bytes() : report.device_peak_bytes();
 }
 
+planner::Bounded binding_pool(const planner::PlanReport& report) {
+  if (const planner::Budget* over = planner::exceeded(report, report.budgets)) return over->bounded;
+  return report.device_is_process ? planner::Bounded::kProcess : planner::Bounded::kDevice;
+}
+
 const char* main_budget(const planner::PlanReport& report) {
   return report.device_is_process ? "memory.budget" : "memory.device_budget";
 }
 
 int64_t main_budget_bytes(const planner::PlanReport& report) {
-  int64_t bytes = report.budget_bytes;
-  for (const planner::Budget& budget : report.budgets)
-    if (!report.device_is_process && budget.bounded == planner::Bounded::kDevice)
-      bytes = std::min(bytes, budget.bytes);
-  return bytes;
+  const planner::Budget* budget = report.device_budget();
+  return budget == nullptr ? report.budget_bytes : budget->bytes;
 }
 
-double tokens_per_second(const planner::PlanReport& report) {
-  return report.seconds_estimated > 0 ? static_cast<double>(report.tokens) / report.seconds_estimated : 0;
-}
+double tokens_per_second(const planner::PlanReport& report) { return report.tokens_per_second(); }
 
 std::vector<TechniqueRow> plan_techniques(const Variants& variants, const Prepared& base,
                                           const PlanProgress& progress) {
@@ -136,7 +142,7 @@ Tree techniques_event(const std::vector<TechniqueRow>& rows) {
                               {"settings", std::move(settings)},
                               {"peak_bytes", Tree::of(row.peak_bytes)},
                               {"saved_bytes", Tree::of(row.saved_bytes)},
-                              {"seconds", Tree::of(row.seconds)},
+                              {"seconds", row.seconds > 0 ? Tree::of(row.seconds) : Tree{}},
                               {"note", Tree::of(row.note)}}));
   }
   return Tree::map({{"event", Tree::of(std::string("techniques"))}, {"rows", Tree::list(std::move(list))}});

@@ -35,12 +35,15 @@ struct Technique {
 };
 
 struct TechniqueRow : Technique {
-  int64_t peak_bytes = 0;   ///< of the process on the CPU, else of the device
+  int64_t peak_bytes = 0;   ///< of the pool that binds the run
   int64_t saved_bytes = 0;  ///< the run's peak less that; negative: it costs
-  double seconds = 0;       ///< a step, estimated
+  double seconds = 0;       ///< a step, estimated; 0: not known
 };
 
-/// What techniques and dimensions are measured by: the process's peak on the CPU, else the device's.
+/// The pool that a plan exceeds; of one that fits that of main_peak_bytes.
+planner::Bounded binding_pool(const planner::PlanReport& report);
+
+/// What dimensions are measured by: the process's peak on the CPU, else the device's.
 int64_t main_peak_bytes(const planner::PlanReport& report);
 
 /// The setting that bounds it, and to what: on a device the least of what does.

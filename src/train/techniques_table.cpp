@@ -7,6 +7,7 @@
 #include "base/numbers.h"
 #include "base/terminal.h"
 #include "base/units.h"
+#include "planner/budget.h"
 #include "train/dimensions.h"
 #include "train/techniques.h"
 
@@ -64,9 +65,9 @@ bool is_idle(const TechniqueRow& row) { return row.settings.empty(); }
 
 std::string line_of(const TechniqueRow& row, const planner::PlanReport& base) {
   if (is_idle(row)) return fmt::format("  {}\n      {}\n", row.name, row.note);
-  std::string line =
-      fmt::format("  {:<36}{:>12}{:>12}{:>10}\n", row.name, to_string(Bytes(row.peak_bytes)),
-                  signed_bytes(row.saved_bytes), time_change(row.seconds, base.seconds_estimated));
+  std::string line = fmt::format("  {:<36}{:>12}{:>12}{:>10}\n", row.name, to_string(Bytes(row.peak_bytes)),
+                                 signed_bytes(row.saved_bytes),
+                                 base.has_time() ? time_change(row.seconds, base.seconds_estimated) : "");
   if (const std::string note = own_note(row); !note.empty()) line += "      " + note + "\n";
   return line;
 }
@@ -74,8 +75,11 @@ std::string line_of(const TechniqueRow& row, const planner::PlanReport& base) {
 }  // namespace
 
 std::string techniques_table(const std::vector<TechniqueRow>& rows, const planner::PlanReport& base) {
-  std::string out = fmt::format("What each technique would do here, planned, over a peak of {}\n",
-                                to_string(Bytes(main_peak_bytes(base))));
+  const planner::Bounded bounded = binding_pool(base);
+  std::string out =
+      fmt::format("What each technique would do here, planned, over a peak of {}{}\n",
+                  to_string(Bytes(planner::bounded_bytes(base, bounded))),
+                  base.device_is_process ? "" : fmt::format(" of {}", planner::pool_name(base, bounded)));
   out += fmt::format("  {:<36}{:>12}{:>12}{:>10}\n", "technique", "peak", "saves", "time");
   const TechniqueRow* before = nullptr;
   for (const TechniqueRow& row : rows) {

@@ -108,7 +108,7 @@ TEST_F(PlanTest, SaysWhatWouldMakeItFit) {
   }
   const Outcome text = run_plimsoll({"plan", a_, "memory.budget=1MiB"});
   EXPECT_EQ(text.code, 69);
-  EXPECT_THAT(text.out, testing::StartsWith("Does NOT fit: the peak is "));
+  EXPECT_THAT(text.out, testing::StartsWith("Does NOT fit: needs "));
 }
 
 TEST_F(PlanTest, ExplainsThePrecision) {

@@ -141,7 +141,7 @@ TEST(DiscreteMemory, LessThanThePlanIsRefusedWithItsPoolAndTheLeast) {
     EXPECT_EQ(refused.exit_code, 69) << command;
     EXPECT_THAT(refused.err, HasSubstr("of device memory and the budget is 200.0 KiB")) << command;
     EXPECT_THAT(refused.err, HasSubstr(": runtime.discrete.memory\n")) << command;
-    EXPECT_THAT(refused.out, HasSubstr("Does NOT fit: the peak of device memory is ")) << command;
+    EXPECT_THAT(refused.out, HasSubstr("Does NOT fit: needs ")) << command;
     EXPECT_FALSE(std::filesystem::exists(folder.path("out/final")));
     const size_t at = refused.err.rfind('(');
     ASSERT_NE(at, std::string::npos) << refused.err;

@@ -56,10 +56,10 @@ TEST(Budget, TheTableSaysWhatIsExceeded) {
   EXPECT_EQ(plan_table(report_of({process})).find("NOT fit"), std::string::npos);
   const Budget device{"runtime.discrete.memory", Bounded::kDevice, kMiB};
   EXPECT_THAT(plan_table(report_of({process, device})),
-              HasSubstr("Does NOT fit: the peak of device memory is 4.00 MiB over runtime.discrete.memory"));
+              HasSubstr("Does NOT fit: needs 5.00 MiB of the device's 1.00 MiB (4.00 MiB too much)"));
   const Budget less{"memory.budget", Bounded::kProcess, 6 * kMiB};
   EXPECT_THAT(plan_table(report_of({less})),
-              HasSubstr("Does NOT fit: the peak is 2.00 MiB over memory.budget"));
+              HasSubstr("Does NOT fit: needs 8.00 MiB, memory.budget is 6.00 MiB (2.00 MiB too much)"));
 }
 
 }  // namespace

@@ -121,12 +121,55 @@ TEST(KnownProfiles, EveryCardCanBePlannedForAndNamesItsSource) {
     EXPECT_TRUE(parse_profile(profile_json(*card)).ok()) << name;
   }
   EXPECT_EQ(find_card("RTX-4090")->name, "rtx4090");
-  EXPECT_EQ(cards_with(int64_t{30} << 30).front(), "a100-40") << "the smallest with room";
+  EXPECT_EQ(cards_with(int64_t{31} << 30).front(), "a100-40") << "the smallest with room";
   EXPECT_TRUE(cards_with(int64_t{1} << 50).empty());
   const auto unknown = find_card("h10");
   ASSERT_FALSE(unknown.ok());
   EXPECT_EQ(unknown.error().code, ErrorCode::kInvalidArgument);
   EXPECT_THAT(unknown.error().hint, testing::HasSubstr("h100"));
+}
+
+TEST(KnownProfiles, AnUnknownNameIsAnsweredWithThoseThatContainIt) {
+  EXPECT_EQ(find_card("a100").error().hint, "did you mean a100-40 or a100-80?");
+  EXPECT_EQ(find_card("4090").error().hint, "did you mean rtx4090?");
+  EXPECT_EQ(find_card("RTX PRO").error().hint, "did you mean rtx-pro-6000?");
+}
+
+TEST(KnownProfiles, ACardIsKnownByWhatItsDriverCallsIt) {
+  const auto called = [](std::string_view name, double gib) {
+    const auto card = card_called(name, static_cast<int64_t>(gib * (int64_t{1} << 30)));
+    return card ? card->name : "";
+  };
+  EXPECT_EQ(called("NVIDIA H100 80GB HBM3", 79.2), "h100");
+  EXPECT_EQ(called("NVIDIA A100-SXM4-40GB", 39.4), "a100-40");
+  EXPECT_EQ(called("NVIDIA A100-SXM4-80GB", 79.2), "a100-80");
+  EXPECT_EQ(called("NVIDIA GeForce RTX 4090", 23.6), "rtx4090");
+  EXPECT_EQ(called("NVIDIA GeForce RTX 4090 D", 23.6), "rtx4090");
+  EXPECT_EQ(called("NVIDIA L4", 22), "l4");
+  EXPECT_EQ(called("Tesla T4", 14.6), "t4");
+  EXPECT_EQ(called("NVIDIA A10G", 22), "a10g");
+  EXPECT_EQ(called("NVIDIA RTX PRO 6000 Blackwell Workstation Edition", 95), "rtx-pro-6000");
+  for (const char* other :
+       {"NVIDIA L40S", "NVIDIA A10", "NVIDIA H100 80GB HBM3 MIG 1g.10gb", "Fake card", ""})
+    EXPECT_EQ(called(other, 24), "") << other;
+  for (const std::string& name : card_names())
+    EXPECT_EQ(cuda_capability(*find_card(name)) > 0, name != "mi300x") << "an AMD card";
+  EXPECT_EQ(cuda_capability(*find_card("h100")), 90);
+}
+
+/// The one page from a card (bench/results): an H100's products, copies and pinned link, each within a
+/// factor.
+TEST(KnownProfiles, RatesCarryWhatWasReachedOnTheOneMeasuredCard) {
+  const MachineProfile h100 = *find_card("h100");
+  const auto is_near = [](double rate, double measured) {
+    return rate > measured / 1.3 && rate < measured * 1.3;
+  };
+  EXPECT_TRUE(is_near(h100.product_flops[0], 51.2e12));
+  EXPECT_TRUE(is_near(h100.product_flops[2], 826.7e12));
+  EXPECT_TRUE(is_near(h100.attention_flops[2], 18e12));
+  EXPECT_TRUE(is_near(h100.copy_in_bandwidth, 54.8e9));
+  EXPECT_TRUE(is_near(h100.launch_seconds, 1.08e-6));
+  EXPECT_EQ(card_of_no_known_rates().rates, kUnknownRates);
 }
 
 }  // namespace

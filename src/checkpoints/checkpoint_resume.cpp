@@ -114,9 +114,15 @@ Status read_file(const Checkpoint& checkpoint, std::string_view name, const Plac
   std::set<std::string_view> there;
   for (const CheckpointTensor& stored : file->tensors)
     if (place_of(stored) != nullptr) there.insert(stored.name);
+  // Checksums say that the files are whole: what they lack is kept in another layout.
   for (const auto& [wanted, unused] : places)
     if (!there.contains(wanted))
-      return not_there("the tensor " + wanted + " is missing or has another shape");
+      return Error{ErrorCode::kInvalidArgument,
+                   "the checkpoint keeps its state in another layout than this version: it has no " + wanted +
+                       " of that shape",
+                   checkpoint.path + "/" + std::string(name),
+                   "go on with the version that made it, or start anew with --resume never or another "
+                   "output.dir"};
   const TakeTensorPiece take = [&](const CheckpointTensor& stored, int64_t at,
                                    std::span<const std::byte> piece) -> Status {
     const StoredTensor* place = place_of(stored);

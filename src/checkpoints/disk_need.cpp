@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 #include <deque>
 #include <filesystem>
 #include <utility>
@@ -144,9 +145,15 @@ SaveSchedule save_schedule(const RunConfig& config, std::optional<int64_t> total
   // As they are: 150 and 330 bytes a step, an evaluation's more; the rest of the state about 500.
   constexpr int64_t kStateBytes = 1024, kStateBytesPerLine = 192, kEventBytesPerLine = 400;
   const int64_t lines = num_lines(config, total_steps.value_or(0));
+  int64_t save_steps = output.save_steps;
+  // Before the data is known an epoch is as good as a step.
+  if (output.save_strategy == "epoch" && save_steps == 0 && !total_steps) {
+    total_steps = static_cast<int64_t>(std::ceil(config.training.num_epochs.value_or(1.0)));
+    save_steps = 1;
+  }
   return {.step = step,
           .total_steps = total_steps,
-          .save_steps = output.save_steps,
+          .save_steps = save_steps,
           .total_limit = limit,
           .bytes = bytes,
           .state_bytes = kStateBytes + lines * kStateBytesPerLine,
@@ -164,9 +171,12 @@ Status check_disk(const SaveSchedule& schedule, const std::string& directory) {
   Status enough = check_free_space(directory, need->bytes + kSaveSlackBytes);
   if (enough) return enough;
   Error error = std::move(enough).error();
-  error.what += fmt::format(": {} checkpoint{} of {} at once and final/ of {}", need->checkpoints,
-                            need->checkpoints == 1 ? "" : "s", to_string(Bytes(schedule.bytes.checkpoint)),
-                            to_string(Bytes(schedule.bytes.final)));
+  const std::string checkpoints =
+      need->checkpoints == 0
+          ? ""
+          : fmt::format("{} checkpoint{} of {} at once and ", need->checkpoints,
+                        need->checkpoints == 1 ? "" : "s", to_string(Bytes(schedule.bytes.checkpoint)));
+  error.what += fmt::format(": {}final/ of {}", checkpoints, to_string(Bytes(schedule.bytes.final)));
   const std::optional<int64_t> free = free_space(directory);
   const int64_t limit = schedule.save_steps > 0 && free ? limit_within(schedule, *free) : 0;
   if (limit > 0 && limit < schedule.total_limit.value_or(INT64_MAX))

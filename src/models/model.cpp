@@ -1,5 +1,7 @@
 #include "models/model.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 
 #include "base/check.h"
@@ -132,7 +134,9 @@ void Model::divide(std::span<const Role> roles) {
     PLIMSOLL_CHECK(roles.size() >= p.views.size() && p.part_of.empty(), p.name);
     const auto own = roles.first(p.views.size());
     roles = roles.subspan(own.size());
-    if (std::all_of(own.begin(), own.end(), [&](const Role& r) { return r == own.front(); })) {
+    const bool is_alike =
+        std::all_of(own.begin(), own.end(), [&](const Role& r) { return r == own.front(); });
+    if (own.size() == 1 || (is_alike && !own.front().is_apart)) {
       p.trained = own.front().trained;
       p.group = own.front().group;
       divided.push_back(std::move(p));
@@ -234,7 +238,9 @@ Result<std::unique_ptr<Model>> make_model(const ConfigJson& config) {
     if (family.model_type == type) return family.make(config);
     known += (known.empty() ? "" : ", ") + std::string(family.model_type);
   }
-  return config.error("model_type", "one of " + known);
+  return config.error(
+      "model_type", "one of " + known,
+      fmt::format("the family {} is not supported; docs/models.md lists those that are", type.substr(0, 60)));
 }
 
 }  // namespace plimsoll::models

@@ -117,6 +117,7 @@ struct Adapters {
 struct Role {
   bool trained = true;
   int32_t group = 0;
+  bool is_apart = false;  ///< in a storage of its own
   bool operator==(const Role&) const = default;
 };
 

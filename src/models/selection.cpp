@@ -85,6 +85,18 @@ Role role_of(const Model& model, const std::string& name, const Selection& selec
   return role;
 }
 
+/// Tensors that learn and whose storage the update would not treat tensor by tensor.
+void keep_apart(const Model& model, const Selection& selection, std::span<Role> roles) {
+  for (const Parameter& p : model.parameters()) {
+    const auto own = roles.first(p.views.size());
+    roles = roles.subspan(own.size());
+    std::vector<ir::Shape> shapes;
+    for (const ParameterView& view : p.views) shapes.push_back(view.shape);
+    if (!own.front().trained || selection.lie_together(shapes)) continue;
+    for (Role& role : own) role.is_apart = true;
+  }
+}
+
 }  // namespace
 
 Status select(Model& model, const Selection& selection) {
@@ -105,6 +117,7 @@ Status select(Model& model, const Selection& selection) {
   // A frozen tensor has no hyper-parameters: its group divides nothing.
   for (Role& role : roles)
     if (!role.trained) role.group = 0;
+  if (selection.lie_together) keep_apart(model, selection, roles);
   model.divide(roles);
   return Ok{};
 }

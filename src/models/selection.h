@@ -1,6 +1,7 @@
 // Which tensors of a model learn, and with whose hyper-parameters: patterns over their names.
 #pragma once
 
+#include <functional>
 #include <span>
 #include <string>
 #include <vector>
@@ -15,6 +16,8 @@ struct Selection {
   std::vector<std::string> freeze = {};
   std::vector<std::string> unfreeze = {};             ///< over freeze
   std::vector<std::vector<std::string>> groups = {};  ///< of each, its patterns; the first that matches wins
+  /// Whether tensors that learn may lie one behind the other in a storage; empty: they may.
+  std::function<bool(std::span<const ir::Shape>)> lie_together = {};
 };
 
 /// Divides the model accordingly. Errors: kInvalidArgument for a pattern that matches nothing (with the

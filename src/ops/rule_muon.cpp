@@ -8,7 +8,7 @@ namespace plimsoll::ops {
 namespace {
 
 /// x [rows, cols] becomes nearly orthogonal.
-void orthogonalise(std::vector<double>& x, size_t rows, size_t cols) {
+void orthogonalise(std::vector<double>& x, size_t rows, size_t cols, int64_t steps) {
   const size_t shorter = std::min(rows, cols), longer = std::max(rows, cols);
   // Element i of the shorter axis, j of the longer.
   const auto at_of = [&](size_t i, size_t j) { return rows <= cols ? i * cols + j : j * cols + i; };
@@ -16,7 +16,7 @@ void orthogonalise(std::vector<double>& x, size_t rows, size_t cols) {
   for (const double v : x) squares += v * v;
   const double norm = std::max(std::sqrt(squares), kMuonEpsilon);
   for (double& v : x) v /= norm;
-  for (int step = 0; step < kMuonSteps; ++step) {
+  for (int64_t step = 0; step < steps; ++step) {
     std::vector<double> gram(shorter * shorter), both(shorter * shorter), next(x.size());
     for (size_t i = 0; i < shorter; ++i)
       for (size_t k = 0; k < shorter; ++k)
@@ -51,7 +51,7 @@ void apply_muon(TensorUpdate& u) {
       m += (g - m) * field[kMuonOneMinusMomentum];
       update[i] = field[kMuonNesterov] != 0 ? g + (m - g) * momentum : m;
     }
-    orthogonalise(update, rows, cols);
+    orthogonalise(update, rows, cols, u.tensor.steps);
     const double rate = field[kMuonRate] *
                         muon_adjustment(part_rows, static_cast<int64_t>(cols), field[kMuonMatchesRms] != 0);
     for (size_t i = 0; i < update.size(); ++i)
@@ -66,7 +66,8 @@ double flops(const RuledTensor& tensor) {
   for (const int64_t part_rows : tensor.parts) {
     const auto rows = static_cast<double>(part_rows);
     const double shorter = std::min(rows, cols), longer = std::max(rows, cols);
-    sum += kMuonSteps * (4 * shorter * shorter * longer + 2 * shorter * shorter * shorter);
+    sum += static_cast<double>(tensor.steps) *
+           (4 * shorter * shorter * longer + 2 * shorter * shorter * shorter);
   }
   return sum;
 }
@@ -84,7 +85,8 @@ TensorRule muon_rule() {
           .states = {{"momentum"}},
           .num_fields = kMuonFields,
           .flops = flops,
-          .apply = apply_muon};
+          .apply = apply_muon,
+          .iterates = true};
 }
 
 }  // namespace plimsoll::ops

@@ -12,7 +12,13 @@
 namespace plimsoll::ops {
 namespace {
 
-RuledTensor tensor_of(const Shape& shape, const ir::Attrs& attrs) { return {shape, attrs.ints("parts")}; }
+int64_t steps_of(const ir::Attrs& attrs) {
+  return attrs.find("steps") == nullptr ? kMuonSteps : attrs.i64("steps");
+}
+
+RuledTensor tensor_of(const Shape& shape, const ir::Attrs& attrs) {
+  return {shape, attrs.ints("parts"), steps_of(attrs)};
+}
 
 std::vector<std::string_view> operand_names(const TensorForm& form) {
   std::vector<std::string_view> names = {"param", "grad"};
@@ -36,6 +42,7 @@ void check_shared(Operands& in, const TensorForm& form, const OpTypes& t, size_t
   in.require(form.first == 0 || (form.rule->block_elements > 0 && form.first > 0 &&
                                  form.first % form.rule->block_elements == 0),
              "a window begins at a whole block of the rule");
+  in.require(form.steps > 0, "steps must be positive");
 }
 
 void check_state(Operands& in, const RuleState& state, const RuledTensor& tensor, const OpTypes& t,
@@ -126,6 +133,7 @@ OpDef op_of(const TensorRule& rule) {
                .max_inputs = operands + 1,
                .attrs = {int_attr("group"),
                          ints_attr("parts"),
+                         {"steps", AttrSpec::Kind::kInt, false},
                          {"rounded", AttrSpec::Kind::kString, false},
                          {"copy", AttrSpec::Kind::kString, false},
                          {"key", AttrSpec::Kind::kInt, false},
@@ -168,16 +176,16 @@ OpGroup tensor_rules_ops() {
 }
 
 TensorForm tensor_form(std::string_view op, const ir::Attrs& attrs) {
-  return {find_tensor_rule(op), dtype_attr(attrs, "rounded"), dtype_attr(attrs, "copy"),
-          attrs.find("key") != nullptr, first_element(attrs)};
+  return {find_tensor_rule(op),         dtype_attr(attrs, "rounded"), dtype_attr(attrs, "copy"),
+          attrs.find("key") != nullptr, first_element(attrs),         steps_of(attrs)};
 }
 
 std::vector<ValueId> update_tensor(Builder& b, const TensorRule& rule, ValueId param, ValueId grad,
                                    std::span<const ValueId> states, ValueId clip, ValueId groups,
-                                   int64_t group, const std::vector<int64_t>& parts,
-                                   const UpdateStorage& storage) {
-  return update_op(b, rule.name, {{"group", group}, {"parts", parts}}, param, grad, states, clip, groups,
-                   storage);
+                                   int64_t group, const RuledTensor& tensor, const UpdateStorage& storage) {
+  ir::Attrs attrs = {{"group", group}, {"parts", tensor.parts}};
+  if (rule.iterates && tensor.steps != kMuonSteps) attrs.set("steps", tensor.steps);
+  return update_op(b, rule.name, std::move(attrs), param, grad, states, clip, groups, storage);
 }
 
 }  // namespace plimsoll::ops

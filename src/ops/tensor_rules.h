@@ -1,11 +1,12 @@
 // Update rules that look beyond one element: at blocks, rows, columns or the whole of a tensor. A rule is a
 // row in tensor_rules.cpp, and one op follows from it:
 //
-//   <rule>(param, grad, state…, clip f32[1], groups) {group, parts: ints} -> param, state…
+//   <rule>(param, grad, state…, clip f32[1], groups) {group, parts: ints, steps} -> param, state…
 //
 // Everything is as update_rules.h has it, `rounded`, `copy`, `key` and `random` too, but the states: each has
 // a shape and a dtype of its own. `parts` are the rows of the checkpoint's tensors that lie one after the
-// other in the parameter's storage (q, k and v): where a rule looks at a matrix, each of them is one.
+// other in the parameter's storage (q, k and v): where a rule looks at a matrix, each of them is one. `steps`
+// is how often a rule that iterates does so; absent: kMuonSteps.
 #pragma once
 
 #include <optional>
@@ -17,10 +18,14 @@
 
 namespace plimsoll::ops {
 
+/// Steps of Newton and Schulz that `muon` takes where nothing is said.
+inline constexpr int64_t kMuonSteps = 5;
+
 /// A parameter as a rule sees it.
 struct RuledTensor {
   ir::Shape shape;
   std::vector<int64_t> parts;  ///< rows each; their sum is shape[0]
+  int64_t steps = kMuonSteps;  ///< of a rule that iterates
 };
 
 struct RuleState {
@@ -53,6 +58,7 @@ struct TensorRule {
   /// It looks no further than at blocks of so many elements, of the tensor as a row of them: a window of
   /// whole blocks is a tensor of its own. 0: at all of it.
   int64_t block_elements = 0;
+  bool iterates = false;  ///< RuledTensor::steps times
 
   [[nodiscard]] size_t num_results() const { return 1 + states.size(); }   ///< param, states
   [[nodiscard]] size_t num_operands() const { return 2 + states.size(); }  ///< param, grad, states
@@ -95,7 +101,7 @@ std::vector<TensorRule> adafactor_rules();
 /// Columns of `groups` for `muon`, behind AdamW's; state momentum. Jordan 2024,
 /// kellerjordan.github.io/posts/muon, as torch.optim.Muon computes it, in f32, each part for itself:
 ///   m = m + (g - m) * (1 - momentum); u = nesterov ? g + (m - g) * momentum : m; x = u / max(|u|, epsilon);
-///   five times x = a x + (b A + c A A) x with A = x x^T, the shorter axis first;
+///   `steps` times x = a x + (b A + c A A) x with A = x x^T, the shorter axis first;
 ///   p = p * decay - rate * adjustment * x.
 enum MuonField : int64_t {
   kMuonRate = kAdamwFields,
@@ -107,7 +113,6 @@ enum MuonField : int64_t {
   kMuonFields,
 };
 inline constexpr double kMuonCoefficients[] = {3.4445, -4.7750, 2.0315};
-inline constexpr int kMuonSteps = 5;
 inline constexpr double kMuonEpsilon = 1e-7;
 /// What a matrix's rate is multiplied with: sqrt(max(1, rows / cols)), or, so that an update is about as
 /// large as AdamW's, 0.2 sqrt(max(rows, cols)) (Liu et al. 2025, arXiv:2502.16982).
@@ -120,6 +125,7 @@ struct TensorForm {
   std::optional<ir::DType> rounded = {}, copy = {};
   bool draws = false;
   int64_t first = 0;
+  int64_t steps = kMuonSteps;
 };
 TensorForm tensor_form(std::string_view op, const ir::Attrs& attrs);
 
@@ -127,6 +133,6 @@ TensorForm tensor_form(std::string_view op, const ir::Attrs& attrs);
 std::vector<ir::ValueId> update_tensor(ir::Builder& b, const TensorRule& rule, ir::ValueId param,
                                        ir::ValueId grad, std::span<const ir::ValueId> states,
                                        ir::ValueId clip, ir::ValueId groups, int64_t group,
-                                       const std::vector<int64_t>& parts, const UpdateStorage& storage = {});
+                                       const RuledTensor& tensor, const UpdateStorage& storage = {});
 
 }  // namespace plimsoll::ops

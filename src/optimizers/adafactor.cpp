@@ -28,8 +28,8 @@ void write_adafactor_row(const StepHyper& hyper, double weight_decay, float* row
   row[ops::kAdafactorDecay] = static_cast<float>(weight_decay);
   row[ops::kAdafactorBeta2] = static_cast<float>(1.0 - one_minus_beta2);
   row[ops::kAdafactorOneMinusBeta2] = static_cast<float>(one_minus_beta2);
-  row[ops::kAdafactorEpsilon1] = static_cast<float>(a.epsilon1);
-  row[ops::kAdafactorEpsilon2] = static_cast<float>(a.epsilon2);
+  row[ops::kAdafactorEpsilon1] = static_cast<float>(a.eps[0]);
+  row[ops::kAdafactorEpsilon2] = static_cast<float>(a.eps[1]);
   row[ops::kAdafactorThreshold] = static_cast<float>(a.clip_threshold);
   row[ops::kAdafactorScale] = a.scale_parameter ? 1.0F : 0.0F;
   row[ops::kAdafactorBeta1] = static_cast<float>(a.beta1.value_or(0.0));

@@ -1,5 +1,8 @@
 // AdamW with moments of 8 bits, Dettmers et al. 2022, arXiv:2110.02861, as bitsandbytes' AdamW8bit: tensors
-// of fewer than 4,096 elements keep theirs as adamw does. Embeddings are no exception.
+// of fewer than 4,096 elements keep theirs as adamw does, and blocks begin with each tensor. Embeddings are
+// no exception.
+#include <algorithm>
+
 #include "ops/tensor_rules.h"
 #include "optimizers/adamw_row.h"
 #include "optimizers/optimizer_list.h"
@@ -14,6 +17,17 @@ std::string_view adamw_8bit_rule(const Ruled& parameter) {
   return parameter.shape.num_elements() < kLeastElements ? "adamw" : "adamw_8bit";
 }
 
+/// All small; or all large, and each but the last of whole blocks.
+bool lie_together_8bit(std::span<const ir::Shape> tensors) {
+  const auto is_small = [](const ir::Shape& shape) { return shape.num_elements() < kLeastElements; };
+  if (std::ranges::all_of(tensors, is_small)) return true;
+  const auto ends_a_block = [](const ir::Shape& shape) {
+    return shape.num_elements() % ops::kCodeBlock == 0;
+  };
+  return std::ranges::none_of(tensors, is_small) &&
+         std::ranges::all_of(tensors.first(tensors.size() - 1), ends_a_block);
+}
+
 }  // namespace
 
 OptimizerGroup adamw_8bit_optimizers() {
@@ -22,6 +36,7 @@ OptimizerGroup adamw_8bit_optimizers() {
                                             .rule = adamw_8bit_rule,
                                             .num_fields = ops::kAdamwFields,
                                             .write_row = write_adamw_row,
+                                            .lie_together = lie_together_8bit,
                                             .settings = kSettings}};
   return kDefs;
 }

@@ -1,8 +1,10 @@
 // Hyper-parameters that one optimizer alone has: settings of its section and fields of a step's.
 #pragma once
 
+#include <cstdint>
 #include <optional>
 #include <string>
+#include <vector>
 
 namespace plimsoll::optimizers {
 
@@ -15,15 +17,17 @@ struct AdafactorHyper {
   double clip_threshold = 1.0;   ///< of the update's root mean square
   double decay_rate = -0.8;      ///< beta2 is 1 - step^decay_rate
   std::optional<double> beta1 = {};
-  double epsilon1 = 1e-30, epsilon2 = 1e-3;
+  /// Added to each squared gradient, and the least root mean square that scale_parameter takes.
+  std::vector<double> eps = {1e-30, 1e-3};
 };
 
 /// training.muon, as torch.optim.Muon names them.
 struct MuonHyper {
   double momentum = 0.95;
   bool nesterov = true;
-  /// "original" or "match_rms_adamw", at which one rate serves AdamW's parameters too
-  std::string adjust_lr_fn = "match_rms_adamw";
+  int64_t ns_steps = 5;  ///< of Newton and Schulz
+  /// "original", or "match_rms_adamw", at which one rate serves AdamW's parameters too
+  std::string adjust_lr_fn = "original";
 };
 
 }  // namespace plimsoll::optimizers

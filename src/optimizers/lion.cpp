@@ -1,4 +1,5 @@
-// Lion, Chen et al. 2023, arXiv:2302.06675: decoupled decay, the betas of Adam's settings.
+// Lion, Chen et al. 2023, arXiv:2302.06675: decoupled decay, the betas of Adam's settings with defaults of
+// its own.
 #include "ops/update_rules.h"
 #include "optimizers/optimizer_list.h"
 
@@ -24,7 +25,7 @@ OptimizerGroup lion_optimizers() {
                                             .rule = lion_rule,
                                             .num_fields = ops::kLionFields,
                                             .write_row = write_lion,
-                                            .default_decay = 0,
+                                            .default_beta2 = 0.99,
                                             .settings = kSettings}};
   return kDefs;
 }

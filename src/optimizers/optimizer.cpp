@@ -89,7 +89,7 @@ void append_rule(ir::Builder& b, const Shared& shared, const Update& u) {
   const StateDtypes& state = shared.options.state;
   const ir::TensorType weight = b.graph().find_state(u.parameter)->type;
   const Rule rule(shared.def.rule({weight.shape, u.is_hidden, shared.options.momentum}));
-  ops::RuledTensor tensor{weight.shape, u.parts};
+  ops::RuledTensor tensor{weight.shape, u.parts, shared.options.muon_ns_steps};
   if (tensor.parts.empty()) tensor.parts = {weight.shape.dim(0)};
   const std::string kept = state.masters ? master_name(u.parameter) : u.parameter;
   const ir::TensorType wide{ir::DType::kF32, weight.shape};
@@ -113,7 +113,7 @@ void append_rule(ir::Builder& b, const Shared& shared, const Update& u) {
                         ? ops::update(b, *rule.elementwise, param, u.gradient, states, shared.clip,
                                       shared.groups, u.row, storage)
                         : ops::update_tensor(b, *rule.of_tensor, param, u.gradient, states, shared.clip,
-                                             shared.groups, u.row, tensor.parts, storage);
+                                             shared.groups, u.row, tensor, storage);
   b.assign(kept, next[0]);
   for (size_t s = 0; s < names.size(); ++s) b.assign(names[s], next[1 + s]);
   if (state.masters) b.assign(u.parameter, next.back());
@@ -123,11 +123,12 @@ void append_rule(ir::Builder& b, const Shared& shared, const Update& u) {
 
 std::string master_name(std::string_view parameter) { return fmt::format("master.{}", parameter); }
 
-UpdateWork update_work(const OptimizerOptions& options, const ir::Shape& parameter, bool is_hidden) {
+UpdateWork update_work(const OptimizerOptions& options, const ir::Shape& parameter,
+                       const std::vector<int64_t>& parts, bool is_hidden) {
   const OptimizerDef* def = find_optimizer(options.name);
   PLIMSOLL_CHECK(def != nullptr, options.name);
   const Rule rule(def->rule({parameter, is_hidden, options.momentum}));
-  const ops::RuledTensor tensor{parameter, {parameter.dim(0)}};
+  const ops::RuledTensor tensor{parameter, parts, options.muon_ns_steps};
   UpdateWork work;
   for (const StateForm& form : rule.states(tensor, options.state.moments))
     work.state_bytes += form.type.bytes().count;

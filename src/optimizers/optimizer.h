@@ -64,11 +64,14 @@ struct OptimizerOptions {
   /// The gradients are those of a scaled loss; nothing: of the loss itself
   std::optional<ops::LossScaling> loss_scaling = {};
   StateDtypes state = {};
-  int64_t num_groups = 0;  ///< beside the run's own
+  int64_t num_groups = 0;     ///< beside the run's own
+  int64_t muon_ns_steps = 5;  ///< MuonHyper::ns_steps
 };
 
-/// `is_hidden`: of one of the model's blocks.
-UpdateWork update_work(const OptimizerOptions& options, const ir::Shape& parameter, bool is_hidden);
+/// Of a parameter with the checkpoint's tensors that lie in it, as Update::parts. `is_hidden`: of one of the
+/// model's blocks.
+UpdateWork update_work(const OptimizerOptions& options, const ir::Shape& parameter,
+                       const std::vector<int64_t>& parts, bool is_hidden);
 
 /// The loss scale and its counts, f32[3] as ops/loss_scale.h has them; saved with a checkpoint. The host
 /// writes its first value.

@@ -28,6 +28,10 @@ struct OptimizerDef {
   void (*write_row)(const StepHyper& hyper, double weight_decay, float* row) = nullptr;
   bool decays = true;           ///< weight decay means something
   double default_decay = 0.01;  ///< where none is given
+  double default_beta2 = 0.999;
+  /// Whether the update may treat tensors that lie one behind the other in a storage, rows each, as one;
+  /// null: each is told by its rows.
+  bool (*lie_together)(std::span<const ir::Shape> tensors) = nullptr;
   /// What it reads of training.*, beside the rate and the decay, which is nobody else's without a note. A
   /// name that ends in a dot is a section of its own: there a setting is refused with another optimizer.
   std::span<const std::string_view> settings = {};

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <array>
 
+#include "data/permutation.h"
 #include "settings/wrong.h"
 
 namespace plimsoll {
@@ -33,6 +34,12 @@ std::optional<BestMetric> best_metric(const TrainingSettings& training) {
   return metric;
 }
 
+void settle_epochs(RunConfig& config, int64_t num_sequences) {
+  const int64_t steps = steps_for_epochs(num_sequences, 1.0, config.training.global_batch_size);
+  if (config.training.eval_strategy == "epoch") config.training.eval_steps = steps;
+  if (config.output.save_strategy == "epoch") config.output.save_steps = steps;
+}
+
 Status check_best_model(const RunConfig& config) {
   const TrainingSettings& t = config.training;
   if (!t.load_best_model_at_end && !t.early_stopping_patience) return Ok{};
@@ -41,6 +48,13 @@ Status check_best_model(const RunConfig& config) {
   if (!config.evaluates_while_training())
     return wrong_setting(setting + " compares evaluations, and nothing is evaluated",
                          config.data.evaluates() ? "set training.eval_strategy=steps" : "set data.eval");
+  const bool by_epoch = t.eval_strategy == "epoch", saves_by_epoch = config.output.save_strategy == "epoch";
+  if (t.load_best_model_at_end && by_epoch != saves_by_epoch)
+    return wrong_setting(fmt::format("training.load_best_model_at_end: training.eval_strategy is {}, and "
+                                     "output.save_strategy is {}",
+                                     t.eval_strategy, config.output.save_strategy),
+                         by_epoch ? "set output.save_strategy=epoch" : "set training.eval_strategy=epoch");
+  if (by_epoch) return Ok{};
   if (t.eval_steps == 0)
     return wrong_setting(setting + " compares evaluations, and there is one alone, after the last step",
                          "set training.eval_steps");

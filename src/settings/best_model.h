@@ -18,6 +18,9 @@ struct BestMetric {
 /// Nothing where no setting asks which evaluation is the best.
 std::optional<BestMetric> best_metric(const TrainingSettings& training);
 
+/// eval_strategy and save_strategy that go by epochs, as steps: those of an epoch, rounded up.
+void settle_epochs(RunConfig& config, int64_t num_sequences);
+
 /// Whether evaluations and checkpoints are there when these settings need them. Called when eval_steps and
 /// save_steps are settled. Errors: kInvalidArgument, as TrainingArguments and EarlyStoppingCallback raise
 /// them.

@@ -16,8 +16,10 @@ bool is_one_of(const std::string& word, const std::vector<std::string>& words) {
   return std::find(words.begin(), words.end(), word) != words.end();
 }
 
+/// What the other setting says in this run: its default where it has no effect itself.
 std::string other_text(const OnlyWith& needs, const RunConfig& config) {
-  return setting_text(*find_setting(needs.path), config);
+  const Setting& other = *find_setting(needs.path);
+  return setting_text(other, has_effect(other, config) ? config : RunConfig{});
 }
 
 bool is_default(const Setting& setting, const RunConfig& config) {
@@ -98,12 +100,14 @@ void set_back(const Setting& setting, RunConfig& config) {
   std::visit([&](auto* to) { *to = *std::get<decltype(to)>(from); }, setting.field(config));
 }
 
-std::vector<Error> settle_idle(RunConfig& config, const GivenSettings& given, Idle idle) {
+std::vector<Error> settle_idle(RunConfig& config, GivenSettings& given, Idle idle) {
   std::vector<Error> errors;
   IdleNotes notes;
+  std::vector<const Setting*> passed;
   for (const Setting& setting : settings()) {
     const auto place = given.find(setting.path);
     if (place == given.end() || setting.field == nullptr || has_effect(setting, config)) continue;
+    if (idle == Idle::kPassed) passed.push_back(&setting);
     const auto choice = given.find(setting.only_with.path);
     const bool is_later = choice != given.end() && choice->second.document > place->second.document;
     if (is_default(setting, config)) {
@@ -115,6 +119,7 @@ std::vector<Error> settle_idle(RunConfig& config, const GivenSettings& given, Id
       errors.push_back(refused(setting, config, place->second.where));
     }
   }
+  for (const Setting* setting : passed) given.erase(setting->path);
   if (idle == Idle::kRefused) notes.tell(config.notes);
   return errors;
 }

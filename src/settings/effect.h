@@ -35,8 +35,8 @@ enum class Idle {
 };
 /// Given settings without effect are set back to their defaults. Those that say what holds anyway, that one
 /// file may carry for other runs (OnlyWith::is_noted) or whose effect a later document took away are told of
-/// in config.notes; each other one is an error (kInvalidArgument).
-std::vector<Error> settle_idle(RunConfig& config, const GivenSettings& given, Idle idle);
+/// in config.notes; each other one is an error (kInvalidArgument). What is passed over counts as not given.
+std::vector<Error> settle_idle(RunConfig& config, GivenSettings& given, Idle idle);
 
 /// What is asked for and not there yet, an error each (kInvalidArgument): it names the setting and what to
 /// do.

@@ -125,8 +125,10 @@ Status check_param_groups(const TrainingSettings& training) {
 }
 
 models::Selection selection_of(const TrainingSettings& training) {
-  models::Selection selection{training.freeze, training.unfreeze, {}};
+  models::Selection selection{.freeze = training.freeze, .unfreeze = training.unfreeze};
   for (const ParamGroup& group : training.param_groups) selection.groups.push_back(group.params);
+  if (const auto* def = optimizers::find_optimizer(training.optimizer))
+    if (def->lie_together != nullptr) selection.lie_together = def->lie_together;
   return selection;
 }
 

@@ -186,14 +186,14 @@ struct TrainingSettings {
   int64_t warmup_steps = 0;
   std::optional<double> warmup_ratio = {};
   double adam_beta1 = 0.9;
-  double adam_beta2 = 0.999;
+  double adam_beta2 = 0.999;  ///< lion: 0.99 unless given
   double adam_epsilon = 1e-8;
   double momentum = 0;  ///< sgd; 0: no buffer
   double dampening = 0;
   bool nesterov = false;
   optimizers::AdafactorHyper adafactor = {};
   optimizers::MuonHyper muon = {};
-  double weight_decay = 0.01;  ///< sgd: 0 unless given
+  double weight_decay = 0.01;  ///< sgd, adafactor: 0 unless given
   OneOf<DecayScope> weight_decay_scope = DecayScope::kMatrices;
   ParamGroups param_groups = {};
   std::vector<std::string> freeze = {};       ///< patterns of parameters' names

@@ -79,25 +79,55 @@ Status check_device(const std::string& device) {
       "runtime.device is " + Tree::of(device).describe() + ", expected cpu, discrete, cuda or cuda:1", hint);
 }
 
-/// The decay where none is given, and torch.optim.SGD's rules for momentum.
+/// A budget that is no program's: a size whose unit was left out.
+void note_small_budgets(RunConfig& config) {
+  constexpr int64_t kLeast = 1 << 20;
+  const std::pair<const char*, const MemoryBudget*> budgets[] = {
+      {"memory.budget", &config.memory.budget},
+      {"memory.device_budget", &config.memory.device_budget},
+      {"memory.host_budget", &config.memory.host_budget},
+      {"memory.disk_budget", &config.memory.disk_budget}};
+  for (const auto& [path, budget] : budgets)
+    if (budget->kind == MemoryBudget::Kind::kBytes && budget->bytes < kLeast)
+      config.notes.push_back(fmt::format("{} is {} bytes, as no unit is given: did you mean {}GiB?", path,
+                                         budget->bytes, budget->bytes));
+}
+
+/// transformers' rules for a rate that follows from the step.
+Status check_adafactor(const TrainingSettings& t, const GivenSettings& given) {
+  const optimizers::AdafactorHyper& adafactor = t.adafactor;
+  if (adafactor.eps[0] <= 0)
+    return wrong_setting("training.adafactor.eps begins with 0, and a squared gradient may be 0 too",
+                         "set training.adafactor.eps=[1e-30, 1e-3]");
+  if (adafactor.warmup_init && !adafactor.relative_step)
+    return wrong_setting(
+        "training.adafactor.warmup_init is true, and training.adafactor.relative_step is not",
+        "set training.adafactor.relative_step=true, or leave warmup_init out");
+  if (!adafactor.relative_step) return Ok{};
+  const char* const with_a_rate = given.contains("training.learning_rate") ? "training.learning_rate"
+                                  : t.warmup_steps > 0                     ? "training.warmup_steps"
+                                  : t.warmup_ratio.value_or(0) > 0         ? "training.warmup_ratio"
+                                                                           : nullptr;
+  if (with_a_rate == nullptr) return Ok{};
+  return wrong_setting(
+      fmt::format("training.adafactor.relative_step takes the rate from the step, and {} is given",
+                  with_a_rate),
+      fmt::format("leave {} out, or set training.adafactor.relative_step=false", with_a_rate));
+}
+
+/// Decay and beta2 where none is given, and torch.optim.SGD's rules for momentum.
 Status check_optimizer(RunConfig& config, const GivenSettings& given) {
   TrainingSettings& t = config.training;
   const bool decay_given = given.contains("training.weight_decay");
   const optimizers::OptimizerDef* def = optimizers::find_optimizer(t.optimizer);
+  if (def != nullptr && def->has_betas() && !given.contains("training.adam_beta2"))
+    t.adam_beta2 = def->default_beta2;
   if (def != nullptr && !def->decays && decay_given && t.weight_decay != 0)
     return wrong_setting(
         fmt::format("training.optimizer {} has no decay, and training.weight_decay is not 0", t.optimizer),
         "use adamw, or set training.weight_decay=0");
   if (def != nullptr && !decay_given) t.weight_decay = def->default_decay;
-  const auto& adafactor = t.adafactor;
-  if (adafactor.warmup_init && !adafactor.relative_step)
-    return wrong_setting(
-        "training.adafactor.warmup_init is true, and training.adafactor.relative_step is not",
-        "set training.adafactor.relative_step=true, or leave warmup_init out");
-  if (adafactor.relative_step && given.contains("training.learning_rate"))
-    return wrong_setting(
-        "training.adafactor.relative_step takes the rate from the step, and training.learning_rate is given",
-        "leave training.learning_rate out, or set training.adafactor.relative_step=false");
+  if (def != nullptr && def->name == "adafactor") return check_adafactor(t, given);
   if (t.nesterov && (t.momentum == 0 || t.dampening != 0))
     return wrong_setting(
         fmt::format("training.nesterov takes a momentum and no dampening, and training.{} is {}",
@@ -179,13 +209,16 @@ struct Strategy {
 
 Status settle_strategy(const Strategy& s, const GivenSettings& given, std::vector<std::string>& notes) {
   const auto strategy = given.find(s.path), steps = given.find(s.steps_path);
-  if (s.strategy == "no" && steps != given.end() && s.steps > 0) {
-    if (strategy->second.document == steps->second.document)
+  const auto counts_no_steps = [&] { return s.strategy == "no" || s.strategy == "epoch"; };
+  if (counts_no_steps() && steps != given.end() && s.steps > 0) {
+    if (strategy->second.document < steps->second.document) s.strategy = "auto";
+    if (s.strategy == "no" && strategy->second.document == steps->second.document)
       return wrong_setting(fmt::format("{} is no, and {} is {}", s.path, s.steps_path, s.steps),
                            "keep one of them");
-    if (strategy->second.document < steps->second.document) s.strategy = "auto";
+    if (s.strategy == "epoch")
+      notes.push_back(fmt::format("{} has no effect with {} epoch", s.steps_path, s.path));
   }
-  if (s.strategy == "no") s.steps = 0;
+  if (counts_no_steps()) s.steps = 0;
   if (s.strategy != "steps" || s.steps > 0) return Ok{};
   s.steps = s.usual;
   notes.push_back(fmt::format("{} is steps without {}: every {} steps, as in transformers", s.path,
@@ -239,6 +272,7 @@ std::vector<Error> check_run(RunConfig& config, const GivenSettings& given) {
   add(check_label_names(config.classification.label_names));
   add(check_batch(config.training, given));
   add(check_device(config.runtime.device));
+  note_small_budgets(config);
   add(check_optimizer(config, given));
   add(check_param_groups(config.training));
   add(check_loss_scale(config.training.loss_scale));
@@ -252,6 +286,9 @@ std::vector<Error> check_run(RunConfig& config, const GivenSettings& given) {
   if (config.training.eval_steps > 0 && !config.data.evaluates())
     add(wrong_setting("training.eval_steps is given, but data.eval names no data",
                       "set data.eval, or training.eval_steps=0"));
+  if (config.training.eval_strategy == "epoch" && !config.data.evaluates())
+    add(wrong_setting("training.eval_strategy is epoch, but data.eval names no data",
+                      "set data.eval, or training.eval_strategy=no"));
   add(check_best_model(config));
   if (config.output.max_shard_size && config.output.max_shard_size->count <= 0)
     add(wrong_setting("output.max_shard_size is 0", "set a size such as 5GB, or null for one file"));

@@ -31,7 +31,8 @@ struct DottedName {
   std::string_view section, last;
 };
 
-/// What other programs and scripts call a setting, where that is not near its name.
+/// What other programs and scripts call a setting, where that is not near its name; in a section where only
+/// there it means that.
 constexpr std::pair<std::string_view, std::string_view> kOtherNames[] = {
     {"lr", "training.learning_rate"},
     {"batch_size", "training.global_batch_size"},
@@ -53,6 +54,8 @@ constexpr std::pair<std::string_view, std::string_view> kOtherNames[] = {
     {"steps", "training.max_steps"},
     {"num_steps", "training.max_steps"},
     {"max_iters", "training.max_steps"},
+    {"epochs", "training.num_epochs"},
+    {"epoch", "training.num_epochs"},
     {"scheduler", "training.lr_scheduler"},
     {"wd", "training.weight_decay"},
     {"mixed_precision", "training.precision"},
@@ -64,7 +67,45 @@ constexpr std::pair<std::string_view, std::string_view> kOtherNames[] = {
     {"out_dir", "output.dir"},
     {"save_dir", "output.dir"},
     {"num_threads", "runtime.threads"},
-    {"max_memory", "memory.budget"}};
+    {"max_memory", "memory.budget"},
+    {"lora.rank", "lora.r"},
+    {"rank", "lora.r"},
+    {"lora_r", "lora.r"},
+    {"lora_rank", "lora.r"},
+    {"lora.alpha", "lora.lora_alpha"},
+    {"lora.dropout", "lora.lora_dropout"},
+    {"lora.targets", "lora.target_modules"},
+    {"lora.modules", "lora.target_modules"},
+    {"lora_target_modules", "lora.target_modules"},
+    {"lora_modules_to_save", "lora.modules_to_save"},
+    {"lora.path", "lora.adapter"},
+    {"lora.dir", "lora.adapter"},
+    {"model.name", "model.path"},
+    {"model.id", "model.path"},
+    {"model.dir", "model.path"},
+    {"model.folder", "model.path"},
+    {"model.model", "model.path"},
+    {"model.checkpoint", "model.path"},
+    {"data.path", "data.train"},
+    {"data.file", "data.train"},
+    {"data.files", "data.train"},
+    {"data.dir", "data.train"},
+    {"data.name", "data.train"},
+    {"data.valid", "data.eval"},
+    {"data.validation", "data.eval"},
+    {"data.val", "data.eval"},
+    {"data.test", "data.eval"},
+    {"data.max_length", "data.sequence_length"},
+    {"data.batch_size", "training.global_batch_size"},
+    {"output.path", "output.dir"},
+    {"output.folder", "output.dir"},
+    {"output.name", "output.dir"},
+    {"training.device", "runtime.device"},
+    {"device", "runtime.device"},
+    {"gpu", "runtime.device"},
+    {"card", "runtime.profile"},
+    {"threads", "runtime.threads"},
+    {"num_cpus", "runtime.threads"}};
 
 /// The setting, section or transformers' name that `path` may have meant, by its last name first and its
 /// section then, a name at the top meaning the nearest to it; empty where none is near.
@@ -73,8 +114,9 @@ std::string nearest_setting(const std::string& path) {
   std::string best;
   int least = 1 << 20;
   const DottedName wanted(path);
-  for (const auto& [theirs, ours] : kOtherNames)
-    if (theirs == wanted.last) return std::string(ours);
+  for (const std::string_view name : {std::string_view(path), wanted.last})
+    for (const auto& [theirs, ours] : kOtherNames)
+      if (theirs == name) return std::string(ours);
   const auto consider = [&](std::string_view candidate) {
     const DottedName known(candidate);
     if (!is_near(wanted.last, known.last)) return;
@@ -121,6 +163,8 @@ class Reader {
   void member(const std::string& prefix, const std::string& key, const Tree& value) {
     const std::string path = prefix.empty() ? key : prefix + "." + key;
     const HarmlessKey* harmless = prefix.empty() || prefix == "training" ? find_harmless_key(key) : nullptr;
+    if (harmless && value.line == 0 && key == "max_steps" && is_one_of_values(harmless->values, value))
+      return add(find_setting("training.max_steps"), path, Tree{});  // over a file's own
     if (harmless && says_nothing(*harmless, value)) return;
     // TRL's true and false, and YAML 1.1's no, stand where the setting's words do.
     if (const Alias* alias = find_alias(key); alias && alias->path == path && value.kind == Tree::Kind::kBool)
@@ -128,7 +172,8 @@ class Reader {
     if (const Setting* setting = find_setting(path)) return add(setting, path, value);
     if (is_section(path)) return section(path, value);
     if (const Alias* alias = find_alias(key);
-        alias && (prefix.empty() || prefix == "training" || prefix == section_of(alias->path)))
+        alias && (prefix.empty() || prefix == "training" || prefix == section_of(alias->path) ||
+                  prefix == DottedName(alias->path).section))
       return translated(*alias, value);
     if (prefix.empty()) {
       if (const Setting* setting = find_setting("training." + key)) return add(setting, key, value);
@@ -139,9 +184,9 @@ class Reader {
           missing_blank_hint(key, value, unknown_key_hint(path)));
   }
 
-  /// Told of once for all of them. max_steps: -1 stands in files: an override asks for steps.
+  /// Told of once for all of them.
   bool says_nothing(const HarmlessKey& key, const Tree& value) {
-    if (!is_one_of_values(key.values, value) || (key.name == "max_steps" && value.line == 0)) return false;
+    if (!is_one_of_values(key.values, value)) return false;
     std::vector<std::string>& said = found_.harmless;
     if (std::find(said.begin(), said.end(), key.name) == said.end()) said.emplace_back(key.name);
     return true;

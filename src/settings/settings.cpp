@@ -149,7 +149,7 @@ void add_machine_and_output(std::vector<Setting>& list) {
   add(number(PLIMSOLL_FIELD(runtime.threads), kHow, "CPU threads", 1, 4096, "auto"));
   add(plain(PLIMSOLL_FIELD(output.dir), kHow, "folder of checkpoints and the final model"));
   add(plain(PLIMSOLL_FIELD(output.save_strategy), kHow, "steps: without save_steps every 500",
-            {"auto", "no", "steps"}));
+            {"auto", "no", "steps", "epoch"}));
   add(number(PLIMSOLL_FIELD(output.save_steps), kHow,
              "checkpoint every so many steps; 0: only where a signal stops the run", 0, kMaxCount));
   add(number(PLIMSOLL_FIELD(output.save_total_limit), kHow,

@@ -59,6 +59,7 @@ struct Setting {
   bool above_least = false;               ///< the lower end itself is excluded
   std::vector<std::string> choices = {};  ///< strings and lists: the allowed words; empty: any
   std::string absent = "null";            ///< optionals: the word for nothing (null | auto)
+  size_t count = 0;                       ///< lists of numbers: so many, null leaves one as it is; 0: any
   Availability availability = Availability::kAvailable;
   std::vector<std::string> available = {};  ///< the values that this version has; empty: all
   std::string instead = {};                 ///< where one is refused: what to do

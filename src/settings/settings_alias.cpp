@@ -68,7 +68,7 @@ Translation optimizer(std::string_view name, const Tree& value) {
 /// save_strategy, eval_strategy: YAML 1.1 readers turn an unquoted no into false.
 Translation strategy(std::string_view name, const Tree& value) {
   if (value.kind != Tree::Kind::kBool) return std::optional<Tree>(value);
-  if (value.boolean) return no_equal(name, value, "write no or steps");
+  if (value.boolean) return no_equal(name, value, "write no, steps or epoch");
   return std::optional<Tree>(Tree::of(std::string("no")));
 }
 
@@ -107,7 +107,15 @@ Translation workers(std::string_view, const Tree& value) {
   return std::optional<Tree>(value);
 }
 
-constexpr std::array<Alias, 27> kAliases = {{
+/// One of the two numbers of training.adafactor.eps.
+template <size_t kPlace>
+Translation one_of_two(std::string_view, const Tree& value) {
+  Tree pair = Tree::list({Tree{}, Tree{}});
+  pair.items[kPlace] = value;
+  return std::optional<Tree>(std::move(pair));
+}
+
+constexpr std::array<Alias, 29> kAliases = {{
     {"per_device_train_batch_size", "training.micro_batch_size", same, ""},
     {"num_train_epochs", "training.num_epochs", same, ""},
     {"bf16", "training.precision", precision, "", "bf16"},
@@ -134,6 +142,8 @@ constexpr std::array<Alias, 27> kAliases = {{
     {"completion_only_loss", "data.loss", loss_scope<1>, ""},
     {"dataloader_num_workers", "data.num_workers", workers, ""},
     {"dataloader_prefetch_factor", "data.prefetch_factor", unless_null, ""},
+    {"epsilon1", "training.adafactor.eps", one_of_two<0>, ""},
+    {"epsilon2", "training.adafactor.eps", one_of_two<1>, ""},
     {"torch_empty_cache_steps", "", nothing,
      "torch_empty_cache_steps does nothing: no memory is cached here, so there is none to give back"},
 }};
@@ -151,6 +161,17 @@ const Alias* find_alias(std::string_view name) {
 std::optional<Tree> together(std::string_view name, const Tree& value, std::string_view other_name,
                              const Tree& other) {
   const Alias *a = find_alias(name), *b = find_alias(other_name);
+  // Of the two numbers each name leaves the other's as it is.
+  constexpr std::string_view kEps = "training.adafactor.eps";
+  const auto is_of_eps = [&](std::string_view given, const Alias* alias) {
+    return given == kEps || (alias != nullptr && alias->path == kEps);
+  };
+  if (is_of_eps(name, a) && is_of_eps(other_name, b) && name != other_name) {
+    Tree both = value;
+    for (size_t i = 0; i < both.items.size() && i < other.items.size(); ++i)
+      if (both.items[i].is_null()) both.items[i] = other.items[i];
+    return both;
+  }
   if (a == nullptr || b == nullptr || a == b || a->path != b->path) return {};
   // tf32 is for the products that stay in fp32, and beside 16 bits there are none.
   if (a->path == "training.precision" && (value.text == "tf32" || other.text == "tf32"))

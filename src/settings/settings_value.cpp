@@ -7,6 +7,7 @@
 
 #include "base/units.h"
 #include "data/length_buckets.h"
+#include "io/scalar.h"
 #include "io/suggest.h"
 #include "settings/param_groups.h"
 #include "settings/settings.h"
@@ -15,6 +16,14 @@
 namespace plimsoll {
 namespace {
 
+/// "3e-4": a text, where the number was meant.
+bool means_itself_unquoted(const Setting& setting, const Tree& value) {
+  if (value.kind != Tree::Kind::kString) return false;
+  const Tree plain = resolve_plain_scalar(value.text);
+  RunConfig scratch;
+  return plain.kind != Tree::Kind::kString && !plain.is_null() && assign_setting(setting, plain, scratch);
+}
+
 Error wrong(const Setting& setting, const Tree& value) {
   Error error{ErrorCode::kInvalidArgument,
               fmt::format("{} is {}, expected {}", setting.path, value.describe(), setting_type(setting)),
@@ -22,6 +31,8 @@ Error wrong(const Setting& setting, const Tree& value) {
               fmt::format("{}: {}", setting.path, setting.help)};
   if (!setting.choices.empty() && value.kind == Tree::Kind::kString)
     error.hint = nearest_hint(value.text, setting.choices);
+  if (means_itself_unquoted(setting, value))
+    error.hint = fmt::format("write it without quotes: {}: {}", setting.path, value.text);
   return error;
 }
 
@@ -133,11 +144,15 @@ Status assign(const Setting& setting, const Tree& value, models::ModuleNames* fi
 
 Status assign(const Setting& setting, const Tree& value, std::vector<double>* field) {
   if (value.kind != Tree::Kind::kList && !value.is_null()) return wrong(setting, value);
+  if (setting.count > 0 && value.items.size() != setting.count) return wrong(setting, value);
   std::vector<double> numbers;
   for (const Tree& item : value.items) {
-    double number = 0;
-    PLIMSOLL_TRY(assign(setting, item, &number));
-    numbers.push_back(number);
+    const size_t i = numbers.size();
+    double& number = numbers.emplace_back();
+    if (setting.count > 0 && item.is_null())
+      number = (*field)[i];
+    else
+      PLIMSOLL_TRY(assign(setting, item, &number));
   }
   *field = std::move(numbers);
   return Ok{};

@@ -142,7 +142,10 @@ struct TypeText {
   std::string operator()(EvalFiles*) const {
     return "text, a list, or either by a set's name: {news: a.jsonl}";
   }
-  std::string operator()(std::vector<double>*) const { return "a list of numbers " + range_of(setting); }
+  std::string operator()(std::vector<double>*) const {
+    if (setting.count == 0) return "a list of numbers " + range_of(setting);
+    return fmt::format("a list of {} numbers {}", setting.count, range_of(setting));
+  }
   std::string operator()(PrecisionOverrides*) const {
     return "a map from patterns to " + joined(setting.choices);
   }

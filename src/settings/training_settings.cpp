@@ -140,6 +140,12 @@ void needs_of_schedule_and_rule(std::vector<Setting>& list) {
              .values = {"constant_with_warmup", "linear", "cosine", "cosine_with_restarts", "polynomial",
                         "warmup_stable_decay", "wsd", "step"},
              .is_noted = true});
+  // Its rate follows from the step alone.
+  const auto with_a_rate = [](bool is_noted) {
+    return OnlyWith{.path = "training.adafactor.relative_step", .values = {"false"}, .is_noted = is_noted};
+  };
+  only_with(list, {"training.learning_rate"}, with_a_rate(false));
+  only_with(list, {"training.lr_scheduler"}, with_a_rate(true));
   needs_of_optimizers(list);
 }
 
@@ -157,17 +163,20 @@ void add_adafactor(std::vector<Setting>& list) {
              "the second moment's decay is 1 - step^decay_rate", -1, 0));
   add(number(PLIMSOLL_FIELD(training.adafactor.beta1), kWhat, "decay of a first moment; null: there is none",
              0, 0.999999));
-  add(above(PLIMSOLL_FIELD(training.adafactor.epsilon1), kWhat, "added to each squared gradient", 0, 1));
-  add(number(PLIMSOLL_FIELD(training.adafactor.epsilon2), kWhat,
-             "with scale_parameter: least root mean square", 0, 1));
+  Setting eps = number(PLIMSOLL_FIELD(training.adafactor.eps), kWhat,
+                       "added to squared gradients; with scale_parameter: least root mean square", 0, 1);
+  eps.count = 2;
+  add(std::move(eps));
 }
 
 void add_muon(std::vector<Setting>& list) {
   list.push_back(
       number(PLIMSOLL_FIELD(training.muon.momentum), kWhat, "share of the momentum that stays", 0, 0.999999));
   list.push_back(plain(PLIMSOLL_FIELD(training.muon.nesterov), kWhat, "look ahead along the momentum"));
+  list.push_back(number(PLIMSOLL_FIELD(training.muon.ns_steps), kWhat,
+                        "steps of Newton and Schulz that orthogonalise an update", 1, 99));
   list.push_back(plain(PLIMSOLL_FIELD(training.muon.adjust_lr_fn), kWhat,
-                       "a matrix's factor of the rate; match_rms_adamw suits AdamW's rates",
+                       "factor of a matrix's rate; match_rms_adamw suits the learning rates of AdamW",
                        {"original", "match_rms_adamw"}));
 }
 
@@ -196,7 +205,8 @@ void add_schedule_and_rule(std::vector<Setting>& list) {
   add(number(PLIMSOLL_FIELD(training.warmup_ratio), kWhat,
              "instead of warmup_steps: share of the steps, rounded up", 0, 1));
   add(number(PLIMSOLL_FIELD(training.adam_beta1), kWhat, "decay of the first moment", 0, 0.999999));
-  add(number(PLIMSOLL_FIELD(training.adam_beta2), kWhat, "decay of the second moment", 0, 0.999999999));
+  add(number(PLIMSOLL_FIELD(training.adam_beta2), kWhat,
+             "decay of the second moment; lion: of its moment, and 0.99 unless given", 0, 0.999999999));
   add(above(PLIMSOLL_FIELD(training.adam_epsilon), kWhat, "added to the root of the second moment", 0, 1));
   add(number(PLIMSOLL_FIELD(training.momentum), kWhat, "share of the buffer that stays; 0: no buffer", 0, 1));
   add(number(PLIMSOLL_FIELD(training.dampening), kWhat, "share of the gradient kept from the buffer", 0, 1));
@@ -205,7 +215,7 @@ void add_schedule_and_rule(std::vector<Setting>& list) {
   add_adafactor(list);
   add_muon(list);
   add(number(PLIMSOLL_FIELD(training.weight_decay), kWhat,
-             "adamw: decoupled; sgd: added to the gradient, and 0 unless given", 0, 1e3));
+             "decoupled; sgd: added to the gradient; sgd and adafactor: 0 unless given", 0, 1e3));
   add(choice(PLIMSOLL_CHOICE(training.weight_decay_scope), kWhat,
              "matrices: no biases, no norms; all: every parameter"));
   add(plain(PLIMSOLL_FIELD(training.param_groups), kWhat,
@@ -219,7 +229,7 @@ void add_schedule_and_rule(std::vector<Setting>& list) {
   add(number(PLIMSOLL_FIELD(training.logging_steps), kHow, "report every so many steps", 1, kMaxCount));
   add(plain(PLIMSOLL_FIELD(training.eval_strategy), kHow,
             "no: not after the last step either; steps: without eval_steps as often as logging_steps",
-            {"auto", "no", "steps"}));
+            {"auto", "no", "steps", "epoch"}));
   add(number(PLIMSOLL_FIELD(training.eval_steps), kHow,
              "evaluate every so many steps and after the last; 0: only then", 0, kMaxCount));
   add(plain(PLIMSOLL_FIELD(training.load_best_model_at_end), kHow,

@@ -56,6 +56,7 @@ optimizers::OptimizerOptions optimizer_options(const RunConfig& config) {
       config.training.optimizer, config.clip_norm(),
       config.training.momentum > 0 || config.training.adafactor.beta1.has_value()};
   options.num_groups = static_cast<int64_t>(config.training.param_groups.size());
+  options.muon_ns_steps = config.training.muon.ns_steps;
   options.state = state_choice(config.training, config.lora.enabled).dtypes;
   if (config.scales_loss()) options.loss_scaling = loss_scaling(config.training.loss_scale);
   return options;

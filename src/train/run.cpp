@@ -113,8 +113,9 @@ class Run {
     const BestState best = *trainer_.best().state();
     events_.note(
         fmt::format("stopped early after step {}: eval_{} is no better than {:.6g} (step {}) for {} "
-                    "evaluations in a row",
-                    trainer_.steps_done(), best.metric, best.value, best.step, best.waited));
+                    "evaluation{}",
+                    trainer_.steps_done(), best.metric, best.value, best.step, best.waited,
+                    best.waited == 1 ? "" : "s in a row"));
   }
 
   Status save_final() {
@@ -152,7 +153,7 @@ class Run {
     if (const Tree machine = monitor_.after(event.step); !machine.is_null()) events_.event(machine);
     PLIMSOLL_TRY(hold(report_saved(/*wait=*/false), last));
     PLIMSOLL_TRY(evaluate_if_due());
-    const int64_t every = config_.output.save_steps;
+    const int64_t every = trainer_.config().output.save_steps;
     const bool ends = trainer_.is_finished();
     if (every > 0 && (event.step % every == 0 || ends)) PLIMSOLL_TRY(hold(start_checkpoint(), ends));
     record_.resume();
@@ -161,7 +162,7 @@ class Run {
 
   /// After every training.eval_steps steps and after the last one.
   Status evaluate_if_due() {
-    const int64_t step = trainer_.steps_done(), every = config_.training.eval_steps;
+    const int64_t step = trainer_.steps_done(), every = trainer_.config().training.eval_steps;
     const bool due = step > 0 && (step == trainer_.total_steps() || (every > 0 && step % every == 0));
     if (!due || trainer_.is_evaluated() || stop_requested() != 0) return Ok{};
     PLIMSOLL_ASSIGN(const std::optional<EvalEvent> event, trainer_.evaluate([&](int64_t done, int64_t total) {

@@ -175,7 +175,7 @@ class Trainer {
   /// "a, b and 3 more": the parameters whose gradients were not finite.
   [[nodiscard]] Result<std::string> overflowed() const;
 
-  const RunConfig& config_;
+  RunConfig config_;  ///< strategies that go by epochs are settled when the data is there
   Prepared prepared_;
   std::unique_ptr<runtime::Session> session_;
   std::vector<optimizers::GroupHyper> groups_;  ///< of training.param_groups

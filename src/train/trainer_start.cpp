@@ -100,6 +100,7 @@ Status Trainer::open_data(const TrainerOptions& options) {
       for (const std::string& line : evaluator_->notes()) options.note("evaluation: " + line);
     }
   }
+  if (train_data_) settle_epochs(config_, num_sequences);
   total_steps_ = plimsoll::total_steps(config_.training, num_sequences);
   PLIMSOLL_ASSIGN(Schedule schedule, make_schedule(config_.training, total_steps_));
   schedule_ = std::make_unique<Schedule>(std::move(schedule));

@@ -32,7 +32,9 @@ Traffic traffic_of(const RunConfig& config, const models::Model& model, const pa
   for (const models::Parameter& p : model.parameters()) {
     const auto is_out = [&](OffloadClass c) { return offload.space(c, p.block) == MemorySpace::kHostPinned; };
     if (!p.trained || !is_out(OffloadClass::kOptimizer)) continue;
-    const optimizers::UpdateWork work = optimizers::update_work(optimizer, p.shape, p.block >= 0);
+    std::vector<int64_t> rows;
+    for (const models::ParameterView& view : p.views) rows.push_back(view.shape.dim(0));
+    const optimizers::UpdateWork work = optimizers::update_work(optimizer, p.shape, rows, p.block >= 0);
     const auto bytes = [&](ir::DType dtype) {
       return static_cast<double>(ir::TensorType{dtype, p.shape}.bytes().count);
     };

@@ -62,5 +62,21 @@ INSTANTIATE_TEST_SUITE_P(
                     Pair{"training.optimizer=sgd", "training.optimizer=sgd training.momentum=0.9",
                          "training.momentum is 0.9, but the checkpoint was made with 0"}));
 
+/// The recorded run says what the run went by: a rate that follows from the step is not in it.
+TEST(RecordedRun, IsStartedAndGoneOnWith) {
+  const Folder folder;
+  folder.write("train.txt", std::string(200, 'a'));
+  folder.write("run.yaml", kRun);
+  const std::string rule = " training.optimizer=adafactor training.adafactor.relative_step=true";
+  ASSERT_EQ(folder.run("train run.yaml runtime.threads=1" + rule).exit_code, 0);
+  for (const std::string& file : {"out/run.yaml", "out/checkpoint-1/run.yaml"}) {
+    const Outcome plan = folder.run("plan " + file);
+    EXPECT_EQ(plan.exit_code, 0) << plan.err;
+  }
+  const Outcome on = folder.run("train out/run.yaml training.max_steps=2");
+  EXPECT_EQ(on.exit_code, 0) << on.err;
+  EXPECT_TRUE(std::filesystem::exists(folder.path("out/checkpoint-2"))) << on.err;
+}
+
 }  // namespace
 }  // namespace plimsoll::e2e

@@ -155,18 +155,19 @@ class Codes:
 
 
 class Adamw8bit:
-    """The rule of a storage of at least 4,096 elements, in fp32, operation by operation."""
+    """The rule of a tensor of at least 4,096 elements, in fp32, operation by operation."""
 
-    def __init__(self, training, parts, decays):
-        self.training, self.parts, self.decay, self.steps = training, parts, training["weight_decay"] if decays else 0.0, 0
-        self.p = numpy.concatenate([part.ravel() for part in parts.values()])
+    def __init__(self, training, value):
+        self.training, self.shape, self.steps = training, value.shape, 0
+        self.decay = training["weight_decay"] if value.ndim >= 2 else 0.0
+        self.p = value.ravel()
         self.first, self.second = Codes(self.p.size, dynamic_map(True)), Codes(self.p.size, dynamic_map(False))
 
-    def step(self, gradients):
+    def step(self, gradient):
         t, f = self.training, numpy.float32
         self.steps += 1
         rate, (b1, b2) = oracle.learning_rate(t, self.steps), (t["adam_beta1"], t["adam_beta2"])
-        g = numpy.concatenate([gradients[name].ravel() for name in self.parts])
+        g = gradient.ravel()
         m = self.first.values() * f(b1) + g * f(1 - b1)
         v = self.second.values() * f(b2) + g * f(1 - b2) * g
         denominator = numpy.sqrt(v) / f(math.sqrt(1 - b2 ** self.steps)) + f(t["adam_epsilon"])
@@ -174,9 +175,8 @@ class Adamw8bit:
         self.first.put(m)
         self.second.put(v)
 
-    def values(self):
-        ends = numpy.cumsum([part.size for part in self.parts.values()])[:-1]
-        return {name: value.reshape(part.shape) for (name, part), value in zip(self.parts.items(), numpy.split(self.p, ends))}
+    def value(self):
+        return self.p.reshape(self.shape)
 
 
 def storages(initial):
@@ -190,27 +190,20 @@ def storages(initial):
 
 
 class Reference8bit(Reference):
-    """adamw_8bit: storages of 4,096 elements in codes, the rest as adamw."""
+    """adamw_8bit: tensors of 4,096 elements in codes, the rest as adamw; what lies side by side shares no block."""
 
     def __init__(self, training, initial):
-        self.coded = {}
-        for fused, names in storages(initial).items():
-            if sum(initial[name].size for name in names) >= 4096:
-                parts = {name: initial[name] for name in names}
-                self.coded[fused] = Adamw8bit(training, parts, initial[names[0]].ndim >= 2)
-        coded = {name for c in self.coded.values() for name in c.parts}
-        super().__init__(training | dict(optimizer="adamw"), {n: v for n, v in initial.items() if n not in coded})
+        self.storages = storages(initial)
+        self.coded = {n: Adamw8bit(training, v) for n, v in initial.items() if v.size >= 4096}
+        super().__init__(training | dict(optimizer="adamw"), {n: v for n, v in initial.items() if n not in self.coded})
 
     def step(self, gradients):
         super().step(gradients)
-        for c in self.coded.values():
-            c.step(gradients)
+        for name, coded in self.coded.items():
+            coded.step(gradients[name])
 
     def values(self):
-        merged = super().values()
-        for c in self.coded.values():
-            merged |= c.values()
-        return merged
+        return super().values() | {name: coded.value() for name, coded in self.coded.items()}
 
     def open(self, name):
         return numpy.zeros((), bool) if name not in self.parameters else super().open(name)
@@ -218,12 +211,15 @@ class Reference8bit(Reference):
     def check_states(self, case, folder, checks):
         stored = safetensors.numpy.load_file(folder / "out" / f"checkpoint-{STEPS}" / "optimizer.safetensors")
         for state, pick in (("m", lambda c: c.first), ("v", lambda c: c.second)):
-            ours = numpy.concatenate([stored[f"adamw_8bit.{state}.{n}"].ravel() for c in self.coded.values() for n in c.parts])
+            ours = numpy.concatenate([stored[f"adamw_8bit.{state}.{n}"].ravel() for n in self.coded])
             theirs = numpy.concatenate([pick(c).codes for c in self.coded.values()])
             apart = int((ours != theirs).sum())
             checks.check(case, f"codes of {state} are the nearest", apart == 0 and ours.size > 0, f"{apart} of {ours.size} differ")
-            ours = numpy.concatenate([stored[f"adamw_8bit.{state}_absmax.{fused}"] for fused in self.coded])
-            theirs = numpy.concatenate([pick(c).absmax for c in self.coded.values()])
+            prefix = f"adamw_8bit.{state}_absmax."  # of a storage whose tensors have whole blocks, or of each tensor
+            ours = numpy.concatenate([stored[prefix + (fused if prefix + fused in stored else name)]
+                                      for fused, names in self.storages.items() for name in names
+                                      if name in self.coded and (prefix + fused not in stored or name == names[0])])
+            theirs = numpy.concatenate([pick(self.coded[n]).absmax for names in self.storages.values() for n in names if n in self.coded])
             checks.check(case, f"scales of {state}", numpy.array_equal(ours, theirs), f"{(ours != theirs).sum()} of {ours.size} differ")
 
 
@@ -241,7 +237,7 @@ OPTIMIZERS = {
     "adafactor": dict(learning_rate=1e-3),
     "adafactor, relative": RATELESS | dict(adafactor=dict(scale_parameter=True, relative_step=True)),
     "adafactor, first moment": dict(learning_rate=1e-3, adafactor=dict(beta1=0.9, clip_threshold=0.7, decay_rate=-0.6)),
-    "muon": ADAM | dict(muon=MUON | dict(adjust_lr_fn="match_rms_adamw")),
+    "muon": ADAM | dict(muon=MUON | dict(adjust_lr_fn="match_rms_adamw", ns_steps=4)),
     "muon, original": ADAM | dict(learning_rate=5e-3, muon=MUON | dict(adjust_lr_fn="original", nesterov=False, momentum=0.9)),
     "adamw_8bit": ADAM,
 }

@@ -29,7 +29,8 @@ def row(name, make, clip=0.0, weight_decay=0.0, section=None, **fields):
     hyper = dict(fields, weight_decay=weight_decay)
     given = "".join(f".{key} = {str(hyper[key]).lower()}, " for key in
                     ("beta1", "beta2", "epsilon", "weight_decay", "momentum", "dampening", "nesterov") if key in hyper)
-    inner = ", ".join(f'.{key} = "{value}"' if isinstance(value, str) else f".{key} = {str(value).lower()}"
+    inner = ", ".join(f'.{key} = "{value}"' if isinstance(value, str) else
+                      f".{key} = {{{', '.join(map(str, value))}}}" if isinstance(value, tuple) else f".{key} = {str(value).lower()}"
                       for key, value in (section or {}).items())
     behind = f", .{name} = {{{inner}}}" if section else ""
     values = ", ".join(f"{float(v):.12g}" for v in [*matrix.detach().flatten(), *vector.detach()])
@@ -72,7 +73,8 @@ for options in (dict(momentum=0.9), dict(momentum=0.9, dampening=0.4), dict(mome
     row("sgd", sgd(**options), clip=0.5, weight_decay=0.1, **options)
 row("lion", Lion, beta1=0.8, beta2=0.95)
 row("lion", Lion, clip=0.5, weight_decay=0.1, beta1=0.8, beta2=0.95)
-for options in (dict(), dict(scale_parameter=True), dict(scale_parameter=True, relative_step=True),
+for options in (dict(), dict(scale_parameter=True), dict(scale_parameter=True, eps=(0.5, 2.5)),
+                dict(scale_parameter=True, relative_step=True),
                 dict(relative_step=True, warmup_init=True), dict(clip_threshold=0.5, decay_rate=-0.5, beta1=0.9)):
     given = dict(dict(scale_parameter=False, relative_step=False), **options)
     row("adafactor", lambda groups: Adafactor(groups, lr=None if given["relative_step"] else 0.1, **given),
@@ -94,5 +96,5 @@ class Muon:
 ADAMW = dict(lr=0.1, betas=(0.8, 0.95), eps=1e-3)
 torch.bfloat16 = torch.float64  # Newton-Schulz without its rounding
 for section in (dict(adjust_lr_fn="original"), dict(adjust_lr_fn="match_rms_adamw"),
-                dict(momentum=0.8, nesterov=False, adjust_lr_fn="original")):
+                dict(momentum=0.8, nesterov=False, adjust_lr_fn="original"), dict(ns_steps=3)):
     row("muon", lambda groups: Muon(groups, **section), clip=0.5, weight_decay=0.1, section=section, **BETAS)

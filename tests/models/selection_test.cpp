@@ -39,6 +39,21 @@ std::string refusal(const Selection& selection) {
   return status.error().what + " | " + status.error().hint;
 }
 
+/// What the update would not treat each for itself lies in storages of its own; what is frozen stays.
+TEST(Selection, DividesWhatMayNotLieTogether) {
+  const auto model = model_of(kQwen3);
+  const int64_t all = model->num_parameters();
+  Selection selection{.freeze = {"model.layers.1.*"}};
+  selection.lie_together = [](std::span<const ir::Shape> shapes) { return shapes.front().rank() == 1; };
+  ASSERT_TRUE(select(*model, selection).ok());
+  EXPECT_THAT(roles_of(*model, "layers.0.self_attn.qkv"), testing::ElementsAre("_proj.bias +0"));
+  EXPECT_THAT(roles_of(*model, "layers.0.self_attn.k_proj"), testing::ElementsAre(".weight +0"));
+  EXPECT_THAT(roles_of(*model, "layers.1.self_attn.qkv"),
+              testing::ElementsAre("_proj.weight -", "_proj.bias -"));
+  EXPECT_THAT(roles_of(*model, "layers.0.self_attn.o_proj"), testing::ElementsAre(".weight +0", ".bias +0"));
+  EXPECT_EQ(model->num_parameters(), all);
+}
+
 TEST(Selection, StoragesOfOneRoleStayWhole) {
   const auto model = model_of(kQwen3);
   const size_t storages = model->parameters().size();

@@ -8,6 +8,7 @@
 #include "ops/op_list.h"
 #include "ops/ops.h"
 #include "optimizers/optimizer.h"
+#include "optimizers/optimizer_list.h"
 
 namespace plimsoll::optimizers {
 namespace {
@@ -97,6 +98,21 @@ TEST_F(Adamw8bit, ItsStatesAreAsLargeAsTheTheorySays) {
   ASSERT_TRUE(append_update(b, {{"w", b.state({"g", small, ir::StateClass::kInput})}}, {"adamw_8bit"}).ok());
   EXPECT_EQ(graph.find_state("adamw.m.w")->type, small);
   EXPECT_EQ(graph.find_state("adamw_8bit.m.w"), nullptr);
+}
+
+/// A block is of one tensor, and a tensor of fewer than 4,096 elements keeps 32 bits whatever lies beside it.
+TEST_F(Adamw8bit, TensorsShareAStorageWhereNoBlockIsShared) {
+  const auto together = [](const std::vector<ir::Shape>& shapes) {
+    return find_optimizer("adamw_8bit")->lie_together(shapes);
+  };
+  EXPECT_TRUE(together({{64, 64}, {128, 64}}));
+  EXPECT_TRUE(together({{64, 64}, {65, 65}})) << "the last block may be shorter";
+  EXPECT_FALSE(together({{65, 65}, {64, 64}})) << "the second tensor would begin within a block";
+  EXPECT_TRUE(together({{32, 64}, {63, 65}, {8, 8}})) << "all small";
+  EXPECT_FALSE(together({{64, 64}, {32, 64}})) << "the second is small";
+  EXPECT_FALSE(together({{32, 64}, {64, 64}}));
+  EXPECT_TRUE(together({{65, 65}}));
+  EXPECT_EQ(find_optimizer("adamw")->lie_together, nullptr);
 }
 
 }  // namespace

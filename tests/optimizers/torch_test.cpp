@@ -88,6 +88,12 @@ const std::vector<Row> kRows = {
       0.781393679476, 3.03725273223}},
     {{.weight_decay = 0.1,
       .optimizer = "adafactor",
+      .adafactor = {.scale_parameter = true, .eps = {0.5, 2.5}}},
+     0.5,
+     {0.826926162013, -1.7990766321, 0.518276868879, 2.65881782862, 0.983305786151, -2.07428991563,
+      0.581175036789, 3.00979060632}},
+    {{.weight_decay = 0.1,
+      .optimizer = "adafactor",
       .adafactor = {.scale_parameter = true, .relative_step = true}},
      0.5,
      {0.938663401912, -1.93273286001, 0.503180685688, 2.86540945776, 1.01070465334, -2.02247218506,
@@ -131,6 +137,15 @@ const std::vector<Row> kRows = {
      0.5,
      {0.828404381982, -1.97916611511, 0.486533667924, 2.76074990097, 1.03034986052, -2.13983705424,
       0.688540461922, 3.06236017875}},
+    {{.beta1 = 0.8,
+      .beta2 = 0.95,
+      .epsilon = 0.001,
+      .weight_decay = 0.1,
+      .optimizer = "muon",
+      .muon = {.ns_steps = 3}},
+     0.5,
+     {0.830964097131, -1.9739679233, 0.472714349538, 2.74999513094, 1.03034986052, -2.13983705424,
+      0.688540461922, 3.06236017875}},
 };
 
 constexpr int kSteps = 20;
@@ -158,6 +173,7 @@ std::vector<double> train(const Row& row) {
   OptimizerOptions options{
       std::string(row.hyper.optimizer), {}, row.hyper.momentum > 0 || row.hyper.adafactor.beta1};
   if (row.clip > 0) options.max_grad_norm = row.clip;
+  options.muon_ns_steps = row.hyper.muon.ns_steps;
   EXPECT_TRUE(append_update(b, updates, options).ok());
   reference::Interpreter interpreter;
   for (const auto& state : graph.states()) interpreter.set(state.name, reference::constant(state.type, 0));

@@ -90,10 +90,10 @@ struct UpdateProgram {
         add(s.name, {s.dtype.value_or(form.moments), s.shape_of({kShape, {kShape.dim(0)}})});
     ops::UpdateStorage storage{.copy = form.copy};
     if (form.stochastic) storage.random = random, storage.key = 77;
-    const auto next =
-        elementwise != nullptr
-            ? ops::update(b, *elementwise, p, g, states, clip, groups, 1, storage)
-            : ops::update_tensor(b, *of_tensor, p, g, states, clip, groups, 1, {kShape.dim(0)}, storage);
+    const auto next = elementwise != nullptr
+                          ? ops::update(b, *elementwise, p, g, states, clip, groups, 1, storage)
+                          : ops::update_tensor(b, *of_tensor, p, g, states, clip, groups, 1,
+                                               {kShape, {kShape.dim(0)}}, storage);
     if (form.copy) {
       graph.declare_state({"copy", {*form.copy, kShape}, StateClass::kParameter});
       names.emplace_back("copy");

@@ -62,5 +62,37 @@ TEST(CheckBestModel, NamesWhatContradicts) {
   EXPECT_THAT(idle->notes.back(), HasSubstr("early_stopping_threshold"));
 }
 
+/// Counted in steps once it is known how many sequences an epoch has.
+TEST(SettleEpochs, CountsTheStepsOfAnEpoch) {
+  const auto steps = [](std::vector<std::string> overrides, int64_t num_sequences) {
+    overrides.insert(overrides.end(), {"data.eval=b.npy", "training.global_batch_size=32"});
+    auto run = parse(overrides);
+    EXPECT_TRUE(run) << run.error().message();
+    settle_epochs(*run, num_sequences);
+    return std::pair{run->training.eval_steps, run->output.save_steps};
+  };
+  using Steps = std::pair<int64_t, int64_t>;
+  const std::string eval = "eval_strategy=epoch", save = "save_strategy=epoch";
+  EXPECT_EQ(steps({eval, save}, 64), (Steps{2, 2}));
+  EXPECT_EQ(steps({eval, save}, 65), (Steps{3, 3}));
+  EXPECT_EQ(steps({eval, save}, 5), (Steps{1, 1}));
+  EXPECT_EQ(steps({eval, "save_steps=7"}, 64), (Steps{2, 7}));
+  EXPECT_EQ(steps({save}, 64), (Steps{0, 2}));
+  EXPECT_EQ(steps({eval, "eval_steps=5"}, 64), (Steps{5, 0})) << "what comes later wins";
+  const auto file = parse_run_config(
+      "{model: {preset: gpt2}, data: {train: a.npy, eval: b.npy}, eval_strategy: epoch, eval_steps: 5}",
+      "run.yaml");
+  ASSERT_TRUE(file) << file.error().message();
+  EXPECT_THAT(file->notes, testing::ElementsAre(HasSubstr("training.eval_steps has no effect")));
+  EXPECT_EQ(file->training.eval_steps, 0);
+  EXPECT_FALSE(parse({eval})) << "there is nothing to evaluate on";
+  EXPECT_TRUE(parse({eval, save, "data.eval=b.npy", "load_best_model_at_end=true"}));
+  for (const char* other : {"save_steps=10", "save_strategy=no"}) {
+    const auto refused = parse({eval, other, "data.eval=b.npy", "load_best_model_at_end=true"});
+    ASSERT_FALSE(refused);
+    EXPECT_THAT(refused.error().hint, HasSubstr("output.save_strategy=epoch"));
+  }
+}
+
 }  // namespace
 }  // namespace plimsoll

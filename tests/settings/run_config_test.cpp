@@ -205,7 +205,7 @@ TEST(RunConfig, RefusesWhatTheUserGotWrong) {
       {run,
        {"optimizer=adam", "training.param_groups=[{params: [a], weight_decay: 0.1}]"},
        "adam has no decay, and training.param_groups[0].weight_decay is not 0"},
-      {run, {"save_strategy=epoch"}, "save_strategy is \"epoch\""},
+      {run, {"save_strategy=epochs"}, "save_strategy is \"epochs\""},
       {run, {"training.eval_steps=10"}, "data.eval names no data"},
       {run, {"runtime.device=gpu"}, "runtime.device is \"gpu\""},
       {run, {"runtime.device=cuda:x"}, "runtime.device is"},
@@ -430,7 +430,12 @@ TEST(RunConfig, RefusesTheSameNamesWhereTheyAskForSomething) {
                           HasSubstr("fsdp is \"full_shard\""),
                           HasSubstr("report_to is [wandb], which is not available")));
   EXPECT_THAT(result.error().hint, HasSubstr("hf upload"));
-  EXPECT_FALSE(parse(kRun, {"training.max_steps=-1"})) << "an override asks for steps";
+  // Over a file's own it takes them back.
+  for (const char* name : {"training.max_steps=-1", "max_steps=-1"}) {
+    const auto run = parse(kRun, {"training.max_steps=5", name});
+    ASSERT_TRUE(run) << run.error().message();
+    EXPECT_EQ(run->training.max_steps, std::nullopt) << name;
+  }
 }
 
 /// A hostile file costs no more than a mistyped one.
@@ -557,6 +562,64 @@ TEST(RunConfig, ALossScaleDoesNotBeginBelowItsLeast) {
   ASSERT_FALSE(run);
   EXPECT_THAT(run.error().what, HasSubstr("init_scale (0.5) is below its min_scale (1)"));
   EXPECT_FALSE(parse(kRun, {"training.precision=fp16", "training.loss_scale=1e-60"}));
+}
+
+TEST(RunConfig, DefaultsOfOptimizers) {
+  struct Row {
+    const char* optimizer;
+    double beta2, decay;
+  };
+  for (const Row& row :
+       {Row{"adamw", 0.999, 0.01}, Row{"adam", 0.999, 0}, Row{"sgd", 0.999, 0}, Row{"lion", 0.99, 0.01},
+        Row{"adamw_8bit", 0.999, 0.01}, Row{"adafactor", 0.999, 0}, Row{"muon", 0.999, 0.01}}) {
+    const std::string optimizer = std::string("training.optimizer=") + row.optimizer;
+    const auto run = parse(kRun, {optimizer});
+    ASSERT_TRUE(run) << run.error().message();
+    EXPECT_EQ(run->training.adam_beta2, row.beta2) << row.optimizer;
+    EXPECT_EQ(run->training.weight_decay, row.decay) << row.optimizer;
+  }
+  const auto given = parse(kRun, {"training.optimizer=lion", "training.adam_beta2=0.95", "weight_decay=0.5"});
+  EXPECT_EQ(given->training.adam_beta2, 0.95);
+  EXPECT_EQ(given->training.weight_decay, 0.5);
+  EXPECT_EQ(parse(kRun, {"training.optimizer=muon"})->training.muon.adjust_lr_fn, "original");
+}
+
+TEST(RunConfig, AdafactorsEps) {
+  const auto eps = [](std::initializer_list<std::string> overrides, const std::string& file = "") {
+    std::vector<std::string> all = {"training.optimizer=adafactor"};
+    all.insert(all.end(), overrides.begin(), overrides.end());
+    const auto run = parse_run_config(std::string(kRun) + file, "run.yaml", all);
+    return run ? run->training.adafactor.eps : std::vector<double>{};
+  };
+  using Pair = std::vector<double>;
+  EXPECT_EQ(eps({}), (Pair{1e-30, 1e-3}));
+  EXPECT_EQ(eps({"training.adafactor.eps=[1e-20, 0.5]"}), (Pair{1e-20, 0.5}));
+  // The names of earlier versions, one for each number.
+  EXPECT_EQ(eps({"training.adafactor.epsilon1=1e-20"}), (Pair{1e-20, 1e-3}));
+  EXPECT_EQ(eps({"training.adafactor.epsilon1=1e-20", "training.adafactor.epsilon2=0.25"}),
+            (Pair{1e-20, 0.25}));
+  EXPECT_EQ(eps({"training.adafactor={epsilon2: 0.25, epsilon1: 1e-20}"}), (Pair{1e-20, 0.25}));
+  EXPECT_EQ(eps({"training.adafactor.eps=[1e-20, 0.5]", "training.adafactor.epsilon2=0.25"}),
+            (Pair{1e-20, 0.25}));
+  for (const char* wrong : {"[0, 1e-3]", "[1e-30]", "[1e-30, 1, 1]", "1e-30", "[1e-30, 2]", "[]"})
+    EXPECT_TRUE(eps({std::string("training.adafactor.eps=") + wrong}).empty()) << wrong;
+}
+
+/// The rate follows from the step: one that is given says something else.
+TEST(RunConfig, ARelativeStepTakesNoRate) {
+  const auto refused = [](std::initializer_list<std::string> more) {
+    std::vector<std::string> all = {"training.optimizer=adafactor", "training.adafactor.relative_step=true"};
+    all.insert(all.end(), more.begin(), more.end());
+    const auto run = parse_run_config("{model: {preset: gpt2}, data: {train: a.txt}}", "run.yaml", all);
+    return run ? std::string() : run.error().message();
+  };
+  EXPECT_EQ(refused({}), "");
+  EXPECT_EQ(refused({"training.warmup_steps=0"}), "");
+  EXPECT_EQ(refused({"training.lr_scheduler=linear"}), "");
+  EXPECT_THAT(refused({"training.learning_rate=0.001"}), HasSubstr("training.learning_rate"));
+  EXPECT_THAT(refused({"training.learning_rate=0.0003"}), HasSubstr("training.learning_rate"));
+  EXPECT_THAT(refused({"training.warmup_steps=5"}), HasSubstr("training.warmup_steps"));
+  EXPECT_THAT(refused({"training.warmup_ratio=0.1"}), HasSubstr("training.warmup_ratio"));
 }
 
 TEST(RunConfig, ADiscreteDevice) {

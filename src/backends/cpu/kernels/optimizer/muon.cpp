@@ -1,4 +1,4 @@
-// Muon: the momentum of a matrix, made nearly orthogonal by five steps of Newton and Schulz. With X the
+// Muon: the momentum of a matrix, made nearly orthogonal by a few steps of Newton and Schulz. With X the
 // shorter axis first, a step is three products; a tall matrix stays as it lies and is multiplied from the
 // right:
 //
@@ -118,7 +118,7 @@ class Muon {
     over(x_, size_, [&](float* x, int64_t, int64_t n) {
       HWY_DYNAMIC_DISPATCH(multiply)(static_cast<float>(1.0 / norm), x, n);
     });
-    for (int step = 0; step < ops::kMuonSteps; ++step) orthogonalise();
+    for (int64_t step = 0; step < call_.form.steps; ++step) orthogonalise();
     const double rate =
         static_cast<double>(call_.group[ops::kMuonRate]) *
         ops::muon_adjustment(layout_.rows, layout_.cols, call_.group[ops::kMuonMatchesRms] != 0);

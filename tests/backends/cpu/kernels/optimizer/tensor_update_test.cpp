@@ -38,11 +38,13 @@ std::vector<Tensor> operands_of(const ops::TensorRule& rule, const ops::RuledTen
 }
 
 Attrs attrs_of(const ops::RuledTensor& tensor, int64_t group = 1) {
-  return {{"group", group}, {"parts", tensor.parts}};
+  Attrs attrs = {{"group", group}, {"parts", tensor.parts}};
+  if (tensor.steps != ops::kMuonSteps) attrs.set("steps", tensor.steps);
+  return attrs;
 }
 
-const ops::RuledTensor kTensors[] = {
-    {{1, 1}, {1}}, {{257, 1}, {257}}, {{33, 70}, {20, 5, 8}}, {{70, 33}, {70}}, {{3, 17000}, {2, 1}}};
+const ops::RuledTensor kTensors[] = {{{1, 1}, {1}},    {{257, 1}, {257}},    {{33, 70}, {20, 5, 8}},
+                                     {{70, 33}, {70}}, {{3, 17000}, {2, 1}}, {{33, 70}, {20, 13}, 2}};
 
 TEST(TensorRules, AgainstTheirReferences) {
   for (const ops::TensorRule& rule : ops::tensor_rules())

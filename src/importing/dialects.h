@@ -28,7 +28,7 @@ struct Row {
   std::string_view setting;  ///< what it is mapped to, or has to do with
   Rule rule = Rule::kSame;
   std::string_view words = "";
-  std::string_view note = "";     ///< mapped, harmless: why or how; kNoEqual: what that changes
+  std::string_view note = "";     ///< mapped, harmless: why or how; kNoEqual, kIfThere: what that changes
   std::string_view without = "";  ///< kHarmless, kWords: what another value, one without an equal, changes
 };
 

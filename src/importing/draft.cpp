@@ -29,6 +29,8 @@ Result<Tree> taken(const Setting& setting, const Tree& value, RunConfig& config)
   if (value.kind == Tree::Kind::kString) {
     const Tree plain = resolve_plain_scalar(value.text);
     if (!plain.is_null() && assign_setting(setting, plain, config)) return plain;
+    if (const auto is_on = bool_in(value); is_on && assign_setting(setting, Tree::of(*is_on), config))
+      return Tree::of(*is_on);
   }
   return std::move(status).error();
 }
@@ -60,6 +62,11 @@ std::optional<double> number_in(const Tree& value) {
 }
 
 std::optional<bool> bool_in(const Tree& value) {
+  // As PyYAML and HfArgumentParser take it.
+  for (const char* on : {"yes", "on", "Yes", "On", "YES", "ON"})
+    if (value.kind == Tree::Kind::kString && value.text == on) return true;
+  for (const char* off : {"no", "off", "No", "Off", "NO", "OFF"})
+    if (value.kind == Tree::Kind::kString && value.text == off) return false;
   const Tree plain = value.kind == Tree::Kind::kString ? resolve_plain_scalar(value.text) : value;
   if (plain.kind != Tree::Kind::kBool) return {};
   return plain.boolean;
@@ -237,7 +244,7 @@ void Draft::wait(Line& line, const std::string& for_what) {
 
 void Draft::leave_the_best_model() {
   for (const char* path : {"training.load_best_model_at_end", "training.metric_for_best_model",
-                           "training.early_stopping_patience"})
+                           "training.greater_is_better", "training.early_stopping_patience"})
     if (const auto at = lines_.find(path); at != lines_.end())
       wait(at->second, "evaluations, and checkpoints at the same steps");
 }

@@ -101,7 +101,8 @@ void settle_data_file(Draft& draft, const SourceKey& key, const std::string& set
 void ask_for_data_and_model(Draft& draft) {
   if (!draft.has("model.path"))
     draft.fill_in("model.path", "a Hugging Face model directory, or model.preset: a public family by name");
-  if (!draft.has("data.train")) draft.fill_in("data.train", "a .jsonl, .txt or .npy file, a list or a glob");
+  if (!draft.has("data.train"))
+    draft.fill_in("data.train", "a .jsonl, .csv, .parquet, .txt or .npy file, a list or a glob");
   if (!draft.has("data.sequence_length"))
     draft.fill_in("data.sequence_length", "tokens a sequence; 512 where nothing is said");
 }

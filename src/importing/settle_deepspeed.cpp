@@ -3,6 +3,9 @@
 
 #include <cmath>
 #include <optional>
+#include <string>
+#include <utility>
+#include <vector>
 
 #include "importing/settle.h"
 
@@ -172,9 +175,41 @@ void settle_precision(Draft& draft) {
         draft.harmless(key, "fp16 is off");
 }
 
+/// States and weights beside the device: ZeRO-Offload's cpu is host memory, its nvme the disk.
+void settle_offload(Draft& draft) {
+  constexpr std::pair<const char*, const char*> kParts[] = {{"offload_optimizer", "optimizer"},
+                                                            {"offload_param", "parameters"}};
+  std::vector<std::pair<std::string, Tree>> places;
+  std::vector<const SourceKey*> keys;
+  bool has_disk = false;
+  for (const auto& [theirs, ours] : kParts) {
+    const SourceKey* device = key_of(draft, fmt::format("zero_optimization.{}.device", theirs));
+    if (device == nullptr) continue;
+    const std::string where = lower(device->value.text);
+    if (where != "cpu" && where != "nvme" && where != "none") {
+      draft.wrong(*device, "cpu, nvme or none");
+    } else if (where == "none") {
+      draft.harmless(*device, "it stays on the device");
+    } else {
+      places.emplace_back(ours, word(where == "cpu" ? "host" : "disk"));
+      keys.push_back(device);
+      has_disk = has_disk || where == "nvme";
+    }
+  }
+  for (const SourceKey* key : keys) draft.map(*key, "memory.offload", Tree::map(places));
+  for (const auto& [theirs, unused] : kParts)
+    if (const SourceKey* path = key_of(draft, fmt::format("zero_optimization.{}.nvme_path", theirs))) {
+      if (has_disk && !draft.has("memory.offload_dir"))
+        draft.map(*path, "memory.offload_dir", path->value);
+      else
+        draft.harmless(*path, has_disk ? "one folder has all of it" : "nothing lies on the disk");
+    }
+}
+
 }  // namespace
 
 void settle_deepspeed(Draft& draft, bool is_alone) {
+  settle_offload(draft);
   const SourceKey* global = key_of(draft, "train_batch_size");
   const SourceKey* micro = key_of(draft, "train_micro_batch_size_per_gpu");
   const SourceKey* steps = key_of(draft, "gradient_accumulation_steps");

@@ -1,7 +1,11 @@
 // What the Trainer saves, evaluates and logs, and when.
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
+#include <algorithm>
 #include <cmath>
+#include <string>
+#include <vector>
 
 #include "importing/settle.h"
 
@@ -48,11 +52,14 @@ void settle_saves(Draft& draft, Dialect dialect) {
     if (steps != nullptr) return map_interval(draft, {steps, "output.save_steps"});
     draft.set_default("output.save_steps", "500", "transformers' default");
   } else if (word == "epoch" || word == "best") {
-    if (strategy != nullptr)
-      draft.no_equal(
-          *strategy,
-          "an epoch's steps follow from the data: set output.save_steps; final/ is saved all the same",
-          "output.save_steps");
+    if (strategy == nullptr)
+      draft.set_default("output.save_strategy", "epoch", "axolotl's default");
+    else if (word == "epoch")
+      draft.map(*strategy, "output.save_strategy", Tree::of(word));
+    else
+      draft.no_equal(*strategy,
+                     "set output.save_strategy and training.load_best_model_at_end: final/ is the best",
+                     "output.save_strategy");
     if (steps != nullptr) draft.harmless(*steps, "save_strategy is " + word);
   } else {
     draft.wrong(*strategy, "no, steps, epoch or best");
@@ -80,17 +87,36 @@ void settle_evaluation(Draft& draft, Dialect dialect) {
                                                          : "500";
     draft.set_default("training.eval_steps", usual, "as logging_steps, transformers' default");
   } else if (word == "epoch") {
-    draft.no_equal(*strategy, "an epoch's steps follow from the data: set training.eval_steps",
-                   "training.eval_steps");
+    draft.map(*strategy, "training.eval_strategy", Tree::of(word));
     if (steps != nullptr) draft.harmless(*steps, "eval_strategy is epoch");
   } else {
     draft.wrong(*strategy, "no, steps or epoch");
   }
 }
 
+/// Event files of TensorBoard are written here too; other services are not known.
+void settle_reports(Draft& draft, Dialect dialect) {
+  const SourceKey* key = draft.find(dialect, "report_to");
+  if (key == nullptr) return;
+  std::vector<std::string> others;
+  bool has_events = false;
+  const bool is_list = key->value.kind == Tree::Kind::kList;
+  for (const Tree& item : is_list ? key->value.items : std::vector{key->value}) {
+    if (item.text == "tensorboard" || item.text == "all") has_events = true;
+    if (item.text != "tensorboard" && item.text != "none" && !item.text.empty()) others.push_back(item.text);
+  }
+  const std::string note =
+      fmt::format("{}: docs/run-folder.md has how to send events.jsonl there", fmt::join(others, ", "));
+  if (has_events)
+    return draft.map(*key, "training.report_to", word("tensorboard"), others.empty() ? "" : note);
+  if (others.empty()) return draft.harmless(*key, "nothing is reported elsewhere");
+  draft.no_equal(*key, note + "; training is the same", "training.report_to");
+}
+
 }  // namespace
 
 void settle_saving(Draft& draft, Dialect dialect) {
+  settle_reports(draft, dialect);
   if (const SourceKey* logging = draft.find(dialect, "logging_steps"))
     map_interval(draft, {logging, "training.logging_steps"});
   settle_saves(draft, dialect);

@@ -1,7 +1,10 @@
-// The data of TRL, axolotl and of transformers' example scripts: lengths, packing, targets; and adapters.
+// The data of TRL, axolotl and of transformers' example scripts: lengths, packing, targets.
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <set>
+#include <string>
+#include <vector>
 
 #include "importing/settle.h"
 
@@ -134,14 +137,39 @@ void settle_axolotl_targets(Draft& draft) {
                    "training.unfreeze");
 }
 
-void settle_text_key(Draft& draft, Dialect dialect) {
-  for (const char* name : {"dataset_text_field", "datasets[].field"})
-    if (const SourceKey* key = draft.find(dialect, name)) {
-      if (key->value.text == "text")
-        draft.harmless(*key, "text is where a document is looked for anyway");
-      else
-        draft.map(*key, "data.text_key", key->value);
+std::vector<const SourceKey*> text_fields(const Draft& draft, Dialect dialect) {
+  std::vector<const SourceKey*> fields;
+  for (const Source& source : draft.sources())
+    for (const SourceKey& key : source.keys)
+      if (source.dialect == dialect && !key.value.is_null() &&
+          (key.pattern == "dataset_text_field" || key.pattern == "datasets[].field"))
+        fields.push_back(&key);
+  return fields;
+}
+
+/// Whether every data set of a list has that field.
+bool is_of_all_data(const Draft& draft, Dialect dialect, const SourceKey& field) {
+  std::set<std::string> sets, with_it;
+  for (const Source& source : draft.sources())
+    for (const SourceKey& key : source.keys) {
+      if (source.dialect != dialect || !key.pattern.starts_with("datasets[].")) continue;
+      const std::string set = key.name.substr(0, key.name.find(']'));
+      sets.insert(set);
+      if (key.pattern == field.pattern && key.value.text == field.value.text) with_it.insert(set);
     }
+  return sets == with_it;
+}
+
+void settle_text_key(Draft& draft, Dialect dialect) {
+  for (const SourceKey* key : text_fields(draft, dialect)) {
+    if (key->value.text == "text")
+      draft.harmless(*key, "text is where a document is looked for anyway");
+    else if (key->pattern == "datasets[].field" && !is_of_all_data(draft, dialect, *key))
+      draft.no_equal(*key, "data.text_key is of all data: call the member text in that file",
+                     "data.text_key");
+    else
+      draft.map(*key, "data.text_key", key->value);
+  }
   const SourceKey* percentage = draft.find(dialect, "validation_split_percentage");
   if (percentage == nullptr) return;
   const auto share = number_in(percentage->value);
@@ -154,50 +182,7 @@ void settle_text_key(Draft& draft, Dialect dialect) {
               "by the documents' hash, not the first ones");
 }
 
-struct AdapterKey {
-  const char* pattern;
-  const char* setting;
-};
-constexpr AdapterKey kLora[] = {{"lora_r", "lora.r"},
-                                {"lora_alpha", "lora.lora_alpha"},
-                                {"lora_dropout", "lora.lora_dropout"},
-                                {"lora_target_modules", "lora.target_modules"}};
-constexpr AdapterKey kQuantization[] = {{"load_in_4bit", "quantization.load_in_4bit"},
-                                        {"bnb_4bit_quant_type", "quantization.bnb_4bit_quant_type"},
-                                        {"use_bnb_nested_quant", "quantization.bnb_4bit_use_double_quant"}};
-
 }  // namespace
-
-void settle_adapters(Draft& draft, Dialect dialect) {
-  const SourceKey* use = draft.find(dialect, "use_peft");
-  const SourceKey* adapter = draft.find(dialect, "adapter");
-  const bool is_on = (use != nullptr && bool_in(use->value).value_or(false)) ||
-                     (adapter != nullptr && !adapter->value.text.empty());
-  for (const AdapterKey& row : kLora)
-    if (const SourceKey* key = draft.find(dialect, row.pattern)) {
-      if (is_on)
-        draft.map(*key, row.setting, key->value);
-      else
-        draft.harmless(*key, "no adapter is asked for: all parameters are trained");
-    }
-  if (use != nullptr && !is_on) draft.harmless(*use, "all parameters are trained");
-  for (const SourceKey* key : {use, adapter})
-    if (key != nullptr && is_on) {
-      if (draft.has("lora.r"))
-        draft.joined(*key, "lora.r", "");
-      else
-        draft.map_words(*key, "lora.r", dialect == Dialect::kAxolotl ? "8" : "16",
-                        "the rank where none is given");
-    }
-  for (const AdapterKey& row : kQuantization)
-    if (const SourceKey* key = draft.find(dialect, row.pattern)) {
-      const SourceKey* bits = draft.find(dialect, "load_in_4bit");
-      if (bits != nullptr && bool_in(bits->value).value_or(true))
-        draft.map(*key, row.setting, key->value);
-      else
-        draft.harmless(*key, "weights are kept as they are");
-    }
-}
 
 void settle_sft(Draft& draft, Dialect dialect) {
   const bool is_sft = dialect != Dialect::kTransformers;

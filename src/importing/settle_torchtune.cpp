@@ -38,7 +38,8 @@ void settle_dtype(Draft& draft) {
     draft.wrong(*dtype, "bf16, fp16 or fp32");
 }
 
-/// Of torch's Adam the decay goes through the moments, of AdamW past them; both are 0.01 and 0 by default.
+/// Of torch's Adam the decay goes through the moments, of AdamW past them; each rule has a default of its
+/// own.
 void settle_rule(Draft& draft) {
   const SourceKey* component = draft.find(kTorchtune, "optimizer._component_");
   const SourceKey* decay = draft.find(kTorchtune, "optimizer.weight_decay");
@@ -53,6 +54,10 @@ void settle_rule(Draft& draft) {
       draft.map(*decay, "training.weight_decay", decay->value);
   } else if (name.ends_with("AdamW") || name.find("AdamW") != std::string::npos) {
     draft.set_default("training.weight_decay", "0.01", "torch's default of AdamW");
+  } else if (name.ends_with("Muon")) {
+    draft.set_default("training.weight_decay", "0.1", "torch's default of Muon");
+  } else if (name.ends_with("Lion")) {
+    draft.set_default("training.weight_decay", "0", "bitsandbytes' default of Lion");
   }
   if (const SourceKey* betas = draft.find(kTorchtune, "optimizer.betas")) {
     const auto& items = betas->value.items;
@@ -114,6 +119,9 @@ void settle_modules(Draft& draft) {
   if (const SourceKey* mlp = draft.find(kTorchtune, "model.apply_lora_to_mlp");
       mlp != nullptr && bool_in(mlp->value).value_or(false))
     for (const char* name : {"gate_proj", "up_proj", "down_proj"}) modules.items.push_back(word(name));
+  if (const SourceKey* output = draft.find(kTorchtune, "model.apply_lora_to_output");
+      output != nullptr && bool_in(output->value).value_or(false))
+    modules.items.push_back(word("lm_head"));
   for (const char* name :
        {"model.lora_attn_modules", "model.apply_lora_to_mlp", "model.apply_lora_to_output"})
     if (const SourceKey* key = draft.find(kTorchtune, name)) {

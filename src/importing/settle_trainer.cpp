@@ -227,6 +227,8 @@ void settle_trainer(Draft& draft, Dialect dialect) {
 }
 
 void set_trainer_defaults(Draft& draft, Dialect dialect) {
+  if (const Line* rule = draft.line("training.optimizer"); rule != nullptr && rule->value.text == "lion")
+    draft.set_default("training.adam_beta2", "0.999", "transformers' default, of Lion too");
   for (const Default& row : defaults_of(dialect))
     draft.set_default(std::string(row.setting), row.words, std::string(row.comment));
 }

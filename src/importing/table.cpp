@@ -26,10 +26,17 @@ std::vector<std::pair<std::string_view, std::string_view>> pairs_of(std::string_
   return pairs;
 }
 
+/// As is_one_of_values, where `yes` is true and `off` false too.
+bool is_among(std::string_view words, const Tree& value) {
+  if (is_one_of_values(words, value)) return true;
+  const auto is_on = value.kind == Tree::Kind::kString ? bool_in(value) : std::nullopt;
+  return is_on && is_one_of_values(words, Tree::of(*is_on));
+}
+
 void apply_words(const Row& row, const SourceKey& key, Draft& draft) {
   std::vector<std::string> known;
   for (const auto& [theirs, ours] : pairs_of(row.words)) {
-    if (is_one_of_values(theirs, key.value)) {
+    if (is_among(theirs, key.value)) {
       if (!ours.empty()) return draft.map_words(key, std::string(row.setting), ours, std::string(row.note));
       draft.leave_out(std::string(row.setting));
       return draft.no_equal(key, std::string(row.without), std::string(row.setting));
@@ -52,14 +59,14 @@ void apply(const Row& row, const SourceKey& key, Draft& draft) {
     case Rule::kWords:
       return apply_words(row, key, draft);
     case Rule::kHarmless:
-      if (is_one_of_values(row.words, key.value)) return draft.harmless(key, note);
+      if (is_among(row.words, key.value)) return draft.harmless(key, note);
       return draft.no_equal(key, std::string(row.without.empty() ? row.note : row.without));
     case Rule::kIfThere:
       if (draft.can_take(std::string(row.setting), key.value))
-        return draft.map(key, std::string(row.setting), key.value, note);
+        return draft.map(key, std::string(row.setting), key.value);
       [[fallthrough]];
     case Rule::kNoEqual:
-      if (is_one_of_values(kOff, key.value)) return draft.harmless(key, "it is off");
+      if (is_among(kOff, key.value)) return draft.harmless(key, "it is off");
       return draft.no_equal(key, note, std::string(row.setting));
     case Rule::kLater:
       return;
@@ -76,8 +83,9 @@ void apply_row(const SourceKey& key, Draft& draft) {
   const HarmlessKey* harmless =
       is_trainer ? find_harmless_key(key.pattern.substr(0, key.pattern.find('.'))) : nullptr;
   if (harmless != nullptr) {
-    if (is_one_of_values(harmless->values, key.value)) return draft.harmless(key, std::string(harmless->why));
-    return draft.no_equal(key, std::string(harmless->hint));
+    if (is_among(harmless->values, key.value)) return draft.harmless(key, std::string(harmless->why));
+    return draft.no_equal(key,
+                          harmless->hint.empty() ? "nothing here does that" : std::string(harmless->hint));
   }
   const std::string nearest = nearest_key(key.dialect, key.pattern);
   draft.no_equal(key, nearest.empty()

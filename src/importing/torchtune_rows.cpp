@@ -33,7 +33,7 @@ constexpr Row kTorchtuneRows[] = {
     {"model.apply_lora_to_mlp", "lora.target_modules", Rule::kLater},
     {"model.apply_lora_to_output", "lora.target_modules", Rule::kLater},
     {"model.quantize_base", "quantization.load_in_4bit"},
-    {"model.use_dora", "", Rule::kNoEqual, "", "adapters differ from those of LoRA in this"},
+    {"model.use_dora", "lora.use_dora"},
     {"model.*", "", Rule::kNoEqual, "", "the model is the one of config.json; set model.overrides"},
     {"tokenizer.max_seq_len", "data.sequence_length", Rule::kLater},
     {"tokenizer.prompt_template", "data.chat_template", Rule::kNoEqual, "",

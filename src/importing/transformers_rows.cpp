@@ -26,11 +26,15 @@ constexpr Row kTransformersRows[] = {
      "galore_adamw=!adamw|galore_adamw_8bit=!adamw|galore_adafactor=!adamw|galore_adamw_layerwise=!adamw|"
      "galore_adamw_8bit_layerwise=!adamw|galore_adafactor_layerwise=!adamw|lomo=!adamw|adalomo=!adamw|"
      "grokadamw=!adamw|schedule_free_radam=!adamw|schedule_free_adamw=!adamw|schedule_free_sgd=!sgd|"
-     "apollo_adamw=!adamw|apollo_adamw_layerwise=!adamw|stable_adamw=!adamw"},
+     "apollo_adamw=!adamw|apollo_adamw_layerwise=!adamw|stable_adamw=!adamw|optimi_adamw=!adamw|"
+     "ao_adamw_8bit=!adamw_8bit|ao_adamw_4bit=!adamw|ao_adamw_fp8=!adamw|adopt_adamw=!adamw|came_pytorch=!"
+     "adamw|"
+     "dion=!muon|flash_adamw=!adamw|flash_adam=!adam|flash_sgd=!sgd|flash_sgdw=!sgd|flash_lion=!lion|"
+     "lion_pytorch=lion"},
     {"lr_scheduler_type", "training.lr_scheduler", Rule::kWords,
      "linear|cosine|cosine_with_restarts|polynomial|constant|constant_with_warmup|warmup_stable_decay|"
      "one_cycle|inverse_sqrt=!linear|reduce_lr_on_plateau=!constant|cosine_with_min_lr=!cosine|"
-     "cosine_warmup_with_min_lr=!cosine|greedy=!constant"},
+     "cosine_warmup_with_min_lr=!cosine|greedy=!constant|rex=!cosine|log_sweep=!linear|quadratic=!linear"},
     {"lr_scheduler_kwargs", "", Rule::kHarmless, "null|{}|\"\"|[]", "it is empty"},
     {"lr_scheduler_kwargs.num_cycles", "training.lr_scheduler_kwargs.num_cycles"},
     {"lr_scheduler_kwargs.power", "training.lr_scheduler_kwargs.power"},
@@ -77,7 +81,7 @@ constexpr Row kTransformersRows[] = {
      "final/ is the last model, not the best"},
     {"metric_for_best_model", "training.metric_for_best_model", Rule::kIfThere, "",
      "final/ is the last model"},
-    {"greater_is_better", "", Rule::kNoEqual, "", "final/ is the last model"},
+    {"greater_is_better", "training.greater_is_better", Rule::kIfThere, "", "final/ is the last model"},
     {"dataloader_num_workers", "data.num_workers", Rule::kHarmless, "*", "threads read ahead as needed"},
     {"dataloader_prefetch_factor", "data.prefetch_factor"},
     {"dataloader_drop_last", "", Rule::kHarmless, "null", "it says nothing",
@@ -92,12 +96,10 @@ constexpr Row kTransformersRows[] = {
     {"neftune_noise_alpha", "", Rule::kNoEqual, "", "no noise is added to embeddings"},
     {"push_to_hub", "", Rule::kHarmless, "false|null", "nothing is uploaded",
      "nothing is uploaded: upload output.dir/final with hf upload; training is the same"},
-    {"report_to", "training.report_to", Rule::kHarmless, "none|[none]|[]|null",
-     "nothing is reported elsewhere",
-     "nothing is reported elsewhere: train --json writes each step; training is the same"},
+    {"report_to", "training.report_to", Rule::kLater},
     {"logging_first_step", "training.logging_first_step"},
     {"logging_nan_inf_filter", "training.logging_nan_inf_filter"},
-    {"logging_dir", "", Rule::kHarmless, "*", "it is of report_to; training.logging_dir says it here"},
+    {"logging_dir", "training.logging_dir"},
     {"run_name", "", Rule::kHarmless, "*", "it is of report_to; training.run_name says it here"},
     {"fsdp", "", Rule::kHarmless, "*", "a run is one process: nothing is sharded, memory.budget bounds it"},
     {"deepspeed", "", Rule::kHarmless, "null|\"\"|{}", "there is none",

@@ -9,6 +9,7 @@
 #include <filesystem>
 #include <set>
 
+#include "imported.h"
 #include "importing/table.h"
 #include "io/file.h"
 #include "io/json.h"
@@ -21,30 +22,6 @@ namespace {
 using testing::HasSubstr;
 using testing::IsEmpty;
 using testing::Not;
-
-Result<Imported> import_text(const std::string& text, const std::string& from = "") {
-  const std::vector<InputFile> files = {{"args.yaml", text}};
-  return import_run(files, from);
-}
-
-/// What the run file says of a setting, "-" where the text could not be imported.
-std::string setting_of(const Result<Imported>& imported, const std::string& path) {
-  if (!imported) return "- " + imported.error().message();
-  const auto run = parse_run_config(imported->run_file, "run.yaml");
-  return run ? setting_text(*find_setting(path), *run) : "- " + run.error().message();
-}
-
-const KeyReport* report_of(const Imported& imported, const std::string& name) {
-  const auto found = std::find_if(imported.keys.begin(), imported.keys.end(),
-                                  [&](const KeyReport& report) { return report.key.name == name; });
-  return found == imported.keys.end() ? nullptr : &*found;
-}
-
-std::string fate_of(const Result<Imported>& imported, const std::string& name) {
-  if (!imported) return "- " + imported.error().message();
-  const KeyReport* report = report_of(*imported, name);
-  return report == nullptr ? "absent" : std::string(name_of(report->fate));
-}
 
 std::vector<std::string> config_files() {
   std::vector<std::string> files;
@@ -113,6 +90,40 @@ TEST(ImportTables, NameSettingsThatThereAre) {
       EXPECT_TRUE(row.rule != Rule::kNoEqual || !row.note.empty()) << row.key;
     }
   }
+}
+
+/// data.text_key is of all data: a field of one set among several has no equal.
+TEST(Import, AFieldOfOneDataSetAmongSeveral) {
+  const std::string one = "base_model: x\ndatasets:\n  - {path: a.jsonl, type: completion, field: body}\n";
+  EXPECT_EQ(setting_of(import_text(one), "data.text_key"), "body");
+  const auto two = import_text(one + "  - {path: b.jsonl, type: chat_template}\n");
+  EXPECT_EQ(setting_of(two, "data.text_key"), "null");
+  EXPECT_EQ(fate_of(two, "datasets[0].field"), "no equal");
+  EXPECT_EQ(setting_of(import_text(one + "  - {path: b.jsonl, field: body}\n"), "data.text_key"), "body");
+}
+
+/// A schedule that the other program has is none of a bad value.
+TEST(Import, AScheduleWithoutAnEqual) {
+  const auto imported = import_text("base_model: x\nlr_scheduler: rex\n");
+  EXPECT_EQ(fate_of(imported, "lr_scheduler"), "no equal");
+  EXPECT_FALSE(import_text("base_model: x\nlr_scheduler: cosin\n"));
+}
+
+TEST(Import, ZerosOffload) {
+  const auto offload = [](const std::string& parts) {
+    return import_text("{\"train_batch_size\": 8, \"zero_optimization\": {\"stage\": 3, " + parts + "}}");
+  };
+  const auto host = offload("\"offload_optimizer\": {\"device\": \"cpu\", \"pin_memory\": true}");
+  EXPECT_EQ(setting_of(host, "memory.offload"), "{optimizer: host}");
+  EXPECT_EQ(fate_of(host, "zero_optimization.offload_optimizer.device"), "mapped");
+  const auto disk = offload(
+      "\"offload_optimizer\": {\"device\": \"nvme\", \"nvme_path\": \"/fast\"}, "
+      "\"offload_param\": {\"device\": \"cpu\"}");
+  EXPECT_EQ(setting_of(disk, "memory.offload"), "{optimizer: disk, parameters: host}");
+  EXPECT_EQ(setting_of(disk, "memory.offload_dir"), "/fast");
+  EXPECT_EQ(
+      fate_of(offload("\"offload_param\": {\"device\": \"none\"}"), "zero_optimization.offload_param.device"),
+      "harmless");
 }
 
 TEST(Import, WritesTransformersDefaults) {

@@ -53,8 +53,9 @@ test: all tools-test ## build everything, run every test, end to end included
 
 # What `make test` takes a sample of: tests with the label campaign read the variable. BUILD=build-asan: sanitized.
 BUILD ?= build
-campaign: $(if $(filter build,$(BUILD)),all) ## every fault at every call, hundreds of kills: the campaigns that tests sample (hours; BUILD=build-asan)
+campaign: $(if $(filter build,$(BUILD)),all) ## all that tests take a sample of: each fault at each call, hundreds of kills, instruction sets (hours; BUILD=build-asan)
 	PLIMSOLL_WHOLE_CAMPAIGN=1 ctest --test-dir $(BUILD) --output-on-failure --timeout 100000 -j $(JOBS) -L campaign
+	$(if $(filter build,$(BUILD)),python3 tests/each_isa.py --shards 1)
 
 tools-test:
 	python3 tests/tools/tools_test.py

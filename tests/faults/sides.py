@@ -29,7 +29,7 @@ RUN = """model: {config: {model_type: llama, vocab_size: 280, hidden_size: 24, i
   tie_word_embeddings: true}, init: random}
 data: {train: [train.txt, more.txt], weights: [1.0e-310, 2.0e-310], eval: eval.txt, tokenizer: tok, sequence_length: 32}
 output: {dir: out, save_steps: 2, save_total_limit: 1}
-memory: {budget: 128MiB, offload: {optimizer: disk}}
+memory: {offload: {optimizer: disk}}
 training: {global_batch_size: 4, max_steps: 2, learning_rate: 1.0e-3, lr_scheduler: constant}
 """
 KINDS = {"read": ("eio", "gone", "short"), "thread": ("eio", "gone"), "process": ("eio", "gone"), "memory": ("eio", "gone")}

@@ -188,11 +188,10 @@ Status CheckpointFiles::write_final_weights(const AtomicDirectory& directory) {
     PLIMSOLL_TRY(out.reserve(bytes));
     sum_.reset();
     StreamWriter::Stream stream = stream_->begin(std::move(out));
-    PLIMSOLL_TRY(
-        final_weights_->read(i, reader_, buffer_, [&](std::span<const std::byte> piece) -> Status {
-          sum_.add(piece);
-          return stream.append(piece);
-        }));
+    PLIMSOLL_TRY(final_weights_->read(i, reader_, buffer_, [&](std::span<const std::byte> piece) -> Status {
+      sum_.add(piece);
+      return stream.append(piece);
+    }));
     PLIMSOLL_ASSIGN(OutputFile written, stream.finish());
     PLIMSOLL_TRY(written.close());
     final_shards_.push_back({final_weights_->name(i), bytes, bytes, sum_.value()});

@@ -51,8 +51,8 @@ Result<std::unique_ptr<models::Model>> language_model(const ConfigJson& base, co
   }
   PLIMSOLL_ASSIGN(auto model, models::make_model(config));
   if (model->num_labels() > 0)
-    return config.error("architectures", "a causal language model",
-                        "this one classifies: plimsoll predict --model DIR --data FILE");
+    return Error{ErrorCode::kBadData, "the model is a classifier, expected a causal language model",
+                 config.source(), "it answers with labels: plimsoll predict --model DIR --data FILE"};
   if (!request.adapter.empty()) {
     PLIMSOLL_ASSIGN(const std::string type, config.model_type());
     if (auto added = models::add_adapters(*model, lora, type, /*strict=*/false); !added)

@@ -45,21 +45,9 @@ const Tree* ConfigJson::get(std::string_view field) const {
 
 bool ConfigJson::has(std::string_view field) const { return get(field) != nullptr; }
 
-namespace {
-
-/// A short list of words is shown, not called one.
-std::string shown(const Tree& value) {
-  constexpr size_t kMost = 80;
-  const bool is_list = value.kind == Tree::Kind::kList && !value.items.empty();
-  const std::string text = is_list ? to_json(value) : "";
-  return is_list && text.size() <= kMost ? text : value.describe();
-}
-
-}  // namespace
-
 Error ConfigJson::error(std::string_view field, std::string_view expected, std::string hint) const {
   const Tree* value = get(field);
-  const std::string what = value ? fmt::format("{} is {}, expected {}", field, shown(*value), expected)
+  const std::string what = value ? fmt::format("{} is {}, expected {}", field, value->describe(), expected)
                                  : fmt::format("{} is missing, expected {}", field, expected);
   if (hint.empty())
     hint = fmt::format("correct {}, or set model.overrides.{}{} in the run file", field, within_, field);

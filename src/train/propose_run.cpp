@@ -143,14 +143,6 @@ void add_lora(RunDraft& draft, int64_t rank, std::string why) {
   draft.add("lora.target_modules", "all-linear", "all linear layers but the head; or [q_proj, v_proj]");
 }
 
-/// Whether the run is for a card, which is here or which a profile describes.
-bool is_for_card(const RunConfig& config) {
-  if (config.runtime.device.starts_with("cuda")) return true;
-  if (!names_profile(config)) return false;
-  const auto profile = named_profile(config.runtime.profile);
-  return profile && profile->memory_bytes > 0;
-}
-
 void add_precision(RunDraft& draft, const RunConfig& config, bool adapts, const runtime::Target& target) {
   const std::string_view isa = target.instruction_set();
   const bool on_card = is_for_card(config);

@@ -54,7 +54,7 @@ Tree why_event(const PlanReport& r) {
 }
 
 std::string why_lines(const PlanReport& r) {
-  if (r.why.budget.empty() || !r.has_time()) return {};
+  if (r.why.budget.empty() || r.rates == kUnknownRates) return {};
   const Why& why = r.why;
   const auto bytes = [](int64_t n) { return to_string(Bytes(n)); };
   std::string out = "\nWhy this way\n";

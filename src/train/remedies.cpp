@@ -147,7 +147,10 @@ class Search {
 
   /// Nothing where it contradicts the run.
   [[nodiscard]] Report plan(const SettingTexts& settings) const {
-    auto report = variants_.plan(settings, /*finds_least=*/false);
+    // Elsewhere than on the device things are looked for where nothing fits without.
+    const bool offloads =
+        std::ranges::any_of(settings, [](const auto& s) { return s.first == "memory.offload"; });
+    auto report = variants_.plan(settings, /*finds_least=*/offloads);
     if (!report) return {};
     return std::move(*report);
   }

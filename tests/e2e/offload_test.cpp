@@ -178,7 +178,7 @@ TEST(Disk, BudgetThatIsTooSmallIsRefusedWithTheLeast) {
 
 TEST(Disk, FailureInTheMiddleEndsTheRunAndKeepsTheCheckpoint) {
   for (const char* on : {"runtime.device=cpu ", kDiscrete})
-    for (const std::string fault : {"copy_in:400", "copy_out:360"}) {
+    for (const std::string fault : {"copy_in:400", "copy_out:270"}) {
       const std::string device = on;
       const Folder folder;
       prepare(folder);

@@ -53,7 +53,7 @@ std::optional<models::QuantizeSpec> quantize_spec(const QuantizationSettings& s)
 Result<models::QuantizeSpec> settle_stored(const RunConfig& config, models::QuantizeSpec stored,
                                            bool trains) {
   PLIMSOLL_TRY(check_agrees(config.quantization, stored));
-  const auto refused = [&](const char* what, const char* hint) {
+  const auto refused = [&](const std::string& what, const char* hint) {
     return wrong_setting(
         fmt::format("{} is quantised, to {}, {}", config.model.path.empty() ? "the model" : config.model.path,
                     models::quantized_name(stored.dtype), what),
@@ -71,7 +71,7 @@ Result<models::QuantizeSpec> settle_stored(const RunConfig& config, models::Quan
         "and weights are drawn at random: there are no codes to take",
         "name the folder that has them in model.path, or set quantization with the original's config");
   if (train::is_for_card(config))
-    return refused("and a CUDA card has no products with quantised weights",
+    return refused("and " + train::device_text(config) + " has no products with quantised weights",
                    "take the original model, with weights in bf16 (training.state.weights=bf16); or set "
                    "runtime.device=cpu and runtime.profile=auto");
   stored.learns = trains;

@@ -42,8 +42,8 @@ Result<Prepared> prepare(const RunConfig& config, const runtime::Target& target,
                          const PrepareOptions& asked) {
   const auto start = std::chrono::steady_clock::now();
   PrepareOptions options = asked;
-  PLIMSOLL_TRY(check_card_is_known(config));
   PLIMSOLL_ASSIGN(Prepared prepared, prepare_model(config, options));
+  PLIMSOLL_TRY(check_card_is_known(config));
   prepared.memory = options.memory ? *options.memory : read_machine_memory();
   PLIMSOLL_ASSIGN(const planner::MachineProfile profile, run_profile(config, target));
   const double link = config.runtime.discrete.copy_bandwidth.bytes_per_second;

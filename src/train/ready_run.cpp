@@ -78,9 +78,9 @@ Status tell_of_base(const RunConfig& config, Events& events) {
 
 Result<ReadyRun> make_ready(const RunConfig& config, const PrepareOptions& planning, bool loads_weights,
                             const DataProgress& progress, Events& events) {
-  PLIMSOLL_TRY(check_card_is_here(config));  // before hours of tokenizing
   const std::unique_ptr<runtime::Target> target = make_target(config, planning.num_threads);
   PLIMSOLL_ASSIGN(Prepared prepared, prepare_before_data(config, *target, planning));
+  PLIMSOLL_TRY(check_card_is_here(config));  // before anything is said of the plan, and hours of tokenizing
   const bool follows_data = config.data.buckets.given() || prepared.labels;
   add_remedies(config, *target, planning, prepared);
   if (!follows_data || !prepared.report.fits) events.plan(prepared.report, PlanDetail::kShort);

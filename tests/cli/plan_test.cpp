@@ -63,9 +63,9 @@ TEST_F(PlanTest, PlansForACardFromItsDataSheet) {
   EXPECT_FALSE(event->find("step")->find("parts")->members.empty());
   EXPECT_THAT(run_plimsoll({"plan", a_, "runtime.profile=t4"}).out,
               HasSubstr("from data sheets, not measured"));
-  const Outcome small =
-      run_plimsoll({"plan", a_, "runtime.profile=t4", "memory.budget=900GiB", "memory.offload=none",
-                    "model.overrides.n_embd=12000", "model.overrides.vocab_size=9700"});
+  const Outcome small = run_plimsoll({"plan", a_, "runtime.profile=t4", "memory.budget=900GiB",
+                                      "memory.offload=none", "model.overrides.n_embd=12000",
+                                      "model.overrides.n_head=120", "model.overrides.vocab_size=9700"});
   EXPECT_EQ(small.code, 69);
   EXPECT_THAT(small.err, HasSubstr("it takes a card with at least")) << "and which one";
   EXPECT_THAT(small.err, HasSubstr("runtime.profile=rtx5090"));

@@ -198,5 +198,33 @@ TEST(Cards, WhatASweepAFrontierAndARemedySayHoldsByItself) {
   }
 }
 
+/// The one page from a card: bench/results/2026-11-23-card-nvidia-h100.md.
+TEST(Cards, EstimatesAreWithinAFactorOfTwoOfTheMeasuredPage) {
+  struct Work {
+    double tokens_per_second;
+    std::string run;
+  };
+  const std::string smollm = "model: {preset: smollm-135m}\ndata: {sequence_length: 512}\n";
+  const std::vector<Work> works = {
+      {8459,
+       "model: {preset: llama-2-7b}\ndata: {sequence_length: 1024}\n"
+       "training: {global_batch_size: 8, precision: bf16, state: {weights: bf16}}\n"
+       "lora: {r: 16, target_modules: [q_proj, k_proj, v_proj, o_proj]}\nmemory: {device_budget: 22.5GiB}\n"},
+      {16827, smollm + "training: {global_batch_size: 1}\n"},
+      {24735, smollm + "training: {global_batch_size: 1, precision: bf16}\n"},
+      {31587, smollm + "training: {global_batch_size: 4}\n"},
+      {76103, smollm + "training: {global_batch_size: 4, precision: bf16}\n"}};
+  for (const Work& work : works) {
+    const auto config =
+        parse_run_config(work.run, "run.yaml", std::vector<std::string>{"runtime.profile=h100"});
+    ASSERT_TRUE(config) << config.error().message();
+    const auto planned = prepare(*config, *make_target(*config, 1), Questions::options());
+    ASSERT_TRUE(planned);
+    const double ratio = planned->report.tokens_per_second() / work.tokens_per_second;
+    EXPECT_GT(ratio, 0.5) << work.run;
+    EXPECT_LT(ratio, 2.0) << work.run;
+  }
+}
+
 }  // namespace
 }  // namespace plimsoll::train

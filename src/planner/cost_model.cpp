@@ -191,9 +191,4 @@ void CostModel::add(const ir::Graph& graph, const ir::Op& op, StepSeconds& secon
   if (time.memory > time.arithmetic) seconds.by_memory[static_cast<size_t>(part)] += most;
 }
 
-double CostModel::seconds(const ir::Cost& cost, ProductType type) const {
-  return cost.flops / profile_.product_flops[static_cast<size_t>(type)] +
-         cost.bytes / profile_.cache_bandwidth;
-}
-
 }  // namespace plimsoll::planner

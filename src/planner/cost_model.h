@@ -50,8 +50,6 @@ class CostModel {
   [[nodiscard]] double host_seconds(const ir::Graph& graph, const ir::Op& op) const;
   /// Adds an op. One that takes no time (a view, a state's name) adds nothing.
   void add(const ir::Graph& graph, const ir::Op& op, StepSeconds& seconds) const;
-  /// Of work of which the shapes are not known, products in that type: linear, so that parts add up.
-  [[nodiscard]] double seconds(const ir::Cost& cost, ProductType type) const;
   /// Work a second: between the points that were measured of that kind and type by the distance of their
   /// extents' logarithms. 0 where none was.
   [[nodiscard]] double measured_rate(const OpWork& of) const;

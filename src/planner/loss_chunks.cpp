@@ -48,7 +48,6 @@ std::vector<LossChunk> smaller_chunks(const passes::Program& program, const runt
   const ir::Op& op = graph.op(graph.order()[place_of_loss(graph)]);
   const ir::OpTypes own = ir::op_types(graph, op);
   const int64_t bytes = target.workspace_bytes(own);
-  const ir::Cost cost = op.def->cost(own);
   std::vector<LossChunk> chunks;
   const int64_t unit = ops::loss_chunk_unit(computes_dw(op));
   for (int64_t tokens = op.attrs.i64(kChunk); tokens > unit;) {
@@ -56,13 +55,20 @@ std::vector<LossChunk> smaller_chunks(const passes::Program& program, const runt
     ir::Attrs attrs = op.attrs;
     attrs.set(kChunk, tokens);
     const ir::OpTypes types{own.op, own.inputs, own.outputs, attrs};
-    const ir::Cost less = op.def->cost(types);
-    const LossChunk chunk{tokens,
-                          bytes - target.workspace_bytes(types),
-                          {.flops = less.flops - cost.flops, .bytes = less.bytes - cost.bytes}};
+    const LossChunk chunk{tokens, bytes - target.workspace_bytes(types)};
     if (chunk.saved_bytes > (chunks.empty() ? 0 : chunks.back().saved_bytes)) chunks.push_back(chunk);
   }
   return chunks;
+}
+
+double seconds_more(const passes::Program& program, const LossChunk& chunk, const CostModel& model) {
+  const ir::Op& op = program.graph.op(program.graph.order()[place_of_loss(program.graph)]);
+  ir::Op changed = op;
+  changed.attrs.set(kChunk, chunk.tokens);
+  StepSeconds own, then;
+  model.add(program.graph, op, own);
+  model.add(program.graph, changed, then);
+  return then.total() - own.total();
 }
 
 int64_t most_alive(const passes::Program& program, const LossChunk& chunk) {

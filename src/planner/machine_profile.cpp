@@ -46,12 +46,15 @@ void each_number(Profile& p, Visit&& visit) {
   visit("disk_write_beside_kernels", p.disk_write_beside_kernels);
   visit("disk_kernel_seconds", p.disk_kernel_seconds);
   visit("disk_cached_bandwidth", p.disk_cached_bandwidth);
+  visit("spread", p.spread);
 }
 template <typename Profile, typename Visit>
 void each_count(Profile& p, Visit&& visit) {
   visit("threads", p.threads);
   visit("memory_bytes", p.memory_bytes);
   visit("context_bytes", p.context_bytes);
+  visit("is_busy", p.is_busy);
+  visit("measured_at", p.measured_at);
 }
 template <typename Profile, typename Visit>
 void each_text(Profile& p, Visit&& visit) {
@@ -213,7 +216,7 @@ Tree by_type(const std::array<double, kNumProductTypes>& values) {
 /// What an estimate divides by.
 bool is_usable(const MachineProfile& p) {
   const auto is_positive = [](double v) { return v > 0; };
-  return p.threads >= 1 && p.threads <= 4096 && p.context_bytes <= p.memory_bytes &&
+  return p.threads >= 1 && p.threads <= 4096 && p.is_busy <= 1 && p.context_bytes <= p.memory_bytes &&
          std::ranges::all_of(p.product_flops, is_positive) &&
          std::ranges::all_of(p.attention_flops, is_positive) && p.vector_flops > 0 && p.cache_bandwidth > 0 &&
          p.memory_bandwidth > 0 && p.optimizer_bandwidth > 0 && p.launch_seconds < 1 &&
@@ -236,6 +239,11 @@ int cuda_capability(const MachineProfile& profile) {
   const std::string& set = profile.instruction_set;
   if (set.starts_with("sm_")) std::from_chars(set.data() + 3, set.data() + set.size(), capability);
   return capability;
+}
+
+double rates_margin(const MachineProfile& p) {
+  constexpr double kMost = 0.015;  // what is given away by it is to stay below what anybody measures
+  return p.rates == "measured" ? std::min(p.spread, kMost) : 0;
 }
 
 MachineProfile with_link(MachineProfile p, double link) {

@@ -79,6 +79,9 @@ struct MachineProfile {
   std::vector<ThreadShares> fewer_threads;  ///< by rising number, all below `threads`
   int64_t memory_bytes = 0;                 ///< of a card, usable; 0: the host's memory
   int64_t context_bytes = 0;                ///< of these, what no plan owns
+  double spread = 0;        ///< a share: by which rates differed between rounds of measuring, as a rule
+  int64_t is_busy = 0;      ///< 1: other work took the processors away meanwhile
+  int64_t measured_at = 0;  ///< seconds since 1970; 0: not known
 };
 
 /// Whether this machine was measured, by `calibrate` or at first use.
@@ -94,12 +97,16 @@ inline constexpr int64_t kCardContextBytes = int64_t{640} << 20;
 /// 90 of "sm_90"; 0 where it is no CUDA card's.
 int cuda_capability(const MachineProfile& profile);
 
+/// A share of an estimate by which another may be longer before it is told apart from it: under rates that a
+/// few seconds measured what these differed by, within reason; under all others none.
+double rates_margin(const MachineProfile& profile);
+
 /// The profile with copies that a link of that many bytes a second and direction bounds as well; what was not
 /// measured follows the link alone.
 MachineProfile with_link(MachineProfile profile, double bytes_per_second);
 
 /// The version of the file format; others are refused.
-inline constexpr int64_t kProfileVersion = 3;
+inline constexpr int64_t kProfileVersion = 4;
 
 std::string profile_json(const MachineProfile& profile);
 /// Strict: every field once, none unknown, rates finite and within reason. Errors: kBadData.

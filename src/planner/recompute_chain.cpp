@@ -93,8 +93,7 @@ std::vector<LayerGain> layer_gains(const passes::RecomputeAnalysis& program, con
 }
 
 RecomputeChain recompute_chain(const passes::Program& program, const std::vector<LayerGain>& gains,
-                               const std::vector<LossChunk>& chunks,
-                               const std::function<double(const ir::Cost&)>& seconds) {
+                               const std::vector<LossChunk>& chunks, const CostModel& model) {
   RecomputeChain chain;
   for (const LayerGain& g : gains)
     chain.blocks.resize(std::max(chain.blocks.size(), static_cast<size_t>(g.unit.last) + 1));
@@ -131,7 +130,7 @@ RecomputeChain recompute_chain(const passes::Program& program, const std::vector
   for (const LossChunk& c : chunks) {
     const int64_t needed = std::max(between.beside_it, between.at_loss - c.saved_bytes);
     if (needed < chain.needed_bytes)
-      chain.chunks.push_back({c.tokens, chain.needed_bytes - needed, seconds(c.more)});
+      chain.chunks.push_back({c.tokens, chain.needed_bytes - needed, seconds_more(program, c, model)});
   }
   return chain;
 }

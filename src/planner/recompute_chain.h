@@ -1,7 +1,6 @@
 // A step's program as the search for what to compute again takes it.
 #pragma once
 
-#include <functional>
 #include <vector>
 
 #include "passes/recompute_values.h"
@@ -20,12 +19,10 @@ struct LayerGain {
 };
 std::vector<LayerGain> layer_gains(const passes::RecomputeAnalysis& program, const CostModel& model);
 
-/// `program` computes nothing again, `gains` and `chunks` are its own; `seconds` gives the time of a
-/// chunk's further work.
+/// `program` computes nothing again, `gains` and `chunks` are its own.
 /// What is alive is that of the device's arena, from the lifetimes that are planned.
 RecomputeChain recompute_chain(const passes::Program& program, const std::vector<LayerGain>& gains,
-                               const std::vector<LossChunk>& chunks,
-                               const std::function<double(const ir::Cost&)>& seconds);
+                               const std::vector<LossChunk>& chunks, const CostModel& model);
 
 /// The same of any program with a backward pass.
 AliveByBlock alive_by_block(const passes::Program& program, size_t num_blocks);

@@ -438,8 +438,7 @@ class ProgramBuilder {
   void add_cost(const Graph& graph) {
     const std::string_view counted = !options_.training     ? "eval"
                                      : !options_.accumulate ? "step"
-                                     : options_.sketch      ? "micro_next"
-                                                            : "micro_first";
+                                                            : "micro_next";
     const bool counts = graph.name == name_at(counted, options_.sequence_length, options_.buckets);
     if (!counts && graph.name != "update") return;
     planner::add_cost(graph, costs_, result_.cost);

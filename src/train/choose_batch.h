@@ -18,6 +18,7 @@ Result<BatchChoice> choose_batch(const Variants& variants);
 
 /// {"event": "batches", "rows": as of a sweep, "chosen"}
 Tree batches_event(const BatchChoice& choice);
+/// For people: the curve, what is taken, and that it says nothing of how a model trains.
 std::string batches_table(const BatchChoice& choice);
 
 }  // namespace plimsoll::train

@@ -4,7 +4,6 @@
 #include <array>
 #include <limits>
 #include <optional>
-#include <ranges>
 #include <span>
 #include <utility>
 
@@ -21,9 +20,10 @@ using passes::kAllBlocks;
 using passes::OffloadClass;
 
 constexpr size_t kMostSizes = 4;
-/// Ways with whole classes elsewhere are told apart first; what less of a class brings is looked at in the
-/// fastest of them.
-constexpr size_t kMostRefined = 2;
+/// Ways that sketches say fit and that are planned, before sketches are trusted less.
+constexpr size_t kMostPlanned = 8, kMostPlannedOfLarge = 3;
+/// Blocks of a model of which each room for early copies is looked at, and more ways are planned.
+constexpr int32_t kManyBlocks = 16;
 /// Part of the peak that copies ahead and behind may add (OffloadOptions::slack_part), and none.
 constexpr int64_t kSomeSlack = 8, kNoSlack = 0, kOnDemand = -1;
 /// Arenas with copies hold many more tensors: what would bring them closer to the least costs more planning
@@ -31,8 +31,8 @@ constexpr int64_t kSomeSlack = 8, kNoSlack = 0, kOnDemand = -1;
 constexpr double kTolerance = 1.0 / 64;
 /// Waiting for copies that is not worth another look, as a share of the kernels' time.
 constexpr double kHiddenWait = 0.005;
-/// Where a plan packs worse than its sketch, sketches are told apart anew by what such packing leaves; in the
-/// end more goes elsewhere until it fits.
+/// Where plans pack worse than their sketches, sketches are told apart anew by what such packing leaves; in
+/// the end more goes elsewhere until it fits.
 constexpr int kMostRounds = 3, kMostRepairs = 4;
 /// With more elsewhere it packs otherwise: by so much worse, and a little.
 constexpr double kPackingMargin = 1.25, kPackingStep = 1.0 / 128;
@@ -82,14 +82,18 @@ class Search {
       packing_ = 0;
       std::vector<Found> found;
       for (int i = 0; i < kMostRounds && may_fit(places); ++i) {
-        std::vector<Found> better = refined(places);
+        std::vector<Found> better = ways(places);
         std::erase_if(better, [&](const Found& f) { return f.seconds >= choices_.most_seconds; });
         if (better.empty()) break;
+        std::ranges::stable_sort(better, {}, &Found::seconds);
         found = std::move(better);
-        auto planned = plan_(found.front().way);
-        if (!planned) break;
-        if (planned->report.fits) return std::move(*planned);
-        expect_packing_of(found.front().way, planned->report);
+        // What is next may pack better, and is not much slower.
+        const size_t most = is_large() ? kMostPlannedOfLarge : kMostPlanned;
+        for (size_t next = 0; next < std::min(found.size(), most); ++next) {
+          auto planned = plan_(found[next].way);
+          if (planned && planned->report.fits) return std::move(*planned);
+          if (planned && next == 0) expect_packing_of(found[next].way, planned->report);
+        }
       }
       for (const Found& f : found) {
         auto planned = plan_fitting(f.way);
@@ -106,17 +110,7 @@ class Search {
   struct Found {
     Way way;
     double seconds = 0;
-    std::span<const Group> moved = {};  ///< the groups that are elsewhere
   };
-
-  /// Those that fit by the sketches, the fastest first.
-  [[nodiscard]] std::vector<Found> refined(const Places& places) const {
-    std::vector<Found> found = ways(places);
-    std::ranges::stable_sort(found, {}, &Found::seconds);
-    for (size_t i = 0; i < std::min(found.size(), kMostRefined); ++i) refine(found[i], places);
-    std::ranges::stable_sort(found, {}, &Found::seconds);
-    return found;
-  }
 
   /// From now on sketches are reckoned to pack as that plan did, and a little worse.
   void expect_packing_of(const Way& way, const planner::PlanReport& planned) {
@@ -182,19 +176,18 @@ class Search {
     return choices_.may_recompute ? std::vector<bool>{false, true} : std::vector<bool>{false};
   }
 
-  /// Those that fit. None is tried whose kernels alone take longer than what was found; computing again only
-  /// adds kernels.
+  /// Those that fit: of each split, order and room for early copies the quickest. None is tried whose kernels
+  /// alone take longer than what was found; computing again only adds kernels.
   [[nodiscard]] std::vector<Found> ways(const Places& places) const {
     std::vector<Found> found;
+    const double hidden = is_large() ? 1 + kHiddenWait : 1;
     const auto may_be_faster = [&](double kernels) {
-      return kernels < choices_.most_seconds && std::ranges::none_of(found, [&](const Found& f) {
-               return f.seconds <= (1 + kHiddenWait) * kernels;
-             });
+      return kernels < choices_.most_seconds &&
+             std::ranges::none_of(found, [&](const Found& f) { return f.seconds <= hidden * kernels; });
     };
     std::vector<double> kernels(splits_.size(), 0);  // at least
     for (const bool recompute_all : recomputes())
       for (size_t i = 0; i < splits_.size(); ++i) {
-        if (i > 0 && !choices_.smaller_may_be_quicker) kernels[i] = std::max(kernels[i], kernels[i - 1]);
         if (!may_be_faster(kernels[i])) continue;
         const auto all = sketch_(with_all(way_of(splits_[i], recompute_all, kOnDemand), places));
         if (!all) continue;
@@ -202,80 +195,56 @@ class Search {
         if (excess_of(*all) > 0) continue;
         for (const auto& order : orders())
           for (const int64_t slack : {kSomeSlack, kNoSlack, kOnDemand}) {
-            if (!may_be_faster(kernels[i]) || (slack == kOnDemand && !found.empty())) break;
-            auto way = filled(way_of(splits_[i], recompute_all, slack), order, places);
-            const auto is_same = [&](const Found& f) { return f.way == way->way; };
-            if (way && std::ranges::none_of(found, is_same)) found.push_back(std::move(*way));
-            if (way) break;
+            if (!may_be_faster(kernels[i])) break;
+            if (find_fitting(way_of(splits_[i], recompute_all, slack), order, places, found) && is_large())
+              break;
           }
       }
     return found;
   }
 
-  /// Whole groups in that order, as few as fit. More elsewhere needs less, so that it is tried from the end.
-  [[nodiscard]] std::optional<Found> filled(const Way& way, std::span<const Group> order,
-                                            const Places& places) const {
-    std::optional<Found> best;
-    for (size_t count = order.size(); count > 0; --count) {
-      Found found{way, 0, order.first(count)};
-      for (const Group& group : found.moved) set(found.way, group, places, kAllBlocks);
-      const auto report = sketch_(found.way);
-      if (!report || excess_of(*report) > 0) break;
-      found.seconds = report->seconds_estimated;
-      best = std::move(found);
-    }
-    return best;
-  }
-
-  /// Of each group as little elsewhere as does, the dearest first; without room for early copies where that
-  /// is faster.
-  void refine(Found& found, const Places& places) const {
-    const Found whole = found;
-    for (const int64_t slack : {whole.way.offload.slack_part, kNoSlack}) {
-      Way way = whole.way;
-      way.offload.slack_part = slack;
-      if (slack != whole.way.offload.slack_part && (whole.way.offload.slack_part < 0 || !fits(way))) continue;
-      double seconds = sketch_(way)->seconds_estimated;
-      for (const Group& group : std::views::reverse(whole.moved)) {
-        Way fewer = way;
-        reduce(fewer, group, places);
-        // As a rule less to move is faster; but what stays takes the room in which copies would be early.
-        const double then = sketch_(fewer)->seconds_estimated;
-        if (then <= (1 + kHiddenWait) * seconds) way = std::move(fewer), seconds = then;
+  /// Groups go elsewhere in that order, a block after the other: by halves to the fewest that fit. Where one
+  /// step that does not fit takes longer than what is behind it, that is passed over whether it fits or not:
+  /// a larger budget, under which the first fits, would never come by it. All of them that fit join `found`;
+  /// whether any does.
+  bool find_fitting(const Way& way, std::span<const Group> order, const Places& places,
+                    std::vector<Found>& found) const {
+    bool any = false;
+    double floor = 0;
+    const int32_t steps = choices_.num_blocks + 1;  // of a group
+    const auto count = static_cast<int32_t>(order.size()) * steps;
+    for (int32_t low = 0, high = count + 1; high - low > 1;) {
+      // All of them come first: where they do not fit as a rule nothing does.
+      const int32_t middle = high > count ? count : low + (high - low) / 2;
+      const Way tried = moved(way, order, places, middle);
+      const auto report = sketch_(tried);
+      const bool fits = report && excess_of(*report) <= 0;
+      const double seconds = report ? report->seconds_estimated : floor;
+      const bool is_passed_over = seconds < floor;
+      if (fits && !is_passed_over) {
+        const auto is_same = [&](const Found& f) { return f.way == tried; };
+        if (std::ranges::none_of(found, is_same)) found.push_back({tried, seconds});
+        any = true;
       }
-      if (slack == whole.way.offload.slack_part || seconds < found.seconds)
-        found = {std::move(way), seconds, whole.moved};
-      if (slack == kNoSlack) break;
+      if (middle == count && !fits) break;
+      (fits && !is_passed_over ? high : low) = middle;
+      if (!fits) floor = std::max(floor, seconds);
     }
+    return any;
   }
 
-  /// Fits, and goes on fitting: the fewest layers of the group, found along the line between what is known.
-  void reduce(Way& way, const Group& group, const Places& places) const {
-    const auto excess_with = [&](int32_t blocks) {
-      Way fewer = way;
-      set(fewer, group, places, blocks > choices_.num_blocks ? kAllBlocks : blocks);
-      return fewer.offload.any() ? excess(fewer).value_or(1) : 1;
-    };
-    int32_t low = 0, high = choices_.num_blocks + 1;  // low does not fit, high does
-    const auto at_high_bytes = *excess(way);
-    // Where the group's own bytes say it, what windows for copies take beside them does not matter.
-    const int64_t bytes = bytes_of(group);
-    double at_high = static_cast<double>(at_high_bytes);
-    double at_low =
-        static_cast<double>(at_high_bytes + bytes / 2 > 0 ? at_high_bytes + bytes : excess_with(low));
-    if (at_low <= 0) {
-      set(way, group, places, 0);
-      return;
+  /// Whether a sketch takes long; then what waits little is not worth another.
+  [[nodiscard]] bool is_large() const { return choices_.num_blocks > kManyBlocks; }
+
+  /// Of the groups in that order so many steps: each block of one, then the rest of it.
+  [[nodiscard]] Way moved(Way way, std::span<const Group> order, const Places& places, int32_t count) const {
+    const int32_t steps = choices_.num_blocks + 1;
+    for (const Group& group : order) {
+      if (count <= 0) break;
+      set(way, group, places, count >= steps ? kAllBlocks : count);
+      count -= steps;
     }
-    for (int tries = 0; high - low > 1; ++tries) {
-      const double part = tries < 3 ? at_low / std::max(1.0, at_low - at_high) : 0.5;
-      const int32_t guess = low + static_cast<int32_t>(part * (high - low)) + (tries < 3 ? 1 : 0);
-      const int32_t middle = std::clamp(guess, low + 1, high - 1);
-      const auto over = static_cast<double>(excess_with(middle));
-      (over <= 0 ? high : low) = middle;
-      (over <= 0 ? at_high : at_low) = over;
-    }
-    set(way, group, places, high > choices_.num_blocks ? kAllBlocks : high);
+    return way;
   }
 
   /// The plan, with more elsewhere where it packs worse than was reckoned.
@@ -338,13 +307,6 @@ class Search {
     return excess <= packing && sketched.seconds_estimated < than.seconds_estimated;
   }
 
-  /// What the group takes with nothing elsewhere; 0: not known, or nothing.
-  [[nodiscard]] int64_t bytes_of(const Group& group) const {
-    int64_t bytes = 0;
-    for (const OffloadClass c : group) bytes += choices_.state_bytes[static_cast<size_t>(c)];
-    return bytes;
-  }
-
   double packing_ = 0;  ///< what it adds to an arena, as a share of the sketch's
   const OffloadChoices& choices_;
   const SketchOffload& sketch_;
@@ -364,7 +326,6 @@ OffloadChoices offload_choices(const RunConfig& config, const PrepareOptions& op
   choices.may_recompute = chooses_recompute(config, options);
   choices.in_backward = config.memory.optimizer_in_backward == OptimizerInBackward::kTrue;
   choices.num_blocks = num_blocks(*prepared.model);
-  choices.smaller_may_be_quicker = prepared.costs->profile().rates == "calibrated";
   return choices;
 }
 

@@ -2,7 +2,6 @@
 // in any other: of which classes, of how many layers, and with which split of the batch.
 #pragma once
 
-#include <array>
 #include <functional>
 #include <limits>
 #include <vector>
@@ -17,14 +16,9 @@ struct OffloadChoices {
   std::vector<BatchSplit> splits = {};  ///< the largest micro-batch first; at most four of them are looked at
   bool may_recompute = false;           ///< every layer, and least chunks of the loss
   bool in_backward = false;             ///< the updates
-  /// Kernels may take less time in smaller parts, as on a machine that was calibrated; else none is looked at
-  /// for that.
-  bool smaller_may_be_quicker = true;
-  int32_t num_blocks = 0;  ///< of the model
+  int32_t num_blocks = 0;               ///< of the model
   /// What takes as long or longer, by the estimate, is not wanted; infinite: whatever fits is.
   double most_seconds = std::numeric_limits<double>::infinity();
-  /// By class, what its states take with nothing elsewhere, about; 0: not known.
-  std::array<int64_t, passes::kNumOffloadClasses> state_bytes = {};
 };
 
 /// Empty places: what is offloaded is not the planner's to say.
@@ -36,9 +30,9 @@ using SketchOffload = std::function<Result<planner::PlanReport>(const Way& way)>
 using PlanOffload = std::function<Result<Planned>(const Way& way)>;
 
 /// The plan that takes least time, by the estimate, of those that fit: of each micro-batch that fits with all
-/// elsewhere, as it is and with everything computed again, classes go elsewhere one after the other until it
-/// fits, in two orders; then, of the fastest of these, of each class as few layers as do, with room for early
-/// copies and without.
+/// elsewhere, as it is and with everything computed again, classes go elsewhere layer by layer, one after the
+/// other, until it fits, in two orders, with room for early copies and without. What is looked at are steps
+/// that do not depend on the budget, so that a larger one is not slower.
 /// Where nothing that fits takes less than most_seconds, kDoesNotFit; where that is no bound, the one that
 /// needs least, which does not depend on the budgets: so that the least that is named fits, and a byte less
 /// does not. Ways are told apart by sketches, a few are planned. What cannot be planned does not fit.

@@ -17,42 +17,16 @@
 #include "train/known_ways.h"
 #include "train/memory_budget.h"
 #include "train/sketches.h"
+#include "train/split_choices.h"
 
 namespace plimsoll::train {
 namespace {
-
-/// Divisors of the global batch, the largest first; the one that is given where one is. With `whole` the
-/// whole batch at once alone.
-std::vector<BatchSplit> candidate_splits(const TrainingSettings& training, bool whole) {
-  if (const auto fixed = fixed_batch_split(training)) return {*fixed};
-  if (whole) return {{training.global_batch_size, 1}};
-  std::vector<BatchSplit> splits;
-  for (int64_t micro = training.global_batch_size; micro >= 1; --micro)
-    if (training.global_batch_size % micro == 0)
-      splits.push_back({micro, training.global_batch_size / micro});
-  return splits;
-}
 
 /// Bytes that the device has all the time: what the states take, without accumulators.
 int64_t state_bytes(const planner::PlanReport& report) {
   int64_t bytes = 0;
   for (const auto& [name, of_class] : report.classes)
     if (name == "parameters" || name == "master_weights" || name == "optimizer_state") bytes += of_class;
-  return bytes;
-}
-
-/// The same by what can be offloaded, of a plan with nothing elsewhere.
-std::array<int64_t, passes::kNumOffloadClasses> states_by_class(const planner::PlanReport& report) {
-  using enum passes::OffloadClass;
-  constexpr std::array<std::pair<std::string_view, passes::OffloadClass>, 4> kClasses = {
-      {{"parameters", kParameters},
-       {"master_weights", kMasters},
-       {"optimizer_state", kOptimizer},
-       {"gradients", kGradients}}};
-  std::array<int64_t, passes::kNumOffloadClasses> bytes = {};
-  for (const auto& [label, of_class] : report.classes)
-    for (const auto& [name, c] : kClasses)
-      if (label == name) bytes[static_cast<size_t>(c)] = of_class;
   return bytes;
 }
 
@@ -82,13 +56,18 @@ class Chooser {
     if (options_.known == nullptr) options_.known = std::make_shared<KnownWays>();
   }
 
+  /// What a step takes at least, by the sketches of splits with nothing given up; 0: none was looked at.
+  [[nodiscard]] double least_seconds() const { return least_seconds_; }
+
   Result<Planned> operator()() {
     if (updates_are(OptimizerInBackward::kTrue) && clipping_contradicts(config_)) return refuse_clipping();
     const std::vector<BatchSplit> splits =
         candidate_splits(config_.training, updates_are(OptimizerInBackward::kTrue));
-    PLIMSOLL_ASSIGN(Planned best, largest_split(splits));
-    if (!best.report.fits || prepared_.costs->profile().rates != "calibrated") return best;
-    return quickest_split(std::move(best), splits);
+    if (options_.purpose == Purpose::kTrain) {
+      PLIMSOLL_ASSIGN(std::optional<Planned> quickest, quickest_that_fits(splits));
+      if (quickest) return std::move(*quickest);
+    }
+    return largest_split(splits);
   }
 
  private:
@@ -125,19 +104,116 @@ class Chooser {
     return best;
   }
 
-  /// That way, or another split that takes less time: on a machine that was calibrated it is known what a
-  /// smaller part gains where it stays in the caches. The few rates of a first use do not know that, and what
-  /// is chosen must not hang on the moment in which they were measured.
-  Result<Planned> quickest_split(Planned best, const std::vector<BatchSplit>& splits) {
-    best.programs = {};  // as in plan_fitting
-    for (const BatchSplit& split : splits) {
-      auto other = plan_fitting({split});
-      if (!other || other->report.seconds_estimated >= best.report.seconds_estimated) continue;
-      if (!other->report.fits && chooses_recompute(config_, options_))
-        other = recompute_to_fit(std::move(*other), best.report.seconds_estimated);
-      if (other && is_better(other->report, best.report)) best = std::move(*other);
+  /// The search for what of that way is computed again; `plain` outlives it.
+  [[nodiscard]] auto recompute_fit(const Planned& plain) {
+    const auto plan_choice = [this, way = plain.way](const planner::RecomputeChoice& choice, int64_t goal) {
+      const int64_t chunk_tokens = choice.chunk_tokens > 0 ? choice.chunk_tokens : way.chunk_tokens;
+      return plan_within({way.split, choice.layers, chunk_tokens, way.optimizer_in_backward}, goal);
+    };
+    return planner::RecomputeFit<Planned, decltype(plan_choice)>(plain.report, plain.facts->chain,
+                                                                 plain.facts->arena_bytes, plan_choice);
+  }
+
+  /// The plan that takes least time of those that fit: first of the splits with nothing given up for memory,
+  /// then with smaller chunks of the loss and with layers computed again. Nothing where none was found.
+  Result<std::optional<Planned>> quickest_that_fits(const std::vector<BatchSplit>& splits) {
+    if (splits.size() == 1) {  // as a rule it fits as it is
+      PLIMSOLL_ASSIGN(Planned planned, plan_fitting({splits.front()}));
+      least_seconds_ = planned.report.seconds_estimated;
+      if (planned.report.fits && planned.way.chunk_tokens == 0) return std::optional(std::move(planned));
+    }
+    PLIMSOLL_ASSIGN(std::vector<Planned> sketched, sketches_by_time(splits));
+    least_seconds_ = sketched.front().report.seconds_estimated;
+    std::optional<Planned> best;
+    const auto most_seconds = [&] { return best ? best->report.seconds_estimated : kAnySeconds; };
+    const auto take = [&](Result<Planned> other) {
+      // What cannot be planned does not fit.
+      if (!other || !other->report.fits || other->report.seconds_estimated >= most_seconds()) return;
+      best = std::move(*other);
+    };
+    for (const Planned& sketch : sketched) {
+      if (best) best->programs = {};  // as in plan_fitting
+      if (!best && planner::excess_bytes(sketch.report) <= 0) take(plan_fitting({sketch.way.split}));
+    }
+    std::erase_if(sketched, [&](const Planned& p) { return p.report.seconds_estimated >= most_seconds(); });
+    for (const Giving& split : by_least_seconds(std::move(sketched))) {
+      if (split.sketch.report.seconds_estimated >= most_seconds()) continue;
+      if (best) best->programs = {};
+      take(plan_fitting({split.sketch.way.split}, /*sketches=*/true));
+      if (split.least_seconds >= most_seconds()) continue;
+      if (best) best->programs = {};
+      auto fit = recompute_fit(split.sketch);
+      PLIMSOLL_ASSIGN(std::optional<Planned> again,
+                      fit.quickest(most_seconds() - split.sketch.report.seconds_estimated));
+      if (again) take(std::move(*again));
+    }
+    if (best && !best->way.recomputed.empty()) {
+      PLIMSOLL_ASSIGN(best, with_largest_chunks(std::move(*best)));
     }
     return best;
+  }
+
+  /// A split, and what it takes at least where layers are computed again; infinite: they are not.
+  struct Giving {
+    Planned sketch;
+    double least_seconds = 0;
+  };
+  /// The one that may be quickest first: what it takes tells of the others that they are not worth a plan.
+  std::vector<Giving> by_least_seconds(std::vector<Planned> sketched) {
+    std::vector<Giving> list;
+    for (Planned& sketch : sketched) {
+      if (updates_are(OptimizerInBackward::kAuto) && places_updates(sketch.way)) {
+        auto in = sketch_plain(sketch.way.split, /*in_backward=*/true);
+        if (in && in->report.arena_bytes <= sketch.report.arena_bytes) sketch = std::move(*in);
+      }
+      list.push_back({std::move(sketch), kAnySeconds});
+      Giving& last = list.back();
+      if (!chooses_recompute(config_, options_) || last.sketch.facts == nullptr) continue;
+      const auto least = recompute_fit(last.sketch).least_seconds();
+      if (least) last.least_seconds = last.sketch.report.seconds_estimated + *least;
+    }
+    std::ranges::stable_sort(list, {}, &Giving::least_seconds);
+    return list;
+  }
+
+  /// Of each split that is worth planning, the quickest first. Under rates that were measured at first use a
+  /// larger part is not worth it where it gains no more than these err.
+  Result<std::vector<Planned>> sketches_by_time(const std::vector<BatchSplit>& splits) {
+    std::vector<Planned> sketched;
+    std::vector<SplitTime> times;
+    std::optional<Error> error;
+    for (const BatchSplit& split : spread_splits(splits)) {
+      auto sketch = sketch_plain(split, updates_are(OptimizerInBackward::kTrue));
+      if (!sketch) {
+        error = sketch.error();
+        continue;
+      }
+      times.push_back({split, sketch->report.seconds_estimated});
+      sketched.push_back(std::move(*sketch));
+    }
+    if (sketched.empty()) return std::move(*error);
+    const std::vector<bool> worth = worth_planning(times, rates_margin(prepared_.costs->profile()));
+    std::vector<Planned> kept;
+    for (size_t i = 0; i < sketched.size(); ++i)
+      if (worth[i]) kept.push_back(std::move(sketched[i]));
+    std::ranges::stable_sort(kept, {}, [](const Planned& p) { return p.report.seconds_estimated; });
+    return kept;
+  }
+
+  /// With nothing given up for memory, and what computing again would gain; without programs.
+  Result<Planned> sketch_plain(const BatchSplit& split, bool in_backward) {
+    Way way{split};
+    way.optimizer_in_backward = in_backward;
+    if (const Planned* known = options_.known->find_sketch(way, /*with_facts=*/true)) {
+      Planned planned = *known;
+      hold_against_budgets(config_, prepared_, way, target_, options_, planned.report);
+      return planned;
+    }
+    PLIMSOLL_ASSIGN(Planned planned, sketch_way(config_, prepared_, way, target_, options_, nullptr));
+    planned.facts = facts_of(planned, prepared_, target_);
+    options_.known->add_sketch(planned);
+    planned.programs = {};
+    return planned;
   }
 
   /// Each way once; one that was planned before comes without its programs.
@@ -149,7 +225,7 @@ class Chooser {
       return planned;
     }
     PLIMSOLL_ASSIGN(Planned planned, plan_way(config_, prepared_, way, target_, options_));
-    planned.facts = facts_of(planned, config_, prepared_, target_);
+    planned.facts = facts_of(planned, prepared_, target_);
     options_.known->add(planned);
     considered_.push_back(planner::alternative_of(planned.report));
     return planned;
@@ -166,7 +242,7 @@ class Chooser {
       hold_against_budgets(config_, prepared_, way, target_, options_, sketched.report);
     } else {
       PLIMSOLL_ASSIGN(sketched, sketch_way(config_, prepared_, way, target_, options_, nullptr));
-      sketched.facts = facts_of(sketched, config_, prepared_, target_);
+      sketched.facts = facts_of(sketched, prepared_, target_);
       options_.known->add_sketch(sketched);
     }
     if (planner::excess_bytes(sketched.report) <= goal) {
@@ -260,20 +336,18 @@ class Chooser {
   Result<Planned> recompute_to_fit(Planned plain, double most_seconds = kAnySeconds) {
     if (plain.facts == nullptr || plain.facts->chain.blocks.empty()) return plain;
     if (plain.report.seconds_estimated >= most_seconds) return plain;
-    const std::shared_ptr<const WayFacts> facts = plain.facts;
-    const Way way = plain.way;
     plain.programs = {};
-    const auto plan_choice = [&](const planner::RecomputeChoice& choice, int64_t goal) {
-      const int64_t chunk_tokens = choice.chunk_tokens > 0 ? choice.chunk_tokens : way.chunk_tokens;
-      return plan_within({way.split, choice.layers, chunk_tokens, way.optimizer_in_backward}, goal);
-    };
-    planner::RecomputeFit<Planned, decltype(plan_choice)> fit(plain.report, facts->chain, facts->arena_bytes,
-                                                              plan_choice);
+    auto fit = recompute_fit(plain);
     PLIMSOLL_ASSIGN(Planned chosen, fit(options_.finds_least && most_seconds == kAnySeconds,
                                         most_seconds - plain.report.seconds_estimated));
-    // The same layers given by hand lead to the same plan: with the largest chunks that fit.
+    return with_largest_chunks(std::move(chosen));
+  }
+
+  /// The same layers given by hand lead to the same plan: with the largest chunks that fit.
+  Result<Planned> with_largest_chunks(Planned chosen) {
     if (chosen.way.chunk_tokens == 0 || !chosen.report.fits) return chosen;
-    PLIMSOLL_ASSIGN(Planned larger, plan_fitting({way.split, chosen.way.recomputed}, /*sketches=*/true));
+    PLIMSOLL_ASSIGN(Planned larger,
+                    plan_fitting({chosen.way.split, chosen.way.recomputed}, /*sketches=*/true));
     if (larger.report.fits && larger.way != chosen.way) return larger;
     return chosen;  // with other chunks ops are ordered otherwise
   }
@@ -283,6 +357,7 @@ class Chooser {
   const runtime::Target& target_;
   PrepareOptions options_;
   std::vector<planner::Alternative>& considered_;
+  double least_seconds_ = 0;
 };
 
 /// With the programs of the plan, where they are wanted: the search keeps none of ways that it knows.
@@ -295,11 +370,10 @@ Result<Planned> with_programs(Planned planned, const RunConfig& config, const Pr
   return plan_way(config, prepared, way, target, options);
 }
 
-/// A step that fits and takes so many seconds: choices of what is quicker by more than estimates err. A
-/// disk's writes are not spent on that; nor is anything tried where at most `least` could be reached.
+/// A step that fits and takes so many seconds: choices of what is quicker. A disk's writes are not spent on
+/// that; nor is anything tried where at most `least` could be reached.
 void want_quicker(double seconds, double least, OffloadChoices& choices) {
-  constexpr double kQuicker = 0.97;
-  choices.most_seconds = kQuicker * seconds;
+  choices.most_seconds = seconds;
   std::erase(choices.places, ir::MemorySpace::kDisk);
   if (least >= choices.most_seconds) choices.places.clear();
 }
@@ -332,18 +406,19 @@ Result<Planned> choose_plan(const RunConfig& config, const Prepared& prepared, c
   // Where the states alone do not fit, no way without offload does.
   std::optional<planner::PlanReport> sketched;
   double least_seconds = 0;  // that a step is reckoned to take with nothing given up for memory, where known
+  Chooser choose(config, prepared, target, options, considered);
   if (options.purpose == Purpose::kTrain && (may_offload || !options.finds_least) &&
       !offload_options(config).any() && !(in_backward && clipping_contradicts(config))) {
     Way first{splits.front()};
     first.optimizer_in_backward = in_backward;
     auto report = sketch(first);
-    if (report) choices.state_bytes = states_by_class(*report), least_seconds = report->seconds_estimated;
     if (report && states_exceed(*report)) sketched = std::move(*report);
     if (sketched && !options.finds_least && !options.runs) return Planned{first, {}, std::move(*sketched)};
   }
   std::optional<Planned> without;
   if (!sketched || !may_offload) {
-    PLIMSOLL_ASSIGN(without, Chooser(config, prepared, target, options, considered)());
+    PLIMSOLL_ASSIGN(without, choose());
+    least_seconds = choose.least_seconds();
   }
   if (without && without->report.fits) {
     want_quicker(without->report.seconds_estimated, least_seconds, choices);
@@ -359,7 +434,7 @@ Result<Planned> choose_plan(const RunConfig& config, const Prepared& prepared, c
     const bool may_be_less =
         !elsewhere || !sketched || state_bytes(*sketched) < most_bytes(elsewhere->report);
     if (!without && !fits && may_be_less) {
-      PLIMSOLL_ASSIGN(without, Chooser(config, prepared, target, options, considered)());
+      PLIMSOLL_ASSIGN(without, choose());
     }
     if (elsewhere && (!without || planner::is_better(elsewhere->report, without->report))) {
       without = std::move(*elsewhere);

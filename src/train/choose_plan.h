@@ -7,11 +7,11 @@
 
 namespace plimsoll::train {
 
-/// The plan of the largest micro-batch that fits; the whole batch at once stands apart: it alone has no
-/// accumulators. Where none fits and memory.recompute is auto, that with the least computed again and the
-/// largest chunks of the loss which does; else the one that needs least. On a machine that was calibrated any
-/// split that fits and takes less time by the estimate is taken instead. `considered` gets all that were
-/// planned, the one that is returned among them. Errors: as plan_way.
+/// Of the plans that fit, the one that takes least time by the estimate: of each split of the batch, with
+/// chunks of the loss, layers computed again and classes elsewhere as the settings leave open. Of an
+/// evaluation, the largest micro-batch that fits. Where nothing fits, the plan that needs least. More memory
+/// is not slower, but where the disk, used where nothing else fits, gives way. `considered` gets all that
+/// were planned, the one that is returned among them. Errors: as plan_way.
 Result<Planned> choose_plan(const RunConfig& config, const Prepared& prepared, const runtime::Target& target,
                             const PrepareOptions& options, std::vector<planner::Alternative>& considered);
 

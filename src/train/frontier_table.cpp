@@ -63,16 +63,18 @@ std::string frontier_table(const Frontier& frontier) {
                                 frontier.num_plans);
   out += fmt::format("  {:>17} {:>10} {:>8} {:>9}  {:<8} {}\n", frontier.budget, "peak", "seconds",
                      "tokens/s", "batch", "recompute");
-  bool marked = false;
-  const std::vector<const FrontierPoint*> rows = shown(frontier);
-  for (const FrontierPoint* point : rows) {
-    const bool is_chosen = frontier.chosen && is_same(*point, *frontier.chosen);
-    marked = marked || is_chosen;
-    out += point_line(*point, is_chosen);
-  }
-  if (frontier.chosen && !marked) out += point_line(*frontier.chosen, true);
-  if (rows.size() < frontier.points.size())
-    out += fmt::format("  {} of {} points; --json has all\n", rows.size(), frontier.points.size());
+  std::vector<const FrontierPoint*> rows = shown(frontier);
+  const size_t num_points = rows.size();
+  const auto is_chosen = [&](const FrontierPoint* point) {
+    return frontier.chosen && is_same(*point, *frontier.chosen);
+  };
+  if (frontier.chosen && std::ranges::none_of(rows, is_chosen))  // where its peak has its place
+    rows.insert(std::ranges::upper_bound(rows, frontier.chosen->peak_bytes, {},
+                                         [](const FrontierPoint* p) { return p->peak_bytes; }),
+                &*frontier.chosen);
+  for (const FrontierPoint* point : rows) out += point_line(*point, is_chosen(point));
+  if (num_points < frontier.points.size())
+    out += fmt::format("  {} of {} points; --json has all\n", num_points, frontier.points.size());
   if (frontier.chosen)
     out += fmt::format("> is this run, with its budget of {}\n",
                        to_string(Bytes(frontier.chosen->budget_bytes)));

@@ -14,8 +14,9 @@ class KnownWays {
   /// Without programs; its report is held against the budgets that there were. Null where it is not known.
   [[nodiscard]] const Planned* find(const Way& way) const;
   void add(const Planned& planned);
-  /// The same of ways that were sketched; facts where whoever sketched asked for them.
-  [[nodiscard]] const Planned* find_sketch(const Way& way) const;
+  /// The same of ways that were sketched; facts where whoever sketched asked for them, or `with_facts` those
+  /// alone that have them.
+  [[nodiscard]] const Planned* find_sketch(const Way& way, bool with_facts = false) const;
   void add_sketch(const Planned& sketched);
   /// What their programs have in common.
   planner::KnownPrograms& programs() { return programs_; }

@@ -233,8 +233,9 @@ Result<Planned> plan_with(const passes::OffloadOptions& offload, const RunConfig
   options.pipeline.dump_dir = prepare_options.dump_ir;
   // Pass by pass where somebody looks; the plan that is chosen is verified as a whole.
   options.pipeline.verify = prepare_options.verify && !prepare_options.dump_ir.empty();
-  options.finds_gains =
-      !sketches && !way.recompute_all && chooses_recompute(config, prepare_options) && recomputed.empty();
+  options.finds_gains = (!sketches || (scheduled == nullptr && way.chunk_tokens == 0)) &&
+                        !way.recompute_all && chooses_recompute(config, prepare_options) &&
+                        recomputed.empty();
   if (!recomputed.empty())
     options.pipeline.recompute = {passes::RecomputePolicy::Kind::kLayers, 0, recomputed};
   if (prepared.fresh_head) options.drawn_alone = models::Model::kScore;
@@ -314,8 +315,8 @@ Result<Planned> sketch_way(const RunConfig& config, const Prepared& prepared, co
   return plan_as(config, prepared, way, target, sketching, true, scheduled);
 }
 
-std::shared_ptr<const WayFacts> facts_of(const Planned& planned, const RunConfig& config,
-                                         const Prepared& prepared, const runtime::Target& target) {
+std::shared_ptr<const WayFacts> facts_of(const Planned& planned, const Prepared& prepared,
+                                         const runtime::Target& target) {
   const passes::Program* program = planner::largest_backward(planned.programs.session);
   if (program == nullptr) return {};
   auto facts = std::make_shared<WayFacts>();
@@ -326,11 +327,7 @@ std::shared_ptr<const WayFacts> facts_of(const Planned& planned, const RunConfig
     facts->chunks.push_back({chunk.tokens, planner::most_alive(*program, chunk)});
   facts->alive = planner::alive_by_block(*program, static_cast<size_t>(num_blocks(*prepared.model)));
   if (planned.programs.gains.empty()) return facts;
-  using planner::ProductType;
-  const ProductType type = config.computes_in(Precision::kBf16) ? ProductType::kBf16 : ProductType::kF32;
-  facts->chain =
-      planner::recompute_chain(*program, planned.programs.gains, chunks,
-                               [&](const ir::Cost& cost) { return prepared.costs->seconds(cost, type); });
+  facts->chain = planner::recompute_chain(*program, planned.programs.gains, chunks, *prepared.costs);
   return facts;
 }
 

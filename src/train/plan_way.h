@@ -62,8 +62,8 @@ Result<Planned> plan_way(const RunConfig& config, const Prepared& prepared, cons
                          const runtime::Target& target, const PrepareOptions& options);
 
 /// The facts of that plan; null where no program has a backward pass.
-std::shared_ptr<const WayFacts> facts_of(const Planned& planned, const RunConfig& config,
-                                         const Prepared& prepared, const runtime::Target& target);
+std::shared_ptr<const WayFacts> facts_of(const Planned& planned, const Prepared& prepared,
+                                         const runtime::Target& target);
 
 /// Holds a report of that way against the budgets as they are now.
 void hold_against_budgets(const RunConfig& config, const Prepared& prepared, const Way& way,

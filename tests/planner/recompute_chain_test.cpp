@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include "planner/known_profiles.h"
 #include "planner/largest_backward.h"
 #include "preset.h"
 #include "small_plan.h"
@@ -15,7 +16,7 @@ TEST(RecomputeChain, WhatIsAliveGrowsFromBlockToBlockWithAndWithoutAdapters) {
     const TrainingPrograms programs = planned_small({.num_layers = 6, .lora = lora, .finds_gains = true});
     const passes::Program& program = *largest_backward(programs.session);
     const RecomputeChain chain =
-        recompute_chain(program, programs.gains, {}, [](const ir::Cost&) { return 0.0; });
+        recompute_chain(program, programs.gains, {}, CostModel(generic_cpu("avx2"), 2));
     ASSERT_EQ(chain.blocks.size(), 6u);
     for (size_t i = 1; i < chain.blocks.size(); ++i)
       EXPECT_LT(chain.blocks[i - 1].needed_bytes, chain.blocks[i].needed_bytes) << i << " lora " << lora;

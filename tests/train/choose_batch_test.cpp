@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "train/plan_rates.h"
 #include "train/run_device.h"
 
 namespace plimsoll::train {
@@ -15,17 +16,22 @@ constexpr const char* kBatchRun =
     "data: {sequence_length: 128}\ntraining: {global_batch_size: auto, max_steps: 2}\nruntime: {threads: "
     "1}\n";
 
-Result<BatchChoice> choice(const std::string& budget) {
-  const auto config =
-      parse_run_config(kBatchRun, "run.yaml", std::vector<std::string>{"memory.budget=" + budget});
+Result<BatchChoice> choice(const std::string& budget, const char* instruction_set = "avx2") {
+  const RatesFile rates(planner::generic_cpu(instruction_set));
+  const auto config = parse_run_config(kBatchRun, "run.yaml",
+                                       std::vector<std::string>{"memory.budget=" + budget, rates.setting()});
   EXPECT_TRUE(config);
   EXPECT_TRUE(config->training.chooses_global_batch_size);
   const auto target = make_target(*config, 1);
   return choose_batch(Variants(*config, *target, {}));
 }
 
-TEST(ChooseBatch, TakesTheLeastThatIsNearlyTheFastest) {
-  const auto found = choice("64MiB");
+class ChooseBatch : public testing::TestWithParam<const char*> {};
+INSTANTIATE_TEST_SUITE_P(EachInstructionSet, ChooseBatch, testing::ValuesIn(kInstructionSets),
+                         [](const auto& set) { return std::string(set.param); });
+
+TEST_P(ChooseBatch, TakesTheLeastThatIsNearlyTheFastest) {
+  const auto found = choice("64MiB", GetParam());
   ASSERT_TRUE(found);
   double fastest = 0;
   for (const SweepRow& row : found->curve.rows) {
@@ -36,17 +42,20 @@ TEST(ChooseBatch, TakesTheLeastThatIsNearlyTheFastest) {
   ASSERT_GE(found->curve.rows.size(), 3u);
   for (size_t i = 0; i <= found->chosen; ++i)
     EXPECT_EQ(tokens_per_second(*found->curve.rows[i].report) >= 0.98 * fastest, i == found->chosen) << i;
-  EXPECT_EQ(batches_event(*found).find("chosen")->text, found->curve.rows[found->chosen].values[0]);
+  const std::string chosen = found->curve.rows[found->chosen].values[0];
+  EXPECT_EQ(batches_event(*found).find("chosen")->text, chosen);
+  EXPECT_THAT(batches_table(*found), testing::HasSubstr("auto is " + chosen));
+  EXPECT_THAT(batches_table(*found), testing::HasSubstr("8 to 64 sequences"));
 }
 
-TEST(ChooseBatch, ASequenceThatDoesNotFitIsAnError) {
+TEST(ChooseBatchErrors, ASequenceThatDoesNotFitIsAnError) {
   const auto found = choice("1MiB");
   ASSERT_FALSE(found);
   EXPECT_EQ(found.error().code, ErrorCode::kDoesNotFit);
   EXPECT_THAT(found.error().hint, testing::HasSubstr("memory.budget must be at least"));
 }
 
-TEST(ChooseBatch, HowItIsRunIsNotGivenBeside) {
+TEST(ChooseBatchErrors, HowItIsRunIsNotGivenBeside) {
   const auto config =
       parse_run_config(kBatchRun, "run.yaml", std::vector<std::string>{"training.micro_batch_size=2"});
   ASSERT_FALSE(config);

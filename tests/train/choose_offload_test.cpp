@@ -5,10 +5,12 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <limits>
 #include <utility>
 
 #include "planner/budget.h"
 #include "settings/offload.h"
+#include "train/plan_rates.h"
 #include "train/run_device.h"
 
 namespace plimsoll::train {
@@ -36,7 +38,9 @@ struct Reckoning {
   int64_t device = 0, host = 1 << 20, packs_worse = 0, stays = 0;
   bool has_room_for_copies = false;  ///< early ones need no more
   int64_t sketched_above = 0;  ///< what a sketch takes more than what is alive, and the least plan does not
-  double kernels = 0;          ///< so many seconds more, beside which the others are waiting
+  bool scatters = false;       ///< seconds, by up to a tenth
+  int64_t blocks = kBlocks;
+  double kernels = 0;  ///< so many seconds more, beside which the others are waiting
   std::vector<Way> planned = {}, sketched = {};
 
   [[nodiscard]] planner::PlanReport report(const Way& way, int64_t more = 0) const {
@@ -50,8 +54,8 @@ struct Reckoning {
       int64_t moved = 0;
       if (way.offload.spaces[c] != MemorySpace::kDevice)
         moved =
-            way.offload.blocks[c] == kAllBlocks ? kBlocks * block + outside : way.offload.blocks[c] * block;
-      r.arena_bytes += kBlocks * block + outside - moved;
+            way.offload.blocks[c] == kAllBlocks ? blocks * block + outside : way.offload.blocks[c] * block;
+      r.arena_bytes += blocks * block + outside - moved;
       (way.offload.spaces[c] == MemorySpace::kDisk ? r.disk_bytes : r.host_pinned_bytes) += moved;
       r.seconds_estimated += static_cast<double>(moved) * (way.offload.spaces[c] == MemorySpace::kDisk ? 10
                                                            : activations                               ? 1.5
@@ -61,6 +65,10 @@ struct Reckoning {
       r.arena_bytes += r.arena_bytes / way.offload.slack_part;
     if (way.offload.slack_part > 0) r.seconds_estimated *= 0.75;
     r.arena_bytes += more;
+    if (scatters) {
+      const int64_t moved = r.host_pinned_bytes + r.disk_bytes;
+      r.seconds_estimated *= 1 + static_cast<double>(moved * 7919 % 101) / 1000;
+    }
     r.seconds_estimated += way.recompute_all ? 1000 : 0;
     if (kernels > 0)
       r.parts.parts[static_cast<size_t>(planner::Part::kCopies)] =
@@ -145,16 +153,17 @@ TEST(ChooseOffload, WhatIsNoQuickerIsNotTaken) {
   EXPECT_EQ(none.error().code, ErrorCode::kDoesNotFit) << "nor is the least looked for";
 }
 
-TEST(ChooseOffload, LooksAtSmallerPartsWhereTheyMayBeQuicker) {
-  for (const bool may : {false, true}) {
-    Reckoning r{.device = 800, .kernels = 1e6};
-    OffloadChoices choices = some_choices();
-    choices.smaller_may_be_quicker = may;
-    const Planned chosen = r.choose(choices);
-    EXPECT_TRUE(chosen.report.fits);
-    EXPECT_EQ(chosen.way.split.micro_batch_size, 4);
-    const auto is_smaller = [](const Way& way) { return way.split.micro_batch_size == 2; };
-    EXPECT_EQ(std::ranges::any_of(r.sketched, is_smaller), may) << "nothing is waited for with the largest";
+TEST(ChooseOffload, MoreMemoryIsNeverSlower) {
+  for (const bool has_room : {false, true}) {
+    double last = std::numeric_limits<double>::infinity();
+    for (int64_t device = 0; device <= 900; device += 3) {
+      Reckoning r{.device = device, .has_room_for_copies = has_room};
+      // Seconds that scatter, as waiting does: what moves more may wait less.
+      r.scatters = true;
+      const double seconds = r.choose().report.seconds_estimated;
+      EXPECT_LE(seconds, last) << device;
+      last = std::min(last, seconds);
+    }
   }
 }
 
@@ -170,14 +179,15 @@ TEST(ChooseOffload, TakesTheDiskOnlyWhereTheHostIsFull) {
   for (const MemorySpace space : none.choose().way.offload.spaces) EXPECT_NE(space, MemorySpace::kHostPinned);
 }
 
-TEST(ChooseOffload, TellsByTheBytesOfAClassWhatNeedsNoSketch) {
-  Reckoning looks{.device = 300}, knows{.device = 300};
+TEST(ChooseOffload, LooksAtFewWays) {
+  Reckoning small{.device = 300}, large{.device = 1500};
   OffloadChoices choices = some_choices();
-  const Planned looked = looks.choose(choices);
-  choices.state_bytes = {0, 120, 120, 120, 120};
-  EXPECT_EQ(knows.choose(choices).way, looked.way);
-  EXPECT_LT(knows.sketched.size(), looks.sketched.size());
-  EXPECT_LE(looks.sketched.size(), 60U);
+  small.choose(choices);
+  EXPECT_LE(small.sketched.size(), 250U);
+  choices.num_blocks = 80;
+  large.blocks = 80;
+  large.choose(choices);
+  EXPECT_LE(large.sketched.size(), 150U);
 }
 
 TEST(ChooseOffload, MovesMoreWhereThePackingIsWorse) {
@@ -250,9 +260,24 @@ constexpr const char* kOffloadedRun =
     "num_hidden_layers: 6, num_attention_heads: 4, num_key_value_heads: 4, max_position_embeddings: 256, "
     "tie_word_embeddings: true}}\n"
     "data: {sequence_length: 128}\ntraining: {global_batch_size: 4, max_steps: 2}\n"
-    "runtime: {threads: 1, device: discrete, profile: built-in}\nmemory: {budget: 4GiB}\n";
+    "runtime: {threads: 1, device: discrete}\nmemory: {budget: 4GiB}\n";
 
-planner::PlanReport plan_with(const std::vector<std::string>& overrides) {
+/// Under the built-in rates of each instruction set.
+class ChooseOffloadOnRealPlans : public testing::TestWithParam<const char*> {
+ protected:
+  [[nodiscard]] planner::PlanReport plan_with(std::vector<std::string> overrides) const {
+    overrides.push_back(rates_.setting());
+    return plan_of(overrides);
+  }
+
+ private:
+  static planner::PlanReport plan_of(const std::vector<std::string>& overrides);
+  const RatesFile rates_ = RatesFile(planner::generic_cpu(GetParam()));
+};
+INSTANTIATE_TEST_SUITE_P(EachInstructionSet, ChooseOffloadOnRealPlans, testing::ValuesIn(kInstructionSets),
+                         [](const auto& set) { return std::string(set.param); });
+
+planner::PlanReport ChooseOffloadOnRealPlans::plan_of(const std::vector<std::string>& overrides) {
   const auto config = parse_run_config(kOffloadedRun, "run.yaml", overrides);
   EXPECT_TRUE(config);
   auto prepared = prepare(*config, *make_target(*config, 1), {});
@@ -261,7 +286,7 @@ planner::PlanReport plan_with(const std::vector<std::string>& overrides) {
 }
 
 /// Whole classes in the order that was once the only one, with each split and all or nothing computed again.
-TEST(ChooseOffload, IsNoSlowerThanTheLadderOnRealPlans) {
+TEST_P(ChooseOffloadOnRealPlans, IsNoSlowerThanTheLadder) {
   const int64_t least = plan_with({"memory.device_budget=1"}).device_peak_bytes();
   const int64_t without = plan_with({"memory.device_budget=1", "memory.offload=none"}).device_peak_bytes();
   ASSERT_LT(least, without);
@@ -290,7 +315,7 @@ TEST(ChooseOffload, IsNoSlowerThanTheLadderOnRealPlans) {
 }
 
 /// What fits by computing again is not taken where moving it is quicker; over a slow link it is.
-TEST(ChooseOffload, MovesRatherThanComputesAgainWhereThatIsQuicker) {
+TEST_P(ChooseOffloadOnRealPlans, MovesRatherThanComputesAgainWhereThatIsQuicker) {
   const int64_t without = plan_with({"memory.device_budget=1", "memory.offload=none"}).device_peak_bytes();
   const std::string budget = "memory.device_budget=" + std::to_string(without + without / 100);
   for (const bool is_quick : {true, false}) {
@@ -300,7 +325,7 @@ TEST(ChooseOffload, MovesRatherThanComputesAgainWhereThatIsQuicker) {
     const planner::PlanReport chosen = plan_with({budget, link});
     ASSERT_TRUE(alone.fits && chosen.fits);
     EXPECT_EQ(chosen.offload != "none", is_quick) << chosen.offload;
-    EXPECT_EQ(chosen.seconds_estimated < 0.97 * alone.seconds_estimated, is_quick);
+    EXPECT_EQ(chosen.seconds_estimated < alone.seconds_estimated, is_quick);
     EXPECT_LE(chosen.seconds_estimated, alone.seconds_estimated);
   }
 }

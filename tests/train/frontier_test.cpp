@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "train/plan_rates.h"
 #include "train/run_device.h"
 
 namespace plimsoll::train {
@@ -18,8 +19,12 @@ constexpr const char* kFrontierRun =
     "memory: {budget: 1GiB}\n";
 
 struct FrontierCase {
-  explicit FrontierCase(const std::vector<std::string>& overrides = {})
-      : config(*parse_run_config(kFrontierRun, "run.yaml", overrides)), target(make_target(config, 1)) {}
+  explicit FrontierCase(std::vector<std::string> overrides = {}, const char* instruction_set = "avx2")
+      : rates(planner::generic_cpu(instruction_set)) {
+    overrides.push_back(rates.setting());
+    config = *parse_run_config(kFrontierRun, "run.yaml", overrides);
+    target = make_target(config, 1);
+  }
   [[nodiscard]] Frontier frontier() const {
     const auto base = prepare(config, *target, {});
     EXPECT_TRUE(base);
@@ -27,16 +32,21 @@ struct FrontierCase {
     EXPECT_TRUE(found);
     return std::move(*found);
   }
+  RatesFile rates;
   RunConfig config;
   std::unique_ptr<runtime::Target> target;
 };
 
-TEST(Frontier, EachPointIsWhatItsBudgetGives) {
+class FrontierEachInstructionSet : public testing::TestWithParam<const char*> {};
+INSTANTIATE_TEST_SUITE_P(Frontier, FrontierEachInstructionSet, testing::ValuesIn(kInstructionSets),
+                         [](const auto& set) { return std::string(set.param); });
+
+TEST_P(FrontierEachInstructionSet, EachPointIsWhatItsBudgetGives) {
   for (const std::vector<std::string>& overrides :
        {std::vector<std::string>{},
         {"runtime.device=discrete", "runtime.discrete={memory: 1GiB, copy_bandwidth: 500MB/s}"},
         {"runtime.device=discrete", "runtime.discrete={memory: 1GiB, copy_bandwidth: 50MB/s}"}}) {
-    const FrontierCase c(overrides);
+    const FrontierCase c(overrides, GetParam());
     const Frontier frontier = c.frontier();
     ASSERT_GE(frontier.points.size(), 3u);
     for (const FrontierPoint& point : frontier.points) {
@@ -52,8 +62,8 @@ TEST(Frontier, EachPointIsWhatItsBudgetGives) {
   }
 }
 
-TEST(Frontier, NoPointIsBeatenAndTheFirstIsTheLeast) {
-  const FrontierCase c;
+TEST_P(FrontierEachInstructionSet, NoPointIsBeatenAndTheFirstIsTheLeast) {
+  const FrontierCase c({}, GetParam());
   const Frontier frontier = c.frontier();
   for (size_t i = 1; i < frontier.points.size(); ++i) {
     const FrontierPoint &less = frontier.points[i - 1], &more = frontier.points[i];
@@ -66,6 +76,14 @@ TEST(Frontier, NoPointIsBeatenAndTheFirstIsTheLeast) {
   EXPECT_FALSE(prepare(*below, *c.target, {})->report.fits);
   ASSERT_TRUE(frontier.chosen);
   EXPECT_EQ(frontier.chosen->peak_bytes, frontier.points.back().peak_bytes);
+  // Nor is the run itself, under whichever of these budgets.
+  for (const FrontierPoint& point : frontier.points) {
+    const auto config =
+        with_settings(c.config, {{"memory.budget", std::to_string(point.budget_bytes + 4096)}});
+    const auto run = prepare(*config, *c.target, {});
+    ASSERT_TRUE(run);
+    EXPECT_LE(run->report.seconds_estimated, point.report.seconds_estimated) << point.budget_bytes;
+  }
   // Nothing that people set by hand is above and to the left of all points.
   ASSERT_EQ(frontier.policies.size(), 8u);
   for (const FixedPolicy& policy : frontier.policies) {

@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include "train/plan_rates.h"
 #include "train/run_device.h"
 
 namespace plimsoll::train {
@@ -13,9 +14,9 @@ constexpr const char* kKnownRun =
     "tie_word_embeddings: true}}\n"
     "data: {sequence_length: 128}\ntraining: {global_batch_size: 4, max_steps: 2}\nruntime: {threads: 1}\n";
 
-std::string plan(const std::string& budget, const PrepareOptions& options) {
+std::string plan(const std::string& budget, const std::string& rates, const PrepareOptions& options) {
   const auto config =
-      parse_run_config(kKnownRun, "run.yaml", std::vector<std::string>{"memory.budget=" + budget});
+      parse_run_config(kKnownRun, "run.yaml", std::vector<std::string>{"memory.budget=" + budget, rates});
   EXPECT_TRUE(config);
   auto prepared = prepare(*config, *make_target(*config, 1), options);
   EXPECT_TRUE(prepared);
@@ -26,12 +27,18 @@ std::string plan(const std::string& budget, const PrepareOptions& options) {
 }
 
 /// What a budget gives does not depend on which were planned before it.
-TEST(KnownWays, LeaveEveryPlanAsItIs) {
+class KnownWaysEachInstructionSet : public testing::TestWithParam<const char*> {};
+INSTANTIATE_TEST_SUITE_P(KnownWays, KnownWaysEachInstructionSet, testing::ValuesIn(kInstructionSets),
+                         [](const auto& set) { return std::string(set.param); });
+
+TEST_P(KnownWaysEachInstructionSet, LeaveEveryPlanAsItIs) {
+  const RatesFile file(planner::generic_cpu(GetParam()));
+  const std::string rates = file.setting();
   const auto known = std::make_shared<KnownWays>();
   for (const char* budget : {"1GiB", "36MiB", "28MiB", "25MiB", "1MiB", "28MiB", "1GiB"}) {
-    const std::string alone = plan(budget, {});
-    EXPECT_EQ(plan(budget, {.known = known}), alone) << budget;
-    EXPECT_EQ(plan(budget, {.verify = false, .runs = false, .known = known}), alone) << budget;
+    const std::string alone = plan(budget, rates, {});
+    EXPECT_EQ(plan(budget, rates, {.known = known}), alone) << budget;
+    EXPECT_EQ(plan(budget, rates, {.verify = false, .runs = false, .known = known}), alone) << budget;
   }
 }
 

@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "train/plan_rates.h"
 #include "train/run_device.h"
 
 namespace plimsoll::train {
@@ -19,8 +20,12 @@ constexpr const char* kSweptRun =
     "memory: {budget: 40MiB}\n";
 
 struct SweepCase {
-  explicit SweepCase(const std::vector<std::string>& overrides = {})
-      : config(*parse_run_config(kSweptRun, "run.yaml", overrides)), target(make_target(config, 1)) {}
+  explicit SweepCase(std::vector<std::string> overrides = {}, const char* instruction_set = "avx2")
+      : rates(planner::generic_cpu(instruction_set)) {
+    overrides.push_back(rates.setting());
+    config = *parse_run_config(kSweptRun, "run.yaml", overrides);
+    target = make_target(config, 1);
+  }
   [[nodiscard]] Result<Sweep> sweep(const std::vector<std::string>& texts) const {
     std::vector<SweepAxis> axes;
     for (const std::string& text : texts) {
@@ -34,12 +39,17 @@ struct SweepCase {
     EXPECT_TRUE(changed);
     return prepare(*changed, *target, {})->report;
   }
+  RatesFile rates;
   RunConfig config;
   std::unique_ptr<runtime::Target> target;
 };
 
-TEST(Sweep, EachRowIsThePlanOfItsSettings) {
-  const SweepCase c;
+class SweepEachInstructionSet : public testing::TestWithParam<const char*> {};
+INSTANTIATE_TEST_SUITE_P(Sweep, SweepEachInstructionSet, testing::ValuesIn(kInstructionSets),
+                         [](const auto& set) { return std::string(set.param); });
+
+TEST_P(SweepEachInstructionSet, EachRowIsThePlanOfItsSettings) {
+  const SweepCase c({}, GetParam());
   const auto sweep = c.sweep({"data.sequence_length=64,4096", "training.optimizer=sgd, adamw"});
   ASSERT_TRUE(sweep);
   std::vector<std::string> values;

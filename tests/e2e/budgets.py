@@ -2,7 +2,7 @@
 """Budgets from the least to five times the least: whether runs stay within them, and what they cost.
 
     budgets.py [--binary build/plimsoll] [--budgets 12] [--steps 4] [--by-hand 150] [--rounds 3] [--only llama,classifier]
-               [--link 200MB/s]
+               [--link 200MB/s] [--plans] [--rates built-in,FILE] [--isa avx2,avx512]
 
 For each of four models (one a classifier) the program names the least budget; between it and five times as much there
 are `budgets`, at which the run is planned and run: nothing is refused, VmHWM is within the budget, the estimated time
@@ -13,10 +13,15 @@ offload too. With --by-hand that many settings made by hand are run for real; at
 again, in turns, `rounds` times, and the best of these twice as often beside what the program chooses: only that counts,
 as the best of several is the luckiest too. Of all steps of a setting's runs the median counts. Prints for each budget
 the chosen time over that of the best by hand. Exits with 1 where a run leaves its budget, is refused, or the bits differ.
+
+With --plans nothing is run: under each of --rates (runtime.profile: built-in, or a file that calibrate wrote, which is
+taken as it is and as rates measured at first use) and, for the built-in ones, of each instruction set, the estimate never
+grows with the budget, and no setting made by hand that fits is more than 2 % quicker by the estimate.
 """
 import argparse
 import itertools
 import json
+import os
 import pathlib
 import random
 import re
@@ -45,8 +50,9 @@ OFFLOADS = ["none", "{{optimizer: host}}", "{{activations: host}}", "{{optimizer
 
 
 class Work:
-    def __init__(self, binary, folder, name, steps, link):
-        self.binary, self.folder, self.name, self.link = binary, folder, name, link
+    def __init__(self, binary, folder, name, steps, link, rates="auto", isa=None):
+        self.binary, self.folder, self.name, self.link, self.rates = binary, folder, name, link, rates
+        self.environment = {**os.environ, "PLIMSOLL_ISA": isa} if isa else None
         self.budget = "memory.device_budget" if link else "memory.budget"
         config, task, self.blocks, self.prefix, self.attention = MODELS[name]
         file = "labels.jsonl" if task == "sequence_classification" else "text.jsonl"
@@ -56,12 +62,13 @@ class Work:
             (LABELS if task == "sequence_classification" else "") +
             f"training: {{global_batch_size: {BATCH}, max_steps: {steps}, learning_rate: 1.0e-3, logging_steps: 1}}\n"
             "output: {dir: out, save_strategy: \"no\"}\n" +
-            (f"runtime: {{device: discrete, discrete: {{memory: 4GiB, copy_bandwidth: {link}}}}}\n" if link else ""))
+            (f"runtime: {{device: discrete, profile: {rates}, discrete: {{memory: 4GiB, copy_bandwidth: {link}}}}}\n" if link else
+             f"runtime: {{profile: {rates}}}\n"))
 
     def call(self, command, settings):
         subprocess.run(["rm", "-rf", str(self.folder / "out/checkpoints"), str(self.folder / "out/final")], check=True)
         return subprocess.run([self.binary, command, f"{self.name}.yaml", "--json", *settings], cwd=self.folder, text=True,
-                              stdin=subprocess.DEVNULL, capture_output=True, timeout=600)
+                              stdin=subprocess.DEVNULL, capture_output=True, timeout=600, env=self.environment)
 
     def plan(self, settings):
         done = self.call("plan", settings)
@@ -134,6 +141,59 @@ def check_budgets(work, budgets):
     return failed
 
 
+def compare_plans(work, budgets, count, dice):
+    """The estimates of what is chosen, against less memory's and against what is made by hand; returns what failed."""
+    hand = []
+    for settings in work.by_hand(count, dice):
+        plan, _ = work.plan([*settings, f"{work.budget}=4GiB"])
+        if plan is not None:
+            hand.append((work.peak(plan), plan["step"]["seconds_estimated"], settings))
+    failed, last = 0, None
+    for budget in budgets:
+        plan, done = work.plan([f"{work.budget}={budget}"])
+        if plan is None or not plan["fits"]:
+            print(f"{work.name} {budget}: {done.stderr.strip()[-200:]}")
+            failed += 1
+            continue
+        seconds, choices = plan["step"]["seconds_estimated"], plan["choices"]
+        quickest = min((h for h in hand if h[0] <= budget), key=lambda h: h[1], default=None)
+        troubles = []
+        if last is not None and seconds > last * 1.0000001:
+            troubles.append(f"{100 * (seconds / last - 1):.2f} % SLOWER THAN WITH LESS")
+        if quickest is not None and seconds > 1.02 * quickest[1]:
+            troubles.append(f"{100 * (seconds / quickest[1] - 1):.2f} % BEHIND {' '.join(quickest[2])}")
+        last, failed = seconds if last is None else min(last, seconds), failed + len(troubles)
+        ratio = f"{seconds / quickest[1]:.3f} of the best by hand" if quickest else "none by hand fits"
+        print(f"{work.name:10} {budget / 2**20:7.1f} MiB, {choices['micro_batch_size']} x {choices['grad_accum_steps']}, recompute "
+              f"{choices['recompute']}, offload {choices['offload']}: {seconds * 1e3:.2f} ms, {ratio} {' '.join(troubles)}", flush=True)
+    return failed
+
+
+def kinds_of_rates(arguments, folder):
+    """Rates by name: what runtime.profile says, and the instruction set that is asked for."""
+    kinds = []
+    for rates in arguments.rates.split(","):
+        if not pathlib.Path(rates).is_file():
+            kinds += [(f"{rates} {isa}", rates, isa) for isa in arguments.isa.split(",")]
+            continue
+        profile = json.loads(pathlib.Path(rates).read_text())
+        for kind in ["calibrated", "measured"]:
+            path = folder / f"{kind}-{len(kinds)}.json"
+            path.write_text(json.dumps({**profile, "rates": kind}))
+            kinds.append((f"{rates} as {kind}", str(path), None))
+    return kinds
+
+
+def check_plans(binary, folder, arguments, dice):
+    failed = 0
+    for title, rates, isa in kinds_of_rates(arguments, folder):
+        for name in arguments.only.split(","):
+            print(f"-- {title}{', link ' + arguments.link if arguments.link else ''}")
+            work = Work(binary, folder, name, arguments.steps, arguments.link, rates, isa)
+            failed += compare_plans(work, budgets_of(work, arguments.budgets), arguments.by_hand or 60, dice)
+    return failed
+
+
 def compare(work, budgets, count, rounds, dice):
     """Chosen against made by hand; returns the ratios and what failed."""
     hand = []
@@ -193,6 +253,9 @@ def main():
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--only", default=",".join(MODELS))
     parser.add_argument("--link", help="bytes a second of the link to a device with memory of its own, as 200MB/s")
+    parser.add_argument("--plans", action="store_true", help="estimates alone: nothing is run")
+    parser.add_argument("--rates", default="built-in", help="with --plans: built-in, or a file of calibrate's; several with commas")
+    parser.add_argument("--isa", default="portable,avx2,avx512,avx512_bf16,amx", help="with --plans: whose built-in rates")
     arguments = parser.parse_args()
     binary = str(pathlib.Path(arguments.binary).resolve())
     dice = random.Random(11)
@@ -200,6 +263,10 @@ def main():
     with tempfile.TemporaryDirectory() as temporary:
         folder = pathlib.Path(temporary)
         write_data(folder, dice)
+        if arguments.plans:
+            failed = check_plans(binary, folder, arguments, dice)
+            print(f"{failed} failed")
+            return 1 if failed else 0
         for name in arguments.only.split(","):
             work = Work(binary, folder, name, arguments.steps, arguments.link)
             budgets = budgets_of(work, arguments.budgets)

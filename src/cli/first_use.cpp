@@ -6,17 +6,22 @@
 
 #include <cerrno>
 #include <chrono>
+#include <optional>
 #include <string>
 #include <thread>
+#include <utility>
 
 #include "backends/cpu/kernels/isa.h"
 #include "base/child_process.h"
 #include "base/machine_memory.h"
 #include "base/note.h"
 #include "base/process.h"
+#include "base/process_memory.h"
 #include "io/descriptor.h"
 #include "io/file.h"
 #include "io/new_folder.h"
+#include "measuring/machine_rates.h"
+#include "train/memory_budget.h"
 #include "train/run_profile.h"
 
 namespace plimsoll::cli {
@@ -38,40 +43,87 @@ bool take_turn(const Descriptor& folder) {
   return true;
 }
 
-/// Measured elsewhere, kept here.
-Status measure_and_keep(const std::string& path,
-                        const std::function<Result<planner::MachineProfile>()>& measure) {
+/// Measuring may be tried again behind a busy moment.
+constexpr int64_t kTryAgainSeconds = 600;
+
+/// Of two, what less was taken from.
+planner::MachineProfile quieter(planner::MachineProfile before, planner::MachineProfile now) {
+  const bool is_better = now.is_busy < before.is_busy || now.product_flops[0] >= before.product_flops[0];
+  if (is_better) return now;
+  before.measured_at = now.measured_at;
+  return before;
+}
+
+/// Measured elsewhere, kept here. Gives what is kept.
+Result<planner::MachineProfile> measure_and_keep(
+    const std::string& path, const std::optional<planner::MachineProfile>& before, int64_t now,
+    const std::function<Result<planner::MachineProfile>()>& measure) {
   PLIMSOLL_ASSIGN(const std::string text, in_child_process([&]() -> Result<std::string> {
                     PLIMSOLL_ASSIGN(planner::MachineProfile profile, measure());
                     profile.name = train::machine_name();
                     return planner::profile_json(profile);
                   }));
-  PLIMSOLL_TRY(planner::parse_profile(text));
-  return write_file_atomically(path, text);
+  PLIMSOLL_ASSIGN(planner::MachineProfile profile, planner::parse_profile(text));
+  profile.measured_at = now;
+  if (before) profile = quieter(*before, std::move(profile));
+  PLIMSOLL_TRY(write_file_atomically(path, planner::profile_json(profile)));
+  return profile;
+}
+
+/// Whether there are rates that need not be measured now.
+bool is_known(const std::optional<planner::MachineProfile>& kept, int64_t now) {
+  if (!kept) return false;
+  const bool is_recent = kept->measured_at <= now && now - kept->measured_at < kTryAgainSeconds;
+  return kept->is_busy == 0 || is_recent;
+}
+
+/// Whether measuring stays within what the run was given, beside this process.
+bool has_memory(const RunConfig& config) {
+  const MachineMemory memory = read_machine_memory();
+  if (memory.available_bytes < kLeastMemory) return false;
+  for (const MemoryBudget* budget : {&config.memory.budget, &config.memory.host_budget})
+    if (budget->kind != MemoryBudget::Kind::kAuto &&
+        train::budget_bytes(*budget, memory) < measuring::kFirstRatesBytes + resident_bytes())
+      return false;
+  return true;
 }
 
 }  // namespace
 
+int64_t unix_seconds() {
+  using std::chrono::duration_cast, std::chrono::seconds, std::chrono::system_clock;
+  return duration_cast<seconds>(system_clock::now().time_since_epoch()).count();
+}
+
 void measure_at_first_use(const RunConfig& config,
-                          const std::function<Result<planner::MachineProfile>()>& measure) {
+                          const std::function<Result<planner::MachineProfile>()>& measure,
+                          const std::function<int64_t()>& now) {
   if (config.runtime.profile != "auto" || train::is_for_card(config)) return;
   const std::string isa(cpu::isa_name(cpu::current_isa()));
   const std::string path = train::first_rates_path(isa);
-  if (path.empty() || train::first_rates(isa)) return;
+  const auto knows = [&] { return is_known(train::first_rates(isa), now()); };
+  if (path.empty() || knows()) return;
   // A damaged one is an error, which planning brings.
   if (const auto calibrated = train::calibrated_rates(isa); !calibrated || *calibrated) return;
-  if (read_machine_memory().available_bytes < kLeastMemory) return;
+  if (!has_memory(config)) return;
   const std::string folder = folder_of(path);
   const NewFolder made(folder);
   if (!create_writable_directory(folder)) return;
   const Descriptor turn(::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
-  if (!turn.is_open() || !take_turn(turn) || train::first_rates(isa)) return;
-  if (is_file(path)) note(path + " is damaged: measuring again");
+  if (!turn.is_open() || !take_turn(turn) || knows()) return;
+  const auto before = train::first_rates(isa);
+  if (!before && is_file(path)) note(path + " is damaged: measuring again");
   const double start = now_seconds();
-  const Status kept = measure_and_keep(path, measure);
-  note(kept ? fmt::format("measured this machine in {:.1f} s, once; 'plimsoll calibrate' measures all",
-                          now_seconds() - start)
-            : "this machine is not measured: " + kept.error().message());
+  const auto kept = measure_and_keep(path, before, now(), measure);
+  if (!kept)
+    note("this machine is not measured: " + kept.error().message());
+  else if (kept->is_busy != 0)
+    note(
+        "measured this machine beside other work, which took its processors away: estimates may be too long; "
+        "it is measured again in ten minutes, or by 'plimsoll calibrate'");
+  else
+    note(fmt::format("measured this machine in {:.1f} s, once; 'plimsoll calibrate' measures all",
+                     now_seconds() - start));
 }
 
 }  // namespace plimsoll::cli

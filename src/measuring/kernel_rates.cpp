@@ -5,13 +5,12 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
-#include <iterator>
-#include <map>
 
 #include "backends/cpu/cpu_device.h"
 #include "backends/cpu/kernels/isa.h"
 #include "base/median.h"
 #include "base/process.h"
+#include "measuring/rounds.h"
 #include "planner/known_profiles.h"
 #include "planner/op_work.h"
 
@@ -31,13 +30,22 @@ OpSample update_of(int64_t size) {
           {{"group", int64_t{0}}}};
 }
 
-/// Runs of a sample in all rounds.
-struct SampleRuns {
-  planner::OpWork work;
-  std::vector<double> seconds;
-};
+/// A product, attention, a sweep and an update that stand for all of theirs; the first two are bound by what
+/// threads compute, the others by what all have together.
+std::array<OpSample, 4> typical_samples() {
+  std::array<OpSample, 4> typical;
+  for (const SampleGroup& group : first_samples()) {
+    if (group.what == "products") typical[0] = group.samples.front();
+    if (group.what == "attention") typical[1] = group.samples.front();
+  }
+  constexpr int64_t kLarge = int64_t{4} << 20;
+  typical[2] = sum_of(kLarge), typical[3] = update_of(kLarge / 2);
+  return typical;
+}
+constexpr size_t kTypical = 4;
+constexpr bool kScales[kTypical] = {true, true, false, false};
 
-/// The rates of one machine, a measurement after the other.
+/// The rates of one machine: all that is measured as one list, gone through round after round.
 class KernelRates {
  public:
   KernelRates(const KernelPlan& plan, const Shown& shown)
@@ -50,46 +58,115 @@ class KernelRates {
     profile_.vector_flops *= times;
     const long l2 = sysconf(_SC_LEVEL2_CACHE_SIZE);
     profile_.cache_bytes = static_cast<double>(l2 > 0 ? l2 : 1 << 20) * times;
+    list();
   }
 
   MachineProfile run() {
-    memory_rates();
-    for (int round = 0; round < plan_.rounds; ++round) measure_round(round);
-    for (const auto& [number, of] : measured_) profile_.points.push_back(point_of(of));
+    const auto parts = static_cast<double>(items_.size() * static_cast<size_t>(plan_.rounds));
+    const OfRounds rounds = measure_in_rounds(
+        {.items = items_.size(),
+         .rounds = plan_.rounds,
+         .seconds_for_rounds = plan_.seconds_for_rounds,
+         .most_seconds = plan_.most_seconds},
+        [&](size_t i, int round) {
+          shown_(static_cast<double>(static_cast<size_t>(round) * items_.size() + i) / parts, items_[i].what);
+          return measure(items_[i]);
+        });
+    memory_rates(rounds);
+    points(rounds);
+    fewer_threads(rounds);
     summarise();
+    profile_.spread = spread_of(rounds);
     return profile_;
   }
 
  private:
-  [[nodiscard]] bool is_over(int round) const {
-    return now_seconds() - start_ > (round > 0 ? plan_.seconds_for_rounds : plan_.most_seconds);
+  struct Item {
+    std::string what;
+    OpSample sample;
+    int64_t threads = 0;  ///< 0: all, on the device at hand
+    int64_t spread_bytes = 0;
+    planner::OpWork work = {};  ///< as it was measured
+    ir::Cost cost = {};
+  };
+  /// Where each kind of items begins.
+  enum Place : uint8_t { kCache, kMemory, kOptimizer, kVector, kLaunch, kFirstSample };
+
+  void list() {
+    const auto add = [&](const char* what, OpSample sample) { items_.push_back({what, std::move(sample)}); };
+    add("memory", sum_of(static_cast<int64_t>(profile_.cache_bytes / 24)));
+    add("memory", sum_of(plan_.sweep_elements));
+    add("memory", update_of(plan_.sweep_elements / 2));
+    add("memory", {"swiglu", {f32_of({1, 64, 3072})}, {}});
+    add("launches", sum_of(16));
+    for (const SampleGroup& group : plan_.groups)
+      for (const OpSample& sample : group.samples)
+        items_.push_back({group.what, sample, 0, plan_.spread_bytes});
+    first_of_threads_ = items_.size();
+    if (!plan_.fewer_threads || profile_.threads < 2) return;
+    for (const int64_t count : counts())
+      for (const OpSample& sample : typical_samples()) items_.push_back({"threads", sample, count});
+  }
+  /// All, and 1, 2, 4, … below.
+  [[nodiscard]] std::vector<int64_t> counts() const {
+    std::vector<int64_t> list = {profile_.threads};
+    for (int64_t count = 1; count < profile_.threads; count *= 2) list.push_back(count);
+    return list;
   }
 
-  void measure_round(int round) {
-    const auto parts = static_cast<double>(plan_.rounds) * static_cast<double>(plan_.groups.size());
-    double done = round * static_cast<double>(plan_.groups.size());
-    size_t number = 0;
-    for (const SampleGroup& group : plan_.groups) {
-      shown_(done++ / parts, group.what);
-      for (const OpSample& sample : group.samples) {
-        if (is_over(round)) return;
-        measure(number++, sample);
-      }
+  std::vector<double> measure(Item& item) {
+    constexpr double kSecondsOfThreads = 0.05;
+    if (item.threads > 0 && item.threads < profile_.threads) {
+      cpu::CpuDevice device(static_cast<int>(item.threads));
+      OperandMemory memory(device);
+      return OpTimer(device, item.sample, 0, &memory).runs_alone(kSecondsOfThreads);
+    }
+    OpTimer timer(device_, item.sample, item.spread_bytes, &memory_);
+    item.work = planner::op_work(timer.types(), timer.cost());
+    item.cost = timer.cost();
+    return timer.runs_alone(item.threads > 0 ? kSecondsOfThreads : plan_.seconds_per_op);
+  }
+
+  /// Of sweeps that have no points. What time was too short for keeps the built-in rates.
+  void memory_rates(const OfRounds& rounds) {
+    const auto set = [&](Place place, double work, double& rate) {
+      if (!rounds[place].empty()) rate = work / median(rounds[place]);
+    };
+    set(kCache, items_[kCache].cost.bytes, profile_.cache_bandwidth);
+    set(kMemory, items_[kMemory].cost.bytes, profile_.memory_bandwidth);
+    profile_.memory_bandwidth = std::min(profile_.cache_bandwidth, profile_.memory_bandwidth);
+    set(kOptimizer, items_[kOptimizer].cost.bytes, profile_.optimizer_bandwidth);
+    set(kVector, items_[kVector].cost.flops, profile_.vector_flops);
+    if (!rounds[kLaunch].empty()) profile_.launch_seconds = median(rounds[kLaunch]);
+    profile_.copy_in_bandwidth = profile_.copy_out_bandwidth = profile_.memory_bandwidth / 2;
+  }
+
+  void points(const OfRounds& rounds) {
+    for (size_t i = kFirstSample; i < first_of_threads_; ++i) {
+      if (rounds[i].empty()) continue;
+      const planner::OpWork& of = items_[i].work;
+      planner::OpPoint point{.kind = std::string(of.kind), .type = of.type};
+      std::ranges::transform(of.extents, point.extents.begin(), [](double e) { return std::llround(e); });
+      // A plan adds what a launch costs to each op.
+      const double seconds = median(rounds[i]);
+      point.rate = of.work / std::max(seconds - profile_.launch_seconds, seconds / 2);
+      profile_.points.push_back(std::move(point));
     }
   }
-  void measure(size_t number, const OpSample& sample) {
-    OpTimer timer(device_, sample, plan_.spread_bytes, &memory_);
-    SampleRuns& of = measured_[number];
-    of.work = planner::op_work(timer.types(), timer.cost());
-    std::ranges::copy(timer.runs_alone(plan_.seconds_per_op), std::back_inserter(of.seconds));
-  }
 
-  static planner::OpPoint point_of(const SampleRuns& measured) {
-    const planner::OpWork& of = measured.work;
-    planner::OpPoint point{.kind = std::string(of.kind), .type = of.type};
-    std::ranges::transform(of.extents, point.extents.begin(), [](double e) { return std::llround(e); });
-    point.rate = of.work / median(measured.seconds);
-    return point;
+  void fewer_threads(const OfRounds& rounds) {
+    if (first_of_threads_ == items_.size()) return;
+    const std::vector<int64_t> numbers = counts();
+    for (size_t c = 1; c < numbers.size(); ++c) {
+      double shares[kTypical];
+      for (size_t k = 0; k < kTypical; ++k) {
+        const size_t all = first_of_threads_ + k, fewer = all + c * kTypical;
+        shares[k] = believable_share(
+            share_of_rounds(rounds[all], rounds[fewer]), numbers[c], profile_.threads, kScales[k],
+            [&] { return median(measure(items_[all])) / median(measure(items_[fewer])); });
+      }
+      profile_.fewer_threads.push_back({numbers[c], shares[0], shares[1], shares[2], shares[3]});
+    }
   }
 
   /// Rates for what no point is near: the best of products, the mean of attention.
@@ -109,71 +186,19 @@ class KernelRates {
     profile_.attention_flops[tf32] = profile_.attention_flops[0];
   }
 
-  /// Of sweeps that have no points.
-  void memory_rates() {
-    shown_(0, "memory");
-    profile_.cache_bandwidth = bandwidth(sum_of(static_cast<int64_t>(profile_.cache_bytes / 24)));
-    profile_.memory_bandwidth = std::min(profile_.cache_bandwidth, bandwidth(sum_of(plan_.sweep_elements)));
-    profile_.optimizer_bandwidth = bandwidth(update_of(plan_.sweep_elements / 2));
-    OpTimer swiglu(device_, {"swiglu", {f32_of({1, 64, 3072})}, {}}, 0, &memory_);
-    profile_.vector_flops = swiglu.cost().flops / swiglu.typical_seconds(plan_.seconds_per_op);
-    OpTimer small(device_, sum_of(16), 0, &memory_);
-    profile_.launch_seconds = small.typical_seconds(plan_.seconds_per_op);
-    profile_.copy_in_bandwidth = profile_.copy_out_bandwidth = profile_.memory_bandwidth / 2;
-  }
-  double bandwidth(const OpSample& sample) {
-    OpTimer timer(device_, sample, 0, &memory_);
-    return timer.cost().bytes / timer.typical_seconds(plan_.seconds_per_op);
-  }
-
   const KernelPlan& plan_;
   const Shown& shown_;
-  double start_ = now_seconds();
   cpu::CpuDevice device_;
   OperandMemory memory_;
-  std::map<size_t, SampleRuns> measured_;  ///< by the sample's number
+  std::vector<Item> items_;
+  size_t first_of_threads_ = 0;
   MachineProfile profile_;
 };
-
-/// A product, attention, a sweep and an update that stand for all of theirs.
-std::array<OpSample, 4> typical_samples() {
-  std::array<OpSample, 4> typical;
-  for (const SampleGroup& group : first_samples()) {
-    if (group.what == "products") typical[0] = group.samples.front();
-    if (group.what == "attention") typical[1] = group.samples.front();
-  }
-  constexpr int64_t kLarge = int64_t{4} << 20;
-  typical[2] = sum_of(kLarge), typical[3] = update_of(kLarge / 2);
-  return typical;
-}
 
 }  // namespace
 
 MachineProfile measure_kernels(const KernelPlan& plan, const Shown& shown) {
   return KernelRates(plan, shown).run();
-}
-
-std::vector<planner::ThreadShares> measure_fewer_threads(int64_t threads, const Shown& shown) {
-  constexpr double kSeconds = 0.1, kLeastShare = 1e-3, kMostShare = 1;  // more is what else ran meanwhile
-  const auto seconds_with = [](int64_t count) {
-    cpu::CpuDevice device(static_cast<int>(count));
-    OperandMemory memory(device);
-    std::array<double, 4> seconds = {};
-    std::ranges::transform(typical_samples(), seconds.begin(), [&](const OpSample& sample) {
-      return OpTimer(device, sample, 0, &memory).typical_seconds(kSeconds);
-    });
-    return seconds;
-  };
-  std::vector<planner::ThreadShares> fewer;
-  if (threads < 2) return fewer;
-  const std::array<double, 4> all = seconds_with(threads);
-  for (int64_t count = 1; count < threads; count *= 2) {
-    shown(static_cast<double>(count) / static_cast<double>(threads), "fewer threads");
-    const std::array<double, 4> of = seconds_with(count);
-    const auto share = [&](size_t i) { return std::clamp(all[i] / of[i], kLeastShare, kMostShare); };
-    fewer.push_back({count, share(0), share(1), share(2), share(3)});
-  }
-  return fewer;
 }
 
 }  // namespace plimsoll::measuring

@@ -16,8 +16,8 @@ using Shown = std::function<void(double fraction, const std::string& what)>;
 struct KernelPlan {
   std::vector<SampleGroup> groups;
   double seconds_per_op = 0.02;
-  /// The median over the runs of several rounds, which meet different moments of what neighbours do. Those
-  /// behind the first end after so many seconds.
+  /// The median over several rounds, which meet different moments of what neighbours do. Those behind the
+  /// first end after so many seconds.
   int rounds = 1;
   double seconds_for_rounds = 0;
   /// Nothing more is begun behind it: what is left out keeps the built-in rates.
@@ -26,12 +26,12 @@ struct KernelPlan {
   int64_t spread_bytes = 0;
   /// Of the sweeps that say what the memory gives: they are to be larger than all caches.
   int64_t sweep_elements = int64_t{4} << 20;
+  bool fewer_threads = false;
 };
 
-/// Rates of this machine with all CPUs that the process may use; name, source and rates' kind are not set.
+/// Rates of this machine with all CPUs that the process may use, and the spread between rounds; name, source
+/// and rates' kind are not set. With `fewer_threads` also what 1, 2, 4, … reach. All that is measured takes
+/// turns within each round: large sweeps and what a launch costs, each sample, each number of threads.
 planner::MachineProfile measure_kernels(const KernelPlan& plan, const Shown& shown);
-
-/// What fewer threads than the profile's reach: of 1, 2, 4, …
-std::vector<planner::ThreadShares> measure_fewer_threads(int64_t threads, const Shown& shown);
 
 }  // namespace plimsoll::measuring

@@ -9,7 +9,7 @@ namespace plimsoll::measuring {
 namespace {
 
 /// Where the parts of a calibration stand on its way, from 0 to 1.
-constexpr double kKernelsEnd = 0.75, kThreadsEnd = 0.8, kCopiesEnd = 0.88;
+constexpr double kKernelsEnd = 0.8, kCopiesEnd = 0.88;
 
 Shown part_of(const Shown& shown, double begin, double end) {
   return [&shown, begin, end](double fraction, const std::string& what) {
@@ -26,14 +26,15 @@ planner::MachineProfile calibrated_rates(const std::string& disk_folder, const S
                         .rounds = 3,
                         .seconds_for_rounds = 38,
                         .spread_bytes = int64_t{32} << 20,
-                        .sweep_elements = int64_t{16} << 20};
+                        .sweep_elements = int64_t{16} << 20,
+                        .fewer_threads = true};
   planner::MachineProfile profile = measure_kernels(plan, part_of(shown, 0, kKernelsEnd));
-  profile.fewer_threads = measure_fewer_threads(profile.threads, part_of(shown, kKernelsEnd, kThreadsEnd));
-  if (const Status copies = measure_copies({}, profile, part_of(shown, kThreadsEnd, kCopiesEnd)); !copies)
+  if (const Status copies = measure_copies({}, profile, part_of(shown, kKernelsEnd, kCopiesEnd)); !copies)
     note("copies are not measured: " + copies.error().message());
   if (const Status disk = measure_disk({}, disk_folder, profile, part_of(shown, kCopiesEnd, 1)); !disk)
     note("the disk is not measured: " + disk.error().message());
-  if (!quiet.holds())
+  profile.is_busy = quiet.holds() ? 0 : 1;
+  if (profile.is_busy != 0)
     note(
         fmt::format("other work took the processors away {:.0f} times a second, so rates may be too low: "
                     "calibrate again when the machine is quiet",
@@ -43,7 +44,7 @@ planner::MachineProfile calibrated_rates(const std::string& disk_folder, const S
   return profile;
 }
 
-Result<planner::MachineProfile> first_rates() {
+planner::MachineProfile first_rates() {
   const Quiet quiet;
   const KernelPlan plan{.groups = first_samples(),
                         .seconds_per_op = 0.01,
@@ -52,15 +53,7 @@ Result<planner::MachineProfile> first_rates() {
                         .most_seconds = 2.2,
                         .spread_bytes = int64_t{16} << 20};
   planner::MachineProfile profile = measure_kernels(plan, [](double, const std::string&) {});
-  if (!quiet.holds())
-    return Error{
-        ErrorCode::kIo,
-        fmt::format(
-            "other work took its processors away {:.0f} times a second; until that is done plans go by "
-            "built-in rates",
-            quiet.interruptions()),
-        {},
-        {}};
+  profile.is_busy = quiet.holds() ? 0 : 1;
   profile.rates = "measured";
   profile.source = "measured at first use";
   return profile;

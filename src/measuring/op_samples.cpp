@@ -4,6 +4,8 @@
 #include <initializer_list>
 #include <span>
 
+#include "ops/tensor_rules.h"
+
 namespace plimsoll::measuring {
 namespace {
 
@@ -47,13 +49,13 @@ void add_product(DType type, int64_t rows, const Pair& weight, std::vector<OpSam
 void add_products(DType type, std::vector<OpSample>& samples) {
   constexpr std::array<Pair, 8> kWeights = {
       {{64, 64}, {256, 256}, {16, 1024}, {1024, 16}, {1536, 576}, {576, 1536}, {4096, 512}, {2048, 2048}}};
-  for (const int64_t rows : {128, 512, 2048})
+  for (const int64_t rows : {32, 128, 512, 2048})  // short sequences one at a time are all small ones
     for (const Pair& weight : kWeights)
       if (rows * weight[0] * weight[1] <= kMostProduct) add_product(type, rows, weight, samples);
 }
 
-constexpr Pair kAttentionShapes[] = {{128, 64}, {256, 32},  {512, 32}, {512, 48},
-                                     {512, 64}, {512, 128}, {2048, 64}};
+constexpr Pair kAttentionShapes[] = {{32, 64},  {128, 64}, {256, 32},  {512, 32},
+                                     {512, 48}, {512, 64}, {512, 128}, {2048, 64}};
 
 void add_attention(DType type, std::span<const Pair> shapes, std::vector<OpSample>& samples) {
   constexpr int64_t kHeads = 6, kKvHeads = 3;
@@ -70,11 +72,8 @@ void add_attention(DType type, std::span<const Pair> shapes, std::vector<OpSampl
 /// Rows, classes, width, and rows at a time: by fewer of them operands that are rounded are packed more
 /// often.
 using LossShape = std::array<int64_t, 4>;
-constexpr LossShape kLossShapes[] = {{128, 1024, 128, 256},
-                                     {1024, 2048, 128, 256},
-                                     {1024, 4096, 256, 256},
-                                     {128, 16384, 512, 256},
-                                     {1024, 8192, 512, 1024}};
+constexpr LossShape kLossShapes[] = {{32, 8192, 512, 256},   {128, 1024, 128, 256},  {1024, 2048, 128, 256},
+                                     {1024, 4096, 256, 256}, {128, 16384, 512, 256}, {1024, 8192, 512, 1024}};
 
 void add_loss(DType type, std::span<const LossShape> shapes, std::vector<OpSample>& samples) {
   for (const auto& [rows, classes, hidden, chunk] : shapes)
@@ -85,7 +84,7 @@ void add_loss(DType type, std::span<const LossShape> shapes, std::vector<OpSampl
 }
 
 /// Ops that move more than they compute, in the caches and beyond.
-constexpr Pair kSweepShapes[] = {{128, 256}, {1024, 512}, {4096, 768}};
+constexpr Pair kSweepShapes[] = {{32, 512}, {128, 256}, {1024, 512}, {4096, 768}};
 
 void add_sweeps(DType type, std::span<const Pair> shapes, std::vector<OpSample>& samples) {
   const auto out = [&](ir::Attrs attrs) { return type == DType::kF32 ? attrs : with_out(attrs, type); };
@@ -132,6 +131,18 @@ void add_updates(std::initializer_list<int64_t> sizes, std::vector<OpSample>& sa
   }
 }
 
+/// With moments of 8 bits: an op a tensor, bound by what it computes.
+void add_8bit_updates(std::initializer_list<int64_t> sizes, std::vector<OpSample>& samples) {
+  for (const int64_t size : sizes) {
+    const Shape shape{size / ops::kCodeBlock, ops::kCodeBlock};
+    const TensorType codes{DType::kU8, shape}, scales = single({shape.dim(0)});
+    samples.push_back(
+        {"adamw_8bit",
+         {single(shape), single(shape), codes, codes, scales, scales, single({1}), single({2, 8})},
+         {{"group", int64_t{0}}, {"parts", std::vector<int64_t>{shape.dim(0)}}}});
+  }
+}
+
 }  // namespace
 
 std::vector<SampleGroup> calibration_samples() {
@@ -149,6 +160,7 @@ std::vector<SampleGroup> calibration_samples() {
   for (const DType type : {DType::kF32, DType::kBf16}) add_sweeps(type, kSweepShapes, groups.back().samples);
   groups.push_back({"updates", {}});
   add_updates({1 << 14, 1 << 18, 1 << 20}, groups.back().samples);
+  add_8bit_updates({1 << 14, 1 << 18, 1 << 20}, groups.back().samples);
   return groups;
 }
 
@@ -161,6 +173,7 @@ std::vector<SampleGroup> first_samples() {
     add_product(type, 256, {1024, 512}, products.samples);
     add_product(type, 128, {256, 256}, small.samples);
     add_product(type, 256, {16, 512}, small.samples);
+    add_product(type, 32, {512, 512}, small.samples);
     add_attention(type, kAttention, attention.samples);
     add_loss(type, kLoss, loss.samples);
     if (type != DType::kF16) add_sweeps(type, kSweep, sweeps.samples);
@@ -168,6 +181,7 @@ std::vector<SampleGroup> first_samples() {
   const auto is_table = [](const OpSample& sample) { return sample.op.starts_with("embedding"); };
   std::erase_if(sweeps.samples, is_table);  // large, and read here and there
   add_updates({1 << 16}, updates.samples);
+  add_8bit_updates({1 << 16}, updates.samples);
   return {products, attention, loss, updates, small, sweeps};
 }
 

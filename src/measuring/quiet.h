@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 
 #include "base/resource_use.h"
 
@@ -12,10 +13,14 @@ namespace plimsoll::measuring {
 /// that computes (2 CPUs, AMD EPYC). Less than a quarter of a second says nothing, and counts as quiet.
 bool is_quiet(double cpu_seconds, int64_t interruptions);
 
+/// What the kernel has counted so far.
+using Counted = std::function<rusage()>;
+
 /// From its making on. Counts what befalls this process's own threads, so that it holds in a container too,
 /// where the machine's load is that of others' CPUs as well.
 class Quiet {
  public:
+  explicit Quiet(Counted counted = [] { return resource_use(); });
   /// A second of CPU time.
   [[nodiscard]] double interruptions() const;
   [[nodiscard]] bool holds() const;
@@ -23,7 +28,8 @@ class Quiet {
  private:
   [[nodiscard]] double seconds() const;
   [[nodiscard]] int64_t count() const;
-  rusage start_ = resource_use();
+  Counted counted_;
+  rusage start_;
 };
 
 }  // namespace plimsoll::measuring

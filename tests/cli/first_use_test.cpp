@@ -89,7 +89,7 @@ TEST_F(FirstUseTest, MeasuresOnceAndSaysSoOnce) {
 TEST_F(FirstUseTest, ADamagedFileIsMeasuredAnew) {
   plan();
   const std::string path = train::first_rates_path(isa());
-  ASSERT_TRUE(write_file_atomically(path, "{\"plimsoll_machine_profile\": 3"));
+  ASSERT_TRUE(write_file_atomically(path, "{\"plimsoll_machine_profile\": 4"));
   EXPECT_EQ(profile_in_use().rates, "uncalibrated") << "never half";
   EXPECT_THAT(plan(), HasSubstr("damaged"));
   EXPECT_EQ(profile_in_use().rates, "measured");
@@ -155,16 +155,51 @@ TEST_F(FirstUseTest, WhatFailsIsToldAndPlansGoOn) {
   EXPECT_FALSE(fs::exists(folder_.path() + "/cache")) << "an empty folder";
 }
 
-/// Of a busy moment's rates nothing is kept, and the next plan tries again.
-TEST_F(FirstUseTest, WhatIsNotQuietIsNotKept) {
-  testing::internal::CaptureStderr();
-  measure_at_first_use({}, []() -> Result<planner::MachineProfile> {
-    return Error{ErrorCode::kIo, "other work took its processors away", {}, {}};
-  });
-  EXPECT_THAT(testing::internal::GetCapturedStderr(), HasSubstr("not measured: other work"));
-  EXPECT_EQ(profile_in_use().rates, "uncalibrated");
-  plan();
+/// Rates of a busy moment are kept and marked; ten minutes later they are measured again, once.
+TEST_F(FirstUseTest, WhatIsNotQuietIsKeptMarkedAndMeasuredAgain) {
+  int64_t time = 1'800'000'000;
+  int64_t is_busy = 1;
+  double product = 1e9;
+  const auto plan_at = [&](int64_t later) {
+    testing::internal::CaptureStderr();
+    measure_at_first_use(
+        {},
+        [&] {
+          planner::MachineProfile p = measured();
+          p.is_busy = is_busy, p.product_flops[0] = product;
+          return p;
+        },
+        [&] { return time + later; });
+    return testing::internal::GetCapturedStderr();
+  };
+  EXPECT_THAT(plan_at(0), HasSubstr("beside other work"));
   EXPECT_EQ(profile_in_use().rates, "measured");
+  EXPECT_EQ(profile_in_use().is_busy, 1);
+  EXPECT_EQ(plan_at(599), "") << "no command measures anew";
+  EXPECT_EQ(times(), 1u);
+  product = 0.5e9;
+  EXPECT_THAT(plan_at(600), HasSubstr("beside other work"));
+  EXPECT_EQ(profile_in_use().product_flops[0], 1e9) << "less was taken from the first";
+  EXPECT_EQ(plan_at(1199), "") << "and that is the last try";
+  is_busy = 0;
+  EXPECT_THAT(plan_at(1200), HasSubstr("measured this machine in"));
+  EXPECT_EQ(profile_in_use().is_busy, 0);
+  EXPECT_EQ(profile_in_use().product_flops[0], 0.5e9) << "a quiet moment's are the machine's";
+  EXPECT_EQ(plan_at(1'000'000), "");
+  EXPECT_EQ(times(), 3u);
+}
+
+TEST_F(FirstUseTest, ABudgetThatMeasuringWouldExceedLeavesItOut) {
+  RunConfig config;
+  config.memory.budget = {MemoryBudget::Kind::kBytes, int64_t{30} << 20};
+  EXPECT_EQ(plan(config), "");
+  EXPECT_EQ(times(), 0u);
+  EXPECT_EQ(profile_in_use(config).rates, "uncalibrated");
+  config.memory.budget.bytes = int64_t{4} << 30;
+  config.memory.host_budget = {MemoryBudget::Kind::kBytes, int64_t{30} << 20};
+  EXPECT_EQ(plan(config), "");
+  config.memory.host_budget.bytes = int64_t{4} << 30;
+  EXPECT_THAT(plan(config), HasSubstr("measured this machine"));
 }
 
 /// Measured for real, within seconds.
@@ -184,12 +219,7 @@ TEST_F(FirstUseTest, PlansAreTheSameFromRunToRun) {
   };
   const auto seconds = [](const Tree& plan) { return plan.find("step")->find("seconds_estimated")->number; };
   const auto rates = [](const Tree& plan) { return plan.find("choices")->find("rates")->text; };
-  auto [first, told] = plan_event({});
-  if (told.find("other work") != std::string::npos) {  // nothing of a busy moment is kept: by the stand-in
-    EXPECT_EQ(rates(first), "uncalibrated");
-    told = plan();
-    first = plan_event({}).first;
-  }
+  const auto [first, told] = plan_event({});  // of a busy moment's rates too
   const auto [second, told_again] = plan_event({});
   const auto [plain, told_of_it] = plan_event({"runtime.profile=built-in"});
   EXPECT_THAT(told, HasSubstr("measured this machine"));

@@ -33,8 +33,8 @@ TEST_P(Samples, EachIsAnOpThatTakesItsOperandsAndACaseOfItsOwn) {
                       .second)
           << sample.op << " is measured twice";
     }
-  for (const char* kind :
-       {"linear", "linear_t", "linear_dw", "attention", "attention_grad", "head_loss", "adamw_sweep"})
+  for (const char* kind : {"linear", "linear_t", "linear_dw", "attention", "attention_grad", "head_loss",
+                           "adamw_sweep", "adamw_8bit"})
     EXPECT_TRUE(kinds.contains(kind)) << kind;
 }
 

@@ -1,21 +1,11 @@
 #include "measuring/quiet.h"
 
 #include <gtest/gtest.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
-#include <csignal>
-#include <vector>
-
-#include "base/process.h"
+#include "base/resource_use.h"
 
 namespace plimsoll::measuring {
 namespace {
-
-void compute(double seconds) {
-  for (const double start = now_seconds(); now_seconds() - start < seconds;) {
-  }
-}
 
 TEST(Quiet, IsBySecondsOfCpuTime) {
   EXPECT_TRUE(is_quiet(2, 60));
@@ -24,22 +14,34 @@ TEST(Quiet, IsBySecondsOfCpuTime) {
   EXPECT_TRUE(is_quiet(0.2, 200)) << "too little to judge by";
 }
 
+rusage counted(long cpu_seconds, long interruptions) {
+  rusage use = {};
+  use.ru_utime.tv_sec = cpu_seconds;
+  use.ru_nivcsw = interruptions;
+  return use;
+}
+
+/// Of the time since it was made, whatever the machine that tests has to do.
 TEST(Quiet, IsOverWhereOthersComputeOnEveryProcessor) {
-  std::vector<pid_t> others;
-  for (int i = 0; i < num_available_cpus(); ++i) {
-    const pid_t other = fork();
-    if (other == 0)
-      for (;;) {
-      }
-    others.push_back(other);
-  }
+  rusage now = counted(10, 5000);
+  const Quiet quiet([&] { return now; });
+  EXPECT_TRUE(quiet.holds()) << "what was before does not count";
+  now = counted(12, 5060);
+  EXPECT_TRUE(quiet.holds());
+  EXPECT_EQ(quiet.interruptions(), 30);
+  now = counted(12, 5740);
+  EXPECT_FALSE(quiet.holds());
+  EXPECT_EQ(quiet.interruptions(), 370);
+}
+
+/// The kernel's own count goes up with the work that is done.
+TEST(Quiet, CountsThisProcess) {
+  const double before = cpu_seconds(resource_use());
   const Quiet quiet;
-  compute(1.5);
-  EXPECT_FALSE(quiet.holds()) << quiet.interruptions();
-  for (const pid_t other : others) {
-    kill(other, SIGKILL);
-    waitpid(other, nullptr, 0);
+  while (cpu_seconds(resource_use()) - before < 0.05) {
   }
+  EXPECT_GE(quiet.interruptions(), 0);
+  EXPECT_TRUE(quiet.holds()) << "too little to judge by";
 }
 
 }  // namespace

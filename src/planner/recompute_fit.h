@@ -43,8 +43,9 @@ class RecomputeFit {
     Found found;
     if (chain_.blocks.empty()) return std::move(found.plan);
     PLIMSOLL_TRY(try_levels(most_seconds, found));
-    if (!found.plan || chain_.blocks.size() <= kManyBlocks)
+    if (chain_.blocks.size() <= kManyBlocks) {
       PLIMSOLL_TRY(try_fixed_levels(most_seconds, found));
+    }
     return std::move(found.plan);
   }
 

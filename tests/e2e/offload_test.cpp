@@ -135,7 +135,7 @@ TEST(OffloadPlan, TheHostUpdatesWhereThatIsQuickerThanToMoveTheStates) {
   prepare(folder);
   const auto updates = [&](const std::string& how) {
     const Outcome outcome = folder.run(
-        "plan run.yaml --json runtime.profile=built-in runtime.device=discrete "
+        "plan run.yaml --json runtime.profile=built-in runtime.device=discrete training.micro_batch_size=4 "
         "'memory.offload={optimizer: host}' " +
         how);
     EXPECT_EQ(outcome.exit_code, 0) << outcome.err;

@@ -157,7 +157,7 @@ TEST(ChooseOffload, MoreMemoryIsNeverSlower) {
   for (const bool has_room : {false, true}) {
     double last = std::numeric_limits<double>::infinity();
     for (int64_t device = 0; device <= 900; device += 3) {
-      Reckoning r{.device = device, .has_room_for_copies = has_room};
+      Reckoning r{.device = device, .has_room_for_copies = has_room, .kernels = 1};
       // Seconds that scatter, as waiting does: what moves more may wait less.
       r.scatters = true;
       const double seconds = r.choose().report.seconds_estimated;

@@ -46,6 +46,8 @@ TEST_P(FrontierEachInstructionSet, EachPointIsWhatItsBudgetGives) {
        {std::vector<std::string>{},
         {"runtime.device=discrete", "runtime.discrete={memory: 1GiB, copy_bandwidth: 500MB/s}"},
         {"runtime.device=discrete", "runtime.discrete={memory: 1GiB, copy_bandwidth: 50MB/s}"}}) {
+    // Where nothing is offloaded under all of them; that takes longer to plan.
+    if (!overrides.empty() && GetParam() != std::string("avx2")) continue;
     const FrontierCase c(overrides, GetParam());
     const Frontier frontier = c.frontier();
     ASSERT_GE(frontier.points.size(), 3u);

@@ -17,10 +17,12 @@ std::string_view adamw_8bit_rule(const Ruled& parameter) {
   return parameter.shape.num_elements() < kLeastElements ? "adamw" : "adamw_8bit";
 }
 
-/// All small; or all large, and each but the last of whole blocks.
+/// Small even side by side; or all large, and each but the last of whole blocks.
 bool lie_together_8bit(std::span<const ir::Shape> tensors) {
   const auto is_small = [](const ir::Shape& shape) { return shape.num_elements() < kLeastElements; };
-  if (std::ranges::all_of(tensors, is_small)) return true;
+  int64_t elements = 0;
+  for (const ir::Shape& shape : tensors) elements += shape.num_elements();
+  if (elements < kLeastElements) return true;
   const auto ends_a_block = [](const ir::Shape& shape) {
     return shape.num_elements() % ops::kCodeBlock == 0;
   };

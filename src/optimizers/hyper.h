@@ -1,10 +1,10 @@
 // Hyper-parameters that one optimizer alone has: settings of its section and fields of a step's.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <optional>
 #include <string>
-#include <vector>
 
 namespace plimsoll::optimizers {
 
@@ -18,7 +18,7 @@ struct AdafactorHyper {
   double decay_rate = -0.8;      ///< beta2 is 1 - step^decay_rate
   std::optional<double> beta1 = {};
   /// Added to each squared gradient, and the least root mean square that scale_parameter takes.
-  std::vector<double> eps = {1e-30, 1e-3};
+  std::array<double, 2> eps = {1e-30, 1e-3};
 };
 
 /// training.muon, as torch.optim.Muon names them.

@@ -301,6 +301,11 @@ Tree plan_event(const PlanReport& r) {
                                {"bytes", i(r.alive[k].bytes)}}));
   Tree model = Tree::map({{"name", Tree::of(r.model)}, {"parameters", i(r.num_parameters)}});
   if (r.num_trained) model.set("trained", i(*r.num_trained));
+  Tree host = Tree::map({{"pinned_bytes", i(r.host_pinned_bytes)},
+                         {"pageable_bytes", i(r.host_pageable_bytes)},
+                         {"process_overhead_bytes", i(r.device_is_process ? 0 : r.overhead_bytes)},
+                         {"peak_bytes", i(r.host_peak_bytes())}});
+  if (r.host_budget()) host.set("budget_bytes", i(r.host_budget()->bytes));
   Tree event = Tree::map({
       {"event", Tree::of(std::string("plan"))},
       {"fits", Tree::of(r.fits)},
@@ -312,11 +317,7 @@ Tree plan_event(const PlanReport& r) {
                   {"peak_bytes", i(r.device_peak_bytes())},
                   {"budget_bytes", i(r.device_budget() ? r.device_budget()->bytes : r.budget_bytes)},
                   {"context_bytes", i(r.context_bytes)}})},
-      {"host", Tree::map({{"pinned_bytes", i(r.host_pinned_bytes)},
-                          {"pageable_bytes", i(r.host_pageable_bytes)},
-                          {"process_overhead_bytes", i(r.device_is_process ? 0 : r.overhead_bytes)},
-                          {"peak_bytes", i(r.host_peak_bytes())},
-                          {"budget_bytes", r.host_budget() ? i(r.host_budget()->bytes) : Tree{}}})},
+      {"host", std::move(host)},
       {"pools", pools_event(r)},
       {"process_peak_bytes", i(r.process_peak_bytes())},
       {"classes", Tree::map(std::move(classes))},

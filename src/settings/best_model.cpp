@@ -35,7 +35,7 @@ std::optional<BestMetric> best_metric(const TrainingSettings& training) {
 }
 
 void settle_epochs(RunConfig& config, int64_t num_sequences) {
-  const int64_t steps = steps_for_epochs(num_sequences, 1.0, config.training.global_batch_size);
+  const int64_t steps = std::max<int64_t>(1, num_sequences / config.training.global_batch_size);
   if (config.training.eval_strategy == "epoch") config.training.eval_steps = steps;
   if (config.output.save_strategy == "epoch") config.output.save_steps = steps;
 }

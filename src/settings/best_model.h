@@ -18,7 +18,8 @@ struct BestMetric {
 /// Nothing where no setting asks which evaluation is the best.
 std::optional<BestMetric> best_metric(const TrainingSettings& training);
 
-/// eval_strategy and save_strategy that go by epochs, as steps: those of an epoch, rounded up.
+/// Gives eval_strategy and save_strategy that go by epochs an interval for estimates and for the disk's room:
+/// an epoch's steps, rounded down. Which steps end an epoch, Trainer::ends_epoch says.
 void settle_epochs(RunConfig& config, int64_t num_sequences);
 
 /// Whether evaluations and checkpoints are there when these settings need them. Called when eval_steps and

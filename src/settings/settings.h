@@ -2,6 +2,7 @@
 // --help, the table in docs/settings.md and the recorded run.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <optional>
 #include <span>
@@ -27,11 +28,12 @@ enum class SettingKind {
 };
 
 /// A setting's place in a RunConfig; its type decides what YAML it takes.
-using SettingField = std::variant<bool*, int64_t*, double*, std::string*, Choice*, std::optional<bool>*,
-                                  std::optional<int64_t>*, std::optional<double>*, std::vector<std::string>*,
-                                  std::vector<double>*, EvalFiles*, PrecisionOverrides*, ParamGroups*,
-                                  BucketSettings*, MemoryBudget*, std::optional<Bytes>*, Bandwidth*,
-                                  RecomputeSettings*, models::ModuleNames*, Tree*>;
+using SettingField =
+    std::variant<bool*, int64_t*, double*, std::string*, Choice*, std::optional<bool>*,
+                 std::optional<int64_t>*, std::optional<double>*, std::vector<std::string>*,
+                 std::vector<double>*, std::array<double, 2>*, EvalFiles*, PrecisionOverrides*, ParamGroups*,
+                 BucketSettings*, MemoryBudget*, std::optional<Bytes>*, Bandwidth*, RecomputeSettings*,
+                 models::ModuleNames*, Tree*>;
 
 /// Whether this version has a setting.
 enum class Availability {
@@ -59,7 +61,6 @@ struct Setting {
   bool above_least = false;               ///< the lower end itself is excluded
   std::vector<std::string> choices = {};  ///< strings and lists: the allowed words; empty: any
   std::string absent = "null";            ///< optionals: the word for nothing (null | auto)
-  size_t count = 0;                       ///< lists of numbers: so many, null leaves one as it is; 0: any
   Availability availability = Availability::kAvailable;
   std::vector<std::string> available = {};  ///< the values that this version has; empty: all
   std::string instead = {};                 ///< where one is refused: what to do

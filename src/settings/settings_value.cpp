@@ -144,17 +144,19 @@ Status assign(const Setting& setting, const Tree& value, models::ModuleNames* fi
 
 Status assign(const Setting& setting, const Tree& value, std::vector<double>* field) {
   if (value.kind != Tree::Kind::kList && !value.is_null()) return wrong(setting, value);
-  if (setting.count > 0 && value.items.size() != setting.count) return wrong(setting, value);
   std::vector<double> numbers;
-  for (const Tree& item : value.items) {
-    const size_t i = numbers.size();
-    double& number = numbers.emplace_back();
-    if (setting.count > 0 && item.is_null())
-      number = (*field)[i];
-    else
-      PLIMSOLL_TRY(assign(setting, item, &number));
-  }
+  for (const Tree& item : value.items) PLIMSOLL_TRY(assign(setting, item, &numbers.emplace_back()));
   *field = std::move(numbers);
+  return Ok{};
+}
+
+/// A null leaves its number as it is.
+Status assign(const Setting& setting, const Tree& value, std::array<double, 2>* field) {
+  if (value.kind != Tree::Kind::kList || value.items.size() != field->size()) return wrong(setting, value);
+  std::array<double, 2> numbers = *field;
+  for (size_t i = 0; i < numbers.size(); ++i)
+    if (!value.items[i].is_null()) PLIMSOLL_TRY(assign(setting, value.items[i], &numbers[i]));
+  *field = numbers;
   return Ok{};
 }
 

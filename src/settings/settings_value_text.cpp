@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <iterator>
+#include <span>
 
 #include "data/length_buckets.h"
 #include "settings/param_groups.h"
@@ -61,11 +62,13 @@ std::string text_of(const Setting& setting, const EvalFiles* field) {
   }
   return to_yaml_flow(map);
 }
-std::string text_of(const Setting&, const std::vector<double>* field) {
+std::string numbers_text(std::span<const double> numbers) {
   std::string text;
-  for (const double number : *field) text += (text.empty() ? "" : ", ") + number_text(number);
+  for (const double number : numbers) text += (text.empty() ? "" : ", ") + number_text(number);
   return "[" + text + "]";
 }
+std::string text_of(const Setting&, const std::vector<double>* field) { return numbers_text(*field); }
+std::string text_of(const Setting&, const std::array<double, 2>* field) { return numbers_text(*field); }
 std::string text_of(const Setting&, const PrecisionOverrides* field) {
   Tree map = Tree::map();
   for (const auto& [pattern, precision] : *field) map.set(pattern, Tree::of(std::string(word(precision))));
@@ -142,10 +145,8 @@ struct TypeText {
   std::string operator()(EvalFiles*) const {
     return "text, a list, or either by a set's name: {news: a.jsonl}";
   }
-  std::string operator()(std::vector<double>*) const {
-    if (setting.count == 0) return "a list of numbers " + range_of(setting);
-    return fmt::format("a list of {} numbers {}", setting.count, range_of(setting));
-  }
+  std::string operator()(std::vector<double>*) const { return "a list of numbers " + range_of(setting); }
+  std::string operator()(std::array<double, 2>*) const { return "a list of 2 numbers " + range_of(setting); }
   std::string operator()(PrecisionOverrides*) const {
     return "a map from patterns to " + joined(setting.choices);
   }

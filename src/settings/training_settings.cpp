@@ -163,10 +163,8 @@ void add_adafactor(std::vector<Setting>& list) {
              "the second moment's decay is 1 - step^decay_rate", -1, 0));
   add(number(PLIMSOLL_FIELD(training.adafactor.beta1), kWhat, "decay of a first moment; null: there is none",
              0, 0.999999));
-  Setting eps = number(PLIMSOLL_FIELD(training.adafactor.eps), kWhat,
-                       "added to squared gradients; with scale_parameter: least root mean square", 0, 1);
-  eps.count = 2;
-  add(std::move(eps));
+  add(number(PLIMSOLL_FIELD(training.adafactor.eps), kWhat,
+             "added to squared gradients; with scale_parameter: least root mean square", 0, 1));
 }
 
 void add_muon(std::vector<Setting>& list) {

@@ -120,8 +120,7 @@ class Recorder {
 
 /// As the run saves: an earlier save is waited for.
 Status save_if_due(Trainer& trainer) {
-  const int64_t every = trainer.config().output.save_steps;
-  if (every <= 0 || trainer.steps_done() % every != 0) return Ok{};
+  if (!trainer.saves_after(trainer.steps_done())) return Ok{};
   PLIMSOLL_TRY(trainer.start_checkpoint());
   for (;;) {
     PLIMSOLL_ASSIGN(const auto saved, trainer.next_saved(/*wait=*/false));

@@ -153,17 +153,16 @@ class Run {
     if (const Tree machine = monitor_.after(event.step); !machine.is_null()) events_.event(machine);
     PLIMSOLL_TRY(hold(report_saved(/*wait=*/false), last));
     PLIMSOLL_TRY(evaluate_if_due());
-    const int64_t every = trainer_.config().output.save_steps;
-    const bool ends = trainer_.is_finished();
-    if (every > 0 && (event.step % every == 0 || ends)) PLIMSOLL_TRY(hold(start_checkpoint(), ends));
+    const bool saves = trainer_.config().output.save_steps > 0, ends = trainer_.is_finished();
+    if (saves && (ends || trainer_.saves_after(event.step))) PLIMSOLL_TRY(hold(start_checkpoint(), ends));
     record_.resume();
     return Ok{};
   }
 
-  /// After every training.eval_steps steps and after the last one.
+  /// After every training.eval_steps steps, or where an epoch ends, and after the last one.
   Status evaluate_if_due() {
-    const int64_t step = trainer_.steps_done(), every = trainer_.config().training.eval_steps;
-    const bool due = step > 0 && (step == trainer_.total_steps() || (every > 0 && step % every == 0));
+    const int64_t step = trainer_.steps_done();
+    const bool due = step > 0 && (step == trainer_.total_steps() || trainer_.evaluates_after(step));
     if (!due || trainer_.is_evaluated() || stop_requested() != 0) return Ok{};
     PLIMSOLL_ASSIGN(const std::optional<EvalEvent> event, trainer_.evaluate([&](int64_t done, int64_t total) {
       events_.eval_progress(done, total);

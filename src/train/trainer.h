@@ -91,6 +91,20 @@ class Trainer {
   [[nodiscard]] int64_t sequences_per_epoch() const {
     return train_data_ ? train_data_->num_sequences() : config_.training.global_batch_size;
   }
+  /// Whether an epoch ends within this step, from 1 on: batches run on from one epoch into the next.
+  [[nodiscard]] bool ends_epoch(int64_t step) const {
+    const int64_t batch = config_.training.global_batch_size, epoch = sequences_per_epoch();
+    return step * batch / epoch > (step - 1) * batch / epoch;
+  }
+  /// Whether an evaluation or a checkpoint is due after a step other than the last one.
+  [[nodiscard]] bool evaluates_after(int64_t step) const {
+    const auto& t = config_.training;
+    return t.eval_strategy == "epoch" ? ends_epoch(step) : t.eval_steps > 0 && step % t.eval_steps == 0;
+  }
+  [[nodiscard]] bool saves_after(int64_t step) const {
+    const auto& out = config_.output;
+    return out.save_strategy == "epoch" ? ends_epoch(step) : out.save_steps > 0 && step % out.save_steps == 0;
+  }
   /// No step is left, or training.early_stopping_patience is at its end.
   [[nodiscard]] bool is_finished() const { return step_ >= total_steps_ || best_.stops(); }
   /// From the first step of the run on.

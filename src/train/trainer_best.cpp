@@ -8,9 +8,9 @@ namespace plimsoll::train {
 
 Status Trainer::judge(const EvalEvent& event) {
   PLIMSOLL_TRY(best_.add(event));
-  const int64_t every = config_.output.save_steps;
   const bool is_saved =
-      saved_step_ == step_ || (every > 0 && (step_ % every == 0 || step_ == total_steps_ || best_.stops()));
+      saved_step_ == step_ ||
+      (config_.output.save_steps > 0 && (saves_after(step_) || step_ == total_steps_ || best_.stops()));
   if (is_saved) best_.set_saved();
   return Ok{};
 }

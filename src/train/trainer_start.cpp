@@ -160,13 +160,12 @@ Status Trainer::take_checkpoint(const TrainerOptions& options) {
 }
 
 Status Trainer::check_places(int64_t step) const {
-  const int64_t every = config_.output.save_steps;
-  if (every <= 0) return Ok{};
+  if (config_.output.save_steps <= 0) return Ok{};
   std::error_code code;
   for (std::filesystem::directory_iterator it(config_.output.dir, code), end; !code && it != end;
        it.increment(code)) {
     const std::optional<int64_t> n = checkpoint_step(it->path().filename().string());
-    if (!n || *n <= step || *n > total_steps_ || (*n % every != 0 && *n != total_steps_)) continue;
+    if (!n || *n <= step || *n > total_steps_ || (!saves_after(*n) && *n != total_steps_)) continue;
     const std::string path = checkpoint_path(config_.output.dir, *n);
     if (!is_checkpoint(path))
       return Error{ErrorCode::kInvalidArgument,

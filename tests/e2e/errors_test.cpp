@@ -98,7 +98,7 @@ INSTANTIATE_TEST_SUITE_P(
                     Case{"train broken.yaml", 2, "broken.yaml"}, Case{"train deep.yaml", 2, "deep.yaml"},
                     Case{"train run.yaml trainin.max_steps=3", 2, "training"},
                     Case{"train run.yaml training.learning_rat=3", 2, "learning_rate"},
-                    Case{"train run.yaml training.max_steps=-1", 2, "max_steps"},
+                    Case{"train run.yaml training.max_steps=-2", 2, "max_steps"},
                     Case{"train run.yaml training.max_steps=many", 2, "max_steps"},
                     Case{"train run.yaml training.micro_batch_size=3 training.global_batch_size=8", 2,
                          "micro_batch_size"},

@@ -62,7 +62,7 @@ TEST(EvalStrategy, SaysWhenTrainingEvaluates) {
   EXPECT_EQ(evaluations("eval_strategy=steps logging_steps=2"), 2U);
   EXPECT_EQ(evaluations("eval_strategy=steps eval_steps=1"), 4U);
   EXPECT_EQ(evaluations("eval_strategy=epoch save_strategy=epoch load_best_model_at_end=true "
-                        "training.max_steps=null training.num_epochs=3 training.global_batch_size=32"),
+                        "training.max_steps=null training.num_epochs=3 training.global_batch_size=7"),
             3U);
   const Outcome plan = folder.run("plan run.yaml --json eval_strategy=no");
   EXPECT_THAT(plan.out, testing::Not(testing::HasSubstr("\"eval\"")));

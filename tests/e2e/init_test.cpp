@@ -165,7 +165,7 @@ TEST_F(Init, NamesWhatIsWrongAndWritesNothing) {
   for (const BadStart& c : {BadStart{"--model nowhere --data corpus.txt", "nowhere", 65},
                             BadStart{"--model model --data missing.jsonl", "missing.jsonl", 65},
                             BadStart{"--model model --data chats.jsonl", "template", 65},
-                            BadStart{"--model gpt2 --data chats.jsonl", "--tokenizer", 65},
+                            BadStart{"--model gpt2 --data chats.jsonl", "data.tokenizer", 65},
                             BadStart{"--model HuggingFaceTB/SmolLM2-135M --data chats.jsonl",
                                      "hf download HuggingFaceTB/SmolLM2-135M brings both", 65},
                             BadStart{"--model model", "--data", 2}}) {

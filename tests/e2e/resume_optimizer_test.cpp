@@ -69,7 +69,7 @@ TEST(RecordedRun, IsStartedAndGoneOnWith) {
   folder.write("run.yaml", kRun);
   const std::string rule = " training.optimizer=adafactor training.adafactor.relative_step=true";
   ASSERT_EQ(folder.run("train run.yaml runtime.threads=1" + rule).exit_code, 0);
-  for (const std::string& file : {"out/run.yaml", "out/checkpoint-1/run.yaml"}) {
+  for (const std::string file : {"out/run.yaml", "out/checkpoint-1/run.yaml"}) {
     const Outcome plan = folder.run("plan " + file);
     EXPECT_EQ(plan.exit_code, 0) << plan.err;
   }

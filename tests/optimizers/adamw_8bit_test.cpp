@@ -108,7 +108,8 @@ TEST_F(Adamw8bit, TensorsShareAStorageWhereNoBlockIsShared) {
   EXPECT_TRUE(together({{64, 64}, {128, 64}}));
   EXPECT_TRUE(together({{64, 64}, {65, 65}})) << "the last block may be shorter";
   EXPECT_FALSE(together({{65, 65}, {64, 64}})) << "the second tensor would begin within a block";
-  EXPECT_TRUE(together({{32, 64}, {63, 65}, {8, 8}})) << "all small";
+  EXPECT_TRUE(together({{32, 64}, {8, 8}})) << "small even side by side";
+  EXPECT_FALSE(together({{32, 64}, {63, 65}})) << "each is small, both together are not";
   EXPECT_FALSE(together({{64, 64}, {32, 64}})) << "the second is small";
   EXPECT_FALSE(together({{32, 64}, {64, 64}}));
   EXPECT_TRUE(together({{65, 65}}));

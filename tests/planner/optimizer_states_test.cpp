@@ -99,7 +99,8 @@ TEST(OptimizerStates, AreAsLargeAsTheTheorySays) {
 
 /// gate and up have 3,388 elements each: side by side they would be one matrix of codes.
 TEST(OptimizerStates, SmallTensorsHaveNoCodesWhateverLiesBesideThem) {
-  for (const Parameter& p : odd_llama("adamw_8bit")->parameters())
+  const auto model = odd_llama("adamw_8bit");
+  for (const Parameter& p : model->parameters())
     for (const models::ParameterView& view : p.views)
       EXPECT_EQ(p.shape.num_elements() < 4096, view.shape.num_elements() < 4096) << view.name;
 }

@@ -3,9 +3,11 @@
 // itself; one whose value is a map needs its samples in samples_of().
 #pragma once
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <map>
 #include <optional>
@@ -166,9 +168,11 @@ class RandomRuns {
   }
   std::string value(const Setting& setting, std::vector<double>*) {
     std::string list;
-    const int64_t count = setting.count > 0 ? static_cast<int64_t>(setting.count) : below(4);
-    for (int64_t n = 0; n < count; ++n) list += (n == 0 ? "" : ", ") + number_text(number(setting));
+    for (int64_t n = below(4); n > 0; --n) list += (list.empty() ? "" : ", ") + number_text(number(setting));
     return "[" + list + "]";
+  }
+  std::string value(const Setting& setting, std::array<double, 2>*) {
+    return fmt::format("[{}, {}]", number_text(number(setting)), number_text(number(setting)));
   }
   std::string value(const Setting&, EvalFiles*) {
     return one_of({"held.txt", "[a.npy, \"b: c.txt\"]", "{news: [a.npy, b.npy], code: c.npy}", "null"});

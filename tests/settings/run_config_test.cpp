@@ -585,13 +585,13 @@ TEST(RunConfig, DefaultsOfOptimizers) {
 }
 
 TEST(RunConfig, AdafactorsEps) {
+  using Pair = std::array<double, 2>;
   const auto eps = [](std::initializer_list<std::string> overrides, const std::string& file = "") {
     std::vector<std::string> all = {"training.optimizer=adafactor"};
     all.insert(all.end(), overrides.begin(), overrides.end());
     const auto run = parse_run_config(std::string(kRun) + file, "run.yaml", all);
-    return run ? run->training.adafactor.eps : std::vector<double>{};
+    return run ? run->training.adafactor.eps : Pair{};
   };
-  using Pair = std::vector<double>;
   EXPECT_EQ(eps({}), (Pair{1e-30, 1e-3}));
   EXPECT_EQ(eps({"training.adafactor.eps=[1e-20, 0.5]"}), (Pair{1e-20, 0.5}));
   // The names of earlier versions, one for each number.
@@ -602,7 +602,7 @@ TEST(RunConfig, AdafactorsEps) {
   EXPECT_EQ(eps({"training.adafactor.eps=[1e-20, 0.5]", "training.adafactor.epsilon2=0.25"}),
             (Pair{1e-20, 0.25}));
   for (const char* wrong : {"[0, 1e-3]", "[1e-30]", "[1e-30, 1, 1]", "1e-30", "[1e-30, 2]", "[]"})
-    EXPECT_TRUE(eps({std::string("training.adafactor.eps=") + wrong}).empty()) << wrong;
+    EXPECT_TRUE(eps({std::string("training.adafactor.eps=") + wrong}) == Pair{}) << wrong;
 }
 
 /// The rate follows from the step: one that is given says something else.

@@ -100,7 +100,8 @@ void expect_never_behind(const planner::MachineProfile& profile, bool offloads, 
     const int64_t budget = least + (most - least) / num_budgets * i;
     const planner::PlanReport chosen = run.plan({}, budget);
     ASSERT_TRUE(chosen.fits) << budget;
-    EXPECT_LE(chosen.seconds_estimated, last * (1 + 1e-9))
+    // What is sketched is monotone; a plan packs a little worse than its sketch, or a little better.
+    EXPECT_LE(chosen.seconds_estimated, last * (1 + 1e-3))
         << budget << " bytes are slower than fewer by " << 100 * (chosen.seconds_estimated / last - 1)
         << " %: " << chosen.micro_batch_size << ", " << chosen.recompute << ", " << chosen.offload;
     last = std::min(last, chosen.seconds_estimated);

@@ -162,7 +162,7 @@ TEST_F(ModelFiles, APadTokenIsNotWhatEndsEachRow) {
   config.insert(1, R"("architectures": ["LlamaForSequenceClassification"], )");
   folder_.write("model/config.json", config);
   gather();
-  EXPECT_EQ(pad_token_, 1);
+  EXPECT_EQ(pad_token_, 2) << "the config's end of a text, behind which no row ends";
 }
 
 TEST_F(ModelFiles, BytesByNameTakeNoTokenizerAlong) {

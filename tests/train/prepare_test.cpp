@@ -63,6 +63,7 @@ std::string plan_of(const RunConfig& config) {
   if (!prepared) return prepared.error().message();
   planner::PlanReport report = prepared->report;
   report.planning_seconds = 0;
+  if (report.disk) report.disk->free_bytes = {};  // others write beside
   return to_json(planner::plan_event(report));
 }
 

@@ -193,7 +193,7 @@ void add_remarks(Facts& facts, const TokenizeCounts& counts, bool json) {
   facts.add("invalid_utf8_bytes", Tree::of(counts.remarks.invalid.num_bytes()));
   if (json) return;
   for (const auto& [reason, count] : counts.skipped.by_reason)
-    note(fmt::format("passed over {}: {}", counted(count, "example"), reason));
+    note(fmt::format("skipped {}: {}", counted(count, "example"), reason));
   for (const std::string& line : remark_lines(counts.remarks)) note(line);
 }
 

@@ -116,7 +116,7 @@ void end_as(int signal) {
 }  // namespace
 
 Command add_generate(Parser app) {
-  Parser command = app.add_subcommand("generate", "text from a model, greedily or by drawing");
+  Parser command = app.add_subcommand("generate", "text from a model, greedy or sampled");
   auto request = std::make_shared<generate::Request>();
   add_prompt_options(command, *request);
   add_chat_options(command, *request);

@@ -67,7 +67,7 @@ void print_line(const std::string& line) { print_text(line + "\n"); }
 
 std::string end_text(const RunFollower& run, const std::string& folder) {
   if (run.state() == RunState::kGone)
-    return fmt::format("{}: its process is gone, and told no end", harmless(folder));
+    return fmt::format("{}: its process died without finishing", harmless(folder));
   const double rate = reports::member(run.summary(), "tokens_per_second"),
                seconds = reports::member(run.summary(), "seconds");
   std::string text = "ended";

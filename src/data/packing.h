@@ -59,7 +59,7 @@ struct PackReport {
   int64_t too_long_documents = 0, too_long_tokens = 0;       ///< left out as told
   int64_t no_target_documents = 0, no_target_tokens = 0;     ///< left out: nothing in them is learnt
   int64_t no_target_pieces = 0, no_target_piece_tokens = 0;  ///< the same of pieces of cut documents
-  int64_t other_side_documents = 0, other_side_tokens = 0;   ///< on the other side of the split
+  int64_t other_side_documents = 0, other_side_tokens = 0;   ///< excluded by the train/eval split
   int64_t tail_tokens = 0;                                   ///< kStream: dropped at the end
   int64_t truncated_documents = 0, truncated_tokens = 0;     ///< kept but for these tokens
   int64_t beyond_documents = 0, beyond_tokens = 0;           ///< behind max_documents

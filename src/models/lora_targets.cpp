@@ -164,7 +164,7 @@ Error LoraTargets::nothing_adapted() const {
   return refused(
       "lora gives no module an adapter: what target_modules names is left out by exclude_modules, "
       "modules_to_save or layers_to_transform",
-      fmt::format("the linear maps are {}", fmt::join(linear_names(), ", ")));
+      fmt::format("the linear layers are {}", fmt::join(linear_names(), ", ")));
 }
 
 std::vector<std::string> LoraTargets::linear_names() const {

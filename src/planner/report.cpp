@@ -347,7 +347,7 @@ Tree plan_event(const PlanReport& r) {
 
 std::string plan_head(const PlanReport& r) {
   const std::string trained = r.num_trained.value_or(r.num_parameters) < r.num_parameters
-                                  ? fmt::format(", {} trained", grouped(*r.num_trained))
+                                  ? fmt::format(", {} trainable", grouped(*r.num_trained))
                                   : "";
   return fmt::format("Plan for {}: {} parameters{}\nA step: {} x {} sequences, {} tokens, {} threads\n",
                      r.model, grouped(r.num_parameters), trained, r.micro_batch_size, r.grad_accum_steps,

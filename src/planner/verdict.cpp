@@ -118,7 +118,7 @@ std::string verdict(const PlanReport& r) {
 std::string recompute_line(const PlanReport& r) {
   constexpr size_t kNamed = 3;
   if (r.recompute_set.empty()) return {};
-  std::string out = "Computed again in backward: " + r.recompute_set.front();
+  std::string out = "Recomputed in backward (checkpointed layers): " + r.recompute_set.front();
   for (size_t i = 1; i < std::min(kNamed, r.recompute_set.size()); ++i) out += ", " + r.recompute_set[i];
   if (r.recompute_set.size() > kNamed) out += fmt::format(" and {} more", r.recompute_set.size() - kNamed);
   return out + "\n";

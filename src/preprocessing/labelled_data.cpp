@@ -55,7 +55,7 @@ void tell(const TokenizeCounts& counts, const PrepareDataOptions& options) {
                            counts.num_documents == 1 ? "" : "s", counts.num_tokens,
                            to_string(Bytes(counts.text_bytes))));
   for (const auto& [reason, count] : counts.skipped.by_reason)
-    options.note(fmt::format("passed over {} example{}: {}", count, count == 1 ? "" : "s", reason));
+    options.note(fmt::format("skipped {} example{}: {}", count, count == 1 ? "" : "s", reason));
   for (const std::string& line : remark_lines(counts.remarks)) options.note(line);
 }
 

@@ -117,7 +117,7 @@ std::vector<std::string> packing_notes(const TrainingData& data) {
     left_out(r.too_long_documents, r.too_long_tokens, "left out as too long");
     left_out(r.no_target_documents, r.no_target_tokens, "left out without a target");
     left_out(r.no_target_pieces, r.no_target_piece_tokens, "pieces left out without a target");
-    left_out(r.other_side_documents, r.other_side_tokens, "on the other side of the split");
+    left_out(r.other_side_documents, r.other_side_tokens, "excluded by the train/eval split");
     left_out(r.beyond_documents, r.beyond_tokens, "behind the first that are wanted");
     if (r.tail_tokens > 0) text += fmt::format(", {} tokens left over at the end", r.tail_tokens);
     lines.push_back(std::move(text));

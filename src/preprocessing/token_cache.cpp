@@ -120,7 +120,7 @@ void TokenCache::tell(const TokenizeCounts& counts) const {
                             counts.num_documents == 1 ? "" : "s", counts.num_tokens,
                             to_string(Bytes(counts.text_bytes))));
   for (const auto& [reason, count] : counts.skipped.by_reason)
-    options_.note(fmt::format("passed over {} example{}: {}", count, count == 1 ? "" : "s", reason));
+    options_.note(fmt::format("skipped {} example{}: {}", count, count == 1 ? "" : "s", reason));
   for (const std::string& line : remark_lines(counts.remarks)) options_.note(line);
 }
 

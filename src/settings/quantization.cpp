@@ -60,7 +60,7 @@ Result<models::QuantizeSpec> settle_stored(const RunConfig& config, models::Quan
         hint);
   };
   if (trains && !config.lora.enabled)
-    return refused("and lora is not set: weights in few bits cannot be trained themselves", kAdaptersBeside);
+    return refused("and lora is not set: quantized weights cannot be trained themselves", kAdaptersBeside);
   const std::string& init = config.lora.init_lora_weights;
   if (trains && config.lora.adapter.empty() &&
       (init == "olora" || init == "loftq" || init.starts_with("pissa")))
@@ -102,7 +102,7 @@ Status check_quantization(const RunConfig& config) {
 Status check_quantized_use(const RunConfig& config, RunUse use) {
   if (!config.quantization.quantizes() || use == RunUse::kPlan) return Ok{};
   if (use == RunUse::kTraining && !config.lora.enabled)
-    return wrong_setting("quantization is set without lora: weights in few bits cannot be trained themselves",
+    return wrong_setting("quantization is set without lora: quantized weights cannot be trained themselves",
                          kAdaptersBeside);
   if (!starts_pretrained(config.model))
     return wrong_setting("quantization is set, and weights are drawn at random: there are none to quantise",

@@ -128,7 +128,7 @@ void add_memory_and_quantization(std::vector<Setting>& list) {
             "what products round to; auto: training.precision, which it must agree with",
             {"auto", "float32", "bfloat16", "float16"}));
   add(plain(PLIMSOLL_FIELD(quantization.llm_int8_skip_modules), kWhat,
-            "linear maps that stay as they are, by name"));
+            "linear layers that stay as they are, by name"));
   only_with(list, {"memory.second_backward"},
             {.path = "memory.optimizer_in_backward", .values = {"true"}, .is_noted = true});
 }
@@ -136,7 +136,7 @@ void add_memory_and_quantization(std::vector<Setting>& list) {
 void add_machine_and_output(std::vector<Setting>& list) {
   const auto add = [&](Setting setting) { list.push_back(std::move(setting)); };
   add(plain(PLIMSOLL_FIELD(runtime.device), kHow,
-            "what computes; cuda: an NVIDIA card, cuda:1 the second; discrete: as if on one"));
+            "what computes; cuda: an NVIDIA card, cuda:1 the second; discrete: a simulated accelerator on the CPU, for testing"));
   add(plain(PLIMSOLL_FIELD(runtime.discrete.memory), kHow,
             "what the device has; auto: as much as the process is given"));
   add(plain(PLIMSOLL_FIELD(runtime.discrete.copy_bandwidth), kHow,

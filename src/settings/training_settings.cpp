@@ -80,7 +80,7 @@ void add_training(std::vector<Setting>& list) {
             "the update rule; adam is adamw without decay, sgd is torch.optim.SGD",
             {"adamw", "adam", "sgd", "lion", "adamw_8bit", "adafactor", "muon"}));
   add(number(PLIMSOLL_FIELD(training.learning_rate), kWhat, "peak learning rate", 0, 1e6));
-  add(plain(PLIMSOLL_FIELD(training.lr_scheduler), kWhat, "course of the learning rate", schedule_names()));
+  add(plain(PLIMSOLL_FIELD(training.lr_scheduler), kWhat, "learning-rate schedule", schedule_names()));
   takes_only(list, "training.precision", {"fp32", "tf32", "bf16", "fp16"});
   const auto optimizers = optimizers::optimizer_names();
   takes_only(list, "training.optimizer", {optimizers.begin(), optimizers.end()});

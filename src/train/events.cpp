@@ -147,7 +147,8 @@ std::string EvalEvent::text(int digits) const {
 }
 
 std::string EvalEvent::counts() const {
-  return fmt::format("over {} {} of {} tokens", targets, has_perplexity ? "targets" : "examples", tokens);
+  return has_perplexity ? fmt::format("over {} loss tokens of {}", targets, tokens)
+                        : fmt::format("over {} examples of {} tokens", targets, tokens);
 }
 
 Events::Events(bool json, int64_t total_steps) : json_(json), total_steps_(total_steps) {}

@@ -42,7 +42,7 @@ struct EvalEvent {
 
   /// "loss 0.1234, perplexity 1.131" or "loss 0.1234, accuracy 0.95, …": with so many digits of the loss.
   [[nodiscard]] std::string text(int digits) const;
-  /// "over 699 targets of 700 tokens": what the loss is a mean over, and what was read.
+  /// "over 699 loss tokens of 700": what the loss is a mean over, and what was read.
   [[nodiscard]] std::string counts() const;
 };
 struct Summary {

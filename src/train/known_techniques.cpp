@@ -222,7 +222,7 @@ class List {
       add(kFrozen, "all of the model trained, no adapters", {{"lora", "null"}});
       return;
     }
-    add(kFrozen, "LoRA, r 8, on all linear maps", {{"lora.r", "8"}, {"lora.target_modules", "all-linear"}});
+    add(kFrozen, "LoRA, r 8, on all linear layers", {{"lora.r", "8"}, {"lora.target_modules", "all-linear"}});
   }
 
   void add_data() {

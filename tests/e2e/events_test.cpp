@@ -82,8 +82,8 @@ TEST_F(RunEvents, AnEvaluationSaysTokensAndTargets) {
   // Three sequences of at most 300 tokens; the first of each is no target.
   EXPECT_EQ(evals[0].find("tokens")->integer, 700);
   EXPECT_EQ(evals[0].find("targets")->integer, 697);
-  EXPECT_THAT(folder_.run("eval run.yaml").out, HasSubstr(" over 697 targets of 700 tokens, "));
-  EXPECT_THAT(train("--resume never").err, HasSubstr(" over 697 targets of 700 tokens\n"));
+  EXPECT_THAT(folder_.run("eval run.yaml").out, HasSubstr(" over 697 loss tokens of 700, "));
+  EXPECT_THAT(train("--resume never").err, HasSubstr(" over 697 loss tokens of 700\n"));
 }
 
 /// Also of a run that diverges, and before anything else where it cannot be written.

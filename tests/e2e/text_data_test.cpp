@@ -139,7 +139,7 @@ TEST_F(TextData, OtherDataThanTheCheckpointsIsRefused) {
 TEST_F(TextData, HoldsOutDocumentsAndEvaluates) {
   const Outcome run = train("held", "data.eval_fraction=0.3 training.eval_steps=3");
   ASSERT_EQ(run.exit_code, 0) << run.err;
-  EXPECT_THAT(run.err, HasSubstr("on the other side of the split"));
+  EXPECT_THAT(run.err, HasSubstr("excluded by the train/eval split"));
   EXPECT_THAT(run.err, HasSubstr("eval at step 6"));
   const Outcome alone =
       folder_->run("eval run.yaml model.path=held/final output.dir=held data.eval=texts.jsonl --json");
@@ -409,7 +409,7 @@ TEST_F(TextData, SaysWhatIsWrongAndWhere) {
   }
   const Outcome skipped = train("skipped", "data.train=broken.jsonl data.on_error=skip");
   EXPECT_EQ(skipped.exit_code, 0) << skipped.err;
-  EXPECT_THAT(skipped.err, HasSubstr("passed over 1 example"));
+  EXPECT_THAT(skipped.err, HasSubstr("skipped 1 example"));
 }
 
 TEST_F(TextData, TheCacheHoldsNothingOld) {

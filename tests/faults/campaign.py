@@ -129,7 +129,7 @@ class Calls:
         log = {".lock", "events.jsonl", "trainer_state.json", "environment.json"}
         left = sorted(p.name for p in (self.folder / "out").iterdir() if p.name not in log)
         # Where the last checkpoint alone failed, the model was written and the run is finished without it.
-        last = [f"checkpoint-{2 if 'has finished' in done.stderr and 'checkpoint-4' not in left else 4}"]
+        last = [f"checkpoint-{2 if 'nothing is left to do' in done.stderr and 'checkpoint-4' not in left else 4}"]
         failures.check(left == last + ["final", "finished", "plan.json", "run.yaml"] or any(".tmp-" in name for name in left),
                        f"{what}: left behind: {left}")
 

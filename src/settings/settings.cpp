@@ -136,7 +136,7 @@ void add_memory_and_quantization(std::vector<Setting>& list) {
 void add_machine_and_output(std::vector<Setting>& list) {
   const auto add = [&](Setting setting) { list.push_back(std::move(setting)); };
   add(plain(PLIMSOLL_FIELD(runtime.device), kHow,
-            "cpu; cuda: an NVIDIA card (cuda:1 the second); discrete: an accelerator simulated for tests"));
+            "cpu; cuda: an NVIDIA card (cuda:1 the second); discrete: a simulated one, for tests"));
   add(plain(PLIMSOLL_FIELD(runtime.discrete.memory), kHow,
             "what the device has; auto: as much as the process is given"));
   add(plain(PLIMSOLL_FIELD(runtime.discrete.copy_bandwidth), kHow,

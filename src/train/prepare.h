@@ -60,9 +60,9 @@ struct Prepared {
   bool is_cpu = false;                                   ///< the device that the plan is for
 };
 
-/// Plans the run for `target`. Where micro_batch_size is auto, takes the divisor of the global batch whose plan
-/// is the quickest, by the estimate, of those that fit. A plan that does not fit is no error here: report.fits is false. Errors: as
-/// load_model_config, make_model, check_against_model.
+/// Plans the run for `target`. Where micro_batch_size is auto, takes the divisor of the global batch whose
+/// plan is the quickest, by the estimate, of those that fit. A plan that does not fit is no error here:
+/// report.fits is false. Errors: as load_model_config, make_model, check_against_model.
 Result<Prepared> prepare(const RunConfig& config, const runtime::Target& target,
                          const PrepareOptions& options);
 

@@ -305,12 +305,12 @@ int cuGraphLaunch(Handle executable, Handle stream) {
   });
 }
 int cuGraphDestroy(Handle graph) {
-  if (refused()) return kRefused;
-  return delete static_cast<Graph*>(graph), kOk;
+  delete static_cast<Graph*>(graph);  // whatever is answered: nobody asks twice
+  return refused() ? kRefused : kOk;
 }
 int cuGraphExecDestroy(Handle executable) {
-  if (refused()) return kRefused;
-  return delete static_cast<Graph*>(executable), kOk;
+  delete static_cast<Graph*>(executable);  // whatever is answered: nobody asks twice
+  return refused() ? kRefused : kOk;
 }
 int cuModuleLoadData(Handle* made, const void* image) {
   if (refused()) return kRefused;

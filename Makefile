@@ -8,10 +8,10 @@ space := $(empty) $(empty)
 THREADED_TARGETS := $(addprefix test_,$(subst /,_,$(THREADED)))
 THREADED_NAMES := $(subst /,_,$(THREADED))
 # Plans are made by one thread, and slowly beside this sanitizer.
-ONE_THREADED := Remedies.*:Sweep.*:Frontier.*:KnownWays.*:CardTable.*:ChooseBatch.*:ChooseOffload.*:Verdict.*
+ONE_THREADED := Remedies.*:Sweep*:Frontier*:KnownWays*:Card*:Choose*:*EachInstructionSet*:SplitChoices.*:Verdict.*
 # Each makes hundreds of plans, or trains for hundreds of steps, one like the other: minutes beside a sanitizer,
 # which has seen one of them.
-MANY_ALIKE := ChooseOffload.IsNoSlower*:Frontier.EachPoint*:KnownWays.LeaveEvery*:LossScaleTest.WithoutAScale*
+MANY_ALIKE := *IsNoSlower*:*EachPoint*:*LeaveEvery*:*IsNeverBehind*:LossScaleTest.WithoutAScale*:*EachInstructionSet*/portable:*EachInstructionSet*/avx512*:*EachInstructionSet*/amx
 THREADED_REGEX := ^($(subst $(space),|,$(THREADED_NAMES)))$$
 
 .DEFAULT_GOAL := build

@@ -46,9 +46,11 @@ Status check_patterns(std::string_view setting, const std::vector<std::pair<std:
 template <typename T>
 void add_unmatched_patterns(const char* setting, const std::vector<std::pair<std::string, T>>& patterns,
                             const std::vector<std::string>& adapted, std::vector<Error>& errors) {
-  for (const auto& [pattern, value] : patterns)
+  for (const auto& entry : patterns) {
+    const std::string& pattern = entry.first;
     if (std::ranges::none_of(adapted, [&](const auto& module) { return matches_end(pattern, module); }))
       errors.push_back(unmatched_name(setting, "module with an adapter", pattern, last_parts(adapted)));
+  }
 }
 
 }  // namespace

@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <array>
 
-#include "data/permutation.h"
 #include "settings/wrong.h"
 
 namespace plimsoll {

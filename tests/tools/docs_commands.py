@@ -1,10 +1,11 @@
 #!/usr/bin/env python3
-"""Checks that the commands which README.md and docs/ show can be typed.
+"""Checks that the commands which README.md and docs/ show can be typed, and that their links lead somewhere.
 
     tests/tools/docs_commands.py build/plimsoll
 
 Of each `plimsoll …` in a fenced block: the command exists, its options are those of its --help, settings are in
-docs/settings.md, and what it names below examples/ and bench/ is there. One line per violation, exit code 1 if there
+docs/settings.md, and what it names below examples/ and bench/ is there. Of each relative link: the file exists and
+has the heading. One line per violation, exit code 1 if there
 is any.
 """
 import functools
@@ -94,6 +95,23 @@ def wrong_with(binary, words, settings):
                 yield f"there is no {word}"
 
 
+def headings(text):
+    """The anchors that GitHub gives to a page's headings."""
+    lines = re.findall(r"^#+ (.*)$", text, re.M)
+    return {re.sub(r"[^\w\- ]", "", line.lower()).strip().replace(" ", "-") for line in lines}
+
+
+def broken_links(page):
+    for number, line in enumerate(page.read_text().splitlines(), 1):
+        for link in re.findall(r"\]\(([^)\s]+)\)", line):
+            if re.match(r"https?:", link):
+                continue
+            path, _, anchor = link.partition("#")
+            target = page.parent / path if path else page
+            if not target.exists() or (anchor and anchor not in headings(target.read_text())):
+                yield number, link
+
+
 def main():
     binary = sys.argv[1]
     settings = set(SETTINGS.findall((ROOT / "docs/settings.md").read_text()))
@@ -105,6 +123,9 @@ def main():
             for what in wrong_with(binary, words, settings):
                 print(f"{page.relative_to(ROOT)}:{number}: {what}: plimsoll {' '.join(words)}")
                 bad += 1
+        for number, link in broken_links(page):
+            print(f"{page.relative_to(ROOT)}:{number}: the link leads nowhere: {link}")
+            bad += 1
     print(f"{count} commands, {bad} wrong")
     return 1 if bad or count == 0 else 0
 

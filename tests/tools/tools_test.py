@@ -214,7 +214,7 @@ class DemoReport(Scratch):
 
 
 class ReadmeTables(Scratch):
-    """Made-up pages in a made-up tree, and this tree's own README."""
+    """Made-up pages in a made-up tree, and this tree's own README.md and docs/performance.md."""
 
     BEGIN, END = "<!-- figures: written by tools/readme-tables -->", "<!-- figures: end -->"
 
@@ -226,12 +226,13 @@ class ReadmeTables(Scratch):
               f"# {title}\n\nWritten by `bench/run` at commit {commit}; the log.\n\n- Processor: {processor}, 2 CPUs\n\n"
               f"## Goals\n\n{goals}\n## Speed\n\n| work | program | median | spread |\n| - | - | - | - |\n| W1 | plimsoll | 9 | 9 |\n")
 
-    def tables(self, *args, between=""):
-        write(self.dir / "README.md", f"# A project\n\n{self.BEGIN}\n{between}{self.END}\n\nThe end.\n")
+    def tables(self, *args, between="", page="docs/performance.md"):
+        for name in ("README.md", "docs/performance.md"):
+            write(self.dir / name, f"# A project\n\n{self.BEGIN}\n{between}{self.END}\n\nThe end.\n")
         done = self.run_tool("readme-tables", "--root", self.dir, *args)
-        return done.returncode, done.stderr, (self.dir / "README.md").read_text()
+        return done.returncode, done.stderr, (self.dir / page).read_text()
 
-    def test_readme_says_what_the_newest_pages_say(self):
+    def test_this_tree_quotes_the_newest_pages(self):
         done = self.run_tool("readme-tables", "--check")
         self.assertEqual((done.returncode, done.stdout), (0, ""), done.stderr)
 
@@ -245,11 +246,20 @@ class ReadmeTables(Scratch):
         self.assertIn("**1.20 (≥ 1.30, missed)**", text)
         self.assertRegex(text, r"\| W1 .* 0\.50 \|")
         self.assertRegex(text, r"\| W2 .* 1\.40 \(≥ 1\.30\) \|")
-        self.assertIn("- W1: [page](bench/results/2026-01-01-chip-2cpu-10.md), commit 0123456789ab, A Chip 6/1, 2 CPUs", text)
-        self.assertIn("- W2: [page](bench/results/2026-01-01-chip-2cpu.md)", text)
+        self.assertIn("- W1: [page](../bench/results/2026-01-01-chip-2cpu-10.md), commit 0123456789ab, A Chip 6/1, 2 CPUs", text)
+        self.assertIn("- W2: [page](../bench/results/2026-01-01-chip-2cpu.md)", text)
         self.assertNotIn("9.99", text)
         self.assertNotIn("8.88", text)
         self.assertTrue(text.startswith("# A project\n") and text.endswith("The end.\n"))
+
+    def test_readme_has_speed_and_memory_without_goals(self):
+        self.page("2026-01-01-chip-2cpu.md", ("W1", "tokens/s against eager", "1.20", "≥ 1.30", "missed"),
+                  ("W1", "peak memory against eager", "0.50", "≤ 0.60", "met"))
+        self.page("2026-01-01-bf16-chip-2cpu.md", ("W1", "tokens/s against compiled", "2.10", "≥ 1.80", "met"),
+                  title="A training step in bf16 against PyTorch, 2026-01-01")
+        code, _, text = self.tables(page="README.md")
+        self.assertEqual(code, 0)
+        self.assertRegex(text, r"\| W1 +\| A Chip 6/1, 2 CPUs +\| +1\.20 \| +– \| +0\.50 \| +– \| +2\.10 \| +– \|")
 
     def test_each_kind_of_processor_has_its_row(self):
         eager = "tokens/s against eager"
@@ -279,8 +289,8 @@ class ReadmeTables(Scratch):
         self.assertNotIn("7.77", text)
         (self.dir / "bench/results/2026-01-01-models-chip-2cpu.md").unlink()
         text = self.tables()[2]
-        self.assertIn("2026-01-03-models-chip-2cpu.md) is not of a commit, so it is not quoted; `bench/run-models` writes one", text)
-        self.assertIn("Text: there is no page; `bench/run-data` writes one", text)
+        self.assertIn("2026-01-03-models-chip-2cpu.md) names no clean commit, so it is not quoted; `bench/run-models` writes one", text)
+        self.assertIn("Text processing: there is no page; `bench/run-data` writes one", text)
 
     def test_check_writes_nothing_and_shows_the_difference(self):
         self.page("2026-01-01-chip-2cpu.md", ("W1", "tokens/s against eager", "1.20", "≥ 1.30", "missed"))
@@ -289,8 +299,9 @@ class ReadmeTables(Scratch):
         self.assertIn("run tools/readme-tables", err)
         self.assertIn("made up", text)
 
-    def test_a_readme_without_markers_is_left_alone(self):
+    def test_a_page_without_markers_is_left_alone(self):
         write(self.dir / "README.md", "nothing\n")
+        write(self.dir / "docs" / "performance.md", "nothing\n")
         done = self.run_tool("readme-tables", "--root", self.dir)
         self.assertNotEqual(done.returncode, 0)
         self.assertIn("needs the lines", done.stderr)
